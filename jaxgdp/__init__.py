@@ -1,0 +1,29 @@
+"""Certified, batched privacy accounting in JAX.
+
+Every number comes as a bracket ``lower ≤ true ≤ upper``: the upper side from a dominating pair, the lower one from an
+attack that achieves it.
+"""
+
+from . import gdp
+from ._version import __version__
+from .bracket import Bracket
+from .mechanisms import Composition, Gaussian, SubsampledGaussian, compose, dpsgd
+from .report import Report, report
+from .sweep import sweep
+from .tradeoff import TradeoffCurve, tradeoff
+
+__all__ = [
+    "Bracket",
+    "Composition",
+    "Gaussian",
+    "Report",
+    "SubsampledGaussian",
+    "TradeoffCurve",
+    "__version__",
+    "compose",
+    "dpsgd",
+    "gdp",
+    "report",
+    "sweep",
+    "tradeoff",
+]

@@ -1,0 +1,148 @@
+"""Self-composition by FFT: block sums of the T-fold convolution of tilted lattice masses, with their error.
+
+Indices add modulo N, so no zero padding is needed; the mass that would wrap is bounded from the lattice masses.
+The transform is taken of (masses − point mass at the centre), which is φ − 1 to relative accuracy, and
+φ^T = exp(T·log1p(φ − 1)).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+_EPS = 1.1102230246251565e-16
+
+
+class Composed(NamedTuple):
+    """Block sums of the composed, tilted masses W (unbatched); block k covers lattice points J_k < J ≤ J_k + M.
+
+    Attributes:
+        plain: Σ W_J·e^{−s(ℓ_J − t_k)} over the block, shape (blocks,), t_k the threshold before the block.
+        split: the same, weighted with the share that connect-the-dots moves to the block's upper end.
+        log_total: log of the composed normalisation Π M^T.
+        noise: root of the summed squares of the rounding errors of all W_J.
+        escaped: bound on the mass that wraps around, and on what a low-pass drops.
+        roundoff: bound on the relative error of the normalisation.
+    """
+
+    plain: Any
+    split: Any
+    log_total: Any
+    noise: Any
+    escaped: Any
+    roundoff: Any
+
+    def guard(self, rate, h, size):
+        """Bound on the error of Σ e^{−rate·i·h}·W over any stretch of the window (Cauchy–Schwarz on the rounding)."""
+        terms = jnp.minimum(-1.0 / jnp.expm1(-2.0 * jnp.maximum(rate * h, 1e-12)), float(size))
+        return 2.0 * self.noise * jnp.sqrt(terms) + self.escaped
+
+
+def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left, size, block, low_pass):
+    """Compose the mechanisms of one setting on a circular lattice of ``size`` points (unbatched).
+
+    Args:
+        weights: ``discretisation.Weights`` with a leading axis of components; index ``left`` is the centre.
+        count: uses of each component, shape (components,).
+        start: offset (in points, from the sum of centres) of the first point of the first block.
+        tilt: decay rate s of the block weights e^{−s·i·h}.
+        h: lattice spacing.
+        miss_low, miss_high: tilt offsets for the Chernoff bounds on the wrapped mass.
+        size: N, a power of two. block: M, points per block, a power of two.
+        low_pass: keep only the lowest N/(2M) frequencies: φ^T is negligible above them for many-fold compositions
+            of light tails, and what is dropped is added to the guard.
+    """
+    w = weights.weight
+    n = w.shape[-1]
+    offset = jnp.arange(-left, n - left)
+    rest = w.at[:, left].set(0.0)
+    d = rest.at[:, left].set(-jnp.sum(rest, axis=-1))
+    gap = jnp.zeros((w.shape[0], size - n), d.dtype)
+    circular = jnp.concatenate([d[:, left:], gap, d[:, :left]], axis=-1)
+    transform = jnp.fft.rfft(circular)
+    dropped_from = size // (2 * block) if low_pass else size // 2 + 1
+    re, im = transform.real, transform.imag
+    # log|φ|: from φ − 1 where φ is near 1, from φ itself elsewhere; φ = 0 to rounding is kept finite
+    square = (1.0 + re) * (1.0 + re) + im * im
+    near = square > 0.25
+    near_log = jnp.log1p(jnp.where(near, 2.0 * re + re * re + im * im, 0.0))
+    log_abs = 0.5 * jnp.where(near, near_log, jnp.log(jnp.maximum(square, 1e-280)))
+    kept = slice(0, dropped_from)
+    log_kept, arg_kept = log_abs[:, kept], jnp.arctan2(im[:, kept], 1.0 + re[:, kept])
+    log_power = jnp.einsum("c,ck->k", count, log_kept)
+    angle = jnp.einsum("c,ck->k", count, arg_kept)
+
+    # rounding of each kept frequency: of the transform (through T/|φ|), of log1p and of the power itself
+    size_d = jnp.sqrt(jnp.sum(d * d, axis=-1))
+    transform_error = 2.0 * np.log2(size) * _EPS * size_d + weights.noise
+    wave = 2.0 * np.sin(np.pi * np.arange(dropped_from) / size)
+    relative = jnp.einsum("c,ck->k", count * transform_error, jnp.exp(-log_kept))
+    relative = relative + wave * jnp.einsum("c,ck->k", count * weights.jitter, jnp.exp(-log_kept))
+    relative = relative + 4.0 * _EPS * jnp.einsum("c,ck->k", count, jnp.abs(log_kept) + jnp.abs(arg_kept))
+    power = jnp.exp(log_power)
+    error = power * (relative + 2.0 * np.log2(size) * _EPS)
+    noise = jnp.sqrt(2.0 * jnp.sum(error * error) / size)
+    escaped = 0.0
+    if low_pass:
+        worst = jnp.max(jnp.einsum("c,ck->k", count, log_abs[:, dropped_from:]))
+        escaped = jnp.exp(worst) * np.sqrt(size)
+
+    # mass outside the window: exponential moments of the very masses that are composed
+    steps = h * offset
+
+    def escape(a):
+        growth = jnp.sum(w * jnp.expm1(jnp.minimum(a * steps, 690.0)), axis=-1)
+        return jnp.sum(count * jnp.log1p(growth))
+
+    escaped = escaped + jnp.exp(escape(miss_high) - miss_high * h * (start + size))
+    escaped = escaped + jnp.exp(escape(-miss_low) + miss_low * h * (start - 1.0))
+
+    # shift the window to its first point, then sum blocks by short kernels
+    k = jnp.arange(dropped_from, dtype=power.dtype)
+    turns = k * (start % size) / size
+    angle = angle + (2.0 * np.pi) * (turns - jnp.floor(turns))
+    spectrum = jax.lax.complex(power * jnp.cos(angle), power * jnp.sin(angle))
+
+    i = jnp.arange(1.0, block + 1.0)
+    decay = jnp.exp(-tilt * i * h)
+    share = jnp.expm1(i * h) / jnp.expm1(block * h)
+
+    if low_pass:
+        turn = np.outer(np.arange(block), np.arange(dropped_from)) * (2.0 * np.pi / size)
+
+        def block_sums(kernel):
+            response = jax.lax.complex(kernel @ np.cos(turn), kernel @ np.sin(turn))
+            return jnp.fft.irfft(jnp.pad(spectrum * response, (0, 1)), size // block) / block
+    else:
+        masses = jnp.fft.irfft(spectrum, size).reshape(size // block, block)
+
+        def block_sums(kernel):
+            return masses @ kernel
+
+    plain = block_sums(decay)
+    log_total = jnp.sum(count * weights.log_total)
+    roundoff = jnp.sum(count * (weights.roundoff + 4.0 * _EPS)) + 8.0 * _EPS * jnp.abs(log_total)
+    return Composed(plain, block_sums(decay * share), log_total, noise, escaped, roundoff)
+
+
+def tail_sums(blocks, ratio, base=32):
+    """A_k = Σ_{i ≥ 0} ratio^i·blocks_{k+i} for 0 ≤ ratio ≤ 1; shape (blocks,), a power of two.
+
+    Rows of ``base`` are summed by one small triangular product; the rows' own totals by the same method.
+    """
+    length = blocks.shape[-1]
+    base = min(base, length)
+    lag = np.arange(base)[:, None] - np.arange(base)[None, :]
+    log_ratio = jnp.log(jnp.maximum(ratio, 1e-300))
+    decay = jnp.where(lag >= 0, jnp.exp(jnp.maximum(log_ratio * np.maximum(lag, 0), -700.0)), 0.0)
+    rows = blocks.reshape(length // base, base)
+    inner = rows @ decay
+    if length == base:
+        return inner[0]
+    later = tail_sums(inner[:, 0], jnp.exp(jnp.maximum(base * log_ratio, -700.0)), base)
+    later = jnp.pad(later[1:], (0, 1))
+    remaining = jnp.exp(jnp.maximum(log_ratio * (base - np.arange(base)), -700.0))
+    return (inner + later[:, None] * remaining).reshape(length)

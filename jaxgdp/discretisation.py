@@ -1,0 +1,88 @@
+"""From exact cell masses to two discrete pairs on a lattice: one that dominates, one that an attack achieves.
+
+Both are handed on tilted: mass·e^{s·ℓ}/M, with log M kept beside them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+_EPS = 1.1102230246251565e-16
+
+
+class Weights(NamedTuple):
+    """Tilted lattice masses of one mechanism, normalised to sum to one (unbatched).
+
+    Attributes:
+        weight: masses at the n lattice points, shape (n,).
+        log_total: log of the sum they were divided by.
+        roundoff: bound on the relative rounding error of that sum.
+        noise: root of the summed squares of the masses' own rounding errors.
+        jitter: the same for the positions of the cells' edges, errors that cancel between neighbours.
+    """
+
+    weight: Any
+    log_total: Any
+    roundoff: Any
+    noise: Any
+    jitter: Any
+
+
+def _normalise(weight, error, jitter, log_scale) -> Weights:
+    total = jnp.sum(weight)
+    return Weights(
+        weight / total,
+        log_scale + jnp.log(total),
+        _EPS * jnp.sum(error) / total,
+        _EPS * jnp.sqrt(jnp.sum(error * error)) / total,
+        _EPS * jnp.sqrt(jnp.sum(jitter * jitter)) / total,
+    )
+
+
+def dominating_weights(cells, ell, h, tilt, log_scale) -> tuple[Weights, Any]:
+    """Connect the dots (Doroshenko et al. 2022): a pair at least as revealing, in both directions.
+
+    Each interior cell's P-mass is split between its ends so that its Q-mass is kept too. Below the first
+    point, Q-mass is moved up to it with the P-mass that belongs there and the other P-mass goes to −∞; beyond the last point,
+    P-mass is moved down to it and the Q-mass left over goes to +∞.
+
+    Returns:
+        The tilted P-masses, and the Q-mass at +∞.
+    """
+    log_x, log_y, up, lost, roundoff, jitter = cells
+    whole = jnp.exp(log_x[1:-1] + tilt * ell[1:] - log_scale)
+    to_upper = whole * up
+    to_lower = whole * (1.0 - up) * jnp.exp(-tilt * h)
+    bottom = jnp.exp(jnp.minimum(log_y[0] - ell[0], log_x[0]) + tilt * ell[0] - log_scale)
+    top = jnp.exp(log_x[-1] + tilt * ell[-1] - log_scale)
+    weight = _scatter(to_lower, to_upper, bottom, top)
+    scale = jnp.maximum(roundoff[:-1], roundoff[1:]) + jnp.abs(tilt * ell)
+    shaken = jnp.maximum(jitter[:-1], jitter[1:])
+    q_top = jnp.exp(log_y[-1])
+    at_infinity = lost + jnp.maximum(q_top - jnp.exp(log_x[-1] + ell[-1]), 0.0) + q_top * roundoff[-1] * _EPS
+    return _normalise(weight, weight * scale, weight * shaken, log_scale), at_infinity
+
+
+def _scatter(to_lower, to_upper, bottom, top):
+    return jnp.pad(to_lower, (0, 1)).at[0].add(bottom) + jnp.pad(to_upper, (1, 0)).at[-1].add(top)
+
+
+def attack_weights(cells, ell, tilt, log_scale) -> tuple[Weights, Weights]:
+    """A real test: every cell is labelled with its upper point, and the sum of labels is thresholded.
+
+    The labels need not be the loss (the last one also stands for everything beyond the lattice). P- and Q-masses are
+    tilted separately, by s and s − 1, so that both sit in the same place.
+
+    Returns:
+        The tilted P-masses and the tilted Q-masses.
+    """
+
+    def tilted(log_mass, s):
+        scale = cells.roundoff[:-1] + jnp.abs(s * ell)
+        mass = jnp.exp(log_mass[:-1] + s * ell - log_scale)
+        mass = mass.at[-1].add(jnp.exp(log_mass[-1] + s * ell[-1] - log_scale))
+        return _normalise(mass, mass * scale, mass * cells.jitter[:-1], log_scale)
+
+    return tilted(cells.log_x, tilt), tilted(cells.log_y, tilt - 1.0)

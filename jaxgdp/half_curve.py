@@ -1,0 +1,223 @@
+"""Half of a trade-off curve: vertices with thresholds ℓ ≥ 0, certified on one side, in the log domain.
+
+The half-curve of (Q‖P) holds the slopes −e^ℓ, ℓ ≥ 0, of the trade-off curve of P against Q; the half-curve of the
+swapped pair holds its other slopes, mirrored. Together they are the curve of the mechanism.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from . import discretisation
+from .convolution import compose_blocks, tail_sums
+from .mechanisms.cells import reverse as reverse_cells
+from .normal import log1mexp, safe_log
+from .windows import Plan
+
+
+_SHARP = 1e3  # an attack vertex is used where its rates exceed the guard by this factor
+
+
+class Grid(NamedTuple):
+    """What decides the shapes of a program (static).
+
+    Attributes:
+        size: N, lattice points of the composed loss; a power of two.
+        left, right: lattice points of one step below, and from, its centre; together at most N.
+        block: M, lattice points between vertices.
+        low_pass: whether only the lowest 1/M of the frequencies are kept (many-fold compositions of light tails).
+        pieces: P, tilted windows along the half-curve.
+    """
+
+    size: int
+    left: int
+    right: int
+    block: int
+    low_pass: bool
+    pieces: int
+
+
+class Vertices(NamedTuple):
+    """Vertices of a half-curve, by piece (leading axes: batch…, pieces; last axis: vertices).
+
+    Attributes:
+        first, step: threshold of vertex k is (first + k)·step; its slopes are those up to vertex k + 1.
+        log_alpha, log_tpr, log_beta: error rates, each on the certified side.
+        used: vertices that belong to their piece.
+    """
+
+    first: Any
+    step: Any
+    log_alpha: Any
+    log_tpr: Any
+    log_beta: Any
+    used: Any
+
+    def threshold(self):
+        """ℓ of every vertex."""
+        k = jnp.arange(self.log_alpha.shape[-1], dtype=jnp.result_type(float))
+        return self.step[..., None] * (self.first[..., None] + k)
+
+
+def merge(groups):
+    """Uses of one component that are exactly one use of another, merged (unbatched), and all counts in a row."""
+    merged = tuple(jax.vmap(lambda m, c: m.merge(c))(mechanism, count) for mechanism, count in groups)
+    return merged, jnp.concatenate([count for _, count in merged])
+
+
+def spacing(plan: Plan, grid: Grid):
+    """h of each piece: the smallest that fits both the composed and the single-step window."""
+    composed = (plan.high - plan.low) / (grid.size - 6 * grid.block)
+    below = jnp.max(plan.reach_low, axis=-1) / (grid.left - 2)
+    above = jnp.max(plan.reach_high, axis=-1) / (grid.right - 3)
+    return jnp.maximum(composed, jnp.maximum(below, above))
+
+
+def half_curve(groups, count, plan: Plan, grid: Grid, *, reverse: bool, attack: bool):
+    """Vertices of every piece from the dominating pair (upper side) and, if asked, from the attack (lower side).
+
+    ``groups`` is a tuple of (stacked mechanism, counts), one entry per class, already merged; ``count`` all counts in a
+    row. ``reverse`` swaps the pair (the half-curve of adding a record).
+
+    Returns:
+        (upper, lower), with ``lower`` None when ``attack`` is false.
+    """
+
+    def piece(one: Plan, h):
+        return _piece(groups, count, one, h, grid, reverse, attack)
+
+    return jax.vmap(piece)(plan, spacing(plan, grid))
+
+
+def _lattice_weights(groups, plan, h, grid, reverse, attack):
+    """Tilted weights of every component, stacked: (dominating, (attack P, attack Q) or None, log(1 − mass at +∞))."""
+    centre = jnp.round(plan.centre / h)
+    index = jnp.arange(-grid.left, grid.right)
+    results, at, infinity = [], 0, 0.0
+    for mechanism, uses in groups:
+        here = slice(at, at + uses.shape[0])
+        at += uses.shape[0]
+
+        def one(m, c, v, end):
+            ell = h * (c + index)
+            read = -ell[::-1] if reverse else ell
+            cells = m.cells(read, h, end)
+            cells = reverse_cells(cells, read) if reverse else cells
+            upper, lost = discretisation.dominating_weights(cells, ell, h, plan.tilt, v)
+            lower = discretisation.attack_weights(cells, ell, plan.tilt, v) if attack else None
+            return upper, lower, lost
+
+        upper, lower, lost = jax.vmap(one)(mechanism, centre[here], plan.scale[here], plan.end[here])
+        infinity = infinity + jnp.sum(uses * jnp.log1p(-jnp.minimum(lost, 1.0 - 1e-16)))
+        results.append((upper, lower))
+    upper, lower = jax.tree.map(lambda *x: jnp.concatenate(x), *results)
+    return upper, lower, infinity, centre, index
+
+
+def _piece(groups, count, plan, h, grid, reverse, attack):
+    upper, lower, infinity, centre, index = _lattice_weights(groups, plan, h, grid, reverse, attack)
+    base = jnp.sum(count * centre)
+    first = jnp.floor(plan.low / (h * grid.block)) - 1.0
+
+    stacked, tilts, shifts = [upper], [plan.tilt], [jnp.zeros(())]
+    if attack:
+        # the labels' mean differs from the loss's: move the window by as much
+        label_mean = jnp.sum(count * (lower[0].weight @ (index * 1.0) + centre))
+        shift = jnp.round(label_mean - jnp.sum(count * plan.centre) / h)
+        stacked, tilts, shifts = [upper, *lower], [plan.tilt, plan.tilt, plan.tilt - 1.0], [jnp.zeros(()), shift, shift]
+
+    def run(weights, tilt, shift):
+        start = first * grid.block + shift + 1.0 - base
+        return compose_blocks(
+            weights, count, start, tilt, h, plan.miss_low, plan.miss_high,
+            left=grid.left, size=grid.size, block=grid.block, low_pass=grid.low_pass,
+        )  # fmt: skip
+
+    composed = jax.vmap(run)(jax.tree.map(lambda *x: jnp.stack(x), *stacked), jnp.stack(tilts), jnp.stack(shifts))
+    dominating, *others = (jax.tree.map(lambda x: x[i], composed) for i in range(len(stacked)))  # noqa: B023
+    above = _dominating_vertices(dominating, plan, first, h, grid, infinity)
+    if not attack:
+        return above, None
+    return above, _attack_vertices(*others, plan, first, shift / grid.block, h, grid)
+
+
+def _right_or_left(value_right, value_left, right):
+    """(log TPR, log β) from whichever of the two is summed without cancellation."""
+    tpr_right = jnp.minimum(value_right, 0.0)
+    beta_left = jnp.minimum(value_left, 0.0)
+    log_tpr = jnp.where(right, tpr_right, log1mexp(beta_left))
+    log_beta = jnp.where(right, log1mexp(tpr_right), beta_left)
+    return log_tpr, log_beta
+
+
+def _dominating_vertices(c, plan, first, h, grid, infinity) -> Vertices:
+    """α from below and TPR from above at every block boundary of the dominating pair.
+
+    Mass inside a block is split between the block's ends by connect-the-dots once more, so the thinned pair
+    still dominates; with q = e^{−sMh}, α_k ∝ q·A_{k+1} + U_k and TPR_k ∝ A^Y_{k+1} + e^{Mh}·U_k.
+    """
+    s, width = plan.tilt, h * grid.block
+    t = width * (first + jnp.arange(c.plain.shape[-1]))
+    p_guard, q_guard = c.guard(s, h, grid.size), c.guard(jnp.abs(s - 1.0), h, grid.size) * jnp.exp(width)
+    y_blocks = c.plain + jnp.expm1(width) * c.split
+    after = lambda a: jnp.pad(a[1:], (0, 1))  # noqa: E731
+    low, high = c.log_total - c.roundoff, c.log_total + c.roundoff
+
+    q = jnp.exp(-s * width)
+    alpha = q * after(tail_sums(c.plain, q)) + c.split - p_guard
+    log_alpha = low - s * t + safe_log(alpha)
+
+    r = jnp.exp(-jnp.maximum(s - 1.0, 0.0) * width)
+    tpr = r * after(tail_sums(y_blocks, r)) + jnp.exp(width) * c.split + q_guard
+    log_tpr = high - (s - 1.0) * t + safe_log(tpr)
+    log_tpr = jnp.logaddexp(log_tpr, safe_log(-jnp.expm1(infinity)))
+
+    # 1 − TPR from the left: everything up to t, and in block k the Q-mass left at its lower end
+    decay = jnp.exp(-jnp.maximum(1.0 - s, 0.0) * width)
+    left = tail_sums(y_blocks[::-1], decay)[::-1]
+    before = jnp.pad(left[:-1], (1, 0))
+    beta = decay * before + (y_blocks - jnp.exp(width) * c.split) - q_guard
+    log_beta = low + (1.0 - s) * t + safe_log(beta)
+    log_tpr, log_beta = _right_or_left(log_tpr, log_beta, s >= 1.0)
+    # neighbouring pieces overlap, so that together they hold a vertex near every point of the true curve
+    overlap = 0.05 * plan.spread + width
+    used = (t >= plan.cut_low - overlap) & (t <= plan.cut_high + overlap)
+    return Vertices(first, width, log_alpha, log_tpr, log_beta, used)
+
+
+def _attack_vertices(p_side, q_side, plan, first, shift, h, grid) -> Vertices:
+    """α from above and TPR from below for the test 'sum of labels beyond the threshold'.
+
+    Vertices are kept where the guard is a small part of both rates; every one of them is achievable.
+    """
+    s, width = plan.tilt, h * grid.block
+    p_guard, q_guard = p_side.guard(s, h, grid.size), q_side.guard(jnp.abs(s - 1.0), h, grid.size)
+    loss = width * (first + jnp.arange(p_side.plain.shape[-1]))
+    t = loss + width * shift
+    q = jnp.exp(-s * width)
+    alpha = tail_sums(p_side.plain, q)
+    used = alpha > _SHARP * p_guard
+    alpha = alpha + p_guard
+    log_alpha = p_side.log_total + p_side.roundoff - s * t + safe_log(alpha)
+
+    r = jnp.exp(-jnp.maximum(s - 1.0, 0.0) * width)
+    tpr = tail_sums(q_side.plain, r)
+    right = s >= 1.0
+    used = used & jnp.where(right, tpr > _SHARP * q_guard, True)
+    tpr = tpr - q_guard
+    log_tpr = q_side.log_total - q_side.roundoff - (s - 1.0) * t + safe_log(tpr)
+    decay = jnp.exp(-jnp.maximum(1.0 - s, 0.0) * width)
+    left = tail_sums(q_side.plain[::-1], decay)[::-1]
+    beta = decay * jnp.pad(left[:-1], (1, 0))
+    used = used & jnp.where(right, True, beta > _SHARP * q_guard)
+    beta = beta + q_guard
+    log_beta = q_side.log_total + q_side.roundoff + (1.0 - s) * t + safe_log(beta)
+    log_tpr, log_beta = _right_or_left(log_tpr, log_beta, right)
+    log_alpha = jnp.minimum(log_alpha, 0.0)
+    start = jnp.where(plan.cut_low == 0.0, -0.1 * plan.spread - width, plan.cut_low)
+    used = used & (loss >= start) & (loss < plan.cut_high)
+    used = used & (log_tpr > log_alpha) & (log_alpha < 0.0)
+    return Vertices(first + shift, width, log_alpha, log_tpr, log_beta, used)

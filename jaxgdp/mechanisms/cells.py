@@ -1,0 +1,45 @@
+"""What a mechanism hands to the discretisation: exact masses of the cells of a loss lattice."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+
+class Cells(NamedTuple):
+    """Masses of the n + 1 cells that n lattice points cut the privacy-loss axis into.
+
+    Cell 0 is everything up to the first point, cell n everything beyond the last one; cell c lies between points
+    c − 1 and c.
+
+    Attributes:
+        log_x: log P-mass of each cell, shape (n + 1,); −inf where empty.
+        log_y: log Q-mass of each cell, shape (n + 1,).
+        up: share of the P-mass of each interior cell that connect-the-dots moves to the cell's upper
+            end, (y/x − e^{lower})/(e^{upper} − e^{lower}), shape (n − 1,), in [0, 1].
+        lost: Q-mass that connect-the-dots sends to +∞ because the lattice stops resolving the tail (scalar).
+        roundoff: bound on the relative rounding error of the masses in units of the machine epsilon, shape (n + 1,).
+        jitter: the same for errors that neighbouring cells share with opposite signs (the position of a cell's edge).
+    """
+
+    log_x: Any
+    log_y: Any
+    up: Any
+    lost: Any
+    roundoff: Any
+    jitter: Any
+
+
+def reverse(cells: Cells, ell) -> Cells:
+    """The cells of the swapped pair (Q against P), on the lattice −ℓ read backwards.
+
+    P and Q change places and so do the ends of each cell. The share moved up in the mirrored cell is the
+    share of Q-mass that the original split left at the lower end:
+    1 − up' = up·x·e^{upper}/y, so up' = (1 − up)·e^{lower}·x/y. What was lost to +∞ is now P-mass that Q hardly shows; leaving
+    it at the far end keeps the pair dominating.
+    """
+    ratio = jnp.exp(ell[:-1] + cells.log_x[1:-1] - cells.log_y[1:-1])
+    up = jnp.clip((1.0 - cells.up) * ratio, 0.0, 1.0)
+    up = jnp.where(jnp.isfinite(ratio), up, 1.0)
+    return Cells(cells.log_y[::-1], cells.log_x[::-1], up[::-1], jnp.zeros(()), cells.roundoff[::-1], cells.jitter[::-1])

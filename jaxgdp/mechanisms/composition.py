@@ -1,0 +1,128 @@
+"""Composition: several mechanisms, each used a number of times on the same data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..validation import broadcast, whole
+from .gaussian import Gaussian
+from .pytree import pytree
+from .subsampled_gaussian import SubsampledGaussian
+
+MECHANISMS = (Gaussian, SubsampledGaussian)
+
+
+@pytree
+@dataclass(frozen=True)
+class Composition:
+    """Mechanisms with their numbers of uses; build it with :func:`compose` or :func:`dpsgd`.
+
+    Attributes:
+        mechanisms: tuple of mechanisms.
+        counts: tuple of arrays, uses of each mechanism, broadcast against its parameters.
+    """
+
+    mechanisms: tuple
+    counts: tuple
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Broadcast shape over all parameters and counts."""
+        shapes = [m.shape for m in self.mechanisms] + [np.shape(c) for c in self.counts]
+        return np.broadcast_shapes(*shapes)
+
+    def stacked(self) -> tuple[tuple[Any, Any], ...]:
+        """Mechanisms of one class side by side: ((mechanism, counts), …) with leaves of shape ``shape + (number,)``."""
+        classes: dict[type, list] = {}
+        for mechanism, count in zip(self.mechanisms, self.counts, strict=True):
+            mechanism = mechanism.canonical()
+            classes.setdefault(type(mechanism), []).append((mechanism, count))
+        shape = self.shape
+
+        def side_by_side(*values):
+            return np.stack([np.broadcast_to(v, shape) for v in values], axis=-1)
+
+        return tuple(
+            (jax.tree.map(side_by_side, *(m for m, _ in items)), side_by_side(*(c for _, c in items)))
+            for items in classes.values()
+        )
+
+
+def compose(mechanisms) -> Composition:
+    """Compose mechanisms adaptively on one data set, each with a number of uses.
+
+    Args:
+        mechanisms: iterable of mechanisms or (mechanism, count) pairs; counts are whole numbers ≥ 1 of any shape
+            that broadcasts. A ``Composition`` inside counts as its parts.
+
+    Returns:
+        A :class:`Composition`.
+
+    Raises:
+        ValueError: nothing to compose, a part that is no mechanism, a count that is no whole number ≥ 1, or shapes that do
+            not broadcast (before tracing).
+
+    Example:
+        >>> compose([(Gaussian(2.0), 10), (SubsampledGaussian(1.0, 0.01), [100, 200])]).shape
+        (2,)
+    """
+    parts, counts = [], []
+    try:
+        items = list(mechanisms)
+    except TypeError:
+        raise ValueError(f"mechanisms must be an iterable of mechanisms or pairs, got {mechanisms!r}") from None
+    for position, item in enumerate(items):
+        mechanism, count = item if isinstance(item, (tuple, list)) and len(item) == 2 else (item, 1)
+        count = whole(f"count of mechanism {position}", count)
+        if isinstance(mechanism, Composition):
+            for inner, times in zip(mechanism.mechanisms, mechanism.counts, strict=True):
+                parts.append(inner)
+                counts.append(np.asarray(times) * count)
+        elif isinstance(mechanism, MECHANISMS):
+            parts.append(mechanism)
+            counts.append(count)
+        else:
+            names = ", ".join(m.__name__ for m in MECHANISMS)
+            raise ValueError(f"mechanism {position} must be one of {names} or a Composition, got {mechanism!r}")
+    if not parts:
+        raise ValueError("mechanisms must hold at least one mechanism, got none")
+    named = {f"mechanism {i}": np.empty(m.shape) for i, m in enumerate(parts)}
+    broadcast(**named, **{f"count of mechanism {i}": c for i, c in enumerate(counts)})
+    return Composition(tuple(parts), tuple(counts))
+
+
+def dpsgd(noise_multiplier, sampling_prob, num_steps) -> Composition:
+    """DP-SGD with Poisson sampling: T steps of the subsampled Gaussian mechanism (Abadi et al. 2016).
+
+    Args:
+        noise_multiplier: σ > 0, any shape.
+        sampling_prob: p in (0, 1], the probability that a record enters a batch; any shape.
+        num_steps: T, a whole number ≥ 1; any shape. The three broadcast together.
+
+    Returns:
+        A :class:`Composition` of broadcast shape.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast (before tracing).
+
+    Example:
+        >>> dpsgd(noise_multiplier=9.4, sampling_prob=16384 / 50_000, num_steps=2000).shape
+        ()
+    """
+    steps = whole("num_steps", num_steps)
+    step = SubsampledGaussian(noise_multiplier, sampling_prob)
+    broadcast(noise_multiplier=step.noise_multiplier, sampling_prob=step.sampling_prob, num_steps=steps)
+    return Composition((step,), (steps,))
+
+
+def as_composition(mechanism) -> Composition:
+    """A mechanism used once, or a composition as it is.
+
+    Raises:
+        ValueError: not a mechanism.
+    """
+    return mechanism if isinstance(mechanism, Composition) else compose([mechanism])

@@ -1,0 +1,45 @@
+"""The Gaussian mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..validation import positive
+from .pytree import pytree
+from .subsampled_gaussian import SubsampledGaussian
+
+
+@pytree
+@dataclass(frozen=True)
+class Gaussian:
+    """Gaussian noise on a query of sensitivity one: exactly (1/σ)-GDP (Dong et al. 2022).
+
+    The pair is N(0, σ²) against N(1, σ²).
+
+    Args:
+        noise_multiplier: σ, standard deviation of the noise over the sensitivity; > 0, any shape.
+
+    Raises:
+        ValueError: σ is not a finite number > 0 (before tracing).
+
+    Example:
+        >>> Gaussian(noise_multiplier=[1.0, 2.0]).shape
+        (2,)
+    """
+
+    noise_multiplier: Any
+
+    def __post_init__(self):
+        object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the parameter."""
+        return np.shape(self.noise_multiplier)
+
+    def canonical(self) -> SubsampledGaussian:
+        """The subsampled Gaussian with p = 1, so that compositions stack both kinds together."""
+        return SubsampledGaussian(self.noise_multiplier, np.ones(()))

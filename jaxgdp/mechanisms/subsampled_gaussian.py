@@ -1,0 +1,198 @@
+"""The Poisson-subsampled Gaussian mechanism: one step of DP-SGD."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..normal import LOG_SQRT_2PI, half_mills
+from ..validation import broadcast, positive, probability
+from .cells import Cells
+from .pytree import pytree
+
+_NODES = 128  # quadrature nodes for cumulants; they steer tilts and windows, never a certificate
+_NARROW = 0.2  # widest cell, in standard deviations and in its own scale, that the series serves
+
+
+@pytree
+@dataclass(frozen=True)
+class SubsampledGaussian:
+    """Gaussian noise on the sum over a Poisson sample: each record enters with probability p.
+
+    The dominating pair (Abadi et al. 2016; Gomez 2025, Section 2) is P = N(0, σ²) against
+    Q = (1 − p)·N(0, σ²) + p·N(1, σ²), with privacy loss ℓ(o) = log(1 − p + p·e^{(2o − 1)/(2σ²)}).
+
+    Args:
+        noise_multiplier: σ, standard deviation of the noise over the clipping norm; > 0, any shape.
+        sampling_prob: p in (0, 1], broadcast against σ; 1 is the plain Gaussian mechanism.
+
+    Raises:
+        ValueError: an argument is out of range or not a number (before tracing).
+
+    Example:
+        >>> SubsampledGaussian(noise_multiplier=1.0, sampling_prob=0.01).shape
+        ()
+    """
+
+    noise_multiplier: Any
+    sampling_prob: Any
+
+    def __post_init__(self):
+        object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))
+        object.__setattr__(self, "sampling_prob", probability("sampling_prob", self.sampling_prob))
+        broadcast(noise_multiplier=self.noise_multiplier, sampling_prob=self.sampling_prob)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Broadcast shape of the parameters."""
+        return np.broadcast_shapes(np.shape(self.noise_multiplier), np.shape(self.sampling_prob))
+
+    def canonical(self) -> SubsampledGaussian:
+        """This mechanism in the form that compositions stack: itself."""
+        return self
+
+    def merge(self, count):
+        """Replace ``count`` uses by fewer where that is exact: T Gaussians are one, with noise σ/√T."""
+        plain = self.sampling_prob == 1.0
+        sigma = jnp.where(plain, self.noise_multiplier / jnp.sqrt(count), self.noise_multiplier)
+        return SubsampledGaussian(sigma, self.sampling_prob), jnp.where(plain, 1.0, count)
+
+    def loss_nodes(self, depth):
+        """Quadrature nodes of the privacy loss under P and their log weights (unbatched).
+
+        Equally spaced nodes in o/σ, spectrally accurate for the normal density, out to where both P and Q
+        have a tail of e^{−depth}. The range matters: the loss is log-normal-like, so beyond some tilt its full cumulant
+        generating function is all far tail, while the lattice moves that tail to the atom at infinity.
+        """
+        sigma, p = self.noise_multiplier, self.sampling_prob
+        tail = jnp.sqrt(2.0 * depth)
+        low, high = -tail - 1.0, tail + 1.0 / sigma
+        step = (high - low) / (_NODES - 1)
+        z = low + step * jnp.arange(_NODES)
+        exponent = z / sigma - 0.5 / sigma**2
+        loss = jnp.log1p(p * jnp.expm1(jnp.minimum(exponent, 690.0)))
+        return jnp.where(p == 1.0, exponent, loss), jnp.log(step) - 0.5 * z * z - LOG_SQRT_2PI
+
+    def gaussian_precision(self):
+        """1/σ² where the mechanism is exactly Gaussian (closed-form cumulants), else 0."""
+        return jnp.where(self.sampling_prob == 1.0, self.noise_multiplier**-2.0, 0.0)
+
+    def tail_precision(self):
+        """1/σ²: the squared Gaussian-DP parameter that bounds one step, approached as FPR → 0."""
+        return self.noise_multiplier**-2.0
+
+    def log_ratio(self, ell):
+        """log r(ℓ) with r = 1 + expm1(ℓ)/p: the N(1, σ²)/N(0, σ²) likelihood ratio at privacy loss ℓ.
+
+        −inf at and below ℓ = log(1 − p), where no output lies. Far out, r = e^ℓ/p to the last digit.
+        """
+        p = self.sampling_prob
+        far = ell > 40.0
+        excess = jnp.expm1(jnp.where(far, 0.0, ell)) / p
+        body = jnp.where(excess > -1.0, jnp.log1p(jnp.where(excess > -1.0, excess, 0.0)), -jnp.inf)
+        return jnp.where(p == 1.0, ell, jnp.where(far, ell - jnp.log(p), body))
+
+    def cells(self, ell, h, end) -> Cells:
+        """Exact masses of the lattice's cells and their connect-the-dots shares (unbatched).
+
+        With u = σ·log r + 1/(2σ) the output at a lattice point in standard deviations, a cell has P-mass
+        x = Φ(u_j) − Φ(u_{j−1}), the N(1, σ²) part y₁ of its Q-mass is the same with u − 1/σ, and its share is
+        (y₁/x − r_{j−1})/(r_j − r_{j−1}): p drops out. Narrow cells use the Hermite series about their
+        midpoint, in which differences are taken term by term; wide cells use Mills ratios. The first cell past ``end`` is
+        open: it holds the whole tail.
+        """
+        sigma, p = self.noise_multiplier, self.sampling_prob
+        tau = 1.0 / sigma
+        log_r = self.log_ratio(ell)
+        u = jnp.where(ell - h >= end, jnp.inf, sigma * log_r + 0.5 * tau)
+        inf = jnp.full((1,), jnp.inf)
+        a, b = jnp.concatenate([-inf, u]), jnp.concatenate([u, inf])
+
+        width = b - a
+        bounded = jnp.isfinite(a) & jnp.isfinite(b)
+        width = jnp.where(bounded, width, jnp.inf)
+        middle = jnp.where(bounded, 0.5 * (a + b), 0.0)
+        reach = 1.0 + jnp.maximum(jnp.abs(middle), jnp.abs(middle - tau))
+        narrow = bounded & (width * reach < _NARROW) & (0.5 * width * tau < _NARROW)
+        w, m = jnp.where(narrow, width, 0.1), jnp.where(narrow, middle, 0.0)
+        m1 = m - tau
+        series0, series1 = _hermite_series(m, w), _hermite_series(m1, w)
+        log_x = _log_mass(u, narrow, w, m, series0)
+        log_y1 = _log_mass(u - tau, narrow, w, m1, series1)
+
+        # log of y₁/x, and of y/x = 1 + p·(y₁/x − 1)
+        empty = (log_x == -jnp.inf) | (log_y1 == -jnp.inf)
+        log_rho = jnp.where(empty, 0.0, log_y1 - jnp.where(empty, 0.0, log_x))
+        steep = log_rho > 600.0
+        mixed = jnp.log1p(p * jnp.expm1(jnp.where(steep, 0.0, log_rho)))
+        log_y = log_x + jnp.where(p == 1.0, log_rho, jnp.where(steep, jnp.log(p) + log_rho, mixed))
+
+        # share of a narrow cell: E[expm1(t/σ)] about the midpoint, from the difference of the two series
+        drop = jnp.expm1(-0.5 * w * tau)
+        excess = _hermite_difference(m, m1, w) / (1.0 + series0)
+        narrow_up = (drop - excess) * (1.0 + drop) / (drop * (2.0 + drop))
+        # share of a wide cell, in units of r_hi: (ρ − r_lo)/(r_hi − r_lo); r_lo may lie below zero at the bottom
+        lo, hi = log_r[:-1], log_r[1:]
+        inside = lo > -jnp.inf
+        below = (1.0 + jnp.expm1(jnp.minimum(ell[:-1], 40.0)) / p) / jnp.exp(jnp.clip(hi, -600.0, 600.0))
+        r_lo = jnp.where(inside, jnp.exp(jnp.where(inside, lo, 0.0) - jnp.where(inside, hi, 0.0)), below)
+        rho = jnp.exp(jnp.minimum(log_rho[1:-1] - jnp.where(hi > -jnp.inf, hi, 0.0), 0.0))
+        wide_up = (rho - r_lo) / jnp.where(r_lo < 1.0, 1.0 - r_lo, 1.0)
+        up = jnp.where(narrow[1:-1], narrow_up[1:-1], wide_up)
+        up = jnp.where(empty[1:-1], 1.0, jnp.clip(up, 0.0, 1.0))
+        # the open cell: its P-mass stays at the lower end, and the Q-mass this leaves over is lost to +∞
+        opened = jnp.isinf(b[1:-1]) & jnp.isfinite(a[1:-1])
+        up = jnp.where(opened, 0.0, up)
+        left_over = jnp.exp(log_y[1:-1]) - jnp.exp(jnp.minimum(log_x[1:-1] + ell[:-1], 0.0))
+        lost = jnp.max(jnp.where(opened, left_over + 1e-13 * jnp.exp(log_y[1:-1]), 0.0))
+
+        # narrow cells are exact for the edges as rounded; wide ones feel each edge's rounding separately
+        edge = 5.0 + tau + jnp.abs(middle)
+        jitter = jnp.where(narrow | ~bounded, 0.0, edge / jnp.clip(width, 1e-3, 1.0))
+        depth = jnp.where(log_x == -jnp.inf, 0.0, jnp.abs(log_x))
+        return Cells(log_x, log_y, up, jnp.maximum(lost, 0.0), 8.0 + jnp.minimum(depth, 1e6), jitter)
+
+
+def _hermite_series(m, w):
+    """∫φ(m + t) over |t| ≤ w/2, divided by w·φ(m), minus 1: Σ He_{2k}(m)·(w/2)^{2k}/(2k + 1)!."""
+    v, q = m * m, 0.25 * w * w
+    he6 = ((v - 15.0) * v + 45.0) * v - 15.0
+    he4 = (v - 6.0) * v + 3.0
+    return q * ((v - 1.0) / 6.0 + q * (he4 / 120.0 + q * he6 / 5040.0))
+
+
+def _hermite_difference(m, m1, w):
+    """series(m1) − series(m), with the factor m1² − m² taken out so that nothing cancels."""
+    v, v1, q = m * m, m1 * m1, 0.25 * w * w
+    first = (m1 - m) * (m1 + m)
+    d4 = v1 + v - 6.0
+    d6 = v1 * v1 + v1 * v + v * v - 15.0 * (v1 + v) + 45.0
+    return first * q * (1.0 / 6.0 + q * (d4 / 120.0 + q * d6 / 5040.0))
+
+
+def _log_mass(u, narrow, w, m, series):
+    """log of the normal mass of the cells between consecutive u, with both unbounded ends (n + 1 values).
+
+    Narrow cells (width w, midpoint m) use their series; cells in a tail a difference of Mills ratios with the larger
+    exponential factored out; the others, across 0, one minus both tails.
+    """
+    g = half_mills(u)
+    e = -0.5 * jnp.where(jnp.isinf(u), 1e300, u * u)
+    tail = jnp.exp(e) * g
+    zero, inf, bottom = jnp.zeros((1,)), jnp.full((1,), jnp.inf), jnp.full((1,), -5e299)
+    a, b = jnp.concatenate([-inf, u]), jnp.concatenate([u, inf])
+    ga, gb = jnp.concatenate([zero, g]), jnp.concatenate([g, zero])
+    ea, eb = jnp.concatenate([bottom, e]), jnp.concatenate([e, bottom])
+    right, left = a >= 0.0, b <= 0.0
+    fall = jnp.exp(-jnp.abs(eb - ea))
+    mass = jnp.where(right, ga - fall * gb, gb - fall * ga)
+    across = 1.0 - jnp.concatenate([zero, tail]) - jnp.concatenate([tail, zero])
+    base = jnp.where(right, ea, jnp.where(left, eb, 0.0))
+    mass = jnp.where(right | left, mass, across)
+    base = jnp.where(narrow, -0.5 * m * m - LOG_SQRT_2PI, base)
+    mass = jnp.where(narrow, w * (1.0 + series), mass)
+    real = (mass > 0.0) & (base > -1e299)
+    return jnp.where(real, base + jnp.log(jnp.where(real, mass, 1.0)), -jnp.inf)

@@ -1,0 +1,78 @@
+"""Figures: each function takes results and an ``Axes``, and computes nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+REGRET_LIMIT = 0.01
+_FLOOR = 1e-5
+
+
+def _shade(colour, strength: float):
+    """A colour mixed with white: strength 1 leaves it, 0 is white."""
+    return tuple(1.0 - strength * (1.0 - channel) for channel in colour[:3])
+
+
+def regret_landscape(dataset, ax):
+    """Δ against sampling rate: colour is the noise multiplier σ, darkness the number of steps T (Gomez 2025, Figure 3).
+
+    Each band runs from the lower to the upper side of the bracket; the line is the upper side, the one to report.
+    Values below 1e-5 are drawn at the bottom edge.
+
+    Args:
+        dataset: from ``jaxgdp.landscape.landscape`` or ``jaxgdp.sweep`` with μ and regret.
+        ax: matplotlib ``Axes`` to draw on.
+
+    Returns:
+        The same ``ax``.
+
+    Raises:
+        ImportError: matplotlib is missing (the ``plot`` extra).
+    """
+    try:
+        import matplotlib as mpl
+        from matplotlib.lines import Line2D
+    except ImportError:
+        raise ImportError("figures need matplotlib: pip install 'jaxgdp[plot]'") from None
+    ordered = dataset.transpose("noise_multiplier", "sampling_prob", "num_steps").sortby(list(dataset.sizes))
+    sigmas, rates, steps = (ordered[name].values for name in ("noise_multiplier", "sampling_prob", "num_steps"))
+    colours = mpl.colormaps["viridis"](np.linspace(0.0, 0.88, len(sigmas)))
+    strengths = np.linspace(0.4, 1.0, len(steps)) if len(steps) > 1 else np.ones(1)
+    ceiling = float(np.max(ordered["regret"].values, where=np.isfinite(ordered["regret"].values), initial=REGRET_LIMIT))
+    marker = "o" if len(rates) == 1 else None
+
+    for i in range(len(sigmas)):
+        for k in range(len(steps)):
+            upper = np.maximum(ordered["regret"].values[i, :, k], _FLOOR)
+            lower = np.maximum(ordered["regret_lower"].values[i, :, k], _FLOOR)
+            colour = _shade(colours[i], strengths[k])
+            ax.fill_between(rates, lower, upper, color=colour, alpha=0.35, linewidth=0)
+            ax.plot(rates, upper, color=colour, linewidth=1.3, marker=marker, markersize=4, zorder=2 + strengths[k])
+
+    ax.axhline(REGRET_LIMIT, color="black", linestyle="--", linewidth=1.0, zorder=4)
+    ax.annotate(
+        rf"$\Delta = {REGRET_LIMIT:g}$",
+        xy=(0.0, REGRET_LIMIT),
+        xycoords=("axes fraction", "data"),
+        xytext=(4, 3),
+        textcoords="offset points",
+        fontsize=9,
+    )
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_ylim(_FLOOR, max(2.0 * ceiling, 10.0 * REGRET_LIMIT))
+    if len(rates) > 1:
+        ax.set_xlim(rates[0], rates[-1])
+    ax.set_xlabel("sampling rate $p$")
+    ax.set_ylabel(r"regret $\Delta$ of reporting $\mu$")
+    ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
+
+    by_colour = [Line2D([], [], color=c, linewidth=2.5, label=f"{s:g}") for s, c in zip(sigmas, colours, strict=True)]
+    greys = [_shade((0.0, 0.0, 0.0), s) for s in strengths]
+    by_shade = [Line2D([], [], color=g, linewidth=2.5, label=f"{t:g}") for t, g in zip(steps, greys, strict=True)]
+    first = ax.legend(
+        handles=by_colour, title=r"noise $\sigma$", loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False
+    )
+    ax.add_artist(first)
+    ax.legend(handles=by_shade, title="steps $T$", loc="lower left", bbox_to_anchor=(1.01, 0.0), frameon=False)
+    return ax

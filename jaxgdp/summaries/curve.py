@@ -1,0 +1,99 @@
+"""The certified curve that every summary reads: both halves, from above and from below."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..half_curve import Vertices
+
+
+class Curve(NamedTuple):
+    """Both sides of both half-curves of one setting (unbatched), and what is known beyond them.
+
+    ``plus`` holds slopes −e^ℓ, ℓ ≥ 0, of the trade-off curve of (P, Q) (a record removed), ``minus`` those of the
+    swapped pair (a record added). Vertices of the dominating pair bound privacy loss from above, those of the
+    attack from below.
+
+    Attributes:
+        upper_plus, upper_minus: vertices of the dominating pair.
+        lower_plus, lower_minus: error rates the attack achieves; ``lower_minus`` repeats ``lower_plus`` where only the
+            symmetrised curve is asked for (then it is the better of the two).
+        tail_mu: √Σ T/σ²: the whole mechanism without subsampling; no privacy loss is larger.
+    """
+
+    upper_plus: Vertices
+    upper_minus: Vertices
+    lower_plus: Vertices
+    lower_minus: Vertices
+    tail_mu: Any
+
+
+class Points(NamedTuple):
+    """Vertices of a half-curve in one row: thresholds and log error rates; unused ones are at (α, TPR) = (1, 0)."""
+
+    low: Any
+    high: Any
+    log_alpha: Any
+    log_tpr: Any
+    log_beta: Any
+    used: Any
+
+
+def points(v: Vertices) -> Points:
+    """Pieces laid end to end."""
+    t = v.threshold()
+    flat = lambda a: a.reshape(-1)  # noqa: E731
+    used = v.used
+    return Points(
+        flat(t),
+        flat(t + v.step[..., None]),
+        flat(jnp.where(used, v.log_alpha, 0.0)),
+        flat(jnp.where(used, v.log_tpr, -jnp.inf)),
+        flat(jnp.where(used, v.log_beta, 0.0)),
+        flat(used),
+    )
+
+
+def path(v: Vertices) -> Points:
+    """The attack's tests in order, each unused one replaced by the used one before it (or the first)."""
+    p = points(v)
+    k = jnp.arange(p.used.shape[0])
+    k = jnp.where(p.used, k, -1)
+    k = jax.lax.cummax(k)
+    k = jnp.where(k < 0, jnp.argmax(p.used), k)
+    return Points(*(a[k] for a in p))
+
+
+def log_delta_at(v: Vertices, epsilon):
+    """log δ(ε) of a dominating half-curve, for ε ≥ 0 of any shape.
+
+    Every vertex gives δ(ε) ≥ TPR_k − e^ε·α_k and the one whose slope range holds e^ε gives equality, so that vertex is
+    used; where pieces overlap, the smaller of their bounds. Beyond the last vertex its TPR bounds δ.
+    """
+    shape, e = jnp.shape(epsilon), jnp.reshape(epsilon, (-1,))
+
+    def piece(first, step, log_alpha, log_tpr, used):
+        k = jnp.floor(e / step - first)
+        inside = (k >= 0.0) & (k < log_alpha.shape[0])
+        k = jnp.clip(k, 0, log_alpha.shape[0] - 1).astype(int)
+        inside = inside & used[k]
+        a, b = log_alpha[k], log_tpr[k]
+        ratio = jnp.where(b > -jnp.inf, jnp.minimum(e + a - jnp.where(b > -jnp.inf, b, 0.0), 0.0), 0.0)
+        # the threshold and ε may differ in the last digit: δ is continuous, allow for as much
+        value = jnp.where(b > -jnp.inf, b + safe_log1m(ratio), -jnp.inf)
+        return jnp.where(inside, value, 0.0)
+
+    best = jnp.min(jax.vmap(piece)(v.first, v.step, v.log_alpha, v.log_tpr, v.used), axis=0)
+    reach = jnp.max(jnp.where(v.used, v.threshold(), -jnp.inf))
+    last = jnp.min(jnp.where(v.used, v.log_tpr, 0.0))
+    return jnp.minimum(best, jnp.where(e >= reach, last, 0.0)).reshape(shape)
+
+
+def safe_log1m(log_ratio):
+    """log(1 − e^{log_ratio}) with −inf at 0."""
+    inside = log_ratio < 0.0
+    gap = jnp.where(inside, log_ratio, -1.0)
+    return jnp.where(inside, jnp.log(-jnp.expm1(gap)), -jnp.inf)

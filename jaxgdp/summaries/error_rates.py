@@ -1,0 +1,102 @@
+"""What an attacker can reach: TPR and FNR at a given FPR, and the Bayes risk."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax.scipy.special import log_ndtr
+
+from ..bracket import Bracket
+from ..normal import log1mexp, ndtri_exp
+from ..half_curve import Vertices
+from .curve import Curve, Points, log_delta_at, path, points, safe_log1m
+from .mu import tpr_chord
+
+
+def _lines(p: Points, others: tuple[Vertices, ...]):
+    """Supporting lines of a dominating half-curve at its own thresholds: ε, log δ(ε) and log(1 − δ(ε)).
+
+    ``others`` are half-curves that must be dominated too; at each ε the larger δ counts.
+    """
+    epsilon = jnp.maximum(p.low, 0.0)
+    log_delta = p.log_tpr + safe_log1m(jnp.minimum(epsilon + p.log_alpha - jnp.maximum(p.log_tpr, -1e300), 0.0))
+    log_rest = jnp.logaddexp(p.log_beta, epsilon + p.log_alpha)
+    for other in others:
+        rival = log_delta_at(other, epsilon)
+        larger = rival > log_delta
+        log_rest = jnp.where(larger, jnp.minimum(log_rest, log1mexp(rival)), log_rest)
+        log_delta = jnp.maximum(log_delta, rival)
+    usable = p.used & (p.low >= -1e-12)
+    return epsilon, log_delta, log_rest, usable
+
+
+def _certified(upper_lines, lower_lines, log_fpr):
+    """(log TPR, log β) no attacker can beat at one FPR.
+
+    Slopes above one: TPR ≤ δ + e^ε·α. Slopes below one: β ≥ e^{−ε}·(1 − δ − α).
+    """
+    epsilon, log_delta, log_rest, usable = upper_lines
+    log_tpr = jnp.min(jnp.where(usable, jnp.logaddexp(log_delta, epsilon + log_fpr), 0.0))
+    ratio = jnp.minimum(epsilon + log_fpr - log_rest, 0.0)
+    log_beta = jnp.max(jnp.where(usable, log_rest + safe_log1m(ratio), -jnp.inf))
+    epsilon, log_delta, log_rest, usable = lower_lines
+    mirrored = log_rest + safe_log1m(jnp.minimum(log_fpr - log_rest, 0.0)) - epsilon
+    log_beta = jnp.maximum(log_beta, jnp.max(jnp.where(usable, mirrored, -jnp.inf)))
+    log_beta = jnp.maximum(log_beta, safe_log1m(jnp.minimum(log_tpr, 0.0)))
+    log_tpr = jnp.minimum(jnp.minimum(log_tpr, 0.0), log1mexp(log_beta))
+    return log_tpr, log_beta
+
+
+def _mirror(p: Points) -> Points:
+    """The attack against the swapped pair: error rates change places."""
+    return Points(-p.high[::-1], -p.low[::-1], p.log_beta[::-1], log1mexp(p.log_alpha)[::-1], p.log_alpha[::-1], p.used[::-1])
+
+
+def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bracket]:
+    """log TPR and log FNR at one FPR, each a bracket.
+
+    The upper TPR and the lower FNR belong to the dominating pair; the other sides are achieved by the attack.
+    """
+    plus, minus = points(curve.upper_plus), points(curve.upper_minus)
+    if symmetric:
+        lines = _lines(plus, (curve.upper_minus,))
+        tpr_high, beta_low = _certified(lines, lines, log_fpr)
+    else:
+        tpr_high, beta_low = _certified(_lines(plus, ()), _lines(minus, ()), log_fpr)
+    # never more than without subsampling: β ≥ Φ(−z_α − μ)
+    z = -ndtri_exp(log_fpr) - curve.tail_mu
+    beta_low = jnp.maximum(beta_low, log_ndtr(z) - 1e-12)
+    tpr_high = jnp.minimum(tpr_high, log_ndtr(-z) + 1e-12)
+
+    attack, other = path(curve.lower_plus), path(curve.lower_minus)
+    candidates = [tpr_chord(attack, log_fpr), tpr_chord(_mirror(other), log_fpr)]
+    if symmetric:
+        candidates += [tpr_chord(other, log_fpr), tpr_chord(_mirror(attack), log_fpr)]
+    tpr_low = jnp.max(jnp.stack([c[0] for c in candidates]))
+    beta_high = jnp.min(jnp.stack([c[1] for c in candidates]))
+    return (
+        Bracket(jnp.minimum(tpr_low, tpr_high), tpr_high),
+        Bracket(jnp.minimum(beta_low, beta_high), beta_high),
+    )
+
+
+def bayes_risk(curve: Curve, prior, *, symmetric: bool) -> Bracket:
+    """min over α of π·α + (1 − π)·f(α), with π the prior probability that the record is absent.
+
+    A minimum of linear functions over the curve, so the vertices of both halves and the two trivial tests suffice.
+    """
+
+    def risk(p: Points, weight_alpha, weight_beta):
+        value = weight_alpha * jnp.exp(p.log_alpha) + weight_beta * jnp.exp(p.log_beta)
+        return jnp.min(jnp.where(p.used, value, jnp.inf))
+
+    guess = jnp.minimum(prior, 1.0 - prior)
+
+    def side(plus, minus):
+        candidates = [guess, risk(plus, prior, 1.0 - prior), risk(minus, 1.0 - prior, prior)]
+        if symmetric:
+            candidates += [risk(minus, prior, 1.0 - prior), risk(plus, 1.0 - prior, prior)]
+        return jnp.min(jnp.stack(candidates))
+
+    lower = side(points(curve.upper_plus), points(curve.upper_minus))
+    upper = side(path(curve.lower_plus), path(curve.lower_minus))
+    return Bracket(jnp.minimum(lower, upper), upper)

@@ -1,0 +1,162 @@
+"""μ*: the tight Gaussian-DP parameter over a stated range of error rates, and d-approximate μ."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..bracket import Bracket
+from ..normal import log1mexp, log_sub, ndtri_exp, safe_log
+from ..half_curve import Vertices
+from .curve import Curve, Points, path, points, safe_log1m
+
+_Z_ROUNDOFF = 1e-14  # relative error of a normal quantile, with room
+
+
+def _quantiles(log_alpha, log_tpr, log_beta):
+    """Φ⁻¹(α) and Φ⁻¹(TPR) of many points in one evaluation, TPR from the smaller of itself and FNR."""
+    n = log_alpha.shape[0]
+    z = ndtri_exp(jnp.concatenate([log_alpha, jnp.minimum(log_tpr, log_beta)]))
+    return z[:n], jnp.where(log_tpr < log_beta, z[n:], -z[n:])
+
+
+def _difference(z_alpha, z_tpr, sign):
+    """μ = Φ⁻¹(TPR) − Φ⁻¹(α), moved by its rounding error in the direction of ``sign``."""
+    value = z_tpr - z_alpha + sign * _Z_ROUNDOFF * (jnp.abs(z_tpr) + jnp.abs(z_alpha))
+    return jnp.where(jnp.isnan(value), -jnp.inf, value)
+
+
+def tpr_line(p: Points, log_fpr):
+    """Upper bound on log TPR at one FPR: the lowest of the supporting lines with slopes e^{ℓ_k}."""
+    log_delta = p.log_tpr + safe_log1m(jnp.minimum(p.low + p.log_alpha - jnp.maximum(p.log_tpr, -1e300), 0.0))
+    value = jnp.logaddexp(log_delta, p.low + log_fpr)
+    return jnp.min(jnp.where(p.used & (p.log_tpr > -jnp.inf), value, 0.0))
+
+
+def _alpha_line(p: Points, log_fnr):
+    """Lower bound on log α at one FNR: the highest of the supporting lines with slopes e^{ℓ_k}."""
+    value = log_sub(jnp.logaddexp(p.log_alpha, p.log_beta - p.low), log_fnr - p.low)
+    return jnp.max(jnp.where(p.used, value, -jnp.inf))
+
+
+def _with(p: Points, *extra):
+    """The rates of a row of points, followed by single (log α, log TPR, log β) points."""
+    rows = (p.log_alpha, p.log_tpr, p.log_beta)
+    return tuple(jnp.concatenate([row, jnp.stack(more)]) for row, more in zip(rows, zip(*extra, strict=True), strict=True))
+
+
+def _upper(p: Points, log_floor, z_floor):
+    """Largest μ of a dominating half-curve over the range of rates, as (points to evaluate, how to combine them)."""
+    log_tpr = tpr_line(p, log_floor)
+    at_fpr = (log_floor, log_tpr, log1mexp(log_tpr))
+    at_fnr = (_alpha_line(p, log_floor), log1mexp(log_floor), log_floor)
+
+    def combine(z_alpha, z_tpr):
+        clamped = _difference(jnp.maximum(z_alpha[:-2], z_floor), z_tpr[:-2], 1.0)
+        everywhere = jnp.max(jnp.where(p.used, clamped, -jnp.inf))
+        plain = _difference(z_alpha, z_tpr, 1.0)
+        # the middle of the curve is provably above the floor, or it is not
+        visible = jnp.max(jnp.where(p.used, p.log_alpha, -jnp.inf)) >= log_floor
+        reached = jnp.min(p.log_alpha) <= log_floor
+        shown = jnp.where(reached, jnp.maximum(everywhere, plain[-2]), jnp.inf)
+        inside = p.used & (p.log_beta <= log_floor)
+        mirrored = jnp.maximum(jnp.max(jnp.where(inside, plain[:-2], -jnp.inf)), plain[-1])
+        covered = jnp.max(jnp.where(p.used, p.log_beta, -jnp.inf)) >= log_floor
+        hidden = jnp.where(covered, jnp.maximum(mirrored, everywhere), jnp.inf)
+        return jnp.where(visible, shown, hidden)
+
+    return _with(p, at_fpr, at_fnr), combine
+
+
+def tpr_chord(p: Points, log_fpr):
+    """(log TPR, log β) that the attack achieves at one FPR: chords between consecutive tests, or a stricter test."""
+    a, b = p.log_alpha[:-1], p.log_alpha[1:]
+    inside = (b <= log_fpr) & (log_fpr < a) & p.used[:-1] & p.used[1:]
+    top = jnp.where(inside, a, 0.0)
+    low = jnp.where(inside, b, -1.0)
+    share = jnp.exp(log_fpr - top) - jnp.exp(low - top)
+    share = jnp.clip(share / -jnp.expm1(low - top), 0.0, 1.0)
+    mix = lambda x: jnp.logaddexp(x[:-1] + safe_log(share), x[1:] + safe_log(1.0 - share))  # noqa: E731
+    k = jnp.argmax(jnp.where(inside, mix(p.log_tpr), -jnp.inf))
+    tpr, beta = mix(p.log_tpr)[k], mix(p.log_beta)[k]
+    stricter = p.used & (p.log_alpha <= log_fpr)
+    j = jnp.argmax(jnp.where(stricter, p.log_tpr, -jnp.inf))
+    chord = jnp.any(inside) & (tpr >= p.log_tpr[j])
+    log_tpr = jnp.where(chord, tpr, jnp.where(stricter[j], p.log_tpr[j], -jnp.inf))
+    log_beta = jnp.where(chord, beta, jnp.where(stricter[j], p.log_beta[j], 0.0))
+    # guessing at random is always possible
+    guess = log_fpr > log_tpr
+    return jnp.where(guess, log_fpr, log_tpr), jnp.where(guess, log1mexp(log_fpr), log_beta)
+
+
+def _lower(p: Points, log_floor, z_floor):
+    """Largest μ that the attack shows over the range of rates, as (points to evaluate, how to combine them)."""
+    log_tpr, log_beta = tpr_chord(p, log_floor)
+
+    def combine(z_alpha, z_tpr):
+        weaker = _difference(jnp.maximum(z_alpha, z_floor), jnp.minimum(z_tpr, -z_floor), -1.0)
+        used = jnp.append(p.used, True)
+        visible = jnp.max(jnp.where(used, weaker, -jnp.inf))
+        both = p.used & (p.log_alpha <= log_floor) & (p.log_beta <= log_floor)
+        plain = _difference(z_alpha[:-1], z_tpr[:-1], -1.0)
+        return jnp.maximum(visible, jnp.max(jnp.where(both, plain, -jnp.inf)))
+
+    return _with(p, (log_floor, log_tpr, log_beta)), combine
+
+
+def mu(curve: Curve, log_floor) -> Bracket:
+    """μ*(floor) = max Φ⁻¹(1 − α) − Φ⁻¹(β) over the curve's FPRs between the floor and f(floor) (Gomez 2025, Eq. 11).
+
+    That is, over error rates that are both at least the floor (or both at most, where privacy is so weak that
+    f(floor) lies below it). The mirrored curve has the same μ, so all adjacencies share this number. Never
+    more than √Σ T/σ², the limit as the floor goes to 0.
+    """
+    z_floor = ndtri_exp(log_floor)
+    parts = [_upper(points(side), log_floor, z_floor) for side in (curve.upper_plus, curve.upper_minus)]
+    parts += [_lower(path(side), log_floor, z_floor) for side in _distinct(curve.lower_plus, curve.lower_minus)]
+    rates = [jnp.concatenate(column) for column in zip(*(part[0] for part in parts), strict=True)]
+    ends = np.cumsum([part[0][0].shape[0] for part in parts])[:-1]
+    z_alpha, z_tpr = (jnp.split(z, ends) for z in _quantiles(*rates))
+    values = [part[1](a, t) for part, a, t in zip(parts, z_alpha, z_tpr, strict=True)]
+    upper = jnp.maximum(values[0], values[1])
+    upper = jnp.where(_gapless(curve.upper_plus) & _gapless(curve.upper_minus), upper, jnp.inf)
+    upper = jnp.minimum(upper, curve.tail_mu * (1.0 + 1e-15))
+    lower = values[2] if len(values) == 3 else jnp.maximum(values[2], values[3])
+    upper = jnp.maximum(upper, 0.0)
+    return Bracket(jnp.clip(lower, 0.0, upper), upper)
+
+
+def _gapless(v: Vertices):
+    """Whether each piece's FPRs reach up to where the one before it ends: then some vertex is beside every true point."""
+    top = jnp.max(jnp.where(v.used, v.log_alpha, -jnp.inf), axis=-1)
+    bottom = jnp.min(jnp.where(v.used, v.log_alpha, 0.0), axis=-1)
+    return jnp.all(top[1:] >= bottom[:-1])
+
+
+def _distinct(first, second):
+    return (first,) if second is first else (first, second)
+
+
+def approximate_mu(curve: Curve, log_d) -> Bracket:
+    """d-approximate μ: the smallest μ with f(α) ≥ (1 − d)·f_μ(α/(1 − d)) for all α, that is δ(ε) ≤ d + (1 − d)·δ_μ(ε).
+
+    The maximum of Φ⁻¹((TPR − d)/(1 − d)) − Φ⁻¹(α/(1 − d)) over the vertices where TPR > d. It composes as √Σμ²
+    with 1 − Π(1 − d_i).
+    """
+    log_rest = log1mexp(log_d)
+
+    def best(p: Points, sign):
+        excess = jnp.where(p.log_tpr > log_d, p.log_tpr + log1mexp(jnp.minimum(log_d - p.log_tpr, 0.0)), -jnp.inf)
+        tpr, beta = jnp.minimum(excess - log_rest, 0.0), jnp.minimum(p.log_beta - log_rest, 0.0)
+        value = _difference(*_quantiles(p.log_alpha - log_rest, tpr, beta), sign)
+        return jnp.max(jnp.where(p.used & (p.log_tpr > log_d), value, -jnp.inf))
+
+    def upper(p: Points):
+        reached = jnp.min(jnp.where(p.used, p.log_tpr, 0.0)) <= log_d
+        return jnp.where(reached, best(p, 1.0), jnp.inf)
+
+    high = jnp.maximum(upper(points(curve.upper_plus)), upper(points(curve.upper_minus)))
+    high = jnp.where(_gapless(curve.upper_plus) & _gapless(curve.upper_minus), high, jnp.inf)
+    low = [best(path(side), -1.0) for side in _distinct(curve.lower_plus, curve.lower_minus)]
+    high = jnp.maximum(jnp.minimum(high, curve.tail_mu * (1.0 + 1e-15)), 0.0)
+    return Bracket(jnp.clip(jnp.max(jnp.stack(low)), 0.0, high), high)

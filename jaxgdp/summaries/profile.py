@@ -1,0 +1,78 @@
+"""The privacy profile: δ(ε), ε(δ) and the advantage η = δ(0)."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from ..bracket import Bracket
+from ..normal import log_gaussian_delta
+from .curve import Curve, Points, log_delta_at, path, points, safe_log1m
+
+
+def _delta_achieved(p: Points, epsilon):
+    """log of the best TPR − e^ε·α over the attack's tests."""
+    ratio = epsilon + p.log_alpha - p.log_tpr
+    value = p.log_tpr + safe_log1m(jnp.where(p.log_tpr > -jnp.inf, ratio, 0.0))
+    return jnp.max(jnp.where(p.used & (p.log_tpr > -jnp.inf), value, -jnp.inf))
+
+
+def log_delta(curve: Curve, epsilon, *, symmetric: bool) -> Bracket:
+    """log δ(ε), ε ≥ 0, with δ(ε) = Pr[Y > ε] − e^ε·Pr[X > ε] (the larger direction for the symmetrised curve).
+
+    Never more than the δ of the mechanism without subsampling.
+    """
+    upper = log_delta_at(curve.upper_plus, epsilon)
+    lower = _delta_achieved(path(curve.lower_plus), epsilon)
+    if symmetric:
+        upper = jnp.maximum(upper, log_delta_at(curve.upper_minus, epsilon))
+        lower = jnp.maximum(lower, _delta_achieved(path(curve.lower_minus), epsilon))
+    upper = jnp.minimum(upper, log_gaussian_delta(epsilon, curve.tail_mu) + 1e-12)
+    return Bracket(jnp.minimum(lower, upper), jnp.minimum(upper, 0.0))
+
+
+def _epsilon_certified(p: Points, log_d):
+    """Largest ε with δ(ε) ≥ δ on a dominating half-curve: (TPR_k − δ)/α_k, kept inside each vertex's slope range."""
+    excess = p.log_tpr + safe_log1m(jnp.where(p.log_tpr > log_d, log_d - p.log_tpr, 0.0))
+    value = jnp.minimum(excess - p.log_alpha, p.high)
+    counts = p.used & (p.log_tpr > log_d) & (value >= p.low)
+    epsilon = jnp.max(jnp.where(counts, value, 0.0))
+    reached = jnp.min(jnp.where(p.used, p.log_tpr, 0.0)) <= log_d
+    return jnp.where(reached, jnp.maximum(epsilon, 0.0), jnp.inf)
+
+
+def _epsilon_achieved(p: Points, log_d):
+    excess = p.log_tpr + safe_log1m(jnp.where(p.log_tpr > log_d, log_d - p.log_tpr, 0.0))
+    value = jnp.where(p.used & (p.log_tpr > log_d), excess - p.log_alpha, 0.0)
+    return jnp.maximum(jnp.max(value), 0.0)
+
+
+def _gaussian_epsilon(mu, log_d):
+    """ε with δ_μ(ε) = δ, by bisection; an upper bound to the last digit."""
+    high = mu * (mu / 2.0 + jnp.sqrt(jnp.maximum(-2.0 * log_d, 0.0)) + 1.0)
+    low = jnp.zeros_like(high)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        above = log_gaussian_delta(middle, mu) > log_d
+        low, high = jnp.where(above, middle, low), jnp.where(above, high, middle)
+    return high
+
+
+def epsilon(curve: Curve, log_d, *, symmetric: bool) -> Bracket:
+    """ε(δ): the smallest ε ≥ 0 with δ(ε) ≤ δ, in nats."""
+    upper = _epsilon_certified(points(curve.upper_plus), log_d)
+    lower = _epsilon_achieved(path(curve.lower_plus), log_d)
+    if symmetric:
+        upper = jnp.maximum(upper, _epsilon_certified(points(curve.upper_minus), log_d))
+        lower = jnp.maximum(lower, _epsilon_achieved(path(curve.lower_minus), log_d))
+    upper = jnp.where(jnp.isfinite(upper), upper, _gaussian_epsilon(curve.tail_mu, log_d) * (1.0 + 1e-12))
+    return Bracket(jnp.minimum(lower, upper), upper)
+
+
+def advantage(curve: Curve) -> Bracket:
+    """η = max over α of 1 − α − f(α) = δ(0), which both directions share (Kaissis 2024; Kulynych 2024)."""
+    zero = jnp.zeros(())
+    sides = [log_delta_at(side, zero) for side in (curve.upper_plus, curve.upper_minus)]
+    upper = jnp.minimum(jnp.minimum(*sides), log_gaussian_delta(zero, curve.tail_mu) + 1e-12)
+    lower = jnp.maximum(*(_delta_achieved(path(side), zero) for side in (curve.lower_plus, curve.lower_minus)))
+    upper = jnp.exp(jnp.minimum(upper, 0.0))
+    return Bracket(jnp.minimum(jnp.exp(lower), upper), upper)

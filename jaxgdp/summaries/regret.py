@@ -1,0 +1,76 @@
+"""Δ: what is lost by reporting one Gaussian curve in place of the true one."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from ..bracket import Bracket
+from ..normal import gaussian_delta, log_sub
+from ..half_curve import Vertices
+from .curve import Curve, Points, log_delta_at, path, points
+
+_ROUNDOFF = 2e-15
+
+
+def _upper(p: Points, mu):
+    """Largest possible gap, from rates the attack achieves (a polygon above the true curve).
+
+    With u = α − β and v = α + β, a gap of κ along both axes is 2κ in v at equal u. Between two neighbouring tests the
+    polygon is straight and the Gaussian curve convex, so for any slope e^ε the larger of the two end values of
+    (δ_μ(ε) − (TPR − e^ε·α))/(1 + e^ε) bounds the gap there; the segment's own slope makes that sharp.
+    """
+    log_alpha = jnp.append(p.log_alpha, -jnp.inf)
+    log_tpr = jnp.append(p.log_tpr, -jnp.inf)
+    alpha, tpr = jnp.exp(log_alpha), jnp.exp(log_tpr)
+    gain = jnp.where(p.used, tpr[:-1] - alpha[:-1], -1.0)
+    start = jnp.argmax(gain)
+    middle = 0.5 * (gaussian_delta(0.0, mu) - jnp.maximum(gain[start], 0.0))
+
+    rise = log_sub(log_tpr[:-1], log_tpr[1:]) - log_sub(log_alpha[:-1], log_alpha[1:])
+    epsilon = jnp.where(jnp.isfinite(rise), jnp.clip(rise, 0.0, 600.0), jnp.clip(p.low, 0.0, 600.0))
+    growth = jnp.exp(epsilon)
+    here = tpr[:-1] - growth * alpha[:-1]
+    there = tpr[1:] - growth * alpha[1:]
+    gap = (gaussian_delta(epsilon, mu) - jnp.minimum(here, there)) / (1.0 + growth)
+    after = jnp.arange(gap.shape[0]) >= start
+    return jnp.maximum(jnp.max(jnp.where(after, gap, -jnp.inf)), middle) + _ROUNDOFF
+
+
+def _lower(p: Points, sides: tuple[Vertices, ...], mu):
+    """A gap that is certainly there: (δ_μ(ε) − δ(ε))/(1 + e^ε) at the best threshold of the dominating pair."""
+    epsilon = jnp.clip(p.low, 0.0, 600.0)
+    growth = jnp.exp(epsilon)
+    delta = jnp.exp(p.log_tpr) - jnp.exp(p.log_alpha + epsilon)
+    gap = (gaussian_delta(epsilon, mu) - delta) / (1.0 + growth)
+    usable = p.used & (p.low >= -1e-12)
+    best = epsilon[jnp.argmax(jnp.where(usable, gap, -jnp.inf))]
+
+    def at(e):
+        delta = jnp.exp(jnp.max(jnp.stack([log_delta_at(v, e) for v in sides])))
+        return (gaussian_delta(e, mu) - delta) / (1.0 + jnp.exp(e))
+
+    # both directions have the same δ(0), so the smaller bound holds for both
+    at_zero = jnp.exp(jnp.min(jnp.stack([log_delta_at(v, jnp.zeros(())) for v in sides])))
+    return jnp.maximum(at(best), 0.5 * (gaussian_delta(0.0, mu) - at_zero)) - _ROUNDOFF
+
+
+def regret(curve: Curve, mu, *, symmetric: bool) -> Bracket:
+    """Δ(f, f_μ) = max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε), the smallest shift that brings f_μ above f.
+
+    Gomez 2025, Eq. 13 checks breakpoints only, which gives 0 for randomized response; this is the rotated form, with the
+    maximum taken over every slope. ``mu`` is the reported (upper) value; both sides refer to it. For the
+    symmetrised curve the better of the two directions counts; for one direction, the worse half.
+    """
+    plus, minus = points(curve.upper_plus), points(curve.upper_minus)
+    attack, mirror = path(curve.lower_plus), path(curve.lower_minus)
+    mu = jnp.maximum(mu, 1e-300)
+    if symmetric:
+        upper = _upper(attack, mu)
+        if curve.lower_minus is not curve.lower_plus:
+            upper = jnp.minimum(upper, _upper(mirror, mu))
+        lower = _lower(plus, (curve.upper_plus, curve.upper_minus), mu)
+    else:
+        upper = jnp.maximum(_upper(attack, mu), _upper(mirror, mu))
+        lower = jnp.maximum(_lower(plus, (curve.upper_plus,), mu), _lower(minus, (curve.upper_minus,), mu))
+    lower = jnp.clip(lower, 0.0, 1.0)
+    return Bracket(lower, jnp.maximum(jnp.clip(upper, 0.0, 1.0), lower))

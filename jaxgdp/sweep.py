@@ -1,0 +1,120 @@
+"""A product grid of DP-SGD settings in one call, as a labelled data set."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import engine
+from ._version import __version__
+from .mechanisms import dpsgd
+from .tradeoff import ADJACENCIES
+from .validation import checked, one_of, open_unit, positive, probability, whole
+
+QUANTITIES = ("mu", "regret", "advantage", "epsilon", "delta", "tpr", "approximate_mu")
+_LONG_NAMES = {
+    "mu": "Gaussian-DP parameter over FPRs from the floor to f(floor)",
+    "regret": "regret of reporting the upper mu",
+    "advantage": "membership advantage",
+    "epsilon": "epsilon at the given delta",
+    "delta": "delta at the given epsilon",
+    "tpr": "largest true positive rate at the given FPR",
+    "approximate_mu": "d-approximate Gaussian-DP parameter",
+}
+
+
+def _column(name, value, check):
+    array = np.atleast_1d(check(name, value))
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be a scalar or one-dimensional, got shape {array.shape}")
+    return array
+
+
+def sweep(
+    noise_multiplier,
+    sampling_prob,
+    num_steps,
+    quantities=("mu", "regret"),
+    rtol=1e-3,
+    fpr_floor=1e-10,
+    adjacency="add_remove",
+    delta=1e-5,
+    epsilon=1.0,
+    fpr=1e-3,
+    d=1e-10,
+    progress=None,
+):
+    """Certified quantities over the product of noise multipliers, sampling rates and numbers of steps.
+
+    Each lattice size is compiled once and the grid is cut into chunks, so memory stays bounded.
+
+    Args:
+        noise_multiplier: σ > 0, scalar or one-dimensional. sampling_prob: p in (0, 1]. num_steps: whole numbers ≥ 1.
+        quantities: any of "mu", "regret", "advantage", "epsilon", "delta", "tpr", "approximate_mu".
+        rtol: relative width asked of the μ bracket. fpr_floor: FPR floor of μ, in [1e-300, 0.5).
+        adjacency: "add_remove", "add" or "remove".
+        delta: δ of "epsilon". epsilon: ε of "delta", nats. fpr: FPR of "tpr". d: of "approximate_mu".
+        progress: called with the number of settings finished, as they finish.
+
+    Returns:
+        ``xarray.Dataset`` with dimensions noise_multiplier, sampling_prob, num_steps and, for each quantity q, the
+        variables ``q`` (upper side: the one to report) and ``q_lower``; ``status`` (0 where ``rtol`` was reached; brackets hold
+        everywhere) and ``lattice_size``. Units and version are attributes.
+
+    Raises:
+        ValueError: an argument is out of range or a quantity unknown (before tracing).
+
+    Example:
+        >>> grid = sweep(noise_multiplier=[1.0, 2.0], sampling_prob=1.0, num_steps=[1])
+        >>> bool((grid.mu_lower <= 1.0)[0, 0, 0] & (grid.mu >= 1.0)[0, 0, 0])
+        True
+    """
+    try:
+        import xarray
+    except ImportError:
+        raise ImportError("jaxgdp.sweep needs xarray: pip install 'jaxgdp[sweep]'") from None
+    axes = {
+        "noise_multiplier": _column("noise_multiplier", noise_multiplier, positive),
+        "sampling_prob": _column("sampling_prob", sampling_prob, probability),
+        "num_steps": _column("num_steps", num_steps, whole),
+    }
+    parameters = {
+        "epsilon": float(open_unit("delta", delta)),
+        "delta": float(checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0)),
+        "tpr": float(open_unit("fpr", fpr)),
+        "approximate_mu": float(open_unit("d", d)),
+    }
+    quantities = (quantities,) if isinstance(quantities, str) else tuple(quantities)
+    names = tuple((one_of("quantity", q, QUANTITIES), parameters.get(q)) for q in quantities)
+    depths = [parameters[q] for q in quantities if q in ("epsilon", "tpr", "approximate_mu")]
+    question = engine.Question(
+        rtol=float(checked("rtol", rtol, "in [1e-8, 1)", lambda a: (a >= 1e-8) & (a < 1.0))),
+        fpr_floor=float(checked("fpr_floor", fpr_floor, "in [1e-300, 0.5)", lambda a: (a >= 1e-300) & (a < 0.5))),
+        adjacency=one_of("adjacency", adjacency, ADJACENCIES),
+        names=names,
+        deepest=min(depths) if depths else None,
+    )
+    shape = tuple(len(a) for a in axes.values())
+    columns = [a.reshape(-1) for a in np.meshgrid(*axes.values(), indexing="ij")]
+    found = engine.answer(dpsgd(*columns).stacked(), question, progress=progress)
+
+    data = {}
+    for name, parameter in names:
+        key = name if parameter is None else f"{name}@{parameter:g}"
+        attributes = {"long_name": _LONG_NAMES[name], "units": "nats" if name == "epsilon" else "1"}
+        if parameter is not None:
+            attributes["at"] = parameter
+        upper = attributes | {"side": "upper: safe to report"}
+        lower = attributes | {"side": "lower: achieved by an attack"}
+        data[name] = (tuple(axes), found.results[key].upper.reshape(shape), upper)
+        data[f"{name}_lower"] = (tuple(axes), found.results[key].lower.reshape(shape), lower)
+    meanings = "; ".join(f"{code}: {text}" for code, text in engine.STATUS.items())
+    data["status"] = (tuple(axes), found.status.reshape(shape), {"long_name": "status", "meaning": meanings})
+    data["lattice_size"] = (tuple(axes), found.sizes.reshape(shape), {"long_name": "lattice points used"})
+    attributes = {
+        "title": "Certified privacy of DP-SGD",
+        "jaxgdp_version": __version__,
+        "fpr_floor": question.fpr_floor,
+        "rtol": question.rtol,
+        "adjacency": adjacency,
+    }
+    return xarray.Dataset(data, coords=axes, attrs=attributes)

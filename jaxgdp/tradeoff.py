@@ -1,0 +1,333 @@
+"""The certified trade-off curve of a mechanism, asked as often as one likes."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import engine
+from .bracket import Bracket
+from .mechanisms import Composition, as_composition
+from .precision import with_float64
+from .summaries.curve import Curve, path
+from .summaries.error_rates import bayes_risk, error_rates
+from .summaries.mu import approximate_mu, mu
+from .summaries.profile import advantage, epsilon, log_delta
+from .summaries.regret import regret
+from .validation import broadcast, checked, closed_unit, one_of, open_unit
+
+ADJACENCIES = ("add_remove", "add", "remove")
+_DEEPEST = 1e-300
+
+
+def _exp(bracket: Bracket) -> Bracket:
+    return Bracket(jnp.exp(bracket.lower), jnp.exp(bracket.upper))
+
+
+def _ask(name: str, curve: Curve, query, symmetric: bool) -> Bracket:
+    """One summary of one curve at one query value (the log of it for rates)."""
+    if name == "mu":
+        return mu(curve, query)
+    if name == "approximate_mu":
+        return approximate_mu(curve, query)
+    if name == "regret":
+        return regret(curve, mu(curve, query).upper, symmetric=symmetric)
+    if name == "advantage":
+        return advantage(curve)
+    if name == "epsilon":
+        return epsilon(curve, query, symmetric=symmetric)
+    if name == "delta":
+        return _exp(log_delta(curve, query, symmetric=symmetric))
+    if name == "log_tpr":
+        return error_rates(curve, query, symmetric=symmetric)[0]
+    if name == "log_beta":
+        return error_rates(curve, query, symmetric=symmetric)[1]
+    if name == "bayes_risk":
+        return bayes_risk(curve, query, symmetric=symmetric)
+    attack = path(curve.lower_plus)
+    fpr = jnp.exp(attack.log_alpha[jnp.argmax(jnp.exp(attack.log_tpr) - jnp.exp(attack.log_alpha))])
+    return Bracket(fpr, fpr)
+
+
+@functools.partial(jax.jit, static_argnames=("name", "symmetric"))
+def _ask_all(curves: Curve, queries, *, name: str, symmetric: bool) -> Bracket:
+    """Every curve of a stack (leading axis) at each of its own queries (second axis)."""
+    return jax.vmap(lambda c, row: jax.vmap(lambda q: _ask(name, c, q, symmetric))(row))(curves, queries)
+
+
+@dataclass(frozen=True)
+class TradeoffCurve:
+    """Both sides of the trade-off curve of a mechanism; build it with :func:`tradeoff`.
+
+    Every method broadcasts its argument against the mechanism's shape and returns a :class:`Bracket` of that shape.
+
+    Attributes:
+        mechanism: the composition.
+        adjacency: "add_remove", "add" or "remove".
+        rtol: relative width asked of the μ bracket at ``fpr_floor``.
+        fpr_floor: default FPR floor of :meth:`mu` and :meth:`regret`.
+        status: 0 where ``rtol`` was reached, else a code of ``jaxgdp.engine.STATUS``; brackets hold all the same.
+        tail_mu: √(Σ T/σ²), the limit of μ as the floor goes to 0 (nothing is subsampled away in the far tail).
+    """
+
+    mechanism: Composition
+    adjacency: str
+    rtol: float
+    fpr_floor: float
+    status: Any
+    tail_mu: Any
+    _curves: tuple
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the mechanism's parameters."""
+        return self.mechanism.shape
+
+    @with_float64
+    def _query(self, name: str, values) -> Bracket:
+        shape = broadcast(mechanism=np.empty(self.shape), argument=values)
+        owner = np.broadcast_to(np.arange(len(self._curves)).reshape(self.shape), shape).reshape(-1)
+        flat = np.broadcast_to(values, shape).reshape(-1)
+        low, high = np.empty(flat.shape), np.empty(flat.shape)
+        kinds: dict[tuple, list[int]] = {}
+        for i, curve in enumerate(self._curves):
+            kinds.setdefault(tuple(np.shape(leaf) for leaf in jax.tree.leaves(curve)), []).append(i)
+        where = [np.flatnonzero(owner == i) for i in range(len(self._curves))]
+        for members in kinds.values():
+            longest = max(len(where[i]) for i in members)
+            if longest == 0:
+                continue
+            rows = np.stack([np.resize(where[i], longest) for i in members])
+            stack = jax.tree.map(lambda *leaves: np.stack(leaves), *(self._curves[i] for i in members))
+            found = _ask_all(stack, flat[rows], name=name, symmetric=self.adjacency == "add_remove")
+            low[rows], high[rows] = np.asarray(found.lower), np.asarray(found.upper)
+        return Bracket(low.reshape(shape), high.reshape(shape))
+
+    def _floor(self, fpr_floor):
+        floor = self.fpr_floor if fpr_floor is None else fpr_floor
+        return checked("fpr_floor", floor, "in [0, 0.5)", lambda a: (a >= 0.0) & (a < 0.5))
+
+    def mu(self, fpr_floor=None) -> Bracket:
+        """μ*: the tight Gaussian-DP parameter over FPRs from the floor to f(floor) (Gomez 2025, Eq. 11).
+
+        max over α of Φ⁻¹(1 − α) − Φ⁻¹(f(α)). It grows as the floor falls and tends to √(Σ T/σ²); at floor 0 the
+        upper side is that limit. All adjacencies share it.
+
+        Args:
+            fpr_floor: in [0, 0.5); default the curve's own.
+
+        Returns:
+            Bracket; report the upper side, with its floor.
+
+        Raises:
+            ValueError: the floor is out of range (before tracing).
+
+        Example:
+            >>> import jaxgdp
+            >>> bool(jaxgdp.tradeoff(jaxgdp.Gaussian(2.0)).mu().contains(0.5))
+            True
+        """
+        floor = self._floor(fpr_floor)
+        return self._query("mu", np.log(np.maximum(floor, _DEEPEST))) if np.all(floor > 0.0) else self._limit(floor)
+
+    def _limit(self, floor) -> Bracket:
+        found = self._query("mu", np.log(np.maximum(floor, _DEEPEST)))
+        return Bracket(found.lower, np.where(floor > 0.0, found.upper, self.tail_mu))
+
+    def approximate_mu(self, d=1e-10) -> Bracket:
+        """d-approximate μ: f(α) ≥ (1 − d)·f_μ(α/(1 − d)) for all α, that is δ(ε) ≤ d + (1 − d)·δ_μ(ε).
+
+        Unlike μ with a floor it holds at every FPR, and composes: √Σμ² with 1 − Π(1 − d_i).
+
+        Args:
+            d: in (0, 1).
+
+        Returns:
+            Bracket; report the upper side, with d.
+
+        Raises:
+            ValueError: d is out of range (before tracing).
+        """
+        return self._query("approximate_mu", np.log(open_unit("d", d)))
+
+    def regret(self, fpr_floor=None) -> Bracket:
+        """Δ of reporting the upper side of :meth:`mu`: max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε).
+
+        How far the Gaussian curve lies below the true one, along the diagonal; the rotated, exact form of Gomez 2025, Eq. 13.
+
+        Args:
+            fpr_floor: floor of the reported μ, in [0, 0.5).
+
+        Returns:
+            Bracket; report the upper side.
+
+        Raises:
+            ValueError: the floor is out of range (before tracing).
+        """
+        return self._query("regret", np.log(np.maximum(self._floor(fpr_floor), _DEEPEST)))
+
+    def advantage(self) -> Bracket:
+        """η = max over α of 1 − α − f(α) = δ(0): membership advantage (Yeom et al. 2018; Kulynych 2024).
+
+        Returns:
+            Bracket; report the upper side.
+        """
+        return self._query("advantage", np.zeros(()))
+
+    def advantage_fpr(self):
+        """α*: the FPR of the attack that reaches the lower side of the advantage, shape of the mechanism."""
+        return self._query("advantage_fpr", np.zeros(())).upper
+
+    def epsilon(self, delta) -> Bracket:
+        """Smallest ε ≥ 0 with δ(ε) ≤ δ, in nats.
+
+        Args:
+            delta: in (0, 1).
+
+        Returns:
+            Bracket; report the upper side.
+
+        Raises:
+            ValueError: δ is out of range (before tracing).
+        """
+        return self._query("epsilon", np.log(open_unit("delta", delta)))
+
+    def delta(self, epsilon) -> Bracket:
+        """Privacy profile δ(ε) = Pr[Y > ε] − e^ε·Pr[X > ε], the larger direction for "add_remove".
+
+        Args:
+            epsilon: ε ≥ 0 in nats.
+
+        Returns:
+            Bracket; report the upper side.
+
+        Raises:
+            ValueError: ε is negative or not finite (before tracing).
+        """
+        return self._query("delta", checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0))
+
+    def log_tpr(self, fpr) -> Bracket:
+        """log TPR at an FPR, for rates below the smallest double.
+
+        Args:
+            fpr: in [0, 1].
+
+        Returns:
+            Bracket; report the upper side.
+
+        Raises:
+            ValueError: the FPR is out of range (before tracing).
+        """
+        with np.errstate(divide="ignore"):
+            return self._query("log_tpr", np.log(closed_unit("fpr", fpr)))
+
+    def tpr(self, fpr) -> Bracket:
+        """Largest TPR of any attack at an FPR: 1 − f(α).
+
+        Args:
+            fpr: in [0, 1].
+
+        Returns:
+            Bracket; report the upper side.
+
+        Raises:
+            ValueError: the FPR is out of range (before tracing).
+        """
+        found = self.log_tpr(fpr)
+        return Bracket(np.exp(found.lower), np.exp(found.upper))
+
+    def log_beta(self, alpha) -> Bracket:
+        """log f(α), for rates below the smallest double.
+
+        Args:
+            alpha: in [0, 1].
+
+        Returns:
+            Bracket; report the lower side.
+
+        Raises:
+            ValueError: α is out of range (before tracing).
+        """
+        with np.errstate(divide="ignore"):
+            return self._query("log_beta", np.log(closed_unit("alpha", alpha)))
+
+    def beta(self, alpha) -> Bracket:
+        """The trade-off curve itself: the least FNR at FPR α, β = f(α).
+
+        Args:
+            alpha: in [0, 1].
+
+        Returns:
+            Bracket; report the lower side.
+
+        Raises:
+            ValueError: α is out of range (before tracing).
+        """
+        found = self.log_beta(alpha)
+        return Bracket(np.exp(found.lower), np.exp(found.upper))
+
+    def bayes_risk(self, prior=0.5) -> Bracket:
+        """Least error probability of an attacker: min over α of π·α + (1 − π)·f(α).
+
+        Args:
+            prior: π in [0, 1], the prior probability that the record is absent.
+
+        Returns:
+            Bracket; report the lower side.
+
+        Raises:
+            ValueError: the prior is out of range (before tracing).
+        """
+        return self._query("bayes_risk", closed_unit("prior", prior))
+
+
+def tradeoff(mechanism, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove") -> TradeoffCurve:
+    """Certified trade-off curve of a mechanism, down to error rates of 1e-300.
+
+    The dominating pair bounds privacy loss from above, an explicit attack from below; both come from the same lattice, which
+    is refined until they agree on μ.
+
+    Args:
+        mechanism: a mechanism or composition, scalar or batched.
+        rtol: relative width asked of the μ bracket, in (0, 1).
+        fpr_floor: FPR floor at which it is asked, in [1e-300, 0.5).
+        adjacency: "add_remove" (both orders), "remove" (slopes of P against Q as they are) or "add".
+
+    Returns:
+        A :class:`TradeoffCurve`.
+
+    Raises:
+        ValueError: an argument is out of range (before tracing).
+
+    Example:
+        >>> import jaxgdp
+        >>> curve = jaxgdp.tradeoff(jaxgdp.dpsgd(noise_multiplier=2.0, sampling_prob=1.0, num_steps=4))
+        >>> bool(curve.epsilon(delta=1e-5).contains(jaxgdp.gdp.epsilon(1e-5, 1.0)))
+        True
+    """
+    mechanism = as_composition(mechanism)
+    question = engine.Question(
+        rtol=float(checked("rtol", rtol, "in [1e-8, 1)", lambda a: (a >= 1e-8) & (a < 1.0))),
+        fpr_floor=float(checked("fpr_floor", fpr_floor, "in [1e-300, 0.5)", lambda a: (a >= 1e-300) & (a < 0.5))),
+        adjacency=one_of("adjacency", adjacency, ADJACENCIES),
+        deepest=_DEEPEST,
+        keep=True,
+    )
+    groups = mechanism.stacked()
+    flat = jax.tree.map(lambda a: a.reshape(-1, a.shape[-1]), groups)
+    found = engine.answer(flat, question)
+    tail = np.array([curve.tail_mu for curve in found.curves])
+    return TradeoffCurve(
+        mechanism,
+        adjacency,
+        question.rtol,
+        question.fpr_floor,
+        found.status.reshape(mechanism.shape),
+        tail.reshape(mechanism.shape),
+        tuple(found.curves),
+    )

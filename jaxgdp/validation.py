@@ -1,0 +1,88 @@
+"""Checks of what users pass in: every failure names the argument, its value and the valid range."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import numpy as np
+
+
+def _numbers(name: str, value, valid: str):
+    if isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be {valid}, got {value!r}")
+    try:
+        array = np.asarray(value)
+        if array.dtype == bool or array.dtype.kind not in "iuf":
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must be {valid}, got {value!r}") from None
+
+
+def checked(name: str, value, valid: str, test):
+    """``value`` as a float64 array if ``test`` holds for every element; tracers pass through unchecked.
+
+    Raises:
+        ValueError: naming the argument, the first offending value and the valid range.
+    """
+    if isinstance(value, jax.core.Tracer):
+        return value
+    array = _numbers(name, value, valid)
+    good = np.isfinite(array) & test(np.where(np.isfinite(array), array, math.nan))
+    if not np.all(good):
+        worst = array[~good].flat[0]
+        raise ValueError(f"{name} must be {valid}, got {worst:g}")
+    if array.size == 0:
+        raise ValueError(f"{name} must hold at least one value, got an empty array")
+    return array
+
+
+def positive(name: str, value):
+    """Strictly positive and finite."""
+    return checked(name, value, "a finite number > 0", lambda a: a > 0.0)
+
+
+def probability(name: str, value):
+    """In (0, 1]."""
+    return checked(name, value, "in (0, 1]", lambda a: (a > 0.0) & (a <= 1.0))
+
+
+def open_unit(name: str, value):
+    """In (0, 1)."""
+    return checked(name, value, "in (0, 1)", lambda a: (a > 0.0) & (a < 1.0))
+
+
+def closed_unit(name: str, value):
+    """In [0, 1]."""
+    return checked(name, value, "in [0, 1]", lambda a: (a >= 0.0) & (a <= 1.0))
+
+
+def finite(name: str, value):
+    """Any finite number."""
+    return checked(name, value, "a finite number", lambda a: np.isfinite(a))
+
+
+def whole(name: str, value):
+    """A whole number, at least 1 and small enough to be exact in float64."""
+    return checked(name, value, "a whole number >= 1", lambda a: (a >= 1.0) & (a == np.floor(a)) & (a <= 2.0**53))
+
+
+def broadcast(**arrays) -> tuple[int, ...]:
+    """The common NumPy broadcast shape of named arrays.
+
+    Raises:
+        ValueError: the shapes do not broadcast; names each argument and its shape.
+    """
+    try:
+        return np.broadcast_shapes(*(np.shape(a) for a in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {np.shape(a)}" for name, a in arrays.items())
+        raise ValueError(f"shapes do not broadcast together: {shapes}") from None
+
+
+def one_of(name: str, value, choices):
+    """A value from a fixed list."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value

@@ -1,0 +1,264 @@
+"""Where to look: tilts and lattice windows from Chernoff bounds on the composed privacy loss.
+
+Nothing here is part of a certificate. A poor tilt or a tight window makes a bracket wide, never wrong: the mass
+that a window misses is bounded again from the lattice masses themselves (``convolution``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+_MARGIN = 0.05  # how far past the asked depth, in standard deviations, the pieces reach
+
+
+class Loss(NamedTuple):
+    """Quadrature of each component's privacy loss, ready for cumulants.
+
+    Attributes:
+        loss, log_weight: nodes, shape (components, nodes).
+        precision: 1/σ² of components that are exactly Gaussian, else 0, shape (components,).
+        count: number of uses, shape (components,).
+        reverse: whether the pair is swapped (Q against P); static where it matters for shapes of code, never traced.
+    """
+
+    loss: Any
+    log_weight: Any
+    precision: Any
+    count: Any
+    reverse: Any
+
+
+def cumulants(loss: Loss, s):
+    """K, K', K'' of each component's loss at s, K(s) = log E_P e^{s·ℓ}; shapes (components,).
+
+    ``s`` is one tilt for all, or one for each component. The swapped pair has K(1 − s).
+    """
+    s = jnp.where(loss.reverse, 1.0 - s, s)
+    s = jnp.asarray(s)
+    exponent = loss.log_weight + s[..., None] * loss.loss
+    top = jnp.max(exponent, axis=-1, keepdims=True)
+    weight = jnp.exp(exponent - top)
+    total = jnp.sum(weight, axis=-1)
+    mean = jnp.sum(weight * loss.loss, axis=-1) / total
+    square = jnp.sum(weight * (loss.loss - mean[:, None]) ** 2, axis=-1) / total
+    value = top[:, 0] + jnp.log(total)
+    exact = loss.precision > 0.0
+    value = jnp.where(exact, 0.5 * s * (s - 1.0) * loss.precision, value)
+    mean = jnp.where(exact, (s - 0.5) * loss.precision, mean)
+    square = jnp.where(exact, loss.precision, square)
+    return value, jnp.where(loss.reverse, -mean, mean), jnp.maximum(square, 1e-300)
+
+
+def composed(loss: Loss, s):
+    """Λ, Λ', Λ'' of the composed loss at s."""
+    return tuple(jnp.sum(loss.count * k) for k in cumulants(loss, s))
+
+
+def _depths(loss: Loss, s):
+    """Saddle-point depths of α and of 1 − β at tilt s, in standard deviations, and Λ''.
+
+    α ≈ Φ(−r_X) and TPR ≈ Φ(−r_Y), with r_X² = 2(sΛ' − Λ) and r_Y² = 2((s − 1)Λ' − Λ), the sign of s − 1.
+    """
+    value, mean, square = composed(loss, s)
+    r_x = jnp.sqrt(jnp.maximum(2.0 * (s * mean - value), 1e-30))
+    r_y = jnp.sign(s - 1.0) * jnp.sqrt(jnp.maximum(2.0 * ((s - 1.0) * mean - value), 0.0))
+    return r_x, r_y, mean, square
+
+
+def _solve(loss: Loss, low, target, of_y):
+    """The tilt above ``low`` at which r_X (or r_Y, where ``of_y``) equals ``target``.
+
+    Newton steps in log s alternate with halvings of a bracket: with heavy tails depth jumps at some s, and beyond it Newton
+    alone would creep.
+    """
+
+    def step(i, state):
+        s, below, above = state
+        r_x, r_y, _, square = _depths(loss, s)
+        near = jnp.abs(r_y) < 1e-6
+        slope_y = jnp.where(near, jnp.sqrt(square), (s - 1.0) * square / jnp.where(near, 1.0, r_y))
+        error = jnp.where(of_y, r_y, r_x) - target
+        slope = jnp.where(of_y, slope_y, s * square / r_x)
+        below, above = jnp.where(error < 0.0, s, below), jnp.where(error < 0.0, above, s)
+        newton = s * jnp.exp(jnp.clip(-error / jnp.maximum(s * slope, 1e-300), -30.0, 30.0))
+        trusted = (newton > below) & (newton < above) & (i % 2 == 0)
+        return jnp.where(trusted, newton, jnp.sqrt(below * above)), below, above
+
+    scale = jnp.sqrt(composed(loss, low)[2])
+    start = jnp.where(of_y, 1.0 + jnp.abs(target) / scale, target / scale)
+    low = jnp.maximum(low, 1e-3)
+    start = jnp.maximum(start, low * (1.0 + 1e-6))
+    return jax.lax.fori_loop(0, 24, step, (start, low, 64.0 * start))[0]
+
+
+def _least(bound, gaussian):
+    """Smallest value of a Chernoff bound over offsets a > 0, and where: a coarse search, then a finer one.
+
+    ``gaussian`` is the best offset for a normal loss; with heavy tails the best one is far below it.
+    """
+    top = jnp.log(2.0 * gaussian)
+    bottom = jnp.minimum(jnp.log(0.05), top - 4.0)
+
+    def search(low, high, number):
+        share = jnp.arange(number).reshape((number,) + (1,) * jnp.ndim(gaussian)) / (number - 1)
+        offsets = jnp.exp(low + share * (high - low))
+        values = jax.vmap(bound)(offsets)
+        k = jnp.argmin(values, axis=0, keepdims=True)
+        best = jnp.take_along_axis(values, k, 0)[0]
+        return best, jnp.take_along_axis(offsets, k, 0)[0], (high - low) / (number - 1)
+
+    first, at, gap = search(bottom, top, 14)
+    second, fine, _ = search(jnp.log(at) - gap, jnp.log(at) + gap, 8)
+    return jnp.minimum(first, second), jnp.where(second < first, fine, at)
+
+
+class Plan(NamedTuple):
+    """One lattice per piece of the half-curve (leading axis: pieces).
+
+    Attributes:
+        tilt: s, the exponential tilt under which the piece is composed.
+        low, high: window of the composed loss.
+        miss_low, miss_high: tilt offsets a > 0 whose Chernoff bounds certify the mass outside the window.
+        scale: log of the single-step normalisation at that tilt, shape (pieces, components).
+        centre: single-step tilted mean of each component, shape (pieces, components).
+        reach_low, reach_high: how far below and above its centre each component's single-step window extends.
+        end: single-step loss beyond which the tail is not resolved, shape (pieces, components).
+        cut_low, cut_high: thresholds between which the piece's vertices are used.
+        spread: standard deviation of the tilted composed loss.
+        length: standard deviations of depth the piece covers; far above 12 its ends lose accuracy.
+    """
+
+    tilt: Any
+    low: Any
+    high: Any
+    miss_low: Any
+    miss_high: Any
+    scale: Any
+    centre: Any
+    reach_low: Any
+    reach_high: Any
+    end: Any
+    cut_low: Any
+    cut_high: Any
+    spread: Any
+    length: Any
+
+
+def _loss(groups, depth, reverse) -> Loss:
+    """Quadrature of every component's loss; ``depth`` per component (see ``loss_nodes``)."""
+    nodes, weights, precision, counts, at = [], [], [], [], 0
+    for mechanism, count in groups:
+        here = slice(at, at + count.shape[0])
+        at += count.shape[0]
+        loss, weight = jax.vmap(lambda m, d: m.loss_nodes(d))(mechanism, depth[here])
+        nodes.append(loss)
+        weights.append(weight)
+        precision.append(jax.vmap(lambda m: m.gaussian_precision())(mechanism))
+        counts.append(count)
+    join = jnp.concatenate
+    return Loss(join(nodes), join(weights), join(precision), join(counts), jnp.asarray(reverse))
+
+
+def plan_pieces(groups, count, z_floor, z_delta, rtol, lean, *, reverse: bool, pieces: int) -> Plan:
+    """Cover thresholds ℓ ≥ 0 down to FPR Φ(−z_floor) and TPR Φ(−z_delta) with tilted windows (unbatched).
+
+    Where both error rates at ℓ = 0 are already below the floor (almost no privacy), the mirrored end is covered
+    instead: out to FNR Φ(−z_floor). ``z_delta`` = −inf asks for nothing beyond the floor. Windows miss a tilted mass small
+    enough for a relative accuracy ``rtol`` of μ at the ends of a piece.
+
+    Args:
+        groups: tuple of (stacked mechanism, counts), merged.
+        count: all counts in a row.
+        lean: where in its range of depths a piece is tilted to: 0.5 is the middle.
+    """
+    # how deep one step's tail matters: below the smallest rate asked for, and below both rates in the curve's middle
+    shallow = _loss(groups, jnp.full(count.shape, 30.0), reverse)
+    value, _, square = composed(shallow, jnp.asarray(0.5))
+    asked = 0.5 * jnp.maximum(z_floor, jnp.maximum(z_delta, 0.0)) ** 2 + 3.0
+    deepest = jnp.maximum(asked, -1.1 * value)
+    fine = 10.0 - jnp.log(rtol) - 0.5 * jnp.log(jnp.minimum(square, 1.0))
+    loss = _loss(groups, deepest + fine + jnp.log(count), reverse)
+
+    tilt0 = jnp.asarray(0.5)
+    for _ in range(4):
+        _, mean, square = composed(loss, tilt0)
+        tilt0 = jnp.clip(tilt0 - mean / square, 0.05, 0.95)
+    value0, _, _ = composed(loss, tilt0)
+    r_0 = jnp.sqrt(jnp.maximum(-2.0 * value0, 1e-30))
+    hidden = r_0 >= z_floor
+    floor_target = jnp.where(hidden, -z_floor + _MARGIN, z_floor + _MARGIN)
+    tilt_floor = _solve(loss, tilt0, floor_target, hidden)
+    wants_delta = z_delta > -1e30
+    delta_target = jnp.where(wants_delta, z_delta + _MARGIN, 0.0)
+    tilt_delta = _solve(loss, tilt0, delta_target, jnp.asarray(True))
+    tilt_end = jnp.maximum(tilt_floor, jnp.where(wants_delta, tilt_delta, 0.0))
+    r_end = jnp.maximum(_depths(loss, tilt_end)[0], r_0 + 1e-3)
+
+    # boundaries and centres, interleaved: 2·pieces + 1 depths
+    steps = jnp.arange(2 * pieces + 1)
+    depth = r_0 + (r_end - r_0) * (steps - (steps % 2) * (1.0 - 2.0 * lean)) / (2 * pieces)
+    inner = jax.vmap(lambda d: _solve(loss, tilt0, d, jnp.asarray(False)))(depth[1:-1])
+    tilts = jnp.concatenate([tilt0[None], inner, tilt_end[None]])
+    boundary = tilts[::2]
+    _, edge_y, edge_t, _ = jax.vmap(lambda s: _depths(loss, s))(boundary)
+    edge_t = edge_t.at[0].set(0.0)
+    tilt = jnp.where(boundary[1:] > 1.0, jnp.maximum(tilts[1::2], 1.0), tilts[1::2])
+
+    length = (r_end - r_0) / pieces
+    edge_r, bulk = depth[::2], jnp.sqrt(composed(loss, tilt0)[2])
+
+    def window(s, y_low, y_high, ends, reach):
+        single, mean, square = cumulants(loss, s)
+        value, spread = loss.count @ single, jnp.sqrt(loss.count @ square)
+        # −log of the tilted density at the piece's ends: r²/2 − s·t + Λ, for a normal loss an eighth of length²
+        faint = jnp.maximum(jnp.max(0.5 * reach**2 - s * ends + value), 0.0)
+        # … and between them, where single large steps take over from many small ones, it is fainter still
+        jumps = 12.0 * jnp.clip(jnp.log(spread / bulk), 0.0, 2.0)
+        keep = 8.0 - jnp.log(rtol) + jnp.minimum(faint, 200.0) + jumps - jnp.log(jnp.minimum(spread, 1.0))
+        # one step: keep all but e^{−keep}/T of the tilted mass; Q-mass beyond goes to the atom at infinity,
+        # so it must also stay far below the TPR and FNR of this piece
+        miss = keep + jnp.log(loss.count)
+        deep = miss + 0.5 * jnp.maximum(y_low**2, y_high**2) + 3.0
+        last = jnp.where(loss.reverse, -loss.loss[:, 0], loss.loss[:, -1])
+        start = jnp.where(loss.reverse, -loss.loss[:, -1], loss.loss[:, 0])
+        bounded = loss.precision == 0.0
+
+        def composed_high(a):
+            return (loss.count @ cumulants(loss, s + a)[0] - value + keep) / a
+
+        def composed_low(a):
+            return (loss.count @ cumulants(loss, s - a)[0] - value + keep) / a
+
+        def single_high(a):
+            up = cumulants(loss, s + a)[0]
+            beyond = s + a - 1.0
+            atom = jnp.where(beyond > 0.0, (up + deep) / jnp.where(beyond > 0.0, beyond, 1.0), jnp.inf)
+            return jnp.maximum((up - single + miss) / a, atom)
+
+        def single_low(a):
+            return (cumulants(loss, s - a)[0] - single + miss) / a
+
+        most, each = jnp.sqrt(2.0 * keep) / spread, jnp.sqrt(2.0 * deep / square)
+        high, miss_high = _least(composed_high, most)
+        low, miss_low = _least(composed_low, most)
+        above, _ = _least(single_high, each)
+        below, _ = _least(single_low, each)
+        above = jnp.where(bounded, jnp.minimum(above, last), above)
+        below = jnp.where(bounded, jnp.minimum(below, -start), below)
+        return -low, high, miss_low, miss_high, single, mean, mean + below, above - mean, spread
+
+    low, high, miss_low, miss_high, scale, centre, reach_low, reach_high, spread = jax.vmap(window)(
+        tilt, edge_y[:-1], edge_y[1:], jnp.stack([edge_t[:-1], edge_t[1:]], 1), jnp.stack([edge_r[:-1], edge_r[1:]], 1)
+    )
+    low = jnp.minimum(low, edge_t[:-1] - 0.01 * spread)
+    high = jnp.maximum(high, edge_t[1:] + 0.01 * spread)
+    # a little beyond the depth asked for, so that it is reached whatever the rounding of the lattice
+    cut_high = edge_t[1:].at[-1].add(0.1 * spread[-1])
+    high = jnp.maximum(high, cut_high + 0.1 * spread)
+    length = jnp.full((pieces,), length)
+    end = jnp.where(loss.precision > 0.0, jnp.inf, loss.loss[:, -1])
+    end = jnp.broadcast_to(end, (pieces,) + end.shape)
+    return Plan(tilt, low, high, miss_low, miss_high, scale, centre, reach_low, reach_high, end, edge_t[:-1], cut_high, spread, length)
