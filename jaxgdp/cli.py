@@ -17,7 +17,7 @@ try:
 except ImportError:
     typer = None
 
-_EXTRAS = {"rich": "cli", "xarray": "sweep", "h5netcdf": "sweep", "matplotlib": "plot"}
+_EXTRAS = {"rich": "cli", "xarray": "sweep", "h5netcdf": "sweep", "h5py": "sweep", "matplotlib": "plot"}
 _FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 _MOST_RATES = 100_000
 
@@ -155,7 +155,7 @@ def landscape_command(
     paths = [_writable("--csv", csv), _writable("--netcdf", netcdf), _writable("--figure", figure)]
     if paths[2].suffix.lower() not in _FIGURE_SUFFIXES:
         raise ValueError(f"--figure must end in {', '.join(_FIGURE_SUFFIXES)}, got {figure!r}")
-    _need("xarray", "h5netcdf", "matplotlib", "rich")
+    _need("xarray", "h5netcdf", "h5py", "matplotlib", "rich")
     settings = {"rtol": _number("--rtol", rtol), "fpr_floor": _number("--fpr-floor", fpr_floor)}
     if sampling_prob:
         rates = _numbers("--sampling-prob", sampling_prob)
@@ -178,24 +178,38 @@ def _log_spaced(ends: list[float], number: float) -> list[float]:
     return np.geomspace(low, high, int(number)).tolist()
 
 
-def _draw_landscape(paths, sigmas, rates, steps, settings, quiet) -> None:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+@contextlib.contextmanager
+def _progress(total: int, quiet: bool):
+    """A function that counts finished settings on stderr: a bar on a terminal, a line per tenth elsewhere."""
+    if sys.stderr.isatty() and not quiet:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+        columns = (TextColumn("settings"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("settings", total=total)
+            yield lambda number: bar.advance(task, number)
+        return
+    finished = 0
+
+    def count(number):
+        nonlocal finished
+        before, finished = finished, finished + number
+        if not quiet and 10 * finished // total > 10 * before // total:
+            print(f"{finished}/{total} settings", file=sys.stderr, flush=True)
+
+    yield count
+
+
+def _draw_landscape(paths, sigmas, rates, steps, settings, quiet) -> None:
     from . import landscape as grid
 
     _cache_compiled_programs()
     sigmas = grid.NOISE_MULTIPLIERS if sigmas is None else sigmas
     steps = grid.NUM_STEPS if steps is None else steps
-    columns = (TextColumn("settings"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as bar:
-        task = bar.add_task("settings", total=len(sigmas) * len(rates) * len(steps))
+    with _progress(len(sigmas) * len(rates) * len(steps), quiet) as progress:
         dataset = grid.landscape(
-            noise_multiplier=sigmas,
-            sampling_prob=rates,
-            num_steps=steps,
-            progress=lambda done: bar.advance(task, done),
-            **settings,
+            noise_multiplier=sigmas, sampling_prob=rates, num_steps=steps, progress=progress, **settings
         )
     csv, netcdf, figure = paths
     grid.write_csv(dataset, csv)

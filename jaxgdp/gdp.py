@@ -152,7 +152,7 @@ def mu_from_pure_dp(epsilon):
 
     Example:
         >>> round(float(mu_from_pure_dp(1.0)), 6)
-        1.231983
+        1.232035
     """
     eps = _nonnegative("epsilon", epsilon)
     # Φ(−μ/2) = 1/(1 + e^ε), taken in the log domain so that large ε does not underflow

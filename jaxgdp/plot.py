@@ -54,9 +54,11 @@ def regret_landscape(dataset, ax):
         rf"$\Delta = {REGRET_LIMIT:g}$",
         xy=(0.0, REGRET_LIMIT),
         xycoords=("axes fraction", "data"),
-        xytext=(4, 3),
+        xytext=(6, 5),
         textcoords="offset points",
         fontsize=9,
+        zorder=5,
+        bbox={"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 1.0},
     )
     ax.set_xscale("log")
     ax.set_yscale("log")

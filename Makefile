@@ -1,0 +1,35 @@
+# Everything runs in its own virtual environment; all that is needed is make and python3 (3.11 or later).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: landscape test bench lint clean
+
+landscape: $(VENV)/.ready
+	mkdir -p out
+	cd out && ../$(BIN)/jaxgdp landscape
+
+test: $(VENV)/.ready
+	$(BIN)/python -m pytest tests jaxgdp --doctest-modules
+
+bench: $(VENV)/.bench-ready
+	$(BIN)/python benchmarks/landscape_speed.py
+	$(BIN)/python benchmarks/update_readme.py
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	find jaxgdp tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("jaxgdp needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable ".[all,test]"
+	touch $@
+
+$(VENV)/.bench-ready: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --editable ".[all,test,bench]"
+	touch $@

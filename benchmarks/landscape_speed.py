@@ -1,0 +1,456 @@
+"""Speed, accuracy and memory on a random sample of the grid of the regret landscape (Gomez 2025, Figure 3).
+
+    python benchmarks/landscape_speed.py                 # everything, next to gdpnum
+    python benchmarks/landscape_speed.py --skip-peer     # where gdpnum is not installed
+
+Both libraries answer the same settings in one run. Every measurement has a process of its own, so each starts cold, and
+its peak memory is its own. The first call is timed with its compilation; compile time is also given apart. Runs on the
+default JAX device. Writes a table (.md) and all numbers (.json).
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import itertools
+import json
+import os
+import platform
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+GRID = {
+    "noise_multiplier": [0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0],
+    "sampling_prob": list(np.geomspace(1e-4, 1.0, 64)),
+    "num_steps": [400, 1000, 2000],
+}
+STEPS = (100, 10_000, 1_000_000)
+BATCHES = (64, 256, 1024)
+FFT_SIZE, FFT_BLOCK, FFT_FORWARD, FFT_INVERSE = 2**13, 16, 4, 6
+
+
+# Workers: each runs in a fresh process, reads a dict and returns one.
+
+
+def peak_memory() -> int:
+    """Largest resident set of this process, bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def run_peer(task: dict) -> dict:
+    """gdpnum on every setting, one call each; crashes are counted and their time is left out of its rate."""
+    from importlib.metadata import version
+
+    import gdpnum
+
+    seconds, found = [], []
+    for sigma, p, steps in task["settings"]:
+        start = time.perf_counter()
+        try:
+            mu, regret = gdpnum.dpsgd.get_mu_and_regret_for_dpsgd(
+                noise_multiplier=sigma, sample_rate=p, num_steps=int(steps)
+            )
+            found.append([float(mu), float(regret)])
+        except Exception as error:
+            found.append(type(error).__name__)
+        seconds.append(time.perf_counter() - start)
+    return {"version": version("gdpnum"), "seconds": seconds, "found": found, "peak_memory": peak_memory()}
+
+
+def asker(task: dict):
+    """(function from settings to an answer, running totals of compile time)."""
+    sys.path.insert(0, str(ROOT))
+    import jax
+
+    from jaxgdp import dpsgd, engine
+
+    compiled = {"seconds": 0.0, "programs": 0}
+
+    def listen(event, duration, **_):
+        if event.startswith("/jax/core/compile/"):
+            compiled["seconds"] += duration
+            compiled["programs"] += event.endswith("backend_compile_duration")
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    names = (("mu", None), ("regret", None))
+    question = engine.Question(rtol=task["rtol"], fpr_floor=task["fpr_floor"], names=names)
+
+    def ask(settings):
+        columns = (np.asarray(column, float) for column in zip(*settings, strict=True))
+        return engine.answer(dpsgd(*columns).stacked(), question)
+
+    return ask, compiled
+
+
+def timed(function, repeats: int = 3):
+    """(shortest time, last result)."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = function()
+        times.append(time.perf_counter() - start)
+    return min(times), result
+
+
+def run_ours(task: dict) -> dict:
+    """Every setting in one call: cold, then warm; μ brackets, status and lattice sizes beside the times."""
+    start = time.perf_counter()
+    ask, compiled = asker(task)
+    imported = time.perf_counter() - start
+    cold, _ = timed(lambda: ask(task["settings"]), repeats=1)
+    compiled = dict(compiled)
+    warm, found = timed(lambda: ask(task["settings"]), repeats=2)
+    return {
+        "import_seconds": imported,
+        "cold_seconds": cold,
+        "compile_seconds": compiled["seconds"],
+        "programs": compiled["programs"],
+        "warm_seconds": warm,
+        "mu_lower": found.results["mu"].lower.tolist(),
+        "mu_upper": found.results["mu"].upper.tolist(),
+        "status": np.asarray(found.status).tolist(),
+        "sizes": np.asarray(found.sizes).tolist(),
+        "peak_memory": peak_memory(),
+        "device_memory": device_memory(),
+    }
+
+
+def device_memory():
+    """Peak bytes in use on the accelerator; None where the device does not tell."""
+    import jax
+
+    stats = jax.devices()[0].memory_stats()
+    return stats.get("peak_bytes_in_use") if stats else None
+
+
+def run_scaling(task: dict) -> dict:
+    """Warm time per setting, for each list of settings."""
+    ask, _ = asker(task)
+    rows = []
+    for settings in task["lists"]:
+        ask(settings)
+        seconds, found = timed(lambda: ask(settings))  # noqa: B023
+        rows.append({"seconds": seconds, "number": len(settings), "lattice": float(np.median(found.sizes))})
+    return {"rows": rows, "peak_memory": peak_memory()}
+
+
+def run_ffts(task: dict) -> dict:
+    """Time per setting answered on the smallest lattice, and that of its bare FFTs, same shapes, number and batch.
+
+    A setting composes four times (dominating pair in both directions, attack under P and under Q): four forward
+    transforms of N points. The low-pass leaves N/16 points for the six inverse ones that carry block sums.
+    """
+    ask, _ = asker(task)
+    import jax
+    import jax.numpy as jnp
+
+    found = ask(task["settings"])
+    kept = [s for s, size in zip(task["settings"], found.sizes, strict=True) if size == FFT_SIZE]
+    kept = (kept * -(-256 // max(len(kept), 1)))[:256]
+    if not kept:
+        return {"number": 0}
+    ask(kept)
+    whole, _ = timed(lambda: ask(kept), repeats=5)
+
+    chunk, coarse = 64, FFT_SIZE // FFT_BLOCK
+    with jax.enable_x64(True):
+        forward, inverse = jax.jit(jnp.fft.rfft), jax.jit(lambda x: jnp.fft.irfft(x, coarse))
+        x = jax.random.normal(jax.random.key(0), (chunk, FFT_FORWARD, FFT_SIZE), jnp.float64)
+        y = forward(x)[..., : coarse // 2 + 1]
+        y = jnp.concatenate([y, y], axis=1)[:, :FFT_INVERSE]
+
+        def transforms():
+            for _ in range(len(kept) // chunk):
+                jax.block_until_ready((forward(x), inverse(y)))
+
+        transforms()
+        bare, _ = timed(transforms, repeats=5)
+    return {"number": len(kept), "seconds": whole / len(kept), "fft_seconds": bare / len(kept)}
+
+
+def run_device(task: dict) -> dict:
+    """What JAX computes on."""
+    sys.path.insert(0, str(ROOT))
+    import jax
+
+    import jaxgdp
+
+    device = jax.devices()[0]
+    versions = {"python": platform.python_version(), "jax": jax.__version__, "numpy": np.__version__}
+    return {
+        "platform": device.platform,
+        "kind": device.device_kind,
+        "versions": versions | {"jaxgdp": jaxgdp.__version__},
+    }
+
+
+WORKERS = {"peer": run_peer, "ours": run_ours, "scaling": run_scaling, "ffts": run_ffts, "device": run_device}
+
+
+def clean_environment(cache: str) -> dict:
+    """The environment, with empty caches."""
+    kept = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+    search = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return kept | {"XDG_CACHE_HOME": cache, "PYTHONPATH": search}
+
+
+def in_process(worker: str, task: dict, python: str = sys.executable) -> dict:
+    """Run one worker in a fresh process with empty caches."""
+    print(f"  {worker} …", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory() as cache:
+        result = Path(cache) / "result.json"
+        command = [python, str(Path(__file__).resolve()), "--worker", worker, "--result", str(result)]
+        subprocess.run(command, input=json.dumps(task), text=True, check=True, env=clean_environment(cache))
+        return json.loads(result.read_text())
+
+
+def cold_landscape() -> dict:
+    """Wall time of ``jaxgdp landscape`` with empty caches, from start to files written."""
+    print("  jaxgdp landscape …", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as cache:
+        command = [sys.executable, "-m", "jaxgdp", "landscape"]
+        start = time.perf_counter()
+        done = subprocess.run(command, cwd=folder, env=clean_environment(cache), capture_output=True, text=True)
+        seconds = time.perf_counter() - start
+        if done.returncode:
+            return {"seconds": None, "error": (done.stderr.strip().splitlines() or ["no message"])[-1][:200]}
+        return {"seconds": seconds, "files": sorted(p.name for p in Path(folder).iterdir())}
+
+
+# The run
+
+
+def machine(device: dict) -> dict:
+    """Description of the machine, without its name."""
+    model, memory = platform.machine(), None
+    cpuinfo, meminfo = Path("/proc/cpuinfo"), Path("/proc/meminfo")
+    if cpuinfo.exists() and (line := re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text())):
+        model = line[1].strip()
+    if meminfo.exists() and (line := re.search(r"MemTotal:\s*(\d+) kB", meminfo.read_text())):
+        memory = round(int(line[1]) / 2**20, 1)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "cores": cores,
+        "cpu": model,
+        "memory_gib": memory,
+        "device": device["kind"],
+        "platform": device["platform"],
+    }
+
+
+def relative_width(lower, upper):
+    lower, upper = np.asarray(lower), np.asarray(upper)
+    return (upper - lower) / np.maximum(upper, 1e-300)
+
+
+def compare(peer: dict, ours: dict) -> dict:
+    """gdpnum against our brackets on the same settings, and both rates."""
+    ok = np.array([not isinstance(f, str) for f in peer["found"]])
+    mu = np.array([f[0] if good else np.nan for f, good in zip(peer["found"], ok, strict=True)])
+    lower, upper = np.asarray(ours["mu_lower"]), np.asarray(ours["mu_upper"])
+    seconds = np.asarray(peer["seconds"])
+    with np.errstate(invalid="ignore"):
+        finite = ok & np.isfinite(mu)
+        below, above = finite & (mu < lower), finite & (mu > upper)
+        under = np.where(below, 1.0 - mu / lower, 0.0)
+        over = np.where(above, mu / upper - 1.0, 0.0)
+    return {
+        "number": len(mu),
+        "crashes": int(np.sum(~ok)),
+        "not_finite": int(np.sum(ok & ~np.isfinite(mu))),
+        "below_bracket": int(np.sum(below)),
+        "above_bracket": int(np.sum(above)),
+        "largest_under_report": float(np.max(under)),
+        "largest_over_report": float(np.max(over)),
+        "mean_seconds": float(np.mean(seconds[ok])),
+        "median_seconds": float(np.median(seconds[ok])),
+        "peak_memory": peer["peak_memory"],
+    }
+
+
+def summary(ours: dict, rtol: float) -> dict:
+    """Speed and accuracy of one of our runs, without the arrays."""
+    width = relative_width(ours["mu_lower"], ours["mu_upper"])
+    number = len(width)
+    sizes, counts = np.unique(ours["sizes"], return_counts=True)
+    kept = ("import_seconds", "cold_seconds", "compile_seconds", "programs", "warm_seconds", "peak_memory")
+    return {k: ours[k] for k in (*kept, "device_memory")} | {
+        "number": number,
+        "per_second": number / ours["warm_seconds"],
+        "per_second_cold": number / ours["cold_seconds"],
+        "median_width": float(np.median(width)),
+        "largest_width": float(np.max(width)),
+        "wider_than_rtol": int(np.sum(width > rtol)),
+        "sizes": {str(size): int(count) for size, count in zip(sizes, counts, strict=True)},
+    }
+
+
+def measure(args) -> dict:
+    """All measurements."""
+    whole = [tuple(map(float, s)) for s in itertools.product(*GRID.values())]
+    order = np.random.default_rng(args.seed).permutation(len(whole))
+    many = [whole[i] for i in order[: args.number]]
+    few = [whole[i] for i in order[: args.peer_number]]
+    base = {"rtol": args.rtol, "fpr_floor": 1e-10}
+    device = in_process("device", {})
+    results = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": machine(device),
+        "versions": device["versions"],
+        "seed": args.seed,
+        **base,
+    }
+    if not args.skip_peer:
+        peer = in_process("peer", {"settings": few}, args.peer_python)
+        same = in_process("ours", base | {"settings": few})
+        results["versions"]["gdpnum"] = peer["version"]
+        results["peer"] = compare(peer, same)
+        results["same_sample"] = summary(same, args.rtol)
+    results["ours"] = summary(in_process("ours", base | {"settings": many}), args.rtol)
+    if not args.skip_landscape:
+        results["landscape"] = cold_landscape()
+
+    generator = np.random.default_rng(args.seed)
+    sigma = generator.uniform(2.0, 4.0, max(BATCHES))
+    p = np.exp(generator.uniform(np.log(0.05), np.log(0.5), max(BATCHES)))
+    alike = np.column_stack([sigma, p, np.full(len(p), 1000.0)]).tolist()
+    nearly = generator.uniform(4.9, 5.1, 64)
+    steps = [[[s, 0.01, float(n)] for s in nearly] for n in STEPS]
+    results["steps"] = in_process("scaling", base | {"lists": steps})["rows"]
+    for row, n in zip(results["steps"], STEPS, strict=True):
+        row["num_steps"] = n
+    results["batches"] = in_process("scaling", base | {"lists": [alike[:n] for n in BATCHES]})["rows"]
+    results["ffts"] = in_process("ffts", base | {"settings": alike[:256]})
+    return results
+
+
+# The table
+
+
+def gib(number) -> str:
+    return f"{number / 2**30:.2f} GiB"
+
+
+def table(r: dict) -> str:
+    """Markdown table of one run."""
+    m, ours, peer, same = r["machine"], r["ours"], r.get("peer"), r.get("same_sample")
+    memory = f", {m['memory_gib']:g} GiB" if m["memory_gib"] else ""
+    versions = ", ".join(f"{name} {version}" for name, version in r["versions"].items())
+    device = "" if m["platform"] == "cpu" else f"; device: {m['device']}"
+    rows = [
+        (
+            "Speed, both sides certified, compiled",
+            f"**{ours['per_second']:.0f} settings/s** ({ours['number']} settings)",
+        )
+    ]
+    if peer:
+        rate = 1.0 / peer["mean_seconds"]
+        rows += [
+            (
+                "gdpnum",
+                f"{rate:.2f} settings/s (mean {peer['mean_seconds']:.2f} s, median {peer['median_seconds']:.2f} s)",
+            ),
+            (
+                "Ratio",
+                f"**{ours['per_second'] / rate:.0f}×**; on the very {peer['number']} settings gdpnum was given "
+                f"{same['per_second'] / rate:.0f}×",
+            ),
+        ]
+    rows += [
+        (
+            "First call, compilation included",
+            f"{ours['cold_seconds']:.1f} s for {ours['number']} settings; compiling {ours['programs']} programs took "
+            f"{ours['compile_seconds']:.1f} s of it",
+        ),
+        (
+            "Relative width of the μ bracket",
+            f"median {ours['median_width']:.1e}, largest {ours['largest_width']:.1e}; "
+            f"{ours['wider_than_rtol']} of {ours['number']} wider than `rtol` = {r['rtol']:g} (flagged)",
+        ),
+    ]
+    if peer:
+        outside = peer["below_bracket"] + peer["above_bracket"]
+        rows.append(
+            (
+                "gdpnum's μ",
+                f"crashes on {peer['crashes']} of {peer['number']}; outside our bracket on {outside} "
+                f"({peer['below_bracket']} too small, by up to {100 * peer['largest_under_report']:.2g} %; "
+                f"{peer['above_bracket']} too large, by up to {100 * peer['largest_over_report']:.2g} %)",
+            )
+        )
+    usage = gib(ours["peak_memory"])
+    if ours["device_memory"]:
+        usage += f", on the device {gib(ours['device_memory'])}"
+    rows.append(("Peak memory", usage + (f"; gdpnum {gib(peer['peak_memory'])}" if peer else "")))
+    if (cli := r.get("landscape")) is not None:
+        text = f"{cli['seconds']:.1f} s" if cli["seconds"] else f"failed: {cli['error']}"
+        if peer:
+            text += f"; gdpnum would need {100 * peer['mean_seconds']:.0f} s for 100 of its 1,536 settings"
+        rows.append(("Cold `jaxgdp landscape`, files written", text))
+    if r["ffts"]["number"]:
+        f = r["ffts"]
+        rows.append(
+            (
+                "Cost against its own FFTs",
+                f"{f['seconds'] / f['fft_seconds']:.1f}× ({1e3 * f['seconds']:.2f} ms a setting, its FFTs "
+                f"{1e3 * f['fft_seconds']:.2f} ms; N = {FFT_SIZE})",
+            )
+        )
+    each = (
+        f"T = {s['num_steps']:,}: {1e3 * s['seconds'] / s['number']:.2f} ms (N = {s['lattice']:.0f})"
+        for s in r["steps"]
+    )
+    rows.append(("Cost against T (σ ≈ 5, p = 0.01)", "; ".join(each)))
+    each = (
+        f"{s['number']}: {1e3 * s['seconds']:.0f} ms ({1e3 * s['seconds'] / s['number']:.2f} each)"
+        for s in r["batches"]
+    )
+    rows.append(("Cost against batch size", "; ".join(each)))
+    lines = [
+        f"{m['cpu']}, {m['cores']} cores{memory}{device}; {versions}; {r['date']}; `rtol` = {r['rtol']:g}, "
+        f"FPR floor {r['fpr_floor']:g}; random settings of the Figure 3 grid, seed {r['seed']}.",
+        "",
+        "| | |",
+        "|---|---|",
+        *(f"| {name} | {value} |" for name, value in rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--number", type=int, default=1536, help="settings for our rate (1536: the whole grid)")
+    parser.add_argument("--peer-number", type=int, default=40, help="settings given to gdpnum")
+    parser.add_argument("--rtol", type=float, default=1e-3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--peer-python", default=sys.executable, help="interpreter that has gdpnum")
+    parser.add_argument("--skip-peer", action="store_true", help="leave gdpnum out")
+    parser.add_argument("--skip-landscape", action="store_true", help="leave the command line out")
+    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results", help="folder")
+    parser.add_argument("--worker", choices=sorted(WORKERS), help=argparse.SUPPRESS)
+    parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.worker:
+        args.result.write_text(json.dumps(WORKERS[args.worker](json.load(sys.stdin))))
+        return
+    results = measure(args)
+    m = results["machine"]
+    device = m["platform"] if m["platform"] == "cpu" else re.sub(r"[^a-z0-9]+", "-", m["device"].lower()).strip("-")
+    args.output.mkdir(parents=True, exist_ok=True)
+    stem = args.output / f"{device}-{results['date']}"
+    stem.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+    stem.with_suffix(".md").write_text(table(results))
+    print(table(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""Put the newest measurements of every device between the benchmark markers of README.md."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from landscape_speed import ROOT, table
+
+BEGIN, END = "<!-- benchmark:begin -->", "<!-- benchmark:end -->"
+
+
+def newest(folder: Path) -> list[dict]:
+    """The newest run of each device, CPU first."""
+    runs = {}
+    for path in sorted(folder.glob("*.json")):
+        run = json.loads(path.read_text())
+        key = (run["machine"]["platform"] != "cpu", run["machine"]["device"])
+        if key not in runs or run["date"] >= runs[key]["date"]:
+            runs[key] = run
+    return [runs[key] for key in sorted(runs)]
+
+
+def main() -> None:
+    readme = ROOT / "README.md"
+    runs = newest(ROOT / "benchmarks" / "results")
+    if not runs:
+        raise SystemExit("no measurements in benchmarks/results: run `make bench` first")
+    before, rest = readme.read_text().split(BEGIN)
+    _, after = rest.split(END)
+    readme.write_text(f"{before}{BEGIN}\n" + "\n".join(table(run) for run in runs) + f"{END}{after}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Data flows one way: a module imports only from stages before its own, and importing the package asks for no extra."""
+
+import ast
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import jaxgdp
+
+PACKAGE = Path(jaxgdp.__file__).parent
+
+# modules and folders of the package, by stage
+STAGES = (
+    ("_version", "bracket", "normal", "precision", "validation"),
+    ("gdp",),
+    ("mechanisms",),
+    ("convolution", "discretisation", "windows"),
+    ("half_curve",),
+    ("summaries",),
+    ("engine",),
+    ("sweep", "tradeoff"),
+    ("landscape", "report"),
+    ("plot",),
+    ("cli",),
+)
+STAGE_OF = {name: stage for stage, names in enumerate(STAGES) for name in names}
+# entry points may import anything
+ENTRY_POINTS = ("__init__", "__main__")
+
+
+def _parts(path: Path) -> tuple[str, ...]:
+    return path.relative_to(PACKAGE).with_suffix("").parts
+
+
+def imported_units(source: str, package: tuple[str, ...]):
+    """Modules and folders of jaxgdp that ``source`` imports anywhere, functions included.
+
+    ``package`` is the dotted location of the package the source lives in, below jaxgdp.
+    """
+    for node in ast.walk(ast.parse(source)):
+        targets = []
+        if isinstance(node, ast.Import):
+            targets = [tuple(alias.name.split(".")) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = tuple(node.module.split(".")) if node.module else ()
+            if node.level:
+                above = node.level - 1
+                module = ("jaxgdp",) + package[: len(package) - above] + module
+            # in `from . import engine` the module is the imported name
+            targets = [module + (alias.name,) for alias in node.names] if module == ("jaxgdp",) else [module]
+        for target in targets:
+            if target[0] == "jaxgdp":
+                yield target[1] if len(target) > 1 else "__init__"
+
+
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if _parts(path)[0] not in ENTRY_POINTS)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: ".".join(_parts(p)))
+def test_imports_only_earlier_stages(path):
+    unit, package = _parts(path)[0], _parts(path)[:-1]
+    assert unit in STAGE_OF, f"{unit} has no stage yet: give it one in STAGES"
+    for other in imported_units(path.read_text(encoding="utf-8"), package):
+        if other == "__version__":
+            continue
+        assert other in STAGE_OF, f"{unit} imports {other}: import from the module that defines it"
+        assert STAGE_OF[other] <= STAGE_OF[unit], f"{unit} imports {other}, which comes later"
+
+
+def _cycle(graph: dict[str, set[str]]) -> list[str] | None:
+    done: set[str] = set()
+
+    def visit(node, path):
+        if node in path:
+            return [*path[path.index(node) :], node]
+        if node in done:
+            return None
+        for other in sorted(graph.get(node, ())):
+            if found := visit(other, [*path, node]):
+                return found
+        done.add(node)
+        return None
+
+    return next((found for node in sorted(graph) if (found := visit(node, []))), None)
+
+
+def test_no_cycle_between_modules():
+    graph: dict[str, set[str]] = {}
+    for path in MODULES:
+        unit = _parts(path)[0]
+        others = set(imported_units(path.read_text(encoding="utf-8"), _parts(path)[:-1]))
+        graph.setdefault(unit, set()).update(others - {unit})
+    assert _cycle(graph) is None
+
+
+def test_the_check_itself_sees_every_kind_of_import():
+    source = (
+        "from . import cli\n"
+        "def f():\n"
+        "    from ..plot import draw\n"
+        "    import jaxgdp.report\n"
+        "from jaxgdp.sweep import sweep\n"
+    )
+    # the same text, read as a module of the package and as one in a folder
+    assert set(imported_units(source.replace("..plot", ".plot"), ())) == {"cli", "plot", "report", "sweep"}
+    assert set(imported_units(source, ("summaries",))) == {"summaries", "plot", "report", "sweep"}
+    assert set(imported_units("from .. import engine, gdp", ("summaries",))) == {"engine", "gdp"}
+    assert _cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a", "b", "c", "a"]
+
+
+def test_every_stage_names_something_that_exists():
+    for name in STAGE_OF:
+        assert (PACKAGE / f"{name}.py").exists() or (PACKAGE / name / "__init__.py").exists(), name
+
+
+def _run(code: str) -> None:
+    command = [sys.executable, "-c", code]
+    found = subprocess.run(command, capture_output=True, text=True, cwd=PACKAGE.parent, timeout=120)
+    assert found.returncode == 0, found.stderr
+
+
+def test_import_needs_no_extra_and_leaves_the_configuration_alone():
+    _run(
+        "import sys\n"
+        "for name in ('xarray', 'h5netcdf', 'h5py', 'pandas', 'matplotlib', 'typer', 'rich', 'dp_accounting'):\n"
+        "    sys.modules[name] = None\n"
+        "import jax\n"
+        "before = dict(jax.config.values)\n"
+        "import jaxgdp\n"
+        "assert dict(jax.config.values) == before\n"
+        "assert not jax.config.jax_enable_x64\n"
+    )
+
+
+def test_answers_leave_the_configuration_alone_and_are_float64():
+    _run(
+        "import jax, jax.numpy as jnp, numpy as np\n"
+        "before = dict(jax.config.values)\n"
+        "import jaxgdp\n"
+        "curve = jaxgdp.tradeoff(jaxgdp.Gaussian(noise_multiplier=1.0), rtol=1e-2)\n"
+        "mu = curve.mu()\n"
+        "assert np.asarray(mu.upper).dtype == np.float64\n"
+        "assert dict(jax.config.values) == before and not jax.config.jax_enable_x64\n"
+        "assert jnp.ones(2).dtype == jnp.float32\n"
+    )
+
+
+def test_version_is_the_packaged_one():
+    try:
+        packaged = metadata.version("jaxgdp")
+    except metadata.PackageNotFoundError:
+        pytest.skip("run from a source tree that is not installed")
+    assert jaxgdp.__version__ == packaged

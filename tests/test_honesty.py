@@ -1,0 +1,138 @@
+"""Both sides of every bracket are honest: random and extreme settings, nesting, symmetry, batching, retraces."""
+
+import jax
+import numpy as np
+import pytest
+
+import jaxgdp
+from jaxgdp import engine
+
+SUMMARIES = (("mu", None), ("regret", None), ("advantage", None))
+
+
+def random_settings(number, seed):
+    rng = np.random.default_rng(seed)
+    sigma = np.exp(rng.uniform(np.log(0.3), np.log(200.0), number))
+    p = np.exp(rng.uniform(np.log(1e-6), 0.0, number))
+    p[rng.random(number) < 0.05] = 1.0
+    steps = np.floor(np.exp(rng.uniform(0.0, np.log(1e6), number)))
+    return sigma, p, steps
+
+
+def answer(sigma, p, steps, rtol=1e-3, names=SUMMARIES, max_size=2**16, **more):
+    mechanism = jaxgdp.dpsgd(sigma, p, steps)
+    return engine.answer(mechanism.stacked(), engine.Question(rtol, 1e-10, names=names, **more), max_size=max_size)
+
+
+def test_thousands_of_random_settings():
+    sigma, p, steps = random_settings(2000, seed=0)
+    found = answer(sigma, p, steps, max_size=2**14)
+    for name, bracket in found.results.items():
+        assert not np.any(np.isnan(bracket.lower)) and not np.any(np.isnan(bracket.upper)), name
+        assert np.all(bracket.lower <= bracket.upper), name
+    mu = found.results["mu"]
+    assert np.all(mu.upper <= np.sqrt(steps) / sigma * (1 + 1e-12))
+    assert np.all(mu.lower >= 0.0)
+    # δ(0) of the Gaussian curve with the reported μ bounds the advantage
+    assert np.all(found.results["advantage"].lower <= jaxgdp.gdp.delta(0.0, np.maximum(mu.upper, 1e-12)) + 1e-9)
+    assert np.mean(found.status == 0) > 0.8
+
+
+def test_brackets_of_different_tolerance_agree():
+    sigma, p, steps = random_settings(40, seed=1)
+    coarse, fine = (answer(sigma, p, steps, rtol, max_size=2**16).results for rtol in (1e-2, 1e-3))
+    for name in coarse:
+        scale = 1e-9 * np.maximum(coarse[name].upper, 1e-9)
+        assert np.all(coarse[name].lower <= fine[name].upper + scale), name
+        assert np.all(fine[name].lower <= coarse[name].upper + scale), name
+    gap = {k: r["mu"].upper - r["mu"].lower for k, r in (("coarse", coarse), ("fine", fine))}
+    assert np.all(gap["fine"] <= gap["coarse"] + 1e-12)
+
+
+def test_monotone_in_every_parameter():
+    base = (2.0, 0.01, 1000.0)
+    for axis, values, sign in ((0, [1.0, 2.0, 4.0], -1), (1, [0.003, 0.01, 0.03], 1), (2, [300.0, 1000.0, 3000.0], 1)):
+        columns = [np.full(3, v) for v in base]
+        columns[axis] = np.array(values)
+        mu = answer(*columns).results["mu"]
+        assert np.all(sign * np.diff(mu.upper) > 0) and np.all(sign * np.diff(mu.lower) > 0)
+
+
+def test_swapping_directions_changes_nothing():
+    mechanism = jaxgdp.dpsgd(1.0, 0.02, 300)
+    add, remove, both = (jaxgdp.tradeoff(mechanism, adjacency=a) for a in ("add", "remove", "add_remove"))
+    assert np.allclose(add.mu(), remove.mu(), rtol=1e-12) and np.allclose(add.mu(), both.mu(), rtol=1e-12)
+    assert np.allclose(add.advantage(), remove.advantage(), rtol=1e-12)
+    # f and f⁻¹: the add curve at the remove curve's FNR gives back the FPR
+    alpha = np.array([1e-4, 1e-2, 0.2])
+    beta = remove.beta(alpha)
+    back = add.beta(beta.upper)
+    assert np.all(back.lower <= alpha * (1 + 1e-9))
+    assert np.all(add.beta(beta.lower).upper >= alpha * (1 - 1e-9))
+    # the symmetrised curve lies below both
+    assert np.all(both.beta(alpha).lower <= np.minimum(remove.beta(alpha).upper, add.beta(alpha).upper))
+
+
+def test_curve_is_convex_and_its_own_inverse():
+    curve = jaxgdp.tradeoff(jaxgdp.dpsgd(1.5, 0.05, 200))
+    alpha = np.linspace(0.001, 0.999, 60)
+    beta = curve.beta(alpha)
+    slack = np.max(beta.upper - beta.lower)
+    assert np.all(np.diff(beta.lower, 2) >= -4 * slack - 1e-12)
+    again = curve.beta(np.clip(beta.midpoint, 0.0, 1.0))
+    assert np.all(again.lower <= alpha + 4 * slack) and np.all(again.upper >= alpha - 4 * slack)
+
+
+def test_batch_equals_loop():
+    sigma, p, steps = np.array([1.0, 3.0, 2.0]), np.array([0.01, 0.1, 1.0]), np.array([1000.0, 100.0, 10.0])
+    batch = answer(sigma, p, steps).results
+    for i in range(3):
+        one = answer(sigma[i : i + 1], p[i : i + 1], steps[i : i + 1]).results
+        for name in batch:
+            assert np.allclose([batch[name].lower[i], batch[name].upper[i]], np.ravel(one[name]), rtol=1e-9, atol=1e-12)
+
+
+def test_no_retrace_within_a_sweep_and_no_change_of_configuration():
+    before = jax.config.jax_enable_x64
+    answer(np.full(70, 3.0), np.geomspace(0.05, 0.2, 70), np.full(70, 1000.0))
+    size = engine._curve_program._cache_size()
+    answer(np.full(70, 3.1), np.geomspace(0.06, 0.19, 70), np.full(70, 900.0))
+    assert engine._curve_program._cache_size() == size
+    assert jax.config.jax_enable_x64 == before
+
+
+def test_jit_equals_eager():
+    with jax.enable_x64(True):
+        groups = jaxgdp.dpsgd(3.0, 0.1, [1000.0]).stacked()
+        z = 6.361340902404056
+        plans = engine._plan_program(groups, z, -np.inf, 1e-2, 0.5, pieces=1)[:2]
+        arguments = dict(grids=engine._grids(2**13, "light", 1), question=engine.Question(1e-3, 1e-10))
+        compiled, _ = engine._curve_program(groups, plans, np.log(1e-10), **arguments)
+        with jax.disable_jit():
+            eager, _ = engine._curve_program(groups, plans, np.log(1e-10), **arguments)
+    assert np.allclose(compiled["mu"], eager["mu"], rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "p", "steps"),
+    [(0.3, 1e-6, 1), (200.0, 1e-6, 1), (0.3, 1.0, 1), (200.0, 1.0, 1e6), (0.3, 0.5, 1e6), (200.0, 1e-6, 1e6)],
+)
+def test_extremes(sigma, p, steps):
+    found = answer(np.array([sigma]), np.array([p]), np.array([steps]))
+    mu = found.results["mu"]
+    assert 0.0 <= mu.lower[0] <= mu.upper[0] <= np.sqrt(steps) / sigma * (1 + 1e-12)
+    for bracket in found.results.values():
+        assert np.all(np.isfinite(bracket.lower)) and np.all(np.isfinite(bracket.upper))
+
+
+def test_heterogeneous_composition():
+    """Gaussians and subsampled Gaussians together, batched; a subsampled part can only lose privacy, and adds less than unsampled."""
+    mixed = jaxgdp.compose([(jaxgdp.SubsampledGaussian(2.0, 0.05), [100, 400]), (jaxgdp.Gaussian(5.0), 3)])
+    curve = jaxgdp.tradeoff(mixed)
+    part = jaxgdp.tradeoff(jaxgdp.dpsgd(2.0, 0.05, [100, 400]))
+    assert curve.shape == (2,)
+    assert np.all(curve.mu().upper > part.mu().lower)
+    assert np.all(curve.mu().lower >= np.sqrt(3) / 5.0 - 1e-3)
+    split = jaxgdp.compose([(jaxgdp.SubsampledGaussian(2.0, 0.05), 60), (jaxgdp.SubsampledGaussian(2.0, 0.05), 40)])
+    whole, parts = part.mu(), jaxgdp.tradeoff(split).mu()
+    assert parts.lower <= whole.upper[0] and whole.lower[0] <= parts.upper

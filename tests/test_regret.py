@@ -1,0 +1,74 @@
+"""Regret: randomized response has a closed form, and the bisection of Gomez 2025, Algorithm 2 agrees."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxgdp
+from jaxgdp.half_curve import Vertices
+from jaxgdp.summaries.curve import Curve
+from jaxgdp.summaries.regret import regret
+
+
+def two_point_curve(epsilon):
+    """Randomized response: one vertex for slopes e^{−ε} … e^{ε}, then the end of the curve."""
+    alpha = 1.0 / (1.0 + np.exp(epsilon))
+    half = Vertices(
+        first=jnp.array([-0.5]),
+        step=jnp.array([2.0 * epsilon]),
+        log_alpha=jnp.array([[np.log(alpha), -jnp.inf]]),
+        log_tpr=jnp.array([[np.log1p(-alpha), -jnp.inf]]),
+        log_beta=jnp.array([[np.log(alpha), 0.0]]),
+        used=jnp.array([[True, True]]),
+    )
+    return Curve(half, half, half, half, jnp.asarray(jnp.inf))
+
+
+def algorithm_2(f, mu, grid=4001):
+    """Smallest κ with f(α + κ) − κ ≤ f_μ(α) for all α of a fine grid, by bisection (a test oracle only)."""
+    alpha = np.linspace(0.0, 1.0, grid)
+    low, high = np.zeros(grid), np.ones(grid)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        fits = f(np.minimum(alpha + middle, 1.0)) - middle <= jaxgdp.gdp.beta(alpha, mu)
+        low, high = np.where(fits, low, middle), np.where(fits, middle, high)
+    return float(high.max())
+
+
+def test_randomized_response():
+    with jax.enable_x64(True):
+        mu = float(jaxgdp.gdp.mu_from_pure_dp(1.0))
+        found = regret(two_point_curve(1.0), mu, symmetric=True)
+        assert float(found.lower) == pytest.approx(0.0575464, abs=5e-8)
+        assert float(found.upper) == pytest.approx(0.0575464, abs=5e-8)
+        assert found.lower <= found.upper
+
+    def f(alpha):
+        return np.maximum(np.maximum(1 - np.e * alpha, 0), np.exp(-1) * (1 - alpha))
+
+    assert algorithm_2(f, mu) == pytest.approx(0.0575464, abs=2e-5)
+
+
+def test_bisection_agrees_on_a_real_mechanism():
+    curve = jaxgdp.tradeoff(jaxgdp.dpsgd(2.0, 0.1, 400))
+    found, mu = curve.regret(), float(curve.mu().upper)
+    grid = np.linspace(0.0, 1.0, 301)
+    beta = curve.beta(grid)
+    for side, check in ((beta.lower, found.upper), (beta.upper, found.lower)):
+        other = algorithm_2(lambda a, side=side: np.interp(a, grid, side), mu)
+        assert other == pytest.approx(float(check), abs=4e-4)
+    assert 0.0130 < found.lower <= found.upper < 0.0134
+
+
+def test_no_regret_for_a_gaussian():
+    found = jaxgdp.tradeoff(jaxgdp.Gaussian(1.0)).regret()
+    assert 0.0 <= found.lower <= found.upper < 2e-4
+
+
+def test_no_regret_bound_is_below_a_breakpoint_search():
+    """One direction alone can only have a larger gap than the symmetrised curve."""
+    mechanism = jaxgdp.dpsgd(1.0, 0.05, 50)
+    both = jaxgdp.tradeoff(mechanism).regret()
+    for adjacency in ("add", "remove"):
+        assert jaxgdp.tradeoff(mechanism, adjacency=adjacency).regret().upper >= both.lower - 1e-9
