@@ -93,8 +93,12 @@ def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left,
     # mass outside the window: exponential moments of the very masses that are composed
     steps = h * offset
 
+    # (the two ends hold whole tails: that any step lands there is bounded by T times their mass)
+    inner = w.at[:, 0].set(0.0).at[:, -1].set(0.0)
+    escaped = escaped + jnp.sum(count * (w[:, 0] + w[:, -1]))
+
     def escape(a):
-        growth = jnp.sum(w * jnp.expm1(jnp.minimum(a * steps, 690.0)), axis=-1)
+        growth = jnp.sum(inner * jnp.expm1(jnp.minimum(a * steps, 690.0)), axis=-1)
         return jnp.sum(count * jnp.log1p(growth))
 
     escaped = escaped + jnp.exp(escape(miss_high) - miss_high * h * (start + size))

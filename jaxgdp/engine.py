@@ -141,9 +141,13 @@ def _take(tree, rows):
     return jax.tree.map(lambda a: np.asarray(a)[rows], tree)
 
 
-def _chunks(rows, largest):
-    """Cut row numbers into equal chunks, the last one filled up by repetition; yields (padded rows, how many are real)."""
-    size = 1 if len(rows) == 1 else min(largest, 8) if len(rows) <= 8 else largest
+def _chunks(rows, largest, many):
+    """Cut row numbers into equal chunks, the last one filled up by repetition; yields (padded rows, how many are real).
+
+    Of ``many`` settings every chunk has the largest size, so that each bucket compiles once; few settings are not padded
+    as far.
+    """
+    size = largest if many > 64 else 1 if len(rows) == 1 else min(largest, 8) if len(rows) <= 8 else largest
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
         yield np.concatenate([part, np.full(size - len(part), part[0])]), len(part)
@@ -178,7 +182,7 @@ def _grids(size: int, tail: str, pieces: int) -> tuple[Grid, Grid]:
 def _plan(groups, rows, question, z_floor, z_delta, pieces, lean):
     """Plan the given settings; returns plans (plus, minus), first lattice sizes and tail classes."""
     out = []
-    for chunk, real in _chunks(rows, 64 if pieces == 1 else 8):
+    for chunk, real in _chunks(rows, 64 if pieces == 1 else 8, groups[0][1].shape[0]):
         answer = _plan_program(_take(groups, chunk), z_floor, z_delta, question.rtol, lean, pieces=pieces)
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], answer))  # noqa: B023
     plus, minus, steps = jax.tree.map(lambda *a: np.concatenate(a), *out)
@@ -198,7 +202,9 @@ def _plan(groups, rows, question, z_floor, z_delta, pieces, lean):
     reach = np.where(light, 1.0, np.where(heavy, 2.0 * long, 2.0 * np.maximum(long, short)))
     points = points * np.maximum(reach, 1.0)
     # vertices: enough of them between the thresholds asked for, however much wider the window is
-    thresholds = [np.max(w / np.maximum(p.cut_high - p.cut_low, 1e-300), axis=1) for w, p in zip(width, sides, strict=True)]
+    thresholds = [
+        np.max(w / np.maximum(p.cut_high - p.cut_low, 1e-300), axis=1) for w, p in zip(width, sides, strict=True)
+    ]
     vertices = _VERTICES * np.sqrt(1e-3 / question.rtol) * np.maximum(*thresholds)
     points = np.maximum(points, 0.7 * vertices * np.array([_SHARE[t] for t in tail]))
     return sides, points, tail
@@ -254,7 +260,7 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
         rows = np.asarray(queue.pop(key))
         grids = _grids(size, tail, pieces)
         largest = max(1, min(64, _CHUNK // (size * pieces * groups[0][1].shape[-1])))
-        for chunk, real in _chunks(rows, largest):
+        for chunk, real in _chunks(rows, largest, number):
             found, curve = _curve_program(
                 _take(groups, chunk), _take(stored[pieces], chunk), log_floor, grids=grids, question=question
             )

@@ -17,7 +17,6 @@ from .mechanisms.cells import reverse as reverse_cells
 from .normal import log1mexp, safe_log
 from .windows import Plan
 
-
 _SHARP = 1e3  # an attack vertex is used where its rates exceed the guard by this factor
 
 

@@ -188,6 +188,6 @@ def summary_text(dataset) -> str:
     total = int(dataset["status"].size)
     lines += [
         "",
-        f"{total} settings, {total - wide} as narrow as asked, {wide} wider (their brackets hold all the same)",
+        f"{total} settings, {total - wide} as narrow as asked, {wide} wider (their brackets hold too)",
     ]
     return "\n".join(lines)

@@ -239,13 +239,15 @@ def plan_pieces(groups, count, z_floor, z_delta, rtol, lean, *, reverse: bool, p
             return jnp.maximum((up - single + miss) / a, atom)
 
         def single_low(a):
-            return (cumulants(loss, s - a)[0] - single + miss) / a
+            # mass below the window is lumped at its edge: a bound on all of it needs s − a ≤ 0
+            return jnp.where(a >= s, (cumulants(loss, s - a)[0] - single + miss) / a, jnp.inf)
 
         most, each = jnp.sqrt(2.0 * keep) / spread, jnp.sqrt(2.0 * deep / square)
         high, miss_high = _least(composed_high, most)
         low, miss_low = _least(composed_low, most)
         above, _ = _least(single_high, each)
         below, _ = _least(single_low, each)
+        below = jnp.minimum(below, (miss - single) / s)
         above = jnp.where(bounded, jnp.minimum(above, last), above)
         below = jnp.where(bounded, jnp.minimum(below, -start), below)
         return -low, high, miss_low, miss_high, single, mean, mean + below, above - mean, spread
@@ -261,4 +263,19 @@ def plan_pieces(groups, count, z_floor, z_delta, rtol, lean, *, reverse: bool, p
     length = jnp.full((pieces,), length)
     end = jnp.where(loss.precision > 0.0, jnp.inf, loss.loss[:, -1])
     end = jnp.broadcast_to(end, (pieces,) + end.shape)
-    return Plan(tilt, low, high, miss_low, miss_high, scale, centre, reach_low, reach_high, end, edge_t[:-1], cut_high, spread, length)
+    return Plan(
+        tilt,
+        low,
+        high,
+        miss_low,
+        miss_high,
+        scale,
+        centre,
+        reach_low,
+        reach_high,
+        end,
+        edge_t[:-1],
+        cut_high,
+        spread,
+        length,
+    )

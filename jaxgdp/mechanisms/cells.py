@@ -42,4 +42,6 @@ def reverse(cells: Cells, ell) -> Cells:
     ratio = jnp.exp(ell[:-1] + cells.log_x[1:-1] - cells.log_y[1:-1])
     up = jnp.clip((1.0 - cells.up) * ratio, 0.0, 1.0)
     up = jnp.where(jnp.isfinite(ratio), up, 1.0)
-    return Cells(cells.log_y[::-1], cells.log_x[::-1], up[::-1], jnp.zeros(()), cells.roundoff[::-1], cells.jitter[::-1])
+    return Cells(
+        cells.log_y[::-1], cells.log_x[::-1], up[::-1], jnp.zeros(()), cells.roundoff[::-1], cells.jitter[::-1]
+    )

@@ -6,10 +6,12 @@ import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
 
 from ..bracket import Bracket
-from ..normal import log1mexp, ndtri_exp
 from ..half_curve import Vertices
+from ..normal import log1mexp, ndtri_exp
 from .curve import Curve, Points, log_delta_at, path, points, safe_log1m
 from .mu import tpr_chord
+
+_ROUNDOFF = 4e-15
 
 
 def _lines(p: Points, others: tuple[Vertices, ...]):
@@ -41,14 +43,17 @@ def _certified(upper_lines, lower_lines, log_fpr):
     epsilon, log_delta, log_rest, usable = lower_lines
     mirrored = log_rest + safe_log1m(jnp.minimum(log_fpr - log_rest, 0.0)) - epsilon
     log_beta = jnp.maximum(log_beta, jnp.max(jnp.where(usable, mirrored, -jnp.inf)))
-    log_beta = jnp.maximum(log_beta, safe_log1m(jnp.minimum(log_tpr, 0.0)))
-    log_tpr = jnp.minimum(jnp.minimum(log_tpr, 0.0), log1mexp(log_beta))
+    # each rate also bounds the other; rounding next to 1 must not make an upper TPR vanish
+    log_beta = jnp.maximum(log_beta, safe_log1m(jnp.minimum(log_tpr, 0.0))) - _ROUNDOFF
+    log_tpr = jnp.minimum(jnp.minimum(log_tpr + _ROUNDOFF, 0.0), log1mexp(log_beta - _ROUNDOFF))
     return log_tpr, log_beta
 
 
 def _mirror(p: Points) -> Points:
     """The attack against the swapped pair: error rates change places."""
-    return Points(-p.high[::-1], -p.low[::-1], p.log_beta[::-1], log1mexp(p.log_alpha)[::-1], p.log_alpha[::-1], p.used[::-1])
+    return Points(
+        -p.high[::-1], -p.low[::-1], p.log_beta[::-1], log1mexp(p.log_alpha)[::-1], p.log_alpha[::-1], p.used[::-1]
+    )
 
 
 def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bracket]:

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..bracket import Bracket
-from ..normal import log1mexp, log_sub, ndtri_exp, safe_log
 from ..half_curve import Vertices
+from ..normal import log1mexp, log_sub, ndtri_exp, safe_log
 from .curve import Curve, Points, path, points, safe_log1m
 
 _Z_ROUNDOFF = 1e-14  # relative error of a normal quantile, with room
@@ -42,7 +42,9 @@ def _alpha_line(p: Points, log_fnr):
 def _with(p: Points, *extra):
     """The rates of a row of points, followed by single (log α, log TPR, log β) points."""
     rows = (p.log_alpha, p.log_tpr, p.log_beta)
-    return tuple(jnp.concatenate([row, jnp.stack(more)]) for row, more in zip(rows, zip(*extra, strict=True), strict=True))
+    return tuple(
+        jnp.concatenate([row, jnp.stack(more)]) for row, more in zip(rows, zip(*extra, strict=True), strict=True)
+    )
 
 
 def _upper(p: Points, log_floor, z_floor):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from ..bracket import Bracket
-from ..normal import gaussian_delta, log_sub
 from ..half_curve import Vertices
+from ..normal import gaussian_delta, log_sub
 from .curve import Curve, Points, log_delta_at, path, points
 
 _ROUNDOFF = 2e-15
