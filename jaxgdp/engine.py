@@ -62,7 +62,7 @@ def _summaries(curve: Curve, question: Question, log_floor) -> dict[str, Any]:
     results = {"mu": reported}
     for name, parameter in question.names:
         if name == "regret":
-            results[name] = regret(curve, reported.upper, symmetric=symmetric)
+            results[name] = regret(curve, reported, symmetric=symmetric)
         elif name == "advantage":
             results[name] = advantage(curve)
         elif name == "epsilon":
@@ -155,7 +155,7 @@ def _chunks(rows, largest, many):
 
 # lattice sizes tried for each kind of single-step tail: few, because each is one more program to compile
 _MENU = {"light": (13, 15, 17, 19), "heavy": (14, 16, 18, 20), "whole": (13, 16, 18, 20)}
-_SHARE = {"light": 16, "heavy": 8, "whole": 16}  # lattice points per vertex
+_SHARE = {"light": 16, "heavy": 2, "whole": 16}  # lattice points per vertex
 
 
 def _size(tail: str, wanted: float, largest: int) -> int:

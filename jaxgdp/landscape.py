@@ -34,7 +34,8 @@ class Verdict(NamedTuple):
 
     Attributes:
         noise_multiplier: σ. num_steps: T.
-        verdict: "holds" (every upper side below the limit), "fails" (some lower side reaches it) or "undecided".
+        verdict: "holds" (every upper side below the limit), "fails" (some lower side of Δ(μ*) reaches it) or
+            "undecided".
         sampling_probs: rates on the grid where it fails, or, if undecided, where the bracket straddles the limit.
     """
 
@@ -96,7 +97,7 @@ def _lines(dataset):
 
 
 def worst_regret(dataset) -> list[Worst]:
-    """Largest regret over sampling rates, for every (σ, T).
+    """Largest regret of the reported (upper) μ over sampling rates, for every (σ, T).
 
     max_p lower(p) ≤ max_p Δ(p) ≤ max_p upper(p).
 
@@ -115,6 +116,7 @@ def worst_regret(dataset) -> list[Worst]:
 def rule_of_thumb(dataset, limit=RULE_LIMIT) -> list[Verdict]:
     """Where "σ ≥ 2 and T ≥ 400 imply Δ < 0.01" (Gomez 2025, Section 5) holds, decided by the brackets.
 
+    The rule fails where a lower side reaches the limit and holds where every upper side stays below it.
     Settings whose bracket is wider than asked (``status`` not 0) count like the others: their brackets are valid.
 
     Args:
@@ -144,7 +146,7 @@ def write_csv(dataset, path) -> None:
     columns = [ordered[name].values for name in ("mu_lower", "mu", "regret_lower", "regret", "status")]
     axes = [ordered[name].values for name in _DIMENSIONS]
     with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
+        writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*_DIMENSIONS, "mu_lower", "mu_upper", "regret_lower", "regret_upper", "status"])
         for index in np.ndindex(*(len(axis) for axis in axes)):
             sigma, rate, steps = (axis[i] for axis, i in zip(axes, index, strict=True))
@@ -164,6 +166,10 @@ def _rates(rates) -> str:
     return f"{ends} ({len(rates)} of the grid's rates)"
 
 
+def _as_narrow_as_asked(dataset, row: Worst) -> bool:
+    return int(dataset["status"].sel({name: getattr(row, name) for name in _DIMENSIONS})) == 0
+
+
 def summary_text(dataset) -> str:
     """Worst Δ of every (σ, T), and where the rule of thumb holds, as plain text."""
     floor = dataset.attrs.get("fpr_floor")
@@ -173,7 +179,9 @@ def summary_text(dataset) -> str:
     ]
     for row in worst_regret(dataset):
         low, high = rounded_outward(row.lower, up=False, digits=4), rounded_outward(row.upper, up=True, digits=4)
-        lines.append(f"{row.noise_multiplier:>8g}  {row.num_steps:>8d}  {low:>12}  {high:>12}  {row.sampling_prob:.4g}")
+        wide = "" if _as_narrow_as_asked(dataset, row) else "  (mu bracket wider than asked)"
+        columns = f"{row.noise_multiplier:>8g}  {row.num_steps:>8d}  {low:>12}  {high:>12}"
+        lines.append(f"{columns}  {row.sampling_prob:.4g}{wide}")
     lines += ["Report the upper side.", ""]
     lines.append(
         f"Rule of thumb: sigma >= {RULE_NOISE_MULTIPLIER:g} and T >= {RULE_NUM_STEPS} imply Delta < {RULE_LIMIT:g}"

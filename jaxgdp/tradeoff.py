@@ -36,7 +36,7 @@ def _ask(name: str, curve: Curve, query, symmetric: bool) -> Bracket:
     if name == "approximate_mu":
         return approximate_mu(curve, query)
     if name == "regret":
-        return regret(curve, mu(curve, query).upper, symmetric=symmetric)
+        return regret(curve, mu(curve, query), symmetric=symmetric)
     if name == "advantage":
         return advantage(curve)
     if name == "epsilon":
@@ -156,7 +156,7 @@ class TradeoffCurve:
         return self._query("approximate_mu", np.log(open_unit("d", d)))
 
     def regret(self, fpr_floor=None) -> Bracket:
-        """Δ of reporting the upper side of :meth:`mu`: max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε).
+        """Δ of reporting :meth:`mu` in place of the curve: max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε).
 
         How far the Gaussian curve lies below the true one, along the diagonal; the rotated, exact form of Gomez 2025, Eq. 13.
 

@@ -126,7 +126,7 @@ def test_extremes(sigma, p, steps):
 
 
 def test_heterogeneous_composition():
-    """Gaussians and subsampled Gaussians together, batched; a subsampled part can only lose privacy, and adds less than unsampled."""
+    """Gaussians and subsampled Gaussians together, batched; parts of one mechanism add up to it."""
     mixed = jaxgdp.compose([(jaxgdp.SubsampledGaussian(2.0, 0.05), [100, 400]), (jaxgdp.Gaussian(5.0), 3)])
     curve = jaxgdp.tradeoff(mixed)
     part = jaxgdp.tradeoff(jaxgdp.dpsgd(2.0, 0.05, [100, 400]))

@@ -15,12 +15,18 @@ xarray = pytest.importorskip("xarray")
 RATES = [0.01, 0.1, 1.0]
 
 
-def made(lower, upper, sigmas=(2.0,), steps=(400,), status=None):
+def made(lower, upper, sigmas=(2.0,), steps=(400,), status=None, mu_width=0.0):
     """A data set from nested lists indexed (σ, p, T)."""
     dimensions = ("noise_multiplier", "sampling_prob", "num_steps")
     lower, upper = np.asarray(lower, float), np.asarray(upper, float)
     status = np.zeros(lower.shape, int) if status is None else np.asarray(status)
-    variables = {"regret_lower": lower, "regret": upper, "mu_lower": lower + 1.0, "mu": upper + 1.0, "status": status}
+    variables = {
+        "regret_lower": lower,
+        "regret": upper,
+        "mu_lower": np.ones(lower.shape),
+        "mu": 1.0 + mu_width * np.ones(lower.shape),
+        "status": status,
+    }
     return xarray.Dataset(
         {name: (dimensions, values) for name, values in variables.items()},
         coords=dict(zip(dimensions, (np.array(sigmas), np.array(RATES), np.array(steps)), strict=True)),
@@ -73,7 +79,15 @@ def test_rule_of_thumb_counts_wide_brackets_and_takes_another_limit():
     assert landscape.rule_of_thumb(dataset)[0].verdict == "fails"
     assert landscape.rule_of_thumb(dataset, limit=0.3)[0].verdict == "undecided"
     assert landscape.rule_of_thumb(dataset, limit=0.6)[0].verdict == "holds"
-    assert "1 as narrow as asked, 2 wider" in landscape.summary_text(dataset)
+    text = landscape.summary_text(dataset)
+    assert "1 as narrow as asked, 2 wider" in text
+    assert "0.1  (mu bracket wider than asked)" in text
+
+
+def test_rule_of_thumb_is_decided_by_the_lower_side():
+    """At the limit's edge: a bracket across 0.01 decides nothing, one whose lower side reaches it does."""
+    assert landscape.rule_of_thumb(one_line([0.0, 0.0099999, 0.0], [0.0, 0.0100679, 0.0]))[0].verdict == "undecided"
+    assert landscape.rule_of_thumb(one_line([0.0, 0.01, 0.0], [0.0, 0.0100679, 0.0]))[0].verdict == "fails"
 
 
 def test_rule_of_thumb_speaks_only_of_large_sigma_and_many_steps():
@@ -92,13 +106,13 @@ def test_summary_names_the_rates_where_the_rule_fails():
 
 
 def test_csv_keeps_every_digit_of_both_sides(tmp_path):
-    dataset = one_line([1 / 3, 0.2, 1e-12], [0.35, 0.25, 1e-9], status=[[[0], [1], [0]]])
+    dataset = one_line([1 / 3, 0.2, 1e-12], [0.35, 0.25, 1e-9], status=[[[0], [1], [0]]], mu_width=0.1)
     landscape.write_csv(dataset, tmp_path / "grid.csv")
     with open(tmp_path / "grid.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(r["sampling_prob"]) for r in rows] == RATES
     assert [float(r["regret_lower"]) for r in rows] == [1 / 3, 0.2, 1e-12]
-    assert [float(r["mu_upper"]) for r in rows] == [1.35, 1.25, 1.0 + 1e-9]
+    assert [(float(r["mu_lower"]), float(r["mu_upper"])) for r in rows] == [(1.0, 1.1)] * 3
     assert [(r["status"], r["num_steps"]) for r in rows] == [("0", "400"), ("1", "400"), ("0", "400")]
 
 

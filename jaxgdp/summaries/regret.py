@@ -54,23 +54,25 @@ def _lower(p: Points, sides: tuple[Vertices, ...], mu):
     return jnp.maximum(at(best), 0.5 * (gaussian_delta(0.0, mu) - at_zero)) - _ROUNDOFF
 
 
-def regret(curve: Curve, mu, *, symmetric: bool) -> Bracket:
-    """Δ(f, f_μ) = max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε), the smallest shift that brings f_μ above f.
+def regret(curve: Curve, mu: Bracket, *, symmetric: bool) -> Bracket:
+    """Δ(f, f_μ) = max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε), the smallest shift that brings f below f_μ.
 
-    Gomez 2025, Eq. 13 checks breakpoints only, which gives 0 for randomized response; this is the rotated form, with the
-    maximum taken over every slope. ``mu`` is the reported (upper) value; both sides refer to it. For the
-    symmetrised curve the better of the two directions counts; for one direction, the worse half.
+    Gomez 2025, Eq. 13 checks breakpoints only, which gives 0 for randomized response; this is the rotated form, with
+    the maximum taken over every slope. Δ grows with μ, so the upper side is that of the upper μ and the lower side that
+    of the lower: the bracket holds for the true μ* and for the reported upper side of it. For the symmetrised curve the
+    better of the two directions counts; for one direction, the worse half.
     """
     plus, minus = points(curve.upper_plus), points(curve.upper_minus)
     attack, mirror = path(curve.lower_plus), path(curve.lower_minus)
-    mu = jnp.maximum(mu, 1e-300)
+    high, low = jnp.maximum(mu.upper, 1e-300), jnp.maximum(mu.lower, 1e-300)
+    both = (curve.upper_plus, curve.upper_minus)
     if symmetric:
-        upper = _upper(attack, mu)
+        upper = _upper(attack, high)
         if curve.lower_minus is not curve.lower_plus:
-            upper = jnp.minimum(upper, _upper(mirror, mu))
-        lower = _lower(plus, (curve.upper_plus, curve.upper_minus), mu)
+            upper = jnp.minimum(upper, _upper(mirror, high))
+        lower = _lower(plus, both, low)
     else:
-        upper = jnp.maximum(_upper(attack, mu), _upper(mirror, mu))
-        lower = jnp.maximum(_lower(plus, (curve.upper_plus,), mu), _lower(minus, (curve.upper_minus,), mu))
+        upper = jnp.maximum(_upper(attack, high), _upper(mirror, high))
+        lower = jnp.maximum(_lower(plus, both[:1], low), _lower(minus, both[1:], low))
     lower = jnp.clip(lower, 0.0, 1.0)
     return Bracket(lower, jnp.maximum(jnp.clip(upper, 0.0, 1.0), lower))
