@@ -258,7 +258,9 @@ def plan_pieces(groups, count, z_floor, z_delta, rtol, lean, *, reverse: bool, p
     low = jnp.minimum(low, edge_t[:-1] - 0.01 * spread)
     high = jnp.maximum(high, edge_t[1:] + 0.01 * spread)
     # a little beyond the depth asked for, so that it is reached whatever the rounding of the lattice
-    cut_high = edge_t[1:].at[-1].add(0.1 * spread[-1])
+    # (where single large steps matter the depths above are rough, so go further)
+    beyond = 0.1 + 0.5 * jnp.clip(jnp.log(spread[-1] / bulk), 0.0, 1.0)
+    cut_high = edge_t[1:].at[-1].add(beyond * spread[-1])
     high = jnp.maximum(high, cut_high + 0.1 * spread)
     length = jnp.full((pieces,), length)
     end = jnp.where(loss.precision > 0.0, jnp.inf, loss.loss[:, -1])
