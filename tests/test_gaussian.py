@@ -38,7 +38,8 @@ def test_tpr_to_the_far_tail(curve, fpr):
         exact = float(mpmath.log(mpmath.erfc(-(z + mu) / mpmath.sqrt(2)) / 2))
         slack = 1e-12 * (1 + abs(exact))
         assert found.lower[i] <= exact + slack and found.upper[i] >= exact - slack
-        assert abs(found.lower[i] - exact) <= 1e-6 * max(abs(exact), 1.0)
+        assert abs(found.upper[i] - exact) <= 1e-6 * max(abs(exact), 1.0)  # the side to report
+        assert abs(found.lower[i] - exact) <= 1e-4 * max(abs(exact), 1.0)
 
 
 def _guess(fpr):

@@ -31,6 +31,14 @@ def test_quantile_in_the_log_domain():
     assert np.max(np.abs(found / z - 1)) < 2e-13
 
 
+def test_log_of_the_normal_distribution():
+    z = np.concatenate([np.linspace(-40.0, 5.0, 181), -np.geomspace(50.0, 1e4, 20)])
+    with jax.enable_x64(True):
+        found = np.asarray(normal.log_ndtr(z))
+    exact = np.array([float(log_tail(x)) for x in z])
+    assert np.max(np.abs(found / exact - 1)) < 1e-14
+
+
 @pytest.mark.parametrize("mu", [1e-3, 0.3, 2.0, 40.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 5.0, 60.0])
 def test_gaussian_profile(mu, epsilon):

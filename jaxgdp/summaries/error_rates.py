@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
-from jax.scipy.special import log_ndtr
 
 from ..bracket import Bracket
 from ..half_curve import Vertices
-from ..normal import log1mexp, ndtri_exp
+from ..normal import log1mexp, log_ndtr, ndtri_exp
 from .curve import Curve, Points, log_delta_at, path, points, safe_log1m
 from .mu import tpr_chord
 
