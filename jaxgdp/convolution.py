@@ -81,7 +81,9 @@ def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left,
     wave = 2.0 * np.sin(np.pi * np.arange(dropped_from) / size)
     relative = jnp.einsum("c,ck->k", count * transform_error, jnp.exp(-log_kept))
     relative = relative + wave * jnp.einsum("c,ck->k", count * weights.jitter, jnp.exp(-log_kept))
-    relative = relative + 4.0 * _EPS * jnp.einsum("c,ck->k", count, jnp.abs(log_kept) + jnp.abs(arg_kept))
+    # (log1p itself is only good to 3e-14 for arguments between −0.5 and −0.3)
+    spread = jnp.einsum("c,ck->k", count, 256.0 * jnp.abs(log_kept) + 4.0 * jnp.abs(arg_kept))
+    relative = relative + _EPS * spread
     power = jnp.exp(log_power)
     error = power * (relative + 2.0 * np.log2(size) * _EPS)
     noise = jnp.sqrt(2.0 * jnp.sum(error * error) / size)

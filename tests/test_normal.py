@@ -36,7 +36,7 @@ def test_log_of_the_normal_distribution():
     with jax.enable_x64(True):
         found = np.asarray(normal.log_ndtr(z))
     exact = np.array([float(log_tail(x)) for x in z])
-    assert np.max(np.abs(found / exact - 1)) < 1e-14
+    assert np.max(np.abs(found / exact - 1)) < 3e-14
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.3, 2.0, 40.0])
