@@ -155,7 +155,11 @@ def _chunks(rows, largest, many):
 
 # lattice sizes tried for each kind of single-step tail: few, because each is one more program to compile
 _MENU = {"light": (13, 15, 17, 19), "heavy": (14, 16, 18, 20), "whole": (13, 16, 18, 20)}
-_SHARE = {"light": 16, "heavy": 2, "whole": 16}  # lattice points per vertex
+
+
+def _share(tail: str, pieces: int) -> int:
+    """Lattice points per vertex."""
+    return (2 if pieces == 1 else 8) if tail == "heavy" else 16
 
 
 def _size(tail: str, wanted: float, largest: int) -> int:
@@ -170,7 +174,7 @@ def _grids(size: int, tail: str, pieces: int) -> tuple[Grid, Grid]:
     ``tail`` says how far one step reaches: "light" (a small part of the composed window, whose high frequencies can be
     dropped), "heavy" (up to half of it, to the right), or "whole" (one step is most of the composition).
     """
-    block = _SHARE[tail]
+    block = _share(tail, pieces)
     if tail == "whole":
         grid = Grid(size, size // 2, size // 2, block, False, pieces)
         return grid, grid
@@ -206,7 +210,7 @@ def _plan(groups, rows, question, z_floor, z_delta, pieces, lean):
         np.max(w / np.maximum(p.cut_high - p.cut_low, 1e-300), axis=1) for w, p in zip(width, sides, strict=True)
     ]
     vertices = _VERTICES * np.sqrt(1e-3 / question.rtol) * np.maximum(*thresholds)
-    points = np.maximum(points, 0.7 * vertices * np.array([_SHARE[t] for t in tail]))
+    points = np.maximum(points, 0.7 * vertices * np.array([_share(t, pieces) for t in tail]))
     return sides, points, tail
 
 

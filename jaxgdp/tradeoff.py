@@ -23,6 +23,7 @@ from .validation import broadcast, checked, closed_unit, one_of, open_unit
 
 ADJACENCIES = ("add_remove", "add", "remove")
 _DEEPEST = 1e-300
+_AT_ONCE = 2**20  # vertices looked at together
 
 
 def _exp(bracket: Bracket) -> Bracket:
@@ -102,10 +103,18 @@ class TradeoffCurve:
             longest = max(len(where[i]) for i in members)
             if longest == 0:
                 continue
-            rows = np.stack([np.resize(where[i], longest) for i in members])
-            stack = jax.tree.map(lambda *leaves: np.stack(leaves), *(self._curves[i] for i in members))
-            found = _ask_all(stack, flat[rows], name=name, symmetric=self.adjacency == "add_remove")
-            low[rows], high[rows] = np.asarray(found.lower), np.asarray(found.upper)
+            # bounded memory: so many curves at a time, each at so many of its queries
+            points = np.size(self._curves[members[0]].upper_plus.log_alpha)
+            wide = min(longest, max(1, _AT_ONCE // points))
+            many = min(len(members), max(1, _AT_ONCE // (points * wide)))
+            for start in range(0, len(members), many):
+                part = (members[start : start + many] * many)[:many]
+                stack = jax.tree.map(lambda *leaves: np.stack(leaves), *(self._curves[i] for i in part))
+                for first in range(0, longest, wide):
+                    columns = np.arange(first, first + wide)
+                    rows = np.stack([np.resize(where[i], longest).take(columns, mode="wrap") for i in part])
+                    found = _ask_all(stack, flat[rows], name=name, symmetric=self.adjacency == "add_remove")
+                    low[rows], high[rows] = np.asarray(found.lower), np.asarray(found.upper)
         return Bracket(low.reshape(shape), high.reshape(shape))
 
     def _floor(self, fpr_floor):
