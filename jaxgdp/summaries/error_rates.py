@@ -68,8 +68,9 @@ def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bra
         tpr_high, beta_low = _certified(_lines(plus, ()), _lines(minus, ()), log_fpr)
     # never more than without subsampling: β ≥ Φ(−z_α − μ)
     z = -ndtri_exp(log_fpr) - curve.tail_mu
-    beta_low = jnp.maximum(beta_low, log_ndtr(z) - 1e-12)
-    tpr_high = jnp.minimum(tpr_high, log_ndtr(-z) + 1e-12)
+    slack = 1e-12 + 4e-15 * jnp.minimum(z * z, 1e9)  # a quantile's rounding, seen through the log of the tail
+    beta_low = jnp.maximum(beta_low, log_ndtr(z) - slack)
+    tpr_high = jnp.minimum(tpr_high, log_ndtr(-z) + slack)
 
     attack, other = path(curve.lower_plus), path(curve.lower_minus)
     candidates = [tpr_chord(attack, log_fpr), tpr_chord(_mirror(other), log_fpr)]

@@ -122,7 +122,7 @@ def mu(curve: Curve, log_floor) -> Bracket:
     values = [part[1](a, t) for part, a, t in zip(parts, z_alpha, z_tpr, strict=True)]
     upper = jnp.maximum(values[0], values[1])
     upper = jnp.where(_gapless(curve.upper_plus) & _gapless(curve.upper_minus), upper, jnp.inf)
-    upper = jnp.minimum(upper, curve.tail_mu * (1.0 + 1e-15))
+    upper = jnp.minimum(upper, curve.tail_mu * (1.0 + 1e-14))
     lower = values[2] if len(values) == 3 else jnp.maximum(values[2], values[3])
     upper = jnp.maximum(upper, 0.0)
     return Bracket(jnp.clip(lower, 0.0, upper), upper)
@@ -160,5 +160,5 @@ def approximate_mu(curve: Curve, log_d) -> Bracket:
     high = jnp.maximum(upper(points(curve.upper_plus)), upper(points(curve.upper_minus)))
     high = jnp.where(_gapless(curve.upper_plus) & _gapless(curve.upper_minus), high, jnp.inf)
     low = [best(path(side), -1.0) for side in _distinct(curve.lower_plus, curve.lower_minus)]
-    high = jnp.maximum(jnp.minimum(high, curve.tail_mu * (1.0 + 1e-15)), 0.0)
+    high = jnp.maximum(jnp.minimum(high, curve.tail_mu * (1.0 + 1e-14)), 0.0)
     return Bracket(jnp.clip(jnp.max(jnp.stack(low)), 0.0, high), high)

@@ -16,6 +16,11 @@ def _delta_achieved(p: Points, epsilon):
     return jnp.max(jnp.where(p.used & (p.log_tpr > -jnp.inf), value, -jnp.inf))
 
 
+def _unsampled(epsilon, mu):
+    """log δ_μ(ε), raised by its rounding error: for small μ it is a difference of nearly equal Mills ratios."""
+    return log_gaussian_delta(epsilon, mu) + 1e-12 + 4e-15 * (1.0 + epsilon / mu) / mu
+
+
 def log_delta(curve: Curve, epsilon, *, symmetric: bool) -> Bracket:
     """log δ(ε), ε ≥ 0, with δ(ε) = Pr[Y > ε] − e^ε·Pr[X > ε] (the larger direction for the symmetrised curve).
 
@@ -26,7 +31,7 @@ def log_delta(curve: Curve, epsilon, *, symmetric: bool) -> Bracket:
     if symmetric:
         upper = jnp.maximum(upper, log_delta_at(curve.upper_minus, epsilon))
         lower = jnp.maximum(lower, _delta_achieved(path(curve.lower_minus), epsilon))
-    upper = jnp.minimum(upper, log_gaussian_delta(epsilon, curve.tail_mu) + 1e-12)
+    upper = jnp.minimum(upper, _unsampled(epsilon, curve.tail_mu))
     return Bracket(jnp.minimum(lower, upper), jnp.minimum(upper, 0.0))
 
 
@@ -72,7 +77,7 @@ def advantage(curve: Curve) -> Bracket:
     """η = max over α of 1 − α − f(α) = δ(0), which both directions share (Kaissis 2024; Kulynych 2024)."""
     zero = jnp.zeros(())
     sides = [log_delta_at(side, zero) for side in (curve.upper_plus, curve.upper_minus)]
-    upper = jnp.minimum(jnp.minimum(*sides), log_gaussian_delta(zero, curve.tail_mu) + 1e-12)
+    upper = jnp.minimum(jnp.minimum(*sides), _unsampled(zero, curve.tail_mu))
     lower = jnp.maximum(*(_delta_achieved(path(side), zero) for side in (curve.lower_plus, curve.lower_minus)))
     upper = jnp.exp(jnp.minimum(upper, 0.0))
     return Bracket(jnp.minimum(jnp.exp(lower), upper), upper)
