@@ -23,25 +23,62 @@ class Composed(NamedTuple):
         plain: Σ W_J·e^{−s(ℓ_J − t_k)} over the block, shape (blocks,), t_k the threshold before the block.
         split: the same, weighted with the share that connect-the-dots moves to the block's upper end.
         log_total: log of the composed normalisation Π M^T.
-        noise: root of the summed squares of the rounding errors of all W_J.
-        escaped: bound on the mass that wraps around, and on what a low-pass drops.
         roundoff: bound on the relative error of the normalisation.
+        noise: root of the summed squares of the rounding errors of all W_J.
+        escaped: bound on the mass that wraps around, and on frequencies left out.
     """
 
     plain: Any
     split: Any
     log_total: Any
+    roundoff: Any
     noise: Any
     escaped: Any
-    roundoff: Any
 
     def guard(self, rate, h, size):
         """Bound on the error of Σ e^{−rate·i·h}·W over any stretch of the window (Cauchy–Schwarz on the rounding)."""
-        terms = jnp.minimum(-1.0 / jnp.expm1(-2.0 * jnp.maximum(rate * h, 1e-12)), float(size))
+        terms = jnp.minimum(-1.0 / jnp.expm1(-2.0 * jnp.maximum(rate * h, 1e-12)), size * 1.0)
         return 2.0 * self.noise * jnp.sqrt(terms) + self.escaped
 
 
-def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left, size, block, low_pass):
+def log_transform(re, im):
+    """log|φ| and arg φ from the real and imaginary part of φ − 1, and a bound on their rounding errors.
+
+    From φ − 1 where φ is near 1, from φ itself elsewhere; φ = 0 to rounding is kept finite.
+    """
+    square = (1.0 + re) * (1.0 + re) + im * im
+    near = square > 0.25
+    near_log = jnp.log1p(jnp.where(near, 2.0 * re + re * re + im * im, 0.0))
+    log_abs = 0.5 * jnp.where(near, near_log, jnp.log(jnp.maximum(square, 1e-280)))
+    arg = jnp.arctan2(im, 1.0 + re)
+    # (the compiler's log1p is only good to 3e-14 for arguments between −0.5 and −0.3)
+    return log_abs, arg, _EPS * (256.0 * jnp.abs(log_abs) + 4.0 * jnp.abs(arg))
+
+
+def normalisation(weights, count):
+    """log Π M^T of the composed masses and a bound on its error."""
+    log_total = count @ weights.log_total
+    return log_total, count @ (weights.roundoff + 4.0 * _EPS) + 8.0 * _EPS * jnp.abs(log_total)
+
+
+def escaped_mass(w, count, steps, start, length, h, miss_low, miss_high):
+    """Chernoff bound on the composed mass outside a window of ``length`` that begins at ``start``, relative to the centres.
+
+    The exponential moments are those of the very masses ``w`` (components, points) at ``steps`` that are composed. The
+    two end points hold whole tails: that any step lands there is bounded by T times their mass.
+    """
+    inner = w.at[:, 0].set(0.0).at[:, -1].set(0.0)
+
+    def moment(a):
+        growth = jnp.sum(inner * jnp.expm1(jnp.minimum(a * steps, 690.0)), axis=-1)
+        return jnp.sum(count * jnp.log1p(growth))
+
+    above = jnp.exp(moment(miss_high) - miss_high * (start + length))
+    below = jnp.exp(moment(-miss_low) + miss_low * (start - h))
+    return jnp.sum(count * (w[:, 0] + w[:, -1])) + above + below
+
+
+def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left, size, block):
     """Compose the mechanisms of one setting on a circular lattice of ``size`` points (unbatched).
 
     Args:
@@ -52,8 +89,6 @@ def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left,
         h: lattice spacing.
         miss_low, miss_high: tilt offsets for the Chernoff bounds on the wrapped mass.
         size: N, a power of two. block: M, points per block, a power of two.
-        low_pass: keep only the lowest N/(2M) frequencies: φ^T is negligible above them for many-fold compositions
-            of light tails, and what is dropped is added to the guard.
     """
     w = weights.weight
     n = w.shape[-1]
@@ -63,51 +98,24 @@ def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left,
     gap = jnp.zeros((w.shape[0], size - n), d.dtype)
     circular = jnp.concatenate([d[:, left:], gap, d[:, :left]], axis=-1)
     transform = jnp.fft.rfft(circular)
-    dropped_from = size // (2 * block) if low_pass else size // 2 + 1
     re, im = transform.real, transform.imag
-    # log|φ|: from φ − 1 where φ is near 1, from φ itself elsewhere; φ = 0 to rounding is kept finite
-    square = (1.0 + re) * (1.0 + re) + im * im
-    near = square > 0.25
-    near_log = jnp.log1p(jnp.where(near, 2.0 * re + re * re + im * im, 0.0))
-    log_abs = 0.5 * jnp.where(near, near_log, jnp.log(jnp.maximum(square, 1e-280)))
-    kept = slice(0, dropped_from)
-    log_kept, arg_kept = log_abs[:, kept], jnp.arctan2(im[:, kept], 1.0 + re[:, kept])
-    log_power = jnp.einsum("c,ck->k", count, log_kept)
-    angle = jnp.einsum("c,ck->k", count, arg_kept)
+    log_abs, arg, log_error = log_transform(re, im)
+    log_power, angle = count @ log_abs, count @ arg
 
-    # rounding of each kept frequency: of the transform (through T/|φ|), of log1p and of the power itself
+    # rounding of each frequency: of the transform (through T/|φ|), of log1p and of the power itself
     size_d = jnp.sqrt(jnp.sum(d * d, axis=-1))
     transform_error = 2.0 * np.log2(size) * _EPS * size_d + weights.noise
-    wave = 2.0 * np.sin(np.pi * np.arange(dropped_from) / size)
-    relative = jnp.einsum("c,ck->k", count * transform_error, jnp.exp(-log_kept))
-    relative = relative + wave * jnp.einsum("c,ck->k", count * weights.jitter, jnp.exp(-log_kept))
-    # (log1p itself is only good to 3e-14 for arguments between −0.5 and −0.3)
-    spread = jnp.einsum("c,ck->k", count, 256.0 * jnp.abs(log_kept) + 4.0 * jnp.abs(arg_kept))
-    relative = relative + _EPS * spread
+    wave = 2.0 * np.sin(np.pi * np.arange(size // 2 + 1) / size)
+    relative = jnp.einsum("c,ck->k", count * transform_error, jnp.exp(-log_abs))
+    relative = relative + wave * jnp.einsum("c,ck->k", count * weights.jitter, jnp.exp(-log_abs))
+    relative = relative + count @ log_error
     power = jnp.exp(log_power)
     error = power * (relative + 2.0 * np.log2(size) * _EPS)
     noise = jnp.sqrt(2.0 * jnp.sum(error * error) / size)
-    escaped = 0.0
-    if low_pass:
-        worst = jnp.max(jnp.einsum("c,ck->k", count, log_abs[:, dropped_from:]))
-        escaped = jnp.exp(worst) * np.sqrt(size)
-
-    # mass outside the window: exponential moments of the very masses that are composed
-    steps = h * offset
-
-    # (the two ends hold whole tails: that any step lands there is bounded by T times their mass)
-    inner = w.at[:, 0].set(0.0).at[:, -1].set(0.0)
-    escaped = escaped + jnp.sum(count * (w[:, 0] + w[:, -1]))
-
-    def escape(a):
-        growth = jnp.sum(inner * jnp.expm1(jnp.minimum(a * steps, 690.0)), axis=-1)
-        return jnp.sum(count * jnp.log1p(growth))
-
-    escaped = escaped + jnp.exp(escape(miss_high) - miss_high * h * (start + size))
-    escaped = escaped + jnp.exp(escape(-miss_low) + miss_low * h * (start - 1.0))
+    escaped = escaped_mass(w, count, h * offset, h * start, h * size, h, miss_low, miss_high)
 
     # shift the window to its first point, then sum blocks by short kernels
-    k = jnp.arange(dropped_from, dtype=power.dtype)
+    k = jnp.arange(size // 2 + 1, dtype=power.dtype)
     turns = k * (start % size) / size
     angle = angle + (2.0 * np.pi) * (turns - jnp.floor(turns))
     spectrum = jax.lax.complex(power * jnp.cos(angle), power * jnp.sin(angle))
@@ -116,22 +124,9 @@ def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left,
     decay = jnp.exp(-tilt * i * h)
     share = jnp.expm1(i * h) / jnp.expm1(block * h)
 
-    if low_pass:
-        turn = np.outer(np.arange(block), np.arange(dropped_from)) * (2.0 * np.pi / size)
-
-        def block_sums(kernel):
-            response = jax.lax.complex(kernel @ np.cos(turn), kernel @ np.sin(turn))
-            return jnp.fft.irfft(jnp.pad(spectrum * response, (0, 1)), size // block) / block
-    else:
-        masses = jnp.fft.irfft(spectrum, size).reshape(size // block, block)
-
-        def block_sums(kernel):
-            return masses @ kernel
-
-    plain = block_sums(decay)
-    log_total = jnp.sum(count * weights.log_total)
-    roundoff = jnp.sum(count * (weights.roundoff + 4.0 * _EPS)) + 8.0 * _EPS * jnp.abs(log_total)
-    return Composed(plain, block_sums(decay * share), log_total, noise, escaped, roundoff)
+    masses = jnp.fft.irfft(spectrum, size).reshape(size // block, block)
+    plain, split = masses @ decay, masses @ (decay * share)
+    return Composed(plain, split, *normalisation(weights, count), noise, escaped)
 
 
 def tail_sums(blocks, ratio, base=32):

@@ -21,6 +21,8 @@ class Weights(NamedTuple):
         roundoff: bound on the relative rounding error of that sum.
         noise: root of the summed squares of the masses' own rounding errors.
         jitter: the same for the positions of the cells' edges, errors that cancel between neighbours.
+        relative: root of the mean squared relative error of the masses.
+        moved: mean distance, in lattice points, that a misplaced cell edge moves mass by.
     """
 
     weight: Any
@@ -28,20 +30,27 @@ class Weights(NamedTuple):
     roundoff: Any
     noise: Any
     jitter: Any
+    relative: Any
+    moved: Any
 
 
-def _normalise(weight, error, jitter, log_scale) -> Weights:
+def _normalise(weight, scale, shaken, gap, log_scale) -> Weights:
+    """``scale`` and ``shaken``: relative errors of the masses, in epsilons; ``gap``: lattice points between neighbours."""
     total = jnp.sum(weight)
+    weight = weight / total
+    root = lambda a: _EPS * jnp.sqrt(jnp.sum(a))  # noqa: E731
     return Weights(
-        weight / total,
+        weight,
         log_scale + jnp.log(total),
-        _EPS * jnp.sum(error) / total,
-        _EPS * jnp.sqrt(jnp.sum(error * error)) / total,
-        _EPS * jnp.sqrt(jnp.sum(jitter * jitter)) / total,
+        _EPS * jnp.sum(weight * scale),
+        root((weight * scale) ** 2),
+        root((weight * shaken) ** 2),
+        root(weight * scale**2),
+        _EPS * jnp.sum(weight * shaken * gap),
     )
 
 
-def dominating_weights(cells, ell, h, tilt, log_scale) -> tuple[Weights, Any]:
+def dominating_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Any]:
     """Connect the dots (Doroshenko et al. 2022): a pair at least as revealing, in both directions.
 
     Each interior cell's P-mass is split between its ends so that its Q-mass is kept too. Below the first
@@ -54,7 +63,7 @@ def dominating_weights(cells, ell, h, tilt, log_scale) -> tuple[Weights, Any]:
     log_x, log_y, up, lost, roundoff, jitter = cells
     whole = jnp.exp(log_x[1:-1] + tilt * ell[1:] - log_scale)
     to_upper = whole * up
-    to_lower = whole * (1.0 - up) * jnp.exp(-tilt * h)
+    to_lower = whole * (1.0 - up) * jnp.exp(-tilt * jnp.diff(ell))
     bottom = jnp.exp(jnp.minimum(log_y[0] - ell[0], log_x[0]) + tilt * ell[0] - log_scale)
     top = jnp.exp(log_x[-1] + tilt * ell[-1] - log_scale)
     weight = _scatter(to_lower, to_upper, bottom, top)
@@ -62,14 +71,14 @@ def dominating_weights(cells, ell, h, tilt, log_scale) -> tuple[Weights, Any]:
     shaken = jnp.maximum(jitter[:-1], jitter[1:])
     q_top = jnp.exp(log_y[-1])
     at_infinity = lost + jnp.maximum(q_top - jnp.exp(log_x[-1] + ell[-1]), 0.0) + q_top * roundoff[-1] * _EPS
-    return _normalise(weight, weight * scale, weight * shaken, log_scale), at_infinity
+    return _normalise(weight, scale, shaken, gap, log_scale), at_infinity
 
 
 def _scatter(to_lower, to_upper, bottom, top):
     return jnp.pad(to_lower, (0, 1)).at[0].add(bottom) + jnp.pad(to_upper, (1, 0)).at[-1].add(top)
 
 
-def attack_weights(cells, ell, tilt, log_scale) -> tuple[Weights, Weights]:
+def attack_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Weights]:
     """A real test: every cell is labelled with its upper point, and the sum of labels is thresholded.
 
     The labels need not be the loss (the last one also stands for everything beyond the lattice). P- and Q-masses are
@@ -83,6 +92,6 @@ def attack_weights(cells, ell, tilt, log_scale) -> tuple[Weights, Weights]:
         scale = cells.roundoff[:-1] + jnp.abs(s * ell)
         mass = jnp.exp(log_mass[:-1] + s * ell - log_scale)
         mass = mass.at[-1].add(jnp.exp(log_mass[-1] + s * ell[-1] - log_scale))
-        return _normalise(mass, mass * scale, mass * cells.jitter[:-1], log_scale)
+        return _normalise(mass, scale, cells.jitter[:-1], gap, log_scale)
 
     return tilted(cells.log_x, tilt), tilted(cells.log_y, tilt - 1.0)

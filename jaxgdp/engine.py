@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .bracket import Bracket
-from .half_curve import Grid, half_curve, merge
+from . import spectrum
+from .half_curve import Dense, Sparse, half_curve, merge
 from .normal import ndtri_exp
 from .precision import with_float64
 from .summaries.curve import Curve
@@ -30,8 +31,9 @@ MAX_SIZE = 2**20
 OK, WIDE = 0, 1
 STATUS = {OK: "ok", WIDE: "wider than rtol at the largest lattice"}
 _CHUNK = 2**19  # lattice points worked on at once
-_VERTICES = 200.0  # vertices between ℓ = 0 and the floor at rtol 1e-3
+_VERTICES = 100.0  # vertices between ℓ = 0 and the floor at rtol 1e-3
 _PIECE = 10.0  # standard deviations one tilt serves
+_FAINTEST = 23.0  # −log of the density, per unit of rtol, that rounding leaves usable
 _PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
 
 
@@ -79,13 +81,13 @@ def _summaries(curve: Curve, question: Question, log_floor) -> dict[str, Any]:
 
 
 @functools.partial(jax.jit, static_argnames=("pieces",))
-def _plan_program(groups, z_floor, z_delta, rtol, lean, *, pieces):
+def _plan_program(groups, z_floor, z_delta, rtol, faintest, *, pieces):
     """Plans of both half-curves, and the merged number of steps, for a batch."""
 
     def one(groups):
         merged, count = merge(groups)
         sides = (
-            plan_pieces(merged, count, z_floor, z_delta, rtol, lean, reverse=reverse, pieces=pieces)
+            plan_pieces(merged, count, z_floor, z_delta, rtol, faintest, reverse=reverse, pieces=pieces)
             for reverse in (False, True)
         )
         return (*sides, jnp.sum(count))
@@ -93,10 +95,14 @@ def _plan_program(groups, z_floor, z_delta, rtol, lean, *, pieces):
     return jax.vmap(one)(groups)
 
 
-@functools.partial(jax.jit, static_argnames=("grids", "question"))
-def _curve_program(groups, plans, log_floor, *, grids, question):
-    """Curves of a batch of planned settings, or the summaries asked for."""
+@functools.partial(jax.jit, static_argnames=("shape", "question"))
+def _curve_program(groups, plans, log_floor, tables, *, shape, question):
+    """Curves of a batch of planned settings, or the summaries asked for.
+
+    ``shape`` is a pair of ``Dense`` lattices, or the number of vertices of ``Sparse`` ones, whose ``tables`` are arguments.
+    """
     both = question.adjacency != "add_remove" or question.keep
+    grids = shape if tables is None else [Sparse(t, shape) for t in tables]
 
     def one(groups, plans):
         merged, count = merge(groups)
@@ -153,65 +159,136 @@ def _chunks(rows, largest, many):
         yield np.concatenate([part, np.full(size - len(part), part[0])]), len(part)
 
 
-# lattice sizes tried for each kind of single-step tail: few, because each is one more program to compile
-_MENU = {"light": (13, 15, 17, 19), "heavy": (14, 16, 18, 20), "whole": (13, 16, 18, 20)}
+class _Lattice(NamedTuple):
+    """What a bucket of settings shares; equal ones run together, and those of equal shapes share a program.
 
-
-def _share(tail: str, pieces: int) -> int:
-    """Lattice points per vertex."""
-    return (2 if pieces == 1 else 8) if tail == "heavy" else 16
-
-
-def _size(tail: str, wanted: float, largest: int) -> int:
-    """The smallest lattice of the menu that holds ``wanted`` points."""
-    sizes = [2**k for k in _MENU[tail] if 2**k <= largest] or [largest]
-    return next((size for size in sizes if size >= wanted), sizes[-1])
-
-
-def _grids(size: int, tail: str, pieces: int) -> tuple[Grid, Grid]:
-    """Lattices of the two half-curves for one bucket.
-
-    ``tail`` says how far one step reaches: "light" (a small part of the composed window, whose high frequencies can be
-    dropped), "heavy" (up to half of it, to the right), or "whole" (one step is most of the composition).
+    Attributes:
+        kind: "sparse" (many small steps), "heavy" (dense, one step reaches up to half of the window, to the right) or
+            "whole" (dense, one step is most of the composition).
+        vertices: of each piece. frequencies: kept, if sparse. size: N. base: points per octave, if sparse.
+        short, long: octaves of points on the two sides of one step, if sparse.
+        pieces: tilts along the half-curve.
     """
-    block = _share(tail, pieces)
-    if tail == "whole":
-        grid = Grid(size, size // 2, size // 2, block, False, pieces)
-        return grid, grid
-    left, right = size // 32, size // (8 if tail == "light" else 2)
-    low_pass = tail == "light"
-    return Grid(size, left, right, block, low_pass, pieces), Grid(size, right, left, block, low_pass, pieces)
+
+    kind: str
+    vertices: int
+    frequencies: int
+    size: int
+    base: int
+    short: int
+    long: int
+    pieces: int
+
+    def grids(self):
+        """(shape, tables) of the two half-curves; see ``_curve_program``."""
+        if self.kind == "sparse":
+            key = (self.size, self.frequencies, self.vertices, self.base)
+            plus, minus = (self.short, self.long), (self.long, self.short)
+            return self.vertices, (spectrum.tables(*key, *plus), spectrum.tables(*key, *minus))
+        size, block = self.size, self.size // self.vertices
+        if self.kind == "whole":
+            return (Dense(size, size // 2, size // 2, block),) * 2, None
+        left, right = size // 32, size // 2
+        return (Dense(size, left, right, block), Dense(size, right, left, block)), None
+
+    def work(self) -> int:
+        """Numbers of one setting's largest array."""
+        points = self.base * (self.short + self.long + 4)
+        wide = max(points, self.frequencies * points // 32, 2 * self.vertices) if self.kind == "sparse" else self.size
+        return wide * self.pieces
 
 
-def _plan(groups, rows, question, z_floor, z_delta, pieces, lean):
+_SIZES = {"heavy": (14, 16, 18, 20), "whole": (13, 16, 18, 20)}  # of dense lattices
+_FREQUENCIES, _VERTEX_MENU = (128, 1024, 4096), (512, 2048, 8192, 32768)
+_OCTAVES = ((3, 3), (3, 14), (14, 14))  # of points on the short and on the long side of one step
+_TABLE = 2**22  # largest table
+_FEWEST = 100  # steps, for a sparse lattice
+
+
+def _at_least(menu, wanted):
+    """The smallest entry of a menu that is enough, else the largest."""
+    return next((entry for entry in menu if entry >= wanted), menu[-1])
+
+
+class _Needs(NamedTuple):
+    """What each setting needs of a lattice at accuracy ``rtol`` (arrays over settings).
+
+    Attributes:
+        points: points of a sparse lattice; dense: of a dense one. bandwidth: frequencies. vertices: of a piece.
+        short, long: reach of a step on its two sides, in points of a sparse lattice.
+        steps: number of steps. whole: whether one step is most of the composition.
+    """
+
+    points: Any
+    dense: Any
+    bandwidth: Any
+    vertices: Any
+    short: Any
+    long: Any
+    steps: Any
+    whole: Any
+
+
+def _lattice(need: _Needs, row: int, detail: float, rtol: float, pieces: int, largest: int, dense: bool) -> _Lattice:
+    """The lattice for one setting, ``detail`` times finer than foreseen."""
+    frequencies = _at_least(_FREQUENCIES, need.bandwidth[row])
+    vertices = _at_least(_VERTEX_MENU, max(need.vertices[row] * detail, 2 * frequencies))
+    base = int(2 ** np.ceil(np.log2(32.0 * detail * np.sqrt(1e-3 / rtol) / 1.3)))
+    size = 2 * vertices
+    while size < need.points[row] * detail and size < 2**40:
+        size *= 2
+    finer = size / need.points[row]
+    enough = [pair for pair in _OCTAVES if all(
+        spectrum.reach(base, octaves) > 1.1 * finer * reach[row] + 8
+        for octaves, reach in zip(pair, (need.short, need.long), strict=True)
+    )]  # fmt: skip
+    sparse = not dense and need.steps[row] >= _FEWEST and need.bandwidth[row] <= _FREQUENCIES[-1] and enough
+    if sparse and base * (sum(enough[0]) + 4) * frequencies <= _TABLE:
+        return _Lattice("sparse", vertices, frequencies, size, base, *enough[0], pieces)
+    kind = "whole" if need.whole[row] else "heavy"
+    sizes = [2**k for k in _SIZES[kind] if 2**k <= largest] or [largest]
+    size = _at_least(sizes, need.dense[row] * detail)
+    share = (2 if pieces == 1 else 8) if kind == "heavy" else 16
+    return _Lattice(kind, size // share, 0, size, 0, 0, 0, pieces)
+
+
+def _plan(groups, rows, question, z_floor, z_delta, pieces, faintest):
     """Plan the given settings; returns plans (plus, minus), first lattice sizes and tail classes."""
     out = []
     for chunk, real in _chunks(rows, 64 if pieces == 1 else 8, groups[0][1].shape[0]):
-        answer = _plan_program(_take(groups, chunk), z_floor, z_delta, question.rtol, lean, pieces=pieces)
+        answer = _plan_program(_take(groups, chunk), z_floor, z_delta, question.rtol, faintest, pieces=pieces)
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], answer))  # noqa: B023
     plus, minus, steps = jax.tree.map(lambda *a: np.concatenate(a), *out)
+    return (plus, minus), _needs(plus, minus, steps, question.rtol)
+
+
+def _needs(plus: Plan, minus: Plan, steps, rtol) -> _Needs:
     sides = (plus, minus)
+    most = lambda a, b: np.maximum(np.max(a, axis=1), np.max(b, axis=1))  # noqa: E731
     width = [p.high - p.low for p in sides]
     # expected relative width 0.14·h²·T/V, from the variance under the tilt; the brackets themselves decide later
-    spacing = np.sqrt(0.7 * question.rtol / 0.14 / steps[:, None])
-    points = np.maximum(*(np.max(w / (spacing * p.spread), axis=1) for w, p in zip(width, sides, strict=True)))
-    # a step's reach in parts of the composed window: its short and its long side
+    fine = np.sqrt(0.7 * rtol / 0.14)
+    spacing = [fine * p.smooth / np.sqrt(steps[:, None]) for p in sides]
+    points = most(*(1.02 * w / h for w, h in zip(width, spacing, strict=True)))
+    bandwidth = most(*(1.05 * w * p.bandwidth / (2.0 * np.pi) for w, p in zip(width, sides, strict=True)))
+    # vertices: enough of them across the composed law, and between the thresholds asked for
+    across = most(*(w / (fine * p.spread) for w, p in zip(width, sides, strict=True)))
+    asked = most(*(w / np.maximum(p.cut_high - p.cut_low, 1e-300) for w, p in zip(width, sides, strict=True)))
+    vertices = np.maximum(0.9 * across, _VERTICES * np.sqrt(1e-3 / rtol) * asked)
+
+    def reach(p, low):
+        moved = p.middle - p.centre
+        return np.max(p.reach_low + moved if low else p.reach_high - moved, axis=-1)
+
     short, long = (
-        np.maximum(np.max(a.max(-1) / width[0], axis=1), np.max(b.max(-1) / width[1], axis=1))
-        for a, b in ((plus.reach_low, minus.reach_high), (plus.reach_high, minus.reach_low))
+        most(*(reach(p, low) / w for p, low, w in zip(sides, lows, width, strict=True)))
+        for lows in ((True, False), (False, True))
     )
-    light = (short < 0.9 / 32) & (long < 0.9 / 8) & (steps >= 100)
-    heavy = short < 0.9 / 32
-    tail = np.where(light, "light", np.where(heavy, "heavy", "whole"))
-    reach = np.where(light, 1.0, np.where(heavy, 2.0 * long, 2.0 * np.maximum(long, short)))
-    points = points * np.maximum(reach, 1.0)
-    # vertices: enough of them between the thresholds asked for, however much wider the window is
-    thresholds = [
-        np.max(w / np.maximum(p.cut_high - p.cut_low, 1e-300), axis=1) for w, p in zip(width, sides, strict=True)
-    ]
-    vertices = _VERTICES * np.sqrt(1e-3 / question.rtol) * np.maximum(*thresholds)
-    points = np.maximum(points, 0.7 * vertices * np.array([_share(t, pieces) for t in tail]))
-    return sides, points, tail
+    dense = most(*(np.sqrt(steps[:, None]) * w / (fine * p.spread) for w, p in zip(width, sides, strict=True)))
+    whole = short >= 0.9 / 32
+    dense = dense * np.maximum(np.where(whole, 2.0 * np.maximum(long, short), 2.0 * long), 1.0)
+    dense = np.maximum(dense, 1.4 * vertices)
+    return _Needs(points, dense, bandwidth, vertices, short * points, long * points, steps, whole)
 
 
 @with_float64
@@ -235,23 +312,30 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
     z_delta = -np.inf if deepest is None else -float(ndtri_exp(jnp.asarray(np.log(deepest))))
 
     stored: dict[int, Any] = {}
-    queue: dict[tuple, list] = {}
+    queue: dict[_Lattice, list] = {}
 
-    def enqueue(rows, pieces, lean=0.5):
+    def enqueue(rows, pieces, faintest):
         """Plan the rows with this many pieces and put them where they belong."""
-        plans, points, tails = _plan(groups, rows, question, z_floor, z_delta, pieces, lean)
+        plans, needs = _plan(groups, rows, question, z_floor, z_delta, pieces, faintest)
         if pieces not in stored:
-            stored[pieces] = jax.tree.map(lambda a: np.zeros((number,) + a.shape[1:]), plans)
-        for kept, new in zip(jax.tree.leaves(stored[pieces]), jax.tree.leaves(plans), strict=True):
+            empty = (plans, needs)
+            stored[pieces] = jax.tree.map(lambda a: np.zeros((number,) + a.shape[1:], a.dtype), empty)
+        for kept, new in zip(jax.tree.leaves(stored[pieces]), jax.tree.leaves((plans, needs)), strict=True):
             kept[rows] = new
         length = np.maximum(plans[0].length[:, 0], plans[1].length[:, 0])
         long = (length > _PIECE) & (pieces < _PIECES[-1])
-        for row, n, tail in zip(rows[~long], points[~long], tails[~long], strict=True):
-            queue.setdefault((_size(tail, n, max_size), pieces, str(tail)), []).append(row)
+        for row in rows[~long]:
+            place(row, pieces)
         if np.any(long):
-            enqueue(rows[long], _PIECES[_PIECES.index(pieces) + 1], lean)
+            enqueue(rows[long], _PIECES[_PIECES.index(pieces) + 1], faintest)
 
-    enqueue(np.arange(number), _PIECES[1 if question.keep else 0])
+    def place(row, pieces):
+        lattice = _lattice(stored[pieces][1], row, detail[row], question.rtol, pieces, max_size, dense[row])
+        queue.setdefault(lattice, []).append(row)
+
+    faintest = float(np.clip(_FAINTEST + np.log(question.rtol), 5.0, 16.0))
+    detail, dense = np.ones(number), np.zeros(number, bool)
+    enqueue(np.arange(number), _PIECES[1 if question.keep else 0], faintest)
     results: dict[str, Any] = {}
     status = np.full(number, WIDE)
     used = np.zeros(number, np.int64)
@@ -259,15 +343,13 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
     tries, leaned = np.zeros(number, np.int64), np.zeros(number, bool)
     curves: list = [None] * number if question.keep else []
     while queue:
-        key = min(queue)
-        size, pieces, tail = key
-        rows = np.asarray(queue.pop(key))
-        grids = _grids(size, tail, pieces)
-        largest = max(1, min(64, _CHUNK // (size * pieces * groups[0][1].shape[-1])))
+        lattice = min(queue)
+        rows = np.asarray(queue.pop(lattice))
+        shape, tables = lattice.grids()
+        largest = max(1, min(32, _CHUNK // (lattice.work() * groups[0][1].shape[-1])))
         for chunk, real in _chunks(rows, largest, number):
-            found, curve = _curve_program(
-                _take(groups, chunk), _take(stored[pieces], chunk), log_floor, grids=grids, question=question
-            )
+            plans = _take(stored[lattice.pieces][0], chunk)
+            found, curve = _curve_program(_take(groups, chunk), plans, log_floor, tables, shape=shape, question=question)
             found, curve = jax.tree.map(lambda a: np.asarray(a)[:real], (found, curve))  # noqa: B023
             chunk = chunk[:real]
             relative = _relative_width(found["mu"])
@@ -280,25 +362,26 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
                 for i in np.flatnonzero(better):
                     curves[chunk[i]] = _take(curve, i)
             progress_made = relative < 0.5 * width[chunk]
-            used[chunk[better]], width[chunk[better]] = size, relative[better]
+            used[chunk[better]], width[chunk[better]] = lattice.size, relative[better]
             done = relative <= question.rtol
             status[chunk[done]] = OK
-            refine = ~done & (size < max_size) & (size < 2 ** _MENU[tail][-1])
-            # a finer lattice did not help: where single large steps take over from many small ones, the middle of the
-            # range is the wrong place for the tilt
+            sparse = lattice.kind == "sparse"
+            last = False if sparse else lattice.size >= min(max_size, 2 ** _SIZES[lattice.kind][-1])
+            # a finer lattice did not help: a dense one may; where single large steps take over from many small ones, the
+            # middle of the range may be the wrong place for the tilt
             stuck = ~done & ~progress_made & (tries[chunk] > 0)
-            lean = stuck & ~leaned[chunk]
-            refine &= ~stuck
+            lean = stuck & ~leaned[chunk] & (not sparse)
+            refine = ~done & (not last) & (~stuck | sparse)
             tries[chunk] += 1
-            for row, wide in zip(chunk[refine], relative[refine], strict=True):
+            for row, wide, hopeless in zip(chunk[refine], relative[refine], stuck[refine], strict=True):
                 factor = np.sqrt(min(wide / (0.8 * question.rtol), 16.0))
-                if tail == "light" and wide > 0.3:  # the frequencies dropped were needed
-                    queue.setdefault((_size("heavy", size, max_size), pieces, "heavy"), []).append(row)
-                else:
-                    queue.setdefault((_size(tail, size * max(factor, 1.1), max_size), pieces, tail), []).append(row)
+                detail[row] *= max(factor, 1.1)
+                if sparse and (hopeless or wide > 0.3):
+                    dense[row], detail[row] = True, 1.0
+                place(row, lattice.pieces)
             if np.any(lean):
-                leaned[chunk[lean]], tries[chunk[lean]] = True, 0
-                enqueue(chunk[lean], pieces, 0.25)
+                leaned[chunk[lean]], tries[chunk[lean]], detail[chunk[lean]] = True, 0, 1.0
+                enqueue(chunk[lean], lattice.pieces, 0.5 * faintest)
             finished(int(np.sum(~(refine | lean))))
     return Answer(results, status, used, curves)
 

@@ -10,33 +10,80 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from . import discretisation
+from . import discretisation, spectrum
 from .convolution import compose_blocks, tail_sums
 from .mechanisms.cells import reverse as reverse_cells
 from .normal import log1mexp, safe_log
 from .windows import Plan
 
+_MERGED = 256.0  # many small steps are smooth: better than one large one
 _SHARP = 1e3  # an attack vertex is used where its rates exceed the guard by this factor
 
 
-class Grid(NamedTuple):
-    """What decides the shapes of a program (static).
+class Dense(NamedTuple):
+    """A lattice on which every point of a step and every frequency is kept (static: decides the shapes of a program).
 
     Attributes:
         size: N, lattice points of the composed loss; a power of two.
         left, right: lattice points of one step below, and from, its centre; together at most N.
         block: M, lattice points between vertices.
-        low_pass: whether only the lowest 1/M of the frequencies are kept (many-fold compositions of light tails).
-        pieces: P, tilted windows along the half-curve.
     """
 
     size: int
     left: int
     right: int
     block: int
-    low_pass: bool
-    pieces: int
+
+    @property
+    def offset(self):
+        return np.arange(-self.left, self.right, dtype=float)
+
+    @property
+    def vertices(self) -> int:
+        return self.size // self.block
+
+    def centre(self, plan: Plan):
+        return plan.centre
+
+    def compose(self, weights, count, start, tilt, h, plan: Plan):
+        return compose_blocks(
+            weights, count, start, tilt, h, plan.miss_low, plan.miss_high,
+            left=self.left, size=self.size, block=self.block,
+        )  # fmt: skip
+
+
+class Sparse(NamedTuple):
+    """A lattice of any length of which only few points of a step, and the lowest frequencies, are used.
+
+    Attributes:
+        tables: its points and constant matrices (an argument of the program).
+        vertices: vertices of a piece (static).
+    """
+
+    tables: spectrum.Tables
+    vertices: int
+
+    @property
+    def offset(self):
+        return self.tables.offset
+
+    @property
+    def size(self):
+        return self.tables.size
+
+    @property
+    def block(self):
+        return self.tables.block
+
+    def centre(self, plan: Plan):
+        return plan.middle
+
+    def compose(self, weights, count, start, tilt, h, plan: Plan):
+        return spectrum.compose(
+            weights, count, start, tilt, h, plan.miss_low, plan.miss_high, self.tables, self.vertices
+        )
 
 
 class Vertices(NamedTuple):
@@ -62,24 +109,25 @@ class Vertices(NamedTuple):
 
 
 def merge(groups):
-    """Uses of one component that are exactly one use of another, merged (unbatched), and all counts in a row."""
-    merged = tuple(jax.vmap(lambda m, c: m.merge(c))(mechanism, count) for mechanism, count in groups)
+    """Uses of one component that are exactly a fixed number of uses of another, merged (unbatched), and all counts in a row."""
+    merged = tuple(jax.vmap(lambda m, c: m.merge(c, _MERGED))(mechanism, count) for mechanism, count in groups)
     return merged, jnp.concatenate([count for _, count in merged])
 
 
-def spacing(plan: Plan, grid: Grid):
+def spacing(plan: Plan, grid):
     """h of each piece: the smallest that fits both the composed and the single-step window."""
     composed = (plan.high - plan.low) / (grid.size - 6 * grid.block)
-    below = jnp.max(plan.reach_low, axis=-1) / (grid.left - 2)
-    above = jnp.max(plan.reach_high, axis=-1) / (grid.right - 3)
+    moved = grid.centre(plan) - plan.centre
+    below = jnp.max(plan.reach_low + moved, axis=-1) / (-grid.offset[0] - 2.0)
+    above = jnp.max(plan.reach_high - moved, axis=-1) / (grid.offset[-1] - 2.0)
     return jnp.maximum(composed, jnp.maximum(below, above))
 
 
-def half_curve(groups, count, plan: Plan, grid: Grid, *, reverse: bool, attack: bool):
+def half_curve(groups, count, plan: Plan, grid, *, reverse: bool, attack: bool):
     """Vertices of every piece from the dominating pair (upper side) and, if asked, from the attack (lower side).
 
     ``groups`` is a tuple of (stacked mechanism, counts), one entry per class, already merged; ``count`` all counts in a
-    row. ``reverse`` swaps the pair (the half-curve of adding a record).
+    row. ``grid`` is a ``Dense`` or ``Sparse`` lattice. ``reverse`` swaps the pair (the half-curve of adding a record).
 
     Returns:
         (upper, lower), with ``lower`` None when ``attack`` is false.
@@ -93,54 +141,53 @@ def half_curve(groups, count, plan: Plan, grid: Grid, *, reverse: bool, attack: 
 
 def _lattice_weights(groups, plan, h, grid, reverse, attack):
     """Tilted weights of every component, stacked: (dominating, (attack P, attack Q) or None, log(1 − mass at +∞))."""
-    centre = jnp.round(plan.centre / h)
-    index = jnp.arange(-grid.left, grid.right)
+    offset = jnp.asarray(grid.offset)
+    centre = jnp.round(grid.centre(plan) / h)
+    between = jnp.diff(offset)
+    gap = jnp.maximum(jnp.append(between, 1.0), jnp.append(1.0, between))
     results, at, infinity = [], 0, 0.0
     for mechanism, uses in groups:
         here = slice(at, at + uses.shape[0])
         at += uses.shape[0]
 
         def one(m, c, v, end):
-            ell = h * (c + index)
+            ell = h * (c + offset)
             read = -ell[::-1] if reverse else ell
-            cells = m.cells(read, h, end)
+            cells = m.cells(read, end)
             cells = reverse_cells(cells, read) if reverse else cells
-            upper, lost = discretisation.dominating_weights(cells, ell, h, plan.tilt, v)
-            lower = discretisation.attack_weights(cells, ell, plan.tilt, v) if attack else None
+            upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v)
+            lower = discretisation.attack_weights(cells, ell, gap, plan.tilt, v) if attack else None
             return upper, lower, lost
 
         upper, lower, lost = jax.vmap(one)(mechanism, centre[here], plan.scale[here], plan.end[here])
         infinity = infinity + jnp.sum(uses * jnp.log1p(-jnp.minimum(lost, 1.0 - 1e-16)))
         results.append((upper, lower))
     upper, lower = jax.tree.map(lambda *x: jnp.concatenate(x), *results)
-    return upper, lower, infinity, centre, index
+    return upper, lower, infinity, centre
 
 
 def _piece(groups, count, plan, h, grid, reverse, attack):
-    upper, lower, infinity, centre, index = _lattice_weights(groups, plan, h, grid, reverse, attack)
+    upper, lower, infinity, centre = _lattice_weights(groups, plan, h, grid, reverse, attack)
     base = jnp.sum(count * centre)
-    first = jnp.floor(plan.low / (h * grid.block)) - 1.0
+    width = h * grid.block
+    first = jnp.floor(plan.low / width) - 1.0
 
     stacked, tilts, shifts = [upper], [plan.tilt], [jnp.zeros(())]
     if attack:
         # the labels' mean differs from the loss's: move the window by as much
-        label_mean = jnp.sum(count * (lower[0].weight @ (index * 1.0) + centre))
+        label_mean = jnp.sum(count * (lower[0].weight @ grid.offset + centre))
         shift = jnp.round(label_mean - jnp.sum(count * plan.centre) / h)
         stacked, tilts, shifts = [upper, *lower], [plan.tilt, plan.tilt, plan.tilt - 1.0], [jnp.zeros(()), shift, shift]
 
     def run(weights, tilt, shift):
-        start = first * grid.block + shift + 1.0 - base
-        return compose_blocks(
-            weights, count, start, tilt, h, plan.miss_low, plan.miss_high,
-            left=grid.left, size=grid.size, block=grid.block, low_pass=grid.low_pass,
-        )  # fmt: skip
+        return grid.compose(weights, count, first * grid.block + shift + 1.0 - base, tilt, h, plan)
 
     composed = jax.vmap(run)(jax.tree.map(lambda *x: jnp.stack(x), *stacked), jnp.stack(tilts), jnp.stack(shifts))
     dominating, *others = (jax.tree.map(lambda x: x[i], composed) for i in range(len(stacked)))  # noqa: B023
-    above = _dominating_vertices(dominating, plan, first, h, grid, infinity)
+    above = _dominating_vertices(dominating, plan, first, width, h, grid.size, infinity)
     if not attack:
         return above, None
-    return above, _attack_vertices(*others, plan, first, shift / grid.block, h, grid)
+    return above, _attack_vertices(*others, plan, first, shift / grid.block, width, h, grid.size)
 
 
 def _right_or_left(value_right, value_left, right):
@@ -152,15 +199,15 @@ def _right_or_left(value_right, value_left, right):
     return log_tpr, log_beta
 
 
-def _dominating_vertices(c, plan, first, h, grid, infinity) -> Vertices:
+def _dominating_vertices(c, plan, first, width, h, size, infinity) -> Vertices:
     """α from below and TPR from above at every block boundary of the dominating pair.
 
     Mass inside a block is split between the block's ends by connect-the-dots once more, so the thinned pair
     still dominates; with q = e^{−sMh}, α_k ∝ q·A_{k+1} + U_k and TPR_k ∝ A^Y_{k+1} + e^{Mh}·U_k.
     """
-    s, width = plan.tilt, h * grid.block
+    s = plan.tilt
     t = width * (first + jnp.arange(c.plain.shape[-1]))
-    p_guard, q_guard = c.guard(s, h, grid.size), c.guard(jnp.abs(s - 1.0), h, grid.size) * jnp.exp(width)
+    p_guard, q_guard = c.guard(s, h, size), c.guard(jnp.abs(s - 1.0), h, size) * jnp.exp(width)
     y_blocks = c.plain + jnp.expm1(width) * c.split
     after = lambda a: jnp.pad(a[1:], (0, 1))  # noqa: E731
     low, high = c.log_total - c.roundoff, c.log_total + c.roundoff
@@ -189,13 +236,13 @@ def _dominating_vertices(c, plan, first, h, grid, infinity) -> Vertices:
     return Vertices(first, width, log_alpha, log_tpr, log_beta, used)
 
 
-def _attack_vertices(p_side, q_side, plan, first, shift, h, grid) -> Vertices:
+def _attack_vertices(p_side, q_side, plan, first, shift, width, h, size) -> Vertices:
     """α from above and TPR from below for the test 'sum of labels beyond the threshold'.
 
     Vertices are kept where the guard is a small part of both rates; every one of them is achievable.
     """
-    s, width = plan.tilt, h * grid.block
-    p_guard, q_guard = p_side.guard(s, h, grid.size), q_side.guard(jnp.abs(s - 1.0), h, grid.size)
+    s = plan.tilt
+    p_guard, q_guard = p_side.guard(s, h, size), q_side.guard(jnp.abs(s - 1.0), h, size)
     loss = width * (first + jnp.arange(p_side.plain.shape[-1]))
     t = loss + width * shift
     q = jnp.exp(-s * width)

@@ -6,6 +6,7 @@ that a window misses is bounded again from the lattice masses themselves (``conv
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -57,6 +58,38 @@ def composed(loss: Loss, s):
     return tuple(jnp.sum(loss.count * k) for k in cumulants(loss, s))
 
 
+def _smooth(loss: Loss, s, target):
+    """Medians of the tilted steps, and the frequency ω above which |φ|^T falls below about e^{−target}.
+
+    T·log|φ(ω)| is near −T·E min(0.4·(ω·distance to the median)², 1), whatever the shape of the steps; ω is huge where T is too
+    small to get there.
+    """
+    sign = jnp.where(loss.reverse, 1.0 - s, s)
+    exponent = loss.log_weight + sign * loss.loss
+    weight = jnp.exp(exponent - jnp.max(exponent, axis=-1, keepdims=True))
+    weight = weight / jnp.sum(weight, axis=-1, keepdims=True)
+    at = jnp.argmax(jnp.cumsum(weight, axis=-1) >= 0.5, axis=-1)
+    median = jnp.take_along_axis(loss.loss, at[:, None], -1)
+    exact = loss.precision > 0.0
+    median = jnp.where(exact[:, None], (sign - 0.5) * loss.precision[:, None], median)
+    square = (loss.loss - median) ** 2
+    total = jnp.sqrt(composed(loss, s)[2])
+
+    def halve(_, bounds):
+        low, high = bounds
+        middle = 0.5 * (low + high)
+        speed = 0.4 * jnp.exp(2.0 * middle)
+        decay = jnp.sum(weight * jnp.minimum(speed * square, 1.0), axis=-1)
+        decay = jnp.where(exact, jnp.minimum(speed * loss.precision, 1.0), decay)
+        enough = loss.count @ decay >= target
+        return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
+
+    ends = (-jnp.log(total), 35.0 - jnp.log(total))
+    high = jax.lax.fori_loop(0, 12, halve, ends)[1]
+    median = median[:, 0]
+    return jnp.where(loss.reverse, -median, median), jnp.exp(high)
+
+
 def _depths(loss: Loss, s):
     """Saddle-point depths of α and of 1 − β at tilt s, in standard deviations, and Λ''.
 
@@ -94,6 +127,25 @@ def _solve(loss: Loss, low, target, of_y):
     return jax.lax.fori_loop(0, 24, step, (start, low, 64.0 * start))[0]
 
 
+def _gentle(loss: Loss, faintest, low, high, depth, threshold):
+    """The smallest tilt in [low, high] under which the density at a piece's far end is still e^{−faintest}.
+
+    A stronger tilt would serve that end better, but where single large steps take over from many small ones it
+    fills the window with them.
+    """
+
+    def faint(s):
+        return 0.5 * depth**2 - s * threshold + composed(loss, s)[0]
+
+    def halve(_, bounds):
+        below, above = bounds
+        middle = jnp.sqrt(below * above)
+        enough = faint(middle) <= faintest
+        return jnp.where(enough, below, middle), jnp.where(enough, middle, above)
+
+    return jax.lax.fori_loop(0, 8, halve, (low, high))[1]
+
+
 def _least(bound, gaussian):
     """Smallest value of a Chernoff bound over offsets a > 0, and where: a coarse search, then a finer one.
 
@@ -128,6 +180,9 @@ class Plan(NamedTuple):
         end: single-step loss beyond which the tail is not resolved, shape (pieces, components).
         cut_low, cut_high: thresholds between which the piece's vertices are used.
         spread: standard deviation of the tilted composed loss.
+        middle: single-step tilted median of each component, shape (pieces, components).
+        smooth: a length (in nats) over which the composed law is smooth; steps of this size hardly blur it.
+        bandwidth: frequency (per nat) above which nothing is left of the composed law.
         length: standard deviations of depth the piece covers; far above 12 its ends lose accuracy.
     """
 
@@ -144,6 +199,9 @@ class Plan(NamedTuple):
     cut_low: Any
     cut_high: Any
     spread: Any
+    middle: Any
+    smooth: Any
+    bandwidth: Any
     length: Any
 
 
@@ -162,7 +220,7 @@ def _loss(groups, depth, reverse) -> Loss:
     return Loss(join(nodes), join(weights), join(precision), join(counts), jnp.asarray(reverse))
 
 
-def plan_pieces(groups, count, z_floor, z_delta, rtol, lean, *, reverse: bool, pieces: int) -> Plan:
+def plan_pieces(groups, count, z_floor, z_delta, rtol, faintest, *, reverse: bool, pieces: int) -> Plan:
     """Cover thresholds ℓ ≥ 0 down to FPR Φ(−z_floor) and TPR Φ(−z_delta) with tilted windows (unbatched).
 
     Where both error rates at ℓ = 0 are already below the floor (almost no privacy), the mirrored end is covered
@@ -172,7 +230,7 @@ def plan_pieces(groups, count, z_floor, z_delta, rtol, lean, *, reverse: bool, p
     Args:
         groups: tuple of (stacked mechanism, counts), merged.
         count: all counts in a row.
-        lean: where in its range of depths a piece is tilted to: 0.5 is the middle.
+        faintest: −log of the smallest density, under its tilt, at which a piece is used (for a composed loss of order one).
     """
     # how deep one step's tail matters: below the smallest rate asked for, and below both rates in the curve's middle
     shallow = _loss(groups, jnp.full(count.shape, 30.0), reverse)
@@ -181,6 +239,8 @@ def plan_pieces(groups, count, z_floor, z_delta, rtol, lean, *, reverse: bool, p
     deepest = jnp.maximum(asked, -1.1 * value)
     fine = 10.0 - jnp.log(rtol) - 0.5 * jnp.log(jnp.minimum(square, 1.0))
     loss = _loss(groups, deepest + fine + jnp.log(count), reverse)
+    # μ is a difference of quantiles: a small one needs that much more accurate rates
+    faintest = jnp.maximum(faintest + 0.5 * jnp.log(jnp.minimum(square, 1.0)), 4.0)
 
     tilt0 = jnp.asarray(0.5)
     for _ in range(4):
@@ -197,18 +257,16 @@ def plan_pieces(groups, count, z_floor, z_delta, rtol, lean, *, reverse: bool, p
     tilt_end = jnp.maximum(tilt_floor, jnp.where(wants_delta, tilt_delta, 0.0))
     r_end = jnp.maximum(_depths(loss, tilt_end)[0], r_0 + 1e-3)
 
-    # boundaries and centres, interleaved: 2·pieces + 1 depths
-    steps = jnp.arange(2 * pieces + 1)
-    depth = r_0 + (r_end - r_0) * (steps - (steps % 2) * (1.0 - 2.0 * lean)) / (2 * pieces)
+    depth = r_0 + (r_end - r_0) * jnp.arange(pieces + 1) / pieces
     inner = jax.vmap(lambda d: _solve(loss, tilt0, d, jnp.asarray(False)))(depth[1:-1])
-    tilts = jnp.concatenate([tilt0[None], inner, tilt_end[None]])
-    boundary = tilts[::2]
+    boundary = jnp.concatenate([tilt0[None], inner, tilt_end[None]])
     _, edge_y, edge_t, _ = jax.vmap(lambda s: _depths(loss, s))(boundary)
     edge_t = edge_t.at[0].set(0.0)
-    tilt = jnp.where(boundary[1:] > 1.0, jnp.maximum(tilts[1::2], 1.0), tilts[1::2])
+    tilt = jax.vmap(functools.partial(_gentle, loss, faintest))(boundary[:-1], boundary[1:], depth[1:], edge_t[1:])
+    tilt = jnp.where(boundary[1:] > 1.0, jnp.maximum(tilt, 1.0), tilt)
 
     length = (r_end - r_0) / pieces
-    edge_r, bulk = depth[::2], jnp.sqrt(composed(loss, tilt0)[2])
+    edge_r, bulk = depth, jnp.sqrt(composed(loss, tilt0)[2])
 
     def window(s, y_low, y_high, ends, reach):
         single, mean, square = cumulants(loss, s)
@@ -250,9 +308,12 @@ def plan_pieces(groups, count, z_floor, z_delta, rtol, lean, *, reverse: bool, p
         below = jnp.minimum(below, (miss - single) / s)
         above = jnp.where(bounded, jnp.minimum(above, last), above)
         below = jnp.where(bounded, jnp.minimum(below, -start), below)
-        return -low, high, miss_low, miss_high, single, mean, mean + below, above - mean, spread
+        target = 1.15 * (keep + 8.0)
+        middle, bandwidth = _smooth(loss, s, target)
+        smooth = jnp.sqrt(target / 0.4) / bandwidth
+        return -low, high, miss_low, miss_high, single, mean, mean + below, above - mean, spread, middle, smooth, bandwidth
 
-    low, high, miss_low, miss_high, scale, centre, reach_low, reach_high, spread = jax.vmap(window)(
+    low, high, miss_low, miss_high, scale, centre, reach_low, reach_high, spread, *typical = jax.vmap(window)(
         tilt, edge_y[:-1], edge_y[1:], jnp.stack([edge_t[:-1], edge_t[1:]], 1), jnp.stack([edge_r[:-1], edge_r[1:]], 1)
     )
     low = jnp.minimum(low, edge_t[:-1] - 0.01 * spread)
@@ -279,5 +340,6 @@ def plan_pieces(groups, count, z_floor, z_delta, rtol, lean, *, reverse: bool, p
         edge_t[:-1],
         cut_high,
         spread,
+        *typical,
         length,
     )

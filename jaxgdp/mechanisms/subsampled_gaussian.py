@@ -54,11 +54,11 @@ class SubsampledGaussian:
         """This mechanism in the form that compositions stack: itself."""
         return self
 
-    def merge(self, count):
-        """Replace ``count`` uses by fewer where that is exact: T Gaussians are one, with noise σ/√T."""
+    def merge(self, count, into):
+        """Replace ``count`` uses by ``into`` uses where that is exact: T Gaussians are n, with noise σ·√(n/T)."""
         plain = self.sampling_prob == 1.0
-        sigma = jnp.where(plain, self.noise_multiplier / jnp.sqrt(count), self.noise_multiplier)
-        return SubsampledGaussian(sigma, self.sampling_prob), jnp.where(plain, 1.0, count)
+        sigma = jnp.where(plain, self.noise_multiplier * jnp.sqrt(into / count), self.noise_multiplier)
+        return SubsampledGaussian(sigma, self.sampling_prob), jnp.where(plain, into, count)
 
     def loss_nodes(self, depth):
         """Quadrature nodes of the privacy loss under P and their log weights (unbatched).
@@ -95,8 +95,8 @@ class SubsampledGaussian:
         body = jnp.where(excess > -1.0, jnp.log1p(jnp.where(excess > -1.0, excess, 0.0)), -jnp.inf)
         return jnp.where(p == 1.0, ell, jnp.where(far, ell - jnp.log(p), body))
 
-    def cells(self, ell, h, end) -> Cells:
-        """Exact masses of the lattice's cells and their connect-the-dots shares (unbatched).
+    def cells(self, ell, end) -> Cells:
+        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares (unbatched).
 
         With u = σ·log r + 1/(2σ) the output at a lattice point in standard deviations, a cell has P-mass
         x = Φ(u_j) − Φ(u_{j−1}), the N(1, σ²) part y₁ of its Q-mass is the same with u − 1/σ, and its share is
@@ -107,7 +107,8 @@ class SubsampledGaussian:
         sigma, p = self.noise_multiplier, self.sampling_prob
         tau = 1.0 / sigma
         log_r = self.log_ratio(ell)
-        u = jnp.where(ell - h >= end, jnp.inf, sigma * log_r + 0.5 * tau)
+        before = jnp.concatenate([2.0 * ell[:1] - ell[1:2], ell[:-1]])
+        u = jnp.where(before >= end, jnp.inf, sigma * log_r + 0.5 * tau)
         inf = jnp.full((1,), jnp.inf)
         a, b = jnp.concatenate([-inf, u]), jnp.concatenate([u, inf])
 

@@ -1,0 +1,181 @@
+"""Composition at low frequencies: a step's lattice law on few, unevenly spaced points, composed without a long FFT.
+
+A many-fold composition is smooth, so only its lowest K frequencies matter. They are sums over the points of one step, a
+matrix product with a constant matrix; and those points may be spaced h where most of the mass is and 2h, 4h, … further
+out, so that a few hundred serve a lattice of any length N. What is dropped is bounded, not assumed: |φ| is sampled
+with a Taylor remainder up to the scale of one step, and beyond it follows from the total variation of the masses.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .convolution import Composed, escaped_mass, log_transform, normalisation
+
+_EPS = 1.1102230246251565e-16
+_ROW = 32  # products are summed in rows of this length, which bounds their rounding
+_SUM = (_ROW + 24) * _EPS
+_PROBES = 40  # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond it
+_NODES = 32  # nodes of the sums over one block
+_STEEPEST = 30.0  # largest decay over one block that the nodes resolve to the last digit
+
+
+class Tables(NamedTuple):
+    """Constant matrices of one point pattern and one lattice length; arguments of a program, not part of it.
+
+    Attributes:
+        offset: lattice offsets of the n points from the centre, increasing whole numbers.
+        size: N, lattice points of the composed loss.
+        block: lattice points between vertices.
+        sine, versine: sin θ and 1 − cos θ with θ = 2π·offset·k/N, shape (n/32, 32, K).
+        probe: columns that bound |φ| on each probed interval, shape (n, 6, probes); see ``_probes``.
+        probe_width: widths of the intervals, in radians per lattice point.
+        core: 1 at points with neighbours at distance one on both sides, shape (n,).
+        beyond: 1/(2·sin(θ/2)) at the lower ends of the intervals beyond the scale of one step, else huge.
+        node, node_weight: nodes and weights for sums over i = 0 … block − 1.
+        node_cos, node_sin: cos and sin of 2π·k·node/N, shape (nodes, K).
+    """
+
+    offset: Any
+    size: Any
+    block: Any
+    sine: Any
+    versine: Any
+    probe: Any
+    probe_width: Any
+    core: Any
+    beyond: Any
+    node: Any
+    node_weight: Any
+    node_cos: Any
+    node_sin: Any
+
+
+def points(base: int, octaves: int) -> np.ndarray:
+    """Distances 1 … 2·base, then ``base`` more in each octave at spacing 2, 4, …"""
+    parts = [np.arange(1, 2 * base + 1)]
+    for octave in range(1, octaves + 1):
+        parts.append(parts[-1][-1] + 2**octave * np.arange(1, base + 1))
+    return np.concatenate(parts)
+
+
+def reach(base: int, octaves: int) -> int:
+    """Largest distance of ``points``."""
+    return base * 2 ** (octaves + 1)
+
+
+def _discrete_gauss(number: int, nodes: int):
+    """Nodes and weights with Σ_{i<number} f(i) = Σ w·f(x), exact to degree 2·nodes − 1 (Gram polynomials)."""
+    count = min(number, nodes)
+    k = np.arange(1, count)
+    side = 0.5 * k * np.sqrt((number**2 - k**2) / (4.0 * k * k - 1.0))
+    values, vectors = np.linalg.eigh(np.diag(side, 1) + np.diag(side, -1))
+    x, weight = values + 0.5 * (number - 1), number * vectors[0] ** 2
+    return np.pad(x, (0, nodes - count)), np.pad(weight, (0, nodes - count))
+
+
+def _probes(offset: np.ndarray, edge: np.ndarray):
+    """Columns for the bound of |φ(θ)| on the intervals between ``edge``.
+
+    On an interval of width Δ about m, with A the points where |offset|·Δ ≤ 2,
+    |φ(θ)| ≤ |φ_A(m) + (θ − m)·φ_A'(m)| + Δ²/8·E_A offset² + (mass outside A).
+    The columns are cos, sin, offset·cos, offset·sin, 1 and offset², all restricted to A.
+    """
+    middle, width = 0.5 * (edge[1:] + edge[:-1]), np.diff(edge)
+    j = offset[:, None]
+    inside = np.abs(j) * width <= 2.0
+    cos, sin = np.cos(middle * j), np.sin(middle * j)
+    columns = [cos, sin, j * cos, j * sin, np.ones_like(cos), np.broadcast_to(j * j, cos.shape)]
+    return np.stack([np.where(inside, column, 0.0) for column in columns], axis=1), width
+
+
+@functools.lru_cache(maxsize=64)
+def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:
+    """Tables of a lattice of ``size`` points: ``base`` points an octave, so many octaves below and above the centre."""
+    left, right = points(base, below), points(base, above)
+    offset = np.concatenate([-left[::-1], [0], right[:-1]])
+    k = np.arange(frequencies)
+    turn = (offset[:, None] * k) % size
+    turn = np.where(turn > size // 2, turn - size, turn)
+    shape = (len(offset) // _ROW, _ROW, frequencies)
+    versine = 2.0 * np.sin(np.pi / size * turn) ** 2
+    core = np.zeros(len(offset))
+    core[len(left) - 2 * base : len(left) + 2 * base] = 1.0
+    last = min(8.0 / base, np.pi)
+    first = min(2.0 * np.pi * frequencies / size, np.pi)
+    last = max(first, last)
+    edge = np.append(np.geomspace(first, last, _PROBES + 1), np.linspace(last**0.5, np.pi**0.5, _PROBES + 1)[1:] ** 2)
+    probe, width = _probes(offset.astype(float), edge)
+    beyond = np.append(np.full(_PROBES, 1e300), 0.5 / np.sin(0.5 * edge[_PROBES:-1]))
+    block = size // vertices
+    node, weight = _discrete_gauss(block, _NODES)
+    angle = 2.0 * np.pi / size * node[:, None] * k
+    host = Tables(
+        offset.astype(float), float(size), float(block), np.sin(2.0 * np.pi / size * turn).reshape(shape),
+        versine.reshape(shape), probe, width, core, beyond, node, weight, np.cos(angle), np.sin(angle),
+    )  # fmt: skip
+    return jax.tree.map(jnp.asarray, host)
+
+
+def _dropped(w, count, t: Tables):
+    """Bound on |φ₁^T₁·φ₂^T₂ ⋯| over every frequency from K to N/2."""
+    columns = jnp.einsum("cj,jqs->cqs", w, t.probe)
+    cos, sin, moment_cos, moment_sin, mass, square = (columns[:, i] for i in range(6))
+    half = 0.5 * t.probe_width
+    # φ = cos − i·sin, φ' = −moment_sin − i·moment_cos
+    cross = jnp.abs(-cos * moment_sin + sin * moment_cos)
+    slope = moment_sin**2 + moment_cos**2
+    middle = jnp.sqrt(cos**2 + sin**2 + 2.0 * half * cross + half**2 * slope)
+    probed = middle + 0.5 * half**2 * square + (1.0 - mass)
+    inner = w * t.core
+    variation = jnp.sum(jnp.abs(jnp.diff(inner, axis=-1, prepend=0.0, append=0.0)), axis=-1)
+    smooth = variation[:, None] * t.beyond + 1.0 - jnp.sum(inner, axis=-1)[:, None]
+    bound = jnp.minimum(probed, smooth)
+    log_bound = jnp.log(jnp.minimum(bound + 1e-14, 1.0))
+    return jnp.exp(jnp.max(count @ log_bound))
+
+
+def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vertices: int) -> Composed:
+    """Compose the mechanisms of one setting from their low frequencies (unbatched); see ``convolution.compose_blocks``."""
+    w = weights.weight
+    number = w.shape[0]
+    rows = w.reshape(number, -1, _ROW)
+    versine = jnp.sum(jnp.einsum("cbi,bik->bck", rows, t.versine), axis=0)
+    re, im = -versine, -jnp.sum(jnp.einsum("cbi,bik->bck", rows, t.sine), axis=0)
+    log_abs, arg, log_error = log_transform(re, im)
+    log_power, angle = count @ log_abs, count @ arg
+
+    # rounding of φ − 1 = Σ w·(e^{−iθ} − 1): every term, and each relative error of a mass, comes with |e^{−iθ} − 1|, and
+    # Σ w·|e^{−iθ} − 1|² = 2·Σ w·(1 − cos θ); a cell edge that is off moves mass by the width of a cell
+    k = jnp.arange(re.shape[-1], dtype=re.dtype)
+    root = jnp.sqrt(2.0 * versine)
+    wave = 2.0 * jnp.pi / t.size * k
+    single = _SUM * (versine + root) + weights.relative[:, None] * root + wave * weights.moved[:, None]
+    relative = jnp.einsum("c,ck->k", count, single * jnp.exp(-log_abs))
+    relative = relative + count @ log_error
+    power = jnp.exp(log_power)
+    error = power * (relative + 2.0 * np.log2(vertices) * _EPS)
+    noise = jnp.sqrt(2.0 * jnp.sum(error * error) / t.size)
+    escaped = _dropped(w, count, t) * jnp.sqrt(t.size)
+    escaped = escaped + escaped_mass(w, count, h * t.offset, h * start, h * t.size, h, miss_low, miss_high)
+    escaped = escaped + jnp.where(tilt * h * t.block > _STEEPEST, 1.0, 0.0)
+
+    # shift the window to its first point, then sum blocks by short kernels
+    turns = k * jnp.mod(start, t.size) / t.size
+    angle = angle + (2.0 * np.pi) * (turns - jnp.floor(turns))
+    spectrum = jax.lax.complex(power * jnp.cos(angle), power * jnp.sin(angle))
+    i = t.node + 1.0
+    decay = t.node_weight * jnp.exp(-tilt * i * h)
+    share = jnp.expm1(i * h) / jnp.expm1(t.block * h)
+
+    def block_sums(kernel):
+        response = jax.lax.complex(kernel @ t.node_cos, kernel @ t.node_sin)
+        padded = jnp.pad(spectrum * response, (0, vertices // 2 + 1 - spectrum.shape[0]))
+        return jnp.fft.irfft(padded, vertices) / t.block
+
+    return Composed(block_sums(decay), block_sums(decay * share), *normalisation(weights, count), noise, escaped)
