@@ -17,7 +17,7 @@ import numpy as np
 
 from .bracket import Bracket
 from . import spectrum
-from .half_curve import Dense, Sparse, half_curve, merge
+from .half_curve import Dense, Sparse, Vertices, half_curve, merge
 from .normal import ndtri_exp
 from .precision import with_float64
 from .summaries.curve import Curve
@@ -33,7 +33,7 @@ STATUS = {OK: "ok", WIDE: "wider than rtol at the largest lattice"}
 _CHUNK = 2**19  # lattice points worked on at once
 _VERTICES = 100.0  # vertices between ℓ = 0 and the floor at rtol 1e-3
 _PIECE = 10.0  # standard deviations one tilt serves
-_FAINTEST = 23.0  # −log of the density, per unit of rtol, that rounding leaves usable
+_FAINTEST = 26.0  # −log of the density, per unit of rtol, that rounding leaves usable
 _PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
 
 
@@ -81,23 +81,41 @@ def _summaries(curve: Curve, question: Question, log_floor) -> dict[str, Any]:
 
 
 @functools.partial(jax.jit, static_argnames=("pieces",))
-def _plan_program(groups, z_floor, z_delta, rtol, faintest, *, pieces):
+def _plan_program(groups, z_floor, z_delta, rtol, faintest, seen, *, pieces):
     """Plans of both half-curves, and the merged number of steps, for a batch."""
 
-    def one(groups):
+    def one(groups, faintest, seen):
         merged, count = merge(groups)
         sides = (
-            plan_pieces(merged, count, z_floor, z_delta, rtol, faintest, reverse=reverse, pieces=pieces)
-            for reverse in (False, True)
+            plan_pieces(merged, count, z_floor, z_delta, rtol, faintest, side, reverse=reverse, pieces=pieces)
+            for reverse, side in zip((False, True), seen, strict=True)
         )
         return (*sides, jnp.sum(count))
 
-    return jax.vmap(one)(groups)
+    return jax.vmap(one)(groups, faintest, seen)
+
+
+def _seen(v: Vertices, question: Question, log_floor):
+    """How far out a half-curve has to be known: the first firm vertex past every rate asked for, (threshold, log FPR).
+
+    Where the firm vertices end before, the rest of the way is guessed from them; (inf, 0) where there are none.
+    """
+    t, log_alpha, log_tpr = (a.reshape(-1) for a in (v.threshold(), v.log_alpha, v.log_tpr))
+    firm = (v.used & v.firm).reshape(-1)
+    past = firm & (log_alpha <= log_floor - 0.05)
+    if question.deepest is not None:
+        past = past & (log_tpr <= np.log(question.deepest) - 0.05)
+    k = jnp.argmin(jnp.where(past, t, jnp.inf))
+    last = jnp.argmax(jnp.where(firm, t, -jnp.inf))
+    short = jnp.minimum(log_floor - 0.05 - log_alpha[last], 0.0)
+    ahead = t[last] * (1.0 + 2.0 * short / log_alpha[last])
+    guess = jnp.where(firm[last], ahead, jnp.inf), jnp.where(firm[last], log_alpha[last] + short, 0.0)
+    return jnp.where(past[k], t[k], guess[0]), jnp.where(past[k], log_alpha[k], guess[1])
 
 
 @functools.partial(jax.jit, static_argnames=("shape", "question"))
 def _curve_program(groups, plans, log_floor, tables, *, shape, question):
-    """Curves of a batch of planned settings, or the summaries asked for.
+    """Curves of a batch of planned settings, or the summaries asked for, and how far out each half had to be known.
 
     ``shape`` is a pair of ``Dense`` lattices, or the number of vertices of ``Sparse`` ones, whose ``tables`` are arguments.
     """
@@ -114,9 +132,10 @@ def _curve_program(groups, plans, log_floor, tables, *, shape, question):
         curve = Curve(upper_plus, upper_minus, lower_plus, lower_minus or lower_plus, jnp.sqrt(precision))
         if question.adjacency == "add":
             curve = Curve(upper_minus, upper_plus, curve.lower_minus, lower_plus, curve.tail_mu)
+        seen = _seen(upper_plus, question, log_floor), _seen(upper_minus, question, log_floor)
         if question.keep:
-            return {"mu": mu(curve, log_floor)}, curve
-        return _summaries(curve, question, log_floor), None
+            return {"mu": mu(curve, log_floor)}, seen, curve
+        return _summaries(curve, question, log_floor), seen, None
 
     return jax.vmap(one)(groups, plans)
 
@@ -252,11 +271,12 @@ def _lattice(need: _Needs, row: int, detail: float, rtol: float, pieces: int, la
     return _Lattice(kind, size // share, 0, size, 0, 0, 0, pieces)
 
 
-def _plan(groups, rows, question, z_floor, z_delta, pieces, faintest):
-    """Plan the given settings; returns plans (plus, minus), first lattice sizes and tail classes."""
+def _plan(groups, rows, question, z_floor, z_delta, pieces, faintest, seen):
+    """Plans (plus, minus) of the given settings and what they need; ``faintest`` and ``seen`` have one entry for each."""
     out = []
-    for chunk, real in _chunks(rows, 64 if pieces == 1 else 8, groups[0][1].shape[0]):
-        answer = _plan_program(_take(groups, chunk), z_floor, z_delta, question.rtol, faintest, pieces=pieces)
+    for chunk, real in _chunks(np.arange(len(rows)), 64 if pieces == 1 else 8, groups[0][1].shape[0]):
+        mine = _take((faintest, seen), chunk)
+        answer = _plan_program(_take(groups, rows[chunk]), z_floor, z_delta, question.rtol, *mine, pieces=pieces)
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], answer))  # noqa: B023
     plus, minus, steps = jax.tree.map(lambda *a: np.concatenate(a), *out)
     return (plus, minus), _needs(plus, minus, steps, question.rtol)
@@ -309,14 +329,18 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
     log_floor = np.log(question.fpr_floor)
     z_floor = -float(ndtri_exp(jnp.asarray(log_floor)))
     deepest = question.deepest
-    z_delta = -np.inf if deepest is None else -float(ndtri_exp(jnp.asarray(np.log(deepest))))
+    z_delta = None if deepest is None else -float(ndtri_exp(jnp.asarray(np.log(deepest))))
 
     stored: dict[int, Any] = {}
     queue: dict[_Lattice, list] = {}
 
-    def enqueue(rows, pieces, faintest):
+    faintest = np.full(number, np.clip(_FAINTEST + np.log(question.rtol), 6.0, 19.0))
+    seen = tuple((np.full(number, np.inf), np.zeros(number)) for _ in range(2))
+
+    def enqueue(rows, pieces):
         """Plan the rows with this many pieces and put them where they belong."""
-        plans, needs = _plan(groups, rows, question, z_floor, z_delta, pieces, faintest)
+        mine = _take((faintest, seen), rows)
+        plans, needs = _plan(groups, rows, question, z_floor, z_delta, pieces, *mine)
         if pieces not in stored:
             empty = (plans, needs)
             stored[pieces] = jax.tree.map(lambda a: np.zeros((number,) + a.shape[1:], a.dtype), empty)
@@ -327,20 +351,19 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
         for row in rows[~long]:
             place(row, pieces)
         if np.any(long):
-            enqueue(rows[long], _PIECES[_PIECES.index(pieces) + 1], faintest)
+            enqueue(rows[long], _PIECES[_PIECES.index(pieces) + 1])
 
     def place(row, pieces):
         lattice = _lattice(stored[pieces][1], row, detail[row], question.rtol, pieces, max_size, dense[row])
         queue.setdefault(lattice, []).append(row)
 
-    faintest = float(np.clip(_FAINTEST + np.log(question.rtol), 5.0, 16.0))
     detail, dense = np.ones(number), np.zeros(number, bool)
-    enqueue(np.arange(number), _PIECES[1 if question.keep else 0], faintest)
+    enqueue(np.arange(number), _PIECES[1 if question.keep else 0])
     results: dict[str, Any] = {}
     status = np.full(number, WIDE)
     used = np.zeros(number, np.int64)
     width = np.full(number, np.inf)
-    tries, leaned = np.zeros(number, np.int64), np.zeros(number, bool)
+    tries, shortened, brighter = np.zeros(number, np.int64), np.zeros(number, np.int64), np.zeros(number, bool)
     curves: list = [None] * number if question.keep else []
     while queue:
         lattice = min(queue)
@@ -349,8 +372,8 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
         largest = max(1, min(32, _CHUNK // (lattice.work() * groups[0][1].shape[-1])))
         for chunk, real in _chunks(rows, largest, number):
             plans = _take(stored[lattice.pieces][0], chunk)
-            found, curve = _curve_program(_take(groups, chunk), plans, log_floor, tables, shape=shape, question=question)
-            found, curve = jax.tree.map(lambda a: np.asarray(a)[:real], (found, curve))  # noqa: B023
+            out = _curve_program(_take(groups, chunk), plans, log_floor, tables, shape=shape, question=question)
+            (found, ends, curve), plans = jax.tree.map(lambda a: np.asarray(a)[:real], (out, plans))  # noqa: B023
             chunk = chunk[:real]
             relative = _relative_width(found["mu"])
             better = (relative < width[chunk]) | (used[chunk] == 0)
@@ -361,28 +384,36 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
             if question.keep:
                 for i in np.flatnonzero(better):
                     curves[chunk[i]] = _take(curve, i)
-            progress_made = relative < 0.5 * width[chunk]
+            stuck = (relative > 0.5 * width[chunk]) & (tries[chunk] > 0)
             used[chunk[better]], width[chunk[better]] = lattice.size, relative[better]
+            tries[chunk] += 1
             done = relative <= question.rtol
             status[chunk[done]] = OK
             sparse = lattice.kind == "sparse"
-            last = False if sparse else lattice.size >= min(max_size, 2 ** _SIZES[lattice.kind][-1])
-            # a finer lattice did not help: a dense one may; where single large steps take over from many small ones, the
-            # middle of the range may be the wrong place for the tilt
-            stuck = ~done & ~progress_made & (tries[chunk] > 0)
-            lean = stuck & ~leaned[chunk] & (not sparse)
-            refine = ~done & (not last) & (~stuck | sparse)
-            tries[chunk] += 1
-            for row, wide, hopeless in zip(chunk[refine], relative[refine], stuck[refine], strict=True):
+            largest_yet = not sparse and lattice.size >= min(max_size, 2 ** _SIZES[lattice.kind][-1])
+            # the first look shows where the rates asked for are: a window that reaches no further is cheaper and sharper
+            near = [end[0] < 0.9 * plan.cut_high[:, -1] for end, plan in zip(ends, plans, strict=True)]
+            shorter = ~done & (near[0] | near[1]) & (shortened[chunk] < 2) & (lattice.pieces == 1)
+            # a finer lattice did not help: look from nearer to the far end
+            closer = ~done & ~shorter & stuck & ~brighter[chunk]
+            finer = ~done & ~shorter & ~closer & (not largest_yet) & (~stuck | (sparse & (relative > 0.3)))
+            for row, wide in zip(chunk[finer], relative[finer], strict=True):
                 factor = np.sqrt(min(wide / (0.8 * question.rtol), 16.0))
                 detail[row] *= max(factor, 1.1)
-                if sparse and (hopeless or wide > 0.3):
+                if sparse and wide > 0.3:
                     dense[row], detail[row] = True, 1.0
                 place(row, lattice.pieces)
-            if np.any(lean):
-                leaned[chunk[lean]], tries[chunk[lean]], detail[chunk[lean]] = True, 0, 1.0
-                enqueue(chunk[lean], lattice.pieces, 0.5 * faintest)
-            finished(int(np.sum(~(refine | lean))))
+            if np.any(shorter):
+                for stored_end, end in zip(seen, ends, strict=True):
+                    for kept, new in zip(stored_end, end, strict=True):
+                        kept[chunk[shorter]] = new[shorter]
+            shortened[chunk[shorter]] += 1
+            brighter[chunk[closer]], faintest[chunk[closer]] = True, 0.5 * faintest[chunk[closer]]
+            again = shorter | closer
+            tries[chunk[again]] = 0
+            if np.any(again):
+                enqueue(chunk[again], lattice.pieces)
+            finished(int(np.sum(~(finer | again))))
     return Answer(results, status, used, curves)
 
 

@@ -93,6 +93,7 @@ class Vertices(NamedTuple):
         first, step: threshold of vertex k is (first + k)·step; its slopes are those up to vertex k + 1.
         log_alpha, log_tpr, log_beta: error rates, each on the certified side.
         used: vertices that belong to their piece.
+        firm: vertices at which the rounding guard is a small part of α.
     """
 
     first: Any
@@ -101,6 +102,7 @@ class Vertices(NamedTuple):
     log_tpr: Any
     log_beta: Any
     used: Any
+    firm: Any
 
     def threshold(self):
         """ℓ of every vertex."""
@@ -215,6 +217,7 @@ def _dominating_vertices(c, plan, first, width, h, size, infinity) -> Vertices:
     q = jnp.exp(-s * width)
     alpha = q * after(tail_sums(c.plain, q)) + c.split - p_guard
     log_alpha = low - s * t + safe_log(alpha)
+    firm = alpha > 10.0 * p_guard
 
     r = jnp.exp(-jnp.maximum(s - 1.0, 0.0) * width)
     tpr = r * after(tail_sums(y_blocks, r)) + jnp.exp(width) * c.split + q_guard
@@ -233,7 +236,7 @@ def _dominating_vertices(c, plan, first, width, h, size, infinity) -> Vertices:
     used = (t >= plan.cut_low - overlap) & (t <= plan.cut_high + overlap)
     # (at ℓ = 0 the curve goes on with slope −1, along which μ only falls: nothing below is needed)
     used = used & (t > -0.5 * width)
-    return Vertices(first, width, log_alpha, log_tpr, log_beta, used)
+    return Vertices(first, width, log_alpha, log_tpr, log_beta, used, firm)
 
 
 def _attack_vertices(p_side, q_side, plan, first, shift, width, h, size) -> Vertices:
@@ -268,4 +271,4 @@ def _attack_vertices(p_side, q_side, plan, first, shift, width, h, size) -> Vert
     start = jnp.where(plan.cut_low == 0.0, -0.1 * plan.spread - width, plan.cut_low)
     used = used & (loss >= start) & (loss < plan.cut_high)
     used = used & (log_tpr > log_alpha) & (log_alpha < 0.0)
-    return Vertices(first + shift, width, log_alpha, log_tpr, log_beta, used)
+    return Vertices(first + shift, width, log_alpha, log_tpr, log_beta, used, used)

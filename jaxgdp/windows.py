@@ -124,26 +124,43 @@ def _solve(loss: Loss, low, target, of_y):
     start = jnp.where(of_y, 1.0 + jnp.abs(target) / scale, target / scale)
     low = jnp.maximum(low, 1e-3)
     start = jnp.maximum(start, low * (1.0 + 1e-6))
-    return jax.lax.fori_loop(0, 24, step, (start, low, 64.0 * start))[0]
+    return jax.lax.fori_loop(0, 20, step, (start, low, 64.0 * start))[0]
+
+
+def _ends(loss: Loss, z_floor, z_delta):
+    """Tilts and depths at ℓ = 0 and at the far end; there also the threshold, and the standard deviation at ℓ = 0."""
+    tilt0 = jnp.asarray(0.5)
+    for _ in range(4):
+        _, mean, square = composed(loss, tilt0)
+        tilt0 = jnp.clip(tilt0 - mean / square, 0.05, 0.95)
+    value0, _, square0 = composed(loss, tilt0)
+    r_0 = jnp.sqrt(jnp.maximum(-2.0 * value0, 1e-30))
+    hidden = r_0 >= z_floor
+    target = jnp.where(hidden, -z_floor + _MARGIN, z_floor + _MARGIN)
+    tilt_end = _solve(loss, tilt0, target, hidden)
+    if z_delta is not None:
+        tilt_end = jnp.maximum(tilt_end, _solve(loss, tilt0, z_delta + _MARGIN, jnp.asarray(True)))
+    depth, _, threshold, _ = _depths(loss, tilt_end)
+    return tilt0, r_0, tilt_end, jnp.maximum(depth, r_0 + 1e-3), threshold, jnp.sqrt(square0)
 
 
 def _gentle(loss: Loss, faintest, low, high, depth, threshold):
-    """The smallest tilt in [low, high] under which the density at a piece's far end is still e^{−faintest}.
+    """The smallest tilt in [low, high] under which the density at a piece's far end is still e^{−faintest}, or as high as goes.
 
     A stronger tilt would serve that end better, but where single large steps take over from many small ones it
     fills the window with them.
     """
 
-    def faint(s):
-        return 0.5 * depth**2 - s * threshold + composed(loss, s)[0]
-
     def halve(_, bounds):
         below, above = bounds
         middle = jnp.sqrt(below * above)
-        enough = faint(middle) <= faintest
+        value, mean, square = composed(loss, middle)
+        enough = (0.5 * depth**2 - middle * threshold + value <= faintest) | (mean >= threshold) | (square > widest)
         return jnp.where(enough, below, middle), jnp.where(enough, middle, above)
 
-    return jax.lax.fori_loop(0, 8, halve, (low, high))[1]
+    widest = 1.5 * composed(loss, low)[2]
+    low, high = jax.lax.fori_loop(0, 10, halve, (low, high))
+    return jnp.where(composed(loss, high)[2] > widest, low, high)
 
 
 def _least(bound, gaussian):
@@ -220,48 +237,53 @@ def _loss(groups, depth, reverse) -> Loss:
     return Loss(join(nodes), join(weights), join(precision), join(counts), jnp.asarray(reverse))
 
 
-def plan_pieces(groups, count, z_floor, z_delta, rtol, faintest, *, reverse: bool, pieces: int) -> Plan:
+def plan_pieces(groups, count, z_floor, z_delta, rtol, faintest, seen, *, reverse: bool, pieces: int) -> Plan:
     """Cover thresholds ℓ ≥ 0 down to FPR Φ(−z_floor) and TPR Φ(−z_delta) with tilted windows (unbatched).
 
     Where both error rates at ℓ = 0 are already below the floor (almost no privacy), the mirrored end is covered
-    instead: out to FNR Φ(−z_floor). ``z_delta`` = −inf asks for nothing beyond the floor. Windows miss a tilted mass small
+    instead: out to FNR Φ(−z_floor). ``z_delta`` None asks for nothing beyond the floor. Windows miss a tilted mass small
     enough for a relative accuracy ``rtol`` of μ at the ends of a piece.
 
     Args:
         groups: tuple of (stacked mechanism, counts), merged.
         count: all counts in a row.
         faintest: −log of the smallest density, under its tilt, at which a piece is used (for a composed loss of order one).
+        seen: (threshold, log FPR there) at which the curve was seen to be deep enough, or (inf, 0); for one piece. Where
+            single large steps take over, the Chernoff bounds used here look much too far.
     """
     # how deep one step's tail matters: below the smallest rate asked for, and below both rates in the curve's middle
     shallow = _loss(groups, jnp.full(count.shape, 30.0), reverse)
     value, _, square = composed(shallow, jnp.asarray(0.5))
-    asked = 0.5 * jnp.maximum(z_floor, jnp.maximum(z_delta, 0.0)) ** 2 + 3.0
+    asked = 0.5 * (z_floor if z_delta is None else jnp.maximum(z_floor, z_delta)) ** 2 + 3.0
     deepest = jnp.maximum(asked, -1.1 * value)
     fine = 10.0 - jnp.log(rtol) - 0.5 * jnp.log(jnp.minimum(square, 1.0))
     loss = _loss(groups, deepest + fine + jnp.log(count), reverse)
     # μ is a difference of quantiles: a small one needs that much more accurate rates
     faintest = jnp.maximum(faintest + 0.5 * jnp.log(jnp.minimum(square, 1.0)), 4.0)
 
-    tilt0 = jnp.asarray(0.5)
-    for _ in range(4):
-        _, mean, square = composed(loss, tilt0)
-        tilt0 = jnp.clip(tilt0 - mean / square, 0.05, 0.95)
-    value0, _, _ = composed(loss, tilt0)
-    r_0 = jnp.sqrt(jnp.maximum(-2.0 * value0, 1e-30))
-    hidden = r_0 >= z_floor
-    floor_target = jnp.where(hidden, -z_floor + _MARGIN, z_floor + _MARGIN)
-    tilt_floor = _solve(loss, tilt0, floor_target, hidden)
-    wants_delta = z_delta > -1e30
-    delta_target = jnp.where(wants_delta, z_delta + _MARGIN, 0.0)
-    tilt_delta = _solve(loss, tilt0, delta_target, jnp.asarray(True))
-    tilt_end = jnp.maximum(tilt_floor, jnp.where(wants_delta, tilt_delta, 0.0))
-    r_end = jnp.maximum(_depths(loss, tilt_end)[0], r_0 + 1e-3)
+    def shorten(_, longest):
+        cut = loss._replace(loss=jnp.minimum(loss.loss, longest))
+        tilt0, _, _, _, threshold, spread = _ends(cut, z_floor, z_delta)
+        room = 12.0 * spread + jnp.maximum(-composed(cut, jnp.zeros(()))[1], 0.0)
+        return jnp.minimum(longest, jnp.minimum(threshold, seen[0]) + room)
+
+    # a step that alone carries the sum past every threshold asked for may as well stop there: its P-mass stays at that point and
+    # its other Q-mass goes to the atom at infinity. Exponential tilting needs this where such steps are the likeliest way
+    # there: it would fill the window with steps beyond.
+    longest = jax.lax.fori_loop(0, 2, shorten, jnp.asarray(jnp.inf))
+    loss = loss._replace(loss=jnp.minimum(loss.loss, longest))
+    tilt0, r_0, tilt_end, r_end, _, _ = _ends(loss, z_floor, z_delta)
 
     depth = r_0 + (r_end - r_0) * jnp.arange(pieces + 1) / pieces
     inner = jax.vmap(lambda d: _solve(loss, tilt0, d, jnp.asarray(False)))(depth[1:-1])
     boundary = jnp.concatenate([tilt0[None], inner, tilt_end[None]])
     _, edge_y, edge_t, _ = jax.vmap(lambda s: _depths(loss, s))(boundary)
     edge_t = edge_t.at[0].set(0.0)
+    if pieces == 1:
+        threshold, log_alpha = seen
+        shorter = threshold < edge_t[1]
+        edge_t = edge_t.at[1].set(jnp.where(shorter, threshold, edge_t[1]))
+        depth = depth.at[1].set(jnp.where(shorter, jnp.sqrt(jnp.maximum(-2.0 * log_alpha, 1e-30)), depth[1]))
     tilt = jax.vmap(functools.partial(_gentle, loss, faintest))(boundary[:-1], boundary[1:], depth[1:], edge_t[1:])
     tilt = jnp.where(boundary[1:] > 1.0, jnp.maximum(tilt, 1.0), tilt)
 
