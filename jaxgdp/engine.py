@@ -1,13 +1,16 @@
 """From a batch of mechanisms to certified curves: choose lattices, run bucket after bucket, refine what is too wide.
 
-Two kinds of compiled program serve any batch: one plans tilts and windows, the other, one per lattice size, goes from the plan
-to the requested summaries. Batches are cut into chunks of fixed size, so memory is bounded and nothing is
-retraced within a sweep.
+Three kinds of compiled program serve any batch: one plans tilts and windows, one per lattice shape goes from a plan to
+the vertices of half a curve, and one per number of vertices reads the summaries off both halves. Batches are cut into
+chunks of fixed size, so memory is bounded and nothing is retraced within a sweep.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,8 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .bracket import Bracket
 from . import spectrum
+from .bracket import Bracket
 from .half_curve import Dense, Sparse, Vertices, half_curve, merge
 from .normal import ndtri_exp
 from .precision import with_float64
@@ -30,9 +33,10 @@ from .windows import Plan, plan_pieces
 MAX_SIZE = 2**20
 OK, WIDE = 0, 1
 STATUS = {OK: "ok", WIDE: "wider than rtol at the largest lattice"}
-_CHUNK = 2**19  # lattice points worked on at once
-_VERTICES = 100.0  # vertices between ℓ = 0 and the floor at rtol 1e-3
-_PIECE = 10.0  # standard deviations one tilt serves
+_CHUNK = 2**19  # numbers in the largest array worked on at once
+_TOGETHER = 32  # half-curve pieces worked on at once, at most
+_VERTICES = 24.0  # vertices between ℓ = 0 and the floor at rtol 1e-3, at least
+_PIECE = 12.0  # standard deviations one tilt serves
 _FAINTEST = 26.0  # −log of the density, per unit of rtol, that rounding leaves usable
 _PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
 
@@ -82,17 +86,48 @@ def _summaries(curve: Curve, question: Question, log_floor) -> dict[str, Any]:
 
 @functools.partial(jax.jit, static_argnames=("pieces",))
 def _plan_program(groups, z_floor, z_delta, rtol, faintest, seen, *, pieces):
-    """Plans of both half-curves, and the merged number of steps, for a batch."""
+    """Plans of both half-curves (axis 1, before the pieces), and the merged number of steps, for a batch."""
 
     def one(groups, faintest, seen):
         merged, count = merge(groups)
-        sides = (
-            plan_pieces(merged, count, z_floor, z_delta, rtol, faintest, side, reverse=reverse, pieces=pieces)
-            for reverse, side in zip((False, True), seen, strict=True)
-        )
-        return (*sides, jnp.sum(count))
+
+        def side(seen, reverse):
+            return plan_pieces(merged, count, z_floor, z_delta, rtol, faintest, seen, reverse, pieces=pieces)
+
+        return jax.vmap(side)(seen, jnp.array([False, True])), jnp.sum(count)
 
     return jax.vmap(one)(groups, faintest, seen)
+
+
+@functools.partial(jax.jit, static_argnames=("shape",))
+def _half_program(groups, plans, reverse, tables, *, shape):
+    """Vertices of a batch of planned pieces of half-curves, from above and from below.
+
+    ``shape`` is a ``Dense`` lattice, or the number of vertices of a ``Sparse`` one, whose ``tables`` are arguments.
+    """
+    grid = shape if tables is None else Sparse(tables, shape)
+
+    def one(groups, plan):
+        return half_curve(*merge(groups), plan, grid, reverse)
+
+    return jax.vmap(one)(groups, plans)
+
+
+@functools.partial(jax.jit, static_argnames=("question",))
+def _summary_program(groups, plus, minus, log_floor, *, question):
+    """Summaries asked for, how far out each half has to be known, and the curves (if asked for), of a batch of settings."""
+
+    def one(groups, plus, minus):
+        precision = sum(jnp.sum(c * jax.vmap(lambda m: m.tail_precision())(m)) for m, c in groups)
+        ends = _seen(plus[0], question, log_floor), _seen(minus[0], question, log_floor)
+        if question.adjacency == "add":
+            plus, minus = minus, plus
+        curve = Curve(plus[0], minus[0], plus[1], minus[1], jnp.sqrt(precision))
+        if question.keep:
+            return {"mu": mu(curve, log_floor)}, ends, curve
+        return _summaries(curve, question, log_floor), ends, None
+
+    return jax.vmap(one)(groups, plus, minus)
 
 
 def _seen(v: Vertices, question: Question, log_floor):
@@ -100,9 +135,9 @@ def _seen(v: Vertices, question: Question, log_floor):
 
     Where the firm vertices end before, the rest of the way is guessed from them; (inf, 0) where there are none.
     """
-    t, log_alpha, log_tpr = (a.reshape(-1) for a in (v.threshold(), v.log_alpha, v.log_tpr))
+    t, log_alpha, log_tpr, log_beta = (a.reshape(-1) for a in (v.threshold(), v.log_alpha, v.log_tpr, v.log_beta))
     firm = (v.used & v.firm).reshape(-1)
-    past = firm & (log_alpha <= log_floor - 0.05)
+    past = firm & (log_alpha <= log_floor - 0.05) & (log_beta >= log_floor + 0.05)
     if question.deepest is not None:
         past = past & (log_tpr <= np.log(question.deepest) - 0.05)
     k = jnp.argmin(jnp.where(past, t, jnp.inf))
@@ -111,33 +146,6 @@ def _seen(v: Vertices, question: Question, log_floor):
     ahead = t[last] * (1.0 + 2.0 * short / log_alpha[last])
     guess = jnp.where(firm[last], ahead, jnp.inf), jnp.where(firm[last], log_alpha[last] + short, 0.0)
     return jnp.where(past[k], t[k], guess[0]), jnp.where(past[k], log_alpha[k], guess[1])
-
-
-@functools.partial(jax.jit, static_argnames=("shape", "question"))
-def _curve_program(groups, plans, log_floor, tables, *, shape, question):
-    """Curves of a batch of planned settings, or the summaries asked for, and how far out each half had to be known.
-
-    ``shape`` is a pair of ``Dense`` lattices, or the number of vertices of ``Sparse`` ones, whose ``tables`` are arguments.
-    """
-    both = question.adjacency != "add_remove" or question.keep
-    grids = shape if tables is None else [Sparse(t, shape) for t in tables]
-
-    def one(groups, plans):
-        merged, count = merge(groups)
-        (upper_plus, lower_plus), (upper_minus, lower_minus) = (
-            half_curve(merged, count, plan, grid, reverse=reverse, attack=both or not reverse)
-            for reverse, plan, grid in zip((False, True), plans, grids, strict=True)
-        )
-        precision = sum(jnp.sum(c * jax.vmap(lambda m: m.tail_precision())(m)) for m, c in groups)
-        curve = Curve(upper_plus, upper_minus, lower_plus, lower_minus or lower_plus, jnp.sqrt(precision))
-        if question.adjacency == "add":
-            curve = Curve(upper_minus, upper_plus, curve.lower_minus, lower_plus, curve.tail_mu)
-        seen = _seen(upper_plus, question, log_floor), _seen(upper_minus, question, log_floor)
-        if question.keep:
-            return {"mu": mu(curve, log_floor)}, seen, curve
-        return _summaries(curve, question, log_floor), seen, None
-
-    return jax.vmap(one)(groups, plans)
 
 
 class Answer(NamedTuple):
@@ -199,34 +207,36 @@ class _Lattice(NamedTuple):
     pieces: int
 
     def grids(self):
-        """(shape, tables) of the two half-curves; see ``_curve_program``."""
+        """Shapes and tables of the two half-curves; see ``_half_program``."""
         if self.kind == "sparse":
             key = (self.size, self.frequencies, self.vertices, self.base)
             plus, minus = (self.short, self.long), (self.long, self.short)
-            return self.vertices, (spectrum.tables(*key, *plus), spectrum.tables(*key, *minus))
+            return (self.vertices,) * 2, (spectrum.tables(*key, *plus), spectrum.tables(*key, *minus))
         size, block = self.size, self.size // self.vertices
         if self.kind == "whole":
-            return (Dense(size, size // 2, size // 2, block),) * 2, None
+            return (Dense(size, size // 2, size // 2, block),) * 2, (None, None)
         left, right = size // 32, size // 2
-        return (Dense(size, left, right, block), Dense(size, right, left, block)), None
+        return (Dense(size, left, right, block), Dense(size, right, left, block)), (None, None)
 
-    def work(self) -> int:
-        """Numbers of one setting's largest array."""
+    def together(self, components: int) -> int:
+        """Settings worked on at once."""
         points = self.base * (self.short + self.long + 4)
         wide = max(points, self.frequencies * points // 32, 2 * self.vertices) if self.kind == "sparse" else self.size
-        return wide * self.pieces
+        return max(1, min(_TOGETHER, _CHUNK // (wide * components)) // self.pieces)
 
 
 _SIZES = {"heavy": (14, 16, 18, 20), "whole": (13, 16, 18, 20)}  # of dense lattices
-_FREQUENCIES, _VERTEX_MENU = (128, 1024, 4096), (512, 2048, 8192, 32768)
-_OCTAVES = ((3, 3), (3, 14), (14, 14))  # of points on the short and on the long side of one step
-_TABLE = 2**22  # largest table
+# (frequencies, vertices, points per octave, octaves on the short and on the long side of one step) at rtol 1e-3: few,
+# because each is one more program to compile
+_MENU = (
+    (128, 512, 32, 4, 5),
+    (128, 512, 32, 3, 13),
+    (1024, 2048, 64, 2, 14),
+    (4096, 8192, 64, 2, 14),
+    (12288, 32768, 32, 3, 14),
+)
+_TABLE = 2**24  # largest table
 _FEWEST = 100  # steps, for a sparse lattice
-
-
-def _at_least(menu, wanted):
-    """The smallest entry of a menu that is enough, else the largest."""
-    return next((entry for entry in menu if entry >= wanted), menu[-1])
 
 
 class _Needs(NamedTuple):
@@ -250,36 +260,44 @@ class _Needs(NamedTuple):
 
 def _lattice(need: _Needs, row: int, detail: float, rtol: float, pieces: int, largest: int, dense: bool) -> _Lattice:
     """The lattice for one setting, ``detail`` times finer than foreseen."""
-    frequencies = _at_least(_FREQUENCIES, need.bandwidth[row])
-    vertices = _at_least(_VERTEX_MENU, max(need.vertices[row] * detail, 2 * frequencies))
-    base = int(2 ** np.ceil(np.log2(32.0 * detail * np.sqrt(1e-3 / rtol) / 1.3)))
-    size = 2 * vertices
-    while size < need.points[row] * detail and size < 2**40:
-        size *= 2
-    finer = size / need.points[row]
-    enough = [pair for pair in _OCTAVES if all(
-        spectrum.reach(base, octaves) > 1.1 * finer * reach[row] + 8
-        for octaves, reach in zip(pair, (need.short, need.long), strict=True)
-    )]  # fmt: skip
-    sparse = not dense and need.steps[row] >= _FEWEST and need.bandwidth[row] <= _FREQUENCIES[-1] and enough
-    if sparse and base * (sum(enough[0]) + 4) * frequencies <= _TABLE:
-        return _Lattice("sparse", vertices, frequencies, size, base, *enough[0], pieces)
+    finer = np.sqrt(1e-3 / rtol)
+    sharper = max(0, int(np.ceil(np.log2(finer) - 0.4)))
+    menu = _MENU if not dense and need.steps[row] >= _FEWEST else ()
+    for extra, (frequencies, vertices, base, short, long) in itertools.product(range(sharper, sharper + 3), menu):
+        vertices, base = vertices << extra, base << extra
+        size = 2 * vertices
+        while size < need.points[row] * detail and size < 2**40:
+            size *= 2
+        scale = 1.1 * size / need.points[row]
+        if (
+            need.bandwidth[row] <= 1.2 * frequencies
+            and need.vertices[row] * np.sqrt(detail) <= 1.1 * vertices
+            and 8.0 * finer * detail <= base
+            and scale * need.short[row] + 8 < spectrum.reach(base, short)
+            and scale * need.long[row] + 8 < spectrum.reach(base, long)
+            and base * (short + long + 4) * frequencies <= _TABLE
+        ):
+            return _Lattice("sparse", vertices, frequencies, size, base, short, long, pieces)
     kind = "whole" if need.whole[row] else "heavy"
     sizes = [2**k for k in _SIZES[kind] if 2**k <= largest] or [largest]
-    size = _at_least(sizes, need.dense[row] * detail)
+    size = next((size for size in sizes if size >= need.dense[row] * detail), sizes[-1])
     share = (2 if pieces == 1 else 8) if kind == "heavy" else 16
     return _Lattice(kind, size // share, 0, size, 0, 0, 0, pieces)
 
 
 def _plan(groups, rows, question, z_floor, z_delta, pieces, faintest, seen):
-    """Plans (plus, minus) of the given settings and what they need; ``faintest`` and ``seen`` have one entry for each."""
+    """Plans of the given settings (settings, sides, pieces, …) and what they need."""
     out = []
     for chunk, real in _chunks(np.arange(len(rows)), 64 if pieces == 1 else 8, groups[0][1].shape[0]):
         mine = _take((faintest, seen), chunk)
         answer = _plan_program(_take(groups, rows[chunk]), z_floor, z_delta, question.rtol, *mine, pieces=pieces)
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], answer))  # noqa: B023
-    plus, minus, steps = jax.tree.map(lambda *a: np.concatenate(a), *out)
-    return (plus, minus), _needs(plus, minus, steps, question.rtol)
+    plans, steps = jax.tree.map(lambda *a: np.concatenate(a), *out)
+    return plans, _needs(*(_side(plans, side) for side in (0, 1)), steps, question.rtol)
+
+
+def _side(plans: Plan, side: int) -> Plan:
+    return jax.tree.map(lambda a: a[:, side], plans)
 
 
 def _needs(plus: Plan, minus: Plan, steps, rtol) -> _Needs:
@@ -294,7 +312,7 @@ def _needs(plus: Plan, minus: Plan, steps, rtol) -> _Needs:
     # vertices: enough of them across the composed law, and between the thresholds asked for
     across = most(*(w / (fine * p.spread) for w, p in zip(width, sides, strict=True)))
     asked = most(*(w / np.maximum(p.cut_high - p.cut_low, 1e-300) for w, p in zip(width, sides, strict=True)))
-    vertices = np.maximum(0.9 * across, _VERTICES * np.sqrt(1e-3 / rtol) * asked)
+    vertices = np.maximum(0.9 * across, _VERTICES * np.sqrt(1e-3 / rtol) * np.minimum(asked, 40.0))
 
     def reach(p, low):
         moved = p.middle - p.centre
@@ -312,6 +330,112 @@ def _needs(plus: Plan, minus: Plan, steps, rtol) -> _Needs:
 
 
 @with_float64
+def _run(lattice: _Lattice, groups, plans: Plan, question: Question, log_floor, number: int):
+    """Results of the settings of one bucket, chunk after chunk: (summaries, ends, curves or None)."""
+    shapes, tables = lattice.grids()
+    pieces, out = lattice.pieces, []
+    for chunk, real in _chunks(np.arange(len(groups[0][1])), lattice.together(groups[0][1].shape[-1]), number):
+        mine = _take(groups, chunk)
+        units = jax.tree.map(lambda a: np.repeat(a, pieces, axis=0), mine)
+        halves = []
+        for side in (0, 1):
+            plan = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[2:]), _take(_side(plans, side), chunk))  # noqa: B023
+            half = _half_program(units, plan, np.array(side == 1), tables[side], shape=shapes[side])
+            halves.append(jax.tree.map(lambda a: a.reshape((len(chunk), pieces) + a.shape[1:]), half))  # noqa: B023
+        result = _summary_program(mine, *halves, log_floor, question=question)
+        out.append(jax.tree.map(lambda a: np.asarray(a)[:real], result))  # noqa: B023
+    return jax.tree.map(lambda *a: np.concatenate(a), *out)
+
+
+class _Settings:
+    """What is known so far about each setting of a batch."""
+
+    def __init__(self, groups, question: Question, max_size: int):
+        self.groups, self.question, self.max_size = groups, question, max_size
+        self.number = number = groups[0][1].shape[0]
+        self.log_floor = np.log(question.fpr_floor)
+        z = [None if rate is None else -float(ndtri_exp(jnp.log(rate))) for rate in (question.fpr_floor, question.deepest)]
+        self.z_floor, self.z_delta = z
+        self.plans: dict[int, Any] = {}  # number of pieces → (plans, needs) of every setting
+        self.faintest = np.full(number, np.clip(_FAINTEST + np.log(question.rtol), 6.0, 19.0))
+        self.seen = np.full((number, 2), np.inf), np.zeros((number, 2))
+        self.detail, self.dense = np.ones(number), np.zeros(number, bool)
+        self.tries, self.shortened, self.brighter = (np.zeros(number, np.int64) for _ in range(3))
+        self.results: dict[str, Bracket] = {}
+        self.status, self.sizes = np.full(number, WIDE), np.zeros(number, np.int64)
+        self.width = np.full(number, np.inf)
+        self.curves: list = [None] * number if question.keep else []
+        self.queue: dict[_Lattice, list] = {}
+
+    def plan(self, rows, pieces):
+        """Plan the rows with this many pieces, more where that is too few, and put them where they belong."""
+        if len(rows) == 0:
+            return
+        mine = _take((self.faintest, self.seen), rows)
+        found = _plan(self.groups, rows, self.question, self.z_floor, self.z_delta, pieces, *mine)
+        if pieces not in self.plans:
+            self.plans[pieces] = jax.tree.map(lambda a: np.zeros((self.number,) + a.shape[1:], a.dtype), found)
+        for kept, new in zip(jax.tree.leaves(self.plans[pieces]), jax.tree.leaves(found), strict=True):
+            kept[rows] = new
+        long = (np.max(found[0].length[:, :, 0], axis=1) > _PIECE) & (pieces < _PIECES[-1])
+        for row in rows[~long]:
+            self.place(row, pieces)
+        if np.any(long):
+            self.plan(rows[long], _PIECES[_PIECES.index(pieces) + 1])
+
+    def place(self, row, pieces):
+        """Put one planned setting into the bucket of its lattice."""
+        needs, rtol = self.plans[pieces][1], self.question.rtol
+        lattice = _lattice(needs, row, self.detail[row], rtol, pieces, self.max_size, self.dense[row])
+        self.queue.setdefault(lattice, []).append(row)
+
+    def run(self, lattice, rows):
+        """Results of the rows of one bucket."""
+        plans = _take(self.plans[lattice.pieces][0], rows)
+        return _run(lattice, _take(self.groups, rows), plans, self.question, self.log_floor, self.number)
+
+    def keep(self, lattice, rows, result):
+        """Keep what is narrower than before, requeue what is too wide; returns rows to plan again."""
+        found, ends, curves = result
+        relative = _relative_width(found["mu"])
+        better = (relative < self.width[rows]) | (self.sizes[rows] == 0)
+        for name, bracket in found.items():
+            store = self.results.setdefault(name, Bracket(np.zeros(self.number), np.full(self.number, np.inf)))
+            for kept, new in zip(store, bracket, strict=True):
+                kept[rows[better]] = new[better]
+        if self.question.keep:
+            for i in np.flatnonzero(better):
+                self.curves[rows[i]] = _take(curves, i)
+        stuck = (relative > 0.5 * self.width[rows]) & (self.tries[rows] > 0)
+        self.sizes[rows[better]], self.width[rows[better]] = lattice.size, relative[better]
+        self.tries[rows] += 1
+        done = relative <= self.question.rtol
+        self.status[rows[done]] = OK
+        sparse = lattice.kind == "sparse"
+        largest = not sparse and lattice.size >= min(self.max_size, 2 ** _SIZES[lattice.kind][-1])
+        # the first look shows where the rates asked for are: a window that reaches no further is cheaper and sharper
+        planned = self.plans[lattice.pieces][0].cut_high[rows, :, -1]
+        seen = np.stack([end[0] for end in ends], axis=1), np.stack([end[1] for end in ends], axis=1)
+        shorter = ~done & np.any(seen[0] < 0.9 * planned, axis=1) & (self.shortened[rows] < 2) & (lattice.pieces == 1)
+        # a finer lattice did not help, nor one with more points: look from nearer to the far end
+        closer = ~done & ~shorter & stuck & (self.brighter[rows] == 0) & (self.tries[rows] > 2)
+        hopeless = stuck & (self.tries[rows] > 2) & ~(sparse & (relative > 0.3))
+        finer = ~done & ~shorter & ~closer & ~hopeless & (not largest)
+        for row, wide, more in zip(rows[finer], relative[finer], stuck[finer], strict=True):
+            self.detail[row] *= 4.0 if more else np.clip(np.sqrt(wide / (0.8 * self.question.rtol)), 1.3, 4.0)
+            if sparse and wide > 0.3:
+                self.dense[row], self.detail[row] = True, 1.0
+            self.place(row, lattice.pieces)
+        for kept, new in zip(self.seen, seen, strict=True):
+            kept[rows[shorter]] = new[shorter]
+        self.shortened[rows[shorter]] += 1
+        self.brighter[rows[closer]] += 1
+        self.faintest[rows[closer]] *= 0.5
+        again = shorter | closer
+        self.tries[rows[again]] = 0
+        return rows[again], int(np.sum(~(finer | again)))
+
+
 def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) -> Answer:
     """Certified summaries of a flat batch of mechanisms.
 
@@ -319,102 +443,28 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
         groups: ``Composition.stacked()`` with leaves of shape (settings, components).
         question: what to compute.
         progress: called with the number of settings finished, as they finish.
-        max_size: largest lattice to try.
+        max_size: largest dense lattice to try.
 
     Returns:
         An :class:`Answer`.
     """
-    number = groups[0][1].shape[0]
+    settings = with_float64(_Settings)(groups, question, max_size)
+    plan = with_float64(settings.plan)
+    plan(np.arange(settings.number), _PIECES[1 if question.keep else 0])
     finished = progress or (lambda done: None)
-    log_floor = np.log(question.fpr_floor)
-    z_floor = -float(ndtri_exp(jnp.asarray(log_floor)))
-    deepest = question.deepest
-    z_delta = None if deepest is None else -float(ndtri_exp(jnp.asarray(np.log(deepest))))
-
-    stored: dict[int, Any] = {}
-    queue: dict[_Lattice, list] = {}
-
-    faintest = np.full(number, np.clip(_FAINTEST + np.log(question.rtol), 6.0, 19.0))
-    seen = tuple((np.full(number, np.inf), np.zeros(number)) for _ in range(2))
-
-    def enqueue(rows, pieces):
-        """Plan the rows with this many pieces and put them where they belong."""
-        mine = _take((faintest, seen), rows)
-        plans, needs = _plan(groups, rows, question, z_floor, z_delta, pieces, *mine)
-        if pieces not in stored:
-            empty = (plans, needs)
-            stored[pieces] = jax.tree.map(lambda a: np.zeros((number,) + a.shape[1:], a.dtype), empty)
-        for kept, new in zip(jax.tree.leaves(stored[pieces]), jax.tree.leaves((plans, needs)), strict=True):
-            kept[rows] = new
-        length = np.maximum(plans[0].length[:, 0], plans[1].length[:, 0])
-        long = (length > _PIECE) & (pieces < _PIECES[-1])
-        for row in rows[~long]:
-            place(row, pieces)
-        if np.any(long):
-            enqueue(rows[long], _PIECES[_PIECES.index(pieces) + 1])
-
-    def place(row, pieces):
-        lattice = _lattice(stored[pieces][1], row, detail[row], question.rtol, pieces, max_size, dense[row])
-        queue.setdefault(lattice, []).append(row)
-
-    detail, dense = np.ones(number), np.zeros(number, bool)
-    enqueue(np.arange(number), _PIECES[1 if question.keep else 0])
-    results: dict[str, Any] = {}
-    status = np.full(number, WIDE)
-    used = np.zeros(number, np.int64)
-    width = np.full(number, np.inf)
-    tries, shortened, brighter = np.zeros(number, np.int64), np.zeros(number, np.int64), np.zeros(number, bool)
-    curves: list = [None] * number if question.keep else []
-    while queue:
-        lattice = min(queue)
-        rows = np.asarray(queue.pop(lattice))
-        shape, tables = lattice.grids()
-        largest = max(1, min(32, _CHUNK // (lattice.work() * groups[0][1].shape[-1])))
-        for chunk, real in _chunks(rows, largest, number):
-            plans = _take(stored[lattice.pieces][0], chunk)
-            out = _curve_program(_take(groups, chunk), plans, log_floor, tables, shape=shape, question=question)
-            (found, ends, curve), plans = jax.tree.map(lambda a: np.asarray(a)[:real], (out, plans))  # noqa: B023
-            chunk = chunk[:real]
-            relative = _relative_width(found["mu"])
-            better = (relative < width[chunk]) | (used[chunk] == 0)
-            for name, bracket in found.items():
-                store = results.setdefault(name, Bracket(np.zeros(number), np.full(number, np.inf)))
-                for kept, new in zip(store, bracket, strict=True):
-                    kept[chunk[better]] = new[better]
-            if question.keep:
-                for i in np.flatnonzero(better):
-                    curves[chunk[i]] = _take(curve, i)
-            stuck = (relative > 0.5 * width[chunk]) & (tries[chunk] > 0)
-            used[chunk[better]], width[chunk[better]] = lattice.size, relative[better]
-            tries[chunk] += 1
-            done = relative <= question.rtol
-            status[chunk[done]] = OK
-            sparse = lattice.kind == "sparse"
-            largest_yet = not sparse and lattice.size >= min(max_size, 2 ** _SIZES[lattice.kind][-1])
-            # the first look shows where the rates asked for are: a window that reaches no further is cheaper and sharper
-            near = [end[0] < 0.9 * plan.cut_high[:, -1] for end, plan in zip(ends, plans, strict=True)]
-            shorter = ~done & (near[0] | near[1]) & (shortened[chunk] < 2) & (lattice.pieces == 1)
-            # a finer lattice did not help: look from nearer to the far end
-            closer = ~done & ~shorter & stuck & ~brighter[chunk]
-            finer = ~done & ~shorter & ~closer & (not largest_yet) & (~stuck | (sparse & (relative > 0.3)))
-            for row, wide in zip(chunk[finer], relative[finer], strict=True):
-                factor = np.sqrt(min(wide / (0.8 * question.rtol), 16.0))
-                detail[row] *= max(factor, 1.1)
-                if sparse and wide > 0.3:
-                    dense[row], detail[row] = True, 1.0
-                place(row, lattice.pieces)
-            if np.any(shorter):
-                for stored_end, end in zip(seen, ends, strict=True):
-                    for kept, new in zip(stored_end, end, strict=True):
-                        kept[chunk[shorter]] = new[shorter]
-            shortened[chunk[shorter]] += 1
-            brighter[chunk[closer]], faintest[chunk[closer]] = True, 0.5 * faintest[chunk[closer]]
-            again = shorter | closer
-            tries[chunk[again]] = 0
-            if np.any(again):
-                enqueue(chunk[again], lattice.pieces)
-            finished(int(np.sum(~(finer | again))))
-    return Answer(results, status, used, curves)
+    # two buckets at a time: one compiles while the other runs
+    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+        while settings.queue:
+            buckets = {lattice: np.asarray(rows) for lattice, rows in sorted(settings.queue.items(), reverse=True)}
+            settings.queue = {}
+            again: dict[int, list] = {}
+            for (lattice, rows), result in zip(buckets.items(), pool.map(settings.run, *zip(*buckets.items(), strict=True))):
+                rows, done = settings.keep(lattice, rows, result)
+                again.setdefault(lattice.pieces, []).append(rows)
+                finished(done)
+            for pieces, parts in again.items():
+                plan(np.concatenate(parts), pieces)
+    return Answer(settings.results, settings.status, settings.sizes, settings.curves)
 
 
 __all__ = ["MAX_SIZE", "STATUS", "Answer", "Plan", "Question", "answer"]

@@ -117,32 +117,16 @@ def merge(groups):
 
 
 def spacing(plan: Plan, grid):
-    """h of each piece: the smallest that fits both the composed and the single-step window."""
+    """h of a piece: the smallest that fits both the composed and the single-step window."""
     composed = (plan.high - plan.low) / (grid.size - 6 * grid.block)
     moved = grid.centre(plan) - plan.centre
-    below = jnp.max(plan.reach_low + moved, axis=-1) / (-grid.offset[0] - 2.0)
-    above = jnp.max(plan.reach_high - moved, axis=-1) / (grid.offset[-1] - 2.0)
+    below = jnp.max(plan.reach_low + moved) / (-grid.offset[0] - 2.0)
+    above = jnp.max(plan.reach_high - moved) / (grid.offset[-1] - 2.0)
     return jnp.maximum(composed, jnp.maximum(below, above))
 
 
-def half_curve(groups, count, plan: Plan, grid, *, reverse: bool, attack: bool):
-    """Vertices of every piece from the dominating pair (upper side) and, if asked, from the attack (lower side).
-
-    ``groups`` is a tuple of (stacked mechanism, counts), one entry per class, already merged; ``count`` all counts in a
-    row. ``grid`` is a ``Dense`` or ``Sparse`` lattice. ``reverse`` swaps the pair (the half-curve of adding a record).
-
-    Returns:
-        (upper, lower), with ``lower`` None when ``attack`` is false.
-    """
-
-    def piece(one: Plan, h):
-        return _piece(groups, count, one, h, grid, reverse, attack)
-
-    return jax.vmap(piece)(plan, spacing(plan, grid))
-
-
-def _lattice_weights(groups, plan, h, grid, reverse, attack):
-    """Tilted weights of every component, stacked: (dominating, (attack P, attack Q) or None, log(1 − mass at +∞))."""
+def _lattice_weights(groups, plan, h, grid, reverse):
+    """Tilted weights of every component, stacked: (dominating, attack P, attack Q), and log(1 − mass at +∞)."""
     offset = jnp.asarray(grid.offset)
     centre = jnp.round(grid.centre(plan) / h)
     between = jnp.diff(offset)
@@ -154,42 +138,44 @@ def _lattice_weights(groups, plan, h, grid, reverse, attack):
 
         def one(m, c, v, end):
             ell = h * (c + offset)
-            read = -ell[::-1] if reverse else ell
+            read = jnp.where(reverse, -ell[::-1], ell)
             cells = m.cells(read, end)
-            cells = reverse_cells(cells, read) if reverse else cells
+            cells = jax.tree.map(lambda a, b: jnp.where(reverse, a, b), reverse_cells(cells, read), cells)
             upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v)
-            lower = discretisation.attack_weights(cells, ell, gap, plan.tilt, v) if attack else None
-            return upper, lower, lost
+            return (upper, *discretisation.attack_weights(cells, ell, gap, plan.tilt, v)), lost
 
-        upper, lower, lost = jax.vmap(one)(mechanism, centre[here], plan.scale[here], plan.end[here])
+        laws, lost = jax.vmap(one)(mechanism, centre[here], plan.scale[here], plan.end[here])
         infinity = infinity + jnp.sum(uses * jnp.log1p(-jnp.minimum(lost, 1.0 - 1e-16)))
-        results.append((upper, lower))
-    upper, lower = jax.tree.map(lambda *x: jnp.concatenate(x), *results)
-    return upper, lower, infinity, centre
+        results.append(laws)
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *results), infinity, centre
 
 
-def _piece(groups, count, plan, h, grid, reverse, attack):
-    upper, lower, infinity, centre = _lattice_weights(groups, plan, h, grid, reverse, attack)
+def half_curve(groups, count, plan: Plan, grid, reverse):
+    """Vertices of one piece from the dominating pair (upper side) and from the attack (lower side), unbatched.
+
+    ``groups`` is a tuple of (stacked mechanism, counts), one entry per class, already merged; ``count`` all counts in a
+    row. ``grid`` is a ``Dense`` or ``Sparse`` lattice. ``reverse`` swaps the pair (the half-curve of adding a record).
+    """
+    h = spacing(plan, grid)
+    laws, infinity, centre = _lattice_weights(groups, plan, h, grid, reverse)
     base = jnp.sum(count * centre)
     width = h * grid.block
     first = jnp.floor(plan.low / width) - 1.0
-
-    stacked, tilts, shifts = [upper], [plan.tilt], [jnp.zeros(())]
-    if attack:
-        # the labels' mean differs from the loss's: move the window by as much
-        label_mean = jnp.sum(count * (lower[0].weight @ grid.offset + centre))
-        shift = jnp.round(label_mean - jnp.sum(count * plan.centre) / h)
-        stacked, tilts, shifts = [upper, *lower], [plan.tilt, plan.tilt, plan.tilt - 1.0], [jnp.zeros(()), shift, shift]
+    # the labels' mean differs from the loss's: move the attack's window by as much
+    label_mean = jnp.sum(count * (laws[1].weight @ grid.offset + centre))
+    shift = jnp.round(label_mean - jnp.sum(count * plan.centre) / h)
+    tilts = jnp.stack([plan.tilt, plan.tilt, plan.tilt - 1.0])
+    shifts = jnp.stack([jnp.zeros(()), shift, shift])
 
     def run(weights, tilt, shift):
         return grid.compose(weights, count, first * grid.block + shift + 1.0 - base, tilt, h, plan)
 
-    composed = jax.vmap(run)(jax.tree.map(lambda *x: jnp.stack(x), *stacked), jnp.stack(tilts), jnp.stack(shifts))
-    dominating, *others = (jax.tree.map(lambda x: x[i], composed) for i in range(len(stacked)))  # noqa: B023
-    above = _dominating_vertices(dominating, plan, first, width, h, grid.size, infinity)
-    if not attack:
-        return above, None
-    return above, _attack_vertices(*others, plan, first, shift / grid.block, width, h, grid.size)
+    composed = jax.vmap(run)(jax.tree.map(lambda *x: jnp.stack(x), *laws), tilts, shifts)
+    dominating, *attack = (jax.tree.map(lambda x: x[i], composed) for i in range(3))  # noqa: B023
+    return (
+        _dominating_vertices(dominating, plan, first, width, h, grid.size, infinity),
+        _attack_vertices(*attack, plan, first, shift / grid.block, width, h, grid.size),
+    )
 
 
 def _right_or_left(value_right, value_left, right):

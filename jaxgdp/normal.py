@@ -73,23 +73,21 @@ def log1mexp(a):
 def ndtri_exp(log_p):
     """Φ⁻¹(e^{log_p}) for log_p in [−inf, 0], accurate where e^{log_p} underflows.
 
-    Above log_p = −600 the quantile of the double is used. Below, Newton's method on
-    z²/2 + log(z√(2π)) − log(1 − 1/z² + 3/z⁴ − 15/z⁶) = −log_p, whose series error is under 1e-10 relative
-    to a quantity that itself moves z by less than 1e-14.
+    Above log_p = −600 the quantile of the double is used. Below, w = z² solves
+    w + log(2πw) + 2/w − 5/w² + 74/(3w³) − 353/(2w⁴) = −2·log_p, from the logarithm of Mills' ratio; one Newton step from
+    a − log(2πa), a = −2·log_p, leaves 1e-14 relative.
     """
     deep = log_p < -600.0
-    safe = jnp.where(deep, -1.0, log_p)
-    central = ndtri(jnp.exp(safe))
-    target = jnp.where(deep, jnp.maximum(-log_p, 600.0), 600.0)
-    finite = jnp.where(jnp.isinf(target), 1e300, target)
-    z = jnp.sqrt(2.0 * finite - jnp.log(4.0 * np.pi * finite))
-    for _ in range(3):
-        w = 1.0 / (z * z)
-        series = jnp.log1p(w * (-1.0 + w * (3.0 - w * (15.0 - 105.0 * w))))
-        residual = 0.5 * z * z + jnp.log(z) + LOG_SQRT_2PI - series - finite
-        z = z - residual / (z + 1.0 / z)
-    z = jnp.where(jnp.isinf(target), jnp.inf, z)
-    return jnp.where(deep, -z, central)
+    central = ndtri(jnp.exp(jnp.where(deep, -1.0, log_p)))
+    a = jnp.where(deep, jnp.minimum(-2.0 * log_p, 1e300), 1200.0)
+    shift = jnp.log(a) + np.log(2.0 * np.pi)
+    w = a - shift
+    x = shift / a
+    log_ratio = -x * (1.0 + x * (1 / 2 + x * (1 / 3 + x * (1 / 4 + x * (1 / 5 + x * (1 / 6 + x / 7))))))
+    v = 1.0 / w
+    series = v * (2.0 - v * (5.0 - v * (74.0 / 3.0 - v * 353.0 / 2.0)))
+    w = w - (log_ratio + series) / (1.0 + v)
+    return jnp.where(deep, -jnp.where(log_p == -jnp.inf, jnp.inf, jnp.sqrt(w)), central)
 
 
 def log_ndtr(z):

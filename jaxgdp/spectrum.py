@@ -18,10 +18,10 @@ import numpy as np
 from .convolution import Composed, escaped_mass, log_transform, normalisation
 
 _EPS = 1.1102230246251565e-16
-_ROW = 32  # products are summed in rows of this length, which bounds their rounding
-_SUM = (_ROW + 24) * _EPS
+_ROWS = (128, 96, 64, 32)  # products are summed in rows of such a length, which bounds their rounding
 _PROBES = 40  # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond it
 _NODES = 32  # nodes of the sums over one block
+_SMALL = 2**18  # entries of tables that are kept for the next bucket
 _STEEPEST = 30.0  # largest decay over one block that the nodes resolve to the last digit
 
 
@@ -32,7 +32,7 @@ class Tables(NamedTuple):
         offset: lattice offsets of the n points from the centre, increasing whole numbers.
         size: N, lattice points of the composed loss.
         block: lattice points between vertices.
-        sine, versine: sin θ and 1 − cos θ with θ = 2π·offset·k/N, shape (n/32, 32, K).
+        sine, versine: sin θ and 1 − cos θ with θ = 2π·offset·k/N, shape (n/row, row, K).
         probe: columns that bound |φ| on each probed interval, shape (n, 6, probes); see ``_probes``.
         probe_width: widths of the intervals, in radians per lattice point.
         core: 1 at points with neighbours at distance one on both sides, shape (n,).
@@ -94,32 +94,44 @@ def _probes(offset: np.ndarray, edge: np.ndarray):
     return np.stack([np.where(inside, column, 0.0) for column in columns], axis=1), width
 
 
-@functools.lru_cache(maxsize=64)
+@functools.partial(jax.jit, static_argnames=("frequencies",))
+def _waves(offset, size, *, frequencies):
+    """sin θ and 1 − cos θ of θ = 2π·offset·k/N for k < K; whole turns are taken off exactly."""
+    product = offset[:, None] * jnp.arange(frequencies, dtype=offset.dtype)
+    half = (product - size * jnp.round(product / size)) * (np.pi / size)
+    number = len(offset)
+    row = _ROWS[-1] if number * frequencies <= _SMALL else next(row for row in _ROWS if number % row == 0)
+    shape = (-1, row, frequencies)
+    sine = jnp.sin(half)
+    return (2.0 * sine * jnp.cos(half)).reshape(shape), (2.0 * sine * sine).reshape(shape)
+
+
 def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:
     """Tables of a lattice of ``size`` points: ``base`` points an octave, so many octaves below and above the centre."""
+    small = base * (below + above + 4) * frequencies <= _SMALL
+    return (_kept_tables if small else _tables)(size, frequencies, vertices, base, below, above)
+
+
+def _tables(size, frequencies, vertices, base, below, above) -> Tables:
     left, right = points(base, below), points(base, above)
-    offset = np.concatenate([-left[::-1], [0], right[:-1]])
-    k = np.arange(frequencies)
-    turn = (offset[:, None] * k) % size
-    turn = np.where(turn > size // 2, turn - size, turn)
-    shape = (len(offset) // _ROW, _ROW, frequencies)
-    versine = 2.0 * np.sin(np.pi / size * turn) ** 2
+    offset = np.concatenate([-left[::-1], [0], right[:-1]]).astype(float)
     core = np.zeros(len(offset))
     core[len(left) - 2 * base : len(left) + 2 * base] = 1.0
-    last = min(8.0 / base, np.pi)
     first = min(2.0 * np.pi * frequencies / size, np.pi)
-    last = max(first, last)
+    last = max(first, min(8.0 / base, np.pi))
     edge = np.append(np.geomspace(first, last, _PROBES + 1), np.linspace(last**0.5, np.pi**0.5, _PROBES + 1)[1:] ** 2)
-    probe, width = _probes(offset.astype(float), edge)
+    probe, width = _probes(offset, edge)
     beyond = np.append(np.full(_PROBES, 1e300), 0.5 / np.sin(0.5 * edge[_PROBES:-1]))
     block = size // vertices
     node, weight = _discrete_gauss(block, _NODES)
-    angle = 2.0 * np.pi / size * node[:, None] * k
-    host = Tables(
-        offset.astype(float), float(size), float(block), np.sin(2.0 * np.pi / size * turn).reshape(shape),
-        versine.reshape(shape), probe, width, core, beyond, node, weight, np.cos(angle), np.sin(angle),
-    )  # fmt: skip
-    return jax.tree.map(jnp.asarray, host)
+    angle = 2.0 * np.pi / size * node[:, None] * np.arange(frequencies)
+    sine, versine = _waves(offset, float(size), frequencies=frequencies)
+    return jax.tree.map(jnp.asarray, Tables(
+        offset, float(size), float(block), sine, versine, probe, width, core, beyond, node, weight, np.cos(angle), np.sin(angle)
+    ))  # fmt: skip
+
+
+_kept_tables = functools.lru_cache(maxsize=64)(_tables)
 
 
 def _dropped(w, count, t: Tables):
@@ -144,7 +156,8 @@ def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vert
     """Compose the mechanisms of one setting from their low frequencies (unbatched); see ``convolution.compose_blocks``."""
     w = weights.weight
     number = w.shape[0]
-    rows = w.reshape(number, -1, _ROW)
+    row = t.sine.shape[1]
+    rows = w.reshape(number, -1, row)
     versine = jnp.sum(jnp.einsum("cbi,bik->bck", rows, t.versine), axis=0)
     re, im = -versine, -jnp.sum(jnp.einsum("cbi,bik->bck", rows, t.sine), axis=0)
     log_abs, arg, log_error = log_transform(re, im)
@@ -155,7 +168,7 @@ def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vert
     k = jnp.arange(re.shape[-1], dtype=re.dtype)
     root = jnp.sqrt(2.0 * versine)
     wave = 2.0 * jnp.pi / t.size * k
-    single = _SUM * (versine + root) + weights.relative[:, None] * root + wave * weights.moved[:, None]
+    single = (row + 24) * _EPS * (versine + root) + weights.relative[:, None] * root + wave * weights.moved[:, None]
     relative = jnp.einsum("c,ck->k", count, single * jnp.exp(-log_abs))
     relative = relative + count @ log_error
     power = jnp.exp(log_power)

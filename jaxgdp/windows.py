@@ -237,7 +237,7 @@ def _loss(groups, depth, reverse) -> Loss:
     return Loss(join(nodes), join(weights), join(precision), join(counts), jnp.asarray(reverse))
 
 
-def plan_pieces(groups, count, z_floor, z_delta, rtol, faintest, seen, *, reverse: bool, pieces: int) -> Plan:
+def plan_pieces(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, *, pieces: int) -> Plan:
     """Cover thresholds ℓ ≥ 0 down to FPR Φ(−z_floor) and TPR Φ(−z_delta) with tilted windows (unbatched).
 
     Where both error rates at ℓ = 0 are already below the floor (almost no privacy), the mirrored end is covered

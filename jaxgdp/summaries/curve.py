@@ -19,8 +19,7 @@ class Curve(NamedTuple):
 
     Attributes:
         upper_plus, upper_minus: vertices of the dominating pair.
-        lower_plus, lower_minus: error rates the attack achieves; ``lower_minus`` repeats ``lower_plus`` where only the
-            symmetrised curve is asked for (then it is the better of the two).
+        lower_plus, lower_minus: error rates the attack achieves.
         tail_mu: √Σ T/σ²: the whole mechanism without subsampling; no privacy loss is larger.
     """
 

@@ -115,7 +115,7 @@ def mu(curve: Curve, log_floor) -> Bracket:
     """
     z_floor = ndtri_exp(log_floor)
     parts = [_upper(points(side), log_floor, z_floor) for side in (curve.upper_plus, curve.upper_minus)]
-    parts += [_lower(path(side), log_floor, z_floor) for side in _distinct(curve.lower_plus, curve.lower_minus)]
+    parts += [_lower(points(side), log_floor, z_floor) for side in (curve.lower_plus, curve.lower_minus)]
     rates = [jnp.concatenate(column) for column in zip(*(part[0] for part in parts), strict=True)]
     ends = np.cumsum([part[0][0].shape[0] for part in parts])[:-1]
     z_alpha, z_tpr = (jnp.split(z, ends) for z in _quantiles(*rates))
@@ -123,7 +123,7 @@ def mu(curve: Curve, log_floor) -> Bracket:
     upper = jnp.maximum(values[0], values[1])
     upper = jnp.where(_gapless(curve.upper_plus) & _gapless(curve.upper_minus), upper, jnp.inf)
     upper = jnp.minimum(upper, curve.tail_mu * (1.0 + 1e-14))
-    lower = values[2] if len(values) == 3 else jnp.maximum(values[2], values[3])
+    lower = jnp.maximum(values[2], values[3])
     upper = jnp.maximum(upper, 0.0)
     return Bracket(jnp.clip(lower, 0.0, upper), upper)
 
@@ -133,10 +133,6 @@ def _gapless(v: Vertices):
     top = jnp.max(jnp.where(v.used, v.log_alpha, -jnp.inf), axis=-1)
     bottom = jnp.min(jnp.where(v.used, v.log_alpha, 0.0), axis=-1)
     return jnp.all(top[1:] >= bottom[:-1])
-
-
-def _distinct(first, second):
-    return (first,) if second is first else (first, second)
 
 
 def approximate_mu(curve: Curve, log_d) -> Bracket:
@@ -159,6 +155,6 @@ def approximate_mu(curve: Curve, log_d) -> Bracket:
 
     high = jnp.maximum(upper(points(curve.upper_plus)), upper(points(curve.upper_minus)))
     high = jnp.where(_gapless(curve.upper_plus) & _gapless(curve.upper_minus), high, jnp.inf)
-    low = [best(path(side), -1.0) for side in _distinct(curve.lower_plus, curve.lower_minus)]
+    low = [best(path(side), -1.0) for side in (curve.lower_plus, curve.lower_minus)]
     high = jnp.maximum(jnp.minimum(high, curve.tail_mu * (1.0 + 1e-14)), 0.0)
     return Bracket(jnp.clip(jnp.max(jnp.stack(low)), 0.0, high), high)

@@ -68,8 +68,6 @@ def regret(curve: Curve, mu: Bracket, *, symmetric: bool) -> Bracket:
     both = (curve.upper_plus, curve.upper_minus)
     if symmetric:
         upper = _upper(attack, high)
-        if curve.lower_minus is not curve.lower_plus:
-            upper = jnp.minimum(upper, _upper(mirror, high))
         lower = _lower(plus, both, low)
     else:
         upper = jnp.maximum(_upper(attack, high), _upper(mirror, high))
