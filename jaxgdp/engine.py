@@ -28,7 +28,7 @@ from .summaries.error_rates import error_rates
 from .summaries.mu import approximate_mu, mu
 from .summaries.profile import advantage, epsilon, log_delta
 from .summaries.regret import regret
-from .windows import Plan, plan_pieces
+from .windows import Plan, plan_piece
 
 MAX_SIZE = 2**20
 OK, WIDE = 0, 1
@@ -84,19 +84,19 @@ def _summaries(curve: Curve, question: Question, log_floor) -> dict[str, Any]:
     return results
 
 
-@functools.partial(jax.jit, static_argnames=("pieces",))
-def _plan_program(groups, z_floor, z_delta, rtol, faintest, seen, *, pieces):
-    """Plans of both half-curves (axis 1, before the pieces), and the merged number of steps, for a batch."""
+@jax.jit
+def _plan_program(groups, z_floor, z_delta, rtol, faintest, seen, piece, pieces):
+    """Plans of one piece of both half-curves (axis 1), and the merged number of steps, for a batch."""
 
-    def one(groups, faintest, seen):
+    def one(groups, faintest, seen, piece):
         merged, count = merge(groups)
 
         def side(seen, reverse):
-            return plan_pieces(merged, count, z_floor, z_delta, rtol, faintest, seen, reverse, pieces=pieces)
+            return plan_piece(merged, count, z_floor, z_delta, rtol, faintest, seen, reverse, piece, pieces)
 
         return jax.vmap(side)(seen, jnp.array([False, True])), jnp.sum(count)
 
-    return jax.vmap(one)(groups, faintest, seen)
+    return jax.vmap(one)(groups, faintest, seen, piece)
 
 
 @functools.partial(jax.jit, static_argnames=("shape",))
@@ -221,7 +221,7 @@ class _Lattice(NamedTuple):
     def together(self, components: int) -> int:
         """Settings worked on at once."""
         points = self.base * (self.short + self.long + 4)
-        wide = max(points, self.frequencies * points // 32, 2 * self.vertices) if self.kind == "sparse" else self.size
+        wide = max(points, self.frequencies * points // 40, 2 * self.vertices) if self.kind == "sparse" else self.size
         return max(1, min(_TOGETHER, _CHUNK // (wide * components)) // self.pieces)
 
 
@@ -229,11 +229,9 @@ _SIZES = {"heavy": (14, 16, 18, 20), "whole": (13, 16, 18, 20)}  # of dense latt
 # (frequencies, vertices, points per octave, octaves on the short and on the long side of one step) at rtol 1e-3: few,
 # because each is one more program to compile
 _MENU = (
-    (128, 512, 32, 4, 5),
-    (128, 512, 32, 3, 13),
-    (1024, 2048, 64, 2, 14),
-    (4096, 8192, 64, 2, 14),
-    (12288, 32768, 32, 3, 14),
+    (128, 512, 32, 4, 12),
+    (1024, 2048, 64, 3, 13),
+    (8192, 16384, 48, 3, 15),
 )
 _TABLE = 2**24  # largest table
 _FEWEST = 100  # steps, for a sparse lattice
@@ -260,19 +258,24 @@ class _Needs(NamedTuple):
 
 def _lattice(need: _Needs, row: int, detail: float, rtol: float, pieces: int, largest: int, dense: bool) -> _Lattice:
     """The lattice for one setting, ``detail`` times finer than foreseen."""
-    finer = np.sqrt(1e-3 / rtol)
-    sharper = max(0, int(np.ceil(np.log2(finer) - 0.4)))
-    menu = _MENU if not dense and need.steps[row] >= _FEWEST else ()
-    for extra, (frequencies, vertices, base, short, long) in itertools.product(range(sharper, sharper + 3), menu):
+    sharper = max(0, int(np.ceil(np.log2(np.sqrt(1e-3 / rtol)) - 0.4)))
+    many_steps = not dense and need.steps[row] >= _FEWEST
+    # as fine, and with as many points and vertices, as ``detail`` asks for if some lattice serves, less otherwise; N costs
+    # nothing, so it is rounded up generously where a step then still fits
+    demands = ((detail, detail), (detail, 1.0), (2.0, 1.0), (1.0, 1.0))
+    ladder = range(sharper, sharper + 3)
+    pairs = itertools.product(demands, ladder) if detail > 8.0 else ((d, extra) for extra in ladder for d in demands)
+    tries = itertools.product(pairs, _MENU, (4, 2)) if many_steps else ()
+    for ((finer, denser), extra), (frequencies, vertices, base, short, long), factor in tries:
         vertices, base = vertices << extra, base << extra
-        size = 2 * vertices
-        while size < need.points[row] * detail and size < 2**40:
-            size *= 2
+        size = 4 * vertices
+        while size < need.points[row] * finer and size < 2**40:
+            size *= factor
         scale = 1.1 * size / need.points[row]
         if (
-            need.bandwidth[row] <= 1.2 * frequencies
-            and need.vertices[row] * np.sqrt(detail) <= 1.1 * vertices
-            and 8.0 * finer * detail <= base
+            need.bandwidth[row] <= (1.2 if frequencies < _MENU[-1][0] else 1.5) * frequencies
+            and need.vertices[row] * np.sqrt(min(denser, 4.0)) <= 1.1 * vertices
+            and (8 << sharper) * min(denser, 6.0) <= base
             and scale * need.short[row] + 8 < spectrum.reach(base, short)
             and scale * need.long[row] + 8 < spectrum.reach(base, long)
             and base * (short + long + 4) * frequencies <= _TABLE
@@ -287,12 +290,17 @@ def _lattice(need: _Needs, row: int, detail: float, rtol: float, pieces: int, la
 
 def _plan(groups, rows, question, z_floor, z_delta, pieces, faintest, seen):
     """Plans of the given settings (settings, sides, pieces, …) and what they need."""
-    out = []
-    for chunk, real in _chunks(np.arange(len(rows)), 64 if pieces == 1 else 8, groups[0][1].shape[0]):
-        mine = _take((faintest, seen), chunk)
-        answer = _plan_program(_take(groups, rows[chunk]), z_floor, z_delta, question.rtol, *mine, pieces=pieces)
+    out, piece = [], np.tile(np.arange(pieces), len(rows))
+    owner = np.repeat(np.arange(len(rows)), pieces)
+    for chunk, real in _chunks(np.arange(len(owner)), 64, groups[0][1].shape[0]):
+        mine = _take((faintest, seen), owner[chunk])
+        batch = _take(groups, rows[owner[chunk]])
+        answer = _plan_program(batch, z_floor, z_delta, question.rtol, *mine, piece[chunk], pieces)
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], answer))  # noqa: B023
     plans, steps = jax.tree.map(lambda *a: np.concatenate(a), *out)
+    # (settings, sides, pieces, …)
+    plans = jax.tree.map(lambda a: np.moveaxis(a.reshape((len(rows), pieces) + a.shape[1:]), 1, 2), plans)
+    steps = steps[::pieces]
     return plans, _needs(*(_side(plans, side) for side in (0, 1)), steps, question.rtol)
 
 
@@ -329,7 +337,6 @@ def _needs(plus: Plan, minus: Plan, steps, rtol) -> _Needs:
     return _Needs(points, dense, bandwidth, vertices, short * points, long * points, steps, whole)
 
 
-@with_float64
 def _run(lattice: _Lattice, groups, plans: Plan, question: Question, log_floor, number: int):
     """Results of the settings of one bucket, chunk after chunk: (summaries, ends, curves or None)."""
     shapes, tables = lattice.grids()
@@ -360,19 +367,21 @@ class _Settings:
         self.faintest = np.full(number, np.clip(_FAINTEST + np.log(question.rtol), 6.0, 19.0))
         self.seen = np.full((number, 2), np.inf), np.zeros((number, 2))
         self.detail, self.dense = np.ones(number), np.zeros(number, bool)
-        self.tries, self.shortened, self.brighter = (np.zeros(number, np.int64) for _ in range(3))
+        self.tries, self.refocus, self.brighter = (np.zeros(number, np.int64) for _ in range(3))
         self.results: dict[str, Bracket] = {}
         self.status, self.sizes = np.full(number, WIDE), np.zeros(number, np.int64)
         self.width = np.full(number, np.inf)
         self.curves: list = [None] * number if question.keep else []
         self.queue: dict[_Lattice, list] = {}
+        self.unplanned: dict[int, list] = {_PIECES[1 if question.keep else 0]: list(range(number))}
 
     def plan(self, rows, pieces):
-        """Plan the rows with this many pieces, more where that is too few, and put them where they belong."""
-        if len(rows) == 0:
-            return
+        """Plans and needs of the rows, with this many pieces."""
         mine = _take((self.faintest, self.seen), rows)
-        found = _plan(self.groups, rows, self.question, self.z_floor, self.z_delta, pieces, *mine)
+        return _plan(self.groups, rows, self.question, self.z_floor, self.z_delta, pieces, *mine)
+
+    def keep_plan(self, rows, pieces, found):
+        """Keep plans and put each row where it belongs: to its lattice, or to be planned with more pieces."""
         if pieces not in self.plans:
             self.plans[pieces] = jax.tree.map(lambda a: np.zeros((self.number,) + a.shape[1:], a.dtype), found)
         for kept, new in zip(jax.tree.leaves(self.plans[pieces]), jax.tree.leaves(found), strict=True):
@@ -381,7 +390,7 @@ class _Settings:
         for row in rows[~long]:
             self.place(row, pieces)
         if np.any(long):
-            self.plan(rows[long], _PIECES[_PIECES.index(pieces) + 1])
+            self.unplanned.setdefault(_PIECES[_PIECES.index(pieces) + 1], []).extend(rows[long])
 
     def place(self, row, pieces):
         """Put one planned setting into the bucket of its lattice."""
@@ -389,13 +398,30 @@ class _Settings:
         lattice = _lattice(needs, row, self.detail[row], rtol, pieces, self.max_size, self.dense[row])
         self.queue.setdefault(lattice, []).append(row)
 
+    def tasks(self):
+        """What can be done now, as functions that change nothing: plans, and buckets of one program in a row."""
+        plans = [(pieces, np.asarray(rows)) for pieces, rows in self.unplanned.items()]
+        programs: dict[tuple, list] = {}
+        for lattice, rows in sorted(self.queue.items(), reverse=True):
+            programs.setdefault(lattice._replace(size=0), []).append((lattice, np.asarray(rows)))
+        self.unplanned, self.queue = {}, {}
+
+        def plan(pieces, rows):
+            return [("plan", rows, pieces, self.plan(rows, pieces))]
+
+        def run(buckets):
+            return [("run", rows, lattice, self.run(lattice, rows)) for lattice, rows in buckets]
+
+        jobs = [functools.partial(plan, *job) for job in plans] + [functools.partial(run, b) for b in programs.values()]
+        return [with_float64(job) for job in jobs]
+
     def run(self, lattice, rows):
         """Results of the rows of one bucket."""
         plans = _take(self.plans[lattice.pieces][0], rows)
         return _run(lattice, _take(self.groups, rows), plans, self.question, self.log_floor, self.number)
 
     def keep(self, lattice, rows, result):
-        """Keep what is narrower than before, requeue what is too wide; returns rows to plan again."""
+        """Keep what is narrower than before, requeue what is too wide; returns how many are finished."""
         found, ends, curves = result
         relative = _relative_width(found["mu"])
         better = (relative < self.width[rows]) | (self.sizes[rows] == 0)
@@ -406,34 +432,35 @@ class _Settings:
         if self.question.keep:
             for i in np.flatnonzero(better):
                 self.curves[rows[i]] = _take(curves, i)
-        stuck = (relative > 0.5 * self.width[rows]) & (self.tries[rows] > 0)
+        stuck = (relative > 0.9 * self.width[rows]) & (self.tries[rows] > 0)
         self.sizes[rows[better]], self.width[rows[better]] = lattice.size, relative[better]
         self.tries[rows] += 1
         done = relative <= self.question.rtol
         self.status[rows[done]] = OK
         sparse = lattice.kind == "sparse"
         largest = not sparse and lattice.size >= min(self.max_size, 2 ** _SIZES[lattice.kind][-1])
-        # the first look shows where the rates asked for are: a window that reaches no further is cheaper and sharper
+        # the first look shows where the rates asked for are: a window that reaches just as far is cheaper and sharper
         planned = self.plans[lattice.pieces][0].cut_high[rows, :, -1]
         seen = np.stack([end[0] for end in ends], axis=1), np.stack([end[1] for end in ends], axis=1)
-        shorter = ~done & np.any(seen[0] < 0.9 * planned, axis=1) & (self.shortened[rows] < 2) & (lattice.pieces == 1)
-        # a finer lattice did not help, nor one with more points: look from nearer to the far end
-        closer = ~done & ~shorter & stuck & (self.brighter[rows] == 0) & (self.tries[rows] > 2)
-        hopeless = stuck & (self.tries[rows] > 2) & ~(sparse & (relative > 0.3))
-        finer = ~done & ~shorter & ~closer & ~hopeless & (not largest)
+        off = (seen[0] < 0.9 * planned) | (np.isfinite(seen[0]) & (seen[0] > planned))
+        refocused = ~done & np.any(off, axis=1) & (self.refocus[rows] < 2) & (lattice.pieces == 1)
+        # where a finer lattice does not help, look from nearer to the far end; then use many more points
+        closer = ~done & ~refocused & stuck & (self.brighter[rows] == 0)
+        finer = ~done & ~refocused & ~closer & (not largest) & (self.tries[rows] < 6)
         for row, wide, more in zip(rows[finer], relative[finer], stuck[finer], strict=True):
-            self.detail[row] *= 4.0 if more else np.clip(np.sqrt(wide / (0.8 * self.question.rtol)), 1.3, 4.0)
-            if sparse and wide > 0.3:
+            self.detail[row] *= 8.0 if more else np.clip(np.sqrt(wide / (0.8 * self.question.rtol)), 1.3, 4.0)
+            if sparse and wide > 0.3 and more:
                 self.dense[row], self.detail[row] = True, 1.0
             self.place(row, lattice.pieces)
         for kept, new in zip(self.seen, seen, strict=True):
-            kept[rows[shorter]] = new[shorter]
-        self.shortened[rows[shorter]] += 1
+            kept[rows[refocused]] = new[refocused]
+        self.refocus[rows[refocused]] += 1
         self.brighter[rows[closer]] += 1
         self.faintest[rows[closer]] *= 0.5
-        again = shorter | closer
-        self.tries[rows[again]] = 0
-        return rows[again], int(np.sum(~(finer | again)))
+        again = refocused | closer
+        if np.any(again):
+            self.unplanned.setdefault(lattice.pieces, []).extend(rows[again])
+        return int(np.sum(~(finer | again)))
 
 
 def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) -> Answer:
@@ -449,21 +476,16 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
         An :class:`Answer`.
     """
     settings = with_float64(_Settings)(groups, question, max_size)
-    plan = with_float64(settings.plan)
-    plan(np.arange(settings.number), _PIECES[1 if question.keep else 0])
     finished = progress or (lambda done: None)
-    # two buckets at a time: one compiles while the other runs
+    # two programs at a time: one compiles while the other runs
     with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
-        while settings.queue:
-            buckets = {lattice: np.asarray(rows) for lattice, rows in sorted(settings.queue.items(), reverse=True)}
-            settings.queue = {}
-            again: dict[int, list] = {}
-            for (lattice, rows), result in zip(buckets.items(), pool.map(settings.run, *zip(*buckets.items(), strict=True))):
-                rows, done = settings.keep(lattice, rows, result)
-                again.setdefault(lattice.pieces, []).append(rows)
-                finished(done)
-            for pieces, parts in again.items():
-                plan(np.concatenate(parts), pieces)
+        while tasks := settings.tasks():
+            for result in itertools.chain.from_iterable(pool.map(lambda task: task(), tasks)):
+                kind, rows, where, found = result
+                if kind == "plan":
+                    settings.keep_plan(rows, where, found)
+                else:
+                    finished(settings.keep(where, rows, found))
     return Answer(settings.results, settings.status, settings.sizes, settings.curves)
 
 

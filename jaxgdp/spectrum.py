@@ -21,7 +21,7 @@ _EPS = 1.1102230246251565e-16
 _ROWS = (128, 96, 64, 32)  # products are summed in rows of such a length, which bounds their rounding
 _PROBES = 40  # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond it
 _NODES = 32  # nodes of the sums over one block
-_SMALL = 2**18  # entries of tables that are kept for the next bucket
+_SMALL = 2**21  # entries of tables of which many are kept for the next bucket
 _STEEPEST = 30.0  # largest decay over one block that the nodes resolve to the last digit
 
 
@@ -100,7 +100,7 @@ def _waves(offset, size, *, frequencies):
     product = offset[:, None] * jnp.arange(frequencies, dtype=offset.dtype)
     half = (product - size * jnp.round(product / size)) * (np.pi / size)
     number = len(offset)
-    row = _ROWS[-1] if number * frequencies <= _SMALL else next(row for row in _ROWS if number % row == 0)
+    row = _ROWS[-1] if number * frequencies <= 2**18 else next(row for row in _ROWS if number % row == 0)
     shape = (-1, row, frequencies)
     sine = jnp.sin(half)
     return (2.0 * sine * jnp.cos(half)).reshape(shape), (2.0 * sine * sine).reshape(shape)
@@ -109,7 +109,7 @@ def _waves(offset, size, *, frequencies):
 def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:
     """Tables of a lattice of ``size`` points: ``base`` points an octave, so many octaves below and above the centre."""
     small = base * (below + above + 4) * frequencies <= _SMALL
-    return (_kept_tables if small else _tables)(size, frequencies, vertices, base, below, above)
+    return (_small_tables if small else _large_tables)(size, frequencies, vertices, base, below, above)
 
 
 def _tables(size, frequencies, vertices, base, below, above) -> Tables:
@@ -131,7 +131,8 @@ def _tables(size, frequencies, vertices, base, below, above) -> Tables:
     ))  # fmt: skip
 
 
-_kept_tables = functools.lru_cache(maxsize=64)(_tables)
+_small_tables = functools.lru_cache(maxsize=32)(_tables)
+_large_tables = functools.lru_cache(maxsize=4)(_tables)
 
 
 def _dropped(w, count, t: Tables):

@@ -185,19 +185,19 @@ def _least(bound, gaussian):
 
 
 class Plan(NamedTuple):
-    """One lattice per piece of the half-curve (leading axis: pieces).
+    """Tilt and windows of one piece of a half-curve.
 
     Attributes:
         tilt: s, the exponential tilt under which the piece is composed.
         low, high: window of the composed loss.
         miss_low, miss_high: tilt offsets a > 0 whose Chernoff bounds certify the mass outside the window.
-        scale: log of the single-step normalisation at that tilt, shape (pieces, components).
-        centre: single-step tilted mean of each component, shape (pieces, components).
+        scale: log of the single-step normalisation at that tilt, shape (components,).
+        centre: single-step tilted mean of each component, shape (components,).
         reach_low, reach_high: how far below and above its centre each component's single-step window extends.
-        end: single-step loss beyond which the tail is not resolved, shape (pieces, components).
+        end: single-step loss beyond which the tail is not resolved, shape (components,).
         cut_low, cut_high: thresholds between which the piece's vertices are used.
         spread: standard deviation of the tilted composed loss.
-        middle: single-step tilted median of each component, shape (pieces, components).
+        middle: single-step tilted median of each component, shape (components,).
         smooth: a length (in nats) over which the composed law is smooth; steps of this size hardly blur it.
         bandwidth: frequency (per nat) above which nothing is left of the composed law.
         length: standard deviations of depth the piece covers; far above 12 its ends lose accuracy.
@@ -237,8 +237,8 @@ def _loss(groups, depth, reverse) -> Loss:
     return Loss(join(nodes), join(weights), join(precision), join(counts), jnp.asarray(reverse))
 
 
-def plan_pieces(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, *, pieces: int) -> Plan:
-    """Cover thresholds ℓ ≥ 0 down to FPR Φ(−z_floor) and TPR Φ(−z_delta) with tilted windows (unbatched).
+def plan_piece(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, piece, pieces) -> Plan:
+    """One of the tilted windows that cover thresholds ℓ ≥ 0 down to FPR Φ(−z_floor) and TPR Φ(−z_delta) (unbatched).
 
     Where both error rates at ℓ = 0 are already below the floor (almost no privacy), the mirrored end is covered
     instead: out to FNR Φ(−z_floor). ``z_delta`` None asks for nothing beyond the floor. Windows miss a tilted mass small
@@ -265,7 +265,7 @@ def plan_pieces(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, 
         cut = loss._replace(loss=jnp.minimum(loss.loss, longest))
         tilt0, _, _, _, threshold, spread = _ends(cut, z_floor, z_delta)
         room = 12.0 * spread + jnp.maximum(-composed(cut, jnp.zeros(()))[1], 0.0)
-        return jnp.minimum(longest, jnp.minimum(threshold, seen[0]) + room)
+        return jnp.minimum(longest, jnp.where(jnp.isfinite(seen[0]), seen[0], threshold) + room)
 
     # a step that alone carries the sum past every threshold asked for may as well stop there: its P-mass stays at that point and
     # its other Q-mass goes to the atom at infinity. Exponential tilting needs this where such steps are the likeliest way
@@ -274,21 +274,18 @@ def plan_pieces(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, 
     loss = loss._replace(loss=jnp.minimum(loss.loss, longest))
     tilt0, r_0, tilt_end, r_end, _, _ = _ends(loss, z_floor, z_delta)
 
-    depth = r_0 + (r_end - r_0) * jnp.arange(pieces + 1) / pieces
-    inner = jax.vmap(lambda d: _solve(loss, tilt0, d, jnp.asarray(False)))(depth[1:-1])
-    boundary = jnp.concatenate([tilt0[None], inner, tilt_end[None]])
+    depth = r_0 + (r_end - r_0) * (piece + jnp.arange(2.0)) / pieces
+    solved = jax.vmap(lambda d: _solve(loss, tilt0, d, jnp.asarray(False)))(depth)
+    is_first, is_last = piece == 0, piece == pieces - 1
+    boundary = jnp.where(jnp.stack([is_first, is_last]), jnp.stack([tilt0, tilt_end]), solved)
     _, edge_y, edge_t, _ = jax.vmap(lambda s: _depths(loss, s))(boundary)
-    edge_t = edge_t.at[0].set(0.0)
-    if pieces == 1:
-        threshold, log_alpha = seen
-        shorter = threshold < edge_t[1]
-        edge_t = edge_t.at[1].set(jnp.where(shorter, threshold, edge_t[1]))
-        depth = depth.at[1].set(jnp.where(shorter, jnp.sqrt(jnp.maximum(-2.0 * log_alpha, 1e-30)), depth[1]))
-    tilt = jax.vmap(functools.partial(_gentle, loss, faintest))(boundary[:-1], boundary[1:], depth[1:], edge_t[1:])
-    tilt = jnp.where(boundary[1:] > 1.0, jnp.maximum(tilt, 1.0), tilt)
-
-    length = (r_end - r_0) / pieces
-    edge_r, bulk = depth, jnp.sqrt(composed(loss, tilt0)[2])
+    threshold, log_alpha = seen
+    known = (pieces == 1) & jnp.isfinite(threshold)
+    edge_t = jnp.stack([jnp.where(is_first, 0.0, edge_t[0]), jnp.where(known, threshold, edge_t[1])])
+    depth = depth.at[1].set(jnp.where(known, jnp.sqrt(jnp.maximum(-2.0 * log_alpha, 1e-30)), depth[1]))
+    tilt = _gentle(loss, faintest, boundary[0], boundary[1], depth[1], edge_t[1])
+    tilt = jnp.where(boundary[1] > 1.0, jnp.maximum(tilt, 1.0), tilt)
+    bulk = jnp.sqrt(composed(loss, tilt0)[2])
 
     def window(s, y_low, y_high, ends, reach):
         single, mean, square = cumulants(loss, s)
@@ -335,33 +332,19 @@ def plan_pieces(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, 
         smooth = jnp.sqrt(target / 0.4) / bandwidth
         return -low, high, miss_low, miss_high, single, mean, mean + below, above - mean, spread, middle, smooth, bandwidth
 
-    low, high, miss_low, miss_high, scale, centre, reach_low, reach_high, spread, *typical = jax.vmap(window)(
-        tilt, edge_y[:-1], edge_y[1:], jnp.stack([edge_t[:-1], edge_t[1:]], 1), jnp.stack([edge_r[:-1], edge_r[1:]], 1)
+    low, high, miss_low, miss_high, scale, centre, reach_low, reach_high, spread, *typical = window(
+        tilt, edge_y[0], edge_y[1], edge_t, depth
     )
-    low = jnp.minimum(low, edge_t[:-1] - 0.01 * spread)
-    high = jnp.maximum(high, edge_t[1:] + 0.01 * spread)
+    low = jnp.minimum(low, edge_t[0] - 0.01 * spread)
+    high = jnp.maximum(high, edge_t[1] + 0.01 * spread)
     # a little beyond the depth asked for, so that it is reached whatever the rounding of the lattice
     # (where single large steps matter the depths above are rough, so go further)
-    beyond = 0.1 + 0.5 * jnp.clip(jnp.log(spread[-1] / bulk), 0.0, 1.0)
-    cut_high = edge_t[1:].at[-1].add(beyond * spread[-1])
+    beyond = 0.1 + 0.5 * jnp.clip(jnp.log(spread / bulk), 0.0, 1.0)
+    cut_high = edge_t[1] + jnp.where(is_last, beyond, 0.0) * spread
     high = jnp.maximum(high, cut_high + 0.1 * spread)
-    length = jnp.full((pieces,), length)
     end = jnp.where(loss.precision > 0.0, jnp.inf, loss.loss[:, -1])
-    end = jnp.broadcast_to(end, (pieces,) + end.shape)
+    length = (r_end - r_0) / pieces
     return Plan(
-        tilt,
-        low,
-        high,
-        miss_low,
-        miss_high,
-        scale,
-        centre,
-        reach_low,
-        reach_high,
-        end,
-        edge_t[:-1],
-        cut_high,
-        spread,
-        *typical,
-        length,
-    )
+        tilt, low, high, miss_low, miss_high, scale, centre, reach_low, reach_high, end, edge_t[0], cut_high, spread,
+        *typical, length,
+    )  # fmt: skip
