@@ -361,7 +361,10 @@ class _Settings:
         self.groups, self.question, self.max_size = groups, question, max_size
         self.number = number = groups[0][1].shape[0]
         self.log_floor = np.log(question.fpr_floor)
-        z = [None if rate is None else -float(ndtri_exp(jnp.log(rate))) for rate in (question.fpr_floor, question.deepest)]
+        z = [
+            None if rate is None else -float(ndtri_exp(jnp.log(rate)))
+            for rate in (question.fpr_floor, question.deepest)
+        ]
         self.z_floor, self.z_delta = z
         self.plans: dict[int, Any] = {}  # number of pieces → (plans, needs) of every setting
         self.faintest = np.full(number, np.clip(_FAINTEST + np.log(question.rtol), 6.0, 19.0))

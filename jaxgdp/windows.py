@@ -6,7 +6,6 @@ that a window misses is bounded again from the lattice masses themselves (``conv
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -330,7 +329,20 @@ def plan_piece(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, p
         target = 1.15 * (keep + 8.0)
         middle, bandwidth = _smooth(loss, s, target)
         smooth = jnp.sqrt(target / 0.4) / bandwidth
-        return -low, high, miss_low, miss_high, single, mean, mean + below, above - mean, spread, middle, smooth, bandwidth
+        return (
+            -low,
+            high,
+            miss_low,
+            miss_high,
+            single,
+            mean,
+            mean + below,
+            above - mean,
+            spread,
+            middle,
+            smooth,
+            bandwidth,
+        )
 
     low, high, miss_low, miss_high, scale, centre, reach_low, reach_high, spread, *typical = window(
         tilt, edge_y[0], edge_y[1], edge_t, depth

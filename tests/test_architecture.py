@@ -18,6 +18,7 @@ STAGES = (
     ("gdp",),
     ("mechanisms",),
     ("convolution", "discretisation", "windows"),
+    ("spectrum",),
     ("half_curve",),
     ("summaries",),
     ("engine",),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp import engine
+from jaxgdp import engine, spectrum
 
 SUMMARIES = (("mu", None), ("regret", None), ("advantage", None))
 
@@ -24,8 +24,8 @@ def answer(sigma, p, steps, rtol=1e-3, names=SUMMARIES, max_size=2**16, **more):
     return engine.answer(mechanism.stacked(), engine.Question(rtol, 1e-10, names=names, **more), max_size=max_size)
 
 
-def test_a_thousand_random_settings():
-    sigma, p, steps = random_settings(1000, seed=0)
+def test_thousands_of_random_settings():
+    sigma, p, steps = random_settings(2500, seed=0)
     found = answer(sigma, p, steps, max_size=2**14)
     for name, bracket in found.results.items():
         assert not np.any(np.isnan(bracket.lower)) and not np.any(np.isnan(bracket.upper)), name
@@ -35,7 +35,7 @@ def test_a_thousand_random_settings():
     assert np.all(mu.lower >= 0.0)
     # δ(0) of the Gaussian curve with the reported μ bounds the advantage
     assert np.all(found.results["advantage"].lower <= jaxgdp.gdp.delta(0.0, np.maximum(mu.upper, 1e-12)) + 1e-9)
-    assert np.mean(found.status == 0) > 0.4  # at this cap on the lattice
+    assert np.mean(found.status == 0) > 0.9  # at this cap on dense lattices
 
 
 def test_brackets_of_different_tolerance_agree():
@@ -86,33 +86,44 @@ def test_curve_is_convex_and_its_own_inverse():
 
 
 def test_batch_equals_loop():
+    # (sums in another order differ by rounding; an exponential tilt lifts that to about 1e-8 at the far end)
     sigma, p, steps = np.array([1.0, 3.0, 2.0]), np.array([0.01, 0.1, 1.0]), np.array([1000.0, 100.0, 10.0])
     batch = answer(sigma, p, steps).results
     for i in range(3):
         one = answer(sigma[i : i + 1], p[i : i + 1], steps[i : i + 1]).results
         for name in batch:
-            assert np.allclose([batch[name].lower[i], batch[name].upper[i]], np.ravel(one[name]), rtol=1e-9, atol=1e-12)
+            assert np.allclose([batch[name].lower[i], batch[name].upper[i]], np.ravel(one[name]), rtol=1e-6, atol=1e-12)
 
 
 def test_no_retrace_within_a_sweep_and_no_change_of_configuration():
+    programs = (engine._plan_program, engine._half_program, engine._summary_program)
     before = jax.config.jax_enable_x64
     answer(np.full(70, 3.0), np.geomspace(0.05, 0.2, 70), np.full(70, 1000.0))
-    size = engine._curve_program._cache_size()
+    sizes = [program._cache_size() for program in programs]
     answer(np.full(70, 3.1), np.geomspace(0.06, 0.19, 70), np.full(70, 900.0))
-    assert engine._curve_program._cache_size() == size
+    assert [program._cache_size() for program in programs] == sizes
     assert jax.config.jax_enable_x64 == before
 
 
 def test_jit_equals_eager():
     with jax.enable_x64(True):
-        groups = jaxgdp.dpsgd(3.0, 0.1, [1000.0]).stacked()
-        z = 6.361340902404056
-        plans = engine._plan_program(groups, z, -np.inf, 1e-2, 0.5, pieces=1)[:2]
-        arguments = dict(grids=engine._grids(2**13, "light", 1), question=engine.Question(1e-3, 1e-10))
-        compiled, _ = engine._curve_program(groups, plans, np.log(1e-10), **arguments)
+        groups = jaxgdp.dpsgd([3.0], 0.1, 1000).stacked()
+        question = engine.Question(1e-3, 1e-10, names=SUMMARIES)
+        seen = np.full((1, 2), np.inf), np.zeros((1, 2))
+        plans, _ = engine._plan_program(groups, 6.361340902404056, None, 1e-3, np.array([16.0]), seen, np.zeros(1), 1)
+        grid = spectrum.tables(2**13, 128, 512, 32, 4, 12)
+        plan = jax.tree.map(lambda a: a[:, 0], plans)
+
+        def ask():
+            half = engine._half_program(groups, plan, np.array(False), grid, shape=512)
+            half = jax.tree.map(lambda a: a[:, None], half)
+            return engine._summary_program(groups, half, half, np.log(1e-10), question=question)[0]
+
+        compiled = ask()
         with jax.disable_jit():
-            eager, _ = engine._curve_program(groups, plans, np.log(1e-10), **arguments)
-    assert np.allclose(compiled["mu"], eager["mu"], rtol=1e-10)
+            eager = ask()
+    for name, bracket in compiled.items():
+        assert np.allclose(bracket, eager[name], rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize(

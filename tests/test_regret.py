@@ -21,6 +21,7 @@ def two_point_curve(epsilon):
         log_tpr=jnp.array([[np.log1p(-alpha), -jnp.inf]]),
         log_beta=jnp.array([[np.log(alpha), 0.0]]),
         used=jnp.array([[True, True]]),
+        firm=jnp.array([[True, True]]),
     )
     return Curve(half, half, half, half, jnp.asarray(jnp.inf))
 
