@@ -274,7 +274,7 @@ def _lattice(need: _Needs, row: int, detail: float, rtol: float, pieces: int, la
         scale = 1.1 * size / need.points[row]
         if (
             need.bandwidth[row] <= (1.2 if frequencies < _MENU[-1][0] else 1.5) * frequencies
-            and need.vertices[row] * np.sqrt(min(denser, 4.0)) <= 1.1 * vertices
+            and need.vertices[row] * np.sqrt(min(denser, 4.0)) <= 1.25 * vertices
             and (8 << sharper) * min(denser, 6.0) <= base
             and scale * need.short[row] + 8 < spectrum.reach(base, short)
             and scale * need.long[row] + 8 < spectrum.reach(base, long)

@@ -86,7 +86,7 @@ def ndtri_exp(log_p):
     log_ratio = -x * (1.0 + x * (1 / 2 + x * (1 / 3 + x * (1 / 4 + x * (1 / 5 + x * (1 / 6 + x / 7))))))
     v = 1.0 / w
     series = v * (2.0 - v * (5.0 - v * (74.0 / 3.0 - v * 353.0 / 2.0)))
-    w = w - (log_ratio + series) / (1.0 + v)
+    w = w - (log_ratio + series) / (1.0 + v * (1.0 - v * (2.0 - 10.0 * v)))
     return jnp.where(deep, -jnp.where(log_p == -jnp.inf, jnp.inf, jnp.sqrt(w)), central)
 
 

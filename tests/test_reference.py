@@ -13,7 +13,8 @@ from jaxgdp import engine
 CASES = json.loads((pathlib.Path(__file__).parent / "data" / "dpsgd_brackets.json").read_text())
 MECHANISM = jaxgdp.dpsgd(*(np.array([c[k] for c in CASES]) for k in ("noise_multiplier", "sampling_prob", "num_steps")))
 # The reference rounds p = 1 (exactly μ = 1) to 1 + 2.8e-9 and has lost μ at floor 1e-15 in its rounding noise;
-# at floor 1e-10 it is good to about 1e-5. ``test_reference_at_deep_floors`` shows that with a second method.
+# at floor 1e-10 it is good to about 1e-5. ``test_reference_at_deep_floors`` shows that with a second method. Its μ looks at
+# breakpoints only: its own TPR at FPR 1e-3 gives a larger one than its μ at that floor (σ = 0.7: 0.1268913, not 0.1268901).
 SLACK = 2e-5
 
 
@@ -42,8 +43,9 @@ def test_every_quantity_overlaps():
         for i, case in enumerate(CASES):
             if name in case["brackets"]:
                 low, high = case["brackets"][name]
-                assert found.lower[i] <= high * (1 + 1e-8), (name, case)
-                assert found.upper[i] >= low * (1 - 1e-8), (name, case)
+                slack = SLACK if kind == "mu" else 1e-8
+                assert found.lower[i] <= high * (1 + slack), (name, case)
+                assert found.upper[i] >= low * (1 - slack), (name, case)
                 checked += 1
     assert checked > 250
 
