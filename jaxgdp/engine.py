@@ -34,7 +34,7 @@ MAX_SIZE = 2**20
 OK, WIDE = 0, 1
 STATUS = {OK: "ok", WIDE: "wider than rtol at the largest lattice"}
 _CHUNK = 2**19  # numbers in the largest array worked on at once
-_TOGETHER = 32  # half-curve pieces worked on at once, at most
+_TOGETHER = 24  # half-curve pieces worked on at once, at most
 _VERTICES = 24.0  # vertices between ℓ = 0 and the floor at rtol 1e-3, at least
 _PIECE = 12.0  # standard deviations one tilt serves
 _FAINTEST = 26.0  # −log of the density, per unit of rtol, that rounding leaves usable
@@ -320,7 +320,7 @@ def _needs(plus: Plan, minus: Plan, steps, rtol) -> _Needs:
     # vertices: enough of them across the composed law, and between the thresholds asked for
     across = most(*(w / (fine * p.spread) for w, p in zip(width, sides, strict=True)))
     asked = most(*(w / np.maximum(p.cut_high - p.cut_low, 1e-300) for w, p in zip(width, sides, strict=True)))
-    vertices = np.maximum(0.9 * across, _VERTICES * np.sqrt(1e-3 / rtol) * np.minimum(asked, 40.0))
+    vertices = np.maximum(0.75 * across, _VERTICES * np.sqrt(1e-3 / rtol) * np.minimum(asked, 40.0))
 
     def reach(p, low):
         moved = p.middle - p.centre

@@ -132,7 +132,7 @@ def _tables(size, frequencies, vertices, base, below, above) -> Tables:
 
 
 _small_tables = functools.lru_cache(maxsize=32)(_tables)
-_large_tables = functools.lru_cache(maxsize=4)(_tables)
+_large_tables = functools.lru_cache(maxsize=8)(_tables)
 
 
 def _dropped(w, count, t: Tables):
