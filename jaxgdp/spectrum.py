@@ -21,6 +21,7 @@ _EPS = 1.1102230246251565e-16
 _ROWS = (128, 96, 64, 32)  # products are summed in rows of such a length, which bounds their rounding
 _PROBES = 40  # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond it
 _NODES = 32  # nodes of the sums over one block
+_NODE_ERROR = 1e-14  # of those sums, relative to the sum of absolute values (measured: 7.5e-15)
 _SMALL = 2**21  # entries of tables of which many are kept for the next bucket
 _STEEPEST = 30.0  # largest decay over one block that the nodes resolve to the last digit
 
@@ -173,7 +174,7 @@ def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vert
     relative = jnp.einsum("c,ck->k", count, single * jnp.exp(-log_abs))
     relative = relative + count @ log_error
     power = jnp.exp(log_power)
-    error = power * (relative + 2.0 * np.log2(vertices) * _EPS)
+    error = power * (relative + 2.0 * np.log2(vertices) * _EPS + _NODE_ERROR)
     noise = jnp.sqrt(2.0 * jnp.sum(error * error) / t.size)
     escaped = _dropped(w, count, t) * jnp.sqrt(t.size)
     escaped = escaped + escaped_mass(w, count, h * t.offset, h * start, h * t.size, h, miss_low, miss_high)

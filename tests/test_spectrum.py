@@ -1,0 +1,80 @@
+"""Low-frequency composition against sums and transforms written out in full."""
+
+import jax
+import numpy as np
+import pytest
+
+import jaxgdp
+from jaxgdp import engine, spectrum
+
+
+@pytest.mark.parametrize("number", [1, 2, 16, 33, 1024, 65536])
+def test_sums_over_a_block(number):
+    x, weight = spectrum._discrete_gauss(number, spectrum._NODES)
+    i = np.arange(number)
+    for decay in (0.0, 1e-6, 1.0, 30.0):
+        for turn in (0.0, 1.0, np.pi):
+            f = lambda t: np.exp(-decay * (t + 1) / number + 1j * turn * t / number)  # noqa: B023, E731
+            exact = np.sum(f(i).astype(np.clongdouble))
+            assert abs(np.sum(weight * f(x)) - exact) <= spectrum._NODE_ERROR * np.sum(np.abs(f(i)))
+
+
+def laws():
+    """Skewed, spiky, smooth and two-sided laws on a sparse pattern, as rows."""
+    offset = np.asarray(spectrum.tables(2**13, 128, 512, 32, 3, 5).offset)
+    rng = np.random.default_rng(0)
+    rows = [
+        np.exp(-0.5 * (offset / 15.0) ** 2),
+        np.exp(-np.abs(offset) / 8.0) * (offset >= -2),
+        rng.random(len(offset)) * np.exp(-np.abs(offset) / 20.0),
+        np.where(np.abs(offset) <= 1, 1.0, 1e-3 * np.exp(-np.abs(offset) / 200.0)),
+    ]
+    return offset, np.array([row / row.sum() for row in rows])
+
+
+def test_dropped_frequencies_are_bounded():
+    with jax.enable_x64(True):
+        table = spectrum.tables(2**13, 128, 512, 32, 3, 5)
+        offset, rows = laws()
+        k = np.arange(128, 2**12 + 1)
+        for row in rows:
+            true = np.max(np.abs(np.exp(-2j * np.pi / 2**13 * np.outer(k, offset)) @ row))
+            for steps in (1.0, 10.0, 300.0):
+                bound = float(spectrum._dropped(row[None], np.array([steps]), table))
+                assert true**steps <= bound * (1 + 1e-9) <= 1.0 + 1e-9
+
+
+def test_transform_of_few_points_is_the_long_one():
+    with jax.enable_x64(True):
+        table = spectrum.tables(2**13, 128, 512, 32, 3, 5)
+        offset, rows = laws()
+        sine, versine = (np.asarray(a).reshape(len(offset), -1) for a in (table.sine, table.versine))
+        for row in rows:
+            long = np.zeros(2**13)
+            np.add.at(long, offset.astype(int) % 2**13, row)
+            exact = np.fft.rfft(long)[:128]
+            assert np.allclose(1.0 - row @ versine - 1j * (row @ sine), exact, atol=1e-14)
+
+
+def test_sparse_and_dense_lattices_agree():
+    """Two different compositions of the same mechanisms: long FFTs of every point, or few points and frequencies."""
+    sigma, p, steps = (
+        np.array([0.7, 2.0, 1.5, 8.0]),
+        np.array([1e-3, 0.1, 0.02, 0.3]),
+        np.array([1000.0, 400.0, 200.0, 2000.0]),
+    )
+    groups = jaxgdp.dpsgd(sigma, p, steps).stacked()
+    question = engine.Question(
+        1e-3, 1e-10, names=(("mu", None), ("regret", None), ("advantage", None), ("epsilon", 1e-5))
+    )
+    sparse = engine.answer(groups, question)
+    settings = engine.with_float64(engine._Settings)(groups, question, 2**16)
+    settings.dense[:] = True
+    while tasks := settings.tasks():
+        for task in tasks:
+            for kind, rows, where, found in task():
+                settings.keep_plan(rows, where, found) if kind == "plan" else settings.keep(where, rows, found)
+    assert np.all(sparse.status == 0)
+    for name, bracket in sparse.results.items():
+        other = settings.results[name]
+        assert np.all(bracket.lower <= other.upper) and np.all(other.lower <= bracket.upper), name
