@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import ndtri_exp
 
 from . import spectrum
 from .bracket import Bracket
 from .half_curve import Dense, Sparse, Vertices, half_curve, merge
-from .normal import ndtri_exp
 from .precision import with_float64
 from .summaries.curve import Curve
 from .summaries.error_rates import error_rates
@@ -113,9 +113,13 @@ def _half_program(groups, plans, reverse, tables, *, shape):
     return jax.vmap(one)(groups, plans)
 
 
-@functools.partial(jax.jit, static_argnames=("question",))
-def _summary_program(groups, plus, minus, log_floor, *, question):
-    """Summaries asked for, how far out each half has to be known, and the curves (if asked for), of a batch of settings."""
+@functools.partial(jax.jit, static_argnames=("question", "pieces"))
+def _summary_program(groups, plus, minus, log_floor, *, question, pieces):
+    """Summaries asked for, how far out each half has to be known, and the curves (if asked for), of a batch of settings.
+
+    The halves hold ``pieces`` pieces of each setting in a row.
+    """
+    plus, minus = jax.tree.map(lambda a: a.reshape((-1, pieces) + a.shape[1:]), (plus, minus))
 
     def one(groups, plus, minus):
         precision = sum(jnp.sum(c * jax.vmap(lambda m: m.tail_precision())(m)) for m, c in groups)
@@ -347,9 +351,8 @@ def _run(lattice: _Lattice, groups, plans: Plan, question: Question, log_floor, 
         halves = []
         for side in (0, 1):
             plan = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[2:]), _take(_side(plans, side), chunk))  # noqa: B023
-            half = _half_program(units, plan, np.array(side == 1), tables[side], shape=shapes[side])
-            halves.append(jax.tree.map(lambda a: a.reshape((len(chunk), pieces) + a.shape[1:]), half))  # noqa: B023
-        result = _summary_program(mine, *halves, log_floor, question=question)
+            halves.append(_half_program(units, plan, np.array(side == 1), tables[side], shape=shapes[side]))
+        result = _summary_program(mine, *halves, log_floor, question=question, pieces=pieces)
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], result))  # noqa: B023
     return jax.tree.map(lambda *a: np.concatenate(a), *out)
 
@@ -361,10 +364,8 @@ class _Settings:
         self.groups, self.question, self.max_size = groups, question, max_size
         self.number = number = groups[0][1].shape[0]
         self.log_floor = np.log(question.fpr_floor)
-        z = [
-            None if rate is None else -float(ndtri_exp(jnp.log(rate)))
-            for rate in (question.fpr_floor, question.deepest)
-        ]
+        rates = (question.fpr_floor, question.deepest)
+        z = [None if rate is None else -float(ndtri_exp(np.log(rate))) for rate in rates]
         self.z_floor, self.z_delta = z
         self.plans: dict[int, Any] = {}  # number of pieces → (plans, needs) of every setting
         self.faintest = np.full(number, np.clip(_FAINTEST + np.log(question.rtol), 6.0, 19.0))
