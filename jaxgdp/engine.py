@@ -159,7 +159,7 @@ class Answer(NamedTuple):
         results: name → Bracket of arrays of shape (settings,).
         status: code per setting, keys of ``STATUS``.
         sizes: lattice points used per setting.
-        curves: list of (indices, Curve) when curves were kept.
+        curves: one Curve per setting when curves were kept.
     """
 
     results: dict

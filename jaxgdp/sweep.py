@@ -45,7 +45,7 @@ def sweep(
 ):
     """Certified quantities over the product of noise multipliers, sampling rates and numbers of steps.
 
-    Each lattice size is compiled once and the grid is cut into chunks, so memory stays bounded.
+    Each lattice shape is compiled once and the grid is cut into chunks, so memory stays bounded.
 
     Args:
         noise_multiplier: σ > 0, scalar or one-dimensional. sampling_prob: p in (0, 1]. num_steps: whole numbers ≥ 1.

@@ -86,7 +86,8 @@ def test_curve_is_convex_and_its_own_inverse():
 
 
 def test_batch_equals_loop():
-    # (sums in another order differ by rounding; an exponential tilt lifts that to about 1e-8 at the far end)
+    # (sums in another order differ by rounding; an exponential tilt lifts that to about 1e-8 at the far end,
+    # and Δ is a small difference)
     sigma, p, steps = np.array([1.0, 3.0, 2.0]), np.array([0.01, 0.1, 1.0]), np.array([1000.0, 100.0, 10.0])
     batch = answer(sigma, p, steps).results
     for i in range(3):
@@ -122,7 +123,7 @@ def test_jit_equals_eager():
         with jax.disable_jit():
             eager = ask()
     for name, bracket in compiled.items():
-        assert np.allclose(bracket, eager[name], rtol=1e-6, atol=1e-12)
+        assert np.allclose(bracket, eager[name], rtol=1e-7, atol=1e-12)
 
 
 @pytest.mark.parametrize(
