@@ -66,7 +66,7 @@ def _cache_compiled_programs() -> None:
         folder = Path(root) / "jaxgdp" / (platform.node() or "local")
         folder.mkdir(parents=True, exist_ok=True)
         jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_compilation_cache_min_compile_time_secs", 0.5)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 def _option(*names: str, help: str, metavar: str | None = "NUMBER"):

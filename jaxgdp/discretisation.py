@@ -61,21 +61,19 @@ def dominating_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Any]:
         The tilted P-masses, and the Q-mass at +∞.
     """
     log_x, log_y, up, lost, roundoff, jitter = cells
-    whole = jnp.exp(log_x[1:-1] + tilt * ell[1:] - log_scale)
-    to_upper = whole * up
-    to_lower = whole * (1.0 - up) * jnp.exp(-tilt * jnp.diff(ell))
-    bottom = jnp.exp(jnp.minimum(log_y[0] - ell[0], log_x[0]) + tilt * ell[0] - log_scale)
-    top = jnp.exp(log_x[-1] + tilt * ell[-1] - log_scale)
-    weight = _scatter(to_lower, to_upper, bottom, top)
+    point = jnp.arange(ell.shape[0])
+    first = point == 0
+    # of the cell below a point goes up what connect-the-dots moves there, of the cell above it the rest (selecting by index and
+    # not padding or updating in place lets the compiler run this in parallel)
+    share = jnp.concatenate([jnp.ones(1), up, jnp.zeros(1)])
+    below = jnp.where(first, jnp.minimum(log_y[:-1] - ell, log_x[:-1]), log_x[:-1])
+    base = tilt * ell - log_scale
+    weight = jnp.exp(below + base) * share[:-1] + jnp.exp(log_x[1:] + base) * (1.0 - share[1:])
     scale = jnp.maximum(roundoff[:-1], roundoff[1:]) + jnp.abs(tilt * ell)
     shaken = jnp.maximum(jitter[:-1], jitter[1:])
     q_top = jnp.exp(log_y[-1])
     at_infinity = lost + jnp.maximum(q_top - jnp.exp(log_x[-1] + ell[-1]), 0.0) + q_top * roundoff[-1] * _EPS
     return _normalise(weight, scale, shaken, gap, log_scale), at_infinity
-
-
-def _scatter(to_lower, to_upper, bottom, top):
-    return jnp.pad(to_lower, (0, 1)).at[0].add(bottom) + jnp.pad(to_upper, (1, 0)).at[-1].add(top)
 
 
 def attack_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Weights]:
@@ -91,7 +89,8 @@ def attack_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Weights]:
     def tilted(log_mass, s):
         scale = cells.roundoff[:-1] + jnp.abs(s * ell)
         mass = jnp.exp(log_mass[:-1] + s * ell - log_scale)
-        mass = mass.at[-1].add(jnp.exp(log_mass[-1] + s * ell[-1] - log_scale))
+        beyond = jnp.exp(log_mass[-1] + s * ell[-1] - log_scale)
+        mass = mass + jnp.where(jnp.arange(mass.shape[0]) == mass.shape[0] - 1, beyond, 0.0)
         return _normalise(mass, scale, cells.jitter[:-1], gap, log_scale)
 
     return tilted(cells.log_x, tilt), tilted(cells.log_y, tilt - 1.0)

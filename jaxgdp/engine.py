@@ -22,6 +22,7 @@ from scipy.special import ndtri_exp
 from . import spectrum
 from .bracket import Bracket
 from .half_curve import Dense, Sparse, Vertices, half_curve, merge
+from .normal import argmax
 from .precision import with_float64
 from .summaries.curve import Curve
 from .summaries.error_rates import error_rates
@@ -144,8 +145,8 @@ def _seen(v: Vertices, question: Question, log_floor):
     past = firm & (log_alpha <= log_floor - 0.05) & (log_beta >= log_floor + 0.05)
     if question.deepest is not None:
         past = past & (log_tpr <= np.log(question.deepest) - 0.05)
-    k = jnp.argmin(jnp.where(past, t, jnp.inf))
-    last = jnp.argmax(jnp.where(firm, t, -jnp.inf))
+    k = argmax(-jnp.where(past, t, jnp.inf))
+    last = argmax(jnp.where(firm, t, -jnp.inf))
     short = jnp.minimum(log_floor - 0.05 - log_alpha[last], 0.0)
     ahead = t[last] * (1.0 + 2.0 * short / log_alpha[last])
     guess = jnp.where(firm[last], ahead, jnp.inf), jnp.where(firm[last], log_alpha[last] + short, 0.0)
@@ -225,7 +226,7 @@ class _Lattice(NamedTuple):
     def together(self, components: int) -> int:
         """Settings worked on at once."""
         points = self.base * (self.short + self.long + 4)
-        wide = max(points, self.frequencies * points // 40, 2 * self.vertices) if self.kind == "sparse" else self.size
+        wide = max(points, min(32 * self.vertices, 2**16)) if self.kind == "sparse" else self.size
         return max(1, min(_TOGETHER, _CHUNK // (wide * components)) // self.pieces)
 
 

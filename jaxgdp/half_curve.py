@@ -140,7 +140,7 @@ def _lattice_weights(groups, plan, h, grid, reverse):
             ell = h * (c + offset)
             read = jnp.where(reverse, -ell[::-1], ell)
             cells = m.cells(read, end)
-            cells = jax.tree.map(lambda a, b: jnp.where(reverse, a, b), reverse_cells(cells, read), cells)
+            cells = jax.lax.cond(reverse, lambda c: reverse_cells(c, read), lambda c: c, cells)
             upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v)
             return (upper, *discretisation.attack_weights(cells, ell, gap, plan.tilt, v)), lost
 

@@ -124,3 +124,9 @@ def log_gaussian_delta(epsilon, mu):
 def safe_log(value):
     """log of a number that may be zero or, by rounding, below it: then −inf."""
     return jnp.where(value > 0.0, jnp.log(jnp.where(value > 0.0, value, 1.0)), -jnp.inf)
+
+
+def argmax(values):
+    """Index of the first largest entry of a row without NaN; unlike a search that carries indices along, this runs in vectors."""
+    last = values.shape[-1] - 1
+    return jnp.min(jnp.where(values == jnp.max(values), jnp.arange(values.shape[-1]), last))

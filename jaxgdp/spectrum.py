@@ -18,7 +18,8 @@ import numpy as np
 from .convolution import Composed, escaped_mass, log_transform, normalisation
 
 _EPS = 1.1102230246251565e-16
-_ROWS = (128, 96, 64, 32)  # products are summed in rows of such a length, which bounds their rounding
+_ROW = 48  # products are summed in rows of this length, which bounds their rounding
+_SLAB = 1024  # frequencies summed at once, so that they stay in cache
 _PROBES = 40  # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond it
 _NODES = 32  # nodes of the sums over one block
 _NODE_ERROR = 1e-14  # of those sums, relative to the sum of absolute values (measured: 7.5e-15)
@@ -33,8 +34,9 @@ class Tables(NamedTuple):
         offset: lattice offsets of the n points from the centre, increasing whole numbers.
         size: N, lattice points of the composed loss.
         block: lattice points between vertices.
-        sine, versine: sin θ and 1 − cos θ with θ = 2π·offset·k/N, shape (n/row, row, K).
-        probe: columns that bound |φ| on each probed interval, shape (n, 6, probes); see ``_probes``.
+        right, left: indices of the points at each distance above and below the centre, n where there is none, shape (D,).
+        sine, versine: sin θ and 1 − cos θ with θ = 2π·distance·k/N, shape (slabs, D/row, row, K/slabs).
+        even, odd: columns that bound |φ| on each probed interval, shapes (4, probes, D), (2, probes, D); see ``_probes``.
         probe_width: widths of the intervals, in radians per lattice point.
         core: 1 at points with neighbours at distance one on both sides, shape (n,).
         beyond: 1/(2·sin(θ/2)) at the lower ends of the intervals beyond the scale of one step, else huge.
@@ -45,9 +47,12 @@ class Tables(NamedTuple):
     offset: Any
     size: Any
     block: Any
+    right: Any
+    left: Any
     sine: Any
     versine: Any
-    probe: Any
+    even: Any
+    odd: Any
     probe_width: Any
     core: Any
     beyond: Any
@@ -80,31 +85,30 @@ def _discrete_gauss(number: int, nodes: int):
     return np.pad(x, (0, nodes - count)), np.pad(weight, (0, nodes - count))
 
 
-def _probes(offset: np.ndarray, edge: np.ndarray):
+def _probes(distance: np.ndarray, edge: np.ndarray):
     """Columns for the bound of |φ(θ)| on the intervals between ``edge``.
 
     On an interval of width Δ about m, with A the points where |offset|·Δ ≤ 2,
     |φ(θ)| ≤ |φ_A(m) + (θ − m)·φ_A'(m)| + Δ²/8·E_A offset² + (mass outside A).
-    The columns are cos, sin, offset·cos, offset·sin, 1 and offset², all restricted to A.
+    The even columns are cos, offset·sin, 1 and offset², the odd ones sin and offset·cos, all restricted to A.
     """
     middle, width = 0.5 * (edge[1:] + edge[:-1]), np.diff(edge)
-    j = offset[:, None]
-    inside = np.abs(j) * width <= 2.0
+    j = distance[:, None]
+    inside = j * width <= 2.0
     cos, sin = np.cos(middle * j), np.sin(middle * j)
-    columns = [cos, sin, j * cos, j * sin, np.ones_like(cos), np.broadcast_to(j * j, cos.shape)]
-    return np.stack([np.where(inside, column, 0.0) for column in columns], axis=1), width
+    restricted = lambda *columns: np.stack([np.where(inside, column, 0.0).T for column in columns])  # noqa: E731
+    square = np.broadcast_to(j * j, cos.shape)
+    return restricted(cos, j * sin, np.ones_like(cos), square), restricted(sin, j * cos), width
 
 
 @functools.partial(jax.jit, static_argnames=("frequencies",))
-def _waves(offset, size, *, frequencies):
-    """sin θ and 1 − cos θ of θ = 2π·offset·k/N for k < K; whole turns are taken off exactly."""
-    product = offset[:, None] * jnp.arange(frequencies, dtype=offset.dtype)
+def _waves(distance, size, *, frequencies):
+    """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K; whole turns are taken off exactly."""
+    product = distance[:, None] * jnp.arange(frequencies, dtype=distance.dtype)
     half = (product - size * jnp.round(product / size)) * (np.pi / size)
-    number = len(offset)
-    row = _ROWS[-1] if number * frequencies <= 2**18 else next(row for row in _ROWS if number % row == 0)
-    shape = (-1, row, frequencies)
     sine = jnp.sin(half)
-    return (2.0 * sine * jnp.cos(half)).reshape(shape), (2.0 * sine * sine).reshape(shape)
+    in_slabs = lambda wave: jnp.moveaxis(wave.reshape(-1, _ROW, max(1, frequencies // _SLAB), min(frequencies, _SLAB)), 2, 0)  # noqa: E731
+    return in_slabs(2.0 * sine * jnp.cos(half)), in_slabs(2.0 * sine * sine)
 
 
 def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:
@@ -113,33 +117,75 @@ def tables(size: int, frequencies: int, vertices: int, base: int, below: int, ab
     return (_small_tables if small else _large_tables)(size, frequencies, vertices, base, below, above)
 
 
+def _distances(base: int, octaves: int) -> np.ndarray:
+    """0 and ``points``, filled up with zeros to whole rows."""
+    distance = np.append(0, points(base, octaves)).astype(float)
+    return np.pad(distance, (0, -len(distance) % _ROW))
+
+
 def _tables(size, frequencies, vertices, base, below, above) -> Tables:
-    left, right = points(base, below), points(base, above)
-    offset = np.concatenate([-left[::-1], [0], right[:-1]]).astype(float)
+    left, right = points(base, below), points(base, above)[:-1]
+    offset = np.concatenate([-left[::-1], [0], right]).astype(float)
     core = np.zeros(len(offset))
     core[len(left) - 2 * base : len(left) + 2 * base] = 1.0
+    distance = _distances(base, max(below, above))
+    number = len(distance)
+    to_right, to_left = np.full(number, len(offset)), np.full(number, len(offset))
+    to_right[: len(right) + 1] = len(left) + np.arange(len(right) + 1)
+    to_left[1 : len(left) + 1] = len(left) - 1 - np.arange(len(left))
     first = min(2.0 * np.pi * frequencies / size, np.pi)
     last = max(first, min(8.0 / base, np.pi))
     edge = np.append(np.geomspace(first, last, _PROBES + 1), np.linspace(last**0.5, np.pi**0.5, _PROBES + 1)[1:] ** 2)
-    probe, width = _probes(offset, edge)
+    even, odd, width = _probes(distance, edge)
     beyond = np.append(np.full(_PROBES, 1e300), 0.5 / np.sin(0.5 * edge[_PROBES:-1]))
     block = size // vertices
     node, weight = _discrete_gauss(block, _NODES)
     angle = 2.0 * np.pi / size * node[:, None] * np.arange(frequencies)
-    sine, versine = _waves(offset, float(size), frequencies=frequencies)
+    wide = number * frequencies > _SMALL
+    waves = (_large_waves if wide else _small_waves)(size, frequencies, base, max(below, above))
     return jax.tree.map(jnp.asarray, Tables(
-        offset, float(size), float(block), sine, versine, probe, width, core, beyond, node, weight, np.cos(angle), np.sin(angle)
+        offset, float(size), float(block), to_right, to_left, *waves, even, odd, width, core, beyond, node, weight,
+        np.cos(angle), np.sin(angle),
     ))  # fmt: skip
 
 
+def _waves_of(size, frequencies, base, octaves):
+    # the same for a step and for its mirror image
+    return _waves(_distances(base, octaves), float(size), frequencies=frequencies)
+
+
+_small_waves = functools.lru_cache(maxsize=16)(_waves_of)
+_large_waves = functools.lru_cache(maxsize=4)(_waves_of)
 _small_tables = functools.lru_cache(maxsize=32)(_tables)
 _large_tables = functools.lru_cache(maxsize=8)(_tables)
 
 
+def _fold(w, t: Tables):
+    """Sum and difference of the masses at equal distances above and below the centre, shape (components, D)."""
+    padded = jnp.pad(w, ((0, 0), (0, 1)))
+    right, left = padded[:, t.right], padded[:, t.left]
+    return right + left, right - left
+
+
+def _in_rows(a, waves):
+    """Products of the folded masses (components, D) with a table in slabs and rows; shape (components, K)."""
+    rows = a.reshape(a.shape[0], -1, _ROW)
+
+    def slab(table):
+        return functools.reduce(jnp.add, [rows[:, b] @ table[b] for b in range(table.shape[0])])
+
+    if waves.shape[0] == 1:
+        return slab(waves[0])
+    return jnp.moveaxis(jax.lax.map(slab, waves), 0, 1).reshape(a.shape[0], -1)
+
+
 def _dropped(w, count, t: Tables):
     """Bound on |φ₁^T₁·φ₂^T₂ ⋯| over every frequency from K to N/2."""
-    columns = jnp.einsum("cj,jqs->cqs", w, t.probe)
-    cos, sin, moment_cos, moment_sin, mass, square = (columns[:, i] for i in range(6))
+    even, odd = _fold(w, t)
+    symmetric = jnp.einsum("cj,qsj->qcs", even, t.even)
+    cos, moment_sin, mass, square = (symmetric[i] for i in range(4))
+    antisymmetric = jnp.einsum("cj,qsj->qcs", odd, t.odd)
+    sin, moment_cos = antisymmetric[0], antisymmetric[1]
     half = 0.5 * t.probe_width
     # φ = cos − i·sin, φ' = −moment_sin − i·moment_cos
     cross = jnp.abs(-cos * moment_sin + sin * moment_cos)
@@ -157,11 +203,9 @@ def _dropped(w, count, t: Tables):
 def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vertices: int) -> Composed:
     """Compose the mechanisms of one setting from their low frequencies (unbatched); see ``convolution.compose_blocks``."""
     w = weights.weight
-    number = w.shape[0]
-    row = t.sine.shape[1]
-    rows = w.reshape(number, -1, row)
-    versine = jnp.sum(jnp.einsum("cbi,bik->bck", rows, t.versine), axis=0)
-    re, im = -versine, -jnp.sum(jnp.einsum("cbi,bik->bck", rows, t.sine), axis=0)
+    even, odd = _fold(w, t)
+    versine = _in_rows(even, t.versine)
+    re, im = -versine, -_in_rows(odd, t.sine)
     log_abs, arg, log_error = log_transform(re, im)
     log_power, angle = count @ log_abs, count @ arg
 
@@ -170,7 +214,8 @@ def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vert
     k = jnp.arange(re.shape[-1], dtype=re.dtype)
     root = jnp.sqrt(2.0 * versine)
     wave = 2.0 * jnp.pi / t.size * k
-    single = (row + 24) * _EPS * (versine + root) + weights.relative[:, None] * root + wave * weights.moved[:, None]
+    depth = _ROW + even.shape[-1] // _ROW + 4.0
+    single = depth * _EPS * (versine + root) + weights.relative[:, None] * root + wave * weights.moved[:, None]
     relative = jnp.einsum("c,ck->k", count, single * jnp.exp(-log_abs))
     relative = relative + count @ log_error
     power = jnp.exp(log_power)

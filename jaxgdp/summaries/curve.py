@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..half_curve import Vertices
+from ..normal import argmax
 
 
 class Curve(NamedTuple):
@@ -62,7 +63,7 @@ def path(v: Vertices) -> Points:
     k = jnp.arange(p.used.shape[0])
     k = jnp.where(p.used, k, -1)
     k = jax.lax.cummax(k)
-    k = jnp.where(k < 0, jnp.argmax(p.used), k)
+    k = jnp.where(k < 0, argmax(p.used), k)
     return Points(*(a[k] for a in p))
 
 

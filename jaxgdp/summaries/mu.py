@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..bracket import Bracket
 from ..half_curve import Vertices
-from ..normal import log1mexp, log_sub, ndtri_exp, safe_log
+from ..normal import argmax, log1mexp, log_sub, ndtri_exp, safe_log
 from .curve import Curve, Points, path, points, safe_log1m
 
 _Z_ROUNDOFF = 1e-14  # relative error of a normal quantile, with room
+_TESTS = 128  # tests of an attack whose μ is computed, per piece
 
 
 def _quantiles(log_alpha, log_tpr, log_beta):
@@ -79,10 +81,10 @@ def tpr_chord(p: Points, log_fpr):
     share = jnp.exp(log_fpr - top) - jnp.exp(low - top)
     share = jnp.clip(share / -jnp.expm1(low - top), 0.0, 1.0)
     mix = lambda x: jnp.logaddexp(x[:-1] + safe_log(share), x[1:] + safe_log(1.0 - share))  # noqa: E731
-    k = jnp.argmax(jnp.where(inside, mix(p.log_tpr), -jnp.inf))
+    k = argmax(jnp.where(inside, mix(p.log_tpr), -jnp.inf))
     tpr, beta = mix(p.log_tpr)[k], mix(p.log_beta)[k]
     stricter = p.used & (p.log_alpha <= log_fpr)
-    j = jnp.argmax(jnp.where(stricter, p.log_tpr, -jnp.inf))
+    j = argmax(jnp.where(stricter, p.log_tpr, -jnp.inf))
     chord = jnp.any(inside) & (tpr >= p.log_tpr[j])
     log_tpr = jnp.where(chord, tpr, jnp.where(stricter[j], p.log_tpr[j], -jnp.inf))
     log_beta = jnp.where(chord, beta, jnp.where(stricter[j], p.log_beta[j], 0.0))
@@ -91,9 +93,17 @@ def tpr_chord(p: Points, log_fpr):
     return jnp.where(guess, log_fpr, log_tpr), jnp.where(guess, log1mexp(log_fpr), log_beta)
 
 
-def _lower(p: Points, log_floor, z_floor):
-    """Largest μ that the attack shows over the range of rates, as (points to evaluate, how to combine them)."""
+def _lower(p: Points, log_floor, z_floor, pieces: int):
+    """Largest μ that the attack shows over the range of rates, as (points to evaluate, how to combine them).
+
+    Any of its tests will do, so only some are looked at: μ changes slowly along the curve, and between tests at the floor
+    itself chords are taken. They are spread evenly over the used ones.
+    """
     log_tpr, log_beta = tpr_chord(p, log_floor)
+    number = p.used.shape[0]
+    first, last = argmax(p.used), number - 1 - argmax(p.used[::-1])
+    chosen = first + ((last - first) * jnp.linspace(0.0, 1.0, min(number, _TESTS * pieces))).astype(int)
+    p = jax.tree.map(lambda a: a[chosen], p)
 
     def combine(z_alpha, z_tpr):
         weaker = _difference(jnp.maximum(z_alpha, z_floor), jnp.minimum(z_tpr, -z_floor), -1.0)
@@ -115,7 +125,8 @@ def mu(curve: Curve, log_floor) -> Bracket:
     """
     z_floor = ndtri_exp(log_floor)
     parts = [_upper(points(side), log_floor, z_floor) for side in (curve.upper_plus, curve.upper_minus)]
-    parts += [_lower(points(side), log_floor, z_floor) for side in (curve.lower_plus, curve.lower_minus)]
+    attacks = (curve.lower_plus, curve.lower_minus)
+    parts += [_lower(points(side), log_floor, z_floor, side.used.shape[0]) for side in attacks]
     rates = [jnp.concatenate(column) for column in zip(*(part[0] for part in parts), strict=True)]
     ends = np.cumsum([part[0][0].shape[0] for part in parts])[:-1]
     z_alpha, z_tpr = (jnp.split(z, ends) for z in _quantiles(*rates))

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from ..bracket import Bracket
 from ..half_curve import Vertices
-from ..normal import gaussian_delta, log_sub
+from ..normal import argmax, gaussian_delta, log_sub
 from .curve import Curve, Points, log_delta_at, path, points
 
 _ROUNDOFF = 2e-15
@@ -23,7 +23,7 @@ def _upper(p: Points, mu):
     log_tpr = jnp.append(p.log_tpr, -jnp.inf)
     alpha, tpr = jnp.exp(log_alpha), jnp.exp(log_tpr)
     gain = jnp.where(p.used, tpr[:-1] - alpha[:-1], -1.0)
-    start = jnp.argmax(gain)
+    start = argmax(gain)
     middle = 0.5 * (gaussian_delta(0.0, mu) - jnp.maximum(gain[start], 0.0))
 
     rise = log_sub(log_tpr[:-1], log_tpr[1:]) - log_sub(log_alpha[:-1], log_alpha[1:])
@@ -43,7 +43,7 @@ def _lower(p: Points, sides: tuple[Vertices, ...], mu):
     delta = jnp.exp(p.log_tpr) - jnp.exp(p.log_alpha + epsilon)
     gap = (gaussian_delta(epsilon, mu) - delta) / (1.0 + growth)
     usable = p.used & (p.low >= -1e-12)
-    best = epsilon[jnp.argmax(jnp.where(usable, gap, -jnp.inf))]
+    best = epsilon[argmax(jnp.where(usable, gap, -jnp.inf))]
 
     def at(e):
         delta = jnp.exp(jnp.max(jnp.stack([log_delta_at(v, e) for v in sides])))
@@ -63,14 +63,14 @@ def regret(curve: Curve, mu: Bracket, *, symmetric: bool) -> Bracket:
     better of the two directions counts; for one direction, the worse half.
     """
     plus, minus = points(curve.upper_plus), points(curve.upper_minus)
-    attack, mirror = path(curve.lower_plus), path(curve.lower_minus)
+    attack = path(curve.lower_plus)
     high, low = jnp.maximum(mu.upper, 1e-300), jnp.maximum(mu.lower, 1e-300)
     both = (curve.upper_plus, curve.upper_minus)
     if symmetric:
         upper = _upper(attack, high)
         lower = _lower(plus, both, low)
     else:
-        upper = jnp.maximum(_upper(attack, high), _upper(mirror, high))
+        upper = jnp.maximum(_upper(attack, high), _upper(path(curve.lower_minus), high))
         lower = jnp.maximum(_lower(plus, both[:1], low), _lower(minus, both[1:], low))
     lower = jnp.clip(lower, 0.0, 1.0)
     return Bracket(lower, jnp.maximum(jnp.clip(upper, 0.0, 1.0), lower))
