@@ -116,12 +116,15 @@ def _lower(p: Points, log_floor, z_floor, pieces: int):
     return _with(p, (log_floor, log_tpr, log_beta)), combine
 
 
-def mu(curve: Curve, log_floor) -> Bracket:
+def mu(curve: Curve, log_floor, margin=0.0) -> Bracket:
     """μ*(floor) = max Φ⁻¹(1 − α) − Φ⁻¹(β) over the curve's FPRs between the floor and f(floor) (Gomez 2025, Eq. 11).
 
     That is, over error rates that are both at least the floor (or both at most, where privacy is so weak that
     f(floor) lies below it). The mirrored curve has the same μ, so all adjacencies share this number. Never
     more than √Σ T/σ², the limit as the floor goes to 0.
+
+    ``margin`` moves both sides outwards, relatively: the bracket then holds every bracket of the same μ whose relative
+    width is at most ``margin``, so that brackets nest as they are refined.
     """
     z_floor = ndtri_exp(log_floor)
     parts = [_upper(points(side), log_floor, z_floor) for side in (curve.upper_plus, curve.upper_minus)]
@@ -133,8 +136,8 @@ def mu(curve: Curve, log_floor) -> Bracket:
     values = [part[1](a, t) for part, a, t in zip(parts, z_alpha, z_tpr, strict=True)]
     upper = jnp.maximum(values[0], values[1])
     upper = jnp.where(_gapless(curve.upper_plus) & _gapless(curve.upper_minus), upper, jnp.inf)
-    upper = jnp.minimum(upper, curve.tail_mu * (1.0 + 1e-14))
-    lower = jnp.maximum(values[2], values[3])
+    upper = jnp.minimum(upper * (1.0 + margin), curve.tail_mu * (1.0 + 1e-14))
+    lower = jnp.maximum(values[2], values[3]) * (1.0 - margin)
     upper = jnp.maximum(upper, 0.0)
     return Bracket(jnp.clip(lower, 0.0, upper), upper)
 
