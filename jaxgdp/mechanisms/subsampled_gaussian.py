@@ -10,6 +10,7 @@ import numpy as np
 
 from ..normal import LOG_SQRT_2PI, half_mills
 from ..validation import broadcast, positive, probability
+from .base import Mechanism
 from .cells import Cells
 from .pytree import pytree
 
@@ -19,7 +20,7 @@ _NARROW = 0.2  # widest cell, in standard deviations and in its own scale, that 
 
 @pytree
 @dataclass(frozen=True)
-class SubsampledGaussian:
+class SubsampledGaussian(Mechanism):
     """Gaussian noise on the sum over a Poisson sample: each record enters with probability p.
 
     The dominating pair (Abadi et al. 2016; Gomez 2025, Section 2) is P = N(0, σ²) against
@@ -40,19 +41,12 @@ class SubsampledGaussian:
     noise_multiplier: Any
     sampling_prob: Any
 
+    atomic = False
+
     def __post_init__(self):
         object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))
         object.__setattr__(self, "sampling_prob", probability("sampling_prob", self.sampling_prob))
         broadcast(noise_multiplier=self.noise_multiplier, sampling_prob=self.sampling_prob)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Broadcast shape of the parameters."""
-        return np.broadcast_shapes(np.shape(self.noise_multiplier), np.shape(self.sampling_prob))
-
-    def canonical(self) -> SubsampledGaussian:
-        """This mechanism in the form that compositions stack: itself."""
-        return self
 
     def merge(self, count, into):
         """Replace ``count`` uses by ``into`` uses where that is exact: T Gaussians are n, with noise σ·√(n/T)."""
@@ -83,6 +77,20 @@ class SubsampledGaussian:
     def tail_precision(self):
         """1/σ²: the squared Gaussian-DP parameter that bounds one step, approached as FPR → 0."""
         return self.noise_multiplier**-2.0
+
+    def replace_one(self) -> SubsampledGaussian:
+        """Without subsampling (p = 1), that of the Gaussian mechanism: noise σ/2.
+
+        With it no single pair is known to dominate every composition.
+
+        Raises:
+            ValueError: p < 1 somewhere.
+        """
+        if not np.all(np.asarray(self.sampling_prob) == 1.0):
+            raise ValueError(
+                "adjacency must be one of 'add_remove', 'add', 'remove' for a SubsampledGaussian with sampling_prob < 1, got 'replace_one'"
+            )
+        return SubsampledGaussian(self.noise_multiplier / 2.0, self.sampling_prob)
 
     def log_ratio(self, ell):
         """log r(ℓ) with r = 1 + expm1(ℓ)/p: the N(1, σ²)/N(0, σ²) likelihood ratio at privacy loss ℓ.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 
 from ..bracket import Bracket
@@ -10,6 +11,8 @@ from ..normal import argmax, gaussian_delta, log_sub
 from .curve import Curve, Points, log_delta_at, path, points
 
 _ROUNDOFF = 2e-15
+_SLOPE_OFF = 1.0  # how far a segment's slope may lie from the thresholds of its ends, in nats
+_SAME = 1e-6  # relative difference of FPRs that rounding may cause
 
 
 def _upper(p: Points, mu):
@@ -27,13 +30,27 @@ def _upper(p: Points, mu):
     middle = 0.5 * (gaussian_delta(0.0, mu) - jnp.maximum(gain[start], 0.0))
 
     rise = log_sub(log_tpr[:-1], log_tpr[1:]) - log_sub(log_alpha[:-1], log_alpha[1:])
-    epsilon = jnp.where(jnp.isfinite(rise), jnp.clip(rise, 0.0, 600.0), jnp.clip(p.low, 0.0, 600.0))
+    # two tests that differ by rounding only have any slope: take that of their threshold, which is right but for a block
+    follows = jnp.append(p.low[1:], jnp.inf)
+    sane = (rise > p.low - _SLOPE_OFF) & (rise < follows + _SLOPE_OFF) & jnp.isfinite(rise)
+    epsilon = jnp.clip(jnp.where(sane, rise, p.low), 0.0, 600.0)
     growth = jnp.exp(epsilon)
     here = tpr[:-1] - growth * alpha[:-1]
     there = tpr[1:] - growth * alpha[1:]
     gap = (gaussian_delta(epsilon, mu) - jnp.minimum(here, there)) / (1.0 + growth)
-    after = jnp.arange(gap.shape[0]) >= start
+    after = (jnp.arange(gap.shape[0]) >= start) & ((log_alpha[:-1] > log_alpha[1:]) | (log_tpr[:-1] > log_tpr[1:]))
     return jnp.maximum(jnp.max(jnp.where(after, gap, -jnp.inf)), middle) + _ROUNDOFF
+
+
+def _apart(p: Points) -> Points:
+    """The tests without those that differ from the one before only by rounding, as they do between two atoms of the loss.
+
+    Any test may be left out of an achievable polygon; the segment between two such tests would have an arbitrary slope.
+    """
+    drop = p.log_alpha[:-1] - p.log_alpha[1:]
+    kept = jnp.append(True, ~(drop < _SAME) | (p.log_alpha[1:] == -jnp.inf))
+    k = jax.lax.cummax(jnp.where(kept, jnp.arange(kept.shape[0]), 0))
+    return Points(*(a[k] for a in p))
 
 
 def _lower(p: Points, sides: tuple[Vertices, ...], mu):
@@ -63,14 +80,16 @@ def regret(curve: Curve, mu: Bracket, *, symmetric: bool) -> Bracket:
     better of the two directions counts; for one direction, the worse half.
     """
     plus, minus = points(curve.upper_plus), points(curve.upper_minus)
-    attack = path(curve.lower_plus)
+    attacks = [path(side) for side in (curve.lower_plus, curve.lower_minus)]
+    if curve.upper_plus.top is not None:
+        attacks = [_apart(side) for side in attacks]
     high, low = jnp.maximum(mu.upper, 1e-300), jnp.maximum(mu.lower, 1e-300)
     both = (curve.upper_plus, curve.upper_minus)
     if symmetric:
-        upper = _upper(attack, high)
+        upper = _upper(attacks[0], high)
         lower = _lower(plus, both, low)
     else:
-        upper = jnp.maximum(_upper(attack, high), _upper(path(curve.lower_minus), high))
+        upper = jnp.maximum(_upper(attacks[0], high), _upper(attacks[1], high))
         lower = jnp.maximum(_lower(plus, both[:1], low), _lower(minus, both[1:], low))
     lower = jnp.clip(lower, 0.0, 1.0)
     return Bracket(lower, jnp.maximum(jnp.clip(upper, 0.0, 1.0), lower))
