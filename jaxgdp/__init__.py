@@ -10,6 +10,7 @@ from .bracket import Bracket
 from .mechanisms import (
     ApproximateDP,
     Composition,
+    DiscreteGaussian,
     Gaussian,
     Laplace,
     PureDP,
@@ -26,6 +27,7 @@ __all__ = [
     "ApproximateDP",
     "Bracket",
     "Composition",
+    "DiscreteGaussian",
     "Gaussian",
     "Laplace",
     "PureDP",
