@@ -28,6 +28,8 @@ STAGES = (
     ("sweep", "tradeoff"),
     ("landscape", "report"),
     ("plot",),
+    ("cli_options",),
+    ("cli_report",),
     ("cli",),
 )
 STAGE_OF = {name: stage for stage, names in enumerate(STAGES) for name in names}
