@@ -4,7 +4,7 @@ Every number comes as a bracket ``lower ≤ true ≤ upper``: the upper side fro
 attack that achieves it.
 """
 
-from . import conversions, deployments, gdp
+from . import conversions, deployments, gdp, spec
 from ._version import __version__
 from .bracket import Bracket
 from .mechanisms import (
@@ -54,6 +54,7 @@ __all__ = [
     "dpsgd",
     "gdp",
     "report",
+    "spec",
     "sweep",
     "tradeoff",
 ]

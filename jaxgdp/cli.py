@@ -1,4 +1,4 @@
-"""The command line: ``jaxgdp report`` and ``jaxgdp landscape``."""
+"""The command line: ``jaxgdp report``, ``jaxgdp deployments`` and ``jaxgdp landscape``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .cli_options import number as _number
 from .cli_options import numbers as _numbers
 from .cli_options import option as _option
 from .cli_options import writable as _writable
-from .cli_report import report_command
+from .cli_report import deployments_command, report_command
 
 try:
     import typer
@@ -162,6 +162,7 @@ def _build():
     built = typer.Typer(name="jaxgdp", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     built.callback(invoke_without_command=True)(_start)
     built.command("report")(report_command)
+    built.command("deployments")(deployments_command)
     built.command("landscape")(landscape_command)
     return built
 

@@ -1,4 +1,4 @@
-"""``jaxgdp report``: the privacy of one DP-SGD run, of a description in a file, of a deployment, or of a stored report again."""
+"""``jaxgdp report``, of one DP-SGD run, a description in a file, a deployment or a stored report; ``jaxgdp deployments``."""
 
 from __future__ import annotations
 
@@ -79,6 +79,30 @@ def report_command(
         print(result.to_json() if json else result.to_markdown())
     else:
         _show(result)
+
+
+def deployments_command(
+    name: Annotated[
+        str | None, typer.Argument(help="Which one. [default: list all]", metavar="NAME") if typer else None
+    ] = None,
+    markdown: Annotated[bool, option("--markdown", help="Print Markdown instead of text.", metavar=None)] = False,
+) -> None:
+    """The deployments that this package knows; of one, its table, source and citation.
+
+    \b
+    Example:
+      jaxgdp deployments census_2020_pl94_persons
+    """
+    from . import deployments
+
+    if name is not None:
+        record = deployments.about(name)
+        print(record.to_markdown() if markdown else record)
+        return
+    records = [deployments.about(each) for each in deployments.names()]
+    width = max(len(record.name) for record in records)
+    for record in records:
+        print(f"- `{record.name}`: {record.title}" if markdown else f"{record.name:<{width}}  {record.title}")
 
 
 def _one_source(run: dict, sources: dict) -> None:

@@ -1,6 +1,7 @@
 """Descriptions of a composed mechanism as a file, TOML or JSON, and back.
 
     title = "Five releases"            # all optional but the mechanisms
+    neighbours = "one household more or less"
     adjacency = "add_remove"
     fpr_floor = 1e-10
 
@@ -33,7 +34,8 @@ from . import deployments, mechanisms
 from .validation import floor_rate, open_unit, relative_width, whole
 
 SETTINGS = ("adjacency", "fpr_floor", "rtol", "deltas", "approximation")
-_KEYS = ("title", "deployment", "mechanism", *SETTINGS)
+_WORDS = ("title", "neighbours")
+_KEYS = (*_WORDS, "deployment", "mechanism", *SETTINGS)
 _LARGEST_FILE = 16 * 2**20
 _HEADER = re.compile(r"^\s*\[\[\s*\"?mechanism\"?\s*\]\]")
 
@@ -45,6 +47,7 @@ class Spec:
     Attributes:
         mechanism: the :class:`jaxgdp.Composition`.
         title: what it is, or "".
+        neighbours: which data sets the mechanism's pair tells apart, in words, or "".
         settings: those given of adjacency, fpr_floor, rtol, deltas and approximation.
         content: the description itself, ready for JSON.
         source: file or other place it came from, for messages.
@@ -52,6 +55,7 @@ class Spec:
 
     mechanism: Any
     title: str
+    neighbours: str
     settings: dict
     content: dict
     source: str
@@ -177,15 +181,16 @@ def _build(data, place: _Place) -> Spec:
             raise ValueError(f"{place.at(key=key)}: unknown key {key!r}; {hint}known are {', '.join(_KEYS)}")
     if ("mechanism" in data) == ("deployment" in data):
         raise ValueError(f"{place.source}: must have mechanisms ([[mechanism]] in TOML) or a deployment, and not both")
-    title = data.get("title", "")
-    if not isinstance(title, str):
-        raise ValueError(f"{place.at(key='title')}: title must be text, got {title!r}")
+    for key in _WORDS:
+        if not isinstance(data.get(key, ""), str):
+            raise ValueError(f"{place.at(key=key)}: {key} must be text, got {data[key]!r}")
+    title, neighbours = (data.get(key, "") for key in _WORDS)
     if "deployment" in data:
         try:
             record = deployments.about(data["deployment"])
         except ValueError as error:
             raise ValueError(f"{place.at(key='deployment')}: {error}") from None
-        mechanism, title = record.mechanism(), title or record.title
+        mechanism, title, neighbours = record.mechanism(), title or record.title, neighbours or record.neighbours
     else:
         entries = data["mechanism"]
         if not isinstance(entries, list) or not entries:
@@ -197,7 +202,7 @@ def _build(data, place: _Place) -> Spec:
             mechanism = mechanisms.compose(parts)
         except ValueError as error:
             raise ValueError(f"{place.source}: {error}") from None
-    return Spec(mechanism, title, _settings(data, place), data, place.source)
+    return Spec(mechanism, title, neighbours, _settings(data, place), data, place.source)
 
 
 def from_dict(data: dict, source: str = "specification") -> Spec:
@@ -310,7 +315,8 @@ def to_dict(mechanism, **settings) -> dict:
     """The description of a mechanism, the inverse of :func:`from_dict`.
 
     Args:
-        mechanism: a mechanism or composition, batched or not. settings: title, adjacency, fpr_floor, rtol, deltas, approximation.
+        mechanism: a mechanism or composition, batched or not. settings: title, neighbours, adjacency, fpr_floor, rtol,
+            deltas, approximation.
 
     Returns:
         A dictionary ready for JSON or :func:`to_toml`.
@@ -326,9 +332,9 @@ def to_dict(mechanism, **settings) -> dict:
             f.name: _plain(np.asarray(getattr(part, f.name)).tolist()) for f in dataclasses.fields(part) if f.init
         }
         entries.append({"type": type(part).__name__, **fields, "count": np.asarray(count).astype(int).tolist()})
-    unknown = set(settings) - {"title", *SETTINGS}
+    unknown = set(settings) - {*_WORDS, *SETTINGS}
     if unknown:
-        raise ValueError(f"setting must be one of title, {', '.join(SETTINGS)}, got {sorted(unknown)[0]!r}")
+        raise ValueError(f"setting must be one of {', '.join((*_WORDS, *SETTINGS))}, got {sorted(unknown)[0]!r}")
     plain = {name: _plain(np.asarray(v).tolist() if name == "deltas" else v) for name, v in settings.items()}
     return {**plain, "mechanism": entries}
 

@@ -55,7 +55,11 @@ def test_tier_one(gaussian):
 
 def test_tier_two(response):
     """Randomized response with ε = 1: regret 0.0575464, so its curve is tabulated."""
-    assert response.tier == "II" and response.regret.contains(0.0575464)
+    slopes = np.linspace(0.0, 1.0, 100_001)
+    gaps = gdp.delta(slopes, gdp.mu_from_pure_dp(1.0)) - (np.e - np.exp(slopes)) / (1.0 + np.e)
+    exact = np.max(gaps / (1.0 + np.exp(slopes)))
+    assert exact == pytest.approx(0.0575464, abs=1e-7)
+    assert response.tier == "II" and response.regret.lower <= exact + 1e-9 and exact <= response.regret.upper
     assert [fpr for fpr, _ in response.fnrs] == [*CURVE_FPRS, response.advantage_fpr]
     assert CURVE_FPRS == (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
     for fpr, bracket in response.fnrs:
@@ -155,12 +159,20 @@ def test_what_is_no_report(gaussian, change, message):
 
 def test_descriptions_are_settled_in_order():
     """An argument wins over the description's setting, which wins over the default; the report keeps what is not default."""
-    content = {"title": "mine", "rtol": 0.05, "deltas": [0.1], "mechanism": [{"type": "PureDP", "epsilon": 1.0}]}
+    content = {
+        "title": "mine",
+        "neighbours": "all",
+        "rtol": 0.05,
+        "deltas": [0.1],
+        "mechanism": [{"type": "PureDP", "epsilon": 1.0}],
+    }
     found = jaxgdp.report(spec.from_dict(content), deltas=[0.2])
-    assert (found.title, found.rtol, found.fpr_floor) == ("mine", 0.05, 1e-10)
+    assert (found.title, found.neighbours, found.rtol, found.fpr_floor) == ("mine", "all", 0.05, 1e-10)
+    assert "\nneighbours all\n" in str(found)
     assert [delta for delta, _ in found.epsilons] == [0.2]
     assert found.spec == {
         "title": "mine",
+        "neighbours": "all",
         "rtol": 0.05,
         "deltas": [0.2],
         "mechanism": [{"type": "PureDP", "epsilon": 1.0, "count": 1}],
@@ -290,6 +302,17 @@ def test_deployment_on_the_command_line(capsys):
     assert found["mu"]["lower"] <= 0.38716 and found["mu"]["upper"] == pytest.approx(0.38715, rel=2e-2)
     assert found["command"] == "jaxgdp report --deployment census_2020_pl94_units --rtol 0.01"
     assert found["spec"] == {"deployment": "census_2020_pl94_units", "rtol": 0.01}
+    assert found["neighbours"].startswith("one unit replaced by another")
+
+
+def test_deployments_on_the_command_line(capsys):
+    code, out, _ = run_main(capsys, "deployments")
+    assert code == 0 and len(out.splitlines()) == len(jaxgdp.deployments.names())
+    assert any(line.split()[:3] == ["census_2020_dhc_housing", "US", "Census"] for line in out.splitlines())
+    code, out, _ = run_main(capsys, "deployments", "census_2020_pl94_units", "--markdown")
+    assert code == 0 and out.startswith("### US Census 2020") and "| Block group | detailed |" in out
+    code, out, err = run_main(capsys, "deployments", "nothing")
+    assert code == 2 and out == "" and "no deployment is called 'nothing'" in err
 
 
 @pytest.mark.parametrize(
@@ -312,6 +335,10 @@ def test_deployment_on_the_command_line(capsys):
         (["--spec", "good.toml", "--deployment", "x"], "give one of --spec, --deployment, not several"),
         (["--spec", "good.toml", "--num-steps", "3"], "give one of --spec, --num-steps, not several"),
         (["--spec", "good.toml", "--json", "--markdown"], "give --json or --markdown, not both"),
+        (
+            ["--deployment", "census_2020_pl94_units", "--adjacency", "replace_one"],
+            "adjacency of a deployment is part of it",
+        ),
         (["--deployment", "census_2020_pl94_person"], "did you mean 'census_2020_pl94_persons'?"),
         (["--from", "good.toml"], "good.toml, line 1, column"),
         (["--from", "other.json"], "other.json: report has no key 'version'"),

@@ -64,6 +64,7 @@ class Report:
 
     Attributes:
         title: what it is, or "".
+        neighbours: which data sets its pair tells apart, in words, or "".
         mechanism: text of the composition.
         adjacency: "add_remove", "add", "remove" or "replace_one".
         tier: "I" where the upper side of the regret is below 0.01, else "II".
@@ -85,6 +86,7 @@ class Report:
     """
 
     title: str
+    neighbours: str
     mechanism: str
     adjacency: str
     tier: str
@@ -125,6 +127,7 @@ class Report:
         return {
             "version": self.version,
             "title": self.title,
+            "neighbours": self.neighbours,
             "mechanism": self.mechanism,
             "adjacency": self.adjacency,
             "rtol": self.rtol,
@@ -158,7 +161,7 @@ class Report:
         if not isinstance(data, dict):
             raise ValueError(f"report must be a table of keys, got {type(data).__name__}")
         listed = lambda key: lambda rows: tuple((_number_back(row[key]), _bracket_back(row)) for row in rows)  # noqa: E731
-        words = {key: str for key in ("version", "title", "mechanism", "adjacency", "tier", "status")}
+        words = {key: str for key in ("version", "title", "neighbours", "mechanism", "adjacency", "tier", "status")}
         tables = {
             "epsilon": listed("delta"),
             "tpr": listed("fpr"),
@@ -191,16 +194,12 @@ class Report:
 
 
 def _settled(mechanism, given: dict):
-    """(composition, title, settings, description) with what is not given taken from a description, or the default."""
-    title, content, settings, place = "", None, {}, ""
+    """(composition, title and neighbours, settings, description) with what is not given taken from a description, or the default."""
+    words, content, settings, place = {}, None, {}, ""
     if isinstance(mechanism, Spec):
         place = f"{mechanism.source}: "
-        title, content, settings, mechanism = (
-            mechanism.title,
-            mechanism.content,
-            mechanism.settings,
-            mechanism.mechanism,
-        )
+        words = {key: getattr(mechanism, key) for key in ("title", "neighbours") if getattr(mechanism, key)}
+        content, settings, mechanism = mechanism.content, mechanism.settings, mechanism.mechanism
     settings = {key: given[key] if given[key] is not None else settings.get(key, DEFAULTS[key]) for key in SETTINGS}
     composition = as_composition(mechanism)
     if composition.shape != ():
@@ -213,10 +212,12 @@ def _settled(mechanism, given: dict):
     settings["deltas"] = np.atleast_1d(open_unit("delta", settings["deltas"])).reshape(-1).tolist()
     changed = {key: value for key, value in settings.items() if _differs(value, DEFAULTS[key])}
     if content is not None and "deployment" in content:
-        content = {key: content[key] for key in ("title", "deployment") if key in content} | changed
+        if settings["adjacency"] == "replace_one":
+            raise ValueError(f"{place}adjacency of a deployment is part of it, got 'replace_one'")
+        content = {key: content[key] for key in ("title", "neighbours", "deployment") if key in content} | changed
     else:
-        content = to_dict(composition, **({"title": title} if title else {}), **changed)
-    return composition, title, settings, content
+        content = to_dict(composition, **words, **changed)
+    return composition, words, settings, content
 
 
 def _differs(value, default) -> bool:
@@ -252,7 +253,7 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
         "deltas": deltas,
         "approximation": approximation,
     }
-    composition, title, settings, content = _settled(mechanism, given)
+    composition, words, settings, content = _settled(mechanism, given)
     curve = tradeoff(composition, **{key: settings[key] for key in ("rtol", "fpr_floor", "adjacency")})
 
     best_fpr = float(curve.advantage_fpr())
@@ -260,7 +261,8 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
     tier = "I" if regret.upper < TIER_LIMIT else "II"
     tpr_fprs, curve_fprs = (*TPR_FPRS, best_fpr), (*CURVE_FPRS, best_fpr)
     return Report(
-        title=title,
+        title=words.get("title", ""),
+        neighbours=words.get("neighbours", ""),
         mechanism=text.describe(composition),
         adjacency=settings["adjacency"],
         tier=tier,

@@ -69,9 +69,11 @@ def statement(report) -> str:
 def head(report) -> list[tuple[str, str]]:
     """Names and values above the tables."""
     title = [("title", report.title)] if report.title else []
+    neighbours = [("neighbours", report.neighbours)] if report.neighbours else []
     return [
         *title,
         ("mechanism", report.mechanism),
+        *neighbours,
         ("adjacency", report.adjacency),
         ("verdict", _VERDICTS[report.tier]),
         ("publish", statement(report)),
