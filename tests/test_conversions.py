@@ -337,3 +337,25 @@ BAD = [
 def test_bad_input(call, named):
     with pytest.raises(ValueError, match=named):
         call()
+
+
+def test_extremes_stay_ordered():
+    alphas = np.array([1e-300, 1e-12, 1e-3, 0.1, 0.5, 0.9, 1.0 - 1e-9])
+    rhos = np.array([1e-300, 1e-14, 1e-3, 1.0, 1e3, 1e6])[:, None]
+    curve = conversions.beta_from_zcdp(alphas, rhos)
+    assert np.all((curve >= 0.0) & (curve <= 1.0 - alphas))
+    assert np.all(np.diff(curve, axis=0) <= 0.0) and np.all(np.diff(curve, axis=1) <= 0.0)
+    eta = conversions.advantage_from_zcdp(rhos[:, 0])
+    assert np.all(np.diff(eta) >= 0.0) and np.all(eta >= gdp.advantage(gdp.mu_from_zcdp_of_gaussian(rhos[:, 0])))
+    deltas = np.array([1e-300, 1e-10, 0.5, 1.0 - 1e-12])
+    eps = conversions.epsilon_from_zcdp(deltas, rhos)
+    assert np.all(np.isfinite(eps)) and np.all(np.diff(eps, axis=0) >= 0.0) and np.all(np.diff(eps, axis=1) <= 0.0)
+    epsilons = np.array([0.0, 1e-6, 1.0, 10.0, 1e3])
+    delta = conversions.delta_from_zcdp(epsilons, rhos)
+    assert np.all(delta >= gdp.delta(epsilons, np.sqrt(2.0 * rhos)) * (1.0 - 1e-12))
+    assert np.all(delta <= conversions.simple_delta_from_zcdp(epsilons, rhos) * (1.0 + 1e-9) + 1e-300)
+
+
+def test_the_curve_of_zcdp_is_convex():
+    alphas = np.linspace(0.001, 0.999, 999)
+    assert np.min(np.diff(conversions.beta_from_zcdp(alphas, 0.5), 2)) >= -1e-12

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..validation import broadcast, checked, closed_unit, open_unit
-from .renyi import largest_advantage, least_fnr
+from .renyi import LOWEST_ADVANTAGE, LOWEST_FNR, advantage, advantage_margin, fnr, fnr_margin, last_ruled_out
 
 _GUARD = 32.0 * np.finfo(np.float64).eps
 
@@ -61,8 +61,11 @@ def beta_from_rdp(alpha, orders, rho):
     shape = broadcast(alpha=a, rho=r[..., 0])
     a = np.broadcast_to(a, shape)[..., None]
     inside = np.clip(a, 1e-300, 1.0 - 2.0**-53)
-    sides = [least_fnr(np.where(a > 0.0, inside, 0.5), t - 1.0, r, reverse=side) for side in (False, True)]
-    best = np.max(np.maximum(*sides), axis=-1)
+    used = np.broadcast_to(np.where(a > 0.0, inside, 0.5), np.broadcast_shapes(a.shape, r.shape))
+    best = np.zeros(shape)
+    for reverse in (False, True):
+        margin = lambda y, reverse=reverse: fnr_margin(used, y, t - 1.0, r, reverse=reverse)  # noqa: E731
+        best = np.maximum(best, np.max(fnr(used, last_ruled_out(margin, LOWEST_FNR, used.shape)), axis=-1))
     at_zero = np.broadcast_to(np.max(_at_zero(t, r), axis=-1), shape)
     a = a[..., 0]
     return np.where(a == 0.0, at_zero, np.where(a == 1.0, 0.0, np.where(a < inside[..., 0], 0.0, best)))[()]
@@ -87,7 +90,8 @@ def advantage_from_rdp(orders, rho):
         0.548169
     """
     t, r = _curve(orders, rho)
-    return np.min(largest_advantage(t - 1.0, r), axis=-1)[()]
+    y = last_ruled_out(lambda y: advantage_margin(y, t - 1.0, r), LOWEST_ADVANTAGE, r.shape)
+    return np.min(advantage(y), axis=-1)[()]
 
 
 def log_delta_at_order(epsilon, s, rho):

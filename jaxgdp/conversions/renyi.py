@@ -13,8 +13,10 @@ import numpy as np
 _UNIT = np.finfo(np.float64).eps
 _GUARD = 16.0 * _UNIT
 _STEEP = 600.0
-_FAR = 745.0
-_HALVINGS = 64
+HIGHEST = 745.0
+LOWEST_FNR = -745.0
+LOWEST_ADVANTAGE = -np.log(745.0)
+_HALVINGS = 62
 
 
 def _growth(s, v):
@@ -58,73 +60,52 @@ def divergence_from_below(s, weights, others, losses):
     return np.maximum(np.maximum(gentle, np.where(np.isfinite(logs), logs, 0.0)) * (1.0 - 4.0 * _UNIT), 0.0)
 
 
-def _first_allowed(ruled_out, lowest, shape, halvings):
-    """The largest y, to within bisection, at which ``ruled_out`` still holds; −∞ if it holds nowhere."""
-    low, high = np.full(shape, lowest), np.full(shape, _FAR)
-    never = ~ruled_out(low)
-    for _ in range(halvings):
+def fnr_margin(alpha, y, s, rho, *, reverse):
+    """How far D_{1+s} exceeds ρ at FPR α and β = (1 − α)/(1 + e^{−y}): positive only where (α, β) is ruled out.
+
+    In y both β and the advantage 1 − α − β are accurate however small. The order of the two is Q‖P or (``reverse``) P‖Q; s may be ∞.
+    """
+    finite = np.isfinite(s)
+    accept, rest = -np.logaddexp(0.0, -y), -np.logaddexp(0.0, y)
+    reject = np.logaddexp(0.0, np.log1p(-alpha) + rest - np.log(alpha))
+    null = alpha, 1.0 - alpha
+    alternative = alpha + (1.0 - alpha) * np.exp(rest), (1.0 - alpha) * np.exp(accept)
+    losses = (-reject, -accept) if reverse else (reject, accept)
+    own, other = (null, alternative) if reverse else (alternative, null)
+    bound = divergence_from_below(np.where(finite, s, 0.0), own, other, losses)
+    worst = np.maximum(*losses) * (1.0 - _GUARD)
+    return np.where(finite, bound, worst) - rho * (1.0 + 4.0 * _UNIT)
+
+
+def advantage_margin(y, s, rho):
+    """The same at α = β with advantage tanh(L/2), L = log((1 − α)/α) = e^{−y}.
+
+    What ρ allows is convex and symmetric in (α, β), so the advantage is largest at α = β.
+    """
+    finite = np.isfinite(s)
+    loss = np.exp(-y)
+    heads, tails = 1.0 / (1.0 + np.exp(-loss)), np.exp(-np.logaddexp(0.0, loss))
+    bound = divergence_from_below(np.where(finite, s, 0.0), (heads, tails), (tails, heads), (loss, -loss))
+    return np.where(finite, bound, loss) - rho * (1.0 + 4.0 * _UNIT)
+
+
+def last_ruled_out(margin, lowest, shape):
+    """The largest y, to within bisection, that ``margin`` rules out; −∞ if it does not rule out ``lowest``."""
+    low, high = np.full(shape, lowest), np.full(shape, HIGHEST)
+    never = ~(margin(low) > 0.0)
+    for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        out = ruled_out(middle)
+        out = margin(middle) > 0.0
         low, high = np.where(out, middle, low), np.where(out, high, middle)
     return np.where(never, -np.inf, low)
 
 
-def least_fnr(alpha, s, rho, *, reverse, halvings=_HALVINGS):
-    """A lower bound on β at FPR α under D_{1+s} ≤ ρ, for the order Q‖P or (``reverse``) P‖Q.
-
-    The unknown is y with β = (1 − α)/(1 + e^{−y}), so that β and the advantage 1 − α − β are both accurate however small.
-
-    Args:
-        alpha: in (0, 1). s: order minus one, ≥ −1/2, may be ∞. rho: ≥ 0, may be ∞. All broadcast.
-
-    Returns:
-        A number that β is not below.
-    """
-    alpha, s, rho = np.broadcast_arrays(alpha, s, rho)
-    finite = np.isfinite(s)
-    s_used = np.where(finite, s, 0.0)
-    log_alpha, log_rest = np.log(alpha), np.log1p(-alpha)
-
-    def ruled_out(y):
-        share, rest = np.exp(-np.logaddexp(0.0, -y)), np.exp(-np.logaddexp(0.0, y))
-        accept = -np.logaddexp(0.0, -y)
-        reject = np.logaddexp(0.0, log_rest - np.logaddexp(0.0, y) - log_alpha)
-        advantage = (1.0 - alpha) * rest
-        null, alternative = (alpha, 1.0 - alpha), (alpha + advantage, (1.0 - alpha) * share)
-        if reverse:
-            losses = -reject, -accept
-            bound = divergence_from_below(s_used, null, alternative, losses)
-        else:
-            losses = reject, accept
-            bound = divergence_from_below(s_used, alternative, null, losses)
-        worst = np.maximum(*losses) * (1.0 - _GUARD)
-        return np.where(finite, bound, worst) > rho * (1.0 + 4.0 * _UNIT)
-
-    y = _first_allowed(ruled_out, -_FAR, alpha.shape, halvings)
+def fnr(alpha, y):
+    """β at y, rounded down."""
     return (1.0 - alpha) * np.exp(-np.logaddexp(0.0, -y)) * (1.0 - 4.0 * _UNIT)
 
 
-def largest_advantage(s, rho, halvings=_HALVINGS):
-    """An upper bound on 1 − α − β under D_{1+s} ≤ ρ in both directions.
-
-    What ρ allows is convex and symmetric in (α, β), so α = β is best; with L = log((1 − α)/α) the advantage is tanh(L/2).
-
-    Args:
-        s: order minus one, ≥ −1/2, may be ∞. rho: ≥ 0, may be ∞. Both broadcast.
-
-    Returns:
-        A number that the advantage does not exceed.
-    """
-    s, rho = np.broadcast_arrays(s, rho)
-    finite = np.isfinite(s)
-    s_used = np.where(finite, s, 0.0)
-
-    def ruled_out(y):
-        loss = np.exp(-y)
-        heads, tails = 1.0 / (1.0 + np.exp(-loss)), np.exp(-np.logaddexp(0.0, loss))
-        bound = divergence_from_below(s_used, (heads, tails), (tails, heads), (loss, -loss))
-        return np.where(finite, bound, loss) > rho * (1.0 + 4.0 * _UNIT)
-
-    y = _first_allowed(ruled_out, -np.log(_FAR), s.shape, halvings)
+def advantage(y):
+    """Advantage at y, rounded up."""
     with np.errstate(over="ignore"):
         return np.minimum(np.tanh(0.5 * np.exp(-y)) * (1.0 + 4.0 * _UNIT), 1.0)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..validation import broadcast, checked, closed_unit, open_unit
-from .orders import best_order
+from .orders import best_order, last_ruled_out_by_any
 from .rdp import epsilon_at_order, log_delta_at_order
-from .renyi import largest_advantage, least_fnr
+from .renyi import LOWEST_ADVANTAGE, LOWEST_FNR, advantage, advantage_margin, fnr, fnr_margin
 
-_ROUGH = 44  # halvings while the order is searched
 _TINY = 1e-300
 
 
@@ -19,7 +18,7 @@ def _rho(value):
 
 def _range(rho, depth):
     """log(t − 1) between which the best order lies: about √(depth/ρ), depth the logarithm of the smallest rate looked at."""
-    middle = 0.5 * np.log((1.0 + depth) / rho)
+    middle = 0.5 * (np.log1p(depth) - np.log(rho))
     return np.minimum(middle, 0.0) - 16.0, np.maximum(middle, 0.0) + 8.0
 
 
@@ -51,13 +50,11 @@ def beta_from_zcdp(alpha, rho):
     best = np.zeros(a.shape)
     for reverse in (False, True):
 
-        def curve(log_s, reverse=reverse):
-            s = np.exp(log_s)
-            return least_fnr(inside[..., None], s, (1.0 + s) * used[..., None], reverse=reverse, halvings=_ROUGH)
+        def margin(y, s, reverse=reverse):
+            rate, budget = (v[..., None] if y.ndim > v.ndim else v for v in (inside, used))
+            return fnr_margin(rate, y, s, (1.0 + s) * budget, reverse=reverse)
 
-        s = np.exp(best_order(curve, low, high))
-        for order in (s, np.zeros_like(s)):
-            best = np.maximum(best, least_fnr(inside, order, (1.0 + order) * used, reverse=reverse))
+        best = np.maximum(best, fnr(inside, last_ruled_out_by_any(margin, low, high, LOWEST_FNR)))
     return np.where(trivial, 1.0 - a, np.where(a < _TINY, 0.0, best))[()]
 
 
@@ -80,12 +77,10 @@ def advantage_from_zcdp(rho):
     r = _rho(rho)
     used = np.where(r > 0.0, r, 1.0)
 
-    def distance(log_s):
-        s = np.exp(log_s)
-        return -largest_advantage(s, (1.0 + s) * used[..., None], halvings=_ROUGH)
+    def margin(y, s):
+        return advantage_margin(y, s, (1.0 + s) * (used[..., None] if y.ndim > used.ndim else used))
 
-    s = np.exp(best_order(distance, *_range(used, np.zeros(r.shape))))
-    best = np.minimum(largest_advantage(s, (1.0 + s) * used), largest_advantage(np.zeros(r.shape), used))
+    best = advantage(last_ruled_out_by_any(margin, *_range(used, np.zeros(r.shape)), LOWEST_ADVANTAGE))
     return np.where(r > 0.0, best, 0.0)[()]
 
 
@@ -143,7 +138,9 @@ def delta_from_zcdp(epsilon, rho):
         s = np.exp(log_s)
         return -log_delta_at_order(eps[..., None], s, (1.0 + s) * used[..., None])
 
-    s = np.exp(best_order(value, *_range(used, eps * eps / used)))
+    with np.errstate(over="ignore"):
+        depth = np.minimum(eps * eps / used, 1e300)
+    s = np.exp(best_order(value, *_range(used, depth)))
     log_delta = log_delta_at_order(eps, s, (1.0 + s) * used)
     return np.where(r > 0.0, np.exp(np.minimum(log_delta, 0.0)), 0.0)[()]
 
