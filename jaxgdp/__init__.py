@@ -4,17 +4,24 @@ Every number comes as a bracket ``lower ≤ true ≤ upper``: the upper side fro
 attack that achieves it.
 """
 
-from . import gdp
+from . import conversions, deployments, gdp, spec
 from ._version import __version__
 from .bracket import Bracket
 from .mechanisms import (
     ApproximateDP,
     Composition,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExponentialMechanism,
+    FromDensities,
+    FromPMFs,
+    FromProfile,
     Gaussian,
     Laplace,
     PureDP,
     RandomizedResponse,
     SubsampledGaussian,
+    SubsampledLaplace,
     compose,
     dpsgd,
 )
@@ -26,18 +33,28 @@ __all__ = [
     "ApproximateDP",
     "Bracket",
     "Composition",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "ExponentialMechanism",
+    "FromDensities",
+    "FromPMFs",
+    "FromProfile",
     "Gaussian",
     "Laplace",
     "PureDP",
     "RandomizedResponse",
     "Report",
     "SubsampledGaussian",
+    "SubsampledLaplace",
     "TradeoffCurve",
     "__version__",
     "compose",
+    "conversions",
+    "deployments",
     "dpsgd",
     "gdp",
     "report",
+    "spec",
     "sweep",
     "tradeoff",
 ]

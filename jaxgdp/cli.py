@@ -1,122 +1,30 @@
-"""The command line: ``jaxgdp report`` and ``jaxgdp landscape``."""
+"""The command line: ``jaxgdp report``, ``jaxgdp deployments`` and ``jaxgdp landscape``."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import os
-import platform
 import sys
 from pathlib import Path
 from typing import Annotated
 
 from ._version import __version__
+from .cli_options import FLOOR_HELP as _FLOOR_HELP
+from .cli_options import RTOL_HELP as _RTOL_HELP
+from .cli_options import cache_compiled_programs as _cache_compiled_programs
+from .cli_options import need as _need
+from .cli_options import number as _number
+from .cli_options import numbers as _numbers
+from .cli_options import option as _option
+from .cli_options import writable as _writable
+from .cli_report import deployments_command, report_command
 
 try:
     import typer
 except ImportError:
     typer = None
 
-_EXTRAS = {"rich": "cli", "xarray": "sweep", "h5netcdf": "sweep", "h5py": "sweep", "matplotlib": "plot"}
 _FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 _MOST_RATES = 100_000
-
-
-def _number(option: str, text: str) -> float:
-    """A number or a fraction such as 16384/50000."""
-    try:
-        top, slash, bottom = text.partition("/")
-        return float(top) / float(bottom) if slash else float(top)
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{option} must be a number, got {text!r}") from None
-
-
-def _numbers(option: str, texts) -> list[float]:
-    """Numbers from a repeated option or comma-separated lists."""
-    return [_number(option, piece) for text in texts for piece in text.split(",")]
-
-
-def _need(*modules: str) -> None:
-    """Fail before computing if an optional package is missing."""
-    for module in modules:
-        if importlib.util.find_spec(module) is None:
-            raise ValueError(f"this command needs {module}: pip install 'jaxgdp[{_EXTRAS[module]}]'")
-
-
-def _writable(option: str, text: str) -> Path:
-    """An output path whose folder exists, checked before hours of work."""
-    path = Path(text)
-    if not text or path.is_dir():
-        raise ValueError(f"{option} must be the path of a file, got {text!r}")
-    if not path.parent.is_dir():
-        raise ValueError(f"{option} must lie in an existing folder, got {text!r}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise ValueError(f"{option} must be writable, got {text!r}")
-    return path
-
-
-def _cache_compiled_programs() -> None:
-    """Keep compiled programs between runs of this command line, per user and machine; never essential."""
-    if os.environ.get("JAXGDP_NO_CACHE", "") not in ("", "0") or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        return
-    with contextlib.suppress(Exception):
-        import jax
-
-        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = Path(root) / "jaxgdp" / (platform.node() or "local")
-        folder.mkdir(parents=True, exist_ok=True)
-        jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
-
-
-def _option(*names: str, help: str, metavar: str | None = "NUMBER"):
-    return typer.Option(*names, help=help, metavar=metavar) if typer else None
-
-
-_SIGMA = "Noise multiplier, > 0."
-_FLOOR_HELP = "Smallest FPR at which mu must hold, in [1e-300, 0.5)."
-_RTOL_HELP = "Relative width asked of the mu bracket, in [1e-8, 1)."
-
-
-def report_command(
-    noise_multiplier: Annotated[str, _option("--noise-multiplier", help=_SIGMA)],
-    num_steps: Annotated[str, _option("--num-steps", help="Number of steps, a whole number >= 1.")],
-    sampling_prob: Annotated[
-        str, _option("--sampling-prob", help="Sampling rate in (0, 1]; fractions such as 16384/50000 are fine.")
-    ] = "1.0",
-    fpr_floor: Annotated[str, _option("--fpr-floor", help=_FLOOR_HELP)] = "1e-10",
-    rtol: Annotated[str, _option("--rtol", help=_RTOL_HELP)] = "1e-3",
-    delta: Annotated[
-        list[str] | None,
-        _option(
-            "--delta",
-            help="Deltas at which to give epsilon, repeated or comma-separated. [default: 1e-3,1e-5,1e-6,1e-10]",
-        ),
-    ] = None,
-    adjacency: Annotated[str, _option("--adjacency", help="add_remove, add, remove or replace_one.", metavar="TEXT")] = "add_remove",
-    json: Annotated[bool, _option("--json", help="Print JSON instead of text.", metavar=None)] = False,
-) -> None:
-    """Certified privacy of one DP-SGD run.
-
-    \b
-    Example:
-      jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000
-    """
-    numbers = {
-        "noise_multiplier": _number("--noise-multiplier", noise_multiplier),
-        "sampling_prob": _number("--sampling-prob", sampling_prob),
-        "num_steps": _number("--num-steps", num_steps),
-    }
-    settings = {"rtol": _number("--rtol", rtol), "fpr_floor": _number("--fpr-floor", fpr_floor), "adjacency": adjacency}
-    if delta:
-        settings["deltas"] = _numbers("--delta", delta)
-    from .mechanisms import dpsgd
-    from .report import report
-
-    mechanism = dpsgd(**numbers)
-    _cache_compiled_programs()
-    result = report(mechanism, **settings)
-    print(result.to_json() if json else result)
 
 
 def landscape_command(
@@ -241,6 +149,7 @@ def _start(
     \b
     Examples:
       jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000
+      jaxgdp report --deployment census_2020_pl94_persons
       jaxgdp landscape --figure landscape.png
     """
     if version:
@@ -253,6 +162,7 @@ def _build():
     built = typer.Typer(name="jaxgdp", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     built.callback(invoke_without_command=True)(_start)
     built.command("report")(report_command)
+    built.command("deployments")(deployments_command)
     built.command("landscape")(landscape_command)
     return built
 

@@ -16,7 +16,10 @@ PACKAGE = Path(jaxgdp.__file__).parent
 STAGES = (
     ("_version", "bracket", "normal", "precision", "validation"),
     ("gdp",),
+    ("conversions",),
     ("mechanisms",),
+    ("deployments",),
+    ("spec",),
     ("convolution", "discretisation", "windows"),
     ("spectrum",),
     ("half_curve",),
@@ -25,6 +28,8 @@ STAGES = (
     ("sweep", "tradeoff"),
     ("landscape", "report"),
     ("plot",),
+    ("cli_options",),
+    ("cli_report",),
     ("cli",),
 )
 STAGE_OF = {name: stage for stage, names in enumerate(STAGES) for name in names}

@@ -47,6 +47,10 @@ class Mechanism:
         """Replace ``count`` uses by ``into`` uses of another mechanism where that is exact: here it is not."""
         return self, count
 
+    def attacked(self) -> Mechanism:
+        """The mechanism that the attack of the lower side is run on: itself, unless it stands for a family without a worst member."""
+        return self
+
     def loss_nodes(self, depth):
         """Increasing nodes of the finite privacy losses under P and their log weights (unbatched); for steering only.
 
