@@ -158,8 +158,8 @@ def _lattice_weights(groups, plan, h, grid, reverse):
             ell = h * (c + offset)
             read = jnp.where(reverse, -ell[::-1], ell)
 
-            def oriented(mechanism):
-                cells = mechanism.cells(read, end)
+            def oriented(of):
+                cells = of.cells(read, end)
                 return jax.tree.map(lambda a, b: jnp.where(reverse, a, b), reverse_cells(cells, read), cells)
 
             cells = oriented(m)

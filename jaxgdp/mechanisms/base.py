@@ -43,6 +43,10 @@ class Mechanism:
         """This mechanism in the form that compositions stack: itself."""
         return self
 
+    def gathered(self, count):
+        """Mechanisms with numbers of uses that dominate ``count`` uses of this one together: itself, unless there is better."""
+        return [(self, count)]
+
     def merge(self, count, into):
         """Replace ``count`` uses by ``into`` uses of another mechanism where that is exact: here it is not."""
         return self, count
