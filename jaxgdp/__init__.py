@@ -7,15 +7,29 @@ attack that achieves it.
 from . import gdp
 from ._version import __version__
 from .bracket import Bracket
-from .mechanisms import Composition, Gaussian, SubsampledGaussian, compose, dpsgd
+from .mechanisms import (
+    ApproximateDP,
+    Composition,
+    Gaussian,
+    Laplace,
+    PureDP,
+    RandomizedResponse,
+    SubsampledGaussian,
+    compose,
+    dpsgd,
+)
 from .report import Report, report
 from .sweep import sweep
 from .tradeoff import TradeoffCurve, tradeoff
 
 __all__ = [
+    "ApproximateDP",
     "Bracket",
     "Composition",
     "Gaussian",
+    "Laplace",
+    "PureDP",
+    "RandomizedResponse",
     "Report",
     "SubsampledGaussian",
     "TradeoffCurve",

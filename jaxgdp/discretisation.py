@@ -60,7 +60,7 @@ def dominating_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Any]:
     Returns:
         The tilted P-masses, and the Q-mass at +∞.
     """
-    log_x, log_y, up, lost, roundoff, jitter = cells
+    log_x, log_y, up, lost, roundoff, jitter, _, _ = cells
     whole = jnp.exp(log_x[1:-1] + tilt * ell[1:] - log_scale)
     to_upper = whole * up
     to_lower = whole * (1.0 - up) * jnp.exp(-tilt * jnp.diff(ell))

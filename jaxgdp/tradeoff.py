@@ -328,7 +328,8 @@ def tradeoff(mechanism, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove") -> T
         keep=True,
     )
     groups = mechanism.stacked()
-    flat = jax.tree.map(lambda a: a.reshape(-1, a.shape[-1]), groups)
+    axes = len(mechanism.shape)
+    flat = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), groups)
     found = engine.answer(flat, question)
     tail = np.array([curve.tail_mu for curve in found.curves])
     return TradeoffCurve(

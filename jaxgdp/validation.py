@@ -43,6 +43,11 @@ def positive(name: str, value):
     return checked(name, value, "a finite number > 0", lambda a: a > 0.0)
 
 
+def nonnegative(name: str, value):
+    """At least zero and finite."""
+    return checked(name, value, "a finite number >= 0", lambda a: a >= 0.0)
+
+
 def probability(name: str, value):
     """In (0, 1]."""
     return checked(name, value, "in (0, 1]", lambda a: (a > 0.0) & (a <= 1.0))

@@ -233,6 +233,11 @@ def _loss(groups, depth, reverse) -> Loss:
         precision.append(jax.vmap(lambda m: m.gaussian_precision())(mechanism))
         counts.append(count)
     join = jnp.concatenate
+    most = max(loss.shape[-1] for loss in nodes)
+    # fewer nodes: repeat the last one without weight
+    short = [((0, 0), (0, most - loss.shape[-1])) for loss in nodes]
+    nodes = [jnp.pad(loss, wide, mode="edge") for loss, wide in zip(nodes, short, strict=True)]
+    weights = [jnp.pad(w, wide, constant_values=-jnp.inf) for w, wide in zip(weights, short, strict=True)]
     return Loss(join(nodes), join(weights), join(precision), join(counts), jnp.asarray(reverse))
 
 

@@ -1,7 +1,24 @@
 """Mechanisms: immutable, batched pytrees that know the exact privacy loss of one use."""
 
+from .approximate_dp import ApproximateDP
+from .base import Mechanism
 from .composition import Composition, as_composition, compose, dpsgd
 from .gaussian import Gaussian
+from .laplace import Laplace
+from .pure_dp import PureDP
+from .randomized_response import RandomizedResponse
 from .subsampled_gaussian import SubsampledGaussian
 
-__all__ = ["Composition", "Gaussian", "SubsampledGaussian", "as_composition", "compose", "dpsgd"]
+__all__ = [
+    "ApproximateDP",
+    "Composition",
+    "Gaussian",
+    "Laplace",
+    "Mechanism",
+    "PureDP",
+    "RandomizedResponse",
+    "SubsampledGaussian",
+    "as_composition",
+    "compose",
+    "dpsgd",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 
 class Cells(NamedTuple):
@@ -21,6 +22,8 @@ class Cells(NamedTuple):
         lost: Q-mass that connect-the-dots sends to +∞ because the lattice stops resolving the tail (scalar).
         roundoff: bound on the relative rounding error of the masses in units of the machine epsilon, shape (n + 1,).
         jitter: the same for errors that neighbouring cells share with opposite signs (the position of a cell's edge).
+        log_p_minus: log of the P-mass at loss −∞, which Q never shows; part of ``log_x[0]``. −inf where there is none.
+        log_q_plus: log of the Q-mass at loss +∞, which P never shows; part of ``log_y[n]``.
     """
 
     log_x: Any
@@ -29,6 +32,8 @@ class Cells(NamedTuple):
     lost: Any
     roundoff: Any
     jitter: Any
+    log_p_minus: Any = -np.inf
+    log_q_plus: Any = -np.inf
 
 
 def reverse(cells: Cells, ell) -> Cells:
@@ -43,5 +48,12 @@ def reverse(cells: Cells, ell) -> Cells:
     up = jnp.clip((1.0 - cells.up) * ratio, 0.0, 1.0)
     up = jnp.where(jnp.isfinite(ratio), up, 1.0)
     return Cells(
-        cells.log_y[::-1], cells.log_x[::-1], up[::-1], jnp.zeros(()), cells.roundoff[::-1], cells.jitter[::-1]
+        cells.log_y[::-1],
+        cells.log_x[::-1],
+        up[::-1],
+        jnp.zeros(()),
+        cells.roundoff[::-1],
+        cells.jitter[::-1],
+        cells.log_q_plus,
+        cells.log_p_minus,
     )

@@ -9,11 +9,9 @@ import jax
 import numpy as np
 
 from ..validation import broadcast, whole
-from .gaussian import Gaussian
+from .base import Mechanism
 from .pytree import pytree
 from .subsampled_gaussian import SubsampledGaussian
-
-MECHANISMS = (Gaussian, SubsampledGaussian)
 
 
 @pytree
@@ -36,20 +34,27 @@ class Composition:
         return np.broadcast_shapes(*shapes)
 
     def stacked(self) -> tuple[tuple[Any, Any], ...]:
-        """Mechanisms of one class side by side: ((mechanism, counts), …) with leaves of shape ``shape + (number,)``."""
-        classes: dict[type, list] = {}
+        """Mechanisms of one kind side by side: ((mechanism, counts), …) with leaves of shape ``shape + (number,)``.
+
+        Array-valued fields keep their trailing axes behind that; one kind is one class with equal trailing axes.
+        """
+        kinds: dict[tuple, list] = {}
         for mechanism, count in zip(self.mechanisms, self.counts, strict=True):
             mechanism = mechanism.canonical()
-            classes.setdefault(type(mechanism), []).append((mechanism, count))
+            inner = tuple(inner for _, inner in mechanism.parameter_shapes().values())
+            kinds.setdefault((type(mechanism), inner), []).append((mechanism, count))
         shape = self.shape
 
-        def side_by_side(*values):
-            return np.stack([np.broadcast_to(v, shape) for v in values], axis=-1)
+        def side_by_side(inner, *values):
+            return np.stack([np.broadcast_to(v, shape + inner) for v in values], axis=len(shape))
 
-        return tuple(
-            (jax.tree.map(side_by_side, *(m for m, _ in items)), side_by_side(*(c for _, c in items)))
-            for items in classes.values()
-        )
+        groups = []
+        for (_, inner), items in kinds.items():
+            columns = zip(*(jax.tree.leaves(mechanism) for mechanism, _ in items), strict=True)
+            leaves = [side_by_side(kept, *column) for kept, column in zip(inner, columns, strict=True)]
+            mechanism = jax.tree.unflatten(jax.tree.structure(items[0][0]), leaves)
+            groups.append((mechanism, side_by_side((), *(count for _, count in items))))
+        return tuple(groups)
 
 
 def compose(mechanisms) -> Composition:
@@ -82,11 +87,11 @@ def compose(mechanisms) -> Composition:
             for inner, times in zip(mechanism.mechanisms, mechanism.counts, strict=True):
                 parts.append(inner)
                 counts.append(np.asarray(times) * count)
-        elif isinstance(mechanism, MECHANISMS):
+        elif isinstance(mechanism, Mechanism):
             parts.append(mechanism)
             counts.append(count)
         else:
-            names = ", ".join(m.__name__ for m in MECHANISMS)
+            names = ", ".join(sorted(m.__name__ for m in Mechanism.__subclasses__()))
             raise ValueError(f"mechanism {position} must be one of {names} or a Composition, got {mechanism!r}")
     if not parts:
         raise ValueError("mechanisms must hold at least one mechanism, got none")

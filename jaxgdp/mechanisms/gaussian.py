@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..validation import positive
+from .base import Mechanism
 from .pytree import pytree
 from .subsampled_gaussian import SubsampledGaussian
 
 
 @pytree
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Mechanism):
     """Gaussian noise on a query of sensitivity one: exactly (1/σ)-GDP (Dong et al. 2022).
 
     The pair is N(0, σ²) against N(1, σ²).
@@ -32,14 +33,15 @@ class Gaussian:
 
     noise_multiplier: Any
 
+    atomic = False
+
     def __post_init__(self):
         object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the parameter."""
-        return np.shape(self.noise_multiplier)
 
     def canonical(self) -> SubsampledGaussian:
         """The subsampled Gaussian with p = 1, so that compositions stack both kinds together."""
         return SubsampledGaussian(self.noise_multiplier, np.ones(()))
+
+    def replace_one(self) -> Gaussian:
+        """Replacing a record moves the query by up to 2: noise over that is σ/2."""
+        return Gaussian(self.noise_multiplier / 2.0)

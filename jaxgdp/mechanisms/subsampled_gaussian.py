@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 
 from ..normal import LOG_SQRT_2PI, half_mills
 from ..validation import broadcast, positive, probability
+from .base import Mechanism
 from .cells import Cells
 from .pytree import pytree
 
@@ -19,7 +19,7 @@ _NARROW = 0.2  # widest cell, in standard deviations and in its own scale, that 
 
 @pytree
 @dataclass(frozen=True)
-class SubsampledGaussian:
+class SubsampledGaussian(Mechanism):
     """Gaussian noise on the sum over a Poisson sample: each record enters with probability p.
 
     The dominating pair (Abadi et al. 2016; Gomez 2025, Section 2) is P = N(0, σ²) against
@@ -40,19 +40,12 @@ class SubsampledGaussian:
     noise_multiplier: Any
     sampling_prob: Any
 
+    atomic = False
+
     def __post_init__(self):
         object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))
         object.__setattr__(self, "sampling_prob", probability("sampling_prob", self.sampling_prob))
         broadcast(noise_multiplier=self.noise_multiplier, sampling_prob=self.sampling_prob)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Broadcast shape of the parameters."""
-        return np.broadcast_shapes(np.shape(self.noise_multiplier), np.shape(self.sampling_prob))
-
-    def canonical(self) -> SubsampledGaussian:
-        """This mechanism in the form that compositions stack: itself."""
-        return self
 
     def merge(self, count, into):
         """Replace ``count`` uses by ``into`` uses where that is exact: T Gaussians are n, with noise σ·√(n/T)."""

@@ -1,0 +1,83 @@
+"""What every mechanism has unless it says otherwise, and how a new one is written.
+
+A mechanism is a frozen dataclass of numeric fields, registered with ``pytree``, that inherits from :class:`Mechanism`. A user
+builds it with fields of any shape that broadcast; the core calls its methods unbatched (fields are scalars) and batches
+them with ``vmap``. It must define ``loss_nodes``, ``tail_precision`` and ``cells``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+
+
+class Mechanism:
+    """Defaults of a mechanism whose privacy loss has atoms and no shortcut.
+
+    Attributes:
+        atomic: whether the loss sits on atoms, so that even many uses never get smooth: dense lattices only.
+        trailing: number of trailing axes of each array-valued field (0 where not named); they do not broadcast.
+    """
+
+    atomic: ClassVar[bool] = True
+    trailing: ClassVar[dict[str, int]] = {}
+
+    def parameter_shapes(self) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+        """By field: the shape that broadcasts, and the trailing shape that belongs to one mechanism."""
+        shapes = {}
+        for field in dataclasses.fields(self):
+            shape = np.shape(getattr(self, field.name))
+            kept = len(shape) - self.trailing.get(field.name, 0)
+            shapes[field.name] = shape[:kept], shape[kept:]
+        return shapes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Broadcast shape of the parameters."""
+        return np.broadcast_shapes(*(outer for outer, _ in self.parameter_shapes().values()))
+
+    def canonical(self) -> Mechanism:
+        """This mechanism in the form that compositions stack: itself."""
+        return self
+
+    def merge(self, count, into):
+        """Replace ``count`` uses by ``into`` uses of another mechanism where that is exact: here it is not."""
+        return self, count
+
+    def loss_nodes(self, depth):
+        """Increasing nodes of the finite privacy losses under P and their log weights (unbatched); for steering only.
+
+        They reach at least to where both P and Q have a tail of e^{−depth}; first and last node are the ends of that range.
+        """
+        raise NotImplementedError
+
+    def gaussian_precision(self):
+        """1/σ² where the mechanism is exactly Gaussian (closed-form cumulants), else 0."""
+        return jnp.zeros(())
+
+    def tail_precision(self):
+        """Square of a Gaussian-DP parameter that bounds one use at every FPR; ∞ with mass at +∞ or −∞."""
+        raise NotImplementedError
+
+    def loss_bounds(self):
+        """Smallest and largest finite privacy loss, rounded outward; ∓∞ where there is none."""
+        return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
+
+    def cells(self, ell, end):
+        """Exact masses of the cells between the points ``ell`` (unbatched); see ``cells.Cells``.
+
+        The first cell whose lower point is at least ``end`` is open: it holds everything beyond.
+        """
+        raise NotImplementedError
+
+    def replace_one(self) -> Mechanism:
+        """The mechanism whose pair is that of replacing one record.
+
+        Raises:
+            ValueError: there is no sound one.
+        """
+        name = type(self).__name__
+        raise ValueError(f"adjacency must be one of 'add_remove', 'add', 'remove' for {name}, got 'replace_one'")

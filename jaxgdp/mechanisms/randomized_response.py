@@ -1,0 +1,81 @@
+"""Randomized response over k categories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..normal import ndtri_exp
+from ..validation import broadcast, checked, nonnegative
+from .atoms import atom_cells
+from .base import Mechanism
+from .cells import Cells
+from .pytree import pytree
+
+_LEAST = 1e-9  # a loss below this is planned for as if it were this large
+
+
+@pytree
+@dataclass(frozen=True)
+class RandomizedResponse(Mechanism):
+    """Report one's category with probability e^ε/(e^ε + k − 1), any other one with 1/(e^ε + k − 1) (Warner 1965).
+
+    The pair is the reports of two different true categories. Merging outputs of equal loss leaves three atoms:
+    −ε, 0 and ε with P-masses e^ε, k − 2 and 1, over e^ε + k − 1. Replacing a record is its only neighbouring relation,
+    and the pair is symmetric.
+
+    Args:
+        epsilon: ε ≥ 0 in nats, any shape.
+        num_categories: k, a whole number ≥ 2, broadcast against ε.
+
+    Raises:
+        ValueError: an argument is out of range or not a number (before tracing).
+
+    Example:
+        >>> RandomizedResponse(epsilon=1.0, num_categories=[2, 10]).shape
+        (2,)
+    """
+
+    epsilon: Any
+    num_categories: Any = 2
+
+    def __post_init__(self):
+        object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
+        categories = checked(
+            "num_categories", self.num_categories, "a whole number >= 2", lambda a: (a >= 2.0) & (a == np.floor(a))
+        )
+        object.__setattr__(self, "num_categories", categories)
+        broadcast(epsilon=self.epsilon, num_categories=self.num_categories)
+
+    def _atoms(self, epsilon):
+        """Losses in increasing order and log P-masses."""
+        others = self.num_categories - 2.0
+        log_others = jnp.where(others > 0.0, jnp.log(jnp.where(others > 0.0, others, 1.0)), -jnp.inf)
+        # over e^ε, so that nothing overflows
+        log_p = jnp.stack([jnp.zeros(()), log_others - epsilon, -epsilon])
+        log_total = jnp.log1p((self.num_categories - 1.0) * jnp.exp(-epsilon))
+        return epsilon * jnp.array([-1.0, 0.0, 1.0]), log_p - log_total
+
+    def loss_nodes(self, depth):
+        """The three atoms."""
+        return self._atoms(jnp.maximum(self.epsilon, _LEAST))
+
+    def tail_precision(self):
+        """μ² with μ = −2Φ⁻¹(1/(1 + e^ε)), that of any ε-DP mechanism (Gomez 2025, Proposition 6.1)."""
+        return 4.0 * ndtri_exp(-jnp.logaddexp(0.0, self.epsilon)) ** 2
+
+    def loss_bounds(self):
+        """∓ε."""
+        return -self.epsilon, self.epsilon
+
+    def cells(self, ell, end) -> Cells:
+        """Exact masses of the atoms by cell (unbatched)."""
+        loss, log_p = self._atoms(self.epsilon)
+        return atom_cells(loss, log_p, log_p[::-1], ell, end)
+
+    def replace_one(self) -> RandomizedResponse:
+        """Itself: the pair is that of two different true answers."""
+        return self
