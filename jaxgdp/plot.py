@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+# Okabe and Ito's palette, told apart by colour-blind readers; its yellow is left out as too pale for print
+BLACK = "#000000"
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 REGRET_LIMIT = 0.01
 _FLOOR = 1e-5
 
@@ -77,4 +80,51 @@ def regret_landscape(dataset, ax):
     )
     ax.add_artist(first)
     ax.legend(handles=by_shade, title="steps $T$", loc="lower left", bbox_to_anchor=(1.01, 0.0), frameon=False)
+    return ax
+
+
+def tradeoff_band(alpha, beta, ax, *, colour=COLOURS[0], label=None, linestyle="-", linewidth=1.5):
+    """A certified trade-off curve: the band between its sides, and the lower side, the one to report, as a line.
+
+    Args:
+        alpha: FPRs, increasing.
+        beta: bracket of the FNRs there, such as ``curve.beta(alpha)``.
+        ax: matplotlib ``Axes`` to draw on.
+        colour, label, linestyle, linewidth: of the line.
+
+    Returns:
+        The same ``ax``.
+    """
+    ax.fill_between(alpha, beta.lower, beta.upper, color=colour, alpha=0.3, linewidth=0)
+    ax.plot(alpha, beta.lower, color=colour, label=label, linestyle=linestyle, linewidth=linewidth)
+    return ax
+
+
+def gaussian_curve(alpha, beta, ax, *, colour=BLACK, label=None):
+    """A Gaussian trade-off curve as a dotted line on top of what is there.
+
+    Args:
+        alpha: FPRs, increasing. beta: f_μ there, such as ``jaxgdp.gdp.beta(alpha, mu)``.
+        ax: matplotlib ``Axes`` to draw on.
+        colour, label: of the line.
+
+    Returns:
+        The same ``ax``.
+    """
+    ax.plot(alpha, beta, color=colour, label=label, linestyle=(0, (1, 1.6)), linewidth=1.5, zorder=3)
+    return ax
+
+
+def square_axes(ax):
+    """Axes of a trade-off plot: both error rates from 0 to 1, and the line of perfect privacy.
+
+    Args:
+        ax: matplotlib ``Axes``.
+
+    Returns:
+        The same ``ax``.
+    """
+    ax.plot([0.0, 1.0], [1.0, 0.0], color="0.75", linewidth=0.8, zorder=0)
+    ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), xlabel="FPR", ylabel="FNR", aspect="equal")
+    ax.grid(True, linewidth=0.4, alpha=0.5)
     return ax

@@ -114,7 +114,8 @@ def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) 
         if relation == "=":
             side = "below the certified lower side" if _value(printed) < float(bracket.lower) else "above the certified upper side"
             return Verdict(outcome, f"the printed number lies {side}")
-        return Verdict(outcome, f"no number in the bracket is {relation} {printed}")
+        side = f"lower side is not below {printed}" if relation == "<" else f"upper side is not above {printed}"
+        return Verdict(outcome, f"the certified {side}")
     return Verdict(outcome, "the bracket straddles the limit")
 
 
