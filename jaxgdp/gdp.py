@@ -1,5 +1,7 @@
 """Closed forms for Gaussian differential privacy: one number μ says everything (Dong et al. 2022).
 
+Of a μ: trade-off curve, TPR, (ε, δ), advantage, Bayes risk, Rényi divergence and zCDP; and back from what determines μ.
+
 Host-side functions of scalars and arrays with NumPy broadcasting, float64, accurate in the log domain.
 """
 
@@ -7,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import elementwise
-from scipy.special import erfcx, log_ndtr, ndtr, ndtri
+from scipy.special import erf, erfcx, erfinv, log_ndtr, ndtr, ndtri
 
-from .validation import broadcast, checked, closed_unit, finite, open_unit
+from .validation import broadcast, checked, closed_unit, finite, open_unit, positive
 
 
 def _nonnegative(name, value):
@@ -35,6 +37,179 @@ def beta(alpha, mu):
     alpha, mu = closed_unit("alpha", alpha), _nonnegative("mu", mu)
     broadcast(alpha=alpha, mu=mu)
     return ndtr(-ndtri(alpha) - mu)
+
+
+def tpr(fpr, mu):
+    """Largest TPR of any attack at an FPR: 1 − f_μ(α) = Φ(Φ⁻¹(α) + μ).
+
+    Args:
+        fpr: α in [0, 1]. mu: μ ≥ 0. Any shapes that broadcast.
+
+    Returns:
+        TPR, float64, accurate however small.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> round(float(tpr(0.05, 1.0)), 6)
+        0.259511
+    """
+    fpr, mu = closed_unit("fpr", fpr), _nonnegative("mu", mu)
+    broadcast(fpr=fpr, mu=mu)
+    return ndtr(ndtri(fpr) + mu)
+
+
+def advantage(mu):
+    """Membership advantage η = max TPR − FPR = 2Φ(μ/2) − 1, the δ at ε = 0 (Kulynych 2024).
+
+    Args:
+        mu: μ ≥ 0, any shape.
+
+    Returns:
+        η, float64.
+
+    Raises:
+        ValueError: μ is negative or not finite.
+
+    Example:
+        >>> round(float(advantage(1.0)), 6)
+        0.382925
+    """
+    return erf(_nonnegative("mu", mu) / np.sqrt(8.0))
+
+
+def bayes_risk(prior, mu):
+    """Least error probability of an attacker, min over α of π·α + (1 − π)·f_μ(α) = π·Φ(−μ/2 − ℓ/μ) + (1 − π)·Φ(−μ/2 + ℓ/μ).
+
+    The best test rejects above the privacy loss ℓ = log(π/(1 − π)).
+
+    Args:
+        prior: π in [0, 1], the prior probability that the record is absent. mu: μ ≥ 0. Any shapes that broadcast.
+
+    Returns:
+        Error probability, float64; min(π, 1 − π) at μ = 0.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> round(float(bayes_risk(0.5, 1.0)), 6)
+        0.308538
+    """
+    prior, mu = closed_unit("prior", prior), _nonnegative("mu", mu)
+    broadcast(prior=prior, mu=mu)
+    guess = np.minimum(prior, 1.0 - prior)
+    with np.errstate(divide="ignore"):
+        threshold = np.log(prior) - np.log1p(-prior)
+    safe = np.where(mu > 0.0, mu, 1.0)
+    error = prior * ndtr(-safe / 2.0 - threshold / safe) + (1.0 - prior) * ndtr(-safe / 2.0 + threshold / safe)
+    return np.where(mu > 0.0, np.minimum(error, guess), guess)[()]
+
+
+def zcdp(mu):
+    """ρ of zero-concentrated DP: μ-GDP of a Gaussian mechanism is (μ²/2)-zCDP (Bun & Steinke 2016).
+
+    Args:
+        mu: μ ≥ 0, any shape.
+
+    Returns:
+        ρ, float64; exact for the Gaussian mechanism.
+
+    Raises:
+        ValueError: μ is negative or not finite.
+
+    Example:
+        >>> float(zcdp(1.0))
+        0.5
+    """
+    mu = _nonnegative("mu", mu)
+    return 0.5 * mu * mu
+
+
+def rdp(order, mu):
+    """Rényi divergence D_t of μ-GDP: t·μ²/2 (Mironov 2017).
+
+    By post-processing of the Gaussian pair this bounds D_t of every μ-GDP mechanism.
+
+    Args:
+        order: t > 0. mu: μ ≥ 0. Any shapes that broadcast.
+
+    Returns:
+        D_t in nats, float64.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> float(rdp(4.0, 1.0))
+        2.0
+    """
+    order, mu = positive("order", order), _nonnegative("mu", mu)
+    broadcast(order=order, mu=mu)
+    return 0.5 * order * mu * mu
+
+
+def mu_from_zcdp_of_gaussian(rho):
+    """μ = √(2ρ) of a Gaussian mechanism whose zCDP is ρ; of Gaussian mechanisms only.
+
+    ρ-zCDP alone implies a weaker curve: :func:`jaxgdp.conversions.beta_from_zcdp`.
+
+    Args:
+        rho: ρ ≥ 0, any shape.
+
+    Returns:
+        μ, float64.
+
+    Raises:
+        ValueError: ρ is negative or not finite.
+
+    Example:
+        >>> round(float(mu_from_zcdp_of_gaussian(3.65)), 6)
+        2.701851
+    """
+    return np.sqrt(2.0 * _nonnegative("rho", rho))
+
+
+def mu_from_advantage(advantage):
+    """μ = 2Φ⁻¹((1 + η)/2): the Gaussian curve with advantage η.
+
+    Args:
+        advantage: η in [0, 1), any shape.
+
+    Returns:
+        μ, float64.
+
+    Raises:
+        ValueError: η is out of range.
+
+    Example:
+        >>> round(float(mu_from_advantage(0.382925)), 6)
+        1.0
+    """
+    eta = checked("advantage", advantage, "in [0, 1)", lambda a: (a >= 0.0) & (a < 1.0))
+    return np.sqrt(8.0) * erfinv(eta)
+
+
+def mu_from_rates(fpr, tpr):
+    """μ = Φ⁻¹(TPR) − Φ⁻¹(FPR): the Gaussian curve through one point, 0 where the TPR is not above the FPR.
+
+    Args:
+        fpr: in (0, 1). tpr: in (0, 1). Any shapes that broadcast.
+
+    Returns:
+        μ, float64.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> round(float(mu_from_rates(0.05, 0.259511)), 5)
+        1.0
+    """
+    fpr, tpr = open_unit("fpr", fpr), open_unit("tpr", tpr)
+    broadcast(fpr=fpr, tpr=tpr)
+    return np.maximum(ndtri(tpr) - ndtri(fpr), 0.0)
 
 
 def _log_delta(epsilon, mu):

@@ -16,7 +16,10 @@ PACKAGE = Path(jaxgdp.__file__).parent
 STAGES = (
     ("_version", "bracket", "normal", "precision", "validation"),
     ("gdp",),
+    ("conversions",),
     ("mechanisms",),
+    ("deployments",),
+    ("spec",),
     ("convolution", "discretisation", "windows"),
     ("spectrum",),
     ("half_curve",),

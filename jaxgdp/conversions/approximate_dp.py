@@ -1,0 +1,86 @@
+"""What a single (ε, δ)-DP guarantee implies: a trade-off curve, an advantage, and no finite μ unless δ = 0."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import gdp
+from ..validation import broadcast, checked, closed_unit
+
+
+def _guarantee(epsilon, delta):
+    eps = checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0)
+    d = closed_unit("delta", delta)
+    return eps, d
+
+
+def beta_from_approximate_dp(alpha, epsilon, delta):
+    """Trade-off curve of (ε, δ)-DP: f(α) = max(0, 1 − δ − e^ε·α, e^{−ε}·(1 − δ − α)) (Dong et al. 2022; Gomez 2025, Section A.6).
+
+    Args:
+        alpha: FPR in [0, 1]. epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.
+
+    Returns:
+        FNR, float64: a lower bound for every (ε, δ)-DP mechanism, reached by one of them.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> round(float(beta_from_approximate_dp(0.1, 1.0, 1e-5)), 6)
+        0.728162
+    """
+    a = closed_unit("alpha", alpha)
+    eps, d = _guarantee(epsilon, delta)
+    broadcast(alpha=a, epsilon=eps, delta=d)
+    with np.errstate(over="ignore", invalid="ignore"):
+        steep = np.where(a > 0.0, 1.0 - d - np.exp(eps) * a, 1.0 - d)
+    return np.maximum(np.maximum(steep, np.exp(-eps) * (1.0 - d - a)), 0.0)
+
+
+def advantage_from_approximate_dp(epsilon, delta):
+    """Largest advantage of an attacker under (ε, δ)-DP: η = (e^ε − 1 + 2δ)/(e^ε + 1).
+
+    Where the two slopes of f meet, α = f(α) = (1 − δ)/(1 + e^ε); there 1 − α − f(α) is largest (Kulynych 2024).
+
+    Args:
+        epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.
+
+    Returns:
+        η, float64: an upper bound for every (ε, δ)-DP mechanism, reached by one of them.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> round(float(advantage_from_approximate_dp(1.0, 0.0)), 6)
+        0.462117
+    """
+    eps, d = _guarantee(epsilon, delta)
+    broadcast(epsilon=eps, delta=d)
+    # tanh(ε/2) + 2δ/(e^ε + 1), which neither cancels nor overflows
+    return np.tanh(0.5 * eps) + 2.0 * d * np.exp(-np.logaddexp(0.0, eps))
+
+
+def mu_from_approximate_dp(epsilon, delta):
+    """μ that an (ε, δ)-DP guarantee implies: −2Φ⁻¹(1/(e^ε + 1)) for δ = 0, else ∞ (Gomez 2025, Propositions 6.1 and 6.2).
+
+    With δ > 0 some (ε, δ)-DP mechanism shows a record for certain with probability δ, which no finite μ allows. The μ of a Gaussian
+    mechanism calibrated to (ε, δ) is another question: :func:`jaxgdp.gdp.mu_from_epsilon_delta`.
+
+    Args:
+        epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.
+
+    Returns:
+        μ, float64, tight.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> [round(float(mu), 6) for mu in mu_from_approximate_dp(1.0, [0.0, 1e-9])]
+        [1.232035, inf]
+    """
+    eps, d = _guarantee(epsilon, delta)
+    broadcast(epsilon=eps, delta=d)
+    return np.where(d > 0.0, np.inf, gdp.mu_from_pure_dp(eps))

@@ -1,0 +1,172 @@
+"""Rényi DP at finitely many orders: trade-off curve, advantage and (ε, δ)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..validation import broadcast, checked, closed_unit, open_unit
+from .renyi import largest_advantage, least_fnr
+
+_GUARD = 32.0 * np.finfo(np.float64).eps
+
+
+def _curve(orders, rho):
+    """Orders and the divergences at them, checked; both may be infinite."""
+    try:
+        t, r = np.asarray(orders, dtype=np.float64), np.asarray(rho, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"orders and rho must be numbers, got {orders!r} and {rho!r}") from None
+    if t.ndim != 1 or t.size == 0:
+        raise ValueError(f"orders must be one-dimensional and not empty, got shape {t.shape}")
+    if not np.all(t >= 0.5):
+        raise ValueError(f"orders must be >= 0.5, got {t[~(t >= 0.5)][0]:g}")
+    if r.ndim == 0 or r.shape[-1] != t.size:
+        raise ValueError(f"rho must have one value per order ({t.size}) on its last axis, got shape {r.shape}")
+    if not np.all(r >= 0.0):
+        raise ValueError(f"rho must be >= 0, got {r[~(r >= 0.0)].flat[0]:g}")
+    return t, r
+
+
+def _at_zero(t, rho):
+    """f(0): 1 from orders t ≥ 1; below, where a record may be seen for certain, the two closed forms."""
+    with np.errstate(invalid="ignore"):
+        share = np.where(t < 1.0, (1.0 - t) / t, 0.0)
+        loose = np.maximum(np.exp(-rho * share), np.exp(-rho))
+    return np.where(np.isposinf(rho), 0.0, np.where(t >= 1.0, 1.0, loose * (1.0 - _GUARD)))
+
+
+def beta_from_rdp(alpha, orders, rho):
+    """Trade-off curve implied by Rényi DP: the least FNR at FPR α with D_t ≤ ρ(t) at every order, both ways round.
+
+    (1 − β)^t·α^{1−t} + β^t·(1 − α)^{1−t} ≤ e^{(t−1)ρ(t)} and the same with α and β exchanged (Gomez 2025, Section A.6; Balle et al.
+    2020; Asoodeh et al. 2021); Kullback-Leibler at t = 1; reversed inequalities for t < 1, which is again D_t ≤ ρ. The largest of
+    the bounds is the best curve that the orders imply, and the lower side of each root is returned.
+
+    Args:
+        alpha: FPR in [0, 1], any shape. orders: t ≥ 1/2, one-dimensional, ∞ allowed (pure DP).
+        rho: ρ(t) ≥ 0 in nats, orders on its last axis, the rest broadcast against α; ∞ allowed.
+
+    Returns:
+        FNR, float64: a lower bound, the safe side to report.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not match.
+
+    Example:
+        >>> round(float(beta_from_rdp(0.1, [2.0, 4.0], [1.0, 2.0])), 6)
+        0.50675
+    """
+    a = closed_unit("alpha", alpha)
+    t, r = _curve(orders, rho)
+    shape = broadcast(alpha=a, rho=r[..., 0])
+    a = np.broadcast_to(a, shape)[..., None]
+    inside = np.clip(a, 1e-300, 1.0 - 2.0**-53)
+    sides = [least_fnr(np.where(a > 0.0, inside, 0.5), t - 1.0, r, reverse=side) for side in (False, True)]
+    best = np.max(np.maximum(*sides), axis=-1)
+    at_zero = np.broadcast_to(np.max(_at_zero(t, r), axis=-1), shape)
+    a = a[..., 0]
+    return np.where(a == 0.0, at_zero, np.where(a == 1.0, 0.0, np.where(a < inside[..., 0], 0.0, best)))[()]
+
+
+def advantage_from_rdp(orders, rho):
+    """Largest advantage 1 − α − β of an attacker under Rényi DP: tanh(L/2) with L from cosh((t − ½)L)/cosh(L/2) = e^{(t−1)ρ(t)}.
+
+    The symmetric point of :func:`beta_from_rdp`, where the advantage is largest; the smallest over the orders.
+
+    Args:
+        orders: t ≥ 1/2, one-dimensional, ∞ allowed. rho: ρ(t) ≥ 0 in nats, orders on its last axis.
+
+    Returns:
+        η, float64, shape of ``rho`` without its last axis: an upper bound, the safe side to report.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not match.
+
+    Example:
+        >>> round(float(advantage_from_rdp([2.0], [1.0])), 6)
+        0.548169
+    """
+    t, r = _curve(orders, rho)
+    return np.min(largest_advantage(t - 1.0, r), axis=-1)[()]
+
+
+def log_delta_at_order(epsilon, s, rho):
+    """log δ from one order t = 1 + s > 1: s·(ρ − ε) + t·log(1 − 1/t) − log s (Canonne et al. 2020, Proposition 12), rounded up."""
+    with np.errstate(all="ignore"):
+        # t·log(1 − 1/t) − log s = −log t − s·log(1 + 1/s), in which nothing cancels
+        fixed = np.log1p(s) + s * np.log1p(1.0 / s)
+        return s * (rho - epsilon) - fixed + _GUARD * (1.0 + s * (rho + epsilon) + fixed)
+
+
+def epsilon_at_order(log_delta, s, rho):
+    """ε from one order t = 1 + s > 1, the inverse of :func:`log_delta_at_order`, rounded up."""
+    with np.errstate(all="ignore"):
+        parts = rho, -log_delta / s, np.log1p(s) / s, np.log1p(1.0 / s)
+        return parts[0] + parts[1] - parts[2] - parts[3] + _GUARD * (parts[0] + parts[1] + parts[2] + parts[3])
+
+
+def delta_from_rdp(epsilon, orders, rho):
+    """δ(ε) from Rényi DP: the least over orders t > 1 of e^{(t−1)(ρ(t)−ε)}/(t − 1)·(1 − 1/t)^t.
+
+    Canonne, Kamath & Steinke 2020, Proposition 12; Balle et al. 2020.
+
+    Args:
+        epsilon: ε ≥ 0 in nats, any shape. orders: t ≥ 1/2, one-dimensional; those ≤ 1 say nothing here; ∞ allowed.
+        rho: ρ(t) ≥ 0 in nats, orders on its last axis, the rest broadcast against ε; ∞ allowed.
+
+    Returns:
+        δ ≤ 1, float64: an upper bound, the safe side to report.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not match.
+
+    Example:
+        >>> round(float(delta_from_rdp(4.0, [2.0, 4.0], [1.0, 2.0])), 9)
+        0.000261431
+    """
+    eps = checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0)
+    t, r = _curve(orders, rho)
+    broadcast(epsilon=eps, rho=r[..., 0])
+    e = eps[..., None]
+    useful = (t > 1.0) & np.isfinite(t)
+    value = np.where(useful, log_delta_at_order(e, np.where(useful, t - 1.0, 1.0), r), 0.0)
+    # pure ρ-DP: (e^ρ − e^ε)/(1 + e^ρ)
+    with np.errstate(all="ignore"):
+        pure = np.where(e < r, np.log(-np.expm1(np.minimum(e - r, 0.0))) - np.log1p(np.exp(-r)) + _GUARD, -np.inf)
+    value = np.where(np.isposinf(t), np.where(np.isposinf(r), 0.0, pure), value)
+    value = np.where(np.isnan(value), 0.0, value)
+    return np.exp(np.minimum(np.min(value, axis=-1), 0.0))[()]
+
+
+def epsilon_from_rdp(delta, orders, rho):
+    """ε(δ) from Rényi DP: the least over orders t > 1 of ρ(t) + log(1 − 1/t) − (log δ + log t)/(t − 1).
+
+    Canonne, Kamath & Steinke 2020, Proposition 12; Balle et al. 2020.
+
+    Args:
+        delta: δ in (0, 1), any shape. orders: t ≥ 1/2, one-dimensional; those ≤ 1 say nothing here; ∞ allowed.
+        rho: ρ(t) ≥ 0 in nats, orders on its last axis, the rest broadcast against δ; ∞ allowed.
+
+    Returns:
+        ε ≥ 0 in nats, float64, ∞ where no order says anything: an upper bound, the safe side to report.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not match.
+
+    Example:
+        >>> round(float(epsilon_from_rdp(1e-5, [2.0, 4.0], [1.0, 2.0])), 6)
+        5.087862
+    """
+    d = open_unit("delta", delta)
+    t, r = _curve(orders, rho)
+    broadcast(delta=d, rho=r[..., 0])
+    log_d = np.log(d)[..., None]
+    useful = (t > 1.0) & np.isfinite(t)
+    value = np.where(useful, epsilon_at_order(log_d, np.where(useful, t - 1.0, 1.0), r), np.inf)
+    # pure ρ-DP: e^ε = e^ρ − δ·(1 + e^ρ)
+    with np.errstate(all="ignore"):
+        share = np.exp(log_d) * (1.0 + np.exp(-r))
+        pure = np.where(share < 1.0, r + np.log1p(-np.minimum(share, 1.0)), 0.0)
+    value = np.where(np.isposinf(t), np.where(np.isposinf(r), np.inf, pure * (1.0 + _GUARD)), value)
+    value = np.where(np.isnan(value), np.inf, value)
+    return np.maximum(np.min(value, axis=-1), 0.0)[()]

@@ -1,0 +1,192 @@
+"""Zero-concentrated DP: the trade-off curve, advantage and (ε, δ) that ρ-zCDP implies, optimised over every Rényi order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..validation import broadcast, checked, closed_unit, open_unit
+from .orders import best_order
+from .rdp import epsilon_at_order, log_delta_at_order
+from .renyi import largest_advantage, least_fnr
+
+_ROUGH = 44  # halvings while the order is searched
+_TINY = 1e-300
+
+
+def _rho(value):
+    return checked("rho", value, "a finite number >= 0", lambda a: a >= 0.0)
+
+
+def _range(rho, depth):
+    """log(t − 1) between which the best order lies: about √(depth/ρ), depth the logarithm of the smallest rate looked at."""
+    middle = 0.5 * np.log((1.0 + depth) / rho)
+    return np.minimum(middle, 0.0) - 16.0, np.maximum(middle, 0.0) + 8.0
+
+
+def beta_from_zcdp(alpha, rho):
+    """Trade-off curve implied by ρ-zCDP: the largest over orders t ≥ 1 of the curve of (t, tρ)-Rényi DP (Gomez 2025, Section A.6).
+
+    The best curve that ρ-zCDP implies. Every order gives a valid bound, so the search over orders costs no validity.
+
+    Args:
+        alpha: FPR in [0, 1]. rho: ρ ≥ 0. Any shapes that broadcast.
+
+    Returns:
+        FNR, float64: a lower bound, the safe side to report.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> round(float(beta_from_zcdp(0.1, 0.5)), 6)
+        0.516272
+    """
+    a, r = closed_unit("alpha", alpha), _rho(rho)
+    broadcast(alpha=a, rho=r)
+    a, r = np.broadcast_arrays(a, r)
+    trivial = (r == 0.0) | (a == 0.0) | (a == 1.0)
+    inside = np.where(trivial, 0.5, np.maximum(a, _TINY))
+    used = np.where(trivial, 1.0, r)
+    low, high = _range(used, -np.log(inside) - np.log1p(-inside))
+    best = np.zeros(a.shape)
+    for reverse in (False, True):
+
+        def curve(log_s, reverse=reverse):
+            s = np.exp(log_s)
+            return least_fnr(inside[..., None], s, (1.0 + s) * used[..., None], reverse=reverse, halvings=_ROUGH)
+
+        s = np.exp(best_order(curve, low, high))
+        for order in (s, np.zeros_like(s)):
+            best = np.maximum(best, least_fnr(inside, order, (1.0 + order) * used, reverse=reverse))
+    return np.where(trivial, 1.0 - a, np.where(a < _TINY, 0.0, best))[()]
+
+
+def advantage_from_zcdp(rho):
+    """Largest advantage of an attacker under ρ-zCDP: the symmetric point of :func:`beta_from_zcdp`.
+
+    Args:
+        rho: ρ ≥ 0, any shape.
+
+    Returns:
+        η, float64: an upper bound, the safe side to report.
+
+    Raises:
+        ValueError: ρ is negative or not finite.
+
+    Example:
+        >>> round(float(advantage_from_zcdp(0.5)), 6)
+        0.479098
+    """
+    r = _rho(rho)
+    used = np.where(r > 0.0, r, 1.0)
+
+    def distance(log_s):
+        s = np.exp(log_s)
+        return -largest_advantage(s, (1.0 + s) * used[..., None], halvings=_ROUGH)
+
+    s = np.exp(best_order(distance, *_range(used, np.zeros(r.shape))))
+    best = np.minimum(largest_advantage(s, (1.0 + s) * used), largest_advantage(np.zeros(r.shape), used))
+    return np.where(r > 0.0, best, 0.0)[()]
+
+
+def epsilon_from_zcdp(delta, rho):
+    """ε(δ) from ρ-zCDP: the least over t > 1 of tρ + log(1 − 1/t) − (log δ + log t)/(t − 1) (Canonne, Kamath & Steinke 2020, Corollary 13).
+
+    Args:
+        delta: δ in (0, 1). rho: ρ ≥ 0. Any shapes that broadcast.
+
+    Returns:
+        ε ≥ 0 in nats, float64: an upper bound, the safe side to report.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> round(float(epsilon_from_zcdp(1e-10, 2.56)), 2)
+        17.16
+    """
+    d, r = open_unit("delta", delta), _rho(rho)
+    broadcast(delta=d, rho=r)
+    log_d, r = np.broadcast_arrays(np.log(d), r)
+    used = np.where(r > 0.0, r, 1.0)
+
+    def value(log_s):
+        s = np.exp(log_s)
+        return -epsilon_at_order(log_d[..., None], s, (1.0 + s) * used[..., None])
+
+    s = np.exp(best_order(value, *_range(used, -log_d)))
+    return np.where(r > 0.0, np.maximum(epsilon_at_order(log_d, s, (1.0 + s) * used), 0.0), 0.0)[()]
+
+
+def delta_from_zcdp(epsilon, rho):
+    """δ(ε) from ρ-zCDP: the least over t > 1 of e^{(t−1)(tρ−ε)}/(t − 1)·(1 − 1/t)^t (Canonne, Kamath & Steinke 2020, Corollary 13).
+
+    Args:
+        epsilon: ε ≥ 0 in nats. rho: ρ ≥ 0. Any shapes that broadcast.
+
+    Returns:
+        δ ≤ 1, float64: an upper bound, the safe side to report.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> round(float(delta_from_zcdp(3.0, 0.5)), 6)
+        0.005143
+    """
+    eps, r = checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0), _rho(rho)
+    broadcast(epsilon=eps, rho=r)
+    eps, r = np.broadcast_arrays(eps, r)
+    used = np.where(r > 0.0, r, 1.0)
+
+    def value(log_s):
+        s = np.exp(log_s)
+        return -log_delta_at_order(eps[..., None], s, (1.0 + s) * used[..., None])
+
+    s = np.exp(best_order(value, *_range(used, eps * eps / used)))
+    log_delta = log_delta_at_order(eps, s, (1.0 + s) * used)
+    return np.where(r > 0.0, np.exp(np.minimum(log_delta, 0.0)), 0.0)[()]
+
+
+def simple_epsilon_from_zcdp(delta, rho):
+    """ε = ρ + 2·√(ρ·log(1/δ)) (Bun & Steinke 2016, Proposition 1.3): simple, and never better than :func:`epsilon_from_zcdp`.
+
+    Args:
+        delta: δ in (0, 1). rho: ρ ≥ 0. Any shapes that broadcast.
+
+    Returns:
+        ε in nats, float64: an upper bound, the safe side to report.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> round(float(simple_epsilon_from_zcdp(1e-10, 3.65)), 4)
+        21.9851
+    """
+    d, r = open_unit("delta", delta), _rho(rho)
+    broadcast(delta=d, rho=r)
+    return r + 2.0 * np.sqrt(-r * np.log(d))
+
+
+def simple_delta_from_zcdp(epsilon, rho):
+    """δ = e^{−(ε−ρ)²/(4ρ)} for ε ≥ ρ, else 1: the inverse of :func:`simple_epsilon_from_zcdp` (Bun & Steinke 2016).
+
+    Args:
+        epsilon: ε ≥ 0 in nats. rho: ρ ≥ 0. Any shapes that broadcast.
+
+    Returns:
+        δ ≤ 1, float64: an upper bound, the safe side to report.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> round(float(simple_delta_from_zcdp(3.0, 0.5)), 6)
+        0.043937
+    """
+    eps, r = checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0), _rho(rho)
+    broadcast(epsilon=eps, rho=r)
+    used = np.where(r > 0.0, r, 1.0)
+    gap = np.maximum(eps - r, 0.0)
+    return np.where(r > 0.0, np.exp(-gap * gap / (4.0 * used)), 0.0)[()]
