@@ -28,6 +28,7 @@ STAGES = (
     ("sweep", "tradeoff"),
     ("landscape", "report"),
     ("plot",),
+    ("reproduce",),
     ("cli",),
 )
 STAGE_OF = {name: stage for stage, names in enumerate(STAGES) for name in names}

@@ -6,7 +6,7 @@ import tomllib
 from importlib import resources
 from typing import NamedTuple
 
-RELATIONS = ("=", "<", ">", "words")
+RELATIONS = ("=", "≈", "<", ">", "words")
 
 
 class Published(NamedTuple):
@@ -18,7 +18,7 @@ class Published(NamedTuple):
         where: the place in the paper.
         quantity: what it is about.
         printed: the number as printed, or the statement in words.
-        relation: "=", "<", ">" or "words"; see :mod:`jaxgdp.reproduce.verdict`.
+        relation: one of ``RELATIONS``; see :mod:`jaxgdp.reproduce.verdict`.
     """
 
     name: str

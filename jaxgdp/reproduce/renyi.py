@@ -14,7 +14,9 @@ def _divergence(order: int, sigma: float, rate: float) -> float:
     """Rényi divergence of one step at a whole order t ≥ 2: log E (1 − p + p·e^ℓ)^t / (t − 1), a binomial sum."""
     k = np.arange(order + 1)
     choose = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
-    stay = np.where(k == order, 0.0, (order - k) * np.log1p(-rate)) if rate < 1.0 else np.where(k == order, 0.0, -np.inf)
+    stay = (
+        np.where(k == order, 0.0, (order - k) * np.log1p(-rate)) if rate < 1.0 else np.where(k == order, 0.0, -np.inf)
+    )
     return float(logsumexp(choose + k * np.log(rate) + stay + k * (k - 1) / (2.0 * sigma**2)) / (order - 1))
 
 

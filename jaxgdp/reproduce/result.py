@@ -94,6 +94,6 @@ def rows(published: list[Published], answers: dict[str, Number | Claim]) -> list
     for p in published:
         answer = answers[p.name]
         outcome, because = answer.verdict(p)
-        paper = f"{p.relation} {p.printed}" if p.relation in "<>" else p.printed
+        paper = f"{p.relation} {p.printed}" if p.relation in ("≈", "<", ">") else p.printed
         found.append(Row(p.item, p.name, p.where, p.quantity, paper, answer.text, outcome, because))
     return found

@@ -69,7 +69,7 @@ def shown(bracket: Bracket, digits: int = 5) -> str:
 
 def _outcome(printed: str, relation: str, bracket: Bracket) -> str:
     lower, upper = float(bracket.lower), float(bracket.upper)
-    if relation == "=":
+    if relation in ("=", "≈"):
         start, end = printed_range(printed)
         if start <= lower and upper <= end:
             return AGREES
@@ -80,7 +80,7 @@ def _outcome(printed: str, relation: str, bracket: Bracket) -> str:
     if relation == ">":
         bound = _value(printed)
         return AGREES if lower > bound else DIFFERS if upper <= bound else UNDECIDED
-    raise ValueError(f"relation must be one of '=', '<', '>', got {relation!r}")
+    raise ValueError(f"relation must be one of '=', '≈', '<', '>', got {relation!r}")
 
 
 def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) -> Verdict:
@@ -89,7 +89,7 @@ def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) 
     Args:
         printed: decimal text as published.
         bracket: certified lower and upper side.
-        relation: "=" (rounded to its last digit), "<" or ">" (the paper says that the quantity lies below or above it).
+        relation: "=" (rounded to its last digit), "≈" (the same, meant loosely), "<" or ">" (said to lie below or above it).
         alternatives: (description, bracket) pairs, tried in order where the number differs: the first one that agrees is the explanation.
 
     Returns:
@@ -105,14 +105,22 @@ def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) 
     outcome = _outcome(printed, relation, bracket)
     if outcome == AGREES:
         if relation == "=" and _value(printed) < float(bracket.lower):
-            return Verdict(outcome, "to the digits printed; the printed number is rounded down, below the certified lower side")
+            return Verdict(
+                outcome, "to the digits printed; the printed number is rounded down, below the certified lower side"
+            )
         return Verdict(outcome, "")
     if outcome == DIFFERS:
         for description, other in alternatives:
             if _outcome(printed, relation, other) == AGREES:
-                return Verdict(outcome, f"the printed number is the one {description}, where the bracket is {shown(other)}")
-        if relation == "=":
-            side = "below the certified lower side" if _value(printed) < float(bracket.lower) else "above the certified upper side"
+                return Verdict(
+                    outcome, f"the printed number is the one {description}, where the bracket is {shown(other)}"
+                )
+        if relation in ("=", "≈"):
+            side = (
+                "below the certified lower side"
+                if _value(printed) < float(bracket.lower)
+                else "above the certified upper side"
+            )
             return Verdict(outcome, f"the printed number lies {side}")
         side = f"lower side is not below {printed}" if relation == "<" else f"upper side is not above {printed}"
         return Verdict(outcome, f"the certified {side}")

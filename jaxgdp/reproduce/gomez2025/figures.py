@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from ...plot import BLACK, COLOURS, gaussian_curve, regret_landscape, square_axes, tradeoff_band
 
+_WHITE = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 0.8}
 _DASHES = ("-", (0, (5, 1.5)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (6, 1, 1, 1, 1, 1)), (0, (8, 2)))
+
+
+def _pair(epsilon: float, delta: float) -> str:
+    mantissa, exponent = f"{delta:.0e}".split("e")
+    times = "" if mantissa == "1" else rf"{mantissa}\times "
+    return rf"$\varepsilon = {epsilon:.3g}$, $\delta = {times}10^{{{int(exponent)}}}$"
 
 
 def profile_and_attacks(profile, figure) -> None:
@@ -20,18 +27,29 @@ def profile_and_attacks(profile, figure) -> None:
     left.set(xlim=(0.0, 12.0), ylim=(1e-10, 1.0), xlabel=r"$\varepsilon$", ylabel=r"$\delta(\varepsilon)$")
     (calibrated, delta), *others = profile.pairs
     right.plot(profile.fpr, profile.tpr, color=BLACK, lw=2.4, label="all pairs: the curve itself", zorder=4)
-    right.plot(profile.fpr, profile.pair_tprs[0], color=COLOURS[0], lw=1.6, label=rf"$\varepsilon$ = {calibrated:g}, $\delta$ = {delta:g}")
+    right.plot(
+        profile.fpr,
+        profile.pair_tprs[0],
+        color=COLOURS[0],
+        lw=1.6,
+        label=_pair(calibrated, delta),
+    )
     for i, ((epsilon, d), tpr) in enumerate(zip(others, profile.pair_tprs[1:], strict=True)):
         left.plot(epsilon, d, marker="s", color=COLOURS[1], ms=5, zorder=3)
         label = "other pairs, one at a time" if i == 0 else None
         right.plot(profile.fpr, tpr, color=COLOURS[1], lw=1.1, ls=_DASHES[1], label=label)
     left.plot(calibrated, delta, marker="o", color=COLOURS[0], ms=9, zorder=4)
     left.annotate(
-        rf"$\varepsilon$ = {calibrated:g}, $\delta$ = {delta:g}", (calibrated, delta), xytext=(8, 6), textcoords="offset points", fontsize=9
+        _pair(calibrated, delta),
+        (calibrated, delta),
+        xytext=(-9, -12),
+        textcoords="offset points",
+        ha="right",
+        fontsize=9,
     )
     right.set_xscale("log")
     right.set(xlim=(1e-6, 1.0), ylim=(0.0, 1.02), xlabel="FPR", ylabel="bound on TPR")
-    right.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize=8, loc="upper left")
+    right.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     for ax in (left, right):
         ax.grid(True, lw=0.4, alpha=0.5)
 
@@ -77,6 +95,7 @@ def three_panels(panels, figure) -> None:
         ax.text(0.96, 0.66, rf"$\mu$ = {panel.mu.upper:.4g}", ha="right", fontsize=9)
         ax.text(0.96, 0.57, rf"$\Delta$ = {panel.regret.upper:.2g}", ha="right", fontsize=9)
         ax.legend(frameon=False, fontsize=8, loc="upper right")
+        ax.set(xticks=(0.0, 0.5, 1.0), yticks=(0.0, 0.5, 1.0))
         ax.label_outer()
 
 
@@ -98,14 +117,21 @@ def curves_and_gaps(lines, figure) -> None:
         right.plot(gap.alpha, high, color=colour, ls=dash, lw=1.5)
         peak = high.argmax()
         right.annotate(
-            label, (gap.alpha[peak], high[peak]), xytext=(-4, 3), textcoords="offset points", ha="right", fontsize=8, color=colour
+            line.label,
+            (gap.alpha[peak], high[peak]),
+            xytext=(-12, 1),
+            textcoords="offset points",
+            ha="right",
+            fontsize=8,
+            color=colour,
+            bbox=_WHITE,
         )
     gaussian_curve([], [], left, label=r"$\mu$-GDP of each")
     square_axes(left)
     left.legend(frameon=False, fontsize=8)
     right.set_xscale("log")
     right.set_xlim(1e-6, 1.0)
-    right.set_ylim(bottom=0.0)
+    right.set_ylim(0.0, 1.08 * right.get_ylim()[1])
     right.set(xlabel="FPR", ylabel=r"FNR, exact minus $\mu$-GDP")
     right.ticklabel_format(axis="y", style="sci", scilimits=(-3, -3))
     right.grid(True, lw=0.4, alpha=0.5)

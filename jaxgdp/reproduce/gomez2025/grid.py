@@ -33,7 +33,10 @@ def figure_3(quick: bool) -> Result:
     columns = ("mu_lower", "mu", "regret_lower", "regret", "status")
     values = [dataset[name].values for name in (*_AXES, *columns)]
     body = tuple(
-        (*(f"{axis[i]:.17g}" for axis, i in zip(values[:3], index, strict=True)), *(f"{v[index]:.17g}" for v in values[3:]))
+        (
+            *(f"{axis[i]:.17g}" for axis, i in zip(values[:3], index, strict=True)),
+            *(f"{v[index]:.17g}" for v in values[3:]),
+        )
         for index in np.ndindex(*lower.shape)
     )
     header = (*_AXES, "mu_lower", "mu_upper", "regret_lower", "regret_upper", "status")
@@ -64,7 +67,11 @@ def _rule(dataset) -> Claim:
             for v in failed
         )
         return Claim(text, False, f"the certified lower side of Δ reaches {RULE_LIMIT:g} at {where}")
-    return Claim(text, None if undecided else True, "every upper side is below it" if not undecided else "some brackets straddle it")
+    return Claim(
+        text,
+        None if undecided else True,
+        "every upper side is below it" if not undecided else "some brackets straddle it",
+    )
 
 
 def _setting(dataset, index) -> str:
@@ -80,7 +87,7 @@ def _always_lowers(lower, upper, dataset, axis: int) -> Claim:
     unknown = total - int(falls.sum()) - int(rises.sum())
     text = f"of {total} neighbouring pairs {int(falls.sum())} fall, {int(rises.sum())} rise, {unknown} have overlapping brackets"
     if rises.any():
-        growth = np.where(rises, low[..., 1:] / high[..., :-1], 0.0)
+        growth = np.where(rises, low[..., 1:] - high[..., :-1], 0.0)
         worst = list(np.unravel_index(np.argmax(growth), growth.shape))
         index = [*worst[:-1]]
         index.insert(axis, worst[-1])
@@ -89,7 +96,9 @@ def _always_lowers(lower, upper, dataset, axis: int) -> Claim:
         name = ("σ", "p", "T")[axis]
         there = f"{float(dataset[_AXES[axis]].values[after[axis]]):g}"
         values = f"{upper[tuple(index)]:.3g} to at least {lower[tuple(after)]:.3g}"
-        return Claim(text, False, f"Δ rises from at most {values} between {_setting(dataset, index)} and {name} = {there}")
+        return Claim(
+            text, False, f"Δ rises from at most {values} between {_setting(dataset, index)} and {name} = {there}"
+        )
     if unknown:
         return Claim(text, None, "no certified rise; where the brackets overlap they cannot tell")
     return Claim(text, True, "every pair falls, by the brackets")
@@ -101,4 +110,6 @@ def _not_monotonic(lower, upper, dataset) -> Claim:
     peak = np.max(low, axis=-1)
     both = (peak > high[..., 0]) & (peak > high[..., -1])
     text = f"Δ rises and then falls with p for {int(both.sum())} of {both.size} pairs (σ, T)"
-    return Claim(text, True if both.any() else None, "the largest lower side exceeds the upper sides at both ends of the range")
+    return Claim(
+        text, True if both.any() else None, "the largest lower side exceeds the upper sides at both ends of the range"
+    )

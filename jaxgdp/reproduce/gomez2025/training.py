@@ -45,7 +45,9 @@ def runs(quick: bool) -> dict[tuple[str, int], list[Run]]:
         (name, records, eps, sigma, steps, paper[name]["batch_size"] / records)
         for name in _TABLES
         for records in (STATED, OTHER)
-        for eps, sigma, steps in zip(*(paper[name][k] for k in ("epsilon", "noise_multiplier", "num_steps")), strict=True)
+        for eps, sigma, steps in zip(
+            *(paper[name][k] for k in ("epsilon", "noise_multiplier", "num_steps")), strict=True
+        )
     ]
     _, _, _, sigma, steps, rate = map(np.array, zip(*columns, strict=True))
     curve = tradeoff(dpsgd(sigma, rate, steps), rtol=QUICK_RTOL if quick else RTOL)
@@ -75,7 +77,12 @@ def table_2(quick: bool) -> Result:
     worst = {n: _largest([r.regret for t in _TABLES for r in found[t, n]]) for n in (STATED, OTHER)}
     answers["table-2-regret"] = Number(worst[STATED], ((_OTHER_NAME, worst[OTHER]),))
 
-    header = ("data set", "pre-training", "δ", *(f"ε = {e}, printed μ = {m}" for e, m in zip(paper["epsilon"], paper["mu"], strict=True)))
+    header = (
+        "data set",
+        "pre-training",
+        "δ",
+        *(f"ε = {e}, printed μ = {m}" for e, m in zip(paper["epsilon"], paper["mu"], strict=True)),
+    )
     certified = {("CIFAR-10", "none"): ours["trained"], ("CIFAR-10", "ImageNet"): ours["tuned"]}
     body = []
     for row in paper["row"]:
@@ -94,7 +101,8 @@ def hyperparameters(name: str, quick: bool) -> Result:
     delta = float(read("gomez2025")[name]["delta"])
     stated, other = (runs(quick)[name, n] for n in (STATED, OTHER))
     renyi = [
-        [renyi_epsilon(r.noise_multiplier, r.sampling_prob, r.num_steps, delta) for r in column] for column in (stated, other)
+        [renyi_epsilon(r.noise_multiplier, r.sampling_prob, r.num_steps, delta) for r in column]
+        for column in (stated, other)
     ]
     answers: dict[str, Number | Claim] = {}
     for run, bound in zip(stated, renyi[0], strict=True):
@@ -107,17 +115,24 @@ def hyperparameters(name: str, quick: bool) -> Result:
             f"{100 * (1 - run.tight_epsilon.upper / printed):.0f} % smaller",
         )
     # which number of records gives the printed ε, if each is a Rényi bound rounded to a whole number
-    fits = [all(abs(b / float(r.epsilon) - 1.0) < 0.01 for b, r in zip(bounds, stated, strict=True)) for bounds in renyi]
+    fits = [
+        all(abs(b / float(r.epsilon) - 1.0) < 0.01 for b, r in zip(bounds, stated, strict=True)) for bounds in renyi
+    ]
     lists = [", ".join(f"{b:.2f}" for b in bounds) for bounds in renyi]
     answers[f"{name}-records"] = Claim(
         f"Rényi ε {lists[0]} at N = {STATED:,}; {lists[1]} at N = {OTHER:,}",
         fits[0] and not fits[1],
         f"Rényi accounting returns every printed ε to 1 % at N = {STATED:,}"
-        + (f" and none at N = {OTHER:,}: the training used N = {STATED:,}" if not fits[1] else f", but also at N = {OTHER:,}")
+        + (
+            f" and none at N = {OTHER:,}: the training used N = {STATED:,}"
+            if not fits[1]
+            else f", but also at N = {OTHER:,}"
+        )
         if fits[0]
         else "no number of records tried returns the printed ε",
     )
-    header = ("σ", "T", "p", "ε printed", "ε certified", f"ε Rényi, N = {STATED:,}", f"ε Rényi, N = {OTHER:,}", "μ", f"μ {_OTHER_NAME}", "Δ")
+    bounds = (f"ε Rényi, N = {STATED:,}", f"ε Rényi, N = {OTHER:,}")
+    header = ("σ", "T", "p", "ε printed", "ε certified", *bounds, "μ", f"μ {_OTHER_NAME}", "Δ")
     body = tuple(
         (
             f"{a.noise_multiplier:g}", f"{a.num_steps}", f"{a.sampling_prob:.5g}", a.epsilon, shown(a.tight_epsilon), f"{x:.3f}",
@@ -142,7 +157,7 @@ class Line(NamedTuple):
 def _line(epsilon: str, sigma: float, steps: int, rate: float, quick: bool) -> Line:
     curve = tradeoff(dpsgd(sigma, rate, steps), rtol=QUICK_RTOL if quick else _LINE_RTOL)
     mu, regret = (Bracket(float(b.lower), float(b.upper)) for b in (curve.mu(), curve.regret()))
-    gap = largest_gap(curve, mu.upper, points=61 if quick else 141, rounds=2 if quick else 5)
+    gap = largest_gap(curve, mu.upper, points=61 if quick else 141, rounds=2 if quick else 8)
     return Line(f"ε = {float(epsilon):g}", sigma, mu, regret, gap)
 
 
@@ -175,7 +190,10 @@ def curves_and_gaps(figure: str, name: str, quick: bool) -> Result:
         wrong = any(b is not None and b != w for b, w in zip(below, wanted, strict=True))
         holds = False if wrong else None if None in below else True
         if not holds:
-            evidence += "; for symmetric curves the largest difference is never below 2Δ, since left of its fixed point f falls at least as fast as the FPR grows"
+            evidence += (
+                "; for symmetric curves the largest difference is never below 2Δ, since left of its fixed point f falls at "
+                "least as fast as the FPR grows"
+            )
     else:
         ratios = [x.gap.largest.midpoint / (2.0 * x.regret.midpoint) for x in found]
         holds = all(0.5 < r < 2.0 for r in ratios)
