@@ -4,7 +4,7 @@ Every number comes as a bracket ``lower ≤ true ≤ upper``: the upper side fro
 attack that achieves it.
 """
 
-from . import gdp
+from . import conversions, deployments, gdp
 from ._version import __version__
 from .bracket import Bracket
 from .mechanisms import (
@@ -35,6 +35,8 @@ __all__ = [
     "TradeoffCurve",
     "__version__",
     "compose",
+    "conversions",
+    "deployments",
     "dpsgd",
     "gdp",
     "report",

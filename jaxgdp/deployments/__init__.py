@@ -1,0 +1,29 @@
+"""Real deployments, shipped as data with their citations: each function returns the mechanism that was run.
+
+``about(name)`` shows the table a mechanism is built from, its source and how to cite it; ``names()`` lists what there is. The data are
+plain TOML files in the folder ``data`` beside this one.
+"""
+
+from .catalogue import about, mechanism, names
+from .census import (
+    census_2020_dhc_housing,
+    census_2020_dhc_persons,
+    census_2020_pl94_persons,
+    census_2020_pl94_units,
+    census_2022_august,
+)
+from .dpsgd import de_et_al_2022
+from .record import Deployment
+
+__all__ = [
+    "Deployment",
+    "about",
+    "census_2020_dhc_housing",
+    "census_2020_dhc_persons",
+    "census_2020_pl94_persons",
+    "census_2020_pl94_units",
+    "census_2022_august",
+    "de_et_al_2022",
+    "mechanism",
+    "names",
+]

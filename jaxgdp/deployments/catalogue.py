@@ -1,0 +1,62 @@
+"""Every deployment by name."""
+
+from __future__ import annotations
+
+import difflib
+
+from . import census, dpsgd
+from .record import Deployment
+
+
+def names() -> tuple[str, ...]:
+    """Names of all deployments, each one scalar composition.
+
+    Example:
+        >>> "census_2020_pl94_persons" in names()
+        True
+    """
+    return (*census.NAMES, *dpsgd.settings())
+
+
+def about(name: str) -> Deployment:
+    """Table, source and citation of a deployment; ``print`` it to read it.
+
+    Args:
+        name: one of :func:`names`.
+
+    Returns:
+        A :class:`Deployment`.
+
+    Raises:
+        ValueError: there is none of that name; lists those there are.
+
+    Example:
+        >>> about("census_2022_august").rows[0][:2]
+        ('US', 'query 1')
+    """
+    if name in census.NAMES:
+        return census.record(name)
+    if name in dpsgd.settings():
+        return dpsgd.record(name)
+    close = difflib.get_close_matches(str(name), names(), n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise ValueError(f"no deployment is called {name!r}; {hint}there are {', '.join(names())}")
+
+
+def mechanism(name: str):
+    """The composition of a deployment by name.
+
+    Args:
+        name: one of :func:`names`.
+
+    Returns:
+        A scalar :class:`jaxgdp.Composition`.
+
+    Raises:
+        ValueError: there is none of that name; lists those there are.
+
+    Example:
+        >>> mechanism("de_et_al_2022_table4_epsilon_8").shape
+        ()
+    """
+    return about(name).mechanism()
