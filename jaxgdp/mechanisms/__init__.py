@@ -3,6 +3,7 @@
 from .approximate_dp import ApproximateDP
 from .base import Mechanism
 from .composition import Composition, as_composition, compose, dpsgd
+from .discrete_gaussian import DiscreteGaussian
 from .gaussian import Gaussian
 from .laplace import Laplace
 from .pure_dp import PureDP
@@ -12,6 +13,7 @@ from .subsampled_gaussian import SubsampledGaussian
 __all__ = [
     "ApproximateDP",
     "Composition",
+    "DiscreteGaussian",
     "Gaussian",
     "Laplace",
     "Mechanism",

@@ -1,0 +1,246 @@
+"""The discrete Gaussian mechanism, of the 2020 United States census among others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb, factorial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import bernoulli
+
+from ..normal import LOG_SQRT_2PI, ndtri_exp
+from ..validation import broadcast, checked, positive
+from .atoms import atom_cells
+from .base import Mechanism
+from .cells import Cells
+from .pytree import pytree
+from .subsampled_gaussian import _hermite_series, _log_mass
+
+_FEW = 10.0  # σ below which every integer is looked at
+_INTEGERS = 1024  # how many of them, 48 σ to both sides
+_GAUSSIAN = 1.5  # σ above which cumulants are those of a Gaussian to 1e-19
+_NODES = 128
+_TERMS = 16  # integers of a cell that are added one by one
+_STEEP = 2.25  # loss per unit of output beyond which those are all that matter
+_NARROW = 0.2  # widest cell, in standard deviations and in its own scale, that the series serves
+_MOST = 16  # largest sensitivity
+# Φ⁻¹(½ + x)/y in powers of y², y = x·√(2π), highest first
+_QUANTILE = np.array([20036983 / 6227020800, 34807 / 5702400, 4369 / 362880, 127 / 5040, 7 / 120, 1 / 6, 1.0])
+
+
+def _edge_coefficients(terms=16, orders=5):
+    """c[j, i] with E(λ) = Σ_{j,i} c[j, i]·σ^{−2i}·λ^{2j + 1}, see ``_beyond_integral``.
+
+    F(v) = 1/v − 1/(2·sinh(v/2)) = Σ_r f_r·v^{2r + 1}, f_r = −B_{2r + 2}(1/2)/(2r + 2)!, and
+    E(λ) = Σ_i F^{(2i)}(−λ)/(2i)!·(−1)^i·(2i − 1)!!·σ^{−2i}.
+    """
+    number = terms + orders
+    b = bernoulli(2 * number)
+    f = [-(2.0 ** (1 - k) - 1.0) * b[k] / factorial(k) for k in range(2, 2 * number + 1, 2)]
+    odd = [1.0, 1.0, 3.0, 15.0, 105.0, 945.0]
+    rows = range(terms)
+    return np.array(
+        [[-f[j + i] * comb(2 * (j + i) + 1, 2 * i) * (-1.0) ** i * odd[i] for i in range(orders)] for j in rows]
+    )
+
+
+_EDGE = _edge_coefficients()
+
+
+@pytree
+@dataclass(frozen=True)
+class DiscreteGaussian(Mechanism):
+    """Noise on the integers with mass proportional to e^{−k²/(2σ²)}, on an integer query (Canonne et al. 2020).
+
+    The pair is N_Z(0, σ²) against N_Z(s, σ²), with privacy loss (2ks − s²)/(2σ²) at the integer k: atoms s/σ² apart.
+
+    One use is exactly μ-GDP, with μ = 2Φ⁻¹(Pr[k ≥ 0]) for s = 1, about (1 + 1/(24σ²))/σ: with z_m the normal quantile of
+    Pr[k < m], the steps z_{m+1} − z_m fall with |m|. (Compare p with the normal masses q that have the step and the cell of
+    index m: log p/q has a second difference that grows away from the centre of q, because a normal law cut to a
+    window of fixed width varies most in the middle. If the next step were longer, log p/q would be concave between m and
+    its mirror image, and p would have less mass than q to the left of m, although both have the same.)
+
+    Args:
+        sigma: σ > 0, any shape. It is a little more than the standard deviation where σ is small.
+        sensitivity: s, a whole number from 1 to 16, broadcast against σ.
+
+    Raises:
+        ValueError: an argument is out of range or not a number (before tracing).
+
+    Example:
+        >>> DiscreteGaussian(sigma=[2.0, 8.28]).shape
+        (2,)
+    """
+
+    sigma: Any
+    sensitivity: Any = 1
+
+    def __post_init__(self):
+        object.__setattr__(self, "sigma", positive("sigma", self.sigma))
+        valid = f"a whole number from 1 to {_MOST}"
+        whole = checked("sensitivity", self.sensitivity, valid, lambda a: (a >= 1) & (a <= _MOST) & (a == np.floor(a)))
+        object.__setattr__(self, "sensitivity", whole)
+        broadcast(sigma=self.sigma, sensitivity=self.sensitivity)
+
+    def _loss(self, k):
+        """Privacy loss at the integers k."""
+        return self.sensitivity / self.sigma**2 * (k - 0.5 * self.sensitivity)
+
+    def _log_total(self):
+        """log Σ e^{−k²/(2σ²)} over all integers: e^{−2π²σ²} is all that sets it apart from log σ√(2π) where σ is large."""
+        k = jnp.arange(1.0, 10.0)
+        few = 1.0 + 2.0 * jnp.sum(jnp.exp(-0.5 * (k / jnp.minimum(self.sigma, 1.0)) ** 2))
+        many = 2.0 * jnp.exp(-2.0 * (np.pi * jnp.maximum(self.sigma, 1.0)) ** 2)
+        return jnp.where(self.sigma < 1.0, jnp.log(few), jnp.log(self.sigma) + LOG_SQRT_2PI + jnp.log1p(many))
+
+    def loss_nodes(self, depth):
+        """Integers around the centre where σ is small, else the nodes of the Gaussian with the same cumulants."""
+        tail = jnp.sqrt(2.0 * depth)
+        low, high = -tail - 1.0, tail + self.sensitivity / self.sigma
+        step = (high - low) / (_NODES - 1)
+        z = low + step * jnp.arange(_NODES)
+        k = jnp.floor(0.5 * self.sensitivity) + jnp.arange(_NODES) - _NODES // 2
+        few = self.sigma < _GAUSSIAN
+        loss = self._loss(jnp.where(few, k, z * self.sigma))
+        by_integer = -0.5 * (k / self.sigma) ** 2 - self._log_total()
+        return loss, jnp.where(few, by_integer, jnp.log(step) - 0.5 * z * z - LOG_SQRT_2PI)
+
+    def gaussian_precision(self):
+        """s²/σ² where the cumulants are those of a Gaussian, K(t) = t(t − 1)s²/(2σ²), else 0."""
+        return jnp.where(self.sigma >= _GAUSSIAN, (self.sensitivity / self.sigma) ** 2, 0.0)
+
+    def tail_precision(self):
+        """μ² of one use, exact: (z_m + z_{s+1−m})² with m = ⌊s/2⌋ + 1, rounded up."""
+        middle = jnp.floor(0.5 * self.sensitivity) + 1.0
+        return (self._quantile(middle) + self._quantile(self.sensitivity + 1.0 - middle)) ** 2 * (1.0 + 1e-13)
+
+    def _quantile(self, m):
+        """z_m = Φ⁻¹(Pr[k < m]) for 1 ≤ m ≤ 9."""
+        log_total = self._log_total()
+        k = jnp.arange(1.0, 0.5 * _MOST + 1.0)
+        inside = jnp.where(k < m, jnp.exp(-0.5 * (k / self.sigma) ** 2), 0.0)
+        excess = (0.5 + jnp.sum(inside)) * jnp.exp(-log_total)
+        y = np.sqrt(2.0 * np.pi) * jnp.minimum(excess, 0.05)
+        v = y * y
+        near = y * jnp.polyval(_QUANTILE, v)
+        k = jnp.arange(_INTEGERS // 2)
+        exponent = -0.5 * ((m + k) / jnp.minimum(self.sigma, _FEW)) ** 2
+        far = -ndtri_exp(jax.nn.logsumexp(exponent) - log_total)
+        return jnp.where(excess < 0.05, near, far)
+
+    def cells(self, ell, end) -> Cells:
+        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares (unbatched).
+
+        Where σ is small, from the list of all integers that carry mass; else by sums over the integers of each cell.
+        """
+        few, many = self._few(ell, end), self._many(ell)
+        return jax.tree.map(lambda a, b: jnp.where(self.sigma < _FEW, a, b), few, many)
+
+    def _few(self, ell, end) -> Cells:
+        """Cells from a list of integers; what lies beyond it has mass below e^{−1000}."""
+        sigma = jnp.minimum(self.sigma, _FEW)
+        k = jnp.floor(0.5 * self.sensitivity) + jnp.arange(_INTEGERS) - _INTEGERS // 2
+        shift = self._log_total()
+        log_p, log_q = -0.5 * (k / sigma) ** 2 - shift, -0.5 * ((k - self.sensitivity) / sigma) ** 2 - shift
+        cells = atom_cells(self._loss(k), log_p, log_q, ell, end)
+        # losses and masses come from σ² after a few roundings, each place from a few more
+        return cells._replace(roundoff=4.0 * cells.roundoff, jitter=4.0 * cells.jitter + 16.0)
+
+    def _many(self, ell) -> Cells:
+        """Cells for σ ≥ 10, by number of integers in each.
+
+        A cell of the integers a..b is summed one by one if they are few, or from its heavier end if the masses fall
+        quickly; else it is a normal probability between a − ½ and b + ½ and a correction at both ends (``_beyond_integral``). All
+        masses are taken relative to one integer (or the middle), so that the loss there enters the share exactly.
+        """
+        sigma, s = jnp.maximum(self.sigma, _FEW), self.sensitivity
+        reach = jnp.ceil(80.0 * sigma) + s
+        last = jnp.clip(jnp.floor(ell * sigma**2 / s + 0.5 * s), -reach, reach)
+        a = jnp.concatenate([-reach[None], last + 1.0])
+        b = jnp.concatenate([last, reach[None]])
+        number = b - a + 1.0
+        middle = 0.5 * (a + b)
+
+        right = middle >= 0.5 * s
+        sign, start = jnp.where(right, 1.0, -1.0), jnp.where(right, a, b)
+        direct_x = _sum(sign * start, number, sigma)
+        direct_y = _sum(sign * (start - s), number, sigma)
+        steep = sign * (start - jnp.where(right, s, 0.0)) >= _STEEP * sigma**2
+        direct = (number <= _TERMS) | steep
+
+        u = (last + 0.5) / sigma
+        width, m, tau = number / sigma, middle / sigma, s / sigma
+        reach_u = 1.0 + jnp.maximum(jnp.abs(m), jnp.abs(m - tau))
+        narrow = width * reach_u < _NARROW
+        w, m0, m1 = jnp.where(narrow, width, 0.1), jnp.where(narrow, m, 0.0), jnp.where(narrow, m - tau, 0.0)
+        series_x, series_y = _hermite_series(m0, w), _hermite_series(m1, w)
+        log_int_x = _log_mass(u, narrow, w, m0, series_x)
+        log_int_y = _log_mass(u - tau, narrow, w, m1, series_y)
+        coefficients = jnp.asarray(_EDGE) @ sigma ** (-2.0 * jnp.arange(_EDGE.shape[1]))
+        more_x = jnp.log1p(_beyond_integral(u, sigma, coefficients, log_int_x))
+        more_y = jnp.log1p(_beyond_integral(u - tau, sigma, coefficients, log_int_y))
+        spread_x, spread_y = log_int_x + more_x, log_int_y + more_y
+        narrow_ratio = jnp.log1p(series_y) - jnp.log1p(series_x) + more_y - more_x
+
+        some = number > 0.0
+        log_total = jnp.log(sigma) + LOG_SQRT_2PI
+        at = lambda k: -0.5 * (k / sigma) ** 2 - log_total  # noqa: E731
+        log_x = jnp.where(direct, at(start) + jnp.log(direct_x), spread_x)
+        log_y = jnp.where(direct, at(start - s) + jnp.log(direct_y), spread_y)
+        log_x, log_y = jnp.where(some, log_x, -jnp.inf), jnp.where(some, log_y, -jnp.inf)
+
+        # log y/x, exact at the reference point
+        known = direct | narrow
+        reference = s / sigma**2 * (jnp.where(direct, start, middle) - 0.5 * s)
+        ratio = jnp.where(direct, jnp.log(direct_y) - jnp.log(direct_x), narrow_ratio)
+        log_rho = jnp.where(known, reference + ratio, spread_y - spread_x)[1:-1]
+        lower, upper = ell[:-1], ell[1:]
+        share = jnp.exp(jnp.minimum(log_rho - upper, 0.0)) * jnp.expm1(jnp.minimum(lower - log_rho, 0.0))
+        share = jnp.clip(share / jnp.expm1(lower - upper), 0.0, 1.0)
+        share = jnp.where(some[1:-1] & jnp.isfinite(share), share, 1.0)
+
+        depth = jnp.where(jnp.isfinite(log_x), jnp.abs(log_x), 0.0) + jnp.where(jnp.isfinite(log_y), jnp.abs(log_y), 0.0)
+        place = 80.0 + 4.0 * jnp.where(known, jnp.abs(reference), depth)
+        gap = jnp.concatenate([jnp.ones((1,)), jnp.diff(ell), jnp.ones((1,))])
+        jitter = jnp.where(some, place * (1.0 + 1.0 / gap), 0.0)
+        return Cells(
+            log_x, log_y, share, jnp.zeros(()), 60.0 + 4.0 * jnp.minimum(depth, 1e6), jitter,
+            jnp.asarray(-jnp.inf, log_x.dtype), jnp.asarray(-jnp.inf, log_x.dtype),
+        )  # fmt: skip
+
+
+def _sum(start, number, sigma):
+    """Σ e^{−((start + i)² − start²)/(2σ²)} over 0 ≤ i < min(number, 16), each term from the one before."""
+    ratio = jnp.exp(-(jnp.maximum(start, -2.0 * _TERMS) + 0.5) / sigma**2)
+    fall = jnp.exp(-1.0 / sigma**2)
+    term, total = jnp.ones_like(start), jnp.ones_like(start)
+    for i in range(1, _TERMS):
+        term = term * ratio
+        ratio = ratio * fall
+        total = total + jnp.where(i < number, term, 0.0)
+    return total
+
+
+def _beyond_integral(u, sigma, coefficients, log_integral):
+    """What sums over the integers between points σu (halves) have beyond the integral, relative to it (n + 1 values).
+
+    Σ_{k > x} g(k) = ∫_x^∞ g + g(x)·E(x/σ²) at a half-integer x, g(x) = e^{−x²/(2σ²)}: as an operator the sum is
+    −1/(2·sinh(D/2)), which is −1/D + F(D), and D acts on g near x as −x/σ² and a little spread. The rest after the terms kept
+    is an asymptotic series of complex Mills ratios, below 2e−5·σ^{−10} relative to g(x).
+    """
+    slope = jnp.clip(u / sigma, -_STEEP, _STEEP)
+    v = slope * slope
+    value = jnp.full_like(v, coefficients[-1])
+    for j in range(coefficients.shape[0] - 2, -1, -1):
+        value = value * v + coefficients[j]
+    value = value * slope / sigma
+    log_density = -0.5 * u * u - LOG_SQRT_2PI
+    real = log_integral > -jnp.inf
+    base = jnp.where(real, log_integral, 0.0)
+    zero = jnp.zeros((1,))
+    below = jnp.concatenate([zero, value * jnp.exp(jnp.minimum(log_density - base[1:], 100.0))])
+    above = jnp.concatenate([value * jnp.exp(jnp.minimum(log_density - base[:-1], 100.0)), zero])
+    return jnp.where(real, jnp.maximum(below - above, -0.9), 0.0)
