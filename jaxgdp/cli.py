@@ -1,4 +1,4 @@
-"""The command line: ``jaxgdp report`` and ``jaxgdp landscape``."""
+"""The command line: ``jaxgdp report``, ``jaxgdp landscape`` and ``jaxgdp reproduce``."""
 
 from __future__ import annotations
 
@@ -167,6 +167,47 @@ def landscape_command(
     _draw_landscape(paths, sigmas, rates, steps, settings, quiet)
 
 
+def reproduce_command(
+    paper: Annotated[str, typer.Argument(help="Which paper: gomez2025.", metavar="PAPER") if typer else None],
+    output: Annotated[str, _option("--output", help="Folder to write to; made if missing.", metavar="DIR")],
+    only: Annotated[
+        list[str] | None,
+        _option(
+            "--only",
+            help="A figure or table, such as figure-3, repeated or comma-separated. [default: all]",
+            metavar="NAME",
+        ),
+    ] = None,
+    quick: Annotated[bool, _option("--quick", help="Coarser grids, for a first look.", metavar=None)] = False,
+    figure_format: Annotated[str, _option("--format", help="Of figures: png, pdf or svg.", metavar="TEXT")] = "png",
+    quiet: Annotated[bool, _option("--quiet", help="No progress bar and no summary.", metavar=None)] = False,
+) -> None:
+    """Figures and tables of a paper as files, and a verdict on each of its numbers.
+
+    \b
+    Example:
+      jaxgdp reproduce gomez2025 --output reproduction --only figure-4,table-2
+    """
+    from .reproduce import check, items, reproduce
+    from .reproduce.document import summary
+
+    names = list(items(paper)) if only is None else [name for text in only for name in text.split(",")]
+    settings = {"output": output, "only": names, "quick": quick, "figure_format": figure_format}
+    check(paper, **settings)
+    _need(*(["rich", "matplotlib"] + ["xarray"] * ("figure-3" in names)))
+    _cache_compiled_programs()
+    with _progress(len(set(names)), quiet, "figures and tables") as progress:
+        found = reproduce(paper, **settings, progress=lambda name: progress(1))
+    if not quiet:
+        print(summary(found.rows))
+        for row in found.rows:
+            if row.verdict != "agrees":
+                print(
+                    f"  {row.verdict}: {row.where}, {row.quantity}: paper {row.paper}, ours {row.ours}; {row.because}"
+                )
+        print(f"wrote {len(found.files)} files, {found.files[0]} first")
+
+
 def _log_spaced(ends: list[float], number: float) -> list[float]:
     import numpy as np
 
@@ -179,15 +220,15 @@ def _log_spaced(ends: list[float], number: float) -> list[float]:
 
 
 @contextlib.contextmanager
-def _progress(total: int, quiet: bool):
-    """A function that counts finished settings on stderr: a bar on a terminal, a line per tenth elsewhere."""
+def _progress(total: int, quiet: bool, noun: str = "settings"):
+    """A function that counts what is finished on stderr: a bar on a terminal, a line per tenth elsewhere."""
     if sys.stderr.isatty() and not quiet:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-        columns = (TextColumn("settings"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        columns = (TextColumn(noun), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("settings", total=total)
+            task = bar.add_task(noun, total=total)
             yield lambda number: bar.advance(task, number)
         return
     finished = 0
@@ -196,7 +237,7 @@ def _progress(total: int, quiet: bool):
         nonlocal finished
         before, finished = finished, finished + number
         if not quiet and 10 * finished // total > 10 * before // total:
-            print(f"{finished}/{total} settings", file=sys.stderr, flush=True)
+            print(f"{finished}/{total} {noun}", file=sys.stderr, flush=True)
 
     yield count
 
@@ -242,6 +283,7 @@ def _start(
     Examples:
       jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000
       jaxgdp landscape --figure landscape.png
+      jaxgdp reproduce gomez2025 --output reproduction
     """
     if version:
         print(f"jaxgdp {__version__}")
@@ -254,6 +296,7 @@ def _build():
     built.callback(invoke_without_command=True)(_start)
     built.command("report")(report_command)
     built.command("landscape")(landscape_command)
+    built.command("reproduce")(reproduce_command)
     return built
 
 

@@ -41,7 +41,7 @@ def regret_landscape(dataset, ax):
     ordered = dataset.transpose("noise_multiplier", "sampling_prob", "num_steps").sortby(list(dataset.sizes))
     sigmas, rates, steps = (ordered[name].values for name in ("noise_multiplier", "sampling_prob", "num_steps"))
     colours = mpl.colormaps["viridis"](np.linspace(0.0, 0.88, len(sigmas)))
-    strengths = np.linspace(0.4, 1.0, len(steps)) if len(steps) > 1 else np.ones(1)
+    strengths = np.linspace(0.6, 1.0, len(steps)) if len(steps) > 1 else np.ones(1)
     dashes = [_STEP_DASHES[(k - len(steps)) % len(_STEP_DASHES)] for k in range(len(steps))]
     ceiling = float(np.max(ordered["regret"].values, where=np.isfinite(ordered["regret"].values), initial=REGRET_LIMIT))
     marker = "o" if len(rates) == 1 else None

@@ -61,6 +61,31 @@ def _folder(output) -> Path:
     return path
 
 
+def check(paper, *, output, only=None, quick=False, figure_format="png") -> tuple[list[str], Path]:
+    """What :func:`reproduce` checks before it computes anything.
+
+    Args:
+        paper, output, only, quick, figure_format: as for :func:`reproduce`.
+
+    Returns:
+        Names of the figures and tables chosen, in the paper's order, and the folder.
+
+    Raises:
+        ValueError, ImportError: as :func:`reproduce`.
+    """
+    known = items(paper)
+    only = [only] if isinstance(only, str) else only
+    chosen = set(known) if only is None else {one_of("only", name, tuple(known)) for name in only}
+    if not chosen:
+        raise ValueError("only must name at least one figure or table, got none")
+    if not isinstance(quick, bool):
+        raise ValueError(f"quick must be True or False, got {quick!r}")
+    one_of("figure_format", figure_format, FORMATS)
+    folder = _folder(output)
+    _need(chosen)
+    return [name for name in known if name in chosen], folder
+
+
 def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_format="png", progress=None) -> Reproduction:
     """Regenerate figures and tables of a paper as files, and compare its numbers with certified brackets.
 
@@ -89,22 +114,15 @@ def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_forma
         >>> found.rows[0].paper, found.rows[0].verdict
         ('0.03', 'agrees')
     """
+    chosen, folder = check(paper, output=output, only=only, quick=quick, figure_format=figure_format)
     known = items(paper)
-    only = [only] if isinstance(only, str) else only
-    chosen = list(known) if only is None else [one_of("only", name, tuple(known)) for name in only]
-    if not chosen:
-        raise ValueError("only must name at least one figure or table, got none")
-    one_of("figure_format", figure_format, FORMATS)
-    folder = _folder(output)
-    _need(chosen)
     folder.mkdir(exist_ok=True)
 
     listed = published.numbers(paper)
     rows: list[Row] = []
     seconds: dict[str, float] = {}
     sections: list[tuple[str, Result, list[Path]]] = []
-    # in the paper's order, each once
-    for name in (n for n in known if n in chosen):
+    for name in chosen:
         start = time.perf_counter()
         found = known[name][1](quick)
         files = _write(found, name, folder, figure_format)

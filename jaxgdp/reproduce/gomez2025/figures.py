@@ -49,7 +49,7 @@ def profile_and_attacks(profile, figure) -> None:
     )
     right.set_xscale("log")
     right.set(xlim=(1e-6, 1.0), ylim=(0.0, 1.02), xlabel="FPR", ylabel="bound on TPR")
-    right.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+    figure.legend(*right.get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=3)
     for ax in (left, right):
         ax.grid(True, lw=0.4, alpha=0.5)
 
@@ -95,7 +95,7 @@ def three_panels(panels, figure) -> None:
         ax.text(0.96, 0.66, rf"$\mu$ = {panel.mu.upper:.4g}", ha="right", fontsize=9)
         ax.text(0.96, 0.57, rf"$\Delta$ = {panel.regret.upper:.2g}", ha="right", fontsize=9)
         ax.legend(frameon=False, fontsize=8, loc="upper right")
-        ax.set(xticks=(0.0, 0.5, 1.0), yticks=(0.0, 0.5, 1.0))
+        ax.set(xticks=(0.0, 0.5, 1.0), yticks=(0.0, 0.5, 1.0), xticklabels=("0", "0.5", "1"), yticklabels=("0", "0.5", "1"))
         ax.label_outer()
 
 
