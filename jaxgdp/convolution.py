@@ -65,7 +65,8 @@ def escaped_mass(w, count, steps, start, length, h, miss_low, miss_high):
     """Chernoff bound on the composed mass outside a window of ``length`` that begins at ``start``, relative to the centres.
 
     The exponential moments are those of the very masses ``w`` (components, points) at ``steps`` that are composed. The
-    two end points hold whole tails: that any step lands there is bounded by T times their mass.
+    two end points hold whole tails: that any step lands there is bounded by T times their mass. Where even the sum of
+    every component's largest (smallest) step stays inside, nothing wraps.
     """
     inner = w.at[:, 0].set(0.0).at[:, -1].set(0.0)
 
@@ -75,6 +76,11 @@ def escaped_mass(w, count, steps, start, length, h, miss_low, miss_high):
 
     above = jnp.exp(moment(miss_high) - miss_high * (start + length))
     below = jnp.exp(moment(-miss_low) + miss_low * (start - h))
+    last = w.shape[-1] - 1
+    largest = steps[last - jnp.argmax(inner[:, ::-1] > 0.0, axis=-1)]
+    smallest = steps[jnp.argmax(inner > 0.0, axis=-1)]
+    above = jnp.where(count @ largest < start + length - 0.5 * h, 0.0, above)
+    below = jnp.where(count @ smallest > start - 0.5 * h, 0.0, below)
     return jnp.sum(count * (w[:, 0] + w[:, -1])) + above + below
 
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
+
+from .normal import log_sub
 
 _EPS = 1.1102230246251565e-16
+_LOG_ROUNDOFF = np.log(1e-14)
 
 
 class Weights(NamedTuple):
@@ -82,7 +86,8 @@ def attack_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Weights]:
     """A real test: every cell is labelled with its upper point, and the sum of labels is thresholded.
 
     The labels need not be the loss (the last one also stands for everything beyond the lattice). P- and Q-masses are
-    tilted separately, by s and s − 1, so that both sit in the same place.
+    tilted separately, by s and s − 1, so that both sit in the same place. Masses at −∞ and +∞ are left out: the first never
+    leads to a rejection, the second always does.
 
     Returns:
         The tilted P-masses and the tilted Q-masses.
@@ -94,4 +99,11 @@ def attack_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Weights]:
         mass = mass.at[-1].add(jnp.exp(log_mass[-1] + s * ell[-1] - log_scale))
         return _normalise(mass, scale, cells.jitter[:-1], gap, log_scale)
 
-    return tilted(cells.log_x, tilt), tilted(cells.log_y, tilt - 1.0)
+    log_x = cells.log_x.at[0].set(_without(cells.log_x[0], cells.log_p_minus))
+    log_y = cells.log_y.at[-1].set(_without(cells.log_y[-1], cells.log_q_plus))
+    return tilted(log_x, tilt), tilted(log_y, tilt - 1.0)
+
+
+def _without(log_whole, log_part):
+    """log of a mass less a part of it, raised by the rounding error (it sits at an end point, whose mass is in the guard)."""
+    return jnp.logaddexp(log_sub(log_whole, log_part), log_part + _LOG_ROUNDOFF)

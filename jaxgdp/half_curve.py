@@ -15,10 +15,11 @@ import numpy as np
 from . import discretisation, spectrum
 from .convolution import compose_blocks, tail_sums
 from .mechanisms.cells import reverse as reverse_cells
-from .normal import log1mexp, safe_log
+from .normal import log1mexp, log_sub, safe_log
 from .windows import Plan
 
 _MERGED = 256.0  # many small steps are smooth: better than one large one
+_SLACK = 2e-13  # relative rounding of the exact end of a curve, with room
 _SHARP = 1e3  # an attack vertex is used where its rates exceed the guard by this factor
 
 
@@ -46,6 +47,13 @@ class Dense(NamedTuple):
 
     def centre(self, plan: Plan):
         return plan.centre
+
+    def in_step(self, h, unit):
+        """h, or the next larger spacing with atoms at multiples of ``unit`` on vertices, or at least on lattice points."""
+        whole = jnp.floor(unit / (h * self.block))
+        fine = jnp.floor(unit / h)
+        parts = jnp.where(whole >= 1.0, whole * self.block, fine)
+        return jnp.where(parts >= 1.0, unit / jnp.maximum(parts, 1.0), h)
 
     def compose(self, weights, count, start, tilt, h, plan: Plan):
         return compose_blocks(
@@ -80,6 +88,10 @@ class Sparse(NamedTuple):
     def centre(self, plan: Plan):
         return plan.middle
 
+    def in_step(self, h, unit):
+        """h: what is smooth needs no particular spacing."""
+        return h
+
     def compose(self, weights, count, start, tilt, h, plan: Plan):
         return spectrum.compose(
             weights, count, start, tilt, h, plan.miss_low, plan.miss_high, self.tables, self.vertices
@@ -94,6 +106,8 @@ class Vertices(NamedTuple):
         log_alpha, log_tpr, log_beta: error rates, each on the certified side.
         used: vertices that belong to their piece.
         firm: vertices at which the rounding guard is a small part of α.
+        top: threshold beyond which the curve is known exactly (the largest composed loss): there α is 0 and TPR is …
+        log_infinite: … the log of the mass at +∞, on the certified side. One of each for every piece, all equal.
     """
 
     first: Any
@@ -103,6 +117,8 @@ class Vertices(NamedTuple):
     log_beta: Any
     used: Any
     firm: Any
+    top: Any = np.inf
+    log_infinite: Any = -np.inf
 
     def threshold(self):
         """ℓ of every vertex."""
@@ -122,16 +138,18 @@ def spacing(plan: Plan, grid):
     moved = grid.centre(plan) - plan.centre
     below = jnp.max(plan.reach_low + moved) / (-grid.offset[0] - 2.0)
     above = jnp.max(plan.reach_high - moved) / (grid.offset[-1] - 2.0)
-    return jnp.maximum(composed, jnp.maximum(below, above))
+    h = jnp.maximum(composed, jnp.maximum(below, above))
+    return grid.in_step(h, plan.unit)
 
 
 def _lattice_weights(groups, plan, h, grid, reverse):
-    """Tilted weights of every component, stacked: (dominating, attack P, attack Q), and log(1 − mass at +∞)."""
+    """Tilted weights of every component, stacked: (dominating, attack P, attack Q); log(1 − mass at +∞) of the dominating pair and of
+    the mechanism; and where the components are centred."""
     offset = jnp.asarray(grid.offset)
     centre = jnp.round(grid.centre(plan) / h)
     between = jnp.diff(offset)
     gap = jnp.maximum(jnp.append(between, 1.0), jnp.append(1.0, between))
-    results, at, infinity = [], 0, 0.0
+    results, at, infinity, exact = [], 0, 0.0, 0.0
     for mechanism, uses in groups:
         here = slice(at, at + uses.shape[0])
         at += uses.shape[0]
@@ -142,12 +160,13 @@ def _lattice_weights(groups, plan, h, grid, reverse):
             cells = m.cells(read, end)
             cells = jax.tree.map(lambda a, b: jnp.where(reverse, a, b), reverse_cells(cells, read), cells)
             upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v)
-            return (upper, *discretisation.attack_weights(cells, ell, gap, plan.tilt, v)), lost
+            return (upper, *discretisation.attack_weights(cells, ell, gap, plan.tilt, v)), lost, jnp.exp(cells.log_q_plus)
 
-        laws, lost = jax.vmap(one)(mechanism, centre[here], plan.scale[here], plan.end[here])
+        laws, lost, certain = jax.vmap(one)(mechanism, centre[here], plan.scale[here], plan.end[here])
         infinity = infinity + jnp.sum(uses * jnp.log1p(-jnp.minimum(lost, 1.0 - 1e-16)))
+        exact = exact + jnp.sum(uses * jnp.log1p(-certain))
         results.append(laws)
-    return jax.tree.map(lambda *x: jnp.concatenate(x), *results), infinity, centre
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *results), (infinity, exact), centre
 
 
 def half_curve(groups, count, plan: Plan, grid, reverse):
@@ -157,7 +176,7 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
     row. ``grid`` is a ``Dense`` or ``Sparse`` lattice. ``reverse`` swaps the pair (the half-curve of adding a record).
     """
     h = spacing(plan, grid)
-    laws, infinity, centre = _lattice_weights(groups, plan, h, grid, reverse)
+    laws, (infinity, exact), centre = _lattice_weights(groups, plan, h, grid, reverse)
     base = jnp.sum(count * centre)
     width = h * grid.block
     first = jnp.floor(plan.low / width) - 1.0
@@ -172,9 +191,47 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
 
     composed = jax.vmap(run)(jax.tree.map(lambda *x: jnp.stack(x), *laws), tilts, shifts)
     dominating, *attack = (jax.tree.map(lambda x: x[i], composed) for i in range(3))  # noqa: B023
-    return (
-        _dominating_vertices(dominating, plan, first, width, h, grid.size, infinity),
-        _attack_vertices(*attack, plan, first, shift / grid.block, width, h, grid.size),
+    log_infinite = safe_log(-jnp.expm1(exact))
+    above = _dominating_vertices(dominating, plan, first, width, h, grid.size, infinity)
+    below = _attack_vertices(*attack, plan, first, shift / grid.block, width, h, grid.size, log_infinite - _SLACK)
+    return _end_at(above, _largest(groups, reverse), jnp.minimum(log_infinite + _SLACK, 0.0)), below
+
+
+def _largest(groups, reverse):
+    """Largest composed loss, rounded up."""
+    ends = [jnp.sum(uses[:, None] * jax.vmap(lambda m: jnp.stack(m.loss_bounds()))(m), axis=0) for m, uses in groups]
+    low, high = sum(ends)
+    top = jnp.where(reverse, -low, high)
+    return top + _SLACK * jnp.abs(top)
+
+
+def _end_at(v: Vertices, top, log_infinite) -> Vertices:
+    """The dominating vertices of a mechanism whose composed loss is at most ``top``, but for the mass at +∞.
+
+    Beyond ``top`` α is 0 and TPR is the mass at +∞. δ(ε) is convex in e^ε, so from the last threshold t before, it lies
+    below the chord from (e^t, δ(t)) to there: the vertex moves along its line of slope e^t to the chord's α.
+    """
+    t = v.threshold()
+    last = (t < top) & (t + v.step >= top)
+    tpr = jnp.maximum(v.log_tpr, -1e300)
+    ratio = jnp.minimum(t + v.log_alpha - tpr, 0.0)
+    log_delta = tpr + jnp.log(-jnp.expm1(ratio) + _SLACK)
+    gap = jnp.where(last, jnp.minimum(t - top, 0.0), -1.0)
+    chord = log_sub(log_delta, log_infinite) - jnp.where(last, top, 0.0) - safe_log(-jnp.expm1(gap))
+    before = jnp.concatenate([jnp.zeros((1,)), v.log_alpha[:-1]])
+    log_alpha = jnp.clip(chord, v.log_alpha, jnp.maximum(before, v.log_alpha))
+    moved = t + log_sub(log_alpha, v.log_alpha)
+    log_tpr = jnp.minimum(jnp.logaddexp(v.log_tpr, moved) + _SLACK, 0.0)
+    log_beta = log_sub(v.log_beta, moved) - _SLACK
+    beyond = t >= top
+    pick = lambda here, past, other: jnp.where(last, here, jnp.where(beyond, past, other))  # noqa: E731
+    return v._replace(
+        log_alpha=pick(log_alpha, -jnp.inf, v.log_alpha),
+        log_tpr=pick(log_tpr, log_infinite, v.log_tpr),
+        log_beta=pick(log_beta, log1mexp(log_infinite), v.log_beta),
+        firm=v.firm | beyond,
+        top=top,
+        log_infinite=log_infinite,
     )
 
 
@@ -225,10 +282,11 @@ def _dominating_vertices(c, plan, first, width, h, size, infinity) -> Vertices:
     return Vertices(first, width, log_alpha, log_tpr, log_beta, used, firm)
 
 
-def _attack_vertices(p_side, q_side, plan, first, shift, width, h, size) -> Vertices:
+def _attack_vertices(p_side, q_side, plan, first, shift, width, h, size, log_certain) -> Vertices:
     """α from above and TPR from below for the test 'sum of labels beyond the threshold'.
 
-    Vertices are kept where the guard is a small part of both rates; every one of them is achievable.
+    Vertices are kept where the guard is a small part of both rates; every one of them is achievable. What is at +∞, with a mass of
+    e^{log_certain}, is always rejected.
     """
     s = plan.tilt
     p_guard, q_guard = p_side.guard(s, h, size), q_side.guard(jnp.abs(s - 1.0), h, size)
@@ -246,6 +304,7 @@ def _attack_vertices(p_side, q_side, plan, first, shift, width, h, size) -> Vert
     used = used & jnp.where(right, tpr > _SHARP * q_guard, True)
     tpr = tpr - q_guard
     log_tpr = q_side.log_total - q_side.roundoff - (s - 1.0) * t + safe_log(tpr)
+    log_tpr = jnp.logaddexp(log_tpr, log_certain)
     decay = jnp.exp(-jnp.maximum(1.0 - s, 0.0) * width)
     left = tail_sums(q_side.plain[::-1], decay)[::-1]
     beta = decay * jnp.pad(left[:-1], (1, 0))
@@ -257,4 +316,4 @@ def _attack_vertices(p_side, q_side, plan, first, shift, width, h, size) -> Vert
     start = jnp.where(plan.cut_low == 0.0, -0.1 * plan.spread - width, plan.cut_low)
     used = used & (loss >= start) & (loss < plan.cut_high)
     used = used & (log_tpr > log_alpha) & (log_alpha < 0.0)
-    return Vertices(first + shift, width, log_alpha, log_tpr, log_beta, used, used)
+    return Vertices(first, width, log_alpha, log_tpr, log_beta, used, used, jnp.asarray(-jnp.inf), log_certain)

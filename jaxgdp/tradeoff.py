@@ -73,7 +73,8 @@ class TradeoffCurve:
         rtol: relative width asked of the μ bracket at ``fpr_floor``.
         fpr_floor: default FPR floor of :meth:`mu` and :meth:`regret`.
         status: 0 where ``rtol`` was reached, else a code of ``jaxgdp.engine.STATUS``; brackets hold all the same.
-        tail_mu: √(Σ T/σ²), the limit of μ as the floor goes to 0 (nothing is subsampled away in the far tail).
+        tail_mu: a μ that holds at every FPR: √(Σ T/σ²) for Gaussians, the limit as the floor goes to 0 (nothing is subsampled away
+            in the far tail); √(Σ μ²) of the components' own otherwise; ∞ where there is mass at infinity.
     """
 
     mechanism: Composition
@@ -124,8 +125,8 @@ class TradeoffCurve:
     def mu(self, fpr_floor=None) -> Bracket:
         """μ*: the tight Gaussian-DP parameter over FPRs from the floor to f(floor) (Gomez 2025, Eq. 11).
 
-        max over α of Φ⁻¹(1 − α) − Φ⁻¹(f(α)). It grows as the floor falls and tends to √(Σ T/σ²); at floor 0 the
-        upper side is that limit. All adjacencies share it.
+        max over α of Φ⁻¹(1 − α) − Φ⁻¹(f(α)). It grows as the floor falls. At floor 0 it is ∞ for a pair with mass at infinity, and
+        the upper side is √(Σ T/σ²) for Gaussians, subsampled or not. All adjacencies share it.
 
         Args:
             fpr_floor: in [0, 0.5); default the curve's own.
@@ -141,12 +142,8 @@ class TradeoffCurve:
             >>> bool(jaxgdp.tradeoff(jaxgdp.Gaussian(2.0)).mu().contains(0.5))
             True
         """
-        floor = self._floor(fpr_floor)
-        return self._query("mu", np.log(np.maximum(floor, _DEEPEST))) if np.all(floor > 0.0) else self._limit(floor)
-
-    def _limit(self, floor) -> Bracket:
-        found = self._query("mu", np.log(np.maximum(floor, _DEEPEST)))
-        return Bracket(found.lower, np.where(floor > 0.0, found.upper, self.tail_mu))
+        with np.errstate(divide="ignore"):
+            return self._query("mu", np.log(self._floor(fpr_floor)))
 
     def approximate_mu(self, d=1e-10) -> Bracket:
         """d-approximate μ: f(α) ≥ (1 − d)·f_μ(α/(1 − d)) for all α, that is δ(ε) ≤ d + (1 − d)·δ_μ(ε).

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from .mechanisms.base import Mechanism
+
 _MARGIN = 0.05  # how far past the asked depth, in standard deviations, the pieces reach
 
 
@@ -21,6 +23,9 @@ class Loss(NamedTuple):
         loss, log_weight: nodes, shape (components, nodes).
         precision: 1/σ² of components that are exactly Gaussian, else 0, shape (components,).
         count: number of uses, shape (components,).
+        bottom, top: ends of each component's loss under P, ∓∞ where there are none, shape (components,).
+        atomic: 1 for components whose law never gets smooth, else 0, shape (components,).
+        bounded: whether any class of mechanisms has such ends (static).
         reverse: whether the pair is swapped (Q against P); static where it matters for shapes of code, never traced.
     """
 
@@ -28,7 +33,16 @@ class Loss(NamedTuple):
     log_weight: Any
     precision: Any
     count: Any
+    bottom: Any
+    top: Any
+    atomic: Any
+    bounded: bool
     reverse: Any
+
+    def support(self):
+        """Smallest and largest composed loss, in the direction of the pair."""
+        low, high = self.count @ self.bottom, self.count @ jnp.minimum(self.top, jnp.max(self.loss, axis=-1))
+        return jnp.where(self.reverse, -high, low), jnp.where(self.reverse, -low, high)
 
 
 def cumulants(loss: Loss, s):
@@ -80,7 +94,7 @@ def _smooth(loss: Loss, s, target):
         speed = 0.4 * jnp.exp(2.0 * middle)
         decay = jnp.sum(weight * jnp.minimum(speed * square, 1.0), axis=-1)
         decay = jnp.where(exact, jnp.minimum(speed * loss.precision, 1.0), decay)
-        enough = loss.count @ decay >= target
+        enough = (loss.count * (1.0 - loss.atomic)) @ decay >= target
         return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
 
     ends = (-jnp.log(total), 35.0 - jnp.log(total))
@@ -126,6 +140,25 @@ def _solve(loss: Loss, low, target, of_y):
     return jax.lax.fori_loop(0, 20, step, (start, low, 64.0 * start))[0]
 
 
+def _ceiling(loss: Loss, tilt0):
+    """The tilt at which the mean is next to the largest composed loss: a stronger one would see nothing else.
+
+    ∞ where losses are unbounded. Next to: by a fiftieth of the standard deviation at ``tilt0``.
+    """
+    top = loss.support()[1]
+    near = 0.02 * jnp.sqrt(composed(loss, tilt0)[2])
+    end = jnp.log(1e4 / near)
+
+    def halve(_, bounds):
+        low, high = bounds
+        middle = 0.5 * (low + high)
+        below = top - composed(loss, jnp.exp(middle))[1] > near
+        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+    found = jnp.exp(jax.lax.fori_loop(0, 30, halve, (jnp.log(tilt0), jnp.maximum(end, 1.0)))[1])
+    return jnp.where(jnp.isfinite(top), found, jnp.inf)
+
+
 def _ends(loss: Loss, z_floor, z_delta):
     """Tilts and depths at ℓ = 0 and at the far end; there also the threshold, and the standard deviation at ℓ = 0."""
     tilt0 = jnp.asarray(0.5)
@@ -139,6 +172,8 @@ def _ends(loss: Loss, z_floor, z_delta):
     tilt_end = _solve(loss, tilt0, target, hidden)
     if z_delta is not None:
         tilt_end = jnp.maximum(tilt_end, _solve(loss, tilt0, z_delta + _MARGIN, jnp.asarray(True)))
+    if loss.bounded:
+        tilt_end = jnp.minimum(tilt_end, _ceiling(loss, tilt0))
     depth, _, threshold, _ = _depths(loss, tilt_end)
     return tilt0, r_0, tilt_end, jnp.maximum(depth, r_0 + 1e-3), threshold, jnp.sqrt(square0)
 
@@ -200,6 +235,7 @@ class Plan(NamedTuple):
         smooth: a length (in nats) over which the composed law is smooth; steps of this size hardly blur it.
         bandwidth: frequency (per nat) above which nothing is left of the composed law.
         length: standard deviations of depth the piece covers; far above 12 its ends lose accuracy.
+        unit: length of which every composed atom is a whole multiple, 0 where there is none.
     """
 
     tilt: Any
@@ -219,11 +255,12 @@ class Plan(NamedTuple):
     smooth: Any
     bandwidth: Any
     length: Any
+    unit: Any
 
 
 def _loss(groups, depth, reverse) -> Loss:
     """Quadrature of every component's loss; ``depth`` per component (see ``loss_nodes``)."""
-    nodes, weights, precision, counts, at = [], [], [], [], 0
+    nodes, weights, precision, counts, ends, atomic, at = [], [], [], [], [], [], 0
     for mechanism, count in groups:
         here = slice(at, at + count.shape[0])
         at += count.shape[0]
@@ -232,13 +269,41 @@ def _loss(groups, depth, reverse) -> Loss:
         weights.append(weight)
         precision.append(jax.vmap(lambda m: m.gaussian_precision())(mechanism))
         counts.append(count)
+        ends.append(jax.vmap(lambda m: jnp.stack(m.loss_bounds()))(mechanism))
+        atomic.append(jnp.full(count.shape, float(mechanism.atomic)))
     join = jnp.concatenate
     most = max(loss.shape[-1] for loss in nodes)
     # fewer nodes: repeat the last one without weight
     short = [((0, 0), (0, most - loss.shape[-1])) for loss in nodes]
     nodes = [jnp.pad(loss, wide, mode="edge") for loss, wide in zip(nodes, short, strict=True)]
     weights = [jnp.pad(w, wide, constant_values=-jnp.inf) for w, wide in zip(weights, short, strict=True)]
-    return Loss(join(nodes), join(weights), join(precision), join(counts), jnp.asarray(reverse))
+    bottom, top = jnp.moveaxis(join(ends), -1, 0)
+    bounded = any(type(m).loss_bounds is not Mechanism.loss_bounds for m, _ in groups)
+    return Loss(
+        join(nodes), join(weights), join(precision), join(counts), bottom, top, join(atomic), bounded, jnp.asarray(reverse)
+    )
+
+
+def _common_unit(groups):
+    """Greatest common divisor of the units of all atoms (unbatched), by Euclid with room for rounding; 0 where there are none."""
+    units = [jax.vmap(lambda m: m.loss_unit())(m) for m, _ in groups if type(m).loss_unit is not Mechanism.loss_unit]
+    if not units:
+        return jnp.zeros(())
+    units = jnp.concatenate(units)
+    largest = jnp.max(units)
+
+    def divide(_, pair):
+        a, b = pair
+        rest = a - b * jnp.round(a / jnp.where(b > 0.0, b, 1.0))
+        rest = jnp.where(jnp.abs(rest) > 1e-12 * largest, jnp.abs(rest), 0.0)
+        return jnp.where(b > 0.0, b, a), jnp.where(b > 0.0, rest, 0.0)
+
+    def include(k, common):
+        pair = jnp.maximum(common, units[k]), jnp.minimum(common, units[k])
+        return jax.lax.fori_loop(0, 24, divide, pair)[0]
+
+    common = jax.lax.fori_loop(0, units.shape[0], include, jnp.zeros(()))
+    return jnp.where(common > 1e-6 * largest, common, 0.0)
 
 
 def plan_piece(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, piece, pieces) -> Plan:
@@ -284,8 +349,11 @@ def plan_piece(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, p
     boundary = jnp.where(jnp.stack([is_first, is_last]), jnp.stack([tilt0, tilt_end]), solved)
     _, edge_y, edge_t, _ = jax.vmap(lambda s: _depths(loss, s))(boundary)
     threshold, log_alpha = seen
-    known = (pieces == 1) & jnp.isfinite(threshold)
+    bottom, top = loss.support()
+    saturated = is_last & (tilt_end >= _ceiling(loss, tilt0)) if loss.bounded else jnp.asarray(False)
+    known = (pieces == 1) & jnp.isfinite(threshold) & (threshold < top)
     edge_t = jnp.stack([jnp.where(is_first, 0.0, edge_t[0]), jnp.where(known, threshold, edge_t[1])])
+    edge_t = edge_t.at[1].set(jnp.where(saturated, top, edge_t[1]))
     depth = depth.at[1].set(jnp.where(known, jnp.sqrt(jnp.maximum(-2.0 * log_alpha, 1e-30)), depth[1]))
     tilt = _gentle(loss, faintest, boundary[0], boundary[1], depth[1], edge_t[1])
     tilt = jnp.where(boundary[1] > 1.0, jnp.maximum(tilt, 1.0), tilt)
@@ -352,6 +420,9 @@ def plan_piece(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, p
     low, high, miss_low, miss_high, scale, centre, reach_low, reach_high, spread, *typical = window(
         tilt, edge_y[0], edge_y[1], edge_t, depth
     )
+    # no further than the composed loss reaches, with room for an attack's labels, which may lie a little beyond
+    room = 0.03 * (top - bottom)
+    low, high = jnp.maximum(low, bottom - room), jnp.minimum(high, top + room)
     low = jnp.minimum(low, edge_t[0] - 0.01 * spread)
     high = jnp.maximum(high, edge_t[1] + 0.01 * spread)
     # a little beyond the depth asked for, so that it is reached whatever the rounding of the lattice
@@ -361,7 +432,8 @@ def plan_piece(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, p
     high = jnp.maximum(high, cut_high + 0.1 * spread)
     end = jnp.where(loss.precision > 0.0, jnp.inf, loss.loss[:, -1])
     length = (r_end - r_0) / pieces
+    unit = _common_unit(groups)
     return Plan(
         tilt, low, high, miss_low, miss_high, scale, centre, reach_low, reach_high, end, edge_t[0], cut_high, spread,
-        *typical, length,
+        *typical, length, unit,
     )  # fmt: skip

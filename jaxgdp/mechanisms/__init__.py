@@ -4,16 +4,28 @@ from .approximate_dp import ApproximateDP
 from .base import Mechanism
 from .composition import Composition, as_composition, compose, dpsgd
 from .discrete_gaussian import DiscreteGaussian
+from .discrete_laplace import DiscreteLaplace
+from .exponential_mechanism import ExponentialMechanism
+from .from_densities import FromDensities
+from .from_pmfs import FromPMFs
+from .from_profile import FromProfile
 from .gaussian import Gaussian
 from .laplace import Laplace
 from .pure_dp import PureDP
 from .randomized_response import RandomizedResponse
 from .subsampled_gaussian import SubsampledGaussian
+from .subsampled_laplace import SubsampledLaplace
 
 __all__ = [
     "ApproximateDP",
     "Composition",
     "DiscreteGaussian",
+    "DiscreteLaplace",
+    "SubsampledLaplace",
+    "ExponentialMechanism",
+    "FromDensities",
+    "FromPMFs",
+    "FromProfile",
     "Gaussian",
     "Laplace",
     "Mechanism",

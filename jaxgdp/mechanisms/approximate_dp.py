@@ -63,6 +63,10 @@ class ApproximateDP(Mechanism):
         """∓ε."""
         return -self.epsilon, self.epsilon
 
+    def loss_unit(self):
+        """ε."""
+        return self.epsilon
+
     def cells(self, ell, end) -> Cells:
         """Exact masses of the atoms by cell, with δ at both infinities (unbatched)."""
         loss, log_p = self._atoms(self.epsilon)

@@ -8,6 +8,7 @@ import numpy as np
 from .cells import Cells
 
 _NODES = 128  # most nodes kept for steering
+_PLACE = 2e-15  # relative error of an atom's loss or of a lattice point, with room
 
 
 def _log_sums(log_mass, index, number):
@@ -41,7 +42,8 @@ def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus=-np.inf, log_q_plus=
     loss = jnp.where(real, loss, 0.0)
     log_p, log_q = jnp.where(real, log_p, -jnp.inf), jnp.where(real, log_q, -jnp.inf)
     opened = jnp.searchsorted(ell, end) + 1
-    cell = jnp.minimum(jnp.searchsorted(ell, loss), opened)
+    # an atom on a lattice point up to rounding belongs below it
+    cell = jnp.minimum(jnp.searchsorted(ell, loss - _PLACE * jnp.abs(loss)), opened)
     interior = (cell > 0) & (cell < number)
     lower = jnp.where(interior, ell[jnp.clip(cell - 1, 0, number - 1)], loss - 1.0)
     upper = jnp.where(interior & (cell < opened), ell[jnp.clip(cell, 0, number - 1)], jnp.maximum(loss, lower + 1.0))
@@ -60,7 +62,7 @@ def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus=-np.inf, log_q_plus=
     lost = lost + 1e-13 * jnp.sum(jnp.where(beyond, jnp.exp(log_q), 0.0))
 
     atoms = jnp.zeros((number + 1,)).at[cell].add(1.0)
-    depth = jnp.zeros((number + 1,)).at[cell].max(jnp.where(real, jnp.abs(log_p) + jnp.abs(log_q), 0.0))
+    depth = jnp.zeros((number + 1,)).at[cell].max(jnp.where(real, jnp.abs(log_p) + jnp.abs(log_q) + 20.0 * jnp.abs(loss), 0.0))
     # an atom's place between two points is known to the rounding of either
     place = jnp.where(interior, (jnp.abs(loss) + jnp.abs(lower)) / (upper - lower), 0.0)
     jitter = jnp.zeros((number + 1,)).at[cell].max(jnp.where(real, place, 0.0))

@@ -66,6 +66,10 @@ class Mechanism:
         """Smallest and largest finite privacy loss, rounded outward; ∓∞ where there is none."""
         return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
 
+    def loss_unit(self):
+        """The length of which every atom's loss is a whole multiple, or 0; a lattice in step with it keeps atoms exact."""
+        return jnp.zeros(())
+
     def cells(self, ell, end):
         """Exact masses of the cells between the points ``ell`` (unbatched); see ``cells.Cells``.
 

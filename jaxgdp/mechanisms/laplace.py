@@ -61,6 +61,10 @@ class Laplace(Mechanism):
         largest = 1.0 / self.scale
         return -largest, largest
 
+    def loss_unit(self):
+        """1/b: the atoms are at ∓1/b."""
+        return 1.0 / self.scale
+
     def cells(self, ell, end) -> Cells:
         """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares (unbatched).
 

@@ -71,6 +71,10 @@ class RandomizedResponse(Mechanism):
         """∓ε."""
         return -self.epsilon, self.epsilon
 
+    def loss_unit(self):
+        """ε."""
+        return self.epsilon
+
     def cells(self, ell, end) -> Cells:
         """Exact masses of the atoms by cell (unbatched)."""
         loss, log_p = self._atoms(self.epsilon)

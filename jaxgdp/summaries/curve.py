@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..half_curve import Vertices
+from ..normal import log1mexp
 
 
 class Curve(NamedTuple):
@@ -20,7 +21,7 @@ class Curve(NamedTuple):
     Attributes:
         upper_plus, upper_minus: vertices of the dominating pair.
         lower_plus, lower_minus: error rates the attack achieves.
-        tail_mu: √Σ T/σ²: the whole mechanism without subsampling; no privacy loss is larger.
+        tail_mu: a μ that holds at every FPR, √Σ T/σ² for Gaussians: the whole mechanism without subsampling; ∞ where none does.
     """
 
     upper_plus: Vertices
@@ -42,17 +43,23 @@ class Points(NamedTuple):
 
 
 def points(v: Vertices) -> Points:
-    """Pieces laid end to end."""
+    """Pieces laid end to end, and the end of the curve at α = 0 where the vertices reach that far."""
     t = v.threshold()
-    flat = lambda a: a.reshape(-1)  # noqa: E731
     used = v.used
+    top, log_infinite = (jnp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinite))
+    reached = jnp.max(jnp.where(used, t + v.step[..., None], -jnp.inf)) >= top
+    last = jnp.where(jnp.isfinite(top), top, jnp.max(jnp.where(used, t, 0.0)))
+
+    def flat(a, end):
+        return jnp.append(a.reshape(-1), end)
+
     return Points(
-        flat(t),
-        flat(t + v.step[..., None]),
-        flat(jnp.where(used, v.log_alpha, 0.0)),
-        flat(jnp.where(used, v.log_tpr, -jnp.inf)),
-        flat(jnp.where(used, v.log_beta, 0.0)),
-        flat(used),
+        flat(t, last),
+        flat(t + v.step[..., None], jnp.inf),
+        flat(jnp.where(used, v.log_alpha, 0.0), jnp.where(reached, -jnp.inf, 0.0)),
+        flat(jnp.where(used, v.log_tpr, -jnp.inf), jnp.where(reached, log_infinite, -jnp.inf)),
+        flat(jnp.where(used, v.log_beta, 0.0), jnp.where(reached, log1mexp(log_infinite), 0.0)),
+        flat(used, reached),
     )
 
 
@@ -70,7 +77,8 @@ def log_delta_at(v: Vertices, epsilon):
     """log δ(ε) of a dominating half-curve, for ε ≥ 0 of any shape.
 
     Every vertex gives δ(ε) ≥ TPR_k − e^ε·α_k and the one whose slope range holds e^ε gives equality, so that vertex is
-    used; where pieces overlap, the smaller of their bounds. Beyond the last vertex its TPR bounds δ.
+    used; where pieces overlap, the smaller of their bounds. Beyond the last vertex its TPR bounds δ, and beyond the largest loss
+    only the mass at +∞ is left.
     """
     shape, e = jnp.shape(epsilon), jnp.reshape(epsilon, (-1,))
 
@@ -88,7 +96,9 @@ def log_delta_at(v: Vertices, epsilon):
     best = jnp.min(jax.vmap(piece)(v.first, v.step, v.log_alpha, v.log_tpr, v.used), axis=0)
     reach = jnp.max(jnp.where(v.used, v.threshold(), -jnp.inf))
     last = jnp.min(jnp.where(v.used, v.log_tpr, 0.0))
-    return jnp.minimum(best, jnp.where(e >= reach, last, 0.0)).reshape(shape)
+    best = jnp.minimum(best, jnp.where(e >= reach, last, 0.0))
+    top, log_infinite = (jnp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinite))
+    return jnp.minimum(best, jnp.where(e >= top, log_infinite, 0.0)).reshape(shape)
 
 
 def safe_log1m(log_ratio):

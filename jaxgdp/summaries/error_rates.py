@@ -67,10 +67,11 @@ def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bra
     else:
         tpr_high, beta_low = _certified(_lines(plus, ()), _lines(minus, ()), log_fpr)
     # never more than without subsampling: β ≥ Φ(−z_α − μ)
-    z = -ndtri_exp(log_fpr) - curve.tail_mu
+    known = jnp.isfinite(curve.tail_mu)
+    z = -ndtri_exp(log_fpr) - jnp.where(known, curve.tail_mu, 0.0)
     slack = 1e-12 + 4e-15 * jnp.minimum(z * z, 1e9)  # a quantile's rounding, seen through the log of the tail
-    beta_low = jnp.maximum(beta_low, log_ndtr(z) - slack)
-    tpr_high = jnp.minimum(tpr_high, log_ndtr(-z) + slack)
+    beta_low = jnp.maximum(beta_low, jnp.where(known, log_ndtr(z) - slack, -jnp.inf))
+    tpr_high = jnp.minimum(tpr_high, jnp.where(known, log_ndtr(-z) + slack, 0.0))
 
     attack, other = path(curve.lower_plus), path(curve.lower_minus)
     candidates = [tpr_chord(attack, log_fpr), tpr_chord(_mirror(other), log_fpr)]

@@ -23,7 +23,9 @@ def _quantiles(log_alpha, log_tpr, log_beta):
 def _difference(z_alpha, z_tpr, sign):
     """μ = Φ⁻¹(TPR) − Φ⁻¹(α), moved by its rounding error in the direction of ``sign``."""
     value = z_tpr - z_alpha + sign * _Z_ROUNDOFF * (jnp.abs(z_tpr) + jnp.abs(z_alpha))
-    return jnp.where(jnp.isnan(value), -jnp.inf, value)
+    value = jnp.where(jnp.isnan(value), -jnp.inf, value)
+    # some TPR at FPR 0: no Gaussian curve allows that
+    return jnp.where((z_alpha == -jnp.inf) & (z_tpr > -jnp.inf), jnp.inf, value)
 
 
 def tpr_line(p: Points, log_fpr):
@@ -121,18 +123,27 @@ def mu(curve: Curve, log_floor) -> Bracket:
     z_alpha, z_tpr = (jnp.split(z, ends) for z in _quantiles(*rates))
     values = [part[1](a, t) for part, a, t in zip(parts, z_alpha, z_tpr, strict=True)]
     upper = jnp.maximum(values[0], values[1])
-    upper = jnp.where(_gapless(curve.upper_plus) & _gapless(curve.upper_minus), upper, jnp.inf)
+    upper = upper + jnp.maximum(_gaps(curve.upper_plus), _gaps(curve.upper_minus))
     upper = jnp.minimum(upper, curve.tail_mu * (1.0 + 1e-14))
     lower = jnp.maximum(values[2], values[3])
     upper = jnp.maximum(upper, 0.0)
     return Bracket(jnp.clip(lower, 0.0, upper), upper)
 
 
-def _gapless(v: Vertices):
-    """Whether each piece's FPRs reach up to where the one before it ends: then some vertex is beside every true point."""
-    top = jnp.max(jnp.where(v.used, v.log_alpha, -jnp.inf), axis=-1)
-    bottom = jnp.min(jnp.where(v.used, v.log_alpha, 0.0), axis=-1)
-    return jnp.all(top[1:] >= bottom[:-1])
+def _gaps(v: Vertices, log_rest=0.0):
+    """What μ may exceed that of all vertices by, in gaps between the FPRs that one piece and the next one reach.
+
+    TPR is no more there than at the gap's upper end α₁, so μ is no more than there plus Φ⁻¹(α₁) − Φ⁻¹(α₂). Where pieces
+    overlap, there are none; on a plateau between two atoms of the loss, there is rounding.
+    """
+    top = jnp.max(jnp.where(v.used, v.log_alpha, -jnp.inf), axis=-1)[1:]
+    bottom = jnp.min(jnp.where(v.used, v.log_alpha, 0.0), axis=-1)[:-1]
+    if top.shape[0] == 0:
+        return jnp.zeros(())
+    gap = ~(top >= bottom)
+    ends = jnp.stack([jnp.where(gap, bottom, -1.0), jnp.where(gap, top, -1.0)])
+    z = ndtri_exp(jnp.minimum(ends - log_rest, 0.0))
+    return jnp.max(jnp.where(gap, z[0] - z[1] + 2.0 * _Z_ROUNDOFF * jnp.abs(z[1]), 0.0))
 
 
 def approximate_mu(curve: Curve, log_d) -> Bracket:
@@ -154,7 +165,7 @@ def approximate_mu(curve: Curve, log_d) -> Bracket:
         return jnp.where(reached, best(p, 1.0), jnp.inf)
 
     high = jnp.maximum(upper(points(curve.upper_plus)), upper(points(curve.upper_minus)))
-    high = jnp.where(_gapless(curve.upper_plus) & _gapless(curve.upper_minus), high, jnp.inf)
+    high = high + jnp.maximum(_gaps(curve.upper_plus, log_rest), _gaps(curve.upper_minus, log_rest))
     low = [best(path(side), -1.0) for side in (curve.lower_plus, curve.lower_minus)]
     high = jnp.maximum(jnp.minimum(high, curve.tail_mu * (1.0 + 1e-14)), 0.0)
     return Bracket(jnp.clip(jnp.max(jnp.stack(low)), 0.0, high), high)

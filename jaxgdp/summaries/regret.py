@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 
 from ..bracket import Bracket
@@ -10,6 +11,8 @@ from ..normal import gaussian_delta, log_sub
 from .curve import Curve, Points, log_delta_at, path, points
 
 _ROUNDOFF = 2e-15
+_SLOPE_OFF = 1.0  # how far a segment's slope may lie from the thresholds of its ends, in nats
+_SAME = 1e-6  # relative difference of FPRs that rounding may cause
 
 
 def _upper(p: Points, mu):
@@ -19,6 +22,7 @@ def _upper(p: Points, mu):
     polygon is straight and the Gaussian curve convex, so for any slope e^ε the larger of the two end values of
     (δ_μ(ε) − (TPR − e^ε·α))/(1 + e^ε) bounds the gap there; the segment's own slope makes that sharp.
     """
+    p = _apart(p)
     log_alpha = jnp.append(p.log_alpha, -jnp.inf)
     log_tpr = jnp.append(p.log_tpr, -jnp.inf)
     alpha, tpr = jnp.exp(log_alpha), jnp.exp(log_tpr)
@@ -27,13 +31,27 @@ def _upper(p: Points, mu):
     middle = 0.5 * (gaussian_delta(0.0, mu) - jnp.maximum(gain[start], 0.0))
 
     rise = log_sub(log_tpr[:-1], log_tpr[1:]) - log_sub(log_alpha[:-1], log_alpha[1:])
-    epsilon = jnp.where(jnp.isfinite(rise), jnp.clip(rise, 0.0, 600.0), jnp.clip(p.low, 0.0, 600.0))
+    # two tests that differ by rounding only have any slope: take that of their threshold, which is right but for a block
+    follows = jnp.append(p.low[1:], jnp.inf)
+    sane = (rise > p.low - _SLOPE_OFF) & (rise < follows + _SLOPE_OFF) & jnp.isfinite(rise)
+    epsilon = jnp.clip(jnp.where(sane, rise, p.low), 0.0, 600.0)
     growth = jnp.exp(epsilon)
     here = tpr[:-1] - growth * alpha[:-1]
     there = tpr[1:] - growth * alpha[1:]
     gap = (gaussian_delta(epsilon, mu) - jnp.minimum(here, there)) / (1.0 + growth)
-    after = jnp.arange(gap.shape[0]) >= start
+    after = (jnp.arange(gap.shape[0]) >= start) & ((log_alpha[:-1] > log_alpha[1:]) | (log_tpr[:-1] > log_tpr[1:]))
     return jnp.maximum(jnp.max(jnp.where(after, gap, -jnp.inf)), middle) + _ROUNDOFF
+
+
+def _apart(p: Points) -> Points:
+    """The tests without those that differ from the one before only by rounding, as they do between two atoms of the loss.
+
+    Any test may be left out of an achievable polygon; the segment between two such tests would have an arbitrary slope.
+    """
+    drop = p.log_alpha[:-1] - p.log_alpha[1:]
+    kept = jnp.append(True, ~(drop < _SAME) | (p.log_alpha[1:] == -jnp.inf))
+    k = jax.lax.cummax(jnp.where(kept, jnp.arange(kept.shape[0]), 0))
+    return Points(*(a[k] for a in p))
 
 
 def _lower(p: Points, sides: tuple[Vertices, ...], mu):

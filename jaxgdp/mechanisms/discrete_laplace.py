@@ -1,0 +1,52 @@
+"""The discrete Laplace (two-sided geometric) mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..validation import positive
+from .base import Mechanism
+from .from_pmfs import FromPMFs
+from .pytree import pytree
+from .randomized_response import RandomizedResponse
+
+
+@pytree
+@dataclass(frozen=True)
+class DiscreteLaplace(Mechanism):
+    """Noise on the integers with mass proportional to e^{−|k|/b}, on an integer query of sensitivity one (Ghosh et al. 2009).
+
+    Every integer has privacy loss 1/b or −1/b, and Pr[k ≥ 1] = 1/(1 + e^{1/b}): one use is binary randomized response at
+    ε = 1/b, the dominating pair of pure ε-DP.
+
+    Args:
+        scale: b > 0, any shape.
+
+    Raises:
+        ValueError: b is not a finite number > 0 (before tracing).
+
+    Example:
+        >>> DiscreteLaplace(scale=[1.0, 2.0]).shape
+        (2,)
+    """
+
+    scale: Any
+
+    def __post_init__(self):
+        object.__setattr__(self, "scale", positive("scale", self.scale))
+
+    def canonical(self) -> RandomizedResponse:
+        """Binary randomized response at ε = 1/b."""
+        return RandomizedResponse(1.0 / self.scale, np.full((), 2.0))
+
+    def replace_one(self) -> FromPMFs:
+        """Replacing a record moves the query by up to 2.
+
+        With r = e^{−1/b}: loss −2/b below 1, 0 at 1 and 2/b above, of P-masses 1, r − r² and r², over 1 + r.
+        """
+        r = np.exp(-1.0 / np.asarray(self.scale, dtype=float))
+        p = np.stack([np.ones_like(r), -r * np.expm1(-1.0 / self.scale), r * r], axis=-1) / (1.0 + r)[..., None]
+        return FromPMFs(p, p[..., ::-1])

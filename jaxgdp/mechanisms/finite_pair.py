@@ -1,0 +1,72 @@
+"""A pair of laws on finitely many privacy losses: the form in which compositions stack tables given by users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from .atoms import atom_cells, atom_nodes
+from .base import Mechanism
+from .cells import Cells
+from .peak import largest_mu
+from .pytree import pytree
+
+
+@pytree
+@dataclass(frozen=True)
+class FinitePair(Mechanism):
+    """Atoms of the privacy loss in increasing order, with mass at both infinities; not checked.
+
+    Attributes:
+        loss: shape (…, atoms), finite and not decreasing.
+        log_p, log_q: log masses under P and Q, shape (…, atoms), log_q = log_p + loss; −inf for padding.
+        log_p_minus: log P-mass at loss −∞. log_q_plus: log Q-mass at loss +∞.
+    """
+
+    loss: Any
+    log_p: Any
+    log_q: Any
+    log_p_minus: Any
+    log_q_plus: Any
+
+    trailing: ClassVar[dict[str, int]] = {"loss": 1, "log_p": 1, "log_q": 1}
+
+    @classmethod
+    def build(cls, loss, log_p, log_q, log_p_minus, log_q_plus) -> FinitePair:
+        """Sorted, and padded to a power of two so that pairs of similar size share a program."""
+        order = np.argsort(loss, axis=-1, kind="stable")
+        columns = [np.take_along_axis(a, order, axis=-1) for a in (loss, log_p, log_q)]
+        number = columns[0].shape[-1]
+        wide = [(0, 0)] * (columns[0].ndim - 1) + [(0, max(8, 1 << (number - 1).bit_length()) - number)]
+        loss = np.pad(columns[0], wide, mode="edge")
+        log_p, log_q = (np.pad(a, wide, constant_values=-np.inf) for a in columns[1:])
+        return cls(loss, log_p, log_q, log_p_minus, log_q_plus)
+
+    def loss_nodes(self, depth):
+        """The atoms, gathered if there are many."""
+        return atom_nodes(self.loss, self.log_p)
+
+    def tail_precision(self):
+        """μ² of one use, from all its error rates; ∞ with mass at an infinity."""
+        infinite = (self.log_p_minus > -jnp.inf) | (self.log_q_plus > -jnp.inf)
+        return jnp.where(infinite, jnp.inf, largest_mu(self.log_p, self.log_q) ** 2)
+
+    def loss_bounds(self):
+        """Smallest and largest finite loss."""
+        real = self.log_p > -jnp.inf
+        low = jnp.min(jnp.where(real, self.loss, jnp.inf))
+        high = jnp.max(jnp.where(real, self.loss, -jnp.inf))
+        some = jnp.any(real)
+        return jnp.where(some, low, 0.0), jnp.where(some, high, 0.0)
+
+    def cells(self, ell, end) -> Cells:
+        """Exact masses of the atoms by cell, with the mass at both infinities (unbatched)."""
+        infinity = {"log_p_minus": self.log_p_minus, "log_q_plus": self.log_q_plus}
+        cells = atom_cells(self.loss, self.log_p, self.log_q, ell, end, **infinity)
+        # a loss, as a difference of logs, is known to a few epsilons whatever its size
+        gap = jnp.concatenate([jnp.full((1,), jnp.inf), jnp.diff(ell), jnp.full((1,), jnp.inf)])
+        place = jnp.where(cells.log_x > -jnp.inf, 16.0 / gap, 0.0)
+        return cells._replace(roundoff=cells.roundoff + 16.0, jitter=2.0 * cells.jitter + place)

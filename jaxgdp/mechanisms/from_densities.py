@@ -1,0 +1,141 @@
+"""A user's own mechanism: two densities of its output, by their logs on a grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..validation import broadcast, checked, finite
+from .base import Mechanism
+from .piecewise_pair import PiecewisePair, log_sinhc
+from .pytree import pytree
+
+_EXCESS = 1e-9  # how far above one a density may integrate
+_ROUNDING = 1e-13  # missing mass below this is rounding
+
+
+@pytree
+@dataclass(frozen=True)
+class FromDensities(Mechanism):
+    """A mechanism with a real output, from its log densities without and with the record on a grid of outputs.
+
+    Between neighbouring grid points the log densities are straight lines: that is the definition of the mechanism, and the
+    privacy loss log q − log p is a straight line there too. Where a log density is −∞ at either end of an interval, the
+    density is zero on it; a grid point given twice makes a jump. Mass that P or Q has outside the grid, or that straight lines
+    cut off, is taken to be what the other one never shows: the P-mass missing from one sits at loss −∞, the Q-mass at +∞.
+    :meth:`normalized` declares that nothing is missing. The pair has to dominate every pair of neighbouring data sets of the
+    relation it is meant for.
+
+    Args:
+        outputs: grid, not decreasing along the last axis; shape (…, points).
+        log_p: log density without the record at each grid point, shape (…, points); a number or −∞.
+        log_q: log density with the record. Leading axes of all three broadcast.
+
+    Raises:
+        ValueError: a value that is not a number, a grid that decreases or has fewer than two points, different numbers of
+            points, a density that integrates to more than 1 (by 1e-9), or leading shapes that do not broadcast (before tracing).
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.linspace(-30.0, 31.0, 611)
+        >>> FromDensities.normalized(x, -np.abs(x), -np.abs(x - 1.0)).shape
+        ()
+    """
+
+    outputs: Any
+    log_p: Any
+    log_q: Any
+
+    trailing: ClassVar[dict[str, int]] = {"outputs": 1, "log_p": 1, "log_q": 1}
+
+    def __post_init__(self):
+        outputs = finite("outputs", self.outputs)
+        # −∞ is a density of zero
+        densities = {name: _log_density(name, getattr(self, name)) for name in ("log_p", "log_q")}
+        for name, value in {"outputs": outputs, **densities}.items():
+            if value.ndim == 0 or value.shape[-1] < 2:
+                raise ValueError(f"{name} must hold at least 2 numbers along its last axis, got shape {value.shape}")
+            if value.shape[-1] != outputs.shape[-1]:
+                raise ValueError(f"{name} must have {outputs.shape[-1]} points like outputs, got {value.shape[-1]}")
+        if np.any(np.diff(outputs, axis=-1) < 0.0):
+            raise ValueError("outputs must not decrease along its last axis, got a step down")
+        broadcast(outputs=outputs[..., 0], log_p=densities["log_p"][..., 0], log_q=densities["log_q"][..., 0])
+        for name, value in densities.items():
+            total = np.exp(_log_total(log_masses(outputs, value)))
+            if np.any(total > 1.0 + _EXCESS):
+                raise ValueError(
+                    f"{name} must integrate to at most 1, got {np.max(total):.12g} (FromDensities.normalized divides by it)"
+                )
+        object.__setattr__(self, "outputs", outputs)
+        for name, value in densities.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def normalized(cls, outputs, log_p, log_q) -> FromDensities:
+        """The mechanism whose densities are proportional to these and zero outside the grid.
+
+        Args and Raises as for the class, but a density may integrate to any positive number.
+        """
+        outputs = finite("outputs", outputs)
+        scaled = []
+        for name, value in (("log_p", log_p), ("log_q", log_q)):
+            value = _log_density(name, value)
+            if value.ndim == 0 or outputs.ndim == 0 or value.shape[-1] != outputs.shape[-1]:
+                raise ValueError(f"{name} must have as many points as outputs, got shapes {value.shape} and {outputs.shape}")
+            total = _log_total(log_masses(outputs, value))
+            if not np.all(np.isfinite(total)):
+                raise ValueError(f"{name} must integrate to a positive number, got log integral {total.min():g}")
+            scaled.append(value - total[..., None])
+        return cls(outputs, *scaled)
+
+    def canonical(self) -> PiecewisePair:
+        """The loss as straight stretches and atoms."""
+        x, a, b = np.broadcast_arrays(self.outputs, self.log_p, self.log_q)
+        p_mass, q_mass = log_masses(x, a), log_masses(x, b)
+        # rounding of a total may exceed one
+        p_mass, q_mass = (m - np.maximum(_log_total(m), 0.0)[..., None] for m in (p_mass, q_mass))
+        live = (p_mass > -np.inf) & (q_mass > -np.inf)
+        with np.errstate(invalid="ignore"):
+            loss = b - a
+        minus, plus = (_log_missing(m, live) for m in (p_mass, q_mass))
+        return PiecewisePair.build(loss[..., :-1], loss[..., 1:], np.diff(a), p_mass, q_mass, live, minus, plus)
+
+    def replace_one(self) -> FromDensities:
+        """Itself, for a pair that is meant for replacing a record."""
+        return self
+
+
+def _log_density(name, value):
+    array = np.asarray(value)
+    if array.dtype.kind == "f" and array.size:
+        below = np.isneginf(array)
+        checked(name, np.where(below, 0.0, array), "numbers or -inf", np.isfinite)
+        return array.astype(np.float64)
+    return checked(name, value, "numbers or -inf", np.isfinite)
+
+
+def log_masses(x, log_density):
+    """log of the integrals over the intervals of a grid, −∞ where the density is zero at either end."""
+    ends = log_density[..., :-1], log_density[..., 1:]
+    live = (np.diff(x) > 0.0) & np.isfinite(ends[0]) & np.isfinite(ends[1])
+    low, high = (np.where(live, end, 0.0) for end in ends)
+    with np.errstate(divide="ignore"):
+        width = np.log(np.where(live, np.diff(x), 1.0))
+    return np.where(live, width + 0.5 * (low + high) + log_sinhc(0.5 * (high - low), np), -np.inf)
+
+
+def _log_total(log_mass):
+    return np.logaddexp.reduce(log_mass, axis=-1)
+
+
+def _log_missing(log_mass, live):
+    """log of all mass that is not on intervals where both densities live: what is missing from one, unless rounding."""
+    total = np.exp(_log_total(np.where(live, log_mass, -np.inf)))
+    missing = np.maximum(1.0 - total, 0.0)
+    rounding = _ROUNDING + 4e-16 * np.sqrt(log_mass.shape[-1])
+    dead = np.exp(_log_total(np.where(live, -np.inf, log_mass)))
+    missing = np.where((missing <= rounding) & (dead == 0.0), 0.0, np.maximum(missing, dead))
+    with np.errstate(divide="ignore"):
+        return np.log(missing)

@@ -1,0 +1,234 @@
+"""A pair whose privacy loss is a straight line in the output, interval by interval, with log-linear densities."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..normal import log_sub
+from .atoms import _log_sums
+from .base import Mechanism
+from .cells import Cells
+from .peak import bounded_mu, bounded_nodes
+from .pytree import pytree
+from .stretches import position, stretch_cells
+
+_FLAT = 1e-12  # change of loss over an interval, relative to its size, below which it counts as one number
+_CHAINS = 64  # most intervals that may share a loss
+
+
+def log_sinhc(z, xp=jnp):
+    """log(sinh(z)/z) for any z; ``xp`` is jax.numpy or numpy."""
+    z = xp.abs(z)
+    near = z < 0.1
+    small = xp.where(near, z, 0.0) ** 2
+    series = small * (1 / 6 - small * (1 / 180 - small * (1 / 2835 - small / 37800)))
+    big = xp.where(near, 1.0, z)
+    return xp.where(near, series, big + xp.log(-xp.expm1(-2.0 * big) / (2.0 * big)))
+
+
+@pytree
+@dataclass(frozen=True)
+class PiecewisePair(Mechanism):
+    """Stretches of the loss with exponential densities in chains without overlap, and atoms; not checked.
+
+    Attributes:
+        low, high: ends of each stretch, increasing along the last axis, shape (…, chains, stretches); +∞ for padding.
+        slope: change of the log of the P-density in loss from low to high.
+        log_p, log_q: log masses of the stretches, −∞ for padding.
+        atom, atom_p, atom_q: losses and log masses of the atoms, shape (…, atoms).
+        log_p_minus: log P-mass at loss −∞. log_q_plus: log Q-mass at loss +∞.
+    """
+
+    low: Any
+    high: Any
+    slope: Any
+    log_p: Any
+    log_q: Any
+    atom: Any
+    atom_p: Any
+    atom_q: Any
+    log_p_minus: Any
+    log_q_plus: Any
+
+    trailing: ClassVar[dict[str, int]] = {
+        **dict.fromkeys(("low", "high", "slope", "log_p", "log_q"), 2),
+        **dict.fromkeys(("atom", "atom_p", "atom_q"), 1),
+    }
+
+    @classmethod
+    def build(cls, first, last, slope, log_p, log_q, live, log_p_minus, log_q_plus) -> PiecewisePair:
+        """Sort intervals (arrays of shape (…, intervals)) into chains of increasing loss, and flat ones into atoms.
+
+        Args:
+            first, last: loss at the two ends of each interval.
+            slope: change of the log P-density from the first to the last end.
+            log_p, log_q: log masses. live: which intervals count.
+            log_p_minus, log_q_plus: log masses at the infinities.
+
+        Raises:
+            ValueError: some loss is taken on more than 64 intervals.
+        """
+        shape = live.shape[:-1]
+        rows = [a.reshape(-1, a.shape[-1]) for a in (first, last, slope, log_p, log_q, live)]
+        made = [_chains(*row) for row in zip(*rows, strict=True)]
+        chains = max(len(c) for c, _ in made)
+        if chains > _CHAINS:
+            raise ValueError(f"log_q - log_p must take each value on at most {_CHAINS} intervals of outputs, got {chains}")
+        length = _padded(max((len(chain) for c, _ in made for chain in c), default=1))
+        number = _padded(max(len(atoms) for _, atoms in made))
+        fill = np.array([np.inf, np.inf, 0.0, -np.inf, -np.inf])
+        stretches = np.tile(fill, (len(made), max(chains, 1), length, 1))
+        points = np.tile(np.array([0.0, -np.inf, -np.inf]), (len(made), number, 1))
+        for row, (found, atoms) in enumerate(made):
+            for i, chain in enumerate(found):
+                stretches[row, i, : len(chain)] = chain
+            points[row, : len(atoms)] = np.array(atoms).reshape(-1, 3)
+        leaves = [stretches[..., i].reshape(*shape, *stretches.shape[1:3]) for i in range(5)]
+        leaves += [points[..., i].reshape(*shape, number) for i in range(3)]
+        return cls(*leaves, log_p_minus, log_q_plus)
+
+    def loss_nodes(self, depth):
+        """Means of narrow cells."""
+        return bounded_nodes(self)
+
+    def tail_precision(self):
+        """μ² of a pair on a fine lattice that dominates one use; ∞ with mass at an infinity."""
+        return bounded_mu(self) ** 2
+
+    def loss_bounds(self):
+        """Smallest and largest finite loss."""
+        stretch, atom = self.log_p > -jnp.inf, self.atom_p > -jnp.inf
+        least = lambda a, real: jnp.min(jnp.where(real, a, jnp.inf))  # noqa: E731
+        low = jnp.minimum(least(self.low, stretch), least(self.atom, atom))
+        high = -jnp.minimum(least(-self.high, stretch), least(-self.atom, atom))
+        some = jnp.isfinite(low)
+        return jnp.where(some, low, 0.0), jnp.where(some, high, 0.0)
+
+    def cells(self, ell, end) -> Cells:
+        """Exact masses of the cells between the points ``ell`` (unbatched).
+
+        In each chain a cell has the rest of the interval at its lower end, whole intervals (from cumulative sums), and the beginning
+        of the interval at its upper end. Each part acts as an atom at log of its mass ratio.
+        """
+        n = ell.shape[0]
+        bounds = jnp.concatenate([jnp.full((1,), -jnp.inf), ell, jnp.full((1,), jnp.inf)])
+        parts = jax.vmap(lambda *chain: _chain_parts(bounds, *chain))(
+            self.low, self.high, self.slope, self.log_p, self.log_q
+        )
+        part_x, part_y, loss, unsure = (a.reshape(-1, n + 1) for a in parts)
+        real = self.atom_p > -jnp.inf
+        atom = jnp.where(real, self.atom, 0.0)
+        cell = jnp.where(real, jnp.searchsorted(ell, atom), 0)
+        gathered = [_log_sums(a, cell, n + 1)[0] for a in (self.atom_p, self.atom_q)]
+        log_x, log_y = (
+            jax.nn.logsumexp(jnp.concatenate([part, alone[None]]), axis=0)
+            for part, alone in zip((part_x, part_y), gathered, strict=True)
+        )
+        some = log_x > -jnp.inf
+        base_x, base_y = jnp.where(some, log_x, 0.0), jnp.where(some, log_y, 0.0)
+        weight_x, weight_y = jnp.exp(part_x - base_x), jnp.exp(part_y - base_y)
+        moved = jnp.sum(weight_x[:, 1:-1] * position(loss[:, 1:-1], ell[:-1], ell[1:]), axis=0)
+        inner = (cell > 0) & (cell < n) & real
+        lower, upper = (jnp.where(inner, bounds[cell + i], atom + 2.0 * i - 1.0) for i in (0, 1))
+        share = jnp.where(inner, jnp.exp(self.atom_p - base_x[cell]) * position(atom, lower, upper), 0.0)
+        up = jnp.pad(moved, 1).at[cell].add(share)[1:-1]
+        error = jnp.maximum(jnp.sum(weight_x * unsure, axis=0), jnp.sum(weight_y * unsure, axis=0))
+        return stretch_cells(
+            log_x, base_y - base_x, ell, end, share=jnp.clip(up, 0.0, 1.0), roundoff=64.0 + error,
+            jitter=64.0 + error, minus=self.log_p_minus, plus=self.log_q_plus,
+        )  # fmt: skip
+
+
+def _piece(log_p, slope, low, width, u, v):
+    """log P- and Q-mass of what lies between losses u ≤ v of a stretch (−∞ where u = v)."""
+    some = v > u
+    share = jnp.where(some, v - u, 1.0) / width
+    middle = 0.5 * (u + v)
+    half = 0.5 * slope * share
+    own = log_sinhc(half)
+    log_x = log_p + jnp.log(share) + slope * ((middle - low) / width - 0.5) + own - log_sinhc(0.5 * slope)
+    log_y = log_x + middle + log_sinhc(half + 0.5 * width * share) - own
+    return jnp.where(some, log_x, -jnp.inf), jnp.where(some, log_y, -jnp.inf)
+
+
+def _whole(log_mass, first, after):
+    """log of the sum of the masses first ≤ i < after, and its relative error in epsilons.
+
+    From cumulative sums of the side that has less; a single mass as it is.
+    """
+    scan = lambda a: jax.lax.associative_scan(jnp.logaddexp, a)  # noqa: E731
+    none = jnp.full((1,), -jnp.inf)
+    left = jnp.concatenate([none, scan(log_mass)])
+    right = jnp.concatenate([scan(log_mass[::-1])[::-1], none])
+    after = jnp.maximum(after, first)
+    by_left = left[after] < right[first]
+    most = jnp.where(by_left, left[after], right[first])
+    mass = jnp.where(by_left, log_sub(left[after], left[first]), log_sub(right[first], right[after]))
+    single = after == first + 1
+    mass = jnp.where(single, log_mass[jnp.minimum(first, log_mass.shape[0] - 1)], mass)
+    mass = jnp.where(after > first, mass, -jnp.inf)
+    real = (mass > -jnp.inf) & ~single
+    steps = 8.0 + 4.0 * np.log2(log_mass.shape[0])
+    return mass, jnp.where(real, steps * jnp.exp(most - jnp.where(real, mass, most)), 0.0)
+
+
+def _chain_parts(bounds, low, high, slope, log_p, log_q):
+    """The three parts of each cell between ``bounds``: log P-mass, log Q-mass, loss at which it acts, error in epsilons."""
+    end = jnp.full((1,), jnp.inf)
+    log_p, log_q = jnp.concatenate([log_p, -end]), jnp.concatenate([log_q, -end])
+    at = jnp.searchsorted(high, bounds)
+    real = log_p > -jnp.inf
+    low = jnp.where(real, jnp.concatenate([low, end]), 0.0)
+    width = jnp.where(real, jnp.concatenate([high, end]) - low, 1.0)
+    slope = jnp.concatenate([slope, jnp.zeros((1,))])
+    # each bound's stretch, cut to it
+    own = [a[at] for a in (log_p, slope, low, width)]
+    inside = jnp.clip(bounds, own[2], own[2] + own[3])
+    here, there = [a[:-1] for a in own], [a[1:] for a in own]
+    first, last = at[:-1], at[1:]
+    same = first == last
+    upper = jnp.where(same, inside[1:], here[2] + here[3])
+    begin = _piece(*here, inside[:-1], upper)
+    finish = _piece(*there, jnp.where(same, inside[1:], there[2]), inside[1:])
+    whole_x, error_x = _whole(log_p, first + 1, last)
+    whole_y, error_y = _whole(log_q, first + 1, last)
+    log_x = jnp.stack([begin[0], whole_x, finish[0]])
+    log_y = jnp.stack([begin[1], whole_y, finish[1]])
+    some = (log_x > -jnp.inf) & (log_y > -jnp.inf)
+    loss = jnp.where(some, log_y - jnp.where(some, log_x, 0.0), 0.0)
+    zero = jnp.zeros_like(error_x)
+    return log_x, log_y, loss, jnp.stack([zero, jnp.maximum(error_x, error_y), zero])
+
+
+def _padded(number):
+    """The next power of two, at least 8."""
+    return max(8, 1 << (number - 1).bit_length())
+
+
+def _chains(first, last, slope, log_p, log_q, live):
+    """Chains of (low, high, slope, log P-mass, log Q-mass), each of increasing loss, and atoms, of one row of intervals."""
+    first, last, slope, log_p, log_q = (a[live] for a in (first, last, slope, log_p, log_q))
+    flat = np.abs(last - first) <= _FLAT * np.maximum(1.0, np.abs(first))
+    atoms = np.stack([log_q - log_p, log_p, log_q], axis=-1)[flat]
+    swap = last < first
+    low, high = np.where(swap, last, first), np.where(swap, first, last)
+    rows = np.stack([low, high, np.where(swap, -slope, slope), log_p, log_q], axis=-1)[~flat]
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    chains: list[list] = []
+    ends: list[tuple[float, int]] = []
+    for row in rows:
+        # the chain that ended first takes the next stretch, if it has ended
+        if ends and ends[0][0] <= row[0]:
+            _, i = heapq.heappop(ends)
+        else:
+            i = len(chains)
+            chains.append([])
+        chains[i].append(row)
+        heapq.heappush(ends, (row[1], i))
+    return chains, atoms

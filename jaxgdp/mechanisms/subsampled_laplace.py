@@ -1,0 +1,116 @@
+"""The Poisson-subsampled Laplace mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..validation import broadcast, positive, probability
+from .base import Mechanism
+from .cells import Cells
+from .peak import bounded_mu, bounded_nodes
+from .pytree import pytree
+from .stretches import position, stretch_cells
+from .subsampled_gaussian import SubsampledGaussian
+
+
+@pytree
+@dataclass(frozen=True)
+class SubsampledLaplace(Mechanism):
+    """Laplace noise on a query of sensitivity one over a Poisson sample: each record enters with probability p.
+
+    The pair is P = Lap(0, b) against Q = (1 − p)·Lap(0, b) + p·Lap(1, b). With v = log of the Laplace likelihood ratio, from
+    −1/b (P-mass ½) to 1/b (P-mass ½·e^{−1/b}) and of density ¼·e^{−(v + 1/b)/2} under P in between, the privacy
+    loss is log(1 − p + p·e^v).
+
+    Args:
+        scale: b, scale of the noise over the sensitivity; > 0, any shape.
+        sampling_prob: p in (0, 1], broadcast against b; 1 is the plain Laplace mechanism.
+
+    Raises:
+        ValueError: an argument is out of range or not a number (before tracing).
+
+    Example:
+        >>> SubsampledLaplace(scale=1.0, sampling_prob=[0.01, 0.1]).shape
+        (2,)
+    """
+
+    scale: Any
+    sampling_prob: Any
+
+    def __post_init__(self):
+        object.__setattr__(self, "scale", positive("scale", self.scale))
+        object.__setattr__(self, "sampling_prob", probability("sampling_prob", self.sampling_prob))
+        broadcast(scale=self.scale, sampling_prob=self.sampling_prob)
+
+    def loss_nodes(self, depth):
+        """Means of narrow cells."""
+        return bounded_nodes(self)
+
+    def tail_precision(self):
+        """μ² of a pair on a fine lattice that dominates one use."""
+        return bounded_mu(self) ** 2
+
+    def loss_bounds(self):
+        """log(1 − p + p·e^{∓1/b})."""
+        largest = (1.0 + 1e-15) / self.scale
+        return self._loss(-largest), self._loss(largest)
+
+    def _loss(self, v):
+        """log(1 − p + p·e^v)."""
+        p = self.sampling_prob
+        far = v > 1.0
+        near = jnp.log1p(p * jnp.expm1(jnp.where(far, 0.0, v)))
+        large = v + jnp.log(p + (1.0 - p) * jnp.exp(-jnp.where(far, v, 1.0)))
+        return jnp.where(p == 1.0, v, jnp.where(far, large, near))
+
+    def cells(self, ell, end) -> Cells:
+        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares (unbatched).
+
+        A stretch of v from a to c has P-mass ½·e^{−(a + 1/b)/2}·(1 − e^{−(c − a)/2}) and Lap(1, b) mass e^{(a + c)/2} times that: it acts
+        as an atom at v = (a + c)/2. Shares are taken in the likelihood ratio r = e^v = 1 + expm1(ℓ)/p, in which p drops out.
+        """
+        p, largest = self.sampling_prob, 1.0 / self.scale
+        v = SubsampledGaussian(jnp.ones(()), p).log_ratio(ell)
+        bound = jnp.stack([-largest, largest])
+        edge = jnp.clip(jnp.concatenate([bound[:1], v, bound[1:]]), -largest, largest)
+        a, width = edge[:-1], jnp.diff(edge)
+        some = width > 0.0
+        w = jnp.where(some, width, 1.0)
+        body = np.log(0.5) - 0.5 * (a + largest) + jnp.log(-jnp.expm1(-0.5 * w))
+        body = jnp.where(some, body, -jnp.inf)
+        middle = a + 0.5 * width
+        # the two atoms, each in a cell of its own
+        where = jnp.searchsorted(v, bound)
+        mass = np.log(0.5) - 0.5 * (bound + largest)
+
+        log_x = body
+        log_y1 = body + middle
+        for i in (0, 1):
+            log_x = log_x.at[where[i]].set(jnp.logaddexp(log_x[where[i]], mass[i]))
+            log_y1 = log_y1.at[where[i]].set(jnp.logaddexp(log_y1[where[i]], mass[i] + bound[i]))
+        filled = log_x > -jnp.inf
+        rho = jnp.where(filled, log_y1 - jnp.where(filled, log_x, 0.0), 0.0)
+
+        # shares, in units of the upper end's r; below ℓ = log(1 − p) the lower end's r is not positive
+        lower, upper = v[:-1], v[1:]
+        inside = lower > -jnp.inf
+        top = jnp.where(upper > -jnp.inf, upper, 0.0)
+        below = (1.0 + jnp.expm1(jnp.minimum(ell[:-1], 40.0)) / p) * jnp.exp(-top)
+
+        def share(u):
+            near = position(u, jnp.where(inside, lower, -1.0), jnp.where(inside, upper, 1.0))
+            deep = (jnp.exp(jnp.minimum(u - top, 0.0)) - below) / jnp.where(below < 1.0, 1.0 - below, 1.0)
+            return jnp.where(inside, near, jnp.clip(deep, 0.0, 1.0))
+
+        up = share(middle[1:-1]) * jnp.exp(jnp.where(filled, body - jnp.where(filled, log_x, 0.0), -jnp.inf))[1:-1]
+        for i in (0, 1):
+            here = (where[i] > 0) & (where[i] < ell.shape[0])
+            k = jnp.clip(where[i] - 1, 0, ell.shape[0] - 2)
+            atom = share(jnp.broadcast_to(bound[i], lower.shape))[k]
+            weight = jnp.exp(jnp.where(here, mass[i] - log_x[where[i]], -jnp.inf))
+            up = up.at[k].add(weight * atom)
+        return stretch_cells(log_x, self._loss(rho), ell, end, share=jnp.clip(up, 0.0, 1.0), jitter=jnp.abs(a))
