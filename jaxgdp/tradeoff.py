@@ -19,7 +19,7 @@ from .summaries.error_rates import bayes_risk, error_rates
 from .summaries.mu import approximate_mu, mu
 from .summaries.profile import advantage, epsilon, log_delta
 from .summaries.regret import regret
-from .validation import broadcast, checked, closed_unit, one_of, open_unit
+from .validation import broadcast, checked, closed_unit, floor_rate, one_of, open_unit, relative_width
 
 ADJACENCIES = ("add_remove", "add", "remove")
 _DEEPEST = 1e-300
@@ -318,8 +318,8 @@ def tradeoff(mechanism, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove") -> T
     """
     mechanism = as_composition(mechanism)
     question = engine.Question(
-        rtol=float(checked("rtol", rtol, "in [1e-8, 1)", lambda a: (a >= 1e-8) & (a < 1.0))),
-        fpr_floor=float(checked("fpr_floor", fpr_floor, "in [1e-300, 0.5)", lambda a: (a >= 1e-300) & (a < 0.5))),
+        rtol=float(relative_width("rtol", rtol)),
+        fpr_floor=float(floor_rate("fpr_floor", fpr_floor)),
         adjacency=one_of("adjacency", adjacency, ADJACENCIES),
         deepest=_DEEPEST,
         keep=True,

@@ -68,6 +68,16 @@ def finite(name: str, value):
     return checked(name, value, "a finite number", lambda a: np.isfinite(a))
 
 
+def relative_width(name: str, value):
+    """A relative width that a bracket may be asked for."""
+    return checked(name, value, "in [1e-8, 1)", lambda a: (a >= 1e-8) & (a < 1.0))
+
+
+def floor_rate(name: str, value):
+    """An FPR floor that a curve reaches."""
+    return checked(name, value, "in [1e-300, 0.5)", lambda a: (a >= 1e-300) & (a < 0.5))
+
+
 def whole(name: str, value):
     """A whole number, at least 1 and small enough to be exact in float64."""
     return checked(name, value, "a whole number >= 1", lambda a: (a >= 1.0) & (a == np.floor(a)) & (a <= 2.0**53))

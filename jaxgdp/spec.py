@@ -1,0 +1,355 @@
+"""Descriptions of a composed mechanism as a file, TOML or JSON, and back.
+
+    title = "Five releases"            # all optional but the mechanisms
+    adjacency = "add_remove"
+    fpr_floor = 1e-10
+
+    [[mechanism]]
+    type = "Laplace"                   # any mechanism of this library, with its own fields
+    scale = 2.0
+    count = 4                          # default 1
+
+    [[mechanism]]
+    deployment = "census_2020_pl94_units"
+
+Numbers may be written as fractions in quotes ("16384/50000"). Every error names the file, the line or key, the value and what is valid.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import math
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import deployments, mechanisms
+from .validation import floor_rate, open_unit, relative_width, whole
+
+SETTINGS = ("adjacency", "fpr_floor", "rtol", "deltas", "approximation")
+_KEYS = ("title", "deployment", "mechanism", *SETTINGS)
+_LARGEST_FILE = 16 * 2**20
+_HEADER = re.compile(r"^\s*\[\[\s*\"?mechanism\"?\s*\]\]")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A mechanism and how to report it; build it with :func:`read_spec`, :func:`from_dict` or :func:`from_deployment`.
+
+    Attributes:
+        mechanism: the :class:`jaxgdp.Composition`.
+        title: what it is, or "".
+        settings: those given of adjacency, fpr_floor, rtol, deltas and approximation.
+        content: the description itself, ready for JSON.
+        source: file or other place it came from, for messages.
+    """
+
+    mechanism: Any
+    title: str
+    settings: dict
+    content: dict
+    source: str
+
+
+def known_mechanisms() -> dict[str, type]:
+    """Mechanism classes a file may name."""
+    found = {name: getattr(mechanisms, name) for name in mechanisms.__all__}
+    return {
+        name: value
+        for name, value in sorted(found.items())
+        if isinstance(value, type) and issubclass(value, mechanisms.Mechanism) and dataclasses.is_dataclass(value)
+    }
+
+
+def _suggest(word, known) -> str:
+    close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1)
+    return f"did you mean {close[0]!r}? " if close else ""
+
+
+class _Place:
+    """Where in a file something stands, as far as its text tells."""
+
+    def __init__(self, source: str, text: str = ""):
+        self.source, self.lines = source, text.splitlines()
+        self.headers = [i for i, line in enumerate(self.lines) if _HEADER.match(line)]
+
+    def _find(self, key, first, last):
+        pattern = re.compile(rf"^\s*[\"']?{re.escape(str(key))}[\"']?\s*=")
+        return next((i for i in range(first, last) if pattern.match(self.lines[i])), None)
+
+    def at(self, entry=None, key=None, number=0) -> str:
+        """``source, line 12`` for a key, or for the ``entry``-th of ``number`` mechanisms and a key of it."""
+        first, last, line = 0, self.headers[0] if self.headers else len(self.lines), None
+        if entry is not None:
+            if len(self.headers) != number:
+                return self.source
+            line = first = self.headers[entry]
+            last = self.headers[entry + 1] if entry + 1 < number else len(self.lines)
+        if key is not None:
+            line = self._find(key, first, last) if self._find(key, first, last) is not None else line
+        return self.source if line is None else f"{self.source}, line {line + 1}"
+
+
+def _number(value):
+    """Numbers as they are; text such as "1/3" or "-inf" as the number it stands for; lists element by element."""
+    if isinstance(value, list):
+        return [_number(item) for item in value]
+    if isinstance(value, str):
+        top, slash, bottom = value.partition("/")
+        try:
+            return float(top) / float(bottom) if slash else float(top)
+        except (ValueError, ZeroDivisionError):
+            return value
+    return value
+
+
+def _part(entry, place: _Place, position: int, number: int):
+    """One element of ``mechanism``: (mechanism, count)."""
+    label = f"mechanism {position + 1}"
+    where = lambda key=None: place.at(position, key, number)  # noqa: E731
+    if not isinstance(entry, dict):
+        raise ValueError(f"{where()}: {label} must be a table with a type and its fields, got {entry!r}")
+    fields = {name: value for name, value in entry.items() if name not in ("type", "deployment", "count")}
+    if ("type" in entry) == ("deployment" in entry):
+        raise ValueError(f"{where()}: {label} must have either a type or a deployment, got {sorted(entry)}")
+    try:
+        count = whole("count", _number(entry.get("count", 1)))
+    except ValueError as error:
+        raise ValueError(f"{where('count')}: {label}: {error}") from None
+    if "deployment" in entry:
+        if fields:
+            raise ValueError(f"{where(next(iter(fields)))}: {label}: a deployment has no field {next(iter(fields))!r}")
+        try:
+            return deployments.mechanism(entry["deployment"]), count
+        except ValueError as error:
+            raise ValueError(f"{where('deployment')}: {label}: {error}") from None
+    known, name = known_mechanisms(), entry["type"]
+    if not isinstance(name, str) or name not in known:
+        hint = _suggest(name, known)
+        raise ValueError(f"{where('type')}: {label}: unknown mechanism {name!r}; {hint}known are {', '.join(known)}")
+    own = {field.name: field for field in dataclasses.fields(known[name]) if field.init}
+    for key in fields:
+        if key not in own:
+            hint = _suggest(key, own)
+            raise ValueError(
+                f"{where(key)}: {label} ({name}): unknown field {key!r}; {hint}its fields are {', '.join(own)}, and count"
+            )
+    for key, field in own.items():
+        if key not in fields and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise ValueError(f"{where()}: {label} ({name}) needs the field {key!r}")
+    try:
+        return known[name](**{key: _number(value) for key, value in fields.items()}), count
+    except (ValueError, TypeError) as error:
+        culprit = next((key for key in fields if str(error).startswith(key)), None)
+        raise ValueError(f"{where(culprit)}: {label} ({name}): {error}") from None
+
+
+def _settings(data: dict, place: _Place) -> dict:
+    found = {name: data[name] for name in SETTINGS if name in data}
+    tests = {"fpr_floor": floor_rate, "rtol": relative_width, "deltas": open_unit, "approximation": open_unit}
+    for name, value in found.items():
+        if name == "adjacency":
+            if not isinstance(value, str):
+                raise ValueError(f"{place.at(key=name)}: adjacency must be text, got {value!r}")
+            continue
+        try:
+            checked = tests[name](name, _number(value))
+        except ValueError as error:
+            raise ValueError(f"{place.at(key=name)}: {error}") from None
+        if name != "deltas" and checked.ndim:
+            raise ValueError(f"{place.at(key=name)}: {name} must be one number, got {value!r}")
+        found[name] = np.atleast_1d(checked).reshape(-1).tolist() if name == "deltas" else float(checked)
+    return found
+
+
+def _build(data, place: _Place) -> Spec:
+    if not isinstance(data, dict):
+        raise ValueError(f"{place.source}: must hold a table of keys, got {type(data).__name__}")
+    for key in data:
+        if key not in _KEYS:
+            hint = _suggest(key, _KEYS)
+            raise ValueError(f"{place.at(key=key)}: unknown key {key!r}; {hint}known are {', '.join(_KEYS)}")
+    if ("mechanism" in data) == ("deployment" in data):
+        raise ValueError(f"{place.source}: must have mechanisms ([[mechanism]] in TOML) or a deployment, and not both")
+    title = data.get("title", "")
+    if not isinstance(title, str):
+        raise ValueError(f"{place.at(key='title')}: title must be text, got {title!r}")
+    if "deployment" in data:
+        try:
+            record = deployments.about(data["deployment"])
+        except ValueError as error:
+            raise ValueError(f"{place.at(key='deployment')}: {error}") from None
+        mechanism, title = record.mechanism(), title or record.title
+    else:
+        entries = data["mechanism"]
+        if not isinstance(entries, list) or not entries:
+            raise ValueError(
+                f"{place.at(key='mechanism')}: mechanism must be a list of at least one table, got {entries!r}"
+            )
+        parts = [_part(entry, place, i, len(entries)) for i, entry in enumerate(entries)]
+        try:
+            mechanism = mechanisms.compose(parts)
+        except ValueError as error:
+            raise ValueError(f"{place.source}: {error}") from None
+    return Spec(mechanism, title, _settings(data, place), data, place.source)
+
+
+def from_dict(data: dict, source: str = "specification") -> Spec:
+    """A description that is already a dictionary, as read from TOML or JSON.
+
+    Args:
+        data: keys as in a file. source: how messages call it.
+
+    Returns:
+        A :class:`Spec`.
+
+    Raises:
+        ValueError: anything unknown, missing or out of range; names the key.
+
+    Example:
+        >>> from_dict({"mechanism": [{"type": "Gaussian", "noise_multiplier": 2.0, "count": 4}]}).mechanism.shape
+        ()
+    """
+    return _build(data, _Place(source))
+
+
+def from_deployment(name: str) -> Spec:
+    """A shipped deployment by name.
+
+    Raises:
+        ValueError: there is none of that name.
+
+    Example:
+        >>> from_deployment("de_et_al_2022_table4_epsilon_8").mechanism.shape
+        ()
+    """
+    return from_dict({"deployment": name}, "deployment")
+
+
+def _no_twins(pairs):
+    keys = [key for key, _ in pairs]
+    twins = {key for key in keys if keys.count(key) > 1}
+    if twins:
+        raise ValueError(f"key {sorted(twins)[0]!r} appears twice in one table")
+    return dict(pairs)
+
+
+def read_text(path) -> str:
+    """Text of a UTF-8 file of sensible size.
+
+    Raises:
+        ValueError: it cannot be read; names the file.
+    """
+    path = Path(path)
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise ValueError(f"{path}: file is larger than {_LARGEST_FILE} bytes")
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: is not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def read_json(path):
+    """Contents of a JSON file.
+
+    Raises:
+        ValueError: it cannot be read or is malformed; names the file, line and column.
+    """
+    try:
+        return json.loads(read_text(path), object_pairs_hook=_no_twins)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}, line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise ValueError(f"{path}: is nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from None
+
+
+def read_spec(path) -> Spec:
+    """Description of a mechanism from a file: JSON if its name ends in .json, else TOML.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        A :class:`Spec`.
+
+    Raises:
+        ValueError: it cannot be read, is malformed, or describes no valid mechanism; names the file and the line or key.
+    """
+    if Path(path).suffix.lower() == ".json":
+        return _build(read_json(path), _Place(str(path)))
+    text = read_text(path)
+    try:
+        data = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(f"{path}: is nested too deeply") from None
+    except ValueError as error:  # says "(at line …, column …)"
+        raise ValueError(f"{path}: {error}") from None
+    return _build(data, _Place(str(path), text))
+
+
+def _plain(value):
+    """Numbers of any shape as JSON values: whole floats stay floats, infinities become text."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def to_dict(mechanism, **settings) -> dict:
+    """The description of a mechanism, the inverse of :func:`from_dict`.
+
+    Args:
+        mechanism: a mechanism or composition, batched or not. settings: title, adjacency, fpr_floor, rtol, deltas, approximation.
+
+    Returns:
+        A dictionary ready for JSON or :func:`to_toml`.
+
+    Example:
+        >>> to_dict(mechanisms.Gaussian(2.0))
+        {'mechanism': [{'type': 'Gaussian', 'noise_multiplier': 2.0, 'count': 1}]}
+    """
+    composition = mechanisms.as_composition(mechanism)
+    entries = []
+    for part, count in zip(composition.mechanisms, composition.counts, strict=True):
+        fields = {
+            f.name: _plain(np.asarray(getattr(part, f.name)).tolist()) for f in dataclasses.fields(part) if f.init
+        }
+        entries.append({"type": type(part).__name__, **fields, "count": np.asarray(count).astype(int).tolist()})
+    unknown = set(settings) - {"title", *SETTINGS}
+    if unknown:
+        raise ValueError(f"setting must be one of title, {', '.join(SETTINGS)}, got {sorted(unknown)[0]!r}")
+    plain = {name: _plain(np.asarray(v).tolist() if name == "deltas" else v) for name, v in settings.items()}
+    return {**plain, "mechanism": entries}
+
+
+def to_toml(data: dict) -> str:
+    """TOML text of a description.
+
+    Args:
+        data: as from :func:`to_dict`.
+
+    Returns:
+        Text that :func:`read_spec` reads back to the same mechanism.
+
+    Example:
+        >>> print(to_toml({"mechanism": [{"type": "Laplace", "scale": 2.0, "count": 3}]}))
+        [[mechanism]]
+        type = "Laplace"
+        scale = 2.0
+        count = 3
+    """
+    line = lambda key, value: f"{key} = {json.dumps(value, ensure_ascii=False)}"  # noqa: E731
+    head = [line(key, value) for key, value in data.items() if key != "mechanism"]
+    tables = [[line(key, value) for key, value in entry.items()] for entry in data.get("mechanism", [])]
+    return "\n\n".join(["\n".join(head)] * bool(head) + ["\n".join(["[[mechanism]]", *rows]) for rows in tables])
