@@ -95,7 +95,9 @@ def three_panels(panels, figure) -> None:
         ax.text(0.96, 0.66, rf"$\mu$ = {panel.mu.upper:.4g}", ha="right", fontsize=9)
         ax.text(0.96, 0.57, rf"$\Delta$ = {panel.regret.upper:.2g}", ha="right", fontsize=9)
         ax.legend(frameon=False, fontsize=8, loc="upper right")
-        ax.set(xticks=(0.0, 0.5, 1.0), yticks=(0.0, 0.5, 1.0), xticklabels=("0", "0.5", "1"), yticklabels=("0", "0.5", "1"))
+        ax.set(
+            xticks=(0.0, 0.5, 1.0), yticks=(0.0, 0.5, 1.0), xticklabels=("0", "0.5", "1"), yticklabels=("0", "0.5", "1")
+        )
         ax.label_outer()
 
 

@@ -214,7 +214,7 @@ def _topdown(answers, quick: bool) -> Panel:
     seconds = []
     for _ in range(2):
         start = time.perf_counter()
-        curve = tradeoff(deployments.census_2022_august(), rtol=training.RTOL)
+        curve = tradeoff(deployments.census_2022_august())
         mu, regret = curve.mu(), curve.regret()
         seconds.append(time.perf_counter() - start)
     answers["figure-4b-mu"] = Number(mu)
