@@ -93,7 +93,7 @@ def report_command(
             help="Deltas at which to give epsilon, repeated or comma-separated. [default: 1e-3,1e-5,1e-6,1e-10]",
         ),
     ] = None,
-    adjacency: Annotated[str, _option("--adjacency", help="add_remove, add or remove.", metavar="TEXT")] = "add_remove",
+    adjacency: Annotated[str, _option("--adjacency", help="add_remove, add, remove or replace_one.", metavar="TEXT")] = "add_remove",
     json: Annotated[bool, _option("--json", help="Print JSON instead of text.", metavar=None)] = False,
 ) -> None:
     """Certified privacy of one DP-SGD run.

@@ -53,11 +53,16 @@ def rounded_outward(value: float, *, up: bool, digits: int = 6) -> str:
     return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{int(exponent)}"
 
 
+def _value(value) -> str:
+    """A number, or how many there are."""
+    return f"{float(value):.10g}" if np.ndim(value) == 0 else f"<{np.size(value)} values>"
+
+
 def describe(mechanism) -> str:
     """A composition of scalars in one line: ``SubsampledGaussian(…) x count``, parts joined by ``+``."""
     parts = []
     for part, count in zip(mechanism.mechanisms, mechanism.counts, strict=True):
-        fields = ", ".join(f"{f.name}={float(getattr(part, f.name)):.10g}" for f in dataclasses.fields(part))
+        fields = ", ".join(f"{f.name}={_value(getattr(part, f.name))}" for f in dataclasses.fields(part))
         parts.append(f"{type(part).__name__}({fields}) x {float(count):.16g}")
     return " + ".join(parts)
 
@@ -81,7 +86,7 @@ class Report:
 
     Attributes:
         mechanism: text of the composition.
-        adjacency: "add_remove", "add" or "remove".
+        adjacency: "add_remove", "add", "remove" or "replace_one".
         tier: "I" where the upper side of the regret is below 0.01, else "II".
         mu: μ over FPRs from ``fpr_floor`` to f(``fpr_floor``) (Gomez 2025, Eq. 11).
         fpr_floor: smallest FPR at which ``mu`` holds.
@@ -196,7 +201,7 @@ def report(
         mechanism: a scalar mechanism or composition.
         rtol: relative width asked of the μ bracket, in [1e-8, 1).
         fpr_floor: smallest FPR at which μ must hold, in [1e-300, 0.5).
-        adjacency: "add_remove", "add" or "remove".
+        adjacency: "add_remove", "add", "remove" or "replace_one".
         deltas: δ values in (0, 1) at which to give ε.
         approximation: d of the d-approximate μ, in (0, 1).
 

@@ -7,7 +7,7 @@ import numpy as np
 from . import engine
 from ._version import __version__
 from .mechanisms import dpsgd
-from .tradeoff import ADJACENCIES
+from .tradeoff import dominating
 from .validation import checked, one_of, open_unit, positive, probability, whole
 
 QUANTITIES = ("mu", "regret", "advantage", "epsilon", "delta", "tpr", "approximate_mu")
@@ -51,7 +51,7 @@ def sweep(
         noise_multiplier: σ > 0, scalar or one-dimensional. sampling_prob: p in (0, 1]. num_steps: whole numbers ≥ 1.
         quantities: any of "mu", "regret", "advantage", "epsilon", "delta", "tpr", "approximate_mu".
         rtol: relative width asked of the μ bracket. fpr_floor: FPR floor of μ, in [1e-300, 0.5).
-        adjacency: "add_remove", "add" or "remove".
+        adjacency: "add_remove", "add", "remove", or "replace_one" (where every sampling rate is 1).
         delta: δ of "epsilon". epsilon: ε of "delta", nats. fpr: FPR of "tpr". d: of "approximate_mu".
         progress: called with the number of settings finished, as they finish.
 
@@ -86,16 +86,17 @@ def sweep(
     quantities = (quantities,) if isinstance(quantities, str) else tuple(quantities)
     names = tuple((one_of("quantity", q, QUANTITIES), parameters.get(q)) for q in quantities)
     depths = [parameters[q] for q in quantities if q in ("epsilon", "tpr", "approximate_mu")]
+    columns = [a.reshape(-1) for a in np.meshgrid(*axes.values(), indexing="ij")]
+    paired, order = dominating(dpsgd(*columns), adjacency)
     question = engine.Question(
         rtol=float(checked("rtol", rtol, "in [1e-8, 1)", lambda a: (a >= 1e-8) & (a < 1.0))),
         fpr_floor=float(checked("fpr_floor", fpr_floor, "in [1e-300, 0.5)", lambda a: (a >= 1e-300) & (a < 0.5))),
-        adjacency=one_of("adjacency", adjacency, ADJACENCIES),
+        adjacency=order,
         names=names,
         deepest=min(depths) if depths else None,
     )
     shape = tuple(len(a) for a in axes.values())
-    columns = [a.reshape(-1) for a in np.meshgrid(*axes.values(), indexing="ij")]
-    found = engine.answer(dpsgd(*columns).stacked(), question, progress=progress)
+    found = engine.answer(paired.stacked(), question, progress=progress)
 
     data = {}
     for name, parameter in names:

@@ -21,7 +21,8 @@ from .summaries.profile import advantage, epsilon, log_delta
 from .summaries.regret import regret
 from .validation import broadcast, checked, closed_unit, floor_rate, one_of, open_unit, relative_width
 
-ADJACENCIES = ("add_remove", "add", "remove")
+ADJACENCIES = ("add_remove", "add", "remove", "replace_one")
+SYMMETRIC = ("add_remove", "replace_one")  # cover both orders of the pair
 _DEEPEST = 1e-300
 _AT_ONCE = 2**20  # vertices looked at together
 
@@ -69,7 +70,7 @@ class TradeoffCurve:
 
     Attributes:
         mechanism: the composition.
-        adjacency: "add_remove", "add" or "remove".
+        adjacency: "add_remove", "add", "remove" or "replace_one".
         rtol: relative width asked of the μ bracket at ``fpr_floor``.
         fpr_floor: default FPR floor of :meth:`mu` and :meth:`regret`.
         status: 0 where ``rtol`` was reached, else a code of ``jaxgdp.engine.STATUS``; brackets hold all the same.
@@ -114,7 +115,7 @@ class TradeoffCurve:
                 for first in range(0, longest, wide):
                     columns = np.arange(first, first + wide)
                     rows = np.stack([np.resize(where[i], longest).take(columns, mode="wrap") for i in part])
-                    found = _ask_all(stack, flat[rows], name=name, symmetric=self.adjacency == "add_remove")
+                    found = _ask_all(stack, flat[rows], name=name, symmetric=self.adjacency in SYMMETRIC)
                     low[rows], high[rows] = np.asarray(found.lower), np.asarray(found.upper)
         return Bracket(low.reshape(shape), high.reshape(shape))
 
@@ -292,6 +293,17 @@ class TradeoffCurve:
         return self._query("bayes_risk", closed_unit("prior", prior))
 
 
+def dominating(mechanism: Composition, adjacency: str) -> tuple[Composition, str]:
+    """The composition whose pair belongs to the adjacency, and the order or orders in which to take it.
+
+    Raises:
+        ValueError: the adjacency is unknown, or "replace_one" where no sound pair is known; names the mechanism.
+    """
+    if one_of("adjacency", adjacency, ADJACENCIES) == "replace_one":
+        return mechanism.replace_one(), "add_remove"
+    return mechanism, adjacency
+
+
 def tradeoff(mechanism, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove") -> TradeoffCurve:
     """Certified trade-off curve of a mechanism, down to error rates of 1e-300.
 
@@ -302,13 +314,14 @@ def tradeoff(mechanism, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove") -> T
         mechanism: a mechanism or composition, scalar or batched.
         rtol: relative width asked of the μ bracket, in (0, 1).
         fpr_floor: FPR floor at which it is asked, in [1e-300, 0.5).
-        adjacency: "add_remove" (both orders), "remove" (slopes of P against Q as they are) or "add".
+        adjacency: "add_remove" (both orders), "remove" (slopes of P against Q as they are), "add", or "replace_one" (both orders of
+            the pair of replacing a record; Gaussian and Laplace noise then count for half).
 
     Returns:
         A :class:`TradeoffCurve`.
 
     Raises:
-        ValueError: an argument is out of range (before tracing).
+        ValueError: an argument is out of range, or no sound pair is known for the adjacency (before tracing).
 
     Example:
         >>> import jaxgdp
@@ -317,14 +330,15 @@ def tradeoff(mechanism, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove") -> T
         True
     """
     mechanism = as_composition(mechanism)
+    paired, order = dominating(mechanism, adjacency)
     question = engine.Question(
         rtol=float(relative_width("rtol", rtol)),
         fpr_floor=float(floor_rate("fpr_floor", fpr_floor)),
-        adjacency=one_of("adjacency", adjacency, ADJACENCIES),
+        adjacency=order,
         deepest=_DEEPEST,
         keep=True,
     )
-    groups = mechanism.stacked()
+    groups = paired.stacked()
     axes = len(mechanism.shape)
     flat = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), groups)
     found = engine.answer(flat, question)

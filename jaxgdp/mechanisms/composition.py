@@ -56,6 +56,14 @@ class Composition:
             groups.append((mechanism, side_by_side((), *(count for _, count in items))))
         return tuple(groups)
 
+    def replace_one(self) -> Composition:
+        """The composition under replacing one record: every part's own pair for that (see each mechanism).
+
+        Raises:
+            ValueError: a part has no sound one; names it.
+        """
+        return Composition(tuple(part.replace_one() for part in self.mechanisms), self.counts)
+
 
 def compose(mechanisms) -> Composition:
     """Compose mechanisms adaptively on one data set, each with a number of uses.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from ..normal import LOG_SQRT_2PI, half_mills
 from ..validation import broadcast, positive, probability
@@ -76,6 +77,20 @@ class SubsampledGaussian(Mechanism):
     def tail_precision(self):
         """1/σ²: the squared Gaussian-DP parameter that bounds one step, approached as FPR → 0."""
         return self.noise_multiplier**-2.0
+
+    def replace_one(self) -> SubsampledGaussian:
+        """Without subsampling (p = 1), that of the Gaussian mechanism: noise σ/2.
+
+        With it no single pair is known to dominate every composition.
+
+        Raises:
+            ValueError: p < 1 somewhere.
+        """
+        if not np.all(np.asarray(self.sampling_prob) == 1.0):
+            raise ValueError(
+                "adjacency must be one of 'add_remove', 'add', 'remove' for a SubsampledGaussian with sampling_prob < 1, got 'replace_one'"
+            )
+        return SubsampledGaussian(self.noise_multiplier / 2.0, self.sampling_prob)
 
     def log_ratio(self, ell):
         """log r(ℓ) with r = 1 + expm1(ℓ)/p: the N(1, σ²)/N(0, σ²) likelihood ratio at privacy loss ℓ.

@@ -98,7 +98,9 @@ def log_delta_at(v: Vertices, epsilon):
     last = jnp.min(jnp.where(v.used, v.log_tpr, 0.0))
     best = jnp.minimum(best, jnp.where(e >= reach, last, 0.0))
     top, log_infinite = (jnp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinite))
-    return jnp.minimum(best, jnp.where(e >= top, log_infinite, 0.0)).reshape(shape)
+    # no loss is above the largest one: δ(ε) ≤ δ(top) + 1 − e^{ε − top}
+    rest = safe_log1m(jnp.minimum(e - top, 0.0))
+    return jnp.minimum(best, jnp.logaddexp(log_infinite, rest)).reshape(shape)
 
 
 def safe_log1m(log_ratio):

@@ -10,6 +10,7 @@ from ..half_curve import Vertices
 from ..normal import log1mexp, log_sub, ndtri_exp, safe_log
 from .curve import Curve, Points, path, points, safe_log1m
 
+_ROUNDOFF = 1e-12
 _Z_ROUNDOFF = 1e-14  # relative error of a normal quantile, with room
 
 
@@ -32,7 +33,7 @@ def tpr_line(p: Points, log_fpr):
     """Upper bound on log TPR at one FPR: the lowest of the supporting lines with slopes e^{ℓ_k}."""
     log_delta = p.log_tpr + safe_log1m(jnp.minimum(p.low + p.log_alpha - jnp.maximum(p.log_tpr, -1e300), 0.0))
     value = jnp.logaddexp(log_delta, p.low + log_fpr)
-    return jnp.min(jnp.where(p.used & (p.log_tpr > -jnp.inf), value, 0.0))
+    return jnp.min(jnp.where(p.used & ((p.log_tpr > -jnp.inf) | (p.log_alpha == -jnp.inf)), value, 0.0))
 
 
 def _alpha_line(p: Points, log_fnr):
@@ -163,10 +164,14 @@ def approximate_mu(curve: Curve, log_d) -> Bracket:
         excess = jnp.where(p.log_tpr > log_d, p.log_tpr + log1mexp(jnp.minimum(log_d - p.log_tpr, 0.0)), -jnp.inf)
         tpr, beta = jnp.minimum(excess - log_rest, 0.0), jnp.minimum(p.log_beta - log_rest, 0.0)
         value = _difference(*_quantiles(p.log_alpha - log_rest, tpr, beta), sign)
-        return jnp.max(jnp.where(p.used & (p.log_tpr > log_d), value, -jnp.inf))
+        return jnp.max(jnp.where(p.used & (p.log_tpr > limit(p)), value, -jnp.inf))
+
+    def limit(p: Points):
+        # mass at +∞ that equals d but for its own rounding counts as d
+        return jnp.where(p.log_alpha == -jnp.inf, log_d + _ROUNDOFF, log_d)
 
     def upper(p: Points):
-        reached = jnp.min(jnp.where(p.used, p.log_tpr, 0.0)) <= log_d
+        reached = jnp.any(p.used & (p.log_tpr <= limit(p)))
         return jnp.where(reached, best(p, 1.0), jnp.inf)
 
     high = jnp.maximum(upper(points(curve.upper_plus)), upper(points(curve.upper_minus)))

@@ -8,6 +8,8 @@ from ..bracket import Bracket
 from ..normal import log_gaussian_delta
 from .curve import Curve, Points, log_delta_at, path, points, safe_log1m
 
+_ROUNDOFF = 1e-12
+
 
 def _delta_achieved(p: Points, epsilon):
     """log of the best TPR − e^ε·α over the attack's tests."""
@@ -18,7 +20,10 @@ def _delta_achieved(p: Points, epsilon):
 
 def _unsampled(epsilon, mu):
     """log δ_μ(ε), raised by its rounding error: for small μ it is a difference of nearly equal Mills ratios."""
-    return log_gaussian_delta(epsilon, mu) + 1e-12 + 4e-15 * (1.0 + epsilon / mu) / mu
+    some = mu > 0.0
+    positive = jnp.where(some, mu, 1.0)
+    value = log_gaussian_delta(epsilon, positive) + 1e-12 + 4e-15 * (1.0 + epsilon / positive) / positive
+    return jnp.where(some, value, -jnp.inf)
 
 
 def log_delta(curve: Curve, epsilon, *, symmetric: bool) -> Bracket:
@@ -36,12 +41,16 @@ def log_delta(curve: Curve, epsilon, *, symmetric: bool) -> Bracket:
 
 
 def _epsilon_certified(p: Points, log_d):
-    """Largest ε with δ(ε) ≥ δ on a dominating half-curve: (TPR_k − δ)/α_k, kept inside each vertex's slope range."""
+    """Largest ε with δ(ε) ≥ δ on a dominating half-curve: (TPR_k − δ)/α_k, kept inside each vertex's slope range.
+
+    Mass at +∞ that equals δ but for its own rounding counts as δ.
+    """
+    log_d = jnp.where(p.log_alpha == -jnp.inf, log_d + _ROUNDOFF, log_d)
     excess = p.log_tpr + safe_log1m(jnp.where(p.log_tpr > log_d, log_d - p.log_tpr, 0.0))
     value = jnp.minimum(excess - p.log_alpha, p.high)
     counts = p.used & (p.log_tpr > log_d) & (value >= p.low)
     epsilon = jnp.max(jnp.where(counts, value, 0.0))
-    reached = jnp.min(jnp.where(p.used, p.log_tpr, 0.0)) <= log_d
+    reached = jnp.any(p.used & (p.log_tpr <= log_d))
     return jnp.where(reached, jnp.maximum(epsilon, 0.0), jnp.inf)
 
 
