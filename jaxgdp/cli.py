@@ -2,121 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
-import os
-import platform
 import sys
 from pathlib import Path
 from typing import Annotated
 
 from ._version import __version__
+from .cli_options import FLOOR_HELP as _FLOOR_HELP
+from .cli_options import RTOL_HELP as _RTOL_HELP
+from .cli_options import cache_compiled_programs as _cache_compiled_programs
+from .cli_options import need as _need
+from .cli_options import number as _number
+from .cli_options import numbers as _numbers
+from .cli_options import option as _option
+from .cli_options import progress as _progress
+from .cli_options import writable as _writable
+from .cli_report import report_command
+from .cli_reproduce import reproduce_command
 
 try:
     import typer
 except ImportError:
     typer = None
 
-_EXTRAS = {"rich": "cli", "xarray": "sweep", "h5netcdf": "sweep", "h5py": "sweep", "matplotlib": "plot"}
 _FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 _MOST_RATES = 100_000
-
-
-def _number(option: str, text: str) -> float:
-    """A number or a fraction such as 16384/50000."""
-    try:
-        top, slash, bottom = text.partition("/")
-        return float(top) / float(bottom) if slash else float(top)
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{option} must be a number, got {text!r}") from None
-
-
-def _numbers(option: str, texts) -> list[float]:
-    """Numbers from a repeated option or comma-separated lists."""
-    return [_number(option, piece) for text in texts for piece in text.split(",")]
-
-
-def _need(*modules: str) -> None:
-    """Fail before computing if an optional package is missing."""
-    for module in modules:
-        if importlib.util.find_spec(module) is None:
-            raise ValueError(f"this command needs {module}: pip install 'jaxgdp[{_EXTRAS[module]}]'")
-
-
-def _writable(option: str, text: str) -> Path:
-    """An output path whose folder exists, checked before hours of work."""
-    path = Path(text)
-    if not text or path.is_dir():
-        raise ValueError(f"{option} must be the path of a file, got {text!r}")
-    if not path.parent.is_dir():
-        raise ValueError(f"{option} must lie in an existing folder, got {text!r}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise ValueError(f"{option} must be writable, got {text!r}")
-    return path
-
-
-def _cache_compiled_programs() -> None:
-    """Keep compiled programs between runs of this command line, per user and machine; never essential."""
-    if os.environ.get("JAXGDP_NO_CACHE", "") not in ("", "0") or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        return
-    with contextlib.suppress(Exception):
-        import jax
-
-        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = Path(root) / "jaxgdp" / (platform.node() or "local")
-        folder.mkdir(parents=True, exist_ok=True)
-        jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_compilation_cache_min_compile_time_secs", 0.5)
-
-
-def _option(*names: str, help: str, metavar: str | None = "NUMBER"):
-    return typer.Option(*names, help=help, metavar=metavar) if typer else None
-
-
-_SIGMA = "Noise multiplier, > 0."
-_FLOOR_HELP = "Smallest FPR at which mu must hold, in [1e-300, 0.5)."
-_RTOL_HELP = "Relative width asked of the mu bracket, in [1e-8, 1)."
-
-
-def report_command(
-    noise_multiplier: Annotated[str, _option("--noise-multiplier", help=_SIGMA)],
-    num_steps: Annotated[str, _option("--num-steps", help="Number of steps, a whole number >= 1.")],
-    sampling_prob: Annotated[
-        str, _option("--sampling-prob", help="Sampling rate in (0, 1]; fractions such as 16384/50000 are fine.")
-    ] = "1.0",
-    fpr_floor: Annotated[str, _option("--fpr-floor", help=_FLOOR_HELP)] = "1e-10",
-    rtol: Annotated[str, _option("--rtol", help=_RTOL_HELP)] = "1e-3",
-    delta: Annotated[
-        list[str] | None,
-        _option(
-            "--delta",
-            help="Deltas at which to give epsilon, repeated or comma-separated. [default: 1e-3,1e-5,1e-6,1e-10]",
-        ),
-    ] = None,
-    adjacency: Annotated[str, _option("--adjacency", help="add_remove, add, remove or replace_one.", metavar="TEXT")] = "add_remove",
-    json: Annotated[bool, _option("--json", help="Print JSON instead of text.", metavar=None)] = False,
-) -> None:
-    """Certified privacy of one DP-SGD run.
-
-    \b
-    Example:
-      jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000
-    """
-    numbers = {
-        "noise_multiplier": _number("--noise-multiplier", noise_multiplier),
-        "sampling_prob": _number("--sampling-prob", sampling_prob),
-        "num_steps": _number("--num-steps", num_steps),
-    }
-    settings = {"rtol": _number("--rtol", rtol), "fpr_floor": _number("--fpr-floor", fpr_floor), "adjacency": adjacency}
-    if delta:
-        settings["deltas"] = _numbers("--delta", delta)
-    from .mechanisms import dpsgd
-    from .report import report
-
-    mechanism = dpsgd(**numbers)
-    _cache_compiled_programs()
-    result = report(mechanism, **settings)
-    print(result.to_json() if json else result)
 
 
 def landscape_command(
@@ -167,47 +76,6 @@ def landscape_command(
     _draw_landscape(paths, sigmas, rates, steps, settings, quiet)
 
 
-def reproduce_command(
-    paper: Annotated[str, typer.Argument(help="Which paper: gomez2025.", metavar="PAPER") if typer else None],
-    output: Annotated[str, _option("--output", help="Folder to write to; made if missing.", metavar="DIR")],
-    only: Annotated[
-        list[str] | None,
-        _option(
-            "--only",
-            help="A figure or table, such as figure-3, repeated or comma-separated. [default: all]",
-            metavar="NAME",
-        ),
-    ] = None,
-    quick: Annotated[bool, _option("--quick", help="Coarser grids, for a first look.", metavar=None)] = False,
-    figure_format: Annotated[str, _option("--format", help="Of figures: png, pdf or svg.", metavar="TEXT")] = "png",
-    quiet: Annotated[bool, _option("--quiet", help="No progress bar and no summary.", metavar=None)] = False,
-) -> None:
-    """Figures and tables of a paper as files, and a verdict on each of its numbers.
-
-    \b
-    Example:
-      jaxgdp reproduce gomez2025 --output reproduction --only figure-4,table-2
-    """
-    from .reproduce import check, items, reproduce
-    from .reproduce.document import summary
-
-    names = list(items(paper)) if only is None else [name for text in only for name in text.split(",")]
-    settings = {"output": output, "only": names, "quick": quick, "figure_format": figure_format}
-    check(paper, **settings)
-    _need(*(["rich", "matplotlib"] + ["xarray"] * ("figure-3" in names)))
-    _cache_compiled_programs()
-    with _progress(len(set(names)), quiet, "figures and tables") as progress:
-        found = reproduce(paper, **settings, progress=lambda name: progress(1))
-    if not quiet:
-        print(summary(found.rows))
-        for row in found.rows:
-            if row.verdict != "agrees":
-                print(
-                    f"  {row.verdict}: {row.where}, {row.quantity}: paper {row.paper}, ours {row.ours}; {row.because}"
-                )
-        print(f"wrote {len(found.files)} files, {found.files[0]} first")
-
-
 def _log_spaced(ends: list[float], number: float) -> list[float]:
     import numpy as np
 
@@ -217,29 +85,6 @@ def _log_spaced(ends: list[float], number: float) -> list[float]:
     if not (1 <= number <= _MOST_RATES and number == int(number)):
         raise ValueError(f"--sampling-probs-number must be a whole number from 1 to {_MOST_RATES}, got {number:g}")
     return np.geomspace(low, high, int(number)).tolist()
-
-
-@contextlib.contextmanager
-def _progress(total: int, quiet: bool, noun: str = "settings"):
-    """A function that counts what is finished on stderr: a bar on a terminal, a line per tenth elsewhere."""
-    if sys.stderr.isatty() and not quiet:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (TextColumn(noun), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(noun, total=total)
-            yield lambda number: bar.advance(task, number)
-        return
-    finished = 0
-
-    def count(number):
-        nonlocal finished
-        before, finished = finished, finished + number
-        if not quiet and 10 * finished // total > 10 * before // total:
-            print(f"{finished}/{total} {noun}", file=sys.stderr, flush=True)
-
-    yield count
 
 
 def _draw_landscape(paths, sigmas, rates, steps, settings, quiet) -> None:
@@ -282,6 +127,7 @@ def _start(
     \b
     Examples:
       jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000
+      jaxgdp report --deployment census_2020_pl94_persons
       jaxgdp landscape --figure landscape.png
       jaxgdp reproduce gomez2025 --output reproduction
     """

@@ -29,6 +29,8 @@ STAGES = (
     ("landscape", "report"),
     ("plot",),
     ("reproduce",),
+    ("cli_options",),
+    ("cli_report", "cli_reproduce"),
     ("cli",),
 )
 STAGE_OF = {name: stage for stage, names in enumerate(STAGES) for name in names}

@@ -89,8 +89,12 @@ def test_de_et_al_2022():
     assert float(one.mechanisms[0].sampling_prob) == 16384 / 50_000 and float(one.counts[0]) == 2000
     as_printed = deployments.de_et_al_2022(epsilon=8.0, dataset_size=60_000)
     assert float(as_printed.mechanisms[0].sampling_prob) == 16384 / 60_000
-    # the ε they were trained for, at δ = 1e-5, with this N; looser accounting gave theirs
-    found = jaxgdp.tradeoff(table4, rtol=1e-2).epsilon(delta=1e-5)
+
+
+@pytest.mark.slow
+def test_de_et_al_2022_spend_what_they_report():
+    """The ε they trained for, at δ = 1e-5 and N = 50,000; their accountant was looser."""
+    found = jaxgdp.tradeoff(deployments.de_et_al_2022(table=4), rtol=1e-2).epsilon(delta=1e-5)
     claimed = np.array([1.0, 2.0, 3.0, 4.0, 6.0, 8.0])
     assert np.all(np.abs(found.midpoint / claimed - 1.0) < 0.1)
 

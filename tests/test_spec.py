@@ -83,6 +83,7 @@ def examples():
         "epsilon": 1 / 3,
         "delta": 1e-7,
         "num_categories": 5,
+        "sensitivity": 2,
         "sampling_prob": 0.1,
         "p": [0.25, 0.75],
         "q": [0.6, 0.4],

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from .. import mechanisms
+from ..mechanisms import DiscreteGaussian, compose
 from .record import Deployment, read_data
 
 NAMES = (
@@ -60,7 +60,7 @@ def _composed(name: str):
     for _, _, rho in query_budgets(name):
         uses[rho] = uses.get(rho, 0) + cells
     sigma = lambda rho: float(np.sqrt(float(Fraction(cells) / (2 * rho))))  # noqa: E731
-    return mechanisms.compose([(mechanisms.DiscreteGaussian(sigma=sigma(rho)), count) for rho, count in uses.items()])
+    return compose([(DiscreteGaussian(sigma=sigma(rho)), count) for rho, count in uses.items()])
 
 
 def record(name: str) -> Deployment:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import mechanisms
+from ..mechanisms import dpsgd
 from ..validation import one_of, whole
 from .record import Deployment, read_data
 
@@ -55,7 +55,7 @@ def de_et_al_2022(table=4, epsilon=None, dataset_size=None):
     if size < data["batch_size"]:
         raise ValueError(f"dataset_size must be at least the batch size {data['batch_size']}, got {size:g}")
     sigma, steps = (np.asarray(data[name], dtype=np.float64)[chosen] for name in ("noise_multiplier", "num_steps"))
-    return mechanisms.dpsgd(noise_multiplier=sigma, sampling_prob=data["batch_size"] / size, num_steps=steps)
+    return dpsgd(noise_multiplier=sigma, sampling_prob=data["batch_size"] / size, num_steps=steps)
 
 
 def record(name: str) -> Deployment:

@@ -11,8 +11,7 @@ from scipy.special import ndtr
 
 from ... import conversions, deployments, gdp
 from ...bracket import Bracket
-from ...mechanisms import ApproximateDP, RandomizedResponse
-from ...mechanisms.discrete_gaussian import DiscreteGaussian
+from ...mechanisms import ApproximateDP, DiscreteGaussian, RandomizedResponse
 from ...tradeoff import tradeoff
 from ..published import read
 from ..result import Claim, Number, Result, Table

@@ -1,0 +1,96 @@
+"""What every command of the command line shares: options, numbers typed as text, output paths, the cache."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import platform
+import sys
+from pathlib import Path
+
+try:
+    import typer
+except ImportError:
+    typer = None
+
+_EXTRAS = {"rich": "cli", "xarray": "sweep", "h5netcdf": "sweep", "h5py": "sweep", "matplotlib": "plot"}
+
+
+def number(option: str, text: str) -> float:
+    """A number or a fraction such as 16384/50000."""
+    try:
+        top, slash, bottom = text.partition("/")
+        return float(top) / float(bottom) if slash else float(top)
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"{option} must be a number, got {text!r}") from None
+
+
+def numbers(option: str, texts) -> list[float]:
+    """Numbers from a repeated option or comma-separated lists."""
+    return [number(option, piece) for text in texts for piece in text.split(",")]
+
+
+def need(*modules: str) -> None:
+    """Fail before computing if an optional package is missing."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise ValueError(f"this command needs {module}: pip install 'jaxgdp[{_EXTRAS[module]}]'")
+
+
+def writable(option: str, text: str) -> Path:
+    """An output path whose folder exists, checked before hours of work."""
+    path = Path(text)
+    if not text or path.is_dir():
+        raise ValueError(f"{option} must be the path of a file, got {text!r}")
+    if not path.parent.is_dir():
+        raise ValueError(f"{option} must lie in an existing folder, got {text!r}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"{option} must be writable, got {text!r}")
+    return path
+
+
+def cache_compiled_programs() -> None:
+    """Keep compiled programs between runs of this command line, per user and machine; never essential."""
+    if os.environ.get("JAXGDP_NO_CACHE", "") not in ("", "0") or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        return
+    with contextlib.suppress(Exception):
+        import jax
+
+        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(root) / "jaxgdp" / (platform.node() or "local")
+        folder.mkdir(parents=True, exist_ok=True)
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_compilation_cache_min_compile_time_secs", 0.5)
+
+
+def option(*names: str, help: str, metavar: str | None = "NUMBER"):
+    return typer.Option(*names, help=help, metavar=metavar) if typer else None
+
+
+SIGMA_HELP = "Noise multiplier, > 0."
+FLOOR_HELP = "Smallest FPR at which mu must hold, in [1e-300, 0.5)."
+RTOL_HELP = "Relative width asked of the mu bracket, in [1e-8, 1)."
+
+
+@contextlib.contextmanager
+def progress(total: int, quiet: bool, noun: str = "settings"):
+    """A function that counts what is finished on stderr: a bar on a terminal, a line per tenth elsewhere."""
+    if sys.stderr.isatty() and not quiet:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn(noun), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(noun, total=total)
+            yield lambda number: bar.advance(task, number)
+        return
+    finished = 0
+
+    def count(number):
+        nonlocal finished
+        before, finished = finished, finished + number
+        if not quiet and 10 * finished // total > 10 * before // total:
+            print(f"{finished}/{total} {noun}", file=sys.stderr, flush=True)
+
+    yield count

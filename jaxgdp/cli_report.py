@@ -1,0 +1,145 @@
+"""``jaxgdp report``: the privacy of one DP-SGD run, of a description in a file, of a deployment, or of a stored report again."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from .cli_options import FLOOR_HELP, RTOL_HELP, SIGMA_HELP, cache_compiled_programs, number, numbers, option, typer
+
+_MOST_DIFFERENCES = 10
+
+
+def report_command(
+    noise_multiplier: Annotated[str | None, option("--noise-multiplier", help=SIGMA_HELP)] = None,
+    num_steps: Annotated[str | None, option("--num-steps", help="Number of steps, a whole number >= 1.")] = None,
+    sampling_prob: Annotated[
+        str | None,
+        option("--sampling-prob", help="Sampling rate in (0, 1]; fractions such as 16384/50000 are fine. [default: 1]"),
+    ] = None,
+    spec: Annotated[
+        str | None, option("--spec", help="TOML or JSON file that describes a composed mechanism.", metavar="PATH")
+    ] = None,
+    deployment: Annotated[
+        str | None, option("--deployment", help="A real deployment, such as census_2020_pl94_persons.", metavar="NAME")
+    ] = None,
+    stored: Annotated[
+        str | None,
+        option("--from", help="A JSON report to compute again and compare: exit code 1 if it differs.", metavar="PATH"),
+    ] = None,
+    fpr_floor: Annotated[str | None, option("--fpr-floor", help=f"{FLOOR_HELP} [default: 1e-10]")] = None,
+    rtol: Annotated[str | None, option("--rtol", help=f"{RTOL_HELP} [default: 1e-3]")] = None,
+    delta: Annotated[
+        list[str] | None,
+        option(
+            "--delta",
+            help="Deltas at which to give epsilon, repeated or comma-separated. [default: 1e-3,1e-5,1e-6,1e-10]",
+        ),
+    ] = None,
+    approximation: Annotated[
+        str | None, option("--approximation", help="d of the d-approximate mu, in (0, 1). [default: 1e-10]")
+    ] = None,
+    adjacency: Annotated[
+        str | None,
+        option("--adjacency", help="add_remove, add, remove or replace_one. [default: add_remove]", metavar="TEXT"),
+    ] = None,
+    json: Annotated[bool, option("--json", help="Print JSON instead of text.", metavar=None)] = False,
+    markdown: Annotated[bool, option("--markdown", help="Print Markdown instead of text.", metavar=None)] = False,
+) -> None:
+    """Certified privacy of one DP-SGD run, of a described mechanism, or of a deployment.
+
+    \b
+    Examples:
+      jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000
+      jaxgdp report --spec topdown.toml --json > report.json
+      jaxgdp report --deployment census_2020_pl94_persons
+      jaxgdp report --from report.json
+    """
+    run = {"--noise-multiplier": noise_multiplier, "--num-steps": num_steps, "--sampling-prob": sampling_prob}
+    sources = {"--spec": spec, "--deployment": deployment, "--from": stored}
+    settings = {
+        "fpr_floor": None if fpr_floor is None else number("--fpr-floor", fpr_floor),
+        "rtol": None if rtol is None else number("--rtol", rtol),
+        "approximation": None if approximation is None else number("--approximation", approximation),
+        "deltas": numbers("--delta", delta) if delta else None,
+        "adjacency": adjacency,
+    }
+    _one_source(run, sources)
+    if json and markdown:
+        raise ValueError("give --json or --markdown, not both")
+    if stored is not None:
+        _check(stored, [name for name, value in settings.items() if value is not None], json or markdown)
+        return
+    mechanism = _mechanism(run, spec, deployment)
+    from .report import report
+
+    cache_compiled_programs()
+    result = report(mechanism, **settings)
+    if json or markdown:
+        print(result.to_json() if json else result.to_markdown())
+    else:
+        _show(result)
+
+
+def _one_source(run: dict, sources: dict) -> None:
+    """Exactly one way of saying what to report on."""
+    chosen = [name for name, value in sources.items() if value is not None]
+    options = [name for name, value in run.items() if value is not None]
+    if len(chosen) > 1 or (chosen and options):
+        raise ValueError(f"give one of {', '.join([*chosen, *options])}, not several")
+    if not chosen:
+        missing = [name for name in ("--noise-multiplier", "--num-steps") if run[name] is None]
+        if missing:
+            raise ValueError(f"missing {' and '.join(missing)} (or one of {', '.join(sources)})")
+
+
+def _mechanism(run: dict, spec: str | None, deployment: str | None):
+    from .mechanisms import dpsgd
+    from .spec import from_deployment, read_spec
+
+    if spec is not None:
+        return read_spec(spec)
+    if deployment is not None:
+        return from_deployment(deployment)
+    found = {name[2:].replace("-", "_"): 1.0 if text is None else number(name, text) for name, text in run.items()}
+    return dpsgd(**found)
+
+
+def _show(result) -> None:
+    """A rich table on a terminal, plain text elsewhere."""
+    if sys.stdout.isatty():
+        try:
+            from rich.console import Console
+        except ImportError:
+            pass
+        else:
+            Console().print(result)
+            return
+    print(result)
+
+
+def _check(path: str, given: list[str], other_form: bool) -> None:
+    """Compute a stored report again; exit code 1 if it says anything else."""
+    if given or other_form:
+        raise ValueError("--from takes everything from the stored report: give no other option")
+    from .report import Report, differences, recompute
+    from .spec import read_json
+
+    data = read_json(path)
+    try:
+        old = Report.from_dict(data)
+        cache_compiled_programs()
+        found = differences(old, fresh := recompute(old))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    if "command" in data and data["command"] != old.command:
+        found.append(f"command: stored {data['command']!r}, computed {old.command!r}")
+    versions = "" if old.version == fresh.version else f" (stored by jaxgdp {old.version}, computed by {fresh.version})"
+    if found:
+        print(f"jaxgdp: {path} does not agree with its own specification{versions}:", file=sys.stderr)
+        for line in found[:_MOST_DIFFERENCES]:
+            print(f"  {line}", file=sys.stderr)
+        if len(found) > _MOST_DIFFERENCES:
+            print(f"  and {len(found) - _MOST_DIFFERENCES} more", file=sys.stderr)
+        raise typer.Exit(1)
+    print(f"{path}: computed again, every number agrees{versions}")

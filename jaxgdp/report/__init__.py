@@ -1,0 +1,18 @@
+"""Reports of one mechanism's privacy in the two tiers of Gomez 2025: to read, to publish, to store and to check."""
+
+from .check import differences, recompute
+from .content import CURVE_FPRS, TIER_LIMIT, TPR_FPRS, Report, report
+from .rounding import rounded_outward
+from .text import describe
+
+__all__ = [
+    "CURVE_FPRS",
+    "TIER_LIMIT",
+    "TPR_FPRS",
+    "Report",
+    "describe",
+    "differences",
+    "recompute",
+    "report",
+    "rounded_outward",
+]

@@ -1,0 +1,291 @@
+"""What a report holds, and how it is computed: every number a bracket, every bracket with the side that is safe to report."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._version import __version__
+from ..bracket import Bracket
+from ..engine import STATUS
+from ..mechanisms import as_composition
+from ..spec import SETTINGS, Spec, to_dict
+from ..tradeoff import ADJACENCIES, tradeoff
+from ..validation import floor_rate, one_of, open_unit, relative_width
+from . import text
+
+TIER_LIMIT = text.TIER_LIMIT
+TPR_FPRS = tuple(float(f"1e-{k}") for k in range(10, 0, -1))
+CURVE_FPRS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1)  # Gomez 2025, Section 4.3; α* is added to both
+DEFAULTS = {
+    "adjacency": "add_remove",
+    "fpr_floor": 1e-10,
+    "rtol": 1e-3,
+    "deltas": (1e-3, 1e-5, 1e-6, 1e-10),
+    "approximation": 1e-10,
+}
+
+
+def _json_number(value):
+    """Finite numbers as they are, infinities as text, NaN as null."""
+    if math.isfinite(value):
+        return float(value)
+    return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+
+
+def _json_bracket(bracket: Bracket, side="upper") -> dict:
+    return {"lower": _json_number(bracket.lower), "upper": _json_number(bracket.upper), "report": side}
+
+
+def _number_back(value) -> float:
+    if value is None:
+        return math.nan
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float, str))
+        or (isinstance(value, str) and value not in ("inf", "-inf"))
+    ):
+        raise ValueError(f"must be a number, got {value!r}")
+    return float(value)
+
+
+def _bracket_back(value) -> Bracket:
+    return Bracket(np.float64(_number_back(value["lower"])), np.float64(_number_back(value["upper"])))
+
+
+@dataclass(frozen=True)
+class Report:
+    """What to publish about one mechanism; build it with :func:`report`.
+
+    All brackets are scalars of float64; the upper side is the safe one to report, except for those of ``fnrs``.
+
+    Attributes:
+        title: what it is, or "".
+        mechanism: text of the composition.
+        adjacency: "add_remove", "add", "remove" or "replace_one".
+        tier: "I" where the upper side of the regret is below 0.01, else "II".
+        mu: μ over FPRs from ``fpr_floor`` to f(``fpr_floor``) (Gomez 2025, Eq. 11).
+        fpr_floor: smallest FPR at which ``mu`` holds.
+        approximate_mu: d-approximate μ, which holds at every FPR.
+        approximation: its d.
+        regret: Δ of reporting the upper μ (Gomez 2025, Eq. 13).
+        epsilons: tuple of (δ, ε bracket in nats).
+        advantage: membership advantage η.
+        advantage_fpr: α*, the FPR of the attack that reaches the lower side of the advantage.
+        tprs: tuple of (FPR, TPR bracket), α* last.
+        fnrs: Tier II: tuple of (FPR, FNR bracket), the trade-off curve at the paper's rates, α* last; report the lower side. Tier I: empty.
+        tail_mu: limit of μ as the floor goes to 0.
+        status: "ok", or why the μ bracket is wider than ``rtol``; the brackets hold all the same.
+        rtol: relative width asked of the μ bracket.
+        spec: description of the mechanism and of all settings, from which the report can be computed again (``jaxgdp.spec``).
+        version: of jaxgdp.
+    """
+
+    title: str
+    mechanism: str
+    adjacency: str
+    tier: str
+    mu: Bracket
+    fpr_floor: float
+    approximate_mu: Bracket
+    approximation: float
+    regret: Bracket
+    epsilons: tuple[tuple[float, Bracket], ...]
+    advantage: Bracket
+    advantage_fpr: float
+    tprs: tuple[tuple[float, Bracket], ...]
+    fnrs: tuple[tuple[float, Bracket], ...]
+    tail_mu: float
+    status: str
+    rtol: float
+    spec: dict
+    version: str
+
+    @property
+    def command(self) -> str:
+        """The command line that computes this report again."""
+        return text.command(self.spec)
+
+    def __str__(self) -> str:
+        return text.plain(self)
+
+    def __rich__(self):
+        return text.rich_form(self)
+
+    def to_markdown(self) -> str:
+        """The report as a Markdown list and tables."""
+        return text.markdown(self)
+
+    def to_dict(self) -> dict:
+        """The report as plain Python values, ready for JSON: infinities are the text "inf", NaN is ``None``."""
+        listed = lambda key, pairs, side="upper": [{key: a} | _json_bracket(b, side) for a, b in pairs]  # noqa: E731
+        return {
+            "version": self.version,
+            "title": self.title,
+            "mechanism": self.mechanism,
+            "adjacency": self.adjacency,
+            "rtol": self.rtol,
+            "tier": self.tier,
+            "status": self.status,
+            "fpr_floor": self.fpr_floor,
+            "mu": _json_bracket(self.mu),
+            "approximate_mu": {"d": self.approximation} | _json_bracket(self.approximate_mu),
+            "regret": _json_bracket(self.regret),
+            "epsilon": listed("delta", self.epsilons),
+            "advantage": _json_bracket(self.advantage),
+            "advantage_fpr": _json_number(self.advantage_fpr),
+            "tpr": listed("fpr", self.tprs),
+            "fnr": listed("fpr", self.fnrs, "lower"),
+            "tail_mu": _json_number(self.tail_mu),
+            "command": self.command,
+            "spec": self.spec,
+        }
+
+    def to_json(self) -> str:
+        """:meth:`to_dict` as strict JSON text."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, data: dict) -> Report:
+        """The inverse of :meth:`to_dict`; nothing is recomputed (``jaxgdp.report.recompute`` does that).
+
+        Raises:
+            ValueError: a key is missing or holds something else; names it.
+        """
+        if not isinstance(data, dict):
+            raise ValueError(f"report must be a table of keys, got {type(data).__name__}")
+        listed = lambda key: lambda rows: tuple((_number_back(row[key]), _bracket_back(row)) for row in rows)  # noqa: E731
+        words = {key: str for key in ("version", "title", "mechanism", "adjacency", "tier", "status")}
+        tables = {
+            "epsilon": listed("delta"),
+            "tpr": listed("fpr"),
+            "fnr": listed("fpr"),
+            "approximate_mu": _bracket_back,
+        }
+        numbers = {key: _number_back for key in ("rtol", "fpr_floor", "advantage_fpr", "tail_mu")}
+        readers = (
+            words | tables | numbers | {key: _bracket_back for key in ("mu", "regret", "advantage")} | {"spec": dict}
+        )
+        found = {}
+        for key, read in readers.items():
+            if key not in data:
+                raise ValueError(f"report has no key {key!r}")
+            try:
+                if read is str and not isinstance(data[key], str):
+                    raise ValueError(f"must be text, got {data[key]!r}")
+                found[key] = read(data[key])
+            except (ValueError, TypeError, KeyError) as error:
+                reason = f"needs the key {error}" if isinstance(error, KeyError) else str(error)
+                raise ValueError(f"key {key!r} of the report: {reason}") from None
+        try:
+            found["approximation"] = _number_back(data["approximate_mu"]["d"])
+        except (ValueError, KeyError):
+            raise ValueError("key 'approximate_mu' of the report needs a number d") from None
+        if found["tier"] not in ("I", "II"):
+            raise ValueError(f"key 'tier' of the report must be 'I' or 'II', got {found['tier']!r}")
+        found["epsilons"], found["tprs"], found["fnrs"] = (found.pop(key) for key in ("epsilon", "tpr", "fnr"))
+        return cls(**found)
+
+
+def _settled(mechanism, given: dict):
+    """(composition, title, settings, description) with what is not given taken from a description, or the default."""
+    title, content, settings, place = "", None, {}, ""
+    if isinstance(mechanism, Spec):
+        place = f"{mechanism.source}: "
+        title, content, settings, mechanism = (
+            mechanism.title,
+            mechanism.content,
+            mechanism.settings,
+            mechanism.mechanism,
+        )
+    settings = {key: given[key] if given[key] is not None else settings.get(key, DEFAULTS[key]) for key in SETTINGS}
+    composition = as_composition(mechanism)
+    if composition.shape != ():
+        raise ValueError(f"{place}mechanism must be scalar (shape ()) for a report, got shape {composition.shape}")
+    place = place if given["adjacency"] is None else ""
+    settings["adjacency"] = one_of(f"{place}adjacency", settings["adjacency"], ADJACENCIES)
+    settings["rtol"] = float(relative_width("rtol", settings["rtol"]))
+    settings["fpr_floor"] = float(floor_rate("fpr_floor", settings["fpr_floor"]))
+    settings["approximation"] = float(open_unit("approximation", settings["approximation"]))
+    settings["deltas"] = np.atleast_1d(open_unit("delta", settings["deltas"])).reshape(-1).tolist()
+    changed = {key: value for key, value in settings.items() if _differs(value, DEFAULTS[key])}
+    if content is not None and "deployment" in content:
+        content = {key: content[key] for key in ("title", "deployment") if key in content} | changed
+    else:
+        content = to_dict(composition, **({"title": title} if title else {}), **changed)
+    return composition, title, settings, content
+
+
+def _differs(value, default) -> bool:
+    return tuple(value) != default if isinstance(default, tuple) else value != default
+
+
+def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None, approximation=None) -> Report:
+    """Everything worth publishing about one mechanism, as Gomez 2025 recommends (Tier I or Tier II).
+
+    Args:
+        mechanism: a scalar mechanism or composition, or a :class:`jaxgdp.spec.Spec`, whose settings count where no other is given.
+        rtol: relative width asked of the μ bracket, in [1e-8, 1); default 1e-3.
+        fpr_floor: smallest FPR at which μ must hold, in [1e-300, 0.5); default 1e-10.
+        adjacency: "add_remove" (default), "add", "remove" or "replace_one".
+        deltas: δ values in (0, 1) at which to give ε; default 1e-3, 1e-5, 1e-6, 1e-10.
+        approximation: d of the d-approximate μ, in (0, 1); default 1e-10.
+
+    Returns:
+        A :class:`Report`; of every bracket but those of ``fnrs``, report the upper side.
+
+    Raises:
+        ValueError: an argument is out of range, or the mechanism is batched (before tracing).
+
+    Example:
+        >>> import jaxgdp
+        >>> jaxgdp.report(jaxgdp.Gaussian(2.0)).tier
+        'I'
+    """
+    given = {
+        "rtol": rtol,
+        "fpr_floor": fpr_floor,
+        "adjacency": adjacency,
+        "deltas": deltas,
+        "approximation": approximation,
+    }
+    composition, title, settings, content = _settled(mechanism, given)
+    curve = tradeoff(composition, **{key: settings[key] for key in ("rtol", "fpr_floor", "adjacency")})
+
+    best_fpr = float(curve.advantage_fpr())
+    regret = _scalar(curve.regret())
+    tier = "I" if regret.upper < TIER_LIMIT else "II"
+    tpr_fprs, curve_fprs = (*TPR_FPRS, best_fpr), (*CURVE_FPRS, best_fpr)
+    return Report(
+        title=title,
+        mechanism=text.describe(composition),
+        adjacency=settings["adjacency"],
+        tier=tier,
+        mu=_scalar(curve.mu()),
+        fpr_floor=settings["fpr_floor"],
+        approximate_mu=_scalar(curve.approximate_mu(settings["approximation"])),
+        approximation=settings["approximation"],
+        regret=regret,
+        epsilons=_paired(settings["deltas"], curve.epsilon(np.array(settings["deltas"]))),
+        advantage=_scalar(curve.advantage()),
+        advantage_fpr=best_fpr,
+        tprs=_paired(tpr_fprs, curve.tpr(np.array(tpr_fprs))),
+        fnrs=_paired(curve_fprs, curve.beta(np.array(curve_fprs))) if tier == "II" else (),
+        tail_mu=float(curve.tail_mu),
+        status=STATUS[int(curve.status)],
+        rtol=settings["rtol"],
+        spec=content,
+        version=__version__,
+    )
+
+
+def _scalar(bracket: Bracket) -> Bracket:
+    return Bracket(np.float64(bracket.lower), np.float64(bracket.upper))
+
+
+def _paired(arguments, bracket: Bracket) -> tuple[tuple[float, Bracket], ...]:
+    sides = zip(arguments, bracket.lower, bracket.upper, strict=True)
+    return tuple((float(a), Bracket(np.float64(low), np.float64(high))) for a, low, high in sides)

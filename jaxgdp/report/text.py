@@ -1,0 +1,182 @@
+"""A report as text, Markdown or a rich table; nothing is computed here, and printed sides are rounded outward."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+
+import numpy as np
+
+from .rounding import rounded_outward
+
+TIER_LIMIT = 0.01
+_SHOWN = 6  # parts of a composition that one line shows
+_VERDICTS = {
+    "I": f"Tier I: the regret is certified below {TIER_LIMIT:g}, so mu stands for the whole trade-off curve",
+    "II": f"Tier II: the regret is not certified below {TIER_LIMIT:g}, so publish the trade-off curve beside mu",
+}
+
+
+def _value(value) -> str:
+    """A number, or how many there are."""
+    return f"{float(value):.10g}" if np.ndim(value) == 0 else f"<{np.size(value)} values>"
+
+
+def describe(mechanism) -> str:
+    """A composition of scalars in one line: ``SubsampledGaussian(…) x count``, parts joined by ``+``, many parts cut short."""
+    parts = []
+    for part, count in zip(mechanism.mechanisms, mechanism.counts, strict=True):
+        fields = ", ".join(f"{f.name}={_value(getattr(part, f.name))}" for f in dataclasses.fields(part))
+        parts.append(f"{type(part).__name__}({fields}) x {float(count):.16g}")
+    if len(parts) > _SHOWN:
+        uses = sum(float(count) for count in mechanism.counts)
+        parts[_SHOWN - 1 :] = [f"{len(parts) - _SHOWN + 1} more ({len(parts)} in all, {uses:.16g} uses)"]
+    return " + ".join(parts)
+
+
+def command(spec: dict) -> str:
+    """The command line that gives the report of a description: options where they suffice, else its name or a file."""
+    words = ["jaxgdp", "report"]
+    entries = spec.get("mechanism", [])
+    plain = {"SubsampledGaussian": ("noise_multiplier", "sampling_prob"), "Gaussian": ("noise_multiplier",)}
+    if "deployment" in spec:
+        words += ["--deployment", spec["deployment"]]
+    elif len(entries) == 1 and entries[0].get("type") in plain:
+        for name in plain[entries[0]["type"]]:
+            words += ["--" + name.replace("_", "-"), repr(entries[0][name])]
+        words += ["--num-steps", repr(entries[0]["count"])]
+    else:
+        words += ["--spec", "spec.json"]
+        return shlex.join(words)
+    for name in ("adjacency", "fpr_floor", "rtol", "approximation"):
+        if name in spec:
+            words += ["--" + name.replace("_", "-"), str(spec[name])]
+    if "deltas" in spec:
+        words += ["--delta", ",".join(map(repr, spec["deltas"]))]
+    return shlex.join(words)
+
+
+def statement(report) -> str:
+    """What to publish in one sentence."""
+    up = lambda value: rounded_outward(float(value), up=True)  # noqa: E731
+    return (
+        f"mu = {up(report.mu.upper)} at every FPR and FNR >= {report.fpr_floor:g}; mu = {up(report.approximate_mu.upper)} at every rate "
+        f"but for probability d = {report.approximation:g}; Delta <= {up(report.regret.upper)}"
+    )
+
+
+def head(report) -> list[tuple[str, str]]:
+    """Names and values above the tables."""
+    title = [("title", report.title)] if report.title else []
+    return [
+        *title,
+        ("mechanism", report.mechanism),
+        ("adjacency", report.adjacency),
+        ("verdict", _VERDICTS[report.tier]),
+        ("publish", statement(report)),
+        ("status", report.status),
+    ]
+
+
+def _sides(name, bracket, side) -> tuple[str, str, str, str]:
+    lower, upper = rounded_outward(float(bracket.lower), up=False), rounded_outward(float(bracket.upper), up=True)
+    return name, lower, upper, side
+
+
+def rows(report) -> list[tuple[str, str, str, str]]:
+    """Quantity, lower, upper, side to report."""
+    brackets = [
+        (f"mu, FPR and FNR >= {report.fpr_floor:g}", report.mu),
+        (f"mu, {report.approximation:g}-approximate, any rate", report.approximate_mu),
+        ("regret Delta of that mu", report.regret),
+        *((f"epsilon at delta = {delta:g}", bracket) for delta, bracket in report.epsilons),
+        ("advantage", report.advantage),
+        *((f"TPR at FPR = {fpr:g}", bracket) for fpr, bracket in report.tprs[:-1]),
+        (f"TPR at alpha* = {report.tprs[-1][0]:.6g}", report.tprs[-1][1]),
+    ]
+    limit = rounded_outward(report.tail_mu, up=False), rounded_outward(report.tail_mu, up=True)
+    return [*(_sides(name, b, "upper") for name, b in brackets), ("limit of mu as FPR -> 0", *limit, "upper")]
+
+
+def curve_rows(report) -> list[tuple[str, str, str, str]]:
+    """Tier II: FPR, lower and upper FNR of the trade-off curve, side to report (Gomez 2025, Section 4.3)."""
+    names = [*(f"f(alpha) at alpha = {fpr:g}" for fpr, _ in report.fnrs[:-1])]
+    names += [f"f(alpha*) at alpha* = {fpr:.6g}" for fpr, _ in report.fnrs[-1:]]
+    return [_sides(name, bracket, "lower") for name, (_, bracket) in zip(names, report.fnrs, strict=True)]
+
+
+def _tables(report) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+    tables = [(("quantity", "lower", "upper", "report"), rows(report))]
+    if report.fnrs:
+        tables.append((("trade-off curve", "lower", "upper", "report"), curve_rows(report)))
+    return tables
+
+
+def _reproduction(report) -> list[str]:
+    """Tier II: how anyone gets the same curve."""
+    if report.tier == "I":
+        return []
+    file = " where spec.json holds the description below" if "--spec" in report.command else ""
+    return [f"reproduce with: {report.command}{file}", json.dumps(report.spec, allow_nan=False)]
+
+
+def plain(report) -> str:
+    """The report as plain text."""
+    lines = [f"jaxgdp {report.version} privacy report", *(f"{name:<10} {text}" for name, text in head(report))]
+    for titles, table in _tables(report):
+        cells = [titles, *table]
+        widths = [max(len(row[i]) for row in cells) for i in range(3)]
+        text = [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}  {d}" for a, b, c, d in cells]
+        text.insert(1, "-" * max(map(len, text)))
+        lines += ["", *text]
+    again = _reproduction(report)
+    return "\n".join([*lines, *([""] if again else []), *again])
+
+
+def markdown(report) -> str:
+    """The report as Markdown: a list, one or two tables, and in Tier II how to reproduce it."""
+    clean = lambda text: text.replace("|", "\\|").replace("*", "\\*")  # noqa: E731
+    lines = [f"### Privacy report (jaxgdp {report.version})", ""]
+    lines += [f"- **{name}**: {clean(text)}" for name, text in head(report)]
+    for titles, table in _tables(report):
+        lines += ["", "| " + " | ".join(titles) + " |", "|---|---:|---:|---|"]
+        lines += ["| " + " | ".join(map(clean, row)) + " |" for row in table]
+    again = _reproduction(report)
+    if again:
+        lines += [
+            "",
+            "```sh",
+            again[0].replace("reproduce with: ", "", 1).split(" where ")[0],
+            "```",
+            "",
+            "```json",
+            again[1],
+            "```",
+        ]
+    return "\n".join(lines)
+
+
+def rich_form(report):
+    """The report as something a rich console prints.
+
+    Raises:
+        ImportError: rich is not installed.
+    """
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    facts = Table.grid(padding=(0, 2))
+    for name, text in head(report):
+        colour = {"verdict": "bold", "publish": "bold green" if report.tier == "I" else "bold yellow"}.get(name, "")
+        facts.add_row(Text(name, style="dim"), Text(text, style=colour))
+    parts = [Text(f"jaxgdp {report.version} privacy report", style="bold"), facts]
+    for titles, table in _tables(report):
+        shown = Table(show_edge=False, pad_edge=False)
+        for title, justify in zip(titles, ("left", "right", "right", "left"), strict=True):
+            shown.add_column(title, justify=justify)
+        for row in table:
+            shown.add_row(*(Text(cell, style="bold" if row[3] == titles[i] else "") for i, cell in enumerate(row)))
+        parts += [Text(), shown]
+    return Group(*parts, *([Text()] if _reproduction(report) else []), *map(Text, _reproduction(report)))
