@@ -157,9 +157,15 @@ def _lattice_weights(groups, plan, h, grid, reverse):
         def one(m, c, v, end):
             ell = h * (c + offset)
             read = jnp.where(reverse, -ell[::-1], ell)
-            cells = m.cells(read, end)
-            cells = jax.tree.map(lambda a, b: jnp.where(reverse, a, b), reverse_cells(cells, read), cells)
+
+            def oriented(of):
+                cells = of.cells(read, end)
+                return jax.tree.map(lambda a, b: jnp.where(reverse, a, b), reverse_cells(cells, read), cells)
+
+            cells = oriented(m)
             upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v)
+            member = m.attacked()
+            cells = cells if member is m else oriented(member)
             return (upper, *discretisation.attack_weights(cells, ell, gap, plan.tilt, v)), lost, jnp.exp(cells.log_q_plus)
 
         laws, lost, certain = jax.vmap(one)(mechanism, centre[here], plan.scale[here], plan.end[here])

@@ -43,9 +43,17 @@ class Mechanism:
         """This mechanism in the form that compositions stack: itself."""
         return self
 
+    def gathered(self, count):
+        """Mechanisms with numbers of uses that dominate ``count`` uses of this one together: itself, unless there is better."""
+        return [(self, count)]
+
     def merge(self, count, into):
         """Replace ``count`` uses by ``into`` uses of another mechanism where that is exact: here it is not."""
         return self, count
+
+    def attacked(self) -> Mechanism:
+        """The mechanism that the attack of the lower side is run on: itself, unless it stands for a family without a worst member."""
+        return self
 
     def loss_nodes(self, depth):
         """Increasing nodes of the finite privacy losses under P and their log weights (unbatched); for steering only.

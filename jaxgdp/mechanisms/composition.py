@@ -40,9 +40,9 @@ class Composition:
         """
         kinds: dict[tuple, list] = {}
         for mechanism, count in zip(self.mechanisms, self.counts, strict=True):
-            mechanism = mechanism.canonical()
-            inner = tuple(inner for _, inner in mechanism.parameter_shapes().values())
-            kinds.setdefault((type(mechanism), inner), []).append((mechanism, count))
+            for part, uses in mechanism.canonical().gathered(count):
+                inner = tuple(inner for _, inner in part.parameter_shapes().values())
+                kinds.setdefault((type(part), inner), []).append((part, uses))
         shape = self.shape
 
         def side_by_side(inner, *values):

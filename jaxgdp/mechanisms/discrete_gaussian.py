@@ -131,6 +131,19 @@ class DiscreteGaussian(Mechanism):
         far = -ndtri_exp(jax.nn.logsumexp(exponent) - log_total)
         return jnp.where(excess < 0.05, near, far)
 
+    def loss_unit(self):
+        """s/σ², or half of that where s is odd."""
+        odd = self.sensitivity - 2.0 * jnp.floor(0.5 * self.sensitivity)
+        return self.sensitivity / self.sigma**2 * (1.0 - 0.5 * odd)
+
+    def replace_one(self) -> DiscreteGaussian:
+        """Replacing a record moves the query by up to 2s.
+
+        Raises:
+            ValueError: 2s is larger than 16.
+        """
+        return DiscreteGaussian(self.sigma, 2 * np.asarray(self.sensitivity))
+
     def cells(self, ell, end) -> Cells:
         """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares (unbatched).
 

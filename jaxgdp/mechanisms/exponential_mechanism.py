@@ -11,6 +11,7 @@ import numpy as np
 from ..normal import ndtri_exp
 from ..validation import nonnegative
 from .base import Mechanism
+from .bounded_range import LEAST_EPSILON, MOST_USES, BoundedRangeBlock
 from .cells import Cells
 from .peak import bounded_nodes
 from .pytree import pytree
@@ -32,9 +33,11 @@ class ExponentialMechanism(Mechanism):
     e^{−ℓ/2}/(4·sinh(ε/2)) under P on [−ε, ε]. This pair dominates every mechanism of ε-bounded range in both directions,
     whatever t, hence also every composition in which each mechanism and its t depend on earlier outputs.
 
-    One use is μ-GDP with μ = −2Φ⁻¹(1/(1 + e^{ε/2})), and no less. Over many uses the upper side of a bracket is that of the dominating
-    pair; the lower side is an attack on a member of the family, randomized response at ε/2. They are not the same
-    pair, so brackets do not close: for many uses of small ε they stay about 15 % apart in μ, whatever ``rtol``.
+    One use is μ-GDP with μ = −2Φ⁻¹(1/(1 + e^{ε/2})), and no less. For several uses of equal ε the largest profile of all adaptive
+    choices is found by dynamic programming, 64 uses at a time (``bounded_range``), which is much tighter than composing
+    the pair with itself (whose μ is up to 15 % larger). The lower side of a bracket is an attack on one member of the family,
+    randomized response at ε/2 every time. No member is the worst everywhere, so for several uses brackets do not
+    close, whatever ``rtol``: they stay 1 to 6 % apart in μ.
 
     Args:
         epsilon: ε ≥ 0 in nats, the length of the interval; any shape.
@@ -51,6 +54,18 @@ class ExponentialMechanism(Mechanism):
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
+
+    def gathered(self, count):
+        """Blocks of up to 64 uses, with the dominating pair of each block."""
+        epsilon, count = np.broadcast_arrays(self.epsilon, count)
+        if np.all(count == 1.0) or np.any(epsilon < LEAST_EPSILON):
+            return [(self, count)]
+        whole = np.minimum(count, MOST_USES)
+        rest = np.where(count > MOST_USES, count % MOST_USES, 0.0)
+        parts = [(BoundedRangeBlock.build(epsilon, whole), np.maximum(count // MOST_USES, 1.0))]
+        if np.any(rest > 0.0):
+            parts.append((BoundedRangeBlock.build(epsilon, rest), np.ones_like(count)))
+        return parts
 
     def attacked(self) -> RandomizedResponse:
         """The mechanism of ε-bounded range on which the attack of the lower side is run."""

@@ -40,7 +40,7 @@ class FinitePair(Mechanism):
         order = np.argsort(loss, axis=-1, kind="stable")
         columns = [np.take_along_axis(a, order, axis=-1) for a in (loss, log_p, log_q)]
         number = columns[0].shape[-1]
-        wide = [(0, 0)] * (columns[0].ndim - 1) + [(0, max(8, 1 << (number - 1).bit_length()) - number)]
+        wide = [(0, 0)] * (columns[0].ndim - 1) + [(0, padded(number) - number)]
         loss = np.pad(columns[0], wide, mode="edge")
         log_p, log_q = (np.pad(a, wide, constant_values=-np.inf) for a in columns[1:])
         return cls(loss, log_p, log_q, log_p_minus, log_q_plus)
@@ -70,3 +70,8 @@ class FinitePair(Mechanism):
         gap = jnp.concatenate([jnp.full((1,), jnp.inf), jnp.diff(ell), jnp.full((1,), jnp.inf)])
         place = jnp.where(cells.log_x > -jnp.inf, 16.0 / gap, 0.0)
         return cells._replace(roundoff=cells.roundoff + 16.0, jitter=2.0 * cells.jitter + place)
+
+
+def padded(number):
+    """The next power of two, at least 8."""
+    return max(8, 1 << (number - 1).bit_length())

@@ -14,6 +14,7 @@ from ..normal import log_sub
 from .atoms import _log_sums
 from .base import Mechanism
 from .cells import Cells
+from .finite_pair import padded
 from .peak import bounded_mu, bounded_nodes
 from .pytree import pytree
 from .stretches import position, stretch_cells
@@ -80,8 +81,8 @@ class PiecewisePair(Mechanism):
         chains = max(len(c) for c, _ in made)
         if chains > _CHAINS:
             raise ValueError(f"log_q - log_p must take each value on at most {_CHAINS} intervals of outputs, got {chains}")
-        length = _padded(max((len(chain) for c, _ in made for chain in c), default=1))
-        number = _padded(max(len(atoms) for _, atoms in made))
+        length = padded(max((len(chain) for c, _ in made for chain in c), default=1))
+        number = padded(max(len(atoms) for _, atoms in made))
         fill = np.array([np.inf, np.inf, 0.0, -np.inf, -np.inf])
         stretches = np.tile(fill, (len(made), max(chains, 1), length, 1))
         points = np.tile(np.array([0.0, -np.inf, -np.inf]), (len(made), number, 1))
@@ -204,11 +205,6 @@ def _chain_parts(bounds, low, high, slope, log_p, log_q):
     loss = jnp.where(some, log_y - jnp.where(some, log_x, 0.0), 0.0)
     zero = jnp.zeros_like(error_x)
     return log_x, log_y, loss, jnp.stack([zero, jnp.maximum(error_x, error_y), zero])
-
-
-def _padded(number):
-    """The next power of two, at least 8."""
-    return max(8, 1 << (number - 1).bit_length())
 
 
 def _chains(first, last, slope, log_p, log_q, live):
