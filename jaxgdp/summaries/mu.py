@@ -129,24 +129,31 @@ def mu(curve: Curve, log_floor) -> Bracket:
     z_alpha, z_tpr = (jnp.split(z, ends) for z in _quantiles(*rates))
     values = [part[1](a, t) for part, a, t in zip(parts, z_alpha, z_tpr, strict=True)]
     upper = jnp.maximum(values[0], values[1])
-    upper = upper + jnp.maximum(_gaps(curve.upper_plus), _gaps(curve.upper_minus))
+
+    def matters(log_alpha, log_tpr, log_beta):
+        return (log_alpha >= log_floor) | (log_beta <= log_floor)
+
+    upper = upper + jnp.maximum(_gaps(curve.upper_plus, matters), _gaps(curve.upper_minus, matters))
     upper = jnp.minimum(upper, curve.tail_mu * (1.0 + 1e-14))
     lower = jnp.maximum(values[2], values[3])
     upper = jnp.maximum(upper, 0.0)
     return Bracket(jnp.clip(lower, 0.0, upper), upper)
 
 
-def _gaps(v: Vertices, log_rest=0.0):
+def _gaps(v: Vertices, matters, log_rest=0.0):
     """What μ may exceed that of all vertices by, in gaps between the FPRs that one piece and the next one reach.
 
     TPR is no more there than at the gap's upper end α₁, so μ is no more than there plus Φ⁻¹(α₁) − Φ⁻¹(α₂). Where pieces
-    overlap, there are none; on a plateau between two atoms of the loss, there is rounding.
+    overlap, there are none; on a plateau between two atoms of the loss, there is rounding. ``matters`` tells from the rates at
+    the upper end whether a gap lies within the range asked for.
     """
-    top = jnp.max(jnp.where(v.used, v.log_alpha, -jnp.inf), axis=-1)[1:]
-    bottom = jnp.min(jnp.where(v.used, v.log_alpha, 0.0), axis=-1)[:-1]
-    if top.shape[0] == 0:
+    if v.log_alpha.shape[0] == 1:
         return jnp.zeros(())
-    gap = ~(top >= bottom)
+    top = jnp.max(jnp.where(v.used, v.log_alpha, -jnp.inf), axis=-1)[1:]
+    k = jnp.argmin(jnp.where(v.used, v.log_alpha, jnp.inf), axis=-1)[:-1, None]
+    rates = (jnp.take_along_axis(a[:-1], k, -1)[:, 0] for a in (v.log_alpha, v.log_tpr, v.log_beta))
+    bottom, log_tpr, log_beta = (jnp.where(jnp.any(v.used[:-1], axis=-1), a, 0.0) for a in rates)
+    gap = ~(top >= bottom) & matters(bottom, log_tpr, log_beta)
     ends = jnp.stack([jnp.where(gap, bottom, -1.0), jnp.where(gap, top, -1.0)])
     z = ndtri_exp(jnp.minimum(ends - log_rest, 0.0))
     return jnp.max(jnp.where(gap, z[0] - z[1] + 2.0 * _Z_ROUNDOFF * jnp.abs(z[1]), 0.0))
@@ -175,7 +182,11 @@ def approximate_mu(curve: Curve, log_d) -> Bracket:
         return jnp.where(reached, best(p, 1.0), jnp.inf)
 
     high = jnp.maximum(upper(points(curve.upper_plus)), upper(points(curve.upper_minus)))
-    high = high + jnp.maximum(_gaps(curve.upper_plus, log_rest), _gaps(curve.upper_minus, log_rest))
+
+    def matters(log_alpha, log_tpr, log_beta):
+        return log_tpr > log_d
+
+    high = high + jnp.maximum(*(_gaps(side, matters, log_rest) for side in (curve.upper_plus, curve.upper_minus)))
     low = [best(path(side), -1.0) for side in (curve.lower_plus, curve.lower_minus)]
     high = jnp.maximum(jnp.minimum(high, curve.tail_mu * (1.0 + 1e-14)), 0.0)
     return Bracket(jnp.clip(jnp.max(jnp.stack(low)), 0.0, high), high)
