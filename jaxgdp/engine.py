@@ -38,6 +38,7 @@ _TOGETHER = 24  # half-curve pieces worked on at once, at most
 _VERTICES = 24.0  # vertices between ℓ = 0 and the floor at rtol 1e-3, at least
 _PIECE = 12.0  # standard deviations one tilt serves
 _FAINTEST = 26.0  # −log of the density, per unit of rtol, that rounding leaves usable
+_TRIES, _FEW_TRIES = 6, 2  # lattices for one setting, at most
 _PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
 
 
@@ -371,6 +372,8 @@ class _Settings:
         self.faintest = np.full(number, np.clip(_FAINTEST + np.log(question.rtol), 6.0, 19.0))
         self.seen = np.full((number, 2), np.inf), np.zeros((number, 2))
         self.detail, self.dense = np.ones(number), np.zeros(number, bool)
+        # where both sides are of different pairs, no lattice brings them together
+        self.most_tries = _TRIES if all(mechanism.closes for mechanism, _ in groups) else _FEW_TRIES
         self.tries, self.refocus, self.brighter = (np.zeros(number, np.int64) for _ in range(3))
         self.results: dict[str, Bracket] = {}
         self.status, self.sizes = np.full(number, WIDE), np.zeros(number, np.int64)
@@ -449,8 +452,8 @@ class _Settings:
         off = (seen[0] < 0.9 * planned) | (np.isfinite(seen[0]) & (seen[0] > planned))
         refocused = ~done & np.any(off, axis=1) & (self.refocus[rows] < 2) & (lattice.pieces == 1)
         # where a finer lattice does not help, look from nearer to the far end; then use many more points
-        closer = ~done & ~refocused & stuck & (self.brighter[rows] == 0)
-        finer = ~done & ~refocused & ~closer & (not largest) & (self.tries[rows] < 6)
+        closer = ~done & ~refocused & stuck & (self.brighter[rows] == 0) & (self.most_tries > _FEW_TRIES)
+        finer = ~done & ~refocused & ~closer & (not largest) & (self.tries[rows] < self.most_tries)
         for row, wide, more in zip(rows[finer], relative[finer], stuck[finer], strict=True):
             self.detail[row] *= 8.0 if more else np.clip(np.sqrt(wide / (0.8 * self.question.rtol)), 1.3, 4.0)
             if sparse and wide > 0.3 and more:

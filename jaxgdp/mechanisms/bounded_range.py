@@ -63,6 +63,7 @@ class BoundedRangeBlock(Mechanism):
     epsilon: Any
     uses: Any
 
+    closes: ClassVar[bool] = False
     trailing: ClassVar[dict[str, int]] = dict.fromkeys(("loss", "log_p", "member_loss", "member_p"), 1)
 
     @classmethod

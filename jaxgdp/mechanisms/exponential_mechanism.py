@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -51,6 +51,8 @@ class ExponentialMechanism(Mechanism):
     """
 
     epsilon: Any
+
+    closes: ClassVar[bool] = False
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
