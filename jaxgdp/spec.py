@@ -146,7 +146,7 @@ def _part(entry, place: _Place, position: int, number: int):
     try:
         return known[name](**{key: _number(value) for key, value in fields.items()}), count
     except (ValueError, TypeError) as error:
-        culprit = next((key for key in fields if str(error).startswith(key)), None)
+        culprit = next((key for key in fields if str(error).startswith(f"{key} ")), None)
         raise ValueError(f"{where(culprit)}: {label} ({name}): {error}") from None
 
 
