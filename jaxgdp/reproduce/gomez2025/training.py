@@ -125,7 +125,7 @@ def hyperparameters(name: str, quick: bool) -> Result:
         fits[0] and not fits[1],
         f"Rényi accounting returns every printed ε to 1 % at N = {STATED:,}"
         + (
-            f" and none at N = {OTHER:,}: the training used N = {STATED:,}"
+            f" and none at N = {OTHER:,}: the printed ε are those of N = {STATED:,}"
             if not fits[1]
             else f", but also at N = {OTHER:,}"
         )
