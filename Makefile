@@ -3,11 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: landscape test bench lint clean
+.PHONY: landscape reproduce test bench lint clean
 
 landscape: $(VENV)/.ready
 	mkdir -p out
 	cd out && ../$(BIN)/jaxgdp landscape
+
+reproduce: $(VENV)/.ready
+	mkdir -p out
+	$(BIN)/jaxgdp reproduce gomez2025 --output out/gomez2025
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest tests jaxgdp --doctest-modules

@@ -1,8 +1,7 @@
-"""The command line: ``jaxgdp report``, ``jaxgdp deployments`` and ``jaxgdp landscape``."""
+"""The command line: ``jaxgdp report``, ``deployments``, ``landscape`` and ``reproduce``."""
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -15,8 +14,10 @@ from .cli_options import need as _need
 from .cli_options import number as _number
 from .cli_options import numbers as _numbers
 from .cli_options import option as _option
+from .cli_options import progress as _progress
 from .cli_options import writable as _writable
 from .cli_report import deployments_command, report_command
+from .cli_reproduce import reproduce_command
 
 try:
     import typer
@@ -86,29 +87,6 @@ def _log_spaced(ends: list[float], number: float) -> list[float]:
     return np.geomspace(low, high, int(number)).tolist()
 
 
-@contextlib.contextmanager
-def _progress(total: int, quiet: bool):
-    """A function that counts finished settings on stderr: a bar on a terminal, a line per tenth elsewhere."""
-    if sys.stderr.isatty() and not quiet:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (TextColumn("settings"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("settings", total=total)
-            yield lambda number: bar.advance(task, number)
-        return
-    finished = 0
-
-    def count(number):
-        nonlocal finished
-        before, finished = finished, finished + number
-        if not quiet and 10 * finished // total > 10 * before // total:
-            print(f"{finished}/{total} settings", file=sys.stderr, flush=True)
-
-    yield count
-
-
 def _draw_landscape(paths, sigmas, rates, steps, settings, quiet) -> None:
     from . import landscape as grid
 
@@ -151,6 +129,7 @@ def _start(
       jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000
       jaxgdp report --deployment census_2020_pl94_persons
       jaxgdp landscape --figure landscape.png
+      jaxgdp reproduce gomez2025 --output reproduction
     """
     if version:
         print(f"jaxgdp {__version__}")
@@ -164,6 +143,7 @@ def _build():
     built.command("report")(report_command)
     built.command("deployments")(deployments_command)
     built.command("landscape")(landscape_command)
+    built.command("reproduce")(reproduce_command)
     return built
 
 

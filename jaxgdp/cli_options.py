@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import os
 import platform
+import sys
 from pathlib import Path
 
 try:
@@ -70,3 +71,26 @@ def option(*names: str, help: str, metavar: str | None = "NUMBER"):
 SIGMA_HELP = "Noise multiplier, > 0."
 FLOOR_HELP = "Smallest FPR at which mu must hold, in [1e-300, 0.5)."
 RTOL_HELP = "Relative width asked of the mu bracket, in [1e-8, 1)."
+
+
+@contextlib.contextmanager
+def progress(total: int, quiet: bool, noun: str = "settings"):
+    """A function that counts what is finished on stderr: a bar on a terminal, a line per tenth elsewhere."""
+    if sys.stderr.isatty() and not quiet:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn(noun), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(noun, total=total)
+            yield lambda number: bar.advance(task, number)
+        return
+    finished = 0
+
+    def count(number):
+        nonlocal finished
+        before, finished = finished, finished + number
+        if not quiet and 10 * finished // total > 10 * before // total:
+            print(f"{finished}/{total} {noun}", file=sys.stderr, flush=True)
+
+    yield count

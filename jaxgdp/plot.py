@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+# Okabe and Ito's palette, told apart by colour-blind readers; its yellow is left out as too pale for print
+BLACK = "#000000"
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 REGRET_LIMIT = 0.01
 _FLOOR = 1e-5
+_STEP_DASHES = ((0, (1, 1)), (0, (4, 1.5)), "-")  # the largest number of steps is solid
 
 
 def _shade(colour, strength: float):
@@ -14,7 +18,7 @@ def _shade(colour, strength: float):
 
 
 def regret_landscape(dataset, ax):
-    """Δ against sampling rate: colour is the noise multiplier σ, darkness the number of steps T (Gomez 2025, Figure 3).
+    """Δ against sampling rate: colour is the noise multiplier σ, darkness and dashes the number of steps T (Gomez 2025, Figure 3).
 
     Each band runs from the lower to the upper side of the bracket; the line is the upper side, the one to report.
     Values below 1e-5 are drawn at the bottom edge.
@@ -37,7 +41,8 @@ def regret_landscape(dataset, ax):
     ordered = dataset.transpose("noise_multiplier", "sampling_prob", "num_steps").sortby(list(dataset.sizes))
     sigmas, rates, steps = (ordered[name].values for name in ("noise_multiplier", "sampling_prob", "num_steps"))
     colours = mpl.colormaps["viridis"](np.linspace(0.0, 0.88, len(sigmas)))
-    strengths = np.linspace(0.4, 1.0, len(steps)) if len(steps) > 1 else np.ones(1)
+    strengths = np.linspace(0.6, 1.0, len(steps)) if len(steps) > 1 else np.ones(1)
+    dashes = [_STEP_DASHES[(k - len(steps)) % len(_STEP_DASHES)] for k in range(len(steps))]
     ceiling = float(np.max(ordered["regret"].values, where=np.isfinite(ordered["regret"].values), initial=REGRET_LIMIT))
     marker = "o" if len(rates) == 1 else None
 
@@ -47,7 +52,22 @@ def regret_landscape(dataset, ax):
             lower = np.maximum(ordered["regret_lower"].values[i, :, k], _FLOOR)
             colour = _shade(colours[i], strengths[k])
             ax.fill_between(rates, lower, upper, color=colour, alpha=0.35, linewidth=0)
-            ax.plot(rates, upper, color=colour, linewidth=1.3, marker=marker, markersize=4, zorder=2 + strengths[k])
+            style = {"color": colour, "linestyle": dashes[k], "marker": marker}
+            ax.plot(rates, upper, linewidth=1.3, markersize=4, zorder=2 + strengths[k], **style)
+
+        label = np.argmax(ordered["regret"].values[i, :, 0])
+        if len(rates) > 2 and ordered["regret"].values[i, label, 0] > _FLOOR:
+            ax.annotate(
+                rf"$\sigma$ = {sigmas[i]:g}",
+                (rates[label], ordered["regret"].values[i, label, 0]),
+                xytext=(0, 3),
+                textcoords="offset points",
+                ha="center",
+                fontsize=7,
+                color=colours[i],
+                zorder=5,
+                bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.5},
+            )
 
     ax.axhline(REGRET_LIMIT, color="black", linestyle="--", linewidth=1.0, zorder=4)
     ax.annotate(
@@ -71,10 +91,60 @@ def regret_landscape(dataset, ax):
 
     by_colour = [Line2D([], [], color=c, linewidth=2.5, label=f"{s:g}") for s, c in zip(sigmas, colours, strict=True)]
     greys = [_shade((0.0, 0.0, 0.0), s) for s in strengths]
-    by_shade = [Line2D([], [], color=g, linewidth=2.5, label=f"{t:g}") for t, g in zip(steps, greys, strict=True)]
+    by_shade = [
+        Line2D([], [], color=g, linestyle=d, linewidth=1.8, label=f"{t:g}")
+        for t, g, d in zip(steps, greys, dashes, strict=True)
+    ]
     first = ax.legend(
         handles=by_colour, title=r"noise $\sigma$", loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False
     )
     ax.add_artist(first)
     ax.legend(handles=by_shade, title="steps $T$", loc="lower left", bbox_to_anchor=(1.01, 0.0), frameon=False)
+    return ax
+
+
+def tradeoff_band(alpha, beta, ax, *, colour=COLOURS[0], label=None, linestyle="-", linewidth=1.5):
+    """A certified trade-off curve: the band between its sides, and the lower side, the one to report, as a line.
+
+    Args:
+        alpha: FPRs, increasing.
+        beta: bracket of the FNRs there, such as ``curve.beta(alpha)``.
+        ax: matplotlib ``Axes`` to draw on.
+        colour, label, linestyle, linewidth: of the line.
+
+    Returns:
+        The same ``ax``.
+    """
+    ax.fill_between(alpha, beta.lower, beta.upper, color=colour, alpha=0.3, linewidth=0)
+    ax.plot(alpha, beta.lower, color=colour, label=label, linestyle=linestyle, linewidth=linewidth)
+    return ax
+
+
+def gaussian_curve(alpha, beta, ax, *, colour=BLACK, label=None):
+    """A Gaussian trade-off curve as a dotted line on top of what is there.
+
+    Args:
+        alpha: FPRs, increasing. beta: f_μ there, such as ``jaxgdp.gdp.beta(alpha, mu)``.
+        ax: matplotlib ``Axes`` to draw on.
+        colour, label: of the line.
+
+    Returns:
+        The same ``ax``.
+    """
+    ax.plot(alpha, beta, color=colour, label=label, linestyle=(0, (1, 1.6)), linewidth=1.5, zorder=3)
+    return ax
+
+
+def square_axes(ax):
+    """Axes of a trade-off plot: both error rates from 0 to 1, and the line of perfect privacy.
+
+    Args:
+        ax: matplotlib ``Axes``.
+
+    Returns:
+        The same ``ax``.
+    """
+    ax.plot([0.0, 1.0], [1.0, 0.0], color="0.75", linewidth=0.8, zorder=0)
+    ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), xlabel="FPR", ylabel="FNR", aspect="equal")
+    ax.grid(True, linewidth=0.4, alpha=0.5)
     return ax

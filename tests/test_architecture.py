@@ -28,8 +28,9 @@ STAGES = (
     ("sweep", "tradeoff"),
     ("landscape", "report"),
     ("plot",),
+    ("reproduce",),
     ("cli_options",),
-    ("cli_report",),
+    ("cli_report", "cli_reproduce"),
     ("cli",),
 )
 STAGE_OF = {name: stage for stage, names in enumerate(STAGES) for name in names}

@@ -76,7 +76,8 @@ def _upper(p: Points, log_floor, z_floor):
 
 
 def tpr_chord(p: Points, log_fpr):
-    """(log TPR, log β) that the attack achieves at one FPR: chords between consecutive tests, or a stricter test."""
+    """(log TPR, log β) that the attack achieves at one FPR: chords between consecutive tests, a stricter test, or a laxer
+    one obeyed only part of the time."""
     a, b = p.log_alpha[:-1], p.log_alpha[1:]
     inside = (b <= log_fpr) & (log_fpr < a) & p.used[:-1] & p.used[1:]
     top = jnp.where(inside, a, 0.0)
@@ -88,12 +89,16 @@ def tpr_chord(p: Points, log_fpr):
     tpr, beta = mix(p.log_tpr)[k], mix(p.log_beta)[k]
     stricter = p.used & (p.log_alpha <= log_fpr)
     j = argmax(jnp.where(stricter, p.log_tpr, -jnp.inf))
-    chord = jnp.any(inside) & (tpr >= jnp.where(stricter[j], p.log_tpr[j], -jnp.inf))
+    # where every candidate has TPR 0, k and j point anywhere
+    chord = inside[k] & (~stricter[j] | (tpr >= p.log_tpr[j]))
     log_tpr = jnp.where(chord, tpr, jnp.where(stricter[j], p.log_tpr[j], -jnp.inf))
     log_beta = jnp.where(chord, beta, jnp.where(stricter[j], p.log_beta[j], 0.0))
-    # guessing at random is always possible
-    guess = log_fpr > log_tpr
-    return jnp.where(guess, log_fpr, log_tpr), jnp.where(guess, log1mexp(log_fpr), log_beta)
+    # rejecting when a test does, with probability α/α_k, has TPR_k·α/α_k; guessing at random is always possible
+    laxer = p.used & (p.log_alpha >= log_fpr) & (p.log_alpha > -jnp.inf)
+    partly = jnp.max(jnp.where(laxer, p.log_tpr + (log_fpr - p.log_alpha), log_fpr))
+    partly = jnp.minimum(jnp.maximum(partly, log_fpr), 0.0)
+    better = partly > log_tpr
+    return jnp.where(better, partly, log_tpr), jnp.where(better, log1mexp(partly), log_beta)
 
 
 def _lower(p: Points, log_floor, z_floor, pieces: int):

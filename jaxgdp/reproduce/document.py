@@ -1,0 +1,110 @@
+"""The verdict table as Markdown and JSON, and tables as CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+from .._version import __version__
+from .result import Row, Table
+from .verdict import AGREES, DIFFERS, UNDECIDED
+
+_LONGEST = 30  # a longer table is data behind a figure: its CSV file is enough
+
+
+def write_csv(table: Table, path: Path) -> None:
+    """One table as CSV, UTF-8."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table.header)
+        writer.writerows(table.rows)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def markdown_table(header, body) -> list[str]:
+    """A Markdown table, line by line.
+
+    Example:
+        >>> markdown_table(["a"], [["1|2"]])
+        ['| a |', '|---|', '| 1\\\\|2 |']
+    """
+    lines = ["| " + " | ".join(map(_cell, row)) + " |" for row in (header, *body)]
+    return [lines[0], "|" + "---|" * len(header), *lines[1:]]
+
+
+def verdict_table(rows: list[Row]) -> list[str]:
+    """Paper's number, our bracket, verdict, line by line."""
+    body = []
+    for row in rows:
+        verdict = f"**{row.verdict}**" if row.verdict != AGREES else row.verdict
+        body.append(
+            (row.where, row.quantity, row.paper, row.ours, f"{verdict}: {row.because}" if row.because else verdict)
+        )
+    return markdown_table(("where", "quantity", "paper", "ours (certified bracket)", "verdict"), body)
+
+
+def summary(rows: list[Row]) -> str:
+    """How many agree, differ, or cannot be told."""
+    count = {outcome: sum(row.verdict == outcome for row in rows) for outcome in (AGREES, DIFFERS, UNDECIDED)}
+    text = f"{len(rows)} numbers and statements: {count[AGREES]} agree, {count[DIFFERS]} differ"
+    return text + (f", {count[UNDECIDED]} undecided" if count[UNDECIDED] else "")
+
+
+def markdown(citation: dict, titles: dict, rows: list[Row], seconds: dict, sections, quick: bool) -> str:
+    """The whole document: verdict table, timings, then each figure and table.
+
+    Args:
+        citation: of the paper. titles: of its figures and tables. rows: verdicts. seconds: by figure or table.
+        sections: (name, result, files) of each. quick: whether grids were coarse.
+
+    Returns:
+        Markdown text; figures are linked by file name.
+    """
+    lines = [
+        f"# Reproduction of {citation['authors'].split(',')[0]} et al. {citation['year']}",
+        "",
+        f"{citation['authors']}: *{citation['title']}*, {citation['identifier']}. Regenerated with jaxgdp {__version__}"
+        + (", on coarse grids (quick)." if quick else "."),
+        "",
+        "Every number of ours is a certified bracket, lower ≤ true ≤ upper, printed rounded outward; μ is given for false positive "
+        "rates of at least 1e-10. A printed number *agrees* if the whole bracket rounds to it, and *differs* if none of it does.",
+        "",
+        f"**{summary(rows)}.**",
+        "",
+        *verdict_table(rows),
+        "",
+        "## Time",
+        "",
+        "Seconds on this machine, compilation included; figures and tables that share a computation pay for it once.",
+        "",
+        *markdown_table(("item", "seconds"), [(name, f"{value:.1f}") for name, value in seconds.items()]),
+        "",
+    ]
+    for name, found, files in sections:
+        lines += [f"## {name.replace('-', ' ').capitalize()}: {titles[name]}", ""]
+        lines += [f"![{titles[name]}]({path.name})" for path in files if path.suffix in (".png", ".svg")]
+        lines += [f"[{path.name}]({path.name})" for path in files if path.suffix == ".pdf"]
+        for stem, table in found.tables.items():
+            short = len(table.rows) <= _LONGEST
+            lines += [
+                "",
+                *(markdown_table(table.header, table.rows) if short else [f"Numbers: [{stem}.csv]({stem}.csv)"]),
+            ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def json_text(citation: dict, rows: list[Row], seconds: dict, quick: bool) -> str:
+    """The verdict table and timings as JSON."""
+    data = {
+        "version": __version__,
+        "paper": citation,
+        "quick": quick,
+        "verdicts": [row._asdict() for row in rows],
+        "seconds": seconds,
+    }
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,139 @@
+"""Figures of Gomez 2025: each function takes results and a ``Figure``, and computes nothing."""
+
+from __future__ import annotations
+
+from ...plot import BLACK, COLOURS, gaussian_curve, regret_landscape, square_axes, tradeoff_band
+
+_WHITE = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 0.8}
+_DASHES = ("-", (0, (5, 1.5)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (6, 1, 1, 1, 1, 1)), (0, (8, 2)))
+
+
+def _pair(epsilon: float, delta: float) -> str:
+    mantissa, exponent = f"{delta:.0e}".split("e")
+    times = "" if mantissa == "1" else rf"{mantissa}\times "
+    return rf"$\varepsilon = {epsilon:.3g}$, $\delta = {times}10^{{{int(exponent)}}}$"
+
+
+def profile_and_attacks(profile, figure) -> None:
+    """Figure 1: the privacy profile with single (ε, δ) pairs on it, and the attack bounds of the pairs and of the whole.
+
+    Args:
+        profile: results with ``epsilon``, ``delta``, ``pairs``, ``fpr``, ``tpr`` and ``pair_tprs``.
+        figure: matplotlib ``Figure`` to draw on.
+    """
+    left, right = figure.subplots(1, 2)
+    left.plot(profile.epsilon, profile.delta, color=BLACK, lw=1.8)
+    left.set_yscale("log")
+    left.set(xlim=(0.0, 12.0), ylim=(1e-10, 1.0), xlabel=r"$\varepsilon$", ylabel=r"$\delta(\varepsilon)$")
+    (calibrated, delta), *others = profile.pairs
+    right.plot(profile.fpr, profile.tpr, color=BLACK, lw=2.4, label="all pairs: the curve itself", zorder=4)
+    right.plot(
+        profile.fpr,
+        profile.pair_tprs[0],
+        color=COLOURS[0],
+        lw=1.6,
+        label=_pair(calibrated, delta),
+    )
+    for i, ((epsilon, d), tpr) in enumerate(zip(others, profile.pair_tprs[1:], strict=True)):
+        left.plot(epsilon, d, marker="s", color=COLOURS[1], ms=5, zorder=3)
+        label = "other pairs, one at a time" if i == 0 else None
+        right.plot(profile.fpr, tpr, color=COLOURS[1], lw=1.1, ls=_DASHES[1], label=label)
+    left.plot(calibrated, delta, marker="o", color=COLOURS[0], ms=9, zorder=4)
+    left.annotate(
+        _pair(calibrated, delta),
+        (calibrated, delta),
+        xytext=(-9, -12),
+        textcoords="offset points",
+        ha="right",
+        fontsize=9,
+    )
+    right.set_xscale("log")
+    right.set(xlim=(1e-6, 1.0), ylim=(0.0, 1.02), xlabel="FPR", ylabel="bound on TPR")
+    figure.legend(*right.get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=3)
+    for ax in (left, right):
+        ax.grid(True, lw=0.4, alpha=0.5)
+
+
+def definitions(panel, figure) -> None:
+    """Figure 2: one mechanism's exact curve and the bounds on it from other definitions of privacy.
+
+    Args:
+        panel: results with ``alpha``, ``beta``, ``gaussian``, ``mu`` and ``others``.
+        figure: matplotlib ``Figure`` to draw on.
+    """
+    ax = figure.subplots()
+    tradeoff_band(panel.alpha, panel.beta, ax, colour=COLOURS[0], label="exact (certified)", linewidth=2.6)
+    gaussian_curve(panel.alpha, panel.gaussian, ax, label=rf"$\mu$-GDP, $\mu$ = {panel.mu.upper:.4g}")
+    for (name, values), colour, dash in zip(panel.others, COLOURS[1:], _DASHES[1:], strict=False):
+        ax.plot(panel.alpha, values, color=colour, ls=dash, lw=1.6, label=name)
+    square_axes(ax)
+    ax.legend(frameon=False, fontsize=9)
+
+
+def landscape(dataset, figure) -> None:
+    """Figure 3: regret against sampling rate.
+
+    Args:
+        dataset: from :func:`jaxgdp.landscape.landscape`.
+        figure: matplotlib ``Figure`` to draw on.
+    """
+    regret_landscape(dataset, figure.subplots())
+
+
+def three_panels(panels, figure) -> None:
+    """Figure 4: three mechanisms' exact curves beside their μ-GDP bounds.
+
+    Args:
+        panels: results with ``title``, ``alpha``, ``beta``, ``gaussian``, ``mu`` and ``regret``.
+        figure: matplotlib ``Figure`` to draw on.
+    """
+    for panel, ax in zip(panels, figure.subplots(1, len(panels), sharey=True), strict=True):
+        tradeoff_band(panel.alpha, panel.beta, ax, colour=COLOURS[0], label="exact (certified)", linewidth=2.0)
+        gaussian_curve(panel.alpha, panel.gaussian, ax, label=r"$\mu$-GDP")
+        square_axes(ax)
+        ax.set_title(panel.title, fontsize=10)
+        ax.text(0.96, 0.66, rf"$\mu$ = {panel.mu.upper:.4g}", ha="right", fontsize=9)
+        ax.text(0.96, 0.57, rf"$\Delta$ = {panel.regret.upper:.2g}", ha="right", fontsize=9)
+        ax.legend(frameon=False, fontsize=8, loc="upper right")
+        ax.set(
+            xticks=(0.0, 0.5, 1.0), yticks=(0.0, 0.5, 1.0), xticklabels=("0", "0.5", "1"), yticklabels=("0", "0.5", "1")
+        )
+        ax.label_outer()
+
+
+def curves_and_gaps(lines, figure) -> None:
+    """Figures 5 and 6: trade-off curves beside their μ-GDP bounds, and their differences on a logarithmic axis.
+
+    Args:
+        lines: results with ``label``, ``noise_multiplier``, ``mu`` and ``gap``.
+        figure: matplotlib ``Figure`` to draw on.
+    """
+    left, right = figure.subplots(1, 2)
+    for line, colour, dash in zip(lines, COLOURS, _DASHES, strict=False):
+        gap = line.gap
+        label = rf"{line.label}, $\sigma$ = {line.noise_multiplier:g}"
+        tradeoff_band(gap.alpha, gap.beta, left, colour=colour, label=label, linewidth=2.2)
+        gaussian_curve(gap.alpha, gap.gaussian, left)
+        low, high = gap.beta.lower - gap.gaussian, gap.beta.upper - gap.gaussian
+        right.fill_between(gap.alpha, low, high, color=colour, alpha=0.35, lw=0)
+        right.plot(gap.alpha, high, color=colour, ls=dash, lw=1.5)
+        peak = high.argmax()
+        right.annotate(
+            line.label,
+            (gap.alpha[peak], high[peak]),
+            xytext=(-12, 1),
+            textcoords="offset points",
+            ha="right",
+            fontsize=8,
+            color=colour,
+            bbox=_WHITE,
+        )
+    gaussian_curve([], [], left, label=r"$\mu$-GDP of each")
+    square_axes(left)
+    left.legend(frameon=False, fontsize=8)
+    right.set_xscale("log")
+    right.set_xlim(1e-6, 1.0)
+    right.set_ylim(0.0, 1.08 * right.get_ylim()[1])
+    right.set(xlabel="FPR", ylabel=r"FNR, exact minus $\mu$-GDP")
+    right.ticklabel_format(axis="y", style="sci", scilimits=(-3, -3))
+    right.grid(True, lw=0.4, alpha=0.5)

@@ -1,0 +1,61 @@
+"""Published numbers, read from a paper's data file."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from typing import NamedTuple
+
+RELATIONS = ("=", "≈", "<", ">", "words")
+
+
+class Published(NamedTuple):
+    """One number or statement of a paper.
+
+    Attributes:
+        name: unique name, such as "figure-4a-mu".
+        item: the figure or table whose computation decides it, such as "figure-4".
+        where: the place in the paper.
+        quantity: what it is about.
+        printed: the number as printed, or the statement in words.
+        relation: one of ``RELATIONS``; see :mod:`jaxgdp.reproduce.verdict`.
+    """
+
+    name: str
+    item: str
+    where: str
+    quantity: str
+    printed: str
+    relation: str
+
+
+def read(paper: str) -> dict:
+    """The data file of a paper as nested plain values.
+
+    Args:
+        paper: key of the paper, such as "gomez2025".
+
+    Returns:
+        Its tables, "paper" (citation) among them.
+
+    Example:
+        >>> read("gomez2025")["paper"]["identifier"]
+        'arXiv:2503.10945'
+    """
+    text = resources.files(__package__).joinpath(paper, "published.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def numbers(paper: str) -> list[Published]:
+    """The numbers and statements that the data file lists one by one.
+
+    Args:
+        paper: key of the paper.
+
+    Returns:
+        One :class:`Published` each, in the order of the file.
+    """
+    return [
+        Published(n["id"], n["item"], n["where"], n["quantity"], n["printed"], n.get("relation", "="))
+        for n in read(paper)["number"]
+    ]

@@ -1,0 +1,99 @@
+"""What the computation behind one figure or table hands back, and one line of the verdict table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..bracket import Bracket
+from .published import Published
+from .verdict import Verdict, judge, judge_claim, shown
+
+
+class Number(NamedTuple):
+    """Our answer to a published number.
+
+    Attributes:
+        bracket: certified lower and upper side.
+        alternatives: (description, bracket) of other readings of the paper's setting.
+    """
+
+    bracket: Bracket
+    alternatives: tuple[tuple[str, Bracket], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The bracket, rounded outward, with the alternatives behind it."""
+        others = [f"{shown(other)} {name}" for name, other in self.alternatives]
+        return "; ".join([shown(self.bracket), *others])
+
+    def verdict(self, published: Published) -> Verdict:
+        """Compared with the number as printed."""
+        return judge(published.printed, self.bracket, published.relation, self.alternatives)
+
+
+class Claim(NamedTuple):
+    """Our answer to a statement in words.
+
+    Attributes:
+        text: our number or numbers.
+        holds: True, False, or None where the brackets cannot tell.
+        evidence: what decides it.
+    """
+
+    text: str
+    holds: bool | None
+    evidence: str
+
+    def verdict(self, published: Published) -> Verdict:
+        """Whether the statement holds."""
+        return judge_claim(self.holds, self.evidence)
+
+
+class Table(NamedTuple):
+    """A table of text: column names and rows."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one figure or table came to.
+
+    Attributes:
+        answers: :class:`Number` or :class:`Claim` by the name of the published number; keys must be those the data file lists.
+        draw: a function that draws on a matplotlib ``Figure``, or None for tables.
+        size: width and height of the figure in inches.
+        tables: tables by file stem: the table itself, or the numbers behind the figure.
+    """
+
+    answers: dict[str, Number | Claim]
+    draw: Callable | None = None
+    size: tuple[float, float] = (7.0, 4.0)
+    tables: dict[str, Table] = field(default_factory=dict)
+
+
+class Row(NamedTuple):
+    """One line of the verdict table."""
+
+    item: str
+    name: str
+    where: str
+    quantity: str
+    paper: str
+    ours: str
+    verdict: str
+    because: str
+
+
+def rows(published: list[Published], answers: dict[str, Number | Claim]) -> list[Row]:
+    """The verdict on every published number that has been answered, in the order of the paper's list."""
+    found = []
+    for p in published:
+        answer = answers[p.name]
+        outcome, because = answer.verdict(p)
+        paper = f"{p.relation} {p.printed}" if p.relation in ("≈", "<", ">") else p.printed
+        found.append(Row(p.item, p.name, p.where, p.quantity, paper, answer.text, outcome, because))
+    return found

@@ -1,0 +1,171 @@
+"""Regenerate a paper's figures and tables into a folder, with a verdict on each of its numbers."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from ..validation import one_of
+from . import document, published, result
+from .result import Result, Row
+
+PAPERS = ("gomez2025",)
+FORMATS = ("png", "pdf", "svg")
+
+
+class Reproduction(NamedTuple):
+    """What was regenerated.
+
+    Attributes:
+        paper: key of the paper.
+        rows: the verdict table.
+        seconds: wall-clock seconds of each figure or table, compilation included.
+        files: everything written, the document with the verdict table first.
+    """
+
+    paper: str
+    rows: tuple[Row, ...]
+    seconds: dict[str, float]
+    files: tuple[Path, ...]
+
+
+def items(paper: str) -> dict:
+    """The figures and tables of a paper by name, each as (what it shows, function that computes it).
+
+    Args:
+        paper: one of ``PAPERS``.
+
+    Raises:
+        ValueError: unknown paper.
+
+    Example:
+        >>> list(items("gomez2025"))[:2]
+        ['figure-1', 'figure-2']
+    """
+    one_of("paper", paper, PAPERS)
+    from . import gomez2025
+
+    return gomez2025.ITEMS
+
+
+def _folder(output) -> Path:
+    path = Path(output)
+    if not str(output) or (path.exists() and not path.is_dir()):
+        raise ValueError(f"output must be the path of a folder, got {str(output)!r}")
+    if not path.parent.is_dir():
+        raise ValueError(f"output must lie in an existing folder, got {str(output)!r}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"output must be writable, got {str(output)!r}")
+    return path
+
+
+def check(paper, *, output, only=None, quick=False, figure_format="png") -> tuple[list[str], Path]:
+    """What :func:`reproduce` checks before it computes anything.
+
+    Args:
+        paper, output, only, quick, figure_format: as for :func:`reproduce`.
+
+    Returns:
+        Names of the figures and tables chosen, in the paper's order, and the folder.
+
+    Raises:
+        ValueError, ImportError: as :func:`reproduce`.
+    """
+    known = items(paper)
+    only = [only] if isinstance(only, str) else only
+    chosen = set(known) if only is None else {one_of("only", name, tuple(known)) for name in only}
+    if not chosen:
+        raise ValueError("only must name at least one figure or table, got none")
+    if not isinstance(quick, bool):
+        raise ValueError(f"quick must be True or False, got {quick!r}")
+    one_of("figure_format", figure_format, FORMATS)
+    folder = _folder(output)
+    _need(chosen)
+    return [name for name in known if name in chosen], folder
+
+
+def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_format="png", progress=None) -> Reproduction:
+    """Regenerate figures and tables of a paper as files, and compare its numbers with certified brackets.
+
+    Writes, into ``output``: figures, CSV files of the numbers behind them, tables as CSV, and ``<paper>.md`` and
+    ``<paper>.json`` with the verdict table: the paper's number, our bracket, and whether they agree or why not.
+
+    Args:
+        paper: "gomez2025".
+        output: folder to write to; made if only its last part is missing.
+        only: names of figures and tables, such as "figure-3"; default all.
+        quick: coarser grids and wider brackets, for a first look.
+        figure_format: "png", "pdf" or "svg".
+        progress: called with the name of each figure or table once it is written.
+
+    Returns:
+        A :class:`Reproduction`.
+
+    Raises:
+        ValueError: an unknown paper, figure, table or format, or an unusable folder (before anything is computed).
+        ImportError: matplotlib or xarray is missing (the ``plot`` and ``sweep`` extras).
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found = reproduce("gomez2025", output=folder, only=["table-3"])
+        >>> found.rows[0].paper, found.rows[0].verdict
+        ('0.03', 'agrees')
+    """
+    chosen, folder = check(paper, output=output, only=only, quick=quick, figure_format=figure_format)
+    known = items(paper)
+    folder.mkdir(exist_ok=True)
+
+    listed = published.numbers(paper)
+    rows: list[Row] = []
+    seconds: dict[str, float] = {}
+    sections: list[tuple[str, Result, list[Path]]] = []
+    for name in chosen:
+        start = time.perf_counter()
+        found = known[name][1](quick)
+        files = _write(found, name, folder, figure_format)
+        seconds[name] = time.perf_counter() - start
+        rows += result.rows([p for p in listed if p.item == name], found.answers)
+        sections.append((name, found, files))
+        if progress is not None:
+            progress(name)
+
+    written = [path for _, _, files in sections for path in files]
+    text, data = folder / f"{paper}.md", folder / f"{paper}.json"
+    citation = published.read(paper)["paper"]
+    titles = {name: title for name, (title, _) in known.items()}
+    text.write_text(document.markdown(citation, titles, rows, seconds, sections, quick), encoding="utf-8")
+    data.write_text(document.json_text(citation, rows, seconds, quick), encoding="utf-8")
+    return Reproduction(paper, tuple(rows), seconds, (text, data, *written))
+
+
+def _need(chosen) -> None:
+    try:
+        if any(name.startswith("figure") for name in chosen):
+            import matplotlib  # noqa: F401
+        if "figure-3" in chosen:
+            import xarray  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f"reproducing figures needs {error.name}: pip install 'jaxgdp[plot,sweep]'") from None
+
+
+def _write(found: Result, name: str, folder: Path, figure_format: str) -> list[Path]:
+    """The figure and the tables of one item."""
+    files = []
+    if found.draw is not None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=found.size, layout="constrained")
+        FigureCanvasAgg(figure)
+        found.draw(figure)
+        path = folder / f"{name}.{figure_format}"
+        figure.savefig(path, dpi=200)
+        files.append(path)
+    for stem, table in found.tables.items():
+        path = folder / f"{stem}.csv"
+        document.write_csv(table, path)
+        files.append(path)
+    return files

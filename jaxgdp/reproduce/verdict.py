@@ -1,0 +1,144 @@
+"""Whether a printed number agrees with a certified bracket, and in which direction it errs."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import NamedTuple
+
+from ..bracket import Bracket
+from ..report import rounded_outward
+
+AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "undecided"
+_POWER = re.compile(r"10\^(-?\d+)")
+
+
+class Verdict(NamedTuple):
+    """What a comparison found.
+
+    Attributes:
+        outcome: "agrees", "differs" or "undecided" (the bracket is too wide to tell).
+        because: why, in words; empty where there is nothing to add.
+    """
+
+    outcome: str
+    because: str
+
+
+def printed_range(text: str) -> tuple[float, float]:
+    """The numbers that a printed decimal stands for: half a unit of its last digit to either side.
+
+    Args:
+        text: a decimal such as "1.307", "8e-7" or "10^-3".
+
+    Returns:
+        (lower end, upper end).
+
+    Raises:
+        ValueError: not a decimal.
+
+    Example:
+        >>> printed_range("0.5"), printed_range("10^-1")
+        ((0.45, 0.55), (0.05, 0.15))
+    """
+    try:
+        value = Decimal(_POWER.sub(r"1e\1", text))
+        if not value.is_finite():
+            raise ArithmeticError
+    except ArithmeticError:
+        raise ValueError(f"printed must be a decimal number, got {text!r}") from None
+    half = Decimal(5).scaleb(value.as_tuple().exponent - 1)
+    return float(value - half), float(value + half)
+
+
+def _value(text: str) -> float:
+    return float(_POWER.sub(r"1e\1", text))
+
+
+def shown(bracket: Bracket, digits: int = 5) -> str:
+    """A bracket as text, rounded outward: "[1.30675, 1.30683]", or one number where both sides print alike.
+
+    Example:
+        >>> shown(Bracket(1 / 3, 2 / 3), digits=2)
+        '[0.33, 0.67]'
+    """
+    low = rounded_outward(float(bracket.lower), up=False, digits=digits)
+    high = rounded_outward(float(bracket.upper), up=True, digits=digits)
+    return low if low == high else f"[{low}, {high}]"
+
+
+def _outcome(printed: str, relation: str, bracket: Bracket) -> str:
+    lower, upper = float(bracket.lower), float(bracket.upper)
+    if relation in ("=", "≈"):
+        start, end = printed_range(printed)
+        if start <= lower and upper <= end:
+            return AGREES
+        return DIFFERS if upper < start or lower > end else UNDECIDED
+    if relation == "<":
+        bound = _value(printed)
+        return AGREES if upper < bound else DIFFERS if lower >= bound else UNDECIDED
+    if relation == ">":
+        bound = _value(printed)
+        return AGREES if lower > bound else DIFFERS if upper <= bound else UNDECIDED
+    raise ValueError(f"relation must be one of '=', '≈', '<', '>', got {relation!r}")
+
+
+def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) -> Verdict:
+    """Compare a printed number with a bracket, and a number that differs with brackets of other readings.
+
+    Args:
+        printed: decimal text as published.
+        bracket: certified lower and upper side.
+        relation: "=" (rounded to its last digit), "≈" (the same, meant loosely), "<" or ">" (said to lie below or above it).
+        alternatives: (description, bracket) pairs, tried in order where the number differs: the first one that agrees is the explanation.
+
+    Returns:
+        A :class:`Verdict`. "=" agrees if the whole bracket rounds to the printed number and differs if none of it does.
+
+    Raises:
+        ValueError: the text is no decimal, or the relation is unknown.
+
+    Example:
+        >>> judge("1.307", Bracket(1.5669, 1.5671), alternatives=[("at N = 60,000", Bracket(1.3067, 1.3069))])
+        Verdict(outcome='differs', because='the printed number is the one at N = 60,000, where the bracket is [1.3067, 1.3069]')
+    """
+    outcome = _outcome(printed, relation, bracket)
+    if outcome == AGREES:
+        if relation == "=" and _value(printed) < float(bracket.lower):
+            return Verdict(
+                outcome, "to the digits printed; the printed number is rounded down, below the certified lower side"
+            )
+        return Verdict(outcome, "")
+    if outcome == DIFFERS:
+        for description, other in alternatives:
+            if _outcome(printed, relation, other) == AGREES:
+                return Verdict(
+                    outcome, f"the printed number is the one {description}, where the bracket is {shown(other)}"
+                )
+        if relation in ("=", "≈"):
+            side = (
+                "below the certified lower side"
+                if _value(printed) < float(bracket.lower)
+                else "above the certified upper side"
+            )
+            return Verdict(outcome, f"the printed number lies {side}")
+        side = f"lower side is not below {printed}" if relation == "<" else f"upper side is not above {printed}"
+        return Verdict(outcome, f"the certified {side}")
+    return Verdict(outcome, "the bracket straddles the limit")
+
+
+def judge_claim(holds: bool | None, evidence: str) -> Verdict:
+    """The verdict on a statement in words.
+
+    Args:
+        holds: whether the brackets prove it (True), refute it (False), or do neither (None).
+        evidence: what they show.
+
+    Returns:
+        A :class:`Verdict`.
+
+    Example:
+        >>> judge_claim(None, "brackets overlap").outcome
+        'undecided'
+    """
+    return Verdict(UNDECIDED if holds is None else AGREES if holds else DIFFERS, evidence)
