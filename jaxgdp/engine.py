@@ -33,7 +33,7 @@ from .windows import Plan, plan_piece
 
 MAX_SIZE = 2**20
 OK, WIDE = 0, 1
-MARGIN = 0.05  # of rtol: the outward rounding of μ, which makes a bracket hold those of a twentieth of its rtol
+MARGIN = 0.02  # of rtol: the outward rounding of μ, which makes a bracket hold those of a fiftieth of its rtol
 STATUS = {OK: "ok", WIDE: "wider than rtol at the largest lattice"}
 _CHUNK = 2**19  # numbers in the largest array worked on at once
 _TOGETHER = 24  # half-curve pieces worked on at once, at most

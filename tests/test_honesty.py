@@ -40,11 +40,11 @@ def test_thousands_of_random_settings():
 
 def test_brackets_of_different_tolerance_agree_and_nest():
     sigma, p, steps = random_settings(40, seed=1)
-    answers = [answer(sigma, p, steps, rtol, max_size=2**16) for rtol in (1e-2, 5e-4)]
-    for found, rtol in zip(answers, (1e-2, 5e-4), strict=True):
+    answers = [answer(sigma, p, steps, rtol, max_size=2**16) for rtol in (2e-2, 4e-4)]
+    for found, rtol in zip(answers, (2e-2, 4e-4), strict=True):
         mu, reached = found.results["mu"], found.status == 0
         assert np.all((mu.upper - mu.lower <= rtol * mu.upper)[reached]) and np.mean(reached) > 0.5
-    # a twentieth of the tolerance: nested
+    # a fiftieth of the tolerance: nested
     wide, narrow = (found.results["mu"] for found in answers)
     reached = (answers[0].status == 0) & (answers[1].status == 0)
     assert np.mean(reached) > 0.5
