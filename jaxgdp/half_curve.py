@@ -14,6 +14,7 @@ import numpy as np
 
 from . import discretisation, spectrum
 from .convolution import compose_blocks, tail_sums
+from .mechanisms.base import Mechanism
 from .mechanisms.cells import reverse as reverse_cells
 from .normal import log1mexp, log_sub, safe_log
 from .windows import Plan
@@ -201,9 +202,12 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
     log_infinite = safe_log(-jnp.expm1(exact))
     above = _dominating_vertices(dominating, plan, first, width, h, grid.size, infinity)
     below = _attack_vertices(*attack, plan, first, shift / grid.block, width, h, grid.size, log_infinite - _SLACK)
-    if any(m.atomic or m.bounded() for m, _ in groups):
-        above = _end_at(above, _largest(groups, reverse), jnp.minimum(log_infinite + _SLACK, 0.0))
-    return above, below
+    if not any(m.atomic or m.bounded() for m, _ in groups):
+        return above, below._replace(top=None, log_infinite=None)
+    log_infinite = jnp.minimum(log_infinite + _SLACK, 0.0)
+    if not any(m.bounded() for m, _ in groups):
+        return above._replace(top=jnp.asarray(jnp.inf), log_infinite=log_infinite), below
+    return _end_at(above, _largest(groups, reverse), log_infinite), below
 
 
 def _largest(groups, reverse):
