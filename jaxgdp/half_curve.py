@@ -14,7 +14,6 @@ import numpy as np
 
 from . import discretisation, spectrum
 from .convolution import compose_blocks, tail_sums
-from .mechanisms.base import Mechanism
 from .mechanisms.cells import reverse as reverse_cells
 from .normal import log1mexp, log_sub, safe_log
 from .windows import Plan
@@ -160,9 +159,9 @@ def _lattice_weights(groups, plan, h, grid, reverse):
             ell = h * (c + offset)
             read = jnp.where(reverse, -ell[::-1], ell)
 
-            def oriented(law):
-                cells = law.cells(read, end)
-                return jax.lax.cond(reverse, lambda c: reverse_cells(c, read), lambda c: c, cells)
+            def oriented(of):
+                # (a conditional, so that the cells are worked out once and not again in whatever reads them)
+                return jax.lax.cond(reverse, lambda cells: reverse_cells(cells, read), lambda cells: cells, of.cells(read, end))
 
             cells = oriented(m)
             upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v)
