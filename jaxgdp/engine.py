@@ -347,13 +347,16 @@ def _run(lattice: _Lattice, groups, plans: Plan, question: Question, log_floor, 
     shapes, tables = lattice.grids()
     pieces, out = lattice.pieces, []
     components = sum(count.shape[-1] for _, count in groups)
+    # what is the same pair read backwards has two equal halves
+    symmetric = all(mechanism.symmetric for mechanism, _ in groups)
     for chunk, real in _chunks(np.arange(len(groups[0][1])), lattice.together(components), number):
         mine = _take(groups, chunk)
         units = jax.tree.map(lambda a: np.repeat(a, pieces, axis=0), mine)
         halves = []
-        for side in (0, 1):
+        for side in (0,) if symmetric else (0, 1):
             plan = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[2:]), _take(_side(plans, side), chunk))  # noqa: B023
             halves.append(_half_program(units, plan, np.array(side == 1), tables[side], shape=shapes[side]))
+        halves = halves * 2 if symmetric else halves
         result = _summary_program(mine, *halves, log_floor, question=question, pieces=pieces)
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], result))  # noqa: B023
     return jax.tree.map(lambda *a: np.concatenate(a), *out)

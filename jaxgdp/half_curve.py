@@ -160,8 +160,8 @@ def _lattice_weights(groups, plan, h, grid, reverse):
             read = jnp.where(reverse, -ell[::-1], ell)
 
             def oriented(of):
-                cells = of.cells(read, end)
-                return jax.tree.map(lambda a, b: jnp.where(reverse, a, b), reverse_cells(cells, read), cells)
+                # (a conditional, so that the cells are worked out once and not again in whatever reads them)
+                return jax.lax.cond(reverse, lambda cells: reverse_cells(cells, read), lambda cells: cells, of.cells(read, end))
 
             cells = oriented(m)
             upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
@@ -40,6 +40,8 @@ class ApproximateDP(Mechanism):
 
     epsilon: Any
     delta: Any
+
+    symmetric: ClassVar[bool] = True
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))

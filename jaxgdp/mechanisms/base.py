@@ -20,11 +20,13 @@ class Mechanism:
     Attributes:
         atomic: whether the loss sits on atoms, so that even many uses never get smooth: dense lattices only.
         closes: whether both sides of a bracket are of the same pair, so that a finer lattice brings them together.
+        symmetric: whether the swapped pair (Q against P) has the same privacy losses, so that one half of the curve is enough.
         trailing: number of trailing axes of each array-valued field (0 where not named); they do not broadcast.
     """
 
     atomic: ClassVar[bool] = True
     closes: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = False
     trailing: ClassVar[dict[str, int]] = {}
 
     def parameter_shapes(self) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:

@@ -64,6 +64,7 @@ class BoundedRangeBlock(Mechanism):
     uses: Any
 
     closes: ClassVar[bool] = False
+    symmetric: ClassVar[bool] = True
     trailing: ClassVar[dict[str, int]] = dict.fromkeys(("loss", "log_p", "member_loss", "member_p"), 1)
 
     @classmethod

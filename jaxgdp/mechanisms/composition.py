@@ -36,11 +36,19 @@ class Composition:
     def stacked(self) -> tuple[tuple[Any, Any], ...]:
         """Mechanisms of one kind side by side: ((mechanism, counts), …) with leaves of shape ``shape + (number,)``.
 
-        Array-valued fields keep their trailing axes behind that; one kind is one class with equal trailing axes.
+        Array-valued fields keep their trailing axes behind that; one kind is one class with equal trailing axes. Equal mechanisms
+        are one, used as often as all of them.
         """
-        kinds: dict[tuple, list] = {}
+        distinct: dict[tuple, tuple] = {}
         for mechanism, count in zip(self.mechanisms, self.counts, strict=True):
-            for part, uses in mechanism.canonical().gathered(count):
+            mechanism = mechanism.canonical()
+            leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(mechanism)]
+            key = type(mechanism), tuple((leaf.shape, leaf.tobytes()) for leaf in leaves)
+            before = distinct[key][1] if key in distinct else 0.0
+            distinct[key] = mechanism, np.asarray(count) + before
+        kinds: dict[tuple, list] = {}
+        for mechanism, count in distinct.values():
+            for part, uses in mechanism.gathered(count):
                 inner = tuple(inner for _, inner in part.parameter_shapes().values())
                 kinds.setdefault((type(part), inner), []).append((part, uses))
         shape = self.shape

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb, factorial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import bernoulli
 
-from ..normal import LOG_SQRT_2PI, ndtri_exp
+from ..normal import LOG_SQRT_2PI, half_mills, ndtri_exp
 from ..validation import broadcast, checked, positive
 from .atoms import atom_cells
 from .base import Mechanism
 from .cells import Cells
 from .pytree import pytree
-from .subsampled_gaussian import _hermite_series, _log_mass
+from .subsampled_gaussian import _hermite_series
 
 _FEW = 10.0  # σ below which every integer is looked at
 _INTEGERS = 1024  # how many of them, 48 σ to both sides
@@ -32,7 +32,7 @@ _QUANTILE = np.array([20036983 / 6227020800, 34807 / 5702400, 4369 / 362880, 127
 
 
 def _edge_coefficients(terms=16, orders=5):
-    """c[j, i] with E(λ) = Σ_{j,i} c[j, i]·σ^{−2i}·λ^{2j + 1}, see ``_beyond_integral``.
+    """c[j, i] with E(λ) = Σ_{j,i} c[j, i]·σ^{−2i}·λ^{2j + 1}, see ``_edge``.
 
     F(v) = 1/v − 1/(2·sinh(v/2)) = Σ_r f_r·v^{2r + 1}, f_r = −B_{2r + 2}(1/2)/(2r + 2)!, and
     E(λ) = Σ_i F^{(2i)}(−λ)/(2i)!·(−1)^i·(2i − 1)!!·σ^{−2i}.
@@ -77,6 +77,8 @@ class DiscreteGaussian(Mechanism):
 
     sigma: Any
     sensitivity: Any = 1
+
+    symmetric: ClassVar[bool] = True
 
     def __post_init__(self):
         object.__setattr__(self, "sigma", positive("sigma", self.sigma))
@@ -166,50 +168,47 @@ class DiscreteGaussian(Mechanism):
         """Cells for σ ≥ 10, by number of integers in each.
 
         A cell of the integers a..b is summed one by one if they are few, or from its heavier end if the masses fall
-        quickly; else it is a normal probability between a − ½ and b + ½ and a correction at both ends (``_beyond_integral``). All
+        quickly; else it is a normal probability between a − ½ and b + ½ and a correction at both ends (``_edge``). All
         masses are taken relative to one integer (or the middle), so that the loss there enters the share exactly.
         """
         sigma, s = jnp.maximum(self.sigma, _FEW), self.sensitivity
         reach = jnp.ceil(80.0 * sigma) + s
-        last = jnp.clip(jnp.floor(ell * sigma**2 / s + 0.5 * s), -reach, reach)
-        a = jnp.concatenate([-reach[None], last + 1.0])
-        b = jnp.concatenate([last, reach[None]])
+        # the last integer of each cell, with outer ends past all mass (slices of one array: concatenations are slow)
+        bound = jnp.concatenate([jnp.full((1,), -jnp.inf), ell, jnp.full((1,), jnp.inf)])
+        last = jnp.clip(jnp.floor(bound * sigma**2 / s + 0.5 * s), -reach, reach)
+        a, b = last[:-1] + 1.0, last[1:]
         number = b - a + 1.0
         middle = 0.5 * (a + b)
 
         right = middle >= 0.5 * s
         sign, start = jnp.where(right, 1.0, -1.0), jnp.where(right, a, b)
-        direct_x = _sum(sign * start, number, sigma)
-        direct_y = _sum(sign * (start - s), number, sigma)
         steep = sign * (start - jnp.where(right, s, 0.0)) >= _STEEP * sigma**2
         direct = (number <= _TERMS) | steep
-
-        u = (last + 0.5) / sigma
-        width, m, tau = number / sigma, middle / sigma, s / sigma
-        reach_u = 1.0 + jnp.maximum(jnp.abs(m), jnp.abs(m - tau))
-        narrow = width * reach_u < _NARROW
-        w, m0, m1 = jnp.where(narrow, width, 0.1), jnp.where(narrow, m, 0.0), jnp.where(narrow, m - tau, 0.0)
-        series_x, series_y = _hermite_series(m0, w), _hermite_series(m1, w)
-        log_int_x = _log_mass(u, narrow, w, m0, series_x)
-        log_int_y = _log_mass(u - tau, narrow, w, m1, series_y)
+        width, m = number / sigma, middle / sigma
+        reach_m = 1.0 + jnp.maximum(jnp.abs(m), jnp.abs(m - s / sigma))
+        narrow = ~direct & (width * reach_m < _NARROW)
+        wide = ~direct & ~narrow
         coefficients = jnp.asarray(_EDGE) @ sigma ** (-2.0 * jnp.arange(_EDGE.shape[1]))
-        more_x = jnp.log1p(_beyond_integral(u, sigma, coefficients, log_int_x))
-        more_y = jnp.log1p(_beyond_integral(u - tau, sigma, coefficients, log_int_y))
-        spread_x, spread_y = log_int_x + more_x, log_int_y + more_y
-        narrow_ratio = jnp.log1p(series_y) - jnp.log1p(series_x) + more_y - more_x
+
+        def law(shift):
+            """log of the mass relative to e^{−r²/2}/√(2π) at a reference point r standard deviations out, and log of that."""
+            u = (last + 0.5 - shift) / sigma
+            edge = _edge(u, sigma, coefficients)
+            first = _sum(sign * (start - shift), number, sigma) / sigma
+            centre = jnp.where(narrow, m - shift / sigma, 0.0)
+            second = _narrow(jnp.where(narrow, width, 0.0), centre, edge)
+            third, base = _wide(u, edge)
+            mass = jnp.where(direct, first, jnp.where(narrow, second, third))
+            reference = jnp.where(direct, (start - shift) / sigma, centre)
+            return jnp.log(jnp.where(mass > 0.0, mass, 1.0)), jnp.where(wide, base, -0.5 * reference**2) - LOG_SQRT_2PI
 
         some = number > 0.0
-        log_total = jnp.log(sigma) + LOG_SQRT_2PI
-        at = lambda k: -0.5 * (k / sigma) ** 2 - log_total  # noqa: E731
-        log_x = jnp.where(direct, at(start) + jnp.log(direct_x), spread_x)
-        log_y = jnp.where(direct, at(start - s) + jnp.log(direct_y), spread_y)
-        log_x, log_y = jnp.where(some, log_x, -jnp.inf), jnp.where(some, log_y, -jnp.inf)
-
+        (more_x, base_x), (more_y, base_y) = law(0.0), law(s)
+        log_x, log_y = jnp.where(some, base_x + more_x, -jnp.inf), jnp.where(some, base_y + more_y, -jnp.inf)
         # log y/x, exact at the reference point
-        known = direct | narrow
-        reference = s / sigma**2 * (jnp.where(direct, start, middle) - 0.5 * s)
-        ratio = jnp.where(direct, jnp.log(direct_y) - jnp.log(direct_x), narrow_ratio)
-        log_rho = jnp.where(known, reference + ratio, spread_y - spread_x)[1:-1]
+        reference = self._loss(jnp.where(direct, start, middle))
+        log_rho = jnp.where(wide, base_y - base_x, reference) + more_y - more_x
+        known, log_rho = ~wide, log_rho[1:-1]
         lower, upper = ell[:-1], ell[1:]
         share = jnp.exp(jnp.minimum(log_rho - upper, 0.0)) * jnp.expm1(jnp.minimum(lower - log_rho, 0.0))
         share = jnp.clip(share / jnp.expm1(lower - upper), 0.0, 1.0)
@@ -217,7 +216,7 @@ class DiscreteGaussian(Mechanism):
 
         depth = jnp.where(jnp.isfinite(log_x), jnp.abs(log_x), 0.0) + jnp.where(jnp.isfinite(log_y), jnp.abs(log_y), 0.0)
         place = 80.0 + 4.0 * jnp.where(known, jnp.abs(reference), depth)
-        gap = jnp.concatenate([jnp.ones((1,)), jnp.diff(ell), jnp.ones((1,))])
+        gap = jnp.diff(bound)
         jitter = jnp.where(some, place * (1.0 + 1.0 / gap), 0.0)
         return Cells(
             log_x, log_y, share, jnp.zeros(()), 60.0 + 4.0 * jnp.minimum(depth, 1e6), jitter,
@@ -237,23 +236,41 @@ def _sum(start, number, sigma):
     return total
 
 
-def _beyond_integral(u, sigma, coefficients, log_integral):
-    """What sums over the integers between points σu (halves) have beyond the integral, relative to it (n + 1 values).
+def _edge(u, sigma, coefficients):
+    """What sums over the integers beyond σu (a half) have beyond the integral, relative to e^{−u²/2}, over σ.
 
     Σ_{k > x} g(k) = ∫_x^∞ g + g(x)·E(x/σ²) at a half-integer x, g(x) = e^{−x²/(2σ²)}: as an operator the sum is
     −1/(2·sinh(D/2)), which is −1/D + F(D), and D acts on g near x as −x/σ² and a little spread. The rest after the terms kept
-    is an asymptotic series of complex Mills ratios, below 2e−5·σ^{−10} relative to g(x).
+    is an asymptotic series of complex Mills ratios, below 2e−5·σ^{−10}. E is odd.
     """
     slope = jnp.clip(u / sigma, -_STEEP, _STEEP)
     v = slope * slope
     value = jnp.full_like(v, coefficients[-1])
     for j in range(coefficients.shape[0] - 2, -1, -1):
         value = value * v + coefficients[j]
-    value = value * slope / sigma
-    log_density = -0.5 * u * u - LOG_SQRT_2PI
-    real = log_integral > -jnp.inf
-    base = jnp.where(real, log_integral, 0.0)
-    zero = jnp.zeros((1,))
-    below = jnp.concatenate([zero, value * jnp.exp(jnp.minimum(log_density - base[1:], 100.0))])
-    above = jnp.concatenate([value * jnp.exp(jnp.minimum(log_density - base[:-1], 100.0)), zero])
-    return jnp.where(real, jnp.maximum(below - above, -0.9), 0.0)
+    return value * slope / sigma
+
+
+def _narrow(width, m, edge):
+    """Mass of narrow cells of middle m over e^{−m²/2}: the Hermite series, and what both edges add."""
+    z = 0.125 * width * width
+    fall = 1.0 - z * (1.0 - z * (1 / 2 - z * (1 / 6 - z * (1 / 24 - z / 120))))
+    rise = jnp.exp(jnp.minimum(0.5 * width * m, 1.0))
+    ends = fall * (edge[:-1] * rise - edge[1:] / rise)
+    return width * (1.0 + _hermite_series(m, width)) + ends
+
+
+def _wide(u, edge):
+    """Mass of cells between consecutive u over e^{base}, and the base.
+
+    From tails e^{−u²/2}·G, with G the Mills ratio and what the edge adds; cells across 0 are one minus both tails.
+    """
+    g = np.sqrt(2.0 * np.pi) * half_mills(u) + jnp.where(u < 0.0, -edge, edge)
+    e = -0.5 * u * u
+    tail = jnp.exp(e) * g
+    right, left = u[:-1] >= 0.0, u[1:] <= 0.0
+    fall = jnp.exp(-jnp.abs(jnp.diff(e)))
+    mass = jnp.where(right, g[:-1] - fall * g[1:], g[1:] - fall * g[:-1])
+    across = np.sqrt(2.0 * np.pi) - tail[:-1] - tail[1:]
+    outside = right | left
+    return jnp.where(outside, mass, across), jnp.where(right, e[:-1], jnp.where(left, e[1:], 0.0))

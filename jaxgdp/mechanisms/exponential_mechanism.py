@@ -53,6 +53,7 @@ class ExponentialMechanism(Mechanism):
     epsilon: Any
 
     closes: ClassVar[bool] = False
+    symmetric: ClassVar[bool] = True
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -38,6 +38,8 @@ class Laplace(Mechanism):
     """
 
     scale: Any
+
+    symmetric: ClassVar[bool] = True
 
     def __post_init__(self):
         object.__setattr__(self, "scale", positive("scale", self.scale))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -41,6 +41,8 @@ class RandomizedResponse(Mechanism):
 
     epsilon: Any
     num_categories: Any = 2
+
+    symmetric: ClassVar[bool] = True
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
