@@ -73,3 +73,13 @@ def test_no_regret_bound_is_below_a_breakpoint_search():
     both = jaxgdp.tradeoff(mechanism).regret()
     for adjacency in ("add", "remove"):
         assert jaxgdp.tradeoff(mechanism, adjacency=adjacency).regret().upper >= both.lower - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps"), [(1.0, 0.2613, 2000), (0.5, 0.096, 2000), (0.75, 0.48, 400), (3.0, 0.86, 2000)]
+)
+def test_regret_never_exceeds_the_error_of_an_attacker(sigma, rate, steps):
+    # shifted by its fixed point α* = f(α*), a curve lies below every other one; α* is the Bayes risk at prior ½
+    grid = jaxgdp.sweep(sigma, rate, steps, quantities=("mu", "regret"))
+    risk = jaxgdp.tradeoff(jaxgdp.dpsgd(sigma, rate, steps)).bayes_risk(prior=0.5)
+    assert float(grid.regret.item()) <= 2.0 * float(risk.upper)

@@ -11,7 +11,6 @@ from ..normal import argmax, gaussian_delta, log_sub
 from .curve import Curve, Points, log_delta_at, path, points
 
 _ROUNDOFF = 2e-15
-_SLOPE_OFF = 1.0  # how far a segment's slope may lie from the thresholds of its ends, in nats
 _SAME = 1e-6  # relative difference of FPRs that rounding may cause
 
 
@@ -20,7 +19,7 @@ def _upper(p: Points, mu):
 
     With u = α − β and v = α + β, a gap of κ along both axes is 2κ in v at equal u. Between two neighbouring tests the
     polygon is straight and the Gaussian curve convex, so for any slope e^ε the larger of the two end values of
-    (δ_μ(ε) − (TPR − e^ε·α))/(1 + e^ε) bounds the gap there; the segment's own slope makes that sharp.
+    (δ_μ(ε) − (TPR − e^ε·α))/(1 + e^ε) bounds the gap there; the segment's own slope or its threshold makes that sharp.
     """
     log_alpha = jnp.append(p.log_alpha, -jnp.inf)
     log_tpr = jnp.append(p.log_tpr, -jnp.inf)
@@ -30,14 +29,17 @@ def _upper(p: Points, mu):
     middle = 0.5 * (gaussian_delta(0.0, mu) - jnp.maximum(gain[start], 0.0))
 
     rise = log_sub(log_tpr[:-1], log_tpr[1:]) - log_sub(log_alpha[:-1], log_alpha[1:])
-    # two tests that differ by rounding only have any slope: take that of their threshold, which is right but for a block
-    follows = jnp.append(p.low[1:], jnp.inf)
-    sane = (rise > p.low - _SLOPE_OFF) & (rise < follows + _SLOPE_OFF) & jnp.isfinite(rise)
-    epsilon = jnp.clip(jnp.where(sane, rise, p.low), 0.0, 600.0)
-    growth = jnp.exp(epsilon)
-    here = tpr[:-1] - growth * alpha[:-1]
-    there = tpr[1:] - growth * alpha[1:]
-    gap = (gaussian_delta(epsilon, mu) - jnp.minimum(here, there)) / (1.0 + growth)
+
+    def bound(epsilon):
+        growth = jnp.exp(epsilon)
+        here = tpr[:-1] - growth * alpha[:-1]
+        there = tpr[1:] - growth * alpha[1:]
+        return (gaussian_delta(epsilon, mu) - jnp.minimum(here, there)) / (1.0 + growth)
+
+    # two tests that differ by rounding only have any slope; that of their threshold is then the better one
+    threshold = jnp.clip(p.low, 0.0, 600.0)
+    own = jnp.where(jnp.isfinite(rise), jnp.clip(rise, 0.0, 600.0), threshold)
+    gap = jnp.minimum(bound(own), bound(threshold))
     after = (jnp.arange(gap.shape[0]) >= start) & ((log_alpha[:-1] > log_alpha[1:]) | (log_tpr[:-1] > log_tpr[1:]))
     return jnp.maximum(jnp.max(jnp.where(after, gap, -jnp.inf)), middle) + _ROUNDOFF
 

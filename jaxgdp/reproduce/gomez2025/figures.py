@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from ...plot import BLACK, COLOURS, gaussian_curve, regret_landscape, square_axes, tradeoff_band
+from ...report import rounded_outward
 
 _WHITE = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 0.8}
 _DASHES = ("-", (0, (5, 1.5)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (6, 1, 1, 1, 1, 1)), (0, (8, 2)))
+
+
+def _up(value: float, digits: int) -> str:
+    """An upper side as mathematical text, rounded up."""
+    mantissa, times, exponent = rounded_outward(float(value), up=True, digits=digits).partition("e")
+    return rf"{mantissa} \times 10^{{{exponent}}}" if times else mantissa
 
 
 def _pair(epsilon: float, delta: float) -> str:
@@ -63,7 +70,7 @@ def definitions(panel, figure) -> None:
     """
     ax = figure.subplots()
     tradeoff_band(panel.alpha, panel.beta, ax, colour=COLOURS[0], label="exact (certified)", linewidth=2.6)
-    gaussian_curve(panel.alpha, panel.gaussian, ax, label=rf"$\mu$-GDP, $\mu$ = {panel.mu.upper:.4g}")
+    gaussian_curve(panel.alpha, panel.gaussian, ax, label=rf"$\mu$-GDP, $\mu \leq {_up(panel.mu.upper, 5)}$")
     for (name, values), colour, dash in zip(panel.others, COLOURS[1:], _DASHES[1:], strict=False):
         ax.plot(panel.alpha, values, color=colour, ls=dash, lw=1.6, label=name)
     square_axes(ax)
@@ -92,8 +99,8 @@ def three_panels(panels, figure) -> None:
         gaussian_curve(panel.alpha, panel.gaussian, ax, label=r"$\mu$-GDP")
         square_axes(ax)
         ax.set_title(panel.title, fontsize=10)
-        ax.text(0.96, 0.66, rf"$\mu$ = {panel.mu.upper:.4g}", ha="right", fontsize=9)
-        ax.text(0.96, 0.57, rf"$\Delta$ = {panel.regret.upper:.2g}", ha="right", fontsize=9)
+        ax.text(0.96, 0.66, rf"$\mu \leq {_up(panel.mu.upper, 5)}$", ha="right", fontsize=9)
+        ax.text(0.96, 0.57, rf"$\Delta \leq {_up(panel.regret.upper, 3)}$", ha="right", fontsize=9)
         ax.legend(frameon=False, fontsize=8, loc="upper right")
         ax.set(
             xticks=(0.0, 0.5, 1.0), yticks=(0.0, 0.5, 1.0), xticklabels=("0", "0.5", "1"), yticklabels=("0", "0.5", "1")

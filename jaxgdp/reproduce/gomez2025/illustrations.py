@@ -124,15 +124,15 @@ def _panel(title: str, curve, quick: bool, extra=()) -> Panel:
 
 def figure_2(quick: bool) -> Result:
     """The discrete Gaussian mechanism, σ = 1, and what other definitions of privacy say about it."""
-    sigma, delta = 1.0, 1e-5
+    sigma, delta = 1.0, DELTA
     rho = 1.0 / (2.0 * sigma**2)
     curve = tradeoff(DiscreteGaussian(sigma=sigma))
     corners = _discrete_gaussian_breakpoints(sigma)
-    panel = _panel(f"discrete Gaussian, σ = {sigma:g}", curve, quick, extra=corners[0])
+    panel = _panel(f"discrete Gaussian, σ = {sigma:g}", curve, quick, extra=corners[0][corners[0] > 1e-12])
     epsilon = float(curve.epsilon(delta=delta).upper)
     zcdp = conversions.beta_from_zcdp(panel.alpha, rho)
     single = conversions.beta_from_approximate_dp(panel.alpha, epsilon, delta)
-    panel = panel._replace(others=((f"{rho:g}-zCDP", zcdp), (f"({epsilon:.2f}, {delta:g})-DP", single)))
+    panel = panel._replace(others=((f"{rho:g}-zCDP", zcdp), (f"({epsilon:.2f}, 1e-5)-DP", single)))
 
     theirs = breakpoint_regret(*corners, panel.mu.upper)
     true = curve.advantage()
@@ -148,7 +148,7 @@ def figure_2(quick: bool) -> Result:
             f"one use has a coarse curve of few segments; at its breakpoints alone (Algorithm 2) the regret would be {theirs:.2g}",
         ),
         "figure-2-order": Claim(
-            f"advantage: ({epsilon:.2f}, {delta:g})-DP {order[0]:.4f}, {rho:g}-zCDP {order[1]:.4f}, "
+            f"advantage: ({epsilon:.2f}, 1e-5)-DP {order[0]:.4f}, {rho:g}-zCDP {order[1]:.4f}, "
             f"μ-GDP {order[2]:.4f}, exact {shown(true)}",
             bool(order[0] > order[1] > order[2] >= true.lower),
             "the bound on the advantage falls in that order",
