@@ -99,7 +99,7 @@ def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) 
         ValueError: the text is no decimal, or the relation is unknown.
 
     Example:
-        >>> judge("1.307", Bracket(1.5669, 1.5671), alternatives=[("at N = 60,000", Bracket(1.3067, 1.3069))])
+        >>> judge("1.307", Bracket(1.5669, 1.5671), alternatives=[("at N = 60,000", Bracket(1.30671, 1.30689))])
         Verdict(outcome='differs', because='the printed number is the one at N = 60,000, where the bracket is [1.3067, 1.3069]')
     """
     outcome = _outcome(printed, relation, bracket)
