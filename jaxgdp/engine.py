@@ -348,7 +348,8 @@ def _run(lattice: _Lattice, groups, plans: Plan, question: Question, log_floor, 
     pieces, out = lattice.pieces, []
     # what is the same pair read backwards has two equal halves
     symmetric = all(mechanism.symmetric for mechanism, _ in groups)
-    for chunk, real in _chunks(np.arange(len(groups[0][1])), lattice.together(groups[0][1].shape[-1]), number):
+    components = sum(count.shape[-1] for _, count in groups)
+    for chunk, real in _chunks(np.arange(len(groups[0][1])), lattice.together(components), number):
         mine = _take(groups, chunk)
         units = jax.tree.map(lambda a: np.repeat(a, pieces, axis=0), mine)
         halves = []

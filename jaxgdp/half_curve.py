@@ -14,6 +14,7 @@ import numpy as np
 
 from . import discretisation, spectrum
 from .convolution import compose_blocks, tail_sums
+from .mechanisms.base import Mechanism
 from .mechanisms.cells import reverse as reverse_cells
 from .normal import log1mexp, log_sub, safe_log
 from .windows import Plan
@@ -200,7 +201,10 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
     log_infinite = safe_log(-jnp.expm1(exact))
     above = _dominating_vertices(dominating, plan, first, width, h, grid.size, infinity)
     below = _attack_vertices(*attack, plan, first, shift / grid.block, width, h, grid.size, log_infinite - _SLACK)
-    return _end_at(above, _largest(groups, reverse), jnp.minimum(log_infinite + _SLACK, 0.0)), below
+    log_infinite = jnp.minimum(log_infinite + _SLACK, 0.0)
+    if all(type(mechanism).loss_bounds is Mechanism.loss_bounds for mechanism, _ in groups):
+        return above._replace(top=jnp.asarray(jnp.inf), log_infinite=log_infinite), below
+    return _end_at(above, _largest(groups, reverse), log_infinite), below
 
 
 def _largest(groups, reverse):

@@ -114,8 +114,8 @@ def test_adaptive_choices_stay_below():
         assert value <= bound * (1 + SLACK)
         # (few of the choices there are; close to the largest loss each counts)
         assert bound <= value * (1.05 if g < 2.0 else 1.3)
-        # and adapting does help
-    assert played(k, epsilon, 1.0, np.linspace(0.0, epsilon, 9)) > nonadaptive_delta(k, epsilon, 0.0) * (1 + 1e-6)
+    # and adapting does help
+    assert played(k, epsilon, np.exp(0.75), np.linspace(0.0, epsilon, 9)) > nonadaptive_delta(k, epsilon, 0.75) * 1.05
 
 
 def test_profiles_in_extended_precision_agree(monkeypatch):
