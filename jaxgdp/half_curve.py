@@ -144,13 +144,13 @@ def spacing(plan: Plan, grid):
 
 
 def _lattice_weights(groups, plan, h, grid, reverse):
-    """Tilted weights of every component, stacked: (dominating, attack P, attack Q); log(1 − mass at +∞) of the dominating pair and of
-    the mechanism; and where the components are centred."""
+    """Tilted weights of every component, stacked: (dominating, attack P, attack Q); log(1 − mass at +∞) of the dominating pair on
+    the lattice, of the mechanism and of the one attacked; and where the components are centred."""
     offset = jnp.asarray(grid.offset)
     centre = jnp.round(grid.centre(plan) / h)
     between = jnp.diff(offset)
     gap = jnp.maximum(jnp.append(between, 1.0), jnp.append(1.0, between))
-    results, at, infinity, exact = [], 0, 0.0, 0.0
+    results, at, infinity, exact, shown = [], 0, 0.0, 0.0, 0.0
     for mechanism, uses in groups:
         here = slice(at, at + uses.shape[0])
         at += uses.shape[0]
@@ -166,14 +166,16 @@ def _lattice_weights(groups, plan, h, grid, reverse):
             cells = oriented(m)
             upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v)
             member = m.attacked()
-            cells = cells if member is m else oriented(member)
-            return (upper, *discretisation.attack_weights(cells, ell, gap, plan.tilt, v)), lost, jnp.exp(cells.log_q_plus)
+            seen = cells if member is m else oriented(member)
+            laws = upper, *discretisation.attack_weights(seen, ell, gap, plan.tilt, v)
+            return laws, (lost, jnp.exp(cells.log_q_plus), jnp.exp(seen.log_q_plus))
 
-        laws, lost, certain = jax.vmap(one)(mechanism, centre[here], plan.scale[here], plan.end[here])
+        laws, (lost, certain, seen) = jax.vmap(one)(mechanism, centre[here], plan.scale[here], plan.end[here])
         infinity = infinity + jnp.sum(uses * jnp.log1p(-jnp.minimum(lost, 1.0 - 1e-16)))
         exact = exact + jnp.sum(uses * jnp.log1p(-certain))
+        shown = shown + jnp.sum(uses * jnp.log1p(-seen))
         results.append(laws)
-    return jax.tree.map(lambda *x: jnp.concatenate(x), *results), (infinity, exact), centre
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *results), (infinity, exact, shown), centre
 
 
 def half_curve(groups, count, plan: Plan, grid, reverse):
@@ -183,7 +185,7 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
     row. ``grid`` is a ``Dense`` or ``Sparse`` lattice. ``reverse`` swaps the pair (the half-curve of adding a record).
     """
     h = spacing(plan, grid)
-    laws, (infinity, exact), centre = _lattice_weights(groups, plan, h, grid, reverse)
+    laws, (infinity, exact, shown), centre = _lattice_weights(groups, plan, h, grid, reverse)
     base = jnp.sum(count * centre)
     width = h * grid.block
     first = jnp.floor(plan.low / width) - 1.0
@@ -198,12 +200,12 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
 
     composed = jax.vmap(run)(jax.tree.map(lambda *x: jnp.stack(x), *laws), tilts, shifts)
     dominating, *attack = (jax.tree.map(lambda x: x[i], composed) for i in range(3))  # noqa: B023
-    log_infinite = safe_log(-jnp.expm1(exact))
     above = _dominating_vertices(dominating, plan, first, width, h, grid.size, infinity)
-    below = _attack_vertices(*attack, plan, first, shift / grid.block, width, h, grid.size, log_infinite - _SLACK)
+    log_certain = safe_log(-jnp.expm1(shown)) - _SLACK
+    below = _attack_vertices(*attack, plan, first, shift / grid.block, width, h, grid.size, log_certain)
     if not any(m.atomic or m.bounded() for m, _ in groups):
         return above, below._replace(top=None, log_infinite=None)
-    log_infinite = jnp.minimum(log_infinite + _SLACK, 0.0)
+    log_infinite = jnp.minimum(safe_log(-jnp.expm1(exact)) + _SLACK, 0.0)
     if not any(m.bounded() for m, _ in groups):
         return above._replace(top=jnp.asarray(jnp.inf), log_infinite=log_infinite), below
     return _end_at(above, _largest(groups, reverse), log_infinite), below

@@ -68,17 +68,16 @@ class BoundedRangeBlock(Mechanism):
     trailing: ClassVar[dict[str, int]] = dict.fromkeys(("loss", "log_p", "member_loss", "member_p"), 1)
 
     @classmethod
-    def build(cls, epsilon, uses) -> BoundedRangeBlock:
-        """For arrays of ε and of k ≤ 64 of one shape; k = 0 is a mechanism that reveals nothing."""
+    def build(cls, epsilon, uses, most) -> BoundedRangeBlock:
+        """For arrays of ε and of k ≤ 64 of one shape; k = 0 is a mechanism that reveals nothing. Padded as for ``most`` uses."""
         pairs = [_pair(float(e), int(k)) for e, k in zip(epsilon.reshape(-1), uses.reshape(-1), strict=True)]
-        most = padded(max(len(pair[0]) for pair in pairs))
-        number = padded(int(np.max(uses)) + 1)
+        length, number = padded(2 * _POINTS * most + 2), padded(most + 1)
         rows = []
         for (loss, log_p), e, k in zip(pairs, epsilon.reshape(-1), uses.reshape(-1), strict=True):
             i = np.arange(int(k) + 1.0)
             choose = gammaln(k + 1.0) - gammaln(i + 1.0) - gammaln(k - i + 1.0)
             member_p = choose - 0.5 * i * e - k * np.log1p(np.exp(-0.5 * e))
-            rows.append(_pad(loss, log_p, most) + _pad((2.0 * i - k) * 0.5 * e, member_p, number))
+            rows.append(_pad(loss, log_p, length) + _pad((2.0 * i - k) * 0.5 * e, member_p, number))
         columns = [np.stack(column).reshape(*epsilon.shape, -1) for column in zip(*rows, strict=True)]
         return cls(*columns, epsilon, uses.astype(float))
 

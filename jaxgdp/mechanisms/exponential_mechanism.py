@@ -65,9 +65,10 @@ class ExponentialMechanism(Mechanism):
             return [(self, count)]
         whole = np.minimum(count, MOST_USES)
         rest = np.where(count > MOST_USES, count % MOST_USES, 0.0)
-        parts = [(BoundedRangeBlock.build(epsilon, whole), np.maximum(count // MOST_USES, 1.0))]
+        most = int(np.max(whole))
+        parts = [(BoundedRangeBlock.build(epsilon, whole, most), np.maximum(count // MOST_USES, 1.0))]
         if np.any(rest > 0.0):
-            parts.append((BoundedRangeBlock.build(epsilon, rest), np.ones_like(count)))
+            parts.append((BoundedRangeBlock.build(epsilon, rest, most), np.ones_like(count)))
         return parts
 
     def attacked(self) -> RandomizedResponse:

@@ -98,9 +98,9 @@ class FromDensities(Mechanism):
         p_mass, q_mass = (m - np.maximum(_log_total(m), 0.0)[..., None] for m in (p_mass, q_mass))
         live = (p_mass > -np.inf) & (q_mass > -np.inf)
         with np.errstate(invalid="ignore"):
-            loss = b - a
+            loss, slope = b - a, np.diff(a)
         minus, plus = (_log_missing(m, live) for m in (p_mass, q_mass))
-        return PiecewisePair.build(loss[..., :-1], loss[..., 1:], np.diff(a), p_mass, q_mass, live, minus, plus)
+        return PiecewisePair.build(loss[..., :-1], loss[..., 1:], slope, p_mass, q_mass, live, minus, plus)
 
     def replace_one(self) -> FromDensities:
         """Itself, for a pair that is meant for replacing a record."""
