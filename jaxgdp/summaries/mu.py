@@ -94,9 +94,22 @@ def tpr_chord(p: Points, log_fpr):
     return jnp.where(guess, log_fpr, log_tpr), jnp.where(guess, log1mexp(log_fpr), log_beta)
 
 
+def _chord_to_end(p: Points, log_fpr):
+    """(log TPR, log β) at one FPR of the chord from the strictest test above it to the last point, at α = 0."""
+    above = p.used & (p.log_alpha > log_fpr)
+    k = jnp.argmin(jnp.where(above, p.log_alpha, jnp.inf))
+    share = jnp.exp(jnp.where(above[k], log_fpr - p.log_alpha[k], 0.0))
+    mix = lambda x: jnp.logaddexp(x[k] + safe_log(share), x[-1] + safe_log(1.0 - share))  # noqa: E731
+    usable = above[k] & p.used[-1]
+    return jnp.where(usable, mix(p.log_tpr), -jnp.inf), jnp.where(usable, mix(p.log_beta), 0.0)
+
+
 def _lower(p: Points, log_floor, z_floor):
     """Largest μ that the attack shows over the range of rates, as (points to evaluate, how to combine them)."""
     log_tpr, log_beta = tpr_chord(p, log_floor)
+    end_tpr, end_beta = _chord_to_end(p, log_floor)
+    better = end_tpr > log_tpr
+    log_tpr, log_beta = jnp.where(better, end_tpr, log_tpr), jnp.where(better, end_beta, log_beta)
 
     def combine(z_alpha, z_tpr):
         weaker = _difference(jnp.maximum(z_alpha, z_floor), jnp.minimum(z_tpr, -z_floor), -1.0)
