@@ -82,7 +82,7 @@ def _scatter(to_lower, to_upper, bottom, top):
     return jnp.pad(to_lower, (0, 1)).at[0].add(bottom) + jnp.pad(to_upper, (1, 0)).at[-1].add(top)
 
 
-def attack_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Weights]:
+def attack_weights(cells, ell, gap, tilt) -> tuple[Weights, Weights]:
     """A real test: every cell is labelled with its upper point, and the sum of labels is thresholded.
 
     The labels need not be the loss (the last one also stands for everything beyond the lattice). P- and Q-masses are
@@ -95,9 +95,10 @@ def attack_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Weights]:
 
     def tilted(log_mass, s):
         scale = cells.roundoff[:-1] + jnp.abs(s * ell)
-        mass = jnp.exp(log_mass[:-1] + s * ell - log_scale)
-        mass = mass.at[-1].add(jnp.exp(log_mass[-1] + s * ell[-1] - log_scale))
-        return _normalise(mass, scale, cells.jitter[:-1], gap, log_scale)
+        log_mass = log_mass[:-1].at[-1].set(jnp.logaddexp(log_mass[-2], log_mass[-1])) + s * ell
+        # (its own scale: what is attacked may have much less mass far out than what was planned for)
+        largest = jnp.max(log_mass)
+        return _normalise(jnp.exp(log_mass - largest), scale, cells.jitter[:-1], gap, largest)
 
     log_x = cells.log_x.at[0].set(_without(cells.log_x[0], cells.log_p_minus))
     log_y = cells.log_y.at[-1].set(_without(cells.log_y[-1], cells.log_q_plus))
