@@ -80,7 +80,7 @@ def dominating_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Any]:
     return _normalise(weight, scale, shaken, gap, log_scale), at_infinity
 
 
-def attack_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Weights]:
+def attack_weights(cells, ell, gap, tilt) -> tuple[Weights, Weights]:
     """A real test: every cell is labelled with its upper point, and the sum of labels is thresholded.
 
     The labels need not be the loss (the last one also stands for everything beyond the lattice). P- and Q-masses are
@@ -93,10 +93,11 @@ def attack_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Weights]:
 
     def tilted(log_mass, s):
         scale = cells.roundoff[:-1] + jnp.abs(s * ell)
-        mass = jnp.exp(log_mass[:-1] + s * ell - log_scale)
-        beyond = jnp.exp(log_mass[-1] + s * ell[-1] - log_scale)
-        mass = mass + jnp.where(jnp.arange(mass.shape[0]) == mass.shape[0] - 1, beyond, 0.0)
-        return _normalise(mass, scale, cells.jitter[:-1], gap, log_scale)
+        last = jnp.arange(ell.shape[0]) == ell.shape[0] - 1
+        log_mass = jnp.where(last, jnp.logaddexp(log_mass[-2], log_mass[-1]), log_mass[:-1]) + s * ell
+        # (its own scale: what is attacked may have much less mass far out than what was planned for)
+        largest = jnp.max(log_mass)
+        return _normalise(jnp.exp(log_mass - largest), scale, cells.jitter[:-1], gap, largest)
 
     cell = jnp.arange(cells.log_x.shape[0])
     log_x = jnp.where(cell == 0, _without(cells.log_x[0], cells.log_p_minus), cells.log_x)

@@ -167,7 +167,7 @@ def _lattice_weights(groups, plan, h, grid, reverse):
             upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v)
             member = m.attacked()
             seen = cells if member is m else oriented(member)
-            laws = upper, *discretisation.attack_weights(seen, ell, gap, plan.tilt, v)
+            laws = upper, *discretisation.attack_weights(seen, ell, gap, plan.tilt)
             return laws, (lost, jnp.exp(cells.log_q_plus), jnp.exp(seen.log_q_plus))
 
         laws, (lost, certain, seen) = jax.vmap(one)(mechanism, centre[here], plan.scale[here], plan.end[here])

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import ndtri
 
 import jaxgdp
+from jaxgdp import engine
 
 mpmath.mp.dps = 60
 SLACK = 1e-9  # relative, for the oracle's own rounding and for a double's of (α, β)
@@ -373,3 +374,68 @@ def test_symmetric_pairs_have_one_curve():
 def test_bad_parameters(build, name):
     with pytest.raises(ValueError, match=name):
         build()
+
+
+# --- many random mixtures, in the batched path that asks for single numbers ------------------------------------------
+
+
+def float_atoms(parts):
+    """Losses, P- and Q-masses of a composition of two- and three-point laws in float64, all sums of atoms."""
+    loss, p, q = np.zeros(1), np.ones(1), np.ones(1)
+    for a, x in parts:
+        x = np.asarray(x)
+        loss = np.add.outer(loss, a).ravel()
+        p, q = np.multiply.outer(p, x).ravel(), np.multiply.outer(q, x[::-1]).ravel()
+    order = np.argsort(-loss)
+    return loss[order], p[order], q[order]
+
+
+def test_random_mixtures_hold_the_exact_numbers():
+    rng = np.random.default_rng(3)
+    number, floor = 60, 1e-10
+    epsilon = np.exp(rng.uniform(np.log(0.01), np.log(4.0), (3, number)))
+    k, count = rng.integers(2, 50, number), rng.integers(1, 4, (3, number))
+    delta = np.where(rng.random(number) < 0.5, 0.0, 10.0 ** rng.uniform(-9, -2, number))
+    mechanism = jaxgdp.compose(
+        [
+            (jaxgdp.RandomizedResponse(epsilon[0], k), count[0]),
+            (jaxgdp.PureDP(epsilon[1]), count[1]),
+            (jaxgdp.ApproximateDP(epsilon[2], delta), count[2]),
+        ]
+    )
+    names = (("mu", None), ("advantage", None), ("delta", 1.0), ("tpr", 1e-3), ("epsilon", 1e-5))
+    question = engine.Question(1e-3, floor, names=names, deepest=1e-5)
+    found = engine.answer(mechanism.stacked(), question)
+    for name, bracket in found.results.items():
+        assert not np.any(np.isnan(bracket)) and np.all(bracket.lower <= bracket.upper), name
+    assert np.all(found.status == 0)
+
+    def check(name, i, exact, rtol):
+        bracket = found.results[name]
+        holds(jaxgdp.Bracket(bracket.lower[i], bracket.upper[i]), exact, rtol, atol=1e-12)
+
+    for i in range(number):
+        total = np.exp(epsilon[0, i]) + k[i] - 1
+        three = np.array([np.exp(epsilon[0, i]), k[i] - 2, 1.0]) / total
+        parts = [(epsilon[0, i] * np.array([-1, 0, 1]), three)] * count[0, i]
+        for j in (1, 2):
+            two = np.exp(epsilon[j, i]) / (1 + np.exp(epsilon[j, i]))
+            parts += [(epsilon[j, i] * np.array([-1, 1]), np.array([two, 1 - two]))] * count[j, i]
+        loss, p, q = float_atoms(parts)
+        lost = -np.expm1(count[2, i] * np.log1p(-delta[i]))
+        p, q = (1 - lost) * p, (1 - lost) * q
+        check("advantage", i, lost + np.sum(np.maximum(q - p, 0)), 1e-2)
+        check("delta@1", i, lost + np.sum(np.maximum(q - np.e * p, 0)), 2e-2)
+        alpha, tpr = np.cumsum(p), lost + np.cumsum(q)
+        check("tpr@0.001", i, np.interp(1e-3, np.append(0, alpha), np.append(lost, tpr)), 2e-2)
+        beta = (1 - lost) - np.cumsum(q)
+        inside = (alpha >= floor) & (beta >= 1e-7)  # (below, a sum from the right has lost its digits)
+        at_floor = np.interp(floor, np.append(0, alpha), np.append(lost, tpr))
+        mu = np.max(np.append(-ndtri(beta[inside]) - ndtri(alpha[inside]), ndtri(at_floor) - ndtri(floor)))
+        check("mu", i, mu, 1e-3)
+        upper, lower = found.results["epsilon@1e-05"].upper[i], found.results["epsilon@1e-05"].lower[i]
+        for side, sign in ((upper, 1), (lower, -1)):
+            if np.isfinite(side) and side > 0:
+                here = lost + np.sum(np.maximum(q - np.exp(side) * p, 0))
+                assert sign * (1e-5 - here) >= -1e-12
+        assert np.isinf(upper) == (lost > 1e-5)

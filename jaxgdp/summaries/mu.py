@@ -101,6 +101,16 @@ def tpr_chord(p: Points, log_fpr):
     return jnp.where(better, partly, log_tpr), jnp.where(better, log1mexp(partly), log_beta)
 
 
+def _chord_to_end(p: Points, log_fpr):
+    """(log TPR, log β) at one FPR of the chord from the strictest test above it to the last point, at α = 0."""
+    above = p.used & (p.log_alpha > log_fpr)
+    k = argmax(jnp.where(above, -p.log_alpha, -jnp.inf))
+    share = jnp.exp(jnp.where(above[k], log_fpr - p.log_alpha[k], 0.0))
+    mix = lambda x: jnp.logaddexp(x[k] + safe_log(share), x[-1] + safe_log(1.0 - share))  # noqa: E731
+    usable = above[k] & p.used[-1] & (p.log_alpha[-1] == -jnp.inf)
+    return jnp.where(usable, mix(p.log_tpr), -jnp.inf), jnp.where(usable, mix(p.log_beta), 0.0)
+
+
 def _lower(p: Points, log_floor, z_floor, pieces: int):
     """Largest μ that the attack shows over the range of rates, as (points to evaluate, how to combine them).
 
@@ -108,6 +118,9 @@ def _lower(p: Points, log_floor, z_floor, pieces: int):
     itself chords are taken. They are spread evenly over the used ones.
     """
     log_tpr, log_beta = tpr_chord(p, log_floor)
+    end_tpr, end_beta = _chord_to_end(p, log_floor)
+    better = end_tpr > log_tpr
+    log_tpr, log_beta = jnp.where(better, end_tpr, log_tpr), jnp.where(better, end_beta, log_beta)
     number = p.used.shape[0]
     first, last = argmax(p.used), number - 1 - argmax(p.used[::-1])
     chosen = first + ((last - first) * jnp.linspace(0.0, 1.0, min(number, _TESTS * pieces))).astype(int)
