@@ -111,11 +111,11 @@ def _chord_to_end(p: Points, log_fpr):
     return jnp.where(usable, mix(p.log_tpr), -jnp.inf), jnp.where(usable, mix(p.log_beta), 0.0)
 
 
-def _lower(p: Points, log_floor, z_floor, pieces: int):
+def _lower(p: Points, log_floor, z_floor, tests: int):
     """Largest μ that the attack shows over the range of rates, as (points to evaluate, how to combine them).
 
-    Any of its tests will do, so only some are looked at: μ changes slowly along the curve, and between tests at the floor
-    itself chords are taken. They are spread evenly over the used ones.
+    Any of its tests will do, so only so many are looked at, spread evenly over the used ones; at the floor itself chords
+    between neighbours are taken.
     """
     log_tpr, log_beta = tpr_chord(p, log_floor)
     end_tpr, end_beta = _chord_to_end(p, log_floor)
@@ -123,7 +123,7 @@ def _lower(p: Points, log_floor, z_floor, pieces: int):
     log_tpr, log_beta = jnp.where(better, end_tpr, log_tpr), jnp.where(better, end_beta, log_beta)
     number = p.used.shape[0]
     first, last = argmax(p.used), number - 1 - argmax(p.used[::-1])
-    chosen = first + ((last - first) * jnp.linspace(0.0, 1.0, min(number, _TESTS * pieces))).astype(int)
+    chosen = first + ((last - first) * jnp.linspace(0.0, 1.0, min(number, tests))).astype(int)
     p = jax.tree.map(lambda a: a[chosen], p)
 
     def combine(z_alpha, z_tpr):
@@ -149,8 +149,10 @@ def mu(curve: Curve, log_floor, margin=0.0) -> Bracket:
     """
     z_floor = ndtri_exp(log_floor)
     parts = [_upper(points(side), log_floor, z_floor) for side in (curve.upper_plus, curve.upper_minus)]
-    attacks = (curve.lower_plus, curve.lower_minus)
-    parts += [_lower(points(side), log_floor, z_floor, side.used.shape[0]) for side in attacks]
+    for side in (curve.lower_plus, curve.lower_minus):
+        # μ changes slowly along a smooth curve, but not between two atoms of the loss
+        tests = _TESTS * side.used.shape[0] if side.top is None else side.used.size + 1
+        parts.append(_lower(points(side), log_floor, z_floor, tests))
     rates = [jnp.concatenate(column) for column in zip(*(part[0] for part in parts), strict=True)]
     ends = np.cumsum([part[0][0].shape[0] for part in parts])[:-1]
     z_alpha, z_tpr = (jnp.split(z, ends) for z in _quantiles(*rates))
