@@ -33,7 +33,6 @@ from .windows import Plan, plan_piece
 
 MAX_SIZE = 2**20
 OK, WIDE = 0, 1
-MARGIN = 0.02  # of rtol: the outward rounding of μ, which makes a bracket hold those of a fiftieth of its rtol
 STATUS = {OK: "ok", WIDE: "wider than rtol at the largest lattice"}
 _CHUNK = 2**19  # numbers in the largest array worked on at once
 _TOGETHER = 24  # half-curve pieces worked on at once, at most
@@ -67,7 +66,7 @@ class Question:
 
 def _summaries(curve: Curve, question: Question, log_floor) -> dict[str, Any]:
     symmetric = question.adjacency == "add_remove"
-    reported = mu(curve, log_floor, MARGIN * question.rtol)
+    reported = mu(curve, log_floor)
     results = {"mu": reported}
     for name, parameter in question.names:
         if name == "regret":
@@ -131,7 +130,7 @@ def _summary_program(groups, plus, minus, log_floor, *, question, pieces):
             plus, minus = minus, plus
         curve = Curve(plus[0], minus[0], plus[1], minus[1], jnp.sqrt(precision))
         if question.keep:
-            return {"mu": mu(curve, log_floor, MARGIN * question.rtol)}, ends, curve
+            return {"mu": mu(curve, log_floor)}, ends, curve
         return _summaries(curve, question, log_floor), ends, None
 
     return jax.vmap(one)(groups, plus, minus)

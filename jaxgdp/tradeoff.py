@@ -31,14 +31,14 @@ def _exp(bracket: Bracket) -> Bracket:
     return Bracket(jnp.exp(bracket.lower), jnp.exp(bracket.upper))
 
 
-def _ask(name: str, curve: Curve, query, symmetric: bool, margin) -> Bracket:
+def _ask(name: str, curve: Curve, query, symmetric: bool) -> Bracket:
     """One summary of one curve at one query value (the log of it for rates)."""
     if name == "mu":
-        return mu(curve, query, margin)
+        return mu(curve, query)
     if name == "approximate_mu":
         return approximate_mu(curve, query)
     if name == "regret":
-        return regret(curve, mu(curve, query, margin), symmetric=symmetric)
+        return regret(curve, mu(curve, query), symmetric=symmetric)
     if name == "advantage":
         return advantage(curve)
     if name == "epsilon":
@@ -57,9 +57,9 @@ def _ask(name: str, curve: Curve, query, symmetric: bool, margin) -> Bracket:
 
 
 @functools.partial(jax.jit, static_argnames=("name", "symmetric"))
-def _ask_all(curves: Curve, queries, margin, *, name: str, symmetric: bool) -> Bracket:
+def _ask_all(curves: Curve, queries, *, name: str, symmetric: bool) -> Bracket:
     """Every curve of a stack (leading axis) at each of its own queries (second axis)."""
-    return jax.vmap(lambda c, row: jax.vmap(lambda q: _ask(name, c, q, symmetric, margin))(row))(curves, queries)
+    return jax.vmap(lambda c, row: jax.vmap(lambda q: _ask(name, c, q, symmetric))(row))(curves, queries)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class TradeoffCurve:
                     columns = np.arange(first, first + wide)
                     rows = np.stack([np.resize(where[i], longest).take(columns, mode="wrap") for i in part])
                     symmetric = self.adjacency in SYMMETRIC
-                    found = _ask_all(stack, flat[rows], engine.MARGIN * self.rtol, name=name, symmetric=symmetric)
+                    found = _ask_all(stack, flat[rows], name=name, symmetric=symmetric)
                     low[rows], high[rows] = np.asarray(found.lower), np.asarray(found.upper)
         return Bracket(low.reshape(shape), high.reshape(shape))
 

@@ -13,6 +13,7 @@ from .curve import Curve, Points, path, points, safe_log1m
 
 _ROUNDOFF = 1e-12
 _Z_ROUNDOFF = 1e-14  # relative error of a normal quantile, with room
+_OUTWARD = 0.05  # of its width, by which either side of a bracket of μ is moved outwards
 _TESTS = 128  # tests of an attack whose μ is computed, per piece
 
 
@@ -137,15 +138,15 @@ def _lower(p: Points, log_floor, z_floor, tests: int):
     return _with(p, (log_floor, log_tpr, log_beta)), combine
 
 
-def mu(curve: Curve, log_floor, margin=0.0) -> Bracket:
+def mu(curve: Curve, log_floor) -> Bracket:
     """μ*(floor) = max Φ⁻¹(1 − α) − Φ⁻¹(β) over the curve's FPRs between the floor and f(floor) (Gomez 2025, Eq. 11).
 
     That is, over error rates that are both at least the floor (or both at most, where privacy is so weak that
     f(floor) lies below it). The mirrored curve has the same μ, so all adjacencies share this number. Never
     more than √Σ T/σ², the limit as the floor goes to 0.
 
-    ``margin`` moves both sides outwards, relatively: the bracket then holds every bracket of the same μ whose relative
-    width is at most ``margin``, so that brackets nest as they are refined.
+    Both sides are moved outwards by a twentieth of the bracket's width: it then holds every bracket of the same μ that is
+    some twenty times narrower, so that brackets nest as they are refined.
     """
     z_floor = ndtri_exp(log_floor)
     parts = [_upper(points(side), log_floor, z_floor) for side in (curve.upper_plus, curve.upper_minus)]
@@ -163,10 +164,11 @@ def mu(curve: Curve, log_floor, margin=0.0) -> Bracket:
         return (log_alpha >= log_floor) | (log_beta <= log_floor)
 
     upper = upper + jnp.maximum(_gaps(curve.upper_plus, matters), _gaps(curve.upper_minus, matters))
-    upper = jnp.minimum(upper * (1.0 + margin), curve.tail_mu * (1.0 + 1e-14))
-    lower = jnp.maximum(values[2], values[3]) * (1.0 - margin)
-    upper = jnp.maximum(upper, 0.0)
-    return Bracket(jnp.clip(lower, 0.0, upper), upper)
+    cap = curve.tail_mu * (1.0 + 1e-14)
+    upper = jnp.maximum(jnp.minimum(upper, cap), 0.0)
+    lower = jnp.clip(jnp.maximum(values[2], values[3]), 0.0, upper)
+    beyond = jnp.where(jnp.isfinite(upper), _OUTWARD * (upper - lower), 0.0)
+    return Bracket(jnp.maximum(lower - beyond, 0.0), jnp.minimum(upper + beyond, cap))
 
 
 def _gaps(v: Vertices, matters, log_rest=0.0):
