@@ -432,6 +432,10 @@ def plan_piece(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, p
     high = jnp.maximum(high, cut_high + 0.1 * spread)
     end = jnp.where(loss.precision > 0.0, jnp.inf, loss.loss[:, -1])
     length = (r_end - r_0) / pieces
+    if loss.bounded:
+        # next to the largest loss the law narrows fast, and the tilt that serves the far end may lose sight of the near one
+        near = 0.5 * depth[0] ** 2 - tilt * edge_t[0] + composed(loss, tilt)[0]
+        length = jnp.maximum(length, jnp.sqrt(8.0 * jnp.maximum(near, 0.0)))
     unit = _common_unit(groups)
     return Plan(
         tilt, low, high, miss_low, miss_high, scale, centre, reach_low, reach_high, end, edge_t[0], cut_high, spread,

@@ -88,8 +88,8 @@ def compose(mechanisms) -> Composition:
             not broadcast (before tracing).
 
     Example:
-        >>> from jaxgdp import Gaussian, SubsampledGaussian
-        >>> compose([(Gaussian(2.0), 10), (SubsampledGaussian(1.0, 0.01), [100, 200])]).shape
+        >>> import jaxgdp
+        >>> compose([(jaxgdp.Gaussian(2.0), 10), (jaxgdp.Laplace(scale=5.0), [100, 200])]).shape
         (2,)
     """
     parts, counts = [], []
