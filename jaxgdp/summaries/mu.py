@@ -13,6 +13,7 @@ from .curve import Curve, Points, path, points, safe_log1m
 
 _ROUNDOFF = 1e-12
 _Z_ROUNDOFF = 1e-14  # relative error of a normal quantile, with room
+_CONTRADICTION = 1e-9  # relative difference of the two sides that rounding may explain
 _OUTWARD = 0.05  # of its width, by which either side of a bracket of μ is moved outwards
 _TESTS = 128  # tests of an attack whose μ is computed, per piece
 
@@ -166,9 +167,13 @@ def mu(curve: Curve, log_floor) -> Bracket:
     upper = upper + jnp.maximum(_gaps(curve.upper_plus, matters), _gaps(curve.upper_minus, matters))
     cap = curve.tail_mu * (1.0 + 1e-14)
     upper = jnp.maximum(jnp.minimum(upper, cap), 0.0)
-    lower = jnp.clip(jnp.maximum(values[2], values[3]), 0.0, upper)
+    shown = jnp.maximum(values[2], values[3])
+    lower = jnp.clip(shown, 0.0, upper)
     beyond = jnp.where(jnp.isfinite(upper), _OUTWARD * (upper - lower), 0.0)
-    return Bracket(jnp.maximum(lower - beyond, 0.0), jnp.minimum(upper + beyond, cap))
+    # sides that contradict each other by more than rounding vouch for nothing
+    sound = ~(shown > upper * (1.0 + _CONTRADICTION) + 1e-14)
+    lower, upper = jnp.maximum(lower - beyond, 0.0), jnp.minimum(upper + beyond, cap)
+    return Bracket(jnp.where(sound, lower, 0.0), jnp.where(sound, upper, jnp.inf))
 
 
 def _gaps(v: Vertices, matters, log_rest=0.0):
