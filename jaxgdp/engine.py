@@ -319,7 +319,7 @@ def _needs(plus: Plan, minus: Plan, steps, rtol) -> _Needs:
     most = lambda a, b: np.maximum(np.max(a, axis=1), np.max(b, axis=1))  # noqa: E731
     width = [p.high - p.low for p in sides]
     # expected relative width 0.14·h²·T/V, from the variance under the tilt; the brackets themselves decide later
-    fine = np.sqrt(0.7 * rtol / 0.14)
+    fine = np.sqrt(0.6 * rtol / 0.14)
     spacing = [fine * p.smooth / np.sqrt(steps[:, None]) for p in sides]
     points = most(*(1.02 * w / h for w, h in zip(width, spacing, strict=True)))
     bandwidth = most(*(1.05 * w * p.bandwidth / (2.0 * np.pi) for w, p in zip(width, sides, strict=True)))

@@ -20,7 +20,7 @@ from .convolution import Composed, escaped_mass, log_transform, normalisation
 _EPS = 1.1102230246251565e-16
 _ROW = 48  # products are summed in rows of this length, which bounds their rounding
 _SLAB = 1024  # frequencies summed at once, so that they stay in cache
-_PROBES = 40  # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond it
+_PROBES = 24  # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond it
 _NODES = 32  # nodes of the sums over one block
 _NODE_ERROR = 1e-14  # of those sums, relative to the sum of absolute values (measured: 7.5e-15)
 _SMALL = 2**21  # entries of tables of which many are kept for the next bucket

@@ -14,7 +14,7 @@ from .curve import Curve, Points, path, points, safe_log1m
 _ROUNDOFF = 1e-12
 _Z_ROUNDOFF = 1e-14  # relative error of a normal quantile, with room
 _CONTRADICTION = 1e-9  # relative difference of the two sides that rounding may explain
-_OUTWARD = 0.05  # of its width, by which either side of a bracket of μ is moved outwards
+_OUTWARD = 0.02  # of its width, by which either side of a bracket of μ is moved outwards
 _TESTS = 128  # tests of an attack whose μ is computed, per piece
 
 
@@ -146,8 +146,8 @@ def mu(curve: Curve, log_floor) -> Bracket:
     f(floor) lies below it). The mirrored curve has the same μ, so all adjacencies share this number. Never
     more than √Σ T/σ², the limit as the floor goes to 0.
 
-    Both sides are moved outwards by a twentieth of the bracket's width: it then holds every bracket of the same μ that is
-    some twenty times narrower, so that brackets nest as they are refined.
+    Both sides are moved outwards by a fiftieth of the bracket's width: it then holds every bracket of the same μ that is
+    some fifty times narrower, so that brackets nest as they are refined.
     """
     z_floor = ndtri_exp(log_floor)
     parts = [_upper(points(side), log_floor, z_floor) for side in (curve.upper_plus, curve.upper_minus)]
