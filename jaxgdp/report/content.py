@@ -78,7 +78,7 @@ class Report:
         advantage_fpr: α*, the FPR of the attack that reaches the lower side of the advantage.
         tprs: tuple of (FPR, TPR bracket), α* last.
         fnrs: Tier II: tuple of (FPR, FNR bracket), the trade-off curve at the paper's rates, α* last; report the lower side. Tier I: empty.
-        tail_mu: limit of μ as the floor goes to 0.
+        tail_mu: a μ that holds at every FPR; for Gaussians, subsampled or not, the limit of μ as the floor goes to 0.
         status: "ok", or why the μ bracket is wider than ``rtol``; the brackets hold all the same.
         rtol: relative width asked of the μ bracket.
         spec: description of the mechanism and of all settings, from which the report can be computed again (``jaxgdp.spec``).

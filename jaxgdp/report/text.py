@@ -98,7 +98,7 @@ def rows(report) -> list[tuple[str, str, str, str]]:
         (f"TPR at alpha* = {report.tprs[-1][0]:.6g}", report.tprs[-1][1]),
     ]
     limit = rounded_outward(report.tail_mu, up=False), rounded_outward(report.tail_mu, up=True)
-    return [*(_sides(name, b, "upper") for name, b in brackets), ("limit of mu as FPR -> 0", *limit, "upper")]
+    return [*(_sides(name, b, "upper") for name, b in brackets), ("a mu that holds at every FPR", *limit, "upper")]
 
 
 def curve_rows(report) -> list[tuple[str, str, str, str]]:
