@@ -7,6 +7,7 @@ attack that achieves it.
 from . import conversions, deployments, gdp, spec
 from ._version import __version__
 from .bracket import Bracket
+from .measure import Measured, measure
 from .mechanisms import (
     ApproximateDP,
     Composition,
@@ -41,6 +42,7 @@ __all__ = [
     "FromProfile",
     "Gaussian",
     "Laplace",
+    "Measured",
     "PureDP",
     "RandomizedResponse",
     "Report",
@@ -53,6 +55,7 @@ __all__ = [
     "deployments",
     "dpsgd",
     "gdp",
+    "measure",
     "report",
     "spec",
     "sweep",

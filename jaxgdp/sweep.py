@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import engine
 from ._version import __version__
+from .engine import STATUS
+from .measure import measure
 from .mechanisms import dpsgd
-from .tradeoff import dominating
-from .validation import checked, one_of, open_unit, positive, probability, whole
+from .validation import positive, probability, whole
 
-QUANTITIES = ("mu", "regret", "advantage", "epsilon", "delta", "tpr", "approximate_mu")
 _LONG_NAMES = {
     "mu": "Gaussian-DP parameter over FPRs from the floor to f(floor)",
     "regret": "regret of reporting the upper mu",
@@ -77,45 +76,29 @@ def sweep(
         "sampling_prob": _column("sampling_prob", sampling_prob, probability),
         "num_steps": _column("num_steps", num_steps, whole),
     }
-    parameters = {
-        "epsilon": float(open_unit("delta", delta)),
-        "delta": float(checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0)),
-        "tpr": float(open_unit("fpr", fpr)),
-        "approximate_mu": float(open_unit("d", d)),
-    }
-    quantities = (quantities,) if isinstance(quantities, str) else tuple(quantities)
-    names = tuple((one_of("quantity", q, QUANTITIES), parameters.get(q)) for q in quantities)
-    depths = [parameters[q] for q in quantities if q in ("epsilon", "tpr", "approximate_mu")]
     columns = [a.reshape(-1) for a in np.meshgrid(*axes.values(), indexing="ij")]
-    paired, order = dominating(dpsgd(*columns), adjacency)
-    question = engine.Question(
-        rtol=float(checked("rtol", rtol, "in [1e-8, 1)", lambda a: (a >= 1e-8) & (a < 1.0))),
-        fpr_floor=float(checked("fpr_floor", fpr_floor, "in [1e-300, 0.5)", lambda a: (a >= 1e-300) & (a < 0.5))),
-        adjacency=order,
-        names=names,
-        deepest=min(depths) if depths else None,
+    found = measure(
+        dpsgd(*columns), quantities, rtol, fpr_floor, adjacency, delta, epsilon, fpr, d, progress
     )
     shape = tuple(len(a) for a in axes.values())
-    found = engine.answer(paired.stacked(), question, progress=progress)
 
     data = {}
-    for name, parameter in names:
-        key = name if parameter is None else f"{name}@{parameter:g}"
+    for name, bracket in found.brackets.items():
         attributes = {"long_name": _LONG_NAMES[name], "units": "nats" if name == "epsilon" else "1"}
-        if parameter is not None:
-            attributes["at"] = parameter
+        if name in found.at:
+            attributes["at"] = found.at[name]
         upper = attributes | {"side": "upper: safe to report"}
         lower = attributes | {"side": "lower: achieved by an attack"}
-        data[name] = (tuple(axes), found.results[key].upper.reshape(shape), upper)
-        data[f"{name}_lower"] = (tuple(axes), found.results[key].lower.reshape(shape), lower)
-    meanings = "; ".join(f"{code}: {text}" for code, text in engine.STATUS.items())
+        data[name] = (tuple(axes), bracket.upper.reshape(shape), upper)
+        data[f"{name}_lower"] = (tuple(axes), bracket.lower.reshape(shape), lower)
+    meanings = "; ".join(f"{code}: {text}" for code, text in STATUS.items())
     data["status"] = (tuple(axes), found.status.reshape(shape), {"long_name": "status", "meaning": meanings})
-    data["lattice_size"] = (tuple(axes), found.sizes.reshape(shape), {"long_name": "lattice points used"})
+    data["lattice_size"] = (tuple(axes), found.lattice_size.reshape(shape), {"long_name": "lattice points used"})
     attributes = {
         "title": "Certified privacy of DP-SGD",
         "jaxgdp_version": __version__,
-        "fpr_floor": question.fpr_floor,
-        "rtol": question.rtol,
+        "fpr_floor": found.fpr_floor,
+        "rtol": found.rtol,
         "adjacency": adjacency,
     }
     return xarray.Dataset(data, coords=axes, attrs=attributes)
