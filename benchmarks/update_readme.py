@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import composition_speed
 from landscape_speed import ROOT, table
 
 BEGIN, END = "<!-- benchmark:begin -->", "<!-- benchmark:end -->"
@@ -23,12 +24,19 @@ def newest(folder: Path) -> list[dict]:
 
 def main() -> None:
     readme = ROOT / "README.md"
-    runs = newest(ROOT / "benchmarks" / "results")
+    results = ROOT / "benchmarks" / "results"
+    runs = newest(results)
     if not runs:
         raise SystemExit("no measurements in benchmarks/results: run `make bench` first")
+    tables = [table(run) for run in runs]
+    tables += [
+        "Compositions of different mechanisms, next to [dp_accounting](https://pypi.org/project/dp-accounting) in one run: "
+        + composition_speed.table(run)
+        for run in newest(results / "compositions")
+    ]
     before, rest = readme.read_text().split(BEGIN)
     _, after = rest.split(END)
-    readme.write_text(f"{before}{BEGIN}\n" + "\n".join(table(run) for run in runs) + f"{END}{after}")
+    readme.write_text(f"{before}{BEGIN}\n" + "\n".join(tables) + f"{END}{after}")
 
 
 if __name__ == "__main__":
