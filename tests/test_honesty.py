@@ -40,14 +40,14 @@ def test_thousands_of_random_settings():
 
 def test_brackets_of_different_tolerance_agree_and_nest():
     sigma, p, steps = random_settings(40, seed=1)
-    answers = [answer(sigma, p, steps, rtol, max_size=2**16) for rtol in (1e-2, 2e-4)]
-    for found, rtol in zip(answers, (1e-2, 2e-4), strict=True):
+    answers = [answer(sigma, p, steps, rtol, max_size=2**16) for rtol in (2e-2, 2e-4)]
+    for found, rtol in zip(answers, (2e-2, 2e-4), strict=True):
         mu, reached = found.results["mu"], found.status == 0
         assert np.all((mu.upper - mu.lower <= rtol * mu.upper)[reached]) and np.mean(reached) > 0.5
-    # much narrower ones are nested
+    # each side is rounded outward by a fiftieth of the width: much narrower ones are nested
     wide, narrow = (found.results["mu"] for found in answers)
-    refined = np.isfinite(wide.width) & (narrow.width <= wide.width / 25.0)
-    assert np.mean(refined) > 0.3
+    refined = np.isfinite(wide.width) & (narrow.width <= wide.width / 55.0)
+    assert np.sum(refined) >= 8
     assert np.all(((wide.lower <= narrow.lower) & (narrow.upper <= wide.upper))[refined])
     coarse, fine = (found.results for found in answers)
     for name in coarse:
