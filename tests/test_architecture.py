@@ -23,6 +23,7 @@ STAGES = (
     ("convolution", "discretisation", "windows"),
     ("spectrum",),
     ("half_curve",),
+    ("lattices",),
     ("summaries",),
     ("engine",),
     ("tradeoff",),

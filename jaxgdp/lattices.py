@@ -1,0 +1,151 @@
+"""Which lattice a setting gets: what its plan needs, and the smallest lattice of a short menu that offers it.
+
+Few shapes, because each is one more program to compile. A poor choice makes a bracket wide, never wrong.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import spectrum
+from .half_curve import Dense
+from .windows import Plan
+
+_CHUNK = 2**19  # numbers in the largest array worked on at once
+_TOGETHER = 24  # half-curve pieces worked on at once, at most
+_VERTICES = 24.0  # vertices between ℓ = 0 and the floor at rtol 1e-3, at least
+
+
+class Lattice(NamedTuple):
+    """What a bucket of settings shares; equal ones run together, and those of equal shapes share a program.
+
+    Attributes:
+        kind: "sparse" (many small steps), "heavy" (dense, one step reaches up to half of the window, to the right) or
+            "whole" (dense, one step is most of the composition).
+        vertices: of each piece. frequencies: kept, if sparse. size: N. base: points per octave, if sparse.
+        short, long: octaves of points on the two sides of one step, if sparse.
+        pieces: tilts along the half-curve.
+    """
+
+    kind: str
+    vertices: int
+    frequencies: int
+    size: int
+    base: int
+    short: int
+    long: int
+    pieces: int
+
+    def grids(self):
+        """Shapes and tables of the two half-curves; see ``engine._half_program``."""
+        if self.kind == "sparse":
+            key = (self.size, self.frequencies, self.vertices, self.base)
+            plus, minus = (self.short, self.long), (self.long, self.short)
+            return (self.vertices,) * 2, (spectrum.tables(*key, *plus), spectrum.tables(*key, *minus))
+        size, block = self.size, self.size // self.vertices
+        if self.kind == "whole":
+            return (Dense(size, size // 2, size // 2, block),) * 2, (None, None)
+        left, right = size // 32, size // 2
+        return (Dense(size, left, right, block), Dense(size, right, left, block)), (None, None)
+
+    def together(self, components: int) -> int:
+        """Settings worked on at once."""
+        points = self.base * (self.short + self.long + 4)
+        wide = max(points, min(32 * self.vertices, 2**16)) if self.kind == "sparse" else self.size
+        return max(1, min(_TOGETHER, _CHUNK // (wide * components)) // self.pieces)
+
+
+SIZES = {"heavy": (14, 16, 18, 20), "whole": (13, 16, 18, 20)}  # of dense lattices
+# (frequencies, vertices, points per octave, octaves on the short and on the long side of one step) at rtol 1e-3: few,
+# because each is one more program to compile
+_MENU = (
+    (128, 512, 32, 4, 12),
+    (1024, 2048, 64, 3, 13),
+    (8192, 16384, 48, 3, 15),
+)
+_TABLE = 2**24  # largest table
+_FEWEST = 100  # steps, for a sparse lattice
+
+
+class Needs(NamedTuple):
+    """What each setting needs of a lattice at accuracy ``rtol`` (arrays over settings).
+
+    Attributes:
+        points: points of a sparse lattice; dense: of a dense one. bandwidth: frequencies. vertices: of a piece.
+        short, long: reach of a step on its two sides, in points of a sparse lattice.
+        steps: number of steps. whole: whether one step is most of the composition.
+    """
+
+    points: Any
+    dense: Any
+    bandwidth: Any
+    vertices: Any
+    short: Any
+    long: Any
+    steps: Any
+    whole: Any
+
+
+def choose(need: Needs, row: int, detail: float, rtol: float, pieces: int, largest: int, dense: bool) -> Lattice:
+    """The lattice for one setting, ``detail`` times finer than foreseen."""
+    sharper = max(0, int(np.ceil(np.log2(np.sqrt(1e-3 / rtol)) - 0.4)))
+    many_steps = not dense and need.steps[row] >= _FEWEST
+    # as fine, and with as many points and vertices, as ``detail`` asks for if some lattice serves, less otherwise; N costs
+    # nothing, so it is rounded up generously where a step then still fits
+    demands = ((detail, detail), (detail, 1.0), (2.0, 1.0), (1.0, 1.0))
+    ladder = range(sharper, sharper + 3)
+    pairs = itertools.product(demands, ladder) if detail > 8.0 else ((d, extra) for extra in ladder for d in demands)
+    tries = itertools.product(pairs, _MENU, (4, 2)) if many_steps else ()
+    for ((finer, denser), extra), (frequencies, vertices, base, short, long), factor in tries:
+        vertices, base = vertices << extra, base << extra
+        size = 4 * vertices
+        while size < need.points[row] * finer and size < 2**40:
+            size *= factor
+        scale = 1.1 * size / need.points[row]
+        if (
+            need.bandwidth[row] <= (1.2 if frequencies < _MENU[-1][0] else 1.5) * frequencies
+            and need.vertices[row] * np.sqrt(min(denser, 4.0)) <= 1.25 * vertices
+            and (8 << sharper) * min(denser, 6.0) <= base
+            and scale * need.short[row] + 8 < spectrum.reach(base, short)
+            and scale * need.long[row] + 8 < spectrum.reach(base, long)
+            and base * (short + long + 4) * frequencies <= _TABLE
+        ):
+            return Lattice("sparse", vertices, frequencies, size, base, short, long, pieces)
+    kind = "whole" if need.whole[row] else "heavy"
+    sizes = [2**k for k in SIZES[kind] if 2**k <= largest] or [largest]
+    size = next((size for size in sizes if size >= need.dense[row] * detail), sizes[-1])
+    share = (2 if pieces == 1 else 8) if kind == "heavy" else 16
+    return Lattice(kind, size // share, 0, size, 0, 0, 0, pieces)
+
+
+def needs(plus: Plan, minus: Plan, steps, rtol) -> Needs:
+    """What settings need, from the plans of their two half-curves (leaves (settings, pieces, …)) and their numbers of steps."""
+    sides = (plus, minus)
+    most = lambda a, b: np.maximum(np.max(a, axis=1), np.max(b, axis=1))  # noqa: E731
+    width = [p.high - p.low for p in sides]
+    # expected relative width 0.14·h²·T/V, from the variance under the tilt; the brackets themselves decide later
+    fine = np.sqrt(0.6 * rtol / 0.14)
+    spacing = [fine * p.smooth / np.sqrt(steps[:, None]) for p in sides]
+    points = most(*(1.02 * w / h for w, h in zip(width, spacing, strict=True)))
+    bandwidth = most(*(1.05 * w * p.bandwidth / (2.0 * np.pi) for w, p in zip(width, sides, strict=True)))
+    # vertices: enough of them across the composed law, and between the thresholds asked for
+    across = most(*(w / (fine * p.spread) for w, p in zip(width, sides, strict=True)))
+    asked = most(*(w / np.maximum(p.cut_high - p.cut_low, 1e-300) for w, p in zip(width, sides, strict=True)))
+    vertices = np.maximum(0.75 * across, _VERTICES * np.sqrt(1e-3 / rtol) * np.minimum(asked, 40.0))
+
+    def reach(p, low):
+        moved = p.middle - p.centre
+        return np.max(p.reach_low + moved if low else p.reach_high - moved, axis=-1)
+
+    short, long = (
+        most(*(reach(p, low) / w for p, low, w in zip(sides, lows, width, strict=True)))
+        for lows in ((True, False), (False, True))
+    )
+    dense = most(*(np.sqrt(steps[:, None]) * w / (fine * p.spread) for w, p in zip(width, sides, strict=True)))
+    whole = short >= 0.9 / 32
+    dense = dense * np.maximum(np.where(whole, 2.0 * np.maximum(long, short), 2.0 * long), 1.0)
+    dense = np.maximum(dense, 1.4 * vertices)
+    return Needs(points, dense, bandwidth, vertices, short * points, long * points, steps, whole)
