@@ -25,7 +25,8 @@ _FLOWING = 64  # larger batches are computed in full chunks, whose places are be
 _FULL = 72
 _FEW = 8  # so many rows cost as much as one
 _PATIENCE = 4  # rounds before halving takes turns with secants
-_MODEL_ROUNDS = 12
+_MODEL_ROUNDS = 10
+_SLOPES = (-12.0, -0.2)
 _SPREAD = (0.5, -0.5, 2.0, -2.0, 8.0, -8.0, 32.0, -32.0)  # of the probes about an estimate, in tolerance steps
 _TRUST = 0.25  # relative error left after a correction by the model's slope
 
@@ -104,34 +105,37 @@ class Solver:
 
     # where to start
 
-    def model(self, u):
-        """The same gap by the saddle-point approximation, for every row."""
-        rows = np.arange(self.number)
+    def model(self, rows, u):
+        """The same gap by the saddle-point approximation."""
         mechanism = self.family.at(self.unknown.value(u), rows)
         groups = jax.tree.map(np.asarray, mechanism.stacked())
-        mu = self.target.gaussian_mu()
-        fpr = np.broadcast_to(self.target.place(mu), (self.number,))
+        target = self.target.take(rows)
+        mu = target.gaussian_mu()
+        fpr = np.broadcast_to(target.place(mu), (len(rows),))
         return _log_ratio(approximate_mu(groups, ndtri(fpr), by_threshold=False), mu)
 
     def start(self):
         """u of the model's root, and the model's slope there."""
-        u = self.family.guess(self.target.gaussian_mu())
+        best = self.family.guess(self.target.gaussian_mu())
         ends = sorted((self.unknown.coordinate(self.unknown.low), self.unknown.coordinate(self.unknown.high)))
+        rows, u = np.arange(self.number), best.copy()
         low, high = np.full(self.number, ends[0]), np.full(self.number, ends[1])
-        gap, before = self.model(u), None
+        gap = self.model(rows, u)
         for _ in range(_MODEL_ROUNDS):
-            low, high = np.where(gap > 0.0, u, low), np.where(gap > 0.0, high, u)
-            if before is not None:
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    slope = (gap - before[1]) / (u - before[0])
-                self.slope = np.where(np.isfinite(slope) & (np.abs(u - before[0]) > 1e-9), np.clip(slope, -8.0, -0.2), self.slope)
-            if np.max(np.abs(gap)) < 0.05 * self.step:
+            best[rows] = u
+            rest = np.abs(gap) > 0.05 * self.step
+            rows, u, gap = rows[rest], u[rest], gap[rest]
+            if len(rows) == 0:
                 break
-            before = u, gap
-            u = u - np.clip(gap / self.slope, -4.0, 4.0)
-            u = np.where((u <= low) | (u >= high), 0.5 * (low + high), u)
-            gap = self.model(u)
-        return u
+            low[rows], high[rows] = np.where(gap > 0.0, u, low[rows]), np.where(gap > 0.0, high[rows], u)
+            new = u - np.clip(gap / self.slope[rows], -4.0, 4.0)
+            new = np.where((new <= low[rows]) | (new >= high[rows]), 0.5 * (low[rows] + high[rows]), new)
+            after = self.model(rows, new)
+            far = np.abs(new - u) > 1e-6
+            slope = np.where(far, (after - gap) / np.where(far, new - u, 1.0), self.slope[rows])
+            self.slope[rows] = np.clip(slope, *_SLOPES)
+            u, gap = new, after
+        return best
 
     # one round
 
