@@ -26,6 +26,7 @@ _FULL = 72
 _FEW = 8  # so many rows cost as much as one
 _PATIENCE = 4  # rounds before halving takes turns with secants
 _MODEL_ROUNDS = 10
+_SHARPER = 8.0
 _SLOPES = (-12.0, -0.2)
 _SPREAD = (0.5, -0.5, 2.0, -2.0, 8.0, -8.0, 32.0, -32.0)  # of the probes about an estimate, in tolerance steps
 _TRUST = 0.25  # relative error left after a correction by the model's slope
@@ -221,15 +222,16 @@ class Solver:
         rows = np.arange(self.number)
         self.learn(*self.probes(rows, self.start(), np.full(self.number, np.inf), first=True))
         self.iterations += 1
-        self.narrow(rows)
+        self.narrow(rows, self.progress)
+        self.sharpen()
         return self.result()
 
-    def narrow(self, rows):
+    def narrow(self, rows, progress=lambda done: None):
         """Go on from what is known of some rows until they are closed or at an end of their range."""
         for round_number in range(1, MAX_ROUNDS):
             every, none = self.ended()
             done = (self.closed() | every | none)[rows]
-            self.progress(int(done.sum()))
+            progress(int(done.sum()))
             rows = rows[~done]
             if len(rows) == 0:
                 break
@@ -237,14 +239,34 @@ class Solver:
             self.learn(*self.probes(rows, u, error, first=False))
             self.iterations[rows] += 1
 
+    def loose(self):
+        """Closed rows whose bracket, as wide as it is, leaves more than a tolerance step open."""
+        a, r = self.accepted, self.refused
+        target = self.target
+        mus = [target.equivalent_mu(side) for side in a.own]
+        open_by = np.abs(_log_ratio(mus[0], mus[1])) / np.abs(self.slope)
+        return self.closed() & ~target.violates(r.own) & ((open_by > self.step) | (a.measured != 0))
+
+    def sharpen(self):
+        """Ask loose rows again with narrower brackets; what was accepted stays so, what was refused may be accepted now."""
+        rows = np.flatnonzero(self.loose())
+        if len(rows) == 0:
+            return
+        self.rtol = max(self.rtol / _SHARPER, 1e-8)
+        kept = self.accepted.value[rows]
+        for side in (self.accepted, self.refused):
+            side.keep(rows, np.nan, np.nan, np.nan, (np.nan, np.nan), 0)
+        self.learn(rows, kept)
+        self.iterations[rows] += 1
+        self.narrow(rows)
+
     def result(self) -> Solved:
         """What was found, with the status of each."""
         a, r = self.accepted, self.refused
         every, none = self.ended()
         status = np.full(self.number, OPEN)
         status[self.closed()] = OK
-        wide = (status == OK) & (a.measured != 0) & ~self.target.violates(r.own)
-        status[wide] = WIDE
+        status[self.loose()] = WIDE
         status[every] = EVERY
         status[~a.known()] = NONE
         return Solved(a.value, a.own, r.value, r.own, status, self.iterations, self.evaluations)
