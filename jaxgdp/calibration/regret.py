@@ -48,6 +48,7 @@ def solve(family, target: Regret, tolerance: float, adjacency: str, progress=Non
     endless = rows
     both = np.flatnonzero(solver.accepted.known() & solver.refused.known())
     solver.narrow(both, solver.progress)
+    solver.sharpen()
     found = solver.result()
     found.status[endless] = EVERY
     return found

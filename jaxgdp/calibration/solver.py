@@ -8,7 +8,7 @@ step apart are asked together, so that acceptance and rejection are shown in one
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
@@ -77,6 +77,8 @@ class Solver:
         family: :class:`DPSGD` or :class:`Scaled`, of the batch. target: flat, of the same length.
         tolerance: relative step. adjacency, progress: as for :func:`jaxgdp.calibrate`.
     """
+
+    few: ClassVar[int] = _FEW
 
     def __init__(self, family, target: Target, tolerance: float, adjacency: str, progress=None):
         self.family, self.target, self.tolerance, self.adjacency = family, target, tolerance, adjacency
@@ -166,7 +168,7 @@ class Solver:
     def probes(self, rows, u, error, first: bool):
         """Values to ask: (row of each, value of each)."""
         many = self.number > _FLOWING
-        share = _FULL // max(len(rows), 1) if many else _FEW // max(len(rows), 1)
+        share = _FULL // max(len(rows), 1) if many else self.few // max(len(rows), 1)
         owners, values = [], []
         for i, row in enumerate(rows):
             alone = first or error[i] > self.step
