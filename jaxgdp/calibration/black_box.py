@@ -165,14 +165,21 @@ class BlackBox:
         return self._read(target)[0]
 
     def _read(self, target):
-        """The bracket and the ε or γ where a further point would narrow it."""
+        """The bracket and the γ where a further point would narrow it."""
+        bracket, at = self._sides(target)
+        # a function that is not quite convex may put the lower polygon above the upper one
+        if target.safe == "upper":
+            return Bracket(min(bracket.lower, bracket.upper), bracket.upper), at
+        return Bracket(bracket.lower, max(bracket.lower, bracket.upper)), at
+
+    def _sides(self, target):
         polygons = upper, lower = self._polygons()
         if isinstance(target, FNR | TPR | Accuracy | Precision | AttackSuccess):
             fpr = float(np.squeeze(target.baseline if isinstance(target, AttackSuccess) else target.fpr))
             (high, _), (low, at) = (_tpr(polygon, fpr) for polygon in polygons)
             if target.quantity == "beta":
                 low, high = 1.0 - high, 1.0 - low
-            return target.read(Bracket(low, high)), at
+            return Bracket(*(float(np.squeeze(side)) for side in target.read(Bracket(low, high)))), at
         if isinstance(target, Advantage | BayesRisk):
             gamma, rare = 1.0, 1.0
             if isinstance(target, BayesRisk):

@@ -10,6 +10,7 @@ from ..tradeoff import ADJACENCIES
 from ..validation import broadcast, checked, one_of, positive, probability, whole
 from . import closed_form, regret
 from .black_box import solve_black_box
+from .common_scale import common_scale
 from .families import DPSGD, NOISE_MULTIPLIER, NUM_STEPS, UNKNOWNS, Scaled
 from .result import Calibration
 from .solver import Solved, Solver
@@ -46,8 +47,8 @@ def calibrate(
         target: one of ``jaxgdp.targets``, with scalars or arrays.
         sampling_prob: p in (0, 1]. num_steps: whole numbers ≥ 1. noise_multiplier: σ > 0, given only when it is not solved for.
         solve_for: "noise_multiplier", "num_steps" or "sampling_prob"; what is solved for is not given.
-        mechanism: in place of DP-SGD, a callable scale → mechanism that takes arrays, of one mechanism or a
-            composition with a common scale; more scale must be more private. ``value`` is then the scale.
+        mechanism: in place of DP-SGD, a mechanism or composition, all of whose noise is multiplied by a common scale, or a callable
+            scale → mechanism that takes arrays; more scale must be more private. ``value`` is then the scale.
         black_box: in place of DP-SGD, a callable scale → :class:`jaxgdp.BlackBox`, or scale → (callable ε ↦ δ(ε)); one call for each scale.
         tolerance: relative step, in [1e-6, 0.1]; for steps at least 1. adjacency: as for :func:`jaxgdp.measure`.
         infeasible: "raise", or "flag" to leave in ``status`` what some elements of a batch cannot have.
@@ -82,7 +83,7 @@ def calibrate(
         family, found = solve_black_box(target, black_box, tolerance, progress)
         return _finish((found, np.zeros(len(found.value), bool)), family, target, tolerance, adjacency, infeasible)
     if mechanism is not None:
-        family = Scaled(mechanism, target.shape)
+        family = Scaled(mechanism if callable(mechanism) else common_scale(mechanism), target.shape)
         return _finish(_search(family, target, tolerance, adjacency, progress), family, target, tolerance, adjacency, infeasible)
     return _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress)
 
