@@ -115,6 +115,6 @@ class Target:
         raise NotImplementedError
 
     def describe(self) -> str:
-        """The target in words, of a scalar one."""
-        parts = [f"{f.name} {float(getattr(self, f.name)):g}" for f in dataclasses.fields(self)]
+        """The target in words, of a single one."""
+        parts = [f"{f.name} {np.asarray(getattr(self, f.name)).item():g}" for f in dataclasses.fields(self)]
         return f"{type(self).__name__}({', '.join(parts)})"
