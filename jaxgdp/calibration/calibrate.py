@@ -11,7 +11,7 @@ from ..tradeoff import ADJACENCIES
 from ..validation import broadcast, checked, one_of, positive, probability, whole
 from . import closed_form, regret
 from .black_box import solve_black_box
-from .common_scale import common_scale
+from .common_scale import common_scale, gaussian_mu
 from .families import DPSGD, NOISE_MULTIPLIER, NUM_STEPS, UNKNOWNS, Scaled
 from .result import Calibration
 from .solver import Solved, Solver
@@ -86,10 +86,15 @@ def calibrate(
         family, found = solve_black_box(target, black_box, tolerance, progress)
         return _finish((found, np.zeros(len(found.value), bool)), family, target, tolerance, adjacency, infeasible)
     if mechanism is not None:
-        family = Scaled(mechanism if callable(mechanism) else common_scale(mechanism), target.shape)
-        return _finish(
-            _search(family, target, tolerance, adjacency, progress), family, target, tolerance, adjacency, infeasible
+        fixed = not callable(mechanism)
+        family = Scaled(common_scale(mechanism) if fixed else mechanism, target.shape)
+        mu = gaussian_mu(mechanism) if fixed else None
+        found = (
+            _gaussian(family, target, tolerance, adjacency, mu)
+            if mu is not None
+            else _search(family, target, tolerance, adjacency, progress)
         )
+        return _finish(found, family, target, tolerance, adjacency, infeasible)
     return _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress)
 
 
@@ -174,6 +179,18 @@ def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress):
         part = DPSGD(family.unknown, (len(rows),), {name: value[rows] for name, value in family.known.items()})
         _put(found, rows, _solved(part, flat.take(rows), tolerance, adjacency, progress))
     return found, closed
+
+
+def _gaussian(family, target, tolerance, adjacency, mu):
+    """Closed forms of compositions of Gaussian mechanisms whose μ at scale 1 is given."""
+    number = int(np.prod(family.shape))
+    if isinstance(target, Regret):
+        found = _empty(number)
+        found.status[:] = EVERY
+        return found, np.ones(number, bool)
+    per_unit = (2.0 if adjacency == "replace_one" else 1.0) * np.broadcast_to(mu, family.shape).reshape(-1)
+    found = closed_form.solve(target.flat(family.shape), family.unknown, per_unit, tolerance)
+    return found, np.ones(number, bool)
 
 
 def _search(family, target, tolerance, adjacency, progress):
