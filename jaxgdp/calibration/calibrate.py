@@ -66,7 +66,7 @@ def calibrate(
         >>> import jaxgdp
         >>> found = jaxgdp.calibrate(jaxgdp.targets.FNR(fnr=0.8, fpr=0.1), num_steps=4)
         >>> round(float(found.value), 3), bool(found.achieved.lower >= 0.8)
-        (4.545, True)
+        (4.546, True)
     """
     if not isinstance(target, Target):
         raise ValueError(f"target must be one of jaxgdp.targets, such as targets.Advantage(0.1), got {target!r}")
