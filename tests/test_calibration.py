@@ -147,6 +147,23 @@ def test_steps_and_rates_of_dpsgd():
     assert np.all(np.abs(back.value - 1.0) < 5e-3)
 
 
+def test_a_rate_of_one_is_an_answer():
+    found = jaxgdp.calibrate(targets.Advantage(0.3), num_steps=1000, noise_multiplier=100.0, solve_for="sampling_prob")
+    assert found.value == 1.0 and found.status == 3 and np.isnan(found.rejected)
+    assert found.achieved.upper <= 0.3 and found.achieved.contains(jaxgdp.gdp.advantage(np.sqrt(1000) / 100))
+
+
+def test_where_another_search_stops_on_the_unsafe_side():
+    """riskcal 1.5.1 answers 0.48146820068359375 for an FNR of at least 0.7 at FPR 0.1, p = 0.001, T = 10,000."""
+    found = jaxgdp.calibrate(targets.FNR(0.7, 0.1), 0.001, 10_000)
+    safe_here_and_not_there(found)
+    there = jaxgdp.measure(jaxgdp.dpsgd(0.48146820068359375, 0.001, 10_000), "beta", fpr=0.1, fpr_floor=0.05).brackets[
+        "beta"
+    ]
+    assert there.upper < 0.7 <= found.achieved.lower
+    assert 0.48146820068359375 < found.value < 0.4825
+
+
 def test_hundreds_of_targets_in_one_call():
     """Targets, rates and steps broadcast; every element is what it would be alone."""
     fpr = np.array([0.01, 0.05, 0.1])[:, None, None]

@@ -12,7 +12,7 @@ from ..validation import broadcast, checked, one_of, positive, probability, whol
 from . import closed_form, regret
 from .black_box import solve_black_box
 from .common_scale import common_scale, gaussian_mu
-from .families import DPSGD, NOISE_MULTIPLIER, NUM_STEPS, UNKNOWNS, Scaled
+from .families import DPSGD, NOISE_MULTIPLIER, NUM_STEPS, SAMPLING_PROB, UNKNOWNS, Scaled
 from .result import Calibration
 from .solver import Solved, Solver
 from .status import EVERY, NONE
@@ -59,8 +59,8 @@ def calibrate(
         A :class:`Calibration`; ``value`` is the safe answer.
 
     Raises:
-        ValueError: an argument is out of range or shapes do not broadcast (before tracing); a target that every parameter meets, or
-            none, unless flagged.
+        ValueError: an argument is out of range or shapes do not broadcast (before tracing); a target that every noise or number of
+            steps meets, or none, unless flagged. (A sampling rate of 1 is an answer, with status 3.)
 
     Example:
         >>> import jaxgdp
@@ -217,16 +217,21 @@ def _put(found: Solved, rows, part: Solved):
             kept[rows] = new
 
 
+def _impossible(found: Solved, family):
+    """Which elements have no answer; a sampling rate of 1 is one."""
+    return (found.status == NONE) | ((found.status == EVERY) & (family.unknown is not SAMPLING_PROB))
+
+
 def _complain(found: Solved, family, target):
     """Raise for the first element that cannot be had."""
-    bad = np.flatnonzero((found.status == EVERY) | (found.status == NONE))
+    bad = np.flatnonzero(_impossible(found, family))
     flat, row = target.flat(family.shape), bad[0]
     known = "".join(f", {name} {value[row]:g}" for name, value in getattr(family, "known", {}).items())
     others = f" (and {len(bad) - 1} more; infeasible='flag' leaves them in status)" if len(bad) > 1 else ""
     name = family.unknown.name
     why = "is a target weaker than no noise: every" if found.status[row] == EVERY else "cannot be met: no"
     if found.status[row] == EVERY and name != "noise_multiplier":
-        why = "is met by all that was searched: every"
+        why = "is met over the whole range searched: every"
     raise ValueError(f"target {_one(flat, row).describe()}{known} {why} {name} meets it{others}")
 
 
@@ -238,7 +243,7 @@ def _finish(answer, family, target, tolerance, adjacency, infeasible) -> Calibra
     """The result in the user's shape."""
     found, closed = answer
     shape = family.shape
-    if infeasible == "raise" and np.any((found.status == EVERY) | (found.status == NONE)):
+    if infeasible == "raise" and np.any(_impossible(found, family)):
         _complain(found, family, target)
 
     def measure_tpr(fprs):
