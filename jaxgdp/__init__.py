@@ -4,7 +4,7 @@ Every number comes as a bracket ``lower ≤ true ≤ upper``: the upper side fro
 attack that achieves it.
 """
 
-from . import conversions, deployments, gdp, spec
+from . import conversions, deployments, differentiable, gdp, spec
 from ._version import __version__
 from .bracket import Bracket
 from .measure import Measured, measure
@@ -53,6 +53,7 @@ __all__ = [
     "compose",
     "conversions",
     "deployments",
+    "differentiable",
     "dpsgd",
     "gdp",
     "measure",

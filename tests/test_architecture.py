@@ -28,6 +28,7 @@ STAGES = (
     ("engine",),
     ("tradeoff",),
     ("measure",),
+    ("differentiable",),
     ("sweep",),
     ("landscape", "report"),
     ("plot",),
