@@ -4,17 +4,20 @@ Everything that runs inside a training step works under ``jit``, ``scan``, ``vma
 """
 
 from .clipping import clipped_sum, per_example_gradients
+from .plan import Plan, plan_budget
 from .poisson import Batch, PoissonSampler, overflow_probability, poisson_sampler
 from .transformation import PrivatizeState, noisy_mean, privatize
 
 __all__ = [
     "Batch",
+    "Plan",
     "PoissonSampler",
     "PrivatizeState",
     "clipped_sum",
     "noisy_mean",
     "overflow_probability",
     "per_example_gradients",
+    "plan_budget",
     "poisson_sampler",
     "privatize",
 ]
