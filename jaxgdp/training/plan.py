@@ -28,6 +28,7 @@ from .overflow import FALLING, certified, without_steps
 
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
 _UNBOUNDED = ("mu", "epsilon", "regret", "approximate_mu")
+_SMOOTH, _LONG = 100, 1000  # steps: fewer are composed on dense lattices; a run that does without those
 _TOGETHER = 65  # steps looked at in one round of a search: enough for the engine's full chunks
 _ASKED_AT = {
     "epsilon": "delta",
@@ -192,13 +193,13 @@ def _checked(target):
 
 
 def _grid(max_steps: int, every) -> np.ndarray:
-    """Numbers of steps to compute: multiples of ``every``, or by default all up to 16 and then 8 % (from 100 on 1 %) apart."""
+    """Numbers of steps to compute: multiples of ``every``, or few where each costs most (below 100) and then 1 % apart."""
     if every is not None:
         return np.unique(np.append(np.arange(every, max_steps + 1, every), max_steps))
-    steps, t = [], 1
+    steps, t = [], _SMOOTH if max_steps >= _LONG else 1
     while t < max_steps:
         steps.append(t)
-        t = max(t + 1, int(t * (1.08 if t < 100 else 1.01)))
+        t = max(t + 1, int(t * (1.5 if t < _SMOOTH else 1.01)))
     return np.array([*steps, max_steps])
 
 
@@ -243,8 +244,8 @@ def plan_budget(
     Args:
         noise_multiplier: σ > 0. sampling_prob: p in (0, 1]. max_steps: most steps of the run, at most 2²⁴. Numbers, not arrays.
         quantities: any of those of :func:`jaxgdp.measure`.
-        every: compute every so many steps (1: all of them); by default all up to 16, then 8 per cent apart, from 100 on 1 per
-            cent. In between :meth:`Plan.at` answers with the computed ones around it. "regret" needs ``every=1``: it is not
+        every: compute every so many steps (1: all of them); by default 1, 2, 3, 4, 6, … up to 100 and then 1 per cent
+            apart, and from 100 on only if the run has 1000 steps or more (fewer steps cost most and matter least). In between :meth:`Plan.at` answers with the computed ones around it. "regret" needs ``every=1``: it is not
             monotone.
         overflow: probability that a padded batch of the run overflows: ``sampler.overflow`` of :func:`poisson_sampler`.
         rtol: relative width asked of μ. fpr_floor: of μ and the regret. adjacency: as in ``measure``.
