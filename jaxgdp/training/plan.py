@@ -244,9 +244,9 @@ def plan_budget(
     Args:
         noise_multiplier: σ > 0. sampling_prob: p in (0, 1]. max_steps: most steps of the run, at most 2²⁴. Numbers, not arrays.
         quantities: any of those of :func:`jaxgdp.measure`.
-        every: compute every so many steps (1: all of them); by default 1, 2, 3, 4, 6, … up to 100 and then 1 per cent
-            apart, and from 100 on only if the run has 1000 steps or more (fewer steps cost most and matter least). In between :meth:`Plan.at` answers with the computed ones around it. "regret" needs ``every=1``: it is not
-            monotone.
+        every: compute every so many steps (1: all of them). By default 1, 2, 3, 4, 6, … up to 100 and then 1 per cent apart; in runs
+            of 1000 steps or more from 100 on (fewer cost most and matter least). In between :meth:`Plan.at` answers with the
+            computed ones around it. "regret" needs ``every=1``: it is not monotone.
         overflow: probability that a padded batch of the run overflows: ``sampler.overflow`` of :func:`poisson_sampler`.
         rtol: relative width asked of μ. fpr_floor: of μ and the regret. adjacency: as in ``measure``.
         delta: of "epsilon". epsilon: of "delta", nats. fpr: of "tpr" and "beta". d: of "approximate_mu". prior: of "bayes_risk".
