@@ -23,12 +23,9 @@ import numpy as np
 from ..bracket import Bracket
 from ..mechanisms import SubsampledGaussian, compose
 from ..validation import positive, probability
-from .overflow import certified, without_steps
+from .overflow import certified, question, single, without_steps
 
 _MOST = 2**31 - 1
-_DEFAULTS = {"rtol": 1e-3, "fpr_floor": 1e-10, "adjacency": "add_remove", "delta": 1e-5, "epsilon": 1.0}
-_DEFAULTS |= {"fpr": 1e-3, "d": 1e-10, "prior": 0.5}
-_ALWAYS = ("rtol", "adjacency", "fpr_floor")
 
 
 def fingerprint(settings) -> np.ndarray:
@@ -104,15 +101,10 @@ class Account:
             >>> bool(account.spent("mu")["mu"].contains(1.0))
             True
         """
-        for name in asked:
-            if name not in _DEFAULTS:
-                raise ValueError(f"argument must be one of {', '.join(_DEFAULTS)}, got {name!r}")
-        names = (quantities,) if isinstance(quantities, str) else tuple(quantities)
-        asked = {k: v for k, v in (_DEFAULTS | asked).items() if k in asked or k in _ALWAYS or k in _needed(names)}
+        names, asked = question(quantities, overflow, asked)
         run = self.composition()
         if run is not None:
             return certified(run, names, asked, overflow)[0]
-        certified(SubsampledGaussian(1.0, 1.0), (), asked, overflow)
         return {name: Bracket(*(np.float64(without_steps(name, asked)),) * 2) for name in names}
 
     def mu(self, fpr_floor=1e-10, **asked) -> Bracket:
@@ -136,18 +128,6 @@ class Account:
         return self.spent("tpr", fpr=fpr, **asked)["tpr"]
 
 
-def _needed(names):
-    of = {
-        "epsilon": "delta",
-        "delta": "epsilon",
-        "tpr": "fpr",
-        "beta": "fpr",
-        "approximate_mu": "d",
-        "bayes_risk": "prior",
-    }
-    return {of[name] for name in names if name in of}
-
-
 jax.tree_util.register_dataclass(Account, data_fields=["counts", "mark"], meta_fields=["settings"])
 
 
@@ -156,10 +136,7 @@ def _pair(setting) -> tuple[float, float]:
         sigma, p = setting
     except (TypeError, ValueError):
         raise ValueError(f"setting must be a pair (noise_multiplier, sampling_prob), got {setting!r}") from None
-    for name, value, check in (("noise_multiplier", sigma, positive), ("sampling_prob", p, probability)):
-        if np.ndim(check(name, value)) > 0:
-            raise ValueError(f"{name} of a setting must be a single number, got shape {np.shape(value)}")
-    return float(sigma), float(p)
+    return single("noise_multiplier", sigma, positive), single("sampling_prob", p, probability)
 
 
 def init(settings=()) -> Account:

@@ -11,34 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..bracket import Bracket
-from ..measure import QUANTITIES
 from ..mechanisms import dpsgd
 from ..validation import (
     checked,
-    floor_rate,
     nonnegative,
     one_of,
-    open_unit,
     positive,
     probability,
-    relative_width,
     whole,
 )
-from .overflow import FALLING, certified, without_steps
+from .overflow import FALLING, certified, question, single, without_steps
 
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
 _UNBOUNDED = ("mu", "epsilon", "regret", "approximate_mu")
 _SMOOTH, _LONG = 100, 1000  # steps: fewer are composed on dense lattices; a run that does without those
 _TOGETHER = 65  # steps looked at in one round of a search: enough for the engine's full chunks
-_ASKED_AT = {
-    "epsilon": "delta",
-    "delta": "epsilon",
-    "tpr": "fpr",
-    "beta": "fpr",
-    "approximate_mu": "d",
-    "bayes_risk": "prior",
-}
-_ASKED_AT |= {"mu": "fpr_floor", "regret": "fpr_floor"}
 
 
 @dataclass(frozen=True)
@@ -268,36 +255,23 @@ def plan_budget(
     """
     valid = f"a whole number in [1, {_MOST_STEPS}]"
     checked("max_steps", max_steps, valid, lambda a: (a >= 1) & (a <= _MOST_STEPS) & (a == np.floor(a)))
-    numbers = {
-        "noise_multiplier": positive("noise_multiplier", noise_multiplier),
-        "sampling_prob": probability("sampling_prob", sampling_prob),
-        "max_steps": whole("max_steps", max_steps),
-        "every": whole("every", 1 if every is None else every),
-        "rtol": relative_width("rtol", rtol),
-        "fpr_floor": floor_rate("fpr_floor", fpr_floor),
-        "delta": open_unit("delta", delta),
-        "epsilon": nonnegative("epsilon", epsilon),
-        "fpr": open_unit("fpr", fpr),
-        "d": open_unit("d", d),
-        "prior": open_unit("prior", prior),
-    }
-    for name, value in numbers.items():
-        if np.ndim(value) > 0:
-            raise ValueError(f"{name} must be a single number, got shape {np.shape(value)}")
-    names = (quantities,) if isinstance(quantities, str) else tuple(quantities)
-    names = tuple(dict.fromkeys(one_of("quantity", q, QUANTITIES) for q in names))
-    if not names:
-        raise ValueError("quantities must name at least one, got none")
-    last = int(max_steps)
-    if "regret" in names and every != 1:
+    sigma, p = (
+        single("noise_multiplier", noise_multiplier, positive),
+        single("sampling_prob", sampling_prob, probability),
+    )
+    last, stride = (
+        int(single("max_steps", max_steps, whole)),
+        None if every is None else int(single("every", every, whole)),
+    )
+    given = {"rtol": rtol, "fpr_floor": fpr_floor, "adjacency": adjacency, "delta": delta, "epsilon": epsilon}
+    names, asked = question(quantities, overflow, given | {"fpr": fpr, "d": d, "prior": prior})
+    if "regret" in names and stride != 1:
         raise ValueError(
             f"every must be 1 where quantities has 'regret', which is not monotone in the steps, got {every!r}"
         )
-    asked = {"rtol": float(rtol), "adjacency": adjacency}
-    asked |= {_ASKED_AT[q]: float(numbers[_ASKED_AT[q]]) for q in names if q in _ASKED_AT}
 
-    computed = _grid(last, None if every is None else int(every))
-    run = dpsgd(float(noise_multiplier), float(sampling_prob), computed)
+    computed = _grid(last, stride)
+    run = dpsgd(sigma, p, computed)
     brackets, status = certified(run, names, asked, overflow, progress)
     lower, upper = {}, {}
     for name, bracket in brackets.items():
@@ -308,15 +282,4 @@ def plan_budget(
     steps = np.concatenate([[0], computed]).astype(np.int32)
     position = np.searchsorted(steps, np.arange(last + 1)).astype(np.int32)
     wide = int(np.sum(status != 0))
-    return Plan(
-        steps,
-        position,
-        lower,
-        upper,
-        float(noise_multiplier),
-        float(sampling_prob),
-        last,
-        float(overflow),
-        tuple(asked.items()),
-        wide,
-    )
+    return Plan(steps, position, lower, upper, sigma, p, last, float(overflow), tuple(asked.items()), wide)
