@@ -20,6 +20,7 @@ from ..validation import (
     probability,
     whole,
 )
+from .float32 import above, below
 from .overflow import FALLING, certified, question, single, without_steps
 
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
@@ -190,16 +191,6 @@ def _grid(max_steps: int, every) -> np.ndarray:
     return np.array([*steps, max_steps])
 
 
-def _outward(bracket: Bracket) -> tuple[np.ndarray, np.ndarray]:
-    """float32 arrays around float64 ones; nothing in between zero and the smallest normal number, which a device may flush."""
-    with np.errstate(over="ignore", under="ignore"):
-        low, high = (side.astype(np.float32) for side in bracket)
-        low = np.where(low > bracket.lower, np.nextafter(low, np.float32(-np.inf)), low)
-        high = np.where(high < bracket.upper, np.nextafter(high, np.float32(np.inf)), high)
-    tiny = np.finfo(np.float32).tiny
-    return np.where(low < tiny, np.float32(0.0), low), np.where((high > 0.0) & (high < tiny), tiny, high)
-
-
 def _monotone(bracket: Bracket, falling: bool) -> Bracket:
     """What more and fewer steps say about each number of steps: privacy never improves with another step."""
     before, after = np.maximum.accumulate, np.minimum.accumulate
@@ -278,7 +269,7 @@ def plan_budget(
         start = without_steps(name, asked)
         full = Bracket(*(np.concatenate([[start], np.asarray(side, np.float64)]) for side in bracket))
         full = full if name == "regret" else _monotone(full, name in FALLING)
-        lower[name], upper[name] = _outward(full)
+        lower[name], upper[name] = below(full.lower), above(full.upper)
     steps = np.concatenate([[0], computed]).astype(np.int32)
     position = np.searchsorted(steps, np.arange(last + 1)).astype(np.int32)
     wide = int(np.sum(status != 0))

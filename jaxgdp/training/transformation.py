@@ -100,8 +100,10 @@ def privatize(
 
     Returns:
         ``optax.GradientTransformationExtraArgs``. ``update(gradients, state, params, mask=...)``: gradients have a leading axis, one
-        entry per example of the padded batch; the update has not. ``mask`` says which examples are real (None: all).
-        State: :class:`PrivatizeState`.
+        entry per example of the padded batch; the update has not. ``mask`` says which examples are real (None: all). State:
+        :class:`PrivatizeState`. Two more arguments of ``update`` are for noise that depends on the data, with a filter
+        (``jaxgdp.training.filters``): ``noise_multiplier`` of this step, and ``admitted``, whether the filter admits it; a step that is
+        not admitted changes nothing and spends the budget.
 
     Raises:
         ValueError: an argument is out of range (before tracing), or gradients or mask have the wrong shape or dtype (while tracing).
@@ -127,7 +129,7 @@ def privatize(
         # a copy, so that donating the state does not delete the caller's key
         return PrivatizeState(key.copy(), jnp.zeros((), jnp.int32), limit, limit <= 0, optimiser.init(params))
 
-    def update(updates, state, params=None, *, mask=None, **extra):
+    def update(updates, state, params=None, *, mask=None, noise_multiplier=noise_multiplier, admitted=True, **extra):
         total = clipped_sum(updates, clip_norm, mask)
         if axis_name is not None:
             total = jax.lax.psum(total, axis_name)
@@ -136,10 +138,12 @@ def privatize(
         mean = noisy_mean(total, jax.random.fold_in(state.key, step), clip_norm, noise, size)
         mean = jax.tree.map(lambda m, g: m.astype(g.dtype), mean, updates)
         ready, moved = optimiser.update(mean, state.inner, params, **extra)
-        spent = step >= state.max_steps
+        spent = state.spent | ~jnp.asarray(admitted, bool)
         ready = jax.tree.map(lambda u: jnp.where(spent, jnp.zeros_like(u), u), ready)
         inner_state = jax.tree.map(lambda old, new: jnp.where(spent, old, new), state.inner, moved)
         counted = step + jnp.where(spent, 0, 1).astype(jnp.int32)
-        return ready, PrivatizeState(state.key, counted, state.max_steps, counted >= state.max_steps, inner_state)
+        return ready, PrivatizeState(
+            state.key, counted, state.max_steps, spent | (counted >= state.max_steps), inner_state
+        )
 
     return optax.GradientTransformationExtraArgs(init, update)
