@@ -59,6 +59,13 @@ def noisy_mean(total, key, clip_norm, noise_multiplier, expected_batch_size):
     return jax.tree.unflatten(structure, noisy)
 
 
+def _copied(key):
+    """The same key in an array of its own, so that donating a state does not delete the caller's key."""
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(jnp.copy(jax.random.key_data(key)), impl=jax.random.key_impl(key))
+    return jnp.copy(key)
+
+
 def _steps(max_steps):
     if max_steps is None:
         return jnp.asarray(_UNLIMITED, jnp.int32)
@@ -126,8 +133,7 @@ def privatize(
     at = lambda value, step: value(step) if callable(value) else value
 
     def init(params):
-        # a copy, so that donating the state does not delete the caller's key
-        return PrivatizeState(key.copy(), jnp.zeros((), jnp.int32), limit, limit <= 0, optimiser.init(params))
+        return PrivatizeState(_copied(key), jnp.zeros((), jnp.int32), limit, limit <= 0, optimiser.init(params))
 
     def update(updates, state, params=None, *, mask=None, noise_multiplier=noise_multiplier, admitted=True, **extra):
         total = clipped_sum(updates, clip_norm, mask)
