@@ -102,7 +102,10 @@ def from_json(text, source="the checkpoint") -> Account:
         raise ValueError(f"{source} must hold one count for each setting, got {settings!r} and {counts!r}")
     if content["checksum"] != _checksum(settings, counts):
         raise ValueError(f"{source} is damaged: its checksum is not that of its settings and counts")
-    pairs = tuple(_pair(setting) for setting in settings)
+    try:
+        pairs = tuple(_pair(setting) for setting in settings)
+    except ValueError as error:
+        raise ValueError(f"{source} holds a setting that is out of range: {error}") from None
     if len(set(pairs)) < len(pairs):
         raise ValueError(f"{source} must hold different settings, got {settings!r}")
     for count in counts:
