@@ -173,6 +173,14 @@ def test_many_runs_at_once_are_the_single_runs():
         assert np.allclose(many[0][i], one[0], atol=1e-6) and int(many[1][i]) == int(one[1]) == (2, 5)[i]
 
 
+def test_with_64_bit_on_the_counters_keep_their_types():
+    with jax.enable_x64(True):
+        params, batch = jnp.ones(3), jnp.ones((2, 3))
+        transformation = privatize(1.0, 1.0, 2.0, KEY, max_steps=4, inner=optax.sgd(0.1))
+        (last, state), _ = train(transformation, 9, params, batch)
+        assert last.dtype == jnp.float64 and state.step.dtype == jnp.int32 and int(state.step) == 4
+
+
 _TWO_DEVICES = """
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, PartitionSpec as P

@@ -2,6 +2,7 @@
 
     poisson         batches of static shape, and what their static shape costs
     clipping        per-example gradients, clipped and summed
+    noise           Gaussian noise with tails as long as the accounting's
     transformation  ``privatize``: noise, average, count, stop, as an optax transformation
     plan            certified privacy of every step, looked up inside the loop
     accountant      counts of steps for settings on a schedule; checkpoint: the same on disk
@@ -16,6 +17,7 @@ from . import accountant, checkpoint, filters
 from .accountant import Account
 from .clipping import clipped_sum, per_example_gradients
 from .filters import Filter
+from .noise import standard_normal
 from .plan import Plan, plan_budget
 from .poisson import Batch, PoissonSampler, overflow_probability, poisson_sampler
 from .transformation import PrivatizeState, noisy_mean, privatize
@@ -37,4 +39,5 @@ __all__ = [
     "plan_budget",
     "poisson_sampler",
     "privatize",
+    "standard_normal",
 ]

@@ -30,7 +30,7 @@ _SHARE = 1e-6  # relative room for the rounding of the binomial tail, an incompl
 
 
 class Batch(NamedTuple):
-    """One padded batch.
+    """One padded batch. How many records were drawn, and which, is secret: the accounting holds for what the noise covers.
 
     Attributes:
         indices: records, int32 of shape (padded_size,); padding repeats record 0.
