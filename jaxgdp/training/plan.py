@@ -177,6 +177,8 @@ def _checked(target):
         or target.shape != ()
     ):
         raise ValueError(f"target must be a scalar target of jaxgdp.targets, got {target!r}")
+    if target.quantity == "regret":
+        raise ValueError(f"target must be of a quantity that only grows with the steps, got {target!r}")
     return target
 
 
