@@ -1,5 +1,7 @@
 """Plans: certified at every step, looked up inside compiled float32 code, and the number of steps a budget allows."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -110,6 +112,18 @@ def test_steps_within_several_limits_and_at_the_ends(gaussian, subsampled):
     assert gaussian.max_steps_within(mu=0.01) == 0 and gaussian.max_steps_within(mu=5.0) == 100
     middle = float(subsampled.at(200)["mu"].upper)
     assert 200 <= subsampled.max_steps_within(mu=middle) <= 201
+
+
+def test_a_limit_is_not_rounded_to_float32(gaussian):
+    upper = float(gaussian.at(49)["mu"].upper)
+    assert gaussian.max_steps_within(mu=upper) >= 49
+    # the same number in float32, but smaller
+    assert np.float32(upper * (1 - 1e-9)) == np.float32(upper)
+    table = dataclasses.replace(
+        gaussian, steps=gaussian.steps[:8], upper={"mu": gaussian.upper["mu"][:8]}, max_steps=49
+    )
+    table = dataclasses.replace(table, lower={"mu": gaussian.lower["mu"][:8]})
+    assert table.max_steps_within(mu=upper) == 49 > table.max_steps_within(mu=upper * (1 - 1e-9))
 
 
 class MuTarget:
