@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import ks_2samp, norm
 
 import jaxgdp
-from jaxgdp.training import plan_budget
+from jaxgdp.training import plan_budget, poisson_sampler, privatize
 from jaxgdp.training.float32 import above, below
 
 SIGMA, RATE, STEPS = 1.0, 0.1, 400
@@ -64,6 +64,34 @@ def test_agrees_with_measure_at_other_steps(subsampled):
     for name, bracket in direct.items():
         assert np.all(found[name].lower <= bracket.upper) and np.all(bracket.lower <= found[name].upper), name
     assert np.all(found["mu"].upper[:1] < 1.2 * direct["mu"].upper[:1])
+
+
+def test_the_best_attack_on_real_runs_is_as_good_as_the_plan_says(subsampled):
+    """Batches, clipping and noise as they run, 100 steps, watched by an attacker who knows all gradients; with and without the record."""
+    steps, runs = 100, 20_000
+    sampler = poisson_sampler(5, RATE, max_steps=steps)
+
+    def statistic(seed, present):
+        noise, sampling = jax.random.split(jax.random.key(seed))
+        transformation = privatize(0.5, SIGMA, sampler.expected_batch_size, noise)
+        gradients = jnp.zeros((5, 2)).at[0, 0].set(7.0 * present)  # clipped to the norm 1/2
+
+        def step(state, _):
+            batch = sampler.sample(jax.random.fold_in(sampling, state.step))
+            update, state = transformation.update(gradients[batch.indices], state, mask=batch.mask)
+            output = update[0] * sampler.expected_batch_size / 0.5
+            return state, jnp.log1p(RATE * jnp.expm1((output - 0.5) / SIGMA**2))
+
+        return jnp.sum(jax.lax.scan(step, transformation.init(None), None, length=steps)[1])
+
+    attack = jax.jit(jax.vmap(statistic, in_axes=(0, None)))
+    absent, present = (np.sort(attack(jnp.arange(runs) + runs * i, float(i))) for i in (0, 1))
+    promised = subsampled.at(steps)
+    advantage = ks_2samp(absent, present).statistic
+    assert abs(advantage - promised["advantage"].upper) < 3.0 / np.sqrt(runs)
+    detected = np.mean(present > absent[int(0.99 * runs)])
+    assert abs(detected - (1.0 - promised["beta"].lower)) < 0.03
+    assert detected > 0.08
 
 
 def test_works_in_compiled_float32_code_without_retracing(subsampled):
