@@ -154,30 +154,29 @@ def test_a_limit_is_not_rounded_to_float32(gaussian):
     assert table.max_steps_within(mu=upper) == 49 > table.max_steps_within(mu=upper * (1 - 1e-9))
 
 
-class MuTarget:
+class EpsilonTarget:
     """The interface of the targets of calibration."""
 
-    quantity, shape = "mu", ()
+    quantity, shape = "epsilon", ()
 
-    def __init__(self, mu, floor):
-        self.mu, self.floor = mu, floor
+    def __init__(self, epsilon, delta):
+        self.epsilon, self.delta = epsilon, delta
 
     def parameters(self):
-        return {"fpr_floor": np.array(self.floor)}
+        return {"delta": np.array(self.delta)}
 
     def read(self, bracket):
         return bracket
 
     def meets(self, own):
-        return own.upper <= self.mu
+        return own.upper <= self.epsilon
 
 
-def test_steps_within_a_target_with_its_own_floor(subsampled):
-    deep = subsampled.max_steps_within(MuTarget(2.0, 1e-10))
-    shallow = subsampled.max_steps_within(MuTarget(2.0, 1e-3))
-    assert deep == subsampled.max_steps_within(mu=2.0) and 0 < deep < shallow
-    found = jaxgdp.measure(jaxgdp.dpsgd(SIGMA, RATE, shallow + np.arange(2)), "mu", fpr_floor=1e-3).brackets["mu"].upper
-    assert found[0] <= 2.0 < found[1]
+def test_steps_within_a_target_with_its_own_delta(gaussian):
+    # the plan is at δ = 1e-6
+    steps = gaussian.max_steps_within(EpsilonTarget(2.0, 1e-3))
+    exact = np.flatnonzero(jaxgdp.gdp.epsilon(1e-3, np.sqrt(np.arange(1, 101)) / 8.0) <= 2.0)[-1] + 1
+    assert exact - 1 <= steps <= exact and steps > 1.2 * gaussian.max_steps_within(epsilon=2.0)
 
 
 def test_overflow_is_paid_for_on_the_safe_side():
