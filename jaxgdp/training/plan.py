@@ -222,6 +222,8 @@ def plan_budget(
 ) -> Plan:
     """Certified privacy of DP-SGD with Poisson sampling after 0, 1, …, ``max_steps`` steps, for use inside the training loop.
 
+    Once compiled, each computed number of steps takes two to three milliseconds of one core (below 100 steps tens of them).
+
     Args:
         noise_multiplier: σ > 0. sampling_prob: p in (0, 1]. max_steps: most steps of the run, at most 2²⁴. Numbers, not arrays.
         quantities: any of those of :func:`jaxgdp.measure`.
