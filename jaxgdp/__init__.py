@@ -4,7 +4,7 @@ Every number comes as a bracket ``lower ≤ true ≤ upper``: the upper side fro
 attack that achieves it.
 """
 
-from . import conversions, deployments, differentiable, gdp, spec
+from . import conversions, deployments, differentiable, gdp, spec, training
 from ._version import __version__
 from .bracket import Bracket
 from .measure import Measured, measure
@@ -61,4 +61,5 @@ __all__ = [
     "spec",
     "sweep",
     "tradeoff",
+    "training",
 ]

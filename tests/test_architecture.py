@@ -29,7 +29,7 @@ STAGES = (
     ("tradeoff",),
     ("measure",),
     ("differentiable",),
-    ("sweep",),
+    ("sweep", "training"),
     ("landscape", "report"),
     ("plot",),
     ("reproduce",),
