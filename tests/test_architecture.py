@@ -28,7 +28,7 @@ STAGES = (
     ("engine",),
     ("tradeoff",),
     ("measure",),
-    ("sweep",),
+    ("sweep", "training"),
     ("landscape", "report"),
     ("plot",),
     ("reproduce",),
