@@ -9,15 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from scipy.stats import binom
 
-from ..validation import broadcast, positive, probability
+from ..training import clipped_sum, noisy_mean, per_example_gradients, poisson_sampler
+from ..validation import broadcast, positive, probability, whole
 
 CLASSES = 10
-_OVERFLOW = 1e-9  # chance, over a whole run, that some Poisson batch outgrows the space reserved for it
 _TEST_SHARE = 5  # one record in five is kept for testing
 _SPLIT_SEED = 0
-LEARNING_RATE, MOMENTUM = 1.0, 0.9
+CLIP, RATE, LEARNING_RATE, MOMENTUM = 1.0, 64 / 1438, 0.3, 0.9
 
 
 class Digits(NamedTuple):
@@ -55,62 +54,45 @@ def load() -> Digits:
     return Digits(images[kept], labels[kept].astype(np.int32), images[test], labels[test].astype(np.int32))
 
 
-def batch_space(records: int, sampling_prob, num_steps: int) -> int:
-    """Rows to reserve for a Poisson batch, so that over a whole run none is larger but with probability 1e-9.
-
-    Args:
-        records: number of training records. sampling_prob: largest p of the run. num_steps: T.
-
-    Returns:
-        A whole number, at most ``records``.
-
-    Example:
-        >>> batch_space(1438, 0.05, 400) < 160
-        True
-    """
-    return int(min(records, binom.isf(_OVERFLOW / num_steps, records, float(np.max(sampling_prob))) + 1))
-
-
 def _loss(weights, image, label):
     return optax.softmax_cross_entropy_with_integer_labels(image @ weights, label)
 
 
-def _clipped(gradient, clip):
-    """The gradient of one record, scaled down to norm ``clip`` where it is longer."""
-    norm = jnp.sqrt(jnp.sum(gradient**2))
-    return gradient * jnp.minimum(1.0, clip / jnp.maximum(norm, 1e-12))
+_gradients = per_example_gradients(_loss)
 
 
 @functools.partial(jax.jit, static_argnames="space")
-def _run(key, noise, clip, rate, learning_rate, data: Digits, space: int):
-    """Test accuracy of one run; ``noise``, ``clip`` and ``rate`` hold one number for each step."""
+def _run(key, noise, clip, threshold, size, learning_rate, data: Digits, space: int):
+    """Test accuracy of one run; ``noise``, ``clip``, ``threshold`` (p in units of 2⁻³²) and ``size`` (n·p) hold one number a step."""
     records = data.train_images.shape[0]
     optimizer = optax.sgd(learning_rate, momentum=MOMENTUM)
     weights = jnp.zeros((data.train_images.shape[1], CLASSES))
 
     def step(state, schedule):
         weights, moments, key = state
-        sigma, bound, p = schedule
+        sigma, bound, limit, expected = schedule
         key, draw, perturb = jax.random.split(key, 3)
-        chosen = jax.random.bernoulli(draw, p, (records,))
-        (rows,) = jnp.nonzero(chosen, size=space, fill_value=-1)
-        gradients = jax.vmap(jax.grad(_loss), (None, 0, 0))(weights, data.train_images[rows], data.train_labels[rows])
-        gradients = jax.vmap(_clipped, (0, None))(gradients, bound)
-        total = jnp.sum(jnp.where((rows >= 0)[:, None, None], gradients, 0.0), axis=0)
-        total = total + sigma * bound * jax.random.normal(perturb, weights.shape)
-        # divided by the expected size: the drawn size is private; by the clip too, so that it does not act as a rate
-        updates, moments = optimizer.update(total / (p * records * bound), moments, weights)
+        chosen = jax.random.bits(draw, (records,), jnp.uint32) < limit
+        (rows,) = jnp.nonzero(chosen, size=space, fill_value=records)
+        # a batch that does not fit is emptied, as in training.PoissonSampler
+        mask = (rows < records) & (jnp.sum(chosen) <= space)
+        rows = jnp.where(mask, rows, 0)
+        _, gradients = _gradients(weights, data.train_images[rows], data.train_labels[rows])
+        mean = noisy_mean(clipped_sum(gradients, bound, mask), perturb, bound, sigma, expected)
+        # divided by the clipping norm, so that this does not act as a learning rate
+        updates, moments = optimizer.update(mean / bound, moments, weights)
         return (optax.apply_updates(weights, updates), moments, key), None
 
-    (weights, _, _), _ = jax.lax.scan(step, (weights, optimizer.init(weights), key), (noise, clip, rate))
+    (weights, _, _), _ = jax.lax.scan(step, (weights, optimizer.init(weights), key), (noise, clip, threshold, size))
     return jnp.mean(jnp.argmax(data.test_images @ weights, axis=1) == data.test_labels)
 
 
-def train(noise_multiplier, clip=1.0, sampling_prob=64 / 1438, num_steps=None, seeds=range(5), learning_rate=LEARNING_RATE):
+def train(noise_multiplier, clip=CLIP, sampling_prob=RATE, num_steps=None, seeds=range(5), learning_rate=LEARNING_RATE):
     """Test accuracies of DP-SGD on the digits, for schedules of noise, clipping norm and sampling rate.
 
     Each step draws a Poisson batch, clips every record's gradient to norm C_t, adds N(0, σ_t²C_t²) to the sum and divides by
-    the expected batch size (Abadi et al. 2016). Initial weights are zero; a seed decides batches and noise.
+    the expected batch size (Abadi et al. 2016). Initial weights are zero; a seed decides batches and noise. Padded batches overflow
+    in at most one run in 10²⁰.
 
     Args:
         noise_multiplier: σ_t > 0, scalar or one number a step. clip: C_t > 0, likewise. sampling_prob: p_t in (0, 1], likewise.
@@ -124,17 +106,19 @@ def train(noise_multiplier, clip=1.0, sampling_prob=64 / 1438, num_steps=None, s
         ValueError: an argument is out of range or lengths differ (before tracing).
         ImportError: scikit-learn is missing.
     """
-    schedule = {
-        "noise_multiplier": positive("noise_multiplier", noise_multiplier),
-        "clip": positive("clip", clip),
-        "sampling_prob": probability("sampling_prob", sampling_prob),
-    }
-    shape = broadcast(**schedule) or (num_steps,)
+    sigma, bound = positive("noise_multiplier", noise_multiplier), positive("clip", clip)
+    rate, learning = probability("sampling_prob", sampling_prob), float(positive("learning_rate", learning_rate))
+    shape = broadcast(noise_multiplier=sigma, clip=bound, sampling_prob=rate) or (num_steps,)
     if len(shape) != 1 or shape[0] is None or num_steps not in (None, shape[0]):
         raise ValueError(f"schedules must be scalars or rows of num_steps = {num_steps} numbers, got shape {shape}")
-    columns = [jnp.asarray(np.broadcast_to(a, shape), jnp.float32) for a in schedule.values()]
+    steps, seeds = int(whole("num_steps", shape[0])), [int(seed) for seed in seeds]
+    if not seeds:
+        raise ValueError("seeds must hold at least one whole number, got none")
     data = load()
-    space = batch_space(data.records, schedule["sampling_prob"], shape[0])
-    keys = jnp.stack([jax.random.key(int(seed)) for seed in seeds])
-    runs = jax.vmap(functools.partial(_run, space=space), (0, None, None, None, None, None))
-    return np.asarray(runs(keys, *columns, jnp.float32(positive("learning_rate", learning_rate)), data), np.float64)
+    space = poisson_sampler(data.records, float(np.max(rate)), steps).padded_size
+    threshold = np.minimum(np.floor(rate * 2.0**32), 2.0**32 - 1.0).astype(np.uint32)
+    schedule = [np.broadcast_to(column, (steps,)) for column in (sigma, bound, threshold, rate * data.records)]
+    columns = [jnp.asarray(a, jnp.uint32 if a.dtype == np.uint32 else jnp.float32) for a in schedule]
+    runs = jax.vmap(functools.partial(_run, space=space), (0, None, None, None, None, None, None))
+    keys = jnp.stack([jax.random.key(seed) for seed in seeds])
+    return np.asarray(runs(keys, *columns, jnp.float32(learning), data), np.float64)
