@@ -4,9 +4,10 @@ Every number comes as a bracket ``lower ≤ true ≤ upper``: the upper side fro
 attack that achieves it.
 """
 
-from . import conversions, deployments, gdp, spec
+from . import conversions, deployments, gdp, spec, targets
 from ._version import __version__
 from .bracket import Bracket
+from .calibration import Calibration, calibrate
 from .measure import Measured, measure
 from .mechanisms import (
     ApproximateDP,
@@ -33,6 +34,7 @@ from .tradeoff import TradeoffCurve, tradeoff
 __all__ = [
     "ApproximateDP",
     "Bracket",
+    "Calibration",
     "Composition",
     "DiscreteGaussian",
     "DiscreteLaplace",
@@ -50,6 +52,7 @@ __all__ = [
     "SubsampledLaplace",
     "TradeoffCurve",
     "__version__",
+    "calibrate",
     "compose",
     "conversions",
     "deployments",
@@ -59,5 +62,6 @@ __all__ = [
     "report",
     "spec",
     "sweep",
+    "targets",
     "tradeoff",
 ]
