@@ -20,6 +20,7 @@ from .validation import broadcast, checked, floor_rate, nonnegative, open_unit, 
 
 _DEEPEST = 1e-300
 _HIGHEST_FLOOR = 0.45
+_FLOOR_OF_DELTA = 3e-3
 
 
 def _first(condition, *arrays):
@@ -282,8 +283,9 @@ class EpsilonDelta(Target):
         return nonnegative(name, value) if name == "epsilon" else open_unit(name, value)
 
     def parameters(self):
-        floor = self.place(self.equivalent_mu(self.delta))
-        return {"epsilon": self.epsilon, "fpr_floor": floor}
+        # what a lattice leaves out goes to the upper side of δ(ε): about half its floor, so that has to be far below δ
+        floor = np.minimum(self.place(self.equivalent_mu(self.delta)), _FLOOR_OF_DELTA * self.delta)
+        return {"epsilon": self.epsilon, "fpr_floor": np.maximum(floor, _DEEPEST)}
 
     def equivalent_mu(self, value):
         return _mu_of_profile(self.epsilon, value)
