@@ -9,10 +9,10 @@ import numpy as np
 
 from ... import gdp
 from ...bracket import Bracket
+from ...calibration import standard_epsilon, worst_case_gap
 from ...conversions import advantage_from_approximate_dp, beta_from_approximate_dp
 from ..result import Claim, Number, Result, Table
 from . import figures
-from .standard import cost_of_advantage, epsilon_for_advantage
 
 DELTA = 1e-5
 ADVANTAGE = 0.5  # of Section 3.1 and Figure 3(b)
@@ -43,17 +43,17 @@ def regions(quick: bool) -> list[Region]:
     for epsilon in _EPSILONS:
         mu = float(gdp.mu_from_epsilon_delta(epsilon, DELTA))
         corner = (1.0 - DELTA) / (1.0 + np.exp(epsilon))
-        alpha = np.union1d(_rates(quick), [corner, gdp_fixed_point(mu)])
+        alpha = np.union1d(_rates(quick), [corner, fixed_point(mu)])
         generic = beta_from_approximate_dp(alpha, epsilon, DELTA)
         found.append(Region(epsilon, DELTA, mu, alpha, generic, gdp.beta(alpha, mu)))
     return found
 
 
-def gdp_fixed_point(mu: float) -> float:
+def fixed_point(mu: float) -> float:
     """α = f_μ(α): Φ(−μ/2), from the advantage 1 − 2α.
 
     Example:
-        >>> round(gdp_fixed_point(2.0), 6)
+        >>> round(fixed_point(2.0), 6)
         0.158655
     """
     return 0.5 * (1.0 - float(gdp.advantage(mu)))
@@ -65,7 +65,8 @@ def figure_2(quick: bool) -> Result:
     above = all(np.all(r.exact >= r.generic - _SLACK) for r in panels)
     gaps = [(float(gdp.tpr(AT, r.mu)), 1.0 - float(beta_from_approximate_dp(AT, r.epsilon, r.delta))) for r in panels]
     text = "; ".join(
-        f"ε = {r.epsilon:g}: TPR {own:.4f}, allowed {generic:.4f}" for r, (own, generic) in zip(panels, gaps, strict=True)
+        f"ε = {r.epsilon:g}: TPR {own:.4f}, allowed {generic:.4f}"
+        for r, (own, generic) in zip(panels, gaps, strict=True)
     )
     answers = {
         "figure-2-conservative": Claim(
@@ -76,7 +77,9 @@ def figure_2(quick: bool) -> Result:
         "figure-2-closest": _closest(panels),
         "figure-2-advantage": _bound_on_advantage(panels),
         "figure-2-name": Claim(
-            "TPR − FPR", False, "a slip of the pen: α is the paper's FPR, and Eq. 7 has 1 − β − α; TPR minus FNR would be 1 − 2β"
+            "TPR − FPR",
+            False,
+            "a slip of the pen: α is the paper's FPR, and Eq. 7 has 1 − β − α; TPR minus FNR would be 1 − 2β",
         ),
     }
     body = tuple(
@@ -101,8 +104,10 @@ def _closest(panels) -> Claim:
             fixed = abs(r.alpha[near] - curve[near])
             same = same and best == near and fixed < 1e-9
             same = same and abs((1.0 - r.alpha[best] - curve[best]) - (1.0 - 2.0 * r.alpha[near])) < 1e-9
-        text.append(f"ε = {r.epsilon:g}: η = {float(gdp.advantage(r.mu)):.4f} at α = {gdp_fixed_point(r.mu):.4f}")
-    return Claim("; ".join(text), bool(same), "both curves are convex and symmetric, so both are extremal on the diagonal")
+        text.append(f"ε = {r.epsilon:g}: η = {float(gdp.advantage(r.mu)):.4f} at α = {fixed_point(r.mu):.4f}")
+    return Claim(
+        "; ".join(text), bool(same), "both curves are convex and symmetric, so both are extremal on the diagonal"
+    )
 
 
 def _bound_on_advantage(panels) -> Claim:
@@ -110,7 +115,11 @@ def _bound_on_advantage(panels) -> Claim:
     largest = [float(np.max(1.0 - r.alpha - r.generic)) for r in panels]
     formula = [float(advantage_from_approximate_dp(r.epsilon, r.delta)) for r in panels]
     text = "; ".join(f"ε = {r.epsilon:g}: {a:.6f}" for r, a in zip(panels, largest, strict=True))
-    return Claim(text, bool(np.allclose(largest, formula, rtol=0.0, atol=1e-12)), "the largest 1 − α − f(α) of Eq. 5 is the formula's value")
+    return Claim(
+        text,
+        bool(np.allclose(largest, formula, rtol=0.0, atol=1e-12)),
+        "the largest 1 − α − f(α) of Eq. 5 is the formula's value",
+    )
 
 
 class Cost(NamedTuple):
@@ -146,7 +155,7 @@ def cost(alpha, advantage=ADVANTAGE, delta=DELTA) -> Cost:
         A :class:`Cost`.
     """
     alpha = np.asarray(alpha, np.float64)
-    epsilon = float(epsilon_for_advantage(advantage, delta))
+    epsilon = float(standard_epsilon(advantage, delta))
     standard, direct = float(gdp.mu_from_epsilon_delta(epsilon, delta)), float(gdp.mu_from_advantage(advantage))
     return Cost(
         alpha,
@@ -163,7 +172,7 @@ def figure_3b() -> dict[str, Number | Claim]:
     gap = float(at.generic[0])
     limit = 0.5 * (1.0 - ADVANTAGE)
     inside = cost(np.linspace(0.0, limit, 502)[1:])
-    error = float(np.max(np.abs(inside.generic - cost_of_advantage(inside.alpha, ADVANTAGE, DELTA))))
+    error = float(np.max(np.abs(inside.generic - worst_case_gap(ADVANTAGE, inside.alpha, DELTA))))
     return {
         "figure-3b-gap": Number(Bracket(gap - _SLACK, gap + _SLACK)),
         "figure-3b-accuracy": Number(Bracket(*[0.5 * (1.0 + ADVANTAGE)] * 2)),
@@ -183,9 +192,7 @@ def figure_6(quick: bool) -> Result:
     at = cost([0.01, AT, 0.25])
     crossing = float(found.alpha[np.flatnonzero(found.gaussian > found.generic)[0]])
     points = 100.0 * np.array([at.gaussian, at.generic])
-    listed = "; ".join(
-        f"FPR {a:g}: {g:.1f} against {h:.1f} points" for a, g, h in zip(at.alpha, *points, strict=True)
-    )
+    listed = "; ".join(f"FPR {a:g}: {g:.1f} against {h:.1f} points" for a, g, h in zip(at.alpha, *points, strict=True))
     mixed = 100.0 * float(at.generic_standard[1] - at.gaussian_direct[1])
     answers = {
         "figure-6-low": Claim(

@@ -71,13 +71,17 @@ def appendix_b(quick: bool) -> Result:
     pair = lambda low, high: shown(type(advantage)(low, high), 4)  # noqa: E731
     answers = {
         "appendix-b-advantage": Claim(
-            "; ".join(f"η = {e:g}: σ = {s:.5f}, {pair(a, b)}" for e, s, a, b in zip(eta, by_advantage, *advantage, strict=False)),
+            "; ".join(
+                f"η = {e:g}: σ = {s:.5f}, {pair(a, b)}"
+                for e, s, a, b in zip(eta, by_advantage, *advantage, strict=False)
+            ),
             holds,
             "each certified bracket of the advantage holds its target",
         ),
         "appendix-b-rates": Claim(
             "; ".join(
-                f"β = {e:g}: σ = {s:.5f}, {pair(1 - b, 1 - a)}" for e, s, a, b in zip(beta, by_rates, *rates, strict=True)
+                f"β = {e:g}: σ = {s:.5f}, {pair(1 - b, 1 - a)}"
+                for e, s, a, b in zip(beta, by_rates, *rates, strict=True)
             ),
             same,
             "each certified bracket of the FNR at FPR 0.1 holds its target",
@@ -89,7 +93,10 @@ def appendix_b(quick: bool) -> Result:
         ),
     }
     header = ("target", "value", "sigma", "lower", "upper")
-    body = [("advantage", f"{e:g}", f"{s:.17g}", f"{a:.17g}", f"{b:.17g}") for e, s, a, b in zip(eta, by_advantage, *advantage, strict=False)]
+    body = [
+        ("advantage", f"{e:g}", f"{s:.17g}", f"{a:.17g}", f"{b:.17g}")
+        for e, s, a, b in zip(eta, by_advantage, *advantage, strict=False)
+    ]
     body += [
         ("fnr at fpr 0.1", f"{e:g}", f"{s:.17g}", f"{1 - b:.17g}", f"{1 - a:.17g}")
         for e, s, a, b in zip(beta, by_rates, *rates, strict=True)
