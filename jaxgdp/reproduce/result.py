@@ -79,7 +79,8 @@ class Result:
     """What one figure or table came to.
 
     Attributes:
-        answers: :class:`Number`, :class:`Claim` or :class:`NotHere` by the name of the published number; keys must be those the data file lists.
+        answers: :class:`Number`, :class:`Claim` or :class:`NotHere` by the name of the published number; keys must be
+            those the data file lists.
         draw: a function that draws on a matplotlib ``Figure``, or None for tables.
         size: width and height of the figure in inches.
         tables: tables by file stem: the table itself, or the numbers behind the figure.

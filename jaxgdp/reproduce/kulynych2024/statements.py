@@ -10,7 +10,7 @@ from ... import gdp
 from ...measure import measure
 from ...mechanisms import Gaussian, dpsgd
 from ..published import read
-from ..result import Claim, Result, Table
+from ..result import Claim, NotHere, Result, Table
 from ..verdict import shown
 from . import closed_forms, noise
 
@@ -34,10 +34,9 @@ def section_3(quick: bool) -> Result:
     )
     under = [bool(a < low) for a, low in zip(asymptotic, tpr.lower, strict=True)]
     answers = {
-        "section-3-evaluation": Claim(
-            f"{1e3 * seconds[1]:.0f} ms a setting, three at once, compiled; {1e3 * seconds[0]:.0f} ms with compilation",
-            seconds[1] < 1.0,
-            "both sides of the bracket, on this machine",
+        "section-3-evaluation": NotHere(
+            f"{1e3 * seconds[1]:.0f} ms a setting, compiled; {1e3 * seconds[0]:.0f} ms the first time",
+            f"another program on another machine; ours: both sides of TPR and μ, {len(sigma)} settings in a call",
         ),
         "section-3-calibration": noise.time_of_calibration(quick),
         "section-3-limit": Claim(

@@ -6,6 +6,7 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import ttest_ind
 
 from ... import targets
 from ...bracket import Bracket
@@ -108,8 +109,8 @@ def _gain(theirs: Risk) -> Claim:
     return Claim(
         f"TPR at most {direct:.5f} at the least noise (direct), {standard:.5f} allowed at the most noise (standard)",
         direct <= standard,
-        f"so the first may replace the second at no more risk; the accuracies, {gain:.2f} points apart in the authors' data file, are single "
-        "runs that we have not repeated",
+        f"so the first may replace the second at no more risk; the accuracies, {gain:.2f} points apart in the authors' data file, are "
+        "single runs that we have not repeated",
     )
 
 
@@ -183,10 +184,10 @@ def _risk_table(sigma, found: Risk, accuracy) -> Table:
 
 NOISE = (0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 STEPS = 400
-SEEDS, QUICK_SEEDS = 10, 3
+SEEDS, QUICK_SEEDS = 10, 4
 _QUICK_NOISE = (1.0, 2.0, 6.0)
 _RISKS = ((0.03, 0.01), (0.12, 0.05), (0.2, 0.1))  # TPR at FPR at which both calibrations are compared
-_ENOUGH = 3.0  # standard errors between the means
+_CHANCE = 0.01  # of as large a difference of means between runs of the same accuracy
 
 
 class Trained(NamedTuple):
@@ -213,17 +214,18 @@ def figure_1_digits(quick: bool) -> Result:
     gains = _gains_on_digits(seeds)
     text = "; ".join(
         f"TPR ≤ {t:g} at FPR {a:g}: σ {s.noise_multiplier:.3f} → {d.noise_multiplier:.3f}, "
-        f"{100 * s.mean:.1f} ± {100 * s.error:.1f} % → {100 * d.mean:.1f} ± {100 * d.error:.1f} %"
+        f"accuracy {100 * s.mean:.1f} ± {100 * s.error:.1f} % → {100 * d.mean:.1f} ± {100 * d.error:.1f} %"
         for (t, a), s, d in gains
     )
-    apart = [(d.mean - s.mean) / max(np.hypot(d.error, s.error), 1e-12) for _, s, d in gains]
+    chance = max(ttest_ind(d.runs, s.runs, equal_var=False, alternative="greater").pvalue for _, s, d in gains)
+    gained = [100.0 * (d.mean - s.mean) for _, s, d in gains]
     answers = {
         "figure-1-digits-gain": Claim(
             text,
-            True if min(apart) > _ENOUGH else False if max(apart) < 0 else None,
-            f"shape agrees on other data: gains of {100 * min(d.mean - s.mean for _, s, d in gains):.1f} to "
-            f"{100 * max(d.mean - s.mean for _, s, d in gains):.1f} points, at least {min(apart):.1f} standard errors, {seeds} seeds each; "
-            f"{digits.load().records} records, so δ = 1e-5 is kept as in the paper; hyperparameters are fixed beforehand and not accounted for",
+            True if chance < _CHANCE else False if max(gained) < 0.0 else None,
+            f"shape agrees on other data: gains of {min(gained):.1f} to {max(gained):.1f} percentage points, by chance in at most {chance:.1g} "
+            f"of such comparisons (Welch's test over {seeds} seeds); {digits.load().records} records, δ = 1e-5 as in the paper; "
+            "hyperparameters are fixed beforehand, and the privacy of choosing them is not accounted for",
         )
     }
     header = (
