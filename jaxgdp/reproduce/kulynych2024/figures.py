@@ -59,7 +59,8 @@ def advantage_panels(pair, cost, advantage: float, at: float, figure) -> None:
     right.plot(cost.alpha, cost.generic_direct, color=DIRECT, lw=1.8, ls=_DASHED, label="advantage calibration")
     ends = [np.interp(at, cost.alpha, c) for c in (cost.generic_direct, cost.generic_standard)]
     right.annotate("", (at, ends[0]), (at, ends[1]), arrowprops={"arrowstyle": "<->", "lw": 1.0})
-    right.annotate(rf"$\Delta\beta = {ends[1] - ends[0]:.2f}$", (at + 0.015, 0.5 * sum(ends)), fontsize=9)
+    note = {"xytext": (0.34, 0.62), "fontsize": 9, "arrowprops": {"arrowstyle": "-", "lw": 0.6}}
+    right.annotate(rf"$\Delta\beta = {ends[1] - ends[0]:.2f}$", (at, 0.5 * sum(ends)), **note)
     square_axes(right)
     right.set_title(rf"(b) generic mechanism, $\eta = {advantage:g}$", fontsize=12)
     right.legend(frameon=False, fontsize=9)

@@ -221,7 +221,7 @@ def figure_5(quick: bool) -> Result:
     pair = by_rates(quick)
     (i,) = np.flatnonzero((pair.risk["fpr"] == fpr) & (pair.risk["tpr"] == tpr))
     sigmas = np.array([pair.standard.upper[i], pair.direct.upper[i]])
-    alpha = np.concatenate([[1e-4, 1e-3, 0.01], np.linspace(0.025, 0.5, 20)])
+    alpha = np.concatenate([[1e-4, 3e-4, 1e-3, 3e-3, 0.006, 0.012, 0.018], np.linspace(0.025, 0.5, 20)])
     grid = np.meshgrid(sigmas, alpha, indexing="ij")
     rtol = QUICK_TOLERANCE if quick else TOLERANCE
     curves = measure(dpsgd(grid[0], RATE, STEPS), ("beta",), fpr=grid[1], fpr_floor=0.5 * grid[1], rtol=rtol).brackets[
