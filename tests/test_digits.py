@@ -29,7 +29,7 @@ def test_without_noise_and_with_whole_batches_it_is_gradient_descent(clip):
     rate = 0.3 * max(clip, 1.0)
     found = digits.train(1e-6, clip=clip, sampling_prob=1.0, num_steps=30, seeds=[0, 1], learning_rate=rate)
     expected = descent(digits.load(), 30, rate, clip)
-    assert 0.8 < expected < 1.0
+    assert 0.7 < expected < 1.0
     # one test image more or less, by float32
     np.testing.assert_allclose(found, expected, atol=1.5 / len(digits.load().test_labels))
 
