@@ -7,7 +7,7 @@ attack that achieves it.
 from . import conversions, deployments, gdp, spec, targets
 from ._version import __version__
 from .bracket import Bracket
-from .calibration import Calibration, calibrate
+from .calibration import BlackBox, Calibration, calibrate
 from .measure import Measured, measure
 from .mechanisms import (
     ApproximateDP,
@@ -33,6 +33,7 @@ from .tradeoff import TradeoffCurve, tradeoff
 
 __all__ = [
     "ApproximateDP",
+    "BlackBox",
     "Bracket",
     "Calibration",
     "Composition",

@@ -20,7 +20,6 @@ from .validation import broadcast, checked, floor_rate, nonnegative, open_unit, 
 
 _DEEPEST = 1e-300
 _HIGHEST_FLOOR = 0.45
-_FLOOR_OF_DELTA = 3e-3
 
 
 def _first(condition, *arrays):
@@ -260,7 +259,7 @@ def _approximate_mu_of_gaussian(mu, d):
 
 @dataclass(frozen=True)
 class EpsilonDelta(Target):
-    """(ε, δ)-DP: δ(ε) ≤ δ. The quantity is δ at ε.
+    """(ε, δ)-DP: the quantity is ε at δ, which must not exceed the target's.
 
     Args:
         epsilon: ε ≥ 0 in nats, any shape. delta: δ in (0, 1).
@@ -276,30 +275,29 @@ class EpsilonDelta(Target):
     epsilon: Any
     delta: Any
 
-    quantity: ClassVar[str] = "delta"
-    goal_field: ClassVar[str] = "delta"
+    quantity: ClassVar[str] = "epsilon"
+    goal_field: ClassVar[str] = "epsilon"
 
     def _checked(self, name, value):
         return nonnegative(name, value) if name == "epsilon" else open_unit(name, value)
 
     def parameters(self):
-        # what a lattice leaves out goes to the upper side of δ(ε): about half its floor, so that has to be far below δ
-        floor = np.minimum(self.place(self.equivalent_mu(self.delta)), _FLOOR_OF_DELTA * self.delta)
-        return {"epsilon": self.epsilon, "fpr_floor": np.maximum(floor, _DEEPEST)}
+        return {"delta": self.delta, "fpr_floor": self.place(self.gaussian_mu())}
 
     def equivalent_mu(self, value):
-        return _mu_of_profile(self.epsilon, value)
+        finite = np.isfinite(value)
+        return np.where(finite, _mu_of_profile(np.where(finite, value, 1.0), self.delta), np.inf)
 
     def of_gaussian(self, mu):
-        return gdp.delta(self.epsilon, mu)
+        return gdp.epsilon(self.delta, mu)
 
     def place(self, mu):
         return np.clip(ndtr(-mu / 2.0 - self.epsilon / mu), _DEEPEST, _HIGHEST_FLOOR)
 
     def without_noise(self, detected, adjacency):
-        if adjacency == "add":
-            return np.maximum(1.0 - np.exp(np.minimum(self.epsilon, 700.0)) * (1.0 - detected), 0.0)
-        return detected
+        with np.errstate(divide="ignore"):
+            rare = np.maximum(np.log1p(-self.delta) - np.log1p(-detected), 0.0)
+        return rare if adjacency == "add" else np.where(detected <= self.delta, 0.0, np.inf)
 
 
 @dataclass(frozen=True)
@@ -674,6 +672,10 @@ class Regret(Target):
 
     def parameters(self):
         return {"fpr_floor": self.fpr_floor}
+
+    def equivalent_mu(self, value):
+        """The regret itself: no Gaussian curve has any."""
+        return value
 
     def surely(self) -> Mu:
         """A μ below which the regret is met whatever the curve: Δ ≤ ½·δ_μ(0) = Φ(μ/2) − ½."""

@@ -9,11 +9,13 @@ from ..measure import measure
 from ..tradeoff import ADJACENCIES
 from ..validation import broadcast, checked, one_of, positive, probability, whole
 from . import closed_form, regret
+from .black_box import solve_black_box
+from .common_scale import common_scale
 from .families import DPSGD, NOISE_MULTIPLIER, NUM_STEPS, UNKNOWNS, Scaled
 from .result import Calibration
 from .solver import Solved, Solver
 from .status import EVERY, NONE
-from ..targets import Regret, Target
+from ..targets import TPR, Regret, Target
 
 _CHECKS = {"noise_multiplier": positive, "sampling_prob": probability, "num_steps": whole}
 
@@ -45,8 +47,8 @@ def calibrate(
         target: one of ``jaxgdp.targets``, with scalars or arrays.
         sampling_prob: p in (0, 1]. num_steps: whole numbers ≥ 1. noise_multiplier: σ > 0, given only when it is not solved for.
         solve_for: "noise_multiplier", "num_steps" or "sampling_prob"; what is solved for is not given.
-        mechanism: in place of DP-SGD, a callable scale → mechanism that takes arrays, of one mechanism or a
-            composition with a common scale; more scale must be more private. ``value`` is then the scale.
+        mechanism: in place of DP-SGD, a mechanism or composition, all of whose noise is multiplied by a common scale, or a callable
+            scale → mechanism that takes arrays; more scale must be more private. ``value`` is then the scale.
         black_box: in place of DP-SGD, a callable scale → :class:`jaxgdp.BlackBox`, or scale → (callable ε ↦ δ(ε)); one call for each scale.
         tolerance: relative step, in [1e-6, 0.1]; for steps at least 1. adjacency: as for :func:`jaxgdp.measure`.
         infeasible: "raise", or "flag" to leave in ``status`` what some elements of a batch cannot have.
@@ -76,11 +78,12 @@ def calibrate(
     if own:
         _only_a_mechanism(own, given, solve_for)
     if black_box is not None:
-        from .black_box import calibrate_black_box
-
-        return calibrate_black_box(target, black_box, tolerance, adjacency, infeasible, progress)
+        if adjacency != "add_remove":
+            raise ValueError(f"adjacency must be 'add_remove' for a black box, which bounds both orders, got {adjacency!r}")
+        family, found = solve_black_box(target, black_box, tolerance, progress)
+        return _finish((found, np.zeros(len(found.value), bool)), family, target, tolerance, adjacency, infeasible)
     if mechanism is not None:
-        family = Scaled(mechanism, target.shape)
+        family = Scaled(mechanism if callable(mechanism) else common_scale(mechanism), target.shape)
         return _finish(_search(family, target, tolerance, adjacency, progress), family, target, tolerance, adjacency, infeasible)
     return _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress)
 
@@ -201,7 +204,11 @@ def _finish(answer, family, target, tolerance, adjacency, infeasible) -> Calibra
         """TPR of the calibrated mechanisms at a few FPRs, along one more axis."""
         some = np.flatnonzero(np.isfinite(found.value) & (found.status != EVERY))
         sides = np.full((2, len(found.value), len(fprs)), np.nan)
-        if len(some):
+        if hasattr(family, "box"):
+            for row in some:
+                for k, fpr in enumerate(fprs):
+                    sides[:, row, k] = family.box(float(found.value[row])).read(TPR(0.5 + 0.5 * fpr, fpr))
+        elif len(some):
             rows = np.repeat(some, len(fprs))
             asked = np.tile(np.asarray(fprs), len(some))
             mechanism = family.at(found.value[rows], rows)

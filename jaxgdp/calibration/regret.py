@@ -47,7 +47,8 @@ def solve(family, target: Regret, tolerance: float, adjacency: str, progress=Non
         done += _TOGETHER
     endless = rows
     both = np.flatnonzero(solver.accepted.known() & solver.refused.known())
-    solver.narrow(both)
+    solver.narrow(both, solver.progress)
+    solver.sharpen()
     found = solver.result()
     found.status[endless] = EVERY
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._version import __version__
 from ..bracket import Bracket
 from .cost import FPRS, AdvantageCost, advantage_cost
 from .status import EVERY, NONE, STATUS
@@ -60,6 +62,38 @@ class Calibration:
         shape = np.shape(self.value)
         return advantage_cost(np.broadcast_to(self.target.advantage, shape), self._measure_tpr(FPRS))
 
+    def to_dict(self) -> dict:
+        """Everything as plain numbers and lists; None where there is no number."""
+        target = {f.name: _plain(getattr(self.target, f.name)) for f in dataclasses.fields(self.target)}
+        sides = lambda bracket: {"lower": _plain(bracket.lower), "upper": _plain(bracket.upper)}  # noqa: E731
+        found = {
+            "version": __version__,
+            "target": {"type": type(self.target).__name__} | target,
+            "solve_for": self.solve_for,
+            "adjacency": self.adjacency,
+            "tolerance": self.tolerance,
+            "value": _plain(self.value),
+            "achieved": sides(self.achieved),
+            "rejected": _plain(self.rejected),
+            "rejected_achieved": sides(self.rejected_achieved),
+            "proved_tight": self.proved_tight.tolist(),
+            "status": self.status.tolist(),
+            "meaning": {str(code): STATUS[code] for code in np.unique(self.status).tolist()},
+            "iterations": self.iterations.tolist(),
+            "evaluations": self.evaluations.tolist(),
+            "closed_form": self.closed_form.tolist(),
+        }
+        if (cost := self.cost) is not None:
+            found["cost"] = {
+                "fpr": _plain(cost.fpr),
+                "delta": cost.delta,
+                "standard_epsilon": _plain(cost.standard_epsilon),
+                "worst_case": _plain(cost.worst_case),
+                "tpr": sides(cost.tpr),
+                "standard_tpr": _plain(cost.standard_tpr),
+            }
+        return found
+
     @property
     def proved_tight(self):
         """Where an attack breaks the target at ``rejected``: then no accountant could show that ``rejected`` meets it."""
@@ -79,10 +113,10 @@ class Calibration:
         lines = [f"{self.target.describe()}, {self.adjacency}"]
         code = int(self.status)
         if code != NONE:
-            lines.append(f"{name:<20} {float(self.value):.10g}")
+            lines.append(f"{name:<20} {float(self.value)!r}")
             lines.append(f"{own:<20} {_sides(self.achieved)} ({side} {goal:g} asked)")
         if code != EVERY:
-            lines.append(f"{'rejected':<20} {float(self.rejected):.10g}")
+            lines.append(f"{'rejected':<20} {float(self.rejected)!r}")
             lines.append(f"{own + ' there':<20} {_sides(self.rejected_achieved)}")
         lines.append(f"{'status':<20} {STATUS[code]} ({how})")
         if self.cost is not None:
@@ -90,8 +124,16 @@ class Calibration:
         return "\n".join(lines)
 
 
+def _plain(array):
+    """Nested lists, None in place of what is not finite."""
+    array = np.asarray(array, float)
+    return np.where(np.isfinite(array), array, None).tolist()
+
+
 def _sides(bracket: Bracket) -> str:
-    return f"{float(bracket.lower):.8g} … {float(bracket.upper):.8g}"
+    """Both sides, rounded outward."""
+    low, high = float(bracket.lower), float(bracket.upper)
+    return f"{low - 1e-7 * abs(low):.8g} … {high + 1e-7 * abs(high):.8g}"
 
 
 def _cost(cost: AdvantageCost) -> list[str]:

@@ -8,7 +8,7 @@ step apart are asked together, so that acceptance and rejection are shown in one
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
@@ -25,7 +25,9 @@ _FLOWING = 64  # larger batches are computed in full chunks, whose places are be
 _FULL = 72
 _FEW = 8  # so many rows cost as much as one
 _PATIENCE = 4  # rounds before halving takes turns with secants
-_MODEL_ROUNDS = 12
+_MODEL_ROUNDS = 10
+_SHARPER = 8.0
+_SLOPES = (-12.0, -0.2)
 _SPREAD = (0.5, -0.5, 2.0, -2.0, 8.0, -8.0, 32.0, -32.0)  # of the probes about an estimate, in tolerance steps
 _TRUST = 0.25  # relative error left after a correction by the model's slope
 
@@ -76,6 +78,8 @@ class Solver:
         tolerance: relative step. adjacency, progress: as for :func:`jaxgdp.calibrate`.
     """
 
+    few: ClassVar[int] = _FEW
+
     def __init__(self, family, target: Target, tolerance: float, adjacency: str, progress=None):
         self.family, self.target, self.tolerance, self.adjacency = family, target, tolerance, adjacency
         self.unknown = family.unknown
@@ -104,34 +108,37 @@ class Solver:
 
     # where to start
 
-    def model(self, u):
-        """The same gap by the saddle-point approximation, for every row."""
-        rows = np.arange(self.number)
+    def model(self, rows, u):
+        """The same gap by the saddle-point approximation."""
         mechanism = self.family.at(self.unknown.value(u), rows)
         groups = jax.tree.map(np.asarray, mechanism.stacked())
-        mu = self.target.gaussian_mu()
-        fpr = np.broadcast_to(self.target.place(mu), (self.number,))
+        target = self.target.take(rows)
+        mu = target.gaussian_mu()
+        fpr = np.broadcast_to(target.place(mu), (len(rows),))
         return _log_ratio(approximate_mu(groups, ndtri(fpr), by_threshold=False), mu)
 
     def start(self):
         """u of the model's root, and the model's slope there."""
-        u = self.family.guess(self.target.gaussian_mu())
+        best = self.family.guess(self.target.gaussian_mu())
         ends = sorted((self.unknown.coordinate(self.unknown.low), self.unknown.coordinate(self.unknown.high)))
+        rows, u = np.arange(self.number), best.copy()
         low, high = np.full(self.number, ends[0]), np.full(self.number, ends[1])
-        gap, before = self.model(u), None
+        gap = self.model(rows, u)
         for _ in range(_MODEL_ROUNDS):
-            low, high = np.where(gap > 0.0, u, low), np.where(gap > 0.0, high, u)
-            if before is not None:
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    slope = (gap - before[1]) / (u - before[0])
-                self.slope = np.where(np.isfinite(slope) & (np.abs(u - before[0]) > 1e-9), np.clip(slope, -8.0, -0.2), self.slope)
-            if np.max(np.abs(gap)) < 0.05 * self.step:
+            best[rows] = u
+            rest = np.abs(gap) > 0.05 * self.step
+            rows, u, gap = rows[rest], u[rest], gap[rest]
+            if len(rows) == 0:
                 break
-            before = u, gap
-            u = u - np.clip(gap / self.slope, -4.0, 4.0)
-            u = np.where((u <= low) | (u >= high), 0.5 * (low + high), u)
-            gap = self.model(u)
-        return u
+            low[rows], high[rows] = np.where(gap > 0.0, u, low[rows]), np.where(gap > 0.0, high[rows], u)
+            new = u - np.clip(gap / self.slope[rows], -4.0, 4.0)
+            new = np.where((new <= low[rows]) | (new >= high[rows]), 0.5 * (low[rows] + high[rows]), new)
+            after = self.model(rows, new)
+            far = np.abs(new - u) > 1e-6
+            slope = np.where(far, (after - gap) / np.where(far, new - u, 1.0), self.slope[rows])
+            self.slope[rows] = np.clip(slope, *_SLOPES)
+            u, gap = new, after
+        return best
 
     # one round
 
@@ -161,7 +168,7 @@ class Solver:
     def probes(self, rows, u, error, first: bool):
         """Values to ask: (row of each, value of each)."""
         many = self.number > _FLOWING
-        share = _FULL // max(len(rows), 1) if many else _FEW // max(len(rows), 1)
+        share = _FULL // max(len(rows), 1) if many else self.few // max(len(rows), 1)
         owners, values = [], []
         for i, row in enumerate(rows):
             alone = first or error[i] > self.step
@@ -217,15 +224,16 @@ class Solver:
         rows = np.arange(self.number)
         self.learn(*self.probes(rows, self.start(), np.full(self.number, np.inf), first=True))
         self.iterations += 1
-        self.narrow(rows)
+        self.narrow(rows, self.progress)
+        self.sharpen()
         return self.result()
 
-    def narrow(self, rows):
+    def narrow(self, rows, progress=lambda done: None):
         """Go on from what is known of some rows until they are closed or at an end of their range."""
         for round_number in range(1, MAX_ROUNDS):
             every, none = self.ended()
             done = (self.closed() | every | none)[rows]
-            self.progress(int(done.sum()))
+            progress(int(done.sum()))
             rows = rows[~done]
             if len(rows) == 0:
                 break
@@ -233,14 +241,34 @@ class Solver:
             self.learn(*self.probes(rows, u, error, first=False))
             self.iterations[rows] += 1
 
+    def loose(self):
+        """Closed rows whose bracket, as wide as it is, leaves more than a tolerance step open."""
+        a, r = self.accepted, self.refused
+        target = self.target
+        mus = [target.equivalent_mu(side) for side in a.own]
+        open_by = np.abs(_log_ratio(mus[0], mus[1])) / np.abs(self.slope)
+        return self.closed() & ~target.violates(r.own) & ((open_by > self.step) | (a.measured != 0))
+
+    def sharpen(self):
+        """Ask loose rows again with narrower brackets; what was accepted stays so, what was refused may be accepted now."""
+        rows = np.flatnonzero(self.loose())
+        if len(rows) == 0:
+            return
+        self.rtol = max(self.rtol / _SHARPER, 1e-8)
+        kept = self.accepted.value[rows]
+        for side in (self.accepted, self.refused):
+            side.keep(rows, np.nan, np.nan, np.nan, (np.nan, np.nan), 0)
+        self.learn(rows, kept)
+        self.iterations[rows] += 1
+        self.narrow(rows)
+
     def result(self) -> Solved:
         """What was found, with the status of each."""
         a, r = self.accepted, self.refused
         every, none = self.ended()
         status = np.full(self.number, OPEN)
         status[self.closed()] = OK
-        wide = (status == OK) & (a.measured != 0) & ~self.target.violates(r.own)
-        status[wide] = WIDE
+        status[self.loose()] = WIDE
         status[every] = EVERY
         status[~a.known()] = NONE
         return Solved(a.value, a.own, r.value, r.own, status, self.iterations, self.evaluations)
