@@ -54,9 +54,10 @@ def test_a_schedule_of_equal_numbers_is_a_constant_and_others_are_not():
     constant = digits.train(2.0, num_steps=60, seeds=[5])
     even = digits.train(np.full(60, 2.0), clip=np.ones(60), sampling_prob=np.full(60, digits.RATE), seeds=[5])
     np.testing.assert_array_equal(even, constant)
-    # all noise at the end ruins what was learnt; at the start it does not
-    late, early = (digits.train(np.where(np.arange(60) < 30, *pair), seeds=range(3)).mean() for pair in ((0.5, 60.0), (60.0, 0.5)))
-    assert early > late + 0.1
+    # three loud steps at the start act on through the momentum; at the end they have hardly begun to
+    when = np.arange(60)
+    early, late = (digits.train(np.where(loud, 20.0, 0.5), seeds=range(3)).mean() for loud in (when < 3, when >= 57))
+    assert early < late - 0.05
 
 
 @pytest.mark.parametrize(

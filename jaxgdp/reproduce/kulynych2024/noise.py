@@ -185,7 +185,7 @@ def tangent(sigma: float, fpr: float, quick: bool) -> Tangent:
     steps = fpr * np.array([0.02, 0.05, 0.1])
     at = np.concatenate([fpr - steps, [fpr], fpr + steps])
     found = measure(
-        dpsgd(np.full(len(at), sigma), RATE, STEPS), ("tpr",), fpr=at, fpr_floor=0.5 * at, rtol=1e-4 if quick else 1e-5
+        dpsgd(np.full(len(at), sigma), RATE, STEPS), ("tpr",), fpr=at, fpr_floor=0.5 * at, rtol=1e-3 if quick else 1e-5
     ).brackets["tpr"]
     low, high = found
     n = len(steps)
