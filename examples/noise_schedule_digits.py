@@ -1,5 +1,8 @@
 """Noise schedules of DP-SGD on real data at one certified level of privacy.
 
+Noise of step t moves the weights by learning rate × σ_t, and costs about 1/σ_t² of privacy. To lower the sum of (rate·σ)² at
+equal cost, σ should grow as 1/√rate: more noise where steps are small.
+
 A schedule gives each stage of training its own noise multiplier. ``certified`` scales a schedule's shape until the whole run provably meets a
 target, so that schedules are compared at equal privacy; ``train`` then returns the accuracy of every seed.
 
@@ -21,9 +24,15 @@ TARGET = jaxgdp.targets.TPR(tpr=0.2, fpr=0.1)
 SHAPES = {
     "constant": (1.0, 1.0, 1.0, 1.0),
     "falling": (1.5, 1.15, 0.9, 0.75),
-    "steeply falling": (2.2, 1.3, 0.85, 0.65),
     "rising": (0.75, 0.9, 1.15, 1.5),
+    "1/√(learning rate)": tuple((STAGES / np.arange(STAGES - 0.5, 0, -1.0)) ** 0.5),
 }
+PEAK = 0.6
+
+
+def learning_rates(steps=STAGES * STEPS_PER_STAGE, peak=PEAK):
+    """Falling in a straight line from ``peak`` to almost nothing, so that late noise counts for little."""
+    return peak * (1.0 - np.arange(steps) / steps)
 
 
 def certified(shape, target=TARGET, sampling_prob=digits.RATE, steps_per_stage=STEPS_PER_STAGE, tolerance=1e-3):
@@ -46,16 +55,17 @@ def certified(shape, target=TARGET, sampling_prob=digits.RATE, steps_per_stage=S
     return float(found.value) * weights, found
 
 
-def train(schedule, clip=digits.CLIP, sampling_prob=digits.RATE, seeds=range(10), learning_rate=digits.LEARNING_RATE):
+def train(schedule, clip=digits.CLIP, sampling_prob=digits.RATE, seeds=range(10), learning_rate=None):
     """Test accuracies of DP-SGD on the digits, one for each seed.
 
     Args:
         schedule: noise multiplier of each step. clip, sampling_prob: scalars, or one number for each step.
-        seeds: whole numbers. learning_rate: of gradient descent with momentum.
+        seeds: whole numbers. learning_rate: of gradient descent with momentum, likewise; by default ``learning_rates`` of as many steps.
 
     Returns:
         Accuracies in [0, 1].
     """
+    learning_rate = learning_rates(len(schedule)) if learning_rate is None else learning_rate
     return digits.train(np.asarray(schedule), clip, sampling_prob, seeds=seeds, learning_rate=learning_rate)
 
 
@@ -64,17 +74,27 @@ def main(arguments=None) -> None:
     parser = argparse.ArgumentParser(description="DP-SGD on digits: noise schedules at equal certified privacy")
     parser.add_argument("--seeds", type=int, default=10, help="runs of each schedule")
     seeds = parser.parse_args(arguments).seeds
-    print(f"{STAGES} stages of {STEPS_PER_STAGE} steps, p = {digits.RATE:.4f}, {TARGET.describe()}")
+    print(
+        f"{STAGES} stages of {STEPS_PER_STAGE} steps, p = {digits.RATE:.4f}, {TARGET.describe()}; ± one standard error"
+    )
+    reference = None
     for name, shape in SHAPES.items():
         noise, found = certified(shape)
-        accuracy = train(np.repeat(noise, STEPS_PER_STAGE), seeds=range(seeds))
-        error = np.std(accuracy, ddof=1) / np.sqrt(seeds) if seeds > 1 else np.nan
+        accuracy = 100.0 * train(np.repeat(noise, STEPS_PER_STAGE), seeds=range(seeds))
+        reference = accuracy if reference is None else reference
         stages = ", ".join(f"{sigma:.3f}" for sigma in noise)
+        # the same seeds draw the same batches and noise, so differences are less uncertain than accuracies
         print(
-            f"{name:16s} σ = {stages}   TPR ≤ {float(found.achieved.upper):.5f}   "
-            f"accuracy {100 * np.mean(accuracy):.2f} ± {100 * error:.2f} %",
+            f"{name:20s} σ = {stages}   TPR ≤ {float(found.achieved.upper):.5f}   accuracy {_estimate(accuracy)} %   "
+            f"against {next(iter(SHAPES))} {_estimate(accuracy - reference)}",
             flush=True,
         )
+
+
+def _estimate(values) -> str:
+    """Mean and standard error."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return f"{np.mean(values):.2f} ± {error:.2f}"
 
 
 if __name__ == "__main__":

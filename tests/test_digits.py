@@ -1,10 +1,14 @@
 """DP-SGD on the digits: against plain gradient descent written apart, and what noise does to it."""
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 pytest.importorskip("sklearn")
 
+import jaxgdp  # noqa: E402
 from jaxgdp.reproduce import digits, reproduce  # noqa: E402
 
 
@@ -80,12 +84,29 @@ def test_bad_input_is_refused(changes, mention):
 
 
 @pytest.mark.slow
+def test_stages_of_equal_noise_are_the_constant_schedule():
+    path = Path(__file__).parent.parent / "examples" / "noise_schedule_digits.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    stages, found = example.certified((1.0, 1.0), steps_per_stage=60, tolerance=1e-2)
+    alone = jaxgdp.calibrate(example.TARGET, digits.RATE, 120, tolerance=1e-2)
+    assert stages[0] == stages[1] == pytest.approx(float(alone.value), rel=2e-2)
+    assert found.achieved.upper <= 0.2 and alone.achieved.upper <= 0.2
+    accuracy = example.train(np.repeat(stages, 60), seeds=[0, 1])
+    assert accuracy.shape == (2,) and np.all(accuracy > 0.5)
+    assert np.all(np.diff(example.learning_rates(10)) < 0) and example.learning_rates(10)[0] == example.PEAK
+
+
+@pytest.mark.slow
 def test_utility_on_the_digits(tmp_path):
     pytest.importorskip("matplotlib")
     (row,) = reproduce("kulynych2024", output=tmp_path, only=["figure-1-digits"], quick=True).rows
     assert row.verdict == "agrees" and "shape agrees on other data" in row.because
     assert (tmp_path / "figure-1-digits.png").read_bytes().startswith(b"\x89PNG")
-    gains = np.genfromtxt(tmp_path / "figure-1-digits-gain.csv", delimiter=",", names=True, dtype=None, encoding="utf-8")
+    gains = np.genfromtxt(
+        tmp_path / "figure-1-digits-gain.csv", delimiter=",", names=True, dtype=None, encoding="utf-8"
+    )
     standard, direct = (gains[gains["calibration"] == kind] for kind in ("standard", "direct"))
     assert np.all(direct["noise_multiplier"] < standard["noise_multiplier"])
     assert np.all(direct["accuracy_mean"] > standard["accuracy_mean"])

@@ -173,7 +173,9 @@ def test_gaussian_costs_more_than_the_generic_mechanism_at_one_in_ten(tmp_path):
     found = reproduce("kulynych2024", output=tmp_path, only=["figure-2", "figure-6"], quick=True)
     verdicts = {row.name: row.verdict for row in found.rows}
     assert verdicts["figure-6-low"] == "agrees" and verdicts["figure-6-ten"] == "differs"
-    assert verdicts["figure-2-conservative"] == verdicts["figure-2-closest"] == verdicts["figure-2-advantage"] == "agrees"
+    assert (
+        verdicts["figure-2-conservative"] == verdicts["figure-2-closest"] == verdicts["figure-2-advantage"] == "agrees"
+    )
     for name in ("figure-2", "figure-6"):
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     with open(tmp_path / "figure-2.csv", newline="", encoding="utf-8") as file:
@@ -268,7 +270,9 @@ def test_noise_agrees_with_another_accountant(dpsgd_figures):
     """dp_accounting 0.6.0, connect-the-dots at spacing 1e-4, upper estimates for p = 0.001, T = 10,000."""
     theirs = {0.405: (12.331725, 0.4456100), 0.43: (9.647651, 0.3762885)}
     sigma = np.array(list(theirs))
-    found = measure(dpsgd(sigma, 0.001, 10_000), ("epsilon", "advantage"), delta=DELTA, fpr_floor=1e-7, rtol=1e-2).brackets
+    found = measure(
+        dpsgd(sigma, 0.001, 10_000), ("epsilon", "advantage"), delta=DELTA, fpr_floor=1e-7, rtol=1e-2
+    ).brackets
     for i, (epsilon, advantage) in enumerate(theirs.values()):
         for bracket, other in ((found["epsilon"], epsilon), (found["advantage"], advantage)):
             assert bracket.lower[i] <= other and other == pytest.approx(bracket.upper[i], rel=3e-3)
@@ -282,7 +286,9 @@ def test_the_touching_line_is_one_of_the_mechanism_s_own(dpsgd_figures):
     found, _ = dpsgd_figures
     epsilon, delta = (json.loads(found[f"figure-5-{name}"].ours.split(";")[0]) for name in ("epsilon", "delta"))
     (direct,) = [p["direct"] for p in table(dpsgd_figures[1] / "figure-4.csv") if (p["fpr"], p["tpr"]) == (0.1, 0.5)]
-    own = measure(dpsgd(np.full(2, direct), 0.001, 10_000), ("delta",), epsilon=epsilon, fpr_floor=1e-4, rtol=1e-2).brackets["delta"]
+    own = measure(
+        dpsgd(np.full(2, direct), 0.001, 10_000), ("delta",), epsilon=epsilon, fpr_floor=1e-4, rtol=1e-2
+    ).brackets["delta"]
     # δ falls with ε: over the bracket of ε' it must meet the bracket of δ'
     assert own.upper[0] >= delta[0] and own.lower[1] <= delta[1]
 
@@ -290,7 +296,9 @@ def test_the_touching_line_is_one_of_the_mechanism_s_own(dpsgd_figures):
 def test_bracket_of_the_smallest_noise_is_proved_on_both_sides():
     target = targets.Advantage(np.array([0.2]))
     found = noise.smallest_noise(target, quick=True)
-    at = measure(dpsgd(np.concatenate(found), 0.001, 10_000), ("advantage",), rtol=1e-3, fpr_floor=0.2).brackets["advantage"]
+    at = measure(dpsgd(np.concatenate(found), 0.001, 10_000), ("advantage",), rtol=1e-3, fpr_floor=0.2).brackets[
+        "advantage"
+    ]
     assert at.lower[0] > 0.2 >= at.upper[1]
     assert isinstance(found, Bracket) and found.upper[0] / found.lower[0] < 1.05
 
@@ -307,7 +315,9 @@ def test_figure_1_and_the_remaining_statements(tmp_path):
     for p in table(tmp_path / "figure-1-language.csv") + table(tmp_path / "figure-1-images.csv"):
         assert p["fpr"] < p["tpr_lower"] <= p["tpr_upper"] < p["tpr_standard"]
         # what (ε, δ) allows, from the ε beside it
-        assert p["tpr_standard"] == pytest.approx(1 - float(four_outcomes(p["epsilon_upper"], DELTA)(p["fpr"])), rel=1e-6)
+        assert p["tpr_standard"] == pytest.approx(
+            1 - float(four_outcomes(p["epsilon_upper"], DELTA)(p["fpr"])), rel=1e-6
+        )
 
 
 def test_full_command_line(tmp_path, monkeypatch, capsys):

@@ -62,15 +62,15 @@ _gradients = per_example_gradients(_loss)
 
 
 @functools.partial(jax.jit, static_argnames="space")
-def _run(key, noise, clip, threshold, size, learning_rate, data: Digits, space: int):
-    """Test accuracy of one run; ``noise``, ``clip``, ``threshold`` (p in units of 2⁻³²) and ``size`` (n·p) hold one number a step."""
+def _run(key, noise, clip, threshold, size, rate, data: Digits, space: int):
+    """Test accuracy of one run; ``noise``, ``clip``, ``threshold`` (p in units of 2⁻³²) and ``size`` (n·p) and the learning ``rate`` hold one number a step."""
     records = data.train_images.shape[0]
-    optimizer = optax.sgd(learning_rate, momentum=MOMENTUM)
+    optimizer = optax.sgd(1.0, momentum=MOMENTUM)
     weights = jnp.zeros((data.train_images.shape[1], CLASSES))
 
     def step(state, schedule):
         weights, moments, key = state
-        sigma, bound, limit, expected = schedule
+        sigma, bound, limit, expected, learning = schedule
         key, draw, perturb = jax.random.split(key, 3)
         chosen = jax.random.bits(draw, (records,), jnp.uint32) < limit
         (rows,) = jnp.nonzero(chosen, size=space, fill_value=records)
@@ -80,10 +80,12 @@ def _run(key, noise, clip, threshold, size, learning_rate, data: Digits, space: 
         _, gradients = _gradients(weights, data.train_images[rows], data.train_labels[rows])
         mean = noisy_mean(clipped_sum(gradients, bound, mask), perturb, bound, sigma, expected)
         # divided by the clipping norm, so that this does not act as a learning rate
-        updates, moments = optimizer.update(mean / bound, moments, weights)
+        updates, moments = optimizer.update(learning * mean / bound, moments, weights)
         return (optax.apply_updates(weights, updates), moments, key), None
 
-    (weights, _, _), _ = jax.lax.scan(step, (weights, optimizer.init(weights), key), (noise, clip, threshold, size))
+    (weights, _, _), _ = jax.lax.scan(
+        step, (weights, optimizer.init(weights), key), (noise, clip, threshold, size, rate)
+    )
     return jnp.mean(jnp.argmax(data.test_images @ weights, axis=1) == data.test_labels)
 
 
@@ -96,8 +98,8 @@ def train(noise_multiplier, clip=CLIP, sampling_prob=RATE, num_steps=None, seeds
 
     Args:
         noise_multiplier: σ_t > 0, scalar or one number a step. clip: C_t > 0, likewise. sampling_prob: p_t in (0, 1], likewise.
-        num_steps: T; needed if all three are scalars. seeds: whole numbers, one run each.
-        learning_rate: of gradient descent with momentum 0.9.
+        num_steps: T; needed if all the others are scalars. seeds: whole numbers, one run each.
+        learning_rate: of gradient descent with momentum 0.9, > 0, scalar or one number a step.
 
     Returns:
         Accuracies in [0, 1], one for each seed.
@@ -107,8 +109,8 @@ def train(noise_multiplier, clip=CLIP, sampling_prob=RATE, num_steps=None, seeds
         ImportError: scikit-learn is missing.
     """
     sigma, bound = positive("noise_multiplier", noise_multiplier), positive("clip", clip)
-    rate, learning = probability("sampling_prob", sampling_prob), float(positive("learning_rate", learning_rate))
-    shape = broadcast(noise_multiplier=sigma, clip=bound, sampling_prob=rate) or (num_steps,)
+    rate, learning = probability("sampling_prob", sampling_prob), positive("learning_rate", learning_rate)
+    shape = broadcast(noise_multiplier=sigma, clip=bound, sampling_prob=rate, learning_rate=learning) or (num_steps,)
     if len(shape) != 1 or shape[0] is None or num_steps not in (None, shape[0]):
         raise ValueError(f"schedules must be scalars or rows of num_steps = {num_steps} numbers, got shape {shape}")
     steps, seeds = int(whole("num_steps", shape[0])), [int(seed) for seed in seeds]
@@ -117,8 +119,10 @@ def train(noise_multiplier, clip=CLIP, sampling_prob=RATE, num_steps=None, seeds
     data = load()
     space = poisson_sampler(data.records, float(np.max(rate)), steps).padded_size
     threshold = np.minimum(np.floor(rate * 2.0**32), 2.0**32 - 1.0).astype(np.uint32)
-    schedule = [np.broadcast_to(column, (steps,)) for column in (sigma, bound, threshold, rate * data.records)]
+    schedule = [
+        np.broadcast_to(column, (steps,)) for column in (sigma, bound, threshold, rate * data.records, learning)
+    ]
     columns = [jnp.asarray(a, jnp.uint32 if a.dtype == np.uint32 else jnp.float32) for a in schedule]
     runs = jax.vmap(functools.partial(_run, space=space), (0, None, None, None, None, None, None))
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
-    return np.asarray(runs(keys, *columns, jnp.float32(learning), data), np.float64)
+    return np.asarray(runs(keys, *columns, data), np.float64)
