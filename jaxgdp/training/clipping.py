@@ -17,7 +17,7 @@ def per_example_gradients(loss):
 
     Returns:
         Function (parameters, *batch) → (losses of shape (batch,), gradients with a leading batch axis). ``batch`` holds pytrees
-        whose arrays have a leading batch axis.
+        whose arrays have a leading batch axis. The losses are not private: do not publish them.
 
     Example:
         >>> import jax.numpy as jnp

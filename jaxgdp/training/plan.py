@@ -11,33 +11,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..bracket import Bracket
-from ..measure import QUANTITIES
 from ..mechanisms import dpsgd
 from ..validation import (
     checked,
-    floor_rate,
     nonnegative,
     one_of,
-    open_unit,
     positive,
     probability,
-    relative_width,
     whole,
 )
-from .overflow import FALLING, certified, without_steps
+from .float32 import above, below
+from .overflow import FALLING, certified, question, single, without_steps
 
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
 _UNBOUNDED = ("mu", "epsilon", "regret", "approximate_mu")
+_SMOOTH, _LONG = 100, 1000  # steps: fewer are composed on dense lattices; a run that does without those
 _TOGETHER = 65  # steps looked at in one round of a search: enough for the engine's full chunks
-_ASKED_AT = {
-    "epsilon": "delta",
-    "delta": "epsilon",
-    "tpr": "fpr",
-    "beta": "fpr",
-    "approximate_mu": "d",
-    "bayes_risk": "prior",
-}
-_ASKED_AT |= {"mu": "fpr_floor", "regret": "fpr_floor"}
 
 
 @dataclass(frozen=True)
@@ -188,28 +177,20 @@ def _checked(target):
         or target.shape != ()
     ):
         raise ValueError(f"target must be a scalar target of jaxgdp.targets, got {target!r}")
+    if target.quantity == "regret":
+        raise ValueError(f"target must be of a quantity that only grows with the steps, got {target!r}")
     return target
 
 
 def _grid(max_steps: int, every) -> np.ndarray:
-    """Numbers of steps to compute: multiples of ``every``, or by default all up to 16 and then 8 % (from 100 on 1 %) apart."""
+    """Numbers of steps to compute: multiples of ``every``, or few where each costs most (below 100) and then 1 % apart."""
     if every is not None:
         return np.unique(np.append(np.arange(every, max_steps + 1, every), max_steps))
-    steps, t = [], 1
+    steps, t = [], _SMOOTH if max_steps >= _LONG else 1
     while t < max_steps:
         steps.append(t)
-        t = max(t + 1, int(t * (1.08 if t < 100 else 1.01)))
+        t = max(t + 1, int(t * (1.5 if t < _SMOOTH else 1.01)))
     return np.array([*steps, max_steps])
-
-
-def _outward(bracket: Bracket) -> tuple[np.ndarray, np.ndarray]:
-    """float32 arrays around float64 ones; nothing in between zero and the smallest normal number, which a device may flush."""
-    with np.errstate(over="ignore", under="ignore"):
-        low, high = (side.astype(np.float32) for side in bracket)
-        low = np.where(low > bracket.lower, np.nextafter(low, np.float32(-np.inf)), low)
-        high = np.where(high < bracket.upper, np.nextafter(high, np.float32(np.inf)), high)
-    tiny = np.finfo(np.float32).tiny
-    return np.where(low < tiny, np.float32(0.0), low), np.where((high > 0.0) & (high < tiny), tiny, high)
 
 
 def _monotone(bracket: Bracket, falling: bool) -> Bracket:
@@ -243,9 +224,9 @@ def plan_budget(
     Args:
         noise_multiplier: σ > 0. sampling_prob: p in (0, 1]. max_steps: most steps of the run, at most 2²⁴. Numbers, not arrays.
         quantities: any of those of :func:`jaxgdp.measure`.
-        every: compute every so many steps (1: all of them); by default all up to 16, then 8 per cent apart, from 100 on 1 per
-            cent. In between :meth:`Plan.at` answers with the computed ones around it. "regret" needs ``every=1``: it is not
-            monotone.
+        every: compute every so many steps (1: all of them). By default 1, 2, 3, 4, 6, … up to 100 and then 1 per cent apart; in runs
+            of 1000 steps or more from 100 on (fewer cost most and matter least). In between :meth:`Plan.at` answers with the
+            computed ones around it. "regret" needs ``every=1``: it is not monotone.
         overflow: probability that a padded batch of the run overflows: ``sampler.overflow`` of :func:`poisson_sampler`.
         rtol: relative width asked of μ. fpr_floor: of μ and the regret. adjacency: as in ``measure``.
         delta: of "epsilon". epsilon: of "delta", nats. fpr: of "tpr" and "beta". d: of "approximate_mu". prior: of "bayes_risk".
@@ -267,55 +248,31 @@ def plan_budget(
     """
     valid = f"a whole number in [1, {_MOST_STEPS}]"
     checked("max_steps", max_steps, valid, lambda a: (a >= 1) & (a <= _MOST_STEPS) & (a == np.floor(a)))
-    numbers = {
-        "noise_multiplier": positive("noise_multiplier", noise_multiplier),
-        "sampling_prob": probability("sampling_prob", sampling_prob),
-        "max_steps": whole("max_steps", max_steps),
-        "every": whole("every", 1 if every is None else every),
-        "rtol": relative_width("rtol", rtol),
-        "fpr_floor": floor_rate("fpr_floor", fpr_floor),
-        "delta": open_unit("delta", delta),
-        "epsilon": nonnegative("epsilon", epsilon),
-        "fpr": open_unit("fpr", fpr),
-        "d": open_unit("d", d),
-        "prior": open_unit("prior", prior),
-    }
-    for name, value in numbers.items():
-        if np.ndim(value) > 0:
-            raise ValueError(f"{name} must be a single number, got shape {np.shape(value)}")
-    names = (quantities,) if isinstance(quantities, str) else tuple(quantities)
-    names = tuple(dict.fromkeys(one_of("quantity", q, QUANTITIES) for q in names))
-    if not names:
-        raise ValueError("quantities must name at least one, got none")
-    last = int(max_steps)
-    if "regret" in names and every != 1:
+    sigma, p = (
+        single("noise_multiplier", noise_multiplier, positive),
+        single("sampling_prob", sampling_prob, probability),
+    )
+    last, stride = (
+        int(single("max_steps", max_steps, whole)),
+        None if every is None else int(single("every", every, whole)),
+    )
+    given = {"rtol": rtol, "fpr_floor": fpr_floor, "adjacency": adjacency, "delta": delta, "epsilon": epsilon}
+    names, asked = question(quantities, overflow, given | {"fpr": fpr, "d": d, "prior": prior})
+    if "regret" in names and stride != 1:
         raise ValueError(
             f"every must be 1 where quantities has 'regret', which is not monotone in the steps, got {every!r}"
         )
-    asked = {"rtol": float(rtol), "adjacency": adjacency}
-    asked |= {_ASKED_AT[q]: float(numbers[_ASKED_AT[q]]) for q in names if q in _ASKED_AT}
 
-    computed = _grid(last, None if every is None else int(every))
-    run = dpsgd(float(noise_multiplier), float(sampling_prob), computed)
+    computed = _grid(last, stride)
+    run = dpsgd(sigma, p, computed)
     brackets, status = certified(run, names, asked, overflow, progress)
     lower, upper = {}, {}
     for name, bracket in brackets.items():
         start = without_steps(name, asked)
         full = Bracket(*(np.concatenate([[start], np.asarray(side, np.float64)]) for side in bracket))
         full = full if name == "regret" else _monotone(full, name in FALLING)
-        lower[name], upper[name] = _outward(full)
+        lower[name], upper[name] = below(full.lower), above(full.upper)
     steps = np.concatenate([[0], computed]).astype(np.int32)
     position = np.searchsorted(steps, np.arange(last + 1)).astype(np.int32)
     wide = int(np.sum(status != 0))
-    return Plan(
-        steps,
-        position,
-        lower,
-        upper,
-        float(noise_multiplier),
-        float(sampling_prob),
-        last,
-        float(overflow),
-        tuple(asked.items()),
-        wide,
-    )
+    return Plan(steps, position, lower, upper, sigma, p, last, float(overflow), tuple(asked.items()), wide)

@@ -21,16 +21,16 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from scipy.stats import binom
+from scipy.special import betainc
 
 from ..validation import checked, probability, whole
 
 _WORD = 2.0**32
-_SHARE = 1e-6  # relative room for the rounding of scipy's binomial tail
+_SHARE = 1e-6  # relative room for the rounding of the binomial tail, an incomplete beta function
 
 
 class Batch(NamedTuple):
-    """One padded batch.
+    """One padded batch. How many records were drawn, and which, is secret: the accounting holds for what the noise covers.
 
     Attributes:
         indices: records, int32 of shape (padded_size,); padding repeats record 0.
@@ -116,7 +116,7 @@ def overflow_probability(num_examples, sampling_prob, padded_size, max_steps) ->
     p, steps = float(probability("sampling_prob", sampling_prob)), int(whole("max_steps", max_steps))
     if size >= n:
         return 0.0
-    return min(1.0, steps * float(binom.sf(size - 1, n, p)) * (1.0 + _SHARE) + 5e-324)
+    return min(1.0, steps * float(betainc(size, n - size + 1.0, p)) * (1.0 + _SHARE) + 5e-324)
 
 
 def poisson_sampler(num_examples, sampling_prob, max_steps, overflow=1e-20, padded_size=None) -> PoissonSampler:

@@ -11,6 +11,7 @@ import optax
 
 from ..validation import checked, positive
 from .clipping import clipped_sum
+from .noise import standard_normal
 
 _MOST = 2**31 - 2
 _UNLIMITED = _MOST + 1
@@ -53,10 +54,17 @@ def noisy_mean(total, key, clip_norm, noise_multiplier, expected_batch_size):
     leaves, structure = jax.tree.flatten(total)
     std = clip_norm * noise_multiplier
     noisy = [
-        (leaf + std * jax.random.normal(jax.random.fold_in(key, i), leaf.shape, leaf.dtype)) / expected_batch_size
+        (leaf + std * standard_normal(jax.random.fold_in(key, i), leaf.shape, leaf.dtype)) / expected_batch_size
         for i, leaf in enumerate(leaves)
     ]
     return jax.tree.unflatten(structure, noisy)
+
+
+def _copied(key):
+    """The same key in an array of its own, so that donating a state does not delete the caller's key."""
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(jnp.copy(jax.random.key_data(key)), impl=jax.random.key_impl(key))
+    return jnp.copy(key)
 
 
 def _steps(max_steps):
@@ -86,7 +94,9 @@ def privatize(
     Use it first in ``optax.chain``; its updates are zero once ``max_steps`` noisy gradients are released. Momentum further down
     the chain keeps moving the parameters then, which is private but not a stop: give the optimiser as ``inner`` to freeze it too.
 
-    The Gaussian noise and the sums are floating-point: attacks on low-order bits (Mironov 2012) are outside the accounting.
+    The noise is that of :func:`standard_normal`, not of ``jax.random.normal``, whose float32 numbers end at 5.2 standard deviations: far
+    too early for the accounting. Noise and sums are still floating-point, and attacks on low-order bits (Mironov 2012) outside
+    the accounting.
 
     Args:
         clip_norm: C > 0. noise_multiplier: σ > 0, the noise's standard deviation over C; a number, or a function step → number for a
@@ -100,8 +110,10 @@ def privatize(
 
     Returns:
         ``optax.GradientTransformationExtraArgs``. ``update(gradients, state, params, mask=...)``: gradients have a leading axis, one
-        entry per example of the padded batch; the update has not. ``mask`` says which examples are real (None: all).
-        State: :class:`PrivatizeState`.
+        entry per example of the padded batch; the update has not. ``mask`` says which examples are real (None: all). State:
+        :class:`PrivatizeState`. Two more arguments of ``update`` are for noise that depends on the data, with a filter
+        (``jaxgdp.training.filters``): ``noise_multiplier`` of this step, and ``admitted``, whether the filter admits it; a step that is
+        not admitted changes nothing and spends the budget.
 
     Raises:
         ValueError: an argument is out of range (before tracing), or gradients or mask have the wrong shape or dtype (while tracing).
@@ -124,10 +136,9 @@ def privatize(
     at = lambda value, step: value(step) if callable(value) else value
 
     def init(params):
-        # a copy, so that donating the state does not delete the caller's key
-        return PrivatizeState(key.copy(), jnp.zeros((), jnp.int32), limit, limit <= 0, optimiser.init(params))
+        return PrivatizeState(_copied(key), jnp.zeros((), jnp.int32), limit, limit <= 0, optimiser.init(params))
 
-    def update(updates, state, params=None, *, mask=None, **extra):
+    def update(updates, state, params=None, *, mask=None, noise_multiplier=noise_multiplier, admitted=True, **extra):
         total = clipped_sum(updates, clip_norm, mask)
         if axis_name is not None:
             total = jax.lax.psum(total, axis_name)
@@ -136,10 +147,12 @@ def privatize(
         mean = noisy_mean(total, jax.random.fold_in(state.key, step), clip_norm, noise, size)
         mean = jax.tree.map(lambda m, g: m.astype(g.dtype), mean, updates)
         ready, moved = optimiser.update(mean, state.inner, params, **extra)
-        spent = step >= state.max_steps
+        spent = state.spent | ~jnp.asarray(admitted, bool)
         ready = jax.tree.map(lambda u: jnp.where(spent, jnp.zeros_like(u), u), ready)
         inner_state = jax.tree.map(lambda old, new: jnp.where(spent, old, new), state.inner, moved)
         counted = step + jnp.where(spent, 0, 1).astype(jnp.int32)
-        return ready, PrivatizeState(state.key, counted, state.max_steps, counted >= state.max_steps, inner_state)
+        return ready, PrivatizeState(
+            state.key, counted, state.max_steps, spent | (counted >= state.max_steps), inner_state
+        )
 
     return optax.GradientTransformationExtraArgs(init, update)
