@@ -3,8 +3,8 @@
 Noise of step t moves the weights by learning rate × σ_t, and costs about 1/σ_t² of privacy. To lower the sum of (rate·σ)² at
 equal cost, σ should grow as 1/√rate: more noise where steps are small.
 
-A schedule gives each stage of training its own noise multiplier. ``certified`` scales a schedule's shape until the whole run provably meets a
-target, so that schedules are compared at equal privacy; ``train`` then returns the accuracy of every seed.
+A schedule gives each stage of training its own noise multiplier. ``certified`` scales a schedule's shape until the whole run provably
+meets a target, so that schedules are compared at equal privacy; ``train`` then returns the accuracy of every seed.
 
     python examples/noise_schedule_digits.py --seeds 10
 """

@@ -6,7 +6,7 @@ import json as json_format
 import sys
 from typing import Annotated
 
-from .cli_options import FLOOR_HELP, cache_compiled_programs, number, numbers, option, progress, typer
+from .cli_options import FLOOR_HELP, cache_compiled_programs, number, numbers, option, progress
 
 # option of the goal → (class in jaxgdp.targets, its other fields → their option, whether they have a default)
 _TARGETS = {
@@ -43,7 +43,9 @@ def calibrate_command(
     bayes_risk: Annotated[str | None, _goal("--bayes-risk", "Target: least error probability at --prior.")] = None,
     success: Annotated[
         str | None,
-        _goal("--success", "Target: success of re-identification, attribute inference or reconstruction, at --baseline."),
+        _goal(
+            "--success", "Target: success of re-identification, attribute inference or reconstruction, at --baseline."
+        ),
     ] = None,
     regret: Annotated[str | None, _goal("--regret", "Target: regret of reporting mu.")] = None,
     fpr: Annotated[str | None, option("--fpr", help="FPR of --fnr, --tpr, --accuracy and --precision.")] = None,
@@ -117,12 +119,11 @@ def calibrate_command(
     from .calibration import calibrate
 
     cache_compiled_programs()
-    with progress(_count(target, arguments), quiet or _count(target, arguments) < 2, "calibrations") as count:
-        found = calibrate(
-            target, **arguments, solve_for=solve_for, tolerance=step, adjacency=adjacency, infeasible="flag",
-            progress=count,
-        )  # fmt: skip
-    _refuse_nothing(found)
+    total = _count(target, arguments)
+    settings = {"solve_for": solve_for, "tolerance": step, "adjacency": adjacency}
+    with progress(total, quiet or total < 2, "calibrations") as count:
+        # of many, those that cannot be had are told in their status
+        found = calibrate(target, **arguments, **settings, infeasible="flag" if total > 1 else "raise", progress=count)
     print(json_format.dumps(found.to_dict(), indent=1, allow_nan=False) if json else _text(found))
 
 
@@ -185,15 +186,6 @@ def _imported(text: str):
         sys.path.remove("")
 
 
-def _refuse_nothing(found) -> None:
-    """An error where nothing was found at all."""
-    from .calibration import STATUS
-
-    if not found.status.size or not all(code in (3, 4) for code in found.status.reshape(-1).tolist()):
-        return
-    raise ValueError(f"{found.solve_for.replace('_', ' ')}: {STATUS[int(found.status.reshape(-1)[0])]}")
-
-
 def _text(found) -> str:
     """The one result, or a row for each."""
     import numpy as np
@@ -210,7 +202,10 @@ def _text(found) -> str:
     flat = [np.asarray(a).reshape(-1) for a in (goal, found.value, *found.achieved, found.status)]
     for asked, value, low, high, status in zip(*flat, strict=True):
         safe = rounded_outward(value, up=up, digits=8) if np.isfinite(value) else "none"
-        sides = [rounded_outward(side, up=k == 1, digits=6) if np.isfinite(side) else "-" for k, side in enumerate((low, high))]
+        sides = [
+            rounded_outward(side, up=k == 1, digits=6) if np.isfinite(side) else "-"
+            for k, side in enumerate((low, high))
+        ]
         lines.append(f"{asked:>20g}  {safe:>20}  {sides[0]:>20}  {sides[1]:>20}  {int(status)}")
     codes = np.unique(found.status).tolist()
     return "\n".join(lines + [f"status {code}: {STATUS[code]}" for code in codes])

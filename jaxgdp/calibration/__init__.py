@@ -7,4 +7,13 @@ from .cost import AdvantageCost, standard_epsilon, worst_case_gap
 from .result import Calibration
 from .status import STATUS
 
-__all__ = ["STATUS", "AdvantageCost", "BlackBox", "Calibration", "calibrate", "common_scale", "standard_epsilon", "worst_case_gap"]
+__all__ = [
+    "STATUS",
+    "AdvantageCost",
+    "BlackBox",
+    "Calibration",
+    "calibrate",
+    "common_scale",
+    "standard_epsilon",
+    "worst_case_gap",
+]

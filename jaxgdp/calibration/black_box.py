@@ -73,8 +73,11 @@ class BlackBox:
         if grid is None:
             self._default_grid()
         else:
-            check = open_unit if delta is None else lambda n, v: checked(n, v, f"in [0, {_LARGEST:g}]", lambda a: (a >= 0) & (a <= _LARGEST))
-            for value in np.unique(np.atleast_1d(check("grid", grid))):
+            if delta is None:
+                grid = open_unit("grid", grid)
+            else:
+                grid = checked("grid", grid, f"in [0, {_LARGEST:g}]", lambda a: (a >= 0.0) & (a <= _LARGEST))
+            for value in np.unique(np.atleast_1d(grid)):
                 self._ask(value)
 
     def _default_grid(self):
@@ -96,7 +99,10 @@ class BlackBox:
         if self._delta is not None:
             if value in self._known:
                 return self._known[value]
-            epsilon, delta = value, float(checked("delta(epsilon)", float(self._delta(value)), "in [0, 1]", lambda a: (a >= 0) & (a <= 1)))
+            epsilon, delta = (
+                value,
+                float(checked("delta(epsilon)", float(self._delta(value)), "in [0, 1]", lambda a: (a >= 0) & (a <= 1))),
+            )
         else:
             epsilon = float(self._epsilon(value))
             if np.isnan(epsilon) or epsilon < 0.0:
@@ -147,7 +153,9 @@ class BlackBox:
         with np.errstate(divide="ignore", invalid="ignore"):
             meet = (value[1:] - value[:-1] + left * gamma[:-1] - right * gamma[1:]) / (left - right)
         meet = np.where(np.isfinite(meet), np.clip(meet, gamma[:-1], gamma[1:]), gamma[1:])
-        height = np.maximum(np.minimum(value[:-1] + left * (meet - gamma[:-1]), value[1:] + right * (meet - gamma[1:])), 0.0)
+        height = np.maximum(
+            np.minimum(value[:-1] + left * (meet - gamma[:-1]), value[1:] + right * (meet - gamma[1:])), 0.0
+        )
         height = np.minimum(np.maximum(height, value[1:]), value[:-1])
         low = np.concatenate([gamma, meet]), np.concatenate([value, height])
         # past the last point: along the last chord down to 0
@@ -200,11 +208,15 @@ class BlackBox:
             low, at = _tpr(lower, fpr)
             return Bracket(min(max(_mu_at(fpr, low, d), 0.0), high), high), at
         if isinstance(target, Regret):
-            raise ValueError("target must not be a Regret for a black box: calibrate with mechanism=lambda scale: box(scale).mechanism")
+            raise ValueError(
+                "target must not be a Regret for a black box: calibrate with mechanism=lambda scale: box(scale).mechanism"
+            )
         raise ValueError(f"target must be one of jaxgdp.targets, got {target!r}")
 
     def refine(self, target: Target, width: float) -> Bracket:
-        """Add points until the bracket of the target is as narrow as asked, relative in the equivalent Gaussian μ, or does not get narrower.
+        """Add points until the bracket of the target is as narrow as asked, relative in the equivalent Gaussian μ.
+
+        Or until more points do not help.
 
         Returns:
             The bracket of :meth:`read`.
@@ -337,7 +349,9 @@ def solve_black_box(target: Target, make, tolerance: float, progress=None):
     if not callable(make):
         raise ValueError(f"black_box must be a callable scale -> BlackBox, got {make!r}")
     if isinstance(target, Regret):
-        raise ValueError("target must not be a Regret for a black box: use mechanism=lambda scale: box(scale).mechanism")
+        raise ValueError(
+            "target must not be a Regret for a black box: use mechanism=lambda scale: box(scale).mechanism"
+        )
     family = _Boxes(make, target.shape)
     return family, _BoxSolver(family, target.flat(target.shape), tolerance, "add_remove", progress).run()
 

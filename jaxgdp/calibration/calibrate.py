@@ -6,6 +6,7 @@ import numpy as np
 
 from ..bracket import Bracket
 from ..measure import measure
+from ..targets import TPR, Regret, Target
 from ..tradeoff import ADJACENCIES
 from ..validation import broadcast, checked, one_of, positive, probability, whole
 from . import closed_form, regret
@@ -15,7 +16,6 @@ from .families import DPSGD, NOISE_MULTIPLIER, NUM_STEPS, UNKNOWNS, Scaled
 from .result import Calibration
 from .solver import Solved, Solver
 from .status import EVERY, NONE
-from ..targets import TPR, Regret, Target
 
 _CHECKS = {"noise_multiplier": positive, "sampling_prob": probability, "num_steps": whole}
 
@@ -37,11 +37,12 @@ def calibrate(
     """The smallest noise, or the largest number of steps or sampling rate, that provably meets a privacy target.
 
     The safe side of the certified bracket meets the target at ``value``; at ``rejected``, at most one tolerance step towards less
-    privacy, it does not (Kulynych 2024, Eq. 9, with brackets in place of estimates). Targets and parameters broadcast: thousands of
-    calibrations advance together, each round being one call of :func:`jaxgdp.measure`. The Gaussian mechanism (sampling rate 1) uses closed forms.
+    privacy, it does not (Kulynych 2024, Eq. 9, with brackets in place of estimates). Targets and parameters broadcast: thousands
+    of calibrations advance together, each round being one call of :func:`jaxgdp.measure`. The Gaussian mechanism (sampling
+    rate 1) uses closed forms.
 
-    The regret does not fall steadily with the noise. There, ``value`` is the last crossing: all noise from some point on meets the target by
-    Δ ≤ Φ(μ/2) − ½, and between that point and ``value`` so did every noise looked at, in factors of 1.1.
+    The regret does not fall steadily with the noise. There, ``value`` is the last crossing: all noise from some point on meets
+    the target by Δ ≤ Φ(μ/2) − ½, and between that point and ``value`` so did every noise looked at, in factors of 1.1.
 
     Args:
         target: one of ``jaxgdp.targets``, with scalars or arrays.
@@ -79,20 +80,30 @@ def calibrate(
         _only_a_mechanism(own, given, solve_for)
     if black_box is not None:
         if adjacency != "add_remove":
-            raise ValueError(f"adjacency must be 'add_remove' for a black box, which bounds both orders, got {adjacency!r}")
+            raise ValueError(
+                f"adjacency must be 'add_remove' for a black box, which bounds both orders, got {adjacency!r}"
+            )
         family, found = solve_black_box(target, black_box, tolerance, progress)
         return _finish((found, np.zeros(len(found.value), bool)), family, target, tolerance, adjacency, infeasible)
     if mechanism is not None:
         family = Scaled(mechanism if callable(mechanism) else common_scale(mechanism), target.shape)
-        return _finish(_search(family, target, tolerance, adjacency, progress), family, target, tolerance, adjacency, infeasible)
+        return _finish(
+            _search(family, target, tolerance, adjacency, progress), family, target, tolerance, adjacency, infeasible
+        )
     return _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress)
 
 
 def _only_a_mechanism(own, given, solve_for):
     if len(own) > 1:
         raise ValueError("give mechanism or black_box, not both")
-    extra = [name for name, default in (("sampling_prob", 1.0), ("num_steps", 1), ("noise_multiplier", None)) if given[name] is not default]
-    extra = [name for name in extra if not (name != "noise_multiplier" and np.ndim(given[name]) == 0 and given[name] == 1)]
+    extra = [
+        name
+        for name, default in (("sampling_prob", 1.0), ("num_steps", 1), ("noise_multiplier", None))
+        if given[name] is not default
+    ]
+    extra = [
+        name for name in extra if not (name != "noise_multiplier" and np.ndim(given[name]) == 0 and given[name] == 1)
+    ]
     if extra or solve_for != "noise_multiplier":
         raise ValueError(f"{own[0]} replaces DP-SGD: {', '.join(extra) or 'solve_for'} must not be given with it")
 
@@ -101,18 +112,29 @@ def _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress)
     unknown = UNKNOWNS[solve_for]
     known = {name: value for name, value in given.items() if name != solve_for}
     if solve_for == "noise_multiplier" and given["noise_multiplier"] is not None:
-        raise ValueError("noise_multiplier is what is solved for: give it with solve_for='num_steps' or 'sampling_prob' only")
+        raise ValueError(
+            "noise_multiplier is what is solved for: give it with solve_for='num_steps' or 'sampling_prob' only"
+        )
     if known.get("noise_multiplier", 1.0) is None:
         raise ValueError(f"noise_multiplier must be given to solve for {solve_for}, a finite number > 0")
     if solve_for != "noise_multiplier" and isinstance(target, Regret):
-        raise ValueError(f"solve_for must be 'noise_multiplier' for a regret, which neither steps nor rates bound steadily, got {solve_for!r}")
+        raise ValueError(f"solve_for must be 'noise_multiplier' for a regret, got {solve_for!r}")
     known = {name: _CHECKS[name](name, value) for name, value in known.items()}
     plain = np.all(np.asarray(known.get("sampling_prob", 0.0)) == 1.0)
     if adjacency == "replace_one" and not plain:
         # names the mechanism and the adjacencies it has
-        measure(DPSGD(unknown, (1,), dict.fromkeys(known, 0.5) | {"num_steps": 1}).at(np.ones(1), [0]), adjacency=adjacency)
+        measure(
+            DPSGD(unknown, (1,), dict.fromkeys(known, 0.5) | {"num_steps": 1}).at(np.ones(1), [0]), adjacency=adjacency
+        )
     family = DPSGD(unknown, broadcast(target=np.empty(target.shape), **known), known)
-    return _finish(_by_kind(family, target, tolerance, adjacency, infeasible, progress), family, target, tolerance, adjacency, infeasible)
+    return _finish(
+        _by_kind(family, target, tolerance, adjacency, infeasible, progress),
+        family,
+        target,
+        tolerance,
+        adjacency,
+        infeasible,
+    )
 
 
 def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress):
@@ -138,7 +160,9 @@ def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress):
         if progress:
             progress(len(rows))
     if family.unknown is NOISE_MULTIPLIER and not isinstance(target, Regret):
-        detected = -np.expm1(family.known["num_steps"] * np.log1p(-np.minimum(family.known["sampling_prob"], 1.0 - 1e-16)))
+        detected = -np.expm1(
+            family.known["num_steps"] * np.log1p(-np.minimum(family.known["sampling_prob"], 1.0 - 1e-16))
+        )
         limit = np.broadcast_to(flat.without_noise(detected, adjacency), number)
         weak = searched & (flat.goal >= limit if flat.safe == "upper" else flat.goal <= limit)
         found.status[weak] = EVERY

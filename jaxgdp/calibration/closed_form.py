@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..bracket import Bracket
+from ..targets import Target
 from .families import Unknown
 from .solver import Solved
 from .status import EVERY, NONE, OK
-from ..targets import Target
 
 _ROUNDOFF = 1e-11  # of μ, far more than the closed forms lose
 
@@ -44,7 +44,10 @@ def solve(target: Target, unknown: Unknown, per_unit, tolerance: float) -> Solve
     # a target below the smallest step, or above the largest, has nothing on the other side
     nothing = np.full(len(value), np.nan)
     lost, open_ended = status == NONE, status == EVERY
-    value, rejected = np.where(lost, np.nan, value), np.where(lost, unknown.most_private, np.where(open_ended, np.nan, rejected))
+    value, rejected = (
+        np.where(lost, np.nan, value),
+        np.where(lost, unknown.most_private, np.where(open_ended, np.nan, rejected)),
+    )
     blank = lambda bracket, where: Bracket(*(np.where(where, nothing, side) for side in bracket))  # noqa: E731
     refused = Bracket(*(np.where(lost, low, high) for low, high in zip(achieved, beyond, strict=True)))
     none = np.zeros(len(value), np.int64)

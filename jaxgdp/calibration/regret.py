@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..targets import Regret
 from .solver import Solved, Solver
 from .status import EVERY, NONE
-from ..targets import Regret
 
 STEP = 1.1  # factor in noise between two values of the scan
 _LEAST = 1e-2  # smallest noise of the scan, relative to where it starts

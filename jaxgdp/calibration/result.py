@@ -12,9 +12,9 @@ import numpy as np
 
 from .._version import __version__
 from ..bracket import Bracket
+from ..targets import Advantage, Target
 from .cost import FPRS, AdvantageCost, advantage_cost
 from .status import EVERY, NONE, STATUS
-from ..targets import Advantage, Target
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Calibration:
     """A batch of calibrations; arrays have the broadcast shape of target and parameters.
 
     Attributes:
-        value: the safe parameter: the smallest noise multiplier or scale, or largest number of steps or sampling rate, found to meet the target.
+        value: the safe parameter: the smallest noise multiplier or scale, or the largest number of steps or sampling rate, found to
+            meet the target.
         achieved: bracket of the target's quantity at ``value``; its safe side meets the target.
         rejected: a value at most one tolerance step towards less privacy.
         rejected_achieved: bracket there; its safe side does not meet the target.
@@ -109,7 +110,11 @@ class Calibration:
             return f"{self.status.size} calibrations of the {name}, shape {shape}: {told}"
         goal, side = float(self.target.goal), "at most" if self.target.safe == "upper" else "at least"
         own = self.target.goal_field.replace("_", " ")
-        how = "closed form" if self.closed_form else f"{int(self.evaluations)} evaluations in {int(self.iterations)} rounds"
+        how = (
+            "closed form"
+            if self.closed_form
+            else f"{int(self.evaluations)} evaluations in {int(self.iterations)} rounds"
+        )
         lines = [f"{self.target.describe()}, {self.adjacency}"]
         code = int(self.status)
         if code != NONE:

@@ -16,9 +16,9 @@ from scipy.special import ndtri
 
 from ..bracket import Bracket
 from ..measure import measure
+from ..targets import Target
 from .saddlepoint import approximate_mu
 from .status import EVERY, NONE, OK, OPEN, WIDE
-from ..targets import Target
 
 MAX_ROUNDS = 40
 _FLOWING = 64  # larger batches are computed in full chunks, whose places are better filled than left empty
