@@ -63,7 +63,7 @@ _gradients = per_example_gradients(_loss)
 
 @functools.partial(jax.jit, static_argnames="space")
 def _run(key, noise, clip, threshold, size, rate, data: Digits, space: int):
-    """Test accuracy of one run; ``noise``, ``clip``, ``threshold`` (p in units of 2⁻³²) and ``size`` (n·p) and the learning ``rate`` hold one number a step."""
+    """Test accuracy of one run, from one number a step each: ``threshold`` is 2³²·p, ``size`` n·p, ``rate`` the learning rate."""
     records = data.train_images.shape[0]
     optimizer = optax.sgd(1.0, momentum=MOMENTUM)
     weights = jnp.zeros((data.train_images.shape[1], CLASSES))

@@ -223,9 +223,9 @@ def figure_1_digits(quick: bool) -> Result:
         "figure-1-digits-gain": Claim(
             text,
             True if chance < _CHANCE else False if max(gained) < 0.0 else None,
-            f"shape agrees on other data: gains of {min(gained):.1f} to {max(gained):.1f} percentage points, by chance in at most {chance:.1g} "
-            f"of such comparisons (Welch's test over {seeds} seeds); {digits.load().records} records, δ = 1e-5 as in the paper; "
-            "hyperparameters are fixed beforehand, and the privacy of choosing them is not accounted for",
+            f"shape agrees on other data: gains of {min(gained):.1f} to {max(gained):.1f} percentage points, by chance in at most "
+            f"{chance:.1g} of such comparisons (Welch's test over {seeds} seeds); {digits.load().records} records, δ = 1e-5 as in the paper; "
+            "hyperparameters are fixed beforehand; choosing them is not accounted for",
         )
     }
     header = (
