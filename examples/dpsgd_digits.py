@@ -23,7 +23,7 @@ import optax
 import jaxgdp
 from jaxgdp.training import accountant, checkpoint, per_example_gradients, plan_budget, poisson_sampler, privatize
 
-EVERY = 10  # steps between two lines of the history
+EVERY = 10  # steps between two lines of the history, and between two computed numbers of steps of the plan
 DELTA = 1e-5
 
 
@@ -203,9 +203,8 @@ def main(argv=None):
     train, test = digits()
     sampler = poisson_sampler(len(train[0]), args.sampling_prob, args.max_steps)
     begin = time.perf_counter()
-    plan = plan_budget(
-        args.noise_multiplier, args.sampling_prob, args.max_steps, delta=DELTA, overflow=sampler.overflow
-    )
+    run = args.noise_multiplier, args.sampling_prob, args.max_steps
+    plan = plan_budget(*run, every=EVERY, delta=DELTA, overflow=sampler.overflow)
     budget = plan.max_steps_within(mu=args.max_mu)
     print(
         f"{len(train[0])} images, batches of {sampler.expected_batch_size:.1f} on average, padded to {sampler.padded_size}"

@@ -27,7 +27,7 @@ def test_digits_are_learned_within_the_budget(tmp_path, capsys):
     account, history = example.main(["--no-report", "--output", str(tmp_path)])
     printed = capsys.readouterr().out
     # the budget is spent before the last step, and the certified μ of the steps taken is within it
-    plan = plan_budget(2.0, 0.1, 1000, delta=example.DELTA)
+    plan = plan_budget(2.0, 0.1, 1000, every=10, delta=example.DELTA)
     assert 250 < account.num_steps < 350 and "budget spent: True" in printed
     assert account.num_steps == history["step"][-1] == plan.max_steps_within(mu=1.0)
     spent = account.spent(delta=example.DELTA)
@@ -35,7 +35,7 @@ def test_digits_are_learned_within_the_budget(tmp_path, capsys):
     # what was shown live is never less than what is certified in the end, and not much more
     for name, bracket in spent.items():
         assert np.all(np.diff(history[name]) >= 0.0)
-        assert bracket.lower <= history[name][-1] <= 1.02 * bracket.upper
+        assert bracket.lower <= history[name][-1] <= 1.03 * bracket.upper
     assert history["accuracy"][-1] > 0.85
     assert checkpoint.load(tmp_path / "account.json").settings == ((2.0, 0.1),)
     assert checkpoint.load(tmp_path / "account.json").num_steps == account.num_steps

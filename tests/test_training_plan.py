@@ -1,13 +1,15 @@
 """Plans: certified at every step, looked up inside compiled float32 code, and the number of steps a budget allows."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import ks_2samp, norm
 
 import jaxgdp
-from jaxgdp.training import plan_budget
+from jaxgdp.training import plan_budget, poisson_sampler, privatize
 from jaxgdp.training.float32 import above, below
 
 SIGMA, RATE, STEPS = 1.0, 0.1, 400
@@ -64,6 +66,34 @@ def test_agrees_with_measure_at_other_steps(subsampled):
     assert np.all(found["mu"].upper[:1] < 1.2 * direct["mu"].upper[:1])
 
 
+def test_the_best_attack_on_real_runs_is_as_good_as_the_plan_says(subsampled):
+    """Batches, clipping and noise as they run, 100 steps, watched by an attacker who knows all gradients; with and without the record."""
+    steps, runs = 100, 20_000
+    sampler = poisson_sampler(5, RATE, max_steps=steps)
+
+    def statistic(seed, present):
+        noise, sampling = jax.random.split(jax.random.key(seed))
+        transformation = privatize(0.5, SIGMA, sampler.expected_batch_size, noise)
+        gradients = jnp.zeros((5, 2)).at[0, 0].set(7.0 * present)  # clipped to the norm 1/2
+
+        def step(state, _):
+            batch = sampler.sample(jax.random.fold_in(sampling, state.step))
+            update, state = transformation.update(gradients[batch.indices], state, mask=batch.mask)
+            output = update[0] * sampler.expected_batch_size / 0.5
+            return state, jnp.log1p(RATE * jnp.expm1((output - 0.5) / SIGMA**2))
+
+        return jnp.sum(jax.lax.scan(step, transformation.init(None), None, length=steps)[1])
+
+    attack = jax.jit(jax.vmap(statistic, in_axes=(0, None)))
+    absent, present = (np.sort(attack(jnp.arange(runs) + runs * i, float(i))) for i in (0, 1))
+    promised = subsampled.at(steps)
+    advantage = ks_2samp(absent, present).statistic
+    assert abs(advantage - promised["advantage"].upper) < 3.0 / np.sqrt(runs)
+    detected = np.mean(present > absent[int(0.99 * runs)])
+    assert abs(detected - (1.0 - promised["beta"].lower)) < 0.03
+    assert detected > 0.08
+
+
 def test_works_in_compiled_float32_code_without_retracing(subsampled):
     assert not jax.config.jax_enable_x64
     traces = []
@@ -110,6 +140,18 @@ def test_steps_within_several_limits_and_at_the_ends(gaussian, subsampled):
     assert gaussian.max_steps_within(mu=0.01) == 0 and gaussian.max_steps_within(mu=5.0) == 100
     middle = float(subsampled.at(200)["mu"].upper)
     assert 200 <= subsampled.max_steps_within(mu=middle) <= 201
+
+
+def test_a_limit_is_not_rounded_to_float32(gaussian):
+    upper = float(gaussian.at(49)["mu"].upper)
+    assert gaussian.max_steps_within(mu=upper) >= 49
+    # the same number in float32, but smaller
+    assert np.float32(upper * (1 - 1e-9)) == np.float32(upper)
+    table = dataclasses.replace(
+        gaussian, steps=gaussian.steps[:8], upper={"mu": gaussian.upper["mu"][:8]}, max_steps=49
+    )
+    table = dataclasses.replace(table, lower={"mu": gaussian.lower["mu"][:8]})
+    assert table.max_steps_within(mu=upper) == 49 > table.max_steps_within(mu=upper * (1 - 1e-9))
 
 
 class MuTarget:

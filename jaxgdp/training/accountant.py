@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..bracket import Bracket
 from ..mechanisms import SubsampledGaussian, compose
@@ -57,7 +58,7 @@ class Account:
         Raises:
             ValueError: the counts are not those of these settings, are negative, or some step named no setting.
         """
-        if isinstance(self.counts, jax.core.Tracer):
+        if isinstance(self.counts, Tracer):
             raise ValueError("an account can be asked on the host only; inside jit use a plan's at()")
         counts, number = np.asarray(self.counts).astype(np.int64), len(self.settings)
         if counts.shape != (number + 1,) or not np.array_equal(np.asarray(self.mark), fingerprint(self.settings)):
@@ -180,7 +181,7 @@ def step(account: Account, setting, count=1) -> Account:
         >>> step(account, 0).num_steps
         101
     """
-    if not isinstance(count, jax.core.Tracer):
+    if not isinstance(count, Tracer):
         count = np.asarray(count)
         if count.shape != () or count.dtype.kind not in "iub" or not 0 <= count <= _MOST:
             raise ValueError(f"count must be a whole number in [0, {_MOST}], got {count}")
@@ -190,7 +191,7 @@ def step(account: Account, setting, count=1) -> Account:
             account = _with_settings(account, account.settings + (pair,))
         setting = account.settings.index(pair)
     number = len(account.settings)
-    if any(isinstance(x, jax.core.Tracer) for x in (setting, count, account.counts)):
+    if any(isinstance(x, Tracer) for x in (setting, count, account.counts)):
         index = jnp.asarray(setting)
         if index.shape != () or not jnp.issubdtype(index.dtype, jnp.integer):
             raise ValueError(f"setting must be the index of a setting or a pair, got {setting!r}")
@@ -210,7 +211,7 @@ def step(account: Account, setting, count=1) -> Account:
 
 def _with_settings(account: Account, settings) -> Account:
     """The same counts in an account of more settings."""
-    if isinstance(account.counts, jax.core.Tracer):
+    if isinstance(account.counts, Tracer):
         raise ValueError("setting must be an index inside jit: name all settings in init")
     counts = np.zeros(len(settings) + 1, np.int32)
     for i, count in enumerate(account.checked_counts()):

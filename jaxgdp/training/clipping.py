@@ -83,4 +83,4 @@ def clipped_sum(gradients, clip_norm, mask=None):
     clean = [jnp.where(keep.reshape((number,) + (1,) * (leaf.ndim - 1)), leaf, 0.0) for leaf in wide]
     with jax.default_matmul_precision("highest"):
         total, _ = optax.per_example_global_norm_clip(clean, clip_norm * (1.0 - _MARGIN))
-    return jax.tree.unflatten(jax.tree.structure(gradients), total)
+    return jax.tree.unflatten(jax.tree.structure(gradients), jax.tree.leaves(total))

@@ -21,6 +21,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from scipy.special import gammaln, logsumexp
 
 from ..conversions import epsilon_from_rdp
@@ -217,7 +218,7 @@ def zcdp_cost(noise_multiplier, sampling_prob=1.0):
 
 
 def _upward(value):
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         return value * (1.0 + 4.0 * jnp.finfo(value.dtype).eps)
     return above(np.asarray(value) * _ROUND)
 
@@ -254,7 +255,7 @@ def rdp_cost(noise_multiplier, sampling_prob, orders):
             absent = np.where(k == a, 0.0, (a - k) * np.log1p(-p))
         growth = k * (k - 1.0) / (2.0 * sigma**2)
         log_growth = growth + np.log(-np.expm1(-growth))
-        total = logsumexp(log_choose + absent + k * np.log(p) + log_growth, axis=-1)
+        total = np.asarray(logsumexp(log_choose + absent + k * np.log(p) + log_growth, axis=-1))
         columns.append(np.logaddexp(0.0, total) / (a - 1.0) * _ROUND)
     return above(np.stack(columns, axis=-1))
 
@@ -272,7 +273,7 @@ def admit(state: Filter, cost) -> tuple[Filter, Any]:
     Raises:
         ValueError: a cost that is negative or of the wrong shape (before tracing).
     """
-    if not isinstance(cost, jax.core.Tracer):
+    if not isinstance(cost, Tracer):
         cost = above(nonnegative("cost", cost))
     cost = jnp.asarray(cost, jnp.float32)
     size = jnp.shape(state.budget)

@@ -126,7 +126,8 @@ class Plan:
         names = tuple(dict.fromkeys(goal.quantity for goal in goals))
         good, bad = 0, self.max_steps + 1
         if target is None:
-            table = {name: Bracket(np.asarray(self.lower[name]), np.asarray(self.upper[name])) for name in names}
+            wide = lambda side: np.asarray(side, np.float64)  # a float32 array would round the limit
+            table = {name: Bracket(wide(self.lower[name]), wide(self.upper[name])) for name in names}
             met = np.all([goal.meets(goal.read(table[goal.quantity])) for goal in goals], axis=0)
             last = int(np.flatnonzero(met)[-1]) if np.any(met) else -1
             if last < 0:
