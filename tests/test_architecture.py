@@ -30,6 +30,7 @@ STAGES = (
     ("measure",),
     ("differentiable", "targets"),
     ("calibration", "sweep", "training"),
+    ("optimization",),
     ("landscape", "report"),
     ("plot",),
     ("reproduce",),
