@@ -4,7 +4,7 @@ Every number comes as a bracket ``lower ≤ true ≤ upper``: the upper side fro
 attack that achieves it.
 """
 
-from . import conversions, deployments, gdp, spec, targets
+from . import conversions, deployments, differentiable, gdp, spec, targets, training
 from ._version import __version__
 from .bracket import Bracket
 from .calibration import BlackBox, Calibration, calibrate
@@ -27,6 +27,7 @@ from .mechanisms import (
     compose,
     dpsgd,
 )
+from .optimization import Optimized, optimize
 from .report import Report, report
 from .sweep import sweep
 from .tradeoff import TradeoffCurve, tradeoff
@@ -46,6 +47,7 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "Measured",
+    "Optimized",
     "PureDP",
     "RandomizedResponse",
     "Report",
@@ -57,12 +59,15 @@ __all__ = [
     "compose",
     "conversions",
     "deployments",
+    "differentiable",
     "dpsgd",
     "gdp",
     "measure",
+    "optimize",
     "report",
     "spec",
     "sweep",
     "targets",
     "tradeoff",
+    "training",
 ]
