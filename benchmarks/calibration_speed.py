@@ -112,7 +112,7 @@ def in_process(worker: str, task: dict, python: str = sys.executable) -> dict:
     print(f"  {worker} …", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
-        command = [python, __file__, "--worker", worker, "--result", str(result)]
+        command = [python, str(Path(__file__).resolve()), "--worker", worker, "--result", str(result)]
         environment = landscape_speed.clean_environment(folder)
         subprocess.run(command, input=json.dumps(task), text=True, check=True, env=environment)
         return json.loads(result.read_text())
@@ -135,6 +135,18 @@ def verdict(task: dict, values) -> dict:
     }
 
 
+def without_arrays(row: dict) -> dict:
+    """A row with counts in place of its long arrays; the seed gives the targets again."""
+    found = dict(row["ours"])
+    found.pop("value")
+    for name in ("status", "evaluations", "iterations"):
+        numbers, counts = np.unique(found[name], return_counts=True)
+        found[name] = {str(number): int(count) for number, count in zip(numbers, counts, strict=True)}
+    short = {name: value for name, value in row.items() if name != "task"} | {"ours": found}
+    short["verdict"] = {name: value for name, value in row["verdict"].items() if name != "fnr"}
+    return short
+
+
 def measure(args) -> dict:
     import landscape_speed
 
@@ -143,7 +155,7 @@ def measure(args) -> dict:
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": landscape_speed.machine(device),
     }
-    results |= {"versions": device["versions"], "tolerance": TOLERANCE, "rows": []}
+    results |= {"versions": device["versions"], "tolerance": TOLERANCE, "seed": args.seed, "rows": []}
     for name, varied in ((PAPER, False), (VARIED, True)):
         task = targets(args.number, args.seed, varied)
         found = in_process("ours", task)
@@ -159,7 +171,7 @@ def measure(args) -> dict:
             row["peer"] = in_process("peer", few, args.peer_python)
             row["peer_verdict"] = verdict(few, row["peer"]["value"])
             results["versions"]["riskcal"] = row["peer"]["version"]
-        results["rows"].append(row)
+        results["rows"].append(without_arrays(row))
     return results
 
 
@@ -178,7 +190,8 @@ def table(r: dict) -> str:
     for row in r["rows"]:
         a, v = row["ours"], row["verdict"]
         each = f"{1e3 * a['wall'] / row['number']:.2f} ms ({1e3 * a['cpu'] / row['number']:.2f})"
-        cells = [row["name"], str(row["number"]), each, f"{a['cold']:.0f} s", f"{np.mean(a['evaluations']):.2f}"]
+        evaluations = sum(int(number) * count for number, count in a["evaluations"].items()) / row["number"]
+        cells = [row["name"], str(row["number"]), each, f"{a['cold']:.0f} s", f"{evaluations:.2f}"]
         lines.append("| " + " | ".join([*cells, str(v["meet"]), str(v["fail"])]) + " |")
         if b := row.get("peer"):
             v = row["peer_verdict"]
