@@ -25,9 +25,8 @@ from .lattices import SIZES, Lattice, choose, needs
 from .normal import argmax
 from .precision import with_float64
 from .summaries.curve import Curve
-from .summaries.error_rates import error_rates
-from .summaries.mu import approximate_mu, mu
-from .summaries.profile import advantage, epsilon, log_delta
+from .summaries.mu import mu
+from .summaries.quantities import quantity
 from .summaries.regret import regret
 from .windows import Plan, plan_piece
 
@@ -37,49 +36,75 @@ STATUS = {OK: "ok", WIDE: "wider than rtol at the largest lattice"}
 _PIECE = 12.0  # standard deviations one tilt serves
 _FAINTEST = 26.0  # −log of the density, per unit of rtol, that rounding leaves usable
 _TRIES, _FEW_TRIES = 6, 2  # lattices for one setting, at most
+_AS_IS = ("delta", "bayes_risk")  # quantities asked at a value, not at the log of it
 _PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Question:
-    """What to compute for every setting; hashable, so that it decides the program.
+    """What to compute for every setting; rates are numbers for all settings or arrays of shape (settings,).
 
     Attributes:
         rtol: relative width of the μ bracket.
         fpr_floor: FPR floor of μ and of the regret.
         adjacency: "add_remove", "add" or "remove".
-        names: summaries wanted, of ``SUMMARIES``, each with its parameter: (("mu", None), ("epsilon", 1e-5), …).
+        names: quantities wanted, each with the rate, ε or prior it is asked at: (("mu", None), ("epsilon", 1e-5), …).
         deepest: smallest TPR (or δ) that has to be resolved, or None for nothing beyond the floor.
-        keep: whether whole curves are wanted instead of summaries.
+        keep: whether whole curves are wanted instead of numbers.
     """
 
     rtol: float
-    fpr_floor: float
+    fpr_floor: Any
     adjacency: str = "add_remove"
     names: tuple = (("mu", None),)
-    deepest: float | None = None
+    deepest: Any = None
     keep: bool = False
 
+    @property
+    def kind(self) -> _Kind:
+        return _Kind(self.adjacency, tuple(name for name, _ in self.names), self.keep)
 
-def _summaries(curve: Curve, question: Question, log_floor) -> dict[str, Any]:
-    symmetric = question.adjacency == "add_remove"
-    reported = mu(curve, log_floor)
-    results = {"mu": reported}
-    for name, parameter in question.names:
+    def rates(self, number: int) -> _Rates:
+        """Its rates, one row for each of ``number`` settings."""
+
+        def row(value):
+            return None if value is None else np.broadcast_to(np.asarray(value, float), (number,))
+
+        def depth(log_rate):
+            return None if log_rate is None else -ndtri_exp(log_rate)
+
+        log_floor = np.log(row(self.fpr_floor))
+        log_deepest = None if self.deepest is None else np.log(row(self.deepest))
+        queries = (0.0 if value is None else value if name in _AS_IS else np.log(value) for name, value in self.names)
+        return _Rates(log_floor, log_deepest, depth(log_floor), depth(log_deepest), tuple(row(q) for q in queries))
+
+
+class _Kind(NamedTuple):
+    """The part of a question that decides the program."""
+
+    adjacency: str
+    names: tuple
+    keep: bool
+
+
+class _Rates(NamedTuple):
+    """The other part, by setting; z are depths in standard deviations, of the floor and of the smallest rate."""
+
+    log_floor: Any
+    log_deepest: Any
+    z_floor: Any
+    z_delta: Any
+    queries: tuple
+
+
+def _numbers(curve: Curve, kind: _Kind, rates: _Rates) -> dict[str, Any]:
+    symmetric = kind.adjacency == "add_remove"
+    results = {"mu": mu(curve, rates.log_floor)}
+    for name, query in zip(kind.names, rates.queries, strict=True):
         if name == "regret":
-            results[name] = regret(curve, reported, symmetric=symmetric)
-        elif name == "advantage":
-            results[name] = advantage(curve)
-        elif name == "epsilon":
-            results[f"{name}@{parameter:g}"] = epsilon(curve, np.log(parameter), symmetric=symmetric)
-        elif name == "delta":
-            value = log_delta(curve, jnp.asarray(parameter), symmetric=symmetric)
-            results[f"{name}@{parameter:g}"] = jax.tree.map(jnp.exp, value)
-        elif name == "tpr":
-            value, _ = error_rates(curve, jnp.asarray(np.log(parameter)), symmetric=symmetric)
-            results[f"{name}@{parameter:g}"] = jax.tree.map(jnp.exp, value)
-        elif name == "approximate_mu":
-            results[f"{name}@{parameter:g}"] = approximate_mu(curve, np.log(parameter))
+            results[name] = regret(curve, results["mu"], symmetric=symmetric)
+        elif name != "mu":
+            results[name] = quantity(name, curve, query, symmetric=symmetric)
     return results
 
 
@@ -87,7 +112,7 @@ def _summaries(curve: Curve, question: Question, log_floor) -> dict[str, Any]:
 def _plan_program(groups, z_floor, z_delta, rtol, faintest, seen, piece, pieces):
     """Plans of one piece of both half-curves (axis 1), and the merged number of steps, for a batch."""
 
-    def one(groups, faintest, seen, piece):
+    def one(groups, z_floor, z_delta, faintest, seen, piece):
         merged, count = merge(groups)
 
         def side(seen, reverse):
@@ -95,7 +120,7 @@ def _plan_program(groups, z_floor, z_delta, rtol, faintest, seen, piece, pieces)
 
         return jax.vmap(side)(seen, jnp.array([False, True])), jnp.sum(count)
 
-    return jax.vmap(one)(groups, faintest, seen, piece)
+    return jax.vmap(one)(groups, z_floor, z_delta, faintest, seen, piece)
 
 
 @functools.partial(jax.jit, static_argnames=("shape",))
@@ -112,37 +137,38 @@ def _half_program(groups, plans, reverse, tables, *, shape):
     return jax.vmap(one)(groups, plans)
 
 
-@functools.partial(jax.jit, static_argnames=("question", "pieces"))
-def _summary_program(groups, plus, minus, log_floor, *, question, pieces):
-    """Summaries asked for, how far out each half has to be known, and the curves (if asked for), of a batch of settings.
+@functools.partial(jax.jit, static_argnames=("kind", "pieces"))
+def _summary_program(groups, plus, minus, rates, *, kind, pieces):
+    """Numbers asked for, how far out each half has to be known, and the curves (if asked for), of a batch of settings.
 
     The halves hold ``pieces`` pieces of each setting in a row.
     """
     plus, minus = jax.tree.map(lambda a: a.reshape((-1, pieces) + a.shape[1:]), (plus, minus))
 
-    def one(groups, plus, minus):
+    def one(groups, plus, minus, rates):
         precision = sum(jnp.sum(c * jax.vmap(lambda m: m.tail_precision())(m)) for m, c in groups)
-        ends = _seen(plus[0], question, log_floor), _seen(minus[0], question, log_floor)
-        if question.adjacency == "add":
+        ends = _seen(plus[0], rates), _seen(minus[0], rates)
+        if kind.adjacency == "add":
             plus, minus = minus, plus
         curve = Curve(plus[0], minus[0], plus[1], minus[1], jnp.sqrt(precision))
-        if question.keep:
-            return {"mu": mu(curve, log_floor)}, ends, curve
-        return _summaries(curve, question, log_floor), ends, None
+        if kind.keep:
+            return {"mu": mu(curve, rates.log_floor)}, ends, curve
+        return _numbers(curve, kind, rates), ends, None
 
-    return jax.vmap(one)(groups, plus, minus)
+    return jax.vmap(one)(groups, plus, minus, rates)
 
 
-def _seen(v: Vertices, question: Question, log_floor):
+def _seen(v: Vertices, rates: _Rates):
     """How far out a half-curve has to be known: the first firm vertex past every rate asked for, (threshold, log FPR).
 
     Where the firm vertices end before, the rest of the way is guessed from them; (inf, 0) where there are none.
     """
     t, log_alpha, log_tpr, log_beta = (a.reshape(-1) for a in (v.threshold(), v.log_alpha, v.log_tpr, v.log_beta))
     firm = (v.used & v.firm).reshape(-1)
+    log_floor = rates.log_floor
     past = firm & (log_alpha <= log_floor - 0.05) & (log_beta >= log_floor + 0.05)
-    if question.deepest is not None:
-        past = past & (log_tpr <= np.log(question.deepest) - 0.05)
+    if rates.log_deepest is not None:
+        past = past & (log_tpr <= rates.log_deepest - 0.05)
     k = argmax(-jnp.where(past, t, jnp.inf))
     last = argmax(jnp.where(firm, t, -jnp.inf))
     short = jnp.minimum(log_floor - 0.05 - log_alpha[last], 0.0)
@@ -189,27 +215,27 @@ def _chunks(rows, largest, many):
         yield np.concatenate([part, np.full(size - len(part), part[0])]), len(part)
 
 
-def _plan(groups, rows, question, z_floor, z_delta, pieces, faintest, seen):
+def _plan(groups, rows, rtol, depths, pieces, faintest, seen):
     """Plans of the given settings (settings, sides, pieces, …) and what they need."""
     out, piece = [], np.tile(np.arange(pieces), len(rows))
     owner = np.repeat(np.arange(len(rows)), pieces)
     for chunk, real in _chunks(np.arange(len(owner)), 64, groups[0][1].shape[0]):
-        mine = _take((faintest, seen), owner[chunk])
+        mine = _take((*depths, faintest, seen), owner[chunk])
         batch = _take(groups, rows[owner[chunk]])
-        answer = _plan_program(batch, z_floor, z_delta, question.rtol, *mine, piece[chunk], pieces)
+        answer = _plan_program(batch, *mine[:2], rtol, *mine[2:], piece[chunk], pieces)
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], answer))  # noqa: B023
     plans, steps = jax.tree.map(lambda *a: np.concatenate(a), *out)
     # (settings, sides, pieces, …)
     plans = jax.tree.map(lambda a: np.moveaxis(a.reshape((len(rows), pieces) + a.shape[1:]), 1, 2), plans)
     steps = steps[::pieces]
-    return plans, needs(*(_side(plans, side) for side in (0, 1)), steps, question.rtol)
+    return plans, needs(*(_side(plans, side) for side in (0, 1)), steps, rtol)
 
 
 def _side(plans: Plan, side: int) -> Plan:
     return jax.tree.map(lambda a: a[:, side], plans)
 
 
-def _run(lattice: Lattice, groups, plans: Plan, question: Question, log_floor, number: int):
+def _run(lattice: Lattice, groups, plans: Plan, kind: _Kind, rates: _Rates, number: int):
     """Results of the settings of one bucket, chunk after chunk: (summaries, ends, curves or None)."""
     shapes, tables = lattice.grids()
     pieces, out = lattice.pieces, []
@@ -224,7 +250,7 @@ def _run(lattice: Lattice, groups, plans: Plan, question: Question, log_floor, n
             plan = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[2:]), _take(_side(plans, side), chunk))  # noqa: B023
             halves.append(_half_program(units, plan, np.array(side == 1), tables[side], shape=shapes[side]))
         halves = halves * 2 if symmetric else halves
-        result = _summary_program(mine, *halves, log_floor, question=question, pieces=pieces)
+        result = _summary_program(mine, *halves, _take(rates, chunk), kind=kind, pieces=pieces)
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], result))  # noqa: B023
     return jax.tree.map(lambda *a: np.concatenate(a), *out)
 
@@ -235,10 +261,7 @@ class _Settings:
     def __init__(self, groups, question: Question, max_size: int):
         self.groups, self.question, self.max_size = groups, question, max_size
         self.number = number = groups[0][1].shape[0]
-        self.log_floor = np.log(question.fpr_floor)
-        rates = (question.fpr_floor, question.deepest)
-        z = [None if rate is None else -float(ndtri_exp(np.log(rate))) for rate in rates]
-        self.z_floor, self.z_delta = z
+        self.rates = question.rates(number)
         self.plans: dict[int, Any] = {}  # number of pieces → (plans, needs) of every setting
         self.faintest = np.full(number, np.clip(_FAINTEST + np.log(question.rtol), 6.0, 19.0))
         self.seen = np.full((number, 2), np.inf), np.zeros((number, 2))
@@ -256,7 +279,8 @@ class _Settings:
     def plan(self, rows, pieces):
         """Plans and needs of the rows, with this many pieces."""
         mine = _take((self.faintest, self.seen), rows)
-        return _plan(self.groups, rows, self.question, self.z_floor, self.z_delta, pieces, *mine)
+        depths = _take((self.rates.z_floor, self.rates.z_delta), rows)
+        return _plan(self.groups, rows, self.question.rtol, depths, pieces, *mine)
 
     def keep_plan(self, rows, pieces, found):
         """Keep plans and put each row where it belongs: to its lattice, or to be planned with more pieces."""
@@ -296,7 +320,8 @@ class _Settings:
     def run(self, lattice, rows):
         """Results of the rows of one bucket."""
         plans = _take(self.plans[lattice.pieces][0], rows)
-        return _run(lattice, _take(self.groups, rows), plans, self.question, self.log_floor, self.number)
+        rates = _take(self.rates, rows)
+        return _run(lattice, _take(self.groups, rows), plans, self.question.kind, rates, self.number)
 
     def keep(self, lattice, rows, result):
         """Keep what is narrower than before, requeue what is too wide; returns how many are finished."""

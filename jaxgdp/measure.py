@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -11,28 +12,30 @@ from . import engine
 from .bracket import Bracket
 from .mechanisms import as_composition
 from .tradeoff import dominating
-from .validation import checked, floor_rate, one_of, open_unit, relative_width
+from .validation import broadcast, floor_rate, nonnegative, one_of, open_unit, relative_width
 
-QUANTITIES = ("mu", "regret", "advantage", "epsilon", "delta", "tpr", "approximate_mu")
+QUANTITIES = ("mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu")
+_RATES = {"epsilon": "delta", "tpr": "fpr", "beta": "fpr", "approximate_mu": "d"}  # quantity → the rate it is asked at
+_BAYES_DEPTH = 1e-6  # a relative accuracy no Bayes risk needs to be better than
 
 
 class Measured(NamedTuple):
-    """What :func:`measure` found; arrays have the mechanism's shape.
+    """What :func:`measure` found; arrays have the common shape of the mechanism and of what it was asked at.
 
     Attributes:
-        brackets: quantity → :class:`Bracket`; report the upper side.
-        at: quantity → the δ, ε, FPR or d it was asked at; only those that have one.
+        brackets: quantity → :class:`Bracket`; report the upper side, of "beta" and "bayes_risk" the lower one.
+        at: quantity → the δ, ε, FPR, prior or d it was asked at; only those that have one.
         status: 0 where ``rtol`` was reached, else a code of ``jaxgdp.engine.STATUS``; brackets hold all the same.
         lattice_size: lattice points used.
         rtol, fpr_floor: as asked.
     """
 
     brackets: dict[str, Bracket]
-    at: dict[str, float]
+    at: dict[str, Any]
     status: Any
     lattice_size: Any
     rtol: float
-    fpr_floor: float
+    fpr_floor: Any
 
 
 def measure(
@@ -45,6 +48,7 @@ def measure(
     epsilon=1.0,
     fpr=1e-3,
     d=1e-10,
+    prior=0.5,
     progress=None,
 ) -> Measured:
     """Certified quantities of a batch of mechanisms, each computed only as far out as they need.
@@ -53,49 +57,66 @@ def measure(
 
     Args:
         mechanism: a mechanism or composition, scalar or batched.
-        quantities: any of "mu", "regret", "advantage", "epsilon", "delta", "tpr", "approximate_mu".
-        rtol: relative width asked of the μ bracket, in [1e-8, 1). fpr_floor: FPR floor of μ, in [1e-300, 0.5).
+        quantities: any of "mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu".
+        rtol: relative width asked of the μ bracket, in [1e-8, 1).
+        fpr_floor: FPR floor of μ and of the regret, in [1e-300, 0.5).
         adjacency: "add_remove", "add", "remove", or "replace_one" where that is sound.
-        delta: δ of "epsilon". epsilon: ε of "delta", nats. fpr: FPR of "tpr". d: of "approximate_mu".
+        delta: δ of "epsilon". epsilon: ε of "delta", nats. fpr: FPR of "tpr" and "beta". d: of "approximate_mu".
+        prior: of "bayes_risk", the probability that the record is absent, in (0, 1).
         progress: called with the number of settings finished, as they finish.
+
+        ``fpr_floor``, ``delta``, ``epsilon``, ``fpr``, ``d`` and ``prior`` are numbers or arrays that broadcast with the
+        mechanism's shape.
 
     Returns:
         :class:`Measured`.
 
     Raises:
-        ValueError: an argument is out of range or a quantity unknown (before tracing).
+        ValueError: an argument is out of range, shapes do not broadcast or a quantity is unknown (before tracing).
 
     Example:
         >>> import jaxgdp
         >>> batch = jaxgdp.compose([(jaxgdp.Gaussian([2.0, 4.0]), 1), (jaxgdp.Laplace(10.0), 3)])
-        >>> measure(batch, quantities=("mu", "epsilon")).brackets["mu"].upper.shape
+        >>> measure(batch, quantities=("mu", "epsilon"), delta=[1e-5, 1e-6]).brackets["mu"].upper.shape
         (2,)
     """
     mechanism = as_composition(mechanism)
-    parameters = {
-        "epsilon": float(open_unit("delta", delta)),
-        "delta": float(checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0)),
-        "tpr": float(open_unit("fpr", fpr)),
-        "approximate_mu": float(open_unit("d", d)),
+    asked = {
+        "delta": open_unit("delta", delta),
+        "epsilon": nonnegative("epsilon", epsilon),
+        "fpr": open_unit("fpr", fpr),
+        "d": open_unit("d", d),
+        "prior": open_unit("prior", prior),
     }
     quantities = (quantities,) if isinstance(quantities, str) else tuple(quantities)
-    names = tuple((one_of("quantity", q, QUANTITIES), parameters.get(q)) for q in quantities)
-    depths = [parameters[q] for q in quantities if q in ("epsilon", "tpr", "approximate_mu")]
+    quantities = tuple(dict.fromkeys(one_of("quantity", q, QUANTITIES) for q in quantities))
+    parameter = {**_RATES, "delta": "epsilon", "bayes_risk": "prior"}
+    at = {q: asked[parameter[q]] for q in quantities if q in parameter}
+    floor = floor_rate("fpr_floor", fpr_floor)
     paired, order = dominating(mechanism, adjacency)
+    used = {parameter[q]: value for q, value in at.items()}
+    shape = broadcast(mechanism=np.empty(mechanism.shape), fpr_floor=floor, **used)
+    axes = len(mechanism.shape)
+
+    def rows(value):
+        return value if np.ndim(value) == 0 else np.broadcast_to(value, shape).reshape(-1)
+
+    depths = [at[q] for q in quantities if q in _RATES] + [_BAYES_DEPTH] * ("bayes_risk" in quantities)
     question = engine.Question(
         rtol=float(relative_width("rtol", rtol)),
-        fpr_floor=float(floor_rate("fpr_floor", fpr_floor)),
+        fpr_floor=rows(floor),
         adjacency=order,
-        names=names,
-        deepest=min(depths) if depths else None,
+        names=tuple((q, rows(at[q]) if q in at else None) for q in quantities),
+        deepest=functools.reduce(np.minimum, (rows(depth) for depth in depths)) if depths else None,
     )
-    shape = mechanism.shape
-    flat = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[len(shape) :]), paired.stacked())
-    found = engine.answer(flat, question, progress=progress)
-    brackets = {}
-    for name, parameter in names:
-        bracket = found.results[name if parameter is None else f"{name}@{parameter:g}"]
-        brackets[name] = Bracket(*(np.reshape(side, shape) for side in bracket))
-    at = {name: parameter for name, parameter in names if parameter is not None}
+
+    def spread(leaf):
+        new = len(shape) - axes
+        leaf = np.asarray(leaf).reshape((1,) * new + leaf.shape)
+        return np.broadcast_to(leaf, shape + leaf.shape[len(shape) :]).reshape((-1,) + leaf.shape[len(shape) :])
+
+    found = engine.answer(jax.tree.map(spread, paired.stacked()), question, progress=progress)
+    brackets = {name: Bracket(*(np.reshape(side, shape) for side in found.results[name])) for name in quantities}
     status, sizes = np.reshape(found.status, shape), np.reshape(found.sizes, shape)
-    return Measured(brackets, at, status, sizes, question.rtol, question.fpr_floor)
+    at = {name: float(value) if np.ndim(value) == 0 else value for name, value in at.items()}
+    return Measured(brackets, at, status, sizes, question.rtol, float(floor) if np.ndim(floor) == 0 else floor)

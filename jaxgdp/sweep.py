@@ -17,8 +17,11 @@ _LONG_NAMES = {
     "epsilon": "epsilon at the given delta",
     "delta": "delta at the given epsilon",
     "tpr": "largest true positive rate at the given FPR",
+    "beta": "least false negative rate at the given FPR",
+    "bayes_risk": "least error probability of an attacker with the given prior",
     "approximate_mu": "d-approximate Gaussian-DP parameter",
 }
+_SAFE_BELOW = ("beta", "bayes_risk")
 
 
 def _column(name, value, check):
@@ -40,6 +43,7 @@ def sweep(
     epsilon=1.0,
     fpr=1e-3,
     d=1e-10,
+    prior=0.5,
     progress=None,
 ):
     """Certified quantities over the product of noise multipliers, sampling rates and numbers of steps.
@@ -48,16 +52,18 @@ def sweep(
 
     Args:
         noise_multiplier: σ > 0, scalar or one-dimensional. sampling_prob: p in (0, 1]. num_steps: whole numbers ≥ 1.
-        quantities: any of "mu", "regret", "advantage", "epsilon", "delta", "tpr", "approximate_mu".
+        quantities: any of "mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk",
+            "approximate_mu".
         rtol: relative width asked of the μ bracket. fpr_floor: FPR floor of μ, in [1e-300, 0.5).
         adjacency: "add_remove", "add", "remove", or "replace_one" (where every sampling rate is 1).
-        delta: δ of "epsilon". epsilon: ε of "delta", nats. fpr: FPR of "tpr". d: of "approximate_mu".
+        delta: δ of "epsilon". epsilon: ε of "delta", nats. fpr: FPR of "tpr" and "beta". d: of "approximate_mu".
+        prior: of "bayes_risk", the probability that the record is absent. All of these are single numbers.
         progress: called with the number of settings finished, as they finish.
 
     Returns:
         ``xarray.Dataset`` with dimensions noise_multiplier, sampling_prob, num_steps and, for each quantity q, the
-        variables ``q`` (upper side: the one to report) and ``q_lower``; ``status`` (0 where ``rtol`` was reached; brackets hold
-        everywhere) and ``lattice_size``. Units and version are attributes.
+        variables ``q`` (upper side: the one to report, but for "beta" and "bayes_risk") and ``q_lower``; ``status`` (0 where
+        ``rtol`` was reached; brackets hold everywhere) and ``lattice_size``. Units and version are attributes.
 
     Raises:
         ValueError: an argument is out of range or a quantity unknown (before tracing).
@@ -76,9 +82,13 @@ def sweep(
         "sampling_prob": _column("sampling_prob", sampling_prob, probability),
         "num_steps": _column("num_steps", num_steps, whole),
     }
+    rates = {"fpr_floor": fpr_floor, "delta": delta, "epsilon": epsilon, "fpr": fpr, "d": d, "prior": prior}
+    for name, value in rates.items():
+        if np.ndim(value) != 0:
+            raise ValueError(f"{name} must be a single number, got shape {np.shape(value)}")
     columns = [a.reshape(-1) for a in np.meshgrid(*axes.values(), indexing="ij")]
     found = measure(
-        dpsgd(*columns), quantities, rtol, fpr_floor, adjacency, delta, epsilon, fpr, d, progress
+        dpsgd(*columns), quantities, rtol=rtol, adjacency=adjacency, progress=progress, **rates
     )
     shape = tuple(len(a) for a in axes.values())
 
@@ -87,8 +97,10 @@ def sweep(
         attributes = {"long_name": _LONG_NAMES[name], "units": "nats" if name == "epsilon" else "1"}
         if name in found.at:
             attributes["at"] = found.at[name]
-        upper = attributes | {"side": "upper: safe to report"}
-        lower = attributes | {"side": "lower: achieved by an attack"}
+        sides = "lower: safe to report", "upper: achieved by an attack"
+        if name not in _SAFE_BELOW:
+            sides = "lower: achieved by an attack", "upper: safe to report"
+        lower, upper = (attributes | {"side": side} for side in sides)
         data[name] = (tuple(axes), bracket.upper.reshape(shape), upper)
         data[f"{name}_lower"] = (tuple(axes), bracket.lower.reshape(shape), lower)
     meanings = "; ".join(f"{code}: {text}" for code, text in STATUS.items())

@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from . import engine
 from .bracket import Bracket
 from .mechanisms import Composition, as_composition
 from .precision import with_float64
-from .summaries.curve import Curve, path
-from .summaries.error_rates import bayes_risk, error_rates
-from .summaries.mu import approximate_mu, mu
-from .summaries.profile import advantage, epsilon, log_delta
-from .summaries.regret import regret
+from .summaries.curve import Curve
+from .summaries.quantities import quantity
 from .validation import broadcast, checked, closed_unit, floor_rate, one_of, open_unit, relative_width
 
 ADJACENCIES = ("add_remove", "add", "remove", "replace_one")
@@ -27,39 +23,10 @@ _DEEPEST = 1e-300
 _AT_ONCE = 2**20  # vertices looked at together
 
 
-def _exp(bracket: Bracket) -> Bracket:
-    return Bracket(jnp.exp(bracket.lower), jnp.exp(bracket.upper))
-
-
-def _ask(name: str, curve: Curve, query, symmetric: bool) -> Bracket:
-    """One summary of one curve at one query value (the log of it for rates)."""
-    if name == "mu":
-        return mu(curve, query)
-    if name == "approximate_mu":
-        return approximate_mu(curve, query)
-    if name == "regret":
-        return regret(curve, mu(curve, query), symmetric=symmetric)
-    if name == "advantage":
-        return advantage(curve)
-    if name == "epsilon":
-        return epsilon(curve, query, symmetric=symmetric)
-    if name == "delta":
-        return _exp(log_delta(curve, query, symmetric=symmetric))
-    if name == "log_tpr":
-        return error_rates(curve, query, symmetric=symmetric)[0]
-    if name == "log_beta":
-        return error_rates(curve, query, symmetric=symmetric)[1]
-    if name == "bayes_risk":
-        return bayes_risk(curve, query, symmetric=symmetric)
-    attack = path(curve.lower_plus)
-    fpr = jnp.exp(attack.log_alpha[jnp.argmax(jnp.exp(attack.log_tpr) - jnp.exp(attack.log_alpha))])
-    return Bracket(fpr, fpr)
-
-
 @functools.partial(jax.jit, static_argnames=("name", "symmetric"))
 def _ask_all(curves: Curve, queries, *, name: str, symmetric: bool) -> Bracket:
     """Every curve of a stack (leading axis) at each of its own queries (second axis)."""
-    return jax.vmap(lambda c, row: jax.vmap(lambda q: _ask(name, c, q, symmetric))(row))(curves, queries)
+    return jax.vmap(lambda c, row: jax.vmap(lambda q: quantity(name, c, q, symmetric=symmetric))(row))(curves, queries)
 
 
 @dataclass(frozen=True)

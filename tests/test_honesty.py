@@ -115,14 +115,14 @@ def test_jit_equals_eager():
     with jax.enable_x64(True):
         groups = jaxgdp.dpsgd([3.0], 0.1, 1000).stacked()
         question = engine.Question(1e-3, 1e-10, names=SUMMARIES)
-        seen = np.full((1, 2), np.inf), np.zeros((1, 2))
-        plans, _ = engine._plan_program(groups, 6.361340902404056, None, 1e-3, np.array([16.0]), seen, np.zeros(1), 1)
+        rates, seen = question.rates(1), (np.full((1, 2), np.inf), np.zeros((1, 2)))
+        plans, _ = engine._plan_program(groups, rates.z_floor, None, 1e-3, np.array([16.0]), seen, np.zeros(1), 1)
         grid = spectrum.tables(2**13, 128, 512, 32, 4, 12)
         plan = jax.tree.map(lambda a: a[:, 0], plans)
 
         def ask():
             half = engine._half_program(groups, plan, np.array(False), grid, shape=512)
-            return engine._summary_program(groups, half, half, np.log(1e-10), question=question, pieces=1)[0]
+            return engine._summary_program(groups, half, half, rates, kind=question.kind, pieces=1)[0]
 
         compiled = ask()
         with jax.disable_jit():

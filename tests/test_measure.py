@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import jaxgdp
 
@@ -36,6 +37,46 @@ def test_gaussian_is_exact_enough():
     assert np.all(found.brackets["tpr"].contains(1.0 - jaxgdp.gdp.beta(1e-6, 1.0 / sigma)))
 
 
+def test_each_setting_has_its_own_rates():
+    """Closed forms of the Gaussian mechanism, every setting asked at its own δ, FPR, d, prior and floor."""
+    mu = np.array([0.05, 0.8, 3.0, 12.0])
+    fpr, delta = np.array([0.1, 1e-3, 1e-6, 0.3]), np.array([1e-3, 1e-5, 1e-9, 0.2])
+    prior = np.array([0.5, 0.05, 0.99, 0.3])
+    found = jaxgdp.measure(
+        jaxgdp.Gaussian(1.0 / mu),
+        quantities=("mu", "epsilon", "tpr", "beta", "bayes_risk", "approximate_mu"),
+        fpr_floor=np.array([1e-3, 1e-10, 1e-20, 1e-5]),
+        delta=delta, fpr=fpr, prior=prior, d=delta,
+    )  # fmt: skip
+    # an attacker rejects where the loss exceeds the log of the prior odds
+    odds = np.log(prior / (1 - prior))
+    risk = prior * ndtr(-odds / mu - mu / 2) + (1 - prior) * ndtr(odds / mu - mu / 2)
+    beta = jaxgdp.gdp.beta(fpr, mu)
+    exact = {"mu": mu, "epsilon": jaxgdp.gdp.epsilon(delta, mu), "tpr": 1 - beta, "beta": beta, "bayes_risk": risk}
+    for name, value in exact.items():
+        bracket = found.brackets[name]
+        assert np.all(bracket.lower <= value * (1 + 1e-12)) and np.all(value <= bracket.upper * (1 + 1e-12)), name
+        assert np.all(bracket.upper - bracket.lower <= np.where(value > 1e-6, 4e-3, 4e-2) * value), name
+    assert np.all(found.brackets["approximate_mu"].upper <= mu * (1 + 1e-12))
+
+
+def test_rates_spread_a_mechanism():
+    found = jaxgdp.measure(jaxgdp.Gaussian(2.0), quantities="tpr", fpr=np.array([[1e-3], [1e-2]]))
+    assert np.all(found.brackets["tpr"].contains(1 - jaxgdp.gdp.beta(np.array([[1e-3], [1e-2]]), 0.5)))
+    assert found.at["tpr"].shape == (2, 1) and found.status.shape == (2, 1)
+
+
+def test_bayes_risk_is_bounded_where_only_little_of_the_curve_is_known():
+    """Randomized response at a prior beyond its largest loss: guessing is best, though the curve ends before."""
+    mechanism = jaxgdp.RandomizedResponse(1.0)
+    prior = np.array([0.2, 0.5, 0.9])
+    found = jaxgdp.measure(mechanism, quantities="bayes_risk", prior=prior, fpr_floor=0.3).brackets["bayes_risk"]
+    lie = 1 / (1 + np.e)
+    exact = np.minimum(np.minimum(prior, 1 - prior), lie)
+    assert np.all(found.lower <= exact + 1e-12) and np.all(exact <= found.upper + 1e-12)
+    assert np.all(found.upper - found.lower < 1e-3)
+
+
 @pytest.mark.parametrize(
     "bad, named",
     [
@@ -46,9 +87,12 @@ def test_gaussian_is_exact_enough():
         ({"epsilon": -1.0}, "epsilon"),
         ({"fpr": np.nan}, "fpr"),
         ({"d": 0.0}, "d must"),
+        ({"d": [1e-3, 2.0], "quantities": "approximate_mu"}, "d must"),
+        ({"prior": 1.0}, "prior"),
+        ({"mechanism": jaxgdp.Gaussian([1.0, 2.0]), "fpr": [0.1] * 3, "quantities": "tpr"}, "broadcast"),
         ({"adjacency": "sideways"}, "adjacency"),
     ],
 )
 def test_bad_input_is_named(bad, named):
     with pytest.raises(ValueError, match=named):
-        jaxgdp.measure(jaxgdp.Gaussian(1.0), **bad)
+        jaxgdp.measure(**({"mechanism": jaxgdp.Gaussian(1.0)} | bad))

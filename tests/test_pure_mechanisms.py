@@ -425,15 +425,15 @@ def test_random_mixtures_hold_the_exact_numbers():
         lost = -np.expm1(count[2, i] * np.log1p(-delta[i]))
         p, q = (1 - lost) * p, (1 - lost) * q
         check("advantage", i, lost + np.sum(np.maximum(q - p, 0)), 1e-2)
-        check("delta@1", i, lost + np.sum(np.maximum(q - np.e * p, 0)), 2e-2)
+        check("delta", i, lost + np.sum(np.maximum(q - np.e * p, 0)), 2e-2)
         alpha, tpr = np.cumsum(p), lost + np.cumsum(q)
-        check("tpr@0.001", i, np.interp(1e-3, np.append(0, alpha), np.append(lost, tpr)), 2e-2)
+        check("tpr", i, np.interp(1e-3, np.append(0, alpha), np.append(lost, tpr)), 2e-2)
         beta = (1 - lost) - np.cumsum(q)
         inside = (alpha >= floor) & (beta >= 1e-7)  # (below, a sum from the right has lost its digits)
         at_floor = np.interp(floor, np.append(0, alpha), np.append(lost, tpr))
         mu = np.max(np.append(-ndtri(beta[inside]) - ndtri(alpha[inside]), ndtri(at_floor) - ndtri(floor)))
         check("mu", i, mu, 1e-3)
-        upper, lower = found.results["epsilon@1e-05"].upper[i], found.results["epsilon@1e-05"].lower[i]
+        upper, lower = found.results["epsilon"].upper[i], found.results["epsilon"].lower[i]
         for side, sign in ((upper, 1), (lower, -1)):
             if np.isfinite(side) and side > 0:
                 here = lost + np.sum(np.maximum(q - np.exp(side) * p, 0))

@@ -88,21 +88,23 @@ def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bra
 def bayes_risk(curve: Curve, prior, *, symmetric: bool) -> Bracket:
     """min over α of π·α + (1 − π)·f(α), with π the prior probability that the record is absent.
 
-    A minimum of linear functions over the curve, so the vertices of both halves and the two trivial tests suffice.
+    A minimum of linear functions over the curve, so the vertices of both halves and the two trivial tests suffice; past the
+    last vertex of a dominating half-curve, β is at least what it is there.
     """
 
-    def risk(p: Points, weight_alpha, weight_beta):
-        value = weight_alpha * jnp.exp(p.log_alpha) + weight_beta * jnp.exp(p.log_beta)
-        return jnp.min(jnp.where(p.used, value, jnp.inf))
+    def risk(p: Points, weight_alpha, weight_beta, achieved):
+        beta = jnp.exp(p.log_beta)
+        least = jnp.min(jnp.where(p.used, weight_alpha * jnp.exp(p.log_alpha) + weight_beta * beta, jnp.inf))
+        return least if achieved else jnp.minimum(least, weight_beta * jnp.max(jnp.where(p.used, beta, 0.0)))
 
     guess = jnp.minimum(prior, 1.0 - prior)
 
-    def side(plus, minus):
-        candidates = [guess, risk(plus, prior, 1.0 - prior), risk(minus, 1.0 - prior, prior)]
-        if symmetric:
-            candidates += [risk(minus, prior, 1.0 - prior), risk(plus, 1.0 - prior, prior)]
-        return jnp.min(jnp.stack(candidates))
+    def side(plus, minus, achieved):
+        orders = [(plus, minus), (minus, plus)] if symmetric else [(plus, minus)]
+        weights = (prior, 1.0 - prior), (1.0 - prior, prior)
+        risks = [risk(p, *w, achieved) for order in orders for p, w in zip(order, weights, strict=True)]
+        return jnp.min(jnp.stack([guess, *risks]))
 
-    lower = side(points(curve.upper_plus), points(curve.upper_minus))
-    upper = side(path(curve.lower_plus), path(curve.lower_minus))
+    lower = side(points(curve.upper_plus), points(curve.upper_minus), False)
+    upper = side(path(curve.lower_plus), path(curve.lower_minus), True)
     return Bracket(jnp.minimum(lower, upper), upper)

@@ -1,0 +1,54 @@
+"""Every number that can be read off a certified curve, by name."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ..bracket import Bracket
+from .curve import Curve, path
+from .error_rates import bayes_risk, error_rates
+from .mu import approximate_mu, mu
+from .profile import advantage, epsilon, log_delta
+from .regret import regret
+
+
+def _exp(bracket: Bracket) -> Bracket:
+    return jax.tree.map(jnp.exp, bracket)
+
+
+def quantity(name: str, curve: Curve, query, *, symmetric: bool) -> Bracket:
+    """One number of one curve (unbatched).
+
+    ``query`` is what it is asked at: log FPR floor of "mu" and "regret", log d of "approximate_mu", log δ of "epsilon", ε of
+    "delta", log FPR of "tpr", "beta", "log_tpr" and "log_beta", the prior of "bayes_risk"; "advantage" and "advantage_fpr"
+    (where the attack reaches it) ignore it.
+
+    Raises:
+        ValueError: the name is unknown (while tracing).
+    """
+    if name == "mu":
+        return mu(curve, query)
+    if name == "approximate_mu":
+        return approximate_mu(curve, query)
+    if name == "regret":
+        return regret(curve, mu(curve, query), symmetric=symmetric)
+    if name == "advantage":
+        return advantage(curve)
+    if name == "epsilon":
+        return epsilon(curve, query, symmetric=symmetric)
+    if name == "delta":
+        return _exp(log_delta(curve, query, symmetric=symmetric))
+    if name in ("log_tpr", "tpr"):
+        found = error_rates(curve, query, symmetric=symmetric)[0]
+        return found if name == "log_tpr" else _exp(found)
+    if name in ("log_beta", "beta"):
+        found = error_rates(curve, query, symmetric=symmetric)[1]
+        return found if name == "log_beta" else _exp(found)
+    if name == "bayes_risk":
+        return bayes_risk(curve, query, symmetric=symmetric)
+    if name == "advantage_fpr":
+        attack = path(curve.lower_plus)
+        fpr = jnp.exp(attack.log_alpha[jnp.argmax(jnp.exp(attack.log_tpr) - jnp.exp(attack.log_alpha))])
+        return Bracket(fpr, fpr)
+    raise ValueError(f"unknown quantity {name!r}")
