@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy.special import bdtrc
 
 from ...mechanisms import (
     ApproximateDP,
@@ -23,7 +23,7 @@ from ...mechanisms import (
     SubsampledLaplace,
 )
 from ..spent import Spent, Use
-from .discrete import discrete_gaussian_mu, discrete_laplace_pair, sampled_pair, special_response_pair
+from .discrete import approximate_pair, discrete_gaussian_mu, discrete_laplace_pair, sampled_pair, special_response_pair
 
 ADD_OR_REMOVE, REPLACE, SPECIAL = "ADD_OR_REMOVE_ONE", "REPLACE_ONE", "REPLACE_SPECIAL"
 RELATIONS = (ADD_OR_REMOVE, REPLACE, SPECIAL)
@@ -240,11 +240,17 @@ def _truncated(at: _Place) -> Spent:
     if p == 0.0 or most == 0 or size == 0:
         return _NOTHING
     others = size if at.relation == ADD_OR_REMOVE else size - 1
-    cut = p * float(stats.binom.sf(most - 1, others, p)) * (1.0 + 1e-9)
+    cut = p * float(bdtrc(most - 1, others, p)) * (1.0 + 1e-9)
     inner = _sampled_gaussian(sigma, p)
     if cut >= 1.0 or inner.non_private:
         return _EVERYTHING
     return inner.plus(_use(ApproximateDP, 0.0, cut)) if cut > 0.0 else inner
+
+
+def _mentions(event, name) -> bool:
+    """Whether an event of that name is anywhere in the tree."""
+    inner = [getattr(event, "event", None), *getattr(event, "events", ())]
+    return type(event).__name__ == name or any(_mentions(e, name) for e in inner if e is not None)
 
 
 def _poisson(at: _Place) -> Spent:
@@ -275,12 +281,14 @@ def _poisson(at: _Place) -> Spent:
             return _use(SubsampledLaplace, fields[0], p)
         if times == 1 and kind is DiscreteLaplace:
             return _use(FromPMFs, *sampled_pair(*discrete_laplace_pair(1.0 / fields[0], 1), p))
-        if times == 1 and kind is FromPMFs and type(inner).__name__ != "RandomizedResponseDpEvent":
+        if times == 1 and kind is FromPMFs and not _mentions(inner, "RandomizedResponseDpEvent"):
             return _use(FromPMFs, *sampled_pair(*fields, p))
+        if times == 1 and kind in (PureDP, ApproximateDP, ExponentialMechanism) and at.relation == ADD_OR_REMOVE:
+            return _use(FromPMFs, *sampled_pair(*approximate_pair(*fields), p))
         if kind is DiscreteGaussian:
             mu = math.sqrt(times) * fields[1] * discrete_gaussian_mu(fields[0])
             return _sampled_gaussian(1.0 / mu, p)
-    raise at.unsupported(f"is supported for Gaussian noise, however composed, or one use of Laplace noise, got {inner}")
+    raise at.unsupported(f"is supported for Gaussian noise, however composed, or one use of another mechanism, got {inner}")
 
 
 def _nothing(at: _Place) -> Spent:

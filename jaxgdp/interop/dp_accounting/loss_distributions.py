@@ -12,6 +12,7 @@ from ...validation import positive, relative_width
 from ..dominating import dominating_pair
 
 _SUM = 1e-6  # how far from one the masses may sum
+_ROUNDING = 1e-13  # of such a sum
 
 
 def _table(pmf, name):
@@ -30,6 +31,30 @@ def _table(pmf, name):
         raise ValueError(f"{name} must hold masses that sum to 1 with the mass at infinity, got a sum of {total:.12g}")
     # (convolutions leave rounding noise of either sign)
     return spacing * places, np.maximum(masses, 0.0), infinite
+
+
+def _delta_at_zero(loss, mass, infinite) -> float:
+    return infinite + math.fsum(-np.expm1(-loss) * mass)
+
+
+def _lowered(loss, mass, infinite, delta):
+    """Losses and masses of the lower convex hull once δ(0) is known to be smaller: the least losses give way to a chord.
+
+    In γ = e^ε the profile has slope −Σ e^{−ℓ}·y right of γ, over the losses beyond; the chord from (1, δ) ends where it is no steeper.
+    """
+    loss_x, mass_x = loss.astype(np.longdouble), mass.astype(np.longdouble)
+    other = np.exp(-loss_x) * mass_x
+    beyond = lambda a: np.append(np.cumsum(a[::-1])[::-1], 0.0)[1:]  # noqa: E731
+    gamma = np.exp(loss_x)
+    height = infinite + beyond(mass_x) - gamma * beyond(other)
+    chord, right = (height - delta) / np.expm1(loss_x), -beyond(other)
+    holds = np.flatnonzero(chord <= right)
+    if _delta_at_zero(loss, mass, infinite) <= delta or holds.size == 0:
+        return loss, mass
+    first = holds[0]
+    mass = mass.copy()
+    mass[first] = float((right[first] - chord[first]) * gamma[first])
+    return loss[first:], mass[first:]
 
 
 def from_pld(pld) -> Composition:
@@ -59,32 +84,36 @@ def from_pld(pld) -> Composition:
     except AttributeError:
         raise ValueError(f"pld must be a PrivacyLossDistribution of dp_accounting, got {type(pld).__name__}") from None
     (up, q_up, q_plus), (down, p_down, p_minus) = _table(remove, "pld (removal)"), _table(add, "pld (addition)")
-    up, q_up = up[up > 0.0], q_up[up > 0.0]
-    down, p_down = down[down > 0.0], p_down[down > 0.0]
+    halves = [(loss[loss > 0.0], mass[loss > 0.0], far) for loss, mass, far in ((up, q_up, q_plus), (down, p_down, p_minus))]
+    # both orders share δ(0), the total variation distance, so the smaller of two bounds on it holds for both
+    shared = min(_delta_at_zero(*half) for half in halves)
+    (up, q_up), (down, p_down) = (_lowered(*half, shared) for half in halves)
     # each law's remainder at 0; where rounding leaves less than nothing, larger losses leave more
     raised = []
     for loss, mass, rest in ((up, q_up, 1.0 - math.fsum(p_down) - p_minus), (down, p_down, 1.0 - math.fsum(q_up) - q_plus)):
         other = math.fsum(np.exp(-loss) * mass)
-        excess = other / rest if rest > 0.0 else math.inf
-        if other > rest:
+        if other > rest + _ROUNDING:
+            excess = other / rest if rest > 0.0 else math.inf
             if excess > 1.0 + 1e-2:
                 raise ValueError(f"pld must be a pair of laws told apart in both orders, got masses {other:g} and {rest:g} on one side")
             loss = loss + math.log(excess) + 1e-15
         raised.append((loss, math.fsum(np.exp(-loss) * mass)))
     (up, p_up), (down, q_down) = raised
-    p_zero = max(1.0 - math.fsum(p_down) - p_minus - p_up, 0.0)
-    q_zero = max(1.0 - math.fsum(q_up) - q_plus - q_down, 0.0)
+    p_zero, q_zero = 1.0 - math.fsum(p_down) - p_minus - p_up, 1.0 - math.fsum(q_up) - q_plus - q_down
+    zero = 0.0
+    if abs(p_zero - q_zero) <= _ROUNDING:
+        p_zero = q_zero = max(p_zero, q_zero) if max(p_zero, q_zero) > _ROUNDING else 0.0
+    elif min(p_zero, q_zero) > 0.0:
+        zero = math.log(q_zero) - math.log(p_zero)
+    else:
+        # what one law alone has left is told apart for sure
+        p_minus, q_plus = p_minus + max(p_zero, 0.0), q_plus + max(q_zero, 0.0)
+        p_zero = q_zero = 0.0
+    zero = np.full(1, zero)
     with np.errstate(divide="ignore"):
         middle = np.log([p_zero]), np.log([q_zero])
         log_q, log_p = np.log(q_up), np.log(p_down)
         ends = np.log(p_minus), np.log(q_plus)
-    if p_zero > 0.0 and q_zero > 0.0:
-        zero = middle[1] - middle[0]
-    else:
-        # what one law alone has left is told apart for sure
-        zero = np.zeros(1)
-        ends = np.logaddexp(ends[0], middle[0][0]), np.logaddexp(ends[1], middle[1][0])
-        middle = (np.full(1, -np.inf),) * 2
     pair = FinitePair.build(
         np.concatenate([-down, zero, up]),
         np.concatenate([log_p, middle[0], log_q - up]),
