@@ -4,9 +4,10 @@ Every number comes as a bracket ``lower ≤ true ≤ upper``: the upper side fro
 attack that achieves it.
 """
 
-from . import conversions, deployments, gdp, spec
+from . import conversions, deployments, gdp, spec, targets
 from ._version import __version__
 from .bracket import Bracket
+from .calibration import BlackBox, Calibration, calibrate
 from .measure import Measured, measure
 from .mechanisms import (
     ApproximateDP,
@@ -32,7 +33,9 @@ from .tradeoff import TradeoffCurve, tradeoff
 
 __all__ = [
     "ApproximateDP",
+    "BlackBox",
     "Bracket",
+    "Calibration",
     "Composition",
     "DiscreteGaussian",
     "DiscreteLaplace",
@@ -50,6 +53,7 @@ __all__ = [
     "SubsampledLaplace",
     "TradeoffCurve",
     "__version__",
+    "calibrate",
     "compose",
     "conversions",
     "deployments",
@@ -59,5 +63,6 @@ __all__ = [
     "report",
     "spec",
     "sweep",
+    "targets",
     "tradeoff",
 ]

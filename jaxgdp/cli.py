@@ -1,4 +1,4 @@
-"""The command line: ``jaxgdp report``, ``deployments``, ``landscape`` and ``reproduce``."""
+"""The command line: ``jaxgdp report``, ``calibrate``, ``deployments``, ``landscape`` and ``reproduce``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ._version import __version__
+from .cli_calibrate import calibrate_command
 from .cli_options import FLOOR_HELP as _FLOOR_HELP
 from .cli_options import RTOL_HELP as _RTOL_HELP
 from .cli_options import cache_compiled_programs as _cache_compiled_programs
@@ -128,6 +129,7 @@ def _start(
     Examples:
       jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000
       jaxgdp report --deployment census_2020_pl94_persons
+      jaxgdp calibrate --fnr 0.7 --fpr 0.1 --sampling-prob 0.001 --num-steps 10000
       jaxgdp landscape --figure landscape.png
       jaxgdp reproduce gomez2025 --output reproduction
     """
@@ -141,6 +143,7 @@ def _build():
     built = typer.Typer(name="jaxgdp", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     built.callback(invoke_without_command=True)(_start)
     built.command("report")(report_command)
+    built.command("calibrate")(calibrate_command)
     built.command("deployments")(deployments_command)
     built.command("landscape")(landscape_command)
     built.command("reproduce")(reproduce_command)

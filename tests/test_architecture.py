@@ -28,12 +28,13 @@ STAGES = (
     ("engine",),
     ("tradeoff",),
     ("measure",),
-    ("sweep",),
+    ("targets",),
+    ("calibration", "sweep"),
     ("landscape", "report"),
     ("plot",),
     ("reproduce",),
     ("cli_options",),
-    ("cli_report", "cli_reproduce"),
+    ("cli_calibrate", "cli_report", "cli_reproduce"),
     ("cli",),
 )
 STAGE_OF = {name: stage for stage, names in enumerate(STAGES) for name in names}

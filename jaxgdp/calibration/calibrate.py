@@ -1,0 +1,253 @@
+"""``jaxgdp.calibrate``: from the risk that is accepted to the parameter that provably meets it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..bracket import Bracket
+from ..measure import measure
+from ..targets import TPR, Regret, Target
+from ..tradeoff import ADJACENCIES
+from ..validation import broadcast, checked, one_of, positive, probability, whole
+from . import closed_form, regret
+from .black_box import solve_black_box
+from .common_scale import common_scale
+from .families import DPSGD, NOISE_MULTIPLIER, NUM_STEPS, UNKNOWNS, Scaled
+from .result import Calibration
+from .solver import Solved, Solver
+from .status import EVERY, NONE
+
+_CHECKS = {"noise_multiplier": positive, "sampling_prob": probability, "num_steps": whole}
+
+
+def calibrate(
+    target,
+    sampling_prob=1.0,
+    num_steps=1,
+    *,
+    noise_multiplier=None,
+    solve_for="noise_multiplier",
+    mechanism=None,
+    black_box=None,
+    tolerance=1e-3,
+    adjacency="add_remove",
+    infeasible="raise",
+    progress=None,
+) -> Calibration:
+    """The smallest noise, or the largest number of steps or sampling rate, that provably meets a privacy target.
+
+    The safe side of the certified bracket meets the target at ``value``; at ``rejected``, at most one tolerance step towards less
+    privacy, it does not (Kulynych 2024, Eq. 9, with brackets in place of estimates). Targets and parameters broadcast: thousands
+    of calibrations advance together, each round being one call of :func:`jaxgdp.measure`. The Gaussian mechanism (sampling
+    rate 1) uses closed forms.
+
+    The regret does not fall steadily with the noise. There, ``value`` is the last crossing: all noise from some point on meets
+    the target by Δ ≤ Φ(μ/2) − ½, and between that point and ``value`` so did every noise looked at, in factors of 1.1.
+
+    Args:
+        target: one of ``jaxgdp.targets``, with scalars or arrays.
+        sampling_prob: p in (0, 1]. num_steps: whole numbers ≥ 1. noise_multiplier: σ > 0, given only when it is not solved for.
+        solve_for: "noise_multiplier", "num_steps" or "sampling_prob"; what is solved for is not given.
+        mechanism: in place of DP-SGD, a mechanism or composition, all of whose noise is multiplied by a common scale, or a callable
+            scale → mechanism that takes arrays; more scale must be more private. ``value`` is then the scale.
+        black_box: in place of DP-SGD, a callable scale → :class:`jaxgdp.BlackBox`, or scale → (callable ε ↦ δ(ε)); one call for each scale.
+        tolerance: relative step, in [1e-6, 0.1]; for steps at least 1. adjacency: as for :func:`jaxgdp.measure`.
+        infeasible: "raise", or "flag" to leave in ``status`` what some elements of a batch cannot have.
+        progress: called with the number of calibrations finished, as they finish.
+
+    Returns:
+        A :class:`Calibration`; ``value`` is the safe answer.
+
+    Raises:
+        ValueError: an argument is out of range or shapes do not broadcast (before tracing); a target that every parameter meets, or
+            none, unless flagged.
+
+    Example:
+        >>> import jaxgdp
+        >>> found = jaxgdp.calibrate(jaxgdp.targets.FNR(fnr=0.8, fpr=0.1), num_steps=4)
+        >>> round(float(found.value), 3), bool(found.achieved.lower >= 0.8)
+        (4.545, True)
+    """
+    if not isinstance(target, Target):
+        raise ValueError(f"target must be one of jaxgdp.targets, such as targets.Advantage(0.1), got {target!r}")
+    tolerance = float(checked("tolerance", tolerance, "in [1e-6, 0.1]", lambda a: (a >= 1e-6) & (a <= 0.1)))
+    one_of("adjacency", adjacency, ADJACENCIES)
+    one_of("infeasible", infeasible, ("raise", "flag"))
+    one_of("solve_for", solve_for, tuple(UNKNOWNS))
+    given = {"sampling_prob": sampling_prob, "num_steps": num_steps, "noise_multiplier": noise_multiplier}
+    own = [name for name, other in (("mechanism", mechanism), ("black_box", black_box)) if other is not None]
+    if own:
+        _only_a_mechanism(own, given, solve_for)
+    if black_box is not None:
+        if adjacency != "add_remove":
+            raise ValueError(
+                f"adjacency must be 'add_remove' for a black box, which bounds both orders, got {adjacency!r}"
+            )
+        family, found = solve_black_box(target, black_box, tolerance, progress)
+        return _finish((found, np.zeros(len(found.value), bool)), family, target, tolerance, adjacency, infeasible)
+    if mechanism is not None:
+        family = Scaled(mechanism if callable(mechanism) else common_scale(mechanism), target.shape)
+        return _finish(
+            _search(family, target, tolerance, adjacency, progress), family, target, tolerance, adjacency, infeasible
+        )
+    return _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress)
+
+
+def _only_a_mechanism(own, given, solve_for):
+    if len(own) > 1:
+        raise ValueError("give mechanism or black_box, not both")
+    extra = [
+        name
+        for name, default in (("sampling_prob", 1.0), ("num_steps", 1), ("noise_multiplier", None))
+        if given[name] is not default
+    ]
+    extra = [
+        name for name in extra if not (name != "noise_multiplier" and np.ndim(given[name]) == 0 and given[name] == 1)
+    ]
+    if extra or solve_for != "noise_multiplier":
+        raise ValueError(f"{own[0]} replaces DP-SGD: {', '.join(extra) or 'solve_for'} must not be given with it")
+
+
+def _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress) -> Calibration:
+    unknown = UNKNOWNS[solve_for]
+    known = {name: value for name, value in given.items() if name != solve_for}
+    if solve_for == "noise_multiplier" and given["noise_multiplier"] is not None:
+        raise ValueError(
+            "noise_multiplier is what is solved for: give it with solve_for='num_steps' or 'sampling_prob' only"
+        )
+    if known.get("noise_multiplier", 1.0) is None:
+        raise ValueError(f"noise_multiplier must be given to solve for {solve_for}, a finite number > 0")
+    if solve_for != "noise_multiplier" and isinstance(target, Regret):
+        raise ValueError(f"solve_for must be 'noise_multiplier' for a regret, got {solve_for!r}")
+    known = {name: _CHECKS[name](name, value) for name, value in known.items()}
+    plain = np.all(np.asarray(known.get("sampling_prob", 0.0)) == 1.0)
+    if adjacency == "replace_one" and not plain:
+        # names the mechanism and the adjacencies it has
+        measure(
+            DPSGD(unknown, (1,), dict.fromkeys(known, 0.5) | {"num_steps": 1}).at(np.ones(1), [0]), adjacency=adjacency
+        )
+    family = DPSGD(unknown, broadcast(target=np.empty(target.shape), **known), known)
+    return _finish(
+        _by_kind(family, target, tolerance, adjacency, infeasible, progress),
+        family,
+        target,
+        tolerance,
+        adjacency,
+        infeasible,
+    )
+
+
+def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress):
+    """Closed forms where the mechanism is Gaussian, the search elsewhere."""
+    flat, number = target.flat(family.shape), int(np.prod(family.shape))
+    found = _empty(number)
+    closed = np.zeros(number, bool)
+    searched = np.ones(number, bool)
+    if family.unknown in (NOISE_MULTIPLIER, NUM_STEPS):
+        closed = family.known["sampling_prob"] == 1.0
+        searched = ~closed
+    if np.any(closed):
+        rows = np.flatnonzero(closed)
+        twice = 2.0 if adjacency == "replace_one" else 1.0
+        if family.unknown is NOISE_MULTIPLIER:
+            per_unit = twice * np.sqrt(family.known["num_steps"][rows])
+        else:
+            per_unit = twice / family.known["noise_multiplier"][rows]
+        if isinstance(target, Regret):
+            found.status[rows] = EVERY
+        else:
+            _put(found, rows, closed_form.solve(flat.take(rows), family.unknown, per_unit, tolerance))
+        if progress:
+            progress(len(rows))
+    if family.unknown is NOISE_MULTIPLIER and not isinstance(target, Regret):
+        detected = -np.expm1(
+            family.known["num_steps"] * np.log1p(-np.minimum(family.known["sampling_prob"], 1.0 - 1e-16))
+        )
+        limit = np.broadcast_to(flat.without_noise(detected, adjacency), number)
+        weak = searched & (flat.goal >= limit if flat.safe == "upper" else flat.goal <= limit)
+        found.status[weak] = EVERY
+        searched = searched & ~weak
+        if infeasible == "raise" and np.any(weak):
+            _complain(found, family, target)
+    rows = np.flatnonzero(searched)
+    if len(rows):
+        part = DPSGD(family.unknown, (len(rows),), {name: value[rows] for name, value in family.known.items()})
+        _put(found, rows, _solved(part, flat.take(rows), tolerance, adjacency, progress))
+    return found, closed
+
+
+def _search(family, target, tolerance, adjacency, progress):
+    found = _solved(family, target.flat(family.shape), tolerance, adjacency, progress)
+    return found, np.zeros(len(found.value), bool)
+
+
+def _solved(family, flat, tolerance, adjacency, progress) -> Solved:
+    if isinstance(flat, Regret):
+        return regret.solve(family, flat, tolerance, adjacency, progress)
+    return Solver(family, flat, tolerance, adjacency, progress).run()
+
+
+def _empty(number: int) -> Solved:
+    blank = lambda: np.full(number, np.nan)  # noqa: E731
+    count = lambda: np.zeros(number, np.int64)  # noqa: E731
+    return Solved(blank(), Bracket(blank(), blank()), blank(), Bracket(blank(), blank()), count(), count(), count())
+
+
+def _put(found: Solved, rows, part: Solved):
+    """Write the answers of some rows."""
+    for whole_, piece in zip(found, part, strict=True):
+        for kept, new in zip(whole_, piece, strict=True) if isinstance(whole_, Bracket) else ((whole_, piece),):
+            kept[rows] = new
+
+
+def _complain(found: Solved, family, target):
+    """Raise for the first element that cannot be had."""
+    bad = np.flatnonzero((found.status == EVERY) | (found.status == NONE))
+    flat, row = target.flat(family.shape), bad[0]
+    known = "".join(f", {name} {value[row]:g}" for name, value in getattr(family, "known", {}).items())
+    others = f" (and {len(bad) - 1} more; infeasible='flag' leaves them in status)" if len(bad) > 1 else ""
+    name = family.unknown.name
+    why = "is a target weaker than no noise: every" if found.status[row] == EVERY else "cannot be met: no"
+    if found.status[row] == EVERY and name != "noise_multiplier":
+        why = "is met by all that was searched: every"
+    raise ValueError(f"target {_one(flat, row).describe()}{known} {why} {name} meets it{others}")
+
+
+def _one(flat: Target, row: int) -> Target:
+    return flat.take(np.array([row]))
+
+
+def _finish(answer, family, target, tolerance, adjacency, infeasible) -> Calibration:
+    """The result in the user's shape."""
+    found, closed = answer
+    shape = family.shape
+    if infeasible == "raise" and np.any((found.status == EVERY) | (found.status == NONE)):
+        _complain(found, family, target)
+
+    def measure_tpr(fprs):
+        """TPR of the calibrated mechanisms at a few FPRs, along one more axis."""
+        some = np.flatnonzero(np.isfinite(found.value) & (found.status != EVERY))
+        sides = np.full((2, len(found.value), len(fprs)), np.nan)
+        if hasattr(family, "box"):
+            for row in some:
+                for k, fpr in enumerate(fprs):
+                    sides[:, row, k] = family.box(float(found.value[row])).read(TPR(0.5 + 0.5 * fpr, fpr))
+        elif len(some):
+            rows = np.repeat(some, len(fprs))
+            asked = np.tile(np.asarray(fprs), len(some))
+            mechanism = family.at(found.value[rows], rows)
+            part = measure(mechanism, ("tpr",), fpr=asked, fpr_floor=0.5 * asked, adjacency=adjacency).brackets["tpr"]
+            sides[:, some] = np.reshape(part, (2, len(some), len(fprs)))
+        return Bracket(*(side.reshape(*shape, len(fprs)) for side in sides))
+
+    shaped = [
+        Bracket(*(side.reshape(shape) for side in a)) if isinstance(a, Bracket) else a.reshape(shape) for a in found
+    ]
+    value, achieved, rejected, rejected_achieved, status, iterations, evaluations = shaped
+    return Calibration(
+        value, achieved, rejected, rejected_achieved, status, iterations, evaluations,
+        tolerance, target, family.unknown.name, adjacency, closed.reshape(shape), measure_tpr,
+    )  # fmt: skip
+
+
+__all__ = ["calibrate"]

@@ -1,0 +1,61 @@
+"""One scale for all noise of a mechanism or composition."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ..mechanisms import (
+    Composition,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    SubsampledGaussian,
+    SubsampledLaplace,
+    as_composition,
+)
+
+NOISE = {
+    Gaussian: "noise_multiplier",
+    SubsampledGaussian: "noise_multiplier",
+    Laplace: "scale",
+    SubsampledLaplace: "scale",
+    DiscreteGaussian: "sigma",
+    DiscreteLaplace: "scale",
+}
+
+
+def common_scale(mechanism):
+    """The family scale → mechanism that multiplies every part's noise parameter by the scale.
+
+    Args:
+        mechanism: a mechanism or composition whose parts all have a noise parameter.
+
+    Returns:
+        A callable of arrays that broadcast with the mechanism, as ``calibrate(mechanism=…)`` takes it.
+
+    Raises:
+        ValueError: a part has no noise parameter; names it.
+
+    Example:
+        >>> import jaxgdp
+        >>> family = common_scale(jaxgdp.compose([(jaxgdp.Gaussian(2.0), 10), (jaxgdp.Laplace(3.0), 1)]))
+        >>> float(family(2.0).mechanisms[1].scale)
+        6.0
+    """
+    composition = as_composition(mechanism)
+    for part in composition.mechanisms:
+        if type(part) not in NOISE:
+            names = ", ".join(kind.__name__ for kind in NOISE)
+            raise ValueError(f"a common scale needs parts with a noise parameter ({names}), got {type(part).__name__}")
+
+    def scaled(scale):
+        parts = []
+        for part in composition.mechanisms:
+            field = NOISE[type(part)]
+            parts.append(dataclasses.replace(part, **{field: np.asarray(getattr(part, field)) * scale}))
+        return Composition(tuple(parts), composition.counts)
+
+    return scaled

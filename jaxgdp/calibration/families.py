@@ -1,0 +1,153 @@
+"""One-parameter families of mechanisms: what is solved for, in which direction it buys privacy, and the mechanism at each value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..mechanisms import Composition, as_composition, dpsgd
+from ..validation import broadcast
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """The parameter to solve for, in coordinates u that grow with privacy: u = ±log value.
+
+    Attributes:
+        name: as the user calls it.
+        sign: 1 if larger values are more private, −1 otherwise.
+        low, high: range searched.
+        whole: whether only whole numbers count.
+    """
+
+    name: str
+    sign: float
+    low: float
+    high: float
+    whole: bool = False
+
+    def value(self, u):
+        """The parameter at u, rounded towards privacy."""
+        value = np.clip(np.exp(np.clip(self.sign * u, -700.0, 700.0)), self.low, self.high)
+        return np.maximum(np.floor(value), self.low) if self.whole else value
+
+    def coordinate(self, value):
+        """u of a parameter."""
+        return self.sign * np.log(value)
+
+    def less_private(self, value, tolerance):
+        """One tolerance step towards less privacy, at least 1 for whole numbers; not beyond the range searched."""
+        if self.whole:
+            return np.minimum(value + np.maximum(np.floor(value * tolerance), 1.0), self.high)
+        moved = value * (1.0 + tolerance) if self.sign < 0 else value / (1.0 + tolerance)
+        return np.clip(moved, self.low, self.high)
+
+    @property
+    def most_private(self) -> float:
+        """The end of the range with most privacy."""
+        return self.high if self.sign > 0 else self.low
+
+    @property
+    def least_private(self) -> float:
+        """The end of the range with least privacy."""
+        return self.low if self.sign > 0 else self.high
+
+
+NOISE_MULTIPLIER = Unknown("noise_multiplier", 1.0, 1e-2, 1e9)
+SCALE = Unknown("scale", 1.0, 1e-3, 1e9)
+NUM_STEPS = Unknown("num_steps", -1.0, 1.0, 2.0**40, whole=True)
+SAMPLING_PROB = Unknown("sampling_prob", -1.0, 1e-12, 1.0)
+UNKNOWNS = {unknown.name: unknown for unknown in (NOISE_MULTIPLIER, NUM_STEPS, SAMPLING_PROB)}
+
+
+class DPSGD:
+    """DP-SGD with one of its three parameters unknown.
+
+    Args:
+        unknown: which. shape: of the batch of calibrations. known: the other two, which broadcast to the shape.
+    """
+
+    def __init__(self, unknown: Unknown, shape, known: dict[str, Any]):
+        self.unknown, self.shape = unknown, shape
+        self.known = {name: np.broadcast_to(value, shape).reshape(-1) for name, value in known.items()}
+
+    def at(self, values, rows) -> Composition:
+        """The mechanisms of the given rows, with these values of the unknown."""
+        return dpsgd(**{self.unknown.name: values}, **{name: known[rows] for name, known in self.known.items()})
+
+    def guess(self, mu):
+        """u of a central-limit guess: μ ≈ p·√(T·(e^{1/σ²} − 1)) (Bu et al. 2020), exact where T/σ² is small and p = 1."""
+        known = self.known
+        with np.errstate(over="ignore", divide="ignore"):
+            if self.unknown is NOISE_MULTIPLIER:
+                found = 1.0 / np.sqrt(np.log1p((mu / known["sampling_prob"]) ** 2 / known["num_steps"]))
+            else:
+                growth = np.expm1(np.minimum(known["noise_multiplier"] ** -2.0, 700.0))
+                if self.unknown is NUM_STEPS:
+                    found = (mu / known["sampling_prob"]) ** 2 / growth
+                else:
+                    found = mu / np.sqrt(known["num_steps"] * growth)
+        return self.unknown.coordinate(np.clip(found, self.unknown.low, self.unknown.high))
+
+
+class Scaled:
+    """Any mechanism of one noise parameter, or a composition with a common scale.
+
+    Args:
+        make: scale → mechanism; called with arrays. shape: of the targets.
+
+    Raises:
+        ValueError: ``make`` returns no mechanism, or one whose shape does not follow that of the scale.
+    """
+
+    unknown = SCALE
+
+    def __init__(self, make, shape):
+        self.make = make
+        own = self._made(np.ones(())).shape
+        self.shape = broadcast(target=np.empty(shape), mechanism=np.empty(own))
+        made = self._made(np.ones((2, *self.shape))).shape
+        if made != (2, *self.shape):
+            raise ValueError(
+                f"mechanism must return a mechanism of the shape of its scale, got shape {made} for scales of shape {(2, *self.shape)}"
+            )
+
+    def _made(self, scale) -> Composition:
+        try:
+            return as_composition(self.make(scale))
+        except TypeError as error:
+            raise ValueError(f"mechanism must be a callable scale -> mechanism, got {self.make!r} ({error})") from None
+
+    def at(self, values, rows) -> Composition:
+        """The mechanisms of the given rows, with these scales."""
+        number = int(np.prod(self.shape))
+        # every row of the batch gets its own scales, as many as the row with most of them
+        order = np.argsort(rows, kind="stable")
+        counts = np.bincount(rows, minlength=number)
+        place = np.empty(len(rows), int)
+        place[order] = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        scales = np.ones((int(counts.max()), number))
+        scales[place, rows] = values
+        made = self._made(scales.reshape(-1, *self.shape))
+        return _flat_rows(made, place * number + rows)
+
+    def guess(self, mu):
+        """u of a scale that is 1 over μ."""
+        return np.clip(-np.log(mu), -6.0, 15.0)
+
+
+def _flat_rows(composition: Composition, rows) -> Composition:
+    """Some elements of a batched composition, by their number in row-major order."""
+    shape = composition.shape
+
+    def taken(mechanism):
+        inner = [kept for _, kept in mechanism.parameter_shapes().values()]
+        leaves, structure = jax.tree.flatten(mechanism)
+        wide = [np.broadcast_to(np.asarray(a), shape + k).reshape(-1, *k) for a, k in zip(leaves, inner, strict=True)]
+        return jax.tree.unflatten(structure, [a[rows] for a in wide])
+
+    counts = tuple(np.broadcast_to(count, shape).reshape(-1)[rows] for count in composition.counts)
+    return Composition(tuple(taken(m) for m in composition.mechanisms), counts)

@@ -1,0 +1,120 @@
+"""What every target has: the risk that is accepted, as a frozen dataclass of scalars or arrays.
+
+Every target names a quantity of :func:`jaxgdp.measure`, which side of its bracket is safe, and the μ of the Gaussian curve that just
+meets it: nearly linear in the noise on logarithmic axes, so that a solver needs few evaluations. μ only steers; whether a target is
+met is decided by the quantity itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..bracket import Bracket
+from ..validation import broadcast, open_unit
+
+DEEPEST = 1e-300
+HIGHEST_FLOOR = 0.45
+
+
+def first(condition, *arrays):
+    """The elements at the first place where the condition holds."""
+    condition, *arrays = np.broadcast_arrays(condition, *arrays)
+    return tuple(array[condition].flat[0] for array in arrays)
+
+
+class Target:
+    """What all targets share.
+
+    Attributes:
+        quantity: name of the quantity of ``measure`` that decides.
+        safe: "upper" if the quantity must not exceed the goal, "lower" if it must not fall below.
+        goal_field: the field that holds the goal.
+    """
+
+    quantity: ClassVar[str]
+    safe: ClassVar[str] = "upper"
+    goal_field: ClassVar[str]
+
+    def __post_init__(self):
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        for name, value in values.items():
+            values[name] = self._checked(name, value)
+        broadcast(**values)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._feasible()
+
+    def _checked(self, name, value):
+        return open_unit(name, value)
+
+    def _feasible(self):
+        """Raise where no noise, or any noise, meets the target whatever the mechanism."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Broadcast shape of the fields."""
+        return np.broadcast_shapes(*(np.shape(getattr(self, f.name)) for f in dataclasses.fields(self)))
+
+    @property
+    def goal(self):
+        """The accepted value of :meth:`read`."""
+        return getattr(self, self.goal_field)
+
+    def flat(self, shape) -> Target:
+        """The same with one-dimensional fields, broadcast to a shape."""
+        fields = {f.name: np.broadcast_to(getattr(self, f.name), shape).reshape(-1) for f in dataclasses.fields(self)}
+        return self._unchecked(fields)
+
+    def take(self, rows) -> Target:
+        """Some elements of a flat target."""
+        return self._unchecked({f.name: getattr(self, f.name)[rows] for f in dataclasses.fields(self)})
+
+    def _unchecked(self, fields):
+        new = object.__new__(type(self))
+        for name, value in fields.items():
+            object.__setattr__(new, name, value)
+        return new
+
+    def parameters(self) -> dict[str, Any]:
+        """What ``measure`` has to be told beside the name of the quantity."""
+        return {}
+
+    def read(self, bracket: Bracket) -> Bracket:
+        """The target's own quantity from that of ``measure``."""
+        return bracket
+
+    def meets(self, own: Bracket):
+        """Whether the safe side of :meth:`read` meets the goal."""
+        return own.upper <= self.goal if self.safe == "upper" else own.lower >= self.goal
+
+    def violates(self, own: Bracket):
+        """Whether the other side already breaks the goal, so that no accountant could show that it is met."""
+        return own.lower > self.goal if self.safe == "upper" else own.upper < self.goal
+
+    def equivalent_mu(self, value):
+        """μ of the Gaussian curve whose quantity has this value; ∞ or 0 where there is none."""
+        raise NotImplementedError
+
+    def of_gaussian(self, mu):
+        """The target's own quantity of the Gaussian curve f_μ."""
+        raise NotImplementedError
+
+    def gaussian_mu(self):
+        """The largest μ whose Gaussian curve meets the target."""
+        return self.equivalent_mu(self.goal)
+
+    def place(self, mu):
+        """FPR of the point of f_μ that decides, on the half of the curve with FPR ≤ FNR."""
+        raise NotImplementedError
+
+    def without_noise(self, detected, adjacency):
+        """The quantity of a run that shows whether the record was sampled, which happens with probability ``detected``."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """The target in words, of a scalar one."""
+        parts = [f"{f.name} {float(getattr(self, f.name)):g}" for f in dataclasses.fields(self)]
+        return f"{type(self).__name__}({', '.join(parts)})"

@@ -1,0 +1,167 @@
+"""Targets on the whole trade-off curve: μ, d-approximate μ, regret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from ..validation import checked, floor_rate, open_unit, positive
+from .base import DEEPEST, HIGHEST_FLOOR, Target
+from .rates import mu_of_rates
+
+
+@dataclass(frozen=True)
+class Mu(Target):
+    """μ* ≤ μ over FPRs from the floor to f(floor).
+
+    Args:
+        mu: > 0, any shape. fpr_floor: in [1e-300, 0.5).
+
+    Raises:
+        ValueError: a field is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> Mu(mu=[0.5, 1.0]).shape
+        (2,)
+    """
+
+    mu: Any
+    fpr_floor: Any = 1e-10
+
+    quantity: ClassVar[str] = "mu"
+    goal_field: ClassVar[str] = "mu"
+
+    def _checked(self, name, value):
+        return positive(name, value) if name == "mu" else floor_rate(name, value)
+
+    def parameters(self):
+        return {"fpr_floor": self.fpr_floor}
+
+    def equivalent_mu(self, value):
+        return value
+
+    def of_gaussian(self, mu):
+        return mu
+
+    def place(self, mu):
+        return self.fpr_floor
+
+    def without_noise(self, detected, adjacency):
+        return mu_of_rates(self.fpr_floor, np.minimum(detected + self.fpr_floor, 1.0))
+
+
+@dataclass(frozen=True)
+class ApproximateMu(Target):
+    """d-approximate μ-GDP, that is δ(ε) ≤ d + (1 − d)·δ_μ(ε) for all ε.
+
+    Args:
+        mu: > 0, any shape. d: in (0, 1).
+
+    Raises:
+        ValueError: a field is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> ApproximateMu(mu=1.0, d=1e-6).shape
+        ()
+    """
+
+    mu: Any
+    d: Any = 1e-10
+
+    quantity: ClassVar[str] = "approximate_mu"
+    goal_field: ClassVar[str] = "mu"
+
+    def _checked(self, name, value):
+        return positive(name, value) if name == "mu" else open_unit(name, value)
+
+    def parameters(self):
+        return {"d": self.d, "fpr_floor": np.clip(self.place(self.mu), DEEPEST, HIGHEST_FLOOR)}
+
+    def equivalent_mu(self, value):
+        return value
+
+    def of_gaussian(self, mu):
+        """f_μ is d-approximately ν-GDP for the smallest ν whose curve, shrunk by 1 − d, lies below f_μ."""
+        return _approximate_mu_of_gaussian(mu, self.d)
+
+    def gaussian_mu(self):
+        low, high = self.mu, self.mu + 1e-300
+        while np.any(short := self.of_gaussian(high) < self.mu):
+            high = np.where(short, 2.0 * high, high)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            met = self.of_gaussian(middle) <= self.mu
+            low, high = np.where(met, middle, low), np.where(met, high, middle)
+        return low
+
+    def place(self, mu):
+        return ndtr(ndtri(self.d) - mu)
+
+    def without_noise(self, detected, adjacency):
+        return np.where(detected <= self.d, 0.0, np.inf)
+
+
+def _approximate_mu_of_gaussian(mu, d):
+    """max over α with TPR > d of Φ⁻¹(1 − α/(1 − d)) − Φ⁻¹(β/(1 − d)), by golden-section search over Φ⁻¹(α)."""
+    mu, d = np.broadcast_arrays(np.asarray(mu, float), d)
+    rest = 1.0 - d
+
+    def value(z):  # z = Φ⁻¹(1 − α)
+        alpha, beta = ndtr(-z), ndtr(z - mu)
+        with np.errstate(invalid="ignore"):
+            found = -ndtri(np.minimum(alpha / rest, 1.0)) - ndtri(np.minimum(beta / rest, 1.0))
+        return np.where(beta < rest, found, -np.inf)
+
+    low, high = mu / 2.0, mu - ndtri(d)  # (β < 1 − d beyond the second)
+    ratio = (np.sqrt(5.0) - 1.0) / 2.0
+    for _ in range(90):
+        a, b = high - ratio * (high - low), low + ratio * (high - low)
+        left = value(a) >= value(b)
+        low, high = np.where(left, low, a), np.where(left, b, high)
+    return np.maximum(value(0.5 * (low + high)), 0.0)
+
+
+@dataclass(frozen=True)
+class Regret(Target):
+    """Regret Δ of reporting μ* (at the floor) in place of the whole curve, at most the target (Gomez 2025).
+
+    Δ does not fall steadily with the noise. See :func:`jaxgdp.calibrate` for what is returned.
+
+    Args:
+        regret: in (0, ½), any shape. fpr_floor: in [1e-300, 0.5).
+
+    Raises:
+        ValueError: a field is out of range, or shapes do not broadcast.
+
+    Example:
+        >>> Regret(regret=0.01).shape
+        ()
+    """
+
+    regret: Any
+    fpr_floor: Any = 1e-10
+
+    quantity: ClassVar[str] = "regret"
+    goal_field: ClassVar[str] = "regret"
+
+    def _checked(self, name, value):
+        if name == "fpr_floor":
+            return floor_rate(name, value)
+        return checked(name, value, "in (0, 0.5)", lambda a: (a > 0.0) & (a < 0.5))
+
+    def parameters(self):
+        return {"fpr_floor": self.fpr_floor}
+
+    def equivalent_mu(self, value):
+        """The regret itself: no Gaussian curve has any."""
+        return value
+
+    def surely(self) -> Mu:
+        """A μ below which the regret is met whatever the curve: Δ ≤ ½·δ_μ(0) = Φ(μ/2) − ½."""
+        return Mu(2.0 * ndtri(0.5 + self.regret) * (1.0 - 1e-12), self.fpr_floor)
+
+    def of_gaussian(self, mu):
+        return np.zeros(np.broadcast_shapes(np.shape(mu), self.shape))
