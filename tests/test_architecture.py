@@ -30,7 +30,7 @@ STAGES = (
     ("measure",),
     ("targets",),
     ("calibration", "sweep"),
-    ("landscape", "report"),
+    ("interop", "landscape", "report"),
     ("plot",),
     ("reproduce",),
     ("cli_options",),
