@@ -22,7 +22,9 @@ def _suite():
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
             return module
-        return pytest.importorskip("dp_accounting.privacy_accountant_test", reason="dp_accounting's test files are not installed")
+        return pytest.importorskip(
+            "dp_accounting.privacy_accountant_test", reason="dp_accounting's test files are not installed"
+        )
 
 
 _BASE = _suite().PrivacyAccountantTest

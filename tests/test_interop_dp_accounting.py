@@ -176,7 +176,9 @@ def test_pure_epsilons_add_up_whatever_the_nesting():
     # against a uniform answer: log(3/4 / (1/2)) one way, log(1/2 / (1/4)) the other
     assert math.isclose(accountant(SPECIAL).compose(response, 10).get_epsilon(0.0), 10 * math.log(2), rel_tol=1e-9)
     for relation, epsilon in ((ADD, 3 * 0.5), (REPLACE, 3 * 1.0)):
-        assert math.isclose(accountant(relation).compose(ev.LaplaceDpEvent(2.0), 3).get_epsilon(0.0), epsilon, rel_tol=1e-9)
+        assert math.isclose(
+            accountant(relation).compose(ev.LaplaceDpEvent(2.0), 3).get_epsilon(0.0), epsilon, rel_tol=1e-9
+        )
         steps = ev.DiscreteLaplaceDpEvent(0.25, 2)
         assert math.isclose(accountant(relation).compose(steps, 3).get_epsilon(0.0), epsilon, rel_tol=1e-9)
 
@@ -188,7 +190,9 @@ def test_discrete_laplace_of_two_steps_is_the_law_shifted():
     pair = from_event(ev.DiscreteLaplaceDpEvent(a, 2)).mechanisms[0]
     for gamma in np.exp(np.linspace(-1.4, 1.4, 9)):
         exact = np.maximum(shifted - gamma * law, 0.0).sum()
-        assert math.isclose(np.maximum(np.asarray(pair.q) - gamma * np.asarray(pair.p), 0.0).sum(), exact, abs_tol=1e-14)
+        assert math.isclose(
+            np.maximum(np.asarray(pair.q) - gamma * np.asarray(pair.p), 0.0).sum(), exact, abs_tol=1e-14
+        )
 
 
 def test_gaussians_on_one_sample_are_one_gaussian():
@@ -206,7 +210,9 @@ def test_truncated_batches_cost_at_least_the_plain_ones_and_no_more_than_what_tr
     assert parts.pop((jaxgdp.SubsampledGaussian, (2.0, 0.1))) == 1
     ((kind, (epsilon, delta)),) = parts
     # 0.1·Pr[Bin(999, 0.1) ≥ 150]
-    tail = mpmath.fsum(mpmath.binomial(999, k) * mpmath.mpf("0.1") ** k * mpmath.mpf("0.9") ** (999 - k) for k in range(150, 1000))
+    tail = mpmath.fsum(
+        mpmath.binomial(999, k) * mpmath.mpf("0.1") ** k * mpmath.mpf("0.9") ** (999 - k) for k in range(150, 1000)
+    )
     assert kind is jaxgdp.ApproximateDP and epsilon == 0.0 and math.isclose(delta, 0.1 * float(tail), rel_tol=1e-6)
 
 
@@ -244,7 +250,11 @@ def test_dpsgd_next_to_their_accountant():
     fnr = ours.get_false_negative_rates([1e-3, 0.1])
     assert np.all(fnr <= 1.0 - ours.get_true_positive_rates([1e-3, 0.1]) + 1e-12) and np.all(fnr > 0.5)
     again = copy.deepcopy(ours)
-    assert again.compose(step).get_epsilon(1e-5) > ours.get_epsilon(1e-5) == again.__class__().compose(step, 1000).get_epsilon(1e-5)
+    assert (
+        again.compose(step).get_epsilon(1e-5)
+        > ours.get_epsilon(1e-5)
+        == again.__class__().compose(step, 1000).get_epsilon(1e-5)
+    )
 
 
 def test_calibrate_dp_mechanism_takes_it():

@@ -36,7 +36,9 @@ def pld_of(mechanism, **kwargs):
 
 
 CASES = {
-    "infinite mass": privacy_loss_distribution.from_privacy_parameters(common.DifferentialPrivacyParameters(1.0, 0.1), 1e-2),
+    "infinite mass": privacy_loss_distribution.from_privacy_parameters(
+        common.DifferentialPrivacyParameters(1.0, 0.1), 1e-2
+    ),
     "laplace": privacy_loss_distribution.from_laplace_mechanism(1.0, value_discretization_interval=1e-2),
     "sampled laplace": privacy_loss_distribution.from_laplace_mechanism(
         1.0, value_discretization_interval=1e-2, sampling_prob=0.2
@@ -66,7 +68,9 @@ def test_a_distribution_keeps_its_profile_and_its_infinite_mass(name):
     assert ours[0] <= theirs[0] + 1e-12
     assert np.allclose(ours[1:], theirs[1:], rtol=1e-3, atol=1e-12)
     infinite = float(pld.get_delta_for_epsilon(math.inf))
-    assert math.isclose(max(math.exp(pair.log_q_plus), math.exp(pair.log_p_minus)), infinite, rel_tol=1e-9, abs_tol=1e-14)
+    assert math.isclose(
+        max(math.exp(pair.log_q_plus), math.exp(pair.log_p_minus)), infinite, rel_tol=1e-9, abs_tol=1e-14
+    )
 
 
 def test_infinite_mass_reaches_the_answers():
@@ -78,7 +82,9 @@ def test_infinite_mass_reaches_the_answers():
 
 
 def test_optimistic_and_foreign_objects_are_refused():
-    optimistic = privacy_loss_distribution.from_laplace_mechanism(1.0, pessimistic_estimate=False, value_discretization_interval=0.1)
+    optimistic = privacy_loss_distribution.from_laplace_mechanism(
+        1.0, pessimistic_estimate=False, value_discretization_interval=0.1
+    )
     with pytest.raises(ValueError, match="optimistic"):
         from_pld(optimistic)
     with pytest.raises(ValueError, match="PrivacyLossDistribution"):
@@ -101,7 +107,9 @@ def test_a_mechanism_as_a_distribution_dominates_it_in_both_orders():
     assert np.all(theirs >= exact * (1.0 - 1e-12)) and np.allclose(theirs, exact, rtol=1e-6)
     assert math.isclose(float(pld.get_delta_for_epsilon(math.inf)), infinite, rel_tol=1e-9)
     again = from_pld(pld).mechanisms[0]
-    assert np.all(profile(again, EPSILON) >= exact * (1.0 - 1e-12)) and np.allclose(profile(again, EPSILON), exact, rtol=1e-6)
+    assert np.all(profile(again, EPSILON) >= exact * (1.0 - 1e-12)) and np.allclose(
+        profile(again, EPSILON), exact, rtol=1e-6
+    )
     with pytest.raises(ValueError, match="batch"):
         to_pld(jaxgdp.ApproximateDP(epsilon=[0.5, 0.6], delta=0.01))
     with pytest.raises(ValueError, match="value_discretization_interval"):

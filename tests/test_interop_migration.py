@@ -44,7 +44,9 @@ def test_mu_regret_beta_and_advantage_of_dpsgd_are_the_safe_sides():
         jaxgdp.dpsgd(2.0, 0.1, 400), ("mu", "regret", "beta", "advantage"), fpr_floor=1e-8, fpr=alpha[1:3]
     ).brackets
     assert np.allclose([mu, regret], [found["mu"].upper[0], found["regret"].upper[0]], rtol=1e-4)
-    assert found["mu"].lower[0] <= mu and found["regret"].lower[0] <= regret and found["advantage"].lower[0] <= advantage
+    assert (
+        found["mu"].lower[0] <= mu and found["regret"].lower[0] <= regret and found["advantage"].lower[0] <= advantage
+    )
     assert np.allclose(beta, [1.0, *found["beta"].lower, 0.0], rtol=1e-3)
     assert np.isclose(advantage, found["advantage"].upper[0], rtol=1e-3)
     # attacks on the mechanism do at most as well as we say, and nearly so
@@ -113,7 +115,9 @@ def test_distributions_of_dp_accounting_with_mass_at_infinity():
     converter = gdpnum.PLDConverter(pld)
     epsilon, delta = 1.0, 0.1
     alpha = np.array([0.0, 1e-6, 0.05, 0.5])
-    exact = np.maximum.reduce([1 - delta - math.exp(epsilon) * alpha, math.exp(-epsilon) * (1 - delta - alpha), 0 * alpha])
+    exact = np.maximum.reduce(
+        [1 - delta - math.exp(epsilon) * alpha, math.exp(-epsilon) * (1 - delta - alpha), 0 * alpha]
+    )
     beta = converter.get_beta(alpha)
     assert np.all(beta <= exact) and np.allclose(beta, exact, rtol=1e-6)
     assert np.allclose(riskcal.get_beta_from_pld(pld, alpha[2:]), exact[2:], rtol=1e-6)

@@ -100,7 +100,9 @@ def test_bad_states_are_refused_and_change_nothing(state, named):
     assert accountant.history == [(1.0, 0.1, 3)]
 
 
-@pytest.mark.parametrize("bad", [{"noise_multiplier": -1.0, "sample_rate": 0.1}, {"noise_multiplier": 1.0, "sample_rate": 2.0}])
+@pytest.mark.parametrize(
+    "bad", [{"noise_multiplier": -1.0, "sample_rate": 0.1}, {"noise_multiplier": 1.0, "sample_rate": 2.0}]
+)
 def test_bad_steps_are_not_counted(bad):
     accountant = GDPAccountant()
     with pytest.raises(ValueError, match="of step must be"):

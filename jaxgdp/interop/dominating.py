@@ -122,7 +122,9 @@ def dominating_pair(mechanism, spacing: float = 1e-4, tail: float = 1e-20, rtol:
         at_zero = right_slope[-1] - (minus[0] - left_slope[-1] - 1.0)
         if at_zero >= 0.0 or len(right) == 1 or len(left) == 1:
             centre = max(float(at_zero), 0.0)
-            return _pair(spacing, epsilon, (right, right_slope, None), (left, left_slope, None), centre, plus[-1], minus[-1])
+            return _pair(
+                spacing, epsilon, (right, right_slope, None), (left, left_slope, None), centre, plus[-1], minus[-1]
+            )
         right, right_slope, left, left_slope = right[:-1], right_slope[:-1], left[:-1], left_slope[:-1]
     while True:
         from_left, from_right = across(plus, minus, right[-1], left[-1]), across(minus, plus, left[-1], right[-1])
@@ -132,7 +134,9 @@ def dominating_pair(mechanism, spacing: float = 1e-4, tail: float = 1e-20, rtol:
             left, left_slope = left[:-1], left_slope[:-1]
         else:
             break
-    return _pair(spacing, epsilon, (right, right_slope, from_left), (left, left_slope, from_right), 0.0, plus[-1], minus[-1])
+    return _pair(
+        spacing, epsilon, (right, right_slope, from_left), (left, left_slope, from_right), 0.0, plus[-1], minus[-1]
+    )
 
 
 def _pair(spacing, epsilon, right, left, centre, q_plus, p_minus) -> LossPair:

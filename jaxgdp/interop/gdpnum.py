@@ -3,7 +3,8 @@
     from jaxgdp.interop import gdpnum                  # in place of: import gdpnum
     gdpnum.get_mu_and_regret_for_dpsgd(noise_multiplier=9.4, sample_rate=16384 / 50_000, num_steps=2000)
 
-``grid_step`` and ``use_connect_dots`` are accepted and not needed: lattices are chosen by the width of the bracket. ``err`` is the FPR floor.
+``grid_step`` and ``use_connect_dots`` are accepted and not needed: lattices are chosen by the width of the bracket. ``err`` is the
+FPR floor.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def get_mu_and_regret_for_dpsgd(
 def get_worst_case_regret(alphas, betas, mu: float, tol: float = 1e-10) -> float:
     """Regret of reporting μ for the straight-line trade-off curve through (alphas, betas): the least Δ with f(α + Δ) − Δ ≤ f_μ(α).
 
-    With u = α − β and v = α + β it is ½·max over u of v_f(u) − v_μ(u), and on a segment of slope −e^ℓ the maximum is at an end or where f_μ has
-    that slope (Gomez 2025, Eq. 13, rotated): no search over Δ, and no grid.
+    With u = α − β and v = α + β it is ½·max over u of v_f(u) − v_μ(u), and on a segment of slope −e^ℓ the maximum is at an end or where
+    f_μ has that slope (Gomez 2025, Eq. 13, rotated): no search over Δ, and no grid.
 
     Args:
         alphas, betas: points of the curve in order of increasing α, in [0, 1].

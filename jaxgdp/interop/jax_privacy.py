@@ -1,4 +1,6 @@
-"""jax_privacy: an accountant function, and what an execution plan spends (``pip install "jaxgdp[interop]"``, jax_privacy itself is not needed).
+"""jax_privacy: an accountant function, and what an execution plan spends.
+
+Needs dp_accounting (``pip install "jaxgdp[interop]"``), not jax_privacy itself.
 
     from jaxgdp.interop.jax_privacy import accountant_fn
 

@@ -163,7 +163,9 @@ class GDPAccountant:
             ValueError: the state is empty, lacks a key, is another accountant's, or its history is corrupted; this one stays as it is.
         """
         if not isinstance(state_dict, Mapping) or not state_dict:
-            raise ValueError(f"state_dict must be a mapping with the keys {' and '.join(map(repr, _KEYS))}, got {state_dict!r}")
+            raise ValueError(
+                f"state_dict must be a mapping with the keys {' and '.join(map(repr, _KEYS))}, got {state_dict!r}"
+            )
         for key in _KEYS:
             if key not in state_dict:
                 raise ValueError(f"state_dict must have the key {key!r}, got only {sorted(map(str, state_dict))}")

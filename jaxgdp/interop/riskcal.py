@@ -3,8 +3,8 @@
     from jaxgdp.interop import riskcal                 # in place of: from riskcal import analysis, calibration
     riskcal.get_beta_for_dpsgd(noise_multiplier=1.0, sample_rate=0.002, num_steps=10_000, alpha=0.01)
 
-β and Bayes risk are lower bounds, advantage and ε upper bounds, and a calibrated noise multiplier provably meets its target. ``grid_step`` and the
-tolerances are accepted; the first is not needed.
+β and Bayes risk are lower bounds, advantage and ε upper bounds, and a calibrated noise multiplier provably meets its target.
+``grid_step`` is accepted and not needed; tolerances are relative to the noise.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def find_noise_multiplier_for_advantage(
     noise_min: float = 0.1,
     noise_max: float = 50.0,
 ):
-    """Smallest noise multiplier from ``noise_min`` to ``noise_max`` that provably keeps DP-SGD's advantage at or below a target (Kulynych 2024).
+    """Smallest noise multiplier that provably keeps the advantage of an attack on DP-SGD at or below a target (Kulynych 2024).
 
     Args:
         advantage: η in (0, 1). sample_rate: in (0, 1]. num_steps: a whole number ≥ 1.
@@ -132,7 +132,7 @@ def find_noise_multiplier_for_err_rates(
     noise_min: float = 0.1,
     noise_max: float = 50.0,
 ):
-    """Smallest noise multiplier from ``noise_min`` to ``noise_max`` that provably keeps the FNR at FPR α at or above β (Kulynych 2024).
+    """Smallest noise multiplier that provably keeps the FNR of an attack on DP-SGD at FPR α at or above β (Kulynych 2024).
 
     Args:
         alpha: FPR in (0, 1). beta: FNR in (0, 1), with α + β < 1. sample_rate: in (0, 1]. num_steps: a whole number ≥ 1.
@@ -233,4 +233,6 @@ def get_epsilon_from_err_rates(delta, alpha, beta):
     delta, alpha, beta = closed_unit("delta", delta), closed_unit("alpha", alpha), closed_unit("beta", beta)
     with np.errstate(divide="ignore", invalid="ignore"):
         sides = [np.log(np.maximum(1.0 - delta - a, 0.0)) - np.log(b) for a, b in ((alpha, beta), (beta, alpha))]
-    return _plain(np.maximum.reduce([*(np.nan_to_num(s, nan=0.0, posinf=np.inf, neginf=0.0) for s in sides), np.zeros(())]))
+    return _plain(
+        np.maximum.reduce([*(np.nan_to_num(s, nan=0.0, posinf=np.inf, neginf=0.0) for s in sides), np.zeros(())])
+    )

@@ -1,10 +1,10 @@
 """dp_accounting: its events, accountants and privacy loss distributions (``pip install "jaxgdp[interop]"``).
 
-    import dp_accounting
-    from jaxgdp.interop.dp_accounting import Accountant
+import dp_accounting
+from jaxgdp.interop.dp_accounting import Accountant
 
-    accountant = Accountant()                          # in place of dp_accounting.pld.PLDAccountant()
-    accountant.compose(event).get_epsilon(1e-5)
+accountant = Accountant()                          # in place of dp_accounting.pld.PLDAccountant()
+accountant.compose(event).get_epsilon(1e-5)
 
 """
 
@@ -26,6 +26,8 @@ def __getattr__(name):
         try:
             from .accountant import Accountant
         except ImportError as missing:
-            raise ImportError('jaxgdp.interop.dp_accounting needs dp_accounting: pip install "jaxgdp[interop]"') from missing
+            raise ImportError(
+                'jaxgdp.interop.dp_accounting needs dp_accounting: pip install "jaxgdp[interop]"'
+            ) from missing
         return Accountant
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -49,7 +49,9 @@ class Accountant(dpa.PrivacyAccountant):
                 raise UnsupportedEvent(event, f"count must be a whole number >= 0, got {count!r}", bad_value=True)
             spent = self._spent.plus(spending(event, self._relation), count)
         except UnsupportedEvent as refused:
-            return dpa.PrivacyAccountant.CompositionErrorDetails(invalid_event=refused.event, error_message=str(refused))
+            return dpa.PrivacyAccountant.CompositionErrorDetails(
+                invalid_event=refused.event, error_message=str(refused)
+            )
         if do_compose:
             self._spent, self._answers = spent, {}
         return None

@@ -268,7 +268,9 @@ def _poisson(at: _Place) -> Spent:
     if whole.non_private:
         return _EVERYTHING
     if at.relation == REPLACE:
-        raise at.unsupported(f"with a sampling_probability below 1 has no sound pair for {REPLACE}: use {ADD_OR_REMOVE} or {SPECIAL}")
+        raise at.unsupported(
+            f"with a sampling_probability below 1 has no sound pair for {REPLACE}: use {ADD_OR_REMOVE} or {SPECIAL}"
+        )
     kinds = {kind for kind, _ in whole.uses}
     zcdp = whole.rho > 0.0 or whole.xi > 0.0
     if kinds == {Gaussian} and not zcdp:
@@ -288,7 +290,9 @@ def _poisson(at: _Place) -> Spent:
         if kind is DiscreteGaussian:
             mu = math.sqrt(times) * fields[1] * discrete_gaussian_mu(fields[0])
             return _sampled_gaussian(1.0 / mu, p)
-    raise at.unsupported(f"is supported for Gaussian noise, however composed, or one use of another mechanism, got {inner}")
+    raise at.unsupported(
+        f"is supported for Gaussian noise, however composed, or one use of another mechanism, got {inner}"
+    )
 
 
 def _nothing(at: _Place) -> Spent:

@@ -84,18 +84,25 @@ def from_pld(pld) -> Composition:
     except AttributeError:
         raise ValueError(f"pld must be a PrivacyLossDistribution of dp_accounting, got {type(pld).__name__}") from None
     (up, q_up, q_plus), (down, p_down, p_minus) = _table(remove, "pld (removal)"), _table(add, "pld (addition)")
-    halves = [(loss[loss > 0.0], mass[loss > 0.0], far) for loss, mass, far in ((up, q_up, q_plus), (down, p_down, p_minus))]
+    halves = [
+        (loss[loss > 0.0], mass[loss > 0.0], far) for loss, mass, far in ((up, q_up, q_plus), (down, p_down, p_minus))
+    ]
     # both orders share δ(0), the total variation distance, so the smaller of two bounds on it holds for both
     shared = min(_delta_at_zero(*half) for half in halves)
     (up, q_up), (down, p_down) = (_lowered(*half, shared) for half in halves)
     # each law's remainder at 0; where rounding leaves less than nothing, larger losses leave more
     raised = []
-    for loss, mass, rest in ((up, q_up, 1.0 - math.fsum(p_down) - p_minus), (down, p_down, 1.0 - math.fsum(q_up) - q_plus)):
+    for loss, mass, rest in (
+        (up, q_up, 1.0 - math.fsum(p_down) - p_minus),
+        (down, p_down, 1.0 - math.fsum(q_up) - q_plus),
+    ):
         other = math.fsum(np.exp(-loss) * mass)
         if other > rest + _ROUNDING:
             excess = other / rest if rest > 0.0 else math.inf
             if excess > 1.0 + 1e-2:
-                raise ValueError(f"pld must be a pair of laws told apart in both orders, got masses {other:g} and {rest:g} on one side")
+                raise ValueError(
+                    f"pld must be a pair of laws told apart in both orders, got masses {other:g} and {rest:g} on one side"
+                )
             loss = loss + math.log(excess) + 1e-15
         raised.append((loss, math.fsum(np.exp(-loss) * mass)))
     (up, p_up), (down, q_down) = raised
