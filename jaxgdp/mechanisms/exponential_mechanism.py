@@ -26,8 +26,8 @@ _LEAST = 1e-9  # ε below this counts as this much
 class ExponentialMechanism(Mechanism):
     """Any mechanism of ε-bounded range: all its privacy losses lie in some interval of length ε (Durfee & Rogers 2019).
 
-    The exponential mechanism with weights e^{ε·u/(2Δ)} on a score u of sensitivity Δ is, and so is report-noisy-max with Gumbel noise, which
-    is the same; so is binary randomized response at ε/2. Permute-and-flip at the same ε is not: of two candidates with scores 2Δ apart it
+    The exponential mechanism with weights e^{ε·u/(2Δ)} on a score u of sensitivity Δ is, and so is report-noisy-max with Gumbel noise, its
+    twin; so is binary randomized response at ε/2. Permute-and-flip at the same ε is not: of two candidates with scores 2Δ apart it
     picks the wrong one with probability ½·e^{−ε}, with equal scores either, and the losses between these lie ε + log(2 − e^{−ε}) apart. It
     is ε-DP: use ``PureDP``.
 
