@@ -19,6 +19,7 @@ test: $(VENV)/.ready
 bench: $(VENV)/.bench-ready
 	$(BIN)/python benchmarks/landscape_speed.py
 	$(BIN)/python benchmarks/composition_speed.py
+	$(BIN)/python benchmarks/calibration_speed.py
 	$(BIN)/python benchmarks/update_readme.py
 
 lint: $(VENV)/.ready

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import calibration_speed
 import composition_speed
 from landscape_speed import ROOT, table
 
@@ -33,6 +34,11 @@ def main() -> None:
         "Compositions of different mechanisms, next to [dp_accounting](https://pypi.org/project/dp-accounting) in one run: "
         + composition_speed.table(run)
         for run in newest(results / "compositions")
+    ]
+    tables += [
+        "Calibration of the noise to an attacker's error rates, next to [riskcal](https://pypi.org/project/riskcal) in one run: "
+        + calibration_speed.table(run)
+        for run in newest(results / "calibration")
     ]
     before, rest = readme.read_text().split(BEGIN)
     _, after = rest.split(END)
