@@ -184,12 +184,14 @@ class Answer(NamedTuple):
         results: name → Bracket of arrays of shape (settings,).
         status: code per setting, keys of ``STATUS``.
         sizes: lattice points used per setting.
+        lattices: the lattice of each setting's best bracket.
         curves: one Curve per setting when curves were kept.
     """
 
     results: dict
     status: Any
     sizes: Any
+    lattices: list
     curves: list
 
 
@@ -272,6 +274,7 @@ class _Settings:
         self.results: dict[str, Bracket] = {}
         self.status, self.sizes = np.full(number, WIDE), np.zeros(number, np.int64)
         self.width = np.full(number, np.inf)
+        self.lattices: list = [None] * number
         self.curves: list = [None] * number if question.keep else []
         self.queue: dict[Lattice, list] = {}
         self.unplanned: dict[int, list] = {_PIECES[1 if question.keep else 0]: list(range(number))}
@@ -335,6 +338,8 @@ class _Settings:
         if self.question.keep:
             for i in np.flatnonzero(better):
                 self.curves[rows[i]] = _take(curves, i)
+        for i in np.flatnonzero(better):
+            self.lattices[rows[i]] = lattice
         stuck = (relative > 0.9 * self.width[rows]) & (self.tries[rows] > 0)
         self.sizes[rows[better]], self.width[rows[better]] = lattice.size, relative[better]
         self.tries[rows] += 1
@@ -389,7 +394,7 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
                     settings.keep_plan(rows, where, found)
                 else:
                     finished(settings.keep(where, rows, found))
-    return Answer(settings.results, settings.status, settings.sizes, settings.curves)
+    return Answer(settings.results, settings.status, settings.sizes, settings.lattices, settings.curves)
 
 
 __all__ = ["MAX_SIZE", "STATUS", "Answer", "Plan", "Question", "answer"]

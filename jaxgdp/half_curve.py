@@ -205,11 +205,36 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
     log_certain = safe_log(-jnp.expm1(shown)) - _SLACK
     below = _attack_vertices(*attack, plan, first, shift / grid.block, width, h, grid.size, log_certain)
     if not any(m.atomic or m.bounded() for m, _ in groups):
-        return above, below._replace(top=None, log_infinite=None)
+        below = below._replace(top=None, log_infinite=None)
+    return _ended(above, groups, exact, reverse), below
+
+
+def upper_half(groups, count, plan: Plan, grid, reverse) -> Vertices:
+    """Vertices of one piece from the dominating pair alone, fit to be differentiated in the parameters and counts.
+
+    The lattice stays where it is: let no derivative flow into ``plan``. Bounds on errors are taken as constants.
+    """
+    h = spacing(plan, grid)
+    (law, *_), (infinity, exact, _), centre = _lattice_weights(groups, plan, h, grid, reverse)
+    width = h * grid.block
+    first = jnp.floor(plan.low / width) - 1.0
+    # (a real number of uses moves the sum of centres, which are labels here, off the lattice: what is to be differentiated
+    # is where the window lies, so the window is what stays)
+    base = jnp.sum(count * centre)
+    composed = grid.compose(law, count, first * grid.block + 1.0 - base, plan.tilt, h, plan)
+    fixed = {name: jax.lax.stop_gradient(getattr(composed, name)) for name in ("roundoff", "noise", "escaped")}
+    above = _dominating_vertices(composed._replace(**fixed), plan, first, width, h, grid.size, infinity)
+    return _ended(above, groups, exact, reverse)
+
+
+def _ended(above: Vertices, groups, exact, reverse) -> Vertices:
+    """Dominating vertices with what is known of the end of the curve; ``exact`` is log(1 − mass at +∞)."""
+    if not any(m.atomic or m.bounded() for m, _ in groups):
+        return above
     log_infinite = jnp.minimum(safe_log(-jnp.expm1(exact)) + _SLACK, 0.0)
     if not any(m.bounded() for m, _ in groups):
-        return above._replace(top=jnp.asarray(jnp.inf), log_infinite=log_infinite), below
-    return _end_at(above, _largest(groups, reverse), log_infinite), below
+        return above._replace(top=jnp.asarray(jnp.inf), log_infinite=log_infinite)
+    return _end_at(above, _largest(groups, reverse), log_infinite)
 
 
 def _largest(groups, reverse):

@@ -44,9 +44,12 @@ def reverse(cells: Cells, ell) -> Cells:
     1 − up' = up·x·e^{upper}/y, so up' = (1 − up)·e^{lower}·x/y. What was lost to +∞ is now P-mass that Q hardly shows; leaving
     it at the far end keeps the pair dominating.
     """
-    ratio = jnp.exp(ell[:-1] + cells.log_x[1:-1] - cells.log_y[1:-1])
-    up = jnp.clip((1.0 - cells.up) * ratio, 0.0, 1.0)
-    up = jnp.where(jnp.isfinite(ratio), up, 1.0)
+    log_x, log_y = cells.log_x[1:-1], cells.log_y[1:-1]
+    some = log_y > -jnp.inf
+    log_ratio = jnp.where(some, ell[:-1] + log_x - jnp.where(some, log_y, 0.0), jnp.inf)
+    moderate = log_ratio < 700.0
+    ratio = jnp.exp(jnp.where(moderate, log_ratio, 0.0))
+    up = jnp.where(moderate, jnp.clip((1.0 - cells.up) * ratio, 0.0, 1.0), 1.0)
     return Cells(
         cells.log_y[::-1],
         cells.log_x[::-1],

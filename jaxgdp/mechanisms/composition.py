@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..validation import broadcast, whole
 from .base import Mechanism
 from .pytree import pytree
 from .subsampled_gaussian import SubsampledGaussian
+
+
+def _traced(*values) -> bool:
+    return any(isinstance(value, jax.core.Tracer) for value in values)
 
 
 @pytree
@@ -42,10 +47,14 @@ class Composition:
         distinct: dict[tuple, tuple] = {}
         for mechanism, count in zip(self.mechanisms, self.counts, strict=True):
             mechanism = mechanism.canonical()
-            leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(mechanism)]
-            key = type(mechanism), tuple((leaf.shape, leaf.tobytes()) for leaf in leaves)
+            leaves = jax.tree.leaves(mechanism)
+            if _traced(*leaves):
+                key = len(distinct)  # nobody knows yet what it equals
+            else:
+                leaves = [np.asarray(leaf) for leaf in leaves]
+                key = type(mechanism), tuple((leaf.shape, leaf.tobytes()) for leaf in leaves)
             before = distinct[key][1] if key in distinct else 0.0
-            distinct[key] = mechanism, np.asarray(count) + before
+            distinct[key] = mechanism, before + (count if _traced(count) else np.asarray(count))
         kinds: dict[tuple, list] = {}
         for mechanism, count in distinct.values():
             for part, uses in mechanism.gathered(count):
@@ -54,7 +63,8 @@ class Composition:
         shape = self.shape
 
         def side_by_side(inner, *values):
-            return np.stack([np.broadcast_to(v, shape + inner) for v in values], axis=len(shape))
+            numpy = jnp if _traced(*values) else np
+            return numpy.stack([numpy.broadcast_to(v, shape + inner) for v in values], axis=len(shape))
 
         groups = []
         for (_, inner), items in kinds.items():
@@ -103,7 +113,7 @@ def compose(mechanisms) -> Composition:
         if isinstance(mechanism, Composition):
             for inner, times in zip(mechanism.mechanisms, mechanism.counts, strict=True):
                 parts.append(inner)
-                counts.append(np.asarray(times) * count)
+                counts.append(times * count)
         elif isinstance(mechanism, Mechanism):
             parts.append(mechanism)
             counts.append(count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -112,57 +113,107 @@ class SubsampledGaussian(Mechanism):
         midpoint, in which differences are taken term by term; wide cells use Mills ratios. The first cell past ``end`` is
         open: it holds the whole tail.
         """
-        sigma, p = self.noise_multiplier, self.sampling_prob
-        tau = 1.0 / sigma
-        log_r = self.log_ratio(ell)
-        before = jnp.concatenate([2.0 * ell[:1] - ell[1:2], ell[:-1]])
-        u = jnp.where(before >= end, jnp.inf, sigma * log_r + 0.5 * tau)
-        inf = jnp.full((1,), jnp.inf)
-        a, b = jnp.concatenate([-inf, u]), jnp.concatenate([u, inf])
+        return _cells(self, ell, end)
 
-        width = b - a
-        bounded = jnp.isfinite(a) & jnp.isfinite(b)
-        width = jnp.where(bounded, width, jnp.inf)
-        middle = jnp.where(bounded, 0.5 * (a + b), 0.0)
-        reach = 1.0 + jnp.maximum(jnp.abs(middle), jnp.abs(middle - tau))
-        narrow = bounded & (width * reach < _NARROW) & (0.5 * width * tau < _NARROW)
-        w, m = jnp.where(narrow, width, 0.1), jnp.where(narrow, middle, 0.0)
-        m1 = m - tau
-        series0, series1 = _hermite_series(m, w), _hermite_series(m1, w)
-        log_x = _log_mass(u, narrow, w, m, series0)
-        log_y1 = _log_mass(u - tau, narrow, w, m1, series1)
 
-        # log of y₁/x, and of y/x = 1 + p·(y₁/x − 1)
-        empty = (log_x == -jnp.inf) | (log_y1 == -jnp.inf)
-        log_rho = jnp.where(empty, 0.0, log_y1 - jnp.where(empty, 0.0, log_x))
-        steep = log_rho > 600.0
-        mixed = jnp.log1p(p * jnp.expm1(jnp.where(steep, 0.0, log_rho)))
-        log_y = log_x + jnp.where(p == 1.0, log_rho, jnp.where(steep, jnp.log(p) + log_rho, mixed))
+@jax.custom_jvp
+def _cells(step: SubsampledGaussian, ell, end) -> Cells:
+    sigma, p = step.noise_multiplier, step.sampling_prob
+    tau = 1.0 / sigma
+    log_r = step.log_ratio(ell)
+    before = jnp.concatenate([2.0 * ell[:1] - ell[1:2], ell[:-1]])
+    u = jnp.where(before >= end, jnp.inf, sigma * log_r + 0.5 * tau)
+    inf = jnp.full((1,), jnp.inf)
+    a, b = jnp.concatenate([-inf, u]), jnp.concatenate([u, inf])
 
-        # share of a narrow cell: E[expm1(t/σ)] about the midpoint, from the difference of the two series
-        drop = jnp.expm1(-0.5 * w * tau)
-        excess = _hermite_difference(m, m1, w) / (1.0 + series0)
-        narrow_up = (drop - excess) * (1.0 + drop) / (drop * (2.0 + drop))
-        # share of a wide cell, in units of r_hi: (ρ − r_lo)/(r_hi − r_lo); r_lo may lie below zero at the bottom
-        lo, hi = log_r[:-1], log_r[1:]
-        inside = lo > -jnp.inf
-        below = (1.0 + jnp.expm1(jnp.minimum(ell[:-1], 40.0)) / p) / jnp.exp(jnp.clip(hi, -600.0, 600.0))
-        r_lo = jnp.where(inside, jnp.exp(jnp.where(inside, lo, 0.0) - jnp.where(inside, hi, 0.0)), below)
-        rho = jnp.exp(jnp.minimum(log_rho[1:-1] - jnp.where(hi > -jnp.inf, hi, 0.0), 0.0))
-        wide_up = (rho - r_lo) / jnp.where(r_lo < 1.0, 1.0 - r_lo, 1.0)
-        up = jnp.where(narrow[1:-1], narrow_up[1:-1], wide_up)
-        up = jnp.where(empty[1:-1], 1.0, jnp.clip(up, 0.0, 1.0))
-        # the open cell: its P-mass stays at the lower end, and the Q-mass this leaves over is lost to +∞
-        opened = jnp.isinf(b[1:-1]) & jnp.isfinite(a[1:-1])
-        up = jnp.where(opened, 0.0, up)
-        left_over = jnp.exp(log_y[1:-1]) - jnp.exp(jnp.minimum(log_x[1:-1] + ell[:-1], 0.0))
-        lost = jnp.max(jnp.where(opened, left_over + 1e-13 * jnp.exp(log_y[1:-1]), 0.0))
+    width = b - a
+    bounded = jnp.isfinite(a) & jnp.isfinite(b)
+    width = jnp.where(bounded, width, jnp.inf)
+    middle = jnp.where(bounded, 0.5 * (a + b), 0.0)
+    reach = 1.0 + jnp.maximum(jnp.abs(middle), jnp.abs(middle - tau))
+    narrow = bounded & (width * reach < _NARROW) & (0.5 * width * tau < _NARROW)
+    w, m = jnp.where(narrow, width, 0.1), jnp.where(narrow, middle, 0.0)
+    m1 = m - tau
+    series0, series1 = _hermite_series(m, w), _hermite_series(m1, w)
+    log_x = _log_mass(u, narrow, w, m, series0)
+    log_y1 = _log_mass(u - tau, narrow, w, m1, series1)
 
-        # narrow cells are exact for the edges as rounded; wide ones feel each edge's rounding separately
-        edge = 5.0 + tau + jnp.abs(middle)
-        jitter = jnp.where(narrow | ~bounded, 0.0, edge / jnp.clip(width, 1e-3, 1.0))
-        depth = jnp.where(log_x == -jnp.inf, 0.0, jnp.abs(log_x))
-        return Cells(log_x, log_y, up, jnp.maximum(lost, 0.0), 8.0 + jnp.minimum(depth, 1e6), jitter)
+    # log of y₁/x, and of y/x = 1 + p·(y₁/x − 1)
+    empty = (log_x == -jnp.inf) | (log_y1 == -jnp.inf)
+    log_rho = jnp.where(empty, 0.0, log_y1 - jnp.where(empty, 0.0, log_x))
+    steep = log_rho > 600.0
+    mixed = jnp.log1p(p * jnp.expm1(jnp.where(steep, 0.0, log_rho)))
+    log_y = log_x + jnp.where(p == 1.0, log_rho, jnp.where(steep, jnp.log(p) + log_rho, mixed))
+
+    # share of a narrow cell: E[expm1(t/σ)] about the midpoint, from the difference of the two series
+    drop = jnp.expm1(-0.5 * w * tau)
+    excess = _hermite_difference(m, m1, w) / (1.0 + series0)
+    narrow_up = (drop - excess) * (1.0 + drop) / (drop * (2.0 + drop))
+    # share of a wide cell, in units of r_hi: (ρ − r_lo)/(r_hi − r_lo); r_lo may lie below zero at the bottom
+    lo, hi = log_r[:-1], log_r[1:]
+    inside = lo > -jnp.inf
+    below = (1.0 + jnp.expm1(jnp.minimum(ell[:-1], 40.0)) / p) / jnp.exp(jnp.clip(hi, -600.0, 600.0))
+    r_lo = jnp.where(inside, jnp.exp(jnp.where(inside, lo, 0.0) - jnp.where(inside, hi, 0.0)), below)
+    rho = jnp.exp(jnp.minimum(log_rho[1:-1] - jnp.where(hi > -jnp.inf, hi, 0.0), 0.0))
+    wide_up = (rho - r_lo) / jnp.where(r_lo < 1.0, 1.0 - r_lo, 1.0)
+    up = jnp.where(narrow[1:-1], narrow_up[1:-1], wide_up)
+    up = jnp.where(empty[1:-1], 1.0, jnp.clip(up, 0.0, 1.0))
+    # the open cell: its P-mass stays at the lower end, and the Q-mass this leaves over is lost to +∞
+    opened = jnp.isinf(b[1:-1]) & jnp.isfinite(a[1:-1])
+    up = jnp.where(opened, 0.0, up)
+    left_over = jnp.exp(log_y[1:-1]) - jnp.exp(jnp.minimum(log_x[1:-1] + ell[:-1], 0.0))
+    lost = jnp.max(jnp.where(opened, left_over + 1e-13 * jnp.exp(log_y[1:-1]), 0.0))
+
+    # narrow cells are exact for the edges as rounded; wide ones feel each edge's rounding separately
+    edge = 5.0 + tau + jnp.abs(middle)
+    jitter = jnp.where(narrow | ~bounded, 0.0, edge / jnp.clip(width, 1e-3, 1.0))
+    depth = jnp.where(log_x == -jnp.inf, 0.0, jnp.abs(log_x))
+    return Cells(log_x, log_y, up, jnp.maximum(lost, 0.0), 8.0 + jnp.minimum(depth, 1e6), jitter)
+
+
+@_cells.defjvp
+def _cells_jvp(primals, tangents):
+    """How masses between fixed points of the loss change with σ and p; the points themselves do not move.
+
+    The output u at a point moves by ∂u/∂σ = log r − 1/(2σ²) and ∂u/∂p = −σ(1 − 1/r)/p and takes P-mass φ(u)·du and Q-mass
+    e^ℓ·φ(u)·du across it; in between, Q itself changes by p·(φ(u_a − 1/σ) − φ(u_b − 1/σ))·d(1/σ) and (y − x)/p·dp. As
+    y = x·(e^{lower} + up·(e^{upper} − e^{lower})), the shares follow from both masses.
+    """
+    (step, ell, end), (moved, _, _) = primals, tangents
+    cells = _cells(step, ell, end)
+    sigma, p = step.noise_multiplier, step.sampling_prob
+    dsigma, dp = (jnp.asarray(t, jnp.result_type(float)) for t in (moved.noise_multiplier, moved.sampling_prob))
+    tau = 1.0 / sigma
+    log_r = step.log_ratio(ell)
+    before = jnp.concatenate([2.0 * ell[:1] - ell[1:2], ell[:-1]])
+    real = (log_r > -jnp.inf) & (before < end)
+    log_r = jnp.where(real, log_r, 0.0)
+    u = sigma * log_r + 0.5 * tau
+    log_density = jnp.where(real, -0.5 * u * u - LOG_SQRT_2PI, -jnp.inf)
+    # (what 1/r multiplies is the density, which vanishes faster)
+    du = (log_r - 0.5 * tau**2) * dsigma + sigma / p * jnp.expm1(jnp.minimum(-log_r, 600.0)) * dp
+    end_points = jnp.full((1,), -jnp.inf)
+
+    def change(log_flux, rate, log_mass):
+        """Σ over both ends of a cell of flux·rate over the cell's mass."""
+        rate = jnp.concatenate([jnp.zeros((1,)), rate, jnp.zeros((1,))])
+        log_flux = jnp.concatenate([end_points, log_flux, end_points])
+        some = log_mass > -jnp.inf
+        share = jnp.exp(jnp.where(some, jnp.minimum(log_flux[1:] - jnp.where(some, log_mass, 0.0), 600.0), -jnp.inf))
+        below = jnp.exp(jnp.where(some, jnp.minimum(log_flux[:-1] - jnp.where(some, log_mass, 0.0), 600.0), -jnp.inf))
+        return share * rate[1:] - below * rate[:-1]
+
+    dx = change(log_density, du, cells.log_x)
+    dy = change(log_density + ell, du, cells.log_y)
+    dy = dy + change(log_density + log_r + jnp.log(p), jnp.full_like(u, tau**2) * dsigma, cells.log_y)
+    some = (cells.log_y > -jnp.inf) & (cells.log_x > -jnp.inf)
+    log_ratio = jnp.where(some, cells.log_y - jnp.where(some, cells.log_x, 0.0), 0.0)
+    dy = dy + jnp.where(some, -jnp.expm1(jnp.minimum(-log_ratio, 600.0)) / p, 0.0) * dp
+    growth = jnp.where(some[1:-1], jnp.exp(jnp.clip(log_ratio[1:-1] - ell[:-1], -600.0, 600.0)), 0.0)
+    interior = (cells.up > 0.0) & (cells.up < 1.0)
+    dup = jnp.where(interior, growth / jnp.expm1(jnp.diff(ell)), 0.0) * (dy - dx)[1:-1]
+    zero = jax.tree.map(jnp.zeros_like, cells)
+    return cells, zero._replace(log_x=dx, log_y=dy, up=dup)
 
 
 def _hermite_series(m, w):

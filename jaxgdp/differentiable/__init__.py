@@ -1,0 +1,31 @@
+"""Certified numbers that can be traced: inside ``jit``, ``vmap`` and ``grad``, in σ, p, T and in what they are asked at."""
+
+from .quantities import (
+    advantage,
+    approximate_mu,
+    bayes_risk,
+    beta,
+    delta,
+    epsilon,
+    lattice,
+    log_beta,
+    log_tpr,
+    mu,
+    regret,
+    tpr,
+)
+
+__all__ = [
+    "advantage",
+    "approximate_mu",
+    "bayes_risk",
+    "beta",
+    "delta",
+    "epsilon",
+    "lattice",
+    "log_beta",
+    "log_tpr",
+    "mu",
+    "regret",
+    "tpr",
+]

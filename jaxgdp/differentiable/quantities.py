@@ -1,0 +1,206 @@
+"""The public functions: what may be differentiated, and how each is asked."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..bracket import Bracket
+from ..lattices import Lattice
+from ..mechanisms import as_composition
+from ..normal import ndtri_exp
+from ..tradeoff import dominating
+from ..validation import broadcast, closed_unit, floor_rate, nonnegative, open_unit, relative_width
+from .program import DEFAULT, NOTHING, Form, Rates, number, settled
+from .program import deepest as smallest
+
+_SHALLOW = 1e-6  # smallest rate that matters for numbers from the middle of the curve
+
+
+def _ask(name, mechanism, query, logged, adjacency, rtol, fpr_floor, lattice, deepest=None) -> Bracket:
+    """``query`` as the user gave it, taken to its log where ``logged``; ``deepest``: a rate that has to be resolved."""
+    if not jax.config.jax_enable_x64:
+        raise RuntimeError(
+            f"jaxgdp.differentiable.{name} computes in 64 bits: call it within `with jax.enable_x64(True):`, or use jaxgdp.measure, "
+            "which needs no such setting (and no gradients)"
+        )
+    mechanism = as_composition(mechanism)
+    paired, order = dominating(mechanism, adjacency)
+    groups = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), paired.stacked())
+    query, floor = jnp.asarray(query, float), jnp.asarray(fpr_floor, float)
+    shape, axes = broadcast(mechanism=np.empty(mechanism.shape), query=query, fpr_floor=floor), len(mechanism.shape)
+    log_floor = jnp.log(floor)
+    depth = jnp.asarray(NOTHING) if deepest is None else -ndtri_exp(jnp.log(jnp.asarray(deepest, float)))
+    rates = Rates(jnp.log(query) if logged else query, log_floor, -ndtri_exp(log_floor), depth)
+    form = Form(name, order, lattice, float(relative_width("rtol", rtol)))
+    if shape == ():
+        return number(form, groups, rates)
+
+    def spread(leaf, own=0):
+        inner = leaf.shape[leaf.ndim - own :] if own else ()
+        outer = leaf.shape[: leaf.ndim - own]
+        leaf = leaf.reshape((1,) * (len(shape) - len(outer)) + leaf.shape)
+        return jnp.broadcast_to(leaf, shape + inner).reshape((-1,) + inner)
+
+    groups = jax.tree.map(lambda leaf: spread(leaf, leaf.ndim - axes), groups)
+    rates = jax.tree.map(spread, rates)
+    if form.lattice is None:
+        form = form._replace(lattice=_common(groups, rates, form))
+    found = jax.vmap(lambda g, r: number(form, g, r))(groups, rates)
+    return Bracket(*(side.reshape(shape) for side in found))
+
+
+def _common(groups, rates, form) -> Lattice:
+    """One lattice for a batch: the finest that one of its settings needs, or the default one where they are not known."""
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((groups, rates))):
+        return DEFAULT
+    flat = jax.tree.map(np.asarray, groups)
+    return _finest(settled(flat, form.rtol, np.exp(np.asarray(rates.log_floor)), form.adjacency, smallest(rates)))
+
+
+def _finest(lattices) -> Lattice:
+    """One that serves settings of all these: the one with most vertices, with the reach and the pieces of the widest.
+
+    A dense lattice serves settings of few steps and of many; a sparse one only many.
+    """
+    dense = [lattice for lattice in lattices if lattice.kind != "sparse"]
+    pieces = max(lattice.pieces for lattice in lattices)
+    if dense:
+        kind = "whole" if any(lattice.kind == "whole" for lattice in dense) else "heavy"
+        largest = max(dense, key=lambda lattice: lattice.size)
+        return largest._replace(kind=kind, pieces=pieces)
+    largest = max(lattices, key=lambda lattice: (lattice.frequencies, lattice.vertices, lattice.size))
+    ends = {end: max(getattr(lattice, end) for lattice in lattices) for end in ("short", "long", "base")}
+    return largest._replace(pieces=pieces, **ends)
+
+
+def lattice(mechanism, rtol=1e-3, fpr_floor=1e-10, deepest=None, adjacency="add_remove") -> Lattice:
+    """The lattice to trace with: chosen on the host from representative settings, then fixed.
+
+    A traced program cannot choose its own shapes. Brackets hold on any lattice; on a poor one they are wide. Without one, the
+    functions of this module choose where the parameters are known numbers and else fall back on one that serves DP-SGD of
+    100 steps or more with noise multipliers above about 0.6.
+
+    Args:
+        mechanism: settings like those that will be asked for, scalar or batched.
+        rtol: relative width asked of the μ bracket.
+        fpr_floor: FPR floor of μ.
+        deepest: smallest FPR, TPR or δ to be asked for, or None.
+        adjacency: as in :func:`jaxgdp.measure`.
+
+    Returns:
+        A hashable description, to be passed as ``lattice``.
+
+    Raises:
+        ValueError: an argument is out of range.
+    """
+    mechanism = as_composition(mechanism)
+    paired, order = dominating(mechanism, adjacency)
+    axes = len(mechanism.shape)
+    flat = jax.tree.map(lambda a: np.asarray(a).reshape((-1,) + np.shape(a)[axes:]), paired.stacked())
+    floor = float(floor_rate("fpr_floor", fpr_floor))
+    deepest = None if deepest is None else float(open_unit("deepest", deepest))
+    return _finest(settled(flat, float(relative_width("rtol", rtol)), floor, order, deepest))
+
+
+def mu(mechanism, fpr_floor=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+    """μ*(floor), traced and differentiable; see :meth:`jaxgdp.TradeoffCurve.mu`.
+
+    By the envelope theorem ∂μ* = ∂δ(ε*)/φ(Φ⁻¹(TPR)) at the point of the curve where μ is largest. Both sides of the bracket carry
+    that derivative, whose relative accuracy is about the bracket's width.
+
+    Args:
+        mechanism: a mechanism or composition whose fields and counts may be traced; a count may be any real number.
+        fpr_floor: in [1e-300, 0.5).
+        adjacency: as in :func:`jaxgdp.measure`.
+        rtol: accuracy for which windows are laid out and, where nothing is traced by ``jit`` or ``vmap``, the lattice chosen.
+        lattice: from :func:`lattice`; see there what happens without one.
+
+    Returns:
+        Bracket; report the upper side.
+
+    Raises:
+        RuntimeError: JAX computes in 32 bits.
+        ValueError: a number that is not traced is out of range.
+
+    Example:
+        >>> import jax, jaxgdp
+        >>> with jax.enable_x64(True):
+        ...     slope = jax.grad(lambda s: mu(jaxgdp.dpsgd(s, 1.0, 100)).upper)(5.0)
+        >>> bool(abs(slope + 10 / 5.0**2) < 1e-2)
+        True
+    """
+    fpr_floor = floor_rate("fpr_floor", fpr_floor)
+    return _ask("mu", mechanism, 0.0, False, adjacency, rtol, fpr_floor, lattice)
+
+
+def regret(mechanism, fpr_floor=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+    """Δ of reporting μ*(floor), traced and differentiable; arguments as in :func:`mu`.
+
+    ∂Δ = (φ(ε*/μ − μ/2)·∂μ* − ∂δ(ε*))/(1 + e^{ε*}) at the slope where the gap is widest. Report the upper side.
+    """
+    fpr_floor = floor_rate("fpr_floor", fpr_floor)
+    return _ask("regret", mechanism, 0.0, False, adjacency, rtol, fpr_floor, lattice)
+
+
+def approximate_mu(mechanism, d=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+    """d-approximate μ, traced and differentiable; d in (0, 1), other arguments as in :func:`mu`. Report the upper side."""
+    d = open_unit("d", d)
+    return _ask("approximate_mu", mechanism, d, True, adjacency, rtol, d, lattice, d)
+
+
+def advantage(mechanism, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+    """η = δ(0), traced and differentiable; arguments as in :func:`mu`. Report the upper side."""
+    return _ask("advantage", mechanism, 0.0, False, adjacency, rtol, _SHALLOW, lattice)
+
+
+def epsilon(mechanism, delta, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+    """ε(δ) in nats, traced and differentiable; δ in (0, 1), other arguments as in :func:`mu`. Report the upper side.
+
+    ∂ε = ∂δ(ε)/(e^ε·α) at fixed δ, with α the FPR of the threshold ε (implicit function theorem).
+    """
+    delta = open_unit("delta", delta)
+    return _ask("epsilon", mechanism, delta, True, adjacency, rtol, _SHALLOW, lattice, delta)
+
+
+def delta(mechanism, epsilon, *, adjacency="add_remove", rtol=1e-3, fpr_floor=1e-10, lattice=None) -> Bracket:
+    """δ(ε), traced and differentiable; ε ≥ 0 in nats, other arguments as in :func:`mu`. Report the upper side.
+
+    ``fpr_floor`` says how far out the curve is computed: beyond it δ(ε) is bounded by its value there.
+    """
+    epsilon, fpr_floor = nonnegative("epsilon", epsilon), floor_rate("fpr_floor", fpr_floor)
+    return _ask("delta", mechanism, epsilon, False, adjacency, rtol, fpr_floor, lattice)
+
+
+def _at_fpr(name, mechanism, argument, fpr, adjacency, rtol, lattice):
+    fpr = open_unit(argument, fpr)
+    floor = jnp.minimum(fpr, _SHALLOW)
+    return _ask(name, mechanism, fpr, True, adjacency, rtol, floor, lattice, floor)
+
+
+def tpr(mechanism, fpr, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+    """Largest TPR at an FPR in (0, 1), traced and differentiable; other arguments as in :func:`mu`. Report the upper side."""
+    return _at_fpr("tpr", mechanism, "fpr", fpr, adjacency, rtol, lattice)
+
+
+def beta(mechanism, alpha, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+    """f(α), the least FNR at an FPR in (0, 1), traced and differentiable; arguments as in :func:`mu`. Report the lower side."""
+    return _at_fpr("beta", mechanism, "alpha", alpha, adjacency, rtol, lattice)
+
+
+def log_tpr(mechanism, fpr, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+    """log TPR at an FPR, traced and differentiable; arguments as in :func:`tpr`. Report the upper side."""
+    return _at_fpr("log_tpr", mechanism, "fpr", fpr, adjacency, rtol, lattice)
+
+
+def log_beta(mechanism, alpha, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+    """log f(α), traced and differentiable; arguments as in :func:`beta`. Report the lower side."""
+    return _at_fpr("log_beta", mechanism, "alpha", alpha, adjacency, rtol, lattice)
+
+
+def bayes_risk(mechanism, prior=0.5, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+    """Least error probability of an attacker, traced and differentiable; ``prior`` in (0, 1) is the probability that the record is
+    absent, other arguments as in :func:`mu`. Report the lower side."""
+    prior = closed_unit("prior", prior)
+    return _ask("bayes_risk", mechanism, prior, False, adjacency, rtol, _SHALLOW, lattice)
