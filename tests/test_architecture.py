@@ -28,6 +28,7 @@ STAGES = (
     ("engine",),
     ("tradeoff",),
     ("measure",),
+    ("differentiable",),
     ("targets",),
     ("calibration", "sweep"),
     ("interop", "landscape", "report"),
