@@ -26,7 +26,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 TOLERANCE = 1e-3
 NUMBER = 1000
-PAPER, VARIED = "p = 0.001, T = 10,000", "p from 0.001 to 0.1, T from 200 to 20,000"
+PAPER, VARIED = "p = 0.001, T = 10,000", "p from 0.001 to 0.02, T from 1,000 to 20,000"
 
 
 def targets(number: int, seed: int, varied: bool) -> dict:
@@ -36,8 +36,8 @@ def targets(number: int, seed: int, varied: bool) -> dict:
     tpr = rng.uniform(np.maximum(0.1, fpr + 0.02), 0.5)
     p, steps = np.full(number, 1e-3), np.full(number, 10_000.0)
     if varied:
-        p = np.exp(rng.uniform(np.log(1e-3), np.log(0.1), number))
-        steps = np.round(np.exp(rng.uniform(np.log(200), np.log(20_000), number)))
+        p = np.exp(rng.uniform(np.log(1e-3), np.log(0.02), number))
+        steps = np.round(np.exp(rng.uniform(np.log(1000), np.log(20_000), number)))
     return {"fnr": (1.0 - tpr).tolist(), "fpr": fpr.tolist(), "sampling_prob": p.tolist(), "num_steps": steps.tolist()}
 
 

@@ -84,8 +84,9 @@ def calibrate_command(
     ] = None,
     tolerance: Annotated[str, option("--tolerance", help="Relative step, in [1e-6, 0.1].")] = "1e-3",
     adjacency: Annotated[
-        str, option("--adjacency", help="add_remove, add, remove or replace_one.", metavar="TEXT")
-    ] = "add_remove",
+        str | None,
+        option("--adjacency", help="add_remove, add, remove or replace_one. [default: add_remove]", metavar="TEXT"),
+    ] = None,
     json: Annotated[bool, option("--json", help="Print JSON instead of text.", metavar=None)] = False,
     quiet: Annotated[bool, option("--quiet", help="No progress bar.", metavar=None)] = False,
 ) -> None:
@@ -112,7 +113,9 @@ def calibrate_command(
         name: _array("--" + name.replace("_", "-"), texts) for name, texts in settings.items() if texts is not None
     }
     if spec is not None:
-        arguments["mechanism"] = _from_spec(spec)
+        found = _from_spec(spec)
+        arguments["mechanism"] = found.mechanism
+        adjacency = adjacency or found.settings.get("adjacency")
     if black_box is not None:
         arguments["black_box"] = _imported(black_box)
     step = number("--tolerance", tolerance)
@@ -120,7 +123,7 @@ def calibrate_command(
 
     cache_compiled_programs()
     total = _count(target, arguments)
-    settings = {"solve_for": solve_for, "tolerance": step, "adjacency": adjacency}
+    settings = {"solve_for": solve_for, "tolerance": step, "adjacency": adjacency or "add_remove"}
     with progress(total, quiet or total < 2, "calibrations") as count:
         # of many, those that cannot be had are told in their status
         found = calibrate(target, **arguments, **settings, infeasible="flag" if total > 1 else "raise", progress=count)

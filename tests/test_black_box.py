@@ -65,7 +65,9 @@ def test_calibrated_gaussian_is_the_closed_form(kind, target):
 
 def test_a_bare_function_and_many_targets():
     fnr = np.array([0.6, 0.8])
-    found = jaxgdp.calibrate(targets.FNR(fnr, 0.1), black_box=lambda sigma: lambda epsilon: gaussian_delta(epsilon, 1.0 / sigma))
+    found = jaxgdp.calibrate(
+        targets.FNR(fnr, 0.1), black_box=lambda sigma: lambda epsilon: gaussian_delta(epsilon, 1.0 / sigma)
+    )
     assert np.allclose(found.value, 1.0 / (norm.ppf(0.9) - norm.ppf(fnr)), rtol=2.5e-3)
     cost = jaxgdp.calibrate(targets.Advantage(0.2), black_box=lambda sigma: box("delta", sigma)).cost
     exact = norm.cdf(norm.ppf(cost.fpr) + 2 * norm.ppf(0.6))
@@ -75,7 +77,9 @@ def test_a_bare_function_and_many_targets():
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.describe())
 def test_an_upper_bound_stays_on_the_safe_side(target):
     """A function that is no profile, only above one: the answer is safe, and nothing is claimed about the other side."""
-    loose = jaxgdp.BlackBox(delta=lambda e: min(1.0, 1.2 * gaussian_delta(e, 0.5) * (1 + 0.1 * np.sin(9 * e))), exact=False)
+    loose = jaxgdp.BlackBox(
+        delta=lambda e: min(1.0, 1.2 * gaussian_delta(e, 0.5) * (1 + 0.1 * np.sin(9 * e))), exact=False
+    )
     bracket, truth = loose.read(target), float(target.of_gaussian(0.5))
     assert bracket.upper >= truth if target.safe == "upper" else bracket.lower <= truth
     assert bracket.lower <= truth <= bracket.upper

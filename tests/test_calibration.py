@@ -79,7 +79,11 @@ def test_gaussian_steps():
     exact = np.floor((20.0 * mu) ** 2)
     assert np.array_equal(found.value, exact) and np.array_equal(found.rejected, exact + 1)
     safe_here_and_not_there(found)
-    assert jaxgdp.calibrate(target, noise_multiplier=0.5, solve_for="num_steps", infeasible="flag").status.tolist() == [4, 4, 4]
+    assert jaxgdp.calibrate(target, noise_multiplier=0.5, solve_for="num_steps", infeasible="flag").status.tolist() == [
+        4,
+        4,
+        4,
+    ]
 
 
 def test_approximate_mu_of_the_gaussian_mechanism():
@@ -143,6 +147,23 @@ def test_steps_and_rates_of_dpsgd():
     assert np.all(np.abs(back.value - 1.0) < 5e-3)
 
 
+def test_a_rate_of_one_is_an_answer():
+    found = jaxgdp.calibrate(targets.Advantage(0.3), num_steps=1000, noise_multiplier=100.0, solve_for="sampling_prob")
+    assert found.value == 1.0 and found.status == 3 and np.isnan(found.rejected)
+    assert found.achieved.upper <= 0.3 and found.achieved.contains(jaxgdp.gdp.advantage(np.sqrt(1000) / 100))
+
+
+def test_where_another_search_stops_on_the_unsafe_side():
+    """riskcal 1.5.1 answers 0.48146820068359375 for an FNR of at least 0.7 at FPR 0.1, p = 0.001, T = 10,000."""
+    found = jaxgdp.calibrate(targets.FNR(0.7, 0.1), 0.001, 10_000)
+    safe_here_and_not_there(found)
+    there = jaxgdp.measure(jaxgdp.dpsgd(0.48146820068359375, 0.001, 10_000), "beta", fpr=0.1, fpr_floor=0.05).brackets[
+        "beta"
+    ]
+    assert there.upper < 0.7 <= found.achieved.lower
+    assert 0.48146820068359375 < found.value < 0.4825
+
+
 def test_hundreds_of_targets_in_one_call():
     """Targets, rates and steps broadcast; every element is what it would be alone."""
     fpr = np.array([0.01, 0.05, 0.1])[:, None, None]
@@ -184,6 +205,15 @@ def test_composition_with_a_common_scale():
         jaxgdp.calibrate(target, mechanism=jaxgdp.RandomizedResponse(1.0))
 
 
+def test_composition_of_gaussians_has_a_closed_form():
+    parts = jaxgdp.compose([(jaxgdp.Gaussian(3.0), 10), (jaxgdp.Gaussian([4.0, 5.0]), 2)])
+    found = jaxgdp.calibrate(targets.FNR(0.7, 0.1), mechanism=parts)
+    mu = np.sqrt(10 / 9 + 2 / np.array([16.0, 25.0]))
+    assert np.all(found.closed_form) and found.solve_for == "scale"
+    assert np.allclose(found.value, mu / (norm.ppf(0.9) - norm.ppf(0.7)), rtol=1e-9)
+    safe_here_and_not_there(found)
+
+
 def test_tolerance_is_what_it_says():
     target = targets.FNR(0.8, 0.1)
     fine = jaxgdp.calibrate(target, 0.01, 1000, tolerance=1e-4)
@@ -208,7 +238,9 @@ def test_regret_is_met_from_the_answer_on():
     target = targets.Regret(0.01)
     found = jaxgdp.calibrate(target, 0.01, 1000, tolerance=1e-2)
     safe_here_and_not_there(found)
-    above = jaxgdp.measure(jaxgdp.dpsgd(found.value * np.geomspace(1.0, 40.0, 12), 0.01, 1000), "regret").brackets["regret"]
+    above = jaxgdp.measure(jaxgdp.dpsgd(found.value * np.geomspace(1.0, 40.0, 12), 0.01, 1000), "regret").brackets[
+        "regret"
+    ]
     assert np.all(above.lower <= 0.01)
     # Δ ≤ Φ(μ/2) − ½ for every curve
     mu = jaxgdp.measure(jaxgdp.dpsgd(found.value, 0.01, 1000), "mu").brackets["mu"]
@@ -238,7 +270,9 @@ def test_cost_of_advantage_calibration(eta):
     assert np.allclose(gap, (eta - delta) + 2 * alpha * (eta - delta) / (eta - 1), atol=1e-12)  # as printed, Eq. 15
     rest = np.linspace((1 - eta) / 2, 1.0, 21)
     assert np.allclose(
-        worst_case_gap(eta, rest, delta), pair_curve(p, p[::-1], rest) - pair_curve(plain, plain[::-1], rest), atol=1e-12
+        worst_case_gap(eta, rest, delta),
+        pair_curve(p, p[::-1], rest) - pair_curve(plain, plain[::-1], rest),
+        atol=1e-12,
     )
 
 

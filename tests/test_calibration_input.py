@@ -115,7 +115,9 @@ def test_what_cannot_be_had_is_flagged_and_leaves_the_rest_alone():
     found = jaxgdp.calibrate(target, [1.0, 1e-3, 1.0], [1, 10, 4], infeasible="flag")
     assert found.status.tolist() == [0, 3, 0] and "weaker" in STATUS[3]
     assert np.isnan(found.value[1]) and np.isnan(found.achieved.upper[1]) and np.isnan(found.rejected[1])
-    assert np.allclose(found.value[[0, 2]], [1.0 / jaxgdp.gdp.mu_from_advantage(0.2), 2.0 / jaxgdp.gdp.mu_from_advantage(0.1)])
+    assert np.allclose(
+        found.value[[0, 2]], [1.0 / jaxgdp.gdp.mu_from_advantage(0.2), 2.0 / jaxgdp.gdp.mu_from_advantage(0.1)]
+    )
     assert np.isnan(found.cost.tpr.upper[1]).all() and not np.isnan(found.cost.tpr.upper[[0, 2]]).any()
     with pytest.raises(ValueError, match="no num_steps meets it"):
         jaxgdp.calibrate(targets.Advantage(0.01), noise_multiplier=1.0, solve_for="num_steps")

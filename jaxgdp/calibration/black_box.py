@@ -38,6 +38,7 @@ _SMALLEST = 1e-12  # δ at which a default grid ends
 _LARGEST = 500.0  # ε at which it ends anyway
 _POINTS = 17  # of a default grid
 _MOST_CALLS = 400
+_ROUNDOFF = 1e-15
 
 
 class BlackBox:
@@ -179,11 +180,11 @@ class BlackBox:
 
     def _read(self, target):
         """The bracket and the γ where a further point would narrow it."""
-        bracket, at = self._sides(target)
+        (low, high), at = self._sides(target)
         # a function that is not quite convex may put the lower polygon above the upper one
-        if target.safe == "upper":
-            return Bracket(min(bracket.lower, bracket.upper), bracket.upper), at
-        return Bracket(bracket.lower, max(bracket.lower, bracket.upper)), at
+        low, high = (min(low, high), high) if target.safe == "upper" else (low, max(low, high))
+        slack = _ROUNDOFF if target.quantity in ("beta", "bayes_risk") else 0.0  # (of differences from 1)
+        return Bracket(low * (1.0 - 1e-12) - slack, high * (1.0 + 1e-12) + slack), at
 
     def _sides(self, target):
         polygons = upper, lower = self._polygons()

@@ -11,8 +11,8 @@ from ..tradeoff import ADJACENCIES
 from ..validation import broadcast, checked, one_of, positive, probability, whole
 from . import closed_form, regret
 from .black_box import solve_black_box
-from .common_scale import common_scale
-from .families import DPSGD, NOISE_MULTIPLIER, NUM_STEPS, UNKNOWNS, Scaled
+from .common_scale import common_scale, gaussian_mu
+from .families import DPSGD, NOISE_MULTIPLIER, NUM_STEPS, SAMPLING_PROB, UNKNOWNS, Scaled
 from .result import Calibration
 from .solver import Solved, Solver
 from .status import EVERY, NONE
@@ -59,14 +59,14 @@ def calibrate(
         A :class:`Calibration`; ``value`` is the safe answer.
 
     Raises:
-        ValueError: an argument is out of range or shapes do not broadcast (before tracing); a target that every parameter meets, or
-            none, unless flagged.
+        ValueError: an argument is out of range or shapes do not broadcast (before tracing); a target that every noise or number of
+            steps meets, or none, unless flagged. (A sampling rate of 1 is an answer, with status 3.)
 
     Example:
         >>> import jaxgdp
         >>> found = jaxgdp.calibrate(jaxgdp.targets.FNR(fnr=0.8, fpr=0.1), num_steps=4)
         >>> round(float(found.value), 3), bool(found.achieved.lower >= 0.8)
-        (4.545, True)
+        (4.546, True)
     """
     if not isinstance(target, Target):
         raise ValueError(f"target must be one of jaxgdp.targets, such as targets.Advantage(0.1), got {target!r}")
@@ -86,10 +86,15 @@ def calibrate(
         family, found = solve_black_box(target, black_box, tolerance, progress)
         return _finish((found, np.zeros(len(found.value), bool)), family, target, tolerance, adjacency, infeasible)
     if mechanism is not None:
-        family = Scaled(mechanism if callable(mechanism) else common_scale(mechanism), target.shape)
-        return _finish(
-            _search(family, target, tolerance, adjacency, progress), family, target, tolerance, adjacency, infeasible
+        fixed = not callable(mechanism)
+        family = Scaled(common_scale(mechanism) if fixed else mechanism, target.shape)
+        mu = gaussian_mu(mechanism) if fixed else None
+        found = (
+            _gaussian(family, target, tolerance, adjacency, mu)
+            if mu is not None
+            else _search(family, target, tolerance, adjacency, progress)
         )
+        return _finish(found, family, target, tolerance, adjacency, infeasible)
     return _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress)
 
 
@@ -176,6 +181,18 @@ def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress):
     return found, closed
 
 
+def _gaussian(family, target, tolerance, adjacency, mu):
+    """Closed forms of compositions of Gaussian mechanisms whose μ at scale 1 is given."""
+    number = int(np.prod(family.shape))
+    if isinstance(target, Regret):
+        found = _empty(number)
+        found.status[:] = EVERY
+        return found, np.ones(number, bool)
+    per_unit = (2.0 if adjacency == "replace_one" else 1.0) * np.broadcast_to(mu, family.shape).reshape(-1)
+    found = closed_form.solve(target.flat(family.shape), family.unknown, per_unit, tolerance)
+    return found, np.ones(number, bool)
+
+
 def _search(family, target, tolerance, adjacency, progress):
     found = _solved(family, target.flat(family.shape), tolerance, adjacency, progress)
     return found, np.zeros(len(found.value), bool)
@@ -200,16 +217,21 @@ def _put(found: Solved, rows, part: Solved):
             kept[rows] = new
 
 
+def _impossible(found: Solved, family):
+    """Which elements have no answer; a sampling rate of 1 is one."""
+    return (found.status == NONE) | ((found.status == EVERY) & (family.unknown is not SAMPLING_PROB))
+
+
 def _complain(found: Solved, family, target):
     """Raise for the first element that cannot be had."""
-    bad = np.flatnonzero((found.status == EVERY) | (found.status == NONE))
+    bad = np.flatnonzero(_impossible(found, family))
     flat, row = target.flat(family.shape), bad[0]
     known = "".join(f", {name} {value[row]:g}" for name, value in getattr(family, "known", {}).items())
     others = f" (and {len(bad) - 1} more; infeasible='flag' leaves them in status)" if len(bad) > 1 else ""
     name = family.unknown.name
     why = "is a target weaker than no noise: every" if found.status[row] == EVERY else "cannot be met: no"
     if found.status[row] == EVERY and name != "noise_multiplier":
-        why = "is met by all that was searched: every"
+        why = "is met over the whole range searched: every"
     raise ValueError(f"target {_one(flat, row).describe()}{known} {why} {name} meets it{others}")
 
 
@@ -221,7 +243,7 @@ def _finish(answer, family, target, tolerance, adjacency, infeasible) -> Calibra
     """The result in the user's shape."""
     found, closed = answer
     shape = family.shape
-    if infeasible == "raise" and np.any((found.status == EVERY) | (found.status == NONE)):
+    if infeasible == "raise" and np.any(_impossible(found, family)):
         _complain(found, family, target)
 
     def measure_tpr(fprs):

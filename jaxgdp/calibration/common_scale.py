@@ -59,3 +59,12 @@ def common_scale(mechanism):
         return Composition(tuple(parts), composition.counts)
 
     return scaled
+
+
+def gaussian_mu(mechanism):
+    """μ = √(Σ T/σ²) of a composition of nothing but Gaussian mechanisms, at scale 1; None of any other."""
+    composition = as_composition(mechanism)
+    if not all(isinstance(part, Gaussian) for part in composition.mechanisms):
+        return None
+    pairs = zip(composition.mechanisms, composition.counts, strict=True)
+    return np.sqrt(sum(np.asarray(count) / part.noise_multiplier**2.0 for part, count in pairs))
