@@ -12,6 +12,7 @@ landscape: $(VENV)/.ready
 reproduce: $(VENV)/.ready
 	mkdir -p out
 	$(BIN)/jaxgdp reproduce gomez2025 --output out/gomez2025
+	$(BIN)/jaxgdp reproduce kulynych2024 --output out/kulynych2024
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest tests jaxgdp --doctest-modules

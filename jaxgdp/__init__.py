@@ -4,7 +4,7 @@ Every number comes as a bracket ``lower ≤ true ≤ upper``: the upper side fro
 attack that achieves it.
 """
 
-from . import conversions, deployments, gdp, spec, targets
+from . import conversions, deployments, differentiable, gdp, spec, targets, training
 from ._version import __version__
 from .bracket import Bracket
 from .calibration import BlackBox, Calibration, calibrate
@@ -57,6 +57,7 @@ __all__ = [
     "compose",
     "conversions",
     "deployments",
+    "differentiable",
     "dpsgd",
     "gdp",
     "measure",
@@ -65,4 +66,5 @@ __all__ = [
     "sweep",
     "targets",
     "tradeoff",
+    "training",
 ]

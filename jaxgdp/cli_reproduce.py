@@ -8,7 +8,7 @@ from .cli_options import cache_compiled_programs, need, option, progress, typer
 
 
 def reproduce_command(
-    paper: Annotated[str, typer.Argument(help="Which paper: gomez2025.", metavar="PAPER") if typer else None],
+    paper: Annotated[str, typer.Argument(help="Which paper: gomez2025 or kulynych2024.", metavar="PAPER") if typer else None],
     output: Annotated[str, option("--output", help="Folder to write to; made if missing.", metavar="DIR")],
     only: Annotated[
         list[str] | None,
@@ -27,6 +27,7 @@ def reproduce_command(
     \b
     Example:
       jaxgdp reproduce gomez2025 --output reproduction --only figure-4,table-2
+      jaxgdp reproduce kulynych2024 --output reproduction --quick
     """
     from .reproduce import check, items, reproduce
     from .reproduce.document import summary

@@ -50,7 +50,8 @@ def log_transform(re, im):
     near = square > 0.25
     near_log = jnp.log1p(jnp.where(near, 2.0 * re + re * re + im * im, 0.0))
     log_abs = 0.5 * jnp.where(near, near_log, jnp.log(jnp.maximum(square, 1e-280)))
-    arg = jnp.arctan2(im, 1.0 + re)
+    # (at φ = 0 the angle means nothing and has no derivative)
+    arg = jnp.arctan2(im, jnp.where(square > 0.0, 1.0 + re, 1.0))
     # (the compiler's log1p is only good to 3e-14 for arguments between −0.5 and −0.3)
     return log_abs, arg, _EPS * (256.0 * jnp.abs(log_abs) + 4.0 * jnp.abs(arg))
 

@@ -99,7 +99,9 @@ def _halves(groups, rates: Rates, tables, *, form: Form):
     """Plans and vertices of both sides, for any number: (plans, above, below)."""
     merged, count = merge(groups)
     plans = _plans(groups, rates, form)
-    above, below = _both(lambda plan, grid, reverse: half_curve(merged, count, plan, grid, reverse), plans, form, tables)
+    above, below = _both(
+        lambda plan, grid, reverse: half_curve(merged, count, plan, grid, reverse), plans, form, tables
+    )
     return plans, above, below
 
 

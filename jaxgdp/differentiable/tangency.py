@@ -189,7 +189,9 @@ def _approximate_mu(halves: _Halves, log_d) -> Tangency:
     for side in (0, 1):
         p = halves.points[side]
         above = p.used & (p.log_tpr > log_d)
-        excess = jnp.where(above, p.log_tpr + log1mexp(jnp.minimum(log_d - jnp.where(above, p.log_tpr, 0.0), 0.0)), -1.0)
+        excess = jnp.where(
+            above, p.log_tpr + log1mexp(jnp.minimum(log_d - jnp.where(above, p.log_tpr, 0.0), 0.0)), -1.0
+        )
         log_tpr, log_beta = jnp.minimum(excess - log_rest, 0.0), jnp.minimum(p.log_beta - log_rest, 0.0)
         z_alpha, z_tpr = ndtri_exp(jnp.minimum(p.log_alpha - log_rest, 0.0)), _z_tpr(log_tpr, log_beta)
         usable = above & jnp.isfinite(z_alpha) & jnp.isfinite(z_tpr)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .._version import __version__
 from .result import Row, Table
-from .verdict import AGREES, DIFFERS, UNDECIDED
+from .verdict import AGREES, DIFFERS, ELSEWHERE, UNDECIDED
 
 _LONGEST = 30  # a longer table is data behind a figure: its CSV file is enough
 
@@ -50,9 +50,10 @@ def verdict_table(rows: list[Row]) -> list[str]:
 
 def summary(rows: Sequence[Row]) -> str:
     """How many agree, differ, or cannot be told."""
-    count = {outcome: sum(row.verdict == outcome for row in rows) for outcome in (AGREES, DIFFERS, UNDECIDED)}
+    outcomes = (AGREES, DIFFERS, UNDECIDED, ELSEWHERE)
+    count = {outcome: sum(row.verdict == outcome for row in rows) for outcome in outcomes}
     text = f"{len(rows)} numbers and statements: {count[AGREES]} agree, {count[DIFFERS]} differ"
-    return text + (f", {count[UNDECIDED]} undecided" if count[UNDECIDED] else "")
+    return text + "".join(f", {count[outcome]} {outcome}" for outcome in outcomes[2:] if count[outcome])
 
 
 def markdown(citation: dict, titles: dict, rows: list[Row], seconds: dict, sections, quick: bool) -> str:
@@ -71,8 +72,8 @@ def markdown(citation: dict, titles: dict, rows: list[Row], seconds: dict, secti
         f"{citation['authors']}: *{citation['title']}*, {citation['identifier']}. Regenerated with jaxgdp {__version__}"
         + (", on coarse grids (quick)." if quick else "."),
         "",
-        "Every number of ours is a certified bracket, lower ≤ true ≤ upper, printed rounded outward; μ is given for false positive "
-        "rates of at least 1e-10. A printed number *agrees* if the whole bracket rounds to it, and *differs* if none of it does.",
+        "Every number of ours is a certified bracket, lower ≤ true ≤ upper, printed rounded outward. A printed number *agrees* if the "
+        "whole bracket rounds to it, and *differs* if none of it does. " + citation["note"],
         "",
         f"**{summary(rows)}.**",
         "",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..bracket import Bracket
 from .published import Published
-from .verdict import Verdict, judge, judge_claim, shown
+from .verdict import ELSEWHERE, Verdict, judge, judge_claim, shown
 
 
 class Number(NamedTuple):
@@ -51,6 +51,22 @@ class Claim(NamedTuple):
         return judge_claim(self.holds, self.evidence)
 
 
+class NotHere(NamedTuple):
+    """In place of an answer that needs data or machines which cannot be bundled.
+
+    Attributes:
+        text: what is shown instead.
+        why: what is missing.
+    """
+
+    text: str
+    why: str
+
+    def verdict(self, published: Published) -> Verdict:
+        """Neither for nor against."""
+        return Verdict(ELSEWHERE, self.why)
+
+
 class Table(NamedTuple):
     """A table of text: column names and rows."""
 
@@ -63,13 +79,14 @@ class Result:
     """What one figure or table came to.
 
     Attributes:
-        answers: :class:`Number` or :class:`Claim` by the name of the published number; keys must be those the data file lists.
+        answers: :class:`Number`, :class:`Claim` or :class:`NotHere` by the name of the published number; keys must be
+            those the data file lists.
         draw: a function that draws on a matplotlib ``Figure``, or None for tables.
         size: width and height of the figure in inches.
         tables: tables by file stem: the table itself, or the numbers behind the figure.
     """
 
-    answers: dict[str, Number | Claim]
+    answers: Mapping[str, Number | Claim | NotHere]
     draw: Callable | None = None
     size: tuple[float, float] = (7.0, 4.0)
     tables: dict[str, Table] = field(default_factory=dict)
@@ -88,7 +105,7 @@ class Row(NamedTuple):
     because: str
 
 
-def rows(published: list[Published], answers: dict[str, Number | Claim]) -> list[Row]:
+def rows(published: list[Published], answers: Mapping[str, Number | Claim | NotHere]) -> list[Row]:
     """The verdict on every published number that has been answered, in the order of the paper's list."""
     found = []
     for p in published:

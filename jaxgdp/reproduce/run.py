@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ from ..validation import one_of
 from . import document, published, result
 from .result import Result, Row
 
-PAPERS = ("gomez2025",)
+PAPERS = ("gomez2025", "kulynych2024")
 FORMATS = ("png", "pdf", "svg")
 
 
@@ -45,9 +46,11 @@ def items(paper: str) -> dict:
         ['figure-1', 'figure-2']
     """
     one_of("paper", paper, PAPERS)
-    from . import gomez2025
+    return _module(paper).ITEMS
 
-    return gomez2025.ITEMS
+
+def _module(paper: str):
+    return importlib.import_module(f".{paper}", __package__)
 
 
 def _folder(output) -> Path:
@@ -82,7 +85,7 @@ def check(paper, *, output, only=None, quick=False, figure_format="png") -> tupl
         raise ValueError(f"quick must be True or False, got {quick!r}")
     one_of("figure_format", figure_format, FORMATS)
     folder = _folder(output)
-    _need(chosen)
+    _need(chosen, _module(paper).NEEDS)
     return [name for name in known if name in chosen], folder
 
 
@@ -93,7 +96,7 @@ def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_forma
     ``<paper>.json`` with the verdict table: the paper's number, our bracket, and whether they agree or why not.
 
     Args:
-        paper: "gomez2025".
+        paper: "gomez2025" or "kulynych2024".
         output: folder to write to; made if only its last part is missing.
         only: names of figures and tables, such as "figure-3"; default all.
         quick: coarser grids and wider brackets, for a first look.
@@ -105,7 +108,7 @@ def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_forma
 
     Raises:
         ValueError: an unknown paper, figure, table or format, or an unusable folder (before anything is computed).
-        ImportError: matplotlib or xarray is missing (the ``plot`` and ``sweep`` extras).
+        ImportError: matplotlib, xarray or scikit-learn is missing where a chosen item needs it (``plot``, ``sweep``, ``data`` extras).
 
     Example:
         >>> import tempfile
@@ -141,14 +144,16 @@ def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_forma
     return Reproduction(paper, tuple(rows), seconds, (text, data, *written))
 
 
-def _need(chosen) -> None:
-    try:
-        if any(name.startswith("figure") for name in chosen):
-            import matplotlib  # noqa: F401
-        if "figure-3" in chosen:
-            import xarray  # noqa: F401
-    except ImportError as error:
-        raise ImportError(f"reproducing figures needs {error.name}: pip install 'jaxgdp[plot,sweep]'") from None
+def _need(chosen, needs: dict[str, dict[str, str]]) -> None:
+    """Packages outside the core: matplotlib for figures, and what the paper's module lists for each item."""
+    wanted = {"matplotlib": "plot"} if any(name.startswith("figure") for name in chosen) else {}
+    for name in chosen:
+        wanted |= needs.get(name, {})
+    for package, extra in wanted.items():
+        try:
+            importlib.import_module(package)
+        except ImportError as error:
+            raise ImportError(f"this reproduction needs {error.name}: pip install 'jaxgdp[{extra}]'") from None
 
 
 def _write(found: Result, name: str, folder: Path, figure_format: str) -> list[Path]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..bracket import Bracket
 from ..report import rounded_outward
 
-AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "undecided"
+AGREES, DIFFERS, UNDECIDED, ELSEWHERE = "agrees", "differs", "undecided", "not reproducible here"
 _POWER = re.compile(r"10\^(-?\d+)")
 
 
@@ -17,7 +17,8 @@ class Verdict(NamedTuple):
     """What a comparison found.
 
     Attributes:
-        outcome: "agrees", "differs" or "undecided" (the bracket is too wide to tell).
+        outcome: "agrees", "differs", "undecided" (the bracket is too wide to tell), or "not reproducible here" (it takes data or machines
+            that cannot be bundled).
         because: why, in words; empty where there is nothing to add.
     """
 

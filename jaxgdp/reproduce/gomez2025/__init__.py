@@ -25,3 +25,6 @@ ITEMS = {
     "table-4": ("hyperparameters, CIFAR-10 from scratch", functools.partial(training.hyperparameters, "table-4")),
     "table-5": ("hyperparameters, CIFAR-10 fine-tuned", functools.partial(training.hyperparameters, "table-5")),
 }
+
+# packages of an extra that an item needs, beside matplotlib for figures: {name: {package: extra}}
+NEEDS = {"figure-3": {"xarray": "sweep"}}

@@ -1,0 +1,43 @@
+"""Privacy in JAX training loops: Poisson batches, an optax transformation, a plan of the budget, and an account of a run.
+
+    poisson         batches of static shape, and what their static shape costs
+    clipping        per-example gradients, clipped and summed
+    noise           Gaussian noise with tails as long as the accounting's
+    transformation  ``privatize``: noise, average, count, stop, as an optax transformation
+    plan            certified privacy of every step, looked up inside the loop
+    accountant      counts of steps for settings on a schedule; checkpoint: the same on disk
+    filters         budgets for settings that depend on the data
+    overflow, float32  the safe side of padded batches and of float32
+
+Everything that runs inside a training step works under ``jit``, ``scan``, ``vmap``, ``pmap`` and ``shard_map`` in float32, with 64-bit
+off.
+"""
+
+from . import accountant, checkpoint, filters
+from .accountant import Account
+from .clipping import clipped_sum, per_example_gradients
+from .filters import Filter
+from .noise import standard_normal
+from .plan import Plan, plan_budget
+from .poisson import Batch, PoissonSampler, overflow_probability, poisson_sampler
+from .transformation import PrivatizeState, noisy_mean, privatize
+
+__all__ = [
+    "Account",
+    "Batch",
+    "Filter",
+    "Plan",
+    "PoissonSampler",
+    "PrivatizeState",
+    "accountant",
+    "checkpoint",
+    "clipped_sum",
+    "filters",
+    "noisy_mean",
+    "overflow_probability",
+    "per_example_gradients",
+    "plan_budget",
+    "poisson_sampler",
+    "privatize",
+    "standard_normal",
+]

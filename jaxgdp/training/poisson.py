@@ -1,0 +1,158 @@
+"""Poisson batches of static shape, and what their static shape costs in privacy.
+
+Every record enters a batch on its own with probability p. A compiled step wants arrays of one size, so the batch is padded to
+``padded_size`` and masked. The number of records is random and may exceed any size below the whole data set. Cutting the batch
+down quietly would no longer be Poisson sampling. Here a batch that does not fit is emptied instead (the step then releases noise
+only), the chance of that is bounded before training starts, and the accounting takes it in.
+
+What emptying costs. Let A be the batch without the record that an attacker looks for, and B the padded size; A does not depend on
+that record. Given |A| < B the record never causes an overflow and the step is the usual one. Given |A| > B the step is noise either
+way. Only |A| = B tells: the record's presence may then empty the batch. In one step that has probability at most Pr[Bin(n, p) ≥ B], the
+same with and without the record. Let d be the sum of that over the steps. A run of exact Poisson sampling with trade-off curve f then
+becomes one with a curve of at least (1 − d)·f(α/(1 − d)), however its steps depend on earlier ones. Data sets of at most B records
+never overflow, so the lower sides of brackets stand.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from scipy.special import betainc
+
+from ..validation import checked, probability, whole
+
+_WORD = 2.0**32
+_SHARE = 1e-6  # relative room for the rounding of the binomial tail, an incomplete beta function
+
+
+class Batch(NamedTuple):
+    """One padded batch. How many records were drawn, and which, is secret: the accounting holds for what the noise covers.
+
+    Attributes:
+        indices: records, int32 of shape (padded_size,); padding repeats record 0.
+        mask: which of them are real, bool of shape (padded_size,).
+        overflowed: whether more records were drawn than fit, so that the batch was emptied; scalar bool.
+    """
+
+    indices: Any
+    mask: Any
+    overflowed: Any
+
+
+@dataclass(frozen=True)
+class PoissonSampler:
+    """Draws padded Poisson batches inside ``jit``, ``scan``, ``vmap`` and ``shard_map``; build it with :func:`poisson_sampler`.
+
+    Attributes:
+        num_examples: n, records in the data set (or in one device's share of it).
+        sampling_prob: p asked for; the draw uses p rounded down to a multiple of 2⁻³², which is at least as private.
+        padded_size: B, the static size of a batch.
+        overflow: bound on the probability that any batch of the run overflows: the d above.
+        max_steps: number of steps it was computed for.
+    """
+
+    num_examples: int
+    sampling_prob: float
+    padded_size: int
+    overflow: float
+    max_steps: int
+
+    @property
+    def expected_batch_size(self) -> float:
+        """n·p: what the noisy sum of a batch is divided by, whatever its actual size."""
+        return self.num_examples * self.sampling_prob
+
+    def sample(self, key) -> Batch:
+        """Draw one batch.
+
+        Args:
+            key: a JAX PRNG key, used for nothing else.
+
+        Returns:
+            A :class:`Batch`.
+
+        Example:
+            >>> import jax
+            >>> sampler = poisson_sampler(num_examples=1000, sampling_prob=0.05, max_steps=100)
+            >>> batch = jax.jit(sampler.sample)(jax.random.key(0))
+            >>> batch.indices.shape == batch.mask.shape == (sampler.padded_size,)
+            True
+        """
+        if self.sampling_prob == 1.0:
+            chosen = jnp.ones(self.num_examples, bool)
+        else:
+            # whole words: a float32 uniform has only 23 bits, which would move a small p by per cents
+            words = jax.random.bits(key, (self.num_examples,), jnp.uint32)
+            chosen = words < jnp.uint32(math.floor(self.sampling_prob * _WORD))
+        overflowed = jnp.sum(chosen, dtype=jnp.int32) > self.padded_size
+        (indices,) = jnp.nonzero(chosen, size=self.padded_size, fill_value=self.num_examples)
+        mask = (indices < self.num_examples) & ~overflowed
+        return Batch(jnp.where(mask, indices, 0).astype(jnp.int32), mask, overflowed)
+
+
+def overflow_probability(num_examples, sampling_prob, padded_size, max_steps) -> float:
+    """Bound on the probability that a run draws a batch of ``padded_size`` records or more: max_steps·Pr[Bin(n, p) ≥ B].
+
+    0 where the whole data set fits.
+
+    Args:
+        num_examples: n ≥ 1. sampling_prob: p in (0, 1]. padded_size: B ≥ 1. max_steps: whole number ≥ 1.
+
+    Returns:
+        A float, rounded up.
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    Example:
+        >>> overflow_probability(num_examples=10, sampling_prob=0.5, padded_size=9, max_steps=1)  # (10 + 1)/2¹⁰, rounded up
+        0.010742198...
+    """
+    n, size = int(whole("num_examples", num_examples)), int(whole("padded_size", padded_size))
+    p, steps = float(probability("sampling_prob", sampling_prob)), int(whole("max_steps", max_steps))
+    if size >= n:
+        return 0.0
+    return min(1.0, steps * float(betainc(size, n - size + 1.0, p)) * (1.0 + _SHARE) + 5e-324)
+
+
+def poisson_sampler(num_examples, sampling_prob, max_steps, overflow=1e-20, padded_size=None) -> PoissonSampler:
+    """A sampler whose padded size is the smallest that keeps the overflow of the whole run within ``overflow``.
+
+    Args:
+        num_examples: n ≥ 1, records in the data set, taken to be public. On several devices, in one device's share: each samples its
+            own share with its own key, the union is a Poisson sample of the whole, and as a record is in one share only, the
+            ``overflow`` of one share is that of all.
+        sampling_prob: p in [2⁻³², 1]. max_steps: most steps of the run.
+        overflow: largest bound on the probability of any overflow in the run, in [1e-100, 1e-3]. It is part of the privacy
+            cost: pass the sampler's own ``overflow`` to :func:`jaxgdp.training.plan_budget`.
+        padded_size: take this size instead, whatever its overflow; a multiple of 8 may suit a device better.
+
+    Returns:
+        A :class:`PoissonSampler`.
+
+    Raises:
+        ValueError: an argument is out of range, or ``padded_size`` overflows in more than one run in a thousand.
+
+    Example:
+        >>> sampler = poisson_sampler(num_examples=60_000, sampling_prob=0.01, max_steps=1000)
+        >>> sampler.padded_size, sampler.expected_batch_size
+        (860, 600.0)
+    """
+    n, steps = int(whole("num_examples", num_examples)), int(whole("max_steps", max_steps))
+    p = float(checked("sampling_prob", sampling_prob, "in [2**-32, 1]", lambda a: (a >= 1.0 / _WORD) & (a <= 1.0)))
+    largest = float(checked("overflow", overflow, "in [1e-100, 1e-3]", lambda a: (a >= 1e-100) & (a <= 1e-3)))
+    if padded_size is not None:
+        size = int(whole("padded_size", padded_size))
+        found = overflow_probability(n, p, size, steps)
+        if found > 1e-3:
+            raise ValueError(f"padded_size must overflow in at most one run in a thousand, got {size}: {found:.3g}")
+        return PoissonSampler(n, p, size, found, steps)
+    low, high = 0, n  # the bound holds at high, never at low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if overflow_probability(n, p, middle, steps) <= largest else (middle, high)
+    return PoissonSampler(n, p, high, overflow_probability(n, p, high, steps), steps)

@@ -1,0 +1,156 @@
+"""Derivatives of certified numbers against closed forms and against differences of tighter brackets."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import jaxgdp
+from jaxgdp import differentiable
+from jaxgdp.mechanisms import Composition, SubsampledGaussian
+
+SETTINGS = np.array([[2.0, 0.05, 1000.0], [0.8, 0.005, 2000.0], [6.0, 0.3, 500.0]])
+ASKED = {
+    "mu": (),
+    "regret": (),
+    "advantage": (),
+    "epsilon": (1e-5,),
+    "delta": (0.5,),
+    "tpr": (1e-3,),
+    "beta": (1e-3,),
+    "bayes_risk": (0.6,),
+    "approximate_mu": (1e-8,),
+}
+
+
+def steps(row):
+    """σ, p and T, T a real number."""
+    return Composition((SubsampledGaussian(row[0], row[1]),), (row[2],))
+
+
+@pytest.fixture(scope="module")
+def lattice():
+    return differentiable.lattice(steps(SETTINGS.T))
+
+
+@pytest.fixture(scope="module")
+def central():
+    """Midpoints of brackets ten times tighter, and their central differences in each parameter."""
+    step = 1e-2
+    moves = [np.zeros(3)] + [sign * row for row in np.eye(3) for sign in (1, -1)]
+    rows = np.array([[row * (1 + step * move) for move in moves] for row in SETTINGS])
+    found = jaxgdp.measure(
+        steps(np.moveaxis(rows, -1, 0)), tuple(ASKED), rtol=1e-4, delta=1e-5, epsilon=0.5, fpr=1e-3, prior=0.6, d=1e-8
+    )
+    middle = {name: 0.5 * (bracket.lower + bracket.upper) for name, bracket in found.brackets.items()}
+    slopes = {n: (m[:, 1::2] - m[:, 2::2]) / (2 * step * SETTINGS) for n, m in middle.items()}
+    return found.brackets, slopes
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_derivatives_equal_central_differences(name, lattice, central):
+    brackets, slopes = central
+    function = getattr(differentiable, name)
+    with jax.enable_x64(True):
+        for i, row in enumerate(SETTINGS):
+            found, pull = jax.vjp(lambda r: function(steps(r), *ASKED[name], lattice=lattice), jnp.asarray(row))
+            tight = brackets[name].lower[i, 0], brackets[name].upper[i, 0]
+            assert found.lower <= tight[1] and tight[0] <= found.upper
+            for side in (jaxgdp.Bracket(1.0, 0.0), jaxgdp.Bracket(0.0, 1.0)):
+                slope = np.asarray(pull(jax.tree.map(jnp.asarray, side))[0])
+                # the regret is a small difference; of μ it feels φ(ε/μ − μ/2)/(1 + e^ε) < 0.2
+                scale = 0.2 * np.abs(slopes["mu"][i]) if name == "regret" else np.abs(slopes[name][i])
+                assert np.all(np.abs(slope - slopes[name][i]) <= 6e-3 * scale), (name, i)
+
+
+def test_gaussian_closed_forms(lattice):
+    """Without subsampling μ = √T/σ; every other number is a known function of μ."""
+    sigma, number = 30.0, 900.0
+    mu = np.sqrt(number) / sigma
+    by = np.array([-mu / sigma, 0.5 * mu / number])
+    epsilon = float(jaxgdp.gdp.epsilon(1e-5, mu))
+    above, below = -epsilon / mu + mu / 2, -epsilon / mu - mu / 2
+    slopes = {
+        "mu": 1.0,
+        "advantage": norm.pdf(mu / 2),
+        "tpr": norm.pdf(norm.isf(1e-3) - mu),
+        "epsilon": norm.pdf(above) / (np.exp(epsilon) * norm.cdf(below)),
+    }
+    with jax.enable_x64(True):
+        for name, slope in slopes.items():
+            ask = functools.partial(getattr(differentiable, name), lattice=lattice)
+            found = jax.grad(lambda r: ask(steps((r[0], 1.0, r[1])), *ASKED[name]).upper)(jnp.array([sigma, number]))  # noqa: B023
+            assert np.allclose(found, slope * by, rtol=5e-3), (name, found, slope * by)
+
+
+def test_derivatives_in_what_is_asked(lattice):
+    """∂TPR/∂α is the slope of the curve, ∂δ/∂ε = −e^ε·α, ∂ε/∂δ its inverse: closed forms for the Gaussian mechanism."""
+    sigma, number = 30.0, 900.0
+    mu, mechanism = 1.0, steps((sigma, 1.0, number))
+    alpha, epsilon = 1e-3, 1.2
+    delta = float(jaxgdp.gdp.delta(epsilon, mu))
+    fpr = norm.cdf(-epsilon / mu - mu / 2)
+    z = norm.isf(alpha)
+    prior = 0.7
+    odds = np.log(prior / (1 - prior))
+    exact = {
+        ("tpr", alpha): norm.pdf(z - mu) / norm.pdf(z),
+        ("beta", alpha): -norm.pdf(z - mu) / norm.pdf(z),
+        ("delta", epsilon): -np.exp(epsilon) * fpr,
+        ("epsilon", delta): -1 / (np.exp(epsilon) * fpr),
+        ("bayes_risk", prior): norm.cdf(-odds / mu - mu / 2) - norm.cdf(odds / mu - mu / 2),
+    }
+    with jax.enable_x64(True):
+        for (name, at), slope in exact.items():
+            found = jax.grad(lambda a: getattr(differentiable, name)(mechanism, a, lattice=lattice).upper)(at)  # noqa: B023
+            assert np.isclose(found, slope, rtol=5e-3), name
+
+
+def test_inside_jit_vmap_and_jacobian(lattice):
+    """One trace for a batch; rows of the Jacobian are the gradients one by one."""
+    with jax.enable_x64(True):
+        rows = jnp.asarray(SETTINGS)
+        traces = []
+
+        def ask(r):
+            traces.append(None)
+            found = differentiable.mu(steps(r.T), lattice=lattice).upper
+            return found, found
+
+        jacobian = jax.jit(jax.jacobian(ask, has_aux=True))
+        matrix, values = jacobian(rows)
+        again, _ = jacobian(1.01 * rows)
+        assert len(traces) == 1 and not np.any(np.isnan(again))
+        for i, row in enumerate(rows):
+            value, gradient = jax.value_and_grad(lambda r: ask(r)[0])(row)
+            assert np.isclose(values[i], value, rtol=1e-9)
+            assert np.allclose(matrix[i, i], gradient, rtol=1e-6)
+        assert np.all(matrix[~np.eye(3, dtype=bool)] == 0.0)
+
+
+def test_without_a_lattice_under_jit():
+    """A default serves DP-SGD; the bracket says how well."""
+    with jax.enable_x64(True):
+        ask = jax.jit(lambda s: differentiable.mu(jaxgdp.dpsgd(s, 0.01, 1000)))
+        found = jax.tree.map(float, ask(jnp.asarray(0.9)))
+    tight = jaxgdp.measure(jaxgdp.dpsgd(0.9, 0.01, 1000), "mu", rtol=1e-4).brackets["mu"]
+    assert found.lower <= tight.upper and tight.lower <= found.upper
+    assert found.upper - found.lower < 1e-2 * found.upper
+
+
+def test_64_bits_are_asked_for():
+    with pytest.raises(RuntimeError, match="enable_x64"):
+        differentiable.mu(jaxgdp.dpsgd(1.0, 0.1, 100))
+
+
+def test_bad_input_is_named():
+    with jax.enable_x64(True):
+        with pytest.raises(ValueError, match="delta"):
+            differentiable.epsilon(jaxgdp.Gaussian(1.0), 0.0)
+        with pytest.raises(ValueError, match="fpr must"):
+            differentiable.tpr(jaxgdp.Gaussian(1.0), 1.0)
+        with pytest.raises(ValueError, match="fpr_floor"):
+            differentiable.mu(jaxgdp.Gaussian(1.0), 0.7)

@@ -1,0 +1,251 @@
+"""Clipping, noise, averaging, counting and stopping, as an optax transformation."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxgdp.training import clipped_sum, per_example_gradients, privatize
+
+KEY = jax.random.key(7)
+
+
+def gradients(number=6, seed=0):
+    rng = np.random.default_rng(seed)
+    scale = np.geomspace(0.01, 100.0, number)
+    return {
+        "w": jnp.asarray(scale[:, None, None] * rng.normal(size=(number, 4, 3)), jnp.float32),
+        "b": jnp.asarray(scale[:, None] * rng.normal(size=(number, 3)), jnp.float32),
+    }
+
+
+def flat(tree, axis=0):
+    return np.concatenate(
+        [np.asarray(x, np.float64).reshape(x.shape[:axis] + (-1,)) for x in jax.tree.leaves(tree)], axis
+    )
+
+
+def by_hand(tree, clip_norm, mask):
+    rows = flat(tree, 1)
+    norms = np.linalg.norm(rows, axis=1)
+    return np.sum(rows * (np.minimum(1.0, clip_norm / norms) * mask)[:, None], axis=0)
+
+
+def test_clipped_sum_is_that_of_a_loop_and_of_optax():
+    g = gradients()
+    mask = np.array([1, 1, 0, 1, 1, 0], bool)
+    # each norm is cut a ten-thousandth short of the clipping norm
+    assert np.allclose(flat(clipped_sum(g, 1.5, mask)), by_hand(g, 1.5 * (1 - 1e-4), mask), atol=1e-5)
+    theirs, _ = optax.per_example_global_norm_clip(jax.tree.leaves(g), 1.5)
+    assert np.allclose(flat(clipped_sum(g, 1.5)), flat(theirs), atol=6 * 1.5 * 1e-4)
+
+
+@pytest.mark.parametrize("size", [3, 1000, 300_000])
+def test_no_gradient_moves_the_sum_by_more_than_the_clipping_norm(size):
+    rng = np.random.default_rng(size)
+    rows = np.stack([np.ones(size), rng.normal(size=size), np.abs(rng.normal(size=size)) ** 4, 1e15 * np.ones(size)])
+    each = jax.vmap(lambda row: clipped_sum(row[None], 2.5))(jnp.asarray(rows, jnp.float32))
+    norms = np.linalg.norm(np.asarray(each, np.float64), axis=1)
+    assert np.all(norms <= 2.5) and norms[3] > 2.499
+
+
+def test_padding_and_broken_gradients_leave_no_trace():
+    g = gradients()
+    mask = jnp.array([True, True, True, False, True, True])
+    spoiled = jax.tree.map(lambda x: x.at[3].set(jnp.nan), g)
+    assert np.array_equal(flat(clipped_sum(g, 1.0, mask)), flat(clipped_sum(spoiled, 1.0, mask)))
+    # a real example whose gradient is not finite counts as zero, in all of its arrays
+    for broken in (jnp.nan, jnp.inf, -jnp.inf):
+        one = {"w": g["w"].at[3, 0, 0].set(broken), "b": g["b"]}
+        assert np.array_equal(flat(clipped_sum(g, 1.0, mask)), flat(clipped_sum(one, 1.0)))
+    # finite, but with a norm beyond float32
+    huge = jax.tree.map(lambda x: x.at[3].set(3e38), g)
+    assert np.all(np.isfinite(flat(clipped_sum(huge, 1.0))))
+
+
+def test_per_example_gradients_are_those_of_single_examples():
+    loss = lambda w, x, y: jnp.sum((w @ x - y) ** 2)
+    w, x, y = jnp.ones((2, 3)), jnp.arange(12.0).reshape(4, 3), jnp.arange(8.0).reshape(4, 2)
+    losses, found = per_example_gradients(loss)(w, x, y)
+    for i in range(4):
+        value, gradient = jax.value_and_grad(loss)(w, x[i], y[i])
+        assert np.allclose(found[i], gradient) and np.allclose(losses[i], value)
+
+
+def test_noise_has_its_scale_and_the_mean_the_expected_batch_size():
+    size, sigma, clip_norm, expected = 200_000, 3.0, 0.5, 40.0
+    transformation = privatize(clip_norm, sigma, expected, KEY)
+    g = {"a": jnp.zeros((5, size)), "b": jnp.ones((5, 4)) / 2.0 * 0.1}
+    state = transformation.init(None)
+    for mask in (jnp.ones(5, bool), jnp.arange(5) < 2, jnp.zeros(5, bool)):
+        update, _ = transformation.update(g, state, mask=mask)
+        noise = np.asarray(update["a"], np.float64)
+        # divided by 40 whatever the number of real examples
+        assert abs(noise.std() / (sigma * clip_norm / expected) - 1.0) < 5.0 / np.sqrt(2 * size)
+        assert abs(noise.mean()) < 5.0 * sigma * clip_norm / expected / np.sqrt(size)
+        quiet, _ = privatize(clip_norm, 1e-9, expected, KEY).update(g, state, mask=mask)
+        assert np.allclose(quiet["b"], 0.05 * mask.sum() / expected, rtol=1e-5, atol=1e-9)
+
+
+def test_noise_differs_between_steps_and_arrays_and_repeats_after_a_restart():
+    transformation = privatize(1.0, 1.0, 1.0, KEY)
+    g = {"a": jnp.zeros((2, 50)), "b": jnp.zeros((2, 50))}
+    first, state = transformation.update(g, transformation.init(None))
+    second, _ = transformation.update(g, state)
+    again, _ = transformation.update(g, transformation.init(None))
+    parts = [np.asarray(x) for x in (first["a"], first["b"], second["a"], second["b"])]
+    for i, j in ((0, 1), (0, 2), (1, 3), (1, 2), (0, 3)):
+        assert not np.any(parts[i] == parts[j])
+    assert np.array_equal(first["a"], again["a"]) and np.array_equal(first["b"], again["b"])
+
+
+def train(transformation, steps, params, batch):
+    def step(carry, _):
+        params, state = carry
+        update, state = transformation.update(batch, state, params, mask=jnp.array([True, False]))
+        return (optax.apply_updates(params, update), state), (params, state.spent)
+
+    return jax.jit(lambda c: jax.lax.scan(step, c, None, length=steps))((params, transformation.init(params)))
+
+
+def test_stops_when_the_budget_is_spent_and_freezes_the_optimiser():
+    params, batch = jnp.ones(3), jnp.ones((2, 3))
+    transformation = privatize(1.0, 1.0, 2.0, KEY, max_steps=4, inner=optax.adam(0.1))
+    (last, state), (history, spent) = train(transformation, 9, params, batch)
+    assert int(state.step) == 4 and bool(state.spent) and spent.tolist() == [False] * 3 + [True] * 6
+    assert np.array_equal(last, history[4]) and not np.any(history[3] == history[4])
+    (_, four), _ = train(transformation, 4, params, batch)
+    for a, b in zip(jax.tree.leaves(four.inner), jax.tree.leaves(state.inner), strict=True):
+        assert np.array_equal(a, b)
+    assert int(state.inner[0].count) == 4
+    (same, none), _ = train(privatize(1.0, 1.0, 2.0, KEY, max_steps=0), 3, params, batch)
+    assert np.array_equal(same, params) and int(none.step) == 0 and bool(none.spent)
+
+
+def test_composes_in_a_chain_and_is_float32():
+    chain = optax.chain(privatize(1.0, 1e-6, 4.0, KEY, max_steps=1), optax.scale(-2.0))
+    params = jnp.zeros(3)
+    state = chain.init(params)
+    mask = jnp.array([True, True, False])
+    update, state = chain.update(jnp.full((3, 3), 0.1), state, params, mask=mask)
+    assert update.dtype == jnp.float32 and np.allclose(update, -2.0 * 0.2 / 4.0, rtol=1e-4)
+    update, state = chain.update(jnp.full((3, 3), 0.1), state, params, mask=mask)
+    assert np.all(np.asarray(update) == 0.0)
+    half, _ = privatize(1.0, 1.0, 4.0, KEY).update(jnp.ones((2, 3), jnp.bfloat16), state[0])
+    assert half.dtype == jnp.bfloat16
+
+
+def test_schedules_and_choices_that_depend_on_the_data():
+    rising = privatize(1.0, lambda step: 1e-9 + 1e9 * (step > 0), lambda step: 1.0 + step, KEY)
+    g = jnp.full((2, 3), 0.1)
+    first, state = rising.update(g, rising.init(None))
+    second, state = rising.update(g, state)
+    assert np.allclose(first, 0.2) and np.max(np.abs(second)) > 1e6
+    third, state = rising.update(g, state, noise_multiplier=1e-9, admitted=jnp.asarray(True))
+    assert np.allclose(third, 0.2 / 3.0) and int(state.step) == 3 and not bool(state.spent)
+    for admitted in (False, True):  # once refused, never again
+        update, state = rising.update(g, state, noise_multiplier=1e-9, admitted=jnp.asarray(admitted))
+        assert np.all(np.asarray(update) == 0.0) and int(state.step) == 3 and bool(state.spent)
+
+
+def test_many_runs_at_once_are_the_single_runs():
+    g = jnp.linspace(-1.0, 1.0, 12).reshape(4, 3)
+
+    def run(sigma, seed, steps):
+        transformation = privatize(1.0, sigma, 4.0, jax.random.key(seed), max_steps=steps, inner=optax.sgd(0.1))
+        (params, state), _ = jax.lax.scan(
+            lambda c, _: ((optax.apply_updates(c[0], (u := transformation.update(g, c[1]))[0]), u[1]), None),
+            (jnp.zeros(3), transformation.init(jnp.zeros(3))),
+            None,
+            length=5,
+        )
+        return params, state.step
+
+    sigmas, seeds, steps = jnp.array([0.5, 2.0]), jnp.array([3, 4]), jnp.array([2, 9])
+    many = jax.jit(jax.vmap(run))(sigmas, seeds, steps)
+    for i in range(2):
+        one = run(float(sigmas[i]), int(seeds[i]), int(steps[i]))
+        assert np.allclose(many[0][i], one[0], atol=1e-6) and int(many[1][i]) == int(one[1]) == (2, 5)[i]
+
+
+def test_with_64_bit_on_the_counters_keep_their_types():
+    with jax.enable_x64(True):
+        params, batch = jnp.ones(3), jnp.ones((2, 3))
+        transformation = privatize(1.0, 1.0, 2.0, KEY, max_steps=4, inner=optax.sgd(0.1))
+        (last, state), _ = train(transformation, 9, params, batch)
+        assert last.dtype == jnp.float64 and state.step.dtype == jnp.int32 and int(state.step) == 4
+
+
+_TWO_DEVICES = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, PartitionSpec as P
+from jaxgdp.training import Plan, clipped_sum, poisson_sampler, privatize
+assert len(jax.devices()) == 2 and not jax.config.jax_enable_x64
+key = jax.random.key(0)
+g = jnp.linspace(-2.0, 3.0, 24).reshape(8, 3)
+mask = jnp.arange(8) % 3 > 0
+whole = privatize(1.0, 0.5, 4.0, key)
+alone, _ = whole.update(g, whole.init(None), mask=mask)
+plan = Plan(np.arange(4, dtype=np.int32), np.arange(4, dtype=np.int32), {"mu": np.arange(4, dtype=np.float32)},
+            {"mu": np.arange(4, dtype=np.float32) + 1}, 1.0, 1.0, 3, 0.0, (), 0)
+
+def step(g, mask):
+    parts = privatize(1.0, 0.5, 4.0, key, axis_name="data")
+    update, state = parts.update(g, parts.init(None), mask=mask)
+    return update, plan.at(state.step)["mu"].upper
+
+mesh = Mesh(np.array(jax.devices()), ("data",))
+sharded = jax.jit(jax.shard_map(step, mesh=mesh, in_specs=(P("data"), P("data")), out_specs=(P(), P())))
+update, upper = sharded(g, mask)
+assert np.allclose(update, alone, atol=1e-6), (update, alone)
+assert float(upper) == 2.0
+updates, uppers = jax.pmap(step, axis_name="data")(g.reshape(2, 4, 3), mask.reshape(2, 4))
+assert np.allclose(updates, alone, atol=1e-6) and uppers.tolist() == [2.0, 2.0]
+sampler = poisson_sampler(4, 0.5, max_steps=10)
+draw = jax.shard_map(lambda k: sampler.sample(k[0]).mask, mesh=mesh, in_specs=P("data"), out_specs=P("data"))
+assert draw(jax.random.split(key, 2)).shape == (8,)
+"""
+
+
+def test_on_two_devices_the_sums_are_added_and_the_noise_is_added_once():
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    found = subprocess.run(
+        [sys.executable, "-c", _TWO_DEVICES], capture_output=True, text=True, env=environment, timeout=120
+    )
+    assert found.returncode == 0, found.stderr
+
+
+@pytest.mark.parametrize(
+    "bad, named",
+    [
+        ({"clip_norm": 0.0}, "clip_norm must be a finite number > 0, got 0"),
+        ({"noise_multiplier": -1.0}, "noise_multiplier"),
+        ({"noise_multiplier": np.nan}, "noise_multiplier"),
+        ({"expected_batch_size": 0}, "expected_batch_size"),
+        ({"max_steps": 2.5}, "max_steps"),
+        ({"max_steps": -1}, "max_steps"),
+    ],
+)
+def test_bad_arguments_are_named(bad, named):
+    with pytest.raises(ValueError, match=named):
+        privatize(**({"clip_norm": 1.0, "noise_multiplier": 1.0, "expected_batch_size": 8.0, "key": KEY} | bad))
+
+
+@pytest.mark.parametrize(
+    "tree, mask, named",
+    [
+        ({}, None, "at least one array"),
+        ([jnp.ones((2, 3), jnp.int32)], None, "int32"),
+        ([jnp.ones((2, 3)), jnp.ones((4, 3))], None, "leading axis"),
+        ([jnp.ones(())], None, "leading axis"),
+        ([jnp.ones((2, 3))], jnp.ones(3, bool), r"mask must have shape \(2,\)"),
+    ],
+)
+def test_bad_gradients_are_named(tree, mask, named):
+    with pytest.raises(ValueError, match=named):
+        clipped_sum(tree, 1.0, mask)
