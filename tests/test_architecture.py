@@ -147,7 +147,7 @@ def test_import_needs_no_extra_and_leaves_the_configuration_alone():
 
 
 def test_import_is_light():
-    slow = ("scipy.optimize", "scipy.stats", "optax", "xarray", "matplotlib", "dp_accounting", "torch")
+    slow = ("scipy.optimize", "scipy.stats", "xarray", "matplotlib", "dp_accounting", "torch")
     _run(f"import sys\nimport jaxgdp\nloaded = [name for name in {slow} if name in sys.modules]\nassert not loaded, loaded\n")
 
 
