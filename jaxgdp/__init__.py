@@ -27,6 +27,7 @@ from .mechanisms import (
     compose,
     dpsgd,
 )
+from .optimization import Optimized, optimize
 from .report import Report, report
 from .sweep import sweep
 from .tradeoff import TradeoffCurve, tradeoff
@@ -46,6 +47,7 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "Measured",
+    "Optimized",
     "PureDP",
     "RandomizedResponse",
     "Report",
@@ -61,6 +63,7 @@ __all__ = [
     "dpsgd",
     "gdp",
     "measure",
+    "optimize",
     "report",
     "spec",
     "sweep",

@@ -30,6 +30,7 @@ STAGES = (
     ("measure",),
     ("differentiable", "targets"),
     ("calibration", "sweep", "training"),
+    ("optimization",),
     ("interop", "landscape", "report"),
     ("plot",),
     ("reproduce",),

@@ -1,0 +1,216 @@
+"""``jaxgdp.optimize``: the schedule of noise, sampling and clipping with the best utility that provably meets a privacy target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from .. import differentiable
+from ..calibration import Calibration, calibrate
+from ..mechanisms import Composition, SubsampledGaussian, compose
+from ..precision import with_float64
+from ..targets import Regret, Target
+from ..validation import broadcast, checked, positive, probability, whole
+
+VARIABLES = ("noise_multiplier", "sampling_prob", "clip")
+_ASKED_AT = {"mu": "fpr_floor", "approximate_mu": "d", "epsilon": "delta", "tpr": "fpr", "beta": "fpr", "bayes_risk": "prior"}
+_STRIDE = 0.3  # largest correction of the common scale in one iteration, in logarithms
+_NEAR = 0.01  # relative distance from the target at which an iterate counts
+
+
+class Schedule(NamedTuple):
+    """Stages of DP-SGD, one number for each (all of shape (stages,)).
+
+    Attributes:
+        noise_multiplier: σ_k, standard deviation of the noise over the clipping norm. sampling_prob: p_k. num_steps: T_k.
+        clip: C_k, the clipping norm; privacy does not depend on it.
+    """
+
+    noise_multiplier: Any
+    sampling_prob: Any
+    num_steps: Any
+    clip: Any
+
+    def mechanism(self) -> Composition:
+        """All stages composed."""
+        rows = zip(self.noise_multiplier, self.sampling_prob, self.num_steps, strict=True)
+        return compose([(SubsampledGaussian(sigma, p), steps) for sigma, p, steps in rows])
+
+    def scaled(self, scale) -> Composition:
+        """All stages composed, with the noise of each multiplied by ``scale`` (of any shape)."""
+        return self._replace(noise_multiplier=[scale * sigma for sigma in self.noise_multiplier]).mechanism()
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """An optimised schedule.
+
+    Attributes:
+        schedule: the schedule, whose certified bracket meets the target. calibration: that certificate; its ``value`` is 1 to
+            within what the common scale had to be moved by.
+        proxy: the proxy there. start, start_proxy: the schedule one began with, calibrated to the same target, and its proxy.
+        history: the proxy at each iteration, on the way (there the target is met only approximately).
+    """
+
+    schedule: Schedule
+    calibration: Calibration
+    proxy: float
+    start: Schedule
+    start_proxy: float
+    history: np.ndarray
+
+
+def _columns(noise_multiplier, sampling_prob, num_steps, clip) -> Schedule:
+    columns = {
+        "noise_multiplier": positive("noise_multiplier", noise_multiplier),
+        "sampling_prob": probability("sampling_prob", sampling_prob),
+        "num_steps": whole("num_steps", num_steps),
+        "clip": positive("clip", clip),
+    }
+    shape = broadcast(**columns)
+    if len(shape) != 1:
+        raise ValueError(f"schedules must have one axis, that of the stages, got shape {shape}")
+    return Schedule(*(np.broadcast_to(column, shape).astype(np.float64) for column in columns.values()))
+
+
+def _variables(schedule: Schedule, over) -> dict[str, Any]:
+    """Unconstrained coordinates of what is free: logarithms, of a rate its logit."""
+    free = {}
+    for name in over:
+        value = getattr(schedule, name)
+        free[name] = np.log(value) if name != "sampling_prob" else np.log(value) - np.log1p(-value)
+    return free
+
+
+def _schedule(fixed: Schedule, free, log_scale) -> Schedule:
+    moved = {name: jax.nn.sigmoid(v) if name == "sampling_prob" else jnp.exp(v) for name, v in free.items()}
+    schedule = fixed._replace(**moved)
+    return schedule._replace(noise_multiplier=schedule.noise_multiplier * jnp.exp(log_scale))
+
+
+def _privacy(target: Target, schedule: Schedule, adjacency, lattice):
+    """log of (target's own quantity over its goal), traced; 0 where the target is just met."""
+    name, asked = target.quantity, target.parameters()
+    at = (asked[_ASKED_AT[name]],) if name in _ASKED_AT else ()
+    bracket = getattr(differentiable, name)(schedule.mechanism(), *at, adjacency=adjacency, lattice=lattice)
+    own = target.read(bracket)
+    return jnp.log(own.upper if target.safe == "upper" else own.lower) - jnp.log(target.goal)
+
+
+def optimize(
+    proxy,
+    target,
+    *,
+    noise_multiplier=1.0,
+    sampling_prob=1.0,
+    num_steps=1,
+    clip=1.0,
+    over=("noise_multiplier",),
+    iterations=200,
+    optimizer=None,
+    tolerance=1e-3,
+    adjacency="add_remove",
+    progress=None,
+) -> Optimized:
+    """A schedule of DP-SGD that minimises ``proxy`` subject to a privacy target.
+
+    The common scale s of all noise is eliminated by the constraint: with g(s, x) the target's quantity, ds/dx = −∂_x g/∂_s g by
+    the implicit function theorem, and a Newton step in s after every step of the optimiser keeps g at its goal. At the end the
+    scale is calibrated anew, so that what is returned provably meets the target.
+
+    Args:
+        proxy: differentiable function from a :class:`Schedule` (JAX arrays) to a number, smaller is better.
+        target: one of ``jaxgdp.targets`` with scalar fields, except ``Regret``.
+        noise_multiplier: σ_k > 0, where to start (only ratios matter), shape (stages,). sampling_prob: p_k in (0, 1].
+        num_steps: whole numbers ≥ 1. clip: C_k > 0. All broadcast.
+        over: what may change, of "noise_multiplier", "sampling_prob" (below 1) and "clip".
+        iterations: of the optimiser. optimizer: an optax optimiser; default Adam with a falling learning rate from 0.05.
+        tolerance: of the common scale, see :func:`jaxgdp.calibrate`. adjacency: as there.
+        progress: called with the number of iterations finished, as they finish.
+
+    Returns:
+        :class:`Optimized`.
+
+    Raises:
+        ValueError: an argument is out of range (before tracing), or no noise meets the target.
+
+    Example:
+        >>> import jaxgdp
+        >>> found = jaxgdp.optimize(
+        ...     lambda schedule: (schedule.noise_multiplier**2) @ jnp.array([4.0, 1.0]),
+        ...     jaxgdp.targets.Mu(1.0), noise_multiplier=[20.0, 20.0], num_steps=100, iterations=40,
+        ... )
+        >>> bool(found.proxy < found.start_proxy), bool(found.calibration.achieved.upper <= 1.0)
+        (True, True)
+    """
+    if not isinstance(target, Target) or isinstance(target, Regret):
+        raise ValueError(f"target must be one of jaxgdp.targets other than Regret, got {target!r}")
+    if target.shape != ():
+        raise ValueError(f"target must be a single one, got shape {target.shape}")
+    over = (over,) if isinstance(over, str) else tuple(over)
+    if not over or any(name not in VARIABLES for name in over):
+        raise ValueError(f"over must hold some of {', '.join(map(repr, VARIABLES))}, got {over!r}")
+    iterations = int(whole("iterations", iterations))
+    start = _columns(noise_multiplier, sampling_prob, num_steps, clip)
+    if "sampling_prob" in over:
+        checked("sampling_prob", start.sampling_prob, "in (0, 1) where it may change", lambda p: p < 1.0)
+    begun = calibrate(target, mechanism=start.scaled, tolerance=tolerance, adjacency=adjacency)
+    start = start._replace(noise_multiplier=float(begun.value) * start.noise_multiplier)
+    best, history = _descend(proxy, target, start, over, iterations, optimizer, adjacency, progress)
+    found = calibrate(target, mechanism=best.scaled, tolerance=tolerance, adjacency=adjacency)
+    best = best._replace(noise_multiplier=float(found.value) * best.noise_multiplier)
+    value, first = (float(_evaluated(proxy, schedule)) for schedule in (best, start))
+    return Optimized(best, found, value, start, first, history)
+
+
+@with_float64
+def _evaluated(proxy, schedule: Schedule):
+    return proxy(jax.tree.map(jnp.asarray, schedule))
+
+
+@with_float64
+def _descend(proxy, target, start: Schedule, over, iterations, optimizer, adjacency, progress):
+    """The best schedule on the way, and the proxy at every iteration."""
+    if optimizer is None:
+        optimizer = optax.adam(optax.cosine_decay_schedule(0.05, iterations, 0.02))
+    floor = float(np.asarray(target.parameters().get("fpr_floor", 1e-10)))
+    lattice = differentiable.lattice(start.mechanism(), fpr_floor=floor, adjacency=adjacency)
+    fixed, free = jax.tree.map(jnp.asarray, start), jax.tree.map(jnp.asarray, _variables(start, over))
+
+    @jax.jit
+    def advance(free, state, log_scale):
+        def privacy(free, log_scale):
+            return _privacy(target, _schedule(fixed, free, log_scale), adjacency, lattice)
+
+        off, (by_free, by_scale) = jax.value_and_grad(privacy, argnums=(0, 1))(free, log_scale)
+        usefulness = lambda free, log_scale: proxy(_schedule(fixed, free, log_scale))
+        value, (gain, gain_scale) = jax.value_and_grad(usefulness, argnums=(0, 1))(free, log_scale)
+        slope = jax.tree.map(lambda direct, moved: direct - gain_scale * moved / by_scale, gain, by_free)
+        updates, state = optimizer.update(slope, state, free)
+        moved = optax.apply_updates(free, updates)
+        # back to the goal: along the change of the other variables, and what was off before
+        drift = sum(jnp.sum(a * b) for a, b in zip(jax.tree.leaves(by_free), jax.tree.leaves(updates), strict=True))
+        step = jnp.clip(-(off + drift) / by_scale, -_STRIDE, _STRIDE)
+        return moved, state, log_scale + step, value, off
+
+    state, log_scale = optimizer.init(free), jnp.zeros(())
+    history, best, least = [], start, np.inf
+    for done in range(iterations):
+        before = _schedule(fixed, free, log_scale)
+        free, state, log_scale, value, off = advance(free, state, log_scale)
+        history.append(float(value))
+        if not np.isfinite(history[-1]):
+            raise ValueError(f"proxy must return finite numbers, got {history[-1]} at iteration {done}")
+        if history[-1] < least and abs(float(off)) < _NEAR:
+            best, least = jax.tree.map(np.asarray, before), history[-1]
+        if progress:
+            progress(done + 1)
+    return best, np.asarray(history)
+
+
+__all__ = ["VARIABLES", "Optimized", "Schedule", "optimize"]

@@ -1,0 +1,61 @@
+"""Optimised schedules: a closed form without subsampling, local optimality with it, and the certificate."""
+
+import numpy as np
+import pytest
+
+import jaxgdp
+from jaxgdp import targets
+
+
+def test_gaussian_stages_have_a_closed_form():
+    """Σ w_k·σ_k² at Σ T_k/σ_k² = μ² is least for σ_k ∝ (T_k/w_k)^{1/4}."""
+    weights, steps = np.array([6.0, 1.0, 0.5]), np.array([100.0, 200.0, 100.0])
+    found = jaxgdp.optimize(
+        lambda s: (s.noise_multiplier**2) @ weights, targets.Mu(0.5), noise_multiplier=np.full(3, 30.0), num_steps=steps
+    )
+    shape = (steps / weights) ** 0.25
+    exact = shape * np.sqrt(np.sum(steps / shape**2)) / 0.5
+    assert np.allclose(found.schedule.noise_multiplier, exact, rtol=1e-2)
+    least = exact**2 @ weights
+    assert least * (1 - 1e-9) <= found.proxy <= least * 1.004
+    assert np.sqrt(np.sum(steps / found.schedule.noise_multiplier**2)) <= 0.5 * (1 + 1e-12)
+    assert np.sqrt(np.sum(steps / found.start.noise_multiplier**2)) <= 0.5 * (1 + 1e-12)
+    assert found.start_proxy > 1.05 * found.proxy and len(found.history) == 200
+
+
+def test_subsampled_optimum_cannot_be_bettered_nearby():
+    """Other shapes of noise and other sampling rates, each calibrated by itself to the same target, do no better."""
+    weights = np.array([5.0, 1.0])
+
+    def proxy(s):
+        # noise of the mean gradient, and the cost of large batches
+        return (s.noise_multiplier / s.sampling_prob) ** 2 @ weights * 1e-4 + 30.0 * s.sampling_prob.sum()
+
+    target = targets.TPR(tpr=0.2, fpr=0.1)
+    found = jaxgdp.optimize(
+        proxy, target, noise_multiplier=np.full(2, 2.0), sampling_prob=0.05, num_steps=100,
+        over=("noise_multiplier", "sampling_prob"),
+    )  # fmt: skip
+    best = found.schedule
+    again = jaxgdp.measure(best.mechanism(), "tpr", fpr=0.1, rtol=1e-4).brackets["tpr"]
+    assert again.upper <= 0.2 and found.calibration.achieved.upper <= 0.2 and found.proxy < 0.97 * found.start_proxy
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        noise = best.noise_multiplier * np.exp(rng.normal(0, 0.15, 2))
+        rates = best.sampling_prob * np.exp(rng.normal(0, 0.15, 2))
+        rival = jaxgdp.optimization.Schedule(noise, rates, best.num_steps, best.clip)
+        scale = float(jaxgdp.calibrate(target, mechanism=rival.scaled).value)
+        assert proxy(rival._replace(noise_multiplier=scale * noise)) >= found.proxy * (1 - 2e-3)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="target must be one of"):
+        jaxgdp.optimize(lambda s: 0.0, targets.Regret(0.01), noise_multiplier=[1.0], num_steps=100)
+    with pytest.raises(ValueError, match="single"):
+        jaxgdp.optimize(lambda s: 0.0, targets.Mu([1.0, 2.0]), noise_multiplier=[1.0], num_steps=100)
+    with pytest.raises(ValueError, match="over must"):
+        jaxgdp.optimize(lambda s: 0.0, targets.Mu(1.0), noise_multiplier=[1.0], num_steps=100, over="steps")
+    with pytest.raises(ValueError, match="sampling_prob"):
+        jaxgdp.optimize(lambda s: 0.0, targets.Mu(1.0), noise_multiplier=[1.0], num_steps=100, over="sampling_prob")
+    with pytest.raises(ValueError, match="one axis"):
+        jaxgdp.optimize(lambda s: 0.0, targets.Mu(1.0), noise_multiplier=1.0, num_steps=100)
