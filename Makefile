@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: landscape reproduce test bench lint clean
+.PHONY: landscape reproduce test bench lint docs matrix clean
 
 landscape: $(VENV)/.ready
 	mkdir -p out
@@ -26,6 +26,14 @@ bench: $(VENV)/.bench-ready
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+docs:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir out/docs
+
+matrix:
+	.ci/matrix
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ._version import __version__
 from .cli_calibrate import calibrate_command
@@ -20,10 +20,13 @@ from .cli_options import writable as _writable
 from .cli_report import deployments_command, report_command
 from .cli_reproduce import reproduce_command
 
-try:
+if TYPE_CHECKING:
     import typer
-except ImportError:
-    typer = None
+else:
+    try:
+        import typer
+    except ImportError:
+        typer = None
 
 _FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 _MOST_RATES = 100_000
@@ -150,7 +153,7 @@ def _build():
     return built
 
 
-app = _build() if typer else None
+app: Any = _build() if typer else None
 
 
 def _fail(message) -> int:
@@ -179,6 +182,7 @@ def main(argv: list[str] | None = None) -> int:
         _fail("interrupted")
         return 130
     except Exception as error:
-        if hasattr(error, "format_message"):  # what typer says about options it does not know
-            return _fail(error.format_message())
+        message = getattr(error, "format_message", None)
+        if message is not None:  # what typer says about options it does not know
+            return _fail(message())
         raise

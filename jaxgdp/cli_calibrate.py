@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 from .cli_options import FLOOR_HELP, cache_compiled_programs, number, numbers, option, progress
 
@@ -109,7 +109,7 @@ def calibrate_command(
     }  # fmt: skip
     target = _target(given, others)
     settings = {"sampling_prob": sampling_prob, "num_steps": num_steps, "noise_multiplier": noise_multiplier}
-    arguments = {
+    arguments: dict[str, Any] = {
         name: _array("--" + name.replace("_", "-"), texts) for name, texts in settings.items() if texts is not None
     }
     if spec is not None:

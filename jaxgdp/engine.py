@@ -67,7 +67,7 @@ class Question:
     def rates(self, number: int) -> _Rates:
         """Its rates, one row for each of ``number`` settings."""
 
-        def row(value):
+        def row(value) -> Any:
             return None if value is None else np.broadcast_to(np.asarray(value, float), (number,))
 
         def depth(log_rate):

@@ -8,10 +8,16 @@ Host-side functions of scalars and arrays with NumPy broadcasting, float64, accu
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import elementwise
 from scipy.special import erf, erfcx, erfinv, log_ndtr, ndtr, ndtri
 
 from .validation import broadcast, checked, closed_unit, finite, open_unit, positive
+
+
+def _find_root(function, bracket, args):
+    """Elementwise roots; scipy.optimize takes half a second to import, so not before it is needed."""
+    from scipy.optimize import elementwise
+
+    return elementwise.find_root(function, bracket, args=args)
 
 
 def _nonnegative(name, value):
@@ -275,7 +281,7 @@ def epsilon(delta, mu):
         return np.where(skip, x - 0.5, t - _log_delta(x, m))
 
     top = np.where(free, 1.0, high)
-    root = elementwise.find_root(gap, (low, top), args=(scale, easy, free))
+    root = _find_root(gap, (low, top), args=(scale, easy, free))
     return np.where(free, 0.0, root.x)[()]
 
 
@@ -310,7 +316,7 @@ def mu_from_epsilon_delta(epsilon, delta):
         value = _log_delta(e, m)
         return np.where(np.isfinite(value), value, -1e9) - t
 
-    return elementwise.find_root(gap, (np.maximum(low, 1e-12), high), args=(eps, log_d)).x[()]
+    return _find_root(gap, (np.maximum(low, 1e-12), high), args=(eps, log_d)).x[()]
 
 
 def mu_from_pure_dp(epsilon):

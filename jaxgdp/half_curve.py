@@ -6,6 +6,7 @@ swapped pair holds its other slopes, mirrored. Together they are the curve of th
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -239,7 +240,7 @@ def _ended(above: Vertices, groups, exact, reverse) -> Vertices:
 def _largest(groups, reverse):
     """Largest composed loss, rounded up."""
     ends = [jnp.sum(uses[:, None] * jax.vmap(lambda m: jnp.stack(m.loss_bounds()))(m), axis=0) for m, uses in groups]
-    low, high = sum(ends)
+    low, high = functools.reduce(jnp.add, ends)
     top = jnp.where(reverse, -low, high)
     return top + _SLACK * jnp.abs(top)
 

@@ -89,7 +89,7 @@ class Needs(NamedTuple):
     whole: Any
 
 
-def choose(need: Needs, row: int, detail: float, rtol: float, pieces: int, largest: int, dense: bool) -> Lattice:
+def choose(need: Needs, row: int, detail, rtol: float, pieces: int, largest: int, dense) -> Lattice:
     """The lattice for one setting, ``detail`` times finer than foreseen."""
     sharper = max(0, int(np.ceil(np.log2(np.sqrt(1e-3 / rtol)) - 0.4)))
     many_steps = not dense and need.steps[row] >= _FEWEST

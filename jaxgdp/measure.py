@@ -42,13 +42,13 @@ def measure(
     mechanism,
     quantities=("mu", "regret"),
     rtol=1e-3,
-    fpr_floor=1e-10,
+    fpr_floor: Any = 1e-10,
     adjacency="add_remove",
-    delta=1e-5,
-    epsilon=1.0,
-    fpr=1e-3,
-    d=1e-10,
-    prior=0.5,
+    delta: Any = 1e-5,
+    epsilon: Any = 1.0,
+    fpr: Any = 1e-3,
+    d: Any = 1e-10,
+    prior: Any = 0.5,
     progress=None,
 ) -> Measured:
     """Certified quantities of a batch of mechanisms, each computed only as far out as they need.
@@ -61,7 +61,8 @@ def measure(
         rtol: relative width asked of the μ bracket, in [1e-8, 1).
         fpr_floor: FPR floor of μ and of the regret, in [1e-300, 0.5).
         adjacency: "add_remove", "add", "remove", or "replace_one" where that is sound.
-        delta: δ of "epsilon". epsilon: ε of "delta", nats. fpr: FPR of "tpr" and "beta". d: of "approximate_mu".
+        delta: δ of "epsilon". epsilon: ε of "delta", nats (the upper side never falls much below ``fpr_floor``: for a smaller δ give a
+            smaller floor). fpr: FPR of "tpr" and "beta". d: of "approximate_mu".
         prior: of "bayes_risk", the probability that the record is absent, in (0, 1).
         progress: called with the number of settings finished, as they finish.
 

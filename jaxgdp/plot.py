@@ -92,7 +92,7 @@ def regret_landscape(dataset, ax):
     by_colour = [Line2D([], [], color=c, linewidth=2.5, label=f"{s:g}") for s, c in zip(sigmas, colours, strict=True)]
     greys = [_shade((0.0, 0.0, 0.0), s) for s in strengths]
     by_shade = [
-        Line2D([], [], color=g, linestyle=d, linewidth=1.8, label=f"{t:g}")
+        Line2D([], [], color=g, linestyle=d, linewidth=1.8, label=f"{t:g}")  # pyright: ignore[reportArgumentType]
         for t, g, d in zip(steps, greys, dashes, strict=True)
     ]
     first = ax.legend(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-import jax
 import numpy as np
+from jax.core import Tracer
 
 
 def _numbers(name: str, value, valid: str):
@@ -26,7 +26,7 @@ def checked(name: str, value, valid: str, test):
     Raises:
         ValueError: naming the argument, the first offending value and the valid range.
     """
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         return value
     array = _numbers(name, value, valid)
     good = np.isfinite(array) & test(np.where(np.isfinite(array), array, math.nan))

@@ -31,7 +31,7 @@ STAGES = (
     ("differentiable", "targets"),
     ("calibration", "sweep", "training"),
     ("optimization",),
-    ("landscape", "report"),
+    ("interop", "landscape", "report"),
     ("plot",),
     ("reproduce",),
     ("cli_options",),
@@ -145,6 +145,11 @@ def test_import_needs_no_extra_and_leaves_the_configuration_alone():
         "assert dict(jax.config.values) == before\n"
         "assert not jax.config.jax_enable_x64\n"
     )
+
+
+def test_import_is_light():
+    slow = ("scipy.optimize", "scipy.stats", "xarray", "matplotlib", "dp_accounting", "torch")
+    _run(f"import sys\nimport jaxgdp\nloaded = [name for name in {slow} if name in sys.modules]\nassert not loaded, loaded\n")
 
 
 def test_answers_leave_the_configuration_alone_and_are_float64():

@@ -9,6 +9,8 @@ The points (ε, δ) stand for both orders of the neighbours, so the profile goes
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import ndtri
 
@@ -68,7 +70,9 @@ class BlackBox:
             raise ValueError("give delta, a callable of epsilon, or epsilon, a callable of delta, and not both")
         if not callable(function := delta or epsilon):
             raise ValueError(f"{'delta' if epsilon is None else 'epsilon'} must be a callable, got {function!r}")
-        self._delta, self._epsilon, self.exact = delta, epsilon, bool(exact)
+        self._delta: Callable | None = delta
+        self._epsilon: Callable | None = epsilon
+        self.exact = bool(exact)
         self._known: dict[float, float] = {}
         self.calls = 0
         if grid is None:
@@ -105,6 +109,7 @@ class BlackBox:
                 float(checked("delta(epsilon)", float(self._delta(value)), "in [0, 1]", lambda a: (a >= 0) & (a <= 1))),
             )
         else:
+            assert self._epsilon is not None  # one of the two is given
             epsilon = float(self._epsilon(value))
             if np.isnan(epsilon) or epsilon < 0.0:
                 raise ValueError(f"epsilon(delta) must be a number >= 0, got {epsilon:g}")

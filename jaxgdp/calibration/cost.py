@@ -35,7 +35,7 @@ class AdvantageCost:
     standard_tpr: Any
 
 
-def standard_epsilon(advantage, delta=DELTA):
+def standard_epsilon(advantage, delta: Any = DELTA):
     """ε* such that (ε*, δ*)-DP bounds the advantage by η: e^ε* = (1 + η − 2δ*)/(1 − η) (Kulynych 2024, Eq. 30).
 
     From η = (e^ε − 1 + 2δ)/(e^ε + 1) (Eq. 8, Kairouz et al. 2015).

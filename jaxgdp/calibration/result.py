@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -58,14 +58,14 @@ class Calibration:
 
         Computed when first asked for. NaN where there is no value, or where the advantage is not above δ* = 1e-5.
         """
-        if not isinstance(self.target, Advantage):
+        if not isinstance(self.target, Advantage) or self._measure_tpr is None:
             return None
         shape = np.shape(self.value)
         return advantage_cost(np.broadcast_to(self.target.advantage, shape), self._measure_tpr(FPRS))
 
     def to_dict(self) -> dict:
         """Everything as plain numbers and lists; None where there is no number."""
-        target = {f.name: _plain(getattr(self.target, f.name)) for f in dataclasses.fields(self.target)}
+        target = {f.name: _plain(getattr(self.target, f.name)) for f in dataclasses.fields(cast(Any, self.target))}
         sides = lambda bracket: {"lower": _plain(bracket.lower), "upper": _plain(bracket.upper)}  # noqa: E731
         found = {
             "version": __version__,
@@ -132,7 +132,7 @@ class Calibration:
 def _plain(array):
     """Nested lists, None in place of what is not finite."""
     array = np.asarray(array, float)
-    return np.where(np.isfinite(array), array, None).tolist()
+    return np.where(np.isfinite(array), array.astype(object), np.array(None)).tolist()
 
 
 def _sides(bracket: Bracket) -> str:

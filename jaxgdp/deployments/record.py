@@ -13,7 +13,7 @@ from typing import Any
 @functools.cache
 def read_data(name: str) -> dict[str, Any]:
     """The data file of a deployment."""
-    text = resources.files(__package__).joinpath("data", f"{name}.toml").read_text(encoding="utf-8")
+    text = resources.files(__package__ or __name__).joinpath("data", f"{name}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from scipy.special import ndtr
 
 from .. import engine
@@ -32,7 +33,7 @@ class Form(NamedTuple):
 
     name: str
     adjacency: str
-    lattice: Lattice | None
+    lattice: Any  # a Lattice or None
     rtol: float
 
 
@@ -82,7 +83,7 @@ def _both(one_piece, plans, form: Form, tables):
 
         def side(of):
             plan, table, reverse = of
-            grid = shapes[0] if table is None else Sparse(table, shapes[0])
+            grid = shapes[0] if table is None else Sparse(table, cast(int, shapes[0]))
             return jax.vmap(lambda p: one_piece(p, grid, reverse))(plan)
 
         return jax.lax.map(side, (plans, tables, jnp.array([False, True])))
@@ -170,7 +171,7 @@ def _with_lattice(form: Form, groups, rates: Rates) -> tuple[Form, Form]:
     The lattice is chosen for the setting where its parameters are known, else it is the default one.
     """
     lattice = form.lattice
-    if lattice is None and any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((groups, rates))):
+    if lattice is None and any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((groups, rates))):
         lattice = DEFAULT
     if lattice is None:
         flat = jax.tree.map(lambda leaf: np.asarray(leaf)[None], groups)

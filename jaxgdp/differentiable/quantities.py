@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..bracket import Bracket
 from ..lattices import Lattice
@@ -20,7 +21,7 @@ _SHALLOW = 1e-6  # smallest rate that matters for numbers from the middle of the
 
 def _ask(name, mechanism, query, logged, adjacency, rtol, fpr_floor, lattice, deepest=None) -> Bracket:
     """``query`` as the user gave it, taken to its log where ``logged``; ``deepest``: a rate that has to be resolved."""
-    if not jax.config.jax_enable_x64:
+    if not jax.config.read("jax_enable_x64"):
         raise RuntimeError(
             f"jaxgdp.differentiable.{name} computes in 64 bits: call it within `with jax.enable_x64(True):`, or use jaxgdp.measure, "
             "which needs no such setting (and no gradients)"
@@ -53,7 +54,7 @@ def _ask(name, mechanism, query, logged, adjacency, rtol, fpr_floor, lattice, de
 
 def _common(groups, rates, form) -> Lattice:
     """One lattice for a batch: the finest that one of its settings needs, or the default one where they are not known."""
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((groups, rates))):
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((groups, rates))):
         return DEFAULT
     flat = jax.tree.map(np.asarray, groups)
     return _finest(settled(flat, form.rtol, np.exp(np.asarray(rates.log_floor)), form.adjacency, smallest(rates)))

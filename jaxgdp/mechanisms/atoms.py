@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -20,7 +22,7 @@ def _log_sums(log_mass, index, number):
     return jnp.where(inside, top + jnp.log(jnp.where(inside, total, 1.0)), -jnp.inf), top
 
 
-def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus=-np.inf, log_q_plus=-np.inf) -> Cells:
+def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus: Any = -np.inf, log_q_plus: Any = -np.inf) -> Cells:
     """Cells of a pair whose finite privacy losses are atoms (unbatched).
 
     An atom at loss l between points a < b has the connect-the-dots share (e^l − e^a)/(e^b − e^a) =

@@ -8,7 +8,7 @@ them with ``vmap``. It must define ``loss_nodes``, ``tail_precision`` and ``cell
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -32,7 +32,7 @@ class Mechanism:
     def parameter_shapes(self) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
         """By field: the shape that broadcasts, and the trailing shape that belongs to one mechanism."""
         shapes = {}
-        for field in dataclasses.fields(self):
+        for field in dataclasses.fields(cast(Any, self)):
             shape = np.shape(getattr(self, field.name))
             kept = len(shape) - self.trailing.get(field.name, 0)
             shapes[field.name] = shape[:kept], shape[kept:]

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..validation import broadcast, whole
 from .base import Mechanism
@@ -16,7 +17,7 @@ from .subsampled_gaussian import SubsampledGaussian
 
 
 def _traced(*values) -> bool:
-    return any(isinstance(value, jax.core.Tracer) for value in values)
+    return any(isinstance(value, Tracer) for value in values)
 
 
 @pytree
@@ -49,7 +50,7 @@ class Composition:
             mechanism = mechanism.canonical()
             leaves = jax.tree.leaves(mechanism)
             if _traced(*leaves):
-                key = len(distinct)  # nobody knows yet what it equals
+                key: Any = len(distinct)  # nobody knows yet what it equals
             else:
                 leaves = [np.asarray(leaf) for leaf in leaves]
                 key = type(mechanism), tuple((leaf.shape, leaf.tobytes()) for leaf in leaves)

@@ -26,9 +26,13 @@ _LEAST = 1e-9  # ε below this counts as this much
 class ExponentialMechanism(Mechanism):
     """Any mechanism of ε-bounded range: all its privacy losses lie in some interval of length ε (Durfee & Rogers 2019).
 
-    The exponential mechanism with weights e^{ε·u/(2Δ)} on a score u of sensitivity Δ, report-noisy-max and permute-and-flip
-    are; so is binary randomized response at ε/2. If the interval is [t − ε, t], 0 ≤ t ≤ ε, the mechanism is dominated by a pair on its two
-    ends, of profile (e^{−t} − e^{−ε})(e^t − e^g)/(1 − e^{−ε}) (Dong, Durfee & Rogers 2020, Lemma 3.2). The largest over t is at
+    The exponential mechanism with weights e^{ε·u/(2Δ)} on a score u of sensitivity Δ is, and so is report-noisy-max with Gumbel noise, its
+    twin; so is binary randomized response at ε/2. Permute-and-flip at the same ε is not: of two candidates with scores 2Δ apart it
+    picks the wrong one with probability ½·e^{−ε}, with equal scores either, and the losses between these lie ε + log(2 − e^{−ε}) apart. It
+    is ε-DP: use ``PureDP``.
+
+    If the interval is [t − ε, t], 0 ≤ t ≤ ε, the mechanism is dominated by a pair on its two ends, of profile
+    (e^{−t} − e^{−ε})(e^t − e^g)/(1 − e^{−ε}) (Dong, Durfee & Rogers 2020, Lemma 3.2). The largest over t is at
     t = (ε + g)/2, and (1 − e^{(g − ε)/2})²/(1 − e^{−ε}) is itself a profile, for |g| ≤ ε: that of a loss with density
     e^{−ℓ/2}/(4·sinh(ε/2)) under P on [−ε, ε]. This pair dominates every mechanism of ε-bounded range in both directions,
     whatever t, hence also every composition in which each mechanism and its t depend on earlier outputs.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,9 @@ def position(loss, lower, upper):
     return jnp.clip(top / jnp.expm1(lower - upper), 0.0, 1.0)
 
 
-def stretch_cells(log_x, loss, ell, end, *, share=None, roundoff=16.0, jitter=None, minus=-np.inf, plus=-np.inf) -> Cells:
+def stretch_cells(
+    log_x, loss, ell, end, *, share=None, roundoff: Any = 16.0, jitter=None, minus: Any = -np.inf, plus: Any = -np.inf
+) -> Cells:
     """Cells from the P-mass and log(Q-mass/P-mass) of each (unbatched).
 
     Args:

@@ -46,7 +46,7 @@ def load() -> Digits:
         from sklearn.datasets import load_digits
     except ImportError:
         raise ImportError("the digits data set needs scikit-learn: pip install 'jaxgdp[data]'") from None
-    images, labels = load_digits(return_X_y=True)
+    images, labels = (np.asarray(a) for a in load_digits(return_X_y=True))
     images = images / np.linalg.norm(images, axis=1, keepdims=True)
     images = np.concatenate([images, np.ones((len(images), 1))], axis=1).astype(np.float32)
     order = np.random.default_rng(_SPLIT_SEED).permutation(len(labels))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from .._version import __version__
@@ -47,7 +48,7 @@ def verdict_table(rows: list[Row]) -> list[str]:
     return markdown_table(("where", "quantity", "paper", "ours (certified bracket)", "verdict"), body)
 
 
-def summary(rows: list[Row]) -> str:
+def summary(rows: Sequence[Row]) -> str:
     """How many agree, differ, or cannot be told."""
     outcomes = (AGREES, DIFFERS, UNDECIDED, ELSEWHERE)
     count = {outcome: sum(row.verdict == outcome for row in rows) for outcome in outcomes}

@@ -42,7 +42,7 @@ def read(paper: str) -> dict:
         >>> read("gomez2025")["paper"]["identifier"]
         'arXiv:2503.10945'
     """
-    text = resources.files(__package__).joinpath(paper, "published.toml").read_text(encoding="utf-8")
+    text = resources.files(__package__ or __name__).joinpath(paper, "published.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 

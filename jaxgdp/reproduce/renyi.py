@@ -17,7 +17,8 @@ def _divergence(order: int, sigma: float, rate: float) -> float:
     stay = (
         np.where(k == order, 0.0, (order - k) * np.log1p(-rate)) if rate < 1.0 else np.where(k == order, 0.0, -np.inf)
     )
-    return float(logsumexp(choose + k * np.log(rate) + stay + k * (k - 1) / (2.0 * sigma**2)) / (order - 1))
+    terms = choose + k * np.log(rate) + stay + k * (k - 1) / (2.0 * sigma**2)
+    return float(np.asarray(logsumexp(terms))) / (order - 1)
 
 
 def renyi_epsilon(noise_multiplier, sampling_prob, num_steps, delta) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -86,7 +86,7 @@ class Result:
         tables: tables by file stem: the table itself, or the numbers behind the figure.
     """
 
-    answers: dict[str, Number | Claim | NotHere]
+    answers: Mapping[str, Number | Claim | NotHere]
     draw: Callable | None = None
     size: tuple[float, float] = (7.0, 4.0)
     tables: dict[str, Table] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Row(NamedTuple):
     because: str
 
 
-def rows(published: list[Published], answers: dict[str, Number | Claim | NotHere]) -> list[Row]:
+def rows(published: list[Published], answers: Mapping[str, Number | Claim | NotHere]) -> list[Row]:
     """The verdict on every published number that has been answered, in the order of the paper's list."""
     found = []
     for p in published:

@@ -48,7 +48,7 @@ def printed_range(text: str) -> tuple[float, float]:
             raise ArithmeticError
     except ArithmeticError:
         raise ValueError(f"printed must be a decimal number, got {text!r}") from None
-    half = Decimal(5).scaleb(value.as_tuple().exponent - 1)
+    half = Decimal(5).scaleb(int(value.as_tuple().exponent) - 1)
     return float(value - half), float(value + half)
 
 

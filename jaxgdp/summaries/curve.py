@@ -106,8 +106,9 @@ def log_delta_at(v: Vertices, epsilon):
     if v.top is None:
         return best.reshape(shape)
     top, log_infinite = (jnp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinite))
-    # no loss is above the largest one: δ(ε) ≤ δ(top) + 1 − e^{ε − top}
+    # no loss is above the largest one: δ(ε) ≤ δ(top) + 1 − e^{ε − top}; and no δ is below the mass at +∞, whatever the vertex before says
     rest = safe_log1m(jnp.minimum(e - top, 0.0))
+    best = jnp.maximum(best, log_infinite)
     return jnp.minimum(best, jnp.logaddexp(log_infinite, rest)).reshape(shape)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -176,7 +178,7 @@ def mu(curve: Curve, log_floor) -> Bracket:
     return Bracket(jnp.where(sound, lower, 0.0), jnp.where(sound, upper, jnp.inf))
 
 
-def _gaps(v: Vertices, matters, log_rest=0.0):
+def _gaps(v: Vertices, matters, log_rest: Any = 0.0):
     """What μ may exceed that of all vertices by, in gaps between the FPRs that one piece and the next one reach.
 
     TPR is no more there than at the gap's upper end α₁, so μ is no more than there plus Φ⁻¹(α₁) − Φ⁻¹(α₂). Where pieces

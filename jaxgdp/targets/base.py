@@ -8,7 +8,7 @@ met is decided by the quantity itself.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Target:
     goal_field: ClassVar[str]
 
     def __post_init__(self):
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(cast(Any, self))}
         for name, value in values.items():
             values[name] = self._checked(name, value)
         broadcast(**values)
@@ -56,7 +56,7 @@ class Target:
     @property
     def shape(self) -> tuple[int, ...]:
         """Broadcast shape of the fields."""
-        return np.broadcast_shapes(*(np.shape(getattr(self, f.name)) for f in dataclasses.fields(self)))
+        return np.broadcast_shapes(*(np.shape(getattr(self, f.name)) for f in dataclasses.fields(cast(Any, self))))
 
     @property
     def goal(self):
@@ -65,12 +65,12 @@ class Target:
 
     def flat(self, shape) -> Target:
         """The same with one-dimensional fields, broadcast to a shape."""
-        fields = {f.name: np.broadcast_to(getattr(self, f.name), shape).reshape(-1) for f in dataclasses.fields(self)}
+        fields = {f.name: np.broadcast_to(getattr(self, f.name), shape).reshape(-1) for f in dataclasses.fields(cast(Any, self))}
         return self._unchecked(fields)
 
     def take(self, rows) -> Target:
         """Some elements of a flat target."""
-        return self._unchecked({f.name: getattr(self, f.name)[rows] for f in dataclasses.fields(self)})
+        return self._unchecked({f.name: getattr(self, f.name)[rows] for f in dataclasses.fields(cast(Any, self))})
 
     def _unchecked(self, fields):
         new = object.__new__(type(self))
@@ -116,5 +116,5 @@ class Target:
 
     def describe(self) -> str:
         """The target in words, of a single one."""
-        parts = [f"{f.name} {np.asarray(getattr(self, f.name)).item():g}" for f in dataclasses.fields(self)]
+        parts = [f"{f.name} {np.asarray(getattr(self, f.name)).item():g}" for f in dataclasses.fields(cast(Any, self))]
         return f"{type(self).__name__}({', '.join(parts)})"

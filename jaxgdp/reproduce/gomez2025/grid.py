@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from ...landscape import NOISE_MULTIPLIERS, NUM_STEPS, RULE_LIMIT, SAMPLING_PROBS, landscape, rule_of_thumb
-from ..result import Claim, Result, Table
+from ..result import Claim, Number, Result, Table
 from . import figures
 
 _AXES = ("noise_multiplier", "sampling_prob", "num_steps")
@@ -24,7 +24,7 @@ def figure_3(quick: bool) -> Result:
     full = {"noise_multiplier": NOISE_MULTIPLIERS, "sampling_prob": SAMPLING_PROBS, "num_steps": NUM_STEPS}
     dataset = landscape(**(_QUICK if quick else full)).transpose(*_AXES)
     lower, upper = dataset["regret_lower"].values, dataset["regret"].values
-    answers = {
+    answers: dict[str, Number | Claim] = {
         "figure-3-rule": _rule(dataset),
         "figure-3-steps": _always_lowers(lower, upper, dataset, 2),
         "figure-3-noise": _always_lowers(lower, upper, dataset, 0),

@@ -72,7 +72,7 @@ def figure_1(quick: bool) -> Result:
     at = 0.01
     alone = float(1.0 - conversions.beta_from_approximate_dp(at, EPSILON, DELTA))
     whole = float(1.0 - gdp.beta(at, mu))
-    answers = {
+    answers: dict[str, Number | Claim] = {
         "figure-1-mu": Number(_mu_at(EPSILON, DELTA)),
         "figure-1-risk": Claim(
             f"{alone:.4f} from (8, 1e-5) alone, {whole:.4f} from the profile",
@@ -141,7 +141,7 @@ def figure_2(quick: bool) -> Result:
         float(conversions.advantage_from_zcdp(rho)),
         float(gdp.advantage(panel.mu.upper)),
     ]
-    answers = {
+    answers: dict[str, Number | Claim] = {
         "figure-2-regret": Claim(
             f"μ {shown(panel.mu)}, Δ {shown(panel.regret, 3)}",
             True if panel.regret.upper < 0.01 else False if panel.regret.lower >= 0.01 else None,

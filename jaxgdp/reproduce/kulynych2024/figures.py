@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class Touching(NamedTuple):
     noise_multiplier: np.ndarray
     epsilon: Bracket
     needed: float
-    tangent: NamedTuple
+    tangent: Any
     delta: float
     target: tuple[float, float]
 

@@ -70,7 +70,7 @@ def language(quick: bool) -> tuple[np.ndarray, int, Risk, Risk]:
         (lambda rows: dpsgd(sigmas[rows], rates[rows], counts[rows]), len(sigmas)),
         QUICK_RTOL if quick else _LANGUAGE_RTOL,
     )
-    half = lambda part: Risk(*(Bracket(*(s[part] for s in a)) if isinstance(a, Bracket) else a[part] for a in both))  # noqa: E731
+    half = lambda part: Risk._make(Bracket(*(s[part] for s in a)) if isinstance(a, Bracket) else a[part] for a in both)  # noqa: E731
     return sigma, steps, half(slice(None, len(sigma))), half(slice(len(sigma), None))
 
 

@@ -1,0 +1,154 @@
+"""A pair of laws on a grid of privacy losses that dominates a mechanism: what the certified upper side of its curve says, as masses."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from ..mechanisms.finite_pair import FinitePair
+from ..precision import with_float64
+from ..summaries.curve import log_delta_at
+from ..tradeoff import tradeoff
+
+_MOST = 2**21  # grid points of a half
+
+
+class LossPair(NamedTuple):
+    """Atoms of the privacy loss at multiples of a spacing, each half with the masses of the law it is told apart by.
+
+    Attributes:
+        spacing: the grid's spacing h.
+        above: positions k > 0 of losses k·h. q_above: their Q-masses (record present).
+        below: positions k > 0 of losses −k·h. p_below: their P-masses (record absent).
+        centre: P- and Q-mass at loss 0.
+        q_plus: Q-mass at +∞. p_minus: P-mass at −∞.
+    """
+
+    spacing: float
+    above: np.ndarray
+    q_above: np.ndarray
+    below: np.ndarray
+    p_below: np.ndarray
+    centre: float
+    q_plus: float
+    p_minus: float
+
+    def mechanism(self) -> FinitePair:
+        """The pair as a mechanism that composes with others."""
+        up, down = self.spacing * self.above, -self.spacing * self.below
+        loss = np.concatenate([down, [0.0], up])
+        with np.errstate(divide="ignore"):
+            low, zero, high = np.log(self.p_below), np.log(self.centre), np.log(self.q_above)
+            ends = np.log(self.p_minus), np.log(self.q_plus)
+        log_p = np.concatenate([low, [zero], high - up])
+        return FinitePair.build(loss, log_p, log_p + loss, *(np.asarray(end) for end in ends))
+
+
+def _profiles(curve, epsilon):
+    """Upper sides of δ(ε) of both orders, ε ≥ 0."""
+
+    @with_float64
+    def ask():
+        sides = (curve._curves[0].upper_plus, curve._curves[0].upper_minus)
+        look_up = jax.jit(log_delta_at)
+        return tuple(np.exp(np.minimum(np.asarray(look_up(side, epsilon)), 0.0)) for side in sides)
+
+    return ask()
+
+
+def _reach(curve, spacing, tail):
+    """Grid points until neither order's δ falls by more than ``tail`` any more."""
+    ladder = np.unique(np.round(np.geomspace(16, _MOST, 400)))
+    flat = np.ones(len(ladder), bool)
+    for d in _profiles(curve, spacing * np.append(ladder, 1e3 * _MOST)):
+        flat &= d[:-1] - d[-1] <= tail
+    if not np.any(flat):
+        raise ValueError(
+            f"value_discretization_interval must be larger: {spacing:g} needs more than {_MOST} points to reach a tail of {tail:g}"
+        )
+    return int(ladder[np.argmax(flat)])
+
+
+def _hull(gamma, height):
+    """Lower convex hull of a falling curve over [1, ∞) that is flat beyond its last point: vertices and the slope right of each."""
+    vertices, slopes = [len(height) - 1], [np.longdouble(0.0)]
+    for i in range(len(height) - 2, -1, -1):
+        while (slope := (height[vertices[-1]] - height[i]) / (gamma[vertices[-1]] - gamma[i])) >= slopes[-1]:
+            vertices.pop()
+            slopes.pop()
+            if not vertices:
+                break
+        if not vertices:
+            slope = np.longdouble(0.0)
+        vertices.append(i)
+        slopes.append(slope)
+    return vertices, slopes
+
+
+def dominating_pair(mechanism, spacing: float = 1e-4, tail: float = 1e-20, rtol: float = 1e-3) -> LossPair:
+    """A pair on multiples of a spacing that dominates a mechanism in both orders.
+
+    The certified δ(ε) at the grid points bounds the profile from above there, and the lower convex hull of these points, as a function of
+    e^ε, bounds it everywhere, because the profile is convex (Doroshenko et al. 2022). Its changes of slope are the masses. What is left
+    beyond the last point goes to infinity, with the mechanism's own mass there.
+
+    Args:
+        mechanism: an unbatched mechanism or composition; its pair in the order (record absent, record present).
+        spacing: h > 0. tail: how much mass may be moved to infinity. rtol: width asked of the curve.
+
+    Returns:
+        A :class:`LossPair`.
+    """
+    curve = tradeoff(mechanism, rtol=rtol, adjacency="remove")
+    if curve.shape != ():
+        raise ValueError(f"mechanism must be a single one, got a batch of shape {curve.shape}")
+    number = _reach(curve, spacing, tail)
+    epsilon = spacing * np.arange(number + 1)
+    gamma = np.exp(epsilon.astype(np.longdouble))
+    plus, minus = (np.minimum.accumulate(d).astype(np.longdouble) for d in _profiles(curve, epsilon))
+    # both orders share δ(0), the total variation distance
+    plus[0] = minus[0] = min(plus[0], minus[0])
+    (right, right_slope), (left, left_slope) = _hull(gamma, plus), _hull(gamma, minus)
+
+    def across(here, there, i, j):
+        """Slope of the chord from the mirror image of the other half's vertex j to vertex i, in this half's coordinate."""
+        mirrored = 1.0 - (1.0 - there[j]) / gamma[j]
+        return (here[i] - mirrored) / (gamma[i] - 1.0 / gamma[j])
+
+    # where the halves meet the whole has to be convex too
+    if right[-1] == 0 and left[-1] == 0:
+        at_zero = right_slope[-1] - (minus[0] - left_slope[-1] - 1.0)
+        if at_zero >= 0.0 or len(right) == 1 or len(left) == 1:
+            centre = max(float(at_zero), 0.0)
+            return _pair(
+                spacing, epsilon, (right, right_slope, None), (left, left_slope, None), centre, plus[-1], minus[-1]
+            )
+        right, right_slope, left, left_slope = right[:-1], right_slope[:-1], left[:-1], left_slope[:-1]
+    while True:
+        from_left, from_right = across(plus, minus, right[-1], left[-1]), across(minus, plus, left[-1], right[-1])
+        if from_left > right_slope[-1] and len(right) > 1:
+            right, right_slope = right[:-1], right_slope[:-1]
+        elif from_right > left_slope[-1] and len(left) > 1:
+            left, left_slope = left[:-1], left_slope[:-1]
+        else:
+            break
+    return _pair(
+        spacing, epsilon, (right, right_slope, from_left), (left, left_slope, from_right), 0.0, plus[-1], minus[-1]
+    )
+
+
+def _pair(spacing, epsilon, right, left, centre, q_plus, p_minus) -> LossPair:
+    """Changes of slope as masses."""
+    halves = []
+    for vertices, slopes, first in (right, left):
+        slopes = np.array(slopes)
+        before = np.append(slopes[1:], slopes[-1] if first is None else first)
+        mass = np.maximum(slopes - before, 0.0)
+        where = np.array(vertices)
+        kept = (where > 0) & (mass > 0.0)
+        order = np.argsort(where[kept])
+        where, mass = where[kept][order], mass[kept][order]
+        halves += [where, (mass * np.exp(epsilon[where].astype(np.longdouble))).astype(float)]
+    return LossPair(spacing, *halves, centre, float(q_plus), float(p_minus))

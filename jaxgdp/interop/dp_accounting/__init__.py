@@ -1,0 +1,33 @@
+"""dp_accounting: its events, accountants and privacy loss distributions (``pip install "jaxgdp[interop]"``).
+
+import dp_accounting
+from jaxgdp.interop.dp_accounting import Accountant
+
+accountant = Accountant()                          # in place of dp_accounting.pld.PLDAccountant()
+accountant.compose(event).get_epsilon(1e-5)
+
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .events import SUPPORTED, UnsupportedEvent, from_event
+from .loss_distributions import from_pld, to_pld
+
+if TYPE_CHECKING:
+    from .accountant import Accountant
+
+__all__ = ["SUPPORTED", "Accountant", "UnsupportedEvent", "from_event", "from_pld", "to_pld"]
+
+
+def __getattr__(name):
+    if name == "Accountant":
+        try:
+            from .accountant import Accountant
+        except ImportError as missing:
+            raise ImportError(
+                'jaxgdp.interop.dp_accounting needs dp_accounting: pip install "jaxgdp[interop]"'
+            ) from missing
+        return Accountant
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,197 @@
+"""An accountant for Opacus, without importing Opacus or torch.
+
+    from jaxgdp.interop.opacus import GDPAccountant
+
+    engine = PrivacyEngine()
+    engine.accountant = GDPAccountant()          # before make_private
+
+Opacus counts DP-SGD steps with Poisson sampling; neighbours are data sets with one record more or less.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from typing import Any
+
+import numpy as np
+
+from ..mechanisms import Composition, Gaussian, SubsampledGaussian
+from ..validation import floor_rate, relative_width
+from .spent import Spent
+
+_KEYS = ("history", "mechanism")
+
+
+class GDPAccountant:
+    """Has the interface of Opacus' ``IAccountant`` and answers with the safe side of certified brackets.
+
+    Args:
+        rtol: relative width asked of the brackets, in [1e-8, 1).
+        fpr_floor: default FPR floor of μ and regret, in [1e-300, 0.5).
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    Example:
+        >>> accountant = GDPAccountant()
+        >>> accountant.history = [(2.0, 1.0, 3)]
+        >>> accountant.step(noise_multiplier=2.0, sample_rate=1.0)
+        >>> accountant.history, len(accountant), round(accountant.get_epsilon(1e-5), 4)
+        ([(2.0, 1.0, 4)], 4, 4.3772)
+    """
+
+    def __init__(self, rtol: float = 1e-3, fpr_floor: float = 1e-10):
+        self.rtol = float(relative_width("rtol", rtol))
+        self.fpr_floor = float(floor_rate("fpr_floor", fpr_floor))
+        self._history: list[tuple[float, float, int]] = []
+
+    @property
+    def history(self) -> list[tuple[float, float, int]]:
+        """(noise multiplier, sample rate, number of steps), in order; may be assigned or changed in place."""
+        return self._history
+
+    @history.setter
+    def history(self, value: Iterable) -> None:
+        self._history = _checked_history(value)
+
+    def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
+        """Count one step.
+
+        Args:
+            noise_multiplier: σ ≥ 0. sample_rate: in [0, 1].
+
+        Raises:
+            ValueError: an argument is out of range; nothing is counted.
+        """
+        sigma, rate, _ = _checked_entry((noise_multiplier, sample_rate, 1), "step")
+        if self._history and tuple(self._history[-1][:2]) == (sigma, rate):
+            self._history[-1] = (sigma, rate, self._history[-1][2] + 1)
+        else:
+            self._history.append((sigma, rate, 1))
+
+    def __len__(self) -> int:
+        """Number of steps."""
+        return sum(steps for _, _, steps in _checked_history(self._history))
+
+    @classmethod
+    def mechanism(cls) -> str:
+        """Name under which a state is saved."""
+        return "jaxgdp"
+
+    def composition(self) -> Composition:
+        """The steps so far as a mechanism, for :func:`jaxgdp.measure`, :func:`jaxgdp.tradeoff` and :func:`jaxgdp.report`.
+
+        Raises:
+            ValueError: there are no steps, or one without noise.
+        """
+        return self._spent().mechanism()
+
+    def _spent(self) -> Spent:
+        total = Spent()
+        for sigma, rate, steps in _checked_history(self._history):
+            if rate == 0.0:
+                continue
+            if sigma == 0.0:
+                step = Spent(non_private=True)
+            elif rate == 1.0:
+                step = Spent({(Gaussian, (sigma,)): 1})
+            else:
+                step = Spent({(SubsampledGaussian, (sigma, rate)): 1})
+            total = total.plus(step, steps)
+        return total
+
+    def get_epsilon(self, delta: float, **kwargs: Any) -> float:
+        """Smallest ε known to hold at δ, an upper bound; ∞ without noise.
+
+        Args:
+            delta: δ in [0, 1]. kwargs: what other accountants of Opacus take (``alphas``, ``eps_error``, …) is not needed.
+        """
+        del kwargs
+        return self._spent().epsilon(delta, self.rtol)
+
+    def get_delta(self, epsilon: float) -> float:
+        """δ(ε), an upper bound."""
+        return self._spent().delta(epsilon, self.rtol)
+
+    def get_mu(self, fpr_floor: float | None = None) -> float:
+        """μ at FPRs down to the floor, an upper bound."""
+        return self.get_mu_and_regret(fpr_floor)[0]
+
+    def get_regret(self, fpr_floor: float | None = None) -> float:
+        """Regret of reporting :meth:`get_mu`, an upper bound."""
+        return self.get_mu_and_regret(fpr_floor)[1]
+
+    def get_mu_and_regret(self, fpr_floor: float | None = None) -> tuple[float, float]:
+        """Both from one computation."""
+        return self._spent().mu_and_regret(self.fpr_floor if fpr_floor is None else fpr_floor, self.rtol)
+
+    def get_advantage(self) -> float:
+        """Membership advantage max TPR − FPR, an upper bound."""
+        return self._spent().advantage(self.rtol)
+
+    def get_beta(self, alpha):
+        """Least FNR of any attack at an FPR, a lower bound; a float for a number, else an array."""
+        return self._spent().beta(alpha, self.rtol)
+
+    def get_tpr(self, fpr):
+        """Largest TPR of any attack at an FPR, an upper bound; a float for a number, else an array."""
+        return self._spent().tpr(fpr, self.rtol)
+
+    def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
+        """A function to attach to a ``DPOptimizer``: it counts a step at its noise multiplier and accumulated sample rate."""
+
+        def hook(optimizer: Any) -> None:
+            rate = sample_rate * optimizer.accumulated_iterations
+            self.step(noise_multiplier=optimizer.noise_multiplier, sample_rate=rate)
+
+        return hook
+
+    def state_dict(self, destination: MutableMapping | None = None) -> MutableMapping:
+        """The state, put into ``destination`` or a new dictionary."""
+        state: MutableMapping = OrderedDict() if destination is None else destination
+        state["history"] = copy.deepcopy(list(self._history))
+        state["mechanism"] = self.mechanism()
+        return state
+
+    def load_state_dict(self, state_dict: Mapping) -> None:
+        """Restore a state, replacing this one.
+
+        Raises:
+            ValueError: the state is empty, lacks a key, is another accountant's, or its history is corrupted; this one stays as it is.
+        """
+        if not isinstance(state_dict, Mapping) or not state_dict:
+            raise ValueError(
+                f"state_dict must be a mapping with the keys {' and '.join(map(repr, _KEYS))}, got {state_dict!r}"
+            )
+        for key in _KEYS:
+            if key not in state_dict:
+                raise ValueError(f"state_dict must have the key {key!r}, got only {sorted(map(str, state_dict))}")
+        if state_dict["mechanism"] != self.mechanism():
+            raise ValueError(f"state_dict must be of mechanism {self.mechanism()!r}, got {state_dict['mechanism']!r}")
+        self._history = _checked_history(state_dict["history"])
+
+
+def _checked_entry(entry, place) -> tuple[float, float, int]:
+    """One entry of a history, in plain numbers."""
+    try:
+        sigma, rate, steps = entry
+    except (TypeError, ValueError):
+        raise ValueError(f"{place} must be (noise_multiplier, sample_rate, num_steps), got {entry!r}") from None
+    for name, value, valid, test in (
+        ("noise_multiplier", sigma, "a finite number >= 0", lambda a: 0.0 <= a < math.inf),
+        ("sample_rate", rate, "in [0, 1]", lambda a: 0.0 <= a <= 1.0),
+        ("num_steps", steps, "a whole number >= 1", lambda a: a >= 1 and a == math.floor(a)),
+    ):
+        number = np.asarray(value)
+        if number.shape != () or number.dtype.kind not in "iuf" or not test(float(number)):
+            raise ValueError(f"{name} of {place} must be {valid}, got {value!r}")
+    return float(sigma), float(rate), int(steps)
+
+
+def _checked_history(history) -> list[tuple[float, float, int]]:
+    if isinstance(history, (str, bytes, Mapping)) or not isinstance(history, Iterable):
+        raise ValueError(f"history must be a list of (noise_multiplier, sample_rate, num_steps), got {history!r}")
+    return [_checked_entry(entry, f"history[{i}]") for i, entry in enumerate(history)]

@@ -1,0 +1,253 @@
+"""What has been spent so far, as counts of mechanisms, and the safe side of every question about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .. import gdp
+from ..measure import measure
+from ..mechanisms import (
+    ApproximateDP,
+    Composition,
+    DiscreteLaplace,
+    ExponentialMechanism,
+    FromPMFs,
+    Gaussian,
+    Laplace,
+    PureDP,
+    RandomizedResponse,
+    SubsampledGaussian,
+    SubsampledLaplace,
+    compose,
+)
+from ..mechanisms.base import Mechanism
+from ..validation import checked, closed_unit
+from .zcdp import zcdp_mechanism
+
+_UP = 1.0 + 1e-12  # room for the rounding of a closed form
+# a mechanism's class and its fields, all hashable
+Use = tuple[type[Mechanism], tuple]
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Uses of mechanisms on one data set, immutable; every method answers with the safe side.
+
+    All pairs are (record absent, record present) of one neighbouring relation and count in both orders.
+
+    Attributes:
+        uses: (class, fields) → number of uses.
+        rho, xi: total of mechanisms known only to be (ξ, ρ)-zCDP.
+        non_private: something was released without any privacy.
+    """
+
+    uses: Mapping[Use, int] = field(default_factory=dict)
+    rho: float = 0.0
+    xi: float = 0.0
+    non_private: bool = False
+
+    def plus(self, other: Spent, count: int = 1) -> Spent:
+        """With ``count`` times another spending on top."""
+        uses = dict(self.uses)
+        if count:
+            for use, times in other.uses.items():
+                uses[use] = uses.get(use, 0) + times * count
+        lost = self.non_private or (other.non_private and count > 0)
+        return Spent(uses, self.rho + count * other.rho, self.xi + count * other.xi, lost)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing was released that depends on the data."""
+        return not self.uses and self.rho == 0.0 and self.xi == 0.0 and not self.non_private
+
+    def mechanism(self) -> Composition:
+        """The composition.
+
+        Raises:
+            ValueError: nothing was spent, or something was released without privacy: no composition stands for that.
+        """
+        if self.nothing:
+            raise ValueError("nothing was spent so far: there is no mechanism to return")
+        if self.non_private:
+            raise ValueError("a non-private event was composed: no mechanism with finite privacy loss stands for it")
+        parts: list[tuple[Any, int]] = [(kind(*fields), times) for (kind, fields), times in self.uses.items()]
+        if self.rho or self.xi:
+            parts.append((zcdp_mechanism(self.rho, self.xi), 1))
+        return compose(parts)
+
+    def _gaussian_mu(self) -> float | None:
+        """μ where everything is Gaussian noise without subsampling, else None."""
+        if self.rho or self.xi or any(kind is not Gaussian for kind, _ in self.uses):
+            return None
+        return math.sqrt(sum(times / fields[0] ** 2 for (_, fields), times in self.uses.items())) * _UP
+
+    def pure_epsilon(self) -> float:
+        """ε(0): the largest loss of either order, ∞ where there is none."""
+        if self.non_private or self.rho or self.xi:
+            return math.inf
+        return sum(times * _largest_loss(*use) for use, times in self.uses.items()) * _UP
+
+    def infinite_mass(self) -> float:
+        """Probability of an infinite loss, δ(∞), the larger of both orders."""
+        if self.non_private:
+            return 1.0
+        masses = [(times, _infinite_masses(*use)) for use, times in self.uses.items()]
+        if self.rho or self.xi:
+            last = float(np.min(zcdp_mechanism(self.rho, self.xi).deltas))
+            masses.append((1, (last, last)))
+        logs = [sum(times * np.log1p(-both[i]) for times, both in masses) for i in (0, 1)]
+        return float(min(-math.expm1(min(logs)) * _UP, 1.0)) if masses else 0.0
+
+    def epsilon(self, delta, rtol=1e-3) -> float:
+        """Smallest ε ≥ 0 known to have δ(ε) ≤ δ: an upper bound.
+
+        Args:
+            delta: δ in [0, 1].
+
+        Raises:
+            ValueError: δ is out of range.
+        """
+        delta = float(closed_unit("target_delta", delta))
+        if self.non_private:
+            return math.inf
+        if self.nothing or delta == 1.0:
+            return 0.0
+        pure = self.pure_epsilon()
+        if delta == 0.0 or pure == 0.0:
+            return pure
+        mu = self._gaussian_mu()
+        if mu is not None:
+            return float(gdp.epsilon(delta, mu)) * _UP
+        found = measure(self.mechanism(), "epsilon", rtol=rtol, delta=delta).brackets["epsilon"].upper
+        return min(float(found), pure)
+
+    def delta(self, epsilon, rtol=1e-3) -> float:
+        """δ(ε), an upper bound; below ε = 0 by δ(ε) = 1 − e^ε·(1 − δ(−ε)), which holds for the larger of both orders.
+
+        Args:
+            epsilon: ε in nats, any number or ±∞.
+
+        Raises:
+            ValueError: ε is not a number.
+        """
+        epsilon = float(np.asarray(epsilon))
+        if math.isnan(epsilon):
+            raise ValueError("target_epsilon must be a number, got nan")
+        if self.non_private:
+            return 1.0
+        if epsilon < 0.0:
+            return min(-math.expm1(epsilon) + math.exp(epsilon) * self.delta(-epsilon, rtol), 1.0)
+        if self.nothing:
+            return 0.0
+        if epsilon >= self.pure_epsilon() or epsilon == math.inf:
+            return self.infinite_mass()
+        mu = self._gaussian_mu()
+        if mu is not None:
+            return min(float(gdp.delta(epsilon, mu)) * (1.0 + 1e-9), 1.0)
+        return float(measure(self.mechanism(), "delta", rtol=rtol, epsilon=epsilon).brackets["delta"].upper)
+
+    def tpr(self, fpr, rtol=1e-3):
+        """Largest TPR of any attack at an FPR, an upper bound.
+
+        Args:
+            fpr: in [0, 1], any shape.
+
+        Returns:
+            Array of that shape, or a float for a number.
+        """
+        return self._rates("tpr", fpr, rtol)
+
+    def beta(self, alpha, rtol=1e-3):
+        """Least FNR of any attack at an FPR, a lower bound.
+
+        Args:
+            alpha: in [0, 1], any shape.
+
+        Returns:
+            Array of that shape, or a float for a number.
+        """
+        return self._rates("beta", alpha, rtol)
+
+    def _rates(self, quantity, fpr, rtol):
+        rates = closed_unit("fpr" if quantity == "tpr" else "alpha", fpr)
+        flat = rates.reshape(-1)
+        if self.non_private:
+            tpr, fnr = np.ones_like(flat), np.zeros_like(flat)
+        else:
+            tpr, fnr = flat.copy(), 1.0 - flat
+            zero, inner = flat == 0.0, (flat > 0.0) & (flat < 1.0) & (not self.nothing)
+            tpr[zero] = self.infinite_mass()
+            fnr[zero] = np.maximum(1.0 - tpr[zero] - 1e-15, 0.0)
+            if np.any(inner):
+                tpr[inner], fnr[inner] = self._inner_rates(flat[inner], rtol)
+        found = (tpr if quantity == "tpr" else fnr).reshape(rates.shape)
+        return float(found) if rates.ndim == 0 else found
+
+    def _inner_rates(self, fpr, rtol):
+        mu = self._gaussian_mu()
+        if mu is not None:
+            return np.minimum(gdp.tpr(fpr, mu) * (1.0 + 1e-9), 1.0), gdp.beta(fpr, mu) * (1.0 - 1e-9)
+        found = measure(self.mechanism(), ("tpr", "beta"), rtol=rtol, fpr=fpr).brackets
+        return found["tpr"].upper, found["beta"].lower
+
+    def mu_and_regret(self, fpr_floor=1e-10, rtol=1e-3) -> tuple[float, float]:
+        """The Gaussian-DP parameter at FPRs down to the floor and the regret of reporting it, both upper bounds.
+
+        Args:
+            fpr_floor: in [1e-300, 0.5).
+
+        Raises:
+            ValueError: the floor is out of range.
+        """
+        floor = float(checked("fpr_floor", fpr_floor, "in [1e-300, 0.5)", lambda a: (a >= 1e-300) & (a < 0.5)))
+        if self.non_private:
+            return math.inf, 0.0
+        if self.nothing:
+            return 0.0, 0.0
+        mu = self._gaussian_mu()
+        if mu is not None:
+            return mu, 1e-12
+        found = measure(self.mechanism(), ("mu", "regret"), rtol=rtol, fpr_floor=floor).brackets
+        return float(found["mu"].upper), float(found["regret"].upper)
+
+    def advantage(self, rtol=1e-3) -> float:
+        """η = max TPR − FPR = δ(0), an upper bound."""
+        return self.delta(0.0, rtol)
+
+
+def _largest_loss(kind, fields) -> float:
+    """Largest loss of one use in either order."""
+    if kind in (Gaussian, SubsampledGaussian):
+        return math.inf
+    if kind in (Laplace, DiscreteLaplace):
+        return 1.0 / fields[0]
+    if kind is SubsampledLaplace:
+        # (the other order's, −log(1 − p + p·e^{−1/b}), is smaller)
+        scale, p = fields
+        return 1.0 / scale if p == 1.0 else float(np.logaddexp(math.log1p(-p), math.log(p) + 1.0 / scale))
+    if kind in (PureDP, RandomizedResponse, ExponentialMechanism):
+        return float(fields[0])
+    if kind is ApproximateDP:
+        return math.inf if fields[1] > 0.0 else float(fields[0])
+    if kind is FromPMFs:
+        p, q = (np.asarray(a) for a in fields)
+        if np.any((p > 0.0) != (q > 0.0)):
+            return math.inf
+        inside = p > 0.0
+        return float(np.max(np.abs(np.log(q[inside]) - np.log(p[inside]))))
+    return math.inf
+
+
+def _infinite_masses(kind, fields) -> tuple[float, float]:
+    """Masses that only the record's presence, and only its absence, ever shows in one use."""
+    if kind is ApproximateDP:
+        return float(fields[1]), float(fields[1])
+    if kind is FromPMFs:
+        p, q = (np.asarray(a) for a in fields)
+        return math.fsum(q[p == 0.0]), math.fsum(p[q == 0.0])
+    return 0.0, 0.0

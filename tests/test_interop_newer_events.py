@@ -1,0 +1,104 @@
+"""Events that only newer versions of dp_accounting have: stand-ins with their fields where the installed one lacks them."""
+
+import math
+
+import attr
+import numpy as np
+import pytest
+
+import jaxgdp
+
+pytest.importorskip("dp_accounting", reason="the extra 'interop' is not installed")
+from dp_accounting import dp_event as ev  # noqa: E402
+
+from jaxgdp.interop.dp_accounting import from_event  # noqa: E402
+from jaxgdp.interop.dp_accounting.events import spending  # noqa: E402
+
+FIELDS = {
+    "EpsilonDeltaDpEvent": {"epsilon": attr.NOTHING, "delta": attr.NOTHING},
+    "ApproximateDpEvent": {"event": attr.NOTHING, "delta": attr.NOTHING},
+    "ExponentialMechanismDpEvent": {"epsilon": attr.NOTHING},
+    "PermuteAndFlipDpEvent": {"epsilon": attr.NOTHING},
+    "DiscreteGaussianDpEvent": {"sigma": attr.NOTHING, "sensitivity": 1.0, "dimension": None},
+}
+ADD, REPLACE, SPECIAL = "ADD_OR_REMOVE_ONE", "REPLACE_ONE", "REPLACE_SPECIAL"
+
+
+@pytest.fixture
+def event(monkeypatch):
+    """Builds an event by name."""
+
+    def build(name, *values):
+        if not hasattr(ev, name):
+            fields = {field: attr.ib(default=default) for field, default in FIELDS[name].items()}
+            monkeypatch.setattr(ev, name, attr.make_class(name, fields, bases=(ev.DpEvent,), frozen=True), raising=False)
+        return getattr(ev, name)(*values)
+
+    return build
+
+
+def only_use(tree, relation=ADD):
+    ((use, times),) = spending(tree, relation).uses.items()
+    assert times == 1
+    return use
+
+
+def test_guarantees_stand_for_themselves(event):
+    for relation in (ADD, REPLACE, SPECIAL):
+        assert only_use(event("EpsilonDeltaDpEvent", 1.0, 1e-6), relation) == (jaxgdp.ApproximateDP, (1.0, 1e-6))
+        assert only_use(event("EpsilonDeltaDpEvent", 1.0, 0.0), relation) == (jaxgdp.PureDP, (1.0,))
+        assert only_use(event("ExponentialMechanismDpEvent", 0.5), relation) == (jaxgdp.ExponentialMechanism, (0.5,))
+    assert spending(event("EpsilonDeltaDpEvent", 0.0, 0.0), ADD).nothing
+    assert spending(event("EpsilonDeltaDpEvent", 1.0, 1.0), ADD).non_private
+    with pytest.raises(ValueError, match="delta of EpsilonDeltaDpEvent"):
+        from_event(event("EpsilonDeltaDpEvent", 1.0, 1.5))
+
+
+def test_permute_and_flip_spreads_wider_than_the_exponential_mechanism(event):
+    # two candidates, scores 2Δ apart and equal: the true pair, its ε, and its range
+    epsilon = 1.0
+    wrong = 0.5 * math.exp(-epsilon)
+    losses = np.log(np.array([0.5, 0.5]) / np.array([wrong, 1.0 - wrong]))
+    assert losses.max() <= epsilon * (1 + 1e-12) and np.ptp(losses) > 1.4 * epsilon
+    assert only_use(event("PermuteAndFlipDpEvent", epsilon)) == (jaxgdp.PureDP, (epsilon,))
+
+
+def test_approximate_events_fail_with_their_probability(event):
+    inner = ev.SelfComposedDpEvent(ev.GaussianDpEvent(2.0), 3)
+    spent = spending(event("ApproximateDpEvent", inner, 1e-6), ADD)
+    assert spent.uses == {(jaxgdp.Gaussian, (2.0,)): 3, (jaxgdp.ApproximateDP, (0.0, 1e-6)): 1}
+    assert math.isclose(spent.infinite_mass(), 1e-6, rel_tol=1e-9)
+    assert spending(event("ApproximateDpEvent", ev.NoOpDpEvent(), 0.0), ADD).nothing
+    assert spending(event("ApproximateDpEvent", ev.NoOpDpEvent(), 1.0), ADD).non_private
+
+
+def test_discrete_gaussians(event):
+    assert only_use(event("DiscreteGaussianDpEvent", 3.0)) == (jaxgdp.DiscreteGaussian, (3.0, 1.0))
+    # a replaced record moves an integer by up to twice the sensitivity; a fraction of a step moves nothing
+    assert only_use(event("DiscreteGaussianDpEvent", 3.0, 1.0, 1), REPLACE) == (jaxgdp.DiscreteGaussian, (3.0, 2.0))
+    assert only_use(event("DiscreteGaussianDpEvent", 3.0, 2.7, 1)) == (jaxgdp.DiscreteGaussian, (3.0, 2.0))
+    assert spending(event("DiscreteGaussianDpEvent", 3.0, 0.9), ADD).nothing
+    # in several dimensions: two coordinates of one step each are a move of √2, of which 1/μ is all but σ/√2
+    kind, (sigma,) = only_use(event("DiscreteGaussianDpEvent", 3.0, math.sqrt(2.0), 5))
+    assert kind is jaxgdp.Gaussian and 0.99 * 3.0 / math.sqrt(2.0) < sigma < 3.0 / math.sqrt(2.0)
+    sampled = only_use(ev.PoissonSampledDpEvent(0.1, event("DiscreteGaussianDpEvent", 3.0)))
+    assert sampled[0] is jaxgdp.SubsampledGaussian and 0.99 * 3.0 < sampled[1][0] < 3.0
+
+
+@pytest.mark.parametrize("epsilon, delta, rate", [(1.0, 0.0, 0.1), (0.5, 1e-3, 0.3)])
+def test_sampling_amplifies_a_guarantee_as_known(event, epsilon, delta, rate):
+    kind, (p, q) = only_use(ev.PoissonSampledDpEvent(rate, event("EpsilonDeltaDpEvent", epsilon, delta)))
+    p, q = np.asarray(p), np.asarray(q)
+    assert kind is jaxgdp.FromPMFs and math.isclose(p.sum(), 1.0) and math.isclose(q.sum(), 1.0)
+    # (log(1 + rate·(e^ε − 1)), rate·δ)-DP in both orders (Balle et al. 2018)
+    gamma = 1.0 + rate * math.expm1(epsilon)
+    assert math.isclose(np.maximum(q - gamma * p, 0.0).sum(), rate * delta, abs_tol=1e-15)
+    assert np.maximum(p - gamma * q, 0.0).sum() <= rate * delta + 1e-15
+    with pytest.raises(ValueError, match="PoissonSampledDpEvent"):
+        from_event(ev.PoissonSampledDpEvent(rate, event("EpsilonDeltaDpEvent", epsilon, delta)), SPECIAL)
+
+
+def test_a_response_is_not_sampled_however_it_is_wrapped():
+    response = ev.ComposedDpEvent([ev.RandomizedResponseDpEvent(0.5, 3)])
+    with pytest.raises(ValueError, match="PoissonSampledDpEvent"):
+        from_event(ev.PoissonSampledDpEvent(0.1, response), SPECIAL)
