@@ -4,8 +4,7 @@ A schedule gives each stage of training its own noise multiplier. ``certified`` 
 meets a target, so that schedules are compared at equal privacy; ``train`` then returns the accuracy of every seed.
 
 As the learning rate falls, late noise does less harm. ``influence`` measures how much: the accuracy lost by more noise in one stage alone.
-``balanced`` puts the noise where it harms least: the smallest Σ w_k·σ_k² at equal Σ (e^{1/σ_k²} − 1), to which the privacy of many steps is
-nearly tied; what it returns is a shape, whose privacy ``certified`` then settles.
+``balanced`` puts the noise where it harms least: ``jaxgdp.optimize`` minimises Σ w_k·σ_k² through the accountant, at the target.
 
     python examples/noise_schedule_digits.py --seeds 20
 """
@@ -14,14 +13,14 @@ from __future__ import annotations
 
 import argparse
 
+import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import minimize
 
 import jaxgdp
 from jaxgdp.reproduce import digits
 
 STAGES, STEPS_PER_STAGE = 4, 75
-TARGET = jaxgdp.targets.TPR(tpr=0.15, fpr=0.1)
+TARGET = jaxgdp.targets.Mu(0.28)
 # noise of each stage relative to the others
 SHAPES = {"constant": (1.0, 1.0, 1.0, 1.0), "falling": (1.5, 1.15, 0.9, 0.75), "rising": (0.75, 0.9, 1.15, 1.5)}
 # about the best peak of a falling rate and the best constant rate for constant noise
@@ -82,21 +81,25 @@ def influence(noise, factor=1.6, seeds=range(20), steps_per_stage=STEPS_PER_STAG
     return np.array([100.0 * np.mean(before - train(np.repeat(row, steps_per_stage), seeds=seeds)) for row in more])
 
 
-def balanced(noise, weights):
-    """Noise multipliers with the smallest Σ w_k·σ_k² at the Σ (e^{1/σ_k²} − 1) of ``noise``.
+def balanced(noise, weights, target=TARGET, sampling_prob=digits.RATE, steps_per_stage=STEPS_PER_STAGE):
+    """The schedule with the smallest Σ w_k·σ_k² that provably meets a target.
 
     Args:
-        noise: where to start, one number for each stage. weights: w > 0 of each stage.
+        noise: where to start, one number for each stage. weights: w > 0 of each stage. target: one of ``jaxgdp.targets``.
+        sampling_prob: p of all stages. steps_per_stage: whole number.
 
     Returns:
-        One number for each stage; a shape, not yet certified.
+        :class:`jaxgdp.optimization.Optimized`.
     """
-    cost = lambda log_noise: np.sum(np.expm1(np.exp(-2.0 * log_noise)))
-    start = np.log(np.asarray(noise, np.float64))
-    equal = {"type": "eq", "fun": lambda u: cost(u) / cost(start) - 1.0}
-    harm = lambda u: np.sum(weights * np.exp(2.0 * (u - start))) / np.sum(weights)
-    within = [(u - 1.5, u + 1.5) for u in start]
-    return np.exp(minimize(harm, start, constraints=equal, bounds=within).x)
+    weights = jnp.asarray(np.asarray(weights) / np.sum(weights))
+    return jaxgdp.optimize(
+        lambda schedule: weights @ schedule.noise_multiplier**2,
+        target,
+        noise_multiplier=noise,
+        sampling_prob=sampling_prob,
+        num_steps=steps_per_stage,
+        iterations=80,
+    )
 
 
 def main(arguments=None) -> None:
@@ -115,15 +118,16 @@ def main(arguments=None) -> None:
         f"constant noise, constant learning rate {CONSTANT_RATE:g}: accuracy {_estimate(plain)} %; below, it falls",
         flush=True,
     )
+    best = balanced(constant, np.maximum(weights, 0.1))
     reference = None
-    for name, shape in (SHAPES | {"by influence": balanced(constant, np.maximum(weights, 0.1))}).items():
+    for name, shape in (SHAPES | {"by influence": best.schedule.noise_multiplier}).items():
         noise, found = certified(shape)
         accuracy = 100.0 * train(np.repeat(noise, STEPS_PER_STAGE), seeds=range(seeds))
         reference = accuracy if reference is None else reference
         stages = ", ".join(f"{sigma:.3f}" for sigma in noise)
         # the same seeds draw the same batches and noise, so differences are less uncertain than accuracies
         print(
-            f"{name:12s} σ = {stages}   TPR ≤ {float(found.achieved.upper):.5f}   accuracy {_estimate(accuracy)} %   "
+            f"{name:12s} σ = {stages}   μ ≤ {float(found.achieved.upper):.5f}   accuracy {_estimate(accuracy)} %   "
             f"against {next(iter(SHAPES))} {_estimate(accuracy - reference)}",
             flush=True,
         )
