@@ -31,7 +31,9 @@ def event(monkeypatch):
     def build(name, *values):
         if not hasattr(ev, name):
             fields = {field: attr.ib(default=default) for field, default in FIELDS[name].items()}
-            monkeypatch.setattr(ev, name, attr.make_class(name, fields, bases=(ev.DpEvent,), frozen=True), raising=False)
+            monkeypatch.setattr(
+                ev, name, attr.make_class(name, fields, bases=(ev.DpEvent,), frozen=True), raising=False
+            )
         return getattr(ev, name)(*values)
 
     return build
