@@ -131,6 +131,27 @@ def test_inside_jit_vmap_and_jacobian(lattice):
         assert np.all(matrix[~np.eye(3, dtype=bool)] == 0.0)
 
 
+def test_calibrated_noise_is_differentiable(lattice):
+    """σ meets the goal on the safe side, agrees with the host's calibration, and moves as the implicit function theorem says."""
+    p, number, goal = 0.05, 1000, np.array([0.8, 0.9])
+    host = jaxgdp.calibrate(
+        jaxgdp.targets.Mu(np.array([0.8, 0.9, 0.81, 0.79, 0.8, 0.8, 0.8, 0.8])),
+        sampling_prob=p * np.array([1, 1, 1, 1, 1.02, 0.98, 1, 1]),
+        num_steps=np.array([1000] * 6 + [1020, 980]),
+        tolerance=1e-4,
+    ).value
+    with jax.enable_x64(True):
+        solve = lambda g, q, t: differentiable.noise_multiplier("mu", g, q, t, lattice=lattice)
+        found = np.asarray(solve(goal, p, number))
+        by_goal, by_rate, by_steps = map(float, jax.jit(jax.grad(solve, argnums=(0, 1, 2)))(0.8, p, float(number)))
+    assert np.allclose(found, host[:2], rtol=2e-3)
+    assert np.isclose(by_goal, (host[2] - host[3]) / 0.02, rtol=2e-2)
+    assert np.isclose(by_rate, (host[4] - host[5]) / (0.04 * p), rtol=2e-2)
+    assert np.isclose(by_steps, (host[6] - host[7]) / 40.0, rtol=2e-2)
+    tight = jaxgdp.measure(jaxgdp.dpsgd(found, p, number), "mu", rtol=1e-4).brackets["mu"]
+    assert np.all(tight.lower <= goal) and np.all(tight.upper >= goal * (1 - 2e-3))
+
+
 def test_without_a_lattice_under_jit():
     """A default serves DP-SGD; the bracket says how well."""
     with jax.enable_x64(True):
@@ -152,5 +173,9 @@ def test_bad_input_is_named():
             differentiable.epsilon(jaxgdp.Gaussian(1.0), 0.0)
         with pytest.raises(ValueError, match="fpr must"):
             differentiable.tpr(jaxgdp.Gaussian(1.0), 1.0)
+        with pytest.raises(ValueError, match="at must be given"):
+            differentiable.noise_multiplier("tpr", 0.2, 0.1, 100)
+        with pytest.raises(ValueError, match="quantity"):
+            differentiable.noise_multiplier("regret", 0.2, 0.1, 100)
         with pytest.raises(ValueError, match="fpr_floor"):
             differentiable.mu(jaxgdp.Gaussian(1.0), 0.7)

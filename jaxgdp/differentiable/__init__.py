@@ -1,5 +1,6 @@
 """Certified numbers that can be traced: inside ``jit``, ``vmap`` and ``grad``, in σ, p, T and in what they are asked at."""
 
+from .calibrated import noise_multiplier
 from .quantities import (
     advantage,
     approximate_mu,
@@ -26,6 +27,7 @@ __all__ = [
     "log_beta",
     "log_tpr",
     "mu",
+    "noise_multiplier",
     "regret",
     "tpr",
 ]

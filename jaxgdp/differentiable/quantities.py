@@ -19,13 +19,18 @@ from .program import deepest as smallest
 _SHALLOW = 1e-6  # smallest rate that matters for numbers from the middle of the curve
 
 
+def need_64_bits(name: str) -> None:
+    """Raise where JAX computes in 32 bits."""
+    if jnp.result_type(float) != jnp.float64:
+        raise RuntimeError(
+            f"jaxgdp.differentiable.{name} computes in 64 bits: call it within `with jax.enable_x64(True):`, or use jaxgdp.measure "
+            "or jaxgdp.calibrate, which need no such setting (and have no gradients)"
+        )
+
+
 def _ask(name, mechanism, query, logged, adjacency, rtol, fpr_floor, lattice, deepest=None) -> Bracket:
     """``query`` as the user gave it, taken to its log where ``logged``; ``deepest``: a rate that has to be resolved."""
-    if not jax.config.read("jax_enable_x64"):
-        raise RuntimeError(
-            f"jaxgdp.differentiable.{name} computes in 64 bits: call it within `with jax.enable_x64(True):`, or use jaxgdp.measure, "
-            "which needs no such setting (and no gradients)"
-        )
+    need_64_bits(name)
     mechanism = as_composition(mechanism)
     paired, order = dominating(mechanism, adjacency)
     groups = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), paired.stacked())
