@@ -21,7 +21,7 @@ from scipy.special import ndtri_exp
 
 from .bracket import Bracket
 from .half_curve import Sparse, Vertices, half_curve, merge
-from .lattices import SIZES, Lattice, choose, needs
+from .lattices import SIZES, Lattice, choose, likeliest, needs
 from .normal import argmax
 from .precision import with_float64
 from .summaries.curve import Curve
@@ -37,6 +37,7 @@ _PIECE = 12.0  # standard deviations one tilt serves
 _FAINTEST = 26.0  # −log of the density, per unit of rtol, that rounding leaves usable
 _TRIES, _FEW_TRIES = 6, 2  # lattices for one setting, at most
 _AS_IS = ("delta", "bayes_risk")  # quantities asked at a value, not at the log of it
+_MANY = 64  # settings, from which on it is worth compiling ahead
 _PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
 
 
@@ -211,7 +212,7 @@ def _chunks(rows, largest, many):
     Of ``many`` settings every chunk has the largest size, so that each bucket compiles once; few settings are not padded
     as far.
     """
-    size = largest if many > 64 else 1 if len(rows) == 1 else min(largest, 8) if len(rows) <= 8 else largest
+    size = largest if many > _MANY else 1 if len(rows) == 1 else min(largest, 8) if len(rows) <= 8 else largest
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
         yield np.concatenate([part, np.full(size - len(part), part[0])]), len(part)
@@ -278,6 +279,8 @@ class _Settings:
         self.curves: list = [None] * number if question.keep else []
         self.queue: dict[Lattice, list] = {}
         self.unplanned: dict[int, list] = {_PIECES[1 if question.keep else 0]: list(range(number))}
+        smooth = not any(mechanism.atomic for mechanism, _ in groups)
+        self.rehearses = number > _MANY and smooth and not question.keep and not jax.config.jax_debug_nans
 
     def plan(self, rows, pieces):
         """Plans and needs of the rows, with this many pieces."""
@@ -318,6 +321,9 @@ class _Settings:
             return [("run", rows, lattice, self.run(lattice, rows)) for lattice, rows in buckets]
 
         jobs = [functools.partial(plan, *job) for job in plans] + [functools.partial(run, b) for b in programs.values()]
+        if self.rehearses:
+            jobs.append(self.rehearse)
+            self.rehearses = False
         return [with_float64(job) for job in jobs]
 
     def run(self, lattice, rows):
@@ -325,6 +331,15 @@ class _Settings:
         plans = _take(self.plans[lattice.pieces][0], rows)
         rates = _take(self.rates, rows)
         return _run(lattice, _take(self.groups, rows), plans, self.question.kind, rates, self.number)
+
+    def rehearse(self):
+        """Compile the programs that most settings of a large batch will need while the first ones are planned; no results."""
+        lattice = likeliest(self.question.rtol)
+        rows = np.zeros(lattice.together(sum(count.shape[-1] for _, count in self.groups)), np.int64)
+        mine, rates = _take((self.groups, self.rates), rows)
+        plans = Plan.blank((len(rows), 2, 1), sum(count.shape[-1] for _, count in self.groups))
+        _run(lattice, mine, plans, self.question.kind, rates, self.number)
+        return []
 
     def keep(self, lattice, rows, result):
         """Keep what is narrower than before, requeue what is too wide; returns how many are finished."""

@@ -89,9 +89,21 @@ class Needs(NamedTuple):
     whole: Any
 
 
+def likeliest(rtol: float) -> Lattice:
+    """The lattice (but for its size) that most settings of many small steps get."""
+    extra = _sharper(rtol)
+    frequencies, vertices, base, short, long = _MENU[0]
+    return Lattice("sparse", vertices << extra, frequencies, 16 * (vertices << extra), base << extra, short, long, 1)
+
+
+def _sharper(rtol: float) -> int:
+    """Doublings of points and vertices that an accuracy beyond 1e-3 takes."""
+    return max(0, int(np.ceil(np.log2(np.sqrt(1e-3 / rtol)) - 0.4)))
+
+
 def choose(need: Needs, row: int, detail, rtol: float, pieces: int, largest: int, dense) -> Lattice:
     """The lattice for one setting, ``detail`` times finer than foreseen."""
-    sharper = max(0, int(np.ceil(np.log2(np.sqrt(1e-3 / rtol)) - 0.4)))
+    sharper = _sharper(rtol)
     many_steps = not dense and need.steps[row] >= _FEWEST
     # as fine, and with as many points and vertices, as ``detail`` asks for if some lattice serves, less otherwise; N costs
     # nothing, so it is rounded up generously where a step then still fits

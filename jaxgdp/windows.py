@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .mechanisms.base import Mechanism
 
@@ -256,6 +257,12 @@ class Plan(NamedTuple):
     bandwidth: Any
     length: Any
     unit: Any
+
+    @classmethod
+    def blank(cls, shape: tuple[int, ...], components: int) -> Plan:
+        """A plan of the right shapes that plans nothing: what takes it compiles, and its results mean nothing."""
+        each = ("scale", "centre", "reach_low", "reach_high", "end", "middle")
+        return cls(**{name: np.ones(shape + (components,) * (name in each)) for name in cls._fields})
 
 
 def _loss(groups, depth, reverse) -> Loss:
