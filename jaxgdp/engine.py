@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -280,7 +281,9 @@ class _Settings:
         self.queue: dict[Lattice, list] = {}
         self.unplanned: dict[int, list] = {_PIECES[1 if question.keep else 0]: list(range(number))}
         smooth = not any(mechanism.atomic for mechanism, _ in groups)
-        self.rehearses = number > _MANY and smooth and not question.keep and not jax.config.jax_debug_nans
+        self.rehearses = (
+            number > _MANY and smooth and not question.keep and not getattr(jax.config, "jax_debug_nans", False)
+        )
 
     def plan(self, rows, pieces):
         """Plans and needs of the rows, with this many pieces."""
@@ -320,7 +323,9 @@ class _Settings:
         def run(buckets):
             return [("run", rows, lattice, self.run(lattice, rows)) for lattice, rows in buckets]
 
-        jobs = [functools.partial(plan, *job) for job in plans] + [functools.partial(run, b) for b in programs.values()]
+        jobs: list[Callable] = [functools.partial(plan, *job) for job in plans] + [
+            functools.partial(run, b) for b in programs.values()
+        ]
         if self.rehearses:
             jobs.append(self.rehearse)
             self.rehearses = False
