@@ -259,6 +259,9 @@ def _run(lattice: Lattice, groups, plans: Plan, kind: _Kind, rates: _Rates, numb
     return jax.tree.map(lambda *a: np.concatenate(a), *out)
 
 
+_REHEARSED: set = set()  # forms whose programs have been compiled ahead
+
+
 class _Settings:
     """What is known so far about each setting of a batch."""
 
@@ -281,9 +284,18 @@ class _Settings:
         self.queue: dict[Lattice, list] = {}
         self.unplanned: dict[int, list] = {_PIECES[1 if question.keep else 0]: list(range(number))}
         smooth = not any(mechanism.atomic for mechanism, _ in groups)
-        self.rehearses = (
-            number > _MANY and smooth and not question.keep and not getattr(jax.config, "jax_debug_nans", False)
-        )
+        checks = getattr(jax.config, "jax_debug_nans", False)
+        self.compiled = self.form() in _REHEARSED
+        self.rehearses = number > _MANY and smooth and not question.keep and not checks and not self.compiled
+
+    def cut(self, rows):
+        """Rows in one part or two."""
+        return np.array_split(np.asarray(rows), 2 if self.compiled and len(rows) > 3 * _MANY else 1)
+
+    def form(self):
+        """What decides the programs that most settings will need."""
+        kinds = tuple((type(mechanism), count.shape[1:]) for mechanism, count in self.groups)
+        return kinds, self.question.kind, likeliest(self.question.rtol)
 
     def plan(self, rows, pieces):
         """Plans and needs of the rows, with this many pieces."""
@@ -310,11 +322,21 @@ class _Settings:
         self.queue.setdefault(lattice, []).append(row)
 
     def tasks(self):
-        """What can be done now, as functions that change nothing: plans, and buckets of one program in a row."""
-        plans = [(pieces, np.asarray(rows)) for pieces, rows in self.unplanned.items()]
-        programs: dict[tuple, list] = {}
+        """What can be done now, as functions that change nothing: plans, and buckets.
+
+        Two run at a time. A program that may still have to be compiled is compiled once, so buckets that share one are one task;
+        later, tasks are cut so that both have about as much to do.
+        """
+        plans, programs = [], []
+        for pieces, rows in self.unplanned.items():
+            plans += [(pieces, part) for part in self.cut(rows)]
+        shared: dict[Lattice, list] = {}
         for lattice, rows in sorted(self.queue.items(), reverse=True):
-            programs.setdefault(lattice._replace(size=0), []).append((lattice, np.asarray(rows)))
+            if self.compiled:
+                programs += [[(lattice, part)] for part in self.cut(rows)]
+            else:
+                shared.setdefault(lattice._replace(size=0), []).append((lattice, np.asarray(rows)))
+        programs += shared.values()
         self.unplanned, self.queue = {}, {}
 
         def plan(pieces, rows):
@@ -324,11 +346,12 @@ class _Settings:
             return [("run", rows, lattice, self.run(lattice, rows)) for lattice, rows in buckets]
 
         jobs: list[Callable] = [functools.partial(plan, *job) for job in plans] + [
-            functools.partial(run, b) for b in programs.values()
+            functools.partial(run, b) for b in programs
         ]
         if self.rehearses:
             jobs.append(self.rehearse)
             self.rehearses = False
+            _REHEARSED.add(self.form())
         return [with_float64(job) for job in jobs]
 
     def run(self, lattice, rows):
