@@ -345,9 +345,9 @@ class _Settings:
         def run(buckets):
             return [("run", rows, lattice, self.run(lattice, rows)) for lattice, rows in buckets]
 
-        jobs: list[Callable] = [functools.partial(plan, *job) for job in plans] + [
-            functools.partial(run, b) for b in programs
-        ]
+        jobs: list[Callable] = []
+        jobs += [functools.partial(plan, *job) for job in plans]
+        jobs += [functools.partial(run, buckets) for buckets in programs]
         if self.rehearses:
             jobs.append(self.rehearse)
             self.rehearses = False

@@ -218,8 +218,7 @@ def upper_half(groups, count, plan: Plan, grid, reverse) -> Vertices:
     (law, *_), (infinity, exact, _), centre = _lattice_weights(groups, plan, h, grid, reverse)
     width = h * grid.block
     first = jnp.floor(plan.low / width) - 1.0
-    # (a real number of uses moves the sum of centres, which are labels here, off the lattice: what is to be differentiated
-    # is where the window lies, so the window is what stays)
+    # (with a real number of uses the sum of centres moves and the window does not)
     base = jnp.sum(count * centre)
     composed = grid.compose(law, count, first * grid.block + 1.0 - base, plan.tilt, h, plan)
     fixed = {name: jax.lax.stop_gradient(getattr(composed, name)) for name in ("roundoff", "noise", "escaped")}

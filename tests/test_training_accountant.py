@@ -160,7 +160,7 @@ def rewritten(**changes):
     "text, named",
     [
         (json.dumps({"history": [[1.0, 0.01, 10]], "mechanism": "rdp"}), "a state dict of Opacus"),
-        (json.dumps({"format": "other.library", "version": 1}), "format 'other.library'"),
+        (json.dumps({"format": "other.package", "version": 1}), "format 'other.package'"),
         (json.dumps([1, 2]), "a JSON list"),
         (json.dumps({"params": [1.0]}), "an object with the keys 'params'"),
         ("\x80\x04pickle", "not JSON"),
