@@ -102,7 +102,7 @@ def noise_multiplier(
         >>> with jax.enable_x64(True):
         ...     fixed = jaxgdp.differentiable.lattice(jaxgdp.dpsgd(10.0, 1.0, 100))
         ...     slope = jax.grad(lambda m: noise_multiplier("mu", m, 1.0, 100, lattice=fixed))(1.0)
-        >>> bool(abs(slope + 10.0) < 0.05)
+        >>> bool(abs(float(slope) + 10.0) < 0.05)
         True
     """
     quantities.need_64_bits("noise_multiplier")

@@ -134,7 +134,7 @@ def mu(mechanism, fpr_floor=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice
         >>> import jax, jaxgdp
         >>> with jax.enable_x64(True):
         ...     slope = jax.grad(lambda s: mu(jaxgdp.dpsgd(s, 1.0, 100)).upper)(5.0)
-        >>> bool(abs(slope + 10 / 5.0**2) < 1e-2)
+        >>> bool(abs(float(slope) + 10 / 5.0**2) < 1e-2)
         True
     """
     fpr_floor = floor_rate("fpr_floor", fpr_floor)
