@@ -116,7 +116,7 @@ def choose(need: Needs, row: int, detail, rtol: float, pieces: int, largest: int
         size = 4 * vertices
         while size < need.points[row] * finer and size < 2**40:
             size *= factor
-        scale = 1.1 * size / need.points[row]
+        scale = 1.1 * size / max(need.points[row], 1.0)
         if (
             need.bandwidth[row] <= (1.2 if frequencies < _MENU[-1][0] else 1.5) * frequencies
             and need.vertices[row] * np.sqrt(min(denser, 4.0)) <= 1.25 * vertices

@@ -43,8 +43,8 @@ class _Lines(NamedTuple):
     usable: Any
 
 
-def _peak(x, y, usable, k):
-    """Where the parabola through three neighbouring values has its extremum (y not −inf there), as a shift from x_k."""
+def _peak(y, usable, k):
+    """Where the parabola through y at k and its neighbours has its extremum, as a shift from k; 0 where one of them is unusable."""
     last = y.shape[0] - 1
     a, b, c = (y[jnp.clip(k + i, 0, last)] for i in (-1, 0, 1))
     inside = (k > 0) & (k < last) & usable[jnp.maximum(k - 1, 0)] & usable[jnp.minimum(k + 1, last)]
@@ -131,7 +131,7 @@ class _Halves:
                     value = jnp.logaddexp(lines.log_delta, lines.epsilon + log_fpr)
                 value = jnp.where(lines.usable, value, jnp.inf)
                 k = argmax(-value)
-                shift = _peak(lines.epsilon, value, lines.usable, k)
+                shift = _peak(value, lines.usable, k)
                 epsilon = jnp.maximum(lines.epsilon[k] + shift * lines.step[k], 0.0)
                 log_tpr = log1mexp(-value[k]) if kind else jnp.minimum(value[k], 0.0)
                 log_beta = -value[k] if kind else log1mexp(log_tpr)
@@ -162,7 +162,7 @@ def _mu(halves: _Halves, log_floor) -> Tangency:
         value = jnp.where(usable, jnp.where(usable, z_tpr, 0.0) - jnp.where(usable, z_alpha, 0.0), -jnp.inf)
         k = argmax(value)
         middle = 0.5 * (p.low + jnp.where(jnp.isfinite(p.high), p.high, p.low))
-        shift = _peak(middle, value, usable, k)
+        shift = _peak(value, usable, k)
         epsilon = jnp.maximum(_at(middle, k, shift), 0.0)
         z = _at(jnp.where(usable, z_tpr, 0.0), k, shift)
         log_delta = log_delta_at(halves.vertices[side], epsilon)
@@ -199,7 +199,7 @@ def _approximate_mu(halves: _Halves, log_d) -> Tangency:
         value = jnp.where(usable, z_tpr - z_alpha, -jnp.inf)
         k = argmax(value)
         middle = 0.5 * (p.low + jnp.where(jnp.isfinite(p.high), p.high, p.low))
-        shift = _peak(middle, value, usable, k)
+        shift = _peak(value, usable, k)
         epsilon = jnp.maximum(_at(middle, k, shift), 0.0)
         z1, z0 = _at(z_tpr, k, shift), _at(z_alpha, k, shift)
         # ∂/∂d of (TPR − d)/(1 − d) and of α/(1 − d), α and TPR held fixed; the query is log d
@@ -220,7 +220,7 @@ def _regret(halves: _Halves, log_floor, mu) -> Tangency:
         gap = (gaussian_delta(jnp.minimum(lines.epsilon, 600.0), mu) - jnp.exp(lines.log_delta)) / growth
         gap = jnp.where(lines.usable, gap, -jnp.inf)
         k = argmax(gap)
-        epsilon = lines.epsilon[k] + _peak(lines.epsilon, gap, lines.usable, k) * lines.step[k]
+        epsilon = lines.epsilon[k] + _peak(gap, lines.usable, k) * lines.step[k]
         found.append((gap[k], jnp.maximum(epsilon, 0.0), jnp.asarray(side)))
     which = argmax(jnp.stack([f[0] for f in found]))
     epsilon, side = (jnp.stack([f[i] for f in found])[which] for i in (1, 2))
