@@ -49,7 +49,11 @@ def batch(number: int) -> list[list[tuple[str, dict, int]]]:
     return [
         [
             ("Gaussian", {"noise_multiplier": draw(4, 40)}, int(draw(1, 20))),
-            ("SubsampledGaussian", {"noise_multiplier": draw(0.8, 5), "sampling_prob": draw(1e-3, 0.1)}, int(draw(10, 1000))),
+            (
+                "SubsampledGaussian",
+                {"noise_multiplier": draw(0.8, 5), "sampling_prob": draw(1e-3, 0.1)},
+                int(draw(10, 1000)),
+            ),
             ("Laplace", {"scale": draw(5, 50)}, int(draw(1, 10))),
         ]
         for _ in range(number)
@@ -163,7 +167,9 @@ def table(r: dict) -> str:
     """Markdown table of one run."""
     m = r["machine"]
     lines = [
-        f"{m['cpu']}, {m['cores']} cores; " + ", ".join(f"{k} {v}" for k, v in r["versions"].items()) + f"; {r['date']}.",
+        f"{m['cpu']}, {m['cores']} cores; "
+        + ", ".join(f"{k} {v}" for k, v in r["versions"].items())
+        + f"; {r['date']}.",
         "",
         "| composition | compiled | whole curve | first call | dp_accounting | ratio | width of μ | ε(1e-10) | dp_accounting |",
         "|---|---:|---:|---:|---:|---:|---:|---|---:|",

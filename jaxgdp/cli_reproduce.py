@@ -8,7 +8,9 @@ from .cli_options import cache_compiled_programs, need, option, progress, typer
 
 
 def reproduce_command(
-    paper: Annotated[str, typer.Argument(help="Which paper: gomez2025 or kulynych2024.", metavar="PAPER") if typer else None],
+    paper: Annotated[
+        str, typer.Argument(help="Which paper: gomez2025 or kulynych2024.", metavar="PAPER") if typer else None
+    ],
     output: Annotated[str, option("--output", help="Folder to write to; made if missing.", metavar="DIR")],
     only: Annotated[
         list[str] | None,

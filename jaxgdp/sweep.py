@@ -87,9 +87,7 @@ def sweep(
         if np.ndim(value) != 0:
             raise ValueError(f"{name} must be a single number, got shape {np.shape(value)}")
     columns = [a.reshape(-1) for a in np.meshgrid(*axes.values(), indexing="ij")]
-    found = measure(
-        dpsgd(*columns), quantities, rtol=rtol, adjacency=adjacency, progress=progress, **rates
-    )
+    found = measure(dpsgd(*columns), quantities, rtol=rtol, adjacency=adjacency, progress=progress, **rates)
     shape = tuple(len(a) for a in axes.values())
 
     data = {}

@@ -287,7 +287,15 @@ def _loss(groups, depth, reverse) -> Loss:
     bottom, top = jnp.moveaxis(join(ends), -1, 0)
     bounded = any(m.bounded() for m, _ in groups)
     return Loss(
-        join(nodes), join(weights), join(precision), join(counts), bottom, top, join(atomic), bounded, jnp.asarray(reverse)
+        join(nodes),
+        join(weights),
+        join(precision),
+        join(counts),
+        bottom,
+        top,
+        join(atomic),
+        bounded,
+        jnp.asarray(reverse),
     )
 
 

@@ -28,7 +28,10 @@ def nonadaptive_delta(k, epsilon, g):
     for l in range(k + 1):
         t = np.clip((g + (l + 1) * epsilon) / (k + 1), 0.0, epsilon)
         q = member(t, epsilon)[0][1]
-        terms = (comb(k, i) * q ** (k - i) * (1 - q) ** i * max(np.exp(k * t - i * epsilon) - np.exp(g), 0) for i in range(k + 1))
+        terms = (
+            comb(k, i) * q ** (k - i) * (1 - q) ** i * max(np.exp(k * t - i * epsilon) - np.exp(g), 0)
+            for i in range(k + 1)
+        )
         best = max(best, sum(terms))
     return best
 
@@ -79,7 +82,10 @@ def test_largest_mu_is_in_the_middle(epsilon):
     from scipy.special import ndtri
 
     t = np.linspace(0.0, epsilon, 20001)[1:-1]
-    alpha, beta = (np.exp(-t) - np.exp(-epsilon)) / -np.expm1(-epsilon), np.expm1(t) * np.exp(-epsilon) / -np.expm1(-epsilon)
+    alpha, beta = (
+        (np.exp(-t) - np.exp(-epsilon)) / -np.expm1(-epsilon),
+        np.expm1(t) * np.exp(-epsilon) / -np.expm1(-epsilon),
+    )
     mu = -ndtri(alpha) - ndtri(beta)
     assert mu.max() <= jaxgdp.gdp.mu_from_pure_dp(epsilon / 2) * (1 + 1e-9)
 

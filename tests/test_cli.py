@@ -58,7 +58,10 @@ def assert_one_line_error(capsys, argv, mention):
         ({"rtol": "nan"}, "rtol must be"),
         ({"fpr_floor": "0.5"}, "fpr_floor must be"),
         ({"fpr_floor": "-1e-10"}, "fpr_floor must be"),
-        ({"adjacency": "replace"}, "adjacency must be one of 'add_remove', 'add', 'remove', 'replace_one', got 'replace'"),
+        (
+            {"adjacency": "replace"},
+            "adjacency must be one of 'add_remove', 'add', 'remove', 'replace_one', got 'replace'",
+        ),
     ],
 )
 def test_bad_report_input(capsys, changes, mention):

@@ -22,7 +22,7 @@ def gaussian_masses(sigma, s, ell):
     """Exact cell masses: sums over the integers between floor(ℓσ²/s + s/2)."""
     mpmath.mp.dps = 40
     reach = int(60 * sigma) + s + 20
-    g = [mpmath.exp(-mpmath.mpf(k) ** 2 / (2 * mpmath.mpf(sigma) ** 2)) for k in range(reach + s + 1)]
+    g = [mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(sigma) ** 2)) for k in range(reach + s + 1)]
     total = g[0] + 2 * mpmath.fsum(g[1:])
     sums = [mpmath.mpf(0)]
     for k in range(-reach - s, reach + s + 1):
@@ -40,7 +40,8 @@ def gaussian_masses(sigma, s, ell):
 
 
 @pytest.mark.parametrize(
-    ("sigma", "s"), [(0.2, 1), (0.7, 1), (1.3, 2), (3.0, 1), (9.9, 1), (10.0, 1), (12.3, 3), (60.0, 1), (60.0, 16), (400.0, 1)]
+    ("sigma", "s"),
+    [(0.2, 1), (0.7, 1), (1.3, 2), (3.0, 1), (9.9, 1), (10.0, 1), (12.3, 3), (60.0, 1), (60.0, 16), (400.0, 1)],
 )
 def test_gaussian_cells_are_exact(sigma, s):
     # from a few integers per cell to a few cells per integer, and into the far tail
@@ -84,7 +85,7 @@ def quantile(mass):
 @pytest.mark.parametrize("sigma", [0.2, 0.5, 1.0, 2.0, 5.0, 40.0])
 def test_steps_of_the_normal_quantile_fall(sigma):
     mpmath.mp.dps = 30
-    terms = [mpmath.exp(-mpmath.mpf(k) ** 2 / (2 * mpmath.mpf(sigma) ** 2)) for k in range(int(30 * sigma) + 30)]
+    terms = [mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(sigma) ** 2)) for k in range(int(30 * sigma) + 30)]
     total = terms[0] + 2 * mpmath.fsum(terms[1:])
     last = min(10, int(20 * sigma) + 3)
     z = [quantile(mpmath.fsum(terms[m:]) / total) for m in range(1, last)]

@@ -244,7 +244,11 @@ def atoms_of(parts):
 def categories(epsilon, k):
     e = mpmath.mpf(epsilon)
     total = mpmath.exp(e) + k - 1
-    return [(-e, mpmath.exp(e) / total, 1 / total), (0, (k - 2) / total, (k - 2) / total), (e, 1 / total, mpmath.exp(e) / total)]
+    return [
+        (-e, mpmath.exp(e) / total, 1 / total),
+        (0, (k - 2) / total, (k - 2) / total),
+        (e, 1 / total, mpmath.exp(e) / total),
+    ]
 
 
 def test_mixture_of_incommensurable_atoms():
@@ -257,7 +261,9 @@ def test_mixture_of_incommensurable_atoms():
         ]
     )
     curve = jaxgdp.tradeoff(mechanism)
-    parts = [categories(0.7312, 4)] * 3 + [categories(0.3183, 2)] * 4 + [categories(1.1031, 2)] + [categories(0.2, 2)] * 2
+    parts = (
+        [categories(0.7312, 4)] * 3 + [categories(0.3183, 2)] * 4 + [categories(1.1031, 2)] + [categories(0.2, 2)] * 2
+    )
     rows, kept = atoms_of(parts), (1 - 1e-4) ** 2
     for epsilon in (0.0, 0.4, 1.3, 3.0, 4.5):
         exact = 1 - kept * (1 - float(delta_of(rows, epsilon)))

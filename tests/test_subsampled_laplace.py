@@ -29,7 +29,9 @@ def exact_masses(b, p, ell):
             o = (b * mpmath.log(r) + 1) / 2
             edges.append((below(o), below(o - 1)))
     edges.append((mpmath.mpf(1), mpmath.mpf(1)))
-    return [(c[0] - a[0], (1 - p) * (c[0] - a[0]) + p * (c[1] - a[1])) for a, c in zip(edges[:-1], edges[1:], strict=True)]
+    return [
+        (c[0] - a[0], (1 - p) * (c[0] - a[0]) + p * (c[1] - a[1])) for a, c in zip(edges[:-1], edges[1:], strict=True)
+    ]
 
 
 @pytest.mark.parametrize(("b", "p"), [(1.0, 0.1), (0.3, 1.0), (5.0, 0.5), (0.05, 0.01), (1.0, 1e-5)])

@@ -58,7 +58,11 @@ def test_one_use_of_pmfs():
     curve = tradeoff(FromPMFs([0.2, 0.3, 0.5], [[0.5, 0.3, 0.2], [0.3, 0.3, 0.4]]))
     exact = np.array([-ndtri(0.2), max(ndtri(0.3) - ndtri(0.2), ndtri(0.6) - ndtri(0.5))])
     found = curve.mu()
-    assert np.all(found.lower <= exact) and np.all(found.upper >= exact) and np.all(found.upper - found.lower <= 1e-3 * exact)
+    assert (
+        np.all(found.lower <= exact)
+        and np.all(found.upper >= exact)
+        and np.all(found.upper - found.lower <= 1e-3 * exact)
+    )
     assert np.all((curve.tail_mu >= exact) & (curve.tail_mu <= exact * (1 + 1e-10)))
 
 
@@ -146,7 +150,9 @@ def test_log_sinhc():
 
 
 def laplace_densities(b, points):
-    x = np.unique(np.concatenate([np.linspace(-60 * b, 0, points), np.linspace(0, 1, points), np.linspace(1, 1 + 60 * b, points)]))
+    x = np.unique(
+        np.concatenate([np.linspace(-60 * b, 0, points), np.linspace(0, 1, points), np.linspace(1, 1 + 60 * b, points)])
+    )
     return FromDensities.normalized(x, -np.abs(x) / b, -np.abs(x - 1) / b)
 
 
@@ -203,7 +209,9 @@ def wavy_masses(x, log_p, log_q, ell):
         for s, t in zip(cuts[:-1], cuts[1:], strict=True):
             cell = int(np.searchsorted(ell, float(l0 + (l1 - l0) * (s + t) / 2)))
             for law, (a, b) in enumerate(ends):
-                share = (mpmath.exp(b * t + a * (1 - t)) - mpmath.exp(b * s + a * (1 - s))) / (mpmath.exp(b) - mpmath.exp(a))
+                share = (mpmath.exp(b * t + a * (1 - t)) - mpmath.exp(b * s + a * (1 - s))) / (
+                    mpmath.exp(b) - mpmath.exp(a)
+                )
                 cells[cell][law] += wholes[law][i] * share
     cells[0][0] += 1 - mpmath.fsum(wholes[0])
     cells[-1][1] += 1 - mpmath.fsum(wholes[1])
@@ -229,7 +237,10 @@ def test_one_use_of_wavy_densities():
     for epsilon in (0.0, 1.0, 3.0):
         exact = 0.0
         for i in range(len(x) - 1):
-            p, q = ((1 - t) * a[i] + t * a[i + 1] if np.isfinite(a[i] + a[i + 1]) else np.full(fine, -np.inf) for a in (log_p, log_q))
+            p, q = (
+                (1 - t) * a[i] + t * a[i + 1] if np.isfinite(a[i] + a[i + 1]) else np.full(fine, -np.inf)
+                for a in (log_p, log_q)
+            )
             exact += (x[i + 1] - x[i]) * np.mean(np.maximum(np.exp(q) - np.exp(epsilon + p), 0.0))
         found = curve.delta(epsilon)
         assert found.lower <= (exact + 0.02) * (1 + 1e-5) and found.upper >= (exact + 0.02) * (1 - 1e-5)

@@ -64,7 +64,11 @@ def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus: Any = -np.inf, log_
     lost = lost + 1e-13 * jnp.sum(jnp.where(beyond, jnp.exp(log_q), 0.0))
 
     atoms = jnp.zeros((number + 1,)).at[cell].add(1.0)
-    depth = jnp.zeros((number + 1,)).at[cell].max(jnp.where(real, jnp.abs(log_p) + jnp.abs(log_q) + 20.0 * jnp.abs(loss), 0.0))
+    depth = (
+        jnp.zeros((number + 1,))
+        .at[cell]
+        .max(jnp.where(real, jnp.abs(log_p) + jnp.abs(log_q) + 20.0 * jnp.abs(loss), 0.0))
+    )
     # an atom's place between two points is known to the rounding of either
     place = jnp.where(interior, (jnp.abs(loss) + jnp.abs(lower)) / (upper - lower), 0.0)
     jitter = jnp.zeros((number + 1,)).at[cell].max(jnp.where(real, place, 0.0))

@@ -214,7 +214,9 @@ class DiscreteGaussian(Mechanism):
         share = jnp.clip(share / jnp.expm1(lower - upper), 0.0, 1.0)
         share = jnp.where(some[1:-1] & jnp.isfinite(share), share, 1.0)
 
-        depth = jnp.where(jnp.isfinite(log_x), jnp.abs(log_x), 0.0) + jnp.where(jnp.isfinite(log_y), jnp.abs(log_y), 0.0)
+        depth = jnp.where(jnp.isfinite(log_x), jnp.abs(log_x), 0.0) + jnp.where(
+            jnp.isfinite(log_y), jnp.abs(log_y), 0.0
+        )
         place = 80.0 + 4.0 * jnp.where(known, jnp.abs(reference), depth)
         gap = jnp.diff(bound)
         jitter = jnp.where(some, place * (1.0 + 1.0 / gap), 0.0)

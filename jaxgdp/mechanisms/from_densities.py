@@ -83,7 +83,9 @@ class FromDensities(Mechanism):
         for name, value in (("log_p", log_p), ("log_q", log_q)):
             value = _log_density(name, value)
             if value.ndim == 0 or outputs.ndim == 0 or value.shape[-1] != outputs.shape[-1]:
-                raise ValueError(f"{name} must have as many points as outputs, got shapes {value.shape} and {outputs.shape}")
+                raise ValueError(
+                    f"{name} must have as many points as outputs, got shapes {value.shape} and {outputs.shape}"
+                )
             total = _log_total(log_masses(outputs, value))
             if not np.all(np.isfinite(total)):
                 raise ValueError(f"{name} must integrate to a positive number, got log integral {total.min():g}")

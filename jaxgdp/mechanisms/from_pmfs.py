@@ -50,16 +50,16 @@ class FromPMFs(Mechanism):
                 raise ValueError(f"{name} must hold probabilities along its last axis, got the number {value:g}")
             object.__setattr__(self, name, value)
         if self.p.shape[-1] != self.q.shape[-1]:
-            raise ValueError(
-                f"p and q must have equally many outputs, got {self.p.shape[-1]} and {self.q.shape[-1]}"
-            )
+            raise ValueError(f"p and q must have equally many outputs, got {self.p.shape[-1]} and {self.q.shape[-1]}")
         broadcast(p=self.p[..., 0], q=self.q[..., 0])
         for name in ("p", "q"):
             value = getattr(self, name)
             total = _sums(value)
             if np.any(np.abs(total - 1.0) > _SUM):
                 worst = total.flat[np.argmax(np.abs(total - 1.0))]
-                raise ValueError(f"{name} must sum to 1 along its last axis (within {_SUM:g}), got a sum of {worst:.12g}")
+                raise ValueError(
+                    f"{name} must sum to 1 along its last axis (within {_SUM:g}), got a sum of {worst:.12g}"
+                )
 
     def canonical(self) -> FinitePair:
         """Losses and log masses, sorted."""

@@ -60,7 +60,9 @@ class FromProfile(Mechanism):
         if len(falls):
             at = tuple(falls[0])
             after = (*at[:-1], at[-1] + 1)
-            raise ValueError(f"epsilons must increase along its last axis, got {epsilons[at]:g} before {epsilons[after]:g}")
+            raise ValueError(
+                f"epsilons must increase along its last axis, got {epsilons[at]:g} before {epsilons[after]:g}"
+            )
         broadcast(epsilons=epsilons[..., 0], deltas=deltas[..., 0])
         if np.any(deltas.min(axis=-1) == 1.0):
             raise ValueError("deltas must hold a number below 1, got only 1")

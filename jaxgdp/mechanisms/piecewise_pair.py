@@ -80,7 +80,9 @@ class PiecewisePair(Mechanism):
         made = [_chains(*row) for row in zip(*rows, strict=True)]
         chains = max(len(c) for c, _ in made)
         if chains > _CHAINS:
-            raise ValueError(f"log_q - log_p must take each value on at most {_CHAINS} intervals of outputs, got {chains}")
+            raise ValueError(
+                f"log_q - log_p must take each value on at most {_CHAINS} intervals of outputs, got {chains}"
+            )
         length = padded(max((len(chain) for c, _ in made for chain in c), default=1))
         number = padded(max(len(atoms) for _, atoms in made))
         fill = np.array([np.inf, np.inf, 0.0, -np.inf, -np.inf])

@@ -18,7 +18,14 @@ from ..targets import Regret, Target
 from ..validation import broadcast, checked, positive, probability, whole
 
 VARIABLES = ("noise_multiplier", "sampling_prob", "clip")
-_ASKED_AT = {"mu": "fpr_floor", "approximate_mu": "d", "epsilon": "delta", "tpr": "fpr", "beta": "fpr", "bayes_risk": "prior"}
+_ASKED_AT = {
+    "mu": "fpr_floor",
+    "approximate_mu": "d",
+    "epsilon": "delta",
+    "tpr": "fpr",
+    "beta": "fpr",
+    "bayes_risk": "prior",
+}
 _STRIDE = 0.3  # largest correction of the common scale in one iteration, in logarithms
 _NEAR = 0.01  # relative distance from the target at which an iterate counts
 

@@ -65,7 +65,10 @@ class Target:
 
     def flat(self, shape) -> Target:
         """The same with one-dimensional fields, broadcast to a shape."""
-        fields = {f.name: np.broadcast_to(getattr(self, f.name), shape).reshape(-1) for f in dataclasses.fields(cast(Any, self))}
+        fields = {
+            f.name: np.broadcast_to(getattr(self, f.name), shape).reshape(-1)
+            for f in dataclasses.fields(cast(Any, self))
+        }
         return self._unchecked(fields)
 
     def take(self, rows) -> Target:
