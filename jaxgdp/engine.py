@@ -11,7 +11,7 @@ import functools
 import itertools
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,14 +21,15 @@ import numpy as np
 from scipy.special import ndtri_exp
 
 from .bracket import Bracket
-from .half_curve import Sparse, Vertices, half_curve, merge
+from .half_curve import Sparse, half_curve, merge
 from .lattices import SIZES, Lattice, choose, likeliest, needs
 from .normal import argmax
 from .precision import with_float64
-from .summaries.curve import Curve
+from .summaries.curve import Curve, both_sides, gaussian_parts
 from .summaries.mu import mu
 from .summaries.quantities import quantity
 from .summaries.regret import regret
+from .vertices import Vertices, trimmed
 from .windows import Plan, plan_piece
 
 MAX_SIZE = 2**20
@@ -37,6 +38,7 @@ STATUS = {OK: "ok", WIDE: "wider than rtol at the largest lattice"}
 _PIECE = 12.0  # standard deviations one tilt serves
 _FAINTEST = 26.0  # −log of the density, per unit of rtol, that rounding leaves usable
 _TRIES, _FEW_TRIES = 6, 2  # lattices for one setting, at most
+_STEPS = 6  # towards more detail, before there is said to be no finer lattice
 _AS_IS = ("delta", "bayes_risk")  # quantities asked at a value, not at the log of it
 _MANY = 64  # settings, from which on it is worth compiling ahead
 _PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
@@ -148,11 +150,10 @@ def _summary_program(groups, plus, minus, rates, *, kind, pieces):
     plus, minus = jax.tree.map(lambda a: a.reshape((-1, pieces) + a.shape[1:]), (plus, minus))
 
     def one(groups, plus, minus, rates):
-        precision = sum(jnp.sum(c * jax.vmap(lambda m: m.tail_precision())(m)) for m, c in groups)
-        ends = _seen(plus[0], rates), _seen(minus[0], rates)
+        ends = tuple(jax.vmap(lambda v: _seen(v, rates))(both_sides(plus[0], minus[0])))
         if kind.adjacency == "add":
             plus, minus = minus, plus
-        curve = Curve(plus[0], minus[0], plus[1], minus[1], jnp.sqrt(precision))
+        curve = Curve(plus[0], minus[0], plus[1], minus[1], *gaussian_parts(groups))
         if kind.keep:
             return {"mu": mu(curve, rates.log_floor)}, ends, curve
         return _numbers(curve, kind, rates), ends, None
@@ -240,26 +241,46 @@ def _side(plans: Plan, side: int) -> Plan:
 
 
 def _run(lattice: Lattice, groups, plans: Plan, kind: _Kind, rates: _Rates, number: int):
-    """Results of the settings of one bucket, chunk after chunk: (summaries, ends, curves or None)."""
-    shapes, tables = lattice.grids()
-    pieces, out = lattice.pieces, []
-    components = sum(count.shape[-1] for _, count in groups)
+    """Results of the settings of one bucket, chunk after chunk: (summaries, ends, a list of curves or of nothing)."""
+    out, curves = [], []
     # what is the same pair read backwards has two equal halves
     symmetric = all(mechanism.symmetric for mechanism, _ in groups)
-    for chunk, real in _chunks(np.arange(len(groups[0][1])), lattice.together(components), number):
+    for chunk, real in _chunks(np.arange(len(groups[0][1])), lattice.read_together(), number):
+        sides = [_half(lattice, side, groups, plans, chunk, real) for side in ((0,) if symmetric else (0, 1))]
+        rows = trimmed([half for side in sides for half in side], lattice.pieces)
+        plus, minus = rows[:2], rows[-2:]
         mine = _take(groups, chunk)
-        units = jax.tree.map(lambda a: np.repeat(a, pieces, axis=0), mine)
-        halves = []
-        for side in (0,) if symmetric else (0, 1):
-            plan = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[2:]), _take(_side(plans, side), chunk))  # noqa: B023
-            halves.append(_half_program(units, plan, np.array(side == 1), tables[side], shape=shapes[side]))
-        halves = halves * 2 if symmetric else halves
-        result = _summary_program(mine, *halves, _take(rates, chunk), kind=kind, pieces=pieces)
+        *result, curve = _summary_program(mine, plus, minus, _take(rates, chunk), kind=kind, pieces=lattice.pieces)
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], result))  # noqa: B023
-    return jax.tree.map(lambda *a: np.concatenate(a), *out)
+        curves += [_take(curve, i) for i in range(real)]
+    return *jax.tree.map(lambda *a: np.concatenate(a), *out), curves
+
+
+def _half(lattice: Lattice, side: int, groups, plans: Plan, chunk, real: int):
+    """Vertices of one side of the ``real`` first settings of a chunk, from above and from below, repeated to fill it.
+
+    As many settings at a time as the lattice allows; numbers are read off more of them at once.
+    """
+    shapes, tables = lattice.grids()
+    pieces, size = lattice.pieces, len(chunk)
+    together = min(size, lattice.together(sum(count.shape[-1] for _, count in groups)))
+    out = []
+    for start in range(0, real, together):
+        rows = chunk[np.minimum(np.arange(start, start + together), size - 1)]
+        units = jax.tree.map(lambda a: np.repeat(a, pieces, axis=0), _take(groups, rows))
+        plan = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[2:]), _take(_side(plans, side), rows))
+        out.append(_half_program(units, plan, np.array(side == 1), tables[side], shape=shapes[side]))
+    while len(out) * together < size:
+        out.append(out[0])
+    return jax.tree.map(lambda *a: np.concatenate(a)[: size * pieces], *out)
 
 
 _REHEARSED: set = set()  # forms whose programs have been compiled ahead
+
+
+def _long(plans: Plan, pieces: int):
+    """Which settings need more pieces (sides and pieces on axes 1 and 2)."""
+    return (np.max(plans.length[:, :, 0], axis=1) > _PIECE) & (pieces < _PIECES[-1])
 
 
 class _Settings:
@@ -287,6 +308,7 @@ class _Settings:
         checks = getattr(jax.config, "jax_debug_nans", False)
         self.compiled = self.form() in _REHEARSED
         self.rehearses = number > _MANY and smooth and not question.keep and not checks and not self.compiled
+        self.ahead: Future | None = None
 
     def cut(self, rows):
         """Rows in one part or two."""
@@ -304,22 +326,32 @@ class _Settings:
         return _plan(self.groups, rows, self.question.rtol, depths, pieces, *mine)
 
     def keep_plan(self, rows, pieces, found):
-        """Keep plans and put each row where it belongs: to its lattice, or to be planned with more pieces."""
+        """Keep plans and put each row to its lattice, but those that need more pieces."""
         if pieces not in self.plans:
             self.plans[pieces] = jax.tree.map(lambda a: np.zeros((self.number,) + a.shape[1:], a.dtype), found)
         for kept, new in zip(jax.tree.leaves(self.plans[pieces]), jax.tree.leaves(found), strict=True):
             kept[rows] = new
-        long = (np.max(found[0].length[:, :, 0], axis=1) > _PIECE) & (pieces < _PIECES[-1])
-        for row in rows[~long]:
+        for row in rows[~_long(found[0], pieces)]:
             self.place(row, pieces)
-        if np.any(long):
-            self.unplanned.setdefault(_PIECES[_PIECES.index(pieces) + 1], []).extend(rows[long])
+
+    def lattice(self, row, pieces) -> Lattice:
+        """The lattice for one planned setting at its present detail."""
+        need, rtol = self.plans[pieces][1], self.question.rtol
+        return choose(need, row, self.detail[row], rtol, pieces, self.max_size, self.dense[row])
 
     def place(self, row, pieces):
         """Put one planned setting into the bucket of its lattice."""
-        need, rtol = self.plans[pieces][1], self.question.rtol
-        lattice = choose(need, row, self.detail[row], rtol, pieces, self.max_size, self.dense[row])
-        self.queue.setdefault(lattice, []).append(row)
+        self.queue.setdefault(self.lattice(row, pieces), []).append(row)
+
+    def place_finer(self, row, lattice, more) -> bool:
+        """Put one setting into the bucket of a lattice for at least ``more`` times the detail, or say that there is no other."""
+        for _ in range(_STEPS):
+            self.detail[row] *= more
+            if self.lattice(row, lattice.pieces) != lattice:
+                self.place(row, lattice.pieces)
+                return True
+            more = max(more, 1.5)
+        return False
 
     def tasks(self):
         """What can be done now, as functions that change nothing: plans, and buckets.
@@ -340,18 +372,23 @@ class _Settings:
         self.unplanned, self.queue = {}, {}
 
         def plan(pieces, rows):
-            return [("plan", rows, pieces, self.plan(rows, pieces))]
+            results = []
+            while len(rows):
+                found = self.plan(rows, pieces)
+                results.append(("plan", rows, pieces, found))
+                rows = rows[_long(found[0], pieces)]
+                pieces = next((more for more in _PIECES if more > pieces), pieces)
+            return results
 
         def run(buckets):
+            if self.ahead and any(
+                lattice._replace(size=0) == likeliest(self.question.rtol)._replace(size=0) for lattice, _ in buckets
+            ):
+                self.ahead.result()
             return [("run", rows, lattice, self.run(lattice, rows)) for lattice, rows in buckets]
 
-        jobs: list[Callable] = []
-        jobs += [functools.partial(plan, *job) for job in plans]
+        jobs: list[Callable] = [functools.partial(plan, *job) for job in plans]
         jobs += [functools.partial(run, buckets) for buckets in programs]
-        if self.rehearses:
-            jobs.append(self.rehearse)
-            self.rehearses = False
-            _REHEARSED.add(self.form())
         return [with_float64(job) for job in jobs]
 
     def run(self, lattice, rows):
@@ -363,11 +400,11 @@ class _Settings:
     def rehearse(self):
         """Compile the programs that most settings of a large batch will need while the first ones are planned; no results."""
         lattice = likeliest(self.question.rtol)
-        rows = np.zeros(lattice.together(sum(count.shape[-1] for _, count in self.groups)), np.int64)
+        rows = np.zeros(lattice.read_together(), np.int64)
         mine, rates = _take((self.groups, self.rates), rows)
         plans = Plan.blank((len(rows), 2, 1), sum(count.shape[-1] for _, count in self.groups))
         _run(lattice, mine, plans, self.question.kind, rates, self.number)
-        return []
+        _REHEARSED.add(self.form())
 
     def keep(self, lattice, rows, result):
         """Keep what is narrower than before, requeue what is too wide; returns how many are finished."""
@@ -380,7 +417,7 @@ class _Settings:
                 kept[rows[better]] = new[better]
         if self.question.keep:
             for i in np.flatnonzero(better):
-                self.curves[rows[i]] = _take(curves, i)
+                self.curves[rows[i]] = curves[i]
         for i in np.flatnonzero(better):
             self.lattices[rows[i]] = lattice
         stuck = (relative > 0.9 * self.width[rows]) & (self.tries[rows] > 0)
@@ -392,17 +429,19 @@ class _Settings:
         largest = not sparse and lattice.size >= min(self.max_size, 2 ** SIZES[lattice.kind][-1])
         # the first look shows where the rates asked for are: a window that reaches just as far is cheaper and sharper
         planned = self.plans[lattice.pieces][0].cut_high[rows, :, -1]
-        seen = np.stack([end[0] for end in ends], axis=1), np.stack([end[1] for end in ends], axis=1)
+        seen = ends
         off = (seen[0] < 0.9 * planned) | (np.isfinite(seen[0]) & (seen[0] > planned))
         refocused = ~done & np.any(off, axis=1) & (self.refocus[rows] < 2) & (lattice.pieces == 1)
         # where a finer lattice does not help, look from nearer to the far end; then use many more points
         closer = ~done & ~refocused & stuck & (self.brighter[rows] == 0) & (self.most_tries > _FEW_TRIES)
         finer = ~done & ~refocused & ~closer & (not largest) & (self.tries[rows] < self.most_tries)
-        for row, wide, more in zip(rows[finer], relative[finer], stuck[finer], strict=True):
-            self.detail[row] *= 8.0 if more else np.clip(np.sqrt(wide / (0.8 * self.question.rtol)), 1.3, 4.0)
-            if sparse and wide > 0.3 and more:
-                self.dense[row], self.detail[row] = True, 1.0
-            self.place(row, lattice.pieces)
+        for i in np.flatnonzero(finer):
+            row, wide = rows[i], relative[i]
+            more = 8.0 if stuck[i] else np.clip(np.sqrt(wide / (0.8 * self.question.rtol)), 1.3, 4.0)
+            if sparse and wide > 0.3 and stuck[i]:
+                self.dense[row], self.detail[row], more = True, 1.0, 1.0
+            finer[i] = self.place_finer(row, lattice, more)
+        closer |= ~done & ~refocused & ~finer & (self.brighter[rows] == 0) & (self.tries[rows] < self.most_tries)
         for kept, new in zip(self.seen, seen, strict=True):
             kept[rows[refocused]] = new[refocused]
         self.refocus[rows[refocused]] += 1
@@ -430,13 +469,19 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
     finished = progress or (lambda done: None)
     # two programs at a time: one compiles while the other runs
     with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
-        while tasks := settings.tasks():
-            for result in itertools.chain.from_iterable(pool.map(lambda task: task(), tasks)):
-                kind, rows, where, found = result
+        waiting = pool.map(lambda task: task(), settings.tasks())
+        if settings.rehearses:
+            settings.ahead = pool.submit(with_float64(settings.rehearse))
+        while waiting:
+            for kind, rows, where, found in itertools.chain.from_iterable(waiting):
                 if kind == "plan":
                     settings.keep_plan(rows, where, found)
                 else:
                     finished(settings.keep(where, rows, found))
+            tasks = settings.tasks()
+            waiting = tasks and pool.map(lambda task: task(), tasks)
+        if settings.ahead:
+            settings.ahead.result()
     return Answer(settings.results, settings.status, settings.sizes, settings.lattices, settings.curves)
 
 

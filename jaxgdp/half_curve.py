@@ -7,7 +7,7 @@ swapped pair holds its other slopes, mirrored. Together they are the curve of th
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from . import discretisation, spectrum
 from .convolution import compose_blocks, tail_sums
 from .mechanisms.cells import reverse as reverse_cells
 from .normal import log1mexp, log_sub, safe_log
+from .vertices import Vertices
 from .windows import Plan
 
 _MERGED = 256.0  # many small steps are smooth: better than one large one
@@ -99,35 +100,6 @@ class Sparse(NamedTuple):
         )
 
 
-class Vertices(NamedTuple):
-    """Vertices of a half-curve, by piece (leading axes: batch…, pieces; last axis: vertices).
-
-    Attributes:
-        first, step: threshold of vertex k is (first + k)·step; its slopes are those up to vertex k + 1.
-        log_alpha, log_tpr, log_beta: error rates, each on the certified side.
-        used: vertices that belong to their piece.
-        firm: vertices at which the rounding guard is a small part of α.
-        top: threshold beyond which the curve is known exactly (the largest composed loss): there α is 0 and TPR is …
-        log_infinite: … the log of the mass at +∞, on the certified side. One of each for every piece, all equal; both are None for
-            mechanisms without atoms or a largest loss (static).
-    """
-
-    first: Any
-    step: Any
-    log_alpha: Any
-    log_tpr: Any
-    log_beta: Any
-    used: Any
-    firm: Any
-    top: Any = None
-    log_infinite: Any = None
-
-    def threshold(self):
-        """ℓ of every vertex."""
-        k = jnp.arange(self.log_alpha.shape[-1], dtype=jnp.result_type(float))
-        return self.step[..., None] * (self.first[..., None] + k)
-
-
 def merge(groups):
     """Uses of one component that are exactly a fixed number of uses of another, merged (unbatched), and all counts in a row."""
     merged = tuple(jax.vmap(lambda m, c: m.merge(c, _MERGED))(mechanism, count) for mechanism, count in groups)
@@ -162,7 +134,9 @@ def _lattice_weights(groups, plan, h, grid, reverse):
 
             def oriented(of):
                 # (a conditional, so that the cells are worked out once and not again in whatever reads them)
-                return jax.lax.cond(reverse, lambda cells: reverse_cells(cells, read), lambda cells: cells, of.cells(read, end))
+                return jax.lax.cond(
+                    reverse, lambda cells: reverse_cells(cells, read), lambda cells: cells, of.cells(read, end)
+                )
 
             cells = oriented(m)
             upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v)

@@ -51,20 +51,30 @@ class Lattice(NamedTuple):
         left, right = size // 32, size // 2
         return (Dense(size, left, right, block), Dense(size, right, left, block)), (None, None)
 
+    def read_together(self) -> int:
+        """Settings whose numbers are read at once."""
+        return max(1, min(_TOGETHER, _CHUNK // (2 * self.vertices)) // self.pieces)
+
     def together(self, components: int) -> int:
-        """Settings worked on at once."""
+        """Settings whose half-curves are worked on at once: a whole share of those read at once."""
         points = self.base * (self.short + self.long + 4)
-        wide = max(points, min(32 * self.vertices, 2**16)) if self.kind == "sparse" else self.size
-        return max(1, min(_TOGETHER, _CHUNK // (wide * components)) // self.pieces)
+        wide = (
+            max(points, min(32 * max(self.vertices, 2 * self.frequencies), 2**16))
+            if self.kind == "sparse"
+            else self.size
+        )
+        most = max(1, min(_TOGETHER, _CHUNK // (wide * components)) // self.pieces)
+        read = self.read_together()
+        return next(share for share in range(min(most, read), 0, -1) if read % share == 0)
 
 
 SIZES = {"heavy": (14, 16, 18, 20), "whole": (13, 16, 18, 20)}  # of dense lattices
-# (frequencies, vertices, points per octave, octaves on the short and on the long side of one step) at rtol 1e-3: few,
-# because each is one more program to compile
+# (frequencies, vertices, how many times more vertices may be foreseen, points per octave, octaves on the short and on the long
+# side of one step) at rtol 1e-3: few, because each is one more program to compile
 _MENU = (
-    (128, 512, 32, 4, 12),
-    (1024, 2048, 64, 3, 13),
-    (8192, 16384, 48, 3, 15),
+    (128, 512, 1.25, 32, 4, 12),
+    (1024, 2048, 1.5, 64, 3, 13),
+    (8192, 2048, 3.0, 48, 3, 15),
 )
 _TABLE = 2**24  # largest table
 _FEWEST = 100  # steps, for a sparse lattice
@@ -92,7 +102,7 @@ class Needs(NamedTuple):
 def likeliest(rtol: float) -> Lattice:
     """The lattice (but for its size) that most settings of many small steps get."""
     extra = _sharper(rtol)
-    frequencies, vertices, base, short, long = _MENU[0]
+    frequencies, vertices, _, base, short, long = _MENU[0]
     return Lattice("sparse", vertices << extra, frequencies, 16 * (vertices << extra), base << extra, short, long, 1)
 
 
@@ -111,7 +121,7 @@ def choose(need: Needs, row: int, detail, rtol: float, pieces: int, largest: int
     ladder = range(sharper, sharper + 3)
     pairs = itertools.product(demands, ladder) if detail > 8.0 else ((d, extra) for extra in ladder for d in demands)
     tries = itertools.product(pairs, _MENU, (4, 2)) if many_steps else ()
-    for ((finer, denser), extra), (frequencies, vertices, base, short, long), factor in tries:
+    for ((finer, denser), extra), (frequencies, vertices, room, base, short, long), factor in tries:
         vertices, base = vertices << extra, base << extra
         size = 4 * vertices
         while size < need.points[row] * finer and size < 2**40:
@@ -119,7 +129,7 @@ def choose(need: Needs, row: int, detail, rtol: float, pieces: int, largest: int
         scale = 1.1 * size / max(need.points[row], 1.0)
         if (
             need.bandwidth[row] <= (1.2 if frequencies < _MENU[-1][0] else 1.5) * frequencies
-            and need.vertices[row] * np.sqrt(min(denser, 4.0)) <= 1.25 * vertices
+            and need.vertices[row] * np.sqrt(min(denser, 4.0)) <= room * vertices
             and (8 << sharper) * min(denser, 6.0) <= base
             and scale * need.short[row] + 8 < spectrum.reach(base, short)
             and scale * need.long[row] + 8 < spectrum.reach(base, long)

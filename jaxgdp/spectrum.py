@@ -34,6 +34,7 @@ class Tables(NamedTuple):
         offset: lattice offsets of the n points from the centre, increasing whole numbers.
         size: N, lattice points of the composed loss.
         block: lattice points between vertices.
+        inner: lattice points of the blocks that the transform sums; so many of them make a block between vertices.
         right, left: indices of the points at each distance above and below the centre, n where there is none, shape (D,).
         sine, versine: sin θ and 1 − cos θ with θ = 2π·distance·k/N, shape (slabs, D/row, row, K/slabs).
         even, odd: columns that bound |φ| on each probed interval, shapes (4, probes, D), (2, probes, D); see ``_probes``.
@@ -47,6 +48,7 @@ class Tables(NamedTuple):
     offset: Any
     size: Any
     block: Any
+    inner: Any
     right: Any
     left: Any
     sine: Any
@@ -73,6 +75,11 @@ def points(base: int, octaves: int) -> np.ndarray:
 def reach(base: int, octaves: int) -> int:
     """Largest distance of ``points``."""
     return base * 2 ** (octaves + 1)
+
+
+def _length(frequencies: int, vertices: int) -> int:
+    """Blocks that the transform sums: as many as vertices, or more where there are as many frequencies."""
+    return max(vertices, 2 * frequencies)
 
 
 def _discrete_gauss(number: int, nodes: int):
@@ -107,7 +114,9 @@ def _waves(distance, size, *, frequencies):
     product = distance[:, None] * jnp.arange(frequencies, dtype=distance.dtype)
     half = (product - size * jnp.round(product / size)) * (np.pi / size)
     sine = jnp.sin(half)
-    in_slabs = lambda wave: jnp.moveaxis(wave.reshape(-1, _ROW, max(1, frequencies // _SLAB), min(frequencies, _SLAB)), 2, 0)  # noqa: E731
+    in_slabs = lambda wave: jnp.moveaxis(
+        wave.reshape(-1, _ROW, max(1, frequencies // _SLAB), min(frequencies, _SLAB)), 2, 0
+    )  # noqa: E731
     return in_slabs(2.0 * sine * jnp.cos(half)), in_slabs(2.0 * sine * sine)
 
 
@@ -138,13 +147,13 @@ def _tables(size, frequencies, vertices, base, below, above) -> Tables:
     edge = np.append(np.geomspace(first, last, _PROBES + 1), np.linspace(last**0.5, np.pi**0.5, _PROBES + 1)[1:] ** 2)
     even, odd, width = _probes(distance, edge)
     beyond = np.append(np.full(_PROBES, 1e300), 0.5 / np.sin(0.5 * edge[_PROBES:-1]))
-    block = size // vertices
-    node, weight = _discrete_gauss(block, _NODES)
+    inner = size // _length(frequencies, vertices)
+    node, weight = _discrete_gauss(inner, _NODES)
     angle = 2.0 * np.pi / size * node[:, None] * np.arange(frequencies)
     wide = number * frequencies > _SMALL
     waves = (_large_waves if wide else _small_waves)(size, frequencies, base, max(below, above))
     return jax.tree.map(jnp.asarray, Tables(
-        offset, float(size), float(block), to_right, to_left, *waves, even, odd, width, core, beyond, node, weight,
+        offset, float(size), float(size // vertices), float(inner), to_right, to_left, *waves, even, odd, width, core, beyond, node, weight,
         np.cos(angle), np.sin(angle),
     ))  # fmt: skip
 
@@ -219,11 +228,12 @@ def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vert
     relative = jnp.einsum("c,ck->k", count, single * jnp.exp(-log_abs))
     relative = relative + count @ log_error
     power = jnp.exp(log_power)
-    error = power * (relative + 2.0 * np.log2(vertices) * _EPS + _NODE_ERROR)
+    length = _length(re.shape[-1], vertices)
+    error = power * (relative + 2.0 * np.log2(length) * _EPS + _NODE_ERROR)
     noise = jnp.sqrt(2.0 * jnp.sum(error * error) / t.size)
     escaped = _dropped(w, count, t) * jnp.sqrt(t.size)
     escaped = escaped + escaped_mass(w, count, h * t.offset, h * start, h * t.size, h, miss_low, miss_high)
-    escaped = escaped + jnp.where(tilt * h * t.block > _STEEPEST, 1.0, 0.0)
+    escaped = escaped + jnp.where(tilt * h * t.inner > _STEEPEST, 1.0, 0.0)
 
     # shift the window to its first point, then sum blocks by short kernels
     turns = k * jnp.mod(start, t.size) / t.size
@@ -231,11 +241,28 @@ def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vert
     spectrum = jax.lax.complex(power * jnp.cos(angle), power * jnp.sin(angle))
     i = t.node + 1.0
     decay = t.node_weight * jnp.exp(-tilt * i * h)
-    share = jnp.expm1(i * h) / jnp.expm1(t.block * h)
+    share = jnp.expm1(i * h) / jnp.expm1(t.inner * h)
 
     def block_sums(kernel):
         response = jax.lax.complex(kernel @ t.node_cos, kernel @ t.node_sin)
-        padded = jnp.pad(spectrum * response, (0, vertices // 2 + 1 - spectrum.shape[0]))
-        return jnp.fft.irfft(padded, vertices) / t.block
+        padded = jnp.pad(spectrum * response, (0, length // 2 + 1 - spectrum.shape[0]))
+        return (jnp.fft.irfft(padded, length) / t.inner).reshape(vertices, -1)
 
-    return Composed(block_sums(decay), block_sums(decay * share), *normalisation(weights, count), noise, escaped)
+    plain, split = joined(block_sums(decay), block_sums(decay * share), tilt, h * t.inner)
+    return Composed(plain, split, *normalisation(weights, count), noise, escaped)
+
+
+def joined(plain, split, tilt, width):
+    """Block sums (see ``convolution.Composed``) of each row of neighbouring blocks of the given width taken as one.
+
+    A point x into the j-th of m blocks is (e^{jw + x} − 1)/(e^{mw} − 1) of the way to the far end: the chord of all m blocks, in
+    terms of that of its own.
+    """
+    number = plain.shape[-1]
+    if number == 1:
+        return plain[:, 0], split[:, 0]
+    before = width * jnp.arange(number)
+    decay = jnp.exp(-tilt * before)
+    whole = jnp.expm1(number * width)
+    along = split @ (decay * jnp.exp(before) * (jnp.expm1(width) / whole)) + plain @ (decay * jnp.expm1(before) / whole)
+    return plain @ decay, along

@@ -20,7 +20,7 @@ STAGES = (
     ("mechanisms",),
     ("deployments",),
     ("spec",),
-    ("convolution", "discretisation", "windows"),
+    ("convolution", "discretisation", "vertices", "windows"),
     ("spectrum",),
     ("half_curve",),
     ("lattices",),
@@ -149,7 +149,9 @@ def test_import_needs_no_extra_and_leaves_the_configuration_alone():
 
 def test_import_is_light():
     slow = ("scipy.optimize", "scipy.stats", "xarray", "matplotlib", "dp_accounting", "torch")
-    _run(f"import sys\nimport jaxgdp\nloaded = [name for name in {slow} if name in sys.modules]\nassert not loaded, loaded\n")
+    _run(
+        f"import sys\nimport jaxgdp\nloaded = [name for name in {slow} if name in sys.modules]\nassert not loaded, loaded\n"
+    )
 
 
 def test_answers_leave_the_configuration_alone_and_are_float64():

@@ -1,10 +1,12 @@
 """p = 1 is the Gaussian mechanism: every number has a closed form."""
 
+import jax
 import mpmath
 import numpy as np
 import pytest
 
 import jaxgdp
+from jaxgdp.summaries.quantities import quantity
 
 mpmath.mp.dps = 40
 SETTINGS = [(1.0, 1), (0.5, 2000), (20.0, 100), (1000.0, 1_000_000), (50.0, 1_000_000), (100.0, 1)]
@@ -29,21 +31,55 @@ def test_mu(curve):
         assert np.all(found.upper - found.lower <= 1e-5 * exact)
 
 
+def _quantile(fpr):
+    """Φ⁻¹(fpr) by Newton steps on log Φ."""
+    log_fpr = mpmath.log(fpr)
+    z = -mpmath.sqrt(-2 * log_fpr)
+    for _ in range(40):
+        value = _phi(z)
+        z -= (mpmath.log(value) - log_fpr) * value / mpmath.npdf(z)
+    return z
+
+
+def _phi(x):
+    return mpmath.erfc(-x / mpmath.sqrt(2)) / 2
+
+
 @pytest.mark.parametrize("fpr", [0.3, 1e-3, 1e-10, 1e-100, 1e-300])
 def test_tpr_to_the_far_tail(curve, fpr):
-    found = curve.log_tpr(fpr)
+    tpr, beta = curve.log_tpr(fpr), curve.log_beta(fpr)
     for i in range(len(SETTINGS)):
-        mu = mpmath.sqrt(SETTINGS[i][1]) / mpmath.mpf(SETTINGS[i][0])
-        z = -mpmath.findroot(lambda x: mpmath.log(mpmath.erfc(x / mpmath.sqrt(2)) / 2) - mpmath.log(fpr), _guess(fpr))
-        exact = float(mpmath.log(mpmath.erfc(-(z + mu) / mpmath.sqrt(2)) / 2))
-        slack = 1e-12 * (1 + abs(exact))
-        assert found.lower[i] <= exact + slack and found.upper[i] >= exact - slack
-        assert abs(found.upper[i] - exact) <= 1e-6 * max(abs(exact), 1.0)  # the side to report
-        assert abs(found.lower[i] - exact) <= 1e-4 * max(abs(exact), 1.0)
+        z = _quantile(fpr) + mpmath.sqrt(SETTINGS[i][1]) / mpmath.mpf(SETTINGS[i][0])
+        for found, exact in ((tpr, _log_phi(z)), (beta, _log_phi(-z))):
+            assert found.lower[i] <= exact <= found.upper[i]
+            assert found.upper[i] - found.lower[i] <= max(1e-6 * abs(exact), 3e-308)
 
 
-def _guess(fpr):
-    return float(np.sqrt(max(-2 * np.log(2.5 * fpr), 0.1)))
+def _log_phi(x):
+    return mpmath.log(_phi(x)) if x < 0 else mpmath.log1p(-_phi(-x))
+
+
+def _floats(bracket):
+    return jaxgdp.Bracket(*(float(side) for side in bracket))
+
+
+def test_lattices_hold_the_closed_form_too(curve):
+    """Without the closed forms of its Gaussian parts, what the lattice alone certifies."""
+    with jax.enable_x64(True):
+        for i, (sigma, steps) in enumerate(SETTINGS):
+            alone = curve._curves[i]._replace(shown_mu=0.0, tail_mu=np.inf)
+            mu = mpmath.sqrt(steps) / mpmath.mpf(sigma)
+            for fpr in (0.3, 1e-10, 1e-100):
+                z = _quantile(fpr) + mu
+                for name, exact in (("log_tpr", _log_phi(z)), ("log_beta", _log_phi(-z))):
+                    found = _floats(quantity(name, alone, np.log(fpr), symmetric=True))
+                    slack = 1e-12 * (1 + abs(exact))
+                    assert found.lower <= exact + slack and found.upper >= exact - slack
+            found = _floats(quantity("mu", alone, np.log(1e-10), symmetric=True))
+            assert found.lower <= mu <= found.upper
+            assert found.upper - found.lower <= 1e-2 * mu
+            found = _floats(quantity("advantage", alone, 0.0, symmetric=True))
+            assert found.lower <= 2 * _phi(mu / 2) - 1 <= found.upper
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 3.0, 20.0])
@@ -51,20 +87,40 @@ def test_delta(curve, epsilon):
     found = curve.delta(epsilon)
     for i in range(len(SETTINGS)):
         mu = mpmath.sqrt(SETTINGS[i][1]) / mpmath.mpf(SETTINGS[i][0])
-        phi = lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2  # noqa: E731
-        exact = phi(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * phi(-mu / 2 - epsilon / mu)
-        assert found.lower[i] <= float(exact) * (1 + 1e-9) + 1e-300
-        assert found.upper[i] >= float(exact) * (1 - 1e-9)
+        exact = _phi(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * _phi(-mu / 2 - epsilon / mu)
+        assert found.lower[i] <= exact <= found.upper[i]
+        assert found.upper[i] - found.lower[i] <= max(1e-9 * exact, 3e-308)
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-10, 1e-100, 1e-290])
 def test_epsilon(curve, delta):
     found = curve.epsilon(delta)
     for i in range(len(SETTINGS)):
-        exact = jaxgdp.gdp.epsilon(delta, exact_mu(i))
-        assert found.lower[i] <= exact * (1 + 1e-9) + 1e-12
-        assert found.upper[i] >= exact * (1 - 1e-9) - 1e-12
-        assert found.upper[i] - found.lower[i] <= 1e-3 * exact + 1e-9
+        mu = mpmath.sqrt(SETTINGS[i][1]) / mpmath.mpf(SETTINGS[i][0])
+        assert found.upper[i] - found.lower[i] <= 1e-9 * found.upper[i]
+        for epsilon, above in ((found.lower[i], True), (found.upper[i], False)):
+            epsilon = mpmath.mpf(epsilon)
+            there = _phi(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * _phi(-mu / 2 - epsilon / mu)
+            assert epsilon == 0 or (there >= delta) == above
+
+
+@pytest.mark.parametrize("prior", [1e-6, 0.3, 0.5, 0.9])
+def test_bayes_risk(curve, prior):
+    found = curve.bayes_risk(prior)
+    for i in range(len(SETTINGS)):
+        mu = mpmath.sqrt(SETTINGS[i][1]) / mpmath.mpf(SETTINGS[i][0])
+        threshold = mpmath.log(prior / (1 - mpmath.mpf(prior))) / mu
+        exact = prior * _phi(-threshold - mu / 2) + (1 - mpmath.mpf(prior)) * _phi(threshold - mu / 2)
+        assert found.lower[i] <= exact <= found.upper[i] <= found.lower[i] + 1e-14
+
+
+def test_regret_and_advantage(curve):
+    regret, eta = curve.regret(), curve.advantage()
+    assert np.all(regret.lower == 0.0) and np.all(regret.upper < 1e-12)
+    for i in range(len(SETTINGS)):
+        exact = 2 * _phi(mpmath.mpf(exact_mu(i)) / 2) - 1
+        assert eta.lower[i] - 1e-15 <= exact <= eta.upper[i] + 1e-15
+        assert eta.upper[i] - eta.lower[i] <= 1e-11 * exact
 
 
 def test_almost_perfect_and_no_privacy():

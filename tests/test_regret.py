@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp.half_curve import Vertices
 from jaxgdp.summaries.curve import Curve
 from jaxgdp.summaries.regret import regret
+from jaxgdp.vertices import Vertices
 
 
 def two_point_curve(epsilon):

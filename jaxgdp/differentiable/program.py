@@ -16,7 +16,7 @@ from ..bracket import Bracket
 from ..half_curve import Sparse, half_curve, merge, upper_half
 from ..lattices import Lattice
 from ..precision import with_float64
-from ..summaries.curve import Curve, log_delta_at
+from ..summaries.curve import Curve, gaussian_parts, log_delta_at
 from ..summaries.quantities import quantity
 from ..windows import plan_piece
 from .tangency import tangency
@@ -110,8 +110,7 @@ def _answer(groups, above, below, rates: Rates, *, name, adjacency, touch):
     """A number and, if wanted, its tangency."""
     order = (1, 0) if adjacency == "add" else (0, 1)
     sides = [jax.tree.map(lambda a: a[s], half) for half in (above, below) for s in order]  # noqa: B023
-    precision = sum(jnp.sum(c * jax.vmap(lambda m: m.tail_precision())(m)) for m, c in groups)
-    curve, symmetric = Curve(*sides, jnp.sqrt(precision)), adjacency == "add_remove"
+    curve, symmetric = Curve(*sides, *gaussian_parts(groups)), adjacency == "add_remove"
     query = rates.log_floor if name in _OF_FLOOR else rates.query
     found = quantity(name, curve, query, symmetric=symmetric)
     if not touch:

@@ -67,7 +67,11 @@ class Mechanism:
         raise NotImplementedError
 
     def gaussian_precision(self):
-        """1/σ² where the mechanism is exactly Gaussian (closed-form cumulants), else 0."""
+        """1/σ² where the loss has the cumulants of a Gaussian one (closed form), else 0; for steering only."""
+        return jnp.zeros(())
+
+    def shown_precision(self):
+        """Square of a Gaussian-DP parameter that one use certainly has at every FPR: 1/σ² where it is exactly Gaussian, else 0."""
         return jnp.zeros(())
 
     def tail_precision(self):

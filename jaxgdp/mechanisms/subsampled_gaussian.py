@@ -75,6 +75,10 @@ class SubsampledGaussian(Mechanism):
         """1/σ² where the mechanism is exactly Gaussian (closed-form cumulants), else 0."""
         return jnp.where(self.sampling_prob == 1.0, self.noise_multiplier**-2.0, 0.0)
 
+    def shown_precision(self):
+        """1/σ² without subsampling, else 0."""
+        return self.gaussian_precision()
+
     def tail_precision(self):
         """1/σ²: the squared Gaussian-DP parameter that bounds one step, approached as FPR → 0."""
         return self.noise_multiplier**-2.0

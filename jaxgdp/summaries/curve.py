@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..half_curve import Vertices
 from ..normal import argmax, log1mexp
+from ..vertices import Vertices
 
 
 class Curve(NamedTuple):
@@ -22,6 +22,7 @@ class Curve(NamedTuple):
         upper_plus, upper_minus: vertices of the dominating pair.
         lower_plus, lower_minus: error rates the attack achieves.
         tail_mu: a μ that holds at every FPR, √Σ T/σ² for Gaussians: the whole mechanism without subsampling; ∞ where none does.
+        shown_mu: √Σ T/σ² of the parts that are exactly Gaussian: what an attacker reaches who looks at nothing else.
     """
 
     upper_plus: Vertices
@@ -29,6 +30,7 @@ class Curve(NamedTuple):
     lower_plus: Vertices
     lower_minus: Vertices
     tail_mu: Any
+    shown_mu: Any = 0.0
 
 
 class Points(NamedTuple):
@@ -40,6 +42,23 @@ class Points(NamedTuple):
     log_tpr: Any
     log_beta: Any
     used: Any
+
+
+def gaussian_parts(groups):
+    """``tail_mu`` and ``shown_mu`` of one setting."""
+    sums = [
+        (
+            jnp.sum(count * jax.vmap(lambda m: m.tail_precision())(mechanism)),
+            jnp.sum(count * jax.vmap(lambda m: m.shown_precision())(mechanism)),
+        )
+        for mechanism, count in groups
+    ]
+    return tuple(jnp.sqrt(sum(parts)) for parts in zip(*sums, strict=True))
+
+
+def both_sides(plus: Vertices, minus: Vertices) -> Vertices:
+    """Two halves on a leading axis: what is done to both is written into a program once."""
+    return jax.tree.map(lambda *sides: jnp.stack(sides), plus, minus)
 
 
 def points(v: Vertices) -> Points:

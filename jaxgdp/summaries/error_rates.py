@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 
 from ..bracket import Bracket
-from ..half_curve import Vertices
-from ..normal import log1mexp, log_ndtr, ndtri_exp
+from ..normal import log1mexp
+from ..vertices import Vertices
+from . import unsampled
 from .curve import Curve, Points, log_delta_at, path, points, safe_log1m
 from .mu import tpr_chord
 
@@ -66,23 +68,33 @@ def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bra
         tpr_high, beta_low = _certified(lines, lines, log_fpr)
     else:
         tpr_high, beta_low = _certified(_lines(plus, ()), _lines(minus, ()), log_fpr)
-    # never more than without subsampling: β ≥ Φ(−z_α − μ)
-    known = jnp.isfinite(curve.tail_mu)
-    z = -ndtri_exp(log_fpr) - jnp.where(known, curve.tail_mu, 0.0)
-    slack = 1e-12 + 4e-15 * jnp.minimum(z * z, 1e9)  # a quantile's rounding, seen through the log of the tail
-    beta_low = jnp.maximum(beta_low, jnp.where(known, log_ndtr(z) - slack, -jnp.inf))
-    tpr_high = jnp.minimum(tpr_high, jnp.where(known, log_ndtr(-z) + slack, 0.0))
+    # never more than without subsampling
+    tpr_most, beta_least = unsampled.error_rates(log_fpr, curve.tail_mu, 1.0)
+    tpr_high, beta_low = _together(jnp.minimum(tpr_high, tpr_most), jnp.maximum(beta_low, beta_least), 1.0)
 
     attack, other = path(curve.lower_plus), path(curve.lower_minus)
     candidates = [tpr_chord(attack, log_fpr), tpr_chord(_mirror(other), log_fpr)]
     if symmetric:
         candidates += [tpr_chord(other, log_fpr), tpr_chord(_mirror(attack), log_fpr)]
-    tpr_low = jnp.max(jnp.stack([c[0] for c in candidates]))
-    beta_high = jnp.min(jnp.stack([c[1] for c in candidates]))
+    tpr_shown, beta_shown = unsampled.error_rates(log_fpr, curve.shown_mu, -1.0)
+    tpr_low = jnp.maximum(jnp.max(jnp.stack([c[0] for c in candidates])) - _ROUNDOFF, tpr_shown)
+    beta_high = jnp.minimum(jnp.minimum(jnp.min(jnp.stack([c[1] for c in candidates])) + _ROUNDOFF, 0.0), beta_shown)
+    tpr_low, beta_high = _together(tpr_low, beta_high, -1.0)
+    # (a TPR whose log is no double is still below 1)
+    tpr_low = jnp.minimum(tpr_low, -np.finfo(float).tiny)
     return (
         Bracket(jnp.minimum(tpr_low, tpr_high), tpr_high),
         Bracket(jnp.minimum(beta_low, beta_high), beta_high),
     )
+
+
+def _together(log_tpr, log_beta, side):
+    """Bounds on both rates (TPR from above for side 1.0, from below for −1.0), each with what the other says: next to 1 a rate has lost
+    the digits of its log, and the other has them all."""
+    tpr, beta = log1mexp(log_beta) * (1.0 - side * _ROUNDOFF), log1mexp(log_tpr) * (1.0 + side * _ROUNDOFF)
+    if side > 0.0:
+        return jnp.minimum(log_tpr, tpr), jnp.maximum(log_beta, beta)
+    return jnp.maximum(log_tpr, tpr), jnp.minimum(log_beta, beta)
 
 
 def bayes_risk(curve: Curve, prior, *, symmetric: bool) -> Bracket:
@@ -107,4 +119,8 @@ def bayes_risk(curve: Curve, prior, *, symmetric: bool) -> Bracket:
 
     lower = side(points(curve.upper_plus), points(curve.upper_minus), False)
     upper = side(path(curve.lower_plus), path(curve.lower_minus), True)
-    return Bracket(jnp.minimum(lower, upper), upper)
+    lower = jnp.maximum(lower, unsampled.bayes_risk(prior, curve.tail_mu) - _ROUNDOFF)
+    upper = jnp.minimum(upper, unsampled.bayes_risk(prior, curve.shown_mu) + _ROUNDOFF)
+    # (a risk below every double is still not 0)
+    upper = jnp.maximum(upper, jnp.where(guess > 0.0, np.finfo(float).tiny, 0.0))
+    return Bracket(jnp.clip(lower, 0.0, upper), upper)

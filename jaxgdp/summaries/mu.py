@@ -6,12 +6,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ..bracket import Bracket
-from ..half_curve import Vertices
 from ..normal import argmax, log1mexp, log_sub, ndtri_exp, safe_log
-from .curve import Curve, Points, path, points, safe_log1m
+from ..vertices import Vertices
+from .curve import Curve, Points, both_sides, path, points, safe_log1m
 
 _ROUNDOFF = 1e-12
 _Z_ROUNDOFF = 1e-14  # relative error of a normal quantile, with room
@@ -22,9 +21,8 @@ _TESTS = 128  # tests of an attack whose μ is computed, per piece
 
 def _quantiles(log_alpha, log_tpr, log_beta):
     """Φ⁻¹(α) and Φ⁻¹(TPR) of many points in one evaluation, TPR from the smaller of itself and FNR."""
-    n = log_alpha.shape[0]
-    z = ndtri_exp(jnp.concatenate([log_alpha, jnp.minimum(log_tpr, log_beta)]))
-    return z[:n], jnp.where(log_tpr < log_beta, z[n:], -z[n:])
+    z_alpha, z = ndtri_exp(jnp.stack([log_alpha, jnp.minimum(log_tpr, log_beta)]))
+    return z_alpha, jnp.where(log_tpr < log_beta, z, -z)
 
 
 def _difference(z_alpha, z_tpr, sign):
@@ -56,27 +54,28 @@ def _with(p: Points, *extra):
     )
 
 
-def _upper(p: Points, log_floor, z_floor):
-    """Largest μ of a dominating half-curve over the range of rates, as (points to evaluate, how to combine them)."""
+def _upper_rates(p: Points, log_floor):
+    """Rates of a dominating half-curve at which μ is evaluated: its vertices, and both ends of the range of rates."""
     log_tpr = tpr_line(p, log_floor)
     at_fpr = (log_floor, log_tpr, log1mexp(log_tpr))
     at_fnr = (_alpha_line(p, log_floor), log1mexp(log_floor), log_floor)
+    return _with(p, at_fpr, at_fnr)
 
-    def combine(z_alpha, z_tpr):
-        clamped = _difference(jnp.maximum(z_alpha[:-2], z_floor), z_tpr[:-2], 1.0)
-        everywhere = jnp.max(jnp.where(p.used, clamped, -jnp.inf))
-        plain = _difference(z_alpha, z_tpr, 1.0)
-        # the middle of the curve is provably above the floor, or it is not
-        visible = jnp.max(jnp.where(p.used, p.log_alpha, -jnp.inf)) >= log_floor
-        reached = jnp.min(p.log_alpha) <= log_floor
-        shown = jnp.where(reached, jnp.maximum(everywhere, plain[-2]), jnp.inf)
-        inside = p.used & (p.log_beta <= log_floor)
-        mirrored = jnp.maximum(jnp.max(jnp.where(inside, plain[:-2], -jnp.inf)), plain[-1])
-        covered = jnp.max(jnp.where(p.used, p.log_beta, -jnp.inf)) >= log_floor
-        hidden = jnp.where(covered, jnp.maximum(mirrored, everywhere), jnp.inf)
-        return jnp.where(visible, shown, hidden)
 
-    return _with(p, at_fpr, at_fnr), combine
+def _upper(p: Points, z_alpha, z_tpr, log_floor, z_floor):
+    """Largest μ of a dominating half-curve over the range of rates, from the quantiles of ``_upper_rates``."""
+    clamped = _difference(jnp.maximum(z_alpha[:-2], z_floor), z_tpr[:-2], 1.0)
+    everywhere = jnp.max(jnp.where(p.used, clamped, -jnp.inf))
+    plain = _difference(z_alpha, z_tpr, 1.0)
+    # the middle of the curve is provably above the floor, or it is not
+    visible = jnp.max(jnp.where(p.used, p.log_alpha, -jnp.inf)) >= log_floor
+    reached = jnp.min(p.log_alpha) <= log_floor
+    shown = jnp.where(reached, jnp.maximum(everywhere, plain[-2]), jnp.inf)
+    inside = p.used & (p.log_beta <= log_floor)
+    mirrored = jnp.maximum(jnp.max(jnp.where(inside, plain[:-2], -jnp.inf)), plain[-1])
+    covered = jnp.max(jnp.where(p.used, p.log_beta, -jnp.inf)) >= log_floor
+    hidden = jnp.where(covered, jnp.maximum(mirrored, everywhere), jnp.inf)
+    return jnp.where(visible, shown, hidden)
 
 
 def tpr_chord(p: Points, log_fpr):
@@ -115,30 +114,30 @@ def _chord_to_end(p: Points, log_fpr):
     return jnp.where(usable, mix(p.log_tpr), -jnp.inf), jnp.where(usable, mix(p.log_beta), 0.0)
 
 
-def _lower(p: Points, log_floor, z_floor, tests: int):
-    """Largest μ that the attack shows over the range of rates, as (points to evaluate, how to combine them).
+def _tests(p: Points, number: int) -> Points:
+    """So many of an attack's tests, spread evenly over the used ones: any of them will do."""
+    last = p.used.shape[0] - 1
+    first, last = argmax(p.used), last - argmax(p.used[::-1])
+    chosen = first + ((last - first) * jnp.linspace(0.0, 1.0, min(p.used.shape[0], number))).astype(int)
+    return jax.tree.map(lambda a: a[chosen], p)
 
-    Any of its tests will do, so only so many are looked at, spread evenly over the used ones; at the floor itself chords
-    between neighbours are taken.
-    """
+
+def _lower_rates(p: Points, tests: Points, log_floor):
+    """Rates an attack achieves at which μ is evaluated: its tests, and chords between neighbours at the floor."""
     log_tpr, log_beta = tpr_chord(p, log_floor)
     end_tpr, end_beta = _chord_to_end(p, log_floor)
     better = end_tpr > log_tpr
     log_tpr, log_beta = jnp.where(better, end_tpr, log_tpr), jnp.where(better, end_beta, log_beta)
-    number = p.used.shape[0]
-    first, last = argmax(p.used), number - 1 - argmax(p.used[::-1])
-    chosen = first + ((last - first) * jnp.linspace(0.0, 1.0, min(number, tests))).astype(int)
-    p = jax.tree.map(lambda a: a[chosen], p)
+    return _with(tests, (log_floor, log_tpr, log_beta))
 
-    def combine(z_alpha, z_tpr):
-        weaker = _difference(jnp.maximum(z_alpha, z_floor), jnp.minimum(z_tpr, -z_floor), -1.0)
-        used = jnp.append(p.used, True)
-        visible = jnp.max(jnp.where(used, weaker, -jnp.inf))
-        both = p.used & (p.log_alpha <= log_floor) & (p.log_beta <= log_floor)
-        plain = _difference(z_alpha[:-1], z_tpr[:-1], -1.0)
-        return jnp.maximum(visible, jnp.max(jnp.where(both, plain, -jnp.inf)))
 
-    return _with(p, (log_floor, log_tpr, log_beta)), combine
+def _lower(tests: Points, z_alpha, z_tpr, log_floor, z_floor):
+    """Largest μ that the attack shows over the range of rates, from the quantiles of ``_lower_rates``."""
+    weaker = _difference(jnp.maximum(z_alpha, z_floor), jnp.minimum(z_tpr, -z_floor), -1.0)
+    visible = jnp.max(jnp.where(jnp.append(tests.used, True), weaker, -jnp.inf))
+    both = tests.used & (tests.log_alpha <= log_floor) & (tests.log_beta <= log_floor)
+    plain = _difference(z_alpha[:-1], z_tpr[:-1], -1.0)
+    return jnp.maximum(visible, jnp.max(jnp.where(both, plain, -jnp.inf)))
 
 
 def mu(curve: Curve, log_floor) -> Bracket:
@@ -146,35 +145,45 @@ def mu(curve: Curve, log_floor) -> Bracket:
 
     That is, over error rates that are both at least the floor (or both at most, where privacy is so weak that
     f(floor) lies below it). The mirrored curve has the same μ, so all adjacencies share this number. Never
-    more than √Σ T/σ², the limit as the floor goes to 0.
+    more than √Σ T/σ², the limit as the floor goes to 0, and never less than that of the exactly Gaussian parts.
 
     Both sides are moved outwards by a fiftieth of the bracket's width: it then holds every bracket of the same μ that is
     some fifty times narrower, so that brackets nest as they are refined.
     """
     z_floor = ndtri_exp(log_floor)
-    parts = [_upper(points(side), log_floor, z_floor) for side in (curve.upper_plus, curve.upper_minus)]
-    for side in (curve.lower_plus, curve.lower_minus):
-        # μ changes slowly along a smooth curve, but not between two atoms of the loss
-        tests = _TESTS * side.used.shape[0] if side.top is None else side.used.size + 1
-        parts.append(_lower(points(side), log_floor, z_floor, tests))
-    rates = [jnp.concatenate(column) for column in zip(*(part[0] for part in parts), strict=True)]
-    ends = np.cumsum([part[0][0].shape[0] for part in parts])[:-1]
-    z_alpha, z_tpr = (jnp.split(z, ends) for z in _quantiles(*rates))
-    values = [part[1](a, t) for part, a, t in zip(parts, z_alpha, z_tpr, strict=True)]
-    upper = jnp.maximum(values[0], values[1])
+    above, below = (
+        both_sides(*sides) for sides in ((curve.upper_plus, curve.upper_minus), (curve.lower_plus, curve.lower_minus))
+    )
+    dominating, attack = jax.vmap(points)(above), jax.vmap(points)(below)
+    # μ changes slowly along a smooth curve, but not between two atoms of the loss
+    number = _TESTS * below.used.shape[1] if below.top is None else attack.used.shape[1]
+    tests = jax.vmap(lambda p: _tests(p, number))(attack)
+    rates = (
+        jax.vmap(lambda p: _upper_rates(p, log_floor))(dominating),
+        jax.vmap(lambda p, some: _lower_rates(p, some, log_floor))(attack, tests),
+    )
+    z_alpha, z_tpr = _quantiles(*(jnp.concatenate(column, axis=1) for column in zip(*rates, strict=True)))
+    end = rates[0][0].shape[1]
+    upper = jnp.max(
+        jax.vmap(lambda p, a, t: _upper(p, a, t, log_floor, z_floor))(dominating, z_alpha[:, :end], z_tpr[:, :end])
+    )
+    shown = jnp.max(
+        jax.vmap(lambda p, a, t: _lower(p, a, t, log_floor, z_floor))(tests, z_alpha[:, end:], z_tpr[:, end:])
+    )
 
     def matters(log_alpha, log_tpr, log_beta):
         return (log_alpha >= log_floor) | (log_beta <= log_floor)
 
-    upper = upper + jnp.maximum(_gaps(curve.upper_plus, matters), _gaps(curve.upper_minus, matters))
+    upper = upper + jnp.max(jax.vmap(lambda v: _gaps(v, matters))(above))
     cap = curve.tail_mu * (1.0 + 1e-14)
     upper = jnp.maximum(jnp.minimum(upper, cap), 0.0)
-    shown = jnp.maximum(values[2], values[3])
+    floor = curve.shown_mu * (1.0 - 1e-14)
+    shown = jnp.maximum(shown, floor)
     lower = jnp.clip(shown, 0.0, upper)
     beyond = jnp.where(jnp.isfinite(upper), _OUTWARD * (upper - lower), 0.0)
     # sides that contradict each other by more than rounding vouch for nothing
     sound = ~(shown > upper * (1.0 + _CONTRADICTION) + 1e-14)
-    lower, upper = jnp.maximum(lower - beyond, 0.0), jnp.minimum(upper + beyond, cap)
+    lower, upper = jnp.maximum(lower - beyond, floor), jnp.minimum(upper + beyond, cap)
     return Bracket(jnp.where(sound, lower, 0.0), jnp.where(sound, upper, jnp.inf))
 
 
@@ -219,12 +228,15 @@ def approximate_mu(curve: Curve, log_d) -> Bracket:
         reached = jnp.any(p.used & (p.log_tpr <= limit(p)))
         return jnp.where(reached, best(p, 1.0), jnp.inf)
 
-    high = jnp.maximum(upper(points(curve.upper_plus)), upper(points(curve.upper_minus)))
+    above, below = (
+        both_sides(*sides) for sides in ((curve.upper_plus, curve.upper_minus), (curve.lower_plus, curve.lower_minus))
+    )
+    high = jnp.max(jax.vmap(lambda side: upper(points(side)))(above))
 
     def matters(log_alpha, log_tpr, log_beta):
         return log_tpr > log_d
 
-    high = high + jnp.maximum(*(_gaps(side, matters, log_rest) for side in (curve.upper_plus, curve.upper_minus)))
-    low = [best(path(side), -1.0) for side in (curve.lower_plus, curve.lower_minus)]
+    high = high + jnp.max(jax.vmap(lambda side: _gaps(side, matters, log_rest))(above))
+    low = jnp.max(jax.vmap(lambda side: best(path(side), -1.0))(below))
     high = jnp.maximum(jnp.minimum(high, curve.tail_mu * (1.0 + 1e-14)), 0.0)
-    return Bracket(jnp.clip(jnp.max(jnp.stack(low)), 0.0, high), high)
+    return Bracket(jnp.clip(low, 0.0, high), high)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 
 from ..bracket import Bracket
-from ..normal import log_gaussian_delta
+from . import unsampled
 from .curve import Curve, Points, log_delta_at, path, points, safe_log1m
 
 _ROUNDOFF = 1e-12
+_EPS = 1e-15  # of exp, with room
+
+
+def probability(log_bracket: Bracket) -> Bracket:
+    """A bracket of a probability from that of its log, rounded outward; what is below every double is still not 0."""
+    lower, upper = jnp.exp(log_bracket.lower), jnp.exp(log_bracket.upper)
+    tiny = jnp.where(log_bracket.upper > -jnp.inf, np.finfo(float).tiny, 0.0)
+    return Bracket(lower * (1.0 - _EPS), jnp.minimum(jnp.maximum(upper * (1.0 + _EPS), tiny), 1.0))
 
 
 def _delta_achieved(p: Points, epsilon):
@@ -18,26 +27,19 @@ def _delta_achieved(p: Points, epsilon):
     return jnp.max(jnp.where(p.used & (p.log_tpr > -jnp.inf), value, -jnp.inf))
 
 
-def _unsampled(epsilon, mu):
-    """log δ_μ(ε), raised by its rounding error: for small μ it is a difference of nearly equal Mills ratios."""
-    some = mu > 0.0
-    positive = jnp.where(some, mu, 1.0)
-    value = log_gaussian_delta(epsilon, positive) + 1e-12 + 4e-15 * (1.0 + epsilon / positive) / positive
-    return jnp.where(some, value, -jnp.inf)
-
-
 def log_delta(curve: Curve, epsilon, *, symmetric: bool) -> Bracket:
     """log δ(ε), ε ≥ 0, with δ(ε) = Pr[Y > ε] − e^ε·Pr[X > ε] (the larger direction for the symmetrised curve).
 
-    Never more than the δ of the mechanism without subsampling.
+    Never more than the δ of the mechanism without subsampling, never less than that of its Gaussian parts.
     """
     upper = log_delta_at(curve.upper_plus, epsilon)
     lower = _delta_achieved(path(curve.lower_plus), epsilon)
     if symmetric:
         upper = jnp.maximum(upper, log_delta_at(curve.upper_minus, epsilon))
         lower = jnp.maximum(lower, _delta_achieved(path(curve.lower_minus), epsilon))
-    upper = jnp.minimum(upper, _unsampled(epsilon, curve.tail_mu))
-    return Bracket(jnp.minimum(lower, upper), jnp.minimum(upper, 0.0))
+    upper = jnp.minimum(jnp.minimum(upper, unsampled.log_delta(epsilon, curve.tail_mu, 1.0)), 0.0)
+    lower = jnp.maximum(lower, unsampled.log_delta(epsilon, curve.shown_mu, -1.0))
+    return Bracket(jnp.minimum(lower, upper), upper)
 
 
 def _epsilon_certified(p: Points, log_d):
@@ -60,17 +62,6 @@ def _epsilon_achieved(p: Points, log_d):
     return jnp.maximum(jnp.max(value), 0.0)
 
 
-def _gaussian_epsilon(mu, log_d):
-    """ε with δ_μ(ε) = δ, by bisection; an upper bound to the last digit."""
-    high = mu * (mu / 2.0 + jnp.sqrt(jnp.maximum(-2.0 * log_d, 0.0)) + 1.0)
-    low = jnp.zeros_like(high)
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        above = log_gaussian_delta(middle, mu) > log_d
-        low, high = jnp.where(above, middle, low), jnp.where(above, high, middle)
-    return high
-
-
 def epsilon(curve: Curve, log_d, *, symmetric: bool) -> Bracket:
     """ε(δ): the smallest ε ≥ 0 with δ(ε) ≤ δ, in nats."""
     upper = _epsilon_certified(points(curve.upper_plus), log_d)
@@ -78,7 +69,8 @@ def epsilon(curve: Curve, log_d, *, symmetric: bool) -> Bracket:
     if symmetric:
         upper = jnp.maximum(upper, _epsilon_certified(points(curve.upper_minus), log_d))
         lower = jnp.maximum(lower, _epsilon_achieved(path(curve.lower_minus), log_d))
-    upper = jnp.where(jnp.isfinite(upper), upper, _gaussian_epsilon(curve.tail_mu, log_d) * (1.0 + 1e-12))
+    upper = jnp.minimum(upper, unsampled.epsilon(log_d, curve.tail_mu, 1.0))
+    lower = jnp.maximum(lower, unsampled.epsilon(log_d, curve.shown_mu, -1.0))
     return Bracket(jnp.minimum(lower, upper), upper)
 
 
@@ -86,7 +78,8 @@ def advantage(curve: Curve) -> Bracket:
     """η = max over α of 1 − α − f(α) = δ(0), which both directions share (Kaissis 2024; Kulynych 2024)."""
     zero = jnp.zeros(())
     sides = [log_delta_at(side, zero) for side in (curve.upper_plus, curve.upper_minus)]
-    upper = jnp.minimum(jnp.minimum(*sides), _unsampled(zero, curve.tail_mu))
+    upper = jnp.minimum(jnp.minimum(*sides), unsampled.log_delta(zero, curve.tail_mu, 1.0))
     lower = jnp.maximum(*(_delta_achieved(path(side), zero) for side in (curve.lower_plus, curve.lower_minus)))
-    upper = jnp.exp(jnp.minimum(upper, 0.0))
-    return Bracket(jnp.minimum(jnp.exp(lower), upper), upper)
+    lower = jnp.maximum(lower, unsampled.log_delta(zero, curve.shown_mu, -1.0))
+    upper = jnp.minimum(upper, 0.0)
+    return probability(Bracket(jnp.minimum(lower, upper), upper))

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 
 from ..bracket import Bracket
 from .curve import Curve, path
 from .error_rates import bayes_risk, error_rates
 from .mu import approximate_mu, mu
-from .profile import advantage, epsilon, log_delta
+from .profile import advantage, epsilon, log_delta, probability
 from .regret import regret
-
-
-def _exp(bracket: Bracket) -> Bracket:
-    return jax.tree.map(jnp.exp, bracket)
 
 
 def quantity(name: str, curve: Curve, query, *, symmetric: bool) -> Bracket:
@@ -38,13 +33,13 @@ def quantity(name: str, curve: Curve, query, *, symmetric: bool) -> Bracket:
     if name == "epsilon":
         return epsilon(curve, query, symmetric=symmetric)
     if name == "delta":
-        return _exp(log_delta(curve, query, symmetric=symmetric))
+        return probability(log_delta(curve, query, symmetric=symmetric))
     if name in ("log_tpr", "tpr"):
         found = error_rates(curve, query, symmetric=symmetric)[0]
-        return found if name == "log_tpr" else _exp(found)
+        return found if name == "log_tpr" else probability(found)
     if name in ("log_beta", "beta"):
         found = error_rates(curve, query, symmetric=symmetric)[1]
-        return found if name == "log_beta" else _exp(found)
+        return found if name == "log_beta" else probability(found)
     if name == "bayes_risk":
         return bayes_risk(curve, query, symmetric=symmetric)
     if name == "advantage_fpr":

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..bracket import Bracket
-from ..half_curve import Vertices
 from ..normal import argmax, gaussian_delta, log_sub
+from ..vertices import Vertices
 from .curve import Curve, Points, log_delta_at, path, points
 
 _ROUNDOFF = 2e-15
@@ -79,7 +80,7 @@ def regret(curve: Curve, mu: Bracket, *, symmetric: bool) -> Bracket:
     Gomez 2025, Eq. 13 checks breakpoints only, which gives 0 for randomized response; this is the rotated form, with
     the maximum taken over every slope. Δ grows with μ, so the upper side is that of the upper μ and the lower side that
     of the lower: the bracket holds for the true μ* and for the reported upper side of it. For the symmetrised curve the
-    better of the two directions counts; for one direction, the worse half.
+    better of the two directions counts; for one direction, the worse half. The exactly Gaussian parts alone bound it, too.
     """
     plus, minus = points(curve.upper_plus), points(curve.upper_minus)
     attacks = [path(side) for side in (curve.lower_plus, curve.lower_minus)]
@@ -93,5 +94,7 @@ def regret(curve: Curve, mu: Bracket, *, symmetric: bool) -> Bracket:
     else:
         upper = jnp.maximum(_upper(attacks[0], high), _upper(attacks[1], high))
         lower = jnp.maximum(_lower(plus, both[:1], low), _lower(minus, both[1:], low))
+    # δ_μ(ε) grows with μ by at most 1/√(2π)
+    upper = jnp.minimum(upper, (high - curve.shown_mu) * np.sqrt(1.0 / (8.0 * np.pi)) + _ROUNDOFF)
     lower = jnp.clip(lower, 0.0, 1.0)
     return Bracket(lower, jnp.maximum(jnp.clip(upper, 0.0, 1.0), lower))
