@@ -15,7 +15,7 @@ reproduce: $(VENV)/.ready
 	$(BIN)/jaxgdp reproduce kulynych2024 --output out/kulynych2024
 
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest tests jaxgdp --doctest-modules
+	$(BIN)/python -m pytest tests jaxgdp --doctest-modules -n 2 --dist loadfile
 
 bench: $(VENV)/.bench-ready
 	$(BIN)/python benchmarks/landscape_speed.py

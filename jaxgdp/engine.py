@@ -12,7 +12,7 @@ import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -67,6 +67,15 @@ class Question:
     @property
     def kind(self) -> _Kind:
         return _Kind(self.adjacency, tuple(name for name, _ in self.names), self.keep)
+
+    def take(self, rows, number: int) -> Question:
+        """The same question about some of ``number`` settings."""
+
+        def some(value):
+            return value if value is None or np.ndim(value) == 0 else np.broadcast_to(value, (number,))[rows]
+
+        names = tuple((name, some(value)) for name, value in self.names)
+        return replace(self, fpr_floor=some(self.fpr_floor), deepest=some(self.deepest), names=names)
 
     def rates(self, number: int) -> _Rates:
         """Its rates, one row for each of ``number`` settings."""
@@ -198,7 +207,8 @@ class Answer(NamedTuple):
     curves: list
 
 
-def _relative_width(bracket: Bracket):
+def relative_width(bracket: Bracket):
+    """Width over the upper side; ∞ where that says nothing."""
     with np.errstate(invalid="ignore"):
         relative = (bracket.upper - bracket.lower) / np.maximum(bracket.upper, 1e-300)
     return np.where(np.isfinite(relative), relative, np.inf)
@@ -409,7 +419,7 @@ class _Settings:
     def keep(self, lattice, rows, result):
         """Keep what is narrower than before, requeue what is too wide; returns how many are finished."""
         found, ends, curves = result
-        relative = _relative_width(found["mu"])
+        relative = relative_width(found["mu"])
         better = (relative < self.width[rows]) | (self.sizes[rows] == 0)
         for name, bracket in found.items():
             store = self.results.setdefault(name, Bracket(np.zeros(self.number), np.full(self.number, np.inf)))
@@ -485,4 +495,4 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
     return Answer(settings.results, settings.status, settings.sizes, settings.lattices, settings.curves)
 
 
-__all__ = ["MAX_SIZE", "STATUS", "Answer", "Plan", "Question", "answer"]
+__all__ = ["MAX_SIZE", "STATUS", "Answer", "Plan", "Question", "answer", "relative_width"]

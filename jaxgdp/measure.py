@@ -11,6 +11,7 @@ import numpy as np
 from . import engine
 from .bracket import Bracket
 from .mechanisms import as_composition
+from .nested import answer as nested_answer
 from .tradeoff import dominating
 from .validation import broadcast, floor_rate, nonnegative, one_of, open_unit, relative_width
 
@@ -50,6 +51,7 @@ def measure(
     d: Any = 1e-10,
     prior: Any = 0.5,
     progress=None,
+    nested: bool = True,
 ) -> Measured:
     """Certified quantities of a batch of mechanisms, each computed only as far out as they need.
 
@@ -65,6 +67,8 @@ def measure(
             smaller floor). fpr: FPR of "tpr" and "beta". d: of "approximate_mu".
         prior: of "bayes_risk", the probability that the record is absent, in (0, 1).
         progress: called with the number of settings finished, as they finish.
+        nested: whether brackets shall lie within those that a coarser ``rtol`` gives; the levels 1e-3, 1e-4, … down to ``rtol`` are
+            then all computed.
 
         ``fpr_floor``, ``delta``, ``epsilon``, ``fpr``, ``d`` and ``prior`` are numbers or arrays that broadcast with the
         mechanism's shape.
@@ -116,7 +120,8 @@ def measure(
         leaf = np.asarray(leaf).reshape((1,) * new + leaf.shape)
         return np.broadcast_to(leaf, shape + leaf.shape[len(shape) :]).reshape((-1,) + leaf.shape[len(shape) :])
 
-    found = engine.answer(jax.tree.map(spread, paired.stacked()), question, progress=progress)
+    answer = nested_answer if nested else engine.answer
+    found = answer(jax.tree.map(spread, paired.stacked()), question, progress=progress)
     brackets = {name: Bracket(*(np.reshape(side, shape) for side in found.results[name])) for name in quantities}
     status, sizes = np.reshape(found.status, shape), np.reshape(found.sizes, shape)
     at = {name: float(value) if np.ndim(value) == 0 else value for name, value in at.items()}

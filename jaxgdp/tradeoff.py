@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import engine
+from . import engine, nested
 from .bracket import Bracket
 from .mechanisms import Composition, as_composition
 from .precision import with_float64
@@ -33,7 +33,8 @@ def _ask_all(curves: Curve, queries, *, name: str, symmetric: bool) -> Bracket:
 class TradeoffCurve:
     """Both sides of the trade-off curve of a mechanism; build it with :func:`tradeoff`.
 
-    Every method broadcasts its argument against the mechanism's shape and returns a :class:`Bracket` of that shape.
+    Every method broadcasts its argument against the mechanism's shape and returns a :class:`Bracket` of that shape, within the one that
+    a curve of coarser ``rtol`` gives.
 
     Attributes:
         mechanism: the composition.
@@ -63,29 +64,34 @@ class TradeoffCurve:
         shape = broadcast(mechanism=np.empty(self.shape), argument=values)
         owner = np.broadcast_to(np.arange(len(self._curves)).reshape(self.shape), shape).reshape(-1)
         flat = np.broadcast_to(values, shape).reshape(-1)
-        low, high = np.empty(flat.shape), np.empty(flat.shape)
+        low, high = np.full(flat.shape, -np.inf), np.full(flat.shape, np.inf)
+        # a place belongs to one curve
+        single = name == "advantage_fpr"
+        entries = [(i, curve) for i, row in enumerate(self._curves) for curve in (row[-1:] if single else row)]
         kinds: dict[tuple, list[int]] = {}
-        for i, curve in enumerate(self._curves):
-            kinds.setdefault(tuple(np.shape(leaf) for leaf in jax.tree.leaves(curve)), []).append(i)
-        where = [np.flatnonzero(owner == i) for i in range(len(self._curves))]
+        for k, (_, curve) in enumerate(entries):
+            kinds.setdefault(tuple(np.shape(leaf) for leaf in jax.tree.leaves(curve)), []).append(k)
+        of_setting = [np.flatnonzero(owner == i) for i in range(len(self._curves))]
+        where = [of_setting[i] for i, _ in entries]
         for members in kinds.values():
-            longest = max(len(where[i]) for i in members)
+            longest = max(len(where[k]) for k in members)
             if longest == 0:
                 continue
             # bounded memory: so many curves at a time, each at so many of its queries
-            points = np.size(self._curves[members[0]].upper_plus.log_alpha)
+            points = np.size(entries[members[0]][1].upper_plus.log_alpha)
             wide = min(longest, max(1, _AT_ONCE // points))
             many = min(len(members), max(1, _AT_ONCE // (points * wide)))
             for start in range(0, len(members), many):
                 part = (members[start : start + many] * many)[:many]
-                stack = jax.tree.map(lambda *leaves: np.stack(leaves), *(self._curves[i] for i in part))
+                stack = jax.tree.map(lambda *leaves: np.stack(leaves), *(entries[k][1] for k in part))
                 for first in range(0, longest, wide):
                     columns = np.arange(first, first + wide)
-                    rows = np.stack([np.resize(where[i], longest).take(columns, mode="wrap") for i in part])
+                    rows = np.stack([np.resize(where[k], longest).take(columns, mode="wrap") for k in part])
                     symmetric = self.adjacency in SYMMETRIC
                     found = _ask_all(stack, flat[rows], name=name, symmetric=symmetric)
-                    low[rows], high[rows] = np.asarray(found.lower), np.asarray(found.upper)
-        return Bracket(low.reshape(shape), high.reshape(shape))
+                    np.maximum.at(low, rows, np.asarray(found.lower))
+                    np.minimum.at(high, rows, np.asarray(found.upper))
+        return Bracket(np.minimum(low, high).reshape(shape), high.reshape(shape))
 
     def _floor(self, fpr_floor):
         floor = self.fpr_floor if fpr_floor is None else fpr_floor
@@ -309,8 +315,8 @@ def tradeoff(mechanism, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove") -> T
     groups = paired.stacked()
     axes = len(mechanism.shape)
     flat = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), groups)
-    found = engine.answer(flat, question)
-    tail = np.array([curve.tail_mu for curve in found.curves])
+    found = nested.answer(flat, question)
+    tail = np.array([row[-1].tail_mu for row in found.curves])
     return TradeoffCurve(
         mechanism,
         adjacency,

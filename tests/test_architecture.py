@@ -26,6 +26,7 @@ STAGES = (
     ("lattices",),
     ("summaries",),
     ("engine",),
+    ("nested",),
     ("tradeoff",),
     ("measure",),
     ("differentiable", "targets"),

@@ -1,5 +1,7 @@
 """Both sides of every bracket are honest: random and extreme settings, nesting, symmetry, batching, retraces."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -40,20 +42,39 @@ def test_thousands_of_random_settings():
 
 def test_brackets_of_different_tolerance_agree_and_nest():
     sigma, p, steps = random_settings(40, seed=1)
-    answers = [answer(sigma, p, steps, rtol, max_size=2**16) for rtol in (2e-2, 2e-4)]
-    for found, rtol in zip(answers, (2e-2, 2e-4), strict=True):
-        mu, reached = found.results["mu"], found.status == 0
-        assert np.all((mu.upper - mu.lower <= rtol * mu.upper)[reached]) and np.mean(reached) > 0.5
-    # each side is rounded outward by a fiftieth of the width: much narrower ones are nested
-    wide, narrow = (found.results["mu"] for found in answers)
-    refined = np.isfinite(wide.width) & (narrow.width <= wide.width / 55.0)
-    assert np.sum(refined) >= 8
-    assert np.all(((wide.lower <= narrow.lower) & (narrow.upper <= wide.upper))[refined])
-    coarse, fine = (found.results for found in answers)
+    sigma, p, steps = (
+        np.append(a, more) for a, more in ((sigma, [1.0, 0.5]), (p, [1.0, 1.0]), (steps, [100.0, 2000.0]))
+    )
+    batch = jaxgdp.dpsgd(sigma, p, steps)
+    names = ("mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu")
+    tolerances = (2e-2, 3e-4, 1e-4)
+    answers = [jaxgdp.measure(batch, names, rtol=rtol) for rtol in tolerances]
+    for found, rtol in zip(answers, tolerances, strict=True):
+        mu, reached = found.brackets["mu"], found.status == 0
+        assert np.array_equal(reached, mu.upper - mu.lower <= rtol * mu.upper) and np.mean(reached) > 0.7
+    for coarse, fine in itertools.pairwise(answers):
+        for name in names:
+            a, b = coarse.brackets[name], fine.brackets[name]
+            assert np.all((a.lower <= b.lower) & (b.lower <= b.upper) & (b.upper <= a.upper)), name
+    assert np.mean(answers[0].brackets["mu"].width > 2.0 * answers[-1].brackets["mu"].width) > 0.5
+
+
+def test_single_levels_agree():
+    """Brackets computed apart from each other hold the same numbers."""
+    settings = random_settings(40, seed=2)
+    coarse, fine = (answer(*settings, rtol, max_size=2**16).results for rtol in (2e-2, 2e-4))
     for name in coarse:
         scale = 1e-9 * np.maximum(coarse[name].upper, 1e-9)
         assert np.all(coarse[name].lower <= fine[name].upper + scale), name
         assert np.all(fine[name].lower <= coarse[name].upper + scale), name
+
+
+def test_whole_curves_nest():
+    batch = jaxgdp.dpsgd([1.0, 4.0, 0.7], [0.01, 0.3, 1.0], [1000, 100, 10])
+    coarse, fine = (jaxgdp.tradeoff(batch, rtol=rtol) for rtol in (1e-3, 1e-4))
+    for found in (lambda c: c.mu(), lambda c: c.epsilon(1e-6), lambda c: c.log_beta(1e-30), lambda c: c.regret()):
+        a, b = found(coarse), found(fine)
+        assert np.all((a.lower <= b.lower) & (b.lower <= b.upper) & (b.upper <= a.upper))
 
 
 def test_monotone_in_every_parameter():

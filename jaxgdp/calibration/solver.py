@@ -97,7 +97,8 @@ class Solver:
         """The target's own quantity of the rows' mechanisms, and the status of its bracket."""
         target = self.target.take(rows)
         mechanism = self.family.at(values, rows)
-        found = measure(mechanism, (target.quantity,), rtol=self.rtol, adjacency=self.adjacency, **target.parameters())
+        asked = {"rtol": self.rtol, "adjacency": self.adjacency, "nested": False}
+        found = measure(mechanism, (target.quantity,), **asked, **target.parameters())
         bracket = Bracket(*(np.asarray(side) for side in found.brackets[target.quantity]))
         return target.read(bracket), np.asarray(found.status)
 

@@ -51,7 +51,8 @@ def _profiles(curve, epsilon):
 
     @with_float64
     def ask():
-        sides = (curve._curves[0].upper_plus, curve._curves[0].upper_minus)
+        finest = curve._curves[0][-1]
+        sides = (finest.upper_plus, finest.upper_minus)
         look_up = jax.jit(log_delta_at)
         return tuple(np.exp(np.minimum(np.asarray(look_up(side, epsilon)), 0.0)) for side in sides)
 

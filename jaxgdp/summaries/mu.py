@@ -15,7 +15,6 @@ from .curve import Curve, Points, both_sides, path, points, safe_log1m
 _ROUNDOFF = 1e-12
 _Z_ROUNDOFF = 1e-14  # relative error of a normal quantile, with room
 _CONTRADICTION = 1e-9  # relative difference of the two sides that rounding may explain
-_OUTWARD = 0.02  # of its width, by which either side of a bracket of μ is moved outwards
 _TESTS = 128  # tests of an attack whose μ is computed, per piece
 
 
@@ -146,9 +145,6 @@ def mu(curve: Curve, log_floor) -> Bracket:
     That is, over error rates that are both at least the floor (or both at most, where privacy is so weak that
     f(floor) lies below it). The mirrored curve has the same μ, so all adjacencies share this number. Never
     more than √Σ T/σ², the limit as the floor goes to 0, and never less than that of the exactly Gaussian parts.
-
-    Both sides are moved outwards by a fiftieth of the bracket's width: it then holds every bracket of the same μ that is
-    some fifty times narrower, so that brackets nest as they are refined.
     """
     z_floor = ndtri_exp(log_floor)
     above, below = (
@@ -177,14 +173,10 @@ def mu(curve: Curve, log_floor) -> Bracket:
     upper = upper + jnp.max(jax.vmap(lambda v: _gaps(v, matters))(above))
     cap = curve.tail_mu * (1.0 + 1e-14)
     upper = jnp.maximum(jnp.minimum(upper, cap), 0.0)
-    floor = curve.shown_mu * (1.0 - 1e-14)
-    shown = jnp.maximum(shown, floor)
-    lower = jnp.clip(shown, 0.0, upper)
-    beyond = jnp.where(jnp.isfinite(upper), _OUTWARD * (upper - lower), 0.0)
+    shown = jnp.maximum(shown, curve.shown_mu * (1.0 - 1e-14))
     # sides that contradict each other by more than rounding vouch for nothing
     sound = ~(shown > upper * (1.0 + _CONTRADICTION) + 1e-14)
-    lower, upper = jnp.maximum(lower - beyond, floor), jnp.minimum(upper + beyond, cap)
-    return Bracket(jnp.where(sound, lower, 0.0), jnp.where(sound, upper, jnp.inf))
+    return Bracket(jnp.where(sound, jnp.clip(shown, 0.0, upper), 0.0), jnp.where(sound, upper, jnp.inf))
 
 
 def _gaps(v: Vertices, matters, log_rest: Any = 0.0):
