@@ -36,7 +36,8 @@ MAX_SIZE = 2**20
 OK, WIDE = 0, 1
 STATUS = {OK: "ok", WIDE: "wider than rtol at the largest lattice"}
 _PIECE = 12.0  # standard deviations one tilt serves
-_FAINTEST = 26.0  # −log of the density, per unit of rtol, that rounding leaves usable
+_FAINTEST = 24.5  # −log of the density, per unit of rtol, that rounding leaves usable
+_FEW_STEPS = 1000.0  # up to which its number does not matter
 _TRIES, _FEW_TRIES = 6, 2  # lattices for one setting, at most
 _STEPS = 6  # towards more detail, before there is said to be no finer lattice
 _AS_IS = ("delta", "bayes_risk")  # quantities asked at a value, not at the log of it
@@ -301,7 +302,10 @@ class _Settings:
         self.number = number = groups[0][1].shape[0]
         self.rates = question.rates(number)
         self.plans: dict[int, Any] = {}  # number of pieces → (plans, needs) of every setting
-        self.faintest = np.full(number, np.clip(_FAINTEST + np.log(question.rtol), 6.0, 19.0))
+        # rounding errors grow with the root of the number of steps
+        steps = sum(np.sum(count, axis=-1) for _, count in groups)
+        usable = _FAINTEST + np.log(question.rtol) - 0.5 * np.log(np.maximum(steps / _FEW_STEPS, 1.0))
+        self.faintest = np.clip(usable, 6.0, 19.0)
         self.seen = np.full((number, 2), np.inf), np.zeros((number, 2))
         self.detail, self.dense = np.ones(number), np.zeros(number, bool)
         # where both sides are of different pairs, no lattice brings them together
