@@ -455,7 +455,9 @@ class _Settings:
             if sparse and wide > 0.3 and stuck[i]:
                 self.dense[row], self.detail[row], more = True, 1.0, 1.0
             finer[i] = self.place_finer(row, lattice, more)
-        closer |= ~done & ~refocused & ~finer & (self.brighter[rows] == 0) & (self.tries[rows] < self.most_tries)
+        closer |= (
+            sparse & ~done & ~refocused & ~finer & (self.brighter[rows] == 0) & (self.tries[rows] < self.most_tries)
+        )
         for kept, new in zip(self.seen, seen, strict=True):
             kept[rows[refocused]] = new[refocused]
         self.refocus[rows[refocused]] += 1

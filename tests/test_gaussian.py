@@ -111,7 +111,7 @@ def test_bayes_risk(curve, prior):
         mu = mpmath.sqrt(SETTINGS[i][1]) / mpmath.mpf(SETTINGS[i][0])
         threshold = mpmath.log(prior / (1 - mpmath.mpf(prior))) / mu
         exact = prior * _phi(-threshold - mu / 2) + (1 - mpmath.mpf(prior)) * _phi(threshold - mu / 2)
-        assert found.lower[i] <= exact <= found.upper[i] <= found.lower[i] + 1e-14
+        assert found.lower[i] <= exact <= found.upper[i] <= found.lower[i] + 1e-13
 
 
 def test_regret_and_advantage(curve):

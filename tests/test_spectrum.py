@@ -6,6 +6,7 @@ import pytest
 
 import jaxgdp
 from jaxgdp import engine, spectrum
+from jaxgdp.vertices import Vertices, trimmed
 
 
 @pytest.mark.parametrize("number", [1, 2, 16, 33, 1024, 65536])
@@ -79,3 +80,42 @@ def test_sparse_and_dense_lattices_agree():
     for name, bracket in sparse.results.items():
         other = settings.results[name]
         assert np.all(bracket.lower <= other.upper) and np.all(other.lower <= bracket.upper), name
+
+
+@pytest.mark.parametrize("tilt", [0.3, 1.0, 4.0])
+def test_joined_blocks_are_those_of_a_wider_block(tilt):
+    """Block sums written out over single lattice points, in blocks of 8 and of 64."""
+    h, blocks, fine, wide = 0.01, 16, 8, 64
+    mass = np.random.default_rng(3).random(blocks * wide)
+
+    def sums(block):
+        i = np.arange(1.0, block + 1.0)
+        decay = np.exp(-tilt * i * h)
+        rows = mass.reshape(-1, block)
+        return rows @ decay, rows @ (decay * np.expm1(i * h) / np.expm1(block * h))
+
+    plain, split = (side.reshape(blocks, -1) for side in sums(fine))
+    with jax.enable_x64(True):
+        joined = spectrum.joined(plain, split, tilt, h * fine)
+    for found, exact in zip(joined, sums(wide), strict=True):
+        assert np.allclose(found, exact, rtol=1e-13)
+
+
+def test_trimmed_rows_hold_every_used_vertex():
+    rng = np.random.default_rng(4)
+    number, length = 5, 3000
+    used = np.zeros((number, length), bool)
+    for row, (start, stop) in enumerate([(0, 10), (2990, 3000), (700, 2500), (5, 5), (100, 101)]):
+        used[row, start:stop] = rng.random(stop - start) < 0.9
+    used[4, 100] = True
+    rates = {name: rng.random((number, length)) for name in ("log_alpha", "log_tpr", "log_beta")}
+    half = Vertices(first=rng.integers(-9, 9, number) * 1.0, step=rng.random(number), used=used, firm=~used, **rates)
+    short = trimmed([half, half._replace(used=used[:, ::-1])], 1)[0]
+    assert short.used.shape[1] == trimmed([half], 1)[0].used.shape[1] >= 1800
+    for row in range(number):
+        assert np.array_equal(_kept(half, row), _kept(short, row))
+
+
+def _kept(v, row):
+    k = np.flatnonzero(v.used[row])
+    return np.stack([v.step[row] * (v.first[row] + k), v.log_alpha[row, k], v.log_tpr[row, k], v.log_beta[row, k]])

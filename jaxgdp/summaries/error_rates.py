@@ -119,8 +119,8 @@ def bayes_risk(curve: Curve, prior, *, symmetric: bool) -> Bracket:
 
     lower = side(points(curve.upper_plus), points(curve.upper_minus), False)
     upper = side(path(curve.lower_plus), path(curve.lower_minus), True)
-    lower = jnp.maximum(lower, unsampled.bayes_risk(prior, curve.tail_mu) - _ROUNDOFF)
-    upper = jnp.minimum(upper, unsampled.bayes_risk(prior, curve.shown_mu) + _ROUNDOFF)
+    lower = jnp.maximum(lower, unsampled.bayes_risk(prior, curve.tail_mu) - unsampled.RISK_ERROR)
+    upper = jnp.minimum(upper, unsampled.bayes_risk(prior, curve.shown_mu) + unsampled.RISK_ERROR)
     # (a risk below every double is still not 0)
     upper = jnp.maximum(upper, jnp.where(guess > 0.0, np.finfo(float).tiny, 0.0))
     return Bracket(jnp.clip(lower, 0.0, upper), upper)

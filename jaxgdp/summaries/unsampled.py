@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from ..normal import log_gaussian_delta, log_ndtr, ndtri_exp
 
 _HALVINGS = 64
+RISK_ERROR = 2e-14  # of ``bayes_risk``, absolute
 
 
 def log_delta(epsilon, mu, side):
@@ -54,7 +55,7 @@ def error_rates(log_fpr, mu, side):
 
 
 def bayes_risk(prior, mu):
-    """min over α of π·α + (1 − π)·f_μ(α), to 1e-15 absolute; π is the prior probability that the record is absent."""
+    """min over α of π·α + (1 − π)·f_μ(α), to ``RISK_ERROR``; π is the prior probability that the record is absent."""
     some = (mu > 0.0) & jnp.isfinite(mu) & (prior > 0.0) & (prior < 1.0)
     positive, inside = jnp.where(some, mu, 1.0), jnp.where(some, prior, 0.5)
     threshold = (jnp.log(inside) - jnp.log1p(-inside)) / positive
