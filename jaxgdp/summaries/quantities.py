@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from ..bracket import Bracket
+from ..normal import log_ndtr
 from .curve import Curve, path
 from .error_rates import bayes_risk, error_rates
 from .mu import approximate_mu, mu
@@ -44,6 +45,10 @@ def quantity(name: str, curve: Curve, query, *, symmetric: bool) -> Bracket:
         return bayes_risk(curve, query, symmetric=symmetric)
     if name == "advantage_fpr":
         attack = path(curve.lower_plus)
-        fpr = jnp.exp(attack.log_alpha[jnp.argmax(jnp.exp(attack.log_tpr) - jnp.exp(attack.log_alpha))])
+        gain = jnp.exp(attack.log_tpr) - jnp.exp(attack.log_alpha)
+        k = jnp.argmax(gain)
+        # the Gaussian parts alone: a threshold halfway between the means
+        alone = jnp.exp(log_ndtr(-0.5 * curve.shown_mu))
+        fpr = jnp.where(1.0 - 2.0 * alone >= gain[k], alone, jnp.exp(attack.log_alpha[k]))
         return Bracket(fpr, fpr)
     raise ValueError(f"unknown quantity {name!r}")
