@@ -485,17 +485,17 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
     finished = progress or (lambda done: None)
     # two programs at a time: one compiles while the other runs
     with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
-        waiting = pool.map(lambda task: task(), settings.tasks())
-        if settings.rehearses:
-            settings.ahead = pool.submit(with_float64(settings.rehearse))
-        while waiting:
+        tasks = settings.tasks()
+        while tasks:
+            waiting = pool.map(lambda task: task(), tasks)
+            if settings.rehearses:
+                settings.ahead, settings.rehearses = pool.submit(with_float64(settings.rehearse)), False
             for kind, rows, where, found in itertools.chain.from_iterable(waiting):
                 if kind == "plan":
                     settings.keep_plan(rows, where, found)
                 else:
                     finished(settings.keep(where, rows, found))
             tasks = settings.tasks()
-            waiting = tasks and pool.map(lambda task: task(), tasks)
         if settings.ahead:
             settings.ahead.result()
     return Answer(settings.results, settings.status, settings.sizes, settings.lattices, settings.curves)

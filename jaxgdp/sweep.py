@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ._version import __version__
@@ -82,7 +84,14 @@ def sweep(
         "sampling_prob": _column("sampling_prob", sampling_prob, probability),
         "num_steps": _column("num_steps", num_steps, whole),
     }
-    rates = {"fpr_floor": fpr_floor, "delta": delta, "epsilon": epsilon, "fpr": fpr, "d": d, "prior": prior}
+    rates: dict[str, Any] = {
+        "fpr_floor": fpr_floor,
+        "delta": delta,
+        "epsilon": epsilon,
+        "fpr": fpr,
+        "d": d,
+        "prior": prior,
+    }
     for name, value in rates.items():
         if np.ndim(value) != 0:
             raise ValueError(f"{name} must be a single number, got shape {np.shape(value)}")
