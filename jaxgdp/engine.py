@@ -12,19 +12,18 @@ import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import ndtri_exp
 
 from .bracket import Bracket
 from .half_curve import Sparse, half_curve, merge
 from .lattices import SIZES, Lattice, choose, likeliest, needs
 from .normal import argmax
 from .precision import with_float64
+from .question import Kind, Question, Rates
 from .summaries.curve import Curve, both_sides, gaussian_parts
 from .summaries.mu import mu
 from .summaries.quantities import quantity
@@ -40,78 +39,11 @@ _FAINTEST = 24.5  # −log of the density, per unit of rtol, that rounding leave
 _FEW_STEPS = 1000.0  # up to which its number does not matter
 _TRIES, _FEW_TRIES = 6, 2  # lattices for one setting, at most
 _STEPS = 6  # towards more detail, before there is said to be no finer lattice
-_AS_IS = ("delta", "bayes_risk")  # quantities asked at a value, not at the log of it
 _MANY = 64  # settings, from which on it is worth compiling ahead
 _PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
 
 
-@dataclass(frozen=True, eq=False)
-class Question:
-    """What to compute for every setting; rates are numbers for all settings or arrays of shape (settings,).
-
-    Attributes:
-        rtol: relative width of the μ bracket.
-        fpr_floor: FPR floor of μ and of the regret.
-        adjacency: "add_remove", "add" or "remove".
-        names: quantities wanted, each with the rate, ε or prior it is asked at: (("mu", None), ("epsilon", 1e-5), …).
-        deepest: smallest TPR (or δ) that has to be resolved, or None for nothing beyond the floor.
-        keep: whether whole curves are wanted instead of numbers.
-    """
-
-    rtol: float
-    fpr_floor: Any
-    adjacency: str = "add_remove"
-    names: tuple = (("mu", None),)
-    deepest: Any = None
-    keep: bool = False
-
-    @property
-    def kind(self) -> _Kind:
-        return _Kind(self.adjacency, tuple(name for name, _ in self.names), self.keep)
-
-    def take(self, rows, number: int) -> Question:
-        """The same question about some of ``number`` settings."""
-
-        def some(value):
-            return value if value is None or np.ndim(value) == 0 else np.broadcast_to(value, (number,))[rows]
-
-        names = tuple((name, some(value)) for name, value in self.names)
-        return replace(self, fpr_floor=some(self.fpr_floor), deepest=some(self.deepest), names=names)
-
-    def rates(self, number: int) -> _Rates:
-        """Its rates, one row for each of ``number`` settings."""
-
-        def row(value) -> Any:
-            return None if value is None else np.broadcast_to(np.asarray(value, float), (number,))
-
-        def depth(log_rate):
-            return None if log_rate is None else -ndtri_exp(log_rate)
-
-        log_floor = np.log(row(self.fpr_floor))
-        log_deepest = None if self.deepest is None else np.log(row(self.deepest))
-        queries = (0.0 if value is None else value if name in _AS_IS else np.log(value) for name, value in self.names)
-        return _Rates(log_floor, log_deepest, depth(log_floor), depth(log_deepest), tuple(row(q) for q in queries))
-
-
-class _Kind(NamedTuple):
-    """The part of a question that decides the program."""
-
-    adjacency: str
-    names: tuple
-    keep: bool
-
-
-class _Rates(NamedTuple):
-    """The other part, by setting; z are depths in standard deviations, of the floor and of the smallest rate."""
-
-    log_floor: Any
-    log_deepest: Any
-    z_floor: Any
-    z_delta: Any
-    queries: tuple
-
-
-def _numbers(curve: Curve, kind: _Kind, rates: _Rates) -> dict[str, Any]:
+def _numbers(curve: Curve, kind: Kind, rates: Rates) -> dict[str, Any]:
     symmetric = kind.adjacency == "add_remove"
     results = {"mu": mu(curve, rates.log_floor)}
     for name, query in zip(kind.names, rates.queries, strict=True):
@@ -171,7 +103,7 @@ def _summary_program(groups, plus, minus, rates, *, kind, pieces):
     return jax.vmap(one)(groups, plus, minus, rates)
 
 
-def _seen(v: Vertices, rates: _Rates):
+def _seen(v: Vertices, rates: Rates):
     """How far out a half-curve has to be known: the first firm vertex past every rate asked for, (threshold, log FPR).
 
     Where the firm vertices end before, the rest of the way is guessed from them; (inf, 0) where there are none.
@@ -251,7 +183,7 @@ def _side(plans: Plan, side: int) -> Plan:
     return jax.tree.map(lambda a: a[:, side], plans)
 
 
-def _run(lattice: Lattice, groups, plans: Plan, kind: _Kind, rates: _Rates, number: int):
+def _run(lattice: Lattice, groups, plans: Plan, kind: Kind, rates: Rates, number: int):
     """Results of the settings of one bucket, chunk after chunk: (summaries, ends, a list of curves or of nothing)."""
     out, curves = [], []
     # what is the same pair read backwards has two equal halves

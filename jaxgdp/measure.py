@@ -12,6 +12,7 @@ from . import engine
 from .bracket import Bracket
 from .mechanisms import as_composition
 from .nested import answer as nested_answer
+from .question import Question
 from .tradeoff import dominating
 from .validation import broadcast, floor_rate, nonnegative, one_of, open_unit, relative_width
 
@@ -107,7 +108,7 @@ def measure(
         return value if np.ndim(value) == 0 else np.broadcast_to(value, shape).reshape(-1)
 
     depths = [at[q] for q in quantities if q in _RATES] + [_BAYES_DEPTH] * ("bayes_risk" in quantities)
-    question = engine.Question(
+    question = Question(
         rtol=float(relative_width("rtol", rtol)),
         fpr_floor=rows(floor),
         adjacency=order,

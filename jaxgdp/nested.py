@@ -13,7 +13,8 @@ import numpy as np
 
 from . import engine
 from .bracket import Bracket
-from .engine import Answer, Question
+from .engine import Answer
+from .question import Question
 
 _COARSEST = 3  # decimal places of the first level; a coarser one would hardly be cheaper
 

@@ -9,10 +9,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import engine, nested
+from . import nested
 from .bracket import Bracket
 from .mechanisms import Composition, as_composition
 from .precision import with_float64
+from .question import Question
 from .summaries.curve import Curve
 from .summaries.quantities import quantity
 from .validation import broadcast, checked, closed_unit, floor_rate, one_of, open_unit, relative_width
@@ -305,7 +306,7 @@ def tradeoff(mechanism, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove") -> T
     """
     mechanism = as_composition(mechanism)
     paired, order = dominating(mechanism, adjacency)
-    question = engine.Question(
+    question = Question(
         rtol=float(relative_width("rtol", rtol)),
         fpr_floor=float(floor_rate("fpr_floor", fpr_floor)),
         adjacency=order,

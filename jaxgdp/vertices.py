@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-_SHORTEST = {1: 1088}  # length of the shortest row, by pieces of a half-curve; it holds what is used of most lattices
-_SHORTEST_OF_MANY = 272
+_SHORTEST = 1088  # length of the shortest row: it holds what is used of most lattices
+_SHORTEST_OF_MANY = 272  # … where a half-curve has several pieces
 _LONGER = 4  # each length is so many times the one before
 
 
@@ -49,7 +49,7 @@ def trimmed(halves: list[Vertices], pieces: int) -> list[Vertices]:
     """The same half-curves (host arrays, units on the leading axis) cut to what is used of each unit, in rows of one standard length."""
     spans = [_span(half.used) for half in halves]
     longest = max(int(np.max(last - first, initial=0)) for first, last in spans)
-    length = _SHORTEST.get(pieces, _SHORTEST_OF_MANY)
+    length = _SHORTEST if pieces == 1 else _SHORTEST_OF_MANY
     while length < longest:
         length *= _LONGER
     return [_cut(half, first, length) for half, (first, _) in zip(halves, spans, strict=True)]

@@ -20,7 +20,7 @@ STAGES = (
     ("mechanisms",),
     ("deployments",),
     ("spec",),
-    ("convolution", "discretisation", "vertices", "windows"),
+    ("convolution", "discretisation", "question", "vertices", "windows"),
     ("spectrum",),
     ("half_curve",),
     ("lattices",),

@@ -138,3 +138,33 @@ def test_composition_of_gaussians_is_one_gaussian():
     found = jaxgdp.tradeoff(mechanism).mu()
     assert found.lower <= exact * (1 + 1e-12) and found.upper >= exact * (1 - 1e-12)
     assert found.upper - found.lower <= 1e-3 * exact
+
+
+def test_only_what_is_exactly_gaussian_counts_from_below():
+    discrete, sampled, plain = jaxgdp.DiscreteGaussian(10.0), jaxgdp.dpsgd(1.0, 0.01, 200), jaxgdp.Gaussian(2.0)
+    assert jaxgdp.tradeoff(discrete)._curves[0][-1].shown_mu == 0.0
+    assert jaxgdp.tradeoff(sampled)._curves[0][-1].shown_mu == 0.0
+    curve = jaxgdp.tradeoff(jaxgdp.compose([(plain, 3), (sampled, 1)]))._curves[0][-1]
+    assert curve.shown_mu == pytest.approx(np.sqrt(3) / 2.0, rel=1e-15)
+    with jax.enable_x64(True):
+        # what the lattices show by themselves lies above, so the closed form claims no more than there is
+        for name, at in (("mu", np.log(1e-10)), ("epsilon", np.log(1e-6)), ("delta", 1.0), ("log_tpr", np.log(1e-4))):
+            alone = quantity(name, curve._replace(shown_mu=0.0), at, symmetric=True)
+            both = quantity(name, curve, at, symmetric=True)
+            assert both.lower <= both.upper == alone.upper and both.lower >= alone.lower
+            assert _gaussian(name, float(curve.shown_mu)) <= float(alone.upper)
+
+
+def _gaussian(name, mu):
+    if name == "mu":
+        return mu
+    if name == "epsilon":
+        return jaxgdp.gdp.epsilon(1e-6, mu)
+    return jaxgdp.gdp.delta(1.0, mu) if name == "delta" else float(_log_phi(_quantile(1e-4) + mu))
+
+
+def test_slope_of_the_profile_in_mu_that_bounds_the_regret():
+    mu = np.geomspace(1e-3, 30.0, 60)
+    for epsilon in (0.0, 0.1, 1.0, 10.0):
+        gap = (jaxgdp.gdp.delta(epsilon, mu * 1.01) - jaxgdp.gdp.delta(epsilon, mu)) / (1.0 + np.exp(epsilon))
+        assert np.all(gap <= 0.01 * mu / np.sqrt(8.0 * np.pi) + 1e-15)

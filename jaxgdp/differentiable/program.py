@@ -16,6 +16,7 @@ from ..bracket import Bracket
 from ..half_curve import Sparse, half_curve, merge, upper_half
 from ..lattices import Lattice
 from ..precision import with_float64
+from ..question import Question
 from ..summaries.curve import Curve, gaussian_parts, log_delta_at
 from ..summaries.quantities import quantity
 from ..windows import plan_piece
@@ -186,4 +187,4 @@ def deepest(rates: Rates):
 @with_float64
 def settled(groups, rtol, fpr_floor, adjacency, deepest) -> list[Lattice]:
     """The lattice on which each setting of a flat batch reached its accuracy, or came nearest to it."""
-    return engine.answer(groups, engine.Question(rtol, fpr_floor, adjacency, deepest=deepest)).lattices
+    return engine.answer(groups, Question(rtol, fpr_floor, adjacency, deepest=deepest)).lattices
