@@ -71,7 +71,8 @@ def asker(task: dict):
     sys.path.insert(0, str(ROOT))
     import jax
 
-    from jaxgdp import dpsgd, engine
+    from jaxgdp import dpsgd
+    from jaxgdp.accounting import engine
 
     compiled = {"seconds": 0.0, "programs": 0}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import erf, erfcx, erfinv, log_ndtr, ndtr, ndtri
 
-from .validation import broadcast, checked, closed_unit, finite, open_unit, positive
+from .numerics.validation import broadcast, checked, closed_unit, finite, open_unit, positive
 
 
 def _find_root(function, bracket, args):

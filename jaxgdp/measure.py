@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from . import engine
+from .accounting import engine
+from .accounting.nested import answer as nested_answer
+from .accounting.question import Question
 from .bracket import Bracket
 from .mechanisms import as_composition
-from .nested import answer as nested_answer
-from .question import Question
+from .numerics.validation import broadcast, floor_rate, nonnegative, one_of, open_unit, relative_width
 from .tradeoff import dominating
-from .validation import broadcast, floor_rate, nonnegative, one_of, open_unit, relative_width
 
 QUANTITIES = ("mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu")
 _RATES = {"epsilon": "delta", "tpr": "fpr", "beta": "fpr", "approximate_mu": "d"}  # quantity → the rate it is asked at
@@ -27,7 +27,7 @@ class Measured(NamedTuple):
     Attributes:
         brackets: quantity → :class:`Bracket`; report the upper side, of "beta" and "bayes_risk" the lower one.
         at: quantity → the δ, ε, FPR, prior or d it was asked at; only those that have one.
-        status: 0 where ``rtol`` was reached, else a code of ``jaxgdp.engine.STATUS``; brackets hold all the same.
+        status: 0 where ``rtol`` was reached, else a code of ``jaxgdp.accounting.engine.STATUS``; brackets hold all the same.
         lattice_size: lattice points used.
         rtol, fpr_floor: as asked.
     """

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from . import deployments, mechanisms
-from .validation import floor_rate, open_unit, relative_width, whole
+from .numerics.validation import floor_rate, open_unit, relative_width, whole
 
 SETTINGS = ("adjacency", "fpr_floor", "rtol", "deltas", "approximation")
 _WORDS = ("title", "neighbours")

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ._version import __version__
-from .engine import STATUS
+from .accounting.engine import STATUS
 from .measure import measure
 from .mechanisms import dpsgd
-from .validation import positive, probability, whole
+from .numerics.validation import positive, probability, whole
 
 _LONG_NAMES = {
     "mu": "Gaussian-DP parameter over FPRs from the floor to f(floor)",

@@ -9,14 +9,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import nested
+from .accounting import nested
+from .accounting.curve import Curve
+from .accounting.question import Question
 from .bracket import Bracket
 from .mechanisms import Composition, as_composition
-from .precision import with_float64
-from .question import Question
-from .summaries.curve import Curve
-from .summaries.quantities import quantity
-from .validation import broadcast, checked, closed_unit, floor_rate, one_of, open_unit, relative_width
+from .numerics.precision import with_float64
+from .numerics.validation import broadcast, checked, closed_unit, floor_rate, one_of, open_unit, relative_width
+from .quantities.quantities import quantity
 
 ADJACENCIES = ("add_remove", "add", "remove", "replace_one")
 SYMMETRIC = ("add_remove", "replace_one")  # cover both orders of the pair
@@ -42,7 +42,7 @@ class TradeoffCurve:
         adjacency: "add_remove", "add", "remove" or "replace_one".
         rtol: relative width asked of the μ bracket at ``fpr_floor``.
         fpr_floor: default FPR floor of :meth:`mu` and :meth:`regret`.
-        status: 0 where ``rtol`` was reached, else a code of ``jaxgdp.engine.STATUS``; brackets hold all the same.
+        status: 0 where ``rtol`` was reached, else a code of ``jaxgdp.accounting.engine.STATUS``; brackets hold all the same.
         tail_mu: a μ that holds at every FPR: √(Σ T/σ²) for Gaussians, the limit as the floor goes to 0 (nothing is subsampled away
             in the far tail); √(Σ μ²) of the components' own otherwise; ∞ where there is mass at infinity.
     """

@@ -25,7 +25,7 @@ def cells_of(mechanism, ell, end=np.inf):
 
 def reverse_of(cells, ell):
     """Cells of the swapped pair on the lattice −ℓ read backwards."""
-    from jaxgdp.mechanisms.cells import reverse
+    from jaxgdp.pairs.cells import reverse
 
     with jax.enable_x64(True):
         return jax.tree.map(np.asarray, reverse(cells, jnp.asarray(ell, dtype=float)))

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp.mechanisms.atoms import atom_cells, atom_nodes
-from jaxgdp.mechanisms.cells import reverse
+from jaxgdp.pairs.atoms import atom_cells, atom_nodes
+from jaxgdp.pairs.cells import reverse
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp.summaries.quantities import quantity
+from jaxgdp.quantities.quantities import quantity
 
 mpmath.mp.dps = 40
 SETTINGS = [(1.0, 1), (0.5, 2000), (20.0, 100), (1000.0, 1_000_000), (50.0, 1_000_000), (100.0, 1)]

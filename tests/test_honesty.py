@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp import engine, spectrum
+from jaxgdp.accounting import engine, spectrum
 
 SUMMARIES = (("mu", None), ("regret", None), ("advantage", None))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp import normal
+from jaxgdp.numerics import normal
 
 mpmath.mp.dps = 50
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ndtri
 
 import jaxgdp
-from jaxgdp import engine
+from jaxgdp.accounting import engine
 
 mpmath.mp.dps = 60
 SLACK = 1e-9  # relative, for the oracle's own rounding and for a double's of (α, β)

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 import jaxgdp
-from jaxgdp import engine
+from jaxgdp.accounting import engine
 
 CASES = json.loads((pathlib.Path(__file__).parent / "data" / "dpsgd_brackets.json").read_text())
 MECHANISM = jaxgdp.dpsgd(*(np.array([c[k] for c in CASES]) for k in ("noise_multiplier", "sampling_prob", "num_steps")))

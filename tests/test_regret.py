@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp.summaries.curve import Curve
-from jaxgdp.summaries.regret import regret
-from jaxgdp.vertices import Vertices
+from jaxgdp.accounting.curve import Curve
+from jaxgdp.accounting.vertices import Vertices
+from jaxgdp.quantities.regret import regret
 
 
 def two_point_curve(epsilon):

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp import engine, spectrum
-from jaxgdp.vertices import Vertices, trimmed
+from jaxgdp.accounting import engine, spectrum
+from jaxgdp.accounting.vertices import Vertices, trimmed
 
 
 @pytest.mark.parametrize("number", [1, 2, 16, 33, 1024, 65536])

@@ -16,6 +16,7 @@ from scipy.special import ndtri
 
 from ..bracket import Bracket
 from ..mechanisms import FromProfile
+from ..numerics.validation import checked, open_unit
 from ..targets import (
     FNR,
     TPR,
@@ -30,7 +31,6 @@ from ..targets import (
     Regret,
     Target,
 )
-from ..validation import checked, open_unit
 from .families import SCALE
 from .solver import Solver
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from ..bracket import Bracket
 from ..measure import measure
+from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
 from ..targets import TPR, Regret, Target
 from ..tradeoff import ADJACENCIES
-from ..validation import broadcast, checked, one_of, positive, probability, whole
 from . import closed_form, regret
 from .black_box import solve_black_box
 from .common_scale import common_scale, gaussian_mu

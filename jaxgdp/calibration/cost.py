@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..bracket import Bracket
-from ..validation import broadcast, closed_unit, open_unit
+from ..numerics.validation import broadcast, closed_unit, open_unit
 
 FPRS = (0.01, 0.05, 0.1)
 DELTA = 1e-5

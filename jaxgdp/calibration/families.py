@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from ..mechanisms import Composition, as_composition, dpsgd
-from ..validation import broadcast
+from ..numerics.validation import broadcast
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..precision import with_float64
+from ..numerics.precision import with_float64
 
 _DEPTH = 60.0  # −log of the tails of one step that count
 _HALVINGS = 24

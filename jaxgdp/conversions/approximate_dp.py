@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import gdp
-from ..validation import broadcast, checked, closed_unit
+from ..numerics.validation import broadcast, checked, closed_unit
 
 
 def _guarantee(epsilon, delta):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..validation import checked
+from ..numerics.validation import checked
 
 
 def _epsilon(value):

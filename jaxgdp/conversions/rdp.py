@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..validation import broadcast, checked, closed_unit, open_unit
+from ..numerics.validation import broadcast, checked, closed_unit, open_unit
 from .renyi import LOWEST_ADVANTAGE, LOWEST_FNR, advantage, advantage_margin, fnr, fnr_margin, last_ruled_out
 
 _GUARD = 32.0 * np.finfo(np.float64).eps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..validation import broadcast, checked, closed_unit, open_unit
+from ..numerics.validation import broadcast, checked, closed_unit, open_unit
 from .orders import best_order, last_ruled_out_by_any
 from .rdp import epsilon_at_order, log_delta_at_order
 from .renyi import LOWEST_ADVANTAGE, LOWEST_FNR, advantage, advantage_margin, fnr, fnr_margin

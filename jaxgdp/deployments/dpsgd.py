@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..mechanisms import dpsgd
-from ..validation import one_of, whole
+from ..numerics.validation import one_of, whole
 from .record import Deployment, read_data
 
 _FILE = "de_et_al_2022"

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..lattices import Lattice
+from ..accounting.lattices import Lattice
 from ..mechanisms import Composition, SubsampledGaussian
-from ..validation import broadcast, checked, one_of, positive, probability, whole
+from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
 from . import quantities
 
 QUANTITIES = ("mu", "approximate_mu", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk")

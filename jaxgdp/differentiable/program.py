@@ -11,15 +11,15 @@ import numpy as np
 from jax.core import Tracer
 from scipy.special import ndtr
 
-from .. import engine
+from ..accounting import engine
+from ..accounting.curve import Curve, gaussian_parts, log_delta_at
+from ..accounting.half_curve import Sparse, half_curve, merge, upper_half
+from ..accounting.lattices import Lattice
+from ..accounting.question import Question
+from ..accounting.windows import plan_piece
 from ..bracket import Bracket
-from ..half_curve import Sparse, half_curve, merge, upper_half
-from ..lattices import Lattice
-from ..precision import with_float64
-from ..question import Question
-from ..summaries.curve import Curve, gaussian_parts, log_delta_at
-from ..summaries.quantities import quantity
-from ..windows import plan_piece
+from ..numerics.precision import with_float64
+from ..quantities.quantities import quantity
 from .tangency import tangency
 
 # serves most settings of 100 steps or more with a bracket of about 1e-3; see ``lattice``

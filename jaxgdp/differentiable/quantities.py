@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ..accounting.lattices import Lattice
 from ..bracket import Bracket
-from ..lattices import Lattice
 from ..mechanisms import as_composition
-from ..normal import ndtri_exp
+from ..numerics.normal import ndtri_exp
+from ..numerics.validation import broadcast, closed_unit, floor_rate, nonnegative, open_unit, relative_width
 from ..tradeoff import dominating
-from ..validation import broadcast, closed_unit, floor_rate, nonnegative, open_unit, relative_width
 from .program import DEFAULT, NOTHING, Form, Rates, number, settled
 from .program import deepest as smallest
 

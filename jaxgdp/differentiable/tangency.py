@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from ..normal import LOG_SQRT_2PI, argmax, gaussian_delta, log1mexp, ndtri_exp
-from ..summaries.curve import Curve, Points, log_delta_at, points, safe_log1m
+from ..accounting.curve import Curve, Points, log_delta_at, points, safe_log1m
+from ..numerics.normal import LOG_SQRT_2PI, argmax, gaussian_delta, log1mexp, ndtri_exp
 
 
 class Tangency(NamedTuple):

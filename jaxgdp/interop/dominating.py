@@ -7,9 +7,9 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from ..accounting.curve import log_delta_at
 from ..mechanisms.finite_pair import FinitePair
-from ..precision import with_float64
-from ..summaries.curve import log_delta_at
+from ..numerics.precision import with_float64
 from ..tradeoff import tradeoff
 
 _MOST = 2**21  # grid points of a half

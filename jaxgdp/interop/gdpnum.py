@@ -17,7 +17,7 @@ from scipy.special import ndtr
 from .. import gdp
 from ..measure import measure
 from ..mechanisms import dpsgd
-from ..validation import checked, closed_unit, nonnegative, positive
+from ..numerics.validation import checked, closed_unit, nonnegative, positive
 from .opacus import GDPAccountant
 
 _DEFAULT_ALPHAS = 10.0 ** np.array([-10, -8, -6, -4, -3, -2, -1])

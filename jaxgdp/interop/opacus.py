@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..mechanisms import Composition, Gaussian, SubsampledGaussian
-from ..validation import floor_rate, relative_width
+from ..numerics.validation import floor_rate, relative_width
 from .spent import Spent
 
 _KEYS = ("history", "mechanism")

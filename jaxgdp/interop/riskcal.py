@@ -15,8 +15,8 @@ from .. import conversions, gdp
 from ..calibration import calibrate
 from ..measure import measure
 from ..mechanisms import dpsgd
+from ..numerics.validation import closed_unit, open_unit, positive
 from ..targets import FNR, Advantage
-from ..validation import closed_unit, open_unit, positive
 from .gdpnum import CTDAccountant, PLDConverter
 
 __all__ = [

@@ -26,7 +26,7 @@ from ..mechanisms import (
     compose,
 )
 from ..mechanisms.base import Mechanism
-from ..validation import checked, closed_unit
+from ..numerics.validation import checked, closed_unit
 from .zcdp import zcdp_mechanism
 
 _UP = 1.0 + 1e-12  # room for the rounding of a closed form

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
-
-from ..normal import ndtri_exp
-from ..validation import broadcast, checked, nonnegative
-from .atoms import atom_cells
+from ..numerics import namespace as xp
+from ..numerics.normal import ndtri_exp
+from ..numerics.pytree import pytree
+from ..numerics.validation import broadcast, checked, nonnegative
+from ..pairs.atoms import atom_cells
+from ..pairs.cells import Cells
 from .base import Mechanism
-from .cells import Cells
-from .pytree import pytree
 
 _LEAST = 1e-9  # a loss below this is planned for as if it were this large
 
@@ -50,16 +49,16 @@ class ApproximateDP(Mechanism):
 
     def _atoms(self, epsilon):
         """Finite losses in increasing order and log P-masses."""
-        log_p = jnp.log1p(-self.delta) - jnp.stack([jnp.zeros(()), epsilon]) - jnp.log1p(jnp.exp(-epsilon))
-        return epsilon * jnp.array([-1.0, 1.0]), log_p
+        log_p = xp.log1p(-self.delta) - xp.stack([xp.zeros(()), epsilon]) - xp.log1p(xp.exp(-epsilon))
+        return epsilon * xp.array([-1.0, 1.0]), log_p
 
     def loss_nodes(self, depth):
         """The two finite atoms."""
-        return self._atoms(jnp.maximum(self.epsilon, _LEAST))
+        return self._atoms(xp.maximum(self.epsilon, _LEAST))
 
     def tail_precision(self):
         """∞ where δ > 0, else that of pure ε-DP."""
-        return jnp.where(self.delta > 0.0, jnp.inf, 4.0 * ndtri_exp(-jnp.logaddexp(0.0, self.epsilon)) ** 2)
+        return xp.where(self.delta > 0.0, xp.inf, 4.0 * ndtri_exp(-xp.logaddexp(0.0, self.epsilon)) ** 2)
 
     def loss_bounds(self):
         """∓ε."""
@@ -73,7 +72,7 @@ class ApproximateDP(Mechanism):
         """Exact masses of the atoms by cell, with δ at both infinities (unbatched)."""
         loss, log_p = self._atoms(self.epsilon)
         some = self.delta > 0.0
-        log_delta = jnp.where(some, jnp.log(jnp.where(some, self.delta, 1.0)), -jnp.inf)
+        log_delta = xp.where(some, xp.log(xp.where(some, self.delta, 1.0)), -xp.inf)
         return atom_cells(loss, log_p, log_p[::-1], ell, end, log_p_minus=log_delta, log_q_plus=log_delta)
 
     def replace_one(self) -> ApproximateDP:

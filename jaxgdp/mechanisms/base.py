@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar, cast
 
-import jax.numpy as jnp
 import numpy as np
+
+from ..numerics import namespace as xp
 
 
 class Mechanism:
@@ -68,11 +69,11 @@ class Mechanism:
 
     def gaussian_precision(self):
         """1/σ² where the loss has the cumulants of a Gaussian one (closed form), else 0; for steering only."""
-        return jnp.zeros(())
+        return xp.zeros(())
 
     def shown_precision(self):
         """Square of a Gaussian-DP parameter that one use certainly has at every FPR: 1/σ² where it is exactly Gaussian, else 0."""
-        return jnp.zeros(())
+        return xp.zeros(())
 
     def tail_precision(self):
         """Square of a Gaussian-DP parameter that bounds one use at every FPR; ∞ with mass at +∞ or −∞."""
@@ -80,7 +81,7 @@ class Mechanism:
 
     def loss_bounds(self):
         """Smallest and largest finite privacy loss, rounded outward; ∓∞ where there is none."""
-        return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
+        return xp.asarray(-xp.inf), xp.asarray(xp.inf)
 
     @classmethod
     def bounded(cls) -> bool:
@@ -89,7 +90,7 @@ class Mechanism:
 
     def loss_unit(self):
         """The length of which every atom's loss is a whole multiple, or 0; a lattice in step with it keeps atoms exact."""
-        return jnp.zeros(())
+        return xp.zeros(())
 
     def cells(self, ell, end):
         """Exact masses of the cells between the points ``ell`` (unbatched); see ``cells.Cells``.

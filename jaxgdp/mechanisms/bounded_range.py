@@ -6,17 +6,17 @@ import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammaln
 
-from ..normal import ndtri_exp
-from .atoms import atom_cells
+from ..numerics import namespace as xp
+from ..numerics.normal import ndtri_exp
+from ..numerics.pytree import pytree
+from ..pairs.atoms import atom_cells
+from ..pairs.cells import Cells
 from .base import Mechanism
-from .cells import Cells
 from .finite_pair import FinitePair, padded
 from .from_profile import FromProfile
-from .pytree import pytree
 
 MOST_USES = 64  # of one block
 LEAST_EPSILON = 1e-5  # below, the lattice of the program is too fine for its arithmetic
@@ -82,7 +82,7 @@ class BoundedRangeBlock(Mechanism):
         return cls(*columns, epsilon, uses.astype(float))
 
     def _dominating(self) -> FinitePair:
-        none = jnp.asarray(-jnp.inf)
+        none = xp.asarray(-xp.inf)
         return FinitePair(self.loss, self.log_p, self.log_p + self.loss, none, none)
 
     def attacked(self) -> RangeMember:
@@ -95,8 +95,8 @@ class BoundedRangeBlock(Mechanism):
 
     def tail_precision(self):
         """The smaller of that of k separate uses and that of the pair."""
-        single = 4.0 * ndtri_exp(-jnp.logaddexp(0.0, 0.5 * self.epsilon)) ** 2
-        return jnp.minimum(self.uses * single, self._dominating().tail_precision())
+        single = 4.0 * ndtri_exp(-xp.logaddexp(0.0, 0.5 * self.epsilon)) ** 2
+        return xp.minimum(self.uses * single, self._dominating().tail_precision())
 
     def loss_bounds(self):
         """Smallest and largest loss with mass."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ..validation import broadcast, whole
+from ..numerics import namespace as xp
+from ..numerics.pytree import pytree
+from ..numerics.validation import broadcast, whole
 from .base import Mechanism
-from .pytree import pytree
 from .subsampled_gaussian import SubsampledGaussian
 
 
@@ -64,7 +64,7 @@ class Composition:
         shape = self.shape
 
         def side_by_side(inner, *values):
-            numpy = jnp if _traced(*values) else np
+            numpy = xp if _traced(*values) else np
             return numpy.stack([numpy.broadcast_to(v, shape + inner) for v in values], axis=len(shape))
 
         groups = []

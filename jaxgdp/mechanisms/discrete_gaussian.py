@@ -7,16 +7,16 @@ from math import comb, factorial
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.special import bernoulli
 
-from ..normal import LOG_SQRT_2PI, half_mills, ndtri_exp
-from ..validation import broadcast, checked, positive
-from .atoms import atom_cells
+from ..numerics import namespace as xp
+from ..numerics.normal import LOG_SQRT_2PI, half_mills, ndtri_exp
+from ..numerics.pytree import pytree
+from ..numerics.validation import broadcast, checked, positive
+from ..pairs.atoms import atom_cells
+from ..pairs.cells import Cells
 from .base import Mechanism
-from .cells import Cells
-from .pytree import pytree
 from .subsampled_gaussian import _hermite_series
 
 _FEW = 10.0  # σ below which every integer is looked at
@@ -93,49 +93,49 @@ class DiscreteGaussian(Mechanism):
 
     def _log_total(self):
         """log Σ e^{−k²/(2σ²)} over all integers: e^{−2π²σ²} is all that sets it apart from log σ√(2π) where σ is large."""
-        k = jnp.arange(1.0, 10.0)
-        few = 1.0 + 2.0 * jnp.sum(jnp.exp(-0.5 * (k / jnp.minimum(self.sigma, 1.0)) ** 2))
-        many = 2.0 * jnp.exp(-2.0 * (np.pi * jnp.maximum(self.sigma, 1.0)) ** 2)
-        return jnp.where(self.sigma < 1.0, jnp.log(few), jnp.log(self.sigma) + LOG_SQRT_2PI + jnp.log1p(many))
+        k = xp.arange(1.0, 10.0)
+        few = 1.0 + 2.0 * xp.sum(xp.exp(-0.5 * (k / xp.minimum(self.sigma, 1.0)) ** 2))
+        many = 2.0 * xp.exp(-2.0 * (np.pi * xp.maximum(self.sigma, 1.0)) ** 2)
+        return xp.where(self.sigma < 1.0, xp.log(few), xp.log(self.sigma) + LOG_SQRT_2PI + xp.log1p(many))
 
     def loss_nodes(self, depth):
         """Integers around the centre where σ is small, else the nodes of the Gaussian with the same cumulants."""
-        tail = jnp.sqrt(2.0 * depth)
+        tail = xp.sqrt(2.0 * depth)
         low, high = -tail - 1.0, tail + self.sensitivity / self.sigma
         step = (high - low) / (_NODES - 1)
-        z = low + step * jnp.arange(_NODES)
-        k = jnp.floor(0.5 * self.sensitivity) + jnp.arange(_NODES) - _NODES // 2
+        z = low + step * xp.arange(_NODES)
+        k = xp.floor(0.5 * self.sensitivity) + xp.arange(_NODES) - _NODES // 2
         few = self.sigma < _GAUSSIAN
-        loss = self._loss(jnp.where(few, k, z * self.sigma))
+        loss = self._loss(xp.where(few, k, z * self.sigma))
         by_integer = -0.5 * (k / self.sigma) ** 2 - self._log_total()
-        return loss, jnp.where(few, by_integer, jnp.log(step) - 0.5 * z * z - LOG_SQRT_2PI)
+        return loss, xp.where(few, by_integer, xp.log(step) - 0.5 * z * z - LOG_SQRT_2PI)
 
     def gaussian_precision(self):
         """s²/σ² where the cumulants are those of a Gaussian, K(t) = t(t − 1)s²/(2σ²), else 0."""
-        return jnp.where(self.sigma >= _GAUSSIAN, (self.sensitivity / self.sigma) ** 2, 0.0)
+        return xp.where(self.sigma >= _GAUSSIAN, (self.sensitivity / self.sigma) ** 2, 0.0)
 
     def tail_precision(self):
         """μ² of one use, exact: (z_m + z_{s+1−m})² with m = ⌊s/2⌋ + 1, rounded up."""
-        middle = jnp.floor(0.5 * self.sensitivity) + 1.0
+        middle = xp.floor(0.5 * self.sensitivity) + 1.0
         return (self._quantile(middle) + self._quantile(self.sensitivity + 1.0 - middle)) ** 2 * (1.0 + 1e-13)
 
     def _quantile(self, m):
         """z_m = Φ⁻¹(Pr[k < m]) for 1 ≤ m ≤ 9."""
         log_total = self._log_total()
-        k = jnp.arange(1.0, 0.5 * _MOST + 1.0)
-        inside = jnp.where(k < m, jnp.exp(-0.5 * (k / self.sigma) ** 2), 0.0)
-        excess = (0.5 + jnp.sum(inside)) * jnp.exp(-log_total)
-        y = np.sqrt(2.0 * np.pi) * jnp.minimum(excess, 0.05)
+        k = xp.arange(1.0, 0.5 * _MOST + 1.0)
+        inside = xp.where(k < m, xp.exp(-0.5 * (k / self.sigma) ** 2), 0.0)
+        excess = (0.5 + xp.sum(inside)) * xp.exp(-log_total)
+        y = np.sqrt(2.0 * np.pi) * xp.minimum(excess, 0.05)
         v = y * y
-        near = y * jnp.polyval(_QUANTILE, v)
-        k = jnp.arange(_INTEGERS // 2)
-        exponent = -0.5 * ((m + k) / jnp.minimum(self.sigma, _FEW)) ** 2
-        far = -ndtri_exp(jax.nn.logsumexp(exponent) - log_total)
-        return jnp.where(excess < 0.05, near, far)
+        near = y * xp.polyval(_QUANTILE, v)
+        k = xp.arange(_INTEGERS // 2)
+        exponent = -0.5 * ((m + k) / xp.minimum(self.sigma, _FEW)) ** 2
+        far = -ndtri_exp(xp.logsumexp(exponent) - log_total)
+        return xp.where(excess < 0.05, near, far)
 
     def loss_unit(self):
         """s/σ², or half of that where s is odd."""
-        odd = self.sensitivity - 2.0 * jnp.floor(0.5 * self.sensitivity)
+        odd = self.sensitivity - 2.0 * xp.floor(0.5 * self.sensitivity)
         return self.sensitivity / self.sigma**2 * (1.0 - 0.5 * odd)
 
     def replace_one(self) -> DiscreteGaussian:
@@ -152,12 +152,12 @@ class DiscreteGaussian(Mechanism):
         Where σ is small, from the list of all integers that carry mass; else by sums over the integers of each cell.
         """
         few, many = self._few(ell, end), self._many(ell)
-        return jax.tree.map(lambda a, b: jnp.where(self.sigma < _FEW, a, b), few, many)
+        return jax.tree.map(lambda a, b: xp.where(self.sigma < _FEW, a, b), few, many)
 
     def _few(self, ell, end) -> Cells:
         """Cells from a list of integers; what lies beyond it has mass below e^{−1000}."""
-        sigma = jnp.minimum(self.sigma, _FEW)
-        k = jnp.floor(0.5 * self.sensitivity) + jnp.arange(_INTEGERS) - _INTEGERS // 2
+        sigma = xp.minimum(self.sigma, _FEW)
+        k = xp.floor(0.5 * self.sensitivity) + xp.arange(_INTEGERS) - _INTEGERS // 2
         shift = self._log_total()
         log_p, log_q = -0.5 * (k / sigma) ** 2 - shift, -0.5 * ((k - self.sensitivity) / sigma) ** 2 - shift
         cells = atom_cells(self._loss(k), log_p, log_q, ell, end)
@@ -171,70 +171,68 @@ class DiscreteGaussian(Mechanism):
         quickly; else it is a normal probability between a − ½ and b + ½ and a correction at both ends (``_edge``). All
         masses are taken relative to one integer (or the middle), so that the loss there enters the share exactly.
         """
-        sigma, s = jnp.maximum(self.sigma, _FEW), self.sensitivity
-        reach = jnp.ceil(80.0 * sigma) + s
+        sigma, s = xp.maximum(self.sigma, _FEW), self.sensitivity
+        reach = xp.ceil(80.0 * sigma) + s
         # the last integer of each cell, with outer ends past all mass (slices of one array: concatenations are slow)
-        bound = jnp.concatenate([jnp.full((1,), -jnp.inf), ell, jnp.full((1,), jnp.inf)])
-        last = jnp.clip(jnp.floor(bound * sigma**2 / s + 0.5 * s), -reach, reach)
+        bound = xp.concatenate([xp.full((1,), -xp.inf), ell, xp.full((1,), xp.inf)])
+        last = xp.clip(xp.floor(bound * sigma**2 / s + 0.5 * s), -reach, reach)
         a, b = last[:-1] + 1.0, last[1:]
         number = b - a + 1.0
         middle = 0.5 * (a + b)
 
         right = middle >= 0.5 * s
-        sign, start = jnp.where(right, 1.0, -1.0), jnp.where(right, a, b)
-        steep = sign * (start - jnp.where(right, s, 0.0)) >= _STEEP * sigma**2
+        sign, start = xp.where(right, 1.0, -1.0), xp.where(right, a, b)
+        steep = sign * (start - xp.where(right, s, 0.0)) >= _STEEP * sigma**2
         direct = (number <= _TERMS) | steep
         width, m = number / sigma, middle / sigma
-        reach_m = 1.0 + jnp.maximum(jnp.abs(m), jnp.abs(m - s / sigma))
+        reach_m = 1.0 + xp.maximum(xp.abs(m), xp.abs(m - s / sigma))
         narrow = ~direct & (width * reach_m < _NARROW)
         wide = ~direct & ~narrow
-        coefficients = jnp.asarray(_EDGE) @ sigma ** (-2.0 * jnp.arange(_EDGE.shape[1]))
+        coefficients = xp.asarray(_EDGE) @ sigma ** (-2.0 * xp.arange(_EDGE.shape[1]))
 
         def law(shift):
             """log of the mass relative to e^{−r²/2}/√(2π) at a reference point r standard deviations out, and log of that."""
             u = (last + 0.5 - shift) / sigma
             edge = _edge(u, sigma, coefficients)
             first = _sum(sign * (start - shift), number, sigma) / sigma
-            centre = jnp.where(narrow, m - shift / sigma, 0.0)
-            second = _narrow(jnp.where(narrow, width, 0.0), centre, edge)
+            centre = xp.where(narrow, m - shift / sigma, 0.0)
+            second = _narrow(xp.where(narrow, width, 0.0), centre, edge)
             third, base = _wide(u, edge)
-            mass = jnp.where(direct, first, jnp.where(narrow, second, third))
-            reference = jnp.where(direct, (start - shift) / sigma, centre)
-            return jnp.log(jnp.where(mass > 0.0, mass, 1.0)), jnp.where(wide, base, -0.5 * reference**2) - LOG_SQRT_2PI
+            mass = xp.where(direct, first, xp.where(narrow, second, third))
+            reference = xp.where(direct, (start - shift) / sigma, centre)
+            return xp.log(xp.where(mass > 0.0, mass, 1.0)), xp.where(wide, base, -0.5 * reference**2) - LOG_SQRT_2PI
 
         some = number > 0.0
         (more_x, base_x), (more_y, base_y) = law(0.0), law(s)
-        log_x, log_y = jnp.where(some, base_x + more_x, -jnp.inf), jnp.where(some, base_y + more_y, -jnp.inf)
+        log_x, log_y = xp.where(some, base_x + more_x, -xp.inf), xp.where(some, base_y + more_y, -xp.inf)
         # log y/x, exact at the reference point
-        reference = self._loss(jnp.where(direct, start, middle))
-        log_rho = jnp.where(wide, base_y - base_x, reference) + more_y - more_x
+        reference = self._loss(xp.where(direct, start, middle))
+        log_rho = xp.where(wide, base_y - base_x, reference) + more_y - more_x
         known, log_rho = ~wide, log_rho[1:-1]
         lower, upper = ell[:-1], ell[1:]
-        share = jnp.exp(jnp.minimum(log_rho - upper, 0.0)) * jnp.expm1(jnp.minimum(lower - log_rho, 0.0))
-        share = jnp.clip(share / jnp.expm1(lower - upper), 0.0, 1.0)
-        share = jnp.where(some[1:-1] & jnp.isfinite(share), share, 1.0)
+        share = xp.exp(xp.minimum(log_rho - upper, 0.0)) * xp.expm1(xp.minimum(lower - log_rho, 0.0))
+        share = xp.clip(share / xp.expm1(lower - upper), 0.0, 1.0)
+        share = xp.where(some[1:-1] & xp.isfinite(share), share, 1.0)
 
-        depth = jnp.where(jnp.isfinite(log_x), jnp.abs(log_x), 0.0) + jnp.where(
-            jnp.isfinite(log_y), jnp.abs(log_y), 0.0
-        )
-        place = 80.0 + 4.0 * jnp.where(known, jnp.abs(reference), depth)
-        gap = jnp.diff(bound)
-        jitter = jnp.where(some, place * (1.0 + 1.0 / gap), 0.0)
+        depth = xp.where(xp.isfinite(log_x), xp.abs(log_x), 0.0) + xp.where(xp.isfinite(log_y), xp.abs(log_y), 0.0)
+        place = 80.0 + 4.0 * xp.where(known, xp.abs(reference), depth)
+        gap = xp.diff(bound)
+        jitter = xp.where(some, place * (1.0 + 1.0 / gap), 0.0)
         return Cells(
-            log_x, log_y, share, jnp.zeros(()), 60.0 + 4.0 * jnp.minimum(depth, 1e6), jitter,
-            jnp.asarray(-jnp.inf, log_x.dtype), jnp.asarray(-jnp.inf, log_x.dtype),
+            log_x, log_y, share, xp.zeros(()), 60.0 + 4.0 * xp.minimum(depth, 1e6), jitter,
+            xp.asarray(-xp.inf, log_x.dtype), xp.asarray(-xp.inf, log_x.dtype),
         )  # fmt: skip
 
 
 def _sum(start, number, sigma):
     """Σ e^{−((start + i)² − start²)/(2σ²)} over 0 ≤ i < min(number, 16), each term from the one before."""
-    ratio = jnp.exp(-(jnp.maximum(start, -2.0 * _TERMS) + 0.5) / sigma**2)
-    fall = jnp.exp(-1.0 / sigma**2)
-    term, total = jnp.ones_like(start), jnp.ones_like(start)
+    ratio = xp.exp(-(xp.maximum(start, -2.0 * _TERMS) + 0.5) / sigma**2)
+    fall = xp.exp(-1.0 / sigma**2)
+    term, total = xp.ones_like(start), xp.ones_like(start)
     for i in range(1, _TERMS):
         term = term * ratio
         ratio = ratio * fall
-        total = total + jnp.where(i < number, term, 0.0)
+        total = total + xp.where(i < number, term, 0.0)
     return total
 
 
@@ -245,9 +243,9 @@ def _edge(u, sigma, coefficients):
     −1/(2·sinh(D/2)), which is −1/D + F(D), and D acts on g near x as −x/σ² and a little spread. The rest after the terms kept
     is an asymptotic series of complex Mills ratios, below 2e−5·σ^{−10}. E is odd.
     """
-    slope = jnp.clip(u / sigma, -_STEEP, _STEEP)
+    slope = xp.clip(u / sigma, -_STEEP, _STEEP)
     v = slope * slope
-    value = jnp.full_like(v, coefficients[-1])
+    value = xp.full_like(v, coefficients[-1])
     for j in range(coefficients.shape[0] - 2, -1, -1):
         value = value * v + coefficients[j]
     return value * slope / sigma
@@ -257,7 +255,7 @@ def _narrow(width, m, edge):
     """Mass of narrow cells of middle m over e^{−m²/2}: the Hermite series, and what both edges add."""
     z = 0.125 * width * width
     fall = 1.0 - z * (1.0 - z * (1 / 2 - z * (1 / 6 - z * (1 / 24 - z / 120))))
-    rise = jnp.exp(jnp.minimum(0.5 * width * m, 1.0))
+    rise = xp.exp(xp.minimum(0.5 * width * m, 1.0))
     ends = fall * (edge[:-1] * rise - edge[1:] / rise)
     return width * (1.0 + _hermite_series(m, width)) + ends
 
@@ -267,12 +265,12 @@ def _wide(u, edge):
 
     From tails e^{−u²/2}·G, with G the Mills ratio and what the edge adds; cells across 0 are one minus both tails.
     """
-    g = np.sqrt(2.0 * np.pi) * half_mills(u) + jnp.where(u < 0.0, -edge, edge)
+    g = np.sqrt(2.0 * np.pi) * half_mills(u) + xp.where(u < 0.0, -edge, edge)
     e = -0.5 * u * u
-    tail = jnp.exp(e) * g
+    tail = xp.exp(e) * g
     right, left = u[:-1] >= 0.0, u[1:] <= 0.0
-    fall = jnp.exp(-jnp.abs(jnp.diff(e)))
-    mass = jnp.where(right, g[:-1] - fall * g[1:], g[1:] - fall * g[:-1])
+    fall = xp.exp(-xp.abs(xp.diff(e)))
+    mass = xp.where(right, g[:-1] - fall * g[1:], g[1:] - fall * g[:-1])
     across = np.sqrt(2.0 * np.pi) - tail[:-1] - tail[1:]
     outside = right | left
-    return jnp.where(outside, mass, across), jnp.where(right, e[:-1], jnp.where(left, e[1:], 0.0))
+    return xp.where(outside, mass, across), xp.where(right, e[:-1], xp.where(left, e[1:], 0.0))

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..validation import positive
+from ..numerics.pytree import pytree
+from ..numerics.validation import positive
 from .base import Mechanism
 from .from_pmfs import FromPMFs
-from .pytree import pytree
 from .randomized_response import RandomizedResponse
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 
-from ..normal import ndtri_exp
-from ..validation import nonnegative
+from ..numerics import namespace as xp
+from ..numerics.normal import ndtri_exp
+from ..numerics.pytree import pytree
+from ..numerics.validation import nonnegative
+from ..pairs.cells import Cells
+from ..pairs.peak import bounded_nodes
+from ..pairs.stretches import stretch_cells
 from .base import Mechanism
 from .bounded_range import LEAST_EPSILON, MOST_USES, BoundedRangeBlock
-from .cells import Cells
-from .peak import bounded_nodes
-from .pytree import pytree
 from .randomized_response import RandomizedResponse
-from .stretches import stretch_cells
 
 _LEAST = 1e-9  # ε below this counts as this much
 
@@ -93,11 +93,11 @@ class ExponentialMechanism(Mechanism):
         on all of (0, ε], which it is not at ε. So E ≥ 0 up to y₀; and beyond, E could only turn negative and come back through a
         minimum, where 0 ≤ E'' = E/4 + w_μ − w < 0. Hence δ ≤ δ_μ everywhere, and every single t, a chord of the same curve, too.
         """
-        return 4.0 * ndtri_exp(-jnp.logaddexp(0.0, 0.5 * self.epsilon)) ** 2
+        return 4.0 * ndtri_exp(-xp.logaddexp(0.0, 0.5 * self.epsilon)) ** 2
 
     def loss_bounds(self):
         """∓ε."""
-        largest = jnp.maximum(self.epsilon, _LEAST)
+        largest = xp.maximum(self.epsilon, _LEAST)
         return -largest, largest
 
     def cells(self, ell, end) -> Cells:
@@ -106,13 +106,13 @@ class ExponentialMechanism(Mechanism):
         A stretch of width w about the loss m has P-mass e^{−m/2}·sinh(w/4)/sinh(ε/2) and Q-mass e^m times that.
         """
         low, high = self.loss_bounds()
-        edge = jnp.clip(jnp.concatenate([low[None], ell, high[None]]), low, high)
-        width, middle = jnp.diff(edge), 0.5 * (edge[1:] + edge[:-1])
+        edge = xp.clip(xp.concatenate([low[None], ell, high[None]]), low, high)
+        width, middle = xp.diff(edge), 0.5 * (edge[1:] + edge[:-1])
         some = width > 0.0
-        w = jnp.where(some, width, 1.0)
+        w = xp.where(some, width, 1.0)
         # e^{−m/2}·sinh(w/4)/sinh(ε/2), written from the cell's lower end
-        log_x = -0.5 * (edge[:-1] - low) + jnp.log(jnp.expm1(-0.5 * w) / jnp.expm1(-high))
-        return stretch_cells(jnp.where(some, log_x, -jnp.inf), middle, ell, end)
+        log_x = -0.5 * (edge[:-1] - low) + xp.log(xp.expm1(-0.5 * w) / xp.expm1(-high))
+        return stretch_cells(xp.where(some, log_x, -xp.inf), middle, ell, end)
 
     def replace_one(self) -> ExponentialMechanism:
         """Itself, for a bound on the range that holds for replacing a record."""

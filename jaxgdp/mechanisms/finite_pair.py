@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 
-from .atoms import atom_cells, atom_nodes
+from ..numerics import namespace as xp
+from ..numerics.pytree import pytree
+from ..pairs.atoms import atom_cells, atom_nodes
+from ..pairs.cells import Cells
+from ..pairs.peak import largest_mu
 from .base import Mechanism
-from .cells import Cells
-from .peak import largest_mu
-from .pytree import pytree
 
 
 @pytree
@@ -51,24 +51,24 @@ class FinitePair(Mechanism):
 
     def tail_precision(self):
         """μ² of one use, from all its error rates; ∞ with mass at an infinity."""
-        infinite = (self.log_p_minus > -jnp.inf) | (self.log_q_plus > -jnp.inf)
-        return jnp.where(infinite, jnp.inf, largest_mu(self.log_p, self.log_q) ** 2)
+        infinite = (self.log_p_minus > -xp.inf) | (self.log_q_plus > -xp.inf)
+        return xp.where(infinite, xp.inf, largest_mu(self.log_p, self.log_q) ** 2)
 
     def loss_bounds(self):
         """Smallest and largest finite loss."""
-        real = self.log_p > -jnp.inf
-        low = jnp.min(jnp.where(real, self.loss, jnp.inf))
-        high = jnp.max(jnp.where(real, self.loss, -jnp.inf))
-        some = jnp.any(real)
-        return jnp.where(some, low, 0.0), jnp.where(some, high, 0.0)
+        real = self.log_p > -xp.inf
+        low = xp.min(xp.where(real, self.loss, xp.inf))
+        high = xp.max(xp.where(real, self.loss, -xp.inf))
+        some = xp.any(real)
+        return xp.where(some, low, 0.0), xp.where(some, high, 0.0)
 
     def cells(self, ell, end) -> Cells:
         """Exact masses of the atoms by cell, with the mass at both infinities (unbatched)."""
         infinity = {"log_p_minus": self.log_p_minus, "log_q_plus": self.log_q_plus}
         cells = atom_cells(self.loss, self.log_p, self.log_q, ell, end, **infinity)
         # a loss, as a difference of logs, is known to a few epsilons whatever its size
-        gap = jnp.concatenate([jnp.full((1,), jnp.inf), jnp.diff(ell), jnp.full((1,), jnp.inf)])
-        place = jnp.where(cells.log_x > -jnp.inf, 16.0 / gap, 0.0)
+        gap = xp.concatenate([xp.full((1,), xp.inf), xp.diff(ell), xp.full((1,), xp.inf)])
+        place = xp.where(cells.log_x > -xp.inf, 16.0 / gap, 0.0)
         return cells._replace(roundoff=cells.roundoff + 16.0, jitter=2.0 * cells.jitter + place)
 
 

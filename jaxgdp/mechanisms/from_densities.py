@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..validation import broadcast, checked, finite
+from ..numerics.pytree import pytree
+from ..numerics.validation import broadcast, checked, finite
 from .base import Mechanism
 from .piecewise_pair import PiecewisePair, log_sinhc
-from .pytree import pytree
 
 _EXCESS = 1e-9  # how far above one a density may integrate
 _ROUNDING = 1e-13  # missing mass below this is rounding

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..validation import broadcast, checked
+from ..numerics.pytree import pytree
+from ..numerics.validation import broadcast, checked
 from .base import Mechanism
 from .finite_pair import FinitePair
-from .pytree import pytree
 
 _SUM = 1e-9  # how far from one a sum may be
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..validation import broadcast, checked, closed_unit
+from ..numerics.pytree import pytree
+from ..numerics.validation import broadcast, checked, closed_unit
 from .base import Mechanism
 from .finite_pair import FinitePair
-from .pytree import pytree
 
 _LARGEST = 5000.0  # largest ε: e^ε has to be a long double
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..validation import positive
+from ..numerics.pytree import pytree
+from ..numerics.validation import positive
 from .base import Mechanism
-from .pytree import pytree
 from .subsampled_gaussian import SubsampledGaussian
 
 

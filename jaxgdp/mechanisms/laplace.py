@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 
-from ..normal import ndtri_exp
-from ..validation import positive
-from .atoms import atom_cells
+from ..numerics import namespace as xp
+from ..numerics.normal import ndtri_exp
+from ..numerics.pytree import pytree
+from ..numerics.validation import positive
+from ..pairs.atoms import atom_cells
+from ..pairs.cells import Cells
 from .base import Mechanism
-from .cells import Cells
-from .pytree import pytree
 
 _GAUSS = np.polynomial.legendre.leggauss(62)
 
@@ -47,11 +47,11 @@ class Laplace(Mechanism):
     def loss_nodes(self, depth):
         """Both atoms, and Gauss-Legendre nodes between them."""
         largest = 1.0 / self.scale
-        ends = jnp.stack([-largest, largest])
-        at_ends = np.log(0.5) + jnp.stack([jnp.zeros(()), -largest])
+        ends = xp.stack([-largest, largest])
+        at_ends = np.log(0.5) + xp.stack([xp.zeros(()), -largest])
         loss = largest * _GAUSS[0]
-        weight = jnp.log(_GAUSS[1]) + jnp.log(largest) + np.log(0.25) - 0.5 * (loss + largest)
-        join = lambda a, ends: jnp.concatenate([ends[:1], a, ends[1:]])  # noqa: E731
+        weight = xp.log(_GAUSS[1]) + xp.log(largest) + np.log(0.25) - 0.5 * (loss + largest)
+        join = lambda a, ends: xp.concatenate([ends[:1], a, ends[1:]])  # noqa: E731
         return join(loss, ends), join(weight, at_ends)
 
     def tail_precision(self):
@@ -75,16 +75,16 @@ class Laplace(Mechanism):
         of Q-mass beyond is lost as it is for atoms.
         """
         largest = 1.0 / self.scale
-        inside = jnp.clip(ell, -largest, largest)
-        bound = jnp.stack([-largest, largest])
-        edge = jnp.concatenate([bound[:1], inside, bound[1:]])
-        a, width = edge[:-1], jnp.diff(edge)
+        inside = xp.clip(ell, -largest, largest)
+        bound = xp.stack([-largest, largest])
+        edge = xp.concatenate([bound[:1], inside, bound[1:]])
+        a, width = edge[:-1], xp.diff(edge)
         some = width > 0.0
-        mass = jnp.log(-jnp.expm1(jnp.where(some, -0.5 * width, -1.0)))
-        log_x = jnp.where(some, np.log(0.5) - 0.5 * (a + largest) + mass, -jnp.inf)
+        mass = xp.log(-xp.expm1(xp.where(some, -0.5 * width, -1.0)))
+        log_x = xp.where(some, np.log(0.5) - 0.5 * (a + largest) + mass, -xp.inf)
         middle = a + 0.5 * width
-        loss = jnp.concatenate([middle, bound])
-        log_p = jnp.concatenate([log_x, np.log(0.5) - 0.5 * (bound + largest)])
+        loss = xp.concatenate([middle, bound])
+        log_p = xp.concatenate([log_x, np.log(0.5) - 0.5 * (bound + largest)])
         return atom_cells(loss, log_p, log_p + loss, ell, end)
 
     def replace_one(self) -> Laplace:

@@ -6,24 +6,23 @@ import heapq
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from ..normal import log_sub
-from .atoms import _log_sums
+from ..numerics import namespace as xp
+from ..numerics.normal import log_sub
+from ..numerics.pytree import pytree
+from ..pairs.atoms import _log_sums
+from ..pairs.cells import Cells
+from ..pairs.peak import bounded_mu, bounded_nodes
+from ..pairs.stretches import position, stretch_cells
 from .base import Mechanism
-from .cells import Cells
 from .finite_pair import padded
-from .peak import bounded_mu, bounded_nodes
-from .pytree import pytree
-from .stretches import position, stretch_cells
 
 _FLAT = 1e-12  # change of loss over an interval, relative to its size, below which it counts as one number
 _CHAINS = 64  # most intervals that may share a loss
 
 
-def log_sinhc(z, xp=jnp):
+def log_sinhc(z, xp=xp):
     """log(sinh(z)/z) for any z; ``xp`` is jax.numpy or numpy."""
     z = xp.abs(z)
     near = z < 0.1
@@ -106,12 +105,12 @@ class PiecewisePair(Mechanism):
 
     def loss_bounds(self):
         """Smallest and largest finite loss."""
-        stretch, atom = self.log_p > -jnp.inf, self.atom_p > -jnp.inf
-        least = lambda a, real: jnp.min(jnp.where(real, a, jnp.inf))  # noqa: E731
-        low = jnp.minimum(least(self.low, stretch), least(self.atom, atom))
-        high = -jnp.minimum(least(-self.high, stretch), least(-self.atom, atom))
-        some = jnp.isfinite(low)
-        return jnp.where(some, low, 0.0), jnp.where(some, high, 0.0)
+        stretch, atom = self.log_p > -xp.inf, self.atom_p > -xp.inf
+        least = lambda a, real: xp.min(xp.where(real, a, xp.inf))  # noqa: E731
+        low = xp.minimum(least(self.low, stretch), least(self.atom, atom))
+        high = -xp.minimum(least(-self.high, stretch), least(-self.atom, atom))
+        some = xp.isfinite(low)
+        return xp.where(some, low, 0.0), xp.where(some, high, 0.0)
 
     def cells(self, ell, end) -> Cells:
         """Exact masses of the cells between the points ``ell`` (unbatched).
@@ -120,30 +119,30 @@ class PiecewisePair(Mechanism):
         of the interval at its upper end. Each part acts as an atom at log of its mass ratio.
         """
         n = ell.shape[0]
-        bounds = jnp.concatenate([jnp.full((1,), -jnp.inf), ell, jnp.full((1,), jnp.inf)])
-        parts = jax.vmap(lambda *chain: _chain_parts(bounds, *chain))(
+        bounds = xp.concatenate([xp.full((1,), -xp.inf), ell, xp.full((1,), xp.inf)])
+        parts = xp.vmap(lambda *chain: _chain_parts(bounds, *chain))(
             self.low, self.high, self.slope, self.log_p, self.log_q
         )
         part_x, part_y, loss, unsure = (a.reshape(-1, n + 1) for a in parts)
-        real = self.atom_p > -jnp.inf
-        atom = jnp.where(real, self.atom, 0.0)
-        cell = jnp.where(real, jnp.searchsorted(ell, atom), 0)
+        real = self.atom_p > -xp.inf
+        atom = xp.where(real, self.atom, 0.0)
+        cell = xp.where(real, xp.searchsorted(ell, atom), 0)
         gathered = [_log_sums(a, cell, n + 1)[0] for a in (self.atom_p, self.atom_q)]
         log_x, log_y = (
-            jax.nn.logsumexp(jnp.concatenate([part, alone[None]]), axis=0)
+            xp.logsumexp(xp.concatenate([part, alone[None]]), axis=0)
             for part, alone in zip((part_x, part_y), gathered, strict=True)
         )
-        some = log_x > -jnp.inf
-        base_x, base_y = jnp.where(some, log_x, 0.0), jnp.where(some, log_y, 0.0)
-        weight_x, weight_y = jnp.exp(part_x - base_x), jnp.exp(part_y - base_y)
-        moved = jnp.sum(weight_x[:, 1:-1] * position(loss[:, 1:-1], ell[:-1], ell[1:]), axis=0)
+        some = log_x > -xp.inf
+        base_x, base_y = xp.where(some, log_x, 0.0), xp.where(some, log_y, 0.0)
+        weight_x, weight_y = xp.exp(part_x - base_x), xp.exp(part_y - base_y)
+        moved = xp.sum(weight_x[:, 1:-1] * position(loss[:, 1:-1], ell[:-1], ell[1:]), axis=0)
         inner = (cell > 0) & (cell < n) & real
-        lower, upper = (jnp.where(inner, bounds[cell + i], atom + 2.0 * i - 1.0) for i in (0, 1))
-        share = jnp.where(inner, jnp.exp(self.atom_p - base_x[cell]) * position(atom, lower, upper), 0.0)
-        up = jnp.pad(moved, 1).at[cell].add(share)[1:-1]
-        error = jnp.maximum(jnp.sum(weight_x * unsure, axis=0), jnp.sum(weight_y * unsure, axis=0))
+        lower, upper = (xp.where(inner, bounds[cell + i], atom + 2.0 * i - 1.0) for i in (0, 1))
+        share = xp.where(inner, xp.exp(self.atom_p - base_x[cell]) * position(atom, lower, upper), 0.0)
+        up = xp.at_add(xp.pad(moved, 1), cell, share)[1:-1]
+        error = xp.maximum(xp.sum(weight_x * unsure, axis=0), xp.sum(weight_y * unsure, axis=0))
         return stretch_cells(
-            log_x, base_y - base_x, ell, end, share=jnp.clip(up, 0.0, 1.0), roundoff=64.0 + error,
+            log_x, base_y - base_x, ell, end, share=xp.clip(up, 0.0, 1.0), roundoff=64.0 + error,
             jitter=64.0 + error, minus=self.log_p_minus, plus=self.log_q_plus,
         )  # fmt: skip
 
@@ -151,13 +150,13 @@ class PiecewisePair(Mechanism):
 def _piece(log_p, slope, low, width, u, v):
     """log P- and Q-mass of what lies between losses u ≤ v of a stretch (−∞ where u = v)."""
     some = v > u
-    share = jnp.where(some, v - u, 1.0) / width
+    share = xp.where(some, v - u, 1.0) / width
     middle = 0.5 * (u + v)
     half = 0.5 * slope * share
     own = log_sinhc(half)
-    log_x = log_p + jnp.log(share) + slope * ((middle - low) / width - 0.5) + own - log_sinhc(0.5 * slope)
+    log_x = log_p + xp.log(share) + slope * ((middle - low) / width - 0.5) + own - log_sinhc(0.5 * slope)
     log_y = log_x + middle + log_sinhc(half + 0.5 * width * share) - own
-    return jnp.where(some, log_x, -jnp.inf), jnp.where(some, log_y, -jnp.inf)
+    return xp.where(some, log_x, -xp.inf), xp.where(some, log_y, -xp.inf)
 
 
 def _whole(log_mass, first, after):
@@ -165,48 +164,48 @@ def _whole(log_mass, first, after):
 
     From cumulative sums of the side that has less; a single mass as it is.
     """
-    scan = lambda a: jax.lax.associative_scan(jnp.logaddexp, a)  # noqa: E731
-    none = jnp.full((1,), -jnp.inf)
-    left = jnp.concatenate([none, scan(log_mass)])
-    right = jnp.concatenate([scan(log_mass[::-1])[::-1], none])
-    after = jnp.maximum(after, first)
+    scan = lambda a: xp.cumulative_logaddexp(a)  # noqa: E731
+    none = xp.full((1,), -xp.inf)
+    left = xp.concatenate([none, scan(log_mass)])
+    right = xp.concatenate([scan(log_mass[::-1])[::-1], none])
+    after = xp.maximum(after, first)
     by_left = left[after] < right[first]
-    most = jnp.where(by_left, left[after], right[first])
-    mass = jnp.where(by_left, log_sub(left[after], left[first]), log_sub(right[first], right[after]))
+    most = xp.where(by_left, left[after], right[first])
+    mass = xp.where(by_left, log_sub(left[after], left[first]), log_sub(right[first], right[after]))
     single = after == first + 1
-    mass = jnp.where(single, log_mass[jnp.minimum(first, log_mass.shape[0] - 1)], mass)
-    mass = jnp.where(after > first, mass, -jnp.inf)
-    real = (mass > -jnp.inf) & ~single
+    mass = xp.where(single, log_mass[xp.minimum(first, log_mass.shape[0] - 1)], mass)
+    mass = xp.where(after > first, mass, -xp.inf)
+    real = (mass > -xp.inf) & ~single
     steps = 8.0 + 4.0 * np.log2(log_mass.shape[0])
-    return mass, jnp.where(real, steps * jnp.exp(most - jnp.where(real, mass, most)), 0.0)
+    return mass, xp.where(real, steps * xp.exp(most - xp.where(real, mass, most)), 0.0)
 
 
 def _chain_parts(bounds, low, high, slope, log_p, log_q):
     """The three parts of each cell between ``bounds``: log P-mass, log Q-mass, loss at which it acts, error in epsilons."""
-    end = jnp.full((1,), jnp.inf)
-    log_p, log_q = jnp.concatenate([log_p, -end]), jnp.concatenate([log_q, -end])
-    at = jnp.searchsorted(high, bounds)
-    real = log_p > -jnp.inf
-    low = jnp.where(real, jnp.concatenate([low, end]), 0.0)
-    width = jnp.where(real, jnp.concatenate([high, end]) - low, 1.0)
-    slope = jnp.concatenate([slope, jnp.zeros((1,))])
+    end = xp.full((1,), xp.inf)
+    log_p, log_q = xp.concatenate([log_p, -end]), xp.concatenate([log_q, -end])
+    at = xp.searchsorted(high, bounds)
+    real = log_p > -xp.inf
+    low = xp.where(real, xp.concatenate([low, end]), 0.0)
+    width = xp.where(real, xp.concatenate([high, end]) - low, 1.0)
+    slope = xp.concatenate([slope, xp.zeros((1,))])
     # each bound's stretch, cut to it
     own = [a[at] for a in (log_p, slope, low, width)]
-    inside = jnp.clip(bounds, own[2], own[2] + own[3])
+    inside = xp.clip(bounds, own[2], own[2] + own[3])
     here, there = [a[:-1] for a in own], [a[1:] for a in own]
     first, last = at[:-1], at[1:]
     same = first == last
-    upper = jnp.where(same, inside[1:], here[2] + here[3])
+    upper = xp.where(same, inside[1:], here[2] + here[3])
     begin = _piece(*here, inside[:-1], upper)
-    finish = _piece(*there, jnp.where(same, inside[1:], there[2]), inside[1:])
+    finish = _piece(*there, xp.where(same, inside[1:], there[2]), inside[1:])
     whole_x, error_x = _whole(log_p, first + 1, last)
     whole_y, error_y = _whole(log_q, first + 1, last)
-    log_x = jnp.stack([begin[0], whole_x, finish[0]])
-    log_y = jnp.stack([begin[1], whole_y, finish[1]])
-    some = (log_x > -jnp.inf) & (log_y > -jnp.inf)
-    loss = jnp.where(some, log_y - jnp.where(some, log_x, 0.0), 0.0)
-    zero = jnp.zeros_like(error_x)
-    return log_x, log_y, loss, jnp.stack([zero, jnp.maximum(error_x, error_y), zero])
+    log_x = xp.stack([begin[0], whole_x, finish[0]])
+    log_y = xp.stack([begin[1], whole_y, finish[1]])
+    some = (log_x > -xp.inf) & (log_y > -xp.inf)
+    loss = xp.where(some, log_y - xp.where(some, log_x, 0.0), 0.0)
+    zero = xp.zeros_like(error_x)
+    return log_x, log_y, loss, xp.stack([zero, xp.maximum(error_x, error_y), zero])
 
 
 def _chains(first, last, slope, log_p, log_q, live):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..validation import nonnegative
+from ..numerics.pytree import pytree
+from ..numerics.validation import nonnegative
 from .base import Mechanism
-from .pytree import pytree
 from .randomized_response import RandomizedResponse
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 
-from ..normal import ndtri_exp
-from ..validation import broadcast, checked, nonnegative
-from .atoms import atom_cells
+from ..numerics import namespace as xp
+from ..numerics.normal import ndtri_exp
+from ..numerics.pytree import pytree
+from ..numerics.validation import broadcast, checked, nonnegative
+from ..pairs.atoms import atom_cells
+from ..pairs.cells import Cells
 from .base import Mechanism
-from .cells import Cells
-from .pytree import pytree
 
 _LEAST = 1e-9  # a loss below this is planned for as if it were this large
 
@@ -55,19 +55,19 @@ class RandomizedResponse(Mechanism):
     def _atoms(self, epsilon):
         """Losses in increasing order and log P-masses."""
         others = self.num_categories - 2.0
-        log_others = jnp.where(others > 0.0, jnp.log(jnp.where(others > 0.0, others, 1.0)), -jnp.inf)
+        log_others = xp.where(others > 0.0, xp.log(xp.where(others > 0.0, others, 1.0)), -xp.inf)
         # over e^ε, so that nothing overflows
-        log_p = jnp.stack([jnp.zeros(()), log_others - epsilon, -epsilon])
-        log_total = jnp.log1p((self.num_categories - 1.0) * jnp.exp(-epsilon))
-        return epsilon * jnp.array([-1.0, 0.0, 1.0]), log_p - log_total
+        log_p = xp.stack([xp.zeros(()), log_others - epsilon, -epsilon])
+        log_total = xp.log1p((self.num_categories - 1.0) * xp.exp(-epsilon))
+        return epsilon * xp.array([-1.0, 0.0, 1.0]), log_p - log_total
 
     def loss_nodes(self, depth):
         """The three atoms."""
-        return self._atoms(jnp.maximum(self.epsilon, _LEAST))
+        return self._atoms(xp.maximum(self.epsilon, _LEAST))
 
     def tail_precision(self):
         """μ² with μ = −2Φ⁻¹(1/(1 + e^ε)), that of any ε-DP mechanism (Gomez 2025, Proposition 6.1)."""
-        return 4.0 * ndtri_exp(-jnp.logaddexp(0.0, self.epsilon)) ** 2
+        return 4.0 * ndtri_exp(-xp.logaddexp(0.0, self.epsilon)) ** 2
 
     def loss_bounds(self):
         """∓ε."""

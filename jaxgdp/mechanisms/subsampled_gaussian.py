@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from ..normal import LOG_SQRT_2PI, half_mills
-from ..validation import broadcast, positive, probability
+from ..numerics import namespace as xp
+from ..numerics.normal import LOG_SQRT_2PI, half_mills
+from ..numerics.pytree import pytree
+from ..numerics.validation import broadcast, positive, probability
+from ..pairs.cells import Cells
 from .base import Mechanism
-from .cells import Cells
-from .pytree import pytree
 
 _NODES = 128  # quadrature nodes for cumulants; they steer tilts and windows, never a certificate
 _NARROW = 0.2  # widest cell, in standard deviations and in its own scale, that the series serves
@@ -52,8 +52,8 @@ class SubsampledGaussian(Mechanism):
     def merge(self, count, into):
         """Replace ``count`` uses by ``into`` uses where that is exact: T Gaussians are n, with noise σ·√(n/T)."""
         plain = self.sampling_prob == 1.0
-        sigma = jnp.where(plain, self.noise_multiplier * jnp.sqrt(into / count), self.noise_multiplier)
-        return SubsampledGaussian(sigma, self.sampling_prob), jnp.where(plain, into, count)
+        sigma = xp.where(plain, self.noise_multiplier * xp.sqrt(into / count), self.noise_multiplier)
+        return SubsampledGaussian(sigma, self.sampling_prob), xp.where(plain, into, count)
 
     def loss_nodes(self, depth):
         """Quadrature nodes of the privacy loss under P and their log weights (unbatched).
@@ -63,17 +63,17 @@ class SubsampledGaussian(Mechanism):
         generating function is all far tail, while the lattice moves that tail to the atom at infinity.
         """
         sigma, p = self.noise_multiplier, self.sampling_prob
-        tail = jnp.sqrt(2.0 * depth)
+        tail = xp.sqrt(2.0 * depth)
         low, high = -tail - 1.0, tail + 1.0 / sigma
         step = (high - low) / (_NODES - 1)
-        z = low + step * jnp.arange(_NODES)
+        z = low + step * xp.arange(_NODES)
         exponent = z / sigma - 0.5 / sigma**2
-        loss = jnp.log1p(p * jnp.expm1(jnp.minimum(exponent, 690.0)))
-        return jnp.where(p == 1.0, exponent, loss), jnp.log(step) - 0.5 * z * z - LOG_SQRT_2PI
+        loss = xp.log1p(p * xp.expm1(xp.minimum(exponent, 690.0)))
+        return xp.where(p == 1.0, exponent, loss), xp.log(step) - 0.5 * z * z - LOG_SQRT_2PI
 
     def gaussian_precision(self):
         """1/σ² where the mechanism is exactly Gaussian (closed-form cumulants), else 0."""
-        return jnp.where(self.sampling_prob == 1.0, self.noise_multiplier**-2.0, 0.0)
+        return xp.where(self.sampling_prob == 1.0, self.noise_multiplier**-2.0, 0.0)
 
     def shown_precision(self):
         """1/σ² without subsampling, else 0."""
@@ -104,9 +104,9 @@ class SubsampledGaussian(Mechanism):
         """
         p = self.sampling_prob
         far = ell > 40.0
-        excess = jnp.expm1(jnp.where(far, 0.0, ell)) / p
-        body = jnp.where(excess > -1.0, jnp.log1p(jnp.where(excess > -1.0, excess, 0.0)), -jnp.inf)
-        return jnp.where(p == 1.0, ell, jnp.where(far, ell - jnp.log(p), body))
+        excess = xp.expm1(xp.where(far, 0.0, ell)) / p
+        body = xp.where(excess > -1.0, xp.log1p(xp.where(excess > -1.0, excess, 0.0)), -xp.inf)
+        return xp.where(p == 1.0, ell, xp.where(far, ell - xp.log(p), body))
 
     def cells(self, ell, end) -> Cells:
         """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares (unbatched).
@@ -120,59 +120,59 @@ class SubsampledGaussian(Mechanism):
         return _cells(self, ell, end)
 
 
-@jax.custom_jvp
+@xp.custom_jvp
 def _cells(step: SubsampledGaussian, ell, end) -> Cells:
     sigma, p = step.noise_multiplier, step.sampling_prob
     tau = 1.0 / sigma
     log_r = step.log_ratio(ell)
-    before = jnp.concatenate([2.0 * ell[:1] - ell[1:2], ell[:-1]])
-    u = jnp.where(before >= end, jnp.inf, sigma * log_r + 0.5 * tau)
-    inf = jnp.full((1,), jnp.inf)
-    a, b = jnp.concatenate([-inf, u]), jnp.concatenate([u, inf])
+    before = xp.concatenate([2.0 * ell[:1] - ell[1:2], ell[:-1]])
+    u = xp.where(before >= end, xp.inf, sigma * log_r + 0.5 * tau)
+    inf = xp.full((1,), xp.inf)
+    a, b = xp.concatenate([-inf, u]), xp.concatenate([u, inf])
 
     width = b - a
-    bounded = jnp.isfinite(a) & jnp.isfinite(b)
-    width = jnp.where(bounded, width, jnp.inf)
-    middle = jnp.where(bounded, 0.5 * (a + b), 0.0)
-    reach = 1.0 + jnp.maximum(jnp.abs(middle), jnp.abs(middle - tau))
+    bounded = xp.isfinite(a) & xp.isfinite(b)
+    width = xp.where(bounded, width, xp.inf)
+    middle = xp.where(bounded, 0.5 * (a + b), 0.0)
+    reach = 1.0 + xp.maximum(xp.abs(middle), xp.abs(middle - tau))
     narrow = bounded & (width * reach < _NARROW) & (0.5 * width * tau < _NARROW)
-    w, m = jnp.where(narrow, width, 0.1), jnp.where(narrow, middle, 0.0)
+    w, m = xp.where(narrow, width, 0.1), xp.where(narrow, middle, 0.0)
     m1 = m - tau
     series0, series1 = _hermite_series(m, w), _hermite_series(m1, w)
     log_x = _log_mass(u, narrow, w, m, series0)
     log_y1 = _log_mass(u - tau, narrow, w, m1, series1)
 
     # log of y₁/x, and of y/x = 1 + p·(y₁/x − 1)
-    empty = (log_x == -jnp.inf) | (log_y1 == -jnp.inf)
-    log_rho = jnp.where(empty, 0.0, log_y1 - jnp.where(empty, 0.0, log_x))
+    empty = (log_x == -xp.inf) | (log_y1 == -xp.inf)
+    log_rho = xp.where(empty, 0.0, log_y1 - xp.where(empty, 0.0, log_x))
     steep = log_rho > 600.0
-    mixed = jnp.log1p(p * jnp.expm1(jnp.where(steep, 0.0, log_rho)))
-    log_y = log_x + jnp.where(p == 1.0, log_rho, jnp.where(steep, jnp.log(p) + log_rho, mixed))
+    mixed = xp.log1p(p * xp.expm1(xp.where(steep, 0.0, log_rho)))
+    log_y = log_x + xp.where(p == 1.0, log_rho, xp.where(steep, xp.log(p) + log_rho, mixed))
 
     # share of a narrow cell: E[expm1(t/σ)] about the midpoint, from the difference of the two series
-    drop = jnp.expm1(-0.5 * w * tau)
+    drop = xp.expm1(-0.5 * w * tau)
     excess = _hermite_difference(m, m1, w) / (1.0 + series0)
     narrow_up = (drop - excess) * (1.0 + drop) / (drop * (2.0 + drop))
     # share of a wide cell, in units of r_hi: (ρ − r_lo)/(r_hi − r_lo); r_lo may lie below zero at the bottom
     lo, hi = log_r[:-1], log_r[1:]
-    inside = lo > -jnp.inf
-    below = (1.0 + jnp.expm1(jnp.minimum(ell[:-1], 40.0)) / p) / jnp.exp(jnp.clip(hi, -600.0, 600.0))
-    r_lo = jnp.where(inside, jnp.exp(jnp.where(inside, lo, 0.0) - jnp.where(inside, hi, 0.0)), below)
-    rho = jnp.exp(jnp.minimum(log_rho[1:-1] - jnp.where(hi > -jnp.inf, hi, 0.0), 0.0))
-    wide_up = (rho - r_lo) / jnp.where(r_lo < 1.0, 1.0 - r_lo, 1.0)
-    up = jnp.where(narrow[1:-1], narrow_up[1:-1], wide_up)
-    up = jnp.where(empty[1:-1], 1.0, jnp.clip(up, 0.0, 1.0))
+    inside = lo > -xp.inf
+    below = (1.0 + xp.expm1(xp.minimum(ell[:-1], 40.0)) / p) / xp.exp(xp.clip(hi, -600.0, 600.0))
+    r_lo = xp.where(inside, xp.exp(xp.where(inside, lo, 0.0) - xp.where(inside, hi, 0.0)), below)
+    rho = xp.exp(xp.minimum(log_rho[1:-1] - xp.where(hi > -xp.inf, hi, 0.0), 0.0))
+    wide_up = (rho - r_lo) / xp.where(r_lo < 1.0, 1.0 - r_lo, 1.0)
+    up = xp.where(narrow[1:-1], narrow_up[1:-1], wide_up)
+    up = xp.where(empty[1:-1], 1.0, xp.clip(up, 0.0, 1.0))
     # the open cell: its P-mass stays at the lower end, and the Q-mass this leaves over is lost to +∞
-    opened = jnp.isinf(b[1:-1]) & jnp.isfinite(a[1:-1])
-    up = jnp.where(opened, 0.0, up)
-    left_over = jnp.exp(log_y[1:-1]) - jnp.exp(jnp.minimum(log_x[1:-1] + ell[:-1], 0.0))
-    lost = jnp.max(jnp.where(opened, left_over + 1e-13 * jnp.exp(log_y[1:-1]), 0.0))
+    opened = xp.isinf(b[1:-1]) & xp.isfinite(a[1:-1])
+    up = xp.where(opened, 0.0, up)
+    left_over = xp.exp(log_y[1:-1]) - xp.exp(xp.minimum(log_x[1:-1] + ell[:-1], 0.0))
+    lost = xp.max(xp.where(opened, left_over + 1e-13 * xp.exp(log_y[1:-1]), 0.0))
 
     # narrow cells are exact for the edges as rounded; wide ones feel each edge's rounding separately
-    edge = 5.0 + tau + jnp.abs(middle)
-    jitter = jnp.where(narrow | ~bounded, 0.0, edge / jnp.clip(width, 1e-3, 1.0))
-    depth = jnp.where(log_x == -jnp.inf, 0.0, jnp.abs(log_x))
-    return Cells(log_x, log_y, up, jnp.maximum(lost, 0.0), 8.0 + jnp.minimum(depth, 1e6), jitter)
+    edge = 5.0 + tau + xp.abs(middle)
+    jitter = xp.where(narrow | ~bounded, 0.0, edge / xp.clip(width, 1e-3, 1.0))
+    depth = xp.where(log_x == -xp.inf, 0.0, xp.abs(log_x))
+    return Cells(log_x, log_y, up, xp.maximum(lost, 0.0), 8.0 + xp.minimum(depth, 1e6), jitter)
 
 
 @_cells.defjvp
@@ -186,37 +186,37 @@ def _cells_jvp(primals, tangents):
     (step, ell, end), (moved, _, _) = primals, tangents
     cells = _cells(step, ell, end)
     sigma, p = step.noise_multiplier, step.sampling_prob
-    dsigma, dp = (jnp.asarray(t, jnp.result_type(float)) for t in (moved.noise_multiplier, moved.sampling_prob))
+    dsigma, dp = (xp.asarray(t, xp.result_type(float)) for t in (moved.noise_multiplier, moved.sampling_prob))
     tau = 1.0 / sigma
     log_r = step.log_ratio(ell)
-    before = jnp.concatenate([2.0 * ell[:1] - ell[1:2], ell[:-1]])
-    real = (log_r > -jnp.inf) & (before < end)
-    log_r = jnp.where(real, log_r, 0.0)
+    before = xp.concatenate([2.0 * ell[:1] - ell[1:2], ell[:-1]])
+    real = (log_r > -xp.inf) & (before < end)
+    log_r = xp.where(real, log_r, 0.0)
     u = sigma * log_r + 0.5 * tau
-    log_density = jnp.where(real, -0.5 * u * u - LOG_SQRT_2PI, -jnp.inf)
+    log_density = xp.where(real, -0.5 * u * u - LOG_SQRT_2PI, -xp.inf)
     # (what 1/r multiplies is the density, which vanishes faster)
-    du = (log_r - 0.5 * tau**2) * dsigma + sigma / p * jnp.expm1(jnp.minimum(-log_r, 600.0)) * dp
-    end_points = jnp.full((1,), -jnp.inf)
+    du = (log_r - 0.5 * tau**2) * dsigma + sigma / p * xp.expm1(xp.minimum(-log_r, 600.0)) * dp
+    end_points = xp.full((1,), -xp.inf)
 
     def change(log_flux, rate, log_mass):
         """Σ over both ends of a cell of flux·rate over the cell's mass."""
-        rate = jnp.concatenate([jnp.zeros((1,)), rate, jnp.zeros((1,))])
-        log_flux = jnp.concatenate([end_points, log_flux, end_points])
-        some = log_mass > -jnp.inf
-        share = jnp.exp(jnp.where(some, jnp.minimum(log_flux[1:] - jnp.where(some, log_mass, 0.0), 600.0), -jnp.inf))
-        below = jnp.exp(jnp.where(some, jnp.minimum(log_flux[:-1] - jnp.where(some, log_mass, 0.0), 600.0), -jnp.inf))
+        rate = xp.concatenate([xp.zeros((1,)), rate, xp.zeros((1,))])
+        log_flux = xp.concatenate([end_points, log_flux, end_points])
+        some = log_mass > -xp.inf
+        share = xp.exp(xp.where(some, xp.minimum(log_flux[1:] - xp.where(some, log_mass, 0.0), 600.0), -xp.inf))
+        below = xp.exp(xp.where(some, xp.minimum(log_flux[:-1] - xp.where(some, log_mass, 0.0), 600.0), -xp.inf))
         return share * rate[1:] - below * rate[:-1]
 
     dx = change(log_density, du, cells.log_x)
     dy = change(log_density + ell, du, cells.log_y)
-    dy = dy + change(log_density + log_r + jnp.log(p), jnp.full_like(u, tau**2) * dsigma, cells.log_y)
-    some = (cells.log_y > -jnp.inf) & (cells.log_x > -jnp.inf)
-    log_ratio = jnp.where(some, cells.log_y - jnp.where(some, cells.log_x, 0.0), 0.0)
-    dy = dy + jnp.where(some, -jnp.expm1(jnp.minimum(-log_ratio, 600.0)) / p, 0.0) * dp
-    growth = jnp.where(some[1:-1], jnp.exp(jnp.clip(log_ratio[1:-1] - ell[:-1], -600.0, 600.0)), 0.0)
+    dy = dy + change(log_density + log_r + xp.log(p), xp.full_like(u, tau**2) * dsigma, cells.log_y)
+    some = (cells.log_y > -xp.inf) & (cells.log_x > -xp.inf)
+    log_ratio = xp.where(some, cells.log_y - xp.where(some, cells.log_x, 0.0), 0.0)
+    dy = dy + xp.where(some, -xp.expm1(xp.minimum(-log_ratio, 600.0)) / p, 0.0) * dp
+    growth = xp.where(some[1:-1], xp.exp(xp.clip(log_ratio[1:-1] - ell[:-1], -600.0, 600.0)), 0.0)
     interior = (cells.up > 0.0) & (cells.up < 1.0)
-    dup = jnp.where(interior, growth / jnp.expm1(jnp.diff(ell)), 0.0) * (dy - dx)[1:-1]
-    zero = jax.tree.map(jnp.zeros_like, cells)
+    dup = xp.where(interior, growth / xp.expm1(xp.diff(ell)), 0.0) * (dy - dx)[1:-1]
+    zero = jax.tree.map(xp.zeros_like, cells)
     return cells, zero._replace(log_x=dx, log_y=dy, up=dup)
 
 
@@ -244,19 +244,19 @@ def _log_mass(u, narrow, w, m, series):
     exponential factored out; the others, across 0, one minus both tails.
     """
     g = half_mills(u)
-    e = -0.5 * jnp.where(jnp.isinf(u), 1e300, u * u)
-    tail = jnp.exp(e) * g
-    zero, inf, bottom = jnp.zeros((1,)), jnp.full((1,), jnp.inf), jnp.full((1,), -5e299)
-    a, b = jnp.concatenate([-inf, u]), jnp.concatenate([u, inf])
-    ga, gb = jnp.concatenate([zero, g]), jnp.concatenate([g, zero])
-    ea, eb = jnp.concatenate([bottom, e]), jnp.concatenate([e, bottom])
+    e = -0.5 * xp.where(xp.isinf(u), 1e300, u * u)
+    tail = xp.exp(e) * g
+    zero, inf, bottom = xp.zeros((1,)), xp.full((1,), xp.inf), xp.full((1,), -5e299)
+    a, b = xp.concatenate([-inf, u]), xp.concatenate([u, inf])
+    ga, gb = xp.concatenate([zero, g]), xp.concatenate([g, zero])
+    ea, eb = xp.concatenate([bottom, e]), xp.concatenate([e, bottom])
     right, left = a >= 0.0, b <= 0.0
-    fall = jnp.exp(-jnp.abs(eb - ea))
-    mass = jnp.where(right, ga - fall * gb, gb - fall * ga)
-    across = 1.0 - jnp.concatenate([zero, tail]) - jnp.concatenate([tail, zero])
-    base = jnp.where(right, ea, jnp.where(left, eb, 0.0))
-    mass = jnp.where(right | left, mass, across)
-    base = jnp.where(narrow, -0.5 * m * m - LOG_SQRT_2PI, base)
-    mass = jnp.where(narrow, w * (1.0 + series), mass)
+    fall = xp.exp(-xp.abs(eb - ea))
+    mass = xp.where(right, ga - fall * gb, gb - fall * ga)
+    across = 1.0 - xp.concatenate([zero, tail]) - xp.concatenate([tail, zero])
+    base = xp.where(right, ea, xp.where(left, eb, 0.0))
+    mass = xp.where(right | left, mass, across)
+    base = xp.where(narrow, -0.5 * m * m - LOG_SQRT_2PI, base)
+    mass = xp.where(narrow, w * (1.0 + series), mass)
     real = (mass > 0.0) & (base > -1e299)
-    return jnp.where(real, base + jnp.log(jnp.where(real, mass, 1.0)), -jnp.inf)
+    return xp.where(real, base + xp.log(xp.where(real, mass, 1.0)), -xp.inf)

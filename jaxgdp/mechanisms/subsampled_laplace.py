@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
-from ..validation import broadcast, positive, probability
+from ..numerics import namespace as xp
+from ..numerics.pytree import pytree
+from ..numerics.validation import broadcast, positive, probability
+from ..pairs.cells import Cells
+from ..pairs.peak import bounded_mu, bounded_nodes
+from ..pairs.stretches import position, stretch_cells
 from .base import Mechanism
-from .cells import Cells
-from .peak import bounded_mu, bounded_nodes
-from .pytree import pytree
-from .stretches import position, stretch_cells
 from .subsampled_gaussian import SubsampledGaussian
 
 
@@ -63,9 +63,9 @@ class SubsampledLaplace(Mechanism):
         """log(1 − p + p·e^v)."""
         p = self.sampling_prob
         far = v > 1.0
-        near = jnp.log1p(p * jnp.expm1(jnp.where(far, 0.0, v)))
-        large = v + jnp.log(p + (1.0 - p) * jnp.exp(-jnp.where(far, v, 1.0)))
-        return jnp.where(p == 1.0, v, jnp.where(far, large, near))
+        near = xp.log1p(p * xp.expm1(xp.where(far, 0.0, v)))
+        large = v + xp.log(p + (1.0 - p) * xp.exp(-xp.where(far, v, 1.0)))
+        return xp.where(p == 1.0, v, xp.where(far, large, near))
 
     def cells(self, ell, end) -> Cells:
         """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares (unbatched).
@@ -74,43 +74,43 @@ class SubsampledLaplace(Mechanism):
         as an atom at v = (a + c)/2. Shares are taken in the likelihood ratio r = e^v = 1 + expm1(ℓ)/p, in which p drops out.
         """
         p, largest = self.sampling_prob, 1.0 / self.scale
-        v = SubsampledGaussian(jnp.ones(()), p).log_ratio(ell)
-        bound = jnp.stack([-largest, largest])
-        edge = jnp.clip(jnp.concatenate([bound[:1], v, bound[1:]]), -largest, largest)
-        a, width = edge[:-1], jnp.diff(edge)
+        v = SubsampledGaussian(xp.ones(()), p).log_ratio(ell)
+        bound = xp.stack([-largest, largest])
+        edge = xp.clip(xp.concatenate([bound[:1], v, bound[1:]]), -largest, largest)
+        a, width = edge[:-1], xp.diff(edge)
         some = width > 0.0
-        w = jnp.where(some, width, 1.0)
-        body = np.log(0.5) - 0.5 * (a + largest) + jnp.log(-jnp.expm1(-0.5 * w))
-        body = jnp.where(some, body, -jnp.inf)
+        w = xp.where(some, width, 1.0)
+        body = np.log(0.5) - 0.5 * (a + largest) + xp.log(-xp.expm1(-0.5 * w))
+        body = xp.where(some, body, -xp.inf)
         middle = a + 0.5 * width
         # the two atoms, each in a cell of its own
-        where = jnp.searchsorted(v, bound)
+        where = xp.searchsorted(v, bound)
         mass = np.log(0.5) - 0.5 * (bound + largest)
 
         log_x = body
         log_y1 = body + middle
         for i in (0, 1):
-            log_x = log_x.at[where[i]].set(jnp.logaddexp(log_x[where[i]], mass[i]))
-            log_y1 = log_y1.at[where[i]].set(jnp.logaddexp(log_y1[where[i]], mass[i] + bound[i]))
-        filled = log_x > -jnp.inf
-        rho = jnp.where(filled, log_y1 - jnp.where(filled, log_x, 0.0), 0.0)
+            log_x = xp.at_set(log_x, where[i], xp.logaddexp(log_x[where[i]], mass[i]))
+            log_y1 = xp.at_set(log_y1, where[i], xp.logaddexp(log_y1[where[i]], mass[i] + bound[i]))
+        filled = log_x > -xp.inf
+        rho = xp.where(filled, log_y1 - xp.where(filled, log_x, 0.0), 0.0)
 
         # shares, in units of the upper end's r; below ℓ = log(1 − p) the lower end's r is not positive
         lower, upper = v[:-1], v[1:]
-        inside = lower > -jnp.inf
-        top = jnp.where(upper > -jnp.inf, upper, 0.0)
-        below = (1.0 + jnp.expm1(jnp.minimum(ell[:-1], 40.0)) / p) * jnp.exp(-top)
+        inside = lower > -xp.inf
+        top = xp.where(upper > -xp.inf, upper, 0.0)
+        below = (1.0 + xp.expm1(xp.minimum(ell[:-1], 40.0)) / p) * xp.exp(-top)
 
         def share(u):
-            near = position(u, jnp.where(inside, lower, -1.0), jnp.where(inside, upper, 1.0))
-            deep = (jnp.exp(jnp.minimum(u - top, 0.0)) - below) / jnp.where(below < 1.0, 1.0 - below, 1.0)
-            return jnp.where(inside, near, jnp.clip(deep, 0.0, 1.0))
+            near = position(u, xp.where(inside, lower, -1.0), xp.where(inside, upper, 1.0))
+            deep = (xp.exp(xp.minimum(u - top, 0.0)) - below) / xp.where(below < 1.0, 1.0 - below, 1.0)
+            return xp.where(inside, near, xp.clip(deep, 0.0, 1.0))
 
-        up = share(middle[1:-1]) * jnp.exp(jnp.where(filled, body - jnp.where(filled, log_x, 0.0), -jnp.inf))[1:-1]
+        up = share(middle[1:-1]) * xp.exp(xp.where(filled, body - xp.where(filled, log_x, 0.0), -xp.inf))[1:-1]
         for i in (0, 1):
             here = (where[i] > 0) & (where[i] < ell.shape[0])
-            k = jnp.clip(where[i] - 1, 0, ell.shape[0] - 2)
-            atom = share(jnp.broadcast_to(bound[i], lower.shape))[k]
-            weight = jnp.exp(jnp.where(here, mass[i] - log_x[where[i]], -jnp.inf))
-            up = up.at[k].add(weight * atom)
-        return stretch_cells(log_x, self._loss(rho), ell, end, share=jnp.clip(up, 0.0, 1.0), jitter=jnp.abs(a))
+            k = xp.clip(where[i] - 1, 0, ell.shape[0] - 2)
+            atom = share(xp.broadcast_to(bound[i], lower.shape))[k]
+            weight = xp.exp(xp.where(here, mass[i] - log_x[where[i]], -xp.inf))
+            up = xp.at_add(up, k, weight * atom)
+        return stretch_cells(log_x, self._loss(rho), ell, end, share=xp.clip(up, 0.0, 1.0), jitter=xp.abs(a))

@@ -13,9 +13,9 @@ import optax
 from .. import differentiable
 from ..calibration import Calibration, calibrate
 from ..mechanisms import Composition, SubsampledGaussian, compose
-from ..precision import with_float64
+from ..numerics.precision import with_float64
+from ..numerics.validation import broadcast, checked, positive, probability, whole
 from ..targets import Regret, Target
-from ..validation import broadcast, checked, positive, probability, whole
 
 VARIABLES = ("noise_multiplier", "sampling_prob", "clip")
 _ASKED_AT = {

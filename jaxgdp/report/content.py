@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._version import __version__
+from ..accounting.engine import STATUS
 from ..bracket import Bracket
-from ..engine import STATUS
 from ..mechanisms import as_composition
+from ..numerics.validation import floor_rate, one_of, open_unit, relative_width
 from ..spec import SETTINGS, Spec, to_dict
 from ..tradeoff import ADJACENCIES, tradeoff
-from ..validation import floor_rate, one_of, open_unit, relative_width
 from . import text
 
 TIER_LIMIT = text.TIER_LIMIT

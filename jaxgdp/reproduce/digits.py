@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from ..numerics.validation import broadcast, positive, probability, whole
 from ..training import clipped_sum, noisy_mean, per_example_gradients, poisson_sampler
-from ..validation import broadcast, positive, probability, whole
 
 CLASSES = 10
 _TEST_SHARE = 5  # one record in five is kept for testing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from ..validation import open_unit, positive, probability, whole
+from ..numerics.validation import open_unit, positive, probability, whole
 
 _ORDERS = range(2, 257)
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ..validation import one_of
+from ..numerics.validation import one_of
 from . import document, published, result
 from .result import Result, Row
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from ..bracket import Bracket
-from ..validation import broadcast, open_unit
+from ..numerics.validation import broadcast, open_unit
 
 DEEPEST = 1e-300
 HIGHEST_FLOOR = 0.45

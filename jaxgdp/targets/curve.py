@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from ..validation import checked, floor_rate, open_unit, positive
+from ..numerics.validation import checked, floor_rate, open_unit, positive
 from .base import DEEPEST, HIGHEST_FLOOR, Target
 from .rates import mu_of_rates
 

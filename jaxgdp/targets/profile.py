@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from .. import gdp
-from ..validation import checked, nonnegative, open_unit
+from ..numerics.validation import checked, nonnegative, open_unit
 from .base import DEEPEST, HIGHEST_FLOOR, Target, first
 
 

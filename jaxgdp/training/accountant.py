@@ -23,7 +23,7 @@ from jax.core import Tracer
 
 from ..bracket import Bracket
 from ..mechanisms import SubsampledGaussian, compose
-from ..validation import positive, probability
+from ..numerics.validation import positive, probability
 from .overflow import certified, question, single, without_steps
 
 _MOST = 2**31 - 1

@@ -26,7 +26,7 @@ from scipy.special import gammaln, logsumexp
 
 from ..conversions import epsilon_from_rdp
 from ..gdp import mu_from_epsilon_delta
-from ..validation import broadcast, nonnegative, open_unit, positive, probability
+from ..numerics.validation import broadcast, nonnegative, open_unit, positive, probability
 from .float32 import above, below
 
 _ROUND = 1.0 + 1e-10  # for the rounding of a cost computed in float64

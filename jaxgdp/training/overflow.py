@@ -13,8 +13,8 @@ import numpy as np
 
 from ..bracket import Bracket
 from ..measure import QUANTITIES, measure
+from ..numerics.validation import checked, floor_rate, nonnegative, one_of, open_unit, relative_width
 from ..tradeoff import ADJACENCIES
-from ..validation import checked, floor_rate, nonnegative, one_of, open_unit, relative_width
 
 _AT = {
     "epsilon": "delta",

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..bracket import Bracket
 from ..mechanisms import dpsgd
-from ..validation import (
+from ..numerics.validation import (
     checked,
     nonnegative,
     one_of,

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 from scipy.special import betainc
 
-from ..validation import checked, probability, whole
+from ..numerics.validation import checked, probability, whole
 
 _WORD = 2.0**32
 _SHARE = 1e-6  # relative room for the rounding of the binomial tail, an incomplete beta function

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from ..validation import checked, positive
+from ..numerics.validation import checked, positive
 from .clipping import clipped_sum
 from .noise import standard_normal
 

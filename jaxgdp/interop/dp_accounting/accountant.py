@@ -5,7 +5,7 @@ from __future__ import annotations
 import dp_accounting as dpa
 
 from ...mechanisms import Composition
-from ...validation import floor_rate, relative_width
+from ...numerics.validation import floor_rate, relative_width
 from ..spent import Spent
 from .events import UnsupportedEvent, relation_name, spending
 

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from ...mechanisms import DiscreteGaussian
-from ...precision import with_float64
+from ...numerics.precision import with_float64
 
 Table = tuple[float, ...]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...mechanisms import Composition, compose
 from ...mechanisms.finite_pair import FinitePair
-from ...validation import positive, relative_width
+from ...numerics.validation import positive, relative_width
 from ..dominating import dominating_pair
 
 _SUM = 1e-6  # how far from one the masses may sum

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from ...validation import broadcast, open_unit
+from ...numerics.validation import broadcast, open_unit
 
 
 def sigma_for_advantage(advantage):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...conversions import beta_from_approximate_dp
-from ...validation import broadcast, open_unit
+from ...numerics.validation import broadcast, open_unit
 
 
 def epsilon_for_rates(fpr, fnr, delta):

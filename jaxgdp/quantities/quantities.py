@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-
+from ..accounting.curve import Curve, path
 from ..bracket import Bracket
-from ..normal import log_ndtr
-from .curve import Curve, path
+from ..numerics import namespace as xp
+from ..numerics.normal import log_ndtr
 from .error_rates import bayes_risk, error_rates
 from .mu import approximate_mu, mu
 from .profile import advantage, epsilon, log_delta, probability
@@ -45,10 +44,10 @@ def quantity(name: str, curve: Curve, query, *, symmetric: bool) -> Bracket:
         return bayes_risk(curve, query, symmetric=symmetric)
     if name == "advantage_fpr":
         attack = path(curve.lower_plus)
-        gain = jnp.exp(attack.log_tpr) - jnp.exp(attack.log_alpha)
-        k = jnp.argmax(gain)
+        gain = xp.exp(attack.log_tpr) - xp.exp(attack.log_alpha)
+        k = xp.argmax(gain)
         # the Gaussian parts alone: a threshold halfway between the means
-        alone = jnp.exp(log_ndtr(-0.5 * curve.shown_mu))
-        fpr = jnp.where(1.0 - 2.0 * alone >= gain[k], alone, jnp.exp(attack.log_alpha[k]))
+        alone = xp.exp(log_ndtr(-0.5 * curve.shown_mu))
+        fpr = xp.where(1.0 - 2.0 * alone >= gain[k], alone, xp.exp(attack.log_alpha[k]))
         return Bracket(fpr, fpr)
     raise ValueError(f"unknown quantity {name!r}")

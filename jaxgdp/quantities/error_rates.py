@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 import numpy as np
 
+from ..accounting.curve import Curve, Points, log_delta_at, path, points, safe_log1m
+from ..accounting.vertices import Vertices
 from ..bracket import Bracket
-from ..normal import log1mexp
-from ..vertices import Vertices
+from ..numerics import namespace as xp
+from ..numerics.normal import log1mexp
 from . import unsampled
-from .curve import Curve, Points, log_delta_at, path, points, safe_log1m
 from .mu import tpr_chord
 
 _ROUNDOFF = 4e-15
@@ -20,14 +20,14 @@ def _lines(p: Points, others: tuple[Vertices, ...]):
 
     ``others`` are half-curves that must be dominated too; at each ε the larger δ counts.
     """
-    epsilon = jnp.maximum(p.low, 0.0)
-    log_delta = p.log_tpr + safe_log1m(jnp.minimum(epsilon + p.log_alpha - jnp.maximum(p.log_tpr, -1e300), 0.0))
-    log_rest = jnp.logaddexp(p.log_beta, epsilon + p.log_alpha)
+    epsilon = xp.maximum(p.low, 0.0)
+    log_delta = p.log_tpr + safe_log1m(xp.minimum(epsilon + p.log_alpha - xp.maximum(p.log_tpr, -1e300), 0.0))
+    log_rest = xp.logaddexp(p.log_beta, epsilon + p.log_alpha)
     for other in others:
         rival = log_delta_at(other, epsilon)
         larger = rival > log_delta
-        log_rest = jnp.where(larger, jnp.minimum(log_rest, log1mexp(rival)), log_rest)
-        log_delta = jnp.maximum(log_delta, rival)
+        log_rest = xp.where(larger, xp.minimum(log_rest, log1mexp(rival)), log_rest)
+        log_delta = xp.maximum(log_delta, rival)
     usable = p.used & (p.low >= -1e-12)
     return epsilon, log_delta, log_rest, usable
 
@@ -38,15 +38,15 @@ def _certified(upper_lines, lower_lines, log_fpr):
     Slopes above one: TPR ≤ δ + e^ε·α. Slopes below one: β ≥ e^{−ε}·(1 − δ − α).
     """
     epsilon, log_delta, log_rest, usable = upper_lines
-    log_tpr = jnp.min(jnp.where(usable, jnp.logaddexp(log_delta, epsilon + log_fpr), 0.0))
-    ratio = jnp.minimum(epsilon + log_fpr - log_rest, 0.0)
-    log_beta = jnp.max(jnp.where(usable, log_rest + safe_log1m(ratio), -jnp.inf))
+    log_tpr = xp.min(xp.where(usable, xp.logaddexp(log_delta, epsilon + log_fpr), 0.0))
+    ratio = xp.minimum(epsilon + log_fpr - log_rest, 0.0)
+    log_beta = xp.max(xp.where(usable, log_rest + safe_log1m(ratio), -xp.inf))
     epsilon, log_delta, log_rest, usable = lower_lines
-    mirrored = log_rest + safe_log1m(jnp.minimum(log_fpr - log_rest, 0.0)) - epsilon
-    log_beta = jnp.maximum(log_beta, jnp.max(jnp.where(usable, mirrored, -jnp.inf)))
+    mirrored = log_rest + safe_log1m(xp.minimum(log_fpr - log_rest, 0.0)) - epsilon
+    log_beta = xp.maximum(log_beta, xp.max(xp.where(usable, mirrored, -xp.inf)))
     # each rate also bounds the other; rounding next to 1 must not make an upper TPR vanish
-    log_beta = jnp.maximum(log_beta, safe_log1m(jnp.minimum(log_tpr, 0.0))) - _ROUNDOFF
-    log_tpr = jnp.minimum(jnp.minimum(log_tpr + _ROUNDOFF, 0.0), log1mexp(log_beta - _ROUNDOFF))
+    log_beta = xp.maximum(log_beta, safe_log1m(xp.minimum(log_tpr, 0.0))) - _ROUNDOFF
+    log_tpr = xp.minimum(xp.minimum(log_tpr + _ROUNDOFF, 0.0), log1mexp(log_beta - _ROUNDOFF))
     return log_tpr, log_beta
 
 
@@ -70,21 +70,21 @@ def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bra
         tpr_high, beta_low = _certified(_lines(plus, ()), _lines(minus, ()), log_fpr)
     # never more than without subsampling
     tpr_most, beta_least = unsampled.error_rates(log_fpr, curve.tail_mu, 1.0)
-    tpr_high, beta_low = _together(jnp.minimum(tpr_high, tpr_most), jnp.maximum(beta_low, beta_least), 1.0)
+    tpr_high, beta_low = _together(xp.minimum(tpr_high, tpr_most), xp.maximum(beta_low, beta_least), 1.0)
 
     attack, other = path(curve.lower_plus), path(curve.lower_minus)
     candidates = [tpr_chord(attack, log_fpr), tpr_chord(_mirror(other), log_fpr)]
     if symmetric:
         candidates += [tpr_chord(other, log_fpr), tpr_chord(_mirror(attack), log_fpr)]
     tpr_shown, beta_shown = unsampled.error_rates(log_fpr, curve.shown_mu, -1.0)
-    tpr_low = jnp.maximum(jnp.max(jnp.stack([c[0] for c in candidates])) - _ROUNDOFF, tpr_shown)
-    beta_high = jnp.minimum(jnp.minimum(jnp.min(jnp.stack([c[1] for c in candidates])) + _ROUNDOFF, 0.0), beta_shown)
+    tpr_low = xp.maximum(xp.max(xp.stack([c[0] for c in candidates])) - _ROUNDOFF, tpr_shown)
+    beta_high = xp.minimum(xp.minimum(xp.min(xp.stack([c[1] for c in candidates])) + _ROUNDOFF, 0.0), beta_shown)
     tpr_low, beta_high = _together(tpr_low, beta_high, -1.0)
     # (a TPR whose log is no double is still below 1)
-    tpr_low = jnp.minimum(tpr_low, -np.finfo(float).tiny)
+    tpr_low = xp.minimum(tpr_low, -np.finfo(float).tiny)
     return (
-        Bracket(jnp.minimum(tpr_low, tpr_high), tpr_high),
-        Bracket(jnp.minimum(beta_low, beta_high), beta_high),
+        Bracket(xp.minimum(tpr_low, tpr_high), tpr_high),
+        Bracket(xp.minimum(beta_low, beta_high), beta_high),
     )
 
 
@@ -93,8 +93,8 @@ def _together(log_tpr, log_beta, side):
     the digits of its log, and the other has them all."""
     tpr, beta = log1mexp(log_beta) * (1.0 - side * _ROUNDOFF), log1mexp(log_tpr) * (1.0 + side * _ROUNDOFF)
     if side > 0.0:
-        return jnp.minimum(log_tpr, tpr), jnp.maximum(log_beta, beta)
-    return jnp.maximum(log_tpr, tpr), jnp.minimum(log_beta, beta)
+        return xp.minimum(log_tpr, tpr), xp.maximum(log_beta, beta)
+    return xp.maximum(log_tpr, tpr), xp.minimum(log_beta, beta)
 
 
 def bayes_risk(curve: Curve, prior, *, symmetric: bool) -> Bracket:
@@ -105,22 +105,22 @@ def bayes_risk(curve: Curve, prior, *, symmetric: bool) -> Bracket:
     """
 
     def risk(p: Points, weight_alpha, weight_beta, achieved):
-        beta = jnp.exp(p.log_beta)
-        least = jnp.min(jnp.where(p.used, weight_alpha * jnp.exp(p.log_alpha) + weight_beta * beta, jnp.inf))
-        return least if achieved else jnp.minimum(least, weight_beta * jnp.max(jnp.where(p.used, beta, 0.0)))
+        beta = xp.exp(p.log_beta)
+        least = xp.min(xp.where(p.used, weight_alpha * xp.exp(p.log_alpha) + weight_beta * beta, xp.inf))
+        return least if achieved else xp.minimum(least, weight_beta * xp.max(xp.where(p.used, beta, 0.0)))
 
-    guess = jnp.minimum(prior, 1.0 - prior)
+    guess = xp.minimum(prior, 1.0 - prior)
 
     def side(plus, minus, achieved):
         orders = [(plus, minus), (minus, plus)] if symmetric else [(plus, minus)]
         weights = (prior, 1.0 - prior), (1.0 - prior, prior)
         risks = [risk(p, *w, achieved) for order in orders for p, w in zip(order, weights, strict=True)]
-        return jnp.min(jnp.stack([guess, *risks]))
+        return xp.min(xp.stack([guess, *risks]))
 
     lower = side(points(curve.upper_plus), points(curve.upper_minus), False)
     upper = side(path(curve.lower_plus), path(curve.lower_minus), True)
-    lower = jnp.maximum(lower, unsampled.bayes_risk(prior, curve.tail_mu) - unsampled.RISK_ERROR)
-    upper = jnp.minimum(upper, unsampled.bayes_risk(prior, curve.shown_mu) + unsampled.RISK_ERROR)
+    lower = xp.maximum(lower, unsampled.bayes_risk(prior, curve.tail_mu) - unsampled.RISK_ERROR)
+    upper = xp.minimum(upper, unsampled.bayes_risk(prior, curve.shown_mu) + unsampled.RISK_ERROR)
     # (a risk below every double is still not 0)
-    upper = jnp.maximum(upper, jnp.where(guess > 0.0, np.finfo(float).tiny, 0.0))
-    return Bracket(jnp.clip(lower, 0.0, upper), upper)
+    upper = xp.maximum(upper, xp.where(guess > 0.0, np.finfo(float).tiny, 0.0))
+    return Bracket(xp.clip(lower, 0.0, upper), upper)

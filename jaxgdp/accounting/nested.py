@@ -11,8 +11,8 @@ import dataclasses
 import jax
 import numpy as np
 
+from ..bracket import Bracket
 from . import engine
-from .bracket import Bracket
 from .engine import Answer
 from .question import Question
 

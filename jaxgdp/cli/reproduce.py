@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from .cli_options import cache_compiled_programs, need, option, progress, typer
+from .options import cache_compiled_programs, need, option, progress, typer
 
 
 def reproduce_command(
@@ -31,8 +31,8 @@ def reproduce_command(
       jaxgdp reproduce gomez2025 --output reproduction --only figure-4,table-2
       jaxgdp reproduce kulynych2024 --output reproduction --quick
     """
-    from .reproduce import check, items, reproduce
-    from .reproduce.document import summary
+    from ..reproduce import check, items, reproduce
+    from ..reproduce.document import summary
 
     names = list(items(paper)) if only is None else [name for text in only for name in text.split(",")]
     settings = {"output": output, "only": names, "quick": quick, "figure_format": figure_format}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
+
+from ..numerics import namespace as xp
 
 
 class Cells(NamedTuple):
@@ -45,16 +46,16 @@ def reverse(cells: Cells, ell) -> Cells:
     it at the far end keeps the pair dominating.
     """
     log_x, log_y = cells.log_x[1:-1], cells.log_y[1:-1]
-    some = log_y > -jnp.inf
-    log_ratio = jnp.where(some, ell[:-1] + log_x - jnp.where(some, log_y, 0.0), jnp.inf)
+    some = log_y > -xp.inf
+    log_ratio = xp.where(some, ell[:-1] + log_x - xp.where(some, log_y, 0.0), xp.inf)
     moderate = log_ratio < 700.0
-    ratio = jnp.exp(jnp.where(moderate, log_ratio, 0.0))
-    up = jnp.where(moderate, jnp.clip((1.0 - cells.up) * ratio, 0.0, 1.0), 1.0)
+    ratio = xp.exp(xp.where(moderate, log_ratio, 0.0))
+    up = xp.where(moderate, xp.clip((1.0 - cells.up) * ratio, 0.0, 1.0), 1.0)
     return Cells(
         cells.log_y[::-1],
         cells.log_x[::-1],
         up[::-1],
-        jnp.zeros(()),
+        xp.zeros(()),
         cells.roundoff[::-1],
         cells.jitter[::-1],
         cells.log_q_plus,

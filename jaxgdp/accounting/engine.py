@@ -18,16 +18,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .bracket import Bracket
+from ..bracket import Bracket
+from ..numerics.normal import argmax
+from ..numerics.precision import with_float64
+from ..quantities.mu import mu
+from ..quantities.quantities import quantity
+from ..quantities.regret import regret
+from .curve import Curve, both_sides, gaussian_parts
 from .half_curve import Sparse, half_curve, merge
 from .lattices import SIZES, Lattice, choose, likeliest, needs
-from .normal import argmax
-from .precision import with_float64
 from .question import Kind, Question, Rates
-from .summaries.curve import Curve, both_sides, gaussian_parts
-from .summaries.mu import mu
-from .summaries.quantities import quantity
-from .summaries.regret import regret
 from .vertices import Vertices, trimmed
 from .windows import Plan, plan_piece
 

@@ -6,19 +6,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ._version import __version__
-from .cli_calibrate import calibrate_command
-from .cli_options import FLOOR_HELP as _FLOOR_HELP
-from .cli_options import RTOL_HELP as _RTOL_HELP
-from .cli_options import cache_compiled_programs as _cache_compiled_programs
-from .cli_options import need as _need
-from .cli_options import number as _number
-from .cli_options import numbers as _numbers
-from .cli_options import option as _option
-from .cli_options import progress as _progress
-from .cli_options import writable as _writable
-from .cli_report import deployments_command, report_command
-from .cli_reproduce import reproduce_command
+from .._version import __version__
+from .calibrate import calibrate_command
+from .options import FLOOR_HELP as _FLOOR_HELP
+from .options import RTOL_HELP as _RTOL_HELP
+from .options import cache_compiled_programs as _cache_compiled_programs
+from .options import need as _need
+from .options import number as _number
+from .options import numbers as _numbers
+from .options import option as _option
+from .options import progress as _progress
+from .options import writable as _writable
+from .report import deployments_command, report_command
+from .reproduce import reproduce_command
 
 if TYPE_CHECKING:
     import typer
@@ -92,7 +92,7 @@ def _log_spaced(ends: list[float], number: float) -> list[float]:
 
 
 def _draw_landscape(paths, sigmas, rates, steps, settings, quiet) -> None:
-    from . import landscape as grid
+    from .. import landscape as grid
 
     _cache_compiled_programs()
     sigmas = grid.NOISE_MULTIPLIERS if sigmas is None else sigmas
@@ -114,7 +114,7 @@ def _save_figure(dataset, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from .plot import regret_landscape
+    from ..plot import regret_landscape
 
     figure = Figure(figsize=(7.0, 4.4), layout="constrained")
     FigureCanvasAgg(figure)

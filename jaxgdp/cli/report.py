@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from .cli_options import FLOOR_HELP, RTOL_HELP, SIGMA_HELP, cache_compiled_programs, number, numbers, option, typer
+from .options import FLOOR_HELP, RTOL_HELP, SIGMA_HELP, cache_compiled_programs, number, numbers, option, typer
 
 _MOST_DIFFERENCES = 10
 
@@ -71,7 +71,7 @@ def report_command(
         _check(stored, [name for name, value in settings.items() if value is not None], json or markdown)
         return
     mechanism = _mechanism(run, spec, deployment)
-    from .report import report
+    from ..report import report
 
     cache_compiled_programs()
     result = report(mechanism, **settings)
@@ -93,7 +93,7 @@ def deployments_command(
     Example:
       jaxgdp deployments census_2020_pl94_persons
     """
-    from . import deployments
+    from .. import deployments
 
     if name is not None:
         record = deployments.about(name)
@@ -118,8 +118,8 @@ def _one_source(run: dict, sources: dict) -> None:
 
 
 def _mechanism(run: dict, spec: str | None, deployment: str | None):
-    from .mechanisms import dpsgd
-    from .spec import from_deployment, read_spec
+    from ..mechanisms import dpsgd
+    from ..spec import from_deployment, read_spec
 
     if spec is not None:
         return read_spec(spec)
@@ -146,8 +146,8 @@ def _check(path: str, given: list[str], other_form: bool) -> None:
     """Compute a stored report again; exit code 1 if it says anything else."""
     if given or other_form:
         raise ValueError("--from takes everything from the stored report: give no other option")
-    from .report import Report, differences, recompute
-    from .spec import read_json
+    from ..report import Report, differences, recompute
+    from ..spec import read_json
 
     data = read_json(path)
     try:

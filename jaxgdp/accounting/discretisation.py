@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
-from .normal import log_sub
+from ..numerics import namespace as xp
+from ..numerics.normal import log_sub
 
 _EPS = 1.1102230246251565e-16
 _LOG_ROUNDOFF = np.log(1e-14)
@@ -40,17 +40,17 @@ class Weights(NamedTuple):
 
 def _normalise(weight, scale, shaken, gap, log_scale) -> Weights:
     """``scale`` and ``shaken``: relative errors of the masses, in epsilons; ``gap``: lattice points between neighbours."""
-    total = jnp.sum(weight)
+    total = xp.sum(weight)
     weight = weight / total
-    root = lambda a: _EPS * jnp.sqrt(jnp.sum(a))  # noqa: E731
+    root = lambda a: _EPS * xp.sqrt(xp.sum(a))  # noqa: E731
     return Weights(
         weight,
-        log_scale + jnp.log(total),
-        _EPS * jnp.sum(weight * scale),
+        log_scale + xp.log(total),
+        _EPS * xp.sum(weight * scale),
         root((weight * scale) ** 2),
         root((weight * shaken) ** 2),
         root(weight * scale**2),
-        _EPS * jnp.sum(weight * shaken * gap),
+        _EPS * xp.sum(weight * shaken * gap),
     )
 
 
@@ -65,18 +65,18 @@ def dominating_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Any]:
         The tilted P-masses, and the Q-mass at +∞.
     """
     log_x, log_y, up, lost, roundoff, jitter, _, _ = cells
-    point = jnp.arange(ell.shape[0])
+    point = xp.arange(ell.shape[0])
     first = point == 0
     # of the cell below a point goes up what connect-the-dots moves there, of the cell above it the rest (selecting by index and
     # not padding or updating in place lets the compiler run this in parallel)
-    share = jnp.concatenate([jnp.ones(1), up, jnp.zeros(1)])
-    below = jnp.where(first, jnp.minimum(log_y[:-1] - ell, log_x[:-1]), log_x[:-1])
+    share = xp.concatenate([xp.ones(1), up, xp.zeros(1)])
+    below = xp.where(first, xp.minimum(log_y[:-1] - ell, log_x[:-1]), log_x[:-1])
     base = tilt * ell - log_scale
-    weight = jnp.exp(below + base) * share[:-1] + jnp.exp(log_x[1:] + base) * (1.0 - share[1:])
-    scale = jnp.maximum(roundoff[:-1], roundoff[1:]) + jnp.abs(tilt * ell)
-    shaken = jnp.maximum(jitter[:-1], jitter[1:])
-    q_top = jnp.exp(log_y[-1])
-    at_infinity = lost + jnp.maximum(q_top - jnp.exp(log_x[-1] + ell[-1]), 0.0) + q_top * roundoff[-1] * _EPS
+    weight = xp.exp(below + base) * share[:-1] + xp.exp(log_x[1:] + base) * (1.0 - share[1:])
+    scale = xp.maximum(roundoff[:-1], roundoff[1:]) + xp.abs(tilt * ell)
+    shaken = xp.maximum(jitter[:-1], jitter[1:])
+    q_top = xp.exp(log_y[-1])
+    at_infinity = lost + xp.maximum(q_top - xp.exp(log_x[-1] + ell[-1]), 0.0) + q_top * roundoff[-1] * _EPS
     return _normalise(weight, scale, shaken, gap, log_scale), at_infinity
 
 
@@ -92,19 +92,19 @@ def attack_weights(cells, ell, gap, tilt) -> tuple[Weights, Weights]:
     """
 
     def tilted(log_mass, s):
-        scale = cells.roundoff[:-1] + jnp.abs(s * ell)
-        last = jnp.arange(ell.shape[0]) == ell.shape[0] - 1
-        log_mass = jnp.where(last, jnp.logaddexp(log_mass[-2], log_mass[-1]), log_mass[:-1]) + s * ell
+        scale = cells.roundoff[:-1] + xp.abs(s * ell)
+        last = xp.arange(ell.shape[0]) == ell.shape[0] - 1
+        log_mass = xp.where(last, xp.logaddexp(log_mass[-2], log_mass[-1]), log_mass[:-1]) + s * ell
         # (its own scale: what is attacked may have much less mass far out than what was planned for)
-        largest = jnp.max(log_mass)
-        return _normalise(jnp.exp(log_mass - largest), scale, cells.jitter[:-1], gap, largest)
+        largest = xp.max(log_mass)
+        return _normalise(xp.exp(log_mass - largest), scale, cells.jitter[:-1], gap, largest)
 
-    cell = jnp.arange(cells.log_x.shape[0])
-    log_x = jnp.where(cell == 0, _without(cells.log_x[0], cells.log_p_minus), cells.log_x)
-    log_y = jnp.where(cell == ell.shape[0], _without(cells.log_y[-1], cells.log_q_plus), cells.log_y)
+    cell = xp.arange(cells.log_x.shape[0])
+    log_x = xp.where(cell == 0, _without(cells.log_x[0], cells.log_p_minus), cells.log_x)
+    log_y = xp.where(cell == ell.shape[0], _without(cells.log_y[-1], cells.log_q_plus), cells.log_y)
     return tilted(log_x, tilt), tilted(log_y, tilt - 1.0)
 
 
 def _without(log_whole, log_part):
     """log of a mass less a part of it, raised by the rounding error (it sits at an end point, whose mass is in the guard)."""
-    return jnp.logaddexp(log_sub(log_whole, log_part), log_part + _LOG_ROUNDOFF)
+    return xp.logaddexp(log_sub(log_whole, log_part), log_part + _LOG_ROUNDOFF)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+
+from ..numerics import namespace as xp
 
 _EPS = 1.1102230246251565e-16
 
@@ -37,8 +37,8 @@ class Composed(NamedTuple):
 
     def guard(self, rate, h, size):
         """Bound on the error of Σ e^{−rate·i·h}·W over any stretch of the window (Cauchy–Schwarz on the rounding)."""
-        terms = jnp.minimum(-1.0 / jnp.expm1(-2.0 * jnp.maximum(rate * h, 1e-12)), size * 1.0)
-        return 2.0 * self.noise * jnp.sqrt(terms) + self.escaped
+        terms = xp.minimum(-1.0 / xp.expm1(-2.0 * xp.maximum(rate * h, 1e-12)), size * 1.0)
+        return 2.0 * self.noise * xp.sqrt(terms) + self.escaped
 
 
 def log_transform(re, im):
@@ -48,18 +48,18 @@ def log_transform(re, im):
     """
     square = (1.0 + re) * (1.0 + re) + im * im
     near = square > 0.25
-    near_log = jnp.log1p(jnp.where(near, 2.0 * re + re * re + im * im, 0.0))
-    log_abs = 0.5 * jnp.where(near, near_log, jnp.log(jnp.maximum(square, 1e-280)))
+    near_log = xp.log1p(xp.where(near, 2.0 * re + re * re + im * im, 0.0))
+    log_abs = 0.5 * xp.where(near, near_log, xp.log(xp.maximum(square, 1e-280)))
     # (at φ = 0 the angle means nothing and has no derivative)
-    arg = jnp.arctan2(im, jnp.where(square > 0.0, 1.0 + re, 1.0))
+    arg = xp.arctan2(im, xp.where(square > 0.0, 1.0 + re, 1.0))
     # (the compiler's log1p is only good to 3e-14 for arguments between −0.5 and −0.3)
-    return log_abs, arg, _EPS * (256.0 * jnp.abs(log_abs) + 4.0 * jnp.abs(arg))
+    return log_abs, arg, _EPS * (256.0 * xp.abs(log_abs) + 4.0 * xp.abs(arg))
 
 
 def normalisation(weights, count):
     """log Π M^T of the composed masses and a bound on its error."""
     log_total = count @ weights.log_total
-    return log_total, count @ (weights.roundoff + 4.0 * _EPS) + 8.0 * _EPS * jnp.abs(log_total)
+    return log_total, count @ (weights.roundoff + 4.0 * _EPS) + 8.0 * _EPS * xp.abs(log_total)
 
 
 def escaped_mass(w, count, steps, start, length, h, miss_low, miss_high):
@@ -69,20 +69,20 @@ def escaped_mass(w, count, steps, start, length, h, miss_low, miss_high):
     two end points hold whole tails: that any step lands there is bounded by T times their mass. Where even the sum of
     every component's largest (smallest) step stays inside, nothing wraps.
     """
-    inner = w.at[:, 0].set(0.0).at[:, -1].set(0.0)
+    inner = xp.at_set(xp.at_set(w, (slice(None), 0), 0.0), (slice(None), -1), 0.0)
 
     def moment(a):
-        growth = jnp.sum(inner * jnp.expm1(jnp.minimum(a * steps, 690.0)), axis=-1)
-        return jnp.sum(count * jnp.log1p(growth))
+        growth = xp.sum(inner * xp.expm1(xp.minimum(a * steps, 690.0)), axis=-1)
+        return xp.sum(count * xp.log1p(growth))
 
-    above = jnp.exp(moment(miss_high) - miss_high * (start + length))
-    below = jnp.exp(moment(-miss_low) + miss_low * (start - h))
+    above = xp.exp(moment(miss_high) - miss_high * (start + length))
+    below = xp.exp(moment(-miss_low) + miss_low * (start - h))
     last = w.shape[-1] - 1
-    largest = steps[last - jnp.argmax(inner[:, ::-1] > 0.0, axis=-1)]
-    smallest = steps[jnp.argmax(inner > 0.0, axis=-1)]
-    above = jnp.where(count @ largest < start + length - 0.5 * h, 0.0, above)
-    below = jnp.where(count @ smallest > start - 0.5 * h, 0.0, below)
-    return jnp.sum(count * (w[:, 0] + w[:, -1])) + above + below
+    largest = steps[last - xp.argmax(inner[:, ::-1] > 0.0, axis=-1)]
+    smallest = steps[xp.argmax(inner > 0.0, axis=-1)]
+    above = xp.where(count @ largest < start + length - 0.5 * h, 0.0, above)
+    below = xp.where(count @ smallest > start - 0.5 * h, 0.0, below)
+    return xp.sum(count * (w[:, 0] + w[:, -1])) + above + below
 
 
 def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left, size, block):
@@ -99,39 +99,39 @@ def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left,
     """
     w = weights.weight
     n = w.shape[-1]
-    offset = jnp.arange(-left, n - left)
-    rest = w.at[:, left].set(0.0)
-    d = rest.at[:, left].set(-jnp.sum(rest, axis=-1))
-    gap = jnp.zeros((w.shape[0], size - n), d.dtype)
-    circular = jnp.concatenate([d[:, left:], gap, d[:, :left]], axis=-1)
-    transform = jnp.fft.rfft(circular)
+    offset = xp.arange(-left, n - left)
+    rest = xp.at_set(w, (slice(None), left), 0.0)
+    d = xp.at_set(rest, (slice(None), left), -xp.sum(rest, axis=-1))
+    gap = xp.zeros((w.shape[0], size - n), d.dtype)
+    circular = xp.concatenate([d[:, left:], gap, d[:, :left]], axis=-1)
+    transform = xp.rfft(circular)
     re, im = transform.real, transform.imag
     log_abs, arg, log_error = log_transform(re, im)
     log_power, angle = count @ log_abs, count @ arg
 
     # rounding of each frequency: of the transform (through T/|φ|), of log1p and of the power itself
-    size_d = jnp.sqrt(jnp.sum(d * d, axis=-1))
+    size_d = xp.sqrt(xp.sum(d * d, axis=-1))
     transform_error = 2.0 * np.log2(size) * _EPS * size_d + weights.noise
     wave = 2.0 * np.sin(np.pi * np.arange(size // 2 + 1) / size)
-    relative = jnp.einsum("c,ck->k", count * transform_error, jnp.exp(-log_abs))
-    relative = relative + wave * jnp.einsum("c,ck->k", count * weights.jitter, jnp.exp(-log_abs))
+    relative = xp.einsum("c,ck->k", count * transform_error, xp.exp(-log_abs))
+    relative = relative + wave * xp.einsum("c,ck->k", count * weights.jitter, xp.exp(-log_abs))
     relative = relative + count @ log_error
-    power = jnp.exp(log_power)
+    power = xp.exp(log_power)
     error = power * (relative + 2.0 * np.log2(size) * _EPS)
-    noise = jnp.sqrt(2.0 * jnp.sum(error * error) / size)
+    noise = xp.sqrt(2.0 * xp.sum(error * error) / size)
     escaped = escaped_mass(w, count, h * offset, h * start, h * size, h, miss_low, miss_high)
 
     # shift the window to its first point, then sum blocks by short kernels
-    k = jnp.arange(size // 2 + 1, dtype=power.dtype)
+    k = xp.arange(size // 2 + 1, dtype=power.dtype)
     turns = k * (start % size) / size
-    angle = angle + (2.0 * np.pi) * (turns - jnp.floor(turns))
-    spectrum = jax.lax.complex(power * jnp.cos(angle), power * jnp.sin(angle))
+    angle = angle + (2.0 * np.pi) * (turns - xp.floor(turns))
+    spectrum = xp.complex(power * xp.cos(angle), power * xp.sin(angle))
 
-    i = jnp.arange(1.0, block + 1.0)
-    decay = jnp.exp(-tilt * i * h)
-    share = jnp.expm1(i * h) / jnp.expm1(block * h)
+    i = xp.arange(1.0, block + 1.0)
+    decay = xp.exp(-tilt * i * h)
+    share = xp.expm1(i * h) / xp.expm1(block * h)
 
-    masses = jnp.fft.irfft(spectrum, size).reshape(size // block, block)
+    masses = xp.irfft(spectrum, size).reshape(size // block, block)
     plain, split = masses @ decay, masses @ (decay * share)
     return Composed(plain, split, *normalisation(weights, count), noise, escaped)
 
@@ -144,13 +144,13 @@ def tail_sums(blocks, ratio, base=32):
     length = blocks.shape[-1]
     base = min(base, length)
     lag = np.arange(base)[:, None] - np.arange(base)[None, :]
-    log_ratio = jnp.log(jnp.maximum(ratio, 1e-300))
-    decay = jnp.where(lag >= 0, jnp.exp(jnp.maximum(log_ratio * np.maximum(lag, 0), -700.0)), 0.0)
+    log_ratio = xp.log(xp.maximum(ratio, 1e-300))
+    decay = xp.where(lag >= 0, xp.exp(xp.maximum(log_ratio * np.maximum(lag, 0), -700.0)), 0.0)
     rows = blocks.reshape(length // base, base)
     inner = rows @ decay
     if length == base:
         return inner[0]
-    later = tail_sums(inner[:, 0], jnp.exp(jnp.maximum(base * log_ratio, -700.0)), base)
-    later = jnp.pad(later[1:], (0, 1))
-    remaining = jnp.exp(jnp.maximum(log_ratio * (base - np.arange(base)), -700.0))
+    later = tail_sums(inner[:, 0], xp.exp(xp.maximum(base * log_ratio, -700.0)), base)
+    later = xp.pad(later[1:], (0, 1))
+    remaining = xp.exp(xp.maximum(log_ratio * (base - np.arange(base)), -700.0))
     return (inner + later[:, None] * remaining).reshape(length)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
+
+from ..numerics import namespace as xp
 
 _SHORTEST = 1088  # length of the shortest row: it holds what is used of most lattices
 _SHORTEST_OF_MANY = 272  # … where a half-curve has several pieces
@@ -41,7 +42,7 @@ class Vertices(NamedTuple):
 
     def threshold(self):
         """ℓ of every vertex."""
-        k = jnp.arange(self.log_alpha.shape[-1], dtype=jnp.result_type(float))
+        k = xp.arange(self.log_alpha.shape[-1], dtype=xp.result_type(float))
         return self.step[..., None] * (self.first[..., None] + k)
 
 

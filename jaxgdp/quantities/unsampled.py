@@ -7,10 +7,8 @@ such a curve and the side on which its rounding has to fall: 1.0 for above, −1
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
-
-from ..normal import log_gaussian_delta, log_ndtr, ndtri_exp
+from ..numerics import namespace as xp
+from ..numerics.normal import log_gaussian_delta, log_ndtr, ndtri_exp
 
 _HALVINGS = 64
 RISK_ERROR = 2e-14  # of ``bayes_risk``, absolute
@@ -18,47 +16,47 @@ RISK_ERROR = 2e-14  # of ``bayes_risk``, absolute
 
 def log_delta(epsilon, mu, side):
     """log δ_μ(ε) for ε ≥ 0, moved by its rounding error: for small μ it is a difference of nearly equal Mills ratios."""
-    some = (mu > 0.0) & jnp.isfinite(mu)
-    positive = jnp.where(some, mu, 1.0)
+    some = (mu > 0.0) & xp.isfinite(mu)
+    positive = xp.where(some, mu, 1.0)
     error = 1e-12 + 4e-15 * (1.0 + epsilon / positive) / positive
     value = log_gaussian_delta(epsilon, positive) + side * error
-    return jnp.where(some, value, jnp.where(mu > 0.0, 0.0, -jnp.inf))
+    return xp.where(some, value, xp.where(mu > 0.0, 0.0, -xp.inf))
 
 
 def epsilon(log_d, mu, side):
     """ε with δ_μ(ε) = δ, by bisection; 0 where δ_μ(0) ≤ δ, and ∞ where μ is."""
-    known = jnp.isfinite(mu)
-    finite = jnp.where(known, mu, 1.0)
-    top = finite * (finite / 2.0 + jnp.sqrt(jnp.maximum(-2.0 * log_d, 0.0)) + 1.0)
+    known = xp.isfinite(mu)
+    finite = xp.where(known, mu, 1.0)
+    top = finite * (finite / 2.0 + xp.sqrt(xp.maximum(-2.0 * log_d, 0.0)) + 1.0)
 
     def halve(_, ends):
         low, high = ends
         middle = 0.5 * (low + high)
         above = log_delta(middle, finite, side) > log_d
-        return jnp.where(above, middle, low), jnp.where(above, high, middle)
+        return xp.where(above, middle, low), xp.where(above, high, middle)
 
-    low, high = jax.lax.fori_loop(0, _HALVINGS, halve, (jnp.zeros_like(top), top))
-    return jnp.where(known, jnp.where(side > 0.0, high, low), jnp.inf)
+    low, high = xp.fori_loop(0, _HALVINGS, halve, (xp.zeros_like(top), top))
+    return xp.where(known, xp.where(side > 0.0, high, low), xp.inf)
 
 
 def error_rates(log_fpr, mu, side):
     """(log TPR, log FNR) at one FPR on the curve of μ: TPR moved towards ``side``, FNR away from it."""
-    known = jnp.isfinite(mu)
-    quantile, moved = ndtri_exp(log_fpr), jnp.where(known, mu, 0.0)
+    known = xp.isfinite(mu)
+    quantile, moved = ndtri_exp(log_fpr), xp.where(known, mu, 0.0)
     z = -quantile - moved
     # the quantile's rounding (1e-14), seen through the log of a tail, and that of the log itself
-    size = jnp.minimum(jnp.abs(z), 1e100)
-    slack = 1e-12 + 2e-14 * (size + 1.0) * (size + jnp.minimum(jnp.abs(quantile), 1e100) + moved)
-    log_tpr = jnp.where(known, log_ndtr(-z) + side * slack, 0.0)
-    log_beta = jnp.where(known, log_ndtr(z) - side * slack, -jnp.inf)
-    return jnp.minimum(log_tpr, 0.0), jnp.minimum(log_beta, 0.0)
+    size = xp.minimum(xp.abs(z), 1e100)
+    slack = 1e-12 + 2e-14 * (size + 1.0) * (size + xp.minimum(xp.abs(quantile), 1e100) + moved)
+    log_tpr = xp.where(known, log_ndtr(-z) + side * slack, 0.0)
+    log_beta = xp.where(known, log_ndtr(z) - side * slack, -xp.inf)
+    return xp.minimum(log_tpr, 0.0), xp.minimum(log_beta, 0.0)
 
 
 def bayes_risk(prior, mu):
     """min over α of π·α + (1 − π)·f_μ(α), to ``RISK_ERROR``; π is the prior probability that the record is absent."""
-    some = (mu > 0.0) & jnp.isfinite(mu) & (prior > 0.0) & (prior < 1.0)
-    positive, inside = jnp.where(some, mu, 1.0), jnp.where(some, prior, 0.5)
-    threshold = (jnp.log(inside) - jnp.log1p(-inside)) / positive
+    some = (mu > 0.0) & xp.isfinite(mu) & (prior > 0.0) & (prior < 1.0)
+    positive, inside = xp.where(some, mu, 1.0), xp.where(some, prior, 0.5)
+    threshold = (xp.log(inside) - xp.log1p(-inside)) / positive
     log_alpha, log_beta = (log_ndtr(-sign * threshold - 0.5 * positive) for sign in (1.0, -1.0))
-    risk = inside * jnp.exp(log_alpha) + (1.0 - inside) * jnp.exp(log_beta)
-    return jnp.where(some, risk, jnp.where(jnp.isfinite(mu), jnp.minimum(prior, 1.0 - prior), 0.0))
+    risk = inside * xp.exp(log_alpha) + (1.0 - inside) * xp.exp(log_beta)
+    return xp.where(some, risk, xp.where(xp.isfinite(mu), xp.minimum(prior, 1.0 - prior), 0.0))

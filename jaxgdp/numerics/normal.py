@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import erfc, ndtri
+
+from . import namespace as xp
 
 LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 
@@ -39,35 +39,35 @@ _ERFCX = (
 
 
 def erfcx(z):
-    """Scaled complementary error function e^{z²}·erfc(z) for z ≥ 0, to 5e-16 relative.
+    """Scaled complementary error function e^{z²}·xp.erfc(z) for z ≥ 0, to 5e-16 relative.
 
     A single polynomial in (z − 3)/(z + 3) multiplies 1/(1 + 2z), so there is no regime switch and the
     compiler vectorises it. Infinite z gives 0.
     """
-    finite = jnp.minimum(z, 1e300)
+    finite = xp.minimum(z, 1e300)
     t = 1.0 - 6.0 / (finite + 3.0)
-    value = jnp.full_like(t, _ERFCX[-1])
+    value = xp.full_like(t, _ERFCX[-1])
     for coefficient in _ERFCX[-2::-1]:
         value = value * t + coefficient
-    return jnp.where(jnp.isinf(z), 0.0, value / (1.0 + 2.0 * finite))
+    return xp.where(xp.isinf(z), 0.0, value / (1.0 + 2.0 * finite))
 
 
 def half_mills(z):
     """Φ(−|z|)·e^{z²/2}, the tail probability without its exponential factor."""
-    return 0.5 * erfcx(jnp.abs(z) * np.sqrt(0.5))
+    return 0.5 * erfcx(xp.abs(z) * np.sqrt(0.5))
 
 
 def log_sub(a, b):
     """log(e^a − e^b) for a ≥ b; −inf where they meet (or where b > a by rounding)."""
-    gap = jnp.where(a > b, b - a, -1.0)
-    return jnp.where(a > b, a + jnp.log(-jnp.expm1(gap)), -jnp.inf)
+    gap = xp.where(a > b, b - a, -1.0)
+    return xp.where(a > b, a + xp.log(-xp.expm1(gap)), -xp.inf)
 
 
 def log1mexp(a):
     """log(1 − e^a) for a ≤ 0."""
-    a = jnp.minimum(a, 0.0)
+    a = xp.minimum(a, 0.0)
     near = a > -0.6931471805599453
-    return jnp.where(near, jnp.log(-jnp.expm1(a)), jnp.log1p(-jnp.exp(jnp.where(near, -1.0, a))))
+    return xp.where(near, xp.log(-xp.expm1(a)), xp.log1p(-xp.exp(xp.where(near, -1.0, a))))
 
 
 def ndtri_exp(log_p):
@@ -78,23 +78,23 @@ def ndtri_exp(log_p):
     a − log(2πa), a = −2·log_p, leaves 1e-14 relative.
     """
     deep = log_p < -600.0
-    central = ndtri(jnp.exp(jnp.where(deep, -1.0, log_p)))
-    a = jnp.where(deep, jnp.minimum(-2.0 * log_p, 1e300), 1200.0)
-    shift = jnp.log(a) + np.log(2.0 * np.pi)
+    central = xp.ndtri(xp.exp(xp.where(deep, -1.0, log_p)))
+    a = xp.where(deep, xp.minimum(-2.0 * log_p, 1e300), 1200.0)
+    shift = xp.log(a) + np.log(2.0 * np.pi)
     w = a - shift
     x = shift / a
     log_ratio = -x * (1.0 + x * (1 / 2 + x * (1 / 3 + x * (1 / 4 + x * (1 / 5 + x * (1 / 6 + x / 7))))))
     v = 1.0 / w
     series = v * (2.0 - v * (5.0 - v * (74.0 / 3.0 - v * 353.0 / 2.0)))
     w = w - (log_ratio + series) / (1.0 + v * (1.0 - v * (2.0 - 10.0 * v)))
-    return jnp.where(deep, -jnp.where(log_p == -jnp.inf, jnp.inf, jnp.sqrt(w)), central)
+    return xp.where(deep, -xp.where(log_p == -xp.inf, xp.inf, xp.sqrt(w)), central)
 
 
 def log_ndtr(z):
     """log Φ(z) to 3e-14 relative at any depth (a library routine with a short series is off by 4e-9 near −20)."""
     tail = half_mills(z)
-    above = jnp.log1p(-jnp.exp(-0.5 * z * z) * tail)
-    return jnp.where(z > 0.0, above, jnp.log(tail) - 0.5 * z * z)
+    above = xp.log1p(-xp.exp(-0.5 * z * z) * tail)
+    return xp.where(z > 0.0, above, xp.log(tail) - 0.5 * z * z)
 
 
 def gaussian_delta(epsilon, mu):
@@ -104,7 +104,7 @@ def gaussian_delta(epsilon, mu):
     nothing overflows.
     """
     a, b = mu / 2.0 - epsilon / mu, -mu / 2.0 - epsilon / mu
-    return jnp.maximum(0.5 * erfc(-a * np.sqrt(0.5)) - jnp.exp(-0.5 * a * a) * half_mills(b), 0.0)
+    return xp.maximum(0.5 * xp.erfc(-a * np.sqrt(0.5)) - xp.exp(-0.5 * a * a) * half_mills(b), 0.0)
 
 
 def log_gaussian_delta(epsilon, mu):
@@ -114,19 +114,19 @@ def log_gaussian_delta(epsilon, mu):
     """
     a, b = mu / 2.0 - epsilon / mu, -mu / 2.0 - epsilon / mu
     deep = a < 0.0
-    mills = half_mills(jnp.where(deep, a, -1.0)) - half_mills(b)
-    tail = -0.5 * a * a + jnp.log(jnp.where(deep & (mills > 0.0), mills, 1.0))
-    tail = jnp.where(mills > 0.0, tail, -jnp.inf)
-    body = jnp.log(jnp.where(deep, 1.0, gaussian_delta(epsilon, mu)))
-    return jnp.where(deep, tail, body)
+    mills = half_mills(xp.where(deep, a, -1.0)) - half_mills(b)
+    tail = -0.5 * a * a + xp.log(xp.where(deep & (mills > 0.0), mills, 1.0))
+    tail = xp.where(mills > 0.0, tail, -xp.inf)
+    body = xp.log(xp.where(deep, 1.0, gaussian_delta(epsilon, mu)))
+    return xp.where(deep, tail, body)
 
 
 def safe_log(value):
     """log of a number that may be zero or, by rounding, below it: then −inf."""
-    return jnp.where(value > 0.0, jnp.log(jnp.where(value > 0.0, value, 1.0)), -jnp.inf)
+    return xp.where(value > 0.0, xp.log(xp.where(value > 0.0, value, 1.0)), -xp.inf)
 
 
 def argmax(values):
     """Index of the first largest entry of a row without NaN; unlike a search that carries indices along, this runs in vectors."""
     last = values.shape[-1] - 1
-    return jnp.min(jnp.where(values == jnp.max(values), jnp.arange(values.shape[-1]), last))
+    return xp.min(xp.where(values == xp.max(values), xp.arange(values.shape[-1]), last))

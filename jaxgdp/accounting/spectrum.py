@@ -12,9 +12,9 @@ import functools
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from ..numerics import namespace as xp
 from .convolution import Composed, escaped_mass, log_transform, normalisation
 
 _EPS = 1.1102230246251565e-16
@@ -111,13 +111,13 @@ def _probes(distance: np.ndarray, edge: np.ndarray):
 @functools.partial(jax.jit, static_argnames=("frequencies",))
 def _waves(distance, size, *, frequencies):
     """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K; whole turns are taken off exactly."""
-    product = distance[:, None] * jnp.arange(frequencies, dtype=distance.dtype)
-    half = (product - size * jnp.round(product / size)) * (np.pi / size)
-    sine = jnp.sin(half)
-    in_slabs = lambda wave: jnp.moveaxis(
+    product = distance[:, None] * xp.arange(frequencies, dtype=distance.dtype)
+    half = (product - size * xp.round(product / size)) * (np.pi / size)
+    sine = xp.sin(half)
+    in_slabs = lambda wave: xp.moveaxis(
         wave.reshape(-1, _ROW, max(1, frequencies // _SLAB), min(frequencies, _SLAB)), 2, 0
     )  # noqa: E731
-    return in_slabs(2.0 * sine * jnp.cos(half)), in_slabs(2.0 * sine * sine)
+    return in_slabs(2.0 * sine * xp.cos(half)), in_slabs(2.0 * sine * sine)
 
 
 def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:
@@ -152,7 +152,7 @@ def _tables(size, frequencies, vertices, base, below, above) -> Tables:
     angle = 2.0 * np.pi / size * node[:, None] * np.arange(frequencies)
     wide = number * frequencies > _SMALL
     waves = (_large_waves if wide else _small_waves)(size, frequencies, base, max(below, above))
-    return jax.tree.map(jnp.asarray, Tables(
+    return jax.tree.map(xp.asarray, Tables(
         offset, float(size), float(size // vertices), float(inner), to_right, to_left, *waves, even, odd, width, core, beyond, node, weight,
         np.cos(angle), np.sin(angle),
     ))  # fmt: skip
@@ -171,7 +171,7 @@ _large_tables = functools.lru_cache(maxsize=8)(_tables)
 
 def _fold(w, t: Tables):
     """Sum and difference of the masses at equal distances above and below the centre, shape (components, D)."""
-    padded = jnp.pad(w, ((0, 0), (0, 1)))
+    padded = xp.pad(w, ((0, 0), (0, 1)))
     right, left = padded[:, t.right], padded[:, t.left]
     return right + left, right - left
 
@@ -181,32 +181,32 @@ def _in_rows(a, waves):
     rows = a.reshape(a.shape[0], -1, _ROW)
 
     def slab(table):
-        return functools.reduce(jnp.add, [rows[:, b] @ table[b] for b in range(table.shape[0])])
+        return functools.reduce(xp.add, [rows[:, b] @ table[b] for b in range(table.shape[0])])
 
     if waves.shape[0] == 1:
         return slab(waves[0])
-    return jnp.moveaxis(jax.lax.map(slab, waves), 0, 1).reshape(a.shape[0], -1)
+    return xp.moveaxis(xp.lax_map(slab, waves), 0, 1).reshape(a.shape[0], -1)
 
 
 def _dropped(w, count, t: Tables):
     """Bound on |φ₁^T₁·φ₂^T₂ ⋯| over every frequency from K to N/2."""
     even, odd = _fold(w, t)
-    symmetric = jnp.einsum("cj,qsj->qcs", even, t.even)
+    symmetric = xp.einsum("cj,qsj->qcs", even, t.even)
     cos, moment_sin, mass, square = (symmetric[i] for i in range(4))
-    antisymmetric = jnp.einsum("cj,qsj->qcs", odd, t.odd)
+    antisymmetric = xp.einsum("cj,qsj->qcs", odd, t.odd)
     sin, moment_cos = antisymmetric[0], antisymmetric[1]
     half = 0.5 * t.probe_width
     # φ = cos − i·sin, φ' = −moment_sin − i·moment_cos
-    cross = jnp.abs(-cos * moment_sin + sin * moment_cos)
+    cross = xp.abs(-cos * moment_sin + sin * moment_cos)
     slope = moment_sin**2 + moment_cos**2
-    middle = jnp.sqrt(cos**2 + sin**2 + 2.0 * half * cross + half**2 * slope)
+    middle = xp.sqrt(cos**2 + sin**2 + 2.0 * half * cross + half**2 * slope)
     probed = middle + 0.5 * half**2 * square + (1.0 - mass)
     inner = w * t.core
-    variation = jnp.sum(jnp.abs(jnp.diff(inner, axis=-1, prepend=0.0, append=0.0)), axis=-1)
-    smooth = variation[:, None] * t.beyond + 1.0 - jnp.sum(inner, axis=-1)[:, None]
-    bound = jnp.minimum(probed, smooth)
-    log_bound = jnp.log(jnp.minimum(bound + 1e-14, 1.0))
-    return jnp.exp(jnp.max(count @ log_bound))
+    variation = xp.sum(xp.abs(xp.diff(inner, axis=-1, prepend=0.0, append=0.0)), axis=-1)
+    smooth = variation[:, None] * t.beyond + 1.0 - xp.sum(inner, axis=-1)[:, None]
+    bound = xp.minimum(probed, smooth)
+    log_bound = xp.log(xp.minimum(bound + 1e-14, 1.0))
+    return xp.exp(xp.max(count @ log_bound))
 
 
 def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vertices: int) -> Composed:
@@ -220,33 +220,33 @@ def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vert
 
     # rounding of φ − 1 = Σ w·(e^{−iθ} − 1): every term, and each relative error of a mass, comes with |e^{−iθ} − 1|, and
     # Σ w·|e^{−iθ} − 1|² = 2·Σ w·(1 − cos θ); a cell edge that is off moves mass by the width of a cell
-    k = jnp.arange(re.shape[-1], dtype=re.dtype)
-    root = jnp.sqrt(2.0 * versine)
-    wave = 2.0 * jnp.pi / t.size * k
+    k = xp.arange(re.shape[-1], dtype=re.dtype)
+    root = xp.sqrt(2.0 * versine)
+    wave = 2.0 * xp.pi / t.size * k
     depth = _ROW + even.shape[-1] // _ROW + 4.0
     single = depth * _EPS * (versine + root) + weights.relative[:, None] * root + wave * weights.moved[:, None]
-    relative = jnp.einsum("c,ck->k", count, single * jnp.exp(-log_abs))
+    relative = xp.einsum("c,ck->k", count, single * xp.exp(-log_abs))
     relative = relative + count @ log_error
-    power = jnp.exp(log_power)
+    power = xp.exp(log_power)
     length = _length(re.shape[-1], vertices)
     error = power * (relative + 2.0 * np.log2(length) * _EPS + _NODE_ERROR)
-    noise = jnp.sqrt(2.0 * jnp.sum(error * error) / t.size)
-    escaped = _dropped(w, count, t) * jnp.sqrt(t.size)
+    noise = xp.sqrt(2.0 * xp.sum(error * error) / t.size)
+    escaped = _dropped(w, count, t) * xp.sqrt(t.size)
     escaped = escaped + escaped_mass(w, count, h * t.offset, h * start, h * t.size, h, miss_low, miss_high)
-    escaped = escaped + jnp.where(tilt * h * t.inner > _STEEPEST, 1.0, 0.0)
+    escaped = escaped + xp.where(tilt * h * t.inner > _STEEPEST, 1.0, 0.0)
 
     # shift the window to its first point, then sum blocks by short kernels
-    turns = k * jnp.mod(start, t.size) / t.size
-    angle = angle + (2.0 * np.pi) * (turns - jnp.floor(turns))
-    spectrum = jax.lax.complex(power * jnp.cos(angle), power * jnp.sin(angle))
+    turns = k * xp.mod(start, t.size) / t.size
+    angle = angle + (2.0 * np.pi) * (turns - xp.floor(turns))
+    spectrum = xp.complex(power * xp.cos(angle), power * xp.sin(angle))
     i = t.node + 1.0
-    decay = t.node_weight * jnp.exp(-tilt * i * h)
-    share = jnp.expm1(i * h) / jnp.expm1(t.inner * h)
+    decay = t.node_weight * xp.exp(-tilt * i * h)
+    share = xp.expm1(i * h) / xp.expm1(t.inner * h)
 
     def block_sums(kernel):
-        response = jax.lax.complex(kernel @ t.node_cos, kernel @ t.node_sin)
-        padded = jnp.pad(spectrum * response, (0, length // 2 + 1 - spectrum.shape[0]))
-        return (jnp.fft.irfft(padded, length) / t.inner).reshape(vertices, -1)
+        response = xp.complex(kernel @ t.node_cos, kernel @ t.node_sin)
+        padded = xp.pad(spectrum * response, (0, length // 2 + 1 - spectrum.shape[0]))
+        return (xp.irfft(padded, length) / t.inner).reshape(vertices, -1)
 
     plain, split = joined(block_sums(decay), block_sums(decay * share), tilt, h * t.inner)
     return Composed(plain, split, *normalisation(weights, count), noise, escaped)
@@ -261,8 +261,8 @@ def joined(plain, split, tilt, width):
     number = plain.shape[-1]
     if number == 1:
         return plain[:, 0], split[:, 0]
-    before = width * jnp.arange(number)
-    decay = jnp.exp(-tilt * before)
-    whole = jnp.expm1(number * width)
-    along = split @ (decay * jnp.exp(before) * (jnp.expm1(width) / whole)) + plain @ (decay * jnp.expm1(before) / whole)
+    before = width * xp.arange(number)
+    decay = xp.exp(-tilt * before)
+    whole = xp.expm1(number * width)
+    along = split @ (decay * xp.exp(before) * (xp.expm1(width) / whole)) + plain @ (decay * xp.expm1(before) / whole)
     return plain @ decay, along

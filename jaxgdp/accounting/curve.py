@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 
-from ..normal import argmax, log1mexp
-from ..vertices import Vertices
+from ..numerics import namespace as xp
+from ..numerics.normal import argmax, log1mexp
+from .vertices import Vertices
 
 
 class Curve(NamedTuple):
@@ -48,17 +48,17 @@ def gaussian_parts(groups):
     """``tail_mu`` and ``shown_mu`` of one setting."""
     sums = [
         (
-            jnp.sum(count * jax.vmap(lambda m: m.tail_precision())(mechanism)),
-            jnp.sum(count * jax.vmap(lambda m: m.shown_precision())(mechanism)),
+            xp.sum(count * xp.vmap(lambda m: m.tail_precision())(mechanism)),
+            xp.sum(count * xp.vmap(lambda m: m.shown_precision())(mechanism)),
         )
         for mechanism, count in groups
     ]
-    return tuple(jnp.sqrt(sum(parts)) for parts in zip(*sums, strict=True))
+    return tuple(xp.sqrt(sum(parts)) for parts in zip(*sums, strict=True))
 
 
 def both_sides(plus: Vertices, minus: Vertices) -> Vertices:
     """Two halves on a leading axis: what is done to both is written into a program once."""
-    return jax.tree.map(lambda *sides: jnp.stack(sides), plus, minus)
+    return jax.tree.map(lambda *sides: xp.stack(sides), plus, minus)
 
 
 def points(v: Vertices) -> Points:
@@ -66,24 +66,24 @@ def points(v: Vertices) -> Points:
     t = v.threshold()
     used = v.used
     rates = [
-        jnp.where(used, a, unused)
-        for a, unused in zip((v.log_alpha, v.log_tpr, v.log_beta), (0.0, -jnp.inf, 0.0), strict=True)
+        xp.where(used, a, unused)
+        for a, unused in zip((v.log_alpha, v.log_tpr, v.log_beta), (0.0, -xp.inf, 0.0), strict=True)
     ]
     if v.top is None:
         return Points(*(a.reshape(-1) for a in (t, t + v.step[..., None], *rates, used)))
-    top, log_infinite = (jnp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinite))
-    reached = jnp.max(jnp.where(used, t + v.step[..., None], -jnp.inf)) >= top
-    last = jnp.where(jnp.isfinite(top), top, jnp.max(jnp.where(used, t, 0.0)))
+    top, log_infinite = (xp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinite))
+    reached = xp.max(xp.where(used, t + v.step[..., None], -xp.inf)) >= top
+    last = xp.where(xp.isfinite(top), top, xp.max(xp.where(used, t, 0.0)))
 
     def flat(a, end):
-        return jnp.append(a.reshape(-1), end)
+        return xp.append(a.reshape(-1), end)
 
     return Points(
         flat(t, last),
-        flat(t + v.step[..., None], jnp.inf),
-        flat(rates[0], jnp.where(reached, -jnp.inf, 0.0)),
-        flat(rates[1], jnp.where(reached, log_infinite, -jnp.inf)),
-        flat(rates[2], jnp.where(reached, log1mexp(log_infinite), 0.0)),
+        flat(t + v.step[..., None], xp.inf),
+        flat(rates[0], xp.where(reached, -xp.inf, 0.0)),
+        flat(rates[1], xp.where(reached, log_infinite, -xp.inf)),
+        flat(rates[2], xp.where(reached, log1mexp(log_infinite), 0.0)),
         flat(used, reached),
     )
 
@@ -91,10 +91,10 @@ def points(v: Vertices) -> Points:
 def path(v: Vertices) -> Points:
     """The attack's tests in order, each unused one replaced by the used one before it (or the first)."""
     p = points(v)
-    k = jnp.arange(p.used.shape[0])
-    k = jnp.where(p.used, k, -1)
-    k = jax.lax.cummax(k)
-    k = jnp.where(k < 0, argmax(p.used), k)
+    k = xp.arange(p.used.shape[0])
+    k = xp.where(p.used, k, -1)
+    k = xp.cummax(k)
+    k = xp.where(k < 0, argmax(p.used), k)
     return Points(*(a[k] for a in p))
 
 
@@ -105,34 +105,34 @@ def log_delta_at(v: Vertices, epsilon):
     used; where pieces overlap, the smaller of their bounds. Beyond the last vertex its TPR bounds δ, and beyond the largest loss
     only the mass at +∞ is left.
     """
-    shape, e = jnp.shape(epsilon), jnp.reshape(epsilon, (-1,))
+    shape, e = xp.shape(epsilon), xp.reshape(epsilon, (-1,))
 
     def piece(first, step, log_alpha, log_tpr, used):
-        k = jnp.floor(e / step - first)
+        k = xp.floor(e / step - first)
         inside = (k >= 0.0) & (k < log_alpha.shape[0])
-        k = jnp.clip(k, 0, log_alpha.shape[0] - 1).astype(int)
+        k = xp.clip(k, 0, log_alpha.shape[0] - 1).astype(int)
         inside = inside & used[k]
         a, b = log_alpha[k], log_tpr[k]
-        ratio = jnp.where(b > -jnp.inf, jnp.minimum(e + a - jnp.where(b > -jnp.inf, b, 0.0), 0.0), 0.0)
+        ratio = xp.where(b > -xp.inf, xp.minimum(e + a - xp.where(b > -xp.inf, b, 0.0), 0.0), 0.0)
         # the threshold and ε may differ in the last digit: δ is continuous, allow for as much
-        value = jnp.where(b > -jnp.inf, b + safe_log1m(ratio), -jnp.inf)
-        return jnp.where(inside, value, 0.0)
+        value = xp.where(b > -xp.inf, b + safe_log1m(ratio), -xp.inf)
+        return xp.where(inside, value, 0.0)
 
-    best = jnp.min(jax.vmap(piece)(v.first, v.step, v.log_alpha, v.log_tpr, v.used), axis=0)
-    reach = jnp.max(jnp.where(v.used, v.threshold(), -jnp.inf))
-    last = jnp.min(jnp.where(v.used, v.log_tpr, 0.0))
-    best = jnp.minimum(best, jnp.where(e >= reach, last, 0.0))
+    best = xp.min(xp.vmap(piece)(v.first, v.step, v.log_alpha, v.log_tpr, v.used), axis=0)
+    reach = xp.max(xp.where(v.used, v.threshold(), -xp.inf))
+    last = xp.min(xp.where(v.used, v.log_tpr, 0.0))
+    best = xp.minimum(best, xp.where(e >= reach, last, 0.0))
     if v.top is None:
         return best.reshape(shape)
-    top, log_infinite = (jnp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinite))
+    top, log_infinite = (xp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinite))
     # no loss is above the largest one: δ(ε) ≤ δ(top) + 1 − e^{ε − top}; and no δ is below the mass at +∞, whatever the vertex before says
-    rest = safe_log1m(jnp.minimum(e - top, 0.0))
-    best = jnp.maximum(best, log_infinite)
-    return jnp.minimum(best, jnp.logaddexp(log_infinite, rest)).reshape(shape)
+    rest = safe_log1m(xp.minimum(e - top, 0.0))
+    best = xp.maximum(best, log_infinite)
+    return xp.minimum(best, xp.logaddexp(log_infinite, rest)).reshape(shape)
 
 
 def safe_log1m(log_ratio):
     """log(1 − e^{log_ratio}) with −inf at 0."""
     inside = log_ratio < 0.0
-    gap = jnp.where(inside, log_ratio, -1.0)
-    return jnp.where(inside, jnp.log(-jnp.expm1(gap)), -jnp.inf)
+    gap = xp.where(inside, log_ratio, -1.0)
+    return xp.where(inside, xp.log(-xp.expm1(gap)), -xp.inf)

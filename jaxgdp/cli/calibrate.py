@@ -6,7 +6,7 @@ import json as json_format
 import sys
 from typing import Annotated, Any
 
-from .cli_options import FLOOR_HELP, cache_compiled_programs, number, numbers, option, progress
+from .options import FLOOR_HELP, cache_compiled_programs, number, numbers, option, progress
 
 # option of the goal → (class in jaxgdp.targets, its other fields → their option, whether they have a default)
 _TARGETS = {
@@ -119,7 +119,7 @@ def calibrate_command(
     if black_box is not None:
         arguments["black_box"] = _imported(black_box)
     step = number("--tolerance", tolerance)
-    from .calibration import calibrate
+    from ..calibration import calibrate
 
     cache_compiled_programs()
     total = _count(target, arguments)
@@ -132,7 +132,7 @@ def calibrate_command(
 
 def _target(given: dict, others: dict):
     """The one target asked for."""
-    from . import targets
+    from .. import targets
 
     chosen = [name for name, value in given.items() if value is not None]
     names = ", ".join("--" + name.replace("_", "-") for name in given)
@@ -161,14 +161,14 @@ def _array(name: str, texts):
 def _count(target, arguments) -> int:
     import numpy as np
 
-    from .validation import broadcast
+    from ..numerics.validation import broadcast
 
     plain = {name: value for name, value in arguments.items() if name not in ("mechanism", "black_box")}
     return int(np.prod(broadcast(target=np.empty(target.shape), **plain)))
 
 
 def _from_spec(path: str):
-    from .spec import read_spec
+    from ..spec import read_spec
 
     return read_spec(path)
 
@@ -193,8 +193,8 @@ def _text(found) -> str:
     """The one result, or a row for each."""
     import numpy as np
 
-    from .calibration import STATUS
-    from .report import rounded_outward
+    from ..calibration import STATUS
+    from ..report import rounded_outward
 
     if not found.status.shape:
         return str(found)

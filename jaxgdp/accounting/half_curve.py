@@ -10,13 +10,13 @@ import functools
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from ..numerics import namespace as xp
+from ..numerics.normal import log1mexp, log_sub, safe_log
+from ..pairs.cells import reverse as reverse_cells
 from . import discretisation, spectrum
 from .convolution import compose_blocks, tail_sums
-from .mechanisms.cells import reverse as reverse_cells
-from .normal import log1mexp, log_sub, safe_log
 from .vertices import Vertices
 from .windows import Plan
 
@@ -52,10 +52,10 @@ class Dense(NamedTuple):
 
     def in_step(self, h, unit):
         """h, or the next larger spacing with atoms at multiples of ``unit`` on vertices, or at least on lattice points."""
-        whole = jnp.floor(unit / (h * self.block))
-        fine = jnp.floor(unit / h)
-        parts = jnp.where(whole >= 1.0, whole * self.block, fine)
-        return jnp.where(parts >= 1.0, unit / jnp.maximum(parts, 1.0), h)
+        whole = xp.floor(unit / (h * self.block))
+        fine = xp.floor(unit / h)
+        parts = xp.where(whole >= 1.0, whole * self.block, fine)
+        return xp.where(parts >= 1.0, unit / xp.maximum(parts, 1.0), h)
 
     def compose(self, weights, count, start, tilt, h, plan: Plan):
         return compose_blocks(
@@ -102,27 +102,27 @@ class Sparse(NamedTuple):
 
 def merge(groups):
     """Uses of one component that are exactly a fixed number of uses of another, merged (unbatched), and all counts in a row."""
-    merged = tuple(jax.vmap(lambda m, c: m.merge(c, _MERGED))(mechanism, count) for mechanism, count in groups)
-    return merged, jnp.concatenate([count for _, count in merged])
+    merged = tuple(xp.vmap(lambda m, c: m.merge(c, _MERGED))(mechanism, count) for mechanism, count in groups)
+    return merged, xp.concatenate([count for _, count in merged])
 
 
 def spacing(plan: Plan, grid):
     """h of a piece: the smallest that fits both the composed and the single-step window."""
     composed = (plan.high - plan.low) / (grid.size - 6 * grid.block)
     moved = grid.centre(plan) - plan.centre
-    below = jnp.max(plan.reach_low + moved) / (-grid.offset[0] - 2.0)
-    above = jnp.max(plan.reach_high - moved) / (grid.offset[-1] - 2.0)
-    h = jnp.maximum(composed, jnp.maximum(below, above))
+    below = xp.max(plan.reach_low + moved) / (-grid.offset[0] - 2.0)
+    above = xp.max(plan.reach_high - moved) / (grid.offset[-1] - 2.0)
+    h = xp.maximum(composed, xp.maximum(below, above))
     return grid.in_step(h, plan.unit)
 
 
 def _lattice_weights(groups, plan, h, grid, reverse):
     """Tilted weights of every component, stacked: (dominating, attack P, attack Q); log(1 − mass at +∞) of the dominating pair on
     the lattice, of the mechanism and of the one attacked; and where the components are centred."""
-    offset = jnp.asarray(grid.offset)
-    centre = jnp.round(grid.centre(plan) / h)
-    between = jnp.diff(offset)
-    gap = jnp.maximum(jnp.append(between, 1.0), jnp.append(1.0, between))
+    offset = xp.asarray(grid.offset)
+    centre = xp.round(grid.centre(plan) / h)
+    between = xp.diff(offset)
+    gap = xp.maximum(xp.append(between, 1.0), xp.append(1.0, between))
     results, at, infinity, exact, shown = [], 0, 0.0, 0.0, 0.0
     for mechanism, uses in groups:
         here = slice(at, at + uses.shape[0])
@@ -130,11 +130,11 @@ def _lattice_weights(groups, plan, h, grid, reverse):
 
         def one(m, c, v, end):
             ell = h * (c + offset)
-            read = jnp.where(reverse, -ell[::-1], ell)
+            read = xp.where(reverse, -ell[::-1], ell)
 
             def oriented(of):
                 # (a conditional, so that the cells are worked out once and not again in whatever reads them)
-                return jax.lax.cond(
+                return xp.cond(
                     reverse, lambda cells: reverse_cells(cells, read), lambda cells: cells, of.cells(read, end)
                 )
 
@@ -143,14 +143,14 @@ def _lattice_weights(groups, plan, h, grid, reverse):
             member = m.attacked()
             seen = cells if member is m else oriented(member)
             laws = upper, *discretisation.attack_weights(seen, ell, gap, plan.tilt)
-            return laws, (lost, jnp.exp(cells.log_q_plus), jnp.exp(seen.log_q_plus))
+            return laws, (lost, xp.exp(cells.log_q_plus), xp.exp(seen.log_q_plus))
 
-        laws, (lost, certain, seen) = jax.vmap(one)(mechanism, centre[here], plan.scale[here], plan.end[here])
-        infinity = infinity + jnp.sum(uses * jnp.log1p(-jnp.minimum(lost, 1.0 - 1e-16)))
-        exact = exact + jnp.sum(uses * jnp.log1p(-certain))
-        shown = shown + jnp.sum(uses * jnp.log1p(-seen))
+        laws, (lost, certain, seen) = xp.vmap(one)(mechanism, centre[here], plan.scale[here], plan.end[here])
+        infinity = infinity + xp.sum(uses * xp.log1p(-xp.minimum(lost, 1.0 - 1e-16)))
+        exact = exact + xp.sum(uses * xp.log1p(-certain))
+        shown = shown + xp.sum(uses * xp.log1p(-seen))
         results.append(laws)
-    return jax.tree.map(lambda *x: jnp.concatenate(x), *results), (infinity, exact, shown), centre
+    return jax.tree.map(lambda *x: xp.concatenate(x), *results), (infinity, exact, shown), centre
 
 
 def half_curve(groups, count, plan: Plan, grid, reverse):
@@ -161,22 +161,22 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
     """
     h = spacing(plan, grid)
     laws, (infinity, exact, shown), centre = _lattice_weights(groups, plan, h, grid, reverse)
-    base = jnp.sum(count * centre)
+    base = xp.sum(count * centre)
     width = h * grid.block
-    first = jnp.floor(plan.low / width) - 1.0
+    first = xp.floor(plan.low / width) - 1.0
     # the labels' mean differs from the loss's: move the attack's window by as much
-    label_mean = jnp.sum(count * (laws[1].weight @ grid.offset + centre))
-    shift = jnp.round(label_mean - jnp.sum(count * plan.centre) / h)
-    tilts = jnp.stack([plan.tilt, plan.tilt, plan.tilt - 1.0])
-    shifts = jnp.stack([jnp.zeros(()), shift, shift])
+    label_mean = xp.sum(count * (laws[1].weight @ grid.offset + centre))
+    shift = xp.round(label_mean - xp.sum(count * plan.centre) / h)
+    tilts = xp.stack([plan.tilt, plan.tilt, plan.tilt - 1.0])
+    shifts = xp.stack([xp.zeros(()), shift, shift])
 
     def run(weights, tilt, shift):
         return grid.compose(weights, count, first * grid.block + shift + 1.0 - base, tilt, h, plan)
 
-    composed = jax.vmap(run)(jax.tree.map(lambda *x: jnp.stack(x), *laws), tilts, shifts)
+    composed = xp.vmap(run)(jax.tree.map(lambda *x: xp.stack(x), *laws), tilts, shifts)
     dominating, *attack = (jax.tree.map(lambda x: x[i], composed) for i in range(3))  # noqa: B023
     above = _dominating_vertices(dominating, plan, first, width, h, grid.size, infinity)
-    log_certain = safe_log(-jnp.expm1(shown)) - _SLACK
+    log_certain = safe_log(-xp.expm1(shown)) - _SLACK
     below = _attack_vertices(*attack, plan, first, shift / grid.block, width, h, grid.size, log_certain)
     if not any(m.atomic or m.bounded() for m, _ in groups):
         below = below._replace(top=None, log_infinite=None)
@@ -191,11 +191,11 @@ def upper_half(groups, count, plan: Plan, grid, reverse) -> Vertices:
     h = spacing(plan, grid)
     (law, *_), (infinity, exact, _), centre = _lattice_weights(groups, plan, h, grid, reverse)
     width = h * grid.block
-    first = jnp.floor(plan.low / width) - 1.0
+    first = xp.floor(plan.low / width) - 1.0
     # (with a real number of uses the sum of centres moves and the window does not)
-    base = jnp.sum(count * centre)
+    base = xp.sum(count * centre)
     composed = grid.compose(law, count, first * grid.block + 1.0 - base, plan.tilt, h, plan)
-    fixed = {name: jax.lax.stop_gradient(getattr(composed, name)) for name in ("roundoff", "noise", "escaped")}
+    fixed = {name: xp.stop_gradient(getattr(composed, name)) for name in ("roundoff", "noise", "escaped")}
     above = _dominating_vertices(composed._replace(**fixed), plan, first, width, h, grid.size, infinity)
     return _ended(above, groups, exact, reverse)
 
@@ -204,18 +204,18 @@ def _ended(above: Vertices, groups, exact, reverse) -> Vertices:
     """Dominating vertices with what is known of the end of the curve; ``exact`` is log(1 − mass at +∞)."""
     if not any(m.atomic or m.bounded() for m, _ in groups):
         return above
-    log_infinite = jnp.minimum(safe_log(-jnp.expm1(exact)) + _SLACK, 0.0)
+    log_infinite = xp.minimum(safe_log(-xp.expm1(exact)) + _SLACK, 0.0)
     if not any(m.bounded() for m, _ in groups):
-        return above._replace(top=jnp.asarray(jnp.inf), log_infinite=log_infinite)
+        return above._replace(top=xp.asarray(xp.inf), log_infinite=log_infinite)
     return _end_at(above, _largest(groups, reverse), log_infinite)
 
 
 def _largest(groups, reverse):
     """Largest composed loss, rounded up."""
-    ends = [jnp.sum(uses[:, None] * jax.vmap(lambda m: jnp.stack(m.loss_bounds()))(m), axis=0) for m, uses in groups]
-    low, high = functools.reduce(jnp.add, ends)
-    top = jnp.where(reverse, -low, high)
-    return top + _SLACK * jnp.abs(top)
+    ends = [xp.sum(uses[:, None] * xp.vmap(lambda m: xp.stack(m.loss_bounds()))(m), axis=0) for m, uses in groups]
+    low, high = functools.reduce(xp.add, ends)
+    top = xp.where(reverse, -low, high)
+    return top + _SLACK * xp.abs(top)
 
 
 def _end_at(v: Vertices, top, log_infinite) -> Vertices:
@@ -226,20 +226,20 @@ def _end_at(v: Vertices, top, log_infinite) -> Vertices:
     """
     t = v.threshold()
     last = (t < top) & (t + v.step >= top)
-    tpr = jnp.maximum(v.log_tpr, -1e300)
-    ratio = jnp.minimum(t + v.log_alpha - tpr, 0.0)
-    log_delta = tpr + jnp.log(-jnp.expm1(ratio) + _SLACK)
-    gap = jnp.where(last, jnp.minimum(t - top, 0.0), -1.0)
-    chord = log_sub(log_delta, log_infinite) - jnp.where(last, top, 0.0) - safe_log(-jnp.expm1(gap))
-    before = jnp.concatenate([jnp.zeros((1,)), v.log_alpha[:-1]])
-    log_alpha = jnp.clip(chord, v.log_alpha, jnp.maximum(before, v.log_alpha))
+    tpr = xp.maximum(v.log_tpr, -1e300)
+    ratio = xp.minimum(t + v.log_alpha - tpr, 0.0)
+    log_delta = tpr + xp.log(-xp.expm1(ratio) + _SLACK)
+    gap = xp.where(last, xp.minimum(t - top, 0.0), -1.0)
+    chord = log_sub(log_delta, log_infinite) - xp.where(last, top, 0.0) - safe_log(-xp.expm1(gap))
+    before = xp.concatenate([xp.zeros((1,)), v.log_alpha[:-1]])
+    log_alpha = xp.clip(chord, v.log_alpha, xp.maximum(before, v.log_alpha))
     moved = t + log_sub(log_alpha, v.log_alpha)
-    log_tpr = jnp.minimum(jnp.logaddexp(v.log_tpr, moved) + _SLACK, 0.0)
+    log_tpr = xp.minimum(xp.logaddexp(v.log_tpr, moved) + _SLACK, 0.0)
     log_beta = log_sub(v.log_beta, moved) - _SLACK
     beyond = t >= top
-    pick = lambda here, past, other: jnp.where(last, here, jnp.where(beyond, past, other))  # noqa: E731
+    pick = lambda here, past, other: xp.where(last, here, xp.where(beyond, past, other))  # noqa: E731
     return v._replace(
-        log_alpha=pick(log_alpha, -jnp.inf, v.log_alpha),
+        log_alpha=pick(log_alpha, -xp.inf, v.log_alpha),
         log_tpr=pick(log_tpr, log_infinite, v.log_tpr),
         log_beta=pick(log_beta, log1mexp(log_infinite), v.log_beta),
         firm=v.firm | beyond,
@@ -250,10 +250,10 @@ def _end_at(v: Vertices, top, log_infinite) -> Vertices:
 
 def _right_or_left(value_right, value_left, right):
     """(log TPR, log β) from whichever of the two is summed without cancellation."""
-    tpr_right = jnp.minimum(value_right, 0.0)
-    beta_left = jnp.minimum(value_left, 0.0)
-    log_tpr = jnp.where(right, tpr_right, log1mexp(beta_left))
-    log_beta = jnp.where(right, log1mexp(tpr_right), beta_left)
+    tpr_right = xp.minimum(value_right, 0.0)
+    beta_left = xp.minimum(value_left, 0.0)
+    log_tpr = xp.where(right, tpr_right, log1mexp(beta_left))
+    log_beta = xp.where(right, log1mexp(tpr_right), beta_left)
     return log_tpr, log_beta
 
 
@@ -264,27 +264,27 @@ def _dominating_vertices(c, plan, first, width, h, size, infinity) -> Vertices:
     still dominates; with q = e^{−sMh}, α_k ∝ q·A_{k+1} + U_k and TPR_k ∝ A^Y_{k+1} + e^{Mh}·U_k.
     """
     s = plan.tilt
-    t = width * (first + jnp.arange(c.plain.shape[-1]))
-    p_guard, q_guard = c.guard(s, h, size), c.guard(jnp.abs(s - 1.0), h, size) * jnp.exp(width)
-    y_blocks = c.plain + jnp.expm1(width) * c.split
-    after = lambda a: jnp.pad(a[1:], (0, 1))  # noqa: E731
+    t = width * (first + xp.arange(c.plain.shape[-1]))
+    p_guard, q_guard = c.guard(s, h, size), c.guard(xp.abs(s - 1.0), h, size) * xp.exp(width)
+    y_blocks = c.plain + xp.expm1(width) * c.split
+    after = lambda a: xp.pad(a[1:], (0, 1))  # noqa: E731
     low, high = c.log_total - c.roundoff, c.log_total + c.roundoff
 
-    q = jnp.exp(-s * width)
+    q = xp.exp(-s * width)
     alpha = q * after(tail_sums(c.plain, q)) + c.split - p_guard
     log_alpha = low - s * t + safe_log(alpha)
     firm = alpha > 10.0 * p_guard
 
-    r = jnp.exp(-jnp.maximum(s - 1.0, 0.0) * width)
-    tpr = r * after(tail_sums(y_blocks, r)) + jnp.exp(width) * c.split + q_guard
+    r = xp.exp(-xp.maximum(s - 1.0, 0.0) * width)
+    tpr = r * after(tail_sums(y_blocks, r)) + xp.exp(width) * c.split + q_guard
     log_tpr = high - (s - 1.0) * t + safe_log(tpr)
-    log_tpr = jnp.logaddexp(log_tpr, safe_log(-jnp.expm1(infinity)))
+    log_tpr = xp.logaddexp(log_tpr, safe_log(-xp.expm1(infinity)))
 
     # 1 − TPR from the left: everything up to t, and in block k the Q-mass left at its lower end
-    decay = jnp.exp(-jnp.maximum(1.0 - s, 0.0) * width)
+    decay = xp.exp(-xp.maximum(1.0 - s, 0.0) * width)
     left = tail_sums(y_blocks[::-1], decay)[::-1]
-    before = jnp.pad(left[:-1], (1, 0))
-    beta = decay * before + (y_blocks - jnp.exp(width) * c.split) - q_guard
+    before = xp.pad(left[:-1], (1, 0))
+    beta = decay * before + (y_blocks - xp.exp(width) * c.split) - q_guard
     log_beta = low + (1.0 - s) * t + safe_log(beta)
     log_tpr, log_beta = _right_or_left(log_tpr, log_beta, s >= 1.0)
     # neighbouring pieces overlap, so that together they hold a vertex near every point of the true curve
@@ -302,31 +302,31 @@ def _attack_vertices(p_side, q_side, plan, first, shift, width, h, size, log_cer
     e^{log_certain}, is always rejected.
     """
     s = plan.tilt
-    p_guard, q_guard = p_side.guard(s, h, size), q_side.guard(jnp.abs(s - 1.0), h, size)
-    loss = width * (first + jnp.arange(p_side.plain.shape[-1]))
+    p_guard, q_guard = p_side.guard(s, h, size), q_side.guard(xp.abs(s - 1.0), h, size)
+    loss = width * (first + xp.arange(p_side.plain.shape[-1]))
     t = loss + width * shift
-    q = jnp.exp(-s * width)
+    q = xp.exp(-s * width)
     alpha = tail_sums(p_side.plain, q)
     used = alpha > _SHARP * p_guard
     alpha = alpha + p_guard
     log_alpha = p_side.log_total + p_side.roundoff - s * t + safe_log(alpha)
 
-    r = jnp.exp(-jnp.maximum(s - 1.0, 0.0) * width)
+    r = xp.exp(-xp.maximum(s - 1.0, 0.0) * width)
     tpr = tail_sums(q_side.plain, r)
     right = s >= 1.0
-    used = used & jnp.where(right, tpr > _SHARP * q_guard, True)
+    used = used & xp.where(right, tpr > _SHARP * q_guard, True)
     tpr = tpr - q_guard
     log_tpr = q_side.log_total - q_side.roundoff - (s - 1.0) * t + safe_log(tpr)
-    log_tpr = jnp.logaddexp(log_tpr, log_certain)
-    decay = jnp.exp(-jnp.maximum(1.0 - s, 0.0) * width)
+    log_tpr = xp.logaddexp(log_tpr, log_certain)
+    decay = xp.exp(-xp.maximum(1.0 - s, 0.0) * width)
     left = tail_sums(q_side.plain[::-1], decay)[::-1]
-    beta = decay * jnp.pad(left[:-1], (1, 0))
-    used = used & jnp.where(right, True, beta > _SHARP * q_guard)
+    beta = decay * xp.pad(left[:-1], (1, 0))
+    used = used & xp.where(right, True, beta > _SHARP * q_guard)
     beta = beta + q_guard
     log_beta = q_side.log_total + q_side.roundoff + (1.0 - s) * t + safe_log(beta)
     log_tpr, log_beta = _right_or_left(log_tpr, log_beta, right)
-    log_alpha = jnp.minimum(log_alpha, 0.0)
-    start = jnp.where(plan.cut_low == 0.0, -0.1 * plan.spread - width, plan.cut_low)
+    log_alpha = xp.minimum(log_alpha, 0.0)
+    start = xp.where(plan.cut_low == 0.0, -0.1 * plan.spread - width, plan.cut_low)
     used = used & (loss >= start) & (loss < plan.cut_high)
     used = used & (log_tpr > log_alpha) & (log_alpha < 0.0)
-    return Vertices(first, width, log_alpha, log_tpr, log_beta, used, used, jnp.asarray(-jnp.inf), log_certain)
+    return Vertices(first, width, log_alpha, log_tpr, log_beta, used, used, xp.asarray(-xp.inf), log_certain)

@@ -1,0 +1,1 @@
+"""From a mechanism to its certified curve: loss → window → discretise → compose → curve, refined until it is narrow enough."""
