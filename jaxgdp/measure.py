@@ -14,6 +14,7 @@ from .accounting.question import Question
 from .bracket import Bracket
 from .mechanisms import as_composition
 from .numerics.validation import broadcast, floor_rate, nonnegative, one_of, open_unit, relative_width
+from .quantities.registry import REGISTRY
 from .tradeoff import dominating
 
 QUANTITIES = ("mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu")
@@ -108,11 +109,12 @@ def measure(
         return value if np.ndim(value) == 0 else np.broadcast_to(value, shape).reshape(-1)
 
     depths = [at[q] for q in quantities if q in _RATES] + [_BAYES_DEPTH] * ("bayes_risk" in quantities)
+    records = [REGISTRY[q] for q in dict.fromkeys(("mu", *quantities))]
     question = Question(
         rtol=float(relative_width("rtol", rtol)),
         fpr_floor=rows(floor),
         adjacency=order,
-        names=tuple((q, rows(at[q]) if q in at else None) for q in quantities),
+        asked=tuple((record, rows(at[record.name]) if record.name in at else None) for record in records),
         deepest=functools.reduce(np.minimum, (rows(depth) for depth in depths)) if depths else None,
     )
 

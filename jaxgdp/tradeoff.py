@@ -17,6 +17,7 @@ from .mechanisms import Composition, as_composition
 from .numerics.precision import with_float64
 from .numerics.validation import broadcast, checked, closed_unit, floor_rate, one_of, open_unit, relative_width
 from .quantities.quantities import quantity
+from .quantities.registry import REGISTRY
 
 ADJACENCIES = ("add_remove", "add", "remove", "replace_one")
 SYMMETRIC = ("add_remove", "replace_one")  # cover both orders of the pair
@@ -310,6 +311,7 @@ def tradeoff(mechanism, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove") -> T
         rtol=float(relative_width("rtol", rtol)),
         fpr_floor=float(floor_rate("fpr_floor", fpr_floor)),
         adjacency=order,
+        asked=((REGISTRY["mu"], None),),
         deepest=_DEEPEST,
         keep=True,
     )

@@ -14,19 +14,16 @@ PACKAGE = Path(jaxgdp.__file__).parent
 
 # modules and folders of the package, by stage
 STAGES = (
-    ("_version", "bracket", "normal", "precision", "validation"),
+    ("_version", "bracket"),
+    ("numerics",),
     ("gdp",),
     ("conversions",),
+    ("pairs",),
     ("mechanisms",),
     ("deployments",),
     ("spec",),
-    ("convolution", "discretisation", "question", "vertices", "windows"),
-    ("spectrum",),
-    ("half_curve",),
-    ("lattices",),
-    ("summaries",),
-    ("engine",),
-    ("nested",),
+    ("accounting",),
+    ("quantities",),
     ("tradeoff",),
     ("measure",),
     ("differentiable", "targets"),
@@ -35,8 +32,6 @@ STAGES = (
     ("interop", "landscape", "report"),
     ("plot",),
     ("reproduce",),
-    ("cli_options",),
-    ("cli_calibrate", "cli_report", "cli_reproduce"),
     ("cli",),
 )
 STAGE_OF = {name: stage for stage, names in enumerate(STAGES) for name in names}

@@ -15,21 +15,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..bracket import Bracket
-from ..numerics.normal import argmax
 from ..numerics.precision import with_float64
-from ..quantities.mu import mu
-from ..quantities.quantities import quantity
-from ..quantities.regret import regret
-from .curve import Curve, both_sides, gaussian_parts
-from .half_curve import Sparse, half_curve, merge
+from .executors import COMPILED, Executor, choose_executor
 from .lattices import SIZES, Lattice, choose, likeliest, needs
 from .question import Kind, Question, Rates
-from .vertices import Vertices, trimmed
-from .windows import Plan, plan_piece
+from .vertices import trimmed
+from .windows import Plan
 
 MAX_SIZE = 2**20
 OK, WIDE = 0, 1
@@ -41,85 +35,6 @@ _TRIES, _FEW_TRIES = 6, 2  # lattices for one setting, at most
 _STEPS = 6  # towards more detail, before there is said to be no finer lattice
 _MANY = 64  # settings, from which on it is worth compiling ahead
 _PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
-
-
-def _numbers(curve: Curve, kind: Kind, rates: Rates) -> dict[str, Any]:
-    symmetric = kind.adjacency == "add_remove"
-    results = {"mu": mu(curve, rates.log_floor)}
-    for name, query in zip(kind.names, rates.queries, strict=True):
-        if name == "regret":
-            results[name] = regret(curve, results["mu"], symmetric=symmetric)
-        elif name != "mu":
-            results[name] = quantity(name, curve, query, symmetric=symmetric)
-    return results
-
-
-@jax.jit
-def _plan_program(groups, z_floor, z_delta, rtol, faintest, seen, piece, pieces):
-    """Plans of one piece of both half-curves (axis 1), and the merged number of steps, for a batch."""
-
-    def one(groups, z_floor, z_delta, faintest, seen, piece):
-        merged, count = merge(groups)
-
-        def side(seen, reverse):
-            return plan_piece(merged, count, z_floor, z_delta, rtol, faintest, seen, reverse, piece, pieces)
-
-        return jax.vmap(side)(seen, jnp.array([False, True])), jnp.sum(count)
-
-    return jax.vmap(one)(groups, z_floor, z_delta, faintest, seen, piece)
-
-
-@functools.partial(jax.jit, static_argnames=("shape",))
-def _half_program(groups, plans, reverse, tables, *, shape):
-    """Vertices of a batch of planned pieces of half-curves, from above and from below.
-
-    ``shape`` is a ``Dense`` lattice, or the number of vertices of a ``Sparse`` one, whose ``tables`` are arguments.
-    """
-    grid = shape if tables is None else Sparse(tables, shape)
-
-    def one(groups, plan):
-        return half_curve(*merge(groups), plan, grid, reverse)
-
-    return jax.vmap(one)(groups, plans)
-
-
-@functools.partial(jax.jit, static_argnames=("kind", "pieces"))
-def _summary_program(groups, plus, minus, rates, *, kind, pieces):
-    """Numbers asked for, how far out each half has to be known, and the curves (if asked for), of a batch of settings.
-
-    The halves hold ``pieces`` pieces of each setting in a row.
-    """
-    plus, minus = jax.tree.map(lambda a: a.reshape((-1, pieces) + a.shape[1:]), (plus, minus))
-
-    def one(groups, plus, minus, rates):
-        ends = tuple(jax.vmap(lambda v: _seen(v, rates))(both_sides(plus[0], minus[0])))
-        if kind.adjacency == "add":
-            plus, minus = minus, plus
-        curve = Curve(plus[0], minus[0], plus[1], minus[1], *gaussian_parts(groups))
-        if kind.keep:
-            return {"mu": mu(curve, rates.log_floor)}, ends, curve
-        return _numbers(curve, kind, rates), ends, None
-
-    return jax.vmap(one)(groups, plus, minus, rates)
-
-
-def _seen(v: Vertices, rates: Rates):
-    """How far out a half-curve has to be known: the first firm vertex past every rate asked for, (threshold, log FPR).
-
-    Where the firm vertices end before, the rest of the way is guessed from them; (inf, 0) where there are none.
-    """
-    t, log_alpha, log_tpr, log_beta = (a.reshape(-1) for a in (v.threshold(), v.log_alpha, v.log_tpr, v.log_beta))
-    firm = (v.used & v.firm).reshape(-1)
-    log_floor = rates.log_floor
-    past = firm & (log_alpha <= log_floor - 0.05) & (log_beta >= log_floor + 0.05)
-    if rates.log_deepest is not None:
-        past = past & (log_tpr <= rates.log_deepest - 0.05)
-    k = argmax(-jnp.where(past, t, jnp.inf))
-    last = argmax(jnp.where(firm, t, -jnp.inf))
-    short = jnp.minimum(log_floor - 0.05 - log_alpha[last], 0.0)
-    ahead = t[last] * (1.0 + 2.0 * short / log_alpha[last])
-    guess = jnp.where(firm[last], ahead, jnp.inf), jnp.where(firm[last], log_alpha[last] + short, 0.0)
-    return jnp.where(past[k], t[k], guess[0]), jnp.where(past[k], log_alpha[k], guess[1])
 
 
 class Answer(NamedTuple):
@@ -151,26 +66,26 @@ def _take(tree, rows):
     return jax.tree.map(lambda a: np.asarray(a)[rows], tree)
 
 
-def _chunks(rows, largest, many):
+def _chunks(executor, rows, largest):
     """Cut row numbers into equal chunks, the last one filled up by repetition; yields (padded rows, how many are real).
 
-    Of ``many`` settings every chunk has the largest size, so that each bucket compiles once; few settings are not padded
-    as far.
+    Compiled chunks all have the largest size, so that each bucket compiles once.
     """
-    size = largest if many > _MANY else 1 if len(rows) == 1 else min(largest, 8) if len(rows) <= 8 else largest
+    size = largest if executor.name == "compiled" else min(largest, len(rows))
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
-        yield np.concatenate([part, np.full(size - len(part), part[0])]), len(part)
+        padding = size - len(part) if executor.name == "compiled" else 0
+        yield np.concatenate([part, np.full(padding, part[0], part.dtype)]), len(part)
 
 
-def _plan(groups, rows, rtol, depths, pieces, faintest, seen):
+def _plan(executor, groups, rows, rtol, depths, pieces, faintest, seen):
     """Plans of the given settings (settings, sides, pieces, …) and what they need."""
     out, piece = [], np.tile(np.arange(pieces), len(rows))
     owner = np.repeat(np.arange(len(rows)), pieces)
-    for chunk, real in _chunks(np.arange(len(owner)), 64, groups[0][1].shape[0]):
+    for chunk, real in _chunks(executor, np.arange(len(owner)), 64):
         mine = _take((*depths, faintest, seen), owner[chunk])
         batch = _take(groups, rows[owner[chunk]])
-        answer = _plan_program(batch, *mine[:2], rtol, *mine[2:], piece[chunk], pieces)
+        answer = executor.plan(batch, *mine[:2], rtol, *mine[2:], piece[chunk], pieces)
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], answer))  # noqa: B023
     plans, steps = jax.tree.map(lambda *a: np.concatenate(a), *out)
     # (settings, sides, pieces, …)
@@ -183,23 +98,23 @@ def _side(plans: Plan, side: int) -> Plan:
     return jax.tree.map(lambda a: a[:, side], plans)
 
 
-def _run(lattice: Lattice, groups, plans: Plan, kind: Kind, rates: Rates, number: int):
+def _run(executor: Executor, lattice: Lattice, groups, plans: Plan, kind: Kind, rates: Rates):
     """Results of the settings of one bucket, chunk after chunk: (summaries, ends, a list of curves or of nothing)."""
     out, curves = [], []
     # what is the same pair read backwards has two equal halves
     symmetric = all(mechanism.symmetric for mechanism, _ in groups)
-    for chunk, real in _chunks(np.arange(len(groups[0][1])), lattice.read_together(), number):
-        sides = [_half(lattice, side, groups, plans, chunk, real) for side in ((0,) if symmetric else (0, 1))]
+    for chunk, real in _chunks(executor, np.arange(len(groups[0][1])), lattice.read_together()):
+        sides = [_half(executor, lattice, side, groups, plans, chunk, real) for side in ((0,) if symmetric else (0, 1))]
         rows = trimmed([half for side in sides for half in side], lattice.pieces)
         plus, minus = rows[:2], rows[-2:]
         mine = _take(groups, chunk)
-        *result, curve = _summary_program(mine, plus, minus, _take(rates, chunk), kind=kind, pieces=lattice.pieces)
+        *result, curve = executor.read(mine, plus, minus, _take(rates, chunk), kind, lattice.pieces)
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], result))  # noqa: B023
         curves += [_take(curve, i) for i in range(real)]
     return *jax.tree.map(lambda *a: np.concatenate(a), *out), curves
 
 
-def _half(lattice: Lattice, side: int, groups, plans: Plan, chunk, real: int):
+def _half(executor: Executor, lattice: Lattice, side: int, groups, plans: Plan, chunk, real: int):
     """Vertices of one side of the ``real`` first settings of a chunk, from above and from below, repeated to fill it.
 
     As many settings at a time as the lattice allows; numbers are read off more of them at once.
@@ -212,7 +127,7 @@ def _half(lattice: Lattice, side: int, groups, plans: Plan, chunk, real: int):
         rows = chunk[np.minimum(np.arange(start, start + together), size - 1)]
         units = jax.tree.map(lambda a: np.repeat(a, pieces, axis=0), _take(groups, rows))
         plan = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[2:]), _take(_side(plans, side), rows))
-        out.append(_half_program(units, plan, np.array(side == 1), tables[side], shape=shapes[side]))
+        out.append(executor.half(units, plan, side == 1, tables[side], shapes[side]))
     while len(out) * together < size:
         out.append(out[0])
     return jax.tree.map(lambda *a: np.concatenate(a)[: size * pieces], *out)
@@ -229,7 +144,7 @@ def _long(plans: Plan, pieces: int):
 class _Settings:
     """What is known so far about each setting of a batch."""
 
-    def __init__(self, groups, question: Question, max_size: int):
+    def __init__(self, groups, question: Question, max_size: int, executor: Executor | None):
         self.groups, self.question, self.max_size = groups, question, max_size
         self.number = number = groups[0][1].shape[0]
         self.rates = question.rates(number)
@@ -253,7 +168,15 @@ class _Settings:
         smooth = not any(mechanism.atomic for mechanism, _ in groups)
         checks = getattr(jax.config, "jax_debug_nans", False)
         self.compiled = self.form() in _REHEARSED
-        self.rehearses = number > _MANY and smooth and not question.keep and not checks and not self.compiled
+        self.executor = executor or choose_executor(number, self.compiled)
+        self.rehearses = (
+            self.executor is COMPILED
+            and number > _MANY
+            and smooth
+            and not question.keep
+            and not checks
+            and not self.compiled
+        )
         self.ahead: Future | None = None
 
     def cut(self, rows):
@@ -269,7 +192,7 @@ class _Settings:
         """Plans and needs of the rows, with this many pieces."""
         mine = _take((self.faintest, self.seen), rows)
         depths = _take((self.rates.z_floor, self.rates.z_delta), rows)
-        return _plan(self.groups, rows, self.question.rtol, depths, pieces, *mine)
+        return _plan(self.executor, self.groups, rows, self.question.rtol, depths, pieces, *mine)
 
     def keep_plan(self, rows, pieces, found):
         """Keep plans and put each row to its lattice, but those that need more pieces."""
@@ -341,7 +264,7 @@ class _Settings:
         """Results of the rows of one bucket."""
         plans = _take(self.plans[lattice.pieces][0], rows)
         rates = _take(self.rates, rows)
-        return _run(lattice, _take(self.groups, rows), plans, self.question.kind, rates, self.number)
+        return _run(self.executor, lattice, _take(self.groups, rows), plans, self.question.kind, rates)
 
     def rehearse(self):
         """Compile the programs that most settings of a large batch will need while the first ones are planned; no results."""
@@ -349,7 +272,7 @@ class _Settings:
         rows = np.zeros(lattice.read_together(), np.int64)
         mine, rates = _take((self.groups, self.rates), rows)
         plans = Plan.blank((len(rows), 2, 1), sum(count.shape[-1] for _, count in self.groups))
-        _run(lattice, mine, plans, self.question.kind, rates, self.number)
+        _run(self.executor, lattice, mine, plans, self.question.kind, rates)
         _REHEARSED.add(self.form())
 
     def keep(self, lattice, rows, result):
@@ -401,7 +324,9 @@ class _Settings:
         return int(np.sum(~(finer | again)))
 
 
-def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) -> Answer:
+def answer(
+    groups, question: Question, progress=None, max_size: int = MAX_SIZE, executor: Executor | None = None
+) -> Answer:
     """Certified summaries of a flat batch of mechanisms.
 
     Args:
@@ -413,10 +338,10 @@ def answer(groups, question: Question, progress=None, max_size: int = MAX_SIZE) 
     Returns:
         An :class:`Answer`.
     """
-    settings = with_float64(_Settings)(groups, question, max_size)
+    settings = with_float64(_Settings)(groups, question, max_size, executor)
     finished = progress or (lambda done: None)
-    # two programs at a time: one compiles while the other runs
-    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+    # two programs at a time: one compiles while the other runs (NumPy's small arrays gain nothing from threads)
+    with ThreadPoolExecutor(min(2, os.cpu_count() or 1) if settings.executor is COMPILED else 1) as pool:
         tasks = settings.tasks()
         while tasks:
             waiting = pool.map(lambda task: task(), tasks)

@@ -7,6 +7,7 @@ swapped pair holds its other slopes, mirrored. Together they are the curve of th
 from __future__ import annotations
 
 import functools
+import operator
 from typing import NamedTuple
 
 import jax
@@ -213,7 +214,7 @@ def _ended(above: Vertices, groups, exact, reverse) -> Vertices:
 def _largest(groups, reverse):
     """Largest composed loss, rounded up."""
     ends = [xp.sum(uses[:, None] * xp.vmap(lambda m: xp.stack(m.loss_bounds()))(m), axis=0) for m, uses in groups]
-    low, high = functools.reduce(xp.add, ends)
+    low, high = functools.reduce(operator.add, ends)
     top = xp.where(reverse, -low, high)
     return top + _SLACK * xp.abs(top)
 

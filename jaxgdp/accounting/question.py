@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri_exp
 
-_AS_IS = ("delta", "bayes_risk")  # quantities asked at a value, not at the log of it
-
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -19,7 +17,8 @@ class Question:
         rtol: relative width of the μ bracket.
         fpr_floor: FPR floor of μ and of the regret.
         adjacency: "add_remove", "add" or "remove".
-        names: quantities wanted, each with the rate, ε or prior it is asked at: (("mu", None), ("epsilon", 1e-5), …).
+        asked: quantities wanted (``quantities.Quantity``), each with the rate, ε or prior it is asked at; None for those asked
+            at the FPR floor and those asked at nothing.
         deepest: smallest TPR (or δ) that has to be resolved, or None for nothing beyond the floor.
         keep: whether whole curves are wanted instead of numbers.
     """
@@ -27,13 +26,13 @@ class Question:
     rtol: float
     fpr_floor: Any
     adjacency: str = "add_remove"
-    names: tuple = (("mu", None),)
+    asked: tuple = ()
     deepest: Any = None
     keep: bool = False
 
     @property
     def kind(self) -> Kind:
-        return Kind(self.adjacency, tuple(name for name, _ in self.names), self.keep)
+        return Kind(self.adjacency, tuple(quantity for quantity, _ in self.asked), self.keep)
 
     def take(self, rows, number: int) -> Question:
         """The same question about some of ``number`` settings."""
@@ -41,8 +40,8 @@ class Question:
         def some(value):
             return value if value is None or np.ndim(value) == 0 else np.broadcast_to(value, (number,))[rows]
 
-        names = tuple((name, some(value)) for name, value in self.names)
-        return replace(self, fpr_floor=some(self.fpr_floor), deepest=some(self.deepest), names=names)
+        asked = tuple((quantity, some(value)) for quantity, value in self.asked)
+        return replace(self, fpr_floor=some(self.fpr_floor), deepest=some(self.deepest), asked=asked)
 
     def rates(self, number: int) -> Rates:
         """Its rates, one row for each of ``number`` settings."""
@@ -55,7 +54,13 @@ class Question:
 
         log_floor = np.log(row(self.fpr_floor))
         log_deepest = None if self.deepest is None else np.log(row(self.deepest))
-        queries = (0.0 if value is None else value if name in _AS_IS else np.log(value) for name, value in self.names)
+
+        def query(quantity, value):
+            if quantity.argument == "fpr_floor":
+                value = self.fpr_floor
+            return 0.0 if value is None else quantity.query(value)
+
+        queries = (query(*each) for each in self.asked)
         return Rates(log_floor, log_deepest, depth(log_floor), depth(log_deepest), tuple(row(q) for q in queries))
 
 
@@ -63,7 +68,7 @@ class Kind(NamedTuple):
     """The part of a question that decides the program."""
 
     adjacency: str
-    names: tuple
+    quantities: tuple
     keep: bool
 
 

@@ -9,6 +9,7 @@ with a Taylor remainder up to the scale of one step, and beyond it follows from 
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any, NamedTuple
 
 import jax
@@ -108,7 +109,6 @@ def _probes(distance: np.ndarray, edge: np.ndarray):
     return restricted(cos, j * sin, np.ones_like(cos), square), restricted(sin, j * cos), width
 
 
-@functools.partial(jax.jit, static_argnames=("frequencies",))
 def _waves(distance, size, *, frequencies):
     """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K; whole turns are taken off exactly."""
     product = distance[:, None] * xp.arange(frequencies, dtype=distance.dtype)
@@ -152,7 +152,7 @@ def _tables(size, frequencies, vertices, base, below, above) -> Tables:
     angle = 2.0 * np.pi / size * node[:, None] * np.arange(frequencies)
     wide = number * frequencies > _SMALL
     waves = (_large_waves if wide else _small_waves)(size, frequencies, base, max(below, above))
-    return jax.tree.map(xp.asarray, Tables(
+    return jax.tree.map(np.asarray, Tables(
         offset, float(size), float(size // vertices), float(inner), to_right, to_left, *waves, even, odd, width, core, beyond, node, weight,
         np.cos(angle), np.sin(angle),
     ))  # fmt: skip
@@ -181,7 +181,7 @@ def _in_rows(a, waves):
     rows = a.reshape(a.shape[0], -1, _ROW)
 
     def slab(table):
-        return functools.reduce(xp.add, [rows[:, b] @ table[b] for b in range(table.shape[0])])
+        return functools.reduce(operator.add, [rows[:, b] @ table[b] for b in range(table.shape[0])])
 
     if waves.shape[0] == 1:
         return slab(waves[0])

@@ -42,7 +42,7 @@ class Vertices(NamedTuple):
 
     def threshold(self):
         """ℓ of every vertex."""
-        k = xp.arange(self.log_alpha.shape[-1], dtype=xp.result_type(float))
+        k = xp.arange(self.log_alpha.shape[-1], dtype=float)
         return self.step[..., None] * (self.first[..., None] + k)
 
 

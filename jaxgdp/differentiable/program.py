@@ -20,6 +20,7 @@ from ..accounting.windows import plan_piece
 from ..bracket import Bracket
 from ..numerics.precision import with_float64
 from ..quantities.quantities import quantity
+from ..quantities.registry import REGISTRY
 from .tangency import tangency
 
 # serves most settings of 100 steps or more with a bracket of about 1e-3; see ``lattice``
@@ -187,4 +188,4 @@ def deepest(rates: Rates):
 @with_float64
 def settled(groups, rtol, fpr_floor, adjacency, deepest) -> list[Lattice]:
     """The lattice on which each setting of a flat batch reached its accuracy, or came nearest to it."""
-    return engine.answer(groups, Question(rtol, fpr_floor, adjacency, deepest=deepest)).lattices
+    return engine.answer(groups, Question(rtol, fpr_floor, adjacency, ((REGISTRY["mu"], None),), deepest)).lattices

@@ -186,7 +186,7 @@ def _cells_jvp(primals, tangents):
     (step, ell, end), (moved, _, _) = primals, tangents
     cells = _cells(step, ell, end)
     sigma, p = step.noise_multiplier, step.sampling_prob
-    dsigma, dp = (xp.asarray(t, xp.result_type(float)) for t in (moved.noise_multiplier, moved.sampling_prob))
+    dsigma, dp = (xp.asarray(t, float) for t in (moved.noise_multiplier, moved.sampling_prob))
     tau = 1.0 / sigma
     log_r = step.log_ratio(ell)
     before = xp.concatenate([2.0 * ell[:1] - ell[1:2], ell[:-1]])

@@ -1,0 +1,64 @@
+"""What is computed for one setting, in three stages: plan its looks, compose half a curve, read numbers off both halves.
+
+Unbatched functions of arrays, of whichever library the arrays are (``namespace``); an executor runs them over many settings.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..numerics import namespace as xp
+from ..numerics.normal import argmax
+from .curve import Curve, both_sides, gaussian_parts
+from .half_curve import half_curve, merge
+from .question import Kind, Rates
+from .vertices import Vertices
+from .windows import plan_piece
+
+
+def plan(groups, z_floor, z_delta, rtol, faintest, seen, piece, pieces):
+    """Plans of one piece of both half-curves (leading axis), and the merged number of steps."""
+    merged, count = merge(groups)
+
+    def side(seen, reverse):
+        return plan_piece(merged, count, z_floor, z_delta, rtol, faintest, seen, reverse, piece, pieces)
+
+    return xp.vmap(side)(seen, xp.array([False, True])), xp.sum(count)
+
+
+def half(groups, plan, grid, reverse):
+    """Vertices of one planned piece of a half-curve, from above and from below."""
+    return half_curve(*merge(groups), plan, grid, reverse)
+
+
+def read(groups, plus, minus, rates: Rates, kind: Kind) -> tuple[dict[str, Any], tuple, Curve | None]:
+    """Numbers asked for, how far out each half has to be known, and the curve (if asked for)."""
+    ends = tuple(xp.vmap(lambda v: _seen(v, rates))(both_sides(plus[0], minus[0])))
+    if kind.adjacency == "add":
+        plus, minus = minus, plus
+    curve = Curve(plus[0], minus[0], plus[1], minus[1], *gaussian_parts(groups))
+    symmetric = kind.adjacency == "add_remove"
+    found = {
+        quantity.name: quantity.read(curve, query, symmetric=symmetric)
+        for quantity, query in zip(kind.quantities, rates.queries, strict=True)
+    }
+    return found, ends, curve if kind.keep else None
+
+
+def _seen(v: Vertices, rates: Rates):
+    """How far out a half-curve has to be known: the first firm vertex past every rate asked for, (threshold, log FPR).
+
+    Where the firm vertices end before, the rest of the way is guessed from them; (inf, 0) where there are none.
+    """
+    t, log_alpha, log_tpr, log_beta = (a.reshape(-1) for a in (v.threshold(), v.log_alpha, v.log_tpr, v.log_beta))
+    firm = (v.used & v.firm).reshape(-1)
+    log_floor = rates.log_floor
+    past = firm & (log_alpha <= log_floor - 0.05) & (log_beta >= log_floor + 0.05)
+    if rates.log_deepest is not None:
+        past = past & (log_tpr <= rates.log_deepest - 0.05)
+    k = argmax(-xp.where(past, t, xp.inf))
+    last = argmax(xp.where(firm, t, -xp.inf))
+    short = xp.minimum(log_floor - 0.05 - log_alpha[last], 0.0)
+    ahead = t[last] * (1.0 + 2.0 * short / log_alpha[last])
+    guess = xp.where(firm[last], ahead, xp.inf), xp.where(firm[last], log_alpha[last] + short, 0.0)
+    return xp.where(past[k], t[k], guess[0]), xp.where(past[k], log_alpha[k], guess[1])

@@ -1,0 +1,220 @@
+"""One array namespace for NumPy and JAX: every function follows the arrays it is given.
+
+Between a mechanism and its numbers everything is written once, against this module (``from ..numerics import namespace as xp``). Given
+NumPy arrays and numbers only, a function answers at once with NumPy and SciPy, and nothing is compiled; as soon as one argument is
+a JAX array or a tracer, it is the JAX function of the same name. Where the two libraries differ (``vmap`` over an axis, bounded
+loops, indexed updates, conditionals, a derivative rule) there is one helper here for both.
+
+Code that uses it may not rely on what only JAX does: gathers are not clamped to the array, updates out of bounds are not dropped.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.fft
+import scipy.special
+
+inf, pi = np.inf, np.pi
+
+_KNOWN: dict[type, bool] = {
+    np.ndarray: False,
+    np.float64: False,
+    float: False,
+    int: False,
+    bool: False,
+    np.bool_: False,
+}
+
+
+def _of_jax(value) -> bool:
+    kind = type(value)
+    known = _KNOWN.get(kind)
+    if known is None:
+        if kind in (list, tuple):
+            return builtins.any(_of_jax(item) for item in value)
+        known = _KNOWN[kind] = isinstance(value, (jax.Array, jax.core.Tracer))
+    return known
+
+
+def is_jax(*values) -> bool:
+    """Whether any of the values (arrays, numbers, lists of them) is a JAX array or a tracer."""
+    return builtins.any(_of_jax(value) for value in values)
+
+
+def tree_is_jax(tree) -> bool:
+    """Whether any leaf of a pytree is a JAX array or a tracer."""
+    return builtins.any(_of_jax(leaf) for leaf in jax.tree.leaves(tree))
+
+
+def _either(by_numpy, by_jax):
+    @functools.wraps(by_numpy, assigned=("__name__",), updated=())
+    def function(*args, **kwargs):
+        for value in args:
+            if _of_jax(value):
+                return by_jax(*args, **kwargs)
+        return by_numpy(*args, **kwargs)
+
+    function.__doc__ = f"``{getattr(by_numpy, '__name__', 'function')}`` of the library that the arguments belong to."
+    return function
+
+
+# named alike in both libraries
+abs = _either(np.abs, jnp.abs)
+all = _either(np.all, jnp.all)
+append = _either(np.append, jnp.append)
+arctan2 = _either(np.arctan2, jnp.arctan2)
+argmin = _either(np.argmin, jnp.argmin)
+argmax = _either(np.argmax, jnp.argmax)
+argsort = _either(np.argsort, jnp.argsort)
+broadcast_to = _either(np.broadcast_to, jnp.broadcast_to)
+ceil = _either(np.ceil, jnp.ceil)
+clip = _either(lambda a, low, high: np.minimum(np.maximum(a, low), high), jnp.clip)
+concatenate = _either(np.concatenate, jnp.concatenate)
+cos = _either(np.cos, jnp.cos)
+cumsum = _either(np.cumsum, jnp.cumsum)
+diff = _either(np.diff, jnp.diff)
+exp = _either(np.exp, jnp.exp)
+expm1 = _either(np.expm1, jnp.expm1)
+floor = _either(np.floor, jnp.floor)
+full_like = _either(np.full_like, jnp.full_like)
+isfinite = _either(np.isfinite, jnp.isfinite)
+isinf = _either(np.isinf, jnp.isinf)
+isnan = _either(np.isnan, jnp.isnan)
+log = _either(np.log, jnp.log)
+log1p = _either(np.log1p, jnp.log1p)
+logaddexp = _either(np.logaddexp, jnp.logaddexp)
+max = _either(np.max, jnp.max)
+maximum = _either(np.maximum, jnp.maximum)
+min = _either(np.min, jnp.min)
+minimum = _either(np.minimum, jnp.minimum)
+mod = _either(np.mod, jnp.mod)
+moveaxis = _either(np.moveaxis, jnp.moveaxis)
+ones_like = _either(np.ones_like, jnp.ones_like)
+pad = _either(np.pad, jnp.pad)
+polyval = _either(np.polyval, jnp.polyval)
+reshape = _either(np.reshape, jnp.reshape)
+round = _either(np.round, jnp.round)
+searchsorted = _either(np.searchsorted, jnp.searchsorted)
+sign = _either(np.sign, jnp.sign)
+sin = _either(np.sin, jnp.sin)
+sqrt = _either(np.sqrt, jnp.sqrt)
+stack = _either(np.stack, jnp.stack)
+sum = _either(np.sum, jnp.sum)
+swapaxes = _either(np.swapaxes, jnp.swapaxes)
+take_along_axis = _either(np.take_along_axis, jnp.take_along_axis)
+where = _either(np.where, jnp.where)
+zeros_like = _either(np.zeros_like, jnp.zeros_like)
+any = _either(np.any, jnp.any)
+
+# made from nothing: NumPy's, which are constants to a JAX function
+arange, array, full, linspace, ones, zeros = np.arange, np.array, np.full, np.linspace, np.ones, np.zeros
+shape, ndim = np.shape, np.ndim
+
+asarray = _either(np.asarray, jnp.asarray)
+
+# of SciPy and of jax.scipy, jax.nn, jax.lax
+erfc = _either(scipy.special.erfc, jax.scipy.special.erfc)
+ndtri = _either(scipy.special.ndtri, jax.scipy.special.ndtri)
+rfft = _either(scipy.fft.rfft, jnp.fft.rfft)
+irfft = _either(scipy.fft.irfft, jnp.fft.irfft)
+complex = _either(lambda re, im: re + 1j * im, jax.lax.complex)
+cummax = _either(np.maximum.accumulate, jax.lax.cummax)
+cumulative_logaddexp = _either(np.logaddexp.accumulate, functools.partial(jax.lax.associative_scan, jnp.logaddexp))
+stop_gradient = _either(lambda a: a, jax.lax.stop_gradient)
+
+
+def einsum(subscripts: str, *operands):
+    """``einsum`` of the library that the operands belong to."""
+    return (jnp if is_jax(*operands) else np).einsum(subscripts, *operands)
+
+
+def logsumexp(a, axis=None):
+    """log Σ e^a along an axis, −∞ where nothing is finite."""
+    if _of_jax(a):
+        return jax.nn.logsumexp(a, axis=axis)
+    top = np.max(a, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    total = np.log(np.sum(np.exp(a - top), axis=axis))
+    return total + np.reshape(top, np.shape(total))
+
+
+def at_set(a, index, value):
+    """A copy of ``a`` with ``a[index] = value``."""
+    if is_jax(a, index, value):
+        return jnp.asarray(a).at[index].set(value)
+    a = np.array(a)
+    a[index] = value
+    return a
+
+
+def at_add(a, index, value):
+    """A copy of ``a`` with ``value`` added at ``index``, as often as an index occurs."""
+    if is_jax(a, index, value):
+        return jnp.asarray(a).at[index].add(value)
+    a = np.array(a)
+    np.add.at(a, index, value)
+    return a
+
+
+def at_max(a, index, value):
+    """A copy of ``a`` with the largest ``value`` at each ``index``, if larger than what is there."""
+    if is_jax(a, index, value):
+        return jnp.asarray(a).at[index].max(value)
+    a = np.array(a)
+    np.maximum.at(a, index, value)
+    return a
+
+
+def cond(condition, yes, no, *operands):
+    """``yes(*operands)`` where the scalar condition holds, else ``no(*operands)``."""
+    if _of_jax(condition):
+        return jax.lax.cond(condition, yes, no, *operands)
+    return yes(*operands) if condition else no(*operands)
+
+
+def fori_loop(first: int, after: int, body, state):
+    """``state = body(i, state)`` for whole numbers from ``first`` up to ``after``."""
+    if tree_is_jax(state):
+        return jax.lax.fori_loop(first, after, body, state)
+    for i in range(first, after):
+        state = body(i, state)
+    return state
+
+
+def vmap(function):
+    """``function`` over the leading axis of all its arguments: JAX's, or a plain loop, for axes that are short."""
+
+    @functools.wraps(function)
+    def mapped(*args):
+        leaves, structure = jax.tree.flatten(args)
+        if builtins.any(_of_jax(leaf) for leaf in leaves):
+            return jax.vmap(function)(*args)
+        rows = [function(*jax.tree.unflatten(structure, row)) for row in zip(*leaves, strict=True)]
+        columns = [jax.tree.leaves(row) for row in rows]
+        return jax.tree.unflatten(jax.tree.structure(rows[0]), [stack(column) for column in zip(*columns, strict=True)])
+
+    return mapped
+
+
+def lax_map(function, rows):
+    """``function`` of one row of ``rows`` after the other."""
+    return jax.lax.map(function, rows) if _of_jax(rows) else np.stack([function(row) for row in rows])
+
+
+def custom_jvp(function):
+    """``jax.custom_jvp`` for JAX arguments, the plain function for others; ``defjvp`` states the rule."""
+    ruled = jax.custom_jvp(function)
+
+    @functools.wraps(function)
+    def either(*args):
+        return ruled(*args) if tree_is_jax(args) else function(*args)
+
+    either_: Any = either
+    either_.defjvp = ruled.defjvp
+    return either_
