@@ -109,7 +109,7 @@ def measure(
         return value if np.ndim(value) == 0 else np.broadcast_to(value, shape).reshape(-1)
 
     depths = [at[q] for q in quantities if q in _RATES] + [_BAYES_DEPTH] * ("bayes_risk" in quantities)
-    records = [REGISTRY[q] for q in dict.fromkeys(("mu", *quantities))]
+    records = [REGISTRY[q] for q in quantities]
     question = Question(
         rtol=float(relative_width("rtol", rtol)),
         fpr_floor=rows(floor),
@@ -125,7 +125,10 @@ def measure(
 
     answer = nested_answer if nested else engine.answer
     found = answer(jax.tree.map(spread, paired.stacked()), question, progress=progress)
+    excess = {r.name: r.excess(found.results[r.name], question.rtol) for r in records}
     brackets = {name: Bracket(*(np.reshape(side, shape) for side in found.results[name])) for name in quantities}
-    status, sizes = np.reshape(found.status, shape), np.reshape(found.sizes, shape)
+    brackets = {name: Bracket(np.minimum(low, high), high) for name, (low, high) in brackets.items()}
+    status = {name: np.reshape(np.where(excess[name] <= 1.0, engine.OK, engine.WIDE), shape) for name in quantities}
+    sizes = np.reshape(found.sizes, shape)
     at = {name: float(value) if np.ndim(value) == 0 else value for name, value in at.items()}
     return Measured(brackets, at, status, sizes, question.rtol, float(floor) if np.ndim(floor) == 0 else floor)

@@ -111,7 +111,11 @@ def sweep(
         data[name] = (tuple(axes), bracket.upper.reshape(shape), upper)
         data[f"{name}_lower"] = (tuple(axes), bracket.lower.reshape(shape), lower)
     meanings = "; ".join(f"{code}: {text}" for code, text in STATUS.items())
-    data["status"] = (tuple(axes), found.status.reshape(shape), {"long_name": "status", "meaning": meanings})
+    data["status"] = (
+        tuple(axes),
+        np.max(list(found.status.values()), axis=0).reshape(shape),
+        {"long_name": "status", "meaning": meanings},
+    )
     data["lattice_size"] = (tuple(axes), found.lattice_size.reshape(shape), {"long_name": "lattice points used"})
     attributes = {
         "title": "Certified privacy of DP-SGD",

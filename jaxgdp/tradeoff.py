@@ -325,7 +325,7 @@ def tradeoff(mechanism, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove") -> T
         adjacency,
         question.rtol,
         question.fpr_floor,
-        found.status.reshape(mechanism.shape),
+        np.where(found.excess["mu"] <= 1.0, 0, 1).reshape(mechanism.shape),
         tail.reshape(mechanism.shape),
         tuple(found.curves),
     )

@@ -1,14 +1,11 @@
-"""From a batch of mechanisms to certified curves: choose lattices, run bucket after bucket, refine what is too wide.
+"""From a batch of mechanisms to certified numbers: carries out the looks that the policy (``refine``) asks for.
 
-Three kinds of compiled program serve any batch: one plans tilts and windows, one per lattice shape goes from a plan to
-the vertices of half a curve, and one per number of vertices reads the summaries off both halves. Batches are cut into
-chunks of fixed size, so memory is bounded and nothing is retraced within a sweep.
+Looks that share a lattice are done together, chunk after chunk, by an executor; two tasks run at a time, so that one program is
+compiled while another one runs.
 """
 
 from __future__ import annotations
 
-import functools
-import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,343 +16,428 @@ import numpy as np
 
 from ..bracket import Bracket
 from ..numerics.precision import with_float64
-from .executors import COMPILED, Executor, choose_executor
-from .lattices import SIZES, Lattice, choose, likeliest, needs
+from . import executors
+from .executors import COMPILED, Executor
+from .lattices import Lattice, Needs, choose, likeliest, needs
 from .question import Kind, Question, Rates
+from .refine import DONE, PLAN, WHOLE, Outcome, Rules, View, focus, more_pieces, refine, whole
 from .vertices import trimmed
 from .windows import Plan
 
 MAX_SIZE = 2**20
+_SEVERAL = 64  # settings from which on tasks are cut in two and programs compiled ahead
+_PLANNED_TOGETHER = 64
+
+
 OK, WIDE = 0, 1
 STATUS = {OK: "ok", WIDE: "wider than rtol at the largest lattice"}
-_PIECE = 12.0  # standard deviations one tilt serves
-_FAINTEST = 24.5  # −log of the density, per unit of rtol, that rounding leaves usable
-_FEW_STEPS = 1000.0  # up to which its number does not matter
-_TRIES, _FEW_TRIES = 6, 2  # lattices for one setting, at most
-_STEPS = 6  # towards more detail, before there is said to be no finer lattice
-_MANY = 64  # settings, from which on it is worth compiling ahead
-_PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
 
 
 class Answer(NamedTuple):
     """Results of one batch.
 
     Attributes:
-        results: name → Bracket of arrays of shape (settings,).
-        status: code per setting, keys of ``STATUS``.
+        results: name → Bracket of arrays of shape (settings,): both sides as found, not compared with each other.
         sizes: lattice points used per setting.
         lattices: the lattice of each setting's best bracket.
         curves: one Curve per setting when curves were kept.
     """
 
     results: dict
-    status: Any
     sizes: Any
     lattices: list
     curves: list
 
 
-def relative_width(bracket: Bracket):
-    """Width over the upper side; ∞ where that says nothing."""
-    with np.errstate(invalid="ignore"):
-        relative = (bracket.upper - bracket.lower) / np.maximum(bracket.upper, 1e-300)
-    return np.where(np.isfinite(relative), relative, np.inf)
-
-
-def _take(tree, rows):
+def take(tree, rows):
+    """Some rows of every leaf."""
     return jax.tree.map(lambda a: np.asarray(a)[rows], tree)
 
 
-def _chunks(executor, rows, largest):
-    """Cut row numbers into equal chunks, the last one filled up by repetition; yields (padded rows, how many are real).
+def _joined(parts):
+    return jax.tree.map(lambda *a: np.concatenate(a), *parts)
 
-    Compiled chunks all have the largest size, so that each bucket compiles once.
-    """
-    size = largest if executor.name == "compiled" else min(largest, len(rows))
-    for start in range(0, len(rows), size):
-        part = rows[start : start + size]
-        padding = size - len(part) if executor.name == "compiled" else 0
+
+def _chunks(executor: Executor, number: int, largest: int):
+    """Cut so many rows into chunks; yields (rows, how many are real). Padded chunks all have the largest size, filled by repetition."""
+    rows = np.arange(number)
+    for start in range(0, number, largest):
+        part = rows[start : start + largest]
+        padding = largest - len(part) if executor.padded else 0
         yield np.concatenate([part, np.full(padding, part[0], part.dtype)]), len(part)
 
 
-def _plan(executor, groups, rows, rtol, depths, pieces, faintest, seen):
-    """Plans of the given settings (settings, sides, pieces, …) and what they need."""
-    out, piece = [], np.tile(np.arange(pieces), len(rows))
-    owner = np.repeat(np.arange(len(rows)), pieces)
-    for chunk, real in _chunks(executor, np.arange(len(owner)), 64):
-        mine = _take((*depths, faintest, seen), owner[chunk])
-        batch = _take(groups, rows[owner[chunk]])
-        answer = executor.plan(batch, *mine[:2], rtol, *mine[2:], piece[chunk], pieces)
-        out.append(jax.tree.map(lambda a: np.asarray(a)[:real], answer))  # noqa: B023
-    plans, steps = jax.tree.map(lambda *a: np.concatenate(a), *out)
-    # (settings, sides, pieces, …)
-    plans = jax.tree.map(lambda a: np.moveaxis(a.reshape((len(rows), pieces) + a.shape[1:]), 1, 2), plans)
-    steps = steps[::pieces]
-    return plans, needs(*(_side(plans, side) for side in (0, 1)), steps, rtol)
+# --- looks: what is done for views that are looked at together -----------------------------------------------------
+
+
+class Batch(NamedTuple):
+    """What every task reads and none changes.
+
+    Attributes:
+        groups: ``Composition.stacked()`` with leaves of shape (settings, components). question: what to compute.
+        rates: of every setting. parts: ``curve.gaussian_parts`` of every setting. anchor: a threshold known beforehand, or 0.
+        executor: the one asked for, or None.
+    """
+
+    groups: Any
+    question: Question
+    rates: Rates
+    parts: Any
+    anchor: Any
+    executor: Executor | None
+
+    @property
+    def number(self) -> int:
+        return self.groups[0][1].shape[0]
+
+    @property
+    def components(self) -> int:
+        return sum(count.shape[-1] for _, count in self.groups)
+
+    def classes(self):
+        """What compiled programs see of the mechanisms: their classes and how many there are of each."""
+        return tuple((type(mechanism), count.shape[1:]) for mechanism, count in self.groups)
+
+    def kind(self, aim: int) -> Kind:
+        """What is read off a view."""
+        kind = self.question.kind
+        return kind if aim == WHOLE else kind._replace(quantities=kind.quantities[aim : aim + 1])
+
+    def rates_of(self, aim: int, rows) -> Rates:
+        """What it is read at."""
+        rates = self.rates if aim == WHOLE else self.rates._replace(queries=self.rates.queries[aim : aim + 1])
+        return take(rates, rows)
+
+    def choose(self, number: int, *program) -> Executor:
+        """Who does a task of so many views with this program."""
+        return self.executor or executors.choose(number, (self.classes(), *program) in _COMPILED)
+
+
+_COMPILED: set = set()  # programs that have been compiled
+
+
+def _remember(executor: Executor, batch: Batch, *program):
+    if executor is COMPILED:
+        _COMPILED.add((batch.classes(), *program))
+
+
+def _plan(batch: Batch, views: list[View]):
+    """Plans (views, sides, pieces, …) and needs of views of one aim and one number of pieces."""
+    aim, pieces, rtol = views[0].aim, views[0].pieces, batch.question.rtol
+    program = ("plan", aim == WHOLE)
+    executor = batch.choose(len(views) * pieces, *program)
+    settings, faintest = np.array([v.setting for v in views]), np.array([v.faintest for v in views])
+    owner, piece = np.repeat(np.arange(len(views)), pieces), np.tile(np.arange(pieces), len(views))
+    seen = tuple(np.array([v.seen[i] for v in views], float) for i in (0, 1))
+    threshold = np.array([v.threshold for v in views])
+    out = []
+    for chunk, real in _chunks(executor, len(owner), _PLANNED_TOGETHER):
+        mine = owner[chunk]
+        rows = settings[mine]
+        groups = take(batch.groups, rows)
+        if aim == WHOLE:
+            depths = take((batch.rates.z_floor, batch.rates.z_delta), rows)
+            found = executor.plan_whole(
+                groups, depths, rtol, faintest[mine], take(seen, mine), batch.anchor[rows], piece[chunk], pieces
+            )
+        else:
+            found = executor.plan_threshold(groups, threshold[mine], rtol, faintest[mine])
+        out.append(jax.tree.map(lambda a: np.asarray(a)[:real], found))  # noqa: B023
+    _remember(executor, batch, *program)
+    plans, steps = _joined(out)
+    plans = jax.tree.map(lambda a: np.moveaxis(a.reshape((len(views), pieces) + a.shape[1:]), 1, 2), plans)
+    return plans, needs(*(_side(plans, side) for side in (0, 1)), steps[::pieces], rtol)
 
 
 def _side(plans: Plan, side: int) -> Plan:
     return jax.tree.map(lambda a: a[:, side], plans)
 
 
-def _run(executor: Executor, lattice: Lattice, groups, plans: Plan, kind: Kind, rates: Rates):
-    """Results of the settings of one bucket, chunk after chunk: (summaries, ends, a list of curves or of nothing)."""
-    out, curves = [], []
+def _look(batch: Batch, executor: Executor, lattice: Lattice, aim: int, settings, plans: Plan):
+    """What is read off views of one lattice and one aim: (numbers, thresholds, ends, a list of curves or of nothing)."""
+    out, curves, kind = [], [], batch.kind(aim)
     # what is the same pair read backwards has two equal halves
-    symmetric = all(mechanism.symmetric for mechanism, _ in groups)
-    for chunk, real in _chunks(executor, np.arange(len(groups[0][1])), lattice.read_together()):
-        sides = [_half(executor, lattice, side, groups, plans, chunk, real) for side in ((0,) if symmetric else (0, 1))]
-        rows = trimmed([half for side in sides for half in side], lattice.pieces)
-        plus, minus = rows[:2], rows[-2:]
-        mine = _take(groups, chunk)
-        *result, curve = executor.read(mine, plus, minus, _take(rates, chunk), kind, lattice.pieces)
-        out.append(jax.tree.map(lambda a: np.asarray(a)[:real], result))  # noqa: B023
-        curves += [_take(curve, i) for i in range(real)]
-    return *jax.tree.map(lambda *a: np.concatenate(a), *out), curves
+    sides = (0,) if all(mechanism.symmetric for mechanism, _ in batch.groups) else (0, 1)
+    for chunk, real in _chunks(executor, len(settings), lattice.read_together()):
+        rows = settings[chunk]
+        halves = [_half(executor, batch, lattice, side, rows, take(plans, chunk), real) for side in sides]
+        vertices = trimmed([half for both in halves for half in both], lattice.pieces)
+        plus, minus = vertices[:2], vertices[-2:]
+        *found, curve = executor.read(
+            take(batch.parts, rows), plus, minus, batch.rates_of(aim, rows), kind, lattice.pieces
+        )
+        out.append(jax.tree.map(lambda a: np.asarray(a)[:real], found))  # noqa: B023
+        curves += [take(curve, i) for i in range(real)]
+    return *_joined(out), curves
 
 
-def _half(executor: Executor, lattice: Lattice, side: int, groups, plans: Plan, chunk, real: int):
-    """Vertices of one side of the ``real`` first settings of a chunk, from above and from below, repeated to fill it.
+def _half(executor: Executor, batch: Batch, lattice: Lattice, side: int, settings, plans: Plan, real: int):
+    """Vertices of one side of the ``real`` first views of a chunk, from above and from below, repeated to fill it.
 
-    As many settings at a time as the lattice allows; numbers are read off more of them at once.
+    As many at a time as the lattice allows; numbers are read off more of them at once.
     """
     shapes, tables = lattice.grids()
-    pieces, size = lattice.pieces, len(chunk)
-    together = min(size, lattice.together(sum(count.shape[-1] for _, count in groups)))
+    pieces, size = lattice.pieces, len(settings)
+    together = min(size, lattice.together(batch.components))
     out = []
     for start in range(0, real, together):
-        rows = chunk[np.minimum(np.arange(start, start + together), size - 1)]
-        units = jax.tree.map(lambda a: np.repeat(a, pieces, axis=0), _take(groups, rows))
-        plan = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[2:]), _take(_side(plans, side), rows))
+        rows = np.minimum(np.arange(start, start + together), size - 1)
+        rows = rows if executor.padded else rows[: real - start]
+        units = jax.tree.map(lambda a: np.repeat(a, pieces, axis=0), take(batch.groups, settings[rows]))
+        plan = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[2:]), take(_side(plans, side), rows))
         out.append(executor.half(units, plan, side == 1, tables[side], shapes[side]))
     while len(out) * together < size:
         out.append(out[0])
     return jax.tree.map(lambda *a: np.concatenate(a)[: size * pieces], *out)
 
 
-_REHEARSED: set = set()  # forms whose programs have been compiled ahead
+# --- the loop: looks, what they found, and what the policy asks for next --------------------------------------------
 
 
-def _long(plans: Plan, pieces: int):
-    """Which settings need more pieces (sides and pieces on axes 1 and 2)."""
-    return (np.max(plans.length[:, :, 0], axis=1) > _PIECE) & (pieces < _PIECES[-1])
+class _Found:
+    """The brackets so far, what all looks have in common."""
 
+    def __init__(self, batch: Batch):
+        number, self.asked = batch.number, batch.question.asked
+        self.results = {q.name: Bracket(np.full(number, -np.inf), np.full(number, np.inf)) for q, _ in self.asked}
+        self.best = np.full(number, np.inf)
+        self.sizes, self.lattices = np.zeros(number, np.int64), [None] * number
+        self.curves: list = [None] * number if batch.question.keep else []
 
-class _Settings:
-    """What is known so far about each setting of a batch."""
-
-    def __init__(self, groups, question: Question, max_size: int, executor: Executor | None):
-        self.groups, self.question, self.max_size = groups, question, max_size
-        self.number = number = groups[0][1].shape[0]
-        self.rates = question.rates(number)
-        self.plans: dict[int, Any] = {}  # number of pieces → (plans, needs) of every setting
-        # rounding errors grow with the root of the number of steps
-        steps = sum(np.sum(count, axis=-1) for _, count in groups)
-        usable = _FAINTEST + np.log(question.rtol) - 0.5 * np.log(np.maximum(steps / _FEW_STEPS, 1.0))
-        self.faintest = np.clip(usable, 6.0, 19.0)
-        self.seen = np.full((number, 2), np.inf), np.zeros((number, 2))
-        self.detail, self.dense = np.ones(number), np.zeros(number, bool)
-        # where both sides are of different pairs, no lattice brings them together
-        self.most_tries = _TRIES if all(mechanism.closes for mechanism, _ in groups) else _FEW_TRIES
-        self.tries, self.refocus, self.brighter = (np.zeros(number, np.int64) for _ in range(3))
-        self.results: dict[str, Bracket] = {}
-        self.status, self.sizes = np.full(number, WIDE), np.zeros(number, np.int64)
-        self.width = np.full(number, np.inf)
-        self.lattices: list = [None] * number
-        self.curves: list = [None] * number if question.keep else []
-        self.queue: dict[Lattice, list] = {}
-        self.unplanned: dict[int, list] = {_PIECES[1 if question.keep else 0]: list(range(number))}
-        smooth = not any(mechanism.atomic for mechanism, _ in groups)
-        checks = getattr(jax.config, "jax_debug_nans", False)
-        self.compiled = self.form() in _REHEARSED
-        self.executor = executor or choose_executor(number, self.compiled)
-        self.rehearses = (
-            self.executor is COMPILED
-            and number > _MANY
-            and smooth
-            and not question.keep
-            and not checks
-            and not self.compiled
-        )
-        self.ahead: Future | None = None
-
-    def cut(self, rows):
-        """Rows in one part or two."""
-        return np.array_split(np.asarray(rows), 2 if self.compiled and len(rows) > 3 * _MANY else 1)
-
-    def form(self):
-        """What decides the programs that most settings will need."""
-        kinds = tuple((type(mechanism), count.shape[1:]) for mechanism, count in self.groups)
-        return kinds, self.question.kind, likeliest(self.question.rtol)
-
-    def plan(self, rows, pieces):
-        """Plans and needs of the rows, with this many pieces."""
-        mine = _take((self.faintest, self.seen), rows)
-        depths = _take((self.rates.z_floor, self.rates.z_delta), rows)
-        return _plan(self.executor, self.groups, rows, self.question.rtol, depths, pieces, *mine)
-
-    def keep_plan(self, rows, pieces, found):
-        """Keep plans and put each row to its lattice, but those that need more pieces."""
-        if pieces not in self.plans:
-            self.plans[pieces] = jax.tree.map(lambda a: np.zeros((self.number,) + a.shape[1:], a.dtype), found)
-        for kept, new in zip(jax.tree.leaves(self.plans[pieces]), jax.tree.leaves(found), strict=True):
-            kept[rows] = new
-        for row in rows[~_long(found[0], pieces)]:
-            self.place(row, pieces)
-
-    def lattice(self, row, pieces) -> Lattice:
-        """The lattice for one planned setting at its present detail."""
-        need, rtol = self.plans[pieces][1], self.question.rtol
-        return choose(need, row, self.detail[row], rtol, pieces, self.max_size, self.dense[row])
-
-    def place(self, row, pieces):
-        """Put one planned setting into the bucket of its lattice."""
-        self.queue.setdefault(self.lattice(row, pieces), []).append(row)
-
-    def place_finer(self, row, lattice, more) -> bool:
-        """Put one setting into the bucket of a lattice for at least ``more`` times the detail, or say that there is no other."""
-        for _ in range(_STEPS):
-            self.detail[row] *= more
-            if self.lattice(row, lattice.pieces) != lattice:
-                self.place(row, lattice.pieces)
-                return True
-            more = max(more, 1.5)
-        return False
-
-    def tasks(self):
-        """What can be done now, as functions that change nothing: plans, and buckets.
-
-        Two run at a time. A program that may still have to be compiled is compiled once, so buckets that share one are one task;
-        later, tasks are cut so that both have about as much to do.
-        """
-        plans, programs = [], []
-        for pieces, rows in self.unplanned.items():
-            plans += [(pieces, part) for part in self.cut(rows)]
-        shared: dict[Lattice, list] = {}
-        for lattice, rows in sorted(self.queue.items(), reverse=True):
-            if self.compiled:
-                programs += [[(lattice, part)] for part in self.cut(rows)]
-            else:
-                shared.setdefault(lattice._replace(size=0), []).append((lattice, np.asarray(rows)))
-        programs += shared.values()
-        self.unplanned, self.queue = {}, {}
-
-        def plan(pieces, rows):
-            results = []
-            while len(rows):
-                found = self.plan(rows, pieces)
-                results.append(("plan", rows, pieces, found))
-                rows = rows[_long(found[0], pieces)]
-                pieces = next((more for more in _PIECES if more > pieces), pieces)
-            return results
-
-        def run(buckets):
-            if self.ahead and any(
-                lattice._replace(size=0) == likeliest(self.question.rtol)._replace(size=0) for lattice, _ in buckets
-            ):
-                self.ahead.result()
-            return [("run", rows, lattice, self.run(lattice, rows)) for lattice, rows in buckets]
-
-        jobs: list[Callable] = [functools.partial(plan, *job) for job in plans]
-        jobs += [functools.partial(run, buckets) for buckets in programs]
-        return [with_float64(job) for job in jobs]
-
-    def run(self, lattice, rows):
-        """Results of the rows of one bucket."""
-        plans = _take(self.plans[lattice.pieces][0], rows)
-        rates = _take(self.rates, rows)
-        return _run(self.executor, lattice, _take(self.groups, rows), plans, self.question.kind, rates)
-
-    def rehearse(self):
-        """Compile the programs that most settings of a large batch will need while the first ones are planned; no results."""
-        lattice = likeliest(self.question.rtol)
-        rows = np.zeros(lattice.read_together(), np.int64)
-        mine, rates = _take((self.groups, self.rates), rows)
-        plans = Plan.blank((len(rows), 2, 1), sum(count.shape[-1] for _, count in self.groups))
-        _run(self.executor, lattice, mine, plans, self.question.kind, rates)
-        _REHEARSED.add(self.form())
-
-    def keep(self, lattice, rows, result):
-        """Keep what is narrower than before, requeue what is too wide; returns how many are finished."""
-        found, ends, curves = result
-        relative = relative_width(found["mu"])
-        better = (relative < self.width[rows]) | (self.sizes[rows] == 0)
+    def add(self, settings, found) -> None:
         for name, bracket in found.items():
-            store = self.results.setdefault(name, Bracket(np.zeros(self.number), np.full(self.number, np.inf)))
-            for kept, new in zip(store, bracket, strict=True):
-                kept[rows[better]] = new[better]
-        if self.question.keep:
-            for i in np.flatnonzero(better):
-                self.curves[rows[i]] = curves[i]
-        for i in np.flatnonzero(better):
-            self.lattices[rows[i]] = lattice
-        stuck = (relative > 0.9 * self.width[rows]) & (self.tries[rows] > 0)
-        self.sizes[rows[better]], self.width[rows[better]] = lattice.size, relative[better]
-        self.tries[rows] += 1
-        done = relative <= self.question.rtol
-        self.status[rows[done]] = OK
-        sparse = lattice.kind == "sparse"
-        largest = not sparse and lattice.size >= min(self.max_size, 2 ** SIZES[lattice.kind][-1])
-        # the first look shows where the rates asked for are: a window that reaches just as far is cheaper and sharper
-        planned = self.plans[lattice.pieces][0].cut_high[rows, :, -1]
-        seen = ends
-        off = (seen[0] < 0.9 * planned) | (np.isfinite(seen[0]) & (seen[0] > planned))
-        refocused = ~done & np.any(off, axis=1) & (self.refocus[rows] < 2) & (lattice.pieces == 1)
-        # where a finer lattice does not help, look from nearer to the far end; then use many more points
-        closer = ~done & ~refocused & stuck & (self.brighter[rows] == 0) & (self.most_tries > _FEW_TRIES)
-        finer = ~done & ~refocused & ~closer & (not largest) & (self.tries[rows] < self.most_tries)
-        for i in np.flatnonzero(finer):
-            row, wide = rows[i], relative[i]
-            more = 8.0 if stuck[i] else np.clip(np.sqrt(wide / (0.8 * self.question.rtol)), 1.3, 4.0)
-            if sparse and wide > 0.3 and stuck[i]:
-                self.dense[row], self.detail[row], more = True, 1.0, 1.0
-            finer[i] = self.place_finer(row, lattice, more)
-        closer |= (
-            sparse & ~done & ~refocused & ~finer & (self.brighter[rows] == 0) & (self.tries[rows] < self.most_tries)
-        )
-        for kept, new in zip(self.seen, seen, strict=True):
-            kept[rows[refocused]] = new[refocused]
-        self.refocus[rows[refocused]] += 1
-        self.brighter[rows[closer]] += 1
-        self.faintest[rows[closer]] *= 0.5
-        again = refocused | closer
-        if np.any(again):
-            self.unplanned.setdefault(lattice.pieces, []).extend(rows[again])
-        return int(np.sum(~(finer | again)))
+            known = self.results[name]
+            known.lower[settings] = np.fmax(known.lower[settings], bracket.lower)
+            known.upper[settings] = np.fmin(known.upper[settings], bracket.upper)
+
+    def excess(self, rtol: float, settings):
+        """Width over the width promised of every quantity (axis 0)."""
+        return np.stack([q.excess(take(self.results[q.name], settings), rtol) for q, _ in self.asked])
 
 
 def answer(
     groups, question: Question, progress=None, max_size: int = MAX_SIZE, executor: Executor | None = None
 ) -> Answer:
-    """Certified summaries of a flat batch of mechanisms.
+    """Certified numbers of a flat batch of mechanisms.
 
     Args:
         groups: ``Composition.stacked()`` with leaves of shape (settings, components).
         question: what to compute.
         progress: called with the number of settings finished, as they finish.
         max_size: largest dense lattice to try.
+        executor: who computes; None lets the number of settings decide.
 
     Returns:
         An :class:`Answer`.
     """
-    settings = with_float64(_Settings)(groups, question, max_size, executor)
-    finished = progress or (lambda done: None)
-    # two programs at a time: one compiles while the other runs (NumPy's small arrays gain nothing from threads)
-    with ThreadPoolExecutor(min(2, os.cpu_count() or 1) if settings.executor is COMPILED else 1) as pool:
-        tasks = settings.tasks()
-        while tasks:
-            waiting = pool.map(lambda task: task(), tasks)
-            if settings.rehearses:
-                settings.ahead, settings.rehearses = pool.submit(with_float64(settings.rehearse)), False
-            for kind, rows, where, found in itertools.chain.from_iterable(waiting):
-                if kind == "plan":
-                    settings.keep_plan(rows, where, found)
-                else:
-                    finished(settings.keep(where, rows, found))
-            tasks = settings.tasks()
-        if settings.ahead:
-            settings.ahead.result()
-    return Answer(settings.results, settings.status, settings.sizes, settings.lattices, settings.curves)
+    return with_float64(_answer)(groups, question, progress or (lambda done: None), max_size, executor)
 
 
-__all__ = ["MAX_SIZE", "STATUS", "Answer", "Plan", "Question", "answer", "relative_width"]
+def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
+    number, rates = groups[0][1].shape[0], question.rates(groups[0][1].shape[0])
+    parts = (executor or executors.choose(number, False)).parts(groups)
+    thresholds = [_known_threshold(quantity, value, number) for quantity, value in question.asked]
+    known = [row for row in thresholds if row is not None]
+    batch = Batch(groups, question, rates, parts, known[0] if known else np.zeros(number), executor)
+    rules = Rules(question.rtol, max_size, all(mechanism.closes for mechanism, _ in groups), question.keep)
+    steps = sum(np.sum(count, axis=-1) for _, count in groups)
+    found = _Found(batch)
+
+    views: list[View] = []
+    if question.asked and len(known) == len(question.asked) and not question.keep:
+        for aim, row in enumerate(known):
+            views += [focus(i, aim, row[i], steps[i], rules) for i in range(number)]
+    else:
+        views = [whole(i, steps[i], rules) for i in range(number)]
+    looked_whole = {v.setting for v in views if v.aim == WHOLE}
+    open_views, finished = np.bincount([v.setting for v in views], minlength=number), np.zeros(number, bool)
+    planned: dict[tuple, tuple] = {}  # (setting, aim, pieces) → plans and needs, and the row in them
+
+    def lattice_of(view: View) -> Lattice:
+        _, need, row = planned[view.setting, view.aim, view.pieces]
+        mine = Needs(*(a[row] for a in need))
+        return choose(mine, view.detail, question.rtol, view.pieces, max_size, view.dense)
+
+    def plan(views):
+        done = []
+        while views:
+            result = _plan(batch, views)
+            done.append((views, result))
+            length = np.max(result[0].length[:, :, 0], axis=1)
+            views = [w for v, l in zip(views, length, strict=True) if (w := more_pieces(v, l)) is not None]
+        return PLAN, done
+
+    def look(buckets):
+        done = []
+        for (lattice, aim), views in buckets:
+            settings = np.array([v.setting for v in views])
+            plans = _joined_rows([planned[v.setting, v.aim, v.pieces] for v in views])
+            program = ("look", lattice._replace(size=0), batch.kind(aim))
+            who = batch.choose(len(views) * lattice.pieces, *program)
+            done.append((lattice, aim, views, plans, _look(batch, who, lattice, aim, settings, plans)))
+            _remember(who, batch, *program)
+        return "look", done
+
+    to_plan, to_look = list(views), []
+    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+        rehearsed = _rehearsal(pool, batch)
+        while to_plan or to_look:
+            jobs = _tasks(batch, to_plan, [(lattice_of(v), v) for v in to_look], plan, look, rehearsed)
+            to_plan, to_look = [], []
+            for what, done in _run(pool, jobs):
+                if what == PLAN:
+                    for mine, (plans, need) in done:
+                        length = np.max(plans.length[:, :, 0], axis=1)
+                        for row, view in enumerate(mine):
+                            if more_pieces(view, length[row]) is None:
+                                planned[view.setting, view.aim, view.pieces] = plans, need, row
+                                to_look.append(view)
+                    continue
+                for lattice, aim, mine, plans, (numbers, located, ends, curves) in done:
+                    settings = np.array([v.setting for v in mine])
+                    found.add(settings, numbers)
+                    excess = found.excess(question.rtol, settings)
+                    apart = [q.threshold is not None or q.locate is not None for q, _ in question.asked]
+                    for k, view in enumerate(mine):
+                        i = view.setting
+                        serves = _serves(aim, apart, question)
+                        worst = float(np.max(excess[serves, k], initial=0.0))
+                        outcome = _outcome(batch, lattice, aim, plans, k, worst, ends, located)
+                        if worst < found.best[i] or found.sizes[i] == 0:
+                            found.best[i], found.sizes[i], found.lattices[i] = worst, lattice.size, lattice
+                            if question.keep:
+                                found.curves[i] = curves[k]
+                        step = refine(view, outcome, rules, lattice_of)
+                        open_views[i] -= step.action == DONE
+                        if step.action == PLAN:
+                            to_plan.append(step.view)
+                        elif step.action != DONE:
+                            to_look.append(step.view)
+                        # what is read off at one threshold gets a view of its own where the first look at the whole is too coarse
+                        more = []
+                        if aim == WHOLE and view.tries == 0 and not question.keep:
+                            at = {q: _place(question, thresholds, located, q, i, k) for q in np.flatnonzero(apart)}
+                            more = [
+                                focus(i, q, t, steps[i], rules)
+                                for q, t in at.items()
+                                if excess[q, k] > 1.0 and np.isfinite(t)
+                            ]
+                        elif aim != WHOLE and step.action == DONE and worst > 1.0 and i not in looked_whole:
+                            looked_whole.add(i)
+                            more = [whole(i, steps[i], rules)]
+                        to_plan += more
+                        open_views[i] += len(more)
+                    newly = (open_views == 0) & ~finished
+                    finished |= newly
+                    progress(int(np.sum(newly)))
+        if rehearsed is not None:
+            rehearsed.result()
+    return Answer(found.results, found.sizes, found.lattices, found.curves)
+
+
+def _known_threshold(quantity, value, number):
+    """|ℓ| at which a quantity is read off, for every setting, where that is known beforehand."""
+    if quantity.threshold is None:
+        return None
+    return np.broadcast_to(np.asarray(quantity.threshold(value), float), (number,))
+
+
+def _serves(aim: int, apart, question: Question):
+    """Quantities that a view has to make accurate: its own; of the whole curve those that have no view of their own."""
+    if aim != WHOLE:
+        return [aim]
+    return [q for q in range(len(apart)) if question.keep or not apart[q]]
+
+
+def _place(question: Question, thresholds, located, q: int, i: int, k: int) -> float:
+    if thresholds[q] is not None:
+        return float(thresholds[q][i])
+    name = question.asked[q][0].name
+    return float(located[name][k]) if name in located else np.nan
+
+
+def _outcome(batch: Batch, lattice: Lattice, aim: int, plans: Plan, k: int, worst: float, ends, located) -> Outcome:
+    ends = tuple(tuple(float(x) for x in a[k]) for a in ends)
+    reach = tuple(float(x) for x in plans.cut_high[k, :, -1])
+    if aim == WHOLE:
+        return Outcome(lattice, worst, ends, reach)
+    quantity = batch.question.asked[aim][0]
+    at = float(located[quantity.name][k]) if quantity.name in located else np.nan
+    return Outcome(lattice, worst, ends, reach, at, float(np.min(plans.spread[k])))
+
+
+def _joined_rows(planned) -> Plan:
+    """Plans of several views in one batch."""
+    batches: dict[int, tuple] = {}
+    for position, (plans, _, row) in enumerate(planned):
+        batches.setdefault(id(plans), (plans, [], []))[1].append(row)
+        batches[id(plans)][2].append(position)
+    parts = _joined([take(plans, np.array(rows)) for plans, rows, _ in batches.values()])
+    order = np.argsort(np.concatenate([positions for _, _, positions in batches.values()]), kind="stable")
+    return take(parts, order)
+
+
+def _halved(rows: list, cut: bool) -> list[list]:
+    return [rows[: (len(rows) + 1) // 2], rows[(len(rows) + 1) // 2 :]] if cut else [rows]
+
+
+def _tasks(batch: Batch, to_plan, to_look, plan, look, rehearsed: Future | None) -> list[Callable]:
+    """What can be done now, as functions that change nothing: plans of one shape, and looks of one lattice.
+
+    A program that may still have to be compiled is compiled once, so looks that share one are one task; once compiled, tasks are
+    cut so that both cores have about as much to do.
+    """
+    jobs: list[Callable] = []
+    plans: dict[tuple, list] = {}
+    for view in to_plan:
+        plans.setdefault((view.aim != WHOLE, view.aim, view.pieces), []).append(view)
+    for views in plans.values():
+        ready = (batch.classes(), "plan", views[0].aim == WHOLE) in _COMPILED
+        jobs += [lambda part=part: plan(part) for part in _halved(views, ready and len(views) > 3 * _SEVERAL)]
+    buckets: dict[tuple, list] = {}
+    for lattice, view in to_look:
+        buckets.setdefault((lattice, view.aim), []).append(view)
+    shared: dict[tuple, list] = {}
+    for (lattice, aim), views in sorted(buckets.items(), key=lambda item: item[0], reverse=True):
+        program = ("look", lattice._replace(size=0), batch.kind(aim))
+        if (batch.classes(), *program) in _COMPILED:
+            for part in _halved(views, len(views) > 3 * _SEVERAL):
+                jobs.append(lambda part=part, key=(lattice, aim): look([(key, part)]))
+        else:
+            shared.setdefault(program, []).append(((lattice, aim), views))
+    first = likeliest(batch.question.rtol)._replace(size=0)
+    for (_, lattice, _), part in shared.items():
+
+        def job(part=part, waits=rehearsed is not None and lattice == first):
+            if waits and rehearsed is not None:
+                rehearsed.result()
+            return look(part)
+
+        jobs.append(job)
+    return [with_float64(job) for job in jobs]
+
+
+def _run(pool: ThreadPoolExecutor, jobs):
+    """Results of all jobs; a single one is done here."""
+    return [jobs[0]()] if len(jobs) == 1 else list(pool.map(lambda job: job(), jobs))
+
+
+def _rehearsal(pool: ThreadPoolExecutor, batch: Batch) -> Future | None:
+    """Compile the programs that most settings of a large batch will need while the first ones are planned; None where that is no use."""
+    question = batch.question
+    smooth = not any(mechanism.atomic for mechanism, _ in batch.groups)
+    checks = getattr(jax.config, "jax_debug_nans", False)
+    lattice = likeliest(question.rtol)
+    program = ("look", lattice._replace(size=0), question.kind)
+    chosen = batch.executor or executors.choose(batch.number, False)
+    known = (batch.classes(), *program) in _COMPILED
+    if chosen is not COMPILED or batch.number <= _SEVERAL or not smooth or question.keep or checks or known:
+        return None
+
+    def rehearse():
+        rows = np.zeros(lattice.read_together(), np.int64)
+        plans = Plan.blank((len(rows), 2, 1), batch.components)
+        _look(batch, COMPILED, lattice, WHOLE, rows, plans)
+        _remember(COMPILED, batch, *program)
+
+    return pool.submit(with_float64(rehearse))

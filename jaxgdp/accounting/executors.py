@@ -1,7 +1,7 @@
 """Who computes: the same stages run by NumPy, one setting after the other, or compiled by JAX, many settings at a time.
 
 The eager executor answers at once and is best for few settings; the compiled one pays tens of seconds of compiling once per lattice
-shape and is then a hundred times faster per setting. Both give the same brackets up to the rounding that they allow for.
+shape and is then many times faster per setting. Both give the same brackets up to the rounding that they allow for.
 """
 
 from __future__ import annotations
@@ -14,85 +14,114 @@ import jax
 import numpy as np
 
 from . import stages
+from .curve import gaussian_parts
 from .half_curve import Sparse
 
 
 class Executor(Protocol):
-    """What runs the three stages over the leading axis of their arguments (host arrays in, host arrays out)."""
+    """What runs the stages over the leading axis of their arguments (host arrays in, host arrays out).
+
+    Attributes:
+        name: "eager" or "compiled".
+        padded: whether chunks should all have the same size.
+    """
 
     name: str
+    padded: bool
 
-    def plan(self, groups, z_floor, z_delta, rtol, faintest, seen, piece, pieces) -> Any: ...
+    def parts(self, groups) -> Any: ...
+
+    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, piece, pieces) -> Any: ...
+
+    def plan_threshold(self, groups, threshold, rtol, faintest) -> Any: ...
 
     def half(self, groups, plans, reverse, tables, shape) -> Any: ...
 
-    def read(self, groups, plus, minus, rates, kind, pieces) -> Any: ...
+    def read(self, parts, plus, minus, rates, kind, pieces) -> Any: ...
 
 
 def _grid(shape, tables):
     return shape if tables is None else Sparse(tables, shape)
 
 
-def _one(tree, i):
-    return jax.tree.map(lambda a: np.asarray(a)[i], tree)
-
-
-def _joined(rows):
-    """Rows of results side by side; whatever is None or a constant stays so."""
-    return jax.tree.map(lambda *a: np.stack(a), *rows)
-
-
 def _in_pieces(halves, pieces):
     return jax.tree.map(lambda a: a.reshape((-1, pieces) + a.shape[1:]), halves)
+
+
+def _looped(stage):
+    """A stage over the leading axis of its arguments, row after row."""
+
+    def rows(*columns):
+        leaves, structure = jax.tree.flatten(columns)
+        leaves = [np.asarray(leaf) for leaf in leaves]
+        with np.errstate(all="ignore"):
+            found = [stage(*jax.tree.unflatten(structure, [leaf[i] for leaf in leaves])) for i in range(len(leaves[0]))]
+        return jax.tree.map(lambda *a: np.stack(a), *found)
+
+    return rows
 
 
 class Eager:
     """NumPy and SciPy, setting by setting; nothing is compiled."""
 
-    name = "eager"
+    name, padded = "eager", False
 
-    def plan(self, groups, z_floor, z_delta, rtol, faintest, seen, piece, pieces):
-        mine = (groups, z_floor, z_delta, faintest, seen, piece)
-        with np.errstate(all="ignore"):
-            rows = []
-            for i in range(len(piece)):
-                group, floor, delta, faint, shown, at = _one(mine, i)
-                rows.append(stages.plan(group, floor, delta, rtol, faint, shown, at, pieces))
-            return _joined(rows)
+    def parts(self, groups):
+        return _looped(gaussian_parts)(groups)
+
+    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, piece, pieces):
+        stage = lambda g, d, f, s, a, k: stages.plan_whole(g, d, rtol, f, s, a, k, pieces)  # noqa: E731
+        return _looped(stage)(groups, depths, faintest, seen, anchor, piece)
+
+    def plan_threshold(self, groups, threshold, rtol, faintest):
+        stage = lambda g, t, f: stages.plan_threshold(g, t, rtol, f)  # noqa: E731
+        return _looped(stage)(groups, threshold, faintest)
 
     def half(self, groups, plans, reverse, tables, shape):
         grid = _grid(shape, tables)
-        with np.errstate(all="ignore"):
-            number = len(plans.tilt)
-            return _joined([stages.half(_one(groups, i), _one(plans, i), grid, reverse) for i in range(number)])
+        return _looped(lambda g, p: stages.half(g, p, grid, np.bool_(reverse)))(groups, plans)
 
-    def read(self, groups, plus, minus, rates, kind, pieces):
-        mine = (groups, *_in_pieces((plus, minus), pieces), rates)
-        with np.errstate(all="ignore"):
-            return _joined([stages.read(*_one(mine, i), kind) for i in range(len(rates.log_floor))])
+    def read(self, parts, plus, minus, rates, kind, pieces):
+        return _looped(lambda *mine: stages.read(*mine, kind))(parts, *_in_pieces((plus, minus), pieces), rates)
 
 
 class Compiled:
     """JAX: each stage is batched with ``vmap`` and compiled once for each shape."""
 
-    name = "compiled"
+    name, padded = "compiled", True
 
-    def plan(self, groups, z_floor, z_delta, rtol, faintest, seen, piece, pieces):
-        return _plan(groups, z_floor, z_delta, rtol, faintest, seen, piece, pieces)
+    def parts(self, groups):
+        return jax.tree.map(np.asarray, _parts(groups))
+
+    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, piece, pieces):
+        return _plan_whole(groups, depths, rtol, faintest, seen, anchor, piece, pieces)
+
+    def plan_threshold(self, groups, threshold, rtol, faintest):
+        return _plan_threshold(groups, threshold, rtol, faintest)
 
     def half(self, groups, plans, reverse, tables, shape):
         return _half(groups, plans, np.asarray(reverse), tables, shape=shape)
 
-    def read(self, groups, plus, minus, rates, kind, pieces):
-        return _read(groups, plus, minus, rates, kind=kind, pieces=pieces)
+    def read(self, parts, plus, minus, rates, kind, pieces):
+        return _read(parts, plus, minus, rates, kind=kind, pieces=pieces)
 
 
 @jax.jit
-def _plan(groups, z_floor, z_delta, rtol, faintest, seen, piece, pieces):
-    def one(groups, z_floor, z_delta, faintest, seen, piece):
-        return stages.plan(groups, z_floor, z_delta, rtol, faintest, seen, piece, pieces)
+def _parts(groups):
+    return jax.vmap(gaussian_parts)(groups)
 
-    return jax.vmap(one)(groups, z_floor, z_delta, faintest, seen, piece)
+
+@jax.jit
+def _plan_whole(groups, depths, rtol, faintest, seen, anchor, piece, pieces):
+    def one(groups, depths, faintest, seen, anchor, piece):
+        return stages.plan_whole(groups, depths, rtol, faintest, seen, anchor, piece, pieces)
+
+    return jax.vmap(one)(groups, depths, faintest, seen, anchor, piece)
+
+
+@jax.jit
+def _plan_threshold(groups, threshold, rtol, faintest):
+    return jax.vmap(lambda *mine: stages.plan_threshold(mine[0], mine[1], rtol, mine[2]))(groups, threshold, faintest)
 
 
 @functools.partial(jax.jit, static_argnames=("shape",))
@@ -102,23 +131,29 @@ def _half(groups, plans, reverse, tables, *, shape):
 
 
 @functools.partial(jax.jit, static_argnames=("kind", "pieces"))
-def _read(groups, plus, minus, rates, *, kind, pieces):
+def _read(parts, plus, minus, rates, *, kind, pieces):
     """The halves hold ``pieces`` pieces of each setting in a row."""
-    return jax.vmap(lambda *mine: stages.read(*mine, kind))(groups, *_in_pieces((plus, minus), pieces), rates)
+    return jax.vmap(lambda *mine: stages.read(*mine, kind))(parts, *_in_pieces((plus, minus), pieces), rates)
 
 
 EAGER, COMPILED = Eager(), Compiled()
 BY_NAME: dict[str, Executor] = {"eager": EAGER, "compiled": COMPILED}
-_FEW = 128  # settings up to which the eager executor is done before the other one has compiled
-_FEW_ONCE_COMPILED = 4
+MANY = 128  # settings from which on compiling pays, where the programs are not compiled yet
+MANY_ONCE_COMPILED = 4  # … and where they are
 
 
-def choose_executor(number: int, compiled: bool) -> Executor:
-    """The executor for so many settings, given whether their programs are compiled already.
+def by_name(name: str | None) -> Executor | None:
+    """The executor asked for by an argument, else by the environment variable ``JAXGDP_EXECUTOR``; None where neither decides.
 
-    The environment variable ``JAXGDP_EXECUTOR`` ("eager" or "compiled") decides otherwise.
+    Raises:
+        ValueError: the name is none of "eager", "compiled" and "auto".
     """
-    wanted = os.environ.get("JAXGDP_EXECUTOR", "auto")
-    if wanted in BY_NAME:
-        return BY_NAME[wanted]
-    return COMPILED if number > (_FEW_ONCE_COMPILED if compiled else _FEW) else EAGER
+    name = name or os.environ.get("JAXGDP_EXECUTOR") or "auto"
+    if name not in (*BY_NAME, "auto"):
+        raise ValueError(f"executor must be one of 'eager', 'compiled', 'auto', got {name!r}")
+    return BY_NAME.get(name)
+
+
+def choose(number: int, compiled: bool) -> Executor:
+    """The executor that is done first with so many settings, given whether their programs are compiled already."""
+    return COMPILED if number > (MANY_ONCE_COMPILED if compiled else MANY) else EAGER

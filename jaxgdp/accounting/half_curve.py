@@ -51,12 +51,17 @@ class Dense(NamedTuple):
     def centre(self, plan: Plan):
         return plan.centre
 
-    def in_step(self, h, unit):
-        """h, or the next larger spacing with atoms at multiples of ``unit`` on vertices, or at least on lattice points."""
+    def in_step(self, h, unit, anchor):
+        """h, or the next larger spacing with atoms at multiples of ``unit`` on vertices, or at least on lattice points; with the
+        anchor on a lattice point, where there are none."""
         whole = xp.floor(unit / (h * self.block))
         fine = xp.floor(unit / h)
         parts = xp.where(whole >= 1.0, whole * self.block, fine)
-        return xp.where(parts >= 1.0, unit / xp.maximum(parts, 1.0), h)
+        return xp.where(parts >= 1.0, unit / xp.maximum(parts, 1.0), xp.where(unit > 0.0, h, _reaching(h, anchor)))
+
+    def phase(self, h, unit, anchor):
+        """Lattice points from a whole number of blocks to the anchor; none where atoms are on vertices."""
+        return xp.where(unit > 0.0, 0.0, _phase(h, anchor, self.block))
 
     def compose(self, weights, count, start, tilt, h, plan: Plan):
         return compose_blocks(
@@ -91,14 +96,29 @@ class Sparse(NamedTuple):
     def centre(self, plan: Plan):
         return plan.middle
 
-    def in_step(self, h, unit):
-        """h: what is smooth needs no particular spacing."""
-        return h
+    def in_step(self, h, unit, anchor):
+        """h, or the next larger spacing with the anchor on a lattice point: what is smooth needs no particular one."""
+        return _reaching(h, anchor)
+
+    def phase(self, h, unit, anchor):
+        """Lattice points from a whole number of blocks to the anchor."""
+        return _phase(h, anchor, self.block)
 
     def compose(self, weights, count, start, tilt, h, plan: Plan):
         return spectrum.compose(
             weights, count, start, tilt, h, plan.miss_low, plan.miss_high, self.tables, self.vertices
         )
+
+
+def _reaching(h, anchor):
+    """The next larger spacing of which the anchor is a whole multiple, where it is at least h."""
+    parts = xp.floor(anchor / h)
+    return xp.where(parts >= 1.0, anchor / xp.maximum(parts, 1.0), h)
+
+
+def _phase(h, anchor, block):
+    points = xp.round(anchor / h)
+    return points - block * xp.floor(points / block)
 
 
 def merge(groups):
@@ -114,7 +134,13 @@ def spacing(plan: Plan, grid):
     below = xp.max(plan.reach_low + moved) / (-grid.offset[0] - 2.0)
     above = xp.max(plan.reach_high - moved) / (grid.offset[-1] - 2.0)
     h = xp.maximum(composed, xp.maximum(below, above))
-    return grid.in_step(h, plan.unit)
+    return grid.in_step(h, plan.unit, plan.anchor)
+
+
+def first_vertex(plan: Plan, grid, h):
+    """Threshold of the first vertex in units of the distance between two: a whole number, but for the anchor's phase."""
+    phase = grid.phase(h, plan.unit, plan.anchor) / grid.block
+    return xp.floor(plan.low / (h * grid.block) - phase) - 1.0 + phase
 
 
 def _lattice_weights(groups, plan, h, grid, reverse):
@@ -164,7 +190,7 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
     laws, (infinity, exact, shown), centre = _lattice_weights(groups, plan, h, grid, reverse)
     base = xp.sum(count * centre)
     width = h * grid.block
-    first = xp.floor(plan.low / width) - 1.0
+    first = first_vertex(plan, grid, h)
     # the labels' mean differs from the loss's: move the attack's window by as much
     label_mean = xp.sum(count * (laws[1].weight @ grid.offset + centre))
     shift = xp.round(label_mean - xp.sum(count * plan.centre) / h)
@@ -172,7 +198,7 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
     shifts = xp.stack([xp.zeros(()), shift, shift])
 
     def run(weights, tilt, shift):
-        return grid.compose(weights, count, first * grid.block + shift + 1.0 - base, tilt, h, plan)
+        return grid.compose(weights, count, xp.round(first * grid.block) + shift + 1.0 - base, tilt, h, plan)
 
     composed = xp.vmap(run)(jax.tree.map(lambda *x: xp.stack(x), *laws), tilts, shifts)
     dominating, *attack = (jax.tree.map(lambda x: x[i], composed) for i in range(3))  # noqa: B023
@@ -192,10 +218,10 @@ def upper_half(groups, count, plan: Plan, grid, reverse) -> Vertices:
     h = spacing(plan, grid)
     (law, *_), (infinity, exact, _), centre = _lattice_weights(groups, plan, h, grid, reverse)
     width = h * grid.block
-    first = xp.floor(plan.low / width) - 1.0
+    first = first_vertex(plan, grid, h)
     # (with a real number of uses the sum of centres moves and the window does not)
     base = xp.sum(count * centre)
-    composed = grid.compose(law, count, first * grid.block + 1.0 - base, plan.tilt, h, plan)
+    composed = grid.compose(law, count, xp.round(first * grid.block) + 1.0 - base, plan.tilt, h, plan)
     fixed = {name: xp.stop_gradient(getattr(composed, name)) for name in ("roundoff", "noise", "escaped")}
     above = _dominating_vertices(composed._replace(**fixed), plan, first, width, h, grid.size, infinity)
     return _ended(above, groups, exact, reverse)

@@ -111,10 +111,10 @@ def _sharper(rtol: float) -> int:
     return max(0, int(np.ceil(np.log2(np.sqrt(1e-3 / rtol)) - 0.4)))
 
 
-def choose(need: Needs, row: int, detail, rtol: float, pieces: int, largest: int, dense) -> Lattice:
-    """The lattice for one setting, ``detail`` times finer than foreseen."""
+def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -> Lattice:
+    """The lattice for one setting (numbers in ``need``), ``detail`` times finer than foreseen."""
     sharper = _sharper(rtol)
-    many_steps = not dense and need.steps[row] >= _FEWEST
+    many_steps = not dense and need.steps >= _FEWEST
     # as fine, and with as many points and vertices, as ``detail`` asks for if some lattice serves, less otherwise; N costs
     # nothing, so it is rounded up generously where a step then still fits
     demands = ((detail, detail), (detail, 1.0), (2.0, 1.0), (1.0, 1.0))
@@ -124,21 +124,21 @@ def choose(need: Needs, row: int, detail, rtol: float, pieces: int, largest: int
     for ((finer, denser), extra), (frequencies, vertices, room, base, short, long), factor in tries:
         vertices, base = vertices << extra, base << extra
         size = 4 * vertices
-        while size < need.points[row] * finer and size < 2**40:
+        while size < need.points * finer and size < 2**40:
             size *= factor
-        scale = 1.1 * size / max(need.points[row], 1.0)
+        scale = 1.1 * size / max(need.points, 1.0)
         if (
-            need.bandwidth[row] <= (1.2 if frequencies < _MENU[-1][0] else 1.5) * frequencies
-            and need.vertices[row] * np.sqrt(min(denser, 4.0)) <= room * vertices
+            need.bandwidth <= (1.2 if frequencies < _MENU[-1][0] else 1.5) * frequencies
+            and need.vertices * np.sqrt(min(denser, 4.0)) <= room * vertices
             and (8 << sharper) * min(denser, 6.0) <= base
-            and scale * need.short[row] + 8 < spectrum.reach(base, short)
-            and scale * need.long[row] + 8 < spectrum.reach(base, long)
+            and scale * need.short + 8 < spectrum.reach(base, short)
+            and scale * need.long + 8 < spectrum.reach(base, long)
             and base * (short + long + 4) * frequencies <= _TABLE
         ):
             return Lattice("sparse", vertices, frequencies, size, base, short, long, pieces)
-    kind = "whole" if need.whole[row] else "heavy"
+    kind = "whole" if need.whole else "heavy"
     sizes = [2**k for k in SIZES[kind] if 2**k <= largest] or [largest]
-    size = next((size for size in sizes if size >= need.dense[row] * detail), sizes[-1])
+    size = next((size for size in sizes if size >= need.dense * detail), sizes[-1])
     share = (2 if pieces == 1 else 8) if kind == "heavy" else 16
     return Lattice(kind, size // share, 0, size, 0, 0, 0, pieces)
 

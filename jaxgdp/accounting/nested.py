@@ -7,13 +7,13 @@ answer at one level is what all levels down to it have in common.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from ..bracket import Bracket
 from . import engine
-from .engine import Answer
+from .executors import Executor
 from .question import Question
 
 _COARSEST = 3  # decimal places of the first level; a coarser one would hardly be cheaper
@@ -25,37 +25,51 @@ def levels(rtol: float) -> list[float]:
     return [10.0**-places for places in range(_COARSEST, finest + 1)]
 
 
-def answer(groups, question: Question, progress=None) -> Answer:
+class Nested(NamedTuple):
+    """Results of one batch.
+
+    Attributes:
+        results: name → Bracket of arrays of shape (settings,): both sides as found, not compared with each other.
+        excess: name → width over the width promised, shape (settings,).
+        sizes: lattice points used per setting.
+        curves: for every setting a tuple of curves, the finest last, when curves were kept.
+    """
+
+    results: dict
+    excess: dict
+    sizes: Any
+    curves: list
+
+
+def answer(groups, question: Question, progress=None, executor: Executor | None = None) -> Nested:
     """``engine.answer`` at every level down to that of ``question.rtol``, and what they have in common.
 
-    A setting takes part in a level if it is not as narrow yet. ``curves`` holds a tuple for every setting, the finest curve
-    last; ``status`` tells whether ``question.rtol`` itself was reached.
+    A setting takes part in a level if some quantity is not as narrow yet.
     """
     number = groups[0][1].shape[0]
-    results: dict[str, Bracket] = {}
-    sizes, lattices = np.zeros(number, np.int64), [None] * number
+    results = {q.name: Bracket(np.full(number, -np.inf), np.full(number, np.inf)) for q, _ in question.asked}
+    sizes = np.zeros(number, np.int64)
     curves: list = [()] * number if question.keep else []
     rows, finished = np.arange(number), progress or (lambda done: None)
     for level in levels(question.rtol):
         last = level <= question.rtol * (1.0 + 1e-9)
         part = question if len(rows) == number else question.take(rows, number)
-        mine = groups if len(rows) == number else jax.tree.map(lambda a: np.asarray(a)[rows], groups)  # noqa: B023
-        found = engine.answer(mine, dataclasses.replace(part, rtol=level), progress if last else None)
+        mine = groups if len(rows) == number else engine.take(groups, rows)
+        part = dataclasses.replace(part, rtol=level)
+        found = engine.answer(mine, part, progress if last else None, executor=executor)
         for name, bracket in found.results.items():
-            known = results.setdefault(name, Bracket(np.full(number, -np.inf), np.full(number, np.inf)))
-            low, high = np.maximum(known.lower[rows], bracket.lower), np.minimum(known.upper[rows], bracket.upper)
-            # (sides that meet may cross by a rounding)
-            known.lower[rows], known.upper[rows] = np.minimum(low, high), high
+            known = results[name]
+            known.lower[rows] = np.maximum(known.lower[rows], bracket.lower)
+            known.upper[rows] = np.minimum(known.upper[rows], bracket.upper)
         sizes[rows] = found.sizes
         for i, row in enumerate(rows):
-            lattices[row] = found.lattices[i]
             if question.keep:
                 curves[row] += (found.curves[i],)
-        still = rows[engine.relative_width(results["mu"])[rows] > level / 10.0]
+        excess = [q.excess(engine.take(results[q.name], rows), level / 10.0) for q, _ in question.asked]
+        still = rows[np.max(excess, axis=0) > 1.0]
         if not last:
             finished(len(rows) - len(still))
         rows = still
         if not len(rows):
             break
-    reached = engine.relative_width(results["mu"]) <= question.rtol
-    return Answer(results, np.where(reached, engine.OK, engine.WIDE), sizes, lattices, curves)
+    return Nested(results, {q.name: q.excess(results[q.name], question.rtol) for q, _ in question.asked}, sizes, curves)

@@ -9,21 +9,23 @@ from typing import Any
 
 from ..numerics import namespace as xp
 from ..numerics.normal import argmax
-from .curve import Curve, both_sides, gaussian_parts
+from . import windows
+from .curve import Curve, both_sides
 from .half_curve import half_curve, merge
 from .question import Kind, Rates
 from .vertices import Vertices
-from .windows import plan_piece
 
 
-def plan(groups, z_floor, z_delta, rtol, faintest, seen, piece, pieces):
+def plan_whole(groups, depths, rtol, faintest, seen, anchor, piece, pieces):
     """Plans of one piece of both half-curves (leading axis), and the merged number of steps."""
     merged, count = merge(groups)
+    return windows.plan_whole(merged, count, *depths, rtol, faintest, seen, anchor, piece, pieces), xp.sum(count)
 
-    def side(seen, reverse):
-        return plan_piece(merged, count, z_floor, z_delta, rtol, faintest, seen, reverse, piece, pieces)
 
-    return xp.vmap(side)(seen, xp.array([False, True])), xp.sum(count)
+def plan_threshold(groups, threshold, rtol, faintest):
+    """Plans of both half-curves (leading axis) about one threshold, and the merged number of steps."""
+    merged, count = merge(groups)
+    return windows.plan_threshold(merged, count, threshold, rtol, faintest), xp.sum(count)
 
 
 def half(groups, plan, grid, reverse):
@@ -31,18 +33,26 @@ def half(groups, plan, grid, reverse):
     return half_curve(*merge(groups), plan, grid, reverse)
 
 
-def read(groups, plus, minus, rates: Rates, kind: Kind) -> tuple[dict[str, Any], tuple, Curve | None]:
-    """Numbers asked for, how far out each half has to be known, and the curve (if asked for)."""
+def read(parts, plus, minus, rates: Rates, kind: Kind) -> tuple[dict[str, Any], dict[str, Any], tuple, Curve | None]:
+    """Numbers asked for, at which thresholds they were read off, how far out each half has to be known, and the curve (if asked for).
+
+    ``parts`` are the Gaussian curves that it lies between (``curve.gaussian_parts``).
+    """
     ends = tuple(xp.vmap(lambda v: _seen(v, rates))(both_sides(plus[0], minus[0])))
     if kind.adjacency == "add":
         plus, minus = minus, plus
-    curve = Curve(plus[0], minus[0], plus[1], minus[1], *gaussian_parts(groups))
+    curve = Curve(plus[0], minus[0], plus[1], minus[1], *parts)
     symmetric = kind.adjacency == "add_remove"
     found = {
         quantity.name: quantity.read(curve, query, symmetric=symmetric)
         for quantity, query in zip(kind.quantities, rates.queries, strict=True)
     }
-    return found, ends, curve if kind.keep else None
+    located = {
+        quantity.name: quantity.locate(curve, query, symmetric=symmetric)
+        for quantity, query in zip(kind.quantities, rates.queries, strict=True)
+        if quantity.locate is not None and not kind.keep
+    }
+    return found, located, ends, curve if kind.keep else None
 
 
 def _seen(v: Vertices, rates: Rates):

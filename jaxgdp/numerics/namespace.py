@@ -20,7 +20,7 @@ import numpy as np
 import scipy.fft
 import scipy.special
 
-inf, pi = np.inf, np.pi
+inf, nan, pi = np.inf, np.nan, np.pi
 
 _KNOWN: dict[type, bool] = {
     np.ndarray: False,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..accounting.curve import points
+from ..numerics import namespace as xp
+from ..numerics.normal import argmax
 from .base import Quantity
 from .error_rates import bayes_risk, error_rates
 from .mu import approximate_mu, mu
@@ -41,6 +44,24 @@ def _beta(curve, query, *, symmetric):
     return probability(error_rates(curve, query, symmetric=symmetric)[1])
 
 
+def _epsilon_place(curve, query, *, symmetric):
+    return epsilon(curve, query, symmetric=symmetric).upper
+
+
+def _rate_place(curve, query, *, symmetric):
+    p = points(curve.upper_plus)
+    above = p.used & (p.log_alpha > query)
+    k = argmax(xp.where(above, -p.log_alpha, -xp.inf))
+    after = p.log_alpha[xp.minimum(k + 1, p.log_alpha.shape[0] - 1)]
+    drop = xp.where(p.log_alpha[k] > after, p.log_alpha[k] - after, 1.0)
+    place = p.low[k] + (p.high[k] - p.low[k]) * xp.clip((p.log_alpha[k] - query) / drop, 0.0, 1.0)
+    return xp.where(above[k], place, xp.nan)
+
+
+def _prior_place(prior):
+    return np.abs(np.log(prior) - np.log1p(-prior))
+
+
 def same(value):
     return value
 
@@ -51,11 +72,20 @@ REGISTRY: dict[str, Quantity] = {
         Quantity("mu", "μ", _mu, "fpr_floor", 1e-10, np.log),
         Quantity("regret", "Δ", _regret, "fpr_floor", 1e-10, np.log, absolute=0.1),
         Quantity("advantage", "η", _advantage),
-        Quantity("epsilon", "ε", epsilon, "delta", 1e-5, np.log, rate=same, unit="nats"),
-        Quantity("delta", "δ", _delta, "epsilon", 1.0),
-        Quantity("tpr", "TPR", _tpr, "fpr", 1e-3, np.log, rate=same),
-        Quantity("beta", "β", _beta, "fpr", 1e-3, np.log, rate=same, safe_side="lower"),
-        Quantity("bayes_risk", "R", bayes_risk, "prior", 0.5, rate=lambda prior: LEAST_RISK, safe_side="lower"),
+        Quantity("epsilon", "ε", epsilon, "delta", 1e-5, np.log, rate=same, locate=_epsilon_place, unit="nats"),
+        Quantity("delta", "δ", _delta, "epsilon", 1.0, threshold=same),
+        Quantity("tpr", "TPR", _tpr, "fpr", 1e-3, np.log, rate=same, locate=_rate_place),
+        Quantity("beta", "β", _beta, "fpr", 1e-3, np.log, rate=same, locate=_rate_place, safe_side="lower"),
+        Quantity(
+            "bayes_risk",
+            "R",
+            bayes_risk,
+            "prior",
+            0.5,
+            rate=lambda prior: LEAST_RISK,
+            threshold=_prior_place,
+            safe_side="lower",
+        ),
         Quantity("approximate_mu", "μ_d", _approximate_mu, "d", 1e-10, np.log, rate=same),
     )
 }

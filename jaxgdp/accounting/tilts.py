@@ -1,0 +1,165 @@
+"""Exponential tilts: where the saddle point of an error rate or of a threshold lies.
+
+All functions work on arrays with the two directions of the pair on the last axis, "sides". They steer; nothing here is part of a
+certificate.
+"""
+
+from __future__ import annotations
+
+from ..numerics import namespace as xp
+from .loss import Loss, composed
+
+MARGIN = 0.05  # how far past the asked depth, in standard deviations, the pieces reach
+
+
+def depths(loss: Loss, s):
+    """Saddle-point depths of α and of 1 − β at tilt s, in standard deviations, and Λ', Λ''.
+
+    α ≈ Φ(−r_X) and TPR ≈ Φ(−r_Y), with r_X² = 2(sΛ' − Λ) and r_Y² = 2((s − 1)Λ' − Λ), the sign of s − 1.
+    """
+    value, mean, square = composed(loss, s)
+    r_x = xp.sqrt(xp.maximum(2.0 * (s * mean - value), 1e-30))
+    r_y = xp.sign(s - 1.0) * xp.sqrt(xp.maximum(2.0 * ((s - 1.0) * mean - value), 0.0))
+    return r_x, r_y, mean, square
+
+
+def at_depth(loss: Loss, low, target, of_y):
+    """The tilt above ``low`` at which r_X (or r_Y, where ``of_y``) equals ``target``."""
+
+    def error(s):
+        r_x, r_y, _, square = depths(loss, s)
+        near = xp.abs(r_y) < 1e-6
+        slope_y = xp.where(near, xp.sqrt(square), (s - 1.0) * square / xp.where(near, 1.0, r_y))
+        return xp.where(of_y, r_y, r_x) - target, xp.where(of_y, slope_y, s * square / r_x)
+
+    scale = xp.sqrt(composed(loss, low)[2])
+    start = xp.where(of_y, 1.0 + xp.abs(target) / scale, target / scale)
+    return _increasing_root(error, xp.maximum(low, 1e-3), start)
+
+
+def at_threshold(loss: Loss, low, target):
+    """The tilt above ``low`` at which the mean Λ' equals ``target``."""
+
+    def error(s):
+        _, mean, square = composed(loss, s)
+        return mean - target, square
+
+    _, mean, square = composed(loss, low)
+    return _increasing_root(error, low, low + xp.maximum(target - mean, 0.0) / square)
+
+
+def _increasing_root(error, low, start):
+    """Root above ``low`` of an increasing function that gives (value, slope).
+
+    Newton steps in log s alternate with halvings of a bracket: with heavy tails depth jumps at some s, and beyond it Newton
+    alone would creep.
+    """
+
+    def step(i, state):
+        s, below, above = state
+        value, slope = error(s)
+        below, above = xp.where(value < 0.0, s, below), xp.where(value < 0.0, above, s)
+        newton = s * xp.exp(xp.clip(-value / xp.maximum(s * slope, 1e-300), -30.0, 30.0))
+        trusted = (newton > below) & (newton < above) & (i % 2 == 0)
+        return xp.where(trusted, newton, xp.sqrt(below * above)), below, above
+
+    start = xp.maximum(start, low * (1.0 + 1e-6))
+    low = low + 0.0 * start
+    return xp.fori_loop(0, 20, step, (start, low, 64.0 * start))[0]
+
+
+def at_zero(loss: Loss):
+    """The tilt at which the mean is about 0, shape (sides,)."""
+    tilt = 0.5 + xp.zeros(loss.reverse.shape)
+    for _ in range(4):
+        _, mean, square = composed(loss, tilt)
+        tilt = xp.clip(tilt - mean / square, 0.05, 0.95)
+    return tilt
+
+
+def ceiling(loss: Loss, tilt0):
+    """The tilt at which the mean is next to the largest composed loss: a stronger one would see nothing else.
+
+    ∞ where losses are unbounded. Next to: by a fiftieth of the standard deviation at ``tilt0``.
+    """
+    top = loss.support()[1]
+    near = 0.02 * xp.sqrt(composed(loss, tilt0)[2])
+    end = xp.log(1e4 / near)
+
+    def halve(_, bounds):
+        low, high = bounds
+        middle = 0.5 * (low + high)
+        below = top - composed(loss, xp.exp(middle))[1] > near
+        return xp.where(below, middle, low), xp.where(below, high, middle)
+
+    found = xp.exp(xp.fori_loop(0, 30, halve, (xp.log(tilt0), xp.maximum(end, 1.0)))[1])
+    return xp.where(xp.isfinite(top), found, xp.inf)
+
+
+def ends(loss: Loss, z_floor, z_delta):
+    """Tilts and depths at ℓ = 0 and at the far end; there also the threshold, and the standard deviation at ℓ = 0."""
+    tilt0 = at_zero(loss)
+    value0, _, square0 = composed(loss, tilt0)
+    r_0 = xp.sqrt(xp.maximum(-2.0 * value0, 1e-30))
+    hidden = r_0 >= z_floor
+    target = xp.where(hidden, -z_floor + MARGIN, z_floor + MARGIN)
+    if z_delta is None:
+        tilt_end = at_depth(loss, tilt0, target, hidden)
+    else:
+        both = xp.stack([target, z_delta + MARGIN + 0.0 * target]), xp.stack([hidden, hidden | True])
+        tilt_end = xp.max(at_depth(loss, tilt0, *both), axis=0)
+    if loss.bounded:
+        tilt_end = xp.minimum(tilt_end, ceiling(loss, tilt0))
+    depth, _, threshold, _ = depths(loss, tilt_end)
+    return tilt0, r_0, tilt_end, xp.maximum(depth, r_0 + 1e-3), threshold, xp.sqrt(square0)
+
+
+def gentle(loss: Loss, faintest, low, high, depth, threshold):
+    """The smallest tilt in [low, high] under which the density at a piece's far end is still e^{−faintest}, or as high as goes.
+
+    A stronger tilt would serve that end better, but where single large steps take over from many small ones it
+    fills the window with them.
+    """
+
+    def halve(_, bounds):
+        below, above = bounds
+        middle = xp.sqrt(below * above)
+        value, mean, square = composed(loss, middle)
+        enough = (0.5 * depth**2 - middle * threshold + value <= faintest) | (mean >= threshold) | (square > widest)
+        return xp.where(enough, below, middle), xp.where(enough, middle, above)
+
+    widest = 1.5 * composed(loss, low)[2]
+    low, high = xp.fori_loop(0, 10, halve, (low, high))
+    return xp.where(composed(loss, high)[2] > widest, low, high)
+
+
+def smoothness(loss: Loss, s, target):
+    """Medians of the tilted steps (sides, components), and the frequency ω above which |φ|^T falls below about e^{−target}.
+
+    T·log|φ(ω)| is near −T·E min(0.4·(ω·distance to the median)², 1), whatever the shape of the steps; ω is huge where T is too
+    small to get there.
+    """
+    sign = xp.where(loss.reverse, 1.0 - s, s)[:, None]
+    exponent = loss.log_weight + sign[..., None] * loss.loss
+    weight = xp.exp(exponent - xp.max(exponent, axis=-1, keepdims=True))
+    weight = weight / xp.sum(weight, axis=-1, keepdims=True)
+    at = xp.argmax(xp.cumsum(weight, axis=-1) >= 0.5, axis=-1)
+    nodes = xp.broadcast_to(loss.loss, weight.shape)
+    median = xp.take_along_axis(nodes, at[..., None], -1)[..., 0]
+    exact = loss.precision > 0.0
+    median = xp.where(exact, (sign - 0.5) * loss.precision, median)
+    square = (nodes - median[..., None]) ** 2
+    total = xp.sqrt(composed(loss, s)[2])
+    uses = loss.count * (1.0 - loss.atomic)
+
+    def halve(_, bounds):
+        low, high = bounds
+        middle = 0.5 * (low + high)
+        speed = (0.4 * xp.exp(2.0 * middle))[:, None]
+        decay = xp.sum(weight * xp.minimum(speed[..., None] * square, 1.0), axis=-1)
+        decay = xp.where(exact, xp.minimum(speed * loss.precision, 1.0), decay)
+        enough = xp.sum(uses * decay, axis=-1) >= target
+        return xp.where(enough, low, middle), xp.where(enough, middle, high)
+
+    high = xp.fori_loop(0, 12, halve, (-xp.log(total), 35.0 - xp.log(total)))[1]
+    return xp.where(loss.reverse[:, None], -median, median), xp.exp(high)
