@@ -146,7 +146,7 @@ def _plan(batch: Batch, views: list[View]):
     _remember(executor, batch, *program)
     plans, steps = _joined(out)
     plans = jax.tree.map(lambda a: np.moveaxis(a.reshape((len(views), pieces) + a.shape[1:]), 1, 2), plans)
-    return plans, needs(*(_side(plans, side) for side in (0, 1)), steps[::pieces], rtol)
+    return plans, needs(*(_side(plans, side) for side in (0, 1)), steps[::pieces], rtol, aim != WHOLE)
 
 
 def _side(plans: Plan, side: int) -> Plan:
@@ -249,7 +249,7 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
             views += [focus(i, aim, row[i], steps[i], rules) for i in range(number)]
     else:
         views = [whole(i, steps[i], rules) for i in range(number)]
-    looked_whole = {v.setting for v in views if v.aim == WHOLE}
+    made = {(v.setting, v.aim) for v in views}
     open_views, finished = np.bincount([v.setting for v in views], minlength=number), np.zeros(number, bool)
     planned: dict[tuple, tuple] = {}  # (setting, aim, pieces) → plans and needs, and the row in them
 
@@ -320,12 +320,12 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
                             more = [
                                 focus(i, q, t, steps[i], rules)
                                 for q, t in at.items()
-                                if excess[q, k] > 1.0 and np.isfinite(t)
+                                if excess[q, k] > 1.0 and np.isfinite(t) and (i, q) not in made
                             ]
-                        elif aim != WHOLE and step.action == DONE and worst > 1.0 and i not in looked_whole:
-                            looked_whole.add(i)
+                        elif aim != WHOLE and step.action == DONE and worst > 1.0 and (i, WHOLE) not in made:
                             more = [whole(i, steps[i], rules)]
                         to_plan += more
+                        made |= {(v.setting, v.aim) for v in more}
                         open_views[i] += len(more)
                     newly = (open_views == 0) & ~finished
                     finished |= newly

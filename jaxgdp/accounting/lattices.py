@@ -16,6 +16,8 @@ from .windows import Plan
 
 _CHUNK = 2**19  # numbers in the largest array worked on at once
 _TOGETHER = 24  # half-curve pieces worked on at once, at most
+_FOCUSED_VERTICES = 8192  # of a dense lattice for one threshold
+_FOCUSED = 1200.0  # vertices across the composed law that a view of one threshold needs at most
 _VERTICES = 24.0  # vertices between ℓ = 0 and the floor at rtol 1e-3, at least
 
 
@@ -86,7 +88,9 @@ class Needs(NamedTuple):
     Attributes:
         points: points of a sparse lattice; dense: of a dense one. bandwidth: frequencies. vertices: of a piece.
         short, long: reach of a step on its two sides, in points of a sparse lattice.
+        base: points per octave, if sparse.
         steps: number of steps. whole: whether one step is most of the composition.
+        focused: whether the view is of one threshold.
     """
 
     points: Any
@@ -95,8 +99,10 @@ class Needs(NamedTuple):
     vertices: Any
     short: Any
     long: Any
+    base: Any
     steps: Any
     whole: Any
+    focused: Any
 
 
 def likeliest(rtol: float) -> Lattice:
@@ -117,9 +123,17 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -
     many_steps = not dense and need.steps >= _FEWEST
     # as fine, and with as many points and vertices, as ``detail`` asks for if some lattice serves, less otherwise; N costs
     # nothing, so it is rounded up generously where a step then still fits
-    demands = ((detail, detail), (detail, 1.0), (2.0, 1.0), (1.0, 1.0))
-    ladder = range(sharper, sharper + 3)
-    pairs = itertools.product(demands, ladder) if detail > 8.0 else ((d, extra) for extra in ladder for d in demands)
+    ladder = range(sharper, sharper + 4)
+    if need.focused:
+        pairs = itertools.product(((detail, detail), (1.0, detail), (1.0, 1.0)), ladder)
+    else:
+        demands = ((detail, detail), (detail, 1.0), (2.0, 1.0), (1.0, 1.0))
+        pairs = itertools.product(demands, ladder) if detail > 8.0 else ((d, extra) for extra in ladder for d in demands)
+    uniform = need.points * detail / 2.0
+    if need.focused and detail > 1.0 and uniform <= largest / 2:
+        # (a second look, at few thresholds: points that are equally far apart everywhere leave nothing to chance)
+        size = max(2**13, 2 ** int(np.ceil(np.log2(uniform * (4.0 if need.whole else 1.0)))))
+        return Lattice("whole" if need.whole else "heavy", min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
     tries = itertools.product(pairs, _MENU, (4, 2)) if many_steps else ()
     for ((finer, denser), extra), (frequencies, vertices, room, base, short, long), factor in tries:
         vertices, base = vertices << extra, base << extra
@@ -130,7 +144,7 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -
         if (
             need.bandwidth <= (1.2 if frequencies < _MENU[-1][0] else 1.5) * frequencies
             and need.vertices * np.sqrt(min(denser, 4.0)) <= room * vertices
-            and (8 << sharper) * min(denser, 6.0) <= base
+            and need.base * min(denser, 6.0) <= base
             and scale * need.short + 8 < spectrum.reach(base, short)
             and scale * need.long + 8 < spectrum.reach(base, long)
             and base * (short + long + 4) * frequencies <= _TABLE
@@ -143,7 +157,7 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -
     return Lattice(kind, size // share, 0, size, 0, 0, 0, pieces)
 
 
-def needs(plus: Plan, minus: Plan, steps, rtol) -> Needs:
+def needs(plus: Plan, minus: Plan, steps, rtol, focused: bool = False) -> Needs:
     """What settings need, from the plans of their two half-curves (leaves (settings, pieces, …)) and their numbers of steps."""
     sides = (plus, minus)
     most = lambda a, b: np.maximum(np.max(a, axis=1), np.max(b, axis=1))  # noqa: E731
@@ -156,6 +170,8 @@ def needs(plus: Plan, minus: Plan, steps, rtol) -> Needs:
     # vertices: enough of them across the composed law, and between the thresholds asked for
     across = most(*(w / (fine * p.spread) for w, p in zip(width, sides, strict=True)))
     asked = most(*(w / np.maximum(p.cut_high - p.cut_low, 1e-300) for w, p in zip(width, sides, strict=True)))
+    # a view of one threshold has a vertex there
+    across = np.minimum(across, _FOCUSED) if focused else across
     vertices = np.maximum(0.75 * across, _VERTICES * np.sqrt(1e-3 / rtol) * np.minimum(asked, 40.0))
 
     def reach(p, low):
@@ -170,4 +186,6 @@ def needs(plus: Plan, minus: Plan, steps, rtol) -> Needs:
     whole = short >= 0.9 / 32
     dense = dense * np.maximum(np.where(whole, 2.0 * np.maximum(long, short), 2.0 * long), 1.0)
     dense = np.maximum(dense, 1.4 * vertices)
-    return Needs(points, dense, bandwidth, vertices, short * points, long * points, steps, whole)
+    # the error of a tail grows with the square of its depth, and falls with the square of the points in an octave
+    base = np.full(len(steps), (32.0 if focused else 8.0) * 2 ** _sharper(rtol))
+    return Needs(points, dense, bandwidth, vertices, short * points, long * points, base, steps, whole, np.full(len(steps), focused))

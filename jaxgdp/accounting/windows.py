@@ -17,6 +17,9 @@ from .tilts import at_depth, at_threshold, at_zero, ceiling, depths, ends, gentl
 
 _BOTH = np.array([False, True])
 _DEEPEST = 38.6  # standard deviations out to which relative accuracy is meant: a rate of 1e-325
+_ROOM = 60.0  # by which the squared depths of two sides differ where the rate of one is nothing beside that of the other
+_BEYOND = 7.0  # standard deviations from a threshold at which a single step may stop
+_BRIGHT = 0.7  # of the faintest usable density, for what is read off with relative accuracy
 _WIDEST = 3.0  # how many times the variance at ℓ = 0 a saddle point may have and still be one
 
 
@@ -284,35 +287,38 @@ def plan_threshold(groups, count, threshold, rtol, faintest) -> Plan:
     fine = _fine(rtol, square)
 
     def saddle(loss):
+        """Tilts at ℓ = 0 and at the threshold, and the threshold; no deeper than the side that matters, with some room."""
         tilt0 = at_zero(loss)
-        far = at_depth(loss, tilt0, _DEEPEST + 0.0 * tilt0, tilt0 > 0.0)
-        tilt = xp.minimum(at_threshold(loss, tilt0, threshold + 0.0 * tilt0), far)
+        tilt = at_threshold(loss, tilt0, threshold + 0.0 * tilt0)
         tilt = xp.minimum(tilt, ceiling(loss, tilt0)) if loss.bounded else tilt
-        return tilt0, xp.maximum(tilt, tilt0)
+        tilt = xp.maximum(tilt, tilt0)
+        depth = xp.min(xp.maximum(depths(loss, tilt)[1], 0.0))
+        depth = xp.minimum(xp.sqrt(depth**2 + _ROOM), _DEEPEST) + 0.0 * tilt0
+        far = xp.maximum(at_depth(loss, tilt0, depth, tilt0 > 0.0), tilt0)
+        return tilt0, xp.minimum(tilt, far), xp.where(tilt > far, depths(loss, far)[2], threshold)
 
     # how deep one step's tail matters follows from the depth of the threshold, and that from the tails
     deepest = xp.maximum(40.0, -1.1 * value)
     for _ in range(2):
         loss = quadrature(groups, deepest + fine + xp.log(count), _BOTH)
-        tilt0, tilt = saddle(loss)
+        tilt0, tilt, _ = saddle(loss)
         r_x = depths(loss, tilt)[0]
         deepest = xp.maximum(deepest, 0.5 * xp.max(r_x) ** 2 + 3.0)
     loss = quadrature(groups, deepest + fine + xp.log(count), _BOTH)
     tilt0 = at_zero(loss)
     spread = xp.sqrt(composed(loss, tilt0)[2])
     # a step that alone carries the sum past the threshold may as well stop there (see ``plan_whole``)
-    loss = loss.cut(threshold + 12.0 * spread + xp.maximum(-composed(loss, 0.0 * tilt0)[1], 0.0))
-    tilt0, tilt = saddle(loss)
+    loss = loss.cut(threshold + _BEYOND * spread + xp.maximum(-composed(loss, 0.0 * tilt0)[1], 0.0))
+    tilt0, tilt, place = saddle(loss)
     bulk = xp.sqrt(composed(loss, tilt0)[2])
-    r_x, r_y, mean, square = depths(loss, tilt)
+    r_x, r_y, _, square = depths(loss, tilt)
     # where single large steps take over, the saddle point has both them and the many small ones in its window: look from nearer
-    faintest = xp.maximum(faintest + 0.5 * xp.log(xp.minimum(bulk**2, 1.0)), 4.0)
-    nearer = gentle(loss, faintest, tilt0, tilt, r_x, mean)
+    faintest = xp.maximum(_BRIGHT * faintest + 0.5 * xp.log(xp.minimum(bulk**2, 1.0)), 4.0)
+    nearer = gentle(loss, faintest, tilt0, tilt, r_x, place)
     tilt = xp.where(square > _WIDEST * bulk**2, nearer, tilt)
-    place = xp.stack([mean, mean])
-    window = _window(loss, tilt, r_y, r_y, place, xp.stack([r_x, r_x]), bulk, rtol)
-    # relative accuracy of a tail takes a lattice finer by its depth
-    window = window._replace(smooth=window.smooth / xp.clip(r_x, 1.0, 40.0))
-    cut_low, cut_high = xp.maximum(mean - window.spread, 0.0), xp.maximum(mean, 0.0) + window.spread
+    window = _window(loss, tilt, r_y, r_y, xp.stack([place, place]), xp.stack([r_x, r_x]), bulk, rtol)
+    # the log of a tail changes by half the square of the tilt for every unit of variance: the lattice has to be finer by the tilt
+    window = window._replace(smooth=xp.minimum(window.smooth, 1.0 / xp.maximum(tilt, 1.0 - tilt)))
+    cut_low, cut_high = xp.maximum(place - window.spread, 0.0), xp.maximum(place, 0.0) + window.spread
     anchor = xp.where(threshold < cut_high, threshold, 0.0)
     return _made(groups, loss, tilt, window, cut_low, cut_high, bulk, 0.0 * tilt, anchor)

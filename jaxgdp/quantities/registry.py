@@ -49,13 +49,18 @@ def _epsilon_place(curve, query, *, symmetric):
 
 
 def _rate_place(curve, query, *, symmetric):
-    p = points(curve.upper_plus)
-    above = p.used & (p.log_alpha > query)
-    k = argmax(xp.where(above, -p.log_alpha, -xp.inf))
-    after = p.log_alpha[xp.minimum(k + 1, p.log_alpha.shape[0] - 1)]
-    drop = xp.where(p.log_alpha[k] > after, p.log_alpha[k] - after, 1.0)
-    place = p.low[k] + (p.high[k] - p.low[k]) * xp.clip((p.log_alpha[k] - query) / drop, 0.0, 1.0)
-    return xp.where(above[k], place, xp.nan)
+    def at(p, log_rate, up):
+        """|ℓ| at which a rate that falls (or grows) along the vertices crosses ``query``."""
+        before = p.used & xp.where(up, log_rate < query, log_rate > query)
+        k = argmax(xp.where(before, p.low, -xp.inf))
+        after = log_rate[xp.minimum(k + 1, log_rate.shape[0] - 1)]
+        rise = xp.where(after != log_rate[k], after - log_rate[k], 1.0)
+        share = xp.clip((query - log_rate[k]) / rise, 0.0, 1.0)
+        return xp.where(before[k], p.low[k] + (p.high[k] - p.low[k]) * share, xp.nan)
+
+    plus, minus = points(curve.upper_plus), points(curve.upper_minus)
+    beyond = plus if symmetric else minus
+    return xp.where(xp.max(xp.where(plus.used, plus.log_alpha, -xp.inf)) >= query, at(plus, plus.log_alpha, False), at(beyond, beyond.log_beta, True))
 
 
 def _prior_place(prior):
