@@ -38,6 +38,7 @@ _SMALLEST = 1e-12  # δ at which a default grid ends
 _LARGEST = 700.0  # ε at which it ends anyway: e^ε has to be a double
 _POINTS = 17  # of a default grid
 _MOST_CALLS = 400
+_PATIENCE = 30  # calls without a narrower bracket
 _APART = 1e-5  # relative distance in ε that a further point keeps from those known
 _ERROR = 1e-12  # of the function's values
 _ABSOLUTE_ERROR = 1e-15
@@ -210,9 +211,12 @@ class BlackBox:
         """
         bracket, at = self._read(target)
         most = self.calls + _MOST_CALLS
+        narrowest, since = np.inf, 0
         while self.exact and self.calls < most:
             mus = [float(np.squeeze(target.equivalent_mu(np.asarray(side)))) for side in bracket]
-            if np.isfinite(max(mus)) and abs(mus[1] - mus[0]) <= width * max(mus):
+            found = abs(mus[1] - mus[0]) / max(mus) if 0.0 < max(mus) < np.inf else np.inf
+            narrowest, since = (found, 0) if found < 0.99 * narrowest else (narrowest, since + 1)
+            if found <= width or since > _PATIENCE:
                 break
             before = dict(self._known)
             self._add(at)

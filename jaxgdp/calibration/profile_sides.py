@@ -188,7 +188,7 @@ class Below:
         with np.errstate(divide="ignore", over="ignore"):
             reach = self.g + (self.value - delta) / -self.left * _DOWN
             back = self.g - (delta - self.value) / np.where(below, -self.right, 1.0) * _UP
-        found = np.concatenate([reach[above & (self.left < 0.0)], back[below], self.g[above], [0.0]])
+        found = np.concatenate([np.minimum(reach[above & (self.left < 0.0)], 1e300), back[below], self.g[above], [0.0]])
         return float(max(np.max(found - 4.0 * _UNIT * np.abs(found)), 0.0))
 
     def rates(self, alpha):
