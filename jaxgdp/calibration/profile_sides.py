@@ -60,6 +60,19 @@ def _hull(g, value):
     return np.array(kept)
 
 
+def _fixed_point(g, delta):
+    """x = 1 − δ − γ·x, rounded down: where a line meets its mirror image."""
+    return (1.0 - delta) / (2.0 + g) * _DOWN
+
+
+def _fnr(g, delta, alpha):
+    """1 − δ − γ·α, rounded down; with the fixed point x of the line it is x + γ·(x − α), which does not cancel for α ≤ x."""
+    x = _fixed_point(g, delta)
+    ahead = x - alpha
+    plain = np.maximum(1.0 - (delta + alpha + g * alpha) * _UP - 2.0 * _UNIT, 0.0)
+    return np.where(ahead >= 0.0, (x + (1.0 + g) * ahead) * _DOWN, plain)
+
+
 class Above:
     """Upper bounds on the profile and on what an attacker reaches."""
 
@@ -94,11 +107,10 @@ class Above:
         """(TPR, FNR) at FPR α: no attack has more, or less."""
         g, d = self.lines
         a = np.asarray(alpha, float)[..., None]
-        steep = (d + a + g * a) * _UP
-        tpr = np.min(steep, axis=-1)
+        tpr = np.min((d + a + g * a) * _UP, axis=-1)
         # the same statement with the rates exchanged: α ≥ 1 − δ − γ·β
-        beta = np.max(np.maximum(1.0 - d - a - 4.0 * _UNIT, 0.0) / (1.0 + g) * _DOWN, axis=-1)
-        beta = np.maximum(beta, np.max(1.0 - steep - 2.0 * _UNIT, axis=-1))
+        beta = np.max(np.maximum((1.0 - d) * _DOWN - a, 0.0) / (1.0 + g) * _DOWN, axis=-1)
+        beta = np.maximum(beta, np.max(_fnr(g, d, a), axis=-1))
         return np.minimum(np.minimum(tpr, 1.0 - beta + 2.0 * _UNIT), 1.0), beta
 
     def mu(self, floor: float, d: float) -> tuple[float, np.ndarray]:
@@ -112,7 +124,7 @@ class Above:
             floor: in [0, 0.5). d: 0, or the d of a d-approximate μ, which has no floor.
         """
         g, delta = self.lines
-        top = float(np.max(np.maximum(1.0 - delta - _UNIT, 0.0) / (2.0 + g))) * _DOWN
+        top = float(np.max(_fixed_point(g, delta)))
         if top <= 0.0:
             return np.inf, np.array([max(floor, 1e-300)])
         if d > 0.0:
@@ -139,7 +151,7 @@ class Above:
             tpr = np.maximum(gain, 0.0) / rest * _UP
         else:
             tpr = steep
-        beta = np.maximum(1.0 - steep - 2.0 * _UNIT, 0.0) / rest * _DOWN
+        beta = _fnr(g, delta, x) / rest * _DOWN
         # the upper end of the last piece is where both rates are equal
         x, tpr, beta = np.append(x, top), np.append(tpr, 1.0), np.append(beta, top / rest * _DOWN)
         mu = gaussian_mu(x / rest * _DOWN, tpr, beta, 1.0)
@@ -208,10 +220,11 @@ class Below:
         left, right = -self.left[k], np.where(inner, -self.right[following], 0.0)
         line_a = [self.value[k] - left * (end - start) for end in (a, b)]
         line_b = [np.where(inner, self.value[following] + right * (b - end), 0.0) for end in (a, b)]
-        size = self.value[k] + left * (b - start) + line_b[0]
+        sizes = self.value[k] + left * (b - start), line_b[0]
 
         def mixture(t):
-            return [t * p + (1.0 - t) * q - 8.0 * _UNIT * size for p, q in zip(line_a, line_b, strict=True)]
+            guard = 8.0 * _UNIT * (t * sizes[0] + (1.0 - t) * sizes[1])
+            return [t * p + (1.0 - t) * q - guard for p, q in zip(line_a, line_b, strict=True)]
 
         def share(numerator, denominator):
             flat = denominator <= 0.0
