@@ -5,7 +5,8 @@ With a = μ/2 − ε/μ and b = a − μ the normal densities obey φ(a) = e^ε�
     δ = Φ(a) − e^ε·Φ(b) = φ(a)·(m(a) − m(b)),    1 − δ = Φ(−a) + φ(a)·m(b),    m(x) = Φ(x)/φ(x) = ∫₀^∞ e^{xs − s²/2} ds
 
 (Balle & Wang 2018, Theorem 8). Where m(a) and m(b) are near each other their difference is ∫_b^a m′(x) dx with
-m′(x) = 1 + x·m(x) = ∫₀^∞ s·e^{xs − s²/2} ds > 0, whose values are a polynomial fit and whose integral is Gauss-Legendre's. Host-side, NumPy.
+m′(x) = 1 + x·m(x) = ∫₀^∞ s·e^{xs − s²/2} ds > 0, whose values are a polynomial fit and whose integral is Gauss-Legendre's.
+Host-side, NumPy.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ def _ratio(x):
 
 def _product(x, y):
     """x·y and its rounding error (Dekker 1971)."""
+
     def halves(v):
         high = _SPLIT * v
         high = high - (high - v)

@@ -2,9 +2,9 @@
 
 Of a μ: trade-off curve, TPR, (ε, δ), advantage, Bayes risk, Rényi divergence and zCDP; and back from what determines μ.
 
-Host-side functions of scalars and arrays with NumPy broadcasting, float64. Results that are normal doubles have 1e-12 relative accuracy over the
-whole range of the arguments; results below 2.3e-308 may be 0, and above 1.8e308 they are ∞. (:func:`epsilon` says where it depends on the last digits
-of δ.)
+Host-side functions of scalars and arrays with NumPy broadcasting, float64. Results that are normal doubles have 1e-12 relative
+accuracy over the whole range of the arguments; results below 2.3e-308 may be 0, and above 1.8e308 they are ∞. (:func:`epsilon` says
+where it depends on the last digits of δ.)
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from scipy.special import erf, erfinv, ndtr, ndtri
 
 from . import gaussian_profile as profile
 from .validation import broadcast, checked, closed_unit, finite, open_unit, positive
-
 
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
 
@@ -347,10 +346,10 @@ def mu_from_epsilon_delta(epsilon, delta):
     at_zero = _mu_of_advantage(d)
     # δ_μ(ε) is at most δ_μ(0), and at most Φ(μ/2 − ε/μ); either gives a μ that is not too large
     z = ndtri(d)
-    with np.errstate(over="ignore"):
-        root = np.hypot(z, np.sqrt(2.0) * np.sqrt(eps))
-    by_tail = np.where(z > 0.0, z + root, np.sqrt(2.0) * np.sqrt(eps) * (np.sqrt(2.0) * np.sqrt(eps) / (root - z)))
-    low = np.log(np.maximum(at_zero, by_tail)) - 1e-12
+    size = np.sqrt(2.0) * np.sqrt(eps)
+    root = np.hypot(z, size)
+    by_tail = np.where(z > 0.0, z + root, size * (size / np.maximum(root + np.abs(z), 1e-300)))
+    low = np.log(np.maximum(np.maximum(at_zero, by_tail), 1e-308)) - 1e-12
 
     def gap(x, e, t, s, skip):
         return np.where(skip, x - 0.5, s * (_log_of(e, np.exp(x), s) - t))

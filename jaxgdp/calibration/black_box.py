@@ -178,7 +178,7 @@ class BlackBox:
         if self._delta is None:
             # ε(δ) = 0 says that δ(0) is at most δ, not that it is δ
             box = Box(*(side[self.epsilons > 0.0] for side in box)) if self._known else box
-        sound = self.exact and all(low <= above.delta(g) for g, low in zip(box.low_g, box.low, strict=True))
+        sound = self.exact and bool(np.all(box.low <= above.delta(box.low_g)))
         return above, Below(box if sound else None)
 
     def read(self, target: Target) -> Bracket:

@@ -83,14 +83,15 @@ class Above:
         kept = order[_hull(g[order], value[order])]
         self.g, self.value = g[kept], value[kept]
 
-    def delta(self, g: float) -> float:
+    def delta(self, g):
         """h at γ = 1 + g, on the chord of the hull."""
-        k = int(np.searchsorted(self.g, g, side="right"))
-        if k == len(self.g):
-            return float(self.value[-1])
-        width = self.g[k] - self.g[k - 1]
-        share = (self.g[k] - g) / width, (g - self.g[k - 1]) / width
-        return float(min((self.value[k - 1] * share[0] + self.value[k] * share[1]) * _UP, self.value[k - 1]))
+        g = np.asarray(g, float)
+        k = np.searchsorted(self.g, g, side="right")
+        right = np.minimum(k, len(self.g) - 1)
+        left = np.maximum(right - 1, 0)
+        width = np.where(right > left, self.g[right] - self.g[left], 1.0)
+        value = (self.value[left] * (self.g[right] - g) + self.value[right] * (g - self.g[left])) / width * _UP
+        return np.where(k == len(self.g), self.value[-1], np.minimum(value, self.value[left]))[()]
 
     def g_of(self, delta: float) -> float:
         """The g from which on h is at most δ: 0 where it always is for γ ≥ 1, ∞ where no point says so."""
@@ -116,9 +117,9 @@ class Above:
     def mu(self, floor: float, d: float) -> tuple[float, np.ndarray]:
         """μ over the curve's FPRs between the floor and f(floor), and the rates at which it was looked at, the deciding one first.
 
-        By symmetry both rates can be exchanged, so the smaller one, x, runs from ``floor``, or from f(floor) where that lies below, to the
-        fixed point x = f(x). What lies above a Gaussian curve is convex, so the μ of a straight piece is the larger of those at its ends. Beyond
-        a lower bound of the fixed point both rates are at least that.
+        By symmetry both rates can be exchanged, so the smaller one, x, runs from ``floor``, or from f(floor) where that lies below,
+        to the fixed point x = f(x). What lies above a Gaussian curve is convex, so the μ of a straight piece is the larger of those
+        at its ends. Beyond a lower bound of the fixed point both rates are at least that.
 
         Args:
             floor: in [0, 0.5). d: 0, or the d of a d-approximate μ, which has no floor.
@@ -257,7 +258,7 @@ class Below:
         return np.maximum(lowest, alpha), np.minimum(highest, 1.0 - alpha + _UNIT), self._middle(k[at])
 
     def _middle(self, k):
-        """g where the lines of the piece behind point k meet, kept off both ends as ε goes; past the last point, where its line ends."""
+        """g where the lines of the piece behind point k meet, kept off both ends as ε goes; or well past the last point."""
         g, value = self.g, self.value
         following = np.minimum(k + 1, len(g) - 1)
         width = g[following] - g[k]
@@ -266,8 +267,7 @@ class Below:
         low, high = (np.log1p(np.maximum(g[i], 0.0)) for i in (k, following))
         meet = np.log1p(np.maximum(g[k] + np.clip(move, 0.0, width), 0.0))
         meet = np.clip(np.where(spread > 0.0, meet, 0.5 * (low + high)), 0.9 * low + 0.1 * high, 0.1 * low + 0.9 * high)
-        far = np.log1p(np.maximum(g[k] + value[k] / np.maximum(-self.left[k], 1e-300), 0.0))
-        past = np.clip(far, low + 0.05, 2.0 * low + 1.0)
+        past = 1.3 * low + 0.25
         with np.errstate(over="ignore"):
             return np.expm1(np.where(k < len(g) - 1, meet, past))
 
