@@ -55,9 +55,9 @@ def test_points_next_to_each_other_do_not_make_a_slope():
     curve, rng = Gaussian(0.026), np.random.default_rng(3)
     for fpr in (0.02, 0.3):
         exact = truth(curve, targets.TPR(0.5, fpr))
-        # about the γ that decides
+        # beside the γ that decides
         epsilon = float(curve.mu * (-quantile(mp.mpf(fpr)) - curve.mu / 2))
-        near = epsilon + 2.2e-16 * np.arange(-6, 7)
+        near = 0.9 * epsilon + 2.2e-16 * np.arange(-6, 7)
         for _ in range(20):
             noise = 1.0 + 1e-16 / 5e-4 * rng.uniform(-1.0, 1.0, 40)
             values = iter(noise)
