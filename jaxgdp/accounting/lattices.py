@@ -128,7 +128,9 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -
         pairs = itertools.product(((detail, detail), (1.0, detail), (1.0, 1.0)), ladder)
     else:
         demands = ((detail, detail), (detail, 1.0), (2.0, 1.0), (1.0, 1.0))
-        pairs = itertools.product(demands, ladder) if detail > 8.0 else ((d, extra) for extra in ladder for d in demands)
+        pairs = (
+            itertools.product(demands, ladder) if detail > 8.0 else ((d, extra) for extra in ladder for d in demands)
+        )
     uniform = need.points * detail / 2.0
     if need.focused and detail > 1.0 and uniform <= largest / 2:
         # (a second look, at few thresholds: points that are equally far apart everywhere leave nothing to chance)
@@ -188,4 +190,15 @@ def needs(plus: Plan, minus: Plan, steps, rtol, focused: bool = False) -> Needs:
     dense = np.maximum(dense, 1.4 * vertices)
     # the error of a tail grows with the square of its depth, and falls with the square of the points in an octave
     base = np.full(len(steps), (32.0 if focused else 8.0) * 2 ** _sharper(rtol))
-    return Needs(points, dense, bandwidth, vertices, short * points, long * points, base, steps, whole, np.full(len(steps), focused))
+    return Needs(
+        points,
+        dense,
+        bandwidth,
+        vertices,
+        short * points,
+        long * points,
+        base,
+        steps,
+        whole,
+        np.full(len(steps), focused),
+    )

@@ -17,7 +17,9 @@ from .tilts import at_depth, at_threshold, at_zero, ceiling, depths, ends, gentl
 
 _BOTH = np.array([False, True])
 _DEEPEST = 38.6  # standard deviations out to which relative accuracy is meant: a rate of 1e-325
-_ROOM = 60.0  # by which the squared depths of two sides differ where the rate of one is nothing beside that of the other
+_ROOM = (
+    60.0  # by which the squared depths of two sides differ where the rate of one is nothing beside that of the other
+)
 _BEYOND = 7.0  # standard deviations from a threshold at which a single step may stop
 _BRIGHT = 0.7  # of the faintest usable density, for what is read off with relative accuracy
 _WIDEST = 3.0  # how many times the variance at ℓ = 0 a saddle point may have and still be one

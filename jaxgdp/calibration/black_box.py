@@ -1,7 +1,7 @@
 """A privacy profile that is only known as a function, ε ↦ δ(ε) or δ ↦ ε(δ) (Kulynych 2024, Appendix A).
 
 At finitely many points the profile h(γ) = δ(log γ) is known; in between it lies below the chords, because it is convex. If the function is
-exact it also lies above every chord prolonged past its ends. Both are polygons, and every target is read off both: the upper one
+exact it also lies above every chord prolonged past its ends. Every target is read off both (``profile_sides``): the upper one
 certifies, the lower one tells how pessimistic the grid is. Points are added where the two differ at the target.
 
 The points (ε, δ) stand for both orders of the neighbours, so the profile goes on below γ = 1 by δ(−ε) = 1 − e^{−ε}(1 − δ(ε)).
@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import ndtri
 
 from ..bracket import Bracket
 from ..mechanisms import FromProfile
@@ -32,13 +31,19 @@ from ..targets import (
     Target,
 )
 from .families import SCALE
+from .profile_sides import Above, Below, Box
 from .solver import Solver
 
 _SMALLEST = 1e-12  # δ at which a default grid ends
-_LARGEST = 500.0  # ε at which it ends anyway
+_LARGEST = 700.0  # ε at which it ends anyway: e^ε has to be a double
 _POINTS = 17  # of a default grid
 _MOST_CALLS = 400
-_ROUNDOFF = 1e-15
+_PATIENCE = 30  # calls without a narrower bracket
+_APART = 1e-5  # relative distance in ε that a further point keeps from those known
+_ERROR = 1e-12  # of the function's values
+_ABSOLUTE_ERROR = 1e-15
+_ROUNDING = 4.0 * np.finfo(float).eps
+_UNDERFLOW = np.finfo(float).tiny  # what a δ of 0 may stand for
 
 
 class BlackBox:
@@ -49,14 +54,18 @@ class BlackBox:
         epsilon: in place of it, callable δ ↦ ε(δ) ≥ 0.
         grid: where to ask first: ε ≥ 0 for ``delta``, δ in (0, 1) for ``epsilon``. By default a few points out to δ = 1e-12.
         exact: whether the function is the profile itself and no mere upper bound. If so, lower sides say how pessimistic
-            the grid is; if not they are 0.
+            the grid is; if not they are those of guessing, or 0.
+        error: relative error of the function's values, of δ where it is small and of 1 − δ, beside 1e-15, where it is near 1; in [0, 0.1].
+            Both sides allow for it. Give 0 for an upper bound that holds as it is.
+        absolute_error: what δ may be off besides, ≥ 0, for which lower sides allow too: differences of probabilities, as a formula
+            Φ(·) − e^ε·Φ(·) takes them, have it. Give 0 for a function with relative accuracy, whose lower sides then reach δ below it.
 
     Attributes:
         epsilons, deltas: the points known so far, as ``FromProfile`` takes them.
         calls: how often the function was called.
 
     Raises:
-        ValueError: neither or both functions, a grid out of range, or an answer that is no ε or δ.
+        ValueError: neither or both functions, a grid or an error out of range, or an answer that is no ε or δ.
 
     Example:
         >>> import jaxgdp
@@ -65,7 +74,9 @@ class BlackBox:
         True
     """
 
-    def __init__(self, delta=None, epsilon=None, grid=None, exact=True):
+    def __init__(
+        self, delta=None, epsilon=None, grid=None, exact=True, *, error=_ERROR, absolute_error=_ABSOLUTE_ERROR
+    ):
         if (delta is None) == (epsilon is None):
             raise ValueError("give delta, a callable of epsilon, or epsilon, a callable of delta, and not both")
         if not callable(function := delta or epsilon):
@@ -73,6 +84,9 @@ class BlackBox:
         self._delta: Callable | None = delta
         self._epsilon: Callable | None = epsilon
         self.exact = bool(exact)
+        in_range = lambda a: (a >= 0.0) & (a <= 0.1)  # noqa: E731
+        self._error = float(checked("error", error, "in [0, 0.1]", in_range))
+        self._absolute_error = float(checked("absolute_error", absolute_error, "in [0, 0.1]", in_range))
         self._known: dict[float, float] = {}
         self.calls = 0
         if grid is None:
@@ -92,7 +106,7 @@ class BlackBox:
             return
         last, found = 0.25, self._ask(0.0)
         while found > _SMALLEST and last < _LARGEST:
-            last = 2.0 * last
+            last = min(2.0 * last, _LARGEST)
             found = self._ask(last)
         for value in np.linspace(0.0, last, _POINTS)[1:-1]:
             self._ask(value)
@@ -134,44 +148,44 @@ class BlackBox:
     @property
     def pessimism(self) -> float:
         """The most by which the δ of the points together can exceed the true δ at any ε, if the function is exact."""
-        upper, (gamma, low) = self._polygons()
-        return float(np.max(np.interp(gamma, *upper) - low))
+        above, below = self._sides()
+        return float(below.gap(above))
 
-    def _polygons(self):
-        """Vertices (γ, δ) of the polygon above the profile and of the one below, γ from 0 to the last point."""
+    def _box(self) -> Box:
+        """The points (e^ε − 1, δ) with their errors."""
         epsilon, delta = self.epsilons, self.deltas
         if len(epsilon) == 0:
-            return ((np.array([0.0, 1.0]), np.array([1.0, 1.0])), (np.array([0.0, 1.0]), np.array([1.0, 0.0])))
-        inner = epsilon > 0.0
-        gamma = np.concatenate([[0.0], np.exp(-epsilon[inner][::-1]), np.exp(epsilon)])
-        value = np.concatenate([[1.0], (1.0 - np.exp(-epsilon) * (1.0 - delta))[inner][::-1], delta])
-        upper = _hull(gamma, value)
-        if not self.exact:
-            return upper, (np.array([0.0, 1.0, gamma[-1] + 1.0]), np.array([1.0, 0.0, 0.0]))
-        if self._delta is None and epsilon[0] == 0.0:
+            return Box(np.zeros(1), np.zeros(1), np.zeros(1), np.ones(1))
+        if self._delta is not None:
+            error = delta * ((1.0 - delta) * self._error + (1e-15 if self._error > 0.0 else 0.0))
+            low, high = delta * (1.0 - _ROUNDING) - error - self._absolute_error, delta + error
+            if self._error > 0.0:
+                high = np.maximum(high, _UNDERFLOW)
+            spread = 0.0
+        else:
+            low, high = delta * (1.0 - _ROUNDING) - self._absolute_error, delta
+            spread = self._error
+        low_g, high_g = (np.expm1(epsilon * (1.0 + sign * spread)) * (1.0 + sign * _ROUNDING) for sign in (-1.0, 1.0))
+        return Box(low_g, high_g, np.maximum(low, 0.0), np.minimum(high, 1.0))
+
+    def _sides(self) -> tuple[Above, Below]:
+        """What the points say from above and from below.
+
+        A function that is convex only within more than its error is no profile, so nothing is claimed from below.
+        """
+        box = self._box()
+        above = Above(box)
+        if self._delta is None:
             # ε(δ) = 0 says that δ(0) is at most δ, not that it is δ
-            here = gamma != 1.0
-            gamma, value = gamma[here], value[here]
-        # the line before the first point and the one after the last: δ(ε) ≥ 1 − e^ε and δ ≥ 0
-        slope = np.concatenate([[-1.0], np.diff(value) / np.diff(gamma), [0.0]])
-        left, right = slope[:-2], slope[2:]
-        # lines through the left and the right point of each interval, and where they meet
-        with np.errstate(divide="ignore", invalid="ignore"):
-            meet = (value[1:] - value[:-1] + left * gamma[:-1] - right * gamma[1:]) / (left - right)
-        meet = np.where(np.isfinite(meet), np.clip(meet, gamma[:-1], gamma[1:]), gamma[1:])
-        height = np.maximum(
-            np.minimum(value[:-1] + left * (meet - gamma[:-1]), value[1:] + right * (meet - gamma[1:])), 0.0
-        )
-        height = np.minimum(np.maximum(height, value[1:]), value[:-1])
-        low = np.concatenate([gamma, meet]), np.concatenate([value, height])
-        # past the last point: along the last chord down to 0
-        end = gamma[-1] - value[-1] / slope[-2] if slope[-2] < 0.0 else gamma[-1]
-        low = np.append(low[0], [end, 2.0 * end + 1.0]), np.append(low[1], [0.0, 0.0])
-        order = np.argsort(low[0], kind="stable")
-        return upper, (low[0][order], low[1][order])
+            box = Box(*(side[self.epsilons > 0.0] for side in box)) if self._known else box
+        sound = self.exact and bool(np.all(box.low <= above.delta(box.low_g)))
+        return above, Below(box if sound else None)
 
     def read(self, target: Target) -> Bracket:
         """The target's own quantity: certified upper risk, and the least it can be if the function is exact.
+
+        Of ``Mu``, over error rates from the floor on, as :meth:`jaxgdp.tradeoff.TradeoffCurve.mu` has it: ∞ where no point of the
+        profile tells how small the other rate can be at the floor.
 
         Raises:
             ValueError: the target is a regret; use :attr:`mechanism` for that.
@@ -179,132 +193,91 @@ class BlackBox:
         return self._read(target)[0]
 
     def _read(self, target):
-        """The bracket and the γ where a further point would narrow it."""
-        (low, high), at = self._sides(target)
-        # a function that is not quite convex may put the lower polygon above the upper one
-        low, high = (min(low, high), high) if target.safe == "upper" else (low, max(low, high))
-        slack = _ROUNDOFF if target.quantity in ("beta", "bayes_risk") else 0.0  # (of differences from 1)
-        return Bracket(low * (1.0 - 1e-12) - slack, high * (1.0 + 1e-12) + slack), at
-
-    def _sides(self, target):
-        polygons = upper, lower = self._polygons()
-        if isinstance(target, FNR | TPR | Accuracy | Precision | AttackSuccess):
-            fpr = float(np.squeeze(target.baseline if isinstance(target, AttackSuccess) else target.fpr))
-            (high, _), (low, at) = (_tpr(polygon, fpr) for polygon in polygons)
-            if target.quantity == "beta":
-                low, high = 1.0 - high, 1.0 - low
-            return Bracket(*(float(np.squeeze(side)) for side in target.read(Bracket(low, high)))), at
-        if isinstance(target, Advantage | BayesRisk):
-            gamma, rare = 1.0, 1.0
-            if isinstance(target, BayesRisk):
-                rare = float(np.squeeze(np.minimum(target.prior, 1.0 - target.prior)))
-                gamma = (1.0 - rare) / rare
-            low, high = (float(np.interp(gamma, *polygon)) for polygon in (lower, upper))
-            if isinstance(target, Advantage):
-                return Bracket(low, high), gamma
-            return Bracket(rare * (1.0 - high), rare * (1.0 - low)), gamma
-        if isinstance(target, EpsilonDelta):
-            low, high = (_gamma(polygon, float(np.squeeze(target.delta))) for polygon in (lower, upper))
-            at = 0.5 * (low + high) if np.isfinite(high) else max(low, 1.0)
-            return Bracket(*(np.log(max(g, 1.0)) for g in (low, high))), at
-        if isinstance(target, Mu | ApproximateMu):
-            d = float(np.squeeze(getattr(target, "d", 0.0)))
-            floor = float(np.squeeze(getattr(target, "fpr_floor", 0.0)))
-            high, fpr = _mu(upper, floor, d)
-            low, at = _tpr(lower, fpr)
-            return Bracket(min(max(_mu_at(fpr, low, d), 0.0), high), high), at
-        if isinstance(target, Regret):
-            raise ValueError(
-                "target must not be a Regret for a black box: calibrate with mechanism=lambda scale: box(scale).mechanism"
-            )
-        raise ValueError(f"target must be one of jaxgdp.targets, got {target!r}")
+        """The bracket and the e^ε − 1 where a further point would narrow it."""
+        above, below = self._sides()
+        (low, high), at = _answer(target, above, below)
+        low, high = float(np.squeeze(low)) * (1.0 - _ROUNDING), float(np.squeeze(high)) * (1.0 + _ROUNDING)
+        if not isinstance(target, Mu | ApproximateMu | EpsilonDelta):
+            high = min(high, 1.0)
+        return Bracket(low, high), float(at)
 
     def refine(self, target: Target, width: float) -> Bracket:
         """Add points until the bracket of the target is as narrow as asked, relative in the equivalent Gaussian μ.
 
-        Or until more points do not help.
+        Or until more points do not help: none comes nearer than 1e-5 relative to one that is known.
 
         Returns:
             The bracket of :meth:`read`.
         """
         bracket, at = self._read(target)
         most = self.calls + _MOST_CALLS
+        narrowest, since = np.inf, 0
         while self.exact and self.calls < most:
             mus = [float(np.squeeze(target.equivalent_mu(np.asarray(side)))) for side in bracket]
-            if abs(mus[1] - mus[0]) <= width * max(mus) or not np.isfinite(at) or at <= 0.0:
+            found = abs(mus[1] - mus[0]) / max(mus) if 0.0 < max(mus) < np.inf else np.inf
+            narrowest, since = (found, 0) if found < 0.99 * narrowest else (narrowest, since + 1)
+            if found <= width or since > _PATIENCE:
                 break
             before = dict(self._known)
-            self._add(max(at, 1.0 / at))
+            self._add(at)
             if self._known == before:
                 break
             bracket, at = self._read(target)
         return bracket
 
-    def _add(self, gamma):
-        """Ask near a γ ≥ 1."""
+    def _add(self, g):
+        """Ask near g = e^ε − 1 ≥ 0, unless a point near it is known."""
+        epsilon = min(float(np.log1p(max(g, 0.0))), _LARGEST)
         if self._delta is not None:
-            self._ask(min(np.log(gamma), _LARGEST))
+            if all(abs(known - epsilon) > _APART * known for known in self._known):
+                self._ask(epsilon)
             return
-        upper, lower = self._polygons()
-        delta = 0.5 * (np.interp(gamma, *upper) + np.interp(gamma, *lower))
-        self._ask(min(max(delta, 1e-300), 1.0 - 1e-12))
+        above, below = self._sides()
+        g = min(g, np.expm1(_LARGEST))
+        low, high = below.delta(g), above.delta(g)
+        if high - low > _APART * high:
+            # (past the last point, where δ may be anything below it, in steps)
+            delta = 0.5 * (low + high) if low > 0.0 else 0.03 * high
+            self._ask(min(max(delta, 1e-300), 1.0 - 1e-12))
 
 
-def _hull(gamma, value):
-    """Lower convex hull of points in order."""
-    kept: list[int] = []
-    for i in range(len(gamma)):
-        while len(kept) >= 2:
-            a, b = kept[-2], kept[-1]
-            if (value[b] - value[a]) * (gamma[i] - gamma[a]) < (value[i] - value[a]) * (gamma[b] - gamma[a]):
-                break
-            kept.pop()
-        kept.append(i)
-    return gamma[kept], np.minimum.accumulate(value[kept])
+def _answer(target, above: Above, below: Below):
+    """The target's own quantity, and where a further point would narrow it."""
+    if isinstance(target, FNR | TPR | Accuracy | Precision | AttackSuccess):
+        fpr = float(np.squeeze(target.baseline if isinstance(target, AttackSuccess) else target.fpr))
+        (most, least), (tpr, beta, at) = above.rates(fpr), below.rates(fpr)
+        sides = Bracket(least, beta) if target.quantity == "beta" else Bracket(tpr, most)
+        return target.read(sides), at
+    if isinstance(target, Advantage):
+        return Bracket(below.delta(0.0), above.delta(0.0)), 0.0
+    if isinstance(target, BayesRisk):
+        rare = float(np.squeeze(np.minimum(target.prior, 1.0 - target.prior)))
+        g = (1.0 - 2.0 * rare) / rare
+        low, high = below.delta(g * (1.0 + _ROUNDING)), above.delta(g * (1.0 - _ROUNDING))
+        return Bracket(rare * (1.0 - high), rare * (1.0 - low)), g
+    if isinstance(target, EpsilonDelta):
+        delta = float(np.squeeze(target.delta))
+        low, high = below.g_of(delta), above.g_of(delta)
+        at = np.expm1(0.5 * (np.log1p(low) + np.log1p(high))) if np.isfinite(high) else _beyond(above)
+        return Bracket(np.log1p(low), np.log1p(high)), at
+    if isinstance(target, Mu | ApproximateMu):
+        d = float(np.squeeze(getattr(target, "d", 0.0)))
+        floor = float(np.squeeze(getattr(target, "fpr_floor", 0.0)))
+        high, rates = above.mu(floor, d)
+        tried = np.unique(np.concatenate([rates, np.sqrt(rates[1:] * rates[:-1]), [floor] if floor > 0.0 else []]))
+        at = below.rates(rates[0])[2] if np.isfinite(high) else _beyond(above)
+        return Bracket(below.mu(tried[tried > 0.0], floor, d), high), at
+    if isinstance(target, Regret):
+        raise ValueError(
+            "target must not be a Regret for a black box: calibrate with mechanism=lambda scale: box(scale).mechanism"
+        )
+    raise ValueError(f"target must be one of jaxgdp.targets, got {target!r}")
 
 
-def _tpr(polygon, fpr):
-    """min over γ of δ + γ·α: the largest TPR at an FPR, and the γ that decides."""
-    gamma, delta = polygon
-    value = delta + gamma * fpr
-    k = int(np.argmin(value))
-    return float(min(value[k], 1.0)), float(gamma[k])
-
-
-def _gamma(polygon, delta):
-    """Smallest γ with δ(log γ) ≤ δ, ∞ if there is none."""
-    gamma, value = polygon
-    below = np.flatnonzero(value <= delta)
-    if len(below) == 0:
-        return np.inf
-    k = below[0]
-    if k == 0 or value[k] == value[k - 1]:
-        return float(gamma[k])
-    share = (value[k - 1] - delta) / (value[k - 1] - value[k])
-    return float(gamma[k - 1] + share * (gamma[k] - gamma[k - 1]))
-
-
-def _mu_at(fpr, tpr, d):
-    rest = 1.0 - d
-    with np.errstate(divide="ignore"):
-        value = -ndtri(min(fpr / rest, 1.0)) - ndtri(np.clip((1.0 - tpr) / rest, 0.0, 1.0))
-    return float(np.where(tpr > d, value, -np.inf)) if fpr > 0.0 or tpr > d else -np.inf
-
-
-def _mu(polygon, floor, d):
-    """Largest Φ⁻¹(TPR) − Φ⁻¹(FPR) over the curve's vertices from the floor on, and where it is."""
-    gamma, delta = polygon
-    if delta[-1] > d and floor == 0.0:
-        return np.inf, 0.0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        corners = -np.diff(delta) / np.diff(gamma)
-    rates = np.unique(np.concatenate([corners[(corners > floor) & (corners < 0.5)], [floor] if floor > 0.0 else []]))
-    rates = [rate for rate in rates if rate > 0.0 and 1.0 - _tpr(polygon, rate)[0] >= min(rate, 0.5) * 0.5]
-    values = [_mu_at(rate, _tpr(polygon, rate)[0], d) for rate in rates]
-    if not values:
-        return 0.0, max(floor, 0.25)
-    k = int(np.argmax(values))
-    return max(values[k], 0.0), float(rates[k])
+def _beyond(above: Above):
+    """Past the last point of the hull."""
+    epsilon = float(np.log1p(max(above.g[-1], 0.0)))
+    return np.expm1(min(1.5 * epsilon + 0.25, _LARGEST))
 
 
 class _Boxes:

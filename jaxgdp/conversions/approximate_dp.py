@@ -6,6 +6,9 @@ import numpy as np
 
 from .. import gdp
 from ..numerics.validation import broadcast, checked, closed_unit
+from .outward import SMALLEST, UNIT, one_minus, up
+
+_QUANTILE = 2e-12  # relative error of a μ, with room
 
 
 def _guarantee(epsilon, delta):
@@ -21,7 +24,7 @@ def beta_from_approximate_dp(alpha, epsilon, delta):
         alpha: FPR in [0, 1]. epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.
 
     Returns:
-        FNR, float64: a lower bound for every (ε, δ)-DP mechanism, reached by one of them.
+        FNR, float64: a lower bound for every (ε, δ)-DP mechanism, reached by one of them but for rounding.
 
     Raises:
         ValueError: an argument is out of range, or shapes do not broadcast.
@@ -34,8 +37,13 @@ def beta_from_approximate_dp(alpha, epsilon, delta):
     eps, d = _guarantee(epsilon, delta)
     broadcast(alpha=a, epsilon=eps, delta=d)
     with np.errstate(over="ignore", invalid="ignore"):
-        steep = np.where(a > 0.0, 1.0 - d - np.exp(eps) * a, 1.0 - d)
-    return np.maximum(np.maximum(steep, np.exp(-eps) * (1.0 - d - a)), 0.0)
+        rest = one_minus(d)
+        fall = np.exp(eps) * a * (1.0 + 4.0 * UNIT)
+        steep = np.where(a > 0.0, rest - fall - UNIT, rest)
+        # (what is left of 1 − δ − α is exact where it is small, but for the rounding of 1 − δ)
+        flat = np.where(a > 0.0, np.maximum(rest - a, 0.0) * (1.0 - UNIT), rest)
+        flat = np.exp(-eps) * flat * (1.0 - 4.0 * UNIT)
+    return np.maximum(np.maximum(steep, np.where(flat < SMALLEST, 0.0, flat)), 0.0)
 
 
 def advantage_from_approximate_dp(epsilon, delta):
@@ -47,7 +55,7 @@ def advantage_from_approximate_dp(epsilon, delta):
         epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.
 
     Returns:
-        η, float64: an upper bound for every (ε, δ)-DP mechanism, reached by one of them.
+        η, float64: an upper bound for every (ε, δ)-DP mechanism, reached by one of them but for rounding.
 
     Raises:
         ValueError: an argument is out of range, or shapes do not broadcast.
@@ -59,7 +67,8 @@ def advantage_from_approximate_dp(epsilon, delta):
     eps, d = _guarantee(epsilon, delta)
     broadcast(epsilon=eps, delta=d)
     # tanh(ε/2) + 2δ/(e^ε + 1), which neither cancels nor overflows
-    return np.tanh(0.5 * eps) + 2.0 * d * np.exp(-np.logaddexp(0.0, eps))
+    with np.errstate(under="ignore"):
+        return np.minimum(up(np.tanh(0.5 * eps)) + up(2.0 * d * np.exp(-eps) / (1.0 + np.exp(-eps)), 8.0), 1.0)
 
 
 def mu_from_approximate_dp(epsilon, delta):
@@ -72,7 +81,7 @@ def mu_from_approximate_dp(epsilon, delta):
         epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.
 
     Returns:
-        μ, float64, tight.
+        μ, float64, tight but for 2e-12 relative: an upper bound.
 
     Raises:
         ValueError: an argument is out of range, or shapes do not broadcast.
@@ -83,4 +92,4 @@ def mu_from_approximate_dp(epsilon, delta):
     """
     eps, d = _guarantee(epsilon, delta)
     broadcast(epsilon=eps, delta=d)
-    return np.where(d > 0.0, np.inf, gdp.mu_from_pure_dp(eps))
+    return np.where(d > 0.0, np.inf, gdp.mu_from_pure_dp(eps) * (1.0 + _QUANTILE))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..numerics.validation import checked
+from .outward import up
 
 
 def _epsilon(value):
@@ -21,7 +22,7 @@ def zcdp_from_pure_dp(epsilon):
         epsilon: ε ≥ 0 in nats, any shape.
 
     Returns:
-        ρ, float64.
+        ρ, float64; the safe side to report, as it is an upper bound.
 
     Raises:
         ValueError: ε is negative or not finite.
@@ -31,7 +32,10 @@ def zcdp_from_pure_dp(epsilon):
         0.462117
     """
     eps = _epsilon(epsilon)
-    return eps * np.tanh(0.5 * eps)
+    with np.errstate(under="ignore"):
+        product = eps * np.tanh(0.5 * eps)
+    # (a product that vanishes is not 0)
+    return np.where(eps > 0.0, up(np.maximum(product, np.finfo(float).tiny)), 0.0)[()]
 
 
 def zcdp_from_exponential_mechanism(epsilon):
@@ -51,4 +55,6 @@ def zcdp_from_exponential_mechanism(epsilon):
         0.5
     """
     eps = _epsilon(epsilon)
-    return 0.125 * eps * eps
+    with np.errstate(over="ignore", under="ignore"):
+        product = 0.125 * eps * eps
+    return np.where(eps > 0.0, up(np.maximum(product, np.finfo(float).tiny)), 0.0)[()]

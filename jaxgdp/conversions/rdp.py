@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..numerics.validation import broadcast, checked, closed_unit, open_unit
+from .outward import exp_up
 from .renyi import LOWEST_ADVANTAGE, LOWEST_FNR, advantage, advantage_margin, fnr, fnr_margin, last_ruled_out
 
 _GUARD = 32.0 * np.finfo(np.float64).eps
@@ -31,8 +32,9 @@ def _at_zero(t, rho):
     """f(0): 1 from orders t ≥ 1; below, where a record may be seen for certain, the two closed forms."""
     with np.errstate(invalid="ignore"):
         share = np.where(t < 1.0, (1.0 - t) / t, 0.0)
-        loose = np.maximum(np.exp(-rho * share), np.exp(-rho))
-    return np.where(np.isposinf(rho), 0.0, np.where(t >= 1.0, 1.0, loose * (1.0 - _GUARD)))
+        least = np.minimum(rho * share, rho)
+        loose = np.exp(-least) * (1.0 - _GUARD * (1.0 + np.minimum(least, 1e3)))
+    return np.where(np.isposinf(rho), 0.0, np.where(t >= 1.0, 1.0, loose))
 
 
 def beta_from_rdp(alpha, orders, rho):
@@ -136,10 +138,11 @@ def delta_from_rdp(epsilon, orders, rho):
     value = np.where(useful, log_delta_at_order(e, np.where(useful, t - 1.0, 1.0), r), 0.0)
     # pure ρ-DP: (e^ρ − e^ε)/(1 + e^ρ)
     with np.errstate(all="ignore"):
-        pure = np.where(e < r, np.log(-np.expm1(np.minimum(e - r, 0.0))) - np.log1p(np.exp(-r)) + _GUARD, -np.inf)
+        pure = np.where(e < r, np.log(-np.expm1(np.minimum(e - r, 0.0))) - np.log1p(np.exp(-r)), -np.inf)
+        pure = pure + _GUARD * (1.0 + np.where(e < r, np.abs(pure), 0.0))
     value = np.where(np.isposinf(t), np.where(np.isposinf(r), 0.0, pure), value)
     value = np.where(np.isnan(value), 0.0, value)
-    return np.exp(np.minimum(np.min(value, axis=-1), 0.0))[()]
+    return exp_up(np.min(value, axis=-1))[()]
 
 
 def epsilon_from_rdp(delta, orders, rho):
@@ -169,8 +172,9 @@ def epsilon_from_rdp(delta, orders, rho):
     value = np.where(useful, epsilon_at_order(log_d, np.where(useful, t - 1.0, 1.0), r), np.inf)
     # pure ρ-DP: e^ε = e^ρ − δ·(1 + e^ρ)
     with np.errstate(all="ignore"):
-        share = np.exp(log_d) * (1.0 + np.exp(-r))
-        pure = np.where(share < 1.0, r + np.log1p(-np.minimum(share, 1.0)), 0.0)
-    value = np.where(np.isposinf(t), np.where(np.isposinf(r), np.inf, pure * (1.0 + _GUARD)), value)
+        share = d[..., None] * (1.0 + np.exp(-r)) * (1.0 - _GUARD)
+        saved = np.log1p(-np.minimum(share, 1.0))
+        pure = np.where(share < 1.0, r + saved + _GUARD * (r - saved), 0.0)
+    value = np.where(np.isposinf(t), np.where(np.isposinf(r), np.inf, pure), value)
     value = np.where(np.isnan(value), np.inf, value)
     return np.maximum(np.min(value, axis=-1), 0.0)[()]

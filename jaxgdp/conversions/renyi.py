@@ -102,7 +102,11 @@ def last_ruled_out(margin, lowest, shape):
 
 def fnr(alpha, y):
     """β at y, rounded down."""
-    return (1.0 - alpha) * np.exp(-np.logaddexp(0.0, -y)) * (1.0 - 4.0 * _UNIT)
+    log_share = -np.logaddexp(0.0, -y)
+    with np.errstate(invalid="ignore", under="ignore"):
+        guard = 1.0 - (6.0 - np.where(np.isfinite(log_share), log_share, 0.0)) * _UNIT
+        value = (1.0 - alpha) * np.exp(log_share) * guard
+    return np.where(value < np.finfo(np.float64).tiny, 0.0, value)
 
 
 def advantage(y):

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..numerics.validation import broadcast, checked, closed_unit, open_unit
 from .orders import best_order, last_ruled_out_by_any
+from .outward import UNIT, exp_up, one_minus, up
 from .rdp import epsilon_at_order, log_delta_at_order
 from .renyi import LOWEST_ADVANTAGE, LOWEST_FNR, advantage, advantage_margin, fnr, fnr_margin
 
@@ -55,7 +56,7 @@ def beta_from_zcdp(alpha, rho):
             return fnr_margin(rate, y, s, (1.0 + s) * budget, reverse=reverse)
 
         best = np.maximum(best, fnr(inside, last_ruled_out_by_any(margin, low, high, LOWEST_FNR)))
-    return np.where(trivial, 1.0 - a, np.where(a < _TINY, 0.0, best))[()]
+    return np.where(trivial, one_minus(a), np.where(a < _TINY, 0.0, best))[()]
 
 
 def advantage_from_zcdp(rho):
@@ -142,7 +143,7 @@ def delta_from_zcdp(epsilon, rho):
         depth = np.minimum(eps * eps / used, 1e300)
     s = np.exp(best_order(value, *_range(used, depth)))
     log_delta = log_delta_at_order(eps, s, (1.0 + s) * used)
-    return np.where(r > 0.0, np.exp(np.minimum(log_delta, 0.0)), 0.0)[()]
+    return np.where(r > 0.0, exp_up(log_delta), 0.0)[()]
 
 
 def simple_epsilon_from_zcdp(delta, rho):
@@ -163,7 +164,7 @@ def simple_epsilon_from_zcdp(delta, rho):
     """
     d, r = open_unit("delta", delta), _rho(rho)
     broadcast(delta=d, rho=r)
-    return r + 2.0 * np.sqrt(-r * np.log(d))
+    return up(r + 2.0 * np.sqrt(r) * np.sqrt(-np.log(d)), 8.0)[()]
 
 
 def simple_delta_from_zcdp(epsilon, rho):
@@ -186,4 +187,6 @@ def simple_delta_from_zcdp(epsilon, rho):
     broadcast(epsilon=eps, rho=r)
     used = np.where(r > 0.0, r, 1.0)
     gap = np.maximum(eps - r, 0.0)
-    return np.where(r > 0.0, np.exp(-gap * gap / (4.0 * used)), 0.0)[()]
+    with np.errstate(over="ignore", under="ignore"):
+        exponent = np.minimum(0.5 * gap * (0.5 * gap / used) * (1.0 - 8.0 * UNIT), 1e4)
+    return np.where(r > 0.0, exp_up(-exponent), 0.0)[()]

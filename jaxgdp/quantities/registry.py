@@ -60,7 +60,11 @@ def _rate_place(curve, query, *, symmetric):
 
     plus, minus = points(curve.upper_plus), points(curve.upper_minus)
     beyond = plus if symmetric else minus
-    return xp.where(xp.max(xp.where(plus.used, plus.log_alpha, -xp.inf)) >= query, at(plus, plus.log_alpha, False), at(beyond, beyond.log_beta, True))
+    return xp.where(
+        xp.max(xp.where(plus.used, plus.log_alpha, -xp.inf)) >= query,
+        at(plus, plus.log_alpha, False),
+        at(beyond, beyond.log_beta, True),
+    )
 
 
 def _prior_place(prior):

@@ -207,7 +207,8 @@ class Precision(Target):
             )
 
     def _tpr(self, value):
-        return self.fpr * value / (1.0 - np.minimum(value, 1.0 / (1.0 + self.fpr)))
+        with np.errstate(divide="ignore"):
+            return self.fpr * value / (1.0 - np.minimum(value, 1.0 / (1.0 + self.fpr)))
 
     def parameters(self):
         return {"fpr": self.fpr, "fpr_floor": 0.8 * self.place(None)}
