@@ -38,7 +38,18 @@ class Composed(NamedTuple):
     def guard(self, rate, h, size):
         """Bound on the error of Σ e^{−rate·i·h}·W over any stretch of the window (Cauchy–Schwarz on the rounding)."""
         terms = xp.minimum(-1.0 / xp.expm1(-2.0 * xp.maximum(rate * h, 1e-12)), size * 1.0)
-        return 2.0 * self.noise * xp.sqrt(terms) + self.escaped
+        bound = 2.0 * self.noise * xp.sqrt(terms) + self.escaped
+        # (what is not a number vouches for nothing)
+        return xp.where(bound < xp.inf, bound, xp.inf)
+
+    def sound(self) -> Composed:
+        """Itself, or, where some block sum is not a finite number, no sums at all and an error of everything."""
+        finite = xp.isfinite(xp.sum(self.plain) + xp.sum(self.split) + self.log_total + self.roundoff)
+        clean = lambda a: xp.where(finite, a, 0.0)  # noqa: E731
+        return Composed(
+            clean(self.plain), clean(self.split), clean(self.log_total), clean(self.roundoff), self.noise,
+            xp.where(finite, self.escaped, xp.inf),
+        )  # fmt: skip
 
 
 def log_transform(re, im):
@@ -121,19 +132,96 @@ def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left,
     noise = xp.sqrt(2.0 * xp.sum(error * error) / size)
     escaped = escaped_mass(w, count, h * offset, h * start, h * size, h, miss_low, miss_high)
 
-    # shift the window to its first point, then sum blocks by short kernels
-    k = xp.arange(size // 2 + 1, dtype=power.dtype)
+    spectrum = _shifted(power, angle, start, size)
+    return Composed(*_block_sums(spectrum, tilt, h, size, block), *normalisation(weights, count), noise, escaped)
+
+
+def _shifted(power, angle, start, size):
+    """The spectrum with absolute values ``power`` and angles, moved so that the window's first point comes first."""
+    k = xp.arange(size // 2 + 1, dtype=float)
     turns = k * (start % size) / size
     angle = angle + (2.0 * np.pi) * (turns - xp.floor(turns))
-    spectrum = xp.complex(power * xp.cos(angle), power * xp.sin(angle))
+    return xp.complex(power * xp.cos(angle), power * xp.sin(angle))
 
+
+def _block_sums(spectrum, tilt, h, size, block):
+    """``plain`` and ``split`` of ``Composed``, by short kernels."""
     i = xp.arange(1.0, block + 1.0)
     decay = xp.exp(-tilt * i * h)
     share = xp.expm1(i * h) / xp.expm1(block * h)
-
     masses = xp.irfft(spectrum, size).reshape(size // block, block)
-    plain, split = masses @ decay, masses @ (decay * share)
-    return Composed(plain, split, *normalisation(weights, count), noise, escaped)
+    return masses @ decay, masses @ (decay * share)
+
+
+def compose_jumps(weights, count, start, tilt, h, miss_low, miss_high, beyond, from_point, *, left, size, block):
+    """The part of the composition in which at least one step is a jump (unbatched); see ``compose_blocks``.
+
+    Where one large step carries the sum past a threshold, tilting alone shows that part beside a law of many small steps that is
+    larger by far more than rounding allows. With φ = φ_small + φ_jump the difference
+    φ^T − φ_small^T = φ_small^T·expm1(T·log1p(φ_jump/φ_small)) has relative accuracy. What is left out, no jump at all, is bounded
+    (Chernoff) beyond ``from_point``: use no vertex below it.
+
+    Args:
+        beyond: which masses are jumps, shape (components, points).
+        from_point: first lattice point (from the sum of centres) that is looked at.
+    """
+    w = weights.weight
+    n = w.shape[-1]
+    offset = xp.arange(-left, n - left)
+    small, jump = xp.where(beyond, 0.0, w), xp.where(beyond, w, 0.0)
+
+    def transform(a):
+        gap = xp.zeros((a.shape[0], size - n))
+        return xp.rfft(xp.concatenate([a[:, left:], gap, a[:, :left]], axis=-1))
+
+    total = xp.sum(small, axis=-1)
+    rest = xp.at_set(small, (slice(None), left), 0.0)
+    d = xp.at_set(rest, (slice(None), left), -xp.sum(rest, axis=-1)) / total[:, None]
+    near = transform(d)
+    log_abs, arg, log_error = log_transform(near.real, near.imag)
+    far = transform(jump)
+    phi = xp.complex(xp.exp(log_abs) * xp.cos(arg), xp.exp(log_abs) * xp.sin(arg)) * total[:, None]
+    ratio = far / phi
+    # log(1 + ratio), which may be tiny
+    re, im = ratio.real, ratio.imag
+    log_ratio = 0.5 * xp.log1p(xp.maximum(2.0 * re + re * re + im * im, -1.0 + 1e-280))
+    angle_ratio = xp.arctan2(im, 1.0 + re)
+    real, imaginary = count @ log_ratio, count @ angle_ratio
+    log_power = count @ (log_abs + xp.log(total)[:, None])
+    angle = count @ arg
+    # times e^{a + ib} − 1 = expm1(a)·cos b − 2·sin²(b/2) + i·e^a·sin b; where φ_small is next to nothing e^a alone may overflow
+    power, whole = xp.exp(log_power), xp.exp(xp.minimum(log_power + real, 0.0))
+    half = xp.sin(0.5 * imaginary)
+    tame = xp.abs(real) < 1.0
+    shrunk = xp.where(tame, real, 0.0)
+    more_re = xp.where(
+        tame, power * (xp.expm1(shrunk) * xp.cos(imaginary) - 2.0 * half * half), whole * xp.cos(imaginary) - power
+    )
+    more_im = whole * xp.sin(imaginary)
+    more = xp.sqrt(more_re * more_re + more_im * more_im)
+
+    # rounding: of φ_small as in ``compose_blocks``, seen through the part with jumps; of φ_jump, relative to its own mass
+    wave = 2.0 * np.sin(np.pi * np.arange(size // 2 + 1) / size)
+    depth = 2.0 * np.log2(size) * _EPS
+    inverse = xp.exp(-log_abs) / total[:, None]
+    size_d = total * xp.sqrt(xp.sum(d * d, axis=-1))
+    single = ((depth * size_d + weights.noise)[:, None] + wave * weights.jitter[:, None]) * inverse + 4.0 * _EPS
+    own = depth * xp.sqrt(xp.sum(jump * jump, axis=-1)) + xp.sum(jump * weights.error, axis=-1)
+    moved = own[:, None] * inverse + xp.sqrt(re * re + im * im) * (single + log_error)
+    least = xp.maximum(xp.sqrt((1.0 + re) ** 2 + im * im), 1e-100)
+    error = more * (count @ (single + log_error) + depth) + whole * (count @ (moved / least))
+    error = error + xp.where(tame, 0.0, (power + whole) * (count @ (single + log_error) + depth))
+    noise = xp.sqrt(2.0 * xp.sum(error * error) / size)
+    escaped = escaped_mass(w, count, h * offset, h * start, h * size, h, miss_low, miss_high)
+
+    def no_jump(a):
+        growth = xp.sum(small * xp.expm1(xp.minimum(a * h * offset, 690.0)), axis=-1)
+        return xp.sum(count * xp.log(xp.maximum(total + growth, 1e-300))) - a * h * from_point
+
+    offsets = miss_high * 2.0 ** xp.arange(-6.0, 9.0)
+    escaped = escaped + xp.exp(xp.minimum(xp.min(xp.stack([no_jump(offsets[i]) for i in range(15)])), 0.0))
+    spectrum = _shifted(xp.ones_like(power), angle, start, size) * xp.complex(more_re, more_im)
+    return Composed(*_block_sums(spectrum, tilt, h, size, block), *normalisation(weights, count), noise, escaped)
 
 
 def tail_sums(blocks, ratio, base=32):

@@ -27,6 +27,7 @@ class Weights(NamedTuple):
         jitter: the same for the positions of the cells' edges, errors that cancel between neighbours.
         relative: root of the mean squared relative error of the masses.
         moved: mean distance, in lattice points, that a misplaced cell edge moves mass by.
+        error: relative error of each mass, shape (n,).
     """
 
     weight: Any
@@ -36,6 +37,7 @@ class Weights(NamedTuple):
     jitter: Any
     relative: Any
     moved: Any
+    error: Any
 
 
 def _normalise(weight, scale, shaken, gap, log_scale) -> Weights:
@@ -51,6 +53,7 @@ def _normalise(weight, scale, shaken, gap, log_scale) -> Weights:
         root((weight * shaken) ** 2),
         root(weight * scale**2),
         _EPS * xp.sum(weight * shaken * gap),
+        _EPS * (scale + shaken),
     )
 
 

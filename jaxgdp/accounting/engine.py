@@ -20,7 +20,7 @@ from . import executors
 from .executors import COMPILED, Executor
 from .lattices import Lattice, Needs, choose, likeliest, needs
 from .question import Kind, Question, Rates
-from .refine import DONE, PLAN, WHOLE, Outcome, Rules, View, focus, more_pieces, refine, whole
+from .refine import DONE, JUMP_SHARES, PLAN, WHOLE, Outcome, Rules, View, focus, more_pieces, refine, whole
 from .vertices import trimmed
 from .windows import Plan
 
@@ -129,7 +129,7 @@ def _plan(batch: Batch, views: list[View]):
     settings, faintest = np.array([v.setting for v in views]), np.array([v.faintest for v in views])
     owner, piece = np.repeat(np.arange(len(views)), pieces), np.tile(np.arange(pieces), len(views))
     seen = tuple(np.array([v.seen[i] for v in views], float) for i in (0, 1))
-    threshold = np.array([v.threshold for v in views])
+    threshold, share = np.array([v.threshold for v in views]), np.array([JUMP_SHARES[v.closer] for v in views])
     out = []
     for chunk, real in _chunks(executor, len(owner), _PLANNED_TOGETHER):
         mine = owner[chunk]
@@ -141,7 +141,7 @@ def _plan(batch: Batch, views: list[View]):
                 groups, depths, rtol, faintest[mine], take(seen, mine), batch.anchor[rows], piece[chunk], pieces
             )
         else:
-            found = executor.plan_threshold(groups, threshold[mine], rtol, faintest[mine])
+            found = executor.plan_threshold(groups, threshold[mine], rtol, faintest[mine], share[mine])
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], found))  # noqa: B023
     _remember(executor, batch, *program)
     plans, steps = _joined(out)

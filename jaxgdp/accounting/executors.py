@@ -33,7 +33,7 @@ class Executor(Protocol):
 
     def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, piece, pieces) -> Any: ...
 
-    def plan_threshold(self, groups, threshold, rtol, faintest) -> Any: ...
+    def plan_threshold(self, groups, threshold, rtol, faintest, share) -> Any: ...
 
     def half(self, groups, plans, reverse, tables, shape) -> Any: ...
 
@@ -73,9 +73,9 @@ class Eager:
         stage = lambda g, d, f, s, a, k: stages.plan_whole(g, d, rtol, f, s, a, k, pieces)  # noqa: E731
         return _looped(stage)(groups, depths, faintest, seen, anchor, piece)
 
-    def plan_threshold(self, groups, threshold, rtol, faintest):
-        stage = lambda g, t, f: stages.plan_threshold(g, t, rtol, f)  # noqa: E731
-        return _looped(stage)(groups, threshold, faintest)
+    def plan_threshold(self, groups, threshold, rtol, faintest, share):
+        stage = lambda g, t, f, s: stages.plan_threshold(g, t, rtol, f, s)  # noqa: E731
+        return _looped(stage)(groups, threshold, faintest, share)
 
     def half(self, groups, plans, reverse, tables, shape):
         grid = _grid(shape, tables)
@@ -96,8 +96,8 @@ class Compiled:
     def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, piece, pieces):
         return _plan_whole(groups, depths, rtol, faintest, seen, anchor, piece, pieces)
 
-    def plan_threshold(self, groups, threshold, rtol, faintest):
-        return _plan_threshold(groups, threshold, rtol, faintest)
+    def plan_threshold(self, groups, threshold, rtol, faintest, share):
+        return _plan_threshold(groups, threshold, rtol, faintest, share)
 
     def half(self, groups, plans, reverse, tables, shape):
         return _half(groups, plans, np.asarray(reverse), tables, shape=shape)
@@ -120,8 +120,9 @@ def _plan_whole(groups, depths, rtol, faintest, seen, anchor, piece, pieces):
 
 
 @jax.jit
-def _plan_threshold(groups, threshold, rtol, faintest):
-    return jax.vmap(lambda *mine: stages.plan_threshold(mine[0], mine[1], rtol, mine[2]))(groups, threshold, faintest)
+def _plan_threshold(groups, threshold, rtol, faintest, share):
+    one = lambda g, t, f, s: stages.plan_threshold(g, t, rtol, f, s)  # noqa: E731
+    return jax.vmap(one)(groups, threshold, faintest, share)
 
 
 @functools.partial(jax.jit, static_argnames=("shape",))

@@ -17,7 +17,7 @@ from ..numerics import namespace as xp
 from ..numerics.normal import log1mexp, log_sub, safe_log
 from ..pairs.cells import reverse as reverse_cells
 from . import discretisation, spectrum
-from .convolution import compose_blocks, tail_sums
+from .convolution import compose_blocks, compose_jumps, tail_sums
 from .vertices import Vertices
 from .windows import Plan
 
@@ -33,12 +33,14 @@ class Dense(NamedTuple):
         size: N, lattice points of the composed loss; a power of two.
         left, right: lattice points of one step below, and from, its centre; together at most N.
         block: M, lattice points between vertices.
+        jumps: whether only what takes at least one jump (a step beyond ``Plan.jump``) is composed.
     """
 
     size: int
     left: int
     right: int
     block: int
+    jumps: bool = False
 
     @property
     def offset(self):
@@ -63,11 +65,15 @@ class Dense(NamedTuple):
         """Lattice points from a whole number of blocks to the anchor; none where atoms are on vertices."""
         return xp.where(unit > 0.0, 0.0, _phase(h, anchor, self.block))
 
-    def compose(self, weights, count, start, tilt, h, plan: Plan):
-        return compose_blocks(
-            weights, count, start, tilt, h, plan.miss_low, plan.miss_high,
-            left=self.left, size=self.size, block=self.block,
-        )  # fmt: skip
+    def compose(self, weights, count, start, tilt, h, plan: Plan, centre, shift):
+        shape = {"left": self.left, "size": self.size, "block": self.block}
+        if not self.jumps:
+            return compose_blocks(weights, count, start, tilt, h, plan.miss_low, plan.miss_high, **shape)
+        beyond = h * (centre[:, None] + self.offset) > plan.jump
+        # (vertices below are not used, see ``_dominating_vertices``)
+        lowest = plan.cut_low - 0.05 * plan.spread - 2.0 * h * self.block
+        from_point = xp.floor(lowest / h) + shift - xp.sum(count * centre)
+        return compose_jumps(weights, count, start, tilt, h, plan.miss_low, plan.miss_high, beyond, from_point, **shape)
 
 
 class Sparse(NamedTuple):
@@ -104,7 +110,7 @@ class Sparse(NamedTuple):
         """Lattice points from a whole number of blocks to the anchor."""
         return _phase(h, anchor, self.block)
 
-    def compose(self, weights, count, start, tilt, h, plan: Plan):
+    def compose(self, weights, count, start, tilt, h, plan: Plan, centre, shift):
         return spectrum.compose(
             weights, count, start, tilt, h, plan.miss_low, plan.miss_high, self.tables, self.vertices
         )
@@ -198,9 +204,11 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
     shifts = xp.stack([xp.zeros(()), shift, shift])
 
     def run(weights, tilt, shift):
-        return grid.compose(weights, count, xp.round(first * grid.block) + shift + 1.0 - base, tilt, h, plan)
+        return grid.compose(
+            weights, count, xp.round(first * grid.block) + shift + 1.0 - base, tilt, h, plan, centre, shift
+        )
 
-    composed = xp.vmap(run)(jax.tree.map(lambda *x: xp.stack(x), *laws), tilts, shifts)
+    composed = xp.vmap(lambda *law: run(*law).sound())(jax.tree.map(lambda *x: xp.stack(x), *laws), tilts, shifts)
     dominating, *attack = (jax.tree.map(lambda x: x[i], composed) for i in range(3))  # noqa: B023
     above = _dominating_vertices(dominating, plan, first, width, h, grid.size, infinity)
     log_certain = safe_log(-xp.expm1(shown)) - _SLACK
@@ -221,7 +229,7 @@ def upper_half(groups, count, plan: Plan, grid, reverse) -> Vertices:
     first = first_vertex(plan, grid, h)
     # (with a real number of uses the sum of centres moves and the window does not)
     base = xp.sum(count * centre)
-    composed = grid.compose(law, count, xp.round(first * grid.block) + 1.0 - base, plan.tilt, h, plan)
+    composed = grid.compose(law, count, xp.round(first * grid.block) + 1.0 - base, plan.tilt, h, plan, centre, 0.0)
     fixed = {name: xp.stop_gradient(getattr(composed, name)) for name in ("roundoff", "noise", "escaped")}
     above = _dominating_vertices(composed._replace(**fixed), plan, first, width, h, grid.size, infinity)
     return _ended(above, groups, exact, reverse)

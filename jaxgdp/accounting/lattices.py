@@ -25,8 +25,8 @@ class Lattice(NamedTuple):
     """What a bucket of settings shares; equal ones run together, and those of equal shapes share a program.
 
     Attributes:
-        kind: "sparse" (many small steps), "heavy" (dense, one step reaches up to half of the window, to the right) or
-            "whole" (dense, one step is most of the composition).
+        kind: "sparse" (many small steps), "heavy" (dense, one step reaches up to half of the window, to the right),
+            "whole" (dense, one step is most of the composition) or "jump" (dense, only what takes a jump).
         vertices: of each piece. frequencies: kept, if sparse. size: N. base: points per octave, if sparse.
         short, long: octaves of points on the two sides of one step, if sparse.
         pieces: tilts along the half-curve.
@@ -48,6 +48,9 @@ class Lattice(NamedTuple):
             plus, minus = (self.short, self.long), (self.long, self.short)
             return (self.vertices,) * 2, (spectrum.tables(*key, *plus), spectrum.tables(*key, *minus))
         size, block = self.size, self.size // self.vertices
+        if self.kind == "jump":
+            left, right, block = size // 8, 3 * size // 4, size // self.vertices
+            return (Dense(size, left, right, block, True), Dense(size, right, left, block, True)), (None, None)
         if self.kind == "whole":
             return (Dense(size, size // 2, size // 2, block),) * 2, (None, None)
         left, right = size // 32, size // 2
@@ -70,7 +73,7 @@ class Lattice(NamedTuple):
         return next(share for share in range(min(most, read), 0, -1) if read % share == 0)
 
 
-SIZES = {"heavy": (14, 16, 18, 20), "whole": (13, 16, 18, 20)}  # of dense lattices
+SIZES = {"heavy": (14, 16, 18, 20), "whole": (13, 16, 18, 20), "jump": (13, 20)}  # of dense lattices
 # (frequencies, vertices, how many times more vertices may be foreseen, points per octave, octaves on the short and on the long
 # side of one step) at rtol 1e-3: few, because each is one more program to compile
 _MENU = (
@@ -90,7 +93,7 @@ class Needs(NamedTuple):
         short, long: reach of a step on its two sides, in points of a sparse lattice.
         base: points per octave, if sparse.
         steps: number of steps. whole: whether one step is most of the composition.
-        focused: whether the view is of one threshold.
+        focused: whether the view is of one threshold. jumps: whether a single step is the likeliest way there.
     """
 
     points: Any
@@ -103,6 +106,7 @@ class Needs(NamedTuple):
     steps: Any
     whole: Any
     focused: Any
+    jumps: Any
 
 
 def likeliest(rtol: float) -> Lattice:
@@ -132,6 +136,9 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -
             itertools.product(demands, ladder) if detail > 8.0 else ((d, extra) for extra in ladder for d in demands)
         )
     uniform = need.points * detail / 2.0
+    if need.jumps:
+        size = int(np.clip(2.0 ** np.ceil(np.log2(2.0 * uniform)), 2**13, 4 * largest))
+        return Lattice("jump", min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
     if need.focused and detail > 1.0 and uniform <= largest / 2:
         # (a second look, at few thresholds: points that are equally far apart everywhere leave nothing to chance)
         size = max(2**13, 2 ** int(np.ceil(np.log2(uniform * (4.0 if need.whole else 1.0)))))
@@ -188,6 +195,7 @@ def needs(plus: Plan, minus: Plan, steps, rtol, focused: bool = False) -> Needs:
     whole = short >= 0.9 / 32
     dense = dense * np.maximum(np.where(whole, 2.0 * np.maximum(long, short), 2.0 * long), 1.0)
     dense = np.maximum(dense, 1.4 * vertices)
+    jumps = np.any(np.isfinite(plus.jump) | np.isfinite(minus.jump), axis=1)
     # the error of a tail grows with the square of its depth, and falls with the square of the points in an octave
     base = np.full(len(steps), (32.0 if focused else 8.0) * 2 ** _sharper(rtol))
     return Needs(
@@ -201,4 +209,5 @@ def needs(plus: Plan, minus: Plan, steps, rtol, focused: bool = False) -> Needs:
         steps,
         whole,
         np.full(len(steps), focused),
+        jumps,
     )

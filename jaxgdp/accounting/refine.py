@@ -24,6 +24,11 @@ _FAINTEST = 24.5  # −log of the density, per unit of rtol, that rounding leave
 _FEW_STEPS = 1000.0  # up to which their number does not matter
 _TRIES, _FEW_TRIES = 6, 2  # lattices for one view, at most
 _STEPS = 6  # towards more detail, before there is said to be no finer lattice
+JUMP_SHARES = (
+    0.25,
+    0.06,
+    0.0,
+)  # of a threshold: what counts as a jump, when looked at for the first, second and third time
 _MOST_AGAIN = 2  # looks again at a window that was off
 
 
@@ -157,8 +162,10 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
     moved = _moved(after, found)
     if moved is not None:
         return Step(moved, PLAN, "the window was off")
-    closer = dataclasses.replace(after, closer=after.closer + 1, faintest=0.5 * after.faintest)
-    if stuck and after.closer == 0 and most > _FEW_TRIES:
+    detail = after.detail if view.aim == WHOLE else 1.0
+    closer = dataclasses.replace(after, closer=after.closer + 1, faintest=0.5 * after.faintest, detail=detail)
+    near = after.closer < (1 if view.aim == WHOLE else len(JUMP_SHARES) - 1)  # not yet as near as can be
+    if stuck and near and most > _FEW_TRIES:
         return Step(closer, PLAN, "a finer lattice did not help: look from nearer to the far end")
     sparse = lattice.kind == "sparse"
     largest = not sparse and lattice.size >= min(rules.max_size, 2 ** SIZES[lattice.kind][-1])
@@ -169,7 +176,7 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
         better = finer(next_view, lattice, more, choice)
         if better is not None:
             return Step(better, RUN, "wider than asked: a finer lattice")
-    if sparse and after.closer == 0 and after.tries < most:
+    if (sparse or view.aim != WHOLE) and near and after.tries < most:
         return Step(closer, PLAN, "no finer lattice: look from nearer to the far end")
     return Step(after, DONE, "nothing left to try")
 

@@ -22,10 +22,10 @@ def plan_whole(groups, depths, rtol, faintest, seen, anchor, piece, pieces):
     return windows.plan_whole(merged, count, *depths, rtol, faintest, seen, anchor, piece, pieces), xp.sum(count)
 
 
-def plan_threshold(groups, threshold, rtol, faintest):
+def plan_threshold(groups, threshold, rtol, faintest, share):
     """Plans of both half-curves (leading axis) about one threshold, and the merged number of steps."""
     merged, count = merge(groups)
-    return windows.plan_threshold(merged, count, threshold, rtol, faintest), xp.sum(count)
+    return windows.plan_threshold(merged, count, threshold, rtol, faintest, share), xp.sum(count)
 
 
 def half(groups, plan, grid, reverse):

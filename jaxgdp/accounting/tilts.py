@@ -48,6 +48,57 @@ def at_threshold(loss: Loss, low, target):
     return _increasing_root(error, low, low + xp.maximum(target - mean, 0.0) / square)
 
 
+class Jumps:
+    """A composed loss as that of many small steps and of few large ones, beyond ``least``; see ``at_jump``."""
+
+    def __init__(self, loss: Loss, least):
+        swap = loss.reverse[:, None, None]
+        self.loss, self.nodes = loss, xp.where(swap, -loss.loss, loss.loss)
+        self.log_weight = xp.where(swap, loss.log_weight + loss.loss, loss.log_weight + 0.0 * self.nodes)
+        self.large = self.nodes > least[:, None, None]
+
+    def log_number(self, s, some):
+        """log of the mean number of steps in ``some`` under tilt s, for each that is not large; shape (sides,)."""
+        exponent = self.log_weight + s[:, None, None] * self.nodes
+
+        def mass(some):
+            return xp.logsumexp(xp.where(some, exponent, -1e300), axis=-1)
+
+        return xp.logsumexp(xp.log(self.loss.count) + mass(some) - mass(~self.large), axis=-1)
+
+    def beyond(self, threshold):
+        """Which nodes lie beyond a threshold (about: nodes are far apart)."""
+        most = xp.max(self.nodes, axis=(-2, -1))
+        return self.nodes > xp.minimum(0.98 * threshold, 0.999 * most)[:, None, None]
+
+
+def fall(loss: Loss, least, threshold):
+    """How fast the probability of a jump beyond the threshold falls with it: −d log Pr/dℓ, shape (sides,)."""
+    jumps, plain = Jumps(loss, least), 0.0 * threshold
+    here, there = (jumps.log_number(plain, jumps.beyond(f * threshold)) for f in (1.0, 1.25))
+    return xp.maximum((here - there) / (0.25 * threshold), 1e-3)
+
+
+def at_jump(loss: Loss, least, threshold, high):
+    """The tilt for a composed loss with one step beyond ``least``, and −log of the mass beyond the threshold that this has under it.
+
+    Half of all such steps are then beyond the threshold, unless several of them would outweigh one: that is as far as it goes.
+    ``high`` is a guess.
+    """
+    jumps = Jumps(loss, least)
+    beyond = jumps.beyond(threshold)
+
+    def share(s):
+        return jumps.log_number(s, beyond) - jumps.log_number(s, jumps.large) + 0.7, 1e-300 + 0.0 * s
+
+    def several(s):
+        return jumps.log_number(s, jumps.large), 1e-300 + 0.0 * s
+
+    low, start = xp.full_like(high, 0.5), xp.maximum(high, 0.6)
+    tilt = xp.minimum(_increasing_root(share, low, start), _increasing_root(several, low, start))
+    return tilt, xp.maximum(-jumps.log_number(tilt, beyond), 0.0)
+
+
 def _increasing_root(error, low, start):
     """Root above ``low`` of an increasing function that gives (value, slope).
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..numerics import namespace as xp
 from .loss import Loss, common_unit, composed, cumulants, quadrature
-from .tilts import at_depth, at_threshold, at_zero, ceiling, depths, ends, gentle, smoothness
+from .tilts import at_depth, at_jump, at_threshold, at_zero, ceiling, depths, ends, fall, gentle, smoothness
 
 _BOTH = np.array([False, True])
 _DEEPEST = 38.6  # standard deviations out to which relative accuracy is meant: a rate of 1e-325
@@ -21,7 +21,6 @@ _ROOM = (
     60.0  # by which the squared depths of two sides differ where the rate of one is nothing beside that of the other
 )
 _BEYOND = 7.0  # standard deviations from a threshold at which a single step may stop
-_BRIGHT = 0.7  # of the faintest usable density, for what is read off with relative accuracy
 _WIDEST = 3.0  # how many times the variance at ℓ = 0 a saddle point may have and still be one
 
 
@@ -44,6 +43,7 @@ class Plan(NamedTuple):
         length: standard deviations of depth the piece covers; far above 12 its ends lose accuracy.
         unit: length of which every composed atom is a whole multiple, 0 where there is none.
         anchor: a threshold at which there shall be a vertex, 0 for none but that at ℓ = 0.
+        jump: single-step loss beyond which a step counts as a jump, where one jump is the likeliest way to the piece; ∞ elsewhere.
     """
 
     tilt: Any
@@ -65,6 +65,7 @@ class Plan(NamedTuple):
     length: Any
     unit: Any
     anchor: Any
+    jump: Any
 
     @classmethod
     def blank(cls, shape: tuple[int, ...], components: int) -> Plan:
@@ -112,21 +113,22 @@ def _least(bound, gaussian):
     return xp.minimum(first, second), xp.where(second < first, fine, at)
 
 
-def _window(loss: Loss, s, y_low, y_high, thresholds, reach, bulk, rtol) -> _Window:
+def _window(loss: Loss, s, y_low, y_high, thresholds, reach, bulk, rtol, fainter=0.0) -> _Window:
     """The window of a piece under tilt s.
 
     Args:
         y_low, y_high: depths of TPR at the ends of the piece. thresholds, reach: thresholds and depths of α there, shape (2, sides).
         bulk: standard deviation of the composed loss where small steps decide it.
+        fainter: −log of the tilted mass that is looked at, where that is more than follows from the depths.
     """
     single, mean, square = cumulants(loss, s[:, None])
     count, total = loss.count, lambda k: xp.sum(loss.count * k, axis=-1)
     value, spread = total(single), xp.sqrt(total(square))
     # −log of the tilted density at the piece's ends: r²/2 − s·t + Λ, for a normal loss an eighth of length²
-    faint = xp.maximum(xp.max(0.5 * reach**2 - s * thresholds + value, axis=0), 0.0)
+    faint = xp.maximum(xp.max(0.5 * reach**2 - s * thresholds + value, axis=0), fainter)
     # … and between them, where single large steps take over from many small ones, it is fainter still
     jumps = 12.0 * xp.clip(xp.log(spread / bulk), 0.0, 2.0)
-    keep = 8.0 - xp.log(rtol) + xp.minimum(faint, 200.0) + jumps - xp.log(xp.minimum(spread, 1.0))
+    keep = 8.0 - xp.log(rtol) + xp.minimum(faint, 800.0) + jumps - xp.log(xp.minimum(spread, 1.0))
     # one step: keep all but e^{−keep}/T of the tilted mass; Q-mass beyond goes to the atom at infinity,
     # so it must also stay far below the TPR and FNR of this piece
     miss = keep[:, None] + xp.log(count)
@@ -167,7 +169,7 @@ def _window(loss: Loss, s, y_low, y_high, thresholds, reach, bulk, rtol) -> _Win
     )
 
 
-def _made(groups, loss: Loss, tilt, window: _Window, cut_low, cut_high, bulk, length, anchor) -> Plan:
+def _made(groups, loss: Loss, tilt, window: _Window, cut_low, cut_high, bulk, length, anchor, jump=xp.inf) -> Plan:
     """The plan of a piece between two thresholds, from its window."""
     bottom, top = loss.support()
     spread = window.spread
@@ -180,7 +182,7 @@ def _made(groups, loss: Loss, tilt, window: _Window, cut_low, cut_high, bulk, le
     return Plan(
         tilt, low, high, window.miss_low, window.miss_high, window.scale, window.centre, window.reach_low, window.reach_high,
         end, cut_low, cut_high, spread, window.middle, window.smooth, window.bandwidth, length,
-        common_unit(groups) + 0.0 * tilt, anchor + 0.0 * tilt,
+        common_unit(groups) + 0.0 * tilt, anchor + 0.0 * tilt, jump + 0.0 * tilt,
     )  # fmt: skip
 
 
@@ -272,7 +274,7 @@ def plan_piece(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, p
     return jax.tree.map(lambda a: a[0], plan)
 
 
-def plan_threshold(groups, count, threshold, rtol, faintest) -> Plan:
+def plan_threshold(groups, count, threshold, rtol, faintest, share) -> Plan:
     """The tilted window that resolves the neighbourhood of one threshold |ℓ|, for each side: the tilt is the saddle point there.
 
     Deeper than rates of 1e-325 relative accuracy means nothing, so the window stops at that depth.
@@ -280,6 +282,8 @@ def plan_threshold(groups, count, threshold, rtol, faintest) -> Plan:
     Args:
         groups, count, faintest: see ``plan_whole``.
         threshold: privacy loss |ℓ| ≥ 0; a vertex is put there.
+        share: of the threshold, beyond which a step is a jump; where one jump is the likeliest way there, what takes one is composed
+            apart. 0 for never.
 
     Returns:
         A :class:`Plan` with a leading axis of sides.
@@ -310,17 +314,28 @@ def plan_threshold(groups, count, threshold, rtol, faintest) -> Plan:
     tilt0 = at_zero(loss)
     spread = xp.sqrt(composed(loss, tilt0)[2])
     # a step that alone carries the sum past the threshold may as well stop there (see ``plan_whole``)
-    loss = loss.cut(threshold + _BEYOND * spread + xp.maximum(-composed(loss, 0.0 * tilt0)[1], 0.0))
+    uncut, loss = loss, loss.cut(threshold + _BEYOND * spread + xp.maximum(-composed(loss, 0.0 * tilt0)[1], 0.0))
     tilt0, tilt, place = saddle(loss)
     bulk = xp.sqrt(composed(loss, tilt0)[2])
     r_x, r_y, _, square = depths(loss, tilt)
-    # where single large steps take over, the saddle point has both them and the many small ones in its window: look from nearer
-    faintest = xp.maximum(_BRIGHT * faintest + 0.5 * xp.log(xp.minimum(bulk**2, 1.0)), 4.0)
-    nearer = gentle(loss, faintest, tilt0, tilt, r_x, place)
-    tilt = xp.where(square > _WIDEST * bulk**2, nearer, tilt)
-    window = _window(loss, tilt, r_y, r_y, xp.stack([place, place]), xp.stack([r_x, r_x]), bulk, rtol)
+    # where single large steps take over, the saddle point has both them and the many small ones in its window, and neither is
+    # seen well: compose what takes a jump apart, under the tilt at which that has its mean at the threshold
+    least, positive = share * place, xp.maximum(place, 1e-9)
+    stops = xp.where(place > 0.0, place + _BEYOND * bulk + 3.0 / fall(uncut, least, positive), xp.inf)
+    apart = uncut.cut(stops)
+    by_jump, fainter = at_jump(apart, least, positive, tilt)
+    jumps = (square > _WIDEST * bulk**2) & (by_jump > 1.0) & (place > 0.0) & (share > 0.0)
+    loss = loss._replace(loss=xp.where(jumps[:, None, None], apart.loss, loss.loss))
+    tilt = xp.where(jumps, by_jump, tilt)
+    # δ is a difference that is smaller than TPR by about the tilt
+    fine = 0.25 * rtol / xp.maximum(tilt, 1.0)
+    window = _window(
+        loss, tilt, r_y, r_y, xp.stack([place, place]), xp.stack([r_x, r_x]), bulk, fine, xp.where(jumps, fainter, 0.0)
+    )
     # the log of a tail changes by half the square of the tilt for every unit of variance: the lattice has to be finer by the tilt
     window = window._replace(smooth=xp.minimum(window.smooth, 1.0 / xp.maximum(tilt, 1.0 - tilt)))
+    window = window._replace(spread=xp.where(jumps, xp.minimum(bulk, 0.1 * positive), window.spread))
     cut_low, cut_high = xp.maximum(place - window.spread, 0.0), xp.maximum(place, 0.0) + window.spread
     anchor = xp.where(threshold < cut_high, threshold, 0.0)
-    return _made(groups, loss, tilt, window, cut_low, cut_high, bulk, 0.0 * tilt, anchor)
+    jump = xp.where(jumps, share * place, xp.inf)
+    return _made(groups, loss, tilt, window, cut_low, cut_high, bulk, 0.0 * tilt, anchor, jump)
