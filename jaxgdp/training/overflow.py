@@ -16,7 +16,9 @@ from ..measure import QUANTITIES, measure
 from ..tradeoff import ADJACENCIES
 from ..validation import checked, floor_rate, nonnegative, one_of, open_unit, relative_width
 
-_AT = {
+ASKED_AT = {
+    "mu": "fpr_floor",
+    "regret": "fpr_floor",
     "epsilon": "delta",
     "delta": "epsilon",
     "tpr": "fpr",
@@ -62,7 +64,7 @@ def question(quantities, overflow, given: dict) -> tuple[tuple[str, ...], dict]:
         raise ValueError("quantities must name at least one, got none")
     d = _overflow(overflow)
     asked = {}
-    needed = {"rtol", "adjacency", "fpr_floor"} | {_AT[q] for q in names if q in _AT}
+    needed = {"rtol", "adjacency", "fpr_floor"} | {ASKED_AT[q] for q in names if q in ASKED_AT}
     for name, value in (DEFAULTS | given).items():
         if one_of("argument", name, DEFAULTS) == "adjacency":
             value = one_of(name, value, ADJACENCIES)
