@@ -38,7 +38,7 @@ class Plan:
     """Certified quantities of every step of a run, a small pytree of int32 and float32 arrays; made by :func:`plan_budget`.
 
     Attributes:
-        steps: numbers of steps that were computed, from 0 on, increasing.
+        steps: numbers of steps that were computed at first, from 0 on, increasing; those of :meth:`max_steps_within` are kept beside.
         position: for every number of steps 0 … max_steps, where in ``steps`` the first one not below it is.
         lower, upper: quantity → float32 array over ``steps``, rounded outward.
         noise_multiplier, sampling_prob, max_steps, overflow: of the run.
@@ -85,8 +85,8 @@ class Plan:
             >>> bool(plan.at(4)["mu"].contains(0.5))
             True
         """
-        table = vars(self)  # one look, should another thread be asking for max_steps_within
-        on_host = not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves([table[name] for name in _ARRAYS]))
+        table = self._latest()
+        on_host = not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(table))
         if isinstance(step, jax.Array):
             xp, step = jnp, step
         else:
@@ -99,12 +99,12 @@ class Plan:
             beyond = beyond | (step > self.max_steps)
         inside = xp.where(beyond, 0, step).astype(np.int32)
         inside, beyond = xp.where(beyond, np.int32(self.max_steps), inside), xp.asarray(beyond)
-        after = xp.asarray(table["position"])[inside]
-        before = xp.where(xp.asarray(table["steps"])[after] > inside, after - 1, after)
+        after = xp.asarray(table.position)[inside]
+        before = xp.where(xp.asarray(table.steps)[after] > inside, after - 1, after)
         found = {}
         scalar = () if xp is np else ...
-        for name in table["upper"]:
-            lower, upper = xp.asarray(table["lower"][name]), xp.asarray(table["upper"][name])
+        for name in table.upper:
+            lower, upper = xp.asarray(table.lower[name]), xp.asarray(table.upper[name])
             if name in FALLING:
                 found[name] = Bracket(xp.where(beyond, np.float32(0.0), lower[after])[scalar], upper[before])
             else:
@@ -130,15 +130,16 @@ class Plan:
             (True, True)
         """
         self._on_host()
+        plan = self._latest()
         valid = f"a whole number in [1, {self.max_steps}]"
         checked("steps", steps, valid, lambda a: (a >= 1) & (a <= self.max_steps) & (a == np.floor(a)))
-        new = np.setdiff1d(np.asarray(steps).astype(np.int64), np.asarray(self.steps))
+        new = np.setdiff1d(np.asarray(steps).astype(np.int64), np.asarray(plan.steps))
         if not len(new):
-            return self
+            return plan
         run = dpsgd(self.noise_multiplier, self.sampling_prob, new)
         with counting(progress, "planning", len(new)) as count:
             brackets, status = certified(run, self.quantities, dict(self.asked), self.overflow, count)
-        return self._with(new, brackets, int(np.sum(status != 0)))
+        return plan._with(new, brackets, int(np.sum(status != 0)))
 
     def _with(self, new, brackets: dict[str, Bracket], wide: int) -> Plan:
         """The plan with float64 brackets at new numbers of steps, none of which is in its table."""
@@ -159,6 +160,10 @@ class Plan:
         """The computed brackets of one quantity, as float64: beside a float32 array a limit would be rounded."""
         return Bracket(np.asarray(self.lower[name], np.float64), np.asarray(self.upper[name], np.float64))
 
+    def _latest(self) -> Plan:
+        """The plan with the numbers of steps that :meth:`max_steps_within` has computed since."""
+        return vars(self).get("_known", self)
+
     def _on_host(self):
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self)):
             raise ValueError("a plan can be asked for a number of steps on the host only; inside jit use at()")
@@ -167,9 +172,9 @@ class Plan:
         """The largest number of steps, up to ``max_steps``, at which every limit is certified to hold.
 
         The table tells between which two computed numbers of steps it lies; some between are then computed, about ten, until one number
-        of steps is found within the limits and the next is not. The plan keeps them in its table: from then on :meth:`at` shows a safe
-        side within the limits (in float32, as it is shown) at the number returned and at all before it. So ask before the plan is
-        closed over by a function that is compiled, copied or put on a device: what was made of it before keeps the table it saw.
+        of steps is found within the limits and the next is not. The plan remembers them: from then on :meth:`at` shows a safe side
+        within the limits (in float32, as it is shown) at the number returned and at all before it. So ask before the plan is closed
+        over by a function that is compiled, copied or put on a device: what was made of it before keeps the table it saw.
 
         Args:
             target: an object of ``jaxgdp.targets`` with its own δ, FPR or floor, or None.
@@ -210,7 +215,7 @@ class Plan:
 
     def _within(self, goals, progress) -> int:
         """The last step of the plan's own table within some limits, once the table has it and the step after it."""
-        plan, tries = self, 0
+        plan, tries = self._latest(), 0
         while True:
             computed = np.asarray(plan.steps)
             read = [goal.read(plan._table(goal.quantity)) for goal in goals]
@@ -222,8 +227,7 @@ class Plan:
             ends = {int(computed[i]): float(scores[i]) for i in (last, last + 1)}
             plan = plan.refined(candidates(*ends, ends, tries), progress)
             tries += 1
-        # the one change a plan ever sees: all arrays at once, so that no other thread meets some of the old and some of the new
-        object.__setattr__(self, "__dict__", vars(plan).copy())
+        object.__setattr__(self, "_known", plan)  # the one thing a plan ever learns; its fields stay as they were made
         return int(computed[last]) if last >= 0 else 0
 
     def _search(self, target, most: int, progress) -> int:
@@ -240,9 +244,20 @@ class Plan:
 
 
 _ARRAYS = ("steps", "position", "lower", "upper")
-jax.tree_util.register_dataclass(
-    Plan, data_fields=_ARRAYS, meta_fields=[f.name for f in dataclasses.fields(Plan) if f.name not in _ARRAYS]
-)
+_STATIC = tuple(field.name for field in dataclasses.fields(Plan) if field.name not in _ARRAYS)
+
+
+def _flatten_with_keys(plan: Plan):
+    table = plan._latest()
+    arrays = tuple((jax.tree_util.GetAttrKey(name), getattr(table, name)) for name in _ARRAYS)
+    return arrays, tuple(getattr(table, name) for name in _STATIC)
+
+
+def _unflatten(static, arrays) -> Plan:
+    return Plan(*arrays, **dict(zip(_STATIC, static, strict=True)))
+
+
+jax.tree_util.register_pytree_with_keys(Plan, _flatten_with_keys, _unflatten)
 
 
 class _Limit:
@@ -289,7 +304,7 @@ def _grid(max_steps: int, every) -> np.ndarray:
     while t < min(_SMOOTH, max_steps):
         steps.append(t)
         t = max(t + 1, int(t * 1.5))
-    first = min(t, max_steps)
+    first = min(_SMOOTH, max_steps)
     number = int(np.ceil(np.log(max_steps / first) / np.log(_APART)))
     return np.unique([*steps, *np.rint(np.geomspace(first, max_steps, number + 1)).astype(np.int64)])
 

@@ -7,11 +7,11 @@ import sys
 import threading
 import time
 
-_PATIENCE = 1.0  # seconds without a word; what is done before says nothing
+_PATIENCE = 1.0  # seconds without a word
 
 
 @contextlib.contextmanager
-def telling(doing: str, about: int | None = None, stream=None):
+def telling(doing: str, about: int | None = None, after: float | None = None, stream=None):
     """A function that counts finished evaluations, shown on a terminal together with what is being done.
 
     The line is written by a thread of its own, so it also appears while nothing finishes, as in a long compilation. Where ``stream``
@@ -19,6 +19,7 @@ def telling(doing: str, about: int | None = None, stream=None):
 
     Args:
         doing: such as "planning" or "compiling, once". about: number of evaluations expected; None where nothing is counted.
+        after: seconds without a word, one by default; work that is done before says nothing.
         stream: text stream; None for ``sys.stderr``.
 
     Yields:
@@ -41,7 +42,7 @@ def telling(doing: str, about: int | None = None, stream=None):
     begin, finished = time.monotonic(), threading.Event()
 
     def show():
-        width, wait = 0, _PATIENCE
+        width, wait = 0, _PATIENCE if after is None else after
         while not finished.wait(wait):
             counted = "" if about is None else f", {done} of about {max(about, done)} evaluations"
             line = f"{doing}{counted}, {time.monotonic() - begin:.0f} s"
