@@ -74,7 +74,8 @@ def test_a_limit_between_two_float32_numbers_is_kept_as_it_is_shown():
 def test_a_target_at_the_rates_of_the_plan_is_kept_too_and_limits_keep_their_own():
     plan = plan_budget(8.0, 1.0, 100, ("mu", "epsilon"), every=50, delta=DELTA)
     steps = plan.max_steps_within(jaxgdp.targets.EpsilonDelta(3.7, DELTA))
-    assert 40 < steps < 95 and plan.at(steps)["epsilon"].upper <= 3.7
+    exact = np.flatnonzero(gdp.epsilon(DELTA, np.sqrt(np.arange(1, 101)) / 8) <= 3.7)[-1] + 1
+    assert exact - 1 <= steps <= exact and plan.at(steps)["epsilon"].upper <= 3.7
     # ε = 3 at δ = 1e-6 binds, ε = 3 at δ = 1e-2 does not: a limit is at the δ of the plan, whatever the target's
     both = plan.max_steps_within(jaxgdp.targets.EpsilonDelta(3.0, 1e-2), epsilon=3.0)
     assert both == plan.max_steps_within(epsilon=3.0) < plan.max_steps_within(jaxgdp.targets.EpsilonDelta(3.0, 1e-2))
@@ -118,7 +119,7 @@ def test_steps_of_any_type_and_size_never_show_too_little(plan):
 @pytest.mark.parametrize("power", [0.5, 1.0, 0.1, 3.0])
 @pytest.mark.parametrize("most", [1, 2, 7, 5000, 2**24])
 def test_the_search_is_exact_and_short(power, most):
-    for last in sorted({0, 1, 2, most // 3, most - 1, most}):
+    for last in sorted({0, 1, most // 5, most // 3, most - 1, most}):
         seen = []
 
         def evaluate(steps):
@@ -126,7 +127,7 @@ def test_the_search_is_exact_and_short(power, most):
             return steps <= last, (steps / (last + 0.5)) ** power  # noqa: B023
 
         assert last_within(evaluate, 0, most + 1) == last
-        assert len(seen) == len(set(seen)) and len(seen) <= 22 and all(1 <= t <= most for t in seen), seen
+        assert len(seen) == len(set(seen)) and len(seen) <= 12 and all(1 <= t <= most for t in seen), seen
 
 
 def test_the_search_is_exact_without_numbers_to_steer_by():
@@ -165,7 +166,7 @@ def test_epsilon_at_slightly_less_than_delta_is_bounded_without_another_evaluati
             less = delta * (1.0 - share)
             bound, truth = overflow.epsilon_at_less(run, at, delta, less), gdp.epsilon(less, mu)
             assert np.all(truth <= bound)
-            assert np.all(bound - truth <= (1.0 * share + 1e-11) * truth), (delta, share)
+            assert np.all(bound - truth <= (1.5 * share + 1e-11) * truth), (delta, share)
         assert np.all(np.isinf(overflow.epsilon_at_less(run, at, delta, 0.4 * delta)))
     measured, calls = overflow.measure, []
     monkeypatch.setattr(overflow, "measure", lambda *args, **asked: calls.append(asked) or measured(*args, **asked))

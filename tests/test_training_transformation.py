@@ -154,6 +154,18 @@ def test_schedules_and_choices_that_depend_on_the_data():
         assert np.all(np.asarray(update) == 0.0) and int(state.step) == 3 and bool(state.spent)
 
 
+@pytest.mark.parametrize("last", [0.0, -1.0, np.nan])
+def test_a_step_without_noise_releases_nothing(last):
+    g = jnp.full((2, 3), 0.1)
+    falling = privatize(1.0, lambda step: jnp.where(step < 2, 1e-9, last), 1.0, KEY)
+    (_, state), (history, spent) = train(falling, 5, jnp.zeros(3), jnp.full((2, 3), 0.1))
+    assert spent.tolist() == [False, False, False, True, True] and int(state.step) == 2
+    assert np.any(history[1] != history[2]) and np.array_equal(history[2], history[4])
+    # by name where it is known before tracing
+    with pytest.raises(ValueError, match="noise_multiplier must be a finite number > 0"):
+        falling.update(g, falling.init(jnp.zeros(3)), noise_multiplier=last)
+
+
 def test_many_runs_at_once_are_the_single_runs():
     g = jnp.linspace(-1.0, 1.0, 12).reshape(4, 3)
 
@@ -202,14 +214,17 @@ def test_gradients_that_are_averaged_already_are_refused(compiled, given):
             update(wrong, *arguments)
     with pytest.raises(ValueError, match="gradients\\['c'\\] must belong to a parameter"):
         update({"c": per_example["b"]}, *arguments)
-    ready, after = update(per_example, *arguments)
+    ready, after = jax.jit(transformation.update)(per_example, *arguments)
     assert jax.tree.map(jnp.shape, ready) == {"w": (4, 3), "b": (4,)}
     assert jax.tree.structure(after) == jax.tree.structure(state)
-    # scalars and what comes with the optimiser inside a chain
+
+
+def test_averaged_gradients_of_a_number_are_refused_in_a_chain():
     chain = optax.chain(privatize(1.0, 1.0, 8.0, KEY), optax.scale(-1.0))
+    state = chain.init(jnp.ones(()))
     with pytest.raises(ValueError, match=r"must have shape \(examples,\), one entry per example, got \(\)"):
-        chain.update(jnp.ones(()), chain.init(jnp.ones(())), jnp.ones(()))
-    assert chain.update(jnp.ones(5), chain.init(jnp.ones(())))[0].shape == ()
+        chain.update(jnp.ones(()), state, jnp.ones(()))
+    assert jax.jit(chain.update)(jnp.ones(5), state)[0].shape == ()
 
 
 def test_the_shapes_are_part_of_the_structure_and_no_array():

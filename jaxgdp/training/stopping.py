@@ -17,14 +17,15 @@ _GUARD = 32  # a guess is flanked at this part of the gap
 
 
 def _guess(good: int, bad: int, scores) -> float | None:
-    """Where a power law through both ends of a gap has the score 1; from no steps on, a root."""
+    """Where the power law through both ends of a gap has the score 1; from no steps on, that through two ends beyond, or a root."""
     low, high = scores.get(good, np.nan), scores.get(bad, np.nan)
     if not 1.0 < high < np.inf:
         return None
-    if good == 0 or not 0.0 < low <= 1.0:
-        return bad / high**2
-    share = -np.log(low) / (np.log(high) - np.log(low))
-    return good * (bad / good) ** share
+    if good >= 1 and 0.0 < low <= 1.0:
+        return good * (bad / good) ** (-np.log(low) / (np.log(high) - np.log(low)))
+    further = min((t for t, score in scores.items() if t > bad and high < score < np.inf), default=None)
+    slope = 0.5 if further is None else np.log(scores[further] / high) / np.log(further / bad)
+    return bad * np.exp(max(-np.log(high) / slope, -700.0))
 
 
 def candidates(good: int, bad: int, scores: dict[int, float], tries: int = 0) -> np.ndarray:

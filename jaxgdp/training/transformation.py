@@ -118,7 +118,8 @@ def privatize(
         are those given to ``update``, else those given to ``init``; only after ``init(None)`` and without them nothing is known to
         hold gradients against. State: :class:`PrivatizeState`. Two more arguments of ``update`` are for noise that depends on the data,
         with a filter (``jaxgdp.training.filters``): ``noise_multiplier`` of this step, and ``admitted``, whether the filter admits it;
-        a step that is not admitted changes nothing and spends the budget.
+        a step that is not admitted changes nothing and spends the budget. So does one whose noise turns out not to be above 0 inside
+        ``jit``, as at the end of a schedule that falls too far.
 
     Raises:
         ValueError: an argument is out of range or ``key`` is no PRNG key (before tracing), or gradients or mask have the wrong shape or
@@ -161,11 +162,13 @@ def privatize(
         if axis_name is not None:
             total = jax.lax.psum(total, axis_name)
         step = state.step
-        noise, size = at(noise_multiplier, step), at(expected_batch_size, step)
+        noise = positive("noise_multiplier", at(noise_multiplier, step))
+        size = positive("expected_batch_size", at(expected_batch_size, step))
         mean = noisy_mean(total, jax.random.fold_in(state.key, step), clip_norm, noise, size)
         mean = jax.tree.map(lambda m, g: m.astype(g.dtype), mean, updates)
         ready, moved = optimiser.update(mean, state.inner, params, **extra)
-        spent = state.spent | ~jnp.asarray(admitted, bool)
+        # noise that only turns out at run time to be none, or not a number, releases nothing
+        spent = state.spent | ~jnp.asarray(admitted, bool) | ~jnp.asarray(noise > 0.0)
         ready = jax.tree.map(lambda u: jnp.where(spent, jnp.zeros_like(u), u), ready)
         inner_state = jax.tree.map(lambda old, new: jnp.where(spent, old, new), state.inner, moved)
         counted = step + jnp.where(spent, 0, 1).astype(jnp.int32)
