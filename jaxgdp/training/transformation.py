@@ -36,7 +36,7 @@ class PrivatizeState(NamedTuple):
     max_steps: Any
     spent: Any
     inner: Any
-    shapes: ParameterShapes = ParameterShapes()
+    shapes: Any = ParameterShapes()
 
 
 def noisy_mean(total, key, clip_norm, noise_multiplier, expected_batch_size):
@@ -155,7 +155,7 @@ def privatize(
 
     def update(updates, state, params=None, *, mask=None, noise_multiplier=noise_multiplier, admitted=True, **extra):
         known = state.shapes if params is None else ParameterShapes.of(params)
-        shapes = known.read()
+        shapes = ParameterShapes.read(known)
         if shapes is not None:
             check_one_per_example(updates, shapes)
         total = clipped_sum(updates, clip_norm, mask)
