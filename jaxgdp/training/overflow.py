@@ -166,7 +166,9 @@ def certified(
     reduced = tuple(name for name in names if name in _REDUCED)
     # the lower side is that of the rate itself, the upper one that of slightly less
     rates = {_REDUCED[name]: asked[_REDUCED[name]] for name in reduced}
-    less = {name: float(np.nextafter((rate - d) / (1.0 - d) * (1.0 - 1e-15), 0.0)) for name, rate in rates.items()}
+    less: dict = {
+        name: float(np.nextafter((rate - d) / (1.0 - d) * (1.0 - 1e-15), 0.0)) for name, rate in rates.items()
+    }
     if "epsilon" in names and asked["adjacency"] != "replace_one":
         lower, upper = brackets["epsilon"]
         more = epsilon_at_less(mechanism, upper, asked["delta"], less["delta"])
