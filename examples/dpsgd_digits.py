@@ -10,6 +10,11 @@ each step, in float32. It needs ``pip install 'jaxgdp[examples]'``.
 
 from __future__ import annotations
 
+import sys
+
+if __name__ == "__main__" and sys.stderr.isatty():
+    print("importing jax and jaxgdp", file=sys.stderr, flush=True)  # which alone takes seconds on a busy machine
+
 import argparse
 import functools
 import time
@@ -22,8 +27,9 @@ import optax
 
 import jaxgdp
 from jaxgdp.training import accountant, checkpoint, per_example_gradients, plan_budget, poisson_sampler, privatize
+from jaxgdp.training.progress import telling
 
-EVERY = 10  # steps between two lines of the history, and between two computed numbers of steps of the plan
+EVERY = 10  # steps between two lines of the history
 DELTA = 1e-5
 
 
@@ -115,7 +121,8 @@ def training(args, sampler, plan, budget, train, test, show=None, accounting=Tru
 
 
 def progress_bar(budget):
-    """A rich progress bar, and the function that moves it."""
+    """A rich progress bar on stderr, and the function that moves it."""
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (
@@ -125,12 +132,14 @@ def progress_bar(budget):
         TextColumn("μ {task.fields[mu]:.3f}  ε {task.fields[epsilon]:.2f}  advantage {task.fields[advantage]:.3f}"),
         TextColumn("accuracy {task.fields[accuracy]:.2f}"),
     )
-    bar = Progress(*columns)
-    task = bar.add_task("DP-SGD", total=budget, mu=0.0, epsilon=0.0, advantage=0.0, accuracy=0.0)
+    bar = Progress(*columns, console=Console(stderr=True))
+    task = bar.add_task("compiling, once", total=budget, mu=0.0, epsilon=0.0, advantage=0.0, accuracy=0.0)
 
     def show(step, mu, epsilon, advantage, accuracy):
         fields = {"mu": mu, "epsilon": epsilon, "advantage": advantage, "accuracy": accuracy}
-        bar.update(task, completed=int(step), **{name: float(value) for name, value in fields.items()})
+        bar.update(
+            task, description="DP-SGD", completed=int(step), **{name: float(value) for name, value in fields.items()}
+        )
 
     return bar, show
 
@@ -200,11 +209,12 @@ def main(argv=None):
     parser.add_argument("--measure", action="store_true", help="measure what the accounting costs in each step")
     args = parser.parse_args(argv)
 
-    train, test = digits()
+    with telling("loading the digits", after=0.0):
+        train, test = digits()
     sampler = poisson_sampler(len(train[0]), args.sampling_prob, args.max_steps)
     begin = time.perf_counter()
     run = args.noise_multiplier, args.sampling_prob, args.max_steps
-    plan = plan_budget(*run, every=EVERY, delta=DELTA, overflow=sampler.overflow)
+    plan = plan_budget(*run, delta=DELTA, overflow=sampler.overflow)
     budget = plan.max_steps_within(mu=args.max_mu)
     print(
         f"{len(train[0])} images, batches of {sampler.expected_batch_size:.1f} on average, padded to {sampler.padded_size}"
@@ -213,7 +223,8 @@ def main(argv=None):
     if budget == 0:
         raise SystemExit("not even one step is within the budget: raise --max-mu or --noise-multiplier")
     if args.measure:
-        with_it, without, lookup = cost_of_accounting(args, sampler, plan, budget, train, test)
+        with telling("compiling, once, and measuring", after=0.0):
+            with_it, without, lookup = cost_of_accounting(args, sampler, plan, budget, train, test)
         print(
             f"a step takes {with_it * 1e6:.1f} µs, without accounting {without * 1e6:.1f} µs: {with_it / without - 1:+.2%}"
         )
@@ -228,20 +239,27 @@ def main(argv=None):
     history = {name: np.asarray(value)[: int(rows)] for name, value in history.items()}
 
     args.output.mkdir(parents=True, exist_ok=True)
-    spent = account.spent(delta=DELTA, overflow=sampler.overflow)
-    print(
-        f"\n{account.num_steps} steps; budget spent: {bool(state.spent)}; test accuracy {history['accuracy'][-1]:.3f}"
-    )
+    with telling("certifying the run", after=0.0):
+        spent = account.spent(delta=DELTA, overflow=sampler.overflow)
+    # the optimiser also stops at --max-steps: the budget is spent only where the step after the last would not be within it
+    exhausted = bool(state.spent) and budget < args.max_steps
+    why = "" if exhausted else f" (stopped at --max-steps {args.max_steps}, μ within {args.max_mu:g})"
+    print(f"\n{account.num_steps} steps; budget spent: {exhausted}{why}; test accuracy {history['accuracy'][-1]:.3f}")
     for name, bracket in spent.items():
         print(f"  {name:10s} {float(bracket.lower):.5f} … {float(bracket.upper):.5f}")
     checkpoint.save(account, args.output / "account.json")
     plot(plan, history, args.output / "run.png")
     if not args.no_report:
-        report = jaxgdp.report(account.composition())
+        with telling("reporting the whole trade-off curve", after=0.0):
+            report = jaxgdp.report(account.composition())
         (args.output / "report.md").write_text(report.to_markdown(), encoding="utf-8")
         print(report)
     return account, history
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)

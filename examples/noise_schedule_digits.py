@@ -11,6 +11,11 @@ As the learning rate falls, late noise does less harm. ``influence`` measures ho
 
 from __future__ import annotations
 
+import sys
+
+if __name__ == "__main__" and sys.stderr.isatty():
+    print("importing jax and jaxgdp", file=sys.stderr, flush=True)  # which alone takes seconds on a busy machine
+
 import argparse
 
 import jax.numpy as jnp
@@ -18,6 +23,7 @@ import numpy as np
 
 import jaxgdp
 from jaxgdp.reproduce import digits
+from jaxgdp.training.progress import telling
 
 STAGES, STEPS_PER_STAGE = 4, 75
 TARGET = jaxgdp.targets.Mu(0.28)
@@ -25,6 +31,7 @@ TARGET = jaxgdp.targets.Mu(0.28)
 SHAPES = {"constant": (1.0, 1.0, 1.0, 1.0), "falling": (1.5, 1.15, 0.9, 0.75), "rising": (0.75, 0.9, 1.15, 1.5)}
 # about the best peak of a falling rate and the best constant rate for constant noise
 PEAK, CONSTANT_RATE = 0.3, 0.2
+ITERATIONS = 80
 
 
 def learning_rates(steps=STAGES * STEPS_PER_STAGE, peak=PEAK):
@@ -92,14 +99,16 @@ def balanced(noise, weights, target=TARGET, sampling_prob=digits.RATE, steps_per
         :class:`jaxgdp.optimization.Optimized`.
     """
     weights = jnp.asarray(np.asarray(weights) / np.sum(weights))
-    return jaxgdp.optimize(
-        lambda schedule: weights @ schedule.noise_multiplier**2,
-        target,
-        noise_multiplier=noise,
-        sampling_prob=sampling_prob,
-        num_steps=steps_per_stage,
-        iterations=80,
-    )
+    with telling("optimising the schedule", about=ITERATIONS, after=0.0) as count:
+        return jaxgdp.optimize(
+            lambda schedule: weights @ schedule.noise_multiplier**2,
+            target,
+            noise_multiplier=noise,
+            sampling_prob=sampling_prob,
+            num_steps=steps_per_stage,
+            iterations=ITERATIONS,
+            progress=lambda done: count(1),
+        )
 
 
 def main(arguments=None) -> None:
@@ -108,12 +117,16 @@ def main(arguments=None) -> None:
     parser.add_argument("--seeds", type=int, default=20, help="runs of each schedule")
     seeds = parser.parse_args(arguments).seeds
     print(
-        f"{STAGES} stages of {STEPS_PER_STAGE} steps, p = {digits.RATE:.4f}, {TARGET.describe()}; ± one standard error"
+        f"{STAGES} stages of {STEPS_PER_STAGE} steps, p = {digits.RATE:.4f}, {TARGET.describe()}; ± one standard error",
+        flush=True,
     )
-    constant, _ = certified(SHAPES["constant"])
-    weights = influence(constant, seeds=range(seeds))
+    with telling("calibrating constant noise", after=0.0):
+        constant, _ = certified(SHAPES["constant"])
+    with telling("compiling, once, and training with more noise in each stage", after=0.0):
+        weights = influence(constant, seeds=range(seeds))
     print("points lost by 1.6 times the noise in one stage:", ", ".join(f"{w:.2f}" for w in weights), flush=True)
-    plain = 100.0 * train(np.repeat(constant, STEPS_PER_STAGE), seeds=range(seeds), learning_rate=CONSTANT_RATE)
+    with telling("training with a constant learning rate", after=0.0):
+        plain = 100.0 * train(np.repeat(constant, STEPS_PER_STAGE), seeds=range(seeds), learning_rate=CONSTANT_RATE)
     print(
         f"constant noise, constant learning rate {CONSTANT_RATE:g}: accuracy {_estimate(plain)} %; below, it falls",
         flush=True,
@@ -121,8 +134,9 @@ def main(arguments=None) -> None:
     best = balanced(constant, np.maximum(weights, 0.1))
     reference = None
     for name, shape in (SHAPES | {"by influence": best.schedule.noise_multiplier}).items():
-        noise, found = certified(shape)
-        accuracy = 100.0 * train(np.repeat(noise, STEPS_PER_STAGE), seeds=range(seeds))
+        with telling(f"calibrating and training: {name}", after=0.0):
+            noise, found = certified(shape)
+            accuracy = 100.0 * train(np.repeat(noise, STEPS_PER_STAGE), seeds=range(seeds))
         reference = accuracy if reference is None else reference
         stages = ", ".join(f"{sigma:.3f}" for sigma in noise)
         # the same seeds draw the same batches and noise, so differences are less uncertain than accuracies
@@ -140,4 +154,8 @@ def _estimate(values) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -40,3 +40,13 @@ def test_digits_are_learned_within_the_budget(tmp_path, capsys):
     assert checkpoint.load(tmp_path / "account.json").settings == ((2.0, 0.1),)
     assert checkpoint.load(tmp_path / "account.json").num_steps == account.num_steps
     assert (tmp_path / "run.png").stat().st_size > 10_000
+
+
+def test_a_run_that_ends_before_its_budget_does_not_say_that_it_is_spent(tmp_path, capsys):
+    pytest.importorskip("sklearn")
+    pytest.importorskip("rich")
+    example = _example("dpsgd_digits")
+    account, _ = example.main(["--no-report", "--output", str(tmp_path), "--max-steps", "20", "--max-mu", "1"])
+    printed = capsys.readouterr().out
+    assert account.num_steps == 20 and float(account.mu().upper) < 0.9
+    assert "budget spent: False (stopped at --max-steps 20, μ within 1)" in printed

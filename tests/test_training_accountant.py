@@ -90,6 +90,26 @@ def test_a_step_that_names_no_setting_is_not_lost():
                 query()
 
 
+@pytest.mark.parametrize("count", [-1, -(2**31), np.uint32(2**31), np.uint32(2**32 - 3)])
+def test_a_traced_count_that_is_none_is_not_lost_and_takes_nothing_back(count):
+    account = accountant.step(accountant.init(TWO), 0, count=7)
+    account = jax.jit(accountant.step)(account, 0, count)
+    assert np.asarray(account.counts).tolist() == [7, 0, 1]
+    with pytest.raises(ValueError, match="steps with another one or a wrong count"):
+        account.mu()
+
+
+def test_traced_counts_that_add_up_to_too_many_do_not_wrap_around():
+    step = jax.jit(accountant.step)
+    account = accountant.init(TWO)
+    for _ in range(3):  # three of them are 2³¹ − 3 modulo 2³²
+        account = step(account, 1, jnp.int32(2**31 - 1))
+    assert np.asarray(account.counts).tolist() == [0, 2**31 - 1, 2]
+    assert step(step(accountant.init(TWO), 1, True), 1, jnp.uint8(255)).checked_counts().tolist() == [0, 256]
+    with pytest.raises(ValueError, match="count must be a whole number .* float32"):
+        step(accountant.init(TWO), 0, 0.5)
+
+
 def test_counts_are_tied_to_their_settings():
     first, second = accountant.step(accountant.init(TWO), 0), accountant.init([(9.0, 1.0), (8.0, 1.0)])
     # what a checkpoint of arrays does: leaves of one run in the structure of another

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import ks_2samp, norm
 
 import jaxgdp
+from jaxgdp.bracket import Bracket
 from jaxgdp.training import plan_budget, poisson_sampler, privatize
 from jaxgdp.training.float32 import above, below
 
@@ -255,3 +256,24 @@ def test_bad_queries_are_named(gaussian):
         gaussian.max_steps_within(mu=-1.0)
     with pytest.raises(ValueError, match="target must be a scalar target"):
         gaussian.max_steps_within(3.0)
+
+
+def test_between_computed_steps_a_plan_holds_against_measure():
+    """Any step of a long run, by the accountant asked directly: no side of the plan contradicts it, none is wider than the next entry."""
+    rng = np.random.default_rng(20261122)
+    names = ("mu", "epsilon", "advantage", "delta", "tpr", "bayes_risk")
+    sigma, p = float(rng.uniform(0.9, 3.0)), float(10.0 ** rng.uniform(-2.5, -1.0))
+    plan = plan_budget(sigma, p, 2000, names, overflow=1e-18)
+    computed = plan.steps[1:].astype(int)
+    asked = np.unique(rng.integers(100, 2001, size=5))
+    following = computed[np.searchsorted(computed, asked)]
+    direct = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, np.concatenate([asked, following])), names).brackets
+    found = plan.at(asked)
+    for name in names:
+        own, later = (Bracket(*(np.split(side, 2)[i] for side in direct[name])) for i in (0, 1))
+        assert np.all(own.lower <= found[name].upper) and np.all(found[name].lower <= own.upper), name
+        room = 1e-6  # float32, and the rounding of another batch
+        if name == "bayes_risk":
+            assert np.all(found[name].lower >= later.lower * (1 - room)), name
+        else:
+            assert np.all(found[name].upper <= later.upper * (1 + room)), name

@@ -1,6 +1,7 @@
 """Clipping, noise, averaging, counting and stopping, as an optax transformation."""
 
 import os
+import pickle
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import numpy as np
 import optax
 import pytest
 
-from jaxgdp.training import clipped_sum, per_example_gradients, privatize
+from jaxgdp.training import clipped_sum, per_example_gradients, poisson_sampler, privatize
 
 KEY = jax.random.key(7)
 
@@ -153,6 +154,18 @@ def test_schedules_and_choices_that_depend_on_the_data():
         assert np.all(np.asarray(update) == 0.0) and int(state.step) == 3 and bool(state.spent)
 
 
+@pytest.mark.parametrize("last", [0.0, -1.0, np.nan])
+def test_a_step_without_noise_releases_nothing(last):
+    g = jnp.full((2, 3), 0.1)
+    falling = privatize(1.0, lambda step: jnp.where(step < 2, 1e-9, last), 1.0, KEY)
+    (_, state), (history, spent) = train(falling, 5, jnp.zeros(3), jnp.full((2, 3), 0.1))
+    assert spent.tolist() == [False, False, True, True, True] and int(state.step) == 2
+    assert np.any(history[1] != history[2]) and np.array_equal(history[2], history[4])
+    # by name where it is known before tracing
+    with pytest.raises(ValueError, match="noise_multiplier must be a finite number > 0"):
+        falling.update(g, falling.init(jnp.zeros(3)), noise_multiplier=last)
+
+
 def test_many_runs_at_once_are_the_single_runs():
     g = jnp.linspace(-1.0, 1.0, 12).reshape(4, 3)
 
@@ -179,6 +192,67 @@ def test_with_64_bit_on_the_counters_keep_their_types():
         transformation = privatize(1.0, 1.0, 2.0, KEY, max_steps=4, inner=optax.sgd(0.1))
         (last, state), _ = train(transformation, 9, params, batch)
         assert last.dtype == jnp.float64 and state.step.dtype == jnp.int32 and int(state.step) == 4
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("given", [False, True])
+def test_gradients_that_are_averaged_already_are_refused(compiled, given):
+    """Leading sizes agree, so as per-example gradients they would make a sum, and the clipping would clip nothing of a record."""
+    params = {"w": jnp.ones((4, 3)), "b": jnp.ones((4,))}
+    transformation = privatize(1.0, 1.0, 8.0, KEY, inner=optax.adam(0.1))
+    state = transformation.init(params)
+    update = jax.jit(transformation.update) if compiled else transformation.update
+    arguments = (state, params) if given else (state,)
+    with pytest.raises(ValueError, match=r"gradients\['b'\] must have shape \(examples, 4\).*got \(4,\)"):
+        update(params, *arguments)
+    per_example = jax.tree.map(lambda x: jnp.ones((4, *x.shape)), params)
+    for wrong in (
+        {"w": per_example["w"], "b": jnp.ones((4, 1))},
+        {"w": per_example["w"][:, None], "b": per_example["b"]},
+    ):
+        with pytest.raises(ValueError, match="must have shape"):
+            update(wrong, *arguments)
+    with pytest.raises(ValueError, match="gradients\\['c'\\] must belong to a parameter"):
+        update({"c": per_example["b"]}, *arguments)
+    ready, after = jax.jit(transformation.update)(per_example, *arguments)
+    assert jax.tree.map(jnp.shape, ready) == {"w": (4, 3), "b": (4,)}
+    assert jax.tree.structure(after) == jax.tree.structure(state)
+
+
+def test_averaged_gradients_of_a_number_are_refused_in_a_chain():
+    chain = optax.chain(privatize(1.0, 1.0, 8.0, KEY), optax.scale(-1.0))
+    state = chain.init(jnp.ones(()))
+    with pytest.raises(ValueError, match=r"must have shape \(examples,\), one entry per example, got \(\)"):
+        chain.update(jnp.ones(()), state, jnp.ones(()))
+    assert jax.jit(chain.update)(jnp.ones(5), state)[0].shape == ()
+
+
+def test_the_shapes_are_part_of_the_structure_and_no_array():
+    params = {"w": jnp.ones((4, 3)), "b": jnp.ones((4,))}
+    state = privatize(1.0, 1.0, 8.0, KEY).init(params)
+    assert state.shapes.read() == {"['w']": (4, 3), "['b']": (4,)}
+    assert len(jax.tree.leaves(state)) == 4 and all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(state))
+    assert pickle.loads(pickle.dumps(state.shapes)) == state.shapes
+    other = privatize(1.0, 1.0, 8.0, KEY).init({"w": jnp.ones((4, 2)), "b": jnp.ones((4,))})
+    assert jax.tree.structure(state) != jax.tree.structure(other)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [0, 1.5, None, True, "key", np.zeros(2, np.int32), np.zeros(3, np.uint32), jax.random.split(KEY, 3), jnp.zeros(())],
+)
+def test_what_is_no_key_is_refused_by_name(key):
+    with pytest.raises(ValueError, match="key must be one JAX PRNG key"):
+        privatize(1.0, 1.0, 8.0, key)
+    with pytest.raises(ValueError, match="key must be one JAX PRNG key"):
+        poisson_sampler(10, 1.0, max_steps=3).sample(key)
+
+
+def test_keys_of_every_kind_are_taken():
+    for key in (KEY, jax.random.PRNGKey(3), np.asarray(jax.random.PRNGKey(3)), jax.random.key(3, impl="rbg")):
+        transformation = privatize(1.0, 1.0, 8.0, key)
+        update, _ = transformation.update(jnp.ones((2, 3)), transformation.init(jnp.ones(3)))
+        assert update.shape == (3,) and np.all(np.isfinite(update))
 
 
 _TWO_DEVICES = """

@@ -30,6 +30,7 @@ else:
 
 _FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 _MOST_RATES = 100_000
+_INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended: 128 + SIGINT
 
 
 def landscape_command(
@@ -175,12 +176,14 @@ def main(argv: list[str] | None = None) -> int:
     try:
         code = app(args=sys.argv[1:] if argv is None else list(argv), prog_name="jaxgdp", standalone_mode=False)
         sys.stdout.flush()
+        if code == _INTERRUPTED:  # typer's own word for Ctrl-C, in which it says nothing
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except (ValueError, ImportError, OSError) as error:
         return _fail(error)
     except (KeyboardInterrupt, typer.Abort):
         _fail("interrupted")
-        return 130
+        return _INTERRUPTED
     except Exception as error:
         message = getattr(error, "format_message", None)
         if message is not None:  # what typer says about options it does not know

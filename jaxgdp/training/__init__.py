@@ -5,9 +5,11 @@
     noise           Gaussian noise with tails as long as the accounting's
     transformation  ``privatize``: noise, average, count, stop, as an optax transformation
     plan            certified privacy of every step, looked up inside the loop
+    stopping        the last step within a budget, found in few evaluations
     accountant      counts of steps for settings on a schedule; checkpoint: the same on disk
     filters         budgets for settings that depend on the data
     overflow, float32  the safe side of padded batches and of float32
+    arguments, progress  what a step is given, checked; what long work is doing, on a terminal
 
 Everything that runs inside a training step works under ``jit``, ``scan``, ``vmap``, ``pmap`` and ``shard_map`` in float32, with 64-bit
 off.

@@ -69,7 +69,7 @@ class Account:
             raise ValueError(f"counts must be in [0, {_MOST}], got {counts.tolist()}")
         if counts[-1]:
             raise ValueError(
-                f"setting must be in [0, {number - 1}] in every step, got {counts[-1]} steps with another one"
+                f"setting must be in [0, {number - 1}] in every step, got {counts[-1]} steps with another one or a wrong count"
             )
         return counts[:-1]
 
@@ -170,11 +170,12 @@ def step(account: Account, setting, count=1) -> Account:
         count: whole number ≥ 0, may be traced: ``count=1 - state.spent`` adds nothing once a budget is spent.
 
     Returns:
-        A new :class:`Account`. A traced index outside the settings is not lost: every later query raises.
+        A new :class:`Account`. A traced index outside the settings, or a traced count that is negative or too large, is not lost:
+            every later query raises.
 
     Raises:
         ValueError: an index outside the settings, a count that is negative or not whole, or more than 2³¹ − 1 steps, where they
-            are known before tracing.
+            are known before tracing; a traced count that is not of an integer type.
 
     Example:
         >>> account = step(init(), (1.0, 0.01), count=100)
@@ -195,9 +196,22 @@ def step(account: Account, setting, count=1) -> Account:
         index = jnp.asarray(setting)
         if index.shape != () or not jnp.issubdtype(index.dtype, jnp.integer):
             raise ValueError(f"setting must be the index of a setting or a pair, got {setting!r}")
-        index = jnp.where((index >= 0) & (index < number), index, number)
+        count = jnp.asarray(count)
+        if count.shape != () or not (jnp.issubdtype(count.dtype, jnp.integer) or count.dtype == bool):
+            raise ValueError(
+                f"count must be a whole number in [0, {_MOST}], got dtype {count.dtype}, shape {count.shape}"
+            )
         counts = jnp.asarray(account.counts)
-        return dataclasses.replace(account, counts=counts.at[index].add(jnp.asarray(count).astype(counts.dtype)))
+        known = (index >= 0) & (index < number)
+        counted = count >= 0
+        if (
+            count.dtype != bool and jnp.iinfo(count.dtype).max > _MOST
+        ):  # compared in its own type: int32 may not hold it
+            counted = counted & (count <= _MOST)
+        added = jnp.where(counted, count, 1).astype(counts.dtype)
+        counted = counted & (added <= _MOST - counts[jnp.where(known, index, number)])
+        index = jnp.where(known & counted, index, number)
+        return dataclasses.replace(account, counts=counts.at[index].add(jnp.where(counted, added, 1)))
     index = np.asarray(setting)
     if index.shape != () or index.dtype.kind not in "iu" or not 0 <= index < number:
         raise ValueError(f"setting must be the index of one of {number} settings or a pair, got {setting!r}")

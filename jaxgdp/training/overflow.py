@@ -12,11 +12,16 @@ from __future__ import annotations
 import numpy as np
 
 from ..bracket import Bracket
+from ..conversions import epsilon_from_rdp
 from ..measure import QUANTITIES, measure
+from ..mechanisms import SubsampledGaussian
 from ..numerics.validation import checked, floor_rate, nonnegative, one_of, open_unit, relative_width
 from ..tradeoff import ADJACENCIES
+from .filters import rdp_cost
 
-_AT = {
+ASKED_AT = {
+    "mu": "fpr_floor",
+    "regret": "fpr_floor",
     "epsilon": "delta",
     "delta": "epsilon",
     "tpr": "fpr",
@@ -47,6 +52,9 @@ FALLING = ("beta", "bayes_risk")  # their safe side is the lower one
 _ROOM = 1.0 + 1e-12  # for the rounding of what is added
 _SLOPE = np.sqrt(np.pi / 2.0) * _ROOM
 _DENSITY = 1.0 / np.sqrt(2.0 * np.pi)
+_ORDERS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # of a Rényi bound that need not be sharp
+_NARROW = 1e-3  # of rtol: what the bound on ε at slightly less than δ may add to ε
+_NEGLIGIBLE = 1e-12  # nats, likewise, where ε is 0
 _REDUCED = {"epsilon": "delta", "approximate_mu": "d"}  # asked at less than the rate itself
 
 
@@ -62,7 +70,7 @@ def question(quantities, overflow, given: dict) -> tuple[tuple[str, ...], dict]:
         raise ValueError("quantities must name at least one, got none")
     d = _overflow(overflow)
     asked = {}
-    needed = {"rtol", "adjacency", "fpr_floor"} | {_AT[q] for q in names if q in _AT}
+    needed = {"rtol", "adjacency", "fpr_floor"} | {ASKED_AT[q] for q in names if q in ASKED_AT}
     for name, value in (DEFAULTS | given).items():
         if one_of("argument", name, DEFAULTS) == "adjacency":
             value = one_of(name, value, ADJACENCIES)
@@ -113,6 +121,32 @@ def _shifted(bracket: Bracket, name: str, d: float, floor: float) -> Bracket:
     return bracket
 
 
+def epsilon_at_less(mechanism, upper, delta: float, less: float):
+    """A bound on ε at a rate slightly below δ from the bound at δ: no second evaluation.
+
+    The profile is convex in γ = e^ε, being the largest of Q(A) − γ·P(A) over all events A. It is at most δ at γ₁ = e^upper and, by
+    Rényi DP, at most δ/2 at some γ₂. With s = 2·(δ − less)/δ it is hence at most (1 − s)·δ + s·δ/2 = less at (1 − s)·γ₁ + s·γ₂.
+
+    Args:
+        mechanism: a composition. upper: ε at ``delta``, an upper bound, of the mechanism's shape. delta, less: δ ≥ less > 0.
+
+    Returns:
+        ε at ``less``, an upper bound; ∞ where this says nothing.
+    """
+    share = 2.0 * (delta - less) / delta * _ROOM
+    parts = list(zip(mechanism.mechanisms, mechanism.counts, strict=True))
+    if share > 1.0 or not all(isinstance(part, SubsampledGaussian) for part, _ in parts):
+        return np.full(np.shape(upper), np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        costs = [
+            np.asarray(count, np.float64)[..., None] * rdp_cost(part.noise_multiplier, part.sampling_prob, _ORDERS)
+            for part, count in parts
+        ]
+        far = epsilon_from_rdp(0.5 * delta, _ORDERS, sum(costs) * _ROOM)
+        more = upper + np.log1p(share * np.expm1(np.maximum(far - upper, 0.0)))
+        return np.where(np.isnan(more), np.inf, more * _ROOM)
+
+
 def certified(
     mechanism, names, asked: dict, overflow: float = 0.0, progress=None
 ) -> tuple[dict[str, Bracket], np.ndarray]:
@@ -130,10 +164,19 @@ def certified(
     if d == 0.0:
         return brackets, found.status
     reduced = tuple(name for name in names if name in _REDUCED)
+    # the lower side is that of the rate itself, the upper one that of slightly less
+    rates = {_REDUCED[name]: asked[_REDUCED[name]] for name in reduced}
+    less: dict = {
+        name: float(np.nextafter((rate - d) / (1.0 - d) * (1.0 - 1e-15), 0.0)) for name, rate in rates.items()
+    }
+    if "epsilon" in names and asked["adjacency"] != "replace_one":
+        lower, upper = brackets["epsilon"]
+        more = epsilon_at_less(mechanism, upper, asked["delta"], less["delta"])
+        if np.all(more - upper <= _NARROW * asked["rtol"] * upper + _NEGLIGIBLE):
+            brackets["epsilon"] = Bracket(lower, more)
+            reduced = tuple(name for name in reduced if name != "epsilon")
     if reduced:
-        # the lower side is that of the rate itself, the upper one that of slightly less
-        rates = {_REDUCED[name]: asked[_REDUCED[name]] for name in reduced}
-        less = {name: np.nextafter((rate - d) / (1.0 - d) * (1.0 - 1e-15), 0.0) for name, rate in rates.items()}
+        less = {_REDUCED[name]: less[_REDUCED[name]] for name in reduced}
         for name, bracket in measure(mechanism, quantities=reduced, **(asked | less)).brackets.items():
             brackets[name] = Bracket(brackets[name].lower, np.maximum(bracket.upper, brackets[name].upper))
     floor = asked["fpr_floor"]

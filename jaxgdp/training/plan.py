@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..bracket import Bracket
 from ..mechanisms import dpsgd
@@ -21,12 +22,15 @@ from ..numerics.validation import (
     whole,
 )
 from .float32 import above, below
-from .overflow import FALLING, certified, question, single, without_steps
+from .overflow import ASKED_AT, FALLING, certified, question, single, without_steps
+from .progress import counting
+from .stopping import candidates, last_within
 
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
 _UNBOUNDED = ("mu", "epsilon", "regret", "approximate_mu")
 _SMOOTH, _LONG = 100, 1000  # steps: fewer are composed on dense lattices; a run that does without those
-_TOGETHER = 65  # steps looked at in one round of a search: enough for the engine's full chunks
+_APART = 1.15  # between computed numbers of steps: what grows with their root is then 7 % apart at most
+_SEARCH = 10  # evaluations that a search usually takes
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Plan:
     """Certified quantities of every step of a run, a small pytree of int32 and float32 arrays; made by :func:`plan_budget`.
 
     Attributes:
-        steps: numbers of steps that were computed, from 0 on, increasing.
+        steps: numbers of steps that were computed at first, from 0 on, increasing; those of :meth:`max_steps_within` are kept beside.
         position: for every number of steps 0 … max_steps, where in ``steps`` the first one not below it is.
         lower, upper: quantity → float32 array over ``steps``, rounded outward.
         noise_multiplier, sampling_prob, max_steps, overflow: of the run.
@@ -62,13 +66,16 @@ class Plan:
         """The privacy of the first ``step`` steps: a gather, for use inside ``jit``, ``scan``, ``vmap``, ``pmap`` or ``shard_map``.
 
         Between computed numbers of steps, the side that grows is that of the next computed one and the other side that of the
-        one before: right, as more steps never are more private. Beyond ``max_steps`` the safe side is the worst possible value.
+        one before: right, as more steps never are more private. At a step that :meth:`max_steps_within` returned, and at all before
+        it, the safe side is within the limits that were asked for. Beyond ``max_steps`` the safe side is the worst possible value.
 
         Args:
-            step: number of steps taken, an integer of any shape; may be traced. 0 is before the first step.
+            step: number of steps taken, an integer of any shape; may be traced. 0 is before the first step; a negative one is no
+                number of steps (a counter that overflowed) and counts as beyond ``max_steps``.
 
         Returns:
-            quantity → :class:`Bracket` of float32 arrays of that shape; report the upper side, of "beta" and "bayes_risk" the lower.
+            quantity → :class:`Bracket` of float32 arrays of that shape, NumPy's if ``step`` and the plan are; report the upper side, of
+            "beta" and "bayes_risk" the lower.
 
         Raises:
             ValueError: ``step`` is not an integer.
@@ -78,31 +85,100 @@ class Plan:
             >>> bool(plan.at(4)["mu"].contains(0.5))
             True
         """
-        if not jnp.issubdtype(jnp.result_type(step), jnp.integer):
+        table = self._latest()
+        on_host = not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(table))
+        if isinstance(step, jax.Array):
+            xp, step = jnp, step
+        else:
+            xp, step = (np if on_host else jnp), np.asarray(step)
+        if not np.issubdtype(step.dtype, np.integer):
             raise ValueError(f"step must be an integer, got {step!r}")
-        step = jnp.asarray(step)
-        inside = jnp.clip(step, 0, self.max_steps)
-        after = jnp.asarray(self.position)[inside]
-        before = jnp.where(jnp.asarray(self.steps)[after] > inside, after - 1, after)
-        beyond = step > self.max_steps
+        # compared in the step's own type, which may hold no max_steps, or numbers that int32 does not
+        beyond = step < 0
+        if self.max_steps < np.iinfo(step.dtype).max:
+            beyond = beyond | (step > self.max_steps)
+        inside = xp.where(beyond, 0, step).astype(np.int32)
+        inside, beyond = xp.where(beyond, np.int32(self.max_steps), inside), xp.asarray(beyond)
+        after = xp.asarray(table.position)[inside]
+        before = xp.where(xp.asarray(table.steps)[after] > inside, after - 1, after)
         found = {}
-        for name in self.upper:
-            lower, upper = jnp.asarray(self.lower[name]), jnp.asarray(self.upper[name])
+        scalar = () if xp is np else ...
+        for name in table.upper:
+            lower, upper = xp.asarray(table.lower[name]), xp.asarray(table.upper[name])
             if name in FALLING:
-                found[name] = Bracket(jnp.where(beyond, 0.0, lower[after]), upper[before])
+                found[name] = Bracket(xp.where(beyond, np.float32(0.0), lower[after])[scalar], upper[before])
             else:
-                worst = jnp.inf if name in _UNBOUNDED else 1.0
-                found[name] = Bracket(lower[before], jnp.where(beyond, worst, upper[after]))
+                worst = np.float32(np.inf if name in _UNBOUNDED else 1.0)
+                found[name] = Bracket(lower[before], xp.where(beyond, worst, upper[after])[scalar])
         return found
 
-    def max_steps_within(self, target=None, **limits) -> int:
+    def refined(self, steps, progress=None) -> Plan:
+        """The plan with more numbers of steps computed, so that :meth:`at` is as narrow there as ``rtol`` asks.
+
+        Args:
+            steps: whole numbers in [1, max_steps], any shape. progress: as for :func:`plan_budget`.
+
+        Returns:
+            A new :class:`Plan` of the same run; its brackets lie within this one's.
+
+        Raises:
+            ValueError: a number of steps is out of range, or the plan is traced.
+
+        Example:
+            >>> plan = plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=100, quantities="mu", every=50)
+            >>> float(plan.at(4)["mu"].upper) > 1.7, float(plan.refined(4).at(4)["mu"].upper) < 0.501
+            (True, True)
+        """
+        self._on_host()
+        plan = self._latest()
+        valid = f"a whole number in [1, {self.max_steps}]"
+        checked("steps", steps, valid, lambda a: (a >= 1) & (a <= self.max_steps) & (a == np.floor(a)))
+        new = np.setdiff1d(np.asarray(steps).astype(np.int64), np.asarray(plan.steps))
+        if not len(new):
+            return plan
+        run = dpsgd(self.noise_multiplier, self.sampling_prob, new)
+        with counting(progress, "planning", len(new)) as count:
+            brackets, status = certified(run, self.quantities, dict(self.asked), self.overflow, count)
+        return plan._with(new, brackets, int(np.sum(status != 0)))
+
+    def _with(self, new, brackets: dict[str, Bracket], wide: int) -> Plan:
+        """The plan with float64 brackets at new numbers of steps, none of which is in its table."""
+        steps = np.concatenate([np.asarray(self.steps), new])
+        order = np.argsort(steps)
+        lower, upper = {}, {}
+        for name, bracket in brackets.items():
+            sides = (below(bracket.lower), self.lower[name]), (above(bracket.upper), self.upper[name])
+            full = Bracket(*(np.concatenate([np.asarray(old), np.asarray(side)])[order] for side, old in sides))
+            lower[name], upper[name] = full if name == "regret" else _monotone(full, name in FALLING)
+        steps = steps[order].astype(np.int32)
+        position = np.searchsorted(steps, np.arange(self.max_steps + 1)).astype(np.int32)
+        return dataclasses.replace(
+            self, steps=steps, position=position, lower=lower, upper=upper, wide=self.wide + wide
+        )
+
+    def _table(self, name) -> Bracket:
+        """The computed brackets of one quantity, as float64: beside a float32 array a limit would be rounded."""
+        return Bracket(np.asarray(self.lower[name], np.float64), np.asarray(self.upper[name], np.float64))
+
+    def _latest(self) -> Plan:
+        """The plan with the numbers of steps that :meth:`max_steps_within` has computed since."""
+        return vars(self).get("_known", self)
+
+    def _on_host(self):
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self)):
+            raise ValueError("a plan can be asked for a number of steps on the host only; inside jit use at()")
+
+    def max_steps_within(self, target=None, *, progress=None, **limits) -> int:
         """The largest number of steps, up to ``max_steps``, at which every limit is certified to hold.
 
-        The table tells between which two computed numbers of steps it lies; those between are then computed, until one number of
-        steps is found within the limits and the next is not.
+        The table tells between which two computed numbers of steps it lies; some between are then computed, about ten, until one number
+        of steps is found within the limits and the next is not. The plan remembers them: from then on :meth:`at` shows a safe side
+        within the limits (in float32, as it is shown) at the number returned and at all before it. So ask before the plan is closed
+        over by a function that is compiled, copied or put on a device: what was made of it before keeps the table it saw.
 
         Args:
             target: an object of ``jaxgdp.targets`` with its own δ, FPR or floor, or None.
+            progress: called with the number of evaluations finished, as they finish; None shows them on a terminal.
             **limits: quantity of the plan → number that its safe side must not exceed ("beta" and "bayes_risk": fall below), at
                 the plan's own δ, ε, FPR, d, floor and prior: ``plan.max_steps_within(mu=1.0, advantage=0.2)``.
 
@@ -110,52 +186,78 @@ class Plan:
             A whole number; 0 if a single step is too many.
 
         Raises:
-            ValueError: no limit, a limit that is not a number, or a quantity the plan does not have.
+            ValueError: no limit, a limit that is not a number, a quantity the plan does not have, or a traced plan.
 
         Example:
             >>> plan = plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=100, quantities="mu")
             >>> plan.max_steps_within(mu=1.0 + 1e-3)
             16
+            >>> bool(plan.at(16)["mu"].upper <= 1.0 + 1e-3)
+            True
         """
         goals = [_Limit(name, value, self) for name, value in limits.items()] + (
             [] if target is None else [_checked(target)]
         )
         if not goals:
             raise ValueError("max_steps_within needs a target or a limit, got none")
-        asked = dict(self.asked)
-        names = tuple(dict.fromkeys(goal.quantity for goal in goals))
-        good, bad = 0, self.max_steps + 1
-        if target is None:
-            wide = lambda side: np.asarray(side, np.float64)  # a float32 array would round the limit
-            table = {name: Bracket(wide(self.lower[name]), wide(self.upper[name])) for name in names}
-            met = np.all([goal.meets(goal.read(table[goal.quantity])) for goal in goals], axis=0)
+        self._on_host()
+        own = [goal for goal in goals if isinstance(goal, _Limit) or self._tabulates(goal)]
+        with counting(progress, "looking for the last step within the budget", _SEARCH) as count:
+            last = self._within(own, count) if own else self.max_steps
+            return last if len(own) == len(goals) else self._search(target, last, count)
+
+    def _tabulates(self, target) -> bool:
+        """Whether a target is about a quantity of the plan at the plan's own δ, ε, FPR, d or floor."""
+        if target.quantity not in self.upper:
+            return False
+        rate, asked = ASKED_AT.get(target.quantity), dict(self.asked)
+        return rate is None or float(target.parameters().get(rate, asked[rate])) == asked[rate]
+
+    def _within(self, goals, progress) -> int:
+        """The last step of the plan's own table within some limits, once the table has it and the step after it."""
+        plan, tries = self._latest(), 0
+        while True:
+            computed = np.asarray(plan.steps)
+            read = [goal.read(plan._table(goal.quantity)) for goal in goals]
+            met = np.all([goal.meets(own) for goal, own in zip(goals, read, strict=True)], axis=0)
             last = int(np.flatnonzero(met)[-1]) if np.any(met) else -1
-            if last < 0:
-                return 0
-            computed = np.asarray(self.steps)
-            good = int(computed[last])
-            bad = int(computed[last + 1]) if last + 1 < len(computed) else bad
-        else:
-            asked |= {name: float(value) for name, value in target.parameters().items()}
-        while bad - good > 1:
-            tried = np.unique(np.round(np.linspace(good, bad, min(_TOGETHER, bad - good - 1) + 2)).astype(np.int64))[
-                1:-1
-            ]
-            run = dpsgd(self.noise_multiplier, self.sampling_prob, tried)
-            brackets, _ = certified(run, names, asked, self.overflow)
-            met = np.all([goal.meets(goal.read(brackets[goal.quantity])) for goal in goals], axis=0)
-            last = int(np.flatnonzero(met)[-1]) if np.any(met) else -1
-            good, bad = (
-                (int(tried[last]) if last >= 0 else good),
-                (int(tried[last + 1]) if last + 1 < len(tried) else bad),
-            )
-        return good
+            if last < 0 or last + 1 == len(computed) or computed[last + 1] == computed[last] + 1:
+                break
+            scores = np.max([_score(goal, own) for goal, own in zip(goals, read, strict=True)], axis=0)
+            ends = {int(computed[i]): float(scores[i]) for i in (last, last + 1)}
+            plan = plan.refined(candidates(*ends, ends, tries), progress)
+            tries += 1
+        object.__setattr__(self, "_known", plan)  # the one thing a plan ever learns; its fields stay as they were made
+        return int(computed[last]) if last >= 0 else 0
+
+    def _search(self, target, most: int, progress) -> int:
+        """The last step up to ``most`` that is within a target the table knows nothing about."""
+        asked = dict(self.asked) | {name: float(value) for name, value in target.parameters().items()}
+
+        def evaluate(steps):
+            run = dpsgd(self.noise_multiplier, self.sampling_prob, steps)
+            brackets, _ = certified(run, (target.quantity,), asked, self.overflow, progress)
+            own = target.read(brackets[target.quantity])
+            return target.meets(own), _score(target, own)
+
+        return last_within(evaluate, 0, most + 1)
 
 
 _ARRAYS = ("steps", "position", "lower", "upper")
-jax.tree_util.register_dataclass(
-    Plan, data_fields=_ARRAYS, meta_fields=[f.name for f in dataclasses.fields(Plan) if f.name not in _ARRAYS]
-)
+_STATIC = tuple(field.name for field in dataclasses.fields(Plan) if field.name not in _ARRAYS)
+
+
+def _flatten_with_keys(plan: Plan):
+    table = plan._latest()
+    arrays = tuple((jax.tree_util.GetAttrKey(name), getattr(table, name)) for name in _ARRAYS)
+    return arrays, tuple(getattr(table, name) for name in _STATIC)
+
+
+def _unflatten(static, arrays) -> Plan:
+    return Plan(*arrays, **dict(zip(_STATIC, static, strict=True)))
+
+
+jax.tree_util.register_pytree_with_keys(Plan, _flatten_with_keys, _unflatten)
 
 
 class _Limit:
@@ -163,13 +265,24 @@ class _Limit:
 
     def __init__(self, name, value, plan: Plan):
         self.quantity = one_of("limit", name, plan.quantities)
-        self.goal = float(nonnegative(name, value))
+        self.safe = "lower" if name in FALLING else "upper"
+        self.goal = single(name, value, nonnegative)
 
     def read(self, bracket: Bracket) -> Bracket:
         return bracket
 
     def meets(self, own: Bracket):
-        return own.lower >= self.goal if self.quantity in FALLING else own.upper <= self.goal
+        return own.lower >= self.goal if self.safe == "lower" else own.upper <= self.goal
+
+
+def _score(goal, own: Bracket):
+    """Quantity over goal, at most 1 where the goal is met; NaN where there is no such number. It only steers a search."""
+    accepted = getattr(goal, "goal", None)
+    if accepted is None:
+        return np.full(np.shape(own.upper), np.nan)
+    with np.errstate(all="ignore"):
+        rising = getattr(goal, "safe", "upper") == "upper"
+        return np.asarray(own.upper / accepted if rising else accepted / own.lower, np.float64)
 
 
 def _checked(target):
@@ -184,14 +297,16 @@ def _checked(target):
 
 
 def _grid(max_steps: int, every) -> np.ndarray:
-    """Numbers of steps to compute: multiples of ``every``, or few where each costs most (below 100) and then 1 % apart."""
+    """Numbers of steps to compute: multiples of ``every``, or few where each costs most (below 100) and then a constant factor apart."""
     if every is not None:
         return np.unique(np.append(np.arange(every, max_steps + 1, every), max_steps))
     steps, t = [], _SMOOTH if max_steps >= _LONG else 1
-    while t < max_steps:
+    while t < min(_SMOOTH, max_steps):
         steps.append(t)
-        t = max(t + 1, int(t * (1.5 if t < _SMOOTH else 1.01)))
-    return np.array([*steps, max_steps])
+        t = max(t + 1, int(t * 1.5))
+    first = min(_SMOOTH, max_steps)
+    number = int(np.ceil(np.log(max_steps / first) / np.log(_APART)))
+    return np.unique([*steps, *np.rint(np.geomspace(first, max_steps, number + 1)).astype(np.int64)])
 
 
 def _monotone(bracket: Bracket, falling: bool) -> Bracket:
@@ -222,18 +337,21 @@ def plan_budget(
 ) -> Plan:
     """Certified privacy of DP-SGD with Poisson sampling after 0, 1, …, ``max_steps`` steps, for use inside the training loop.
 
-    Once compiled, each computed number of steps takes two to three milliseconds of one core (below 100 steps tens of them).
+    A run of 5,000 steps computes 29 of them. That and :meth:`Plan.max_steps_within` (about ten more) is all the work there is: looking a
+    step up compiles nothing on the host.
 
     Args:
         noise_multiplier: σ > 0. sampling_prob: p in (0, 1]. max_steps: most steps of the run, at most 2²⁴. Numbers, not arrays.
         quantities: any of those of :func:`jaxgdp.measure`.
-        every: compute every so many steps (1: all of them). By default 1, 2, 3, 4, 6, … up to 100 and then 1 per cent apart; in runs
-            of 1000 steps or more from 100 on (fewer cost most and matter least). In between :meth:`Plan.at` answers with the
-            computed ones around it. "regret" needs ``every=1``: it is not monotone.
+        every: compute every so many steps (1: all of them). By default 1, 2, 3, 4, 6, … up to 100 and then at most 15 per cent apart; in
+            runs of 1000 steps or more from 100 on (fewer cost most and matter least). In between :meth:`Plan.at` answers with the
+            computed ones around it: on the safe side, and up to 7 per cent more where a quantity grows with the root of the steps.
+            :meth:`Plan.max_steps_within` computes what it needs in between, and :meth:`Plan.refined` what you name. "regret" needs
+            ``every=1``: it is not monotone.
         overflow: probability that a padded batch of the run overflows: ``sampler.overflow`` of :func:`poisson_sampler`.
         rtol: relative width asked of μ. fpr_floor: of μ and the regret. adjacency: as in ``measure``.
         delta: of "epsilon". epsilon: of "delta", nats. fpr: of "tpr" and "beta". d: of "approximate_mu". prior: of "bayes_risk".
-        progress: called with the number of settings finished, as they finish.
+        progress: called with the number of settings finished, as they finish; None shows them on a terminal.
 
     Returns:
         A :class:`Plan`.
@@ -266,16 +384,17 @@ def plan_budget(
             f"every must be 1 where quantities has 'regret', which is not monotone in the steps, got {every!r}"
         )
 
-    computed = _grid(last, stride)
-    run = dpsgd(sigma, p, computed)
-    brackets, status = certified(run, names, asked, overflow, progress)
-    lower, upper = {}, {}
-    for name, bracket in brackets.items():
-        start = without_steps(name, asked)
-        full = Bracket(*(np.concatenate([[start], np.asarray(side, np.float64)]) for side in bracket))
-        full = full if name == "regret" else _monotone(full, name in FALLING)
-        lower[name], upper[name] = below(full.lower), above(full.upper)
-    steps = np.concatenate([[0], computed]).astype(np.int32)
-    position = np.searchsorted(steps, np.arange(last + 1)).astype(np.int32)
-    wide = int(np.sum(status != 0))
-    return Plan(steps, position, lower, upper, sigma, p, last, float(overflow), tuple(asked.items()), wide)
+    nothing = {name: without_steps(name, asked) for name in names}
+    start = Plan(
+        steps=np.zeros(1, np.int32),
+        position=np.zeros(last + 1, np.int32),
+        lower={name: below([value]) for name, value in nothing.items()},
+        upper={name: above([value]) for name, value in nothing.items()},
+        noise_multiplier=sigma,
+        sampling_prob=p,
+        max_steps=last,
+        overflow=float(overflow),
+        asked=tuple(asked.items()),
+        wide=0,
+    )
+    return start.refined(_grid(last, stride), progress)

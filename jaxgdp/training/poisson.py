@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from scipy.special import betainc
 
 from ..numerics.validation import checked, probability, whole
+from .arguments import prng_key
 
 _WORD = 2.0**32
 _SHARE = 1e-6  # relative room for the rounding of the binomial tail, an incomplete beta function
@@ -75,6 +76,9 @@ class PoissonSampler:
         Returns:
             A :class:`Batch`.
 
+        Raises:
+            ValueError: ``key`` is no PRNG key.
+
         Example:
             >>> import jax
             >>> sampler = poisson_sampler(num_examples=1000, sampling_prob=0.05, max_steps=100)
@@ -82,6 +86,7 @@ class PoissonSampler:
             >>> batch.indices.shape == batch.mask.shape == (sampler.padded_size,)
             True
         """
+        prng_key("key", key)
         if self.sampling_prob == 1.0:
             chosen = jnp.ones(self.num_examples, bool)
         else:

@@ -10,6 +10,7 @@ import numpy as np
 import optax
 
 from ..numerics.validation import checked, positive
+from .arguments import ParameterShapes, check_one_per_example, prng_key
 from .clipping import clipped_sum
 from .noise import standard_normal
 
@@ -27,6 +28,7 @@ class PrivatizeState(NamedTuple):
         max_steps: number of steps the budget allows, int32.
         spent: whether the budget is spent, bool; no update changes anything from then on.
         inner: state of the optimiser inside.
+        shapes: those of the parameters, part of the structure and no array: gradients are held against them.
     """
 
     key: Any
@@ -34,6 +36,7 @@ class PrivatizeState(NamedTuple):
     max_steps: Any
     spent: Any
     inner: Any
+    shapes: Any = ParameterShapes()
 
 
 def noisy_mean(total, key, clip_norm, noise_multiplier, expected_batch_size):
@@ -110,13 +113,17 @@ def privatize(
 
     Returns:
         ``optax.GradientTransformationExtraArgs``. ``update(gradients, state, params, mask=...)``: gradients have a leading axis, one
-        entry per example of the padded batch; the update has not. ``mask`` says which examples are real (None: all). State:
-        :class:`PrivatizeState`. Two more arguments of ``update`` are for noise that depends on the data, with a filter
-        (``jaxgdp.training.filters``): ``noise_multiplier`` of this step, and ``admitted``, whether the filter admits it; a step that is
-        not admitted changes nothing and spends the budget.
+        entry per example of the padded batch; the update has not. ``mask`` says which examples are real (None: all). Gradients that
+        have no such axis, being averaged already, are refused: each must have the shape of its parameter behind it. The parameters
+        are those given to ``update``, else those given to ``init``; only after ``init(None)`` and without them nothing is known to
+        hold gradients against. State: :class:`PrivatizeState`. Two more arguments of ``update`` are for noise that depends on the data,
+        with a filter (``jaxgdp.training.filters``): ``noise_multiplier`` of this step, and ``admitted``, whether the filter admits it;
+        a step that is not admitted changes nothing and spends the budget. So does one whose noise turns out not to be above 0 inside
+        ``jit``, as at the end of a schedule that falls too far.
 
     Raises:
-        ValueError: an argument is out of range (before tracing), or gradients or mask have the wrong shape or dtype (while tracing).
+        ValueError: an argument is out of range or ``key`` is no PRNG key (before tracing), or gradients or mask have the wrong shape or
+            dtype (while tracing).
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -131,28 +138,42 @@ def privatize(
     for name, value in (("noise_multiplier", noise_multiplier), ("expected_batch_size", expected_batch_size)):
         if not callable(value):
             positive(name, value)
+    prng_key("key", key)
     limit = _steps(max_steps)
     optimiser = optax.with_extra_args_support(inner if inner is not None else optax.identity())
     at = lambda value, step: value(step) if callable(value) else value
 
     def init(params):
-        return PrivatizeState(_copied(key), jnp.zeros((), jnp.int32), limit, limit <= 0, optimiser.init(params))
+        return PrivatizeState(
+            _copied(key),
+            jnp.zeros((), jnp.int32),
+            limit,
+            limit <= 0,
+            optimiser.init(params),
+            ParameterShapes.of(params),
+        )
 
     def update(updates, state, params=None, *, mask=None, noise_multiplier=noise_multiplier, admitted=True, **extra):
+        known = state.shapes if params is None else ParameterShapes.of(params)
+        shapes = ParameterShapes.read(known)
+        if shapes is not None:
+            check_one_per_example(updates, shapes)
         total = clipped_sum(updates, clip_norm, mask)
         if axis_name is not None:
             total = jax.lax.psum(total, axis_name)
         step = state.step
-        noise, size = at(noise_multiplier, step), at(expected_batch_size, step)
+        noise = positive("noise_multiplier", at(noise_multiplier, step))
+        size = positive("expected_batch_size", at(expected_batch_size, step))
         mean = noisy_mean(total, jax.random.fold_in(state.key, step), clip_norm, noise, size)
         mean = jax.tree.map(lambda m, g: m.astype(g.dtype), mean, updates)
         ready, moved = optimiser.update(mean, state.inner, params, **extra)
-        spent = state.spent | ~jnp.asarray(admitted, bool)
+        # noise that only turns out at run time to be none, or not a number, releases nothing
+        spent = state.spent | ~jnp.asarray(admitted, bool) | ~jnp.asarray(noise > 0.0)
         ready = jax.tree.map(lambda u: jnp.where(spent, jnp.zeros_like(u), u), ready)
         inner_state = jax.tree.map(lambda old, new: jnp.where(spent, old, new), state.inner, moved)
         counted = step + jnp.where(spent, 0, 1).astype(jnp.int32)
         return ready, PrivatizeState(
-            state.key, counted, state.max_steps, spent | (counted >= state.max_steps), inner_state
+            state.key, counted, state.max_steps, spent | (counted >= state.max_steps), inner_state, state.shapes
         )
 
     return optax.GradientTransformationExtraArgs(init, update)

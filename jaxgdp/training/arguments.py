@@ -1,0 +1,100 @@
+"""What a training step is given, checked while it is traced: PRNG keys, and gradients that are still one per example."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def prng_key(name: str, key):
+    """A single JAX PRNG key, new-style or raw.
+
+    Args:
+        name: of the argument. key: what was passed; may be traced.
+
+    Returns:
+        The key.
+
+    Raises:
+        ValueError: anything else, such as a seed, None, or several keys at once.
+
+    Example:
+        >>> prng_key("key", 0)
+        Traceback (most recent call last):
+        ValueError: key must be one JAX PRNG key, such as jax.random.key(0), got 0
+    """
+    valid = f"{name} must be one JAX PRNG key, such as jax.random.key(0)"
+    if not isinstance(key, (jax.Array, np.ndarray)):
+        raise ValueError(f"{valid}, got {key!r}")
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        if key.shape != ():
+            raise ValueError(f"{valid}, got keys of shape {key.shape}")
+        return key
+    raw = jax.eval_shape(jax.random.PRNGKey, 0).shape
+    if key.dtype != np.uint32 or key.shape != raw:
+        raise ValueError(f"{valid}, got an array of dtype {key.dtype} and shape {key.shape}")
+    return key
+
+
+class ParameterShapes(NamedTuple):
+    """Shapes of parameters by their paths, in an optimiser's state: part of its structure, no array.
+
+    Attributes:
+        text: the shapes as Python literals, so that what stores states by their fields stores this one; "" where none are known.
+    """
+
+    text: str = ""
+
+    @classmethod
+    def of(cls, params) -> ParameterShapes:
+        """The shapes of a pytree of arrays; of None, none."""
+        return cls("" if params is None else repr(_shapes(params)))
+
+    def read(self) -> dict[str, tuple[int, ...]] | None:
+        """Path → shape; None where none are known."""
+        return ast.literal_eval(self.text) if self.text else None
+
+
+jax.tree_util.register_static(ParameterShapes)
+
+
+def _shapes(tree) -> dict[str, tuple[int, ...]]:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {
+        jax.tree_util.keystr(path): tuple(map(int, jnp.shape(leaf)))
+        for path, leaf in leaves
+        if hasattr(leaf, "shape") or isinstance(leaf, (int, float))
+    }
+
+
+def check_one_per_example(gradients, shapes: dict[str, tuple[int, ...]]) -> None:
+    """Refuse gradients that are not one per example: those averaged over a batch have no norm to clip, whatever their leading size.
+
+    Args:
+        gradients: pytree of arrays. shapes: path → shape of the parameters.
+
+    Raises:
+        ValueError: an array is not of its parameter's shape behind a leading axis, or has no parameter; names its path.
+
+    Example:
+        >>> check_one_per_example({"w": jnp.ones((8, 4, 3))}, {"['w']": (4, 3)})
+        >>> check_one_per_example({"w": jnp.ones((4, 3))}, {"['w']": (4, 3)})
+        Traceback (most recent call last):
+        ValueError: gradients['w'] must have shape (examples, 4, 3), one entry per example, got (4, 3), ...
+    """
+    for path, shape in _shapes(gradients).items():
+        if path not in shapes:
+            known = ", ".join(map(repr, shapes)) or "no array"
+            raise ValueError(
+                f"gradients{path} must belong to a parameter of the same path, got parameters with {known}"
+            )
+        if shape[1:] != shapes[path] or not shape:
+            wanted = ", ".join(["examples", *map(str, shapes[path])]) + ("," if not shapes[path] else "")
+            averaged = ", that of the parameter itself: use per_example_gradients" if shape == shapes[path] else ""
+            raise ValueError(
+                f"gradients{path} must have shape ({wanted}), one entry per example, got {shape}{averaged}"
+            )
