@@ -18,7 +18,7 @@ def batch():
 
 def test_batch_has_the_shape_and_the_numbers_of_its_members():
     found = jaxgdp.measure(batch(), quantities=("mu", "epsilon", "advantage"), delta=1e-6)
-    assert found.status.shape == (2, 3) and np.all(found.status == 0) and found.at == {"epsilon": 1e-6}
+    assert found.worst.shape == (2, 3) and np.all(found.worst == 0) and found.at == {"epsilon": 1e-6}
     curves = jaxgdp.tradeoff(batch())
     others = {"mu": curves.mu(), "epsilon": curves.epsilon(1e-6), "advantage": curves.advantage()}
     for name, bracket in found.brackets.items():
@@ -63,7 +63,7 @@ def test_each_setting_has_its_own_rates():
 def test_rates_spread_a_mechanism():
     found = jaxgdp.measure(jaxgdp.Gaussian(2.0), quantities="tpr", fpr=np.array([[1e-3], [1e-2]]))
     assert np.all(found.brackets["tpr"].contains(1 - jaxgdp.gdp.beta(np.array([[1e-3], [1e-2]]), 0.5)))
-    assert found.at["tpr"].shape == (2, 1) and found.status.shape == (2, 1)
+    assert found.at["tpr"].shape == (2, 1) and found.status["tpr"].shape == (2, 1)
 
 
 def test_bayes_risk_is_bounded_where_only_little_of_the_curve_is_known():
