@@ -73,6 +73,7 @@ class TradeoffCurve:
     @with_float64
     def _sides(self, record: Quantity, values) -> Bracket:
         """What all looks at each curve have in common, side by side and not yet compared."""
+        on_host(f"TradeoffCurve.{record.name}", values)
         shape = broadcast(mechanism=np.empty(self.shape), argument=values)
         owner = np.broadcast_to(np.arange(len(self._curves)).reshape(self.shape), shape).reshape(-1)
         flat = np.broadcast_to(np.asarray(values, float), shape).reshape(-1)
