@@ -73,7 +73,6 @@ class TradeoffCurve:
     @with_float64
     def _sides(self, record: Quantity, values) -> Bracket:
         """What all looks at each curve have in common, side by side and not yet compared."""
-        on_host(f"TradeoffCurve.{record.name}", values)
         shape = broadcast(mechanism=np.empty(self.shape), argument=values)
         owner = np.broadcast_to(np.arange(len(self._curves)).reshape(self.shape), shape).reshape(-1)
         flat = np.broadcast_to(np.asarray(values, float), shape).reshape(-1)
@@ -133,7 +132,13 @@ class TradeoffCurve:
             )
         return bracket
 
+    def _rate(self, name: str, argument: str, value) -> Bracket:
+        """A reading at the log of a rate in [0, 1], named ``argument`` in errors."""
+        on_host(f"TradeoffCurve.{name}", value)
+        return self._query(name, log_rate(closed_unit(argument, value)))
+
     def _argument(self, record: Quantity, argument):
+        on_host(f"TradeoffCurve.{record.name}", argument)
         if record.argument is None:
             record.checked(argument)
             return np.zeros(())
@@ -296,7 +301,7 @@ class TradeoffCurve:
         Raises:
             ValueError: the FPR is out of range (before tracing).
         """
-        return self._query("log_tpr", log_rate(closed_unit("fpr", fpr)))
+        return self._rate("log_tpr", "fpr", fpr)
 
     def tpr(self, fpr) -> Bracket:
         """Largest TPR of any attack at an FPR: 1 − f(α).
@@ -324,7 +329,7 @@ class TradeoffCurve:
         Raises:
             ValueError: α is out of range (before tracing).
         """
-        return self._query("log_beta", log_rate(closed_unit("alpha", alpha)))
+        return self._rate("log_beta", "alpha", alpha)
 
     def beta(self, alpha) -> Bracket:
         """The trade-off curve itself: the least FNR at FPR α, β = f(α).
@@ -338,7 +343,7 @@ class TradeoffCurve:
         Raises:
             ValueError: α is out of range (before tracing).
         """
-        return self._query("beta", log_rate(closed_unit("alpha", alpha)))
+        return self._rate("beta", "alpha", alpha)
 
     def bayes_risk(self, prior=options.PRIOR) -> Bracket:
         """Least error probability of an attacker: min over α of π·α + (1 − π)·f(α).
