@@ -1,8 +1,29 @@
-"""The answer of this library: two numbers with the truth between them."""
+"""The answer of this library: two numbers with the truth between them, and a status that says what they are worth."""
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any, NamedTuple
+
+import numpy as np
+
+SAME = 1e-11  # relative distance up to which rounding may make two sides cross
+LEAST = 1e-300  # a distance, and a value, that counts as nothing
+
+
+class Status(IntEnum):
+    """What is known of a bracket beside its sides; whatever it is, the truth lies in the bracket."""
+
+    OK = 0
+    WIDE = 1
+    CONTRADICTION = 2
+
+
+STATUS: dict[int, str] = {
+    Status.OK: "ok",
+    Status.WIDE: "wider than rtol at the largest lattice",
+    Status.CONTRADICTION: "CONTRADICTION: the two sides exclude each other, so the value is withheld",
+}
 
 
 class Bracket(NamedTuple):
@@ -34,3 +55,34 @@ class Bracket(NamedTuple):
     def contains(self, value):
         """Whether ``value`` lies in the bracket, elementwise."""
         return (self.lower <= value) & (value <= self.upper)
+
+    @classmethod
+    def from_sides(cls, lower, upper, extent=(-np.inf, np.inf), rounding: float = LEAST) -> tuple[Bracket, Any]:
+        """Two sides worked out on their own, compared before anything is done to them.
+
+        Sides that cross by no more than ``SAME`` relative plus ``rounding`` change places, which widens. Sides that cross by more, or
+        that lie outside what the number can be, or that are no numbers, contradict what is certified: they vouch for nothing, and
+        the bracket is all of ``extent``.
+
+        Args:
+            lower, upper: arrays that broadcast.
+            extent: (least, largest) value the number can have, whatever the mechanism.
+            rounding: absolute distance that rounding may make two sides cross by.
+
+        Returns:
+            (bracket, whether its sides contradicted each other), host arrays of the broadcast shape.
+
+        Example:
+            >>> bracket, contradicted = Bracket.from_sides([0.1, 0.3], [0.2, 0.2], extent=(0.0, 1.0))
+            >>> bracket.lower.tolist(), bracket.upper.tolist(), contradicted.tolist()
+            ([0.1, 0.0], [0.2, 1.0], [False, True])
+        """
+        lower, upper = np.broadcast_arrays(np.asarray(lower, float), np.asarray(upper, float))
+        low, high = np.maximum(lower, extent[0]), np.minimum(upper, extent[1])
+        with np.errstate(invalid="ignore"):
+            # (equal infinities meet)
+            slack = SAME * np.minimum(np.abs(low), np.abs(high)) + rounding
+            sound = (low == high) | (low - high <= np.where(np.isfinite(slack), slack, 0.0))
+        swapped = np.clip(np.minimum(low, high), *extent), np.clip(np.maximum(low, high), *extent)
+        sides = (np.where(sound, side, end) for side, end in zip(swapped, extent, strict=True))
+        return cls(*sides), ~sound

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from . import options
 from .accounting import engine
 from .accounting.nested import answer as nested_answer
 from .accounting.question import Question
 from .bracket import Bracket
 from .mechanisms import as_composition
-from .numerics.validation import broadcast, floor_rate, nonnegative, one_of, open_unit, relative_width
-from .quantities.registry import REGISTRY
+from .numerics.validation import broadcast, floor_rate, on_host, relative_width
+from .quantities import registry
 from .tradeoff import dominating
 
-QUANTITIES = ("mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu")
-_RATES = {"epsilon": "delta", "tpr": "fpr", "beta": "fpr", "approximate_mu": "d"}  # quantity → the rate it is asked at
-_BAYES_DEPTH = 1e-6  # a relative accuracy no Bayes risk needs to be better than
+QUANTITIES = registry.REGISTRY.keys()  # a view: whatever is registered
 
 
 class Measured(NamedTuple):
@@ -28,32 +28,39 @@ class Measured(NamedTuple):
     Attributes:
         brackets: quantity → :class:`Bracket`; report the upper side, of "beta" and "bayes_risk" the lower one.
         at: quantity → the δ, ε, FPR, prior or d it was asked at; only those that have one.
-        status: 0 where ``rtol`` was reached, else a code of ``jaxgdp.accounting.engine.STATUS``; brackets hold all the same.
+        status: quantity → codes of ``jaxgdp.bracket.STATUS``: 0 where ``rtol`` was reached, 1 where not; 2 where the two sides contradicted
+            each other, so that the bracket is all that the quantity can be. Brackets hold in any case.
         lattice_size: lattice points used.
         rtol, fpr_floor: as asked.
     """
 
     brackets: dict[str, Bracket]
     at: dict[str, Any]
-    status: Any
+    status: Mapping[str, Any]
     lattice_size: Any
     rtol: float
     fpr_floor: Any
+
+    @property
+    def worst(self):
+        """The largest code of all quantities, by setting."""
+        return functools.reduce(np.maximum, self.status.values(), np.zeros_like(self.lattice_size))
 
 
 def measure(
     mechanism,
     quantities=("mu", "regret"),
-    rtol=1e-3,
-    fpr_floor: Any = 1e-10,
-    adjacency="add_remove",
-    delta: Any = 1e-5,
-    epsilon: Any = 1.0,
-    fpr: Any = 1e-3,
-    d: Any = 1e-10,
-    prior: Any = 0.5,
+    rtol=options.RTOL,
+    fpr_floor: Any = options.FPR_FLOOR,
+    adjacency=options.ADJACENCY,
+    delta: Any = options.DELTA,
+    epsilon: Any = options.EPSILON,
+    fpr: Any = options.FPR,
+    d: Any = options.D,
+    prior: Any = options.PRIOR,
     progress=None,
     nested: bool = True,
+    **others: Any,
 ) -> Measured:
     """Certified quantities of a batch of mechanisms, each computed only as far out as they need.
 
@@ -61,8 +68,9 @@ def measure(
 
     Args:
         mechanism: a mechanism or composition, scalar or batched.
-        quantities: any of "mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu".
-        rtol: relative width asked of the μ bracket, in [1e-8, 1).
+        quantities: any of "mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu" and whatever else
+            is registered (``jaxgdp.quantities``).
+        rtol: relative width asked of every bracket (of the regret: a width of rtol/10), in [1e-8, 1).
         fpr_floor: FPR floor of μ and of the regret, in [1e-300, 0.5).
         adjacency: "add_remove", "add", "remove", or "replace_one" where that is sound.
         delta: δ of "epsilon". epsilon: ε of "delta", nats (the upper side never falls much below ``fpr_floor``: for a smaller δ give a
@@ -71,6 +79,7 @@ def measure(
         progress: called with the number of settings finished, as they finish.
         nested: whether brackets shall lie within those that a coarser ``rtol`` gives; the levels 1e-3, 1e-4, … down to ``rtol`` are
             then all computed.
+        **others: what quantities registered by others are asked at.
 
         ``fpr_floor``, ``delta``, ``epsilon``, ``fpr``, ``d`` and ``prior`` are numbers or arrays that broadcast with the
         mechanism's shape.
@@ -79,7 +88,8 @@ def measure(
         :class:`Measured`.
 
     Raises:
-        ValueError: an argument is out of range, shapes do not broadcast or a quantity is unknown (before tracing).
+        ValueError: an argument is out of range, shapes do not broadcast or a quantity is unknown.
+        TypeError: the mechanism or an argument is traced by JAX, or an argument is unknown.
 
     Example:
         >>> import jaxgdp
@@ -87,29 +97,22 @@ def measure(
         >>> measure(batch, quantities=("mu", "epsilon"), delta=[1e-5, 1e-6]).brackets["mu"].upper.shape
         (2,)
     """
+    on_host("measure", mechanism, fpr_floor, rtol, delta, epsilon, fpr, d, prior, others)
     mechanism = as_composition(mechanism)
-    asked = {
-        "delta": open_unit("delta", delta),
-        "epsilon": nonnegative("epsilon", epsilon),
-        "fpr": open_unit("fpr", fpr),
-        "d": open_unit("d", d),
-        "prior": open_unit("prior", prior),
-    }
-    quantities = (quantities,) if isinstance(quantities, str) else tuple(quantities)
-    quantities = tuple(dict.fromkeys(one_of("quantity", q, QUANTITIES) for q in quantities))
-    parameter = {**_RATES, "delta": "epsilon", "bayes_risk": "prior"}
-    at = {q: asked[parameter[q]] for q in quantities if q in parameter}
+    given = {"delta": delta, "epsilon": epsilon, "fpr": fpr, "d": d, "prior": prior} | others
+    asked = registry.checked_arguments("measure", given)
+    records = registry.select(quantities)
+    at = {record.name: asked[record.own_argument] for record in records if record.own_argument is not None}
     floor = floor_rate("fpr_floor", fpr_floor)
     paired, order = dominating(mechanism, adjacency)
-    used = {parameter[q]: value for q, value in at.items()}
+    used = {record.own_argument: at[record.name] for record in records if record.own_argument is not None}
     shape = broadcast(mechanism=np.empty(mechanism.shape), fpr_floor=floor, **used)
     axes = len(mechanism.shape)
 
     def rows(value):
         return value if np.ndim(value) == 0 else np.broadcast_to(value, shape).reshape(-1)
 
-    depths = [at[q] for q in quantities if q in _RATES] + [_BAYES_DEPTH] * ("bayes_risk" in quantities)
-    records = [REGISTRY[q] for q in quantities]
+    depths = [record.rate(at.get(record.name)) for record in records if record.rate is not None]
     question = Question(
         rtol=float(relative_width("rtol", rtol)),
         fpr_floor=rows(floor),
@@ -125,10 +128,11 @@ def measure(
 
     answer = nested_answer if nested else engine.answer
     found = answer(jax.tree.map(spread, paired.stacked()), question, progress=progress)
-    excess = {r.name: r.excess(found.results[r.name], question.rtol) for r in records}
-    brackets = {name: Bracket(*(np.reshape(side, shape) for side in found.results[name])) for name in quantities}
-    brackets = {name: Bracket(np.minimum(low, high), high) for name, (low, high) in brackets.items()}
-    status = {name: np.reshape(np.where(excess[name] <= 1.0, engine.OK, engine.WIDE), shape) for name in quantities}
+    brackets, status = {}, {}
+    for record in records:
+        sides = (np.reshape(side, shape) for side in found.results[record.name])
+        brackets[record.name], contradicted = record.settle(Bracket(*sides))
+        status[record.name] = record.status(brackets[record.name], contradicted, question.rtol)
     sizes = np.reshape(found.sizes, shape)
     at = {name: float(value) if np.ndim(value) == 0 else value for name, value in at.items()}
     return Measured(brackets, at, status, sizes, question.rtol, float(floor) if np.ndim(floor) == 0 else floor)

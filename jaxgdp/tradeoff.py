@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
+from . import options
 from .accounting import nested
 from .accounting.curve import Curve
+from .accounting.executors import COMPILED, choose
 from .accounting.question import Question
 from .bracket import Bracket
 from .mechanisms import Composition, as_composition
 from .numerics.precision import with_float64
-from .numerics.validation import broadcast, checked, closed_unit, floor_rate, one_of, open_unit, relative_width
-from .quantities.quantities import quantity
-from .quantities.registry import REGISTRY
+from .numerics.validation import broadcast, checked, closed_unit, floor_rate, on_host, one_of, relative_width
+from .options import ADJACENCIES, SYMMETRIC
+from .quantities import registry
+from .quantities.base import Quantity, log_rate
+from .quantities.quantities import reading
 
-ADJACENCIES = ("add_remove", "add", "remove", "replace_one")
-SYMMETRIC = ("add_remove", "replace_one")  # cover both orders of the pair
-_DEEPEST = 1e-300
 _AT_ONCE = 2**20  # vertices looked at together
+_READS = 8  # readings that take as long as one setting of ``measure``
+_COMPILED: set = set()  # readings whose program is compiled
 
 
-@functools.partial(jax.jit, static_argnames=("name", "symmetric"))
-def _ask_all(curves: Curve, queries, *, name: str, symmetric: bool) -> Bracket:
+class ContradictionWarning(RuntimeWarning):
+    """The two sides of an answer excluded each other: an error in this library, and nothing is vouched for."""
+
+
+@functools.partial(jax.jit, static_argnames=("record", "symmetric"))
+def _ask_all(curves: Curve, queries, *, record: Quantity, symmetric: bool) -> Bracket:
     """Every curve of a stack (leading axis) at each of its own queries (second axis)."""
-    return jax.vmap(lambda c, row: jax.vmap(lambda q: quantity(name, c, q, symmetric=symmetric))(row))(curves, queries)
+    return jax.vmap(lambda c, row: jax.vmap(lambda q: record.read(c, q, symmetric=symmetric))(row))(curves, queries)
 
 
 @dataclass(frozen=True)
@@ -36,14 +44,15 @@ class TradeoffCurve:
     """Both sides of the trade-off curve of a mechanism; build it with :func:`tradeoff`.
 
     Every method broadcasts its argument against the mechanism's shape and returns a :class:`Bracket` of that shape, within the one that
-    a curve of coarser ``rtol`` gives.
+    a curve of coarser ``rtol`` gives. Quantities that have no method of their own are methods all the same: ``curve.name(argument)``.
 
     Attributes:
         mechanism: the composition.
         adjacency: "add_remove", "add", "remove" or "replace_one".
         rtol: relative width asked of the μ bracket at ``fpr_floor``.
         fpr_floor: default FPR floor of :meth:`mu` and :meth:`regret`.
-        status: 0 where ``rtol`` was reached, else a code of ``jaxgdp.accounting.engine.STATUS``; brackets hold all the same.
+        status: of μ at ``fpr_floor``: 0 where ``rtol`` was reached, else another code of ``jaxgdp.bracket.STATUS``; brackets hold all the
+            same. :meth:`answer` gives that of any other number.
         tail_mu: a μ that holds at every FPR: √(Σ T/σ²) for Gaussians, the limit as the floor goes to 0 (nothing is subsampled away
             in the far tail); √(Σ μ²) of the components' own otherwise; ∞ where there is mass at infinity.
     """
@@ -62,19 +71,37 @@ class TradeoffCurve:
         return self.mechanism.shape
 
     @with_float64
-    def _query(self, name: str, values) -> Bracket:
+    def _sides(self, record: Quantity, values) -> Bracket:
+        """What all looks at each curve have in common, side by side and not yet compared."""
         shape = broadcast(mechanism=np.empty(self.shape), argument=values)
         owner = np.broadcast_to(np.arange(len(self._curves)).reshape(self.shape), shape).reshape(-1)
-        flat = np.broadcast_to(values, shape).reshape(-1)
+        flat = np.broadcast_to(np.asarray(values, float), shape).reshape(-1)
         low, high = np.full(flat.shape, -np.inf), np.full(flat.shape, np.inf)
         # a place belongs to one curve
-        single = name == "advantage_fpr"
+        single = record.name == "advantage_fpr"
         entries = [(i, curve) for i, row in enumerate(self._curves) for curve in (row[-1:] if single else row)]
+        of_setting = [np.flatnonzero(owner == i) for i in range(len(self._curves))]
+        where = [of_setting[i] for i, _ in entries]
+        symmetric = self.adjacency in SYMMETRIC
+        number = sum(map(len, where))
+        executor = choose(-(-number // _READS), (record, symmetric) in _COMPILED)
+        if executor is COMPILED:
+            self._read_compiled(record, entries, where, flat, low, high)
+        else:
+            with np.errstate(all="ignore"):
+                for (_, curve), rows in zip(entries, where, strict=True):
+                    for row in rows:
+                        found = record.read(curve, flat[row], symmetric=symmetric)
+                        low[row], high[row] = np.maximum(low[row], found.lower), np.minimum(high[row], found.upper)
+        return Bracket(low.reshape(shape), high.reshape(shape))
+
+    def _read_compiled(self, record: Quantity, entries, where, flat, low, high) -> None:
+        """Narrow ``low`` and ``high`` by every curve at its own queries, many at a time."""
+        symmetric = self.adjacency in SYMMETRIC
+        _COMPILED.add((record, symmetric))
         kinds: dict[tuple, list[int]] = {}
         for k, (_, curve) in enumerate(entries):
             kinds.setdefault(tuple(np.shape(leaf) for leaf in jax.tree.leaves(curve)), []).append(k)
-        of_setting = [np.flatnonzero(owner == i) for i in range(len(self._curves))]
-        where = [of_setting[i] for i, _ in entries]
         for members in kinds.values():
             longest = max(len(where[k]) for k in members)
             if longest == 0:
@@ -89,11 +116,80 @@ class TradeoffCurve:
                 for first in range(0, longest, wide):
                     columns = np.arange(first, first + wide)
                     rows = np.stack([np.resize(where[k], longest).take(columns, mode="wrap") for k in part])
-                    symmetric = self.adjacency in SYMMETRIC
-                    found = _ask_all(stack, flat[rows], name=name, symmetric=symmetric)
+                    found = _ask_all(stack, flat[rows], record=record, symmetric=symmetric)
                     np.maximum.at(low, rows, np.asarray(found.lower))
                     np.minimum.at(high, rows, np.asarray(found.upper))
-        return Bracket(np.minimum(low, high).reshape(shape), high.reshape(shape))
+
+    def _query(self, name: str, values) -> Bracket:
+        """One reading at the argument that it takes; a contradiction is withheld and warned of."""
+        bracket, contradicted = reading(name).settle(self._sides(reading(name), values))
+        if np.any(contradicted):
+            warnings.warn(
+                f"{name}: the two sides of {np.sum(contradicted)} of {np.size(contradicted)} answers contradict each other, which is an "
+                "error of jaxgdp; they are withheld",
+                ContradictionWarning,
+                stacklevel=3,
+            )
+        return bracket
+
+    def _rate(self, name: str, argument: str, value) -> Bracket:
+        """A reading at the log of a rate in [0, 1], named ``argument`` in errors."""
+        on_host(f"TradeoffCurve.{name}", value)
+        return self._query(name, log_rate(closed_unit(argument, value)))
+
+    def _argument(self, record: Quantity, argument):
+        on_host(f"TradeoffCurve.{record.name}", argument)
+        if record.argument is None:
+            record.checked(argument)
+            return np.zeros(())
+        if record.argument == "fpr_floor":
+            return record.query(self._floor(argument))
+        argument = record.default if argument is None else argument
+        if record.closed:
+            return record.query(closed_unit(record.argument or "", argument))
+        return record.query(record.checked(argument))
+
+    def quantity(self, name: str, argument=None) -> Bracket:
+        """Any quantity of the registry, by name.
+
+        Args:
+            name: one that ``jaxgdp.measure`` knows.
+            argument: what it is asked at, broadcast against the mechanism's shape; its default (or the curve's floor) where not given.
+
+        Returns:
+            Bracket; ``jaxgdp.quantities`` says which side is the one to report.
+
+        Raises:
+            ValueError: the name is unknown, or the argument out of range.
+
+        Example:
+            >>> import jaxgdp
+            >>> curve = jaxgdp.tradeoff(jaxgdp.Gaussian(2.0))
+            >>> curve.quantity("epsilon", 1e-6) == curve.epsilon(1e-6)
+            True
+        """
+        record = registry.named(name)
+        return self._query(name, self._argument(record, argument))
+
+    def answer(self, name: str, argument=None) -> tuple[Bracket, Any]:
+        """:meth:`quantity`, and what is known of it beside its sides.
+
+        Args:
+            name, argument: as for :meth:`quantity`.
+
+        Returns:
+            (bracket, codes of ``jaxgdp.bracket.STATUS``): 0 where the bracket is as narrow as ``rtol`` asks, 1 where not, 2 where its two
+            sides contradicted each other, so that it is all that the quantity can be.
+        """
+        record = registry.named(name)
+        bracket, contradicted = record.settle(self._sides(record, self._argument(record, argument)))
+        return bracket, record.status(bracket, contradicted, self.rtol)
+
+    def __getattr__(self, name: str):
+        # (only what has no method of its own comes here)
+        if name.startswith("_") or name not in registry.REGISTRY:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return functools.partial(self.quantity, name)
 
     def _floor(self, fpr_floor):
         floor = self.fpr_floor if fpr_floor is None else fpr_floor
@@ -119,10 +215,9 @@ class TradeoffCurve:
             >>> bool(jaxgdp.tradeoff(jaxgdp.Gaussian(2.0)).mu().contains(0.5))
             True
         """
-        with np.errstate(divide="ignore"):
-            return self._query("mu", np.log(self._floor(fpr_floor)))
+        return self.quantity("mu", fpr_floor)
 
-    def approximate_mu(self, d=1e-10) -> Bracket:
+    def approximate_mu(self, d=options.D) -> Bracket:
         """d-approximate μ: f(α) ≥ (1 − d)·f_μ(α/(1 − d)) for all α, that is δ(ε) ≤ d + (1 − d)·δ_μ(ε).
 
         Unlike μ with a floor it holds at every FPR, and composes: √Σμ² with 1 − Π(1 − d_i).
@@ -136,7 +231,7 @@ class TradeoffCurve:
         Raises:
             ValueError: d is out of range (before tracing).
         """
-        return self._query("approximate_mu", np.log(open_unit("d", d)))
+        return self.quantity("approximate_mu", d)
 
     def regret(self, fpr_floor=None) -> Bracket:
         """Δ of reporting :meth:`mu` in place of the curve: max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε).
@@ -152,7 +247,7 @@ class TradeoffCurve:
         Raises:
             ValueError: the floor is out of range (before tracing).
         """
-        return self._query("regret", np.log(np.maximum(self._floor(fpr_floor), _DEEPEST)))
+        return self.quantity("regret", fpr_floor)
 
     def advantage(self) -> Bracket:
         """η = max over α of 1 − α − f(α) = δ(0): membership advantage (Yeom et al. 2018; Kulynych 2024).
@@ -160,7 +255,7 @@ class TradeoffCurve:
         Returns:
             Bracket; report the upper side.
         """
-        return self._query("advantage", np.zeros(()))
+        return self.quantity("advantage")
 
     def advantage_fpr(self):
         """α*: the FPR of the attack that reaches the lower side of the advantage, shape of the mechanism."""
@@ -178,7 +273,7 @@ class TradeoffCurve:
         Raises:
             ValueError: δ is out of range (before tracing).
         """
-        return self._query("epsilon", np.log(open_unit("delta", delta)))
+        return self.quantity("epsilon", delta)
 
     def delta(self, epsilon) -> Bracket:
         """Privacy profile δ(ε) = Pr[Y > ε] − e^ε·Pr[X > ε], the larger direction for "add_remove".
@@ -192,7 +287,7 @@ class TradeoffCurve:
         Raises:
             ValueError: ε is negative or not finite (before tracing).
         """
-        return self._query("delta", checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0))
+        return self.quantity("delta", epsilon)
 
     def log_tpr(self, fpr) -> Bracket:
         """log TPR at an FPR, for rates below the smallest double.
@@ -206,8 +301,7 @@ class TradeoffCurve:
         Raises:
             ValueError: the FPR is out of range (before tracing).
         """
-        with np.errstate(divide="ignore"):
-            return self._query("log_tpr", np.log(closed_unit("fpr", fpr)))
+        return self._rate("log_tpr", "fpr", fpr)
 
     def tpr(self, fpr) -> Bracket:
         """Largest TPR of any attack at an FPR: 1 − f(α).
@@ -221,8 +315,7 @@ class TradeoffCurve:
         Raises:
             ValueError: the FPR is out of range (before tracing).
         """
-        found = self.log_tpr(fpr)
-        return Bracket(np.exp(found.lower), np.exp(found.upper))
+        return self.quantity("tpr", fpr)
 
     def log_beta(self, alpha) -> Bracket:
         """log f(α), for rates below the smallest double.
@@ -236,8 +329,7 @@ class TradeoffCurve:
         Raises:
             ValueError: α is out of range (before tracing).
         """
-        with np.errstate(divide="ignore"):
-            return self._query("log_beta", np.log(closed_unit("alpha", alpha)))
+        return self._rate("log_beta", "alpha", alpha)
 
     def beta(self, alpha) -> Bracket:
         """The trade-off curve itself: the least FNR at FPR α, β = f(α).
@@ -251,10 +343,9 @@ class TradeoffCurve:
         Raises:
             ValueError: α is out of range (before tracing).
         """
-        found = self.log_beta(alpha)
-        return Bracket(np.exp(found.lower), np.exp(found.upper))
+        return self._rate("beta", "alpha", alpha)
 
-    def bayes_risk(self, prior=0.5) -> Bracket:
+    def bayes_risk(self, prior=options.PRIOR) -> Bracket:
         """Least error probability of an attacker: min over α of π·α + (1 − π)·f(α).
 
         Args:
@@ -266,7 +357,7 @@ class TradeoffCurve:
         Raises:
             ValueError: the prior is out of range (before tracing).
         """
-        return self._query("bayes_risk", closed_unit("prior", prior))
+        return self.quantity("bayes_risk", prior)
 
 
 def dominating(mechanism: Composition, adjacency: str) -> tuple[Composition, str]:
@@ -280,7 +371,7 @@ def dominating(mechanism: Composition, adjacency: str) -> tuple[Composition, str
     return mechanism, adjacency
 
 
-def tradeoff(mechanism, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove") -> TradeoffCurve:
+def tradeoff(mechanism, rtol=options.RTOL, fpr_floor=options.FPR_FLOOR, adjacency=options.ADJACENCY) -> TradeoffCurve:
     """Certified trade-off curve of a mechanism, down to error rates of 1e-300.
 
     The dominating pair bounds privacy loss from above, an explicit attack from below; both come from the same lattice, which
@@ -297,7 +388,8 @@ def tradeoff(mechanism, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove") -> T
         A :class:`TradeoffCurve`.
 
     Raises:
-        ValueError: an argument is out of range, or no sound pair is known for the adjacency (before tracing).
+        ValueError: an argument is out of range, or no sound pair is known for the adjacency.
+        TypeError: the mechanism or an argument is traced by JAX.
 
     Example:
         >>> import jaxgdp
@@ -305,27 +397,30 @@ def tradeoff(mechanism, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove") -> T
         >>> bool(curve.epsilon(delta=1e-5).contains(jaxgdp.gdp.epsilon(1e-5, 1.0)))
         True
     """
+    on_host("tradeoff", mechanism, rtol, fpr_floor)
     mechanism = as_composition(mechanism)
     paired, order = dominating(mechanism, adjacency)
+    mu = registry.named("mu")
     question = Question(
         rtol=float(relative_width("rtol", rtol)),
         fpr_floor=float(floor_rate("fpr_floor", fpr_floor)),
         adjacency=order,
-        asked=((REGISTRY["mu"], None),),
-        deepest=_DEEPEST,
+        asked=((mu, None),),
+        deepest=options.DEEPEST,
         keep=True,
     )
     groups = paired.stacked()
     axes = len(mechanism.shape)
     flat = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), groups)
     found = nested.answer(flat, question)
+    settled, contradicted = mu.settle(found.results["mu"])
     tail = np.array([row[-1].tail_mu for row in found.curves])
     return TradeoffCurve(
         mechanism,
         adjacency,
         question.rtol,
         question.fpr_floor,
-        np.where(found.excess["mu"] <= 1.0, 0, 1).reshape(mechanism.shape),
+        mu.status(settled, contradicted, question.rtol).reshape(mechanism.shape),
         tail.reshape(mechanism.shape),
         tuple(found.curves),
     )

@@ -14,7 +14,7 @@ PACKAGE = Path(jaxgdp.__file__).parent
 
 # modules and folders of the package, by stage
 STAGES = (
-    ("_version", "bracket"),
+    ("_version", "bracket", "options"),
     ("numerics",),
     ("gdp",),
     ("conversions",),

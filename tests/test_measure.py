@@ -1,5 +1,6 @@
 """Numbers of batches of any mechanisms, without their curves."""
 
+import jax
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -18,7 +19,7 @@ def batch():
 
 def test_batch_has_the_shape_and_the_numbers_of_its_members():
     found = jaxgdp.measure(batch(), quantities=("mu", "epsilon", "advantage"), delta=1e-6)
-    assert found.status.shape == (2, 3) and np.all(found.status == 0) and found.at == {"epsilon": 1e-6}
+    assert found.worst.shape == (2, 3) and np.all(found.worst == 0) and found.at == {"epsilon": 1e-6}
     curves = jaxgdp.tradeoff(batch())
     others = {"mu": curves.mu(), "epsilon": curves.epsilon(1e-6), "advantage": curves.advantage()}
     for name, bracket in found.brackets.items():
@@ -63,7 +64,7 @@ def test_each_setting_has_its_own_rates():
 def test_rates_spread_a_mechanism():
     found = jaxgdp.measure(jaxgdp.Gaussian(2.0), quantities="tpr", fpr=np.array([[1e-3], [1e-2]]))
     assert np.all(found.brackets["tpr"].contains(1 - jaxgdp.gdp.beta(np.array([[1e-3], [1e-2]]), 0.5)))
-    assert found.at["tpr"].shape == (2, 1) and found.status.shape == (2, 1)
+    assert found.at["tpr"].shape == (2, 1) and found.status["tpr"].shape == (2, 1)
 
 
 def test_bayes_risk_is_bounded_where_only_little_of_the_curve_is_known():
@@ -96,3 +97,46 @@ def test_bayes_risk_is_bounded_where_only_little_of_the_curve_is_known():
 def test_bad_input_is_named(bad, named):
     with pytest.raises(ValueError, match=named):
         jaxgdp.measure(**({"mechanism": jaxgdp.Gaussian(1.0)} | bad))
+
+
+def test_status_is_that_of_each_quantity():
+    """δ(6) of a run is known to a fraction only where μ is known to 1e-3: each says for itself whether it was reached."""
+    found = jaxgdp.measure(jaxgdp.Gaussian([1.0, 2.0]), ("mu", "advantage"), nested=False)
+    assert set(found.status) == {"mu", "advantage"} and found.worst.tolist() == [0, 0]
+    for name, codes in found.status.items():
+        bracket = found.brackets[name]
+        assert np.array_equal(codes == 0, bracket.width <= 1e-3 * bracket.upper)
+    run = jaxgdp.dpsgd(2.0, 0.01, 1000)
+    found = jaxgdp.measure(run, ("mu", "delta"), epsilon=[0.1, 6.0])
+    reached = found.brackets["delta"].width <= 1e-3 * found.brackets["delta"].upper
+    assert np.array_equal(found.status["delta"] == 0, reached)
+
+
+@pytest.mark.parametrize("function", ["measure", "tradeoff", "sweep", "epsilon"])
+def test_traced_numbers_are_refused_by_name(function):
+    """Inside a transformation the numbers that choose a lattice are unknown: the error says what to use instead."""
+    curve = jaxgdp.tradeoff(jaxgdp.Gaussian(1.0))
+    functions = {
+        "measure": lambda s: jaxgdp.measure(jaxgdp.Gaussian(s)).brackets["mu"].upper,
+        "tradeoff": lambda s: jaxgdp.tradeoff(jaxgdp.Gaussian(s)).tail_mu,
+        "sweep": lambda s: jaxgdp.sweep(s, 1.0, 1).mu.values,
+        "epsilon": lambda s: curve.epsilon(s).upper,
+    }
+    if function == "sweep":
+        pytest.importorskip("xarray")
+    for transformed in (jax.jit(functions[function]), jax.grad(functions[function])):
+        with pytest.raises(TypeError, match=rf"jaxgdp\.(TradeoffCurve\.)?{function} .*jaxgdp\.differentiable"):
+            transformed(0.5)
+
+
+def test_what_is_no_mechanism_is_told_what_is():
+    class Event:
+        __module__ = "dp_accounting.dp_event"
+
+    with pytest.raises(ValueError, match=r"jaxgdp\.interop\.dp_accounting\.from_event") as told:
+        jaxgdp.measure(Event())
+    named = str(told.value).partition(" or a Composition")[0].partition("must be one of ")[2].split(", ")
+    assert set(named) == set(jaxgdp.spec.known_mechanisms()) and all(hasattr(jaxgdp, name) for name in named)
+    with pytest.raises(ValueError, match="must be one of") as told:
+        jaxgdp.measure(3.0)
+    assert "from_event" not in str(told.value)

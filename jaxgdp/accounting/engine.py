@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ..bracket import Bracket
+from ..bracket import STATUS, Bracket
 from ..numerics.precision import with_float64
 from . import executors
 from .executors import COMPILED, Executor
@@ -27,10 +27,6 @@ from .windows import Plan
 MAX_SIZE = 2**20
 _SEVERAL = 64  # settings from which on tasks are cut in two and programs compiled ahead
 _PLANNED_TOGETHER = 64
-
-
-OK, WIDE = 0, 1
-STATUS = {OK: "ok", WIDE: "wider than rtol at the largest lattice"}
 
 
 class Answer(NamedTuple):
@@ -441,3 +437,6 @@ def _rehearsal(pool: ThreadPoolExecutor, batch: Batch) -> Future | None:
         _remember(COMPILED, batch, *program)
 
     return pool.submit(with_float64(rehearse))
+
+
+__all__ = ["MAX_SIZE", "STATUS", "Answer", "Question", "answer"]

@@ -156,7 +156,7 @@ def _lattice_weights(groups, plan, h, grid, reverse):
     centre = xp.round(grid.centre(plan) / h)
     between = xp.diff(offset)
     gap = xp.maximum(xp.append(between, 1.0), xp.append(1.0, between))
-    results, at, infinity, exact, shown = [], 0, 0.0, 0.0, 0.0
+    results, at, infinity, exact, shown, masses = [], 0, 0.0, 0.0, 0.0, []
     for mechanism, uses in groups:
         here = slice(at, at + uses.shape[0])
         at += uses.shape[0]
@@ -176,14 +176,27 @@ def _lattice_weights(groups, plan, h, grid, reverse):
             member = m.attacked()
             seen = cells if member is m else oriented(member)
             laws = upper, *discretisation.attack_weights(seen, ell, gap, plan.tilt)
-            return laws, (lost, xp.exp(cells.log_q_plus), xp.exp(seen.log_q_plus))
+            return laws, (lost, cells.log_q_plus, xp.exp(seen.log_q_plus))
 
-        laws, (lost, certain, seen) = xp.vmap(one)(mechanism, centre[here], plan.scale[here], plan.end[here])
+        laws, (lost, log_mass, seen) = xp.vmap(one)(mechanism, centre[here], plan.scale[here], plan.end[here])
         infinity = infinity + xp.sum(uses * xp.log1p(-xp.minimum(lost, 1.0 - 1e-16)))
-        exact = exact + xp.sum(uses * xp.log1p(-certain))
+        exact = exact + xp.sum(uses * xp.log1p(-xp.exp(log_mass)))
+        masses.append((log_mass, uses))
         shown = shown + xp.sum(uses * xp.log1p(-seen))
         results.append(laws)
+    exact = _mass_at_infinity(exact, *map(xp.concatenate, zip(*masses, strict=True)))
     return jax.tree.map(lambda *x: xp.concatenate(x), *results), (infinity, exact, shown), centre
+
+
+def _mass_at_infinity(log_rest, log_mass, uses):
+    """log of the mass at +∞, rounded up, from the log of what is left and the log masses of single uses.
+
+    That of a single use is known as it is, with no rounding of ours; so one δ can be told from another.
+    """
+    some = log_mass > -xp.inf
+    alone = xp.sum(xp.where(some, uses, 0.0)) <= 1.0
+    rounded = xp.minimum(safe_log(-xp.expm1(log_rest)) + _SLACK, 0.0)
+    return xp.where(alone, xp.max(log_mass), rounded)
 
 
 def half_curve(groups, count, plan: Plan, grid, reverse):
@@ -193,7 +206,7 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
     row. ``grid`` is a ``Dense`` or ``Sparse`` lattice. ``reverse`` swaps the pair (the half-curve of adding a record).
     """
     h = spacing(plan, grid)
-    laws, (infinity, exact, shown), centre = _lattice_weights(groups, plan, h, grid, reverse)
+    laws, (infinity, log_infinite, shown), centre = _lattice_weights(groups, plan, h, grid, reverse)
     base = xp.sum(count * centre)
     width = h * grid.block
     first = first_vertex(plan, grid, h)
@@ -215,7 +228,7 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
     below = _attack_vertices(*attack, plan, first, shift / grid.block, width, h, grid.size, log_certain)
     if not any(m.atomic or m.bounded() for m, _ in groups):
         below = below._replace(top=None, log_infinite=None)
-    return _ended(above, groups, exact, reverse), below
+    return _ended(above, groups, log_infinite, reverse), below
 
 
 def upper_half(groups, count, plan: Plan, grid, reverse) -> Vertices:
@@ -224,7 +237,7 @@ def upper_half(groups, count, plan: Plan, grid, reverse) -> Vertices:
     The lattice stays where it is: let no derivative flow into ``plan``. Bounds on errors are taken as constants.
     """
     h = spacing(plan, grid)
-    (law, *_), (infinity, exact, _), centre = _lattice_weights(groups, plan, h, grid, reverse)
+    (law, *_), (infinity, log_infinite, _), centre = _lattice_weights(groups, plan, h, grid, reverse)
     width = h * grid.block
     first = first_vertex(plan, grid, h)
     # (with a real number of uses the sum of centres moves and the window does not)
@@ -232,14 +245,13 @@ def upper_half(groups, count, plan: Plan, grid, reverse) -> Vertices:
     composed = grid.compose(law, count, xp.round(first * grid.block) + 1.0 - base, plan.tilt, h, plan, centre, 0.0)
     fixed = {name: xp.stop_gradient(getattr(composed, name)) for name in ("roundoff", "noise", "escaped")}
     above = _dominating_vertices(composed._replace(**fixed), plan, first, width, h, grid.size, infinity)
-    return _ended(above, groups, exact, reverse)
+    return _ended(above, groups, log_infinite, reverse)
 
 
-def _ended(above: Vertices, groups, exact, reverse) -> Vertices:
-    """Dominating vertices with what is known of the end of the curve; ``exact`` is log(1 − mass at +∞)."""
+def _ended(above: Vertices, groups, log_infinite, reverse) -> Vertices:
+    """Dominating vertices with what is known of the end of the curve."""
     if not any(m.atomic or m.bounded() for m, _ in groups):
         return above
-    log_infinite = xp.minimum(safe_log(-xp.expm1(exact)) + _SLACK, 0.0)
     if not any(m.bounded() for m, _ in groups):
         return above._replace(top=xp.asarray(xp.inf), log_infinite=log_infinite)
     return _end_at(above, _largest(groups, reverse), log_infinite)

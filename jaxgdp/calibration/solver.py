@@ -100,7 +100,7 @@ class Solver:
         asked = {"rtol": self.rtol, "adjacency": self.adjacency, "nested": False}
         found = measure(mechanism, (target.quantity,), **asked, **target.parameters())
         bracket = Bracket(*(np.asarray(side) for side in found.brackets[target.quantity]))
-        return target.read(bracket), np.asarray(found.status)
+        return target.read(bracket), np.asarray(found.status[target.quantity])
 
     def gaps(self, rows, own):
         """log of the safe side's equivalent μ over that of the goal: positive where the target is not met."""

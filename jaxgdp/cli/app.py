@@ -1,4 +1,4 @@
-"""The command line: ``jaxgdp report``, ``calibrate``, ``deployments``, ``landscape`` and ``reproduce``."""
+"""The command line: ``jaxgdp report``, ``calibrate``, ``deployments``, ``quantities``, ``landscape`` and ``reproduce``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from .options import numbers as _numbers
 from .options import option as _option
 from .options import progress as _progress
 from .options import writable as _writable
+from .quantities import quantities_command
 from .report import deployments_command, report_command
 from .reproduce import reproduce_command
 
@@ -134,6 +135,7 @@ def _start(
       jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000
       jaxgdp report --deployment census_2020_pl94_persons
       jaxgdp calibrate --fnr 0.7 --fpr 0.1 --sampling-prob 0.001 --num-steps 10000
+      jaxgdp quantities
       jaxgdp landscape --figure landscape.png
       jaxgdp reproduce gomez2025 --output reproduction
     """
@@ -149,6 +151,7 @@ def _build():
     built.command("report")(report_command)
     built.command("calibrate")(calibrate_command)
     built.command("deployments")(deployments_command)
+    built.command("quantities")(quantities_command)
     built.command("landscape")(landscape_command)
     built.command("reproduce")(reproduce_command)
     return built

@@ -21,6 +21,7 @@ _TARGETS = {
     "bayes_risk": ("BayesRisk", {"prior": ("--prior", True)}),
     "success": ("AttackSuccess", {"baseline": ("--baseline", False)}),
     "regret": ("Regret", {"fpr_floor": ("--fpr-floor", True)}),
+    "value": ("OfQuantity", {"quantity": ("--quantity", False), "at": ("--at", True)}),
 }
 _LIST = "A number or a comma-separated list."
 
@@ -48,6 +49,11 @@ def calibrate_command(
         ),
     ] = None,
     regret: Annotated[str | None, _goal("--regret", "Target: regret of reporting mu.")] = None,
+    value: Annotated[
+        str | None, _goal("--value", "Target: safe side of --quantity, any that `jaxgdp quantities` lists.")
+    ] = None,
+    quantity: Annotated[str | None, option("--quantity", help="Quantity of --value, by name.", metavar="NAME")] = None,
+    at: Annotated[str | None, option("--at", help="What --quantity is asked at. [default: its own]")] = None,
     fpr: Annotated[str | None, option("--fpr", help="FPR of --fnr, --tpr, --accuracy and --precision.")] = None,
     delta: Annotated[str | None, option("--delta", help="Delta of --epsilon, in (0, 1).")] = None,
     prior: Annotated[
@@ -102,10 +108,11 @@ def calibrate_command(
     given = {
         "mu": mu, "approximate_mu": approximate_mu, "epsilon": epsilon, "advantage": advantage, "fnr": fnr, "tpr": tpr,
         "accuracy": accuracy, "precision": precision, "bayes_risk": bayes_risk, "success": success, "regret": regret,
+        "value": value,
     }  # fmt: skip
     others = {
         "--fpr": fpr, "--delta": delta, "--prior": prior, "--baseline": baseline, "--fpr-floor": fpr_floor,
-        "--approximation": approximation,
+        "--approximation": approximation, "--quantity": quantity, "--at": at,
     }  # fmt: skip
     target = _target(given, others)
     settings = {"sampling_prob": sampling_prob, "num_steps": num_steps, "noise_multiplier": noise_multiplier}
@@ -147,7 +154,7 @@ def _target(given: dict, others: dict):
         raise ValueError(f"{stray[0]} does not belong to --{goal.replace('_', '-')}")
     for field, (name, has_default) in fields.items():
         if others[name] is not None:
-            values[field] = _array(name, [others[name]])
+            values[field] = others[name] if field == "quantity" else _array(name, [others[name]])
         elif not has_default:
             raise ValueError(f"--{goal.replace('_', '-')} needs {name}")
     return getattr(targets, kind)(**values)

@@ -84,6 +84,24 @@ class Composition:
         return Composition(tuple(part.replace_one() for part in self.mechanisms), self.counts)
 
 
+def _public() -> list[str]:
+    """Mechanisms that users build."""
+    from .. import mechanisms
+
+    found = ((name, getattr(mechanisms, name)) for name in mechanisms.__all__)
+    return sorted(
+        name for name, kind in found if isinstance(kind, type) and issubclass(kind, Mechanism) and kind is not Mechanism
+    )
+
+
+def _advice(value) -> str:
+    """How something that another library describes becomes a mechanism."""
+    library = type(value).__module__.partition(".")[0]
+    if library == "dp_accounting":
+        return ": jaxgdp.interop.dp_accounting.from_event makes a mechanism of an event, from_pld of a privacy loss distribution"
+    return ""
+
+
 def compose(mechanisms) -> Composition:
     """Compose mechanisms adaptively on one data set, each with a number of uses.
 
@@ -119,8 +137,9 @@ def compose(mechanisms) -> Composition:
             parts.append(mechanism)
             counts.append(count)
         else:
-            names = ", ".join(sorted(m.__name__ for m in Mechanism.__subclasses__()))
-            raise ValueError(f"mechanism {position} must be one of {names} or a Composition, got {mechanism!r}")
+            raise ValueError(
+                f"mechanism {position} must be one of {', '.join(_public())} or a Composition, got {mechanism!r}{_advice(mechanism)}"
+            )
     if not parts:
         raise ValueError("mechanisms must hold at least one mechanism, got none")
     named = {f"mechanism {i}": np.empty(m.shape) for i, m in enumerate(parts)}

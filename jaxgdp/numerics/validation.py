@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import jax
 import numpy as np
 from jax.core import Tracer
 
@@ -101,3 +102,16 @@ def one_of(name: str, value, choices):
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
+
+
+def on_host(name: str, *values):
+    """Refuse values that JAX is tracing: ``name`` chooses its lattices from the numbers themselves.
+
+    Raises:
+        TypeError: one is traced; says what can be.
+    """
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values)):
+        raise TypeError(
+            f"jaxgdp.{name} needs known numbers and cannot be traced by jit, vmap or grad: inside a transformation use "
+            f"jaxgdp.differentiable, or call jaxgdp.{name} outside of it (a batch of settings is one call with arrays)"
+        )

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bracket import Bracket
-
-LEAST = 1e-300  # a value below this counts as accurate once its upper side is below it
+from ..bracket import LEAST, Bracket, Status
 
 
 def identity(value):
@@ -18,32 +16,56 @@ def identity(value):
     return value
 
 
+def log_rate(value):
+    """log of a rate, −∞ at 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(value)
+
+
+def nothing(argument=None):
+    """0, of nearly everything where nothing has been released."""
+    return 0.0
+
+
 @dataclass(frozen=True)
 class Quantity:
-    """One number that can be read off a certified curve; equal by name, so that compiled programs are found again.
+    """One number that can be read off a certified curve; equal by name and reading, so that compiled programs are found again.
 
     Attributes:
         name: as users ask for it.
         symbol: as reports print it.
-        read: ``read(curve, query, symmetric=…)`` → :class:`Bracket` (unbatched, arrays of either library). It must hold on a curve of
-            which only some vertices are known.
+        read: ``read(curve, query, symmetric=…)`` → :class:`Bracket` (unbatched, arrays of either library). Each side is worked out on its
+            own and must hold on a curve of which only some vertices are known; nobody compares the two before :meth:`settle`.
+        long_name: what it is called in full.
+        description: what it means, in one sentence.
         argument: name of what it is asked at ("delta", "epsilon", "fpr", "prior", "d"), or None. "fpr_floor" is that of the whole question.
         default: of the argument.
+        check: ``check(name, value)`` → the argument as an array, or a ValueError that names it.
+        closed: whether a whole curve answers at 0 and 1, too, where ``check`` allows numbers in between only.
         query: the argument as ``read`` takes it (its log, where it is a rate).
         rate: smallest error rate, or δ, that the curve has to resolve for an argument; None for nothing beyond the FPR floor.
         threshold: privacy loss |ℓ| at which an argument is read off, where that is known beforehand.
         locate: ``locate(curve, query, symmetric=…)`` → |ℓ|, where it is known from a first look only.
         absolute: the accuracy promised is ``absolute``·rtol instead of rtol relative to the upper side.
-        safe_side: "upper" or "lower", the one to report.
+        safe_side: "upper" or "lower", the one to report; what grows with privacy loss is safe from above.
         unit: "nats", "probability" or "".
+        extent: (least, largest) value it can have, whatever the mechanism.
+        rounding: absolute distance that the rounding of the readings may make the two sides cross by.
+        reported: arguments at which a report gives it; () where it does not, None for the default alone.
+        idle: its value, of the argument, where nothing has been released.
+        of_gaussian: ``of_gaussian(μ, argument)``, its value on the curve of the Gaussian mechanism; None where there is no closed form.
         order: place in tables.
     """
 
     name: str
     symbol: str
     read: Callable[..., Bracket]
+    long_name: str = ""
+    description: str = ""
     argument: str | None = None
     default: Any = None
+    check: Callable[[str, Any], Any] | None = None
+    closed: bool = False
     query: Callable[[Any], Any] = identity
     rate: Callable[[Any], Any] | None = None
     threshold: Callable[[Any], Any] | None = None
@@ -51,6 +73,11 @@ class Quantity:
     absolute: float | None = None
     safe_side: str = "upper"
     unit: str = ""
+    extent: tuple[float, float] = (0.0, np.inf)
+    rounding: float = LEAST
+    reported: tuple | None = None
+    idle: Callable[[Any], Any] = nothing
+    of_gaussian: Callable[[Any, Any], Any] | None = None
     order: int = 100
 
     def __hash__(self):
@@ -58,6 +85,35 @@ class Quantity:
 
     def __eq__(self, other):
         return isinstance(other, Quantity) and self.name == other.name and self.read == other.read
+
+    @property
+    def grows(self) -> bool:
+        """Whether it grows with privacy loss."""
+        return self.safe_side == "upper"
+
+    @property
+    def own_argument(self) -> str | None:
+        """The argument that is its own, not the floor of the whole question."""
+        return None if self.argument == "fpr_floor" else self.argument
+
+    @property
+    def promise(self) -> str:
+        """The accuracy promised, in words."""
+        if self.absolute is None:
+            return "relative width at most rtol"
+        return f"width at most {self.absolute:g} rtol"
+
+    def checked(self, value):
+        """The argument as an array; None for a quantity that is asked at nothing.
+
+        Raises:
+            ValueError: it is out of range, or there is none to be given; names it.
+        """
+        if self.argument is None:
+            if value is not None:
+                raise ValueError(f"{self.name} is asked at nothing, got {value!r}")
+            return None
+        return np.asarray(value, float) if self.check is None else self.check(self.argument, value)
 
     def excess(self, bracket: Bracket, rtol: float):
         """How many times wider a bracket is than promised (host arrays): met where it is at most 1."""
@@ -68,3 +124,15 @@ class Quantity:
             excess = width / (scale * rtol)
         small = (np.abs(upper) <= LEAST) & (self.absolute is None)
         return np.where(small, 0.0, np.where(np.isnan(excess), np.inf, excess))
+
+    def settle(self, bracket: Bracket) -> tuple[Bracket, Any]:
+        """The bracket to be shown for two sides that were worked out on their own, and where they contradict each other.
+
+        To be called once both sides hold all that is known (the intersection of all looks at a setting), on the host.
+        """
+        return Bracket.from_sides(bracket.lower, bracket.upper, self.extent, self.rounding)
+
+    def status(self, bracket: Bracket, contradicted, rtol: float):
+        """Codes of :class:`jaxgdp.bracket.Status` for what :meth:`settle` returned."""
+        reached = np.where(self.excess(bracket, rtol) <= 1.0, Status.OK, Status.WIDE)
+        return np.where(contradicted, Status.CONTRADICTION, reached)

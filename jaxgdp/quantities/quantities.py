@@ -1,19 +1,60 @@
-"""Every number that can be read off a certified curve, by name."""
+"""Every reading of a curve, by name: the quantities of the registry, and readings that only curves and derivatives use."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from ..accounting.curve import Curve, path
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.normal import log_ndtr
-from .error_rates import bayes_risk, error_rates
-from .mu import approximate_mu, mu
-from .profile import advantage, epsilon, log_delta, probability
-from .regret import regret
+from .base import Quantity
+from .reading.rates import error_rates
+from .registry import named
+
+
+def _log_tpr(curve, query, *, symmetric):
+    return error_rates(curve, query, symmetric=symmetric)[0]
+
+
+def _log_beta(curve, query, *, symmetric):
+    return error_rates(curve, query, symmetric=symmetric)[1]
+
+
+def _advantage_fpr(curve, query, *, symmetric):
+    attack = path(curve.lower_plus)
+    gain = xp.exp(attack.log_tpr) - xp.exp(attack.log_alpha)
+    k = xp.argmax(gain)
+    # the Gaussian parts alone: a threshold halfway between the means
+    alone = xp.exp(log_ndtr(-0.5 * curve.shown_mu))
+    fpr = xp.where(1.0 - 2.0 * alone >= gain[k], alone, xp.exp(attack.log_alpha[k]))
+    return Bracket(fpr, fpr)
+
+
+_LOG = (-xp.inf, 0.0)
+READINGS = {
+    reading.name: reading
+    for reading in (
+        Quantity("log_tpr", "log TPR", _log_tpr, "log of the largest TPR at an FPR", extent=_LOG),
+        Quantity("log_beta", "log β", _log_beta, "log of the least FNR at an FPR", extent=_LOG, safe_side="lower"),
+        Quantity(
+            "advantage_fpr", "α*", _advantage_fpr, "FPR of the attack that reaches the advantage", extent=(0.0, 1.0)
+        ),
+    )
+}
+
+
+def reading(name: str) -> Quantity:
+    """A quantity of the registry, or one of ``READINGS``.
+
+    Raises:
+        ValueError: the name is unknown.
+    """
+    return READINGS[name] if name in READINGS else named(name)
 
 
 def quantity(name: str, curve: Curve, query, *, symmetric: bool) -> Bracket:
-    """One number of one curve (unbatched).
+    """Both sides of one number of one curve (unbatched), each worked out on its own: see ``Quantity.settle``.
 
     ``query`` is what it is asked at: log FPR floor of "mu" and "regret", log d of "approximate_mu", log δ of "epsilon", ε of
     "delta", log FPR of "tpr", "beta", "log_tpr" and "log_beta", the prior of "bayes_risk"; "advantage" and "advantage_fpr"
@@ -22,32 +63,5 @@ def quantity(name: str, curve: Curve, query, *, symmetric: bool) -> Bracket:
     Raises:
         ValueError: the name is unknown (while tracing).
     """
-    if name == "mu":
-        return mu(curve, query)
-    if name == "approximate_mu":
-        return approximate_mu(curve, query)
-    if name == "regret":
-        return regret(curve, mu(curve, query), symmetric=symmetric)
-    if name == "advantage":
-        return advantage(curve)
-    if name == "epsilon":
-        return epsilon(curve, query, symmetric=symmetric)
-    if name == "delta":
-        return probability(log_delta(curve, query, symmetric=symmetric))
-    if name in ("log_tpr", "tpr"):
-        found = error_rates(curve, query, symmetric=symmetric)[0]
-        return found if name == "log_tpr" else probability(found)
-    if name in ("log_beta", "beta"):
-        found = error_rates(curve, query, symmetric=symmetric)[1]
-        return found if name == "log_beta" else probability(found)
-    if name == "bayes_risk":
-        return bayes_risk(curve, query, symmetric=symmetric)
-    if name == "advantage_fpr":
-        attack = path(curve.lower_plus)
-        gain = xp.exp(attack.log_tpr) - xp.exp(attack.log_alpha)
-        k = xp.argmax(gain)
-        # the Gaussian parts alone: a threshold halfway between the means
-        alone = xp.exp(log_ndtr(-0.5 * curve.shown_mu))
-        fpr = xp.where(1.0 - 2.0 * alone >= gain[k], alone, xp.exp(attack.log_alpha[k]))
-        return Bracket(fpr, fpr)
-    raise ValueError(f"unknown quantity {name!r}")
+    with np.errstate(all="ignore"):
+        return reading(name).read(curve, query, symmetric=symmetric)

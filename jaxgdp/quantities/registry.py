@@ -1,100 +1,98 @@
-"""Every quantity, by name."""
+"""Every quantity, by name: found in the files of this folder, so that a new one is one new file.
+
+A file belongs to the registry if it holds a :class:`Quantity` called ``QUANTITY``; :func:`register` adds one from elsewhere.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+import importlib
+import pkgutil
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from ..accounting.curve import points
-from ..numerics import namespace as xp
-from ..numerics.normal import argmax
+from . import __name__ as _PACKAGE
+from . import __path__ as _PATH
 from .base import Quantity
-from .error_rates import bayes_risk, error_rates
-from .mu import approximate_mu, mu
-from .profile import advantage, epsilon, log_delta, probability
-from .regret import regret
 
-LEAST_RISK = 1e-6
+REGISTRY: dict[str, Quantity] = {}
+_NO_QUANTITIES = ("base", "registry", "quantities", "table")
 
 
-def _mu(curve, query, *, symmetric):
-    return mu(curve, query)
+def _sorted() -> None:
+    for quantity in sorted(REGISTRY.values(), key=lambda q: (q.order, q.name)):
+        REGISTRY[quantity.name] = REGISTRY.pop(quantity.name)
 
 
-def _approximate_mu(curve, query, *, symmetric):
-    return approximate_mu(curve, query)
+def register(quantity: Quantity) -> Quantity:
+    """Add a quantity, which everything that asks for quantities knows from then on.
+
+    Raises:
+        ValueError: there is another one of that name.
+    """
+    if not isinstance(quantity, Quantity):
+        raise ValueError(f"quantity must be a Quantity, got {quantity!r}")
+    if quantity.name in REGISTRY and REGISTRY[quantity.name] is not quantity:
+        raise ValueError(f"there is a quantity {quantity.name!r} already")
+    REGISTRY[quantity.name] = quantity
+    _sorted()
+    return quantity
 
 
-def _regret(curve, query, *, symmetric):
-    return regret(curve, mu(curve, query), symmetric=symmetric)
+def unregister(name: str) -> None:
+    """Take a quantity out again."""
+    REGISTRY.pop(name)
 
 
-def _advantage(curve, query, *, symmetric):
-    return advantage(curve)
+def discover() -> None:
+    """Register the quantity of every file in this folder (and in what was added to its ``__path__``)."""
+    for found in pkgutil.iter_modules(_PATH):
+        if found.ispkg or found.name in _NO_QUANTITIES:
+            continue
+        register(importlib.import_module(f"{_PACKAGE}.{found.name}").QUANTITY)
 
 
-def _delta(curve, query, *, symmetric):
-    return probability(log_delta(curve, query, symmetric=symmetric))
+def named(name: str) -> Quantity:
+    """The quantity of that name.
+
+    Raises:
+        ValueError: there is none; lists those that there are.
+    """
+    if name not in REGISTRY:
+        raise ValueError(f"quantity must be one of {', '.join(map(repr, REGISTRY))}, got {name!r}")
+    return REGISTRY[name]
 
 
-def _tpr(curve, query, *, symmetric):
-    return probability(error_rates(curve, query, symmetric=symmetric)[0])
+def select(names: str | Iterable[str]) -> tuple[Quantity, ...]:
+    """Quantities by name, each once.
+
+    Raises:
+        ValueError: one is unknown.
+    """
+    names = (names,) if isinstance(names, str) else tuple(names)
+    return tuple(named(name) for name in dict.fromkeys(names))
 
 
-def _beta(curve, query, *, symmetric):
-    return probability(error_rates(curve, query, symmetric=symmetric)[1])
+def arguments() -> dict[str, Quantity]:
+    """What quantities are asked at beside the FPR floor: argument → the first quantity that has it."""
+    found: dict[str, Quantity] = {}
+    for quantity in REGISTRY.values():
+        if quantity.own_argument is not None:
+            found.setdefault(quantity.own_argument, quantity)
+    return found
 
 
-def _epsilon_place(curve, query, *, symmetric):
-    return epsilon(curve, query, symmetric=symmetric).upper
+def checked_arguments(function: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything that quantities are asked at, checked; the default where nothing is given.
+
+    Raises:
+        ValueError: an argument is out of range.
+        TypeError: no quantity has an argument of that name.
+    """
+    known = arguments()
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+    return {name: record.checked(given.get(name, record.default)) for name, record in known.items()}
 
 
-def _rate_place(curve, query, *, symmetric):
-    def at(p, log_rate, up):
-        """|ℓ| at which a rate that falls (or grows) along the vertices crosses ``query``."""
-        before = p.used & xp.where(up, log_rate < query, log_rate > query)
-        k = argmax(xp.where(before, p.low, -xp.inf))
-        after = log_rate[xp.minimum(k + 1, log_rate.shape[0] - 1)]
-        rise = xp.where(after != log_rate[k], after - log_rate[k], 1.0)
-        share = xp.clip((query - log_rate[k]) / rise, 0.0, 1.0)
-        return xp.where(before[k], p.low[k] + (p.high[k] - p.low[k]) * share, xp.nan)
-
-    plus, minus = points(curve.upper_plus), points(curve.upper_minus)
-    beyond = plus if symmetric else minus
-    return xp.where(
-        xp.max(xp.where(plus.used, plus.log_alpha, -xp.inf)) >= query,
-        at(plus, plus.log_alpha, False),
-        at(beyond, beyond.log_beta, True),
-    )
-
-
-def _prior_place(prior):
-    return np.abs(np.log(prior) - np.log1p(-prior))
-
-
-def same(value):
-    return value
-
-
-REGISTRY: dict[str, Quantity] = {
-    q.name: q
-    for q in (
-        Quantity("mu", "μ", _mu, "fpr_floor", 1e-10, np.log),
-        Quantity("regret", "Δ", _regret, "fpr_floor", 1e-10, np.log, absolute=0.1),
-        Quantity("advantage", "η", _advantage),
-        Quantity("epsilon", "ε", epsilon, "delta", 1e-5, np.log, rate=same, locate=_epsilon_place, unit="nats"),
-        Quantity("delta", "δ", _delta, "epsilon", 1.0, threshold=same),
-        Quantity("tpr", "TPR", _tpr, "fpr", 1e-3, np.log, rate=same, locate=_rate_place),
-        Quantity("beta", "β", _beta, "fpr", 1e-3, np.log, rate=same, locate=_rate_place, safe_side="lower"),
-        Quantity(
-            "bayes_risk",
-            "R",
-            bayes_risk,
-            "prior",
-            0.5,
-            rate=lambda prior: LEAST_RISK,
-            threshold=_prior_place,
-            safe_side="lower",
-        ),
-        Quantity("approximate_mu", "μ_d", _approximate_mu, "d", 1e-10, np.log, rate=same),
-    )
-}
+discover()

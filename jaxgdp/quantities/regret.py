@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import options
 from ..accounting.curve import Curve, Points, log_delta_at, path, points
 from ..accounting.vertices import Vertices
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.normal import argmax, gaussian_delta, log_sub
+from ..numerics.validation import floor_rate
+from .base import Quantity, log_rate
+from .mu import mu
 
 _ROUNDOFF = 2e-15
+_DEEPEST = float(np.log(options.DEEPEST))
 _SAME = 1e-6  # relative difference of FPRs that rounding may cause
 
 
@@ -73,7 +78,7 @@ def _lower(p: Points, sides: tuple[Vertices, ...], mu):
     return xp.maximum(at(best), 0.5 * (gaussian_delta(0.0, mu) - at_zero)) - _ROUNDOFF
 
 
-def regret(curve: Curve, mu: Bracket, *, symmetric: bool) -> Bracket:
+def regret(curve: Curve, reported: Bracket, *, symmetric: bool) -> Bracket:
     """Δ(f, f_μ) = max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε), the smallest shift that brings f below f_μ.
 
     Gomez 2025, Eq. 13 checks breakpoints only, which gives 0 for randomized response; this is the rotated form, with
@@ -85,7 +90,7 @@ def regret(curve: Curve, mu: Bracket, *, symmetric: bool) -> Bracket:
     attacks = [path(side) for side in (curve.lower_plus, curve.lower_minus)]
     if curve.upper_plus.top is not None:
         attacks = [_apart(side) for side in attacks]
-    high, low = xp.maximum(mu.upper, 1e-300), xp.maximum(mu.lower, 1e-300)
+    high, low = xp.maximum(reported.upper, 1e-300), xp.maximum(reported.lower, 1e-300)
     both = (curve.upper_plus, curve.upper_minus)
     if symmetric:
         upper = _upper(attacks[0], high)
@@ -94,6 +99,28 @@ def regret(curve: Curve, mu: Bracket, *, symmetric: bool) -> Bracket:
         upper = xp.maximum(_upper(attacks[0], high), _upper(attacks[1], high))
         lower = xp.maximum(_lower(plus, both[:1], low), _lower(minus, both[1:], low))
     # δ_μ(ε) grows with μ by at most 1/√(2π)
-    upper = xp.minimum(upper, (high - curve.shown_mu) * np.sqrt(1.0 / (8.0 * np.pi)) + _ROUNDOFF)
-    lower = xp.clip(lower, 0.0, 1.0)
-    return Bracket(lower, xp.maximum(xp.clip(upper, 0.0, 1.0), lower))
+    alone = (high - curve.shown_mu) * np.sqrt(1.0 / (8.0 * np.pi)) + _ROUNDOFF
+    return Bracket(lower, xp.minimum(upper, alone))
+
+
+def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
+    """:func:`regret` of reporting μ at the log of a floor, or of the smallest one where that is 0."""
+    return regret(curve, mu(curve, xp.maximum(query, _DEEPEST)), symmetric=symmetric)
+
+
+QUANTITY = Quantity(
+    name="regret",
+    symbol="Δ",
+    read=read,
+    long_name="regret of reporting the upper mu",
+    description="How far the Gaussian curve of the reported μ lies below the true trade-off curve, along the diagonal.",
+    argument="fpr_floor",
+    default=options.FPR_FLOOR,
+    check=floor_rate,
+    query=log_rate,
+    absolute=0.1,
+    extent=(0.0, 0.5),
+    rounding=1e-13,
+    of_gaussian=lambda mu, floor: 0.0 * mu,
+    order=20,
+)

@@ -8,25 +8,35 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .. import options
 from .._version import __version__
-from ..accounting.engine import STATUS
-from ..bracket import Bracket
+from ..bracket import STATUS, Bracket
 from ..mechanisms import as_composition
 from ..numerics.validation import floor_rate, one_of, open_unit, relative_width
+from ..quantities.registry import REGISTRY, named
 from ..spec import SETTINGS, Spec, to_dict
-from ..tradeoff import ADJACENCIES, tradeoff
+from ..tradeoff import tradeoff
 from . import text
 
 TIER_LIMIT = text.TIER_LIMIT
-TPR_FPRS = tuple(float(f"1e-{k}") for k in range(10, 0, -1))
+TPR_FPRS = options.REPORT_FPRS
 CURVE_FPRS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1)  # Gomez 2025, Section 4.3; α* is added to both
 DEFAULTS = {
-    "adjacency": "add_remove",
-    "fpr_floor": 1e-10,
-    "rtol": 1e-3,
-    "deltas": (1e-3, 1e-5, 1e-6, 1e-10),
-    "approximation": 1e-10,
+    "adjacency": options.ADJACENCY,
+    "fpr_floor": options.FPR_FLOOR,
+    "rtol": options.RTOL,
+    "deltas": options.REPORT_DELTAS,
+    "approximation": options.D,
 }
+_OWN_ROWS = (
+    "mu",
+    "approximate_mu",
+    "regret",
+    "epsilon",
+    "advantage",
+    "tpr",
+)  # quantities that have fields of their own
+_Answers = tuple[tuple[float, Bracket], ...]
 
 
 def _json_number(value):
@@ -38,6 +48,16 @@ def _json_number(value):
 
 def _json_bracket(bracket: Bracket, side="upper") -> dict:
     return {"lower": _json_number(bracket.lower), "upper": _json_number(bracket.upper), "report": side}
+
+
+def _json_other(name, argument, bracket) -> dict:
+    at = {} if argument is None else {named(name).argument: argument}
+    return {"quantity": name, **at, **_json_bracket(bracket, named(name).safe_side)}
+
+
+def _other_back(row) -> tuple[str, float | None, Bracket]:
+    argument = named(row["quantity"]).own_argument
+    return row["quantity"], None if argument is None else _number_back(row[argument]), _bracket_back(row)
 
 
 def _number_back(value) -> float:
@@ -79,7 +99,9 @@ class Report:
         tprs: tuple of (FPR, TPR bracket), α* last.
         fnrs: Tier II: tuple of (FPR, FNR bracket), the trade-off curve at the paper's rates, α* last; report the lower side. Tier I: empty.
         tail_mu: a μ that holds at every FPR; for Gaussians, subsampled or not, the limit of μ as the floor goes to 0.
-        status: "ok", or why the μ bracket is wider than ``rtol``; the brackets hold all the same.
+        others: tuple of (name of a registered quantity, argument or None, bracket), of those that have no field here.
+        status: "ok", or what is not as it should be, and of which quantities: wider than ``rtol``, or contradictory and therefore withheld;
+            the brackets hold all the same.
         rtol: relative width asked of the μ bracket.
         spec: description of the mechanism and of all settings, from which the report can be computed again (``jaxgdp.spec``).
         version: of jaxgdp.
@@ -105,6 +127,7 @@ class Report:
     rtol: float
     spec: dict
     version: str
+    others: tuple[tuple[str, float | None, Bracket], ...] = ()
 
     @property
     def command(self) -> str:
@@ -143,6 +166,7 @@ class Report:
             "tpr": listed("fpr", self.tprs),
             "fnr": listed("fpr", self.fnrs, "lower"),
             "tail_mu": _json_number(self.tail_mu),
+            **({"others": [_json_other(*other) for other in self.others]} if self.others else {}),
             "command": self.command,
             "spec": self.spec,
         }
@@ -190,6 +214,10 @@ class Report:
         if found["tier"] not in ("I", "II"):
             raise ValueError(f"key 'tier' of the report must be 'I' or 'II', got {found['tier']!r}")
         found["epsilons"], found["tprs"], found["fnrs"] = (found.pop(key) for key in ("epsilon", "tpr", "fnr"))
+        try:
+            found["others"] = tuple(_other_back(row) for row in data.get("others", ()))
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"key 'others' of the report: {error}") from None
         return cls(**found)
 
 
@@ -205,7 +233,7 @@ def _settled(mechanism, given: dict):
     if composition.shape != ():
         raise ValueError(f"{place}mechanism must be scalar (shape ()) for a report, got shape {composition.shape}")
     place = place if given["adjacency"] is None else ""
-    settings["adjacency"] = one_of(f"{place}adjacency", settings["adjacency"], ADJACENCIES)
+    settings["adjacency"] = one_of(f"{place}adjacency", settings["adjacency"], options.ADJACENCIES)
     settings["rtol"] = float(relative_width("rtol", settings["rtol"]))
     settings["fpr_floor"] = float(floor_rate("fpr_floor", settings["fpr_floor"]))
     settings["approximation"] = float(open_unit("approximation", settings["approximation"]))
@@ -257,31 +285,61 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
     curve = tradeoff(composition, **{key: settings[key] for key in ("rtol", "fpr_floor", "adjacency")})
 
     best_fpr = float(curve.advantage_fpr())
-    regret = _scalar(curve.regret())
+    codes: dict[str, int] = {}
+
+    def ask(name, argument=None):
+        bracket, status = curve.answer(name, argument)
+        codes[name] = max(codes.get(name, 0), int(np.max(status)))
+        return bracket
+
+    regret = _scalar(ask("regret"))
     tier = "I" if regret.upper < TIER_LIMIT else "II"
     tpr_fprs, curve_fprs = (*TPR_FPRS, best_fpr), (*CURVE_FPRS, best_fpr)
+    found = {
+        "mu": _scalar(ask("mu")),
+        "approximate_mu": _scalar(ask("approximate_mu", settings["approximation"])),
+        "epsilons": _paired(settings["deltas"], ask("epsilon", np.array(settings["deltas"]))),
+        "advantage": _scalar(ask("advantage")),
+        "tprs": _paired(tpr_fprs, ask("tpr", np.array(tpr_fprs))),
+        "fnrs": _paired(curve_fprs, ask("beta", np.array(curve_fprs))) if tier == "II" else (),
+        "others": tuple(_others(ask)),
+    }
     return Report(
         title=words.get("title", ""),
         neighbours=words.get("neighbours", ""),
         mechanism=text.describe(composition),
         adjacency=settings["adjacency"],
         tier=tier,
-        mu=_scalar(curve.mu()),
         fpr_floor=settings["fpr_floor"],
-        approximate_mu=_scalar(curve.approximate_mu(settings["approximation"])),
         approximation=settings["approximation"],
         regret=regret,
-        epsilons=_paired(settings["deltas"], curve.epsilon(np.array(settings["deltas"]))),
-        advantage=_scalar(curve.advantage()),
         advantage_fpr=best_fpr,
-        tprs=_paired(tpr_fprs, curve.tpr(np.array(tpr_fprs))),
-        fnrs=_paired(curve_fprs, curve.beta(np.array(curve_fprs))) if tier == "II" else (),
         tail_mu=float(curve.tail_mu),
-        status=STATUS[int(curve.status)],
+        status=_status(codes),
         rtol=settings["rtol"],
         spec=content,
         version=__version__,
+        **found,
     )
+
+
+def _others(ask):
+    """(name, argument, bracket) of every quantity of the registry that wants a row and has no field."""
+    for record in REGISTRY.values():
+        if record.name in _OWN_ROWS or record.reported == ():
+            continue
+        if record.own_argument is None:
+            yield record.name, None, _scalar(ask(record.name))
+            continue
+        for argument in (record.default,) if record.reported is None else record.reported:
+            yield record.name, float(argument), _scalar(ask(record.name, argument))
+
+
+def _status(codes: dict[str, int]) -> str:
+    """What is wrong, worst first, and with which quantities; "ok" where nothing is."""
+    wrong = sorted({code for code in codes.values() if code}, reverse=True)
+    told = (f"{STATUS[code]} ({', '.join(name for name, mine in codes.items() if mine == code)})" for code in wrong)
+    return "; ".join(told) or STATUS[0]
 
 
 def _scalar(bracket: Bracket) -> Bracket:

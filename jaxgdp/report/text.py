@@ -8,6 +8,7 @@ import shlex
 
 import numpy as np
 
+from ..quantities.registry import named
 from .rounding import rounded_outward
 
 TIER_LIMIT = 0.01
@@ -97,8 +98,18 @@ def rows(report) -> list[tuple[str, str, str, str]]:
         *((f"TPR at FPR = {fpr:g}", bracket) for fpr, bracket in report.tprs[:-1]),
         (f"TPR at alpha* = {report.tprs[-1][0]:.6g}", report.tprs[-1][1]),
     ]
+    others = [_sides(_other_name(name, at), bracket, named(name).safe_side) for name, at, bracket in report.others]
     limit = rounded_outward(report.tail_mu, up=False), rounded_outward(report.tail_mu, up=True)
-    return [*(_sides(name, b, "upper") for name, b in brackets), ("a mu that holds at every FPR", *limit, "upper")]
+    return [
+        *(_sides(name, b, "upper") for name, b in brackets),
+        *others,
+        ("a mu that holds at every FPR", *limit, "upper"),
+    ]
+
+
+def _other_name(name, argument) -> str:
+    record = named(name)
+    return record.long_name or name if argument is None else f"{name} at {record.argument} = {argument:g}"
 
 
 def curve_rows(report) -> list[tuple[str, str, str, str]]:

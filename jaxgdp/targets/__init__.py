@@ -2,6 +2,7 @@
 
 from .base import Target
 from .curve import ApproximateMu, Mu, Regret
+from .of_quantity import OfQuantity
 from .profile import Advantage, BayesRisk, EpsilonDelta
 from .rates import FNR, TPR, Accuracy, AttackSuccess, Precision
 
@@ -15,6 +16,7 @@ __all__ = [
     "BayesRisk",
     "EpsilonDelta",
     "Mu",
+    "OfQuantity",
     "Precision",
     "Regret",
     "Target",

@@ -12,10 +12,11 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from .. import options
 from ..bracket import Bracket
 from ..numerics.validation import broadcast, open_unit
 
-DEEPEST = 1e-300
+DEEPEST = options.DEEPEST
 HIGHEST_FLOOR = 0.45
 
 
@@ -39,13 +40,17 @@ class Target:
     goal_field: ClassVar[str]
 
     def __post_init__(self):
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(cast(Any, self))}
+        values = {name: getattr(self, name) for name in self.numbers()}
         for name, value in values.items():
             values[name] = self._checked(name, value)
         broadcast(**values)
         for name, value in values.items():
             object.__setattr__(self, name, value)
         self._feasible()
+
+    def numbers(self) -> tuple[str, ...]:
+        """Names of the fields that hold numbers, scalars or arrays."""
+        return tuple(f.name for f in dataclasses.fields(cast(Any, self)))
 
     def _checked(self, name, value):
         return open_unit(name, value)
@@ -56,7 +61,7 @@ class Target:
     @property
     def shape(self) -> tuple[int, ...]:
         """Broadcast shape of the fields."""
-        return np.broadcast_shapes(*(np.shape(getattr(self, f.name)) for f in dataclasses.fields(cast(Any, self))))
+        return np.broadcast_shapes(*(np.shape(getattr(self, name)) for name in self.numbers()))
 
     @property
     def goal(self):
@@ -65,19 +70,18 @@ class Target:
 
     def flat(self, shape) -> Target:
         """The same with one-dimensional fields, broadcast to a shape."""
-        fields = {
-            f.name: np.broadcast_to(getattr(self, f.name), shape).reshape(-1)
-            for f in dataclasses.fields(cast(Any, self))
-        }
-        return self._unchecked(fields)
+        return self._unchecked(
+            {name: np.broadcast_to(getattr(self, name), shape).reshape(-1) for name in self.numbers()}
+        )
 
     def take(self, rows) -> Target:
         """Some elements of a flat target."""
-        return self._unchecked({f.name: getattr(self, f.name)[rows] for f in dataclasses.fields(cast(Any, self))})
+        return self._unchecked({name: getattr(self, name)[rows] for name in self.numbers()})
 
     def _unchecked(self, fields):
         new = object.__new__(type(self))
-        for name, value in fields.items():
+        kept = {f.name: getattr(self, f.name) for f in dataclasses.fields(cast(Any, self))}
+        for name, value in (kept | fields).items():
             object.__setattr__(new, name, value)
         return new
 
@@ -119,5 +123,5 @@ class Target:
 
     def describe(self) -> str:
         """The target in words, of a single one."""
-        parts = [f"{f.name} {np.asarray(getattr(self, f.name)).item():g}" for f in dataclasses.fields(cast(Any, self))]
+        parts = [f"{name} {np.asarray(getattr(self, name)).item():g}" for name in self.numbers()]
         return f"{type(self).__name__}({', '.join(parts)})"

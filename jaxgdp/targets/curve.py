@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from .. import options
 from ..numerics.validation import checked, floor_rate, open_unit, positive
 from .base import DEEPEST, HIGHEST_FLOOR, Target
 from .rates import mu_of_rates
@@ -29,7 +30,7 @@ class Mu(Target):
     """
 
     mu: Any
-    fpr_floor: Any = 1e-10
+    fpr_floor: Any = options.FPR_FLOOR
 
     quantity: ClassVar[str] = "mu"
     goal_field: ClassVar[str] = "mu"
@@ -69,7 +70,7 @@ class ApproximateMu(Target):
     """
 
     mu: Any
-    d: Any = 1e-10
+    d: Any = options.D
 
     quantity: ClassVar[str] = "approximate_mu"
     goal_field: ClassVar[str] = "mu"
@@ -142,7 +143,7 @@ class Regret(Target):
     """
 
     regret: Any
-    fpr_floor: Any = 1e-10
+    fpr_floor: Any = options.FPR_FLOOR
 
     quantity: ClassVar[str] = "regret"
     goal_field: ClassVar[str] = "regret"

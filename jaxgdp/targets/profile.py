@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr
 
-from .. import gdp
+from .. import gdp, options
 from ..numerics.validation import checked, nonnegative, open_unit
 from .base import DEEPEST, HIGHEST_FLOOR, Target, first
 
@@ -118,7 +118,7 @@ class BayesRisk(Target):
     """
 
     bayes_risk: Any
-    prior: Any = 0.5
+    prior: Any = options.PRIOR
 
     quantity: ClassVar[str] = "bayes_risk"
     safe: ClassVar[str] = "lower"

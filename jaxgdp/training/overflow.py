@@ -162,7 +162,7 @@ def certified(
     found = measure(mechanism, quantities=names, progress=progress, **asked)
     brackets = dict(found.brackets)
     if d == 0.0:
-        return brackets, found.status
+        return brackets, found.worst
     reduced = tuple(name for name in names if name in _REDUCED)
     # the lower side is that of the rate itself, the upper one that of slightly less
     rates = {_REDUCED[name]: asked[_REDUCED[name]] for name in reduced}
@@ -180,4 +180,4 @@ def certified(
         for name, bracket in measure(mechanism, quantities=reduced, **(asked | less)).brackets.items():
             brackets[name] = Bracket(brackets[name].lower, np.maximum(bracket.upper, brackets[name].upper))
     floor = asked["fpr_floor"]
-    return {name: _shifted(bracket, name, d, floor) for name, bracket in brackets.items()}, found.status
+    return {name: _shifted(bracket, name, d, floor) for name, bracket in brackets.items()}, found.worst

@@ -7,8 +7,8 @@ such a curve and the side on which its rounding has to fall: 1.0 for above, −1
 
 from __future__ import annotations
 
-from ..numerics import namespace as xp
-from ..numerics.normal import log_gaussian_delta, log_ndtr, ndtri_exp
+from ...numerics import namespace as xp
+from ...numerics.normal import log_gaussian_delta, log_ndtr, ndtri_exp
 
 _HALVINGS = 64
 RISK_ERROR = 2e-14  # of ``bayes_risk``, absolute

@@ -1,16 +1,16 @@
-"""What an attacker can reach: TPR and FNR at a given FPR, and the Bayes risk."""
+"""What an attacker can reach: TPR and FNR at a given FPR, from both sides of a curve."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..accounting.curve import Curve, Points, log_delta_at, path, points, safe_log1m
-from ..accounting.vertices import Vertices
-from ..bracket import Bracket
-from ..numerics import namespace as xp
-from ..numerics.normal import log1mexp
+from ...accounting.curve import Curve, Points, log_delta_at, path, points, safe_log1m
+from ...accounting.vertices import Vertices
+from ...bracket import Bracket
+from ...numerics import namespace as xp
+from ...numerics.normal import log1mexp
 from . import unsampled
-from .mu import tpr_chord
+from .chords import tpr_chord
 
 _ROUNDOFF = 4e-15
 
@@ -82,10 +82,7 @@ def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bra
     tpr_low, beta_high = _together(tpr_low, beta_high, -1.0)
     # (a TPR whose log is no double is still below 1)
     tpr_low = xp.minimum(tpr_low, -np.finfo(float).tiny)
-    return (
-        Bracket(xp.minimum(tpr_low, tpr_high), tpr_high),
-        Bracket(xp.minimum(beta_low, beta_high), beta_high),
-    )
+    return Bracket(tpr_low, tpr_high), Bracket(beta_low, beta_high)
 
 
 def _together(log_tpr, log_beta, side):
@@ -97,30 +94,26 @@ def _together(log_tpr, log_beta, side):
     return xp.maximum(log_tpr, tpr), xp.minimum(log_beta, beta)
 
 
-def bayes_risk(curve: Curve, prior, *, symmetric: bool) -> Bracket:
-    """min over α of π·α + (1 − π)·f(α), with π the prior probability that the record is absent.
+def threshold_of_fpr(curve: Curve, log_fpr, *, symmetric: bool):
+    """|ℓ| at which the dominating pair has an FPR, by log-linear interpolation between vertices: an estimate.
 
-    A minimum of linear functions over the curve, so the vertices of both halves and the two trivial tests suffice; past the
-    last vertex of a dominating half-curve, β is at least what it is there.
+    FPRs from the curve's middle on belong to slopes below one, the mirrored half: there the FPR of one order is the FNR of the other.
     """
+    plus = points(curve.upper_plus)
+    mirrored = plus if symmetric else points(curve.upper_minus)
+    right, left = _crossing(plus, plus.log_alpha, log_fpr), _crossing(mirrored, -mirrored.log_beta, -log_fpr)
+    return xp.maximum(xp.maximum(right, left), 0.0)
 
-    def risk(p: Points, weight_alpha, weight_beta, achieved):
-        beta = xp.exp(p.log_beta)
-        least = xp.min(xp.where(p.used, weight_alpha * xp.exp(p.log_alpha) + weight_beta * beta, xp.inf))
-        return least if achieved else xp.minimum(least, weight_beta * xp.max(xp.where(p.used, beta, 0.0)))
 
-    guess = xp.minimum(prior, 1.0 - prior)
-
-    def side(plus, minus, achieved):
-        orders = [(plus, minus), (minus, plus)] if symmetric else [(plus, minus)]
-        weights = (prior, 1.0 - prior), (1.0 - prior, prior)
-        risks = [risk(p, *w, achieved) for order in orders for p, w in zip(order, weights, strict=True)]
-        return xp.min(xp.stack([guess, *risks]))
-
-    lower = side(points(curve.upper_plus), points(curve.upper_minus), False)
-    upper = side(path(curve.lower_plus), path(curve.lower_minus), True)
-    lower = xp.maximum(lower, unsampled.bayes_risk(prior, curve.tail_mu) - unsampled.RISK_ERROR)
-    upper = xp.minimum(upper, unsampled.bayes_risk(prior, curve.shown_mu) + unsampled.RISK_ERROR)
-    # (a risk below every double is still not 0)
-    upper = xp.maximum(upper, xp.where(guess > 0.0, np.finfo(float).tiny, 0.0))
-    return Bracket(xp.clip(lower, 0.0, upper), upper)
+def _crossing(p: Points, falling, value):
+    """Threshold at which a rate that falls along the vertices has a value; 0 where it starts below, the last where it ends above."""
+    rate = xp.maximum(falling, -1e300)
+    before = p.used & (rate >= value)
+    start = xp.max(xp.where(before, p.low, 0.0))
+    after = p.used & (rate <= value) & (p.low >= start)
+    end = xp.min(xp.where(after, p.low, xp.inf))
+    high = xp.min(xp.where(before & (p.low >= start), rate, xp.inf))
+    low = xp.max(xp.where(after & (p.low <= end), rate, -xp.inf))
+    inside = xp.isfinite(end) & xp.isfinite(high) & xp.isfinite(low) & (high > low)
+    share = xp.where(inside, (high - value) / xp.where(inside, high - low, 1.0), 0.0)
+    return start + xp.where(inside, share * (xp.where(inside, end, 0.0) - start), 0.0)

@@ -1,0 +1,34 @@
+"""η: the membership advantage."""
+
+from __future__ import annotations
+
+from .. import gdp
+from ..accounting.curve import Curve, log_delta_at, path
+from ..bracket import Bracket
+from ..numerics import namespace as xp
+from .base import Quantity
+from .reading import unsampled
+from .reading.profile import delta_achieved, probability
+
+
+def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
+    """η = max over α of 1 − α − f(α) = δ(0), which both directions share (Kaissis 2024; Kulynych 2024)."""
+    zero = xp.zeros(())
+    sides = [log_delta_at(side, zero) for side in (curve.upper_plus, curve.upper_minus)]
+    upper = xp.minimum(xp.minimum(*sides), unsampled.log_delta(zero, curve.tail_mu, 1.0))
+    lower = xp.maximum(*(delta_achieved(path(side), zero) for side in (curve.lower_plus, curve.lower_minus)))
+    return probability(Bracket(xp.maximum(lower, unsampled.log_delta(zero, curve.shown_mu, -1.0)), upper))
+
+
+QUANTITY = Quantity(
+    name="advantage",
+    symbol="η",
+    read=read,
+    long_name="membership advantage",
+    description="The largest difference of TPR and FPR of any attack.",
+    threshold=lambda argument: 0.0,
+    unit="probability",
+    extent=(0.0, 1.0),
+    of_gaussian=lambda mu, argument: gdp.advantage(mu),
+    order=30,
+)

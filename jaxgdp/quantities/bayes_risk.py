@@ -1,0 +1,74 @@
+"""R: the Bayes risk, the least error probability of an attacker with a prior."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import gdp, options
+from ..accounting.curve import Curve, Points, path
+from ..bracket import Bracket
+from ..numerics import namespace as xp
+from ..numerics.validation import open_unit
+from .base import Quantity
+from .reading import unsampled
+from .reading.profile import log_rest_at
+
+LEAST_RISK = 1e-6  # smallest rate that the curve has to resolve
+_ROUNDOFF = 4e-15  # relative, of log 1 − δ and of exp
+
+
+def odds(prior):
+    """|log(π/(1 − π))|: the slope of the curve's tangent that decides."""
+    return xp.abs(xp.log(prior) - xp.log1p(-prior))
+
+
+def _achieved(p: Points, weight_alpha, weight_beta):
+    """The least risk of an attack's tests."""
+    risk = weight_alpha * xp.exp(p.log_alpha) + weight_beta * xp.exp(p.log_beta)
+    return xp.min(xp.where(p.used, risk, xp.inf))
+
+
+def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
+    """R(π) = min over α of π·α + (1 − π)·f(α) = min(π, 1 − π)·(1 − δ(|log(π/(1 − π))|)), π the prior probability that the record is absent.
+
+    The profile is that of removing the record where π ≥ ½, of adding it else, and the larger of both for the symmetrised curve. Every
+    test of an attack bounds the minimum from above.
+    """
+    inside = xp.where((query > 0.0) & (query < 1.0), query, 0.5)
+    guess, slope = xp.minimum(query, 1.0 - query), odds(inside)
+    plus, minus = (log_rest_at(side, slope) for side in (curve.upper_plus, curve.upper_minus))
+    log_rest = xp.minimum(plus, minus) if symmetric else xp.where(query >= 0.5, plus, minus)
+    lower = guess * xp.exp(log_rest) * (1.0 - _ROUNDOFF)
+
+    attacks = path(curve.lower_plus), path(curve.lower_minus)
+    weights = (query, 1.0 - query), (1.0 - query, query)
+    orders = [attacks, attacks[::-1]] if symmetric else [attacks]
+    risks = [_achieved(p, *w) for order in orders for p, w in zip(order, weights, strict=True)]
+    upper = xp.min(xp.stack([guess, *risks])) * (1.0 + _ROUNDOFF)
+    lower = xp.maximum(lower, unsampled.bayes_risk(query, curve.tail_mu) - unsampled.RISK_ERROR)
+    upper = xp.minimum(upper, unsampled.bayes_risk(query, curve.shown_mu) + unsampled.RISK_ERROR)
+    # (a risk below every double is still not 0)
+    return Bracket(lower, xp.maximum(upper, xp.where(guess > 0.0, np.finfo(float).tiny, 0.0)))
+
+
+QUANTITY = Quantity(
+    name="bayes_risk",
+    symbol="R",
+    read=read,
+    long_name="least error probability of an attacker with the given prior",
+    description="The smallest probability that an attacker with a prior errs: min over α of π·α + (1 − π)·f(α).",
+    argument="prior",
+    default=options.PRIOR,
+    check=open_unit,
+    closed=True,
+    rate=lambda prior: LEAST_RISK,
+    threshold=odds,
+    safe_side="lower",
+    unit="probability",
+    extent=(0.0, 1.0),
+    rounding=1e-15,
+    reported=(),
+    idle=lambda prior: np.minimum(prior, 1.0 - prior),
+    of_gaussian=lambda mu, prior: gdp.bayes_risk(prior, mu),
+    order=80,
+)

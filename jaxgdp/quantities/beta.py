@@ -1,0 +1,39 @@
+"""β: the trade-off curve itself."""
+
+from __future__ import annotations
+
+from .. import gdp, options
+from ..accounting.curve import Curve
+from ..bracket import Bracket
+from ..numerics.validation import open_unit
+from .base import Quantity, identity, log_rate
+from .reading.profile import probability
+from .reading.rates import error_rates, threshold_of_fpr
+
+
+def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
+    """f(α) at the log of an FPR α."""
+    return probability(error_rates(curve, query, symmetric=symmetric)[1])
+
+
+QUANTITY = Quantity(
+    name="beta",
+    symbol="β",
+    read=read,
+    long_name="least false negative rate at the given FPR",
+    description="The smallest share of present records that every attack misses at the given FPR.",
+    argument="fpr",
+    default=options.FPR,
+    check=open_unit,
+    closed=True,
+    query=log_rate,
+    rate=identity,
+    locate=threshold_of_fpr,
+    safe_side="lower",
+    unit="probability",
+    extent=(0.0, 1.0),
+    reported=(),
+    idle=lambda fpr: 1.0 - fpr,
+    of_gaussian=lambda mu, fpr: gdp.beta(fpr, mu),
+    order=70,
+)

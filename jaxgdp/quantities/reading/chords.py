@@ -1,0 +1,66 @@
+"""What an attack shows at one FPR, from its tests and mixtures of them; and what no attack can beat, from supporting lines."""
+
+from __future__ import annotations
+
+import jax
+
+from ...accounting.curve import Points, safe_log1m
+from ...numerics import namespace as xp
+from ...numerics.normal import argmax, log1mexp, log_sub, safe_log
+
+
+def tpr_line(p: Points, log_fpr):
+    """Upper bound on log TPR at one FPR: the lowest of the supporting lines with slopes e^{ℓ_k}."""
+    log_delta = p.log_tpr + safe_log1m(xp.minimum(p.low + p.log_alpha - xp.maximum(p.log_tpr, -1e300), 0.0))
+    value = xp.logaddexp(log_delta, p.low + log_fpr)
+    return xp.min(xp.where(p.used & ((p.log_tpr > -xp.inf) | (p.log_alpha == -xp.inf)), value, 0.0))
+
+
+def alpha_line(p: Points, log_fnr):
+    """Lower bound on log α at one FNR: the highest of the supporting lines with slopes e^{ℓ_k}."""
+    value = log_sub(xp.logaddexp(p.log_alpha, p.log_beta - p.low), log_fnr - p.low)
+    return xp.max(xp.where(p.used, value, -xp.inf))
+
+
+def tpr_chord(p: Points, log_fpr):
+    """(log TPR, log β) that the attack achieves at one FPR: chords between consecutive tests, a stricter test, or a laxer
+    one obeyed only part of the time."""
+    a, b = p.log_alpha[:-1], p.log_alpha[1:]
+    inside = (b <= log_fpr) & (log_fpr < a) & p.used[:-1] & p.used[1:]
+    top = xp.where(inside, a, 0.0)
+    low = xp.where(inside, b, -1.0)
+    share = xp.exp(log_fpr - top) - xp.exp(low - top)
+    share = xp.clip(share / -xp.expm1(low - top), 0.0, 1.0)
+    mix = lambda x: xp.logaddexp(x[:-1] + safe_log(share), x[1:] + safe_log(1.0 - share))  # noqa: E731
+    k = argmax(xp.where(inside, mix(p.log_tpr), -xp.inf))
+    tpr, beta = mix(p.log_tpr)[k], mix(p.log_beta)[k]
+    stricter = p.used & (p.log_alpha <= log_fpr)
+    j = argmax(xp.where(stricter, p.log_tpr, -xp.inf))
+    # where every candidate has TPR 0, k and j point anywhere
+    chord = inside[k] & (~stricter[j] | (tpr >= p.log_tpr[j]))
+    log_tpr = xp.where(chord, tpr, xp.where(stricter[j], p.log_tpr[j], -xp.inf))
+    log_beta = xp.where(chord, beta, xp.where(stricter[j], p.log_beta[j], 0.0))
+    # rejecting when a test does, with probability α/α_k, has TPR_k·α/α_k; guessing at random is always possible
+    laxer = p.used & (p.log_alpha >= log_fpr) & (p.log_alpha > -xp.inf)
+    partly = xp.max(xp.where(laxer, p.log_tpr + (log_fpr - p.log_alpha), log_fpr))
+    partly = xp.minimum(xp.maximum(partly, log_fpr), 0.0)
+    better = partly > log_tpr
+    return xp.where(better, partly, log_tpr), xp.where(better, log1mexp(partly), log_beta)
+
+
+def chord_to_end(p: Points, log_fpr):
+    """(log TPR, log β) at one FPR of the chord from the strictest test above it to the last point, at α = 0."""
+    above = p.used & (p.log_alpha > log_fpr)
+    k = argmax(xp.where(above, -p.log_alpha, -xp.inf))
+    share = xp.exp(xp.where(above[k], log_fpr - p.log_alpha[k], 0.0))
+    mix = lambda x: xp.logaddexp(x[k] + safe_log(share), x[-1] + safe_log(1.0 - share))  # noqa: E731
+    usable = above[k] & p.used[-1] & (p.log_alpha[-1] == -xp.inf)
+    return xp.where(usable, mix(p.log_tpr), -xp.inf), xp.where(usable, mix(p.log_beta), 0.0)
+
+
+def some_tests(p: Points, number: int) -> Points:
+    """So many of an attack's tests, spread evenly over the used ones: any of them will do."""
+    last = p.used.shape[0] - 1
+    first, last = argmax(p.used), last - argmax(p.used[::-1])
+    chosen = first + ((last - first) * xp.linspace(0.0, 1.0, min(p.used.shape[0], number))).astype(int)
+    return jax.tree.map(lambda a: a[chosen], p)

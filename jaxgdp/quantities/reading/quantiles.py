@@ -1,0 +1,51 @@
+"""μ at single points of a curve: normal quantiles of its error rates, and what may hide between the points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...accounting.curve import Points
+from ...accounting.vertices import Vertices
+from ...numerics import namespace as xp
+from ...numerics.normal import ndtri_exp
+
+Z_ROUNDOFF = 1e-14  # relative error of a normal quantile, with room
+CAP_ROUNDOFF = 1e-14  # relative error of √Σ of the components' own μ²
+
+
+def quantiles(log_alpha, log_tpr, log_beta):
+    """Φ⁻¹(α) and Φ⁻¹(TPR) of many points in one evaluation, TPR from the smaller of itself and FNR."""
+    z_alpha, z = ndtri_exp(xp.stack([log_alpha, xp.minimum(log_tpr, log_beta)]))
+    return z_alpha, xp.where(log_tpr < log_beta, z, -z)
+
+
+def difference(z_alpha, z_tpr, sign):
+    """μ = Φ⁻¹(TPR) − Φ⁻¹(α), moved by its rounding error in the direction of ``sign``."""
+    value = z_tpr - z_alpha + sign * Z_ROUNDOFF * (xp.abs(z_tpr) + xp.abs(z_alpha))
+    value = xp.where(xp.isnan(value), -xp.inf, value)
+    # some TPR at FPR 0: no Gaussian curve allows that
+    return xp.where((z_alpha == -xp.inf) & (z_tpr > -xp.inf), xp.inf, value)
+
+
+def from_the_middle(p: Points):
+    """Whether the vertices of a dominating half-curve begin at ℓ = 0: what lies before the first one is unknown."""
+    return xp.min(xp.where(p.used, p.low, xp.inf)) <= 0.0
+
+
+def gaps(v: Vertices, matters, log_rest: Any = 0.0):
+    """What μ may exceed that of all vertices by, in gaps between the FPRs that one piece and the next one reach.
+
+    TPR is no more there than at the gap's upper end α₁, so μ is no more than there plus Φ⁻¹(α₁) − Φ⁻¹(α₂). Where pieces
+    overlap, there are none; on a plateau between two atoms of the loss, there is rounding. ``matters`` tells from the rates at
+    the upper end whether a gap lies within the range asked for.
+    """
+    if v.log_alpha.shape[0] == 1:
+        return xp.zeros(())
+    top = xp.max(xp.where(v.used, v.log_alpha, -xp.inf), axis=-1)[1:]
+    k = xp.argmin(xp.where(v.used, v.log_alpha, xp.inf), axis=-1)[:-1, None]
+    rates = (xp.take_along_axis(a[:-1], k, -1)[:, 0] for a in (v.log_alpha, v.log_tpr, v.log_beta))
+    bottom, log_tpr, log_beta = (xp.where(xp.any(v.used[:-1], axis=-1), a, 0.0) for a in rates)
+    gap = ~(top >= bottom) & matters(bottom, log_tpr, log_beta)
+    ends = xp.stack([xp.where(gap, bottom, -1.0), xp.where(gap, top, -1.0)])
+    z = ndtri_exp(xp.minimum(ends - log_rest, 0.0))
+    return xp.max(xp.where(gap, z[0] - z[1] + 2.0 * Z_ROUNDOFF * xp.abs(z[1]), 0.0))

@@ -1,0 +1,38 @@
+"""The registry as a table, for the command line and the reference pages."""
+
+from __future__ import annotations
+
+from .registry import REGISTRY
+
+TITLES = ("quantity", "symbol", "asked at", "unit", "report", "accuracy", "meaning")
+
+
+def rows() -> list[tuple[str, ...]]:
+    """One row for each quantity: name, symbol, argument with its default, unit, safe side, promised accuracy, long name and description."""
+    found = []
+    for record in REGISTRY.values():
+        asked = "" if record.argument is None else f"{record.argument} = {record.default:g}"
+        meaning = record.description or record.long_name
+        found.append((record.name, record.symbol, asked, record.unit, record.safe_side, record.promise, meaning))
+    return found
+
+
+def markdown() -> str:
+    """The table as Markdown."""
+    lines = ["| " + " | ".join(TITLES) + " |", "|" + "---|" * len(TITLES)]
+    for name, *rest in rows():
+        cells = [f"`{name}`", *(cell.replace("|", "\\|") for cell in rest)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def plain() -> str:
+    """The table as text: one line of facts for each quantity and one that says what it is."""
+    table = [row[:-1] for row in (TITLES, *rows())]
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    meanings = ["", *(row[-1] for row in rows())]
+    lines = []
+    for row, meaning in zip(table, meanings, strict=True):
+        lines.append("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        lines += [f"    {meaning}"] if meaning else []
+    return "\n".join(lines)

@@ -1,0 +1,38 @@
+"""TPR: what an attacker reaches at a given FPR."""
+
+from __future__ import annotations
+
+from .. import gdp, options
+from ..accounting.curve import Curve
+from ..bracket import Bracket
+from ..numerics.validation import open_unit
+from .base import Quantity, identity, log_rate
+from .reading.profile import probability
+from .reading.rates import error_rates, threshold_of_fpr
+
+
+def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
+    """1 − f(α) at the log of an FPR α."""
+    return probability(error_rates(curve, query, symmetric=symmetric)[0])
+
+
+QUANTITY = Quantity(
+    name="tpr",
+    symbol="TPR",
+    read=read,
+    long_name="largest true positive rate at the given FPR",
+    description="The largest share of present records that an attack finds at the given FPR.",
+    argument="fpr",
+    default=options.FPR,
+    check=open_unit,
+    closed=True,
+    query=log_rate,
+    rate=identity,
+    locate=threshold_of_fpr,
+    unit="probability",
+    extent=(0.0, 1.0),
+    reported=options.REPORT_FPRS,
+    idle=identity,
+    of_gaussian=lambda mu, fpr: gdp.tpr(fpr, mu),
+    order=60,
+)

@@ -1,0 +1,149 @@
+"""A target for any quantity of the registry, whether or not it has a class of its own."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtr
+
+from .. import options
+from ..measure import measure
+from ..mechanisms import FromPMFs, Gaussian
+from ..numerics.validation import finite
+from ..quantities.base import Quantity
+from ..quantities.registry import named
+from .base import DEEPEST, HIGHEST_FLOOR, Target, first
+
+_LEAST_MU, _LARGEST_MU = 1e-4, 1e2
+_HALVINGS = 50
+_TABLE = 24  # Gaussian curves that stand for all, where a quantity has no closed form
+
+
+@dataclass(frozen=True)
+class OfQuantity(Target):
+    """The safe side of any registered quantity on the right side of a value: at most it, or at least it where less privacy means less.
+
+    Args:
+        quantity: name, as for :func:`jaxgdp.measure`.
+        value: the goal, any shape.
+        at: what the quantity is asked at (δ of "epsilon", ε of "delta", an FPR, a prior, …); its default where not given.
+
+    Raises:
+        ValueError: the quantity is unknown or does not fall and rise with privacy ("regret"), a number is out of range, or guessing
+            reaches the goal whatever the noise.
+
+    Example:
+        >>> OfQuantity("delta", 1e-6, at=[1.0, 2.0]).shape
+        (2,)
+    """
+
+    quantity: str  # type: ignore[misc]
+    value: Any
+    at: Any = None
+
+    goal_field: ClassVar[str] = "value"
+
+    def __post_init__(self):
+        record = named(self.quantity)
+        if self.quantity == "regret":
+            raise ValueError(
+                "quantity must not be 'regret', which does not fall steadily with the noise: use targets.Regret"
+            )
+        if self.at is None:
+            object.__setattr__(self, "at", np.nan if record.argument is None else record.default)
+        elif record.argument is None:
+            record.checked(self.at)
+        super().__post_init__()
+
+    @property
+    def safe(self) -> str:  # type: ignore[override]
+        """The side that decides."""
+        return self.record.safe_side
+
+    @property
+    def record(self) -> Quantity:
+        """The quantity itself."""
+        return named(self.quantity)
+
+    def numbers(self):
+        return ("value", "at")
+
+    def _checked(self, name, value):
+        if name == "at":
+            return np.asarray(value, float) if self.record.argument is None else self.record.checked(value)
+        return finite(name, value)
+
+    def _feasible(self):
+        idle = np.asarray(self.record.idle(self.at), float)
+        bad = self.value <= idle if self.record.grows else self.value >= idle
+        if np.any(bad):
+            value, reached = first(bad, self.value, idle)
+            side = "above" if self.record.grows else "below"
+            raise ValueError(
+                f"value must be {side} {reached:g}, where {self.quantity} is when nothing is released, got {value:g}"
+            )
+
+    def parameters(self):
+        if self.record.argument is None:
+            return {"fpr_floor": self._floor()}
+        if self.record.argument == "fpr_floor":
+            return {"fpr_floor": self.at}
+        return {self.record.argument: self.at, "fpr_floor": self._floor()}
+
+    def _floor(self):
+        """As far out as the goal is decided, and not beyond the default."""
+        deep = 0.5 * self.place(np.clip(self.gaussian_mu(), _LEAST_MU, _LARGEST_MU))
+        return np.clip(np.minimum(deep, options.FPR_FLOOR), DEEPEST, HIGHEST_FLOOR)
+
+    def equivalent_mu(self, value):
+        value, at = np.broadcast_arrays(np.asarray(value, float), self.at)
+        low, high = np.full(value.shape, np.log(_LEAST_MU)), np.full(value.shape, np.log(_LARGEST_MU))
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            found = self._of_gaussian(np.exp(middle), at)
+            less = found < value if self.record.grows else found > value
+            low, high = np.where(less, middle, low), np.where(less, high, middle)
+        return np.exp(0.5 * (low + high))
+
+    def of_gaussian(self, mu):
+        return self._of_gaussian(mu, self.at)
+
+    def _of_gaussian(self, mu, at):
+        if self.record.of_gaussian is not None:
+            with np.errstate(all="ignore"):
+                return np.asarray(self.record.of_gaussian(mu, at))
+        mu, at = np.broadcast_arrays(np.asarray(mu, float), at)
+        found = np.empty(mu.shape)
+        for each in np.unique(at):
+            here = np.isnan(at) if np.isnan(each) else at == each
+            grid, values = _table(self.record, None if np.isnan(each) else float(each))
+            found[here] = np.interp(np.log(mu[here]), grid, values)
+        return found
+
+    def place(self, mu):
+        if self.record.argument == "fpr":
+            return np.clip(self.at, DEEPEST, HIGHEST_FLOOR)
+        slope = 0.0 if self.record.threshold is None else self.record.threshold(self.at)
+        return np.clip(ndtr(-mu / 2.0 - slope / mu), DEEPEST, HIGHEST_FLOOR)
+
+    def without_noise(self, detected, adjacency):
+        """As measured on the pair that shows a record with that probability, and else nothing."""
+        detected, at = np.broadcast_arrays(np.asarray(detected, float), self.at)
+        shown = np.stack([1.0 - detected, detected], axis=-1)
+        hidden = np.stack([np.ones_like(detected), np.zeros_like(detected)], axis=-1)
+        asked = {} if self.record.argument is None else {self.record.argument: at}
+        found = measure(FromPMFs(hidden, shown), self.quantity, adjacency=adjacency, **asked).brackets[self.quantity]
+        return found.upper if self.record.grows else found.lower
+
+
+@functools.lru_cache(maxsize=64)
+def _table(record: Quantity, at) -> tuple[Any, Any]:
+    """(log μ, value) of a few Gaussian curves, monotone: for steering only."""
+    grid = np.linspace(np.log(_LEAST_MU), np.log(_LARGEST_MU), _TABLE)
+    asked = {} if record.argument is None else {record.argument: at}
+    found = measure(Gaussian(np.exp(-grid)), record.name, rtol=1e-2, nested=False, **asked).brackets[record.name]
+    sign = 1.0 if record.grows else -1.0
+    return grid, sign * np.maximum.accumulate(sign * np.asarray(found.upper if record.grows else found.lower))

@@ -1,0 +1,151 @@
+"""What is read off a curve of which only a stretch of thresholds is known: never false, and sharp where the stretch decides."""
+
+import jax
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+from scipy.stats import binom
+
+import jaxgdp
+from jaxgdp.numerics.precision import with_float64
+from jaxgdp.quantities.registry import REGISTRY
+
+# thresholds that are kept, in nats; the first is the whole curve
+STRETCHES = [(0.0, np.inf), (0.0, 0.5), (0.7, 1.6), (1.6, 2.0), (3.0, np.inf), (2.0, 2.0)]
+ARGUMENTS = {
+    "delta": [1e-9, 1e-4, 0.02, 0.2, 0.37],
+    "epsilon": [0.0, 0.3, 1.0, 1.8, 4.0],
+    "fpr": [1e-8, 1e-3, 0.1, 0.3, 0.45, 0.9],
+    "d": [1e-8, 1e-3],
+    "prior": [0.02, 0.2, 0.5, 0.7, 0.9],
+    "fpr_floor": [1e-10, 1e-3],
+    None: [None],
+}
+
+
+@pytest.fixture(scope="module")
+def gaussian():
+    """μ = 1, from its lattice alone."""
+    curve = jaxgdp.tradeoff(jaxgdp.Gaussian(1.0))._curves[0][-1]
+    return curve._replace(tail_mu=np.inf, shown_mu=0.0)
+
+
+def kept(curve, low, high):
+    """Only the vertices with thresholds in [low, high], of both sides and both halves."""
+
+    def cut(vertices):
+        t = vertices.threshold()
+        return vertices._replace(used=vertices.used & (t >= low) & (t <= high))
+
+    return curve._replace(
+        **{name: cut(getattr(curve, name)) for name in ("upper_plus", "upper_minus", "lower_plus", "lower_minus")}
+    )
+
+
+def read(record, curve, argument, symmetric=True):
+    with np.errstate(all="ignore"):
+        query = 0.0 if argument is None else record.query(argument)
+        return record.settle(with_float64(record.read)(curve, query, symmetric=symmetric))
+
+
+@pytest.mark.parametrize("record", [r for r in REGISTRY.values() if r.name != "regret"], ids=lambda r: r.name)
+@pytest.mark.parametrize("stretch", STRETCHES, ids=str)
+def test_nothing_false_on_a_stretch(gaussian, record, stretch):
+    part = kept(gaussian, *stretch)
+    for argument in ARGUMENTS[record.argument]:
+        exact = approximate_mu(argument) if record.name == "approximate_mu" else record.of_gaussian(1.0, argument)
+        for symmetric in (True, False):
+            bracket, contradicted = read(record, part, argument, symmetric)
+            assert not contradicted
+            assert bracket.lower <= exact * (1 + 1e-12) and exact <= bracket.upper * (1 + 1e-12), (
+                argument,
+                bracket,
+                exact,
+            )
+
+
+@pytest.mark.parametrize("stretch", STRETCHES, ids=str)
+def test_the_regret_is_not_false_on_a_stretch(gaussian, stretch):
+    """Of reporting μ = 1 there is none; of what a stretch certifies, at most ½."""
+    bracket, contradicted = read(REGISTRY["regret"], kept(gaussian, *stretch), 1e-10)
+    assert not contradicted and bracket.lower < 1e-12 and bracket.upper >= 0.0
+    if stretch[0] > 0.0:
+        # no μ is certified, and ∞ is off by (1 − δ(0))/2
+        assert bracket.upper >= (1.0 - jaxgdp.gdp.advantage(1.0)) / 2.0
+
+
+def approximate_mu(d, mu=1.0):
+    """max over α of Φ⁻¹((TPR − d)/(1 − d)) − Φ⁻¹(α/(1 − d)), on a fine grid."""
+    z = np.linspace(-8.0, 8.0, 400_001)
+    alpha, tpr = ndtr(-z), ndtr(mu - z)
+    with np.errstate(all="ignore"):
+        value = ndtri((tpr - d) / (1 - d)) - ndtri(alpha / (1 - d))
+    return np.nanmax(np.where((tpr > d) & (alpha < 1 - d), value, -np.inf))
+
+
+def test_stretches_that_decide_are_as_sharp_as_the_whole_curve(gaussian):
+    part = kept(gaussian, 0.7, 1.6)
+    delta, prior = jaxgdp.gdp.delta(1.2, 1.0), 1 / (1 + np.exp(1.2))
+    decided = {"epsilon": delta, "delta": 1.2, "bayes_risk": prior, "tpr": ndtr(-1.7), "beta": ndtr(0.7)}
+    for name, argument in decided.items():
+        bracket, _ = read(REGISTRY[name], part, argument)
+        whole, _ = read(REGISTRY[name], gaussian, argument)
+        assert np.allclose(bracket, whole, rtol=1e-9, atol=0.0), name
+
+
+def test_a_delta_above_those_of_the_stretch_is_not_zero_epsilon(gaussian):
+    """δ(ε) at ε = 1.6 is below 0.2, so ε(0.2) lies before: nothing but 'at most 1.6' can be said."""
+    bracket, _ = read(REGISTRY["epsilon"], kept(gaussian, 1.6, 2.0), 0.2)
+    assert bracket.contains(jaxgdp.gdp.epsilon(0.2, 1.0)) and bracket.upper == pytest.approx(1.6, abs=0.05)
+
+
+@pytest.mark.parametrize("name", ["mu", "approximate_mu"])
+def test_what_needs_the_whole_curve_says_nothing_without_its_middle(gaussian, name):
+    for argument in (1e-10, 1e-3):
+        assert read(REGISTRY[name], kept(gaussian, 0.7, np.inf), argument)[0].upper == np.inf
+        assert read(REGISTRY[name], gaussian, argument)[0].upper < 1.01
+
+
+@pytest.mark.parametrize("name", ["tpr", "beta"])
+def test_thresholds_of_rates_of_a_gaussian(gaussian, name):
+    """ℓ = μ·Φ⁻¹(1 − α) − μ²/2 has the FPR α; from the middle of the symmetric curve on, its mirror image."""
+    for fpr in (1e-8, 1e-3, 0.05, 0.2, 0.3, 0.4, 0.6, 0.9):
+        found = with_float64(REGISTRY[name].locate)(gaussian, np.log(fpr), symmetric=True)
+        assert found == pytest.approx(abs(-ndtri(fpr) - 0.5), abs=0.03), fpr
+
+
+@pytest.mark.parametrize("adjacency", ["remove", "add"])
+def test_thresholds_of_rates_of_a_pair_of_binomials(adjacency):
+    """Each order has its own FPRs, and rates beyond the middle lie on the other half."""
+    n, few, many = 60, 0.3, 0.45
+    k = np.arange(n + 1)
+    null, shown = binom(n, few), binom(n, many)
+    loss = k * np.log(many / few) + (n - k) * np.log((1 - many) / (1 - few))
+    mechanism = jaxgdp.FromPMFs(null.pmf(k), shown.pmf(k))
+    curve = jaxgdp.tradeoff(mechanism, adjacency=adjacency)._curves[0][-1]
+    for at in (12, 16, 20, 22, 24, 28, 32):
+        # rejecting above ``at``, or up to it where the other count is the null
+        fpr, ends = (null.sf(at), loss[at : at + 2]) if adjacency == "remove" else (shown.cdf(at), -loss[at : at + 2])
+        found = with_float64(REGISTRY["tpr"].locate)(curve, np.log(fpr), symmetric=False)
+        low, high = sorted(np.abs(ends))
+        low = 0.0 if np.prod(ends) < 0.0 else low
+        assert low - 0.02 <= found <= high + 0.02, (at, fpr, found, ends)
+
+
+def test_thresholds_of_epsilon_delta_and_prior():
+    curve = jaxgdp.tradeoff(jaxgdp.Gaussian(1.0))._curves[0][-1]
+    record = REGISTRY["epsilon"]
+    assert with_float64(record.locate)(curve, np.log(1e-5), symmetric=True) == pytest.approx(
+        jaxgdp.gdp.epsilon(1e-5, 1.0), rel=1e-3
+    )
+    assert REGISTRY["delta"].threshold(1.5) == 1.5
+    assert np.allclose(REGISTRY["bayes_risk"].threshold(np.array([0.2, 0.5, 0.8])), [np.log(4.0), 0.0, np.log(4.0)])
+
+
+def test_locating_is_traced_too():
+    curve = jaxgdp.tradeoff(jaxgdp.Gaussian(1.0))._curves[0][-1]
+    with jax.enable_x64(True):
+        for name, query in (("tpr", np.log(1e-3)), ("epsilon", np.log(1e-5))):
+            locate = REGISTRY[name].locate
+            traced = jax.jit(lambda c, q, locate=locate: locate(c, q, symmetric=True))(curve, query)
+            assert float(traced) == pytest.approx(float(locate(curve, query, symmetric=True)), rel=1e-9)
