@@ -18,7 +18,6 @@ ARGUMENT = {
 }  # fmt: skip
 LARGEST_LATTICE = 2**13  # a bracket has to hold on any lattice, and the small ones are quick
 ROUNDING = mpf("1e-15")  # the last digit of a double is not what is looked for
-ABSOLUTE = mpf("1e-250")  # of the rates of the exact curve
 SMALLER = ("beta", "bayes_risk")  # smaller on the curve of the less private
 
 
@@ -43,10 +42,12 @@ def failures(setting) -> list[str]:
             # what is certain of the truth
             least, most = exact[::-1] if name in SMALLER else exact
             room = mpf(setting.accuracy) + ROUNDING
+            # (rates are sums and differences of numbers of order one)
+            last = mpf(10) ** (10 - setting.digits)
             wrong = []
-            if not lower <= most * (1 + room) + room * ABSOLUTE:
+            if not lower <= most * (1 + room) + last:
                 wrong.append("lower")
-            if not upper >= least * (1 - room) - room * ABSOLUTE:
+            if not upper >= least * (1 - room) - last:
                 wrong.append("upper")
             if np.isnan(lower) or np.isnan(upper):
                 wrong.append("nan")
