@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: landscape reproduce test bench lint docs matrix clean
+.PHONY: landscape reproduce test attack bench lint docs matrix clean
 
 landscape: $(VENV)/.ready
 	mkdir -p out
@@ -16,6 +16,10 @@ reproduce: $(VENV)/.ready
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest tests jaxgdp --doctest-modules -n 2 --dist loadfile
+
+# random settings against exact answers, other ones every day
+attack: $(VENV)/.ready
+	$(BIN)/python -m tests.attack --number 1000
 
 bench: $(VENV)/.bench-ready
 	$(BIN)/python benchmarks/landscape_speed.py

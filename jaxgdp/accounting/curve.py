@@ -72,8 +72,9 @@ def points(v: Vertices) -> Points:
     if v.top is None:
         return Points(*(a.reshape(-1) for a in (t, t + v.step[..., None], *rates, used)))
     top, log_infinite = (xp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinite))
-    reached = xp.max(xp.where(used, t + v.step[..., None], -xp.inf)) >= top
-    last = xp.where(xp.isfinite(top), top, xp.max(xp.where(used, t, 0.0)))
+    # (where no loss is above 0 the end is all there is)
+    reached = (xp.max(xp.where(used, t + v.step[..., None], -xp.inf)) >= top) | ((top <= 0.0) & (top > -xp.inf))
+    last = xp.where(xp.isfinite(top), xp.maximum(top, 0.0), xp.max(xp.where(used, t, 0.0)))
 
     def flat(a, end):
         return xp.append(a.reshape(-1), end)
@@ -110,7 +111,7 @@ def log_delta_at(v: Vertices, epsilon):
     def piece(first, step, log_alpha, log_tpr, used):
         k = xp.floor(e / step - first)
         inside = (k >= 0.0) & (k < log_alpha.shape[0])
-        k = xp.clip(k, 0, log_alpha.shape[0] - 1).astype(int)
+        k = xp.where(inside, k, 0.0).astype(int)
         inside = inside & used[k]
         a, b = log_alpha[k], log_tpr[k]
         ratio = xp.where(b > -xp.inf, xp.minimum(e + a - xp.where(b > -xp.inf, b, 0.0), 0.0), 0.0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..numerics import namespace as xp
-from ..numerics.normal import ndtri_exp
+from ..numerics.normal import pure_dp_mu, square_above
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, checked, nonnegative
 from ..pairs.atoms import atom_cells
@@ -58,7 +58,7 @@ class ApproximateDP(Mechanism):
 
     def tail_precision(self):
         """∞ where δ > 0, else that of pure ε-DP."""
-        return xp.where(self.delta > 0.0, xp.inf, 4.0 * ndtri_exp(-xp.logaddexp(0.0, self.epsilon)) ** 2)
+        return xp.where(self.delta > 0.0, xp.inf, square_above(pure_dp_mu(self.epsilon)))
 
     def loss_bounds(self):
         """∓ε."""

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..numerics import namespace as xp
-from ..numerics.normal import ndtri_exp
+from ..numerics.normal import pure_dp_mu, square_above
 from ..numerics.pytree import pytree
 from ..pairs.atoms import atom_cells
 from ..pairs.cells import Cells
@@ -95,7 +95,7 @@ class BoundedRangeBlock(Mechanism):
 
     def tail_precision(self):
         """The smaller of that of k separate uses and that of the pair."""
-        single = 4.0 * ndtri_exp(-xp.logaddexp(0.0, 0.5 * self.epsilon)) ** 2
+        single = square_above(pure_dp_mu(0.5 * self.epsilon))
         return xp.minimum(self.uses * single, self._dominating().tail_precision())
 
     def loss_bounds(self):

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import bernoulli
 
 from ..numerics import namespace as xp
-from ..numerics.normal import LOG_SQRT_2PI, half_mills, ndtri_exp
+from ..numerics.normal import LOG_SQRT_2PI, half_mills, ndtri_half_plus, square_above
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, checked, positive
 from ..pairs.atoms import atom_cells
@@ -27,8 +27,6 @@ _TERMS = 16  # integers of a cell that are added one by one
 _STEEP = 2.25  # loss per unit of output beyond which those are all that matter
 _NARROW = 0.2  # widest cell, in standard deviations and in its own scale, that the series serves
 _MOST = 16  # largest sensitivity
-# Φ⁻¹(½ + x)/y in powers of y², y = x·√(2π), highest first
-_QUANTILE = np.array([20036983 / 6227020800, 34807 / 5702400, 4369 / 362880, 127 / 5040, 7 / 120, 1 / 6, 1.0])
 
 
 def _edge_coefficients(terms=16, orders=5):
@@ -91,12 +89,16 @@ class DiscreteGaussian(Mechanism):
         """Privacy loss at the integers k."""
         return self.sensitivity / self.sigma**2 * (k - 0.5 * self.sensitivity)
 
-    def _log_total(self):
-        """log Σ e^{−k²/(2σ²)} over all integers: e^{−2π²σ²} is all that sets it apart from log σ√(2π) where σ is large."""
+    def _total(self):
+        """Σ e^{−k²/(2σ²)} over all integers: e^{−2π²σ²} is all that sets it apart from σ√(2π) where σ is large."""
         k = xp.arange(1.0, 10.0)
         few = 1.0 + 2.0 * xp.sum(xp.exp(-0.5 * (k / xp.minimum(self.sigma, 1.0)) ** 2))
-        many = 2.0 * xp.exp(-2.0 * (np.pi * xp.maximum(self.sigma, 1.0)) ** 2)
-        return xp.where(self.sigma < 1.0, xp.log(few), xp.log(self.sigma) + LOG_SQRT_2PI + xp.log1p(many))
+        many = 2.0 * xp.exp(-2.0 * (np.pi * xp.clip(self.sigma, 1.0, 10.0)) ** 2)
+        return xp.where(self.sigma < 1.0, few, self.sigma * np.sqrt(2.0 * np.pi) * (1.0 + many))
+
+    def _log_total(self):
+        """log of the total."""
+        return xp.log(self._total())
 
     def loss_nodes(self, depth):
         """Integers around the centre where σ is small, else the nodes of the Gaussian with the same cumulants."""
@@ -115,23 +117,18 @@ class DiscreteGaussian(Mechanism):
         return xp.where(self.sigma >= _GAUSSIAN, (self.sensitivity / self.sigma) ** 2, 0.0)
 
     def tail_precision(self):
-        """μ² of one use, exact: (z_m + z_{s+1−m})² with m = ⌊s/2⌋ + 1, rounded up."""
+        """μ² of one use: (z_m + z_{s+1−m})² with m = ⌊s/2⌋ + 1, rounded up by no more than 1e-13 relative."""
         middle = xp.floor(0.5 * self.sensitivity) + 1.0
-        return (self._quantile(middle) + self._quantile(self.sensitivity + 1.0 - middle)) ** 2 * (1.0 + 1e-13)
+        return square_above(self._quantile(middle) + self._quantile(self.sensitivity + 1.0 - middle))
 
     def _quantile(self, m):
         """z_m = Φ⁻¹(Pr[k < m]) for 1 ≤ m ≤ 9."""
-        log_total = self._log_total()
         k = xp.arange(1.0, 0.5 * _MOST + 1.0)
-        inside = xp.where(k < m, xp.exp(-0.5 * (k / self.sigma) ** 2), 0.0)
-        excess = (0.5 + xp.sum(inside)) * xp.exp(-log_total)
-        y = np.sqrt(2.0 * np.pi) * xp.minimum(excess, 0.05)
-        v = y * y
-        near = y * xp.polyval(_QUANTILE, v)
-        k = xp.arange(_INTEGERS // 2)
-        exponent = -0.5 * ((m + k) / xp.minimum(self.sigma, _FEW)) ** 2
-        far = -ndtri_exp(xp.logsumexp(exponent) - log_total)
-        return xp.where(excess < 0.05, near, far)
+        inside = 0.5 + xp.sum(xp.where(k < m, xp.exp(-0.5 * (k / self.sigma) ** 2), 0.0))
+        # Pr[k < m] − ½, and beyond, where the number of integers to be summed is small, log Pr[k ≥ m]
+        excess = inside / self._total()
+        exponent = -0.5 * ((m + xp.arange(_INTEGERS // 2)) / xp.minimum(self.sigma, 2.0 * _FEW)) ** 2
+        return ndtri_half_plus(xp.minimum(excess, 0.5), xp.logsumexp(exponent) - self._log_total())
 
     def loss_unit(self):
         """s/σ², or half of that where s is odd."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..numerics import namespace as xp
-from ..numerics.normal import ndtri_exp
+from ..numerics.normal import pure_dp_mu, square_above
 from ..numerics.pytree import pytree
 from ..numerics.validation import nonnegative
 from ..pairs.cells import Cells
@@ -93,7 +93,7 @@ class ExponentialMechanism(Mechanism):
         on all of (0, ε], which it is not at ε. So E ≥ 0 up to y₀; and beyond, E could only turn negative and come back through a
         minimum, where 0 ≤ E'' = E/4 + w_μ − w < 0. Hence δ ≤ δ_μ everywhere, and every single t, a chord of the same curve, too.
         """
-        return 4.0 * ndtri_exp(-xp.logaddexp(0.0, 0.5 * self.epsilon)) ** 2
+        return square_above(pure_dp_mu(0.5 * self.epsilon))
 
     def loss_bounds(self):
         """∓ε."""

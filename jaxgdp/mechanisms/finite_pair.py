@@ -14,6 +14,8 @@ from ..pairs.cells import Cells
 from ..pairs.peak import largest_mu
 from .base import Mechanism
 
+_LEAST = 0.25  # width of a law, over its largest loss, below which it is planned for as if it were this wide
+
 
 @pytree
 @dataclass(frozen=True)
@@ -46,8 +48,26 @@ class FinitePair(Mechanism):
         return cls(loss, log_p, log_q, log_p_minus, log_q_plus)
 
     def loss_nodes(self, depth):
-        """The atoms, gathered if there are many."""
-        return atom_nodes(self.loss, self.log_p)
+        """The atoms, gathered if there are many; a law on a single loss is planned for as if it had a little width."""
+        loss, log_weight = atom_nodes(self.loss, self.log_p)
+        low, high, width = self._span()
+        narrow = width < _LEAST * xp.maximum(xp.abs(low), xp.abs(high))
+        # (what a single loss has in variance is what windows and tilts are measured by)
+        room = xp.where(narrow, xp.maximum(_LEAST * xp.maximum(xp.abs(low), xp.abs(high)), 1e-12), 0.0)
+        aside = xp.where(narrow, xp.max(log_weight) - np.log(2.0), -xp.inf)
+        ends = xp.stack([loss[0] - room, loss[-1] + room])
+        join = lambda a, ends: xp.concatenate([ends[:1], a, ends[1:]])  # noqa: E731
+        return join(loss, ends), join(log_weight, xp.stack([aside, aside]))
+
+    def _span(self):
+        """Smallest and largest loss, and how far they lie apart."""
+        low, high = self.loss_bounds()
+        return low, high, high - low
+
+    def loss_unit(self):
+        """The loss, where there is a single one; else 0."""
+        low, high, width = self._span()
+        return xp.where(width <= 4e-15 * xp.abs(high), xp.abs(high), 0.0)
 
     def tail_precision(self):
         """μ² of one use, from all its error rates; ∞ with mass at an infinity."""

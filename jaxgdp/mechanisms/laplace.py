@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..numerics import namespace as xp
-from ..numerics.normal import ndtri_exp
+from ..numerics.normal import ndtri_half_plus, square_above
 from ..numerics.pytree import pytree
 from ..numerics.validation import positive
 from ..pairs.atoms import atom_cells
@@ -55,8 +55,9 @@ class Laplace(Mechanism):
         return join(loss, ends), join(weight, at_ends)
 
     def tail_precision(self):
-        """μ² with μ = 2Φ⁻¹(1 − ½·e^{−1/(2b)}), where the error rates are equal: largest μ of the curve (Liu 2022)."""
-        return 4.0 * ndtri_exp(np.log(0.5) - 0.5 / self.scale) ** 2
+        """μ² with μ = 2Φ⁻¹(1 − ½·e^{−1/(2b)}), where the error rates are equal: largest μ of the curve (Liu 2022); rounded up."""
+        half = 0.5 / self.scale
+        return square_above(2.0 * ndtri_half_plus(-0.5 * xp.expm1(-half), np.log(0.5) - half))
 
     def loss_bounds(self):
         """∓1/b."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..numerics import namespace as xp
-from ..numerics.normal import ndtri_exp
+from ..numerics.normal import pure_dp_mu, square_above
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, checked, nonnegative
 from ..pairs.atoms import atom_cells
@@ -66,8 +66,8 @@ class RandomizedResponse(Mechanism):
         return self._atoms(xp.maximum(self.epsilon, _LEAST))
 
     def tail_precision(self):
-        """μ² with μ = −2Φ⁻¹(1/(1 + e^ε)), that of any ε-DP mechanism (Gomez 2025, Proposition 6.1)."""
-        return 4.0 * ndtri_exp(-xp.logaddexp(0.0, self.epsilon)) ** 2
+        """μ² with μ = −2Φ⁻¹(1/(1 + e^ε)), that of any ε-DP mechanism (Gomez 2025, Proposition 6.1), rounded up."""
+        return square_above(pure_dp_mu(self.epsilon))
 
     def loss_bounds(self):
         """∓ε."""

@@ -13,9 +13,12 @@ from ..numerics.normal import LOG_SQRT_2PI, half_mills
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, positive, probability
 from ..pairs.cells import Cells
+from ..pairs.mixture import log_mixture, log_unmixed, unmixed_below
 from .base import Mechanism
 
 _NODES = 128  # quadrature nodes for cumulants; they steer tilts and windows, never a certificate
+_ROUNDING = 1e-15  # relative error of 1/σ², with room
+_LEAST, _LARGEST = 1e-307, 1e307  # of 1/σ² as a double: beyond, a bound takes its place
 _NARROW = 0.2  # widest cell, in standard deviations and in its own scale, that the series serves
 
 
@@ -67,21 +70,19 @@ class SubsampledGaussian(Mechanism):
         low, high = -tail - 1.0, tail + 1.0 / sigma
         step = (high - low) / (_NODES - 1)
         z = low + step * xp.arange(_NODES)
-        exponent = z / sigma - 0.5 / sigma**2
-        loss = xp.log1p(p * xp.expm1(xp.minimum(exponent, 690.0)))
-        return xp.where(p == 1.0, exponent, loss), xp.log(step) - 0.5 * z * z - LOG_SQRT_2PI
+        return log_mixture(p, z / sigma - 0.5 / sigma**2), xp.log(step) - 0.5 * z * z - LOG_SQRT_2PI
 
     def gaussian_precision(self):
         """1/σ² where the mechanism is exactly Gaussian (closed-form cumulants), else 0."""
         return xp.where(self.sampling_prob == 1.0, self.noise_multiplier**-2.0, 0.0)
 
     def shown_precision(self):
-        """1/σ² without subsampling, else 0."""
-        return self.gaussian_precision()
+        """1/σ² without subsampling, else 0; rounded down, and a finite number."""
+        return xp.minimum(self.gaussian_precision() * (1.0 - _ROUNDING), _LARGEST)
 
     def tail_precision(self):
-        """1/σ²: the squared Gaussian-DP parameter that bounds one step, approached as FPR → 0."""
-        return self.noise_multiplier**-2.0
+        """1/σ²: the squared Gaussian-DP parameter that bounds one step, approached as FPR → 0; rounded up."""
+        return xp.maximum(self.noise_multiplier**-2.0 * (1.0 + _ROUNDING), _LEAST)
 
     def replace_one(self) -> SubsampledGaussian:
         """Without subsampling (p = 1), that of the Gaussian mechanism: noise σ/2.
@@ -100,13 +101,9 @@ class SubsampledGaussian(Mechanism):
     def log_ratio(self, ell):
         """log r(ℓ) with r = 1 + expm1(ℓ)/p: the N(1, σ²)/N(0, σ²) likelihood ratio at privacy loss ℓ.
 
-        −inf at and below ℓ = log(1 − p), where no output lies. Far out, r = e^ℓ/p to the last digit.
+        −inf at and below ℓ = log(1 − p), where no output lies.
         """
-        p = self.sampling_prob
-        far = ell > 40.0
-        excess = xp.expm1(xp.where(far, 0.0, ell)) / p
-        body = xp.where(excess > -1.0, xp.log1p(xp.where(excess > -1.0, excess, 0.0)), -xp.inf)
-        return xp.where(p == 1.0, ell, xp.where(far, ell - xp.log(p), body))
+        return log_unmixed(self.sampling_prob, ell)
 
     def cells(self, ell, end) -> Cells:
         """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares (unbatched).
@@ -145,9 +142,8 @@ def _cells(step: SubsampledGaussian, ell, end) -> Cells:
     # log of y₁/x, and of y/x = 1 + p·(y₁/x − 1)
     empty = (log_x == -xp.inf) | (log_y1 == -xp.inf)
     log_rho = xp.where(empty, 0.0, log_y1 - xp.where(empty, 0.0, log_x))
-    steep = log_rho > 600.0
-    mixed = xp.log1p(p * xp.expm1(xp.where(steep, 0.0, log_rho)))
-    log_y = log_x + xp.where(p == 1.0, log_rho, xp.where(steep, xp.log(p) + log_rho, mixed))
+    log_ratio = log_mixture(p, log_rho)
+    log_y = log_x + log_ratio
 
     # share of a narrow cell: E[expm1(t/σ)] about the midpoint, from the difference of the two series
     drop = xp.expm1(-0.5 * w * tau)
@@ -156,7 +152,7 @@ def _cells(step: SubsampledGaussian, ell, end) -> Cells:
     # share of a wide cell, in units of r_hi: (ρ − r_lo)/(r_hi − r_lo); r_lo may lie below zero at the bottom
     lo, hi = log_r[:-1], log_r[1:]
     inside = lo > -xp.inf
-    below = (1.0 + xp.expm1(xp.minimum(ell[:-1], 40.0)) / p) / xp.exp(xp.clip(hi, -600.0, 600.0))
+    below = unmixed_below(p, ell[:-1], xp.where(hi > -xp.inf, hi, 0.0))
     r_lo = xp.where(inside, xp.exp(xp.where(inside, lo, 0.0) - xp.where(inside, hi, 0.0)), below)
     rho = xp.exp(xp.minimum(log_rho[1:-1] - xp.where(hi > -xp.inf, hi, 0.0), 0.0))
     wide_up = (rho - r_lo) / xp.where(r_lo < 1.0, 1.0 - r_lo, 1.0)
@@ -171,7 +167,8 @@ def _cells(step: SubsampledGaussian, ell, end) -> Cells:
     # narrow cells are exact for the edges as rounded; wide ones feel each edge's rounding separately
     edge = 5.0 + tau + xp.abs(middle)
     jitter = xp.where(narrow | ~bounded, 0.0, edge / xp.clip(width, 1e-3, 1.0))
-    depth = xp.where(log_x == -xp.inf, 0.0, xp.abs(log_x))
+    # (what is next to the smallest loss, log(1 − p), lies there to an epsilon of it, and both masses know log(1 − p) as well as that)
+    depth = xp.where(log_x == -xp.inf, 0.0, xp.abs(log_x) + 2.0 * xp.abs(log_ratio))
     return Cells(log_x, log_y, up, xp.maximum(lost, 0.0), 8.0 + xp.minimum(depth, 1e6), jitter)
 
 

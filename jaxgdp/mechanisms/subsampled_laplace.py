@@ -11,10 +11,10 @@ from ..numerics import namespace as xp
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, positive, probability
 from ..pairs.cells import Cells
+from ..pairs.mixture import log_mixture, log_unmixed, unmixed_below
 from ..pairs.peak import bounded_mu, bounded_nodes
 from ..pairs.stretches import position, stretch_cells
 from .base import Mechanism
-from .subsampled_gaussian import SubsampledGaussian
 
 
 @pytree
@@ -55,17 +55,13 @@ class SubsampledLaplace(Mechanism):
         return bounded_mu(self) ** 2
 
     def loss_bounds(self):
-        """log(1 − p + p·e^{∓1/b})."""
+        """log(1 − p + p·e^{∓1/b}), rounded outward."""
         largest = (1.0 + 1e-15) / self.scale
-        return self._loss(-largest), self._loss(largest)
+        return self._loss(-largest) * (1.0 + 1e-15), self._loss(largest) * (1.0 + 1e-15)
 
     def _loss(self, v):
         """log(1 − p + p·e^v)."""
-        p = self.sampling_prob
-        far = v > 1.0
-        near = xp.log1p(p * xp.expm1(xp.where(far, 0.0, v)))
-        large = v + xp.log(p + (1.0 - p) * xp.exp(-xp.where(far, v, 1.0)))
-        return xp.where(p == 1.0, v, xp.where(far, large, near))
+        return log_mixture(self.sampling_prob, v)
 
     def cells(self, ell, end) -> Cells:
         """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares (unbatched).
@@ -74,7 +70,7 @@ class SubsampledLaplace(Mechanism):
         as an atom at v = (a + c)/2. Shares are taken in the likelihood ratio r = e^v = 1 + expm1(ℓ)/p, in which p drops out.
         """
         p, largest = self.sampling_prob, 1.0 / self.scale
-        v = SubsampledGaussian(xp.ones(()), p).log_ratio(ell)
+        v = log_unmixed(p, ell)
         bound = xp.stack([-largest, largest])
         edge = xp.clip(xp.concatenate([bound[:1], v, bound[1:]]), -largest, largest)
         a, width = edge[:-1], xp.diff(edge)
@@ -99,7 +95,7 @@ class SubsampledLaplace(Mechanism):
         lower, upper = v[:-1], v[1:]
         inside = lower > -xp.inf
         top = xp.where(upper > -xp.inf, upper, 0.0)
-        below = (1.0 + xp.expm1(xp.minimum(ell[:-1], 40.0)) / p) * xp.exp(-top)
+        below = unmixed_below(p, ell[:-1], top)
 
         def share(u):
             near = position(u, xp.where(inside, lower, -1.0), xp.where(inside, upper, 1.0))
