@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -18,6 +18,7 @@ from ..numerics.normal import log1mexp, log_sub, safe_log
 from ..pairs.cells import reverse as reverse_cells
 from . import discretisation, spectrum
 from .convolution import compose_blocks, tail_sums
+from .derivative import dominating_change, fixed_but_for_ends
 from .vertices import Vertices
 from .windows import Plan
 
@@ -58,10 +59,10 @@ class Dense(NamedTuple):
         parts = xp.where(whole >= 1.0, whole * self.block, fine)
         return xp.where(parts >= 1.0, unit / xp.maximum(parts, 1.0), h)
 
-    def compose(self, weights, count, start, tilt, h, plan: Plan):
+    def compose(self, weights, count, start, tilt, h, plan: Plan, centre=None):
         return compose_blocks(
             weights, count, start, tilt, h, plan.miss_low, plan.miss_high,
-            left=self.left, size=self.size, block=self.block,
+            left=self.left, size=self.size, block=self.block, centre=centre,
         )  # fmt: skip
 
 
@@ -95,7 +96,8 @@ class Sparse(NamedTuple):
         """h: what is smooth needs no particular spacing."""
         return h
 
-    def compose(self, weights, count, start, tilt, h, plan: Plan):
+    def compose(self, weights, count, start, tilt, h, plan: Plan, centre=None):
+        # (few frequencies, at which log φ is a continuous branch: derivatives in the number of uses are those of φ^T)
         return spectrum.compose(
             weights, count, start, tilt, h, plan.miss_low, plan.miss_high, self.tables, self.vertices
         )
@@ -117,9 +119,12 @@ def spacing(plan: Plan, grid):
     return grid.in_step(h, plan.unit)
 
 
-def _lattice_weights(groups, plan, h, grid, reverse):
+def _lattice_weights(groups, plan, h, grid, reverse, moving=False):
     """Tilted weights of every component, stacked: (dominating, attack P, attack Q); log(1 − mass at +∞) of the dominating pair on
-    the lattice, of the mechanism and of the one attacked; and where the components are centred."""
+    the lattice, of the mechanism and of the one attacked; and where the components are centred.
+
+    ``moving``: the dominating pair has derivatives in the parameters.
+    """
     offset = xp.asarray(grid.offset)
     centre = xp.round(grid.centre(plan) / h)
     between = xp.diff(offset)
@@ -133,16 +138,18 @@ def _lattice_weights(groups, plan, h, grid, reverse):
             ell = h * (c + offset)
             read = xp.where(reverse, -ell[::-1], ell)
 
-            def oriented(of):
+            def oriented(cells):
                 # (a conditional, so that the cells are worked out once and not again in whatever reads them)
-                return xp.cond(
-                    reverse, lambda cells: reverse_cells(cells, read), lambda cells: cells, of.cells(read, end)
-                )
+                return xp.cond(reverse, lambda cells: reverse_cells(cells, read), lambda cells: cells, cells)
 
-            cells = oriented(m)
-            upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v)
+            cells, change = m.cells(read, end), None
+            if moving and xp.tree_is_jax(m):
+                change = dominating_change(cells, m.atoms(read), read, end, plan.tilt, v, reverse)
+                cells = fixed_but_for_ends(cells)
+            cells = oriented(cells)
+            upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v, change)
             member = m.attacked()
-            seen = cells if member is m else oriented(member)
+            seen = cells if member is m else oriented(member.cells(read, end))
             laws = upper, *discretisation.attack_weights(seen, ell, gap, plan.tilt)
             return laws, (lost, xp.exp(cells.log_q_plus), xp.exp(seen.log_q_plus))
 
@@ -184,21 +191,52 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
     return _ended(above, groups, exact, reverse), below
 
 
-def upper_half(groups, count, plan: Plan, grid, reverse) -> Vertices:
-    """Vertices of one piece from the dominating pair alone, fit to be differentiated in the parameters and counts.
+class Law(NamedTuple):
+    """One step of every component of the dominating pair on a lattice, with derivatives in the mechanisms' parameters.
 
-    The lattice stays where it is: let no derivative flow into ``plan``. Bounds on errors are taken as constants.
+    Attributes:
+        weight: tilted masses that sum to one, shape (components, n).
+        log_total: log of what they were divided by, shape (components,).
+        infinity: log(1 − mass at +∞) of the composition.
+    """
+
+    weight: Any
+    log_total: Any
+    infinity: Any
+
+
+def dominating_law(groups, plan: Plan, grid, reverse) -> Law:
+    """The dominating pair's steps (unbatched); arguments as in :func:`half_curve`. The lattice stays where it is: no derivative of
+    ``plan`` is meant."""
+    (law, *_), (infinity, *_), _ = _lattice_weights(groups, plan, spacing(plan, grid), grid, reverse, moving=True)
+    return Law(law.weight, law.log_total, infinity)
+
+
+def log_delta(law: Law, count, plan: Plan, grid, epsilon):
+    """log δ(ε) of the dominating pair composed of ``law``, without any allowance for rounding: for its derivatives (unbatched).
+
+    Between two vertices δ is a straight line in e^ε, as everywhere on a half-curve.
     """
     h = spacing(plan, grid)
-    (law, *_), (infinity, exact, _), centre = _lattice_weights(groups, plan, h, grid, reverse)
+    centre = xp.round(grid.centre(plan) / h)
     width = h * grid.block
     first = xp.floor(plan.low / width) - 1.0
     # (with a real number of uses the sum of centres moves and the window does not)
-    base = xp.sum(count * centre)
-    composed = grid.compose(law, count, first * grid.block + 1.0 - base, plan.tilt, h, plan)
-    fixed = {name: xp.stop_gradient(getattr(composed, name)) for name in ("roundoff", "noise", "escaped")}
-    above = _dominating_vertices(composed._replace(**fixed), plan, first, width, h, grid.size, infinity)
-    return _ended(above, groups, exact, reverse)
+    start = first * grid.block + 1.0 - xp.sum(count * centre)
+    none = xp.zeros_like(law.log_total)
+    weights = discretisation.Weights(law.weight, law.log_total, none, none, none, none, none)
+    c = grid.compose(weights, count, start, plan.tilt, h, plan, centre)
+    block = xp.arange(c.plain.shape[-1])
+    k = xp.clip(xp.floor(epsilon / width) - first, 0.0, block[-1] - 1.0)
+    base = width * (first + k)
+    # P-masses of the thinned pair at the lower ends of the blocks, those above ε
+    before = xp.where(block == 0, 0.0, xp.concatenate([c.split[-1:], c.split[:-1]]))
+    mass = c.plain - c.split + xp.exp(plan.tilt * width) * before
+    distance = width * (block - k)
+    gain = xp.exp(xp.minimum((1.0 - plan.tilt) * distance, 700.0)) - xp.exp(epsilon - base - plan.tilt * distance)
+    total = xp.sum(xp.where(block > k, mass * gain, 0.0))
+    finite = c.log_total + (1.0 - plan.tilt) * base + safe_log(total)
+    return xp.logaddexp(finite, safe_log(-xp.expm1(law.infinity)))
 
 
 def _ended(above: Vertices, groups, exact, reverse) -> Vertices:

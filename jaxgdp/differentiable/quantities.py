@@ -13,7 +13,7 @@ from ..mechanisms import as_composition
 from ..numerics.normal import ndtri_exp
 from ..numerics.validation import broadcast, closed_unit, floor_rate, nonnegative, open_unit, relative_width
 from ..tradeoff import dominating
-from .program import DEFAULT, NOTHING, Form, Rates, number, settled
+from .program import NOTHING, Form, Rates, default, number, settled
 from .program import deepest as smallest
 
 _SHALLOW = 1e-6  # smallest rate that matters for numbers from the middle of the curve
@@ -60,7 +60,7 @@ def _ask(name, mechanism, query, logged, adjacency, rtol, fpr_floor, lattice, de
 def _common(groups, rates, form) -> Lattice:
     """One lattice for a batch: the finest that one of its settings needs, or the default one where they are not known."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((groups, rates))):
-        return DEFAULT
+        return default(groups)
     flat = jax.tree.map(np.asarray, groups)
     return _finest(settled(flat, form.rtol, np.exp(np.asarray(rates.log_floor)), form.adjacency, smallest(rates)))
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
-
 from ..accounting.curve import Curve, Points, log_delta_at, points, safe_log1m
+from ..numerics import namespace as xp
 from ..numerics.normal import LOG_SQRT_2PI, argmax, gaussian_delta, log1mexp, ndtri_exp
 
 
@@ -28,11 +27,6 @@ class Tangency(NamedTuple):
     weight: Any
     slope: Any
 
-    def padded(self, number: int) -> Tangency:
-        """With so many points, those added without weight."""
-        more = number - self.epsilon.shape[0]
-        return Tangency(jnp.pad(self.epsilon, (0, more)), jnp.pad(self.weight, ((0, 0), (0, more))), self.slope)
-
 
 class _Lines(NamedTuple):
     """Supporting lines of a half-curve at its thresholds."""
@@ -44,30 +38,41 @@ class _Lines(NamedTuple):
 
 
 def _peak(y, usable, k):
-    """Where the parabola through y at k and its neighbours has its extremum, as a shift from k; 0 where one of them is unusable."""
+    """Where y, at k the largest or smallest of its neighbours, has its extremum, as a shift from k; 0 where one of them is unusable.
+
+    Where y is smooth that is the extremum of the parabola through the three. Where the loss has a large atom y has a corner,
+    which moves with the atom, and so does the extremum: its derivative is the mean of those on both sides of the corner, weighted with
+    the slopes towards the other side. The parabola's shift, doubled, gives that mean. How much of the bend is in a
+    single point decides between the two.
+    """
     last = y.shape[0] - 1
-    a, b, c = (y[jnp.clip(k + i, 0, last)] for i in (-1, 0, 1))
-    inside = (k > 0) & (k < last) & usable[jnp.maximum(k - 1, 0)] & usable[jnp.minimum(k + 1, last)]
+    place = [k + i for i in range(-2, 3)]
+    far_a, a, b, c, far_c = (y[xp.clip(i, 0, last)] for i in place)
+    far = usable[xp.maximum(k - 2, 0)] & usable[xp.minimum(k + 2, last)] & (k > 1) & (k < last - 1)
+    inside = (k > 0) & (k < last) & usable[xp.maximum(k - 1, 0)] & usable[xp.minimum(k + 1, last)]
     bend = a - 2.0 * b + c
-    inside = inside & jnp.isfinite(bend) & (jnp.abs(bend) > 0.0)
-    shift = jnp.where(inside, 0.5 * (a - c) / jnp.where(inside, bend, 1.0), 0.0)
-    return jnp.clip(shift, -1.0, 1.0)
+    inside = inside & xp.isfinite(bend) & (xp.abs(bend) > 0.0)
+    bend = xp.where(inside, bend, 1.0)
+    beside = (xp.abs(far_a - 2.0 * a + b) + xp.abs(b - 2.0 * c + far_c)) / (2.0 * xp.abs(bend))
+    single = xp.where(far & xp.isfinite(beside), 1.0 - xp.clip(beside, 0.0, 1.0), 0.0)
+    shift = xp.where(inside, 0.5 * (a - c) / bend, 0.0) * (1.0 + single)
+    return xp.clip(shift, -1.0, 1.0)
 
 
 def _at(values, k, shift):
     """Values between k and its neighbours, linearly."""
     last = values.shape[0] - 1
-    there = values[jnp.clip(k + jnp.sign(shift).astype(int), 0, last)]
-    return values[k] + jnp.abs(shift) * jnp.where(shift == 0.0, 0.0, there - values[k])
+    there = values[xp.clip(k + xp.sign(shift).astype(int), 0, last)]
+    return values[k] + xp.abs(shift) * xp.where(shift == 0.0, 0.0, there - values[k])
 
 
 def _lines(p: Points, others) -> _Lines:
-    epsilon = jnp.maximum(p.low, 0.0)
-    reachable = jnp.maximum(p.log_tpr, -1e300)
-    log_delta = p.log_tpr + safe_log1m(jnp.minimum(epsilon + p.log_alpha - reachable, 0.0))
+    epsilon = xp.maximum(p.low, 0.0)
+    reachable = xp.maximum(p.log_tpr, -1e300)
+    log_delta = p.log_tpr + safe_log1m(xp.minimum(epsilon + p.log_alpha - reachable, 0.0))
     for other in others:
-        log_delta = jnp.maximum(log_delta, log_delta_at(other, epsilon))
-    return _Lines(epsilon, log_delta, p.high - p.low, p.used & (p.low >= -1e-12) & (log_delta > -jnp.inf))
+        log_delta = xp.maximum(log_delta, log_delta_at(other, epsilon))
+    return _Lines(epsilon, log_delta, p.high - p.low, p.used & (p.low >= -1e-12) & (log_delta > -xp.inf))
 
 
 def _log_density(z):
@@ -76,8 +81,8 @@ def _log_density(z):
 
 def _one(side, epsilon, log_delta, log_weight, slope, sign=1.0) -> Tangency:
     """A single point: ∂number = sign·e^{log_weight}·∂δ_side(ε)."""
-    weight = sign * jnp.exp(jnp.minimum(log_weight + log_delta, 700.0))
-    weights = jnp.where(side == jnp.arange(2), weight, 0.0)
+    weight = sign * xp.exp(xp.minimum(log_weight + log_delta, 700.0))
+    weights = xp.where(side == xp.arange(2), weight, 0.0)
     return Tangency(epsilon[None], weights[:, None], slope)
 
 
@@ -93,18 +98,18 @@ class _Halves:
         """log FPR of the threshold ε. A vertex has the slopes of the cell above it: its FPR is that of the cell's middle."""
 
         def along(p: Points):
-            middle = jnp.where(p.used & jnp.isfinite(p.high), 0.5 * (p.low + p.high), jnp.inf)
-            order = jnp.argsort(middle)
-            return jnp.interp(epsilon, middle[order], jnp.maximum(p.log_alpha, -1e300)[order])
+            middle = xp.where(p.used & xp.isfinite(p.high), 0.5 * (p.low + p.high), xp.inf)
+            order = xp.argsort(middle)
+            return xp.interp(epsilon, middle[order], xp.maximum(p.log_alpha, -1e300)[order])
 
-        return jnp.where(side == 0, *(along(p) for p in self.points))
+        return xp.where(side == 0, *(along(p) for p in self.points))
 
     def larger(self, epsilon):
         """(side, log δ) of the larger direction at ε; the plus side alone where one direction is meant."""
         plus, minus = (log_delta_at(v, epsilon) for v in self.vertices)
         if not self.symmetric:
-            return jnp.zeros((), int), plus
-        return (minus > plus).astype(int), jnp.maximum(plus, minus)
+            return xp.zeros((), int), plus
+        return (minus > plus).astype(int), xp.maximum(plus, minus)
 
     def tpr(self, log_fpr, side=None):
         """The line through the curve at one FPR: (side, ε*, log δ(ε*), mirrored, log TPR, log β).
@@ -125,29 +130,34 @@ class _Halves:
                 others = (self.vertices[1 - s],) if self.symmetric and side is None else ()
                 lines = _lines(self.points[s], others)
                 if kind:
-                    rest = jnp.log1p(-jnp.minimum(jnp.exp(lines.log_delta), 1.0 - 1e-16))
-                    value = -(rest + safe_log1m(jnp.minimum(log_fpr - rest, 0.0)) - lines.epsilon)
+                    rest = xp.log1p(-xp.minimum(xp.exp(lines.log_delta), 1.0 - 1e-16))
+                    value = -(rest + safe_log1m(xp.minimum(log_fpr - rest, 0.0)) - lines.epsilon)
                 else:
-                    value = jnp.logaddexp(lines.log_delta, lines.epsilon + log_fpr)
-                value = jnp.where(lines.usable, value, jnp.inf)
+                    value = xp.logaddexp(lines.log_delta, lines.epsilon + log_fpr)
+                value = xp.where(lines.usable, value, xp.inf)
                 k = argmax(-value)
                 shift = _peak(value, lines.usable, k)
-                epsilon = jnp.maximum(lines.epsilon[k] + shift * lines.step[k], 0.0)
-                log_tpr = log1mexp(-value[k]) if kind else jnp.minimum(value[k], 0.0)
+                epsilon = xp.maximum(lines.epsilon[k] + shift * lines.step[k], 0.0)
+                log_tpr = log1mexp(-value[k]) if kind else xp.minimum(value[k], 0.0)
                 log_beta = -value[k] if kind else log1mexp(log_tpr)
-                found.append((jnp.asarray(s), epsilon, jnp.asarray(kind), log_tpr, log_beta))
-        which = argmax(-jnp.stack([f[3] for f in found]))
-        s, epsilon, kind, log_tpr, log_beta = (jnp.stack(column)[which] for column in zip(*found, strict=True))
+                found.append((xp.asarray(s), epsilon, xp.asarray(kind), log_tpr, log_beta))
+        which = argmax(-xp.stack([f[3] for f in found]))
+        s, epsilon, kind, log_tpr, log_beta = (xp.stack(column)[which] for column in zip(*found, strict=True))
         if side is None and self.symmetric:
             s = self.larger(epsilon)[0]
-        log_delta = jnp.where(s == 0, *(log_delta_at(v, epsilon) for v in self.vertices))
+        log_delta = xp.where(s == 0, *(log_delta_at(v, epsilon) for v in self.vertices))
         return s, epsilon, log_delta, kind, log_tpr, log_beta
 
 
 def _z_tpr(log_tpr, log_beta):
     """Φ⁻¹(TPR) from the smaller of TPR and FNR."""
-    z = ndtri_exp(jnp.minimum(log_tpr, log_beta))
-    return jnp.where(log_tpr < log_beta, z, -z)
+    z = ndtri_exp(xp.minimum(log_tpr, log_beta))
+    return xp.where(log_tpr < log_beta, z, -z)
+
+
+def _slope(z_alpha, z_tpr):
+    """log of the slope φ(z_TPR)/φ(z_α) of the Gaussian curve through a point, which touches the mechanism's curve there."""
+    return xp.maximum(0.5 * (z_alpha - z_tpr) * (z_alpha + z_tpr), 0.0)
 
 
 def _mu(halves: _Halves, log_floor) -> Tangency:
@@ -158,55 +168,51 @@ def _mu(halves: _Halves, log_floor) -> Tangency:
         z_alpha, z_tpr = ndtri_exp(p.log_alpha), _z_tpr(p.log_tpr, p.log_beta)
         above = (p.log_alpha >= log_floor) & (p.log_beta >= log_floor)
         seen = above | ((p.log_alpha <= log_floor) & (p.log_beta <= log_floor))
-        usable = p.used & seen & jnp.isfinite(z_alpha) & jnp.isfinite(z_tpr)
-        value = jnp.where(usable, jnp.where(usable, z_tpr, 0.0) - jnp.where(usable, z_alpha, 0.0), -jnp.inf)
+        usable = p.used & seen & xp.isfinite(z_alpha) & xp.isfinite(z_tpr)
+        value = xp.where(usable, xp.where(usable, z_tpr, 0.0) - xp.where(usable, z_alpha, 0.0), -xp.inf)
         k = argmax(value)
-        middle = 0.5 * (p.low + jnp.where(jnp.isfinite(p.high), p.high, p.low))
         shift = _peak(value, usable, k)
-        epsilon = jnp.maximum(_at(middle, k, shift), 0.0)
-        z = _at(jnp.where(usable, z_tpr, 0.0), k, shift)
+        z0, z1 = (_at(xp.where(usable, z, 0.0), k, shift) for z in (z_alpha, z_tpr))
+        epsilon = _slope(z0, z1)
         log_delta = log_delta_at(halves.vertices[side], epsilon)
-        inner = _one(side, epsilon, log_delta, -_log_density(z), jnp.zeros(()))
+        inner = _one(side, epsilon, log_delta, -_log_density(z1), xp.zeros(()))
         found.append((value[k], inner))
 
         _, epsilon, log_delta, _, log_tpr, log_beta = halves.tpr(log_floor, side)
-        visible = jnp.max(jnp.where(p.used, p.log_alpha, -jnp.inf)) >= log_floor
+        visible = xp.max(xp.where(p.used, p.log_alpha, -xp.inf)) >= log_floor
         z0, z1 = ndtri_exp(log_floor), _z_tpr(log_tpr, log_beta)
-        gain = jnp.exp(log_floor + epsilon - _log_density(z1)) - jnp.exp(log_floor - _log_density(z0))
-        found.append((jnp.where(visible, z1 - z0, -jnp.inf), _one(side, epsilon, log_delta, -_log_density(z1), gain)))
+        gain = xp.exp(log_floor + epsilon - _log_density(z1)) - xp.exp(log_floor - _log_density(z0))
+        found.append((xp.where(visible, z1 - z0, -xp.inf), _one(side, epsilon, log_delta, -_log_density(z1), gain)))
     return _best(found)
 
 
 def _best(found) -> Tangency:
     """The tangency of the largest of several values."""
-    which = argmax(jnp.stack([value for value, _ in found]))
-    return Tangency(*(jnp.stack(column)[which] for column in zip(*(t for _, t in found), strict=True)))
+    which = argmax(xp.stack([value for value, _ in found]))
+    return Tangency(*(xp.stack(column)[which] for column in zip(*(t for _, t in found), strict=True)))
 
 
 def _approximate_mu(halves: _Halves, log_d) -> Tangency:
-    log_rest, rest = log1mexp(log_d), -jnp.expm1(log_d)
+    log_rest, rest = log1mexp(log_d), -xp.expm1(log_d)
     found = []
     for side in (0, 1):
         p = halves.points[side]
         above = p.used & (p.log_tpr > log_d)
-        excess = jnp.where(
-            above, p.log_tpr + log1mexp(jnp.minimum(log_d - jnp.where(above, p.log_tpr, 0.0), 0.0)), -1.0
-        )
-        log_tpr, log_beta = jnp.minimum(excess - log_rest, 0.0), jnp.minimum(p.log_beta - log_rest, 0.0)
-        z_alpha, z_tpr = ndtri_exp(jnp.minimum(p.log_alpha - log_rest, 0.0)), _z_tpr(log_tpr, log_beta)
-        usable = above & jnp.isfinite(z_alpha) & jnp.isfinite(z_tpr)
-        z_alpha, z_tpr = jnp.where(usable, z_alpha, 0.0), jnp.where(usable, z_tpr, 0.0)
-        value = jnp.where(usable, z_tpr - z_alpha, -jnp.inf)
+        excess = xp.where(above, p.log_tpr + log1mexp(xp.minimum(log_d - xp.where(above, p.log_tpr, 0.0), 0.0)), -1.0)
+        log_tpr, log_beta = xp.minimum(excess - log_rest, 0.0), xp.minimum(p.log_beta - log_rest, 0.0)
+        z_alpha, z_tpr = ndtri_exp(xp.minimum(p.log_alpha - log_rest, 0.0)), _z_tpr(log_tpr, log_beta)
+        usable = above & xp.isfinite(z_alpha) & xp.isfinite(z_tpr)
+        z_alpha, z_tpr = xp.where(usable, z_alpha, 0.0), xp.where(usable, z_tpr, 0.0)
+        value = xp.where(usable, z_tpr - z_alpha, -xp.inf)
         k = argmax(value)
-        middle = 0.5 * (p.low + jnp.where(jnp.isfinite(p.high), p.high, p.low))
         shift = _peak(value, usable, k)
-        epsilon = jnp.maximum(_at(middle, k, shift), 0.0)
         z1, z0 = _at(z_tpr, k, shift), _at(z_alpha, k, shift)
+        epsilon = _slope(z0, z1)
         # ∂/∂d of (TPR − d)/(1 − d) and of α/(1 − d), α and TPR held fixed; the query is log d
-        slope = jnp.exp(log_d + p.log_alpha[k] - 2.0 * log_rest - _log_density(z0))
-        slope = -jnp.exp(log_d + p.log_beta[k] - 2.0 * log_rest - _log_density(z1)) - slope
+        slope = xp.exp(log_d + p.log_alpha[k] - 2.0 * log_rest - _log_density(z0))
+        slope = -xp.exp(log_d + p.log_beta[k] - 2.0 * log_rest - _log_density(z1)) - slope
         log_delta = log_delta_at(halves.vertices[side], epsilon)
-        found.append((value[k], _one(side, epsilon, log_delta, -_log_density(z1) - jnp.log(rest), slope)))
+        found.append((value[k], _one(side, epsilon, log_delta, -_log_density(z1) - xp.log(rest), slope)))
     return _best(found)
 
 
@@ -216,32 +222,32 @@ def _regret(halves: _Halves, log_floor, mu) -> Tangency:
     for side in (0, 1):
         others = (halves.vertices[1 - side],) if halves.symmetric else ()
         lines = _lines(halves.points[side], others)
-        growth = 1.0 + jnp.exp(jnp.minimum(lines.epsilon, 600.0))
-        gap = (gaussian_delta(jnp.minimum(lines.epsilon, 600.0), mu) - jnp.exp(lines.log_delta)) / growth
-        gap = jnp.where(lines.usable, gap, -jnp.inf)
+        growth = 1.0 + xp.exp(xp.minimum(lines.epsilon, 600.0))
+        gap = (gaussian_delta(xp.minimum(lines.epsilon, 600.0), mu) - xp.exp(lines.log_delta)) / growth
+        gap = xp.where(lines.usable, gap, -xp.inf)
         k = argmax(gap)
         epsilon = lines.epsilon[k] + _peak(gap, lines.usable, k) * lines.step[k]
-        found.append((gap[k], jnp.maximum(epsilon, 0.0), jnp.asarray(side)))
-    which = argmax(jnp.stack([f[0] for f in found]))
-    epsilon, side = (jnp.stack([f[i] for f in found])[which] for i in (1, 2))
+        found.append((gap[k], xp.maximum(epsilon, 0.0), xp.asarray(side)))
+    which = argmax(xp.stack([f[0] for f in found]))
+    epsilon, side = (xp.stack([f[i] for f in found])[which] for i in (1, 2))
     if halves.symmetric:
         side = halves.larger(epsilon)[0]
-    growth = 1.0 + jnp.exp(jnp.minimum(epsilon, 600.0))
-    by_mu = jnp.exp(_log_density(epsilon / mu - 0.5 * mu)) / growth
-    log_delta = jnp.where(side == 0, *(log_delta_at(v, epsilon) for v in halves.vertices))
-    here, of_mu = _one(side, epsilon, log_delta, -jnp.log(growth), jnp.zeros(()), -1.0), _mu(halves, log_floor)
-    joined = jnp.concatenate([here.weight, by_mu * of_mu.weight], axis=1)
-    return Tangency(jnp.concatenate([here.epsilon, of_mu.epsilon]), joined, by_mu * of_mu.slope)
+    growth = 1.0 + xp.exp(xp.minimum(epsilon, 600.0))
+    by_mu = xp.exp(_log_density(epsilon / mu - 0.5 * mu)) / growth
+    log_delta = xp.where(side == 0, *(log_delta_at(v, epsilon) for v in halves.vertices))
+    here, of_mu = _one(side, epsilon, log_delta, -xp.log(growth), xp.zeros(()), -1.0), _mu(halves, log_floor)
+    joined = xp.concatenate([here.weight, by_mu * of_mu.weight], axis=1)
+    return Tangency(xp.concatenate([here.epsilon, of_mu.epsilon]), joined, by_mu * of_mu.slope)
 
 
 def _epsilon(halves: _Halves, log_d, epsilon) -> Tangency:
     """Of the inverse of δ: ∂ε = ∂δ/(e^ε·α) at fixed δ, with α the FPR of the threshold ε."""
-    known = jnp.isfinite(epsilon) & (epsilon > 0.0)
-    epsilon = jnp.where(known, epsilon, 0.0)
+    known = xp.isfinite(epsilon) & (epsilon > 0.0)
+    epsilon = xp.where(known, epsilon, 0.0)
     side, log_delta = halves.larger(epsilon)
     log_alpha = halves.log_fpr(side, epsilon)
-    log_weight = jnp.where(known, -epsilon - log_alpha, -jnp.inf)
-    return _one(side, epsilon, log_delta, log_weight, jnp.where(known, -jnp.exp(log_d - epsilon - log_alpha), 0.0))
+    log_weight = xp.where(known, -epsilon - log_alpha, -xp.inf)
+    return _one(side, epsilon, log_delta, log_weight, xp.where(known, -xp.exp(log_d - epsilon - log_alpha), 0.0))
 
 
 def tangency(name: str, curve: Curve, query, value, *, symmetric: bool) -> Tangency:
@@ -259,33 +265,33 @@ def tangency(name: str, curve: Curve, query, value, *, symmetric: bool) -> Tange
     if name == "epsilon":
         return _epsilon(halves, query, value)
     if name == "advantage":
-        zero = jnp.zeros(())
+        zero = xp.zeros(())
         side, log_delta = halves.larger(zero)
         return _one(side, zero, log_delta, zero, zero)
     if name == "delta":
         side, log_delta = halves.larger(query)
-        return _one(side, query, log_delta, jnp.zeros(()), -jnp.exp(query + halves.log_fpr(side, query)))
+        return _one(side, query, log_delta, xp.zeros(()), -xp.exp(query + halves.log_fpr(side, query)))
     if name == "bayes_risk":
         # π·α + (1 − π)·β is (1 − π)·(1 − δ(ε)) at e^ε = π/(1 − π), and the mirror image below one half
-        rare = jnp.minimum(query, 1.0 - query)
-        epsilon = jnp.abs(jnp.log(query) - jnp.log1p(-query))
+        rare = xp.minimum(query, 1.0 - query)
+        epsilon = xp.abs(xp.log(query) - xp.log1p(-query))
         below = query < 0.5
         side, log_delta = halves.larger(epsilon)
         if not halves.symmetric:
             side = below.astype(int)
-            log_delta = jnp.where(below, log_delta_at(halves.vertices[1], epsilon), log_delta)
-        alpha = jnp.exp(halves.log_fpr(side, epsilon))
-        slope = alpha * (1.0 + jnp.exp(epsilon)) - 1.0 + jnp.exp(log_delta)  # α − β
-        return _one(side, epsilon, log_delta, jnp.log(rare), jnp.where(below, -slope, slope), -1.0)
+            log_delta = xp.where(below, log_delta_at(halves.vertices[1], epsilon), log_delta)
+        alpha = xp.exp(halves.log_fpr(side, epsilon))
+        slope = alpha * (1.0 + xp.exp(epsilon)) - 1.0 + xp.exp(log_delta)  # α − β
+        return _one(side, epsilon, log_delta, xp.log(rare), xp.where(below, -slope, slope), -1.0)
     side, epsilon, log_delta, mirrored, log_tpr, log_beta = halves.tpr(query)
-    log_weight = jnp.where(mirrored, -epsilon, 0.0)
-    steep = jnp.exp(query + jnp.where(mirrored, -epsilon, epsilon))
+    log_weight = xp.where(mirrored, -epsilon, 0.0)
+    steep = xp.exp(query + xp.where(mirrored, -epsilon, epsilon))
     if name == "tpr":
         return _one(side, epsilon, log_delta, log_weight, steep)
     if name == "beta":
         return _one(side, epsilon, log_delta, log_weight, -steep, -1.0)
     if name == "log_tpr":
-        return _one(side, epsilon, log_delta, log_weight - log_tpr, steep / jnp.exp(log_tpr))
+        return _one(side, epsilon, log_delta, log_weight - log_tpr, steep / xp.exp(log_tpr))
     if name == "log_beta":
-        return _one(side, epsilon, log_delta, log_weight - log_beta, -steep / jnp.exp(log_beta), -1.0)
-    raise ValueError(f"unknown quantity {name!r}")
+        return _one(side, epsilon, log_delta, log_weight - log_beta, -steep / xp.exp(log_beta), -1.0)
+    raise NotImplementedError(f"jaxgdp.differentiable does not know where {name!r} touches the curve")

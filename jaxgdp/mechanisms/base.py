@@ -99,6 +99,14 @@ class Mechanism:
         """
         raise NotImplementedError
 
+    def atoms(self, ell):
+        """Losses and log Q-masses of what moves along the loss in one piece when the parameters in ``moves`` change (unbatched).
+
+        None where the loss has a density that changes smoothly at every place. Between the lattice points ``ell`` what lies close
+        together may be given as one. Losses have derivatives, and so have the masses that ``cells`` finds: that says it all.
+        """
+        return None
+
     def replace_one(self) -> Mechanism:
         """The mechanism whose pair is that of replacing one record.
 

@@ -154,6 +154,21 @@ class DiscreteGaussian(Mechanism):
         few, many = self._few(ell, end), self._many(ell)
         return jax.tree.map(lambda a, b: xp.where(self.sigma < _FEW, a, b), few, many)
 
+    def atoms(self, ell):
+        """All integers where σ is small, else the middle of each cell's."""
+        few = self.sigma < _FEW
+        centre = xp.floor(0.5 * self.sensitivity)
+        k = centre + xp.arange(_INTEGERS) - _INTEGERS // 2
+        log_q = -0.5 * ((k - self.sensitivity) / self.sigma) ** 2 - self._log_total()
+        many = self._many(ell)
+        some = (many.log_x > -xp.inf) & ~few
+        loss = xp.where(some, many.log_y - xp.where(some, many.log_x, 0.0), 0.0)
+        middle = xp.stop_gradient(loss * self.sigma**2 / self.sensitivity + 0.5 * self.sensitivity)
+        return (
+            xp.concatenate([self._loss(k), self._loss(middle)]),
+            xp.concatenate([xp.where(few, log_q, -xp.inf), xp.where(some, many.log_y, -xp.inf)]),
+        )
+
     def _few(self, ell, end) -> Cells:
         """Cells from a list of integers; what lies beyond it has mass below e^{−1000}."""
         sigma = xp.minimum(self.sigma, _FEW)

@@ -82,6 +82,11 @@ class RandomizedResponse(Mechanism):
         loss, log_p = self._atoms(self.epsilon)
         return atom_cells(loss, log_p, log_p[::-1], ell, end)
 
+    def atoms(self, ell):
+        """The three atoms."""
+        loss, log_p = self._atoms(self.epsilon)
+        return loss, log_p[::-1]
+
     def replace_one(self) -> RandomizedResponse:
         """Itself: the pair is that of two different true answers."""
         return self
