@@ -31,7 +31,7 @@ def dominating_change(cells, atoms, ell, end, tilt, log_scale, reverse):
 
     Args:
         cells: masses between the increasing points ``ell`` of the pair as it is, with derivatives.
-        atoms: losses, with derivatives, and log Q-masses of what moves in one piece, or None.
+        atoms: cells, losses (with derivatives) and log Q-masses of what moves in one piece, or None.
         end: the first cell whose lower point is at least ``end`` is open: its P-mass stays at that point.
         tilt, log_scale: P-masses of the pair asked for are multiplied by e^{tilt·ℓ − log_scale}.
         reverse: whether that is the swapped pair, on the lattice −ℓ read backwards.
@@ -67,12 +67,12 @@ def fixed_but_for_ends(cells):
     return fixed._replace(log_x=log_x, log_y=log_y, lost=cells.lost, **infinity)
 
 
-def _between_middles(loss, log_q, ell, scale):
+def _between_middles(cell, loss, log_q, ell, scale):
     """What moving atoms carry up in the cells besides what their own cell's chord says, times e^b − e^a and over e^a.
 
     At the share t of its cell an atom's slope is (1 − |t − ½|) of that cell's and |t − ½| of that of the nearer neighbour.
     """
-    cell = jnp.searchsorted(ell, jax.lax.stop_gradient(loss)) - 1
+    cell = cell - 1
     count = ell.shape[0] - 1
     moved = _carried(loss)
     known = (cell >= 1) & (cell < count - 1) & (log_q > -jnp.inf)

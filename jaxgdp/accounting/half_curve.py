@@ -161,11 +161,13 @@ def _lattice_weights(groups, plan, h, grid, reverse, moving=False):
     return jax.tree.map(lambda *x: xp.concatenate(x), *results), (infinity, exact, shown), centre
 
 
-def half_curve(groups, count, plan: Plan, grid, reverse):
+def half_curve(groups, count, plan: Plan, grid, reverse, bare=False):
     """Vertices of one piece from the dominating pair (upper side) and from the attack (lower side), unbatched.
 
     ``groups`` is a tuple of (stacked mechanism, counts), one entry per class, already merged; ``count`` all counts in a
-    row. ``grid`` is a ``Dense`` or ``Sparse`` lattice. ``reverse`` swaps the pair (the half-curve of adding a record).
+    row. ``grid`` is a ``Dense`` or ``Sparse`` lattice. ``reverse`` swaps the pair (the half-curve of adding a record). ``bare`` adds
+    the dominating vertices without their allowance for errors, only where that is a small part: no bound, but the place to look for
+    where a curve touches another one.
     """
     h = spacing(plan, grid)
     laws, (infinity, exact, shown), centre = _lattice_weights(groups, plan, h, grid, reverse)
@@ -188,7 +190,12 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
     below = _attack_vertices(*attack, plan, first, shift / grid.block, width, h, grid.size, log_certain)
     if not any(m.atomic or m.bounded() for m, _ in groups):
         below = below._replace(top=None, log_infinite=None)
-    return _ended(above, groups, exact, reverse), below
+    if not bare:
+        return _ended(above, groups, exact, reverse), below
+    exactly = dominating._replace(**{name: xp.zeros(()) for name in ("roundoff", "noise", "escaped")})
+    found = _dominating_vertices(exactly, plan, first, width, h, grid.size, infinity)
+    found = found._replace(used=found.used & above.firm)
+    return _ended(above, groups, exact, reverse), below, _ended(found, groups, exact, reverse)
 
 
 class Law(NamedTuple):

@@ -96,22 +96,22 @@ def _both(one_piece, plans, form: Form, tables):
     return jax.tree.map(lambda *a: jnp.stack(a), *sides)
 
 
-@functools.partial(jax.jit, static_argnames=("form",))
-def _compiled_halves(groups, rates: Rates, tables, *, form: Form):
-    """Plans and vertices of both sides, for any number: (plans, above, below)."""
+@functools.partial(jax.jit, static_argnames=("form", "bare"))
+def _compiled_halves(groups, rates: Rates, tables, *, form: Form, bare: bool):
+    """Plans and vertices of both sides, for any number: (plans, above, below, …)."""
     merged, count = merge(groups)
     plans = _plans(groups, rates, form)
-    above, below = _both(
-        lambda plan, grid, reverse: half_curve(merged, count, plan, grid, reverse), plans, form, tables
+    return plans, *_both(
+        lambda plan, grid, reverse: half_curve(merged, count, plan, grid, reverse, bare), plans, form, tables
     )
-    return plans, above, below
 
 
-def _halves(groups, rates: Rates, form: Form):
-    """Plans and vertices of both sides: by NumPy where all is known, else by a program."""
+def _halves(groups, rates: Rates, form: Form, bare: bool):
+    """Plans and vertices of both sides (see ``half_curve``): by NumPy where all is known, else by a program."""
+    form = Form("", "", form.lattice, form.rtol)
     if _traced(groups, rates):
         tables = _grids(form.lattice)[1]
-        return _compiled_halves(groups, rates, None if tables[0] is None else _stacked(tables), form=form)
+        return _compiled_halves(groups, rates, None if tables[0] is None else _stacked(tables), form=form, bare=bare)
     shapes, tables = form.lattice.grids()
     merged, count = merge(groups)
     pieces = form.lattice.pieces
@@ -120,59 +120,65 @@ def _halves(groups, rates: Rates, form: Form):
         grid = _grid(shapes[side], tables[side])
         depths = rates.z_floor, rates.z_delta, form.rtol, _FAINTEST, _NOTHING_SEEN
         plans = [plan_piece(merged, count, *depths, reverse, piece, pieces) for piece in range(pieces)]
-        sides.append(_stacked([(plan, *half_curve(merged, count, plan, grid, reverse)) for plan in plans]))
+        sides.append(_stacked([(plan, *half_curve(merged, count, plan, grid, reverse, bare)) for plan in plans]))
     return _stacked(sides)
 
 
-def _answer(groups, above, below, rates: Rates, form: Form, touch: bool):
-    """A number and, if wanted, its tangency."""
+def _answer(groups, halves, rates: Rates, form: Form):
+    """A number and, with halves of the bare pair, its tangency."""
     run = _compiled_answer if _traced(groups, rates) else _read
-    return run(groups, above, below, rates, name=form.name, adjacency=form.adjacency, touch=touch)
+    return run(groups, halves, rates, name=form.name, adjacency=form.adjacency)
 
 
-def _read(groups, above, below, rates: Rates, *, name, adjacency, touch):
+def _read(groups, halves, rates: Rates, *, name, adjacency):
     order = (1, 0) if adjacency == "add" else (0, 1)
-    sides = [jax.tree.map(lambda a: a[s], half) for half in (above, below) for s in order]  # noqa: B023
-    curve, symmetric = Curve(*sides, *gaussian_parts(groups)), adjacency == "add_remove"
+    above, below, *bare = ([jax.tree.map(lambda a: a[s], half) for s in order] for half in halves)  # noqa: B023
+    curve, symmetric = Curve(*above, *below, *gaussian_parts(groups)), adjacency == "add_remove"
     query = rates.log_floor if name in _OF_FLOOR else rates.query
     found = quantity(name, curve, query, symmetric=symmetric)
-    if not touch:
+    if not bare:
         return found, None
     value = 0.5 * (found.lower + found.upper)
     if name == "regret":
         value = quantity("mu", curve, query, symmetric=symmetric).upper
     elif name == "epsilon":
         value = xp.where(xp.isfinite(found.upper), value, xp.inf)
-    touched = tangency(name, curve, query, value, symmetric=symmetric)
+    touched = tangency(name, tuple(bare[0]), query, value, symmetric=symmetric)
     if adjacency == "add":
-        touched = touched._replace(weight=touched.weight[::-1])
+        touched = touched._replace(log_weight=touched.log_weight[::-1])
     return found, touched
 
 
-_compiled_answer = functools.partial(jax.jit, static_argnames=("name", "adjacency", "touch"))(_read)
+_compiled_answer = functools.partial(jax.jit, static_argnames=("name", "adjacency"))(_read)
 
 
 def _pull(groups, plans, touch: Tangency, form: Form):
-    """Σ weight·∂log δ_side(ε) in every leaf of ``groups``: over both sides and all points, those without weight left out if known."""
+    """Σ sign·e^{log_weight}·∂δ_side(ε) in every leaf of ``groups``: of both sides and all points.
+
+    Points without weight are left out where that is known.
+    """
     shapes, tables = _grids(form.lattice)
     total = jax.tree.map(xp.zeros_like, groups)
     for side, reverse in enumerate((np.bool_(False), np.bool_(True))):
-        for epsilon, weight in zip(touch.epsilon, touch.weight[side], strict=True):
-            if not _traced(weight) and weight == 0.0:
+        for epsilon, sign, log_weight in zip(touch.epsilon, touch.sign, touch.log_weight[side], strict=True):
+            if not _traced(log_weight) and log_weight == -np.inf:
                 continue
             piece = xp.sum(plans.cut_high[side, :-1] <= epsilon)
             plan = jax.tree.map(lambda a: a[side][piece], plans)  # noqa: B023
-            slope = _slope(groups, plan, epsilon, reverse, shapes[side], tables[side])
+            log_delta, slope = _slope(
+                groups, plan, xp.where(log_weight > -xp.inf, epsilon, 0.0), reverse, shapes[side], tables[side]
+            )
+            weight = sign * xp.exp(xp.minimum(log_weight + log_delta, 700.0))
             total = jax.tree.map(lambda sum, s: sum + xp.where(weight != 0.0, weight * s, 0.0), total, slope)  # noqa: B023
     return total
 
 
 def _slope(groups, plan, epsilon, reverse, shape, table):
-    """∂log δ(ε) of one side, by way of the masses of one step: what comes after them compiles once for all mechanisms."""
+    """log δ(ε) of one side and its derivative, by way of the masses of one step: what comes after them compiles once for all mechanisms."""
     merged, count = merge(groups)
     law = dominating_law(merged, plan, _grid(shape, table), reverse)
-    by_law = _by_law(law, count, plan, table, epsilon, shape=shape)
-    return _by_groups(groups, plan, table, reverse, by_law, shape=shape)
+    value, by_law = _by_law(law, count, plan, table, epsilon, shape=shape)
+    return value, _by_groups(groups, plan, table, reverse, by_law, shape=shape)
 
 
 def _grid(shape, table):
@@ -181,8 +187,8 @@ def _grid(shape, table):
 
 @functools.partial(jax.jit, static_argnames=("shape",))
 def _by_law(law: Law, count, plan, table, epsilon, *, shape):
-    """∂log δ(ε) in the masses of one step and in the numbers of uses."""
-    return jax.grad(lambda of: log_delta(*of, plan, _grid(shape, table), epsilon))((law, count))
+    """log δ(ε), and its derivative in the masses of one step and in the numbers of uses."""
+    return jax.value_and_grad(lambda of: log_delta(*of, plan, _grid(shape, table), epsilon))((law, count))
 
 
 @functools.partial(jax.jit, static_argnames=("shape",))
@@ -211,8 +217,8 @@ def number(form: Form, groups, rates: Rates) -> Bracket:
     groups, rates = _known(groups, rates)
     form = _with_lattice(form, groups, rates)
     with np.errstate(all="ignore"):
-        _, above, below = _halves(groups, rates, form._replace(name="", adjacency=""))
-        return jax.tree.map(jnp.asarray, _answer(groups, above, below, rates, form, touch=False)[0])
+        _, *halves = _halves(groups, rates, form, bare=False)
+        return jax.tree.map(jnp.asarray, _answer(groups, halves, rates, form)[0])
 
 
 @number.defjvp
@@ -220,8 +226,8 @@ def _number_jvp(form, primals, tangents):
     groups, rates = _known(*primals)
     form = _with_lattice(form, groups, rates)
     with np.errstate(all="ignore"):
-        plans, above, below = _halves(groups, rates, form._replace(name="", adjacency=""))
-        found, touch = _answer(groups, above, below, rates, form, touch=True)
+        plans, *halves = _halves(groups, rates, form, bare=True)
+        found, touch = _answer(groups, halves, rates, form)
         by_groups = _pull(groups, plans, touch, form)
     moved_groups, moved = tangents
     products = jax.tree.map(lambda a, b: jnp.sum(a * b), by_groups, moved_groups)

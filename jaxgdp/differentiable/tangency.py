@@ -1,4 +1,4 @@
-"""Where each number touches the curve: every derivative is a weight times that of log δ(ε) at a few ε.
+"""Where each number touches the curve: every derivative is a weight times that of δ(ε) at a few ε.
 
 TPR(α) = min over ε of δ(ε) + e^ε·α, so by the envelope theorem ∂TPR(α) = ∂δ(ε*) at the slope e^{ε*} of the curve there; every
 other number is a function of TPRs, a maximum over them, or an inverse of δ. What is needed besides is ε* itself, which is
@@ -9,22 +9,24 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..accounting.curve import Curve, Points, log_delta_at, points, safe_log1m
+from ..accounting.curve import Points, log_delta_at, points, safe_log1m
 from ..numerics import namespace as xp
-from ..numerics.normal import LOG_SQRT_2PI, argmax, gaussian_delta, log1mexp, ndtri_exp
+from ..numerics.normal import LOG_SQRT_2PI, argmax, gaussian_delta, log1mexp, ndtri_exp, safe_log
 
 
 class Tangency(NamedTuple):
-    """A number's derivative is Σ weight·∂log δ_side(ε) over its points, and ``slope`` times that of what it is asked at.
+    """A number's derivative is Σ sign·e^{log_weight}·∂δ_side(ε) over its points, and ``slope`` times that of what it is asked at.
 
     Attributes:
         epsilon: points ε ≥ 0, shape (points,).
-        weight: weights at them of both half-curves (plus, minus), shape (2, points).
+        sign: of the weight at each, shape (points,).
+        log_weight: log of its size for both half-curves (plus, minus), −∞ where there is none, shape (2, points).
         slope: derivative with respect to the query, as ``summaries.quantities`` has it.
     """
 
     epsilon: Any
-    weight: Any
+    sign: Any
+    log_weight: Any
     slope: Any
 
 
@@ -79,19 +81,18 @@ def _log_density(z):
     return -0.5 * z * z - LOG_SQRT_2PI
 
 
-def _one(side, epsilon, log_delta, log_weight, slope, sign=1.0) -> Tangency:
+def _one(side, epsilon, log_weight, slope, sign=1.0) -> Tangency:
     """A single point: ∂number = sign·e^{log_weight}·∂δ_side(ε)."""
-    weight = sign * xp.exp(xp.minimum(log_weight + log_delta, 700.0))
-    weights = xp.where(side == xp.arange(2), weight, 0.0)
-    return Tangency(epsilon[None], weights[:, None], slope)
+    log_weights = xp.where(side == xp.arange(2), log_weight, -xp.inf)
+    return Tangency(epsilon[None], sign * xp.ones((1,)), log_weights[:, None], slope)
 
 
 class _Halves:
-    """Both dominating half-curves of one setting, and questions about where they are."""
+    """Both half-curves of the dominating pair of one setting, and questions about where they are."""
 
-    def __init__(self, curve: Curve, symmetric: bool):
+    def __init__(self, vertices, symmetric: bool):
         self.symmetric = symmetric
-        self.vertices = curve.upper_plus, curve.upper_minus
+        self.vertices = vertices
         self.points = tuple(points(v) for v in self.vertices)
 
     def log_fpr(self, side, epsilon):
@@ -112,7 +113,7 @@ class _Halves:
         return (minus > plus).astype(int), xp.maximum(plus, minus)
 
     def tpr(self, log_fpr, side=None):
-        """The line through the curve at one FPR: (side, ε*, log δ(ε*), mirrored, log TPR, log β).
+        """The line through the curve at one FPR: (side, ε*, mirrored, log TPR, log β).
 
         Slopes above one belong to TPR = δ + e^ε·α, those below to β = e^{−ε}·(1 − δ − α). ``side`` takes one half-curve by itself.
         """
@@ -145,8 +146,7 @@ class _Halves:
         s, epsilon, kind, log_tpr, log_beta = (xp.stack(column)[which] for column in zip(*found, strict=True))
         if side is None and self.symmetric:
             s = self.larger(epsilon)[0]
-        log_delta = xp.where(s == 0, *(log_delta_at(v, epsilon) for v in self.vertices))
-        return s, epsilon, log_delta, kind, log_tpr, log_beta
+        return s, epsilon, kind, log_tpr, log_beta
 
 
 def _z_tpr(log_tpr, log_beta):
@@ -174,15 +174,15 @@ def _mu(halves: _Halves, log_floor) -> Tangency:
         shift = _peak(value, usable, k)
         z0, z1 = (_at(xp.where(usable, z, 0.0), k, shift) for z in (z_alpha, z_tpr))
         epsilon = _slope(z0, z1)
-        log_delta = log_delta_at(halves.vertices[side], epsilon)
-        inner = _one(side, epsilon, log_delta, -_log_density(z1), xp.zeros(()))
+        inner = _one(side, epsilon, -_log_density(z1), xp.zeros(()))
         found.append((value[k], inner))
 
-        _, epsilon, log_delta, _, log_tpr, log_beta = halves.tpr(log_floor, side)
+        _, epsilon, _, log_tpr, log_beta = halves.tpr(log_floor, side)
         visible = xp.max(xp.where(p.used, p.log_alpha, -xp.inf)) >= log_floor
+        visible = visible & (xp.min(xp.where(p.used, p.log_alpha, 0.0)) <= log_floor)
         z0, z1 = ndtri_exp(log_floor), _z_tpr(log_tpr, log_beta)
         gain = xp.exp(log_floor + epsilon - _log_density(z1)) - xp.exp(log_floor - _log_density(z0))
-        found.append((xp.where(visible, z1 - z0, -xp.inf), _one(side, epsilon, log_delta, -_log_density(z1), gain)))
+        found.append((xp.where(visible, z1 - z0, -xp.inf), _one(side, epsilon, -_log_density(z1), gain)))
     return _best(found)
 
 
@@ -211,8 +211,7 @@ def _approximate_mu(halves: _Halves, log_d) -> Tangency:
         # ∂/∂d of (TPR − d)/(1 − d) and of α/(1 − d), α and TPR held fixed; the query is log d
         slope = xp.exp(log_d + p.log_alpha[k] - 2.0 * log_rest - _log_density(z0))
         slope = -xp.exp(log_d + p.log_beta[k] - 2.0 * log_rest - _log_density(z1)) - slope
-        log_delta = log_delta_at(halves.vertices[side], epsilon)
-        found.append((value[k], _one(side, epsilon, log_delta, -_log_density(z1) - xp.log(rest), slope)))
+        found.append((value[k], _one(side, epsilon, -_log_density(z1) - xp.log(rest), slope)))
     return _best(found)
 
 
@@ -234,28 +233,36 @@ def _regret(halves: _Halves, log_floor, mu) -> Tangency:
         side = halves.larger(epsilon)[0]
     growth = 1.0 + xp.exp(xp.minimum(epsilon, 600.0))
     by_mu = xp.exp(_log_density(epsilon / mu - 0.5 * mu)) / growth
-    log_delta = xp.where(side == 0, *(log_delta_at(v, epsilon) for v in halves.vertices))
-    here, of_mu = _one(side, epsilon, log_delta, -xp.log(growth), xp.zeros(()), -1.0), _mu(halves, log_floor)
-    joined = xp.concatenate([here.weight, by_mu * of_mu.weight], axis=1)
-    return Tangency(xp.concatenate([here.epsilon, of_mu.epsilon]), joined, by_mu * of_mu.slope)
+    here, of_mu = _one(side, epsilon, -xp.log(growth), xp.zeros(()), -1.0), _mu(halves, log_floor)
+    of_mu = of_mu._replace(log_weight=of_mu.log_weight + safe_log(by_mu))
+    epsilon, sign = (xp.concatenate([getattr(t, name) for t in (here, of_mu)]) for name in ("epsilon", "sign"))
+    return Tangency(epsilon, sign, xp.concatenate([here.log_weight, of_mu.log_weight], axis=1), by_mu * of_mu.slope)
 
 
 def _epsilon(halves: _Halves, log_d, epsilon) -> Tangency:
     """Of the inverse of δ: ∂ε = ∂δ/(e^ε·α) at fixed δ, with α the FPR of the threshold ε."""
     known = xp.isfinite(epsilon) & (epsilon > 0.0)
     epsilon = xp.where(known, epsilon, 0.0)
-    side, log_delta = halves.larger(epsilon)
+    side, _ = halves.larger(epsilon)
     log_alpha = halves.log_fpr(side, epsilon)
     log_weight = xp.where(known, -epsilon - log_alpha, -xp.inf)
-    return _one(side, epsilon, log_delta, log_weight, xp.where(known, -xp.exp(log_d - epsilon - log_alpha), 0.0))
+    return _one(side, epsilon, log_weight, xp.where(known, -xp.exp(log_d - epsilon - log_alpha), 0.0))
 
 
-def tangency(name: str, curve: Curve, query, value, *, symmetric: bool) -> Tangency:
-    """The tangency of one number (unbatched); ``query`` as in ``summaries.quantities``.
+def tangency(name: str, vertices, query, value, *, symmetric: bool) -> Tangency:
+    """The tangency of one number (unbatched).
 
-    ``value`` is the number itself, for "regret" the μ that is reported.
+    Args:
+        name: of the quantity.
+        vertices: of both half-curves of the dominating pair, without allowance for errors.
+        query: what it is asked at, as ``quantities`` has it.
+        value: the number itself, for "regret" the μ that is reported.
+        symmetric: whether the curve covers both orders of the pair.
+
+    Raises:
+        NotImplementedError: nobody has said where this quantity touches the curve; names it.
     """
-    halves = _Halves(curve, symmetric)
+    halves = _Halves(vertices, symmetric)
     if name == "mu":
         return _mu(halves, query)
     if name == "approximate_mu":
@@ -266,11 +273,11 @@ def tangency(name: str, curve: Curve, query, value, *, symmetric: bool) -> Tange
         return _epsilon(halves, query, value)
     if name == "advantage":
         zero = xp.zeros(())
-        side, log_delta = halves.larger(zero)
-        return _one(side, zero, log_delta, zero, zero)
+        side, _ = halves.larger(zero)
+        return _one(side, zero, zero, zero)
     if name == "delta":
-        side, log_delta = halves.larger(query)
-        return _one(side, query, log_delta, xp.zeros(()), -xp.exp(query + halves.log_fpr(side, query)))
+        side, _ = halves.larger(query)
+        return _one(side, query, xp.zeros(()), -xp.exp(query + halves.log_fpr(side, query)))
     if name == "bayes_risk":
         # π·α + (1 − π)·β is (1 − π)·(1 − δ(ε)) at e^ε = π/(1 − π), and the mirror image below one half
         rare = xp.minimum(query, 1.0 - query)
@@ -282,16 +289,16 @@ def tangency(name: str, curve: Curve, query, value, *, symmetric: bool) -> Tange
             log_delta = xp.where(below, log_delta_at(halves.vertices[1], epsilon), log_delta)
         alpha = xp.exp(halves.log_fpr(side, epsilon))
         slope = alpha * (1.0 + xp.exp(epsilon)) - 1.0 + xp.exp(log_delta)  # α − β
-        return _one(side, epsilon, log_delta, xp.log(rare), xp.where(below, -slope, slope), -1.0)
-    side, epsilon, log_delta, mirrored, log_tpr, log_beta = halves.tpr(query)
+        return _one(side, epsilon, xp.log(rare), xp.where(below, -slope, slope), -1.0)
+    side, epsilon, mirrored, log_tpr, log_beta = halves.tpr(query)
     log_weight = xp.where(mirrored, -epsilon, 0.0)
     steep = xp.exp(query + xp.where(mirrored, -epsilon, epsilon))
     if name == "tpr":
-        return _one(side, epsilon, log_delta, log_weight, steep)
+        return _one(side, epsilon, log_weight, steep)
     if name == "beta":
-        return _one(side, epsilon, log_delta, log_weight, -steep, -1.0)
+        return _one(side, epsilon, log_weight, -steep, -1.0)
     if name == "log_tpr":
-        return _one(side, epsilon, log_delta, log_weight - log_tpr, steep / xp.exp(log_tpr))
+        return _one(side, epsilon, log_weight - log_tpr, steep / xp.exp(log_tpr))
     if name == "log_beta":
-        return _one(side, epsilon, log_delta, log_weight - log_beta, -steep / xp.exp(log_beta), -1.0)
+        return _one(side, epsilon, log_weight - log_beta, -steep / xp.exp(log_beta), -1.0)
     raise NotImplementedError(f"jaxgdp.differentiable does not know where {name!r} touches the curve")

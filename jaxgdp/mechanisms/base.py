@@ -100,10 +100,11 @@ class Mechanism:
         raise NotImplementedError
 
     def atoms(self, ell):
-        """Losses and log Q-masses of what moves along the loss in one piece when the parameters in ``moves`` change (unbatched).
+        """Cells, losses and log Q-masses of what moves along the loss in one piece when a parameter changes (unbatched).
 
-        None where the loss has a density that changes smoothly at every place. Between the lattice points ``ell`` what lies close
-        together may be given as one. Losses have derivatives, and so have the masses that ``cells`` finds: that says it all.
+        Losses have derivatives in the parameters, as have the masses that ``cells`` finds between the points ``ell``; both together say
+        how a mechanism changes. Cells are numbered as in ``cells``, which has each atom in the cell named here; what is in one cell
+        may be given as one. None where the loss has a density, smooth in the parameters, at every place.
         """
         return None
 

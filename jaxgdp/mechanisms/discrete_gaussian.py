@@ -14,7 +14,7 @@ from ..numerics import namespace as xp
 from ..numerics.normal import LOG_SQRT_2PI, half_mills, ndtri_exp
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, checked, positive
-from ..pairs.atoms import atom_cells
+from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
 from .base import Mechanism
 from .subsampled_gaussian import _hermite_series
@@ -164,8 +164,10 @@ class DiscreteGaussian(Mechanism):
         some = (many.log_x > -xp.inf) & ~few
         loss = xp.where(some, many.log_y - xp.where(some, many.log_x, 0.0), 0.0)
         middle = xp.stop_gradient(loss * self.sigma**2 / self.sensitivity + 0.5 * self.sensitivity)
+        single = self._loss(k)
         return (
-            xp.concatenate([self._loss(k), self._loss(middle)]),
+            xp.concatenate([atom_cell(single, ell), xp.arange(loss.shape[0])]),
+            xp.concatenate([single, self._loss(middle)]),
             xp.concatenate([xp.where(few, log_q, -xp.inf), xp.where(some, many.log_y, -xp.inf)]),
         )
 

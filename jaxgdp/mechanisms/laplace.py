@@ -11,7 +11,7 @@ from ..numerics import namespace as xp
 from ..numerics.normal import ndtri_exp
 from ..numerics.pytree import pytree
 from ..numerics.validation import positive
-from ..pairs.atoms import atom_cells
+from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
 from .base import Mechanism
 
@@ -92,7 +92,7 @@ class Laplace(Mechanism):
         """Those at ∓1/b."""
         largest = 1.0 / self.scale
         bound = xp.stack([-largest, largest])
-        return bound, np.log(0.5) - 0.5 * (largest - bound)
+        return atom_cell(bound, ell), bound, np.log(0.5) - 0.5 * (largest - bound)
 
     def replace_one(self) -> Laplace:
         """Replacing a record moves the query by up to 2: the scale over that is b/2."""

@@ -11,7 +11,7 @@ from ..numerics import namespace as xp
 from ..numerics.normal import ndtri_exp
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, checked, nonnegative
-from ..pairs.atoms import atom_cells
+from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
 from .base import Mechanism
 
@@ -85,7 +85,7 @@ class RandomizedResponse(Mechanism):
     def atoms(self, ell):
         """The three atoms."""
         loss, log_p = self._atoms(self.epsilon)
-        return loss, log_p[::-1]
+        return atom_cell(loss, ell), loss, log_p[::-1]
 
     def replace_one(self) -> RandomizedResponse:
         """Itself: the pair is that of two different true answers."""
