@@ -24,6 +24,7 @@ from .windows import Plan
 
 _MERGED = 256.0  # many small steps are smooth: better than one large one
 _SLACK = 2e-13  # relative rounding of the exact end of a curve, with room
+ACROSS = (np.arange(9.0) - 4.0) / 4.5  # equal steps, as parts of a spread to both sides
 _SHARP = 1e3  # an attack vertex is used where its rates exceed the guard by this factor
 
 
@@ -166,7 +167,7 @@ def half_curve(groups, count, plan: Plan, grid, reverse, bare=False):
 
     ``groups`` is a tuple of (stacked mechanism, counts), one entry per class, already merged; ``count`` all counts in a
     row. ``grid`` is a ``Dense`` or ``Sparse`` lattice. ``reverse`` swaps the pair (the half-curve of adding a record). ``bare`` adds
-    the dominating vertices without their allowance for errors, only where that is a small part: no bound, but the place to look for
+    the dominating vertices without their allowance for errors, where that leaves something: no bound, but the place to look for
     where a curve touches another one.
     """
     h = spacing(plan, grid)
@@ -194,7 +195,7 @@ def half_curve(groups, count, plan: Plan, grid, reverse, bare=False):
         return _ended(above, groups, exact, reverse), below
     exactly = dominating._replace(**{name: xp.zeros(()) for name in ("roundoff", "noise", "escaped")})
     found = _dominating_vertices(exactly, plan, first, width, h, grid.size, infinity)
-    found = found._replace(used=found.used & above.firm)
+    found = found._replace(used=found.used & (above.log_alpha > -xp.inf))
     return _ended(above, groups, exact, reverse), below, _ended(found, groups, exact, reverse)
 
 
@@ -219,10 +220,11 @@ def dominating_law(groups, plan: Plan, grid, reverse) -> Law:
     return Law(law.weight, law.log_total, infinity)
 
 
-def log_delta(law: Law, count, plan: Plan, grid, epsilon):
+def log_delta(law: Law, count, plan: Plan, grid, epsilon, spread):
     """log δ(ε) of the dominating pair composed of ``law``, without any allowance for rounding: for its derivatives (unbatched).
 
-    Between two vertices δ is a straight line in e^ε, as everywhere on a half-curve.
+    Between two vertices δ is a straight line in e^ε, as everywhere on a half-curve. Its derivative in a parameter jumps where an atom
+    moves past ε, so a mean is taken over the ε within ``spread``.
     """
     h = spacing(plan, grid)
     centre = xp.round(grid.centre(plan) / h)
@@ -234,6 +236,7 @@ def log_delta(law: Law, count, plan: Plan, grid, epsilon):
     weights = discretisation.Weights(law.weight, law.log_total, none, none, none, none, none)
     c = grid.compose(weights, count, start, plan.tilt, h, plan, centre)
     block = xp.arange(c.plain.shape[-1])
+    epsilon = xp.maximum(epsilon + spread * ACROSS, 0.0)[:, None]
     k = xp.clip(xp.floor(epsilon / width) - first, 0.0, block[-1] - 1.0)
     base = width * (first + k)
     # P-masses of the thinned pair at the lower ends of the blocks, those above ε
@@ -241,9 +244,9 @@ def log_delta(law: Law, count, plan: Plan, grid, epsilon):
     mass = c.plain - c.split + xp.exp(plan.tilt * width) * before
     distance = width * (block - k)
     gain = xp.exp(xp.minimum((1.0 - plan.tilt) * distance, 700.0)) - xp.exp(epsilon - base - plan.tilt * distance)
-    total = xp.sum(xp.where(block > k, mass * gain, 0.0))
-    finite = c.log_total + (1.0 - plan.tilt) * base + safe_log(total)
-    return xp.logaddexp(finite, safe_log(-xp.expm1(law.infinity)))
+    total = xp.sum(xp.where(block > k, mass * gain, 0.0), axis=1)
+    finite = c.log_total + (1.0 - plan.tilt) * base[:, 0] + safe_log(total)
+    return xp.sum(xp.logaddexp(finite, safe_log(-xp.expm1(law.infinity)))) / len(ACROSS)
 
 
 def _ended(above: Vertices, groups, exact, reverse) -> Vertices:

@@ -160,24 +160,24 @@ def _pull(groups, plans, touch: Tangency, form: Form):
     shapes, tables = _grids(form.lattice)
     total = jax.tree.map(xp.zeros_like, groups)
     for side, reverse in enumerate((np.bool_(False), np.bool_(True))):
-        for epsilon, sign, log_weight in zip(touch.epsilon, touch.sign, touch.log_weight[side], strict=True):
+        columns = touch.epsilon, touch.spread, touch.sign, touch.log_weight[side]
+        for epsilon, spread, sign, log_weight in zip(*columns, strict=True):
             if not _traced(log_weight) and log_weight == -np.inf:
                 continue
             piece = xp.sum(plans.cut_high[side, :-1] <= epsilon)
             plan = jax.tree.map(lambda a: a[side][piece], plans)  # noqa: B023
-            log_delta, slope = _slope(
-                groups, plan, xp.where(log_weight > -xp.inf, epsilon, 0.0), reverse, shapes[side], tables[side]
-            )
+            place = xp.where(log_weight > -xp.inf, epsilon, 0.0), spread
+            log_delta, slope = _slope(groups, plan, place, reverse, shapes[side], tables[side])
             weight = sign * xp.exp(xp.minimum(log_weight + log_delta, 700.0))
             total = jax.tree.map(lambda sum, s: sum + xp.where(weight != 0.0, weight * s, 0.0), total, slope)  # noqa: B023
     return total
 
 
-def _slope(groups, plan, epsilon, reverse, shape, table):
+def _slope(groups, plan, place, reverse, shape, table):
     """log δ(ε) of one side and its derivative, by way of the masses of one step: what comes after them compiles once for all mechanisms."""
     merged, count = merge(groups)
     law = dominating_law(merged, plan, _grid(shape, table), reverse)
-    value, by_law = _by_law(law, count, plan, table, epsilon, shape=shape)
+    value, by_law = _by_law(law, count, plan, table, place, shape=shape)
     return value, _by_groups(groups, plan, table, reverse, by_law, shape=shape)
 
 
@@ -186,9 +186,9 @@ def _grid(shape, table):
 
 
 @functools.partial(jax.jit, static_argnames=("shape",))
-def _by_law(law: Law, count, plan, table, epsilon, *, shape):
+def _by_law(law: Law, count, plan, table, place, *, shape):
     """log δ(ε), and its derivative in the masses of one step and in the numbers of uses."""
-    return jax.value_and_grad(lambda of: log_delta(*of, plan, _grid(shape, table), epsilon))((law, count))
+    return jax.value_and_grad(lambda of: log_delta(*of, plan, _grid(shape, table), *place))((law, count))
 
 
 @functools.partial(jax.jit, static_argnames=("shape",))

@@ -11,8 +11,9 @@ from ..accounting.lattices import Lattice
 from ..bracket import Bracket
 from ..mechanisms import as_composition
 from ..numerics.normal import ndtri_exp
-from ..numerics.validation import broadcast, closed_unit, floor_rate, nonnegative, open_unit, relative_width
-from ..tradeoff import dominating
+from ..numerics.validation import broadcast, closed_unit, floor_rate, nonnegative, one_of, open_unit, relative_width
+from ..tradeoff import ADJACENCIES, dominating
+from .declared import declared
 from .program import NOTHING, Form, Rates, default, number, settled
 from .program import deepest as smallest
 
@@ -32,6 +33,8 @@ def _ask(name, mechanism, query, logged, adjacency, rtol, fpr_floor, lattice, de
     """``query`` as the user gave it, taken to its log where ``logged``; ``deepest``: a rate that has to be resolved."""
     need_64_bits(name)
     mechanism = as_composition(mechanism)
+    one_of("adjacency", adjacency, ADJACENCIES)
+    mechanism = declared(mechanism, adjacency)
     paired, order = dominating(mechanism, adjacency)
     groups = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), paired.stacked())
     query, floor = jnp.asarray(query, float), jnp.asarray(fpr_floor, float)

@@ -10,8 +10,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..accounting.curve import Points, log_delta_at, points, safe_log1m
+from ..accounting.half_curve import ACROSS
 from ..numerics import namespace as xp
 from ..numerics.normal import LOG_SQRT_2PI, argmax, gaussian_delta, log1mexp, ndtri_exp, safe_log
+
+# part of ε to both sides over which means are taken, where atoms move past it: what a small change of a parameter would see
+_AROUND = 0.005
 
 
 class Tangency(NamedTuple):
@@ -19,12 +23,14 @@ class Tangency(NamedTuple):
 
     Attributes:
         epsilon: points ε ≥ 0, shape (points,).
+        spread: how far around each of them a mean is taken, shape (points,).
         sign: of the weight at each, shape (points,).
         log_weight: log of its size for both half-curves (plus, minus), −∞ where there is none, shape (2, points).
         slope: derivative with respect to the query, as ``summaries.quantities`` has it.
     """
 
     epsilon: Any
+    spread: Any
     sign: Any
     log_weight: Any
     slope: Any
@@ -40,7 +46,8 @@ class _Lines(NamedTuple):
 
 
 def _peak(y, usable, k):
-    """Where y, at k the largest or smallest of its neighbours, has its extremum, as a shift from k; 0 where one of them is unusable.
+    """Where y, at k the largest or smallest of its neighbours, has its extremum, as a shift from k (0 where one of them is unusable),
+    and how much of the bend there is in the single point k.
 
     Where y is smooth that is the extremum of the parabola through the three. Where the loss has a large atom y has a corner,
     which moves with the atom, and so does the extremum: its derivative is the mean of those on both sides of the corner, weighted with
@@ -53,12 +60,13 @@ def _peak(y, usable, k):
     far = usable[xp.maximum(k - 2, 0)] & usable[xp.minimum(k + 2, last)] & (k > 1) & (k < last - 1)
     inside = (k > 0) & (k < last) & usable[xp.maximum(k - 1, 0)] & usable[xp.minimum(k + 1, last)]
     bend = a - 2.0 * b + c
-    inside = inside & xp.isfinite(bend) & (xp.abs(bend) > 0.0)
+    inside = inside & xp.isfinite(bend) & (xp.abs(bend) > 1e-11 * xp.abs(b))
     bend = xp.where(inside, bend, 1.0)
     beside = (xp.abs(far_a - 2.0 * a + b) + xp.abs(b - 2.0 * c + far_c)) / (2.0 * xp.abs(bend))
-    single = xp.where(far & xp.isfinite(beside), 1.0 - xp.clip(beside, 0.0, 1.0), 0.0)
+    single = xp.where(far & inside & xp.isfinite(beside), 1.0 - xp.clip(beside, 0.0, 1.0), 0.0)
     shift = xp.where(inside, 0.5 * (a - c) / bend, 0.0) * (1.0 + single)
-    return xp.clip(shift, -1.0, 1.0)
+    # (between two atoms nothing bends)
+    return xp.clip(shift, -1.0, 1.0), xp.where(inside, single, 1.0)
 
 
 def _at(values, k, shift):
@@ -81,10 +89,15 @@ def _log_density(z):
     return -0.5 * z * z - LOG_SQRT_2PI
 
 
-def _one(side, epsilon, log_weight, slope, sign=1.0) -> Tangency:
-    """A single point: ∂number = sign·e^{log_weight}·∂δ_side(ε)."""
+def _one(side, epsilon, log_weight, slope, sign=1.0, single=0.0) -> Tangency:
+    """A single point: ∂number = sign·e^{log_weight}·∂δ_side(ε).
+
+    A mean over ε is taken as far as atoms lie close together: not where ``single``.
+    """
     log_weights = xp.where(side == xp.arange(2), log_weight, -xp.inf)
-    return Tangency(epsilon[None], sign * xp.ones((1,)), log_weights[:, None], slope)
+    return Tangency(
+        epsilon[None], ((1.0 - single) * _AROUND * epsilon)[None], sign * xp.ones((1,)), log_weights[:, None], slope
+    )
 
 
 class _Halves:
@@ -101,7 +114,8 @@ class _Halves:
         def along(p: Points):
             middle = xp.where(p.used & xp.isfinite(p.high), 0.5 * (p.low + p.high), xp.inf)
             order = xp.argsort(middle)
-            return xp.interp(epsilon, middle[order], xp.maximum(p.log_alpha, -1e300)[order])
+            row = xp.maximum(p.log_alpha, -1e300)[order]
+            return xp.mean(xp.interp(epsilon * (1.0 + _AROUND * ACROSS), middle[order], row))
 
         return xp.where(side == 0, *(along(p) for p in self.points))
 
@@ -113,7 +127,7 @@ class _Halves:
         return (minus > plus).astype(int), xp.maximum(plus, minus)
 
     def tpr(self, log_fpr, side=None):
-        """The line through the curve at one FPR: (side, ε*, mirrored, log TPR, log β).
+        """The line through the curve at one FPR: (side, ε*, mirrored, log TPR, log β, single).
 
         Slopes above one belong to TPR = δ + e^ε·α, those below to β = e^{−ε}·(1 − δ − α). ``side`` takes one half-curve by itself.
         """
@@ -137,16 +151,16 @@ class _Halves:
                     value = xp.logaddexp(lines.log_delta, lines.epsilon + log_fpr)
                 value = xp.where(lines.usable, value, xp.inf)
                 k = argmax(-value)
-                shift = _peak(value, lines.usable, k)
+                shift, single = _peak(value, lines.usable, k)
                 epsilon = xp.maximum(lines.epsilon[k] + shift * lines.step[k], 0.0)
                 log_tpr = log1mexp(-value[k]) if kind else xp.minimum(value[k], 0.0)
                 log_beta = -value[k] if kind else log1mexp(log_tpr)
-                found.append((xp.asarray(s), epsilon, xp.asarray(kind), log_tpr, log_beta))
+                found.append((xp.asarray(s), epsilon, xp.asarray(kind), log_tpr, log_beta, single))
         which = argmax(-xp.stack([f[3] for f in found]))
-        s, epsilon, kind, log_tpr, log_beta = (xp.stack(column)[which] for column in zip(*found, strict=True))
+        s, epsilon, kind, log_tpr, log_beta, single = (xp.stack(column)[which] for column in zip(*found, strict=True))
         if side is None and self.symmetric:
             s = self.larger(epsilon)[0]
-        return s, epsilon, kind, log_tpr, log_beta
+        return s, epsilon, kind, log_tpr, log_beta, single
 
 
 def _z_tpr(log_tpr, log_beta):
@@ -171,18 +185,18 @@ def _mu(halves: _Halves, log_floor) -> Tangency:
         usable = p.used & seen & xp.isfinite(z_alpha) & xp.isfinite(z_tpr)
         value = xp.where(usable, xp.where(usable, z_tpr, 0.0) - xp.where(usable, z_alpha, 0.0), -xp.inf)
         k = argmax(value)
-        shift = _peak(value, usable, k)
+        shift, single = _peak(value, usable, k)
         z0, z1 = (_at(xp.where(usable, z, 0.0), k, shift) for z in (z_alpha, z_tpr))
         epsilon = _slope(z0, z1)
-        inner = _one(side, epsilon, -_log_density(z1), xp.zeros(()))
+        inner = _one(side, epsilon, -_log_density(z1), xp.zeros(()), single=single)
         found.append((value[k], inner))
 
-        _, epsilon, _, log_tpr, log_beta = halves.tpr(log_floor, side)
+        _, epsilon, _, log_tpr, log_beta, single = halves.tpr(log_floor, side)
         visible = xp.max(xp.where(p.used, p.log_alpha, -xp.inf)) >= log_floor
         visible = visible & (xp.min(xp.where(p.used, p.log_alpha, 0.0)) <= log_floor)
         z0, z1 = ndtri_exp(log_floor), _z_tpr(log_tpr, log_beta)
         gain = xp.exp(log_floor + epsilon - _log_density(z1)) - xp.exp(log_floor - _log_density(z0))
-        found.append((xp.where(visible, z1 - z0, -xp.inf), _one(side, epsilon, -_log_density(z1), gain)))
+        found.append((xp.where(visible, z1 - z0, -xp.inf), _one(side, epsilon, -_log_density(z1), gain, single=single)))
     return _best(found)
 
 
@@ -205,13 +219,13 @@ def _approximate_mu(halves: _Halves, log_d) -> Tangency:
         z_alpha, z_tpr = xp.where(usable, z_alpha, 0.0), xp.where(usable, z_tpr, 0.0)
         value = xp.where(usable, z_tpr - z_alpha, -xp.inf)
         k = argmax(value)
-        shift = _peak(value, usable, k)
+        shift, single = _peak(value, usable, k)
         z1, z0 = _at(z_tpr, k, shift), _at(z_alpha, k, shift)
         epsilon = _slope(z0, z1)
         # ∂/∂d of (TPR − d)/(1 − d) and of α/(1 − d), α and TPR held fixed; the query is log d
         slope = xp.exp(log_d + p.log_alpha[k] - 2.0 * log_rest - _log_density(z0))
         slope = -xp.exp(log_d + p.log_beta[k] - 2.0 * log_rest - _log_density(z1)) - slope
-        found.append((value[k], _one(side, epsilon, -_log_density(z1) - xp.log(rest), slope)))
+        found.append((value[k], _one(side, epsilon, -_log_density(z1) - xp.log(rest), slope, single=single)))
     return _best(found)
 
 
@@ -225,18 +239,19 @@ def _regret(halves: _Halves, log_floor, mu) -> Tangency:
         gap = (gaussian_delta(xp.minimum(lines.epsilon, 600.0), mu) - xp.exp(lines.log_delta)) / growth
         gap = xp.where(lines.usable, gap, -xp.inf)
         k = argmax(gap)
-        epsilon = lines.epsilon[k] + _peak(gap, lines.usable, k) * lines.step[k]
-        found.append((gap[k], xp.maximum(epsilon, 0.0), xp.asarray(side)))
+        shift, single = _peak(gap, lines.usable, k)
+        epsilon = lines.epsilon[k] + shift * lines.step[k]
+        found.append((gap[k], xp.maximum(epsilon, 0.0), xp.asarray(side), single))
     which = argmax(xp.stack([f[0] for f in found]))
-    epsilon, side = (xp.stack([f[i] for f in found])[which] for i in (1, 2))
+    epsilon, side, single = (xp.stack([f[i] for f in found])[which] for i in (1, 2, 3))
     if halves.symmetric:
         side = halves.larger(epsilon)[0]
     growth = 1.0 + xp.exp(xp.minimum(epsilon, 600.0))
     by_mu = xp.exp(_log_density(epsilon / mu - 0.5 * mu)) / growth
-    here, of_mu = _one(side, epsilon, -xp.log(growth), xp.zeros(()), -1.0), _mu(halves, log_floor)
+    here, of_mu = _one(side, epsilon, -xp.log(growth), xp.zeros(()), -1.0, single), _mu(halves, log_floor)
     of_mu = of_mu._replace(log_weight=of_mu.log_weight + safe_log(by_mu))
-    epsilon, sign = (xp.concatenate([getattr(t, name) for t in (here, of_mu)]) for name in ("epsilon", "sign"))
-    return Tangency(epsilon, sign, xp.concatenate([here.log_weight, of_mu.log_weight], axis=1), by_mu * of_mu.slope)
+    points = (xp.concatenate([getattr(t, name) for t in (here, of_mu)]) for name in ("epsilon", "spread", "sign"))
+    return Tangency(*points, xp.concatenate([here.log_weight, of_mu.log_weight], axis=1), by_mu * of_mu.slope)
 
 
 def _epsilon(halves: _Halves, log_d, epsilon) -> Tangency:
@@ -290,15 +305,15 @@ def tangency(name: str, vertices, query, value, *, symmetric: bool) -> Tangency:
         alpha = xp.exp(halves.log_fpr(side, epsilon))
         slope = alpha * (1.0 + xp.exp(epsilon)) - 1.0 + xp.exp(log_delta)  # α − β
         return _one(side, epsilon, xp.log(rare), xp.where(below, -slope, slope), -1.0)
-    side, epsilon, mirrored, log_tpr, log_beta = halves.tpr(query)
+    side, epsilon, mirrored, log_tpr, log_beta, single = halves.tpr(query)
     log_weight = xp.where(mirrored, -epsilon, 0.0)
     steep = xp.exp(query + xp.where(mirrored, -epsilon, epsilon))
     if name == "tpr":
-        return _one(side, epsilon, log_weight, steep)
+        return _one(side, epsilon, log_weight, steep, single=single)
     if name == "beta":
-        return _one(side, epsilon, log_weight, -steep, -1.0)
+        return _one(side, epsilon, log_weight, -steep, -1.0, single=single)
     if name == "log_tpr":
-        return _one(side, epsilon, log_weight - log_tpr, steep / xp.exp(log_tpr))
+        return _one(side, epsilon, log_weight - log_tpr, steep / xp.exp(log_tpr), single=single)
     if name == "log_beta":
-        return _one(side, epsilon, log_weight - log_beta, -steep / xp.exp(log_beta), -1.0)
+        return _one(side, epsilon, log_weight - log_beta, -steep / xp.exp(log_beta), -1.0, single=single)
     raise NotImplementedError(f"jaxgdp.differentiable does not know where {name!r} touches the curve")

@@ -23,12 +23,17 @@ class Mechanism:
         closes: whether both sides of a bracket are of the same pair, so that a finer lattice brings them together.
         symmetric: whether the swapped pair (Q against P) has the same privacy losses, so that one half of the curve is enough.
         trailing: number of trailing axes of each array-valued field (0 where not named); they do not broadcast.
+        differentiable: fields in which ``jaxgdp.differentiable`` may take derivatives: ``cells`` has masses (log_x, log_y and what goes
+            to the infinities) with the right derivatives in them, at fixed points, and ``atoms`` names what moves in one piece.
+        undifferentiable: why there are no derivatives in the other fields, for those who try.
     """
 
     atomic: ClassVar[bool] = True
     closes: ClassVar[bool] = True
     symmetric: ClassVar[bool] = False
     trailing: ClassVar[dict[str, int]] = {}
+    differentiable: ClassVar[tuple[str, ...]] = ()
+    undifferentiable: ClassVar[str] = "it does not declare how its cells move with that"
 
     def parameter_shapes(self) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
         """By field: the shape that broadcasts, and the trailing shape that belongs to one mechanism."""

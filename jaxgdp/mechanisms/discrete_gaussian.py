@@ -79,6 +79,8 @@ class DiscreteGaussian(Mechanism):
     sensitivity: Any = 1
 
     symmetric: ClassVar[bool] = True
+    differentiable: ClassVar[tuple[str, ...]] = ("sigma",)
+    undifferentiable: ClassVar[str] = "that is a whole number"
 
     def __post_init__(self):
         object.__setattr__(self, "sigma", positive("sigma", self.sigma))

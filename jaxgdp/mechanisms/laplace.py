@@ -40,6 +40,7 @@ class Laplace(Mechanism):
     scale: Any
 
     symmetric: ClassVar[bool] = True
+    differentiable: ClassVar[tuple[str, ...]] = ("scale",)
 
     def __post_init__(self):
         object.__setattr__(self, "scale", positive("scale", self.scale))

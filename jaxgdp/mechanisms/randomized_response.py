@@ -43,6 +43,8 @@ class RandomizedResponse(Mechanism):
     num_categories: Any = 2
 
     symmetric: ClassVar[bool] = True
+    differentiable: ClassVar[tuple[str, ...]] = ("epsilon",)
+    undifferentiable: ClassVar[str] = "that is a whole number"
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
