@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..numerics import namespace as xp
+from .derivative import uses_change
 
 _EPS = 1.1102230246251565e-16
 
@@ -96,7 +97,7 @@ def escaped_mass(w, count, steps, start, length, h, miss_low, miss_high):
     return xp.sum(count * (w[:, 0] + w[:, -1])) + above + below
 
 
-def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left, size, block):
+def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left, size, block, centre=None):
     """Compose the mechanisms of one setting on a circular lattice of ``size`` points (unbatched).
 
     Args:
@@ -107,6 +108,7 @@ def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left,
         h: lattice spacing.
         miss_low, miss_high: tilt offsets for the Chernoff bounds on the wrapped mass.
         size: N, a power of two. block: M, points per block, a power of two.
+        centre: centres of the components in points; given where derivatives in the numbers of uses are wanted.
     """
     w = weights.weight
     n = w.shape[-1]
@@ -118,7 +120,14 @@ def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left,
     transform = xp.rfft(circular)
     re, im = transform.real, transform.imag
     log_abs, arg, log_error = log_transform(re, im)
+    used = count
+    if centre is not None:
+        # (what the numbers of uses change is added as one, below)
+        count, start = xp.stop_gradient(count), xp.stop_gradient(start)
     log_power, angle = count @ log_abs, count @ arg
+    if centre is not None:
+        more, turned = uses_change(used, weights.log_total, log_abs, arg, centre, size)
+        log_power, angle = log_power + more, angle + turned
 
     # rounding of each frequency: of the transform (through T/|φ|), of log1p and of the power itself
     size_d = xp.sqrt(xp.sum(d * d, axis=-1))

@@ -57,12 +57,13 @@ def _normalise(weight, scale, shaken, gap, log_scale) -> Weights:
     )
 
 
-def dominating_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Any]:
+def dominating_weights(cells, ell, gap, tilt, log_scale, change=None) -> tuple[Weights, Any]:
     """Connect the dots (Doroshenko et al. 2022): a pair at least as revealing, in both directions.
 
     Each interior cell's P-mass is split between its ends so that its Q-mass is kept too. Below the first
     point, Q-mass is moved up to it with the P-mass that belongs there and the other P-mass goes to −∞; beyond the last point,
-    P-mass is moved down to it and the Q-mass left over goes to +∞.
+    P-mass is moved down to it and the Q-mass left over goes to +∞. ``change``, from ``derivative.dominating_change``, replaces the
+    derivative of the masses.
 
     Returns:
         The tilted P-masses, and the Q-mass at +∞.
@@ -76,6 +77,8 @@ def dominating_weights(cells, ell, gap, tilt, log_scale) -> tuple[Weights, Any]:
     below = xp.where(first, xp.minimum(log_y[:-1] - ell, log_x[:-1]), log_x[:-1])
     base = tilt * ell - log_scale
     weight = xp.exp(below + base) * share[:-1] + xp.exp(log_x[1:] + base) * (1.0 - share[1:])
+    if change is not None:
+        weight = xp.stop_gradient(weight) + change
     scale = xp.maximum(roundoff[:-1], roundoff[1:]) + xp.abs(tilt * ell)
     shaken = xp.maximum(jitter[:-1], jitter[1:])
     q_top = xp.exp(log_y[-1])

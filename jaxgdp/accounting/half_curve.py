@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -18,11 +18,13 @@ from ..numerics.normal import log1mexp, log_sub, safe_log
 from ..pairs.cells import reverse as reverse_cells
 from . import discretisation, spectrum
 from .convolution import compose_blocks, compose_jumps, tail_sums
+from .derivative import dominating_change, fixed_but_for_ends
 from .vertices import Vertices
 from .windows import Plan
 
 _MERGED = 256.0  # many small steps are smooth: better than one large one
 _SLACK = 2e-13  # relative rounding of the exact end of a curve, with room
+ACROSS = (np.arange(9.0) - 4.0) / 4.5  # equal steps, as parts of a spread to both sides
 _SHARP = 1e3  # an attack vertex is used where its rates exceed the guard by this factor
 
 
@@ -65,10 +67,11 @@ class Dense(NamedTuple):
         """Lattice points from a whole number of blocks to the anchor; none where atoms are on vertices."""
         return xp.where(unit > 0.0, 0.0, _phase(h, anchor, self.block))
 
-    def compose(self, weights, count, start, tilt, h, plan: Plan, centre, shift):
+    def compose(self, weights, count, start, tilt, h, plan: Plan, centre, shift, real_uses=False):
         shape = {"left": self.left, "size": self.size, "block": self.block}
         if not self.jumps:
-            return compose_blocks(weights, count, start, tilt, h, plan.miss_low, plan.miss_high, **shape)
+            real = {"centre": centre} if real_uses else {}
+            return compose_blocks(weights, count, start, tilt, h, plan.miss_low, plan.miss_high, **shape, **real)
         beyond = h * (centre[:, None] + self.offset) > plan.jump
         # (vertices below are not used, see ``_dominating_vertices``)
         lowest = plan.cut_low - 0.05 * plan.spread - 2.0 * h * self.block
@@ -110,7 +113,8 @@ class Sparse(NamedTuple):
         """Lattice points from a whole number of blocks to the anchor."""
         return _phase(h, anchor, self.block)
 
-    def compose(self, weights, count, start, tilt, h, plan: Plan, centre, shift):
+    def compose(self, weights, count, start, tilt, h, plan: Plan, centre, shift, real_uses=False):
+        # (few frequencies, at which log φ is a continuous branch: derivatives in the number of uses are those of φ^T)
         return spectrum.compose(
             weights, count, start, tilt, h, plan.miss_low, plan.miss_high, self.tables, self.vertices
         )
@@ -149,9 +153,12 @@ def first_vertex(plan: Plan, grid, h):
     return xp.floor(plan.low / (h * grid.block) - phase) - 1.0 + phase
 
 
-def _lattice_weights(groups, plan, h, grid, reverse):
+def _lattice_weights(groups, plan, h, grid, reverse, moving=False):
     """Tilted weights of every component, stacked: (dominating, attack P, attack Q); log(1 − mass at +∞) of the dominating pair on
-    the lattice, of the mechanism and of the one attacked; and where the components are centred."""
+    the lattice, of the mechanism and of the one attacked; and where the components are centred.
+
+    ``moving``: the dominating pair has derivatives in the parameters.
+    """
     offset = xp.asarray(grid.offset)
     centre = xp.round(grid.centre(plan) / h)
     between = xp.diff(offset)
@@ -165,16 +172,18 @@ def _lattice_weights(groups, plan, h, grid, reverse):
             ell = h * (c + offset)
             read = xp.where(reverse, -ell[::-1], ell)
 
-            def oriented(of):
+            def oriented(cells):
                 # (a conditional, so that the cells are worked out once and not again in whatever reads them)
-                return xp.cond(
-                    reverse, lambda cells: reverse_cells(cells, read), lambda cells: cells, of.cells(read, end)
-                )
+                return xp.cond(reverse, lambda cells: reverse_cells(cells, read), lambda cells: cells, cells)
 
-            cells = oriented(m)
-            upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v)
+            cells, change = m.cells(read, end), None
+            if moving and xp.tree_is_jax(m):
+                change = dominating_change(cells, m.atoms(read), read, end, plan.tilt, v, reverse)
+                cells = fixed_but_for_ends(cells)
+            cells = oriented(cells)
+            upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v, change)
             member = m.attacked()
-            seen = cells if member is m else oriented(member)
+            seen = cells if member is m else oriented(member.cells(read, end))
             laws = upper, *discretisation.attack_weights(seen, ell, gap, plan.tilt)
             return laws, (lost, cells.log_q_plus, xp.exp(seen.log_q_plus))
 
@@ -199,11 +208,13 @@ def _mass_at_infinity(log_rest, log_mass, uses):
     return xp.where(alone, xp.max(log_mass), rounded)
 
 
-def half_curve(groups, count, plan: Plan, grid, reverse):
+def half_curve(groups, count, plan: Plan, grid, reverse, bare=False):
     """Vertices of one piece from the dominating pair (upper side) and from the attack (lower side), unbatched.
 
     ``groups`` is a tuple of (stacked mechanism, counts), one entry per class, already merged; ``count`` all counts in a
-    row. ``grid`` is a ``Dense`` or ``Sparse`` lattice. ``reverse`` swaps the pair (the half-curve of adding a record).
+    row. ``grid`` is a ``Dense`` or ``Sparse`` lattice. ``reverse`` swaps the pair (the half-curve of adding a record). ``bare`` adds
+    the dominating vertices without their allowance for errors, where that leaves something: no bound, but the place to look for
+    where a curve touches another one.
     """
     h = spacing(plan, grid)
     laws, (infinity, log_infinite, shown), centre = _lattice_weights(groups, plan, h, grid, reverse)
@@ -228,24 +239,62 @@ def half_curve(groups, count, plan: Plan, grid, reverse):
     below = _attack_vertices(*attack, plan, first, shift / grid.block, width, h, grid.size, log_certain)
     if not any(m.atomic or m.bounded() for m, _ in groups):
         below = below._replace(top=None, log_infinite=None)
-    return _ended(above, groups, log_infinite, reverse), below
+    if not bare:
+        return _ended(above, groups, log_infinite, reverse), below
+    exactly = dominating._replace(**{name: xp.zeros(()) for name in ("roundoff", "noise", "escaped")})
+    found = _dominating_vertices(exactly, plan, first, width, h, grid.size, infinity)
+    found = found._replace(used=found.used & (above.log_alpha > -xp.inf))
+    return _ended(above, groups, log_infinite, reverse), below, _ended(found, groups, log_infinite, reverse)
 
 
-def upper_half(groups, count, plan: Plan, grid, reverse) -> Vertices:
-    """Vertices of one piece from the dominating pair alone, fit to be differentiated in the parameters and counts.
+class Law(NamedTuple):
+    """One step of every component of the dominating pair on a lattice, with derivatives in the mechanisms' parameters.
 
-    The lattice stays where it is: let no derivative flow into ``plan``. Bounds on errors are taken as constants.
+    Attributes:
+        weight: tilted masses that sum to one, shape (components, n).
+        log_total: log of what they were divided by, shape (components,).
+        infinity: log(1 − mass at +∞) of the composition.
+    """
+
+    weight: Any
+    log_total: Any
+    infinity: Any
+
+
+def dominating_law(groups, plan: Plan, grid, reverse) -> Law:
+    """The dominating pair's steps (unbatched); arguments as in :func:`half_curve`. The lattice stays where it is: no derivative of
+    ``plan`` is meant."""
+    (law, *_), (infinity, *_), _ = _lattice_weights(groups, plan, spacing(plan, grid), grid, reverse, moving=True)
+    return Law(law.weight, law.log_total, infinity)
+
+
+def log_delta(law: Law, count, plan: Plan, grid, epsilon, spread):
+    """log δ(ε) of the dominating pair composed of ``law``, without any allowance for rounding: for its derivatives (unbatched).
+
+    Between two vertices δ is a straight line in e^ε, as everywhere on a half-curve. Its derivative in a parameter jumps where an atom
+    moves past ε, so a mean is taken over the ε within ``spread``.
     """
     h = spacing(plan, grid)
-    (law, *_), (infinity, log_infinite, _), centre = _lattice_weights(groups, plan, h, grid, reverse)
+    centre = xp.round(grid.centre(plan) / h)
     width = h * grid.block
     first = first_vertex(plan, grid, h)
     # (with a real number of uses the sum of centres moves and the window does not)
-    base = xp.sum(count * centre)
-    composed = grid.compose(law, count, xp.round(first * grid.block) + 1.0 - base, plan.tilt, h, plan, centre, 0.0)
-    fixed = {name: xp.stop_gradient(getattr(composed, name)) for name in ("roundoff", "noise", "escaped")}
-    above = _dominating_vertices(composed._replace(**fixed), plan, first, width, h, grid.size, infinity)
-    return _ended(above, groups, log_infinite, reverse)
+    start = xp.round(first * grid.block) + 1.0 - xp.sum(count * centre)
+    none = xp.zeros_like(law.log_total)
+    weights = discretisation.Weights(law.weight, law.log_total, none, none, none, none, none, xp.zeros_like(law.weight))
+    c = grid.compose(weights, count, start, plan.tilt, h, plan, centre, 0.0, real_uses=True)
+    block = xp.arange(c.plain.shape[-1])
+    epsilon = xp.maximum(epsilon + spread * ACROSS, 0.0)[:, None]
+    k = xp.clip(xp.floor(epsilon / width) - first, 0.0, block[-1] - 1.0)
+    base = width * (first + k)
+    # P-masses of the thinned pair at the lower ends of the blocks, those above ε
+    before = xp.where(block == 0, 0.0, xp.concatenate([c.split[-1:], c.split[:-1]]))
+    mass = c.plain - c.split + xp.exp(plan.tilt * width) * before
+    distance = width * (block - k)
+    gain = xp.exp(xp.minimum((1.0 - plan.tilt) * distance, 700.0)) - xp.exp(epsilon - base - plan.tilt * distance)
+    total = xp.sum(xp.where(block > k, mass * gain, 0.0), axis=1)
+    finite = c.log_total + (1.0 - plan.tilt) * base[:, 0] + safe_log(total)
+    return xp.sum(xp.logaddexp(finite, safe_log(-xp.expm1(law.infinity)))) / len(ACROSS)
 
 
 def _ended(above: Vertices, groups, log_infinite, reverse) -> Vertices:

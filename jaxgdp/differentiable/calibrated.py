@@ -13,6 +13,7 @@ from ..accounting.lattices import Lattice
 from ..mechanisms import Composition, SubsampledGaussian
 from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
 from . import quantities
+from .program import DEFAULT
 
 QUANTITIES = ("mu", "approximate_mu", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk")
 _SAFE_BELOW = ("beta", "bayes_risk")
@@ -121,7 +122,7 @@ def noise_multiplier(
         raise ValueError(f"at must be given for {quantity!r}")
     if quantity == "advantage" and at is not None:
         raise ValueError("at must not be given for 'advantage', which is asked at nothing")
-    form = _Form(quantity, adjacency, float(rtol), lattice or quantities.DEFAULT, (low, high), at is not None)
+    form = _Form(quantity, adjacency, float(rtol), lattice or DEFAULT, (low, high), at is not None)
     shape = broadcast(**columns)
     rows = [jnp.broadcast_to(jnp.asarray(column, float), shape).reshape(-1) for column in columns.values()]
     return jax.vmap(lambda *row: _solve(form, *row))(*rows).reshape(shape)

@@ -12,19 +12,21 @@ from jax.core import Tracer
 from scipy.special import ndtr
 
 from ..accounting import engine
-from ..accounting.curve import Curve, gaussian_parts, log_delta_at
-from ..accounting.half_curve import Sparse, half_curve, merge, upper_half
+from ..accounting.curve import Curve, gaussian_parts
+from ..accounting.half_curve import Law, Sparse, dominating_law, half_curve, log_delta, merge
 from ..accounting.lattices import Lattice
 from ..accounting.question import Question
 from ..accounting.windows import plan_piece
 from ..bracket import Bracket
+from ..numerics import namespace as xp
 from ..numerics.precision import with_float64
+from ..quantities import registry
 from ..quantities.quantities import quantity
-from ..quantities.registry import REGISTRY
-from .tangency import tangency
+from .tangency import Tangency, tangency
 
 # serves most settings of 100 steps or more with a bracket of about 1e-3; see ``lattice``
 DEFAULT = Lattice("sparse", 2048, 1024, 2**17, 64, 8, 13, 1)
+WITH_ATOMS = Lattice("whole", 2048, 0, 2**15, 0, 0, 0, 1)
 _NOTHING_SEEN = (np.inf, 0.0)
 _FAINTEST = 16.0
 
@@ -41,7 +43,6 @@ class Form(NamedTuple):
 
 NOTHING = -1000.0  # depth of TPR that every curve reaches at once: none is asked for
 _OF_FLOOR = ("mu", "regret")  # numbers whose query is the floor
-_TOUCHES = 2  # points that a tangency has at most
 
 
 class Rates(NamedTuple):
@@ -55,14 +56,13 @@ class Rates(NamedTuple):
 
 
 def _grids(lattice: Lattice):
-    """Shapes of both half-curves, and tables with a leading axis of sides (None if dense), built outside of any trace."""
+    """Shapes and tables (None if dense) of both half-curves, built outside of any trace."""
     with jax.ensure_compile_time_eval():
-        shapes, tables = lattice.grids()
-        return shapes, None if tables[0] is None else _stacked(tables)
+        return lattice.grids()
 
 
-def _stacked(tables):
-    return jax.tree.map(lambda a, b: jnp.stack([a, b]), *tables)
+def _stacked(rows):
+    return jax.tree.map(lambda *a: xp.stack(a), *rows)
 
 
 def _plans(groups, rates: Rates, form: Form):
@@ -96,88 +96,160 @@ def _both(one_piece, plans, form: Form, tables):
     return jax.tree.map(lambda *a: jnp.stack(a), *sides)
 
 
-@functools.partial(jax.jit, static_argnames=("form",))
-def _halves(groups, rates: Rates, tables, *, form: Form):
-    """Plans and vertices of both sides, for any number: (plans, above, below)."""
+@functools.partial(jax.jit, static_argnames=("form", "bare"))
+def _compiled_halves(groups, rates: Rates, tables, *, form: Form, bare: bool):
+    """Plans and vertices of both sides, for any number: (plans, above, below, …)."""
     merged, count = merge(groups)
     plans = _plans(groups, rates, form)
-    above, below = _both(
-        lambda plan, grid, reverse: half_curve(merged, count, plan, grid, reverse), plans, form, tables
+    return plans, *_both(
+        lambda plan, grid, reverse: half_curve(merged, count, plan, grid, reverse, bare), plans, form, tables
     )
-    return plans, above, below
 
 
-@functools.partial(jax.jit, static_argnames=("name", "adjacency", "touch"))
-def _answer(groups, above, below, rates: Rates, *, name, adjacency, touch):
-    """A number and, if wanted, its tangency."""
+def _halves(groups, rates: Rates, form: Form, bare: bool):
+    """Plans and vertices of both sides (see ``half_curve``): by NumPy where all is known, else by a program."""
+    form = Form("", "", form.lattice, form.rtol)
+    if _traced(groups, rates):
+        tables = _grids(form.lattice)[1]
+        return _compiled_halves(groups, rates, None if tables[0] is None else _stacked(tables), form=form, bare=bare)
+    shapes, tables = form.lattice.grids()
+    merged, count = merge(groups)
+    pieces = form.lattice.pieces
+    sides = []
+    for side, reverse in enumerate((np.bool_(False), np.bool_(True))):
+        grid = _grid(shapes[side], tables[side])
+        depths = rates.z_floor, rates.z_delta, form.rtol, _FAINTEST, _NOTHING_SEEN
+        plans = [plan_piece(merged, count, *depths, reverse, piece, pieces) for piece in range(pieces)]
+        sides.append(_stacked([(plan, *half_curve(merged, count, plan, grid, reverse, bare)) for plan in plans]))
+    return _stacked(sides)
+
+
+def _answer(groups, halves, rates: Rates, form: Form):
+    """A number and, with halves of the bare pair, its tangency."""
+    run = _compiled_answer if _traced(groups, rates) else _read
+    return run(groups, halves, rates, name=form.name, adjacency=form.adjacency)
+
+
+def _read(groups, halves, rates: Rates, *, name, adjacency):
     order = (1, 0) if adjacency == "add" else (0, 1)
-    sides = [jax.tree.map(lambda a: a[s], half) for half in (above, below) for s in order]  # noqa: B023
-    curve, symmetric = Curve(*sides, *gaussian_parts(groups)), adjacency == "add_remove"
+    above, below, *bare = ([jax.tree.map(lambda a: a[s], half) for s in order] for half in halves)  # noqa: B023
+    curve, symmetric = Curve(*above, *below, *gaussian_parts(groups)), adjacency == "add_remove"
     query = rates.log_floor if name in _OF_FLOOR else rates.query
     found = quantity(name, curve, query, symmetric=symmetric)
-    if not touch:
+    if not bare:
         return found, None
     value = 0.5 * (found.lower + found.upper)
     if name == "regret":
         value = quantity("mu", curve, query, symmetric=symmetric).upper
     elif name == "epsilon":
-        value = jnp.where(jnp.isfinite(found.upper), value, jnp.inf)
-    touched = tangency(name, curve, query, value, symmetric=symmetric)
+        value = xp.where(xp.isfinite(found.upper), value, xp.inf)
+    touched = tangency(name, tuple(bare[0]), query, value, symmetric=symmetric)
     if adjacency == "add":
-        touched = touched._replace(weight=touched.weight[::-1])
-    return found, touched.padded(_TOUCHES)
+        touched = touched._replace(log_weight=touched.log_weight[::-1])
+    return found, touched
 
 
-@functools.partial(jax.jit, static_argnames=("form",))
-def _pull(groups, plans, tables, epsilon, weight, *, form: Form):
-    """Σ weight·∂log δ_side(ε) in every leaf of ``groups``."""
+_compiled_answer = functools.partial(jax.jit, static_argnames=("name", "adjacency"))(_read)
 
-    def total(groups):
+
+def _pull(groups, plans, touch: Tangency, form: Form):
+    """Σ sign·e^{log_weight}·∂δ_side(ε) in every leaf of ``groups``: of both sides and all points.
+
+    Points without weight are left out where that is known.
+    """
+    shapes, tables = _grids(form.lattice)
+    total = jax.tree.map(xp.zeros_like, groups)
+    for side, reverse in enumerate((np.bool_(False), np.bool_(True))):
+        columns = touch.epsilon, touch.spread, touch.sign, touch.log_weight[side]
+        for epsilon, spread, sign, log_weight in zip(*columns, strict=True):
+            if not _traced(log_weight) and log_weight == -np.inf:
+                continue
+            piece = xp.sum(plans.cut_high[side, :-1] <= epsilon)
+            plan = jax.tree.map(lambda a: a[side][piece], plans)  # noqa: B023
+            place = xp.where(log_weight > -xp.inf, epsilon, 0.0), spread
+            log_delta, slope = _slope(groups, plan, place, reverse, shapes[side], tables[side])
+            weight = sign * xp.exp(xp.minimum(log_weight + log_delta, 700.0))
+            total = jax.tree.map(lambda sum, s: sum + xp.where(weight != 0.0, weight * s, 0.0), total, slope)  # noqa: B023
+    return total
+
+
+def _slope(groups, plan, place, reverse, shape, table):
+    """log δ(ε) of one side and its derivative, by way of the masses of one step: what comes after them compiles once for all mechanisms."""
+    merged, count = merge(groups)
+    law = dominating_law(merged, plan, _grid(shape, table), reverse)
+    value, by_law = _by_law(law, count, plan, table, place, shape=shape)
+    return value, _by_groups(groups, plan, table, reverse, by_law, shape=shape)
+
+
+def _grid(shape, table):
+    return shape if table is None else Sparse(table, shape)
+
+
+@functools.partial(jax.jit, static_argnames=("shape",))
+def _by_law(law: Law, count, plan, table, place, *, shape):
+    """log δ(ε), and its derivative in the masses of one step and in the numbers of uses."""
+    return jax.value_and_grad(lambda of: log_delta(*of, plan, _grid(shape, table), *place))((law, count))
+
+
+@functools.partial(jax.jit, static_argnames=("shape",))
+def _by_groups(groups, plan, table, reverse, by_law, *, shape):
+    """What that is in the parameters."""
+
+    def steps(groups):
         merged, count = merge(groups)
-        halves = _both(lambda plan, grid, reverse: upper_half(merged, count, plan, grid, reverse), plans, form, tables)
-        used = weight != 0.0
-        at = jnp.where(used, epsilon, 0.0)
-        log_delta = jax.vmap(lambda half, at: jax.vmap(lambda e: log_delta_at(half, e))(at))(halves, at)
-        return jnp.sum(jnp.where(used, weight * log_delta, 0.0))
+        return dominating_law(merged, plan, _grid(shape, table), reverse), count
 
-    return jax.grad(total)(groups)
+    return jax.vjp(steps, groups)[1](by_law)[0]
+
+
+def _traced(*trees) -> bool:
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(trees))
+
+
+def _known(*trees):
+    """NumPy arrays where nothing is traced: those are worked on without a compiler."""
+    return trees if _traced(*trees) else jax.tree.map(np.asarray, trees)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def number(form: Form, groups, rates: Rates) -> Bracket:
     """One certified number of one setting; both sides of the bracket have the derivative of the number itself."""
-    form, shared = _with_lattice(form, groups, rates)
-    _, above, below = _halves(groups, rates, _grids(form.lattice)[1], form=shared)
-    return _answer(groups, above, below, rates, name=form.name, adjacency=form.adjacency, touch=False)[0]
+    groups, rates = _known(groups, rates)
+    form = _with_lattice(form, groups, rates)
+    with np.errstate(all="ignore"):
+        _, *halves = _halves(groups, rates, form, bare=False)
+        return jax.tree.map(jnp.asarray, _answer(groups, halves, rates, form)[0])
 
 
 @number.defjvp
 def _number_jvp(form, primals, tangents):
-    groups, rates = primals
-    form, shared = _with_lattice(form, groups, rates)
-    tables = _grids(form.lattice)[1]
-    plans, above, below = _halves(groups, rates, tables, form=shared)
-    found, touch = _answer(groups, above, below, rates, name=form.name, adjacency=form.adjacency, touch=True)
-    by_groups = _pull(groups, plans, tables, touch.epsilon, touch.weight, form=shared)
+    groups, rates = _known(*primals)
+    form = _with_lattice(form, groups, rates)
+    with np.errstate(all="ignore"):
+        plans, *halves = _halves(groups, rates, form, bare=True)
+        found, touch = _answer(groups, halves, rates, form)
+        by_groups = _pull(groups, plans, touch, form)
     moved_groups, moved = tangents
     products = jax.tree.map(lambda a, b: jnp.sum(a * b), by_groups, moved_groups)
     moved_query = moved.log_floor if form.name in _OF_FLOOR else moved.query
     change = sum(jax.tree.leaves(products)) + touch.slope * moved_query
-    return found, Bracket(change, change)
+    return jax.tree.map(jnp.asarray, found), Bracket(change, change)
 
 
-def _with_lattice(form: Form, groups, rates: Rates) -> tuple[Form, Form]:
-    """The form with a lattice, and what of it the curve depends on.
+def default(groups) -> Lattice:
+    """The lattice where none can be chosen: a dense one, on which atoms keep their places, if there are any."""
+    return WITH_ATOMS if any(mechanism.atomic for mechanism, _ in groups) else DEFAULT
 
-    The lattice is chosen for the setting where its parameters are known, else it is the default one.
-    """
+
+def _with_lattice(form: Form, groups, rates: Rates) -> Form:
+    """The form with a lattice: chosen for the setting where its parameters are known, else the default one."""
     lattice = form.lattice
-    if lattice is None and any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((groups, rates))):
-        lattice = DEFAULT
+    if lattice is None and _traced(groups, rates):
+        lattice = default(groups)
     if lattice is None:
         flat = jax.tree.map(lambda leaf: np.asarray(leaf)[None], groups)
         lattice = settled(flat, form.rtol, np.exp(rates.log_floor), form.adjacency, deepest(rates))[0]
-    return form._replace(lattice=lattice), Form("", "", lattice, form.rtol)
+    return form._replace(lattice=lattice)
 
 
 def deepest(rates: Rates):
@@ -188,4 +260,6 @@ def deepest(rates: Rates):
 @with_float64
 def settled(groups, rtol, fpr_floor, adjacency, deepest) -> list[Lattice]:
     """The lattice on which each setting of a flat batch reached its accuracy, or came nearest to it."""
-    return engine.answer(groups, Question(rtol, fpr_floor, adjacency, ((REGISTRY["mu"], None),), deepest)).lattices
+    return engine.answer(
+        groups, Question(rtol, fpr_floor, adjacency, ((registry.named("mu"), None),), deepest)
+    ).lattices

@@ -11,9 +11,10 @@ from ..accounting.lattices import Lattice
 from ..bracket import Bracket
 from ..mechanisms import as_composition
 from ..numerics.normal import ndtri_exp
-from ..numerics.validation import broadcast, closed_unit, floor_rate, nonnegative, open_unit, relative_width
-from ..tradeoff import dominating
-from .program import DEFAULT, NOTHING, Form, Rates, number, settled
+from ..numerics.validation import broadcast, closed_unit, floor_rate, nonnegative, one_of, open_unit, relative_width
+from ..tradeoff import ADJACENCIES, dominating
+from .declared import declared
+from .program import NOTHING, Form, Rates, default, number, settled
 from .program import deepest as smallest
 
 _SHALLOW = 1e-6  # smallest rate that matters for numbers from the middle of the curve
@@ -32,6 +33,8 @@ def _ask(name, mechanism, query, logged, adjacency, rtol, fpr_floor, lattice, de
     """``query`` as the user gave it, taken to its log where ``logged``; ``deepest``: a rate that has to be resolved."""
     need_64_bits(name)
     mechanism = as_composition(mechanism)
+    one_of("adjacency", adjacency, ADJACENCIES)
+    mechanism = declared(mechanism, adjacency)
     paired, order = dominating(mechanism, adjacency)
     groups = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), paired.stacked())
     query, floor = jnp.asarray(query, float), jnp.asarray(fpr_floor, float)
@@ -60,7 +63,7 @@ def _ask(name, mechanism, query, logged, adjacency, rtol, fpr_floor, lattice, de
 def _common(groups, rates, form) -> Lattice:
     """One lattice for a batch: the finest that one of its settings needs, or the default one where they are not known."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((groups, rates))):
-        return DEFAULT
+        return default(groups)
     flat = jax.tree.map(np.asarray, groups)
     return _finest(settled(flat, form.rtol, np.exp(np.asarray(rates.log_floor)), form.adjacency, smallest(rates)))
 

@@ -9,7 +9,7 @@ from ..numerics import namespace as xp
 from ..numerics.normal import pure_dp_mu, square_above
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, checked, nonnegative
-from ..pairs.atoms import atom_cells
+from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
 from .base import Mechanism
 
@@ -41,6 +41,7 @@ class ApproximateDP(Mechanism):
     delta: Any
 
     symmetric: ClassVar[bool] = True
+    differentiable: ClassVar[tuple[str, ...]] = ("epsilon", "delta")
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
@@ -74,6 +75,11 @@ class ApproximateDP(Mechanism):
         some = self.delta > 0.0
         log_delta = xp.where(some, xp.log(xp.where(some, self.delta, 1.0)), -xp.inf)
         return atom_cells(loss, log_p, log_p[::-1], ell, end, log_p_minus=log_delta, log_q_plus=log_delta)
+
+    def atoms(self, ell):
+        """The two finite atoms."""
+        loss, log_p = self._atoms(self.epsilon)
+        return atom_cell(loss, ell), loss, log_p[::-1]
 
     def replace_one(self) -> ApproximateDP:
         """Itself, for (ε, δ) stated for replacing a record."""

@@ -23,12 +23,17 @@ class Mechanism:
         closes: whether both sides of a bracket are of the same pair, so that a finer lattice brings them together.
         symmetric: whether the swapped pair (Q against P) has the same privacy losses, so that one half of the curve is enough.
         trailing: number of trailing axes of each array-valued field (0 where not named); they do not broadcast.
+        differentiable: fields in which ``jaxgdp.differentiable`` may take derivatives: ``cells`` has masses (log_x, log_y and what goes
+            to the infinities) with the right derivatives in them, at fixed points, and ``atoms`` names what moves in one piece.
+        undifferentiable: why there are no derivatives in the other fields, for those who try.
     """
 
     atomic: ClassVar[bool] = True
     closes: ClassVar[bool] = True
     symmetric: ClassVar[bool] = False
     trailing: ClassVar[dict[str, int]] = {}
+    differentiable: ClassVar[tuple[str, ...]] = ()
+    undifferentiable: ClassVar[str] = "it does not declare how its cells move with that"
 
     def parameter_shapes(self) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
         """By field: the shape that broadcasts, and the trailing shape that belongs to one mechanism."""
@@ -98,6 +103,15 @@ class Mechanism:
         The first cell whose lower point is at least ``end`` is open: it holds everything beyond.
         """
         raise NotImplementedError
+
+    def atoms(self, ell):
+        """Cells, losses and log Q-masses of what moves along the loss in one piece when a parameter changes (unbatched).
+
+        Losses have derivatives in the parameters, as have the masses that ``cells`` finds between the points ``ell``; both together say
+        how a mechanism changes. Cells are numbered as in ``cells``, which has each atom in the cell named here; what is in one cell
+        may be given as one. None where the loss has a density, smooth in the parameters, at every place.
+        """
+        return None
 
     def replace_one(self) -> Mechanism:
         """The mechanism whose pair is that of replacing one record.

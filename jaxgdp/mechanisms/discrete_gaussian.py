@@ -14,7 +14,7 @@ from ..numerics import namespace as xp
 from ..numerics.normal import LOG_SQRT_2PI, half_mills, ndtri_half_plus, square_above
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, checked, positive
-from ..pairs.atoms import atom_cells
+from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
 from .base import Mechanism
 from .subsampled_gaussian import _hermite_series
@@ -77,6 +77,8 @@ class DiscreteGaussian(Mechanism):
     sensitivity: Any = 1
 
     symmetric: ClassVar[bool] = True
+    differentiable: ClassVar[tuple[str, ...]] = ("sigma",)
+    undifferentiable: ClassVar[str] = "that is a whole number"
 
     def __post_init__(self):
         object.__setattr__(self, "sigma", positive("sigma", self.sigma))
@@ -150,6 +152,23 @@ class DiscreteGaussian(Mechanism):
         """
         few, many = self._few(ell, end), self._many(ell)
         return jax.tree.map(lambda a, b: xp.where(self.sigma < _FEW, a, b), few, many)
+
+    def atoms(self, ell):
+        """All integers where σ is small, else the middle of each cell's."""
+        few = self.sigma < _FEW
+        centre = xp.floor(0.5 * self.sensitivity)
+        k = centre + xp.arange(_INTEGERS) - _INTEGERS // 2
+        log_q = -0.5 * ((k - self.sensitivity) / self.sigma) ** 2 - self._log_total()
+        many = self._many(ell)
+        some = (many.log_x > -xp.inf) & ~few
+        loss = xp.where(some, many.log_y - xp.where(some, many.log_x, 0.0), 0.0)
+        middle = xp.stop_gradient(loss * self.sigma**2 / self.sensitivity + 0.5 * self.sensitivity)
+        single = self._loss(k)
+        return (
+            xp.concatenate([atom_cell(single, ell), xp.arange(loss.shape[0])]),
+            xp.concatenate([single, self._loss(middle)]),
+            xp.concatenate([xp.where(few, log_q, -xp.inf), xp.where(some, many.log_y, -xp.inf)]),
+        )
 
     def _few(self, ell, end) -> Cells:
         """Cells from a list of integers; what lies beyond it has mass below e^{−1000}."""

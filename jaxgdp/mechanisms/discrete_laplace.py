@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ class DiscreteLaplace(Mechanism):
     """
 
     scale: Any
+
+    differentiable: ClassVar[tuple[str, ...]] = ("scale",)
 
     def __post_init__(self):
         object.__setattr__(self, "scale", positive("scale", self.scale))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..numerics.pytree import pytree
-from ..numerics.validation import broadcast, checked, finite
+from ..numerics.validation import broadcast, checked, finite, known
 from .base import Mechanism
 from .piecewise_pair import PiecewisePair, log_sinhc
 
@@ -51,6 +51,7 @@ class FromDensities(Mechanism):
     trailing: ClassVar[dict[str, int]] = {"outputs": 1, "log_p": 1, "log_q": 1}
 
     def __post_init__(self):
+        known(self, outputs=self.outputs, log_p=self.log_p, log_q=self.log_q)
         outputs = finite("outputs", self.outputs)
         # −∞ is a density of zero
         densities = {name: _log_density(name, getattr(self, name)) for name in ("log_p", "log_q")}

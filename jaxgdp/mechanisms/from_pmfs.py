@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..numerics.pytree import pytree
-from ..numerics.validation import broadcast, checked
+from ..numerics.validation import broadcast, checked, known
 from .base import Mechanism
 from .finite_pair import FinitePair
 
@@ -44,6 +44,7 @@ class FromPMFs(Mechanism):
     trailing: ClassVar[dict[str, int]] = {"p": 1, "q": 1}
 
     def __post_init__(self):
+        known(self, p=self.p, q=self.q)
         for name in ("p", "q"):
             value = checked(name, getattr(self, name), "in [0, 1]", lambda a: (a >= 0.0) & (a <= 1.0))
             if value.ndim == 0:

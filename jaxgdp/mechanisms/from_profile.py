@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..numerics.pytree import pytree
-from ..numerics.validation import broadcast, checked, closed_unit
+from ..numerics.validation import broadcast, checked, closed_unit, known
 from .base import Mechanism
 from .finite_pair import FinitePair
 
@@ -46,6 +46,7 @@ class FromProfile(Mechanism):
     trailing: ClassVar[dict[str, int]] = {"epsilons": 1, "deltas": 1}
 
     def __post_init__(self):
+        known(self, epsilons=self.epsilons, deltas=self.deltas)
         valid = f"numbers in [0, {_LARGEST:g}]"
         epsilons = checked("epsilons", self.epsilons, valid, lambda a: (a >= 0.0) & (a <= _LARGEST))
         deltas = closed_unit("deltas", self.deltas)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ class Gaussian(Mechanism):
     noise_multiplier: Any
 
     atomic = False
+    differentiable: ClassVar[tuple[str, ...]] = ("noise_multiplier",)
 
     def __post_init__(self):
         object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))

@@ -11,7 +11,7 @@ from ..numerics import namespace as xp
 from ..numerics.normal import ndtri_half_plus, square_above
 from ..numerics.pytree import pytree
 from ..numerics.validation import positive
-from ..pairs.atoms import atom_cells
+from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
 from .base import Mechanism
 
@@ -40,6 +40,7 @@ class Laplace(Mechanism):
     scale: Any
 
     symmetric: ClassVar[bool] = True
+    differentiable: ClassVar[tuple[str, ...]] = ("scale",)
 
     def __post_init__(self):
         object.__setattr__(self, "scale", positive("scale", self.scale))
@@ -76,7 +77,8 @@ class Laplace(Mechanism):
         of Q-mass beyond is lost as it is for atoms.
         """
         largest = 1.0 / self.scale
-        inside = xp.clip(ell, -largest, largest)
+        # (a point at an end moves with it: a derivative takes the whole of what is there)
+        inside = xp.where(xp.abs(ell) >= largest, xp.sign(ell) * largest, ell)
         bound = xp.stack([-largest, largest])
         edge = xp.concatenate([bound[:1], inside, bound[1:]])
         a, width = edge[:-1], xp.diff(edge)
@@ -87,6 +89,12 @@ class Laplace(Mechanism):
         loss = xp.concatenate([middle, bound])
         log_p = xp.concatenate([log_x, np.log(0.5) - 0.5 * (bound + largest)])
         return atom_cells(loss, log_p, log_p + loss, ell, end)
+
+    def atoms(self, ell):
+        """Those at ∓1/b."""
+        largest = 1.0 / self.scale
+        bound = xp.stack([-largest, largest])
+        return atom_cell(bound, ell), bound, np.log(0.5) - 0.5 * (largest - bound)
 
     def replace_one(self) -> Laplace:
         """Replacing a record moves the query by up to 2: the scale over that is b/2."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class PureDP(Mechanism):
     """
 
     epsilon: Any
+
+    differentiable: ClassVar[tuple[str, ...]] = ("epsilon",)
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))

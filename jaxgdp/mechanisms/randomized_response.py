@@ -11,7 +11,7 @@ from ..numerics import namespace as xp
 from ..numerics.normal import pure_dp_mu, square_above
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, checked, nonnegative
-from ..pairs.atoms import atom_cells
+from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
 from .base import Mechanism
 
@@ -43,6 +43,8 @@ class RandomizedResponse(Mechanism):
     num_categories: Any = 2
 
     symmetric: ClassVar[bool] = True
+    differentiable: ClassVar[tuple[str, ...]] = ("epsilon",)
+    undifferentiable: ClassVar[str] = "that is a whole number"
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
@@ -81,6 +83,11 @@ class RandomizedResponse(Mechanism):
         """Exact masses of the atoms by cell (unbatched)."""
         loss, log_p = self._atoms(self.epsilon)
         return atom_cells(loss, log_p, log_p[::-1], ell, end)
+
+    def atoms(self, ell):
+        """The three atoms."""
+        loss, log_p = self._atoms(self.epsilon)
+        return atom_cell(loss, ell), loss, log_p[::-1]
 
     def replace_one(self) -> RandomizedResponse:
         """Itself: the pair is that of two different true answers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -46,6 +46,7 @@ class SubsampledGaussian(Mechanism):
     sampling_prob: Any
 
     atomic = False
+    differentiable: ClassVar[tuple[str, ...]] = ("noise_multiplier", "sampling_prob")
 
     def __post_init__(self):
         object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))

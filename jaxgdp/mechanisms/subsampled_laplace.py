@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -41,6 +41,8 @@ class SubsampledLaplace(Mechanism):
     scale: Any
     sampling_prob: Any
 
+    differentiable: ClassVar[tuple[str, ...]] = ("scale", "sampling_prob")
+
     def __post_init__(self):
         object.__setattr__(self, "scale", positive("scale", self.scale))
         object.__setattr__(self, "sampling_prob", probability("sampling_prob", self.sampling_prob))
@@ -72,7 +74,10 @@ class SubsampledLaplace(Mechanism):
         p, largest = self.sampling_prob, 1.0 / self.scale
         v = log_unmixed(p, ell)
         bound = xp.stack([-largest, largest])
-        edge = xp.clip(xp.concatenate([bound[:1], v, bound[1:]]), -largest, largest)
+        # (a point at an end moves with it: a derivative takes the whole of what is there)
+        edge = xp.concatenate(
+            [bound[:1], xp.where(v >= largest, largest, xp.where(v <= -largest, -largest, v)), bound[1:]]
+        )
         a, width = edge[:-1], xp.diff(edge)
         some = width > 0.0
         w = xp.where(some, width, 1.0)
@@ -110,3 +115,11 @@ class SubsampledLaplace(Mechanism):
             weight = xp.exp(xp.where(here, mass[i] - log_x[where[i]], -xp.inf))
             up = xp.at_add(up, k, weight * atom)
         return stretch_cells(log_x, self._loss(rho), ell, end, share=xp.clip(up, 0.0, 1.0), jitter=xp.abs(a))
+
+    def atoms(self, ell):
+        """Those at the ends, v = ∓1/b."""
+        largest = 1.0 / self.scale
+        bound = xp.stack([-largest, largest])
+        loss = self._loss(bound)
+        log_ratio = log_unmixed(self.sampling_prob, ell)
+        return xp.searchsorted(log_ratio, bound), loss, np.log(0.5) - 0.5 * (bound + largest) + loss

@@ -83,6 +83,7 @@ exp = _either(np.exp, jnp.exp)
 expm1 = _either(np.expm1, jnp.expm1)
 floor = _either(np.floor, jnp.floor)
 full_like = _either(np.full_like, jnp.full_like)
+interp = _either(np.interp, jnp.interp)
 isfinite = _either(np.isfinite, jnp.isfinite)
 isinf = _either(np.isinf, jnp.isinf)
 isnan = _either(np.isnan, jnp.isnan)
@@ -91,6 +92,7 @@ log1p = _either(np.log1p, jnp.log1p)
 logaddexp = _either(np.logaddexp, jnp.logaddexp)
 max = _either(np.max, jnp.max)
 maximum = _either(np.maximum, jnp.maximum)
+mean = _either(np.mean, jnp.mean)
 min = _either(np.min, jnp.min)
 minimum = _either(np.minimum, jnp.minimum)
 mod = _either(np.mod, jnp.mod)
@@ -163,9 +165,9 @@ def at_add(a, index, value):
 
 
 def at_max(a, index, value):
-    """A copy of ``a`` with the largest ``value`` at each ``index``, if larger than what is there."""
+    """A copy of ``a`` with the largest ``value`` at each ``index``, if larger than what is there; without a derivative."""
     if is_jax(a, index, value):
-        return jnp.asarray(a).at[index].max(value)
+        return jnp.asarray(jax.lax.stop_gradient(a)).at[index].max(jax.lax.stop_gradient(value))
     a = np.array(a)
     np.maximum.at(a, index, value)
     return a

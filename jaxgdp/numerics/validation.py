@@ -39,6 +39,20 @@ def checked(name: str, value, valid: str, test):
     return array
 
 
+def known(mechanism, **fields):
+    """Refuse tracers in a mechanism whose losses are sorted by their values.
+
+    Raises:
+        NotImplementedError: a field is traced; names the mechanism and the field.
+    """
+    for name, value in fields.items():
+        if isinstance(value, Tracer):
+            raise NotImplementedError(
+                f"{type(mechanism).__name__} cannot be traced or differentiated in {name}: its losses are sorted by their values, which "
+                "have to be known numbers (other mechanisms composed with it, and numbers of uses, can be)"
+            )
+
+
 def positive(name: str, value):
     """Strictly positive and finite."""
     return checked(name, value, "a finite number > 0", lambda a: a > 0.0)

@@ -22,6 +22,11 @@ def _log_sums(log_mass, index, number):
     return xp.where(inside, top + xp.log(xp.where(inside, total, 1.0)), -xp.inf), top
 
 
+def atom_cell(loss, ell):
+    """The cell (of n + 1) in which an atom is: one on a lattice point up to rounding belongs below it."""
+    return xp.searchsorted(ell, loss - _PLACE * xp.abs(loss))
+
+
 def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus: Any = -np.inf, log_q_plus: Any = -np.inf) -> Cells:
     """Cells of a pair whose finite privacy losses are atoms (unbatched).
 
@@ -44,8 +49,7 @@ def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus: Any = -np.inf, log_
     loss = xp.where(real, loss, 0.0)
     log_p, log_q = xp.where(real, log_p, -xp.inf), xp.where(real, log_q, -xp.inf)
     opened = xp.searchsorted(ell, end) + 1
-    # an atom on a lattice point up to rounding belongs below it
-    cell = xp.minimum(xp.searchsorted(ell, loss - _PLACE * xp.abs(loss)), opened)
+    cell = xp.minimum(atom_cell(loss, ell), opened)
     interior = (cell > 0) & (cell < number)
     lower = xp.where(interior, ell[xp.clip(cell - 1, 0, number - 1)], loss - 1.0)
     upper = xp.where(interior & (cell < opened), ell[xp.clip(cell, 0, number - 1)], xp.maximum(loss, lower + 1.0))

@@ -1,0 +1,65 @@
+"""What may be differentiated: mechanisms declare the fields in which their derivatives are right, everything else is refused by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax
+from jax.core import Tracer
+
+from ..mechanisms import Composition
+from ..mechanisms.base import Mechanism
+
+_NEEDS_NUMBERS = (
+    jax.errors.TracerArrayConversionError,
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerIntegerConversionError,
+)
+
+
+def _refusal(mechanism: Mechanism, where: str) -> str:
+    own = mechanism.differentiable
+    others = f"; it has them in {' and '.join(own)}" if own else ""
+    why = mechanism.undifferentiable
+    return f"jaxgdp.differentiable has no derivatives of {type(mechanism).__name__} in {where}: {why}{others}"
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _constant(message: str, value):
+    """``value``, of which no derivative may be taken."""
+    return value
+
+
+@_constant.defjvp
+def _constant_jvp(message, primals, tangents):
+    raise NotImplementedError(message)
+
+
+def declared(composition: Composition, adjacency: str) -> Composition:
+    """The composition, of which only derivatives that mechanisms declare can be taken.
+
+    Raises:
+        NotImplementedError: a mechanism cannot be traced in one of its fields or in its number of uses; or later, when a derivative in
+            a field is taken that is not declared. Names the mechanism and why.
+    """
+    parts = []
+    for part, count in zip(composition.mechanisms, composition.counts, strict=True):
+        fields = [field.name for field in dataclasses.fields(part)]
+        traced = [name for name in fields if isinstance(getattr(part, name), Tracer)]
+        refused = [name for name in traced if name not in part.differentiable]
+        guarded = [
+            _constant(_refusal(part, name), getattr(part, name)) if name in refused else getattr(part, name)
+            for name in fields
+        ]
+        new = jax.tree.unflatten(jax.tree.structure(part), guarded)
+        try:
+            pair = new.replace_one() if adjacency == "replace_one" else new
+            pair.canonical().gathered(count)
+        except _NEEDS_NUMBERS:
+            where = " and ".join(refused or traced or ["its number of uses"])
+            if adjacency == "replace_one" and not refused and traced:
+                where += " for adjacency 'replace_one'"
+            raise NotImplementedError(_refusal(part, where)) from None
+        parts.append(new)
+    return Composition(tuple(parts), composition.counts)
