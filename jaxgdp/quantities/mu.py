@@ -6,7 +6,7 @@ from .. import options
 from ..accounting.curve import Curve, Points, both_sides, points
 from ..bracket import Bracket
 from ..numerics import namespace as xp
-from ..numerics.normal import log1mexp, ndtri_exp
+from ..numerics.normal import argmax, log1mexp, ndtri_exp
 from ..numerics.validation import floor_rate
 from .base import Quantity, log_rate
 from .reading.chords import alpha_line, chord_to_end, some_tests, tpr_chord, tpr_line
