@@ -71,6 +71,10 @@ class OfQuantity(Target):
     def numbers(self):
         return ("value", "at")
 
+    def describe(self):
+        at = "" if self.record.argument is None else f" at {self.record.argument} {np.asarray(self.at).item():g}"
+        return f"{self.quantity} {np.asarray(self.value).item():g}{at}"
+
     def _checked(self, name, value):
         if name == "at":
             return np.asarray(value, float) if self.record.argument is None else self.record.checked(value)
