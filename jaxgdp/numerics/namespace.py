@@ -181,12 +181,17 @@ def cond(condition, yes, no, *operands):
     return yes(*operands) if condition else no(*operands)
 
 
-def fori_loop(first: int, after: int, body, state):
-    """``state = body(i, state)`` for whole numbers from ``first`` up to ``after``."""
+def fori_loop(first: int, after: int, body, state, done=None):
+    """``state = body(i, state)`` for whole numbers from ``first`` up to ``after``.
+
+    ``done(state)`` tells where nothing changes any more; a loop that is run step by step ends when that is everywhere.
+    """
     if tree_is_jax(state):
         return jax.lax.fori_loop(first, after, body, state)
     for i in range(first, after):
         state = body(i, state)
+        if done is not None and np.all(done(state)):
+            break
     return state
 
 
