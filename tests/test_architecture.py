@@ -15,7 +15,7 @@ PACKAGE = Path(jaxgdp.__file__).parent
 
 # modules and folders of the package, by stage
 STAGES = (
-    ("_version", "bracket"),
+    ("_version", "bracket", "progress"),
     ("numerics",),
     ("gdp",),
     ("conversions",),
@@ -148,7 +148,9 @@ def test_import_needs_no_extra_and_leaves_the_configuration_alone():
 
 
 def _not_loaded(code: str, modules: tuple[str, ...]) -> None:
-    _run(f"import sys\n{code}\nloaded = [name for name in {modules} if name in sys.modules]\nassert not loaded, loaded\n")
+    _run(
+        f"import sys\n{code}\nloaded = [name for name in {modules} if name in sys.modules]\nassert not loaded, loaded\n"
+    )
 
 
 def test_import_is_light():

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from .._version import __version__
 from .calibrate import calibrate_command
 from .options import FLOOR_HELP as _FLOOR_HELP
+from .options import PROGRESS_HELP as _PROGRESS_HELP
 from .options import RTOL_HELP as _RTOL_HELP
 from .options import cache_compiled_programs as _cache_compiled_programs
 from .options import need as _need
 from .options import number as _number
 from .options import numbers as _numbers
 from .options import option as _option
-from .options import progress as _progress
+from .options import working as _working
 from .options import writable as _writable
 from .report import deployments_command, report_command
 from .reproduce import reproduce_command
@@ -58,6 +59,7 @@ def landscape_command(
         str, _option("--figure", help="Figure to write: .png, .pdf or .svg.", metavar="PATH")
     ] = "landscape.png",
     quiet: Annotated[bool, _option("--quiet", help="No progress bar and no summary.", metavar=None)] = False,
+    progress: Annotated[bool, _option("--progress", help=_PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
     """Regret of reporting mu over a grid of DP-SGD settings: figure, CSV, NetCDF and a summary.
 
@@ -68,7 +70,7 @@ def landscape_command(
     paths = [_writable("--csv", csv), _writable("--netcdf", netcdf), _writable("--figure", figure)]
     if paths[2].suffix.lower() not in _FIGURE_SUFFIXES:
         raise ValueError(f"--figure must end in {', '.join(_FIGURE_SUFFIXES)}, got {figure!r}")
-    _need("xarray", "h5netcdf", "h5py", "matplotlib", "rich")
+    _need("xarray", "h5netcdf", "h5py", "matplotlib")
     settings = {"rtol": _number("--rtol", rtol), "fpr_floor": _number("--fpr-floor", fpr_floor)}
     if sampling_prob:
         rates = _numbers("--sampling-prob", sampling_prob)
@@ -77,7 +79,7 @@ def landscape_command(
         rates = _log_spaced(ends, _number("--sampling-probs-number", sampling_probs_number))
     sigmas = _numbers("--noise-multiplier", noise_multiplier) if noise_multiplier else None
     steps = _numbers("--num-steps", num_steps) if num_steps else None
-    _draw_landscape(paths, sigmas, rates, steps, settings, quiet)
+    _draw_landscape(paths, sigmas, rates, steps, settings, quiet, progress)
 
 
 def _log_spaced(ends: list[float], number: float) -> list[float]:
@@ -91,20 +93,22 @@ def _log_spaced(ends: list[float], number: float) -> list[float]:
     return np.geomspace(low, high, int(number)).tolist()
 
 
-def _draw_landscape(paths, sigmas, rates, steps, settings, quiet) -> None:
-    from .. import landscape as grid
+def _draw_landscape(paths, sigmas, rates, steps, settings, quiet, always) -> None:
+    with _working("loading", quiet=quiet, always=always):
+        from .. import landscape as grid
 
-    _cache_compiled_programs()
+        _cache_compiled_programs()
     sigmas = grid.NOISE_MULTIPLIERS if sigmas is None else sigmas
     steps = grid.NUM_STEPS if steps is None else steps
-    with _progress(len(sigmas) * len(rates) * len(steps), quiet) as progress:
+    with _working("measuring", len(sigmas) * len(rates) * len(steps), quiet=quiet, always=always) as count:
         dataset = grid.landscape(
-            noise_multiplier=sigmas, sampling_prob=rates, num_steps=steps, progress=progress, **settings
+            noise_multiplier=sigmas, sampling_prob=rates, num_steps=steps, progress=count, **settings
         )
     csv, netcdf, figure = paths
-    grid.write_csv(dataset, csv)
-    grid.write_netcdf(dataset, netcdf)
-    _save_figure(dataset, figure)
+    with _working("writing", quiet=quiet, always=always):
+        grid.write_csv(dataset, csv)
+        grid.write_netcdf(dataset, netcdf)
+        _save_figure(dataset, figure)
     if not quiet:
         print(grid.summary_text(dataset))
         print(f"wrote {csv}, {netcdf}, {figure}")
@@ -156,6 +160,9 @@ def _build():
 app: Any = _build() if typer else None
 
 
+_INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended: 128 + SIGINT
+
+
 def _fail(message) -> int:
     print("jaxgdp: error: " + " ".join(str(message).split()), file=sys.stderr)
     return 2
@@ -175,12 +182,14 @@ def main(argv: list[str] | None = None) -> int:
     try:
         code = app(args=sys.argv[1:] if argv is None else list(argv), prog_name="jaxgdp", standalone_mode=False)
         sys.stdout.flush()
+        if code == _INTERRUPTED:  # what typer makes of Ctrl-C, without a word
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except (ValueError, ImportError, OSError) as error:
         return _fail(error)
     except (KeyboardInterrupt, typer.Abort):
         _fail("interrupted")
-        return 130
+        return _INTERRUPTED
     except Exception as error:
         message = getattr(error, "format_message", None)
         if message is not None:  # what typer says about options it does not know
