@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -168,6 +172,30 @@ def _fail(message) -> int:
     return 2
 
 
+@contextlib.contextmanager
+def _second_interrupt_ends():
+    """The first Ctrl-C is an exception as always; a second one does not wait for what is still computing in other threads."""
+    if threading.current_thread() is not threading.main_thread() or (
+        signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield
+        return
+
+    def first(number, frame):
+        signal.signal(signal.SIGINT, second)
+        signal.default_int_handler(number, frame)
+
+    def second(number, frame):
+        _fail("interrupted")
+        os._exit(_INTERRUPTED)
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command line.
 
@@ -180,16 +208,24 @@ def main(argv: list[str] | None = None) -> int:
     if typer is None:
         return _fail("the command line needs typer: pip install 'jaxgdp[cli]'")
     try:
-        code = app(args=sys.argv[1:] if argv is None else list(argv), prog_name="jaxgdp", standalone_mode=False)
+        with _second_interrupt_ends():
+            return _run(sys.argv[1:] if argv is None else list(argv))
+    except KeyboardInterrupt:
+        _fail("interrupted")
+        return _INTERRUPTED
+
+
+def _run(argv: list[str]) -> int:
+    try:
+        code = app(args=argv, prog_name="jaxgdp", standalone_mode=False)
         sys.stdout.flush()
         if code == _INTERRUPTED:  # what typer makes of Ctrl-C, without a word
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except (ValueError, ImportError, OSError) as error:
         return _fail(error)
-    except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted")
-        return _INTERRUPTED
+    except typer.Abort:  # what earlier versions make of it
+        raise KeyboardInterrupt from None
     except Exception as error:
         message = getattr(error, "format_message", None)
         if message is not None:  # what typer says about options it does not know
