@@ -149,6 +149,7 @@ def telling(
     noun: str = "evaluations",
     anywhere: bool = False,
     bar: bool = False,
+    silent: bool = False,
 ):
     """Show on a terminal what is being done, and count what is finished.
 
@@ -160,7 +161,7 @@ def telling(
         after: seconds without a word, one by default; work that is done before says nothing.
         stream: text stream; None for ``sys.stderr``.
         anywhere: write a line of its own now and then also where the stream is no terminal.
-        bar: draw a bar on a terminal, where rich is installed.
+        bar: draw a bar on a terminal, where rich is installed. silent: show nothing, nor of work inside this work.
 
     Yields:
         :class:`Telling`, a function (number finished) → None.
@@ -172,11 +173,11 @@ def telling(
     mine = Telling(doing, about, noun)
     out = sys.stderr if stream is None else stream
     terminal = out is not None and out.isatty()
-    if not _SHOWN and not terminal and not (anywhere and out is not None):
+    if not (_SHOWN or silent or terminal or (anywhere and out is not None)):
         yield mine
         return
     kind = _Bar if bar and terminal and importlib.util.find_spec("rich") else _Line
-    line = None if _SHOWN else kind(out, terminal, _PATIENCE if after is None else after)
+    line = None if _SHOWN or silent else kind(out, terminal, _PATIENCE if after is None else after)
     _SHOWN.append(mine)
     try:
         if line is not None:

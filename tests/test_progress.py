@@ -114,3 +114,12 @@ def test_a_bar_where_rich_is_installed():
     with telling("measuring", about=9, noun="settings", after=0.0, stream=terminal, bar=True) as told:
         told(4)
         assert until(lambda: "measuring" in terminal.getvalue() and "4/9" in terminal.getvalue())
+
+
+def test_silence_holds_for_work_inside():
+    terminal = Terminal()
+    with telling("reproducing", after=0.0, stream=terminal, silent=True):
+        with telling("calibrating", after=0.0, stream=terminal) as told:
+            told(1)
+            time.sleep(0.05)
+    assert terminal.getvalue() == ""

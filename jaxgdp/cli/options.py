@@ -8,7 +8,7 @@ import os
 import platform
 from pathlib import Path
 
-from ..progress import Telling, telling
+from ..progress import telling
 
 try:
     import typer
@@ -89,8 +89,5 @@ def working(doing: str, total: int | None = None, noun: str = "settings", quiet:
     Yields:
         :class:`jaxgdp.progress.Telling`.
     """
-    if quiet:
-        yield Telling(doing, total, noun)
-        return
-    with telling(doing, total, noun=noun, anywhere=always, bar=True) as told:
+    with telling(doing, total, noun=noun, anywhere=always, bar=True, silent=quiet) as told:
         yield told

@@ -40,13 +40,8 @@ def reproduce_command(
         settings = {"output": output, "only": names, "quick": quick, "figure_format": figure_format}
         chosen, _ = check(paper, **settings)
         cache_compiled_programs()
-    with working(chosen[0], len(chosen), "figures and tables", quiet, progress) as told:
-
-        def finished(name):
-            told(1)
-            told.say(dict(zip(chosen, [*chosen[1:], "writing"], strict=True))[name])
-
-        found = reproduce(paper, **settings, progress=finished)
+    with working("reproducing", len(chosen), "figures and tables", quiet, progress) as told:
+        found = reproduce(paper, **settings, progress=lambda name: told(1))
     if not quiet:
         print(summary(found.rows))
         for row in found.rows:
