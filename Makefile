@@ -18,6 +18,7 @@ test: $(VENV)/.ready
 	$(BIN)/python -m pytest tests jaxgdp --doctest-modules -n 2 --dist loadfile
 
 bench: $(VENV)/.bench-ready
+	$(BIN)/python benchmarks/first_answer.py
 	$(BIN)/python benchmarks/landscape_speed.py
 	$(BIN)/python benchmarks/composition_speed.py
 	$(BIN)/python benchmarks/calibration_speed.py
