@@ -104,7 +104,7 @@ def ours(compositions: list) -> dict:
         "warm": warm,
         "epsilon": [np.ravel(side).tolist() for side in epsilon],
         "width": float(np.max(mu.width / np.maximum(mu.upper, 1e-300))),
-        "status": int(np.sum(found.status != 0)),
+        "status": int(np.sum(found.status["mu"] != 0)),
     }
     if len(compositions) == 1:
         # the whole curve, down to error rates of 1e-300
