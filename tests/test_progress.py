@@ -6,6 +6,7 @@ import time
 import pytest
 
 from jaxgdp.progress import telling
+from jaxgdp.training import plan_budget
 
 
 class Terminal(io.StringIO):
@@ -123,3 +124,26 @@ def test_silence_holds_for_work_inside():
             told(1)
             time.sleep(0.05)
     assert terminal.getvalue() == ""
+
+
+def test_plans_tell_their_caller_or_the_terminal(monkeypatch, capsys):
+    finished = []
+    plan = plan_budget(8.0, 1.0, 9, "mu", every=3, progress=finished.append)
+    assert sum(finished) == 3
+    plan.max_steps_within(mu=0.26, progress=finished.append)
+    assert sum(finished) == 5 and capsys.readouterr().err == ""
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("jaxgdp.progress._PATIENCE", 0.0)
+    told = []
+
+    def slow(mechanism, names, asked, overflow, progress):
+        told.append(until(lambda: "planning, 0 of about 2 evaluations" in terminal.getvalue()))
+        return real(mechanism, names, asked, overflow, progress)
+
+    from jaxgdp.training import plan as module
+
+    real = module.certified
+    monkeypatch.setattr(module, "certified", slow)
+    plan_budget(8.0, 1.0, 6, "mu", every=3)
+    assert told == [True]
