@@ -7,7 +7,7 @@ from typing import Any
 from ...accounting.curve import Points
 from ...accounting.vertices import Vertices
 from ...numerics import namespace as xp
-from ...numerics.errors import QUANTILE
+from ...numerics.errors import QUANTILE, QUANTILE_AT_ZERO
 from ...numerics.normal import ndtri_exp
 
 
@@ -19,7 +19,7 @@ def quantiles(log_alpha, log_tpr, log_beta):
 
 def difference(z_alpha, z_tpr, sign):
     """μ = Φ⁻¹(TPR) − Φ⁻¹(α), moved by its rounding error in the direction of ``sign``."""
-    value = z_tpr - z_alpha + sign * QUANTILE * (xp.abs(z_tpr) + xp.abs(z_alpha))
+    value = z_tpr - z_alpha + sign * (QUANTILE * (xp.abs(z_tpr) + xp.abs(z_alpha)) + 2.0 * QUANTILE_AT_ZERO)
     value = xp.where(xp.isnan(value), -xp.inf, value)
     # some TPR at FPR 0: no Gaussian curve allows that
     return xp.where((z_alpha == -xp.inf) & (z_tpr > -xp.inf), xp.inf, value)
