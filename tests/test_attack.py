@@ -10,7 +10,7 @@ from mpmath import mpf
 import jaxgdp
 from jaxgdp import SubsampledGaussian, SubsampledLaplace
 
-SEED, EACH = 20260101, {"bounded_range": 20, "densities": 4, "discrete": 30, "noise": 20}
+SEED, EACH = 20260101, {"bounded_range": 15, "densities": 4, "discrete": 20, "noise": 10}
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
