@@ -220,3 +220,46 @@ def test_adding_a_mechanism_touches_one_file_and_one_export(tmp_path, monkeypatc
     assert jaxgdp.tradeoff(module.FlippedBit(0.3)).beta(0.0).contains(1.0)
     report = jaxgdp.report(described)
     assert "FlippedBit(flip=0.3) x 2" in str(report) and jaxgdp.Report.from_dict(report.to_dict()) == report
+
+
+@pytest.mark.parametrize(
+    "name, value, at, other",
+    [
+        ("advantage", 0.1, None, jaxgdp.targets.Advantage(0.1)),
+        ("beta", 0.7, 0.1, jaxgdp.targets.FNR(0.7, 0.1)),
+        ("bayes_risk", 0.25, 0.3, jaxgdp.targets.BayesRisk(0.25, 0.3)),
+        ("mu", 0.5, 1e-8, jaxgdp.targets.Mu(0.5, 1e-8)),
+        ("epsilon", 2.0, 1e-6, jaxgdp.targets.EpsilonDelta(2.0, 1e-6)),
+    ],
+)
+def test_a_target_by_name_is_the_target_of_that_name(name, value, at, other):
+    """The Gaussian mechanism is calibrated in closed form: to the same noise, whichever way the target is said."""
+    target = jaxgdp.targets.OfQuantity(name, value, at)
+    assert target.safe == other.safe and target.goal == other.goal
+    mine, theirs = (jaxgdp.calibrate(each, num_steps=5) for each in (target, other))
+    assert mine.value == pytest.approx(theirs.value, rel=1e-8) and target.meets(mine.achieved)
+
+
+def test_profiles_are_targets():
+    """δ(ε), for which there is no class: the noise at which the closed form has it."""
+    found = jaxgdp.calibrate(jaxgdp.targets.OfQuantity("delta", 1e-4, at=[0.5, 1.0]))
+    assert np.all(jaxgdp.gdp.delta(np.array([0.5, 1.0]), 1.0 / found.value) <= 1e-4)
+    assert np.all(jaxgdp.gdp.delta(np.array([0.5, 1.0]), 1.001 / found.value) > 1e-4)
+
+
+@pytest.mark.parametrize(
+    "bad, named",
+    [
+        (("privacy", 1.0), "quantity"),
+        (("regret", 0.1), "targets.Regret"),
+        (("delta", 1e-4, -1.0), "epsilon"),
+        (("delta", -1e-4, 1.0), "value"),
+        (("advantage", 0.1, 0.5), "asked at nothing"),
+        (("tpr", 0.01, 0.1), "above 0.1"),
+        (("beta", 0.95, 0.1), "below 0.9"),
+        (("bayes_risk", 0.5, 0.5), "below 0.5"),
+    ],
+)
+def test_targets_by_name_that_make_no_sense(bad, named):
+    with pytest.raises(ValueError, match=named):
+        jaxgdp.targets.OfQuantity(*bad)

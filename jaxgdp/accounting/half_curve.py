@@ -25,6 +25,7 @@ from .windows import Plan
 _MERGED = 256.0  # many small steps are smooth: better than one large one
 _SLACK = 2e-13  # relative rounding of the exact end of a curve, with room
 ACROSS = (np.arange(9.0) - 4.0) / 4.5  # equal steps, as parts of a spread to both sides
+_NEVER = np.log(1e-9)  # … or where its FNR, guard included, is below this
 _SHARP = 1e3  # an attack vertex is used where its rates exceed the guard by this factor
 
 
@@ -417,9 +418,11 @@ def _attack_vertices(p_side, q_side, plan, first, shift, width, h, size, log_cer
     decay = xp.exp(-xp.maximum(1.0 - s, 0.0) * width)
     left = tail_sums(q_side.plain[::-1], decay)[::-1]
     beta = decay * xp.pad(left[:-1], (1, 0))
-    used = used & xp.where(right, True, beta > _SHARP * q_guard)
+    sharp = right | (beta > _SHARP * q_guard)
     beta = beta + q_guard
     log_beta = q_side.log_total + q_side.roundoff + (1.0 - s) * t + safe_log(beta)
+    # (a test that hardly ever misses is as good as one that never does)
+    used = used & (sharp | (log_beta < _NEVER))
     log_tpr, log_beta = _right_or_left(log_tpr, log_beta, right)
     log_alpha = xp.minimum(log_alpha, 0.0)
     start = xp.where(plan.cut_low == 0.0, -0.1 * plan.spread - width, plan.cut_low)

@@ -48,7 +48,7 @@ def read(parts, plus, minus, rates: Rates, kind: Kind) -> tuple[dict[str, Any], 
         for quantity, query in zip(kind.quantities, rates.queries, strict=True)
     }
     located = {
-        quantity.name: quantity.locate(curve, query, symmetric=symmetric)
+        quantity.name: quantity.locate(curve, query, found[quantity.name], symmetric=symmetric)
         for quantity, query in zip(kind.quantities, rates.queries, strict=True)
         if quantity.locate is not None and not kind.keep
     }

@@ -224,7 +224,7 @@ def plan_whole(groups, count, z_floor, z_delta, rtol, faintest, seen, anchor, pi
         cut = loss.cut(longest)
         tilt0, _, _, _, threshold, spread = ends(cut, z_floor, z_delta)
         room = 12.0 * spread + xp.maximum(-composed(cut, 0.0 * tilt0)[1], 0.0)
-        return xp.minimum(longest, xp.where(xp.isfinite(seen[0]), seen[0], threshold) + room)
+        return xp.minimum(longest, xp.maximum(xp.where(xp.isfinite(seen[0]), seen[0], threshold), 0.0) + room)
 
     # a step that alone carries the sum past every threshold asked for may as well stop there: its P-mass stays at that point and
     # its other Q-mass goes to the atom at infinity. Exponential tilting needs this where such steps are the likeliest way

@@ -45,7 +45,8 @@ class Quantity:
         query: the argument as ``read`` takes it (its log, where it is a rate).
         rate: smallest error rate, or δ, that the curve has to resolve for an argument; None for nothing beyond the FPR floor.
         threshold: privacy loss |ℓ| at which an argument is read off, where that is known beforehand.
-        locate: ``locate(curve, query, symmetric=…)`` → |ℓ|, where it is known from a first look only.
+        locate: ``locate(curve, query, found, symmetric=…)`` → |ℓ|, where it is known from a first look only; ``found`` is what
+            ``read`` gave.
         absolute: the accuracy promised is ``absolute``·rtol instead of rtol relative to the upper side.
         safe_side: "upper" or "lower", the one to report; what grows with privacy loss is safe from above.
         unit: "nats", "probability" or "".

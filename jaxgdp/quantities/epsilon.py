@@ -49,9 +49,9 @@ def epsilon(curve: Curve, log_d, *, symmetric: bool) -> Bracket:
     return Bracket(xp.maximum(lower, unsampled.epsilon(log_d, curve.shown_mu, -1.0)), upper)
 
 
-def locate(curve: Curve, query, *, symmetric: bool):
+def locate(curve: Curve, query, found: Bracket | None = None, *, symmetric: bool):
     """ε itself, from above."""
-    return epsilon(curve, query, symmetric=symmetric).upper
+    return (epsilon(curve, query, symmetric=symmetric) if found is None else found).upper
 
 
 def of_gaussian(mu, delta):

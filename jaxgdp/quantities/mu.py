@@ -6,7 +6,7 @@ from .. import options
 from ..accounting.curve import Curve, Points, both_sides, points
 from ..bracket import Bracket
 from ..numerics import namespace as xp
-from ..numerics.normal import log1mexp, ndtri_exp
+from ..numerics.normal import argmax, log1mexp, ndtri_exp
 from ..numerics.validation import floor_rate
 from .base import Quantity, log_rate
 from .reading.chords import alpha_line, chord_to_end, some_tests, tpr_chord, tpr_line
@@ -38,8 +38,14 @@ def _upper(p: Points, z_alpha, z_tpr, log_floor, z_floor):
     plain = difference(z_alpha, z_tpr, 1.0)
     # the middle of the curve is provably above the floor, or it is not
     visible = xp.max(xp.where(p.used, p.log_alpha, -xp.inf)) >= log_floor
+    first = argmax(p.used)
+    visible = visible | (p.log_beta[first] > log_floor)
     reached = xp.min(p.log_alpha) <= log_floor
-    shown = xp.where(reached, xp.maximum(everywhere, plain[-2]), xp.inf)
+    # (beyond the FNR floor the range ends where a line of the curve reaches it)
+    past = p.used & (p.log_beta < log_floor)
+    within = xp.max(xp.where(p.used & ~past, clamped, -xp.inf))
+    ends = xp.maximum(plain[-2], xp.where(xp.any(past), plain[-1], -xp.inf))
+    shown = xp.where(reached, xp.maximum(within, ends), xp.inf)
     inside = p.used & (p.log_beta <= log_floor)
     mirrored = xp.maximum(xp.max(xp.where(inside, plain[:-2], -xp.inf)), plain[-1])
     covered = xp.max(xp.where(p.used, p.log_beta, -xp.inf)) >= log_floor

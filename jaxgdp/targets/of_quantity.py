@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from .. import options
 from ..measure import measure
-from ..mechanisms import FromPMFs, Gaussian
+from ..mechanisms import Gaussian
 from ..numerics.validation import finite
 from ..quantities.base import Quantity
 from ..quantities.registry import named
@@ -71,6 +71,10 @@ class OfQuantity(Target):
     def numbers(self):
         return ("value", "at")
 
+    def describe(self):
+        at = "" if self.record.argument is None else f" at {self.record.argument} {np.asarray(self.at).item():g}"
+        return f"{self.quantity} {np.asarray(self.value).item():g}{at}"
+
     def _checked(self, name, value):
         if name == "at":
             return np.asarray(value, float) if self.record.argument is None else self.record.checked(value)
@@ -94,9 +98,10 @@ class OfQuantity(Target):
         return {self.record.argument: self.at, "fpr_floor": self._floor()}
 
     def _floor(self):
-        """As far out as the goal is decided, and not beyond the default."""
+        """As far out as the goal is decided, where that is known; else the default, or further."""
         deep = 0.5 * self.place(np.clip(self.gaussian_mu(), _LEAST_MU, _LARGEST_MU))
-        return np.clip(np.minimum(deep, options.FPR_FLOOR), DEEPEST, HIGHEST_FLOOR)
+        known = self.record.argument == "fpr" or self.record.threshold is not None
+        return np.clip(deep if known else np.minimum(deep, options.FPR_FLOOR), DEEPEST, HIGHEST_FLOOR)
 
     def equivalent_mu(self, value):
         value, at = np.broadcast_arrays(np.asarray(value, float), self.at)
@@ -130,13 +135,9 @@ class OfQuantity(Target):
         return np.clip(ndtr(-mu / 2.0 - slope / mu), DEEPEST, HIGHEST_FLOOR)
 
     def without_noise(self, detected, adjacency):
-        """As measured on the pair that shows a record with that probability, and else nothing."""
-        detected, at = np.broadcast_arrays(np.asarray(detected, float), self.at)
-        shown = np.stack([1.0 - detected, detected], axis=-1)
-        hidden = np.stack([np.ones_like(detected), np.zeros_like(detected)], axis=-1)
-        asked = {} if self.record.argument is None else {self.record.argument: at}
-        found = measure(FromPMFs(hidden, shown), self.quantity, adjacency=adjacency, **asked).brackets[self.quantity]
-        return found.upper if self.record.grows else found.lower
+        """The worst that the quantity can be: that no noise meets the target is left to the search to find."""
+        worst = self.record.extent[1] if self.record.grows else self.record.extent[0]
+        return np.full(np.broadcast_shapes(np.shape(detected), self.shape), worst)
 
 
 @functools.lru_cache(maxsize=64)

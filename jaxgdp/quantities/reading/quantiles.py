@@ -46,6 +46,8 @@ def gaps(v: Vertices, matters, log_rest: Any = 0.0):
     rates = (xp.take_along_axis(a[:-1], k, -1)[:, 0] for a in (v.log_alpha, v.log_tpr, v.log_beta))
     bottom, log_tpr, log_beta = (xp.where(xp.any(v.used[:-1], axis=-1), a, 0.0) for a in rates)
     gap = ~(top >= bottom) & matters(bottom, log_tpr, log_beta)
+    # (where no loss is above 0 nothing is left out)
+    gap = gap if v.top is None else gap & ~(xp.max(v.top) <= 0.0)
     ends = xp.stack([xp.where(gap, bottom, -1.0), xp.where(gap, top, -1.0)])
     z = ndtri_exp(xp.minimum(ends - log_rest, 0.0))
     return xp.max(xp.where(gap, z[0] - z[1] + 2.0 * Z_ROUNDOFF * xp.abs(z[1]), 0.0))

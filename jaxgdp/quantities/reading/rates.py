@@ -94,7 +94,7 @@ def _together(log_tpr, log_beta, side):
     return xp.maximum(log_tpr, tpr), xp.minimum(log_beta, beta)
 
 
-def threshold_of_fpr(curve: Curve, log_fpr, *, symmetric: bool):
+def threshold_of_fpr(curve: Curve, log_fpr, found=None, *, symmetric: bool):
     """|ℓ| at which the dominating pair has an FPR, by log-linear interpolation between vertices: an estimate.
 
     FPRs from the curve's middle on belong to slopes below one, the mirrored half: there the FPR of one order is the FNR of the other.
