@@ -203,8 +203,11 @@ def test_composition_of_approximate_dp():
     assert np.all(curve.epsilon((1 - kept) / 2).lower == np.inf)
     # TPR at FPR 0 is that mass
     holds(curve.tpr(0.0), 1 - kept, 1e-9)
-    # and what is left is the pure composition
-    holds(curve.approximate_mu(1 - kept), np.full(2, float(mu_of(rows))), 1e-3)
+    # and what is left is the pure composition, for a d that is above that mass (but for its rounding), and nothing for one below
+    lost = -np.expm1(k * np.log1p(-delta))
+    holds(curve.approximate_mu(lost * (1 + 1e-12)), np.full(2, float(mu_of(rows))), 1e-3)
+    assert np.all(curve.approximate_mu(lost).lower <= float(mu_of(rows)) * (1 + SLACK))
+    assert np.all(curve.approximate_mu(lost * (1 - 1e-12)).lower == np.inf)
 
 
 def test_mass_at_infinity_makes_mu_infinite_at_floor_zero():
