@@ -22,6 +22,7 @@ attack: $(VENV)/.ready
 	$(BIN)/python -m tests.attack --number 1000
 
 bench: $(VENV)/.bench-ready
+	$(BIN)/python benchmarks/first_answer.py
 	$(BIN)/python benchmarks/landscape_speed.py
 	$(BIN)/python benchmarks/composition_speed.py
 	$(BIN)/python benchmarks/calibration_speed.py

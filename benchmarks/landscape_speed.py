@@ -71,8 +71,7 @@ def asker(task: dict):
     sys.path.insert(0, str(ROOT))
     import jax
 
-    from jaxgdp import dpsgd
-    from jaxgdp.accounting import engine
+    from jaxgdp import dpsgd, measure
 
     compiled = {"seconds": 0.0, "programs": 0}
 
@@ -82,12 +81,11 @@ def asker(task: dict):
             compiled["programs"] += event.endswith("backend_compile_duration")
 
     jax.monitoring.register_event_duration_secs_listener(listen)
-    names = (("mu", None), ("regret", None))
-    question = engine.Question(rtol=task["rtol"], fpr_floor=task["fpr_floor"], names=names)
 
     def ask(settings):
         columns = (np.asarray(column, float) for column in zip(*settings, strict=True))
-        return engine.answer(dpsgd(*columns).stacked(), question)
+        asked = {"rtol": task["rtol"], "fpr_floor": task["fpr_floor"], "nested": False}
+        return measure(dpsgd(*columns), ("mu", "regret"), **asked)
 
     return ask, compiled
 
@@ -116,10 +114,10 @@ def run_ours(task: dict) -> dict:
         "compile_seconds": compiled["seconds"],
         "programs": compiled["programs"],
         "warm_seconds": warm,
-        "mu_lower": found.results["mu"].lower.tolist(),
-        "mu_upper": found.results["mu"].upper.tolist(),
-        "status": np.asarray(found.status).tolist(),
-        "sizes": np.asarray(found.sizes).tolist(),
+        "mu_lower": found.brackets["mu"].lower.tolist(),
+        "mu_upper": found.brackets["mu"].upper.tolist(),
+        "status": np.asarray(found.status["mu"]).tolist(),
+        "sizes": np.asarray(found.lattice_size).tolist(),
         "peak_memory": peak_memory(),
         "device_memory": device_memory(),
     }
@@ -134,13 +132,14 @@ def device_memory():
 
 
 def run_scaling(task: dict) -> dict:
-    """Warm time per setting, for each list of settings."""
+    """Warm time per setting, for each list of settings, all by compiled programs."""
+    os.environ["JAXGDP_EXECUTOR"] = "compiled"
     ask, _ = asker(task)
     rows = []
     for settings in task["lists"]:
         ask(settings)
         seconds, found = timed(lambda: ask(settings))  # noqa: B023
-        rows.append({"seconds": seconds, "number": len(settings), "lattice": float(np.median(found.sizes))})
+        rows.append({"seconds": seconds, "number": len(settings), "lattice": float(np.median(found.lattice_size))})
     return {"rows": rows, "peak_memory": peak_memory()}
 
 

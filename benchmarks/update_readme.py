@@ -7,6 +7,7 @@ from pathlib import Path
 
 import calibration_speed
 import composition_speed
+import first_answer
 from landscape_speed import ROOT, table
 
 BEGIN, END = "<!-- benchmark:begin -->", "<!-- benchmark:end -->"
@@ -39,6 +40,11 @@ def main() -> None:
         "Calibration of the noise to an attacker's error rates, next to [riskcal](https://pypi.org/project/riskcal) in one run: "
         + calibration_speed.table(run)
         for run in newest(results / "calibration")
+    ]
+    tables += [
+        "First answers of a fresh process, next to [dp_accounting](https://pypi.org/project/dp-accounting) in one run: "
+        + first_answer.table(run)
+        for run in newest(results / "first_answer")
     ]
     before, rest = readme.read_text().split(BEGIN)
     _, after = rest.split(END)

@@ -26,8 +26,8 @@ import numpy as np
 import optax
 
 import jaxgdp
+from jaxgdp.progress import telling
 from jaxgdp.training import accountant, checkpoint, per_example_gradients, plan_budget, poisson_sampler, privatize
-from jaxgdp.training.progress import telling
 
 EVERY = 10  # steps between two lines of the history
 DELTA = 1e-5

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxgdp
+from jaxgdp.progress import telling
 from jaxgdp.reproduce import digits
-from jaxgdp.training.progress import telling
 
 STAGES, STEPS_PER_STAGE = 4, 75
 TARGET = jaxgdp.targets.Mu(0.28)

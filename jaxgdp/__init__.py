@@ -2,35 +2,45 @@
 
 Every number comes as a bracket ``lower ≤ true ≤ upper``: the upper side from a dominating pair, the lower one from an
 attack that achieves it.
+
+Names are loaded when they are first asked for (PEP 562): who accounts for one run does not wait for the optimiser, for training or
+for other libraries' interfaces.
 """
 
-from . import conversions, deployments, differentiable, gdp, spec, targets, training
+import importlib
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
 from ._version import __version__
-from .bracket import Bracket
-from .calibration import BlackBox, Calibration, calibrate
-from .measure import Measured, measure
-from .mechanisms import (
-    ApproximateDP,
-    Composition,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    ExponentialMechanism,
-    FromDensities,
-    FromPMFs,
-    FromProfile,
-    Gaussian,
-    Laplace,
-    PureDP,
-    RandomizedResponse,
-    SubsampledGaussian,
-    SubsampledLaplace,
-    compose,
-    dpsgd,
-)
-from .optimization import Optimized, optimize
-from .report import Report, report
-from .sweep import sweep
-from .tradeoff import TradeoffCurve, tradeoff
+
+if TYPE_CHECKING:
+    from . import conversions, deployments, differentiable, gdp, spec, targets, training
+    from .bracket import Bracket
+    from .calibration import BlackBox, Calibration, calibrate
+    from .measure import Measured, measure
+    from .mechanisms import (
+        ApproximateDP,
+        Composition,
+        DiscreteGaussian,
+        DiscreteLaplace,
+        ExponentialMechanism,
+        FromDensities,
+        FromPMFs,
+        FromProfile,
+        Gaussian,
+        Laplace,
+        PureDP,
+        RandomizedResponse,
+        SubsampledGaussian,
+        SubsampledLaplace,
+        compose,
+        dpsgd,
+    )
+    from .optimization import Optimized, optimize
+    from .report import Report, report
+    from .sweep import sweep
+    from .tradeoff import TradeoffCurve, tradeoff
 
 __all__ = [
     "ApproximateDP",
@@ -71,3 +81,51 @@ __all__ = [
     "tradeoff",
     "training",
 ]
+
+# public name → the module that defines it; every other public name is a module itself or one of the mechanisms
+_HOMES = {
+    "Bracket": "bracket",
+    "BlackBox": "calibration",
+    "Calibration": "calibration",
+    "calibrate": "calibration",
+    "Measured": "measure",
+    "measure": "measure",
+    "Optimized": "optimization",
+    "optimize": "optimization",
+    "Report": "report",
+    "report": "report",
+    "sweep": "sweep",
+    "TradeoffCurve": "tradeoff",
+    "tradeoff": "tradeoff",
+}
+# modules and folders of the package that are reached as attributes, public names and those that importing the package used to load
+_MODULES = frozenset({
+    "accounting", "bracket", "calibration", "conversions", "deployments", "differentiable", "gdp", "mechanisms", "numerics",
+    "optimization", "pairs", "quantities", "spec", "targets", "training",
+})  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES or (name in __all__ and name not in _MODULES):
+        home = importlib.import_module("." + _HOMES.get(name, "mechanisms"), __name__)
+        value = globals()[name] = getattr(home, name)
+        return value
+    if name in _MODULES:
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})
+
+
+class _Package(types.ModuleType):
+    """``jaxgdp.measure`` is the function, not the module of that name that the import system would set in its place."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _HOMES and isinstance(value, types.ModuleType):
+            return
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,6 +1,7 @@
 """Data flows one way: a module imports only from stages before its own, and importing the package asks for no extra."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from importlib import metadata
@@ -14,7 +15,7 @@ PACKAGE = Path(jaxgdp.__file__).parent
 
 # modules and folders of the package, by stage
 STAGES = (
-    ("_version", "bracket", "options"),
+    ("_version", "bracket", "options", "progress"),
     ("numerics",),
     ("gdp",),
     ("conversions",),
@@ -138,15 +139,70 @@ def test_import_needs_no_extra_and_leaves_the_configuration_alone():
         "import jax\n"
         "before = dict(jax.config.values)\n"
         "import jaxgdp\n"
+        "for name in jaxgdp.__all__:\n"
+        "    getattr(jaxgdp, name)\n"
+        "import jaxgdp.cli, jaxgdp.reproduce, jaxgdp.landscape\n"
         "assert dict(jax.config.values) == before\n"
         "assert not jax.config.jax_enable_x64\n"
     )
 
 
-def test_import_is_light():
-    slow = ("scipy.optimize", "scipy.stats", "xarray", "matplotlib", "dp_accounting", "torch")
+def _not_loaded(code: str, modules: tuple[str, ...]) -> None:
     _run(
-        f"import sys\nimport jaxgdp\nloaded = [name for name in {slow} if name in sys.modules]\nassert not loaded, loaded\n"
+        f"import sys\n{code}\nloaded = [name for name in {modules} if name in sys.modules]\nassert not loaded, loaded\n"
+    )
+
+
+def test_import_is_light():
+    _not_loaded("import jaxgdp", ("jax", "numpy", "scipy", "optax", "xarray", "matplotlib", "jaxgdp.measure"))
+    slow = ("scipy.optimize", "scipy.stats", "xarray", "matplotlib", "dp_accounting", "torch")
+    _not_loaded("import jaxgdp\nfor name in jaxgdp.__all__:\n    getattr(jaxgdp, name)", slow)
+
+
+def test_an_answer_loads_only_what_it_needs():
+    ours = ("calibration", "differentiable", "interop", "optimization", "report", "reproduce", "targets", "training")
+    heavy = ("optax", "scipy.optimize", "scipy.stats", "scipy.linalg", "tomllib", "xarray")
+    _not_loaded(
+        "import jaxgdp\njaxgdp.measure(jaxgdp.dpsgd(1.1, 0.01, 2000), ('mu', 'epsilon'), rtol=1e-2)",
+        heavy + tuple(f"jaxgdp.{name}" for name in ours),
+    )
+
+
+def _typed_names() -> dict[str, str]:
+    """Public name → module it is imported from, as type checkers read ``jaxgdp/__init__.py``."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    (typed,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    return {a.name: node.module or "" for node in typed.body if isinstance(node, ast.ImportFrom) for a in node.names}
+
+
+def test_type_checkers_and_users_see_the_same_names():
+    typed = _typed_names()
+    assert set(typed) | {"__version__"} == set(jaxgdp.__all__)
+    assert set(jaxgdp.__all__) <= set(dir(jaxgdp))
+    for name, module in typed.items():
+        home = importlib.import_module(f"jaxgdp.{module or name}")
+        assert getattr(jaxgdp, name) is (getattr(home, name) if module else home), name
+    with pytest.raises(AttributeError, match="no attribute 'measur'"):
+        jaxgdp.measur  # noqa: B018
+    with pytest.raises(ImportError, match="measur"):
+        exec("from jaxgdp import measur")
+
+
+def test_a_function_is_not_replaced_by_the_module_of_its_name():
+    _run(
+        "import types\n"
+        "import jaxgdp.report, jaxgdp.sweep, jaxgdp.measure, jaxgdp.calibration\n"
+        "from jaxgdp.tradeoff import TradeoffCurve\n"
+        "import jaxgdp\n"
+        "for name in ('report', 'sweep', 'measure', 'tradeoff', 'calibrate', 'optimize'):\n"
+        "    assert isinstance(getattr(jaxgdp, name), types.FunctionType), name\n"
+        "from jaxgdp import measure, report\n"
+        "from jaxgdp import *\n"
+        "assert measure is jaxgdp.measure and TradeoffCurve is jaxgdp.TradeoffCurve\n"
+        "assert isinstance(jaxgdp.calibration, types.ModuleType)\n"
+        "import pickle\n"
+        "again = pickle.loads(pickle.dumps(jaxgdp.dpsgd(1.1, 0.01, 10)))\n"
+        "assert type(again) is jaxgdp.Composition\n"
     )
 
 

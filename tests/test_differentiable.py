@@ -1,16 +1,20 @@
 """Derivatives of certified numbers against closed forms and against differences of tighter brackets."""
 
 import functools
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 import jaxgdp
 from jaxgdp import differentiable
+from jaxgdp.accounting.lattices import Lattice
 from jaxgdp.mechanisms import Composition, SubsampledGaussian
+from jaxgdp.numerics.pytree import pytree
 
 SETTINGS = np.array([[2.0, 0.05, 1000.0], [0.8, 0.005, 2000.0], [6.0, 0.3, 500.0]])
 ASKED = {
@@ -64,6 +68,136 @@ def test_derivatives_equal_central_differences(name, lattice, central):
                 # the regret is a small difference; of μ it feels φ(ε/μ − μ/2)/(1 + e^ε) < 0.2
                 scale = 0.2 * np.abs(slopes["mu"][i]) if name == "regret" else np.abs(slopes[name][i])
                 assert np.all(np.abs(slope - slopes[name][i]) <= 6e-3 * scale), (name, i)
+
+
+# whatever has atoms, by name: how to make it from one parameter, that parameter in three settings, and the number of uses
+ATOMS = {
+    "RandomizedResponse": (jaxgdp.RandomizedResponse, (0.05, 0.1, 0.02), 100.0),
+    "PureDP": (jaxgdp.mechanisms.PureDP, (0.05, 0.08, 0.03), 121.0),
+    "Laplace": (jaxgdp.Laplace, (20.0, 8.0, 40.0), 100.0),
+    "SubsampledLaplace": (lambda b: jaxgdp.SubsampledLaplace(b, 0.1), (2.0, 1.0, 4.0), 100.0),
+    "DiscreteGaussian": (jaxgdp.DiscreteGaussian, (20.0, 12.0, 45.0), 100.0),
+}
+DENSE = Lattice("whole", 2048, 0, 2**15, 0, 0, 0, 1)
+
+
+def slope(name, mechanism, at, count, lattice=DENSE):
+    """Derivatives in the parameter and in the number of uses."""
+    with jax.enable_x64(True):
+        ask = lambda r: getattr(differentiable, name)(
+            Composition((mechanism(r[0]),), (r[1],)), *ASKED[name], lattice=lattice
+        )
+        found, pull = jax.vjp(ask, jnp.array([at, count]))
+        return found, np.asarray(pull(jaxgdp.Bracket(jnp.ones(()), jnp.zeros(())))[0])
+
+
+@pytest.mark.parametrize("kind", ATOMS)
+def test_mechanisms_with_atoms(kind):
+    """Right to a percent of central differences of brackets ten times finer; the lattice keeps step with the atoms."""
+    mechanism, settings, count = ATOMS[kind]
+    step = 5e-3
+    at = np.array(settings)[:, None] * (1 + step * np.array([0, 1, -1]))
+    asked = dict(delta=1e-5, epsilon=0.5, fpr=1e-3, prior=0.6, d=1e-8)
+    tight = jaxgdp.measure(Composition((mechanism(at),), (count,)), tuple(ASKED), rtol=1e-4, **asked).brackets
+    middle = {name: 0.5 * (bracket.lower + bracket.upper) for name, bracket in tight.items()}
+    central = {name: (m[:, 1] - m[:, 2]) / (2 * step * at[:, 0]) for name, m in middle.items()}
+    for i, setting in enumerate(settings):
+        # every quantity in one setting, one of each kind in the others
+        for name in ASKED if i == 0 else ("mu", "delta", "tpr"):
+            found, (by_parameter, _) = slope(name, mechanism, setting, count)
+            assert found.lower <= tight[name].upper[i, 0] and tight[name].lower[i, 0] <= found.upper
+            scale = 0.2 * abs(central["mu"][i]) if name == "regret" else abs(central[name][i])
+            assert abs(by_parameter - central[name][i]) <= 1e-2 * scale, (name, setting)
+
+
+@functools.cache
+def reports(epsilon, count):
+    """Losses and P- and Q-masses of so many uses of randomized response, at 40 digits."""
+    with mpmath.workdps(40):
+        e = mpmath.mpf(epsilon)
+        p = 1 / (1 + mpmath.exp(e))
+        mass = [mpmath.binomial(count, k) * p**k * (1 - p) ** (count - k) for k in range(count + 1)]
+        return [(2 * k - count) * e for k in range(count + 1)], mass, mass[::-1]
+
+
+def profile(epsilon, count, at):
+    loss, p, q = reports(epsilon, count)
+    return sum(b - mpmath.exp(at) * a for x, a, b in zip(loss, p, q, strict=True) if x > at)
+
+
+def test_randomized_response_by_enumeration():
+    """Between two atoms δ(ε) is smooth in θ: its derivative is exact there, and so is the difference between one use more and less."""
+    theta, count = 0.05, 100
+    for at in (0.0, 0.447, 1.13):
+        with mpmath.workdps(40):
+            step = mpmath.mpf(10) ** -12
+            exact = (profile(theta + step, count, at) - profile(theta - step, count, at)) / (2 * step)
+            more = (profile(theta, count + 1, at) - profile(theta, count - 1, at)) / 2
+        with jax.enable_x64(True):
+            uses = lambda r: Composition((jaxgdp.RandomizedResponse(r[0]),), (r[1],))
+            ask = lambda r: differentiable.delta(uses(r), at, lattice=DENSE).upper  # noqa: B023
+            found = np.asarray(jax.grad(ask)(jnp.array([theta, float(count)])))
+        assert np.allclose(found, [float(exact), float(more)], rtol=1e-3), at
+
+
+def test_many_uses_of_atoms():
+    """Numbers of uses, where they are many: between those of one use in a hundred more and less."""
+    for kind, name in (("Laplace", "mu"), ("SubsampledLaplace", "epsilon"), ("DiscreteGaussian", "tpr")):
+        mechanism, (at, *_), _ = ATOMS[kind]
+        uses = np.array([404.0, 396.0])
+        bracket = jaxgdp.measure(
+            Composition((mechanism(at),), (uses,)), name, rtol=1e-5, delta=1e-5, fpr=1e-3
+        ).brackets[name]
+        middle = 0.5 * (bracket.lower + bracket.upper)
+        assert np.isclose(slope(name, mechanism, at, 400.0)[1][1], (middle[0] - middle[1]) / 8, rtol=1e-2), kind
+
+
+def test_mixed_composition():
+    """Smooth, discrete and mixed losses together, each in its own parameter and in its number of uses."""
+    at = np.array([6.0, 0.1, 30.0])
+
+    def mixed(r, count=60.0):
+        parts = jaxgdp.SubsampledGaussian(r[0], 0.2), jaxgdp.RandomizedResponse(r[1]), jaxgdp.Laplace(r[2])
+        return Composition(parts, (count, 10.0, 50.0))
+
+    step = 5e-3
+    rows = np.stack([at] + [at * (1 + sign * step * row) for row in np.eye(3) for sign in (1, -1)], axis=1)
+    bracket = jaxgdp.measure(mixed(rows), "mu", rtol=1e-5).brackets["mu"]
+    middle = 0.5 * (bracket.lower + bracket.upper)
+    with jax.enable_x64(True):
+        found = jax.grad(lambda r: differentiable.mu(mixed(r), lattice=DENSE).upper)(jnp.asarray(at))
+    assert np.allclose(found, (middle[1::2] - middle[2::2]) / (2 * step * at), rtol=1e-2)
+
+
+def test_refused_by_name():
+    """A derivative that nobody has declared is refused before anything is computed, not guessed."""
+    from jaxgdp import mechanisms as m
+
+    refused = {
+        "ExponentialMechanism": lambda x: m.ExponentialMechanism(x),
+        "ExponentialMechanism in its number of uses": lambda x: Composition((m.ExponentialMechanism(0.1),), (x,)),
+        "FromPMFs": lambda x: m.FromPMFs(jnp.stack([x, 1 - x]), [0.4, 0.6]),
+        "FromProfile": lambda x: m.FromProfile(jnp.stack([0 * x, x]), [0.4, 0.2]),
+        "FromDensities": lambda x: m.FromDensities(x * jnp.arange(3.0), np.zeros(3), np.zeros(3)),
+        "RandomizedResponse in num_categories": lambda x: m.RandomizedResponse(1.0, x),
+        "DiscreteGaussian in sensitivity": lambda x: m.DiscreteGaussian(3.0, x),
+    }
+    with jax.enable_x64(True):
+        for name, mechanism in refused.items():
+            with pytest.raises(NotImplementedError, match=name.split(" in ")[-1] if " in " in name else name):
+                jax.grad(lambda x: differentiable.mu(mechanism(x)).upper)(0.5)  # noqa: B023
+        with pytest.raises(NotImplementedError, match="DiscreteLaplace in scale for adjacency 'replace_one'"):
+            jax.grad(lambda x: differentiable.mu(m.DiscreteLaplace(x), adjacency="replace_one").upper)(0.5)
+
+
+def test_a_mechanism_that_declares_nothing_is_refused():
+    @pytree
+    @dataclass(frozen=True)
+    class Own(jaxgdp.Laplace):
+        differentiable = ()
+
+    with jax.enable_x64(True), pytest.raises(NotImplementedError, match="Own in scale"):
+        jax.grad(lambda b: differentiable.mu(Own(b)).upper)(1.0)
 
 
 def test_gaussian_closed_forms(lattice):

@@ -120,29 +120,25 @@ def _remember(executor: Executor, batch: Batch, *program):
 def _plan(batch: Batch, views: list[View]):
     """Plans (views, sides, pieces, …) and needs of views of one aim and one number of pieces."""
     aim, pieces, rtol = views[0].aim, views[0].pieces, batch.question.rtol
-    program = ("plan", aim == WHOLE)
-    executor = batch.choose(len(views) * pieces, *program)
+    program = ("plan", aim == WHOLE, pieces)
+    executor = batch.choose(len(views), *program)
     settings, faintest = np.array([v.setting for v in views]), np.array([v.faintest for v in views])
-    owner, piece = np.repeat(np.arange(len(views)), pieces), np.tile(np.arange(pieces), len(views))
     seen = tuple(np.array([v.seen[i] for v in views], float) for i in (0, 1))
     threshold, share = np.array([v.threshold for v in views]), np.array([JUMP_SHARES[v.closer] for v in views])
     out = []
-    for chunk, real in _chunks(executor, len(owner), _PLANNED_TOGETHER):
-        mine = owner[chunk]
-        rows = settings[mine]
+    for chunk, real in _chunks(executor, len(views), _PLANNED_TOGETHER):
+        rows = settings[chunk]
         groups = take(batch.groups, rows)
         if aim == WHOLE:
             depths = take((batch.rates.z_floor, batch.rates.z_delta), rows)
-            found = executor.plan_whole(
-                groups, depths, rtol, faintest[mine], take(seen, mine), batch.anchor[rows], piece[chunk], pieces
-            )
+            mine = faintest[chunk], take(seen, chunk), batch.anchor[rows]
+            found = executor.plan_whole(groups, depths, rtol, *mine, pieces)
         else:
-            found = executor.plan_threshold(groups, threshold[mine], rtol, faintest[mine], share[mine])
+            found = executor.plan_threshold(groups, threshold[chunk], rtol, faintest[chunk], share[chunk])
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], found))  # noqa: B023
     _remember(executor, batch, *program)
     plans, steps = _joined(out)
-    plans = jax.tree.map(lambda a: np.moveaxis(a.reshape((len(views), pieces) + a.shape[1:]), 1, 2), plans)
-    return plans, needs(*(_side(plans, side) for side in (0, 1)), steps[::pieces], rtol, aim != WHOLE)
+    return plans, needs(*(_side(plans, side) for side in (0, 1)), steps, rtol, aim != WHOLE)
 
 
 def _side(plans: Plan, side: int) -> Plan:
@@ -388,7 +384,7 @@ def _tasks(batch: Batch, to_plan, to_look, plan, look, rehearsed: Future | None)
     for view in to_plan:
         plans.setdefault((view.aim != WHOLE, view.aim, view.pieces), []).append(view)
     for views in plans.values():
-        ready = (batch.classes(), "plan", views[0].aim == WHOLE) in _COMPILED
+        ready = (batch.classes(), "plan", views[0].aim == WHOLE, views[0].pieces) in _COMPILED
         jobs += [lambda part=part: plan(part) for part in _halved(views, ready and len(views) > 3 * _SEVERAL)]
     buckets: dict[tuple, list] = {}
     for lattice, view in to_look:

@@ -31,7 +31,7 @@ class Executor(Protocol):
 
     def parts(self, groups) -> Any: ...
 
-    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, piece, pieces) -> Any: ...
+    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, pieces) -> Any: ...
 
     def plan_threshold(self, groups, threshold, rtol, faintest, share) -> Any: ...
 
@@ -69,9 +69,9 @@ class Eager:
     def parts(self, groups):
         return _looped(gaussian_parts)(groups)
 
-    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, piece, pieces):
-        stage = lambda g, d, f, s, a, k: stages.plan_whole(g, d, rtol, f, s, a, k, pieces)  # noqa: E731
-        return _looped(stage)(groups, depths, faintest, seen, anchor, piece)
+    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, pieces):
+        stage = lambda g, d, f, s, a: stages.plan_whole(g, d, rtol, f, s, a, pieces)  # noqa: E731
+        return _looped(stage)(groups, depths, faintest, seen, anchor)
 
     def plan_threshold(self, groups, threshold, rtol, faintest, share):
         stage = lambda g, t, f, s: stages.plan_threshold(g, t, rtol, f, s)  # noqa: E731
@@ -93,8 +93,8 @@ class Compiled:
     def parts(self, groups):
         return jax.tree.map(np.asarray, _parts(groups))
 
-    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, piece, pieces):
-        return _plan_whole(groups, depths, rtol, faintest, seen, anchor, piece, pieces)
+    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, pieces):
+        return _plan_whole(groups, depths, rtol, faintest, seen, anchor, pieces=pieces)
 
     def plan_threshold(self, groups, threshold, rtol, faintest, share):
         return _plan_threshold(groups, threshold, rtol, faintest, share)
@@ -111,12 +111,10 @@ def _parts(groups):
     return jax.vmap(gaussian_parts)(groups)
 
 
-@jax.jit
-def _plan_whole(groups, depths, rtol, faintest, seen, anchor, piece, pieces):
-    def one(groups, depths, faintest, seen, anchor, piece):
-        return stages.plan_whole(groups, depths, rtol, faintest, seen, anchor, piece, pieces)
-
-    return jax.vmap(one)(groups, depths, faintest, seen, anchor, piece)
+@functools.partial(jax.jit, static_argnames=("pieces",))
+def _plan_whole(groups, depths, rtol, faintest, seen, anchor, *, pieces):
+    one = lambda g, d, f, s, a: stages.plan_whole(g, d, rtol, f, s, a, pieces)  # noqa: E731
+    return jax.vmap(one)(groups, depths, faintest, seen, anchor)
 
 
 @jax.jit

@@ -45,7 +45,8 @@ class View:
         seen: thresholds, and log FPRs there, at which either half was seen to be deep enough; see ``windows.plan_piece``.
         detail: how many times finer a lattice than foreseen.
         dense: whether only dense lattices will do.
-        tries: looks so far. again: those that only moved the window. closer: those from nearer to the far end.
+        tries: looks so far. again: those that only moved the window. closer: those from nearer to the far end. idle: those
+            that hardly helped.
         excess: smallest excess so far (width over the width promised), of the quantities that the view serves.
     """
 
@@ -60,6 +61,7 @@ class View:
     tries: int = 0
     again: int = 0
     closer: int = 0
+    idle: int = 0
     excess: float = np.inf
 
 
@@ -155,7 +157,8 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
     """
     lattice, excess = found.lattice, found.excess
     stuck = view.tries > 0 and excess > 0.9 * view.excess
-    after = dataclasses.replace(view, tries=view.tries + 1, excess=min(excess, view.excess))
+    idle = view.idle + stuck
+    after = dataclasses.replace(view, tries=view.tries + 1, idle=idle, excess=min(excess, view.excess))
     if excess <= 1.0:
         return Step(after, DONE, "accurate enough")
     most = _TRIES if rules.closes else _FEW_TRIES
@@ -168,6 +171,8 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
     if stuck and near and most > _FEW_TRIES:
         return Step(closer, PLAN, "a finer lattice did not help: look from nearer to the far end")
     sparse = lattice.kind == "sparse"
+    if not sparse and view.aim == WHOLE and stuck and idle > 1 and not near:
+        return Step(after, DONE, "finer lattices do not help")
     largest = not sparse and lattice.size >= min(rules.max_size, 2 ** SIZES[lattice.kind][-1])
     if after.tries < most and not largest:
         more, next_view = 8.0 if stuck else float(np.clip(np.sqrt(excess / 0.8), 1.3, 4.0)), after

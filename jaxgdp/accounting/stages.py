@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+
 from ..numerics import namespace as xp
 from ..numerics.normal import argmax
 from . import windows
@@ -16,16 +18,17 @@ from .question import Kind, Rates
 from .vertices import Vertices
 
 
-def plan_whole(groups, depths, rtol, faintest, seen, anchor, piece, pieces):
-    """Plans of one piece of both half-curves (leading axis), and the merged number of steps."""
+def plan_whole(groups, depths, rtol, faintest, seen, anchor, pieces):
+    """Plans of both half-curves (leading axes: sides, pieces), and the merged number of steps."""
     merged, count = merge(groups)
-    return windows.plan_whole(merged, count, *depths, rtol, faintest, seen, anchor, piece, pieces), xp.sum(count)
+    return windows.plan_whole(merged, count, *depths, rtol, faintest, seen, anchor, pieces), xp.sum(count)
 
 
 def plan_threshold(groups, threshold, rtol, faintest, share):
-    """Plans of both half-curves (leading axis) about one threshold, and the merged number of steps."""
+    """Plans of both half-curves (leading axes: sides, one piece) about one threshold, and the merged number of steps."""
     merged, count = merge(groups)
-    return windows.plan_threshold(merged, count, threshold, rtol, faintest, share), xp.sum(count)
+    plan = windows.plan_threshold(merged, count, threshold, rtol, faintest, share)
+    return jax.tree.map(lambda a: a[:, None], plan), xp.sum(count)
 
 
 def half(groups, plan, grid, reverse):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..numerics import namespace as xp
 from .loss import Loss, composed
 
+_CLOSE = 1e-6  # a Newton step of a tilt, relative, after which there is no other
 MARGIN = 0.05  # how far past the asked depth, in standard deviations, the pieces reach
 
 
@@ -107,16 +108,19 @@ def _increasing_root(error, low, start):
     """
 
     def step(i, state):
-        s, below, above = state
+        s, below, above, done = state
         value, slope = error(s)
         below, above = xp.where(value < 0.0, s, below), xp.where(value < 0.0, above, s)
-        newton = s * xp.exp(xp.clip(-value / xp.maximum(s * slope, 1e-300), -30.0, 30.0))
-        trusted = (newton > below) & (newton < above) & (i % 2 == 0)
-        return xp.where(trusted, newton, xp.sqrt(below * above)), below, above
+        move = xp.clip(-value / xp.maximum(s * slope, 1e-300), -30.0, 30.0)
+        newton = s * xp.exp(move)
+        inside = (newton > below) & (newton < above)
+        close = inside & (xp.abs(move) < _CLOSE)
+        after = xp.where(inside & (close | (i % 2 == 0)), newton, xp.sqrt(below * above))
+        return xp.where(done, s, after), below, above, done | close
 
     start = xp.maximum(start, low * (1.0 + 1e-6))
     low = low + 0.0 * start
-    return xp.fori_loop(0, 20, step, (start, low, 64.0 * start))[0]
+    return xp.fori_loop(0, 20, step, (start, low, 64.0 * start, start < 0.0), lambda state: state[3])[0]
 
 
 def at_zero(loss: Loss):

@@ -169,7 +169,7 @@ def _window(loss: Loss, s, y_low, y_high, thresholds, reach, bulk, rtol, fainter
     )
 
 
-def _made(groups, loss: Loss, tilt, window: _Window, cut_low, cut_high, bulk, length, anchor, jump=xp.inf) -> Plan:
+def _made(unit, loss: Loss, tilt, window: _Window, cut_low, cut_high, length, anchor, jump=xp.inf) -> Plan:
     """The plan of a piece between two thresholds, from its window."""
     bottom, top = loss.support()
     spread = window.spread
@@ -182,7 +182,7 @@ def _made(groups, loss: Loss, tilt, window: _Window, cut_low, cut_high, bulk, le
     return Plan(
         tilt, low, high, window.miss_low, window.miss_high, window.scale, window.centre, window.reach_low, window.reach_high,
         end, cut_low, cut_high, spread, window.middle, window.smooth, window.bandwidth, length,
-        common_unit(groups) + 0.0 * tilt, anchor + 0.0 * tilt, jump + 0.0 * tilt,
+        unit + 0.0 * tilt, anchor + 0.0 * tilt, jump + 0.0 * tilt,
     )  # fmt: skip
 
 
@@ -191,26 +191,19 @@ def _fine(rtol, square):
     return 10.0 - xp.log(rtol) - 0.5 * xp.log(xp.minimum(square, 1.0))
 
 
-def plan_whole(groups, count, z_floor, z_delta, rtol, faintest, seen, anchor, piece, pieces, sides=_BOTH) -> Plan:
-    """One of the tilted windows that cover thresholds ℓ ≥ 0 down to FPR Φ(−z_floor) and TPR Φ(−z_delta), for each side.
+class _Range(NamedTuple):
+    """What all pieces of a half-curve share: the loss, and tilts and depths at both ends of the range of thresholds."""
 
-    Where both error rates at ℓ = 0 are already below the floor (almost no privacy), the mirrored end is covered
-    instead: out to FNR Φ(−z_floor). ``z_delta`` None asks for nothing beyond the floor. Windows miss a tilted mass small
-    enough for a relative accuracy ``rtol`` of μ at the ends of a piece.
+    loss: Loss
+    unit: Any
+    tilt0: Any
+    r_0: Any
+    tilt_end: Any
+    r_end: Any
+    faintest: Any
 
-    Args:
-        groups: tuple of (stacked mechanism, counts), merged; one setting.
-        count: all counts in a row.
-        faintest: −log of the smallest density, under its tilt, at which a piece is used (for a composed loss of order one).
-        seen: (thresholds, log FPRs there) at which the curve was seen to be deep enough, or (inf, 0), of shape (sides,); for one piece.
-            Where single large steps take over, the Chernoff bounds used here look much too far.
-        anchor: a threshold at which a vertex is wanted, or 0.
-        sides: whether the pair is swapped, shape (sides,).
 
-    Returns:
-        A :class:`Plan` with a leading axis of sides.
-    """
-    sides = xp.asarray(sides)
+def _range(groups, count, z_floor, z_delta, rtol, faintest, seen, sides) -> _Range:
     # how deep one step's tail matters: below the smallest rate asked for, and below both rates in the curve's middle
     shallow = quadrature(groups, xp.full(count.shape, 30.0), sides)
     value, _, square = (a[0] for a in composed(shallow, 0.5 + xp.zeros(sides.shape)))
@@ -230,12 +223,15 @@ def plan_whole(groups, count, z_floor, z_delta, rtol, faintest, seen, anchor, pi
     # its other Q-mass goes to the atom at infinity. Exponential tilting needs this where such steps are the likeliest way
     # there: it would fill the window with steps beyond.
     loss = loss.cut(xp.fori_loop(0, 2, shorten, xp.full_like(seen[0], xp.inf)))
-    tilt0, r_0, tilt_end, r_end, _, _ = ends(loss, z_floor, z_delta)
+    return _Range(loss, common_unit(groups), *ends(loss, z_floor, z_delta)[:4], faintest)
 
+
+def _piece(shared: _Range, rtol, seen, anchor, piece, pieces) -> Plan:
+    loss, unit, tilt0, r_0, tilt_end, r_end, faintest = shared
     depth = r_0 + (r_end - r_0) * (piece + np.arange(2.0)[:, None]) / pieces
     is_first, is_last = piece == 0, piece == pieces - 1
     boundary = xp.stack([tilt0, tilt_end])
-    if not (isinstance(pieces, int) and pieces == 1):
+    if pieces > 1:
         solved = at_depth(loss, tilt0, depth, depth < -1.0)
         boundary = xp.where(xp.stack([is_first, is_last])[:, None], boundary, solved)
     _, edge_y, edge_t, _ = depths(loss, boundary)
@@ -262,16 +258,43 @@ def plan_whole(groups, count, z_floor, z_delta, rtol, faintest, seen, anchor, pi
         near = 0.5 * depth[0] ** 2 - tilt * edge_t[0] + composed(loss, tilt)[0]
         length = xp.maximum(length, xp.sqrt(8.0 * xp.maximum(near, 0.0)))
     anchor = xp.where(anchor < cut_high, anchor, 0.0)
-    return _made(groups, loss, tilt, window._replace(high=high), edge_t[0], cut_high, bulk, length, anchor)
+    return _made(unit, loss, tilt, window._replace(high=high), edge_t[0], cut_high, length, anchor)
 
 
-def plan_piece(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, piece, pieces) -> Plan:
-    """``plan_whole`` for one side."""
-    plan = plan_whole(
-        groups, count, z_floor, z_delta, rtol, faintest, tuple(xp.reshape(a, (1,)) for a in seen), 0.0, piece, pieces,
-        xp.reshape(reverse, (1,)),
-    )  # fmt: skip
-    return jax.tree.map(lambda a: a[0], plan)
+def plan_whole(groups, count, z_floor, z_delta, rtol, faintest, seen, anchor, pieces: int) -> Plan:
+    """The tilted windows that cover thresholds ℓ ≥ 0 down to FPR Φ(−z_floor) and TPR Φ(−z_delta), for both sides.
+
+    Where both error rates at ℓ = 0 are already below the floor (almost no privacy), the mirrored end is covered
+    instead: out to FNR Φ(−z_floor). ``z_delta`` None asks for nothing beyond the floor. Windows miss a tilted mass small
+    enough for a relative accuracy ``rtol`` of μ at the ends of a piece.
+
+    Args:
+        groups: tuple of (stacked mechanism, counts), merged; one setting.
+        count: all counts in a row.
+        faintest: −log of the smallest density, under its tilt, at which a piece is used (for a composed loss of order one).
+        seen: (thresholds, log FPRs there) at which the curve was seen to be deep enough, or (inf, 0), of shape (sides,); for one piece.
+            Where single large steps take over, the Chernoff bounds used here look much too far.
+        anchor: a threshold at which a vertex is wanted, or 0.
+        pieces: number of windows (static).
+
+    Returns:
+        A :class:`Plan` with leading axes of sides and pieces.
+    """
+    shared = _range(groups, count, z_floor, z_delta, rtol, faintest, seen, _BOTH)
+    if pieces == 1:
+        return jax.tree.map(lambda a: a[:, None], _piece(shared, rtol, seen, anchor, 0, 1))
+    # (a row of whole numbers of the same library as everything else)
+    rows = xp.vmap(lambda piece: _piece(shared, rtol, seen, anchor, piece, pieces))(
+        xp.arange(float(pieces)) + 0.0 * shared.tilt0[0]
+    )
+    return jax.tree.map(lambda a: xp.swapaxes(a, 0, 1), rows)
+
+
+def plan_piece(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, piece, pieces: int) -> Plan:
+    """One window of one side; see :func:`plan_whole`."""
+    seen = tuple(xp.reshape(a, (1,)) for a in seen)
+    shared = _range(groups, count, z_floor, z_delta, rtol, faintest, seen, xp.reshape(reverse, (1,)))
+    return jax.tree.map(lambda a: a[0], _piece(shared, rtol, seen, 0.0, piece, pieces))
 
 
 def plan_threshold(groups, count, threshold, rtol, faintest, share) -> Plan:
@@ -338,4 +361,4 @@ def plan_threshold(groups, count, threshold, rtol, faintest, share) -> Plan:
     cut_low, cut_high = xp.maximum(place - window.spread, 0.0), xp.maximum(place, 0.0) + window.spread
     anchor = xp.where(threshold < cut_high, threshold, 0.0)
     jump = xp.where(jumps, share * place, xp.inf)
-    return _made(groups, loss, tilt, window, cut_low, cut_high, bulk, 0.0 * tilt, anchor, jump)
+    return _made(common_unit(groups), loss, tilt, window, cut_low, cut_high, 0.0 * tilt, anchor, jump)

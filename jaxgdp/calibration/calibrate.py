@@ -7,6 +7,7 @@ import numpy as np
 from ..bracket import Bracket
 from ..measure import measure
 from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
+from ..progress import telling
 from ..targets import TPR, Regret, Target
 from ..tradeoff import ADJACENCIES
 from . import closed_form, regret
@@ -199,9 +200,10 @@ def _search(family, target, tolerance, adjacency, progress):
 
 
 def _solved(family, flat, tolerance, adjacency, progress) -> Solved:
-    if isinstance(flat, Regret):
-        return regret.solve(family, flat, tolerance, adjacency, progress)
-    return Solver(family, flat, tolerance, adjacency, progress).run()
+    with telling("calibrating", about=0) as told:
+        if isinstance(flat, Regret):
+            return regret.solve(family, flat, tolerance, adjacency, progress, told)
+        return Solver(family, flat, tolerance, adjacency, progress, told).run()
 
 
 def _empty(number: int) -> Solved:

@@ -13,15 +13,15 @@ _LEAST = 1e-2  # smallest noise of the scan, relative to where it starts
 _TOGETHER = 8  # values of the scan asked at once
 
 
-def solve(family, target: Regret, tolerance: float, adjacency: str, progress=None) -> Solved:
+def solve(family, target: Regret, tolerance: float, adjacency: str, progress=None, told=None) -> Solved:
     """The last crossing: every noise above the answer met the target wherever it was looked at.
 
     Δ ≤ ½·δ_μ(0) for every curve, and μ falls as noise grows, so beyond the noise that brings μ down to 2Φ⁻¹(½ + Δ*) every noise
     provably meets the target. From there the scan goes down in factors of ``STEP`` to the first value that does not, and the ordinary
     search closes in between. A violation that lives between two neighbouring values of the scan is not seen.
     """
-    sure = Solver(family, target.surely(), 0.05, adjacency).run()
-    solver = Solver(family, target, tolerance, adjacency, progress)
+    sure = Solver(family, target.surely(), 0.05, adjacency, None, told).run()
+    solver = Solver(family, target, tolerance, adjacency, progress, told)
     rows = np.flatnonzero(sure.status != NONE)
     top = sure.value
     solver.evaluations += sure.evaluations
@@ -31,6 +31,7 @@ def solve(family, target: Regret, tolerance: float, adjacency: str, progress=Non
         factors = STEP ** -np.arange(done, done + _TOGETHER, dtype=float)
         owners = np.repeat(rows, _TOGETHER)
         values = (top[rows][:, None] * factors).reshape(-1)
+        solver.told.expect(2 * len(owners))
         own, status = solver.ask(owners, values)
         solver.evaluations[rows] += _TOGETHER
         solver.iterations[rows] += 1

@@ -10,64 +10,78 @@ from __future__ import annotations
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from ..accounting.executors import COMPILED, by_name
+from ..numerics import namespace as xp
 from ..numerics.precision import with_float64
 
 _DEPTH = 60.0  # −log of the tails of one step that count
 _HALVINGS = 24
 _STEEPEST = 9.0  # s up to sinh of this
 _AT_ONCE = 512
+_FEW = 64  # so many points cost less by NumPy than compiling does
 
 
-def _cumulants(groups, s):
+def _sinh(y):
+    return 0.5 * (xp.expm1(y) - xp.expm1(-y))
+
+
+def _nodes(groups):
+    """(loss, log weight, count) of the single-step quadratures of each group (unbatched); weights sum to one."""
+
+    def one(mechanism, count):
+        loss, log_weight = mechanism.loss_nodes(_DEPTH)
+        return loss, log_weight - xp.logsumexp(log_weight), count
+
+    return [xp.vmap(one)(mechanism, counts) for mechanism, counts in groups]
+
+
+def _cumulants(nodes, s):
     """K, K' and K'' of the composed loss under P at s (unbatched)."""
-    total = jnp.zeros(3)
-    for mechanism, counts in groups:
-
-        def one(m, count):
-            loss, log_weight = m.loss_nodes(_DEPTH)
-            log_weight = log_weight - jax.scipy.special.logsumexp(log_weight)
-            log_mgf = jax.scipy.special.logsumexp(s * loss + log_weight)
-            tilted = jnp.exp(s * loss + log_weight - log_mgf)
-            mean = jnp.sum(tilted * loss)
-            return count * jnp.stack([log_mgf, mean, jnp.sum(tilted * (loss - mean) ** 2)])
-
-        total = total + jnp.sum(jax.vmap(one)(mechanism, counts), axis=0)
+    total = xp.zeros(3)
+    for loss, log_weight, counts in nodes:
+        tilted = s * loss + log_weight
+        log_mgf = xp.logsumexp(tilted, axis=-1)
+        tilted = xp.exp(tilted - log_mgf[:, None])
+        mean = xp.sum(tilted * loss, axis=-1)
+        variance = xp.sum(tilted * (loss - mean[:, None]) ** 2, axis=-1)
+        total = total + xp.stack([xp.sum(counts * part) for part in (log_mgf, mean, variance)])
     return total
 
 
 def _tail(s, t, k, variance):
     """Φ⁻¹ of Pr[· > t] for the law whose saddle at t is s and whose cumulant there is k, in Barndorff-Nielsen's form."""
-    u = s * jnp.sqrt(variance)
-    small = jnp.abs(s) < 1e-4
-    w = jnp.where(small, 1.0, jnp.sign(s) * jnp.sqrt(jnp.maximum(2.0 * (s * t - k), 1e-300)))
+    u = s * xp.sqrt(variance)
+    small = xp.abs(s) < 1e-4
+    w = xp.where(small, 1.0, xp.sign(s) * xp.sqrt(xp.maximum(2.0 * (s * t - k), 1e-300)))
     # (at the far end the tilted law sits on one node: no variance)
-    return -jnp.where(small, u, w + jnp.log(jnp.clip(u / w, 1e-6, 1e6)) / w)
+    return -xp.where(small, u, w + xp.log(xp.clip(u / w, 1e-6, 1e6)) / w)
 
 
-def _point(groups, s):
+def _point(nodes, s):
     """Threshold, Φ⁻¹(FPR) and Φ⁻¹(TPR) of the test that belongs to s."""
-    k, t, variance = _cumulants(groups, s)
-    return t, _tail(s, t, k, variance), _tail(s - 1.0, t, k - _cumulants(groups, 1.0)[0], variance)
+    k, t, variance = _cumulants(nodes, s)
+    return t, _tail(s, t, k, variance), _tail(s - 1.0, t, k - _cumulants(nodes, 1.0)[0], variance)
 
 
 def _solve(groups, goal, by_threshold):
     """Φ⁻¹(TPR) − Φ⁻¹(FPR) at a threshold, or at a Φ⁻¹(FPR)."""
+    nodes = _nodes(groups)
 
-    def too_far(y):
-        t, z_alpha, _ = _point(groups, jnp.sinh(y))
-        return jnp.where(by_threshold, t > goal, z_alpha < goal)
+    def too_far(s):
+        k, t, variance = _cumulants(nodes, s)
+        return t > goal if by_threshold else _tail(s, t, k, variance) < goal
 
     def halve(_, ends):
         low, high = ends
         middle = 0.5 * (low + high)
-        far = too_far(middle)
-        return jnp.where(far, low, middle), jnp.where(far, middle, high)
+        far = too_far(_sinh(middle))
+        return xp.where(far, low, middle), xp.where(far, middle, high)
 
-    low, high = jax.lax.fori_loop(0, _HALVINGS, halve, (jnp.asarray(-_STEEPEST), jnp.asarray(_STEEPEST)))
-    _, z_alpha, z_tpr = _point(groups, jnp.sinh(0.5 * (low + high)))
+    # (ends of the goal's own library, so that the loop is, too)
+    low, high = xp.fori_loop(0, _HALVINGS, halve, (0.0 * goal - _STEEPEST, 0.0 * goal + _STEEPEST))
+    _, z_alpha, z_tpr = _point(nodes, _sinh(0.5 * (low + high)))
     return z_tpr - z_alpha
 
 
@@ -86,6 +100,12 @@ def approximate_mu(groups, goal, by_threshold: bool):
         by_threshold: which of the two it is.
     """
     number = len(goal)
+    executor = by_name(None)
+    if (number <= _FEW) if executor is None else executor is not COMPILED:
+        groups = jax.tree.map(np.asarray, groups)
+        with np.errstate(all="ignore"):
+            points = [jax.tree.map(lambda a: a[i], groups) for i in range(number)]  # noqa: B023
+            return np.array([_solve(point, np.float64(z), by_threshold) for point, z in zip(points, goal, strict=True)])
     size = next((size for size in (8, 64) if size >= number), _AT_ONCE)
     found = np.empty(number)
     for start in range(0, number, size):

@@ -16,6 +16,7 @@ from scipy.special import ndtri
 
 from ..bracket import Bracket
 from ..measure import measure
+from ..progress import Telling
 from ..targets import Target
 from .saddlepoint import approximate_mu
 from .status import EVERY, NONE, OK, OPEN, WIDE
@@ -23,7 +24,7 @@ from .status import EVERY, NONE, OK, OPEN, WIDE
 MAX_ROUNDS = 40
 _FLOWING = 64  # larger batches are computed in full chunks, whose places are better filled than left empty
 _FULL = 72
-_FEW = 8  # so many rows cost as much as one
+_FEW = 2  # values asked at once of a calibration: a guess and its neighbour; more cost as much each and save no round
 _PATIENCE = 4  # rounds before halving takes turns with secants
 _MODEL_ROUNDS = 10
 _SHARPER = 8.0
@@ -75,15 +76,16 @@ class Solver:
 
     Args:
         family: :class:`DPSGD` or :class:`Scaled`, of the batch. target: flat, of the same length.
-        tolerance: relative step. adjacency, progress: as for :func:`jaxgdp.calibrate`.
+        tolerance: relative step. adjacency, progress: as for :func:`jaxgdp.calibrate`. told: counts evaluations for who watches.
     """
 
     few: ClassVar[int] = _FEW
 
-    def __init__(self, family, target: Target, tolerance: float, adjacency: str, progress=None):
+    def __init__(self, family, target: Target, tolerance: float, adjacency: str, progress=None, told=None):
         self.family, self.target, self.tolerance, self.adjacency = family, target, tolerance, adjacency
         self.unknown = family.unknown
         self.progress = progress or (lambda done: None)
+        self.told = Telling("calibrating") if told is None else told
         self.number = number = len(target.goal)
         self.step = np.log1p(tolerance)
         self.accepted, self.refused = _Side(number), _Side(number)
@@ -99,6 +101,7 @@ class Solver:
         mechanism = self.family.at(values, rows)
         asked = {"rtol": self.rtol, "adjacency": self.adjacency, "nested": False}
         found = measure(mechanism, (target.quantity,), **asked, **target.parameters())
+        self.told(len(rows))
         bracket = Bracket(*(np.asarray(side) for side in found.brackets[target.quantity]))
         return target.read(bracket), np.asarray(found.status[target.quantity])
 
@@ -223,6 +226,7 @@ class Solver:
     def run(self) -> Solved:
         """Search until every calibration is closed or at an end of its range."""
         rows = np.arange(self.number)
+        self.told.expect(2 * self.few * self.number)
         self.learn(*self.probes(rows, self.start(), np.full(self.number, np.inf), first=True))
         self.iterations += 1
         self.narrow(rows, self.progress)
@@ -238,6 +242,7 @@ class Solver:
             rows = rows[~done]
             if len(rows) == 0:
                 break
+            self.told.expect(self.few * len(rows))
             u, error = self.estimate(rows, round_number)
             self.learn(*self.probes(rows, u, error, first=False))
             self.iterations[rows] += 1

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from .._version import __version__
 from .calibrate import calibrate_command
 from .options import FLOOR_HELP as _FLOOR_HELP
+from .options import PROGRESS_HELP as _PROGRESS_HELP
 from .options import RTOL_HELP as _RTOL_HELP
 from .options import cache_compiled_programs as _cache_compiled_programs
 from .options import need as _need
 from .options import number as _number
 from .options import numbers as _numbers
 from .options import option as _option
-from .options import progress as _progress
+from .options import working as _working
 from .options import writable as _writable
 from .quantities import quantities_command
 from .report import deployments_command, report_command
@@ -60,6 +65,7 @@ def landscape_command(
         str, _option("--figure", help="Figure to write: .png, .pdf or .svg.", metavar="PATH")
     ] = "landscape.png",
     quiet: Annotated[bool, _option("--quiet", help="No progress bar and no summary.", metavar=None)] = False,
+    progress: Annotated[bool, _option("--progress", help=_PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
     """Regret of reporting mu over a grid of DP-SGD settings: figure, CSV, NetCDF and a summary.
 
@@ -70,7 +76,7 @@ def landscape_command(
     paths = [_writable("--csv", csv), _writable("--netcdf", netcdf), _writable("--figure", figure)]
     if paths[2].suffix.lower() not in _FIGURE_SUFFIXES:
         raise ValueError(f"--figure must end in {', '.join(_FIGURE_SUFFIXES)}, got {figure!r}")
-    _need("xarray", "h5netcdf", "h5py", "matplotlib", "rich")
+    _need("xarray", "h5netcdf", "h5py", "matplotlib")
     settings = {"rtol": _number("--rtol", rtol), "fpr_floor": _number("--fpr-floor", fpr_floor)}
     if sampling_prob:
         rates = _numbers("--sampling-prob", sampling_prob)
@@ -79,7 +85,7 @@ def landscape_command(
         rates = _log_spaced(ends, _number("--sampling-probs-number", sampling_probs_number))
     sigmas = _numbers("--noise-multiplier", noise_multiplier) if noise_multiplier else None
     steps = _numbers("--num-steps", num_steps) if num_steps else None
-    _draw_landscape(paths, sigmas, rates, steps, settings, quiet)
+    _draw_landscape(paths, sigmas, rates, steps, settings, quiet, progress)
 
 
 def _log_spaced(ends: list[float], number: float) -> list[float]:
@@ -93,20 +99,22 @@ def _log_spaced(ends: list[float], number: float) -> list[float]:
     return np.geomspace(low, high, int(number)).tolist()
 
 
-def _draw_landscape(paths, sigmas, rates, steps, settings, quiet) -> None:
-    from .. import landscape as grid
+def _draw_landscape(paths, sigmas, rates, steps, settings, quiet, always) -> None:
+    with _working("loading", quiet=quiet, always=always):
+        from .. import landscape as grid
 
-    _cache_compiled_programs()
+        _cache_compiled_programs()
     sigmas = grid.NOISE_MULTIPLIERS if sigmas is None else sigmas
     steps = grid.NUM_STEPS if steps is None else steps
-    with _progress(len(sigmas) * len(rates) * len(steps), quiet) as progress:
+    with _working("measuring", len(sigmas) * len(rates) * len(steps), quiet=quiet, always=always) as count:
         dataset = grid.landscape(
-            noise_multiplier=sigmas, sampling_prob=rates, num_steps=steps, progress=progress, **settings
+            noise_multiplier=sigmas, sampling_prob=rates, num_steps=steps, progress=count, **settings
         )
     csv, netcdf, figure = paths
-    grid.write_csv(dataset, csv)
-    grid.write_netcdf(dataset, netcdf)
-    _save_figure(dataset, figure)
+    with _working("writing", quiet=quiet, always=always):
+        grid.write_csv(dataset, csv)
+        grid.write_netcdf(dataset, netcdf)
+        _save_figure(dataset, figure)
     if not quiet:
         print(grid.summary_text(dataset))
         print(f"wrote {csv}, {netcdf}, {figure}")
@@ -160,9 +168,36 @@ def _build():
 app: Any = _build() if typer else None
 
 
+_INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended: 128 + SIGINT
+
+
 def _fail(message) -> int:
     print("jaxgdp: error: " + " ".join(str(message).split()), file=sys.stderr)
     return 2
+
+
+@contextlib.contextmanager
+def _second_interrupt_ends():
+    """The first Ctrl-C is an exception as always; a second one does not wait for what is still computing in other threads."""
+    if threading.current_thread() is not threading.main_thread() or (
+        signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield
+        return
+
+    def first(number, frame):
+        signal.signal(signal.SIGINT, second)
+        signal.default_int_handler(number, frame)
+
+    def second(number, frame):
+        _fail("interrupted")
+        os._exit(_INTERRUPTED)
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -177,16 +212,24 @@ def main(argv: list[str] | None = None) -> int:
     if typer is None:
         return _fail("the command line needs typer: pip install 'jaxgdp[cli]'")
     try:
-        code = app(args=sys.argv[1:] if argv is None else list(argv), prog_name="jaxgdp", standalone_mode=False)
+        with _second_interrupt_ends():
+            return _run(sys.argv[1:] if argv is None else list(argv))
+    except KeyboardInterrupt:
+        _fail("interrupted")
+        return _INTERRUPTED
+
+
+def _run(argv: list[str]) -> int:
+    try:
+        code = app(args=argv, prog_name="jaxgdp", standalone_mode=False)
         sys.stdout.flush()
-        if code == _INTERRUPTED:  # typer's own word for Ctrl-C, in which it says nothing
+        if code == _INTERRUPTED:  # what typer makes of Ctrl-C, without a word
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except (ValueError, ImportError, OSError) as error:
         return _fail(error)
-    except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted")
-        return _INTERRUPTED
+    except typer.Abort:  # what earlier versions make of it
+        raise KeyboardInterrupt from None
     except Exception as error:
         message = getattr(error, "format_message", None)
         if message is not None:  # what typer says about options it does not know

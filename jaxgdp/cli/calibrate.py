@@ -6,7 +6,16 @@ import json as json_format
 import sys
 from typing import Annotated, Any
 
-from .options import FLOOR_HELP, cache_compiled_programs, number, numbers, option, progress
+from .options import (
+    FLOOR_HELP,
+    PROGRESS_HELP,
+    QUIET_HELP,
+    cache_compiled_programs,
+    number,
+    numbers,
+    option,
+    working,
+)
 
 # option of the goal → (class in jaxgdp.targets, its other fields → their option, whether they have a default)
 _TARGETS = {
@@ -94,7 +103,8 @@ def calibrate_command(
         option("--adjacency", help="add_remove, add, remove or replace_one. [default: add_remove]", metavar="TEXT"),
     ] = None,
     json: Annotated[bool, option("--json", help="Print JSON instead of text.", metavar=None)] = False,
-    quiet: Annotated[bool, option("--quiet", help="No progress bar.", metavar=None)] = False,
+    quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
+    progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
     """The smallest noise, or most steps, that provably meets a privacy target; one target, numbers or lists that broadcast.
 
@@ -114,7 +124,8 @@ def calibrate_command(
         "--fpr": fpr, "--delta": delta, "--prior": prior, "--baseline": baseline, "--fpr-floor": fpr_floor,
         "--approximation": approximation, "--quantity": quantity, "--at": at,
     }  # fmt: skip
-    target = _target(given, others)
+    with working("loading", quiet=quiet, always=progress):
+        target = _target(given, others)
     settings = {"sampling_prob": sampling_prob, "num_steps": num_steps, "noise_multiplier": noise_multiplier}
     arguments: dict[str, Any] = {
         name: _array("--" + name.replace("_", "-"), texts) for name, texts in settings.items() if texts is not None
@@ -126,12 +137,14 @@ def calibrate_command(
     if black_box is not None:
         arguments["black_box"] = _imported(black_box)
     step = number("--tolerance", tolerance)
-    from ..calibration import calibrate
+    with working("loading", quiet=quiet, always=progress):
+        from ..calibration import calibrate
 
-    cache_compiled_programs()
+        cache_compiled_programs()
     total = _count(target, arguments)
     settings = {"solve_for": solve_for, "tolerance": step, "adjacency": adjacency or "add_remove"}
-    with progress(total, quiet or total < 2, "calibrations") as count:
+    shown = (f"solving for {solve_for}", total if total > 1 else None, "calibrations")
+    with working(*shown, quiet, progress) as count:
         # of many, those that cannot be had are told in their status
         found = calibrate(target, **arguments, **settings, infeasible="flag" if total > 1 else "raise", progress=count)
     print(json_format.dumps(found.to_dict(), indent=1, allow_nan=False) if json else _text(found))

@@ -6,8 +6,9 @@ import contextlib
 import importlib.util
 import os
 import platform
-import sys
 from pathlib import Path
+
+from ..progress import telling
 
 try:
     import typer
@@ -73,24 +74,20 @@ FLOOR_HELP = "Smallest FPR at which mu must hold, in [1e-300, 0.5)."
 RTOL_HELP = "Relative width asked of the mu bracket, in [1e-8, 1)."
 
 
+QUIET_HELP = "Not a word about what is being done."
+PROGRESS_HELP = "Say what is being done on stderr, also where that is no terminal."
+
+
 @contextlib.contextmanager
-def progress(total: int, quiet: bool, noun: str = "settings"):
-    """A function that counts what is finished on stderr: a bar on a terminal, a line per tenth elsewhere."""
-    if sys.stderr.isatty() and not quiet:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+def working(doing: str, total: int | None = None, noun: str = "settings", quiet: bool = False, always: bool = False):
+    """Say what is being done, and how much of it is finished, on stderr: a bar on a terminal; elsewhere lines, if asked for.
 
-        columns = (TextColumn(noun), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(noun, total=total)
-            yield lambda number: bar.advance(task, number)
-        return
-    finished = 0
+    Args:
+        doing: such as "measuring". total: how much there is to do, None where nothing is counted. noun: of what.
+        quiet: say nothing. always: also where stderr is no terminal.
 
-    def count(number):
-        nonlocal finished
-        before, finished = finished, finished + number
-        if not quiet and 10 * finished // total > 10 * before // total:
-            print(f"{finished}/{total} {noun}", file=sys.stderr, flush=True)
-
-    yield count
+    Yields:
+        :class:`jaxgdp.progress.Telling`.
+    """
+    with telling(doing, total, noun=noun, anywhere=always, bar=True, silent=quiet) as told:
+        yield told

@@ -5,7 +5,19 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from .options import FLOOR_HELP, RTOL_HELP, SIGMA_HELP, cache_compiled_programs, number, numbers, option, typer
+from .options import (
+    FLOOR_HELP,
+    PROGRESS_HELP,
+    QUIET_HELP,
+    RTOL_HELP,
+    SIGMA_HELP,
+    cache_compiled_programs,
+    number,
+    numbers,
+    option,
+    typer,
+    working,
+)
 
 _MOST_DIFFERENCES = 10
 
@@ -45,6 +57,8 @@ def report_command(
     ] = None,
     json: Annotated[bool, option("--json", help="Print JSON instead of text.", metavar=None)] = False,
     markdown: Annotated[bool, option("--markdown", help="Print Markdown instead of text.", metavar=None)] = False,
+    quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
+    progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
     """Certified privacy of one DP-SGD run, of a described mechanism, or of a deployment.
 
@@ -68,13 +82,19 @@ def report_command(
     if json and markdown:
         raise ValueError("give --json or --markdown, not both")
     if stored is not None:
-        _check(stored, [name for name, value in settings.items() if value is not None], json or markdown)
+        with working("loading", quiet=quiet, always=progress) as told:
+            given = [name for name, value in settings.items() if value is not None]
+            code = _check(stored, given, json or markdown, told)
+        if code:
+            raise typer.Exit(code)
         return
-    mechanism = _mechanism(run, spec, deployment)
-    from ..report import report
+    with working("loading", quiet=quiet, always=progress) as told:
+        mechanism = _mechanism(run, spec, deployment)
+        from ..report import report
 
-    cache_compiled_programs()
-    result = report(mechanism, **settings)
+        cache_compiled_programs()
+        told.say("measuring")
+        result = report(mechanism, **settings)
     if json or markdown:
         print(result.to_json() if json else result.to_markdown())
     else:
@@ -142,7 +162,7 @@ def _show(result) -> None:
     print(result)
 
 
-def _check(path: str, given: list[str], other_form: bool) -> None:
+def _check(path: str, given: list[str], other_form: bool, told) -> int:
     """Compute a stored report again; exit code 1 if it says anything else."""
     if given or other_form:
         raise ValueError("--from takes everything from the stored report: give no other option")
@@ -153,6 +173,7 @@ def _check(path: str, given: list[str], other_form: bool) -> None:
     try:
         old = Report.from_dict(data)
         cache_compiled_programs()
+        told.say("measuring again")
         found = differences(old, fresh := recompute(old))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
@@ -165,5 +186,6 @@ def _check(path: str, given: list[str], other_form: bool) -> None:
             print(f"  {line}", file=sys.stderr)
         if len(found) > _MOST_DIFFERENCES:
             print(f"  and {len(found) - _MOST_DIFFERENCES} more", file=sys.stderr)
-        raise typer.Exit(1)
+        return 1
     print(f"{path}: computed again, every number agrees{versions}")
+    return 0

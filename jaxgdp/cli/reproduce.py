@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from .options import cache_compiled_programs, need, option, progress, typer
+from .options import PROGRESS_HELP, cache_compiled_programs, option, typer, working
 
 
 def reproduce_command(
@@ -23,6 +23,7 @@ def reproduce_command(
     quick: Annotated[bool, option("--quick", help="Coarser grids, for a first look.", metavar=None)] = False,
     figure_format: Annotated[str, option("--format", help="Of figures: png, pdf or svg.", metavar="TEXT")] = "png",
     quiet: Annotated[bool, option("--quiet", help="No progress bar and no summary.", metavar=None)] = False,
+    progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
     """Figures and tables of a paper as files, and a verdict on each of its numbers.
 
@@ -31,16 +32,16 @@ def reproduce_command(
       jaxgdp reproduce gomez2025 --output reproduction --only figure-4,table-2
       jaxgdp reproduce kulynych2024 --output reproduction --quick
     """
-    from ..reproduce import check, items, reproduce
-    from ..reproduce.document import summary
+    with working("loading", quiet=quiet, always=progress):
+        from ..reproduce import check, items, reproduce
+        from ..reproduce.document import summary
 
-    names = list(items(paper)) if only is None else [name for text in only for name in text.split(",")]
-    settings = {"output": output, "only": names, "quick": quick, "figure_format": figure_format}
-    check(paper, **settings)
-    need("rich")
-    cache_compiled_programs()
-    with progress(len(set(names)), quiet, "figures and tables") as count:
-        found = reproduce(paper, **settings, progress=lambda name: count(1))
+        names = list(items(paper)) if only is None else [name for text in only for name in text.split(",")]
+        settings = {"output": output, "only": names, "quick": quick, "figure_format": figure_format}
+        chosen, _ = check(paper, **settings)
+        cache_compiled_programs()
+    with working("reproducing", len(chosen), "figures and tables", quiet, progress) as told:
+        found = reproduce(paper, **settings, progress=lambda name: told(1))
     if not quiet:
         print(summary(found.rows))
         for row in found.rows:

@@ -1,4 +1,24 @@
-"""Certified numbers that can be traced: inside ``jit``, ``vmap`` and ``grad``, in σ, p, T and in what they are asked at."""
+"""Certified numbers that can be traced: inside ``jit``, ``vmap`` and ``grad``, in mechanisms' parameters, T and what they are asked at.
+
+Derivatives are there in what a mechanism declares (``Mechanism.differentiable``), and of every quantity of this module:
+
+=====================================  ==================================
+``SubsampledGaussian``                 ``noise_multiplier``, ``sampling_prob``
+``Gaussian``                           ``noise_multiplier``
+``Laplace``, ``DiscreteLaplace``       ``scale``
+``SubsampledLaplace``                  ``scale``, ``sampling_prob``
+``DiscreteGaussian``                   ``sigma``
+``RandomizedResponse``, ``PureDP``     ``epsilon``
+``ApproximateDP``                      ``epsilon``, ``delta``
+=====================================  ==================================
+
+and in the number of uses of all but ``ExponentialMechanism``. Everything else raises ``NotImplementedError`` with the mechanism's name.
+Where nothing is traced by ``jit`` or ``vmap``, only two small programs are compiled, one for all mechanisms and one for each class.
+
+Where losses are atoms, numbers are smooth in a parameter only between the places where an atom moves past a threshold. Derivatives are
+exact where atoms lie far apart (between two of them, and where the curve touches in a corner), and means over half a percent of ε where
+they lie close. In the number of uses they are half the difference between one more use and one less, at fixed ε: meant for many.
+"""
 
 from .calibrated import noise_multiplier
 from .quantities import (

@@ -57,9 +57,12 @@ def declared(composition: Composition, adjacency: str) -> Composition:
             pair = new.replace_one() if adjacency == "replace_one" else new
             pair.canonical().gathered(count)
         except _NEEDS_NUMBERS:
-            where = " and ".join(refused or traced or ["its number of uses"])
-            if adjacency == "replace_one" and not refused and traced:
-                where += " for adjacency 'replace_one'"
-            raise NotImplementedError(_refusal(part, where)) from None
+            if adjacency == "replace_one" and traced and not refused:
+                name, where = type(part).__name__, " and ".join(traced)
+                raise NotImplementedError(
+                    f"jaxgdp.differentiable has no derivatives of {name} in {where} for adjacency 'replace_one': the pair of "
+                    "replacing a record is made from known numbers"
+                ) from None
+            raise NotImplementedError(_refusal(part, " and ".join(refused or ["its number of uses"]))) from None
         parts.append(new)
     return Composition(tuple(parts), composition.counts)

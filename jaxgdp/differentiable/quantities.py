@@ -89,7 +89,7 @@ def lattice(mechanism, rtol=1e-3, fpr_floor=1e-10, deepest=None, adjacency="add_
 
     A traced program cannot choose its own shapes. Brackets hold on any lattice; on a poor one they are wide. Without one, the
     functions of this module choose where the parameters are known numbers and else fall back on one that serves DP-SGD of
-    100 steps or more with noise multipliers above about 0.6.
+    100 steps or more with noise multipliers above about 0.6, or a dense one if losses have atoms.
 
     Args:
         mechanism: settings like those that will be asked for, scalar or batched.
@@ -132,6 +132,7 @@ def mu(mechanism, fpr_floor=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice
     Raises:
         RuntimeError: JAX computes in 32 bits.
         ValueError: a number that is not traced is out of range.
+        NotImplementedError: a mechanism does not declare derivatives in what is traced; names it.
 
     Example:
         >>> import jax, jaxgdp

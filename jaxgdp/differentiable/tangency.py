@@ -16,6 +16,7 @@ from ..numerics.normal import LOG_SQRT_2PI, argmax, gaussian_delta, log1mexp, nd
 
 # part of ε to both sides over which means are taken, where atoms move past it: what a small change of a parameter would see
 _AROUND = 0.005
+_TIE = 1e-11  # relative difference of what rounding alone sets apart
 
 
 class Tangency(NamedTuple):
@@ -60,7 +61,7 @@ def _peak(y, usable, k):
     far = usable[xp.maximum(k - 2, 0)] & usable[xp.minimum(k + 2, last)] & (k > 1) & (k < last - 1)
     inside = (k > 0) & (k < last) & usable[xp.maximum(k - 1, 0)] & usable[xp.minimum(k + 1, last)]
     bend = a - 2.0 * b + c
-    inside = inside & xp.isfinite(bend) & (xp.abs(bend) > 1e-11 * xp.abs(b))
+    inside = inside & xp.isfinite(bend) & (xp.abs(bend) > _TIE * xp.abs(b))
     bend = xp.where(inside, bend, 1.0)
     beside = (xp.abs(far_a - 2.0 * a + b) + xp.abs(b - 2.0 * c + far_c)) / (2.0 * xp.abs(bend))
     single = xp.where(far & inside & xp.isfinite(beside), 1.0 - xp.clip(beside, 0.0, 1.0), 0.0)
@@ -83,6 +84,11 @@ def _lines(p: Points, others) -> _Lines:
     for other in others:
         log_delta = xp.maximum(log_delta, log_delta_at(other, epsilon))
     return _Lines(epsilon, log_delta, p.high - p.low, p.used & (p.low >= -1e-12) & (log_delta > -xp.inf))
+
+
+def _pick(candidates, which):
+    """One of several values; ``which`` may be traced where they are constants."""
+    return xp.take(xp.stack(candidates), which)
 
 
 def _log_density(z):
@@ -157,7 +163,7 @@ class _Halves:
                 log_beta = -value[k] if kind else log1mexp(log_tpr)
                 found.append((xp.asarray(s), epsilon, xp.asarray(kind), log_tpr, log_beta, single))
         which = argmax(-xp.stack([f[3] for f in found]))
-        s, epsilon, kind, log_tpr, log_beta, single = (xp.stack(column)[which] for column in zip(*found, strict=True))
+        s, epsilon, kind, log_tpr, log_beta, single = (_pick(column, which) for column in zip(*found, strict=True))
         if side is None and self.symmetric:
             s = self.larger(epsilon)[0]
         return s, epsilon, kind, log_tpr, log_beta, single
@@ -169,9 +175,20 @@ def _z_tpr(log_tpr, log_beta):
     return xp.where(log_tpr < log_beta, z, -z)
 
 
-def _slope(z_alpha, z_tpr):
-    """log of the slope φ(z_TPR)/φ(z_α) of the Gaussian curve through a point, which touches the mechanism's curve there."""
-    return xp.maximum(0.5 * (z_alpha - z_tpr) * (z_alpha + z_tpr), 0.0)
+def _slope(z_alpha, z_tpr, p: Points, value, usable, k):
+    """log of the slope φ(z_TPR)/φ(z_α) of the Gaussian curve through a point, which touches the mechanism's curve there.
+
+    A curve's corner has a range of slopes. Vertices between two atoms are the same point and share it; at the last vertex that counts
+    the Gaussian curve crosses, and the curve's own slope is in the middle of its range.
+    """
+    last = value.shape[0] - 1
+    between = (k > 0) & (k < last) & usable[xp.maximum(k - 1, 0)] & usable[xp.minimum(k + 1, last)]
+    same = p.used & (xp.abs(value - value[k]) <= _TIE * xp.abs(value[k]))
+    low = xp.min(xp.where(same, p.low, p.low[k]))
+    high = xp.max(xp.where(same & xp.isfinite(p.high), p.high, p.low[k]))
+    touching = xp.clip(0.5 * (z_alpha - z_tpr) * (z_alpha + z_tpr), low, high)
+    middle = 0.5 * (p.low[k] + xp.where(xp.isfinite(p.high[k]), p.high[k], p.low[k]))
+    return xp.maximum(xp.where(between, touching, middle), 0.0)
 
 
 def _mu(halves: _Halves, log_floor) -> Tangency:
@@ -187,7 +204,7 @@ def _mu(halves: _Halves, log_floor) -> Tangency:
         k = argmax(value)
         shift, single = _peak(value, usable, k)
         z0, z1 = (_at(xp.where(usable, z, 0.0), k, shift) for z in (z_alpha, z_tpr))
-        epsilon = _slope(z0, z1)
+        epsilon = _slope(z0, z1, p, value, usable, k)
         inner = _one(side, epsilon, -_log_density(z1), xp.zeros(()), single=single)
         found.append((value[k], inner))
 
@@ -203,7 +220,7 @@ def _mu(halves: _Halves, log_floor) -> Tangency:
 def _best(found) -> Tangency:
     """The tangency of the largest of several values."""
     which = argmax(xp.stack([value for value, _ in found]))
-    return Tangency(*(xp.stack(column)[which] for column in zip(*(t for _, t in found), strict=True)))
+    return Tangency(*(_pick(column, which) for column in zip(*(t for _, t in found), strict=True)))
 
 
 def _approximate_mu(halves: _Halves, log_d) -> Tangency:
@@ -221,7 +238,7 @@ def _approximate_mu(halves: _Halves, log_d) -> Tangency:
         k = argmax(value)
         shift, single = _peak(value, usable, k)
         z1, z0 = _at(z_tpr, k, shift), _at(z_alpha, k, shift)
-        epsilon = _slope(z0, z1)
+        epsilon = _slope(z0, z1, p, value, usable, k)
         # ∂/∂d of (TPR − d)/(1 − d) and of α/(1 − d), α and TPR held fixed; the query is log d
         slope = xp.exp(log_d + p.log_alpha[k] - 2.0 * log_rest - _log_density(z0))
         slope = -xp.exp(log_d + p.log_beta[k] - 2.0 * log_rest - _log_density(z1)) - slope
@@ -243,7 +260,7 @@ def _regret(halves: _Halves, log_floor, mu) -> Tangency:
         epsilon = lines.epsilon[k] + shift * lines.step[k]
         found.append((gap[k], xp.maximum(epsilon, 0.0), xp.asarray(side), single))
     which = argmax(xp.stack([f[0] for f in found]))
-    epsilon, side, single = (xp.stack([f[i] for f in found])[which] for i in (1, 2, 3))
+    epsilon, side, single = (_pick([f[i] for f in found], which) for i in (1, 2, 3))
     if halves.symmetric:
         side = halves.larger(epsilon)[0]
     growth = 1.0 + xp.exp(xp.minimum(epsilon, 600.0))

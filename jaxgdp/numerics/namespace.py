@@ -109,6 +109,7 @@ sqrt = _either(np.sqrt, jnp.sqrt)
 stack = _either(np.stack, jnp.stack)
 sum = _either(np.sum, jnp.sum)
 swapaxes = _either(np.swapaxes, jnp.swapaxes)
+take = _either(lambda a, i: np.take(a, i, axis=0), lambda a, i: jnp.take(jnp.asarray(a), i, axis=0))
 take_along_axis = _either(np.take_along_axis, jnp.take_along_axis)
 where = _either(np.where, jnp.where)
 zeros_like = _either(np.zeros_like, jnp.zeros_like)
@@ -180,12 +181,17 @@ def cond(condition, yes, no, *operands):
     return yes(*operands) if condition else no(*operands)
 
 
-def fori_loop(first: int, after: int, body, state):
-    """``state = body(i, state)`` for whole numbers from ``first`` up to ``after``."""
+def fori_loop(first: int, after: int, body, state, done=None):
+    """``state = body(i, state)`` for whole numbers from ``first`` up to ``after``.
+
+    ``done(state)`` tells where nothing changes any more; a loop that is run step by step ends when that is everywhere.
+    """
     if tree_is_jax(state):
         return jax.lax.fori_loop(first, after, body, state)
     for i in range(first, after):
         state = body(i, state)
+        if done is not None and np.all(done(state)):
+            break
     return state
 
 

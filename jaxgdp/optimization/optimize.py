@@ -15,6 +15,7 @@ from ..calibration import Calibration, calibrate
 from ..mechanisms import Composition, SubsampledGaussian, compose
 from ..numerics.precision import with_float64
 from ..numerics.validation import broadcast, checked, positive, probability, whole
+from ..progress import telling
 from ..targets import Regret, Target
 
 VARIABLES = ("noise_multiplier", "sampling_prob", "clip")
@@ -166,9 +167,16 @@ def optimize(
     start = _columns(noise_multiplier, sampling_prob, num_steps, clip)
     if "sampling_prob" in over:
         checked("sampling_prob", start.sampling_prob, "in (0, 1) where it may change", lambda p: p < 1.0)
+    with telling("optimising", iterations, noun="iterations") as told:
+        return _optimised(proxy, target, start, over, iterations, optimizer, tolerance, adjacency, progress, told)
+
+
+def _optimised(
+    proxy, target, start: Schedule, over, iterations, optimizer, tolerance, adjacency, progress, told
+) -> Optimized:
     begun = calibrate(target, mechanism=start.scaled, tolerance=tolerance, adjacency=adjacency)
     start = start._replace(noise_multiplier=float(begun.value) * start.noise_multiplier)
-    best, history = _descend(proxy, target, start, over, iterations, optimizer, adjacency, progress)
+    best, history = _descend(proxy, target, start, over, iterations, optimizer, adjacency, progress, told)
     found = calibrate(target, mechanism=best.scaled, tolerance=tolerance, adjacency=adjacency)
     best = best._replace(noise_multiplier=float(found.value) * best.noise_multiplier)
     value, first = (float(_evaluated(proxy, schedule)) for schedule in (best, start))
@@ -181,7 +189,7 @@ def _evaluated(proxy, schedule: Schedule):
 
 
 @with_float64
-def _descend(proxy, target, start: Schedule, over, iterations, optimizer, adjacency, progress):
+def _descend(proxy, target, start: Schedule, over, iterations, optimizer, adjacency, progress, told):
     """The best schedule on the way, and the proxy at every iteration."""
     if optimizer is None:
         optimizer = optax.adam(optax.cosine_decay_schedule(0.05, iterations, 0.02))
@@ -215,6 +223,7 @@ def _descend(proxy, target, start: Schedule, over, iterations, optimizer, adjace
             raise ValueError(f"proxy must return finite numbers, got {history[-1]} at iteration {done}")
         if history[-1] < least and abs(float(off)) < _NEAR:
             best, least = jax.tree.map(np.asarray, before), history[-1]
+        told(1)
         if progress:
             progress(done + 1)
     return best, np.asarray(history)

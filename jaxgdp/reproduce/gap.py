@@ -82,10 +82,9 @@ def largest_gap(curve, mu: float, points: int = 141, rounds: int = 8, rtol: floa
         if left == 0 or worst.size == 0 or best.width <= rtol * best.lower:
             break
         new = 0.5 * (alpha[worst] + alpha[worst + 1])
-        # always as many, so that nothing is compiled anew
-        found = curve.beta(np.resize(new, _AT_ONCE))
+        found = curve.beta(new)
         order = np.argsort(np.concatenate([alpha, new]))
         alpha = np.concatenate([alpha, new])[order]
-        lower = np.concatenate([lower, found.lower[: new.size]])[order]
-        upper = np.concatenate([upper, found.upper[: new.size]])[order]
+        lower = np.concatenate([lower, found.lower])[order]
+        upper = np.concatenate([upper, found.upper])[order]
     return Gap(best, alpha, Bracket(lower, upper), gaussian)

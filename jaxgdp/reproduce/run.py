@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..numerics.validation import one_of
+from ..progress import telling
 from . import document, published, result
 from .result import Result, Row
 
@@ -125,10 +126,11 @@ def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_forma
     rows: list[Row] = []
     seconds: dict[str, float] = {}
     sections: list[tuple[str, Result, list[Path]]] = []
-    for name in chosen:
+    for position, name in enumerate(chosen):
         start = time.perf_counter()
-        found = known[name][1](quick)
-        files = _write(found, name, folder, figure_format)
+        with telling(f"{name}, {position + 1} of {len(chosen)}"):
+            found = known[name][1](quick)
+            files = _write(found, name, folder, figure_format)
         seconds[name] = time.perf_counter() - start
         rows += result.rows([p for p in listed if p.item == name], found.answers)
         sections.append((name, found, files))

@@ -21,9 +21,9 @@ from ..numerics.validation import (
     probability,
     whole,
 )
+from ..progress import counting
 from .float32 import above, below
 from .overflow import ASKED_AT, FALLING, certified, question, single, without_steps
-from .progress import counting
 from .stopping import candidates, last_within
 
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import deployments
 from ...bracket import Bracket
+from ...measure import measure
 from ...mechanisms import dpsgd
 from ...tradeoff import tradeoff
 from ..gap import Gap, largest_gap
@@ -51,8 +52,8 @@ def runs(quick: bool) -> dict[tuple[str, int], list[Run]]:
             settings = zip(paper[name]["epsilon"], step.noise_multiplier, steps, rate, strict=True)
             columns += [(name, records, *setting) for setting in settings]
     _, _, _, sigma, steps, rate = map(np.array, zip(*columns, strict=True))
-    curve = tradeoff(dpsgd(sigma, rate, steps), rtol=QUICK_RTOL if quick else RTOL)
-    answers = [curve.mu(), curve.regret(), curve.epsilon(delta=float(paper["table-4"]["delta"])), curve.advantage()]
+    asked = {"rtol": QUICK_RTOL if quick else RTOL, "delta": float(paper["table-4"]["delta"])}
+    answers = measure(dpsgd(sigma, rate, steps), ("mu", "regret", "epsilon", "advantage"), **asked).brackets.values()
     found: dict[tuple[str, int], list[Run]] = {}
     for i, (name, records, eps, *_) in enumerate(columns):
         brackets = (Bracket(float(b.lower[i]), float(b.upper[i])) for b in answers)

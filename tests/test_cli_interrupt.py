@@ -1,0 +1,85 @@
+"""Ctrl-C, as a real signal to a real process, is answered with a word and the exit code of an interrupted program."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("typer")
+
+import jaxgdp  # noqa: E402
+
+ROOT = Path(jaxgdp.__file__).parent.parent
+_SLOW = """
+import time
+
+def make(scale):
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+# a command whose work goes on in a thread that no exception reaches, as a compilation does
+_DEAF = """
+import sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+import jaxgdp.deployments
+
+def deaf():
+    print("ready", flush=True)
+    time.sleep(600)
+
+def names():
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            return pool.submit(deaf).result()
+        except KeyboardInterrupt:
+            print("again", flush=True)
+            raise
+
+jaxgdp.deployments.names = names
+from jaxgdp.cli import main
+sys.exit(main(["deployments"]))
+"""
+
+
+def _start(command, folder):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "JAXGDP_NO_CACHE": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, *command], cwd=folder, env=environment, **pipes)
+
+
+def _interrupted(process, *cues):
+    """Send Ctrl-C after each of the words that the process prints."""
+    try:
+        for cue in cues:
+            assert process.stdout.readline().strip() == cue, process.stderr.read()
+            process.send_signal(signal.SIGINT)
+        process.wait(timeout=300)
+        return process.returncode, process.stderr.read()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_an_interrupted_command_says_so(tmp_path):
+    (tmp_path / "slow.py").write_text(_SLOW, encoding="utf-8")
+    command = ["-m", "jaxgdp", "calibrate", "--advantage", "0.1", "--black-box", "slow:make"]
+    code, said = _interrupted(_start(command, tmp_path), "ready")
+    assert code == 130 and said == "jaxgdp: error: interrupted\n", said
+
+
+def test_a_second_interrupt_does_not_wait_for_other_threads(tmp_path):
+    code, said = _interrupted(_start(["-c", _DEAF], tmp_path), "ready", "again")
+    assert code == 130 and said == "jaxgdp: error: interrupted\n", said
+
+
+def test_the_caller_keeps_its_own_handler():
+    from jaxgdp.cli import main
+
+    before = signal.getsignal(signal.SIGINT)
+    assert main(["--version"]) == 0
+    assert signal.getsignal(signal.SIGINT) is before

@@ -1,0 +1,149 @@
+"""Long work says what it does on a terminal, and nothing anywhere else."""
+
+import io
+import time
+
+import pytest
+
+from jaxgdp.progress import telling
+from jaxgdp.training import plan_budget
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def until(condition):
+    """Wait for something that another thread does; however busy the machine, it happens."""
+    end = time.monotonic() + 600.0
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_says_what_it_does_and_how_far_it_is_and_leaves_nothing():
+    terminal = Terminal()
+    with telling("planning", about=8, after=0.0, stream=terminal) as count:
+        assert until(lambda: "planning, 0 of about 8 evaluations" in terminal.getvalue())
+        count(3)
+        assert until(lambda: "planning, 3 of about 8 evaluations" in terminal.getvalue())
+        count(9)  # more than was expected
+        assert until(lambda: "planning, 12 of about 12 evaluations" in terminal.getvalue())
+    said = terminal.getvalue()
+    assert said.endswith(" \r") and "\n" not in said
+    with telling("compiling, once", after=0.0, stream=terminal):
+        assert until(lambda: "compiling, once, 0 s" in terminal.getvalue())
+
+
+def test_says_nothing_where_nobody_looks_or_where_it_is_done_at_once():
+    elsewhere, terminal = io.StringIO(), Terminal()
+    with telling("planning", about=8, after=0.0, stream=elsewhere) as count:
+        count(1)
+    with telling("planning", about=8, after=1000.0, stream=terminal) as count:
+        count(1)
+    assert elsewhere.getvalue() == terminal.getvalue() == ""
+
+
+def test_an_error_ends_the_line_and_a_closed_terminal_ends_nothing():
+    terminal = Terminal()
+    with pytest.raises(KeyboardInterrupt), telling("planning", after=0.0, stream=terminal):
+        assert until(lambda: terminal.getvalue())
+        raise KeyboardInterrupt
+    assert terminal.getvalue().endswith(" \r")
+    with telling("planning", after=0.0, stream=terminal):
+        terminal.close()
+        terminal.isatty = lambda: True
+
+
+def test_work_inside_other_work_has_no_line_of_its_own():
+    terminal = Terminal()
+    with telling("figure-3", about=4, noun="figures", after=0.0, stream=terminal):
+        with telling("calibrating", about=0, after=0.0, stream=terminal) as told:
+            told.expect(8)
+            told(3)
+            wanted = "figure-3, 0 of about 4 figures: calibrating, 3 of about 8 evaluations"
+            assert until(lambda: wanted in terminal.getvalue())
+            told.expect(2)
+            told.say("asking again")
+            assert until(lambda: "figures: asking again, 3 of about 5 evaluations" in terminal.getvalue())
+        length = len(terminal.getvalue())
+        assert until(lambda: "figure-3, 0 of about 4 figures, " in terminal.getvalue()[length:])
+    assert terminal.getvalue().endswith(" \r")
+
+
+def test_compiling_is_told_while_it_lasts():
+    from jax import monitoring
+
+    terminal = Terminal()
+    with telling("measuring", after=0.0, stream=terminal):
+        assert until(lambda: "measuring, 0 s" in terminal.getvalue())
+        # the same events as of a compilation, which lasts until it has been seen
+        monitoring.record_event_duration_secs("/jax/core/compile/jaxpr_to_mlir_module_duration", 0.1)
+        assert until(lambda: "measuring; compiling, once, " in terminal.getvalue())
+        monitoring.record_event_duration_secs("/jax/core/compile/backend_compile_duration", 0.1)
+        length = len(terminal.getvalue())
+        assert until(lambda: "measuring, " in terminal.getvalue()[length:])
+
+
+def test_jax_tells_of_a_compilation_before_and_after():
+    import jax
+    from jax import monitoring
+
+    seen = []
+    heed = lambda event, *_, **__: seen.append(event)
+    monitoring.register_event_duration_secs_listener(heed)
+    try:
+        jax.jit(lambda x: x * 3.0 + 0.125)(1.0)
+    finally:
+        monitoring.unregister_event_duration_listener(heed)
+    events = [event.rsplit("/", 1)[1] for event in seen if "jaxpr_to_mlir" in event or "backend_compile" in event]
+    assert events == ["jaxpr_to_mlir_module_duration", "backend_compile_duration"]
+
+
+def test_elsewhere_only_where_asked_for():
+    elsewhere = io.StringIO()
+    with telling("measuring", about=9, after=0.0, stream=elsewhere, anywhere=True) as told:
+        assert until(lambda: elsewhere.getvalue() == "measuring, 0 of about 9 evaluations, 0 s\n")
+        told(1)
+    assert elsewhere.getvalue().count("\n") == 1  # not every change: a log is no terminal
+
+
+def test_a_bar_where_rich_is_installed():
+    pytest.importorskip("rich")
+    terminal = Terminal()
+    with telling("measuring", about=9, noun="settings", after=0.0, stream=terminal, bar=True) as told:
+        told(4)
+        assert until(lambda: "measuring" in terminal.getvalue() and "4/9" in terminal.getvalue())
+
+
+def test_silence_holds_for_work_inside():
+    terminal = Terminal()
+    with telling("reproducing", after=0.0, stream=terminal, silent=True):
+        with telling("calibrating", after=0.0, stream=terminal) as told:
+            told(1)
+            time.sleep(0.05)
+    assert terminal.getvalue() == ""
+
+
+def test_plans_tell_their_caller_or_the_terminal(monkeypatch, capsys):
+    finished = []
+    plan = plan_budget(8.0, 1.0, 9, "mu", every=3, progress=finished.append)
+    assert sum(finished) == 3
+    plan.max_steps_within(mu=0.26, progress=finished.append)
+    assert sum(finished) == 5 and capsys.readouterr().err == ""
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("jaxgdp.progress._PATIENCE", 0.0)
+    told = []
+
+    def slow(mechanism, names, asked, overflow, progress):
+        told.append(until(lambda: "planning, 0 of about 2 evaluations" in terminal.getvalue()))
+        return real(mechanism, names, asked, overflow, progress)
+
+    from jaxgdp.training import plan as module
+
+    real = module.certified
+    monkeypatch.setattr(module, "certified", slow)
+    plan_budget(8.0, 1.0, 6, "mu", every=3)
+    assert told == [True]
