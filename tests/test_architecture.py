@@ -138,7 +138,7 @@ def test_the_readme_draws_the_stages_and_the_folder_holds_them():
 
 def _run(code: str) -> None:
     command = [sys.executable, "-c", code]
-    found = subprocess.run(command, capture_output=True, text=True, cwd=PACKAGE.parent, timeout=120)
+    found = subprocess.run(command, capture_output=True, text=True, cwd=PACKAGE.parent)
     assert found.returncode == 0, found.stderr
 
 

@@ -53,7 +53,7 @@ def test_runs(path, tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
     book = nbformat.read(path, as_version=4)
     client = nbclient.NotebookClient(
-        book, timeout=600, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+        book, timeout=None, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     )
     client.execute()
     cells = [cell for cell in book.cells if cell.cell_type == "code"]

@@ -16,7 +16,7 @@ class Terminal(io.StringIO):
 
 def until(condition):
     """Wait for something that another thread does; however busy the machine, it happens."""
-    end = time.monotonic() + 60.0
+    end = time.monotonic() + 600.0
     while not condition() and time.monotonic() < end:
         time.sleep(0.01)
     return condition()

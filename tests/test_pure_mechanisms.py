@@ -5,10 +5,10 @@ import itertools
 import mpmath
 import numpy as np
 import pytest
+from asking import ask
 from scipy.special import ndtri
 
 import jaxgdp
-from jaxgdp.accounting import engine
 
 mpmath.mp.dps = 60
 SLACK = 1e-9  # relative, for the oracle's own rounding and for a double's of (α, β)
@@ -203,8 +203,11 @@ def test_composition_of_approximate_dp():
     assert np.all(curve.epsilon((1 - kept) / 2).lower == np.inf)
     # TPR at FPR 0 is that mass
     holds(curve.tpr(0.0), 1 - kept, 1e-9)
-    # and what is left is the pure composition
-    holds(curve.approximate_mu(1 - kept), np.full(2, float(mu_of(rows))), 1e-3)
+    # and what is left is the pure composition, for a d that is above that mass (but for its rounding), and nothing for one below
+    lost = -np.expm1(k * np.log1p(-delta))
+    holds(curve.approximate_mu(lost * (1 + 1e-12)), np.full(2, float(mu_of(rows))), 1e-3)
+    assert np.all(curve.approximate_mu(lost).lower <= float(mu_of(rows)) * (1 + SLACK))
+    assert np.all(curve.approximate_mu(lost * (1 - 1e-12)).lower == np.inf)
 
 
 def test_mass_at_infinity_makes_mu_infinite_at_floor_zero():
@@ -409,15 +412,14 @@ def test_random_mixtures_hold_the_exact_numbers():
             (jaxgdp.ApproximateDP(epsilon[2], delta), count[2]),
         ]
     )
-    names = (("mu", None), ("advantage", None), ("delta", 1.0), ("tpr", 1e-3), ("epsilon", 1e-5))
-    question = engine.Question(1e-3, floor, names=names, deepest=1e-5)
-    found = engine.answer(mechanism.stacked(), question)
-    for name, bracket in found.results.items():
+    names = {"mu": None, "advantage": None, "delta": 1.0, "tpr": 1e-3, "epsilon": 1e-5}
+    found = ask(mechanism, names, fpr_floor=floor)
+    for name, bracket in found.brackets.items():
         assert not np.any(np.isnan(bracket)) and np.all(bracket.lower <= bracket.upper), name
-    assert np.all(found.status == 0)
+        assert np.all(found.status[name] == 0), name
 
     def check(name, i, exact, rtol):
-        bracket = found.results[name]
+        bracket = found.brackets[name]
         holds(jaxgdp.Bracket(bracket.lower[i], bracket.upper[i]), exact, rtol, atol=1e-12)
 
     for i in range(number):
@@ -439,7 +441,7 @@ def test_random_mixtures_hold_the_exact_numbers():
         at_floor = np.interp(floor, np.append(0, alpha), np.append(lost, tpr))
         mu = np.max(np.append(-ndtri(beta[inside]) - ndtri(alpha[inside]), ndtri(at_floor) - ndtri(floor)))
         check("mu", i, mu, 1e-3)
-        upper, lower = found.results["epsilon"].upper[i], found.results["epsilon"].lower[i]
+        upper, lower = found.brackets["epsilon"].upper[i], found.brackets["epsilon"].lower[i]
         for side, sign in ((upper, 1), (lower, -1)):
             if np.isfinite(side) and side > 0:
                 here = lost + np.sum(np.maximum(q - np.exp(side) * p, 0))

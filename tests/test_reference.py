@@ -5,10 +5,10 @@ import pathlib
 
 import numpy as np
 import pytest
+from asking import ask
 from scipy.special import ndtr, ndtri
 
 import jaxgdp
-from jaxgdp.accounting import engine
 
 CASES = json.loads((pathlib.Path(__file__).parent / "data" / "dpsgd_brackets.json").read_text())
 MECHANISM = jaxgdp.dpsgd(*(np.array([c[k] for c in CASES]) for k in ("noise_multiplier", "sampling_prob", "num_steps")))
@@ -20,9 +20,9 @@ SLACK = 2e-5
 
 @pytest.mark.parametrize("rtol", [1e-3, 1e-5])
 def test_mu_overlaps_and_meets_rtol(rtol):
-    found = engine.answer(MECHANISM.stacked(), engine.Question(rtol, 1e-10))
-    mu = found.results["mu"]
-    assert np.all(found.status == 0)
+    found = ask(MECHANISM, ("mu",), rtol)
+    mu = found.brackets["mu"]
+    assert np.all(found.status["mu"] == 0)
     assert np.all((mu.upper - mu.lower) <= rtol * mu.upper)
     for i, case in enumerate(CASES):
         if "mu@1e-10" in case["brackets"]:
@@ -56,7 +56,7 @@ def test_reference_mu_looks_at_breakpoints_only():
     shown = ndtri(np.array(case["brackets"]["tpr@0.001"])) - ndtri(1e-3)
     assert shown[0] > case["brackets"]["mu@0.001"][1] * (1 + 1e-6)
     mechanism = jaxgdp.dpsgd([0.7], case["sampling_prob"], case["num_steps"])
-    mu = engine.answer(mechanism.stacked(), engine.Question(1e-4, 1e-3)).results["mu"]
+    mu = ask(mechanism, ("mu",), 1e-4, fpr_floor=1e-3).brackets["mu"]
     assert mu.lower[0] <= shown[1] and mu.upper[0] >= shown[0]
 
 
@@ -97,11 +97,10 @@ def test_reference_at_deep_floors(floor):
     k = np.argmax(alpha <= floor)
     shown = ndtri(tpr[k]) - ndtri(alpha[k])
     assert shown > case["brackets"][f"mu@{floor:g}"][1]
-    found = engine.answer(
-        jaxgdp.dpsgd(40.0, case["sampling_prob"], [case["num_steps"]]).stacked(), engine.Question(1e-5, floor)
-    )
-    assert found.results["mu"].upper[0] >= shown
-    assert found.results["mu"].lower[0] == pytest.approx(shown, rel=1e-5)
+    mechanism = jaxgdp.dpsgd(40.0, case["sampling_prob"], [case["num_steps"]])
+    mu = ask(mechanism, ("mu",), 1e-5, fpr_floor=floor).brackets["mu"]
+    assert mu.upper[0] >= shown
+    assert mu.lower[0] == pytest.approx(shown, rel=1e-5)
 
 
 def test_worked_example_across_floors():

@@ -3,9 +3,11 @@
 import jax
 import numpy as np
 import pytest
+from asking import ask
 
 import jaxgdp
 from jaxgdp.accounting import engine, spectrum
+from jaxgdp.accounting.lattices import choose
 from jaxgdp.accounting.vertices import Vertices, trimmed
 
 
@@ -58,27 +60,23 @@ def test_transform_of_few_points_is_the_long_one():
             assert np.allclose(1.0 - cosine_part - 1j * sine_part, exact, atol=1e-14)
 
 
-def test_sparse_and_dense_lattices_agree():
+def test_sparse_and_dense_lattices_agree(monkeypatch):
     """Two different compositions of the same mechanisms: long FFTs of every point, or few points and frequencies."""
     sigma, p, steps = (
         np.array([0.7, 2.0, 1.5, 8.0]),
         np.array([1e-3, 0.1, 0.02, 0.3]),
         np.array([1000.0, 400.0, 200.0, 2000.0]),
     )
-    groups = jaxgdp.dpsgd(sigma, p, steps).stacked()
-    question = engine.Question(
-        1e-3, 1e-10, names=(("mu", None), ("regret", None), ("advantage", None), ("epsilon", 1e-5))
-    )
-    sparse = engine.answer(groups, question)
-    settings = engine.with_float64(engine._Settings)(groups, question, 2**16)
-    settings.dense[:] = True
-    while tasks := settings.tasks():
-        for task in tasks:
-            for kind, rows, where, found in task():
-                settings.keep_plan(rows, where, found) if kind == "plan" else settings.keep(where, rows, found)
-    assert np.all(sparse.status == 0)
-    for name, bracket in sparse.results.items():
-        other = settings.results[name]
+    mechanism, names = jaxgdp.dpsgd(sigma, p, steps), {"mu": None, "regret": None, "advantage": None, "epsilon": 1e-5}
+    sparse = ask(mechanism, names)
+    with monkeypatch.context() as dense_only:
+        dense_only.setattr(engine, "choose", lambda *arguments: choose(*arguments[:-1], True))
+        dense = ask(mechanism, names, max_size=2**16)
+    assert all(lattice.kind == "sparse" for lattice in sparse.lattices)
+    assert all(lattice.kind != "sparse" for lattice in dense.lattices)
+    for name, bracket in sparse.brackets.items():
+        assert np.all(sparse.status[name] == 0), name
+        other = dense.brackets[name]
         assert np.all(bracket.lower <= other.upper) and np.all(other.lower <= bracket.upper), name
 
 

@@ -134,9 +134,10 @@ def epsilon_at_less(mechanism, upper, delta: float, less: float):
     Returns:
         ε at ``less``, an upper bound; ∞ where this says nothing.
     """
-    share = 2.0 * (delta - less) / delta * _ROOM
+    # (at s = 1 there is no room to be made: there the bound is ε at δ/2 itself)
+    share = min(2.0 * (delta - less) / delta * _ROOM, 1.0)
     parts = list(zip(mechanism.mechanisms, mechanism.counts, strict=True))
-    if share > 1.0 or not all(isinstance(part, SubsampledGaussian) for part, _ in parts):
+    if less < 0.5 * delta or not all(isinstance(part, SubsampledGaussian) for part, _ in parts):
         return np.full(np.shape(upper), np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
         costs = [
