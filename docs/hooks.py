@@ -2,9 +2,9 @@
 
 from jaxgdp.quantities import table
 
-MARK = "<!-- quantities -->"
+MARK, SECTIONS = "<!-- quantities -->", "<!-- each quantity -->"
 
 
 def on_page_markdown(markdown, **_):
-    """The table of quantities, from the registry, in place of its mark."""
-    return markdown.replace(MARK, table.markdown())
+    """The table of quantities and a section for each, from the registry, in place of their marks."""
+    return markdown.replace(MARK, table.markdown()).replace(SECTIONS, table.sections())

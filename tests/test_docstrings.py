@@ -1,11 +1,14 @@
 """Each argument of a public function has a line of its own in the docstring."""
 
+import importlib.util
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 
 import jaxgdp
+from jaxgdp.quantities import registry
 from jaxgdp.training import plan_budget
 
 # the entry points of the package
@@ -45,3 +48,17 @@ def test_the_check_itself():
         d: nothing.
     """
     assert documented(doc) == ["a", "c"]
+
+
+def test_the_reference_has_every_quantity():
+    docs = Path(jaxgdp.__file__).parents[1] / "docs"
+    if not docs.exists():
+        pytest.skip("run without the documentation")
+    spec = importlib.util.spec_from_file_location("hooks", docs / "hooks.py")
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    page = hooks.on_page_markdown((docs / "reference" / "quantities.md").read_text(encoding="utf-8"))
+    assert "<!--" not in page
+    for name, record in registry.REGISTRY.items():
+        assert f"| `{name}` |" in page and f"## `{name}`" in page
+        assert f"report the {record.safe_side} side" in page.split(f"## `{name}`")[1].split("\n## ")[0]

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from ..numerics import namespace as xp
-from ..numerics.errors import FFT, NODE_SUMS, UNIT
+from ..numerics.errors import DROPPED, FFT, NODE_SUMS, UNIT
 from .convolution import Composed, escaped_mass, log_transform, normalisation
 
 _ROW = 48  # products are summed in rows of this length, which bounds their rounding
@@ -204,7 +204,7 @@ def _dropped(w, count, t: Tables):
     variation = xp.sum(xp.abs(xp.diff(inner, axis=-1, prepend=0.0, append=0.0)), axis=-1)
     smooth = variation[:, None] * t.beyond + 1.0 - xp.sum(inner, axis=-1)[:, None]
     bound = xp.minimum(probed, smooth)
-    log_bound = xp.log(xp.minimum(bound + 1e-14, 1.0))
+    log_bound = xp.log(xp.minimum(bound + DROPPED, 1.0))
     return xp.exp(xp.max(count @ log_bound))
 
 

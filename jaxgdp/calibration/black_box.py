@@ -162,7 +162,7 @@ class BlackBox:
         if len(epsilon) == 0:
             return Box(np.zeros(1), np.zeros(1), np.zeros(1), np.ones(1))
         if self._delta is not None:
-            error = delta * ((1.0 - delta) * self._error + (1e-15 if self._error > 0.0 else 0.0))
+            error = delta * ((1.0 - delta) * self._error + (BLACK_BOX_VALUES[1] if self._error > 0.0 else 0.0))
             low, high = delta * (1.0 - BLACK_BOX) - error - self._absolute_error, delta + error
             if self._error > 0.0:
                 high = np.maximum(high, _UNDERFLOW)

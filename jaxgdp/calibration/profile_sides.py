@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from ..numerics.errors import QUANTILE, SPACING
+from ..numerics.errors import QUANTILE, QUANTILE_AT_ZERO, SPACING
 
 _UP, _DOWN = 1.0 + 8.0 * SPACING, 1.0 - 8.0 * SPACING  # a few roundings of positive terms
 
@@ -308,7 +308,7 @@ def gaussian_mu(alpha, tpr, beta, sign: float):
     z = ndtri(np.clip(np.where(by_tpr, tpr, beta), 0.0, 1.0))
     z_tpr, z_alpha = np.where(by_tpr, z, -z), ndtri(np.clip(alpha, 0.0, 1.0))
     with np.errstate(invalid="ignore"):
-        value = z_tpr - z_alpha + sign * QUANTILE * (np.abs(z_tpr) + np.abs(z_alpha))
+        value = z_tpr - z_alpha + sign * (QUANTILE * (np.abs(z_tpr) + np.abs(z_alpha)) + 2.0 * QUANTILE_AT_ZERO)
     # nothing is detected, or nothing is missed
     return np.where((z_tpr == -np.inf) | (z_alpha == np.inf), -np.inf, value)
 

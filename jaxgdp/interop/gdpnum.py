@@ -17,6 +17,7 @@ from scipy.special import ndtr
 from .. import gdp
 from ..measure import measure
 from ..mechanisms import dpsgd
+from ..numerics.errors import SHORT
 from ..numerics.validation import checked, closed_unit, nonnegative, positive
 from .opacus import GDPAccountant
 
@@ -164,7 +165,7 @@ class PLDConverter:
         pair = self._mechanism.mechanisms[0]
         # at FPR 0 only mass at infinity gives a record away
         certain = float(np.exp(np.maximum(pair.log_q_plus, pair.log_p_minus)))
-        found = np.where(inner, found, np.where(alphas == 0.0, 1.0 - certain - 1e-15, 0.0))
+        found = np.where(inner, found, np.where(alphas == 0.0, 1.0 - certain - SHORT, 0.0))
         return float(found) if alphas.ndim == 0 else found
 
     def get_mu(self, err: float = 1e-10) -> float:

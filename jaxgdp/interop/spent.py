@@ -26,7 +26,7 @@ from ..mechanisms import (
     compose,
 )
 from ..mechanisms.base import Mechanism
-from ..numerics.errors import CLOSED_FORM
+from ..numerics.errors import CLOSED_FORM, SHORT
 from ..numerics.validation import checked, closed_unit
 from .zcdp import zcdp_mechanism
 
@@ -183,7 +183,7 @@ class Spent:
             tpr, fnr = flat.copy(), 1.0 - flat
             zero, inner = flat == 0.0, (flat > 0.0) & (flat < 1.0) & (not self.nothing)
             tpr[zero] = self.infinite_mass()
-            fnr[zero] = np.maximum(1.0 - tpr[zero] - 1e-15, 0.0)
+            fnr[zero] = np.maximum(1.0 - tpr[zero] - SHORT, 0.0)
             if np.any(inner):
                 tpr[inner], fnr[inner] = self._inner_rates(flat[inner], rtol)
         found = (tpr if quantity == "tpr" else fnr).reshape(rates.shape)
@@ -212,7 +212,7 @@ class Spent:
             return 0.0, 0.0
         mu = self._gaussian_mu()
         if mu is not None:
-            return mu, 1e-12
+            return mu, CLOSED_FORM
         found = measure(self.mechanism(), ("mu", "regret"), rtol=rtol, fpr_floor=floor).brackets
         return float(found["mu"].upper), float(found["regret"].upper)
 

@@ -37,6 +37,7 @@ SUM_OF_LOGS = (
     8.0,
 )  # units, of log M of one use (a log and what it is added with), and of |T·log M| (a product and a sum)
 NODE_SUMS = 1e-14  # of sums over a block by Gauss nodes, relative to the sum of absolute values; measured: 7.5e-15
+DROPPED = 1e-14  # absolute, of a bound on |φ|: sums of some hundred positive terms that add up to 1
 CURVE_END = 2e-13  # of the exact end of a curve: T·log(1 − mass) and its expm1, some hundred additions
 LEFT_OVER = 1e-13  # of the Q-mass that an open cell leaves over: a sum of up to a thousand masses (2¹⁰ − 1 units)
 AT_INFINITY = (
@@ -84,6 +85,7 @@ PURE_MU = 2e-12  # of ``gdp.mu_from_pure_dp``, whose own promise is 1e-12
 RENYI = 16.0 * SPACING  # of sums of up to four terms of a Rényi bound, each by one or two elementary functions
 RDP = 32.0 * SPACING  # of a conversion from Rényi divergences, twice as many
 CLOSED_FORM = 1e-12  # of ``gdp``'s closed forms: that is their promise
+SHORT = 1e-15  # of what two or three operations make of numbers up to 1: 9 units
 FILTER_COST = 1e-10  # of a cost in float64 added up over a run of up to 2²⁰ steps: 2²⁰ units
 BINOMIAL_TAIL = 1e-6  # of SciPy's incomplete beta function, whose tails are known to 1e-8 for counts up to 1e6
 PROFILE = 1e-11  # of a profile by a recursion over 64 uses in extended precision

@@ -26,6 +26,23 @@ def markdown() -> str:
     return "\n".join(lines)
 
 
+def sections() -> str:
+    """One section of Markdown for each quantity: what it means, what it is asked at, which side to report, and how it is read off."""
+    parts = []
+    for record in REGISTRY.values():
+        facts = [f"Symbol {record.symbol}" + (f", in {record.unit}" if record.unit == "nats" else "")]
+        if record.argument is not None:
+            facts.append(f"asked at `{record.argument}` (default {record.default:g})")
+        least, largest = record.extent
+        facts.append(f"between {least:g} and {'∞' if largest == float('inf') else f'{largest:g}'}")
+        facts.append(f"report the {record.safe_side} side")
+        facts.append(record.promise)
+        heading = record.long_name or record.name
+        meaning = f"\n\n{record.description}" if record.description else ""
+        parts.append(f"## `{record.name}`\n\n{heading[:1].upper() + heading[1:]}.{meaning}\n\n{'; '.join(facts)}.")
+    return "\n\n".join(parts)
+
+
 def plain() -> str:
     """The table as text: one line of facts for each quantity and one that says what it is."""
     table = [row[:-1] for row in (TITLES, *rows())]

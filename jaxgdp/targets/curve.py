@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from .. import options
+from ..numerics.errors import CLOSED_FORM
 from ..numerics.validation import checked, floor_rate, open_unit, positive
 from .base import DEEPEST, HIGHEST_FLOOR, Target
 from .rates import mu_of_rates
@@ -162,7 +163,7 @@ class Regret(Target):
 
     def surely(self) -> Mu:
         """A μ below which the regret is met whatever the curve: Δ ≤ ½·δ_μ(0) = Φ(μ/2) − ½."""
-        return Mu(2.0 * ndtri(0.5 + self.regret) * (1.0 - 1e-12), self.fpr_floor)
+        return Mu(2.0 * ndtri(0.5 + self.regret) * (1.0 - CLOSED_FORM), self.fpr_floor)
 
     def of_gaussian(self, mu):
         return np.zeros(np.broadcast_shapes(np.shape(mu), self.shape))

@@ -26,7 +26,7 @@ from scipy.special import gammaln, logsumexp
 
 from ..conversions import epsilon_from_rdp
 from ..gdp import mu_from_epsilon_delta
-from ..numerics.errors import FILTER_COST
+from ..numerics.errors import FILTER_COST, SHORT
 from ..numerics.validation import broadcast, nonnegative, open_unit, positive, probability
 from .float32 import above, below
 
@@ -96,7 +96,7 @@ def gdp_filter(mu) -> Filter:
         True
         False
     """
-    return _filter("gdp", float(positive("mu", mu)) ** 2 * (1.0 - 1e-15))
+    return _filter("gdp", float(positive("mu", mu)) ** 2 * (1.0 - SHORT))
 
 
 def zcdp_filter(rho) -> Filter:

@@ -15,7 +15,7 @@ from ..bracket import Bracket
 from ..conversions import epsilon_from_rdp
 from ..measure import QUANTITIES, measure
 from ..mechanisms import SubsampledGaussian
-from ..numerics.errors import CLOSED_FORM
+from ..numerics.errors import CLOSED_FORM, SHORT
 from ..numerics.validation import checked, floor_rate, nonnegative, one_of, open_unit, relative_width
 from ..tradeoff import ADJACENCIES
 from .filters import rdp_cost
@@ -169,7 +169,7 @@ def certified(
     # the lower side is that of the rate itself, the upper one that of slightly less
     rates = {_REDUCED[name]: asked[_REDUCED[name]] for name in reduced}
     less: dict = {
-        name: float(np.nextafter((rate - d) / (1.0 - d) * (1.0 - 1e-15), 0.0)) for name, rate in rates.items()
+        name: float(np.nextafter((rate - d) / (1.0 - d) * (1.0 - SHORT), 0.0)) for name, rate in rates.items()
     }
     if "epsilon" in names and asked["adjacency"] != "replace_one":
         lower, upper = brackets["epsilon"]

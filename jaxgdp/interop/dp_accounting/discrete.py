@@ -7,6 +7,7 @@ import functools
 import numpy as np
 
 from ...mechanisms import DiscreteGaussian
+from ...numerics.errors import CLOSED_FORM
 from ...numerics.precision import with_float64
 
 Table = tuple[float, ...]
@@ -49,4 +50,4 @@ def discrete_gaussian_mu(sigma: float) -> float:
     def mu():
         return float(np.sqrt(np.asarray(DiscreteGaussian(sigma).tail_precision())))
 
-    return mu() * (1.0 + 1e-12)
+    return mu() * (1.0 + CLOSED_FORM)

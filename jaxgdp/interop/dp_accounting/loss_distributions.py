@@ -8,7 +8,7 @@ import numpy as np
 
 from ...mechanisms import Composition, compose
 from ...mechanisms.finite_pair import FinitePair
-from ...numerics.errors import FOREIGN_SUM
+from ...numerics.errors import FOREIGN_SUM, SHORT
 from ...numerics.validation import positive, relative_width
 from ..dominating import dominating_pair
 
@@ -103,7 +103,7 @@ def from_pld(pld) -> Composition:
                 raise ValueError(
                     f"pld must be a pair of laws told apart in both orders, got masses {other:g} and {rest:g} on one side"
                 )
-            loss = loss + math.log(excess) + 1e-15
+            loss = loss + math.log(excess) + SHORT
         raised.append((loss, math.fsum(np.exp(-loss) * mass)))
     (up, p_up), (down, q_down) = raised
     p_zero, q_zero = 1.0 - math.fsum(p_down) - p_minus - p_up, 1.0 - math.fsum(q_up) - q_plus - q_down

@@ -48,4 +48,4 @@ def gaps(v: Vertices, matters, log_rest: Any = 0.0):
     gap = gap if v.top is None else gap & ~(xp.max(v.top) <= 0.0)
     ends = xp.stack([xp.where(gap, bottom, -1.0), xp.where(gap, top, -1.0)])
     z = ndtri_exp(xp.minimum(ends - log_rest, 0.0))
-    return xp.max(xp.where(gap, z[0] - z[1] + 2.0 * QUANTILE * xp.abs(z[1]), 0.0))
+    return xp.max(xp.where(gap, z[0] - z[1] + 2.0 * (QUANTILE * xp.abs(z[1]) + QUANTILE_AT_ZERO), 0.0))
