@@ -128,7 +128,7 @@ def test_every_view_comes_to_an_end(aim, seed):
     """Whatever looks find, in whatever order, no view is looked at for ever, and none ends while something promising is left."""
     rng = np.random.default_rng(seed)
     view = whole(0, 1e4, RULES) if aim == WHOLE else focus(0, aim, 1.0, 1e4, RULES)
-    for looks in range(1, 40):
+    for _ in range(40):
         found = looked(
             float(np.exp(rng.uniform(0.1, 12.0))),
             ladder(view),
@@ -142,7 +142,7 @@ def test_every_view_comes_to_an_end(aim, seed):
             break
         assert step.action != RUN or ladder(step.view) != found.lattice
         view = step.view
-    assert step.action == DONE and looks <= policy._TRIES + policy._MOST_AGAIN + len(policy.JUMP_SHARES)
+    assert step.action == DONE and step.view.tries <= policy._TRIES + policy._MOST_AGAIN + len(policy.JUMP_SHARES)
 
 
 def test_the_policy_changes_nothing_it_was_given():
@@ -164,4 +164,6 @@ def test_long_pieces_get_more_tilts():
 
 def test_rounding_leaves_less_usable_where_steps_are_many_or_accuracy_is_high():
     fine = dataclasses.replace(RULES, rtol=1e-6)
-    assert RULES.faintest(1e7) < RULES.faintest(10.0) == RULES.faintest(1e3) and fine.faintest(1e3) < RULES.faintest(1e3)
+    assert RULES.faintest(1e7) < RULES.faintest(10.0) == RULES.faintest(1e3) and fine.faintest(1e3) < RULES.faintest(
+        1e3
+    )
