@@ -16,6 +16,7 @@ from ..numerics.errors import ARCTAN2, FFT, LOG1P, SUM_OF_LOGS
 from ..numerics.errors import UNIT as _EPS
 from .derivative import uses_change
 
+_LARGEST_EXPONENT = 690.0  # e to the power of it, times the number of points, is still a double
 
 class Composed(NamedTuple):
     """Block sums of the composed, tilted masses W (unbatched); block k covers lattice points J_k < J ≤ J_k + M.
@@ -74,6 +75,19 @@ def normalisation(weights, count):
     return log_total, count @ (weights.roundoff + each * _EPS) + whole * _EPS * xp.abs(log_total)
 
 
+def log_moment(mass, exponent):
+    """log(1 + Σ mass·(e^{exponent} − 1)) for every component; masses of shape (components, points), at most one in all.
+
+    The largest exponent is taken out where e^{exponent} would overflow.
+    """
+    largest = xp.max(xp.where(mass > 0.0, exponent, 0.0), axis=-1)
+    out = xp.maximum(largest - _LARGEST_EXPONENT, 0.0)
+    growth = xp.sum(mass * xp.expm1(xp.minimum(exponent - out[:, None], _LARGEST_EXPONENT)), axis=-1)
+    # (what is at 0 stays there: 1 − Σ mass, less all that expm1 took off)
+    rest = xp.expm1(-out)
+    return out + xp.log1p(rest + growth - rest * xp.sum(mass, axis=-1))
+
+
 def escaped_mass(w, count, steps, start, length, h, miss_low, miss_high):
     """Chernoff bound on the composed mass outside a window of ``length`` that begins at ``start``, relative to the centres.
 
@@ -84,8 +98,7 @@ def escaped_mass(w, count, steps, start, length, h, miss_low, miss_high):
     inner = xp.at_set(xp.at_set(w, (slice(None), 0), 0.0), (slice(None), -1), 0.0)
 
     def moment(a):
-        growth = xp.sum(inner * xp.expm1(xp.minimum(a * steps, 690.0)), axis=-1)
-        return xp.sum(count * xp.log1p(growth))
+        return xp.sum(count * log_moment(inner, a * steps))
 
     above = xp.exp(moment(miss_high) - miss_high * (start + length))
     below = xp.exp(moment(-miss_low) + miss_low * (start - h))
@@ -191,10 +204,8 @@ def compose_jumps(weights, count, start, tilt, h, miss_low, miss_high, beyond, f
     far = transform(jump)
     phi = xp.complex(xp.exp(log_abs) * xp.cos(arg), xp.exp(log_abs) * xp.sin(arg)) * total[:, None]
     ratio = far / phi
-    # log(1 + ratio), which may be tiny
     re, im = ratio.real, ratio.imag
-    log_ratio = 0.5 * xp.log1p(xp.maximum(2.0 * re + re * re + im * im, -1.0 + 1e-280))
-    angle_ratio = xp.arctan2(im, 1.0 + re)
+    log_ratio, angle_ratio, ratio_error = log_transform(re, im)  # of 1 + ratio, which may be next to 1
     real, imaginary = count @ log_ratio, count @ angle_ratio
     log_power = count @ (log_abs + xp.log(total)[:, None])
     angle = count @ arg
@@ -218,14 +229,14 @@ def compose_jumps(weights, count, start, tilt, h, miss_low, miss_high, beyond, f
     own = depth * xp.sqrt(xp.sum(jump * jump, axis=-1)) + xp.sum(jump * weights.error, axis=-1)
     moved = own[:, None] * inverse + xp.sqrt(re * re + im * im) * (single + log_error)
     least = xp.maximum(xp.sqrt((1.0 + re) ** 2 + im * im), 1e-100)
-    error = more * (count @ (single + log_error) + depth) + whole * (count @ (moved / least))
+    error = more * (count @ (single + log_error) + depth) + whole * (count @ (moved / least + ratio_error))
     error = error + xp.where(tame, 0.0, (power + whole) * (count @ (single + log_error) + depth))
     noise = xp.sqrt(2.0 * xp.sum(error * error) / size)
     escaped = escaped_mass(w, count, h * offset, h * start, h * size, h, miss_low, miss_high)
 
     def no_jump(a):
-        growth = xp.sum(small * xp.expm1(xp.minimum(a * h * offset, 690.0)), axis=-1)
-        return xp.sum(count * xp.log(xp.maximum(total + growth, 1e-300))) - a * h * from_point
+        moment = log_moment(small / total[:, None], a * h * offset) + xp.log(total)
+        return xp.sum(count * moment) - a * h * from_point
 
     offsets = miss_high * 2.0 ** xp.arange(-6.0, 9.0)
     escaped = escaped + xp.exp(xp.minimum(xp.min(xp.stack([no_jump(offsets[i]) for i in range(15)])), 0.0))

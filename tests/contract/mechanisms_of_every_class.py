@@ -1,0 +1,37 @@
+"""Settings of every class of mechanisms, two of each, for whatever has to hold for all of them."""
+
+import numpy as np
+
+import jaxgdp
+from jaxgdp import mechanisms
+
+_X = np.linspace(-12.0, 13.0, 101)
+_DENSITIES = mechanisms.FromDensities.normalized(_X, -np.abs(_X) / 1.5, -np.abs(_X - 1.0) / 1.5)
+
+# class → (a batch of two, how many uses of each)
+SETTINGS = {
+    "SubsampledGaussian": (mechanisms.SubsampledGaussian([1.1, 2.0], [0.02, 0.1]), [400, 300]),
+    "Gaussian": (mechanisms.Gaussian([2.0, 5.0]), [1, 7]),
+    "Laplace": (mechanisms.Laplace([3.0, 8.0]), [5, 30]),
+    "SubsampledLaplace": (mechanisms.SubsampledLaplace([1.0, 2.0], [0.1, 0.3]), [20, 20]),
+    "DiscreteGaussian": (mechanisms.DiscreteGaussian([4.0, 8.0]), [3, 10]),
+    "DiscreteLaplace": (mechanisms.DiscreteLaplace([3.0, 5.0]), [4, 6]),
+    "RandomizedResponse": (mechanisms.RandomizedResponse([0.4, 1.0]), [9, 3]),
+    "PureDP": (mechanisms.PureDP([0.3, 0.6]), [10, 4]),
+    "ApproximateDP": (mechanisms.ApproximateDP([0.3, 0.5], [1e-9, 1e-8]), [8, 3]),
+    "ExponentialMechanism": (mechanisms.ExponentialMechanism([0.2, 0.5]), [6, 3]),
+    "FromPMFs": (mechanisms.FromPMFs([[0.5, 0.3, 0.2], [0.6, 0.4, 0.0]], [[0.3, 0.3, 0.4], [0.4, 0.5, 0.1]]), [4, 3]),
+    "FromProfile": (mechanisms.FromProfile([0.0, 0.5, 1.0], [[0.2, 0.1, 0.01], [0.3, 0.1, 0.0]]), [3, 2]),
+    "FromDensities": (_DENSITIES, [6, 2]),
+}
+
+
+def composition(name):
+    """Both settings of a class in one batch."""
+    mechanism, uses = SETTINGS[name]
+    return jaxgdp.compose([(mechanism, np.array(uses))])
+
+
+def one_of_each():
+    """One use of every class, composed: both settings in one batch."""
+    return jaxgdp.compose([(mechanism, 1) for mechanism, _ in SETTINGS.values()])

@@ -1,0 +1,94 @@
+"""Who computes does not matter: every mechanism and every quantity by NumPy and by compiled JAX.
+
+What compiled programs cost is their number, so the settings of one question are one batch: three kinds of laws (smooth, atomic, with
+a largest loss and mass at infinity) are asked for all quantities, and one composition of every class is asked for one. What a class
+adds of its own, its cells and its quadrature, is compared class by class.
+"""
+
+import jax
+import numpy as np
+import pytest
+from mechanisms_of_every_class import SETTINGS, composition, one_of_each
+
+import jaxgdp
+from jaxgdp import mechanisms
+from jaxgdp.accounting import executors
+from jaxgdp.bracket import Status
+from jaxgdp.numerics.precision import with_float64
+from jaxgdp.quantities import registry
+
+EPSILON = 2.0**-53
+SAME, OF_WIDTH = 1e-9, 0.05  # how far apart two brackets may be: relative, or a part of their width
+
+
+def asked(executor, monkeypatch, mechanism, quantities, **at):
+    """What ``measure`` answers through one executor; proof that the other one was not used."""
+    other = executors.BY_NAME["compiled" if executor == "eager" else "eager"]
+
+    def refuse(*_):
+        raise AssertionError(f"{other.name} was used where {executor} was asked for")
+
+    with monkeypatch.context() as patch:
+        patch.setenv("JAXGDP_EXECUTOR", executor)
+        for stage in ("parts", "plan_whole", "plan_threshold", "half", "read"):
+            patch.setattr(type(other), stage, refuse)
+        return jaxgdp.measure(mechanism, quantities, nested=False, **at)
+
+
+def compare(monkeypatch, mechanism, quantities, **at):
+    one, two = (asked(name, monkeypatch, mechanism, quantities, **at) for name in executors.BY_NAME)
+    for name in quantities:
+        a, b = one.brackets[name], two.brackets[name]
+        assert np.all(a.lower <= b.upper) and np.all(b.lower <= a.upper), name
+        finite = np.isfinite(a.upper)
+        width = np.where(finite, a.upper, 0.0) - np.where(finite, a.lower, 0.0)
+        for mine, other in zip(a, b, strict=True):
+            assert np.array_equal(np.isfinite(mine), np.isfinite(other)), name
+            apart = np.abs(np.where(finite, mine, 0.0) - np.where(finite, other, 0.0))
+            assert np.all(apart <= SAME * np.abs(np.where(finite, mine, 0.0)) + OF_WIDTH * width), (name, a, b)
+        assert np.array_equal(one.status[name], two.status[name]), name
+        assert np.all(one.status[name] != Status.CONTRADICTION), name
+
+
+def test_every_class_has_a_setting():
+    public = {name for name in mechanisms.__all__ if name[0].isupper()} - {"Composition", "Mechanism"}
+    assert public == set(SETTINGS)
+
+
+@pytest.mark.parametrize("name", ["SubsampledGaussian", "RandomizedResponse", "ApproximateDP"])
+def test_every_quantity(name, monkeypatch):
+    compare(monkeypatch, composition(name), tuple(registry.REGISTRY), rtol=1e-2, fpr_floor=1e-6, delta=1e-4, d=1e-4)
+
+
+@pytest.mark.parametrize("adjacency", ["add", "remove"])
+def test_one_order(adjacency, monkeypatch):
+    compare(monkeypatch, composition("SubsampledGaussian"), ("epsilon",), rtol=1e-2, adjacency=adjacency)
+
+
+def test_every_class_in_one_composition(monkeypatch):
+    compare(monkeypatch, one_of_each(), ("epsilon",), rtol=1e-2, delta=1e-3)
+
+
+def first(name):
+    """The first setting of a class as compositions stack it."""
+    (mechanism, _), *_ = composition(name).stacked()
+    return jax.tree.map(lambda a: np.asarray(a)[0, 0], mechanism)
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_cells_and_nodes_of_a_class(name):
+    """Within the rounding that both state for themselves."""
+    mechanism, ell = first(name), 0.037 * np.arange(-40.0, 41.0)
+    stages = lambda m, ell: (m.cells(ell, np.inf), m.loss_nodes(30.0))
+    compiled = with_float64(jax.jit(stages))(mechanism, ell)
+    with np.errstate(all="ignore"):
+        cells, nodes = stages(mechanism, ell)
+    other, others = compiled
+    for mine, theirs in zip((cells.log_x, cells.log_y), (other.log_x, other.log_y), strict=True):
+        mine, theirs = np.asarray(mine), np.asarray(theirs)
+        some = mine > -700.0
+        room = 2.0 * EPSILON * (cells.roundoff + cells.jitter)[some] + 1e-15
+        assert np.all(np.abs(theirs[some] - mine[some]) <= room)
+        assert np.all(theirs[~some] <= -699.0)
+    for mine, theirs in zip(nodes, others, strict=True):
+        assert np.allclose(np.maximum(mine, -1e3), np.maximum(theirs, -1e3), rtol=1e-9, atol=1e-9)

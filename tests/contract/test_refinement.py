@@ -1,0 +1,169 @@
+"""The refinement policy as data: what follows from a view and from what its look found. No engine, no mechanism."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from jaxgdp.accounting import refine as policy
+from jaxgdp.accounting.lattices import SIZES, Lattice
+from jaxgdp.accounting.refine import DONE, PLAN, RUN, WHOLE, Outcome, Rules, View, focus, more_pieces, refine, whole
+
+RULES = Rules(rtol=1e-3, max_size=2**20)
+SPARSE = Lattice("sparse", 512, 128, 2**14, 32, 4, 12, 1)
+HEAVY = Lattice("heavy", 8192, 0, 2**14, 0, 0, 0, 1)
+LARGEST = HEAVY._replace(size=2 ** SIZES["heavy"][-1])
+INSIDE = dict(ends=((3.0, 3.0), (-20.0, -20.0)), reach=(3.1, 3.1))  # the window reaches just as far as is needed
+
+
+def ladder(view: View) -> Lattice:
+    """A lattice for every fourfold detail, sparse unless a dense one is demanded."""
+    size = 14 + 2 * int(np.log2(max(view.detail, 1.0)) // 2)
+    return (HEAVY if view.dense else SPARSE)._replace(size=2**size)
+
+
+def nothing_finer(view: View) -> Lattice:
+    return SPARSE
+
+
+def looked(excess, lattice=SPARSE, **where) -> Outcome:
+    return Outcome(lattice, excess, **(INSIDE | where))
+
+
+def test_accurate_enough_ends_a_view():
+    for view in (whole(0, 1e3, RULES), focus(0, 1, 2.0, 1e3, RULES)):
+        step = refine(view, looked(1.0), RULES, ladder)
+        assert step.action == DONE and step.view.tries == 1 and step.view.excess == 1.0
+
+
+@pytest.mark.parametrize("ends", [(2.0, 3.0), (3.0, 2.0), (3.0, 4.0)], ids=["short", "short too", "beyond"])
+def test_a_window_that_was_off_is_planned_again_where_the_look_says(ends):
+    found = looked(50.0, ends=(ends, (-20.0, -21.0)))
+    step = refine(whole(0, 1e3, RULES), found, RULES, ladder)
+    assert step.action == PLAN and step.view.seen == found.ends and step.view.again == 1
+    # … but not for ever, and not where several tilts share the way
+    tired = dataclasses.replace(step.view, again=policy._MOST_AGAIN, excess=np.inf)
+    assert refine(tired, found, RULES, ladder).action == RUN
+    many = dataclasses.replace(whole(0, 1e3, RULES), pieces=8)
+    assert refine(many, found, RULES, ladder).action == RUN
+
+
+def test_ends_that_are_not_known_move_nothing():
+    step = refine(whole(0, 1e3, RULES), looked(50.0, ends=((np.inf, 3.0), (0.0, -20.0))), RULES, ladder)
+    assert step.action == RUN
+
+
+def test_wide_brackets_get_a_finer_lattice_in_proportion():
+    view = whole(0, 1e3, RULES)
+    slightly, far = (refine(view, looked(excess), RULES, ladder) for excess in (2.0, 500.0))
+    assert slightly.action == far.action == RUN
+    assert ladder(slightly.view) != SPARSE and ladder(far.view) != SPARSE
+    assert 1.0 < slightly.view.detail and 4.0 <= far.view.detail
+
+
+def test_where_a_finer_lattice_did_not_help_the_view_looks_from_nearer():
+    view = dataclasses.replace(whole(0, 1e3, RULES), tries=1, excess=10.0, detail=4.0)
+    step = refine(view, looked(9.5), RULES, ladder)
+    assert step.action == PLAN and step.view.closer == 1 and step.view.faintest == 0.5 * view.faintest
+    assert step.view.detail == 4.0
+    # it helped: go on
+    assert refine(view, looked(5.0), RULES, ladder).action == RUN
+    # as near as can be: many more points
+    again = refine(dataclasses.replace(step.view, tries=1), looked(9.5), RULES, ladder)
+    assert again.action == RUN and again.view.detail >= 8.0 * step.view.detail
+
+
+def test_a_pair_that_is_not_closed_is_not_chased():
+    rules = dataclasses.replace(RULES, closes=False)
+    view = dataclasses.replace(whole(0, 1e3, rules), tries=policy._FEW_TRIES - 1, excess=10.0)
+    assert refine(view, looked(9.9), rules, nothing_finer).why != "accurate enough"
+    late = dataclasses.replace(view, closer=1)
+    assert refine(late, looked(9.9), rules, ladder).action == DONE
+
+
+def test_a_sparse_lattice_that_is_lost_is_given_up_for_a_dense_one():
+    view = dataclasses.replace(whole(0, 1e3, RULES), tries=1, closer=1, excess=1e3, detail=16.0)
+    step = refine(view, looked(1e3), RULES, ladder)
+    assert step.action == RUN and step.view.dense and ladder(step.view).kind == "heavy"
+
+
+def test_nothing_left_is_the_end():
+    nearest = dataclasses.replace(whole(0, 1e3, RULES), closer=1)
+    assert refine(nearest, looked(7.0), RULES, nothing_finer).action == DONE
+    assert refine(nearest, looked(7.0, LARGEST), RULES, ladder).action == DONE
+    tried = dataclasses.replace(nearest, tries=policy._TRIES - 1, excess=70.0)
+    assert refine(tried, looked(7.0), RULES, ladder).action == DONE
+
+
+def test_no_finer_lattice_is_looked_at_from_nearer_first():
+    step = refine(whole(0, 1e3, RULES), looked(7.0), RULES, nothing_finer)
+    assert step.action == PLAN and step.view.closer == 1
+
+
+def test_a_view_of_one_threshold_follows_it():
+    view = focus(3, 1, 2.0, 1e3, RULES)
+    assert (view.setting, view.aim, view.threshold, view.pieces) == (3, 1, 2.0, 1)
+    step = refine(view, looked(5.0, threshold=2.4, spread=0.5), RULES, ladder)
+    assert step.action == PLAN and step.view.threshold == 2.4 and step.view.again == 1
+    for threshold in (2.2, np.nan):
+        near = refine(view, looked(5.0, threshold=threshold, spread=0.5), RULES, ladder)
+        assert near.action == RUN and near.view.threshold == 2.0
+
+
+def test_a_view_of_one_threshold_gets_as_near_as_there_are_shares_of_jumps():
+    view, seen = focus(0, 0, 2.0, 1e3, RULES), []
+    for _ in range(20):
+        step = refine(view, looked(100.0, LARGEST), RULES, ladder)
+        if step.action == DONE:
+            break
+        assert step.action == PLAN
+        view = step.view
+        seen.append(view.closer)
+    assert seen == list(range(1, len(policy.JUMP_SHARES))) and step.action == DONE
+
+
+@pytest.mark.parametrize("aim", [WHOLE, 0])
+@pytest.mark.parametrize("seed", range(20))
+def test_every_view_comes_to_an_end(aim, seed):
+    """Whatever looks find, in whatever order, no view is looked at for ever, and none ends while something promising is left."""
+    rng = np.random.default_rng(seed)
+    view = whole(0, 1e4, RULES) if aim == WHOLE else focus(0, aim, 1.0, 1e4, RULES)
+    for _ in range(40):
+        found = looked(
+            float(np.exp(rng.uniform(0.1, 12.0))),
+            ladder(view),
+            ends=(tuple(rng.uniform(1.0, 4.0, 2)), (-20.0, -20.0)),
+            threshold=float(rng.uniform(0.0, 3.0)),
+            spread=float(rng.uniform(0.0, 3.0)),
+        )
+        step = refine(view, found, RULES, ladder)
+        assert step.view.tries == view.tries + 1 and step.view.excess <= view.excess
+        if step.action == DONE:
+            break
+        assert step.action != RUN or ladder(step.view) != found.lattice
+        view = step.view
+    assert step.action == DONE and step.view.tries <= policy._TRIES + policy._MOST_AGAIN + len(policy.JUMP_SHARES)
+
+
+def test_the_policy_changes_nothing_it_was_given():
+    view, found = whole(0, 1e3, RULES), looked(9.0)
+    before = dataclasses.asdict(view)
+    one, two = (refine(view, found, RULES, ladder) for _ in range(2))
+    assert one == two and dataclasses.asdict(view) == before
+
+
+def test_long_pieces_get_more_tilts():
+    view = whole(0, 1e3, RULES)
+    assert more_pieces(view, policy.LONGEST_PIECE) is None
+    longer = more_pieces(view, 13.0)
+    assert longer.pieces == policy.PIECES[1] and more_pieces(longer, 13.0).pieces == policy.PIECES[2]
+    assert more_pieces(dataclasses.replace(view, pieces=policy.PIECES[-1]), 99.0) is None
+    assert more_pieces(focus(0, 0, 1.0, 1e3, RULES), 99.0) is None
+    assert whole(0, 1e3, dataclasses.replace(RULES, keep=True)).pieces == policy.PIECES[1]
+
+
+def test_rounding_leaves_less_usable_where_steps_are_many_or_accuracy_is_high():
+    fine = dataclasses.replace(RULES, rtol=1e-6)
+    assert RULES.faintest(1e7) < RULES.faintest(10.0) == RULES.faintest(1e3) and fine.faintest(1e3) < RULES.faintest(
+        1e3
+    )
