@@ -62,8 +62,9 @@ def _solve_jvp(form, primals, tangents):
     goal, *rest = primals
     moved_goal, *moved = tangents
     sigma = _solve(form, goal, *rest)
-    _, slope = jax.jvp(lambda s: _safe_side(form, s, *rest), (sigma,), (jnp.ones_like(sigma),))
-    _, change = jax.jvp(lambda *r: _safe_side(form, sigma, *r), tuple(rest), tuple(moved))
+    found, pull = jax.vjp(lambda *of: _safe_side(form, *of), sigma, *rest)
+    slope, *by_rest = pull(jnp.ones_like(found))
+    change = sum(by * moved_one for by, moved_one in zip(by_rest, moved, strict=True))
     return sigma, (moved_goal - change) / slope
 
 

@@ -16,7 +16,7 @@ from ..accounting.curve import Curve, gaussian_parts
 from ..accounting.half_curve import Law, Sparse, dominating_law, half_curve, log_delta, merge
 from ..accounting.lattices import Lattice
 from ..accounting.question import Question
-from ..accounting.windows import plan_piece
+from ..accounting.windows import plan_whole
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.precision import with_float64
@@ -27,7 +27,7 @@ from .tangency import Tangency, tangency
 # serves most settings of 100 steps or more with a bracket of about 1e-3; see ``lattice``
 DEFAULT = Lattice("sparse", 2048, 1024, 2**17, 64, 8, 13, 1)
 WITH_ATOMS = Lattice("whole", 2048, 0, 2**15, 0, 0, 0, 1)
-_NOTHING_SEEN = (np.inf, 0.0)
+_NOTHING_SEEN = (np.full(2, np.inf), np.zeros(2))
 _FAINTEST = 16.0
 
 
@@ -65,17 +65,18 @@ def _stacked(rows):
     return jax.tree.map(lambda *a: xp.stack(a), *rows)
 
 
-def _plans(groups, rates: Rates, form: Form):
+def _plans(groups, count, rates: Rates, form: Form):
     """Plans of both half-curves (leading axes: side, piece), constants for every derivative."""
-    merged, count = jax.lax.stop_gradient(merge(groups))
-    depths = jax.lax.stop_gradient((rates.z_floor, rates.z_delta))
+    merged, count, z_floor, z_delta = jax.tree.map(xp.stop_gradient, (groups, count, rates.z_floor, rates.z_delta))
     pieces = form.lattice.pieces
 
-    def plan(reverse, piece):
-        return plan_piece(merged, count, *depths, form.rtol, _FAINTEST, _NOTHING_SEEN, reverse, piece, pieces)
+    def plan(piece):
+        return plan_whole(merged, count, z_floor, z_delta, form.rtol, _FAINTEST, _NOTHING_SEEN, 0.0, piece, pieces)
 
-    piece = jnp.arange(float(pieces))
-    return jax.vmap(lambda reverse: jax.vmap(lambda k: plan(reverse, k))(piece))(jnp.array([False, True]))
+    # (a single piece is asked for by number, which spares the search for its ends)
+    if _traced(merged, rates) and pieces > 1:
+        return jax.vmap(plan, out_axes=1)(jnp.arange(float(pieces)))
+    return jax.tree.map(lambda *a: xp.stack(a, axis=1), *(plan(piece) for piece in range(pieces)))
 
 
 def _both(one_piece, plans, form: Form, tables):
@@ -100,7 +101,7 @@ def _both(one_piece, plans, form: Form, tables):
 def _compiled_halves(groups, rates: Rates, tables, *, form: Form, bare: bool):
     """Plans and vertices of both sides, for any number: (plans, above, below, …)."""
     merged, count = merge(groups)
-    plans = _plans(groups, rates, form)
+    plans = _plans(merged, count, rates, form)
     return plans, *_both(
         lambda plan, grid, reverse: half_curve(merged, count, plan, grid, reverse, bare), plans, form, tables
     )
@@ -114,14 +115,12 @@ def _halves(groups, rates: Rates, form: Form, bare: bool):
         return _compiled_halves(groups, rates, None if tables[0] is None else _stacked(tables), form=form, bare=bare)
     shapes, tables = form.lattice.grids()
     merged, count = merge(groups)
-    pieces = form.lattice.pieces
-    sides = []
+    plans, pieces, sides = _plans(merged, count, rates, form), range(form.lattice.pieces), []
     for side, reverse in enumerate((np.bool_(False), np.bool_(True))):
         grid = _grid(shapes[side], tables[side])
-        depths = rates.z_floor, rates.z_delta, form.rtol, _FAINTEST, _NOTHING_SEEN
-        plans = [plan_piece(merged, count, *depths, reverse, piece, pieces) for piece in range(pieces)]
-        sides.append(_stacked([(plan, *half_curve(merged, count, plan, grid, reverse, bare)) for plan in plans]))
-    return _stacked(sides)
+        of = [jax.tree.map(lambda a: a[side, piece], plans) for piece in pieces]  # noqa: B023
+        sides.append(_stacked([half_curve(merged, count, plan, grid, reverse, bare) for plan in of]))
+    return plans, *_stacked(sides)
 
 
 def _answer(groups, halves, rates: Rates, form: Form):
@@ -155,43 +154,70 @@ _compiled_answer = functools.partial(jax.jit, static_argnames=("name", "adjacenc
 def _pull(groups, plans, touch: Tangency, form: Form):
     """Σ sign·e^{log_weight}·∂δ_side(ε) in every leaf of ``groups``: of both sides and all points.
 
-    Points without weight are left out where that is known.
+    Points without weight are left out where that is known. Where it is not, one program serves all points of both sides, if their
+    lattices have one shape.
     """
     shapes, tables = _grids(form.lattice)
-    total = jax.tree.map(xp.zeros_like, groups)
-    for side, reverse in enumerate((np.bool_(False), np.bool_(True))):
-        columns = touch.epsilon, touch.spread, touch.sign, touch.log_weight[side]
-        for epsilon, spread, sign, log_weight in zip(*columns, strict=True):
-            if not _traced(log_weight) and log_weight == -np.inf:
-                continue
-            piece = xp.sum(plans.cut_high[side, :-1] <= epsilon)
-            plan = jax.tree.map(lambda a: a[side][piece], plans)  # noqa: B023
+    points = touch.epsilon, touch.spread, touch.sign
+
+    def at(shape, table, reverse, plans, log_weights):
+        """Of one side: a plan for each piece, and what follows them for each point."""
+
+        def one(point):
+            epsilon, spread, sign, log_weight = point
+            piece = xp.sum(plans.cut_high[:-1] <= epsilon)
+            plan = jax.tree.map(lambda a: a[piece], plans)
             place = xp.where(log_weight > -xp.inf, epsilon, 0.0), spread
-            log_delta, slope = _slope(groups, plan, place, reverse, shapes[side], tables[side])
+            log_delta, slope = _slope(groups, plan, place, reverse, shape, table)
             weight = sign * xp.exp(xp.minimum(log_weight + log_delta, 700.0))
-            total = jax.tree.map(lambda sum, s: sum + xp.where(weight != 0.0, weight * s, 0.0), total, slope)  # noqa: B023
-    return total
+            return jax.tree.map(lambda s: xp.where(weight != 0.0, weight * s, 0.0), slope)
+
+        rows = *points, log_weights
+        if _traced(rows):
+            return jax.tree.map(lambda a: jnp.sum(a, axis=0), jax.lax.map(one, rows))
+        found = [one(point) for point in zip(*rows, strict=True) if point[-1] > -np.inf]
+        return functools.reduce(_sum, found, jax.tree.map(xp.zeros_like, groups))
+
+    reverse = np.array([False, True])
+    if _traced(plans, touch) and shapes[0] == shapes[1]:
+        side = lambda of: at(shapes[0], *of)  # noqa: E731
+        rows = (None if tables[0] is None else _stacked(tables)), reverse, plans, touch.log_weight
+        return jax.tree.map(lambda a: jnp.sum(a, axis=0), jax.lax.map(side, rows))
+    sides = zip(shapes, tables, reverse, _rows(plans), touch.log_weight, strict=True)
+    return functools.reduce(_sum, [at(*side) for side in sides])
+
+
+def _sum(a, b):
+    return jax.tree.map(lambda x, y: x + y, a, b)
+
+
+def _rows(tree):
+    return [jax.tree.map(lambda a: a[side], tree) for side in (0, 1)]  # noqa: B023
 
 
 def _slope(groups, plan, place, reverse, shape, table):
     """log δ(ε) of one side and its derivative, by way of the masses of one step: what comes after them compiles once for all mechanisms."""
     merged, count = merge(groups)
     law = dominating_law(merged, plan, _grid(shape, table), reverse)
-    value, by_law = _by_law(law, count, plan, table, place, shape=shape)
-    return value, _by_groups(groups, plan, table, reverse, by_law, shape=shape)
+    if _traced(groups, plan, place):
+        value, by_law = _by_law(law, count, plan, table, place, shape=shape)
+        return value, _by_groups(groups, plan, table, reverse, by_law, shape=shape)
+    # (what is known is worked out at once even within a trace of something else)
+    with jax.ensure_compile_time_eval():
+        value, by_law = _quick_by_law(law, count, plan, table, place, shape=shape)
+        by_groups = _quick_by_groups(groups, plan, table, reverse, by_law, shape=shape)
+        return jax.tree.map(np.asarray, (value, by_groups))
 
 
 def _grid(shape, table):
     return shape if table is None else Sparse(table, shape)
 
 
-@functools.partial(jax.jit, static_argnames=("shape",))
 def _by_law(law: Law, count, plan, table, place, *, shape):
     """log δ(ε), and its derivative in the masses of one step and in the numbers of uses."""
     return jax.value_and_grad(lambda of: log_delta(*of, plan, _grid(shape, table), *place))((law, count))
 
 
-@functools.partial(jax.jit, static_argnames=("shape",))
 def _by_groups(groups, plan, table, reverse, by_law, *, shape):
     """What that is in the parameters."""
 
@@ -200,6 +226,13 @@ def _by_groups(groups, plan, table, reverse, by_law, *, shape):
         return dominating_law(merged, plan, _grid(shape, table), reverse), count
 
     return jax.vjp(steps, groups)[1](by_law)[0]
+
+
+# compiled for a few calls that take milliseconds each: without the compiler's optimisations, which would take seconds
+_QUICKLY = {"xla_backend_optimization_level": "0"}
+_quick_by_law, _quick_by_groups = (
+    jax.jit(function, static_argnames=("shape",), compiler_options=_QUICKLY) for function in (_by_law, _by_groups)
+)
 
 
 def _traced(*trees) -> bool:

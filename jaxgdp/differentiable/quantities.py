@@ -10,6 +10,7 @@ from jax.core import Tracer
 from ..accounting.lattices import Lattice
 from ..bracket import Bracket
 from ..mechanisms import as_composition
+from ..numerics import namespace as xp
 from ..numerics.normal import ndtri_exp
 from ..numerics.validation import broadcast, closed_unit, floor_rate, nonnegative, one_of, open_unit, relative_width
 from ..tradeoff import ADJACENCIES, dominating
@@ -37,11 +38,15 @@ def _ask(name, mechanism, query, logged, adjacency, rtol, fpr_floor, lattice, de
     mechanism = declared(mechanism, adjacency)
     paired, order = dominating(mechanism, adjacency)
     groups = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), paired.stacked())
-    query, floor = jnp.asarray(query, float), jnp.asarray(fpr_floor, float)
+    # (by NumPy what is known: nothing is compiled for it)
+    query, floor, depth = (
+        jnp.asarray(a, float) if isinstance(a, Tracer) else np.asarray(a, float)
+        for a in (query, fpr_floor, 0.5 if deepest is None else deepest)
+    )
     shape, axes = broadcast(mechanism=np.empty(mechanism.shape), query=query, fpr_floor=floor), len(mechanism.shape)
-    log_floor = jnp.log(floor)
-    depth = jnp.asarray(NOTHING) if deepest is None else -ndtri_exp(jnp.log(jnp.asarray(deepest, float)))
-    rates = Rates(jnp.log(query) if logged else query, log_floor, -ndtri_exp(log_floor), depth)
+    log_floor = xp.log(floor)
+    depth = np.asarray(NOTHING) if deepest is None else -ndtri_exp(xp.log(depth))
+    rates = Rates(xp.log(query) if logged else query, log_floor, -ndtri_exp(log_floor), depth)
     form = Form(name, order, lattice, float(relative_width("rtol", rtol)))
     if shape == ():
         return number(form, groups, rates)
@@ -185,7 +190,7 @@ def delta(mechanism, epsilon, *, adjacency="add_remove", rtol=1e-3, fpr_floor=1e
 
 def _at_fpr(name, mechanism, argument, fpr, adjacency, rtol, lattice):
     fpr = open_unit(argument, fpr)
-    floor = jnp.minimum(fpr, _SHALLOW)
+    floor = xp.minimum(fpr, _SHALLOW)
     return _ask(name, mechanism, fpr, True, adjacency, rtol, floor, lattice, floor)
 
 
