@@ -27,9 +27,9 @@ def answer(sigma, p, steps, rtol=1e-3, max_size=2**16, executor=None):
     return ask(jaxgdp.dpsgd(sigma, p, steps), SUMMARIES, rtol, max_size=max_size, executor=executor)
 
 
-def test_thousands_of_random_settings():
-    sigma, p, steps = random_settings(2500, seed=0)
-    found = answer(sigma, p, steps, max_size=2**14)
+def test_hundreds_of_random_settings():
+    sigma, p, steps = random_settings(300, seed=0)
+    found = answer(sigma, p, steps, max_size=2**14, executor="eager")
     for name, bracket in found.brackets.items():
         assert not np.any(np.isnan(bracket.lower)) and not np.any(np.isnan(bracket.upper)), name
         assert np.all(bracket.lower <= bracket.upper), name
