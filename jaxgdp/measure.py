@@ -11,6 +11,7 @@ import numpy as np
 
 from . import options
 from .accounting import engine
+from .accounting.executors import by_name
 from .accounting.nested import answer as nested_answer
 from .accounting.question import Question
 from .bracket import Bracket
@@ -60,6 +61,7 @@ def measure(
     prior: Any = options.PRIOR,
     progress=None,
     nested: bool = True,
+    executor: str | None = None,
     **others: Any,
 ) -> Measured:
     """Certified quantities of a batch of mechanisms, each computed only as far out as they need.
@@ -79,6 +81,8 @@ def measure(
         progress: called with the number of settings finished, as they finish.
         nested: whether brackets shall lie within those that a coarser ``rtol`` gives; the levels 1e-3, 1e-4, … down to ``rtol`` are
             then all computed.
+        executor: "eager" (NumPy, at once) or "compiled" (JAX, for many settings); None lets the environment variable
+            ``JAXGDP_EXECUTOR`` decide, else the number of settings and what is compiled already.
         **others: what quantities registered by others are asked at.
 
         ``fpr_floor``, ``delta``, ``epsilon``, ``fpr``, ``d`` and ``prior`` are numbers or arrays that broadcast with the
@@ -127,7 +131,7 @@ def measure(
         return np.broadcast_to(leaf, shape + leaf.shape[len(shape) :]).reshape((-1,) + leaf.shape[len(shape) :])
 
     answer = nested_answer if nested else engine.answer
-    found = answer(jax.tree.map(spread, paired.stacked()), question, progress=progress)
+    found = answer(jax.tree.map(spread, paired.stacked()), question, progress=progress, executor=by_name(executor))
     brackets, status = {}, {}
     for record in records:
         sides = (np.reshape(side, shape) for side in found.results[record.name])

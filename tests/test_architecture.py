@@ -125,6 +125,17 @@ def test_every_stage_names_something_that_exists():
         assert (PACKAGE / f"{name}.py").exists() or (PACKAGE / name / "__init__.py").exists(), name
 
 
+def test_the_readme_draws_the_stages_and_the_folder_holds_them():
+    text = (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
+    if "Data flows one way" not in text:
+        pytest.skip("run without the README")
+    block = text.split("Data flows one way", 1)[1].split("\n\n")[1]
+    drawn = [tuple(name.strip() for name in stage.split(",")) for stage in " ".join(block.split()).split("→")]
+    assert drawn == [tuple(stage) for stage in STAGES]
+    files = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert files - set(ENTRY_POINTS) == set(STAGE_OF)
+
+
 def _run(code: str) -> None:
     command = [sys.executable, "-c", code]
     found = subprocess.run(command, capture_output=True, text=True, cwd=PACKAGE.parent)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.errors import ARCTAN2, FFT, LOG1P, SUM_OF_LOGS
+from ..numerics.errors import UNIT as _EPS
 from .derivative import uses_change
-
-_EPS = 1.1102230246251565e-16
 
 
 class Composed(NamedTuple):
@@ -64,14 +64,14 @@ def log_transform(re, im):
     log_abs = 0.5 * xp.where(near, near_log, xp.log(xp.maximum(square, 1e-280)))
     # (at φ = 0 the angle means nothing and has no derivative)
     arg = xp.arctan2(im, xp.where(square > 0.0, 1.0 + re, 1.0))
-    # (the compiler's log1p is only good to 3e-14 for arguments between −0.5 and −0.3)
-    return log_abs, arg, _EPS * (256.0 * xp.abs(log_abs) + 4.0 * xp.abs(arg))
+    return log_abs, arg, _EPS * (LOG1P * xp.abs(log_abs) + ARCTAN2 * xp.abs(arg))
 
 
 def normalisation(weights, count):
     """log Π M^T of the composed masses and a bound on its error."""
     log_total = count @ weights.log_total
-    return log_total, count @ (weights.roundoff + 4.0 * _EPS) + 8.0 * _EPS * xp.abs(log_total)
+    each, whole = SUM_OF_LOGS
+    return log_total, count @ (weights.roundoff + each * _EPS) + whole * _EPS * xp.abs(log_total)
 
 
 def escaped_mass(w, count, steps, start, length, h, miss_low, miss_high):
@@ -131,13 +131,13 @@ def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left,
 
     # rounding of each frequency: of the transform (through T/|φ|), of log1p and of the power itself
     size_d = xp.sqrt(xp.sum(d * d, axis=-1))
-    transform_error = 2.0 * np.log2(size) * _EPS * size_d + weights.noise
+    transform_error = FFT * np.log2(size) * _EPS * size_d + weights.noise
     wave = 2.0 * np.sin(np.pi * np.arange(size // 2 + 1) / size)
     relative = xp.einsum("c,ck->k", count * transform_error, xp.exp(-log_abs))
     relative = relative + wave * xp.einsum("c,ck->k", count * weights.jitter, xp.exp(-log_abs))
     relative = relative + count @ log_error
     power = xp.exp(log_power)
-    error = power * (relative + 2.0 * np.log2(size) * _EPS)
+    error = power * (relative + FFT * np.log2(size) * _EPS)
     noise = xp.sqrt(2.0 * xp.sum(error * error) / size)
     escaped = escaped_mass(w, count, h * offset, h * start, h * size, h, miss_low, miss_high)
 

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..numerics import namespace as xp
+from ..numerics.errors import LOG_AT_INFINITY, UNIT
 from ..numerics.normal import log_sub
-
-_EPS = 1.1102230246251565e-16
-_LOG_ROUNDOFF = np.log(1e-14)
 
 
 class Weights(NamedTuple):
@@ -44,16 +40,16 @@ def _normalise(weight, scale, shaken, gap, log_scale) -> Weights:
     """``scale`` and ``shaken``: relative errors of the masses, in epsilons; ``gap``: lattice points between neighbours."""
     total = xp.sum(weight)
     weight = weight / total
-    root = lambda a: _EPS * xp.sqrt(xp.sum(a))  # noqa: E731
+    root = lambda a: UNIT * xp.sqrt(xp.sum(a))  # noqa: E731
     return Weights(
         weight,
         log_scale + xp.log(total),
-        _EPS * xp.sum(weight * scale),
+        UNIT * xp.sum(weight * scale),
         root((weight * scale) ** 2),
         root((weight * shaken) ** 2),
         root(weight * scale**2),
-        _EPS * xp.sum(weight * shaken * gap),
-        _EPS * (scale + shaken),
+        UNIT * xp.sum(weight * shaken * gap),
+        UNIT * (scale + shaken),
     )
 
 
@@ -82,7 +78,7 @@ def dominating_weights(cells, ell, gap, tilt, log_scale, change=None) -> tuple[W
     scale = xp.maximum(roundoff[:-1], roundoff[1:]) + xp.abs(tilt * ell)
     shaken = xp.maximum(jitter[:-1], jitter[1:])
     q_top = xp.exp(log_y[-1])
-    at_infinity = lost + xp.maximum(q_top - xp.exp(log_x[-1] + ell[-1]), 0.0) + q_top * roundoff[-1] * _EPS
+    at_infinity = lost + xp.maximum(q_top - xp.exp(log_x[-1] + ell[-1]), 0.0) + q_top * roundoff[-1] * UNIT
     return _normalise(weight, scale, shaken, gap, log_scale), at_infinity
 
 
@@ -113,4 +109,4 @@ def attack_weights(cells, ell, gap, tilt) -> tuple[Weights, Weights]:
 
 def _without(log_whole, log_part):
     """log of a mass less a part of it, raised by the rounding error (it sits at an end point, whose mass is in the guard)."""
-    return xp.logaddexp(log_sub(log_whole, log_part), log_part + _LOG_ROUNDOFF)
+    return xp.logaddexp(log_sub(log_whole, log_part), log_part + LOG_AT_INFINITY)

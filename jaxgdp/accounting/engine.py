@@ -217,11 +217,12 @@ def answer(
         question: what to compute.
         progress: called with the number of settings finished, as they finish.
         max_size: largest dense lattice to try.
-        executor: who computes; None lets the number of settings decide.
+        executor: who computes; None lets the environment variable ``JAXGDP_EXECUTOR`` decide, else the number of settings.
 
     Returns:
         An :class:`Answer`.
     """
+    executor = executor or executors.by_name(None)
     return with_float64(_answer)(groups, question, progress or (lambda done: None), max_size, executor)
 
 

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.errors import CURVE_END
 from ..numerics.normal import log1mexp, log_sub, safe_log
 from ..pairs.cells import reverse as reverse_cells
 from . import discretisation, spectrum
@@ -23,7 +24,6 @@ from .vertices import Vertices
 from .windows import Plan
 
 _MERGED = 256.0  # many small steps are smooth: better than one large one
-_SLACK = 2e-13  # relative rounding of the exact end of a curve, with room
 ACROSS = (np.arange(9.0) - 4.0) / 4.5  # equal steps, as parts of a spread to both sides
 _NEVER = np.log(1e-9)  # … or where its FNR, guard included, is below this
 _SHARP = 1e3  # an attack vertex is used where its rates exceed the guard by this factor
@@ -205,7 +205,7 @@ def _mass_at_infinity(log_rest, log_mass, uses):
     """
     some = log_mass > -xp.inf
     alone = xp.sum(xp.where(some, uses, 0.0)) <= 1.0
-    rounded = xp.minimum(safe_log(-xp.expm1(log_rest)) + _SLACK, 0.0)
+    rounded = xp.minimum(safe_log(-xp.expm1(log_rest)) + CURVE_END, 0.0)
     return xp.where(alone, xp.max(log_mass), rounded)
 
 
@@ -236,7 +236,7 @@ def half_curve(groups, count, plan: Plan, grid, reverse, bare=False):
     composed = xp.vmap(lambda *law: run(*law).sound())(jax.tree.map(lambda *x: xp.stack(x), *laws), tilts, shifts)
     dominating, *attack = (jax.tree.map(lambda x: x[i], composed) for i in range(3))  # noqa: B023
     above = _dominating_vertices(dominating, plan, first, width, h, grid.size, infinity)
-    log_certain = safe_log(-xp.expm1(shown)) - _SLACK
+    log_certain = safe_log(-xp.expm1(shown)) - CURVE_END
     below = _attack_vertices(*attack, plan, first, shift / grid.block, width, h, grid.size, log_certain)
     if not any(m.atomic or m.bounded() for m, _ in groups):
         below = below._replace(top=None, log_infinite=None)
@@ -312,7 +312,7 @@ def _largest(groups, reverse):
     ends = [xp.sum(uses[:, None] * xp.vmap(lambda m: xp.stack(m.loss_bounds()))(m), axis=0) for m, uses in groups]
     low, high = functools.reduce(operator.add, ends)
     top = xp.where(reverse, -low, high)
-    return top + _SLACK * xp.abs(top)
+    return top + CURVE_END * xp.abs(top)
 
 
 def _end_at(v: Vertices, top, log_infinite) -> Vertices:
@@ -325,14 +325,14 @@ def _end_at(v: Vertices, top, log_infinite) -> Vertices:
     last = (t < top) & (t + v.step >= top)
     tpr = xp.maximum(v.log_tpr, -1e300)
     ratio = xp.minimum(t + v.log_alpha - tpr, 0.0)
-    log_delta = tpr + xp.log(-xp.expm1(ratio) + _SLACK)
+    log_delta = tpr + xp.log(-xp.expm1(ratio) + CURVE_END)
     gap = xp.where(last, xp.minimum(t - top, 0.0), -1.0)
     chord = log_sub(log_delta, log_infinite) - xp.where(last, top, 0.0) - safe_log(-xp.expm1(gap))
     before = xp.concatenate([xp.zeros((1,)), v.log_alpha[:-1]])
     log_alpha = xp.clip(chord, v.log_alpha, xp.maximum(before, v.log_alpha))
     moved = t + log_sub(log_alpha, v.log_alpha)
-    log_tpr = xp.minimum(xp.logaddexp(v.log_tpr, moved) + _SLACK, 0.0)
-    log_beta = log_sub(v.log_beta, moved) - _SLACK
+    log_tpr = xp.minimum(xp.logaddexp(v.log_tpr, moved) + CURVE_END, 0.0)
+    log_beta = log_sub(v.log_beta, moved) - CURVE_END
     beyond = t >= top
     pick = lambda here, past, other: xp.where(last, here, xp.where(beyond, past, other))  # noqa: E731
     return v._replace(

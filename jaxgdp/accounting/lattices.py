@@ -137,7 +137,7 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -
         )
     uniform = need.points * detail / 2.0
     if need.jumps:
-        size = int(np.clip(2.0 ** np.ceil(np.log2(2.0 * uniform)), 2**13, 4 * largest))
+        size = int(np.clip(2.0 ** np.ceil(np.log2(2.0 * uniform)), 2**13, largest))
         return Lattice("jump", min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
     if need.focused and detail > 1.0 and uniform <= largest / 2:
         # (a second look, at few thresholds: points that are equally far apart everywhere leave nothing to chance)

@@ -16,14 +16,13 @@ import jax
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.errors import FFT, NODE_SUMS, UNIT
 from .convolution import Composed, escaped_mass, log_transform, normalisation
 
-_EPS = 1.1102230246251565e-16
 _ROW = 48  # products are summed in rows of this length, which bounds their rounding
 _SLAB = 1024  # frequencies summed at once, so that they stay in cache
 _PROBES = 24  # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond it
 _NODES = 32  # nodes of the sums over one block
-_NODE_ERROR = 1e-14  # of those sums, relative to the sum of absolute values (measured: 7.5e-15)
 _SMALL = 2**21  # entries of tables of which many are kept for the next bucket
 _STEEPEST = 30.0  # largest decay over one block that the nodes resolve to the last digit
 
@@ -224,12 +223,12 @@ def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vert
     root = xp.sqrt(2.0 * versine)
     wave = 2.0 * xp.pi / t.size * k
     depth = _ROW + even.shape[-1] // _ROW + 4.0
-    single = depth * _EPS * (versine + root) + weights.relative[:, None] * root + wave * weights.moved[:, None]
+    single = depth * UNIT * (versine + root) + weights.relative[:, None] * root + wave * weights.moved[:, None]
     relative = xp.einsum("c,ck->k", count, single * xp.exp(-log_abs))
     relative = relative + count @ log_error
     power = xp.exp(log_power)
     length = _length(re.shape[-1], vertices)
-    error = power * (relative + 2.0 * np.log2(length) * _EPS + _NODE_ERROR)
+    error = power * (relative + FFT * np.log2(length) * UNIT + NODE_SUMS)
     noise = xp.sqrt(2.0 * xp.sum(error * error) / t.size)
     escaped = _dropped(w, count, t) * xp.sqrt(t.size)
     escaped = escaped + escaped_mass(w, count, h * t.offset, h * start, h * t.size, h, miss_low, miss_high)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..bracket import Bracket
 from ..mechanisms import FromProfile
+from ..numerics.errors import BLACK_BOX, BLACK_BOX_VALUES
 from ..numerics.validation import checked, open_unit
 from ..targets import (
     FNR,
@@ -40,9 +41,6 @@ _POINTS = 17  # of a default grid
 _MOST_CALLS = 400
 _PATIENCE = 30  # calls without a narrower bracket
 _APART = 1e-5  # relative distance in ε that a further point keeps from those known
-_ERROR = 1e-12  # of the function's values
-_ABSOLUTE_ERROR = 1e-15
-_ROUNDING = 4.0 * np.finfo(float).eps
 _UNDERFLOW = np.finfo(float).tiny  # what a δ of 0 may stand for
 
 
@@ -75,7 +73,14 @@ class BlackBox:
     """
 
     def __init__(
-        self, delta=None, epsilon=None, grid=None, exact=True, *, error=_ERROR, absolute_error=_ABSOLUTE_ERROR
+        self,
+        delta=None,
+        epsilon=None,
+        grid=None,
+        exact=True,
+        *,
+        error=BLACK_BOX_VALUES[0],
+        absolute_error=BLACK_BOX_VALUES[1],
     ):
         if (delta is None) == (epsilon is None):
             raise ValueError("give delta, a callable of epsilon, or epsilon, a callable of delta, and not both")
@@ -158,14 +163,14 @@ class BlackBox:
             return Box(np.zeros(1), np.zeros(1), np.zeros(1), np.ones(1))
         if self._delta is not None:
             error = delta * ((1.0 - delta) * self._error + (1e-15 if self._error > 0.0 else 0.0))
-            low, high = delta * (1.0 - _ROUNDING) - error - self._absolute_error, delta + error
+            low, high = delta * (1.0 - BLACK_BOX) - error - self._absolute_error, delta + error
             if self._error > 0.0:
                 high = np.maximum(high, _UNDERFLOW)
             spread = 0.0
         else:
-            low, high = delta * (1.0 - _ROUNDING) - self._absolute_error, delta
+            low, high = delta * (1.0 - BLACK_BOX) - self._absolute_error, delta
             spread = self._error
-        low_g, high_g = (np.expm1(epsilon * (1.0 + sign * spread)) * (1.0 + sign * _ROUNDING) for sign in (-1.0, 1.0))
+        low_g, high_g = (np.expm1(epsilon * (1.0 + sign * spread)) * (1.0 + sign * BLACK_BOX) for sign in (-1.0, 1.0))
         return Box(low_g, high_g, np.maximum(low, 0.0), np.minimum(high, 1.0))
 
     def _sides(self) -> tuple[Above, Below]:
@@ -196,7 +201,7 @@ class BlackBox:
         """The bracket and the e^ε − 1 where a further point would narrow it."""
         above, below = self._sides()
         (low, high), at = _answer(target, above, below)
-        low, high = float(np.squeeze(low)) * (1.0 - _ROUNDING), float(np.squeeze(high)) * (1.0 + _ROUNDING)
+        low, high = float(np.squeeze(low)) * (1.0 - BLACK_BOX), float(np.squeeze(high)) * (1.0 + BLACK_BOX)
         if not isinstance(target, Mu | ApproximateMu | EpsilonDelta):
             high = min(high, 1.0)
         return Bracket(low, high), float(at)
@@ -253,7 +258,7 @@ def _answer(target, above: Above, below: Below):
     if isinstance(target, BayesRisk):
         rare = float(np.squeeze(np.minimum(target.prior, 1.0 - target.prior)))
         g = (1.0 - 2.0 * rare) / rare
-        low, high = below.delta(g * (1.0 + _ROUNDING)), above.delta(g * (1.0 - _ROUNDING))
+        low, high = below.delta(g * (1.0 + BLACK_BOX)), above.delta(g * (1.0 - BLACK_BOX))
         return Bracket(rare * (1.0 - high), rare * (1.0 - low)), g
     if isinstance(target, EpsilonDelta):
         delta = float(np.squeeze(target.delta))

@@ -47,12 +47,15 @@ def calibrate(
 
     Args:
         target: one of ``jaxgdp.targets``, with scalars or arrays.
-        sampling_prob: p in (0, 1]. num_steps: whole numbers ≥ 1. noise_multiplier: σ > 0, given only when it is not solved for.
+        sampling_prob: p in (0, 1].
+        num_steps: whole numbers ≥ 1.
+        noise_multiplier: σ > 0, given only when it is not solved for.
         solve_for: "noise_multiplier", "num_steps" or "sampling_prob"; what is solved for is not given.
         mechanism: in place of DP-SGD, a mechanism or composition, all of whose noise is multiplied by a common scale, or a callable
             scale → mechanism that takes arrays; more scale must be more private. ``value`` is then the scale.
         black_box: in place of DP-SGD, a callable scale → :class:`jaxgdp.BlackBox`, or scale → (callable ε ↦ δ(ε)); one call for each scale.
-        tolerance: relative step, in [1e-6, 0.1]; for steps at least 1. adjacency: as for :func:`jaxgdp.measure`.
+        tolerance: relative step, in [1e-6, 0.1]; for steps at least 1.
+        adjacency: as for :func:`jaxgdp.measure`.
         infeasible: "raise", or "flag" to leave in ``status`` what some elements of a batch cannot have.
         progress: called with the number of calibrations finished, as they finish.
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from ..bracket import Bracket
+from ..numerics.errors import CLOSED_MU
 from ..targets import Target
 from .families import Unknown
 from .solver import Solved
 from .status import EVERY, NONE, OK
 
-_ROUNDOFF = 1e-11  # of μ, far more than the closed forms lose
-
 
 def gaussian_bracket(target: Target, mu) -> Bracket:
     """The target's own quantity of f_μ, opened by its rounding error."""
     with np.errstate(over="ignore"):
-        sides = [np.broadcast_to(target.of_gaussian(mu * (1.0 + s * _ROUNDOFF)), np.shape(mu)) for s in (-1.0, 1.0)]
+        sides = [np.broadcast_to(target.of_gaussian(mu * (1.0 + s * CLOSED_MU)), np.shape(mu)) for s in (-1.0, 1.0)]
     return Bracket(np.minimum(*sides), np.maximum(*sides))
 
 
@@ -31,7 +30,7 @@ def solve(target: Target, unknown: Unknown, per_unit, tolerance: float) -> Solve
         target: flat. unknown: the noise multiplier, a scale or the number of steps. per_unit: μ at the value 1.
         tolerance: relative step.
     """
-    mu = target.gaussian_mu() * (1.0 - 4.0 * _ROUNDOFF)
+    mu = target.gaussian_mu() * (1.0 - 4.0 * CLOSED_MU)
     power = -1.0 if unknown.sign > 0 else 0.5
     with np.errstate(over="ignore"):
         wanted = (mu / per_unit) ** (1.0 / power)

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-_UNIT = 2.0**-52
-_UP, _DOWN = 1.0 + 8.0 * _UNIT, 1.0 - 8.0 * _UNIT  # a few roundings of positive terms
-_QUANTILE = 1e-14  # relative error of a normal quantile, with room
+from ..numerics.errors import QUANTILE, SPACING
+
+_UP, _DOWN = 1.0 + 8.0 * SPACING, 1.0 - 8.0 * SPACING  # a few roundings of positive terms
 
 
 class Box(NamedTuple):
@@ -69,7 +69,7 @@ def _fnr(g, delta, alpha):
     """1 − δ − γ·α, rounded down; with the fixed point x of the line it is x + γ·(x − α), which does not cancel for α ≤ x."""
     x = _fixed_point(g, delta)
     ahead = x - alpha
-    plain = np.maximum(1.0 - (delta + alpha + g * alpha) * _UP - 2.0 * _UNIT, 0.0)
+    plain = np.maximum(1.0 - (delta + alpha + g * alpha) * _UP - 2.0 * SPACING, 0.0)
     return np.where(ahead >= 0.0, (x + (1.0 + g) * ahead) * _DOWN, plain)
 
 
@@ -101,7 +101,7 @@ class Above:
         k = int(below[0])
         left, right = self.g[k - 1], self.g[k]
         share = (self.value[k - 1] - delta) / (self.value[k - 1] - self.value[k])
-        found = left + share * (right - left) + 8.0 * _UNIT * (abs(left) + abs(right))
+        found = left + share * (right - left) + 8.0 * SPACING * (abs(left) + abs(right))
         return float(max(min(found, right), 0.0))
 
     def rates(self, alpha):
@@ -112,7 +112,7 @@ class Above:
         # the same statement with the rates exchanged: α ≥ 1 − δ − γ·β
         beta = np.max(np.maximum((1.0 - d) * _DOWN - a, 0.0) / (1.0 + g) * _DOWN, axis=-1)
         beta = np.maximum(beta, np.max(_fnr(g, d, a), axis=-1))
-        return np.minimum(np.minimum(tpr, 1.0 - beta + 2.0 * _UNIT), 1.0), beta
+        return np.minimum(np.minimum(tpr, 1.0 - beta + 2.0 * SPACING), 1.0), beta
 
     def mu(self, floor: float, d: float) -> tuple[float, np.ndarray]:
         """μ over the curve's FPRs between the floor and f(floor), and the rates at which it was looked at, the deciding one first.
@@ -148,7 +148,7 @@ class Above:
         rest = 1.0 - d
         if d > 0.0:
             gain = delta - d + (x + g * x)
-            gain = gain + 4.0 * _UNIT * (np.abs(delta - d) + x + g * x)
+            gain = gain + 4.0 * SPACING * (np.abs(delta - d) + x + g * x)
             tpr = np.maximum(gain, 0.0) / rest * _UP
         else:
             tpr = steep
@@ -187,7 +187,7 @@ class Below:
     def _lines(self, g):
         """Every prolonged chord at g, rounded down: those from points at its left, then those from points at its right."""
         move = g - self.g
-        after = self.value + self.left * move - 4.0 * _UNIT * (self.value - self.left * np.abs(move))
+        after = self.value + self.left * move - 4.0 * SPACING * (self.value - self.left * np.abs(move))
         before = (self.value + self.right * np.minimum(move, 0.0)) * _DOWN
         return np.where(move >= 0.0, after, -np.inf), np.where(move <= 0.0, before, -np.inf)
 
@@ -202,7 +202,7 @@ class Below:
             reach = self.g + (self.value - delta) / -self.left * _DOWN
             back = self.g - (delta - self.value) / np.where(below, -self.right, 1.0) * _UP
         found = np.concatenate([np.minimum(reach[above & (self.left < 0.0)], 1e300), back[below], self.g[above], [0.0]])
-        return float(max(np.max(found - 4.0 * _UNIT * np.abs(found)), 0.0))
+        return float(max(np.max(found - 4.0 * SPACING * np.abs(found)), 0.0))
 
     def rates(self, alpha):
         """(TPR, FNR, g) at FPR α: some attack has at least, and at most, as much; and the γ = 1 + g about which little is known there.
@@ -224,7 +224,7 @@ class Below:
         sizes = self.value[k] + left * (b - start), line_b[0]
 
         def mixture(t):
-            guard = 8.0 * _UNIT * (t * sizes[0] + (1.0 - t) * sizes[1])
+            guard = 8.0 * SPACING * (t * sizes[0] + (1.0 - t) * sizes[1])
             return [t * p + (1.0 - t) * q - guard for p, q in zip(line_a, line_b, strict=True)]
 
         def share(numerator, denominator):
@@ -242,7 +242,7 @@ class Below:
         heights = [line + slope * (1.0 + a) for line, slope in ((line_a[0], left), (line_b[0], right))]
         t = share(1.0 - alpha - heights[1], heights[0] - heights[1])
         values = [
-            (1.0 - alpha - v + 4.0 * _UNIT) / (1.0 + end) * _UP for v, end in zip(mixture(t), (a, b), strict=True)
+            (1.0 - alpha - v + 4.0 * SPACING) / (1.0 + end) * _UP for v, end in zip(mixture(t), (a, b), strict=True)
         ]
         betas = np.maximum(*values)
         betas = np.where(inner, betas, np.maximum(betas, t * left * _UP))
@@ -251,11 +251,11 @@ class Below:
         # the larger β of both halves holds; where they are well apart, it keeps the digits of its own half
         alpha, excess = alpha[..., 0], beta - (1.0 - tpr)
         at = np.where(excess > 0.0, other, piece)
-        sure = np.abs(excess) > 8.0 * _UNIT
-        from_tpr, from_beta = 1.0 - tpr + 4.0 * _UNIT, 1.0 - beta - 4.0 * _UNIT
+        sure = np.abs(excess) > 8.0 * SPACING
+        from_tpr, from_beta = 1.0 - tpr + 4.0 * SPACING, 1.0 - beta - 4.0 * SPACING
         highest = np.where(sure & (excess > 0.0), beta, np.maximum(beta, from_tpr))
         lowest = np.where(sure & (excess < 0.0), tpr, np.minimum(tpr, from_beta))
-        return np.maximum(lowest, alpha), np.minimum(highest, 1.0 - alpha + _UNIT), self._middle(k[at])
+        return np.maximum(lowest, alpha), np.minimum(highest, 1.0 - alpha + SPACING), self._middle(k[at])
 
     def _middle(self, k):
         """g where the lines of the piece behind point k meet, kept off both ends as ε goes; or well past the last point."""
@@ -277,11 +277,11 @@ class Below:
         tpr, beta, _ = self.rates(alpha)
         rest = 1.0 - d
         if d > 0.0:
-            gain = np.maximum(tpr - d - 2.0 * _UNIT, 0.0)
+            gain = np.maximum(tpr - d - 2.0 * SPACING, 0.0)
             found = gaussian_mu(alpha / rest * _UP, gain / rest * _DOWN, beta / rest * _UP, -1.0)
         else:
             # a weaker test whose rates are at least the floor; where both are at most the floor, the test itself
-            most = np.where(beta < floor, 1.0 - floor - _UNIT, tpr)
+            most = np.where(beta < floor, 1.0 - floor - SPACING, tpr)
             weaker = gaussian_mu(np.maximum(alpha, floor), np.minimum(tpr, most), np.maximum(beta, floor), -1.0)
             plain = gaussian_mu(alpha, tpr, beta, -1.0)
             found = np.where((alpha <= floor) & (beta <= floor), plain, weaker)
@@ -308,7 +308,7 @@ def gaussian_mu(alpha, tpr, beta, sign: float):
     z = ndtri(np.clip(np.where(by_tpr, tpr, beta), 0.0, 1.0))
     z_tpr, z_alpha = np.where(by_tpr, z, -z), ndtri(np.clip(alpha, 0.0, 1.0))
     with np.errstate(invalid="ignore"):
-        value = z_tpr - z_alpha + sign * _QUANTILE * (np.abs(z_tpr) + np.abs(z_alpha))
+        value = z_tpr - z_alpha + sign * QUANTILE * (np.abs(z_tpr) + np.abs(z_alpha))
     # nothing is detected, or nothing is missed
     return np.where((z_tpr == -np.inf) | (z_alpha == np.inf), -np.inf, value)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from .. import gdp
+from ..numerics.errors import PURE_MU
 from ..numerics.validation import broadcast, checked, closed_unit
 from .outward import SMALLEST, UNIT, one_minus, up
-
-_QUANTILE = 2e-12  # relative error of a μ, with room
 
 
 def _guarantee(epsilon, delta):
@@ -92,4 +91,4 @@ def mu_from_approximate_dp(epsilon, delta):
     """
     eps, d = _guarantee(epsilon, delta)
     broadcast(epsilon=eps, delta=d)
-    return np.where(d > 0.0, np.inf, gdp.mu_from_pure_dp(eps) * (1.0 + _QUANTILE))
+    return np.where(d > 0.0, np.inf, gdp.mu_from_pure_dp(eps) * (1.0 + PURE_MU))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-UNIT = np.finfo(np.float64).eps
+from ..numerics.errors import SPACING as UNIT
+
 SMALLEST = np.finfo(np.float64).tiny  # what is below it has lost digits, or all
 
 

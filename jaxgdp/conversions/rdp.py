@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..numerics.errors import RDP
 from ..numerics.validation import broadcast, checked, closed_unit, open_unit
 from .outward import exp_up
 from .renyi import LOWEST_ADVANTAGE, LOWEST_FNR, advantage, advantage_margin, fnr, fnr_margin, last_ruled_out
-
-_GUARD = 32.0 * np.finfo(np.float64).eps
 
 
 def _curve(orders, rho):
@@ -33,7 +32,7 @@ def _at_zero(t, rho):
     with np.errstate(invalid="ignore"):
         share = np.where(t < 1.0, (1.0 - t) / t, 0.0)
         least = np.minimum(rho * share, rho)
-        loose = np.exp(-least) * (1.0 - _GUARD * (1.0 + np.minimum(least, 1e3)))
+        loose = np.exp(-least) * (1.0 - RDP * (1.0 + np.minimum(least, 1e3)))
     return np.where(np.isposinf(rho), 0.0, np.where(t >= 1.0, 1.0, loose))
 
 
@@ -101,14 +100,14 @@ def log_delta_at_order(epsilon, s, rho):
     with np.errstate(all="ignore"):
         # t·log(1 − 1/t) − log s = −log t − s·log(1 + 1/s), in which nothing cancels
         fixed = np.log1p(s) + s * np.log1p(1.0 / s)
-        return s * (rho - epsilon) - fixed + _GUARD * (1.0 + s * (rho + epsilon) + fixed)
+        return s * (rho - epsilon) - fixed + RDP * (1.0 + s * (rho + epsilon) + fixed)
 
 
 def epsilon_at_order(log_delta, s, rho):
     """ε from one order t = 1 + s > 1, the inverse of :func:`log_delta_at_order`, rounded up."""
     with np.errstate(all="ignore"):
         parts = rho, -log_delta / s, np.log1p(s) / s, np.log1p(1.0 / s)
-        return parts[0] + parts[1] - parts[2] - parts[3] + _GUARD * (parts[0] + parts[1] + parts[2] + parts[3])
+        return parts[0] + parts[1] - parts[2] - parts[3] + RDP * (parts[0] + parts[1] + parts[2] + parts[3])
 
 
 def delta_from_rdp(epsilon, orders, rho):
@@ -139,7 +138,7 @@ def delta_from_rdp(epsilon, orders, rho):
     # pure ρ-DP: (e^ρ − e^ε)/(1 + e^ρ)
     with np.errstate(all="ignore"):
         pure = np.where(e < r, np.log(-np.expm1(np.minimum(e - r, 0.0))) - np.log1p(np.exp(-r)), -np.inf)
-        pure = pure + _GUARD * (1.0 + np.where(e < r, np.abs(pure), 0.0))
+        pure = pure + RDP * (1.0 + np.where(e < r, np.abs(pure), 0.0))
     value = np.where(np.isposinf(t), np.where(np.isposinf(r), 0.0, pure), value)
     value = np.where(np.isnan(value), 0.0, value)
     return exp_up(np.min(value, axis=-1))[()]
@@ -172,9 +171,9 @@ def epsilon_from_rdp(delta, orders, rho):
     value = np.where(useful, epsilon_at_order(log_d, np.where(useful, t - 1.0, 1.0), r), np.inf)
     # pure ρ-DP: e^ε = e^ρ − δ·(1 + e^ρ)
     with np.errstate(all="ignore"):
-        share = d[..., None] * (1.0 + np.exp(-r)) * (1.0 - _GUARD)
+        share = d[..., None] * (1.0 + np.exp(-r)) * (1.0 - RDP)
         saved = np.log1p(-np.minimum(share, 1.0))
-        pure = np.where(share < 1.0, r + saved + _GUARD * (r - saved), 0.0)
+        pure = np.where(share < 1.0, r + saved + RDP * (r - saved), 0.0)
     value = np.where(np.isposinf(t), np.where(np.isposinf(r), np.inf, pure), value)
     value = np.where(np.isnan(value), np.inf, value)
     return np.maximum(np.min(value, axis=-1), 0.0)[()]

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-_UNIT = np.finfo(np.float64).eps
-_GUARD = 16.0 * _UNIT
+from ..numerics.errors import RENYI, SPACING
+
 _STEEP = 600.0
 HIGHEST = 745.0
 LOWEST_FNR = -745.0
@@ -49,15 +49,15 @@ def divergence_from_below(s, weights, others, losses):
             guard = (
                 guard + np.abs(up) * (2.0 + np.abs(s * v)) + np.where(near, np.abs(down), other + w) * (2.0 + np.abs(v))
             )
-        inner = np.maximum(total - _GUARD * guard, 0.0)
+        inner = np.maximum(total - RENYI * guard, 0.0)
         gentle = np.where(s == 0.0, inner, np.log1p(s * inner) / np.where(s == 0.0, 1.0, s))
         terms = [np.log(w) + s * v for w, v in zip(weights, losses, strict=True)]
         size = sum(
             np.where(w > 0.0, np.abs(np.log(w)) + np.abs(s * v), 0.0) for w, v in zip(weights, losses, strict=True)
         )
-        logs = np.logaddexp(*terms) / s - _GUARD * (2.0 + size) / np.abs(s)
+        logs = np.logaddexp(*terms) / s - RENYI * (2.0 + size) / np.abs(s)
     gentle = np.where(steep | np.isnan(gentle), 0.0, gentle)
-    return np.maximum(np.maximum(gentle, np.where(np.isfinite(logs), logs, 0.0)) * (1.0 - 4.0 * _UNIT), 0.0)
+    return np.maximum(np.maximum(gentle, np.where(np.isfinite(logs), logs, 0.0)) * (1.0 - 4.0 * SPACING), 0.0)
 
 
 def fnr_margin(alpha, y, s, rho, *, reverse):
@@ -73,8 +73,8 @@ def fnr_margin(alpha, y, s, rho, *, reverse):
     losses = (-reject, -accept) if reverse else (reject, accept)
     own, other = (null, alternative) if reverse else (alternative, null)
     bound = divergence_from_below(np.where(finite, s, 0.0), own, other, losses)
-    worst = np.maximum(*losses) * (1.0 - _GUARD)
-    return np.where(finite, bound, worst) - rho * (1.0 + 4.0 * _UNIT)
+    worst = np.maximum(*losses) * (1.0 - RENYI)
+    return np.where(finite, bound, worst) - rho * (1.0 + 4.0 * SPACING)
 
 
 def advantage_margin(y, s, rho):
@@ -86,7 +86,7 @@ def advantage_margin(y, s, rho):
     loss = np.exp(-y)
     heads, tails = 1.0 / (1.0 + np.exp(-loss)), np.exp(-np.logaddexp(0.0, loss))
     bound = divergence_from_below(np.where(finite, s, 0.0), (heads, tails), (tails, heads), (loss, -loss))
-    return np.where(finite, bound, loss) - rho * (1.0 + 4.0 * _UNIT)
+    return np.where(finite, bound, loss) - rho * (1.0 + 4.0 * SPACING)
 
 
 def last_ruled_out(margin, lowest, shape):
@@ -104,7 +104,7 @@ def fnr(alpha, y):
     """β at y, rounded down."""
     log_share = -np.logaddexp(0.0, -y)
     with np.errstate(invalid="ignore", under="ignore"):
-        guard = 1.0 - (6.0 - np.where(np.isfinite(log_share), log_share, 0.0)) * _UNIT
+        guard = 1.0 - (6.0 - np.where(np.isfinite(log_share), log_share, 0.0)) * SPACING
         value = (1.0 - alpha) * np.exp(log_share) * guard
     return np.where(value < np.finfo(np.float64).tiny, 0.0, value)
 
@@ -112,4 +112,4 @@ def fnr(alpha, y):
 def advantage(y):
     """Advantage at y, rounded up."""
     with np.errstate(over="ignore"):
-        return np.minimum(np.tanh(0.5 * np.exp(-y)) * (1.0 + 4.0 * _UNIT), 1.0)
+        return np.minimum(np.tanh(0.5 * np.exp(-y)) * (1.0 + 4.0 * SPACING), 1.0)

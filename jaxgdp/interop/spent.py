@@ -26,10 +26,11 @@ from ..mechanisms import (
     compose,
 )
 from ..mechanisms.base import Mechanism
+from ..numerics.errors import CLOSED_FORM
 from ..numerics.validation import checked, closed_unit
 from .zcdp import zcdp_mechanism
 
-_UP = 1.0 + 1e-12  # room for the rounding of a closed form
+_UP = 1.0 + CLOSED_FORM  # room for the rounding of a closed form
 # a mechanism's class and its fields, all hashable
 Use = tuple[type[Mechanism], tuple]
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..numerics import namespace as xp
+from ..numerics.errors import BINOMIAL, PROFILE
 from ..numerics.normal import pure_dp_mu, square_above
 from ..numerics.pytree import pytree
 from ..pairs.atoms import atom_cells
@@ -22,7 +23,6 @@ MOST_USES = 64  # of one block
 LEAST_EPSILON = 1e-5  # below, the lattice of the program is too fine for its arithmetic
 _POINTS = 32  # lattice points per ε
 _PRECISE = 0.02  # ε below which extended precision is used
-_ROUNDING = 1e-11  # relative, of a profile
 
 
 @pytree
@@ -42,7 +42,7 @@ class RangeMember(Mechanism):
     def cells(self, ell, end) -> Cells:
         """Exact masses of the atoms by cell (unbatched)."""
         cells = atom_cells(self.loss, self.log_p, self.log_p + self.loss, ell, end)
-        return cells._replace(roundoff=cells.roundoff + 64.0)
+        return cells._replace(roundoff=cells.roundoff + BINOMIAL)
 
 
 @pytree
@@ -152,7 +152,7 @@ def _profiles(epsilon, uses):
         h = np.maximum(1 - g, 0)
         h[at] = best
         h[zero - np.arange(1, k * m)] = 1 - (1 - best[1:]) / g[at[1:]]
-        deltas = np.append(np.minimum(best.astype(float) * (1.0 + _ROUNDING), 1.0), 0.0)
+        deltas = np.append(np.minimum(best.astype(float) * (1.0 + PROFILE), 1.0), 0.0)
         # the far end, where nothing is left, cannot be nudged up; an underflow there is as good as zero
         profiles.append(((d * np.arange(k * m + 1)).astype(float), deltas))
     return tuple(profiles)

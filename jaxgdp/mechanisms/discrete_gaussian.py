@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import bernoulli
 
 from ..numerics import namespace as xp
+from ..numerics.errors import DISCRETE, INTEGERS
 from ..numerics.normal import LOG_SQRT_2PI, half_mills, ndtri_half_plus, square_above
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, checked, positive
@@ -178,7 +179,8 @@ class DiscreteGaussian(Mechanism):
         log_p, log_q = -0.5 * (k / sigma) ** 2 - shift, -0.5 * ((k - self.sensitivity) / sigma) ** 2 - shift
         cells = atom_cells(self._loss(k), log_p, log_q, ell, end)
         # losses and masses come from σ² after a few roundings, each place from a few more
-        return cells._replace(roundoff=4.0 * cells.roundoff, jitter=4.0 * cells.jitter + 16.0)
+        more, each = DISCRETE
+        return cells._replace(roundoff=more * cells.roundoff, jitter=more * cells.jitter + each)
 
     def _many(self, ell) -> Cells:
         """Cells for σ ≥ 10, by number of integers in each.
@@ -231,11 +233,12 @@ class DiscreteGaussian(Mechanism):
         share = xp.where(some[1:-1] & xp.isfinite(share), share, 1.0)
 
         depth = xp.where(xp.isfinite(log_x), xp.abs(log_x), 0.0) + xp.where(xp.isfinite(log_y), xp.abs(log_y), 0.0)
-        place = 80.0 + 4.0 * xp.where(known, xp.abs(reference), depth)
+        mass, where = INTEGERS
+        place = where + 4.0 * xp.where(known, xp.abs(reference), depth)
         gap = xp.diff(bound)
         jitter = xp.where(some, place * (1.0 + 1.0 / gap), 0.0)
         return Cells(
-            log_x, log_y, share, xp.zeros(()), 60.0 + 4.0 * xp.minimum(depth, 1e6), jitter,
+            log_x, log_y, share, xp.zeros(()), mass + 4.0 * xp.minimum(depth, 1e6), jitter,
             xp.asarray(-xp.inf, log_x.dtype), xp.asarray(-xp.inf, log_x.dtype),
         )  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.errors import TABLE
 from ..numerics.pytree import pytree
 from ..pairs.atoms import atom_cells, atom_nodes
 from ..pairs.cells import Cells
@@ -88,8 +89,8 @@ class FinitePair(Mechanism):
         cells = atom_cells(self.loss, self.log_p, self.log_q, ell, end, **infinity)
         # a loss, as a difference of logs, is known to a few epsilons whatever its size
         gap = xp.concatenate([xp.full((1,), xp.inf), xp.diff(ell), xp.full((1,), xp.inf)])
-        place = xp.where(cells.log_x > -xp.inf, 16.0 / gap, 0.0)
-        return cells._replace(roundoff=cells.roundoff + 16.0, jitter=2.0 * cells.jitter + place)
+        place = xp.where(cells.log_x > -xp.inf, TABLE / gap, 0.0)
+        return cells._replace(roundoff=cells.roundoff + TABLE, jitter=2.0 * cells.jitter + place)
 
 
 def padded(number):

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..numerics.errors import DENSITY
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, checked, finite, known
 from .base import Mechanism
 from .piecewise_pair import PiecewisePair, log_sinhc
 
 _EXCESS = 1e-9  # how far above one a density may integrate
-_ROUNDING = 1e-13  # missing mass below this is rounding
 
 
 @pytree
@@ -137,7 +137,8 @@ def _log_missing(log_mass, live):
     """log of all mass that is not on intervals where both densities live: what is missing from one, unless rounding."""
     total = np.exp(_log_total(np.where(live, log_mass, -np.inf)))
     missing = np.maximum(1.0 - total, 0.0)
-    rounding = _ROUNDING + 4e-16 * np.sqrt(log_mass.shape[-1])
+    own, each = DENSITY
+    rounding = own + each * np.sqrt(log_mass.shape[-1])
     dead = np.exp(_log_total(np.where(live, -np.inf, log_mass)))
     missing = np.where((missing <= rounding) & (dead == 0.0), 0.0, np.maximum(missing, dead))
     with np.errstate(divide="ignore"):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.errors import PIECES
 from ..numerics.normal import log_sub
 from ..numerics.pytree import pytree
 from ..pairs.atoms import _log_sums
@@ -142,8 +143,8 @@ class PiecewisePair(Mechanism):
         up = xp.at_add(xp.pad(moved, 1), cell, share)[1:-1]
         error = xp.maximum(xp.sum(weight_x * unsure, axis=0), xp.sum(weight_y * unsure, axis=0))
         return stretch_cells(
-            log_x, base_y - base_x, ell, end, share=xp.clip(up, 0.0, 1.0), roundoff=64.0 + error,
-            jitter=64.0 + error, minus=self.log_p_minus, plus=self.log_q_plus,
+            log_x, base_y - base_x, ell, end, share=xp.clip(up, 0.0, 1.0), roundoff=PIECES + error,
+            jitter=PIECES + error, minus=self.log_p_minus, plus=self.log_q_plus,
         )  # fmt: skip
 
 

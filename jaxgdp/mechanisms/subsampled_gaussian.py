@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.errors import CELL, EDGE, LEFT_OVER, PRECISION
 from ..numerics.normal import LOG_SQRT_2PI, half_mills
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, positive, probability
@@ -17,7 +18,6 @@ from ..pairs.mixture import log_mixture, log_unmixed, unmixed_below
 from .base import Mechanism
 
 _NODES = 128  # quadrature nodes for cumulants; they steer tilts and windows, never a certificate
-_ROUNDING = 1e-15  # relative error of 1/σ², with room
 _LEAST, _LARGEST = 1e-307, 1e307  # of 1/σ² as a double: beyond, a bound takes its place
 _NARROW = 0.2  # widest cell, in standard deviations and in its own scale, that the series serves
 
@@ -79,11 +79,11 @@ class SubsampledGaussian(Mechanism):
 
     def shown_precision(self):
         """1/σ² without subsampling, else 0; rounded down, and a finite number."""
-        return xp.minimum(self.gaussian_precision() * (1.0 - _ROUNDING), _LARGEST)
+        return xp.minimum(self.gaussian_precision() * (1.0 - PRECISION), _LARGEST)
 
     def tail_precision(self):
         """1/σ²: the squared Gaussian-DP parameter that bounds one step, approached as FPR → 0; rounded up."""
-        return xp.maximum(self.noise_multiplier**-2.0 * (1.0 + _ROUNDING), _LEAST)
+        return xp.maximum(self.noise_multiplier**-2.0 * (1.0 + PRECISION), _LEAST)
 
     def replace_one(self) -> SubsampledGaussian:
         """Without subsampling (p = 1), that of the Gaussian mechanism: noise σ/2.
@@ -163,14 +163,14 @@ def _cells(step: SubsampledGaussian, ell, end) -> Cells:
     opened = xp.isinf(b[1:-1]) & xp.isfinite(a[1:-1])
     up = xp.where(opened, 0.0, up)
     left_over = xp.exp(log_y[1:-1]) - xp.exp(xp.minimum(log_x[1:-1] + ell[:-1], 0.0))
-    lost = xp.max(xp.where(opened, left_over + 1e-13 * xp.exp(log_y[1:-1]), 0.0))
+    lost = xp.max(xp.where(opened, left_over + LEFT_OVER * xp.exp(log_y[1:-1]), 0.0))
 
     # narrow cells are exact for the edges as rounded; wide ones feel each edge's rounding separately
-    edge = 5.0 + tau + xp.abs(middle)
+    edge = EDGE + tau + xp.abs(middle)
     jitter = xp.where(narrow | ~bounded, 0.0, edge / xp.clip(width, 1e-3, 1.0))
     # (what is next to the smallest loss, log(1 − p), lies there to an epsilon of it, and both masses know log(1 − p) as well as that)
     depth = xp.where(log_x == -xp.inf, 0.0, xp.abs(log_x) + 2.0 * xp.abs(log_ratio))
-    return Cells(log_x, log_y, up, xp.maximum(lost, 0.0), 8.0 + xp.minimum(depth, 1e6), jitter)
+    return Cells(log_x, log_y, up, xp.maximum(lost, 0.0), CELL + xp.minimum(depth, 1e6), jitter)
 
 
 @_cells.defjvp

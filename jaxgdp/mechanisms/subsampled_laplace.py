@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.errors import PRECISION
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, positive, probability
 from ..pairs.cells import Cells
@@ -58,8 +59,8 @@ class SubsampledLaplace(Mechanism):
 
     def loss_bounds(self):
         """log(1 − p + p·e^{∓1/b}), rounded outward."""
-        largest = (1.0 + 1e-15) / self.scale
-        return self._loss(-largest) * (1.0 + 1e-15), self._loss(largest) * (1.0 + 1e-15)
+        largest = (1.0 + PRECISION) / self.scale
+        return self._loss(-largest) * (1.0 + PRECISION), self._loss(largest) * (1.0 + PRECISION)
 
     def _loss(self, v):
         """log(1 − p + p·e^v)."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.special
 
 from . import namespace as xp
+from .errors import SQUARED_QUANTILE
 
 LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 
 # Polynomial in t = (z - 3)/(z + 3) for (1 + 2z)·erfcx(z), z >= 0: a Chebyshev fit computed with 50
-# digits, rewritten in powers of t. Largest relative error, coefficients rounded to double: 5e-16.
+# digits, rewritten in powers of t.
 _ERFCX = (
     1.25300805826972955,
     -0.135621106124581159,
@@ -42,16 +44,17 @@ _ERFCX = (
 _QUANTILE = (20036983 / 6227020800, 34807 / 5702400, 4369 / 362880, 127 / 5040, 7 / 120, 1 / 6, 1.0)
 _SERIES = 0.1  # y up to which the series serves
 _TAIL = 0.3  # x from which on the quantile is that of the tail
-_GUARD = 3e-14  # relative error of a normal quantile, with room
 _LEAST = 1e-307  # a square below this is no normal double
 
 
 def erfcx(z):
-    """Scaled complementary error function e^{z²}·xp.erfc(z) for z ≥ 0, to 5e-16 relative.
+    """Scaled complementary error function e^{z²}·erfc(z) for z ≥ 0, to ``errors.ERFCX`` relative.
 
-    A single polynomial in (z − 3)/(z + 3) multiplies 1/(1 + 2z), so there is no regime switch and the
-    compiler vectorises it. Infinite z gives 0.
+    NumPy arrays get SciPy's. For the compiler a single polynomial in (z − 3)/(z + 3) multiplies 1/(1 + 2z), so there is no regime
+    switch and it runs in vectors. Infinite z gives 0.
     """
+    if not xp.is_jax(z):
+        return scipy.special.erfcx(z)
     finite = xp.minimum(z, 1e300)
     t = 1.0 - 6.0 / (finite + 3.0)
     value = xp.full_like(t, _ERFCX[-1])
@@ -74,7 +77,8 @@ def log_sub(a, b):
 def log1mexp(a):
     """log(1 − e^a) for a ≤ 0."""
     a = xp.minimum(a, 0.0)
-    near = a > -0.6931471805599453
+    # (below e^a = 0.29, so that the compiler's log1p is not used where it is worst, see ``errors.LOG1P``)
+    near = a > -1.25
     return xp.where(near, xp.log(-xp.expm1(a)), xp.log1p(-xp.exp(xp.where(near, -1.0, a))))
 
 
@@ -124,7 +128,7 @@ def pure_dp_mu(epsilon):
 
 def square_above(mu):
     """μ² rounded up: above it by no more than 1e-13 relative, and never 0 for μ > 0."""
-    return xp.where(mu > 0.0, xp.maximum(mu * mu * (1.0 + 2.0 * _GUARD), _LEAST), 0.0)
+    return xp.where(mu > 0.0, xp.maximum(mu * mu * (1.0 + 2.0 * SQUARED_QUANTILE), _LEAST), 0.0)
 
 
 def log_ndtr(z):

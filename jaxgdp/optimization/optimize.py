@@ -134,11 +134,15 @@ def optimize(
     Args:
         proxy: differentiable function from a :class:`Schedule` (JAX arrays) to a number, smaller is better.
         target: one of ``jaxgdp.targets`` with scalar fields, except ``Regret``.
-        noise_multiplier: σ_k > 0, where to start (only ratios matter), shape (stages,). sampling_prob: p_k in (0, 1].
-        num_steps: whole numbers ≥ 1. clip: C_k > 0. All broadcast.
+        noise_multiplier: σ_k > 0, where to start (only ratios matter), shape (stages,).
+        sampling_prob: p_k in (0, 1], broadcast against σ.
+        num_steps: whole numbers ≥ 1, likewise.
+        clip: C_k > 0, likewise.
         over: what may change, of "noise_multiplier", "sampling_prob" (below 1) and "clip".
-        iterations: of the optimiser. optimizer: an optax optimiser; default Adam with a falling learning rate from 0.05.
-        tolerance: of the common scale, see :func:`jaxgdp.calibrate`. adjacency: as there.
+        iterations: of the optimiser.
+        optimizer: an optax optimiser; default Adam with a falling learning rate from 0.05.
+        tolerance: of the common scale, see :func:`jaxgdp.calibrate`.
+        adjacency: as there.
         progress: called with the number of iterations finished, as they finish.
 
     Returns:

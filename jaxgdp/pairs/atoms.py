@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.errors import CELL, LEFT_OVER, PLACE
 from .cells import Cells
 
 _NODES = 128  # most nodes kept for steering
-_PLACE = 2e-15  # relative error of an atom's loss or of a lattice point, with room
 
 
 def _log_sums(log_mass, index, number):
@@ -24,7 +24,7 @@ def _log_sums(log_mass, index, number):
 
 def atom_cell(loss, ell):
     """The cell (of n + 1) in which an atom is: one on a lattice point up to rounding belongs below it."""
-    return xp.searchsorted(ell, loss - _PLACE * xp.abs(loss))
+    return xp.searchsorted(ell, loss - PLACE * xp.abs(loss))
 
 
 def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus: Any = -np.inf, log_q_plus: Any = -np.inf) -> Cells:
@@ -65,7 +65,7 @@ def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus: Any = -np.inf, log_
     up = xp.where(whole > 0.0, moved / xp.where(whole > 0.0, whole, 1.0), 1.0)[1:-1]
     # the open cell's P-mass stays at its lower point; the Q-mass that this leaves over is lost to +∞
     lost = xp.sum(xp.where(beyond, -xp.exp(log_q) * xp.expm1(xp.minimum(lower - loss, 0.0)), 0.0))
-    lost = lost + 1e-13 * xp.sum(xp.where(beyond, xp.exp(log_q), 0.0))
+    lost = lost + LEFT_OVER * xp.sum(xp.where(beyond, xp.exp(log_q), 0.0))
 
     atoms = xp.at_add(xp.zeros((number + 1,)), cell, 1.0)
     size = xp.where(real, xp.abs(log_p) + xp.abs(log_q) + 20.0 * xp.abs(loss), 0.0)
@@ -76,7 +76,7 @@ def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus: Any = -np.inf, log_
     log_x = xp.at_set(log_x, 0, xp.logaddexp(log_x[0], log_p_minus))
     log_y = xp.at_set(log_y, -1, xp.logaddexp(log_y[-1], log_q_plus))
     minus, plus = xp.asarray(log_p_minus, dtype=log_x.dtype), xp.asarray(log_q_plus, dtype=log_x.dtype)
-    return Cells(log_x, log_y, up, lost, 8.0 + atoms + xp.minimum(depth, 1e6), jitter, minus, plus)
+    return Cells(log_x, log_y, up, lost, CELL + atoms + xp.minimum(depth, 1e6), jitter, minus, plus)
 
 
 def atom_nodes(loss, log_p, nodes=_NODES):

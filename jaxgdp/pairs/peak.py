@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..numerics import namespace as xp
+from ..numerics.errors import PEAK
 from ..numerics.normal import log_sub, ndtri_exp
 
 _POINTS = 1024  # of the lattice on which a continuous loss is bounded
 _NODES = 256
-_ROOM = 1e-13  # relative rounding error of a quantile, with room
 
 
 def _cumulative(log_mass):
@@ -30,7 +30,8 @@ def largest_mu(log_p, log_q):
     rates = [(above(a), below(a)) for a in (log_p, log_q)]
     inside = xp.stack([rate > -xp.inf for pair in rates for rate in pair]).all(axis=0)
     z_alpha, z_tpr = (quantile(xp.where(inside, up, -1.0), xp.where(inside, low, -1.0)) for up, low in rates)
-    room = _ROOM * (xp.abs(z_alpha) + xp.abs(z_tpr)) + 1e-15 * log_p.shape[0]
+    quantile, each = PEAK
+    room = quantile * (xp.abs(z_alpha) + xp.abs(z_tpr)) + each * log_p.shape[0]
     return xp.max(xp.where(inside, z_tpr - z_alpha + room, 0.0))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.errors import LEFT_OVER, STRETCH
 from .cells import Cells
 
 
@@ -17,7 +18,16 @@ def position(loss, lower, upper):
 
 
 def stretch_cells(
-    log_x, loss, ell, end, *, share=None, roundoff: Any = 16.0, jitter=None, minus: Any = -np.inf, plus: Any = -np.inf
+    log_x,
+    loss,
+    ell,
+    end,
+    *,
+    share=None,
+    roundoff: Any = STRETCH,
+    jitter=None,
+    minus: Any = -np.inf,
+    plus: Any = -np.inf,
 ) -> Cells:
     """Cells from the P-mass and log(Q-mass/P-mass) of each (unbatched).
 
@@ -52,12 +62,12 @@ def stretch_cells(
     up = xp.where(beyond[1:-1], 0.0, up)
     base = ell[xp.minimum(first, n - 1)]
     some_beyond = all_y > -xp.inf
-    left_over = xp.exp(all_y) * (1.0 + 1e-13) - xp.exp(xp.where(some_beyond, all_x + base, -xp.inf))
+    left_over = xp.exp(all_y) * (1.0 + LEFT_OVER) - xp.exp(xp.where(some_beyond, all_x + base, -xp.inf))
     lost = xp.where(some_beyond, xp.maximum(left_over, 0.0), 0.0)
 
     depth = xp.where(some, xp.abs(log_x) + xp.abs(loss), 0.0)
     gap = xp.concatenate([xp.full((1,), xp.inf), xp.diff(ell), xp.full((1,), xp.inf)])
-    place = 16.0 + (0.0 if jitter is None else jitter)
+    place = STRETCH + (0.0 if jitter is None else jitter)
     near = xp.concatenate([xp.zeros((1,)), xp.abs(ell)])
     jitter = xp.where(some, place + (place + 2.0 * (xp.abs(loss) + near)) / gap, 0.0)
     log_x = xp.at_set(log_x, 0, xp.logaddexp(log_x[0], minus))

@@ -6,10 +6,11 @@ from .. import options
 from ..accounting.curve import Curve, Points, both_sides, path, points
 from ..bracket import Bracket
 from ..numerics import namespace as xp
+from ..numerics.errors import COMPOSED_MU
 from ..numerics.normal import log1mexp
 from ..numerics.validation import open_unit
 from .base import Quantity, identity, log_rate
-from .reading.quantiles import CAP_ROUNDOFF, difference, from_the_middle, gaps, quantiles
+from .reading.quantiles import difference, from_the_middle, gaps, quantiles
 
 
 def approximate_mu(curve: Curve, log_d) -> Bracket:
@@ -41,7 +42,7 @@ def approximate_mu(curve: Curve, log_d) -> Bracket:
     # (nothing need be above d: the curve of μ = 0 holds then)
     high = xp.maximum(high, 0.0) + xp.max(xp.vmap(lambda side: gaps(side, matters, log_rest))(above))
     low = xp.max(xp.vmap(lambda side: best(path(side), -1.0))(below))
-    return Bracket(low, xp.minimum(high, curve.tail_mu * (1.0 + CAP_ROUNDOFF)))
+    return Bracket(low, xp.minimum(high, curve.tail_mu * (1.0 + COMPOSED_MU)))
 
 
 def read(curve: Curve, query, *, symmetric: bool) -> Bracket:

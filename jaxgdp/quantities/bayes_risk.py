@@ -8,13 +8,13 @@ from .. import gdp, options
 from ..accounting.curve import Curve, Points, path
 from ..bracket import Bracket
 from ..numerics import namespace as xp
+from ..numerics.errors import CLOSED_RISK, RISK
 from ..numerics.validation import open_unit
 from .base import Quantity
 from .reading import unsampled
 from .reading.profile import log_rest_at
 
 LEAST_RISK = 1e-6  # smallest rate that the curve has to resolve
-_ROUNDOFF = 4e-15  # relative, of log 1 − δ and of exp
 
 
 def odds(prior):
@@ -38,15 +38,15 @@ def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
     guess, slope = xp.minimum(query, 1.0 - query), odds(inside)
     plus, minus = (log_rest_at(side, slope) for side in (curve.upper_plus, curve.upper_minus))
     log_rest = xp.minimum(plus, minus) if symmetric else xp.where(query >= 0.5, plus, minus)
-    lower = guess * xp.exp(log_rest) * (1.0 - _ROUNDOFF)
+    lower = guess * xp.exp(log_rest) * (1.0 - RISK)
 
     attacks = path(curve.lower_plus), path(curve.lower_minus)
     weights = (query, 1.0 - query), (1.0 - query, query)
     orders = [attacks, attacks[::-1]] if symmetric else [attacks]
     risks = [_achieved(p, *w) for order in orders for p, w in zip(order, weights, strict=True)]
-    upper = xp.min(xp.stack([guess, *risks])) * (1.0 + _ROUNDOFF)
-    lower = xp.maximum(lower, unsampled.bayes_risk(query, curve.tail_mu) - unsampled.RISK_ERROR)
-    upper = xp.minimum(upper, unsampled.bayes_risk(query, curve.shown_mu) + unsampled.RISK_ERROR)
+    upper = xp.min(xp.stack([guess, *risks])) * (1.0 + RISK)
+    lower = xp.maximum(lower, unsampled.bayes_risk(query, curve.tail_mu) - CLOSED_RISK)
+    upper = xp.minimum(upper, unsampled.bayes_risk(query, curve.shown_mu) + CLOSED_RISK)
     # (a risk below every double is still not 0)
     return Bracket(lower, xp.maximum(upper, xp.where(guess > 0.0, np.finfo(float).tiny, 0.0)))
 

@@ -6,11 +6,12 @@ from .. import options
 from ..accounting.curve import Curve, Points, both_sides, points
 from ..bracket import Bracket
 from ..numerics import namespace as xp
+from ..numerics.errors import COMPOSED_MU
 from ..numerics.normal import argmax, log1mexp, ndtri_exp
 from ..numerics.validation import floor_rate
 from .base import Quantity, log_rate
 from .reading.chords import alpha_line, chord_to_end, some_tests, tpr_chord, tpr_line
-from .reading.quantiles import CAP_ROUNDOFF, difference, from_the_middle, gaps, quantiles
+from .reading.quantiles import difference, from_the_middle, gaps, quantiles
 
 _TESTS = 128  # tests of an attack whose μ is computed, per piece
 
@@ -104,8 +105,8 @@ def mu(curve: Curve, log_floor) -> Bracket:
         return (log_alpha >= log_floor) | (log_beta <= log_floor)
 
     upper = upper + xp.max(xp.vmap(lambda v: gaps(v, matters))(above))
-    upper = xp.minimum(upper, curve.tail_mu * (1.0 + CAP_ROUNDOFF))
-    return Bracket(xp.maximum(shown, curve.shown_mu * (1.0 - CAP_ROUNDOFF)), upper)
+    upper = xp.minimum(upper, curve.tail_mu * (1.0 + COMPOSED_MU))
+    return Bracket(xp.maximum(shown, curve.shown_mu * (1.0 - COMPOSED_MU)), upper)
 
 
 def read(curve: Curve, query, *, symmetric: bool) -> Bracket:

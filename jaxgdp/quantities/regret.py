@@ -9,12 +9,12 @@ from ..accounting.curve import Curve, Points, log_delta_at, path, points
 from ..accounting.vertices import Vertices
 from ..bracket import Bracket
 from ..numerics import namespace as xp
+from ..numerics.errors import GAP
 from ..numerics.normal import argmax, gaussian_delta, log_sub
 from ..numerics.validation import floor_rate
 from .base import Quantity, log_rate
 from .mu import mu
 
-_ROUNDOFF = 2e-15
 _DEEPEST = float(np.log(options.DEEPEST))
 _SAME = 1e-6  # relative difference of FPRs that rounding may cause
 
@@ -46,7 +46,7 @@ def _upper(p: Points, mu):
     own = xp.where(xp.isfinite(rise), xp.clip(rise, 0.0, 600.0), threshold)
     gap = xp.minimum(bound(own), bound(threshold))
     after = (xp.arange(gap.shape[0]) >= start) & ((log_alpha[:-1] > log_alpha[1:]) | (log_tpr[:-1] > log_tpr[1:]))
-    return xp.maximum(xp.max(xp.where(after, gap, -xp.inf)), middle) + _ROUNDOFF
+    return xp.maximum(xp.max(xp.where(after, gap, -xp.inf)), middle) + GAP
 
 
 def _apart(p: Points) -> Points:
@@ -75,7 +75,7 @@ def _lower(p: Points, sides: tuple[Vertices, ...], mu):
 
     # both directions have the same δ(0), so the smaller bound holds for both
     at_zero = xp.exp(xp.min(xp.stack([log_delta_at(v, xp.zeros(())) for v in sides])))
-    return xp.maximum(at(best), 0.5 * (gaussian_delta(0.0, mu) - at_zero)) - _ROUNDOFF
+    return xp.maximum(at(best), 0.5 * (gaussian_delta(0.0, mu) - at_zero)) - GAP
 
 
 def regret(curve: Curve, reported: Bracket, *, symmetric: bool) -> Bracket:
@@ -99,7 +99,7 @@ def regret(curve: Curve, reported: Bracket, *, symmetric: bool) -> Bracket:
         upper = xp.maximum(_upper(attacks[0], high), _upper(attacks[1], high))
         lower = xp.maximum(_lower(plus, both[:1], low), _lower(minus, both[1:], low))
     # δ_μ(ε) grows with μ by at most 1/√(2π)
-    alone = (high - curve.shown_mu) * np.sqrt(1.0 / (8.0 * np.pi)) + _ROUNDOFF
+    alone = (high - curve.shown_mu) * np.sqrt(1.0 / (8.0 * np.pi)) + GAP
     return Bracket(lower, xp.minimum(upper, alone))
 
 

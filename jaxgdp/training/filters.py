@@ -26,10 +26,11 @@ from scipy.special import gammaln, logsumexp
 
 from ..conversions import epsilon_from_rdp
 from ..gdp import mu_from_epsilon_delta
+from ..numerics.errors import FILTER_COST
 from ..numerics.validation import broadcast, nonnegative, open_unit, positive, probability
 from .float32 import above, below
 
-_ROUND = 1.0 + 1e-10  # for the rounding of a cost computed in float64
+_ROUND = 1.0 + FILTER_COST  # for the rounding of a cost computed in float64
 _LARGEST_ORDER = 1024
 
 

@@ -15,6 +15,7 @@ from ..bracket import Bracket
 from ..conversions import epsilon_from_rdp
 from ..measure import QUANTITIES, measure
 from ..mechanisms import SubsampledGaussian
+from ..numerics.errors import CLOSED_FORM
 from ..numerics.validation import checked, floor_rate, nonnegative, one_of, open_unit, relative_width
 from ..tradeoff import ADJACENCIES
 from .filters import rdp_cost
@@ -49,7 +50,7 @@ DEFAULTS = {
     "prior": 0.5,
 }
 FALLING = ("beta", "bayes_risk")  # their safe side is the lower one
-_ROOM = 1.0 + 1e-12  # for the rounding of what is added
+_ROOM = 1.0 + CLOSED_FORM  # for the rounding of what is added
 _SLOPE = np.sqrt(np.pi / 2.0) * _ROOM
 _DENSITY = 1.0 / np.sqrt(2.0 * np.pi)
 _ORDERS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # of a Rényi bound that need not be sharp

@@ -341,7 +341,9 @@ def plan_budget(
     step up compiles nothing on the host.
 
     Args:
-        noise_multiplier: σ > 0. sampling_prob: p in (0, 1]. max_steps: most steps of the run, at most 2²⁴. Numbers, not arrays.
+        noise_multiplier: σ > 0, a number.
+        sampling_prob: p in (0, 1], a number.
+        max_steps: most steps of the run, at most 2²⁴.
         quantities: any of those of :func:`jaxgdp.measure`.
         every: compute every so many steps (1: all of them). By default 1, 2, 3, 4, 6, … up to 100 and then at most 15 per cent apart; in
             runs of 1000 steps or more from 100 on (fewer cost most and matter least). In between :meth:`Plan.at` answers with the
@@ -349,8 +351,14 @@ def plan_budget(
             :meth:`Plan.max_steps_within` computes what it needs in between, and :meth:`Plan.refined` what you name. "regret" needs
             ``every=1``: it is not monotone.
         overflow: probability that a padded batch of the run overflows: ``sampler.overflow`` of :func:`poisson_sampler`.
-        rtol: relative width asked of μ. fpr_floor: of μ and the regret. adjacency: as in ``measure``.
-        delta: of "epsilon". epsilon: of "delta", nats. fpr: of "tpr" and "beta". d: of "approximate_mu". prior: of "bayes_risk".
+        rtol: relative width asked of every bracket, in [1e-8, 1).
+        fpr_floor: of μ and the regret, in [1e-300, 0.5).
+        adjacency: as in ``measure``.
+        delta: δ of "epsilon", in (0, 1).
+        epsilon: ε of "delta", nats.
+        fpr: FPR of "tpr" and "beta", in (0, 1).
+        d: of "approximate_mu", in (0, 1).
+        prior: of "bayes_risk", the probability that the record is absent, in (0, 1).
         progress: called with the number of settings finished, as they finish; None shows them on a terminal.
 
     Returns:

@@ -23,11 +23,11 @@ import jax
 import jax.numpy as jnp
 from scipy.special import betainc
 
+from ..numerics.errors import BINOMIAL_TAIL
 from ..numerics.validation import checked, probability, whole
 from .arguments import prng_key
 
 _WORD = 2.0**32
-_SHARE = 1e-6  # relative room for the rounding of the binomial tail, an incomplete beta function
 
 
 class Batch(NamedTuple):
@@ -121,7 +121,7 @@ def overflow_probability(num_examples, sampling_prob, padded_size, max_steps) ->
     p, steps = float(probability("sampling_prob", sampling_prob)), int(whole("max_steps", max_steps))
     if size >= n:
         return 0.0
-    return min(1.0, steps * float(betainc(size, n - size + 1.0, p)) * (1.0 + _SHARE) + 5e-324)
+    return min(1.0, steps * float(betainc(size, n - size + 1.0, p)) * (1.0 + BINOMIAL_TAIL) + 5e-324)
 
 
 def poisson_sampler(num_examples, sampling_prob, max_steps, overflow=1e-20, padded_size=None) -> PoissonSampler:

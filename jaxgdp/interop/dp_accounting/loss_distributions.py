@@ -8,11 +8,11 @@ import numpy as np
 
 from ...mechanisms import Composition, compose
 from ...mechanisms.finite_pair import FinitePair
+from ...numerics.errors import FOREIGN_SUM
 from ...numerics.validation import positive, relative_width
 from ..dominating import dominating_pair
 
 _SUM = 1e-6  # how far from one the masses may sum
-_ROUNDING = 1e-13  # of such a sum
 
 
 def _table(pmf, name):
@@ -97,7 +97,7 @@ def from_pld(pld) -> Composition:
         (down, p_down, 1.0 - math.fsum(q_up) - q_plus),
     ):
         other = math.fsum(np.exp(-loss) * mass)
-        if other > rest + _ROUNDING:
+        if other > rest + FOREIGN_SUM:
             excess = other / rest if rest > 0.0 else math.inf
             if excess > 1.0 + 1e-2:
                 raise ValueError(
@@ -108,8 +108,8 @@ def from_pld(pld) -> Composition:
     (up, p_up), (down, q_down) = raised
     p_zero, q_zero = 1.0 - math.fsum(p_down) - p_minus - p_up, 1.0 - math.fsum(q_up) - q_plus - q_down
     zero = 0.0
-    if abs(p_zero - q_zero) <= _ROUNDING:
-        p_zero = q_zero = max(p_zero, q_zero) if max(p_zero, q_zero) > _ROUNDING else 0.0
+    if abs(p_zero - q_zero) <= FOREIGN_SUM:
+        p_zero = q_zero = max(p_zero, q_zero) if max(p_zero, q_zero) > FOREIGN_SUM else 0.0
     elif min(p_zero, q_zero) > 0.0:
         zero = math.log(q_zero) - math.log(p_zero)
     else:

@@ -8,17 +8,16 @@ from ...accounting.curve import Curve, Points, log_delta_at, path, safe_log1m
 from ...accounting.vertices import Vertices
 from ...bracket import Bracket
 from ...numerics import namespace as xp
+from ...numerics.errors import EXP
 from ...numerics.normal import log1mexp
 from . import unsampled
-
-_EPS = 1e-15  # of exp, with room
 
 
 def probability(log_bracket: Bracket) -> Bracket:
     """A bracket of a probability from that of its log, rounded outward; what is below every double is still not 0."""
     lower, upper = xp.exp(log_bracket.lower), xp.exp(log_bracket.upper)
     tiny = xp.where(log_bracket.upper > -xp.inf, np.finfo(float).tiny, 0.0)
-    return Bracket(lower * (1.0 - _EPS), xp.minimum(xp.maximum(upper * (1.0 + _EPS), tiny), 1.0))
+    return Bracket(lower * (1.0 - EXP), xp.minimum(xp.maximum(upper * (1.0 + EXP), tiny), 1.0))
 
 
 def delta_achieved(p: Points, epsilon):

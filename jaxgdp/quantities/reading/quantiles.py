@@ -7,10 +7,8 @@ from typing import Any
 from ...accounting.curve import Points
 from ...accounting.vertices import Vertices
 from ...numerics import namespace as xp
+from ...numerics.errors import QUANTILE, QUANTILE_AT_ZERO
 from ...numerics.normal import ndtri_exp
-
-Z_ROUNDOFF = 1e-14  # relative error of a normal quantile, with room
-CAP_ROUNDOFF = 1e-14  # relative error of √Σ of the components' own μ²
 
 
 def quantiles(log_alpha, log_tpr, log_beta):
@@ -21,7 +19,7 @@ def quantiles(log_alpha, log_tpr, log_beta):
 
 def difference(z_alpha, z_tpr, sign):
     """μ = Φ⁻¹(TPR) − Φ⁻¹(α), moved by its rounding error in the direction of ``sign``."""
-    value = z_tpr - z_alpha + sign * Z_ROUNDOFF * (xp.abs(z_tpr) + xp.abs(z_alpha))
+    value = z_tpr - z_alpha + sign * (QUANTILE * (xp.abs(z_tpr) + xp.abs(z_alpha)) + 2.0 * QUANTILE_AT_ZERO)
     value = xp.where(xp.isnan(value), -xp.inf, value)
     # some TPR at FPR 0: no Gaussian curve allows that
     return xp.where((z_alpha == -xp.inf) & (z_tpr > -xp.inf), xp.inf, value)
@@ -50,4 +48,4 @@ def gaps(v: Vertices, matters, log_rest: Any = 0.0):
     gap = gap if v.top is None else gap & ~(xp.max(v.top) <= 0.0)
     ends = xp.stack([xp.where(gap, bottom, -1.0), xp.where(gap, top, -1.0)])
     z = ndtri_exp(xp.minimum(ends - log_rest, 0.0))
-    return xp.max(xp.where(gap, z[0] - z[1] + 2.0 * Z_ROUNDOFF * xp.abs(z[1]), 0.0))
+    return xp.max(xp.where(gap, z[0] - z[1] + 2.0 * QUANTILE * xp.abs(z[1]), 0.0))

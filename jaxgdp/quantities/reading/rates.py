@@ -8,11 +8,10 @@ from ...accounting.curve import Curve, Points, log_delta_at, path, points, safe_
 from ...accounting.vertices import Vertices
 from ...bracket import Bracket
 from ...numerics import namespace as xp
+from ...numerics.errors import LOGS
 from ...numerics.normal import log1mexp
 from . import unsampled
 from .chords import tpr_chord
-
-_ROUNDOFF = 4e-15
 
 
 def _lines(p: Points, others: tuple[Vertices, ...]):
@@ -45,8 +44,8 @@ def _certified(upper_lines, lower_lines, log_fpr):
     mirrored = log_rest + safe_log1m(xp.minimum(log_fpr - log_rest, 0.0)) - epsilon
     log_beta = xp.maximum(log_beta, xp.max(xp.where(usable, mirrored, -xp.inf)))
     # each rate also bounds the other; rounding next to 1 must not make an upper TPR vanish
-    log_beta = xp.maximum(log_beta, safe_log1m(xp.minimum(log_tpr, 0.0))) - _ROUNDOFF
-    log_tpr = xp.minimum(xp.minimum(log_tpr + _ROUNDOFF, 0.0), log1mexp(log_beta - _ROUNDOFF))
+    log_beta = xp.maximum(log_beta, safe_log1m(xp.minimum(log_tpr, 0.0))) - LOGS
+    log_tpr = xp.minimum(xp.minimum(log_tpr + LOGS, 0.0), log1mexp(log_beta - LOGS))
     return log_tpr, log_beta
 
 
@@ -77,8 +76,8 @@ def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bra
     if symmetric:
         candidates += [tpr_chord(other, log_fpr), tpr_chord(_mirror(attack), log_fpr)]
     tpr_shown, beta_shown = unsampled.error_rates(log_fpr, curve.shown_mu, -1.0)
-    tpr_low = xp.maximum(xp.max(xp.stack([c[0] for c in candidates])) - _ROUNDOFF, tpr_shown)
-    beta_high = xp.minimum(xp.minimum(xp.min(xp.stack([c[1] for c in candidates])) + _ROUNDOFF, 0.0), beta_shown)
+    tpr_low = xp.maximum(xp.max(xp.stack([c[0] for c in candidates])) - LOGS, tpr_shown)
+    beta_high = xp.minimum(xp.minimum(xp.min(xp.stack([c[1] for c in candidates])) + LOGS, 0.0), beta_shown)
     tpr_low, beta_high = _together(tpr_low, beta_high, -1.0)
     # (a TPR whose log is no double is still below 1)
     tpr_low = xp.minimum(tpr_low, -np.finfo(float).tiny)
@@ -88,7 +87,7 @@ def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bra
 def _together(log_tpr, log_beta, side):
     """Bounds on both rates (TPR from above for side 1.0, from below for −1.0), each with what the other says: next to 1 a rate has lost
     the digits of its log, and the other has them all."""
-    tpr, beta = log1mexp(log_beta) * (1.0 - side * _ROUNDOFF), log1mexp(log_tpr) * (1.0 + side * _ROUNDOFF)
+    tpr, beta = log1mexp(log_beta) * (1.0 - side * LOGS), log1mexp(log_tpr) * (1.0 + side * LOGS)
     if side > 0.0:
         return xp.minimum(log_tpr, tpr), xp.maximum(log_beta, beta)
     return xp.maximum(log_tpr, tpr), xp.minimum(log_beta, beta)

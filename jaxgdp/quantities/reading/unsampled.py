@@ -8,17 +8,18 @@ such a curve and the side on which its rounding has to fall: 1.0 for above, −1
 from __future__ import annotations
 
 from ...numerics import namespace as xp
+from ...numerics.errors import CLOSED_LOG_DELTA, CLOSED_RATES
 from ...numerics.normal import log_gaussian_delta, log_ndtr, ndtri_exp
 
 _PARTS, _ROUNDS = 33, 13  # so many parts in every round: 64 halvings in all
-RISK_ERROR = 2e-14  # of ``bayes_risk``, absolute
 
 
 def log_delta(epsilon, mu, side):
     """log δ_μ(ε) for ε ≥ 0, moved by its rounding error: for small μ it is a difference of nearly equal Mills ratios."""
     some = (mu > 0.0) & xp.isfinite(mu)
     positive = xp.where(some, mu, 1.0)
-    error = 1e-12 + 4e-15 * (1.0 + epsilon / positive) / positive
+    own, cancelled = CLOSED_LOG_DELTA
+    error = own + cancelled * (1.0 + epsilon / positive) / positive
     value = log_gaussian_delta(epsilon, positive) + side * error
     return xp.where(some, value, xp.where(mu > 0.0, 0.0, -xp.inf))
 
@@ -52,14 +53,15 @@ def error_rates(log_fpr, mu, side):
     z = -quantile - moved
     # the quantile's rounding (1e-14), seen through the log of a tail, and that of the log itself
     size = xp.minimum(xp.abs(z), 1e100)
-    slack = 1e-12 + 2e-14 * (size + 1.0) * (size + xp.minimum(xp.abs(quantile), 1e100) + moved)
+    own, turned = CLOSED_RATES
+    slack = own + turned * (size + 1.0) * (size + xp.minimum(xp.abs(quantile), 1e100) + moved)
     log_tpr = xp.where(known, log_ndtr(-z) + side * slack, 0.0)
     log_beta = xp.where(known, log_ndtr(z) - side * slack, -xp.inf)
     return xp.minimum(log_tpr, 0.0), xp.minimum(log_beta, 0.0)
 
 
 def bayes_risk(prior, mu):
-    """min over α of π·α + (1 − π)·f_μ(α), to ``RISK_ERROR``; π is the prior probability that the record is absent."""
+    """min over α of π·α + (1 − π)·f_μ(α), to ``errors.CLOSED_RISK``; π is the prior probability that the record is absent."""
     some = (mu > 0.0) & xp.isfinite(mu) & (prior > 0.0) & (prior < 1.0)
     positive, inside = xp.where(some, mu, 1.0), xp.where(some, prior, 0.5)
     threshold = (xp.log(inside) - xp.log1p(-inside)) / positive
