@@ -144,10 +144,8 @@ def test_compiled_equals_eager():
     depths, seen = (rates.z_floor, None), (np.full((1, 2), np.inf), np.zeros((1, 2)))
     grid = spectrum.tables(2**13, 128, 512, 32, 4, 12)
     with jax.enable_x64(True):
-        plans, _ = executors.EAGER.plan_whole(
-            groups, depths, 1e-3, np.array([16.0]), seen, np.zeros(1), np.zeros(1, int), 1
-        )
-        plan = jax.tree.map(lambda a: a[:, 0], plans)
+        plans, _ = executors.EAGER.plan_whole(groups, depths, 1e-3, np.array([16.0]), seen, np.zeros(1), 1)
+        plan = jax.tree.map(lambda a: a[:, 0, 0], plans)
 
         def look(executor):
             parts = executor.parts(groups)
