@@ -85,7 +85,7 @@ def test_bad_input_is_refused(changes, mention):
 
 @pytest.mark.slow
 def test_stages_of_equal_noise_are_the_constant_schedule():
-    path = Path(__file__).parent.parent / "examples" / "noise_schedule_digits.py"
+    path = Path(__file__).parents[2] / "examples" / "noise_schedule_digits.py"
     spec = importlib.util.spec_from_file_location(path.stem, path)
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)

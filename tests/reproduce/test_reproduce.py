@@ -252,7 +252,7 @@ def test_table_3_agrees_to_the_last_digit(tables):
 
 def test_table_2_is_that_of_another_number_of_records(tables):
     rows = {row.name: row for row in tables[0].rows}
-    # an independent computation at 2^20 points: tests/data/dpsgd_brackets.json
+    # an independent computation at 2^20 points: tests/accounting/data/dpsgd_brackets.json
     for name, reference in (("table-2-trained-8", 1.5669476), ("table-2-trained-1", 0.2470147)):
         row = rows[name]
         low, high = json.loads(row.ours.split(";")[0])

@@ -27,9 +27,9 @@ def answer(sigma, p, steps, rtol=1e-3, max_size=2**16, executor=None):
     return ask(jaxgdp.dpsgd(sigma, p, steps), SUMMARIES, rtol, max_size=max_size, executor=executor)
 
 
-def test_thousands_of_random_settings():
-    sigma, p, steps = random_settings(2500, seed=0)
-    found = answer(sigma, p, steps, max_size=2**14)
+def test_hundreds_of_random_settings():
+    sigma, p, steps = random_settings(300, seed=0)
+    found = answer(sigma, p, steps, max_size=2**14, executor="eager")
     for name, bracket in found.brackets.items():
         assert not np.any(np.isnan(bracket.lower)) and not np.any(np.isnan(bracket.upper)), name
         assert np.all(bracket.lower <= bracket.upper), name
@@ -144,10 +144,8 @@ def test_compiled_equals_eager():
     depths, seen = (rates.z_floor, None), (np.full((1, 2), np.inf), np.zeros((1, 2)))
     grid = spectrum.tables(2**13, 128, 512, 32, 4, 12)
     with jax.enable_x64(True):
-        plans, _ = executors.EAGER.plan_whole(
-            groups, depths, 1e-3, np.array([16.0]), seen, np.zeros(1), np.zeros(1, int), 1
-        )
-        plan = jax.tree.map(lambda a: a[:, 0], plans)
+        plans, _ = executors.EAGER.plan_whole(groups, depths, 1e-3, np.array([16.0]), seen, np.zeros(1), 1)
+        plan = jax.tree.map(lambda a: a[:, 0, 0], plans)
 
         def look(executor):
             parts = executor.parts(groups)

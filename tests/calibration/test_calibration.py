@@ -164,14 +164,14 @@ def test_where_another_search_stops_on_the_unsafe_side():
     assert 0.48146820068359375 < found.value < 0.4825
 
 
-def test_hundreds_of_targets_in_one_call():
+def test_many_targets_in_one_call():
     """Targets, rates and steps broadcast; every element is what it would be alone."""
     fpr = np.array([0.01, 0.05, 0.1])[:, None, None]
-    tpr = np.linspace(0.15, 0.5, 15)[:, None]
+    tpr = np.linspace(0.15, 0.5, 5)[:, None]
     p = np.array([0.005, 0.01])
     done = []
     found = jaxgdp.calibrate(targets.FNR(1.0 - tpr, fpr), p, 1000, progress=done.append)
-    assert found.value.shape == (3, 15, 2) and sum(done) == 90
+    assert found.value.shape == (3, 5, 2) and sum(done) == 30
     safe_here_and_not_there(found)
     assert np.all(found.status == 0)
     assert np.mean(found.evaluations) < 5
@@ -179,8 +179,8 @@ def test_hundreds_of_targets_in_one_call():
     assert np.all(np.diff(found.value, axis=1) < 0) and np.all(np.diff(found.value, axis=0) > 0)
     assert np.all(np.diff(found.value, axis=2) > 0)
     assert np.mean(found.proved_tight) > 0.5
-    alone = jaxgdp.calibrate(targets.FNR(1.0 - tpr[7, 0], 0.05), 0.01, 1000)
-    assert alone.value == pytest.approx(found.value[1, 7, 1], rel=1.5 * TOLERANCE)
+    alone = jaxgdp.calibrate(targets.FNR(1.0 - tpr[2, 0], 0.05), 0.01, 1000)
+    assert alone.value == pytest.approx(found.value[1, 2, 1], rel=1.5 * TOLERANCE)
 
 
 def test_thousands_of_closed_forms():
