@@ -18,6 +18,7 @@ from .derivative import uses_change
 
 _LARGEST_EXPONENT = 690.0  # e to the power of it, times the number of points, is still a double
 
+
 class Composed(NamedTuple):
     """Block sums of the composed, tilted masses W (unbatched); block k covers lattice points J_k < J ≤ J_k + M.
 

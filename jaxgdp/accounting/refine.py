@@ -42,7 +42,7 @@ class View:
         threshold: privacy loss |ℓ| that a view of one quantity is centred at (NaN for the whole curve).
         pieces: tilts along a half-curve.
         faintest: −log of the smallest density, under its tilt, at which a piece is used.
-        seen: thresholds, and log FPRs there, at which either half was seen to be deep enough; see ``windows.plan_piece``.
+        seen: thresholds, and log FPRs there, at which either half was seen to be deep enough; see ``windows.plan_whole``.
         detail: how many times finer a lattice than foreseen.
         dense: whether only dense lattices will do.
         tries: looks so far. again: those that only moved the window. closer: those from nearer to the far end. idle: those

@@ -290,13 +290,6 @@ def plan_whole(groups, count, z_floor, z_delta, rtol, faintest, seen, anchor, pi
     return jax.tree.map(lambda a: xp.swapaxes(a, 0, 1), rows)
 
 
-def plan_piece(groups, count, z_floor, z_delta, rtol, faintest, seen, reverse, piece, pieces: int) -> Plan:
-    """One window of one side; see :func:`plan_whole`."""
-    seen = tuple(xp.reshape(a, (1,)) for a in seen)
-    shared = _range(groups, count, z_floor, z_delta, rtol, faintest, seen, xp.reshape(reverse, (1,)))
-    return jax.tree.map(lambda a: a[0], _piece(shared, rtol, seen, 0.0, piece, pieces))
-
-
 def plan_threshold(groups, count, threshold, rtol, faintest, share) -> Plan:
     """The tilted window that resolves the neighbourhood of one threshold |ℓ|, for each side: the tilt is the saddle point there.
 

@@ -68,15 +68,8 @@ def _stacked(rows):
 def _plans(groups, count, rates: Rates, form: Form):
     """Plans of both half-curves (leading axes: side, piece), constants for every derivative."""
     merged, count, z_floor, z_delta = jax.tree.map(xp.stop_gradient, (groups, count, rates.z_floor, rates.z_delta))
-    pieces = form.lattice.pieces
-
-    def plan(piece):
-        return plan_whole(merged, count, z_floor, z_delta, form.rtol, _FAINTEST, _NOTHING_SEEN, 0.0, piece, pieces)
-
-    # (a single piece is asked for by number, which spares the search for its ends)
-    if _traced(merged, rates) and pieces > 1:
-        return jax.vmap(plan, out_axes=1)(jnp.arange(float(pieces)))
-    return jax.tree.map(lambda *a: xp.stack(a, axis=1), *(plan(piece) for piece in range(pieces)))
+    depths = z_floor, z_delta, form.rtol, _FAINTEST, _NOTHING_SEEN
+    return plan_whole(merged, count, *depths, 0.0, form.lattice.pieces)
 
 
 def _both(one_piece, plans, form: Form, tables):
