@@ -64,7 +64,7 @@ def dominating_weights(cells, ell, gap, tilt, log_scale, change=None) -> tuple[W
     Returns:
         The tilted P-masses, and the Q-mass at +∞.
     """
-    log_x, log_y, up, lost, roundoff, jitter, _, _ = cells
+    log_x, log_y, up, lost, roundoff, jitter, _, _, dropped = cells
     point = xp.arange(ell.shape[0])
     first = point == 0
     # of the cell below a point goes up what connect-the-dots moves there, of the cell above it the rest (selecting by index and
@@ -72,7 +72,8 @@ def dominating_weights(cells, ell, gap, tilt, log_scale, change=None) -> tuple[W
     share = xp.concatenate([xp.ones(1), up, xp.zeros(1)])
     below = xp.where(first, xp.minimum(log_y[:-1] - ell, log_x[:-1]), log_x[:-1])
     base = tilt * ell - log_scale
-    weight = xp.exp(below + base) * share[:-1] + xp.exp(log_x[1:] + base) * (1.0 - share[1:])
+    stays = 1.0 - share[1:] - xp.concatenate([dropped + xp.zeros_like(up), xp.zeros(1)])
+    weight = xp.exp(below + base) * share[:-1] + xp.exp(log_x[1:] + base) * stays
     if change is not None:
         weight = xp.stop_gradient(weight) + change
     scale = xp.maximum(roundoff[:-1], roundoff[1:]) + xp.abs(tilt * ell)

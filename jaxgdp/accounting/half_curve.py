@@ -175,7 +175,8 @@ def _lattice_weights(groups, plan, h, grid, reverse, moving=False):
 
             def oriented(cells):
                 # (a conditional, so that the cells are worked out once and not again in whatever reads them)
-                return xp.cond(reverse, lambda cells: reverse_cells(cells, read), lambda cells: cells, cells)
+                cells = cells._replace(dropped=xp.zeros_like(cells.up))
+                return xp.cond(reverse, lambda cells: reverse_cells(cells, read, end), lambda cells: cells, cells)
 
             cells, change = m.cells(read, end), None
             if moving and xp.tree_is_jax(m):

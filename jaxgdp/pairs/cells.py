@@ -25,6 +25,7 @@ class Cells(NamedTuple):
         jitter: the same for errors that neighbouring cells share with opposite signs (the position of a cell's edge).
         log_p_minus: log of the P-mass at loss −∞, which Q never shows; part of ``log_x[0]``. −inf where there is none.
         log_q_plus: log of the Q-mass at loss +∞, which P never shows; part of ``log_y[n]``.
+        dropped: share of the P-mass of each interior cell that connect-the-dots sends to −∞, shape (n − 1,) or a number.
     """
 
     log_x: Any
@@ -35,15 +36,17 @@ class Cells(NamedTuple):
     jitter: Any
     log_p_minus: Any = -np.inf
     log_q_plus: Any = -np.inf
+    dropped: Any = 0.0
 
 
-def reverse(cells: Cells, ell) -> Cells:
+def reverse(cells: Cells, ell, end=np.inf) -> Cells:
     """The cells of the swapped pair (Q against P), on the lattice −ℓ read backwards.
 
     P and Q change places and so do the ends of each cell. The share moved up in the mirrored cell is the
     share of Q-mass that the original split left at the lower end:
-    1 − up' = up·x·e^{upper}/y, so up' = (1 − up)·e^{lower}·x/y. What was lost to +∞ is now P-mass that Q hardly shows; leaving
-    it at the far end keeps the pair dominating.
+    1 − up' = up·x·e^{upper}/y, so up' = (1 − up)·e^{lower}·x/y. The cell that is open beyond
+    ``end`` keeps at its near end the P-mass that belongs to its Q-mass there; the rest, lost to +∞ before, is now P-mass that Q hardly
+    shows, and goes to −∞: left at the far end it would bring Q-mass along that there is not.
     """
     log_x, log_y = cells.log_x[1:-1], cells.log_y[1:-1]
     some = log_y > -xp.inf
@@ -60,4 +63,5 @@ def reverse(cells: Cells, ell) -> Cells:
         cells.jitter[::-1],
         cells.log_q_plus,
         cells.log_p_minus,
+        xp.where(ell[:-1] >= end, 1.0 - up, 0.0)[::-1],
     )
