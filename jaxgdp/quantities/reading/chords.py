@@ -6,6 +6,7 @@ import jax
 
 from ...accounting.curve import Points, safe_log1m
 from ...numerics import namespace as xp
+from ...numerics.errors import UNIT
 from ...numerics.normal import argmax, log1mexp, log_sub, safe_log
 
 
@@ -30,7 +31,8 @@ def tpr_chord(p: Points, log_fpr):
     top = xp.where(inside, a, 0.0)
     low = xp.where(inside, b, -1.0)
     share = xp.exp(log_fpr - top) - xp.exp(low - top)
-    share = xp.clip(share / -xp.expm1(low - top), 0.0, 1.0)
+    # (a difference of rates, known to a few units: a little less of the laxer test has an FPR that is certainly not above)
+    share = xp.clip((share - 4.0 * UNIT) / -xp.expm1(low - top) - 4.0 * UNIT, 0.0, 1.0)
     mix = lambda x: xp.logaddexp(x[:-1] + safe_log(share), x[1:] + safe_log(1.0 - share))  # noqa: E731
     k = argmax(xp.where(inside, mix(p.log_tpr), -xp.inf))
     tpr, beta = mix(p.log_tpr)[k], mix(p.log_beta)[k]
@@ -52,7 +54,7 @@ def chord_to_end(p: Points, log_fpr):
     """(log TPR, log β) at one FPR of the chord from the strictest test above it to the last point, at α = 0."""
     above = p.used & (p.log_alpha > log_fpr)
     k = argmax(xp.where(above, -p.log_alpha, -xp.inf))
-    share = xp.exp(xp.where(above[k], log_fpr - p.log_alpha[k], 0.0))
+    share = xp.maximum(xp.exp(xp.where(above[k], log_fpr - p.log_alpha[k], 0.0)) * (1.0 - 8.0 * UNIT), 0.0)
     mix = lambda x: xp.logaddexp(x[k] + safe_log(share), x[-1] + safe_log(1.0 - share))  # noqa: E731
     usable = above[k] & p.used[-1] & (p.log_alpha[-1] == -xp.inf)
     return xp.where(usable, mix(p.log_tpr), -xp.inf), xp.where(usable, mix(p.log_beta), 0.0)

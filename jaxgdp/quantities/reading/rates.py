@@ -37,10 +37,13 @@ def _certified(upper_lines, lower_lines, log_fpr):
     Slopes above one: TPR ≤ δ + e^ε·α. Slopes below one: β ≥ e^{−ε}·(1 − δ − α).
     """
     epsilon, log_delta, log_rest, usable = upper_lines
+    # (next to FPR 1 a rest is a difference of what is nearly equal: it is as small as its rounding allows)
+    log_rest = log_rest - LOGS
     log_tpr = xp.min(xp.where(usable, xp.logaddexp(log_delta, epsilon + log_fpr), 0.0))
     ratio = xp.minimum(epsilon + log_fpr - log_rest, 0.0)
     log_beta = xp.max(xp.where(usable, log_rest + safe_log1m(ratio), -xp.inf))
     epsilon, log_delta, log_rest, usable = lower_lines
+    log_rest = log_rest - LOGS
     mirrored = log_rest + safe_log1m(xp.minimum(log_fpr - log_rest, 0.0)) - epsilon
     log_beta = xp.maximum(log_beta, xp.max(xp.where(usable, mirrored, -xp.inf)))
     # each rate also bounds the other; rounding next to 1 must not make an upper TPR vanish
