@@ -233,7 +233,7 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
     known = [row for row in thresholds if row is not None]
     batch = Batch(groups, question, rates, parts, known[0] if known else np.zeros(number), executor)
     rules = Rules(question.rtol, max_size, all(mechanism.closes for mechanism, _ in groups), question.keep)
-    steps = sum(np.sum(count, axis=-1) for _, count in groups)
+    steps: Any = sum(np.sum(count, axis=-1) for _, count in groups)
     found = _Found(batch)
 
     views: list[View] = []
@@ -309,7 +309,10 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
                         # what is read off at one threshold gets a view of its own where the first look at the whole is too coarse
                         more = []
                         if aim == WHOLE and view.tries == 0 and not question.keep:
-                            at = {q: _place(question, thresholds, located, q, i, k) for q in np.flatnonzero(apart)}
+                            at = {
+                                q: _place(question, thresholds, located, q, i, k)
+                                for q in (int(q) for q in np.flatnonzero(apart))
+                            }
                             more = [
                                 focus(i, q, t, steps[i], rules)
                                 for q, t in at.items()

@@ -299,7 +299,7 @@ class Below:
         )
         meet = self.g[k] + np.clip(move, 0.0, width)
         corners = np.concatenate([meet, self.g, above.g, [0.0]])
-        return max(above.delta(g) - self.delta(g) for g in corners[corners >= 0.0])
+        return max(float(above.delta(g) - self.delta(g)) for g in corners[corners >= 0.0])
 
 
 def gaussian_mu(alpha, tpr, beta, sign: float):

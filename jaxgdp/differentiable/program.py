@@ -254,6 +254,7 @@ def _number_jvp(form, primals, tangents):
     with np.errstate(all="ignore"):
         plans, *halves = _halves(groups, rates, form, bare=True)
         found, touch = _answer(groups, halves, rates, form)
+        assert touch is not None  # halves have a bare pair
         by_groups = _pull(groups, plans, touch, form)
     moved_groups, moved = tangents
     products = jax.tree.map(lambda a, b: jnp.sum(a * b), by_groups, moved_groups)

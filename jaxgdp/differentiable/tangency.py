@@ -95,7 +95,7 @@ def _log_density(z):
     return -0.5 * z * z - LOG_SQRT_2PI
 
 
-def _one(side, epsilon, log_weight, slope, sign=1.0, single=0.0) -> Tangency:
+def _one(side, epsilon, log_weight, slope, sign: Any = 1.0, single: Any = 0.0) -> Tangency:
     """A single point: ∂number = sign·e^{log_weight}·∂δ_side(ε).
 
     A mean over ε is taken as far as atoms lie close together: not where ``single``.

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.fft
 import scipy.special
+from jax.core import Tracer
 
 inf, nan, pi = np.inf, np.nan, np.pi
 
@@ -38,7 +39,7 @@ def _of_jax(value) -> bool:
     if known is None:
         if kind in (list, tuple):
             return builtins.any(_of_jax(item) for item in value)
-        known = _KNOWN[kind] = isinstance(value, (jax.Array, jax.core.Tracer))
+        known = _KNOWN[kind] = isinstance(value, (jax.Array, Tracer))
     return known
 
 
@@ -52,7 +53,7 @@ def tree_is_jax(tree) -> bool:
     return builtins.any(_of_jax(leaf) for leaf in jax.tree.leaves(tree))
 
 
-def _either(by_numpy, by_jax):
+def _either(by_numpy, by_jax) -> Any:
     @functools.wraps(by_numpy, assigned=("__name__",), updated=())
     def function(*args, **kwargs):
         for value in args:

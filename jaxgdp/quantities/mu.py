@@ -81,9 +81,7 @@ def mu(curve: Curve, log_floor) -> Bracket:
     more than √Σ T/σ², the limit as the floor goes to 0, and never less than that of the exactly Gaussian parts.
     """
     z_floor = ndtri_exp(log_floor)
-    above, below = (
-        both_sides(*sides) for sides in ((curve.upper_plus, curve.upper_minus), (curve.lower_plus, curve.lower_minus))
-    )
+    above, below = both_sides(curve.upper_plus, curve.upper_minus), both_sides(curve.lower_plus, curve.lower_minus)
     dominating, attack = xp.vmap(points)(above), xp.vmap(points)(below)
     # μ changes slowly along a smooth curve, but not between two atoms of the loss
     number = _TESTS * below.used.shape[1] if below.top is None else attack.used.shape[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def runs(quick: bool) -> dict[tuple[str, int], list[Run]]:
             settings = zip(paper[name]["epsilon"], step.noise_multiplier, steps, rate, strict=True)
             columns += [(name, records, *setting) for setting in settings]
     _, _, _, sigma, steps, rate = map(np.array, zip(*columns, strict=True))
-    asked = {"rtol": QUICK_RTOL if quick else RTOL, "delta": float(paper["table-4"]["delta"])}
+    asked: dict[str, Any] = {"rtol": QUICK_RTOL if quick else RTOL, "delta": float(paper["table-4"]["delta"])}
     answers = measure(dpsgd(sigma, rate, steps), ("mu", "regret", "epsilon", "advantage"), **asked).brackets.values()
     found: dict[tuple[str, int], list[Run]] = {}
     for i, (name, records, eps, *_) in enumerate(columns):
