@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import options
 from ..accounting.curve import Curve, Points, both_sides, points
 from ..bracket import Bracket
@@ -82,7 +84,8 @@ def mu(curve: Curve, log_floor) -> Bracket:
     """
     z_floor = ndtri_exp(log_floor)
     above, below = both_sides(curve.upper_plus, curve.upper_minus), both_sides(curve.lower_plus, curve.lower_minus)
-    dominating, attack = xp.vmap(points)(above), xp.vmap(points)(below)
+    dominating: Any = xp.vmap(points)(above)
+    attack: Any = xp.vmap(points)(below)
     # μ changes slowly along a smooth curve, but not between two atoms of the loss
     number = _TESTS * below.used.shape[1] if below.top is None else attack.used.shape[1]
     tests = xp.vmap(lambda p: some_tests(p, number))(attack)
