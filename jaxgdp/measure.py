@@ -75,8 +75,10 @@ def measure(
         rtol: relative width asked of every bracket (of the regret: a width of rtol/10), in [1e-8, 1).
         fpr_floor: FPR floor of μ and of the regret, in [1e-300, 0.5).
         adjacency: "add_remove", "add", "remove", or "replace_one" where that is sound.
-        delta: δ of "epsilon". epsilon: ε of "delta", nats (the upper side never falls much below ``fpr_floor``: for a smaller δ give a
-            smaller floor). fpr: FPR of "tpr" and "beta". d: of "approximate_mu".
+        delta: δ of "epsilon".
+        epsilon: ε of "delta", nats.
+        fpr: FPR of "tpr" and "beta".
+        d: of "approximate_mu".
         prior: of "bayes_risk", the probability that the record is absent, in (0, 1).
         progress: called with the number of settings finished, as they finish.
         nested: whether brackets shall lie within those that a coarser ``rtol`` gives; the levels 1e-3, 1e-4, … down to ``rtol`` are

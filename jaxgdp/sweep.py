@@ -43,12 +43,18 @@ def sweep(
     Each lattice shape is compiled once and the grid is cut into chunks, so memory stays bounded.
 
     Args:
-        noise_multiplier: σ > 0, scalar or one-dimensional. sampling_prob: p in (0, 1]. num_steps: whole numbers ≥ 1.
+        noise_multiplier: σ > 0, scalar or one-dimensional.
+        sampling_prob: p in (0, 1], likewise.
+        num_steps: whole numbers ≥ 1, likewise.
         quantities: any of "mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk",
             "approximate_mu" and whatever else is registered (``jaxgdp.quantities``).
-        rtol: relative width asked of every bracket (of the regret: a width of rtol/10). fpr_floor: FPR floor of μ, in [1e-300, 0.5).
+        rtol: relative width asked of every bracket (of the regret: a width of rtol/10).
+        fpr_floor: FPR floor of μ, in [1e-300, 0.5).
         adjacency: "add_remove", "add", "remove", or "replace_one" (where every sampling rate is 1).
-        delta: δ of "epsilon". epsilon: ε of "delta", nats. fpr: FPR of "tpr" and "beta". d: of "approximate_mu".
+        delta: δ of "epsilon".
+        epsilon: ε of "delta", nats.
+        fpr: FPR of "tpr" and "beta".
+        d: of "approximate_mu".
         prior: of "bayes_risk", the probability that the record is absent. All of these are single numbers.
         progress: called with the number of settings finished, as they finish.
         **others: what quantities registered by others are asked at, single numbers.

@@ -333,7 +333,8 @@ def _end_at(v: Vertices, top, log_infinite) -> Vertices:
     log_alpha = xp.clip(chord, v.log_alpha, xp.maximum(before, v.log_alpha))
     moved = t + log_sub(log_alpha, v.log_alpha)
     log_tpr = xp.minimum(xp.logaddexp(v.log_tpr, moved) + CURVE_END, 0.0)
-    log_beta = log_sub(v.log_beta, moved) - CURVE_END
+    # (a difference that may be of what is nearly equal)
+    log_beta = log_sub(v.log_beta - CURVE_END, moved + CURVE_END) - CURVE_END
     beyond = t >= top
     pick = lambda here, past, other: xp.where(last, here, xp.where(beyond, past, other))  # noqa: E731
     return v._replace(

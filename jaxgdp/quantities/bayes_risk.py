@@ -8,7 +8,7 @@ from .. import gdp, options
 from ..accounting.curve import Curve, Points, path
 from ..bracket import Bracket
 from ..numerics import namespace as xp
-from ..numerics.errors import CLOSED_RISK, RISK
+from ..numerics.errors import CLOSED_RISK, RISK, RISK_OF_CURVE
 from ..numerics.validation import open_unit
 from .base import Quantity
 from .reading import unsampled
@@ -38,7 +38,7 @@ def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
     guess, slope = xp.minimum(query, 1.0 - query), odds(inside)
     plus, minus = (log_rest_at(side, slope) for side in (curve.upper_plus, curve.upper_minus))
     log_rest = xp.minimum(plus, minus) if symmetric else xp.where(query >= 0.5, plus, minus)
-    lower = guess * xp.exp(log_rest) * (1.0 - RISK)
+    lower = guess * xp.exp(log_rest) * (1.0 - RISK_OF_CURVE)
 
     attacks = path(curve.lower_plus), path(curve.lower_minus)
     weights = (query, 1.0 - query), (1.0 - query, query)

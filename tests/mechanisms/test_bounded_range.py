@@ -135,7 +135,7 @@ def test_profiles_in_extended_precision_agree(monkeypatch):
         inside = b > 0.0
         assert np.all(np.abs(a[inside] / b[inside] - 1.0) < 1e-12)
         # (the far larger allowance for rounding that both include)
-        assert bounded_range._ROUNDING > 1e-12
+        assert bounded_range.PROFILE > 1e-12
 
 
 def test_more_uses_than_a_block():
