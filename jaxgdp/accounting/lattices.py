@@ -16,6 +16,7 @@ from .windows import Plan
 
 _CHUNK = 2**19  # numbers in the largest array worked on at once
 _TOGETHER = 24  # half-curve pieces worked on at once, at most
+_LARGEST_JUMP = 2**19  # points of a lattice for what takes a jump: its arrays are many
 _FOCUSED_VERTICES = 8192  # of a dense lattice for one threshold
 _FOCUSED = 1200.0  # vertices across the composed law that a view of one threshold needs at most
 _VERTICES = 24.0  # vertices between ℓ = 0 and the floor at rtol 1e-3, at least
@@ -137,7 +138,7 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -
         )
     uniform = need.points * detail / 2.0
     if need.jumps:
-        size = int(np.clip(2.0 ** np.ceil(np.log2(2.0 * uniform)), 2**13, largest))
+        size = int(np.clip(2.0 ** np.ceil(np.log2(2.0 * uniform)), 2**13, min(largest, _LARGEST_JUMP)))
         return Lattice("jump", min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
     if need.focused and detail > 1.0 and uniform <= largest / 2:
         # (a second look, at few thresholds: points that are equally far apart everywhere leave nothing to chance)

@@ -51,7 +51,7 @@ def zcdp_from_exponential_mechanism(epsilon):
         ValueError: ε is negative or not finite.
 
     Example:
-        >>> float(zcdp_from_exponential_mechanism(2.0))
+        >>> round(float(zcdp_from_exponential_mechanism(2.0)), 12)
         0.5
     """
     eps = _epsilon(epsilon)
