@@ -23,6 +23,7 @@ from .derivative import dominating_change, fixed_but_for_ends
 from .vertices import Vertices
 from .windows import Plan
 
+_LAST = 1e-15  # absolute rounding of the log of a rate near 1, a few units
 _MERGED = 256.0  # many small steps are smooth: better than one large one
 ACROSS = (np.arange(9.0) - 4.0) / 4.5  # equal steps, as parts of a spread to both sides
 _NEVER = np.log(1e-9)  # … or where its FNR, guard included, is below this
@@ -347,9 +348,10 @@ def _end_at(v: Vertices, top, log_infinite) -> Vertices:
     )
 
 
-def _right_or_left(value_right, value_left, right):
+def _right_or_left(value_right, value_left, right, sign):
     """(log TPR, log β) from whichever of the two is summed without cancellation."""
-    tpr_right = xp.minimum(value_right, 0.0)
+    # (moved by its own rounding towards the certified side: what is left to 1 may be as small as that)
+    tpr_right = xp.minimum(value_right + sign * _LAST, 0.0)
     beta_left = xp.minimum(value_left, 0.0)
     log_tpr = xp.where(right, tpr_right, log1mexp(beta_left))
     log_beta = xp.where(right, log1mexp(tpr_right), beta_left)
@@ -385,7 +387,7 @@ def _dominating_vertices(c, plan, first, width, h, size, infinity) -> Vertices:
     before = xp.pad(left[:-1], (1, 0))
     beta = decay * before + (y_blocks - xp.exp(width) * c.split) - q_guard
     log_beta = low + (1.0 - s) * t + safe_log(beta)
-    log_tpr, log_beta = _right_or_left(log_tpr, log_beta, s >= 1.0)
+    log_tpr, log_beta = _right_or_left(log_tpr, log_beta, s >= 1.0, 1.0)
     # neighbouring pieces overlap, so that together they hold a vertex near every point of the true curve
     overlap = 0.05 * plan.spread + width
     used = (t >= plan.cut_low - overlap) & (t <= plan.cut_high + overlap)
@@ -425,7 +427,7 @@ def _attack_vertices(p_side, q_side, plan, first, shift, width, h, size, log_cer
     log_beta = q_side.log_total + q_side.roundoff + (1.0 - s) * t + safe_log(beta)
     # (a test that hardly ever misses is as good as one that never does)
     used = used & (sharp | (log_beta < _NEVER))
-    log_tpr, log_beta = _right_or_left(log_tpr, log_beta, right)
+    log_tpr, log_beta = _right_or_left(log_tpr, log_beta, right, -1.0)
     log_alpha = xp.minimum(log_alpha, 0.0)
     start = xp.where(plan.cut_low == 0.0, -0.1 * plan.spread - width, plan.cut_low)
     used = used & (loss >= start) & (loss < plan.cut_high)
