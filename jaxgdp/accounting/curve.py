@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 
 from ..numerics import namespace as xp
+from ..numerics.errors import LOGS
 from ..numerics.normal import argmax, log1mexp
 from .vertices import Vertices
 
@@ -130,6 +131,29 @@ def log_delta_at(v: Vertices, epsilon):
     rest = safe_log1m(xp.minimum(e - top, 0.0))
     best = xp.maximum(best, log_infinite)
     return xp.minimum(best, xp.logaddexp(log_infinite, rest)).reshape(shape)
+
+
+def log_rest_at(v: Vertices, epsilon):
+    """A lower bound on log(1 − δ(ε)) of a dominating half-curve, for ε ≥ 0 of any shape: accurate where δ(ε) is next to 1.
+
+    The vertex whose slope range holds e^ε has 1 − δ(ε) = β_k + e^ε·α_k; of pieces that overlap the larger bound counts, and where no
+    vertex reaches, what δ(ε) itself says.
+    """
+    shape, e = xp.shape(epsilon), xp.reshape(epsilon, (-1,))
+
+    def piece(first, step, log_alpha, log_beta, used):
+        k = xp.floor(e / step - first)
+        inside = (k >= 0.0) & (k < log_alpha.shape[0])
+        k = xp.where(inside, k, 0.0).astype(int)
+        return xp.where(inside & used[k], xp.logaddexp(log_beta[k], e + log_alpha[k]), -xp.inf)
+
+    rest = xp.max(xp.vmap(piece)(v.first, v.step, v.log_alpha, v.log_beta, v.used), axis=0) - LOGS * (1.0 + e)
+    # (a log next to 0 is known to its absolute rounding, which 1 − δ(ε) may be as small as)
+    rest = xp.maximum(rest, log1mexp(xp.minimum(log_delta_at(v, e) + LOGS, 0.0)))
+    if v.log_infinite is not None:
+        # beyond the largest loss δ(ε) is the mass at +∞, whatever the vertex before says
+        rest = xp.minimum(rest, log1mexp(xp.reshape(v.log_infinite, (-1,))[0]))
+    return xp.minimum(rest, 0.0).reshape(shape)
 
 
 def safe_log1m(log_ratio):

@@ -21,8 +21,7 @@ SPACING = 2.0**-52  # between 1 and the next double: one operation whatever the 
 
 EXP = 1e-15  # of exp, of a given argument; measured: NumPy 1.2 units, XLA on CPU 2.2 units, here are 9
 LOGS = 4e-15  # absolute, of the log of an error rate after a few of exp, log, expm1 and log1p; measured in ``log1mexp``: 1.7e-15
-RISK_OF_CURVE = 1e-8  # relative, of a Bayes risk read off a dominating curve: 1.2e-9 was seen at a risk of 1.7e-8
-RISK = 4e-15  # of log(1 − δ) and exp of it, a few roundings each
+RISK = 4e-15  # of exp of log(1 − δ), a few roundings each, for each unit of the log
 GAP = 2e-15  # absolute, of the differences of probabilities that make a regret: 18 units of numbers below 1
 PLACE = 2e-15  # of an atom's loss, or of a lattice point h·(c + j): three roundings, and six times as much room
 LOG1P = 256.0  # units, of log1p between −0.75 and 0; XLA on CPU has 241 at −0.43 (NumPy 1)

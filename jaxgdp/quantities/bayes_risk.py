@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from .. import gdp, options
-from ..accounting.curve import Curve, Points, path
+from ..accounting.curve import Curve, Points, log_rest_at, path
 from ..bracket import Bracket
 from ..numerics import namespace as xp
-from ..numerics.errors import CLOSED_RISK, RISK, RISK_OF_CURVE
+from ..numerics.errors import CLOSED_RISK, RISK
 from ..numerics.validation import open_unit
 from .base import Quantity
 from .reading import unsampled
-from .reading.profile import log_rest_at
 
 LEAST_RISK = 1e-6  # smallest rate that the curve has to resolve
 
@@ -38,7 +37,8 @@ def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
     guess, slope = xp.minimum(query, 1.0 - query), odds(inside)
     plus, minus = (log_rest_at(side, slope) for side in (curve.upper_plus, curve.upper_minus))
     log_rest = xp.minimum(plus, minus) if symmetric else xp.where(query >= 0.5, plus, minus)
-    lower = guess * xp.exp(log_rest) * (1.0 - RISK_OF_CURVE)
+    # (a log of that size is known to as many units)
+    lower = guess * xp.exp(log_rest) * (1.0 - RISK * (1.0 - xp.maximum(log_rest, -800.0)))
 
     attacks = path(curve.lower_plus), path(curve.lower_minus)
     weights = (query, 1.0 - query), (1.0 - query, query)
@@ -66,7 +66,6 @@ QUANTITY = Quantity(
     safe_side="lower",
     unit="probability",
     extent=(0.0, 1.0),
-    rounding=1e-15,
     reported=(),
     idle=lambda prior: np.minimum(prior, 1.0 - prior),
     of_gaussian=lambda mu, prior: gdp.bayes_risk(prior, mu),

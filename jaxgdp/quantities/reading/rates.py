@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...accounting.curve import Curve, Points, log_delta_at, path, points, safe_log1m
+from ...accounting.curve import Curve, Points, log_delta_at, log_rest_at, path, points, safe_log1m
 from ...accounting.vertices import Vertices
 from ...bracket import Bracket
 from ...numerics import namespace as xp
@@ -24,8 +24,7 @@ def _lines(p: Points, others: tuple[Vertices, ...]):
     log_rest = xp.logaddexp(p.log_beta, epsilon + p.log_alpha)
     for other in others:
         rival = log_delta_at(other, epsilon)
-        larger = rival > log_delta
-        log_rest = xp.where(larger, xp.minimum(log_rest, log1mexp(rival)), log_rest)
+        log_rest = xp.minimum(log_rest, log_rest_at(other, epsilon))
         log_delta = xp.maximum(log_delta, rival)
     usable = p.used & (p.low >= -1e-12)
     return epsilon, log_delta, log_rest, usable
