@@ -280,7 +280,17 @@ def plan_whole(groups, count, z_floor, z_delta, rtol, faintest, seen, anchor, pi
     Returns:
         A :class:`Plan` with leading axes of sides and pieces.
     """
-    shared = _range(groups, count, z_floor, z_delta, rtol, faintest, seen, _BOTH)
+    if all(mechanism.symmetric for mechanism, _ in groups):
+        # what is the same pair read backwards has two equal halves
+        one = _plan_whole(
+            groups, count, z_floor, z_delta, rtol, faintest, [a[:1] for a in seen], anchor, pieces, _BOTH[:1]
+        )
+        return jax.tree.map(lambda a: xp.concatenate([a, a]), one)
+    return _plan_whole(groups, count, z_floor, z_delta, rtol, faintest, seen, anchor, pieces, _BOTH)
+
+
+def _plan_whole(groups, count, z_floor, z_delta, rtol, faintest, seen, anchor, pieces: int, sides) -> Plan:
+    shared = _range(groups, count, z_floor, z_delta, rtol, faintest, seen, sides)
     if pieces == 1:
         return jax.tree.map(lambda a: a[:, None], _piece(shared, rtol, seen, anchor, 0, 1))
     # (a row of whole numbers of the same library as everything else)
