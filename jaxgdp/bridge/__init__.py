@@ -1,0 +1,13 @@
+"""From any privacy profile to Gaussian DP and back: identify, measure and amplify (Liu et al. 2022).
+
+A *source* is a mechanism, a composition, a :class:`jaxgdp.TradeoffCurve`, a profile of :func:`refine`, or a callable ε ↦ δ, an upper bound
+on the profile for both orders of the neighbours.
+"""
+
+from .head import Head, head, head_mu
+from .identify import Verdict, identify
+from .profile import Profile, refine
+from .tail import tail_mu
+from .transformation import gdp_transformation
+
+__all__ = ["Head", "Profile", "Verdict", "gdp_transformation", "head", "head_mu", "identify", "refine", "tail_mu"]
