@@ -17,21 +17,22 @@ _HALF = np.log(0.5)
 _LEAST = 1e-307
 
 
-def log_profile(epsilon, mu):
-    """log δ_μ(ε) and log(1 − δ_μ(ε)) for ε ≥ 0 and μ ≥ 0, arrays of one shape."""
-    safe = np.where(mu > 0.0, mu, 1.0)
-    some, endless = mu > 0.0, np.isinf(mu)
-    safe = np.where(endless, 1.0, safe)
-    log_delta, log_rest = gaussian_profile.log_delta(epsilon, safe), gaussian_profile.log_rest(epsilon, safe)
-    log_delta = np.where(endless, 0.0, np.where(some, log_delta, -np.inf))
-    return log_delta, np.where(endless, -np.inf, np.where(some, log_rest, 0.0))
+def _log_of(epsilon, mu, body):
+    """log(1 − δ_μ(ε)) where it is the body that is asked for, log δ_μ(ε) elsewhere; of both only what is needed is worked out."""
+    if np.all(body):
+        return gaussian_profile.log_rest(epsilon, mu)
+    value = gaussian_profile.log_delta(epsilon, mu)
+    return np.where(body, gaussian_profile.log_rest(epsilon, mu), value) if np.any(body) else value
 
 
-def exceeds(epsilon, log_delta, log_rest, mu):
+def exceeds(epsilon, log_delta, log_rest, mu: float):
     """Whether δ at ε lies above the Gaussian profile of μ, as far as doubles can tell."""
+    if mu == 0.0 or np.isinf(mu):
+        return log_delta > -np.inf if mu == 0.0 else np.zeros(np.shape(epsilon), bool)
     body = log_delta > _HALF
-    own_delta, own_rest = log_profile(epsilon, np.broadcast_to(mu, np.shape(epsilon)).astype(float))
-    return np.where(body, log_rest < own_rest, log_delta > own_delta)
+    with np.errstate(all="ignore"):
+        own = _log_of(epsilon, np.full(np.shape(epsilon), mu), body)
+    return np.where(body, log_rest < own, log_delta > own)
 
 
 def mu_of(epsilon, log_delta, log_rest):
@@ -61,8 +62,7 @@ def _mu_of(epsilon, log_delta, log_rest):
     def excess(x):
         """How far the profile of e^x lies above the goal, and its slope."""
         mu = np.exp(x)
-        both = log_profile(epsilon, mu)
-        value = np.maximum(np.where(body, both[1], both[0]), -1e300)
+        value = np.maximum(_log_of(epsilon, mu, body), -1e300)
         a, _ = gaussian_profile.arguments(epsilon, mu)
         slope = np.exp(np.minimum(x - 0.5 * a * a - LOG_SQRT_2PI - value, 700.0))
         # (so deep that the difference of the logs has no digits: halve instead)
