@@ -117,42 +117,40 @@ def test_the_upper_side_holds_where_it_says():
     assert 1.0 - 1e-3 < gdp.beta(1e-12, mixed.mu.upper)
 
 
-def random_mechanism(kind, rng):
-    if kind == 0:
-        return jaxgdp.Laplace(10.0 ** rng.uniform(-0.5, 1.0))
-    if kind == 1:
-        return jaxgdp.PureDP(10.0 ** rng.uniform(-1.0, 0.7))
-    if kind == 2:
-        return jaxgdp.Gaussian(10.0 ** rng.uniform(-0.5, 1.0))
-    if kind == 3:
-        return jaxgdp.FromPMFs(rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4)))
-    return jaxgdp.ApproximateDP(10.0 ** rng.uniform(-1.0, 0.5), 10.0 ** rng.uniform(-8, -2))
-
-
-def test_consistent_with_curves_on_200_random_mechanisms():
-    """A head μ holds over the FPRs that it is said to; over all ε it is the μ of all rates."""
+def test_consistent_with_the_accountant_on_200_random_mechanisms():
+    """Over all its ε the head of a profile in closed form is the μ that the composed lattices bracket."""
     rng = np.random.default_rng(SEED + 3)
-    for kind in range(5):
-        # one curve for forty of them
-        singles = [random_mechanism(kind, rng) for _ in range(40)]
-        fields = {name: np.stack([getattr(m, name) for m in singles]) for name in singles[0].parameter_shapes()}
-        batch = jaxgdp.tradeoff(type(singles[0])(**fields))
-        everywhere = batch.mu(0.0)
-        epsilon = rng.uniform(0.0, 2.0, 40)
-        value = bridge.gdp_transformation(batch, epsilon)
-        assert np.all(value.lower <= everywhere.upper * (1 + 1e-9))
-        for k in rng.choice(40, 6, replace=False):
-            curve = jaxgdp.tradeoff(singles[k])
-            found = bridge.head(curve, float(epsilon[k]), rtol=1e-2)
-            assert found.mu.upper >= value.lower[k] * (1 - 1e-9), singles[k]
-            if 1e-300 <= found.fpr_floor < 0.5:
-                assert curve.mu(found.fpr_floor).lower <= found.mu.upper * (1 + 1e-9), singles[k]
-            assert found.mu.lower <= everywhere.upper[k] * (1 + 1e-9)
-            if kind in (0, 1, 2):
-                most = 1.0 / singles[k].scale if kind == 0 else singles[k].epsilon if kind == 1 else 2.0
-                whole = bridge.head_mu(curve, float(most), rtol=1e-2)
-                assert whole.lower <= everywhere.upper[k] * (1 + 1e-9)
-                assert everywhere.lower[k] <= whole.upper * (1 + 1e-9), singles[k]
+    boxes = [random_pair(rng) for _ in range(200)]
+    number = max(len(p) for _, _, (p, _) in boxes)
+    pairs = [[np.pad(side, (0, number - len(side))) for side in pair] for _, _, pair in boxes]
+    for start in (0, 100):
+        p, q = (np.array(side) for side in zip(*pairs[start : start + 100], strict=True))
+        found = jaxgdp.measure(jaxgdp.FromPMFs(p, q), ("mu",), rtol=1e-2).brackets["mu"]
+        for k, (box, _, (p, q)) in enumerate(boxes[start : start + 100]):
+            head = bridge.head_mu(box, float(np.max(np.abs(np.log(q / p)))), rtol=1e-3)
+            assert head.lower <= found.upper[k] * (1 + 1e-9) and found.lower[k] <= head.upper * (1 + 1e-9), (p, q)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        jaxgdp.Laplace(0.7),
+        jaxgdp.PureDP(2.0),
+        jaxgdp.Gaussian(1.3),
+        jaxgdp.ApproximateDP(0.4, 1e-4),
+        jaxgdp.compose([(jaxgdp.RandomizedResponse(0.5, 4), 6)]),
+        jaxgdp.dpsgd(1.0, 0.1, 20),
+    ],
+    ids=lambda m: type(m).__name__,
+)
+def test_a_curve_holds_where_its_head_says(mechanism):
+    curve = jaxgdp.tradeoff(mechanism, rtol=1e-2)
+    for epsilon_max in (0.5, 3.0):
+        found = bridge.head(curve, epsilon_max, rtol=3e-2)
+        assert curve.mu(found.fpr_floor).lower <= found.mu.upper * (1 + 1e-9)
+        values = bridge.gdp_transformation(curve, np.linspace(0.0, epsilon_max, 7))
+        assert np.max(values.lower) <= found.mu.upper * (1 + 1e-9)
+        assert found.mu.lower <= curve.mu(0.0).upper * (1 + 1e-9)
 
 
 def test_order_is_preserved():
