@@ -324,7 +324,7 @@ def _measured(grid: _Grid, limits, most: float, rtol: float, budget: int) -> Hea
         evaluations=len(grid.epsilon),
         searches=measure.searches,
         status=status,
-        profile=(grid.epsilon, np.exp(grid.high[0])),
+        profile=(grid.epsilon, np.minimum(np.exp(grid.high[0]) * (1.0 + 1e-15), 1.0)),
         convex=not bool(np.any(grid.concave())),
     )
 
