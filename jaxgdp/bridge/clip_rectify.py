@@ -40,7 +40,7 @@ class Amplified:
     Attributes:
         mechanism: that has the amplified profile, to compose or to :func:`jaxgdp.measure`.
         profile: what is known of it: an upper bound on the true profile at every ε.
-        mu: bracket of the μ that the profile needs at every rate; report the upper side. ∞ where none is enough.
+        mu: bracket of the μ of ``mechanism`` at every rate; report the upper side. ∞ where none is enough.
         changed: probability that an output is not what it would have been, at most.
     """
 

@@ -14,10 +14,10 @@ import numpy as np
 from ..mechanisms import Composition, Gaussian, Laplace, SubsampledGaussian, SubsampledLaplace
 from ..numerics.validation import probability, whole
 from .clip_rectify import _ROOM, Amplified, _points
-from .head import RTOL, head
+from .head import RTOL
+from .identify import identify
 from .profile import refine
 from .source import as_source
-from .tail import tail_mu
 
 _WORD = 2.0**32
 _LEAST = 1e-30  # δ at which statements about a profile without end are enough
@@ -51,16 +51,12 @@ def subsample(source, sampling_prob: float, *, rtol: float = RTOL) -> Amplified:
     most = _end(curve)
     epsilon, delta = _points(known, most, rtol)
     after = np.log1p(p * np.expm1(epsilon)) * (1.0 + _ROOM)
-    endless = tail_mu(curve.mechanism) > 0.0
     profile = refine(after, np.minimum(p * delta * (1.0 + _ROOM), 1.0))
     exact = _exact(curve.mechanism, p)
-    mu = head(profile, float(np.max(after)), rtol).mu
-    if endless and exact is not None:
-        from .identify import identify
-
+    if exact is not None:
         mu = identify(exact, rtol=rtol).everywhere
-    elif profile.infinite_mass > 0.0:
-        mu = type(mu)(mu.lower, np.inf)
+    else:
+        mu = identify(profile, rtol=rtol).everywhere
     return Amplified(exact if exact is not None else profile.mechanism, profile, mu, 1.0 - p)
 
 

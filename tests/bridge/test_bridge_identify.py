@@ -45,6 +45,7 @@ def test_the_table_has_every_class():
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_every_class(name):
     verdict = bridge.identify(second(name))
+    assert verdict.tail_mu is not None
     np.testing.assert_allclose(verdict.tail_mu, TAILS[name], rtol=1e-14)
     assert verdict.is_gdp is bool(np.isfinite(TAILS[name]))
     assert np.isfinite(verdict.everywhere.upper) == verdict.is_gdp
@@ -84,6 +85,7 @@ def test_subsampled_gaussian_holds_above_the_floor_only():
     verdict = bridge.identify(run)
     assert verdict.is_gdp and verdict.fpr_floor == 1e-10
     assert verdict.head_mu.lower <= 1.56695 <= verdict.head_mu.upper
+    assert verdict.tail_mu is not None
     np.testing.assert_allclose((verdict.tail_mu, *verdict.everywhere), math.sqrt(2000) / 9.4, rtol=1e-12)
     assert "sampling does not help" in verdict.reason and "1e-10" in verdict.claim
 
