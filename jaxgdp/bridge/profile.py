@@ -114,6 +114,26 @@ class Profile:
         slack = 16.0 * SPACING * (1.0 + np.where(np.isfinite(found), np.abs(found), 0.0))
         return np.minimum(found - slack, 0.0)
 
+    def beta(self, alpha):
+        """The trade-off curve that the statements imply: max over corners of 1 − δ − e^ε·α, and of its mirror image (1 − δ − α)·e^{−ε}.
+
+        Args:
+            alpha: FPR in [0, 1], any shape.
+
+        Returns:
+            FNR, float64, of that shape, rounded down: no attack errs less often.
+
+        Raises:
+            ValueError: α is out of range.
+        """
+        alpha = closed_unit("alpha", alpha)[..., None]
+        rest = 1.0 - self.delta
+        with np.errstate(over="ignore", divide="ignore"):
+            lost = np.exp(np.minimum(self.epsilon + np.log(alpha), 1.0)) * _UP
+        steep = rest * _DOWN - lost
+        flat = np.exp(-self.epsilon) * np.maximum(rest * _DOWN - alpha, 0.0) * _DOWN
+        return np.max(np.maximum(np.maximum(steep, flat), 0.0), axis=-1)[()]
+
     @property
     def infinite_mass(self) -> float:
         """The δ that no ε does away with: that of the last corner."""
