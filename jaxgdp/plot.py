@@ -148,3 +148,40 @@ def square_axes(ax):
     ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), xlabel="FPR", ylabel="FNR", aspect="equal")
     ax.grid(True, linewidth=0.4, alpha=0.5)
     return ax
+
+
+def bridge_panels(epsilon, delta, transformation, tradeoff, mu, fpr_floor, figure):
+    """A privacy profile, its GDP transformation and its trade-off curve side by side, each with that of one μ (Liu et al. 2022, Figures 1, 2).
+
+    Args:
+        epsilon: ε, increasing. delta: (profile, that of μ) there. transformation: bracket of the GDP transformation there.
+        tradeoff: (FPRs, FNRs of the curve, of μ). mu: the μ. fpr_floor: from which FPR on it holds; 0 for everywhere.
+        figure: matplotlib ``Figure`` to draw on.
+
+    Returns:
+        The same ``figure``.
+    """
+    left, middle, right = figure.subplots(1, 3)
+    name = rf"$\mu$ = {mu:.4g}"
+    left.plot(epsilon, delta[0], color=COLOURS[0], linewidth=1.6)
+    left.plot(epsilon, delta[1], color=BLACK, linestyle=(0, (1, 1.6)), linewidth=1.4, label=name)
+    least = float(np.min(delta[0], where=delta[0] > 0.0, initial=1.0))
+    left.set(
+        xlabel=r"$\varepsilon$", ylabel=r"$\delta(\varepsilon)$", yscale="log", ylim=(max(0.3 * least, 1e-20), 1.5)
+    )
+    left.legend(frameon=False, fontsize=8)
+    shown = np.isfinite(transformation.upper)
+    middle.fill_between(
+        epsilon[shown], transformation.lower[shown], transformation.upper[shown], color=COLOURS[0], alpha=0.3
+    )
+    middle.plot(epsilon[shown], transformation.upper[shown], color=COLOURS[0], linewidth=1.6)
+    middle.axhline(mu, color=BLACK, linestyle=(0, (1, 1.6)), linewidth=1.4)
+    middle.set(xlabel=r"$\varepsilon$", ylabel=r"$\mu_A(\varepsilon)$", ylim=(0.0, None))
+    right.plot(tradeoff[0], tradeoff[1], color=COLOURS[0], linewidth=1.6)
+    gaussian_curve(tradeoff[0], tradeoff[2], right, label=name)
+    square_axes(right)
+    note = "at every rate" if fpr_floor == 0.0 else f"from FPR {fpr_floor:.2g} on"
+    right.set_title(note, fontsize=9)
+    for ax in (left, middle):
+        ax.grid(True, linewidth=0.4, alpha=0.5)
+    return figure

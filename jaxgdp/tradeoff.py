@@ -18,7 +18,16 @@ from .accounting.question import Question
 from .bracket import Bracket
 from .mechanisms import Composition, as_composition
 from .numerics.precision import with_float64
-from .numerics.validation import broadcast, checked, closed_unit, floor_rate, on_host, one_of, relative_width
+from .numerics.validation import (
+    broadcast,
+    checked,
+    closed_unit,
+    floor_rate,
+    nonnegative,
+    on_host,
+    one_of,
+    relative_width,
+)
 from .options import ADJACENCIES, SYMMETRIC
 from .quantities import registry
 from .quantities.base import Quantity, log_rate
@@ -288,6 +297,43 @@ class TradeoffCurve:
             ValueError: ε is negative or not finite (before tracing).
         """
         return self.quantity("delta", epsilon)
+
+    def log_delta(self, epsilon) -> Bracket:
+        """log δ(ε), for a δ below the smallest double.
+
+        Args:
+            epsilon: ε ≥ 0 in nats.
+
+        Returns:
+            Bracket; report the upper side.
+
+        Raises:
+            ValueError: ε is negative or not finite (before tracing).
+        """
+        return self._loss("log_delta", epsilon)
+
+    def log_rest(self, epsilon) -> Bracket:
+        """log(1 − δ(ε)), which keeps its digits where δ is next to 1.
+
+        Args:
+            epsilon: ε ≥ 0 in nats.
+
+        Returns:
+            Bracket; report the lower side.
+
+        Raises:
+            ValueError: ε is negative or not finite (before tracing).
+        """
+        return self._loss("log_rest", epsilon)
+
+    def _loss(self, name: str, epsilon) -> Bracket:
+        on_host(f"TradeoffCurve.{name}", epsilon)
+        return self._query(name, nonnegative("epsilon", epsilon))
+
+    @property
+    def shown_mu(self):
+        """√(Σ T/σ²) of the parts that are exactly Gaussian, shape of the mechanism: what an attacker reaches who looks at nothing else."""
+        return np.array([row[-1].shown_mu for row in self._curves]).reshape(self.shape)
 
     def log_tpr(self, fpr) -> Bracket:
         """log TPR at an FPR, for rates below the smallest double.

@@ -29,7 +29,7 @@ STAGES = (
     ("measure",),
     ("differentiable", "targets"),
     ("calibration", "sweep", "training"),
-    ("optimization",),
+    ("bridge", "optimization"),
     ("interop", "landscape", "report"),
     ("plot",),
     ("reproduce",),

@@ -84,6 +84,14 @@ class Mechanism:
         """Square of a Gaussian-DP parameter that bounds one use at every FPR; ∞ with mass at +∞ or −∞."""
         raise NotImplementedError
 
+    def limit_precision(self):
+        """Square of limsup ε/√(−2 log δ(ε)) of one use, the least μ² that can hold far out (Liu et al. 2022, Theorem 3.3).
+
+        ∞ with mass at +∞ or −∞; else 0 where the loss is bounded, and ``tail_precision`` unless the mechanism knows better.
+        """
+        everywhere = self.tail_precision()
+        return xp.where(xp.isinf(everywhere), xp.inf, 0.0) if self.bounded() else everywhere
+
     def loss_bounds(self):
         """Smallest and largest finite privacy loss, rounded outward; ∓∞ where there is none."""
         return xp.asarray(-xp.inf), xp.asarray(xp.inf)
