@@ -30,6 +30,7 @@ STAGES = (
     ("differentiable", "targets"),
     ("calibration", "sweep", "training"),
     ("optimization",),
+    ("audit",),
     ("interop", "landscape", "report"),
     ("plot",),
     ("reproduce",),
