@@ -1,4 +1,4 @@
-"""The command line: ``jaxgdp report``, ``calibrate``, ``deployments``, ``quantities``, ``landscape`` and ``reproduce``."""
+"""The command line: ``jaxgdp report``, ``calibrate``, ``audit``, ``deployments``, ``quantities``, ``landscape`` and ``reproduce``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from .._version import __version__
+from .audit import audit_command
 from .calibrate import calibrate_command
 from .options import FLOOR_HELP as _FLOOR_HELP
 from .options import PROGRESS_HELP as _PROGRESS_HELP
@@ -143,6 +144,7 @@ def _start(
       jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000
       jaxgdp report --deployment census_2020_pl94_persons
       jaxgdp calibrate --fnr 0.7 --fpr 0.1 --sampling-prob 0.001 --num-steps 10000
+      jaxgdp audit scores.csv --mu 1 --figure audit.png
       jaxgdp quantities
       jaxgdp landscape --figure landscape.png
       jaxgdp reproduce gomez2025 --output reproduction
@@ -158,6 +160,7 @@ def _build():
     built.callback(invoke_without_command=True)(_start)
     built.command("report")(report_command)
     built.command("calibrate")(calibrate_command)
+    built.command("audit")(audit_command)
     built.command("deployments")(deployments_command)
     built.command("quantities")(quantities_command)
     built.command("landscape")(landscape_command)
