@@ -27,7 +27,8 @@ class Ratios(NamedTuple):
     """The first two ratios of Eq. 7 of N(0, 1) against N(3, 1), with rates known and counted.
 
     Attributes:
-        where: ½(TPR + FPR). least: smaller of the known FPR and FNR. exact, counted: shape (2, thresholds), in logarithms; NaN where a rate is removed.
+        where: ½(TPR + FPR). least: smaller of the known FPR and FNR.
+        exact, counted: shape (2, thresholds), in logarithms; NaN where a rate is removed.
     """
 
     where: np.ndarray

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from scipy.special import logsumexp
 
 from ...audit import epsilon_star
 from ...calibration import calibrate
@@ -77,57 +78,69 @@ def _loss(weights, x, label):
     return optax.softmax_cross_entropy_with_integer_labels(_logits(weights, x), label)
 
 
-def margin_loss(logits, label):
-    """−(log p − log(1 − p)) of the true class: the loss of the paper's attacker (its footnote 1), both for two classes and for many."""
-    logs = jax.nn.log_softmax(logits)
-    others = jax.nn.logsumexp(jnp.where(jnp.arange(logits.shape[-1]) == label, -jnp.inf, logs))
-    return others - logs[label]
+def margin_loss(logits, labels):
+    """−(log p − log(1 − p)) of the true class: the loss of the paper's attacker (its footnote 1), both for two classes and for many.
+
+    Args:
+        logits: shape (n, classes). labels: shape (n,).
+
+    Returns:
+        Losses, shape (n,).
+
+    Example:
+        >>> margin_loss(np.log(np.array([[0.2, 0.7, 0.1]])), np.array([1])).round(6).tolist()  # −log(0.7/0.3)
+        [-0.847298]
+    """
+    own = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
+    others = np.where(np.arange(logits.shape[1]) == labels[:, None], -np.inf, logits)
+    return logsumexp(others, axis=1) - own
 
 
-@functools.partial(jax.jit, static_argnames=("sizes", "steps", "batch"))
-def _plain(key, inputs, labels, rate, *, sizes, steps, batch):
+@functools.partial(jax.jit, static_argnames=("sizes", "batch"))
+def _plain(key, inputs, labels, rate, steps, *, sizes, batch):
     """One model by stochastic gradient descent with momentum, batches drawn with replacement."""
     optimiser = optax.sgd(rate, momentum=MOMENTUM)
     start, draw = jax.random.split(key)
     weights = _initial(start, sizes)
     mean = lambda w, x, y: jnp.mean(jax.vmap(_loss, (None, 0, 0))(w, x, y))
 
-    def step(carry, key):
+    def step(number, carry):
         weights, state = carry
-        rows = jax.random.randint(key, (batch,), 0, inputs.shape[0])
+        rows = jax.random.randint(jax.random.fold_in(draw, number), (batch,), 0, inputs.shape[0])
         updates, state = optimiser.update(jax.grad(mean)(weights, inputs[rows], labels[rows]), state, weights)
-        return (optax.apply_updates(weights, updates), state), None
+        return optax.apply_updates(weights, updates), state
 
-    (weights, _), _ = jax.lax.scan(step, (weights, optimiser.init(weights)), jax.random.split(draw, steps))
-    return weights
+    return jax.lax.fori_loop(0, steps, step, (weights, optimiser.init(weights)))[0]
 
 
-@functools.partial(jax.jit, static_argnames=("sizes", "steps", "sampler"))
-def _private(key, inputs, labels, rate, sigma, *, sizes, steps, sampler):
+@functools.partial(jax.jit, static_argnames=("sizes", "sampler"))
+def _private(key, inputs, labels, rate, steps, sigma, *, sizes, sampler):
     """One model by DP-SGD: Poisson batches, gradients clipped one by one, noise."""
     optimiser = optax.sgd(rate, momentum=MOMENTUM)
     start, draw = jax.random.split(key)
     weights = _initial(start, sizes)
     gradients = per_example_gradients(_loss)
 
-    def step(carry, key):
+    def step(number, carry):
         weights, state = carry
-        choose, perturb = jax.random.split(key)
+        choose, perturb = jax.random.split(jax.random.fold_in(draw, number))
         batch = sampler.sample(choose)
         _, found = gradients(weights, inputs[batch.indices], labels[batch.indices])
         mean = noisy_mean(clipped_sum(found, CLIP, batch.mask), perturb, CLIP, sigma, sampler.expected_batch_size)
         updates, state = optimiser.update(mean, state, weights)
-        return (optax.apply_updates(weights, updates), state), None
+        return optax.apply_updates(weights, updates), state
 
-    (weights, _), _ = jax.lax.scan(step, (weights, optimiser.init(weights)), jax.random.split(draw, steps))
-    return weights
+    return jax.lax.fori_loop(0, steps, step, (weights, optimiser.init(weights)))[0]
 
 
-@jax.jit
-def _judged(weights, inputs, labels):
-    """Losses of the attacker, and scores of the classes, of one model."""
-    logits = _logits(weights, inputs)
-    return jax.vmap(margin_loss)(logits, labels), logits
+def _scored(weights, inputs) -> np.ndarray:
+    """Scores of the classes, on the host."""
+    x = np.asarray(inputs, float)
+    layers = [(np.asarray(matrix, float), np.asarray(bias, float)) for matrix, bias in weights]
+    for matrix, bias in layers[:-1]:
+        x = np.maximum(x @ matrix + bias, 0.0)
+    matrix, bias = layers[-1]
+    return x @ matrix + bias
 
 
 def _utility(data: Data, logits) -> float:
@@ -147,10 +160,10 @@ def _strategy(data: Data, name, epsilon, epochs, models) -> Strategy:
     """The losses of models, one tree of weights each."""
     member, nonmember, utility = [], [], []
     for weights in models:
-        member.append(np.asarray(_judged(weights, data.inputs, data.labels)[0], float))
-        losses, logits = _judged(weights, data.other_inputs, data.other_labels)
-        nonmember.append(np.asarray(losses, float))
-        utility.append(_utility(data, np.asarray(logits, float)))
+        member.append(margin_loss(_scored(weights, data.inputs), data.labels))
+        logits = _scored(weights, data.other_inputs)
+        nonmember.append(margin_loss(logits, data.other_labels))
+        utility.append(_utility(data, logits))
     delta = delta_of(len(data.labels))
     star = [float(epsilon_star(a, b, delta, "parametric")) for a, b in zip(member, nonmember, strict=True)]
     return Strategy(name, epsilon, epochs, np.stack(member), np.stack(nonmember), np.array(utility), np.array(star))
@@ -171,16 +184,16 @@ def train(data: Data, plan: Plan) -> list[Strategy]:
     keys = [jax.random.key(seed) for seed in range(plan.seeds)]
     found = []
     for epochs in plan.epochs:
-        run = functools.partial(_plain, sizes=sizes, steps=epochs * per_epoch, batch=plan.batch)
-        models = [run(key, data.inputs, data.labels, plan.rate) for key in keys]
+        run = functools.partial(_plain, sizes=sizes, batch=plan.batch)
+        models = [run(key, data.inputs, data.labels, plan.rate, epochs * per_epoch) for key in keys]
         found.append(_strategy(data, f"{epochs} epoch{'s' if epochs > 1 else ''}", None, epochs, models))
     steps = plan.private_epochs * per_epoch
     probability = plan.batch / records
     target = EpsilonDelta(np.array(plan.epsilons), delta_of(records))
     sigmas = np.atleast_1d(calibrate(target, probability, steps, tolerance=1e-2).value)
     sampler = poisson_sampler(records, probability, steps)
-    run = functools.partial(_private, sizes=sizes, steps=steps, sampler=sampler)
+    run = functools.partial(_private, sizes=sizes, sampler=sampler)
     for epsilon, sigma in zip(plan.epsilons, sigmas, strict=True):
-        models = [run(key, data.inputs, data.labels, plan.private_rate, np.float32(sigma)) for key in keys]
+        models = [run(key, data.inputs, data.labels, plan.private_rate, steps, np.float32(sigma)) for key in keys]
         found.append(_strategy(data, f"ε = {epsilon:g}", epsilon, plan.private_epochs, models))
     return found
