@@ -15,7 +15,7 @@ import io
 import os
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def _from_openml():
     from sklearn.datasets import fetch_openml
 
     try:
-        bunch = fetch_openml("adult", version=2, as_frame=False, parser="liac-arff")
+        bunch: Any = fetch_openml("adult", version=2, as_frame=False, parser="liac-arff")
     except Exception as error:
         raise MissingDataError(f"UCI Adult could not be downloaded by scikit-learn: {error}") from None
     return one_hot(bunch.data, list(bunch.feature_names), bunch.target)
