@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import bridge, conversions, deployments, differentiable, gdp, spec, targets, training
+    from . import audit, bridge, conversions, deployments, differentiable, gdp, spec, targets, training
     from .bracket import Bracket
     from .calibration import BlackBox, Calibration, calibrate
     from .measure import Measured, measure
@@ -65,6 +65,7 @@ __all__ = [
     "SubsampledLaplace",
     "TradeoffCurve",
     "__version__",
+    "audit",
     "bridge",
     "calibrate",
     "compose",
@@ -101,7 +102,8 @@ _HOMES = {
 }
 # modules and folders of the package that are reached as attributes, public names and those that importing the package used to load
 _MODULES = frozenset({
-    "accounting", "bracket", "bridge", "calibration", "conversions", "deployments", "differentiable", "gdp", "mechanisms", "numerics",
+    "accounting", "audit", "bracket", "bridge", "calibration", "conversions", "deployments", "differentiable", "gdp", "mechanisms",
+    "numerics",
     "optimization", "pairs", "quantities", "spec", "targets", "training",
 })  # fmt: skip
 

@@ -30,6 +30,7 @@ STAGES = (
     ("differentiable", "targets"),
     ("calibration", "sweep", "training"),
     ("bridge", "optimization"),
+    ("audit",),
     ("interop", "landscape", "report"),
     ("plot",),
     ("reproduce",),

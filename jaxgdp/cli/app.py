@@ -1,4 +1,4 @@
-"""The command line: ``jaxgdp report``, ``calibrate``, ``bridge``, ``deployments``, ``quantities``, ``landscape`` and ``reproduce``."""
+"""The command line: ``jaxgdp report``, ``calibrate``, ``bridge``, ``audit``, ``deployments``, ``landscape``, ``reproduce`` and others."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from .._version import __version__
+from .audit import audit_command
 from .bridge import bridge_command
 from .calibrate import calibrate_command
 from .options import FLOOR_HELP as _FLOOR_HELP
@@ -145,6 +146,7 @@ def _start(
       jaxgdp report --deployment census_2020_pl94_persons
       jaxgdp calibrate --fnr 0.7 --fpr 0.1 --sampling-prob 0.001 --num-steps 10000
       jaxgdp bridge --epsilon-delta 1,1e-5 --epsilon-delta 2,1e-9
+      jaxgdp audit scores.csv --mu 1 --figure audit.png
       jaxgdp quantities
       jaxgdp landscape --figure landscape.png
       jaxgdp reproduce gomez2025 --output reproduction
@@ -161,6 +163,7 @@ def _build():
     built.command("report")(report_command)
     built.command("calibrate")(calibrate_command)
     built.command("bridge")(bridge_command)
+    built.command("audit")(audit_command)
     built.command("deployments")(deployments_command)
     built.command("quantities")(quantities_command)
     built.command("landscape")(landscape_command)

@@ -1,0 +1,170 @@
+"""Canaries: put in or left out by fair coins, scored in JAX, and guessed with abstention.
+
+included = jaxgdp.audit.coins(key, len(canaries))
+data = jaxgdp.audit.insert(data, canaries, included)
+parameters = train(data)
+scores = jaxgdp.audit.loss_scores(loss, parameters, canaries)
+right = jaxgdp.audit.count_right(jaxgdp.audit.guess(scores, 100), included)
+jaxgdp.audit.one_run_mu(len(canaries), 100, right)
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..numerics.validation import positive, whole
+from .scores import score_rows
+
+
+def coins(key, num_canaries):
+    """Which canaries are put in: independent fair coins, as audits in one run assume.
+
+    Args:
+        key: a JAX PRNG key, used for nothing else. num_canaries: m ≥ 1.
+
+    Returns:
+        Booleans, shape (m,).
+
+    Example:
+        >>> import jax
+        >>> coins(jax.random.key(0), 8).shape
+        (8,)
+    """
+    return jax.random.bits(key, (int(whole("num_canaries", num_canaries)),), jnp.uint32) >> 31 == 1
+
+
+def insert(records, canaries, included):
+    """Records with the chosen canaries behind them.
+
+    Args:
+        records, canaries: pytrees of the same structure, arrays with a leading axis for records. included: from :func:`coins`.
+
+    Returns:
+        Pytree of NumPy arrays; its length tells how many were put in, so keep it to yourself or train with a mask instead.
+
+    Raises:
+        ValueError: structures or numbers of canaries differ.
+
+    Example:
+        >>> insert(np.zeros((2, 1)), np.array([[1.0], [2.0], [3.0]]), np.array([True, False, True])).ravel().tolist()
+        [0.0, 0.0, 1.0, 3.0]
+    """
+    chosen = np.asarray(included, bool)
+    if jax.tree.structure(records) != jax.tree.structure(canaries):
+        raise ValueError("records and canaries must be pytrees of the same structure")
+    for leaf in jax.tree.leaves(canaries):
+        if np.shape(leaf)[:1] != chosen.shape:
+            raise ValueError(f"included must have one entry per canary, got {chosen.shape} for {np.shape(leaf)[:1]}")
+    return jax.tree.map(lambda old, new: np.concatenate([np.asarray(old), np.asarray(new)[chosen]]), records, canaries)
+
+
+def directions(key, num_canaries, size, norm=1.0):
+    """Gradient canaries: random directions, nearly orthogonal to one another and to everything else where ``size`` is large.
+
+    Args:
+        key: a JAX PRNG key, used for nothing else. num_canaries: m ≥ 1. size: number of parameters. norm: of each, > 0; the clipping norm
+            is the largest that survives clipping.
+
+    Returns:
+        float32, shape (m, size).
+
+    Example:
+        >>> import jax
+        >>> bool(jnp.allclose(jnp.linalg.norm(directions(jax.random.key(0), 3, 50, norm=2.0), axis=1), 2.0))
+        True
+    """
+    shape = int(whole("num_canaries", num_canaries)), int(whole("size", size))
+    drawn = jax.random.normal(key, shape)
+    return float(positive("norm", norm)) * drawn / jnp.linalg.norm(drawn, axis=1, keepdims=True)
+
+
+def loss_scores(loss, parameters, canaries):
+    """−loss of each canary: larger, the more likely it was trained on.
+
+    Args:
+        loss: function (parameters, *record) → scalar loss of one record. parameters: of the trained model; a leading axis for models is
+            up to the caller's own ``vmap``. canaries: tuple of arrays with a leading axis, one entry per canary.
+
+    Returns:
+        Scores, shape (m,).
+
+    Example:
+        >>> loss_scores(lambda w, x: (w - x) ** 2, 1.0, (jnp.array([1.0, 3.0]),)).tolist()
+        [-0.0, -4.0]
+    """
+    return -jax.vmap(loss, in_axes=(None,) + (0,) * len(canaries))(parameters, *canaries)
+
+
+def gradient_scores(gradients, update, parameters, canaries):
+    """Dot product of each canary's gradient with what an update did to the parameters, downhill (Nasr et al. 2023).
+
+    Args:
+        gradients: function (parameters, *batch) → (losses, per-example gradients), as from
+            :func:`jaxgdp.training.per_example_gradients`.
+        update: pytree like the parameters: new minus old, of a step or of the whole run. parameters: at which gradients are taken.
+        canaries: tuple of arrays with a leading axis, one entry per canary.
+
+    Returns:
+        −⟨gradient, update⟩ of each canary, shape (m,).
+
+    Example:
+        >>> from jaxgdp.training import per_example_gradients
+        >>> gradients = per_example_gradients(lambda w, x: jnp.dot(w, x))
+        >>> gradient_scores(gradients, jnp.array([-1.0, 0.0]), jnp.zeros(2), (jnp.eye(2),)).tolist()
+        [1.0, -0.0]
+    """
+    _, found = gradients(parameters, *canaries)
+    dot = lambda g, u: jnp.tensordot(g.reshape(g.shape[0], -1), jnp.ravel(u), axes=1)
+    products = jax.tree.map(dot, found, update)
+    return -sum(jax.tree.leaves(products))
+
+
+def guess(scores, num_guesses):
+    """The surest guesses, as many as were decided on beforehand: "in" for the largest scores, "out" for the smallest, else abstention.
+
+    Args:
+        scores: of every canary, shape (m,), larger the more likely in. num_guesses: r ≤ m; half of them, rounded up, guess "in".
+
+    Returns:
+        1 for in, −1 for out, 0 for abstention, shape (m,). Equal scores are taken in the order they come.
+
+    Raises:
+        ValueError: more guesses than scores, or a NaN.
+
+    Example:
+        >>> guess([0.1, 3.0, -2.0, 0.4], 2).tolist()
+        [0, 1, -1, 0]
+    """
+    scores = score_rows("scores", scores)
+    r = int(whole("num_guesses", num_guesses))
+    if scores.ndim > 1 or r > len(scores):
+        raise ValueError(f"num_guesses must be at most the number of scores, {scores.shape}, got {r}")
+    order = np.argsort(scores, kind="stable")
+    found = np.zeros(len(scores), np.int64)
+    found[order[: r // 2]] = -1
+    found[order[len(scores) - (r - r // 2) :]] = 1
+    return found
+
+
+def count_right(guesses, included) -> int:
+    """How many guesses are right.
+
+    Args:
+        guesses: from :func:`guess`. included: from :func:`coins`, shape (m,).
+
+    Returns:
+        A whole number.
+
+    Raises:
+        ValueError: shapes differ.
+
+    Example:
+        >>> count_right([0, 1, -1, 0], [True, True, True, False])
+        1
+    """
+    guesses, included = np.asarray(guesses), np.asarray(included, bool)
+    if guesses.shape != included.shape:
+        raise ValueError(f"guesses and included must have one shape, got {guesses.shape} and {included.shape}")
+    return int(np.sum(((guesses > 0) & included) | ((guesses < 0) & ~included)))

@@ -1,0 +1,141 @@
+"""What is claimed of a mechanism, as a trade-off curve that is never above the true one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import gdp
+from ..bracket import Bracket
+from ..mechanisms import Composition, Mechanism, compose
+from ..numerics.validation import checked, nonnegative
+from ..tradeoff import TradeoffCurve, tradeoff
+
+_KNOTS = 320  # of a certified curve, for the one-run recursion
+_SMALLEST = 1e-9
+_FLOOR = 1e-9  # of certified curves: well below the rates an audit can count
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim on privacy; build it with :func:`as_claim`.
+
+    Attributes:
+        text: the claim in words.
+        fnr: function of FPRs → :class:`jaxgdp.Bracket` of the least FNR it allows. An attack whose FNR is below the lower side refutes it.
+        mu: bracket of the μ claimed, where there is one number.
+    """
+
+    text: str
+    fnr: Callable[[np.ndarray], Bracket]
+    mu: Bracket | None = None
+
+    def swapped(self, most: float):
+        """R ↦ a lower bound on f(1 − R) for R in [0, ``most``], cheap: the certified side, between knots from below.
+
+        f is convex. Beyond a segment, the line through its ends lies below f; so it does if its near end is lowered and its far one raised.
+
+        Args:
+            most: largest R asked for, in (0, 1].
+        """
+        fine = np.geomspace(_SMALLEST, most, _KNOTS - 1)
+        knots = np.concatenate([[0.0], fine])
+        side = self.fnr(1.0 - knots)
+        low, high = np.asarray(side.lower, float), np.asarray(side.upper, float)
+        # non-decreasing, from below
+        low = np.minimum.accumulate(low[::-1])[::-1]
+        gaps = np.diff(knots)
+        onward = (low[1:] - high[:-1]) / gaps  # slopes of lines used to the right of their segment
+        back = (high[1:] - low[:-1]) / gaps  # and to the left
+
+        def lower(right):
+            right = np.asarray(right, float)
+            j = np.clip(np.searchsorted(knots, right, side="right") - 1, 0, len(knots) - 1)
+            found = low[j]
+            before, after = np.clip(j - 1, 0, len(gaps) - 1), np.clip(j + 1, 0, len(gaps) - 1)
+            ahead = np.where(j > 0, low[j] + onward[before] * (right - knots[j]), -np.inf)
+            ends = np.clip(j + 1, 0, len(knots) - 1)
+            behind = np.where(j + 1 < len(gaps), low[ends] - back[after] * (knots[ends] - right), -np.inf)
+            return np.maximum(found, np.maximum(ahead, behind))
+
+        return lower
+
+
+def _gaussian(mu: float) -> Claim:
+    def fnr(alpha):
+        beta = gdp.beta(alpha, mu)
+        return Bracket(beta * (1.0 - 1e-11), np.minimum(beta * (1.0 + 1e-11), 1.0))
+
+    return Claim(f"{mu:.6g}-GDP", fnr, Bracket(mu, mu))
+
+
+def _approximate(epsilon: float, delta: float) -> Claim:
+    def fnr(alpha):
+        alpha = np.asarray(alpha, float)
+        first, second = 1.0 - delta - np.exp(epsilon) * alpha, np.exp(-epsilon) * (1.0 - delta - alpha)
+        beta = np.maximum(np.maximum(first, second), 0.0)
+        return Bracket(np.maximum(beta - 1e-15, 0.0), beta)
+
+    return Claim(f"({epsilon:.6g}, {delta:.6g})-DP", fnr)
+
+
+def _curve(curve: TradeoffCurve, text: str) -> Claim:
+    if curve.shape != ():
+        raise ValueError(f"claim must be one mechanism, got a batch of shape {curve.shape}")
+    if curve.adjacency not in ("add_remove", "replace_one"):
+        raise ValueError(f"claim must cover both orders of the data sets, got adjacency {curve.adjacency!r}")
+    return Claim(text, lambda alpha: curve.beta(np.asarray(alpha, float)), curve.mu())
+
+
+def as_claim(claim) -> Claim:
+    """Any way of stating a claim, as a :class:`Claim`.
+
+    Args:
+        claim: a mechanism or composition (its certified curve is worked out), a :class:`jaxgdp.TradeoffCurve`, a number μ > 0, a pair
+            (ε, δ), a :class:`jaxgdp.spec.Spec`, or a :class:`Claim`.
+
+    Returns:
+        A :class:`Claim`.
+
+    Raises:
+        ValueError: none of these, out of range, or a batch of mechanisms.
+
+    Example:
+        >>> as_claim(1.5).text, as_claim((1.0, 1e-5)).text
+        ('1.5-GDP', '(1, 1e-05)-DP')
+    """
+    if isinstance(claim, Claim):
+        return claim
+    if isinstance(claim, TradeoffCurve):
+        return _curve(claim, _named(claim.mechanism))
+    if isinstance(claim, Mechanism | Composition):
+        return _curve(tradeoff(claim, fpr_floor=_FLOOR), _named(claim))
+    if hasattr(claim, "mechanism") and hasattr(claim, "settings"):
+        curve = tradeoff(claim.mechanism, fpr_floor=_FLOOR, adjacency=claim.settings.get("adjacency", "add_remove"))
+        return _curve(curve, claim.title or claim.source)
+    if isinstance(claim, int | float | np.number | np.ndarray) and np.ndim(claim) == 0:
+        return _gaussian(float(nonnegative("claim", claim)))
+    if isinstance(claim, tuple | list) and len(claim) == 2:
+        epsilon = float(nonnegative("epsilon", claim[0]))
+        return _approximate(epsilon, float(checked("delta", claim[1], "in [0, 1)", lambda a: (a >= 0.0) & (a < 1.0))))
+    raise ValueError(f"claim must be a mechanism, a curve, a number mu, or a pair (epsilon, delta), got {claim!r}")
+
+
+def _named(mechanism) -> str:
+    if not isinstance(mechanism, Composition):
+        mechanism = compose([(mechanism, 1)])
+    texts = []
+    for part, count in zip(mechanism.mechanisms, mechanism.counts, strict=True):
+        fields = ", ".join(
+            f"{f.name} = {float(getattr(part, f.name)):.6g}" for f in dataclasses.fields(part) if _scalar(part, f)
+        )
+        texts.append(f"{type(part).__name__}({fields})" + (f" x {int(np.max(count))}" if np.max(count) > 1 else ""))
+    return " + ".join(texts)
+
+
+def _scalar(part, field) -> bool:
+    value = getattr(part, field.name, None)
+    return field.init and isinstance(value, int | float | np.number | np.ndarray) and np.ndim(value) == 0

@@ -1,0 +1,212 @@
+"""Epsilon* of a trained model: how well its losses tell its own training records from others (Negoescu et al. 2023, Definition 2).
+
+With t = Pr[loss ≤ τ] of a record from the population (FPR) and η = Pr[loss > τ] of a training record (FNR),
+
+    ε* = log max over τ of max{(1 − δ − η)/t, (1 − δ − t)/η, (η − δ)/(1 − t), (t − δ)/(1 − η), 1}.
+
+It is a lower bound on the ε with which that one model is "(ε, δ)-empirically private" (their Definition 1), whose randomness is
+the draw of the record, not of the training. It bounds no mechanism: of a training mechanism only ε̄ ≤ log E[e^{ε*}] is known, over
+its models (Theorem 2). And being the maximum of ratios of estimated rates, it is an estimate, of unknown side.
+
+"empirical" counts rates, and uses thresholds at which both lie in (0.001, 0.999), as the paper does. "parametric" fits a Gaussian,
+or a mixture, to transformed losses of each class, and uses thresholds at quantiles of both at which both rates lie in (δ, 1 − δ).
+The paper takes one million equally spaced quantiles of each; here they are taken densest towards both ends, down to one in a million.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..numerics.precision import with_float64
+from ..numerics.validation import checked, one_of, whole
+from . import mixtures
+from .bound import ESTIMATE, Bound
+from .scores import confidence_level, losses
+from .thresholds import FEW
+
+CAVEAT = (
+    "of this one model, whose losses tell members from others; not a bound on the training mechanism, "
+    "of which only eps <= log E[exp(Epsilon*)] is known"
+)
+METHODS = ("empirical", "parametric")
+KEPT = 1e-3  # empirical rates are kept in (KEPT, 1 − KEPT)
+_QUANTILES = np.concatenate([tail := np.geomspace(1e-6, 0.5, 2000), 1.0 - tail[-2::-1]])
+
+
+def log_ratio(fpr, fnr, delta, least=0.0):
+    """ε* of rates, maximised over the last axis: the formula at the top of this file.
+
+    Args:
+        fpr, fnr: t and η in [0, 1], shape (..., thresholds). delta: in [0, 1). least: rates are kept in (least, 1 − least).
+
+    Returns:
+        ε* in nats, shape (...), 0 where no threshold is left.
+
+    Example:
+        >>> round(float(log_ratio(np.array([0.1]), np.array([0.5]), 0.0)), 4)  # log(0.5/0.1)
+        1.6094
+    """
+    xp = np if isinstance(fpr, np.ndarray) else jnp
+    kept = (fpr > least) & (fpr < 1.0 - least) & (fnr > least) & (fnr < 1.0 - least)
+    t, n = xp.where(kept, fpr, 0.5), xp.where(kept, fnr, 0.5)
+    ratios = [(1.0 - delta - n) / t, (1.0 - delta - t) / n, (n - delta) / (1.0 - t), (t - delta) / (1.0 - n)]
+    largest = functools.reduce(xp.maximum, ratios)
+    return xp.log(xp.maximum(xp.max(xp.where(kept, largest, 1.0), axis=-1), 1.0))
+
+
+def _rates(member, nonmember):
+    """Empirical (t, η) at every loss."""
+    xp, how = (np, {}) if isinstance(member, np.ndarray) else (jnp, {"method": "sort"})
+    member, nonmember = xp.sort(member), xp.sort(nonmember)
+    at = xp.concatenate([member, nonmember])
+    number = lambda x: xp.searchsorted(x, at, side="right", **how).astype(at.dtype)
+    # of whole numbers, so that 1/1000 is no more than 0.001
+    return number(nonmember) / nonmember.shape[0], (member.shape[0] - number(member)) / member.shape[0]
+
+
+def _empirical(member, nonmember, delta):
+    fpr, fnr = _rates(member, nonmember)
+    found = log_ratio(fpr, fnr, delta, KEPT)
+    # classes so far apart that no threshold has both rates inside: what the smallest rates that are kept would say
+    floor_t, floor_n = (max(KEPT, 1.0 / side.shape[0]) for side in (nonmember, member))
+    inside = lambda rate: (rate > KEPT) & (rate < 1.0 - KEPT)
+    xp = np if isinstance(fpr, np.ndarray) else jnp
+    none = ~xp.any(inside(fpr) & inside(fnr)) & (xp.max(1.0 - fpr - fnr) > 1.0 - 2.0 * max(floor_t, floor_n))
+    apart = xp.log(xp.maximum((1.0 - delta - max(floor_t, floor_n)) / min(floor_t, floor_n), 1.0))
+    return xp.where(none, apart, found)
+
+
+_models = jax.jit(jax.vmap(_empirical, (0, 0, None)))
+
+
+def _resampled(key, member, nonmember, delta):
+    one, other = jax.random.split(key)
+    draw = lambda k, x: x[jax.random.randint(k, x.shape, 0, x.shape[0])]
+    return _empirical(draw(one, member), draw(other, nonmember), delta)
+
+
+_bootstrap = jax.jit(jax.vmap(_resampled, (0, None, None, None)))
+
+
+def _checked_delta(delta) -> float:
+    found = checked("delta", delta, "one number in [0, 0.5)", lambda a: (a >= 0.0) & (a < 0.5))
+    if found.ndim:
+        raise ValueError(f"delta must be one number in [0, 0.5), got shape {found.shape}")
+    return float(found)
+
+
+@with_float64
+def epsilon_star(member_losses, nonmember_losses, delta=0.0, method="empirical", components=1, seed=0):
+    """Epsilon* of a trained model (Negoescu et al. 2023, Definition 2): an estimate, of this model only.
+
+    Args:
+        member_losses: of training records, shape (..., n₁); leading axes are models (empirical only).
+        nonmember_losses: of records of the same population that were not trained on, shape (..., n₀).
+        delta: δ in [0, 0.5). At δ = 0 the parametric value depends on the smallest rates looked at, one in a million: the largest
+            ratio of two Gaussian tails is infinite.
+        method: "empirical" or "parametric".
+        components: of the Gaussian mixtures, for "parametric": a number from 1 to 20, or "bic" to choose it for each class.
+        seed: of the mixtures' starting points.
+
+    Returns:
+        ε* in nats: a :class:`jaxgdp.audit.Bound` whose side is "estimate" and whose caveat says what it is of; with "parametric",
+        its details hold the numbers of components. An array over models if the losses have leading axes.
+
+    Raises:
+        ValueError: NaN or infinite losses, fewer than ten of a class, or an argument out of range.
+        ImportError: scikit-learn is missing where mixtures are fitted (the ``audit`` extra).
+
+    Example:
+        >>> import numpy as np
+        >>> losses = np.arange(1000.0)
+        >>> [round(float(epsilon_star(losses, losses + shift)), 3) for shift in (0.0, 500.0)]
+        [0.0, 5.525]
+    """
+    one_of("method", method, METHODS)
+    delta = _checked_delta(delta)
+    member, nonmember = losses(member_losses, nonmember_losses)
+    lead = member.shape[:-1]
+    if method == "parametric":
+        if lead:
+            raise ValueError(f"parametric Epsilon* takes one model at a time, got leading shape {lead}")
+        value, details = _parametric(member, nonmember, delta, components, seed)
+        return Bound(value, f"Epsilon*(delta = {delta:g})", ESTIMATE, None, CAVEAT, details)
+    flat = [side.reshape((-1, side.shape[-1])) for side in (member, nonmember)]
+    if len(flat[0]) > FEW:
+        found = np.asarray(_models(*flat, delta)).reshape(lead)
+    else:
+        found = np.array([_empirical(*pair, delta) for pair in zip(*flat, strict=True)]).reshape(lead)
+    if lead:
+        return found
+    return Bound(float(found), f"Epsilon*(delta = {delta:g})", ESTIMATE, None, CAVEAT, {"method": method})
+
+
+def _parametric(member, nonmember, delta, components, seed):
+    inside, outside = mixtures.transformed(member, nonmember)
+    if np.ptp(np.concatenate([inside, outside])) == 0.0:
+        return 0.0, {"method": "parametric", "components": (1, 1)}
+    fits = mixtures.fit(inside, components, seed), mixtures.fit(outside, components, seed)
+    value = of_mixtures(*fits, delta)
+    return value, {"method": "parametric", "components": tuple(len(f.weights) for f in fits), "fits": fits}
+
+
+def of_mixtures(member, nonmember, delta, least=None) -> float:
+    """ε* of two fitted distributions of transformed losses (larger for smaller losses).
+
+    Args:
+        member, nonmember: :class:`jaxgdp.audit.mixtures.Mixture`. delta: in [0, 0.5). least: rates are kept in (least, 1 − least);
+            default δ.
+
+    Returns:
+        ε* in nats.
+    """
+    at = np.concatenate([nonmember.quantile(_QUANTILES), member.quantile(_QUANTILES)])
+    return float(log_ratio(nonmember.above(at), member.below(at), delta, delta if least is None else least))
+
+
+@with_float64
+def epsilon_star_interval(
+    member_losses, nonmember_losses, delta=0.0, method="empirical", confidence=0.95, draws=200, components=1, seed=0
+) -> tuple[float, float]:
+    """Bootstrap interval of ε*: how much it would vary over samples of as many records, not where the true ε* lies.
+
+    Quantiles of ε* over records drawn again with replacement, each class by itself. As ε* is a maximum of noisy ratios, it and its
+    resamples lie above the truth where classes differ little: the interval is one of the estimate.
+
+    Args:
+        member_losses, nonmember_losses: of one model, shapes (n₁,) and (n₀,).
+        delta, method, components, seed: as for :func:`epsilon_star`.
+        confidence: in [0.5, 1 - 1e-9].
+        draws: number of resamples, ≥ 1; compiled and batched for "empirical".
+
+    Returns:
+        (lower, upper) quantile.
+
+    Raises:
+        ValueError: as for :func:`epsilon_star`.
+
+    Example:
+        >>> import numpy as np
+        >>> low, high = epsilon_star_interval(np.arange(100.0), np.arange(100.0), draws=20)
+        >>> 0.0 <= low <= high
+        True
+    """
+    one_of("method", method, METHODS)
+    delta, confidence = _checked_delta(delta), confidence_level("confidence", confidence)
+    member, nonmember = losses(member_losses, nonmember_losses)
+    if member.ndim > 1:
+        raise ValueError(f"member_losses must be of one model, got shape {member.shape}")
+    number = int(whole("draws", draws))
+    if method == "empirical":
+        values = np.asarray(_bootstrap(jax.random.split(jax.random.key(seed), number), member, nonmember, delta))
+    else:
+        rng = np.random.default_rng(seed)
+        again = lambda x: x[rng.integers(len(x), size=len(x))]
+        values = [_parametric(again(member), again(nonmember), delta, components, seed)[0] for _ in range(number)]
+    tail = 0.5 * (1.0 - confidence)
+    low, high = np.quantile(values, [tail, 1.0 - tail])
+    return float(low), float(high)

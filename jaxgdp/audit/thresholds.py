@@ -1,0 +1,65 @@
+"""False positives and false negatives of every threshold: compiled and batched over models, or at once on the host for a few."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+FEW = 8  # models for which nothing is compiled
+
+
+def counts(member, nonmember, xp=np):
+    """Errors of guessing "member" at or above each score, and of never guessing it.
+
+    Args:
+        member, nonmember: scores, shapes (n₁,) and (n₀,), no NaN.
+        xp: NumPy or jax.numpy.
+
+    Returns:
+        (thresholds, false positives, false negatives), shape (n₁ + n₀ + 1,).
+    """
+    member, nonmember = xp.sort(member), xp.sort(nonmember)
+    thresholds = xp.concatenate([member, nonmember, xp.full(1, xp.inf)])
+    how = {"side": "left"} if xp is np else {"side": "left", "method": "sort"}
+    below, misses = xp.searchsorted(nonmember, thresholds, **how), xp.searchsorted(member, thresholds, **how)
+    return thresholds, nonmember.shape[0] - below, misses
+
+
+def _best(member, nonmember, of_fpr, of_fnr, xp=jnp):
+    thresholds, fp, fn = counts(member, nonmember, xp)
+    values = xp.max(of_fpr[:, fp] + of_fnr[:, fn], axis=0)
+    best = xp.argmax(values)
+    return values[best], thresholds[best]
+
+
+_compiled = jax.jit(jax.vmap(_best, (0, 0, None, None)))
+
+
+def best(member, nonmember, of_fpr, of_fnr):
+    """Largest over thresholds and rows j of ``of_fpr[j][false positives] + of_fnr[j][false negatives]``, and where.
+
+    Args:
+        member, nonmember: scores, shapes (models, n₁) and (models, n₀). of_fpr, of_fnr: tables of shape (rows, n₀ + 1) and (rows, n₁ + 1).
+
+    Returns:
+        (values, thresholds), shape (models,).
+    """
+    if len(member) > FEW:
+        return tuple(np.asarray(a) for a in _compiled(member, nonmember, of_fpr, of_fnr))
+    found = [_best(a, b, of_fpr, of_fnr, np) for a, b in zip(member, nonmember, strict=True)]
+    return tuple(np.array(column) for column in zip(*found, strict=True))
+
+
+def at(member, nonmember, threshold, of_fpr, of_fnr):
+    """The same sum at one threshold for each model.
+
+    Args:
+        member, nonmember, of_fpr, of_fnr: as for :func:`best`. threshold: shape (models,).
+
+    Returns:
+        Values, shape (models,).
+    """
+    fp = np.sum(nonmember >= threshold[:, None], axis=1)
+    fn = np.sum(member < threshold[:, None], axis=1)
+    return np.max(of_fpr[:, fp] + of_fnr[:, fn], axis=0)

@@ -1,0 +1,194 @@
+"""Audits as jax_privacy's ``auditing`` module makes them, from the same score arrays, and what is honest instead.
+
+    from jaxgdp.interop.jax_privacy_auditing import epsilon_one_run, scores
+
+    epsilon_one_run(*scores(auditor), significance=0.05, delta=1e-6)       # as CanaryScoreAuditor.epsilon_one_run
+    jaxgdp.audit.epsilon_lower_bound(*scores(auditor), delta=1e-6)         # holds at all thresholds at once
+
+The functions here repeat that module's default procedure: the best of all thresholds, each at a level of significance over the
+number of thresholds that remain on the convex hull. Thresholds and their number are taken from the scores themselves, which a
+union bound over thresholds fixed beforehand does not cover: use :func:`jaxgdp.audit.epsilon_lower_bound`,
+:func:`jaxgdp.audit.mu_lower_bound`, or a number of guesses fixed beforehand with :func:`jaxgdp.audit.one_run_epsilon` and
+:func:`jaxgdp.audit.one_run_mu`. jax_privacy itself is not needed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit, ndtr, ndtri
+
+from .. import gdp
+from ..audit import one_run_p_value
+from ..audit.bands import clopper_pearson
+from ..audit.one_run import least_mass
+from ..audit.scores import two_classes
+from ..numerics.validation import closed_unit, open_unit
+
+_CHUNK = 1024
+_HALVINGS = 45
+
+
+def scores(auditor) -> tuple[np.ndarray, np.ndarray]:
+    """Score arrays of a ``CanaryScoreAuditor``: (of held-in canaries, of held-out canaries), as every function of this library
+    takes them.
+
+    Args:
+        auditor: the auditor, or anything with attributes ``in_canary_scores`` and ``out_canary_scores``, leading underscore or not.
+
+    Raises:
+        ValueError: it has none.
+
+    Example:
+        >>> import types
+        >>> scores(types.SimpleNamespace(in_canary_scores=[2.0], out_canary_scores=[1.0]))
+        (array([2.]), array([1.]))
+    """
+    found = []
+    for name in ("in_canary_scores", "out_canary_scores"):
+        values = getattr(auditor, name, getattr(auditor, "_" + name, None))
+        if values is None:
+            raise ValueError(f"auditor must have {name}, got {type(auditor).__name__}")
+        found.append(np.asarray(values, float))
+    return found[0], found[1]
+
+
+def _hull_counts(member, nonmember):
+    """(false negatives, true negatives) of the thresholds on the convex hull, and the number of thresholds there."""
+    at = np.append(np.union1d(member, nonmember), np.inf)
+    fn, tn = np.searchsorted(np.sort(member), at), np.searchsorted(np.sort(nonmember), at)
+    points = np.stack([fn, tn], axis=1).tolist()
+    kept: list[list[int]] = []
+    for x, y in points:
+        while len(kept) > 1:
+            (x0, y0), (x1, y1) = kept[-2:]
+            if (y1 - y0) * (x - x1) > (y - y1) * (x1 - x0):
+                break
+            kept.pop()
+        kept.append([x, y])
+    hull = np.array(kept)
+    return hull[:, 0], hull[:, 1]
+
+
+def _checked(in_scores, out_scores, significance, delta):
+    member, nonmember = two_classes(in_scores, out_scores, ("in_canary_scores", "out_canary_scores"))
+    if member.ndim > 1:
+        raise ValueError(f"in_canary_scores must be of one model, got shape {member.shape}")
+    return member, nonmember, float(open_unit("significance", significance)), float(closed_unit("delta", delta))
+
+
+def _guesses(in_scores, out_scores, significance, delta):
+    """(canaries, guesses, right ones) by decreasing lower limit of the precision, and the level of each threshold."""
+    member, nonmember, significance, delta = _checked(in_scores, out_scores, significance, delta)
+    fn, tn = _hull_counts(member, nonmember)
+    level = significance / len(fn)
+    right, wrong = len(member) - fn, len(nonmember) - tn
+    made = right + wrong
+    some = made > 0
+    precision = 1.0 - clopper_pearson(wrong[some], made[some], level)
+    order = np.flatnonzero(some)[np.argsort(-precision, kind="stable")]
+    return len(member) + len(nonmember), made[order], right[order], level, delta
+
+
+def epsilon_one_run(in_scores, out_scores, significance, delta) -> float:
+    """``CanaryScoreAuditor(in_scores, out_scores).epsilon_one_run(significance, delta)`` (Steinke et al. 2023).
+
+    Args:
+        in_scores, out_scores: of held-in and held-out canaries. significance: in (0, 1). delta: in (0, 1).
+
+    Returns:
+        ε, as published; see the top of this file for what it is worth.
+
+    Raises:
+        ValueError: a number out of range, NaN, or an empty class.
+    """
+    m, made, right, level, delta = _guesses(in_scores, out_scores, significance, delta)
+    best = 0.0
+    for r, v in zip(made, right, strict=True):
+        if v / r > expit(best) and one_run_p_value(m, r, v, best, delta) <= level:
+            best = _root(lambda epsilon, r=r, v=v: one_run_p_value(m, r, v, epsilon, delta) <= level, best)
+    return best
+
+
+def _root(refuted, low: float) -> float:
+    high = max(1.0, 2.0 * low)
+    while refuted(high):
+        low, high = high, 2.0 * high
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def epsilon_one_run_fdp(in_scores, out_scores, significance, delta) -> float:
+    """``CanaryScoreAuditor(in_scores, out_scores).epsilon_one_run_fdp(significance, delta)`` (Mahloujifar et al. 2024, Gaussian curves).
+
+    Args:
+        in_scores, out_scores, significance, delta: as for :func:`epsilon_one_run`.
+
+    Returns:
+        ε at δ of the largest μ refuted, as published; see the top of this file.
+
+    Raises:
+        ValueError: as for :func:`epsilon_one_run`.
+    """
+    m, made, right, level, delta = _guesses(in_scores, out_scores, significance, delta)
+
+    def refuted(mu, rows):
+        lower = lambda x, _: ndtr(ndtri(x) - mu)
+        return least_mass(lower, m, made[rows], right[rows], level) > 1.0
+
+    best, epsilon, start = 0.0, 0.0, 0
+    while start < len(made):
+        rows = np.arange(start, min(start + _CHUNK, len(made)))
+        rows = rows[right[rows] / made[rows] > expit(epsilon)]
+        better = rows[refuted(best, rows)] if len(rows) else rows
+        if not len(better):
+            start += _CHUNK
+            continue
+        # the first in line decides which of the others are looked at
+        first = better[:1]
+        best = _root(lambda mu, first=first: bool(refuted(mu, first)[0]), best)
+        epsilon, start = float(gdp.epsilon(delta, best)), int(first[0]) + 1
+    return epsilon
+
+
+def _limits(in_scores, out_scores, significance, delta):
+    member, nonmember, significance, delta = _checked(in_scores, out_scores, significance, delta)
+    fn, tn = _hull_counts(member, nonmember)
+    tail = significance / (2.0 * len(fn))
+    return clopper_pearson(len(nonmember) - tn, len(nonmember), tail), clopper_pearson(fn, len(member), tail), delta
+
+
+def mu_from_gdp(in_scores, out_scores, significance) -> float:
+    """The μ behind ``CanaryScoreAuditor(in_scores, out_scores).epsilon_from_gdp(significance, delta)`` (Nasr et al. 2023).
+
+    Where a guess is worse than chance, that module takes the absolute value; here it proves nothing.
+
+    Args:
+        in_scores, out_scores, significance: as for :func:`epsilon_one_run`.
+
+    Returns:
+        μ ≥ 0; see the top of this file, and :func:`jaxgdp.audit.mu_lower_bound`, which is larger and holds.
+
+    Raises:
+        ValueError: as for :func:`epsilon_one_run`.
+    """
+    a, b, _ = _limits(in_scores, out_scores, significance, 0.0)
+    return max(0.0, float(np.max(-ndtri(a) - ndtri(b))))
+
+
+def epsilon_clopper_pearson(in_scores, out_scores, significance, delta=0.0) -> float:
+    """``CanaryScoreAuditor(in_scores, out_scores).epsilon_clopper_pearson(significance, delta)`` (Jagielski et al. 2020).
+
+    Args:
+        in_scores, out_scores, significance: as for :func:`epsilon_one_run`. delta: in [0, 1].
+
+    Returns:
+        ε; see the top of this file, and :func:`jaxgdp.audit.epsilon_lower_bound`, which is larger and holds.
+
+    Raises:
+        ValueError: as for :func:`epsilon_one_run`.
+    """
+    a, b, delta = _limits(in_scores, out_scores, significance, delta)
+    top = 1.0 - b - delta
+    return max(0.0, float(np.max(np.log(np.maximum(top, 1e-300)) - np.log(a))))

@@ -1,0 +1,199 @@
+"""Networks trained with and without DP-SGD, several seeds at once, and their losses of training and other records."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from scipy.special import logsumexp
+
+from ...audit import epsilon_star
+from ...calibration import calibrate
+from ...targets import EpsilonDelta
+from ...training import clipped_sum, noisy_mean, per_example_gradients, poisson_sampler
+from .data import Data
+
+MOMENTUM, CLIP = 0.9, 1.0
+
+
+class Plan(NamedTuple):
+    """How the models of a figure are trained.
+
+    Attributes:
+        hidden: widths of the hidden layers. batch: expected batch size. rate: learning rate without DP. private_rate: with DP, of
+            gradients over the clipping norm. epochs: of the models without DP. epsilons: of those with DP. private_epochs: theirs.
+            seeds: runs of each.
+    """
+
+    hidden: tuple[int, ...]
+    batch: int
+    rate: float
+    private_rate: float
+    epochs: tuple[int, ...]
+    epsilons: tuple[float, ...]
+    private_epochs: int
+    seeds: int
+
+
+class Strategy(NamedTuple):
+    """Models that were trained alike, over seeds.
+
+    Attributes:
+        name: such as "10 epochs" or "ε = 3". epsilon: of DP-SGD, or None. epochs: passes over the data.
+        member, nonmember: losses, shapes (seeds, n₁) and (seeds, n₀). utility: shape (seeds,). star: parametric Epsilon*, shape (seeds,).
+    """
+
+    name: str
+    epsilon: float | None
+    epochs: int
+    member: np.ndarray
+    nonmember: np.ndarray
+    utility: np.ndarray
+    star: np.ndarray
+
+
+def delta_of(records: int) -> float:
+    """δ = 1/(n log n), as in the paper."""
+    return 1.0 / (records * np.log(records))
+
+
+def _initial(key, sizes):
+    keys = jax.random.split(key, len(sizes) - 1)
+    pairs = zip(keys, sizes[:-1], sizes[1:], strict=True)
+    return [(jax.random.normal(k, (a, b)) / np.sqrt(a), jnp.zeros(b)) for k, a, b in pairs]
+
+
+def _logits(weights, x):
+    for matrix, bias in weights[:-1]:
+        x = jax.nn.relu(x @ matrix + bias)
+    matrix, bias = weights[-1]
+    return x @ matrix + bias
+
+
+def _loss(weights, x, label):
+    return optax.softmax_cross_entropy_with_integer_labels(_logits(weights, x), label)
+
+
+def margin_loss(logits, labels):
+    """−(log p − log(1 − p)) of the true class: the loss of the paper's attacker (its footnote 1), both for two classes and for many.
+
+    Args:
+        logits: shape (n, classes). labels: shape (n,).
+
+    Returns:
+        Losses, shape (n,).
+
+    Example:
+        >>> margin_loss(np.log(np.array([[0.2, 0.7, 0.1]])), np.array([1])).round(6).tolist()  # −log(0.7/0.3)
+        [-0.847298]
+    """
+    own = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
+    others = np.where(np.arange(logits.shape[1]) == labels[:, None], -np.inf, logits)
+    return logsumexp(others, axis=1) - own
+
+
+@functools.partial(jax.jit, static_argnames=("sizes", "batch"))
+def _plain(key, inputs, labels, rate, steps, *, sizes, batch):
+    """One model by stochastic gradient descent with momentum, batches drawn with replacement."""
+    optimiser = optax.sgd(rate, momentum=MOMENTUM)
+    start, draw = jax.random.split(key)
+    weights = _initial(start, sizes)
+    mean = lambda w, x, y: jnp.mean(jax.vmap(_loss, (None, 0, 0))(w, x, y))
+
+    def step(number, carry):
+        weights, state = carry
+        rows = jax.random.randint(jax.random.fold_in(draw, number), (batch,), 0, inputs.shape[0])
+        updates, state = optimiser.update(jax.grad(mean)(weights, inputs[rows], labels[rows]), state, weights)
+        return optax.apply_updates(weights, updates), state
+
+    return jax.lax.fori_loop(0, steps, step, (weights, optimiser.init(weights)))[0]
+
+
+@functools.partial(jax.jit, static_argnames=("sizes", "sampler"))
+def _private(key, inputs, labels, rate, steps, sigma, *, sizes, sampler):
+    """One model by DP-SGD: Poisson batches, gradients clipped one by one, noise."""
+    optimiser = optax.sgd(rate, momentum=MOMENTUM)
+    start, draw = jax.random.split(key)
+    weights = _initial(start, sizes)
+    gradients = per_example_gradients(_loss)
+
+    def step(number, carry):
+        weights, state = carry
+        choose, perturb = jax.random.split(jax.random.fold_in(draw, number))
+        batch = sampler.sample(choose)
+        _, found = gradients(weights, inputs[batch.indices], labels[batch.indices])
+        mean = noisy_mean(clipped_sum(found, CLIP, batch.mask), perturb, CLIP, sigma, sampler.expected_batch_size)
+        updates, state = optimiser.update(mean, state, weights)
+        return optax.apply_updates(weights, updates), state
+
+    return jax.lax.fori_loop(0, steps, step, (weights, optimiser.init(weights)))[0]
+
+
+def _scored(weights, inputs) -> np.ndarray:
+    """Scores of the classes, on the host."""
+    x = np.asarray(inputs, float)
+    layers = [(np.asarray(matrix, float), np.asarray(bias, float)) for matrix, bias in weights]
+    for matrix, bias in layers[:-1]:
+        x = np.maximum(x @ matrix + bias, 0.0)
+    matrix, bias = layers[-1]
+    return x @ matrix + bias
+
+
+def _utility(data: Data, logits) -> float:
+    """Accuracy, or area under the receiver operating characteristic for two classes, on records not trained on."""
+    if data.classes > 2:
+        return float(np.mean(np.argmax(logits, axis=1) == data.other_labels))
+    score = logits[:, 1] - logits[:, 0]
+    ranks = (
+        np.searchsorted(np.sort(score), score, side="left") + np.searchsorted(np.sort(score), score, side="right") + 1
+    )
+    positive = data.other_labels == 1
+    ones, zeros = positive.sum(), (~positive).sum()
+    return float((np.sum(ranks[positive]) / 2.0 - ones * (ones + 1) / 2.0) / (ones * zeros))
+
+
+def _strategy(data: Data, name, epsilon, epochs, models) -> Strategy:
+    """The losses of models, one tree of weights each."""
+    member, nonmember, utility = [], [], []
+    for weights in models:
+        member.append(margin_loss(_scored(weights, data.inputs), data.labels))
+        logits = _scored(weights, data.other_inputs)
+        nonmember.append(margin_loss(logits, data.other_labels))
+        utility.append(_utility(data, logits))
+    delta = delta_of(len(data.labels))
+    star = [float(epsilon_star(a, b, delta, "parametric")) for a, b in zip(member, nonmember, strict=True)]
+    return Strategy(name, epsilon, epochs, np.stack(member), np.stack(nonmember), np.array(utility), np.array(star))
+
+
+def train(data: Data, plan: Plan) -> list[Strategy]:
+    """Every model of a figure.
+
+    Args:
+        data: what to train on. plan: how.
+
+    Returns:
+        Strategies: those without DP by epochs, then those with DP by ε.
+    """
+    records = len(data.labels)
+    sizes = (data.inputs.shape[1], *plan.hidden, data.classes)
+    per_epoch = max(1, round(records / plan.batch))
+    keys = [jax.random.key(seed) for seed in range(plan.seeds)]
+    found = []
+    for epochs in plan.epochs:
+        run = functools.partial(_plain, sizes=sizes, batch=plan.batch)
+        models = [run(key, data.inputs, data.labels, plan.rate, epochs * per_epoch) for key in keys]
+        found.append(_strategy(data, f"{epochs} epoch{'s' if epochs > 1 else ''}", None, epochs, models))
+    steps = plan.private_epochs * per_epoch
+    probability = plan.batch / records
+    target = EpsilonDelta(np.array(plan.epsilons), delta_of(records))
+    sigmas = np.atleast_1d(calibrate(target, probability, steps, tolerance=1e-2).value)
+    sampler = poisson_sampler(records, probability, steps)
+    run = functools.partial(_private, sizes=sizes, sampler=sampler)
+    for epsilon, sigma in zip(plan.epsilons, sigmas, strict=True):
+        models = [run(key, data.inputs, data.labels, plan.private_rate, steps, np.float32(sigma)) for key in keys]
+        found.append(_strategy(data, f"ε = {epsilon:g}", epsilon, plan.private_epochs, models))
+    return found

@@ -1,0 +1,158 @@
+"""One run with many canaries: published numbers, 40 digits, exhaustive games, and coverage by simulation."""
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.special import ndtr, ndtri
+
+import jaxgdp
+from jaxgdp import audit, gdp
+from jaxgdp.audit.one_run import least_mass
+
+
+@pytest.mark.parametrize(
+    ("numbers", "epsilon"), [((1000, 600, 600), 5.270399), ((100, 100, 100), 3.490216), ((1000, 1000, 750), 0.976367)]
+)
+def test_published_epsilons(numbers, epsilon):
+    assert audit.one_run_epsilon(*numbers, 1e-5, 0.95) == pytest.approx(epsilon, abs=1e-6)
+
+
+@pytest.mark.parametrize("numbers", [(1000, 600, 600), (50, 40, 31), (1000, 1000, 750)])
+def test_p_value_with_40_digits(numbers):
+    m, r, v = numbers
+    epsilon = audit.one_run_epsilon(*numbers, 1e-5, 0.95)
+    with mpmath.workdps(40):
+        q = 1 / (1 + mpmath.e ** (-mpmath.mpf(float(epsilon))))
+        chance = [mpmath.binomial(r, k) * q**k * (1 - q) ** (r - k) for k in range(r + 1)]
+        within = [mpmath.fsum(chance[v - i : v]) / i for i in range(1, v + 1)]
+        p = mpmath.fsum(chance[v:]) + 2 * m * mpmath.mpf(10) ** -5 * max(within)
+    assert float(p) == pytest.approx(audit.one_run_p_value(m, r, v, float(epsilon), 1e-5), rel=1e-9)
+    # the refuted side of the root
+    assert 0.05 * (1 - 1e-9) < float(p) <= 0.05 * (1 + 1e-11)
+
+
+def test_pure_dp_is_a_binomial():
+    assert audit.one_run_p_value(20, 10, 10, 0.0) == pytest.approx(2.0**-10)
+    assert audit.one_run_epsilon(10, 10, 10, 0.0) == pytest.approx(-np.log(0.05 ** (-1 / 10) - 1.0), rel=1e-9)
+    assert audit.one_run_epsilon(10, 10, 5, 0.0) == audit.one_run_epsilon(10, 10, 0, 0.0) == 0.0
+
+
+def test_published_mu():
+    assert audit.one_run_mu(1000, 200, 190, 0.95) == pytest.approx(0.908054, abs=1e-6)
+    assert audit.one_run_mu(1000, 200, 100) == audit.one_run_mu(10, 1, 1) == 0.0
+
+
+def test_recursion_is_the_least_mass_of_the_program():
+    """The recursion solves min Σp with H_k ≥ f(1 − R_{k+1}), Pr[right ≥ v] = τ: against linear programs by tangents of f."""
+    m, r, v, tau, mu = 40, 12, 10, 0.3, 0.6
+    found = least_mass(lambda right, _: ndtr(ndtri(right) - mu), m, r, v, tau, enough=np.inf)[0]
+    at = np.geomspace(1e-6, 1.0 - 1e-9, 400)
+    value = gdp.beta(1.0 - at, mu)
+    # slope of R ↦ f(1 − R): e^ℓ with ℓ the privacy loss there
+    slope = np.exp(mu * (ndtri(at) - mu / 2.0))
+    j = np.arange(r + 1.0)
+    rows, right_side = [], []
+    for k in range(v):
+        # H_k ≥ value + slope·(R_{k+1} − at) for every tangent
+        wrong, right = np.where(j >= k, (r - j) / m, 0.0), np.where(j >= k + 1, j / m, 0.0)
+        rows.append(slope[:, None] * right - wrong)
+        right_side.append(slope * at - value)
+    rows.append(-np.where(j >= v, 1.0, 0.0)[None])
+    right_side.append([-tau])
+    least = linprog(np.ones(r + 1), np.concatenate(rows), np.concatenate(right_side), method="highs").fun
+    # tangents allow a little more than f does, on their grid
+    assert least <= found * (1.0 + 1e-9) and found == pytest.approx(least, rel=2e-3)
+
+
+def randomised_response(m, epsilon, repetitions, seed):
+    """Each coin is told truthfully with probability e^ε/(1 + e^ε): the worst mechanism under ε-DP."""
+    rng = np.random.default_rng(seed)
+    return rng.binomial(m, 1.0 / (1.0 + np.exp(-epsilon)), repetitions)
+
+
+def cached(function, counts):
+    table = {int(v): function(int(v)) for v in np.unique(counts)}
+    return np.array([table[int(v)] for v in counts])
+
+
+def refused(values, truth, level):
+    return np.mean(values > truth) > level + 4.0 * np.sqrt(level * (1.0 - level) / len(values))
+
+
+def test_epsilon_is_covered_and_the_level_is_nearly_used():
+    right = randomised_response(100, 1.0, 2000, 0)
+    values = cached(lambda v: audit.one_run_epsilon(100, 100, v, 0.0, 0.6), right)
+    assert not refused(values, 1.0, 0.4)
+    assert np.mean(values > 1.0) > 0.25
+    # one guess more than there was is too optimistic
+    assert refused(cached(lambda v: audit.one_run_epsilon(100, 100, min(v + 3, 100), 0.0, 0.6), right), 1.0, 0.4)
+
+
+def gaussian_game(m, r, mu, repetitions, seed):
+    """Each canary's coin is seen through the noise of a μ-GDP mechanism of its own; the surest r guesses are made."""
+    rng = np.random.default_rng(seed)
+    included = rng.random((repetitions, m)) < 0.5
+    scores = mu * (included - 0.5) + rng.standard_normal((repetitions, m))
+    order = np.argsort(scores, axis=1)
+    out, inside = order[:, : r // 2], order[:, m - r // 2 :]
+    take = np.take_along_axis
+    return np.sum(~take(included, out, 1), axis=1) + np.sum(take(included, inside, 1), axis=1)
+
+
+@pytest.mark.parametrize(("m", "r"), [(100, 100), (200, 40)])
+def test_mu_is_covered(m, r):
+    right = gaussian_game(m, r, 1.0, 2000, 1)
+    values = cached(lambda v: audit.one_run_mu(m, r, v, 0.6), right)
+    assert not refused(values, 1.0, 0.4)
+    assert np.median(values) > 0.2
+    # counting only the guesses that were made, as if the others had not been canaries at all, is too optimistic
+    if r < m:
+        wrong = cached(lambda v: audit.one_run_mu(r, r, v, 0.6), right)
+        assert refused(wrong, 1.0, 0.4)
+
+
+def test_a_certified_curve_is_the_null_on_its_safe_side():
+    gaussian = audit.one_run_level(0.8, 300, 60, 57)
+    certified = audit.one_run_level(jaxgdp.Gaussian(noise_multiplier=1.0 / 0.8), 300, 60, 57)
+    mu = audit.one_run_mu(300, 60, 57, 0.95)
+    assert audit.one_run_level(float(mu), 300, 60, 57) == pytest.approx(0.05, rel=2e-3)
+    # looked up between knots from below: a little harder to refute, never easier
+    assert gaussian <= certified * (1.0 + 1e-9) and certified == pytest.approx(gaussian, rel=0.02)
+
+
+def test_knots_stay_below_the_curve():
+    for claim in (1.0, (1.0, 1e-3), jaxgdp.RandomizedResponse(epsilon=1.0)):
+        stated = audit.as_claim(claim)
+        lower = stated.swapped(0.4)
+        right = np.random.default_rng(0).uniform(0.0, 0.4, 300)
+        truth = np.asarray(stated.fnr(1.0 - right).upper)
+        found = lower(right)
+        assert np.all(found <= truth + 1e-12)
+        assert np.max(truth - found) < 3e-3
+
+
+def test_a_claim_of_epsilon_and_delta_by_its_curve():
+    # f-DP with the curve of (ε, δ) knows no more than Steinke's theorem at δ = 0: the same binomial
+    level = audit.one_run_level((0.5, 0.0), 80, 80, 60)
+    assert level >= audit.one_run_p_value(80, 80, 60, 0.5) * (1.0 - 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((10, 11, 5, 0.0), "num_guesses must be at most num_canaries = 10, got 11"),
+        ((10, 5, 6, 0.0), "at most num_guesses = 5"),
+        ((10, 5, -1, 0.0), "num_correct must be a whole number >= 0"),
+        ((10, 0, 0, 0.0), "num_guesses must be a whole number >= 1"),
+        ((10, 5, 2.5, 0.0), "num_correct must be a whole number"),
+        ((10, 5, 2, 1.0), r"delta must be in \[0, 1\)"),
+        ((10, 5, 2, 0.0, 1.0), "confidence must be one number"),
+        ((10, 5, np.nan, 0.0), "num_correct must be"),
+    ],
+)
+def test_what_is_refused(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        audit.one_run_epsilon(*arguments)
+    with pytest.raises(ValueError, match="num_guesses must be at most"):
+        audit.one_run_mu(10, 11, 5)
