@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from . import conversions, deployments, differentiable, gdp, spec, targets, training
     from .bracket import Bracket
     from .calibration import BlackBox, Calibration, calibrate
+    from .comparison import compare_samplers
     from .measure import Measured, measure
     from .mechanisms import (
         ApproximateDP,
@@ -70,6 +71,7 @@ __all__ = [
     "TradeoffCurve",
     "__version__",
     "calibrate",
+    "compare_samplers",
     "compose",
     "conversions",
     "deployments",
@@ -92,6 +94,7 @@ _HOMES = {
     "BlackBox": "calibration",
     "Calibration": "calibration",
     "calibrate": "calibration",
+    "compare_samplers": "comparison",
     "Measured": "measure",
     "measure": "measure",
     "Optimized": "optimization",

@@ -1,4 +1,4 @@
-"""The command line: ``jaxgdp report``, ``calibrate``, ``deployments``, ``quantities``, ``landscape`` and ``reproduce``."""
+"""The command line: ``jaxgdp report``, ``calibrate``, ``samplers``, ``deployments``, ``quantities``, ``landscape`` and ``reproduce``."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from .options import writable as _writable
 from .quantities import quantities_command
 from .report import deployments_command, report_command
 from .reproduce import reproduce_command
+from .samplers import samplers_command
 
 if TYPE_CHECKING:
     import typer
@@ -143,6 +144,7 @@ def _start(
       jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000
       jaxgdp report --deployment census_2020_pl94_persons
       jaxgdp calibrate --fnr 0.7 --fpr 0.1 --sampling-prob 0.001 --num-steps 10000
+      jaxgdp samplers --noise-multiplier 0.5 --dataset-size 10000 --batch-size 10
       jaxgdp quantities
       jaxgdp landscape --figure landscape.png
       jaxgdp reproduce gomez2025 --output reproduction
@@ -158,6 +160,7 @@ def _build():
     built.callback(invoke_without_command=True)(_start)
     built.command("report")(report_command)
     built.command("calibrate")(calibrate_command)
+    built.command("samplers")(samplers_command)
     built.command("deployments")(deployments_command)
     built.command("quantities")(quantities_command)
     built.command("landscape")(landscape_command)

@@ -62,6 +62,10 @@ class Shuffled(Mechanism):
     reshuffle: Any = True
 
     closes: ClassVar[bool] = False
+    loose: ClassVar[str] = (
+        "the upper side, that of a fixed order, is loose where the noise is large, as nobody knows a tight one; "
+        "the lower side is achieved by an attack"
+    )
     undifferentiable: ClassVar[str] = "the attack of its lower side is a table made from known numbers"
 
     def __post_init__(self):

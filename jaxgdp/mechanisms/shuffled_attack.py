@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_ndtr
 
-from ..numerics import namespace as xp
 from ..numerics.errors import SLICES, UNIT
 from ..numerics.normal import log1mexp, log_sub
 from ..numerics.pytree import pytree
@@ -65,8 +64,18 @@ def log_below(threshold, noise_multiplier, num_batches, mean):
 @functools.lru_cache(maxsize=512)
 def slices(noise_multiplier: float, num_batches: float, means: tuple[float, float]):
     """log Q/P, log P and a bound on the relative error of the masses, for one setting: arrays of ``_SLICES`` numbers, and a number."""
-    below = [functools.partial(log_below, noise_multiplier=noise_multiplier, num_batches=num_batches, mean=m) for m in means]
-    low, high = _where(below[1], -_DEEPEST, means, noise_multiplier), _where(below[0], _DEEPEST, means, noise_multiplier)
+    with np.errstate(divide="ignore"):
+        return _slices(noise_multiplier, num_batches, means)
+
+
+def _slices(noise_multiplier, num_batches, means):
+    below = [
+        functools.partial(log_below, noise_multiplier=noise_multiplier, num_batches=num_batches, mean=m) for m in means
+    ]
+    low, high = (
+        _where(below[1], -_DEEPEST, means, noise_multiplier),
+        _where(below[0], _DEEPEST, means, noise_multiplier),
+    )
     body = _where(below[1], -_BODY, means, noise_multiplier), _where(below[1], _BODY, means, noise_multiplier)
     half = _SLICES // 2
     edges = np.unique(np.concatenate([np.linspace(low, high, half), np.linspace(*body, half + 1)[1:-1]]))
@@ -102,7 +111,9 @@ def _masses(log_cdf):
     by_lower = np.append(left, False)
     log_mass = np.where(by_lower, log_sub(lower[1:], lower[:-1]), log_sub(upper[:-1], upper[1:]))
     larger = np.where(by_lower, lower[1:], upper[:-1])
-    known = np.where(log_mass > -np.inf, SLICES * (1.0 + np.abs(larger)) * np.exp(np.minimum(larger - log_mass, 30.0)), 0.0)
+    known = np.where(
+        log_mass > -np.inf, SLICES * (1.0 + np.abs(larger)) * np.exp(np.minimum(larger - log_mass, 30.0)), 0.0
+    )
     return log_mass, float(np.max(known))
 
 
@@ -112,7 +123,10 @@ def attack(noise_multiplier, num_batches, means) -> Slices:
     Args:
         noise_multiplier: σ. num_batches: T. means: (a, b) of the sum that the record is in, without and with it.
     """
-    found = [slices(float(s), float(t), means) for s, t in zip(np.ravel(noise_multiplier), np.ravel(num_batches), strict=True)]
+    found = [
+        slices(float(s), float(t), means)
+        for s, t in zip(np.ravel(noise_multiplier), np.ravel(num_batches), strict=True)
+    ]
     loss, log_p, error = (np.stack(column) for column in zip(*found, strict=True))
     shape = np.shape(noise_multiplier)
     return Slices(loss.reshape(*shape, -1), log_p.reshape(*shape, -1), error.reshape(shape))
