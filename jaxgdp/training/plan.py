@@ -253,17 +253,21 @@ class Plan:
 
     def _within(self, goals, progress) -> int:
         """The last step of the plan's own table within some limits, once the table has it and the step after it."""
-        plan, tries = self._latest(), 0
+        plan, tries, period = self._latest(), 0, self._run.period
         while True:
             computed = np.asarray(plan.steps)
             read = [goal.read(plan._table(goal.quantity)) for goal in goals]
             met = np.all([goal.meets(own) for goal, own in zip(goals, read, strict=True)], axis=0)
             last = int(np.flatnonzero(met)[-1]) if np.any(met) else -1
-            if last < 0 or last + 1 == len(computed) or computed[last + 1] == computed[last] + 1:
+            if last < 0 or last + 1 == len(computed):
+                break
+            # (all steps of a period cost the same)
+            first, second = (int(-(-computed[i] // period)) for i in (last, last + 1))
+            if second <= first + 1:
                 break
             scores = np.max([_score(goal, own) for goal, own in zip(goals, read, strict=True)], axis=0)
-            ends = {int(computed[i]): float(scores[i]) for i in (last, last + 1)}
-            plan = plan.refined(candidates(*ends, ends, tries), progress)
+            ends = {first: float(scores[last]), second: float(scores[last + 1])}
+            plan = plan.refined(period * np.asarray(candidates(*ends, ends, tries)), progress)
             tries += 1
         object.__setattr__(self, "_known", plan)  # the one thing a plan ever learns; its fields stay as they were made
         return int(computed[last]) if last >= 0 else 0
@@ -271,13 +275,15 @@ class Plan:
     def _search(self, target, most: int, progress) -> int:
         """The last step up to ``most`` that is within a target the table knows nothing about."""
         asked = dict(self.asked) | {name: float(value) for name, value in target.parameters().items()}
+        period = self._run.period
 
-        def evaluate(steps):
+        def evaluate(periods):
+            steps = np.minimum(period * np.asarray(periods), most)
             brackets, _ = self._run.certified(steps, (target.quantity,), asked, self.overflow, progress)
             own = target.read(brackets[target.quantity])
             return target.meets(own), _score(target, own)
 
-        return last_within(evaluate, 0, most + 1)
+        return min(period * last_within(evaluate, 0, -(-most // period) + 1), most)
 
 
 _ARRAYS = ("steps", "position", "lower", "upper")
