@@ -80,6 +80,10 @@ class Shuffled(Mechanism):
         names = ("noise_multiplier", "num_batches", "num_epochs", "reshuffle")
         broadcast(**{name: getattr(self, name) for name in names})
 
+    def achieved(self) -> ShuffledEpochs:
+        """What the attacker of the lower side sees."""
+        return self.canonical().achieved()
+
     def canonical(self) -> ShuffledPair:
         """The pair, and the attack, of one use and how many uses there are."""
         return self._pair(1.0, _ZERO_OUT)
@@ -126,6 +130,10 @@ class ShuffledPair(Mechanism):
         """What the attacker looks at."""
         return Slices(self.loss, self.log_p, self.error)
 
+    def achieved(self) -> ShuffledEpochs:
+        """What the attacker sees of all epochs."""
+        return ShuffledEpochs(self.epochs, self.loss, self.log_p, self.error)
+
     def _dominating(self) -> SubsampledGaussian:
         return SubsampledGaussian(self.noise_multiplier, xp.ones_like(self.noise_multiplier))
 
@@ -148,3 +156,25 @@ class ShuffledPair(Mechanism):
     def replace_one(self) -> ShuffledPair:
         """Itself: whoever builds it says which relation it is of."""
         return self
+
+
+@pytree
+@dataclass(frozen=True)
+class ShuffledEpochs(Mechanism):
+    """What an attack sees of several epochs; not checked.
+
+    Attributes:
+        epochs: how many uses of the attack this stands for.
+        loss, log_p, error: see :class:`Slices`.
+    """
+
+    epochs: Any
+    loss: Any
+    log_p: Any
+    error: Any
+
+    trailing: ClassVar[dict[str, int]] = {"loss": 1, "log_p": 1}
+
+    def gathered(self, count):
+        """One epoch, as often as there are epochs."""
+        return [(Slices(self.loss, self.log_p, self.error), count * self.epochs)]

@@ -16,12 +16,14 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_ndtr
 
+from ..numerics import namespace as xp
 from ..numerics.errors import SLICES, UNIT
 from ..numerics.normal import log1mexp, log_sub
 from ..numerics.pytree import pytree
 from ..pairs.atoms import atom_cells
 from ..pairs.cells import Cells
 from .base import Mechanism
+from .finite_pair import FinitePair
 
 _SLICES = 4096
 _DEEPEST = 690.0  # −log of the smallest mass of a tail that has slices of its own
@@ -32,7 +34,7 @@ _HALVINGS = 60
 @pytree
 @dataclass(frozen=True)
 class Slices(Mechanism):
-    """Laws of a slice number with and without the record; only its cells are asked for, and nothing is checked.
+    """Laws of a slice number with and without the record; nothing is checked.
 
     Attributes:
         loss, log_p: log Q/P and log P of each slice, shape (…, slices).
@@ -44,6 +46,22 @@ class Slices(Mechanism):
     error: Any
 
     trailing: ClassVar[dict[str, int]] = {"loss": 1, "log_p": 1}
+
+    def _pair(self) -> FinitePair:
+        none = xp.asarray(-xp.inf)
+        return FinitePair(self.loss, self.log_p, self.log_p + self.loss, none, none)
+
+    def loss_nodes(self, depth):
+        """The slices, gathered."""
+        return self._pair().loss_nodes(depth)
+
+    def tail_precision(self):
+        """μ² of one use, from all its error rates."""
+        return self._pair().tail_precision() * (1.0 + 2.0 * self.error)
+
+    def loss_bounds(self):
+        """Smallest and largest loss."""
+        return self._pair().loss_bounds()
 
     def cells(self, ell, end) -> Cells:
         """Exact masses of the slices by cell (unbatched)."""
@@ -77,8 +95,8 @@ def _slices(noise_multiplier, num_batches, means):
         _where(below[0], _DEEPEST, means, noise_multiplier),
     )
     body = _where(below[1], -_BODY, means, noise_multiplier), _where(below[1], _BODY, means, noise_multiplier)
-    half = _SLICES // 2
-    edges = np.unique(np.concatenate([np.linspace(low, high, half), np.linspace(*body, half + 1)[1:-1]]))
+    ends = np.linspace(low, body[0], _SLICES // 4 + 1)[:-1], np.linspace(body[1], high, _SLICES // 4)[1:]
+    edges = np.unique(np.concatenate([ends[0], np.linspace(*body, _SLICES // 2), ends[1]]))
     # (what a rounding has made equal)
     (log_p, errors_p), (log_q, errors_q) = (_masses(one(edges)) for one in below)
     missing = _SLICES - len(log_p)
