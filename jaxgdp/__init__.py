@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from . import audit, bridge, conversions, deployments, differentiable, gdp, spec, targets, training
     from .bracket import Bracket
     from .calibration import BlackBox, Calibration, calibrate
+    from .comparison import compare_samplers
     from .measure import Measured, measure
     from .mechanisms import (
         ApproximateDP,
         Composition,
+        Deterministic,
         DiscreteGaussian,
         DiscreteLaplace,
         ExponentialMechanism,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
         Laplace,
         PureDP,
         RandomizedResponse,
+        Shuffled,
         SubsampledGaussian,
         SubsampledLaplace,
         compose,
@@ -48,6 +51,7 @@ __all__ = [
     "Bracket",
     "Calibration",
     "Composition",
+    "Deterministic",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "ExponentialMechanism",
@@ -61,6 +65,7 @@ __all__ = [
     "PureDP",
     "RandomizedResponse",
     "Report",
+    "Shuffled",
     "SubsampledGaussian",
     "SubsampledLaplace",
     "TradeoffCurve",
@@ -68,6 +73,7 @@ __all__ = [
     "audit",
     "bridge",
     "calibrate",
+    "compare_samplers",
     "compose",
     "conversions",
     "deployments",
@@ -90,6 +96,7 @@ _HOMES = {
     "BlackBox": "calibration",
     "Calibration": "calibration",
     "calibrate": "calibration",
+    "compare_samplers": "comparison",
     "Measured": "measure",
     "measure": "measure",
     "Optimized": "optimization",

@@ -222,3 +222,58 @@ def audit_verdict(verdict, ax):
     ax.grid(True, linewidth=0.4, alpha=0.5)
     ax.legend(frameon=False, fontsize=7, loc="lower left")
     return ax
+
+
+_SAMPLER_COLOURS = {
+    "deterministic": BLACK,
+    "shuffled": COLOURS[1],
+    "poisson": COLOURS[0],
+    "random_allocation": COLOURS[2],
+}
+
+
+def sampler_bands(dataset, ax, quantity="epsilon"):
+    """One quantity of every batch sampler, from ``jaxgdp.compare_samplers``: the band between both sides, the side to report as a line.
+
+    Along the axis of the data set that has several values (the first of noise multiplier, batch size and epochs that has); a bar for
+    each sampler where none has.
+
+    Args:
+        dataset: from ``jaxgdp.compare_samplers``; of axes that are not drawn the first value is.
+        ax: matplotlib ``Axes`` to draw on.
+        quantity: one that the data set has.
+
+    Returns:
+        The same ``ax``.
+
+    Raises:
+        ValueError: the data set does not have the quantity.
+    """
+    if f"{quantity}_lower" not in dataset:
+        raise ValueError(f"quantity must be one that the data set has, got {quantity!r}")
+    labels = {"noise_multiplier": r"noise multiplier $\sigma$", "batch_size": "batch size", "epochs": "epochs"}
+    along = next((axis for axis in labels if dataset.sizes[axis] > 1), None)
+    others = {axis: 0 for axis in labels if axis != along}
+    names = dataset["sampler"].values.tolist()
+    spare = iter([colour for colour in COLOURS[3:]] * len(names))
+    colours = {name: _SAMPLER_COLOURS.get(name) or next(spare) for name in names}
+    for place, name in enumerate(names):
+        one = dataset.isel(others).sel(sampler=name)
+        lower, upper = one[f"{quantity}_lower"].values, one[quantity].values
+        if along is None:
+            ax.bar(place, upper - lower, bottom=lower, width=0.6, color=colours[name], alpha=0.35)
+            ax.hlines([float(lower), float(upper)], place - 0.3, place + 0.3, color=colours[name], linewidth=1.5)
+            continue
+        at = one[along].values
+        order = np.argsort(at)
+        ax.fill_between(at[order], lower[order], upper[order], color=colours[name], alpha=0.3, linewidth=0)
+        ax.plot(at[order], upper[order], color=colours[name], linewidth=1.5, label=name.replace("_", " "))
+    if along is None:
+        ax.set_xticks(range(len(names)), [name.replace("_", "\n") for name in names])
+    else:
+        ax.set_xlabel(labels[along])
+        ax.legend(frameon=False, fontsize=8)
+    ax.set_ylabel(dataset[quantity].attrs.get("symbol", quantity))
+    ax.set_yscale("log")
+    ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
+    return ax

@@ -3,6 +3,7 @@
 from .approximate_dp import ApproximateDP
 from .base import Mechanism
 from .composition import Composition, as_composition, compose, dpsgd
+from .deterministic import Deterministic
 from .discrete_gaussian import DiscreteGaussian
 from .discrete_laplace import DiscreteLaplace
 from .exponential_mechanism import ExponentialMechanism
@@ -13,12 +14,14 @@ from .gaussian import Gaussian
 from .laplace import Laplace
 from .pure_dp import PureDP
 from .randomized_response import RandomizedResponse
+from .shuffled import Shuffled
 from .subsampled_gaussian import SubsampledGaussian
 from .subsampled_laplace import SubsampledLaplace
 
 __all__ = [
     "ApproximateDP",
     "Composition",
+    "Deterministic",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "ExponentialMechanism",
@@ -30,6 +33,7 @@ __all__ = [
     "Mechanism",
     "PureDP",
     "RandomizedResponse",
+    "Shuffled",
     "SubsampledGaussian",
     "SubsampledLaplace",
     "as_composition",

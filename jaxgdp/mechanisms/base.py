@@ -21,6 +21,7 @@ class Mechanism:
     Attributes:
         atomic: whether the loss sits on atoms, so that even many uses never get smooth: dense lattices only.
         closes: whether both sides of a bracket are of the same pair, so that a finer lattice brings them together.
+        loose: which side of its brackets does not close and why, in words; "" where both do.
         symmetric: whether the swapped pair (Q against P) has the same privacy losses, so that one half of the curve is enough.
         trailing: number of trailing axes of each array-valued field (0 where not named); they do not broadcast.
         differentiable: fields in which ``jaxgdp.differentiable`` may take derivatives: ``cells`` has masses (log_x, log_y and what goes
@@ -30,6 +31,7 @@ class Mechanism:
 
     atomic: ClassVar[bool] = True
     closes: ClassVar[bool] = True
+    loose: ClassVar[str] = ""
     symmetric: ClassVar[bool] = False
     trailing: ClassVar[dict[str, int]] = {}
     differentiable: ClassVar[tuple[str, ...]] = ()
@@ -63,6 +65,14 @@ class Mechanism:
 
     def attacked(self) -> Mechanism:
         """The mechanism that the attack of the lower side is run on: itself, unless it stands for a family without a worst member."""
+        return self
+
+    def achieved(self) -> Mechanism:
+        """A mechanism whose outputs an attacker can make of this one's, and that is worth looking at on its own: itself, if there is none.
+
+        Where ``attacked`` is a law far from that of the dominating pair, lattices planned for the one serve the other badly. The lower
+        sides of brackets are then those of this mechanism, too, with lattices of its own.
+        """
         return self
 
     def loss_nodes(self, depth):

@@ -57,7 +57,12 @@ READINGS = {
         Quantity("log_tpr", "log TPR", _log_tpr, "log of the largest TPR at an FPR", extent=_LOG),
         Quantity("log_beta", "log β", _log_beta, "log of the least FNR at an FPR", extent=_LOG, safe_side="lower"),
         Quantity(
-            "advantage_fpr", "α*", _advantage_fpr, "FPR of the attack that reaches the advantage", extent=(0.0, 1.0)
+            "advantage_fpr",
+            "α*",
+            _advantage_fpr,
+            "FPR of the attack that reaches the advantage",
+            extent=(0.0, 1.0),
+            monotone=False,
         ),
     )
 }
