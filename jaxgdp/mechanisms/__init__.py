@@ -12,6 +12,7 @@ from .from_profile import FromProfile
 from .gaussian import Gaussian
 from .laplace import Laplace
 from .pure_dp import PureDP
+from .random_allocation import RandomAllocation
 from .randomized_response import RandomizedResponse
 from .subsampled_gaussian import SubsampledGaussian
 from .subsampled_laplace import SubsampledLaplace
@@ -29,6 +30,7 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "PureDP",
+    "RandomAllocation",
     "RandomizedResponse",
     "SubsampledGaussian",
     "SubsampledLaplace",
