@@ -151,7 +151,7 @@ def square_axes(ax):
 
 
 def bridge_panels(epsilon, delta, transformation, tradeoff, mu, fpr_floor, figure):
-    """A privacy profile, its GDP transformation and its trade-off curve side by side, each with that of one μ (Liu et al. 2022, Figures 1, 2).
+    """A privacy profile, its GDP transformation and its trade-off curve side by side, each with that of one μ (Liu et al. 2022).
 
     Args:
         epsilon: ε, increasing. delta: (profile, that of μ) there. transformation: bracket of the GDP transformation there.
