@@ -17,7 +17,7 @@ from ..bracket import Bracket
 from ..numerics.errors import COMPOSED_MU
 from ..numerics.rounding import rounded_outward
 from ..numerics.validation import floor_rate
-from ..tradeoff import TradeoffCurve
+from ..tradeoff import TradeoffCurve, dominating
 from .head import Head, fpr_where_it_holds, head
 from .profile import Profile, refine
 from .source import Source, as_source
@@ -108,7 +108,8 @@ def identify(source, *, fpr_floor=options.FPR_FLOOR, rtol=options.RTOL) -> Verdi
 def _of_curve(curve: TradeoffCurve, rtol: float) -> Verdict:
     if curve.shape != ():
         raise ValueError(f"source must be scalar (shape ()) to be identified, got shape {curve.shape}")
-    limit = tail_mu(curve.mechanism)
+    mechanism, _ = dominating(curve.mechanism, curve.adjacency)
+    limit = tail_mu(mechanism)
     found, everywhere = (Bracket(*(float(side) for side in curve.mu(floor))) for floor in (None, 0.0))
     # (Theorem 3.3)
     everywhere = Bracket(min(max(everywhere.lower, limit * (1.0 - COMPOSED_MU)), everywhere.upper), everywhere.upper)
@@ -116,12 +117,12 @@ def _of_curve(curve: TradeoffCurve, rtol: float) -> Verdict:
     if everywhere.upper <= found.upper * (1.0 + max(rtol, curve.rtol)):
         floor, found = 0.0, Bracket(found.lower, everywhere.upper)
     gdp = bool(np.isfinite(limit))
-    return Verdict(gdp, limit, found, floor, everywhere, _why(curve, limit, everywhere))
+    return Verdict(gdp, limit, found, floor, everywhere, _why(curve, mechanism, limit))
 
 
-def _why(curve: TradeoffCurve, limit: float, everywhere: Bracket) -> str:
+def _why(curve: TradeoffCurve, mechanism, limit: float) -> str:
     """The tail in words."""
-    parts = part_limits(curve.mechanism)
+    parts = part_limits(mechanism)
     names = lambda wanted: ", ".join(dict.fromkeys(type(m).__name__ for m, _, t in parts if wanted(t)))  # noqa: E731
     if np.isinf(limit):
         mass = float(curve.delta(_MOST).upper)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..calibration import BlackBox
 from ..mechanisms import Composition, as_composition
 from ..mechanisms.base import Mechanism
 from ..numerics.errors import BLACK_BOX_VALUES
@@ -149,6 +148,9 @@ def as_source(source, rtol: float, **settings) -> Source:
         return Source(curve=tradeoff(as_composition(source), rtol=rtol, **settings))
     if isinstance(source, Profile):
         return Source(profile=source)
+    # (loaded late: not every answer needs it)
+    from ..calibration import BlackBox
+
     if isinstance(source, BlackBox):
         return Source(profile=refine(source.epsilons, source.deltas))
     if callable(source):

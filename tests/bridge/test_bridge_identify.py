@@ -142,3 +142,13 @@ def test_arguments():
         bridge.identify(lambda e: min(0.1 * e, 1.0))
     with pytest.raises(ValueError, match="scalar"):
         bridge.tail_mu(jaxgdp.Gaussian([1.0, 2.0]))
+
+
+def test_replacing_a_record_is_another_pair():
+    curve = jaxgdp.tradeoff(jaxgdp.Gaussian(2.0), adjacency="replace_one")
+    found = bridge.identify(curve)
+    np.testing.assert_allclose((found.head_mu.upper, found.tail_mu or 0.0), 1.0, rtol=1e-9)
+    with pytest.raises(ValueError, match="adjacency of the curve"):
+        bridge.subsample(curve, 0.5)
+    with pytest.raises(ValueError, match="adjacency of the curve"):
+        bridge.clip_and_rectify(jaxgdp.tradeoff(jaxgdp.Laplace(2.0), adjacency="add"), 0.1)

@@ -22,7 +22,7 @@ def _grid(quick: bool):
 
 
 def crossing(refined, mu: float) -> float | None:
-    """The first corner of a refined profile, a statement that no other one improves, that lies above the profile of μ-GDP, if there is one."""
+    """The first corner of a refined profile, a statement that no other one improves, above the profile of μ-GDP, if any is."""
     above = refined.delta > gdp.delta(refined.epsilon, mu) * (1.0 + 1e-11)
     return float(refined.epsilon[np.argmax(above)]) if np.any(above) else None
 
