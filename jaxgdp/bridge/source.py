@@ -114,7 +114,8 @@ class Source:
     def _of_curve(curve: TradeoffCurve, epsilon):
         """log(1 − δ) is asked for only where it has more digits than δ."""
         delta = curve.log_delta(epsilon)
-        low, high = (np.array(log1mexp(side)) for side in delta)
+        with np.errstate(divide="ignore"):
+            low, high = (np.array(log1mexp(side)) for side in delta)
         body = np.asarray(delta.upper > _BODY)
         if np.any(body) and curve.shape == ():
             rest = curve.log_rest(epsilon[body])

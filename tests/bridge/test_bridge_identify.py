@@ -190,3 +190,16 @@ def test_the_documented_table_has_every_mechanism_and_its_numbers():
         if mu is not None:
             low, high = verdict.everywhere.lower, verdict.everywhere.upper
             assert low * (1 - 1e-9) <= mu <= high * (1 + 1e-9) and (np.isinf(mu) or high - low <= 2e-3 * mu), name
+
+
+@pytest.mark.parametrize(
+    "mechanism", [jaxgdp.PureDP(0.0), jaxgdp.RandomizedResponse(0.0, 3), jaxgdp.FromPMFs([0.5, 0.5], [0.5, 0.5])]
+)
+def test_perfect_privacy(mechanism):
+    # (at floor 0 the upper side was −∞, which was taken for a contradiction)
+    everywhere = jaxgdp.tradeoff(mechanism).mu(0.0)
+    assert everywhere.lower == 0.0 and 0.0 <= everywhere.upper <= 1e-14
+    found = bridge.identify(mechanism)
+    assert found.is_gdp is True and found.tail_mu == 0.0 and found.fpr_floor == 0.0 and found.head_mu.upper <= 1e-14
+    head = bridge.head_mu(mechanism, 1.0)
+    assert head.lower == 0.0 and head.upper <= 1e-14
