@@ -41,7 +41,7 @@ class Verdict:
         tail_mu: μ_t = limsup ε/√(−2 log δ(ε)): no smaller μ holds at every rate; ∞ where none does, None where it is not known.
         head_mu: bracket of the μ that holds at every FPR from ``fpr_floor`` on (and, by symmetry, where both rates are that large);
             report the upper side. Of a function that is no profile the lower side is 0: nothing is said from below.
-        fpr_floor: smallest FPR at which the upper side of ``head_mu`` holds; 0 where it holds at every rate.
+        fpr_floor: smallest FPR at which the upper side of ``head_mu`` holds; 0 where it holds at every rate, 1 where it is ∞.
         everywhere: bracket of the least μ that holds at every rate, ∞ where none is known.
         reason: in words.
     """
@@ -114,7 +114,9 @@ def _of_curve(curve: TradeoffCurve, rtol: float) -> Verdict:
     # (Theorem 3.3)
     everywhere = Bracket(min(max(everywhere.lower, limit * (1.0 - COMPOSED_MU)), everywhere.upper), everywhere.upper)
     floor = curve.fpr_floor
-    if everywhere.upper <= found.upper * (1.0 + max(rtol, curve.rtol)):
+    if np.isinf(found.upper):
+        floor = 1.0
+    elif everywhere.upper <= found.upper * (1.0 + max(rtol, curve.rtol)):
         floor, found = 0.0, Bracket(found.lower, everywhere.upper)
     gdp = bool(np.isfinite(limit))
     return Verdict(gdp, limit, found, floor, everywhere, _why(curve, mechanism, limit))
