@@ -25,9 +25,11 @@ from ..mechanisms import Composition, Gaussian, Laplace
 from ..mechanisms.base import Mechanism
 from ..numerics.errors import SPACING
 from ..numerics.validation import checked, finite, positive
+from ..options import SYMMETRIC
+from ..tradeoff import TradeoffCurve, dominating
 from .head import RTOL, head
 from .profile import Profile, refine
-from .source import as_source
+from .source import Source, as_source
 
 _POINTS = 129
 _ROOM = 64.0 * SPACING
@@ -77,14 +79,12 @@ def clip_and_rectify(source, fpr: float, rate: float = 0.0, *, rtol: float = RTO
     if fpr == 0.0 and rate == 0.0:
         raise ValueError("fpr or rate must be above 0, else nothing is clipped and nothing rectified")
     known = as_source(source, 0.5 * rtol)
-    if known.curve is None or known.curve.shape != ():
-        raise ValueError("source must be a scalar mechanism, composition or trade-off curve")
-    curve = known.curve
+    curve = curve_of_both_orders(known, SYMMETRIC)
     tpr = min(float(curve.tpr(fpr).upper) * (1.0 + _ROOM), 1.0)
     if fpr > 0.0:
         largest = np.log(tpr) - np.log(fpr)
     else:
-        low, high = _loss_bounds(curve.mechanism)
+        low, high = _loss_bounds(dominating(curve.mechanism, curve.adjacency)[0])
         largest = max(-low, high, np.log1p(2.0 * (1.0 - rate) * tpr / rate))
         if not np.isfinite(largest):
             raise ValueError("fpr must be above 0 where the finite privacy losses are unbounded, got 0")
@@ -93,6 +93,20 @@ def clip_and_rectify(source, fpr: float, rate: float = 0.0, *, rtol: float = RTO
     profile = refine(np.append(epsilon, largest), np.append(delta * (1.0 - rate) * (1.0 + _ROOM), 0.0))
     changed = min(((1.0 - rate) * (fpr + tpr) + rate) * (1.0 + _ROOM), 1.0)
     return Amplified(profile.mechanism, profile, head(profile, largest, rtol).mu, changed)
+
+
+def curve_of_both_orders(known: Source, adjacencies) -> TradeoffCurve:
+    """The scalar curve of a source, for one of some neighbouring relations.
+
+    Raises:
+        ValueError: there is none, or it is for another relation.
+    """
+    curve = known.curve
+    if curve is None or curve.shape != ():
+        raise ValueError("source must be a scalar mechanism, composition or trade-off curve")
+    if curve.adjacency not in adjacencies:
+        raise ValueError(f"adjacency of the curve must be one of {', '.join(adjacencies)}, got {curve.adjacency!r}")
+    return curve
 
 
 def _points(known, most: float, rtol: float):

@@ -17,7 +17,7 @@ from ..bracket import Bracket
 from ..numerics.errors import COMPOSED_MU
 from ..numerics.rounding import rounded_outward
 from ..numerics.validation import floor_rate
-from ..tradeoff import TradeoffCurve
+from ..tradeoff import TradeoffCurve, dominating
 from .head import Head, fpr_where_it_holds, head
 from .profile import Profile, refine
 from .source import Source, as_source
@@ -41,7 +41,7 @@ class Verdict:
         tail_mu: μ_t = limsup ε/√(−2 log δ(ε)): no smaller μ holds at every rate; ∞ where none does, None where it is not known.
         head_mu: bracket of the μ that holds at every FPR from ``fpr_floor`` on (and, by symmetry, where both rates are that large);
             report the upper side. Of a function that is no profile the lower side is 0: nothing is said from below.
-        fpr_floor: smallest FPR at which the upper side of ``head_mu`` holds; 0 where it holds at every rate.
+        fpr_floor: smallest FPR at which the upper side of ``head_mu`` holds; 0 where it holds at every rate, 1 where it is ∞.
         everywhere: bracket of the least μ that holds at every rate, ∞ where none is known.
         reason: in words.
     """
@@ -108,20 +108,23 @@ def identify(source, *, fpr_floor=options.FPR_FLOOR, rtol=options.RTOL) -> Verdi
 def _of_curve(curve: TradeoffCurve, rtol: float) -> Verdict:
     if curve.shape != ():
         raise ValueError(f"source must be scalar (shape ()) to be identified, got shape {curve.shape}")
-    limit = tail_mu(curve.mechanism)
+    mechanism, _ = dominating(curve.mechanism, curve.adjacency)
+    limit = tail_mu(mechanism)
     found, everywhere = (Bracket(*(float(side) for side in curve.mu(floor))) for floor in (None, 0.0))
     # (Theorem 3.3)
     everywhere = Bracket(min(max(everywhere.lower, limit * (1.0 - COMPOSED_MU)), everywhere.upper), everywhere.upper)
     floor = curve.fpr_floor
-    if everywhere.upper <= found.upper * (1.0 + max(rtol, curve.rtol)):
+    if np.isinf(found.upper):
+        floor = 1.0
+    elif everywhere.upper <= found.upper * (1.0 + max(rtol, curve.rtol)):
         floor, found = 0.0, Bracket(found.lower, everywhere.upper)
     gdp = bool(np.isfinite(limit))
-    return Verdict(gdp, limit, found, floor, everywhere, _why(curve, limit, everywhere))
+    return Verdict(gdp, limit, found, floor, everywhere, _why(curve, mechanism, limit))
 
 
-def _why(curve: TradeoffCurve, limit: float, everywhere: Bracket) -> str:
+def _why(curve: TradeoffCurve, mechanism, limit: float) -> str:
     """The tail in words."""
-    parts = part_limits(curve.mechanism)
+    parts = part_limits(mechanism)
     names = lambda wanted: ", ".join(dict.fromkeys(type(m).__name__ for m, _, t in parts if wanted(t)))  # noqa: E731
     if np.isinf(limit):
         mass = float(curve.delta(_MOST).upper)

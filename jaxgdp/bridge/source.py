@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..calibration import BlackBox
 from ..mechanisms import Composition, as_composition
 from ..mechanisms.base import Mechanism
 from ..numerics.errors import BLACK_BOX_VALUES
@@ -115,7 +114,8 @@ class Source:
     def _of_curve(curve: TradeoffCurve, epsilon):
         """log(1 − δ) is asked for only where it has more digits than δ."""
         delta = curve.log_delta(epsilon)
-        low, high = (np.array(log1mexp(side)) for side in delta)
+        with np.errstate(divide="ignore"):
+            low, high = (np.array(log1mexp(side)) for side in delta)
         body = np.asarray(delta.upper > _BODY)
         if np.any(body) and curve.shape == ():
             rest = curve.log_rest(epsilon[body])
@@ -149,6 +149,9 @@ def as_source(source, rtol: float, **settings) -> Source:
         return Source(curve=tradeoff(as_composition(source), rtol=rtol, **settings))
     if isinstance(source, Profile):
         return Source(profile=source)
+    # (loaded late: not every answer needs it)
+    from ..calibration import BlackBox
+
     if isinstance(source, BlackBox):
         return Source(profile=refine(source.epsilons, source.deltas))
     if callable(source):

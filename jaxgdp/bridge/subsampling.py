@@ -13,7 +13,7 @@ import numpy as np
 
 from ..mechanisms import Composition, Gaussian, Laplace, SubsampledGaussian, SubsampledLaplace
 from ..numerics.validation import probability, whole
-from .clip_rectify import _ROOM, Amplified, _points
+from .clip_rectify import _ROOM, Amplified, _points, curve_of_both_orders
 from .head import RTOL
 from .identify import identify
 from .profile import refine
@@ -45,9 +45,7 @@ def subsample(source, sampling_prob: float, *, rtol: float = RTOL) -> Amplified:
     """
     p = float(probability("sampling_prob", sampling_prob))
     known = as_source(source, 0.5 * rtol)
-    if known.curve is None or known.curve.shape != ():
-        raise ValueError("source must be a scalar mechanism, composition or trade-off curve")
-    curve = known.curve
+    curve = curve_of_both_orders(known, ("add_remove",))
     most = _end(curve)
     epsilon, delta = _points(known, most, rtol)
     after = np.log1p(p * np.expm1(epsilon)) * (1.0 + _ROOM)

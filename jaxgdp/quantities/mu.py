@@ -105,7 +105,8 @@ def mu(curve: Curve, log_floor) -> Bracket:
     def matters(log_alpha, log_tpr, log_beta):
         return (log_alpha >= log_floor) | (log_beta <= log_floor)
 
-    upper = upper + xp.max(xp.vmap(lambda v: gaps(v, matters))(above))
+    # (where nothing tells P from Q no rate between 0 and 1 is left at floor 0)
+    upper = xp.maximum(upper, 0.0) + xp.max(xp.vmap(lambda v: gaps(v, matters))(above))
     upper = xp.minimum(upper, curve.tail_mu * (1.0 + COMPOSED_MU))
     return Bracket(xp.maximum(shown, curve.shown_mu * (1.0 - COMPOSED_MU)), upper)
 

@@ -56,6 +56,8 @@ def differences(stored: Report, fresh: Report) -> list[str]:
     """
     old, new = dict(_walk(stored.to_dict())), dict(_walk(fresh.to_dict()))
     old.pop("version"), new.pop("version")
+    if stored.is_gdp is None:  # (of a version that did not say)
+        new = {key: value for key, value in new.items() if not key.startswith("gdp.")}
     missing = object()
     shown = lambda value: "nothing" if value is missing else repr(value)  # noqa: E731
     pairs = [(key, old.get(key, missing), new.get(key, missing)) for key in {**old, **new}]

@@ -11,6 +11,7 @@ import numpy as np
 from .. import options
 from .._version import __version__
 from ..bracket import STATUS, Bracket
+from ..bridge.identify import identify
 from ..mechanisms import as_composition
 from ..numerics.validation import floor_rate, one_of, open_unit, relative_width
 from ..quantities.registry import REGISTRY, named
@@ -36,6 +37,7 @@ _OWN_ROWS = (
     "advantage",
     "tpr",
 )  # quantities that have fields of their own
+_GDP = ("is_gdp", "same_mu", "gdp_reason")
 _Answers = tuple[tuple[float, Bracket], ...]
 
 
@@ -105,6 +107,9 @@ class Report:
         rtol: relative width asked of the μ bracket.
         spec: description of the mechanism and of all settings, from which the report can be computed again (``jaxgdp.spec``).
         version: of jaxgdp.
+        is_gdp: whether some μ holds at every rate (Liu et al. 2022, Theorem 3.3); None in reports stored by versions that did not say.
+        same_mu: whether that is ``mu`` itself.
+        gdp_reason: why, in words.
     """
 
     title: str
@@ -128,6 +133,9 @@ class Report:
     spec: dict
     version: str
     others: tuple[tuple[str, float | None, Bracket], ...] = ()
+    is_gdp: bool | None = None
+    same_mu: bool | None = None
+    gdp_reason: str = ""
 
     @property
     def command(self) -> str:
@@ -166,6 +174,7 @@ class Report:
             "tpr": listed("fpr", self.tprs),
             "fnr": listed("fpr", self.fnrs, "lower"),
             "tail_mu": _json_number(self.tail_mu),
+            **({} if self.is_gdp is None else {"gdp": {key: getattr(self, key) for key in _GDP}}),
             **({"others": [_json_other(*other) for other in self.others]} if self.others else {}),
             "command": self.command,
             "spec": self.spec,
@@ -218,7 +227,11 @@ class Report:
             found["others"] = tuple(_other_back(row) for row in data.get("others", ()))
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"key 'others' of the report: {error}") from None
-        return cls(**found)
+        gdp = data.get("gdp", {})
+        kinds = {"is_gdp": bool, "same_mu": bool, "gdp_reason": str}
+        if not isinstance(gdp, dict) or (gdp and not all(isinstance(gdp.get(key), kinds[key]) for key in _GDP)):
+            raise ValueError(f"key 'gdp' of the report must hold {', '.join(_GDP)}, got {gdp!r}")
+        return cls(**found, **{key: gdp[key] for key in _GDP if gdp})
 
 
 def _settled(mechanism, given: dict):
@@ -293,6 +306,7 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
         return bracket
 
     regret = _scalar(ask("regret"))
+    verdict = identify(curve)
     tier = "I" if regret.upper < TIER_LIMIT else "II"
     tpr_fprs, curve_fprs = (*TPR_FPRS, best_fpr), (*CURVE_FPRS, best_fpr)
     found = {
@@ -319,6 +333,9 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
         rtol=settings["rtol"],
         spec=content,
         version=__version__,
+        is_gdp=verdict.is_gdp,
+        same_mu=verdict.fpr_floor == 0.0,
+        gdp_reason=verdict.reason,
         **found,
     )
 

@@ -67,6 +67,19 @@ def statement(report) -> str:
     )
 
 
+def gdp_line(report) -> str:
+    """Whether a μ holds at every rate, and why (Liu et al. 2022, Theorem 3.3)."""
+    if report.same_mu:
+        where = "at every rate, with that mu"
+    elif report.is_gdp:
+        where = (
+            f"at every rate with mu = {rounded_outward(report.tail_mu, up=True)} only, that mu holds above the floor"
+        )
+    else:
+        where = "above the floor only"
+    return f"{where}: {report.gdp_reason}"
+
+
 def head(report) -> list[tuple[str, str]]:
     """Names and values above the tables."""
     title = [("title", report.title)] if report.title else []
@@ -78,6 +91,7 @@ def head(report) -> list[tuple[str, str]]:
         ("adjacency", report.adjacency),
         ("verdict", _VERDICTS[report.tier]),
         ("publish", statement(report)),
+        *([] if report.is_gdp is None else [("GDP", gdp_line(report))]),
         ("status", report.status),
     ]
 

@@ -142,3 +142,64 @@ def test_arguments():
         bridge.identify(lambda e: min(0.1 * e, 1.0))
     with pytest.raises(ValueError, match="scalar"):
         bridge.tail_mu(jaxgdp.Gaussian([1.0, 2.0]))
+
+
+def test_replacing_a_record_is_another_pair():
+    curve = jaxgdp.tradeoff(jaxgdp.Gaussian(2.0), adjacency="replace_one")
+    found = bridge.identify(curve)
+    np.testing.assert_allclose((found.head_mu.upper, found.tail_mu or 0.0), 1.0, rtol=1e-9)
+    with pytest.raises(ValueError, match="adjacency of the curve"):
+        bridge.subsample(curve, 0.5)
+    with pytest.raises(ValueError, match="adjacency of the curve"):
+        bridge.clip_and_rectify(jaxgdp.tradeoff(jaxgdp.Laplace(2.0), adjacency="add"), 0.1)
+
+
+def test_the_documented_table_has_every_mechanism_and_its_numbers():
+    from jaxgdp.bridge import verdicts
+
+    shown = {type(m).__name__ for m in verdicts.examples().values()} | {"SubsampledGaussian"}
+    public = {name for name in jaxgdp.mechanisms.__all__ if name[0].isupper()} - {"Mechanism"}
+    assert shown >= public
+    found = verdicts.verdicts()
+    text = verdicts.markdown()
+    pure, half = gdp.mu_from_pure_dp(1.0), gdp.mu_from_pure_dp(0.5)
+    # (whether some μ holds everywhere, μ_t, the least μ at every rate), in closed form
+    known = {
+        "Gaussian(2)": (True, 0.5, 0.5),
+        "SubsampledGaussian(1, 0.1)": (True, 1.0, 1.0),
+        "dpsgd(9.4, 0.32768, 2000)": (True, math.sqrt(2000) / 9.4, math.sqrt(2000) / 9.4),
+        "DiscreteGaussian(2)": (True, 0.5, None),
+        "Laplace(1)": (True, 0.0, laplace_mu(1.0)),
+        "SubsampledLaplace(1, 0.1)": (True, 0.0, None),
+        "DiscreteLaplace(1)": (True, 0.0, pure),
+        "RandomizedResponse(1)": (True, 0.0, pure),
+        "PureDP(1)": (True, 0.0, pure),
+        "ApproximateDP(1, 1e-6)": (False, np.inf, np.inf),
+        "ExponentialMechanism(1)": (True, 0.0, half),
+        "FromPMFs, same outputs": (True, 0.0, None),
+        "FromPMFs, one output of Q only": (False, np.inf, np.inf),
+        "FromProfile, last δ = 0": (True, 0.0, None),
+        "FromProfile, last δ = 1e-6": (False, np.inf, np.inf),
+        "FromDensities, nothing missing": (True, 0.0, None),
+    }
+    assert set(found) == set(known)
+    for name, (holds, tail, mu) in known.items():
+        verdict = found[name]
+        assert verdict.is_gdp is holds and f"| {name} |" in text, name
+        np.testing.assert_allclose(verdict.tail_mu or 0.0, tail, rtol=1e-12)
+        if mu is not None:
+            low, high = verdict.everywhere.lower, verdict.everywhere.upper
+            assert low * (1 - 1e-9) <= mu <= high * (1 + 1e-9) and (np.isinf(mu) or high - low <= 2e-3 * mu), name
+
+
+@pytest.mark.parametrize(
+    "mechanism", [jaxgdp.PureDP(0.0), jaxgdp.RandomizedResponse(0.0, 3), jaxgdp.FromPMFs([0.5, 0.5], [0.5, 0.5])]
+)
+def test_perfect_privacy(mechanism):
+    # (at floor 0 the upper side was −∞, which was taken for a contradiction)
+    everywhere = jaxgdp.tradeoff(mechanism).mu(0.0)
+    assert everywhere.lower == 0.0 and 0.0 <= everywhere.upper <= 1e-14
+    found = bridge.identify(mechanism)
+    assert found.is_gdp is True and found.tail_mu == 0.0 and found.fpr_floor == 0.0 and found.head_mu.upper <= 1e-14
+    head = bridge.head_mu(mechanism, 1.0)
+    assert head.lower == 0.0 and head.upper <= 1e-14

@@ -370,3 +370,27 @@ def test_bad_command_lines(gaussian, capsys, tmp_path, monkeypatch, argv, mentio
     code, out, err = run_main(capsys, "report", *argv)
     assert code == 2 and out == ""
     assert err.startswith("jaxgdp: error: ") and err.count("\n") == 1 and mention in err, err
+
+
+def test_every_report_says_where_it_is_gdp_and_why():
+    said = {}
+    for mechanism in (
+        jaxgdp.Laplace(1.0),
+        jaxgdp.dpsgd(1.5, 0.1, 30),
+        jaxgdp.compose([(jaxgdp.ApproximateDP(0.5, 1e-4), 2)]),
+    ):
+        found = jaxgdp.report(mechanism, rtol=1e-2)
+        (line,) = (text for text in str(found).splitlines() if text.startswith("GDP"))
+        assert found.gdp_reason in line and found.gdp_reason in found.to_markdown()
+        again = type(found).from_dict(json.loads(found.to_json()))
+        assert again == found
+        said[found.is_gdp, found.same_mu] = line
+        # one stored before is still read, and still agrees
+        old = found.to_dict()
+        del old["gdp"]
+        assert differences(type(found).from_dict(old), found) == []
+        with pytest.raises(ValueError, match="key 'gdp'"):
+            type(found).from_dict(old | {"gdp": {"is_gdp": 1}})
+    assert "losses" not in said[True, True] and "at every rate, with that mu" in said[True, True]
+    assert "at every rate with mu = 3.65149 only" in said[True, False]  # √30/1.5, rounded up
+    assert "above the floor only" in said[False, False] and "0.0002" in said[False, False]

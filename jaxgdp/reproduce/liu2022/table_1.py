@@ -1,0 +1,84 @@
+"""Table 1 of Liu 2022: ε of the 50-fold composition of 0.2-DP at four δ, by seven routes."""
+
+from __future__ import annotations
+
+import math
+
+from ... import gdp
+from ...bracket import Bracket
+from ...bridge import identify
+from ..published import read
+from ..result import Number, Result, Table
+from . import composition
+
+ROUTES = ("basic", "advanced", "rdp", "gdp", "laplace", "optimal", "summary")
+_ROOM = 1e-12
+_STEP = 0.04  # of the grid of ε that three of the four printed numbers of the optimal composition lie on
+
+
+def basic(epsilon: float, uses: int, delta: float) -> float:
+    """The smallest ε that kε-DP implies at δ: log(e^{kε} − δ(1 + e^{kε})) (Theorem 2.1)."""
+    whole = uses * epsilon
+    return whole + math.log1p(-delta * (1.0 + math.exp(-whole)))
+
+
+def advanced(epsilon: float, uses: int, delta: float) -> float:
+    """ε√(2k·log(1/δ)) + kε(e^ε − 1) (Dwork, Rothblum & Vadhan 2010)."""
+    return epsilon * math.sqrt(2.0 * uses * math.log(1.0 / delta)) + uses * epsilon * math.expm1(epsilon)
+
+
+def rdp(epsilon: float, uses: int, delta: float) -> float:
+    """4ε√(2k·log(1/δ)) (Mironov 2017, Corollary 1, the first term)."""
+    return 4.0 * epsilon * math.sqrt(2.0 * uses * math.log(1.0 / delta))
+
+
+def exact_epsilon(epsilon: float, uses: int, delta: float) -> float:
+    """Of the optimal composition, from binomial sums in 40 digits (Kairouz et al. 2015): for a check of the lattices."""
+    import mpmath
+
+    with mpmath.workdps(40):
+        e = mpmath.mpf(epsilon)
+        flip = 1 / (1 + mpmath.exp(e))
+        weight = [mpmath.binomial(uses, i) for i in range(uses + 1)]
+        p = [w * flip**i * (1 - flip) ** (uses - i) for i, w in enumerate(weight)]
+        loss = [e * (2 * i - uses) for i in range(uses + 1)]
+
+        def profile(x):
+            return sum(m * (mpmath.exp(ell) - mpmath.exp(x)) for m, ell in zip(p, loss, strict=True) if ell > x)
+
+        low, high = mpmath.mpf(0), e * uses
+        for _ in range(80):
+            middle = (low + high) / 2
+            low, high = (middle, high) if profile(middle) > delta else (low, middle)
+        return float(high)
+
+
+def table_1(quick: bool) -> Result:
+    """Seven routes at four δ."""
+    epsilon, uses = composition.setting()
+    deltas = [float(d) for d in read("liu2022")["composition"]["delta"]]
+    exact = composition.curve(quick)
+    whole = identify(exact).head_mu
+    parts = composition.by_parts()
+    point = lambda x: Bracket(x * (1.0 - _ROOM), x * (1.0 + _ROOM))  # noqa: E731
+    answers, body = {}, []
+    for route in ROUTES:
+        row = [route]
+        for delta in deltas:
+            if route in ("basic", "advanced", "rdp"):
+                found = point({"basic": basic, "advanced": advanced, "rdp": rdp}[route](epsilon, uses, delta))
+            elif route == "optimal":
+                found = Bracket(*(float(side) for side in exact.epsilon(delta)))
+            elif route == "summary":
+                found = Bracket(*(float(gdp.epsilon(delta, float(side))) for side in whole))
+            else:
+                found = point(float(gdp.epsilon(delta, parts[route == "laplace"])))
+            others = ()
+            if route == "optimal":
+                shown = math.ceil(float(found.upper) / _STEP) * _STEP
+                others = ((f"rounded up to a multiple of {_STEP:g}", point(shown)),)
+            answers[f"table-1-{route}-{delta:g}"] = Number(found, others)
+            row.append(f"[{found.lower:.6f}, {found.upper:.6f}]")
+        body.append(tuple(row))
+    header = ("route", *(f"delta = {d:g}" for d in deltas))
+    return Result(answers, tables={"table-1": Table(header, tuple(body))})
