@@ -136,7 +136,7 @@ def epsilon_star(member_losses, nonmember_losses, delta=0.0, method="empirical",
         value, details = _parametric(member, nonmember, delta, components, seed)
         return Bound(value, f"Epsilon*(delta = {delta:g})", ESTIMATE, None, CAVEAT, details)
     flat = [side.reshape((-1, side.shape[-1])) for side in (member, nonmember)]
-    if len(flat[0]) > FEW:
+    if len(flat[0]) > FEW and jax.default_backend() != "cpu":
         found = np.asarray(_models(*flat, delta)).reshape(lead)
     else:
         found = np.array([_empirical(*pair, delta) for pair in zip(*flat, strict=True)]).reshape(lead)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from .._version import __version__
 from ..bracket import Bracket
 from .canaries import count_right, guess
-from .claims import as_claim
+from .claims import Claim, as_claim
 from .many_runs import THRESHOLD, Limits, lower_bounds
 from .one_run import one_run_level, one_run_mu
 from .scores import confidence_level, score_rows
@@ -33,8 +34,8 @@ class Verdict:
         mu_claimed: bracket of the claim's own μ, or None.
         points: :class:`jaxgdp.audit.Limits` of the error rates, or None for one run.
         worst: position in ``points`` of the limit that lies furthest below the claim, or least far above it.
-        curve: (FPRs, bracket of the FNRs that the claim allows), for figures.
         details: other findings by name.
+        stated: the :class:`jaxgdp.audit.Claim` itself.
     """
 
     claim: str
@@ -45,8 +46,8 @@ class Verdict:
     mu_claimed: Bracket | None
     points: Limits | None
     worst: int | None
-    curve: tuple[np.ndarray, Bracket]
     details: dict[str, Any]
+    stated: Claim
 
     @property
     def line(self) -> str:
@@ -63,6 +64,13 @@ class Verdict:
             a, b = self.points.alpha[self.worst], self.points.beta[self.worst]
             why = f"an attack has FPR <= {a:.4g} and FNR <= {b:.4g}, where the claim demands FNR >= {self.details['demanded']:.4g}"
         return f"A BUG IS PROVEN: {self.claim} is refuted at confidence {level} ({self.method}; {why}; {shown})"
+
+    @functools.cached_property
+    def curve(self) -> tuple[np.ndarray, Bracket]:
+        """(FPRs, bracket of the FNRs that the claim allows), for figures: closer where the curve is steep."""
+        half = np.geomspace(1e-4, 0.5, _CURVE // 2)
+        alpha = np.concatenate([[0.0], half, 1.0 - half[-2::-1], [1.0]])
+        return alpha, self.stated.fnr(alpha)
 
     def __str__(self) -> str:
         return self.line
@@ -101,13 +109,6 @@ def _plain(value):
         value = float(value)
         return value if np.isfinite(value) else str(value)
     return value
-
-
-def _drawn(claim) -> tuple[np.ndarray, Bracket]:
-    """The claim's curve, closer where it is steep."""
-    half = np.geomspace(1e-4, 0.5, _CURVE // 2)
-    alpha = np.concatenate([[0.0], half, 1.0 - half[-2::-1], [1.0]])
-    return alpha, claim.fnr(alpha)
 
 
 def verdict(
@@ -156,8 +157,8 @@ def verdict(
         stated.mu,
         points,
         worst,
-        _drawn(stated),
         {"demanded": float(demanded[worst]), "members": points.members, "nonmembers": points.nonmembers},
+        stated,
     )
 
 
@@ -193,4 +194,4 @@ def one_run_verdict(claim, scores, included, num_guesses, confidence=0.95) -> Ve
     mu = one_run_mu(len(found), num_guesses, right, confidence)
     details = {"num_canaries": len(found), "num_guesses": int(num_guesses), "num_correct": right, "level": level}
     refuted = level <= 1.0 - confidence
-    return Verdict(stated.text, refuted, confidence, "one run", mu, stated.mu, None, None, _drawn(stated), details)
+    return Verdict(stated.text, refuted, confidence, "one run", mu, stated.mu, None, None, details, stated)

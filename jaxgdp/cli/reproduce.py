@@ -9,7 +9,10 @@ from .options import PROGRESS_HELP, cache_compiled_programs, option, typer, work
 
 def reproduce_command(
     paper: Annotated[
-        str, typer.Argument(help="Which paper: gomez2025, kulynych2024 or negoescu2023.", metavar="PAPER") if typer else None
+        str,
+        typer.Argument(help="Which paper: gomez2025, kulynych2024 or negoescu2023.", metavar="PAPER")
+        if typer
+        else None,
     ],
     output: Annotated[str, option("--output", help="Folder to write to; made if missing.", metavar="DIR")],
     only: Annotated[

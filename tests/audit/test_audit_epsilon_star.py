@@ -1,5 +1,6 @@
 """Epsilon* of one model: by hand, against two Gaussians known exactly, compiled against host, and what is refused."""
 
+import jax
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -29,7 +30,8 @@ def test_empirical_by_hand(delta):
     assert audit.epsilon_star(nonmember, member, delta) == pytest.approx(by_hand(nonmember, member, delta), abs=1e-12)
 
 
-def test_batches_are_compiled_and_agree_with_the_host():
+def test_batches_are_compiled_and_agree_with_the_host(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     rng = np.random.default_rng(1)
     member, nonmember = rng.gamma(2.0, 5.0, (12, 300)), rng.gamma(3.0, 5.0, 200)
     many = audit.epsilon_star(member, nonmember, 1e-3)
