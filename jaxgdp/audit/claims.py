@@ -121,8 +121,8 @@ def as_claim(claim) -> Claim:
     """Any way of stating a claim, as a :class:`Claim`.
 
     Args:
-        claim: a mechanism or composition (its certified curve is worked out), a :class:`jaxgdp.TradeoffCurve`, a number μ > 0, a pair
-            (ε, δ), a :class:`jaxgdp.spec.Spec`, or a :class:`Claim`.
+        claim: a mechanism or composition (its certified curve is worked out), a :class:`jaxgdp.TradeoffCurve`, a number μ > 0, a
+            pair (ε, δ), a :class:`jaxgdp.spec.Spec`, or a :class:`Claim`.
 
     Returns:
         A :class:`Claim`.

@@ -106,8 +106,8 @@ def epsilon_star(member_losses, nonmember_losses, delta=0.0, method="empirical",
     Args:
         member_losses: of training records, shape (..., n₁); leading axes are models (empirical only).
         nonmember_losses: of records of the same population that were not trained on, shape (..., n₀).
-        delta: δ in [0, 0.5). At δ = 0 the parametric value depends on the smallest rates looked at, one in a million: the largest
-            ratio of two Gaussian tails is infinite.
+        delta: δ in [0, 0.5). At δ = 0 the parametric value depends on the smallest rates looked at, one in a million: the
+            largest ratio of two Gaussian tails is infinite.
         method: "empirical" or "parametric".
         components: of the Gaussian mixtures, for "parametric": a number from 1 to 20, or "bic" to choose it for each class.
         seed: of the mixtures' starting points.
@@ -178,10 +178,14 @@ def epsilon_star_interval(
     resamples lie above the truth where classes differ little: the interval is one of the estimate.
 
     Args:
-        member_losses, nonmember_losses: of one model, shapes (n₁,) and (n₀,).
-        delta, method, components, seed: as for :func:`epsilon_star`.
+        member_losses: of training records of one model, shape (n₁,).
+        nonmember_losses: of others, shape (n₀,).
+        delta: as for :func:`epsilon_star`.
+        method: as for :func:`epsilon_star`.
         confidence: in [0.5, 1 - 1e-9].
         draws: number of resamples, ≥ 1; compiled and batched for "empirical".
+        components: as for :func:`epsilon_star`.
+        seed: of the resampling, and as for :func:`epsilon_star`.
 
     Returns:
         (lower, upper) quantile.

@@ -126,7 +126,9 @@ def verdict(
         member_scores: one score for each run with the record, larger the more likely, shape (n₁,).
         nonmember_scores: likewise without it, shape (n₀,).
         confidence: in [0.5, 1 - 1e-9].
-        method, threshold, seed: as for :func:`jaxgdp.audit.mu_lower_bound`.
+        method: as for :func:`jaxgdp.audit.mu_lower_bound`.
+        threshold: as for :func:`jaxgdp.audit.mu_lower_bound`.
+        seed: as for :func:`jaxgdp.audit.mu_lower_bound`.
 
     Returns:
         A :class:`Verdict`; ``print`` shows one line.
