@@ -116,6 +116,7 @@ def verdict(
 ) -> Verdict:
     """Is a claim consistent with scores of runs with and without a record?
 
+    The two data sets must be neighbours in the relation that the claim is about, and each score come from a run of its own.
     The claim is refuted if, at some threshold, the upper limit of the FNR lies below what the claim demands at the upper limit of
     the FPR: b < f(a) ≤ f(α) contradicts β ≥ f(α), β ≤ b. Of a certified curve the lower side stands for f, so a mechanism is
     refuted only where it does worse than the *upper* side of its privacy loss. As the true curve is convex, the limits that no
