@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import audit, conversions, deployments, differentiable, gdp, spec, targets, training
+    from . import audit, bridge, conversions, deployments, differentiable, gdp, spec, targets, training
     from .bracket import Bracket
     from .calibration import BlackBox, Calibration, calibrate
+    from .comparison import compare_samplers
     from .measure import Measured, measure
     from .mechanisms import (
         ApproximateDP,
         Composition,
+        Deterministic,
         DiscreteGaussian,
         DiscreteLaplace,
         ExponentialMechanism,
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
         Gaussian,
         Laplace,
         PureDP,
+        RandomAllocation,
         RandomizedResponse,
+        Shuffled,
         SubsampledGaussian,
         SubsampledLaplace,
         compose,
@@ -48,6 +52,7 @@ __all__ = [
     "Bracket",
     "Calibration",
     "Composition",
+    "Deterministic",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "ExponentialMechanism",
@@ -59,14 +64,18 @@ __all__ = [
     "Measured",
     "Optimized",
     "PureDP",
+    "RandomAllocation",
     "RandomizedResponse",
     "Report",
+    "Shuffled",
     "SubsampledGaussian",
     "SubsampledLaplace",
     "TradeoffCurve",
     "__version__",
     "audit",
+    "bridge",
     "calibrate",
+    "compare_samplers",
     "compose",
     "conversions",
     "deployments",
@@ -89,6 +98,7 @@ _HOMES = {
     "BlackBox": "calibration",
     "Calibration": "calibration",
     "calibrate": "calibration",
+    "compare_samplers": "comparison",
     "Measured": "measure",
     "measure": "measure",
     "Optimized": "optimization",
@@ -101,7 +111,8 @@ _HOMES = {
 }
 # modules and folders of the package that are reached as attributes, public names and those that importing the package used to load
 _MODULES = frozenset({
-    "accounting", "audit", "bracket", "calibration", "conversions", "deployments", "differentiable", "gdp", "mechanisms", "numerics",
+    "accounting", "audit", "bracket", "bridge", "calibration", "conversions", "deployments", "differentiable", "gdp", "mechanisms",
+    "numerics",
     "optimization", "pairs", "quantities", "spec", "targets", "training",
 })  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -11,8 +12,10 @@ import numpy as np
 
 from . import options
 from .accounting import engine
+from .accounting.achieved import answer as achieved_answer
 from .accounting.executors import by_name
 from .accounting.nested import answer as nested_answer
+from .accounting.nested import narrowed
 from .accounting.question import Question
 from .bracket import Bracket
 from .mechanisms import as_composition
@@ -134,6 +137,14 @@ def measure(
 
     answer = nested_answer if nested else engine.answer
     found = answer(jax.tree.map(spread, paired.stacked()), question, progress=progress, executor=by_name(executor))
+    achieved, monotone = paired.achieved(), tuple(entry for entry in question.asked if entry[0].monotone)
+    if achieved is not None and monotone:
+        seen = dataclasses.replace(question, asked=monotone)
+        attacks = achieved_answer(jax.tree.map(spread, achieved.stacked()), seen, executor=by_name(executor)).results
+        results = {
+            record.name: narrowed(record, found.results[record.name], attacks[record.name]) for record, _ in monotone
+        }
+        found = found._replace(results=found.results | results)
     brackets, status = {}, {}
     for record in records:
         sides = (np.reshape(side, shape) for side in found.results[record.name])

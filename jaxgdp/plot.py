@@ -150,6 +150,43 @@ def square_axes(ax):
     return ax
 
 
+def bridge_panels(epsilon, delta, transformation, tradeoff, mu, fpr_floor, figure):
+    """A privacy profile, its GDP transformation and its trade-off curve side by side, each with that of one μ (Liu et al. 2022).
+
+    Args:
+        epsilon: ε, increasing. delta: (profile, that of μ) there. transformation: bracket of the GDP transformation there.
+        tradeoff: (FPRs, FNRs of the curve, of μ). mu: the μ. fpr_floor: from which FPR on it holds; 0 for everywhere.
+        figure: matplotlib ``Figure`` to draw on.
+
+    Returns:
+        The same ``figure``.
+    """
+    left, middle, right = figure.subplots(1, 3)
+    name = rf"$\mu$ = {mu:.4g}"
+    left.plot(epsilon, delta[0], color=COLOURS[0], linewidth=1.6)
+    left.plot(epsilon, delta[1], color=BLACK, linestyle=(0, (1, 1.6)), linewidth=1.4, label=name)
+    least = float(np.min(delta[0], where=delta[0] > 0.0, initial=1.0))
+    left.set(
+        xlabel=r"$\varepsilon$", ylabel=r"$\delta(\varepsilon)$", yscale="log", ylim=(max(0.3 * least, 1e-20), 1.5)
+    )
+    left.legend(frameon=False, fontsize=8)
+    shown = np.isfinite(transformation.upper)
+    middle.fill_between(
+        epsilon[shown], transformation.lower[shown], transformation.upper[shown], color=COLOURS[0], alpha=0.3
+    )
+    middle.plot(epsilon[shown], transformation.upper[shown], color=COLOURS[0], linewidth=1.6)
+    middle.axhline(mu, color=BLACK, linestyle=(0, (1, 1.6)), linewidth=1.4)
+    middle.set(xlabel=r"$\varepsilon$", ylabel=r"$\mu_A(\varepsilon)$", ylim=(0.0, None))
+    right.plot(tradeoff[0], tradeoff[1], color=COLOURS[0], linewidth=1.6)
+    gaussian_curve(tradeoff[0], tradeoff[2], right, label=name)
+    square_axes(right)
+    note = "at every rate" if fpr_floor == 0.0 else f"from FPR {fpr_floor:.2g} on"
+    right.set_title(note, fontsize=9)
+    for ax in (left, middle):
+        ax.grid(True, linewidth=0.4, alpha=0.5)
+    return figure
+
+
 def audit_verdict(verdict, ax):
     """An audit against a claim: the claim's curve as a band, error rates as counted, each with its confidence box.
 
@@ -184,4 +221,59 @@ def audit_verdict(verdict, ax):
     ax.set_title("refuted" if verdict.refuted else "consistent", fontsize=10)
     ax.grid(True, linewidth=0.4, alpha=0.5)
     ax.legend(frameon=False, fontsize=7, loc="lower left")
+    return ax
+
+
+_SAMPLER_COLOURS = {
+    "deterministic": BLACK,
+    "shuffled": COLOURS[1],
+    "poisson": COLOURS[0],
+    "random_allocation": COLOURS[2],
+}
+
+
+def sampler_bands(dataset, ax, quantity="epsilon"):
+    """One quantity of every batch sampler, from ``jaxgdp.compare_samplers``: the band between both sides, the side to report as a line.
+
+    Along the axis of the data set that has several values (the first of noise multiplier, batch size and epochs that has); a bar for
+    each sampler where none has.
+
+    Args:
+        dataset: from ``jaxgdp.compare_samplers``; of axes that are not drawn the first value is.
+        ax: matplotlib ``Axes`` to draw on.
+        quantity: one that the data set has.
+
+    Returns:
+        The same ``ax``.
+
+    Raises:
+        ValueError: the data set does not have the quantity.
+    """
+    if f"{quantity}_lower" not in dataset:
+        raise ValueError(f"quantity must be one that the data set has, got {quantity!r}")
+    labels = {"noise_multiplier": r"noise multiplier $\sigma$", "batch_size": "batch size", "epochs": "epochs"}
+    along = next((axis for axis in labels if dataset.sizes[axis] > 1), None)
+    others = {axis: 0 for axis in labels if axis != along}
+    names = dataset["sampler"].values.tolist()
+    spare = iter([colour for colour in COLOURS[3:]] * len(names))
+    colours = {name: _SAMPLER_COLOURS.get(name) or next(spare) for name in names}
+    for place, name in enumerate(names):
+        one = dataset.isel(others).sel(sampler=name)
+        lower, upper = one[f"{quantity}_lower"].values, one[quantity].values
+        if along is None:
+            ax.bar(place, upper - lower, bottom=lower, width=0.6, color=colours[name], alpha=0.35)
+            ax.hlines([float(lower), float(upper)], place - 0.3, place + 0.3, color=colours[name], linewidth=1.5)
+            continue
+        at = one[along].values
+        order = np.argsort(at)
+        ax.fill_between(at[order], lower[order], upper[order], color=colours[name], alpha=0.3, linewidth=0)
+        ax.plot(at[order], upper[order], color=colours[name], linewidth=1.5, label=name.replace("_", " "))
+    if along is None:
+        ax.set_xticks(range(len(names)), [name.replace("_", "\n") for name in names])
+    else:
+        ax.set_xlabel(labels[along])
+        ax.legend(frameon=False, fontsize=8)
+    ax.set_ylabel(dataset[quantity].attrs.get("symbol", quantity))
+    ax.set_yscale("log")
+    ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
     return ax

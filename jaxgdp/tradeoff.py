@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from . import options
+from .accounting import achieved as attacks_on
 from .accounting import nested
 from .accounting.curve import Curve
 from .accounting.executors import COMPILED, choose
@@ -18,7 +19,16 @@ from .accounting.question import Question
 from .bracket import Bracket
 from .mechanisms import Composition, as_composition
 from .numerics.precision import with_float64
-from .numerics.validation import broadcast, checked, closed_unit, floor_rate, on_host, one_of, relative_width
+from .numerics.validation import (
+    broadcast,
+    checked,
+    closed_unit,
+    floor_rate,
+    nonnegative,
+    on_host,
+    one_of,
+    relative_width,
+)
 from .options import ADJACENCIES, SYMMETRIC
 from .quantities import registry
 from .quantities.base import Quantity, log_rate
@@ -64,6 +74,7 @@ class TradeoffCurve:
     status: Any
     tail_mu: Any
     _curves: tuple
+    _achieved: tuple = ()  # of what attackers can make of its outputs, where that is looked at on its own: for one side only
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -73,14 +84,20 @@ class TradeoffCurve:
     @with_float64
     def _sides(self, record: Quantity, values) -> Bracket:
         """What all looks at each curve have in common, side by side and not yet compared."""
+        found = self._looks(self._curves, record, values)
+        if not self._achieved or not record.monotone:
+            return found
+        return nested.narrowed(record, found, self._looks(self._achieved, record, values))
+
+    def _looks(self, curves, record: Quantity, values) -> Bracket:
         shape = broadcast(mechanism=np.empty(self.shape), argument=values)
-        owner = np.broadcast_to(np.arange(len(self._curves)).reshape(self.shape), shape).reshape(-1)
+        owner = np.broadcast_to(np.arange(len(curves)).reshape(self.shape), shape).reshape(-1)
         flat = np.broadcast_to(np.asarray(values, float), shape).reshape(-1)
         low, high = np.full(flat.shape, -np.inf), np.full(flat.shape, np.inf)
         # a place belongs to one curve
         single = record.name == "advantage_fpr"
-        entries = [(i, curve) for i, row in enumerate(self._curves) for curve in (row[-1:] if single else row)]
-        of_setting = [np.flatnonzero(owner == i) for i in range(len(self._curves))]
+        entries = [(i, curve) for i, row in enumerate(curves) for curve in (row[-1:] if single else row)]
+        of_setting = [np.flatnonzero(owner == i) for i in range(len(curves))]
         where = [of_setting[i] for i, _ in entries]
         symmetric = self.adjacency in SYMMETRIC
         number = sum(map(len, where))
@@ -289,6 +306,43 @@ class TradeoffCurve:
         """
         return self.quantity("delta", epsilon)
 
+    def log_delta(self, epsilon) -> Bracket:
+        """log δ(ε), for a δ below the smallest double.
+
+        Args:
+            epsilon: ε ≥ 0 in nats.
+
+        Returns:
+            Bracket; report the upper side.
+
+        Raises:
+            ValueError: ε is negative or not finite (before tracing).
+        """
+        return self._loss("log_delta", epsilon)
+
+    def log_rest(self, epsilon) -> Bracket:
+        """log(1 − δ(ε)), which keeps its digits where δ is next to 1.
+
+        Args:
+            epsilon: ε ≥ 0 in nats.
+
+        Returns:
+            Bracket; report the lower side.
+
+        Raises:
+            ValueError: ε is negative or not finite (before tracing).
+        """
+        return self._loss("log_rest", epsilon)
+
+    def _loss(self, name: str, epsilon) -> Bracket:
+        on_host(f"TradeoffCurve.{name}", epsilon)
+        return self._query(name, nonnegative("epsilon", epsilon))
+
+    @property
+    def shown_mu(self):
+        """√(Σ T/σ²) of the parts that are exactly Gaussian, shape of the mechanism: what an attacker reaches who looks at nothing else."""
+        return np.array([row[-1].shown_mu for row in self._curves]).reshape(self.shape)
+
     def log_tpr(self, fpr) -> Bracket:
         """log TPR at an FPR, for rates below the smallest double.
 
@@ -413,7 +467,14 @@ def tradeoff(mechanism, rtol=options.RTOL, fpr_floor=options.FPR_FLOOR, adjacenc
     axes = len(mechanism.shape)
     flat = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), groups)
     found = nested.answer(flat, question)
-    settled, contradicted = mu.settle(found.results["mu"])
+    achieved, attacks = paired.achieved(), ()
+    sides = found.results["mu"]
+    if achieved is not None:
+        seen = attacks_on.answer(
+            jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), achieved.stacked()), question
+        )
+        sides, attacks = nested.narrowed(mu, sides, seen.results["mu"]), tuple(seen.curves)
+    settled, contradicted = mu.settle(sides)
     tail = np.array([row[-1].tail_mu for row in found.curves])
     return TradeoffCurve(
         mechanism,
@@ -423,4 +484,5 @@ def tradeoff(mechanism, rtol=options.RTOL, fpr_floor=options.FPR_FLOOR, adjacenc
         mu.status(settled, contradicted, question.rtol).reshape(mechanism.shape),
         tail.reshape(mechanism.shape),
         tuple(found.curves),
+        attacks,
     )

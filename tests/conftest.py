@@ -1,5 +1,7 @@
 """Shared settings: a persistent compilation cache, and no more compiled programs in memory than one module needs."""
 
+import ctypes
+import gc
 import os
 import pathlib
 import tempfile
@@ -14,6 +16,7 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 _MOST_REGIONS = 25_000
 _MAPS = pathlib.Path("/proc/self/maps")
+_LIBRARY = ctypes.CDLL(None)  # glibc keeps what was freed unless it is told not to
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +29,9 @@ def forget_programs():
 
 @pytest.fixture(autouse=True, scope="module")
 def forget_module():
-    """No more compiled programs in memory than one module needs."""
+    """No more compiled programs in memory than one module needs, nor what the compiler leaves behind."""
     yield
     jax.clear_caches()
+    gc.collect()
+    if hasattr(_LIBRARY, "malloc_trim"):
+        _LIBRARY.malloc_trim(0)

@@ -41,13 +41,27 @@ class Nested(NamedTuple):
     curves: list
 
 
+def unknown(number: int) -> Bracket:
+    """Brackets of which nothing is known yet."""
+    return Bracket(np.full(number, -np.inf), np.full(number, np.inf))
+
+
+def narrowed(record, bracket: Bracket, achieved: Bracket) -> Bracket:
+    """A bracket of a mechanism, narrowed by that of one which can be made of its outputs: one side of it, for what is monotone."""
+    if not record.monotone:
+        return bracket
+    if record.grows:
+        return Bracket(np.maximum(bracket.lower, achieved.lower), bracket.upper)
+    return Bracket(bracket.lower, np.minimum(bracket.upper, achieved.upper))
+
+
 def answer(groups, question: Question, progress=None, executor: Executor | None = None) -> Nested:
     """``engine.answer`` at every level down to that of ``question.rtol``, and what they have in common.
 
     A setting takes part in a level if some quantity is not as narrow yet.
     """
     number = groups[0][1].shape[0]
-    results = {q.name: Bracket(np.full(number, -np.inf), np.full(number, np.inf)) for q, _ in question.asked}
+    results = {q.name: unknown(number) for q, _ in question.asked}
     sizes = np.zeros(number, np.int64)
     curves: list = [()] * number if question.keep else []
     rows, finished = np.arange(number), progress or (lambda done: None)

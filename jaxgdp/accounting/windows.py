@@ -280,7 +280,17 @@ def plan_whole(groups, count, z_floor, z_delta, rtol, faintest, seen, anchor, pi
     Returns:
         A :class:`Plan` with leading axes of sides and pieces.
     """
-    shared = _range(groups, count, z_floor, z_delta, rtol, faintest, seen, _BOTH)
+    if all(mechanism.symmetric for mechanism, _ in groups):
+        # what is the same pair read backwards has two equal halves
+        one = _plan_whole(
+            groups, count, z_floor, z_delta, rtol, faintest, [a[:1] for a in seen], anchor, pieces, _BOTH[:1]
+        )
+        return jax.tree.map(lambda a: xp.concatenate([a, a]), one)
+    return _plan_whole(groups, count, z_floor, z_delta, rtol, faintest, seen, anchor, pieces, _BOTH)
+
+
+def _plan_whole(groups, count, z_floor, z_delta, rtol, faintest, seen, anchor, pieces: int, sides) -> Plan:
+    shared = _range(groups, count, z_floor, z_delta, rtol, faintest, seen, sides)
     if pieces == 1:
         return jax.tree.map(lambda a: a[:, None], _piece(shared, rtol, seen, anchor, 0, 1))
     # (a row of whole numbers of the same library as everything else)
@@ -341,6 +351,8 @@ def plan_threshold(groups, count, threshold, rtol, faintest, share) -> Plan:
     apart = uncut.cut(stops)
     by_jump, fainter = at_jump(apart, least, positive, tilt)
     jumps = (square > _WIDEST * bulk**2) & (by_jump > 1.0) & (place > 0.0) & (share > 0.0)
+    # (a single step with atoms is no composition: nothing is beside it)
+    jumps = jumps & ((xp.sum(count) > 1.0) | (xp.max(loss.atomic) == 0.0))
     loss = loss._replace(loss=xp.where(jumps[:, None, None], apart.loss, loss.loss))
     tilt = xp.where(jumps, by_jump, tilt)
     # δ is a difference that is smaller than TPR by about the tilt

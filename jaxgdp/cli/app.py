@@ -1,4 +1,4 @@
-"""The command line: ``jaxgdp report``, ``calibrate``, ``audit``, ``deployments``, ``quantities``, ``landscape`` and ``reproduce``."""
+"""The command line: ``jaxgdp report``, ``calibrate``, ``bridge``, ``audit``, ``samplers``, ``landscape``, ``reproduce`` and others."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from .._version import __version__
 from .audit import audit_command
+from .bridge import bridge_command
 from .calibrate import calibrate_command
 from .options import FLOOR_HELP as _FLOOR_HELP
 from .options import PROGRESS_HELP as _PROGRESS_HELP
@@ -26,6 +27,7 @@ from .options import writable as _writable
 from .quantities import quantities_command
 from .report import deployments_command, report_command
 from .reproduce import reproduce_command
+from .samplers import samplers_command
 
 if TYPE_CHECKING:
     import typer
@@ -144,7 +146,9 @@ def _start(
       jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000
       jaxgdp report --deployment census_2020_pl94_persons
       jaxgdp calibrate --fnr 0.7 --fpr 0.1 --sampling-prob 0.001 --num-steps 10000
+      jaxgdp bridge --epsilon-delta 1,1e-5 --epsilon-delta 2,1e-9
       jaxgdp audit scores.csv --mu 1 --figure audit.png
+      jaxgdp samplers --noise-multiplier 0.5 --dataset-size 10000 --batch-size 10
       jaxgdp quantities
       jaxgdp landscape --figure landscape.png
       jaxgdp reproduce gomez2025 --output reproduction
@@ -160,7 +164,9 @@ def _build():
     built.callback(invoke_without_command=True)(_start)
     built.command("report")(report_command)
     built.command("calibrate")(calibrate_command)
+    built.command("bridge")(bridge_command)
     built.command("audit")(audit_command)
+    built.command("samplers")(samplers_command)
     built.command("deployments")(deployments_command)
     built.command("quantities")(quantities_command)
     built.command("landscape")(landscape_command)

@@ -10,7 +10,7 @@ from .options import PROGRESS_HELP, cache_compiled_programs, option, typer, work
 def reproduce_command(
     paper: Annotated[
         str,
-        typer.Argument(help="Which paper: gomez2025, kulynych2024 or negoescu2023.", metavar="PAPER")
+        typer.Argument(help="Which paper: gomez2025, kulynych2024, chua2024 or negoescu2023.", metavar="PAPER")
         if typer
         else None,
     ],

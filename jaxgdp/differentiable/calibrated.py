@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..accounting.lattices import Lattice
 from ..mechanisms import Composition, SubsampledGaussian
@@ -40,20 +41,45 @@ def _safe_side(form: _Form, sigma, p, steps, at):
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _solve(form: _Form, goal, p, steps, at):
     """The upper end of a bisection in log σ: there the target is met."""
-    rounds = int(np.ceil(np.log2(np.log(form.between[1] / form.between[0]) / _NARROW)))
+    if any(isinstance(a, Tracer) for a in (goal, p, steps, at)):
+        return _bisected(form, goal, p, steps, at)
+    # (what is known is worked out at once, even within a trace of something else)
+    with jax.ensure_compile_time_eval():
+        return jnp.asarray(_found(form, goal, p, steps, at))
+
+
+def _rounds(form: _Form) -> int:
+    return int(np.ceil(np.log2(np.log(form.between[1] / form.between[0]) / _NARROW)))
+
+
+def _met(form: _Form, value, goal):
+    return value >= goal if form.quantity in _SAFE_BELOW else value <= goal
+
+
+def _bisected(form: _Form, goal, p, steps, at):
+    """The bisection as a part of a program."""
 
     def halve(_, ends):
         low, high = ends
         middle = 0.5 * (low + high)
-        value = _safe_side(form, jnp.exp(middle), p, steps, at)
-        met = value >= goal if form.quantity in _SAFE_BELOW else value <= goal
+        met = _met(form, _safe_side(form, jnp.exp(middle), p, steps, at), goal)
         return jnp.where(met, low, middle), jnp.where(met, middle, high)
 
     ends = tuple(jnp.full(jnp.shape(goal), np.log(end)) for end in form.between)
-    low, high = jax.lax.fori_loop(0, rounds, halve, ends)
+    low, high = jax.lax.fori_loop(0, _rounds(form), halve, ends)
     # an end that was never moved brackets nothing
     found = (low > np.log(form.between[0])) & (high < np.log(form.between[1]))
     return jnp.where(found, jnp.exp(high), jnp.nan)
+
+
+def _found(form: _Form, goal, p, steps, at) -> float:
+    """The same bisection on the host, for which nothing is compiled."""
+    low, high = ends = tuple(float(np.log(end)) for end in form.between)
+    for _ in range(_rounds(form)):
+        middle = 0.5 * (low + high)
+        met = bool(_met(form, float(_safe_side(form, np.exp(middle), p, steps, at)), float(goal)))
+        low, high = (low, middle) if met else (middle, high)
+    return float(np.exp(high)) if low > ends[0] and high < ends[1] else np.nan
 
 
 @_solve.defjvp
@@ -126,4 +152,6 @@ def noise_multiplier(
     form = _Form(quantity, adjacency, float(rtol), lattice or DEFAULT, (low, high), at is not None)
     shape = broadcast(**columns)
     rows = [jnp.broadcast_to(jnp.asarray(column, float), shape).reshape(-1) for column in columns.values()]
+    if not shape:
+        return _solve(form, *(row[0] for row in rows))
     return jax.vmap(lambda *row: _solve(form, *row))(*rows).reshape(shape)

@@ -3,6 +3,7 @@
 from .approximate_dp import ApproximateDP
 from .base import Mechanism
 from .composition import Composition, as_composition, compose, dpsgd
+from .deterministic import Deterministic
 from .discrete_gaussian import DiscreteGaussian
 from .discrete_laplace import DiscreteLaplace
 from .exponential_mechanism import ExponentialMechanism
@@ -12,13 +13,16 @@ from .from_profile import FromProfile
 from .gaussian import Gaussian
 from .laplace import Laplace
 from .pure_dp import PureDP
+from .random_allocation import RandomAllocation
 from .randomized_response import RandomizedResponse
+from .shuffled import Shuffled
 from .subsampled_gaussian import SubsampledGaussian
 from .subsampled_laplace import SubsampledLaplace
 
 __all__ = [
     "ApproximateDP",
     "Composition",
+    "Deterministic",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "ExponentialMechanism",
@@ -29,7 +33,9 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "PureDP",
+    "RandomAllocation",
     "RandomizedResponse",
+    "Shuffled",
     "SubsampledGaussian",
     "SubsampledLaplace",
     "as_composition",

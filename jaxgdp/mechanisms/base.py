@@ -21,6 +21,7 @@ class Mechanism:
     Attributes:
         atomic: whether the loss sits on atoms, so that even many uses never get smooth: dense lattices only.
         closes: whether both sides of a bracket are of the same pair, so that a finer lattice brings them together.
+        loose: which side of its brackets does not close and why, in words; "" where both do.
         symmetric: whether the swapped pair (Q against P) has the same privacy losses, so that one half of the curve is enough.
         trailing: number of trailing axes of each array-valued field (0 where not named); they do not broadcast.
         differentiable: fields in which ``jaxgdp.differentiable`` may take derivatives: ``cells`` has masses (log_x, log_y and what goes
@@ -30,6 +31,7 @@ class Mechanism:
 
     atomic: ClassVar[bool] = True
     closes: ClassVar[bool] = True
+    loose: ClassVar[str] = ""
     symmetric: ClassVar[bool] = False
     trailing: ClassVar[dict[str, int]] = {}
     differentiable: ClassVar[tuple[str, ...]] = ()
@@ -65,6 +67,14 @@ class Mechanism:
         """The mechanism that the attack of the lower side is run on: itself, unless it stands for a family without a worst member."""
         return self
 
+    def achieved(self) -> Mechanism:
+        """A mechanism whose outputs an attacker can make of this one's, and that is worth looking at on its own: itself, if there is none.
+
+        Where ``attacked`` is a law far from that of the dominating pair, lattices planned for the one serve the other badly. The lower
+        sides of brackets are then those of this mechanism, too, with lattices of its own.
+        """
+        return self
+
     def loss_nodes(self, depth):
         """Increasing nodes of the finite privacy losses under P and their log weights (unbatched); for steering only.
 
@@ -83,6 +93,14 @@ class Mechanism:
     def tail_precision(self):
         """Square of a Gaussian-DP parameter that bounds one use at every FPR; ∞ with mass at +∞ or −∞."""
         raise NotImplementedError
+
+    def limit_precision(self):
+        """Square of limsup ε/√(−2 log δ(ε)) of one use, the least μ² that can hold far out (Liu et al. 2022, Theorem 3.3).
+
+        ∞ with mass at +∞ or −∞; else 0 where the loss is bounded, and ``tail_precision`` unless the mechanism knows better.
+        """
+        everywhere = self.tail_precision()
+        return xp.where(xp.isinf(everywhere), xp.inf, 0.0) if self.bounded() else everywhere
 
     def loss_bounds(self):
         """Smallest and largest finite privacy loss, rounded outward; ∓∞ where there is none."""

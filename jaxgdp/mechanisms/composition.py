@@ -75,6 +75,12 @@ class Composition:
             groups.append((mechanism, side_by_side((), *(count for _, count in items))))
         return tuple(groups)
 
+    def achieved(self) -> Composition | None:
+        """The composition of what attackers can make of every part, to be looked at on its own; None where that is the same."""
+        parts = tuple(part.achieved() for part in self.mechanisms)
+        same = all(one is other for one, other in zip(parts, self.mechanisms, strict=True))
+        return None if same else Composition(parts, self.counts)
+
     def replace_one(self) -> Composition:
         """The composition under replacing one record: every part's own pair for that (see each mechanism).
 

@@ -124,6 +124,10 @@ class DiscreteGaussian(Mechanism):
         middle = xp.floor(0.5 * self.sensitivity) + 1.0
         return square_above(self._quantile(middle) + self._quantile(self.sensitivity + 1.0 - middle))
 
+    def limit_precision(self):
+        """(s/σ)²: far out the masses fall like the normal density."""
+        return (self.sensitivity / self.sigma) ** 2
+
     def _quantile(self, m):
         """z_m = Φ⁻¹(Pr[k < m]) for 1 ≤ m ≤ 9."""
         k = xp.arange(1.0, 0.5 * _MOST + 1.0)

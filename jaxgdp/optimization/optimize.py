@@ -27,6 +27,7 @@ _ASKED_AT = {
     "beta": "fpr",
     "bayes_risk": "prior",
 }
+_MANY = 400  # iterations from which on compiling the derivatives pays
 _STRIDE = 0.3  # largest correction of the common scale in one iteration, in logarithms
 _NEAR = 0.01  # relative distance from the target at which an iterate counts
 
@@ -201,12 +202,11 @@ def _descend(proxy, target, start: Schedule, over, iterations, optimizer, adjace
     lattice = differentiable.lattice(start.mechanism(), fpr_floor=floor, adjacency=adjacency)
     fixed, free = jax.tree.map(jnp.asarray, start), jax.tree.map(jnp.asarray, _variables(start, over))
 
-    @jax.jit
-    def advance(free, state, log_scale):
-        def privacy(free, log_scale):
-            return _privacy(target, _schedule(fixed, free, log_scale), adjacency, lattice)
+    def privacy(free, log_scale):
+        return _privacy(target, _schedule(fixed, free, log_scale), adjacency, lattice)
 
-        off, (by_free, by_scale) = jax.value_and_grad(privacy, argnums=(0, 1))(free, log_scale)
+    @jax.jit
+    def advance(free, state, log_scale, off, by_free, by_scale):
         usefulness = lambda free, log_scale: proxy(_schedule(fixed, free, log_scale))
         value, (gain, gain_scale) = jax.value_and_grad(usefulness, argnums=(0, 1))(free, log_scale)
         slope = jax.tree.map(lambda direct, moved: direct - gain_scale * moved / by_scale, gain, by_free)
@@ -215,13 +215,17 @@ def _descend(proxy, target, start: Schedule, over, iterations, optimizer, adjace
         # back to the goal: along the change of the other variables, and what was off before
         drift = sum(jnp.sum(a * b) for a, b in zip(jax.tree.leaves(by_free), jax.tree.leaves(updates), strict=True))
         step = jnp.clip(-(off + drift) / by_scale, -_STRIDE, _STRIDE)
-        return moved, state, log_scale + step, value, off
+        return moved, state, log_scale + step, value
 
+    # (of few iterations: what is known is worked out by NumPy, which needs no compiler)
+    slopes = jax.value_and_grad(privacy, argnums=(0, 1))
+    slopes = jax.jit(slopes) if iterations > _MANY else slopes
     state, log_scale = optimizer.init(free), jnp.zeros(())
     history, best, least = [], start, np.inf
     for done in range(iterations):
         before = _schedule(fixed, free, log_scale)
-        free, state, log_scale, value, off = advance(free, state, log_scale)
+        off, (by_free, by_scale) = slopes(free, log_scale)
+        free, state, log_scale, value = advance(free, state, log_scale, off, by_free, by_scale)
         history.append(float(value))
         if not np.isfinite(history[-1]):
             raise ValueError(f"proxy must return finite numbers, got {history[-1]} at iteration {done}")

@@ -49,6 +49,8 @@ class Quantity:
             ``read`` gave.
         absolute: the accuracy promised is ``absolute``·rtol instead of rtol relative to the upper side.
         safe_side: "upper" or "lower", the one to report; what grows with privacy loss is safe from above.
+        monotone: whether a mechanism of which another one's outputs can be made has at least as much of it (if it ``grows``; at most as
+            much, otherwise).
         unit: "nats", "probability" or "".
         extent: (least, largest) value it can have, whatever the mechanism.
         rounding: absolute distance that the rounding of the readings may make the two sides cross by.
@@ -73,6 +75,7 @@ class Quantity:
     locate: Callable[..., Any] | None = None
     absolute: float | None = None
     safe_side: str = "upper"
+    monotone: bool = True
     unit: str = ""
     extent: tuple[float, float] = (0.0, np.inf)
     rounding: float = LEAST

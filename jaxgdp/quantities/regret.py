@@ -120,6 +120,7 @@ QUANTITY = Quantity(
     query=log_rate,
     absolute=0.1,
     extent=(0.0, 0.5),
+    monotone=False,
     rounding=1e-13,
     of_gaussian=lambda mu, floor: 0.0 * mu,
     order=20,

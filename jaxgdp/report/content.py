@@ -315,7 +315,7 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
         regret=regret,
         advantage_fpr=best_fpr,
         tail_mu=float(curve.tail_mu),
-        status=_status(codes),
+        status=_status(codes, composition),
         rtol=settings["rtol"],
         spec=content,
         version=__version__,
@@ -335,11 +335,13 @@ def _others(ask):
             yield record.name, float(argument), _scalar(ask(record.name, argument))
 
 
-def _status(codes: dict[str, int]) -> str:
-    """What is wrong, worst first, and with which quantities; "ok" where nothing is."""
+def _status(codes: dict[str, int], composition) -> str:
+    """What is wrong, worst first, and with which quantities, and why that cannot be helped; "ok" where nothing is."""
     wrong = sorted({code for code in codes.values() if code}, reverse=True)
     told = (f"{STATUS[code]} ({', '.join(name for name, mine in codes.items() if mine == code)})" for code in wrong)
-    return "; ".join(told) or STATUS[0]
+    kinds = {type(part).__name__: part.loose for part in composition.mechanisms if part.loose}
+    why = (f"{kind}: {text}" for kind, text in kinds.items() if wrong)
+    return "; ".join([*told, *why]) or STATUS[0]
 
 
 def _scalar(bracket: Bracket) -> Bracket:

@@ -8,8 +8,8 @@ import shlex
 
 import numpy as np
 
+from ..numerics.rounding import rounded_outward
 from ..quantities.registry import named
-from .rounding import rounded_outward
 
 TIER_LIMIT = 0.01
 _SHOWN = 6  # parts of a composition that one line shows

@@ -17,10 +17,12 @@ class Number(NamedTuple):
     Attributes:
         bracket: certified lower and upper side.
         alternatives: (description, bracket) of other readings of the paper's setting.
+        note: what else there is to say of the comparison.
     """
 
     bracket: Bracket
     alternatives: tuple[tuple[str, Bracket], ...] = ()
+    note: str = ""
 
     @property
     def text(self) -> str:
@@ -30,7 +32,8 @@ class Number(NamedTuple):
 
     def verdict(self, published: Published) -> Verdict:
         """Compared with the number as printed."""
-        return judge(published.printed, self.bracket, published.relation, self.alternatives)
+        outcome, because = judge(published.printed, self.bracket, published.relation, self.alternatives)
+        return Verdict(outcome, "; ".join(filter(None, (because, self.note))))
 
 
 class Claim(NamedTuple):

@@ -13,7 +13,7 @@ from ..progress import telling
 from . import document, published, result
 from .result import Result, Row
 
-PAPERS = ("gomez2025", "kulynych2024", "negoescu2023")
+PAPERS = ("gomez2025", "kulynych2024", "chua2024", "negoescu2023")
 FORMATS = ("png", "pdf", "svg")
 
 
@@ -97,7 +97,7 @@ def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_forma
     ``<paper>.json`` with the verdict table: the paper's number, our bracket, and whether they agree or why not.
 
     Args:
-        paper: "gomez2025", "kulynych2024" or "negoescu2023".
+        paper: "gomez2025", "kulynych2024", "chua2024" or "negoescu2023".
         output: folder to write to; made if only its last part is missing.
         only: names of figures and tables, such as "figure-3"; default all.
         quick: coarser grids and wider brackets, for a first look.

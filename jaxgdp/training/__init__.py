@@ -1,10 +1,12 @@
-"""Privacy in JAX training loops: Poisson batches, an optax transformation, a plan of the budget, and an account of a run.
+"""Privacy in JAX training loops: private batches, an optax transformation, a plan of the budget, and an account of a run.
 
     poisson         batches of static shape, and what their static shape costs
+    epochs          shuffled and allocated batches, an epoch at a time
     clipping        per-example gradients, clipped and summed
     noise           Gaussian noise with tails as long as the accounting's
     transformation  ``privatize``: noise, average, count, stop, as an optax transformation
     plan            certified privacy of every step, looked up inside the loop
+    runs            what a number of steps costs, by sampler
     stopping        the last step within a budget, found in few evaluations
     accountant      counts of steps for settings on a schedule; checkpoint: the same on disk
     filters         budgets for settings that depend on the data
@@ -18,6 +20,7 @@ off.
 from . import accountant, checkpoint, filters
 from .accountant import Account
 from .clipping import clipped_sum, per_example_gradients
+from .epochs import AllocationSampler, ShuffleSampler, allocation_sampler, shuffle_sampler
 from .filters import Filter
 from .noise import standard_normal
 from .plan import Plan, plan_budget
@@ -26,12 +29,15 @@ from .transformation import PrivatizeState, noisy_mean, privatize
 
 __all__ = [
     "Account",
+    "AllocationSampler",
     "Batch",
     "Filter",
     "Plan",
     "PoissonSampler",
     "PrivatizeState",
+    "ShuffleSampler",
     "accountant",
+    "allocation_sampler",
     "checkpoint",
     "clipped_sum",
     "filters",
@@ -41,5 +47,6 @@ __all__ = [
     "plan_budget",
     "poisson_sampler",
     "privatize",
+    "shuffle_sampler",
     "standard_normal",
 ]

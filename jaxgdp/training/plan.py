@@ -12,7 +12,6 @@ import numpy as np
 from jax.core import Tracer
 
 from ..bracket import Bracket
-from ..mechanisms import dpsgd
 from ..numerics.validation import (
     checked,
     nonnegative,
@@ -23,7 +22,8 @@ from ..numerics.validation import (
 )
 from ..progress import counting
 from .float32 import above, below
-from .overflow import ASKED_AT, FALLING, certified, question, single, without_steps
+from .overflow import ASKED_AT, FALLING, question, single, without_steps
+from .runs import Run
 from .stopping import candidates, last_within
 
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
@@ -42,6 +42,7 @@ class Plan:
         position: for every number of steps 0 … max_steps, where in ``steps`` the first one not below it is.
         lower, upper: quantity → float32 array over ``steps``, rounded outward.
         noise_multiplier, sampling_prob, max_steps, overflow: of the run.
+        sampler: what the accounting knows of its sampler, such as ("poisson", 0.01): see :meth:`check`.
         asked: what was asked: rtol, adjacency, fpr_floor, and the δ, ε, FPR, d and prior of the quantities.
         wide: how many computed numbers of steps are wider than ``rtol``; their brackets hold all the same.
     """
@@ -56,6 +57,44 @@ class Plan:
     overflow: float
     asked: tuple
     wide: int
+    sampler: tuple = ()
+
+    @property
+    def _run(self) -> Run:
+        return Run(self.noise_multiplier, self.sampler)
+
+    def check(self, sampler):
+        """The sampler, if it is the one that the plan was made for; call it before training.
+
+        Args:
+            sampler: of :func:`poisson_sampler`, :func:`shuffle_sampler` or :func:`allocation_sampler`.
+
+        Returns:
+            The same sampler.
+
+        Raises:
+            ValueError: it draws in another way, at another rate, or overflows more often than the plan accounts for.
+
+        Example:
+            >>> from jaxgdp.training import shuffle_sampler
+            >>> plan = plan_budget(noise_multiplier=4.0, sampling_prob=0.1, max_steps=16, quantities="mu")
+            >>> plan.check(shuffle_sampler(num_examples=100, batch_size=10))
+            Traceback (most recent call last):
+            ValueError: sampler must be the one that the plan was made for, ('poisson', 0.1), got ('shuffled', 10, True)
+        """
+        own = getattr(sampler, "accounted", None)
+        if own != self.sampler:
+            found = repr(sampler) if own is None else own
+            raise ValueError(f"sampler must be the one that the plan was made for, {self.sampler}, got {found}")
+        if sampler.overflow > self.overflow:
+            raise ValueError(
+                f"sampler must overflow with a probability of at most the plan's {self.overflow:g}, got {sampler.overflow:g}"
+            )
+        if getattr(sampler, "max_steps", self.max_steps) < self.max_steps:
+            raise ValueError(
+                f"sampler must be made for all {self.max_steps} steps of the plan, got one for {sampler.max_steps}"
+            )
+        return sampler
 
     @property
     def quantities(self) -> tuple[str, ...]:
@@ -136,9 +175,8 @@ class Plan:
         new = np.setdiff1d(np.asarray(steps).astype(np.int64), np.asarray(plan.steps))
         if not len(new):
             return plan
-        run = dpsgd(self.noise_multiplier, self.sampling_prob, new)
         with counting(progress, "planning", len(new)) as count:
-            brackets, status = certified(run, self.quantities, dict(self.asked), self.overflow, count)
+            brackets, status = self._run.certified(new, self.quantities, dict(self.asked), self.overflow, count)
         return plan._with(new, brackets, int(np.sum(status != 0)))
 
     def _with(self, new, brackets: dict[str, Bracket], wide: int) -> Plan:
@@ -215,17 +253,21 @@ class Plan:
 
     def _within(self, goals, progress) -> int:
         """The last step of the plan's own table within some limits, once the table has it and the step after it."""
-        plan, tries = self._latest(), 0
+        plan, tries, period = self._latest(), 0, self._run.period
         while True:
             computed = np.asarray(plan.steps)
             read = [goal.read(plan._table(goal.quantity)) for goal in goals]
             met = np.all([goal.meets(own) for goal, own in zip(goals, read, strict=True)], axis=0)
             last = int(np.flatnonzero(met)[-1]) if np.any(met) else -1
-            if last < 0 or last + 1 == len(computed) or computed[last + 1] == computed[last] + 1:
+            if last < 0 or last + 1 == len(computed):
+                break
+            # (all steps of a period cost the same)
+            first, second = (int(-(-computed[i] // period)) for i in (last, last + 1))
+            if second <= first + 1:
                 break
             scores = np.max([_score(goal, own) for goal, own in zip(goals, read, strict=True)], axis=0)
-            ends = {int(computed[i]): float(scores[i]) for i in (last, last + 1)}
-            plan = plan.refined(candidates(*ends, ends, tries), progress)
+            ends = {first: float(scores[last]), second: float(scores[last + 1])}
+            plan = plan.refined(period * np.asarray(candidates(*ends, ends, tries)), progress)
             tries += 1
         object.__setattr__(self, "_known", plan)  # the one thing a plan ever learns; its fields stay as they were made
         return int(computed[last]) if last >= 0 else 0
@@ -233,14 +275,15 @@ class Plan:
     def _search(self, target, most: int, progress) -> int:
         """The last step up to ``most`` that is within a target the table knows nothing about."""
         asked = dict(self.asked) | {name: float(value) for name, value in target.parameters().items()}
+        period = self._run.period
 
-        def evaluate(steps):
-            run = dpsgd(self.noise_multiplier, self.sampling_prob, steps)
-            brackets, _ = certified(run, (target.quantity,), asked, self.overflow, progress)
+        def evaluate(periods):
+            steps = np.minimum(period * np.asarray(periods), most)
+            brackets, _ = self._run.certified(steps, (target.quantity,), asked, self.overflow, progress)
             own = target.read(brackets[target.quantity])
             return target.meets(own), _score(target, own)
 
-        return last_within(evaluate, 0, most + 1)
+        return min(period * last_within(evaluate, 0, -(-most // period) + 1), most)
 
 
 _ARRAYS = ("steps", "position", "lower", "upper")
@@ -296,8 +339,14 @@ def _checked(target):
     return target
 
 
-def _grid(max_steps: int, every) -> np.ndarray:
-    """Numbers of steps to compute: multiples of ``every``, or few where each costs most (below 100) and then a constant factor apart."""
+def _grid(max_steps: int, every, period: int = 1) -> np.ndarray:
+    """Numbers of steps to compute: multiples of ``every``, or few where each costs most (below 100) and then a constant factor apart.
+
+    Where nothing changes within a ``period``, that of whole periods, and the last step.
+    """
+    if every is None and period > 1:
+        epochs = _grid(max_steps // period, None) if max_steps >= period else np.zeros(0, np.int64)
+        return np.unique(np.append(period * epochs, max_steps))
     if every is not None:
         return np.unique(np.append(np.arange(every, max_steps + 1, every), max_steps))
     steps, t = [], _SMOOTH if max_steps >= _LONG else 1
@@ -319,10 +368,11 @@ def _monotone(bracket: Bracket, falling: bool) -> Bracket:
 
 def plan_budget(
     noise_multiplier,
-    sampling_prob,
-    max_steps,
+    sampling_prob=None,
+    max_steps=None,
     quantities=("mu", "epsilon", "advantage"),
     *,
+    sampler=None,
     every=None,
     overflow=0.0,
     rtol=1e-3,
@@ -335,22 +385,28 @@ def plan_budget(
     prior=0.5,
     progress=None,
 ) -> Plan:
-    """Certified privacy of DP-SGD with Poisson sampling after 0, 1, …, ``max_steps`` steps, for use inside the training loop.
+    """Certified privacy of DP-SGD after 0, 1, …, ``max_steps`` steps, for use inside the training loop.
+
+    Batches are Poisson samples, or those of ``sampler``. With shuffled or allocated batches, part of an epoch costs on the safe side
+    as much as the whole.
 
     A run of 5,000 steps computes 29 of them. That and :meth:`Plan.max_steps_within` (about ten more) is all the work there is: looking a
     step up compiles nothing on the host.
 
     Args:
         noise_multiplier: σ > 0, a number.
-        sampling_prob: p in (0, 1], a number.
-        max_steps: most steps of the run, at most 2²⁴.
+        sampling_prob: p in (0, 1] of Poisson sampling, a number; not given with a ``sampler``.
+        max_steps: most steps of the run, at most 2²⁴; by default those that the sampler was made for.
         quantities: any of those of :func:`jaxgdp.measure`.
+        sampler: of :func:`poisson_sampler`, :func:`shuffle_sampler` or :func:`allocation_sampler`; its overflow is accounted for, and
+            :meth:`Plan.check` refuses another one.
         every: compute every so many steps (1: all of them). By default 1, 2, 3, 4, 6, … up to 100 and then at most 15 per cent apart; in
             runs of 1000 steps or more from 100 on (fewer cost most and matter least). In between :meth:`Plan.at` answers with the
             computed ones around it: on the safe side, and up to 7 per cent more where a quantity grows with the root of the steps.
             :meth:`Plan.max_steps_within` computes what it needs in between, and :meth:`Plan.refined` what you name. "regret" needs
             ``every=1``: it is not monotone.
-        overflow: probability that a padded batch of the run overflows: ``sampler.overflow`` of :func:`poisson_sampler`.
+        overflow: probability that a padded batch of the run overflows: ``sampler.overflow`` of :func:`poisson_sampler`; not given with
+            a ``sampler``, whose own it is.
         rtol: relative width asked of every bracket, in [1e-8, 1).
         fpr_floor: of μ and the regret, in [1e-300, 0.5).
         adjacency: as in ``measure``.
@@ -375,18 +431,21 @@ def plan_budget(
         >>> bool(now["mu"].contains(1.0)), now["mu"].upper.dtype.name
         (True, 'float32')
     """
+    accounted, max_steps, overflow = _sampled(sampler, sampling_prob, max_steps, overflow)
     valid = f"a whole number in [1, {_MOST_STEPS}]"
     checked("max_steps", max_steps, valid, lambda a: (a >= 1) & (a <= _MOST_STEPS) & (a == np.floor(a)))
-    sigma, p = (
-        single("noise_multiplier", noise_multiplier, positive),
-        single("sampling_prob", sampling_prob, probability),
-    )
+    sigma = single("noise_multiplier", noise_multiplier, positive)
+    run = Run(sigma, accounted)
     last, stride = (
         int(single("max_steps", max_steps, whole)),
         None if every is None else int(single("every", every, whole)),
     )
     given = {"rtol": rtol, "fpr_floor": fpr_floor, "adjacency": adjacency, "delta": delta, "epsilon": epsilon}
     names, asked = question(quantities, overflow, given | {"fpr": fpr, "d": d, "prior": prior})
+    if "regret" in names and run.period > 1:
+        raise ValueError(
+            "quantities must not have 'regret', which is not monotone, where an epoch is accounted for as a whole"
+        )
     if "regret" in names and stride != 1:
         raise ValueError(
             f"every must be 1 where quantities has 'regret', which is not monotone in the steps, got {every!r}"
@@ -399,10 +458,29 @@ def plan_budget(
         lower={name: below([value]) for name, value in nothing.items()},
         upper={name: above([value]) for name, value in nothing.items()},
         noise_multiplier=sigma,
-        sampling_prob=p,
+        sampling_prob=run.sampling_prob,
         max_steps=last,
         overflow=float(overflow),
         asked=tuple(asked.items()),
         wide=0,
+        sampler=accounted,
     )
-    return start.refined(_grid(last, stride), progress)
+    return start.refined(_grid(last, stride, run.period), progress)
+
+
+def _sampled(sampler, sampling_prob, max_steps, overflow):
+    """What the accounting knows of the sampler, the most steps, and the overflow."""
+    if sampler is None:
+        if sampling_prob is None or max_steps is None:
+            raise ValueError("sampling_prob and max_steps must be given where no sampler is")
+        return ("poisson", single("sampling_prob", sampling_prob, probability)), max_steps, overflow
+    if not hasattr(sampler, "accounted"):
+        raise ValueError(f"sampler must be one of jaxgdp.training's, such as poisson_sampler(…), got {sampler!r}")
+    if sampling_prob is not None or overflow != 0.0:
+        raise ValueError("sampling_prob and overflow are those of the sampler: give one or the others")
+    most = getattr(sampler, "max_steps", None)
+    if max_steps is None and most is None:
+        raise ValueError("max_steps must be given with a sampler that is made for any number of steps")
+    if max_steps is not None and most is not None and np.any(np.asarray(max_steps) > most):
+        raise ValueError(f"max_steps must be at most the {most} steps that the sampler was made for, got {max_steps!r}")
+    return sampler.accounted, most if max_steps is None else max_steps, sampler.overflow

@@ -63,6 +63,11 @@ class PoissonSampler:
     max_steps: int
 
     @property
+    def accounted(self) -> tuple:
+        """What the accounting has to know."""
+        return "poisson", self.sampling_prob
+
+    @property
     def expected_batch_size(self) -> float:
         """n·p: what the noisy sum of a batch is divided by, whatever its actual size."""
         return self.num_examples * self.sampling_prob
@@ -149,15 +154,35 @@ def poisson_sampler(num_examples, sampling_prob, max_steps, overflow=1e-20, padd
     """
     n, steps = int(whole("num_examples", num_examples)), int(whole("max_steps", max_steps))
     p = float(checked("sampling_prob", sampling_prob, "in [2**-32, 1]", lambda a: (a >= 1.0 / _WORD) & (a <= 1.0)))
-    largest = float(checked("overflow", overflow, "in [1e-100, 1e-3]", lambda a: (a >= 1e-100) & (a <= 1e-3)))
+    largest = checked_overflow(overflow)
     if padded_size is not None:
         size = int(whole("padded_size", padded_size))
         found = overflow_probability(n, p, size, steps)
         if found > 1e-3:
             raise ValueError(f"padded_size must overflow in at most one run in a thousand, got {size}: {found:.3g}")
         return PoissonSampler(n, p, size, found, steps)
-    low, high = 0, n  # the bound holds at high, never at low
+    size = smallest_padded_size(n, p, steps, largest)
+    return PoissonSampler(n, p, size, overflow_probability(n, p, size, steps), steps)
+
+
+def checked_overflow(overflow) -> float:
+    """A bound on the probability of an overflow that a padded size may be chosen by.
+
+    Raises:
+        ValueError: not in [1e-100, 1e-3].
+    """
+    return float(checked("overflow", overflow, "in [1e-100, 1e-3]", lambda a: (a >= 1e-100) & (a <= 1e-3)))
+
+
+def smallest_padded_size(num_examples: int, sampling_prob: float, max_steps: int, overflow: float) -> int:
+    """The smallest B with an :func:`overflow_probability` of at most ``overflow``.
+
+    Args:
+        num_examples, sampling_prob, max_steps: as for :func:`overflow_probability`. overflow: the bound.
+    """
+    low, high = 0, num_examples  # the bound holds at high, never at low
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if overflow_probability(n, p, middle, steps) <= largest else (middle, high)
-    return PoissonSampler(n, p, high, overflow_probability(n, p, high, steps), steps)
+        fits = overflow_probability(num_examples, sampling_prob, middle, max_steps) <= overflow
+        low, high = (low, middle) if fits else (middle, high)
+    return high

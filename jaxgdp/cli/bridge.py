@@ -1,0 +1,235 @@
+"""``jaxgdp bridge``: from (ε, δ) statements, or a described mechanism, to a certified μ and where it holds."""
+
+from __future__ import annotations
+
+import csv as csv_format
+import json as json_format
+import math
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from .options import (
+    FLOOR_HELP,
+    PROGRESS_HELP,
+    QUIET_HELP,
+    RTOL_HELP,
+    cache_compiled_programs,
+    need,
+    number,
+    option,
+    working,
+    writable,
+)
+
+FPRS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
+_FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
+_POINTS = 301
+_LARGEST_FILE = 16 * 2**20
+
+
+class _Found(NamedTuple):
+    """What is printed and drawn: the verdict, and the functions it was found from."""
+
+    verdict: Any
+    profile: Any
+    beta: Any
+    last: float
+    source: Any
+
+
+def bridge_command(
+    epsilon_delta: Annotated[
+        list[str] | None,
+        option(
+            "--epsilon-delta", help="A statement EPSILON,DELTA (epsilon in nats); repeated.", metavar="EPSILON,DELTA"
+        ),
+    ] = None,
+    csv: Annotated[
+        str | None, option("--csv", help="CSV file of statements: columns epsilon, delta.", metavar="PATH")
+    ] = None,
+    spec: Annotated[
+        str | None, option("--spec", help="TOML or JSON file that describes a composed mechanism.", metavar="PATH")
+    ] = None,
+    fpr_floor: Annotated[str, option("--fpr-floor", help=FLOOR_HELP)] = "1e-10",
+    rtol: Annotated[str, option("--rtol", help=RTOL_HELP)] = "1e-3",
+    figure: Annotated[
+        str | None,
+        option("--figure", help="Profile, transformation and trade-off curve: .png, .pdf or .svg.", metavar="PATH"),
+    ] = None,
+    json: Annotated[bool, option("--json", help="Print JSON instead of text.", metavar=None)] = False,
+    quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
+    progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
+) -> None:
+    """Gaussian DP from a privacy profile: whether, with which mu, and from which FPR on.
+
+    \b
+    Examples:
+      jaxgdp bridge --epsilon-delta 1,1e-5 --epsilon-delta 2,1e-9
+      jaxgdp bridge --csv statements.csv --figure bridge.pdf
+      jaxgdp bridge --spec mechanism.toml --json
+    """
+    given = {"--epsilon-delta": epsilon_delta, "--csv": csv, "--spec": spec}
+    chosen = [name for name, value in given.items() if value]
+    if len(chosen) != 1:
+        raise ValueError(f"give one of {', '.join(given)}; got {' and '.join(chosen) or 'none'}")
+    settings = {"fpr_floor": number("--fpr-floor", fpr_floor), "rtol": number("--rtol", rtol)}
+    path = None
+    if figure is not None:
+        path = writable("--figure", figure)
+        if path.suffix.lower() not in _FIGURE_SUFFIXES:
+            raise ValueError(f"--figure must end in {', '.join(_FIGURE_SUFFIXES)}, got {figure!r}")
+        need("matplotlib")
+    with working("loading", quiet=quiet, always=progress) as told:
+        if spec is None:
+            pairs = _read_csv(csv) if csv is not None else [_pair(text) for text in epsilon_delta or ()]
+            told.say("measuring")
+            found = _of_statements(pairs, settings)
+        else:
+            cache_compiled_programs()
+            found = _of_spec(spec, settings, told)
+    rows = _rates(found)
+    print(_json(found, rows) if json else _text(found, rows))
+    if path is not None:
+        with working("drawing", quiet=quiet, always=progress):
+            _draw(found, path)
+        if not (quiet or json):
+            print(f"wrote {path}")
+
+
+def _pair(text: str) -> tuple[float, float]:
+    pieces = text.split(",")
+    if len(pieces) != 2:
+        raise ValueError(f"--epsilon-delta must be EPSILON,DELTA, got {text!r}")
+    return number("--epsilon-delta", pieces[0]), number("--epsilon-delta", pieces[1])
+
+
+def _read_csv(path: str) -> list[tuple[float, float]]:
+    """Statements of a file: two columns, or columns named epsilon and delta; lines that begin with # are left out."""
+    file = Path(path)
+    if not file.is_file():
+        raise ValueError(f"--csv must be the path of a file, got {path!r}")
+    if file.stat().st_size > _LARGEST_FILE:
+        raise ValueError(f"{path}: larger than {_LARGEST_FILE >> 20} MiB")
+    places, pairs = None, []
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not a text file in UTF-8") from None
+    for position, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        cells = [cell.strip() for cell in next(csv_format.reader([line]))]
+        if places is None:
+            names = [cell.lower() for cell in cells]
+            if {"epsilon", "delta"} <= set(names):
+                places = names.index("epsilon"), names.index("delta")
+                continue
+            if len(cells) != 2:
+                raise ValueError(f"{path}, line {position}: needs columns epsilon and delta, got {line!r}")
+            places = 0, 1
+        try:
+            pairs.append(tuple(float(cells[place]) for place in places))
+        except (ValueError, IndexError):
+            raise ValueError(f"{path}, line {position}: needs two numbers, got {line!r}") from None
+    if not pairs:
+        raise ValueError(f"{path}: no statements in it")
+    return pairs
+
+
+def _of_statements(pairs, settings) -> _Found:
+    import numpy as np
+
+    from ..bridge import identify, refine
+
+    epsilon, delta = np.array(pairs, float).T
+    profile = refine(epsilon, delta)
+    verdict = identify(profile, **settings)
+    return _Found(verdict, profile, profile.beta, float(profile.epsilon[-1]), profile)
+
+
+def _of_spec(path: str, settings, told) -> _Found:
+    from ..bridge import identify
+    from ..spec import read_spec
+    from ..tradeoff import tradeoff
+
+    described = read_spec(path)
+    told.say("measuring")
+    adjacency = described.settings.get("adjacency", "add_remove")
+    curve = tradeoff(described.mechanism, adjacency=adjacency, **settings)
+    verdict = identify(curve, rtol=settings["rtol"])
+    last = float(curve.epsilon(1e-12).upper)
+    last = last if math.isfinite(last) else 20.0
+    return _Found(verdict, lambda e: curve.delta(e).upper, lambda a: curve.beta(a).lower, last, curve)
+
+
+def _rates(found: _Found) -> list[tuple[float, float, float]]:
+    """(FPR, least FNR, least FNR by μ or NaN where it does not hold)."""
+    from .. import gdp
+
+    mu, floor = float(found.verdict.head_mu.upper), found.verdict.fpr_floor
+    rows = []
+    for fpr in FPRS:
+        gaussian = float(gdp.beta(fpr, mu)) if math.isfinite(mu) and fpr >= floor * (1.0 - 1e-9) else math.nan
+        rows.append((fpr, float(found.beta(fpr)), gaussian))
+    return rows
+
+
+def _text(found: _Found, rows) -> str:
+    from ..numerics.rounding import rounded_outward
+
+    verdict = found.verdict
+    down = lambda x: rounded_outward(x, up=False, digits=6)  # noqa: E731
+    sides = (
+        f"[{down(float(verdict.head_mu.lower))}, {rounded_outward(float(verdict.head_mu.upper), up=True, digits=6)}]"
+    )
+    where = "at every rate" if verdict.fpr_floor == 0.0 else f"for FPRs from {verdict.fpr_floor:.3g} on"
+    tail = "not known" if verdict.tail_mu is None else f"{verdict.tail_mu:.6g}"
+    lines = [f"verdict   {verdict.claim}", f"why       {verdict.reason}"]
+    lines += [f"mu        {sides}, {where}; report the upper side", f"tail mu   {tail}", ""]
+    lines += [f"{'FPR':>8}  {'FNR at least':>14}  {'by mu':>14}"]
+    for fpr, fnr, gaussian in rows:
+        by_mu = "-" if math.isnan(gaussian) else down(gaussian)
+        lines.append(f"{fpr:>8g}  {down(fnr):>14}  {by_mu:>14}")
+    return "\n".join(lines)
+
+
+def _json(found: _Found, rows) -> str:
+    plain = lambda x: x if x is None or math.isfinite(x) else ("inf" if x > 0 else None)  # noqa: E731
+    verdict = found.verdict
+    bracket = lambda b: {"lower": plain(float(b.lower)), "upper": plain(float(b.upper)), "report": "upper"}  # noqa: E731
+    return json_format.dumps(
+        {
+            "is_gdp": verdict.is_gdp,
+            "tail_mu": plain(verdict.tail_mu),
+            "mu": bracket(verdict.head_mu),
+            "fpr_floor": verdict.fpr_floor,
+            "everywhere": bracket(verdict.everywhere),
+            "claim": verdict.claim,
+            "reason": verdict.reason,
+            "fnr": [{"fpr": fpr, "lower": fnr, "by_mu": None if math.isnan(g) else g} for fpr, fnr, g in rows],
+        },
+        indent=1,
+        allow_nan=False,
+    )
+
+
+def _draw(found: _Found, path: Path) -> None:
+    import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from .. import gdp
+    from ..bridge import gdp_transformation
+    from ..plot import bridge_panels
+
+    mu = float(found.verdict.head_mu.upper)
+    epsilon = np.linspace(0.0, 1.1 * min(max(found.last, 0.5), 500.0), _POINTS)
+    alpha = np.linspace(0.0, 1.0, _POINTS)
+    shown = mu if math.isfinite(mu) else 0.0
+    delta = np.asarray(found.profile(epsilon)), gdp.delta(epsilon, shown)
+    rates = alpha, np.asarray(found.beta(alpha)), gdp.beta(alpha, shown)
+    figure = Figure(figsize=(10.5, 3.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    transformation = gdp_transformation(found.source, epsilon)
+    bridge_panels(epsilon, delta, transformation, rates, shown, found.verdict.fpr_floor, figure)
+    figure.savefig(path, dpi=200)

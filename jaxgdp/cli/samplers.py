@@ -1,0 +1,101 @@
+"""``jaxgdp samplers``: one training by every batch sampler, and how wrong it is to account for another one than is used."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from .options import (
+    FLOOR_HELP,
+    PROGRESS_HELP,
+    QUIET_HELP,
+    RTOL_HELP,
+    cache_compiled_programs,
+    need,
+    number,
+    numbers,
+    option,
+    working,
+    writable,
+)
+
+_FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
+
+
+def samplers_command(
+    noise_multiplier: Annotated[
+        list[str], option("--noise-multiplier", help="Noise multipliers, repeated or comma-separated.")
+    ],
+    dataset_size: Annotated[str, option("--dataset-size", help="Number of records.")],
+    batch_size: Annotated[
+        list[str], option("--batch-size", help="(Expected) batch sizes, repeated or comma-separated.")
+    ],
+    epochs: Annotated[
+        list[str] | None, option("--epochs", help="Numbers of epochs, repeated or comma-separated. [default: 1]")
+    ] = None,
+    sampler: Annotated[
+        list[str] | None,
+        option("--sampler", help="Samplers, repeated or comma-separated. [default: all]", metavar="NAME"),
+    ] = None,
+    delta: Annotated[str, option("--delta", help="Delta at which to give epsilon.")] = "1e-5",
+    fpr_floor: Annotated[str, option("--fpr-floor", help=FLOOR_HELP)] = "1e-10",
+    rtol: Annotated[str, option("--rtol", help=RTOL_HELP)] = "1e-3",
+    adjacency: Annotated[
+        str, option("--adjacency", help="add_remove, add, remove or replace_one.", metavar="TEXT")
+    ] = "add_remove",
+    csv: Annotated[str | None, option("--csv", help="CSV file to write.", metavar="PATH")] = None,
+    figure: Annotated[
+        str | None, option("--figure", help="Figure to write: .png, .pdf or .svg.", metavar="PATH")
+    ] = None,
+    quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
+    progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
+) -> None:
+    """Epsilon, mu and advantage of one training by every batch sampler, side by side.
+
+    The last lines answer: "I shuffle, but I accounted for Poisson sampling: how wrong am I?"
+
+    \b
+    Example:
+      jaxgdp samplers --noise-multiplier 0.5 --dataset-size 10000 --batch-size 10 --epochs 1,10
+    """
+    need("xarray", *(["matplotlib"] if figure is not None else []))
+    paths = {name: writable(f"--{name}", path) for name, path in (("csv", csv), ("figure", figure)) if path is not None}
+    if figure is not None and paths["figure"].suffix.lower() not in _FIGURE_SUFFIXES:
+        raise ValueError(f"--figure must end in {', '.join(_FIGURE_SUFFIXES)}, got {figure!r}")
+    settings = {
+        "noise_multiplier": numbers("--noise-multiplier", noise_multiplier),
+        "dataset_size": number("--dataset-size", dataset_size),
+        "batch_size": numbers("--batch-size", batch_size),
+        "epochs": numbers("--epochs", epochs) if epochs else 1,
+        "samplers": None if sampler is None else [name for text in sampler for name in text.split(",")],
+        "delta": number("--delta", delta),
+        "fpr_floor": number("--fpr-floor", fpr_floor),
+        "rtol": number("--rtol", rtol),
+        "adjacency": adjacency,
+    }
+    with working("loading", quiet=quiet, always=progress):
+        from .. import comparison
+
+        cache_compiled_programs()
+    with working("measuring", quiet=quiet, always=progress):
+        found = comparison.compare_samplers(**settings)
+    if csv is not None:
+        comparison.write_csv(found, paths["csv"])
+    if figure is not None:
+        _draw(found, paths["figure"])
+    print(comparison.summary_text(found))
+    if paths and not quiet:
+        print(f"\nwrote {', '.join(str(path) for path in paths.values())}")
+
+
+def _draw(found, path) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from ..comparison import QUANTITIES
+    from ..plot import sampler_bands
+
+    figure = Figure(figsize=(9.0, 3.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    for quantity, ax in zip(QUANTITIES, figure.subplots(1, len(QUANTITIES)), strict=True):
+        sampler_bands(found, ax, quantity)
+    figure.savefig(path, dpi=200)

@@ -1,0 +1,180 @@
+"""Shuffled batches: each record is in one batch an epoch, and nobody knows in which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..numerics import namespace as xp
+from ..numerics.errors import PRECISION
+from ..numerics.pytree import pytree
+from ..numerics.validation import broadcast, known, positive, whole
+from ..pairs.cells import Cells
+from .base import Mechanism
+from .shuffled_attack import Slices, attack
+from .subsampled_gaussian import SubsampledGaussian
+
+_ZERO_OUT, _REPLACE = (1.0, 2.0), (0.0, 2.0)  # mean of the sum that the record is in, without and with it
+
+
+@pytree
+@dataclass(frozen=True)
+class Shuffled(Mechanism):
+    """Gaussian noise on sums over batches of fixed size cut from a random permutation (Chua et al. 2024, Algorithm 3).
+
+    No tight pair is known, so the two sides of a bracket are of different laws and do not meet:
+
+    - The upper side is that of :class:`Deterministic`: shuffling first does not make a mechanism less private (their Theorem 4.1), so E
+      epochs are √E/σ-GDP whether or not the data is shuffled again before each.
+    - The lower side is an attack that is carried out: the data set whose other records all point away from the one in question, and the
+      largest of the T noisy sums (their Section 4.3; ``shuffled_attack``). Reshuffled epochs repeat it; if one permutation
+      serves all epochs, the T means over epochs are what is looked at, of noise σ/√E.
+
+    For small σ the sides nearly meet; for large σ the upper side is loose by a factor of up to √T in μ, as far as anyone knows:
+    amplification by shuffling is proven for pure local differential privacy, and the Gaussian mechanism has none. Its (ε₀, δ₀) forms need
+    T·δ₀·e^{ε₀} far below δ at an e^{ε₀} far below T, which says nothing at the noise of training and little elsewhere.
+
+    Neighbouring data sets are those of the zero-out relation: one record counts as zero in one of them and keeps its place, as the
+    number of records is fixed. "remove" is a record that becomes zero, "add" the reverse, "replace_one" any other value in its place.
+
+    Args:
+        noise_multiplier: σ, standard deviation of the noise over the clipping norm; > 0, any shape.
+        num_batches: T, batches of an epoch, a whole number ≥ 1.
+        num_epochs: E, a whole number ≥ 1.
+        reshuffle: whether the data is shuffled again before every epoch, or once for all: True or False, or an array of these. All
+            broadcast.
+
+    Raises:
+        ValueError: an argument is out of range or not a number (before tracing).
+
+    Example:
+        >>> import jaxgdp
+        >>> delta = jaxgdp.measure(Shuffled(noise_multiplier=0.4, num_batches=10_000), "delta", epsilon=4.0).brackets["delta"]
+        >>> bool(delta.lower > 0.226), bool(delta.upper < 0.2442)  # Poisson sampling: below 1.2e-5
+        (True, True)
+    """
+
+    noise_multiplier: Any
+    num_batches: Any
+    num_epochs: Any = 1
+    reshuffle: Any = True
+
+    closes: ClassVar[bool] = False
+    loose: ClassVar[str] = (
+        "the upper side, that of a fixed order, is loose where the noise is large, as nobody knows a tight one; "
+        "the lower side is achieved by an attack"
+    )
+    undifferentiable: ClassVar[str] = "the attack of its lower side is a table made from known numbers"
+
+    def __post_init__(self):
+        known(self, noise_multiplier=self.noise_multiplier, num_batches=self.num_batches, num_epochs=self.num_epochs)
+        object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))
+        object.__setattr__(self, "num_batches", whole("num_batches", self.num_batches))
+        object.__setattr__(self, "num_epochs", whole("num_epochs", self.num_epochs))
+        reshuffle = np.asarray(self.reshuffle)
+        if reshuffle.dtype != bool:
+            raise ValueError(f"reshuffle must be True or False, got {self.reshuffle!r}")
+        object.__setattr__(self, "reshuffle", reshuffle)
+        names = ("noise_multiplier", "num_batches", "num_epochs", "reshuffle")
+        broadcast(**{name: getattr(self, name) for name in names})
+
+    def achieved(self) -> ShuffledEpochs:
+        """What the attacker of the lower side sees."""
+        return self.canonical().achieved()
+
+    def canonical(self) -> ShuffledPair:
+        """The pair, and the attack, of one use and how many uses there are."""
+        return self._pair(1.0, _ZERO_OUT)
+
+    def replace_one(self) -> ShuffledPair:
+        """Replacing a record moves its batch by up to 2: noise over that is σ/2, and an attack on a record opposite to all others."""
+        return self._pair(2.0, _REPLACE)
+
+    def _pair(self, sensitivity: float, means) -> ShuffledPair:
+        arrays = self.noise_multiplier, self.num_batches, self.num_epochs, self.reshuffle
+        sigma, batches, epochs, reshuffle = np.broadcast_arrays(*arrays)
+        sigma = np.where(reshuffle, sigma, sigma / np.sqrt(epochs))
+        found = attack(sigma, batches, means)
+        uses = np.where(reshuffle, epochs, 1.0)
+        return ShuffledPair(sigma / sensitivity, uses, found.loss, found.log_p, found.error)
+
+
+@pytree
+@dataclass(frozen=True)
+class ShuffledPair(Mechanism):
+    """Epochs of shuffled batches: a Gaussian pair that dominates one, and what an attack sees of it; not checked.
+
+    Attributes:
+        noise_multiplier: σ of the Gaussian pair.
+        epochs: how many uses this stands for.
+        loss, log_p, error: of the attack, see :class:`Slices`.
+    """
+
+    noise_multiplier: Any
+    epochs: Any
+    loss: Any
+    log_p: Any
+    error: Any
+
+    closes: ClassVar[bool] = False
+    trailing: ClassVar[dict[str, int]] = {"loss": 1, "log_p": 1}
+
+    def gathered(self, count):
+        """One epoch, as often as there are epochs."""
+        one = ShuffledPair(self.noise_multiplier, np.ones(()), self.loss, self.log_p, self.error)
+        return [(one, count * self.epochs)]
+
+    def attacked(self) -> Slices:
+        """What the attacker looks at."""
+        return Slices(self.loss, self.log_p, self.error)
+
+    def achieved(self) -> ShuffledEpochs:
+        """What the attacker sees of all epochs."""
+        return ShuffledEpochs(self.epochs, self.loss, self.log_p, self.error)
+
+    def _dominating(self) -> SubsampledGaussian:
+        return SubsampledGaussian(self.noise_multiplier, xp.ones_like(self.noise_multiplier))
+
+    def loss_nodes(self, depth):
+        """Those of the Gaussian pair."""
+        return self._dominating().loss_nodes(depth)
+
+    def gaussian_precision(self):
+        """1/σ²."""
+        return self.noise_multiplier**-2.0
+
+    def tail_precision(self):
+        """1/σ², rounded up."""
+        return self.noise_multiplier**-2.0 * (1.0 + PRECISION)
+
+    def cells(self, ell, end) -> Cells:
+        """Cells of the Gaussian pair (unbatched)."""
+        return self._dominating().cells(ell, end)
+
+    def replace_one(self) -> ShuffledPair:
+        """Itself: whoever builds it says which relation it is of."""
+        return self
+
+
+@pytree
+@dataclass(frozen=True)
+class ShuffledEpochs(Mechanism):
+    """What an attack sees of several epochs; not checked.
+
+    Attributes:
+        epochs: how many uses of the attack this stands for.
+        loss, log_p, error: see :class:`Slices`.
+    """
+
+    epochs: Any
+    loss: Any
+    log_p: Any
+    error: Any
+
+    trailing: ClassVar[dict[str, int]] = {"loss": 1, "log_p": 1}
+
+    def gathered(self, count):
+        """One epoch, as often as there are epochs."""
+        return [(Slices(self.loss, self.log_p, self.error), count * self.epochs)]

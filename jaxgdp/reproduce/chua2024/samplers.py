@@ -1,0 +1,79 @@
+"""One epoch of the three samplers of Chua 2024, as brackets, and the Rényi bound of Poisson sampling beside them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...bracket import Bracket
+from ...measure import measure
+from ...mechanisms import Deterministic, Shuffled, dpsgd
+from ..result import Table
+from . import renyi
+
+RTOL, QUICK_RTOL = 1e-3, 1e-2
+_FLOOR = 1e-6  # of the lattices of μ, which is not asked
+
+
+class Compared(NamedTuple):
+    """ε at one δ for several σ, or δ at several ε for one σ.
+
+    Attributes:
+        x: σ or ε, increasing.
+        deterministic, poisson, shuffled: brackets there.
+        renyi: upper bound on that of Poisson sampling by Rényi DP.
+    """
+
+    x: np.ndarray
+    deterministic: Bracket
+    poisson: Bracket
+    shuffled: Bracket
+    renyi: np.ndarray
+
+    def at(self, x: float) -> Compared:
+        """The numbers at one place."""
+        (i,) = np.flatnonzero(self.x == x)
+        one = lambda b: Bracket(float(b.lower[i]), float(b.upper[i]))  # noqa: E731
+        return Compared(self.x[i], one(self.deterministic), one(self.poisson), one(self.shuffled), float(self.renyi[i]))
+
+    def table(self, name: str) -> Table:
+        """Everything, as text."""
+        header = (
+            name,
+            "deterministic",
+            *(f"{s}_{side}" for s in ("poisson", "shuffled") for side in ("lower", "upper")),
+        )
+        columns = self.x, self.deterministic.upper, *self.poisson, *self.shuffled, self.renyi
+        rows = tuple(tuple(f"{float(v):.10g}" for v in row) for row in zip(*columns, strict=True))
+        return Table((*header, "poisson_renyi"), rows)
+
+
+def _three(sigma, batches: int, rtol: float, quantity: str, **at):
+    number = len(sigma)
+    made = Deterministic(sigma), dpsgd(sigma, np.full(number, 1.0 / batches), batches), Shuffled(sigma, batches)
+    return [measure(one, quantity, rtol=rtol, fpr_floor=_FLOOR, **at).brackets[quantity] for one in made]
+
+
+def over_noise(sigma, batches: int, delta: float, quick: bool) -> Compared:
+    """ε(δ) over noise multipliers.
+
+    Args:
+        sigma: noise multipliers, increasing. batches: T. delta: δ. quick: whether wider brackets will do.
+    """
+    sigma = np.asarray(sigma, float)
+    found = _three(sigma, batches, QUICK_RTOL if quick else RTOL, "epsilon", delta=delta)
+    bound = [renyi.epsilon(renyi.divergences(s, 1.0 / batches, batches), delta) for s in sigma]
+    return Compared(sigma, *found, np.array(bound))
+
+
+def over_epsilon(sigma: float, batches: int, epsilon, quick: bool) -> Compared:
+    """δ(ε) over ε.
+
+    Args:
+        sigma: noise multiplier. batches: T. epsilon: increasing. quick: whether wider brackets will do.
+    """
+    epsilon = np.asarray(epsilon, float)
+    found = _three(np.full(len(epsilon), sigma), batches, QUICK_RTOL if quick else RTOL, "delta", epsilon=epsilon)
+    divergence = renyi.divergences(sigma, 1.0 / batches, batches)
+    return Compared(epsilon, *found, np.array([renyi.delta(divergence, e) for e in epsilon]))

@@ -1,0 +1,236 @@
+"""Batches that are drawn an epoch at a time: shuffled ones of fixed size, and random allocation (balls and bins).
+
+Both are functions of the run's key and of the step, so that a run restored from a checkpoint goes on with the same epoch, and a step
+can be drawn without the ones before it. What an epoch costs in privacy is that of ``jaxgdp.Shuffled`` and ``jaxgdp.RandomAllocation``.
+
+A shuffled batch is never larger than asked. An allocated one may be: it is padded and, if it does not fit, emptied, as in ``poisson``.
+The argument there holds here, too. The batch A_t of a step without the record that an attacker looks for does not depend on where
+that record is put; a step with more than B records is noise either way, and only |A_t| = B in a step to which the record is allocated
+tells. Summed over the steps that has a probability of at most Σ_t Pr[Bin(n, k/t) ≥ B], the d of ``poisson``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..numerics.validation import checked, whole
+from .arguments import prng_key
+from .poisson import Batch, checked_overflow, overflow_probability, smallest_padded_size
+
+_MOST_SELECTED = 64  # steps of an epoch that a record is in; a table of them is made
+
+
+@dataclass(frozen=True)
+class ShuffleSampler:
+    """Cuts a random permutation of the data into batches; build it with :func:`shuffle_sampler`.
+
+    Attributes:
+        num_examples: n, records in the data set.
+        padded_size: b, records in a batch; the last one of an epoch has what is left, and padding.
+        reshuffle: whether every epoch has a permutation of its own.
+    """
+
+    num_examples: int
+    padded_size: int
+    reshuffle: bool = True
+
+    overflow = 0.0  # every batch fits
+
+    @property
+    def num_batches(self) -> int:
+        """T = ⌈n/b⌉, batches of an epoch."""
+        return -(-self.num_examples // self.padded_size)
+
+    @property
+    def expected_batch_size(self) -> float:
+        """b: what the noisy sum of a batch is divided by, that of the last one of an epoch included."""
+        return float(self.padded_size)
+
+    @property
+    def accounted(self) -> tuple:
+        """What the accounting has to know."""
+        return "shuffled", self.num_batches, self.reshuffle
+
+    def sample(self, key, step) -> Batch:
+        """The batch of one step; step // T is its epoch.
+
+        Args:
+            key: a JAX PRNG key, the same one at every step of the run and used for nothing else.
+            step: number of the step from 0 on, an integer; may be traced.
+
+        Returns:
+            A :class:`Batch`.
+
+        Raises:
+            ValueError: ``key`` is no PRNG key, or ``step`` no integer.
+
+        Example:
+            >>> import jax, numpy as np
+            >>> sampler = shuffle_sampler(num_examples=10, batch_size=4)
+            >>> batches = jax.vmap(sampler.sample, (None, 0))(jax.random.key(0), np.arange(3))
+            >>> sorted(batches.indices[batches.mask].tolist()) == list(range(10))
+            True
+        """
+        prng_key("key", key)
+        epoch, place = jnp.divmod(_integer(step), self.num_batches)
+        order = jax.random.permutation(jax.random.fold_in(key, epoch if self.reshuffle else 0), self.num_examples)
+        room = self.num_batches * self.padded_size - self.num_examples
+        order = jnp.pad(order.astype(jnp.int32), (0, room), constant_values=self.num_examples)
+        indices = jax.lax.dynamic_slice(order, (place * self.padded_size,), (self.padded_size,))
+        mask = indices < self.num_examples
+        return Batch(jnp.where(mask, indices, 0), mask, jnp.zeros((), bool))
+
+
+@dataclass(frozen=True)
+class AllocationSampler:
+    """Puts every record into k of the t steps of an epoch, on its own and all of them alike; build it with :func:`allocation_sampler`.
+
+    Attributes:
+        num_examples: n, records in the data set.
+        num_batches: t, steps of an epoch.
+        num_selected: k, steps of an epoch that a record is in.
+        padded_size: B, the static size of a batch.
+        overflow: bound on the probability that any batch of the run overflows: the d above.
+        max_steps: number of steps it was computed for.
+    """
+
+    num_examples: int
+    num_batches: int
+    num_selected: int
+    padded_size: int
+    overflow: float
+    max_steps: int
+
+    @property
+    def expected_batch_size(self) -> float:
+        """n·k/t: what the noisy sum of a batch is divided by, whatever its actual size."""
+        return self.num_examples * self.num_selected / self.num_batches
+
+    @property
+    def accounted(self) -> tuple:
+        """What the accounting has to know."""
+        return "random_allocation", self.num_batches, self.num_selected
+
+    def sample(self, key, step) -> Batch:
+        """The batch of one step; step // t is its epoch.
+
+        Args:
+            key: a JAX PRNG key, the same one at every step of the run and used for nothing else.
+            step: number of the step from 0 on, an integer; may be traced.
+
+        Returns:
+            A :class:`Batch`.
+
+        Raises:
+            ValueError: ``key`` is no PRNG key, or ``step`` no integer.
+
+        Example:
+            >>> import jax, numpy as np
+            >>> sampler = allocation_sampler(num_examples=1000, num_batches=10, max_steps=100)
+            >>> batches = jax.vmap(sampler.sample, (None, 0))(jax.random.key(0), np.arange(10))
+            >>> sorted(batches.indices[batches.mask].tolist()) == list(range(1000))
+            True
+        """
+        prng_key("key", key)
+        epoch, place = jnp.divmod(_integer(step), self.num_batches)
+        allotted = _subsets(jax.random.fold_in(key, epoch), self.num_examples, self.num_batches, self.num_selected)
+        chosen = jnp.any(allotted == place, axis=0)
+        overflowed = jnp.sum(chosen, dtype=jnp.int32) > self.padded_size
+        (indices,) = jnp.nonzero(chosen, size=self.padded_size, fill_value=self.num_examples)
+        mask = (indices < self.num_examples) & ~overflowed
+        return Batch(jnp.where(mask, indices, 0).astype(jnp.int32), mask, overflowed)
+
+
+def _integer(step):
+    step = jnp.asarray(step)
+    if not jnp.issubdtype(step.dtype, jnp.integer):
+        raise ValueError(f"step must be an integer, got {step!r}")
+    return step
+
+
+def _subsets(key, number: int, of: int, size: int):
+    """Random subsets of {0, …, of − 1}, one for each of ``number`` records, shape (size, number): Floyd's algorithm.
+
+    For j = of − size, …, of − 1 a number is drawn from 0, …, j; if it is in the subset already, j itself goes there.
+    """
+    chosen = jnp.full((size, number), -1, jnp.int32)
+    for i, last in enumerate(range(of - size, of)):
+        # (two words a number: the remainder of one would favour small ones by as much as t·2⁻³²)
+        drawn = jax.random.randint(jax.random.fold_in(key, i), (number,), 0, last + 1, jnp.int32)
+        taken = jnp.any(chosen == drawn, axis=0)
+        chosen = chosen.at[i].set(jnp.where(taken, last, drawn))
+    return chosen
+
+
+def shuffle_sampler(num_examples, batch_size, reshuffle=True) -> ShuffleSampler:
+    """A sampler of shuffled batches of fixed size, each record once an epoch.
+
+    Only its lower side is known to be near the truth where the noise is large (see :class:`jaxgdp.Shuffled`): for a promise that can be
+    kept use :func:`allocation_sampler` or :func:`poisson_sampler`.
+
+    Args:
+        num_examples: n ≥ 1, records in the data set, taken to be public.
+        batch_size: b, a whole number in [1, n].
+        reshuffle: whether to shuffle again before every epoch.
+
+    Returns:
+        A :class:`ShuffleSampler`.
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    Example:
+        >>> shuffle_sampler(num_examples=60_000, batch_size=256).num_batches
+        235
+    """
+    n = int(whole("num_examples", num_examples))
+    valid = f"a whole number in [1, {n}]"
+    size = int(checked("batch_size", batch_size, valid, lambda a: (a >= 1) & (a <= n) & (a == np.floor(a))))
+    if not isinstance(reshuffle, (bool, np.bool_)):
+        raise ValueError(f"reshuffle must be True or False, got {reshuffle!r}")
+    return ShuffleSampler(n, size, bool(reshuffle))
+
+
+def allocation_sampler(
+    num_examples, num_batches, max_steps, num_selected=1, overflow=1e-20, padded_size=None
+) -> AllocationSampler:
+    """A sampler by random allocation whose padded size is the smallest that keeps the overflow of the whole run within ``overflow``.
+
+    Args:
+        num_examples: n ≥ 1, records in the data set, taken to be public.
+        num_batches: t ≥ 1, steps of an epoch.
+        max_steps: most steps of the run.
+        num_selected: k, steps of an epoch that a record is in, a whole number in [1, min(t, 64)].
+        overflow: largest bound on the probability of any overflow in the run, in [1e-100, 1e-3]; part of the privacy cost, and
+            taken from the sampler by :func:`jaxgdp.training.plan_budget`.
+        padded_size: take this size instead, whatever its overflow.
+
+    Returns:
+        An :class:`AllocationSampler`.
+
+    Raises:
+        ValueError: an argument is out of range, or ``padded_size`` overflows in more than one run in a thousand.
+
+    Example:
+        >>> sampler = allocation_sampler(num_examples=60_000, num_batches=100, max_steps=1000)
+        >>> sampler.padded_size, sampler.expected_batch_size
+        (860, 600.0)
+    """
+    n, t = int(whole("num_examples", num_examples)), int(whole("num_batches", num_batches))
+    steps, most = int(whole("max_steps", max_steps)), min(t, _MOST_SELECTED)
+    valid = f"a whole number in [1, {most}]"
+    k = int(checked("num_selected", num_selected, valid, lambda a: (a >= 1) & (a <= most) & (a == np.floor(a))))
+    largest = checked_overflow(overflow)
+    rate = k / t
+    if padded_size is None:
+        size = smallest_padded_size(n, rate, steps, largest)
+    else:
+        size = int(whole("padded_size", padded_size))
+    found = overflow_probability(n, rate, size, steps)
+    if found > 1e-3:
+        raise ValueError(f"padded_size must overflow in at most one run in a thousand, got {size}: {found:.3g}")
+    return AllocationSampler(n, t, k, size, found, steps)

@@ -1,0 +1,71 @@
+"""What a number of steps of a run costs, by the sampler that draws its batches."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import mechanisms
+from ..bracket import Bracket
+from ..mechanisms import Composition, Shuffled, compose, dpsgd
+from .overflow import FALLING, certified, without_steps
+
+
+class Run(NamedTuple):
+    """A training run.
+
+    Attributes:
+        noise_multiplier: σ.
+        sampler: what the accounting knows of the sampler: its name, and what else there is to know.
+    """
+
+    noise_multiplier: float
+    sampler: tuple
+
+    @property
+    def period(self) -> int:
+        """Steps that are accounted for together: those of an epoch; 1 where every step stands for itself."""
+        return 1 if self.sampler[0] == "poisson" else int(self.sampler[1])
+
+    @property
+    def sampling_prob(self) -> float:
+        """The chance that a record is in a batch."""
+        if self.sampler[0] == "poisson":
+            return self.sampler[1]
+        return (self.sampler[2] if self.sampler[0] == "random_allocation" else 1) / self.sampler[1]
+
+    def _epochs(self, epochs) -> Composition:
+        name, batches, other = self.sampler
+        if name == "shuffled":
+            return compose([Shuffled(self.noise_multiplier, batches, epochs, other)])
+        if not hasattr(mechanisms, "RandomAllocation"):
+            raise ValueError("sampler must not be one of random allocation: this version has no mechanism for it")
+        return compose([(mechanisms.RandomAllocation(self.noise_multiplier, batches, other), epochs)])  # pyright: ignore[reportAttributeAccessIssue]
+
+    def certified(self, steps, names, asked: dict, overflow: float, progress=None):
+        """Brackets of quantities after numbers of steps: as :func:`jaxgdp.training.overflow.certified`.
+
+        Part of an epoch is bounded by all of it on the safe side, and by none of it on the other: a record may be in any of its batches.
+
+        Args:
+            steps: whole numbers ≥ 1, one-dimensional. names, asked, overflow, progress: as there.
+
+        Returns:
+            (name → Bracket, status).
+        """
+        if self.sampler[0] == "poisson":
+            return certified(dpsgd(self.noise_multiplier, self.sampler[1], steps), names, asked, overflow, progress)
+        steps = np.asarray(steps)
+        more, fewer = -(-steps // self.period), steps // self.period
+        epochs = np.unique(np.concatenate([more, fewer[fewer > 0]])).astype(np.int64)
+        found, status = certified(self._epochs(epochs), names, asked, overflow, progress)
+        brackets = {}
+        for name, bracket in found.items():
+            nothing = without_steps(name, asked)
+            sides = [np.concatenate([[nothing], side]) for side in bracket]
+            before, after = (np.searchsorted(epochs, e) + 1 for e in (np.maximum(fewer, 1), more))
+            before = np.where(fewer > 0, before, 0)
+            places = (after, before) if name in FALLING else (before, after)
+            brackets[name] = Bracket(*(side[place] for side, place in zip(sides, places, strict=True)))
+        return brackets, status[np.searchsorted(epochs, more)]

@@ -1,0 +1,144 @@
+"""Is it Gaussian-DP, with which μ, and from which rate on: every class of mechanism, statements, and functions."""
+
+import math
+
+import numpy as np
+import pytest
+from contract.mechanisms_of_every_class import SETTINGS
+from known_profiles import gaussian, laplace, laplace_mu, pure
+
+import jaxgdp
+from jaxgdp import bridge, gdp
+
+# class → (μ_t of the second of its settings, whether it is Gaussian-DP), from the definitions of the mechanisms
+TAILS = {
+    "SubsampledGaussian": 1 / 2.0,
+    "Gaussian": 1 / 5.0,
+    "Laplace": 0.0,
+    "SubsampledLaplace": 0.0,
+    "DiscreteGaussian": 1 / 8.0,
+    "DiscreteLaplace": 0.0,
+    "RandomizedResponse": 0.0,
+    "PureDP": 0.0,
+    "ApproximateDP": np.inf,
+    "ExponentialMechanism": 0.0,
+    "FromPMFs": np.inf,
+    "FromProfile": 0.0,
+    "FromDensities": 0.0,
+}
+
+
+def second(name):
+    """The second setting of a class, unbatched."""
+    mechanism, _ = SETTINGS[name]
+    fields = {}
+    for field, (outer, _) in mechanism.parameter_shapes().items():
+        value = np.asarray(getattr(mechanism, field))
+        fields[field] = value[1] if outer else value
+    return type(mechanism)(**fields)
+
+
+def test_the_table_has_every_class():
+    assert set(TAILS) == set(SETTINGS)
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_every_class(name):
+    verdict = bridge.identify(second(name))
+    assert verdict.tail_mu is not None
+    np.testing.assert_allclose(verdict.tail_mu, TAILS[name], rtol=1e-14)
+    assert verdict.is_gdp is bool(np.isfinite(TAILS[name]))
+    assert np.isfinite(verdict.everywhere.upper) == verdict.is_gdp
+    assert 0.0 < verdict.head_mu.lower <= verdict.head_mu.upper < np.inf
+    assert (verdict.fpr_floor == 0.0) == (verdict.head_mu.upper == verdict.everywhere.upper)
+    # Theorem 3.3: no smaller μ holds at every rate
+    assert verdict.everywhere.upper >= verdict.tail_mu * (1 - 1e-12)
+    assert verdict.reason and verdict.claim in str(verdict)
+
+
+def test_compositions_add_squares():
+    mixed = jaxgdp.compose(
+        [(jaxgdp.Gaussian(2.0), 3), (jaxgdp.SubsampledGaussian(1.0, 0.01), 5), (jaxgdp.Laplace(3.0), 9)]
+    )
+    np.testing.assert_allclose(bridge.tail_mu(mixed), math.sqrt(3 / 4 + 5), rtol=1e-14)
+    assert bridge.tail_mu(jaxgdp.compose([mixed, jaxgdp.ApproximateDP(0.1, 1e-30)])) == np.inf
+    assert bridge.tail_mu(jaxgdp.compose([mixed, jaxgdp.ApproximateDP(0.1, 0.0)])) == bridge.tail_mu(mixed)
+    np.testing.assert_allclose(bridge.tail_mu(jaxgdp.DiscreteGaussian(60.0, 16)), 16 / 60, rtol=1e-14)
+
+
+def test_the_limit_is_the_limit():
+    """ε/√(−2 log δ(ε)) of the closed profile far out, in the log domain."""
+    from jaxgdp.numerics import gaussian_profile
+
+    for mu in (0.1, 2.0):
+        epsilon = mu * np.array([1e3, 1e5])
+        ratio = epsilon / np.sqrt(-2.0 * gaussian_profile.log_delta(epsilon, np.full(2, mu)))
+        assert np.all(np.abs(ratio / mu - 1.0) < [2e-3 + mu / 1e3, 2e-5 + mu / 1e5])
+    curve = jaxgdp.tradeoff(jaxgdp.SubsampledGaussian(0.5, 0.1))
+    epsilon = np.array([30.0, 60.0, 70.0])
+    found = epsilon / np.sqrt(-2.0 * curve.log_delta(epsilon).upper)
+    assert np.all(np.diff(np.abs(found - 2.0)) < 0.0) and abs(found[-1] - 2.0) < 0.2
+
+
+def test_subsampled_gaussian_holds_above_the_floor_only():
+    run = jaxgdp.dpsgd(noise_multiplier=9.4, sampling_prob=16384 / 50_000, num_steps=2000)
+    verdict = bridge.identify(run)
+    assert verdict.is_gdp and verdict.fpr_floor == 1e-10
+    assert verdict.head_mu.lower <= 1.56695 <= verdict.head_mu.upper
+    assert verdict.tail_mu is not None
+    np.testing.assert_allclose((verdict.tail_mu, *verdict.everywhere), math.sqrt(2000) / 9.4, rtol=1e-12)
+    assert "sampling does not help" in verdict.reason and "1e-10" in verdict.claim
+
+
+def test_statements():
+    some = bridge.identify(bridge.refine([1.0, 2.0], [1e-5, 1e-9]))
+    assert some.is_gdp is False and some.tail_mu == np.inf and some.fpr_floor <= 1e-10
+    one = bridge.identify(jaxgdp.FromProfile([1.0, 2.0], [1e-5, 1e-9]))
+    assert one.is_gdp is False and one.head_mu.lower <= some.head_mu.upper
+    whole = bridge.identify(bridge.refine([1.0, 2.0], [1e-5, 0.0]))
+    assert whole.is_gdp is True and whole.tail_mu == 0.0 and whole.fpr_floor == 0.0
+    pair = jaxgdp.tradeoff(jaxgdp.FromProfile([1.0, 2.0], [1e-5, 0.0])).mu(0.0)
+    assert whole.head_mu.lower <= pair.upper and pair.lower <= whole.head_mu.upper
+    nothing = bridge.identify(bridge.refine(1.0, 1.0))
+    assert nothing.is_gdp is False and nothing.head_mu.upper == np.inf
+
+
+def test_functions():
+    known = bridge.identify(gaussian(1.0))
+    assert known.is_gdp is None and known.tail_mu is None and known.head_mu.contains(1.0)
+    assert 0.0 < known.fpr_floor <= 1e-10 and "does not tell the tail" in known.reason
+    for box, mu in ((laplace(1.0), laplace_mu(1.0)), (pure(1.0), gdp.mu_from_pure_dp(1.0))):
+        found = bridge.identify(box)
+        assert found.is_gdp is True and found.tail_mu == 0.0 and found.fpr_floor == 0.0
+        assert found.head_mu.lower <= mu <= found.head_mu.upper
+    constant = bridge.identify(lambda e: 1e-5)
+    assert constant.is_gdp is None and constant.everywhere.upper == np.inf and "145" in constant.reason
+    perfect = bridge.identify(lambda e: 0.0)
+    assert perfect.is_gdp is True and perfect.head_mu == (0.0, 0.0)
+
+
+def test_a_function_that_is_no_profile_is_refined_first():
+    found = bridge.identify(lambda e: math.exp(-e * e))
+    assert "refine" in found.reason and found.head_mu.lower == 0.0
+    # statements taken from it imply no less than all of it does: a finer set of them, from below
+    grid = np.linspace(0.0, 12.0, 20001)
+    implied = bridge.head_mu(bridge.refine(grid, np.exp(-grid * grid)), 12.0)
+    assert implied.lower * (1 - 1e-2) <= found.head_mu.upper <= implied.upper * 1.02
+    # every statement is met by the mechanism that has exactly what they imply, so its μ is not above
+    assert found.head_mu.upper >= implied.lower * (1 - 1e-4)
+
+
+def test_a_function_that_overflows_far_out_is_no_error():
+    found = bridge.identify(lambda e: float(gdp.delta(e, 1.0)) if e < 25.0 else math.exp(1e4))
+    assert found.head_mu.contains(1.0)
+
+
+def test_arguments():
+    with pytest.raises(ValueError, match="scalar"):
+        bridge.identify(jaxgdp.Laplace([1.0, 2.0]))
+    with pytest.raises(ValueError, match="fpr_floor"):
+        bridge.identify(laplace(1.0), fpr_floor=0.7)
+    with pytest.raises(ValueError, match="must not increase"):
+        bridge.identify(lambda e: min(0.1 * e, 1.0))
+    with pytest.raises(ValueError, match="scalar"):
+        bridge.tail_mu(jaxgdp.Gaussian([1.0, 2.0]))
