@@ -194,7 +194,7 @@ def main(argv=None):
     parser.add_argument("--output", default="audit_broken_training")
     args = parser.parse_args(argv)
     number = args.runs or (1000 if args.quick else 10_000)
-    draws = args.draws or (5_000_000 if args.quick else 200_000_000)
+    draws = args.draws or (5_000_000 if args.quick else 100_000_000)
     folder = Path(args.output)
     folder.mkdir(exist_ok=True)
 

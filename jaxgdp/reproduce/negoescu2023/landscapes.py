@@ -43,7 +43,8 @@ def _below_epsilon(data: Data, private) -> Claim:
     return Claim(
         f"largest at ε = {worst.epsilon:g}: Epsilon* {worst.star.max():.3g}",
         holds,
-        f"on {data.name}; {sum(len(s.star) for s in private)} models; DP does not imply it of a single model, and Theorem 2 bounds only an average, from below",
+        f"on {data.name}; {sum(len(s.star) for s in private)} models; DP does not imply it of a "
+        "single model, and Theorem 2 bounds only an average, from below",
     )
 
 
