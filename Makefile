@@ -14,6 +14,7 @@ reproduce: $(VENV)/.ready
 	$(BIN)/jaxgdp reproduce gomez2025 --output out/gomez2025
 	$(BIN)/jaxgdp reproduce kulynych2024 --output out/kulynych2024
 	$(BIN)/jaxgdp reproduce liu2022 --output out/liu2022
+	$(BIN)/jaxgdp reproduce negoescu2023 --output out/negoescu2023
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest tests jaxgdp --doctest-modules -n 2 --dist loadfile

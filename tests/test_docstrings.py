@@ -22,6 +22,7 @@ FUNCTIONS = (
     jaxgdp.dpsgd,
     jaxgdp.compose,
     plan_budget,
+    *(f for f in (getattr(jaxgdp.audit, name) for name in jaxgdp.audit.__all__) if inspect.isfunction(f)),
 )
 
 

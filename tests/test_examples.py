@@ -50,3 +50,50 @@ def test_a_run_that_ends_before_its_budget_does_not_say_that_it_is_spent(tmp_pat
     printed = capsys.readouterr().out
     assert account.num_steps == 20 and float(account.mu().upper) < 0.9
     assert "budget spent: False (stopped at --max-steps 20, μ within 1)" in printed
+
+
+@pytest.fixture(scope="module")
+def broken():
+    return _example("audit_broken_training")
+
+
+def test_broken_loops_are_refuted_and_the_correct_one_is_not(broken, tmp_path, capsys):
+    arguments = ["--quick", "--runs", "600", "--draws", "1000000", "--no-figures", "--output", str(tmp_path)]
+    outcomes = broken.main(arguments)
+    refuted = {kind for kind in broken.LOOPS if outcomes[kind].refuted}
+    assert refuted == {"unscaled", "reused", "per_batch", "cyclic"}
+    printed = capsys.readouterr().out
+    assert "cannot be refuted by retraining" in printed and printed.count("REFUTED") == 4
+    # the certified μ of the claim lies above what the correct loop shows, and below what each broken one does
+    claimed = float(broken.claim().mu.upper)
+    assert outcomes["correct"].best.mu_lower < claimed
+    assert all(outcomes[kind].best.mu_lower > claimed for kind in ("unscaled", "reused", "per_batch"))
+    assert (tmp_path / "cyclic.json").stat().st_size > 500
+
+
+def test_a_correct_loop_is_refuted_no_oftener_than_the_level_allows(broken):
+    repetitions, number, at_once = 200, 60, 600  # as many at once as in the test above: one program
+    claimed = broken.claim()
+    keys = broken.jax.random.split(broken.jax.random.key(3), 2 * repetitions * number // at_once)
+    seen = [broken.runs(key, bool(i % 2), "correct", at_once) for i, key in enumerate(keys)]
+    member, nonmember = (
+        {a: rows.reshape(repetitions, number) for a, rows in broken.scores(np.concatenate(side)).items()}
+        for side in (seen[1::2], seen[::2])
+    )
+    share = 1.0 - 0.05 / len(broken.ATTACKS)
+    refuted = [
+        any(broken.audit.verdict(claimed, member[a][i], nonmember[a][i], share).refuted for a in broken.ATTACKS)
+        for i in range(repetitions)
+    ]
+    # 95 % of the time at least: 19 of 200 are four standard deviations above 10
+    assert sum(refuted) <= 10 + 4 * np.sqrt(200 * 0.05 * 0.95)
+
+
+def test_noise_without_a_tail_would_be_told_by_its_counts(broken):
+    # the counts expected of 200 million draws of each kind
+    hit = broken.ndtr(1.0 - broken.END)
+    found = broken.audit.from_counts(0, 2e8, round(2e8 * (1 - hit)), 2e8)
+    assert found.beta[0] < broken.jaxgdp.gdp.beta(found.alpha[0], 1.0)
+    honest = broken.audit.from_counts(round(2e8 * broken.ndtr(-broken.END)), 2e8, round(2e8 * (1 - hit)), 2e8)
+    assert honest.beta[0] > broken.jaxgdp.gdp.beta(honest.alpha[0], 1.0)
+    assert 1e7 < broken.needed_draws() < 2e8

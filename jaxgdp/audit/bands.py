@@ -26,7 +26,8 @@ import numpy as np
 from scipy.special import betainccinv, gammaln
 
 _INFLATE = 1.0 + 1e-9  # rounding of the inverse incomplete beta function
-_SPACING = 0.12  # ranks looked at, apart in standard deviations of the count
+_SPACING = 0.12  # ranks looked at, apart in standard deviations of the count, up to
+_MANY = 100_000  # scores, and further apart with the root of their number beyond
 _FAR, _MORE = 9.0, 40.0  # window of counts: standard deviations, and counts
 _SLACK = 1e-12  # of computed probabilities
 _WIDE = 1.002  # how closely the local level is searched
@@ -54,9 +55,10 @@ def clopper_pearson(count, trials, tail):
 def ranks(trials: int) -> np.ndarray:
     """Order statistics that the band looks at, fixed by n alone: every one near both ends, fewer between."""
     n, found, rank = trials, [], 1
+    spacing = _SPACING * max(1.0, np.sqrt(n / _MANY))
     while rank <= n:
         found.append(rank)
-        rank += max(1, int(_SPACING * np.sqrt(rank * (n - rank) / n)))
+        rank += max(1, int(spacing * np.sqrt(rank * (n - rank) / n)))
     if found[-1] != n:
         found.append(n)
     return np.array(found)

@@ -22,7 +22,8 @@ def coins(key, num_canaries):
     """Which canaries are put in: independent fair coins, as audits in one run assume.
 
     Args:
-        key: a JAX PRNG key, used for nothing else. num_canaries: m ≥ 1.
+        key: a JAX PRNG key, used for nothing else.
+        num_canaries: m ≥ 1.
 
     Returns:
         Booleans, shape (m,).
@@ -39,7 +40,9 @@ def insert(records, canaries, included):
     """Records with the chosen canaries behind them.
 
     Args:
-        records, canaries: pytrees of the same structure, arrays with a leading axis for records. included: from :func:`coins`.
+        records: pytrees of the same structure, arrays with a leading axis for records.
+        canaries: likewise.
+        included: from :func:`coins`.
 
     Returns:
         Pytree of NumPy arrays; its length tells how many were put in, so keep it to yourself or train with a mask instead.
@@ -64,8 +67,10 @@ def directions(key, num_canaries, size, norm=1.0):
     """Gradient canaries: random directions, nearly orthogonal to one another and to everything else where ``size`` is large.
 
     Args:
-        key: a JAX PRNG key, used for nothing else. num_canaries: m ≥ 1. size: number of parameters. norm: of each, > 0; the clipping norm
-            is the largest that survives clipping.
+        key: a JAX PRNG key, used for nothing else.
+        num_canaries: m ≥ 1.
+        size: number of parameters.
+        norm: of each, > 0; the clipping norm is the largest that survives clipping.
 
     Returns:
         float32, shape (m, size).
@@ -84,8 +89,9 @@ def loss_scores(loss, parameters, canaries):
     """−loss of each canary: larger, the more likely it was trained on.
 
     Args:
-        loss: function (parameters, *record) → scalar loss of one record. parameters: of the trained model; a leading axis for models is
-            up to the caller's own ``vmap``. canaries: tuple of arrays with a leading axis, one entry per canary.
+        loss: function (parameters, *record) → scalar loss of one record.
+        parameters: of the trained model; a leading axis for models is up to the caller's own ``vmap``.
+        canaries: tuple of arrays with a leading axis, one entry per canary.
 
     Returns:
         Scores, shape (m,).
@@ -103,7 +109,8 @@ def gradient_scores(gradients, update, parameters, canaries):
     Args:
         gradients: function (parameters, *batch) → (losses, per-example gradients), as from
             :func:`jaxgdp.training.per_example_gradients`.
-        update: pytree like the parameters: new minus old, of a step or of the whole run. parameters: at which gradients are taken.
+        update: pytree like them: new minus old, of a step or of the whole run.
+        parameters: at which gradients are taken.
         canaries: tuple of arrays with a leading axis, one entry per canary.
 
     Returns:
@@ -125,7 +132,8 @@ def guess(scores, num_guesses):
     """The surest guesses, as many as were decided on beforehand: "in" for the largest scores, "out" for the smallest, else abstention.
 
     Args:
-        scores: of every canary, shape (m,), larger the more likely in. num_guesses: r ≤ m; half of them, rounded up, guess "in".
+        scores: of every canary, shape (m,), larger the more likely in.
+        num_guesses: r ≤ m; half of them, rounded up, guess "in".
 
     Returns:
         1 for in, −1 for out, 0 for abstention, shape (m,). Equal scores are taken in the order they come.
@@ -152,7 +160,8 @@ def count_right(guesses, included) -> int:
     """How many guesses are right.
 
     Args:
-        guesses: from :func:`guess`. included: from :func:`coins`, shape (m,).
+        guesses: from :func:`guess`.
+        included: from :func:`coins`, shape (m,).
 
     Returns:
         A whole number.

@@ -14,7 +14,7 @@ from ..mechanisms import Composition, Mechanism, compose
 from ..numerics.validation import checked, nonnegative
 from ..tradeoff import TradeoffCurve, tradeoff
 
-_KNOTS = 320  # of a certified curve, for the one-run recursion
+_KNOTS = 240  # of a certified curve, for the one-run recursion
 _SMALLEST = 1e-9
 _FLOOR = 1e-9  # of certified curves: well below the rates an audit can count
 
@@ -25,7 +25,8 @@ class Claim:
 
     Attributes:
         text: the claim in words.
-        fnr: function of FPRs → :class:`jaxgdp.Bracket` of the least FNR it allows. An attack whose FNR is below the lower side refutes it.
+        fnr: function of FPRs → :class:`jaxgdp.Bracket` of the least FNR it allows. An attack whose FNR is below the lower side
+            refutes it.
         mu: bracket of the μ claimed, where there is one number.
     """
 
@@ -33,10 +34,36 @@ class Claim:
     fnr: Callable[[np.ndarray], Bracket]
     mu: Bracket | None = None
 
+    def tabulated(self, points: int = 200) -> Claim:
+        """The same claim, looked up in a table from then on: for hundreds of audits against one certified curve.
+
+        Between two FPRs of the table the answer is that of the larger one, where the claim demands less: nothing is refuted that
+        was not before.
+
+        Args:
+            points: FPRs in the table, closest near 0 and 1.
+
+        Example:
+            >>> float(as_claim(1.0).tabulated().fnr(np.array([0.1])).lower[0]) <= float(gdp.beta(0.1, 1.0))
+            True
+        """
+        half = np.geomspace(1e-7, 0.5, points // 2)
+        grid = np.concatenate([[0.0], half, 1.0 - half[-2::-1], [1.0]])
+        side = self.fnr(grid)
+        lower, upper = np.asarray(side.lower, float), np.asarray(side.upper, float)
+
+        def fnr(alpha):
+            after = np.searchsorted(grid, np.asarray(alpha, float), side="left")
+            before = np.searchsorted(grid, np.asarray(alpha, float), side="right") - 1
+            return Bracket(lower[after], upper[before])
+
+        return Claim(self.text, fnr, self.mu)
+
     def swapped(self, most: float):
         """R ↦ a lower bound on f(1 − R) for R in [0, ``most``], cheap: the certified side, between knots from below.
 
-        f is convex. Beyond a segment, the line through its ends lies below f; so it does if its near end is lowered and its far one raised.
+        f is convex. Beyond a segment, the line through its ends lies below f; so it does if its near end is lowered and its far
+        one raised.
 
         Args:
             most: largest R asked for, in (0, 1].
@@ -94,8 +121,8 @@ def as_claim(claim) -> Claim:
     """Any way of stating a claim, as a :class:`Claim`.
 
     Args:
-        claim: a mechanism or composition (its certified curve is worked out), a :class:`jaxgdp.TradeoffCurve`, a number μ > 0, a pair
-            (ε, δ), a :class:`jaxgdp.spec.Spec`, or a :class:`Claim`.
+        claim: a mechanism or composition (its certified curve is worked out), a :class:`jaxgdp.TradeoffCurve`, a number μ > 0, a
+            pair (ε, δ), a :class:`jaxgdp.spec.Spec`, or a :class:`Claim`.
 
     Returns:
         A :class:`Claim`.

@@ -8,7 +8,8 @@ It is a lower bound on the ε with which that one model is "(ε, δ)-empirically
 the draw of the record, not of the training. It bounds no mechanism: of a training mechanism only ε̄ ≤ log E[e^{ε*}] is known, over
 its models (Theorem 2). And being the maximum of ratios of estimated rates, it is an estimate, of unknown side.
 
-"empirical" counts rates, and uses thresholds at which both lie in (0.001, 0.999), as the paper does. "parametric" fits a Gaussian,
+"empirical" counts rates, and uses thresholds at which both lie in (0.001, 0.999), as the paper does (where there is none, the
+nearest rates that do). "parametric" fits a Gaussian,
 or a mixture, to transformed losses of each class, and uses thresholds at quantiles of both at which both rates lie in (δ, 1 − δ).
 The paper takes one million equally spaced quantiles of each; here they are taken densest towards both ends, down to one in a million.
 """
@@ -33,6 +34,7 @@ CAVEAT = (
     "of which only eps <= log E[exp(Epsilon*)] is known"
 )
 METHODS = ("empirical", "parametric")
+_SAME = 1e-12  # ratios this near 1 are 1
 KEPT = 1e-3  # empirical rates are kept in (KEPT, 1 − KEPT)
 _QUANTILES = np.concatenate([tail := np.geomspace(1e-6, 0.5, 2000), 1.0 - tail[-2::-1]])
 
@@ -55,7 +57,8 @@ def log_ratio(fpr, fnr, delta, least=0.0):
     t, n = xp.where(kept, fpr, 0.5), xp.where(kept, fnr, 0.5)
     ratios = [(1.0 - delta - n) / t, (1.0 - delta - t) / n, (n - delta) / (1.0 - t), (t - delta) / (1.0 - n)]
     largest = functools.reduce(xp.maximum, ratios)
-    return xp.log(xp.maximum(xp.max(xp.where(kept, largest, 1.0), axis=-1), 1.0))
+    best = xp.max(xp.where(kept, largest, 1.0), axis=-1)
+    return xp.where(best > 1.0 + _SAME, xp.log(xp.maximum(best, 1.0)), 0.0)
 
 
 def _rates(member, nonmember):
@@ -71,13 +74,13 @@ def _rates(member, nonmember):
 def _empirical(member, nonmember, delta):
     fpr, fnr = _rates(member, nonmember)
     found = log_ratio(fpr, fnr, delta, KEPT)
-    # classes so far apart that no threshold has both rates inside: what the smallest rates that are kept would say
-    floor_t, floor_n = (max(KEPT, 1.0 / side.shape[0]) for side in (nonmember, member))
-    inside = lambda rate: (rate > KEPT) & (rate < 1.0 - KEPT)
+    # where no threshold has both rates inside (classes far apart, or few different losses), rates are moved to the ends instead: those
+    # of no errors become few, which understates, and few records cannot say as much
     xp = np if isinstance(fpr, np.ndarray) else jnp
-    none = ~xp.any(inside(fpr) & inside(fnr)) & (xp.max(1.0 - fpr - fnr) > 1.0 - 2.0 * max(floor_t, floor_n))
-    apart = xp.log(xp.maximum((1.0 - delta - max(floor_t, floor_n)) / min(floor_t, floor_n), 1.0))
-    return xp.where(none, apart, found)
+    inside = lambda rate: (rate > KEPT) & (rate < 1.0 - KEPT)
+    end = max(KEPT, 1.0 / min(member.shape[0], nonmember.shape[0]))
+    moved = [xp.clip(rate, end, 1.0 - end) for rate in (fpr, fnr)]
+    return xp.where(xp.any(inside(fpr) & inside(fnr)), found, log_ratio(*moved, delta))
 
 
 _models = jax.jit(jax.vmap(_empirical, (0, 0, None)))
@@ -106,8 +109,8 @@ def epsilon_star(member_losses, nonmember_losses, delta=0.0, method="empirical",
     Args:
         member_losses: of training records, shape (..., n₁); leading axes are models (empirical only).
         nonmember_losses: of records of the same population that were not trained on, shape (..., n₀).
-        delta: δ in [0, 0.5). At δ = 0 the parametric value depends on the smallest rates looked at, one in a million: the largest
-            ratio of two Gaussian tails is infinite.
+        delta: δ in [0, 0.5). At δ = 0 the parametric value depends on the smallest rates looked at, one in a million: the
+            largest ratio of two Gaussian tails is infinite.
         method: "empirical" or "parametric".
         components: of the Gaussian mixtures, for "parametric": a number from 1 to 20, or "bic" to choose it for each class.
         seed: of the mixtures' starting points.
@@ -136,7 +139,7 @@ def epsilon_star(member_losses, nonmember_losses, delta=0.0, method="empirical",
         value, details = _parametric(member, nonmember, delta, components, seed)
         return Bound(value, f"Epsilon*(delta = {delta:g})", ESTIMATE, None, CAVEAT, details)
     flat = [side.reshape((-1, side.shape[-1])) for side in (member, nonmember)]
-    if len(flat[0]) > FEW:
+    if len(flat[0]) > FEW and jax.default_backend() != "cpu":
         found = np.asarray(_models(*flat, delta)).reshape(lead)
     else:
         found = np.array([_empirical(*pair, delta) for pair in zip(*flat, strict=True)]).reshape(lead)
@@ -178,10 +181,14 @@ def epsilon_star_interval(
     resamples lie above the truth where classes differ little: the interval is one of the estimate.
 
     Args:
-        member_losses, nonmember_losses: of one model, shapes (n₁,) and (n₀,).
-        delta, method, components, seed: as for :func:`epsilon_star`.
+        member_losses: of training records of one model, shape (n₁,).
+        nonmember_losses: of others, shape (n₀,).
+        delta: as for :func:`epsilon_star`.
+        method: as for :func:`epsilon_star`.
         confidence: in [0.5, 1 - 1e-9].
         draws: number of resamples, ≥ 1; compiled and batched for "empirical".
+        components: as for :func:`epsilon_star`.
+        seed: of the resampling, and as for :func:`epsilon_star`.
 
     Returns:
         (lower, upper) quantile.

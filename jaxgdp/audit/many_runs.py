@@ -223,8 +223,8 @@ def mu_lower_bound(member_scores, nonmember_scores, confidence=0.95, method="ban
         member_scores: one score for each run with the record, larger the more likely; shape (..., n₁), leading axes are models.
         nonmember_scores: likewise without it, shape (..., n₀).
         confidence: in [0.5, 1 - 1e-9].
-        method: "bands": limits that hold at all thresholds at once; "split": a threshold picked on one half of the scores and used on the
-            other; "threshold": one that was fixed before looking.
+        method: "bands": limits that hold at all thresholds at once; "split": a threshold picked on one half of the scores and
+            used on the other; "threshold": one that was fixed before looking.
         threshold: for "threshold": τ. The default ½ suits guesses of 0 and 1, and probabilities.
         seed: of the split, ≥ 0.
 
@@ -252,9 +252,13 @@ def epsilon_lower_bound(
     """Lower bound on ε(δ): log max over τ of {(1 − δ − b)/a, (1 − δ − a)/b, 1}.
 
     Args:
-        member_scores, nonmember_scores: as for :func:`mu_lower_bound`.
+        member_scores: as for :func:`mu_lower_bound`.
+        nonmember_scores: as for :func:`mu_lower_bound`.
         delta: in [0, 1].
-        confidence, method, threshold, seed: as for :func:`mu_lower_bound`.
+        confidence: as for :func:`mu_lower_bound`.
+        method: as for :func:`mu_lower_bound`.
+        threshold: as for :func:`mu_lower_bound`.
+        seed: as for :func:`mu_lower_bound`.
 
     Returns:
         ε in nats, as for :func:`mu_lower_bound`; it holds for mechanisms whose claim covers both orders of the data sets.
@@ -278,7 +282,12 @@ def advantage_lower_bound(
     """Lower bound on the advantage: max over τ of 1 − a(τ) − b(τ).
 
     Args:
-        member_scores, nonmember_scores, confidence, method, threshold, seed: as for :func:`mu_lower_bound`.
+        member_scores: as for :func:`mu_lower_bound`.
+        nonmember_scores: as for :func:`mu_lower_bound`.
+        confidence: as for :func:`mu_lower_bound`.
+        method: as for :func:`mu_lower_bound`.
+        threshold: as for :func:`mu_lower_bound`.
+        seed: as for :func:`mu_lower_bound`.
 
     Returns:
         η, as for :func:`mu_lower_bound`.
@@ -302,8 +311,12 @@ def lower_bounds(
     """The limits of both error rates, from which μ, ε(δ), δ(ε), advantage and the trade-off curve follow at once.
 
     Args:
-        member_scores, nonmember_scores: of one model, shapes (n₁,) and (n₀,).
-        confidence, method, threshold, seed: as for :func:`mu_lower_bound`.
+        member_scores: of one model, shape (n₁,).
+        nonmember_scores: likewise, shape (n₀,).
+        confidence: as for :func:`mu_lower_bound`.
+        method: as for :func:`mu_lower_bound`.
+        threshold: as for :func:`mu_lower_bound`.
+        seed: as for :func:`mu_lower_bound`.
 
     Returns:
         :class:`Limits`.

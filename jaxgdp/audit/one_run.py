@@ -63,7 +63,11 @@ def one_run_p_value(num_canaries, num_guesses, num_correct, epsilon, delta=0.0) 
     """Bound on the probability that as many guesses are right under (ε, δ)-DP (Steinke et al. 2023, Theorem 5.2).
 
     Args:
-        num_canaries: m ≥ 1. num_guesses: r, 1 ≤ r ≤ m. num_correct: v, 0 ≤ v ≤ r. epsilon: ε ≥ 0 in nats. delta: in [0, 1).
+        num_canaries: m ≥ 1.
+        num_guesses: r, 1 ≤ r ≤ m.
+        num_correct: v, 0 ≤ v ≤ r.
+        epsilon: ε ≥ 0 in nats.
+        delta: in [0, 1).
 
     Returns:
         A probability; the claim is refuted at confidence 1 − p.
@@ -208,9 +212,11 @@ def one_run_level(claim, num_canaries, num_guesses, num_correct) -> float:
     """Smallest level at which the guesses of one run refute a claim: a p-value under the claim's own trade-off curve.
 
     Args:
-        claim: a mechanism, a :class:`jaxgdp.TradeoffCurve`, μ, or (ε, δ). Of a certified curve the side that allows the attacker more is
-            taken, so that no mechanism within its bracket is refuted wrongly.
-        num_canaries, num_guesses, num_correct: as for :func:`one_run_mu`.
+        claim: a mechanism, a :class:`jaxgdp.TradeoffCurve`, μ, or (ε, δ). Of a certified curve the side that allows the attacker
+            more is taken, so that no mechanism within its bracket is refuted wrongly.
+        num_canaries: as for :func:`one_run_mu`.
+        num_guesses: as for :func:`one_run_mu`.
+        num_correct: as for :func:`one_run_mu`.
 
     Returns:
         A probability; 1 where nothing is refuted. A claim at confidence c is refuted if this is at most 1 − c.

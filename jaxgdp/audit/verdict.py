@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from .._version import __version__
 from ..bracket import Bracket
 from .canaries import count_right, guess
-from .claims import as_claim
+from .claims import Claim, as_claim
 from .many_runs import THRESHOLD, Limits, lower_bounds
 from .one_run import one_run_level, one_run_mu
 from .scores import confidence_level, score_rows
@@ -33,8 +34,8 @@ class Verdict:
         mu_claimed: bracket of the claim's own μ, or None.
         points: :class:`jaxgdp.audit.Limits` of the error rates, or None for one run.
         worst: position in ``points`` of the limit that lies furthest below the claim, or least far above it.
-        curve: (FPRs, bracket of the FNRs that the claim allows), for figures.
         details: other findings by name.
+        stated: the :class:`jaxgdp.audit.Claim` itself.
     """
 
     claim: str
@@ -45,8 +46,8 @@ class Verdict:
     mu_claimed: Bracket | None
     points: Limits | None
     worst: int | None
-    curve: tuple[np.ndarray, Bracket]
     details: dict[str, Any]
+    stated: Claim
 
     @property
     def line(self) -> str:
@@ -63,6 +64,13 @@ class Verdict:
             a, b = self.points.alpha[self.worst], self.points.beta[self.worst]
             why = f"an attack has FPR <= {a:.4g} and FNR <= {b:.4g}, where the claim demands FNR >= {self.details['demanded']:.4g}"
         return f"A BUG IS PROVEN: {self.claim} is refuted at confidence {level} ({self.method}; {why}; {shown})"
+
+    @functools.cached_property
+    def curve(self) -> tuple[np.ndarray, Bracket]:
+        """(FPRs, bracket of the FNRs that the claim allows), for figures: closer where the curve is steep."""
+        half = np.geomspace(1e-4, 0.5, _CURVE // 2)
+        alpha = np.concatenate([[0.0], half, 1.0 - half[-2::-1], [1.0]])
+        return alpha, self.stated.fnr(alpha)
 
     def __str__(self) -> str:
         return self.line
@@ -103,18 +111,12 @@ def _plain(value):
     return value
 
 
-def _drawn(claim) -> tuple[np.ndarray, Bracket]:
-    """The claim's curve, closer where it is steep."""
-    half = np.geomspace(1e-4, 0.5, _CURVE // 2)
-    alpha = np.concatenate([[0.0], half, 1.0 - half[-2::-1], [1.0]])
-    return alpha, claim.fnr(alpha)
-
-
 def verdict(
     claim, member_scores, nonmember_scores, confidence=0.95, method="bands", threshold=THRESHOLD, seed=0
 ) -> Verdict:
     """Is a claim consistent with scores of runs with and without a record?
 
+    The two data sets must be neighbours in the relation that the claim is about, and each score come from a run of its own.
     The claim is refuted if, at some threshold, the upper limit of the FNR lies below what the claim demands at the upper limit of
     the FPR: b < f(a) ≤ f(α) contradicts β ≥ f(α), β ≤ b. Of a certified curve the lower side stands for f, so a mechanism is
     refuted only where it does worse than the *upper* side of its privacy loss. As the true curve is convex, the limits that no
@@ -125,7 +127,9 @@ def verdict(
         member_scores: one score for each run with the record, larger the more likely, shape (n₁,).
         nonmember_scores: likewise without it, shape (n₀,).
         confidence: in [0.5, 1 - 1e-9].
-        method, threshold, seed: as for :func:`jaxgdp.audit.mu_lower_bound`.
+        method: as for :func:`jaxgdp.audit.mu_lower_bound`.
+        threshold: as for :func:`jaxgdp.audit.mu_lower_bound`.
+        seed: as for :func:`jaxgdp.audit.mu_lower_bound`.
 
     Returns:
         A :class:`Verdict`; ``print`` shows one line.
@@ -156,8 +160,8 @@ def verdict(
         stated.mu,
         points,
         worst,
-        _drawn(stated),
         {"demanded": float(demanded[worst]), "members": points.members, "nonmembers": points.nonmembers},
+        stated,
     )
 
 
@@ -193,4 +197,4 @@ def one_run_verdict(claim, scores, included, num_guesses, confidence=0.95) -> Ve
     mu = one_run_mu(len(found), num_guesses, right, confidence)
     details = {"num_canaries": len(found), "num_guesses": int(num_guesses), "num_correct": right, "level": level}
     refuted = level <= 1.0 - confidence
-    return Verdict(stated.text, refuted, confidence, "one run", mu, stated.mu, None, None, _drawn(stated), details)
+    return Verdict(stated.text, refuted, confidence, "one run", mu, stated.mu, None, None, details, stated)

@@ -1,5 +1,6 @@
 """Epsilon* of one model: by hand, against two Gaussians known exactly, compiled against host, and what is refused."""
 
+import jax
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -29,7 +30,8 @@ def test_empirical_by_hand(delta):
     assert audit.epsilon_star(nonmember, member, delta) == pytest.approx(by_hand(nonmember, member, delta), abs=1e-12)
 
 
-def test_batches_are_compiled_and_agree_with_the_host():
+def test_batches_are_compiled_and_agree_with_the_host(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     rng = np.random.default_rng(1)
     member, nonmember = rng.gamma(2.0, 5.0, (12, 300)), rng.gamma(3.0, 5.0, 200)
     many = audit.epsilon_star(member, nonmember, 1e-3)
@@ -83,10 +85,16 @@ def test_classes_that_are_far_apart_are_not_called_private():
     # few records cannot say as much
     assert audit.epsilon_star(member[:20], nonmember[:20]) == pytest.approx(np.log(0.95 / 0.05))
     assert audit.epsilon_star(member, nonmember, method="parametric") > 6.0
+    # the other way round, and where half of the others have a loss that no member has
+    assert audit.epsilon_star(nonmember, member) == pytest.approx(np.log(0.999 / 0.001))
+    half = np.repeat([0.0, 1.0], 1000)
+    assert audit.epsilon_star(np.zeros(2000), half) == pytest.approx(np.log(0.5 / 0.001))
+    assert audit.epsilon_star(half, np.zeros(2000)) == pytest.approx(np.log(0.5 / 0.001))
 
 
 def test_constant_losses_are_zero():
     ones = np.ones(50)
+    assert audit.epsilon_star(ones, ones[:10]) == audit.epsilon_star(ones[:10], ones) == 0.0
     assert audit.epsilon_star(ones, ones) == audit.epsilon_star(ones, ones, method="parametric") == 0.0
 
 

@@ -1,5 +1,6 @@
 """Lower bounds from many runs: closed forms, coverage by simulation, and a variant that must fail the same test."""
 
+import jax
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
@@ -7,7 +8,7 @@ from scipy.stats import beta as beta_law
 
 import jaxgdp
 from jaxgdp import audit, gdp
-from jaxgdp.audit import bands
+from jaxgdp.audit import bands, thresholds
 from jaxgdp.audit.many_runs import METHODS
 
 REPETITIONS, RUNS, MU, DELTA = 2000, 200, 1.0, 1e-3
@@ -25,14 +26,8 @@ def miss_test(missed, level):
 
 def optimistic(member, nonmember, confidence):
     """Best threshold, then Clopper-Pearson: what must not be done."""
-    limits = bands.one_by_one(member.shape[-1], 0.5 * (1.0 - confidence))
-    found = []
-    for inside, outside in zip(member, nonmember, strict=True):
-        at = np.concatenate([inside, outside])
-        fp = len(outside) - np.searchsorted(np.sort(outside), at)
-        fn = np.searchsorted(np.sort(inside), at)
-        found.append(np.max(-ndtri(limits[fp]) - ndtri(limits[fn])))
-    return np.array(found)
+    limits = -ndtri(bands.one_by_one(member.shape[-1], 0.5 * (1.0 - confidence)))[None]
+    return thresholds.best(member, nonmember, limits, limits)[0]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -126,6 +121,14 @@ def test_models_and_single_ones_agree():
                 assert many[i, j] == pytest.approx(
                     audit.lower_bounds(member[i], nonmember[j], method=method).mu, abs=1e-12
                 )
+
+
+def test_compiled_and_host_agree(monkeypatch):
+    member, nonmember = (np.round(side[:12, :50], 1) for side in gaussian_scores(9))
+    host = {method: audit.epsilon_lower_bound(member, nonmember, DELTA, 0.6, method) for method in ("bands", "split")}
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    for method, expected in host.items():
+        np.testing.assert_array_equal(audit.epsilon_lower_bound(member, nonmember, DELTA, 0.6, method), expected)
 
 
 def test_order_and_monotone_transformations_change_nothing():
