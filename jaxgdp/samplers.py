@@ -56,7 +56,7 @@ def named(name: str) -> Sampler:
     return REGISTRY[one_of("sampler", name, tuple(REGISTRY))]
 
 
-def mechanism(sampler: str, noise_multiplier, num_batches, num_epochs=1, sampling_prob=None) -> Composition:
+def mechanism(sampler: str, noise_multiplier, num_batches, num_epochs: Any = 1, sampling_prob=None) -> Composition:
     """What a sampler's training releases.
 
     Args:

@@ -76,9 +76,12 @@ class Composition:
         return tuple(groups)
 
     def achieved(self) -> Composition | None:
-        """The composition of what attackers can make of every part, to be looked at on its own; None where that is the same."""
+        """The composition of what attackers can make of every part, to be looked at on its own.
+
+        None where that is the same for some part: what dominates that part is a part of the attack as well, and lattices serve both.
+        """
         parts = tuple(part.achieved() for part in self.mechanisms)
-        same = all(one is other for one, other in zip(parts, self.mechanisms, strict=True))
+        same = any(one is other for one, other in zip(parts, self.mechanisms, strict=True))
         return None if same else Composition(parts, self.counts)
 
     def replace_one(self) -> Composition:

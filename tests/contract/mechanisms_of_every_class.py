@@ -23,6 +23,8 @@ SETTINGS = {
     "FromPMFs": (mechanisms.FromPMFs([[0.5, 0.3, 0.2], [0.6, 0.4, 0.0]], [[0.3, 0.3, 0.4], [0.4, 0.5, 0.1]]), [4, 3]),
     "FromProfile": (mechanisms.FromProfile([0.0, 0.5, 1.0], [[0.2, 0.1, 0.01], [0.3, 0.1, 0.0]]), [3, 2]),
     "FromDensities": (_DENSITIES, [6, 2]),
+    "Deterministic": (mechanisms.Deterministic([2.0, 5.0], 4), [1, 7]),
+    "Shuffled": (mechanisms.Shuffled([0.8, 1.5], [100, 20], [1, 2]), [1, 2]),
 }
 
 

@@ -72,7 +72,7 @@ def figure_2(quick: bool) -> Result:
     header = ("epsilon", "deterministic", "poisson_lower", "poisson_upper")
     columns = epsilon, order.upper, *poisson
     table = Table(header, tuple(tuple(f"{float(v):.10g}" for v in row) for row in zip(*columns, strict=True)))
-    found = Compared(epsilon, order, poisson, None, None)  # pyright: ignore[reportArgumentType]
+    found = Compared(epsilon, order, poisson, None, None)
     return _result(found, answers, "figure-2", sigma, batches, table, 1e-9)
 
 
