@@ -18,7 +18,7 @@ class Weights(NamedTuple):
     Attributes:
         weight: masses at the n lattice points, shape (n,).
         log_total: log of the sum they were divided by.
-        roundoff: bound on the relative rounding error of that sum.
+        roundoff: bound on the relative rounding error of that sum, and on what all masses are uncertain by.
         noise: root of the summed squares of the masses' own rounding errors.
         jitter: the same for the positions of the cells' edges, errors that cancel between neighbours.
         relative: root of the mean squared relative error of the masses.
@@ -36,15 +36,18 @@ class Weights(NamedTuple):
     error: Any
 
 
-def _normalise(weight, scale, shaken, gap, log_scale) -> Weights:
-    """``scale`` and ``shaken``: relative errors of the masses, in epsilons; ``gap``: lattice points between neighbours."""
+def _normalise(weight, scale, shaken, gap, log_scale, uncertain=0.0) -> Weights:
+    """``scale`` and ``shaken``: relative errors of the masses, in epsilons; ``gap``: lattice points between neighbours.
+
+    ``uncertain``: bound on the relative error of every mass, which is one of the composition and no noise.
+    """
     total = xp.sum(weight)
     weight = weight / total
     root = lambda a: UNIT * xp.sqrt(xp.sum(a))  # noqa: E731
     return Weights(
         weight,
         log_scale + xp.log(total),
-        UNIT * xp.sum(weight * scale),
+        UNIT * xp.sum(weight * scale) + uncertain,
         root((weight * scale) ** 2),
         root((weight * shaken) ** 2),
         root(weight * scale**2),
@@ -64,7 +67,7 @@ def dominating_weights(cells, ell, gap, tilt, log_scale, change=None) -> tuple[W
     Returns:
         The tilted P-masses, and the Q-mass at +∞.
     """
-    log_x, log_y, up, lost, roundoff, jitter, _, _, dropped = cells
+    log_x, log_y, up, lost, roundoff, jitter, _, _, dropped, uncertain = cells
     point = xp.arange(ell.shape[0])
     first = point == 0
     # of the cell below a point goes up what connect-the-dots moves there, of the cell above it the rest (selecting by index and
@@ -79,8 +82,12 @@ def dominating_weights(cells, ell, gap, tilt, log_scale, change=None) -> tuple[W
     scale = xp.maximum(roundoff[:-1], roundoff[1:]) + xp.abs(tilt * ell)
     shaken = xp.maximum(jitter[:-1], jitter[1:])
     q_top = xp.exp(log_y[-1])
-    at_infinity = lost + xp.maximum(q_top - xp.exp(log_x[-1] + ell[-1]), 0.0) + q_top * roundoff[-1] * UNIT
-    return _normalise(weight, scale, shaken, gap, log_scale), at_infinity
+    at_infinity = (
+        lost * (1.0 + uncertain)
+        + xp.maximum(q_top - xp.exp(log_x[-1] + ell[-1]), 0.0)
+        + q_top * (roundoff[-1] * UNIT + uncertain)
+    )
+    return _normalise(weight, scale, shaken, gap, log_scale, uncertain), at_infinity
 
 
 def attack_weights(cells, ell, gap, tilt) -> tuple[Weights, Weights]:
@@ -100,7 +107,7 @@ def attack_weights(cells, ell, gap, tilt) -> tuple[Weights, Weights]:
         log_mass = xp.where(last, xp.logaddexp(log_mass[-2], log_mass[-1]), log_mass[:-1]) + s * ell
         # (its own scale: what is attacked may have much less mass far out than what was planned for)
         largest = xp.max(log_mass)
-        return _normalise(xp.exp(log_mass - largest), scale, cells.jitter[:-1], gap, largest)
+        return _normalise(xp.exp(log_mass - largest), scale, cells.jitter[:-1], gap, largest, cells.uncertain)
 
     cell = xp.arange(cells.log_x.shape[0])
     log_x = xp.where(cell == 0, _without(cells.log_x[0], cells.log_p_minus), cells.log_x)

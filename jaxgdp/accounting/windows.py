@@ -341,6 +341,8 @@ def plan_threshold(groups, count, threshold, rtol, faintest, share) -> Plan:
     apart = uncut.cut(stops)
     by_jump, fainter = at_jump(apart, least, positive, tilt)
     jumps = (square > _WIDEST * bulk**2) & (by_jump > 1.0) & (place > 0.0) & (share > 0.0)
+    # (a single step with atoms is no composition: nothing is beside it)
+    jumps = jumps & ((xp.sum(count) > 1.0) | (xp.max(loss.atomic) == 0.0))
     loss = loss._replace(loss=xp.where(jumps[:, None, None], apart.loss, loss.loss))
     tilt = xp.where(jumps, by_jump, tilt)
     # δ is a difference that is smaller than TPR by about the tilt

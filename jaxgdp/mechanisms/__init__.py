@@ -13,6 +13,7 @@ from .from_profile import FromProfile
 from .gaussian import Gaussian
 from .laplace import Laplace
 from .pure_dp import PureDP
+from .random_allocation import RandomAllocation
 from .randomized_response import RandomizedResponse
 from .shuffled import Shuffled
 from .subsampled_gaussian import SubsampledGaussian
@@ -32,6 +33,7 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "PureDP",
+    "RandomAllocation",
     "RandomizedResponse",
     "Shuffled",
     "SubsampledGaussian",

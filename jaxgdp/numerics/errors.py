@@ -52,6 +52,9 @@ STRETCH = 16.0  # of a mass, and of the loss, of a stretch: half a dozen element
 TABLE = 16.0  # of masses and losses from a user's table, a quotient of sums and its log each
 SLICES = 1e-14  # relative, of the log of a normal probability by SciPy, lower or upper, added to T − 1 times another; measured: 4e-15
 BINOMIAL = 64.0  # of a binomial coefficient by three log-gammas below 300
+ALLOCATION = 4e-14  # relative, not in units, of masses of a log-normal law in narrow cells, |z| ≤ 19: the exponent z²/2 to a few units,
+# and quadrature by 24 nodes
+BRACKETED = 512.0  # absolute, of losses of a table whose points are sums of rounded ones: log V is z/σ to a few units, |z| ≤ 19, σ ≥ 1/5
 PIECES = 64.0  # of masses of several log-linear pieces added up
 INTEGERS = (
     60.0,

@@ -39,8 +39,8 @@ def checked(name: str, value, valid: str, test):
     return array
 
 
-def known(mechanism, **fields):
-    """Refuse tracers in a mechanism whose losses are sorted by their values.
+def known(mechanism, why="its losses are sorted by their values", **fields):
+    """Refuse tracers in a mechanism whose losses are made from known numbers.
 
     Raises:
         NotImplementedError: a field is traced; names the mechanism and the field.
@@ -48,7 +48,7 @@ def known(mechanism, **fields):
     for name, value in fields.items():
         if isinstance(value, Tracer):
             raise NotImplementedError(
-                f"{type(mechanism).__name__} cannot be traced or differentiated in {name}: its losses are sorted by their values, which "
+                f"{type(mechanism).__name__} cannot be traced or differentiated in {name}: {why}, which "
                 "have to be known numbers (other mechanisms composed with it, and numbers of uses, can be)"
             )
 

@@ -20,11 +20,12 @@ SETTINGS = {
     "PureDP": (mechanisms.PureDP([0.3, 0.6]), [10, 4]),
     "ApproximateDP": (mechanisms.ApproximateDP([0.3, 0.5], [1e-9, 1e-8]), [8, 3]),
     "ExponentialMechanism": (mechanisms.ExponentialMechanism([0.2, 0.5]), [6, 3]),
+    "RandomAllocation": (mechanisms.RandomAllocation([3.0, 2.0], [20.0, 30.0]), [2, 1]),
     "FromPMFs": (mechanisms.FromPMFs([[0.5, 0.3, 0.2], [0.6, 0.4, 0.0]], [[0.3, 0.3, 0.4], [0.4, 0.5, 0.1]]), [4, 3]),
     "FromProfile": (mechanisms.FromProfile([0.0, 0.5, 1.0], [[0.2, 0.1, 0.01], [0.3, 0.1, 0.0]]), [3, 2]),
     "FromDensities": (_DENSITIES, [6, 2]),
     "Deterministic": (mechanisms.Deterministic([2.0, 5.0], 4), [1, 7]),
-    "Shuffled": (mechanisms.Shuffled([0.8, 1.5], [100, 20], [1, 2]), [1, 2]),
+    "Shuffled": (mechanisms.Shuffled([2.0, 0.8], [20, 100], [1, 2]), [1, 2]),
 }
 
 

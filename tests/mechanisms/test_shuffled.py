@@ -47,9 +47,7 @@ def test_published_numbers():
     sigma, batches, epsilon, least = (np.array(column) for column in zip(*PUBLISHED, strict=True))
     found = delta(Shuffled(sigma, batches), epsilon)
     assert np.all(found.lower >= least * (1.0 - 2e-4)) and np.all(found.lower <= least * (1.0 + 1e-2))
-    assert found.contains(least * (1.0 + 3e-4)).all() and np.allclose(
-        found.upper, gdp.delta(epsilon, 1.0 / sigma), rtol=1e-6
-    )
+    assert np.all(found.upper >= least) and np.allclose(found.upper, gdp.delta(epsilon, 1.0 / sigma), rtol=1e-6)
     for sigma, batches, rate, low, high in ((0.5, 10_000, 1e-6, 10.994, 10.998), (0.7, 1000, 1e-5, 6.528, 6.653)):
         epsilon = measure(Shuffled(sigma, batches), "epsilon", delta=rate).brackets["epsilon"]
         assert low <= epsilon.lower <= epsilon.upper <= high

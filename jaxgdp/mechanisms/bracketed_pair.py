@@ -1,0 +1,170 @@
+"""A mechanism known from two tables: a pair that dominates it and one that an attack on it achieves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..numerics import namespace as xp
+from ..numerics.errors import BRACKETED, UNIT
+from ..numerics.pytree import pytree
+from ..pairs.atoms import atom_cells
+from ..pairs.cells import Cells
+from ..pairs.table import Table
+from .base import Mechanism
+from .finite_pair import padded
+
+_NODES = 256  # for steering
+
+
+def _atom_cells(loss, log_p, log_q, ell, end, uncertain, **infinity) -> Cells:
+    # a loss that is off by so much is a Q-mass that is: no noise of single masses either
+    uncertain = uncertain + BRACKETED * UNIT
+    return atom_cells(loss, log_p, log_q, ell, end, **infinity)._replace(uncertain=uncertain)
+
+
+@pytree
+@dataclass(frozen=True)
+class Achieved(Mechanism):
+    """The pair that an attack achieves; only its cells are asked for.
+
+    Attributes:
+        loss, log_p, log_q: its atoms, shape (…, atoms). uncertain: bound on the relative error of every mass.
+    """
+
+    loss: Any
+    log_p: Any
+    log_q: Any
+    uncertain: Any
+
+    trailing: ClassVar[dict[str, int]] = dict.fromkeys(("loss", "log_p", "log_q"), 1)
+
+    def cells(self, ell, end) -> Cells:
+        """Masses of the atoms by cell (unbatched)."""
+        return _atom_cells(self.loss, self.log_p, self.log_q, ell, end, self.uncertain)
+
+
+@pytree
+@dataclass(frozen=True)
+class BracketedPair(Mechanism):
+    """Atoms of a pair that dominates a mechanism, and of one that an attack on it achieves; not checked.
+
+    Attributes:
+        loss, log_p: increasing losses and log P-masses of the dominating pair, log_q = log_p + loss; shape (…, atoms).
+        log_p_minus: log P-mass at loss −∞. log_q_plus: log Q-mass at loss +∞.
+        uncertain: bound on the relative error of every mass.
+        seen_loss, seen_p, seen_q, seen_uncertain: the same for the attack (without infinities).
+        precision: square of a Gaussian-DP parameter that bounds one use at every FPR.
+        node, node_p: losses and log P-masses for steering.
+    """
+
+    loss: Any
+    log_p: Any
+    log_p_minus: Any
+    log_q_plus: Any
+    uncertain: Any
+    seen_loss: Any
+    seen_p: Any
+    seen_q: Any
+    seen_uncertain: Any
+    precision: Any
+    node: Any
+    node_p: Any
+
+    closes: ClassVar[bool] = False
+    trailing: ClassVar[dict[str, int]] = dict.fromkeys(
+        ("loss", "log_p", "seen_loss", "seen_p", "seen_q", "node", "node_p"), 1
+    )
+    undifferentiable: ClassVar[str] = "its pair is made from known numbers"
+
+    @classmethod
+    def build(cls, above, below, precision) -> BracketedPair:
+        """Of tables from above and from below, and of μ² of one use: object arrays of one shape, and an array.
+
+        A table from below may be ``None``: then nothing is attacked.
+        """
+        rows = [
+            _row(a, b if b is not None else NOTHING, float(p))
+            for a, b, p in zip(above.flat, below.flat, np.asarray(precision).flat, strict=True)
+        ]
+        number = padded(max(len(row["loss"]) for row in rows)), padded(max(len(row["seen_loss"]) for row in rows))
+        columns = {}
+        for name in rows[0]:
+            column = [row[name] for row in rows]
+            if name in ("loss", "log_p", "seen_loss", "seen_p", "seen_q"):
+                length = number[name.startswith("seen")]
+                column = [_pad(a, length, name.endswith("loss")) for a in column]
+            column = np.stack(column)
+            columns[name] = column.reshape(above.shape + column.shape[1:])
+        return cls(**columns)
+
+    def attacked(self) -> Achieved:
+        """The pair that the attack of the lower side is run on."""
+        return Achieved(self.seen_loss, self.seen_p, self.seen_q, self.seen_uncertain)
+
+    def loss_nodes(self, depth):
+        """Means of groups of atoms, out to where both P and Q have a tail of e^{−depth}."""
+        loss, log_p = self.node, self.node_p
+        log_q = log_p + loss
+        beyond = lambda a: xp.cumulative_logaddexp(a)  # noqa: E731
+        deep = lambda p, q: (beyond(p) < -depth) & (beyond(q) < -depth)  # noqa: E731
+        below, above = deep(log_p, log_q), deep(log_p[::-1], log_q[::-1])[::-1]
+        inside = ~(below | above)
+        low, high = xp.min(xp.where(inside, loss, xp.inf)), xp.max(xp.where(inside, loss, -xp.inf))
+        return xp.clip(loss, low, high), log_p
+
+    def tail_precision(self):
+        """μ² of one use, as given."""
+        return self.precision
+
+    def cells(self, ell, end) -> Cells:
+        """Masses of the atoms of the dominating pair by cell, with the mass at both infinities (unbatched)."""
+        infinity = {"log_p_minus": self.log_p_minus, "log_q_plus": self.log_q_plus}
+        return _atom_cells(self.loss, self.log_p, self.log_p + self.loss, ell, end, self.uncertain, **infinity)
+
+
+NOTHING = Table(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0)  # of a mechanism that shows nothing
+
+
+def _row(above: Table, below: Table, precision) -> dict:
+    node, node_p = _nodes(above)
+    rounded = 1.0 + above.error + 64.0 * UNIT
+    with np.errstate(divide="ignore"):
+        minus, plus = np.log(above.p_minus * rounded), np.log(above.q_plus * rounded)
+    return {
+        "loss": above.loss,
+        "log_p": np.log(above.p),
+        "log_p_minus": minus,
+        "log_q_plus": plus,
+        "uncertain": above.error,
+        "seen_loss": below.loss,
+        "seen_p": np.log(below.p),
+        "seen_q": np.log(below.q),
+        "seen_uncertain": below.error,
+        "precision": precision,
+        "node": node,
+        "node_p": node_p,
+    }
+
+
+def _pad(values, number, edge):
+    extra = (0, number - len(values))
+    return np.pad(values, extra, mode="edge") if edge else np.pad(values, extra, constant_values=-np.inf)
+
+
+def _nodes(table: Table):
+    """Nodes and log P-masses for steering: a table's atoms in groups of equal numbers, each at its mean under √(p·q)."""
+    number = len(table.loss)
+    group = np.arange(number) * min(_NODES, number) // number
+    log_mass = np.log(table.p)
+    log_weight = log_mass + 0.5 * table.loss
+    top = np.full(group[-1] + 1, -np.inf)
+    np.maximum.at(top, group, log_weight)
+    weight = np.exp(log_weight - top[group])
+    mean = np.bincount(group, weight * table.loss) / np.bincount(group, weight)
+    log_p = np.full(group[-1] + 1, -np.inf)
+    np.logaddexp.at(log_p, group, log_mass)
+    extra = _NODES - len(mean)
+    return np.pad(mean, (0, extra), mode="edge"), np.pad(log_p, (0, extra), constant_values=-np.inf)

@@ -1,0 +1,143 @@
+"""Random allocation: every record is used in k of t steps, chosen at random (balls and bins)."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..numerics.errors import PRECISION
+from ..numerics.pytree import pytree
+from ..numerics.validation import broadcast, checked, known, positive, whole
+from ..pairs import allocation
+from .base import Mechanism
+from .bracketed_pair import NOTHING, BracketedPair
+from .gaussian import Gaussian
+
+_SMALLEST, _LARGEST = 0.05, 1e4  # noise multipliers for which tables are made
+_STEPS = 10**7  # most steps
+_LEAST = 1e-307  # μ² of what shows nothing
+
+
+@pytree
+@dataclass(frozen=True)
+class RandomAllocation(Mechanism):
+    """Gaussian noise on t sums; each record takes part in k of them, chosen at random, one epoch ("balls and bins").
+
+    The pair (Chua et al. 2024; zero-out adjacency) is P = N(0, σ²I_t) against the mixture Q of the N(e_S, σ²I_t) over the k-subsets S.
+
+    k = 1: the likelihood ratio is the mean U of t independent V_i = e^{z_i/σ − 1/(2σ²)}, δ(ε) = E(U − e^ε)₊ for removing a record
+    and E(1 − e^ε·U)₊ for adding one. Both sides of a bracket are tables of the law of U, sums of V on a lattice: from above
+    with mass moved apart and its mean kept, from below with merged labels (``jaxgdp.pairs.allocation``). They are 1e-3 apart or
+    less in ε, μ and advantage.
+
+    k > 1: from above, allocation of one record to 1 of ⌊t/k⌋ steps, k − (t mod k) times, and to 1 of ⌈t/k⌉ steps, t mod k times: a random
+    partition of the steps into k blocks, which is told to the adversary. From below, an attack that adds up
+    log(1 − k/t + k/t·V_i) over the steps. k = t is exactly t Gaussian mechanisms.
+
+    Args:
+        noise_multiplier: σ, standard deviation of the noise over the clipping norm, in [0.05, 1e4]; any shape.
+        num_steps: t, steps of the epoch, a whole number from 1 to 10⁷; any shape.
+        num_selected: k, how many of them use the record, a whole number from 1 to t; any shape.
+
+    Raises:
+        ValueError: an argument is out of range, or shapes do not broadcast (before tracing).
+
+    Example:
+        >>> import jaxgdp
+        >>> epoch = RandomAllocation(noise_multiplier=1.0, num_steps=1000)
+        >>> found = jaxgdp.measure(epoch, "epsilon", delta=1e-5, adjacency="remove").brackets["epsilon"]
+        >>> bool(0.1387 < found.lower < 0.138847 < found.upper < 0.1390)
+        True
+    """
+
+    noise_multiplier: Any
+    num_steps: Any
+    num_selected: Any = 1
+
+    closes: ClassVar[bool] = False
+    undifferentiable: ClassVar[str] = "its tables are made from known numbers"
+
+    def __post_init__(self):
+        known(
+            self,
+            why="its tables are made from its parameters",
+            noise_multiplier=self.noise_multiplier,
+            num_steps=self.num_steps,
+            num_selected=self.num_selected,
+        )
+        sigma = allocation_noise(self.noise_multiplier, type(self).__name__)
+        steps, selected = whole("num_steps", self.num_steps), whole("num_selected", self.num_selected)
+        broadcast(noise_multiplier=sigma, num_steps=steps, num_selected=selected)
+        if np.any(steps > _STEPS):
+            raise ValueError(f"num_steps must be at most {_STEPS:g} for RandomAllocation, got {np.max(steps):g}")
+        if np.any(selected > steps):
+            k, t = np.broadcast_arrays(selected, steps)
+            k, t = k[k > t].flat[0], t[k > t].flat[0]
+            raise ValueError(f"num_selected must be a whole number in [1, num_steps] = [1, {t:g}], got {k:g}")
+        for name, value in (("noise_multiplier", sigma), ("num_steps", steps), ("num_selected", selected)):
+            object.__setattr__(self, name, value)
+
+    def gathered(self, count):
+        """Tables of 1 of ⌊t/k⌋ and 1 of ⌈t/k⌉ steps, and of the attack; or t Gaussian mechanisms."""
+        arrays = (self.noise_multiplier, self.num_steps, self.num_selected)
+        sigma, steps, selected = np.broadcast_arrays(*(np.asarray(a, float) for a in arrays))
+        if np.all(selected == steps):
+            return [(Gaussian(sigma).canonical(), steps * count)]
+        single = selected == 1.0
+        block, rest = steps // selected, steps % selected
+        precision = sigma**-2.0 * (1.0 + PRECISION)
+        above, below = _tables(sigma, block, single, False), _tables(sigma, block, single, True)
+        parts: list[tuple[Mechanism, Any]] = [(BracketedPair.build(above, below, precision), (selected - rest) * count)]
+        if not np.all(rest == 0.0):
+            some = rest > 0.0
+            longer = _tables(sigma, np.where(some, block + 1.0, 0.0), some, False)
+            bound = np.where(some, precision, _LEAST)
+            parts.append((BracketedPair.build(longer, _nothing(some), bound), np.where(some, rest, 1.0) * count))
+        if not np.all(single):
+            attack = _attacks(sigma, steps, selected)
+            parts.append((BracketedPair.build(_nothing(single), attack, np.full(single.shape, _LEAST)), count))
+        return parts
+
+
+def allocation_noise(value, name):
+    """σ in the range for which tables are made."""
+    positive("noise_multiplier", value)
+    valid = f"in [{_SMALLEST:g}, {_LARGEST:g}] for {name}"
+    return checked("noise_multiplier", value, valid, lambda a: (a >= _SMALLEST) & (a <= _LARGEST))
+
+
+def _nothing(like):
+    found = np.empty(like.shape, object)
+    for index in np.ndindex(like.shape):
+        found[index] = NOTHING
+    return found
+
+
+def _tables(sigma, steps, wanted, below):
+    """Tables of 1 of so many steps for each setting; of nothing for 0 steps and, from below, where not wanted."""
+    found = _nothing(sigma)
+    for index in np.ndindex(sigma.shape):
+        if steps[index] > 0.0 and (wanted[index] or not below):
+            found[index] = (_gathered if below else _spread_out)(float(sigma[index]), int(steps[index]))
+    return found
+
+
+def _attacks(sigma, steps, selected):
+    """Tables of the attack on k of t steps, where k > 1."""
+    found = _nothing(sigma)
+    for index in np.ndindex(sigma.shape):
+        if selected[index] > 1.0:
+            found[index] = _labelled(float(sigma[index]), int(steps[index]), int(selected[index]))
+    return found
+
+
+_spread_out = functools.lru_cache(maxsize=1024)(allocation.spread_out)
+_gathered = functools.lru_cache(maxsize=1024)(allocation.gathered)
+
+
+@functools.lru_cache(maxsize=1024)
+def _labelled(sigma, steps, selected):
+    raise NotImplementedError("k > 1")

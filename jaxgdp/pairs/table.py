@@ -1,0 +1,71 @@
+"""A pair of laws as a table of its privacy losses, before it becomes a mechanism."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..numerics.errors import UNIT
+
+
+class Table(NamedTuple):
+    """A pair of laws on finitely many losses, without padding.
+
+    Attributes:
+        loss: increasing losses. p, q: masses, q = p·e^{loss}.
+        p_minus: P-mass at loss −∞. q_plus: Q-mass at loss +∞.
+        error: bound on the relative error of every mass.
+    """
+
+    loss: np.ndarray
+    p: np.ndarray
+    q: np.ndarray
+    p_minus: float
+    q_plus: float
+    error: float
+
+
+def grid(loss, p, finest, coarsest, share):
+    """Losses at which a table of many more may be kept: ``finest`` apart around its mean, and a ``share`` of the distance from there."""
+    middle = float(np.sum(p * loss) / np.sum(p))
+    reach = max(middle - loss[0], loss[-1] - middle, finest)
+    steps = [0.0]
+    while steps[-1] < reach:
+        steps.append(steps[-1] + min(max(share * steps[-1], finest), coarsest))
+    ahead = middle + np.array(steps)
+    behind = middle - np.array(steps[:0:-1])
+    points = np.concatenate([behind, ahead])
+    first, last = np.searchsorted(points, loss[0], "right") - 1, np.searchsorted(points, loss[-1])
+    return points[max(first, 0) : last + 1]
+
+
+def dominating(table: Table, points) -> Table:
+    """The table on fewer losses: each atom goes to its two neighbours, with its P- and its Q-mass kept (connect the dots)."""
+    cell = np.clip(np.searchsorted(points, table.loss, "right") - 1, 0, len(points) - 2)
+    low, high = points[cell], points[cell + 1]
+    up = np.clip(np.exp(table.loss - high) * np.expm1(low - table.loss) / np.expm1(low - high), 0.0, 1.0)
+    p = np.bincount(cell, table.p * (1.0 - up), len(points)) + np.bincount(cell + 1, table.p * up, len(points))
+    some = p > 0.0
+    # (a share is that of a loss which is a rounding away)
+    rounding = np.bincount(cell).max() * 2 + 8 + 4.0 * np.max(np.abs(points))
+    p, points = p[some], points[some]
+    return table._replace(loss=points, p=p, q=p * np.exp(points), error=table.error + rounding * UNIT)
+
+
+def merged(table: Table, points) -> Table:
+    """The table with all atoms between two neighbouring points merged: what is seen by whoever does not tell them apart."""
+    cell = np.searchsorted(points, table.loss, "right")
+    error = table.error + (np.bincount(cell).max() + 8) * UNIT
+    return from_masses(np.bincount(cell, table.p), np.bincount(cell, table.q), error)
+
+
+def from_masses(p, q, error) -> Table:
+    """A table of two laws on one set of outputs, in increasing order of the loss; outputs that one of them lacks are left out."""
+    some = (p > 0.0) & (q > 0.0)
+    p, q = p[some], q[some]
+    loss = np.log(q) - np.log(p)
+    near = np.abs(q - p) < 0.5 * p
+    loss[near] = np.log1p((q[near] - p[near]) / p[near])
+    order = np.argsort(loss, kind="stable")
+    return Table(loss[order], p[order], q[order], 0.0, 0.0, error)
