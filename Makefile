@@ -13,6 +13,7 @@ reproduce: $(VENV)/.ready
 	mkdir -p out
 	$(BIN)/jaxgdp reproduce gomez2025 --output out/gomez2025
 	$(BIN)/jaxgdp reproduce kulynych2024 --output out/kulynych2024
+	$(BIN)/jaxgdp reproduce chua2024 --output out/chua2024
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest tests jaxgdp --doctest-modules -n 2 --dist loadfile

@@ -172,3 +172,19 @@ def test_reports_say_why_a_bracket_is_wide():
 def test_bad_input_is_refused_by_name(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_where_the_noise_is_large_random_allocation_is_the_attack():
+    """The data set whose other records are all zero makes of shuffled batches a random allocation."""
+    asked = {"quantities": ("epsilon", "advantage"), "rtol": 1e-2}
+    for epochs in (1, 3):
+        shuffled = measure(Shuffled(4.0, 100, epochs), **asked).brackets
+        allocated = measure(jaxgdp.compose([(jaxgdp.RandomAllocation(4.0, 100), epochs)]), **asked).brackets
+        for name, bracket in shuffled.items():
+            assert 0.97 * allocated[name].lower <= bracket.lower <= bracket.upper, (name, epochs)
+    # a fixed permutation has the means over epochs
+    once = measure(Shuffled(4.0, 100, 4, reshuffle=False), **asked).brackets
+    assert (
+        once["advantage"].lower
+        >= 0.97 * measure(jaxgdp.RandomAllocation(2.0, 100), **asked).brackets["advantage"].lower
+    )
