@@ -6,6 +6,7 @@ from .composition import Composition, as_composition, compose, dpsgd
 from .discrete_gaussian import DiscreteGaussian
 from .discrete_laplace import DiscreteLaplace
 from .exponential_mechanism import ExponentialMechanism
+from .fixed_size import FixedSize
 from .from_densities import FromDensities
 from .from_pmfs import FromPMFs
 from .from_profile import FromProfile
@@ -16,6 +17,7 @@ from .random_allocation import RandomAllocation
 from .randomized_response import RandomizedResponse
 from .subsampled_gaussian import SubsampledGaussian
 from .subsampled_laplace import SubsampledLaplace
+from .truncated_poisson import TruncatedPoisson
 
 __all__ = [
     "ApproximateDP",
@@ -23,6 +25,7 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "ExponentialMechanism",
+    "FixedSize",
     "FromDensities",
     "FromPMFs",
     "FromProfile",
@@ -34,6 +37,7 @@ __all__ = [
     "RandomizedResponse",
     "SubsampledGaussian",
     "SubsampledLaplace",
+    "TruncatedPoisson",
     "as_composition",
     "compose",
     "dpsgd",

@@ -97,8 +97,8 @@ class _Plan:
             return self.sigma * np.log(values) + 0.5 / self.sigma
 
 
-def _nodes(low, high):
-    """Nodes and P-masses of a quadrature over intervals of z."""
+def quadrature(low, high):
+    """Nodes in intervals of z, and their normal masses: a composite Gauss rule."""
     width = high - low
     z = low[:, None] + width[:, None] * _NODES
     return z, _WEIGHTS * width[:, None] * np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
@@ -109,7 +109,7 @@ def spread_out(sigma: float, number: int) -> Table:
     plan = _Plan.of(sigma, number)
     layout, v = plan.points()
     z, tau = plan.normal(v), 1.0 / sigma
-    node, mass = _nodes(z[1:-1], z[2:])
+    node, mass = quadrature(z[1:-1], z[2:])
     gap = v[2:] - v[1:-1]
     up = np.sum(mass * np.expm1((node - z[1:-1, None]) * tau) * (v[1:-1] / gap)[:, None], axis=1)
     down = np.sum(mass * -np.expm1((node - z[2:, None]) * tau) * (v[2:] / gap)[:, None], axis=1)
@@ -194,7 +194,7 @@ def gathered(sigma: float, number: int) -> Table:
     layout, v = plan.points()
     tau = 1.0 / sigma
     z = plan.normal(0.5 * (v[1:] + v[:-1]))
-    node, mass = _nodes(z[:-1], z[1:])
+    node, mass = quadrature(z[:-1], z[1:])
     inside = np.sum(mass, axis=1), np.sum(mass * np.exp((node - 0.5 * tau) * tau), axis=1)
     ends = (ndtr(z[0]), ndtr(-z[-1])), (ndtr(z[0] - tau), ndtr(tau - z[-1]))
     masses = np.stack([np.concatenate([[a], m, [b]]) for m, (a, b) in zip(inside, ends, strict=True)])
