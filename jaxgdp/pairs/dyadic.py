@@ -18,7 +18,7 @@ import numpy as np
 
 from ..numerics.errors import UNIT
 
-_CHUNK = 32  # longest sum of products that is added up in whatever order
+_CHUNK = 128  # longest sum of products that is added up in whatever order
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _runs(mass):
 
 
 def _convolve(short, long):
-    """Their convolution by sums of at most 32 products, added in pairs."""
+    """Their convolution by sums of at most 128 products, added in pairs."""
     if len(short) > len(long):
         short, long = long, short
     parts = [np.convolve(short[i : i + _CHUNK], long) for i in range(0, len(short), _CHUNK)]

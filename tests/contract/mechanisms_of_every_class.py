@@ -35,6 +35,10 @@ def composition(name):
     return jaxgdp.compose([(mechanism, np.array(uses))])
 
 
+# tables of thousands of atoms, and two steps in one: alone, compilers manage
+_ALONE = ("RandomAllocation", "FixedSize", "TruncatedPoisson")
+
+
 def one_of_each():
-    """One use of every class, composed: both settings in one batch. (Tables of thousands of atoms take a compiler too long.)"""
-    return jaxgdp.compose([(mechanism, 1) for name, (mechanism, _) in SETTINGS.items() if name != "RandomAllocation"])
+    """One use of every class but those of ``_ALONE``, composed: both settings in one batch."""
+    return jaxgdp.compose([(mechanism, 1) for name, (mechanism, _) in SETTINGS.items() if name not in _ALONE])
