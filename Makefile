@@ -15,6 +15,7 @@ reproduce: $(VENV)/.ready
 	$(BIN)/jaxgdp reproduce kulynych2024 --output out/kulynych2024
 	$(BIN)/jaxgdp reproduce liu2022 --output out/liu2022
 	$(BIN)/jaxgdp reproduce negoescu2023 --output out/negoescu2023
+	$(BIN)/jaxgdp reproduce chua2024 --output out/chua2024
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest tests jaxgdp --doctest-modules -n 2 --dist loadfile

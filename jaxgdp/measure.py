@@ -137,8 +137,8 @@ def measure(
 
     answer = nested_answer if nested else engine.answer
     found = answer(jax.tree.map(spread, paired.stacked()), question, progress=progress, executor=by_name(executor))
-    achieved, monotone = paired.achieved(), tuple(entry for entry in question.asked if entry[0].monotone)
-    if achieved is not None and monotone:
+    monotone = tuple(entry for entry in question.asked if entry[0].monotone)
+    for achieved in paired.achieved() if monotone else ():
         seen = dataclasses.replace(question, asked=monotone)
         attacks = achieved_answer(jax.tree.map(spread, achieved.stacked()), seen, executor=by_name(executor)).results
         results = {

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from . import mechanisms
-from .mechanisms import Composition, Deterministic, Shuffled, compose, dpsgd
+from .mechanisms import Composition, Deterministic, RandomAllocation, Shuffled, compose, dpsgd
 from .numerics.validation import one_of, probability, whole
 
 
@@ -56,7 +55,7 @@ def named(name: str) -> Sampler:
     return REGISTRY[one_of("sampler", name, tuple(REGISTRY))]
 
 
-def mechanism(sampler: str, noise_multiplier, num_batches, num_epochs=1, sampling_prob=None) -> Composition:
+def mechanism(sampler: str, noise_multiplier, num_batches, num_epochs: Any = 1, sampling_prob=None) -> Composition:
     """What a sampler's training releases.
 
     Args:
@@ -81,10 +80,6 @@ def mechanism(sampler: str, noise_multiplier, num_batches, num_epochs=1, samplin
     return named(sampler).make(noise_multiplier, batches, epochs, rate)
 
 
-def _allocated(sigma, batches, epochs, rate) -> Composition:
-    return compose([(mechanisms.RandomAllocation(sigma, batches), epochs)])  # pyright: ignore[reportAttributeAccessIssue]
-
-
 register(
     Sampler(
         "deterministic", "fixed order", lambda sigma, batches, epochs, rate: compose([Deterministic(sigma, epochs)])
@@ -98,5 +93,10 @@ register(
     )
 )
 register(Sampler("poisson", "Poisson", lambda sigma, batches, epochs, rate: dpsgd(sigma, rate, batches * epochs)))
-if hasattr(mechanisms, "RandomAllocation"):
-    register(Sampler("random_allocation", "random allocation", _allocated))
+register(
+    Sampler(
+        "random_allocation",
+        "random allocation",
+        lambda sigma, batches, epochs, rate: compose([(RandomAllocation(sigma, batches), epochs)]),
+    )
+)

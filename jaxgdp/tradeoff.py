@@ -74,7 +74,7 @@ class TradeoffCurve:
     status: Any
     tail_mu: Any
     _curves: tuple
-    _achieved: tuple = ()  # of what attackers can make of its outputs, where that is looked at on its own: for one side only
+    _achieved: tuple = ()  # of mechanisms that are no more revealing, where those are looked at on their own: for one side only
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -85,9 +85,9 @@ class TradeoffCurve:
     def _sides(self, record: Quantity, values) -> Bracket:
         """What all looks at each curve have in common, side by side and not yet compared."""
         found = self._looks(self._curves, record, values)
-        if not self._achieved or not record.monotone:
-            return found
-        return nested.narrowed(record, found, self._looks(self._achieved, record, values))
+        for curves in self._achieved if record.monotone else ():
+            found = nested.narrowed(record, found, self._looks(curves, record, values))
+        return found
 
     def _looks(self, curves, record: Quantity, values) -> Bracket:
         shape = broadcast(mechanism=np.empty(self.shape), argument=values)
@@ -467,13 +467,12 @@ def tradeoff(mechanism, rtol=options.RTOL, fpr_floor=options.FPR_FLOOR, adjacenc
     axes = len(mechanism.shape)
     flat = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), groups)
     found = nested.answer(flat, question)
-    achieved, attacks = paired.achieved(), ()
-    sides = found.results["mu"]
-    if achieved is not None:
-        seen = attacks_on.answer(
-            jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), achieved.stacked()), question
-        )
-        sides, attacks = nested.narrowed(mu, sides, seen.results["mu"]), tuple(seen.curves)
+    sides, attacks = found.results["mu"], []
+    for achieved in paired.achieved():
+        own = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), achieved.stacked())
+        seen = attacks_on.answer(own, question)
+        sides = nested.narrowed(mu, sides, seen.results["mu"])
+        attacks.append(tuple(seen.curves))
     settled, contradicted = mu.settle(sides)
     tail = np.array([row[-1].tail_mu for row in found.curves])
     return TradeoffCurve(
@@ -484,5 +483,5 @@ def tradeoff(mechanism, rtol=options.RTOL, fpr_floor=options.FPR_FLOOR, adjacenc
         mu.status(settled, contradicted, question.rtol).reshape(mechanism.shape),
         tail.reshape(mechanism.shape),
         tuple(found.curves),
-        attacks,
+        tuple(attacks),
     )

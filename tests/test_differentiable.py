@@ -194,6 +194,8 @@ def test_refused_by_name():
         "FromPMFs": lambda x: m.FromPMFs(jnp.stack([x, 1 - x]), [0.4, 0.6]),
         "FromProfile": lambda x: m.FromProfile(jnp.stack([0 * x, x]), [0.4, 0.2]),
         "FromDensities": lambda x: m.FromDensities(x * jnp.arange(3.0), np.zeros(3), np.zeros(3)),
+        "FixedSize": lambda x: m.FixedSize(x, 2, 10),
+        "TruncatedPoisson": lambda x: m.TruncatedPoisson(1.0, x, 5, 10),
         "RandomAllocation": lambda x: m.RandomAllocation(x, 10),
         "RandomizedResponse in num_categories": lambda x: m.RandomizedResponse(1.0, x),
         "DiscreteGaussian in sensitivity": lambda x: m.DiscreteGaussian(3.0, x),

@@ -16,6 +16,7 @@ FUNCTIONS = (
     jaxgdp.measure,
     jaxgdp.tradeoff,
     jaxgdp.sweep,
+    jaxgdp.compare_samplers,
     jaxgdp.report,
     jaxgdp.calibrate,
     jaxgdp.optimize,

@@ -42,8 +42,8 @@ def _half(loss, log_p, log_q, slack: float) -> Vertices:
         log_tpr = np.where(log_beta < np.log(0.5), np.log1p(-np.exp(log_beta)) - slack, log_tpr)
         log_beta = np.where(log_beta < np.log(0.5), log_beta, np.log1p(-np.exp(log_tpr)) + slack)
     used = (loss >= -_SIDE) & (log_tpr > log_alpha) & (log_alpha < 0.0)
-    step = np.float64(max(float(loss[-1]), 1.0) / len(loss))
-    return Vertices(*(a[None] for a in (np.float64(0.0), step, log_alpha, log_tpr, log_beta, used, used)))
+    step = max(float(loss[-1]), 1.0) / len(loss)
+    return Vertices(np.zeros(1), np.array([step]), *(a[None] for a in (log_alpha, log_tpr, log_beta, used, used)))
 
 
 @with_float64

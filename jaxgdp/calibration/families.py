@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..mechanisms import Composition, as_composition, dpsgd
+from ..mechanisms import Composition, RandomAllocation, as_composition, compose, dpsgd
 from ..numerics.validation import broadcast
 
 
@@ -91,6 +91,32 @@ class DPSGD:
                 else:
                     found = mu / np.sqrt(known["num_steps"] * growth)
         return self.unknown.coordinate(np.clip(found, self.unknown.low, self.unknown.high))
+
+
+ALLOCATED_NOISE = Unknown("noise_multiplier", 1.0, 0.05, 1e4)  # for which ``RandomAllocation`` has tables
+
+
+class Allocated:
+    """Epochs of DP-SGD under random allocation, each record in one of t steps, with the noise unknown.
+
+    Args:
+        shape: of the batch of calibrations. known: "num_steps" and "num_epochs", which broadcast to the shape.
+    """
+
+    unknown = ALLOCATED_NOISE
+
+    def __init__(self, shape, known: dict[str, Any]):
+        self.shape = shape
+        self.known = {name: np.broadcast_to(value, shape).reshape(-1) for name, value in known.items()}
+
+    def at(self, values, rows) -> Composition:
+        """The mechanisms of the given rows, with these noise multipliers."""
+        return compose([(RandomAllocation(values, self.known["num_steps"][rows]), self.known["num_epochs"][rows])])
+
+    def guess(self, mu):
+        """u of a central-limit guess: μ ≈ √(E·(e^{1/σ²} − 1)/t), as for Poisson sampling."""
+        variance = mu**2 * self.known["num_steps"] / self.known["num_epochs"]
+        return self.unknown.coordinate(np.clip(1.0 / np.sqrt(np.log1p(variance)), self.unknown.low, self.unknown.high))
 
 
 class Scaled:

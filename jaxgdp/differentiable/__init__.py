@@ -4,7 +4,7 @@ Derivatives are there in what a mechanism declares (``Mechanism.differentiable``
 
 =====================================  ==================================
 ``SubsampledGaussian``                 ``noise_multiplier``, ``sampling_prob``
-``Gaussian``                           ``noise_multiplier``
+``Gaussian``, ``Deterministic``        ``noise_multiplier``
 ``Laplace``, ``DiscreteLaplace``       ``scale``
 ``SubsampledLaplace``                  ``scale``, ``sampling_prob``
 ``DiscreteGaussian``                   ``sigma``

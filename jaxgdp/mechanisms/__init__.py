@@ -7,6 +7,7 @@ from .deterministic import Deterministic
 from .discrete_gaussian import DiscreteGaussian
 from .discrete_laplace import DiscreteLaplace
 from .exponential_mechanism import ExponentialMechanism
+from .fixed_size import FixedSize
 from .from_densities import FromDensities
 from .from_pmfs import FromPMFs
 from .from_profile import FromProfile
@@ -18,6 +19,7 @@ from .randomized_response import RandomizedResponse
 from .shuffled import Shuffled
 from .subsampled_gaussian import SubsampledGaussian
 from .subsampled_laplace import SubsampledLaplace
+from .truncated_poisson import TruncatedPoisson
 
 __all__ = [
     "ApproximateDP",
@@ -26,6 +28,7 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "ExponentialMechanism",
+    "FixedSize",
     "FromDensities",
     "FromPMFs",
     "FromProfile",
@@ -38,6 +41,7 @@ __all__ = [
     "Shuffled",
     "SubsampledGaussian",
     "SubsampledLaplace",
+    "TruncatedPoisson",
     "as_composition",
     "compose",
     "dpsgd",

@@ -67,13 +67,13 @@ class Mechanism:
         """The mechanism that the attack of the lower side is run on: itself, unless it stands for a family without a worst member."""
         return self
 
-    def achieved(self) -> Mechanism:
-        """A mechanism whose outputs an attacker can make of this one's, and that is worth looking at on its own: itself, if there is none.
+    def achieved(self) -> tuple[Mechanism, ...]:
+        """Mechanisms that are certainly no more revealing than this one, and worth looking at on their own; none by default.
 
         Where ``attacked`` is a law far from that of the dominating pair, lattices planned for the one serve the other badly. The lower
-        sides of brackets are then those of this mechanism, too, with lattices of its own.
+        sides of brackets are then those of these mechanisms, too, with lattices of their own.
         """
-        return self
+        return ()
 
     def loss_nodes(self, depth):
         """Increasing nodes of the finite privacy losses under P and their log weights (unbatched); for steering only.

@@ -12,7 +12,7 @@ from ..numerics.errors import BRACKETED, UNIT
 from ..numerics.pytree import pytree
 from ..pairs.atoms import atom_cells
 from ..pairs.cells import Cells
-from ..pairs.table import Table
+from ..pairs.table import NOTHING, Table
 from .base import Mechanism
 from .finite_pair import padded
 
@@ -125,11 +125,9 @@ class BracketedPair(Mechanism):
         return _atom_cells(self.loss, self.log_p, self.log_p + self.loss, ell, end, self.uncertain, **infinity)
 
 
-NOTHING = Table(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0)  # of a mechanism that shows nothing
-
-
 def _row(above: Table, below: Table, precision) -> dict:
-    node, node_p = _nodes(above)
+    # (windows and tilts have to serve the attack where there is nothing else)
+    node, node_p = _nodes(below if above is NOTHING else above)
     rounded = 1.0 + above.error + 64.0 * UNIT
     with np.errstate(divide="ignore"):
         minus, plus = np.log(above.p_minus * rounded), np.log(above.q_plus * rounded)

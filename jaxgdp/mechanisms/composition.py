@@ -75,11 +75,16 @@ class Composition:
             groups.append((mechanism, side_by_side((), *(count for _, count in items))))
         return tuple(groups)
 
-    def achieved(self) -> Composition | None:
-        """The composition of what attackers can make of every part, to be looked at on its own; None where that is the same."""
-        parts = tuple(part.achieved() for part in self.mechanisms)
-        same = all(one is other for one, other in zip(parts, self.mechanisms, strict=True))
-        return None if same else Composition(parts, self.counts)
+    def achieved(self) -> tuple[Composition, ...]:
+        """Compositions that are certainly no more revealing, of what every part says of itself, to be looked at on their own.
+
+        None where some part has nothing to say: what dominates that part is part of the attack as well, and lattices serve both.
+        """
+        own = [part.achieved() for part in self.mechanisms]
+        number = max(map(len, own)) if all(own) else 0
+        return tuple(
+            Composition(tuple(mine[min(i, len(mine) - 1)] for mine in own), self.counts) for i in range(number)
+        )
 
     def replace_one(self) -> Composition:
         """The composition under replacing one record: every part's own pair for that (see each mechanism).

@@ -11,9 +11,10 @@ import numpy as np
 from ..numerics.errors import PRECISION
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, checked, known, positive, whole
-from ..pairs import allocation
+from ..pairs import allocation, label_sum
+from ..pairs.table import NOTHING
 from .base import Mechanism
-from .bracketed_pair import NOTHING, BracketedPair
+from .bracketed_pair import BracketedPair
 from .gaussian import Gaussian
 
 _SMALLEST, _LARGEST = 0.05, 1e4  # noise multipliers for which tables are made
@@ -35,7 +36,8 @@ class RandomAllocation(Mechanism):
 
     k > 1: from above, allocation of one record to 1 of ⌊t/k⌋ steps, k − (t mod k) times, and to 1 of ⌈t/k⌉ steps, t mod k times: a random
     partition of the steps into k blocks, which is told to the adversary. From below, an attack that adds up
-    log(1 − k/t + k/t·V_i) over the steps. k = t is exactly t Gaussian mechanisms.
+    log(1 − q + q·V_i), q = k/t, over the steps (``jaxgdp.pairs.label_sum``). The two are different mechanisms, 1 % apart in ε
+    for (σ, k, t) = (2, 10, 100), 6 % for (0.6, 5, 391). k = t is exactly t Gaussian mechanisms.
 
     Args:
         noise_multiplier: σ, standard deviation of the noise over the clipping norm, in [0.05, 1e4]; any shape.
@@ -138,6 +140,4 @@ _spread_out = functools.lru_cache(maxsize=1024)(allocation.spread_out)
 _gathered = functools.lru_cache(maxsize=1024)(allocation.gathered)
 
 
-@functools.lru_cache(maxsize=1024)
-def _labelled(sigma, steps, selected):
-    raise NotImplementedError("k > 1")
+_labelled = functools.lru_cache(maxsize=1024)(label_sum.attack)

@@ -13,9 +13,15 @@ from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, known, positive, whole
 from ..pairs.cells import Cells
 from .base import Mechanism
+from .random_allocation import RandomAllocation
 from .shuffled_attack import Slices, attack
 from .subsampled_gaussian import SubsampledGaussian
 
+_WORTH, _BETTER = (
+    0.6,
+    1.5,
+)  # noise from which random allocation is worth a look, and from which it is the better one of several epochs
+_MOST_NOISE, _MOST_BATCHES = 1e4, 1e7  # for which there are tables of it
 _ZERO_OUT, _REPLACE = (1.0, 2.0), (0.0, 2.0)  # mean of the sum that the record is in, without and with it
 
 
@@ -29,8 +35,9 @@ class Shuffled(Mechanism):
     - The upper side is that of :class:`Deterministic`: shuffling first does not make a mechanism less private (their Theorem 4.1), so E
       epochs are √E/σ-GDP whether or not the data is shuffled again before each.
     - The lower side is an attack that is carried out: the data set whose other records all point away from the one in question, and the
-      largest of the T noisy sums (their Section 4.3; ``shuffled_attack``). Reshuffled epochs repeat it; if one permutation
-      serves all epochs, the T means over epochs are what is looked at, of noise σ/√E.
+      largest of the T noisy sums (their Section 4.3; ``shuffled_attack``). Reshuffled epochs repeat it; if one permutation serves all
+      epochs, the T means over epochs are what is looked at, of noise σ/√E. Where the noise is large, random allocation is the better
+      lower side: shuffled batches come to just that on a data set whose other records are all zero.
 
     For small σ the sides nearly meet; for large σ the upper side is loose by a factor of up to √T in μ, as far as anyone knows:
     amplification by shuffling is proven for pure local differential privacy, and the Gaussian mechanism has none. Its (ε₀, δ₀) forms need
@@ -80,9 +87,14 @@ class Shuffled(Mechanism):
         names = ("noise_multiplier", "num_batches", "num_epochs", "reshuffle")
         broadcast(**{name: getattr(self, name) for name in names})
 
-    def achieved(self) -> ShuffledEpochs:
-        """What the attacker of the lower side sees."""
-        return self.canonical().achieved()
+    def achieved(self) -> tuple[Mechanism, ...]:
+        """What the attacker of the lower side sees; and random allocation, which is what is left where all other records are zero."""
+        pair = self.canonical()
+        sigma = pair.noise_multiplier
+        if np.any(sigma < _WORTH) or np.any(sigma > _MOST_NOISE) or np.max(self.num_batches) > _MOST_BATCHES:
+            return pair.achieved()
+        allocated = AllocatedEpochs(sigma, self.num_batches, pair.epochs)
+        return (allocated,) if np.all((sigma > _BETTER) & (pair.epochs > 1.0)) else (*pair.achieved(), allocated)
 
     def canonical(self) -> ShuffledPair:
         """The pair, and the attack, of one use and how many uses there are."""
@@ -130,9 +142,9 @@ class ShuffledPair(Mechanism):
         """What the attacker looks at."""
         return Slices(self.loss, self.log_p, self.error)
 
-    def achieved(self) -> ShuffledEpochs:
+    def achieved(self) -> tuple[ShuffledEpochs]:
         """What the attacker sees of all epochs."""
-        return ShuffledEpochs(self.epochs, self.loss, self.log_p, self.error)
+        return (ShuffledEpochs(self.epochs, self.loss, self.log_p, self.error),)
 
     def _dominating(self) -> SubsampledGaussian:
         return SubsampledGaussian(self.noise_multiplier, xp.ones_like(self.noise_multiplier))
@@ -178,3 +190,21 @@ class ShuffledEpochs(Mechanism):
     def gathered(self, count):
         """One epoch, as often as there are epochs."""
         return [(Slices(self.loss, self.log_p, self.error), count * self.epochs)]
+
+
+@pytree
+@dataclass(frozen=True)
+class AllocatedEpochs(Mechanism):
+    """Epochs of random allocation; not checked.
+
+    Attributes:
+        noise_multiplier, num_batches, epochs: σ, T and how many epochs this stands for.
+    """
+
+    noise_multiplier: Any
+    num_batches: Any
+    epochs: Any
+
+    def gathered(self, count):
+        """One epoch, as often as there are epochs."""
+        return RandomAllocation(self.noise_multiplier, self.num_batches).canonical().gathered(count * self.epochs)

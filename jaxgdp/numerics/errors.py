@@ -54,6 +54,7 @@ SLICES = 1e-14  # relative, of the log of a normal probability by SciPy, lower o
 BINOMIAL = 64.0  # of a binomial coefficient by three log-gammas below 300
 ALLOCATION = 4e-14  # relative, not in units, of masses of a log-normal law in narrow cells, |z| ≤ 19: the exponent z²/2 to a few units,
 # and quadrature by 24 nodes
+CAPPED = 3e-8  # relative, not in units, of a mixture by a binomial tail: tails are known to 1e-8, see ``BINOMIAL_TAIL``
 BRACKETED = 512.0  # absolute, of losses of a table whose points are sums of rounded ones: log V is z/σ to a few units, |z| ≤ 19, σ ≥ 1/5
 PIECES = 64.0  # of masses of several log-linear pieces added up
 INTEGERS = (

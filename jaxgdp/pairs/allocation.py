@@ -26,7 +26,7 @@ from .table import Table
 
 _DEPTH = 14.0  # standard deviations of one step that a table reaches to: beyond, there is 1e-44
 _NEGLIGIBLE = 1e-45  # mass that may go to the infinities in one go
-_OCTAVE = 256  # M, points per octave
+_OCTAVE = 256  # M, points per octave; half of it where the sum is narrow or very wide
 _FINE = 60.0  # points per standard deviation of the body
 _LEAST = 100.0  # −log of the probability that no sum is smaller than what the lattice resolves
 _COARSEST = 1.0 / 192.0  # most between the losses of a table
@@ -63,21 +63,27 @@ class _Plan:
         z = -ndtri(low) if low < 0.5 else ndtri(math.exp(-_LEAST / number))
         return cls(sigma, number, mean, square - mean**2, inner_square - inner**2, math.exp(tau * z - 0.5 * tau**2))
 
+    @property
+    def octave(self) -> int:
+        """M, points per octave."""
+        ratio = math.sqrt(self.variance / self.number) / self.mean
+        return _OCTAVE // 2 if ratio < 0.06 or ratio * _OCTAVE > 2.0 * _FINE else _OCTAVE
+
     def layout(self, terms) -> dyadic.Layout:
         """Points for a sum of so many V: around 0 while it varies by much, else around its mean."""
         share = math.sqrt(terms / self.number)
         body = math.sqrt(self.inner * terms) / _FINE
-        small = self.least * share / _OCTAVE
+        small = self.least * share / self.octave
         narrow = math.sqrt(self.variance / self.number) / self.mean * _OCTAVE < _FINE
         finest = max(body, small) if narrow else small
         exponent = math.floor(math.log2(finest))
         ratio = math.sqrt(self.variance / terms) / self.mean
         if ratio * _OCTAVE >= _FINE:
-            return dyadic.Layout(0.0, exponent, _OCTAVE)
+            return dyadic.Layout(0.0, exponent, self.octave)
         # 0 is kept a point as long as the sum may be near it
         centre = terms * self.mean
         coarse = exponent if ratio < 0.05 else max(exponent, math.floor(math.log2(centre)) - 7)
-        return dyadic.Layout(math.ldexp(round(math.ldexp(centre, -coarse)), coarse), exponent, _OCTAVE)
+        return dyadic.Layout(math.ldexp(round(math.ldexp(centre, -coarse)), coarse), exponent, self.octave)
 
     def kept(self, found: Table):
         """The losses at which a table is kept."""
@@ -97,8 +103,8 @@ class _Plan:
             return self.sigma * np.log(values) + 0.5 / self.sigma
 
 
-def _nodes(low, high):
-    """Nodes and P-masses of a quadrature over intervals of z."""
+def quadrature(low, high):
+    """Nodes in intervals of z, and their normal masses: a composite Gauss rule."""
     width = high - low
     z = low[:, None] + width[:, None] * _NODES
     return z, _WEIGHTS * width[:, None] * np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
@@ -109,7 +115,7 @@ def spread_out(sigma: float, number: int) -> Table:
     plan = _Plan.of(sigma, number)
     layout, v = plan.points()
     z, tau = plan.normal(v), 1.0 / sigma
-    node, mass = _nodes(z[1:-1], z[2:])
+    node, mass = quadrature(z[1:-1], z[2:])
     gap = v[2:] - v[1:-1]
     up = np.sum(mass * np.expm1((node - z[1:-1, None]) * tau) * (v[1:-1] / gap)[:, None], axis=1)
     down = np.sum(mass * -np.expm1((node - z[2:, None]) * tau) * (v[2:] / gap)[:, None], axis=1)
@@ -194,7 +200,7 @@ def gathered(sigma: float, number: int) -> Table:
     layout, v = plan.points()
     tau = 1.0 / sigma
     z = plan.normal(0.5 * (v[1:] + v[:-1]))
-    node, mass = _nodes(z[:-1], z[1:])
+    node, mass = quadrature(z[:-1], z[1:])
     inside = np.sum(mass, axis=1), np.sum(mass * np.exp((node - 0.5 * tau) * tau), axis=1)
     ends = (ndtr(z[0]), ndtr(-z[-1])), (ndtr(z[0] - tau), ndtr(tau - z[-1]))
     masses = np.stack([np.concatenate([[a], m, [b]]) for m, (a, b) in zip(inside, ends, strict=True)])

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..numerics.errors import UNIT
 
-_CHUNK = 32  # longest sum of products that is added up in whatever order
+_CHUNK = 128  # longest sum of products that is added up in whatever order
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _runs(mass):
 
 
 def _convolve(short, long):
-    """Their convolution by sums of at most 32 products, added in pairs."""
+    """Their convolution by sums of at most 128 products, added in pairs."""
     if len(short) > len(long):
         short, long = long, short
     parts = [np.convolve(short[i : i + _CHUNK], long) for i in range(0, len(short), _CHUNK)]
@@ -153,9 +153,13 @@ def _convolve(short, long):
 def _products(a, b, inner_a, inner_b, out):
     """Add to ``out`` (levels, 8M + 1) all sums of a point of one and a point of the other, by the coarser of their levels."""
     for level in range(len(out)):
-        for mine, other in ((a[level], b[level] + inner_b[level]), (b[level], inner_a[level])):
+        terms = [(a[level], b[level] + inner_b[level]), (b[level], inner_a[level])]
+        if a is b:
+            terms = [(a[level], a[level] + 2.0 * inner_a[level])]
+        for mine, other in terms:
+            stretches = _runs(other)
             for start, run in _runs(mine):
-                for at, stretch in _runs(other):
+                for at, stretch in stretches:
                     found = _convolve(run, stretch)
                     out[level, start + at : start + at + len(found)] += found
 
@@ -176,12 +180,18 @@ def add(first: Law, second: Law):
         full[:, at : at + law.masses.shape[1]] = law.masses
         return full, _inner(full)
 
-    (a, inner_a), (b, inner_b) = aligned(first), aligned(second)
+    same = first is second
+    a, inner_a = aligned(first)
+    b, inner_b = (a, inner_a) if same else aligned(second)
     out = np.zeros((len(a), levels, 2 * width - 1))
-    _products(a[0], b[0], inner_a[0], inner_b[0], out[0])
+    law, inner_law = a[0], inner_a[0]
+    _products(law, law if same else b[0], inner_law, inner_b[0], out[0])
     for i in range(1, len(a)):
         _products(a[i], b[0], inner_a[i], inner_b[0], out[i])
-        _products(a[0], b[i], inner_a[0], inner_b[i], out[i])
+        if same:
+            out[i] *= 2.0
+        else:
+            _products(law, b[i], inner_law, inner_b[i], out[i])
     index = np.arange(-4 * octave, 4 * octave + 1).astype(float)
     values = np.ldexp(index[None, :], finest + np.arange(levels)[:, None])
     values = first.layout.centre + second.layout.centre + values

@@ -26,6 +26,9 @@ class Table(NamedTuple):
     error: float
 
 
+NOTHING = Table(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0)  # of a mechanism that shows nothing
+
+
 def grid(loss, p, finest, coarsest, share):
     """Losses at which a table of many more may be kept: ``finest`` apart around its mean, and a ``share`` of the distance from there."""
     middle = float(np.sum(p * loss) / np.sum(p))

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import mechanisms
 from ..bracket import Bracket
-from ..mechanisms import Composition, Shuffled, compose, dpsgd
+from ..mechanisms import Composition, RandomAllocation, Shuffled, compose, dpsgd
 from .overflow import FALLING, certified, without_steps
 
 
@@ -39,9 +38,7 @@ class Run(NamedTuple):
         name, batches, other = self.sampler
         if name == "shuffled":
             return compose([Shuffled(self.noise_multiplier, batches, epochs, other)])
-        if not hasattr(mechanisms, "RandomAllocation"):
-            raise ValueError("sampler must not be one of random allocation: this version has no mechanism for it")
-        return compose([(mechanisms.RandomAllocation(self.noise_multiplier, batches, other), epochs)])  # pyright: ignore[reportAttributeAccessIssue]
+        return compose([(RandomAllocation(self.noise_multiplier, batches, other), epochs)])
 
     def certified(self, steps, names, asked: dict, overflow: float, progress=None):
         """Brackets of quantities after numbers of steps: as :func:`jaxgdp.training.overflow.certified`.

@@ -19,6 +19,7 @@ FIELDS = {
     "ApproximateDpEvent": {"event": attr.NOTHING, "delta": attr.NOTHING},
     "ExponentialMechanismDpEvent": {"epsilon": attr.NOTHING},
     "PermuteAndFlipDpEvent": {"epsilon": attr.NOTHING},
+    "RandomAllocationDpEvent": {"event": attr.NOTHING, "num_selected": attr.NOTHING, "num_steps": attr.NOTHING},
     "DiscreteGaussianDpEvent": {"sigma": attr.NOTHING, "sensitivity": 1.0, "dimension": None},
 }
 ADD, REPLACE, SPECIAL = "ADD_OR_REMOVE_ONE", "REPLACE_ONE", "REPLACE_SPECIAL"
@@ -104,3 +105,26 @@ def test_a_response_is_not_sampled_however_it_is_wrapped():
     response = ev.ComposedDpEvent([ev.RandomizedResponseDpEvent(0.5, 3)])
     with pytest.raises(ValueError, match="PoissonSampledDpEvent"):
         from_event(ev.PoissonSampledDpEvent(0.1, response), SPECIAL)
+
+
+def test_random_allocation(event):
+    gauss = ev.GaussianDpEvent(2.0)
+    for relation in (ADD, SPECIAL):
+        assert only_use(event("RandomAllocationDpEvent", gauss, 1, 100), relation) == (
+            jaxgdp.RandomAllocation,
+            (2.0, 100.0, 1.0),
+        )
+    epochs = from_event(ev.SelfComposedDpEvent(event("RandomAllocationDpEvent", gauss, 1, 100), 3))
+    assert int(epochs.counts[0]) == 3 and isinstance(epochs.mechanisms[0], jaxgdp.RandomAllocation)
+    with pytest.raises(ValueError, match="REPLACE_ONE"):
+        from_event(event("RandomAllocationDpEvent", gauss, 1, 100), REPLACE)
+    with pytest.raises(ValueError, match="num_selected of RandomAllocationDpEvent"):
+        from_event(event("RandomAllocationDpEvent", gauss, 11, 10))
+    with pytest.raises(ValueError, match="GaussianDpEvent inside"):
+        from_event(event("RandomAllocationDpEvent", ev.LaplaceDpEvent(1.0), 1, 10))
+
+
+def test_truncated_batches_have_a_pair_of_their_own():
+    found = from_event(ev.TruncatedSubsampledGaussianDpEvent(1000, 0.1, 150, 2.0)).mechanisms[0]
+    assert isinstance(found, jaxgdp.TruncatedPoisson)
+    assert (float(found.batch_size), float(found.dataset_size)) == (150.0, 1001.0)

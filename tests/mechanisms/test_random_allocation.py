@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtr
 
 import jaxgdp
-from jaxgdp.pairs import allocation, dyadic
+from jaxgdp.pairs import allocation, dyadic, label_sum
 
 
 def _delta(table, epsilon, direction):
@@ -150,6 +150,56 @@ def test_deep_tails_of_removing_are_those_of_one_large_step():
         assert low >= 0.5 * jensen and high <= 3.0 * jensen
 
 
+def _ratio(v, selected):
+    """Likelihood ratio of k of t: the elementary symmetric mean of the steps' own ratios, draws along the first axis."""
+    steps = v.shape[1]
+    e = np.zeros((len(v), selected + 1))
+    e[:, 0] = 1.0
+    for i in range(steps):
+        # e_j(V_1 … V_{i+1})/C(i + 1, j), so that nothing overflows
+        j = np.arange(1, selected + 1)
+        e[:, 1:] = e[:, 1:] * np.maximum(1.0 - j / (i + 1.0), 0.0) + e[:, :-1] * (j / (i + 1.0)) * v[:, i : i + 1]
+    return e[:, selected]
+
+
+@pytest.mark.parametrize(("sigma", "steps", "selected"), [(2.0, 20, 4), (1.0, 11, 3), (4.0, 100, 30), (0.7, 9, 8)])
+def test_several_of_many_against_simulation_of_the_exact_ratio(sigma, steps, selected):
+    rng = np.random.default_rng(11)
+    z = rng.standard_normal((40_000, steps))
+    z[:, :selected] += 1.0 / sigma
+    ratio = _ratio(np.exp(z / sigma - 0.5 / sigma**2), selected)
+    mechanism = jaxgdp.RandomAllocation(sigma, steps, selected)
+    for adjacency, gain in (("remove", 1.0 - 1.5 / ratio), ("add", 1.0 / ratio - 1.5)):
+        gain = np.maximum(gain, 0.0)
+        mean, error = gain.mean(), 5.0 * gain.std() / math.sqrt(len(gain))
+        found = _measured(mechanism, "delta", epsilon=math.log(1.5), adjacency=adjacency, rtol=1e-2)
+        assert found.lower <= mean + error and found.upper >= mean - error
+        assert found.lower > 0.8 * mean
+
+
+def test_width_of_several_of_many():
+    found = _measured(jaxgdp.RandomAllocation(2.0, 100, 10), "epsilon", delta=1e-6, adjacency="remove")
+    # an attack and an upper bound computed elsewhere
+    assert found.lower <= 2.4265 and found.upper >= 2.4031
+    assert found.upper - found.lower <= 0.02 * found.upper
+
+
+def test_the_attack_by_labels_is_no_better_than_the_exact_law_of_one_of_many():
+    pair, above = label_sum.label_sum(1.0, 60, 1), allocation.spread_out(1.0, 60)
+    below = allocation.gathered(1.0, 60)
+    for epsilon in (0.0, 0.2):
+        for direction in ("remove", "add"):
+            found = _delta(pair, epsilon, direction)
+            assert found <= _delta(above, epsilon, direction) * (1.0 + 1e-9)
+            assert found >= 0.99 * _delta(below, epsilon, direction)
+
+
+def test_more_selected_steps_show_more():
+    found = _measured(jaxgdp.RandomAllocation(3.0, 12, np.array([1.0, 3.0, 12.0])), "mu", rtol=1e-2)
+    assert np.all(np.diff(found.lower) > 0.0) and np.all(np.diff(found.upper) > 0.0)
+    assert found.upper[-1] == pytest.approx(math.sqrt(12.0) / 3.0, rel=1e-3)
+
+
 def test_both_sides_fall_with_noise_and_steps():
     noise, steps = np.array([0.7, 1.0, 2.0]), np.array([5.0, 60.0])
     found = _measured(jaxgdp.RandomAllocation(noise[:, None], steps), "advantage", rtol=1e-3)
@@ -218,10 +268,11 @@ def test_spreading_keeps_masses_and_means():
             assert np.all(grown >= (1.0 - 1e-13) * before)
 
 
-def test_sums_are_those_of_exact_arithmetic():
+@pytest.mark.parametrize("same", [False, True])
+def test_sums_are_those_of_exact_arithmetic(same):
     rng = np.random.default_rng(6)
     one, _ = _law(rng, dyadic.Layout(2.0, -3, 4), 0.5, 30.0, 40, 2)
-    two, _ = _law(rng, dyadic.Layout(1.0, -2, 4), 0.5, 9.0, 25, 2)
+    two = one if same else _law(rng, dyadic.Layout(1.0, -2, 4), 0.5, 9.0, 25, 2)[0]
     values, masses, error = dyadic.add(one, two)
     assert error < 1e-13
     # without the coarser view of inner points every pair of points would be a term of its own: total, mean and carried masses are the same

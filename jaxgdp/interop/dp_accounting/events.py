@@ -18,9 +18,11 @@ from ...mechanisms import (
     Gaussian,
     Laplace,
     PureDP,
+    RandomAllocation,
     RandomizedResponse,
     SubsampledGaussian,
     SubsampledLaplace,
+    TruncatedPoisson,
 )
 from ..spent import Spent, Use
 from .discrete import approximate_pair, discrete_gaussian_mu, discrete_laplace_pair, sampled_pair, special_response_pair
@@ -228,23 +230,46 @@ def _sampled_gaussian(sigma, p) -> Spent:
 
 
 def _truncated(at: _Place) -> Spent:
-    """Poisson sampling whose batches are cut to at most B records.
+    """Poisson sampling whose batches are cut to at most B records (see ``jaxgdp.TruncatedPoisson``).
 
-    If fewer than B of the other n records are drawn, nothing is cut and the step is a Poisson-subsampled Gaussian. Else, with
-    probability Pr[Bin(n, p) ≥ B], all may be seen, provided that the record is drawn at all: which of the two it is may be known to the
-    attacker, so the step is dominated by the subsampled Gaussian composed with what reveals everything with probability p·Pr[…].
+    For special-record neighbours: if fewer than B of the other records are drawn, nothing is cut and the step is a Poisson-subsampled
+    Gaussian. Else, with probability Pr[Bin(n − 1, p) ≥ B], all may be seen, provided that the record is drawn at all: which of the two
+    it is may be known to the attacker, so the step is dominated by the subsampled Gaussian composed with what reveals everything with
+    probability p·Pr[…].
     """
     at.only(ADD_OR_REMOVE, SPECIAL)
     p, sigma = at.rate("sampling_probability"), at.at_least_zero("noise_multiplier")
     size, most = at.whole("dataset_size"), at.whole("truncated_batch_size")
     if p == 0.0 or most == 0 or size == 0:
         return _NOTHING
-    others = size if at.relation == ADD_OR_REMOVE else size - 1
-    cut = p * float(bdtrc(most - 1, others, p)) * (1.0 + 1e-9)
     inner = _sampled_gaussian(sigma, p)
+    if at.relation == ADD_OR_REMOVE:
+        # the larger of two neighbours may have one record more than the event says
+        if most > size or inner.non_private or inner.nothing:
+            return inner
+        return _use(TruncatedPoisson, sigma, p, float(most), size + 1.0)
+    cut = p * float(bdtrc(most - 1, size - 1, p)) * (1.0 + 1e-9)
     if cut >= 1.0 or inner.non_private:
         return _EVERYTHING
     return inner.plus(_use(ApproximateDP, 0.0, cut)) if cut > 0.0 else inner
+
+
+def _allocation(at: _Place) -> Spent:
+    """Each record in k of t steps, chosen at random, of a Gaussian mechanism."""
+    at.only(ADD_OR_REMOVE, SPECIAL)
+    steps, selected = at.whole("num_steps", least=1), at.whole("num_selected", least=1)
+    if selected > steps:
+        message = f"num_selected of {at.name} must be at most num_steps = {steps}, got {selected}"
+        raise UnsupportedEvent(at.event, message, bad_value=True)
+    inner = at.event.event
+    if type(inner).__name__ != "GaussianDpEvent":
+        raise at.unsupported(f"is supported for a GaussianDpEvent inside, got {inner}")
+    sigma = _Place(inner, at.relation).at_least_zero("noise_multiplier")
+    if sigma == 0.0:
+        return _EVERYTHING
+    if sigma == math.inf:
+        return _NOTHING
+    return _use(RandomAllocation, sigma, float(steps), float(selected))
 
 
 def _mentions(event, name) -> bool:
@@ -334,6 +359,7 @@ _RULES = {
     "MixtureOfGaussiansDpEvent": _mixture,
     "PoissonSampledDpEvent": _poisson,
     "TruncatedSubsampledGaussianDpEvent": _truncated,
+    "RandomAllocationDpEvent": _allocation,
 }
 SUPPORTED = tuple(sorted(_RULES))
 

@@ -17,6 +17,8 @@ from .samplers import Compared, over_epsilon
 
 _ROUNDED = "the printed bound is the number rounded to its last digit, and not a bound any more"
 
+_ATTACK = "the printed bound is our lower side, the same attack, rounded up to its last digit"
+
 
 def _grid(most: float, quick: bool, named=()) -> np.ndarray:
     return np.union1d(np.linspace(0.0, most, 5 if quick else 25), named)
@@ -35,8 +37,11 @@ def _result(found, answers, name: str, sigma: float, batches: int, table: Table,
 
 def _bound(printed: str, bracket: Bracket, alternatives=()) -> Number:
     """A printed lower bound, which may have been rounded up."""
-    out = judge(printed, bracket, ">").outcome == "differs" and judge(printed, bracket, "≈").outcome == "agrees"
-    return Number(bracket, alternatives, _ROUNDED if out else "")
+    outcome = judge(printed, bracket, ">").outcome
+    if outcome == "differs" and judge(printed, bracket, "≈").outcome == "agrees":
+        return Number(bracket, alternatives, _ROUNDED)
+    same = judge(printed, Bracket(bracket.lower, bracket.lower), "≈").outcome == "agrees"
+    return Number(bracket, alternatives, _ATTACK if outcome == "undecided" and same else "")
 
 
 def figure_2(quick: bool) -> Result:
@@ -72,7 +77,7 @@ def figure_2(quick: bool) -> Result:
     header = ("epsilon", "deterministic", "poisson_lower", "poisson_upper")
     columns = epsilon, order.upper, *poisson
     table = Table(header, tuple(tuple(f"{float(v):.10g}" for v in row) for row in zip(*columns, strict=True)))
-    found = Compared(epsilon, order, poisson, None, None)  # pyright: ignore[reportArgumentType]
+    found = Compared(epsilon, order, poisson, None, None)
     return _result(found, answers, "figure-2", sigma, batches, table, 1e-9)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,11 +25,11 @@ class Compared(NamedTuple):
         renyi: upper bound on that of Poisson sampling by Rényi DP.
     """
 
-    x: np.ndarray
+    x: Any
     deterministic: Bracket
     poisson: Bracket
-    shuffled: Bracket
-    renyi: np.ndarray
+    shuffled: Any
+    renyi: Any
 
     def at(self, x: float) -> Compared:
         """The numbers at one place."""

@@ -1,0 +1,106 @@
+"""One training by every sampler: labelled brackets, the one-line answer, the figure and the command."""
+
+import numpy as np
+import pytest
+
+xarray = pytest.importorskip("xarray")
+
+import jaxgdp  # noqa: E402
+from jaxgdp import comparison, samplers  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def found():
+    names = ("deterministic", "shuffled", "poisson")
+    return jaxgdp.compare_samplers([0.5, 2.0], 1000, 10, 1, rtol=1e-2, samplers=names)
+
+
+def test_each_sampler_has_the_brackets_of_its_mechanism(found):
+    assert found.sizes == {"sampler": 3, "noise_multiplier": 2, "batch_size": 1, "epochs": 1}
+    made = {
+        "deterministic": jaxgdp.Deterministic([0.5, 2.0]),
+        "shuffled": jaxgdp.Shuffled([0.5, 2.0], 100),
+        "poisson": jaxgdp.dpsgd([0.5, 2.0], 0.01, 100),
+    }
+    for name, mechanism in made.items():
+        epsilon = jaxgdp.measure(mechanism, comparison.QUANTITIES, rtol=1e-2).brackets["epsilon"]
+        one = found.sel(sampler=name)
+        assert np.array_equal(one.epsilon.values.ravel(), epsilon.upper)
+        assert np.array_equal(one.epsilon_lower.values.ravel(), epsilon.lower)
+    assert found.epsilon.attrs["at"] == 1e-5 and found.epsilon.attrs["units"] == "nats"
+    assert "shuffled: the upper side" in found.loose and "poisson" not in found.loose
+
+
+def test_the_answer_is_a_line_and_true(found):
+    first, second = found.answer.splitlines()
+    assert first.startswith("sigma = 0.5, 100 batches an epoch, 1 epoch: shuffled, but accounted for as Poisson")
+    told, truth = (found.sel(sampler=name).isel(noise_multiplier=0) for name in ("poisson", "shuffled"))
+    ratio = float(first.split("at least ")[1].split(" times")[0])
+    exact = float(truth.epsilon_lower.squeeze() / told.epsilon.squeeze())
+    assert exact - 0.1 < ratio <= exact
+    assert "delta = 1e-05" in second
+    assert "not more than that" in comparison._how_wrong(jaxgdp.Bracket(2.0, 2.1), jaxgdp.Bracket(1.0, 1.5))
+    assert "up to 2 times" in comparison._how_wrong(jaxgdp.Bracket(2.0, 2.1), jaxgdp.Bracket(1.0, 4.0))
+    assert comparison.answers(found.sel(sampler=["poisson"])) == []
+
+
+def test_tables_and_figures(found, tmp_path):
+    plt = pytest.importorskip("matplotlib.figure")
+    from jaxgdp.plot import sampler_bands
+
+    comparison.write_csv(found, tmp_path / "a.csv")
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert len(lines) == 7 and lines[0].startswith(
+        "sampler,noise_multiplier,batch_size,epochs,epsilon_lower,epsilon_upper"
+    )
+    for part in (found, found.isel(noise_multiplier=[0])):
+        ax = sampler_bands(part, plt.Figure().add_subplot(), "mu")
+        assert ax.get_ylabel() == "μ" and ax.get_yscale() == "log"
+    with pytest.raises(ValueError, match="quantity must be one that the data set has, got 'delta'"):
+        sampler_bands(found, plt.Figure().add_subplot(), "delta")
+
+
+def test_command(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("typer")
+    monkeypatch.setenv("JAXGDP_NO_CACHE", "1")
+    monkeypatch.chdir(tmp_path)
+    from jaxgdp.cli import main
+
+    call = ["samplers", "--noise-multiplier", "0.5", "--dataset-size", "1000", "--batch-size", "10", "--rtol", "1e-2"]
+    assert main([*call, "--sampler", "shuffled,poisson", "--csv", "s.csv"]) == 0
+    out = capsys.readouterr().out
+    assert "times as much (delta = 1e-05)" in out and (tmp_path / "s.csv").exists()
+    assert main([*call[:-4], "--batch-size", "2000"]) == 2
+    assert "batch_size must be a whole number in [1, 1000], got 2000" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"batch_size": 200}, r"batch_size must be a whole number in \[1, 100\], got 200"),
+        ({"batch_size": 1.5}, "batch_size"),
+        ({"epochs": 0}, "epochs must be a whole number >= 1, got 0"),
+        ({"noise_multiplier": [[1.0]]}, "noise_multiplier must be a scalar or one-dimensional"),
+        ({"dataset_size": [100, 200]}, "dataset_size must be a single number"),
+        ({"samplers": "foo"}, "sampler must be one of 'deterministic', 'shuffled', 'poisson'"),
+        ({"samplers": ("poisson", "poisson")}, "each sampler once"),
+        ({"samplers": ()}, "at least one sampler"),
+        ({"delta": [1e-5, 1e-6]}, "delta must be a single number"),
+        ({"samplers": "poisson", "adjacency": "replace_one"}, "got 'replace_one'"),
+    ],
+)
+def test_bad_input_is_refused_by_name(arguments, message):
+    given = {"noise_multiplier": 1.0, "dataset_size": 100, "batch_size": 10} | arguments
+    with pytest.raises(ValueError, match=message):
+        jaxgdp.compare_samplers(**given)
+
+
+def test_a_new_sampler_is_one_registration(monkeypatch):
+    monkeypatch.setattr(samplers, "REGISTRY", dict(samplers.REGISTRY))
+    own = samplers.Sampler(
+        "all", "whole data", lambda sigma, batches, epochs, rate: jaxgdp.dpsgd(sigma, 1.0, batches * epochs)
+    )
+    assert samplers.register(own) is samplers.named("all")
+    assert samplers.mechanism("all", 1.0, 4, 2).counts[0] == 8.0
+    with pytest.raises(ValueError, match="registered already"):
+        samplers.register(own)
