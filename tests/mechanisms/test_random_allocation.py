@@ -46,7 +46,7 @@ def test_published_epsilons(sigma, steps, delta, remove, add):
 
 
 def test_mu_and_advantage_are_as_narrow_as_promised():
-    mechanism = jaxgdp.RandomAllocation([1.0, 3.0], [100, 10_000])
+    mechanism = jaxgdp.RandomAllocation([1.0, 3.0, 0.5], [100, 10_000, 2276])
     found = jaxgdp.measure(mechanism, ("mu", "advantage"))
     for bracket in found.brackets.values():
         assert np.all(bracket.lower > 0.0)
