@@ -40,14 +40,14 @@ def single() -> dict:
     import jaxgdp
 
     seconds = []
-    found = None
+    lower = upper = 0.0
     for _ in range(ROUNDS + 1):
         forget()
         start = time.perf_counter()
         mechanism = jaxgdp.RandomAllocation(SIGMA, STEPS)
         found = jaxgdp.measure(mechanism, "epsilon", delta=DELTA, adjacency="remove").brackets["epsilon"]
         seconds.append(time.perf_counter() - start)
-    lower, upper = float(found.lower), float(found.upper)
+        lower, upper = float(found.lower), float(found.upper)
     if not lower <= EXACT + 5e-7 or not upper >= EXACT - 5e-7:
         raise SystemExit(f"the bracket [{lower}, {upper}] misses {EXACT}")
     return {"first": seconds[0], "seconds": statistics.median(seconds[1:]), "lower": lower, "upper": upper}
@@ -70,9 +70,9 @@ def grid(number: int) -> dict:
     noise = np.geomspace(0.5, 10.0, max(number // 15, 2))
     steps = np.round(np.geomspace(10, 10_000, 15))
     start = time.perf_counter()
-    worst = dict.fromkeys(("epsilon", "mu", "advantage"), 0.0)
+    worst = {"epsilon": 0.0, "mu": 0.0, "advantage": 0.0}
     for sigma in noise:
-        found = jaxgdp.measure(jaxgdp.RandomAllocation(sigma, steps), tuple(worst), delta=DELTA)
+        found = jaxgdp.measure(jaxgdp.RandomAllocation(sigma, steps), ("epsilon", "mu", "advantage"), delta=DELTA)
         for name, bracket in found.brackets.items():
             wide = (bracket.upper - bracket.lower) / np.maximum(bracket.upper, 1e-12)
             worst[name] = max(worst[name], float(wide.max()))

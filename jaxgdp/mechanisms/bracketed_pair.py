@@ -73,7 +73,6 @@ class BracketedPair(Mechanism):
     node: Any
     node_p: Any
 
-    closes: ClassVar[bool] = False
     trailing: ClassVar[dict[str, int]] = dict.fromkeys(
         ("loss", "log_p", "seen_loss", "seen_p", "seen_q", "node", "node_p"), 1
     )
@@ -123,6 +122,14 @@ class BracketedPair(Mechanism):
         """Masses of the atoms of the dominating pair by cell, with the mass at both infinities (unbatched)."""
         infinity = {"log_p_minus": self.log_p_minus, "log_q_plus": self.log_q_plus}
         return _atom_cells(self.loss, self.log_p, self.log_p + self.loss, ell, end, self.uncertain, **infinity)
+
+
+@pytree
+@dataclass(frozen=True)
+class OpenPair(BracketedPair):
+    """The same, where the two tables are of different mechanisms, so that no lattice brings the sides together."""
+
+    closes: ClassVar[bool] = False
 
 
 def _row(above: Table, below: Table, precision) -> dict:

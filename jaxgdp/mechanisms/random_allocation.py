@@ -14,7 +14,7 @@ from ..numerics.validation import broadcast, checked, known, positive, whole
 from ..pairs import allocation, label_sum
 from ..pairs.table import NOTHING
 from .base import Mechanism
-from .bracketed_pair import BracketedPair
+from .bracketed_pair import BracketedPair, OpenPair
 from .gaussian import Gaussian
 
 _SMALLEST, _LARGEST = 0.05, 1e4  # noise multipliers for which tables are made
@@ -100,7 +100,7 @@ class RandomAllocation(Mechanism):
             parts.append((BracketedPair.build(longer, _nothing(some), bound), np.where(some, rest, 1.0) * count))
         if not np.all(single):
             attack = _attacks(sigma, steps, selected)
-            parts.append((BracketedPair.build(_nothing(single), attack, np.full(single.shape, _LEAST)), count))
+            parts.append((OpenPair.build(_nothing(single), attack, np.full(single.shape, _LEAST)), count))
         return parts
 
 

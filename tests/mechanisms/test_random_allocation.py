@@ -4,11 +4,13 @@ import itertools
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
 import jaxgdp
+from jaxgdp.numerics.errors import ALLOCATION
 from jaxgdp.pairs import allocation, dyadic, label_sum
 
 
@@ -44,7 +46,7 @@ def test_published_epsilons(sigma, steps, delta, remove, add):
 
 
 def test_mu_and_advantage_are_as_narrow_as_promised():
-    mechanism = jaxgdp.RandomAllocation([1.0, 3.0], [100, 10_000])
+    mechanism = jaxgdp.RandomAllocation([1.0, 3.0, 0.5], [100, 10_000, 2276])
     found = jaxgdp.measure(mechanism, ("mu", "advantage"))
     for bracket in found.brackets.values():
         assert np.all(bracket.lower > 0.0)
@@ -252,6 +254,16 @@ def test_what_is_not_known_is_refused_by_name():
 def _law(rng, layout, low, high, number, sets=1):
     values = rng.uniform(low, high, number)
     return dyadic.spread(layout, values, rng.uniform(0.1, 1.0, (sets, number)), 0.0), values
+
+
+def test_masses_of_cells_are_as_accurate_as_stated():
+    with mpmath.workdps(60):
+        for low in (-13.9, -6.0, -0.03, 2.0, 18.5):
+            for width in (1e-3, 0.05, 0.5):
+                _, masses = allocation.quadrature(np.array([low]), np.array([low + width]))
+                tails = [mpmath.erfc(abs(mpmath.mpf(z)) / mpmath.sqrt(2)) / 2 for z in (low, low + width)]
+                exact = abs(tails[0] - tails[1]) if low * (low + width) > 0.0 else 1 - tails[0] - tails[1]
+                assert abs(mpmath.mpf(float(masses.sum())) / exact - 1) < ALLOCATION
 
 
 def test_spreading_keeps_masses_and_means():
