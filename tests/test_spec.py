@@ -90,6 +90,7 @@ def examples():
         "q": [0.6, 0.4],
     }
     values |= {"outputs": [-1.0, 0.5, 2.0], "log_p": [-2.0, -1.5, float("-inf")], "log_q": [-2.5, -1.7, -1.9]}
+    values |= {"num_epochs": 3, "num_batches": 4, "reshuffle": False}
     values |= {"num_steps": 7, "num_selected": 2, "batch_size": 3, "dataset_size": 11}
     values |= {"epsilons": [0.0, 1.0], "deltas": [0.2, 0.05]}
     for name, cls in spec.known_mechanisms().items():

@@ -232,8 +232,7 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
     thresholds = [_known_threshold(quantity, value, number) for quantity, value in question.asked]
     known = [row for row in thresholds if row is not None]
     batch = Batch(groups, question, rates, parts, known[0] if known else np.zeros(number), executor)
-    closes, tailed = all(mechanism.closes for mechanism, _ in groups), bool(np.all(np.isfinite(parts[0])))
-    rules = Rules(question.rtol, max_size, closes, question.keep, tailed)
+    rules = Rules(question.rtol, max_size, all(mechanism.closes for mechanism, _ in groups), question.keep)
     steps: Any = sum(np.sum(count, axis=-1) for _, count in groups)
     found = _Found(batch)
 

@@ -17,7 +17,7 @@ import numpy as np
 from .lattices import SIZES, Lattice
 
 WHOLE = -1  # aim of a view of the whole curve; others are positions in ``Question.asked``
-PIECES = (1, 4, 8, 64)  # tilts along a half-curve, fewest first
+PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
 LONGEST_PIECE = 12.0  # standard deviations one tilt serves
 NOTHING_SEEN = ((np.inf, np.inf), (0.0, 0.0))
 _FAINTEST = 24.5  # −log of the density, per unit of rtol, that rounding leaves usable
@@ -94,14 +94,12 @@ class Rules:
         max_size: largest dense lattice.
         closes: whether both sides are of the same pair, so that a finer lattice brings them together.
         keep: whether whole curves are kept.
-        tailed: whether some Gaussian curve holds at every rate, so that no half-curve ends in mass at infinity.
     """
 
     rtol: float
     max_size: int
     closes: bool = True
     keep: bool = False
-    tailed: bool = False
 
     def faintest(self, steps) -> float:
         """−log of the smallest usable density: rounding errors grow with the root of the number of steps."""
@@ -122,8 +120,7 @@ class Step(NamedTuple):
 
 def whole(setting: int, steps: float, rules: Rules) -> View:
     """The first view of a setting's whole curve."""
-    pieces = PIECES[(1 if rules.tailed else 2) if rules.keep else 0]
-    return View(setting, pieces=pieces, faintest=rules.faintest(steps))
+    return View(setting, pieces=PIECES[1 if rules.keep else 0], faintest=rules.faintest(steps))
 
 
 def focus(setting: int, aim: int, threshold: float, steps: float, rules: Rules) -> View:

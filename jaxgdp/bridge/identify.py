@@ -111,13 +111,19 @@ def _of_curve(curve: TradeoffCurve, rtol: float) -> Verdict:
     mechanism, _ = dominating(curve.mechanism, curve.adjacency)
     limit = tail_mu(mechanism)
     found, everywhere = (Bracket(*(float(side) for side in curve.mu(floor))) for floor in (None, 0.0))
-    # (Theorem 3.3)
-    everywhere = Bracket(min(max(everywhere.lower, limit * (1.0 - COMPOSED_MU)), everywhere.upper), everywhere.upper)
+    if not np.isnan(limit):
+        # (Theorem 3.3)
+        everywhere = Bracket(
+            min(max(everywhere.lower, limit * (1.0 - COMPOSED_MU)), everywhere.upper), everywhere.upper
+        )
     floor = curve.fpr_floor
     if np.isinf(found.upper):
         floor = 1.0
     elif everywhere.upper <= found.upper * (1.0 + max(rtol, curve.rtol)):
         floor, found = 0.0, Bracket(found.lower, everywhere.upper)
+    if np.isnan(limit):
+        gdp = True if np.isfinite(everywhere.upper) else None
+        return Verdict(gdp, None, found, floor, everywhere, _dominated(mechanism, everywhere))
     gdp = bool(np.isfinite(limit))
     return Verdict(gdp, limit, found, floor, everywhere, _why(curve, mechanism, limit))
 
@@ -137,6 +143,15 @@ def _why(curve: TradeoffCurve, mechanism, limit: float) -> str:
     sampled = any(t > 0.0 and np.any(np.asarray(getattr(m, "sampling_prob", 1.0)) < 1.0) for m, _, t in parts)
     words = f"delta falls like that of a Gaussian mechanism of mu_t = {limit:.6g} ({names(lambda t: t > 0.0)})"
     return words + ("; sampling does not help that far out" if sampled else "")
+
+
+def _dominated(mechanism, everywhere: Bracket) -> str:
+    """Why nothing is said of the tail."""
+    names = ", ".join(dict.fromkeys(type(m).__name__ for m, _, t in part_limits(mechanism) if np.isnan(t)))
+    words = f"only what dominates it is known ({names}), so its own mu_t is not"
+    if np.isfinite(everywhere.upper):
+        words += f"; a Gaussian curve of mu = {rounded_outward(float(everywhere.upper), up=True, digits=6)} lies below it at every rate"
+    return words
 
 
 def _until(measure, floor: float, epsilon: float, most: float) -> Head:

@@ -11,15 +11,17 @@ from __future__ import annotations
 import numpy as np
 
 from ..mechanisms import Composition, as_composition
+from ..numerics import namespace as xp
 
 
 def part_limits(composition: Composition):
-    """(mechanism, uses, μ_t of one use) of every part of a scalar composition."""
+    """(mechanism, uses, μ_t of one use) of every part of a scalar composition; NaN where it is not known."""
     found = []
     with np.errstate(all="ignore"):
         for mechanism, uses in zip(composition.mechanisms, composition.counts, strict=True):
-            precision = mechanism.canonical().limit_precision()
-            found.append((mechanism, float(np.asarray(uses)), float(np.sqrt(np.asarray(precision)))))
+            groups = as_composition(mechanism).stacked()
+            squares = (np.sum(count * xp.vmap(lambda m: m.limit_precision())(part)) for part, count in groups)
+            found.append((mechanism, float(np.asarray(uses)), float(np.sqrt(sum(squares)))))
     return found
 
 
@@ -31,7 +33,7 @@ def tail_mu(mechanism) -> float:
 
     Returns:
         0 for bounded privacy losses, √(Σ T/σ²) for Gaussian ones, subsampled or not, ∞ with mass at infinity. No smaller μ holds at every
-        rate; a larger one may be needed.
+        rate; a larger one may be needed. NaN where only a pair that dominates is known, as for ``TruncatedPoisson`` and ``FixedSize``.
 
     Raises:
         ValueError: not a mechanism, or batched.

@@ -97,7 +97,8 @@ class Mechanism:
     def limit_precision(self):
         """Square of limsup ε/√(−2 log δ(ε)) of one use, the least μ² that can hold far out (Liu et al. 2022, Theorem 3.3).
 
-        ∞ with mass at +∞ or −∞; else 0 where the loss is bounded, and ``tail_precision`` unless the mechanism knows better.
+        ∞ with mass at +∞ or −∞; else 0 where the loss is bounded, and ``tail_precision`` unless the mechanism knows better. NaN where it is
+        not known.
         """
         everywhere = self.tail_precision()
         return xp.where(xp.isinf(everywhere), xp.inf, 0.0) if self.bounded() else everywhere

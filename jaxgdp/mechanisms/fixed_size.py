@@ -141,6 +141,10 @@ class SampledPair(FinitePair):
         """As given: with every batch fixed, a record moves a sum by no more than its norm."""
         return self.precision
 
+    def limit_precision(self):
+        """Not known: no pair of data sets need show all of the profile."""
+        return np.nan * self.precision
+
     def attacked(self) -> SubsampledGaussian:
         """What data that are zero, or all opposite to the record, show."""
         found = SubsampledGaussian.__new__(SubsampledGaussian)

@@ -136,6 +136,10 @@ class CappedPair(Mechanism):
         size = xp.where(self.cut > 0.0, 4.0, 1.0)
         return xp.maximum(size * self.noise_multiplier**-2.0 * (1.0 + PRECISION), _LEAST)
 
+    def limit_precision(self):
+        """Not known where batches are cut: some data may show less than the pair that dominates."""
+        return xp.where(self.cut > 0.0, xp.nan, self.tail_precision())
+
     def cells(self, ell, end) -> Cells:
         """Masses of both parts, added up cell by cell (unbatched); the shares of connect-the-dots are means by P-mass."""
         (log_a, a), (log_b, b) = ((log_part, part.cells(ell, end)) for log_part, part in self._parts())

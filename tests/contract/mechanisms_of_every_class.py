@@ -37,8 +37,8 @@ def composition(name):
     return jaxgdp.compose([(mechanism, np.array(uses))])
 
 
-# tables of thousands of atoms, and two steps in one: alone, compilers manage
-_ALONE = ("RandomAllocation", "FixedSize", "TruncatedPoisson")
+# tables of thousands of atoms, two steps in one, and a bracket that nobody can close
+_ALONE = ("RandomAllocation", "FixedSize", "TruncatedPoisson", "Shuffled")
 
 
 def one_of_each():

@@ -159,8 +159,7 @@ def test_long_pieces_get_more_tilts():
     assert longer.pieces == policy.PIECES[1] and more_pieces(longer, 13.0).pieces == policy.PIECES[2]
     assert more_pieces(dataclasses.replace(view, pieces=policy.PIECES[-1]), 99.0) is None
     assert more_pieces(focus(0, 0, 1.0, 1e3, RULES), 99.0) is None
-    assert whole(0, 1e3, dataclasses.replace(RULES, keep=True)).pieces == policy.PIECES[2]
-    assert whole(0, 1e3, dataclasses.replace(RULES, keep=True, tailed=True)).pieces == policy.PIECES[1]
+    assert whole(0, 1e3, dataclasses.replace(RULES, keep=True)).pieces == policy.PIECES[1]
 
 
 def test_rounding_leaves_less_usable_where_steps_are_many_or_accuracy_is_high():

@@ -327,7 +327,10 @@ def test_discrete_mechanisms(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "mention"),
     [
-        ({"paper": "gomez2024"}, "paper must be one of 'gomez2025', 'kulynych2024', got 'gomez2024'"),
+        (
+            {"paper": "gomez2024"},
+            "paper must be one of 'gomez2025', 'kulynych2024', 'liu2022', 'chua2024', 'negoescu2023', got 'gomez2024'",
+        ),
         ({"only": ["figure-7"]}, "only must be one of 'figure-1'"),
         ({"only": []}, "only must name at least one"),
         ({"figure_format": "gif"}, "figure_format must be one of 'png', 'pdf', 'svg', got 'gif'"),
@@ -385,7 +388,10 @@ def test_command_writes_where_it_is_told(command, tmp_path, capsys):
     [
         (["gomez2025"], "--output"),
         (["--output", "out"], "PAPER"),
-        (["gomez2026", "--output", "out"], "paper must be one of 'gomez2025', 'kulynych2024', got 'gomez2026'"),
+        (
+            ["gomez2026", "--output", "out"],
+            "paper must be one of 'gomez2025', 'kulynych2024', 'liu2022', 'chua2024', 'negoescu2023', got 'gomez2026'",
+        ),
         (["gomez2025", "--output", "out", "--only", "figure-9"], "only must be one of"),
         (["gomez2025", "--output", "out", "--only", ""], "got ''"),
         (["gomez2025", "--output", "a/b"], "output must lie in an existing folder, got 'a/b'"),
