@@ -16,22 +16,33 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 _MOST_REGIONS = 25_000
 _MAPS = pathlib.Path("/proc/self/maps")
+_MOST_MEMORY = 3 * 2**29  # bytes
+_SIZE = pathlib.Path("/proc/self/statm")
 _LIBRARY = ctypes.CDLL(None)  # glibc keeps what was freed unless it is told not to
+
+
+def _resident() -> int:
+    """Bytes in memory, where the operating system tells."""
+    return int(_SIZE.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if _SIZE.exists() else 0
+
+
+def _forget():
+    jax.clear_caches()
+    gc.collect()
+    if hasattr(_LIBRARY, "malloc_trim"):
+        _LIBRARY.malloc_trim(0)
 
 
 @pytest.fixture(autouse=True)
 def forget_programs():
     """Each compiled program maps about a thousand memory regions; an operating system allows a process some 65,000."""
     yield
-    if _MAPS.exists() and _MAPS.read_bytes().count(b"\n") > _MOST_REGIONS:
-        jax.clear_caches()
+    if _resident() > _MOST_MEMORY or (_MAPS.exists() and _MAPS.read_bytes().count(b"\n") > _MOST_REGIONS):
+        _forget()
 
 
 @pytest.fixture(autouse=True, scope="module")
 def forget_module():
     """No more compiled programs in memory than one module needs, nor what the compiler leaves behind."""
     yield
-    jax.clear_caches()
-    gc.collect()
-    if hasattr(_LIBRARY, "malloc_trim"):
-        _LIBRARY.malloc_trim(0)
+    _forget()

@@ -27,6 +27,8 @@ mpmath.mp.dps = 30
 CORNER = 1.0 / (1.0 + math.e)
 RESPONSE_MU = -2.0 * float(ndtri(CORNER))
 
+PAPERS = "'gomez2025', 'kulynych2024', 'liu2022', 'chua2024', 'negoescu2023'"
+
 
 # printed numbers and verdicts
 
@@ -329,7 +331,7 @@ def test_discrete_mechanisms(tmp_path):
     [
         (
             {"paper": "gomez2024"},
-            "paper must be one of 'gomez2025', 'kulynych2024', 'liu2022', 'chua2024', 'negoescu2023', got 'gomez2024'",
+            f"paper must be one of {PAPERS}, got 'gomez2024'",
         ),
         ({"only": ["figure-7"]}, "only must be one of 'figure-1'"),
         ({"only": []}, "only must name at least one"),
@@ -390,7 +392,7 @@ def test_command_writes_where_it_is_told(command, tmp_path, capsys):
         (["--output", "out"], "PAPER"),
         (
             ["gomez2026", "--output", "out"],
-            "paper must be one of 'gomez2025', 'kulynych2024', 'liu2022', 'chua2024', 'negoescu2023', got 'gomez2026'",
+            f"paper must be one of {PAPERS}, got 'gomez2026'",
         ),
         (["gomez2025", "--output", "out", "--only", "figure-9"], "only must be one of"),
         (["gomez2025", "--output", "out", "--only", ""], "got ''"),
