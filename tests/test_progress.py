@@ -137,13 +137,13 @@ def test_plans_tell_their_caller_or_the_terminal(monkeypatch, capsys):
     monkeypatch.setattr("jaxgdp.progress._PATIENCE", 0.0)
     told = []
 
-    def slow(mechanism, names, asked, overflow, progress):
+    def slow(run, *asked):
         told.append(until(lambda: "planning, 0 of about 2 evaluations" in terminal.getvalue()))
-        return real(mechanism, names, asked, overflow, progress)
+        return real(run, *asked)
 
-    from jaxgdp.training import plan as module
+    from jaxgdp.training.runs import Run
 
-    real = module.certified
-    monkeypatch.setattr(module, "certified", slow)
+    real = Run.certified
+    monkeypatch.setattr(Run, "certified", slow)
     plan_budget(8.0, 1.0, 6, "mu", every=3)
     assert told == [True]

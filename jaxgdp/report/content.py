@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from .. import options
 from .._version import __version__
-from ..bracket import STATUS, Bracket
+from ..bracket import STATUS, Bracket, Status
 from ..bridge.identify import identify
 from ..mechanisms import as_composition
 from ..numerics.validation import floor_rate, one_of, open_unit, relative_width
 from ..quantities.registry import REGISTRY, named
 from ..spec import SETTINGS, Spec, to_dict
-from ..tradeoff import tradeoff
+from ..tradeoff import ContradictionWarning, tradeoff
 from . import text
 
 TIER_LIMIT = text.TIER_LIMIT
@@ -306,7 +307,14 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
         return bracket
 
     regret = _scalar(ask("regret"))
-    verdict = identify(curve)
+    verdict = None
+    with warnings.catch_warnings():
+        # (the status tells a contradiction; nothing is built on one)
+        warnings.simplefilter("error", ContradictionWarning)
+        try:
+            verdict = identify(curve)
+        except ContradictionWarning:
+            codes["mu"] = int(Status.CONTRADICTION)
     tier = "I" if regret.upper < TIER_LIMIT else "II"
     tpr_fprs, curve_fprs = (*TPR_FPRS, best_fpr), (*CURVE_FPRS, best_fpr)
     found = {
@@ -333,9 +341,11 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
         rtol=settings["rtol"],
         spec=content,
         version=__version__,
-        is_gdp=verdict.is_gdp,
-        same_mu=verdict.fpr_floor == 0.0,
-        gdp_reason=verdict.reason,
+        **(
+            {}
+            if verdict is None
+            else {"is_gdp": verdict.is_gdp, "same_mu": verdict.fpr_floor == 0.0, "gdp_reason": verdict.reason}
+        ),
         **found,
     )
 
