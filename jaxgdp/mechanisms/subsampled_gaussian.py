@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from ..numerics import namespace as xp
-from ..numerics.errors import CELL, EDGE, LEFT_OVER, PRECISION
+from ..numerics.errors import CELL, EDGE, FAR, FAR_CELL, LEFT_OVER, PRECISION
 from ..numerics.normal import LOG_SQRT_2PI, half_mills
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, positive, probability
@@ -169,7 +169,9 @@ def _cells(step: SubsampledGaussian, ell, end) -> Cells:
     edge = EDGE + tau + xp.abs(middle)
     jitter = xp.where(narrow | ~bounded, 0.0, edge / xp.clip(width, 1e-3, 1.0))
     # (what is next to the smallest loss, log(1 − p), lies there to an epsilon of it, and both masses know log(1 − p) as well as that)
-    depth = xp.where(log_x == -xp.inf, 0.0, xp.abs(log_x) + 2.0 * xp.abs(log_ratio))
+    # (far out a mass feels the rounding of its edge u by u², that is twice its own log)
+    far = FAR_CELL * xp.maximum(xp.abs(log_x) - FAR, 0.0)
+    depth = xp.where(log_x == -xp.inf, 0.0, xp.abs(log_x) + far + 2.0 * xp.abs(log_ratio))
     return Cells(log_x, log_y, up, xp.maximum(lost, 0.0), CELL + xp.minimum(depth, 1e6), jitter)
 
 

@@ -47,6 +47,10 @@ AT_INFINITY = (
 # --- masses of cells, in units (``pairs.cells.Cells.roundoff`` and ``jitter``) ------------------------------------------------
 
 CELL = 8.0  # of a mass from one or two elementary functions: what its log is rounded by at its size comes on top
+FAR, FAR_CELL = (
+    8.0,
+    4.0,
+)  # of a normal mass below e^−8, for each unit of its log: an edge to two roundings, squared; measured: 3.8 in all
 EDGE = 8.0  # of a normal tail at a cell's edge, which both neighbours share: ``ERFCX``
 STRETCH = 16.0  # of a mass, and of the loss, of a stretch: half a dozen elementary functions
 TABLE = 16.0  # of masses and losses from a user's table, a quotient of sums and its log each
