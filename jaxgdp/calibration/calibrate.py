@@ -58,7 +58,7 @@ def calibrate(
             scale → mechanism that takes arrays; more scale must be more private. ``value`` is then the scale.
         black_box: in place of DP-SGD, a callable scale → :class:`jaxgdp.BlackBox`, or scale → (callable ε ↦ δ(ε)); one call for each scale.
         sampler: "poisson" (``dpsgd``), or "random_allocation": each record in one of the ``num_steps`` steps of each of ``num_epochs``
-            epochs (:class:`jaxgdp.RandomAllocation`); only the noise is solved for, in [0.05, 1e4].
+            epochs (:class:`jaxgdp.RandomAllocation`); only the noise is solved for, in [0.2, 1e4].
         num_epochs: whole numbers ≥ 1, for random allocation.
         tolerance: relative step, in [1e-6, 0.1]; for steps at least 1.
         adjacency: as for :func:`jaxgdp.measure`.

@@ -93,7 +93,7 @@ class DPSGD:
         return self.unknown.coordinate(np.clip(found, self.unknown.low, self.unknown.high))
 
 
-ALLOCATED_NOISE = Unknown("noise_multiplier", 1.0, 0.05, 1e4)  # for which ``RandomAllocation`` has tables
+ALLOCATED_NOISE = Unknown("noise_multiplier", 1.0, 0.2, 1e4)  # for which ``RandomAllocation`` has tables
 
 
 class Allocated:

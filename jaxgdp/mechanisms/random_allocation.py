@@ -17,7 +17,7 @@ from .base import Mechanism
 from .bracketed_pair import BracketedPair, OpenPair
 from .gaussian import Gaussian
 
-_SMALLEST, _LARGEST = 0.05, 1e4  # noise multipliers for which tables are made
+_SMALLEST, _LARGEST = 0.2, 1e4  # noise multipliers for which tables are made
 _STEPS = 10**7  # most steps
 _LEAST = 1e-307  # μ² of what shows nothing
 
@@ -40,7 +40,7 @@ class RandomAllocation(Mechanism):
     for (σ, k, t) = (2, 10, 100), 6 % for (0.6, 5, 391). k = t is exactly t Gaussian mechanisms.
 
     Args:
-        noise_multiplier: σ, standard deviation of the noise over the clipping norm, in [0.05, 1e4]; any shape.
+        noise_multiplier: σ, standard deviation of the noise over the clipping norm, in [0.2, 1e4]; any shape.
         num_steps: t, steps of the epoch, a whole number from 1 to 10⁷; any shape.
         num_selected: k, how many of them use the record, a whole number from 1 to t; any shape.
 

@@ -232,6 +232,7 @@ def test_epochs_compose_and_mix_with_poisson_sampling():
     [
         ((0.0, 10), "noise_multiplier"),
         ((0.01, 10), "noise_multiplier"),
+        ((0.19, 10), "noise_multiplier"),
         ((1.0, 10.5), "num_steps"),
         ((1.0, 0), "num_steps"),
         ((1.0, 10**8), "num_steps"),
