@@ -6,12 +6,14 @@ far below 0, down to log(1 − p), where 1 + p·(e^v − 1) and its inverse 1 + 
 
 from __future__ import annotations
 
-from ..numerics import namespace as xp
-from ..numerics.normal import log1mexp
+import numpy as np
 
-_CANCELS = -0.5  # r − 1, or e^ℓ − 1, below which log1p is not used
+from ..numerics import namespace as xp
+
 _LARGE = 600.0  # e^v beyond which is not computed
 _FAR = 40.0  # ℓ beyond which e^ℓ − 1 + p is e^ℓ to the last digit
+_TINY = 1e-80  # p below which (e^ℓ − 1)/p may be no double
+_SMALL = 1e-40  # … unless e^ℓ − 1 is smaller than this
 
 
 def log_unsampled(p):
@@ -28,12 +30,16 @@ def log_mixture(p, v):
         p: sampling probability in (0, 1]. v: log-likelihood ratio without sampling, any number.
     """
     moderate = v <= _LARGE
-    change = p * xp.expm1(xp.where(moderate, v, 0.0))
-    plain = moderate & (change > _CANCELS)
-    near = xp.log1p(xp.where(plain, change, 0.0))
-    rest = log_unsampled(xp.where(p == 1.0, 0.5, p))
-    apart = xp.logaddexp(rest, xp.log(p) + xp.where(plain, 0.0, v))
-    return xp.where(p == 1.0, v, xp.where(plain, near, apart))
+    most = p > 0.5
+    steep = most & (v < xp.log1p(-0.5 / xp.where(most, p, 1.0)))
+    shifted = xp.log(p) + v
+    growth = xp.expm1(xp.where(moderate, v, xp.minimum(shifted, _FAR)))
+    change = xp.where(moderate, p * growth, 1.0 + growth)
+    near = xp.log1p(xp.where(steep, 0.0, change))
+    # (next to p = 1, where little is left of P: no difference at all)
+    low = xp.log(xp.where(steep & (p < 1.0), (1.0 - p) + p * xp.exp(xp.where(steep, v, 0.0)), 1.0))
+    found = xp.where(steep, low, xp.where(~moderate & (shifted > _FAR), shifted, near))
+    return xp.where(p == 1.0, v, found)
 
 
 def log_unmixed(p, ell):
@@ -42,23 +48,17 @@ def log_unmixed(p, ell):
     What is computed is exact at a loss within a few epsilons of max(1, |log(1 − p)|) of ℓ. For p ≥ ½ it is
     ℓ − log p + log(1 − e^{log(1 − p) − ℓ}) where e^ℓ is small.
     """
-    far = ell > _FAR
-    growth = xp.expm1(xp.where(far, 0.0, ell))
-    excess = growth / p
-    huge = excess > 1e100
-    plain = (excess > _CANCELS) & ~huge
-    near = xp.log1p(xp.where(plain, excess, 0.0))
-    log_p = xp.log(p)
-    much = xp.log(xp.where(huge, growth, 1.0)) - log_p
-    # e^ℓ − (1 − p) for few, and for most, records sampled
-    above = excess > -1.0
-    few = xp.where(above, xp.log1p(xp.where(above & ~plain & ~huge, excess, 0.0)), -xp.inf)
-    gap = log_unsampled(xp.where(p == 1.0, 0.5, p)) - ell
-    inside = gap < 0.0
-    most = ell - log_p + log1mexp(xp.where(inside, gap, -1.0))
-    most = xp.where(inside, most, -xp.inf)
-    steep = xp.where(p < 0.5, few, most)
-    found = xp.where(far, ell - log_p, xp.where(huge, much, xp.where(plain, near, steep)))
+    far, log_p = ell > _FAR, xp.log(p)
+    rest = log_unsampled(xp.where(p == 1.0, 0.5, p))
+    steep = (p >= 0.5) & (ell <= xp.log1p(-0.5 * p))
+    growth = xp.expm1(xp.where(far, 0.0, xp.where(steep, xp.minimum(rest - ell, 0.0), ell)))
+    # (with next to nothing sampled the quotient may be no double; 1 + the quotient is the quotient then)
+    large = (p < _TINY) & (growth > _SMALL)
+    excess = growth / xp.where(large, _TINY, p)
+    near = xp.log1p(xp.where(~steep & (excess > -1.0), excess, 0.0)) + xp.where(large, np.log(_TINY) - log_p, 0.0)
+    most = ell - log_p + xp.log(xp.where(steep & (growth < 0.0), -growth, 1.0))
+    inside = xp.where(steep, growth < 0.0, excess > -1.0)
+    found = xp.where(far, ell - log_p, xp.where(inside, xp.where(steep, most, near), -xp.inf))
     return xp.where(p == 1.0, ell, found)
 
 
