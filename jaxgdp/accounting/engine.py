@@ -6,6 +6,7 @@ compiled while another one runs.
 
 from __future__ import annotations
 
+import collections
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +18,7 @@ import numpy as np
 from ..bracket import STATUS, Bracket
 from ..numerics.precision import with_float64
 from . import executors
-from .executors import COMPILED, Executor
+from .executors import COMPILED, EAGER, Executor
 from .lattices import Lattice, Needs, choose, likeliest, needs
 from .question import Kind, Question, Rates
 from .refine import DONE, JUMP_SHARES, PLAN, WHOLE, Outcome, Rules, View, focus, more_pieces, refine, whole
@@ -27,6 +28,7 @@ from .windows import Plan
 MAX_SIZE = 2**20
 _SEVERAL = 64  # settings from which on tasks are cut in two and programs compiled ahead
 _PLANNED_TOGETHER = 64
+_PIECES_PLANNED = 4.0  # tilts that are planned in the time of a look
 
 
 class Answer(NamedTuple):
@@ -104,24 +106,29 @@ class Batch(NamedTuple):
         rates = self.rates if aim == WHOLE else self.rates._replace(queries=self.rates.queries[aim : aim + 1])
         return take(rates, rows)
 
-    def choose(self, number: int, *program) -> Executor:
-        """Who does a task of so many views with this program."""
-        return self.executor or executors.choose(number, (self.classes(), *program) in _COMPILED)
+    def choose(self, work: float, *program) -> Executor:
+        """Who does so much work with this program."""
+        key = (self.classes(), *program)
+        return self.executor or executors.choose(work, key in _COMPILED, _DONE[key])
 
 
 _COMPILED: set = set()  # programs that have been compiled
+_DONE: collections.Counter = collections.Counter()  # work of batches done one by one with programs that have not
 
 
-def _remember(executor: Executor, batch: Batch, *program):
+def _remember(executor: Executor, batch: Batch, work: float, *program):
     if executor is COMPILED:
         _COMPILED.add((batch.classes(), *program))
+    elif batch.executor is None and work > executors.MANY_ONCE_COMPILED:
+        _DONE[batch.classes(), *program] += work
 
 
 def _plan(batch: Batch, views: list[View]):
     """Plans (views, sides, pieces, …) and needs of views of one aim and one number of pieces."""
     aim, pieces, rtol = views[0].aim, views[0].pieces, batch.question.rtol
     program = ("plan", aim == WHOLE, pieces)
-    executor = batch.choose(len(views), *program)
+    work = len(views) * max(1.0, pieces / _PIECES_PLANNED)
+    executor = batch.choose(work, *program)
     settings, faintest = np.array([v.setting for v in views]), np.array([v.faintest for v in views])
     seen = tuple(np.array([v.seen[i] for v in views], float) for i in (0, 1))
     threshold, share = np.array([v.threshold for v in views]), np.array([JUMP_SHARES[v.closer] for v in views])
@@ -136,7 +143,7 @@ def _plan(batch: Batch, views: list[View]):
         else:
             found = executor.plan_threshold(groups, threshold[chunk], rtol, faintest[chunk], share[chunk])
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], found))  # noqa: B023
-    _remember(executor, batch, *program)
+    _remember(executor, batch, work, *program)
     plans, steps = _joined(out)
     return plans, needs(*(_side(plans, side) for side in (0, 1)), steps, rtol, aim != WHOLE)
 
@@ -261,14 +268,16 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
         return PLAN, done
 
     def look(buckets):
-        done = []
+        # (looks of one program: it is compiled for all of them, or for none)
+        done, work = [], sum(len(views) * lattice.work for (lattice, _), views in buckets)
         for (lattice, aim), views in buckets:
             settings = np.array([v.setting for v in views])
             plans = _joined_rows([planned[v.setting, v.aim, v.pieces] for v in views])
             program = ("look", lattice._replace(size=0), batch.kind(aim))
-            who = batch.choose(len(views) * lattice.pieces, *program)
+            who = batch.choose(work, *program) if lattice.compiled else batch.executor or EAGER
             done.append((lattice, aim, views, plans, _look(batch, who, lattice, aim, settings, plans)))
-            _remember(who, batch, *program)
+            _remember(who, batch, len(views) * lattice.work, *program)
+            work -= 0.0 if who is COMPILED else len(views) * lattice.work
         return "look", done
 
     to_plan, to_look = list(views), []
@@ -434,7 +443,7 @@ def _rehearsal(pool: ThreadPoolExecutor, batch: Batch) -> Future | None:
         rows = np.zeros(lattice.read_together(), np.int64)
         plans = Plan.blank((len(rows), 2, 1), batch.components)
         _look(batch, COMPILED, lattice, WHOLE, rows, plans)
-        _remember(COMPILED, batch, *program)
+        _remember(COMPILED, batch, 0.0, *program)
 
     return pool.submit(with_float64(rehearse))
 

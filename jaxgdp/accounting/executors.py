@@ -137,8 +137,8 @@ def _read(parts, plus, minus, rates, *, kind, pieces):
 
 EAGER, COMPILED = Eager(), Compiled()
 BY_NAME: dict[str, Executor] = {"eager": EAGER, "compiled": COMPILED}
-MANY = 128  # settings from which on compiling pays, where the programs are not compiled yet
-MANY_ONCE_COMPILED = 4  # … and where they are
+MANY = 128  # looks at the smallest lattice that take as long as compiling a program
+MANY_ONCE_COMPILED = 4  # … as a compiled chunk
 
 
 def by_name(name: str | None) -> Executor | None:
@@ -153,6 +153,11 @@ def by_name(name: str | None) -> Executor | None:
     return BY_NAME.get(name)
 
 
-def choose(number: int, compiled: bool) -> Executor:
-    """The executor that is done first with so many settings, given whether their programs are compiled already."""
-    return COMPILED if number > (MANY_ONCE_COMPILED if compiled else MANY) else EAGER
+def choose(work: float, compiled: bool, done: float = 0.0) -> Executor:
+    """The executor that is done first with as much work as so many looks at the smallest lattice.
+
+    Given whether the programs are compiled already, and how much work of such batches has been ``done`` one by one before: where
+    that adds up to what compiling takes, compiling pays for the batches to come.
+    """
+    many = MANY_ONCE_COMPILED if compiled else max(MANY - done, MANY_ONCE_COMPILED)
+    return COMPILED if work > many else EAGER

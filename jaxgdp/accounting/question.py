@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri_exp
 
+from .. import options
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -32,7 +34,8 @@ class Question:
 
     @property
     def kind(self) -> Kind:
-        return Kind(self.adjacency, tuple(quantity for quantity, _ in self.asked), self.keep)
+        shared = bool(np.all(np.asarray(self.fpr_floor) >= options.DEEPEST))
+        return Kind(self.adjacency, tuple(quantity for quantity, _ in self.asked), self.keep, shared)
 
     def take(self, rows, number: int) -> Question:
         """The same question about some of ``number`` settings."""
@@ -65,11 +68,15 @@ class Question:
 
 
 class Kind(NamedTuple):
-    """The part of a question that decides the program."""
+    """The part of a question that decides the program.
+
+    ``shared``: whether quantities asked at the FPR floor are all asked at the same one, none of them at 0.
+    """
 
     adjacency: str
     quantities: tuple
     keep: bool
+    shared: bool = False
 
 
 class Rates(NamedTuple):

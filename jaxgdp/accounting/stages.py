@@ -46,10 +46,12 @@ def read(parts, plus, minus, rates: Rates, kind: Kind) -> tuple[dict[str, Any], 
         plus, minus = minus, plus
     curve = Curve(plus[0], minus[0], plus[1], minus[1], *parts)
     symmetric = kind.adjacency == "add_remove"
-    found = {
-        quantity.name: quantity.read(curve, query, symmetric=symmetric)
-        for quantity, query in zip(kind.quantities, rates.queries, strict=True)
-    }
+    found: dict[str, Any] = {}
+    for quantity, query in sorted(
+        zip(kind.quantities, rates.queries, strict=True), key=lambda each: bool(each[0].after)
+    ):
+        known = {"given": found[quantity.after]} if kind.shared and quantity.after in found else {}
+        found[quantity.name] = quantity.read(curve, query, symmetric=symmetric, **known)
     located = {
         quantity.name: quantity.locate(curve, query, found[quantity.name], symmetric=symmetric)
         for quantity, query in zip(kind.quantities, rates.queries, strict=True)

@@ -36,6 +36,7 @@ class Quantity:
         symbol: as reports print it.
         read: ``read(curve, query, symmetric=…)`` → :class:`Bracket` (unbatched, arrays of either library). Each side is worked out on its
             own and must hold on a curve of which only some vertices are known; nobody compares the two before :meth:`settle`.
+        after: name of a quantity of the same argument that ``read`` takes as ``given`` where it has been read already.
         long_name: what it is called in full.
         description: what it means, in one sentence.
         argument: name of what it is asked at ("delta", "epsilon", "fpr", "prior", "d"), or None. "fpr_floor" is that of the whole question.
@@ -63,6 +64,7 @@ class Quantity:
     name: str
     symbol: str
     read: Callable[..., Bracket]
+    after: str | None = None
     long_name: str = ""
     description: str = ""
     argument: str | None = None

@@ -103,15 +103,17 @@ def regret(curve: Curve, reported: Bracket, *, symmetric: bool) -> Bracket:
     return Bracket(lower, xp.minimum(upper, alone))
 
 
-def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
-    """:func:`regret` of reporting μ at the log of a floor, or of the smallest one where that is 0."""
-    return regret(curve, mu(curve, xp.maximum(query, _DEEPEST)), symmetric=symmetric)
+def read(curve: Curve, query, *, symmetric: bool, given: Bracket | None = None) -> Bracket:
+    """:func:`regret` of reporting μ (``given``, if it is known) at the log of a floor, or of the smallest one where that is 0."""
+    reported = mu(curve, xp.maximum(query, _DEEPEST)) if given is None else given
+    return regret(curve, reported, symmetric=symmetric)
 
 
 QUANTITY = Quantity(
     name="regret",
     symbol="Δ",
     read=read,
+    after="mu",
     long_name="regret of reporting the upper mu",
     description="How far the Gaussian curve of the reported μ lies below the true trade-off curve, along the diagonal.",
     argument="fpr_floor",

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from jaxgdp.accounting import executors
 from jaxgdp.accounting import refine as policy
 from jaxgdp.accounting.lattices import SIZES, Lattice
 from jaxgdp.accounting.refine import DONE, PLAN, RUN, WHOLE, Outcome, Rules, View, focus, more_pieces, refine, whole
@@ -167,3 +168,17 @@ def test_rounding_leaves_less_usable_where_steps_are_many_or_accuracy_is_high():
     assert RULES.faintest(1e7) < RULES.faintest(10.0) == RULES.faintest(1e3) and fine.faintest(1e3) < RULES.faintest(
         1e3
     )
+
+
+def test_compiling_pays_for_many_looks_or_for_batches_that_add_up_to_them():
+    many, few = executors.MANY, executors.MANY_ONCE_COMPILED
+    assert executors.choose(many, False) is executors.EAGER and executors.choose(many + 1, False) is executors.COMPILED
+    assert executors.choose(few + 1, False, done=many) is executors.COMPILED
+    assert executors.choose(few + 1, True) is executors.COMPILED
+    # single questions never wait for the compiler, however many have been asked
+    assert executors.choose(1, False, done=1e9) is executors.choose(1, True) is executors.EAGER
+
+
+def test_larger_lattices_are_more_work():
+    larger = SPARSE._replace(frequencies=8192, vertices=2048)
+    assert SPARSE.work < larger.work < larger._replace(pieces=8).work
