@@ -1,4 +1,4 @@
-"""Docstrings as the reference shows them: examples as code, and pointers to the method as links."""
+"""Docstrings as the reference shows them: examples and names as code, and pointers to the method as links."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import griffe
 
 _EXAMPLE = re.compile(r"^Example:$", re.M)
+_ROLE = re.compile(r":(?:func|class|meth|mod):`~?([^`]+)`")
 _POINTER = re.compile(r"^Method: docs/method/([\w-]+)\.md#([\w-]+)$", re.M)
 
 
@@ -15,5 +16,5 @@ class Docstrings(griffe.Extension):
 
     def on_object(self, *, obj, **_):
         if obj.docstring is not None:
-            shown = _EXAMPLE.sub("Examples:", obj.docstring.value)
+            shown = _ROLE.sub(r"`\1`", _EXAMPLE.sub("Examples:", obj.docstring.value))
             obj.docstring.value = _POINTER.sub(r"Method: [\1, \2][\2].", shown)

@@ -147,7 +147,7 @@ def stages(page: str = "architecture.md") -> list[list[str]]:
     return [[name.strip() for name in stage.split(",")] for stage in " ".join(block[1].split()).split("→")]
 
 
-def drawing(boxes: list[list[str]], columns: int, label: str, widest: int = 190) -> str:
+def drawing(boxes: list[list[str]], columns: int, label: str, *, titles: bool = False, widest: int = 150) -> str:
     """Boxes in reading order, each with its lines of text, and arrows between them; in the text's own colour."""
     line, gap, rows_gap = 17, 34, 30
     grid = [boxes[i : i + columns] for i in range(0, len(boxes), columns)]
@@ -161,16 +161,16 @@ def drawing(boxes: list[list[str]], columns: int, label: str, widest: int = 190)
             parts.append(f'<rect x="{x}" y="{top}" width="{widest}" height="{tall}" rx="6"/>')
             start = middle - line * (len(lines) - 1) / 2 + 5
             for i, text in enumerate(lines):
-                style = ' font-weight="bold"' if i == 0 else ""
+                style = ' font-weight="bold"' if titles and i == 0 else ""
                 parts.append(f'<text x="{x + widest / 2}" y="{start + i * line:g}"{style}>{html.escape(text)}</text>')
             if column + 1 < len(cells):
-                parts.append(f'<path d="M{x + widest + 3} {middle:g} h{gap - 8}" marker-end="url(#tip)"/>')
+                parts.append(f'<path d="M{x + widest + 3} {middle:g} h{gap - 8}" marker-end="url(#tip{columns})"/>')
             elif row + 1 < len(grid):
                 down, back, end = top + tall, tops[row + 1] - rows_gap / 2, 8 + widest / 2
                 path = f"M{x + widest / 2:g} {down:g} V{back:g} H{end:g} V{tops[row + 1] - 4:g}"
-                parts.append(f'<path d="{path}" marker-end="url(#tip)"/>')
+                parts.append(f'<path d="{path}" marker-end="url(#tip{columns})"/>')
     marker = (
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+        f'<defs><marker id="tip{columns}" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
         '<path d="M0 0 L8 4 L0 8 z" fill="currentColor"/></marker></defs>'
     )
     return (
@@ -182,7 +182,7 @@ def drawing(boxes: list[list[str]], columns: int, label: str, widest: int = 190)
 
 def pipeline() -> str:
     """The stages of the package."""
-    return drawing(stages(), 4, "Stages of the package, each of which imports only from those before it")
+    return drawing(stages(), 5, "Stages of the package, each of which imports only from those before it")
 
 
 # what is done for one setting, and the files that do it
@@ -200,7 +200,13 @@ ACCOUNTING = (
 
 def accounting() -> str:
     """From the exact law of one use to certified numbers of a composition."""
-    return drawing([list(box) for box in ACCOUNTING], 4, "From the exact law of one use to certified numbers")
+    return drawing(
+        [list(box) for box in ACCOUNTING],
+        4,
+        "From the exact law of one use to certified numbers",
+        titles=True,
+        widest=210,
+    )
 
 
 # --- pages made from the package --------------------------------------------------------------------------------------------------

@@ -153,6 +153,47 @@ def test_every_mechanism_says_which_relation_it_is_of(generated):
             assert "refused" not in row
 
 
+@pytest.fixture
+def hooks(monkeypatch):
+    """What is done to every page; drawing formulas takes the extra "docs"."""
+    pytest.importorskip("latex2mathml")
+    monkeypatch.syspath_prepend(str(DOCS))
+    return importlib.import_module("hooks")
+
+
+def test_formulas_are_drawn_without_a_network(hooks):
+    text = "".join(path.read_text(encoding="utf-8") for path in PAGES.glob("*.md"))
+    formulas = re.findall(r"\$\$(.+?)\$\$|(?<![\\$])\$(?! )([^$\n]+?)(?<! )\$", text, re.S)
+    assert len(formulas) > 300
+    for displayed, inline in formulas:
+        made = hooks.formula(displayed or inline, bool(displayed))
+        # (a command that is not known would be drawn as its own name)
+        assert made.startswith("<math") and "\\" not in made and "merror" not in made, displayed or inline
+    page = '<p><span class="arithmatex">\\(\\alpha &lt; 1\\)</span></p>'
+    assert "<mo>&#x0003C;</mo>" in hooks.on_page_content(page) and "arithmatex" not in hooks.on_page_content(page)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<script src="https://example.org/mathjax.js"></script>',
+        '<link rel="stylesheet" href="//fonts.example.org/css">',
+        '<img alt="" src="http://example.org/badge.svg">',
+        "<style>@import url(https://example.org/fonts.css);</style>",
+        '<span class="arithmatex">\\(x\\)</span>',
+    ],
+)
+def test_a_page_that_fetches_something_or_is_not_drawn_is_an_error(hooks, page):
+    class Page:
+        class file:
+            src_uri = "page.md"
+
+    with pytest.raises(ValueError, match="page.md"):
+        hooks.on_post_page(page, Page)
+    fine = '<a href="https://example.org">there</a><link rel="canonical" href="https://example.org/page/"><img src="here.svg">'
+    assert hooks.on_post_page(fine, Page) == fine
+
+
 TITLES = (
     "(ε, δ) Considered Harmful: Best Practices for Reporting Differential Privacy Guarantees "
     "(later: Gaussian DP for Reporting Differential Privacy Guarantees in Machine Learning)"
