@@ -1,6 +1,7 @@
 """The pages of the method and the code point at each other: functions, tests, docstrings and places all exist."""
 
 import ast
+import doctest
 import importlib
 import inspect
 import re
@@ -151,6 +152,12 @@ def test_every_mechanism_says_which_relation_it_is_of(generated):
             assert "| refused |" in row
         else:
             assert "refused" not in row
+
+
+def test_the_bracket_by_hand_meets_that_of_the_package():
+    """The examples of the page, so that they run with every other test."""
+    failed, number = doctest.testfile(str(PAGES / "example.md"), module_relative=False, encoding="utf-8")
+    assert number > 30 and not failed
 
 
 @pytest.fixture
