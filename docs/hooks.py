@@ -13,6 +13,8 @@ import generated  # noqa: E402
 from latex2mathml.converter import convert  # noqa: E402
 
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\s*(?:\\\((.*?)\\\)|\\\[(.*?)\\\])\s*</\1>', re.S)
+_BAR = re.compile(r"<mo( [^>]*)?>(\||&#x0007C;|&#x02016;)</mo>")
+_CODE = re.compile(r"<(code|pre|script|style)\b.*?</\1>", re.S)
 # whatever a browser would fetch by itself
 _FETCHED = re.compile(
     r"<(?:script|img|iframe|source|link(?![^>]*rel=\"canonical\"))\b[^>]*\b(?:src|href)=\"(?:https?:)?//[^\"]*\""
@@ -35,7 +37,9 @@ def on_page_content(html, **_):
 
 def formula(latex: str, displayed: bool) -> str:
     """MathML of a formula."""
-    return convert(latex.strip(), display="block" if displayed else "inline")
+    made = convert(latex.strip(), display="block" if displayed else "inline")
+    # (bars are fences, not operators with room around them)
+    return _BAR.sub(r'<mo lspace="0" rspace="0"\1>\2</mo>', made)
 
 
 def on_post_page(output, page, **_):
@@ -43,6 +47,6 @@ def on_post_page(output, page, **_):
     fetched = _FETCHED.findall(output) or _IN_STYLE.findall(output)
     if fetched:
         raise ValueError(f"{page.file.src_uri} fetches {fetched[0]!r}")
-    if 'class="arithmatex"' in output or "<merror" in output:
+    if 'class="arithmatex"' in output or "<merror" in output or "$" in _CODE.sub("", output):
         raise ValueError(f"{page.file.src_uri} has a formula that is not drawn")
     return output

@@ -188,6 +188,7 @@ def test_formulas_are_drawn_without_a_network(hooks):
         '<img alt="" src="http://example.org/badge.svg">',
         "<style>@import url(https://example.org/fonts.css);</style>",
         '<span class="arithmatex">\\(x\\)</span>',
+        "<p>as $x$ grows</p>",
     ],
 )
 def test_a_page_that_fetches_something_or_is_not_drawn_is_an_error(hooks, page):
@@ -197,7 +198,8 @@ def test_a_page_that_fetches_something_or_is_not_drawn_is_an_error(hooks, page):
 
     with pytest.raises(ValueError, match="page.md"):
         hooks.on_post_page(page, Page)
-    fine = '<a href="https://example.org">there</a><link rel="canonical" href="https://example.org/page/"><img src="here.svg">'
+    fine = '<a href="https://example.org">there</a><link rel="canonical" href="https://example.org/page/">'
+    fine += '<img src="here.svg"><code>$HOME</code>'
     assert hooks.on_post_page(fine, Page) == fine
 
 
