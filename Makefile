@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: landscape reproduce test attack bench lint docs matrix clean
+.PHONY: help landscape reproduce test attack bench lint docs matrix clean
 
-landscape: $(VENV)/.ready
+landscape: $(VENV)/.ready  ## the regret landscape of DP-SGD: figure, CSV and NetCDF in out/
 	mkdir -p out
 	cd out && ../$(BIN)/jaxgdp landscape
 
-reproduce: $(VENV)/.ready
+help:  ## this list
+	@awk -F ':.*##  *' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+reproduce: $(VENV)/.ready  ## figures and tables of five papers, in out/
 	mkdir -p out
 	$(BIN)/jaxgdp reproduce gomez2025 --output out/gomez2025
 	$(BIN)/jaxgdp reproduce kulynych2024 --output out/kulynych2024
@@ -17,33 +20,32 @@ reproduce: $(VENV)/.ready
 	$(BIN)/jaxgdp reproduce negoescu2023 --output out/negoescu2023
 	$(BIN)/jaxgdp reproduce chua2024 --output out/chua2024
 
-test: $(VENV)/.ready
+test: $(VENV)/.ready  ## all tests
 	$(BIN)/python -m pytest tests jaxgdp --doctest-modules -n 2 --dist loadfile
 
-# random settings against exact answers, other ones every day
-attack: $(VENV)/.ready
+attack: $(VENV)/.ready  ## random settings against exact answers, other ones every day
 	$(BIN)/python -m tests.attack --number 1000
 
-bench: $(VENV)/.bench-ready
+bench: $(VENV)/.bench-ready  ## all benchmarks, and the README's tables of them
 	$(BIN)/python benchmarks/first_answer.py
 	$(BIN)/python benchmarks/landscape_speed.py
 	$(BIN)/python benchmarks/composition_speed.py
 	$(BIN)/python benchmarks/calibration_speed.py
 	$(BIN)/python benchmarks/update_readme.py
 
-lint: $(VENV)/.ready
+lint: $(VENV)/.ready  ## linter and formatter, without changing anything
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-docs:
+docs:  ## the documentation, in out/docs; a warning is an error
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir out/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir out/docs
 
-matrix:
+matrix:  ## the supported range of Python and JAX
 	.ci/matrix
 
-clean:
+clean:  ## what the other targets made, but not out/
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
 	find jaxgdp tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

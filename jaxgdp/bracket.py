@@ -49,7 +49,10 @@ class Bracket(NamedTuple):
 
     @property
     def midpoint(self):
-        """The middle of the bracket: an estimate, not a certified number."""
+        """The middle of the bracket: an estimate, not a certified number.
+
+        Method: docs/method/limits.md#estimates
+        """
         return self.lower + 0.5 * (self.upper - self.lower)
 
     def contains(self, value):
@@ -76,6 +79,8 @@ class Bracket(NamedTuple):
             >>> bracket, contradicted = Bracket.from_sides([0.1, 0.3], [0.2, 0.2], extent=(0.0, 1.0))
             >>> bracket.lower.tolist(), bracket.upper.tolist(), contradicted.tolist()
             ([0.1, 0.0], [0.2, 1.0], [False, True])
+
+        Method: docs/method/index.md#contradiction
         """
         lower, upper = np.broadcast_arrays(np.asarray(lower, float), np.asarray(upper, float))
         low, high = np.maximum(lower, extent[0]), np.minimum(upper, extent[1])

@@ -44,6 +44,8 @@ def beta(alpha, mu):
     Example:
         >>> round(float(beta(0.05, 1.0)), 6)
         0.740489
+
+    Method: docs/method/notation.md#pairs
     """
     alpha, mu = closed_unit("alpha", alpha), _nonnegative("mu", mu)
     broadcast(alpha=alpha, mu=mu)
@@ -260,6 +262,8 @@ def delta(epsilon, mu):
     Example:
         >>> round(float(delta(1.0, 1.0)), 6)
         0.126937
+
+    Method: docs/method/notation.md#pairs
     """
     epsilon, mu = finite("epsilon", epsilon), _nonnegative("mu", mu)
     broadcast(epsilon=epsilon, mu=mu)

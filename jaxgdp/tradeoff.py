@@ -419,6 +419,8 @@ def dominating(mechanism: Composition, adjacency: str) -> tuple[Composition, str
 
     Raises:
         ValueError: the adjacency is unknown, or "replace_one" where no sound pair is known; names the mechanism.
+
+    Method: docs/method/adjacency.md#symmetrisation
     """
     if one_of("adjacency", adjacency, ADJACENCIES) == "replace_one":
         return mechanism.replace_one(), "add_remove"

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -126,15 +127,37 @@ def test_every_stage_names_something_that_exists():
         assert (PACKAGE / f"{name}.py").exists() or (PACKAGE / name / "__init__.py").exists(), name
 
 
-def test_the_readme_draws_the_stages_and_the_folder_holds_them():
+def test_the_documentation_draws_the_stages_and_the_folder_holds_them(monkeypatch):
+    docs = PACKAGE.parent / "docs"
+    if not docs.exists():
+        pytest.skip("run without the documentation")
+    monkeypatch.syspath_prepend(str(docs))
+    generated = importlib.import_module("generated")
+    assert [tuple(stage) for stage in generated.stages()] == [tuple(stage) for stage in STAGES]
+    # the picture has a box for each stage, in order, and an arrow between any two
+    drawn = re.findall(r"<text [^>]*>([^<]*)</text>", generated.pipeline())
+    assert drawn == [name for stage in STAGES for name in stage]
+    assert generated.pipeline().count("<rect ") == len(STAGES)
+    assert generated.pipeline().count('marker-end="url(#tip') == len(STAGES) - 1
+    page = (docs / "architecture.md").read_text(encoding="utf-8")
+    for name in set(STAGE_OF) - {"_version"}:
+        assert f"`{name}`" in page, f"{name} has no line in the table"
+    # what is done for one setting, by file
+    for title, *files in generated.ACCOUNTING:
+        assert title in generated.accounting()
+        for file in files:
+            assert (PACKAGE / file).exists(), file
+    files = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert files - set(ENTRY_POINTS) == set(STAGE_OF)
+
+
+def test_where_the_readme_draws_the_stages_they_are_these():
     text = (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
-    if "Data flows one way" not in text:
-        pytest.skip("run without the README")
+    if "Data flows one way" not in text or "_version" not in text:
+        pytest.skip("the README draws none")
     block = text.split("Data flows one way", 1)[1].split("\n\n")[1]
     drawn = [tuple(name.strip() for name in stage.split(",")) for stage in " ".join(block.split()).split("→")]
     assert drawn == [tuple(stage) for stage in STAGES]
-    files = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    assert files - set(ENTRY_POINTS) == set(STAGE_OF)
 
 
 def _run(code: str) -> None:

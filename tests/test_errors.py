@@ -4,6 +4,7 @@ import jax
 import mpmath
 import numpy as np
 import pytest
+import scipy.fft
 
 from jaxgdp.accounting import convolution, spectrum
 from jaxgdp.mechanisms import FromPMFs
@@ -141,6 +142,22 @@ def test_transform(run, size):
         assert np.sqrt(np.sum((back - x) ** 2)) <= 2.0 * errors.FFT * np.log2(size) * errors.UNIT * np.sqrt(
             np.sum(x * x)
         )
+
+
+@pytest.mark.parametrize("size", [2**16, 2**18])
+def test_transform_of_long_lattices(size):
+    """Every output, against a transform in extended precision: of a narrow law, of a flat one, and of rare large steps."""
+    if np.finfo(np.longdouble).eps > 1e-18:
+        pytest.skip("no extended precision on this machine")
+    place = np.arange(size)
+    narrow = np.exp(-0.5 * ((place - size // 3) / 0.7) ** 2)
+    flat = np.where(place < size // 2, 1.0 + RANDOM.uniform(-1e-3, 1e-3, size), 0.0)
+    rare = np.exp(-10.0 * place / size)
+    for mass, centre, share in ((narrow, size // 3, 1.0), (flat, 0, 1.0), (rare, 0, 1e-6)):
+        x = share * mass / np.sum(mass)
+        x[centre] -= np.sum(x)
+        error = np.max(np.abs(xp.rfft(x) - scipy.fft.rfft(x.astype(np.longdouble))))
+        assert error <= errors.FFT * np.log2(size) * errors.UNIT * np.sqrt(np.sum(x * x))
 
 
 @pytest.mark.parametrize(("number", "decay"), [(16, 0.5), (256, 5.0), (4096, 0.01), (65536, 25.0), (65536, 0.0)])

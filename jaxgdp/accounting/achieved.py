@@ -20,7 +20,10 @@ _RTOL = 0.02  # of several uses: what an attack could achieve beyond that is lit
 
 
 def answer(groups, question: Question, executor: Executor | None = None) -> Nested:
-    """Certified numbers of a composition of attacks; arguments as for ``nested.answer``."""
+    """Certified numbers of a composition of attacks; arguments as for ``nested.answer``.
+
+    Method: docs/method/attack.md#family
+    """
     number = groups[0][1].shape[0]
     alone = np.zeros(number, bool)
     mechanism, count = groups[0]

@@ -39,14 +39,21 @@ class Composed(NamedTuple):
     escaped: Any
 
     def guard(self, rate, h, size):
-        """Bound on the error of Σ e^{−rate·i·h}·W over any stretch of the window (Cauchy–Schwarz on the rounding)."""
+        """Bound on the error of Σ e^{−rate·i·h}·W over any stretch of the window (Cauchy–Schwarz on the rounding).
+
+        Method: docs/method/rounding.md#guard
+        Method: docs/method/windows.md#escaped
+        """
         terms = xp.minimum(-1.0 / xp.expm1(-2.0 * xp.maximum(rate * h, 1e-12)), size * 1.0)
         bound = 2.0 * self.noise * xp.sqrt(terms) + self.escaped
         # (what is not a number vouches for nothing)
         return xp.where(bound < xp.inf, bound, xp.inf)
 
     def sound(self) -> Composed:
-        """Itself, or, where some block sum is not a finite number, no sums at all and an error of everything."""
+        """Itself, or, where some block sum is not a finite number, no sums at all and an error of everything.
+
+        Method: docs/method/rounding.md#guard
+        """
         finite = xp.isfinite(xp.sum(self.plain) + xp.sum(self.split) + self.log_total + self.roundoff)
         clean = lambda a: xp.where(finite, a, 0.0)  # noqa: E731
         return Composed(
@@ -59,6 +66,8 @@ def log_transform(re, im):
     """log|φ| and arg φ from the real and imaginary part of φ − 1, and a bound on their rounding errors.
 
     From φ − 1 where φ is near 1, from φ itself elsewhere; φ = 0 to rounding is kept finite.
+
+    Method: docs/method/frequencies.md#transform
     """
     square = (1.0 + re) * (1.0 + re) + im * im
     near = square > 0.25
@@ -70,7 +79,10 @@ def log_transform(re, im):
 
 
 def normalisation(weights, count):
-    """log Π M^T of the composed masses and a bound on its error."""
+    """log Π M^T of the composed masses and a bound on its error.
+
+    Method: docs/method/rounding.md#shared
+    """
     log_total = count @ weights.log_total
     each, whole = SUM_OF_LOGS
     return log_total, count @ (weights.roundoff + each * _EPS) + whole * _EPS * xp.abs(log_total)
@@ -80,6 +92,8 @@ def log_moment(mass, exponent):
     """log(1 + Σ mass·(e^{exponent} − 1)) for every component; masses of shape (components, points), at most one in all.
 
     The largest exponent is taken out where e^{exponent} would overflow.
+
+    Method: docs/method/windows.md#escaped
     """
     largest = xp.max(xp.where(mass > 0.0, exponent, 0.0), axis=-1)
     out = xp.maximum(largest - _LARGEST_EXPONENT, 0.0)
@@ -95,6 +109,8 @@ def escaped_mass(w, count, steps, start, length, h, miss_low, miss_high):
     The exponential moments are those of the very masses ``w`` (components, points) at ``steps`` that are composed. The
     two end points hold whole tails: that any step lands there is bounded by T times their mass. Where even the sum of
     every component's largest (smallest) step stays inside, nothing wraps.
+
+    Method: docs/method/windows.md#escaped
     """
     inner = xp.at_set(xp.at_set(w, (slice(None), 0), 0.0), (slice(None), -1), 0.0)
 
@@ -123,6 +139,8 @@ def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left,
         miss_low, miss_high: tilt offsets for the Chernoff bounds on the wrapped mass.
         size: N, a power of two. block: M, points per block, a power of two.
         centre: centres of the components in points; given where derivatives in the numbers of uses are wanted.
+
+    Method: docs/method/frequencies.md#transform
     """
     w = weights.weight
     n = w.shape[-1]
@@ -168,7 +186,10 @@ def _shifted(power, angle, start, size):
 
 
 def _block_sums(spectrum, tilt, h, size, block):
-    """``plain`` and ``split`` of ``Composed``, by short kernels."""
+    """``plain`` and ``split`` of ``Composed``, by short kernels.
+
+    Method: docs/method/blocks.md#thinning
+    """
     i = xp.arange(1.0, block + 1.0)
     decay = xp.exp(-tilt * i * h)
     share = xp.expm1(i * h) / xp.expm1(block * h)
@@ -187,6 +208,8 @@ def compose_jumps(weights, count, start, tilt, h, miss_low, miss_high, beyond, f
     Args:
         beyond: which masses are jumps, shape (components, points).
         from_point: first lattice point (from the sum of centres) that is looked at.
+
+    Method: docs/method/frequencies.md#jumps
     """
     w = weights.weight
     n = w.shape[-1]
@@ -223,7 +246,7 @@ def compose_jumps(weights, count, start, tilt, h, miss_low, miss_high, beyond, f
 
     # rounding: of φ_small as in ``compose_blocks``, seen through the part with jumps; of φ_jump, relative to its own mass
     wave = 2.0 * np.sin(np.pi * np.arange(size // 2 + 1) / size)
-    depth = 2.0 * np.log2(size) * _EPS
+    depth = FFT * np.log2(size) * _EPS
     inverse = xp.exp(-log_abs) / total[:, None]
     size_d = total * xp.sqrt(xp.sum(d * d, axis=-1))
     single = ((depth * size_d + weights.noise)[:, None] + wave * weights.jitter[:, None]) * inverse + 4.0 * _EPS
@@ -249,6 +272,8 @@ def tail_sums(blocks, ratio, base=32):
     """A_k = Σ_{i ≥ 0} ratio^i·blocks_{k+i} for 0 ≤ ratio ≤ 1; shape (blocks,), a power of two.
 
     Rows of ``base`` are summed by one small triangular product; the rows' own totals by the same method.
+
+    Method: docs/method/blocks.md#thinning
     """
     length = blocks.shape[-1]
     base = min(base, length)

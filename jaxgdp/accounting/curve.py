@@ -24,6 +24,8 @@ class Curve(NamedTuple):
         lower_plus, lower_minus: error rates the attack achieves.
         tail_mu: a μ that holds at every FPR, √Σ T/σ² for Gaussians: the whole mechanism without subsampling; ∞ where none does.
         shown_mu: √Σ T/σ² of the parts that are exactly Gaussian: what an attacker reaches who looks at nothing else.
+
+    Method: docs/method/blocks.md#halves
     """
 
     upper_plus: Vertices
@@ -46,7 +48,10 @@ class Points(NamedTuple):
 
 
 def gaussian_parts(groups):
-    """``tail_mu`` and ``shown_mu`` of one setting."""
+    """``tail_mu`` and ``shown_mu`` of one setting.
+
+    Method: docs/method/reading.md#closed
+    """
     sums = [
         (
             xp.sum(count * xp.vmap(lambda m: m.tail_precision())(mechanism)),
@@ -106,6 +111,8 @@ def log_delta_at(v: Vertices, epsilon):
     Every vertex gives δ(ε) ≥ TPR_k − e^ε·α_k and the one whose slope range holds e^ε gives equality, so that vertex is
     used; where pieces overlap, the smaller of their bounds. Beyond the last vertex its TPR bounds δ, and beyond the largest loss
     only the mass at +∞ is left.
+
+    Method: docs/method/reading.md#lines
     """
     shape, e = xp.shape(epsilon), xp.reshape(epsilon, (-1,))
 
@@ -138,6 +145,8 @@ def log_rest_at(v: Vertices, epsilon):
 
     The vertex whose slope range holds e^ε has 1 − δ(ε) = β_k + e^ε·α_k; of pieces that overlap the larger bound counts, and where no
     vertex reaches, what δ(ε) itself says.
+
+    Method: docs/method/reading.md#lines
     """
     shape, e = xp.shape(epsilon), xp.reshape(epsilon, (-1,))
 

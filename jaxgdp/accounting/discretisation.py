@@ -40,6 +40,8 @@ def _normalise(weight, scale, shaken, gap, log_scale, uncertain=0.0) -> Weights:
     """``scale`` and ``shaken``: relative errors of the masses, in epsilons; ``gap``: lattice points between neighbours.
 
     ``uncertain``: bound on the relative error of every mass, which is one of the composition and no noise.
+
+    Method: docs/method/rounding.md#shared
     """
     total = xp.sum(weight)
     weight = weight / total
@@ -66,6 +68,9 @@ def dominating_weights(cells, ell, gap, tilt, log_scale, change=None) -> tuple[W
 
     Returns:
         The tilted P-masses, and the Q-mass at +∞.
+
+    Method: docs/method/dominating.md#split
+    Method: docs/method/tilting.md#tilt
     """
     log_x, log_y, up, lost, roundoff, jitter, _, _, dropped, uncertain = cells
     point = xp.arange(ell.shape[0])
@@ -99,6 +104,9 @@ def attack_weights(cells, ell, gap, tilt) -> tuple[Weights, Weights]:
 
     Returns:
         The tilted P-masses and the tilted Q-masses.
+
+    Method: docs/method/attack.md#labels
+    Method: docs/method/tilting.md#tilt
     """
 
     def tilted(log_mass, s):

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from ..numerics import namespace as xp
-from ..numerics.errors import CURVE_END
+from ..numerics.errors import CURVE_END, NEAR_ONE
 from ..numerics.normal import log1mexp, log_sub, safe_log
 from ..pairs.cells import reverse as reverse_cells
 from . import discretisation, spectrum
@@ -23,7 +23,6 @@ from .derivative import dominating_change, fixed_but_for_ends
 from .vertices import Vertices
 from .windows import Plan
 
-_LAST = 1e-15  # absolute rounding of the log of a rate near 1, a few units
 _MERGED = 256.0  # many small steps are smooth: better than one large one
 ACROSS = (np.arange(9.0) - 4.0) / 4.5  # equal steps, as parts of a spread to both sides
 _NEVER = np.log(1e-9)  # … or where its FNR, guard included, is below this
@@ -150,7 +149,10 @@ def spacing(plan: Plan, grid):
 
 
 def first_vertex(plan: Plan, grid, h):
-    """Threshold of the first vertex in units of the distance between two: a whole number, but for the anchor's phase."""
+    """Threshold of the first vertex in units of the distance between two: a whole number, but for the anchor's phase.
+
+    Method: docs/method/blocks.md#thinning
+    """
     phase = grid.phase(h, plan.unit, plan.anchor) / grid.block
     return xp.floor(plan.low / (h * grid.block) - phase) - 1.0 + phase
 
@@ -204,6 +206,8 @@ def _mass_at_infinity(log_rest, log_mass, uses):
     """log of the mass at +∞, rounded up, from the log of what is left and the log masses of single uses.
 
     That of a single use is known as it is, with no rounding of ours; so one δ can be told from another.
+
+    Method: docs/method/windows.md#infinity
     """
     some = log_mass > -xp.inf
     alone = xp.sum(xp.where(some, uses, 0.0)) <= 1.0
@@ -218,6 +222,8 @@ def half_curve(groups, count, plan: Plan, grid, reverse, bare=False):
     row. ``grid`` is a ``Dense`` or ``Sparse`` lattice. ``reverse`` swaps the pair (the half-curve of adding a record). ``bare`` adds
     the dominating vertices without their allowance for errors, where that leaves something: no bound, but the place to look for
     where a curve touches another one.
+
+    Method: docs/method/blocks.md#halves
     """
     h = spacing(plan, grid)
     laws, (infinity, log_infinite, shown), centre = _lattice_weights(groups, plan, h, grid, reverse)
@@ -322,6 +328,8 @@ def _end_at(v: Vertices, top, log_infinite) -> Vertices:
 
     Beyond ``top`` α is 0 and TPR is the mass at +∞. δ(ε) is convex in e^ε, so from the last threshold t before, it lies
     below the chord from (e^t, δ(t)) to there: the vertex moves along its line of slope e^t to the chord's α.
+
+    Method: docs/method/windows.md#infinity
     """
     t = v.threshold()
     last = (t < top) & (t + v.step >= top)
@@ -349,9 +357,12 @@ def _end_at(v: Vertices, top, log_infinite) -> Vertices:
 
 
 def _right_or_left(value_right, value_left, right, sign):
-    """(log TPR, log β) from whichever of the two is summed without cancellation."""
+    """(log TPR, log β) from whichever of the two is summed without cancellation.
+
+    Method: docs/method/tilting.md#tilt
+    """
     # (moved by its own rounding towards the certified side: what is left to 1 may be as small as that)
-    tpr_right = xp.minimum(value_right + sign * _LAST, 0.0)
+    tpr_right = xp.minimum(value_right + sign * NEAR_ONE, 0.0)
     beta_left = xp.minimum(value_left, 0.0)
     log_tpr = xp.where(right, tpr_right, log1mexp(beta_left))
     log_beta = xp.where(right, log1mexp(tpr_right), beta_left)
@@ -363,6 +374,8 @@ def _dominating_vertices(c, plan, first, width, h, size, infinity) -> Vertices:
 
     Mass inside a block is split between the block's ends by connect-the-dots once more, so the thinned pair
     still dominates; with q = e^{−sMh}, α_k ∝ q·A_{k+1} + U_k and TPR_k ∝ A^Y_{k+1} + e^{Mh}·U_k.
+
+    Method: docs/method/blocks.md#thinning
     """
     s = plan.tilt
     t = width * (first + xp.arange(c.plain.shape[-1]))
@@ -401,6 +414,9 @@ def _attack_vertices(p_side, q_side, plan, first, shift, width, h, size, log_cer
 
     Vertices are kept where the guard is a small part of both rates; every one of them is achievable. What is at +∞, with a mass of
     e^{log_certain}, is always rejected.
+
+    Method: docs/method/attack.md#labels
+    Method: docs/method/blocks.md#attack-vertices
     """
     s = plan.tilt
     p_guard, q_guard = p_side.guard(s, h, size), q_side.guard(xp.abs(s - 1.0), h, size)

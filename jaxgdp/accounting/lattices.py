@@ -134,7 +134,10 @@ def _sharper(rtol: float) -> int:
 
 
 def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -> Lattice:
-    """The lattice for one setting (numbers in ``need``), ``detail`` times finer than foreseen."""
+    """The lattice for one setting (numbers in ``need``), ``detail`` times finer than foreseen.
+
+    Method: docs/method/index.md#steering
+    """
     sharper = _sharper(rtol)
     many_steps = not dense and need.steps >= _FEWEST
     # as fine, and with as many points and vertices, as ``detail`` asks for if some lattice serves, less otherwise; N costs

@@ -52,7 +52,10 @@ class Loss(NamedTuple):
 
 
 def quadrature(groups, depth, reverse) -> Loss:
-    """Quadrature of every component's loss; ``depth`` per component (see ``Mechanism.loss_nodes``)."""
+    """Quadrature of every component's loss; ``depth`` per component (see ``Mechanism.loss_nodes``).
+
+    Method: docs/method/index.md#steering
+    """
     nodes, weights, precision, counts, ends, atomic, at = [], [], [], [], [], [], 0
     for mechanism, count in groups:
         here = slice(at, at + count.shape[0])
@@ -83,6 +86,8 @@ def cumulants(loss: Loss, s):
     """K, K', K'' of each component's loss at s, K(s) = log E_P e^{s·ℓ}; shapes (…, sides, components).
 
     ``s`` has shape (…, sides, components), or 1 in the place of components for one tilt for all. The swapped pair has K(1 − s).
+
+    Method: docs/method/tilting.md#saddle
     """
     swap = loss.reverse[:, None]
     s = xp.where(swap, 1.0 - s, s)

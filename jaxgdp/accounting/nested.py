@@ -59,6 +59,8 @@ def answer(groups, question: Question, progress=None, executor: Executor | None 
     """``engine.answer`` at every level down to that of ``question.rtol``, and what they have in common.
 
     A setting takes part in a level if some quantity is not as narrow yet.
+
+    Method: docs/method/index.md#steering
     """
     number = groups[0][1].shape[0]
     results = {q.name: unknown(number) for q, _ in question.asked}

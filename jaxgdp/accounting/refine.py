@@ -154,6 +154,8 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
     Args:
         view: as it was looked at. found: what was found. rules: of the whole batch.
         choice: the lattice that a view would get.
+
+    Method: docs/method/index.md#steering
     """
     lattice, excess = found.lattice, found.excess
     stuck = view.tries > 0 and excess > 0.9 * view.excess

@@ -20,6 +20,8 @@ def attack_curve(loss, log_p, log_q, error: float) -> Curve:
     Args:
         loss, log_p, log_q: log Q/P, log P and log Q of the outcomes in any order, shape (outcomes,); log_p −inf for padding.
         error: bound on the relative error of any mass.
+
+    Method: docs/method/attack.md#family
     """
     real = np.isfinite(log_p) & np.isfinite(log_q)
     order = np.argsort(loss[real], kind="stable")

@@ -83,7 +83,10 @@ def _length(frequencies: int, vertices: int) -> int:
 
 
 def _discrete_gauss(number: int, nodes: int):
-    """Nodes and weights with Σ_{i<number} f(i) = Σ w·f(x), exact to degree 2·nodes − 1 (Gram polynomials)."""
+    """Nodes and weights with Σ_{i<number} f(i) = Σ w·f(x), exact to degree 2·nodes − 1 (Gram polynomials).
+
+    Method: docs/method/frequencies.md#sparse
+    """
     count = min(number, nodes)
     k = np.arange(1, count)
     side = 0.5 * k * np.sqrt((number**2 - k**2) / (4.0 * k * k - 1.0))
@@ -98,6 +101,8 @@ def _probes(distance: np.ndarray, edge: np.ndarray):
     On an interval of width Δ about m, with A the points where |offset|·Δ ≤ 2,
     |φ(θ)| ≤ |φ_A(m) + (θ − m)·φ_A'(m)| + Δ²/8·E_A offset² + (mass outside A).
     The even columns are cos, offset·sin, 1 and offset², the odd ones sin and offset·cos, all restricted to A.
+
+    Method: docs/method/frequencies.md#sparse
     """
     middle, width = 0.5 * (edge[1:] + edge[:-1]), np.diff(edge)
     j = distance[:, None]
@@ -188,7 +193,10 @@ def _in_rows(a, waves):
 
 
 def _dropped(w, count, t: Tables):
-    """Bound on |φ₁^T₁·φ₂^T₂ ⋯| over every frequency from K to N/2."""
+    """Bound on |φ₁^T₁·φ₂^T₂ ⋯| over every frequency from K to N/2.
+
+    Method: docs/method/frequencies.md#sparse
+    """
     even, odd = _fold(w, t)
     symmetric = xp.einsum("cj,qsj->qcs", even, t.even)
     cos, moment_sin, mass, square = (symmetric[i] for i in range(4))
@@ -209,7 +217,11 @@ def _dropped(w, count, t: Tables):
 
 
 def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vertices: int) -> Composed:
-    """Compose the mechanisms of one setting from their low frequencies (unbatched); see ``convolution.compose_blocks``."""
+    """Compose the mechanisms of one setting from their low frequencies (unbatched); see ``convolution.compose_blocks``.
+
+    Method: docs/method/frequencies.md#sparse
+    Method: docs/method/rounding.md#guard
+    """
     w = weights.weight
     even, odd = _fold(w, t)
     versine = _in_rows(even, t.versine)

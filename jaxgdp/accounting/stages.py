@@ -40,6 +40,8 @@ def read(parts, plus, minus, rates: Rates, kind: Kind) -> tuple[dict[str, Any], 
     """Numbers asked for, at which thresholds they were read off, how far out each half has to be known, and the curve (if asked for).
 
     ``parts`` are the Gaussian curves that it lies between (``curve.gaussian_parts``).
+
+    Method: docs/method/adjacency.md#symmetrisation
     """
     ends = tuple(xp.vmap(lambda v: _seen(v, rates))(both_sides(plus[0], minus[0])))
     if kind.adjacency == "add":

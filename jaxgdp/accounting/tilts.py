@@ -25,7 +25,10 @@ def depths(loss: Loss, s):
 
 
 def at_depth(loss: Loss, low, target, of_y):
-    """The tilt above ``low`` at which r_X (or r_Y, where ``of_y``) equals ``target``."""
+    """The tilt above ``low`` at which r_X (or r_Y, where ``of_y``) equals ``target``.
+
+    Method: docs/method/tilting.md#saddle
+    """
 
     def error(s):
         r_x, r_y, _, square = depths(loss, s)
@@ -39,7 +42,10 @@ def at_depth(loss: Loss, low, target, of_y):
 
 
 def at_threshold(loss: Loss, low, target):
-    """The tilt above ``low`` at which the mean Λ' equals ``target``."""
+    """The tilt above ``low`` at which the mean Λ' equals ``target``.
+
+    Method: docs/method/tilting.md#saddle
+    """
 
     def error(s):
         _, mean, square = composed(loss, s)

@@ -96,6 +96,8 @@ def _least(bound, gaussian):
 
     ``gaussian`` is the best offset for a normal loss; with heavy tails the best one is far below it. ``bound`` takes offsets with an
     axis in front of those of ``gaussian``.
+
+    Method: docs/method/windows.md#plan
     """
     top = xp.log(2.0 * gaussian)
     bottom = xp.minimum(xp.log(0.05), top - 4.0)
@@ -120,6 +122,8 @@ def _window(loss: Loss, s, y_low, y_high, thresholds, reach, bulk, rtol, fainter
         y_low, y_high: depths of TPR at the ends of the piece. thresholds, reach: thresholds and depths of α there, shape (2, sides).
         bulk: standard deviation of the composed loss where small steps decide it.
         fainter: −log of the tilted mass that is looked at, where that is more than follows from the depths.
+
+    Method: docs/method/windows.md#plan
     """
     single, mean, square = cumulants(loss, s[:, None])
     count, total = loss.count, lambda k: xp.sum(loss.count * k, axis=-1)
@@ -279,6 +283,8 @@ def plan_whole(groups, count, z_floor, z_delta, rtol, faintest, seen, anchor, pi
 
     Returns:
         A :class:`Plan` with leading axes of sides and pieces.
+
+    Method: docs/method/tilting.md#saddle
     """
     if all(mechanism.symmetric for mechanism, _ in groups):
         # what is the same pair read backwards has two equal halves
@@ -313,6 +319,8 @@ def plan_threshold(groups, count, threshold, rtol, faintest, share) -> Plan:
 
     Returns:
         A :class:`Plan` with a leading axis of sides.
+
+    Method: docs/method/tilting.md#saddle
     """
     shallow = quadrature(groups, xp.full(count.shape, 30.0), _BOTH)
     value, _, square = (a[0] for a in composed(shallow, np.full(2, 0.5)))

@@ -42,6 +42,7 @@ class ApproximateDP(Mechanism):
 
     symmetric: ClassVar[bool] = True
     differentiable: ClassVar[tuple[str, ...]] = ("epsilon", "delta")
+    relation: ClassVar[str] = "those that (ε, δ) was stated for"
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
@@ -70,7 +71,10 @@ class ApproximateDP(Mechanism):
         return self.epsilon
 
     def cells(self, ell, end) -> Cells:
-        """Exact masses of the atoms by cell, with δ at both infinities (unbatched)."""
+        """Exact masses of the atoms by cell, with δ at both infinities (unbatched).
+
+        Method: docs/method/dominating.md#profile
+        """
         loss, log_p = self._atoms(self.epsilon)
         some = self.delta > 0.0
         log_delta = xp.where(some, xp.log(xp.where(some, self.delta, 1.0)), -xp.inf)

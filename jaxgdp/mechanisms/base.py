@@ -27,6 +27,9 @@ class Mechanism:
         differentiable: fields in which ``jaxgdp.differentiable`` may take derivatives: ``cells`` has masses (log_x, log_y and what goes
             to the infinities) with the right derivatives in them, at fixed points, and ``atoms`` names what moves in one piece.
         undifferentiable: why there are no derivatives in the other fields, for those who try.
+        relation: what "remove" and "add" mean for its pair, in words: the relation of data sets that it is a pair of.
+
+    Method: docs/method/notation.md#brackets
     """
 
     atomic: ClassVar[bool] = True
@@ -36,6 +39,7 @@ class Mechanism:
     trailing: ClassVar[dict[str, int]] = {}
     differentiable: ClassVar[tuple[str, ...]] = ()
     undifferentiable: ClassVar[str] = "it does not declare how its cells move with that"
+    relation: ClassVar[str] = "those of the pair it was made from"
 
     def parameter_shapes(self) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
         """By field: the shape that broadcasts, and the trailing shape that belongs to one mechanism."""
@@ -64,7 +68,10 @@ class Mechanism:
         return self, count
 
     def attacked(self) -> Mechanism:
-        """The mechanism that the attack of the lower side is run on: itself, unless it stands for a family without a worst member."""
+        """The mechanism that the attack of the lower side is run on: itself, unless it stands for a family without a worst member.
+
+        Method: docs/method/attack.md#family
+        """
         return self
 
     def achieved(self) -> tuple[Mechanism, ...]:
@@ -72,6 +79,8 @@ class Mechanism:
 
         Where ``attacked`` is a law far from that of the dominating pair, lattices planned for the one serve the other badly. The lower
         sides of brackets are then those of these mechanisms, too, with lattices of their own.
+
+        Method: docs/method/attack.md#family
         """
         return ()
 
@@ -99,6 +108,8 @@ class Mechanism:
 
         ∞ with mass at +∞ or −∞; else 0 where the loss is bounded, and ``tail_precision`` unless the mechanism knows better. NaN where it is
         not known.
+
+        Method: docs/method/mu.md#tail
         """
         everywhere = self.tail_precision()
         return xp.where(xp.isinf(everywhere), xp.inf, 0.0) if self.bounded() else everywhere
@@ -137,6 +148,8 @@ class Mechanism:
 
         Raises:
             ValueError: there is no sound one.
+
+        Method: docs/method/adjacency.md#relations
         """
         name = type(self).__name__
         raise ValueError(f"adjacency must be one of 'add_remove', 'add', 'remove' for {name}, got 'replace_one'")

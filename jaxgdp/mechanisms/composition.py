@@ -44,6 +44,8 @@ class Composition:
 
         Array-valued fields keep their trailing axes behind that; one kind is one class with equal trailing axes. Equal mechanisms
         are one, used as often as all of them.
+
+        Method: docs/method/notation.md#domination
         """
         distinct: dict[tuple, tuple] = {}
         for mechanism, count in zip(self.mechanisms, self.counts, strict=True):
@@ -91,6 +93,8 @@ class Composition:
 
         Raises:
             ValueError: a part has no sound one; names it.
+
+        Method: docs/method/adjacency.md#relations
         """
         return Composition(tuple(part.replace_one() for part in self.mechanisms), self.counts)
 
@@ -131,6 +135,8 @@ def compose(mechanisms) -> Composition:
         >>> import jaxgdp
         >>> compose([(jaxgdp.Gaussian(2.0), 10), (jaxgdp.Laplace(scale=5.0), [100, 200])]).shape
         (2,)
+
+    Method: docs/method/notation.md#domination
     """
     parts, counts = [], []
     try:

@@ -46,6 +46,7 @@ class Deterministic(Mechanism):
     atomic = False
     differentiable: ClassVar[tuple[str, ...]] = ("noise_multiplier",)
     undifferentiable: ClassVar[str] = "that is a whole number"
+    relation: ClassVar[str] = "zeroing a record, and the reverse"
 
     def __post_init__(self):
         object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))

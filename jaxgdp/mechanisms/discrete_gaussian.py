@@ -80,6 +80,7 @@ class DiscreteGaussian(Mechanism):
     symmetric: ClassVar[bool] = True
     differentiable: ClassVar[tuple[str, ...]] = ("sigma",)
     undifferentiable: ClassVar[str] = "that is a whole number"
+    relation: ClassVar[str] = "leaving out and adding a record"
 
     def __post_init__(self):
         object.__setattr__(self, "sigma", positive("sigma", self.sigma))

@@ -36,6 +36,7 @@ class DiscreteLaplace(Mechanism):
     scale: Any
 
     differentiable: ClassVar[tuple[str, ...]] = ("scale",)
+    relation: ClassVar[str] = "leaving out and adding a record"
 
     def __post_init__(self):
         object.__setattr__(self, "scale", positive("scale", self.scale))

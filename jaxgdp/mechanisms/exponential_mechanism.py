@@ -59,6 +59,7 @@ class ExponentialMechanism(Mechanism):
     closes: ClassVar[bool] = False
     symmetric: ClassVar[bool] = True
     undifferentiable: ClassVar[str] = "the largest profile of several uses is found by a program on known numbers"
+    relation: ClassVar[str] = "those that the range was stated for"
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))

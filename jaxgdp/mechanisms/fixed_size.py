@@ -58,6 +58,7 @@ class FixedSize(Mechanism):
 
     closes: ClassVar[bool] = False
     undifferentiable: ClassVar[str] = "its profile is made from known numbers"
+    relation: ClassVar[str] = "zeroing a record, and the reverse"
 
     def __post_init__(self):
         fields = {name: getattr(self, name) for name in ("noise_multiplier", "batch_size", "dataset_size")}
@@ -75,7 +76,10 @@ class FixedSize(Mechanism):
         return self._pair(1.0)
 
     def replace_one(self) -> ReplacedInFixedSize:
-        """The pair of the profile for replacing a record."""
+        """The pair of the profile for replacing a record.
+
+        Method: docs/method/adjacency.md#relations
+        """
         return ReplacedInFixedSize(self.noise_multiplier, self.batch_size, self.dataset_size)
 
     def _pair(self, near) -> SampledPair:

@@ -44,6 +44,7 @@ class FromProfile(Mechanism):
     deltas: Any
 
     trailing: ClassVar[dict[str, int]] = {"epsilons": 1, "deltas": 1}
+    relation: ClassVar[str] = "those that the profile was stated for"
 
     def __post_init__(self):
         known(self, epsilons=self.epsilons, deltas=self.deltas)
@@ -71,7 +72,10 @@ class FromProfile(Mechanism):
         object.__setattr__(self, "deltas", deltas)
 
     def canonical(self) -> FinitePair:
-        """The dominating pair."""
+        """The dominating pair.
+
+        Method: docs/method/dominating.md#profile
+        """
         shape = self.shape
         number = self.epsilons.shape[-1]
         epsilons = np.broadcast_to(self.epsilons, (*shape, number)).reshape(-1, number)

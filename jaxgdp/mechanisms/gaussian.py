@@ -35,6 +35,7 @@ class Gaussian(Mechanism):
 
     atomic = False
     differentiable: ClassVar[tuple[str, ...]] = ("noise_multiplier",)
+    relation: ClassVar[str] = "leaving out and adding a record"
 
     def __post_init__(self):
         object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))
@@ -44,5 +45,8 @@ class Gaussian(Mechanism):
         return SubsampledGaussian(self.noise_multiplier, np.ones(()))
 
     def replace_one(self) -> Gaussian:
-        """Replacing a record moves the query by up to 2: noise over that is σ/2."""
+        """Replacing a record moves the query by up to 2: noise over that is σ/2.
+
+        Method: docs/method/adjacency.md#relations
+        """
         return Gaussian(self.noise_multiplier / 2.0)

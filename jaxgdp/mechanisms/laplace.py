@@ -41,6 +41,7 @@ class Laplace(Mechanism):
 
     symmetric: ClassVar[bool] = True
     differentiable: ClassVar[tuple[str, ...]] = ("scale",)
+    relation: ClassVar[str] = "leaving out and adding a record"
 
     def __post_init__(self):
         object.__setattr__(self, "scale", positive("scale", self.scale))

@@ -34,6 +34,7 @@ class PureDP(Mechanism):
     epsilon: Any
 
     differentiable: ClassVar[tuple[str, ...]] = ("epsilon",)
+    relation: ClassVar[str] = "those that ε was stated for"
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))

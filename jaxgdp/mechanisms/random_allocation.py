@@ -61,6 +61,7 @@ class RandomAllocation(Mechanism):
 
     closes: ClassVar[bool] = False
     undifferentiable: ClassVar[str] = "its tables are made from known numbers"
+    relation: ClassVar[str] = "zeroing a record, and the reverse"
 
     def __post_init__(self):
         known(

@@ -45,6 +45,7 @@ class RandomizedResponse(Mechanism):
     symmetric: ClassVar[bool] = True
     differentiable: ClassVar[tuple[str, ...]] = ("epsilon",)
     undifferentiable: ClassVar[str] = "that is a whole number"
+    relation: ClassVar[str] = "both the same: another true answer, in either order"
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))

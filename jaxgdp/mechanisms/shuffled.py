@@ -74,6 +74,7 @@ class Shuffled(Mechanism):
         "the lower side is achieved by an attack"
     )
     undifferentiable: ClassVar[str] = "the attack of its lower side is a table made from known numbers"
+    relation: ClassVar[str] = "zeroing a record, and the reverse"
 
     def __post_init__(self):
         known(self, noise_multiplier=self.noise_multiplier, num_batches=self.num_batches, num_epochs=self.num_epochs)

@@ -81,7 +81,10 @@ def log_below(threshold, noise_multiplier, num_batches, mean):
 
 @functools.lru_cache(maxsize=512)
 def slices(noise_multiplier: float, num_batches: float, means: tuple[float, float]):
-    """log Q/P, log P and a bound on the relative error of the masses, for one setting: arrays of ``_SLICES`` numbers, and a number."""
+    """log Q/P, log P and a bound on the relative error of the masses, for one setting: arrays of ``_SLICES`` numbers, and a number.
+
+    Method: docs/method/attack.md#family
+    """
     with np.errstate(divide="ignore"):
         return _slices(noise_multiplier, num_batches, means)
 

@@ -47,6 +47,7 @@ class SubsampledGaussian(Mechanism):
 
     atomic = False
     differentiable: ClassVar[tuple[str, ...]] = ("noise_multiplier", "sampling_prob")
+    relation: ClassVar[str] = "leaving out and adding a record"
 
     def __post_init__(self):
         object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))
@@ -82,7 +83,10 @@ class SubsampledGaussian(Mechanism):
         return xp.minimum(self.gaussian_precision() * (1.0 - PRECISION), _LARGEST)
 
     def tail_precision(self):
-        """1/σ²: the squared Gaussian-DP parameter that bounds one step, approached as FPR → 0; rounded up."""
+        """1/σ²: the squared Gaussian-DP parameter that bounds one step, approached as FPR → 0; rounded up.
+
+        Method: docs/method/mu.md#tail
+        """
         return xp.maximum(self.noise_multiplier**-2.0 * (1.0 + PRECISION), _LEAST)
 
     def replace_one(self) -> SubsampledGaussian:
@@ -92,6 +96,8 @@ class SubsampledGaussian(Mechanism):
 
         Raises:
             ValueError: p < 1 somewhere.
+
+        Method: docs/method/adjacency.md#relations
         """
         if not np.all(np.asarray(self.sampling_prob) == 1.0):
             raise ValueError(
@@ -114,6 +120,8 @@ class SubsampledGaussian(Mechanism):
         (y₁/x − r_{j−1})/(r_j − r_{j−1}): p drops out. Narrow cells use the Hermite series about their
         midpoint, in which differences are taken term by term; wide cells use Mills ratios. The first cell past ``end`` is
         open: it holds the whole tail.
+
+        Method: docs/method/dominating.md#subsampled
         """
         return _cells(self, ell, end)
 

@@ -43,6 +43,7 @@ class SubsampledLaplace(Mechanism):
     sampling_prob: Any
 
     differentiable: ClassVar[tuple[str, ...]] = ("scale", "sampling_prob")
+    relation: ClassVar[str] = "leaving out and adding a record"
 
     def __post_init__(self):
         object.__setattr__(self, "scale", positive("scale", self.scale))

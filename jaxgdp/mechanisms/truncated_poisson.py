@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import betainc
+from scipy.special import betainc, betaincc
 
 from ..numerics import namespace as xp
 from ..numerics.errors import CAPPED, PRECISION
@@ -53,6 +53,7 @@ class TruncatedPoisson(Mechanism):
 
     closes: ClassVar[bool] = False
     undifferentiable: ClassVar[str] = "its rates are made from known numbers"
+    relation: ClassVar[str] = "leaving out and adding a record"
 
     def __post_init__(self):
         fields = {
@@ -70,14 +71,17 @@ class TruncatedPoisson(Mechanism):
         """The mixture of the two pairs, with its attack."""
         q, batch, size = np.broadcast_arrays(self.sampling_prob, self.batch_size, self.dataset_size)
         cut = np.where(batch < size, betainc(batch, np.maximum(size - batch, 0.5), q), 0.0)  # Pr[Bin(n − 1, q) ≥ B]
+        rest = np.where(
+            batch < size, betaincc(batch, np.maximum(size - batch, 0.5), q), 1.0
+        )  # (what 1 − cut has lost the digits of)
         kept = np.where(
             batch < size, batch * betainc(batch + 1.0, np.maximum(size - batch, 0.5), q) / size, 0.0
         )  # p·q'
         some = cut > 0.0
         # (rates are rounded, each to its safe side: a smaller one shows less)
         rate = np.where(some, np.clip(kept / np.where(some, cut, 1.0) * (1.0 + CAPPED), 1e-300, q), q)
-        attacked = np.clip((1.0 - cut) * q + kept - np.where(some, CAPPED * (cut + kept), 0.0), 1e-300, 1.0)
-        return CappedPair(self.noise_multiplier, q, cut, rate, attacked)
+        attacked = np.clip(rest * q + kept - np.where(some, CAPPED * (cut + kept), 0.0), 1e-300, 1.0)
+        return CappedPair(self.noise_multiplier, q, cut, rest, rate, attacked)
 
 
 @pytree
@@ -86,13 +90,15 @@ class CappedPair(Mechanism):
     """Two Poisson-subsampled Gaussians, of noise σ and σ/2, one of which is chosen at random and told; not checked.
 
     Attributes:
-        noise_multiplier: σ. sampling_prob: rate of the first. cut: probability of the second. replaced: its rate.
+        noise_multiplier: σ. sampling_prob: rate of the first. cut: probability of the second. rest: that of the first, 1 − cut.
+        replaced: rate of the second.
         attacked_prob: rate of the Poisson-subsampled Gaussian that is attacked.
     """
 
     noise_multiplier: Any
     sampling_prob: Any
     cut: Any
+    rest: Any
     replaced: Any
     attacked_prob: Any
 
@@ -102,7 +108,7 @@ class CappedPair(Mechanism):
     def _parts(self):
         none = -xp.inf
         log_cut = xp.where(self.cut > 0.0, xp.log(xp.where(self.cut > 0.0, self.cut, 1.0)), none)
-        log_rest = xp.where(self.cut < 1.0, xp.log1p(-xp.where(self.cut < 1.0, self.cut, 0.0)), none)
+        log_rest = xp.where(self.rest > 0.0, xp.log(xp.where(self.rest > 0.0, self.rest, 1.0)), none)
         first = SubsampledGaussian.__new__(SubsampledGaussian)
         second = SubsampledGaussian.__new__(SubsampledGaussian)
         for part, sigma, rate in (

@@ -75,7 +75,10 @@ def log_sub(a, b):
 
 
 def log1mexp(a):
-    """log(1 − e^a) for a ≤ 0."""
+    """log(1 − e^a) for a ≤ 0.
+
+    Method: docs/method/rounding.md#constants
+    """
     a = xp.minimum(a, 0.0)
     # (below e^a = 0.29, so that the compiler's log1p is not used where it is worst, see ``errors.LOG1P``)
     near = a > -1.25
@@ -88,6 +91,8 @@ def ndtri_exp(log_p):
     Above log_p = −600 the quantile of the double is used. Below, w = z² solves
     w + log(2πw) + 2/w − 5/w² + 74/(3w³) − 353/(2w⁴) = −2·log_p, from the logarithm of Mills' ratio; one Newton step from
     a − log(2πa), a = −2·log_p, leaves 1e-14 relative.
+
+    Method: docs/method/rounding.md#constants
     """
     deep = log_p < -600.0
     central = xp.ndtri(xp.exp(xp.where(deep, -1.0, log_p)))
@@ -132,7 +137,10 @@ def square_above(mu):
 
 
 def log_ndtr(z):
-    """log Φ(z) to 3e-14 relative at any depth (a library routine with a short series is off by 4e-9 near −20)."""
+    """log Φ(z) to 3e-14 relative at any depth (a library routine with a short series is off by 4e-9 near −20).
+
+    Method: docs/method/rounding.md#constants
+    """
     tail = half_mills(z)
     above = xp.log1p(-xp.exp(-0.5 * z * z) * tail)
     return xp.where(z > 0.0, above, xp.log(tail) - 0.5 * z * z)
@@ -152,6 +160,8 @@ def log_gaussian_delta(epsilon, mu):
     """log δ_μ(ε) for ε ≥ 0, μ > 0, with relative accuracy at any depth.
 
     Below the mean (a < 0) both terms share the factor e^{−a²/2}; what is left is a difference of Mills ratios.
+
+    Method: docs/method/notation.md#pairs
     """
     a, b = mu / 2.0 - epsilon / mu, -mu / 2.0 - epsilon / mu
     deep = a < 0.0

@@ -43,6 +43,8 @@ def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus: Any = -np.inf, log_
 
     Returns:
         :class:`Cells`.
+
+    Method: docs/method/dominating.md#split
     """
     number = ell.shape[0]
     real = xp.isfinite(loss) & (log_p > -xp.inf) & (log_q > -xp.inf)

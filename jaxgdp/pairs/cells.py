@@ -28,6 +28,8 @@ class Cells(NamedTuple):
         dropped: share of the P-mass of each interior cell that connect-the-dots sends to −∞, shape (n − 1,) or a number.
         uncertain: bound on the relative error of every mass, a number, on top of ``roundoff``. It is not taken for noise of single
             masses: the composition of masses within 1 ± e of the true ones is within (1 ± e)^T of the true composition.
+
+    Method: docs/method/rounding.md#shared
     """
 
     log_x: Any
@@ -50,6 +52,8 @@ def reverse(cells: Cells, ell, end=np.inf) -> Cells:
     1 − up' = up·x·e^{upper}/y, so up' = (1 − up)·e^{lower}·x/y. The cell that is open beyond
     ``end`` keeps at its near end the P-mass that belongs to its Q-mass there; the rest, lost to +∞ before, is now P-mass that Q hardly
     shows, and goes to −∞: left at the far end it would bring Q-mass along that there is not.
+
+    Method: docs/method/dominating.md#reverse
     """
     log_x, log_y = cells.log_x[1:-1], cells.log_y[1:-1]
     some = log_y > -xp.inf

@@ -193,7 +193,10 @@ def _epsilon(pair: Table, delta):
 
 
 def label_sum(sigma: float, number: int, selected: int, weight: float = 1.0) -> Table:
-    """A pair that the attack with labels log(1 − wq + wq·V) achieves, w = ``weight``."""
+    """A pair that the attack with labels log(1 − wq + wq·V) achieves, w = ``weight``.
+
+    Method: docs/method/attack.md#family
+    """
     labels = _Labels(sigma, number, selected, weight)
     tilts = _tilts(labels, number)
     every, errors = [], []

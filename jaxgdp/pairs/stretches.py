@@ -12,7 +12,10 @@ from .cells import Cells
 
 
 def position(loss, lower, upper):
-    """(e^loss − e^lower)/(e^upper − e^lower), cut to [0, 1]: the connect-the-dots share of an atom."""
+    """(e^loss − e^lower)/(e^upper − e^lower), cut to [0, 1]: the connect-the-dots share of an atom.
+
+    Method: docs/method/dominating.md#split
+    """
     top = xp.exp(xp.minimum(loss - upper, 0.0)) * xp.expm1(xp.minimum(lower - loss, 0.0))
     return xp.clip(top / xp.expm1(lower - upper), 0.0, 1.0)
 
@@ -42,6 +45,8 @@ def stretch_cells(
 
     Returns:
         :class:`Cells`.
+
+    Method: docs/method/dominating.md#split
     """
     n = ell.shape[0]
     some = log_x > -xp.inf

@@ -12,7 +12,10 @@ from .reading.profile import delta_achieved, probability
 
 
 def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
-    """η = max over α of 1 − α − f(α) = δ(0), which both directions share (Kaissis 2024; Kulynych 2024)."""
+    """η = max over α of 1 − α − f(α) = δ(0), which both directions share (Kaissis 2024; Kulynych 2024).
+
+    Method: docs/method/reading.md#lines
+    """
     zero = xp.zeros(())
     sides = [log_delta_at(side, zero) for side in (curve.upper_plus, curve.upper_minus)]
     upper = xp.minimum(xp.minimum(*sides), unsampled.log_delta(zero, curve.tail_mu, 1.0))

@@ -18,6 +18,8 @@ def approximate_mu(curve: Curve, log_d) -> Bracket:
 
     The maximum of Φ⁻¹((TPR − d)/(1 − d)) − Φ⁻¹(α/(1 − d)) over the vertices where TPR > d. It composes as √Σμ²
     with 1 − Π(1 − d_i).
+
+    Method: docs/method/mu.md#approximate
     """
     log_rest = log1mexp(log_d)
 

@@ -135,6 +135,8 @@ class Quantity:
         """The bracket to be shown for two sides that were worked out on their own, and where they contradict each other.
 
         To be called once both sides hold all that is known (the intersection of all looks at a setting), on the host.
+
+        Method: docs/method/notation.md#brackets
         """
         return Bracket.from_sides(bracket.lower, bracket.upper, self.extent, self.rounding)
 

@@ -32,6 +32,9 @@ def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
 
     The profile is that of removing the record where π ≥ ½, of adding it else, and the larger of both for the symmetrised curve. Every
     test of an attack bounds the minimum from above.
+
+    Method: docs/method/attack.md#lower
+    Method: docs/method/reading.md#lines
     """
     inside = xp.where((query > 0.0) & (query < 1.0), query, 0.5)
     guess, slope = xp.minimum(query, 1.0 - query), odds(inside)

@@ -23,6 +23,8 @@ def _certified(v: Vertices, log_d):
 
     On the slopes [low_k, high_k] of a vertex δ(ε) is TPR_k − e^ε·α_k, which falls to δ at its root: from there on, or from low_k
     where it is below δ already, δ(ε) ≤ δ. Each vertex says so by itself, whatever is known of the others.
+
+    Method: docs/method/reading.md#lines
     """
     p = points(v)
     from_here, end = xp.maximum(_root(p, log_d), p.low), p.high
@@ -39,7 +41,10 @@ def _achieved(p: Points, log_d):
 
 
 def epsilon(curve: Curve, log_d, *, symmetric: bool) -> Bracket:
-    """ε(δ): the smallest ε ≥ 0 with δ(ε) ≤ δ, in nats."""
+    """ε(δ): the smallest ε ≥ 0 with δ(ε) ≤ δ, in nats.
+
+    Method: docs/method/attack.md#lower
+    """
     upper = _certified(curve.upper_plus, log_d)
     lower = _achieved(path(curve.lower_plus), log_d)
     if symmetric:

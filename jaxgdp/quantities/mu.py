@@ -35,7 +35,10 @@ def _upper_rates(p: Points, log_floor):
 
 
 def _upper(p: Points, z_alpha, z_tpr, log_floor, z_floor):
-    """Largest μ of a dominating half-curve over the range of rates, from the quantiles of ``_upper_rates``."""
+    """Largest μ of a dominating half-curve over the range of rates, from the quantiles of ``_upper_rates``.
+
+    Method: docs/method/mu.md#floor
+    """
     clamped = difference(xp.maximum(z_alpha[:-2], z_floor), z_tpr[:-2], 1.0)
     everywhere = xp.max(xp.where(p.used, clamped, -xp.inf))
     plain = difference(z_alpha, z_tpr, 1.0)
@@ -67,7 +70,10 @@ def _lower_rates(p: Points, tests: Points, log_floor):
 
 
 def _lower(tests: Points, z_alpha, z_tpr, log_floor, z_floor):
-    """Largest μ that the attack shows over the range of rates, from the quantiles of ``_lower_rates``."""
+    """Largest μ that the attack shows over the range of rates, from the quantiles of ``_lower_rates``.
+
+    Method: docs/method/mu.md#floor
+    """
     weaker = difference(xp.maximum(z_alpha, z_floor), xp.minimum(z_tpr, -z_floor), -1.0)
     visible = xp.max(xp.where(xp.append(tests.used, True), weaker, -xp.inf))
     both = tests.used & (tests.log_alpha <= log_floor) & (tests.log_beta <= log_floor)
@@ -81,6 +87,8 @@ def mu(curve: Curve, log_floor) -> Bracket:
     That is, over error rates that are both at least the floor (or both at most, where privacy is so weak that
     f(floor) lies below it). The mirrored curve has the same μ, so all adjacencies share this number. Never
     more than √Σ T/σ², the limit as the floor goes to 0, and never less than that of the exactly Gaussian parts.
+
+    Method: docs/method/mu.md#floor
     """
     z_floor = ndtri_exp(log_floor)
     above, below = both_sides(curve.upper_plus, curve.upper_minus), both_sides(curve.lower_plus, curve.lower_minus)

@@ -25,6 +25,8 @@ def _upper(p: Points, mu):
     With u = α − β and v = α + β, a gap of κ along both axes is 2κ in v at equal u. Between two neighbouring tests the
     polygon is straight and the Gaussian curve convex, so for any slope e^ε the larger of the two end values of
     (δ_μ(ε) − (TPR − e^ε·α))/(1 + e^ε) bounds the gap there; the segment's own slope or its threshold makes that sharp.
+
+    Method: docs/method/regret.md#sides
     """
     log_alpha = xp.append(p.log_alpha, -xp.inf)
     log_tpr = xp.append(p.log_tpr, -xp.inf)
@@ -61,7 +63,10 @@ def _apart(p: Points) -> Points:
 
 
 def _lower(p: Points, sides: tuple[Vertices, ...], mu):
-    """A gap that is certainly there: (δ_μ(ε) − δ(ε))/(1 + e^ε) at the best threshold of the dominating pair."""
+    """A gap that is certainly there: (δ_μ(ε) − δ(ε))/(1 + e^ε) at the best threshold of the dominating pair.
+
+    Method: docs/method/regret.md#sides
+    """
     epsilon = xp.clip(p.low, 0.0, 600.0)
     growth = xp.exp(epsilon)
     delta = xp.exp(p.log_tpr) - xp.exp(p.log_alpha + epsilon)
@@ -85,6 +90,8 @@ def regret(curve: Curve, reported: Bracket, *, symmetric: bool) -> Bracket:
     the maximum taken over every slope. Δ grows with μ, so the upper side is that of the upper μ and the lower side that
     of the lower: the bracket holds for the true μ* and for the reported upper side of it. For the symmetrised curve the
     better of the two directions counts; for one direction, the worse half. The exactly Gaussian parts alone bound it, too.
+
+    Method: docs/method/regret.md#sides
     """
     plus, minus = points(curve.upper_plus), points(curve.upper_minus)
     attacks = [path(side) for side in (curve.lower_plus, curve.lower_minus)]

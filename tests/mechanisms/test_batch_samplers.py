@@ -3,10 +3,13 @@
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
 import jaxgdp
+from jaxgdp.mechanisms import TruncatedPoisson
+from jaxgdp.numerics.errors import CAPPED
 
 _Z = np.linspace(-14.0, 14.0, 6001)
 _GRID = 1e-6  # of a sum over the grid for an integral whose integrand has a corner: a quarter of a step squared, times its slope
@@ -142,3 +145,16 @@ def test_fixed_batches_compose():
 def test_bad_input_is_refused_by_name(build, named):
     with pytest.raises(ValueError, match=named):
         build()
+
+
+@pytest.mark.parametrize(
+    ("size", "rate", "batch"), [(60_000, 0.01, 450), (10_000, 0.02, 120), (1000, 0.1, 40), (56, 0.5, 1)]
+)
+def test_parts_of_a_sample_that_is_nearly_always_cut_are_as_exact_as_stated(size, rate, batch):
+    """Pr[X ≥ B] and Pr[X < B] for X ~ Bin(n − 1, q), by exact sums: neither is one less the other."""
+    pair = TruncatedPoisson(10.0, rate, batch, size).canonical()
+    with mpmath.workdps(50):
+        q = mpmath.mpf(rate)
+        rest = mpmath.fsum(mpmath.binomial(size - 1, k) * q**k * (1 - q) ** (size - 1 - k) for k in range(batch))
+        for found, exact in ((pair.rest, rest), (pair.cut, 1 - rest)):
+            assert abs(mpmath.mpf(float(found)) / exact - 1) < CAPPED / 3

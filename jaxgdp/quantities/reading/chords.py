@@ -11,7 +11,10 @@ from ...numerics.normal import argmax, log1mexp, log_sub, safe_log
 
 
 def tpr_line(p: Points, log_fpr):
-    """Upper bound on log TPR at one FPR: the lowest of the supporting lines with slopes e^{ℓ_k}."""
+    """Upper bound on log TPR at one FPR: the lowest of the supporting lines with slopes e^{ℓ_k}.
+
+    Method: docs/method/mu.md#floor
+    """
     log_delta = p.log_tpr + safe_log1m(xp.minimum(p.low + p.log_alpha - xp.maximum(p.log_tpr, -1e300), 0.0))
     value = xp.logaddexp(log_delta, p.low + log_fpr)
     return xp.min(xp.where(p.used & ((p.log_tpr > -xp.inf) | (p.log_alpha == -xp.inf)), value, 0.0))
@@ -25,7 +28,10 @@ def alpha_line(p: Points, log_fnr):
 
 def tpr_chord(p: Points, log_fpr):
     """(log TPR, log β) that the attack achieves at one FPR: chords between consecutive tests, a stricter test, or a laxer
-    one obeyed only part of the time."""
+    one obeyed only part of the time.
+
+    Method: docs/method/attack.md#labels
+    """
     a, b = p.log_alpha[:-1], p.log_alpha[1:]
     inside = (b <= log_fpr) & (log_fpr < a) & p.used[:-1] & p.used[1:]
     top = xp.where(inside, a, 0.0)

@@ -19,7 +19,10 @@ def probability(log_bracket: Bracket) -> Bracket:
 
 
 def delta_achieved(p: Points, epsilon):
-    """log of the best TPR − e^ε·α over the attack's tests."""
+    """log of the best TPR − e^ε·α over the attack's tests.
+
+    Method: docs/method/attack.md#lower
+    """
     ratio = epsilon + p.log_alpha - p.log_tpr
     value = p.log_tpr + safe_log1m(xp.where(p.log_tpr > -xp.inf, ratio, 0.0))
     return xp.max(xp.where(p.used & (p.log_tpr > -xp.inf), value, -xp.inf))
@@ -29,6 +32,9 @@ def log_delta(curve: Curve, epsilon, *, symmetric: bool) -> Bracket:
     """log δ(ε), ε ≥ 0, with δ(ε) = Pr[Y > ε] − e^ε·Pr[X > ε] (the larger direction for the symmetrised curve).
 
     Never more than the δ of the mechanism without subsampling, never less than that of its Gaussian parts.
+
+    Method: docs/method/adjacency.md#symmetrisation
+    Method: docs/method/reading.md#lines
     """
     upper = log_delta_at(curve.upper_plus, epsilon)
     lower = delta_achieved(path(curve.lower_plus), epsilon)

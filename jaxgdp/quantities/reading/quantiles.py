@@ -26,7 +26,10 @@ def difference(z_alpha, z_tpr, sign):
 
 
 def from_the_middle(p: Points):
-    """Whether the vertices of a dominating half-curve begin at ℓ = 0: what lies before the first one is unknown."""
+    """Whether the vertices of a dominating half-curve begin at ℓ = 0: what lies before the first one is unknown.
+
+    Method: docs/method/mu.md#floor
+    """
     return xp.min(xp.where(p.used, p.low, xp.inf)) <= 0.0
 
 
@@ -36,6 +39,8 @@ def gaps(v: Vertices, matters, log_rest: Any = 0.0):
     TPR is no more there than at the gap's upper end α₁, so μ is no more than there plus Φ⁻¹(α₁) − Φ⁻¹(α₂). Where pieces
     overlap, there are none; on a plateau between two atoms of the loss, there is rounding. ``matters`` tells from the rates at
     the upper end whether a gap lies within the range asked for.
+
+    Method: docs/method/mu.md#floor
     """
     if v.log_alpha.shape[0] == 1:
         return xp.zeros(())

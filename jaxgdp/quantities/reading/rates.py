@@ -62,6 +62,9 @@ def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bra
     """log TPR and log FNR at one FPR, each a bracket.
 
     The upper TPR and the lower FNR belong to the dominating pair; the other sides are achieved by the attack.
+
+    Method: docs/method/adjacency.md#symmetrisation
+    Method: docs/method/reading.md#lines
     """
     plus, minus = points(curve.upper_plus), points(curve.upper_minus)
     if symmetric:

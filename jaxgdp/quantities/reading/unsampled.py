@@ -15,7 +15,10 @@ _PARTS, _ROUNDS = 33, 13  # so many parts in every round: 64 halvings in all
 
 
 def log_delta(epsilon, mu, side):
-    """log δ_μ(ε) for ε ≥ 0, moved by its rounding error: for small μ it is a difference of nearly equal Mills ratios."""
+    """log δ_μ(ε) for ε ≥ 0, moved by its rounding error: for small μ it is a difference of nearly equal Mills ratios.
+
+    Method: docs/method/reading.md#closed
+    """
     some = (mu > 0.0) & xp.isfinite(mu)
     positive = xp.where(some, mu, 1.0)
     own, cancelled = CLOSED_LOG_DELTA
@@ -47,7 +50,10 @@ def epsilon(log_d, mu, side):
 
 
 def error_rates(log_fpr, mu, side):
-    """(log TPR, log FNR) at one FPR on the curve of μ: TPR moved towards ``side``, FNR away from it."""
+    """(log TPR, log FNR) at one FPR on the curve of μ: TPR moved towards ``side``, FNR away from it.
+
+    Method: docs/method/reading.md#closed
+    """
     known = xp.isfinite(mu)
     quantile, moved = ndtri_exp(log_fpr), xp.where(known, mu, 0.0)
     z = -quantile - moved

@@ -1,0 +1,20 @@
+"""Docstrings as the reference shows them: examples and names as code, and pointers to the method as links."""
+
+from __future__ import annotations
+
+import re
+
+import griffe
+
+_EXAMPLE = re.compile(r"^Example:$", re.M)
+_ROLE = re.compile(r":(?:func|class|meth|mod):`~?([^`]+)`")
+_POINTER = re.compile(r"^Method: docs/method/([\w-]+)\.md#([\w-]+)$", re.M)
+
+
+class Docstrings(griffe.Extension):
+    """An "Example" is a section like "Examples"; a line "Method: docs/method/page.md#place" leads there."""
+
+    def on_object(self, *, obj, **_):
+        if obj.docstring is not None:
+            shown = _ROLE.sub(r"`\1`", _EXAMPLE.sub("Examples:", obj.docstring.value))
+            obj.docstring.value = _POINTER.sub(r"Method: [\1, \2][\2].", shown)

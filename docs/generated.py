@@ -1,0 +1,271 @@
+"""Tables and drawings of the pages that are computed when they are built; each replaces its mark."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import html
+import re
+import tokenize
+from pathlib import Path
+
+import numpy as np
+
+import jaxgdp
+from jaxgdp import deployments, mechanisms, spec
+from jaxgdp.bridge import verdicts
+from jaxgdp.numerics import errors
+from jaxgdp.numerics.rounding import rounded_outward
+from jaxgdp.quantities import table
+
+DOCS, PACKAGE = Path(__file__).parent, Path(jaxgdp.__file__).parent
+
+
+def _table(titles, rows) -> str:
+    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
+    return "\n".join(lines + ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows])
+
+
+# --- the error model --------------------------------------------------------------------------------------------------------
+
+
+def used_in() -> dict[str, list[str]]:
+    """Constant of the error model → modules that import it."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("errors"):
+                for alias in node.names:
+                    found.setdefault(alias.name, []).append(path.relative_to(PACKAGE).as_posix())
+    # (what another constant is made of, and what only the tests of a promise import)
+    found.setdefault("AT_INFINITY", []).append("numerics/errors.py")
+    for name in ("ERFCX", "LOG_NDTR"):
+        found.setdefault(name, []).append("numerics/normal.py")
+    return found
+
+
+def constants() -> list[tuple[str, str, object, str]]:
+    """(section, name, value, what it covers and how that is known) of every constant, from the lines it stands in."""
+    path = PACKAGE / "numerics" / "errors.py"
+    with path.open("rb") as file:
+        comments = {
+            t.start[0]: t.string.lstrip("# ") for t in tokenize.tokenize(file.readline) if t.type == tokenize.COMMENT
+        }
+    source = path.read_text(encoding="utf-8")
+    places = [
+        (n.lineno, n.end_lineno or n.lineno, n.targets[0]) for n in ast.parse(source).body if isinstance(n, ast.Assign)
+    ]
+    lines, found = source.splitlines(), []
+    heads = {i: comments[i].strip(" -") for i in comments if comments[i].startswith("---") or "# ---" in lines[i - 1]}
+    for first, last, target in places:
+        words = [comments[i] for i in range(first, last + 1) if i in comments]
+        while last + 1 in comments and lines[last].startswith("# ") and last + 1 not in heads:
+            last += 1
+            words.append(comments[last])
+        section = heads[max(i for i in heads if i < first)]
+        names = [e.id for e in target.elts] if isinstance(target, ast.Tuple) else [target.id]  # type: ignore[attr-defined]
+        for name in names:
+            found.append((section, name, getattr(errors, name), " ".join(words)))
+    return found
+
+
+def constants_table() -> str:
+    """The constants with their values as the code has them."""
+
+    def value(v) -> str:
+        if isinstance(v, tuple):
+            return ", ".join(map(value, v))
+        return f"{v:.4g}"
+
+    used, parts, section = used_in(), [], None
+    for head, name, number, words in constants():
+        if name == "LOG_AT_INFINITY":
+            words = "log of `AT_INFINITY`"
+        if head != section:
+            section = head
+            parts.append((head, []))
+        parts[-1][1].append((f"`{name}`", value(number), words, ", ".join(f"`{m}`" for m in used.get(name, ()))))
+    titles = ("constant", "value", "what it covers, and how that is known", "used in")
+    return "\n\n".join(f"### {head[:1].upper()}{head[1:]}\n\n{_table(titles, rows)}" for head, rows in parts)
+
+
+# --- neighbouring data sets ---------------------------------------------------------------------------------------------------
+
+
+def _shown(mechanism) -> str:
+    """A mechanism in short: its class and its numbers."""
+    fields = [np.asarray(getattr(mechanism, f.name)) for f in dataclasses.fields(mechanism) if f.init]
+    if any(a.ndim for a in fields) or type(mechanism).__name__ not in mechanisms.__all__:
+        return "a pair of its own"
+    return f"`{type(mechanism).__name__}({', '.join(f'{float(a):g}' for a in fields)})`"
+
+
+def _epsilon(mechanism, adjacency) -> str:
+    found = jaxgdp.measure(mechanism, "epsilon", delta=1e-5, adjacency=adjacency, rtol=1e-2)
+    return rounded_outward(float(found.brackets["epsilon"].upper), up=True, digits=4)
+
+
+def relations(epsilon=_epsilon) -> str:
+    """Which relation each mechanism's pair is of, what "replace_one" does to it, and ε of one use under each."""
+    rows = []
+    for name, mechanism in verdicts.examples().items():
+        (part,) = jaxgdp.mechanisms.as_composition(mechanism).mechanisms
+        try:
+            other = part.replace_one()
+            replaced, replaced_epsilon = (
+                "as it is" if other is part else _shown(other),
+                epsilon(mechanism, "replace_one"),
+            )
+        except ValueError:
+            replaced, replaced_epsilon = "refused", "–"
+        ends = epsilon(mechanism, "remove"), epsilon(mechanism, "add"), replaced_epsilon
+        rows.append((f"`{name}`", part.relation, replaced, *ends, "yes" if _closes(mechanism) else "no"))
+    titles = (
+        "mechanism, used once",
+        '"remove" and "add" are',
+        '"replace_one" is',
+        "ε remove",
+        "ε add",
+        "ε replace",
+        "sides meet",
+    )
+    return _table(titles, rows)
+
+
+def _closes(mechanism) -> bool:
+    return all(part.closes for part in jaxgdp.mechanisms.as_composition(mechanism).mechanisms)
+
+
+# --- the pipeline as a picture --------------------------------------------------------------------------------------------------
+
+
+def stages(page: str = "architecture.md") -> list[list[str]]:
+    """The stages that the page lists, in order."""
+    block = re.search(r"```text\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S)
+    if block is None:
+        raise ValueError(f"{page} lists no stages")
+    return [[name.strip() for name in stage.split(",")] for stage in " ".join(block[1].split()).split("→")]
+
+
+def drawing(boxes: list[list[str]], columns: int, label: str, *, titles: bool = False, widest: int = 150) -> str:
+    """Boxes in reading order, each with its lines of text, and arrows between them; in the text's own colour."""
+    line, gap, rows_gap = 17, 34, 30
+    grid = [boxes[i : i + columns] for i in range(0, len(boxes), columns)]
+    heights = [12 + line * max(map(len, row)) for row in grid]
+    tops = [8 + sum(heights[:i]) + rows_gap * i for i in range(len(grid))]
+    width, height = columns * (widest + gap), tops[-1] + heights[-1] + 8
+    parts = []
+    for row, (cells, top, tall) in enumerate(zip(grid, tops, heights, strict=True)):
+        for column, lines in enumerate(cells):
+            x, middle = 8 + column * (widest + gap), top + tall / 2
+            parts.append(f'<rect x="{x}" y="{top}" width="{widest}" height="{tall}" rx="6"/>')
+            start = middle - line * (len(lines) - 1) / 2 + 5
+            for i, text in enumerate(lines):
+                style = ' font-weight="bold"' if titles and i == 0 else ""
+                parts.append(f'<text x="{x + widest / 2}" y="{start + i * line:g}"{style}>{html.escape(text)}</text>')
+            if column + 1 < len(cells):
+                parts.append(f'<path d="M{x + widest + 3} {middle:g} h{gap - 8}" marker-end="url(#tip{columns})"/>')
+            elif row + 1 < len(grid):
+                down, back, end = top + tall, tops[row + 1] - rows_gap / 2, 8 + widest / 2
+                path = f"M{x + widest / 2:g} {down:g} V{back:g} H{end:g} V{tops[row + 1] - 4:g}"
+                parts.append(f'<path d="{path}" marker-end="url(#tip{columns})"/>')
+    marker = (
+        f'<defs><marker id="tip{columns}" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+        '<path d="M0 0 L8 4 L0 8 z" fill="currentColor"/></marker></defs>'
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{html.escape(label)}" '
+        'style="width:100%;height:auto" font-family="sans-serif" font-size="13" text-anchor="middle" fill="currentColor">'
+        f"{marker}<style>rect,path[marker-end]{{fill:none;stroke:currentColor;stroke-width:1.3}}</style>{''.join(parts)}</svg>"
+    )
+
+
+def pipeline() -> str:
+    """The stages of the package."""
+    return drawing(stages(), 5, "Stages of the package, each of which imports only from those before it")
+
+
+# what is done for one setting, and the files that do it
+ACCOUNTING = (
+    ("exact law", "pairs/", "mechanisms/"),
+    ("loss", "accounting/loss.py"),
+    ("window", "accounting/windows.py", "accounting/tilts.py"),
+    ("discretise", "accounting/discretisation.py"),
+    ("compose", "accounting/convolution.py", "accounting/spectrum.py"),
+    ("curve", "accounting/half_curve.py", "accounting/curve.py"),
+    ("read", "quantities/"),
+    ("refine", "accounting/refine.py", "accounting/engine.py"),
+)
+
+
+def accounting() -> str:
+    """From the exact law of one use to certified numbers of a composition."""
+    return drawing(
+        [list(box) for box in ACCOUNTING],
+        4,
+        "From the exact law of one use to certified numbers",
+        titles=True,
+        widest=210,
+    )
+
+
+# --- pages made from the package --------------------------------------------------------------------------------------------------
+
+
+def commands() -> str:
+    """Every command with its options, from the program itself."""
+    import typer
+
+    from jaxgdp.cli import app
+
+    group, parts = typer.main.get_command(app), []
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        words, _, example = (command.help or "").partition("\b")
+        rows = []
+        for option in command.params:
+            meaning, shown = getattr(option, "help", None) or "", getattr(option, "default", None)
+            if isinstance(shown, str) and shown and "[default:" not in meaning:
+                meaning += f" [default: {shown}]"
+            flags = ", ".join(f"`{flag}`" for flag in (*option.opts, *option.secondary_opts))
+            rows.append((flags if option.param_type_name == "option" else f"`{option.name}`", meaning))
+        shown = "\n".join(line.strip() for line in example.strip().splitlines()[1:])
+        parts.append(
+            f"## jaxgdp {name}\n\n{words.strip()}\n\n```sh\n{shown}\n```\n\n{_table(('option', 'meaning'), rows)}"
+        )
+    return "\n\n".join(parts)
+
+
+def shipped() -> str:
+    """Every deployment that is shipped: what it is, who its neighbours are, where it is from."""
+    rows = []
+    for name in deployments.names():
+        record = deployments.about(name)
+        rows.append((f"`{name}`", record.title, record.neighbours, record.citation))
+    return _table(("name", "what it is", "neighbouring data sets", "source"), rows)
+
+
+def specified() -> str:
+    """The mechanisms that a file may name, with their fields."""
+    rows = []
+    for name, kind in spec.known_mechanisms().items():
+        fields = []
+        for field in dataclasses.fields(kind):
+            if field.init:
+                given = field.default is not dataclasses.MISSING
+                fields.append(f"`{field.name}`" + (f" (default {field.default})" if given else ""))
+        rows.append((f"`{name}`", ", ".join(fields), (kind.__doc__ or "").strip().splitlines()[0]))
+    return _table(("type", "fields", "what it is"), rows)
+
+
+MARKS = {
+    "<!-- quantities -->": table.markdown,
+    "<!-- each quantity -->": table.sections,
+    "<!-- verdicts -->": verdicts.markdown,
+    "<!-- constants -->": constants_table,
+    "<!-- relations -->": relations,
+    "<!-- pipeline -->": pipeline,
+    "<!-- accounting -->": accounting,
+    "<!-- commands -->": commands,
+    "<!-- deployments -->": shipped,
+    "<!-- specification -->": specified,
+}
