@@ -5,17 +5,18 @@ BIN := $(VENV)/bin
 
 .PHONY: landscape reproduce test attack bench lint docs matrix clean
 
+# (what lies in out/ belongs to these targets: they replace it)
 landscape: $(VENV)/.ready
 	mkdir -p out
-	cd out && ../$(BIN)/jaxgdp landscape
+	cd out && ../$(BIN)/jaxgdp landscape --force
 
 reproduce: $(VENV)/.ready
 	mkdir -p out
-	$(BIN)/jaxgdp reproduce gomez2025 --output out/gomez2025
-	$(BIN)/jaxgdp reproduce kulynych2024 --output out/kulynych2024
-	$(BIN)/jaxgdp reproduce liu2022 --output out/liu2022
-	$(BIN)/jaxgdp reproduce negoescu2023 --output out/negoescu2023
-	$(BIN)/jaxgdp reproduce chua2024 --output out/chua2024
+	$(BIN)/jaxgdp reproduce gomez2025 --output out/gomez2025 --force
+	$(BIN)/jaxgdp reproduce kulynych2024 --output out/kulynych2024 --force
+	$(BIN)/jaxgdp reproduce liu2022 --output out/liu2022 --force
+	$(BIN)/jaxgdp reproduce negoescu2023 --output out/negoescu2023 --force
+	$(BIN)/jaxgdp reproduce chua2024 --output out/chua2024 --force
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest tests jaxgdp --doctest-modules -n 2 --dist loadfile
