@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: landscape reproduce test attack bench lint docs matrix clean
+.PHONY: landscape reproduce test attack bench lint docs registry matrix clean
 
 # (what lies in out/ belongs to these targets: they replace it)
 landscape: $(VENV)/.ready
@@ -40,6 +40,10 @@ docs:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir out/docs
+
+# docs/registry.md, with every number computed again
+registry: $(VENV)/.ready
+	$(BIN)/python docs/make_registry.py
 
 matrix:
 	.ci/matrix

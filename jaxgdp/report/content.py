@@ -208,8 +208,8 @@ class Report:
         Example:
             >>> import jaxgdp
             >>> record = jaxgdp.report(jaxgdp.Gaussian(2.0)).to_registry(name="Counts", data_curators=["Us"])
-            >>> record["deployment"]["privacy_loss"]["privacy_parameters"]["delta"]
-            1e-05
+            >>> sorted(record)
+            ['deployment', 'status', 'tier', 'url_slug']
         """
         from ..interop.registry import from_report
         from . import words

@@ -1,5 +1,6 @@
 """Records of OpenDP's registry of deployments (MIT, © 2025 OpenDP; see ``data/registry/LICENSE``): read, bracketed, written."""
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -343,3 +344,24 @@ def test_every_leaf_has_a_name_of_its_own():
     """Metadata are given by these names."""
     names = [path[-1] for path in registry.leaves()]
     assert len(names) == len(set(names))
+
+
+def test_the_page_of_results_is_what_is_computed(records):
+    """All but the composed mechanisms of the census, which take long; ``make registry`` writes the page."""
+    docs = Path(jaxgdp.__file__).parents[1] / "docs"
+    if not (docs / "registry.md").exists():
+        pytest.skip("run without the documentation")
+    spec = importlib.util.spec_from_file_location("make_registry", docs / "make_registry.py")
+    make = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make)
+    page = (docs / "registry.md").read_text(encoding="utf-8")
+    for made in (make.results(records), make.silent(records), make.at_odds(records), make.budgets()):
+        assert made in page
+    assert set(make.EXPLAINED) == {stem for stem, record in records.items() if record.disagreements}
+    assert "<!--" not in page and "| 16.464 … 16.466 |" in page
+
+
+@pytest.mark.slow
+def test_composed_census_mechanisms_on_the_page():
+    curve = jaxgdp.tradeoff(jaxgdp.deployments.mechanism("census_2020_pl94_persons"))
+    assert 16.463 <= curve.epsilon(1e-10).lower <= 16.46516 <= curve.epsilon(1e-10).upper <= 16.467

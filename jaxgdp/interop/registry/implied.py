@@ -84,7 +84,7 @@ def from_rho(rho: float, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
 
     Example:
         >>> bracket = from_rho(0.5, 1e-3, 1e-10)["advantage"]
-        >>> bracket.lower < bracket.upper < 0.48
+        >>> bool(bracket.lower < bracket.upper < 0.48)
         True
     """
     gaussian = float(np.sqrt(2.0 * rho))
@@ -100,10 +100,13 @@ def from_rho(rho: float, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
 
 
 def brackets(claim: Claim, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
-    """What a claim implies: of ρ where it is stated, else of ε with δ (0 where none is stated); nothing where neither is."""
+    """What a claim implies: of ρ where it is stated, else of ε with δ (0 where none is stated), else of μ; nothing where none is."""
     if claim.rho is not None and claim.rho.value > 0.0:
         return from_rho(claim.rho.value, fpr, fpr_floor)
     if claim.epsilon is not None:
         delta = 0.0 if claim.delta is None else claim.delta.value
         return from_epsilon_delta(claim.epsilon.value, delta, fpr, fpr_floor)
+    if claim.mu is not None:
+        shares = {"advantage": gdp.advantage(claim.mu.value), "tpr": gdp.tpr(fpr, claim.mu.value)}
+        return {"mu": _around(claim.mu.value)} | {name: _share(value) for name, value in shares.items()}
     return {}

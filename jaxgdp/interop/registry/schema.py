@@ -151,8 +151,11 @@ def problems(data, branch: dict[str, Any] = RECORD, name: str = "") -> list[str]
         data: a record, as read from YAML or JSON.
 
     Example:
-        >>> problems({"url_slug": "mine", "status": "Draft", "tier": 4, "deployment": {"basics": {}}})[:2]
-        ['tier must be one of 1, 2, 3, got 4', "deployment has the unknown key 'basics'; did you mean 'basic'?"]
+        >>> for line in problems({"url_slug": "mine", "status": "Draft", "tier": 4, "deployment": {"basics": {}}}):
+        ...     print(line)
+        tier must be one of 1, 2, 3, got 4
+        deployment has the unknown key 'basics'; did you mean 'basic'?
+        deployment needs the key 'basic'
     """
     if not isinstance(data, dict):
         return [f"{name or 'a record'} must be a table of keys, got {data!r}"]
