@@ -193,11 +193,14 @@ def _text(found: _Found, rows) -> str:
 
 
 def _json(found: _Found, rows) -> str:
+    from ..numerics.provenance import provenance
+
     plain = lambda x: x if x is None or math.isfinite(x) else ("inf" if x > 0 else None)  # noqa: E731
     verdict = found.verdict
     bracket = lambda b: {"lower": plain(float(b.lower)), "upper": plain(float(b.upper)), "report": "upper"}  # noqa: E731
     return json_format.dumps(
         {
+            **provenance("whether a mu of Gaussian DP holds, which, and from which FPR on", float(verdict.fpr_floor)),
             "is_gdp": verdict.is_gdp,
             "tail_mu": plain(verdict.tail_mu),
             "mu": bracket(verdict.head_mu),

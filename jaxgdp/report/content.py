@@ -18,6 +18,7 @@ from .._version import __version__
 from ..bracket import STATUS, Bracket, Status
 from ..bridge.identify import identify
 from ..mechanisms import as_composition
+from ..mechanisms.description import describe
 from ..numerics.validation import floor_rate, one_of, open_unit, relative_width
 from ..quantities.registry import REGISTRY, named
 from ..spec import SETTINGS, Spec, from_dict, to_dict
@@ -410,7 +411,7 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
     return Report(
         title=words.get("title", ""),
         neighbours=words.get("neighbours", ""),
-        mechanism=text.describe(composition),
+        mechanism=describe(composition),
         adjacency=settings["adjacency"],
         tier=tier,
         fpr_floor=settings["fpr_floor"],

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shlex
-
-import numpy as np
 
 from ..numerics.rounding import rounded_outward
 from ..quantities.registry import named
@@ -16,28 +13,10 @@ TIER_LIMIT = 0.01
 _NAMES = str.maketrans(
     {"μ": "mu", "Δ": "Delta", "ε": "epsilon", "δ": "delta", "α": "alpha", "½": "1/2", "−": "-", "“": '"', "”": '"'}
 )
-_SHOWN = 6  # parts of a composition that one line shows
 _VERDICTS = {
     "I": f"Tier I: the regret is certified below {TIER_LIMIT:g}, so mu stands for the whole trade-off curve",
     "II": f"Tier II: the regret is not certified below {TIER_LIMIT:g}, so publish the trade-off curve beside mu",
 }
-
-
-def _value(value) -> str:
-    """A number, or how many there are."""
-    return f"{float(value):.10g}" if np.ndim(value) == 0 else f"<{np.size(value)} values>"
-
-
-def describe(mechanism) -> str:
-    """A composition of scalars in one line: ``SubsampledGaussian(…) x count``, parts joined by ``+``, many parts cut short."""
-    parts = []
-    for part, count in zip(mechanism.mechanisms, mechanism.counts, strict=True):
-        fields = ", ".join(f"{f.name}={_value(getattr(part, f.name))}" for f in dataclasses.fields(part))
-        parts.append(f"{type(part).__name__}({fields}) x {float(count):.16g}")
-    if len(parts) > _SHOWN:
-        uses = sum(float(count) for count in mechanism.counts)
-        parts[_SHOWN - 1 :] = [f"{len(parts) - _SHOWN + 1} more ({len(parts)} in all, {uses:.16g} uses)"]
-    return " + ".join(parts)
 
 
 def command(spec: dict) -> str:
