@@ -3,22 +3,23 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help landscape reproduce test attack bench lint docs matrix clean
+.PHONY: help landscape reproduce test attack bench lint docs registry matrix clean
 
+# (what lies in out/ belongs to these targets: they replace it)
 landscape: $(VENV)/.ready  ## the regret landscape of DP-SGD: figure, CSV and NetCDF in out/
 	mkdir -p out
-	cd out && ../$(BIN)/jaxgdp landscape
+	cd out && ../$(BIN)/jaxgdp landscape --force
 
 help:  ## this list
 	@awk -F ':.*##  *' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 reproduce: $(VENV)/.ready  ## figures and tables of five papers, in out/
 	mkdir -p out
-	$(BIN)/jaxgdp reproduce gomez2025 --output out/gomez2025
-	$(BIN)/jaxgdp reproduce kulynych2024 --output out/kulynych2024
-	$(BIN)/jaxgdp reproduce liu2022 --output out/liu2022
-	$(BIN)/jaxgdp reproduce negoescu2023 --output out/negoescu2023
-	$(BIN)/jaxgdp reproduce chua2024 --output out/chua2024
+	$(BIN)/jaxgdp reproduce gomez2025 --output out/gomez2025 --force
+	$(BIN)/jaxgdp reproduce kulynych2024 --output out/kulynych2024 --force
+	$(BIN)/jaxgdp reproduce liu2022 --output out/liu2022 --force
+	$(BIN)/jaxgdp reproduce negoescu2023 --output out/negoescu2023 --force
+	$(BIN)/jaxgdp reproduce chua2024 --output out/chua2024 --force
 
 test: $(VENV)/.ready  ## all tests
 	$(BIN)/python -m pytest tests jaxgdp --doctest-modules -n 2 --dist loadfile
@@ -41,6 +42,9 @@ docs:  ## the documentation, in out/docs; a warning is an error
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir out/docs
+
+registry: $(VENV)/.ready  ## docs/registry.md, with every number computed again
+	$(BIN)/python docs/make_registry.py
 
 matrix:  ## the supported range of Python and JAX
 	.ci/matrix

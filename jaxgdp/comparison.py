@@ -11,6 +11,7 @@ from . import options
 from ._version import __version__
 from .bracket import STATUS, Bracket
 from .measure import measure
+from .numerics.provenance import comments, provenance
 from .numerics.validation import broadcast, checked, on_host, positive, whole
 from .quantities.registry import named, select
 from .report import rounded_outward
@@ -234,10 +235,16 @@ def _how_wrong(told: Bracket, truth: Bracket) -> str:
 
 
 def write_csv(found, path) -> None:
-    """One row per sampler and setting: both sides of every quantity and their status."""
+    """One row per sampler and setting: both sides of every quantity and their status.
+
+    Above the header stand lines that begin with "#": version, date, question and settings (pandas: ``comment="#"``).
+    """
     own = [str(name) for name in found.data_vars if f"{name}_lower" in found]
     header = ["sampler", *DIMENSIONS, *(f"{name}_{side}" for name in own for side in ("lower", "upper", "status"))]
+    asked = {name: found.attrs[name] for name in ("dataset_size", "rtol", "adjacency")}
+    asked |= {f"{name}_at": found[name].attrs["at"] for name in own if "at" in found[name].attrs}
     with open(path, "w", newline="", encoding="utf-8") as file:
+        file.write(comments(provenance(found.attrs["title"], found.attrs["fpr_floor"], **asked)))
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         for index in np.ndindex(*(found.sizes[axis] for axis in ("sampler", *DIMENSIONS))):

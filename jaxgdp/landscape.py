@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .numerics.provenance import comments, provenance
 from .report import rounded_outward
 from .sweep import sweep
 
@@ -140,12 +141,24 @@ def rule_of_thumb(dataset, limit=RULE_LIMIT) -> list[Verdict]:
     return verdicts
 
 
+_QUESTION = "mu of DP-SGD with Poisson sampling above the FPR floor, and the regret Delta of reporting it; sides are certified bounds"
+
+
+def _provenance(dataset) -> dict:
+    asked = {name: dataset.attrs[name] for name in ("rtol", "adjacency") if name in dataset.attrs}
+    return provenance(_QUESTION, dataset.attrs.get("fpr_floor"), **asked)
+
+
 def write_csv(dataset, path) -> None:
-    """One row per setting: σ, p, T, both sides of the μ and Δ brackets, status (0: as narrow as asked)."""
+    """One row per setting: σ, p, T, both sides of the μ and Δ brackets, status (0: as narrow as asked).
+
+    Above the header stand lines that begin with "#": version, date, question, FPR floor and ``rtol`` (pandas: ``comment="#"``).
+    """
     ordered = dataset.transpose(*_DIMENSIONS)
     columns = [ordered[name].values for name in ("mu_lower", "mu", "regret_lower", "regret", "status")]
     axes = [ordered[name].values for name in _DIMENSIONS]
     with open(path, "w", newline="", encoding="utf-8") as file:
+        file.write(comments(_provenance(dataset)))
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*_DIMENSIONS, "mu_lower", "mu_upper", "regret_lower", "regret_upper", "status"])
         for index in np.ndindex(*(len(axis) for axis in axes)):
@@ -157,8 +170,8 @@ def write_csv(dataset, path) -> None:
 
 
 def write_netcdf(dataset, path) -> None:
-    """The whole data set, units and version included, as NetCDF 4."""
-    dataset.to_netcdf(path, engine="h5netcdf")
+    """The whole data set as NetCDF 4, with units, version, date, question, FPR floor and ``rtol``."""
+    dataset.assign_attrs(_provenance(dataset)).to_netcdf(path, engine="h5netcdf")
 
 
 def _rates(rates) -> str:

@@ -17,8 +17,9 @@ from .accounting.executors import by_name
 from .accounting.nested import answer as nested_answer
 from .accounting.nested import narrowed
 from .accounting.question import Question
-from .bracket import Bracket
+from .bracket import STATUS, Bracket
 from .mechanisms import as_composition
+from .numerics.showing import cells, html_table, short, sides
 from .numerics.validation import broadcast, floor_rate, on_host, relative_width
 from .quantities import registry
 from .tradeoff import dominating
@@ -44,6 +45,37 @@ class Measured(NamedTuple):
     lattice_size: Any
     rtol: float
     fpr_floor: Any
+
+    def __repr__(self) -> str:
+        head = f"Measured(shape {np.shape(self.worst)}, rtol={self.rtol:g}, fpr_floor={short(self.fpr_floor)}"
+        return (
+            head
+            + "".join(f",\n  {self._title(name)}: {sides(b)}, {self._told(name)}" for name, b in self.brackets.items())
+            + ")"
+        )
+
+    def _title(self, name: str) -> str:
+        return (
+            name if name not in self.at else f"{name} at {registry.named(name).own_argument} = {short(self.at[name])}"
+        )
+
+    def _told(self, name: str) -> str:
+        return STATUS[int(np.max(self.status[name]))] if np.size(self.status[name]) else STATUS[0]
+
+    def _repr_html_(self) -> str:
+        shape = np.shape(self.worst)
+        rows = []
+        for index in np.ndindex(*shape):
+            for name, bracket in self.brackets.items():
+                low, high = (np.broadcast_to(side, shape)[index] for side in bracket)
+                at = "" if name not in self.at else f"{np.broadcast_to(self.at[name], shape)[index]:g}"
+                report, told = (
+                    registry.named(name).safe_side,
+                    STATUS[int(np.broadcast_to(self.status[name], shape)[index])],
+                )
+                rows.append((*([index] if shape else []), name, at, *cells(low, high), report, told))
+        header = (*(["setting"] if shape else []), "quantity", "at", "lower", "upper", "report", "status")
+        return html_table(f"rtol {self.rtol:g}, FPR floor {short(self.fpr_floor)}", header, rows)
 
     @property
     def worst(self):

@@ -16,9 +16,11 @@ from .accounting import nested
 from .accounting.curve import Curve
 from .accounting.executors import COMPILED, choose
 from .accounting.question import Question
-from .bracket import Bracket
+from .bracket import STATUS, Bracket
 from .mechanisms import Composition, as_composition
+from .mechanisms.description import describe
 from .numerics.precision import with_float64
+from .numerics.showing import cells, html_table, short
 from .numerics.validation import (
     broadcast,
     checked,
@@ -49,6 +51,11 @@ def _ask_all(curves: Curve, queries, *, record: Quantity, symmetric: bool) -> Br
     return jax.vmap(lambda c, row: jax.vmap(lambda q: record.read(c, q, symmetric=symmetric))(row))(curves, queries)
 
 
+def _told(status) -> str:
+    """The worst of all codes, in words."""
+    return STATUS[int(np.max(status))]
+
+
 @dataclass(frozen=True)
 class TradeoffCurve:
     """Both sides of the trade-off curve of a mechanism; build it with :func:`tradeoff`.
@@ -75,6 +82,25 @@ class TradeoffCurve:
     tail_mu: Any
     _curves: tuple
     _achieved: tuple = ()  # of mechanisms that are no more revealing, where those are looked at on their own: for one side only
+
+    def __repr__(self) -> str:
+        asked = f"rtol={self.rtol:g}, fpr_floor={self.fpr_floor:g}, tail_mu={short(self.tail_mu)}"
+        return f"TradeoffCurve({describe(self.mechanism)}, {self.adjacency}, {asked}, status {_told(self.status)})"
+
+    def _repr_html_(self) -> str:
+        caption = f"{describe(self.mechanism)}, {self.adjacency}, rtol {self.rtol:g}"
+        rows = [
+            (name, at, *map(str, cells(*each)))
+            for name, at, bracket in (
+                ("mu", f"FPR floor {self.fpr_floor:g}", self.mu()),
+                ("regret", "of that mu", self.regret()),
+                ("advantage", "", self.advantage()),
+                ("epsilon", f"delta = {options.DELTA:g}", self.epsilon(options.DELTA)),
+                ("tpr", f"fpr = {options.FPR:g}", self.tpr(options.FPR)),
+            )
+            for each in zip(*(np.reshape(side, -1) for side in bracket), strict=True)
+        ]
+        return html_table(caption, ("quantity", "at", "lower", "upper (report)"), rows)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("typer")
 
 from jaxgdp.cli import main  # noqa: E402
-from jaxgdp.report import rounded_outward  # noqa: E402
+from jaxgdp.report import rounded_outward, rows_of  # noqa: E402
 
 RUN = {"--noise-multiplier": "2", "--sampling-prob": "0.1", "--num-steps": "10"}
 
@@ -149,16 +149,27 @@ def test_landscape_writes_figure_csv_and_netcdf(capsys, tmp_path):
         name: tmp_path / f"grid.{suffix}" for name, suffix in (("csv", "csv"), ("netcdf", "nc"), ("figure", "png"))
     }
     grid = ["--noise-multiplier", "2", "--num-steps", "400", "--sampling-prob", "0.1,0.2", "--sampling-prob", "1"]
-    assert main(["landscape", *grid, *(part for name, path in paths.items() for part in (f"--{name}", str(path)))]) == 0
+    command = ["landscape", *grid, *(part for name, path in paths.items() for part in (f"--{name}", str(path)))]
+    assert main(command) == 0
     assert "sigma = 2, T = 400: fails at p = 0.1 to 0.2" in capsys.readouterr().out
-    with open(paths["csv"], newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = list(csv.DictReader(rows_of(paths["csv"])))
     assert [float(r["sampling_prob"]) for r in rows] == [0.1, 0.2, 1.0]
     assert all(float(r["regret_lower"]) <= float(r["regret_upper"]) for r in rows)
     assert float(rows[2]["mu_lower"]) <= 10.0 <= float(rows[2]["mu_upper"])
     with xarray.open_dataset(paths["netcdf"], engine="h5netcdf") as stored:
         assert stored.sizes == {"noise_multiplier": 1, "sampling_prob": 3, "num_steps": 1}
         assert float(stored.regret[0, 1, 0]) == float(rows[1]["regret_upper"])
+        told = {name: str(stored.attrs[name]) for name in ("version", "date", "question", "fpr_floor", "rtol")}
+    lines = paths["csv"].read_text(encoding="utf-8").splitlines()
+    assert {f"# {name}: {value}" for name, value in told.items()} <= set(lines[:7]) and told["fpr_floor"] == "1e-10"
+    # a second run replaces nothing unless it is told to
+    before = {name: path.read_bytes() for name, path in paths.items()}
+    paths["figure"].unlink()
+    capsys.readouterr()
+    assert main([*command, "--quiet"]) == 2
+    assert "grid.csv exists already: give --force" in capsys.readouterr().err
+    assert not paths["figure"].exists() and paths["csv"].read_bytes() == before["csv"]
+    assert main([*command, "--quiet", "--force"]) == 0
     assert paths["figure"].read_bytes().startswith(b"\x89PNG")
 
 
@@ -169,6 +180,45 @@ def test_landscape_writes_figure_csv_and_netcdf(capsys, tmp_path):
 def test_printed_sides_are_rounded_outward(value, digits):
     assert float(rounded_outward(value, up=False, digits=digits)) <= value
     assert float(rounded_outward(value, up=True, digits=digits)) >= value
+
+
+@pytest.mark.parametrize(
+    ("argv", "name"),
+    [
+        (
+            ["samplers", "--noise-multiplier", "1", "--dataset-size", "100", "--batch-size", "10", "--csv", "kept.csv"],
+            "kept.csv",
+        ),
+        (
+            [
+                "samplers",
+                "--noise-multiplier",
+                "1",
+                "--dataset-size",
+                "100",
+                "--batch-size",
+                "10",
+                "--figure",
+                "kept.png",
+            ],
+            "kept.png",
+        ),
+        (["bridge", "--epsilon-delta", "1,1e-5", "--figure", "kept.pdf"], "kept.pdf"),
+        (["audit", "none.csv", "--mu", "1", "--json", "kept.json"], "kept.json"),
+        (["audit", "none.csv", "--mu", "1", "--figure", "kept.svg"], "kept.svg"),
+        (["landscape", "--netcdf", "kept.nc"], "kept.nc"),
+        (["report", "--noise-multiplier", "1", "--num-steps", "1", "--output", "kept.html"], "kept.html"),
+        (["reproduce", "gomez2025", "--output", ".", "--only", "table-3"], "table-3.csv"),
+        (["reproduce", "gomez2025", "--output", ".", "--only", "table-3"], "gomez2025.json"),
+    ],
+)
+def test_no_command_replaces_a_file_unasked(argv, name, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text("mine")
+    assert main(argv) == 2
+    err = capsys.readouterr().err
+    assert f"{name} exists already: give --force to replace it" in err and err.count("\n") == 1
+    assert (tmp_path / name).read_text() == "mine" and [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_printed_infinities():

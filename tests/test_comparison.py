@@ -7,6 +7,7 @@ xarray = pytest.importorskip("xarray")
 
 import jaxgdp  # noqa: E402
 from jaxgdp import comparison, samplers  # noqa: E402
+from jaxgdp.report import rows_of  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,10 @@ def test_tables_and_figures(found, tmp_path):
     from jaxgdp.plot import sampler_bands
 
     comparison.write_csv(found, tmp_path / "a.csv")
-    lines = (tmp_path / "a.csv").read_text().splitlines()
+    told = dict(line[2:].split(": ", 1) for line in (tmp_path / "a.csv").read_text().splitlines() if line[0] == "#")
+    assert told["version"] == jaxgdp.__version__ and float(told["fpr_floor"]) == found.attrs["fpr_floor"]
+    assert set(told) >= {"date", "question", "rtol", "adjacency", "dataset_size", "epsilon_at"}
+    lines = rows_of(tmp_path / "a.csv")
     assert len(lines) == 7 and lines[0].startswith(
         "sampler,noise_multiplier,batch_size,epochs,epsilon_lower,epsilon_upper"
     )

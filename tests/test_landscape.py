@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jaxgdp import landscape
+from jaxgdp.report import rows_of
 
 xarray = pytest.importorskip("xarray")
 
@@ -108,8 +109,7 @@ def test_summary_names_the_rates_where_the_rule_fails():
 def test_csv_keeps_every_digit_of_both_sides(tmp_path):
     dataset = one_line([1 / 3, 0.2, 1e-12], [0.35, 0.25, 1e-9], status=[[[0], [1], [0]]], mu_width=0.1)
     landscape.write_csv(dataset, tmp_path / "grid.csv")
-    with open(tmp_path / "grid.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = list(csv.DictReader(rows_of(tmp_path / "grid.csv")))
     assert [float(r["sampling_prob"]) for r in rows] == RATES
     assert [float(r["regret_lower"]) for r in rows] == [1 / 3, 0.2, 1e-12]
     assert [(float(r["mu_lower"]), float(r["mu_upper"])) for r in rows] == [(1.0, 1.1)] * 3

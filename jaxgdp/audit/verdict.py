@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._version import __version__
 from ..bracket import Bracket
+from ..numerics.provenance import provenance
 from .canaries import count_right, guess
 from .claims import Claim, as_claim
 from .many_runs import THRESHOLD, Limits, lower_bounds
@@ -84,7 +84,7 @@ class Verdict:
             points |= {"members": self.points.members, "nonmembers": self.points.nonmembers}
         mu = None if self.mu_claimed is None else {k: float(getattr(self.mu_claimed, k)) for k in ("lower", "upper")}
         return {
-            "version": __version__,
+            **provenance(f"whether scores refute {self.claim}"),
             "claim": self.claim,
             "refuted": self.refuted,
             "verdict": self.line,

@@ -10,8 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from .._version import __version__
 from ..bracket import Bracket
+from ..numerics.provenance import provenance
+from ..numerics.showing import cells, html_table, short, sides
 from ..targets import Advantage, Target
 from .cost import FPRS, AdvantageCost, advantage_cost
 from .status import EVERY, NONE, STATUS
@@ -67,8 +68,11 @@ class Calibration:
         """Everything as plain numbers and lists; None where there is no number."""
         target = {f.name: _plain(getattr(self.target, f.name)) for f in dataclasses.fields(cast(Any, self.target))}
         sides = lambda bracket: {"lower": _plain(bracket.lower), "upper": _plain(bracket.upper)}  # noqa: E731
+        floor = getattr(self.target, "fpr_floor", None)
         found = {
-            "version": __version__,
+            **provenance(
+                f"{self.solve_for} that meets {self.target.describe()}", None if floor is None else _plain(floor)
+            ),
             "target": {"type": type(self.target).__name__} | target,
             "solve_for": self.solve_for,
             "adjacency": self.adjacency,
@@ -100,6 +104,23 @@ class Calibration:
         """Where an attack breaks the target at ``rejected``: then no accountant could show that ``rejected`` meets it."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.target.violates(self.rejected_achieved))
+
+    def __repr__(self) -> str:
+        told = "; ".join(STATUS[code].partition(":")[0] for code in np.unique(self.status).tolist())
+        found = f"{self.solve_for} = {short(self.value, 10)}, {self.target.goal_field} {sides(self.achieved)}"
+        return f"Calibration({found} for {self.target.describe()}, {self.adjacency}, status {told})"
+
+    def _repr_html_(self) -> str:
+        own = self.target.goal_field
+        shape = np.shape(self.value)
+        columns = (self.target.goal, self.value, *self.achieved, self.status)
+        flat = (np.broadcast_to(column, shape).reshape(-1) for column in columns)
+        rows = [
+            (f"{goal:g}", repr(float(value)), *cells(low, high), STATUS[int(code)])
+            for goal, value, low, high, code in zip(*flat, strict=True)
+        ]
+        header = (f"{own} asked", self.solve_for, f"{own} lower", f"{own} upper", "status")
+        return html_table(f"{self.target.describe()}, {self.adjacency}", header, rows)
 
     def __str__(self) -> str:
         shape = np.shape(self.value)

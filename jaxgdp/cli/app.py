@@ -15,9 +15,11 @@ from .audit import audit_command
 from .bridge import bridge_command
 from .calibrate import calibrate_command
 from .options import FLOOR_HELP as _FLOOR_HELP
+from .options import FORCE_HELP as _FORCE_HELP
 from .options import PROGRESS_HELP as _PROGRESS_HELP
 from .options import RTOL_HELP as _RTOL_HELP
 from .options import cache_compiled_programs as _cache_compiled_programs
+from .options import figure_path as _figure_path
 from .options import need as _need
 from .options import number as _number
 from .options import numbers as _numbers
@@ -37,7 +39,6 @@ else:
     except ImportError:
         typer = None
 
-_FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 _MOST_RATES = 100_000
 _INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended: 128 + SIGINT
 
@@ -67,6 +68,7 @@ def landscape_command(
     figure: Annotated[
         str, _option("--figure", help="Figure to write: .png, .pdf or .svg.", metavar="PATH")
     ] = "landscape.png",
+    force: Annotated[bool, _option("--force", help=_FORCE_HELP, metavar=None)] = False,
     quiet: Annotated[bool, _option("--quiet", help="No progress bar and no summary.", metavar=None)] = False,
     progress: Annotated[bool, _option("--progress", help=_PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
@@ -76,9 +78,11 @@ def landscape_command(
     Example:
       jaxgdp landscape --noise-multiplier 1,2,4 --num-steps 400,2000 --figure regret.pdf
     """
-    paths = [_writable("--csv", csv), _writable("--netcdf", netcdf), _writable("--figure", figure)]
-    if paths[2].suffix.lower() not in _FIGURE_SUFFIXES:
-        raise ValueError(f"--figure must end in {', '.join(_FIGURE_SUFFIXES)}, got {figure!r}")
+    paths = [
+        _writable("--csv", csv, force),
+        _writable("--netcdf", netcdf, force),
+        _figure_path("--figure", figure, force),
+    ]
     _need("xarray", "h5netcdf", "h5py", "matplotlib")
     settings = {"rtol": _number("--rtol", rtol), "fpr_floor": _number("--fpr-floor", fpr_floor)}
     if sampling_prob:

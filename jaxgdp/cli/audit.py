@@ -6,9 +6,19 @@ import csv
 from pathlib import Path
 from typing import Annotated
 
-from .options import PROGRESS_HELP, cache_compiled_programs, need, number, option, typer, working, writable
+from .options import (
+    FORCE_HELP,
+    PROGRESS_HELP,
+    cache_compiled_programs,
+    figure_path,
+    need,
+    number,
+    option,
+    typer,
+    working,
+    writable,
+)
 
-_FIGURES = (".png", ".pdf", ".svg")
 _TRUE, _FALSE = ("1", "true", "yes", "in", "member"), ("0", "false", "no", "out", "nonmember")
 
 
@@ -48,6 +58,7 @@ def audit_command(
     json: Annotated[
         str | None, option("--json", help="JSON file to write; - prints it instead.", metavar="PATH")
     ] = None,
+    force: Annotated[bool, option("--force", help=FORCE_HELP, metavar=None)] = False,
     quiet: Annotated[bool, option("--quiet", help="Not a word about what is being done.", metavar=None)] = False,
     progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
@@ -62,7 +73,7 @@ def audit_command(
       jaxgdp audit scores.csv --mu 1 --figure audit.png --json audit.json
       jaxgdp audit canaries.csv --epsilon 4 --delta 1e-5 --method one-run --num-guesses 200
     """
-    drawn = _checked(figure, json)
+    drawn = _checked(figure, json, force)
     run = {"noise_multiplier": noise_multiplier, "sampling_prob": sampling_prob, "num_steps": num_steps}
     level, at = number("--confidence", confidence), number("--threshold", threshold)
     rows = read_scores(scores)
@@ -139,14 +150,12 @@ def _scores_of(rows, kind: bool):
     return chosen
 
 
-def _checked(figure: str | None, json: str | None) -> Path | None:
-    if json not in (None, "-"):
-        writable("--json", json)
+def _checked(figure: str | None, json: str | None, force: bool) -> Path | None:
+    if json is not None and json != "-":
+        writable("--json", json, force)
     if figure is None:
         return None
-    path = writable("--figure", figure)
-    if path.suffix.lower() not in _FIGURES:
-        raise ValueError(f"--figure must end in {', '.join(_FIGURES)}, got {figure!r}")
+    path = figure_path("--figure", figure, force)
     need("matplotlib")
     return path
 

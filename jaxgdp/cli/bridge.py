@@ -10,19 +10,19 @@ from typing import Annotated, Any, NamedTuple
 
 from .options import (
     FLOOR_HELP,
+    FORCE_HELP,
     PROGRESS_HELP,
     QUIET_HELP,
     RTOL_HELP,
     cache_compiled_programs,
+    figure_path,
     need,
     number,
     option,
     working,
-    writable,
 )
 
 FPRS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
-_FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 _POINTS = 301
 _LARGEST_FILE = 16 * 2**20
 
@@ -56,6 +56,7 @@ def bridge_command(
         str | None,
         option("--figure", help="Profile, transformation and trade-off curve: .png, .pdf or .svg.", metavar="PATH"),
     ] = None,
+    force: Annotated[bool, option("--force", help=FORCE_HELP, metavar=None)] = False,
     json: Annotated[bool, option("--json", help="Print JSON instead of text.", metavar=None)] = False,
     quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
     progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
@@ -75,9 +76,7 @@ def bridge_command(
     settings = {"fpr_floor": number("--fpr-floor", fpr_floor), "rtol": number("--rtol", rtol)}
     path = None
     if figure is not None:
-        path = writable("--figure", figure)
-        if path.suffix.lower() not in _FIGURE_SUFFIXES:
-            raise ValueError(f"--figure must end in {', '.join(_FIGURE_SUFFIXES)}, got {figure!r}")
+        path = figure_path("--figure", figure, force)
         need("matplotlib")
     with working("loading", quiet=quiet, always=progress) as told:
         if spec is None:
@@ -194,11 +193,14 @@ def _text(found: _Found, rows) -> str:
 
 
 def _json(found: _Found, rows) -> str:
+    from ..numerics.provenance import provenance
+
     plain = lambda x: x if x is None or math.isfinite(x) else ("inf" if x > 0 else None)  # noqa: E731
     verdict = found.verdict
     bracket = lambda b: {"lower": plain(float(b.lower)), "upper": plain(float(b.upper)), "report": "upper"}  # noqa: E731
     return json_format.dumps(
         {
+            **provenance("whether a mu of Gaussian DP holds, which, and from which FPR on", float(verdict.fpr_floor)),
             "is_gdp": verdict.is_gdp,
             "tail_mu": plain(verdict.tail_mu),
             "mu": bracket(verdict.head_mu),

@@ -15,7 +15,10 @@ try:
 except ImportError:
     typer = None
 
-_EXTRAS = {"rich": "cli", "xarray": "sweep", "h5netcdf": "sweep", "h5py": "sweep", "matplotlib": "plot"}
+_EXTRAS = {
+    "rich": "cli", "xarray": "sweep", "h5netcdf": "sweep", "h5py": "sweep", "matplotlib": "plot", "fpdf": "report", "yaml": "report",
+}  # fmt: skip
+FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 
 
 def number(option: str, text: str) -> float:
@@ -39,8 +42,8 @@ def need(*modules: str) -> None:
             raise ValueError(f"this command needs {module}: pip install 'jaxgdp[{_EXTRAS[module]}]'")
 
 
-def writable(option: str, text: str) -> Path:
-    """An output path whose folder exists, checked before hours of work."""
+def writable(option: str, text: str, force: bool = False) -> Path:
+    """An output path whose folder exists, checked before hours of work; a file that is there already is replaced only if told so."""
     path = Path(text)
     if not text or path.is_dir():
         raise ValueError(f"{option} must be the path of a file, got {text!r}")
@@ -48,6 +51,27 @@ def writable(option: str, text: str) -> Path:
         raise ValueError(f"{option} must lie in an existing folder, got {text!r}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"{option} must be writable, got {text!r}")
+    kept([path], force)
+    return path
+
+
+def kept(paths, force: bool) -> None:
+    """Refuse to replace files, unless told to.
+
+    Raises:
+        ValueError: one of them exists; names the first and how to go on.
+    """
+    there = [] if force else [str(path) for path in paths if Path(path).exists()]
+    if there:
+        others = f" and {len(there) - 1} more" if len(there) > 1 else ""
+        raise ValueError(f"{there[0]}{others} exists already: give --force to replace it, or another name")
+
+
+def figure_path(option: str, text: str, force: bool = False) -> Path:
+    """:func:`writable`, for a figure."""
+    path = writable(option, text, force)
+    if path.suffix.lower() not in FIGURE_SUFFIXES:
+        raise ValueError(f"{option} must end in {', '.join(FIGURE_SUFFIXES)}, got {text!r}")
     return path
 
 
@@ -74,6 +98,7 @@ FLOOR_HELP = "Smallest FPR at which mu must hold, in [1e-300, 0.5)."
 RTOL_HELP = "Relative width asked of the mu bracket, in [1e-8, 1)."
 
 
+FORCE_HELP = "Replace files that are there already."
 QUIET_HELP = "Not a word about what is being done."
 PROGRESS_HELP = "Say what is being done on stderr, also where that is no terminal."
 

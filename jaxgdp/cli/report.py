@@ -7,19 +7,31 @@ from typing import Annotated
 
 from .options import (
     FLOOR_HELP,
+    FORCE_HELP,
     PROGRESS_HELP,
     QUIET_HELP,
     RTOL_HELP,
     SIGMA_HELP,
     cache_compiled_programs,
+    need,
     number,
     numbers,
     option,
     typer,
     working,
+    writable,
 )
 
 _MOST_DIFFERENCES = 10
+FORMATS = {
+    "text": (),
+    "json": (),
+    "markdown": (),
+    "html": ("matplotlib",),
+    "pdf": ("matplotlib", "fpdf"),
+    "registry": ("yaml",),
+}
+_SUFFIXES = {".txt": "text", ".json": "json", ".md": "markdown", ".html": "html", ".pdf": "pdf", ".yaml": "registry"}
 
 
 def report_command(
@@ -55,8 +67,26 @@ def report_command(
         str | None,
         option("--adjacency", help="add_remove, add, remove or replace_one. [default: add_remove]", metavar="TEXT"),
     ] = None,
-    json: Annotated[bool, option("--json", help="Print JSON instead of text.", metavar=None)] = False,
-    markdown: Annotated[bool, option("--markdown", help="Print Markdown instead of text.", metavar=None)] = False,
+    form: Annotated[
+        str | None,
+        option(
+            "--format",
+            help=f"{', '.join(FORMATS)}. [default: what the name of --output ends in, else text]",
+            metavar="TEXT",
+        ),
+    ] = None,
+    output: Annotated[str | None, option("--output", help="File to write instead of stdout.", metavar="PATH")] = None,
+    metadata: Annotated[
+        str | None,
+        option(
+            "--metadata",
+            help="TOML, JSON or YAML file with what a registry asks for beside the numbers (--format registry).",
+            metavar="PATH",
+        ),
+    ] = None,
+    json: Annotated[bool, option("--json", help="The same as --format json.", metavar=None)] = False,
+    markdown: Annotated[bool, option("--markdown", help="The same as --format markdown.", metavar=None)] = False,
+    force: Annotated[bool, option("--force", help=FORCE_HELP, metavar=None)] = False,
     quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
     progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
@@ -66,7 +96,8 @@ def report_command(
     Examples:
       jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000
       jaxgdp report --spec topdown.toml --json > report.json
-      jaxgdp report --deployment census_2020_pl94_persons
+      jaxgdp report --deployment census_2020_pl94_persons --output report.html
+      jaxgdp report --spec topdown.toml --format registry --metadata about.toml
       jaxgdp report --from report.json
     """
     run = {"--noise-multiplier": noise_multiplier, "--num-steps": num_steps, "--sampling-prob": sampling_prob}
@@ -79,26 +110,81 @@ def report_command(
         "adjacency": adjacency,
     }
     _one_source(run, sources)
-    if json and markdown:
-        raise ValueError("give --json or --markdown, not both")
+    form, path = _form(form, json, markdown, output, force, metadata)
     if stored is not None:
         with working("loading", quiet=quiet, always=progress) as told:
             given = [name for name, value in settings.items() if value is not None]
-            code = _check(stored, given, json or markdown, told)
+            code = _check(stored, given, form != "text" or path is not None, told)
         if code:
             raise typer.Exit(code)
         return
     with working("loading", quiet=quiet, always=progress) as told:
         mechanism = _mechanism(run, spec, deployment)
+        about = {} if metadata is None else _about(metadata)
         from ..report import report
 
         cache_compiled_programs()
         told.say("measuring")
         result = report(mechanism, **settings)
-    if json or markdown:
-        print(result.to_json() if json else result.to_markdown())
-    else:
+        if form in ("html", "pdf"):
+            told.say("drawing")
+        text = _text(result, form, path, about)
+    if path is not None:
+        if text is not None:
+            path.write_text(text + "\n", encoding="utf-8")
+        if not quiet:
+            print(f"wrote {path}")
+    elif form == "text":
         _show(result)
+    else:
+        print(text)
+
+
+def _form(form, json: bool, markdown: bool, output: str | None, force: bool, metadata: str | None):
+    """(format, path or None), checked before anything is computed."""
+    short = [name for name, given in (("json", json), ("markdown", markdown)) if given]
+    if len(short) > 1:
+        raise ValueError("give --json or --markdown, not both")
+    if short and form is not None:
+        raise ValueError(f"give --format or --{short[0]}, not both")
+    path = None if output is None else writable("--output", output, force)
+    named = short[0] if short else form
+    if named is None:
+        named = "text" if path is None else _SUFFIXES.get(path.suffix.lower(), "text")
+    if named not in FORMATS:
+        raise ValueError(f"--format must be one of {', '.join(FORMATS)}, got {named!r}")
+    if named == "pdf" and path is None:
+        raise ValueError("--format pdf needs a file: --output report.pdf")
+    if metadata is not None and named != "registry":
+        raise ValueError("--metadata belongs to --format registry")
+    need(*FORMATS[named])
+    return named, path
+
+
+def _about(path: str) -> dict:
+    """What is given beside the numbers."""
+    import tomllib
+    from pathlib import Path
+
+    from ..interop.registry import load
+    from ..spec import read_text
+
+    found = tomllib.loads(read_text(path)) if Path(path).suffix.lower() == ".toml" else load(path)
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}: must hold a table of keys, got {type(found).__name__}")
+    return found
+
+
+def _text(result, form: str, path, about: dict) -> str | None:
+    """What is to be printed or written; None where it is a file already."""
+    if form == "pdf":
+        return result.to_pdf(path)
+    if form == "registry":
+        from ..interop.registry import dump
+
+        return dump(result.to_registry(**about)).rstrip()
+    ways = {"text": result.__str__, "json": result.to_json, "markdown": result.to_markdown, "html": result.to_html}
+    return ways[form]()
 
 
 def deployments_command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from .options import PROGRESS_HELP, cache_compiled_programs, option, typer, working
+from .options import FORCE_HELP, PROGRESS_HELP, cache_compiled_programs, kept, option, typer, working
 
 
 def reproduce_command(
@@ -25,6 +25,7 @@ def reproduce_command(
     ] = None,
     quick: Annotated[bool, option("--quick", help="Coarser grids, for a first look.", metavar=None)] = False,
     figure_format: Annotated[str, option("--format", help="Of figures: png, pdf or svg.", metavar="TEXT")] = "png",
+    force: Annotated[bool, option("--force", help=FORCE_HELP, metavar=None)] = False,
     quiet: Annotated[bool, option("--quiet", help="No progress bar and no summary.", metavar=None)] = False,
     progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
@@ -41,7 +42,8 @@ def reproduce_command(
 
         names = list(items(paper)) if only is None else [name for text in only for name in text.split(",")]
         settings = {"output": output, "only": names, "quick": quick, "figure_format": figure_format}
-        chosen, _ = check(paper, **settings)
+        chosen, folder = check(paper, **settings)
+        kept(_there(paper, chosen, folder), force)
         cache_compiled_programs()
     with working("reproducing", len(chosen), "figures and tables", quiet, progress) as told:
         found = reproduce(paper, **settings, progress=lambda name: told(1))
@@ -52,3 +54,10 @@ def reproduce_command(
                 why = f"; {row.because}" if row.because else ""
                 print(f"  {row.verdict}: {row.where}, {row.quantity}: paper {row.paper}, ours {row.ours}{why}")
         print(f"wrote {len(found.files)} files, {found.files[0]} first")
+
+
+def _there(paper: str, chosen, folder) -> list:
+    """Files in the folder that go by the name of something chosen."""
+    stems = [paper, *chosen]
+    written = (".png", ".pdf", ".svg", ".csv", ".md", ".json")
+    return sorted(path for stem in stems for path in folder.glob(f"{stem}*") if path.suffix in written)

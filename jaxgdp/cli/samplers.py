@@ -6,10 +6,12 @@ from typing import Annotated
 
 from .options import (
     FLOOR_HELP,
+    FORCE_HELP,
     PROGRESS_HELP,
     QUIET_HELP,
     RTOL_HELP,
     cache_compiled_programs,
+    figure_path,
     need,
     number,
     numbers,
@@ -17,8 +19,6 @@ from .options import (
     working,
     writable,
 )
-
-_FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 
 
 def samplers_command(
@@ -46,6 +46,7 @@ def samplers_command(
     figure: Annotated[
         str | None, option("--figure", help="Figure to write: .png, .pdf or .svg.", metavar="PATH")
     ] = None,
+    force: Annotated[bool, option("--force", help=FORCE_HELP, metavar=None)] = False,
     quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
     progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
@@ -58,9 +59,8 @@ def samplers_command(
       jaxgdp samplers --noise-multiplier 0.5 --dataset-size 10000 --batch-size 10 --epochs 1,10
     """
     need("xarray", *(["matplotlib"] if figure is not None else []))
-    paths = {name: writable(f"--{name}", path) for name, path in (("csv", csv), ("figure", figure)) if path is not None}
-    if figure is not None and paths["figure"].suffix.lower() not in _FIGURE_SUFFIXES:
-        raise ValueError(f"--figure must end in {', '.join(_FIGURE_SUFFIXES)}, got {figure!r}")
+    paths = {} if csv is None else {"csv": writable("--csv", csv, force)}
+    paths |= {} if figure is None else {"figure": figure_path("--figure", figure, force)}
     settings = {
         "noise_multiplier": numbers("--noise-multiplier", noise_multiplier),
         "dataset_size": number("--dataset-size", dataset_size),

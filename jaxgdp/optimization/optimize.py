@@ -14,6 +14,7 @@ from .. import differentiable
 from ..calibration import Calibration, calibrate
 from ..mechanisms import Composition, SubsampledGaussian, compose
 from ..numerics.precision import with_float64
+from ..numerics.showing import html_table, short
 from ..numerics.validation import broadcast, checked, positive, probability, whole
 from ..progress import telling
 from ..targets import Regret, Target
@@ -45,6 +46,13 @@ class Schedule(NamedTuple):
     num_steps: Any
     clip: Any
 
+    def __repr__(self) -> str:
+        return "Schedule(" + ", ".join(f"{name}={short(column)}" for name, column in self._asdict().items()) + ")"
+
+    def _repr_html_(self) -> str:
+        rows = [[k, *(short(x) for x in row)] for k, row in enumerate(zip(*self, strict=True))]
+        return html_table(f"{len(rows)} stages", ("stage", *self._fields), rows)
+
     def mechanism(self) -> Composition:
         """All stages composed."""
         rows = zip(self.noise_multiplier, self.sampling_prob, self.num_steps, strict=True)
@@ -72,6 +80,13 @@ class Optimized:
     start: Schedule
     start_proxy: float
     history: np.ndarray
+
+    def __repr__(self) -> str:
+        steps = f"proxy {short(self.proxy)} (start {short(self.start_proxy)}), {len(self.history)} iterations"
+        return f"Optimized({self.schedule!r},\n  {steps},\n  {self.calibration!r})"
+
+    def _repr_html_(self) -> str:
+        return self.schedule._repr_html_() + self.calibration._repr_html_()
 
 
 def _columns(noise_multiplier, sampling_prob, num_steps, clip) -> Schedule:

@@ -39,7 +39,7 @@ def _equal(a, b) -> bool:
 
 
 def differences(stored: Report, fresh: Report) -> list[str]:
-    """What a stored report says otherwise than a fresh one, in words; the version of jaxgdp does not count.
+    """What a stored report says otherwise than a fresh one, in words; version, date and software do not count.
 
     Args:
         stored, fresh: two reports.
@@ -55,7 +55,11 @@ def differences(stored: Report, fresh: Report) -> list[str]:
         ["tier: stored 'II', computed 'I'"]
     """
     old, new = dict(_walk(stored.to_dict())), dict(_walk(fresh.to_dict()))
-    old.pop("version"), new.pop("version")
+    told_of_the_computation = ("version", "date", "software.")
+    old, new = (
+        {key: value for key, value in side.items() if not key.startswith(told_of_the_computation)}
+        for side in (old, new)
+    )
     if stored.is_gdp is None:  # (of a version that did not say)
         new = {key: value for key, value in new.items() if not key.startswith("gdp.")}
     missing = object()

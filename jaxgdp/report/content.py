@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
+import platform
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +18,10 @@ from .._version import __version__
 from ..bracket import STATUS, Bracket, Status
 from ..bridge.identify import identify
 from ..mechanisms import as_composition
+from ..mechanisms.description import describe
 from ..numerics.validation import floor_rate, one_of, open_unit, relative_width
 from ..quantities.registry import REGISTRY, named
-from ..spec import SETTINGS, Spec, to_dict
+from ..spec import SETTINGS, Spec, from_dict, to_dict
 from ..tradeoff import ContradictionWarning, tradeoff
 from . import text
 
@@ -111,6 +116,10 @@ class Report:
         is_gdp: whether some μ holds at every rate (Liu et al. 2022, Theorem 3.3); None in reports stored by versions that did not say.
         same_mu: whether that is ``mu`` itself.
         gdp_reason: why, in words.
+        date: on which it was computed, as YYYY-MM-DD; "" in reports stored by versions that did not say.
+        software: names and versions of what computed it.
+
+    Two reports are equal where what they say of the mechanism is: ``date`` and ``software`` do not count.
     """
 
     title: str
@@ -137,6 +146,9 @@ class Report:
     is_gdp: bool | None = None
     same_mu: bool | None = None
     gdp_reason: str = ""
+    date: str = field(default="", compare=False)
+    software: dict = field(default_factory=dict, compare=False)
+    _curve: Any = field(default=None, repr=False, compare=False)
 
     @property
     def command(self) -> str:
@@ -153,11 +165,77 @@ class Report:
         """The report as a Markdown list and tables."""
         return text.markdown(self)
 
+    def to_html(self) -> str:
+        """The report as one HTML page for readers who are no specialists: curve, verdict, assumptions, definitions, how to check it.
+
+        The page needs no network and no scripts; it prints on A4.
+
+        Raises:
+            ImportError: matplotlib is missing (the ``report`` extra).
+        """
+        from .html import page
+
+        return page(self)
+
+    def to_pdf(self, path) -> None:
+        """:meth:`to_html`'s content as a PDF file, with the description of the mechanism attached.
+
+        Args:
+            path: of the file, which is replaced where there is one.
+
+        Raises:
+            ImportError: matplotlib or fpdf2 is missing (the ``report`` extra).
+        """
+        from .pdf import write
+
+        write(self, path)
+
+    def to_registry(self, *, delta=None, **metadata) -> dict:
+        """The report as a record of OpenDP's registry of deployments (its schema of 2025).
+
+        ε, rounded up, and δ go into ``privacy_parameters``; μ with its floor and everything else into ``privacy_parameters_details``.
+
+        Args:
+            delta: which of the report's δ to state ε for; default 1e-5, or the first where that is not among them.
+            **metadata: any key of the schema but the numbers, by its own name (``name``, ``data_curators``, ``model_name``, …) or in
+                tables (``basic={…}``). What the schema requires and is not given is "Not stated", and listed in the notes.
+
+        Returns:
+            A dictionary ready for YAML (``jaxgdp.interop.registry.dump``) or JSON.
+
+        Raises:
+            ValueError: an unknown key, a value that the schema does not allow, a δ that the report does not have, or no finite ε.
+
+        Example:
+            >>> import jaxgdp
+            >>> record = jaxgdp.report(jaxgdp.Gaussian(2.0)).to_registry(name="Counts", data_curators=["Us"])
+            >>> sorted(record)
+            ['deployment', 'status', 'tier', 'url_slug']
+        """
+        from ..interop.registry import from_report
+        from . import words
+
+        said = {
+            "sampling": words.sampling(self.spec),
+            "adjacency": words.adjacency(self),
+            "unit": words.unit(self),
+            "not_counted": "; ".join(words.NOT_COUNTED),
+        }
+        return from_report(self, said, delta=delta, **metadata)
+
+    def curve(self):
+        """The :class:`jaxgdp.TradeoffCurve` behind the numbers; computed again where the report was stored and read back."""
+        if self._curve is not None:
+            return self._curve
+        composition, _, settings, _ = _settled(from_dict(self.spec, "spec of the report"), dict.fromkeys(SETTINGS))
+        return _whole_curve(composition, settings)
+
     def to_dict(self) -> dict:
         """The report as plain Python values, ready for JSON: infinities are the text "inf", NaN is ``None``."""
         listed = lambda key, pairs, side="upper": [{key: a} | _json_bracket(b, side) for a, b in pairs]  # noqa: E731
         return {
             "version": self.version,
+            **({"date": self.date, "software": self.software} if self.date else {}),
             "title": self.title,
             "neighbours": self.neighbours,
             "mechanism": self.mechanism,
@@ -228,6 +306,10 @@ class Report:
             found["others"] = tuple(_other_back(row) for row in data.get("others", ()))
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"key 'others' of the report: {error}") from None
+        for key, kind in {"date": str, "software": dict}.items():
+            found[key] = data.get(key, kind())
+            if not isinstance(found[key], kind):
+                raise ValueError(f"key {key!r} of the report must be {kind.__name__}, got {found[key]!r}")
         gdp = data.get("gdp", {})
         kinds = {"is_gdp": bool, "same_mu": bool, "gdp_reason": str}
         if not isinstance(gdp, dict) or (gdp and not all(isinstance(gdp.get(key), kinds[key]) for key in _GDP)):
@@ -296,7 +378,7 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
         "approximation": approximation,
     }
     composition, words, settings, content = _settled(mechanism, given)
-    curve = tradeoff(composition, **{key: settings[key] for key in ("rtol", "fpr_floor", "adjacency")})
+    curve = _whole_curve(composition, settings)
 
     best_fpr = float(curve.advantage_fpr())
     codes: dict[str, int] = {}
@@ -329,7 +411,7 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
     return Report(
         title=words.get("title", ""),
         neighbours=words.get("neighbours", ""),
-        mechanism=text.describe(composition),
+        mechanism=describe(composition),
         adjacency=settings["adjacency"],
         tier=tier,
         fpr_floor=settings["fpr_floor"],
@@ -341,6 +423,9 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
         rtol=settings["rtol"],
         spec=content,
         version=__version__,
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        software=_software(),
+        _curve=curve,
         **(
             {}
             if verdict is None
@@ -348,6 +433,15 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
         ),
         **found,
     )
+
+
+def _whole_curve(composition, settings):
+    return tradeoff(composition, **{key: settings[key] for key in ("rtol", "fpr_floor", "adjacency")})
+
+
+def _software() -> dict[str, str]:
+    versions = {name: metadata.version(name) for name in ("jax", "numpy", "scipy")}
+    return {"jaxgdp": __version__, **versions, "python": platform.python_version()}
 
 
 def _others(ask):

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shlex
 
-import numpy as np
-
 from ..numerics.rounding import rounded_outward
 from ..quantities.registry import named
+from . import words
 
 TIER_LIMIT = 0.01
-_SHOWN = 6  # parts of a composition that one line shows
+_NAMES = str.maketrans(
+    {"μ": "mu", "Δ": "Delta", "ε": "epsilon", "δ": "delta", "α": "alpha", "½": "1/2", "−": "-", "“": '"', "”": '"'}
+)
 _VERDICTS = {
     "I": f"Tier I: the regret is certified below {TIER_LIMIT:g}, so mu stands for the whole trade-off curve",
     "II": f"Tier II: the regret is not certified below {TIER_LIMIT:g}, so publish the trade-off curve beside mu",
 }
-
-
-def _value(value) -> str:
-    """A number, or how many there are."""
-    return f"{float(value):.10g}" if np.ndim(value) == 0 else f"<{np.size(value)} values>"
-
-
-def describe(mechanism) -> str:
-    """A composition of scalars in one line: ``SubsampledGaussian(…) x count``, parts joined by ``+``, many parts cut short."""
-    parts = []
-    for part, count in zip(mechanism.mechanisms, mechanism.counts, strict=True):
-        fields = ", ".join(f"{f.name}={_value(getattr(part, f.name))}" for f in dataclasses.fields(part))
-        parts.append(f"{type(part).__name__}({fields}) x {float(count):.16g}")
-    if len(parts) > _SHOWN:
-        uses = sum(float(count) for count in mechanism.counts)
-        parts[_SHOWN - 1 :] = [f"{len(parts) - _SHOWN + 1} more ({len(parts)} in all, {uses:.16g} uses)"]
-    return " + ".join(parts)
 
 
 def command(spec: dict) -> str:
@@ -87,8 +70,10 @@ def head(report) -> list[tuple[str, str]]:
     return [
         *title,
         ("mechanism", report.mechanism),
+        ("sampling", words.sampling(report.spec)),
         *neighbours,
-        ("adjacency", report.adjacency),
+        ("adjacency", _ascii(words.adjacency(report))),
+        ("in words", " ".join(words.verdict(report))),
         ("verdict", _VERDICTS[report.tier]),
         ("publish", statement(report)),
         *([] if report.is_gdp is None else [("GDP", gdp_line(report))]),
@@ -141,46 +126,56 @@ def _tables(report) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
 
 
 def _reproduction(report) -> list[str]:
-    """Tier II: how anyone gets the same curve."""
-    if report.tier == "I":
-        return []
-    file = " where spec.json holds the description below" if "--spec" in report.command else ""
-    return [f"reproduce with: {report.command}{file}", json.dumps(report.spec, allow_nan=False)]
+    """How anyone gets the same numbers; in Tier II, or where the command needs it, with the description."""
+    described = "--spec" in report.command
+    file = " where spec.json holds the description below" if described else ""
+    spec = [json.dumps(report.spec, allow_nan=False)] if described or report.tier == "II" else []
+    return [f"reproduce with: {report.command}{file}", *spec]
+
+
+def _ascii(text: str) -> str:
+    """Greek letters by name, as the tables have them, and nothing that a terminal may lack."""
+    return text.translate(_NAMES)
+
+
+def _explanations(report) -> list[tuple[str, str]]:
+    """What the tables' names mean and what is not in them."""
+    told = [*words.definitions(report), ("not counted", "; ".join(words.NOT_COUNTED))]
+    return [(_ascii(name), _ascii(text)) for name, text in told]
+
+
+def heading(report) -> str:
+    """Who computed it, and when."""
+    return f"jaxgdp {report.version} privacy report" + (f", {report.date}" if report.date else "")
 
 
 def plain(report) -> str:
     """The report as plain text."""
-    lines = [f"jaxgdp {report.version} privacy report", *(f"{name:<10} {text}" for name, text in head(report))]
+    lines = [heading(report), *(f"{name:<10} {text}" for name, text in head(report))]
     for titles, table in _tables(report):
         cells = [titles, *table]
         widths = [max(len(row[i]) for row in cells) for i in range(3)]
         text = [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}  {d}" for a, b, c, d in cells]
         text.insert(1, "-" * max(map(len, text)))
         lines += ["", *text]
-    again = _reproduction(report)
-    return "\n".join([*lines, *([""] if again else []), *again])
+    lines += ["", *(f"{name}: {text}" for name, text in _explanations(report))]
+    return "\n".join([*lines, "", *_reproduction(report)])
 
 
 def markdown(report) -> str:
-    """The report as Markdown: a list, one or two tables, and in Tier II how to reproduce it."""
+    """The report as Markdown: a list, one or two tables, what the names mean, and how to reproduce it."""
     clean = lambda text: text.replace("|", "\\|").replace("*", "\\*")  # noqa: E731
-    lines = [f"### Privacy report (jaxgdp {report.version})", ""]
+    date = f", {report.date}" if report.date else ""
+    lines = [f"### Privacy report (jaxgdp {report.version}{date})", ""]
     lines += [f"- **{name}**: {clean(text)}" for name, text in head(report)]
     for titles, table in _tables(report):
         lines += ["", "| " + " | ".join(titles) + " |", "|---|---:|---:|---|"]
         lines += ["| " + " | ".join(map(clean, row)) + " |" for row in table]
-    again = _reproduction(report)
-    if again:
-        lines += [
-            "",
-            "```sh",
-            again[0].replace("reproduce with: ", "", 1).split(" where ")[0],
-            "```",
-            "",
-            "```json",
-            again[1],
-            "```",
-        ]
+    lines += ["", *(f"- **{name}**: {clean(text)}" for name, text in _explanations(report))]
+    _, *spec = _reproduction(report)
+    lines += ["", "```sh", report.command, "```"]
+    for each in spec:
+        lines += ["", "```json", each, "```"]
     return "\n".join(lines)
 
 
@@ -198,7 +193,7 @@ def rich_form(report):
     for name, text in head(report):
         colour = {"verdict": "bold", "publish": "bold green" if report.tier == "I" else "bold yellow"}.get(name, "")
         facts.add_row(Text(name, style="dim"), Text(text, style=colour))
-    parts = [Text(f"jaxgdp {report.version} privacy report", style="bold"), facts]
+    parts = [Text(heading(report), style="bold"), facts]
     for titles, table in _tables(report):
         shown = Table(show_edge=False, pad_edge=False)
         for title, justify in zip(titles, ("left", "right", "right", "left"), strict=True):
@@ -206,4 +201,5 @@ def rich_form(report):
         for row in table:
             shown.add_row(*(Text(cell, style="bold" if row[3] == titles[i] else "") for i, cell in enumerate(row)))
         parts += [Text(), shown]
-    return Group(*parts, *([Text()] if _reproduction(report) else []), *map(Text, _reproduction(report)))
+    explained = (Text.assemble((name, "dim"), f": {text}") for name, text in _explanations(report))
+    return Group(*parts, Text(), *explained, Text(), *map(Text, _reproduction(report)))

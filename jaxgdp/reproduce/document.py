@@ -8,15 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .._version import __version__
+from ..numerics.provenance import comments, provenance
 from .result import Row, Table
 from .verdict import AGREES, DIFFERS, ELSEWHERE, UNDECIDED
 
+_FLOOR = "1e-10 for a mu, unless another one is named beside it"
 _LONGEST = 30  # a longer table is data behind a figure: its CSV file is enough
 
 
-def write_csv(table: Table, path: Path) -> None:
-    """One table as CSV, UTF-8."""
+def write_csv(table: Table, path: Path, question: str) -> None:
+    """One table as CSV, UTF-8, below lines that begin with "#": version, date and question (pandas: ``comment="#"``)."""
     with open(path, "w", newline="", encoding="utf-8") as file:
+        file.write(comments(provenance(question, _FLOOR)))
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table.header)
         writer.writerows(table.rows)
@@ -103,7 +106,7 @@ def markdown(citation: dict, titles: dict, rows: list[Row], seconds: dict, secti
 def json_text(citation: dict, rows: list[Row], seconds: dict, quick: bool) -> str:
     """The verdict table and timings as JSON."""
     data = {
-        "version": __version__,
+        **provenance(f"the numbers of {citation['identifier']}, certified", _FLOOR),
         "paper": citation,
         "quick": quick,
         "verdicts": [row._asdict() for row in rows],

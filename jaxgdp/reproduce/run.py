@@ -131,7 +131,8 @@ def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_forma
         start = time.perf_counter()
         with telling(f"{name}, {position + 1} of {len(chosen)}"):
             found = known[name][1](quick)
-            files = _write(found, name, folder, figure_format)
+            question = f"{known[name][0]} ({name} of {published.read(paper)['paper']['identifier']})"
+            files = _write(found, name, folder, figure_format, question)
         seconds[name] = time.perf_counter() - start
         rows += result.rows([p for p in listed if p.item == name], found.answers)
         sections.append((name, found, files))
@@ -159,7 +160,7 @@ def _need(chosen, needs: dict[str, dict[str, str]]) -> None:
             raise ImportError(f"this reproduction needs {error.name}: pip install 'jaxgdp[{extra}]'") from None
 
 
-def _write(found: Result, name: str, folder: Path, figure_format: str) -> list[Path]:
+def _write(found: Result, name: str, folder: Path, figure_format: str, question: str) -> list[Path]:
     """The figure and the tables of one item."""
     files = []
     if found.draw is not None:
@@ -174,6 +175,6 @@ def _write(found: Result, name: str, folder: Path, figure_format: str) -> list[P
         files.append(path)
     for stem, table in found.tables.items():
         path = folder / f"{stem}.csv"
-        document.write_csv(table, path)
+        document.write_csv(table, path, question)
         files.append(path)
     return files

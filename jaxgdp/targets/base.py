@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import options
 from ..bracket import Bracket
+from ..numerics.showing import short
 from ..numerics.validation import broadcast, open_unit
 
 DEEPEST = options.DEEPEST
@@ -122,6 +123,6 @@ class Target:
         raise NotImplementedError
 
     def describe(self) -> str:
-        """The target in words, of a single one."""
-        parts = [f"{name} {np.asarray(getattr(self, name)).item():g}" for name in self.numbers()]
+        """The target in words; of several, with the range of each number."""
+        parts = [f"{name} {short(np.squeeze(getattr(self, name)))}" for name in self.numbers()]
         return f"{type(self).__name__}({', '.join(parts)})"

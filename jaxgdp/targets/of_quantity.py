@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from .. import options
 from ..measure import measure
 from ..mechanisms import Gaussian
+from ..numerics.showing import short
 from ..numerics.validation import finite
 from ..quantities.base import Quantity
 from ..quantities.registry import named
@@ -72,8 +73,8 @@ class OfQuantity(Target):
         return ("value", "at")
 
     def describe(self):
-        at = "" if self.record.argument is None else f" at {self.record.argument} {np.asarray(self.at).item():g}"
-        return f"{self.quantity} {np.asarray(self.value).item():g}{at}"
+        at = "" if self.record.argument is None else f" at {self.record.argument} {short(np.squeeze(self.at))}"
+        return f"{self.quantity} {short(np.squeeze(self.value))}{at}"
 
     def _checked(self, name, value):
         if name == "at":

@@ -12,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..bracket import Bracket
+from ..numerics.showing import cells, html_table, short
 from ..numerics.validation import (
     checked,
     nonnegative,
@@ -30,6 +31,7 @@ _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
 _UNBOUNDED = ("mu", "epsilon", "regret", "approximate_mu")
 _SMOOTH, _LONG = 100, 1000  # steps: fewer are composed on dense lattices; a run that does without those
 _APART = 1.15  # between computed numbers of steps: what grows with their root is then 7 % apart at most
+_ROWS = 11  # numbers of steps in a table
 _SEARCH = 10  # evaluations that a search usually takes
 
 
@@ -58,6 +60,24 @@ class Plan:
     asked: tuple
     wide: int
     sampler: tuple = ()
+
+    def __repr__(self) -> str:
+        run = f"noise_multiplier={short(self.noise_multiplier)}, sampling_prob={short(self.sampling_prob)}"
+        known = f"{np.size(self.steps)} of {self.max_steps} steps computed"
+        return f"Plan({', '.join(self.quantities)}; {run}, {known}, sampler {self.sampler})"
+
+    def _repr_html_(self) -> str:
+        steps = np.asarray(self.steps)
+        chosen = np.unique(np.linspace(0, len(steps) - 1, _ROWS).astype(int))
+        rows = [
+            (
+                int(steps[i]),
+                *(cell for name in self.quantities for cell in cells(self.lower[name][i], self.upper[name][i])),
+            )
+            for i in chosen
+        ]
+        header = ("steps", *(f"{name} {side}" for name in self.quantities for side in ("lower", "upper")))
+        return html_table(repr(self), header, rows)
 
     @property
     def _run(self) -> Run:

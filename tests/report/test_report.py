@@ -41,7 +41,8 @@ def test_tier_one(gaussian):
         assert bracket.contains(gdp.tpr(fpr, 1.0))
     assert [fpr for fpr, _ in gaussian.tprs] == [*TPR_FPRS, gaussian.advantage_fpr]
     text = str(gaussian)
-    assert "Tier I: " in text and "reproduce with" not in text and "trade-off curve  " not in text
+    assert "Tier I: " in text and "trade-off curve  " not in text
+    assert f"reproduce with: {gaussian.command}" in text and "spec.json" not in text and "{" not in text
     line = next(line for line in text.splitlines() if line.startswith("publish"))
     # what is published is never below the truth
     printed = [

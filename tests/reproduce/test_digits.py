@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("sklearn")
 
 import jaxgdp  # noqa: E402
+from jaxgdp.report import rows_of
 from jaxgdp.reproduce import digits, reproduce  # noqa: E402
 
 
@@ -105,10 +106,10 @@ def test_utility_on_the_digits(tmp_path):
     assert row.verdict == "agrees" and "shape agrees on other data" in row.because
     assert (tmp_path / "figure-1-digits.png").read_bytes().startswith(b"\x89PNG")
     gains = np.genfromtxt(
-        tmp_path / "figure-1-digits-gain.csv", delimiter=",", names=True, dtype=None, encoding="utf-8"
+        rows_of(tmp_path / "figure-1-digits-gain.csv"), delimiter=",", names=True, dtype=None, encoding="utf-8"
     )
     standard, direct = (gains[gains["calibration"] == kind] for kind in ("standard", "direct"))
     assert np.all(direct["noise_multiplier"] < standard["noise_multiplier"])
     assert np.all(direct["accuracy_mean"] > standard["accuracy_mean"])
-    lines = np.genfromtxt(tmp_path / "figure-1-digits.csv", delimiter=",", names=True)
+    lines = np.genfromtxt(rows_of(tmp_path / "figure-1-digits.csv"), delimiter=",", names=True)
     assert np.all(lines["tpr_lower"] <= lines["tpr_upper"]) and np.all(lines["tpr_upper"] < lines["tpr_standard"])

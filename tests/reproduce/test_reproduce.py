@@ -15,6 +15,7 @@ from scipy.special import ndtr, ndtri
 
 import jaxgdp
 from jaxgdp import Bracket, gdp
+from jaxgdp.report import rows_of
 from jaxgdp.reproduce import items, reproduce
 from jaxgdp.reproduce.document import markdown_table
 from jaxgdp.reproduce.gap import largest_gap
@@ -274,8 +275,7 @@ def test_rényi_accounting_tells_the_number_of_records(tables):
 
 
 def test_tables_are_written_as_csv(tables):
-    with open(tables[1] / "table-4.csv", newline="", encoding="utf-8") as file:
-        header, *body = csv.reader(file)
+    header, *body = csv.reader(rows_of(tables[1] / "table-4.csv"))
     assert len(body) == 6 and header[:3] == ["σ", "T", "p"]
     assert [float(row[0]) for row in body] == [40.0, 24.0, 20.0, 16.0, 12.0, 9.4]
 
@@ -294,8 +294,7 @@ def test_figures_are_written(tmp_path):
     assert rows["figure-3-rule"].verdict == "differs"
     assert "σ = 2, T = 400" in rows["figure-3-rule"].because
     assert rows["figure-3-rate"].verdict == "agrees"
-    with open(tmp_path / "figure-5.csv", newline="", encoding="utf-8") as file:
-        points = list(csv.DictReader(file))
+    points = list(csv.DictReader(rows_of(tmp_path / "figure-5.csv")))
     assert {p["noise_multiplier"] for p in points} == {"40", "24", "16", "9.4"}
     # the curve lies above the Gaussian one of its μ where that μ is certified
     inside = [p for p in points if float(p["fpr"]) >= 1e-10 and float(p["fnr_upper"]) >= 1e-10]

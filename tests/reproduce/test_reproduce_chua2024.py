@@ -7,6 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from jaxgdp.report import rows_of
 from jaxgdp.reproduce import items, reproduce
 from jaxgdp.reproduce.chua2024 import renyi
 from jaxgdp.reproduce.published import numbers, read
@@ -34,8 +35,10 @@ def test_figure_7_prints_numbers_of_another_epsilon(figure_7):
     one = found["figure-7-shuffled-1"]
     assert one.verdict == "undecided" and "at ε = 0.5" in one.because
     assert "8.448e-05 at ε = 0.5" in found["figure-7-renyi"].because
-    with open(folder / "figure-7.csv", encoding="utf-8") as file:
-        rows = {float(row["epsilon"]): {k: float(v) for k, v in row.items()} for row in csv.DictReader(file)}
+    rows = {
+        float(row["epsilon"]): {k: float(v) for k, v in row.items()}
+        for row in csv.DictReader(rows_of(folder / "figure-7.csv"))
+    }
     assert rows[0.5]["shuffled_lower"] > 0.004 > rows[1.0]["shuffled_lower"]
     for row in rows.values():
         assert 0.0 < row["shuffled_lower"] <= row["shuffled_upper"] and row["poisson_lower"] <= row["poisson_upper"]

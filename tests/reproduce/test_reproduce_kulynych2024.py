@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 from jaxgdp import Bracket, targets
 from jaxgdp.measure import measure
 from jaxgdp.mechanisms import dpsgd
+from jaxgdp.report import rows_of
 from jaxgdp.reproduce import items, reproduce
 from jaxgdp.reproduce.document import summary
 from jaxgdp.reproduce.kulynych2024 import closed_forms, illustrations, noise
@@ -105,8 +106,9 @@ def test_table_1(tmp_path):
     verdicts = {name.removeprefix("table-1-"): row.verdict for name, row in found.items()}
     assert verdicts == {"advantage": "agrees", "accuracy": "differs", "precision": "differs"}
     assert "2(1 − a) − α" in found["table-1-accuracy"].because
-    with open(tmp_path / "table-1.csv", newline="", encoding="utf-8") as file:
-        right = [row["returns β"] for row in csv.DictReader(file) if row["formula"] == "derived"]
+    right = [
+        row["returns β"] for row in csv.DictReader(rows_of(tmp_path / "table-1.csv")) if row["formula"] == "derived"
+    ]
     assert right == ["yes", "yes", "yes"]
 
 
@@ -178,8 +180,7 @@ def test_gaussian_costs_more_than_the_generic_mechanism_at_one_in_ten(tmp_path):
     )
     for name in ("figure-2", "figure-6"):
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    with open(tmp_path / "figure-2.csv", newline="", encoding="utf-8") as file:
-        points = [{k: float(v) for k, v in row.items()} for row in csv.DictReader(file)]
+    points = [{k: float(v) for k, v in row.items()} for row in csv.DictReader(rows_of(tmp_path / "figure-2.csv"))]
     for epsilon in {p["epsilon"] for p in points}:
         curve = [p for p in points if p["epsilon"] == epsilon]
         exact = four_outcomes(epsilon, DELTA)
@@ -238,8 +239,7 @@ def dpsgd_figures(tmp_path_factory):
 
 
 def table(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        return [{k: float(v) for k, v in row.items()} for row in csv.DictReader(file)]
+    return [{k: float(v) for k, v in row.items()} for row in csv.DictReader(rows_of(path))]
 
 
 def test_verdicts_on_noise(dpsgd_figures):

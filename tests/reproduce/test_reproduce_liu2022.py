@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from jaxgdp.report import rows_of
 from jaxgdp.reproduce import items, reproduce
 from jaxgdp.reproduce.liu2022 import profiles, table_1
 from jaxgdp.reproduce.published import RELATIONS, numbers, read
@@ -39,8 +40,7 @@ def test_table_1_against_binomial_sums(tmp_path):
     differing = {name for name, row in rows.items() if row.verdict != "agrees"}
     assert differing == {f"table-1-optimal-{d}" for d in ("0.1", "0.01", "0.001", "0.0001")}
     assert all(rows[f"table-1-optimal-{d}"].because for d in ("0.1", "0.01", "0.001", "0.0001"))
-    with (tmp_path / "table-1.csv").open(encoding="utf-8") as file:
-        table = {row["route"]: row for row in csv.DictReader(file)}
+    table = {row["route"]: row for row in csv.DictReader(rows_of(tmp_path / "table-1.csv"))}
     setting = read("liu2022")["composition"]
     for delta in map(float, setting["delta"]):
         exact = table_1.exact_epsilon(setting["epsilon"], setting["uses"], delta)

@@ -1,0 +1,112 @@
+"""What a claim implies: brackets of the most revealing mechanism that it allows."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from ... import gdp
+from ...bracket import Bracket
+from ...conversions import advantage_from_approximate_dp, advantage_from_zcdp, beta_from_zcdp
+from .claims import Claim
+
+_ROUNDING = 1e-9  # relative: far more than the closed forms lose
+_POINTS, _PIECES, _ROUNDS, _CLOSE = 150, 8, 5, 1e-3  # of the search for μ, which ends where no interval may hold more
+
+
+def _around(value) -> Bracket:
+    value = np.float64(value)
+    return Bracket(value * (1.0 - _ROUNDING), value * (1.0 + _ROUNDING))
+
+
+def _share(value) -> Bracket:
+    low, high = _around(value)
+    return Bracket(low, np.minimum(high, 1.0))
+
+
+def from_epsilon_delta(epsilon: float, delta: float, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
+    """μ above a floor, μ but for probability δ, advantage and TPR of the most revealing (ε, δ)-DP mechanism.
+
+    Its curve is max(0, 1 − δ − e^ε·α, e^{−ε}·(1 − δ − α)) (Kairouz et al. 2015; Dong et al. 2022). A Gaussian curve is convex, so it lies
+    below straight lines where it does so at their ends: μ over rates from the floor on is the larger of the one at the floor and the one
+    at the corner, α = β = (1 − δ)/(1 + e^ε). Where the corner lies below the floor, no two rates are both above it, and μ is that of the
+    corner. But for probability δ the mechanism is ε-DP, so μ = −2Φ⁻¹(1/(1 + e^ε)) at every rate (Gomez 2025, Proposition 6.1).
+
+    Args:
+        epsilon: ε ≥ 0 in nats. delta: δ in [0, 1). fpr: of the TPR. fpr_floor: of μ.
+
+    Example:
+        >>> round(float(from_epsilon_delta(1.0, 0.0, 1e-3, 1e-10)["mu"].upper), 6)
+        1.232035
+    """
+    shrink = np.exp(-epsilon)
+    corner = (1.0 - delta) * shrink / (1.0 + shrink)
+    found = {"mu": -2.0 * ndtri(corner)}
+    seen = delta + np.exp(min(epsilon, 700.0)) * fpr_floor
+    if delta > 0.0 and fpr_floor < corner:
+        found["mu"] = np.maximum(found["mu"], ndtri(seen) - ndtri(fpr_floor))
+    if delta > 0.0:
+        found["approximate_mu"] = gdp.mu_from_pure_dp(epsilon)
+    steep, flat = delta + np.exp(min(epsilon, 700.0)) * fpr, 1.0 - shrink * np.maximum(1.0 - delta - fpr, 0.0)
+    shares = {"advantage": advantage_from_approximate_dp(epsilon, delta), "tpr": np.minimum(steep, flat)}
+    return {name: _around(value) for name, value in found.items()} | {k: _share(v) for k, v in shares.items()}
+
+
+def _largest_mu(rho: float, fpr_floor: float, middle: float) -> float:
+    """An upper side of μ over FPRs from the floor to where f meets the diagonal, ``middle``; beyond, f is its own mirror image.
+
+    Within an interval of FPRs, −Φ⁻¹(α) is largest at its beginning and −Φ⁻¹(f(α)) at its end: together they bound every μ in it.
+    """
+    best = -2.0 * ndtri(middle)
+    if fpr_floor >= middle:
+        return float(best)
+    edges = np.linspace(ndtri(fpr_floor), ndtri(middle), _POINTS)[None]
+    bound = np.array([np.inf])
+    for _ in range(_ROUNDS):
+        missed = -ndtri(beta_from_zcdp(ndtr(edges), rho))
+        best = max(best, np.max(missed - edges))
+        bound = missed[:, 1:] - edges[:, :-1]
+        row, column = np.nonzero(bound > best * (1.0 + _CLOSE))
+        if not len(row):
+            break
+        edges = np.linspace(edges[row, column], edges[row, column + 1], _PIECES + 1, axis=1)
+    return float(max(best * (1.0 + _CLOSE), np.max(bound)))
+
+
+def from_rho(rho: float, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
+    """μ above a floor, advantage and TPR of the most revealing ρ-zCDP mechanism.
+
+    Lower sides: the Gaussian mechanism of μ = √(2ρ) is ρ-zCDP (Bun & Steinke 2016). Upper sides: the curve that the Rényi divergences
+    imply (Gomez 2025, Section A.6), its μ to a thousandth.
+
+    Args:
+        rho: ρ > 0. fpr: of the TPR. fpr_floor: of μ.
+
+    Example:
+        >>> bracket = from_rho(0.5, 1e-3, 1e-10)["advantage"]
+        >>> bool(bracket.lower < bracket.upper < 0.48)
+        True
+    """
+    gaussian = float(np.sqrt(2.0 * rho))
+    highest = float(advantage_from_zcdp(rho))
+    mu = _largest_mu(rho, fpr_floor, 0.5 * (1.0 - highest))
+    low = {"mu": gaussian, "advantage": float(gdp.advantage(gaussian)), "tpr": float(gdp.tpr(fpr, gaussian))}
+    high = {"mu": mu, "advantage": highest, "tpr": 1.0 - float(beta_from_zcdp(fpr, rho))}
+    sides = {
+        name: Bracket(np.float64(low[name]) * (1.0 - _ROUNDING), np.float64(high[name]) * (1.0 + _ROUNDING))
+        for name in low
+    }
+    return {k: b if k == "mu" else Bracket(b.lower, np.minimum(b.upper, 1.0)) for k, b in sides.items()}
+
+
+def brackets(claim: Claim, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
+    """What a claim implies: of ρ where it is stated, else of ε with δ (0 where none is stated), else of μ; nothing where none is."""
+    if claim.rho is not None and claim.rho.value > 0.0:
+        return from_rho(claim.rho.value, fpr, fpr_floor)
+    if claim.epsilon is not None:
+        delta = 0.0 if claim.delta is None else claim.delta.value
+        return from_epsilon_delta(claim.epsilon.value, delta, fpr, fpr_floor)
+    if claim.mu is not None:
+        shares = {"advantage": gdp.advantage(claim.mu.value), "tpr": gdp.tpr(fpr, claim.mu.value)}
+        return {"mu": _around(claim.mu.value)} | {name: _share(value) for name, value in shares.items()}
+    return {}

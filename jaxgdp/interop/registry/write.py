@@ -1,0 +1,174 @@
+"""A report as a record of the registry."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from ...numerics.rounding import rounded_outward
+from ...numerics.validation import one_of
+from .schema import RECORD, leaves, problems
+
+NOT_STATED = "Not stated"
+_TEXTS = ("name", "data_curators", "intended_use", "data_product_region", "description", "registry_authors")
+_COMPUTED = ("privacy_parameters", "epsilon", "delta", "rho")
+
+
+def _places() -> dict[str, tuple[str, ...]]:
+    """Where every key that a caller may give belongs; no two have one name."""
+    found = {path[-1]: path for path in leaves() if path[-1] not in _COMPUTED}
+    return found | {name: ("deployment", name) for name in RECORD["deployment"]} | {"deployment": ("deployment",)}
+
+
+def _given(metadata: dict) -> dict[tuple[str, ...], Any]:
+    """What a caller gave, by place: flat keys, or sections as tables."""
+    places = _places()
+    found: dict[tuple[str, ...], Any] = {}
+
+    def add(path: tuple[str, ...], value) -> None:
+        branch: Any = RECORD
+        for key in path:
+            if not isinstance(branch, dict) or key not in branch:
+                close = difflib.get_close_matches(key, branch if isinstance(branch, dict) else (), n=1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                raise ValueError(f"metadata has the unknown key {'.'.join(path)!r}{hint}")
+            branch = branch[key]
+        if path[-1] in _COMPUTED:
+            raise ValueError(f"metadata must not hold {path[-1]!r}: the report computes it")
+        if not isinstance(branch, dict):
+            found[path] = value
+        elif isinstance(value, dict):
+            for key, inner in value.items():
+                add((*path, key), inner)
+        else:
+            raise ValueError(f"metadata {'.'.join(path)!r} must be a table of keys, got {value!r}")
+
+    for key, value in metadata.items():
+        if key not in places:
+            if key in _COMPUTED:
+                raise ValueError(f"metadata must not hold {key!r}: the report computes it")
+            close = difflib.get_close_matches(key, places, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f"metadata has the unknown key {key!r}{hint}")
+        add(places[key], value)
+    return found
+
+
+def _details(report) -> str:
+    up = lambda value: rounded_outward(float(value), up=True)  # noqa: E731
+    lines = [
+        f"μ = {up(report.mu.upper)} for every FPR and FNR of at least {report.fpr_floor:g} (the FPR floor)",
+        f"μ = {up(report.approximate_mu.upper)} at every rate but for probability d = {report.approximation:g}",
+        f"a μ that holds at every rate: {up(report.tail_mu)}",
+        f"regret Δ of reporting the first μ: {up(report.regret.upper)} (tier {report.tier} of arXiv:2503.10945)",
+        f"membership advantage: {up(report.advantage.upper)}",
+        *(f"TPR at FPR {fpr:g}: {up(bracket.upper)}" for fpr, bracket in report.tprs[:-1]),
+        *(f"ε at δ = {delta:g}: {up(bracket.upper)}" for delta, bracket in report.epsilons),
+        f"All are certified upper bounds, rounded up, by jaxgdp {report.version}{f' on {report.date}' if report.date else ''}; "
+        f"computed again by: {report.command}",
+    ]
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _tier(record: dict) -> int:
+    """The highest tier all of whose keys hold something that was stated."""
+
+    def filled(path) -> bool:
+        branch: Any = record
+        for key in path:
+            branch = branch.get(key) if isinstance(branch, dict) else None
+        return branch not in (None, "", NOT_STATED, [NOT_STATED])
+
+    optional = {"data_product_sector", "notes", "sources", "unprotected_quantities"}
+    reached = 1
+    for tier in (2, 3):
+        needed = [
+            path for path, leaf in leaves().items() if leaf.tier and leaf.tier <= tier and path[-1] not in optional
+        ]
+        if not all(filled(path) for path in needed):
+            break
+        reached = tier
+    return reached
+
+
+def from_report(report, said: dict[str, str], *, delta=None, **metadata) -> dict:
+    """A record that fits the registry's schema, with the report's numbers in it.
+
+    Args:
+        report: of one mechanism, with its brackets. said: "sampling", "adjacency", "unit" and "not_counted", in words.
+        delta: which of the report's δ to state ε for; default 1e-5, or the first where that is not among them.
+        **metadata: any key of the schema but the numbers, by its own name (``name``, ``data_curators``, ``model_name``, …) or in tables
+            (``basic={…}``). What the schema requires and is not given is "Not stated", and listed in the notes.
+
+    Returns:
+        A dictionary ready for YAML or JSON.
+
+    Raises:
+        ValueError: an unknown key, a value that the schema does not allow, a δ that the report does not have, or no finite ε.
+    """
+    given = _given(metadata)
+    known = [d for d, _ in report.epsilons]
+    chosen = one_of("delta", delta, tuple(known)) if delta is not None else (1e-5 if 1e-5 in known else known[0])
+    epsilon = float(dict(report.epsilons)[chosen].upper)
+    if epsilon == float("inf"):
+        raise ValueError(f"the report has no finite epsilon at delta = {chosen:g}: state another delta")
+    title = report.title or report.mechanism
+    product = "Machine learning model" if "Poisson" in said["sampling"] else "Summary statistics"
+    slug = "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())[:80].strip("-")
+    defaults = {
+        ("url_slug",): slug,
+        ("status",): "Draft",
+        ("tier",): 1,
+        ("deployment", "basic", "name"): title,
+        ("deployment", "basic", "data_curators"): [NOT_STATED],
+        ("deployment", "basic", "intended_use"): NOT_STATED,
+        ("deployment", "basic", "data_product_type"): product,
+        ("deployment", "basic", "data_product_region"): NOT_STATED,
+        ("deployment", "basic", "description"): NOT_STATED,
+        ("deployment", "basic", "publication_date"): report.date or NOT_STATED,
+        ("deployment", "dp_variant", "variant_name"): "Approximate DP",
+        ("deployment", "privacy_loss", "privacy_unit"): "Record-level",
+        (
+            "deployment",
+            "privacy_loss",
+            "privacy_unit_details",
+        ): f"Adjacency: {said['adjacency']}. Unit: {said['unit']}.",
+        ("deployment", "privacy_loss", "privacy_parameters", "epsilon"): float(rounded_outward(epsilon, up=True)),
+        ("deployment", "privacy_loss", "privacy_parameters", "delta"): float(chosen),
+        ("deployment", "privacy_loss", "privacy_parameters_details"): _details(report),
+        (
+            "deployment",
+            "accounting",
+            "composition",
+        ): f"The whole trade-off curve of {report.mechanism} is bracketed numerically, by "
+        "convolution of privacy losses (connect-the-dots) from above and by an attack from below.",
+        (
+            "deployment",
+            "implementation",
+            "preprocessing_and_hyperparameter_tuning",
+        ): f"Not counted: {said['not_counted']}.",
+        ("deployment", "implementation", "mechanisms"): f"{report.mechanism}. Sampling: {said['sampling']}.",
+        ("deployment", "administrative", "registry_authors"): [NOT_STATED],
+    }
+    missing = [
+        path[-1]
+        for path in defaults
+        if path[-1] in (*_TEXTS, "data_product_type", "publication_date") and path not in given
+    ]
+    notes = ("deployment", "administrative", "notes")
+    if missing:
+        told = f"Not stated by whoever made this record, or filled in by jaxgdp: {', '.join(missing)}."
+        given[notes] = f"{given[notes]}\n{told}" if notes in given else told
+    record: dict = {}
+    for path in leaves():
+        if (value := (defaults | given).get(path)) is not None:
+            branch = record
+            for key in path[:-1]:
+                branch = branch.setdefault(key, {})
+            branch[path[-1]] = value
+    if ("tier",) not in given:
+        record["tier"] = _tier(record)
+    wrong = problems(record)
+    if wrong:
+        raise ValueError("; ".join(wrong))
+    return record

@@ -1,0 +1,26 @@
+"""A composition in one line."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+_SHOWN = 6  # parts of a composition that one line shows
+
+
+def _value(value) -> str:
+    """A number, or how many there are."""
+    return f"{float(value):.10g}" if np.ndim(value) == 0 else f"<{np.size(value)} values>"
+
+
+def describe(mechanism) -> str:
+    """A composition of scalars in one line: ``SubsampledGaussian(…) x count``, parts joined by ``+``, many parts cut short."""
+    parts = []
+    for part, count in zip(mechanism.mechanisms, mechanism.counts, strict=True):
+        fields = ", ".join(f"{f.name}={_value(getattr(part, f.name))}" for f in dataclasses.fields(part))
+        parts.append(f"{type(part).__name__}({fields}) x {float(count):.16g}")
+    if len(parts) > _SHOWN:
+        uses = sum(float(count) for count in mechanism.counts)
+        parts[_SHOWN - 1 :] = [f"{len(parts) - _SHOWN + 1} more ({len(parts)} in all, {uses:.16g} uses)"]
+    return " + ".join(parts)

@@ -1,0 +1,43 @@
+"""What every data file says of itself: who computed it, when, and what was asked."""
+
+from __future__ import annotations
+
+import datetime
+
+from .._version import __version__
+
+
+def provenance(question: str, fpr_floor=None, **asked) -> dict:
+    """Version, date, question, FPR floor and whatever else was asked, ready for JSON or the attributes of a data set.
+
+    Args:
+        question: what the numbers answer, in words. fpr_floor: of μ, a number or words, or None where none is asked.
+        **asked: more of the kind.
+
+    Example:
+        >>> list(provenance("mu of a run", 1e-10, rtol=1e-3))
+        ['version', 'date', 'question', 'fpr_floor', 'rtol']
+    """
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    floor = "none asked" if fpr_floor is None else fpr_floor
+    return {"version": __version__, "date": today, "question": question, "fpr_floor": floor, **asked}
+
+
+def comments(told: dict) -> str:
+    """The same as lines that begin with "#", to stand above the header of a CSV file.
+
+    Example:
+        >>> comments({"rtol": 0.001})
+        '# rtol: 0.001\\n'
+    """
+    return "".join(f"# {name}: {' '.join(str(value).split())}\n" for name, value in told.items())
+
+
+def rows_of(path) -> list[str]:
+    """The lines of a CSV file without its comments, for ``csv.reader``; pandas reads it with ``comment="#"``.
+
+    Args:
+        path: of the file.
+    """
+    with open(path, newline="", encoding="utf-8") as file:
+        return [line for line in file if not line.startswith("#")]

@@ -1,0 +1,142 @@
+"""The trade-off curve of a report as two figures: all error rates on plain axes, and small ones on logarithmic axes."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from .. import gdp
+from ..options import SYMMETRIC
+
+_TAIL, _MIDDLE, _FINE = 12, 20, 2001  # points: of small rates, of the others, and of the Gaussian curve
+_BAND, _GAUSSIAN, _CHANCE = "#0072B2", "#000000", "#767676"
+
+
+class Drawn(NamedTuple):
+    """What is drawn of a report: points so close that the straight lines between them are no visible error.
+
+    Attributes:
+        low, high: (α, β) of the lower and of the upper side of f, α increasing.
+        gaussian: (α, f_μ(α)) of the reported μ, which lies below.
+        fpr_floor: smallest FPR of ``mu``. mu: the reported μ.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    gaussian: np.ndarray
+    fpr_floor: float
+    mu: float
+
+
+def _places(mu: float, floor: float, last: float) -> np.ndarray:
+    """FPRs up to ``last``: evenly spaced in Φ⁻¹ for the small ones, and in α − f_μ(α) for those that are seen on plain axes."""
+    tail = ndtr(np.linspace(ndtri(floor), ndtri(last), _TAIL))
+    fine = ndtr(np.linspace(ndtri(floor), ndtri(last), _FINE))
+    along = fine - gdp.beta(fine, min(mu, 5.0))
+    return np.unique(np.concatenate([tail, np.interp(np.linspace(along[0], along[-1], _MIDDLE), along, fine), [last]]))
+
+
+def points(report) -> Drawn:
+    """The curve of a report at the rates that are drawn; where it covers both orders, its second half is the mirror image of the first."""
+    floor, mu = max(report.fpr_floor, 1e-15), float(report.mu.upper)
+    symmetric = report.adjacency in SYMMETRIC
+    # (α* is where a curve may have a corner)
+    alpha = _places(mu, floor, report.advantage_fpr if symmetric else 1.0 - floor)
+    if not symmetric:
+        alpha = np.union1d(alpha, [report.advantage_fpr])
+    beta = report.curve().beta(alpha)
+    ends = np.array([[0.0, 1.0], [1.0, 0.0]])
+    sides = []
+    for side in beta:
+        known = np.column_stack([alpha, side])
+        whole = np.vstack([ends, known, known[:, ::-1]] if symmetric else [ends, known])
+        sides.append(whole[np.lexsort((-whole[:, 1], whole[:, 0]))])
+    fine = ndtr(np.linspace(ndtri(floor), -ndtri(floor), _FINE))
+    gaussian = gdp.beta(fine, mu) if np.isfinite(mu) else np.zeros_like(fine)
+    return Drawn(*sides, np.column_stack([fine, gaussian]), report.fpr_floor, mu)
+
+
+def _matplotlib():
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("reports with figures need matplotlib: pip install 'jaxgdp[report]'") from None
+    return mpl, Figure, FigureCanvasSVG
+
+
+def _lines(drawn: Drawn, ax, shown) -> None:
+    """The band between both sides, the lower side of the curve, the Gaussian curve of the reported μ, and guessing."""
+    band = np.vstack([shown(drawn.low), shown(drawn.high)[::-1]])
+    ax.fill(*band.T, color=_BAND, alpha=0.35, linewidth=0)
+    ax.plot(*shown(drawn.low).T, color=_BAND, linewidth=1.8, label="this mechanism")
+    style = {"linestyle": (0, (1, 1.6)), "linewidth": 1.8}
+    ax.plot(*shown(drawn.gaussian).T, color=_GAUSSIAN, label=f"Gaussian, μ = {drawn.mu:.4g}", **style)
+    chance = np.column_stack([drawn.gaussian[:, 0], 1.0 - drawn.gaussian[:, 0]])
+    ax.plot(*shown(chance).T, color=_CHANCE, linewidth=1.2, linestyle="--", label="guessing")
+
+
+def whole(drawn: Drawn, ax) -> None:
+    """FNR against FPR from 0 to 1."""
+    _lines(drawn, ax, lambda curve: curve)
+    ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
+    ax.set_xlabel("FPR: share of innocents accused")
+    ax.set_ylabel("FNR: share of members missed")
+    ax.legend(loc="upper right", frameon=False)
+
+
+def far_out(drawn: Drawn, ax) -> None:
+    """TPR against small FPR, from the floor on: where an attacker may accuse hardly anybody."""
+
+    def found(curve):
+        inside = curve[(curve[:, 0] >= drawn.fpr_floor) & (curve[:, 0] <= 0.5)]
+        return np.column_stack([inside[:, 0], np.maximum(1.0 - inside[:, 1], inside[:, 0])])
+
+    _lines(drawn, ax, found)
+    ax.set(xscale="log", yscale="log", xlim=(max(drawn.fpr_floor, 1e-15), 0.5))
+    ax.locator_params(axis="x", numticks=6)
+    ax.set_xlabel(f"FPR, from the floor {drawn.fpr_floor:g} on")
+    ax.set_ylabel("TPR: share of members found")
+    ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
+
+
+PANELS = (
+    (whole, "Trade-off between an attacker's two errors; the nearer to the axes, the better for the attacker."),
+    (far_out, "The same for attackers who accuse very few: how many members they find at most."),
+)
+
+
+def svgs(report, font: str = "none") -> list[str]:
+    """The figures as SVG elements.
+
+    Args:
+        report: a :class:`Report`. font: "none" keeps text as text, "path" draws it.
+
+    Raises:
+        ImportError: matplotlib is missing (the ``report`` extra).
+    """
+    mpl, Figure, Canvas = _matplotlib()
+    drawn = points(report)
+    found = []
+    for number, (draw, _) in enumerate(PANELS):
+        settings = {
+            "svg.fonttype": font,
+            "font.size": 11,
+            "font.family": "sans-serif",
+            "svg.hashsalt": f"jaxgdp{number}",
+        }
+        with mpl.rc_context(settings):
+            figure = Figure(figsize=(4.6, 4.2), layout="constrained")
+            Canvas(figure)
+            draw(drawn, figure.add_subplot())
+            file = io.StringIO()
+            figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+        text = file.getvalue()
+        text = text[text.index("<svg") :]
+        found.append(re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S))
+    return found

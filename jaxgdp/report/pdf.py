@@ -1,0 +1,146 @@
+"""A report as one page of PDF: the same content as the HTML page, figures as vectors, the description attached."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+from . import words
+from .figure import PANELS, svgs
+from .html import assumptions, description, software
+from .text import curve_rows, rows, statement
+
+_MARGIN, _WIDTH = 12.0, 186.0  # of A4, mm
+_GAP = 6.0
+_SIZES = (7.6, 7.0, 6.4)  # of type, in points: the first that fits one page, else the last
+
+
+def _library():
+    try:
+        import fpdf
+        import matplotlib as mpl
+    except ImportError:
+        raise ImportError("reports in PDF need matplotlib and fpdf2: pip install 'jaxgdp[report]'") from None
+    return fpdf, Path(mpl.get_data_path()) / "fonts" / "ttf"
+
+
+class _Sheet:
+    """Blocks of text, one below the other."""
+
+    def __init__(self, report, size: float):
+        fpdf, fonts = _library()
+        self.pdf, self.size, self.line = fpdf.FPDF(format="A4"), size, 0.45 * size
+        self.pdf.set_margin(_MARGIN)
+        self.pdf.set_auto_page_break(True, _MARGIN)
+        for style, file in (("", "DejaVuSans"), ("B", "DejaVuSans-Bold")):
+            self.pdf.add_font("text", style, fonts / f"{file}.ttf")
+        self.pdf.add_font("code", "", fonts / "DejaVuSansMono.ttf")
+        self.pdf.set_title(f"{report.title or 'Mechanism'}: privacy report")
+        self.pdf.set_lang("en")
+        self.pdf.set_creator(f"jaxgdp {report.version}")
+        self.pdf.add_page()
+
+    def write(self, text: str, *, style="", scale=1.0, family="text") -> None:
+        self.pdf.set_font(family, style, self.size * scale)
+        self.pdf.multi_cell(_WIDTH, self.line * scale, text, align="L", new_x="LMARGIN", new_y="NEXT")
+
+    def named(self, name: str, text: str) -> None:
+        """A paragraph that begins with a word in bold."""
+        self.pdf.set_font("text", "B", self.size)
+        self.pdf.write(self.line, name + " ")
+        self.pdf.set_font("text", "", self.size)
+        self.pdf.write(self.line, text + "\n")
+
+    def heading(self, text: str) -> None:
+        self.pdf.ln(0.55 * self.line)
+        self.pdf.start_section(text)
+        self.write(text, style="B", scale=1.25)
+
+    def figures(self, drawn: list[str], told: str) -> None:
+        """Both panels side by side, each above its caption."""
+        width = 0.32 * _WIDTH
+        top, left = self.pdf.get_y(), _MARGIN + (0.5 * _WIDTH - width) / 2
+        height = width * 4.2 / 4.6
+        for number, (svg, (_, caption)) in enumerate(zip(drawn, PANELS, strict=True)):
+            x = left + number * 0.5 * _WIDTH
+            self.pdf.image(io.BytesIO(svg.encode()), x=x, y=top, w=width, h=height, alt_text=f"{caption} {told}")
+            self.pdf.set_xy(_MARGIN + number * 0.5 * _WIDTH + 0.5 * _GAP, top + height + 0.5)
+            self.pdf.set_font("text", "", 0.9 * self.size)
+            self.pdf.multi_cell(0.5 * _WIDTH - _GAP, 0.9 * self.line, caption, align="C")
+        self.pdf.set_x(_MARGIN)
+
+    def table(self, title: str, body) -> None:
+        """Rows of (name, lower, upper, side to report), in two columns."""
+        half = (len(body) + 1) // 2
+        for start in range(half):
+            for column, row in enumerate(body[start::half]):
+                self._cells(row, _MARGIN + column * (0.5 * _WIDTH + 0.5 * _GAP))
+            self.pdf.ln(self.line)
+        self.write(title, scale=0.9)
+
+    def _cells(self, row, x: float) -> None:
+        name, low, high, side = row
+        wide = 0.5 * (_WIDTH - _GAP)
+        self.pdf.set_x(x)
+        for text, share, bold in (
+            (words.greek(name), 0.54, False),
+            (low, 0.23, side == "lower"),
+            (high, 0.23, side == "upper"),
+        ):
+            self.pdf.set_font("text", "B" if bold else "", self.size)
+            self.pdf.cell(share * wide, self.line, text)
+
+
+def _laid_out(report, drawn: list[str], size: float):
+    sheet = _Sheet(report, size)
+    sheet.write(report.title or "Privacy report", style="B", scale=1.8)
+    date = f" on {report.date}" if report.date else ""
+    sheet.write(f"Privacy report, computed{date} by {software(report)}", scale=0.9)
+    sheet.heading("What an attacker can do")
+    for sentence in words.verdict(report):
+        sheet.write(sentence, scale=1.2)
+    sheet.write(words.tier(report))
+    sheet.named("To publish:", words.greek(statement(report)) + ".")
+    if report.status != "ok":
+        sheet.named("Accuracy:", report.status + ".")
+    sheet.heading("The trade-off curve")
+    sheet.figures(drawn, description(report))
+    sheet.heading("In numbers: lower and upper side")
+    sheet.table("Each number lies between its two sides; the one in bold is safe to publish.", rows(report))
+    if report.fnrs:
+        sheet.table("The curve itself: least FNR at each FPR.", curve_rows(report))
+    sheet.heading("What is assumed")
+    for name, text in assumptions(report):
+        sheet.named(f"{name}:", text)
+    sheet.heading("What is not counted")
+    for text in words.NOT_COUNTED:
+        sheet.write(f"– {text}")
+    sheet.heading("What the words mean")
+    for name, text in words.definitions(report):
+        sheet.named(f"{name}:", text)
+    sheet.heading("How to check it")
+    sheet.write("Compute every number again (spec.json, the mechanism with all settings, is attached to this file):")
+    sheet.write(report.command, family="code")
+    sheet.pdf.embed_file(
+        basename="spec.json", bytes=json.dumps(report.spec, allow_nan=False).encode(), mime_type="application/json"
+    )
+    return sheet.pdf
+
+
+def write(report, path) -> None:
+    """The PDF file.
+
+    Args:
+        report: a :class:`Report`. path: of the file.
+
+    Raises:
+        ImportError: matplotlib or fpdf2 is missing (the ``report`` extra).
+    """
+    _library()
+    drawn = svgs(report, "path")
+    for size in _SIZES:
+        sheet = _laid_out(report, drawn, size)
+        if sheet.page == 1 or size == _SIZES[-1]:
+            sheet.output(str(path))
+            return

@@ -1,0 +1,172 @@
+"""What a report says to readers who are no specialists: whole sentences, made of its numbers and its description."""
+
+from __future__ import annotations
+
+import re
+
+from ..numerics.rounding import rounded_outward
+from ..spec import from_dict, known_mechanisms
+
+ADJACENCIES = {
+    "add_remove": "one record added or removed: neither of “it is there” and “it is not” may be told from the other",
+    "add": "one record added: the attacker doubts a data set without it",
+    "remove": "one record removed: the attacker doubts a data set with it",
+    "replace_one": "one record replaced by another: the number of records stays the same and may be known",
+}
+NOT_COUNTED = (
+    "trials: choosing hyperparameters, or the best of several runs, by looking at the same data",
+    "whatever else is computed from the same data: other releases, statistics used to prepare or to clip them, invariants",
+    "people with more than one record: the numbers are for one unit as described, and k units weigh more",
+    "faults outside the mathematics: sampling or noise other than described, floating-point noise, weak random numbers, timing",
+)
+_ALL = "none: every use looks at every record"
+_POISSON = (
+    "Poisson sampling: each step takes every record with probability {rate}, independently of all others and of other steps; "
+    "shuffled data or batches of a fixed size are not covered"
+)
+_SAMPLING = {
+    "TruncatedPoisson": "Poisson sampling of which at most a fixed number of records is kept, chosen at random",
+    "FixedSize": "batches of a fixed size, drawn at random without replacement, anew at every step",
+    "Deterministic": "none: batches in a fixed order, each record in one batch an epoch",
+    "Shuffled": "shuffling: batches of a fixed size cut from a random permutation",
+    "RandomAllocation": "random allocation (balls and bins): each record in some of the steps, chosen at random",
+    "PureDP": "whatever it was: only the guarantee is known",
+    "ApproximateDP": "whatever it was: only the guarantee is known",
+    "FromProfile": "whatever it was: only the privacy profile is known",
+    "FromPMFs": "whatever is in the given probabilities",
+    "FromDensities": "whatever is in the given densities",
+}
+
+
+_LETTERS = {"mu": "μ", "Delta": "Δ", "epsilon": "ε", "delta": "δ", "alpha": "α", ">=": "≥", "<=": "≤"}
+
+
+def greek(text: str) -> str:
+    """The names of the tables with Greek letters.
+
+    Example:
+        >>> greek("mu, FPR and FNR >= 1e-10")
+        'μ, FPR and FNR ≥ 1e-10'
+    """
+    return re.sub(r"\b(mu|Delta|epsilon|delta|alpha)\b|[<>]=", lambda found: _LETTERS[found.group()], text)
+
+
+def _entries(spec: dict):
+    """(name of the mechanism, its sampling rate or None) of every part."""
+    if "deployment" not in spec and all("type" in entry for entry in spec["mechanism"]):
+        return [(entry["type"], entry.get("sampling_prob")) for entry in spec["mechanism"]]
+    parts = from_dict(spec).mechanism.mechanisms
+    return [(type(part).__name__, getattr(part, "sampling_prob", None)) for part in parts]
+
+
+def _sampled(name: str, rate) -> str:
+    if name in ("SubsampledGaussian", "SubsampledLaplace"):
+        return _ALL if float(rate) == 1.0 else _POISSON.format(rate=f"{float(rate):.6g}")
+    if name in _SAMPLING:
+        return _SAMPLING[name]
+    return _ALL if name in known_mechanisms() else f"as {name} has it"
+
+
+def sampling(spec: dict) -> str:
+    """How records get into the uses of a mechanism, in words; of a mixture, each way once.
+
+    Args:
+        spec: description of a mechanism (``Report.spec``).
+
+    Example:
+        >>> sampling({"mechanism": [{"type": "Laplace", "scale": 2.0}]})
+        'none: every use looks at every record'
+    """
+    return "; also ".join(dict.fromkeys(_sampled(*entry) for entry in _entries(spec)))
+
+
+def adjacency(report) -> str:
+    """The neighbouring relation: its name, and what it means."""
+    return f"{report.adjacency} ({ADJACENCIES[report.adjacency]})"
+
+
+def unit(report) -> str:
+    """Whom the numbers protect."""
+    return report.neighbours or "one record, as the mechanism's sensitivity or clipping has it"
+
+
+def _of(share: float) -> str:
+    """A share in natural frequencies, rounded up: "at most 6.34 in 100"."""
+    scales = (
+        (100, "100"),
+        (1000, "1,000"),
+        (10_000, "10,000"),
+        (10**5, "100,000"),
+        (10**6, "a million"),
+        (10**9, "a billion"),
+    )
+    many, said = next((scale for scale in scales if share * scale[0] >= 1.0), scales[-1])
+    return f"at most {rounded_outward(min(share, 1.0) * many, up=True, digits=3)} in {said}"
+
+
+_ACCUSED = {1e-3: "a thousand", 1e-6: "a million"}
+
+
+def verdict(report) -> list[str]:
+    """What an attacker can do at most, in sentences; every number is the upper side, rounded up."""
+    told = []
+    for fpr, bracket in reversed(report.tprs):
+        if fpr in _ACCUSED:
+            told.append(
+                f"An attacker who accuses one innocent in {_ACCUSED[fpr]} finds {_of(float(bracket.upper))} of those whose record was "
+                f"used; guessing finds one in {_ACCUSED[fpr]}."
+            )
+    right = rounded_outward(100.0 * (0.5 + 0.5 * float(report.advantage.upper)), up=True, digits=3)
+    told.append(f"One who must decide at even odds is right at most {right} times in 100; guessing is right 50 times.")
+    return told
+
+
+def tier(report) -> str:
+    """Whether one number will do."""
+    up = lambda value: rounded_outward(float(value), up=True)  # noqa: E731
+    if report.tier == "I":
+        return (
+            f"One number is enough: μ = {up(report.mu.upper)} stands for the whole trade-off curve (Tier I: its regret Δ is at most "
+            f"{up(report.regret.upper)}, below 0.01)."
+        )
+    return (
+        f"One number is not enough: μ = {up(report.mu.upper)} overstates what an attacker can do by up to Δ = {up(report.regret.upper)} "
+        "(Tier II), so look at the curve as well."
+    )
+
+
+def definitions(report) -> list[tuple[str, str]]:
+    """The words of a report and what they mean."""
+    anywhere = rounded_outward(report.tail_mu, up=True)
+    if report.same_mu:
+        beyond = "; but this μ holds at smaller ones, too"
+    elif anywhere == "inf":
+        beyond = ". Attackers more careful than that may do better than μ says; no finite μ is known to hold for all"
+    else:
+        beyond = f". Attackers more careful than that may do better than μ says; μ = {anywhere} holds for all of them"
+    return [
+        (
+            "μ",
+            "the attacker's task is at least as hard as telling two bell curves of width 1 apart whose centres lie μ apart; 0 is "
+            "perfect privacy",
+        ),
+        (
+            "FPR floor",
+            f"smallest error rate that μ speaks of, here {report.fpr_floor:g}{beyond}",
+        ),
+        (
+            "d",
+            f"a probability set aside, here {report.approximation:g}: but for it, the d-approximate μ holds at every error rate",
+        ),
+        (
+            "Δ, regret",
+            "how much at most the curve of μ overstates the attacker: the largest gap between both curves along the diagonal, from 0 to ½",
+        ),
+        ("FPR", "share of those whose record was not used whom the attacker accuses (α)"),
+        (
+            "TPR",
+            "share of those whose record was used whom the attacker accuses; FNR = 1 − TPR, the share that is missed",
+        ),
+        ("advantage", "largest TPR − FPR of any attack"),
+        ("ε at δ", "no set of outcomes gets more likely through the record than e^ε times as likely, plus δ"),
+    ]
