@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: landscape reproduce test attack bench lint docs matrix clean
+.PHONY: landscape reproduce test attack bench lint docs gallery notebooks matrix clean
 
 landscape: $(VENV)/.ready
 	mkdir -p out
@@ -39,6 +39,15 @@ docs:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir out/docs
+
+# the figures of the gallery, minutes
+gallery: $(VENV)/.ready
+	$(BIN)/python docs/draw_gallery.py
+
+# runs the notebooks, stores their outputs and checks them, minutes
+notebooks: $(VENV)/.ready
+	$(BIN)/python notebooks/run.py
+	$(BIN)/python -m pytest tests/test_notebooks.py -m "not slow"
 
 matrix:
 	.ci/matrix

@@ -18,7 +18,7 @@ STAGES = (
     ("_version", "bracket", "options", "progress"),
     ("numerics",),
     ("gdp",),
-    ("conversions",),
+    ("conversions", "plot"),
     ("pairs",),
     ("mechanisms",),
     ("deployments", "samplers"),
@@ -32,7 +32,6 @@ STAGES = (
     ("bridge", "optimization"),
     ("audit",),
     ("comparison", "interop", "landscape", "report"),
-    ("plot",),
     ("reproduce",),
     ("cli",),
 )
