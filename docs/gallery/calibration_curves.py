@@ -1,7 +1,7 @@
 """How much noise an accepted risk needs.
 
-The noise multiplier that provably keeps an attacker's TPR below the accepted one, for three FPRs. The next smaller noise, one tolerance
-step away, is known to break the promise.
+The noise multiplier that provably keeps an attacker's TPR below the accepted one, for three FPRs. For noise one tolerance step smaller
+the promise cannot be certified.
 """
 
 import numpy as np
