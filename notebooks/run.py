@@ -61,7 +61,7 @@ def cleaned(book):
         if cell.cell_type != "code":
             continue
         # (progress and warnings of the machine are no results)
-        cell.outputs = [each for each in cell.outputs if each.get("name") != "stderr"]
+        cell.outputs = _joined(each for each in cell.outputs if each.get("name") != "stderr")
         for output in cell.outputs:
             if "text" in output:
                 output["text"] = _ADDRESS.sub("", output["text"])
@@ -71,6 +71,17 @@ def cleaned(book):
                     data["text/plain"] = _ADDRESS.sub("", data["text/plain"])
                 output["data"], output["metadata"] = data, {}
     return book
+
+
+def _joined(outputs) -> list:
+    """Printed text in one piece: where it is cut depends on how busy the machine is."""
+    found = []
+    for output in outputs:
+        if found and output.get("name") == found[-1].get("name") == "stdout":
+            found[-1]["text"] += output["text"]
+        else:
+            found.append(output)
+    return found
 
 
 def main(names) -> None:

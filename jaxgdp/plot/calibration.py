@@ -12,7 +12,8 @@ from .style import plain_log
 def calibration_curves(found, values, ax, *, axis_label, parameter_label=r"noise multiplier $\sigma$"):
     """Calibrated noise against the accepted risk, for one kind of target or several.
 
-    The line is the calibrated value, which provably meets the target; the band reaches to the rejected one next to it, for which that is not certified.
+    The line is the calibrated value, which provably meets the target; the band reaches to the rejected one next to it, for which
+    that is not certified.
 
     Args:
         found: mapping from a name to a ``jaxgdp.calibrate`` result over ``values``.
