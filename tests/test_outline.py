@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtr
 
 import jaxgdp
-from jaxgdp.plot import outline
+from jaxgdp.plot import below, outline
 
 RATES = np.unique(np.concatenate([np.linspace(0.0, 1.0, 401), ndtr(np.linspace(-8.0, 0.0, 81))]))
 
@@ -54,6 +54,27 @@ def test_chords_of_the_lower_side_would_not_do():
     alpha = np.linspace(0.0, 1.0, 21)
     chord = np.interp(RATES, alpha, jaxgdp.gdp.beta(alpha, 1.0))
     assert np.max(chord - jaxgdp.gdp.beta(RATES, 1.0)) > 1e-2
+
+
+@pytest.mark.parametrize(
+    "exact",
+    [
+        lambda a: jaxgdp.gdp.beta(a, 1.0),
+        lambda a: jaxgdp.gdp.beta(a, 5.0),
+        lambda a: laplace(a, 0.5),
+        lambda a: randomized_response(a, 1.5),
+    ],
+    ids=["gaussian", "little noise", "laplace", "randomized response"],
+)
+@pytest.mark.parametrize("number", [3, 5, 21, 200])
+def test_what_is_drawn_through_points_lies_below_the_curve(exact, number):
+    alpha = np.linspace(0.0, 1.0, number)
+    corners = below(alpha, exact(alpha))
+    inside = RATES[RATES > 0.0]  # (the first corner is twofold)
+    assert np.all(np.interp(inside, *corners) <= exact(inside) + 1e-12)
+    assert np.all(np.diff(corners[0]) >= 0.0) and np.isin(alpha, corners[0]).all()
+    drawn = np.interp(alpha[1:], *corners)
+    np.testing.assert_allclose(drawn, exact(alpha[1:]), atol=1e-12)
 
 
 def test_one_sided_relations_are_outlined_too():

@@ -13,13 +13,13 @@ from .closing import closing_brackets
 from .legibility import faults
 from .levels import parts
 from .noise import risks_against_noise
-from .outline import Outline, outline
+from .outline import Outline, below, outline
 from .profile import epsilon_against_delta, gdp_transformation, privacy_profile
 from .regret import REGRET_LIMIT, regret_landscape, regret_panels
 from .samplers import sampler_bands, sampler_panels
 from .saving import save
 from .schedule import noise_schedules
-from .style import BLACK, COLOURS, line_style
+from .style import BLACK, COLOURS, from_floor, line_style
 from .tiers import report_tier
 from .tradeoff import compare_curves, gaussian_curve, square_axes, tradeoff_band, tradeoff_curve
 
@@ -30,6 +30,7 @@ __all__ = [
     "Outline",
     "audit_verdict",
     "band",
+    "below",
     "bridge_panels",
     "budget",
     "calibration_curves",
@@ -37,6 +38,7 @@ __all__ = [
     "compare_curves",
     "epsilon_against_delta",
     "faults",
+    "from_floor",
     "gaussian_curve",
     "gdp_transformation",
     "line_style",

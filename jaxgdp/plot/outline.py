@@ -30,7 +30,7 @@ def outline(curve, number: int = _NUMBER) -> Outline:
     f is convex, so the line between two of its points lies above it, on the unsafe side of what is to be reported. The lower polygon is
     made of the lines 1 − δ(ε) − e^ε·α and e^−ε·(1 − δ(ε) − α) instead, whose supremum f is (Dong, Roth and Su 2022, Proposition 6), with
     the upper side of δ; the upper one of chords between upper sides of f. Under the one-sided relations "add" and "remove", where one half
-    of the lines is not known, the lower polygon has the lower sides of f for corners, at eight times as many rates.
+    of the lines is not known, the lower polygon is made of points of f (:func:`below`), at eight times as many rates.
 
     Args:
         curve: from ``jaxgdp.tradeoff``, of one mechanism.
@@ -56,7 +56,7 @@ def outline(curve, number: int = _NUMBER) -> Outline:
     if one_sided:
         alpha = _with_ends(ndtr(np.linspace(-6.0, 6.0, 8 * number)))
         beta = curve.beta(alpha)
-        return Outline((alpha, np.asarray(beta.lower)), (alpha, np.asarray(beta.upper)))
+        return Outline(below(alpha, beta.lower), (alpha, np.asarray(beta.upper)))
     # the tangent of slope −1 touches a symmetric curve where f(α) = α = (1 − η)/2
     middle = 0.5 * (1.0 - float(curve.advantage().lower))
     alpha = np.concatenate([[0.0], ndtr(np.linspace(-6.0, ndtri(max(middle, 1e-9)), number))])
@@ -69,6 +69,41 @@ def outline(curve, number: int = _NUMBER) -> Outline:
     rest = 1.0 - np.asarray(curve.delta(epsilon).upper)
     steep, flat = (-np.exp(epsilon), rest), (-np.exp(-epsilon), np.exp(-epsilon) * rest)
     return Outline(_envelope(*(np.concatenate(pair) for pair in zip(steep, flat, strict=True))), upper)
+
+
+def below(alpha, lower) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of a polygon that lies below every falling convex curve through given points.
+
+    Between two points such a curve lies above the lines through the two points before and through the two after, and is not below the
+    second point; the straight line between them would lie above it.
+
+    Args:
+        alpha: FPRs, increasing. lower: FNRs there, of a convex curve; one-dimensional.
+
+    Returns:
+        (FPRs, FNRs) of the corners, the given points among them.
+
+    Example:
+        >>> import jaxgdp
+        >>> corners = below([0.1, 0.2, 0.3, 0.4], jaxgdp.gdp.beta([0.1, 0.2, 0.3, 0.4], 1.0))
+        >>> bool((corners[1] <= jaxgdp.gdp.beta(corners[0], 1.0) + 1e-15).all())
+        True
+    """
+    alpha, lower = np.asarray(alpha, float), np.asarray(lower, float)
+    if len(alpha) < 3:
+        return alpha, lower
+    width, chord = np.diff(alpha), np.diff(lower) / np.diff(alpha)
+    before = np.append(np.inf, chord[:-1])  # slope of the line from the left into each cell; none into the first
+    after = np.append(chord[1:], 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # where lower[i] + before·x meets lower[i + 1] − after·(width − x)
+        x = (lower[1:] - after * width - lower[:-1]) / (before - after)
+    x = np.clip(np.where(np.isfinite(x), x, 0.0), 0.0, width)
+    x[0] = 0.0
+    corner = lower[1:] - after * (width - x)
+    corner = np.minimum(corner, lower[:-1] + chord * x)  # (rounding may bend points the wrong way)
+    order = np.argsort(np.concatenate([alpha, alpha[:-1] + x]), kind="stable")
+    return np.concatenate([alpha, alpha[:-1] + x])[order], np.concatenate([lower, corner])[order]
 
 
 def _last(curve) -> float:

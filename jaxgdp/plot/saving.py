@@ -29,6 +29,6 @@ def save(figure, path, *, question: str, fpr_floor: float | None = None) -> None
         ".pdf": {"Title": question, "Subject": said, "Creator": program, "CreationDate": now},
         ".svg": {"Title": question, "Description": said, "Creator": program, "Date": now.isoformat()},
     }
-    if path.suffix not in metadata:
+    if path.suffix.lower() not in metadata:
         raise ValueError(f"path must end in {', '.join(metadata)}, got {str(path)!r}")
-    figure.savefig(path, dpi=_DOTS, metadata=metadata[path.suffix])
+    figure.savefig(path, dpi=_DOTS, metadata=metadata[path.suffix.lower()])

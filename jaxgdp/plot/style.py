@@ -70,7 +70,12 @@ def power(value: float) -> str:
 
 
 def from_floor(fpr_floor: float) -> str:
-    """The range of FPRs over which a μ holds, as text for a label."""
+    """The range of FPRs over which a μ holds, as text for a label; the floor is rounded up.
+
+    Example:
+        >>> from_floor(0.0), from_floor(1e-10)
+        ('every FPR', 'FPR $\\\\geq 10^{-10}$')
+    """
     return "every FPR" if fpr_floor == 0.0 else rf"FPR $\geq {power(float(rounded_up(fpr_floor)))}$"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from .. import gdp
-from .outline import outline
+from .outline import below, outline
 from .style import BLACK, COLOURS, DOTTED, axes_or_current, from_floor, grid, line_style, marked, rounded_up
 
 _DENSE = ndtr(np.linspace(-9.0, 9.0, 721))  # so dense that no corner of the polygon shows
@@ -15,8 +15,8 @@ _DENSE = ndtr(np.linspace(-9.0, 9.0, 721))  # so dense that no corner of the pol
 def tradeoff_band(alpha, beta, ax, *, colour=COLOURS[0], label=None, linestyle="-", linewidth=1.5):
     """A certified trade-off curve at given rates: the band between its sides, and the lower side, the one to report, as a line.
 
-    The lines between the points lie above a convex curve, on its unsafe side: give so many points that this does not show, or draw the
-    curve itself by :func:`tradeoff_curve`.
+    Straight lines between the points would lie above a convex curve, on its unsafe side; the line drawn lies below it between them
+    (:func:`jaxgdp.plot.below`).
 
     Args:
         alpha: FPRs, increasing.
@@ -27,9 +27,16 @@ def tradeoff_band(alpha, beta, ax, *, colour=COLOURS[0], label=None, linestyle="
     Returns:
         The same ``ax``.
     """
-    ax.fill_between(alpha, beta.lower, beta.upper, color=colour, alpha=0.3, linewidth=0)
-    ax.plot(alpha, beta.lower, color=colour, label=label, linestyle=linestyle, linewidth=linewidth)
+    lower = below(alpha, beta.lower)
+    _fill(lower, (np.asarray(alpha), np.asarray(beta.upper)), ax, colour)
+    ax.plot(*lower, color=colour, label=label, linestyle=linestyle, linewidth=linewidth)
     return ax
+
+
+def _fill(lower, upper, ax, colour) -> None:
+    """The area between two polygons with corners of their own."""
+    corners = (np.concatenate([a, b[::-1]]) for a, b in zip(lower, upper, strict=True))
+    ax.fill(*corners, color=colour, alpha=0.3, linewidth=0)
 
 
 def gaussian_curve(alpha, beta, ax, *, colour=BLACK, label=None):
@@ -92,13 +99,7 @@ def tradeoff_curve(curve, ax=None, *, gaussian=True, label=None, number=0, lines
     sides = outline(curve)
     ax = axes_or_current(ax)
     style = line_style(number)
-    ax.fill(
-        np.concatenate([sides.lower[0], sides.upper[0][::-1]]),
-        np.concatenate([sides.lower[1], sides.upper[1][::-1]]),
-        color=style["color"],
-        alpha=0.3,
-        linewidth=0,
-    )
+    _fill(*sides, ax, style["color"])
     if lines == 1:
         del style["marker"]
     else:

@@ -131,7 +131,7 @@ def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_forma
         start = time.perf_counter()
         with telling(f"{name}, {position + 1} of {len(chosen)}"):
             found = known[name][1](quick)
-            files = _write(found, name, folder, figure_format)
+            files = _write(found, name, known[name][0], folder, figure_format)
         seconds[name] = time.perf_counter() - start
         rows += result.rows([p for p in listed if p.item == name], found.answers)
         sections.append((name, found, files))
@@ -159,18 +159,20 @@ def _need(chosen, needs: dict[str, dict[str, str]]) -> None:
             raise ImportError(f"this reproduction needs {error.name}: pip install 'jaxgdp[{extra}]'") from None
 
 
-def _write(found: Result, name: str, folder: Path, figure_format: str) -> list[Path]:
+def _write(found: Result, name: str, title: str, folder: Path, figure_format: str) -> list[Path]:
     """The figure and the tables of one item."""
     files = []
     if found.draw is not None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
+        from ..plot import save
+
         figure = Figure(figsize=found.size, layout="constrained")
         FigureCanvasAgg(figure)
         found.draw(figure)
         path = folder / f"{name}.{figure_format}"
-        figure.savefig(path, dpi=200)
+        save(figure, path, question=title)
         files.append(path)
     for stem, table in found.tables.items():
         path = folder / f"{stem}.csv"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...plot import BLACK, COLOURS, gaussian_curve, regret_landscape, square_axes, tradeoff_band
+from ...plot import BLACK, COLOURS, from_floor, gaussian_curve, regret_panels, square_axes, tradeoff_band
 from ...report import rounded_outward
 
 _WHITE = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 0.8}
@@ -61,6 +61,10 @@ def profile_and_attacks(profile, figure) -> None:
         ax.grid(True, lw=0.4, alpha=0.5)
 
 
+def _summary(panel) -> str:
+    return rf"$\mu$-GDP, $\mu \leq {_up(panel.mu.upper, 5)}$ ({from_floor(panel.fpr_floor)})"
+
+
 def definitions(panel, figure) -> None:
     """Figure 2: one mechanism's exact curve and the bounds on it from other definitions of privacy.
 
@@ -70,7 +74,7 @@ def definitions(panel, figure) -> None:
     """
     ax = figure.subplots()
     tradeoff_band(panel.alpha, panel.beta, ax, colour=COLOURS[0], label="exact (certified)", linewidth=2.6)
-    gaussian_curve(panel.alpha, panel.gaussian, ax, label=rf"$\mu$-GDP, $\mu \leq {_up(panel.mu.upper, 5)}$")
+    gaussian_curve(panel.alpha, panel.gaussian, ax, label=_summary(panel))
     for (name, values), colour, dash in zip(panel.others, COLOURS[1:], _DASHES[1:], strict=False):
         ax.plot(panel.alpha, values, color=colour, ls=dash, lw=1.6, label=name)
     square_axes(ax)
@@ -84,7 +88,7 @@ def landscape(dataset, figure) -> None:
         dataset: from :func:`jaxgdp.landscape.landscape`.
         figure: matplotlib ``Figure`` to draw on.
     """
-    regret_landscape(dataset, figure.subplots())
+    regret_panels(dataset, figure)
 
 
 def three_panels(panels, figure) -> None:
@@ -96,7 +100,7 @@ def three_panels(panels, figure) -> None:
     """
     for panel, ax in zip(panels, figure.subplots(1, len(panels), sharey=True), strict=True):
         tradeoff_band(panel.alpha, panel.beta, ax, colour=COLOURS[0], label="exact (certified)", linewidth=2.0)
-        gaussian_curve(panel.alpha, panel.gaussian, ax, label=r"$\mu$-GDP")
+        gaussian_curve(panel.alpha, panel.gaussian, ax, label=rf"$\mu$-GDP, {from_floor(panel.fpr_floor)}")
         square_axes(ax)
         ax.set_title(panel.title, fontsize=10)
         ax.text(0.96, 0.66, rf"$\mu \leq {_up(panel.mu.upper, 5)}$", ha="right", fontsize=9)
@@ -135,7 +139,7 @@ def curves_and_gaps(lines, figure) -> None:
             color=colour,
             bbox=_WHITE,
         )
-    gaussian_curve([], [], left, label=r"$\mu$-GDP of each")
+    gaussian_curve([], [], left, label=rf"$\mu$-GDP of each, {from_floor(lines[0].fpr_floor)}")
     square_axes(left)
     left.legend(frameon=False, fontsize=8)
     right.set_xscale("log")
