@@ -19,13 +19,14 @@ from .regret import REGRET_LIMIT, regret_landscape, regret_panels
 from .samplers import sampler_bands, sampler_panels
 from .saving import save
 from .schedule import noise_schedules
-from .style import BLACK, COLOURS, from_floor, line_style
+from .style import BLACK, COLOURS, DASHES, from_floor, line_style, marked
 from .tiers import report_tier
 from .tradeoff import compare_curves, gaussian_curve, square_axes, tradeoff_band, tradeoff_curve
 
 __all__ = [
     "BLACK",
     "COLOURS",
+    "DASHES",
     "REGRET_LIMIT",
     "Outline",
     "audit_verdict",
@@ -42,6 +43,7 @@ __all__ = [
     "gaussian_curve",
     "gdp_transformation",
     "line_style",
+    "marked",
     "noise_schedules",
     "outline",
     "parts",

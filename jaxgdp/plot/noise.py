@@ -26,7 +26,7 @@ def risks_against_noise(dataset, ax, quantities=("advantage", "tpr")):
         if name not in dataset or dataset[name].attrs["units"] != "1":
             raise ValueError(f"quantities must be probabilities that the data set has, got {name!r}")
         at = one[name].attrs.get("at")
-        label = {"tpr": "TPR", "delta": r"$\delta$"}.get(name, name)
+        label = {"tpr": "TPR", "delta": r"$\delta$"}.get(name) or name
         if at is not None:
             label += f" at {'FPR' if name == 'tpr' else 'argument'} = ${power(at)}$"
         sides = Bracket(one[f"{name}_lower"].values, one[name].values)

@@ -54,14 +54,14 @@ def outline(curve, number: int = _NUMBER) -> Outline:
         raise ValueError(f"number must be a whole number >= 2, got {number!r}")
     one_sided = curve.adjacency in ("add", "remove")
     if one_sided:
-        alpha = _with_ends(ndtr(np.linspace(-6.0, 6.0, 8 * number)))
+        alpha = np.concatenate([[0.0], ndtr(np.linspace(-6.0, 6.0, 8 * number)), [1.0]])
         beta = curve.beta(alpha)
         return Outline(below(alpha, beta.lower), (alpha, np.asarray(beta.upper)))
     # the tangent of slope −1 touches a symmetric curve where f(α) = α = (1 − η)/2
     middle = 0.5 * (1.0 - float(curve.advantage().lower))
     alpha = np.concatenate([[0.0], ndtr(np.linspace(-6.0, ndtri(max(middle, 1e-9)), number))])
     beta = np.asarray(curve.beta(alpha).upper)
-    upper = _with_ends(np.concatenate([alpha, beta[::-1]]), np.concatenate([beta, alpha[::-1]]))
+    upper = _through(np.concatenate([alpha, beta[::-1]]), np.concatenate([beta, alpha[::-1]]))
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = np.log(-np.diff(beta) / np.diff(alpha))
     epsilon = np.concatenate([np.linspace(0.0, _last(curve), _TANGENTS), slopes[np.isfinite(slopes) & (slopes > 0.0)]])
@@ -113,10 +113,8 @@ def _last(curve) -> float:
     return min(float(finite[0]), _MOST) if len(finite) else _MOST
 
 
-def _with_ends(alpha, beta=None):
-    """FPRs from 0 to 1, ascending; a curve ends in (1, 0)."""
-    if beta is None:
-        return np.concatenate([[0.0], alpha, [1.0]])
+def _through(alpha, beta) -> tuple[np.ndarray, np.ndarray]:
+    """Corners in order of their FPR, and the end (1, 0) of every curve."""
     order = np.lexsort((-beta, alpha))
     return np.append(alpha[order], 1.0), np.append(beta[order], 0.0)
 
