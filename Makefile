@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help landscape reproduce test attack bench lint docs registry matrix clean
+.PHONY: help landscape reproduce test attack bench lint docs gallery notebooks registry matrix clean
 
 # (what lies in out/ belongs to these targets: they replace it)
 landscape: $(VENV)/.ready  ## the regret landscape of DP-SGD: figure, CSV and NetCDF in out/
@@ -45,6 +45,13 @@ docs:  ## the documentation, in out/docs; a warning is an error
 
 registry: $(VENV)/.ready  ## docs/registry.md, with every number computed again
 	$(BIN)/python docs/make_registry.py
+
+gallery: $(VENV)/.ready  ## the figures of the gallery, minutes
+	$(BIN)/python docs/draw_gallery.py
+
+notebooks: $(VENV)/.ready  ## runs the notebooks, stores their outputs and checks them, minutes
+	$(BIN)/python notebooks/run.py
+	$(BIN)/python -m pytest tests/test_notebooks.py -m "not slow"
 
 matrix:  ## the supported range of Python and JAX
 	.ci/matrix

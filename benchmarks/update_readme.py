@@ -1,4 +1,4 @@
-"""Put the newest measurements of every device between the benchmark markers of README.md."""
+"""Put the newest measurements of every device into docs/measurements.md, and a table of the most telling ones into README.md."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 import calibration_speed
 import composition_speed
 import first_answer
+import numpy as np
 from landscape_speed import ROOT, table
 
 BEGIN, END = "<!-- benchmark:begin -->", "<!-- benchmark:end -->"
+RESULTS = ROOT / "benchmarks" / "results"
 
 
 def newest(folder: Path) -> list[dict]:
@@ -24,31 +26,88 @@ def newest(folder: Path) -> list[dict]:
     return [runs[key] for key in sorted(runs)]
 
 
-def main() -> None:
-    readme = ROOT / "README.md"
-    results = ROOT / "benchmarks" / "results"
-    runs = newest(results)
-    if not runs:
-        raise SystemExit("no measurements in benchmarks/results: run `make bench` first")
-    tables = [table(run) for run in runs]
-    tables += [
-        "Compositions of different mechanisms, next to [dp_accounting](https://pypi.org/project/dp-accounting) in one run: "
-        + composition_speed.table(run)
-        for run in newest(results / "compositions")
+def everything() -> str:
+    """All tables, as Markdown."""
+    dp_accounting = "[dp_accounting](https://pypi.org/project/dp-accounting)"
+    parts = ["## The regret landscape, next to [gdpnum](https://pypi.org/project/gdpnum)"]
+    parts += [table(run) for run in newest(RESULTS)]
+    parts += [f"## Compositions of different mechanisms, next to {dp_accounting}"]
+    parts += [composition_speed.table(run) for run in newest(RESULTS / "compositions")]
+    parts += ["## Calibration to an attacker's error rates, next to [riskcal](https://pypi.org/project/riskcal)"]
+    parts += [calibration_speed.table(run) for run in newest(RESULTS / "calibration")]
+    parts += [f"## First answers of a fresh process, next to {dp_accounting}"]
+    parts += [first_answer.table(run) for run in newest(RESULTS / "first_answer")]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def summary() -> str:
+    """One table of a few numbers, of the first device, as Markdown."""
+    grid, compositions, calibration, first = (
+        newest(RESULTS / name)[0] for name in ("", "compositions", "calibration", "first_answer")
+    )
+    peer, same = grid["peer"], grid["same_sample"]
+    theirs = 1.0 / peer["mean_seconds"]
+    ratios = [
+        np.mean(row["peer"]["seconds"]) / (row["ours"]["warm"] / row["number"])
+        for row in compositions["rows"]
+        if row.get("peer")
     ]
-    tables += [
-        "Calibration of the noise to an attacker's error rates, next to [riskcal](https://pypi.org/project/riskcal) in one run: "
-        + calibration_speed.table(run)
-        for run in newest(results / "calibration")
+    row = next(row for row in calibration["rows"] if row.get("peer"))
+    each, riskcal = row["ours"]["cpu"] / row["number"], float(np.mean(row["peer"]["cpu"]))
+    answers = first["entries"]
+    rows = [
+        (
+            f"μ and Δ of {grid['ours']['number']} settings of DP-SGD, compiled",
+            f"{grid['ours']['per_second']:.0f} a second",
+            f"gdpnum: {theirs:.1f} a second ({same['per_second'] / theirs:.0f}×), outside our bracket on "
+            f"{peer['below_bracket'] + peer['above_bracket']}, no answer on {peer['crashes']}",
+        ),
+        (
+            "relative width of those μ brackets",
+            f"median {grid['ours']['median_width']:.1e}, largest {grid['ours']['largest_width']:.1e}",
+            "no brackets",
+        ),
+        (
+            "the same, cold, compilation included",
+            f"{grid['ours']['cold_seconds']:.0f} s",
+            f"gdpnum: {peer['mean_seconds'] * grid['ours']['number']:.0f} s",
+        ),
+        (
+            "compositions of different mechanisms, compiled",
+            f"{min(ratios):.0f}× to {max(ratios):.0f}× as fast",
+            "as dp_accounting",
+        ),
+        (
+            f"noise for an FNR at an FPR, {row['number']} at once, CPU time of each",
+            f"{1e3 * each:.1f} ms, {row['verdict']['fail']} fail their target",
+            f"riskcal: {riskcal:.0f} s, {row['peer_verdict']['fail']} of {row['peer_verdict']['number']} fail theirs",
+        ),
+        (
+            "first answer of a fresh process: μ and ε of one run, imports included",
+            f"{answers['measure']['wall']:.1f} s",
+            f"dp_accounting, ε: {answers['peer']['wall']:.1f} s",
+        ),
     ]
-    tables += [
-        "First answers of a fresh process, next to [dp_accounting](https://pypi.org/project/dp-accounting) in one run: "
-        + first_answer.table(run)
-        for run in newest(results / "first_answer")
-    ]
-    before, rest = readme.read_text().split(BEGIN)
+    m = grid["machine"]
+    lines = ["| | jaxgdp, both sides certified | others |", "|---|---|---|"]
+    lines += [f"| {' | '.join(cells)} |" for cells in rows]
+    dates = sorted({run["date"] for run in (grid, compositions, calibration, first)})
+    lines += ["", f"{m['cpu']}, {m['cores']} cores; {' and '.join(dates)}; `rtol` = {grid['rtol']:g}."]
+    return "\n".join(lines) + "\n"
+
+
+def between_marks(text: str, new: str) -> str:
+    """The text with what stands between the marks replaced."""
+    before, rest = text.split(BEGIN)
     _, after = rest.split(END)
-    readme.write_text(f"{before}{BEGIN}\n" + "\n".join(tables) + f"{END}{after}")
+    return f"{before}{BEGIN}\n{new}{END}{after}"
+
+
+def main() -> None:
+    if not newest(RESULTS):
+        raise SystemExit("no measurements in benchmarks/results: run `make bench` first")
+    for path, new in ((ROOT / "README.md", summary()), (ROOT / "docs" / "measurements.md", everything())):
+        path.write_text(between_marks(path.read_text(encoding="utf-8"), new), encoding="utf-8")
 
 
 if __name__ == "__main__":

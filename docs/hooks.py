@@ -9,7 +9,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # (the folder of this file is no package)
 
+import draw_gallery  # noqa: E402
 import generated  # noqa: E402
+import notebook_pages  # noqa: E402
 from latex2mathml.converter import convert  # noqa: E402
 
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\s*(?:\\\((.*?)\\\)|\\\[(.*?)\\\])\s*</\1>', re.S)
@@ -22,8 +24,20 @@ _FETCHED = re.compile(
 _IN_STYLE = re.compile(r"(?:@import\s+(?:url\()?|url\()[\"']?(?:https?:)?//")
 
 
+_GALLERY = "<!-- gallery -->"
+
+
+def on_files(files, config, **_):
+    """Pages for the notebooks, with their outputs."""
+    for file in notebook_pages.files(config):
+        files.append(file)
+    return files
+
+
 def on_page_markdown(markdown, **_):
-    """Tables and drawings that are computed, in place of their marks."""
+    """Tables and drawings that are computed, and the gallery, in place of their marks."""
+    if _GALLERY in markdown:
+        markdown = markdown.replace(_GALLERY, draw_gallery.page())
     for mark, made in generated.MARKS.items():
         if mark in markdown:
             markdown = markdown.replace(mark, made())

@@ -236,7 +236,7 @@ def draw(verdict, path):
     figure = Figure(figsize=(5.2, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     jaxgdp.plot.audit_verdict(verdict, figure.add_subplot())
-    figure.savefig(path, dpi=150)
+    jaxgdp.plot.save(figure, path, question=verdict.line)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ import numpy as np
 import optax
 
 import jaxgdp
+import jaxgdp.plot
 from jaxgdp.progress import telling
 from jaxgdp.training import accountant, checkpoint, per_example_gradients, plan_budget, poisson_sampler, privatize
 
@@ -144,24 +145,23 @@ def progress_bar(budget):
     return bar, show
 
 
-def plot(plan, history, path):
+def plot(plan, history, max_mu, path):
     """What the run spent and what it learned, against its steps."""
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    steps = np.arange(int(history["step"][-1]) + 1)
-    spent = plan.at(steps)
-    figure, axes = plt.subplots(1, 3, figsize=(11.0, 3.2), layout="constrained")
-    for ax, name, label in zip(axes, ("mu", "epsilon"), ("μ", f"ε at δ = {DELTA:g}"), strict=False):
-        ax.fill_between(steps, *spent[name], color="#0072B2", alpha=0.35, linewidth=0)
-        ax.plot(steps, spent[name].upper, color="#0072B2", linewidth=1.2)
-        ax.set(xlabel="steps", ylabel=f"{label}, certified upper bound")
-    axes[2].plot(history["step"], history["accuracy"], color="#D55E00", linewidth=1.2)
-    axes[2].set(xlabel="steps", ylabel="test accuracy", ylim=(0.0, 1.0))
-    figure.savefig(path)
-    plt.close(figure)
+    figure = Figure(figsize=(11.0, 3.8), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    last = int(history["step"][-1])
+    jaxgdp.plot.budget(plan, left, "mu", limit=max_mu)
+    jaxgdp.plot.budget(plan, middle, "epsilon")
+    for ax in (left, middle):
+        ax.axvline(last, color="0.4", linestyle=":", linewidth=1.2)
+        ax.set_title(f"dotted: the run ended after {last} steps", fontsize=9)
+    right.plot(history["step"], history["accuracy"], color="#D55E00", linewidth=1.2)
+    right.set(xlabel="steps", ylabel="test accuracy (share)", xlim=(0, last), ylim=(0.0, 1.0))
+    right.grid(True, linewidth=0.4, alpha=0.5)
+    question = f"what DP-SGD on the digits spent of μ = {max_mu:g}, and what it learned"
+    jaxgdp.plot.save(figure, path, question=question, fpr_floor=dict(plan.asked)["fpr_floor"])
 
 
 def cost_of_accounting(args, sampler, plan, budget, train, test, repeats=9):
@@ -248,7 +248,7 @@ def main(argv=None):
     for name, bracket in spent.items():
         print(f"  {name:10s} {float(bracket.lower):.5f} … {float(bracket.upper):.5f}")
     checkpoint.save(account, args.output / "account.json")
-    plot(plan, history, args.output / "run.png")
+    plot(plan, history, args.max_mu, args.output / "run.png")
     if not args.no_report:
         with telling("reporting the whole trade-off curve", after=0.0):
             report = jaxgdp.report(account.composition())

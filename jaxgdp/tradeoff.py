@@ -439,6 +439,23 @@ class TradeoffCurve:
         """
         return self.quantity("bayes_risk", prior)
 
+    def plot(self, ax=None):
+        """Draw the curve with its Gaussian summary and their FPR floor (:func:`jaxgdp.plot.tradeoff_curve`).
+
+        Args:
+            ax: matplotlib ``Axes``, or None for the current one of pyplot.
+
+        Returns:
+            The ``ax``.
+
+        Raises:
+            ValueError: the curve is one of several mechanisms.
+            ImportError: matplotlib is missing (the ``plot`` extra).
+        """
+        from .plot import tradeoff_curve
+
+        return tradeoff_curve(self, ax)
+
 
 def dominating(mechanism: Composition, adjacency: str) -> tuple[Composition, str]:
     """The composition whose pair belongs to the adjacency, and the order or orders in which to take it.

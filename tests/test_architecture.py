@@ -19,7 +19,7 @@ STAGES = (
     ("_version", "bracket", "options", "progress"),
     ("numerics",),
     ("gdp",),
-    ("conversions",),
+    ("conversions", "plot"),
     ("pairs",),
     ("mechanisms",),
     ("deployments", "samplers"),
@@ -33,7 +33,6 @@ STAGES = (
     ("bridge", "optimization"),
     ("audit",),
     ("comparison", "interop", "landscape", "report"),
-    ("plot",),
     ("reproduce",),
     ("cli",),
 )

@@ -59,7 +59,7 @@ def test_tables_and_figures(found, tmp_path):
     )
     for part in (found, found.isel(noise_multiplier=[0])):
         ax = sampler_bands(part, plt.Figure().add_subplot(), "mu")
-        assert ax.get_ylabel() == "μ" and ax.get_yscale() == "log"
+        assert ax.get_ylabel() == r"$\mu$ (FPR $\geq 10^{-10}$)" and ax.get_yscale() == "log"
     with pytest.raises(ValueError, match="quantity must be one that the data set has, got 'delta'"):
         sampler_bands(found, plt.Figure().add_subplot(), "delta")
 

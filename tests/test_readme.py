@@ -1,6 +1,9 @@
-"""The examples of the README run, and say what it says they do."""
+"""The examples of the README run, and give what it says they do; its table is what the stored measurements give."""
 
+import doctest
+import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,86 +11,79 @@ import pytest
 
 import jaxgdp
 
-README = Path(jaxgdp.__file__).parents[1] / "README.md"
+ROOT = Path(jaxgdp.__file__).parents[1]
+README = ROOT / "README.md"
 pytestmark = pytest.mark.skipif(not README.exists(), reason="run without the README")
 
 
-def blocks() -> list[str]:
-    return re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+def text() -> str:
+    return README.read_text(encoding="utf-8")
 
 
-def block(mark: str) -> str:
-    (found,) = [each for each in blocks() if mark in each]
-    return found
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text(), re.S)
 
 
-def run(mark: str, **names) -> dict:
-    scope = {"jaxgdp": jaxgdp, "targets": jaxgdp.targets, "np": np, **names}
-    exec(compile(block(mark), "README.md", "exec"), scope)
-    return scope
-
-
-def number(mark: str, pattern: str) -> float:
-    """The number that stands in a block behind ``pattern``."""
-    return float(re.search(pattern + r"([0-9.e+-]*[0-9])", block(mark)).group(1))
-
-
-def test_every_block_is_python():
-    assert len(blocks()) >= 8
-    for source in blocks():
-        compile(source, "README.md", "exec")
-
-
-def test_sweep():
+@pytest.mark.slow
+def test_every_example_gives_what_is_printed():
     pytest.importorskip("xarray")
-    scope = run("grid.mu.sel(num_steps=1000)")
-    grid = scope["grid"]
-    rows = re.findall(r"\[+([0-9.]+) ([0-9.]+)\]", block("grid.mu.sel(num_steps=1000)"))
-    said = np.array(rows, float)
-    found = grid.mu.sel(num_steps=1000).values
-    assert said.shape == found.shape
-    # a sharper method moves the last digits: what is said is an upper side, and one of the accuracy promised
-    assert np.all(said >= grid.mu_lower.sel(num_steps=1000).values) and np.all(np.abs(said / found - 1.0) <= 2e-4)
-    assert np.all(grid.status.values == 0) and set(grid.data_vars) >= {"status_mu", "status_regret"}
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    runner = doctest.DocTestRunner(optionflags=flags, verbose=False)
+    examples = doctest.DocTestParser().get_doctest("\n\n".join(blocks("pycon")), {}, "README.md", "README.md", 0)
+    assert sum(bool(example.want) for example in examples.examples) >= 12
+    assert text().count(">>> ") == len(examples.examples)
+    told = []
+    runner.run(examples, out=told.append)
+    assert runner.failures == 0, "".join(told)
 
 
-def test_calibration():
-    mark = "targets.FNR(fnr=0.7, fpr=0.1), sampling_prob"
-    found = run(mark)["found"]
-    # (answers are so fine: the default tolerance is 1e-3)
-    assert float(found.value) == pytest.approx(number(mark, r"found\.value  # "), rel=1e-3)
-    assert float(found.achieved.lower) == pytest.approx(number(mark, "lower="), rel=1e-3)
-    assert float(found.achieved.upper) == pytest.approx(number(mark, "upper="), rel=1e-3)
-    assert float(found.rejected) == pytest.approx(number(mark, r"rejected_achieved\.lower  # "), rel=1e-3)
-    assert float(found.rejected_achieved.lower) < 0.7 <= float(found.achieved.lower)
+def test_training_stays_within_the_budget_that_is_printed():
+    """The training example, with a model and data in place of the reader's."""
+    import jax.numpy as jnp
+
+    (source,) = blocks("python")
+    steps = int(re.search(r"# (\d+): certified", source).group(1))
+    scope = {
+        "loss": lambda params, image, label: jnp.sum((image @ params["w"] - label) ** 2),
+        "images": jnp.ones((60_000, 2), jnp.float32),
+        "labels": jnp.ones(60_000, jnp.float32),
+    }
+    exec(compile(source, "README.md", "exec"), scope)
+    assert scope["steps"] == steps
+    plan = scope["plan"]
+    assert plan.at(steps)["epsilon"].upper <= 1.2 < plan.at(steps + 1)["epsilon"].upper
+    params = {"w": jnp.zeros(2)}
+    params, state, mu = scope["step"](params, scope["optimiser"].init(params), scope["jax"].random.key(1))
+    assert int(state.step) == 1 and 0.0 < float(mu) <= plan.at(1)["mu"].upper
+    assert np.all(np.isfinite(params["w"])) and np.any(params["w"] != 0.0)
 
 
-def test_budget():
-    """The plan of the training example, without the training."""
-    source = block("plan_budget(")
-    lines = [line for line in source.splitlines() if line.startswith(("sampler =", "plan =", "steps ="))]
-    scope = {}
-    exec("from jaxgdp.training import plan_budget, poisson_sampler\n" + "\n".join(lines), scope)
-    said = int(re.search(r"# (\d+): certified", source).group(1))
-    assert abs(scope["steps"] - said) <= 3
-    assert float(scope["plan"].at(scope["steps"])["epsilon"].upper) <= 1.2
+def test_numbers_between_the_examples():
+    curve = jaxgdp.tradeoff(jaxgdp.dpsgd(noise_multiplier=9.4, sampling_prob=16384 / 50_000, num_steps=2000))
+    limit, mu = map(float, re.search(r"\(([0-9.]+) for the run above, against ([0-9.]+)\)", text()).groups())
+    assert 0.0 <= limit - float(curve.tail_mu) < 1e-3 and 0.0 <= mu - float(curve.mu().upper) < 1e-4
 
 
-def test_calibration_of_a_black_box():
-    run("my_accountant", my_accountant=lambda sigma, epsilon: jaxgdp.gdp.delta(epsilon, 1.0 / sigma))
+def test_links_lead_somewhere_and_there_are_three_figures():
+    figures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text())
+    assert len(figures) == 3
+    for target in re.findall(r"\]\(([^)#]+)\)", text()):
+        assert target.startswith("https://") or (ROOT / target).exists(), target
 
 
-def test_brackets():
-    mark = "curve.answer("
-    curve = run(mark)["curve"]
-    text = block(mark)
-    for line, found in (("curve.mu(", curve.mu(fpr_floor=1e-10)), ("curve.epsilon(", curve.epsilon(delta=1e-5))):
-        lower, upper = re.search(re.escape(line) + r".*?lower=([0-9.]+), upper=([0-9.]+)", text).groups()
-        # (the method may get sharper: what is said must hold, and to four digits)
-        assert float(lower) == pytest.approx(float(found.lower), rel=2e-4)
-        assert float(upper) == pytest.approx(float(found.upper), rel=2e-4)
-    assert int(curve.status) == 0
-
-
-def test_mechanisms_and_reports():
-    run("print(jaxgdp.report(jaxgdp.deployments")
+def test_tables_are_those_of_the_stored_measurements(monkeypatch):
+    folder = ROOT / "benchmarks"
+    if not (folder / "results").exists():
+        pytest.skip("run without the benchmarks")
+    monkeypatch.syspath_prepend(str(folder))
+    ours = {"update_readme", "landscape_speed", "composition_speed", "calibration_speed", "first_answer"}
+    spec = importlib.util.spec_from_file_location("update_readme", folder / "update_readme.py")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        for path, made in ((README, module.summary()), (ROOT / "docs" / "measurements.md", module.everything())):
+            stored = path.read_text(encoding="utf-8")
+            assert module.between_marks(stored, made) == stored, f"{path.name}: run benchmarks/update_readme.py"
+    finally:
+        for name in ours & set(sys.modules):
+            del sys.modules[name]

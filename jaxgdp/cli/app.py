@@ -131,12 +131,12 @@ def _save_figure(dataset, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from ..plot import regret_landscape
+    from ..plot import regret_panels, save
 
-    figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+    figure = Figure(figsize=(3.4 * max(2, dataset.sizes["num_steps"]), 4.4), layout="constrained")
     FigureCanvasAgg(figure)
-    regret_landscape(dataset, figure.add_subplot())
-    figure.savefig(path, dpi=200)
+    regret_panels(dataset, figure)
+    save(figure, path, question=dataset.attrs["title"], fpr_floor=dataset.attrs["fpr_floor"])
 
 
 def _start(

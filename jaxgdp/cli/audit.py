@@ -193,9 +193,9 @@ def _draw(found, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from ..plot import audit_verdict
+    from ..plot import audit_verdict, save
 
     figure = Figure(figsize=(5.2, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     audit_verdict(found, figure.add_subplot())
-    figure.savefig(path, dpi=200)
+    save(figure, path, question=found.line)

@@ -222,7 +222,7 @@ def _draw(found: _Found, path: Path) -> None:
 
     from .. import gdp
     from ..bridge import gdp_transformation
-    from ..plot import bridge_panels
+    from ..plot import bridge_panels, save
 
     mu = float(found.verdict.head_mu.upper)
     epsilon = np.linspace(0.0, 1.1 * min(max(found.last, 0.5), 500.0), _POINTS)
@@ -234,4 +234,4 @@ def _draw(found: _Found, path: Path) -> None:
     FigureCanvasAgg(figure)
     transformation = gdp_transformation(found.source, epsilon)
     bridge_panels(epsilon, delta, transformation, rates, shown, found.verdict.fpr_floor, figure)
-    figure.savefig(path, dpi=200)
+    save(figure, path, question=f"is it Gaussian DP: {found.verdict}", fpr_floor=found.verdict.fpr_floor)

@@ -92,10 +92,9 @@ def _draw(found, path) -> None:
     from matplotlib.figure import Figure
 
     from ..comparison import QUANTITIES
-    from ..plot import sampler_bands
+    from ..plot import sampler_panels, save
 
-    figure = Figure(figsize=(9.0, 3.4), layout="constrained")
+    figure = Figure(figsize=(10.2, 3.8), layout="constrained")
     FigureCanvasAgg(figure)
-    for quantity, ax in zip(QUANTITIES, figure.subplots(1, len(QUANTITIES)), strict=True):
-        sampler_bands(found, ax, quantity)
-    figure.savefig(path, dpi=200)
+    sampler_panels(found, figure, QUANTITIES)
+    save(figure, path, question=found.attrs["title"], fpr_floor=found.attrs["fpr_floor"])

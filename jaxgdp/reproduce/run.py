@@ -167,11 +167,13 @@ def _write(found: Result, name: str, folder: Path, figure_format: str, question:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
+        from ..plot import save
+
         figure = Figure(figsize=found.size, layout="constrained")
         FigureCanvasAgg(figure)
         found.draw(figure)
         path = folder / f"{name}.{figure_format}"
-        figure.savefig(path, dpi=200)
+        save(figure, path, question=question)
         files.append(path)
     for stem, table in found.tables.items():
         path = folder / f"{stem}.csv"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...plot import BLACK, COLOURS
+from ...plot import BLACK, COLOURS, DASHES, marked
 
 _DASHED = (0, (4, 1.6))
 
@@ -19,17 +19,17 @@ def compared(found, axis: str, value: str, title: str, least: float | None, figu
     """
     ax = figure.subplots()
     floor = 1e-300 if least is None else least
-    for name, bracket, colour in (
-        ("shuffled", found.shuffled, COLOURS[1]),
-        ("Poisson", found.poisson, COLOURS[0]),
-        ("fixed order", found.deterministic, BLACK),
+    for name, bracket, colour, dash, mark in (
+        ("shuffled", found.shuffled, COLOURS[1], DASHES[2], "s"),
+        ("Poisson", found.poisson, COLOURS[0], DASHES[0], "o"),
+        ("fixed order", found.deterministic, BLACK, DASHES[3], "D"),
     ):
         if bracket is None:
             continue
         lower, upper = np.maximum(bracket.lower, floor), np.maximum(bracket.upper, floor)
         ax.fill_between(found.x, lower, upper, color=colour, alpha=0.3, lw=0)
         side, label = (lower, f"{name}, lower side") if name == "shuffled" else (upper, name)
-        ax.plot(found.x, side, color=colour, lw=1.5, label=label)
+        ax.plot(found.x, side, color=colour, ls=dash, lw=1.5, label=label, marker=mark, **marked(len(found.x)))
     if found.renyi is not None:
         ax.plot(
             found.x, np.maximum(found.renyi, floor), color=COLOURS[0], ls=_DASHED, lw=1.2, label="Poisson, Rényi DP"
@@ -38,4 +38,4 @@ def compared(found, axis: str, value: str, title: str, least: float | None, figu
     if least is not None:
         ax.set_ylim(least, None)
     ax.grid(True, lw=0.4, alpha=0.5)
-    ax.legend(frameon=False, fontsize=8)
+    figure.legend(*ax.get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=2)

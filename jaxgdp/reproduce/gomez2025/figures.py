@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ...plot import BLACK, COLOURS, gaussian_curve, regret_landscape, square_axes, tradeoff_band
+from ...plot import BLACK, COLOURS, DASHES, from_floor, gaussian_curve, regret_panels, square_axes, tradeoff_band
 from ...report import rounded_outward
 
 _WHITE = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 0.8}
-_DASHES = ("-", (0, (5, 1.5)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (6, 1, 1, 1, 1, 1)), (0, (8, 2)))
 
 
 def _up(value: float, digits: int) -> str:
@@ -44,14 +43,14 @@ def profile_and_attacks(profile, figure) -> None:
     for i, ((epsilon, d), tpr) in enumerate(zip(others, profile.pair_tprs[1:], strict=True)):
         left.plot(epsilon, d, marker="s", color=COLOURS[1], ms=5, zorder=3)
         label = "other pairs, one at a time" if i == 0 else None
-        right.plot(profile.fpr, tpr, color=COLOURS[1], lw=1.1, ls=_DASHES[1], label=label)
+        right.plot(profile.fpr, tpr, color=COLOURS[1], lw=1.1, ls=DASHES[1], label=label)
     left.plot(calibrated, delta, marker="o", color=COLOURS[0], ms=9, zorder=4)
     left.annotate(
         _pair(calibrated, delta),
         (calibrated, delta),
-        xytext=(-9, -12),
+        xytext=(6, 6),
         textcoords="offset points",
-        ha="right",
+        ha="left",
         fontsize=9,
     )
     right.set_xscale("log")
@@ -59,6 +58,10 @@ def profile_and_attacks(profile, figure) -> None:
     figure.legend(*right.get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=3)
     for ax in (left, right):
         ax.grid(True, lw=0.4, alpha=0.5)
+
+
+def _summary(panel) -> str:
+    return rf"$\mu$-GDP, $\mu \leq {_up(panel.mu.upper, 5)}$ ({from_floor(panel.fpr_floor)})"
 
 
 def definitions(panel, figure) -> None:
@@ -70,8 +73,8 @@ def definitions(panel, figure) -> None:
     """
     ax = figure.subplots()
     tradeoff_band(panel.alpha, panel.beta, ax, colour=COLOURS[0], label="exact (certified)", linewidth=2.6)
-    gaussian_curve(panel.alpha, panel.gaussian, ax, label=rf"$\mu$-GDP, $\mu \leq {_up(panel.mu.upper, 5)}$")
-    for (name, values), colour, dash in zip(panel.others, COLOURS[1:], _DASHES[1:], strict=False):
+    gaussian_curve(panel.alpha, panel.gaussian, ax, label=_summary(panel))
+    for (name, values), colour, dash in zip(panel.others, COLOURS[1:], DASHES[1:], strict=False):
         ax.plot(panel.alpha, values, color=colour, ls=dash, lw=1.6, label=name)
     square_axes(ax)
     ax.legend(frameon=False, fontsize=9)
@@ -84,7 +87,7 @@ def landscape(dataset, figure) -> None:
         dataset: from :func:`jaxgdp.landscape.landscape`.
         figure: matplotlib ``Figure`` to draw on.
     """
-    regret_landscape(dataset, figure.subplots())
+    regret_panels(dataset, figure)
 
 
 def three_panels(panels, figure) -> None:
@@ -96,7 +99,7 @@ def three_panels(panels, figure) -> None:
     """
     for panel, ax in zip(panels, figure.subplots(1, len(panels), sharey=True), strict=True):
         tradeoff_band(panel.alpha, panel.beta, ax, colour=COLOURS[0], label="exact (certified)", linewidth=2.0)
-        gaussian_curve(panel.alpha, panel.gaussian, ax, label=r"$\mu$-GDP")
+        gaussian_curve(panel.alpha, panel.gaussian, ax, label=rf"$\mu$-GDP, {from_floor(panel.fpr_floor)}")
         square_axes(ax)
         ax.set_title(panel.title, fontsize=10)
         ax.text(0.96, 0.66, rf"$\mu \leq {_up(panel.mu.upper, 5)}$", ha="right", fontsize=9)
@@ -116,7 +119,7 @@ def curves_and_gaps(lines, figure) -> None:
         figure: matplotlib ``Figure`` to draw on.
     """
     left, right = figure.subplots(1, 2)
-    for line, colour, dash in zip(lines, COLOURS, _DASHES, strict=False):
+    for line, colour, dash in zip(lines, COLOURS, DASHES, strict=False):
         gap = line.gap
         label = rf"{line.label}, $\sigma$ = {line.noise_multiplier:g}"
         tradeoff_band(gap.alpha, gap.beta, left, colour=colour, label=label, linewidth=2.2)
@@ -135,7 +138,7 @@ def curves_and_gaps(lines, figure) -> None:
             color=colour,
             bbox=_WHITE,
         )
-    gaussian_curve([], [], left, label=r"$\mu$-GDP of each")
+    gaussian_curve([], [], left, label=rf"$\mu$-GDP of each, {from_floor(lines[0].fpr_floor)}")
     square_axes(left)
     left.legend(frameon=False, fontsize=8)
     right.set_xscale("log")

@@ -43,7 +43,7 @@ def figure_3(quick: bool) -> Result:
     return Result(
         answers,
         draw=functools.partial(figures.landscape, dataset),
-        size=(7.2, 4.4),
+        size=(10.2, 4.2),
         tables={"figure-3": Table(header, body)},
     )
 

@@ -47,7 +47,7 @@ class Panel(NamedTuple):
     Attributes:
         title: of the panel. mu, regret: brackets.
         alpha: FPRs. beta: bracket of the FNRs. gaussian: f_μ there, for the upper μ.
-        others: name and FNRs of further bounds.
+        fpr_floor: of μ. others: name and FNRs of further bounds.
     """
 
     title: str
@@ -56,6 +56,7 @@ class Panel(NamedTuple):
     alpha: np.ndarray
     beta: Bracket
     gaussian: np.ndarray
+    fpr_floor: float
     others: tuple[tuple[str, np.ndarray], ...] = ()
 
 
@@ -118,8 +119,8 @@ def table_3(quick: bool) -> Result:
 def _panel(title: str, curve, quick: bool, extra=()) -> Panel:
     """A curve where Φ⁻¹(α) is evenly spaced, with the Gaussian one of the upper μ."""
     mu, regret = (Bracket(float(b.lower), float(b.upper)) for b in (curve.mu(), curve.regret()))
-    alpha = np.unique([*ndtr(np.linspace(-7.0, 7.0, 41 if quick else 141)), *extra])
-    return Panel(title, mu, regret, alpha, curve.beta(alpha), gdp.beta(alpha, mu.upper))
+    alpha = np.unique([*ndtr(np.linspace(-4.0, 4.0, 41) if quick else np.linspace(-7.0, 7.0, 141)), *extra])
+    return Panel(title, mu, regret, alpha, curve.beta(alpha), gdp.beta(alpha, mu.upper), curve.fpr_floor)
 
 
 def figure_2(quick: bool) -> Result:
@@ -206,7 +207,8 @@ def _dpsgd(answers, quick: bool) -> Panel:
     reported = float(gdp.advantage(stated.mu.upper))
     excess = Bracket(reported - float(stated.advantage.upper), reported - float(stated.advantage.lower))
     answers["figure-4a-advantage"] = Number(excess)
-    return Panel("(a) DP-SGD", line.mu, line.regret, line.gap.alpha, line.gap.beta, line.gap.gaussian)
+    gap = line.gap
+    return Panel("(a) DP-SGD", line.mu, line.regret, gap.alpha, gap.beta, gap.gaussian, line.fpr_floor)
 
 
 def _topdown(answers, quick: bool) -> Panel:

@@ -153,6 +153,7 @@ class Line(NamedTuple):
     mu: Bracket
     regret: Bracket
     gap: Gap
+    fpr_floor: float
 
 
 @functools.cache
@@ -160,7 +161,7 @@ def _line(epsilon: str, sigma: float, steps: int, rate: float, quick: bool) -> L
     curve = tradeoff(dpsgd(sigma, rate, steps), rtol=QUICK_RTOL if quick else _LINE_RTOL)
     mu, regret = (Bracket(float(b.lower), float(b.upper)) for b in (curve.mu(), curve.regret()))
     gap = largest_gap(curve, mu.upper, points=61 if quick else 141, rounds=2 if quick else 8)
-    return Line(f"ε = {float(epsilon):g}", sigma, mu, regret, gap)
+    return Line(f"ε = {float(epsilon):g}", sigma, mu, regret, gap, curve.fpr_floor)
 
 
 def lines(name: str, quick: bool) -> list[Line]:

@@ -1,0 +1,50 @@
+"""A bracket against anything: the band between its sides, and the side to report as a line."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .style import grid, line_style, marked
+
+
+def band(x, bracket, ax, *, label=None, number=0, lines=1, side="upper"):
+    """A bracket along an axis.
+
+    Args:
+        x: one-dimensional. bracket: with ``lower`` and ``upper`` of the same length.
+        ax: matplotlib ``Axes`` to draw on.
+        label: of the line. number, lines: which of how many lines, for its style.
+        side: "upper" or "lower", the one to report, drawn as the line. Few points get a marker each, so that the straight lines between
+            them are not taken for answers.
+
+    Returns:
+        The same ``ax``.
+
+    Raises:
+        ValueError: the lengths differ, or ``side`` is neither.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> import jaxgdp
+        >>> found = jaxgdp.measure(jaxgdp.dpsgd([1.0, 2.0, 4.0], 0.01, 1000), "mu")
+        >>> ax = band([1.0, 2.0, 4.0], found.brackets["mu"], Figure().add_subplot(), label="p = 0.01")
+        >>> ax.lines[0].get_label()
+        'p = 0.01'
+    """
+    if side not in ("lower", "upper"):
+        raise ValueError(f"side must be 'lower' or 'upper', got {side!r}")
+    x, lower, upper = (np.asarray(values, float) for values in (x, bracket.lower, bracket.upper))
+    if x.ndim != 1 or x.shape != lower.shape:
+        raise ValueError(f"x and the bracket must be one-dimensional and equally long, got {x.shape} and {lower.shape}")
+    style = line_style(number)
+    ax.fill_between(x, lower, upper, color=style["color"], alpha=0.3, linewidth=0)
+    ax.plot(
+        x,
+        upper if side == "upper" else lower,
+        label=label,
+        linewidth=1.5,
+        **style,
+        **marked(len(x), number, lines),
+    )
+    grid(ax)
+    return ax

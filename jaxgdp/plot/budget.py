@@ -1,0 +1,62 @@
+"""What a run spends, step by step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .style import COLOURS, from_floor, grid, power
+
+_LABELS = {"mu": r"$\mu$", "epsilon": r"$\varepsilon$", "delta": r"$\delta$", "tpr": "TPR"}
+_UNITS = {"epsilon": " (nats)", "delta": " (probability)", "advantage": " (probability)", "tpr": " (probability)"}
+_AT = {"epsilon": (r"\delta", "delta"), "delta": (r"\varepsilon", "epsilon"), "tpr": ("FPR", "fpr")}
+
+
+def budget(plan, ax, quantity="mu", limit=None):
+    """The certified privacy loss of the first t steps of a planned run, the budget, and the last step within it.
+
+    A plan computes the privacy of some numbers of steps, which the markers show, and tells a step between two of them the value of the
+    next one, which the staircase shows: nobody is told less than what was spent. (A straight line between them would tell less.)
+
+    Args:
+        plan: from ``jaxgdp.training.plan_budget``.
+        ax: matplotlib ``Axes`` to draw on.
+        quantity: one that the plan has.
+        limit: the budget, or None.
+
+    Returns:
+        The same ``ax``.
+
+    Raises:
+        ValueError: the plan does not have the quantity.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> from jaxgdp.training import plan_budget
+        >>> plan = plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=16, quantities="mu")
+        >>> ax = budget(plan, Figure().add_subplot(), limit=0.9)
+        >>> _, labels = ax.get_legend_handles_labels()
+        >>> labels[-1]
+        'budget: 12 steps'
+    """
+    if quantity not in plan.quantities:
+        raise ValueError(f"quantity must be one of the plan's {plan.quantities}, got {quantity!r}")
+    steps = np.asarray(plan.steps)
+    upper, lower = np.asarray(plan.upper[quantity]), np.asarray(plan.lower[quantity])
+    ax.vlines(steps, lower, upper, color=COLOURS[0], alpha=0.3, linewidth=2.0)
+    ax.plot(steps, upper, color=COLOURS[0], linestyle="none", marker="o", markersize=4, label="computed")
+    ax.plot(steps, upper, color=COLOURS[0], linewidth=0.9, drawstyle="steps-pre", label="told in between")
+    if limit is not None:
+        last = plan.max_steps_within(**{quantity: limit})
+        ax.axhline(limit, color="black", linestyle="--", linewidth=1.0)
+        ax.plot([last, last], [0.0, limit], color="black", linestyle="--", linewidth=1.0, label=f"budget: {last} steps")
+    asked = dict(plan.asked)
+    label = _LABELS.get(quantity, quantity)
+    if quantity == "mu":
+        label += f" ({from_floor(asked['fpr_floor'])})"
+    elif quantity in _AT:
+        label += f" at ${_AT[quantity][0]} = {power(asked[_AT[quantity][1]])}$"
+    label += _UNITS.get(quantity, "")
+    ax.set(xlabel="steps", ylabel=label, xlim=(0, steps[-1]), ylim=(0.0, None))
+    grid(ax)
+    ax.legend(frameon=False, fontsize=8, loc="lower right")
+    return ax

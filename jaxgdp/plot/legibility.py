@@ -1,0 +1,133 @@
+"""What keeps a figure from being read, found from the bounding boxes of its renderer."""
+
+from __future__ import annotations
+
+import itertools
+
+from .style import need_matplotlib
+
+_PIXELS = 1.0  # by which boxes may touch
+_LIGHTNESS = 25.0  # by which greys differ that the eye tells apart, in L* of CIELAB
+_SMALLEST = 6.0  # points
+
+
+def faults(figure) -> list[str]:
+    """Reasons why a figure cannot be read, in words; an empty list where there are none.
+
+    Text outside the figure or on top of other text, notes that a curve runs through, text below 6 points, axes without labels, and
+    lines that only their hue tells apart (same dashes and marker, and greys within 25 of CIELAB's L*).
+
+    Args:
+        figure: matplotlib ``Figure``; it is drawn once.
+
+    Returns:
+        List of texts.
+
+    Raises:
+        ImportError: matplotlib is missing (the ``plot`` extra).
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> figure = Figure()
+        >>> ax = figure.add_subplot()
+        >>> ax.set_xlabel("steps") and None
+        >>> faults(figure)
+        ['axes without a y label']
+    """
+    need_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    texts = [(text, text.get_window_extent(renderer)) for text in _drawn(figure)]
+    found = []
+    for text, box in texts:
+        outside = (
+            box.x0 < -_PIXELS
+            or box.y0 < -_PIXELS
+            or box.x1 > figure.bbox.x1 + _PIXELS
+            or box.y1 > figure.bbox.y1 + _PIXELS
+        )
+        if outside:
+            found.append(f"outside the figure: {text.get_text()!r}")
+        if text.get_fontsize() < _SMALLEST:
+            found.append(f"below {_SMALLEST:g} points: {text.get_text()!r}")
+    for (first, a), (second, b) in itertools.combinations(texts, 2):
+        wide, high = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        if wide > _PIXELS and high > _PIXELS:
+            found.append(f"on top of each other: {first.get_text()!r} and {second.get_text()!r}")
+    for ax in figure.axes:
+        if ax.get_visible() and ax.axison:
+            found += [*_unlabelled(ax), *_covered(ax, renderer), *_alike(ax)]
+    return found
+
+
+def _drawn(figure):
+    """Every text that is drawn; of tick labels those within the axes' limits."""
+    from matplotlib.text import Text
+
+    hidden = set()
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            scale = axis.get_transform()
+            low, high = sorted(scale.transform(axis.get_view_interval()))
+            slack = 1e-9 * (high - low)
+            shown = ax.get_visible() and ax.axison and axis.get_visible()
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+                if not shown or not low - slack <= scale.transform(tick.get_loc()) <= high + slack:
+                    hidden |= {id(tick.label1), id(tick.label2)}
+            if not shown:
+                hidden |= {id(axis.label), id(axis.get_offset_text())}
+    for text in figure.findobj(Text):
+        if text.get_visible() and text.get_text().strip() and id(text) not in hidden:
+            yield text
+
+
+def _unlabelled(ax):
+    """Axes that have numbers but no label; those of a row or column may share one."""
+    for axis, name in ((ax.xaxis, "x"), (ax.yaxis, "y")):
+        numbers = axis.get_visible() and any(
+            label.get_visible() and label.get_text() for label in axis.get_ticklabels()
+        )
+        if numbers and not (axis.label.get_visible() and axis.label.get_text().strip()):
+            yield f"axes without {'an' if name == 'x' else 'a'} {name} label"
+
+
+def _covered(ax, renderer):
+    """Notes and legends that a curve runs through. Straight lines along an axis may carry theirs."""
+    legend = ax.get_legend()
+    notes = [text for text in ax.texts if text.get_visible() and text.get_text().strip()]
+    if legend is not None:
+        notes += [text for text in legend.get_texts() if text.get_text().strip()]
+    for line in ax.lines:
+        path = line.get_path().transformed(line.get_transform())
+        if len(path.vertices) < 3 or not line.get_visible():
+            continue
+        path = path.clip_to_bbox(ax.bbox, inside=True) if len(path.vertices) > 1 else path
+        for note in notes:
+            box = note.get_window_extent(renderer)
+            if len(path.vertices) and path.intersects_bbox(box.padded(-_PIXELS), filled=False):
+                yield f"a curve runs through {note.get_text()!r}"
+
+
+def _alike(ax):
+    """Pairs of lines whose hue alone tells them apart."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    lines = {}
+    for line in ax.lines:
+        if line.get_visible() and len(line.get_xdata()):
+            marker = line.get_marker() if line.get_marker() not in (None, "None", "", " ") else None
+            lines[line] = (line.get_linestyle(), marker, to_hex(line.get_color()))
+    styles = sorted(set(lines.values()), key=str)
+    for (dash, marker, colour), other in itertools.combinations(styles, 2):
+        if (dash, marker) == other[:2] and abs(_lightness(to_rgb(colour)) - _lightness(to_rgb(other[2]))) < _LIGHTNESS:
+            yield f"only their hue tells lines in {colour} and {other[2]} apart"
+
+
+def _lightness(rgb) -> float:
+    """L* of an sRGB colour (CIE 1976)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return 116.0 * luminance ** (1 / 3) - 16.0 if luminance > 216 / 24389 else 24389 / 27 * luminance

@@ -1,0 +1,105 @@
+"""The regret of reporting μ, over settings of DP-SGD (Gomez 2025, Figure 3)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .style import DASHES, MARKERS, from_floor, grid, marked, need_matplotlib
+
+REGRET_LIMIT = 0.01
+_LOWEST = 1e-5  # the axis begins here; what is smaller is not drawn
+_STEP_DASHES = (DASHES[3], DASHES[1], DASHES[0])  # the largest number of steps is solid
+
+
+def regret_landscape(dataset, ax, *, num_steps=None, legend=True):
+    """Δ against sampling rate: colour and marker are the noise multiplier σ, dashes the number of steps T (Gomez 2025, Figure 3).
+
+    Each band runs from the lower to the upper side of the bracket; the line is the upper side, the one to report. The axis begins at
+    1e-5; what is smaller is not drawn. Up to 25 rates have a marker each, since the lines between them are no answers.
+
+    Args:
+        dataset: from ``jaxgdp.landscape.landscape`` or ``jaxgdp.sweep`` with μ and regret.
+        ax: matplotlib ``Axes`` to draw on.
+        num_steps: the only T to draw; default all. Three T of eight σ are easier to tell apart in the panels of :func:`regret_panels`.
+        legend: whether to name σ and T beside the axes.
+
+    Returns:
+        The same ``ax``.
+
+    Raises:
+        ImportError: matplotlib is missing (the ``plot`` extra).
+        KeyError: the data set does not have ``num_steps``.
+    """
+    need_matplotlib()
+    import matplotlib as mpl
+    from matplotlib.lines import Line2D
+
+    ordered = dataset.transpose("noise_multiplier", "sampling_prob", "num_steps").sortby(list(dataset.sizes))
+    if num_steps is not None:
+        ordered = ordered.sel(num_steps=[num_steps])
+    sigmas, rates, steps = (ordered[name].values for name in ("noise_multiplier", "sampling_prob", "num_steps"))
+    colours = mpl.colormaps["viridis"](np.linspace(0.0, 0.88, len(sigmas)))
+    dashes = [_STEP_DASHES[(k - len(steps)) % len(_STEP_DASHES)] for k in range(len(steps))]
+    styles = [{"color": colour, "marker": MARKERS[i % len(MARKERS)]} for i, colour in enumerate(colours)]
+
+    ax.set_xscale("log")
+    ax.set_yscale("log", nonpositive="mask")
+    for i, style in enumerate(styles):
+        where = marked(len(rates), i, len(sigmas))
+        for k, dash in enumerate(dashes):
+            upper, lower = (ordered[name].values[i, :, k] for name in ("regret", "regret_lower"))
+            shown = np.maximum(lower, 0.1 * _LOWEST), np.maximum(upper, 0.1 * _LOWEST)
+            ax.fill_between(rates, *shown, color=style["color"], alpha=0.3, linewidth=0)
+            ax.plot(rates, upper, linewidth=1.2, linestyle=dash, zorder=2.5, **style, **where)
+
+    values = ordered["regret"].values
+    ceiling = float(np.max(values, where=np.isfinite(values), initial=REGRET_LIMIT))
+    ax.axhline(REGRET_LIMIT, color="black", linestyle="--", linewidth=1.0, zorder=4)
+    ax.set_ylim(_LOWEST, max(2.0 * ceiling, 10.0 * REGRET_LIMIT))
+    if len(rates) > 1:
+        ax.set_xlim(rates[0], rates[-1])
+    ax.set_xlabel("sampling rate $p$")
+    floor = dataset.attrs.get("fpr_floor")
+    ax.set_ylabel(r"regret $\Delta$ of reporting $\mu$" + ("" if floor is None else f" ({from_floor(floor)})"))
+    grid(ax)
+    if legend:
+        by_sigma = [
+            Line2D([], [], label=f"{sigma:g}", markersize=4, **style)
+            for sigma, style in zip(sigmas, styles, strict=True)
+        ]
+        beside = {"bbox_to_anchor": (1.01, 1.0), "frameon": False, "fontsize": 9}
+        first = ax.legend(handles=by_sigma, title=r"noise $\sigma$", loc="upper left", **beside)
+        limit = Line2D([], [], color="black", linestyle="--", linewidth=1.0, label=rf"$\Delta$ = {REGRET_LIMIT:g}")
+        by_dash = [
+            Line2D([], [], color="black", linestyle=dash, linewidth=1.5, label=f"{t:g}")
+            for t, dash in zip(steps, dashes, strict=True)
+        ]
+        if len(steps) > 1:
+            ax.add_artist(first)
+            beside["bbox_to_anchor"] = (1.01, 0.0)
+            ax.legend(handles=[*by_dash, limit], title="steps $T$", loc="lower left", **beside)
+        else:
+            ax.legend(handles=[*by_sigma, limit], title=r"noise $\sigma$", loc="upper left", **beside)
+    return ax
+
+
+def regret_panels(dataset, figure):
+    """:func:`regret_landscape`, a panel for each number of steps T.
+
+    Args:
+        dataset: from ``jaxgdp.landscape.landscape`` or ``jaxgdp.sweep`` with μ and regret.
+        figure: matplotlib ``Figure`` to draw on.
+
+    Returns:
+        The same ``figure``.
+
+    Raises:
+        ImportError: matplotlib is missing (the ``plot`` extra).
+    """
+    steps = np.sort(np.asarray(dataset["num_steps"].values))
+    panels = np.atleast_1d(figure.subplots(1, len(steps), sharex=True, sharey=True))
+    for t, ax in zip(steps, panels, strict=True):
+        regret_landscape(dataset, ax, num_steps=t, legend=ax is panels[-1])
+        ax.set_title(f"$T$ = {t:g} steps", fontsize=10)
+        ax.label_outer()
+    return figure

@@ -1,0 +1,96 @@
+"""Batch samplers side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .style import BLACK, COLOURS, DASHES, MARKERS, from_floor, grid, marked, power
+
+# colour, dashes, marker and its size: open markers show where two lines are one
+_SAMPLER_STYLES = {
+    "deterministic": (BLACK, DASHES[3], "D", 8),
+    "shuffled": (COLOURS[1], DASHES[1], "s", 4),
+    "poisson": (COLOURS[0], DASHES[0], "o", 8),
+    "random_allocation": (COLOURS[2], DASHES[2], "^", 4),
+}
+_AXES = {"noise_multiplier": r"noise multiplier $\sigma$", "batch_size": "batch size (records)", "epochs": "epochs"}
+_SYMBOLS = {"epsilon": r"$\varepsilon$ (nats)", "mu": r"$\mu$", "advantage": r"advantage $\eta$"}
+_AT = {"epsilon": r"\delta", "delta": r"\varepsilon", "tpr": "FPR", "beta": "FPR"}
+
+
+def sampler_bands(dataset, ax, quantity="epsilon", *, legend=True):
+    """One quantity of every batch sampler, from ``jaxgdp.compare_samplers``: the band between both sides, the side to report as a line.
+
+    Along the axis of the data set that has several values (the first of noise multiplier, batch size and epochs that has); a bar for
+    each sampler where none has.
+
+    Args:
+        dataset: from ``jaxgdp.compare_samplers``; of axes that are not drawn the first value is.
+        ax: matplotlib ``Axes`` to draw on.
+        quantity: one that the data set has.
+        legend: whether to name the samplers within the axes.
+
+    Returns:
+        The same ``ax``.
+
+    Raises:
+        ValueError: the data set does not have the quantity.
+    """
+    if f"{quantity}_lower" not in dataset:
+        raise ValueError(f"quantity must be one that the data set has, got {quantity!r}")
+    along = next((axis for axis in _AXES if dataset.sizes[axis] > 1), None)
+    others = {axis: 0 for axis in _AXES if axis != along}
+    names = dataset["sampler"].values.tolist()
+    for place, name in enumerate(names):
+        spare = COLOURS[3 + place % 3], DASHES[4], MARKERS[4 + place % 6], 4
+        colour, dash, marker, size = _SAMPLER_STYLES.get(name, spare)
+        one = dataset.isel(others).sel(sampler=name)
+        lower, upper = one[f"{quantity}_lower"].values, one[quantity].values
+        if along is None:
+            ax.bar(place, upper - lower, bottom=lower, width=0.6, color=colour, alpha=0.35)
+            ax.hlines([float(lower), float(upper)], place - 0.3, place + 0.3, color=colour, linewidth=1.5)
+            continue
+        at = one[along].values
+        order = np.argsort(at)
+        ax.fill_between(at[order], lower[order], upper[order], color=colour, alpha=0.3, linewidth=0)
+        style = {"color": colour, "linestyle": dash, "marker": marker, "linewidth": 1.5, "markerfacecolor": "none"}
+        style |= marked(len(at), place, len(names)) | {"markersize": size}
+        ax.plot(at[order], upper[order], label=name.replace("_", " "), **style)
+    if along is None:
+        ax.set_xticks(range(len(names)), [name.replace("_", "\n") for name in names], fontsize=8)
+        ax.set_xlabel("sampler")
+    else:
+        ax.set_xlabel(_AXES[along])
+        if legend:
+            ax.legend(frameon=False, fontsize=8)
+    label = _SYMBOLS.get(quantity) or dataset[quantity].attrs.get("symbol", quantity)
+    if quantity == "mu":
+        label += f" ({from_floor(dataset.attrs['fpr_floor'])})"
+    elif quantity in _AT:
+        label += f" at ${_AT[quantity]} = {power(dataset[quantity].attrs['at'])}$"
+    ax.set_ylabel(label)
+    ax.set_yscale("log")
+    grid(ax)
+    return ax
+
+
+def sampler_panels(dataset, figure, quantities=("epsilon", "mu", "advantage")):
+    """:func:`sampler_bands`, a panel for each quantity, the samplers named above them.
+
+    Args:
+        dataset: from ``jaxgdp.compare_samplers``. figure: matplotlib ``Figure`` to draw on.
+        quantities: names that the data set has.
+
+    Returns:
+        The same ``figure``.
+
+    Raises:
+        ValueError: the data set does not have a quantity.
+    """
+    panels = np.atleast_1d(figure.subplots(1, len(quantities)))
+    for quantity, ax in zip(quantities, panels, strict=True):
+        sampler_bands(dataset, ax, quantity, legend=False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    if handles:
+        figure.legend(handles, labels, frameon=False, fontsize=9, ncols=len(labels), loc="outside upper center")
+    return figure

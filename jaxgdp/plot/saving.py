@@ -1,0 +1,34 @@
+"""Figures as files that say what they are."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+from .._version import __version__
+
+_DOTS = 200  # per inch, of PNG
+
+
+def save(figure, path, *, question: str, fpr_floor: float | None = None) -> None:
+    """Write a figure with the version, the question, the FPR floor and the date in its metadata.
+
+    Args:
+        figure: matplotlib ``Figure``. path: ending in .png, .pdf or .svg; an existing file is replaced.
+        question: what the figure answers, such as the command that makes it.
+        fpr_floor: of the μ in it, where there is one.
+
+    Raises:
+        ValueError: the path ends otherwise.
+    """
+    path, program = Path(path), f"jaxgdp {__version__}"
+    said = question if fpr_floor is None else f"{question}; FPR floor {fpr_floor:g}"
+    now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+    metadata = {
+        ".png": {"Title": question, "Description": said, "Software": program, "Creation Time": now.isoformat()},
+        ".pdf": {"Title": question, "Subject": said, "Creator": program, "CreationDate": now},
+        ".svg": {"Title": question, "Description": said, "Creator": program, "Date": now.isoformat()},
+    }
+    if path.suffix.lower() not in metadata:
+        raise ValueError(f"path must end in {', '.join(metadata)}, got {str(path)!r}")
+    figure.savefig(path, dpi=_DOTS, metadata=metadata[path.suffix.lower()])

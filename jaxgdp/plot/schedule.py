@@ -1,0 +1,33 @@
+"""Noise schedules."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .style import COLOURS, DASHES, MARKERS, grid
+
+
+def noise_schedules(schedules, ax):
+    """Noise multipliers over the steps of a run, one staircase for each schedule; every step is a change that the schedule makes.
+
+    Args:
+        schedules: mapping from a name to a schedule with ``noise_multiplier`` and ``num_steps`` of each stage
+            (``jaxgdp.optimize(…).schedule``).
+        ax: matplotlib ``Axes`` to draw on.
+
+    Returns:
+        The same ``ax``.
+    """
+    highest = 0.0
+    for number, (name, schedule) in enumerate(schedules.items()):
+        edges = np.concatenate([[0.0], np.cumsum(np.asarray(schedule.num_steps, float))])
+        noise = np.asarray(schedule.noise_multiplier, float)
+        highest = max(highest, float(np.max(noise)))
+        style = {"color": COLOURS[number], "linestyle": DASHES[number % len(DASHES)], "linewidth": 1.8}
+        ax.plot(
+            np.repeat(edges, 2)[1:-1], np.repeat(noise, 2), label=name, marker=MARKERS[number], markersize=4, **style
+        )
+    ax.set(xlim=(0.0, edges[-1]), ylim=(0.0, 1.4 * highest), xlabel="steps", ylabel=r"noise multiplier $\sigma$")
+    grid(ax)
+    ax.legend(frameon=False, fontsize=8, loc="upper left")
+    return ax
