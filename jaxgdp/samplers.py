@@ -37,16 +37,6 @@ class Setting:
     dataset_size: Any = None
     truncated_batch_size: Any = None
 
-    def needed(self, sampler: str, *names: str) -> None:
-        """Refuse to go on without some of what may be None.
-
-        Raises:
-            ValueError: one of them was not given; names it and the sampler.
-        """
-        for name in names:
-            if getattr(self, name) is None:
-                raise ValueError(f"{name} must be given for sampler {sampler!r}")
-
 
 @dataclass(frozen=True)
 class Sampler:
@@ -56,12 +46,14 @@ class Sampler:
         name: as users write it, such as "shuffled".
         title: a few words for legends and tables.
         make: :class:`Setting` of arrays that broadcast → composition.
+        needs: what of a setting it cannot do without, of what may be None.
         by_default: whether it is compared where no sampler is named; not those whose brackets are wide and take minutes.
     """
 
     name: str
     title: str
     make: Callable[[Setting], Composition]
+    needs: tuple[str, ...] = ()
     by_default: bool = True
 
 
@@ -128,13 +120,14 @@ def mechanism(
     """
     batches, epochs = whole("num_batches", num_batches), whole("num_epochs", num_epochs)
     rate = 1.0 / batches if sampling_prob is None else probability("sampling_prob", sampling_prob)
-    return named(sampler).make(
-        Setting(noise_multiplier, batches, epochs, rate, batch_size, dataset_size, truncated_batch_size)
-    )
+    setting = Setting(noise_multiplier, batches, epochs, rate, batch_size, dataset_size, truncated_batch_size)
+    for name in named(sampler).needs:
+        if getattr(setting, name) is None:
+            raise ValueError(f"{name} must be given for sampler {sampler!r}")
+    return named(sampler).make(setting)
 
 
 def _truncated(setting: Setting) -> Composition:
-    setting.needed("truncated_poisson", "truncated_batch_size", "dataset_size")
     step = TruncatedPoisson(
         setting.noise_multiplier, setting.sampling_prob, setting.truncated_batch_size, setting.dataset_size
     )
@@ -142,7 +135,6 @@ def _truncated(setting: Setting) -> Composition:
 
 
 def _fixed_size(setting: Setting) -> Composition:
-    setting.needed("fixed_size", "batch_size", "dataset_size")
     step = FixedSize(setting.noise_multiplier, setting.batch_size, setting.dataset_size)
     return compose([(step, setting.num_batches * setting.num_epochs)])
 
@@ -169,5 +161,7 @@ register(
         lambda at: compose([(RandomAllocation(at.noise_multiplier, at.num_batches), at.num_epochs)]),
     )
 )
-register(Sampler("truncated_poisson", "Poisson, cut", _truncated, by_default=False))
-register(Sampler("fixed_size", "fixed size", _fixed_size, by_default=False))
+register(
+    Sampler("truncated_poisson", "Poisson, cut", _truncated, ("truncated_batch_size", "dataset_size"), by_default=False)
+)
+register(Sampler("fixed_size", "fixed size", _fixed_size, ("batch_size", "dataset_size"), by_default=False))
