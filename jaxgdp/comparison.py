@@ -11,12 +11,14 @@ from . import options
 from ._version import __version__
 from .bracket import STATUS, Bracket
 from .measure import measure
+from .mechanisms import Composition
 from .numerics.provenance import comments, provenance
-from .numerics.validation import broadcast, checked, on_host, positive, whole
+from .numerics.validation import broadcast, checked, on_host, one_of, positive, whole
 from .quantities.registry import named, select
 from .report import rounded_outward
 from .samplers import REGISTRY, mechanism
 from .samplers import named as sampler_named
+from .tradeoff import dominating
 
 QUANTITIES = ("epsilon", "mu", "advantage")
 DIMENSIONS = ("noise_multiplier", "batch_size", "epochs")
@@ -37,6 +39,7 @@ def compare_samplers(
     fpr=options.FPR,
     d=options.D,
     prior=options.PRIOR,
+    truncated_batch_size=None,
     progress=None,
 ):
     """Certified privacy of one training by every batch sampler, side by side.
@@ -45,21 +48,27 @@ def compare_samplers(
     draws T batches an epoch with a rate of b/n. Neighbouring data sets are those of the zero-out relation, which for Poisson sampling is
     the same as adding or removing a record.
 
+    All mechanisms are made before anything is measured. Of samplers that nobody asked for by name, those that have no bracket for one
+    of the settings are left out, with the reason in the attribute ``left_out``.
+
     Args:
         noise_multiplier: σ > 0, standard deviation of the noise over the clipping norm; scalar or one-dimensional.
         dataset_size: n, records, a whole number ≥ 1.
         batch_size: b, (expected) records in a batch, whole numbers from 1 to n; scalar or one-dimensional.
         epochs: E, whole numbers ≥ 1; scalar or one-dimensional.
         quantities: any of those of :func:`jaxgdp.measure`.
-        samplers: names, such as ("poisson", "shuffled"); default all of ``jaxgdp.samplers.REGISTRY``.
+        samplers: names, such as ("poisson", "shuffled"); default those of ``jaxgdp.samplers.REGISTRY`` but
+            for "truncated_poisson" and "fixed_size", whose brackets are wide and take minutes.
         rtol: relative width asked of every bracket. That of "shuffled" does not close: nobody knows how private it is.
         fpr_floor: FPR floor of μ, in [1e-300, 0.5).
-        adjacency: "add_remove", "add", "remove", or "replace_one" where that is sound for every sampler.
+        adjacency: "add_remove", "add", "remove", or "replace_one" where that is sound.
         delta: δ of "epsilon".
         epsilon: ε of "delta", nats.
         fpr: FPR of "tpr" and "beta".
         d: of "approximate_mu".
         prior: of "bayes_risk". All of these are single numbers.
+        truncated_batch_size: B, the most records of a batch of "truncated_poisson", whole numbers from 1 to n; a number, or one for
+            each batch size.
         progress: called with the number of settings finished, as they finish.
 
     Returns:
@@ -68,7 +77,8 @@ def compare_samplers(
         attribute ``answer`` says in a line how wrong it is to shuffle and to account for Poisson sampling.
 
     Raises:
-        ValueError: an argument is out of range, a name unknown, or a batch larger than the data.
+        ValueError: an argument is out of range, a name unknown, a batch larger than the data, or a sampler that was asked for by name
+            has no bracket for a setting.
         TypeError: an argument is traced by JAX.
 
     Example:
@@ -93,8 +103,10 @@ def compare_samplers(
         fpr,
         d,
         prior,
+        truncated_batch_size,
     )
     names = _chosen(samplers)
+    one_of("adjacency", adjacency, options.ADJACENCIES)
     size = whole("dataset_size", dataset_size)
     if size.ndim:
         raise ValueError(f"dataset_size must be a single number, got shape {size.shape}")
@@ -124,13 +136,24 @@ def compare_samplers(
             raise ValueError(f"{name} must be a single number, got shape {np.shape(value)}")
     records = select(quantities)
     sigma, batch, passes = (a.reshape(-1) for a in np.meshgrid(*axes.values(), indexing="ij"))
+    cap = _of_batches(truncated_batch_size, tuple(len(a) for a in axes.values()))
+    made, left_out = {}, []
+    for name in names:
+        try:
+            made[name] = mechanism(name, sigma, np.ceil(size / batch), passes, batch / size, batch, size, cap)
+            broadcast(sampler=np.empty(made[name].shape), settings=sigma)
+            dominating(made[name], adjacency)
+        except ValueError as error:
+            if samplers is not None:
+                raise
+            made.pop(name, None)
+            left_out.append(f"{name}: {error}")
+    if not made:
+        raise ValueError(f"no sampler has brackets for these settings: {'; '.join(left_out)}")
+    names = tuple(made)
     shape = (len(names), *(len(a) for a in axes.values()))
     settings = {"rtol": rtol, "adjacency": adjacency, "progress": progress} | rates
-    parts = []
-    for name in names:
-        made = mechanism(name, sigma, np.ceil(size / batch), passes, batch / size)
-        broadcast(sampler=np.empty(made.shape), settings=sigma)
-        parts.append(measure(made, tuple(record.name for record in records), **settings))
+    parts = [measure(own, tuple(record.name for record in records), **settings) for own in made.values()]
 
     dimensions = ("sampler", *DIMENSIONS)
     meanings = "; ".join(f"{int(code)}: {text}" for code, text in STATUS.items())
@@ -161,17 +184,17 @@ def compare_samplers(
         "rtol": parts[0].rtol,
         "adjacency": adjacency,
     }
-    loose = [why for name in names for why in (_why(name),) if why]
-    if loose:
-        attributes["loose"] = "; ".join(loose)
+    loose = [why for name, own in made.items() for why in (_why(name, own),) if why]
+    for label, lines in (("loose", loose), ("left_out", left_out)):
+        if lines:
+            attributes[label] = "; ".join(lines)
     found = xarray.Dataset(data, coords={"sampler": list(names)} | axes, attrs=attributes)
     return found.assign_attrs(answer="\n".join(answers(found)))
 
 
 def _chosen(wanted) -> tuple[str, ...]:
-    known = tuple(REGISTRY)
     if wanted is None:
-        return known
+        return tuple(name for name, sampler in REGISTRY.items() if sampler.by_default)
     wanted = (wanted,) if isinstance(wanted, str) else tuple(wanted)
     if not wanted:
         raise ValueError("samplers must name at least one sampler, got none")
@@ -182,10 +205,21 @@ def _chosen(wanted) -> tuple[str, ...]:
     return wanted
 
 
-def _why(name: str) -> str:
+def _of_batches(value, grid: tuple[int, ...]):
+    """One number for each setting of the grid, of one for all or for each batch size."""
+    if value is None:
+        return None
+    value = whole("truncated_batch_size", value)
+    if value.shape not in ((), (1,), (grid[1],)):
+        raise ValueError(
+            f"truncated_batch_size must be a number or one for each of {grid[1]} batch sizes, got shape {value.shape}"
+        )
+    return np.broadcast_to(value.reshape(1, -1, 1), grid).reshape(-1)
+
+
+def _why(name: str, own: Composition) -> str:
     """Which side of a sampler's bracket is loose, and why; "" where they meet."""
-    parts = mechanism(name, 1.0, 2.0).mechanisms
-    return "; ".join(f"{name}: {part.loose}" for part in parts if part.loose)
+    return "; ".join(f"{name}: {part.loose}" for part in own.mechanisms if part.loose)
 
 
 def answers(found) -> list[str]:
@@ -271,6 +305,8 @@ def summary_text(found) -> str:
             sides = "".join(f"  {float(one[f'{name}_lower']):>18.6g}  {float(one[name]):>18.6g}" for name in own)
             lines.append(f"{where}  {sampler:<18}{sides}")
     lines += ["", *answers(found)]
+    if "left_out" in found.attrs:
+        lines += ["", f"left out: {found.attrs['left_out']}"]
     if "loose" in found.attrs:
         lines += ["", found.attrs["loose"]]
     return "\n".join(lines)

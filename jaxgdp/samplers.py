@@ -6,8 +6,36 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .mechanisms import Composition, Deterministic, RandomAllocation, Shuffled, compose, dpsgd
+from .mechanisms import (
+    Composition,
+    Deterministic,
+    FixedSize,
+    RandomAllocation,
+    Shuffled,
+    TruncatedPoisson,
+    compose,
+    dpsgd,
+)
 from .numerics.validation import one_of, probability, whole
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One training, or an array of them, whose batches are to be drawn; what is None was not given.
+
+    Attributes:
+        noise_multiplier: σ > 0. num_batches: T, batches of an epoch. num_epochs: E.
+        sampling_prob: the chance of a record to be in a batch, for samplers that draw batches on their own.
+        batch_size: b. dataset_size: n. truncated_batch_size: B, the most records of a batch that is cut.
+    """
+
+    noise_multiplier: Any
+    num_batches: Any
+    num_epochs: Any
+    sampling_prob: Any
+    batch_size: Any = None
+    dataset_size: Any = None
+    truncated_batch_size: Any = None
 
 
 @dataclass(frozen=True)
@@ -17,12 +45,16 @@ class Sampler:
     Attributes:
         name: as users write it, such as "shuffled".
         title: a few words for legends and tables.
-        make: (noise_multiplier, num_batches, num_epochs, sampling_prob) → composition; arrays that broadcast.
+        make: :class:`Setting` of arrays that broadcast → composition.
+        needs: what of a setting it cannot do without, of what may be None.
+        by_default: whether it is compared where no sampler is named; not those whose brackets are wide and take minutes.
     """
 
     name: str
     title: str
-    make: Callable[[Any, Any, Any, Any], Composition]
+    make: Callable[[Setting], Composition]
+    needs: tuple[str, ...] = ()
+    by_default: bool = True
 
 
 REGISTRY: dict[str, Sampler] = {}
@@ -55,7 +87,16 @@ def named(name: str) -> Sampler:
     return REGISTRY[one_of("sampler", name, tuple(REGISTRY))]
 
 
-def mechanism(sampler: str, noise_multiplier, num_batches, num_epochs: Any = 1, sampling_prob=None) -> Composition:
+def mechanism(
+    sampler: str,
+    noise_multiplier,
+    num_batches,
+    num_epochs: Any = 1,
+    sampling_prob=None,
+    batch_size=None,
+    dataset_size=None,
+    truncated_batch_size=None,
+) -> Composition:
     """What a sampler's training releases.
 
     Args:
@@ -64,12 +105,14 @@ def mechanism(sampler: str, noise_multiplier, num_batches, num_epochs: Any = 1, 
         num_batches: T, batches of an epoch, whole numbers ≥ 1.
         num_epochs: E, whole numbers ≥ 1.
         sampling_prob: the chance of a record to be in a batch, for samplers that draw batches on their own; 1/T where not given.
+        batch_size: b, for "fixed_size". dataset_size: n, for "fixed_size" and "truncated_poisson".
+        truncated_batch_size: B, the most records of a batch, for "truncated_poisson".
 
     Returns:
         A :class:`jaxgdp.Composition`.
 
     Raises:
-        ValueError: the sampler is unknown or an argument out of range.
+        ValueError: the sampler is unknown, an argument out of range, or one that the sampler needs not given.
 
     Example:
         >>> mechanism("shuffled", 1.0, num_batches=100, num_epochs=[1, 10]).shape
@@ -77,26 +120,48 @@ def mechanism(sampler: str, noise_multiplier, num_batches, num_epochs: Any = 1, 
     """
     batches, epochs = whole("num_batches", num_batches), whole("num_epochs", num_epochs)
     rate = 1.0 / batches if sampling_prob is None else probability("sampling_prob", sampling_prob)
-    return named(sampler).make(noise_multiplier, batches, epochs, rate)
+    setting = Setting(noise_multiplier, batches, epochs, rate, batch_size, dataset_size, truncated_batch_size)
+    for name in named(sampler).needs:
+        if getattr(setting, name) is None:
+            raise ValueError(f"{name} must be given for sampler {sampler!r}")
+    return named(sampler).make(setting)
+
+
+def _truncated(setting: Setting) -> Composition:
+    step = TruncatedPoisson(
+        setting.noise_multiplier, setting.sampling_prob, setting.truncated_batch_size, setting.dataset_size
+    )
+    return compose([(step, setting.num_batches * setting.num_epochs)])
+
+
+def _fixed_size(setting: Setting) -> Composition:
+    step = FixedSize(setting.noise_multiplier, setting.batch_size, setting.dataset_size)
+    return compose([(step, setting.num_batches * setting.num_epochs)])
 
 
 register(
-    Sampler(
-        "deterministic", "fixed order", lambda sigma, batches, epochs, rate: compose([Deterministic(sigma, epochs)])
-    )
+    Sampler("deterministic", "fixed order", lambda at: compose([Deterministic(at.noise_multiplier, at.num_epochs)]))
 )
 register(
     Sampler(
         "shuffled",
         "shuffled each epoch",
-        lambda sigma, batches, epochs, rate: compose([Shuffled(sigma, batches, epochs)]),
+        lambda at: compose([Shuffled(at.noise_multiplier, at.num_batches, at.num_epochs)]),
     )
 )
-register(Sampler("poisson", "Poisson", lambda sigma, batches, epochs, rate: dpsgd(sigma, rate, batches * epochs)))
+register(
+    Sampler(
+        "poisson", "Poisson", lambda at: dpsgd(at.noise_multiplier, at.sampling_prob, at.num_batches * at.num_epochs)
+    )
+)
 register(
     Sampler(
         "random_allocation",
         "random allocation",
-        lambda sigma, batches, epochs, rate: compose([(RandomAllocation(sigma, batches), epochs)]),
+        lambda at: compose([(RandomAllocation(at.noise_multiplier, at.num_batches), at.num_epochs)]),
     )
 )
+register(
+    Sampler("truncated_poisson", "Poisson, cut", _truncated, ("truncated_batch_size", "dataset_size"), by_default=False)
+)
+register(Sampler("fixed_size", "fixed size", _fixed_size, ("batch_size", "dataset_size"), by_default=False))

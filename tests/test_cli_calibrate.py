@@ -40,6 +40,12 @@ def no_cache(monkeypatch):
         ([*FNR, "--solve-for", "num_steps"], "noise_multiplier must be given"),
         ([*FNR, "--solve-for", "clip"], "solve_for must be one of"),
         ([*FNR, "--spec", "no_such.toml"], "no_such.toml"),
+        (
+            [*FNR, "--sampler", "balls"],
+            "sampler must be one of 'deterministic', 'shuffled', 'poisson', 'random_allocation'",
+        ),
+        ([*FNR, "--sampler", "shuffled", "--sampling-prob", "0.1"], "sampling_prob must not be given with it"),
+        ([*FNR, "--num-epochs", "2"], "num_epochs must not be given with sampler='poisson'"),
         ([*FNR, "--black-box", "nothing"], "--black-box must be MODULE:FUNCTION"),
         ([*FNR, "--black-box", "no_such_module:f"], "cannot be imported"),
         (["--advantage", "0.5", "--sampling-prob", "0.001", "--num-steps", "10"], "target weaker than no noise"),
@@ -125,3 +131,22 @@ def test_composition_from_a_file_and_a_black_box(capsys, tmp_path, monkeypatch):
     )
     assert main(["calibrate", *FNR, "--black-box", "my_accountant_for_a_test:profile", "--json"]) == 0
     assert 1.0 <= json.loads(capsys.readouterr().out)["value"] * mu <= 1.003
+
+
+def test_another_sampler(capsys):
+    argv = [
+        "calibrate",
+        "--mu",
+        "1.5",
+        "--sampler",
+        "deterministic",
+        "--num-steps",
+        "20",
+        "--num-epochs",
+        "4",
+        "--json",
+    ]
+    assert main(argv) == 0
+    found = json.loads(capsys.readouterr().out)
+    # 4 epochs in a fixed order are 2/σ-GDP
+    assert 2.0 / 1.5 <= found["value"] <= 1.0011 * 2.0 / 1.5

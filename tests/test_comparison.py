@@ -91,18 +91,57 @@ def test_command(tmp_path, monkeypatch, capsys):
         ({"samplers": ()}, "at least one sampler"),
         ({"delta": [1e-5, 1e-6]}, "delta must be a single number"),
         ({"samplers": "poisson", "adjacency": "replace_one"}, "got 'replace_one'"),
+        ({"adjacency": "both"}, "adjacency must be one of"),
+        (
+            {"noise_multiplier": [2.0, 0.1], "samplers": ("poisson", "random_allocation")},
+            "in \\[0.2, 10000\\] for Random",
+        ),
+        ({"samplers": "truncated_poisson"}, "truncated_batch_size must be given for sampler 'truncated_poisson'"),
+        ({"samplers": "truncated_poisson", "truncated_batch_size": 101}, "batch_size must be a whole number"),
+        ({"samplers": "truncated_poisson", "truncated_batch_size": [10, 20]}, "one for each of 1 batch sizes"),
     ],
 )
-def test_bad_input_is_refused_by_name(arguments, message):
+def test_bad_input_is_refused_by_name_before_anything_is_measured(arguments, message, monkeypatch):
+    monkeypatch.setattr(comparison, "measure", lambda *_, **__: pytest.fail("measured first"))
     given = {"noise_multiplier": 1.0, "dataset_size": 100, "batch_size": 10} | arguments
     with pytest.raises(ValueError, match=message):
         jaxgdp.compare_samplers(**given)
 
 
+def test_samplers_without_a_bracket_are_left_out_by_name_where_nobody_asked_for_them(monkeypatch):
+    for name in ("shuffled", "poisson"):
+        monkeypatch.delitem(samplers.REGISTRY, name)
+    found = jaxgdp.compare_samplers([0.1, 0.3], 1000, 100, quantities="advantage", rtol=0.1)
+    assert found.sampler.values.tolist() == ["deterministic"]
+    assert found.left_out.startswith("random_allocation: noise_multiplier must be in [0.2, 10000]")
+    assert f"left out: {found.left_out}" in comparison.summary_text(found)
+    swapped = jaxgdp.compare_samplers(1.0, 1000, 100, quantities="advantage", rtol=0.1, adjacency="replace_one")
+    assert swapped.sampler.values.tolist() == ["deterministic"] and "RandomAllocation" in swapped.left_out
+    monkeypatch.delitem(samplers.REGISTRY, "deterministic")
+    with pytest.raises(ValueError, match="no sampler has brackets for these settings: random_allocation: noise"):
+        jaxgdp.compare_samplers(0.1, 1000, 100)
+
+
+def test_cut_and_fixed_batches_are_compared_where_asked_for():
+    names = ("truncated_poisson", "fixed_size")
+    found = jaxgdp.compare_samplers(
+        2.0, 40, [10, 20], samplers=names, quantities="advantage", rtol=0.1, truncated_batch_size=[12, 40]
+    )
+    own = {
+        "truncated_poisson": [(jaxgdp.TruncatedPoisson(2.0, [0.25, 0.5], [12, 40], 40), [4, 2])],
+        "fixed_size": [(jaxgdp.FixedSize(2.0, [10, 20], 40), [4, 2])],
+    }
+    for name, parts in own.items():
+        advantage = jaxgdp.measure(jaxgdp.compose(parts), "advantage", rtol=0.1).brackets["advantage"]
+        assert np.array_equal(found.sel(sampler=name).advantage.values.ravel(), advantage.upper)
+        assert f"{name}: the upper side" in found.loose
+    assert not set(names) & set(comparison._chosen(None))
+
+
 def test_a_new_sampler_is_one_registration(monkeypatch):
     monkeypatch.setattr(samplers, "REGISTRY", dict(samplers.REGISTRY))
     own = samplers.Sampler(
-        "all", "whole data", lambda sigma, batches, epochs, rate: jaxgdp.dpsgd(sigma, 1.0, batches * epochs)
+        "all", "whole data", lambda at: jaxgdp.dpsgd(at.noise_multiplier, 1.0, at.num_batches * at.num_epochs)
     )
     assert samplers.register(own) is samplers.named("all")
     assert samplers.mechanism("all", 1.0, 4, 2).counts[0] == 8.0

@@ -46,7 +46,7 @@ class View:
         detail: how many times finer a lattice than foreseen.
         dense: whether only dense lattices will do.
         tries: looks so far. again: those that only moved the window. closer: those from nearer to the far end. idle: those
-            that hardly helped.
+            on a finer lattice that hardly helped. size: lattice points of the last one.
         excess: smallest excess so far (width over the width promised), of the quantities that the view serves.
     """
 
@@ -62,6 +62,7 @@ class View:
     again: int = 0
     closer: int = 0
     idle: int = 0
+    size: int = 0
     excess: float = np.inf
 
 
@@ -149,7 +150,7 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
     """What to do after a look.
 
     A window that was off is moved first; where a finer lattice did not help, the view looks from nearer to the far end, then uses
-    many more points; and it ends when it is accurate enough or nothing is left to try.
+    many more points, or on a dense lattice more tilts; and it ends when it is accurate enough or nothing is left to try.
 
     Args:
         view: as it was looked at. found: what was found. rules: of the whole batch.
@@ -159,8 +160,10 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
     """
     lattice, excess = found.lattice, found.excess
     stuck = view.tries > 0 and excess > 0.9 * view.excess
-    idle = view.idle + stuck
-    after = dataclasses.replace(view, tries=view.tries + 1, idle=idle, excess=min(excess, view.excess))
+    idle = view.idle + (stuck and lattice.size > view.size)
+    after = dataclasses.replace(
+        view, tries=view.tries + 1, idle=idle, size=lattice.size, excess=min(excess, view.excess)
+    )
     if excess <= 1.0:
         return Step(after, DONE, "accurate enough")
     most = _TRIES if rules.closes else _FEW_TRIES
@@ -173,8 +176,8 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
     if stuck and near and most > _FEW_TRIES:
         return Step(closer, PLAN, "a finer lattice did not help: look from nearer to the far end")
     sparse = lattice.kind == "sparse"
-    if not sparse and view.aim == WHOLE and stuck and idle > 1 and not near:
-        return Step(after, DONE, "finer lattices do not help")
+    if not sparse and view.aim == WHOLE and stuck and idle > 0 and not near:
+        return _in_more_pieces(after, rules) or Step(after, DONE, "finer lattices do not help")
     largest = not sparse and lattice.size >= min(rules.max_size, 2 ** SIZES[lattice.kind][-1])
     if after.tries < most and not largest:
         more, next_view = 8.0 if stuck else float(np.clip(np.sqrt(excess / 0.8), 1.3, 4.0)), after
@@ -186,6 +189,15 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
     if (sparse or view.aim != WHOLE) and near and after.tries < most:
         return Step(closer, PLAN, "no finer lattice: look from nearer to the far end")
     return Step(after, DONE, "nothing left to try")
+
+
+def _in_more_pieces(view: View, rules: Rules) -> Step | None:
+    """Another start of a view of one tilt, with some: the one that serves the far end may lose sight of the near one."""
+    if not rules.closes or view.pieces != PIECES[0]:
+        return None
+    faintest = view.faintest * 2.0**view.closer
+    fresh = dataclasses.replace(view, pieces=PIECES[1], faintest=faintest, detail=1.0, closer=0)
+    return Step(fresh, PLAN, "neither a finer lattice nor a nearer look helped: more tilts")
 
 
 def _moved(view: View, found: Outcome) -> View | None:

@@ -11,6 +11,7 @@ import numpy as np
 from .. import gdp
 from ..bracket import Bracket
 from ..mechanisms import Composition, Mechanism, compose
+from ..mechanisms.base import AccountedBy
 from ..numerics.validation import checked, nonnegative
 from ..tradeoff import TradeoffCurve, tradeoff
 
@@ -138,7 +139,7 @@ def as_claim(claim) -> Claim:
         return claim
     if isinstance(claim, TradeoffCurve):
         return _curve(claim, _named(claim.mechanism))
-    if isinstance(claim, Mechanism | Composition):
+    if isinstance(claim, Mechanism | Composition | AccountedBy):
         return _curve(tradeoff(claim, fpr_floor=_FLOOR), _named(claim))
     if hasattr(claim, "mechanism") and hasattr(claim, "settings"):
         curve = tradeoff(claim.mechanism, fpr_floor=_FLOOR, adjacency=claim.settings.get("adjacency", "add_remove"))

@@ -22,7 +22,7 @@ from scipy.special import ndtr
 
 from ..bracket import Bracket
 from ..mechanisms import Composition, Gaussian, Laplace
-from ..mechanisms.base import Mechanism
+from ..mechanisms.base import AccountedBy, Mechanism
 from ..numerics.errors import SPACING
 from ..numerics.validation import checked, finite, positive
 from ..options import SYMMETRIC
@@ -36,11 +36,11 @@ _ROOM = 64.0 * SPACING
 
 
 @dataclass(frozen=True)
-class Amplified:
-    """A mechanism after pre- or post-processing.
+class Amplified(AccountedBy):
+    """A mechanism after pre- or post-processing; taken wherever a mechanism is.
 
     Attributes:
-        mechanism: that has the amplified profile, to compose or to :func:`jaxgdp.measure`.
+        mechanism: that has the amplified profile.
         profile: what is known of it: an upper bound on the true profile at every ε.
         mu: bracket of the μ of ``mechanism`` at every rate; report the upper side. ∞ where none is enough.
         changed: probability that an output is not what it would have been, at most.
@@ -71,7 +71,7 @@ def clip_and_rectify(source, fpr: float, rate: float = 0.0, *, rtol: float = RTO
     Example:
         >>> import jaxgdp
         >>> mended = clip_and_rectify(jaxgdp.ApproximateDP(1.0, 1e-6), fpr=1e-4)
-        >>> jaxgdp.bridge.identify(mended.mechanism).is_gdp, round(mended.mu.upper, 3)
+        >>> jaxgdp.bridge.identify(mended).is_gdp, round(mended.mu.upper, 3)
         (True, 1.232)
     """
     fpr = float(checked("fpr", fpr, "in [0, 0.25)", lambda a: (a >= 0.0) & (a < 0.25)))

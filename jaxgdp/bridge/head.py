@@ -8,8 +8,9 @@ elsewhere. So in a cell that holds this ε the transformation is at most that μ
 chords come together with the square of the width. A grid of n points takes one binary search for each new largest value only, O(log n) of
 them in random order (Algorithm 1); all else are comparisons.
 
-Cells are cut where they decide, until both sides are as near as asked. Where the values of a function are not convex, and so not those of
-a profile, the staircases alone count.
+Cells are cut where they decide, until both sides are as near as asked. On a Gaussian profile, where they all do, that is to a width of
+μ·√(8·rtol), and nobody can do with fewer values: the profile that is made of the chords has the same ones. Where the values of a
+function are not convex, and so not those of a profile, the staircases alone count.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ from .source import Source, as_source
 RTOL = 1e-4
 MOST_EVALUATIONS = 20_000
 _START = 16  # cells of the first grid
-_MOST_CUTS = 12  # parts of a cell in one round
+_MOST_CUTS = 24  # parts of a cell up to which their number is known well enough to cut at once
+_FIRST_CUTS = 12  # parts in a round where it is not
+_SHARE = 0.97  # of rtol that cells are cut for
+_MARGIN = 1.03  # more parts than the estimate, which is one
 _SMALL = 0.1  # μ below which a difference of quantiles has lost digits
 _NOT_CONVEX = (4e-16, 1e-9)  # absolute and relative, by which a value may lie above its neighbours' chord by rounding
 _NARROW = 1e-13  # relative width of a cell that is not cut any more
@@ -167,6 +171,26 @@ def _small_mu(e, log_delta, log_alpha, z, room):
     return np.where(solved & (error < 0.1), x * (1.0 + error), np.inf)
 
 
+def _excess(fall):
+    """max_t log(chord/curve) of e^{−qt} on [0, 1], log a + 1/a − 1 with a = (1 − e^{−q})/q; q²/8 for small q."""
+    q = np.maximum(fall, 1e-4)
+    a = -np.expm1(-q) / q
+    return np.where(fall < 1e-3, fall * fall / 8.0, np.log(a) + 1.0 / a - 1.0)
+
+
+def _cuts(ratio, fall):
+    """Parts of a cell whose excess is ``ratio`` times what it may be, where log δ falls evenly by ``fall`` in it; for steering only."""
+    ratio = np.maximum(ratio, 1.0)
+    fall = np.where(np.isfinite(fall), fall, 0.0)
+    wanted = _excess(fall) / ratio
+    parts = np.sqrt(ratio)
+    for _ in range(8):
+        share = fall / parts
+        # excess is close to a square: by how much it is not decides the next number
+        parts = np.where(wanted > 0.0, parts * np.sqrt(_excess(share) / np.where(wanted > 0.0, wanted, 1.0)), parts)
+    return _MARGIN * parts
+
+
 class _Measure:
     """The search: both sides on a growing grid."""
 
@@ -232,7 +256,8 @@ def head(source, epsilon_max, rtol=RTOL, *, max_evaluations=MOST_EVALUATIONS) ->
         source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a callable ε ↦ δ; scalar.
         epsilon_max: ε_h ≥ 0, nats.
         rtol: relative width asked of the bracket, in [1e-8, 1).
-        max_evaluations: number of ε at which the profile may be asked.
+        max_evaluations: number of ε at which the profile may be asked. Few dozens are enough for most profiles; a Gaussian one,
+            that is known by its values only, needs (ε_h/μ)/√(8·rtol) of them whoever measures it.
 
     Returns:
         A :class:`Head`. Of a callable the upper side of ``mu`` holds for every mechanism whose profile it bounds, for both orders of the
@@ -285,7 +310,7 @@ def _measured(grid: _Grid, limits, most: float, rtol: float, budget: int) -> Hea
         upper = max(float(np.max(above)), measure.above)
         if not measure.low < np.inf or upper - measure.low <= rtol * upper:
             break
-        goal = max(measure.above, measure.low / (1.0 - 0.9 * rtol))
+        goal = max(measure.above, measure.low / (1.0 - _SHARE * rtol))
         room = max(goal - measure.above, 0.1 * rtol * goal)
         left, right = grid.epsilon[:-1], grid.epsilon[1:]
         open_cells = (above > goal) & (right - left > _NARROW * right)
@@ -294,10 +319,11 @@ def _measured(grid: _Grid, limits, most: float, rtol: float, budget: int) -> Hea
             break
         with np.errstate(over="ignore", invalid="ignore"):
             ratio = (above - measure.above) / room
-        parts = np.where(np.isfinite(ratio), np.ceil(np.where(curved, np.sqrt(np.maximum(ratio, 0.0)), ratio)), 4.0)
+            fall = -np.diff(grid.falling()[0])
+        parts = np.where(np.isfinite(ratio), np.ceil(np.where(curved, _cuts(ratio, fall), ratio)), 4.0)
         wanted = len(grid.epsilon) + int(np.sum(np.minimum(parts, 1e12)[open_cells]))
-        # (of many parts the number is a guess: fewer, and then another look)
-        parts = np.where(parts > _MOST_CUTS, np.minimum(parts / 6.0, _MOST_CUTS), parts)
+        # (of many parts the number is a guess: a share of them, and then another look)
+        parts = np.where(parts > _MOST_CUTS, np.ceil(np.minimum(parts / _MOST_CUTS, _FIRST_CUTS)), parts)
         parts = np.where(open_cells, np.clip(parts, 2, np.where(curved, _MOST_CUTS, 3)), 1).astype(int)
         more = np.concatenate(
             [l + (r - l) * np.arange(1, k) / k for l, r, k in zip(left, right, parts, strict=True) if k > 1]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..mechanisms import Composition, as_composition
-from ..mechanisms.base import Mechanism
+from ..mechanisms.base import AccountedBy, Mechanism
 from ..numerics.errors import BLACK_BOX_VALUES
 from ..numerics.normal import log1mexp
 from ..tradeoff import TradeoffCurve, tradeoff
@@ -145,7 +145,7 @@ def as_source(source, rtol: float, **settings) -> Source:
         return source
     if isinstance(source, TradeoffCurve):
         return Source(curve=source)
-    if isinstance(source, Mechanism | Composition):
+    if isinstance(source, Mechanism | Composition | AccountedBy):
         return Source(curve=tradeoff(as_composition(source), rtol=rtol, **settings))
     if isinstance(source, Profile):
         return Source(profile=source)

@@ -8,17 +8,17 @@ from ..bracket import Bracket
 from ..measure import measure
 from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
 from ..progress import telling
+from ..samplers import REGISTRY
 from ..targets import TPR, Regret, Target
-from ..tradeoff import ADJACENCIES
+from ..tradeoff import ADJACENCIES, dominating
 from . import closed_form, regret
 from .black_box import solve_black_box
 from .common_scale import common_scale, gaussian_mu
-from .families import DPSGD, NOISE_MULTIPLIER, NUM_STEPS, SAMPLING_PROB, UNKNOWNS, Allocated, Scaled
+from .families import DPSGD, NOISE_MULTIPLIER, NUM_STEPS, SAMPLING_PROB, UNKNOWNS, Epochs, Scaled
 from .result import Calibration
 from .solver import Solved, Solver
 from .status import EVERY, NONE
 
-SAMPLERS = ("poisson", "random_allocation")
 _CHECKS = {"noise_multiplier": positive, "sampling_prob": probability, "num_steps": whole}
 
 
@@ -57,9 +57,10 @@ def calibrate(
         mechanism: in place of DP-SGD, a mechanism or composition, all of whose noise is multiplied by a common scale, or a callable
             scale → mechanism that takes arrays; more scale must be more private. ``value`` is then the scale.
         black_box: in place of DP-SGD, a callable scale → :class:`jaxgdp.BlackBox`, or scale → (callable ε ↦ δ(ε)); one call for each scale.
-        sampler: "poisson" (``dpsgd``), or "random_allocation": each record in one of the ``num_steps`` steps of each of ``num_epochs``
-            epochs (:class:`jaxgdp.RandomAllocation`); only the noise is solved for, in [0.2, 1e4].
-        num_epochs: whole numbers ≥ 1, for random allocation.
+        sampler: "poisson" (``dpsgd``), or "random_allocation", "shuffled" or "deterministic": each record in one of the ``num_steps``
+            steps of each of ``num_epochs`` epochs (``jaxgdp.samplers``). Only the noise is solved for, for random allocation in
+            [0.2, 1e4]. Nobody knows a better upper side of shuffled batches than that of a fixed order, so they need as much.
+        num_epochs: whole numbers ≥ 1, for samplers other than "poisson".
         tolerance: relative step, in [1e-6, 0.1]; for steps at least 1.
         adjacency: as for :func:`jaxgdp.measure`.
         infeasible: "raise", or "flag" to leave in ``status`` what some elements of a batch cannot have.
@@ -85,15 +86,15 @@ def calibrate(
     one_of("infeasible", infeasible, ("raise", "flag"))
     one_of("solve_for", solve_for, tuple(UNKNOWNS))
     given = {"sampling_prob": sampling_prob, "num_steps": num_steps, "noise_multiplier": noise_multiplier}
-    one_of("sampler", sampler, SAMPLERS)
+    one_of("sampler", sampler, tuple(name for name, record in REGISTRY.items() if not record.needs))
     if sampler != "poisson":
-        return _allocated(
-            target, given | {"mechanism": mechanism, "black_box": black_box, "num_epochs": num_epochs}, solve_for, tolerance,
-            adjacency, infeasible, progress,
+        return _epochs(
+            sampler, target, given | {"mechanism": mechanism, "black_box": black_box, "num_epochs": num_epochs}, solve_for,
+            tolerance, adjacency, infeasible, progress,
         )  # fmt: skip
     if not (np.ndim(num_epochs) == 0 and num_epochs == 1):
         raise ValueError(
-            "num_epochs is for sampler='random_allocation': num_steps counts the steps of all epochs otherwise"
+            "num_epochs must not be given with sampler='poisson': num_steps counts the steps of all epochs there"
         )
     own = [name for name, other in (("mechanism", mechanism), ("black_box", black_box)) if other is not None]
     if own:
@@ -162,20 +163,19 @@ def _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress)
     )
 
 
-def _allocated(target, given, solve_for, tolerance, adjacency, infeasible, progress) -> Calibration:
+def _epochs(sampler, target, given, solve_for, tolerance, adjacency, infeasible, progress) -> Calibration:
     sampled = given.pop("sampling_prob")
     extra = [name for name in ("mechanism", "black_box", "noise_multiplier") if given[name] is not None]
     if not (np.ndim(sampled) == 0 and sampled == 1.0):
         extra.append("sampling_prob")
     if extra:
-        raise ValueError(
-            f"sampler='random_allocation' replaces Poisson sampling: {', '.join(extra)} must not be given with it"
-        )
-    if solve_for != "noise_multiplier" or adjacency == "replace_one":
-        name, value = ("solve_for", solve_for) if solve_for != "noise_multiplier" else ("adjacency", adjacency)
-        raise ValueError(f"{name} must not be {value!r} with sampler='random_allocation'")
+        raise ValueError(f"sampler={sampler!r} replaces Poisson sampling: {', '.join(extra)} must not be given with it")
+    if solve_for != "noise_multiplier":
+        raise ValueError(f"solve_for must not be {solve_for!r} with sampler={sampler!r}")
     known = {name: whole(name, given[name]) for name in ("num_steps", "num_epochs")}
-    family = Allocated(broadcast(target=np.empty(target.shape), **known), known)
+    family = Epochs(sampler, broadcast(target=np.empty(target.shape), **known), known)
+    # (names the mechanism and the adjacencies it has)
+    dominating(family.at(np.ones(len(family.known["num_steps"])), slice(None)), adjacency)
     found = _search(family, target, tolerance, adjacency, progress)
     return _finish(found, family, target, tolerance, adjacency, infeasible)
 

@@ -8,7 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..mechanisms import Composition, RandomAllocation, as_composition, compose, dpsgd
+from .. import samplers
+from ..mechanisms import Composition, as_composition, dpsgd
 from ..numerics.validation import broadcast
 
 
@@ -96,27 +97,28 @@ class DPSGD:
 ALLOCATED_NOISE = Unknown("noise_multiplier", 1.0, 0.2, 1e4)  # for which ``RandomAllocation`` has tables
 
 
-class Allocated:
-    """Epochs of DP-SGD under random allocation, each record in one of t steps, with the noise unknown.
+class Epochs:
+    """Epochs of DP-SGD whose batches a sampler of ``jaxgdp.samplers`` draws, with the noise unknown.
 
     Args:
-        shape: of the batch of calibrations. known: "num_steps" and "num_epochs", which broadcast to the shape.
+        sampler: by name. shape: of the batch of calibrations. known: "num_steps" of one epoch and "num_epochs", which broadcast to it.
     """
 
-    unknown = ALLOCATED_NOISE
-
-    def __init__(self, shape, known: dict[str, Any]):
-        self.shape = shape
+    def __init__(self, sampler: str, shape, known: dict[str, Any]):
+        self.sampler, self.shape = sampler, shape
+        self.unknown = ALLOCATED_NOISE if sampler == "random_allocation" else NOISE_MULTIPLIER
         self.known = {name: np.broadcast_to(value, shape).reshape(-1) for name, value in known.items()}
 
     def at(self, values, rows) -> Composition:
         """The mechanisms of the given rows, with these noise multipliers."""
-        return compose([(RandomAllocation(values, self.known["num_steps"][rows]), self.known["num_epochs"][rows])])
+        return samplers.mechanism(self.sampler, values, self.known["num_steps"][rows], self.known["num_epochs"][rows])
 
     def guess(self, mu):
-        """u of a central-limit guess: μ ≈ √(E·(e^{1/σ²} − 1)/t), as for Poisson sampling."""
-        variance = mu**2 * self.known["num_steps"] / self.known["num_epochs"]
-        return self.unknown.coordinate(np.clip(1.0 / np.sqrt(np.log1p(variance)), self.unknown.low, self.unknown.high))
+        """u of μ = √E/σ, or for random allocation of a central-limit guess: μ ≈ √(E·(e^{1/σ²} − 1)/t), as for Poisson sampling."""
+        share = mu**2 / self.known["num_epochs"]
+        if self.sampler == "random_allocation":
+            share = np.log1p(share * self.known["num_steps"])
+        return self.unknown.coordinate(np.clip(1.0 / np.sqrt(share), self.unknown.low, self.unknown.high))
 
 
 class Scaled:

@@ -82,6 +82,18 @@ def calibrate_command(
     noise_multiplier: Annotated[
         list[str] | None, option("--noise-multiplier", help=f"Given when something else is solved for. {_LIST}")
     ] = None,
+    sampler: Annotated[
+        str | None,
+        option(
+            "--sampler",
+            help="poisson, random_allocation, shuffled or deterministic; all but poisson: --num-steps of one epoch. [default: poisson]",
+            metavar="NAME",
+        ),
+    ] = None,
+    num_epochs: Annotated[
+        list[str] | None,
+        option("--num-epochs", help=f"Epochs, whole, for other samplers than poisson. {_LIST} [default: 1]"),
+    ] = None,
     solve_for: Annotated[
         str, option("--solve-for", help="noise_multiplier, num_steps or sampling_prob.", metavar="TEXT")
     ] = "noise_multiplier",
@@ -114,6 +126,7 @@ def calibrate_command(
       jaxgdp calibrate --advantage 0.05,0.1,0.2 --sampling-prob 0.01 --num-steps 1000 --json
       jaxgdp calibrate --epsilon 2 --delta 1e-5 --noise-multiplier 1 --sampling-prob 0.01 --solve-for num_steps
       jaxgdp calibrate --mu 1 --spec mechanism.toml
+      jaxgdp calibrate --epsilon 2 --delta 1e-5 --sampler random_allocation --num-steps 100 --num-epochs 10
     """
     given = {
         "mu": mu, "approximate_mu": approximate_mu, "epsilon": epsilon, "advantage": advantage, "fnr": fnr, "tpr": tpr,
@@ -126,7 +139,9 @@ def calibrate_command(
     }  # fmt: skip
     with working("loading", quiet=quiet, always=progress):
         target = _target(given, others)
-    settings = {"sampling_prob": sampling_prob, "num_steps": num_steps, "noise_multiplier": noise_multiplier}
+    settings = {
+        "sampling_prob": sampling_prob, "num_steps": num_steps, "noise_multiplier": noise_multiplier, "num_epochs": num_epochs,
+    }  # fmt: skip
     arguments: dict[str, Any] = {
         name: _array("--" + name.replace("_", "-"), texts) for name, texts in settings.items() if texts is not None
     }
@@ -142,7 +157,9 @@ def calibrate_command(
 
         cache_compiled_programs()
     total = _count(target, arguments)
-    settings = {"solve_for": solve_for, "tolerance": step, "adjacency": adjacency or "add_remove"}
+    settings = {
+        "solve_for": solve_for, "tolerance": step, "adjacency": adjacency or "add_remove", "sampler": sampler or "poisson",
+    }  # fmt: skip
     shown = (f"solving for {solve_for}", total if total > 1 else None, "calibrations")
     with working(*shown, quiet, progress) as count:
         # of many, those that cannot be had are told in their status

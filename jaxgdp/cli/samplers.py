@@ -34,7 +34,17 @@ def samplers_command(
     ] = None,
     sampler: Annotated[
         list[str] | None,
-        option("--sampler", help="Samplers, repeated or comma-separated. [default: all]", metavar="NAME"),
+        option(
+            "--sampler",
+            help="Samplers, repeated or comma-separated. [default: all but truncated_poisson and fixed_size, which take minutes]",
+            metavar="NAME",
+        ),
+    ] = None,
+    truncated_batch_size: Annotated[
+        list[str] | None,
+        option(
+            "--truncated-batch-size", help="Most records of a batch of truncated_poisson, for all or each batch size."
+        ),
     ] = None,
     delta: Annotated[str, option("--delta", help="Delta at which to give epsilon.")] = "1e-5",
     fpr_floor: Annotated[str, option("--fpr-floor", help=FLOOR_HELP)] = "1e-10",
@@ -72,6 +82,8 @@ def samplers_command(
         "rtol": number("--rtol", rtol),
         "adjacency": adjacency,
     }
+    if truncated_batch_size:
+        settings["truncated_batch_size"] = numbers("--truncated-batch-size", truncated_batch_size)
     with working("loading", quiet=quiet, always=progress):
         from .. import comparison
 

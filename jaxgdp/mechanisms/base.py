@@ -15,6 +15,16 @@ import numpy as np
 from ..numerics import namespace as xp
 
 
+class AccountedBy:
+    """What is no mechanism itself, but accounted for by one, and taken wherever a mechanism is.
+
+    Attributes:
+        mechanism: the one that accounts for it.
+    """
+
+    mechanism: Mechanism
+
+
 class Mechanism:
     """Defaults of a mechanism whose privacy loss has atoms and no shortcut.
 

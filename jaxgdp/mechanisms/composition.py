@@ -12,7 +12,7 @@ from jax.core import Tracer
 from ..numerics import namespace as xp
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, whole
-from .base import Mechanism
+from .base import AccountedBy, Mechanism
 from .subsampled_gaussian import SubsampledGaussian
 
 
@@ -146,6 +146,8 @@ def compose(mechanisms) -> Composition:
     for position, item in enumerate(items):
         mechanism, count = item if isinstance(item, (tuple, list)) and len(item) == 2 else (item, 1)
         count = whole(f"count of mechanism {position}", count)
+        if isinstance(mechanism, AccountedBy):
+            mechanism = mechanism.mechanism
         if isinstance(mechanism, Composition):
             for inner, times in zip(mechanism.mechanisms, mechanism.counts, strict=True):
                 parts.append(inner)

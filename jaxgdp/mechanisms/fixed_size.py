@@ -57,6 +57,10 @@ class FixedSize(Mechanism):
     dataset_size: Any
 
     closes: ClassVar[bool] = False
+    loose: ClassVar[str] = (
+        "the upper side, the pair of a profile that no pair of data sets need show all of, is loose under composition; "
+        "the lower side is achieved by an attack"
+    )
     undifferentiable: ClassVar[str] = "its profile is made from known numbers"
     relation: ClassVar[str] = "zeroing a record, and the reverse"
 

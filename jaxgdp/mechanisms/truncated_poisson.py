@@ -52,6 +52,9 @@ class TruncatedPoisson(Mechanism):
     dataset_size: Any
 
     closes: ClassVar[bool] = False
+    loose: ClassVar[str] = (
+        "the upper side, where it is told whether a batch was cut, is loose where many are; the lower side is achieved by an attack"
+    )
     undifferentiable: ClassVar[str] = "its rates are made from known numbers"
     relation: ClassVar[str] = "leaving out and adding a record"
 

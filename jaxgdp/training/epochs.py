@@ -12,6 +12,7 @@ tells. Summed over the steps that has a probability of at most Σ_t Pr[Bin(n, k/
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,13 +20,49 @@ import numpy as np
 
 from ..numerics.validation import checked, whole
 from .arguments import prng_key
-from .poisson import Batch, checked_overflow, overflow_probability, smallest_padded_size
+from .poisson import Batch, checked_padding, padded_batch
 
 _MOST_SELECTED = 64  # steps of an epoch that a record is in; a table of them is made
 
 
+class _ByEpoch:
+    """What samplers of one epoch at a time share."""
+
+    num_batches: Any
+
+    def sample(self, key, step) -> Batch:
+        """The batch of one step; step // T is its epoch.
+
+        Args:
+            key: a JAX PRNG key, the same one at every step of the run and used for nothing else.
+            step: number of the step from 0 on, an integer; may be traced.
+
+        Returns:
+            A :class:`Batch`.
+
+        Raises:
+            ValueError: ``key`` is no PRNG key, or ``step`` no integer.
+
+        Example:
+            >>> import jax, numpy as np
+            >>> for sampler in (shuffle_sampler(1000, batch_size=100), allocation_sampler(1000, num_batches=10, max_steps=10)):
+            ...     batches = jax.vmap(sampler.sample, (None, 0))(jax.random.key(0), np.arange(10))
+            ...     sorted(batches.indices[batches.mask].tolist()) == list(range(1000))
+            True
+            True
+        """
+        prng_key("key", key)
+        step = jnp.asarray(step)
+        if not jnp.issubdtype(step.dtype, jnp.integer):
+            raise ValueError(f"step must be an integer, got {step!r}")
+        return self._drawn(key, *jnp.divmod(step, self.num_batches))
+
+    def _drawn(self, key, epoch, place) -> Batch:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class ShuffleSampler:
+class ShuffleSampler(_ByEpoch):
     """Cuts a random permutation of the data into batches; build it with :func:`shuffle_sampler`.
 
     Attributes:
@@ -55,28 +92,7 @@ class ShuffleSampler:
         """What the accounting has to know."""
         return "shuffled", self.num_batches, self.reshuffle
 
-    def sample(self, key, step) -> Batch:
-        """The batch of one step; step // T is its epoch.
-
-        Args:
-            key: a JAX PRNG key, the same one at every step of the run and used for nothing else.
-            step: number of the step from 0 on, an integer; may be traced.
-
-        Returns:
-            A :class:`Batch`.
-
-        Raises:
-            ValueError: ``key`` is no PRNG key, or ``step`` no integer.
-
-        Example:
-            >>> import jax, numpy as np
-            >>> sampler = shuffle_sampler(num_examples=10, batch_size=4)
-            >>> batches = jax.vmap(sampler.sample, (None, 0))(jax.random.key(0), np.arange(3))
-            >>> sorted(batches.indices[batches.mask].tolist()) == list(range(10))
-            True
-        """
-        prng_key("key", key)
-        epoch, place = jnp.divmod(_integer(step), self.num_batches)
+    def _drawn(self, key, epoch, place) -> Batch:
         order = jax.random.permutation(jax.random.fold_in(key, epoch if self.reshuffle else 0), self.num_examples)
         room = self.num_batches * self.padded_size - self.num_examples
         order = jnp.pad(order.astype(jnp.int32), (0, room), constant_values=self.num_examples)
@@ -86,7 +102,7 @@ class ShuffleSampler:
 
 
 @dataclass(frozen=True)
-class AllocationSampler:
+class AllocationSampler(_ByEpoch):
     """Puts every record into k of the t steps of an epoch, on its own and all of them alike; build it with :func:`allocation_sampler`.
 
     Attributes:
@@ -115,41 +131,10 @@ class AllocationSampler:
         """What the accounting has to know."""
         return "random_allocation", self.num_batches, self.num_selected
 
-    def sample(self, key, step) -> Batch:
-        """The batch of one step; step // t is its epoch.
-
-        Args:
-            key: a JAX PRNG key, the same one at every step of the run and used for nothing else.
-            step: number of the step from 0 on, an integer; may be traced.
-
-        Returns:
-            A :class:`Batch`.
-
-        Raises:
-            ValueError: ``key`` is no PRNG key, or ``step`` no integer.
-
-        Example:
-            >>> import jax, numpy as np
-            >>> sampler = allocation_sampler(num_examples=1000, num_batches=10, max_steps=100)
-            >>> batches = jax.vmap(sampler.sample, (None, 0))(jax.random.key(0), np.arange(10))
-            >>> sorted(batches.indices[batches.mask].tolist()) == list(range(1000))
-            True
-        """
-        prng_key("key", key)
-        epoch, place = jnp.divmod(_integer(step), self.num_batches)
+    def _drawn(self, key, epoch, place) -> Batch:
         allotted = _subsets(jax.random.fold_in(key, epoch), self.num_examples, self.num_batches, self.num_selected)
         chosen = jnp.any(allotted == place, axis=0)
-        overflowed = jnp.sum(chosen, dtype=jnp.int32) > self.padded_size
-        (indices,) = jnp.nonzero(chosen, size=self.padded_size, fill_value=self.num_examples)
-        mask = (indices < self.num_examples) & ~overflowed
-        return Batch(jnp.where(mask, indices, 0).astype(jnp.int32), mask, overflowed)
-
-
-def _integer(step):
-    step = jnp.asarray(step)
-    if not jnp.issubdtype(step.dtype, jnp.integer):
-        raise ValueError(f"step must be an integer, got {step!r}")
-    return step
+        return padded_batch(chosen, self.padded_size)
 
 
 def _subsets(key, number: int, of: int, size: int):
@@ -224,13 +209,4 @@ def allocation_sampler(
     steps, most = int(whole("max_steps", max_steps)), min(t, _MOST_SELECTED)
     valid = f"a whole number in [1, {most}]"
     k = int(checked("num_selected", num_selected, valid, lambda a: (a >= 1) & (a <= most) & (a == np.floor(a))))
-    largest = checked_overflow(overflow)
-    rate = k / t
-    if padded_size is None:
-        size = smallest_padded_size(n, rate, steps, largest)
-    else:
-        size = int(whole("padded_size", padded_size))
-    found = overflow_probability(n, rate, size, steps)
-    if found > 1e-3:
-        raise ValueError(f"padded_size must overflow in at most one run in a thousand, got {size}: {found:.3g}")
-    return AllocationSampler(n, t, k, size, found, steps)
+    return AllocationSampler(n, t, k, *checked_padding(n, k / t, steps, overflow, padded_size), steps)

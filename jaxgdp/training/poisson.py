@@ -98,10 +98,7 @@ class PoissonSampler:
             # whole words: a float32 uniform has only 23 bits, which would move a small p by per cents
             words = jax.random.bits(key, (self.num_examples,), jnp.uint32)
             chosen = words < jnp.uint32(math.floor(self.sampling_prob * _WORD))
-        overflowed = jnp.sum(chosen, dtype=jnp.int32) > self.padded_size
-        (indices,) = jnp.nonzero(chosen, size=self.padded_size, fill_value=self.num_examples)
-        mask = (indices < self.num_examples) & ~overflowed
-        return Batch(jnp.where(mask, indices, 0).astype(jnp.int32), mask, overflowed)
+        return padded_batch(chosen, self.padded_size)
 
 
 def overflow_probability(num_examples, sampling_prob, padded_size, max_steps) -> float:
@@ -154,27 +151,43 @@ def poisson_sampler(num_examples, sampling_prob, max_steps, overflow=1e-20, padd
     """
     n, steps = int(whole("num_examples", num_examples)), int(whole("max_steps", max_steps))
     p = float(checked("sampling_prob", sampling_prob, "in [2**-32, 1]", lambda a: (a >= 1.0 / _WORD) & (a <= 1.0)))
-    largest = checked_overflow(overflow)
-    if padded_size is not None:
-        size = int(whole("padded_size", padded_size))
-        found = overflow_probability(n, p, size, steps)
-        if found > 1e-3:
-            raise ValueError(f"padded_size must overflow in at most one run in a thousand, got {size}: {found:.3g}")
-        return PoissonSampler(n, p, size, found, steps)
-    size = smallest_padded_size(n, p, steps, largest)
-    return PoissonSampler(n, p, size, overflow_probability(n, p, size, steps), steps)
+    return PoissonSampler(n, p, *checked_padding(n, p, steps, overflow, padded_size), steps)
 
 
-def checked_overflow(overflow) -> float:
-    """A bound on the probability of an overflow that a padded size may be chosen by.
+def padded_batch(chosen, padded_size: int) -> Batch:
+    """The chosen records as a batch of ``padded_size``, emptied if they are more.
+
+    Args:
+        chosen: which records, bool of shape (n,). padded_size: B.
+    """
+    number = len(chosen)
+    overflowed = jnp.sum(chosen, dtype=jnp.int32) > padded_size
+    (indices,) = jnp.nonzero(chosen, size=padded_size, fill_value=number)
+    mask = (indices < number) & ~overflowed
+    return Batch(jnp.where(mask, indices, 0).astype(jnp.int32), mask, overflowed)
+
+
+def checked_padding(num_examples: int, rate: float, max_steps: int, overflow, padded_size) -> tuple[int, float]:
+    """The padded size, as given or the smallest that ``overflow`` allows, and its :func:`overflow_probability`.
+
+    Args:
+        num_examples, rate, max_steps: as for :func:`overflow_probability`. overflow, padded_size: as for :func:`poisson_sampler`.
 
     Raises:
-        ValueError: not in [1e-100, 1e-3].
+        ValueError: ``overflow`` is not in [1e-100, 1e-3], or ``padded_size`` overflows in more than one run in a thousand.
     """
-    return float(checked("overflow", overflow, "in [1e-100, 1e-3]", lambda a: (a >= 1e-100) & (a <= 1e-3)))
+    largest = float(checked("overflow", overflow, "in [1e-100, 1e-3]", lambda a: (a >= 1e-100) & (a <= 1e-3)))
+    if padded_size is None:
+        size = _smallest_padded_size(num_examples, rate, max_steps, largest)
+    else:
+        size = int(whole("padded_size", padded_size))
+    found = overflow_probability(num_examples, rate, size, max_steps)
+    if found > 1e-3:
+        raise ValueError(f"padded_size must overflow in at most one run in a thousand, got {size}: {found:.3g}")
+    return size, found
 
 
-def smallest_padded_size(num_examples: int, sampling_prob: float, max_steps: int, overflow: float) -> int:
+def _smallest_padded_size(num_examples: int, sampling_prob: float, max_steps: int, overflow: float) -> int:
     """The smallest B with an :func:`overflow_probability` of at most ``overflow``.
 
     Args:

@@ -178,3 +178,21 @@ def test_what_is_refused():
     ):
         with pytest.raises(ValueError, match=words):
             call()
+
+
+def test_what_is_amplified_is_taken_wherever_a_mechanism_is():
+    mended = bridge.clip_and_rectify(jaxgdp.ApproximateDP(1.0, 0.1), fpr=0.01)
+    own = mended.mechanism
+    for question in (
+        lambda m: bridge.gdp_transformation(m, [0.0, 1.0], rtol=0.1),
+        lambda m: bridge.tail_mu(m),
+        lambda m: jaxgdp.measure(m, "advantage").brackets["advantage"],
+        lambda m: jaxgdp.measure(jaxgdp.compose([(m, 2), jaxgdp.Gaussian(3.0)]), "advantage").brackets["advantage"],
+        lambda m: jaxgdp.audit.as_claim(m).fnr(np.array([0.1])),
+    ):
+        np.testing.assert_array_equal(np.asarray(question(mended)), np.asarray(question(own)))
+    # (1, 0.1)-DP clipped at FPR 0.01: the chord through (0.01, TPR) is steeper than e
+    verdict = bridge.identify(mended)
+    tpr = 0.1 + math.e * 0.01
+    assert verdict.is_gdp and verdict.tail_mu == 0.0
+    np.testing.assert_allclose(mended.profile.epsilon[-1], math.log(tpr / 0.01), rtol=1e-9)

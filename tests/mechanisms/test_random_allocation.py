@@ -53,6 +53,13 @@ def test_mu_and_advantage_are_as_narrow_as_promised():
         assert np.all(bracket.upper - bracket.lower <= 1e-3 * bracket.upper)
 
 
+@pytest.mark.parametrize("floor", [1e-6, 1e-15, 1e-20])
+def test_mu_is_as_narrow_at_other_floors(floor):
+    # one tilt does not serve a log-normal's far end and its middle together
+    alone = jaxgdp.measure(jaxgdp.RandomAllocation(0.5, 2276), "mu", fpr_floor=floor).brackets["mu"]
+    assert 0.0 < alone.upper - alone.lower <= 1e-3 * alone.upper
+
+
 def _call(forward, strike, sigma):
     """E(V·forward − strike)₊ for log-normal V with mean 1, and the intrinsic value for strikes below 0 (Black 1976)."""
     positive = strike > 0.0

@@ -61,6 +61,16 @@ def delta_of(records: int) -> float:
     return 1.0 / (records * np.log(records))
 
 
+def _over_seeds(run):
+    """``run`` for an array of keys, its first argument; the other positional ones are shared."""
+
+    @functools.wraps(run)
+    def all_runs(keys, *shared, **static):
+        return jax.vmap(functools.partial(run, **static), (0, *(None for _ in shared)))(keys, *shared)
+
+    return all_runs
+
+
 def _initial(key, sizes):
     keys = jax.random.split(key, len(sizes) - 1)
     pairs = zip(keys, sizes[:-1], sizes[1:], strict=True)
@@ -97,6 +107,7 @@ def margin_loss(logits, labels):
 
 
 @functools.partial(jax.jit, static_argnames=("sizes", "batch"))
+@_over_seeds
 def _plain(key, inputs, labels, rate, steps, *, sizes, batch):
     """One model by stochastic gradient descent with momentum, batches drawn with replacement."""
     optimiser = optax.sgd(rate, momentum=MOMENTUM)
@@ -114,6 +125,7 @@ def _plain(key, inputs, labels, rate, steps, *, sizes, batch):
 
 
 @functools.partial(jax.jit, static_argnames=("sizes", "sampler"))
+@_over_seeds
 def _private(key, inputs, labels, rate, steps, sigma, *, sizes, sampler):
     """One model by DP-SGD: Poisson batches, gradients clipped one by one, noise."""
     optimiser = optax.sgd(rate, momentum=MOMENTUM)
@@ -157,9 +169,10 @@ def _utility(data: Data, logits) -> float:
 
 
 def _strategy(data: Data, name, epsilon, epochs, models) -> Strategy:
-    """The losses of models, one tree of weights each."""
+    """The losses of models, a tree of weights with an axis of models in front."""
     member, nonmember, utility = [], [], []
-    for weights in models:
+    for number in range(len(jax.tree.leaves(models)[0])):
+        weights = jax.tree.map(lambda leaf: leaf[number], models)  # noqa: B023
         member.append(margin_loss(_scored(weights, data.inputs), data.labels))
         logits = _scored(weights, data.other_inputs)
         nonmember.append(margin_loss(logits, data.other_labels))
@@ -181,11 +194,11 @@ def train(data: Data, plan: Plan) -> list[Strategy]:
     records = len(data.labels)
     sizes = (data.inputs.shape[1], *plan.hidden, data.classes)
     per_epoch = max(1, round(records / plan.batch))
-    keys = [jax.random.key(seed) for seed in range(plan.seeds)]
+    keys = jax.vmap(jax.random.key)(np.arange(plan.seeds))
     found = []
     for epochs in plan.epochs:
         run = functools.partial(_plain, sizes=sizes, batch=plan.batch)
-        models = [run(key, data.inputs, data.labels, plan.rate, epochs * per_epoch) for key in keys]
+        models = run(keys, data.inputs, data.labels, plan.rate, epochs * per_epoch)
         found.append(_strategy(data, f"{epochs} epoch{'s' if epochs > 1 else ''}", None, epochs, models))
     steps = plan.private_epochs * per_epoch
     probability = plan.batch / records
@@ -194,6 +207,6 @@ def train(data: Data, plan: Plan) -> list[Strategy]:
     sampler = poisson_sampler(records, probability, steps)
     run = functools.partial(_private, sizes=sizes, sampler=sampler)
     for epsilon, sigma in zip(plan.epsilons, sigmas, strict=True):
-        models = [run(key, data.inputs, data.labels, plan.private_rate, steps, np.float32(sigma)) for key in keys]
+        models = run(keys, data.inputs, data.labels, plan.private_rate, steps, np.float32(sigma))
         found.append(_strategy(data, f"ε = {epsilon:g}", epsilon, plan.private_epochs, models))
     return found
