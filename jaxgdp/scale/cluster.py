@@ -1,0 +1,81 @@
+"""Work handed to the workers of a Dask cluster, each of which has to be the same as here."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from .template import versions
+
+
+def _same_as(there: dict[str, str]) -> None:
+    """Whether this worker computes what the client would.
+
+    Raises:
+        RuntimeError: it has other versions, or no doubles; says which.
+    """
+    import jax
+
+    from ..numerics.precision import with_float64
+
+    here = versions()
+    other = [f"{name} {here[name]} (the client has {there[name]})" for name in there if here[name] != there[name]]
+    if other:
+        raise RuntimeError(f"this worker has {', '.join(other)}")
+    if with_float64(lambda: jax.numpy.ones(1).dtype)() != "float64":
+        raise RuntimeError("this worker cannot compute in 64 bits")
+
+
+def _checked(there, function, item):
+    _same_as(there)
+    return function(item)
+
+
+@contextlib.contextmanager
+def connected(client) -> Iterator[Any]:
+    """The client itself, or one for the address of a scheduler, closed at the end; None for None.
+
+    Raises:
+        ValueError: it is neither. ImportError: ``distributed`` is missing.
+    """
+    if client is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ImportError("client= needs dask.distributed: pip install 'jaxgdp[scale]'") from None
+    if isinstance(client, Client):
+        yield client
+    elif isinstance(client, str):
+        with Client(client, set_as_default=False) as mine:
+            yield mine
+    else:
+        raise ValueError(f"client must be a dask.distributed.Client or the address of a scheduler, got {client!r}")
+
+
+def each(client, function, items):
+    """``function`` of every item by the workers, in the order in which they finish.
+
+    What a worker was doing when it died is done by another one; an error of the function itself ends everything.
+
+    Args:
+        client: ``dask.distributed.Client`` or the address of a scheduler.
+        function: picklable, of one argument. items: its arguments.
+
+    Raises:
+        RuntimeError: a worker has other versions than the client, or cannot compute in 64 bits.
+    """
+    with connected(client) as cluster:
+        from distributed import as_completed
+
+        name = getattr(getattr(function, "func", function), "__name__", "task").strip("_")
+        task = functools.partial(_checked, versions(), function)
+        futures = cluster.map(task, items, pure=False, key=f"jaxgdp-{name}")
+        try:
+            for _, result in as_completed(futures, with_results=True):
+                yield result
+        finally:
+            cluster.cancel(futures)
