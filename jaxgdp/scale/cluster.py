@@ -75,7 +75,7 @@ def each(client, function, items):
         task = functools.partial(_checked, versions(), function)
         futures = cluster.map(task, items, pure=False, key=f"jaxgdp-{name}")
         try:
-            for _, result in as_completed(futures, with_results=True):
+            for _, result in as_completed(futures, loop=cluster.loop, with_results=True):
                 yield result
         finally:
             cluster.cancel(futures)
