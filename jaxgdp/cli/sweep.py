@@ -19,7 +19,7 @@ from .options import (
 )
 
 _RANGE = "Repeated, comma-separated, or ranges FROM:TO:NUMBER[:log]."
-_MOST_WORKERS = 4096
+_MOST = 1_000_000  # workers, and settings of a chunk
 
 
 def sweep_command(
@@ -86,9 +86,9 @@ def sweep_command(
         "prior": prior,
     }
     settings = {name: number("--" + name.replace("_", "-"), text) for name, text in texts.items()}
-    settings["chunk_size"] = number("--chunk-size", chunk_size)
     names = [name for text in quantity or ["mu,regret"] for name in text.split(",")]
-    several = None if workers is None else _workers(number("--workers", workers))
+    size = _whole("--chunk-size", chunk_size)
+    several = None if workers is None else _whole("--workers", workers)
     total = len(grid["noise_multiplier"]) * len(grid["sampling_prob"]) * len(grid["num_steps"])
     with working("loading", quiet=quiet, always=progress):
         from ..sweep import sweep
@@ -103,7 +103,7 @@ def sweep_command(
             client = stack.enter_context(started(several))
         found = sweep(
             **grid, quantities=names, adjacency=adjacency, store=store, client=client, executor=executor, progress=count,
-            **settings,
+            chunk_size=size, **settings,
         )  # fmt: skip
         status = found["status"].values
     if not quiet:
@@ -112,7 +112,8 @@ def sweep_command(
         print(f"{store} is whole")
 
 
-def _workers(number: float) -> int:
-    if not (1 <= number <= _MOST_WORKERS and number == int(number)):
-        raise ValueError(f"--workers must be a whole number from 1 to {_MOST_WORKERS}, got {number:g}")
-    return int(number)
+def _whole(name: str, text: str) -> int:
+    value = number(name, text)
+    if not (1 <= value <= _MOST and value == int(value)):
+        raise ValueError(f"{name} must be a whole number from 1 to {_MOST}, got {text!r}")
+    return int(value)

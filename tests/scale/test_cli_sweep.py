@@ -61,7 +61,7 @@ def test_bad_ranges_are_one_line(capsys, tmp_path, text, mention):
 @pytest.mark.parametrize(
     "more, mention",
     [(["--workers", "2", "--scheduler", "tcp://x:1"], "--workers or --scheduler"), (["--workers", "0"], "--workers must be"),
-     (["--quantity", "mu,nonsense"], "nonsense"), (["--chunk-size", "0"], "chunk_size must be"),
+     (["--quantity", "mu,nonsense"], "nonsense"), (["--chunk-size", "0"], "--chunk-size must be"),
      (["--executor", "abacus"], "executor must be one of")],
 )  # fmt: skip
 def test_bad_options_are_one_line(capsys, tmp_path, more, mention):

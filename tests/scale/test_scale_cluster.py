@@ -69,6 +69,20 @@ def test_measure_by_workers_is_measure(client):
     np.testing.assert_array_equal(there.lattice_size, here.lattice_size)
 
 
+def test_calibrations_by_workers_meet_their_targets(client):
+    goals = np.linspace(0.05, 0.3, 9)
+    asked = {"sampling_prob": [[0.1], [1.0]], "num_steps": 4, "tolerance": 1e-2}
+    done = []
+    here = jaxgdp.calibrate(jaxgdp.targets.Advantage(goals), **asked)
+    there = jaxgdp.calibrate(jaxgdp.targets.Advantage(goals), **asked, client=client, progress=done.append)
+    np.testing.assert_allclose(there.value, here.value, rtol=1e-2)
+    assert np.all(there.achieved.upper <= goals) and np.all(there.status == 0) and sum(done) == 18
+    np.testing.assert_array_equal(there.closed_form, here.closed_form)
+    for other in ({"mechanism": jaxgdp.Laplace(1.0)}, {"black_box": abs}):
+        with pytest.raises(ValueError, match=f"client .* must not be given with {next(iter(other))}"):
+            jaxgdp.calibrate(jaxgdp.targets.Advantage(0.1), **other, client=client)
+
+
 def test_other_versions_and_32_bits_are_refused(client, monkeypatch):
     versions = cluster.versions()
     monkeypatch.setattr(cluster, "versions", lambda: versions | {"jax": "0.0.1"})
