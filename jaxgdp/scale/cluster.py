@@ -9,6 +9,10 @@ from typing import Any
 
 from .template import versions
 
+_PATIENCE = (
+    5  # times that the scheduler may give a task up, because as many workers as it allows died while they ran it
+)
+
 
 def _same_as(there: dict[str, str]) -> None:
     """Whether this worker computes what the client would.
@@ -63,19 +67,34 @@ def each(client, function, items):
 
     Args:
         client: ``dask.distributed.Client`` or the address of a scheduler.
-        function: picklable, of one argument. items: its arguments.
+        function: picklable, of one argument. items: its arguments, a list.
 
     Raises:
         RuntimeError: a worker has other versions than the client, or cannot compute in 64 bits.
     """
     with connected(client) as cluster:
-        from distributed import as_completed
+        from distributed import KilledWorker, as_completed
 
         name = getattr(getattr(function, "func", function), "__name__", "task").strip("_")
         task = functools.partial(_checked, versions(), function)
-        futures = cluster.map(task, items, pure=False, key=f"jaxgdp-{name}")
+        tasks = cluster.map(task, items, pure=False, key=f"jaxgdp-{name}")
+        pending = {future.key: (future, item, 1) for future, item in zip(tasks, items, strict=True)}
+        finished = as_completed(tasks, loop=cluster.loop)
+        # whoever holds on to what is done has it done again when its worker dies: only what is pending is held
+        del tasks
         try:
-            for _, result in as_completed(futures, loop=cluster.loop, with_results=True):
+            for future in finished:
+                _, item, attempt = pending.pop(future.key)
+                try:
+                    result = future.result()
+                except KilledWorker:
+                    if attempt == _PATIENCE:
+                        raise
+                    other = cluster.submit(task, item, pure=False, key=f"{future.key}-{attempt}")
+                    pending[other.key] = other, item, attempt + 1
+                    finished.add(other)
+                    continue
+                del future
                 yield result
         finally:
-            cluster.cancel(futures)
+            cluster.cancel([future for future, _, _ in pending.values()])

@@ -53,7 +53,7 @@ def workers(number: int) -> Iterator[Any]:
         for name in ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
         if (value := getattr(jax.config, name)) is not None
     }
-    settings = {"n_workers": number, "threads_per_worker": 1, "dashboard_address": None, "env": cache}
+    settings = {"n_workers": number, "threads_per_worker": 1, "dashboard_address": ":0", "env": cache}
     with LocalCluster(**settings) as cluster, Client(cluster, set_as_default=False) as client:
         client.register_plugin(OwnCores(), name="own-cores")
         yield client

@@ -24,9 +24,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::Depr
 
 @pytest.fixture(scope="module")
 def client():
-    """Two processes, each with one thread."""
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-    with distributed.LocalCluster(**settings) as here, distributed.Client(here) as found:
+    """Two processes, each with one thread; the scheduler gives a task up as soon as one worker died of it."""
+    import dask
+
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    impatient = dask.config.set({"distributed.scheduler.allowed-failures": 0})
+    with impatient, distributed.LocalCluster(**settings) as here, distributed.Client(here) as found:
         yield found
 
 
@@ -69,14 +72,15 @@ def test_measure_by_workers_is_measure(client):
     np.testing.assert_array_equal(there.lattice_size, here.lattice_size)
 
 
+@pytest.mark.slow
 def test_calibrations_by_workers_meet_their_targets(client):
-    goals = np.linspace(0.05, 0.3, 9)
-    asked = {"sampling_prob": [[0.1], [1.0]], "num_steps": 4, "tolerance": 1e-2}
+    goals = np.linspace(0.05, 0.3, 3)
+    asked = {"sampling_prob": [[0.1], [1.0]], "num_steps": 4, "tolerance": 2e-2}
     done = []
     here = jaxgdp.calibrate(jaxgdp.targets.Advantage(goals), **asked)
     there = jaxgdp.calibrate(jaxgdp.targets.Advantage(goals), **asked, client=client, progress=done.append)
-    np.testing.assert_allclose(there.value, here.value, rtol=1e-2)
-    assert np.all(there.achieved.upper <= goals) and np.all(there.status == 0) and sum(done) == 18
+    np.testing.assert_allclose(there.value, here.value, rtol=2e-2)
+    assert np.all(there.achieved.upper <= goals) and np.all(there.status == 0) and sum(done) == 6
     np.testing.assert_array_equal(there.closed_form, here.closed_form)
     for other in ({"mechanism": jaxgdp.Laplace(1.0)}, {"black_box": abs}):
         with pytest.raises(ValueError, match=f"client .* must not be given with {next(iter(other))}"):
