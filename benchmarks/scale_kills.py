@@ -110,8 +110,8 @@ def main() -> None:
     print(f"undisturbed: {seconds:.0f} s", flush=True)
     expected = files(folder / "undisturbed.zarr")
     whole = killed_as_a_whole(folder / "sweep.zarr", options.settings, options.kills, moments, seconds)
-    print(f"the sweep killed {options.kills} times, chunks whole after each: {whole}", flush=True)
     same_sweep = files(folder / "sweep.zarr") == expected
+    print(f"the sweep killed {options.kills} times, chunks whole after each: {whole}; same bytes: {same_sweep}", flush=True)
     killed = with_killed_workers(folder / "workers.zarr", options.settings, options.kills, moments, seconds)
     same_workers = files(folder / "workers.zarr") == expected
     print(f"workers killed: {killed}")
