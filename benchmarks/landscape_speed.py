@@ -133,7 +133,7 @@ def device_memory():
 
 def run_scaling(task: dict) -> dict:
     """Warm time per setting, for each list of settings, all by compiled programs."""
-    os.environ["JAXGDP_EXECUTOR"] = "compiled"
+    os.environ.setdefault("JAXGDP_EXECUTOR", "compiled")
     ask, _ = asker(task)
     rows = []
     for settings in task["lists"]:

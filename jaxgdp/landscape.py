@@ -17,6 +17,7 @@ SAMPLING_PROBS = tuple(float(p) for p in np.geomspace(1e-4, 1.0, 64))
 RULE_NOISE_MULTIPLIER = 2.0
 RULE_NUM_STEPS = 400
 RULE_LIMIT = 0.01
+_DRAWN = ("mu", "mu_lower", "regret", "regret_lower", "status")
 _DIMENSIONS = ("noise_multiplier", "sampling_prob", "num_steps")
 
 
@@ -85,6 +86,54 @@ def landscape(
         fpr_floor=fpr_floor,
         progress=progress,
     )
+
+
+def read_store(path):
+    """What :func:`jaxgdp.sweep` wrote to a store, in memory, if it can be drawn as a landscape.
+
+    Args:
+        path: of the store.
+
+    Returns:
+        ``xarray.Dataset`` with μ, the regret and their status.
+
+    Raises:
+        ValueError: it is not whole, or holds no μ or no regret.
+        OSError: there is no such store.
+    """
+    import xarray
+
+    try:
+        found = xarray.open_zarr(path)
+    except (KeyError, ValueError) as error:
+        raise OSError(f"{path} is no store of jaxgdp.sweep: {error}") from None
+    lacking = [name for name in _DRAWN if name not in found]
+    if lacking:
+        raise ValueError(f"store {path} must hold mu and regret, it lacks {', '.join(lacking)}")
+    found = found[list(_DRAWN)].load().drop_encoding()
+    missing = int(np.sum(found["status"].values < 0))
+    if missing:
+        raise ValueError(f"store {path} must be whole, {missing} of its {found['status'].size} settings are missing")
+    return found
+
+
+def chosen(dataset, name: str, values):
+    """The part of a data set at some coordinates.
+
+    Raises:
+        ValueError: there is no such coordinate; says what there is.
+    """
+    there = dataset[name].values
+    rows = []
+    for value in values:
+        (near,) = np.nonzero(np.isclose(there, value, rtol=1e-9, atol=0.0))
+        if not len(near):
+            nearest = there[np.argmin(np.abs(there - value))]
+            raise ValueError(
+                f"{name} must be one of the store's {len(there)} values, got {value:g}, nearest is {nearest:g}"
+            )
+        rows.append(int(near[0]))
+    return dataset.isel({name: rows})
 
 
 def _lines(dataset):

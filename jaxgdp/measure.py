@@ -27,6 +27,10 @@ from .tradeoff import dominating
 QUANTITIES = registry.REGISTRY.keys()  # a view: whatever is registered
 
 
+_PIECES = 64  # that a batch is cut into for the workers of a client, at least, unless they would be too small
+_SMALLEST = 16  # settings of a piece
+
+
 class Measured(NamedTuple):
     """What :func:`measure` found; arrays have the common shape of the mechanism and of what it was asked at.
 
@@ -97,6 +101,7 @@ def measure(
     progress=None,
     nested: bool = True,
     executor: str | None = None,
+    client=None,
     **others: Any,
 ) -> Measured:
     """Certified quantities of a batch of mechanisms, each computed only as far out as they need.
@@ -120,6 +125,8 @@ def measure(
             then all computed.
         executor: "eager" (NumPy, at once) or "compiled" (JAX, for many settings); None lets the environment variable
             ``JAXGDP_EXECUTOR`` decide, else the number of settings and what is compiled already.
+        client: ``dask.distributed.Client`` or the address of a scheduler (extra ``scale``): its workers compute, in pieces of up to
+            1024 settings. Quantities of your own have to be registered there, too.
         **others: what quantities registered by others are asked at.
 
         ``fpr_floor``, ``delta``, ``epsilon``, ``fpr``, ``d`` and ``prior`` are numbers or arrays that broadcast with the
@@ -167,12 +174,13 @@ def measure(
         leaf = np.asarray(leaf).reshape((1,) * new + leaf.shape)
         return np.broadcast_to(leaf, shape + leaf.shape[len(shape) :]).reshape((-1,) + leaf.shape[len(shape) :])
 
-    answer = nested_answer if nested else engine.answer
-    found = answer(jax.tree.map(spread, paired.stacked()), question, progress=progress, executor=by_name(executor))
+    by_name(executor)
+    how = "nested" if nested else "plain"
+    found = _answer(how, jax.tree.map(spread, paired.stacked()), question, executor, client, progress)
     monotone = tuple(entry for entry in question.asked if entry[0].monotone)
     for achieved in paired.achieved() if monotone else ():
         seen = dataclasses.replace(question, asked=monotone)
-        attacks = achieved_answer(jax.tree.map(spread, achieved.stacked()), seen, executor=by_name(executor)).results
+        attacks = _answer("achieved", jax.tree.map(spread, achieved.stacked()), seen, executor, client).results
         results = {
             record.name: narrowed(record, found.results[record.name], attacks[record.name]) for record, _ in monotone
         }
@@ -185,3 +193,56 @@ def measure(
     sizes = np.reshape(found.sizes, shape)
     at = {name: float(value) if np.ndim(value) == 0 else value for name, value in at.items()}
     return Measured(brackets, at, status, sizes, question.rtol, float(floor) if np.ndim(floor) == 0 else floor)
+
+
+class _Found(NamedTuple):
+    """The part of an answer that is read here."""
+
+    results: dict[str, Bracket]
+    sizes: Any
+
+
+def _answer(how, groups, question: Question, executor, client, progress=None) -> _Found:
+    """Numbers of a flat batch, computed here or by the workers of a client."""
+    if client is None:
+        return _answer_here((how, groups, question, executor), progress)
+    from .scale.cluster import each
+    from .scale.layout import SETTINGS
+
+    number = groups[0][1].shape[0]
+    size = int(np.clip(-(-number // _PIECES), _SMALLEST, SETTINGS))
+    pieces = []
+    for start in range(0, number, size):
+        rows = np.arange(start, min(start + size, number))
+        part = question.take(rows, number)
+        # quantities travel by name: what is pickled by value would be a new program for every piece
+        asked = tuple((record.name, value) for record, value in part.asked)
+        pieces.append((start, (how, engine.take(groups, rows), dataclasses.replace(part, asked=asked), executor)))
+    results = {record.name: Bracket(np.empty(number), np.empty(number)) for record, _ in question.asked}
+    sizes = np.empty(number, np.int64)
+    for start, found in each(client, _piece, pieces):
+        rows = slice(start, start + len(found.sizes))
+        sizes[rows] = found.sizes
+        for name, bracket in found.results.items():
+            results[name].lower[rows], results[name].upper[rows] = bracket
+        if progress is not None:
+            progress(len(found.sizes))
+    return _Found(results, sizes)
+
+
+def _piece(piece) -> tuple[int, _Found]:
+    """What a worker does."""
+    start, (how, groups, question, executor) = piece
+    asked = tuple((registry.named(name), value) for name, value in question.asked)
+    return start, _answer_here((how, groups, dataclasses.replace(question, asked=asked), executor))
+
+
+def _answer_here(piece, progress=None) -> _Found:
+    how, groups, question, executor = piece
+    who = by_name(executor)
+    if how == "achieved":
+        found = achieved_answer(groups, question, executor=who)
+    else:
+        answer = nested_answer if how == "nested" else engine.answer
+        found = answer(groups, question, progress=progress, executor=who)
+    return _Found(found.results, found.sizes)

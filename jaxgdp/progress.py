@@ -22,14 +22,29 @@ class Telling:
 
     Args:
         doing: such as "calibrating". about: number of things expected, None where nothing is counted. noun: what they are.
+        rate: tell also how many are finished in a second, and how long the rest will take.
     """
 
-    def __init__(self, doing: str, about: int | None = None, noun: str = "evaluations"):
+    def __init__(self, doing: str, about: int | None = None, noun: str = "evaluations", rate: bool = False):
         self.doing, self.about, self.noun, self.done = doing, about, noun, 0
+        self.rate, self.before, self.begin = rate, 0, time.monotonic()
 
     def __call__(self, number: int) -> None:
         """Count ``number`` more as finished."""
         self.done += int(number)
+
+    def already(self, number: int) -> None:
+        """Count ``number`` as finished before the work began."""
+        self.done += int(number)
+        self.before += int(number)
+
+    def pace(self) -> str:
+        """How many are finished in a second, and how long the rest will take; nothing before the first."""
+        speed = (self.done - self.before) / max(time.monotonic() - self.begin, 1e-9)
+        if not self.rate or not speed or self.about is None:
+            return ""
+        left = max(self.about - self.done, 0) / speed
+        return f", {speed:.3g} a second, {left:.0f} s left"
 
     def say(self, doing: str) -> None:
         """Go on to something else."""
@@ -42,7 +57,7 @@ class Telling:
     def __str__(self) -> str:
         if self.about is None:
             return self.doing
-        return f"{self.doing}, {self.done} of about {max(self.about, self.done)} {self.noun}"
+        return f"{self.doing}, {self.done} of about {max(self.about, self.done)} {self.noun}{self.pace()}"
 
 
 class _Compiling:
@@ -150,6 +165,7 @@ def telling(
     anywhere: bool = False,
     bar: bool = False,
     silent: bool = False,
+    rate: bool = False,
 ):
     """Show on a terminal what is being done, and count what is finished.
 
@@ -162,6 +178,7 @@ def telling(
         stream: text stream; None for ``sys.stderr``.
         anywhere: write a line of its own now and then also where the stream is no terminal.
         bar: draw a bar on a terminal, where rich is installed. silent: show nothing, nor of work inside this work.
+        rate: tell also how many are finished in a second, and how long the rest will take.
 
     Yields:
         :class:`Telling`, a function (number finished) → None.
@@ -170,7 +187,7 @@ def telling(
         >>> with telling("planning", about=8) as count:
         ...     count(3)  # after a second: planning, 3 of about 8 evaluations, 1 s
     """
-    mine = Telling(doing, about, noun)
+    mine = Telling(doing, about, noun, rate)
     out = sys.stderr if stream is None else stream
     terminal = out is not None and out.isatty()
     if not (_SHOWN or silent or terminal or (anywhere and out is not None)):

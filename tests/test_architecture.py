@@ -18,6 +18,7 @@ PACKAGE = Path(jaxgdp.__file__).parent
 STAGES = (
     ("_version", "bracket", "options", "progress"),
     ("numerics",),
+    ("scale",),
     ("gdp",),
     ("conversions", "plot"),
     ("pairs",),
@@ -168,7 +169,8 @@ def _run(code: str) -> None:
 def test_import_needs_no_extra_and_leaves_the_configuration_alone():
     _run(
         "import sys\n"
-        "for name in ('xarray', 'h5netcdf', 'h5py', 'pandas', 'matplotlib', 'typer', 'rich', 'dp_accounting'):\n"
+        "extras = 'xarray h5netcdf h5py pandas matplotlib typer rich dp_accounting zarr dask distributed'\n"
+        "for name in extras.split():\n"
         "    sys.modules[name] = None\n"
         "import jax\n"
         "before = dict(jax.config.values)\n"

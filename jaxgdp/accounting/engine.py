@@ -157,7 +157,7 @@ def _look(batch: Batch, executor: Executor, lattice: Lattice, aim: int, settings
     out, curves, kind = [], [], batch.kind(aim)
     # what is the same pair read backwards has two equal halves
     sides = (0,) if all(mechanism.symmetric for mechanism, _ in batch.groups) else (0, 1)
-    for chunk, real in _chunks(executor, len(settings), lattice.read_together()):
+    for chunk, real in _chunks(executor, len(settings), lattice.read_together() * executor.devices):
         rows = settings[chunk]
         halves = [_half(executor, batch, lattice, side, rows, take(plans, chunk), real) for side in sides]
         vertices = trimmed([half for both in halves for half in both], lattice.pieces)
@@ -177,7 +177,7 @@ def _half(executor: Executor, batch: Batch, lattice: Lattice, side: int, setting
     """
     shapes, tables = lattice.grids()
     pieces, size = lattice.pieces, len(settings)
-    together = min(size, lattice.together(batch.components))
+    together = min(size, lattice.together(batch.components) * executor.devices)
     out = []
     for start in range(0, real, together):
         rows = np.minimum(np.arange(start, start + together), size - 1)
@@ -440,7 +440,7 @@ def _rehearsal(pool: ThreadPoolExecutor, batch: Batch) -> Future | None:
         return None
 
     def rehearse():
-        rows = np.zeros(lattice.read_together(), np.int64)
+        rows = np.zeros(lattice.read_together() * COMPILED.devices, np.int64)
         plans = Plan.blank((len(rows), 2, 1), batch.components)
         _look(batch, COMPILED, lattice, WHOLE, rows, plans)
         _remember(COMPILED, batch, 0.0, *program)

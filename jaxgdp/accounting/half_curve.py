@@ -86,10 +86,12 @@ class Sparse(NamedTuple):
     Attributes:
         tables: its points and constant matrices (an argument of the program).
         vertices: vertices of a piece (static).
+        product: whether its inverse transform is a matrix product (static).
     """
 
     tables: spectrum.Tables
     vertices: int
+    product: bool = False
 
     @property
     def offset(self):
@@ -117,7 +119,7 @@ class Sparse(NamedTuple):
     def compose(self, weights, count, start, tilt, h, plan: Plan, centre, shift, real_uses=False):
         # (few frequencies, at which log φ is a continuous branch: derivatives in the number of uses are those of φ^T)
         return spectrum.compose(
-            weights, count, start, tilt, h, plan.miss_low, plan.miss_high, self.tables, self.vertices
+            weights, count, start, tilt, h, plan.miss_low, plan.miss_high, self.tables, self.vertices, self.product
         )
 
 

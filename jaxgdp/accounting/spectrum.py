@@ -17,6 +17,7 @@ import numpy as np
 
 from ..numerics import namespace as xp
 from ..numerics.errors import DROPPED, FFT, NODE_SUMS, UNIT
+from . import products
 from .convolution import Composed, escaped_mass, log_transform, normalisation
 
 _ROW = 48  # products are summed in rows of this length, which bounds their rounding
@@ -216,8 +217,12 @@ def _dropped(w, count, t: Tables):
     return xp.exp(xp.max(count @ log_bound))
 
 
-def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vertices: int) -> Composed:
+def compose(
+    weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vertices: int, product: bool = False
+) -> Composed:
     """Compose the mechanisms of one setting from their low frequencies (unbatched); see ``convolution.compose_blocks``.
+
+    ``product`` does the inverse transform as matrix products (``products``) and no FFT.
 
     Method: docs/method/frequencies.md#sparse
     Method: docs/method/rounding.md#guard
@@ -240,7 +245,8 @@ def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vert
     relative = relative + count @ log_error
     power = xp.exp(log_power)
     length = _length(re.shape[-1], vertices)
-    error = power * (relative + FFT * np.log2(length) * UNIT + NODE_SUMS)
+    transform = products.rounding(re.shape[-1], length) if product else FFT * np.log2(length)
+    error = power * (relative + transform * UNIT + NODE_SUMS)
     noise = xp.sqrt(2.0 * xp.sum(error * error) / t.size)
     escaped = _dropped(w, count, t) * xp.sqrt(t.size)
     escaped = escaped + escaped_mass(w, count, h * t.offset, h * start, h * t.size, h, miss_low, miss_high)
@@ -249,15 +255,19 @@ def compose(weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vert
     # shift the window to its first point, then sum blocks by short kernels
     turns = k * xp.mod(start, t.size) / t.size
     angle = angle + (2.0 * np.pi) * (turns - xp.floor(turns))
-    spectrum = xp.complex(power * xp.cos(angle), power * xp.sin(angle))
+    real, imaginary = power * xp.cos(angle), power * xp.sin(angle)
     i = t.node + 1.0
     decay = t.node_weight * xp.exp(-tilt * i * h)
     share = xp.expm1(i * h) / xp.expm1(t.inner * h)
 
     def block_sums(kernel):
-        response = xp.complex(kernel @ t.node_cos, kernel @ t.node_sin)
-        padded = xp.pad(spectrum * response, (0, length // 2 + 1 - spectrum.shape[0]))
-        return (xp.irfft(padded, length) / t.inner).reshape(vertices, -1)
+        cos, sin = kernel @ t.node_cos, kernel @ t.node_sin
+        if product:
+            seen = products.inverse(real * cos - imaginary * sin, real * sin + imaginary * cos, length)
+        else:
+            padded = xp.pad(xp.complex(real, imaginary) * xp.complex(cos, sin), (0, length // 2 + 1 - real.shape[0]))
+            seen = xp.irfft(padded, length)
+        return (seen / t.inner).reshape(vertices, -1)
 
     plain, split = joined(block_sums(decay), block_sums(decay * share), tilt, h * t.inner)
     return Composed(plain, split, *normalisation(weights, count), noise, escaped)

@@ -7,16 +7,16 @@ import numpy as np
 from ..bracket import Bracket
 from ..measure import measure
 from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
-from ..progress import telling
 from ..samplers import REGISTRY
 from ..targets import TPR, Regret, Target
 from ..tradeoff import ADJACENCIES, dominating
-from . import closed_form, regret
+from . import closed_form
 from .black_box import solve_black_box
 from .common_scale import common_scale, gaussian_mu
 from .families import DPSGD, NOISE_MULTIPLIER, NUM_STEPS, SAMPLING_PROB, UNKNOWNS, Epochs, Scaled
 from .result import Calibration
-from .solver import Solved, Solver
+from .search import empty, put, search
+from .solver import Solved
 from .status import EVERY, NONE
 
 _CHECKS = {"noise_multiplier": positive, "sampling_prob": probability, "num_steps": whole}
@@ -37,6 +37,7 @@ def calibrate(
     adjacency="add_remove",
     infeasible="raise",
     progress=None,
+    client=None,
 ) -> Calibration:
     """The smallest noise, or the largest number of steps or sampling rate, that provably meets a privacy target.
 
@@ -65,6 +66,8 @@ def calibrate(
         adjacency: as for :func:`jaxgdp.measure`.
         infeasible: "raise", or "flag" to leave in ``status`` what some elements of a batch cannot have.
         progress: called with the number of calibrations finished, as they finish.
+        client: ``dask.distributed.Client`` or the address of a scheduler (extra ``scale``), whose workers search, in pieces of up to 256
+            calibrations; for DP-SGD and random allocation.
 
     Returns:
         A :class:`Calibration`; ``value`` is the safe answer.
@@ -90,7 +93,7 @@ def calibrate(
     if sampler != "poisson":
         return _epochs(
             sampler, target, given | {"mechanism": mechanism, "black_box": black_box, "num_epochs": num_epochs}, solve_for,
-            tolerance, adjacency, infeasible, progress,
+            tolerance, adjacency, infeasible, progress, client,
         )  # fmt: skip
     if not (np.ndim(num_epochs) == 0 and num_epochs == 1):
         raise ValueError(
@@ -99,6 +102,8 @@ def calibrate(
     own = [name for name, other in (("mechanism", mechanism), ("black_box", black_box)) if other is not None]
     if own:
         _only_a_mechanism(own, given, solve_for)
+        if client is not None:
+            raise ValueError(f"client is for DP-SGD and random allocation: it must not be given with {own[0]}")
     if black_box is not None:
         if adjacency != "add_remove":
             raise ValueError(
@@ -116,7 +121,7 @@ def calibrate(
             else _search(family, target, tolerance, adjacency, progress)
         )
         return _finish(found, family, target, tolerance, adjacency, infeasible)
-    return _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress)
+    return _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress, client)
 
 
 def _only_a_mechanism(own, given, solve_for):
@@ -134,7 +139,7 @@ def _only_a_mechanism(own, given, solve_for):
         raise ValueError(f"{own[0]} replaces DP-SGD: {', '.join(extra) or 'solve_for'} must not be given with it")
 
 
-def _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress) -> Calibration:
+def _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress, client) -> Calibration:
     unknown = UNKNOWNS[solve_for]
     known = {name: value for name, value in given.items() if name != solve_for}
     if solve_for == "noise_multiplier" and given["noise_multiplier"] is not None:
@@ -154,7 +159,7 @@ def _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress)
         )
     family = DPSGD(unknown, broadcast(target=np.empty(target.shape), **known), known)
     return _finish(
-        _by_kind(family, target, tolerance, adjacency, infeasible, progress),
+        _by_kind(family, target, tolerance, adjacency, infeasible, progress, client),
         family,
         target,
         tolerance,
@@ -163,7 +168,7 @@ def _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress)
     )
 
 
-def _epochs(sampler, target, given, solve_for, tolerance, adjacency, infeasible, progress) -> Calibration:
+def _epochs(sampler, target, given, solve_for, tolerance, adjacency, infeasible, progress, client) -> Calibration:
     sampled = given.pop("sampling_prob")
     extra = [name for name in ("mechanism", "black_box", "noise_multiplier") if given[name] is not None]
     if not (np.ndim(sampled) == 0 and sampled == 1.0):
@@ -176,14 +181,14 @@ def _epochs(sampler, target, given, solve_for, tolerance, adjacency, infeasible,
     family = Epochs(sampler, broadcast(target=np.empty(target.shape), **known), known)
     # (names the mechanism and the adjacencies it has)
     dominating(family.at(np.ones(len(family.known["num_steps"])), slice(None)), adjacency)
-    found = _search(family, target, tolerance, adjacency, progress)
+    found = _search(family, target, tolerance, adjacency, progress, client)
     return _finish(found, family, target, tolerance, adjacency, infeasible)
 
 
-def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress):
+def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress, client):
     """Closed forms where the mechanism is Gaussian, the search elsewhere."""
     flat, number = target.flat(family.shape), int(np.prod(family.shape))
-    found = _empty(number)
+    found = empty(number)
     closed = np.zeros(number, bool)
     searched = np.ones(number, bool)
     if family.unknown in (NOISE_MULTIPLIER, NUM_STEPS):
@@ -199,7 +204,7 @@ def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress):
         if isinstance(target, Regret):
             found.status[rows] = EVERY
         else:
-            _put(found, rows, closed_form.solve(flat.take(rows), family.unknown, per_unit, tolerance))
+            put(found, rows, closed_form.solve(flat.take(rows), family.unknown, per_unit, tolerance))
         if progress:
             progress(len(rows))
     if family.unknown is NOISE_MULTIPLIER and not isinstance(target, Regret):
@@ -215,7 +220,7 @@ def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress):
     rows = np.flatnonzero(searched)
     if len(rows):
         part = DPSGD(family.unknown, (len(rows),), {name: value[rows] for name, value in family.known.items()})
-        _put(found, rows, _solved(part, flat.take(rows), tolerance, adjacency, progress))
+        put(found, rows, search(part, flat.take(rows), tolerance, adjacency, progress, client))
     return found, closed
 
 
@@ -223,7 +228,7 @@ def _gaussian(family, target, tolerance, adjacency, mu):
     """Closed forms of compositions of Gaussian mechanisms whose μ at scale 1 is given."""
     number = int(np.prod(family.shape))
     if isinstance(target, Regret):
-        found = _empty(number)
+        found = empty(number)
         found.status[:] = EVERY
         return found, np.ones(number, bool)
     per_unit = (2.0 if adjacency == "replace_one" else 1.0) * np.broadcast_to(mu, family.shape).reshape(-1)
@@ -231,29 +236,9 @@ def _gaussian(family, target, tolerance, adjacency, mu):
     return found, np.ones(number, bool)
 
 
-def _search(family, target, tolerance, adjacency, progress):
-    found = _solved(family, target.flat(family.shape), tolerance, adjacency, progress)
+def _search(family, target, tolerance, adjacency, progress, client=None):
+    found = search(family, target.flat(family.shape), tolerance, adjacency, progress, client)
     return found, np.zeros(len(found.value), bool)
-
-
-def _solved(family, flat, tolerance, adjacency, progress) -> Solved:
-    with telling("calibrating", about=0) as told:
-        if isinstance(flat, Regret):
-            return regret.solve(family, flat, tolerance, adjacency, progress, told)
-        return Solver(family, flat, tolerance, adjacency, progress, told).run()
-
-
-def _empty(number: int) -> Solved:
-    blank = lambda: np.full(number, np.nan)  # noqa: E731
-    count = lambda: np.zeros(number, np.int64)  # noqa: E731
-    return Solved(blank(), Bracket(blank(), blank()), blank(), Bracket(blank(), blank()), count(), count(), count())
-
-
-def _put(found: Solved, rows, part: Solved):
-    """Write the answers of some rows."""
-    for whole_, piece in zip(found, part, strict=True):
-        for kept, new in zip(whole_, piece, strict=True) if isinstance(whole_, Bracket) else ((whole_, piece),):
-            kept[rows] = new
 
 
 def _impossible(found: Solved, family):

@@ -1,4 +1,4 @@
-"""The command line: ``jaxgdp report``, ``calibrate``, ``bridge``, ``audit``, ``samplers``, ``landscape``, ``reproduce`` and others."""
+"""The command line: ``jaxgdp report``, ``calibrate``, ``bridge``, ``audit``, ``samplers``, ``sweep``, ``landscape`` and others."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from .._version import __version__
+from ..numerics.validation import one_of as _one_of
 from .audit import audit_command
 from .bridge import bridge_command
 from .calibrate import calibrate_command
@@ -18,6 +19,7 @@ from .options import FLOOR_HELP as _FLOOR_HELP
 from .options import FORCE_HELP as _FORCE_HELP
 from .options import PROGRESS_HELP as _PROGRESS_HELP
 from .options import RTOL_HELP as _RTOL_HELP
+from .options import axis as _axis
 from .options import cache_compiled_programs as _cache_compiled_programs
 from .options import figure_path as _figure_path
 from .options import need as _need
@@ -30,6 +32,7 @@ from .quantities import quantities_command
 from .report import deployments_command, report_command
 from .reproduce import reproduce_command
 from .samplers import samplers_command
+from .sweep import sweep_command
 
 if TYPE_CHECKING:
     import typer
@@ -40,6 +43,7 @@ else:
         typer = None
 
 _MOST_RATES = 100_000
+_MOST_COLUMNS = 3  # panels of a figure side by side
 _INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended: 128 + SIGINT
 
 
@@ -61,8 +65,17 @@ def landscape_command(
     ] = "64",
     min_sampling_prob: Annotated[str, _option("--min-sampling-prob", help="Smallest sampling rate.")] = "1e-4",
     max_sampling_prob: Annotated[str, _option("--max-sampling-prob", help="Largest sampling rate.")] = "1",
-    fpr_floor: Annotated[str, _option("--fpr-floor", help=_FLOOR_HELP)] = "1e-10",
-    rtol: Annotated[str, _option("--rtol", help=_RTOL_HELP)] = "1e-3",
+    fpr_floor: Annotated[str | None, _option("--fpr-floor", help=_FLOOR_HELP + " [default: 1e-10]")] = None,
+    rtol: Annotated[str | None, _option("--rtol", help=_RTOL_HELP + " [default: 1e-3]")] = None,
+    source: Annotated[
+        str | None,
+        _option(
+            "--from", help="Draw a store of `jaxgdp sweep`, or some values of it, and compute nothing.", metavar="PATH"
+        ),
+    ] = None,
+    kind: Annotated[
+        str, _option("--figure-type", help="lines, or heat-map with a panel for each number of steps.", metavar="TEXT")
+    ] = "lines",
     csv: Annotated[str, _option("--csv", help="CSV file to write.", metavar="PATH")] = "landscape.csv",
     netcdf: Annotated[str, _option("--netcdf", help="NetCDF file to write.", metavar="PATH")] = "landscape.nc",
     figure: Annotated[
@@ -77,14 +90,26 @@ def landscape_command(
     \b
     Example:
       jaxgdp landscape --noise-multiplier 1,2,4 --num-steps 400,2000 --figure regret.pdf
+      jaxgdp landscape --from sweep.zarr --figure-type heat-map --figure regret.pdf
     """
     paths = [
         _writable("--csv", csv, force),
         _writable("--netcdf", netcdf, force),
         _figure_path("--figure", figure, force),
     ]
-    _need("xarray", "h5netcdf", "h5py", "matplotlib")
-    settings = {"rtol": _number("--rtol", rtol), "fpr_floor": _number("--fpr-floor", fpr_floor)}
+    _one_of("--figure-type", kind, ("lines", "heat-map"))
+    _need("xarray", "h5netcdf", "h5py", "matplotlib", *(["zarr", "dask"] if source is not None else []))
+    if source is not None:
+        asked = {"--rtol": rtol, "--fpr-floor": fpr_floor}
+        if given := [name for name, value in asked.items() if value is not None]:
+            raise ValueError(f"{', '.join(given)} is what the store was computed at: it must not be given with --from")
+        wanted = {"noise_multiplier": noise_multiplier, "sampling_prob": sampling_prob, "num_steps": num_steps}
+        _draw_store(paths, kind, source, wanted, quiet, progress)
+        return
+    settings = {
+        "rtol": _number("--rtol", "1e-3" if rtol is None else rtol),
+        "fpr_floor": _number("--fpr-floor", "1e-10" if fpr_floor is None else fpr_floor),
+    }
     if sampling_prob:
         rates = _numbers("--sampling-prob", sampling_prob)
     else:
@@ -92,7 +117,7 @@ def landscape_command(
         rates = _log_spaced(ends, _number("--sampling-probs-number", sampling_probs_number))
     sigmas = _numbers("--noise-multiplier", noise_multiplier) if noise_multiplier else None
     steps = _numbers("--num-steps", num_steps) if num_steps else None
-    _draw_landscape(paths, sigmas, rates, steps, settings, quiet, progress)
+    _draw_landscape(paths, kind, sigmas, rates, steps, settings, quiet, progress)
 
 
 def _log_spaced(ends: list[float], number: float) -> list[float]:
@@ -106,7 +131,18 @@ def _log_spaced(ends: list[float], number: float) -> list[float]:
     return np.geomspace(low, high, int(number)).tolist()
 
 
-def _draw_landscape(paths, sigmas, rates, steps, settings, quiet, always) -> None:
+def _draw_store(paths, kind, source, wanted, quiet, always) -> None:
+    with _working("reading", quiet=quiet, always=always):
+        from .. import landscape as grid
+
+        dataset = grid.read_store(source)
+        for name, texts in wanted.items():
+            if texts:
+                dataset = grid.chosen(dataset, name, _axis("--" + name.replace("_", "-"), texts))
+    _write_landscape(paths, kind, dataset, quiet, always)
+
+
+def _draw_landscape(paths, kind, sigmas, rates, steps, settings, quiet, always) -> None:
     with _working("loading", quiet=quiet, always=always):
         from .. import landscape as grid
 
@@ -117,25 +153,42 @@ def _draw_landscape(paths, sigmas, rates, steps, settings, quiet, always) -> Non
         dataset = grid.landscape(
             noise_multiplier=sigmas, sampling_prob=rates, num_steps=steps, progress=count, **settings
         )
+    _write_landscape(paths, kind, dataset, quiet, always)
+
+
+def _write_landscape(paths, kind, dataset, quiet, always) -> None:
+    from .. import landscape as grid
+
     csv, netcdf, figure = paths
     with _working("writing", quiet=quiet, always=always):
         grid.write_csv(dataset, csv)
         grid.write_netcdf(dataset, netcdf)
-        _save_figure(dataset, figure)
+        _save_figure(dataset, figure, kind)
     if not quiet:
         print(grid.summary_text(dataset))
         print(f"wrote {csv}, {netcdf}, {figure}")
 
 
-def _save_figure(dataset, path: Path) -> None:
+def _save_figure(dataset, path: Path, kind: str) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from ..plot import regret_panels, save
+    from ..plot import regret_heat_map, regret_panels, save
 
-    figure = Figure(figsize=(3.4 * max(2, dataset.sizes["num_steps"]), 4.4), layout="constrained")
+    panels = dataset.sizes["num_steps"]
+    columns = min(panels, _MOST_COLUMNS)
+    rows = -(-panels // columns)
+    heat = kind == "heat-map"
+    size = (1.5 + 3.2 * columns, 1.2 + 3.2 * rows) if heat else (3.4 * max(2, panels), 4.4)
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    regret_panels(dataset, figure)
+    if heat:
+        axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
+        regret_heat_map(dataset, axes[:panels])
+        for spare in axes[panels:]:
+            spare.remove()
+    else:
+        regret_panels(dataset, figure)
     save(figure, path, question=dataset.attrs["title"], fpr_floor=dataset.attrs["fpr_floor"])
 
 
@@ -155,6 +208,7 @@ def _start(
       jaxgdp samplers --noise-multiplier 0.5 --dataset-size 10000 --batch-size 10
       jaxgdp quantities
       jaxgdp landscape --figure landscape.png
+      jaxgdp sweep --store sweep.zarr --noise-multiplier 0.5:8:64:log --sampling-prob 1e-4:1:64:log --num-steps 400,2000
       jaxgdp reproduce gomez2025 --output reproduction
     """
     if version:
@@ -173,6 +227,7 @@ def _build():
     built.command("samplers")(samplers_command)
     built.command("deployments")(deployments_command)
     built.command("quantities")(quantities_command)
+    built.command("sweep")(sweep_command)
     built.command("landscape")(landscape_command)
     built.command("reproduce")(reproduce_command)
     return built

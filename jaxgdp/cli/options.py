@@ -16,9 +16,14 @@ except ImportError:
     typer = None
 
 _EXTRAS = {
-    "rich": "cli", "xarray": "sweep", "h5netcdf": "sweep", "h5py": "sweep", "matplotlib": "plot", "fpdf": "report", "yaml": "report",
-}  # fmt: skip
+    **dict.fromkeys(("xarray", "h5netcdf", "h5py"), "sweep"),
+    **dict.fromkeys(("zarr", "dask", "distributed"), "scale"),
+    **dict.fromkeys(("fpdf", "yaml"), "report"),
+    "rich": "cli",
+    "matplotlib": "plot",
+}
 FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
+_MOST = 1_000_000  # numbers of one range
 
 
 def number(option: str, text: str) -> float:
@@ -33,6 +38,38 @@ def number(option: str, text: str) -> float:
 def numbers(option: str, texts) -> list[float]:
     """Numbers from a repeated option or comma-separated lists."""
     return [number(option, piece) for text in texts for piece in text.split(",")]
+
+
+def axis(name: str, texts, rounded: bool = False) -> list[float]:
+    """Numbers from a repeated option, comma-separated lists and ranges FROM:TO:NUMBER[:log].
+
+    Args:
+        name: of the option. texts: as typed. rounded: round what ranges give to whole numbers, each once.
+
+    Example:
+        >>> axis("--x", ["1,2", "1:100:3:log"])
+        [1.0, 2.0, 1.0, 10.0, 100.0]
+    """
+    found: list[float] = []
+    for piece in (piece for text in texts for piece in text.split(",")):
+        found += _range(name, piece, rounded) if ":" in piece else [number(name, piece)]
+    return found
+
+
+def _range(name: str, text: str, rounded: bool) -> list[float]:
+    import numpy as np
+
+    parts = text.split(":")
+    if len(parts) not in (3, 4) or parts[3:] not in ([], ["log"], ["linear"]):
+        raise ValueError(f"{name} must be numbers or FROM:TO:NUMBER[:log], got {text!r}")
+    low, high, many = (number(name, part) for part in parts[:3])
+    if not (1 <= many <= _MOST and many == int(many)):
+        raise ValueError(f"{name} must ask for a whole number of values from 1 to {_MOST}, got {text!r}")
+    log = parts[3:] == ["log"]
+    if not (np.isfinite(low) and np.isfinite(high)) or (log and not (low > 0.0 and high > 0.0)):
+        raise ValueError(f"{name} must have ends that are finite{' and above 0' if log else ''}, got {text!r}")
+    values = (np.geomspace if log else np.linspace)(low, high, int(many))
+    return list(dict.fromkeys(np.round(values).tolist())) if rounded else values.tolist()
 
 
 def need(*modules: str) -> None:
@@ -104,15 +141,22 @@ PROGRESS_HELP = "Say what is being done on stderr, also where that is no termina
 
 
 @contextlib.contextmanager
-def working(doing: str, total: int | None = None, noun: str = "settings", quiet: bool = False, always: bool = False):
+def working(
+    doing: str,
+    total: int | None = None,
+    noun: str = "settings",
+    quiet: bool = False,
+    always: bool = False,
+    rate: bool = False,
+):
     """Say what is being done, and how much of it is finished, on stderr: a bar on a terminal; elsewhere lines, if asked for.
 
     Args:
         doing: such as "measuring". total: how much there is to do, None where nothing is counted. noun: of what.
-        quiet: say nothing. always: also where stderr is no terminal.
+        quiet: say nothing. always: also where stderr is no terminal. rate: also how fast, and how long the rest will take.
 
     Yields:
         :class:`jaxgdp.progress.Telling`.
     """
-    with telling(doing, total, noun=noun, anywhere=always, bar=True, silent=quiet) as told:
+    with telling(doing, total, noun=noun, anywhere=always, bar=True, silent=quiet, rate=rate) as told:
         yield told

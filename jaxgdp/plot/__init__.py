@@ -10,6 +10,7 @@ from .bridge import bridge_panels
 from .budget import budget
 from .calibration import calibration_curves
 from .closing import closing_brackets
+from .heat_map import regret_heat_map
 from .legibility import faults
 from .levels import parts
 from .noise import risks_against_noise
@@ -48,6 +49,7 @@ __all__ = [
     "outline",
     "parts",
     "privacy_profile",
+    "regret_heat_map",
     "regret_landscape",
     "regret_panels",
     "report_tier",

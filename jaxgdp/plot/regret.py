@@ -7,7 +7,7 @@ import numpy as np
 from .style import DASHES, MARKERS, from_floor, grid, marked, need_matplotlib
 
 REGRET_LIMIT = 0.01
-_LOWEST = 1e-5  # the axis begins here; what is smaller is not drawn
+LOWEST = 1e-5  # the axis begins here; what is smaller is not drawn
 _STEP_DASHES = (DASHES[3], DASHES[1], DASHES[0])  # the largest number of steps is solid
 
 
@@ -48,14 +48,14 @@ def regret_landscape(dataset, ax, *, num_steps=None, legend=True):
         where = marked(len(rates), i, len(sigmas))
         for k, dash in enumerate(dashes):
             upper, lower = (ordered[name].values[i, :, k] for name in ("regret", "regret_lower"))
-            shown = np.maximum(lower, 0.1 * _LOWEST), np.maximum(upper, 0.1 * _LOWEST)
+            shown = np.maximum(lower, 0.1 * LOWEST), np.maximum(upper, 0.1 * LOWEST)
             ax.fill_between(rates, *shown, color=style["color"], alpha=0.3, linewidth=0)
             ax.plot(rates, upper, linewidth=1.2, linestyle=dash, zorder=2.5, **style, **where)
 
     values = ordered["regret"].values
     ceiling = float(np.max(values, where=np.isfinite(values), initial=REGRET_LIMIT))
     ax.axhline(REGRET_LIMIT, color="black", linestyle="--", linewidth=1.0, zorder=4)
-    ax.set_ylim(_LOWEST, max(2.0 * ceiling, 10.0 * REGRET_LIMIT))
+    ax.set_ylim(LOWEST, max(2.0 * ceiling, 10.0 * REGRET_LIMIT))
     if len(rates) > 1:
         ax.set_xlim(rates[0], rates[-1])
     ax.set_xlabel("sampling rate $p$")

@@ -1,0 +1,136 @@
+"""A sweep of 2,000 settings whose workers, and which itself, are killed with SIGKILL at random moments: the store stays the same.
+
+    python benchmarks/scale_kills.py [--settings 2000] [--kills 10] [--seed 1] [--output benchmarks/results/scale]
+
+Three stores: an undisturbed one; one whose sweep is killed as a whole so many times and gone on with; one by two workers of which one is
+killed so many times. All files are compared byte by byte. It takes minutes and is no part of the tests, which do the same in small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+import jaxgdp
+
+
+def grid(settings: int) -> dict:
+    """So many settings of DP-SGD, each cheap: 2,000 are 20 noise multipliers, 20 rates and 5 numbers of steps."""
+    return {
+        "noise_multiplier": np.geomspace(0.8, 8.0, settings // 100),
+        "sampling_prob": np.geomspace(0.01, 0.5, 20),
+        "num_steps": [200, 400, 800, 1600, 3200],
+        "quantities": ("mu",),
+        "rtol": 1e-2,
+        "executor": "eager",
+        "chunk_size": 25,
+    }
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+
+
+def records(path: Path) -> int:
+    return len(list((path / "jaxgdp" / "done" / "c").glob("*/0/0")))
+
+
+def killed_as_a_whole(path: Path, settings: int, kills: int, moments: random.Random, seconds: float) -> list[int]:
+    """Chunks that were whole after each kill, the last one after the run that was left alone."""
+    whole, environment = [], os.environ | {"PYTHONPATH": str(Path(jaxgdp.__file__).parent.parent)}
+    command = [sys.executable, __file__, "--child", str(path), "--settings", str(settings)]
+    while len(whole) < kills:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=moments.uniform(0.0, 1.6 * seconds / kills))
+            raise SystemExit("the sweep was over before its kills: ask for more settings")
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        whole.append(records(path))
+        assert whole == sorted(whole), "something that was whole is lost"
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    return [*whole, records(path)]
+
+
+def with_killed_workers(path: Path, settings: int, kills: int, moments: random.Random, seconds: float) -> int:
+    """How many workers were killed."""
+    from jaxgdp.scale.local import workers
+
+    killed, over = [], threading.Event()
+
+    with workers(2) as client:
+
+        def kill():
+            while len(killed) < kills and not over.wait(moments.uniform(0.2, 1.2) * seconds / kills):
+                with contextlib.suppress(Exception):
+                    pid = moments.choice(sorted(client.run(os.getpid).values()))
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+
+        thread = threading.Thread(target=kill)
+        thread.start()
+        try:
+            jaxgdp.sweep(**grid(settings), store=path, client=client).close()
+        finally:
+            over.set()
+            thread.join()
+    return len(killed)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--settings", type=int, default=2000)
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        print("ready", flush=True)
+        jaxgdp.sweep(**grid(options.settings), store=options.child).close()
+        return
+    moments, folder = random.Random(options.seed), Path(tempfile.mkdtemp())
+    begin = time.monotonic()
+    jaxgdp.sweep(**grid(options.settings), store=folder / "undisturbed.zarr").close()
+    seconds = time.monotonic() - begin
+    print(f"undisturbed: {seconds:.0f} s", flush=True)
+    expected = files(folder / "undisturbed.zarr")
+    whole = killed_as_a_whole(folder / "sweep.zarr", options.settings, options.kills, moments, seconds)
+    same_sweep = files(folder / "sweep.zarr") == expected
+    print(
+        f"the sweep killed {options.kills} times, chunks whole after each: {whole}; same bytes: {same_sweep}",
+        flush=True,
+    )
+    killed = with_killed_workers(folder / "workers.zarr", options.settings, options.kills, moments, seconds)
+    same_workers = files(folder / "workers.zarr") == expected
+    print(f"workers killed: {killed}")
+    print(f"byte by byte the same: sweep {same_sweep}, workers {same_workers} ({len(expected)} files)")
+    if options.output is not None:
+        options.output.mkdir(parents=True, exist_ok=True)
+        found = {
+            "settings": options.settings, "files": len(expected), "seconds_undisturbed": round(seconds, 1),
+            "sweep": {"kills": options.kills, "chunks_whole_after_each": whole, "same_bytes": same_sweep},
+            "workers": {"kills": killed, "same_bytes": same_workers},
+        }  # fmt: skip
+        (options.output / "kills.json").write_text(json.dumps(found, indent=2) + "\n")
+    shutil.rmtree(folder)
+    if not (same_sweep and same_workers):
+        raise SystemExit("the stores differ")
+
+
+if __name__ == "__main__":
+    main()

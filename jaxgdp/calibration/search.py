@@ -1,0 +1,79 @@
+"""The search of one batch of calibrations, here or in pieces by the workers of a client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..bracket import Bracket
+from ..progress import telling
+from ..targets import Regret, Target
+from . import regret
+from .families import DPSGD, UNKNOWNS, Epochs
+from .solver import Solved, Solver
+
+_PIECES = 32  # that a batch is cut into for the workers of a client, at least, unless they would be too small
+_SIZES = (8, 256)  # calibrations of a piece, from and to
+
+_Piece = tuple[int, str, dict[str, Any], Target, float, str]
+
+
+def search(family, target: Target, tolerance: float, adjacency: str, progress=None, client=None) -> Solved:
+    """Search every calibration of a batch.
+
+    Args:
+        family: of the batch, with a client DP-SGD or epochs of a sampler. target: flat, of the same length.
+        tolerance, adjacency, progress: as for :func:`jaxgdp.calibrate`.
+        client: ``dask.distributed.Client`` or the address of a scheduler; None for here.
+
+    Returns:
+        :class:`jaxgdp.calibration.solver.Solved`, one row each.
+    """
+    if client is None:
+        with telling("calibrating", about=0) as told:
+            if isinstance(target, Regret):
+                return regret.solve(family, target, tolerance, adjacency, progress, told)
+            return Solver(family, target, tolerance, adjacency, progress, told).run()
+    from ..scale.cluster import each
+
+    found = empty(len(target.goal))
+    for start, part in each(client, _piece, _pieces(family, target, tolerance, adjacency)):
+        put(found, np.arange(start, start + len(part.value)), part)
+        if progress is not None:
+            progress(len(part.value))
+    return found
+
+
+def _pieces(family, target: Target, tolerance: float, adjacency: str) -> list[_Piece]:
+    number = len(target.goal)
+    size = int(np.clip(-(-number // _PIECES), *_SIZES))
+    pieces = []
+    for start in range(0, number, size):
+        rows = np.arange(start, min(start + size, number))
+        known = {name: value[rows] for name, value in family.known.items()}
+        kind = family.sampler if isinstance(family, Epochs) else family.unknown.name
+        pieces.append((start, kind, known, target.take(rows), tolerance, adjacency))
+    return pieces
+
+
+def _piece(piece: _Piece) -> tuple[int, Solved]:
+    """What a worker does."""
+    start, kind, known, target, tolerance, adjacency = piece
+    shape = (len(target.goal),)
+    family = DPSGD(UNKNOWNS[kind], shape, known) if kind in UNKNOWNS else Epochs(kind, shape, known)
+    return start, search(family, target, tolerance, adjacency)
+
+
+def empty(number: int) -> Solved:
+    """Answers of so many calibrations before there are any."""
+    blank = lambda: np.full(number, np.nan)  # noqa: E731
+    count = lambda: np.zeros(number, np.int64)  # noqa: E731
+    return Solved(blank(), Bracket(blank(), blank()), blank(), Bracket(blank(), blank()), count(), count(), count())
+
+
+def put(found: Solved, rows, part: Solved) -> None:
+    """Write the answers of some rows."""
+    for whole, piece in zip(found, part, strict=True):
+        for kept, new in zip(whole, piece, strict=True) if isinstance(whole, Bracket) else ((whole, piece),):
+            kept[rows] = new

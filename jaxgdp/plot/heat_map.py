@@ -1,0 +1,80 @@
+"""The regret of reporting μ over a grid of settings, as colours."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .regret import LOWEST, REGRET_LIMIT
+from .style import from_floor, need_matplotlib
+
+
+def regret_heat_map(dataset, axes):
+    """Δ over noise multiplier and sampling rate as colours, one panel for each number of steps, with the contour of Δ = 0.01.
+
+    Colours and the solid contour are of the upper side, the one to report; the dashed contour is of the lower side, and shows only where
+    the brackets are wide. Values below 1e-5 have the colour of 1e-5. In a figure that follows the mouse (a notebook with ipympl), the
+    status line tells the setting and its bracket.
+
+    Args:
+        dataset: from ``jaxgdp.landscape.landscape`` or ``jaxgdp.sweep`` with the regret.
+        axes: as many matplotlib ``Axes`` as the data set has numbers of steps.
+
+    Returns:
+        The same ``axes``.
+
+    Raises:
+        ValueError: there are more or fewer axes than numbers of steps.
+        ImportError: matplotlib is missing (the ``plot`` extra).
+    """
+    need_matplotlib()
+    from matplotlib.colors import LogNorm
+
+    ordered = dataset.transpose("noise_multiplier", "sampling_prob", "num_steps").sortby(list(dataset.sizes))
+    sigmas, rates, steps = (ordered[name].values for name in ("noise_multiplier", "sampling_prob", "num_steps"))
+    panels = list(np.atleast_1d(axes))
+    if len(panels) != len(steps):
+        raise ValueError(f"axes must be one for each of the {len(steps)} numbers of steps, got {len(panels)}")
+    upper, lower = (np.maximum(ordered[name].values, LOWEST) for name in ("regret", "regret_lower"))
+    norm = LogNorm(LOWEST, max(float(np.max(upper)), 10.0 * REGRET_LIMIT))
+    drawn = None
+    for k, ax in enumerate(panels):
+        drawn = ax.pcolormesh(_edges(rates), _edges(sigmas), upper[:, :, k], norm=norm, cmap="viridis", rasterized=True)
+        for side, dashes in ((upper, "solid"), (lower, "dashed")):
+            straddles = np.min(side[:, :, k]) < REGRET_LIMIT < np.max(side[:, :, k])
+            if min(len(sigmas), len(rates)) > 1 and straddles:
+                ax.contour(
+                    rates,
+                    sigmas,
+                    side[:, :, k],
+                    levels=[REGRET_LIMIT],
+                    colors="white",
+                    linestyles=dashes,
+                    linewidths=1.2,
+                )
+        ax.set(xscale="log", yscale="log", title=f"$T$ = {steps[k]:g}", xlabel="sampling rate $p$")
+        told = (ordered[name].values[:, :, k] for name in ("regret_lower", "regret"))
+        ax.format_coord = _setting(rates, sigmas, *told)
+    panels[0].set_ylabel(r"noise multiplier $\sigma$")
+    floor = dataset.attrs.get("fpr_floor")
+    label = rf"regret $\Delta$ (contour: {REGRET_LIMIT:g})" + ("" if floor is None else f", {from_floor(floor)}")
+    panels[0].figure.colorbar(drawn, ax=panels, label=label)
+    return axes
+
+
+def _edges(values):
+    """Edges of the cells around points on a logarithmic axis."""
+    logs = np.log(values)
+    if len(logs) == 1:
+        return np.exp(logs[0] + np.array([-0.5, 0.5]))
+    middles = 0.5 * (logs[1:] + logs[:-1])
+    return np.exp(np.concatenate([[2.0 * logs[0] - middles[0]], middles, [2.0 * logs[-1] - middles[-1]]]))
+
+
+def _setting(rates, sigmas, lower, upper):
+    """What the status line says at a place: the nearest setting and its bracket."""
+
+    def told(x, y) -> str:
+        j, i = (int(np.argmin(np.abs(np.log(values / at)))) for values, at in ((rates, x), (sigmas, y)))
+        return f"σ = {sigmas[i]:.4g}, p = {rates[j]:.4g}: Δ in [{lower[i, j]:.4g}, {upper[i, j]:.4g}]"
+
+    return told

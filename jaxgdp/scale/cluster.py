@@ -1,0 +1,100 @@
+"""Work handed to the workers of a Dask cluster, each of which has to be the same as here."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from .template import versions
+
+_PATIENCE = (
+    5  # times that the scheduler may give a task up, because as many workers as it allows died while they ran it
+)
+
+
+def _same_as(there: dict[str, str]) -> None:
+    """Whether this worker computes what the client would.
+
+    Raises:
+        RuntimeError: it has other versions, or no doubles; says which.
+    """
+    import jax
+
+    from ..numerics.precision import with_float64
+
+    here = versions()
+    other = [f"{name} {here[name]} (the client has {there[name]})" for name in there if here[name] != there[name]]
+    if other:
+        raise RuntimeError(f"this worker has {', '.join(other)}")
+    if with_float64(lambda: jax.numpy.ones(1).dtype)() != "float64":
+        raise RuntimeError("this worker cannot compute in 64 bits")
+
+
+def _checked(there, function, item):
+    _same_as(there)
+    return function(item)
+
+
+@contextlib.contextmanager
+def connected(client) -> Iterator[Any]:
+    """The client itself, or one for the address of a scheduler, closed at the end; None for None.
+
+    Raises:
+        ValueError: it is neither. ImportError: ``distributed`` is missing.
+    """
+    if client is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ImportError("client= needs dask.distributed: pip install 'jaxgdp[scale]'") from None
+    if isinstance(client, Client):
+        yield client
+    elif isinstance(client, str):
+        with Client(client, set_as_default=False) as mine:
+            yield mine
+    else:
+        raise ValueError(f"client must be a dask.distributed.Client or the address of a scheduler, got {client!r}")
+
+
+def each(client, function, items):
+    """``function`` of every item by the workers, in the order in which they finish.
+
+    What a worker was doing when it died is done by another one; an error of the function itself ends everything.
+
+    Args:
+        client: ``dask.distributed.Client`` or the address of a scheduler.
+        function: picklable, of one argument. items: its arguments, a list.
+
+    Raises:
+        RuntimeError: a worker has other versions than the client, or cannot compute in 64 bits.
+    """
+    with connected(client) as cluster:
+        from distributed import KilledWorker, as_completed
+
+        name = getattr(getattr(function, "func", function), "__name__", "task").strip("_")
+        task = functools.partial(_checked, versions(), function)
+        tasks = cluster.map(task, items, pure=False, key=f"jaxgdp-{name}")
+        pending = {future.key: (future, item, 1) for future, item in zip(tasks, items, strict=True)}
+        finished = as_completed(tasks, loop=cluster.loop)
+        # whoever holds on to what is done has it done again when its worker dies: only what is pending is held
+        del tasks
+        try:
+            for future in finished:
+                _, item, attempt = pending.pop(future.key)
+                try:
+                    result = future.result()
+                except KilledWorker:
+                    if attempt == _PATIENCE:
+                        raise
+                    other = cluster.submit(task, item, pure=False, key=f"{future.key}-{attempt}")
+                    pending[other.key] = other, item, attempt + 1
+                    finished.add(other)
+                    continue
+                del future
+                yield result
+        finally:
+            cluster.cancel([future for future, _, _ in pending.values()])

@@ -1,0 +1,59 @@
+"""Workers on this machine, each on cores of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+
+def cores() -> list[int]:
+    """Numbers of the cores that this process may use; none where the operating system does not tell."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+def share(here: list[int], workers: int, position: int) -> list[int]:
+    """The cores of one of so many workers: all of them where there are fewer cores than workers.
+
+    Example:
+        >>> share([0, 1, 2, 3, 4], 2, 1)
+        [1, 3]
+    """
+    return here[position % workers :: workers] if len(here) >= workers else here
+
+
+@contextlib.contextmanager
+def workers(number: int) -> Iterator[Any]:
+    """A ``dask.distributed.Client`` of so many processes on this machine, each with one thread for tasks.
+
+    XLA and BLAS use all cores they see, so each process is kept to its share before it loads them; one that dies is replaced.
+
+    Raises:
+        ImportError: ``distributed`` is missing.
+    """
+    try:
+        from distributed import Client, LocalCluster, WorkerPlugin
+    except ImportError:
+        raise ImportError("workers need dask.distributed: pip install 'jaxgdp[scale]'") from None
+    import jax
+
+    here = cores()
+
+    class OwnCores(WorkerPlugin):
+        """Keeps a worker to its cores."""
+
+        def setup(self, worker):
+            mine = share(here, number, int(worker.name))
+            if mine:
+                os.sched_setaffinity(0, mine)
+
+    cache = {
+        name.upper(): str(value)
+        for name in ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+        if (value := getattr(jax.config, name)) is not None
+    }
+    settings = {"n_workers": number, "threads_per_worker": 1, "dashboard_address": ":0", "env": cache}
+    with LocalCluster(**settings) as cluster, Client(cluster, set_as_default=False) as client:
+        client.register_plugin(OwnCores(), name="own-cores")
+        yield client

@@ -1,0 +1,163 @@
+"""A store of a sweep: every chunk is written once, and counts only with the record that is written after all of its files.
+
+The record of a chunk holds the checksum of each of its files. Files are written under another name and renamed, so whoever is killed
+leaves a chunk without a record, which is computed again, and what has a record is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from pathlib import Path
+
+import numpy as np
+
+from .layout import Layout
+from .template import DIGEST, OWN, Template, check, chunk_file, create, damaged, digest
+
+
+@contextlib.contextmanager
+def naming(path: Path):
+    """Errors of the operating system name this path where they name none."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def local(path) -> Path:
+    """A path on this machine's file systems.
+
+    Raises:
+        ValueError: it is a URL, or its folder does not exist.
+    """
+    try:
+        text = os.fspath(path)
+    except TypeError:
+        raise ValueError(f"store must be a path, got {path!r}") from None
+    if not isinstance(text, str) or not text or "://" in text:
+        raise ValueError(f"store must be the path of a folder on a file system, got {path!r}")
+    found = Path(os.path.abspath(text))
+    if not found.parent.is_dir():
+        raise ValueError(f"store must lie in an existing folder, got {text!r}")
+    return found
+
+
+class Store:
+    """Chunks of a store that is there.
+
+    Args:
+        path: of the store. names: its variables, in the order of its records. layout: its grid and chunks.
+    """
+
+    def __init__(self, path: Path, names: tuple[str, ...], layout: Layout):
+        self.path, self.names, self.layout = path, names, layout
+
+    def file(self, name: str, chunk: int) -> Path:
+        """Of one variable of a chunk."""
+        return self.path / chunk_file(name, self.layout.place(chunk))
+
+    def record(self, chunk: int) -> Path:
+        """The file that says that a chunk is whole."""
+        return self.path / chunk_file(f"{OWN}/done", (chunk, 0, 0))
+
+    def _put(self, name: str, place, values) -> None:
+        import zarr
+
+        zarr.open_array(self.path / name, mode="r+").with_config({"write_empty_chunks": True})[place] = values
+
+    def write(self, chunk: int, values: dict[str, np.ndarray]) -> None:
+        """All variables of a chunk, then its record.
+
+        Raises:
+            OSError: names the file that could not be written; the chunk then counts as missing.
+        """
+        sums = []
+        for name in self.names:
+            file = self.file(name, chunk)
+            with naming(file):
+                self._put(name, self.layout.region(chunk), values[name])
+                _to_disk(file)
+                sums.append(np.frombuffer(digest(file), np.uint8))
+        with naming(self.record(chunk)):
+            self._put(f"{OWN}/done", chunk, np.stack(sums))
+            _to_disk(self.record(chunk))
+
+    def whole(self, chunk: int) -> bool:
+        """Whether a chunk has a record and all of its files.
+
+        Raises:
+            OSError: a file of it is not what was written; names the file.
+        """
+        record = self.record(chunk)
+        try:
+            sums = record.read_bytes()
+        except FileNotFoundError:
+            return False
+        remedy = "remove it and call again: its chunk alone is computed anew"
+        if len(sums) != DIGEST * len(self.names):
+            raise damaged(record, remedy)
+        for row, name in enumerate(self.names):
+            file = self.file(name, chunk)
+            try:
+                if digest(file) != sums[DIGEST * row : DIGEST * (row + 1)]:
+                    raise damaged(file, remedy)
+            except FileNotFoundError:
+                return False
+        return True
+
+    def missing(self) -> list[int]:
+        """Chunks that are still to be computed, after a look at all that are there.
+
+        Raises:
+            OSError: a file is not what was written; names the first and says how many chunks have one.
+        """
+        missing, broken = [], []
+        for chunk in range(self.layout.number):
+            try:
+                if not self.whole(chunk):
+                    missing.append(chunk)
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                broken.append(error)
+        if broken:
+            first, more = broken[0], len(broken) - 1
+            also = f"; so is one of {more} more chunks each" if more else ""
+            raise OSError(first.errno, f"{first.strerror}{also}", first.filename)
+        return missing
+
+    def tidy(self) -> None:
+        """Remove what a killed process left half written; only for who holds the lock."""
+        for file in self.path.rglob("*.partial"):
+            file.unlink(missing_ok=True)
+
+
+def _to_disk(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def opened(path: Path, template: Template) -> Store | None:
+    """The store of this template, or None where there is nothing yet; the errors of ``template.check``."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return None
+    check(path, template)
+    return Store(path, tuple(template.variables), template.layout)
+
+
+def opened_or_made(path: Path, template: Template) -> Store:
+    """The store of this template, made where there is nothing yet; only for who holds the lock."""
+    store = opened(path, template)
+    if store is None:
+        with naming(path):
+            create(path, template)
+        return Store(path, tuple(template.variables), template.layout)
+    store.tidy()
+    return store
