@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import math
 import platform
 import warnings
 from dataclasses import dataclass, field
@@ -20,10 +19,10 @@ from ..bridge.identify import identify
 from ..mechanisms import as_composition
 from ..mechanisms.description import describe
 from ..numerics.validation import floor_rate, one_of, open_unit, relative_width
-from ..quantities.registry import REGISTRY, named
+from ..quantities.registry import REGISTRY
 from ..spec import SETTINGS, Spec, from_dict, to_dict
 from ..tradeoff import ContradictionWarning, tradeoff
-from . import text
+from . import stored, text
 
 TIER_LIMIT = text.TIER_LIMIT
 TPR_FPRS = options.REPORT_FPRS
@@ -43,45 +42,6 @@ _OWN_ROWS = (
     "advantage",
     "tpr",
 )  # quantities that have fields of their own
-_GDP = ("is_gdp", "same_mu", "gdp_reason")
-_Answers = tuple[tuple[float, Bracket], ...]
-
-
-def _json_number(value):
-    """Finite numbers as they are, infinities as text, NaN as null."""
-    if math.isfinite(value):
-        return float(value)
-    return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-
-
-def _json_bracket(bracket: Bracket, side="upper") -> dict:
-    return {"lower": _json_number(bracket.lower), "upper": _json_number(bracket.upper), "report": side}
-
-
-def _json_other(name, argument, bracket) -> dict:
-    at = {} if argument is None else {named(name).argument: argument}
-    return {"quantity": name, **at, **_json_bracket(bracket, named(name).safe_side)}
-
-
-def _other_back(row) -> tuple[str, float | None, Bracket]:
-    argument = named(row["quantity"]).own_argument
-    return row["quantity"], None if argument is None else _number_back(row[argument]), _bracket_back(row)
-
-
-def _number_back(value) -> float:
-    if value is None:
-        return math.nan
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float, str))
-        or (isinstance(value, str) and value not in ("inf", "-inf"))
-    ):
-        raise ValueError(f"must be a number, got {value!r}")
-    return float(value)
-
-
-def _bracket_back(value) -> Bracket:
-    return Bracket(np.float64(_number_back(value["lower"])), np.float64(_number_back(value["upper"])))
 
 
 @dataclass(frozen=True)
@@ -232,32 +192,7 @@ class Report:
 
     def to_dict(self) -> dict:
         """The report as plain Python values, ready for JSON: infinities are the text "inf", NaN is ``None``."""
-        listed = lambda key, pairs, side="upper": [{key: a} | _json_bracket(b, side) for a, b in pairs]  # noqa: E731
-        return {
-            "version": self.version,
-            **({"date": self.date, "software": self.software} if self.date else {}),
-            "title": self.title,
-            "neighbours": self.neighbours,
-            "mechanism": self.mechanism,
-            "adjacency": self.adjacency,
-            "rtol": self.rtol,
-            "tier": self.tier,
-            "status": self.status,
-            "fpr_floor": self.fpr_floor,
-            "mu": _json_bracket(self.mu),
-            "approximate_mu": {"d": self.approximation} | _json_bracket(self.approximate_mu),
-            "regret": _json_bracket(self.regret),
-            "epsilon": listed("delta", self.epsilons),
-            "advantage": _json_bracket(self.advantage),
-            "advantage_fpr": _json_number(self.advantage_fpr),
-            "tpr": listed("fpr", self.tprs),
-            "fnr": listed("fpr", self.fnrs, "lower"),
-            "tail_mu": _json_number(self.tail_mu),
-            **({} if self.is_gdp is None else {"gdp": {key: getattr(self, key) for key in _GDP}}),
-            **({"others": [_json_other(*other) for other in self.others]} if self.others else {}),
-            "command": self.command,
-            "spec": self.spec,
-        }
+        return stored.plain_values(self)
 
     def to_json(self) -> str:
         """:meth:`to_dict` as strict JSON text."""
@@ -270,51 +205,7 @@ class Report:
         Raises:
             ValueError: a key is missing or holds something else; names it.
         """
-        if not isinstance(data, dict):
-            raise ValueError(f"report must be a table of keys, got {type(data).__name__}")
-        listed = lambda key: lambda rows: tuple((_number_back(row[key]), _bracket_back(row)) for row in rows)  # noqa: E731
-        words = {key: str for key in ("version", "title", "neighbours", "mechanism", "adjacency", "tier", "status")}
-        tables = {
-            "epsilon": listed("delta"),
-            "tpr": listed("fpr"),
-            "fnr": listed("fpr"),
-            "approximate_mu": _bracket_back,
-        }
-        numbers = {key: _number_back for key in ("rtol", "fpr_floor", "advantage_fpr", "tail_mu")}
-        readers = (
-            words | tables | numbers | {key: _bracket_back for key in ("mu", "regret", "advantage")} | {"spec": dict}
-        )
-        found = {}
-        for key, read in readers.items():
-            if key not in data:
-                raise ValueError(f"report has no key {key!r}")
-            try:
-                if read is str and not isinstance(data[key], str):
-                    raise ValueError(f"must be text, got {data[key]!r}")
-                found[key] = read(data[key])
-            except (ValueError, TypeError, KeyError) as error:
-                reason = f"needs the key {error}" if isinstance(error, KeyError) else str(error)
-                raise ValueError(f"key {key!r} of the report: {reason}") from None
-        try:
-            found["approximation"] = _number_back(data["approximate_mu"]["d"])
-        except (ValueError, KeyError):
-            raise ValueError("key 'approximate_mu' of the report needs a number d") from None
-        if found["tier"] not in ("I", "II"):
-            raise ValueError(f"key 'tier' of the report must be 'I' or 'II', got {found['tier']!r}")
-        found["epsilons"], found["tprs"], found["fnrs"] = (found.pop(key) for key in ("epsilon", "tpr", "fnr"))
-        try:
-            found["others"] = tuple(_other_back(row) for row in data.get("others", ()))
-        except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(f"key 'others' of the report: {error}") from None
-        for key, kind in {"date": str, "software": dict}.items():
-            found[key] = data.get(key, kind())
-            if not isinstance(found[key], kind):
-                raise ValueError(f"key {key!r} of the report must be {kind.__name__}, got {found[key]!r}")
-        gdp = data.get("gdp", {})
-        kinds = {"is_gdp": bool, "same_mu": bool, "gdp_reason": str}
-        if not isinstance(gdp, dict) or (gdp and not all(isinstance(gdp.get(key), kinds[key]) for key in _GDP)):
-            raise ValueError(f"key 'gdp' of the report must hold {', '.join(_GDP)}, got {gdp!r}")
-        return cls(**found, **{key: gdp[key] for key in _GDP if gdp})
+        return cls(**stored.fields(data))
 
 
 def _settled(mechanism, given: dict):

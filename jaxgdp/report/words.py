@@ -13,6 +13,13 @@ ADJACENCIES = {
     "remove": "one record removed: the attacker doubts a data set with it",
     "replace_one": "one record replaced by another: the number of records stays the same and may be known",
 }
+_BOTH = "both orders: neither of the two neighbouring data sets, as described, may be told from the other"
+_ORDERS = {  # of a pair whose neighbours are described apart
+    "add_remove": _BOTH,
+    "add": "one order only: the attacker doubts the first of the two neighbouring data sets",
+    "remove": "one order only: the attacker doubts the second of the two neighbouring data sets",
+    "replace_one": _BOTH,
+}
 NOT_COUNTED = (
     "trials: choosing hyperparameters, or the best of several runs, by looking at the same data",
     "whatever else is computed from the same data: other releases, statistics used to prepare or to clip them, invariants",
@@ -81,8 +88,9 @@ def sampling(spec: dict) -> str:
 
 
 def adjacency(report) -> str:
-    """The neighbouring relation: its name, and what it means."""
-    return f"{report.adjacency} ({ADJACENCIES[report.adjacency]})"
+    """The neighbouring relation: its name, and what it means; of a pair that has words of its own, which orders of it count."""
+    meaning = (_ORDERS if report.neighbours else ADJACENCIES)[report.adjacency]
+    return f"{report.adjacency} ({meaning})"
 
 
 def unit(report) -> str:

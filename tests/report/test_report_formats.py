@@ -14,7 +14,7 @@ import pytest
 from scipy.special import ndtri
 
 import jaxgdp
-from jaxgdp import gdp, spec
+from jaxgdp import gdp, options, spec
 from jaxgdp.report import Report, differences, figure, words
 
 pytest.importorskip("matplotlib")
@@ -124,6 +124,14 @@ def test_sampling_of_a_deployment_and_of_a_mixture():
     assert "0.32768" in words.sampling({"deployment": "de_et_al_2022_table4_epsilon_8"})
     both = [{"type": "Laplace", "scale": 1.0}, {"type": "SubsampledLaplace", "scale": 1.0, "sampling_prob": 0.25}]
     assert words.sampling({"mechanism": both}).startswith("none: every use looks at every record; also Poisson")
+
+
+def test_a_pair_with_words_of_its_own_is_not_called_added_or_removed(subsampled):
+    """The census replaces records: its "add_remove" says that both orders of that pair are covered."""
+    assert "one record added or removed" in words.adjacency(subsampled)
+    for adjacency in options.ADJACENCIES:
+        told = dataclasses.replace(subsampled, neighbours="one unit replaced by another", adjacency=adjacency)
+        assert "added" not in words.adjacency(told) and words.unit(told) == "one unit replaced by another"
 
 
 def test_sentences_round_up(subsampled):
