@@ -40,12 +40,10 @@ docs:
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir out/docs
 
-# the figures of the gallery, minutes
-gallery: $(VENV)/.ready
+gallery: $(VENV)/.ready  ## the figures of the documentation's gallery, minutes
 	$(BIN)/python docs/draw_gallery.py
 
-# runs the notebooks, stores their outputs and checks them, minutes
-notebooks: $(VENV)/.ready
+notebooks: $(VENV)/.ready  ## runs the notebooks, stores their outputs and checks them, minutes
 	$(BIN)/python notebooks/run.py
 	$(BIN)/python -m pytest tests/test_notebooks.py -m "not slow"
 
