@@ -176,7 +176,7 @@ def sweep(
         client: ``dask.distributed.Client`` or the address of a scheduler, whose workers compute (extra ``scale``); with a store they
             write it, at the same path.
         chunk_size: settings of a chunk of the store, at most.
-        executor: "eager" or "compiled", as for :func:`jaxgdp.measure`; None with a store is "eager" up to 1024 settings and
+        executor: "eager", "compiled" or "product", as for :func:`jaxgdp.measure`; None with a store is "eager" up to 1024 settings and
             "compiled" beyond, so that numbers depend neither on chunks nor on what ran before. Numbers by both agree to rounding.
         **others: what quantities registered by others are asked at, single numbers.
 

@@ -84,7 +84,7 @@ def each(client, function, items):
         del tasks
         try:
             for future in finished:
-                _, item, attempt = pending.pop(future.key)
+                item, attempt = pending.pop(future.key)[1:]
                 try:
                     result = future.result()
                 except KilledWorker:

@@ -63,16 +63,14 @@ def test_the_real_program_has_no_transfer_between_devices():
 
 
 @pytest.mark.slow
-def test_compiled_brackets_of_four_devices_are_those_of_one():
+def test_compiled_brackets_of_four_devices_are_those_of_numpy():
     run_on_four(
         "import jax, numpy as np, jaxgdp\n"
         "assert len(jax.devices()) == 4\n"
         "batch = jaxgdp.dpsgd(np.linspace(1.0, 1.4, 6), 0.2, np.arange(500.0, 1100.0, 100.0))\n"
-        "asked = {'quantities': 'mu', 'rtol': 1e-2, 'fpr_floor': 1e-6}\n"
-        "here = jaxgdp.measure(batch, **asked, executor='compiled').brackets['mu']\n"
-        "with jax.default_device(jax.devices()[0]):\n"
-        "    there = jaxgdp.measure(batch, **asked, executor='compiled').brackets['mu']\n"
+        "asked = {'quantities': 'mu', 'rtol': 1e-2, 'fpr_floor': 1e-6, 'nested': False}\n"
+        "here, there = (jaxgdp.measure(batch, **asked, executor=e).brackets['mu'] for e in ('compiled', 'eager'))\n"
         "for mine, other in zip(here, there):\n"
-        "    np.testing.assert_allclose(mine, other, rtol=1e-9)\n"
-        "assert np.all(here.lower <= here.upper) and np.all(here.width <= 1e-2 * here.upper)\n"
+        "    np.testing.assert_array_less(abs(mine - other), 1e-9 * other + 0.05 * there.width)\n"
+        "assert np.all(here.lower <= there.upper) and np.all(there.lower <= here.upper)\n"
     )
