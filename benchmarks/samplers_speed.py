@@ -39,27 +39,30 @@ def single() -> dict:
     """One setting, several times, each from empty caches; imports and the first call apart."""
     import jaxgdp
 
-    seconds = []
+    seconds, busy = [], []
     lower = upper = 0.0
     for _ in range(ROUNDS + 1):
         forget()
-        start = time.perf_counter()
+        start, used = time.perf_counter(), time.process_time()
         mechanism = jaxgdp.RandomAllocation(SIGMA, STEPS)
         found = jaxgdp.measure(mechanism, "epsilon", delta=DELTA, adjacency="remove").brackets["epsilon"]
         seconds.append(time.perf_counter() - start)
+        busy.append(time.process_time() - used)
         lower, upper = float(found.lower), float(found.upper)
     if not lower <= EXACT + 5e-7 or not upper >= EXACT - 5e-7:
         raise SystemExit(f"the bracket [{lower}, {upper}] misses {EXACT}")
-    return {"first": seconds[0], "seconds": statistics.median(seconds[1:]), "lower": lower, "upper": upper}
+    spent = {"first": seconds[0], "seconds": statistics.median(seconds[1:]), "cpu_seconds": statistics.median(busy[1:])}
+    return spent | {"lower": lower, "upper": upper}
 
 
 def peer() -> dict:
     """pld-accounting on the same setting, in this run."""
     from PLD_accounting import gaussian_allocation_epsilon_range  # type: ignore[import-not-found]
 
-    start = time.perf_counter()
+    start, busy = time.perf_counter(), time.process_time()
     upper, lower = gaussian_allocation_epsilon_range(delta=DELTA, sigma=SIGMA, num_steps=STEPS, num_selected=1)
-    return {"seconds": time.perf_counter() - start, "lower": float(lower), "upper": float(upper), "source": "this run"}
+    spent = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - busy}
+    return spent | {"lower": float(lower), "upper": float(upper), "source": "this run"}
 
 
 def grid(number: int) -> dict:
@@ -69,17 +72,18 @@ def grid(number: int) -> dict:
     forget()
     noise = np.geomspace(0.5, 10.0, max(number // 15, 2))
     steps = np.round(np.geomspace(10, 10_000, 15))
-    start = time.perf_counter()
+    start, busy = time.perf_counter(), time.process_time()
     worst = {"epsilon": 0.0, "mu": 0.0, "advantage": 0.0}
     for sigma in noise:
         found = jaxgdp.measure(jaxgdp.RandomAllocation(sigma, steps), ("epsilon", "mu", "advantage"), delta=DELTA)
         for name, bracket in found.brackets.items():
             wide = (bracket.upper - bracket.lower) / np.maximum(bracket.upper, 1e-12)
             worst[name] = max(worst[name], float(wide.max()))
-    return {"settings": len(noise) * len(steps), "seconds": time.perf_counter() - start, "widest": worst}
+    spent = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - busy}
+    return {"settings": len(noise) * len(steps), "widest": worst} | spent
 
 
-def table(ours, other, many, memory) -> str:
+def table(ours, other, many, memory, load) -> str:
     """The numbers as Markdown."""
     width = lambda found: (found["upper"] - found["lower"]) / found["upper"]  # noqa: E731
     rows = [
@@ -93,9 +97,11 @@ def table(ours, other, many, memory) -> str:
         f"{other['seconds'] / ours['seconds']:,.0f} times faster, {width(other) / width(ours):,.0f} times narrower "
         f"(the first call of a process takes {ours['first']:.2f} s). Exact: {EXACT}.",
         "",
-        f"{many['settings']} settings, ε, μ and advantage, both sides: {many['seconds']:.1f} s; widest "
+        f"{many['settings']} settings, ε, μ and advantage, both sides: {many['seconds']:.1f} s ({many['cpu_seconds']:.1f} of CPU); widest "
         + ", ".join(f"{name} {value:.1e}" for name, value in many["widest"].items())
         + f". Largest memory: {memory:.2f} GiB.",
+        "",
+        f"One setting takes {ours['cpu_seconds']:.3g} s of CPU. {os.cpu_count()} cores; load average when it began {load:.1f}.",
     ]
     return "\n".join(rows) + "\n"
 
@@ -106,13 +112,14 @@ def main():
     parser.add_argument("--peer", action="store_true")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "samplers_speed")
     options = parser.parse_args()
+    load = os.getloadavg()[0]
     ours = single()
     many = grid(30 if options.quick else 300)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     other = peer() if options.peer else MEASURED
-    text = table(ours, other, many, memory)
+    text = table(ours, other, many, memory, load)
     print(text)
-    numbers = {"date": datetime.date.today().isoformat(), "cores": os.cpu_count(), "load": os.getloadavg()[0]}
+    numbers = {"date": datetime.date.today().isoformat(), "cores": os.cpu_count(), "load": load}
     numbers |= {"ours": ours, "peer": other, "grid": many, "memory_gib": memory}
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.with_suffix(".md").write_text(text, encoding="utf-8")

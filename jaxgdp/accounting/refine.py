@@ -150,7 +150,7 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
     """What to do after a look.
 
     A window that was off is moved first; where a finer lattice did not help, the view looks from nearer to the far end, then uses
-    many more points, or on a dense lattice more tilts; and it ends when it is accurate enough or nothing is left to try.
+    many more points, or where one step is most of it more tilts; and it ends when it is accurate enough or nothing is left to try.
 
     Args:
         view: as it was looked at. found: what was found. rules: of the whole batch.
@@ -177,7 +177,7 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
         return Step(closer, PLAN, "a finer lattice did not help: look from nearer to the far end")
     sparse = lattice.kind == "sparse"
     if not sparse and view.aim == WHOLE and stuck and idle > 0 and not near:
-        return _in_more_pieces(after, rules) or Step(after, DONE, "finer lattices do not help")
+        return _in_more_pieces(after, lattice, rules) or Step(after, DONE, "finer lattices do not help")
     largest = not sparse and lattice.size >= min(rules.max_size, 2 ** SIZES[lattice.kind][-1])
     if after.tries < most and not largest:
         more, next_view = 8.0 if stuck else float(np.clip(np.sqrt(excess / 0.8), 1.3, 4.0)), after
@@ -191,9 +191,12 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
     return Step(after, DONE, "nothing left to try")
 
 
-def _in_more_pieces(view: View, rules: Rules) -> Step | None:
-    """Another start of a view of one tilt, with some: the one that serves the far end may lose sight of the near one."""
-    if not rules.closes or view.pieces != PIECES[0]:
+def _in_more_pieces(view: View, lattice: Lattice, rules: Rules) -> Step | None:
+    """Another start of a view of one tilt, with some, where one step is most of the composition: they cost little there.
+
+    The tilt that serves the far end may lose sight of the near one.
+    """
+    if not rules.closes or view.pieces != PIECES[0] or lattice.kind != "whole":
         return None
     faintest = view.faintest * 2.0**view.closer
     fresh = dataclasses.replace(view, pieces=PIECES[1], faintest=faintest, detail=1.0, closer=0)

@@ -74,24 +74,25 @@ def test_where_a_finer_lattice_did_not_help_the_view_looks_from_nearer():
     assert again.action == RUN and again.view.detail >= 8.0 * step.view.detail
 
 
-def test_a_dense_view_of_one_tilt_gets_some_where_neither_points_nor_nearness_helped():
+def test_a_single_step_under_one_tilt_gets_some_where_neither_points_nor_nearness_helped():
+    single = HEAVY._replace(kind="whole", size=2**16)
     view = dataclasses.replace(
-        whole(0, 1e3, RULES), tries=3, excess=10.0, detail=16.0, closer=1, faintest=5.0, size=2**16
+        whole(0, 1e3, RULES), tries=3, excess=10.0, detail=16.0, closer=1, faintest=5.0, size=single.size, idle=1
     )
-    step = refine(dataclasses.replace(view, idle=1), looked(9.5, HEAVY._replace(size=2**16)), RULES, ladder)
+    step = refine(view, looked(9.5, single), RULES, ladder)
     assert step.action == PLAN and step.view.pieces == policy.PIECES[1] and step.view.faintest == 10.0
     assert step.view.detail == 1.0 and step.view.closer == 0
     # not before a finer lattice was tried
-    moved = refine(view, looked(9.5, HEAVY._replace(size=2**16)), RULES, ladder)
+    moved = refine(dataclasses.replace(view, idle=0), looked(9.5, single), RULES, ladder)
     assert moved.action == RUN and moved.view.idle == 0
-    finer = refine(moved.view, looked(9.5, HEAVY._replace(size=2**18)), RULES, ladder)
+    finer = refine(moved.view, looked(9.5, single._replace(size=2**18)), RULES, ladder)
     assert finer.view.idle == 1 and finer.view.pieces == policy.PIECES[1]
-    # nor where the sides do not close, nor twice
-    for other, rules in (
-        (view, dataclasses.replace(RULES, closes=False)),
-        (dataclasses.replace(view, pieces=8), RULES),
-    ):
-        assert refine(dataclasses.replace(other, idle=1), looked(9.5, HEAVY), rules, nothing_finer).action == DONE
+    # nor of compositions, nor where the sides do not close, nor twice
+    open_rules = dataclasses.replace(RULES, closes=False)
+    for other, lattice, rules in (
+        (view, HEAVY, RULES), (view, single, open_rules), (dataclasses.replace(view, pieces=8), single, RULES),
+    ):  # fmt: skip
+        assert refine(other, looked(9.5, lattice), rules, nothing_finer).action == DONE
 
 
 def test_a_pair_that_is_not_closed_is_not_chased():
