@@ -113,7 +113,9 @@ class Batch(NamedTuple):
 
 
 _COMPILED: set = set()  # programs that have been compiled
-_DONE: dict[tuple, float] = collections.defaultdict(float)  # work of batches done one by one with programs that have not
+_DONE: dict[tuple, float] = collections.defaultdict(
+    float
+)  # work of batches done one by one with programs that have not
 
 
 def _remember(executor: Executor, batch: Batch, work: float, *program):

@@ -54,7 +54,8 @@ def sweep_command(
     ] = None,
     chunk_size: Annotated[str, option("--chunk-size", help="Settings of a chunk of the store, at most.")] = "1024",
     executor: Annotated[
-        str | None, option("--executor", help="eager, compiled or product. [default: by the number of settings]", metavar="TEXT")
+        str | None,
+        option("--executor", help="eager, compiled or product. [default: by the number of settings]", metavar="TEXT"),
     ] = None,
     quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
     progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
