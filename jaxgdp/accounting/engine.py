@@ -109,7 +109,9 @@ class Batch(NamedTuple):
     def choose(self, work: float, *program) -> Executor:
         """Who does so much work with this program."""
         key = (self.classes(), *program)
-        return self.executor or executors.choose(work, key in _COMPILED, _DONE[key])
+        # (questions about a few settings never wait for the compiler, however many of them have been asked)
+        done = _DONE[key] if self.number > executors.MANY_ONCE_COMPILED else 0.0
+        return self.executor or executors.choose(work, key in _COMPILED, done)
 
 
 _COMPILED: set = set()  # programs that have been compiled
@@ -121,7 +123,7 @@ _DONE: dict[tuple, float] = collections.defaultdict(
 def _remember(executor: Executor, batch: Batch, work: float, *program):
     if executor is COMPILED:
         _COMPILED.add((batch.classes(), *program))
-    elif batch.executor is None and work > executors.MANY_ONCE_COMPILED:
+    elif batch.executor is None and batch.number > executors.MANY_ONCE_COMPILED:
         _DONE[batch.classes(), *program] += work
 
 

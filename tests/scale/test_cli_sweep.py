@@ -15,6 +15,7 @@ pytest.importorskip("dask")
 import jaxgdp  # noqa: E402
 from jaxgdp.cli import main  # noqa: E402
 from jaxgdp.cli.options import axis  # noqa: E402
+from jaxgdp.report import rows_of  # noqa: E402
 
 AXES = ["--noise-multiplier", "1:4:3:log", "--sampling-prob", "0.1,1", "--num-steps", "10:20:2", "--rtol", "1e-2"]
 
@@ -108,7 +109,7 @@ def test_a_landscape_of_a_store(store, tmp_path, capsys, kind):
     wanted = ["--noise-multiplier", "4,1", "--figure-type", kind]
     assert main(["landscape", "--from", str(store), *options, *wanted]) == 0
     assert "8 settings" in capsys.readouterr().out
-    rows = list(csv.DictReader(paths["csv"].read_text().splitlines()))
+    rows = list(csv.DictReader(rows_of(paths["csv"])))
     assert [float(row["noise_multiplier"]) for row in rows] == [4.0] * 4 + [1.0] * 4
     with xarray.open_zarr(store) as found, xarray.open_dataset(paths["nc"]) as written:
         assert float(rows[0]["mu_upper"]) == float(found["mu"].sel(noise_multiplier=4.0)[0, 0])
