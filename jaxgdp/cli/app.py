@@ -236,9 +236,6 @@ def _build():
 app: Any = _build() if typer else None
 
 
-_INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended: 128 + SIGINT
-
-
 def _fail(message) -> int:
     print("jaxgdp: error: " + " ".join(str(message).split()), file=sys.stderr)
     return 2
