@@ -110,7 +110,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--peer", action="store_true")
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "samplers" / "samplers_speed")
+    parser.add_argument(
+        "--output", type=Path, default=Path(__file__).parent / "results" / "samplers" / "samplers_speed"
+    )
     options = parser.parse_args()
     load = os.getloadavg()[0]
     ours = single()

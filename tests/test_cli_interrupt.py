@@ -28,14 +28,19 @@ import sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 import jaxgdp.deployments
 
+known = threading.Event()  # that the pool has its thread: an interrupt before would leave nothing to wait for
+
 def deaf():
+    known.wait()
     print("ready", flush=True)
     time.sleep(600)
 
 def names():
     with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(deaf)
         try:
-            return pool.submit(deaf).result()
+            known.set()
+            return future.result()
         except KeyboardInterrupt:
             print("again", flush=True)
             raise

@@ -109,21 +109,19 @@ class Batch(NamedTuple):
     def choose(self, work: float, *program) -> Executor:
         """Who does so much work with this program."""
         key = (self.classes(), *program)
-        # (questions about a few settings never wait for the compiler, however many of them have been asked)
-        done = _DONE[key] if self.number > executors.MANY_ONCE_COMPILED else 0.0
+        # (small batches never wait for the compiler because of those before them)
+        done = _DONE[key] if self.number > _SEVERAL else 0.0
         return self.executor or executors.choose(work, key in _COMPILED, done)
 
 
 _COMPILED: set = set()  # programs that have been compiled
-_DONE: dict[tuple, float] = collections.defaultdict(
-    float
-)  # work of batches done one by one with programs that have not
+_DONE: dict[tuple, float] = collections.defaultdict(float)  # work of large batches done with NumPy, by program
 
 
 def _remember(executor: Executor, batch: Batch, work: float, *program):
     if executor is COMPILED:
         _COMPILED.add((batch.classes(), *program))
-    elif batch.executor is None and batch.number > executors.MANY_ONCE_COMPILED:
+    elif batch.executor is None and batch.number > _SEVERAL:
         _DONE[batch.classes(), *program] += work
 
 
@@ -273,15 +271,15 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
 
     def look(buckets):
         # (looks of one program: it is compiled for all of them, or for none)
-        done, work = [], sum(len(views) * lattice.work for (lattice, _), views in buckets)
+        done, work = [], sum(len(views) * lattice.pieces for (lattice, _), views in buckets)
         for (lattice, aim), views in buckets:
             settings = np.array([v.setting for v in views])
             plans = _joined_rows([planned[v.setting, v.aim, v.pieces] for v in views])
             program = ("look", lattice._replace(size=0), batch.kind(aim))
             who = batch.choose(work, *program) if lattice.compiled else batch.executor or EAGER
             done.append((lattice, aim, views, plans, _look(batch, who, lattice, aim, settings, plans)))
-            _remember(who, batch, len(views) * lattice.work, *program)
-            work -= 0.0 if who is COMPILED else len(views) * lattice.work
+            _remember(who, batch, len(views) * lattice.pieces, *program)
+            work -= 0.0 if who is COMPILED else len(views) * lattice.pieces
         return "look", done
 
     to_plan, to_look = list(views), []

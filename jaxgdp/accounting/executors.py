@@ -174,7 +174,7 @@ def _read(parts, plus, minus, rates, *, kind, pieces):
 
 EAGER, COMPILED, PRODUCT = Eager(), Compiled(), Product()
 BY_NAME: dict[str, Executor] = {"eager": EAGER, "compiled": COMPILED, "product": PRODUCT}
-MANY = 128  # looks at the smallest lattice that take as long as compiling a program
+MANY = 128  # looks that take as long as compiling a program
 MANY_ONCE_COMPILED = 4  # … as a compiled chunk
 
 
@@ -191,7 +191,7 @@ def by_name(name: str | None) -> Executor | None:
 
 
 def choose(work: float, compiled: bool, done: float = 0.0) -> Executor:
-    """The executor that is done first with as much work as so many looks at the smallest lattice.
+    """The executor that is done first with so many looks.
 
     Given whether the programs are compiled already, and how much work of such batches has been ``done`` one by one before: where
     that adds up to what compiling takes, compiling pays for the batches to come.

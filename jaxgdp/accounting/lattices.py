@@ -59,11 +59,6 @@ class Lattice(NamedTuple):
         return (Dense(size, left, right, block), Dense(size, right, left, block)), (None, None)
 
     @property
-    def work(self) -> float:
-        """What a look takes one by one, in those of the smallest sparse lattice with a single tilt."""
-        return self.pieces * (1.0 + self.frequencies / 1500.0)
-
-    @property
     def compiled(self) -> bool:
         """Whether compiling ever pays: not for the long transforms of dense lattices, which compiled for a CPU take twice as long."""
         return self.kind == "sparse" or jax.default_backend() != "cpu"

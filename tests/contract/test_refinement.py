@@ -198,8 +198,3 @@ def test_compiling_pays_for_many_looks_or_for_batches_that_add_up_to_them():
     assert executors.choose(few + 1, True) is executors.COMPILED
     # single questions never wait for the compiler, however many have been asked
     assert executors.choose(1, False, done=1e9) is executors.choose(1, True) is executors.EAGER
-
-
-def test_larger_lattices_are_more_work():
-    larger = SPARSE._replace(frequencies=8192, vertices=2048)
-    assert SPARSE.work < larger.work < larger._replace(pieces=8).work
