@@ -6,7 +6,6 @@ compiled while another one runs.
 
 from __future__ import annotations
 
-import collections
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -108,21 +107,15 @@ class Batch(NamedTuple):
 
     def choose(self, work: float, *program) -> Executor:
         """Who does so much work with this program."""
-        key = (self.classes(), *program)
-        # (small batches never wait for the compiler because of those before them)
-        done = _DONE[key] if self.number > _SEVERAL else 0.0
-        return self.executor or executors.choose(work, key in _COMPILED, done)
+        return self.executor or executors.choose(work, (self.classes(), *program) in _COMPILED)
 
 
 _COMPILED: set = set()  # programs that have been compiled
-_DONE: dict[tuple, float] = collections.defaultdict(float)  # work of large batches done with NumPy, by program
 
 
-def _remember(executor: Executor, batch: Batch, work: float, *program):
+def _remember(executor: Executor, batch: Batch, *program):
     if executor is COMPILED:
         _COMPILED.add((batch.classes(), *program))
-    elif batch.executor is None and batch.number > _SEVERAL:
-        _DONE[batch.classes(), *program] += work
 
 
 def _plan(batch: Batch, views: list[View]):
@@ -145,7 +138,7 @@ def _plan(batch: Batch, views: list[View]):
         else:
             found = executor.plan_threshold(groups, threshold[chunk], rtol, faintest[chunk], share[chunk])
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], found))  # noqa: B023
-    _remember(executor, batch, work, *program)
+    _remember(executor, batch, *program)
     plans, steps = _joined(out)
     return plans, needs(*(_side(plans, side) for side in (0, 1)), steps, rtol, aim != WHOLE)
 
@@ -278,8 +271,7 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
             program = ("look", lattice._replace(size=0), batch.kind(aim))
             who = batch.choose(work, *program) if lattice.compiled else batch.executor or EAGER
             done.append((lattice, aim, views, plans, _look(batch, who, lattice, aim, settings, plans)))
-            _remember(who, batch, len(views) * lattice.pieces, *program)
-            work -= 0.0 if who is COMPILED else len(views) * lattice.pieces
+            _remember(who, batch, *program)
         return "look", done
 
     to_plan, to_look = list(views), []
@@ -445,7 +437,7 @@ def _rehearsal(pool: ThreadPoolExecutor, batch: Batch) -> Future | None:
         rows = np.zeros(lattice.read_together() * COMPILED.devices, np.int64)
         plans = Plan.blank((len(rows), 2, 1), batch.components)
         _look(batch, COMPILED, lattice, WHOLE, rows, plans)
-        _remember(COMPILED, batch, 0.0, *program)
+        _remember(COMPILED, batch, *program)
 
     return pool.submit(with_float64(rehearse))
 

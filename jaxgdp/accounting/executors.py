@@ -190,11 +190,6 @@ def by_name(name: str | None) -> Executor | None:
     return BY_NAME.get(name)
 
 
-def choose(work: float, compiled: bool, done: float = 0.0) -> Executor:
-    """The executor that is done first with so many looks.
-
-    Given whether the programs are compiled already, and how much work of such batches has been ``done`` one by one before: where
-    that adds up to what compiling takes, compiling pays for the batches to come.
-    """
-    many = MANY_ONCE_COMPILED if compiled else max(MANY - done, MANY_ONCE_COMPILED)
-    return COMPILED if work > many else EAGER
+def choose(work: float, compiled: bool) -> Executor:
+    """The executor that is done first with so many looks, given whether their programs are compiled already."""
+    return COMPILED if work > (MANY_ONCE_COMPILED if compiled else MANY) else EAGER

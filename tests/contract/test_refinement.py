@@ -191,10 +191,7 @@ def test_rounding_leaves_less_usable_where_steps_are_many_or_accuracy_is_high():
     )
 
 
-def test_compiling_pays_for_many_looks_or_for_batches_that_add_up_to_them():
+def test_compiling_pays_for_many_looks():
     many, few = executors.MANY, executors.MANY_ONCE_COMPILED
     assert executors.choose(many, False) is executors.EAGER and executors.choose(many + 1, False) is executors.COMPILED
-    assert executors.choose(few + 1, False, done=many) is executors.COMPILED
-    assert executors.choose(few + 1, True) is executors.COMPILED
-    # single questions never wait for the compiler, however many have been asked
-    assert executors.choose(1, False, done=1e9) is executors.choose(1, True) is executors.EAGER
+    assert executors.choose(few + 1, True) is executors.COMPILED and executors.choose(few, True) is executors.EAGER
