@@ -365,3 +365,31 @@ def test_the_page_of_results_is_what_is_computed(records):
 def test_composed_census_mechanisms_on_the_page():
     curve = jaxgdp.tradeoff(jaxgdp.deployments.mechanism("census_2020_pl94_persons"))
     assert 16.463 <= curve.epsilon(1e-10).lower <= 16.46516 <= curve.epsilon(1e-10).upper <= 16.467
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-17, 1e-12, 1e-8, 1e-3, 0.3])
+@pytest.mark.parametrize("delta", [0.0, 1e-20, 1e-11])
+def test_mu_of_next_to_nothing_is_on_both_sides_of_the_truth(epsilon, delta):
+    with mpmath.workdps(60):
+        grown, floor = mpmath.e ** mpmath.mpf(epsilon), mpmath.mpf("1e-10")
+        half = (mpmath.expm1(epsilon) + 2 * mpmath.mpf(delta)) / (2 * (1 + grown))
+        true = 2 * mpmath.sqrt(2) * mpmath.erfinv(2 * half)
+        if delta:
+            root = lambda p: mpmath.findroot(lambda t: mpmath.ncdf(t) - p, -6.36)  # noqa: E731
+            true = max(true, root(delta + grown * floor) - root(floor))
+    found = registry.from_dict(_minimal(epsilon, delta)).brackets["mu"]
+    assert found.lower <= true <= found.upper and found.upper <= true * (1 + 1e-8) + 3e-13
+
+
+def test_a_small_rho_is_answered_soon_and_from_above():
+    loss = {"privacy_unit": "Person-level", "privacy_parameters": {"rho": 1e-8}}
+    found = registry.from_dict(
+        {"deployment": {"dp_variant": {"variant_name": "Zero-concentrated DP"}, "privacy_loss": loss}}
+    )
+    assert found.brackets["mu"].lower <= np.sqrt(2e-8) <= found.brackets["mu"].upper
+
+
+def _minimal(epsilon, delta):
+    stated = {"epsilon": epsilon} | ({"delta": delta} if delta else {})
+    loss = {"privacy_unit": "Person-level", "privacy_parameters": stated}
+    return {"deployment": {"dp_variant": {"variant_name": "Approximate DP"}, "privacy_loss": loss}}

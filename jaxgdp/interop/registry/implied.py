@@ -8,9 +8,12 @@ from scipy.special import ndtr, ndtri
 from ... import gdp
 from ...bracket import Bracket
 from ...conversions import advantage_from_approximate_dp, advantage_from_zcdp, beta_from_zcdp
+from ...numerics.normal import ndtri_half_plus
 from .claims import Claim
 
 _ROUNDING = 1e-9  # relative: far more than the closed forms lose
+_APART = 1e-13  # absolute, of the difference of two quantiles
+_MOST = 1000  # intervals looked at again at once
 _POINTS, _PIECES, _ROUNDS, _CLOSE = 150, 8, 5, 1e-3  # of the search for μ, which ends where no interval may hold more
 
 
@@ -41,15 +44,24 @@ def from_epsilon_delta(epsilon: float, delta: float, fpr: float, fpr_floor: floa
     """
     shrink = np.exp(-epsilon)
     corner = (1.0 - delta) * shrink / (1.0 + shrink)
-    found = {"mu": -2.0 * ndtri(corner)}
+    # (½ less the corner, of which small ε and δ leave every digit)
+    middle = (-np.expm1(-epsilon) + 2.0 * delta * shrink) / (2.0 * (1.0 + shrink))
+    found = {"mu": 2.0 * float(ndtri_half_plus(middle, np.log(corner)))}
     seen = delta + np.exp(min(epsilon, 700.0)) * fpr_floor
+    at_floor = -np.inf
     if delta > 0.0 and fpr_floor < corner:
-        found["mu"] = np.maximum(found["mu"], ndtri(seen) - ndtri(fpr_floor))
+        at_floor = ndtri(seen) - ndtri(fpr_floor)
     if delta > 0.0:
         found["approximate_mu"] = gdp.mu_from_pure_dp(epsilon)
     steep, flat = delta + np.exp(min(epsilon, 700.0)) * fpr, 1.0 - shrink * np.maximum(1.0 - delta - fpr, 0.0)
     shares = {"advantage": advantage_from_approximate_dp(epsilon, delta), "tpr": np.minimum(steep, flat)}
-    return {name: _around(value) for name, value in found.items()} | {k: _share(v) for k, v in shares.items()}
+    sides = {name: _around(value) for name, value in found.items()}
+    # (a difference of quantiles is known to its absolute rounding)
+    low, high = sides["mu"]
+    sides["mu"] = Bracket(
+        np.maximum(low, at_floor * (1.0 - _ROUNDING) - _APART), np.maximum(high, at_floor * (1.0 + _ROUNDING) + _APART)
+    )
+    return sides | {k: _share(v) for k, v in shares.items()}
 
 
 def _largest_mu(rho: float, fpr_floor: float, middle: float) -> float:
@@ -67,7 +79,7 @@ def _largest_mu(rho: float, fpr_floor: float, middle: float) -> float:
         best = max(best, np.max(missed - edges))
         bound = missed[:, 1:] - edges[:, :-1]
         row, column = np.nonzero(bound > best * (1.0 + _CLOSE))
-        if not len(row):
+        if not len(row) or len(row) > _MOST:  # (what is left out stays in the bound)
             break
         edges = np.linspace(edges[row, column], edges[row, column + 1], _PIECES + 1, axis=1)
     return float(max(best * (1.0 + _CLOSE), np.max(bound)))
@@ -77,7 +89,7 @@ def from_rho(rho: float, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
     """μ above a floor, advantage and TPR of the most revealing ρ-zCDP mechanism.
 
     Lower sides: the Gaussian mechanism of μ = √(2ρ) is ρ-zCDP (Bun & Steinke 2016). Upper sides: the curve that the Rényi divergences
-    imply (Gomez 2025, Section A.6), its μ to a thousandth.
+    imply (Gomez 2025, Section A.6), its μ to a thousandth, or, of ρ so small that this would take minutes, to what the search has found.
 
     Args:
         rho: ρ > 0. fpr: of the TPR. fpr_floor: of μ.
