@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 import json
 import os
@@ -45,11 +46,16 @@ class Template(NamedTuple):
     layout: Layout
 
 
+@functools.cache
+def _version(distribution: str) -> str:
+    return metadata.version(distribution)
+
+
 def versions() -> dict[str, str]:
-    """Of this package and of what computes for it."""
+    """Of this package and of what computes for it, read once a process: what is installed later does not compute here."""
     from .._version import __version__
 
-    return {"jaxgdp": __version__} | {name: metadata.version(name) for name in _DISTRIBUTIONS}
+    return {"jaxgdp": __version__} | {name: _version(name) for name in _DISTRIBUTIONS}
 
 
 def digest(path: Path) -> bytes:
