@@ -84,10 +84,12 @@ SIZES = {"heavy": (14, 16, 18, 20), "whole": (13, 16, 18, 20), "jump": (13, 20)}
 # (frequencies, vertices, how many times more vertices may be foreseen, points per octave, octaves on the short and on the long
 # side of one step) at rtol 1e-3: few, because each is one more program to compile
 _MENU = (
-    (128, 512, 1.25, 32, 4, 12),
+    (128, 512, 1.25, 40, 4, 12),
     (1024, 2048, 1.5, 64, 3, 13),
+    (2048, 2048, 2.5, 48, 3, 15),
     (8192, 2048, 3.0, 48, 3, 15),
 )
+_BLOCK = 128  # points between vertices, where a step then still fits
 _TABLE = 2**24  # largest table
 _FEWEST = 100  # steps, for a sparse lattice
 
@@ -153,10 +155,10 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -
         # (a second look, at few thresholds: points that are equally far apart everywhere leave nothing to chance)
         size = max(2**13, 2 ** int(np.ceil(np.log2(uniform * (4.0 if need.whole else 1.0)))))
         return Lattice("whole" if need.whole else "heavy", min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
-    tries = itertools.product(pairs, _MENU, (4, 2)) if many_steps else ()
-    for ((finer, denser), extra), (frequencies, vertices, room, base, short, long), factor in tries:
+    tries = itertools.product(pairs, _MENU, ((_BLOCK, 2), (4, 4), (4, 2))) if many_steps else ()
+    for ((finer, denser), extra), (frequencies, vertices, room, base, short, long), (block, factor) in tries:
         vertices, base = vertices << extra, base << extra
-        size = 4 * vertices
+        size = block * vertices
         while size < need.points * finer and size < 2**40:
             size *= factor
         scale = 1.1 * size / max(need.points, 1.0)
