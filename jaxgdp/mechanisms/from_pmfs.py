@@ -31,7 +31,8 @@ class FromPMFs(Mechanism):
 
     Raises:
         ValueError: a value outside [0, 1], a sum that is not one within 1e-9 (sums within that are divided out), different
-            numbers of outputs, or leading shapes that do not broadcast (before tracing).
+            numbers of outputs, leading shapes that do not broadcast, or no output that both can show: it gives the record
+            away, and nothing is left to account for (before tracing).
 
     Example:
         >>> FromPMFs(p=[0.5, 0.5], q=[[0.4, 0.6], [0.3, 0.7]]).shape
@@ -53,6 +54,8 @@ class FromPMFs(Mechanism):
         if self.p.shape[-1] != self.q.shape[-1]:
             raise ValueError(f"p and q must have equally many outputs, got {self.p.shape[-1]} and {self.q.shape[-1]}")
         broadcast(p=self.p[..., 0], q=self.q[..., 0])
+        if np.any(np.all((self.p == 0.0) | (self.q == 0.0), axis=-1)):
+            raise ValueError("p and q must have an output in common: without one whoever sees an output knows all, μ = ε = ∞")
         for name in ("p", "q"):
             value = getattr(self, name)
             total = _sums(value)

@@ -261,6 +261,7 @@ BAD = [
     (lambda: FromPMFs([0.5, 0.5], [0.2, 0.3, 0.5]), "outputs"),
     (lambda: FromPMFs(0.5, [0.5, 0.5]), "p must"),
     (lambda: FromPMFs([[0.5, 0.5]] * 2, [[0.5, 0.5]] * 3), "shapes"),
+    (lambda: FromPMFs([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]], [0.0, 0.5, 0.5]), "in common"),
     (lambda: FromPMFs([0.5, np.nan], [0.5, 0.5]), "p"),
     (lambda: FromProfile([0.0, 1.0], [0.1]), "equally many"),
     (lambda: FromProfile([1.0, 1.0], [0.2, 0.1]), "increase"),
