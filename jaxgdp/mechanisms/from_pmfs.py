@@ -55,7 +55,9 @@ class FromPMFs(Mechanism):
             raise ValueError(f"p and q must have equally many outputs, got {self.p.shape[-1]} and {self.q.shape[-1]}")
         broadcast(p=self.p[..., 0], q=self.q[..., 0])
         if np.any(np.all((self.p == 0.0) | (self.q == 0.0), axis=-1)):
-            raise ValueError("p and q must have an output in common: without one whoever sees an output knows all, μ = ε = ∞")
+            raise ValueError(
+                "p and q must have an output in common: without one whoever sees an output knows all, μ = ε = ∞"
+            )
         for name in ("p", "q"):
             value = getattr(self, name)
             total = _sums(value)
