@@ -236,7 +236,7 @@ def draw(verdict, path):
     figure = Figure(figsize=(5.2, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     jaxgdp.plot.audit_verdict(verdict, figure.add_subplot())
-    jaxgdp.plot.save(figure, path, question=verdict.line)
+    jaxgdp.plot.save(figure, path, question=verdict.line, fpr_floor=verdict.stated.fpr_floor)
 
 
 if __name__ == "__main__":
