@@ -113,7 +113,7 @@ def touching_lines(found: Touching, figure) -> None:
         found: what to draw. figure: matplotlib ``Figure`` to draw on.
     """
     ax = figure.subplots()
-    for i, (name, colour, dash) in enumerate((("standard", STANDARD, "-"), ("direct", DIRECT, _DASHED))):
+    for i, (name, colour, dash) in enumerate((("standard", STANDARD, "-"), ("direct", DIRECT, "--"))):
         label = rf"{name}: $\sigma$ = {found.noise_multiplier[i]:.3f}, $\varepsilon(10^{{-5}}) \leq$ {found.epsilon.upper[i]:.2f}"
         tradeoff_band(
             found.alpha,
