@@ -12,6 +12,7 @@ from matplotlib.text import Text  # noqa: E402
 
 import jaxgdp  # noqa: E402
 from jaxgdp import plot  # noqa: E402
+from jaxgdp.training import plan_budget  # noqa: E402
 
 DOCS = Path(jaxgdp.__file__).parents[1] / "docs"
 pytestmark = pytest.mark.skipif(not DOCS.exists(), reason="run without the documentation")
@@ -141,3 +142,16 @@ def test_nothing_below_the_axis_is_drawn_along_it():
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), values[0, :, 0])
     assert np.sum(ax.lines[0].get_ydata() == low) == 0 and "FPR" in ax.get_ylabel()
     assert ax.lines[0].get_marker() != "None" and ax.lines[0].get_markevery() is None  # few rates, a marker each
+
+
+@pytest.mark.parametrize(("quantity", "limit"), [("mu", 1.001), ("beta", 0.9)])
+def test_the_staircase_is_what_the_plan_tells_and_within_the_budget_up_to_its_last_step(quantity, limit):
+    plan = plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=100, quantities=quantity)
+    ax = plot.budget(plan, Figure().add_subplot(), quantity, limit=limit)
+    steps, shown = ax.lines[1].get_data()
+    last = plan.max_steps_within(**{quantity: limit})
+    told = plan.at(np.arange(101))[quantity]
+    safe, within = (told.lower, shown >= limit) if quantity == "beta" else (told.upper, shown <= limit)
+    np.testing.assert_array_equal(shown[np.searchsorted(steps, np.arange(101))], safe)
+    assert last in steps and np.array_equal(within, steps <= last)
+    assert ax.get_legend_handles_labels()[1][-1] == f"budget: {last} steps"
