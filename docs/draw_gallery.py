@@ -84,10 +84,10 @@ def main(names) -> None:
         raise SystemExit(f"no script named {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     for name in names or NAMES:
         print(name, flush=True)
-        figure = load(name).figure()
+        figure, floor = load(name).figure()
         if found := faults(figure):
             raise SystemExit(f"{name} cannot be read: " + "; ".join(found))
-        save(figure, FOLDER / f"{name}.svg", question=script(name).title)
+        save(figure, FOLDER / f"{name}.svg", question=script(name).title, fpr_floor=floor)
 
 
 if __name__ == "__main__":

@@ -192,10 +192,14 @@ def main(argv=None):
     parser.add_argument("--draws", type=int, help="draws of noise with and without the record")
     parser.add_argument("--no-figures", action="store_true")
     parser.add_argument("--output", default="audit_broken_training")
+    parser.add_argument("--force", action="store_true", help="replace what an earlier run left in that folder")
     args = parser.parse_args(argv)
     number = args.runs or (1000 if args.quick else 10_000)
     draws = args.draws or (5_000_000 if args.quick else 100_000_000)
     folder = Path(args.output)
+    there = [path for kind in LOOPS for path in folder.glob(f"{kind}.*")]
+    if there and not args.force:
+        parser.error(f"{there[0]} exists already: give --force to replace it, or another --output")
     folder.mkdir(exist_ok=True)
 
     claimed = claim()
@@ -236,7 +240,7 @@ def draw(verdict, path):
     figure = Figure(figsize=(5.2, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     jaxgdp.plot.audit_verdict(verdict, figure.add_subplot())
-    jaxgdp.plot.save(figure, path, question=verdict.line)
+    jaxgdp.plot.save(figure, path, question=verdict.line, fpr_floor=verdict.stated.fpr_floor)
 
 
 if __name__ == "__main__":

@@ -205,9 +205,13 @@ def main(argv=None):
     parser.add_argument(
         "--output", type=Path, default=Path("dpsgd_digits"), help="folder for the report, the account and the figure"
     )
+    parser.add_argument("--force", action="store_true", help="replace what an earlier run left in that folder")
     parser.add_argument("--no-report", action="store_true", help="leave out the report of the whole trade-off curve")
     parser.add_argument("--measure", action="store_true", help="measure what the accounting costs in each step")
     args = parser.parse_args(argv)
+    there = [name for name in ("account.json", "run.png", "report.md") if (args.output / name).exists()]
+    if there and not (args.force or args.measure):
+        parser.error(f"{args.output / there[0]} exists already: give --force to replace it, or another --output")
 
     with telling("loading the digits", after=0.0):
         train, test = digits()

@@ -17,6 +17,7 @@ SAMPLING_PROBS = tuple(float(p) for p in np.geomspace(1e-4, 1.0, 64))
 RULE_NOISE_MULTIPLIER = 2.0
 RULE_NUM_STEPS = 400
 RULE_LIMIT = 0.01
+QUESTION = "mu of DP-SGD with Poisson sampling above the FPR floor, and the regret Delta of reporting it; sides are certified bounds"
 _DRAWN = ("mu", "mu_lower", "regret", "regret_lower", "status")
 _DIMENSIONS = ("noise_multiplier", "sampling_prob", "num_steps")
 
@@ -190,12 +191,9 @@ def rule_of_thumb(dataset, limit=RULE_LIMIT) -> list[Verdict]:
     return verdicts
 
 
-_QUESTION = "mu of DP-SGD with Poisson sampling above the FPR floor, and the regret Delta of reporting it; sides are certified bounds"
-
-
 def _provenance(dataset) -> dict:
     asked = {name: dataset.attrs[name] for name in ("rtol", "adjacency") if name in dataset.attrs}
-    return provenance(_QUESTION, dataset.attrs.get("fpr_floor"), **asked)
+    return provenance(QUESTION, dataset.attrs.get("fpr_floor"), **asked)
 
 
 def write_csv(dataset, path) -> None:

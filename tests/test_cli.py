@@ -164,6 +164,7 @@ def test_landscape_writes_figure_csv_and_netcdf(capsys, tmp_path):
     assert {f"# {name}: {value}" for name, value in told.items()} <= set(lines[:7]) and told["fpr_floor"] == "1e-10"
     # a second run replaces nothing unless it is told to
     before = {name: path.read_bytes() for name, path in paths.items()}
+    assert f"{told['question']}; FPR floor 1e-10".encode() in before["figure"]
     paths["figure"].unlink()
     capsys.readouterr()
     assert main([*command, "--quiet"]) == 2

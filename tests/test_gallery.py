@@ -8,9 +8,11 @@ import pytest
 
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.text import Text  # noqa: E402
 
 import jaxgdp  # noqa: E402
 from jaxgdp import plot  # noqa: E402
+from jaxgdp.training import plan_budget  # noqa: E402
 
 DOCS = Path(jaxgdp.__file__).parents[1] / "docs"
 pytestmark = pytest.mark.skipif(not DOCS.exists(), reason="run without the documentation")
@@ -34,14 +36,18 @@ def test_the_page_shows_every_script_and_its_figure():
         assert f"({name}.svg)" in page and f'??? note "{name}.py"' in page
         drawn = (DOCS / "gallery" / f"{name}.svg").read_text(encoding="utf-8")
         assert drawn.startswith("<?xml") and "<dc:title>" in drawn and f"jaxgdp {jaxgdp.__version__}" in drawn
+        assert "; FPR floor " in drawn
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_script_draws_a_figure_that_can_be_read(name):
     for package in ("xarray", "optax"):
         pytest.importorskip(package)
-    found = gallery().load(name).figure(quick=True)
+    found, floor = gallery().load(name).figure(quick=True)
     assert plot.faults(found) == []
+    # a μ in the figure is told with its floor, which the file repeats
+    texts = " ".join(text.get_text() for text in found.findobj(Text))
+    assert (floor is None) == ("FPR $\\geq" not in texts and "every FPR" not in texts), (floor, texts)
     # what was drawn is data: a line or a bar beyond the reference lines
     assert all(ax.lines or ax.patches for ax in found.axes)
 
@@ -70,6 +76,14 @@ def test_a_figure_without_faults_has_none():
         (lambda ax: (ax.text(0.2, 3.0, "one"), ax.text(0.22, 3.02, "two")), "on top of each other: 'one' and 'two'"),
         (lambda ax: ax.set_xticks([1.0, 1.02], ["1.00", "1.02"]), "on top of each other: '1.00' and '1.02'"),
         (lambda ax: ax.text(0.9, 0.9, "through me"), "a curve runs through 'through me'"),
+        (
+            lambda ax: (ax.text(0.2, 3.0, "struck"), ax.plot([0.0, 1.0], [2.8, 3.6], "k--")),
+            "a curve runs through 'struck'",
+        ),
+        (
+            lambda ax: (ax.text(0.2, 3.0, "barred"), ax.errorbar(0.3, 2.0, 1.5, fmt="ks")),
+            "a curve runs through 'barred'",
+        ),
         (lambda ax: ax.text(0.2, 3.0, "tiny", fontsize=4), "below 6 points: 'tiny'"),
         (lambda ax: ax.plot([0.0, 1.0], [3.0, 3.0], "-", color="#D55E00"), "only their hue tells lines in"),
     ],
@@ -78,6 +92,29 @@ def test_every_kind_of_fault_is_found(spoil, message):
     figure, ax = drawn()
     spoil(ax)
     assert any(each.startswith(message) for each in plot.faults(figure)), plot.faults(figure)
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        # below the chord of the curve, and above the curve
+        lambda ax: ax.text(0.95, 2.0, "between", ha="right"),
+        # beyond the axes, where no curve is drawn
+        lambda ax: (
+            ax.set_ylim(0.0, 2.0),
+            ax.plot([0.0, 1.0, 2.0], [0.5, 2.2, 0.5], "k--"),
+            ax.text(0.9, 2.1, "above"),
+        ),
+        # an arrow may cross the curve, the words may not
+        lambda ax: ax.annotate("here", (1.5, 0.5), xytext=(0.2, 3.0), arrowprops={"arrowstyle": "-"}),
+        # words beside a line along the axis
+        lambda ax: (ax.axhline(3.0, color="black", ls="--"), ax.text(0.2, 2.95, "limit")),
+    ],
+)
+def test_what_is_no_fault(harmless):
+    figure, ax = drawn()
+    harmless(ax)
+    assert plot.faults(figure) == []
 
 
 def test_dashes_markers_and_greys_tell_lines_apart():
@@ -90,18 +127,6 @@ def test_dashes_markers_and_greys_tell_lines_apart():
 def test_styles_of_lines_differ_without_colour():
     styles = [plot.line_style(k) for k in range(6)]
     assert len({(str(s["linestyle"]), s["marker"]) for s in styles}) == 6
-
-
-def test_files_say_what_they_are(tmp_path):
-    figure, _ = drawn()
-    for ending in ("png", "pdf", "svg"):
-        path = tmp_path / f"a.{ending}"
-        plot.save(figure, path, question="how private?", fpr_floor=1e-10)
-        written = path.read_bytes()
-        for said in (b"how private?", f"jaxgdp {jaxgdp.__version__}".encode(), b"FPR floor 1e-10", b"20"):
-            assert said in written, (ending, said)
-    with pytest.raises(ValueError, match="path must end in .png, .pdf, .svg, got 'a.gif'"):
-        plot.save(figure, "a.gif", question="?")
 
 
 def test_nothing_below_the_axis_is_drawn_along_it():
@@ -117,3 +142,16 @@ def test_nothing_below_the_axis_is_drawn_along_it():
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), values[0, :, 0])
     assert np.sum(ax.lines[0].get_ydata() == low) == 0 and "FPR" in ax.get_ylabel()
     assert ax.lines[0].get_marker() != "None" and ax.lines[0].get_markevery() is None  # few rates, a marker each
+
+
+@pytest.mark.parametrize(("quantity", "limit"), [("mu", 1.001), ("beta", 0.9)])
+def test_the_staircase_is_what_the_plan_tells_and_within_the_budget_up_to_its_last_step(quantity, limit):
+    plan = plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=100, quantities=quantity)
+    ax = plot.budget(plan, Figure().add_subplot(), quantity, limit=limit)
+    steps, shown = ax.lines[1].get_data()
+    last = plan.max_steps_within(**{quantity: limit})
+    told = plan.at(np.arange(101))[quantity]
+    safe, within = (told.lower, shown >= limit) if quantity == "beta" else (told.upper, shown <= limit)
+    np.testing.assert_array_equal(shown[np.searchsorted(steps, np.arange(101))], safe)
+    assert last in steps and np.array_equal(within, steps <= last)
+    assert ax.get_legend_handles_labels()[1][-1] == f"budget: {last} steps"

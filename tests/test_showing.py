@@ -41,15 +41,16 @@ class Table(html.parser.HTMLParser):
 @pytest.fixture(scope="module")
 def shown():
     gaussian = jaxgdp.Gaussian(2.0)
-    batch = jaxgdp.Gaussian(np.linspace(1.0, 9.0, 40))
+    batch = jaxgdp.Gaussian(np.linspace(1.0, 9.0, 14))
+    parts = [(jaxgdp.ApproximateDP(0.1 * k, 1e-5), 2) for k in range(1, 8)]
     calibration = jaxgdp.calibrate(targets.Mu(0.5), num_steps=4)
     schedule = Schedule(np.array([1.0, 2.0]), np.array([0.1, 0.2]), np.array([10.0, 20.0]), np.array([1.0, 1.0]))
     return {
         "curve": jaxgdp.tradeoff(gaussian),
-        "parts": jaxgdp.tradeoff(jaxgdp.compose([(jaxgdp.Gaussian(k + 1.0), 2) for k in range(9)]), rtol=1e-2),
+        "parts": jaxgdp.tradeoff(jaxgdp.compose(parts), rtol=1e-2),
         "curves": jaxgdp.tradeoff(jaxgdp.Gaussian([1.0, 2.0]), rtol=1e-2),
         "measured": jaxgdp.measure(gaussian, ("mu", "epsilon")),
-        "many": jaxgdp.measure(batch, ("mu", "beta")),
+        "many": jaxgdp.measure(batch, ("mu", "advantage")),
         "calibration": calibration,
         "calibrations": jaxgdp.calibrate(targets.Mu([0.5, 1.0]), num_steps=4),
         "plan": plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=16, quantities=("mu", "epsilon")),
@@ -65,7 +66,7 @@ def test_every_repr_is_short(shown):
         assert text.startswith(type(value).__name__ + "(") and "array(" not in text, (name, text)
     assert "Gaussian(noise_multiplier=2) x 1" in repr(shown["curve"]) and "status ok" in repr(shown["curve"])
     assert "epsilon at delta = 1e-05: [" in repr(shown["measured"])
-    assert "<shape (40,), " in repr(shown["many"]) and "2 stages" in shown["schedule"]._repr_html_()
+    assert "<shape (14,), " in repr(shown["many"]) and "2 stages" in shown["schedule"]._repr_html_()
 
 
 def test_every_table_is_well_formed(shown):
@@ -75,7 +76,7 @@ def test_every_table_is_well_formed(shown):
             name
         )
     assert len(Table(shown["many"]._repr_html_()).rows) == MOST_ROWS + 1
-    assert f"({80 - MOST_ROWS} more rows)" in shown["many"]._repr_html_()
+    assert f"({28 - MOST_ROWS} more rows)" in shown["many"]._repr_html_()
 
 
 def test_sides_are_rounded_outward(shown):

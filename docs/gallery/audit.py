@@ -12,6 +12,7 @@ from jaxgdp import audit, plot
 
 
 def figure(quick=False):
+    """The figure, and the FPR floor of the numbers in it."""
     rng = np.random.default_rng(0)
     claim = jaxgdp.Gaussian(noise_multiplier=1.0)
     number = 500 if quick else 4000
@@ -19,8 +20,9 @@ def figure(quick=False):
     for shift, ax in zip((1.0, 1.6), drawn.subplots(1, 2), strict=True):
         scores = shift + rng.standard_normal(number), rng.standard_normal(number)
         plot.audit_verdict(audit.verdict(claim, *scores), ax)
-    return drawn
+    return drawn, None
 
 
 if __name__ == "__main__":
-    figure().savefig("audit.svg")
+    drawn, floor = figure()
+    plot.save(drawn, "audit.svg", question=__doc__.partition("\n")[0], fpr_floor=floor)

@@ -11,10 +11,13 @@ from jaxgdp import plot
 
 
 def figure(quick=False):
+    """The figure, and the FPR floor of the numbers in it."""
     sigmas = [0.5, 1.0, 2.0] if quick else np.geomspace(0.5, 4.0, 10)
     found = jaxgdp.compare_samplers(sigmas, dataset_size=1_000 if quick else 10_000, batch_size=10, rtol=1e-2)
-    return plot.sampler_panels(found, Figure(figsize=(10.2, 3.8), layout="constrained"))
+    drawn = plot.sampler_panels(found, Figure(figsize=(10.2, 3.8), layout="constrained"))
+    return drawn, found.attrs["fpr_floor"]
 
 
 if __name__ == "__main__":
-    figure().savefig("batch_samplers.svg")
+    drawn, floor = figure()
+    plot.save(drawn, "batch_samplers.svg", question=__doc__.partition("\n")[0], fpr_floor=floor)

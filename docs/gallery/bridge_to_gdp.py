@@ -11,6 +11,7 @@ from jaxgdp import bridge, gdp, plot
 
 
 def figure(quick=False):
+    """The figure, and the FPR floor of the numbers in it."""
     profile = bridge.refine(epsilon=[1.0, 2.0], delta=[1e-5, 1e-9])
     verdict = bridge.identify(profile)
     mu = float(verdict.head_mu.upper)
@@ -19,8 +20,10 @@ def figure(quick=False):
     rates = alpha, np.asarray(profile.beta(alpha)), gdp.beta(alpha, mu)
     transformation = bridge.gdp_transformation(profile, epsilon)
     drawn = Figure(figsize=(10.8, 3.6), layout="constrained")
-    return plot.bridge_panels(epsilon, delta, transformation, rates, mu, verdict.fpr_floor, drawn)
+    drawn = plot.bridge_panels(epsilon, delta, transformation, rates, mu, verdict.fpr_floor, drawn)
+    return drawn, verdict.fpr_floor
 
 
 if __name__ == "__main__":
-    figure().savefig("bridge_to_gdp.svg")
+    drawn, floor = figure()
+    plot.save(drawn, "bridge_to_gdp.svg", question=__doc__.partition("\n")[0], fpr_floor=floor)

@@ -11,6 +11,7 @@ from jaxgdp.training import plan_budget
 
 
 def figure(quick=False):
+    """The figure, and the FPR floor of the numbers in it."""
     plan = plan_budget(
         noise_multiplier=2.0, sampling_prob=0.05, max_steps=400 if quick else 2000, quantities=("mu", "epsilon")
     )
@@ -18,8 +19,9 @@ def figure(quick=False):
     left, right = drawn.subplots(1, 2)
     plot.budget(plan, left, "mu", limit=0.5)
     plot.budget(plan, right, "epsilon", limit=1.5)
-    return drawn
+    return drawn, dict(plan.asked)["fpr_floor"]
 
 
 if __name__ == "__main__":
-    figure().savefig("budget.svg")
+    drawn, floor = figure()
+    plot.save(drawn, "budget.svg", question=__doc__.partition("\n")[0], fpr_floor=floor)

@@ -12,6 +12,7 @@ from jaxgdp import plot, targets
 
 
 def figure(quick=False):
+    """The figure, and the FPR floor of the numbers in it."""
     accepted = np.linspace(0.15, 0.9, 16)
     run = {"sampling_prob": 1.0, "num_steps": 10} if quick else {"sampling_prob": 0.01, "num_steps": 2000}
     found = {
@@ -19,8 +20,9 @@ def figure(quick=False):
     }
     drawn = Figure(figsize=(5.4, 3.8), layout="constrained")
     plot.calibration_curves(found, accepted, drawn.add_subplot(), axis_label="accepted TPR (probability)")
-    return drawn
+    return drawn, None
 
 
 if __name__ == "__main__":
-    figure().savefig("calibration_curves.svg")
+    drawn, floor = figure()
+    plot.save(drawn, "calibration_curves.svg", question=__doc__.partition("\n")[0], fpr_floor=floor)

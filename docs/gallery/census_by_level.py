@@ -10,6 +10,7 @@ from jaxgdp import deployments, plot
 
 
 def figure(quick=False):
+    """The figure, and the FPR floor of the numbers in it."""
     name = "census_2020_pl94_persons"
     release = deployments.about(name)
     queries = {}
@@ -23,8 +24,9 @@ def figure(quick=False):
     found = [jaxgdp.measure(each, "mu", fpr_floor=floor).brackets["mu"] for each in (*levels, total)]
     drawn = Figure(figsize=(6.0, 3.6), layout="constrained")
     plot.parts(dict(zip(queries, found, strict=False)), found[-1], floor, drawn.add_subplot())
-    return drawn
+    return drawn, floor
 
 
 if __name__ == "__main__":
-    figure().savefig("census_by_level.svg")
+    drawn, floor = figure()
+    plot.save(drawn, "census_by_level.svg", question=__doc__.partition("\n")[0], fpr_floor=floor)

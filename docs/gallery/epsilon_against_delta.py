@@ -11,6 +11,7 @@ from jaxgdp import plot, targets
 
 
 def figure(quick=False):
+    """The figure, and the FPR floor of the numbers in it."""
     target = targets.EpsilonDelta(epsilon=2.0, delta=1e-5)
     sigma = float(jaxgdp.calibrate(target, num_steps=1, sampling_prob=1.0).value)
     runs = float(jaxgdp.calibrate(target, num_steps=1000, sampling_prob=0.01).value)
@@ -21,8 +22,9 @@ def figure(quick=False):
     }
     drawn = Figure(figsize=(5.4, 3.8), layout="constrained")
     plot.epsilon_against_delta(curves, np.geomspace(1e-12, 1e-1, 12 if quick else 56), drawn.add_subplot())
-    return drawn
+    return drawn, None
 
 
 if __name__ == "__main__":
-    figure().savefig("epsilon_against_delta.svg")
+    drawn, floor = figure()
+    plot.save(drawn, "epsilon_against_delta.svg", question=__doc__.partition("\n")[0], fpr_floor=floor)

@@ -11,12 +11,15 @@ from jaxgdp import plot
 
 
 def figure(quick=False):
+    """The figure, and the FPR floor of the numbers in it."""
     drawn = Figure(figsize=(9.0, 4.7), layout="constrained")
     runs = jaxgdp.Gaussian(noise_multiplier=1.25), jaxgdp.Laplace(scale=0.6)
     for run, ax in zip(runs, drawn.subplots(1, 2), strict=True):
-        plot.report_tier(jaxgdp.report(run), jaxgdp.tradeoff(run), ax)
-    return drawn
+        curve = jaxgdp.tradeoff(run)
+        plot.report_tier(jaxgdp.report(run), curve, ax)
+    return drawn, curve.fpr_floor
 
 
 if __name__ == "__main__":
-    figure().savefig("report_tiers.svg")
+    drawn, floor = figure()
+    plot.save(drawn, "report_tiers.svg", question=__doc__.partition("\n")[0], fpr_floor=floor)

@@ -11,12 +11,14 @@ from jaxgdp import plot
 
 
 def figure(quick=False):
+    """The figure, and the FPR floor of the numbers in it."""
     sigmas = np.geomspace(0.6, 10.0, 6 if quick else 21)
     grid = jaxgdp.sweep(sigmas, 0.01, 2000, quantities=("advantage", "tpr"), fpr=1e-3)
     drawn = Figure(figsize=(5.4, 3.8), layout="constrained")
     plot.risks_against_noise(grid, drawn.add_subplot())
-    return drawn
+    return drawn, None
 
 
 if __name__ == "__main__":
-    figure().savefig("risks_against_noise.svg")
+    drawn, floor = figure()
+    plot.save(drawn, "risks_against_noise.svg", question=__doc__.partition("\n")[0], fpr_floor=floor)

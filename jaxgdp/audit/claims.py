@@ -29,11 +29,13 @@ class Claim:
         fnr: function of FPRs → :class:`jaxgdp.Bracket` of the least FNR it allows. An attack whose FNR is below the lower side
             refutes it.
         mu: bracket of the μ claimed, where there is one number.
+        fpr_floor: smallest FPR at which that μ holds, 0 where it is every one; None without a μ.
     """
 
     text: str
     fnr: Callable[[np.ndarray], Bracket]
     mu: Bracket | None = None
+    fpr_floor: float | None = None
 
     def tabulated(self, points: int = 200) -> Claim:
         """The same claim, looked up in a table from then on: for hundreds of audits against one certified curve.
@@ -58,7 +60,7 @@ class Claim:
             before = np.searchsorted(grid, np.asarray(alpha, float), side="right") - 1
             return Bracket(lower[after], upper[before])
 
-        return Claim(self.text, fnr, self.mu)
+        return dataclasses.replace(self, fnr=fnr)
 
     def swapped(self, most: float):
         """R ↦ a lower bound on f(1 − R) for R in [0, ``most``], cheap: the certified side, between knots from below.
@@ -97,7 +99,7 @@ def _gaussian(mu: float) -> Claim:
         beta = gdp.beta(alpha, mu)
         return Bracket(beta * (1.0 - 1e-11), np.minimum(beta * (1.0 + 1e-11), 1.0))
 
-    return Claim(f"{mu:.6g}-GDP", fnr, Bracket(mu, mu))
+    return Claim(f"{mu:.6g}-GDP", fnr, Bracket(mu, mu), 0.0)
 
 
 def _approximate(epsilon: float, delta: float) -> Claim:
@@ -115,7 +117,7 @@ def _curve(curve: TradeoffCurve, text: str) -> Claim:
         raise ValueError(f"claim must be one mechanism, got a batch of shape {curve.shape}")
     if curve.adjacency not in ("add_remove", "replace_one"):
         raise ValueError(f"claim must cover both orders of the data sets, got adjacency {curve.adjacency!r}")
-    return Claim(text, lambda alpha: curve.beta(np.asarray(alpha, float)), curve.mu())
+    return Claim(text, lambda alpha: curve.beta(np.asarray(alpha, float)), curve.mu(), curve.fpr_floor)
 
 
 def as_claim(claim) -> Claim:

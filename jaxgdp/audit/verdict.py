@@ -84,7 +84,7 @@ class Verdict:
             points |= {"members": self.points.members, "nonmembers": self.points.nonmembers}
         mu = None if self.mu_claimed is None else {k: float(getattr(self.mu_claimed, k)) for k in ("lower", "upper")}
         return {
-            **provenance(f"whether scores refute {self.claim}"),
+            **provenance(f"whether scores refute {self.claim}", self.stated.fpr_floor),
             "claim": self.claim,
             "refuted": self.refuted,
             "verdict": self.line,

@@ -173,6 +173,7 @@ def _save_figure(dataset, path: Path, kind: str) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    from ..landscape import QUESTION
     from ..plot import regret_heat_map, regret_panels, save
 
     panels = dataset.sizes["num_steps"]
@@ -189,7 +190,7 @@ def _save_figure(dataset, path: Path, kind: str) -> None:
             spare.remove()
     else:
         regret_panels(dataset, figure)
-    save(figure, path, question=dataset.attrs["title"], fpr_floor=dataset.attrs["fpr_floor"])
+    save(figure, path, question=QUESTION, fpr_floor=dataset.attrs["fpr_floor"])
 
 
 def _start(

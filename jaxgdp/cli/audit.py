@@ -198,4 +198,4 @@ def _draw(found, path: Path) -> None:
     figure = Figure(figsize=(5.2, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     audit_verdict(found, figure.add_subplot())
-    save(figure, path, question=found.line)
+    save(figure, path, question=found.line, fpr_floor=found.stated.fpr_floor)

@@ -37,13 +37,13 @@ def reproduce_command(
       jaxgdp reproduce kulynych2024 --output reproduction --quick
     """
     with working("loading", quiet=quiet, always=progress):
-        from ..reproduce import check, items, reproduce
+        from ..reproduce import check, items, outputs, reproduce
         from ..reproduce.document import summary
 
         names = list(items(paper)) if only is None else [name for text in only for name in text.split(",")]
         settings = {"output": output, "only": names, "quick": quick, "figure_format": figure_format}
         chosen, folder = check(paper, **settings)
-        kept(_there(paper, chosen, folder), force)
+        kept([folder / name for name in outputs(paper, chosen, figure_format)], force)
         cache_compiled_programs()
     with working("reproducing", len(chosen), "figures and tables", quiet, progress) as told:
         found = reproduce(paper, **settings, progress=lambda name: told(1))
@@ -54,10 +54,3 @@ def reproduce_command(
                 why = f"; {row.because}" if row.because else ""
                 print(f"  {row.verdict}: {row.where}, {row.quantity}: paper {row.paper}, ours {row.ours}{why}")
         print(f"wrote {len(found.files)} files, {found.files[0]} first")
-
-
-def _there(paper: str, chosen, folder) -> list:
-    """Files in the folder that go by the name of something chosen."""
-    stems = [paper, *chosen]
-    written = (".png", ".pdf", ".svg", ".csv", ".md", ".json")
-    return sorted(path for stem in stems for path in folder.glob(f"{stem}*") if path.suffix in written)

@@ -7,20 +7,30 @@ import datetime
 from .._version import __version__
 
 
+def today() -> str:
+    """The date in UTC, as YYYY-MM-DD.
+
+    Example:
+        >>> len(today())
+        10
+    """
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
 def provenance(question: str, fpr_floor=None, **asked) -> dict:
     """Version, date, question, FPR floor and whatever else was asked, ready for JSON or the attributes of a data set.
 
     Args:
-        question: what the numbers answer, in words. fpr_floor: of μ, a number or words, or None where none is asked.
+        question: what the numbers answer, in words.
+        fpr_floor: of μ, a number, a number for each of several parts, or None where nothing depends on one ("none").
         **asked: more of the kind.
 
     Example:
         >>> list(provenance("mu of a run", 1e-10, rtol=1e-3))
         ['version', 'date', 'question', 'fpr_floor', 'rtol']
     """
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    floor = "none asked" if fpr_floor is None else fpr_floor
-    return {"version": __version__, "date": today, "question": question, "fpr_floor": floor, **asked}
+    floor = "none" if fpr_floor is None else fpr_floor
+    return {"version": __version__, "date": today(), "question": question, "fpr_floor": floor, **asked}
 
 
 def comments(told: dict) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..bracket import Bracket
 from .style import COLOURS, from_floor, grid, power
 
 _LABELS = {"mu": r"$\mu$", "epsilon": r"$\varepsilon$", "delta": r"$\delta$", "tpr": "TPR"}
@@ -40,13 +41,13 @@ def budget(plan, ax, quantity="mu", limit=None):
     """
     if quantity not in plan.quantities:
         raise ValueError(f"quantity must be one of the plan's {plan.quantities}, got {quantity!r}")
-    steps = np.asarray(plan.steps)
-    upper, lower = np.asarray(plan.upper[quantity]), np.asarray(plan.lower[quantity])
-    ax.vlines(steps, lower, upper, color=COLOURS[0], alpha=0.3, linewidth=2.0)
-    ax.plot(steps, upper, color=COLOURS[0], linestyle="none", marker="o", markersize=4, label="computed")
-    ax.plot(steps, upper, color=COLOURS[0], linewidth=0.9, drawstyle="steps-pre", label="told in between")
+    # (the search for the last step comes first: what it computes, the plan tells from then on)
+    last = None if limit is None else plan.max_steps_within(**{quantity: limit})
+    steps, told, safe = _computed(plan, quantity)
+    ax.vlines(steps, told.lower, told.upper, color=COLOURS[0], alpha=0.3, linewidth=2.0)
+    ax.plot(steps, safe, color=COLOURS[0], linestyle="none", marker="o", markersize=4, label="computed")
+    ax.plot(steps, safe, color=COLOURS[0], linewidth=0.9, drawstyle="steps-pre", label="told in between")
     if limit is not None:
-        last = plan.max_steps_within(**{quantity: limit})
         ax.axhline(limit, color="black", linestyle="--", linewidth=1.0)
         ax.plot([last, last], [0.0, limit], color="black", linestyle="--", linewidth=1.0, label=f"budget: {last} steps")
     asked = dict(plan.asked)
@@ -60,3 +61,15 @@ def budget(plan, ax, quantity="mu", limit=None):
     grid(ax)
     ax.legend(frameon=False, fontsize=8, loc="lower right")
     return ax
+
+
+def _computed(plan, quantity):
+    """Numbers of steps with a value of their own, the brackets told there, and the sides to report.
+
+    The side to report is that of the next computed number of steps, so each stretch of equal values ends with the one it is of.
+    """
+    told = plan.at(np.arange(plan.max_steps + 1))[quantity]
+    lower, upper = np.asarray(told.lower), np.asarray(told.upper)
+    safe = lower if lower[-1] < lower[0] else upper
+    at = np.append(np.flatnonzero(safe[1:] != safe[:-1]), plan.max_steps)
+    return at, Bracket(lower[at], upper[at]), safe[at]

@@ -40,7 +40,7 @@ def faults(figure) -> list[str]:
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     renderer = canvas.get_renderer()
-    texts = [(text, text.get_window_extent(renderer)) for text in _drawn(figure)]
+    texts = [(text, _box(text, renderer)) for text in _drawn(figure)]
     found = []
     for text, box in texts:
         outside = (
@@ -84,6 +84,13 @@ def _drawn(figure):
             yield text
 
 
+def _box(text, renderer):
+    """Where the letters are; of an annotation without its arrow."""
+    from matplotlib.text import Text
+
+    return Text.get_window_extent(text, renderer)
+
+
 def _unlabelled(ax):
     """Axes that have numbers but no label; those of a row or column may share one."""
     for axis, name in ((ax.xaxis, "x"), (ax.yaxis, "y")):
@@ -95,20 +102,29 @@ def _unlabelled(ax):
 
 
 def _covered(ax, renderer):
-    """Notes and legends that a curve runs through. Straight lines along an axis may carry theirs."""
+    """Notes and legends that a curve or an error bar runs through. Straight lines along an axis may carry theirs."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.transforms import Bbox
+
     legend = ax.get_legend()
     notes = [text for text in ax.texts if text.get_visible() and text.get_text().strip()]
     if legend is not None:
         notes += [text for text in legend.get_texts() if text.get_text().strip()]
-    for line in ax.lines:
-        path = line.get_path().transformed(line.get_transform())
-        if len(path.vertices) < 3 or not line.get_visible():
-            continue
-        path = path.clip_to_bbox(ax.bbox, inside=True) if len(path.vertices) > 1 else path
-        for note in notes:
-            box = note.get_window_extent(renderer)
-            if len(path.vertices) and path.intersects_bbox(box.padded(-_PIXELS), filled=False):
-                yield f"a curve runs through {note.get_text()!r}"
+    paths = [line.get_path().transformed(line.get_transform()) for line in ax.lines if line.get_visible()]
+    paths = [path for path in paths if len(path.vertices) > 2 or _slanted(path)]
+    for bars in ax.collections:
+        if isinstance(bars, LineCollection) and bars.get_visible():
+            paths += [path.transformed(bars.get_transform()) for path in bars.get_paths()]
+    for note in notes:
+        # (curves are not drawn beyond the axes)
+        box = Bbox.intersection(_box(note, renderer).padded(-_PIXELS), ax.bbox)
+        if box is not None and any(path.intersects_bbox(box, filled=False) for path in paths):
+            yield f"a curve runs through {note.get_text()!r}"
+
+
+def _slanted(path) -> bool:
+    """Whether a path is long in both directions."""
+    return len(path.vertices) > 1 and all(abs(path.vertices[-1] - path.vertices[0]) > _PIXELS)
 
 
 def _alike(ax):

@@ -10,19 +10,27 @@ from .._version import __version__
 _DOTS = 200  # per inch, of PNG
 
 
-def save(figure, path, *, question: str, fpr_floor: float | None = None) -> None:
+def save(figure, path, *, question: str, fpr_floor: float | None) -> None:
     """Write a figure with the version, the question, the FPR floor and the date in its metadata.
 
     Args:
         figure: matplotlib ``Figure``. path: ending in .png, .pdf or .svg; an existing file is replaced.
         question: what the figure answers, such as the command that makes it.
-        fpr_floor: of the μ in it, where there is one.
+        fpr_floor: of the μ in it, 0 where it holds at every FPR, or None where nothing in it depends on one: the file says "none".
 
     Raises:
         ValueError: the path ends otherwise.
+
+    Example:
+        >>> import tempfile
+        >>> from matplotlib.figure import Figure
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save(Figure(), f"{folder}/a.svg", question="what is mu?", fpr_floor=1e-10)
+        ...     "what is mu?; FPR floor 1e-10" in Path(folder, "a.svg").read_text()
+        True
     """
     path, program = Path(path), f"jaxgdp {__version__}"
-    said = question if fpr_floor is None else f"{question}; FPR floor {fpr_floor:g}"
+    said = f"{question}; FPR floor {'none' if fpr_floor is None else f'{fpr_floor:g}'}"
     now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
     metadata = {
         ".png": {"Title": question, "Description": said, "Software": program, "Creation Time": now.isoformat()},

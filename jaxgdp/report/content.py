@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import platform
 import warnings
@@ -18,11 +17,13 @@ from ..bracket import STATUS, Bracket, Status
 from ..bridge.identify import identify
 from ..mechanisms import as_composition
 from ..mechanisms.description import describe
+from ..numerics.provenance import today
 from ..numerics.validation import floor_rate, one_of, open_unit, relative_width
 from ..quantities.registry import REGISTRY
 from ..spec import SETTINGS, Spec, from_dict, to_dict
 from ..tradeoff import ContradictionWarning, tradeoff
 from . import stored, text
+from .words import question
 
 TIER_LIMIT = text.TIER_LIMIT
 TPR_FPRS = options.REPORT_FPRS
@@ -109,6 +110,11 @@ class Report:
     date: str = field(default="", compare=False)
     software: dict = field(default_factory=dict, compare=False)
     _curve: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def question(self) -> str:
+        """What the report answers, in words."""
+        return question(self)
 
     @property
     def command(self) -> str:
@@ -314,7 +320,7 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
         rtol=settings["rtol"],
         spec=content,
         version=__version__,
-        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        date=today(),
         software=_software(),
         _curve=curve,
         **(

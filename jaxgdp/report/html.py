@@ -149,7 +149,8 @@ def page(report) -> str:
 <body>
 <header>
 <h1>{escape(title)}</h1>
-<p class="small">Privacy report, computed{date} by {escape(software(report))}</p>
+<p class="small">Privacy report, computed{date} by {escape(software(report))}.
+Question: {escape(report.question)}.</p>
 </header>
 <main>
 <section>

@@ -37,6 +37,7 @@ class _Sheet:
             self.pdf.add_font("text", style, fonts / f"{file}.ttf")
         self.pdf.add_font("code", "", fonts / "DejaVuSansMono.ttf")
         self.pdf.set_title(f"{report.title or 'Mechanism'}: privacy report")
+        self.pdf.set_subject(f"{report.question}; FPR floor {report.fpr_floor:g}")
         self.pdf.set_lang("en")
         self.pdf.set_creator(f"jaxgdp {report.version}")
         self.pdf.add_page()
@@ -96,7 +97,7 @@ def _laid_out(report, drawn: list[str], size: float):
     sheet = _Sheet(report, size)
     sheet.write(report.title or "Privacy report", style="B", scale=1.8)
     date = f" on {report.date}" if report.date else ""
-    sheet.write(f"Privacy report, computed{date} by {software(report)}", scale=0.9)
+    sheet.write(f"Privacy report, computed{date} by {software(report)}. Question: {report.question}.", scale=0.9)
     sheet.heading("What an attacker can do")
     for sentence in words.verdict(report):
         sheet.write(sentence, scale=1.2)

@@ -55,6 +55,7 @@ def plain_values(report) -> dict:
     return {
         "version": report.version,
         **({"date": report.date, "software": report.software} if report.date else {}),
+        "question": report.question,
         "title": report.title,
         "neighbours": report.neighbours,
         "mechanism": report.mechanism,

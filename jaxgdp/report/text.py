@@ -69,6 +69,7 @@ def head(report) -> list[tuple[str, str]]:
     neighbours = [("neighbours", report.neighbours)] if report.neighbours else []
     return [
         *title,
+        ("question", _ascii(report.question)),
         ("mechanism", report.mechanism),
         ("sampling", words.sampling(report.spec)),
         *neighbours,

@@ -93,6 +93,11 @@ def adjacency(report) -> str:
     return f"{report.adjacency} ({meaning})"
 
 
+def question(report) -> str:
+    """What the report answers."""
+    return f"how well an attacker can tell two neighbouring data sets apart by the output of {report.title or report.mechanism}"
+
+
 def unit(report) -> str:
     """Whom the numbers protect."""
     return report.neighbours or "one record, as the mechanism's sensitivity or clipping has it"

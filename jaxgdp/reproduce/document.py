@@ -8,18 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .._version import __version__
-from ..numerics.provenance import comments, provenance
+from ..numerics.provenance import comments, provenance, today
 from .result import Row, Table
 from .verdict import AGREES, DIFFERS, ELSEWHERE, UNDECIDED
 
-_FLOOR = "1e-10 for a mu, unless another one is named beside it"
 _LONGEST = 30  # a longer table is data behind a figure: its CSV file is enough
 
 
-def write_csv(table: Table, path: Path, question: str) -> None:
-    """One table as CSV, UTF-8, below lines that begin with "#": version, date and question (pandas: ``comment="#"``)."""
+def write_csv(table: Table, path: Path, question: str, fpr_floor: float | None) -> None:
+    """One table as CSV, UTF-8, below lines that begin with "#": version, date, question and FPR floor (pandas: ``comment="#"``)."""
     with open(path, "w", newline="", encoding="utf-8") as file:
-        file.write(comments(provenance(question, _FLOOR)))
+        file.write(comments(provenance(question, fpr_floor)))
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table.header)
         writer.writerows(table.rows)
@@ -72,7 +71,7 @@ def markdown(citation: dict, titles: dict, rows: list[Row], seconds: dict, secti
     lines = [
         f"# Reproduction of {citation['authors'].split(',')[0]} et al. {citation['year']}",
         "",
-        f"{citation['authors']}: *{citation['title']}*, {citation['identifier']}. Regenerated with jaxgdp {__version__}"
+        f"{citation['authors']}: *{citation['title']}*, {citation['identifier']}. Regenerated with jaxgdp {__version__} on {today()}"
         + (", on coarse grids (quick)." if quick else "."),
         "",
         "Every number of ours is a certified bracket, lower ≤ true ≤ upper, printed rounded outward. A printed number *agrees* if the "
@@ -91,6 +90,8 @@ def markdown(citation: dict, titles: dict, rows: list[Row], seconds: dict, secti
     ]
     for name, found, files in sections:
         lines += [f"## {name.replace('-', ' ').capitalize()}: {titles[name]}", ""]
+        if found.fpr_floor is not None:
+            lines += [f"FPR floor of μ: {found.fpr_floor:g}.", ""]
         lines += [f"![{titles[name]}]({path.name})" for path in files if path.suffix in (".png", ".svg")]
         lines += [f"[{path.name}]({path.name})" for path in files if path.suffix == ".pdf"]
         for stem, table in found.tables.items():
@@ -103,10 +104,11 @@ def markdown(citation: dict, titles: dict, rows: list[Row], seconds: dict, secti
     return "\n".join(lines)
 
 
-def json_text(citation: dict, rows: list[Row], seconds: dict, quick: bool) -> str:
-    """The verdict table and timings as JSON."""
+def json_text(citation: dict, rows: list[Row], seconds: dict, sections, quick: bool) -> str:
+    """The verdict table and timings as JSON; the FPR floor is that of each figure and table."""
+    floors = {name: "none" if found.fpr_floor is None else found.fpr_floor for name, found, _ in sections}
     data = {
-        **provenance(f"the numbers of {citation['identifier']}, certified", _FLOOR),
+        **provenance(f"the numbers of {citation['identifier']}, certified", floors),
         "paper": citation,
         "quick": quick,
         "verdicts": [row._asdict() for row in rows],

@@ -87,12 +87,14 @@ class Result:
         draw: a function that draws on a matplotlib ``Figure``, or None for tables.
         size: width and height of the figure in inches.
         tables: tables by file stem: the table itself, or the numbers behind the figure.
+        fpr_floor: of the μ and the regrets in the figure and the tables, 0 where they hold at every FPR, None where there are none.
     """
 
     answers: Mapping[str, Number | Claim | NotHere]
     draw: Callable | None = None
     size: tuple[float, float] = (7.0, 4.0)
     tables: dict[str, Table] = field(default_factory=dict)
+    fpr_floor: float | None = None
 
 
 class Row(NamedTuple):

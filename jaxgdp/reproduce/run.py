@@ -50,6 +50,23 @@ def items(paper: str) -> dict:
     return _module(paper).ITEMS
 
 
+def outputs(paper: str, names, figure_format: str = "png") -> list[str]:
+    """Names of the files that :func:`reproduce` writes, the document with the verdict table first.
+
+    Args:
+        paper: one of ``PAPERS``. names: of figures and tables. figure_format: of figures.
+
+    Example:
+        >>> outputs("gomez2025", ["figure-1", "table-2"])
+        ['gomez2025.md', 'gomez2025.json', 'figure-1.png', 'figure-1.csv', 'table-2.csv']
+    """
+    found = [f"{paper}.md", f"{paper}.json"]
+    for name in names:
+        found += [f"{name}.{figure_format}"] if name.startswith("figure") else []
+        found += [f"{stem}.csv" for stem in _module(paper).TABLES.get(name, (name,))]
+    return found
+
+
 def _module(paper: str):
     return importlib.import_module(f".{paper}", __package__)
 
@@ -132,7 +149,8 @@ def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_forma
         with telling(f"{name}, {position + 1} of {len(chosen)}"):
             found = known[name][1](quick)
             question = f"{known[name][0]} ({name} of {published.read(paper)['paper']['identifier']})"
-            files = _write(found, name, folder, figure_format, question)
+            files = [folder / file for file in outputs(paper, [name], figure_format)[2:]]
+            _write(found, files, question)
         seconds[name] = time.perf_counter() - start
         rows += result.rows([p for p in listed if p.item == name], found.answers)
         sections.append((name, found, files))
@@ -140,11 +158,11 @@ def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_forma
             progress(name)
 
     written = [path for _, _, files in sections for path in files]
-    text, data = folder / f"{paper}.md", folder / f"{paper}.json"
+    text, data = (folder / file for file in outputs(paper, []))
     citation = published.read(paper)["paper"]
     titles = {name: title for name, (title, _) in known.items()}
     text.write_text(document.markdown(citation, titles, rows, seconds, sections, quick), encoding="utf-8")
-    data.write_text(document.json_text(citation, rows, seconds, quick), encoding="utf-8")
+    data.write_text(document.json_text(citation, rows, seconds, sections, quick), encoding="utf-8")
     return Reproduction(paper, tuple(rows), seconds, (text, data, *written))
 
 
@@ -160,9 +178,8 @@ def _need(chosen, needs: dict[str, dict[str, str]]) -> None:
             raise ImportError(f"this reproduction needs {error.name}: pip install 'jaxgdp[{extra}]'") from None
 
 
-def _write(found: Result, name: str, folder: Path, figure_format: str, question: str) -> list[Path]:
-    """The figure and the tables of one item."""
-    files = []
+def _write(found: Result, files: list[Path], question: str) -> None:
+    """The figure, where there is one, and the tables of one item; each has its file."""
     if found.draw is not None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -172,11 +189,7 @@ def _write(found: Result, name: str, folder: Path, figure_format: str, question:
         figure = Figure(figsize=found.size, layout="constrained")
         FigureCanvasAgg(figure)
         found.draw(figure)
-        path = folder / f"{name}.{figure_format}"
-        save(figure, path, question=question)
-        files.append(path)
+        save(figure, files[0], question=question, fpr_floor=found.fpr_floor)
+    tables = {path.stem: path for path in files if path.suffix == ".csv"}
     for stem, table in found.tables.items():
-        path = folder / f"{stem}.csv"
-        document.write_csv(table, path, question)
-        files.append(path)
-    return files
+        document.write_csv(table, tables[stem], question, found.fpr_floor)

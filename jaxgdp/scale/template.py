@@ -1,4 +1,4 @@
-"""What a store holds before its first chunk: axes, attributes, versions, the question, and a fingerprint of all of it."""
+"""What a store holds before its first chunk: axes, attributes, versions, question and date, and a fingerprint of all of it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..numerics.provenance import today
 from .layout import Layout
 
 OWN = "jaxgdp"  # the group of what a store says of itself
@@ -101,7 +102,8 @@ def create(path: Path, template: Template) -> None:
         array(root, name, values.shape, values.shape, str(values.dtype), (name,))[:] = values
     for name, variable in template.variables.items():
         array(root, name, *template.layout, variable.dtype, tuple(template.axes), variable.attributes)
-    own = root.create_group(OWN, attributes={"question": template.question, "versions": versions()})
+    told = {"question": template.question, "versions": versions(), "date": today()}
+    own = root.create_group(OWN, attributes=told)
     width, files = len(template.variables), _files(template)
     array(
         own, "done", (template.layout.number, width, DIGEST), (1, width, DIGEST), "uint8", ("chunk", "variable", "byte")

@@ -282,6 +282,31 @@ def test_pdf_is_one_page_with_its_description(subsampled, tmp_path):
     assert b"spec.json" in data and b"/Lang (en)" in data and data.count(b"/Figure") >= 2
 
 
+def test_every_format_says_version_question_floor_and_date(subsampled, tmp_path):
+    pytest.importorskip("fpdf")
+    subsampled.to_pdf(tmp_path / "report.pdf")
+    record = json.dumps(subsampled.to_registry(), ensure_ascii=False)
+    told = json.loads(subsampled.to_json())
+    assert [told[key] for key in ("version", "question", "fpr_floor", "date")] == [
+        jaxgdp.__version__,
+        subsampled.question,
+        1e-10,
+        subsampled.date,
+    ]
+    assert "SubsampledGaussian(noise_multiplier=9.4, sampling_prob=0.32768) x 2000" in told["question"]
+    for text in (str(subsampled), subsampled.to_markdown(), record, html.unescape(subsampled.to_html())):
+        for said in (jaxgdp.__version__, subsampled.question, "1e-10", subsampled.date):
+            assert said in text, said
+    data = (tmp_path / "report.pdf").read_bytes().decode("latin-1").replace("\\", "")
+    day = subsampled.date.replace("-", "")
+    for said in (
+        f"/Creator (jaxgdp {jaxgdp.__version__})",
+        f"/Subject ({subsampled.question}; FPR floor 1e-10)",
+        f"/CreationDate (D:{day}",
+    ):
+        assert said in data, said
+
+
 @pytest.mark.parametrize("name", ["json", "markdown", "text", "html", "registry"])
 def test_formats_on_the_command_line(name, capsys, tmp_path):
     if name == "registry":

@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 import jaxgdp
 from jaxgdp import Bracket, gdp
 from jaxgdp.report import rows_of
-from jaxgdp.reproduce import items, reproduce
+from jaxgdp.reproduce import items, outputs, reproduce
 from jaxgdp.reproduce.document import markdown_table
 from jaxgdp.reproduce.gap import largest_gap
 from jaxgdp.reproduce.published import RELATIONS, numbers, read
@@ -382,6 +382,25 @@ def test_command_writes_where_it_is_told(command, tmp_path, capsys):
     assert "all agree" in out or "agree, 0 differ" in out
     assert (tmp_path / "out" / "figure-1.pdf").read_bytes().startswith(b"%PDF")
     assert (tmp_path / "out" / "gomez2025.md").exists()
+
+
+def test_only_files_that_would_be_written_stop_the_command(command, tmp_path, capsys):
+    run = ["reproduce", "gomez2025", "--output", "out", "--only", "table-3", "--quick", "--quiet"]
+    (tmp_path / "out").mkdir()
+    others = ["table-3-notes.csv", "table-3.png", "gomez2025-old.md", "figure-1.csv"]
+    for name in others:
+        (tmp_path / "out" / name).write_text("mine", encoding="utf-8")
+    assert command(run) == 0
+    written = outputs("gomez2025", ["table-3"])
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {*others, *written}
+    assert all((tmp_path / "out" / name).read_text(encoding="utf-8") == "mine" for name in others)
+    for name in written:
+        for path in written:
+            (tmp_path / "out" / path).unlink(missing_ok=True)
+        (tmp_path / "out" / name).write_text("mine", encoding="utf-8")
+        assert command(run) == 2
+        assert f"{name} exists already: give --force to replace it" in capsys.readouterr().err
+    assert command([*run, "--force"]) == 0
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,7 @@ def _details(report) -> str:
         *(f"ε at δ = {delta:g}: {up(bracket.upper)}" for delta, bracket in report.epsilons),
         f"All are certified upper bounds, rounded up, by jaxgdp {report.version}{f' on {report.date}' if report.date else ''}; "
         f"computed again by: {report.command}",
+        f"The question: {report.question}",
     ]
     return "\n".join(f"- {line}" for line in lines)
 

@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 
+from ...plot.style import power
 from ..result import Claim, Number, Result
 from ..verdict import shown
 from . import figures
@@ -22,7 +23,7 @@ def _found(batches: int, delta: float, named: float, quick: bool) -> Compared:
 
 
 def _result(found: Compared, answers, name: str, batches: int, delta: float) -> Result:
-    title = rf"$T = {batches:,}$, $\delta = {delta:g}$"
+    title = rf"$T = {batches:,}$, $\delta = {power(delta)}$"
     draw = functools.partial(figures.compared, found, r"noise multiplier $\sigma$", r"$\varepsilon$", title, None)
     return Result(answers, draw=draw, size=(5.2, 3.6), tables={name: found.table("noise_multiplier")})
 

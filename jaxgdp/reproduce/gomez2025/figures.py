@@ -5,8 +5,6 @@ from __future__ import annotations
 from ...plot import BLACK, COLOURS, DASHES, from_floor, gaussian_curve, regret_panels, square_axes, tradeoff_band
 from ...report import rounded_outward
 
-_WHITE = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 0.8}
-
 
 def _up(value: float, digits: int) -> str:
     """An upper side as mathematical text, rounded up."""
@@ -48,9 +46,9 @@ def profile_and_attacks(profile, figure) -> None:
     left.annotate(
         _pair(calibrated, delta),
         (calibrated, delta),
-        xytext=(6, 6),
+        xytext=(-10, -16),
         textcoords="offset points",
-        ha="left",
+        ha="right",
         fontsize=9,
     )
     right.set_xscale("log")
@@ -122,25 +120,14 @@ def curves_and_gaps(lines, figure) -> None:
     for line, colour, dash in zip(lines, COLOURS, DASHES, strict=False):
         gap = line.gap
         label = rf"{line.label}, $\sigma$ = {line.noise_multiplier:g}"
-        tradeoff_band(gap.alpha, gap.beta, left, colour=colour, label=label, linewidth=2.2)
+        tradeoff_band(gap.alpha, gap.beta, left, colour=colour, label=label, linestyle=dash, linewidth=2.2)
         gaussian_curve(gap.alpha, gap.gaussian, left)
         low, high = gap.beta.lower - gap.gaussian, gap.beta.upper - gap.gaussian
         right.fill_between(gap.alpha, low, high, color=colour, alpha=0.35, lw=0)
         right.plot(gap.alpha, high, color=colour, ls=dash, lw=1.5)
-        peak = high.argmax()
-        right.annotate(
-            line.label,
-            (gap.alpha[peak], high[peak]),
-            xytext=(-12, 1),
-            textcoords="offset points",
-            ha="right",
-            fontsize=8,
-            color=colour,
-            bbox=_WHITE,
-        )
     gaussian_curve([], [], left, label=rf"$\mu$-GDP of each, {from_floor(lines[0].fpr_floor)}")
     square_axes(left)
-    left.legend(frameon=False, fontsize=8)
+    figure.legend(*left.get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=3)
     right.set_xscale("log")
     right.set_xlim(1e-6, 1.0)
     right.set_ylim(0.0, 1.08 * right.get_ylim()[1])

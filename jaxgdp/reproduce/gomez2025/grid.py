@@ -45,6 +45,7 @@ def figure_3(quick: bool) -> Result:
         draw=functools.partial(figures.landscape, dataset),
         size=(10.2, 4.2),
         tables={"figure-3": Table(header, body)},
+        fpr_floor=dataset.attrs["fpr_floor"],
     )
 
 

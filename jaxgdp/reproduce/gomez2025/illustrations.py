@@ -160,6 +160,7 @@ def figure_2(quick: bool) -> Result:
         draw=functools.partial(figures.definitions, panel),
         size=(5.0, 4.6),
         tables={"figure-2": _numbers([panel])},
+        fpr_floor=panel.fpr_floor,
     )
 
 
@@ -195,6 +196,7 @@ def figure_4(quick: bool) -> Result:
         draw=functools.partial(figures.three_panels, panels),
         size=(7.6, 2.9),
         tables={"figure-4": _numbers(panels)},
+        fpr_floor=max(panel.fpr_floor for panel in panels),
     )
 
 

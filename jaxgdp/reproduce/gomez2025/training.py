@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import deployments
+from ... import deployments, options
 from ...bracket import Bracket
 from ...measure import measure
 from ...mechanisms import dpsgd
@@ -52,7 +52,8 @@ def runs(quick: bool) -> dict[tuple[str, int], list[Run]]:
             settings = zip(paper[name]["epsilon"], step.noise_multiplier, steps, rate, strict=True)
             columns += [(name, records, *setting) for setting in settings]
     _, _, _, sigma, steps, rate = map(np.array, zip(*columns, strict=True))
-    asked: dict[str, Any] = {"rtol": QUICK_RTOL if quick else RTOL, "delta": float(paper["table-4"]["delta"])}
+    delta, rtol = float(paper["table-4"]["delta"]), QUICK_RTOL if quick else RTOL
+    asked: dict[str, Any] = {"rtol": rtol, "delta": delta, "fpr_floor": options.FPR_FLOOR}
     answers = measure(dpsgd(sigma, rate, steps), ("mu", "regret", "epsilon", "advantage"), **asked).brackets.values()
     found: dict[tuple[str, int], list[Run]] = {}
     for i, (name, records, eps, *_) in enumerate(columns):
@@ -91,7 +92,7 @@ def table_2(quick: bool) -> Result:
         mus = certified.get((row["dataset"], row["pretraining"]), ["μ not computed"] * 4)
         cells = [f"{a} %, {m}" if a else "" for a, m in zip(row["accuracy"], mus, strict=True)]
         body.append((row["dataset"], row["pretraining"], row["delta"], *cells))
-    return Result(answers, tables={"table-2": Table(header, tuple(body))})
+    return Result(answers, tables={"table-2": Table(header, tuple(body))}, fpr_floor=options.FPR_FLOOR)
 
 
 def _largest(brackets) -> Bracket:
@@ -142,7 +143,7 @@ def hyperparameters(name: str, quick: bool) -> Result:
         )
         for a, b, x, y in zip(stated, other, *renyi, strict=True)
     )  # fmt: skip
-    return Result(answers, tables={name: Table(header, body)})
+    return Result(answers, tables={name: Table(header, body)}, fpr_floor=options.FPR_FLOOR)
 
 
 class Line(NamedTuple):
@@ -213,4 +214,5 @@ def curves_and_gaps(figure: str, name: str, quick: bool) -> Result:
         draw=functools.partial(figures.curves_and_gaps, found),
         size=(7.2, 3.5),
         tables={figure: Table(header, tuple(body))},
+        fpr_floor=max(line.fpr_floor for line in found),
     )

@@ -20,3 +20,9 @@ ITEMS = {
 
 # packages of an extra that an item needs, beside matplotlib for figures: {name: {package: extra}}
 NEEDS = {"figure-1-digits": {"sklearn": "data"}}
+
+# CSV files of an item whose numbers are not in one of its own name: {name: stems}
+TABLES = {
+    "figure-1": ("figure-1-language", "figure-1-images"),
+    "figure-1-digits": ("figure-1-digits", "figure-1-digits-gain"),
+}

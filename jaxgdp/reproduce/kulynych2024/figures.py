@@ -59,7 +59,7 @@ def advantage_panels(pair, cost, advantage: float, at: float, figure) -> None:
     right.plot(cost.alpha, cost.generic_direct, color=DIRECT, lw=1.8, ls=_DASHED, label="advantage calibration")
     ends = [np.interp(at, cost.alpha, c) for c in (cost.generic_direct, cost.generic_standard)]
     right.annotate("", (at, ends[0]), (at, ends[1]), arrowprops={"arrowstyle": "<->", "lw": 1.0})
-    note = {"xytext": (0.34, 0.62), "fontsize": 9, "arrowprops": {"arrowstyle": "-", "lw": 0.6}}
+    note = {"xytext": (0.3, 0.42), "fontsize": 9, "arrowprops": {"arrowstyle": "-", "lw": 0.6}}
     right.annotate(rf"$\Delta\beta = {ends[1] - ends[0]:.2f}$", (at, 0.5 * sum(ends)), **note)
     square_axes(right)
     right.set_title(rf"(b) generic mechanism, $\eta = {advantage:g}$", fontsize=12)
@@ -113,9 +113,16 @@ def touching_lines(found: Touching, figure) -> None:
         found: what to draw. figure: matplotlib ``Figure`` to draw on.
     """
     ax = figure.subplots()
-    for i, (name, colour) in enumerate((("standard", STANDARD), ("direct", DIRECT))):
+    for i, (name, colour, dash) in enumerate((("standard", STANDARD, "-"), ("direct", DIRECT, "--"))):
         label = rf"{name}: $\sigma$ = {found.noise_multiplier[i]:.3f}, $\varepsilon(10^{{-5}}) \leq$ {found.epsilon.upper[i]:.2f}"
-        tradeoff_band(found.alpha, Bracket(found.beta.lower[i], found.beta.upper[i]), ax, colour=colour, label=label)
+        tradeoff_band(
+            found.alpha,
+            Bracket(found.beta.lower[i], found.beta.upper[i]),
+            ax,
+            colour=colour,
+            label=label,
+            linestyle=dash,
+        )
     alpha = np.linspace(0.0, 1.0, 201)
     line = 1.0 - found.delta - np.exp(found.needed) * alpha
     ax.plot(
@@ -123,12 +130,12 @@ def touching_lines(found: Touching, figure) -> None:
     )
     epsilon, delta = found.tangent.epsilon.midpoint, found.tangent.delta.midpoint
     label = rf"$\varepsilon'$ = {epsilon:.2f}, $\delta'$ = {delta:.2f}"
-    ax.plot(alpha, 1.0 - delta - np.exp(epsilon) * alpha, color=DIRECT, ls=":", lw=1.2, label=label)
+    ax.plot(alpha, 1.0 - delta - np.exp(epsilon) * alpha, color=DIRECT, ls="-.", lw=1.2, label=label)
     ax.plot(*found.target, "s", color=BLACK, ms=5, zorder=5, label="target")
     square_axes(ax)
     ax.set(xlim=(0.0, 0.5))
     ax.set_aspect("auto")
-    ax.legend(frameon=False, fontsize=8)
+    figure.legend(*ax.get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=2)
 
 
 def cost_panels(cost, advantage: float, figure) -> None:
@@ -191,7 +198,7 @@ def digits(fprs, risk, accuracy, width: float, figure) -> None:
             (risk.standard[:, k], STANDARD, "-", "standard calibration"),
             (risk.direct.upper[:, k], DIRECT, _DASHED, "direct calibration"),
         ):
-            style = {"color": colour, "ls": dash, "marker": "o", "ms": 4, "lw": 1.4, "capsize": 2}
+            style = {"color": colour, "ls": dash, "marker": "o", "ms": 4, "lw": 1.4}
             ax.errorbar(mean, values, xerr=width * error, label=label, **style)
         ax.set_title(rf"digits, $\alpha = {fpr:g}$", fontsize=10)
         ax.set(xlabel="accuracy, per cent", ylabel="bound on TPR", ylim=(0.0, 1.02))

@@ -24,3 +24,6 @@ ITEMS = {
 
 # packages of an extra that an item needs, beside matplotlib for figures: {name: {package: extra}}
 NEEDS: dict[str, dict[str, str]] = {}
+
+# CSV files of an item whose numbers are not in one of its own name: {name: stems}
+TABLES: dict[str, tuple[str, ...]] = {}

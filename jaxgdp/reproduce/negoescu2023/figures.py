@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ...plot import BLACK, COLOURS
-
-_MARKS = ("o", "s", "^", "D", "v", "P")
+from ...plot import BLACK, COLOURS, line_style
 
 
 def _grid(ax) -> None:
@@ -19,18 +17,16 @@ def landscape(strategies, data: str, utility: str, figure) -> None:
         figure: matplotlib ``Figure`` to draw on.
     """
     ax = figure.subplots()
-    seen = {True: 0, False: 0}
-    for s in strategies:
+    for number, s in enumerate(strategies):
         private = s.epsilon is not None
         x, y = s.star.mean(), s.utility.mean()
         spread = [[x - s.star.min()], [s.star.max() - x]], [[y - s.utility.min()], [s.utility.max() - y]]
-        mark = _MARKS[seen[private] % len(_MARKS)]
-        seen[private] += 1
+        mark = line_style(number)["marker"]
         label = f"DP-SGD, {s.name}" if private else f"no DP, {s.name}"
         ax.errorbar(x, y, spread[1], spread[0], fmt=mark, color=COLOURS[0 if private else 1], ms=6, lw=1.0, label=label)
     ax.set(xlabel="Epsilon* (parametric)", ylabel=utility, title=data)
     _grid(ax)
-    ax.legend(frameon=False, fontsize=8)
+    figure.legend(*ax.get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=4)
 
 
 def ratios(found, figure) -> None:
@@ -42,8 +38,10 @@ def ratios(found, figure) -> None:
     for ax, values, title in zip(
         figure.subplots(1, 2, sharey=True), (found.exact, found.counted), ("(a) known", "(b) counted"), strict=True
     ):
-        for row, colour, label in zip(values, COLOURS, (r"$(1 - \eta)/t$", r"$(1 - t)/\eta$"), strict=False):
-            ax.plot(found.where, row, ".", ms=2, color=colour, label=label)
+        for row, colour, mark, label in zip(
+            values, COLOURS, (".", "x"), (r"$(1 - \eta)/t$", r"$(1 - t)/\eta$"), strict=False
+        ):
+            ax.plot(found.where, row, mark, ms=2, mew=0.5, color=colour, label=label)
         ax.set(xlabel=r"$\frac{1}{2}(TPR + FPR)$", title=title)
         ax.label_outer()
         _grid(ax)
@@ -75,7 +73,10 @@ def sizes(panels, figure) -> None:
         ax.set(xscale="log", xlabel="losses", title=f"d = {distance}")
         _grid(ax)
     axes[0].set_ylabel("Epsilon*")
-    axes[0].legend(frameon=False, fontsize=6)
+    columns = 2 if len(panels) == 1 else 4
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=columns
+    )
 
 
 def fits(panels, figure) -> None:
@@ -85,10 +86,12 @@ def fits(panels, figure) -> None:
         panels: with ``name``, ``components``, ``samples`` and ``pvalues``. figure: matplotlib ``Figure`` to draw on.
     """
     for panel, ax in zip(panels, figure.subplots(1, len(panels), sharey=True), strict=True):
-        for row, number, colour in zip(panel.pvalues, panel.samples, COLOURS, strict=False):
-            ax.plot(panel.components, row, "o-", ms=3, lw=1.0, color=colour, label=f"{number} samples")
-        ax.axhline(0.05, color=BLACK, lw=0.8, ls="--")
+        for k, (row, number) in enumerate(zip(panel.pvalues, panel.samples, strict=True)):
+            ax.plot(panel.components, row, ms=3, lw=1.0, label=f"{number} samples", **line_style(k))
+        ax.axhline(0.05, color=BLACK, lw=0.8, ls=":")
         ax.set(xlabel="components", title=panel.name, ylim=(0.0, 1.0))
         _grid(ax)
     figure.axes[0].set_ylabel("p-value")
-    figure.axes[0].legend(frameon=False, fontsize=8)
+    figure.legend(
+        *figure.axes[0].get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=4
+    )
