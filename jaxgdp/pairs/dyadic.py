@@ -18,7 +18,7 @@ import numpy as np
 
 from ..numerics.errors import UNIT
 
-_CHUNK = 128  # longest sum of products that is added up in whatever order
+_CHUNK = 129  # longest sum of products that is added up in whatever order
 
 
 @dataclass(frozen=True)
@@ -123,45 +123,42 @@ def _inner(masses):
     return out
 
 
-def _runs(mass):
-    """Stretches of a level with mass: (start, masses), without the hollow middle of coarser levels."""
-    some = np.flatnonzero(mass)
-    if not len(some):
-        return []
-    cut = np.flatnonzero(np.diff(some) > len(mass) // 8)
-    first, last = np.append(some[0], some[cut + 1]), np.append(some[cut], some[-1])
-    return [(a, mass[a : b + 1]) for a, b in zip(first, last, strict=True)]
+def _spans(masses):
+    """For every level its stretches with mass, (first, one beyond the last): two where the middle of a coarser level is hollow."""
+    some = masses > 0.0
+    levels, width = masses.shape
+    half = width // 2
+    left, right = some[:, half::-1], some[:, half + 1 :]
+    ends = some.argmax(1), half + 1 - left.argmax(1), half + 1 + right.argmax(1), width - some[:, ::-1].argmax(1)
+    found = []
+    for row, (first, until, again, last) in enumerate(zip(*(end.tolist() for end in ends), strict=True)):
+        if not some[row, first]:
+            found.append([])
+        elif first < until and again < last and some[row, again] and again - until > width // 8:
+            found.append([(first, until), (again, last)])
+        else:
+            found.append([(first, last)])
+    return found
 
 
-def _convolve(short, long):
-    """Their convolution by sums of at most 128 products, added in pairs."""
+def _convolve(short, long, out):
+    """Add their convolution to ``out``, in sums of at most _CHUNK products."""
     if len(short) > len(long):
         short, long = long, short
-    parts = [np.convolve(short[i : i + _CHUNK], long) for i in range(0, len(short), _CHUNK)]
-    parts = [(i * _CHUNK, part) for i, part in enumerate(parts)]
-    while len(parts) > 1:
-        joined = []
-        for (i, a), (j, b) in zip(parts[::2], parts[1::2], strict=False):
-            total = np.zeros(max(len(a), j - i + len(b)))
-            total[: len(a)] = a
-            total[j - i : j - i + len(b)] += b
-            joined.append((i, total))
-        parts = joined + ([parts[-1]] if len(parts) % 2 else [])
-    return parts[0][1]
+    middle = len(short) // 2 if len(short) > _CHUNK else 0
+    if middle:
+        _convolve(short[:middle], long, out[: middle + len(long) - 1])
+        _convolve(short[middle:], long, out[middle:])
+    else:
+        out += np.correlate(long, short[::-1], "full")
 
 
-def _products(a, b, inner_a, inner_b, out):
-    """Add to ``out`` (levels, 8M + 1) all sums of a point of one and a point of the other, by the coarser of their levels."""
-    for level in range(len(out)):
-        terms = [(a[level], b[level] + inner_b[level]), (b[level], inner_a[level])]
-        if a is b:
-            terms = [(a[level], a[level] + 2.0 * inner_a[level])]
-        for mine, other in terms:
-            stretches = _runs(other)
-            for start, run in _runs(mine):
-                for at, stretch in stretches:
-                    found = _convolve(run, stretch)
-                    out[level, start + at : start + at + len(found)] += found
+def _products(mine, spans, other, out):
+    """Add to ``out`` (levels, 8M + 1) all sums of a point of one and a point of the other of the same level."""
+    for a, b, stretches, others, target in zip(mine, other, spans, _spans(other), out, strict=True):
+        for first, last in stretches:
+            for start, end in others:
+                _convolve(a[first:last], b[start:end], target[first + start : last + end - 1])
 
 
 def add(first: Law, second: Law):
@@ -184,19 +181,27 @@ def add(first: Law, second: Law):
     a, inner_a = aligned(first)
     b, inner_b = (a, inner_a) if same else aligned(second)
     out = np.zeros((len(a), levels, 2 * width - 1))
-    law, inner_law = a[0], inner_a[0]
-    _products(law, law if same else b[0], inner_law, inner_b[0], out[0])
+    spans = [_spans(mass) for mass in a]
+    inner = _spans(inner_a[0])
+    if same:
+        _products(a[0], spans[0], a[0] + 2.0 * inner_a[0], out[0])
+    else:
+        _products(a[0], spans[0], b[0] + inner_b[0], out[0])
+        _products(inner_a[0], inner, b[0], out[0])
     for i in range(1, len(a)):
-        _products(a[i], b[0], inner_a[i], inner_b[0], out[i])
+        _products(a[i], spans[i], b[0] + inner_b[0], out[i])
+        _products(inner_a[i], _spans(inner_a[i]), b[0], out[i])
         if same:
             out[i] *= 2.0
         else:
-            _products(law, b[i], inner_law, inner_b[i], out[i])
+            _products(a[0], spans[0], b[i] + inner_b[i], out[i])
+            _products(inner_a[0], inner, b[i], out[i])
     index = np.arange(-4 * octave, 4 * octave + 1).astype(float)
     values = np.ldexp(index[None, :], finest + np.arange(levels)[:, None])
     values = first.layout.centre + second.layout.centre + values
     some = out[0] > 0.0
-    # sums of _CHUNK products in any order, of their parts in pairs, of runs and sets, and of one level into the next
-    sums = _CHUNK + 2 + math.log2(4 * octave) + 8 + 2 * levels
+    # sums of _CHUNK products, of parts at least half as long of up to two stretches of each, and of one level into the next
+    parts = 4 * (2 * (4 * octave + 1) / _CHUNK + 2)
+    sums = _CHUNK + parts + 2 + 2 * levels
     error = first.error + second.error + sums * UNIT
     return values[some], out[:, some], error
