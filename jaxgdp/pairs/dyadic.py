@@ -1,7 +1,7 @@
 """Laws of positive numbers on a lattice that gets coarser by octaves away from a centre, and their sums.
 
-A sum of many heavy-tailed numbers has a narrow body and a tail that is longer by many orders. A :class:`Law` has its finest points
-around its centre and, further out, M points to each octave of the distance, so that a few thousand points hold it all. Spacings
+A sum of many heavy-tailed numbers has a narrow body and a tail that is longer by many orders. A :class:`Law` has K of its finest points
+on either side of its centre and, further out, M points to each octave of the distance, so that a few thousand points hold it all. Spacings
 are powers of two: points of one level are points of all finer ones, and their sums are exact.
 
 Two laws are added level by level, the part of one that lies further in than a level seen on the spacing of that level. Every such
@@ -29,36 +29,38 @@ class Layout:
         centre: value of the middle point.
         finest: e, the finest spacing is 2^e.
         octave: M, points per octave of the distance from the centre, on either side; a power of two.
+        core: K, points of the finest level, on either side; a power of two, at least 2M.
     """
 
     centre: float
     finest: int
     octave: int
+    core: int
 
     def locate(self, values):
         """Level, index of the point at or below, and distance to it in spacings of that level."""
         distance = values - self.centre
         _, exponent = np.frexp(np.abs(distance))
-        # 2M points of a level reach to 2^{level}·2M
-        level = np.maximum(exponent - int(math.log2(2 * self.octave)), self.finest)
-        level = np.where(distance == 0.0, self.finest, level)
+        # 2M points of a level reach to 2^{level}·2M, and K of the finest one to 2^{finest}·K
+        level = exponent - int(math.log2(2 * self.octave))
+        near = (exponent <= self.finest + int(math.log2(self.core))) | (distance == 0.0)
+        level = np.where(near, self.finest, level)
         scaled = np.ldexp(distance, -level)
         index = np.floor(scaled)
         return level - self.finest, index.astype(np.int64), scaled - index
 
     def values(self, levels):
-        """Values of all points of the lowest ``levels`` levels, shape (levels, 4M + 1)."""
-        index = np.arange(-2 * self.octave, 2 * self.octave + 1)
+        """Values of all points of the lowest ``levels`` levels, shape (levels, 2K + 1)."""
+        index = np.arange(-self.core, self.core + 1)
         return self.centre + np.ldexp(index[None, :].astype(float), self.finest + np.arange(levels)[:, None])
 
     def between(self, low, high):
         """Values of its points in [low, high], increasing."""
         level, _, _ = self.locate(np.array([low, high]))
         found = self.values(int(level.max()) + 1)
-        index = np.arange(-2 * self.octave, 2 * self.octave + 1)
-        real = np.abs(index)[None, :] > self.octave * (np.arange(len(found))[:, None] > 0)
-        found = np.sort(found[real & (found >= low) & (found <= high)])
-        return found
+        index, rank = np.abs(np.arange(-self.core, self.core + 1))[None, :], np.arange(len(found))[:, None]
+        outer = (index > self.octave) & (index <= 2 * self.octave) & (index << rank > self.core)
+        return np.sort(found[np.where(rank > 0, outer, True) & (found >= low) & (found <= high)])
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Law:
 
     Attributes:
         layout: where the points are.
-        masses: one or more sets of masses, shape (sets, levels, 4M + 1): set 0 is the law, the others are carried along by :func:`add`.
+        masses: one or more sets of masses, shape (sets, levels, 2K + 1): set 0 is the law, the others are carried along by :func:`add`.
         error: bound on the relative error of every mass.
     """
 
@@ -88,9 +90,9 @@ class Law:
 def spread(layout: Layout, values, masses, error) -> Law:
     """Masses (sets, points) at ``values`` on the points of a layout: each goes to its two neighbours, with its mean kept."""
     level, index, part = layout.locate(values)
-    width = 4 * layout.octave + 1
+    width = 2 * layout.core + 1
     levels = int(level.max()) + 1
-    place = level * width + index + 2 * layout.octave
+    place = level * width + index + layout.core
     between = part > 0.0
     # (the upper neighbour of the last point of a level is the first of the next one, or stays if it is the level's own last)
     joined = np.concatenate([place, place[between] + 1])
@@ -103,7 +105,7 @@ def spread(layout: Layout, values, masses, error) -> Law:
 
 
 def _halved(masses):
-    """One level's masses (…, 4M + 1) on the points of the next one."""
+    """One level's masses (…, 2K + 1) on the points of the next one."""
     width = masses.shape[-1]
     half = (width - 1) // 4
     even, odd = masses[..., ::2], 0.5 * masses[..., 1::2]
@@ -154,7 +156,7 @@ def _convolve(short, long, out):
 
 
 def _products(mine, spans, other, out):
-    """Add to ``out`` (levels, 8M + 1) all sums of a point of one and a point of the other of the same level."""
+    """Add to ``out`` (levels, 4K + 1) all sums of a point of one and a point of the other of the same level."""
     for a, b, stretches, others, target in zip(mine, other, spans, _spans(other), out, strict=True):
         for first, last in stretches:
             for start, end in others:
@@ -162,14 +164,14 @@ def _products(mine, spans, other, out):
 
 
 def add(first: Law, second: Law):
-    """Values, masses (sets, points) and relative error of the sum of two independent laws (of layouts with equal M).
+    """Values, masses (sets, points) and relative error of the sum of two independent laws (of layouts with equal M and K).
 
     Of masses in further sets, m_1 … , the sum has first.m_i·second.p + first.p·second.m_i: what is added up over the terms of a sum.
     """
-    octave = first.layout.octave
+    core = first.layout.core
     finest = min(first.layout.finest, second.layout.finest)
     tops = [law.layout.finest + law.masses.shape[1] for law in (first, second)]
-    levels, width = max(tops) - finest, 4 * octave + 1
+    levels, width = max(tops) - finest, 2 * core + 1
 
     def aligned(law):
         full = np.zeros((len(law.masses), levels, width))
@@ -196,12 +198,12 @@ def add(first: Law, second: Law):
         else:
             _products(a[0], spans[0], b[i] + inner_b[i], out[i])
             _products(inner_a[0], inner, b[i], out[i])
-    index = np.arange(-4 * octave, 4 * octave + 1).astype(float)
+    index = np.arange(-2 * core, 2 * core + 1).astype(float)
     values = np.ldexp(index[None, :], finest + np.arange(levels)[:, None])
     values = first.layout.centre + second.layout.centre + values
     some = out[0] > 0.0
     # sums of _CHUNK products, of parts at least half as long of up to two stretches of each, and of one level into the next
-    parts = 4 * (2 * (4 * octave + 1) / _CHUNK + 2)
+    parts = 4 * (2 * width / _CHUNK + 2)
     sums = _CHUNK + parts + 2 + 2 * levels
     error = first.error + second.error + sums * UNIT
     return values[some], out[:, some], error

@@ -277,7 +277,7 @@ def test_masses_of_cells_are_as_accurate_as_stated():
 def test_spreading_keeps_masses_and_means():
     rng = np.random.default_rng(5)
     values, masses = rng.lognormal(0.0, 3.0, 300), rng.uniform(0.1, 1.0, (2, 300))
-    for layout in (dyadic.Layout(0.0, -8, 8), dyadic.Layout(3.0, -4, 16), dyadic.Layout(0.0, -30, 4)):
+    for layout in (dyadic.Layout(0.0, -8, 8, 32), dyadic.Layout(3.0, -4, 16, 32), dyadic.Layout(0.0, -30, 4, 8)):
         law = dyadic.spread(layout, values, masses, 0.0)
         at, found = law.flat()
         assert found.sum(axis=1) == pytest.approx(masses.sum(axis=1), rel=1e-13)
@@ -291,8 +291,8 @@ def test_spreading_keeps_masses_and_means():
 @pytest.mark.parametrize("same", [False, True])
 def test_sums_are_those_of_exact_arithmetic(same):
     rng = np.random.default_rng(6)
-    one, _ = _law(rng, dyadic.Layout(2.0, -3, 4), 0.5, 30.0, 40, 2)
-    two = one if same else _law(rng, dyadic.Layout(1.0, -2, 4), 0.5, 9.0, 25, 2)[0]
+    one, _ = _law(rng, dyadic.Layout(2.0, -3, 4, 16), 0.5, 30.0, 40, 2)
+    two = one if same else _law(rng, dyadic.Layout(1.0, -2, 4, 16), 0.5, 9.0, 25, 2)[0]
     values, masses, error = dyadic.add(one, two)
     assert error < 1e-13
     # without the coarser view of inner points every pair of points would be a term of its own: total, mean and carried masses are the same
