@@ -59,7 +59,7 @@ class Layout:
         level, _, _ = self.locate(np.array([low, high]))
         found = self.values(int(level.max()) + 1)
         index, rank = np.abs(np.arange(-self.core, self.core + 1))[None, :], np.arange(len(found))[:, None]
-        outer = (index > self.octave) & (index <= 2 * self.octave) & (index << rank > self.core)
+        outer = (index > self.octave) & (index <= 2 * self.octave) & (index > np.ldexp(float(self.core), -rank))
         return np.sort(found[np.where(rank > 0, outer, True) & (found >= low) & (found <= high)])
 
 
