@@ -35,6 +35,7 @@ def answer(groups, question: Question, executor: Executor | None = None) -> Nest
     if len(rows):
         loss, log_p, error = (np.asarray(a)[rows, 0] for a in (mechanism.loss, mechanism.log_p, mechanism.error))
         found = [single.attack_curve(x, p, x + p, float(e)) for x, p, e in zip(loss, log_p, error, strict=True)]
+        found = [single.oriented(curve, question.adjacency) for curve in found]
         _put(results, rows, single.read(found, question.take(rows, number)))
         for row, curve in zip(rows, found, strict=True) if question.keep else ():
             curves[row] = (curve,)

@@ -76,10 +76,10 @@ def points(v: Vertices) -> Points:
         for a, unused in zip((v.log_alpha, v.log_tpr, v.log_beta), (0.0, -xp.inf, 0.0), strict=True)
     ]
     if v.top is None:
-        return Points(*(a.reshape(-1) for a in (t, t + v.step[..., None], *rates, used)))
+        return Points(*(a.reshape(-1) for a in (t, v.slopes_end(), *rates, used)))
     top, log_infinite = (xp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinite))
     # (where no loss is above 0 the end is all there is)
-    reached = (xp.max(xp.where(used, t + v.step[..., None], -xp.inf)) >= top) | ((top <= 0.0) & (top > -xp.inf))
+    reached = (xp.max(xp.where(used, v.slopes_end(), -xp.inf)) >= top) | ((top <= 0.0) & (top > -xp.inf))
     last = xp.where(xp.isfinite(top), xp.maximum(top, 0.0), xp.max(xp.where(used, t, 0.0)))
 
     def flat(a, end):
@@ -87,7 +87,7 @@ def points(v: Vertices) -> Points:
 
     return Points(
         flat(t, last),
-        flat(t + v.step[..., None], xp.inf),
+        flat(v.slopes_end(), xp.inf),
         flat(rates[0], xp.where(reached, -xp.inf, 0.0)),
         flat(rates[1], xp.where(reached, log_infinite, -xp.inf)),
         flat(rates[2], xp.where(reached, log1mexp(log_infinite), 0.0)),
@@ -116,18 +116,16 @@ def log_delta_at(v: Vertices, epsilon):
     """
     shape, e = xp.shape(epsilon), xp.reshape(epsilon, (-1,))
 
-    def piece(first, step, log_alpha, log_tpr, used):
-        k = xp.floor(e / step - first)
-        inside = (k >= 0.0) & (k < log_alpha.shape[0])
-        k = xp.where(inside, k, 0.0).astype(int)
-        inside = inside & used[k]
-        a, b = log_alpha[k], log_tpr[k]
+    def piece(one):
+        k, inside = one.within(e)
+        inside = inside & one.used[k]
+        a, b = one.log_alpha[k], one.log_tpr[k]
         ratio = xp.where(b > -xp.inf, xp.minimum(e + a - xp.where(b > -xp.inf, b, 0.0), 0.0), 0.0)
         # the threshold and ε may differ in the last digit: δ is continuous, allow for as much
         value = xp.where(b > -xp.inf, b + safe_log1m(ratio), -xp.inf)
         return xp.where(inside, value, 0.0)
 
-    best = xp.min(xp.vmap(piece)(v.first, v.step, v.log_alpha, v.log_tpr, v.used), axis=0)
+    best = xp.min(xp.vmap(piece)(v._replace(top=None, log_infinite=None)), axis=0)
     reach = xp.max(xp.where(v.used, v.threshold(), -xp.inf))
     last = xp.min(xp.where(v.used, v.log_tpr, 0.0))
     best = xp.minimum(best, xp.where(e >= reach, last, 0.0))
@@ -150,13 +148,11 @@ def log_rest_at(v: Vertices, epsilon):
     """
     shape, e = xp.shape(epsilon), xp.reshape(epsilon, (-1,))
 
-    def piece(first, step, log_alpha, log_beta, used):
-        k = xp.floor(e / step - first)
-        inside = (k >= 0.0) & (k < log_alpha.shape[0])
-        k = xp.where(inside, k, 0.0).astype(int)
-        return xp.where(inside & used[k], xp.logaddexp(log_beta[k], e + log_alpha[k]), -xp.inf)
+    def piece(one):
+        k, inside = one.within(e)
+        return xp.where(inside & one.used[k], xp.logaddexp(one.log_beta[k], e + one.log_alpha[k]), -xp.inf)
 
-    rest = xp.max(xp.vmap(piece)(v.first, v.step, v.log_alpha, v.log_beta, v.used), axis=0) - LOGS * (1.0 + e)
+    rest = xp.max(xp.vmap(piece)(v._replace(top=None, log_infinite=None)), axis=0) - LOGS * (1.0 + e)
     # (a log next to 0 is known to its absolute rounding, which 1 − δ(ε) may be as small as)
     rest = xp.maximum(rest, log1mexp(xp.minimum(log_delta_at(v, e) + LOGS, 0.0)))
     if v.log_infinite is not None:

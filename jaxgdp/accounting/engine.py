@@ -16,10 +16,10 @@ import numpy as np
 
 from ..bracket import STATUS, Bracket
 from ..numerics.precision import with_float64
-from . import executors
+from . import executors, single
 from .executors import COMPILED, EAGER, Executor
 from .lattices import Lattice, Needs, choose, likeliest, needs
-from .question import Kind, Question, Rates
+from .question import Answer, Kind, Question, Rates
 from .refine import DONE, JUMP_SHARES, PLAN, WHOLE, Outcome, Rules, View, focus, more_pieces, refine, whole
 from .vertices import trimmed
 from .windows import Plan
@@ -28,22 +28,6 @@ MAX_SIZE = 2**20
 _SEVERAL = 64  # settings from which on tasks are cut in two and programs compiled ahead
 _PLANNED_TOGETHER = 64
 _PIECES_PLANNED = 4.0  # tilts that are planned in the time of a look
-
-
-class Answer(NamedTuple):
-    """Results of one batch.
-
-    Attributes:
-        results: name → Bracket of arrays of shape (settings,): both sides as found, not compared with each other.
-        sizes: lattice points used per setting.
-        lattices: the lattice of each setting's best bracket.
-        curves: one Curve per setting when curves were kept.
-    """
-
-    results: dict
-    sizes: Any
-    lattices: list
-    curves: list
 
 
 def take(tree, rows):
@@ -191,18 +175,30 @@ def _half(executor: Executor, batch: Batch, lattice: Lattice, side: int, setting
 class _Found:
     """The brackets so far, what all looks have in common."""
 
-    def __init__(self, batch: Batch):
-        number, self.asked = batch.number, batch.question.asked
+    def __init__(self, number: int, question: Question):
+        self.asked = question.asked
         self.results = {q.name: Bracket(np.full(number, -np.inf), np.full(number, np.inf)) for q, _ in self.asked}
         self.best = np.full(number, np.inf)
         self.sizes, self.lattices = np.zeros(number, np.int64), [None] * number
-        self.curves: list = [None] * number if batch.question.keep else []
+        self.curves: list = [None] * number if question.keep else []
 
     def add(self, settings, found) -> None:
         for name, bracket in found.items():
             known = self.results[name]
             known.lower[settings] = np.fmax(known.lower[settings], bracket.lower)
             known.upper[settings] = np.fmin(known.upper[settings], bracket.upper)
+
+    def put(self, settings, answer: Answer) -> None:
+        """What is known of some settings by other means."""
+        self.add(settings, answer.results)
+        self.sizes[settings] = answer.sizes
+        for i, lattice in zip(settings, answer.lattices, strict=True):
+            self.lattices[i] = lattice
+        for i, curve in zip(settings, answer.curves, strict=False):
+            self.curves[i] = curve
+
+    def answer(self) -> Answer:
+        return Answer(self.results, self.sizes, self.lattices, self.curves)
 
     def excess(self, rtol: float, settings):
         """Width over the width promised of every quantity (axis 0)."""
@@ -224,8 +220,19 @@ def answer(
     Returns:
         An :class:`Answer`.
     """
-    executor = executor or executors.by_name(None)
-    return with_float64(_answer)(groups, question, progress or (lambda done: None), max_size, executor)
+    executor, progress = executor or executors.by_name(None), progress or (lambda done: None)
+    number, alone = groups[0][1].shape[0], single.used_once(groups)
+    if not np.any(alone):
+        return with_float64(_answer)(groups, question, progress, max_size, executor)
+    # one use of a pair known from tables needs no lattice
+    found = _Found(number, question)
+    rows, others = np.flatnonzero(alone), np.flatnonzero(~alone)
+    found.put(rows, single.answer(groups, rows, question.take(rows, number)))
+    progress(len(rows))
+    if len(others):
+        part = take(groups, others), question.take(others, number)
+        found.put(others, with_float64(_answer)(*part, progress, max_size, executor))
+    return found.answer()
 
 
 def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
@@ -236,7 +243,7 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
     batch = Batch(groups, question, rates, parts, known[0] if known else np.zeros(number), executor)
     rules = Rules(question.rtol, max_size, all(mechanism.closes for mechanism, _ in groups), question.keep)
     steps: Any = sum(np.sum(count, axis=-1) for _, count in groups)
-    found = _Found(batch)
+    found = _Found(number, question)
 
     views: list[View] = []
     if question.asked and len(known) == len(question.asked) and not question.keep:
@@ -331,7 +338,7 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
                     progress(int(np.sum(newly)))
         if rehearsed is not None:
             rehearsed.result()
-    return Answer(found.results, found.sizes, found.lattices, found.curves)
+    return found.answer()
 
 
 def _known_threshold(quantity, value, number):

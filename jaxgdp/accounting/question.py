@@ -1,4 +1,4 @@
-"""What is asked of a batch of settings: accuracy, quantities, and the rates they are asked at."""
+"""What is asked of a batch of settings: accuracy, quantities, and the rates they are asked at; and the form of an answer."""
 
 from __future__ import annotations
 
@@ -87,3 +87,19 @@ class Rates(NamedTuple):
     z_floor: Any
     z_delta: Any
     queries: tuple
+
+
+class Answer(NamedTuple):
+    """Results of one batch.
+
+    Attributes:
+        results: name → Bracket of arrays of shape (settings,): both sides as found, not compared with each other.
+        sizes: lattice points used per setting, 0 where none are needed.
+        lattices: the lattice of each setting's best bracket, None where there is none.
+        curves: one Curve per setting when curves were kept.
+    """
+
+    results: dict
+    sizes: Any
+    lattices: list
+    curves: list

@@ -47,19 +47,24 @@ def read(parts, plus, minus, rates: Rates, kind: Kind) -> tuple[dict[str, Any], 
     if kind.adjacency == "add":
         plus, minus = minus, plus
     curve = Curve(plus[0], minus[0], plus[1], minus[1], *parts)
-    symmetric = kind.adjacency == "add_remove"
-    found: dict[str, Any] = {}
-    for quantity, query in sorted(
-        zip(kind.quantities, rates.queries, strict=True), key=lambda each: bool(each[0].after)
-    ):
-        known = {"given": found[quantity.after]} if kind.shared and quantity.after in found else {}
-        found[quantity.name] = quantity.read(curve, query, symmetric=symmetric, **known)
+    found, symmetric = numbers(curve, rates, kind), kind.adjacency == "add_remove"
     located = {
         quantity.name: quantity.locate(curve, query, found[quantity.name], symmetric=symmetric)
         for quantity, query in zip(kind.quantities, rates.queries, strict=True)
         if quantity.locate is not None and not kind.keep
     }
     return found, located, ends, curve if kind.keep else None
+
+
+def numbers(curve: Curve, rates: Rates, kind: Kind) -> dict[str, Any]:
+    """Numbers asked for, read off a curve that is oriented already."""
+    found: dict[str, Any] = {}
+    for quantity, query in sorted(
+        zip(kind.quantities, rates.queries, strict=True), key=lambda each: bool(each[0].after)
+    ):
+        known = {"given": found[quantity.after]} if kind.shared and quantity.after in found else {}
+        found[quantity.name] = quantity.read(curve, query, symmetric=kind.adjacency == "add_remove", **known)
+    return found
 
 
 def _seen(v: Vertices, rates: Rates):

@@ -28,6 +28,8 @@ class Vertices(NamedTuple):
         top: threshold beyond which the curve is known exactly (the largest composed loss): there α is 0 and TPR is …
         log_infinite: … the log of the mass at +∞, on the certified side. One of each for every piece, all equal; both are None for
             mechanisms without atoms or a largest loss (static).
+        at: thresholds of the vertices and the end of the last one's slopes, not decreasing, where they are not equally far apart; else None
+            (static).
     """
 
     first: Any
@@ -39,11 +41,28 @@ class Vertices(NamedTuple):
     firm: Any
     top: Any = None
     log_infinite: Any = None
+    at: Any = None
 
     def threshold(self):
         """ℓ of every vertex."""
+        if self.at is not None:
+            return self.at[..., :-1]
         k = xp.arange(self.log_alpha.shape[-1], dtype=float)
         return self.step[..., None] * (self.first[..., None] + k)
+
+    def slopes_end(self):
+        """ℓ up to which the slopes of every vertex go."""
+        return self.threshold() + self.step[..., None] if self.at is None else self.at[..., 1:]
+
+    def within(self, loss):
+        """The vertex in whose slopes a loss of any shape is, of one piece (unbatched), and whether there is one."""
+        number = self.log_alpha.shape[0]
+        if self.at is None:
+            k = xp.floor(loss / self.step - self.first)
+        else:
+            k = xp.searchsorted(self.at, loss, side="right") - 1.0
+        inside = (k >= 0.0) & (k < number)
+        return xp.where(inside, k, 0.0).astype(int), inside
 
 
 def trimmed(halves: list[Vertices], pieces: int) -> list[Vertices]:

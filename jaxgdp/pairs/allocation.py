@@ -26,8 +26,10 @@ from .table import Table
 
 _DEPTH = 14.0  # standard deviations of one step that a table reaches to: beyond, there is 1e-44
 _NEGLIGIBLE = 1e-45  # mass that may go to the infinities in one go
-_OCTAVE = 256  # M, points per octave; half of it where the sum is narrow or very wide
-_FINE = 60.0  # points per standard deviation of the body
+_CORE = 512  # K, points of the finest level on either side
+_OCTAVE = 256  # M, points per octave; half of it where the sum is very wide, or nearly normal
+_NORMAL = 5.0  # σ from which on sums are that
+_FINE = 70.0  # points per standard deviation of the body
 _LEAST = 100.0  # −log of the probability that no sum is smaller than what the lattice resolves
 _COARSEST = 1.0 / 192.0  # most between the losses of a table
 _KEPT = 160.0  # of its losses per standard deviation of the body
@@ -38,11 +40,12 @@ _WEIGHTS = np.tile(0.25 * _GAUSS[1], 2)
 
 @dataclass(frozen=True)
 class _Plan:
-    """How sums of V are laid out: mean and variance of one V without jumps, variance without the larger ones, and the smallest sum
-    that matters."""
+    """How sums of V are laid out: in multiples of 1/scale, so that powers of two are the spacings wanted; in these units mean and variance
+    of one V without jumps, variance without the larger ones, and the smallest sum that matters."""
 
     sigma: float
     number: int
+    scale: float
     mean: float
     variance: float
     inner: float
@@ -61,13 +64,17 @@ class _Plan:
         (mean, square), (inner, inner_square) = body(0.1), body(10.0)
         low = -math.expm1(-_LEAST / number)
         z = -ndtri(low) if low < 0.5 else ndtri(math.exp(-_LEAST / number))
-        return cls(sigma, number, mean, square - mean**2, inner_square - inner**2, math.exp(tau * z - 0.5 * tau**2))
+        least = math.exp(tau * z - 0.5 * tau**2)
+        variance, inner = square - mean**2, inner_square - inner**2
+        spacing = math.sqrt(inner * number) / _FINE
+        scale = 2.0 ** math.ceil(math.log2(spacing)) / spacing * (1.0 + 1e-9)
+        return cls(sigma, number, scale, scale * mean, scale**2 * variance, scale**2 * inner, scale * least)
 
     @property
     def octave(self) -> int:
         """M, points per octave."""
         ratio = math.sqrt(self.variance / self.number) / self.mean
-        return _OCTAVE // 2 if ratio < 0.06 or ratio * _OCTAVE > 2.0 * _FINE else _OCTAVE
+        return _OCTAVE // 2 if ratio * _OCTAVE > 2.0 * _FINE or self.sigma > _NORMAL else _OCTAVE
 
     def layout(self, terms) -> dyadic.Layout:
         """Points for a sum of so many V: around 0 while it varies by much, else around its mean."""
@@ -75,15 +82,16 @@ class _Plan:
         body = math.sqrt(self.inner * terms) / _FINE
         small = self.least * share / self.octave
         narrow = math.sqrt(self.variance / self.number) / self.mean * _OCTAVE < _FINE
-        finest = max(body, small) if narrow else small
-        exponent = math.floor(math.log2(finest))
         ratio = math.sqrt(self.variance / terms) / self.mean
-        if ratio * _OCTAVE >= _FINE:
-            return dyadic.Layout(0.0, exponent, self.octave)
+        apart = ratio * _OCTAVE < _FINE  # from 0
+        finest = small if not narrow else body if apart else max(body, small)
+        exponent = math.floor(math.log2(finest))
+        if not apart:
+            return dyadic.Layout(0.0, exponent, self.octave, _CORE)
         # 0 is kept a point as long as the sum may be near it
         centre = terms * self.mean
         coarse = exponent if ratio < 0.05 else max(exponent, math.floor(math.log2(centre)) - 7)
-        return dyadic.Layout(math.ldexp(round(math.ldexp(centre, -coarse)), coarse), exponent, self.octave)
+        return dyadic.Layout(math.ldexp(round(math.ldexp(centre, -coarse)), coarse), exponent, self.octave, _CORE)
 
     def kept(self, found: Table):
         """The losses at which a table is kept."""
@@ -94,13 +102,13 @@ class _Plan:
         """Points of the law of one V, from 0 to beyond its depth."""
         tau = 1.0 / self.sigma
         layout = self.layout(1)
-        values = layout.between(0.0, math.exp(_DEPTH * tau + 0.5 * tau**2))
+        values = layout.between(0.0, self.scale * math.exp(_DEPTH * tau + 0.5 * tau**2))
         return layout, values if values[0] == 0.0 else np.append(0.0, values)
 
     def normal(self, values):
-        """z with V = value."""
+        """z where V is so many units."""
         with np.errstate(divide="ignore"):
-            return self.sigma * np.log(values) + 0.5 / self.sigma
+            return self.sigma * np.log(values / self.scale) + 0.5 / self.sigma
 
 
 def quadrature(low, high):
@@ -122,20 +130,21 @@ def spread_out(sigma: float, number: int) -> Table:
     p = np.zeros(len(v))
     p[1:-1] += down
     p[2:] += up
-    first = ndtr(z[1] - tau) / v[1]
+    first = ndtr(z[1] - tau) * plan.scale / v[1]
     p[1] += first
     p[0] += max(ndtr(z[1]) - first, 0.0)
     # beyond the last point: the P-mass stays there, all Q-mass goes to +∞
     p[-1] += ndtr(-z[-1])
-    start = _Sum(dyadic.spread(layout, v, p[None, p >= 0.0], ALLOCATION), 0.0, float(ndtr(tau - z[-1])))
+    start = _Sum(dyadic.spread(layout, v, p[None], ALLOCATION), 0.0, plan.scale * float(ndtr(tau - z[-1])))
 
     def join(a: _Sum, b: _Sum, terms: int) -> _Sum:
         s, masses, error = dyadic.add(a.law, b.law)
-        p, minus, plus = _trimmed(s, masses[0], terms, _NEGLIGIBLE * terms / number)
+        p, minus, plus = _trimmed(s, masses[0], terms * plan.scale, _NEGLIGIBLE * terms / number)
         some = p > 0.0
         law = dyadic.spread(plan.layout(terms), s[some], p[None, some], error)
         other = terms - a.terms
-        minus, plus = minus + a.minus + b.minus, plus + a.plus + b.plus + a.minus * other + b.minus * a.terms
+        lost = plan.scale * (a.minus * other + b.minus * a.terms)
+        minus, plus = minus + a.minus + b.minus, plus + a.plus + b.plus + lost
         return _Sum(law, minus, plus, terms)
 
     total = _power(start, number, join)
@@ -145,9 +154,10 @@ def spread_out(sigma: float, number: int) -> Table:
     if np.any(s < 0.0):
         raise ArithmeticError("a sum of positive terms has left the lattice")
     s, p = s[~empty], p[~empty]
-    near = s > 0.5 * number
-    loss = np.where(near, np.log1p(np.where(near, s - number, 0.0) / number), np.log(s / number))
-    found = Table(loss, p, p * (s / number), minus, total.plus / number, total.law.error)
+    whole = number * plan.scale
+    near = s > 0.5 * whole
+    loss = np.where(near, np.log1p(np.where(near, s - whole, 0.0) / whole), np.log(s / whole))
+    found = Table(loss, p, p * (s / whole), minus, total.plus / whole, total.law.error)
     return table.dominating(found, plan.kept(found))
 
 
@@ -170,7 +180,7 @@ def _power(start, number, join):
     return total
 
 
-def _trimmed(s, p, terms, tolerance):
+def _trimmed(s, p, mean, tolerance):
     """Masses without the far ends: what is low goes to 0 and ∞, what is high leaves its P-mass at the last point kept.
 
     Returns:
@@ -184,7 +194,7 @@ def _trimmed(s, p, terms, tolerance):
     minus, plus = float(p[low].sum()), float((p * s)[low].sum())
     p[low] = 0.0
     upward = order[::-1]
-    high = int(np.searchsorted(np.cumsum((p * s)[upward]), tolerance * terms))
+    high = int(np.searchsorted(np.cumsum((p * s)[upward]), tolerance * mean))
     if high:
         kept = upward[high]
         ends = upward[:high]

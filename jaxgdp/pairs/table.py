@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -33,12 +34,22 @@ def grid(loss, p, finest, coarsest, share):
     """Losses at which a table of many more may be kept: ``finest`` apart around its mean, and a ``share`` of the distance from there."""
     middle = float(np.sum(p * loss) / np.sum(p))
     reach = max(middle - loss[0], loss[-1] - middle, finest)
-    steps = [0.0]
-    while steps[-1] < reach:
-        steps.append(steps[-1] + min(max(share * steps[-1], finest), coarsest))
-    ahead = middle + np.array(steps)
-    behind = middle - np.array(steps[:0:-1])
-    points = np.concatenate([behind, ahead])
+    finest, distance = min(finest, coarsest), 0.0
+    steps = [np.zeros(1)]
+    # evenly, in equal ratios, and evenly again
+    for end, ratio in ((finest / share, 1.0), (coarsest / share, 1.0 + share), (math.inf, 1.0)):
+        if distance < min(end, reach):
+            gap = finest if distance == 0.0 else coarsest
+            number = (
+                (min(end, reach) - distance) / gap
+                if ratio == 1.0
+                else math.log(min(end, reach) / distance) / math.log(ratio)
+            )
+            k = np.arange(1.0, math.ceil(number) + 1.0)
+            steps.append(distance + gap * k if ratio == 1.0 else distance * ratio**k)
+            distance = float(steps[-1][-1])
+    ahead = np.concatenate(steps)
+    points = middle + np.concatenate([-ahead[:0:-1], ahead])
     first, last = np.searchsorted(points, loss[0], "right") - 1, np.searchsorted(points, loss[-1])
     return points[max(first, 0) : last + 1]
 

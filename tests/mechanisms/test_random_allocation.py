@@ -10,6 +10,7 @@ import pytest
 from scipy.special import ndtr
 
 import jaxgdp
+from jaxgdp.accounting import single
 from jaxgdp.numerics.errors import ALLOCATION
 from jaxgdp.pairs import allocation, dyadic, label_sum
 
@@ -147,6 +148,51 @@ def test_tables_of_one_step_bracket_the_gaussian_mechanism():
                 assert _delta(below, epsilon, direction) <= exact <= _delta(above, epsilon, direction)
 
 
+@pytest.mark.parametrize(("sigma", "steps"), [(0.2, 1), (0.2, 3), (50.0, 1), (50.0, 10), (5.0, 30)])
+def test_tables_are_as_narrow_at_the_ends_of_the_range(sigma, steps):
+    above, below = allocation.spread_out(sigma, steps), allocation.gathered(sigma, steps)
+    for epsilon in (0.0, 0.3 / (sigma * math.sqrt(steps))):
+        for direction in ("remove", "add"):
+            low, high = _delta(below, epsilon, direction), _delta(above, epsilon, direction)
+            assert 0.0 < low <= high <= (1.0 + 1e-3) * low
+
+
+def test_points_of_a_layout_are_where_values_are_placed():
+    for layout in (dyadic.Layout(0.0, -8, 8, 64), dyadic.Layout(3.0, -4, 16, 32), dyadic.Layout(0.0, -300, 4, 8)):
+        values = layout.between(layout.centre, layout.centre + 1e9)
+        level, index, part = layout.locate(values)
+        assert np.all(part == 0.0) and np.all(np.diff(values) > 0.0)
+        assert np.all(layout.centre + np.ldexp(index.astype(float), level + layout.finest) == values)
+
+
+@pytest.mark.parametrize("adjacency", ["remove", "add", "add_remove"])
+def test_one_epoch_read_off_its_tables_is_within_what_a_lattice_finds(adjacency, monkeypatch):
+    epoch = jaxgdp.RandomAllocation(1.3, 40)
+    names = ("mu", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk")
+    asked = {"delta": 1e-6, "epsilon": 0.4, "fpr": 1e-4, "prior": 0.3, "adjacency": adjacency}
+    read = jaxgdp.measure(epoch, names, **asked)
+    assert read.lattice_size == 0
+    curve = jaxgdp.tradeoff(epoch, adjacency=adjacency)
+    monkeypatch.setattr(single, "used_once", lambda groups: np.zeros(1, bool))
+    other = jaxgdp.measure(epoch, names, **asked)
+    assert other.lattice_size > 0
+    for name in names:
+        mine, theirs = read.brackets[name], other.brackets[name]
+        assert mine.lower <= theirs.upper and theirs.lower <= mine.upper
+        assert mine.upper - mine.lower <= 1.05 * (theirs.upper - theirs.lower) + 1e-9
+        kept = curve.quantity(
+            name, {"epsilon": 1e-6, "delta": 0.4, "tpr": 1e-4, "beta": 1e-4, "bayes_risk": 0.3}.get(name)
+        )
+        assert kept.lower == pytest.approx(float(mine.lower), rel=1e-9)
+        assert kept.upper == pytest.approx(float(mine.upper), rel=1e-9)
+
+
+def test_one_epoch_beside_settings_of_other_kinds_is_what_it_is_alone():
+    mixed = jaxgdp.measure(jaxgdp.RandomAllocation(2.0, 12, np.array([1.0, 3.0])), "mu", rtol=1e-2).brackets["mu"]
+    alone = _measured(jaxgdp.RandomAllocation(2.0, 12), "mu", rtol=1e-2)
+    assert (mixed.lower[0], mixed.upper[0]) == (alone.lower, alone.upper)
+
+
 def test_deep_tails_of_removing_are_those_of_one_large_step():
     # for U far above its body, δ(ε) ≥ E((V − 1 + 1)/t + … − e^ε)₊ with the other steps at their mean (Jensen), a closed form
     sigma, steps = 1.0, 1000
@@ -277,7 +323,7 @@ def test_masses_of_cells_are_as_accurate_as_stated():
 def test_spreading_keeps_masses_and_means():
     rng = np.random.default_rng(5)
     values, masses = rng.lognormal(0.0, 3.0, 300), rng.uniform(0.1, 1.0, (2, 300))
-    for layout in (dyadic.Layout(0.0, -8, 8), dyadic.Layout(3.0, -4, 16), dyadic.Layout(0.0, -30, 4)):
+    for layout in (dyadic.Layout(0.0, -8, 8, 32), dyadic.Layout(3.0, -4, 16, 32), dyadic.Layout(0.0, -30, 4, 8)):
         law = dyadic.spread(layout, values, masses, 0.0)
         at, found = law.flat()
         assert found.sum(axis=1) == pytest.approx(masses.sum(axis=1), rel=1e-13)
@@ -291,8 +337,8 @@ def test_spreading_keeps_masses_and_means():
 @pytest.mark.parametrize("same", [False, True])
 def test_sums_are_those_of_exact_arithmetic(same):
     rng = np.random.default_rng(6)
-    one, _ = _law(rng, dyadic.Layout(2.0, -3, 4), 0.5, 30.0, 40, 2)
-    two = one if same else _law(rng, dyadic.Layout(1.0, -2, 4), 0.5, 9.0, 25, 2)[0]
+    one, _ = _law(rng, dyadic.Layout(2.0, -3, 4, 16), 0.5, 30.0, 40, 2)
+    two = one if same else _law(rng, dyadic.Layout(1.0, -2, 4, 16), 0.5, 9.0, 25, 2)[0]
     values, masses, error = dyadic.add(one, two)
     assert error < 1e-13
     # without the coarser view of inner points every pair of points would be a term of its own: total, mean and carried masses are the same

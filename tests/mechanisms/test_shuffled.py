@@ -188,3 +188,11 @@ def test_where_the_noise_is_large_random_allocation_is_the_attack():
         once["advantage"].lower
         >= 0.97 * measure(jaxgdp.RandomAllocation(2.0, 100), **asked).brackets["advantage"].lower
     )
+
+
+@pytest.mark.parametrize("adjacency", ["remove", "add"])
+def test_kept_curves_have_the_attack_of_their_own_order(adjacency):
+    batches = jaxgdp.Shuffled(0.8, 1000)
+    found = jaxgdp.measure(batches, "epsilon", delta=1e-5, adjacency=adjacency).brackets["epsilon"]
+    kept = jaxgdp.tradeoff(batches, adjacency=adjacency).epsilon(1e-5)
+    assert kept.lower == pytest.approx(float(found.lower), rel=1e-6)
