@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -138,7 +139,7 @@ def whole_grid(settings: int) -> dict:
     """A whole grid, chunk after chunk, by whatever computes for a user who does not choose; resident memory (MiB) all along."""
     import jaxgdp
 
-    grid = axes(settings) | {"executor": None, "num_steps": np.round(np.geomspace(500, 2000, 10))}
+    grid: dict[str, Any] = axes(settings) | {"executor": None, "num_steps": np.round(np.geomspace(500, 2000, 10))}
     grid["noise_multiplier"] = np.geomspace(1.0, 4.0, len(grid["noise_multiplier"]))
     grid["sampling_prob"] = np.geomspace(0.05, 0.2, len(grid["sampling_prob"]))
     done, seen, start = 0, [], time.perf_counter()
@@ -204,7 +205,7 @@ def fastest(run: dict) -> dict[int, dict]:
 def busy(run: dict) -> str:
     """What to say of other work on the machine, from the load before and after; nothing where there was next to none."""
     load = run["load_before"]
-    return f" (other work on the machine: load {load:g} before)" if load > 0.5 else ""
+    return f"; a load of {load:g} by other work on the machine" if load > 0.5 else ""
 
 
 def table(run: dict, whole: dict | None = None) -> str:
@@ -238,7 +239,7 @@ def stored(folder: Path, name: str) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--settings", type=int, default=640)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--chunks", type=int, default=3)

@@ -44,7 +44,8 @@ def main(arguments=None) -> int:
     parser.add_argument("--rtol", type=float, default=1e-2)
     asked = parser.parse_args(arguments)
     generator, start, failed = np.random.default_rng(asked.seed), time.monotonic(), 0
-    widths, unmet = {(name, bits): [] for name in QUANTITIES for bits in (64, 32)}, dict.fromkeys(QUANTITIES, 0)
+    widths: dict[tuple[str, int], list] = {(name, bits): [] for name in QUANTITIES for bits in (64, 32)}
+    unmet: dict[str, int] = dict.fromkeys(QUANTITIES, 0)
     for first in range(0, asked.number, BATCH):
         sigma, rate, steps = settings(generator, min(BATCH, asked.number - first))
         both = [
