@@ -11,10 +11,11 @@ import time
 import numpy as np
 
 import jaxgdp
+from jaxgdp.accounting import executors
 from jaxgdp.quantities import registry
 
 QUANTITIES = ("mu", "epsilon", "regret")
-BATCH = 500
+BATCH = 100
 
 
 def settings(generator, number: int) -> tuple[np.ndarray, ...]:
@@ -42,7 +43,10 @@ def main(arguments=None) -> int:
     parser.add_argument("--number", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=20260101)
     parser.add_argument("--rtol", type=float, default=1e-2)
+    parser.add_argument("--numpy", action="store_true", help="what the host does by NumPy: next to nothing is compiled")
     asked = parser.parse_args(arguments)
+    executors.BY_NAME["float32"] = executors.Float32(executors.EAGER if asked.numpy else executors.COMPILED)
+    by_64 = "eager" if asked.numpy else "compiled"
     generator, start, failed = np.random.default_rng(asked.seed), time.monotonic(), 0
     widths: dict[tuple[str, int], list] = {(name, bits): [] for name in QUANTITIES for bits in (64, 32)}
     unmet: dict[str, int] = dict.fromkeys(QUANTITIES, 0)
@@ -50,7 +54,7 @@ def main(arguments=None) -> int:
         sigma, rate, steps = settings(generator, min(BATCH, asked.number - first))
         both = [
             jaxgdp.measure(jaxgdp.dpsgd(sigma, rate, steps), QUANTITIES, rtol=asked.rtol, nested=False, executor=who)
-            for who in ("compiled", "float32")
+            for who in (by_64, "float32")
         ]
         for name in QUANTITIES:
             one, other = (found.brackets[name] for found in both)
