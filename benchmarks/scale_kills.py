@@ -3,7 +3,8 @@
     python benchmarks/scale_kills.py [--settings 2000] [--kills 10] [--seed 1] [--output benchmarks/results/scale]
 
 Three stores: an undisturbed one; one whose sweep is killed as a whole so many times and gone on with; one by two workers of which one is
-killed so many times. All files are compared byte by byte. It takes minutes and is no part of the tests, which do the same in small.
+killed so many times. Moments are random places of the work, so that a busy machine does not move them. All files are compared byte
+by byte. It takes minutes and is no part of the tests, which do the same in small.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ import numpy as np
 
 import jaxgdp
 
+CHUNKS = 80
+
 
 def grid(settings: int) -> dict:
     """So many settings of DP-SGD, each cheap: 2,000 are 20 noise multipliers, 20 rates and 5 numbers of steps."""
@@ -36,7 +39,7 @@ def grid(settings: int) -> dict:
         "quantities": ("mu",),
         "rtol": 1e-2,
         "executor": "eager",
-        "chunk_size": 25,
+        "chunk_size": settings // CHUNKS,
     }
 
 
@@ -48,25 +51,46 @@ def records(path: Path) -> int:
     return len(list((path / "jaxgdp" / "done" / "c").glob("*/0/0")))
 
 
-def killed_as_a_whole(path: Path, settings: int, kills: int, moments: random.Random, seconds: float) -> list[int]:
+def moments(path: Path, kills: int, generator: random.Random, seconds: float, over):
+    """Waits for so many random moments of a sweep, one after the other: so many chunks are whole, and a part of the next one is done.
+
+    Ends early where the sweep is over. Moments follow the work and not a clock, which other work on the machine would stretch.
+    """
+    for place in sorted(generator.uniform(0.0, 0.9 * CHUNKS) for _ in range(kills)):
+        while records(path) < int(place) and not over():
+            time.sleep(0.01)
+        time.sleep((place - int(place)) * seconds / CHUNKS)
+        if over():
+            return
+        yield
+
+
+def killed_as_a_whole(path: Path, settings: int, kills: int, generator: random.Random, seconds: float) -> list[int]:
     """Chunks that were whole after each kill, the last one after the run that was left alone."""
     whole, environment = [], os.environ | {"PYTHONPATH": str(Path(jaxgdp.__file__).parent.parent)}
     command = [sys.executable, __file__, "--child", str(path), "--settings", str(settings)]
-    while len(whole) < kills:
+
+    def started():
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=moments.uniform(0.0, 1.6 * seconds / kills))
-            raise SystemExit("the sweep was over before its kills: ask for more settings")
+        return process
+
+    def over():
+        return process.poll() is not None
+
+    process = started()
+    for _ in moments(path, kills, generator, seconds, over):
         process.send_signal(signal.SIGKILL)
         process.communicate()
         whole.append(records(path))
         assert whole == sorted(whole), "something that was whole is lost"
-    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+        process = started()
+    process.communicate()
+    assert process.returncode == 0 and len(whole) == kills
     return [*whole, records(path)]
 
 
-def with_killed_workers(path: Path, settings: int, kills: int, moments: random.Random, seconds: float) -> int:
+def with_killed_workers(path: Path, settings: int, kills: int, generator: random.Random, seconds: float) -> int:
     """How many workers were killed."""
     from jaxgdp.scale.local import workers
 
@@ -75,9 +99,9 @@ def with_killed_workers(path: Path, settings: int, kills: int, moments: random.R
     with workers(2) as client:
 
         def kill():
-            while len(killed) < kills and not over.wait(moments.uniform(0.2, 1.2) * seconds / kills):
+            for _ in moments(path, kills, generator, seconds, over.is_set):
                 with contextlib.suppress(Exception):
-                    pid = moments.choice(sorted(client.run(os.getpid).values()))
+                    pid = generator.choice(sorted(client.run(os.getpid).values()))
                     os.kill(pid, signal.SIGKILL)
                     killed.append(pid)
 
@@ -103,19 +127,19 @@ def main() -> None:
         print("ready", flush=True)
         jaxgdp.sweep(**grid(options.settings), store=options.child).close()
         return
-    moments, folder = random.Random(options.seed), Path(tempfile.mkdtemp())
+    generator, folder = random.Random(options.seed), Path(tempfile.mkdtemp())
     begin = time.monotonic()
     jaxgdp.sweep(**grid(options.settings), store=folder / "undisturbed.zarr").close()
     seconds = time.monotonic() - begin
     print(f"undisturbed: {seconds:.0f} s", flush=True)
     expected = files(folder / "undisturbed.zarr")
-    whole = killed_as_a_whole(folder / "sweep.zarr", options.settings, options.kills, moments, seconds)
+    whole = killed_as_a_whole(folder / "sweep.zarr", options.settings, options.kills, generator, seconds)
     same_sweep = files(folder / "sweep.zarr") == expected
     print(
         f"the sweep killed {options.kills} times, chunks whole after each: {whole}; same bytes: {same_sweep}",
         flush=True,
     )
-    killed = with_killed_workers(folder / "workers.zarr", options.settings, options.kills, moments, seconds)
+    killed = with_killed_workers(folder / "workers.zarr", options.settings, options.kills, generator, seconds)
     same_workers = files(folder / "workers.zarr") == expected
     print(f"workers killed: {killed}")
     print(f"byte by byte the same: sweep {same_sweep}, workers {same_workers} ({len(expected)} files)")

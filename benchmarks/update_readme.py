@@ -9,6 +9,7 @@ import calibration_speed
 import composition_speed
 import first_answer
 import numpy as np
+import scale_speed
 from landscape_speed import ROOT, table
 
 BEGIN, END = "<!-- benchmark:begin -->", "<!-- benchmark:end -->"
@@ -37,7 +38,14 @@ def everything() -> str:
     parts += [calibration_speed.table(run) for run in newest(RESULTS / "calibration")]
     parts += [f"## First answers of a fresh process, next to {dp_accounting}"]
     parts += [first_answer.table(run) for run in newest(RESULTS / "first_answer")]
+    parts += ["## Sweeps in stores", scale_speed.table(*scale_runs())]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def scale_runs() -> tuple[dict, dict]:
+    """What was measured of stores and workers, and over a whole grid."""
+    folder = RESULTS / "scale"
+    return scale_speed.stored(folder, "speed"), scale_speed.stored(folder, "grid")
 
 
 def summary() -> str:
@@ -88,10 +96,33 @@ def summary() -> str:
             f"dp_accounting, ε: {answers['peer']['wall']:.1f} s",
         ),
     ]
+    speed, whole = scale_runs()
+    one, two = (scale_speed.fastest(speed)[number]["per_second"] for number in (1, 2))
+    small = [row for row in speed["memory_mib"] if row["settings"] <= 10**5]
+    sizes = ", ".join(f"{row['settings']:,}" for row in small)
+    resident = ", ".join(f"{row['after_each_chunk'][-1]:.0f}" for row in small)
     m = grid["machine"]
+    rows += [
+        (
+            f"sweep in a store, by one and by two workers on a core each{scale_speed.busy(speed)}",
+            f"{one:.1f} and {two:.1f} settings a second ({two / one:.2f}×)",
+            "",
+        ),
+        ("what the store costs", f"{1e-3 * speed['overhead']['microseconds_to_write_one']:.2f} ms a setting", ""),
+        (
+            f"resident memory in grids of {sizes} settings, after the first chunks",
+            f"{resident} MiB",
+            "",
+        ),
+        (
+            f"… over a whole grid of {whole['settings']:,}, compiled",
+            f"at most {whole['peak_mib']:.0f} MiB, {whole['mib_for_each_100000_more']:+.0f} MiB for each 100,000 more",
+            "",
+        ),
+    ]
     lines = ["| | jaxgdp, both sides certified | others |", "|---|---|---|"]
     lines += [f"| {' | '.join(cells)} |" for cells in rows]
-    dates = sorted({run["date"] for run in (grid, compositions, calibration, first)})
+    dates = sorted({run["date"] for run in (grid, compositions, calibration, first, speed, whole)})
     lines += ["", f"{m['cpu']}, {m['cores']} cores; {' and '.join(dates)}; `rtol` = {grid['rtol']:g}."]
     return "\n".join(lines) + "\n"
 

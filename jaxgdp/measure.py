@@ -123,9 +123,9 @@ def measure(
         progress: called with the number of settings finished, as they finish.
         nested: whether brackets shall lie within those that a coarser ``rtol`` gives; the levels 1e-3, 1e-4, … down to ``rtol`` are
             then all computed.
-        executor: "eager" (NumPy, at once), "compiled" (JAX, for many settings) or "product" (the same without an FFT, for devices that
-            have none of 64 bits); None lets the environment variable ``JAXGDP_EXECUTOR`` decide, else the number of settings and what
-            is compiled already.
+        executor: "eager" (NumPy, at once), "compiled" (JAX, for many settings), "product" (the same without an FFT, for devices that
+            have none of 64 bits) or "float32" (32 bits on the device, the rest on its host: wider brackets); None lets the environment
+            variable ``JAXGDP_EXECUTOR`` decide, else the number of settings and what is compiled already.
         client: ``dask.distributed.Client`` or the address of a scheduler (extra ``scale``): its workers compute, in pieces of up to
             1024 settings. Quantities of your own have to be registered there, too.
         **others: what quantities registered by others are asked at.

@@ -176,8 +176,9 @@ def sweep(
         client: ``dask.distributed.Client`` or the address of a scheduler, whose workers compute (extra ``scale``); with a store they
             write it, at the same path.
         chunk_size: settings of a chunk of the store, at most.
-        executor: "eager", "compiled" or "product", as for :func:`jaxgdp.measure`; None with a store is "eager" up to 1024 settings and
-            "compiled" beyond, so that numbers depend neither on chunks nor on what ran before. Numbers by both agree to rounding.
+        executor: "eager", "compiled", "product" or "float32", as for :func:`jaxgdp.measure`; None with a store is "eager" up to 1024
+            settings and "compiled" beyond, so that numbers depend neither on chunks nor on what ran before. Numbers by "eager", "compiled"
+            and "product" agree to rounding.
         **others: what quantities registered by others are asked at, single numbers.
 
     Returns:

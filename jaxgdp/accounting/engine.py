@@ -1,12 +1,11 @@
 """From a batch of mechanisms to certified numbers: carries out the looks that the policy (``refine``) asks for.
 
-Looks that share a lattice are done together, chunk after chunk, by an executor; two tasks run at a time, so that one program is
-compiled while another one runs.
+Looks that share a lattice are done together, chunk after chunk, by an executor; two tasks run at a time, where the process may use two
+cores, so that one program is compiled while another one runs.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ import numpy as np
 
 from ..bracket import STATUS, Bracket
 from ..numerics.precision import with_float64
+from ..scale.local import cores
 from . import executors, single
 from .executors import COMPILED, EAGER, Executor
 from .lattices import Lattice, Needs, choose, likeliest, needs
@@ -241,7 +241,8 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
     thresholds = [_known_threshold(quantity, value, number) for quantity, value in question.asked]
     known = [row for row in thresholds if row is not None]
     batch = Batch(groups, question, rates, parts, known[0] if known else np.zeros(number), executor)
-    rules = Rules(question.rtol, max_size, all(mechanism.closes for mechanism, _ in groups), question.keep)
+    closes, coarse = all(mechanism.closes for mechanism, _ in groups), executor.coarse if executor else 0.0
+    rules = Rules(question.rtol, max_size, closes, question.keep, coarse)
     steps: Any = sum(np.sum(count, axis=-1) for _, count in groups)
     found = _Found(number, question)
 
@@ -282,7 +283,7 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
         return "look", done
 
     to_plan, to_look = list(views), []
-    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(2, len(cores()) or 2)) as pool:
         rehearsed = _rehearsal(pool, batch)
         while to_plan or to_look:
             jobs = _tasks(batch, to_plan, [(lattice_of(v), v) for v in to_look], plan, look, rehearsed)

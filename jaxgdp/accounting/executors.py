@@ -2,11 +2,13 @@
 
 The eager executor answers at once and is best for few settings; the compiled one pays tens of seconds of compiling once per lattice
 shape and is then many times faster per setting. Both give the same brackets up to the rounding that they allow for. The one by
-products is compiled, too, and without any FFT, for accelerators that have none of 64 bits.
+products is compiled, too, and without any FFT, for accelerators that have none of 64 bits; and one leaves to the accelerator only what 32
+bits do without rounding.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from typing import Any, Protocol
@@ -14,7 +16,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from . import devices, stages
+from . import devices, narrow, stages
 from .curve import gaussian_parts
 from .half_curve import Sparse
 
@@ -23,13 +25,15 @@ class Executor(Protocol):
     """What runs the stages over the leading axis of their arguments (host arrays in, host arrays out).
 
     Attributes:
-        name: "eager", "compiled" or "product".
+        name: "eager", "compiled", "product" or "float32".
         padded: whether chunks should all have the same size.
         devices: over how many devices it spreads a chunk.
+        coarse: log of how many times larger its noise is than that of doubles; steers how strongly laws are tilted.
     """
 
     name: str
     padded: bool
+    coarse: float
 
     @property
     def devices(self) -> int: ...
@@ -40,7 +44,9 @@ class Executor(Protocol):
 
     def plan_threshold(self, groups, threshold, rtol, faintest, share) -> Any: ...
 
-    def half(self, groups, plans, reverse, tables, shape) -> Any: ...
+    def step(self, groups, plans, reverse, tables, shape) -> Any: ...
+
+    def half(self, groups, plans, reverse, tables, shape, known=None) -> Any: ...
 
     def read(self, parts, plus, minus, rates, kind, pieces) -> Any: ...
 
@@ -69,7 +75,7 @@ def _looped(stage):
 class Eager:
     """NumPy and SciPy, setting by setting; nothing is compiled."""
 
-    name, padded, devices = "eager", False, 1
+    name, padded, devices, coarse = "eager", False, 1, 0.0
 
     def parts(self, groups):
         return _looped(gaussian_parts)(groups)
@@ -82,9 +88,13 @@ class Eager:
         stage = lambda g, t, f, s: stages.plan_threshold(g, t, rtol, f, s)  # noqa: E731
         return _looped(stage)(groups, threshold, faintest, share)
 
-    def half(self, groups, plans, reverse, tables, shape):
+    def step(self, groups, plans, reverse, tables, shape):
         grid = _grid(shape, tables)
-        return _looped(lambda g, p: stages.half(g, p, grid, np.bool_(reverse)))(groups, plans)
+        return _looped(lambda g, p: stages.steps(g, p, grid, np.bool_(reverse)))(groups, plans)
+
+    def half(self, groups, plans, reverse, tables, shape, known=None):
+        grid = _grid(shape, tables)
+        return _looped(lambda g, p, k: stages.half(g, p, grid, np.bool_(reverse), k))(groups, plans, known)
 
     def read(self, parts, plus, minus, rates, kind, pieces):
         return _looped(lambda *mine: stages.read(*mine, kind))(parts, *_in_pieces((plus, minus), pieces), rates)
@@ -93,7 +103,7 @@ class Eager:
 class Compiled:
     """JAX: each stage is batched with ``vmap``, spread over all devices of the process and compiled once for each shape."""
 
-    name, padded, product = "compiled", True, False
+    name, padded, product, coarse = "compiled", True, False, 0.0
 
     @property
     def devices(self) -> int:
@@ -109,9 +119,12 @@ class Compiled:
     def plan_threshold(self, groups, threshold, rtol, faintest, share):
         return _plan_threshold(*devices.placed((groups, threshold, faintest, share)), rtol)
 
-    def half(self, groups, plans, reverse, tables, shape):
-        rows = devices.placed((groups, plans))
-        return _half(*rows, np.asarray(reverse), tables, shape=shape, product=self.product)
+    def step(self, groups, plans, reverse, tables, shape):
+        return _step(*devices.placed((groups, plans)), np.asarray(reverse), tables, shape=shape)
+
+    def half(self, groups, plans, reverse, tables, shape, known=None):
+        groups, plans, known = devices.placed((groups, plans, known))
+        return _half(groups, plans, np.asarray(reverse), tables, known, shape=shape, product=self.product)
 
     def read(self, parts, plus, minus, rates, kind, pieces):
         return _read(*devices.placed((parts, plus, minus, rates)), kind=kind, pieces=pieces)
@@ -125,10 +138,62 @@ class Product(Compiled):
 
     name, product = "product", True
 
-    def half(self, groups, plans, reverse, tables, shape):
+    def half(self, groups, plans, reverse, tables, shape, known=None):
         if tables is None:
             return EAGER.half(groups, plans, reverse, tables, shape)
-        return super().half(groups, plans, reverse, tables, shape)
+        return super().half(groups, plans, reverse, tables, shape, known)
+
+
+class Float32:
+    """Sums over the points of one step by a device that computes in 32 bits, with a bound on what it leaves out.
+
+    Brackets are wider, and as certain. The rest is done in 64 bits by another executor, on the CPU of the host, and lattices that the
+    device does not serve by NumPy.
+    """
+
+    name, coarse = "float32", 10.0
+
+    def __init__(self, host: Executor):
+        self.host, self.padded = host, host.padded
+
+    @property
+    def devices(self) -> int:
+        return devices.number()
+
+    def parts(self, groups):
+        with _on_host():
+            return self.host.parts(groups)
+
+    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, pieces):
+        with _on_host():
+            return self.host.plan_whole(groups, depths, rtol, faintest, seen, anchor, pieces)
+
+    def plan_threshold(self, groups, threshold, rtol, faintest, share):
+        with _on_host():
+            return self.host.plan_threshold(groups, threshold, rtol, faintest, share)
+
+    def step(self, groups, plans, reverse, tables, shape):
+        with _on_host():
+            return jax.tree.map(np.asarray, self.host.step(groups, plans, reverse, tables, shape))
+
+    def half(self, groups, plans, reverse, tables, shape, known=None):
+        if not narrow.serves(tables):
+            return EAGER.half(groups, plans, reverse, tables, shape)
+        steps = self.step(groups, plans, reverse, tables, shape)
+        sums = narrow.sums(np.stack([law.weight for law in steps[0]], axis=1), tables)
+        with _on_host():
+            return self.host.half(groups, plans, reverse, tables, shape, (steps, sums))
+
+    def read(self, parts, plus, minus, rates, kind, pieces):
+        with _on_host():
+            return self.host.read(parts, plus, minus, rates, kind, pieces)
+
+
+def _on_host():
+    """Where JAX computes on an accelerator: on the CPU beside it."""
+    if jax.default_backend() == "cpu":
+        return contextlib.nullcontext()
+    return jax.default_device(jax.local_devices(backend="cpu")[0])
 
 
 @jax.jit
@@ -154,15 +219,26 @@ def _plan_threshold(groups, threshold, faintest, share, rtol):
     return devices.mapped(one, (groups, threshold, faintest, share), rtol)
 
 
-@functools.partial(jax.jit, static_argnames=("shape", "product"))
-def _half(groups, plans, reverse, tables, *, shape, product=False):
-    """``shape`` is a ``Dense`` lattice, or the number of vertices of a ``Sparse`` one, whose ``tables`` are arguments."""
+@functools.partial(jax.jit, static_argnames=("shape",))
+def _step(groups, plans, reverse, tables, *, shape):
+    """Arguments as those of :func:`_half`."""
 
     def one(row, others):
         reverse, tables = others
-        return stages.half(*row, _grid(shape, tables, product), reverse)
+        return stages.steps(*row, _grid(shape, tables), reverse)
 
     return devices.mapped(one, (groups, plans), (reverse, tables))
+
+
+@functools.partial(jax.jit, static_argnames=("shape", "product"))
+def _half(groups, plans, reverse, tables, known=None, *, shape, product=False):
+    """``shape`` is a ``Dense`` lattice, or the number of vertices of a ``Sparse`` one, whose ``tables`` are arguments."""
+
+    def one(row, others):
+        (groups, plan, known), (reverse, tables) = row, others
+        return stages.half(groups, plan, _grid(shape, tables, product), reverse, known)
+
+    return devices.mapped(one, (groups, plans, known), (reverse, tables))
 
 
 @functools.partial(jax.jit, static_argnames=("kind", "pieces"))
@@ -173,7 +249,8 @@ def _read(parts, plus, minus, rates, *, kind, pieces):
 
 
 EAGER, COMPILED, PRODUCT = Eager(), Compiled(), Product()
-BY_NAME: dict[str, Executor] = {"eager": EAGER, "compiled": COMPILED, "product": PRODUCT}
+FLOAT32 = Float32(COMPILED)
+BY_NAME: dict[str, Executor] = {who.name: who for who in (EAGER, COMPILED, PRODUCT, FLOAT32)}
 MANY = 128  # looks that take as long as compiling a program
 MANY_ONCE_COMPILED = 4  # … as a compiled chunk
 
@@ -182,11 +259,11 @@ def by_name(name: str | None) -> Executor | None:
     """The executor asked for by an argument, else by the environment variable ``JAXGDP_EXECUTOR``; None where neither decides.
 
     Raises:
-        ValueError: the name is none of "eager", "compiled", "product" and "auto".
+        ValueError: the name is none of "eager", "compiled", "product", "float32" and "auto".
     """
     name = name or os.environ.get("JAXGDP_EXECUTOR") or "auto"
     if name not in (*BY_NAME, "auto"):
-        raise ValueError(f"executor must be one of 'eager', 'compiled', 'product', 'auto', got {name!r}")
+        raise ValueError(f"executor must be one of {', '.join(map(repr, (*BY_NAME, 'auto')))}, got {name!r}")
     return BY_NAME.get(name)
 
 

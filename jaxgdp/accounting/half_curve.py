@@ -116,10 +116,20 @@ class Sparse(NamedTuple):
         """Lattice points from a whole number of blocks to the anchor."""
         return _phase(h, anchor, self.block)
 
-    def compose(self, weights, count, start, tilt, h, plan: Plan, centre, shift, real_uses=False):
+    def compose(self, weights, count, start, tilt, h, plan: Plan, centre, shift, real_uses=False, sums=None):
         # (few frequencies, at which log φ is a continuous branch: derivatives in the number of uses are those of φ^T)
         return spectrum.compose(
-            weights, count, start, tilt, h, plan.miss_low, plan.miss_high, self.tables, self.vertices, self.product
+            weights,
+            count,
+            start,
+            tilt,
+            h,
+            plan.miss_low,
+            plan.miss_high,
+            self.tables,
+            self.vertices,
+            self.product,
+            sums,
         )
 
 
@@ -217,18 +227,25 @@ def _mass_at_infinity(log_rest, log_mass, uses):
     return xp.where(alone, xp.max(log_mass), rounded)
 
 
-def half_curve(groups, count, plan: Plan, grid, reverse, bare=False):
+def step(groups, plan: Plan, grid, reverse):
+    """One step of every component on the lattice: what :func:`half_curve` composes (unbatched; arguments as there)."""
+    return _lattice_weights(groups, plan, spacing(plan, grid), grid, reverse)
+
+
+def half_curve(groups, count, plan: Plan, grid, reverse, bare=False, known=None):
     """Vertices of one piece from the dominating pair (upper side) and from the attack (lower side), unbatched.
 
     ``groups`` is a tuple of (stacked mechanism, counts), one entry per class, already merged; ``count`` all counts in a
     row. ``grid`` is a ``Dense`` or ``Sparse`` lattice. ``reverse`` swaps the pair (the half-curve of adding a record). ``bare`` adds
     the dominating vertices without their allowance for errors, where that leaves something: no bound, but the place to look for
-    where a curve touches another one.
+    where a curve touches another one. ``known`` holds the steps (:func:`step`), and the frequencies of each of their laws
+    (``narrow.Sums``), where they were worked out before.
 
     Method: docs/method/blocks.md#halves
     """
     h = spacing(plan, grid)
-    laws, (infinity, log_infinite, shown), centre = _lattice_weights(groups, plan, h, grid, reverse)
+    steps, sums = (step(groups, plan, grid, reverse), None) if known is None else known
+    laws, (infinity, log_infinite, shown), centre = steps
     base = xp.sum(count * centre)
     width = h * grid.block
     first = first_vertex(plan, grid, h)
@@ -238,12 +255,13 @@ def half_curve(groups, count, plan: Plan, grid, reverse, bare=False):
     tilts = xp.stack([plan.tilt, plan.tilt, plan.tilt - 1.0])
     shifts = xp.stack([xp.zeros(()), shift, shift])
 
-    def run(weights, tilt, shift):
-        return grid.compose(
-            weights, count, xp.round(first * grid.block) + shift + 1.0 - base, tilt, h, plan, centre, shift
-        )
+    def run(weights, tilt, shift, sums=None):
+        more = {} if sums is None else {"sums": sums}
+        start = xp.round(first * grid.block) + shift + 1.0 - base
+        return grid.compose(weights, count, start, tilt, h, plan, centre, shift, **more)
 
-    composed = xp.vmap(lambda *law: run(*law).sound())(jax.tree.map(lambda *x: xp.stack(x), *laws), tilts, shifts)
+    stacked = jax.tree.map(lambda *x: xp.stack(x), *laws)
+    composed = xp.vmap(lambda *law: run(*law).sound())(stacked, tilts, shifts, *([] if sums is None else [sums]))
     dominating, *attack = (jax.tree.map(lambda x: x[i], composed) for i in range(3))  # noqa: B023
     above = _dominating_vertices(dominating, plan, first, width, h, grid.size, infinity)
     log_certain = safe_log(-xp.expm1(shown)) - CURVE_END

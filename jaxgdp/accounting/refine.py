@@ -95,16 +95,18 @@ class Rules:
         max_size: largest dense lattice.
         closes: whether both sides are of the same pair, so that a finer lattice brings them together.
         keep: whether whole curves are kept.
+        coarse: log of how many times larger noise is than that of doubles.
     """
 
     rtol: float
     max_size: int
     closes: bool = True
     keep: bool = False
+    coarse: float = 0.0
 
     def faintest(self, steps) -> float:
         """−log of the smallest usable density: rounding errors grow with the root of the number of steps."""
-        usable = _FAINTEST + np.log(self.rtol) - 0.5 * np.log(max(steps / _FEW_STEPS, 1.0))
+        usable = _FAINTEST - self.coarse + np.log(self.rtol) - 0.5 * np.log(max(steps / _FEW_STEPS, 1.0))
         return float(np.clip(usable, 6.0, 19.0))
 
 

@@ -174,7 +174,7 @@ _small_tables = functools.lru_cache(maxsize=32)(_tables)
 _large_tables = functools.lru_cache(maxsize=8)(_tables)
 
 
-def _fold(w, t: Tables):
+def fold(w, t: Tables):
     """Sum and difference of the masses at equal distances above and below the centre, shape (components, D)."""
     padded = xp.pad(w, ((0, 0), (0, 1)))
     right, left = padded[:, t.right], padded[:, t.left]
@@ -198,7 +198,7 @@ def _dropped(w, count, t: Tables):
 
     Method: docs/method/frequencies.md#sparse
     """
-    even, odd = _fold(w, t)
+    even, odd = fold(w, t)
     symmetric = xp.einsum("cj,qsj->qcs", even, t.even)
     cos, moment_sin, mass, square = (symmetric[i] for i in range(4))
     antisymmetric = xp.einsum("cj,qsj->qcs", odd, t.odd)
@@ -218,25 +218,27 @@ def _dropped(w, count, t: Tables):
 
 
 def compose(
-    weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vertices: int, product: bool = False
+    weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vertices: int, product: bool = False, sums=None
 ) -> Composed:
     """Compose the mechanisms of one setting from their low frequencies (unbatched); see ``convolution.compose_blocks``.
 
-    ``product`` does the inverse transform as matrix products (``products``) and no FFT.
+    ``product`` does the inverse transform as matrix products (``products``) and no FFT. ``sums`` are the frequencies of one step where they
+    are known from elsewhere, with a bound on their error (``narrow.Sums``).
 
     Method: docs/method/frequencies.md#sparse
     Method: docs/method/rounding.md#guard
     """
     w = weights.weight
-    even, odd = _fold(w, t)
-    versine = _in_rows(even, t.versine)
-    re, im = -versine, -_in_rows(odd, t.sine)
+    even, odd = fold(w, t)
+    versine, sine = (_in_rows(even, t.versine), _in_rows(odd, t.sine)) if sums is None else sums[:2]
+    re, im = -versine, -sine
     log_abs, arg, log_error = log_transform(re, im)
     log_power, angle = count @ log_abs, count @ arg
 
     # rounding of φ − 1 = Σ w·(e^{−iθ} − 1): every term, and each relative error of a mass, comes with |e^{−iθ} − 1|, and
     # Σ w·|e^{−iθ} − 1|² = 2·Σ w·(1 − cos θ); a cell edge that is off moves mass by the width of a cell
     k = xp.arange(re.shape[-1], dtype=re.dtype)
+    versine = versine if sums is None else xp.maximum(versine, 0.0) + sums.off
     root = xp.sqrt(2.0 * versine)
     wave = 2.0 * xp.pi / t.size * k
     depth = _ROW + even.shape[-1] // _ROW + 4.0
@@ -247,6 +249,8 @@ def compose(
     length = _length(re.shape[-1], vertices)
     transform = products.rounding(re.shape[-1], length) if product else FFT * np.log2(length)
     error = power * (relative + transform * UNIT + NODE_SUMS)
+    if sums is not None:
+        error = error + _moved(log_power, count @ xp.log1p((sums.off + single) * xp.exp(-log_abs)))
     noise = xp.sqrt(2.0 * xp.sum(error * error) / t.size)
     escaped = _dropped(w, count, t) * xp.sqrt(t.size)
     escaped = escaped + escaped_mass(w, count, h * t.offset, h * start, h * t.size, h, miss_low, miss_high)
@@ -271,6 +275,18 @@ def compose(
 
     plain, split = joined(block_sums(decay), block_sums(decay * share), tilt, h * t.inner)
     return Composed(plain, split, *normalisation(weights, count), noise, escaped)
+
+
+def _moved(log_power, growth):
+    """Bound on the change of Π φ^T, whose absolute value has this log, where each φ changes by δ; ``growth`` is Σ T·log(1 + |δ/φ|).
+
+    |Π (φ + δ)^T − Π φ^T| ≤ Π (|φ| + |δ|)^T − Π |φ|^T, however large the change.
+
+    Method: docs/method/narrow.md#spectrum
+    """
+    small = growth < 1.0
+    whole = xp.exp(log_power + xp.where(small, 0.0, growth))
+    return whole * xp.where(small, xp.expm1(xp.where(small, growth, 0.0)), 1.0)
 
 
 def joined(plain, split, tilt, width):

@@ -13,7 +13,7 @@ from ..numerics import namespace as xp
 from ..numerics.normal import argmax
 from . import windows
 from .curve import Curve, both_sides
-from .half_curve import half_curve, merge
+from .half_curve import half_curve, merge, step
 from .question import Kind, Rates
 from .vertices import Vertices
 
@@ -31,9 +31,14 @@ def plan_threshold(groups, threshold, rtol, faintest, share):
     return jax.tree.map(lambda a: a[:, None], plan), xp.sum(count)
 
 
-def half(groups, plan, grid, reverse):
-    """Vertices of one planned piece of a half-curve, from above and from below."""
-    return half_curve(*merge(groups), plan, grid, reverse)
+def half(groups, plan, grid, reverse, known=None):
+    """Vertices of one planned piece of a half-curve, from above and from below; ``known`` as for ``half_curve``."""
+    return half_curve(*merge(groups), plan, grid, reverse, known=known)
+
+
+def steps(groups, plan, grid, reverse):
+    """One step of every component of a planned piece, on its lattice."""
+    return step(merge(groups)[0], plan, grid, reverse)
 
 
 def read(parts, plus, minus, rates: Rates, kind: Kind) -> tuple[dict[str, Any], dict[str, Any], tuple, Curve | None]:

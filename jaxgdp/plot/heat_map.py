@@ -13,7 +13,8 @@ def regret_heat_map(dataset, axes):
 
     Colours and the solid contour are of the upper side, the one to report; the dashed contour is of the lower side, and shows only where
     the brackets are wide. Values below 1e-5 have the colour of 1e-5. In a figure that follows the mouse (a notebook with ipympl), the
-    status line tells the setting and its bracket.
+    status line tells the setting and its bracket, and so does a note beside the mouse where mplcursors is installed (extra
+    ``interactive``).
 
     Args:
         dataset: from ``jaxgdp.landscape.landscape`` or ``jaxgdp.sweep`` with the regret.
@@ -36,7 +37,7 @@ def regret_heat_map(dataset, axes):
         raise ValueError(f"axes must be one for each of the {len(steps)} numbers of steps, got {len(panels)}")
     upper, lower = (np.maximum(ordered[name].values, LOWEST) for name in ("regret", "regret_lower"))
     norm = LogNorm(LOWEST, max(float(np.max(upper)), 10.0 * REGRET_LIMIT))
-    drawn = None
+    drawn, settings, told = None, np.meshgrid(rates, sigmas), {}
     for k, ax in enumerate(panels):
         drawn = ax.pcolormesh(_edges(rates), _edges(sigmas), upper[:, :, k], norm=norm, cmap="viridis", rasterized=True)
         for side, dashes in ((upper, "solid"), (lower, "dashed")):
@@ -52,8 +53,12 @@ def regret_heat_map(dataset, axes):
                     linewidths=1.2,
                 )
         ax.set(xscale="log", yscale="log", title=f"$T$ = {steps[k]:g}", xlabel="sampling rate $p$")
-        told = (ordered[name].values[:, :, k] for name in ("regret_lower", "regret"))
-        ax.format_coord = _setting(rates, sigmas, *told)
+        sides = (ordered[name].values[:, :, k] for name in ("regret_lower", "regret"))
+        ax.format_coord = _setting(rates, sigmas, steps[k], *sides)
+        # (what a cursor finds: every setting, however far from the mouse)
+        (points,) = ax.plot(*(a.ravel() for a in settings), linestyle="none", marker=",", alpha=0.0, pickradius=np.inf)
+        told[points] = ax.format_coord
+    _follow(told)
     panels[0].set_ylabel(r"noise multiplier $\sigma$")
     floor = dataset.attrs.get("fpr_floor")
     label = rf"regret $\Delta$ (contour: {REGRET_LIMIT:g})" + ("" if floor is None else f", {from_floor(floor)}")
@@ -70,11 +75,21 @@ def _edges(values):
     return np.exp(np.concatenate([[2.0 * logs[0] - middles[0]], middles, [2.0 * logs[-1] - middles[-1]]]))
 
 
-def _setting(rates, sigmas, lower, upper):
+def _follow(told) -> None:
+    """A note beside the mouse, with what is told of the nearest of an artist's points; nothing where mplcursors is missing."""
+    try:
+        import mplcursors
+    except ImportError:
+        return
+    cursor = mplcursors.cursor(list(told), hover=True)
+    cursor.connect("add", lambda found: found.annotation.set_text(told[found.artist](*found.target)))
+
+
+def _setting(rates, sigmas, steps, lower, upper):
     """What the status line says at a place: the nearest setting and its bracket."""
 
     def told(x, y) -> str:
         j, i = (int(np.argmin(np.abs(np.log(values / at)))) for values, at in ((rates, x), (sigmas, y)))
-        return f"σ = {sigmas[i]:.4g}, p = {rates[j]:.4g}: Δ in [{lower[i, j]:.4g}, {upper[i, j]:.4g}]"
+        return f"σ = {sigmas[i]:.4g}, p = {rates[j]:.4g}, T = {steps:g}: Δ in [{lower[i, j]:.4g}, {upper[i, j]:.4g}]"
 
     return told

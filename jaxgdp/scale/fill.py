@@ -49,5 +49,9 @@ def fill(path: Path, template: Template, compute: Compute, already, progress, cl
 
 def _fill_one(path, names, layout, compute, chunk) -> int:
     """What a worker does: one chunk, written where every other one is."""
-    Store(path, names, layout).write(chunk, compute(layout.region(chunk), None))
+    _kept(path, names, layout).write(chunk, compute(layout.region(chunk), None))
     return chunk
+
+
+# (a worker writes many chunks of one store, whose arrays it opens once)
+_kept = functools.lru_cache(maxsize=2)(Store)

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -55,6 +56,7 @@ class Store:
 
     def __init__(self, path: Path, names: tuple[str, ...], layout: Layout):
         self.path, self.names, self.layout = path, names, layout
+        self._arrays: dict[str, Any] = {}
 
     def file(self, name: str, chunk: int) -> Path:
         """Of one variable of a chunk."""
@@ -67,7 +69,10 @@ class Store:
     def _put(self, name: str, place, values) -> None:
         import zarr
 
-        zarr.open_array(self.path / name, mode="r+").with_config({"write_empty_chunks": True})[place] = values
+        if name not in self._arrays:
+            array = zarr.open_array(self.path / name, mode="r+")
+            self._arrays[name] = array.with_config({"write_empty_chunks": True})
+        self._arrays[name][place] = values
 
     def write(self, chunk: int, values: dict[str, np.ndarray]) -> None:
         """All variables of a chunk, then its record.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp.accounting import engine, executors
+from jaxgdp.accounting import engine, executors, slices
 from jaxgdp.accounting.question import Question
 from jaxgdp.numerics.precision import with_float64
 from jaxgdp.quantities import registry
@@ -88,3 +88,19 @@ def test_by_products_no_fft_and_no_complex_number_is_left(calls):
 
 def test_the_check_sees_an_fft(calls):
     assert "stablehlo.fft" in exported(executors._half, calls["half"], ("tpu",))
+
+
+def test_by_32_bits_the_device_sees_no_number_of_64(monkeypatch):
+    """What it is given by real looks, and its program: neither doubles nor complex numbers, and nothing but sums of products."""
+    seen, run = [], slices._compiled
+    monkeypatch.setattr(slices, "_compiled", lambda *arguments: seen.append(arguments) or run(*arguments))
+    monkeypatch.setitem(executors.BY_NAME, "float32", executors.Float32(executors.EAGER))
+    jaxgdp.measure(jaxgdp.dpsgd(2.0, 0.1, 500), "mu", rtol=3e-2, nested=False, executor="float32")
+    assert len(seen) >= 4
+    for arguments in seen:
+        assert {np.asarray(argument).dtype for argument in arguments} == {np.dtype(np.float32)}
+    for platform in PLATFORMS:
+        text = exported(run, (seen[0], {}), (platform,))
+        assert "f32" in text and "f64" not in text and "complex<" not in text and custom_calls(text) == set()
+        operations = set(re.findall(r"stablehlo\.(\w+)", text))
+        assert operations - {"slice", "reshape", "transpose", "concatenate", "broadcast_in_dim"} == {"dot_general"}

@@ -51,7 +51,7 @@ def test_transform_of_few_points_is_the_long_one():
     with jax.enable_x64(True):
         table = spectrum.tables(2**13, 128, 512, 32, 3, 5)
         offset, rows = laws()
-        even, odd = spectrum._fold(rows, table)
+        even, odd = spectrum.fold(rows, table)
         versine, sine = spectrum._in_rows(even, table.versine), spectrum._in_rows(odd, table.sine)
         for row, cosine_part, sine_part in zip(rows, versine, sine, strict=True):
             long = np.zeros(2**13)

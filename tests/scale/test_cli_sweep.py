@@ -138,12 +138,8 @@ def test_a_landscape_of_what_cannot_be_drawn_says_why(store, tmp_path, capsys, m
     assert "must hold mu and regret, it lacks regret" in said("--from", "mu.zarr")
 
 
-def test_the_heat_map_says_what_the_data_say():
-    pytest.importorskip("matplotlib")
-    from matplotlib.figure import Figure
-
-    from jaxgdp.plot import regret_heat_map
-
+def some_regrets():
+    """Upper sides, and a data set of them with its coordinates in descending order."""
     sigmas, rates, steps = [4.0, 1.0], [0.01, 0.1, 1.0], [10.0, 40.0]
     upper = np.arange(1.0, 13.0).reshape(2, 3, 2) * 2e-3
     dimensions = ("noise_multiplier", "sampling_prob", "num_steps")
@@ -151,6 +147,37 @@ def test_the_heat_map_says_what_the_data_say():
         {"regret": (dimensions, upper), "regret_lower": (dimensions, upper * 1e-6)},
         coords=dict(zip(dimensions, (sigmas, rates, steps), strict=True)),
     )
+    return upper, data
+
+
+def test_the_heat_map_tells_a_setting_beside_the_mouse():
+    """A mouse that moves over the figure, as a notebook's would: the note is there, with Δ, σ, p and T, and goes with it."""
+    pytest.importorskip("mplcursors")
+    from matplotlib.backend_bases import MouseEvent
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from jaxgdp.plot import regret_heat_map
+
+    upper, data = some_regrets()
+    figure = Figure()
+    canvas = FigureCanvasAgg(figure)
+    axes = regret_heat_map(data, figure.subplots(1, 2))
+    canvas.draw()
+    for k, steps in ((0, 10), (1, 40)):
+        MouseEvent("motion_notify_event", canvas, *axes[k].transData.transform((0.13, 3.2)))._process()
+        (note,) = [text.get_text() for text in figure.findobj(lambda a: type(a).__name__ == "Annotation")]
+        assert note == f"σ = 4, p = 0.1, T = {steps}: Δ in [{upper[0, 1, k] * 1e-6:.4g}, {upper[0, 1, k]:.4g}]"
+
+
+def test_the_heat_map_says_what_the_data_say():
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    from jaxgdp.plot import regret_heat_map
+
+    upper, data = some_regrets()
+    rates, steps = ([float(x) for x in data[name]] for name in ("sampling_prob", "num_steps"))
     axes = Figure().subplots(1, 2)
     assert regret_heat_map(data, axes) is axes
     for k, ax in enumerate(axes):
@@ -159,7 +186,8 @@ def test_the_heat_map_says_what_the_data_say():
         corners = mesh.get_coordinates()
         assert corners[0, 0, 0] < 0.01 < corners[0, 1, 0] < 0.1 and corners[0, 0, 1] < 1.0 < corners[1, 0, 1] < 4.0
         assert ax.get_title() == f"$T$ = {steps[k]:g}"
-        assert ax.format_coord(0.09, 3.9) == f"σ = 4, p = 0.1: Δ in [{upper[0, 1, k] * 1e-6:.4g}, {upper[0, 1, k]:.4g}]"
+        said = f"σ = 4, p = 0.1, T = {steps[k]:g}: Δ in [{upper[0, 1, k] * 1e-6:.4g}, {upper[0, 1, k]:.4g}]"
+        assert ax.format_coord(0.09, 3.9) == said
     with pytest.raises(ValueError, match="one for each of the 2 numbers of steps, got 1"):
         regret_heat_map(data, axes[:1])
     # a level that the values cross is drawn where they do: between 0.008 and 0.012 along the rates
