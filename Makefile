@@ -22,10 +22,12 @@ reproduce: $(VENV)/.ready  ## figures and tables of five papers, in out/
 	$(BIN)/jaxgdp reproduce chua2024 --output out/chua2024 --force
 
 test: $(VENV)/.ready  ## all tests
-	$(BIN)/python -m pytest tests jaxgdp --doctest-modules -n 2 --dist loadfile
+	$(BIN)/python -m pytest tests jaxgdp --doctest-modules -n 2 --dist loadfile --no-loadscope-reorder
 
-attack: $(VENV)/.ready  ## random settings against exact answers, other ones every day
+attack: $(VENV)/.ready  ## random settings against exact answers, other ones every day, and the longest tests
 	$(BIN)/python -m tests.attack --number 1000
+	$(BIN)/python -m tests.attack.nesting --number 20
+	$(BIN)/python -m pytest tests -m nightly
 
 bench: $(VENV)/.bench-ready  ## all benchmarks, and the README's tables of them
 	$(BIN)/python benchmarks/first_answer.py

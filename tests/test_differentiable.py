@@ -14,6 +14,7 @@ from scipy.stats import norm
 import jaxgdp
 from jaxgdp import differentiable
 from jaxgdp.accounting.lattices import Lattice
+from jaxgdp.differentiable import calibrated, program
 from jaxgdp.mechanisms import Composition, SubsampledGaussian
 from jaxgdp.numerics.pytree import pytree
 
@@ -100,6 +101,7 @@ def slope(name, mechanism, at, count, lattice=DENSE):
         return found, np.asarray(pull(jaxgdp.Bracket(jnp.ones(()), jnp.zeros(())))[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ATOMS)
 def test_mechanisms_with_atoms(kind):
     """Right to a percent of central differences of brackets ten times finer; the lattice keeps step with the atoms."""
@@ -167,6 +169,7 @@ def test_many_uses_of_atoms():
         assert np.isclose(slope(name, mechanism, at, 400.0)[1][1], (middle[0] - middle[1]) / 8, rtol=1e-2), kind
 
 
+@pytest.mark.slow
 def test_mixed_composition():
     """Smooth, discrete and mixed losses together, each in its own parameter and in its number of uses."""
     at = np.array([6.0, 0.1, 30.0])
@@ -272,6 +275,7 @@ def test_derivatives_in_what_is_asked(lattice):
             assert np.isclose(found, slope, rtol=5e-3), name
 
 
+@pytest.mark.slow
 def test_inside_jit_vmap_and_jacobian(lattice):
     """One trace for a batch; rows of the Jacobian are the gradients one by one."""
     with jax.enable_x64(True):
@@ -294,7 +298,15 @@ def test_inside_jit_vmap_and_jacobian(lattice):
         assert np.all(matrix[~np.eye(3, dtype=bool)] == 0.0)
 
 
-def test_calibrated_noise_is_differentiable(lattice):
+def noise_of_mu(goal, p, number, lattice):
+    """σ, with its derivatives in all three."""
+    solve = functools.partial(differentiable.noise_multiplier, "mu", lattice=lattice)
+    return jax.value_and_grad(solve, argnums=(0, 1, 2))(goal, p, number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_one_program", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_calibrated_noise_is_differentiable(lattice, in_one_program):
     """σ meets the goal on the safe side, agrees with the host's calibration, and moves as the implicit function theorem says."""
     p, number, goal = 0.05, 1000, np.array([0.8, 0.9])
     host = jaxgdp.calibrate(
@@ -303,10 +315,12 @@ def test_calibrated_noise_is_differentiable(lattice):
         num_steps=np.array([1000] * 6 + [1020, 980]),
         tolerance=1e-4,
     ).value
+    both = lambda g: noise_of_mu(g, p, float(number), lattice)
     with jax.enable_x64(True):
-        solve = lambda g, q, t: differentiable.noise_multiplier("mu", g, q, t, lattice=lattice)
-        both = jax.vmap(jax.value_and_grad(solve, argnums=(0, 1, 2)), in_axes=(0, None, None))
-        found, slopes = jax.tree.map(np.asarray, jax.jit(both, compiler_options=ONCE)(goal, p, float(number)))
+        if in_one_program:
+            found, slopes = jax.jit(jax.vmap(both), compiler_options=ONCE)(jnp.asarray(goal))
+        else:
+            found, slopes = jax.tree.map(lambda *a: np.stack(a), *map(both, goal))
     by_goal, by_rate, by_steps = (float(of[0]) for of in slopes)
     assert np.allclose(found, host[:2], rtol=2e-3)
     assert np.isclose(by_goal, (host[2] - host[3]) / 0.02, rtol=2e-2)
@@ -317,11 +331,29 @@ def test_calibrated_noise_is_differentiable(lattice):
     assert np.all(tight.upper <= goal) and np.all(tight.upper >= goal * (1 - 2e-3))
 
 
-def test_without_a_lattice_under_jit():
-    """A default serves DP-SGD; the bracket says how well."""
+def test_calibrated_noise_within_a_program(monkeypatch):
+    """The bisection and its derivatives as parts of a program, of a number in closed form: μ = √T/σ."""
+    monkeypatch.setattr(calibrated, "_safe_side", lambda form, sigma, p, steps, at: jnp.sqrt(steps) / sigma)
+    goal, number = np.array([0.8, 0.9, 1e-4]), 1000.0
     with jax.enable_x64(True):
-        ask = jax.jit(lambda s: differentiable.mu(jaxgdp.dpsgd(s, 0.01, 1000)), compiler_options=ONCE)
-        found = jax.tree.map(float, ask(jnp.asarray(0.9)))
+        both = jax.vmap(functools.partial(noise_of_mu, lattice=DENSE), in_axes=(0, None, None))
+        found, slopes = jax.tree.map(np.asarray, jax.jit(both)(goal, 0.05, number))
+    exact = np.sqrt(number) / goal[:2]
+    assert np.all(found[:2] >= exact) and np.allclose(found[:2], exact, rtol=1.01e-7, atol=0.0)
+    for by, closed in zip(slopes, (-exact / goal[:2], 0.0, 0.5 * exact / number), strict=True):
+        assert np.allclose(by[:2], closed, rtol=1e-6)
+    assert np.isnan(found[2])  # more noise than is searched
+
+
+def test_without_a_lattice_under_jit(monkeypatch):
+    """A default serves DP-SGD; the bracket says how well."""
+    chosen, halves = [], program._halves
+    monkeypatch.setattr(program, "_halves", lambda *of, **bare: chosen.append(of[2].lattice) or halves(*of, **bare))
+    with jax.enable_x64(True):
+        jax.eval_shape(lambda s: differentiable.mu(jaxgdp.dpsgd(s, 0.01, 1000)), 0.9)
+        # (that programs find what NumPy finds is seen above)
+        found = jax.tree.map(float, differentiable.mu(jaxgdp.dpsgd(0.9, 0.01, 1000), lattice=program.DEFAULT))
+    assert chosen == [program.DEFAULT] * 2
     tight = jaxgdp.measure(jaxgdp.dpsgd(0.9, 0.01, 1000), "mu", rtol=1e-4).brackets["mu"]
     assert found.lower <= tight.upper and tight.lower <= found.upper
     assert found.upper - found.lower < 1e-2 * found.upper

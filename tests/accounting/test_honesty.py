@@ -1,11 +1,10 @@
 """Both sides of every bracket are honest: random and extreme settings, nesting, symmetry, batching, retraces."""
 
-import itertools
-
 import jax
 import numpy as np
 import pytest
 from asking import ask, question
+from attack.nesting import TOLERANCES, apart, not_inside, random_settings, two_answers
 
 import jaxgdp
 from jaxgdp.accounting import executors, spectrum
@@ -14,19 +13,11 @@ from jaxgdp.bracket import Status
 SUMMARIES = ("mu", "regret", "advantage")
 
 
-def random_settings(number, seed):
-    rng = np.random.default_rng(seed)
-    sigma = np.exp(rng.uniform(np.log(0.3), np.log(200.0), number))
-    p = np.exp(rng.uniform(np.log(1e-6), 0.0, number))
-    p[rng.random(number) < 0.05] = 1.0
-    steps = np.floor(np.exp(rng.uniform(0.0, np.log(1e6), number)))
-    return sigma, p, steps
-
-
 def answer(sigma, p, steps, rtol=1e-3, max_size=2**16, executor=None):
     return ask(jaxgdp.dpsgd(sigma, p, steps), SUMMARIES, rtol, max_size=max_size, executor=executor)
 
 
+@pytest.mark.slow
 def test_hundreds_of_random_settings():
     sigma, p, steps = random_settings(300, seed=0)
     found = answer(sigma, p, steps, max_size=2**14, executor="eager")
@@ -42,35 +33,26 @@ def test_hundreds_of_random_settings():
     assert np.mean(found.status["mu"] == Status.OK) > 0.9  # at this cap on dense lattices
 
 
+@pytest.mark.slow
 def test_brackets_of_different_tolerance_agree_and_nest():
-    sigma, p, steps = random_settings(14, seed=1)
+    # (two of them take minutes: ``make attack`` looks at such ones)
+    sigma, p, steps = (np.delete(a, [2, 9]) for a in random_settings(14, seed=1))
     sigma, p, steps = (
         np.append(a, more) for a, more in ((sigma, [1.0, 0.5]), (p, [1.0, 1.0]), (steps, [100.0, 2000.0]))
     )
-    batch = jaxgdp.dpsgd(sigma, p, steps)
-    names = ("mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu")
-    # (where δ is 1e-8: the same ε for all would ask most of them for a δ of 1e-200)
-    epsilon = jaxgdp.measure(batch, "epsilon", delta=1e-8, nested=False).brackets["epsilon"].upper
-    tolerances = (2e-2, 1e-4)
-    answers = [jaxgdp.measure(batch, names, rtol=rtol, epsilon=epsilon) for rtol in tolerances]
-    for found, rtol in zip(answers, tolerances, strict=True):
+    coarse, fine = answers = two_answers(jaxgdp.dpsgd(sigma, p, steps))
+    for found, rtol in zip(answers, TOLERANCES, strict=True):
         mu, reached = found.brackets["mu"], found.status["mu"] == Status.OK
         assert np.array_equal(reached, mu.upper - mu.lower <= rtol * mu.upper) and np.mean(reached) > 0.7
-    for coarse, fine in itertools.pairwise(answers):
-        for name in names:
-            a, b = coarse.brackets[name], fine.brackets[name]
-            assert np.all((a.lower <= b.lower) & (b.lower <= b.upper) & (b.upper <= a.upper)), name
-    assert np.mean(answers[0].brackets["mu"].width > 2.0 * answers[-1].brackets["mu"].width) > 0.5
+    assert not_inside(coarse, fine) == []
+    assert np.mean(coarse.brackets["mu"].width > 2.0 * fine.brackets["mu"].width) > 0.5
 
 
+@pytest.mark.slow
 def test_single_levels_agree():
     """Brackets computed apart from each other hold the same numbers."""
     settings = random_settings(40, seed=2)
-    coarse, fine = (answer(*settings, rtol, max_size=2**16).brackets for rtol in (2e-2, 2e-4))
-    for name in coarse:
-        scale = 1e-9 * np.maximum(coarse[name].upper, 1e-9)
-        assert np.all(coarse[name].lower <= fine[name].upper + scale), name
-        assert np.all(fine[name].lower <= coarse[name].upper + scale), name
+    assert apart(*(answer(*settings, rtol, max_size=2**14) for rtol in (2e-2, 2e-4))) == []
 
 
 def test_whole_curves_nest():
@@ -126,6 +108,7 @@ def test_batch_equals_loop():
             assert np.allclose([batch[name].lower[i], batch[name].upper[i]], np.ravel(one[name]), rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_no_retrace_within_a_sweep_and_no_change_of_configuration():
     programs = (executors._parts, executors._plan_whole, executors._plan_threshold, executors._half, executors._read)
     before = jax.config.jax_enable_x64
@@ -137,6 +120,7 @@ def test_no_retrace_within_a_sweep_and_no_change_of_configuration():
     assert jax.config.jax_enable_x64 == before
 
 
+@pytest.mark.slow
 def test_compiled_equals_eager():
     """The same look at a setting, stage by stage: what ``jit`` makes of it and what NumPy does."""
     asked = question(SUMMARIES)
@@ -162,7 +146,7 @@ def test_compiled_equals_eager():
     [(0.3, 1e-6, 1), (200.0, 1e-6, 1), (0.3, 1.0, 1), (200.0, 1.0, 1e6), (0.3, 0.5, 1e6), (200.0, 1e-6, 1e6)],
 )
 def test_extremes(sigma, p, steps):
-    found = answer(np.array([sigma]), np.array([p]), np.array([steps]))
+    found = answer(np.array([sigma]), np.array([p]), np.array([steps]), max_size=2**14)
     mu = found.brackets["mu"]
     assert 0.0 <= mu.lower[0] <= mu.upper[0] <= np.sqrt(steps) / sigma * (1 + 1e-12)
     for bracket in found.brackets.values():

@@ -1,8 +1,8 @@
 """Who computes does not matter: every mechanism and every quantity by NumPy and by compiled JAX.
 
-What compiled programs cost is their number, so the settings of one question are one batch: three kinds of laws (smooth, atomic, with
-a largest loss and mass at infinity) are asked for all quantities, and one composition of different kinds is asked for one. What a
-class adds of its own, its cells and its quadrature, is compared class by class.
+What compiled programs cost is their number, so the settings of one question are one batch: laws of each kind (smooth; atomic, with a
+largest loss and mass at infinity; nightly one with a largest loss and no such mass) are asked for all quantities, and one composition
+of different kinds is asked for one. What a class adds of its own, its cells and its quadrature, is compared class by class.
 """
 
 import jax
@@ -55,7 +55,11 @@ def test_every_class_has_a_setting():
     assert public == set(SETTINGS)
 
 
-@pytest.mark.parametrize("name", ["SubsampledGaussian", "RandomizedResponse", "ApproximateDP"])
+NIGHTLY = pytest.param("RandomizedResponse", marks=pytest.mark.nightly)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SubsampledGaussian", "ApproximateDP", NIGHTLY])
 def test_every_quantity(name, monkeypatch):
     compare(monkeypatch, composition(name), tuple(registry.REGISTRY), rtol=1e-2, fpr_floor=1e-6, delta=1e-4, d=1e-4)
 
@@ -65,6 +69,7 @@ def test_one_order(adjacency, monkeypatch):
     compare(monkeypatch, composition("SubsampledGaussian"), ("epsilon",), rtol=1e-2, adjacency=adjacency)
 
 
+@pytest.mark.slow
 def test_classes_in_one_composition(monkeypatch):
     """A smooth law, atoms and mass at infinity: what a class adds of its own is compared below."""
     parts = jaxgdp.SubsampledGaussian(1.1, 0.02), jaxgdp.DiscreteGaussian(4.0), jaxgdp.ApproximateDP(0.3, 1e-9)

@@ -7,12 +7,14 @@ import jaxgdp
 from jaxgdp import targets
 
 
+@pytest.mark.slow
 def test_gaussian_stages_have_a_closed_form():
     """Σ w_k·σ_k² at Σ T_k/σ_k² = μ² is least for σ_k ∝ (T_k/w_k)^{1/4}."""
     weights, steps = np.array([6.0, 1.0, 0.5]), np.array([100.0, 200.0, 100.0])
     found = jaxgdp.optimize(
-        lambda s: (s.noise_multiplier**2) @ weights, targets.Mu(0.5), noise_multiplier=np.full(3, 30.0), num_steps=steps
-    )
+        lambda s: (s.noise_multiplier**2) @ weights, targets.Mu(0.5), noise_multiplier=np.full(3, 30.0), num_steps=steps,
+        iterations=80,
+    )  # fmt: skip
     shape = (steps / weights) ** 0.25
     exact = shape * np.sqrt(np.sum(steps / shape**2)) / 0.5
     assert np.allclose(found.schedule.noise_multiplier, exact, rtol=1e-2)
@@ -20,9 +22,10 @@ def test_gaussian_stages_have_a_closed_form():
     assert least * (1 - 1e-9) <= found.proxy <= least * 1.004
     assert np.sqrt(np.sum(steps / found.schedule.noise_multiplier**2)) <= 0.5 * (1 + 1e-12)
     assert np.sqrt(np.sum(steps / found.start.noise_multiplier**2)) <= 0.5 * (1 + 1e-12)
-    assert found.start_proxy > 1.05 * found.proxy and len(found.history) == 200
+    assert found.start_proxy > 1.05 * found.proxy and len(found.history) == 80
 
 
+@pytest.mark.slow
 def test_subsampled_optimum_cannot_be_bettered_nearby():
     """Other shapes of noise and other sampling rates, each calibrated by itself to the same target, do no better."""
     weights = np.array([5.0, 1.0])
@@ -34,7 +37,7 @@ def test_subsampled_optimum_cannot_be_bettered_nearby():
     target = targets.TPR(tpr=0.2, fpr=0.1)
     found = jaxgdp.optimize(
         proxy, target, noise_multiplier=np.full(2, 2.0), sampling_prob=0.05, num_steps=100,
-        over=("noise_multiplier", "sampling_prob"),
+        over=("noise_multiplier", "sampling_prob"), iterations=80,
     )  # fmt: skip
     best = found.schedule
     again = jaxgdp.measure(best.mechanism(), "tpr", fpr=0.1, rtol=1e-4).brackets["tpr"]
