@@ -26,6 +26,7 @@ from .tangency import Tangency, tangency
 
 # serves most settings of 100 steps or more with a bracket of about 1e-3; see ``lattice``
 DEFAULT = Lattice("sparse", 2048, 1024, 2**17, 64, 8, 13, 1)
+_FINER = 0.25  # of the accuracy asked for, on a lattice that is chosen: a slope is off by some ten times as much as a bracket is wide
 WITH_ATOMS = Lattice("whole", 2048, 0, 2**15, 0, 0, 0, 1)
 _NOTHING_SEEN = (np.full(2, np.inf), np.zeros(2))
 _FAINTEST = 16.0
@@ -288,5 +289,5 @@ def deepest(rates: Rates):
 def settled(groups, rtol, fpr_floor, adjacency, deepest) -> list[Lattice]:
     """The lattice on which each setting of a flat batch reached its accuracy, or came nearest to it."""
     return engine.answer(
-        groups, Question(rtol, fpr_floor, adjacency, ((registry.named("mu"), None),), deepest)
+        groups, Question(_FINER * rtol, fpr_floor, adjacency, ((registry.named("mu"), None),), deepest)
     ).lattices
