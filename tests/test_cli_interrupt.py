@@ -51,10 +51,15 @@ sys.exit(main(["deployments"]))
 """
 
 
+def _heeding():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def _start(command, folder):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "JAXGDP_NO_CACHE": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, *command], cwd=folder, env=environment, **pipes)
+    # (a shell's background job is told to ignore Ctrl-C, and so are the processes it starts)
+    return subprocess.Popen([sys.executable, *command], cwd=folder, env=environment, preexec_fn=_heeding, **pipes)
 
 
 def _interrupted(process, *cues):

@@ -57,7 +57,7 @@ def _either(by_numpy, by_jax) -> Any:
     @functools.wraps(by_numpy, assigned=("__name__",), updated=())
     def function(*args, **kwargs):
         for value in args:
-            if _of_jax(value):
+            if _KNOWN.get(type(value)) is not False and _of_jax(value):
                 return by_jax(*args, **kwargs)
         return by_numpy(*args, **kwargs)
 
