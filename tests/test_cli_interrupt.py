@@ -51,15 +51,19 @@ sys.exit(main(["deployments"]))
 """
 
 
-def _heeding():
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+# (a shell's background job is told to ignore Ctrl-C, and so are the processes it starts: what is interrupted first heeds
+# it again, and then becomes the command; to do so between fork and exec would not be safe beside JAX's threads)
+_HEED = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
 
 
 def _start(command, folder):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "JAXGDP_NO_CACHE": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    # (a shell's background job is told to ignore Ctrl-C, and so are the processes it starts)
-    return subprocess.Popen([sys.executable, *command], cwd=folder, env=environment, preexec_fn=_heeding, **pipes)
+    return subprocess.Popen([sys.executable, "-c", _HEED, *command], cwd=folder, env=environment, **pipes)
 
 
 def _interrupted(process, *cues):
