@@ -2,6 +2,7 @@
 
 Both sides of a bracket are worked out on their own, so that each of the ways to be wrong by more than rounding shows here sooner or
 later, with no exact answer needed. A question is answered by NumPy; ``--executor compiled`` has it answered by compiled programs.
+With ``--values 16`` the curve of each question is asked too, at so many random values of everything that has any.
 """
 
 from __future__ import annotations
@@ -17,18 +18,45 @@ import numpy as np
 import jaxgdp
 from jaxgdp.bracket import Status
 
-from .questions import built, question_of
+from .questions import ARGUMENTS, built, question_of
+
+# what a curve is asked at, from … to …, each of every size
+VALUES = {
+    "epsilon": (1e-14, 0.5), "delta": (1e-3, 20.0), "tpr": (1e-12, 0.9), "beta": (1e-12, 0.9), "bayes_risk": (1e-4, 1.0 - 1e-4),
+    "approximate_mu": (1e-10, 0.1), "mu": (1e-14, 0.1), "regret": (1e-14, 0.1),
+}  # fmt: skip
+
+
+def wrong(found, status) -> bool:
+    """Whether a bracket contradicts itself, or is none."""
+    return bool(np.any(~(found.lower <= found.upper)) or np.any(status == Status.CONTRADICTION))
 
 
 def contradictions(asked) -> list[str]:
-    """Quantities of a question whose bracket contradicts itself, or is none."""
+    """Quantities of a question whose bracket is wrong."""
     with np.errstate(all="ignore"):
         found = jaxgdp.measure(built(asked.mechanism), asked.quantities, nested=False, **asked.options())
-    wrong = []
-    for name, (lower, upper) in found.brackets.items():
-        if not lower <= upper or np.any(found.status[name] == Status.CONTRADICTION):
-            wrong.append(name)
-    return wrong
+    return [name for name, bracket in found.brackets.items() if wrong(bracket, found.status[name])]
+
+
+def contradictions_of_curve(asked, generator, number: int) -> tuple[list[str], int]:
+    """The same of a question's whole curve, asked at ``number`` values of each quantity: which are wrong, of how many."""
+    bad, brackets = [], 0
+    with np.errstate(all="ignore"):
+        curve = jaxgdp.tradeoff(built(asked.mechanism), rtol=asked.rtol, adjacency=asked.adjacency)
+        for name in asked.quantities:
+            if name not in VALUES:
+                continue
+            # (μ and the regret search, each value anew)
+            few = 2 if name in ("mu", "regret", "approximate_mu") else number
+            low, high = np.log(VALUES[name])
+            for value in (
+                np.exp(generator.uniform(low, high, few)) if few == 2 else [np.exp(generator.uniform(low, high, few))]
+            ):
+                brackets += np.size(value)
+                if wrong(*curve.answer(name, value)):
+                    bad.append(f"{name} at {ARGUMENTS[name]} {value}")
+    return bad, brackets
 
 
 def main(arguments=None) -> int:
@@ -40,6 +68,9 @@ def main(arguments=None) -> int:
     parser.add_argument(
         "--rtol", type=float, nargs="+", default=(1e-2, 1e-3, 1e-4, 1e-5), help="accuracies to draw from"
     )
+    parser.add_argument(
+        "--values", type=int, default=0, help="values to ask the curve of each question at (default: no curve)"
+    )
     asked = parser.parse_args(arguments)
     os.environ["JAXGDP_EXECUTOR"] = asked.executor
     seed = asked.seed if asked.seed is not None else int(datetime.date.today().strftime("%Y%m%d"))
@@ -47,11 +78,14 @@ def main(arguments=None) -> int:
     start = told = time.process_time()
     for index in range(asked.first, asked.first + asked.number):
         question = question_of(seed, index, tuple(asked.rtol))
-        wrong = contradictions(question)
+        bad = contradictions(question)
         brackets += len(question.quantities)
-        failed += len(wrong)
-        if wrong:
-            print(f"--seed {seed} --first {index} --number 1\n  {question}\n    {', '.join(wrong)}", flush=True)
+        if asked.values:
+            more, number = contradictions_of_curve(question, np.random.default_rng([seed, index, 1]), asked.values)
+            bad, brackets = bad + more, brackets + number
+        failed += len(bad)
+        if bad:
+            print(f"--seed {seed} --first {index} --number 1\n  {question}\n    {', '.join(bad)}", flush=True)
         spent = time.process_time() - start
         if spent - told + start > 20.0:
             told = time.process_time()
