@@ -16,9 +16,14 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
+from ..numerics import batching
 from . import devices, narrow, stages
 from .curve import gaussian_parts
 from .half_curve import Sparse
+
+
+_IN_CACHE = 2**16  # numbers in an array of many rows, at most, that the host has close by
+_PLANNED = 16  # pieces of one component that are planned at once
 
 
 class Executor(Protocol):
@@ -59,17 +64,25 @@ def _in_pieces(halves, pieces):
     return jax.tree.map(lambda a: a.reshape((-1, pieces) + a.shape[1:]), halves)
 
 
-def _looped(stage):
-    """A stage over the leading axis of its arguments, row after row."""
+def _looped(stage, room=1, each=1):
+    """A stage over the leading axis of its arguments: as many rows at once as there is room for, see ``batching.run``."""
 
     def rows(*columns):
-        leaves, structure = jax.tree.flatten(columns)
-        leaves = [np.asarray(leaf) for leaf in leaves]
+        columns = jax.tree.map(np.asarray, columns)
         with np.errstate(all="ignore"):
-            found = [stage(*jax.tree.unflatten(structure, [leaf[i] for leaf in leaves])) for i in range(len(leaves[0]))]
-        return jax.tree.map(lambda *a: np.stack(a), *found)
+            return batching.run(stage, columns, room, each)
 
     return rows
+
+
+def _planned(groups) -> int:
+    """Half-curve pieces that are planned at once: the largest arrays hold a number for every offset that is tried, and for every node."""
+    return _PLANNED // components(groups)
+
+
+def components(groups) -> int:
+    """How many components a setting has."""
+    return sum(count.shape[-1] for _, count in groups)
 
 
 class Eager:
@@ -82,19 +95,21 @@ class Eager:
 
     def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, pieces):
         stage = lambda g, d, f, s, a: stages.plan_whole(g, d, rtol, f, s, a, pieces)  # noqa: E731
-        return _looped(stage)(groups, depths, faintest, seen, anchor)
+        return _looped(stage, _planned(groups))(groups, depths, faintest, seen, anchor)
 
     def plan_threshold(self, groups, threshold, rtol, faintest, share):
         stage = lambda g, t, f, s: stages.plan_threshold(g, t, rtol, f, s)  # noqa: E731
-        return _looped(stage)(groups, threshold, faintest, share)
+        return _looped(stage, _planned(groups))(groups, threshold, faintest, share)
 
     def step(self, groups, plans, reverse, tables, shape):
         grid = _grid(shape, tables)
-        return _looped(lambda g, p: stages.steps(g, p, grid, np.bool_(reverse)))(groups, plans)
+        stage = lambda g, p: stages.steps(g, p, grid, np.bool_(reverse))  # noqa: E731
+        return _looped(stage, _IN_CACHE // grid.widest, components(groups))(groups, plans)
 
     def half(self, groups, plans, reverse, tables, shape, known=None):
         grid = _grid(shape, tables)
-        return _looped(lambda g, p, k: stages.half(g, p, grid, np.bool_(reverse), k))(groups, plans, known)
+        stage = lambda g, p, k: stages.half(g, p, grid, np.bool_(reverse), k)  # noqa: E731
+        return _looped(stage, _IN_CACHE // grid.widest, components(groups))(groups, plans, known)
 
     def read(self, parts, plus, minus, rates, kind, pieces):
         return _looped(lambda *mine: stages.read(*mine, kind))(parts, *_in_pieces((plus, minus), pieces), rates)
