@@ -21,8 +21,7 @@ from . import devices, narrow, stages
 from .curve import gaussian_parts
 from .half_curve import Sparse
 
-
-_IN_CACHE = 2**16  # numbers in an array of many rows, at most, that the host has close by
+_IN_CACHE = 2**17  # numbers in an array of many rows, at most, that the host has close by
 _PLANNED = 16  # pieces of one component that are planned at once
 
 
@@ -64,25 +63,37 @@ def _in_pieces(halves, pieces):
     return jax.tree.map(lambda a: a.reshape((-1, pieces) + a.shape[1:]), halves)
 
 
-def _looped(stage, room=1, each=1):
+def _looped(stage, room=1):
     """A stage over the leading axis of its arguments: as many rows at once as there is room for, see ``batching.run``."""
 
     def rows(*columns):
+        _keep_memory()
         columns = jax.tree.map(np.asarray, columns)
         with np.errstate(all="ignore"):
-            return batching.run(stage, columns, room, each)
+            return batching.run(stage, columns, room)
 
     return rows
 
 
-def _planned(groups) -> int:
-    """Half-curve pieces that are planned at once: the largest arrays hold a number for every offset that is tried, and for every node."""
-    return _PLANNED // components(groups)
-
-
-def components(groups) -> int:
-    """How many components a setting has."""
+def _components(groups) -> int:
     return sum(count.shape[-1] for _, count in groups)
+
+
+def _planned(groups) -> int:
+    """Half-curve pieces that are planned at once."""
+    return _PLANNED // _components(groups)
+
+
+def _worked_on(groups, grid) -> int:
+    """Rows of a lattice that are worked on at once: three laws for each half-curve piece."""
+    return _IN_CACHE // (grid.widest * _components(groups))
+
+
+@functools.cache
+def _keep_memory():
+    """Ask the allocator once for much and give it back: a C library whose threshold follows the largest block that was freed then
+    keeps what large arrays leave for the next ones, instead of a new page fault for every page of each."""
+    np.empty(2**21)
 
 
 class Eager:
@@ -104,12 +115,12 @@ class Eager:
     def step(self, groups, plans, reverse, tables, shape):
         grid = _grid(shape, tables)
         stage = lambda g, p: stages.steps(g, p, grid, np.bool_(reverse))  # noqa: E731
-        return _looped(stage, _IN_CACHE // grid.widest, components(groups))(groups, plans)
+        return _looped(stage, _worked_on(groups, grid))(groups, plans)
 
     def half(self, groups, plans, reverse, tables, shape, known=None):
         grid = _grid(shape, tables)
         stage = lambda g, p, k: stages.half(g, p, grid, np.bool_(reverse), k)  # noqa: E731
-        return _looped(stage, _IN_CACHE // grid.widest, components(groups))(groups, plans, known)
+        return _looped(stage, _worked_on(groups, grid))(groups, plans, known)
 
     def read(self, parts, plus, minus, rates, kind, pieces):
         return _looped(lambda *mine: stages.read(*mine, kind))(parts, *_in_pieces((plus, minus), pieces), rates)

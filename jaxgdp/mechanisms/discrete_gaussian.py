@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from math import comb, factorial
 from typing import Any, ClassVar
 
-import jax
 import numpy as np
 from scipy.special import bernoulli
 

@@ -128,7 +128,7 @@ def depth_of(arrays) -> int:
     return max(a.depth if type(a) is Batched else 0 for a in arrays)
 
 
-def lifted(a, depth: int, rank: int):
+def lifted(a, depth: int, rank: int) -> Any:
     """The plain array of ``a`` with so many axes of rows and, between them and its own axes, as many of length one as make ``rank``.
 
     What has no rows stays as it is: its axes are the last ones anyway.
@@ -203,6 +203,13 @@ def gathered(a, index):
     return Batched(value[_grid(value.shape[:depth], depth, rank) + places], depth)
 
 
+def take(a, index) -> Any:
+    """``a[index]`` for whole numbers, whichever of the two has rows."""
+    if type(index) is Batched:
+        return gathered(a, (index,))
+    return a[index] if type(a) is Batched else np.take(a, index, axis=0)
+
+
 def updated(put, a, index, value):
     """A copy of ``a`` in which ``put(array, index, value)`` has been done in every row."""
     parts = index if type(index) is tuple else (index,)
@@ -270,12 +277,12 @@ def _deeper(depth: int, rows: int, room: int):
         _HERE.depth, _HERE.rows, _HERE.room = before
 
 
-def mapped(function, args, room: int | None = None, each: int = 1):
+def mapped(function, args, room: int | None = None):
     """``function`` over the leading axis of all its arguments, so many rows at once as there is room for (with those around)."""
     leaves, structure = jax.tree.flatten(args)
     room = room or _HERE.room
     number, level = len(leaves[0]), _HERE.depth
-    together = max(1, room // (_HERE.rows * each))
+    together = max(1, room // _HERE.rows)
     parts = []
     for start in range(0, number, together):
         part = slice(start, min(start + together, number))
@@ -307,17 +314,16 @@ def _as_axis(leaf, level: int, count: int):
     return Batched(value, level) if level else value
 
 
-def run(function, columns, room: int, each: int = 1):
+def run(function, columns, room: int):
     """``function`` of every row of ``columns`` (plain arrays in any tree), stacked: many rows at once where it can be, else one by one.
 
     Args:
         function: of the rows of all columns. columns: a tuple.
         room: how many rows at once, those of ``namespace.vmap`` within counted; with room for a single one nothing is run together.
-        each: what a row of ``columns`` counts for: many where it is mapped over many within.
     """
     if room > 1:
         try:
-            return mapped(function, columns, room, each)
+            return mapped(function, columns, room)
         except (TypeError, AttributeError, ValueError, IndexError):
             pass  # what a mechanism does is not known for rows, or wrong: then it is found to be so for a single one
     leaves, structure = jax.tree.flatten(columns)

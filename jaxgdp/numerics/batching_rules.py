@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .batching import Batched, Unbatchable, depth_of, elementwise, gathered, in_rows, lifted
+from .batching import Batched, Unbatchable, depth_of, elementwise, in_rows, lifted
 
 
 def _reduction(function):
@@ -74,7 +74,7 @@ def _broadcast_to(a, shape):
     return Batched(np.broadcast_to(value, value.shape[: a.depth] + tuple(shape)), a.depth)
 
 
-def _pad(a, widths, mode="constant", constant_values: Any = 0.0):
+def _pad(a, widths, mode: Any = "constant", constant_values: Any = 0.0):
     widths = [(0, 0)] * a.depth + [tuple(pair) for pair in np.broadcast_to(np.asarray(widths), (a.ndim, 2)).tolist()]
     value = a.value
     if mode != "constant":
@@ -88,14 +88,8 @@ def _pad(a, widths, mode="constant", constant_values: Any = 0.0):
 def _take_along_axis(a, index, axis):
     depth = depth_of((a, index))
     rank = np.ndim(a)
-    values = [lifted(x, depth, rank) if type(x) is Batched else x[(None,) * depth] for x in (a, index)]
+    values: list[Any] = [lifted(x, depth, rank) if type(x) is Batched else x[(None,) * depth] for x in (a, index)]
     return Batched(np.take_along_axis(*values, axis=axis + depth if axis >= 0 else axis), depth)
-
-
-def _take(a, index, axis):
-    if axis != 0:
-        raise Unbatchable("rows of an axis but the first")
-    return a[index] if type(a) is Batched else gathered(a, (index,))
 
 
 def _row_by_row(function):
@@ -159,7 +153,6 @@ RULES = {
     np.stack: _stack,
     np.sum: _reduction(np.sum),
     np.swapaxes: _moved(np.swapaxes),
-    np.take: _take,
     np.take_along_axis: _take_along_axis,
     np.where: lambda *arrays: elementwise(np.where, *arrays),
     np.zeros_like: lambda a: np.zeros(a.shape, a.dtype),

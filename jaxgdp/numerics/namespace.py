@@ -113,7 +113,7 @@ sqrt = _either(np.sqrt, jnp.sqrt)
 stack = _either(np.stack, jnp.stack)
 sum = _either(np.sum, jnp.sum)
 swapaxes = _either(np.swapaxes, jnp.swapaxes)
-take = _either(lambda a, i: np.take(a, i, axis=0), lambda a, i: jnp.take(jnp.asarray(a), i, axis=0))
+take = _either(batching.take, lambda a, i: jnp.take(jnp.asarray(a), i, axis=0))
 take_along_axis = _either(np.take_along_axis, jnp.take_along_axis)
 where = _either(np.where, jnp.where)
 zeros_like = _either(np.zeros_like, jnp.zeros_like)
@@ -154,7 +154,7 @@ def logsumexp(a, axis=None):
     return total + np.reshape(top, np.shape(total))
 
 
-def _updated(put, a, index, value):
+def _updated(put, a, index, value) -> Any:
     if Batched in builtins.map(type, (a, value, *(index if type(index) is tuple else (index,)))):
         return batching.updated(put, a, index, value)
     a = np.array(a)
@@ -207,7 +207,7 @@ def fori_loop(first: int, after: int, body, state, done=None):
 
 
 def vmap(function):
-    """``function`` over the leading axis of all its arguments: JAX's; within ``batching.run`` all rows at once; else one after the other."""
+    """``function`` over the leading axis of all its arguments: JAX's, all rows at once within ``batching.run``, else a plain loop."""
 
     @functools.wraps(function)
     def mapped(*args):
