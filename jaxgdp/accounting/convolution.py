@@ -120,8 +120,8 @@ def escaped_mass(w, count, steps, start, length, h, miss_low, miss_high):
     above = xp.exp(moment(miss_high) - miss_high * (start + length))
     below = xp.exp(moment(-miss_low) + miss_low * (start - h))
     last = w.shape[-1] - 1
-    largest = steps[last - xp.argmax(inner[:, ::-1] > 0.0, axis=-1)]
-    smallest = steps[xp.argmax(inner > 0.0, axis=-1)]
+    largest = xp.take(steps, last - xp.argmax(inner[:, ::-1] > 0.0, axis=-1))
+    smallest = xp.take(steps, xp.argmax(inner > 0.0, axis=-1))
     above = xp.where(count @ largest < start + length - 0.5 * h, 0.0, above)
     below = xp.where(count @ smallest > start - 0.5 * h, 0.0, below)
     return xp.sum(count * (w[:, 0] + w[:, -1])) + above + below

@@ -16,9 +16,13 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
+from ..numerics import batching
 from . import devices, narrow, stages
 from .curve import gaussian_parts
 from .half_curve import Sparse
+
+_IN_CACHE = 2**17  # numbers in an array of many rows, at most, that the host has close by
+_PLANNED = 16  # pieces of one component that are planned at once
 
 
 class Executor(Protocol):
@@ -59,17 +63,37 @@ def _in_pieces(halves, pieces):
     return jax.tree.map(lambda a: a.reshape((-1, pieces) + a.shape[1:]), halves)
 
 
-def _looped(stage):
-    """A stage over the leading axis of its arguments, row after row."""
+def _looped(stage, room=1):
+    """A stage over the leading axis of its arguments: as many rows at once as there is room for, see ``batching.run``."""
 
     def rows(*columns):
-        leaves, structure = jax.tree.flatten(columns)
-        leaves = [np.asarray(leaf) for leaf in leaves]
+        _keep_memory()
+        columns = jax.tree.map(np.asarray, columns)
         with np.errstate(all="ignore"):
-            found = [stage(*jax.tree.unflatten(structure, [leaf[i] for leaf in leaves])) for i in range(len(leaves[0]))]
-        return jax.tree.map(lambda *a: np.stack(a), *found)
+            return batching.run(stage, columns, room)
 
     return rows
+
+
+def _components(groups) -> int:
+    return sum(count.shape[-1] for _, count in groups)
+
+
+def _planned(groups) -> int:
+    """Half-curve pieces that are planned at once."""
+    return _PLANNED // _components(groups)
+
+
+def _worked_on(groups, grid) -> int:
+    """Rows of a lattice that are worked on at once: three laws for each half-curve piece."""
+    return _IN_CACHE // (grid.widest * _components(groups))
+
+
+@functools.cache
+def _keep_memory():
+    """Ask the allocator once for much and give it back: a C library whose threshold follows the largest block that was freed then
+    keeps what large arrays leave for the next ones, instead of a new page fault for every page of each."""
+    np.empty(2**21)
 
 
 class Eager:
@@ -82,19 +106,21 @@ class Eager:
 
     def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, pieces):
         stage = lambda g, d, f, s, a: stages.plan_whole(g, d, rtol, f, s, a, pieces)  # noqa: E731
-        return _looped(stage)(groups, depths, faintest, seen, anchor)
+        return _looped(stage, _planned(groups))(groups, depths, faintest, seen, anchor)
 
     def plan_threshold(self, groups, threshold, rtol, faintest, share):
         stage = lambda g, t, f, s: stages.plan_threshold(g, t, rtol, f, s)  # noqa: E731
-        return _looped(stage)(groups, threshold, faintest, share)
+        return _looped(stage, _planned(groups))(groups, threshold, faintest, share)
 
     def step(self, groups, plans, reverse, tables, shape):
         grid = _grid(shape, tables)
-        return _looped(lambda g, p: stages.steps(g, p, grid, np.bool_(reverse)))(groups, plans)
+        stage = lambda g, p: stages.steps(g, p, grid, np.bool_(reverse))  # noqa: E731
+        return _looped(stage, _worked_on(groups, grid))(groups, plans)
 
     def half(self, groups, plans, reverse, tables, shape, known=None):
         grid = _grid(shape, tables)
-        return _looped(lambda g, p, k: stages.half(g, p, grid, np.bool_(reverse), k))(groups, plans, known)
+        stage = lambda g, p, k: stages.half(g, p, grid, np.bool_(reverse), k)  # noqa: E731
+        return _looped(stage, _worked_on(groups, grid))(groups, plans, known)
 
     def read(self, parts, plus, minus, rates, kind, pieces):
         return _looped(lambda *mine: stages.read(*mine, kind))(parts, *_in_pieces((plus, minus), pieces), rates)

@@ -53,6 +53,11 @@ class Dense(NamedTuple):
     def vertices(self) -> int:
         return self.size // self.block
 
+    @property
+    def widest(self) -> int:
+        """Numbers in the largest row of an array."""
+        return self.size
+
     def centre(self, plan: Plan):
         return plan.centre
 
@@ -104,6 +109,11 @@ class Sparse(NamedTuple):
     @property
     def block(self):
         return self.tables.block
+
+    @property
+    def widest(self) -> int:
+        """Numbers in the largest row of an array."""
+        return max(self.tables.offset.size, 2 * self.vertices)
 
     def centre(self, plan: Plan):
         return plan.middle

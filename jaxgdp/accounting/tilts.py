@@ -109,24 +109,27 @@ def at_jump(loss: Loss, least, threshold, high):
 def _increasing_root(error, low, start):
     """Root above ``low`` of an increasing function that gives (value, slope).
 
-    Newton steps in log s alternate with halvings of a bracket: with heavy tails depth jumps at some s, and beyond it Newton
-    alone would creep.
+    Newton steps in log s within a bracket, which is halved where a step leaves it or is not much shorter than the one before: with
+    heavy tails depth jumps at some s, and beyond it Newton alone would creep.
     """
 
-    def step(i, state):
-        s, below, above, done = state
+    def step(_, state):
+        s, below, above, before, done = state
         value, slope = error(s)
         below, above = xp.where(value < 0.0, s, below), xp.where(value < 0.0, above, s)
         move = xp.clip(-value / xp.maximum(s * slope, 1e-300), -30.0, 30.0)
         newton = s * xp.exp(move)
         inside = (newton > below) & (newton < above)
         close = inside & (xp.abs(move) < _CLOSE)
-        after = xp.where(inside & (close | (i % 2 == 0)), newton, xp.sqrt(below * above))
-        return xp.where(done, s, after), below, above, done | close
+        quick = inside & (xp.abs(move) < 0.5 * before)
+        halved = xp.sqrt(below * above)
+        after = xp.where(quick | close, newton, halved)
+        moved = xp.where(quick, xp.abs(move), xp.log(above / below))
+        return xp.where(done, s, after), below, above, moved, done | close
 
     start = xp.maximum(start, low * (1.0 + 1e-6))
     low = low + 0.0 * start
-    return xp.fori_loop(0, 20, step, (start, low, 64.0 * start, start < 0.0), lambda state: state[3])[0]
+    return xp.fori_loop(0, 20, step, (start, low, 64.0 * start, xp.inf + start, start < 0.0), lambda state: state[4])[0]
 
 
 def at_zero(loss: Loss):
@@ -138,23 +141,29 @@ def at_zero(loss: Loss):
     return tilt
 
 
-def ceiling(loss: Loss, tilt0):
-    """The tilt at which the mean is next to the largest composed loss: a stronger one would see nothing else.
+def at_top(loss: Loss, tilt0, tilt):
+    """Whether the mean under a tilt is next to the largest composed loss: a stronger one would see nothing else.
 
-    ∞ where losses are unbounded. Next to: by a fiftieth of the standard deviation at ``tilt0``.
+    Next to: by a fiftieth of the standard deviation at ``tilt0``. Never where losses are unbounded.
     """
-    top = loss.support()[1]
-    near = 0.02 * xp.sqrt(composed(loss, tilt0)[2])
-    end = xp.log(1e4 / near)
+    return loss.support()[1] - composed(loss, tilt)[1] <= 0.02 * xp.sqrt(composed(loss, tilt0)[2])
+
+
+def below_top(loss: Loss, tilt0, tilt):
+    """The tilt, or the weakest that is ``at_top`` where it is beyond that."""
+    end = xp.log(1e4 / (0.02 * xp.sqrt(composed(loss, tilt0)[2])))
 
     def halve(_, bounds):
         low, high = bounds
         middle = 0.5 * (low + high)
-        below = top - composed(loss, xp.exp(middle))[1] > near
-        return xp.where(below, middle, low), xp.where(below, high, middle)
+        past = at_top(loss, tilt0, xp.exp(middle))
+        return xp.where(past, low, middle), xp.where(past, middle, high)
 
-    found = xp.exp(xp.fori_loop(0, 30, halve, (xp.log(tilt0), xp.maximum(end, 1.0)))[1])
-    return xp.where(xp.isfinite(top), found, xp.inf)
+    def lowered(tilt):
+        return xp.minimum(tilt, xp.exp(xp.fori_loop(0, 30, halve, (xp.log(tilt0), xp.maximum(end, 1.0)))[1]))
+
+    beyond = at_top(loss, tilt0, tilt)
+    return xp.cond(xp.any(beyond), lambda tilt: xp.where(beyond, lowered(tilt), tilt), lambda tilt: tilt, tilt)
 
 
 def ends(loss: Loss, z_floor, z_delta):
@@ -170,7 +179,7 @@ def ends(loss: Loss, z_floor, z_delta):
         both = xp.stack([target, z_delta + MARGIN + 0.0 * target]), xp.stack([hidden, hidden | True])
         tilt_end = xp.max(at_depth(loss, tilt0, *both), axis=0)
     if loss.bounded:
-        tilt_end = xp.minimum(tilt_end, ceiling(loss, tilt0))
+        tilt_end = below_top(loss, tilt0, tilt_end)
     depth, _, threshold, _ = depths(loss, tilt_end)
     return tilt0, r_0, tilt_end, xp.maximum(depth, r_0 + 1e-3), threshold, xp.sqrt(square0)
 

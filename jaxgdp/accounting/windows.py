@@ -13,7 +13,7 @@ import numpy as np
 
 from ..numerics import namespace as xp
 from .loss import Loss, common_unit, composed, cumulants, quadrature
-from .tilts import at_depth, at_jump, at_threshold, at_zero, ceiling, depths, ends, fall, gentle, smoothness
+from .tilts import at_depth, at_jump, at_threshold, at_top, at_zero, below_top, depths, ends, fall, gentle, smoothness
 
 _BOTH = np.array([False, True])
 _DEEPEST = 38.6  # standard deviations out to which relative accuracy is meant: a rate of 1e-325
@@ -217,17 +217,24 @@ def _range(groups, count, z_floor, z_delta, rtol, faintest, seen, sides) -> _Ran
     # μ is a difference of quantiles: a small one needs that much more accurate rates
     faintest = xp.maximum(faintest + 0.5 * xp.log(xp.minimum(square, 1.0)), 4.0)
 
-    def shorten(_, longest):
-        cut = loss.cut(longest)
-        tilt0, _, _, _, threshold, spread = ends(cut, z_floor, z_delta)
-        room = 12.0 * spread + xp.maximum(-composed(cut, 0.0 * tilt0)[1], 0.0)
-        return xp.minimum(longest, xp.maximum(xp.where(xp.isfinite(seen[0]), seen[0], threshold), 0.0) + room)
-
     # a step that alone carries the sum past every threshold asked for may as well stop there: its P-mass stays at that point and
     # its other Q-mass goes to the atom at infinity. Exponential tilting needs this where such steps are the likeliest way
     # there: it would fill the window with steps beyond.
-    loss = loss.cut(xp.fori_loop(0, 2, shorten, xp.full_like(seen[0], xp.inf)))
-    return _Range(loss, common_unit(groups), *ends(loss, z_floor, z_delta)[:4], faintest)
+    reach = lambda longest: ends(loss.cut(longest), z_floor, z_delta)  # noqa: E731
+    furthest = xp.max(loss.loss, axis=(-2, -1))
+
+    def shorten(_, state):
+        longest, found = state
+        tilt0, _, _, _, threshold, spread = found
+        room = 12.0 * spread + xp.maximum(-composed(loss.cut(longest), 0.0 * tilt0)[1], 0.0)
+        shorter = xp.maximum(xp.where(xp.isfinite(seen[0]), seen[0], threshold), 0.0) + room
+        less = (shorter < longest) & (shorter < furthest)
+        longest = xp.where(less, shorter, longest)
+        return longest, xp.cond(xp.any(less), lambda: reach(longest), lambda: found)
+
+    longest = xp.full_like(seen[0], xp.inf)
+    longest, found = xp.fori_loop(0, 2, shorten, (longest, reach(longest)))
+    return _Range(loss.cut(longest), common_unit(groups), *found[:4], faintest)
 
 
 def _piece(shared: _Range, rtol, seen, anchor, piece, pieces) -> Plan:
@@ -244,7 +251,7 @@ def _piece(shared: _Range, rtol, seen, anchor, piece, pieces) -> Plan:
     known = (pieces == 1) & xp.isfinite(threshold) & (threshold < top)
     far_t = xp.where(known, threshold, edge_t[1])
     if loss.bounded:
-        far_t = xp.where(is_last & (tilt_end >= ceiling(loss, tilt0)), top, far_t)
+        far_t = xp.where(is_last & at_top(loss, tilt0, tilt_end), top, far_t)
     edge_t = xp.stack([xp.where(is_first, 0.0, edge_t[0]), far_t])
     depth = xp.stack([depth[0], xp.where(known, xp.sqrt(xp.maximum(-2.0 * log_alpha, 1e-30)), depth[1])])
     tilt = gentle(loss, faintest, boundary[0], boundary[1], depth[1], edge_t[1])
@@ -330,7 +337,7 @@ def plan_threshold(groups, count, threshold, rtol, faintest, share) -> Plan:
         """Tilts at ℓ = 0 and at the threshold, and the threshold; no deeper than the side that matters, with some room."""
         tilt0 = at_zero(loss)
         tilt = at_threshold(loss, tilt0, threshold + 0.0 * tilt0)
-        tilt = xp.minimum(tilt, ceiling(loss, tilt0)) if loss.bounded else tilt
+        tilt = below_top(loss, tilt0, tilt) if loss.bounded else tilt
         tilt = xp.maximum(tilt, tilt0)
         depth = xp.min(xp.maximum(depths(loss, tilt)[1], 0.0))
         depth = xp.minimum(xp.sqrt(depth**2 + _ROOM), _DEEPEST) + 0.0 * tilt0

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from math import comb, factorial
 from typing import Any, ClassVar
 
-import jax
 import numpy as np
 from scipy.special import bernoulli
 
@@ -156,8 +155,7 @@ class DiscreteGaussian(Mechanism):
 
         Where σ is small, from the list of all integers that carry mass; else by sums over the integers of each cell.
         """
-        few, many = self._few(ell, end), self._many(ell)
-        return jax.tree.map(lambda a, b: xp.where(self.sigma < _FEW, a, b), few, many)
+        return xp.cond(self.sigma < _FEW, lambda: self._few(ell, end), lambda: self._many(ell))
 
     def atoms(self, ell):
         """All integers where σ is small, else the middle of each cell's."""

@@ -21,6 +21,9 @@ import scipy.fft
 import scipy.special
 from jax.core import Tracer
 
+from . import batching
+from .batching import Batched
+
 inf, nan, pi = np.inf, np.nan, np.pi
 
 _KNOWN: dict[type, bool] = {
@@ -110,7 +113,7 @@ sqrt = _either(np.sqrt, jnp.sqrt)
 stack = _either(np.stack, jnp.stack)
 sum = _either(np.sum, jnp.sum)
 swapaxes = _either(np.swapaxes, jnp.swapaxes)
-take = _either(lambda a, i: np.take(a, i, axis=0), lambda a, i: jnp.take(jnp.asarray(a), i, axis=0))
+take = _either(batching.take, lambda a, i: jnp.take(jnp.asarray(a), i, axis=0))
 take_along_axis = _either(np.take_along_axis, jnp.take_along_axis)
 where = _either(np.where, jnp.where)
 zeros_like = _either(np.zeros_like, jnp.zeros_like)
@@ -120,13 +123,16 @@ any = _either(np.any, jnp.any)
 arange, array, full, linspace, ones, zeros = np.arange, np.array, np.full, np.linspace, np.ones, np.zeros
 shape, ndim = np.shape, np.ndim
 
-asarray = _either(np.asarray, jnp.asarray)
+asarray = _either(
+    lambda a, dtype=None: (a if dtype is None else a.astype(dtype)) if type(a) is Batched else np.asarray(a, dtype),
+    jnp.asarray,
+)
 
 # of SciPy and of jax.scipy, jax.nn, jax.lax
 erfc = _either(scipy.special.erfc, jax.scipy.special.erfc)
 ndtri = _either(scipy.special.ndtri, jax.scipy.special.ndtri)
-rfft = _either(scipy.fft.rfft, jnp.fft.rfft)
-irfft = _either(scipy.fft.irfft, jnp.fft.irfft)
+rfft = _either(batching.of_last_axis(scipy.fft.rfft), jnp.fft.rfft)
+irfft = _either(batching.of_last_axis(scipy.fft.irfft), jnp.fft.irfft)
 complex = _either(lambda re, im: re + 1j * im, jax.lax.complex)
 cummax = _either(np.maximum.accumulate, jax.lax.cummax)
 cumulative_logaddexp = _either(np.logaddexp.accumulate, functools.partial(jax.lax.associative_scan, jnp.logaddexp))
@@ -148,37 +154,41 @@ def logsumexp(a, axis=None):
     return total + np.reshape(top, np.shape(total))
 
 
+def _updated(put, a, index, value) -> Any:
+    if Batched in builtins.map(type, (a, value, *(index if type(index) is tuple else (index,)))):
+        return batching.updated(put, a, index, value)
+    a = np.array(a)
+    put(a, index, value)
+    return a
+
+
 def at_set(a, index, value):
     """A copy of ``a`` with ``a[index] = value``."""
     if is_jax(a, index, value):
         return jnp.asarray(a).at[index].set(value)
-    a = np.array(a)
-    a[index] = value
-    return a
+    return _updated(batching.assign, a, index, value)
 
 
 def at_add(a, index, value):
     """A copy of ``a`` with ``value`` added at ``index``, as often as an index occurs."""
     if is_jax(a, index, value):
         return jnp.asarray(a).at[index].add(value)
-    a = np.array(a)
-    np.add.at(a, index, value)
-    return a
+    return _updated(np.add.at, a, index, value)
 
 
 def at_max(a, index, value):
     """A copy of ``a`` with the largest ``value`` at each ``index``, if larger than what is there; without a derivative."""
     if is_jax(a, index, value):
         return jnp.asarray(jax.lax.stop_gradient(a)).at[index].max(jax.lax.stop_gradient(value))
-    a = np.array(a)
-    np.maximum.at(a, index, value)
-    return a
+    return _updated(np.maximum.at, a, index, value)
 
 
 def cond(condition, yes, no, *operands):
     """``yes(*operands)`` where the scalar condition holds, else ``no(*operands)``."""
     if _of_jax(condition):
         return jax.lax.cond(condition, yes, no, *operands)
+    if type(condition) is Batched:
+        return batching.chosen(condition, yes, no, operands)
     return yes(*operands) if condition else no(*operands)
 
 
@@ -191,19 +201,21 @@ def fori_loop(first: int, after: int, body, state, done=None):
         return jax.lax.fori_loop(first, after, body, state)
     for i in range(first, after):
         state = body(i, state)
-        if done is not None and np.all(done(state)):
+        if done is not None and np.all(getattr(finished := done(state), "value", finished)):
             break
     return state
 
 
 def vmap(function):
-    """``function`` over the leading axis of all its arguments: JAX's, or a plain loop, for axes that are short."""
+    """``function`` over the leading axis of all its arguments: JAX's, all rows at once within ``batching.run``, else a plain loop."""
 
     @functools.wraps(function)
     def mapped(*args):
         leaves, structure = jax.tree.flatten(args)
         if builtins.any(_of_jax(leaf) for leaf in leaves):
             return jax.vmap(function)(*args)
+        if batching.inside():
+            return batching.mapped(function, args)
         rows = [function(*jax.tree.unflatten(structure, row)) for row in zip(*leaves, strict=True)]
         columns = [jax.tree.leaves(row) for row in rows]
         return jax.tree.unflatten(jax.tree.structure(rows[0]), [stack(column) for column in zip(*columns, strict=True)])

@@ -8,6 +8,8 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
+from .batching import Batched
+
 
 def _numbers(name: str, value, valid: str):
     if isinstance(value, (bool, np.bool_)):
@@ -22,12 +24,12 @@ def _numbers(name: str, value, valid: str):
 
 
 def checked(name: str, value, valid: str, test):
-    """``value`` as a float64 array if ``test`` holds for every element; tracers pass through unchecked.
+    """``value`` as a float64 array if ``test`` holds for every element; tracers and rows of many pass through unchecked.
 
     Raises:
         ValueError: naming the argument, the first offending value and the valid range.
     """
-    if isinstance(value, Tracer):
+    if isinstance(value, (Tracer, Batched)):
         return value
     array = _numbers(name, value, valid)
     good = np.isfinite(array) & test(np.where(np.isfinite(array), array, math.nan))
