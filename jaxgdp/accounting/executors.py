@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from . import devices, narrow, stages
+from . import devices, narrow, spectrum, stages
 from .curve import gaussian_parts
 from .half_curve import Sparse
 
@@ -72,6 +72,13 @@ def _looped(stage):
     return rows
 
 
+def _sums(steps, tables) -> spectrum.Sums:
+    """The low frequencies of all laws of many steps, by one product."""
+    weight = np.stack([law.weight for law in steps[0]], axis=1)
+    found = spectrum.sums(weight.reshape(-1, weight.shape[-1]), tables)
+    return jax.tree.map(lambda a: a.reshape(weight.shape[:-1] + a.shape[-1:]), found)
+
+
 class Eager:
     """NumPy and SciPy, setting by setting; nothing is compiled."""
 
@@ -94,6 +101,9 @@ class Eager:
 
     def half(self, groups, plans, reverse, tables, shape, known=None):
         grid = _grid(shape, tables)
+        if tables is not None and known is None:
+            steps = self.step(groups, plans, reverse, tables, shape)
+            known = steps, _sums(steps, tables)
         return _looped(lambda g, p, k: stages.half(g, p, grid, np.bool_(reverse), k))(groups, plans, known)
 
     def read(self, parts, plus, minus, rates, kind, pieces):
