@@ -83,9 +83,8 @@ def test_sums_of_many_laws_are_those_of_each(monkeypatch, laws, products):
     rows = np.random.default_rng(2).random((7, len(table.offset)))
     rows /= rows.sum(axis=1, keepdims=True)
     found = spectrum.sums(rows, table)
-    long = np.zeros((7, 2**14))
-    np.add.at(long, (slice(None), table.offset.astype(int) % 2**14), rows)
-    exact = np.fft.rfft(long)[:, :2048]
+    place = np.asarray(table.offset).astype(int) % 2**14
+    exact = np.array([np.fft.rfft(np.bincount(place, row, 2**14))[:2048] for row in rows])
     assert np.allclose(1.0 - found.versine - 1j * found.sine, exact, rtol=0.0, atol=1e-14)
 
 
