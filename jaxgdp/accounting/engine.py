@@ -131,17 +131,17 @@ def _side(plans: Plan, side: int) -> Plan:
     return jax.tree.map(lambda a: a[:, side], plans)
 
 
-def _look(batch: Batch, executor: Executor, lattice: Lattice, aim: int, settings, plans: Plan):
-    """What is read off views of one lattice and one aim: (numbers, thresholds, ends, a list of curves or of nothing)."""
+def _look(batch: Batch, executor: Executor, reader: Executor, lattice: Lattice, aim: int, settings, plans: Plan):
+    """What ``reader`` reads off views of one lattice and one aim: (numbers, thresholds, ends, a list of curves or of nothing)."""
     out, curves, kind = [], [], batch.kind(aim)
     # what is the same pair read backwards has two equal halves
     sides = (0,) if all(mechanism.symmetric for mechanism, _ in batch.groups) else (0, 1)
     for chunk, real in _chunks(executor, len(settings), lattice.read_together() * executor.devices):
         rows = settings[chunk]
         halves = [_half(executor, batch, lattice, side, rows, take(plans, chunk), real) for side in sides]
-        vertices = trimmed([half for both in halves for half in both], lattice.pieces)
+        vertices = trimmed([half for both in halves for half in both])
         plus, minus = vertices[:2], vertices[-2:]
-        *found, curve = executor.read(
+        *found, curve = reader.read(
             take(batch.parts, rows), plus, minus, batch.rates_of(aim, rows), kind, lattice.pieces
         )
         out.append(jax.tree.map(lambda a: np.asarray(a)[:real], found))  # noqa: B023
@@ -272,14 +272,18 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
 
     def look(buckets):
         # (looks of one program: it is compiled for all of them, or for none)
-        done, work = [], sum(len(views) * lattice.pieces for (lattice, _), views in buckets)
+        done, number = [], sum(len(views) for _, views in buckets)
         for (lattice, aim), views in buckets:
             settings = np.array([v.setting for v in views])
             plans = _joined_rows([planned[v.setting, v.aim, v.pieces] for v in views])
             program = ("look", lattice._replace(size=0), batch.kind(aim))
-            who = batch.choose(work, *program) if lattice.compiled else batch.executor or EAGER
-            done.append((lattice, aim, views, plans, _look(batch, who, lattice, aim, settings, plans)))
+            who = batch.choose(number * lattice.pieces, *program) if lattice.compiled else batch.executor or EAGER
+            # (few views of many pieces are work enough to compile their halves, and not their reading)
+            reading = ("read", lattice.pieces, batch.kind(aim))
+            reader = batch.choose(number, *reading) if who is COMPILED else who
+            done.append((lattice, aim, views, plans, _look(batch, who, reader, lattice, aim, settings, plans)))
             _remember(who, batch, *program)
+            _remember(reader, batch, *reading)
         return "look", done
 
     to_plan, to_look = list(views), []
@@ -444,8 +448,9 @@ def _rehearsal(pool: ThreadPoolExecutor, batch: Batch) -> Future | None:
     def rehearse():
         rows = np.zeros(lattice.read_together() * COMPILED.devices, np.int64)
         plans = Plan.blank((len(rows), 2, 1), batch.components)
-        _look(batch, COMPILED, lattice, WHOLE, rows, plans)
+        _look(batch, COMPILED, COMPILED, lattice, WHOLE, rows, plans)
         _remember(COMPILED, batch, *program)
+        _remember(COMPILED, batch, "read", lattice.pieces, question.kind)
 
     return pool.submit(with_float64(rehearse))
 

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from ..numerics import batching
-from . import devices, narrow, stages
+from . import devices, narrow, spectrum, stages
 from .curve import gaussian_parts
 from .half_curve import Sparse
 
@@ -96,6 +96,13 @@ def _keep_memory():
     np.empty(2**21)
 
 
+def _sums(steps, tables) -> spectrum.Sums:
+    """The low frequencies of all laws of many steps, by one product."""
+    weight = np.stack([law.weight for law in steps[0]], axis=1)
+    found = spectrum.sums(weight.reshape(-1, weight.shape[-1]), tables)
+    return jax.tree.map(lambda a: a.reshape(weight.shape[:-1] + a.shape[-1:]), found)
+
+
 class Eager:
     """NumPy and SciPy, setting by setting; nothing is compiled."""
 
@@ -119,6 +126,9 @@ class Eager:
 
     def half(self, groups, plans, reverse, tables, shape, known=None):
         grid = _grid(shape, tables)
+        if tables is not None and known is None:
+            steps = self.step(groups, plans, reverse, tables, shape)
+            known = steps, _sums(steps, tables)
         stage = lambda g, p, k: stages.half(g, p, grid, np.bool_(reverse), k)  # noqa: E731
         return _looped(stage, _worked_on(groups, grid))(groups, plans, known)
 

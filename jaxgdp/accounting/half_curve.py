@@ -249,7 +249,7 @@ def half_curve(groups, count, plan: Plan, grid, reverse, bare=False, known=None)
     row. ``grid`` is a ``Dense`` or ``Sparse`` lattice. ``reverse`` swaps the pair (the half-curve of adding a record). ``bare`` adds
     the dominating vertices without their allowance for errors, where that leaves something: no bound, but the place to look for
     where a curve touches another one. ``known`` holds the steps (:func:`step`), and the frequencies of each of their laws
-    (``narrow.Sums``), where they were worked out before.
+    (``spectrum.Sums``), where they were worked out before.
 
     Method: docs/method/blocks.md#halves
     """

@@ -7,7 +7,6 @@ leave out is part of the certificate. Everything else is done on the host in dou
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -15,14 +14,6 @@ import numpy as np
 from . import slices, spectrum
 
 LARGEST = 2**21  # entries of a table that is cut into slices; the host does without them in more
-
-
-class Sums(NamedTuple):
-    """1 − Re φ and −Im φ of steps at the lowest frequencies, and a bound on their distance from the exact ones, shapes (…, K)."""
-
-    versine: Any
-    sine: Any
-    off: Any
 
 
 class _Table:
@@ -67,7 +58,7 @@ def _exponent(distance):
     return np.frexp(np.maximum(distance, 1.0))[1] - 1
 
 
-def sums(weight, tables: spectrum.Tables) -> Sums:
+def sums(weight, tables: spectrum.Tables) -> spectrum.Sums:
     """Σ w·(1 − cos θ) and Σ w·sin θ of every row of masses, shape (…, n).
 
     Method: docs/method/narrow.md#spectrum
@@ -80,4 +71,4 @@ def sums(weight, tables: spectrum.Tables) -> Sums:
         rows = slices.sliced(np.ldexp(part, power * exponent))
         found.append(slices.products(rows, columns, on_device))
     (versine, one), (sine, other) = found
-    return Sums(*(a.reshape(*lead, -1) for a in (versine, sine, one + other)))
+    return spectrum.Sums(*(a.reshape(*lead, -1) for a in (versine, sine, one + other)))

@@ -9,6 +9,7 @@ with a Taylor remainder up to the scale of one step, and beyond it follows from 
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from typing import Any, NamedTuple
 
@@ -22,10 +23,21 @@ from .convolution import Composed, escaped_mass, log_transform, normalisation
 
 _ROW = 48  # products are summed in rows of this length, which bounds their rounding
 _SLAB = 1024  # frequencies summed at once, so that they stay in cache
+_LAWS = 24  # laws whose frequencies NumPy sums at once
+_ONE_THREAD = 2**18  # products of numbers in a product of matrices that BLAS leaves to one thread
 _PROBES = 24  # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond it
 _NODES = 32  # nodes of the sums over one block
 _SMALL = 2**21  # entries of tables of which many are kept for the next bucket
 _STEEPEST = 30.0  # largest decay over one block that the nodes resolve to the last digit
+
+
+class Sums(NamedTuple):
+    """1 − Re φ and −Im φ of steps at the lowest frequencies, shapes (…, K), and a bound on their distance from the exact ones; None for
+    sums in doubles, as :func:`sums` takes them."""
+
+    versine: Any
+    sine: Any
+    off: Any = None
 
 
 class Tables(NamedTuple):
@@ -115,20 +127,29 @@ def _probes(distance: np.ndarray, edge: np.ndarray):
 
 
 def _waves(distance, size, *, frequencies):
-    """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K; whole turns are taken off exactly."""
-    product = distance[:, None] * xp.arange(frequencies, dtype=distance.dtype)
-    half = (product - size * xp.round(product / size)) * (np.pi / size)
-    sine = xp.sin(half)
-    in_slabs = lambda wave: xp.moveaxis(
-        wave.reshape(-1, _ROW, max(1, frequencies // _SLAB), min(frequencies, _SLAB)), 2, 0
-    )  # noqa: E731
-    return in_slabs(2.0 * sine * xp.cos(half)), in_slabs(2.0 * sine * sine)
+    """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K; whole turns are taken off exactly (N is a power of two)."""
+    turn = np.multiply.outer(distance.astype(int), np.arange(frequencies)) & (size - 1)
+    known = size <= turn.size  # fewer angles than entries: each is worked out once
+    angle = np.arange(size) if known else turn
+    half = np.where(angle > size // 2, angle - size, angle) * (np.pi / size)
+    sine = np.sin(half)
+
+    def in_slabs(wave):
+        wave = wave[turn] if known else wave
+        return np.moveaxis(wave.reshape(-1, _ROW, max(1, frequencies // _SLAB), min(frequencies, _SLAB)), 2, 0)
+
+    return in_slabs(2.0 * sine * np.cos(half)), in_slabs(2.0 * sine * sine)
 
 
 def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:
     """Tables of a lattice of ``size`` points: ``base`` points an octave, so many octaves below and above the centre."""
-    small = base * (below + above + 4) * frequencies <= _SMALL
-    return (_small_tables if small else _large_tables)(size, frequencies, vertices, base, below, above)
+    wide = _wide(base, max(below, above), frequencies)
+    return (_large_tables if wide else _small_tables)(size, frequencies, vertices, base, below, above)
+
+
+def _wide(base: int, octaves: int, frequencies: int) -> bool:
+    """Whether the waves of so many points and frequencies are so large that only few are kept."""
+    return len(_distances(base, octaves)) * frequencies > _SMALL
 
 
 def _distances(base: int, octaves: int) -> np.ndarray:
@@ -155,8 +176,8 @@ def _tables(size, frequencies, vertices, base, below, above) -> Tables:
     inner = size // _length(frequencies, vertices)
     node, weight = _discrete_gauss(inner, _NODES)
     angle = 2.0 * np.pi / size * node[:, None] * np.arange(frequencies)
-    wide = number * frequencies > _SMALL
-    waves = (_large_waves if wide else _small_waves)(size, frequencies, base, max(below, above))
+    octaves = max(below, above)
+    waves = (_large_waves if _wide(base, octaves, frequencies) else _small_waves)(size, frequencies, base, octaves)
     return jax.tree.map(np.asarray, Tables(
         offset, float(size), float(size // vertices), float(inner), to_right, to_left, *waves, even, odd, width, core, beyond, node, weight,
         np.cos(angle), np.sin(angle),
@@ -165,7 +186,7 @@ def _tables(size, frequencies, vertices, base, below, above) -> Tables:
 
 def _waves_of(size, frequencies, base, octaves):
     # the same for a step and for its mirror image
-    return _waves(_distances(base, octaves), float(size), frequencies=frequencies)
+    return _waves(_distances(base, octaves), size, frequencies=frequencies)
 
 
 _small_waves = functools.lru_cache(maxsize=16)(_waves_of)
@@ -184,6 +205,8 @@ def fold(w, t: Tables):
 def _in_rows(a, waves):
     """Products of the folded masses (components, D) with a table in slabs and rows; shape (components, K)."""
     rows = a.reshape(a.shape[0], -1, _ROW)
+    if not xp.is_jax(rows, waves):
+        return _in_small_products(rows, waves)
 
     def slab(table):
         return functools.reduce(operator.add, [rows[:, b] @ table[b] for b in range(table.shape[0])])
@@ -191,6 +214,24 @@ def _in_rows(a, waves):
     if waves.shape[0] == 1:
         return slab(waves[0])
     return xp.moveaxis(xp.lax_map(slab, waves), 0, 1).reshape(a.shape[0], -1)
+
+
+def _in_small_products(rows, waves):
+    """The same by NumPy: each product so small that BLAS leaves it to one thread; of two on busy cores one would wait for the other."""
+    (number, _, _), width = rows.shape, waves.shape[-1]
+    found = np.empty((number, waves.shape[0], width))
+    for first in range(0, number, _LAWS):
+        some = np.ascontiguousarray(np.swapaxes(rows[first : first + _LAWS], 0, 1))
+        step = _ONE_THREAD // (_ROW * some.shape[1])
+        for slab, k in itertools.product(range(waves.shape[0]), range(0, width, step)):
+            found[first : first + _LAWS, slab, k : k + step] = np.sum(some @ waves[slab, :, :, k : k + step], axis=0)
+    return found.reshape(number, -1)
+
+
+def sums(w, t: Tables) -> Sums:
+    """The low frequencies of laws of shape (rows, n): of many at once, a large table is read once for all of them."""
+    even, odd = fold(w, t)
+    return Sums(_in_rows(even, t.versine), _in_rows(odd, t.sine))
 
 
 def _dropped(w, count, t: Tables):
@@ -218,19 +259,28 @@ def _dropped(w, count, t: Tables):
 
 
 def compose(
-    weights, count, start, tilt, h, miss_low, miss_high, t: Tables, vertices: int, product: bool = False, sums=None
+    weights,
+    count,
+    start,
+    tilt,
+    h,
+    miss_low,
+    miss_high,
+    t: Tables,
+    vertices: int,
+    product: bool = False,
+    known: Sums | None = None,
 ) -> Composed:
     """Compose the mechanisms of one setting from their low frequencies (unbatched); see ``convolution.compose_blocks``.
 
-    ``product`` does the inverse transform as matrix products (``products``) and no FFT. ``sums`` are the frequencies of one step where they
-    are known from elsewhere, with a bound on their error (``narrow.Sums``).
+    ``product`` does the inverse transform as matrix products (``products``) and no FFT. ``known`` are the frequencies of one step,
+    where they are known already.
 
     Method: docs/method/frequencies.md#sparse
     Method: docs/method/rounding.md#guard
     """
     w = weights.weight
-    even, odd = fold(w, t)
-    versine, sine = (_in_rows(even, t.versine), _in_rows(odd, t.sine)) if sums is None else sums[:2]
+    versine, sine, off = sums(w, t) if known is None else known
     re, im = -versine, -sine
     log_abs, arg, log_error = log_transform(re, im)
     log_power, angle = count @ log_abs, count @ arg
@@ -238,10 +288,10 @@ def compose(
     # rounding of φ − 1 = Σ w·(e^{−iθ} − 1): every term, and each relative error of a mass, comes with |e^{−iθ} − 1|, and
     # Σ w·|e^{−iθ} − 1|² = 2·Σ w·(1 − cos θ); a cell edge that is off moves mass by the width of a cell
     k = xp.arange(re.shape[-1], dtype=re.dtype)
-    versine = versine if sums is None else xp.maximum(versine, 0.0) + sums.off
+    versine = versine if off is None else xp.maximum(versine, 0.0) + off
     root = xp.sqrt(2.0 * versine)
     wave = 2.0 * xp.pi / t.size * k
-    depth = _ROW + even.shape[-1] // _ROW + 4.0
+    depth = _ROW + t.right.shape[0] // _ROW + 4.0
     single = depth * UNIT * (versine + root) + weights.relative[:, None] * root + wave * weights.moved[:, None]
     relative = xp.einsum("c,ck->k", count, single * xp.exp(-log_abs))
     relative = relative + count @ log_error
@@ -249,8 +299,8 @@ def compose(
     length = _length(re.shape[-1], vertices)
     transform = products.rounding(re.shape[-1], length) if product else FFT * np.log2(length)
     error = power * (relative + transform * UNIT + NODE_SUMS)
-    if sums is not None:
-        error = error + _moved(log_power, count @ xp.log1p((sums.off + single) * xp.exp(-log_abs)))
+    if off is not None:
+        error = error + _moved(log_power, count @ xp.log1p((off + single) * xp.exp(-log_abs)))
     noise = xp.sqrt(2.0 * xp.sum(error * error) / t.size)
     escaped = _dropped(w, count, t) * xp.sqrt(t.size)
     escaped = escaped + escaped_mass(w, count, h * t.offset, h * start, h * t.size, h, miss_low, miss_high)

@@ -12,8 +12,7 @@ import numpy as np
 
 from ..numerics import namespace as xp
 
-_SHORTEST = 1088  # length of the shortest row: it holds what is used of most lattices
-_SHORTEST_OF_MANY = 272  # … where a half-curve has several pieces
+_SHORTEST = 272  # length of the shortest row: it holds what is used of the lattices of fewest vertices
 _LONGER = 4  # each length is so many times the one before
 
 
@@ -65,11 +64,11 @@ class Vertices(NamedTuple):
         return xp.where(inside, k, 0.0).astype(int), inside
 
 
-def trimmed(halves: list[Vertices], pieces: int) -> list[Vertices]:
+def trimmed(halves: list[Vertices]) -> list[Vertices]:
     """The same half-curves (host arrays, units on the leading axis) cut to what is used of each unit, in rows of one standard length."""
     spans = [_span(half.used) for half in halves]
     longest = max(int(np.max(last - first, initial=0)) for first, last in spans)
-    length = _SHORTEST if pieces == 1 else _SHORTEST_OF_MANY
+    length = _SHORTEST
     while length < longest:
         length *= _LONGER
     return [_cut(half, first, length) for half, (first, _) in zip(halves, spans, strict=True)]

@@ -60,6 +60,34 @@ def test_transform_of_few_points_is_the_long_one():
             assert np.allclose(1.0 - cosine_part - 1j * sine_part, exact, atol=1e-14)
 
 
+@pytest.mark.parametrize("size", [2**12, 2**30])
+def test_waves_are_those_of_whole_turns_taken_off(size):
+    """Looked up, where a table has more entries than there are angles, or worked out entry by entry; against 80-bit numbers."""
+    distance, frequencies = spectrum._distances(32, 8), 2048
+    turn = np.outer(distance.astype(int), np.arange(frequencies)) % size
+    half = np.where(turn > size // 2, turn - size, turn) * np.longdouble("3.14159265358979323846264338") / size
+    sine, cosine = np.sin(half), np.cos(half)
+    exact, scale = (2.0 * sine * cosine, 2.0 * sine * sine), (np.abs(2.0 * sine), 2.0 * sine * sine)
+    found = spectrum._waves(distance, size, frequencies=frequencies)
+    for wave, other, whole in zip(found, exact, scale, strict=True):
+        assert wave.shape == (2, len(distance) // spectrum._ROW, spectrum._ROW, spectrum._SLAB)
+        assert np.all(np.abs(np.moveaxis(wave, 0, 2).reshape(other.shape) - other) <= 2**-50 * whole)
+
+
+@pytest.mark.parametrize(("laws", "products"), [(24, 2**18), (3, 5000)])
+def test_sums_of_many_laws_are_those_of_each(monkeypatch, laws, products):
+    """However they are cut, each law's low frequencies are its long transform."""
+    monkeypatch.setattr(spectrum, "_LAWS", laws)
+    monkeypatch.setattr(spectrum, "_ONE_THREAD", products)
+    table = spectrum.tables(2**14, 2048, 512, 32, 3, 5)
+    rows = np.random.default_rng(2).random((7, len(table.offset)))
+    rows /= rows.sum(axis=1, keepdims=True)
+    found = spectrum.sums(rows, table)
+    place = np.asarray(table.offset).astype(int) % 2**14
+    exact = np.array([np.fft.rfft(np.bincount(place, row, 2**14))[:2048] for row in rows])
+    assert np.allclose(1.0 - found.versine - 1j * found.sine, exact, rtol=0.0, atol=1e-14)
+
+
 def test_sparse_and_dense_lattices_agree(monkeypatch):
     """Two different compositions of the same mechanisms: long FFTs of every point, or few points and frequencies."""
     sigma, p, steps = (
@@ -108,8 +136,8 @@ def test_trimmed_rows_hold_every_used_vertex():
     used[4, 100] = True
     rates = {name: rng.random((number, length)) for name in ("log_alpha", "log_tpr", "log_beta")}
     half = Vertices(first=rng.integers(-9, 9, number) * 1.0, step=rng.random(number), used=used, firm=~used, **rates)
-    short = trimmed([half, half._replace(used=used[:, ::-1])], 1)[0]
-    assert short.used.shape[1] == trimmed([half], 1)[0].used.shape[1] >= 1800
+    short = trimmed([half, half._replace(used=used[:, ::-1])])[0]
+    assert short.used.shape[1] == trimmed([half])[0].used.shape[1] >= 1800
     for row in range(number):
         assert np.array_equal(_kept(half, row), _kept(short, row))
 
