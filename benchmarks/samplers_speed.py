@@ -31,7 +31,7 @@ def forget():
     """Empty what is kept of earlier settings."""
     from jaxgdp.mechanisms import random_allocation
 
-    for kept in (random_allocation._spread_out, random_allocation._gathered, random_allocation._labelled):
+    for kept in (random_allocation._tables,):
         kept.cache_clear()
 
 

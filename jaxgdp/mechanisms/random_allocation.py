@@ -11,15 +11,13 @@ import numpy as np
 from ..numerics.errors import PRECISION
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, checked, known, positive, whole
-from ..pairs import allocation, label_sum
-from ..pairs.table import NOTHING
+from ..pairs import allocation, several_of_many
 from .base import Mechanism
 from .bracketed_pair import BracketedPair, OpenPair
 from .gaussian import Gaussian
 
 _SMALLEST, _LARGEST = 0.2, 1e4  # noise multipliers for which tables are made
 _STEPS = 10**7  # most steps
-_LEAST = 1e-307  # μ² of what shows nothing
 
 
 @pytree
@@ -85,25 +83,20 @@ class RandomAllocation(Mechanism):
             object.__setattr__(self, name, value)
 
     def gathered(self, count):
-        """Tables of 1 of ⌊t/k⌋ and 1 of ⌈t/k⌉ steps, and of the attack; or t Gaussian mechanisms."""
+        """Tables of k of t steps; t Gaussian mechanisms where k = t."""
         arrays = (self.noise_multiplier, self.num_steps, self.num_selected)
         sigma, steps, selected = np.broadcast_arrays(*(np.asarray(a, float) for a in arrays))
-        if np.all(selected == steps):
+        every = selected == steps
+        if np.all(every):
             return [(Gaussian(sigma).canonical(), steps * count)]
-        single = selected == 1.0
-        block, rest = steps // selected, steps % selected
-        precision = sigma**-2.0 * (1.0 + PRECISION)
-        above, below = _tables(sigma, block, single, False), _tables(sigma, block, single, True)
-        parts: list[tuple[Mechanism, Any]] = [(BracketedPair.build(above, below, precision), (selected - rest) * count)]
-        if not np.all(rest == 0.0):
-            some = rest > 0.0
-            longer = _tables(sigma, np.where(some, block + 1.0, 0.0), some, False)
-            bound = np.where(some, precision, _LEAST)
-            parts.append((BracketedPair.build(longer, _nothing(some), bound), np.where(some, rest, 1.0) * count))
-        if not np.all(single):
-            attack = _attacks(sigma, steps, selected)
-            parts.append((OpenPair.build(_nothing(single), attack, np.full(single.shape, _LEAST)), count))
-        return parts
+        above, below = np.empty(sigma.shape, object), np.empty(sigma.shape, object)
+        for index in np.ndindex(sigma.shape):
+            one = every[index], float(sigma[index]), int(steps[index]), int(selected[index])
+            above[index], below[index] = _tables(*one[1:]) if not one[0] else _tables(one[1], 1, 1)
+        # k uses are one of a sum with k times the sensitivity's square
+        precision = np.where(every, 1.0, selected) * sigma**-2.0 * (1.0 + PRECISION)
+        pair = BracketedPair if np.all(every | (selected == 1.0)) else OpenPair
+        return [(pair.build(above, below, precision), np.where(every, steps, 1.0) * count)]
 
 
 def allocation_noise(value, name):
@@ -113,33 +106,9 @@ def allocation_noise(value, name):
     return checked("noise_multiplier", value, valid, lambda a: (a >= _SMALLEST) & (a <= _LARGEST))
 
 
-def _nothing(like):
-    found = np.empty(like.shape, object)
-    for index in np.ndindex(like.shape):
-        found[index] = NOTHING
-    return found
-
-
-def _tables(sigma, steps, wanted, below):
-    """Tables of 1 of so many steps for each setting; of nothing for 0 steps and, from below, where not wanted."""
-    found = _nothing(sigma)
-    for index in np.ndindex(sigma.shape):
-        if steps[index] > 0.0 and (wanted[index] or not below):
-            found[index] = (_gathered if below else _spread_out)(float(sigma[index]), int(steps[index]))
-    return found
-
-
-def _attacks(sigma, steps, selected):
-    """Tables of the attack on k of t steps, where k > 1."""
-    found = _nothing(sigma)
-    for index in np.ndindex(sigma.shape):
-        if selected[index] > 1.0:
-            found[index] = _labelled(float(sigma[index]), int(steps[index]), int(selected[index]))
-    return found
-
-
-_spread_out = functools.lru_cache(maxsize=1024)(allocation.spread_out)
-_gathered = functools.lru_cache(maxsize=1024)(allocation.gathered)
-
-
-_labelled = functools.lru_cache(maxsize=1024)(label_sum.attack)
+@functools.lru_cache(maxsize=1024)
+def _tables(sigma: float, steps: int, selected: int):
+    """Tables of ``selected`` of so many steps, from above and from below."""
+    if selected == 1:
+        return allocation.spread_out(sigma, steps), allocation.gathered(sigma, steps)
+    return several_of_many.tables(sigma, steps, selected)
