@@ -25,7 +25,7 @@ from .table import NOTHING, Table
 
 _DEPTH = 14.0  # standard deviations of one step that are told apart
 _WIDE = 0.5  # of a cell in z, above which it is a difference of normal probabilities
-_WELL = 1e-5  # relative error of the masses of a table, but for its ends
+_WELL = 1e-5  # relative error of the masses of a table, but for its ends, per standard deviation of its losses
 _KEPT = 160.0  # losses of a table per standard deviation
 
 
@@ -100,7 +100,9 @@ def label_sum(sigma: float, number: int, selected: int, weight: float = 1.0) -> 
 def seen(found: Sums, number) -> Table:
     """The table of what is seen through the labels, from their laws without and with the record."""
     # what is not known well is merged with the ends of what is
-    known = np.flatnonzero(found.errors[:2].max(axis=0) < _WELL)
+    p, loss = found.masses[0], np.log(found.masses[1]) - np.log(found.masses[0])
+    well = _WELL * min(math.sqrt(max(p @ loss**2 - (p @ loss) ** 2, 1e-8)), 1.0)
+    known = np.flatnonzero(found.errors[:2].max(axis=0) < well)
     if not len(known):
         return NOTHING
     run = max(np.split(known, np.flatnonzero(np.diff(known) > 1) + 1), key=len)

@@ -25,6 +25,7 @@ _GROUPS = 2048  # of numbers, where tilts are looked for
 _OFFSETS = np.array([0.1, 0.3, 1.0, 3.0, 8.0, 20.0])  # of Chernoff bounds, by standard deviations
 _FEWEST = 8  # known points that are worth while
 _LOG = 650.0  # of masses that are doubles
+_NEGLIGIBLE = 1e-40  # share of a tilted law that is not worth its rounding
 _DROPPED = 1e-30  # share of a mixture below which a component is an error
 _FLAT = -60.0  # log height below which frequencies are left out
 
@@ -47,12 +48,15 @@ class Lattice:
     spread: float
 
     def tilted(self, mass, s):
-        """Masses under a tilt, and log of what they were divided by."""
+        """Masses under a tilt, log of what they were divided by, and a bound on their relative rounding errors where they matter."""
         with np.errstate(divide="ignore"):
-            exponent = np.log(mass) + s * self.step * self.index
+            log_mass, place = np.log(mass), s * self.step * self.index
+        exponent = log_mass + place
         largest = exponent.max()
         w = np.exp(exponent - largest)
-        return w / w.sum(), largest + math.log(w.sum())
+        some = w > _NEGLIGIBLE
+        rounding = 4.0 * UNIT * float(np.max(np.abs(log_mass[some]) + np.abs(place[some]))) + 8.0 * UNIT
+        return w / w.sum(), largest + math.log(w.sum()), rounding
 
     def tilts(self, number):
         """Tilts under which the sum of ``number`` of the first law has its mean at some standard deviations from where it is."""
@@ -100,13 +104,17 @@ def _log_sum(exponent):
 
 
 class _Part(NamedTuple):
-    """One law under a tilt: its total, transform, relative error of that, and log moments for Chernoff bounds (sides, offsets)."""
+    """One law under a tilt: its total, rounding, transform, relative error of that, and log moments for Chernoff bounds (sides, offsets)."""
 
     log_total: float
+    rounding: float
     log_abs: np.ndarray
     angle: np.ndarray
     error: np.ndarray
     moments: np.ndarray
+
+
+_OF_FREQUENCY = ("log_abs", "angle", "error")
 
 
 class _View(NamedTuple):
@@ -147,7 +155,7 @@ class _Tilt:
         self.offsets = _OFFSETS / lattice.spread
         self.parts = []
         for mass in lattice.masses:
-            w, log_total = lattice.tilted(mass, s)
+            w, log_total, rounding = lattice.tilted(mass, s)
             f = np.fft.rfft(np.bincount(lattice.index % size, w, size))
             log_abs, angle = np.log(np.maximum(np.abs(f), 1e-280)), np.angle(f)
             own = (FFT * math.log2(size) * math.sqrt(w @ w) + 8.0) * UNIT / np.exp(log_abs)
@@ -155,40 +163,46 @@ class _Tilt:
             some = np.flatnonzero(w)
             log_w, place = np.log(w[some]), step * lattice.index[some]
             moments = [[_log_sum(log_w + sign * a * place) for a in self.offsets] for sign in (1.0, -1.0)]
-            self.parts.append(_Part(log_total, log_abs, angle, error, np.array(moments)))
+            self.parts.append(_Part(log_total, rounding, log_abs, angle, error, np.array(moments)))
 
     def view(self, mixture) -> _View:
         """The law of a mixture of sums: (log weight, number of terms of each law) for each component."""
         size, step = self.lattice.size, self.lattice.step
-        logs, scale = [], 0.0
+        logs, scale, rounding = [], 0.0, 0.0
         for log_weight, powers in mixture:
             terms = [power * part.log_total for power, part in zip(powers, self.parts, strict=True)]
             logs.append(log_weight + sum(terms))
             scale = max(scale, abs(log_weight) + sum(map(abs, terms)))
+            rounding = max(rounding, sum(power * part.rounding for power, part in zip(powers, self.parts, strict=True)))
         log_total = float(np.logaddexp.reduce(logs))
         shares = np.exp(np.array(logs) - log_total)
         f, bound, height = 0.0, 0.0, 0.0
         error = float(shares[shares < _DROPPED].sum()) + 4.0 * math.exp(_FLAT)
+        # frequencies at which no component is small
+        least = np.min([powers for _, powers in mixture], axis=0)
+        most = np.sum([power * part.log_abs for power, part in zip(least, self.parts, strict=True) if power], axis=0)
+        some = np.flatnonzero(np.broadcast_to(most, size // 2 + 1) > _FLAT)
+        log_abs, angles, errors = (
+            np.stack([getattr(part, name)[some] for part in self.parts]) for name in _OF_FREQUENCY
+        )
         for share, (_, powers) in zip(shares, mixture, strict=True):
             if share < _DROPPED:
                 continue
-            used = [(power, part) for power, part in zip(powers, self.parts, strict=True) if power]
-            log_power = np.sum([power * part.log_abs for power, part in used], axis=0)
-            some = np.flatnonzero(log_power > _FLAT)
-            angle = sum(power * part.angle[some] for power, part in used)
-            relative = sum(power * part.error[some] for power, part in used) + 8.0 * UNIT * np.abs(angle)
-            tall = share * np.exp(log_power[some])
-            f = f + np.bincount(some, tall * np.cos(angle), size // 2 + 1)
-            f = f + 1j * np.bincount(some, tall * np.sin(angle), size // 2 + 1)
-            bound, height = bound + tall @ np.minimum(relative, 2.0), height + np.bincount(some, tall, size // 2 + 1)
+            power = np.array(powers, float)
+            angle, tall = power @ angles, share * np.exp(power @ log_abs)
+            f = f + tall * np.exp(1j * angle)
+            bound, height = bound + tall @ np.minimum(power @ errors + 8.0 * UNIT * np.abs(angle), 2.0), height + tall
             # what lies outside of the window and comes back into it
-            outside = sum(power * part.moments for power, part in used) - self.offsets * np.array(self.edges)[:, None]
+            used = [(number, part) for number, part in zip(powers, self.parts, strict=True) if number]
+            outside = sum(number * part.moments for number, part in used) - self.offsets * np.array(self.edges)[:, None]
             error += float(share * np.exp(np.minimum(outside.min(axis=1), 0.0)).sum())
+        full = np.zeros(size // 2 + 1, complex)
+        full[some] = f
         back = FFT * math.log2(size) * UNIT * math.sqrt(2.0 * np.sum(height**2) / size)
         at = np.arange(self.lattice.first, self.lattice.first + size)
         place = self.s * step * at
-        shared = (8.0 * (scale + np.abs(place).max()) + 4.0 * len(mixture)) * UNIT
-        mass = np.fft.irfft(f, size)[at % size]
+        shared = (8.0 * (scale + np.abs(place).max()) + 4.0 * len(mixture)) * UNIT + rounding
+        mass = np.fft.irfft(full, size)[at % size]
         return _View(self.s, mass, 2.0 * bound / size + back + error, log_total - place, shared)
 
 

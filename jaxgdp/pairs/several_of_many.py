@@ -113,7 +113,8 @@ class _Blocks(NamedTuple):
         """Losses at which bounds are made, with 0 among them."""
         p = self.p / self.p.sum()
         deviation = math.sqrt(max(p @ self.loss**2 - (p @ self.loss) ** 2, 1e-300))
-        found = table.grid(self.loss, p, min(deviation, 1.0) / _KEPT, _COARSEST, 1.0 / _KEPT)
+        finest = deviation / _KEPT
+        found = table.grid(self.loss, p, finest, max(finest, _COARSEST), 1.0 / _KEPT)
         return np.union1d(found, 0.0)
 
     def bounds(self, c) -> Bounds:
