@@ -26,6 +26,7 @@ from .table import NOTHING, Table
 _DEPTH = 14.0  # standard deviations of one step that are told apart
 _WIDE = 0.5  # of a cell in z, above which it is a difference of normal probabilities
 _WELL = 1e-5  # relative error of the masses of a table, but for its ends, per standard deviation of its losses
+_MOST = 0.99  # P-mass that has to be known so well, else less accuracy is enough
 _KEPT = 160.0  # losses of a table per standard deviation
 
 
@@ -102,10 +103,13 @@ def seen(found: Sums, number) -> Table:
     # what is not known well is merged with the ends of what is
     p, loss = found.masses[0], np.log(found.masses[1]) - np.log(found.masses[0])
     well = _WELL * min(math.sqrt(max(p @ loss**2 - (p @ loss) ** 2, 1e-8)), 1.0)
-    known = np.flatnonzero(found.errors[:2].max(axis=0) < well)
-    if not len(known):
+    run = np.zeros(0, np.int64)
+    for level in (well, _WELL):
+        known = np.flatnonzero(found.errors[:2].max(axis=0) < level)
+        if p[run].sum() < _MOST and len(known):
+            run = max(np.split(known, np.flatnonzero(np.diff(known) > 1) + 1), key=len)
+    if not len(run):
         return NOTHING
-    run = max(np.split(known, np.flatnonzero(np.diff(known) > 1) + 1), key=len)
     start = np.concatenate([[0], run[1:-1], [run[-1]]]) if len(run) > 1 else np.zeros(1, np.int64)
     masses, errors = (np.add.reduceat(a, start, axis=1) for a in (found.masses[:2], (found.masses * found.errors)[:2]))
     error = float((errors / masses).max()) + number * ALLOCATION + 64.0 * UNIT

@@ -104,7 +104,7 @@ def _log_sum(exponent):
 
 
 class _Part(NamedTuple):
-    """One law under a tilt: its total, rounding, transform, relative error of that, and log moments for Chernoff bounds (sides, offsets)."""
+    """One law under a tilt: its total, rounding, transform and relative error of it, and log moments for Chernoff bounds."""
 
     log_total: float
     rounding: float

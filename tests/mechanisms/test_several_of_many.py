@@ -67,6 +67,7 @@ def test_moments_given_labels_are_those_of_an_enumeration():
     lattice = lattice_sum.Lattice(np.arange(3), 1.0, (p, q, square), -1, 32, 1.0)
     mixtures = several_of_many._mixtures(sigma, steps, selected)
     (found,) = lattice_sum.sums(lattice, steps, mixtures, [(0, 1, 2)])
+    assert found is not None
     exact = np.zeros((3, 2 * steps + 1))
     pairs = list(itertools.combinations(range(steps), selected))
     for outcome in itertools.product(range(3), repeat=steps):
