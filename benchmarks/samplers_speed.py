@@ -31,8 +31,7 @@ def forget():
     """Empty what is kept of earlier settings."""
     from jaxgdp.mechanisms import random_allocation
 
-    for kept in (random_allocation._spread_out, random_allocation._gathered, random_allocation._labelled):
-        kept.cache_clear()
+    random_allocation._tables.cache_clear()
 
 
 def single() -> dict:
