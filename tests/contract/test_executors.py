@@ -149,6 +149,7 @@ def test_classes_in_one_composition(monkeypatch):
     compare(monkeypatch, mixed, ("epsilon",), rtol=0.3, delta=0.1, adjacency="remove")
 
 
+@pytest.mark.slow
 def test_every_class_in_one_composition():
     """Asked for what is finite and for what is not; alike whichever part comes first."""
     forwards = one_of_each()
