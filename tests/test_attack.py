@@ -13,6 +13,7 @@ from jaxgdp import SubsampledGaussian, SubsampledLaplace
 SEED, EACH = 20260101, {"bounded_range": 15, "densities": 4, "discrete": 20, "noise": 10}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_brackets_hold(family):
     for index in range(EACH[family]):

@@ -276,15 +276,17 @@ def test_derivatives_in_what_is_asked(lattice):
 
 
 @pytest.mark.slow
-def test_inside_jit_vmap_and_jacobian(lattice):
+@pytest.mark.parametrize("name", ["delta", pytest.param("mu", marks=pytest.mark.nightly)])
+def test_inside_jit_vmap_and_jacobian(name, lattice):
     """One trace for a batch; rows of the Jacobian are the gradients one by one."""
+    function = functools.partial(getattr(differentiable, name), lattice=lattice)
     with jax.enable_x64(True):
         rows = jnp.asarray(SETTINGS)
         traces = []
 
         def ask(r):
             traces.append(None)
-            found = differentiable.mu(steps(r.T), lattice=lattice).upper
+            found = function(steps(r.T), *ASKED[name]).upper
             return found, found
 
         jacobian = jax.jit(jax.jacobian(ask, has_aux=True), compiler_options=ONCE)

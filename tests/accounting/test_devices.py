@@ -63,6 +63,7 @@ def test_the_real_program_has_no_transfer_between_devices():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_compiled_brackets_of_four_devices_are_those_of_numpy():
     run_on_four(
         "import jax, numpy as np, jaxgdp\n"

@@ -1,13 +1,11 @@
-"""Both sides of every bracket are honest: random and extreme settings, nesting, symmetry, batching, retraces."""
+"""Both sides of every bracket are honest: random and extreme settings, nesting, symmetry, batching."""
 
-import jax
 import numpy as np
 import pytest
-from asking import ask, question
+from asking import ask
 from attack.nesting import TOLERANCES, apart, not_inside, random_settings, two_answers
 
 import jaxgdp
-from jaxgdp.accounting import executors, spectrum
 from jaxgdp.bracket import Status
 
 SUMMARIES = ("mu", "regret", "advantage")
@@ -106,39 +104,6 @@ def test_batch_equals_loop():
         one = answer(sigma[i : i + 1], p[i : i + 1], steps[i : i + 1]).brackets
         for name in batch:
             assert np.allclose([batch[name].lower[i], batch[name].upper[i]], np.ravel(one[name]), rtol=1e-6, atol=1e-12)
-
-
-@pytest.mark.slow
-def test_no_retrace_within_a_sweep_and_no_change_of_configuration():
-    programs = (executors._parts, executors._plan_whole, executors._plan_threshold, executors._half, executors._read)
-    before = jax.config.jax_enable_x64
-    answer(np.full(70, 3.0), np.geomspace(0.05, 0.2, 70), np.full(70, 1000.0), executor="compiled")
-    sizes = [program._cache_size() for program in programs]
-    assert min(sizes[:2] + sizes[3:]) > 0
-    answer(np.full(70, 3.1), np.geomspace(0.06, 0.19, 70), np.full(70, 900.0), executor="compiled")
-    assert [program._cache_size() for program in programs] == sizes
-    assert jax.config.jax_enable_x64 == before
-
-
-@pytest.mark.slow
-def test_compiled_equals_eager():
-    """The same look at a setting, stage by stage: what ``jit`` makes of it and what NumPy does."""
-    asked = question(SUMMARIES)
-    groups, rates = jaxgdp.dpsgd([3.0], 0.1, 1000).stacked(), asked.rates(1)
-    depths, seen = (rates.z_floor, None), (np.full((1, 2), np.inf), np.zeros((1, 2)))
-    grid = spectrum.tables(2**13, 128, 512, 32, 4, 12)
-    with jax.enable_x64(True):
-        plans, _ = executors.EAGER.plan_whole(groups, depths, 1e-3, np.array([16.0]), seen, np.zeros(1), 1)
-        plan = jax.tree.map(lambda a: a[:, 0, 0], plans)
-
-        def look(executor):
-            parts = executor.parts(groups)
-            half = executor.half(groups, plan, False, grid, 512)
-            return executor.read(parts, half, half, rates, asked.kind, 1)[0]
-
-        compiled, eager = look(executors.COMPILED), look(executors.EAGER)
-    for name, bracket in compiled.items():
-        assert np.allclose(bracket, eager[name], rtol=1e-7, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,7 @@ def by_numpy(monkeypatch):
     return who
 
 
+@pytest.mark.slow
 def test_brackets_of_random_settings_are_never_disjoint(by_numpy, monkeypatch):
     served, sums = [], narrow.sums
     monkeypatch.setattr(narrow, "sums", lambda *arguments: served.append(1) or sums(*arguments))

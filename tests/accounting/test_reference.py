@@ -32,6 +32,7 @@ def test_mu_overlaps_and_meets_rtol(rtol):
             assert mu.upper[i] >= low * (1 - SLACK)
 
 
+@pytest.mark.slow
 def test_every_quantity_overlaps():
     curve = jaxgdp.tradeoff(MECHANISM)
     ask = {"mu": curve.mu, "tpr": curve.tpr, "delta": curve.delta, "eps": curve.epsilon}

@@ -123,6 +123,7 @@ def test_the_upper_side_holds_where_it_says():
     assert 1.0 - 1e-3 < gdp.beta(1e-12, mixed.mu.upper)
 
 
+@pytest.mark.slow
 def test_consistent_with_the_accountant_on_200_random_mechanisms():
     """Over all its ε the head of a profile in closed form is the μ that the composed lattices bracket."""
     rng = np.random.default_rng(SEED + 3)

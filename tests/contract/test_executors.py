@@ -1,9 +1,12 @@
 """Who computes does not matter: every mechanism and every quantity by NumPy and by compiled JAX.
 
-What compiled programs cost is their number, so the settings of one question are one batch: laws of each kind (smooth; atomic, with a
-largest loss and mass at infinity; nightly one with a largest loss and no such mass) are asked for all quantities, and one composition
-of different kinds is asked for one. What a class adds of its own, its cells and its quadrature, is compared class by class.
+What compiled programs cost is their number, so the settings of one question are one batch and tests share programs: a smooth law and
+a composition of two classes of atoms, with a largest loss and mass at infinity, are asked for all quantities; nightly each class of
+atoms is by itself, and one composition of all kinds is asked for one quantity. What a class adds of its own, its cells and its
+quadrature, is compared class by class.
 """
+
+import functools
 
 import jax
 import numpy as np
@@ -55,13 +58,81 @@ def test_every_class_has_a_setting():
     assert public == set(SETTINGS)
 
 
-NIGHTLY = pytest.param("RandomizedResponse", marks=pytest.mark.nightly)
+AT = dict(rtol=1e-2, fpr_floor=1e-6, delta=1e-4, d=1e-4)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["SubsampledGaussian", "ApproximateDP", NIGHTLY])
-def test_every_quantity(name, monkeypatch):
-    compare(monkeypatch, composition(name), tuple(registry.REGISTRY), rtol=1e-2, fpr_floor=1e-6, delta=1e-4, d=1e-4)
+def test_every_quantity_of_a_smooth_law(monkeypatch):
+    compare(monkeypatch, composition("SubsampledGaussian"), tuple(registry.REGISTRY), **AT)
+
+
+@pytest.mark.slow
+def test_no_retrace_within_a_sweep_and_no_change_of_configuration():
+    programs = (executors._parts, executors._plan_whole, executors._plan_threshold, executors._half, executors._read)
+
+    def sweep(least, most, uses):
+        noise, rate = np.linspace(least, most, 70), np.linspace(0.02, 0.1, 70)
+        mechanism = jaxgdp.compose([(mechanisms.SubsampledGaussian(noise, rate), np.full(70, uses))])
+        jaxgdp.measure(mechanism, tuple(registry.REGISTRY), nested=False, executor="compiled", **AT)
+
+    before = jax.config.jax_enable_x64
+    sweep(1.1, 2.0, 400)
+    sizes = [program._cache_size() for program in programs]
+    assert min(sizes[:2] + sizes[3:]) > 0
+    sweep(1.15, 2.05, 380)
+    assert [program._cache_size() for program in programs] == sizes
+    assert jax.config.jax_enable_x64 == before
+
+
+class Recording(executors.Compiled):
+    """Keeps what its stages were called with, and what came of it."""
+
+    def __init__(self):
+        self.halves, self.reads = [], []
+
+    def half(self, *arguments):
+        self.halves.append(arguments)
+        return super().half(*arguments)
+
+    def read(self, *arguments):
+        found = super().read(*arguments)
+        self.reads.append((arguments, found))
+        return found
+
+
+@pytest.mark.slow
+def test_compiled_equals_eager(monkeypatch):
+    """The same look at a setting, stage by stage: what ``jit`` makes of it and what NumPy does."""
+    recorded = Recording()
+    monkeypatch.setitem(executors.BY_NAME, "compiled", recorded)
+    mechanism = composition("SubsampledGaussian")
+    jaxgdp.measure(mechanism, tuple(registry.REGISTRY), nested=False, executor="compiled", **AT)
+    (parts, _, _, rates, kind, pieces), (compiled, *_) = recorded.reads[0]
+    row = functools.partial(jax.tree.map, lambda a: np.asarray(a)[:1])
+    sides = [
+        executors.EAGER.half(row(groups), row(plan), reverse, tables, shape)
+        for groups, plan, reverse, tables, shape in recorded.halves[:2]
+    ]
+    assert pieces == 1 and [arguments[2] for arguments in recorded.halves[:2]] == [False, True]
+    eager, *_ = executors.EAGER.read(row(parts), *sides, row(rates), kind, pieces)
+    assert set(compiled) == set(registry.REGISTRY)
+    for name, bracket in compiled.items():
+        assert np.allclose(row(bracket), eager[name], rtol=1e-7, atol=1e-12), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("ApproximateDP", "RandomizedResponse"),
+        pytest.param(("ApproximateDP",), marks=pytest.mark.nightly),
+        pytest.param(("RandomizedResponse",), marks=pytest.mark.nightly),
+    ],
+    ids="+".join,
+)
+def test_every_quantity_of_atoms(names, monkeypatch):
+    both = jaxgdp.compose([(mechanism, np.array(uses)) for mechanism, uses in map(SETTINGS.get, names)])
+    compare(monkeypatch, both, tuple(registry.REGISTRY), **AT)
 
 
 @pytest.mark.parametrize("adjacency", ["add", "remove"])
@@ -70,6 +141,7 @@ def test_one_order(adjacency, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_classes_in_one_composition(monkeypatch):
     """A smooth law, atoms and mass at infinity: what a class adds of its own is compared below."""
     parts = jaxgdp.SubsampledGaussian(1.1, 0.02), jaxgdp.DiscreteGaussian(4.0), jaxgdp.ApproximateDP(0.3, 1e-9)
@@ -77,6 +149,7 @@ def test_classes_in_one_composition(monkeypatch):
     compare(monkeypatch, mixed, ("epsilon",), rtol=0.3, delta=0.1, adjacency="remove")
 
 
+@pytest.mark.slow
 def test_every_class_in_one_composition():
     """Asked for what is finite and for what is not; alike whichever part comes first."""
     forwards = one_of_each()

@@ -13,7 +13,7 @@ def test_gaussian_stages_have_a_closed_form():
     weights, steps = np.array([6.0, 1.0, 0.5]), np.array([100.0, 200.0, 100.0])
     found = jaxgdp.optimize(
         lambda s: (s.noise_multiplier**2) @ weights, targets.Mu(0.5), noise_multiplier=np.full(3, 30.0), num_steps=steps,
-        iterations=80,
+        iterations=40,
     )  # fmt: skip
     shape = (steps / weights) ** 0.25
     exact = shape * np.sqrt(np.sum(steps / shape**2)) / 0.5
@@ -22,7 +22,7 @@ def test_gaussian_stages_have_a_closed_form():
     assert least * (1 - 1e-9) <= found.proxy <= least * 1.004
     assert np.sqrt(np.sum(steps / found.schedule.noise_multiplier**2)) <= 0.5 * (1 + 1e-12)
     assert np.sqrt(np.sum(steps / found.start.noise_multiplier**2)) <= 0.5 * (1 + 1e-12)
-    assert found.start_proxy > 1.05 * found.proxy and len(found.history) == 80
+    assert found.start_proxy > 1.05 * found.proxy and len(found.history) == 40
 
 
 @pytest.mark.slow
@@ -37,7 +37,7 @@ def test_subsampled_optimum_cannot_be_bettered_nearby():
     target = targets.TPR(tpr=0.2, fpr=0.1)
     found = jaxgdp.optimize(
         proxy, target, noise_multiplier=np.full(2, 2.0), sampling_prob=0.05, num_steps=100,
-        over=("noise_multiplier", "sampling_prob"), iterations=80,
+        over=("noise_multiplier", "sampling_prob"), iterations=40,
     )  # fmt: skip
     best = found.schedule
     again = jaxgdp.measure(best.mechanism(), "tpr", fpr=0.1, rtol=1e-4).brackets["tpr"]

@@ -136,6 +136,7 @@ def test_one_hot_of_what_scikit_learn_downloads():
     assert inputs.tolist() == [[30, 1, 0, 5], [40, 0, 1, 6]] and labels.tolist() == [False, True]
 
 
+@pytest.mark.slow
 def test_quick_run_of_everything(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     for name in ("JAXGDP_ADULT", "JAXGDP_MNIST"):
