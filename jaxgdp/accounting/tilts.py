@@ -141,28 +141,30 @@ def at_zero(loss: Loss):
     return tilt
 
 
-def at_top(loss: Loss, tilt0, tilt):
-    """Whether the mean under a tilt is next to the largest composed loss: a stronger one would see nothing else.
+def _next_to_top(loss: Loss, tilt0):
+    """The mean next to the largest composed loss: by a fiftieth of the standard deviation at ``tilt0``. ∞ where losses are unbounded."""
+    return loss.support()[1] - 0.02 * xp.sqrt(composed(loss, tilt0)[2])
 
-    Next to: by a fiftieth of the standard deviation at ``tilt0``. Never where losses are unbounded.
-    """
-    return loss.support()[1] - composed(loss, tilt)[1] <= 0.02 * xp.sqrt(composed(loss, tilt0)[2])
+
+def at_top(loss: Loss, tilt0, tilt):
+    """Whether the mean under a tilt is next to the largest composed loss: a stronger one would see nothing else."""
+    return composed(loss, tilt)[1] >= _next_to_top(loss, tilt0)
 
 
 def below_top(loss: Loss, tilt0, tilt):
     """The tilt, or the weakest that is ``at_top`` where it is beyond that."""
-    end = xp.log(1e4 / (0.02 * xp.sqrt(composed(loss, tilt0)[2])))
+    end, most = _next_to_top(loss, tilt0), xp.log(1e4 / (0.02 * xp.sqrt(composed(loss, tilt0)[2])))
 
     def halve(_, bounds):
         low, high = bounds
         middle = 0.5 * (low + high)
-        past = at_top(loss, tilt0, xp.exp(middle))
+        past = composed(loss, xp.exp(middle))[1] >= end
         return xp.where(past, low, middle), xp.where(past, middle, high)
 
     def lowered(tilt):
-        return xp.minimum(tilt, xp.exp(xp.fori_loop(0, 30, halve, (xp.log(tilt0), xp.maximum(end, 1.0)))[1]))
+        return xp.minimum(tilt, xp.exp(xp.fori_loop(0, 30, halve, (xp.log(tilt0), xp.maximum(most, 1.0)))[1]))
 
-    beyond = at_top(loss, tilt0, tilt)
+    beyond = composed(loss, tilt)[1] >= end
     return xp.cond(xp.any(beyond), lambda tilt: xp.where(beyond, lowered(tilt), tilt), lambda tilt: tilt, tilt)
 
 
