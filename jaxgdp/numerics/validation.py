@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import numpy as np
 from jax.core import Tracer
 
 from .batching import Batched
+
+_WITHOUT_NUMBERS: Any = (Tracer, Batched)
 
 
 def _numbers(name: str, value, valid: str):
@@ -29,7 +32,7 @@ def checked(name: str, value, valid: str, test):
     Raises:
         ValueError: naming the argument, the first offending value and the valid range.
     """
-    if isinstance(value, (Tracer, Batched)):
+    if isinstance(value, _WITHOUT_NUMBERS):
         return value
     array = _numbers(name, value, valid)
     good = np.isfinite(array) & test(np.where(np.isfinite(array), array, math.nan))
