@@ -70,16 +70,16 @@ def test_every_quantity_of_a_smooth_law(monkeypatch):
 def test_no_retrace_within_a_sweep_and_no_change_of_configuration():
     programs = (executors._parts, executors._plan_whole, executors._plan_threshold, executors._half, executors._read)
 
-    def sweep(least, most, uses):
-        noise, rate = np.linspace(least, most, 70), np.linspace(0.02, 0.1, 70)
+    def sweep(least, most, rarest, uses):
+        noise, rate = np.linspace(least, most, 70), np.linspace(rarest, 0.1, 70)
         mechanism = jaxgdp.compose([(mechanisms.SubsampledGaussian(noise, rate), np.full(70, uses))])
         jaxgdp.measure(mechanism, tuple(registry.REGISTRY), nested=False, executor="compiled", **AT)
 
     before = jax.config.jax_enable_x64
-    sweep(1.1, 2.0, 400)
+    sweep(1.1, 2.0, 0.02, 400)
     sizes = [program._cache_size() for program in programs]
     assert min(sizes[:2] + sizes[3:]) > 0
-    sweep(1.15, 2.05, 380)
+    sweep(1.15, 2.05, 0.021, 380)
     assert [program._cache_size() for program in programs] == sizes
     assert jax.config.jax_enable_x64 == before
 
