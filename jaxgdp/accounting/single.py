@@ -14,6 +14,8 @@ from .question import Answer, Question
 from .stages import numbers
 from .vertices import Vertices
 
+_SMALL = 20.0  # ε up to which it pays to look at both rates together
+_REST = np.log(0.05)  # of a TPR of 0.95: FNRs below are sums of their own
 _SIDE = 0.05  # nats below 0 from which on thresholds of an attack are looked at
 _SHORTEST, _LONGER = (
     1024,
@@ -30,7 +32,7 @@ def attack_curve(loss, log_p, log_q, error: float) -> Curve:
 
     Method: docs/method/attack.md#family
     """
-    plus, minus = _padded(_both(_attack, loss, log_p, log_q, error))
+    plus, minus = _padded(_both(_attack, loss, log_p, log_q, error, 2.0 * error))
     unknown = plus._replace(used=np.zeros_like(plus.used), firm=np.zeros_like(plus.firm), top=None, log_infinite=None)
     return Curve(unknown, unknown, plus, minus, np.float64(np.inf), np.float64(0.0))
 
@@ -49,21 +51,29 @@ def pair_curve(pair: BracketedPair) -> Curve:
     # (a loss that is off by its rounding is a Q-mass that is)
     own = BRACKETED * UNIT
     infinite = float(pair.log_q_plus), float(pair.log_p_minus)
-    upper = _both(_dominating, pair.loss, pair.log_p, pair.log_p + pair.loss, pair.uncertain + own, infinite)
-    lower = _both(_attack, pair.seen_loss, pair.seen_p, pair.seen_q, pair.seen_uncertain + own)
+    upper = _both(_dominating, pair.loss, pair.log_p, pair.log_p + pair.loss, pair.uncertain, own, infinite)
+    most = min(_advantage(half) for half in upper)
+    lower = _both(_attack, pair.seen_loss, pair.seen_p, pair.seen_q, pair.seen_uncertain, pair.seen_apart + own, most)
     return Curve(*_padded(upper + lower), np.sqrt(pair.tail_precision()), np.sqrt(pair.shown_precision()))
 
 
-def _both(half, loss, log_p, log_q, error: float, infinite=(-np.inf, -np.inf)) -> list[Vertices]:
-    """Both halves of the curve of a finite pair with masses e^{infinite} where Q, or P, alone has some."""
+def _advantage(half: Vertices) -> float:
+    """δ(0) of a half-curve from above."""
+    return float(np.exp(half.log_tpr[0, 0]) - np.exp(half.log_alpha[0, 0])) if half.used[0, 0] else 1.0
+
+
+def _both(half, loss, log_p, log_q, error: float, apart: float, *others) -> list[Vertices]:
+    """Both halves of the curve of a finite pair. ``others``: what else the half takes, one for each or one for both."""
     real = np.isfinite(log_p) & np.isfinite(log_q)
     order = np.argsort(loss[real], kind="stable")
     loss, log_p, log_q = (a[real][order] for a in (loss, log_p, log_q))
     # every addition is rounded in units of its log, which is at most that of the smallest mass
     deepest = float(max(np.max(np.abs(log_p)), np.max(np.abs(log_q))))
-    slack = float(np.log1p(error + (len(loss) + 4.0) * (deepest + 4.0) * UNIT))
-    plus = half(loss, log_p, log_q, slack, infinite[0])
-    return [plus, half(-loss[::-1], log_q[::-1], log_p[::-1], slack, infinite[1])]
+    sums = (len(loss) + 4.0) * (deepest + 4.0) * UNIT
+    slacks = float(np.log1p(error + apart + sums)), float(np.log1p(apart + sums))
+    first, second = zip(*(np.broadcast_to(other, 2) for other in others), strict=True) if others else ((), ())
+    plus = half(loss, log_p, log_q, *slacks, *first)
+    return [plus, half(-loss[::-1], log_q[::-1], log_p[::-1], *slacks, *second)]
 
 
 def _up(log_mass):
@@ -92,8 +102,14 @@ def _padded(halves: list[Vertices]) -> list[Vertices]:
     return [wide(half) for half in halves]
 
 
-def _dominating(loss, log_p, log_q, slack: float, infinite: float) -> Vertices:
-    """Vertices at 0 and at all losses above it, but for the largest: there the curve ends. Rates are moved to the certified side."""
+def _dominating(loss, log_p, log_q, slack: float, near: float, infinite: float) -> Vertices:
+    """Vertices at 0 and at all losses above it, but for the largest: there the curve ends. Rates are moved to the certified side.
+
+    ``slack`` moves the log of each rate by itself, as far as masses are uncertain. Where losses are known to ``near``, both rates are
+    uncertain together: every p·(e^loss − e^ε) is by a share of itself, and so is δ(ε), the smaller one by far next to no privacy lost.
+
+    Method: docs/method/reading.md#together
+    """
     start = int(np.searchsorted(loss, 0.0, "right"))
     at = np.append(0.0, loss[start:])
     if start == len(loss):
@@ -107,20 +123,43 @@ def _dominating(loss, log_p, log_q, slack: float, infinite: float) -> Vertices:
     with np.errstate(divide="ignore"):
         log_tpr = np.where(small, np.log1p(-np.exp(log_beta)) * (1.0 - 4.0 * SPACING), log_tpr)
         log_beta = np.where(small, log_beta, np.log1p(-np.exp(log_tpr)) * (1.0 + 4.0 * SPACING))
+    together, tpr = _up(log_p[start:]) - near, np.exp(np.logaddexp(_up(log_q[start:]), infinite) + near)
+    delta = np.maximum(tpr - np.exp(np.minimum(at[:-1], _SMALL) + together), 0.0)
+    tpr = np.log(tpr + np.expm1(slack) * delta) + 4.0 * SPACING
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = np.log1p(-np.exp(tpr)) * (1.0 + 4.0 * SPACING)
+    better = (at[:-1] < _SMALL) & (rest > _REST)
+    found = [np.where(better, *both) for both in ((together, log_alpha), (tpr, log_tpr), (rest, log_beta))]
+    if all(np.all(np.diff(rate) * sign >= 0.0) for rate, sign in zip(found, (-1.0, -1.0, 1.0), strict=True)):
+        log_alpha, log_tpr, log_beta = found
     return _vertices(at, log_alpha, log_tpr, log_beta, np.ones(len(log_alpha), bool), at[-1], infinite)
 
 
-def _attack(loss, log_p, log_q, slack: float, infinite: float) -> Vertices:
-    """Tests "the loss is at least that of outcome k" for increasing losses, rates moved to the certified side."""
+def _attack(loss, log_p, log_q, slack: float, near: float, most: float = 1.0) -> Vertices:
+    """Tests "the loss is at least that of outcome k" for increasing losses, rates moved to the certified side.
+
+    ``slack`` and ``near``: as for the other side. ``most``: the advantage is no larger; TPR − FPR of any test is a sum of p·(e^loss − 1)
+    over some outcomes, and so known to a share of twice that.
+
+    Method: docs/method/reading.md#together
+    """
     below = np.append(-np.inf, np.logaddexp.accumulate(log_q)[:-1])
     log_alpha = np.minimum(_up(log_p) + slack, 0.0)
     log_tpr, log_beta = np.minimum(_up(log_q) - slack, 0.0), np.minimum(below + slack, 0.0)
     # whichever of TPR and FNR is the smaller one is a sum of its own
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         log_tpr = np.where(log_beta < np.log(0.5), np.log1p(-np.exp(log_beta)) - slack, log_tpr)
         log_beta = np.where(log_beta < np.log(0.5), log_beta, np.log1p(-np.exp(log_tpr)) + slack)
+        alpha, error = np.exp(log_alpha), np.expm1(slack)
+        gap = np.exp(_up(log_q) - near) - np.exp(_up(log_p) + near) - 2.0 * error * (1.0 + error) * most
+        # (the test that has this FPR: mixed with one that always rejects)
+        gap = gap * (1.0 + alpha / (1.0 - alpha) * np.expm1(-2.0 * slack)) * (1.0 - 8.0 * SPACING)
+        tpr = np.log(alpha + gap) - 4.0 * SPACING
+        rest = np.log1p(-np.exp(tpr)) * (1.0 - 4.0 * SPACING)
+    better = (gap > 0.0) & (tpr > log_tpr) & (rest > _REST) & (log_alpha < 0.0)
+    log_tpr, log_beta = np.where(better, tpr, log_tpr), np.where(better, rest, log_beta)
     used = (loss >= -_SIDE) & (log_tpr > log_alpha) & (log_alpha < 0.0)
-    return _vertices(np.append(loss, loss[-1]), log_alpha, log_tpr, log_beta, used, -np.inf, infinite)
+    return _vertices(np.append(loss, loss[-1]), log_alpha, log_tpr, log_beta, used, -np.inf, -np.inf)
 
 
 def oriented(curve: Curve, adjacency: str) -> Curve:

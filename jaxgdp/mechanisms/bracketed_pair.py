@@ -55,7 +55,8 @@ class BracketedPair(Mechanism):
         loss, log_p: increasing losses and log P-masses of the dominating pair, log_q = log_p + loss; shape (…, atoms).
         log_p_minus: log P-mass at loss −∞. log_q_plus: log Q-mass at loss +∞.
         uncertain: bound on the relative error of every mass.
-        seen_loss, seen_p, seen_q, seen_uncertain: the same for the attack (without infinities).
+        seen_loss, seen_p, seen_q, seen_uncertain: the same for the attack (without infinities). seen_apart: how far its q/p may be off
+            (``Table.apart``).
         precision: square of a Gaussian-DP parameter that bounds one use at every FPR.
         node, node_p: losses and log P-masses for steering.
     """
@@ -69,6 +70,7 @@ class BracketedPair(Mechanism):
     seen_p: Any
     seen_q: Any
     seen_uncertain: Any
+    seen_apart: Any
     precision: Any
     node: Any
     node_p: Any
@@ -148,6 +150,7 @@ def _row(above: Table, below: Table, precision) -> dict:
         "seen_p": np.log(below.p),
         "seen_q": np.log(below.q),
         "seen_uncertain": below.error,
+        "seen_apart": below.apart,
         "precision": precision,
         "node": node,
         "node_p": node_p,

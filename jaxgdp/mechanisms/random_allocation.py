@@ -30,8 +30,8 @@ class RandomAllocation(Mechanism):
     k = 1: the likelihood ratio is the mean U of t independent V_i = e^{z_i/σ − 1/(2σ²)}, δ(ε) = E(U − e^ε)₊ for removing a record
     and E(1 − e^ε·U)₊ for adding one. Both sides of a bracket are tables of the law of U, sums of V on a lattice: from above
     with mass moved apart and its mean kept, from below with merged labels (``jaxgdp.pairs.allocation``). Of one epoch
-    they are 1e-3 apart or less in ε, μ and advantage for t up to 10⁵; with more steps and σ ≥ 3 the allowance for rounding, which grows
-    with t, is more than that: 2 % for (σ, t) = (50, 10⁶). Tables end at masses of about 1e-44: below such an FPR floor the upper μ is 1/σ.
+    they are 1e-3 apart or less in ε, μ and advantage for σ up to 50 and t up to 10⁶, but for an ε of 1e-5 and less. Tables end at masses of
+    about 1e-44: below such an FPR floor the upper μ is 1/σ.
 
     k > 1: from below, an attack that adds up log(1 − q + q·V_i) over the steps, with a q next to k/t (``jaxgdp.pairs.label_sum``). From
     above (``jaxgdp.pairs.several_of_many``), the smaller of two bounds: for k up to 64 that from the mean and the mean square of the

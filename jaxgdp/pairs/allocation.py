@@ -29,7 +29,7 @@ _NEGLIGIBLE = 1e-45  # mass that may go to the infinities in one go
 _CORE = 512  # K, points of the finest level on either side
 _OCTAVE = 256  # M, points per octave; half of it where the sum is very wide, or nearly normal
 _NORMAL = 5.0  # σ from which on sums are that
-_FINE = 70.0  # points per standard deviation of the body
+_FINE = 90.0  # points per standard deviation of the body
 _LEAST = 100.0  # −log of the probability that no sum is smaller than what the lattice resolves
 _COARSEST = 1.0 / 192.0  # most between the losses of a table
 _KEPT = 160.0  # of its losses per standard deviation of the body
@@ -135,13 +135,13 @@ def spread_out(sigma: float, number: int) -> Table:
     p[0] += max(ndtr(z[1]) - first, 0.0)
     # beyond the last point: the P-mass stays there, all Q-mass goes to +∞
     p[-1] += ndtr(-z[-1])
-    start = _Sum(dyadic.spread(layout, v, p[None], ALLOCATION), 0.0, plan.scale * float(ndtr(tau - z[-1])))
+    start = _Sum(dyadic.spread(layout, v, p[None], ALLOCATION, 0.0), 0.0, plan.scale * float(ndtr(tau - z[-1])))
 
     def join(a: _Sum, b: _Sum, terms: int) -> _Sum:
-        s, masses, error = dyadic.add(a.law, b.law)
+        s, masses, error, _ = dyadic.add(a.law, b.law)
         p, minus, plus = _trimmed(s, masses[0], terms * plan.scale, _NEGLIGIBLE * terms / number)
         some = p > 0.0
-        law = dyadic.spread(plan.layout(terms), s[some], p[None, some], error)
+        law = dyadic.spread(plan.layout(terms), s[some], p[None, some], error, 0.0)
         other = terms - a.terms
         lost = plan.scale * (a.minus * other + b.minus * a.terms)
         minus, plus = minus + a.minus + b.minus, plus + a.plus + b.plus + lost
@@ -214,18 +214,18 @@ def gathered(sigma: float, number: int) -> Table:
     inside = np.sum(mass, axis=1), np.sum(mass * np.exp((node - 0.5 * tau) * tau), axis=1)
     ends = (ndtr(z[0]), ndtr(-z[-1])), (ndtr(z[0] - tau), ndtr(tau - z[-1]))
     masses = np.stack([np.concatenate([[a], m, [b]]) for m, (a, b) in zip(inside, ends, strict=True)])
-    start = _Sum(dyadic.spread(layout, v, masses, ALLOCATION))
+    start = _Sum(dyadic.spread(layout, v, masses, ALLOCATION, 2.0 * ALLOCATION))
 
     def join(a: _Sum, b: _Sum, terms: int) -> _Sum:
-        s, masses, error = dyadic.add(a.law, b.law)
+        s, masses, *errors = dyadic.add(a.law, b.law)
         # labels far up are one label
         upward = np.argsort(-s, kind="stable")
         high = int(np.searchsorted(np.cumsum(masses[1][upward]), _NEGLIGIBLE * terms))
         if high:
             s[upward[:high]] = s[upward[high]]
-        return _Sum(dyadic.spread(plan.layout(terms), s, masses, error), terms=terms)
+        return _Sum(dyadic.spread(plan.layout(terms), s, masses, *errors), terms=terms)
 
     total = _power(start, number, join)
     _, (p, q) = total.law.flat()
-    found = table.from_masses(p, q / number, total.law.error + 2.0 * UNIT)
+    found = table.from_masses(p, q / number, total.law.error + 2.0 * UNIT, total.law.apart + 2.0 * UNIT)
     return table.merged(found, plan.kept(found))

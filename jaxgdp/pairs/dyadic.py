@@ -71,11 +71,16 @@ class Law:
         layout: where the points are.
         masses: one or more sets of masses, shape (sets, levels, 2K + 1): set 0 is the law, the others are carried along by :func:`add`.
         error: bound on the relative error of every mass.
+        apart: bound on that of the ratio of a mass in a further set to that of set 0, beyond what the errors of set 0 make of the weights
+            in this mean: it does not grow with the number of terms.
+
+    Method: docs/method/reading.md#together
     """
 
     layout: Layout
     masses: np.ndarray
     error: float
+    apart: float
 
     def flat(self):
         """Values and masses (sets, points) of the points with mass, in increasing order of the value."""
@@ -87,7 +92,7 @@ class Law:
         return values[order], masses[:, order]
 
 
-def spread(layout: Layout, values, masses, error) -> Law:
+def spread(layout: Layout, values, masses, error, apart) -> Law:
     """Masses (sets, points) at ``values`` on the points of a layout: each goes to its two neighbours, with its mean kept."""
     level, index, part = layout.locate(values)
     width = 2 * layout.core + 1
@@ -101,7 +106,7 @@ def spread(layout: Layout, values, masses, error) -> Law:
     for mass in masses:
         both = np.concatenate([mass * (1.0 - part), (mass * part)[between]])
         placed.append(np.bincount(joined, both, minlength=levels * width).reshape(levels, width))
-    return Law(layout, np.stack(placed), error + (most + 3) * UNIT)
+    return Law(layout, np.stack(placed), error + (most + 3) * UNIT, apart + 2 * (most + 3) * UNIT)
 
 
 def _halved(masses):
@@ -164,7 +169,7 @@ def _products(mine, spans, other, out):
 
 
 def add(first: Law, second: Law):
-    """Values, masses (sets, points) and relative error of the sum of two independent laws (of layouts with equal M and K).
+    """Values, masses (sets, points) and errors of the sum of two independent laws (of layouts with equal M and K).
 
     Of masses in further sets, m_1 … , the sum has first.m_i·second.p + first.p·second.m_i: what is added up over the terms of a sum.
     """
@@ -205,5 +210,5 @@ def add(first: Law, second: Law):
     # sums of _CHUNK products, of parts at least half as long of up to two stretches of each, and of one level into the next
     parts = 4 * (2 * width / _CHUNK + 2)
     sums = _CHUNK + parts + 2 + 2 * levels
-    error = first.error + second.error + sums * UNIT
-    return values[some], out[:, some], error
+    errors = first.error + second.error + sums * UNIT, max(first.apart, second.apart) + 2 * sums * UNIT
+    return values[some], out[:, some], *errors

@@ -17,6 +17,10 @@ class Table(NamedTuple):
         loss: increasing losses. p, q: masses, q = p·e^{loss}.
         p_minus: P-mass at loss −∞. q_plus: Q-mass at loss +∞.
         error: bound on the relative error of every mass.
+        apart: bound on that of q/p, where all outcomes that are one in the table have their own: that of their mean weighted by p as it is
+            here. It is 0 for losses that are known.
+
+    Method: docs/method/reading.md#together
     """
 
     loss: np.ndarray
@@ -25,6 +29,7 @@ class Table(NamedTuple):
     p_minus: float
     q_plus: float
     error: float
+    apart: float = 0.0
 
 
 NOTHING = Table(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0)  # of a mechanism that shows nothing
@@ -71,10 +76,11 @@ def merged(table: Table, points) -> Table:
     """The table with all atoms between two neighbouring points merged: what is seen by whoever does not tell them apart."""
     cell = np.searchsorted(points, table.loss, "right")
     error = table.error + (np.bincount(cell).max() + 8) * UNIT
-    return from_masses(np.bincount(cell, table.p), np.bincount(cell, table.q), error)
+    apart = table.apart + 2.0 * (error - table.error)
+    return from_masses(np.bincount(cell, table.p), np.bincount(cell, table.q), error, apart)
 
 
-def from_masses(p, q, error) -> Table:
+def from_masses(p, q, error, apart=None) -> Table:
     """A table of two laws on one set of outputs, in increasing order of the loss; outputs that one of them lacks are left out."""
     some = (p > 0.0) & (q > 0.0)
     p, q = p[some], q[some]
@@ -82,4 +88,4 @@ def from_masses(p, q, error) -> Table:
     near = np.abs(q - p) < 0.5 * p
     loss[near] = np.log1p((q[near] - p[near]) / p[near])
     order = np.argsort(loss, kind="stable")
-    return Table(loss[order], p[order], q[order], 0.0, 0.0, error)
+    return Table(loss[order], p[order], q[order], 0.0, 0.0, error, 2.0 * error if apart is None else apart)

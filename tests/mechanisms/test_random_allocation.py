@@ -54,6 +54,20 @@ def test_mu_and_advantage_are_as_narrow_as_promised():
         assert np.all(bracket.upper - bracket.lower <= 1e-3 * bracket.upper)
 
 
+def test_a_million_steps_of_much_noise():
+    # E(U − 1)₊ of a mean of t independent V: half of E|U − 1|, within E|V − 1|³/(variance·t) of that of a normal law (Goldstein 2010, in
+    # the distance of functions of slope one)
+    sigma = np.array([3.0, 10.0, 50.0])
+    steps, variance = 1e6, np.expm1(sigma**-2.0)
+    z = np.linspace(-12.0, 14.0, 200_001)
+    third = [np.trapezoid(np.abs(np.expm1(z / s - 0.5 / s**2)) ** 3 * np.exp(-0.5 * z * z), z) for s in sigma]
+    off = 0.5 * np.array(third) / math.sqrt(2.0 * math.pi) / (variance * steps)
+    normal = np.sqrt(variance / (2.0 * math.pi * steps))
+    lower, upper = _measured(jaxgdp.RandomAllocation(sigma, steps), "advantage")
+    assert np.all(lower <= normal + off) and np.all(upper >= normal - off)
+    assert np.all(upper - lower <= 1e-3 * lower)
+
+
 @pytest.mark.parametrize("floor", [1e-6, 1e-15, 1e-20])
 def test_mu_is_as_narrow_at_other_floors(floor):
     # one tilt does not serve a log-normal's far end and its middle together
@@ -307,7 +321,7 @@ def test_what_is_not_known_is_refused_by_name():
 
 def _law(rng, layout, low, high, number, sets=1):
     values = rng.uniform(low, high, number)
-    return dyadic.spread(layout, values, rng.uniform(0.1, 1.0, (sets, number)), 0.0), values
+    return dyadic.spread(layout, values, rng.uniform(0.1, 1.0, (sets, number)), 0.0, 0.0), values
 
 
 def test_masses_of_cells_are_as_accurate_as_stated():
@@ -324,7 +338,7 @@ def test_spreading_keeps_masses_and_means():
     rng = np.random.default_rng(5)
     values, masses = rng.lognormal(0.0, 3.0, 300), rng.uniform(0.1, 1.0, (2, 300))
     for layout in (dyadic.Layout(0.0, -8, 8, 32), dyadic.Layout(3.0, -4, 16, 32), dyadic.Layout(0.0, -30, 4, 8)):
-        law = dyadic.spread(layout, values, masses, 0.0)
+        law = dyadic.spread(layout, values, masses, 0.0, 0.0)
         at, found = law.flat()
         assert found.sum(axis=1) == pytest.approx(masses.sum(axis=1), rel=1e-13)
         assert found @ at == pytest.approx(masses @ values, rel=1e-13)
@@ -339,8 +353,8 @@ def test_sums_are_those_of_exact_arithmetic(same):
     rng = np.random.default_rng(6)
     one, _ = _law(rng, dyadic.Layout(2.0, -3, 4, 16), 0.5, 30.0, 40, 2)
     two = one if same else _law(rng, dyadic.Layout(1.0, -2, 4, 16), 0.5, 9.0, 25, 2)[0]
-    values, masses, error = dyadic.add(one, two)
-    assert error < 1e-13
+    values, masses, error, apart = dyadic.add(one, two)
+    assert error < 1e-13 and apart < 2e-13
     # without the coarser view of inner points every pair of points would be a term of its own: total, mean and carried masses are the same
     (a, p), (b, q) = one.flat(), two.flat()
     exact = lambda x: [Fraction(float(i)) for i in x]  # noqa: E731

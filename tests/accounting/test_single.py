@@ -1,0 +1,83 @@
+"""One use of a pair known from tables whose masses are off: what is read off them holds the exact numbers."""
+
+import numpy as np
+import pytest
+
+import jaxgdp
+from jaxgdp.mechanisms.bracketed_pair import BracketedPair
+from jaxgdp.pairs.table import Table
+
+RATES = np.array([1e-6, 1e-3, 0.05, 0.2, 0.5, 0.8, 0.99])
+EPSILONS = np.array([0.0, 1e-4, 1e-3, 0.01, 0.1, 1.0])
+
+
+def _pair(rng, spread):
+    """A law p of a few outcomes and their likelihood ratios u, of mean one."""
+    p = rng.dirichlet(np.full(8, 0.7))
+    u = np.exp(spread * rng.normal(size=8))
+    return p, u / (p @ u)
+
+
+def _exact(p, u, reverse):
+    """FPRs, TPRs of all tests of one order, and δ at EPSILONS."""
+    q, p, u = (p, p * u, 1.0 / u) if reverse else (p * u, p, u)
+    order = np.argsort(-u)
+    delta = np.maximum(q[:, None] - np.exp(EPSILONS) * p[:, None], 0.0).sum(axis=0)
+    points = [np.append(0.0, np.cumsum(a[order])) for a in (p, q)]
+    return np.interp(RATES, *points), delta
+
+
+def _off(rng, p, error):
+    """Masses of which each is off, at random or all in one way."""
+    return p * (
+        1.0 + error * (rng.uniform(-1.0, 1.0, p.shape) if rng.uniform() < 0.5 else rng.choice([-1.0, 1.0], p.shape))
+    )
+
+
+def _table(p, u, error, apart):
+    order = np.argsort(u)
+    p, u = p[order], u[order]
+    return Table(np.log(u), p, p * u, 0.0, 0.0, error, apart)
+
+
+def _asked(above, below):
+    row = np.empty(1, object), np.empty(1, object)
+    row[0][0], row[1][0] = above, below
+    mechanism = BracketedPair.build(*row, np.array([1e4]))
+    for adjacency, reverse in (("remove", False), ("add", True)):
+        # (values of one batch, as the pair has a shape of its own)
+        curve = jaxgdp.tradeoff(mechanism, adjacency=adjacency)
+        yield reverse, curve.tpr(RATES), curve.delta(EPSILONS), curve.advantage()
+
+
+def _holds(bracket, exact, room=1e-12):
+    return np.all(bracket.lower <= exact * (1.0 + room)) and np.all(bracket.upper >= exact * (1.0 - room))
+
+
+@pytest.mark.parametrize("spread", [2.0, 0.1, 1e-3, 1e-5])
+def test_masses_that_are_off_and_losses_that_are_known(spread):
+    rng = np.random.default_rng(3)
+    for error in (1e-2, 1e-5, 1e-8):
+        for _ in range(4):
+            p, u = _pair(rng, spread)
+            above = _table(_off(rng, p, error), u, 1.02 * error, 0.0)
+            below = _table(p, u, 1e-16, 1e-16)
+            for reverse, tpr, delta, advantage in _asked(above, below):
+                rates, profile = _exact(p, u, reverse)
+                assert _holds(tpr, rates) and _holds(delta, profile) and _holds(advantage, profile[0])
+                # a small δ is uncertain by a share of itself
+                assert advantage.upper <= profile[0] * (1.0 + 5.0 * error + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("spread", [2.0, 0.1, 1e-3, 1e-5])
+def test_masses_and_their_ratio_off(spread):
+    rng = np.random.default_rng(4)
+    for error, apart in ((1e-2, 1e-9), (1e-5, 1e-6), (1e-8, 1e-13)):
+        for _ in range(4):
+            p, u = _pair(rng, spread)
+            above = _table(p, u, 1e-16, 0.0)
+            below = _table(_off(rng, p, error), _off(rng, u, apart), 1.02 * (error + apart), 1.02 * apart)
+            for reverse, tpr, delta, advantage in _asked(above, below):
+                rates, profile = _exact(p, u, reverse)
+                assert _holds(tpr, rates) and _holds(delta, profile) and _holds(advantage, profile[0])
+                assert advantage.lower >= profile[0] * (1.0 - 5.0 * error - 1e-9) - 3.0 * apart - 1e-12
