@@ -27,8 +27,7 @@ from .table import Table
 _DEPTH = 14.0  # standard deviations of one step that a table reaches to: beyond, there is 1e-44
 _NEGLIGIBLE = 1e-45  # mass that may go to the infinities in one go
 _CORE = 512  # K, points of the finest level on either side
-_OCTAVE = 256  # M, points per octave; half of it where the sum is very wide, or nearly normal
-_NORMAL = 5.0  # σ from which on sums are that
+_OCTAVE = 256  # M, points per octave; half of it where the sum is very wide
 _FINE = 90.0  # points per standard deviation of the body
 _LEAST = 100.0  # −log of the probability that no sum is smaller than what the lattice resolves
 _COARSEST = 1.0 / 192.0  # most between the losses of a table
@@ -74,7 +73,7 @@ class _Plan:
     def octave(self) -> int:
         """M, points per octave."""
         ratio = math.sqrt(self.variance / self.number) / self.mean
-        return _OCTAVE // 2 if ratio * _OCTAVE > 2.0 * _FINE or self.sigma > _NORMAL else _OCTAVE
+        return _OCTAVE // 2 if ratio * _OCTAVE > 2.0 * _FINE else _OCTAVE
 
     def layout(self, terms) -> dyadic.Layout:
         """Points for a sum of so many V: around 0 while it varies by much, else around its mean."""
