@@ -7,6 +7,13 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+# what Dask does beside the work as long as a worker lives: with its own settings 4 to 8 % of a core each, and as much for the scheduler
+_QUIET = {
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "2s",
+    "distributed.worker.profile.enabled": False,
+}
+
 
 def cores() -> list[int]:
     """Numbers of the cores that this process may use; none where the operating system does not tell."""
@@ -27,12 +34,14 @@ def share(here: list[int], workers: int, position: int) -> list[int]:
 def workers(number: int) -> Iterator[Any]:
     """A ``dask.distributed.Client`` of so many processes on this machine, each with one thread for tasks.
 
-    XLA and BLAS use all cores they see, so each process is kept to its share before it loads them; one that dies is replaced.
+    XLA and BLAS use all cores they see, so each process is kept to its share before it loads them; one that dies is replaced. Dask's
+    sampling profiler is off and its monitors tick slowly: with few cores they cost as much as a twentieth of the work.
 
     Raises:
         ImportError: ``distributed`` is missing.
     """
     try:
+        import dask
         from distributed import Client, LocalCluster, WorkerPlugin
     except ImportError:
         raise ImportError("workers need dask.distributed: pip install 'jaxgdp[scale]'") from None
@@ -54,6 +63,10 @@ def workers(number: int) -> Iterator[Any]:
         if (value := getattr(jax.config, name)) is not None
     }
     settings = {"n_workers": number, "threads_per_worker": 1, "dashboard_address": ":0", "env": cache}
-    with LocalCluster(**settings) as cluster, Client(cluster, set_as_default=False) as client:
+    with (
+        dask.config.set(_QUIET),
+        LocalCluster(**settings) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
         client.register_plugin(OwnCores(), name="own-cores")
         yield client
