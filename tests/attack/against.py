@@ -1,7 +1,8 @@
 """``python -m tests.attack.against CHECKOUT --number 500``: brackets of this tree next to those of another checkout.
 
 Both are certified, so they must overlap; and what is here should be nowhere much wider. Each tree answers in a process of its own,
-with what it finds on its path. Prints every exception with the question that led to it.
+with what it finds on its path. Prints every exception with the question that led to it. With ``--alike 32`` so many compositions of
+the same classes are asked as one batch: a tree that compiles a program for each list of classes has fewer to compile.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from .questions import question_of
+from .questions import question_of, questions_alike
 
 _HERE = pathlib.Path(__file__).resolve()
 _SAME = 1e-11  # by which rounding may make two brackets miss each other
@@ -52,24 +53,38 @@ def main(arguments=None) -> int:
     parser.add_argument("--quantities", type=int, default=9, help="how many of them to ask of each (default: all nine)")
     parser.add_argument("--rtol", type=float, nargs="+", default=(1e-3,), help="accuracies to draw from")
     parser.add_argument("--executor", choices=("eager", "compiled", "auto"), default="eager", help="of this tree")
+    parser.add_argument("--alike", type=int, default=1, help="compositions of each list of classes (default: 1)")
     asked = parser.parse_args(arguments)
-    indices = range(asked.first, asked.first + asked.number)
-    questions = [question_of(asked.seed, i, tuple(asked.rtol), asked.quantities) for i in indices]
+    how = tuple(asked.rtol), asked.quantities
+    batches = (
+        [[question_of(asked.seed, i, *how)] for i in range(asked.first, asked.first + asked.number)]
+        if asked.alike == 1
+        else [
+            questions_alike(asked.seed, i, asked.alike, *how)
+            for i in range(asked.first, asked.first + -(-asked.number // asked.alike))
+        ]
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "questions.jsonl"
         lines = (
-            json.dumps({"mechanism": q.mechanism, "quantities": q.quantities, "options": q.options()})
-            for q in questions
-        )
+            json.dumps([
+                {
+                    "mechanism": q.mechanism, "quantities": q.quantities, "at": q.at,
+                    "options": {"rtol": q.rtol, "adjacency": q.adjacency},
+                }
+                for q in batch
+            ])
+            for batch in batches
+        )  # fmt: skip
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         here, there = _HERE.parents[2], asked.checkout.resolve()
         runs = [answers_of(where, str(path), folder, asked.executor) for where in (here, there)]
         codes = [process.wait() for process, _ in runs]
-        new, old = ([json.loads(line) for line in out.read_text().splitlines()] for _, out in runs)
+        new, old = ([each for line in out.read_text().splitlines() for each in json.loads(line)] for _, out in runs)
     if any(codes):
         print(f"answering failed: {codes}")
         return 2
-    return report(questions, new, old)
+    return report([question for batch in batches for question in batch], new, old)
 
 
 def report(questions, new, old) -> int:

@@ -64,8 +64,8 @@ def _subsampled_laplace(rng):
     return f"jaxgdp.SubsampledLaplace({_log_uniform(rng, 0.4, 20.0)}, {_log_uniform(rng, 1e-3, 1.0)})"
 
 
-def _from_pmfs(rng):
-    return "jaxgdp.FromPMFs({!r}, {!r})".format(*_laws(rng, int(rng.integers(2, 6))))
+def _from_pmfs(rng, outputs: int | None = None):
+    return "jaxgdp.FromPMFs({!r}, {!r})".format(*_laws(rng, outputs or int(rng.integers(2, 6))))
 
 
 def _from_profile(rng):
@@ -101,22 +101,30 @@ CLASSES = {
 }  # fmt: skip
 
 
-def mechanism_of(rng, name: str | None = None) -> str:
-    """A composition of one to three components, one of them of the class ``name``."""
+def _classes(rng, name: str | None = None) -> list[str]:
+    """Classes of one to three components, the first of them ``name``."""
     names = [name or str(rng.choice(list(CLASSES)))]
-    names += [str(rng.choice(list(CLASSES))) for _ in range(int(rng.choice(3, p=[0.6, 0.3, 0.1])))]
+    return names + [str(rng.choice(list(CLASSES))) for _ in range(int(rng.choice(3, p=[0.6, 0.3, 0.1])))]
+
+
+def _composed(rng, names: list[str], **shapes) -> str:
+    """A composition of these classes."""
     parts = []
     for each in names:
         make, most = CLASSES[each]
-        parts.append(f"({make(rng)}, {max(1, int(_log_uniform(rng, 1.0, most)))})")
+        use = make(rng, **shapes) if each == "FromPMFs" else make(rng)
+        parts.append(f"({use}, {max(1, int(_log_uniform(rng, 1.0, most)))})")
     return f"jaxgdp.compose([{', '.join(parts)}])"
 
 
-def question_of(seed: int, index: int, rtols=(1e-2, 1e-3, 1e-4, 1e-5), number: int = 9) -> Asked:
-    """Question number ``index`` of a seed, about ``number`` of the quantities; every class takes its turn."""
-    rng = np.random.default_rng([seed, index])
-    mechanism = mechanism_of(rng, list(CLASSES)[index % len(CLASSES)])
-    at = {
+def mechanism_of(rng, name: str | None = None) -> str:
+    """A composition of one to three components, one of them of the class ``name``."""
+    return _composed(rng, _classes(rng, name))
+
+
+def _arguments(rng) -> dict[str, float]:
+    """A value of everything that a quantity may be asked at."""
+    return {
         "fpr_floor": _log_uniform(rng, 1e-12, 1e-2),
         "delta": _log_uniform(rng, 1e-12, 0.1),
         "epsilon": float(rng.choice([0.0, _log_uniform(rng, 0.01, 10.0)])),
@@ -124,9 +132,31 @@ def question_of(seed: int, index: int, rtols=(1e-2, 1e-3, 1e-4, 1e-5), number: i
         "d": _log_uniform(rng, 1e-10, 1e-2),
         "prior": float(f"{rng.uniform(0.01, 0.99):.4g}"),
     }
+
+
+def _named(quantities, at) -> dict[str, float]:
+    return {ARGUMENTS[q]: at[ARGUMENTS[q]] for q in quantities if q in ARGUMENTS}
+
+
+def question_of(seed: int, index: int, rtols=(1e-2, 1e-3, 1e-4, 1e-5), number: int = 9) -> Asked:
+    """Question number ``index`` of a seed, about ``number`` of the quantities; every class takes its turn."""
+    rng = np.random.default_rng([seed, index])
+    mechanism = mechanism_of(rng, list(CLASSES)[index % len(CLASSES)])
+    at = _arguments(rng)
     quantities = tuple(str(q) for q in rng.permutation(QUANTITIES)[:number])
-    asked = {ARGUMENTS[q]: at[ARGUMENTS[q]] for q in quantities if q in ARGUMENTS}
-    return Asked(mechanism, quantities, str(rng.choice(ADJACENCIES)), float(rng.choice(rtols)), asked)
+    return Asked(mechanism, quantities, str(rng.choice(ADJACENCIES)), float(rng.choice(rtols)), _named(quantities, at))
+
+
+def questions_alike(seed: int, index: int, size: int, rtols=(1e-3,), number: int = 9) -> list[Asked]:
+    """Questions that one batch can ask: the same classes, quantities, adjacency and accuracy, all else at random."""
+    rng = np.random.default_rng([seed, index, size])
+    names = _classes(rng, list(CLASSES)[index % len(CLASSES)])
+    quantities = tuple(str(q) for q in rng.permutation(QUANTITIES)[:number])
+    how = str(rng.choice(ADJACENCIES)), float(rng.choice(rtols))
+    return [
+        Asked(_composed(rng, names, outputs=3), quantities, *how, _named(quantities, _arguments(rng)))
+        for _ in range(size)
+    ]
 
 
 def built(text: str):
