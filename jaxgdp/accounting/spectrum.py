@@ -240,10 +240,8 @@ def _dropped(w, count, t: Tables):
     Method: docs/method/frequencies.md#sparse
     """
     even, odd = fold(w, t)
-    symmetric = xp.einsum("cj,qsj->qcs", even, t.even)
-    cos, moment_sin, mass, square = (symmetric[i] for i in range(4))
-    antisymmetric = xp.einsum("cj,qsj->qcs", odd, t.odd)
-    sin, moment_cos = antisymmetric[0], antisymmetric[1]
+    cos, moment_sin, mass, square = (even @ column.T for column in t.even)
+    sin, moment_cos = (odd @ column.T for column in t.odd)
     half = 0.5 * t.probe_width
     # φ = cos − i·sin, φ' = −moment_sin − i·moment_cos
     cross = xp.abs(-cos * moment_sin + sin * moment_cos)
