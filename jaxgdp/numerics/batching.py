@@ -17,6 +17,8 @@ from typing import Any
 import jax
 import numpy as np
 
+ONE_THREAD = 2**18  # products of numbers in a product of matrices that BLAS leaves to one thread
+
 
 class Unbatchable(TypeError):
     """What a function asked of an array is not known for many rows at once."""
@@ -169,11 +171,22 @@ def elementwise(function, *arrays):
     return Batched(function(*[lifted(a, depth, rank) for a in arrays]), depth)
 
 
+def in_one_thread(a, b):
+    """The product of two matrices, in parts that BLAS leaves to one thread: of two on busy cores one would wait for the other."""
+    step = max(1, ONE_THREAD // a.size)
+    if b.shape[1] <= step:
+        return a @ b
+    out = np.empty((a.shape[0], b.shape[1]), np.result_type(a, b))
+    for k in range(0, b.shape[1], step):
+        out[:, k : k + step] = a @ b[:, k : k + step]
+    return out
+
+
 def product(a, b):
     """Matrix product of arrays of one or two axes."""
     depth, alone = depth_of((a, b)), (np.ndim(a) == 1, np.ndim(b) == 1)
     if type(b) is not Batched and np.ndim(b) == 2:
-        rows = np.ascontiguousarray(a.value).reshape(-1, a.value.shape[-1]) @ b
+        rows = in_one_thread(np.ascontiguousarray(a.value).reshape(-1, a.value.shape[-1]), b)
         return Batched(rows.reshape(*a.value.shape[:-1], b.shape[-1]), depth)
     left = lifted(a, depth, np.ndim(a))
     right = lifted(b, depth, np.ndim(b))
