@@ -101,9 +101,15 @@ class Batched:
 
 
 def _operator(ufunc, swapped=False):
-    if swapped:
-        return lambda self, other: elementwise(ufunc, other, self)
-    return lambda self, other: elementwise(ufunc, self, other)
+    def operator(self, other):
+        kind = type(other)
+        # (most have nothing to bring together)
+        if kind is float or (kind is Batched and other.depth == self.depth and other.value.ndim == self.value.ndim):
+            one, two = self.value, other.value if kind is Batched else other
+            return Batched(ufunc(two, one) if swapped else ufunc(one, two), self.depth)
+        return elementwise(ufunc, other, self) if swapped else elementwise(ufunc, self, other)
+
+    return operator
 
 
 for _name, _ufunc in {
@@ -161,14 +167,15 @@ def elementwise(function, *arrays):
     """A function of numbers, on all of several arrays that are broadcast against each other."""
     depth = rank = 0
     for a in arrays:
-        if type(a) is Batched:
+        kind = type(a)
+        if kind is Batched:
             mine = a.depth
             own = a.value.ndim - mine
             depth = mine if mine > depth else depth
         else:
-            own = np.ndim(a)
+            own = 0 if kind is float else np.ndim(a)
         rank = own if own > rank else rank
-    return Batched(function(*[lifted(a, depth, rank) for a in arrays]), depth)
+    return Batched(function(*[lifted(a, depth, rank) if type(a) is Batched else a for a in arrays]), depth)
 
 
 def in_one_thread(a, b):
