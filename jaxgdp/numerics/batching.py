@@ -180,7 +180,7 @@ def elementwise(function, *arrays):
 
 def in_one_thread(a, b):
     """The product of two matrices, in parts that BLAS leaves to one thread: of two on busy cores one would wait for the other."""
-    step = max(1, ONE_THREAD // a.size)
+    step = max(1, ONE_THREAD // max(1, a.size))
     if b.shape[1] <= step:
         return a @ b
     out = np.empty((a.shape[0], b.shape[1]), np.result_type(a, b))
