@@ -82,6 +82,7 @@ class TradeoffCurve:
     tail_mu: Any
     _curves: tuple
     _achieved: tuple = ()  # of mechanisms that are no more revealing, where those are looked at on their own: for one side only
+    _mu: Any = None  # both sides of μ at ``fpr_floor`` as they were found with the curve, of the mechanism's shape
 
     def __repr__(self) -> str:
         asked = f"rtol={self.rtol:g}, fpr_floor={self.fpr_floor:g}, tail_mu={short(self.tail_mu)}"
@@ -110,6 +111,9 @@ class TradeoffCurve:
     @with_float64
     def _sides(self, record: Quantity, values) -> Bracket:
         """What all looks at each curve have in common, side by side and not yet compared."""
+        if record.name == "mu" and self._mu is not None and np.all(values == record.query(self.fpr_floor)):
+            shape = broadcast(mechanism=np.empty(self.shape), argument=values)
+            return Bracket(*(np.broadcast_to(side, shape) for side in self._mu))
         found = self._looks(self._curves, record, values)
         for curves in self._achieved if record.monotone else ():
             found = nested.narrowed(record, found, self._looks(curves, record, values))
@@ -529,4 +533,5 @@ def tradeoff(mechanism, rtol=options.RTOL, fpr_floor=options.FPR_FLOOR, adjacenc
         tail.reshape(mechanism.shape),
         tuple(found.curves),
         tuple(attacks),
+        Bracket(*(np.reshape(side, mechanism.shape) for side in sides)),
     )

@@ -165,8 +165,9 @@ def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left,
     size_d = xp.sqrt(xp.sum(d * d, axis=-1))
     transform_error = FFT * np.log2(size) * _EPS * size_d + weights.noise
     wave = 2.0 * np.sin(np.pi * np.arange(size // 2 + 1) / size)
-    relative = xp.einsum("c,ck->k", count * transform_error, xp.exp(-log_abs))
-    relative = relative + wave * xp.einsum("c,ck->k", count * weights.jitter, xp.exp(-log_abs))
+    inverse = xp.exp(-log_abs)
+    relative = xp.einsum("c,ck->k", count * transform_error, inverse)
+    relative = relative + wave * xp.einsum("c,ck->k", count * weights.jitter, inverse)
     relative = relative + count @ log_error
     power = xp.exp(log_power)
     error = power * (relative + FFT * np.log2(size) * _EPS)

@@ -45,15 +45,16 @@ def _normalise(weight, scale, shaken, gap, log_scale, uncertain=0.0) -> Weights:
     """
     total = xp.sum(weight)
     weight = weight / total
-    root = lambda a: UNIT * xp.sqrt(xp.sum(a))  # noqa: E731
+    scaled, moved = weight * scale, weight * shaken
+    product = lambda a, b: xp.einsum("i,i->", a, b)  # noqa: E731
     return Weights(
         weight,
         log_scale + xp.log(total),
-        UNIT * xp.sum(weight * scale) + uncertain,
-        root((weight * scale) ** 2),
-        root((weight * shaken) ** 2),
-        root(weight * scale**2),
-        UNIT * xp.sum(weight * shaken * gap),
+        UNIT * xp.sum(scaled) + uncertain,
+        UNIT * xp.sqrt(product(scaled, scaled)),
+        UNIT * xp.sqrt(product(moved, moved)),
+        UNIT * xp.sqrt(product(scaled, scale)),
+        UNIT * product(moved, gap),
         UNIT * (scale + shaken),
     )
 

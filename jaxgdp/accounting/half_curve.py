@@ -221,7 +221,8 @@ def _lattice_weights(groups, plan, h, grid, reverse, moving=False):
         shown = shown + xp.sum(uses * xp.log1p(-seen))
         results.append(laws)
     exact = _mass_at_infinity(exact, *map(xp.concatenate, zip(*masses, strict=True)))
-    return jax.tree.map(lambda *x: xp.concatenate(x), *results), (infinity, exact, shown), centre
+    laws = results[0] if len(results) == 1 else jax.tree.map(lambda *x: xp.concatenate(x), *results)
+    return laws, (infinity, exact, shown), centre
 
 
 def _mass_at_infinity(log_rest, log_mass, uses):

@@ -82,6 +82,22 @@ def quadrature(groups, depth, reverse) -> Loss:
     )
 
 
+def _tilted(loss: Loss, s):
+    """K at s, the weights of the nodes there and their sum, and the tilt of the pair as it is."""
+    s = xp.where(loss.reverse[:, None], 1.0 - s, s)
+    exponent = loss.log_weight + s[..., None] * loss.loss
+    top = xp.max(exponent, axis=-1, keepdims=True)
+    weight = xp.exp(exponent - top)
+    total = xp.sum(weight, axis=-1)
+    value = top[..., 0] + xp.log(total)
+    return xp.where(loss.precision > 0.0, 0.5 * s * (s - 1.0) * loss.precision, value), weight, total, s
+
+
+def cumulant(loss: Loss, s):
+    """K of each component's loss at s, as :func:`cumulants` has it."""
+    return _tilted(loss, s)[0]
+
+
 def cumulants(loss: Loss, s):
     """K, K', K'' of each component's loss at s, K(s) = log E_P e^{s·ℓ}; shapes (…, sides, components).
 
@@ -89,20 +105,13 @@ def cumulants(loss: Loss, s):
 
     Method: docs/method/tilting.md#saddle
     """
-    swap = loss.reverse[:, None]
-    s = xp.where(swap, 1.0 - s, s)
-    exponent = loss.log_weight + s[..., None] * loss.loss
-    top = xp.max(exponent, axis=-1, keepdims=True)
-    weight = xp.exp(exponent - top)
-    total = xp.sum(weight, axis=-1)
+    value, weight, total, s = _tilted(loss, s)
     mean = xp.sum(weight * loss.loss, axis=-1) / total
     square = xp.sum(weight * (loss.loss - mean[..., None]) ** 2, axis=-1) / total
-    value = top[..., 0] + xp.log(total)
     exact = loss.precision > 0.0
-    value = xp.where(exact, 0.5 * s * (s - 1.0) * loss.precision, value)
     mean = xp.where(exact, (s - 0.5) * loss.precision, mean)
     square = xp.where(exact, loss.precision, square)
-    return value, xp.where(swap, -mean, mean), xp.maximum(square, 1e-300)
+    return value, xp.where(loss.reverse[:, None], -mean, mean), xp.maximum(square, 1e-300)
 
 
 def composed(loss: Loss, s):

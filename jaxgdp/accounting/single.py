@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from ..bracket import Bracket
+from ..mechanisms.bounded_range import BoundedRangeBlock
 from ..mechanisms.bracketed_pair import BracketedPair
 from ..numerics.errors import BRACKETED, SPACING, UNIT
 from ..numerics.precision import with_float64
@@ -174,10 +175,10 @@ def used_once(groups):
     """Settings in which all there is, beside what shows nothing, is one use of a pair known from tables; shape (settings,)."""
     alone, uses = np.ones(groups[0][1].shape[0], bool), 0.0
     for mechanism, count in groups:
-        if not isinstance(mechanism, BracketedPair):
+        if not isinstance(mechanism, (BracketedPair, BoundedRangeBlock)):
             return np.zeros_like(alone)
         shown = np.any(mechanism.loss != 0.0, axis=-1)
-        alone &= ~np.any(np.any(mechanism.seen_loss != 0.0, axis=-1) & ~shown, axis=-1)
+        alone &= ~np.any(np.any(mechanism.attacked().loss != 0.0, axis=-1) & ~shown, axis=-1)
         uses = uses + np.sum(np.where(shown, count, 0.0), axis=-1)
     return alone & (uses == 1.0)
 
@@ -194,6 +195,7 @@ def answer(groups, rows, question: Question) -> Answer:
         for i, row in enumerate(rows):
             for k in np.flatnonzero(np.any(mechanism.loss[row] != 0.0, axis=-1)):
                 pair = jax.tree.map(lambda a: a[row, k], mechanism)  # noqa: B023
+                pair = pair.bracketed() if isinstance(pair, BoundedRangeBlock) else pair
                 curves[i] = oriented(pair_curve(pair), question.adjacency)
     none = np.zeros(len(rows), np.int64)
     return Answer(read(curves, question), none, [None] * len(rows), curves if question.keep else [])

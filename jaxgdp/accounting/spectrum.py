@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.batching import ONE_THREAD
 from ..numerics.errors import DROPPED, FFT, NODE_SUMS, UNIT
 from . import products
 from .convolution import Composed, escaped_mass, log_transform, normalisation
@@ -24,7 +25,6 @@ from .convolution import Composed, escaped_mass, log_transform, normalisation
 _ROW = 48  # products are summed in rows of this length, which bounds their rounding
 _SLAB = 1024  # frequencies summed at once, so that they stay in cache
 _LAWS = 24  # laws whose frequencies NumPy sums at once
-_ONE_THREAD = 2**18  # products of numbers in a product of matrices that BLAS leaves to one thread
 _PROBES = 24  # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond it
 _NODES = 32  # nodes of the sums over one block
 _SMALL = 2**21  # entries of tables of which many are kept for the next bucket
@@ -222,7 +222,7 @@ def _in_small_products(rows, waves):
     found = np.empty((number, waves.shape[0], width))
     for first in range(0, number, _LAWS):
         some = np.ascontiguousarray(np.swapaxes(rows[first : first + _LAWS], 0, 1))
-        step = _ONE_THREAD // (_ROW * some.shape[1])
+        step = ONE_THREAD // (_ROW * some.shape[1])
         for slab, k in itertools.product(range(waves.shape[0]), range(0, width, step)):
             found[first : first + _LAWS, slab, k : k + step] = np.sum(some @ waves[slab, :, :, k : k + step], axis=0)
     return found.reshape(number, -1)
@@ -240,10 +240,8 @@ def _dropped(w, count, t: Tables):
     Method: docs/method/frequencies.md#sparse
     """
     even, odd = fold(w, t)
-    symmetric = xp.einsum("cj,qsj->qcs", even, t.even)
-    cos, moment_sin, mass, square = (symmetric[i] for i in range(4))
-    antisymmetric = xp.einsum("cj,qsj->qcs", odd, t.odd)
-    sin, moment_cos = antisymmetric[0], antisymmetric[1]
+    cos, moment_sin, mass, square = (even @ column.T for column in t.even)
+    sin, moment_cos = (odd @ column.T for column in t.odd)
     half = 0.5 * t.probe_width
     # φ = cos − i·sin, φ' = −moment_sin − i·moment_cos
     cross = xp.abs(-cos * moment_sin + sin * moment_cos)

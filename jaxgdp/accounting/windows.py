@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from ..numerics import namespace as xp
-from .loss import Loss, common_unit, composed, cumulants, quadrature
+from .loss import Loss, common_unit, composed, cumulant, cumulants, quadrature
 from .tilts import at_depth, at_jump, at_threshold, at_top, at_zero, below_top, depths, ends, fall, gentle, smoothness
 
 _BOTH = np.array([False, True])
@@ -142,20 +142,20 @@ def _window(loss: Loss, s, y_low, y_high, thresholds, reach, bulk, rtol, fainter
     tilt = s[:, None]
 
     def composed_high(a):
-        return (total(cumulants(loss, (s + a)[..., None])[0]) - value + keep) / a
+        return (total(cumulant(loss, (s + a)[..., None])) - value + keep) / a
 
     def composed_low(a):
-        return (total(cumulants(loss, (s - a)[..., None])[0]) - value + keep) / a
+        return (total(cumulant(loss, (s - a)[..., None])) - value + keep) / a
 
     def single_high(a):
-        up = cumulants(loss, tilt + a)[0]
+        up = cumulant(loss, tilt + a)
         beyond = tilt + a - 1.0
         atom = xp.where(beyond > 0.0, (up + deep) / xp.where(beyond > 0.0, beyond, 1.0), xp.inf)
         return xp.maximum((up - single + miss) / a, atom)
 
     def single_low(a):
         # mass below the window is lumped at its edge: a bound on all of it needs s − a ≤ 0
-        return xp.where(a >= tilt, (cumulants(loss, tilt - a)[0] - single + miss) / a, xp.inf)
+        return xp.where(a >= tilt, (cumulant(loss, tilt - a) - single + miss) / a, xp.inf)
 
     most, each = xp.sqrt(2.0 * keep) / spread, xp.sqrt(2.0 * deep / square)
     high, miss_high = _least(composed_high, most)

@@ -10,12 +10,13 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..numerics import namespace as xp
-from ..numerics.errors import BINOMIAL, PROFILE
+from ..numerics.errors import BINOMIAL, PROFILE, TABLE, UNIT
 from ..numerics.normal import pure_dp_mu, square_above
 from ..numerics.pytree import pytree
 from ..pairs.atoms import atom_cells
 from ..pairs.cells import Cells
 from .base import Mechanism
+from .bracketed_pair import OpenPair
 from .finite_pair import FinitePair, padded
 from .from_profile import FromProfile
 
@@ -88,6 +89,17 @@ class BoundedRangeBlock(Mechanism):
     def attacked(self) -> RangeMember:
         """The member of the family on which the attack of the lower side is run."""
         return RangeMember(self.member_loss, self.member_p)
+
+    def bracketed(self) -> OpenPair:
+        """Both pairs as tables (unbatched), for whoever needs no cells."""
+        member_q, none = self.member_p + self.member_loss, np.float64(-np.inf)
+        # (a binomial coefficient, and terms that are rounded in units of their logs)
+        deepest = np.max(np.where(self.member_p > -np.inf, np.abs(self.member_p) + np.abs(member_q), 0.0))
+        off = (BINOMIAL + 8.0 * (deepest + BINOMIAL)) * UNIT
+        return OpenPair(
+            self.loss, self.log_p, none, none, TABLE * UNIT, self.member_loss, self.member_p, member_q, off, off,
+            self.tail_precision(), self.loss, self.log_p,
+        )  # fmt: skip
 
     def loss_nodes(self, depth):
         """The atoms, gathered."""

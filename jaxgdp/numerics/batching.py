@@ -17,6 +17,8 @@ from typing import Any
 import jax
 import numpy as np
 
+ONE_THREAD = 2**18  # products of numbers in a product of matrices that BLAS leaves to one thread
+
 
 class Unbatchable(TypeError):
     """What a function asked of an array is not known for many rows at once."""
@@ -99,9 +101,15 @@ class Batched:
 
 
 def _operator(ufunc, swapped=False):
-    if swapped:
-        return lambda self, other: elementwise(ufunc, other, self)
-    return lambda self, other: elementwise(ufunc, self, other)
+    def operator(self, other):
+        kind = type(other)
+        # (most have nothing to bring together)
+        if kind is float or (kind is Batched and other.depth == self.depth and other.value.ndim == self.value.ndim):
+            one, two = self.value, other.value if kind is Batched else other
+            return Batched(ufunc(two, one) if swapped else ufunc(one, two), self.depth)
+        return elementwise(ufunc, other, self) if swapped else elementwise(ufunc, self, other)
+
+    return operator
 
 
 for _name, _ufunc in {
@@ -159,21 +167,33 @@ def elementwise(function, *arrays):
     """A function of numbers, on all of several arrays that are broadcast against each other."""
     depth = rank = 0
     for a in arrays:
-        if type(a) is Batched:
+        kind = type(a)
+        if kind is Batched:
             mine = a.depth
             own = a.value.ndim - mine
             depth = mine if mine > depth else depth
         else:
-            own = np.ndim(a)
+            own = 0 if kind is float else np.ndim(a)
         rank = own if own > rank else rank
-    return Batched(function(*[lifted(a, depth, rank) for a in arrays]), depth)
+    return Batched(function(*[lifted(a, depth, rank) if type(a) is Batched else a for a in arrays]), depth)
+
+
+def in_one_thread(a, b):
+    """The product of two matrices, in parts that BLAS leaves to one thread: of two on busy cores one would wait for the other."""
+    step = max(1, ONE_THREAD // max(1, a.size))
+    if b.shape[1] <= step:
+        return a @ b
+    out = np.empty((a.shape[0], b.shape[1]), np.result_type(a, b))
+    for k in range(0, b.shape[1], step):
+        out[:, k : k + step] = a @ b[:, k : k + step]
+    return out
 
 
 def product(a, b):
     """Matrix product of arrays of one or two axes."""
     depth, alone = depth_of((a, b)), (np.ndim(a) == 1, np.ndim(b) == 1)
     if type(b) is not Batched and np.ndim(b) == 2:
-        rows = np.ascontiguousarray(a.value).reshape(-1, a.value.shape[-1]) @ b
+        rows = in_one_thread(np.ascontiguousarray(a.value).reshape(-1, a.value.shape[-1]), b)
         return Batched(rows.reshape(*a.value.shape[:-1], b.shape[-1]), depth)
     left = lifted(a, depth, np.ndim(a))
     right = lifted(b, depth, np.ndim(b))

@@ -23,6 +23,7 @@ from jax.core import Tracer
 
 from . import batching
 from .batching import Batched
+from .batching_rules import RULES
 
 inf, nan, pi = np.inf, np.nan, np.pi
 
@@ -57,12 +58,20 @@ def tree_is_jax(tree) -> bool:
 
 
 def _either(by_numpy, by_jax) -> Any:
+    # (what NumPy would ask of rows, without the way there)
+    elementwise = functools.partial(batching.elementwise, by_numpy)
+    rule = elementwise if isinstance(by_numpy, np.ufunc) else RULES.get(by_numpy, by_numpy)
+
     @functools.wraps(by_numpy, assigned=("__name__",), updated=())
     def function(*args, **kwargs):
+        chosen = by_numpy
         for value in args:
-            if _KNOWN.get(type(value)) is not False and _of_jax(value):
+            kind = type(value)
+            if kind is Batched:
+                chosen = rule
+            elif _KNOWN.get(kind) is not False and _of_jax(value):
                 return by_jax(*args, **kwargs)
-        return by_numpy(*args, **kwargs)
+        return chosen(*args, **kwargs)
 
     function.__doc__ = f"``{getattr(by_numpy, '__name__', 'function')}`` of the library that the arguments belong to."
     return function

@@ -1,5 +1,7 @@
 """Both sides of every bracket are honest: random and extreme settings, nesting, symmetry, batching."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from asking import ask
@@ -59,6 +61,16 @@ def test_whole_curves_nest():
     for found in (lambda c: c.mu(), lambda c: c.epsilon(1e-6), lambda c: c.log_beta(1e-30), lambda c: c.regret()):
         a, b = found(coarse), found(fine)
         assert np.all((a.lower <= b.lower) & (b.lower <= b.upper) & (b.upper <= a.upper))
+
+
+def test_mu_found_with_a_curve_is_read_off_it():
+    curve = jaxgdp.tradeoff(jaxgdp.compose([(jaxgdp.Laplace([3.0, 8.0]), 20)]))
+    found, read = curve.mu(), dataclasses.replace(curve, _mu=None).mu()
+    assert np.all((read.lower <= found.lower) & (found.upper <= read.upper))
+    assert np.allclose(found, read, rtol=curve.rtol)
+    floors = np.array([[curve.fpr_floor], [0.1]])
+    both, each = curve.mu(floors), curve.mu(0.1)
+    assert both.lower.shape == (2, 2) and np.all(both.lower[0] >= read.lower) and np.all(both.upper[1] == each.upper)
 
 
 def test_monotone_in_every_parameter():

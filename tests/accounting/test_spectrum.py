@@ -78,7 +78,7 @@ def test_waves_are_those_of_whole_turns_taken_off(size):
 def test_sums_of_many_laws_are_those_of_each(monkeypatch, laws, products):
     """However they are cut, each law's low frequencies are its long transform."""
     monkeypatch.setattr(spectrum, "_LAWS", laws)
-    monkeypatch.setattr(spectrum, "_ONE_THREAD", products)
+    monkeypatch.setattr(spectrum, "ONE_THREAD", products)
     table = spectrum.tables(2**14, 2048, 512, 32, 3, 5)
     rows = np.random.default_rng(2).random((7, len(table.offset)))
     rows /= rows.sum(axis=1, keepdims=True)

@@ -10,6 +10,7 @@ from exact_cells import cells_of, check_cells, check_masses
 
 import jaxgdp
 from jaxgdp import ExponentialMechanism, compose, tradeoff
+from jaxgdp.accounting import single
 from jaxgdp.mechanisms import bounded_range
 
 POINTS = 41
@@ -146,6 +147,36 @@ def test_more_uses_than_a_block():
     split = compose([(ExponentialMechanism(0.1), 40), (ExponentialMechanism(0.1), 60)]).stacked()
     whole = compose([(ExponentialMechanism(0.1), 100)]).stacked()
     assert jax.tree.all(jax.tree.map(np.array_equal, split, whole))
+
+
+@pytest.mark.parametrize(("epsilon", "uses"), [(1e-3, 7), (0.2, 10), (3.0, 64)])
+def test_a_block_read_off_its_tables_is_within_what_a_lattice_finds(epsilon, uses, monkeypatch):
+    names, block = ("mu", "delta", "tpr", "bayes_risk"), compose([(ExponentialMechanism(epsilon), uses)])
+    asked = {"epsilon": 0.1 * epsilon, "fpr": 1e-3, "prior": 0.3}
+    read = jaxgdp.measure(block, names, **asked)
+    assert read.lattice_size == 0
+    monkeypatch.setattr(single, "used_once", lambda groups: np.zeros(1, bool))
+    other = jaxgdp.measure(block, names, **asked)
+    assert other.lattice_size > 0
+    for name in names:
+        mine, theirs = read.brackets[name], other.brackets[name]
+        assert mine.lower <= theirs.upper and theirs.lower <= mine.upper
+        assert mine.upper - mine.lower <= 1.001 * (theirs.upper - theirs.lower) + 1e-11
+
+
+def test_the_attack_in_tables_is_on_exact_binomials():
+    (part, _), *_ = compose([(ExponentialMechanism(8.0), 64)]).stacked()
+    seen = jax.tree.map(lambda a: a[0], part).bracketed()
+    mpmath.mp.dps = 40
+    up = 1 / (1 + mpmath.exp(-4))
+    for i in range(65):
+        choose = mpmath.binomial(64, i)
+        p, q = choose * (1 - up) ** i * up ** (64 - i), choose * up**i * (1 - up) ** (64 - i)
+        off = [
+            abs(mpmath.expm1(mpmath.mpf(float(a[i])) - mpmath.log(b))) for a, b in ((seen.seen_p, p), (seen.seen_q, q))
+        ]
+        assert max(off) <= seen.seen_uncertain
+    assert seen.seen_uncertain < 1e-12
 
 
 def test_bad_input():

@@ -106,3 +106,12 @@ def test_rows_within_count_for_the_room():
 
     batching.run(lambda s, v: xp.vmap(inner)(v), (SCALARS, VECTORS), 10)
     assert sum(seen) == VECTORS.size and max(seen) <= 10
+
+
+@pytest.mark.parametrize("room", [1, 14, 40, 1000])
+def test_products_in_parts_are_whole_products(room, monkeypatch):
+    monkeypatch.setattr(batching, "ONE_THREAD", room)
+    for rows in (MATRICES[0], MATRICES[0][:0]):
+        assert np.allclose(batching.in_one_thread(rows, SQUARE), rows @ SQUARE, rtol=1e-14)
+    together = batching.mapped(lambda m: m @ SQUARE, (MATRICES,), 100)
+    assert np.allclose(together, MATRICES @ SQUARE, rtol=1e-14)
