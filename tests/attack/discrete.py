@@ -203,5 +203,5 @@ def _touch(rng, at, curve):
         at["epsilon"] = float(rng.choice(losses))
     infinite = float(curve.vertices[0][1])
     if 1e-300 < infinite < 1:
-        near = [infinite, np.nextafter(infinite, 0.0), infinite * (1 - 5e-13), np.nextafter(infinite, 1.0)]
-        at["delta"] = float(rng.choice(near))
+        # (rates go by their logs, which tell one double from another to a few last digits)
+        at["delta"] = float(rng.choice([infinite * (1 - 5e-13), infinite * (1 - 5e-15), infinite * (1 + 5e-15)]))
