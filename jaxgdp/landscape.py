@@ -9,6 +9,7 @@ import numpy as np
 
 from .numerics.provenance import comments, provenance
 from .report import rounded_outward
+from .scale.store import undamaged
 from .sweep import sweep
 
 NOISE_MULTIPLIERS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
@@ -100,11 +101,12 @@ def read_store(path):
 
     Raises:
         ValueError: it is not whole, or holds no μ or no regret.
-        OSError: there is no such store.
+        OSError: there is no such store, or a file of it is not what was written; names the file.
     """
     import xarray
 
     try:
+        undamaged(path)
         found = xarray.open_zarr(path)
     except (KeyError, ValueError) as error:
         raise OSError(f"{path} is no store of jaxgdp.sweep: {error}") from None

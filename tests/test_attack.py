@@ -63,13 +63,41 @@ def test_sampling_next_to_one(index, adjacency):
             exact = getattr(curve, name)(*([] if argument is None else [argument]))
             assert found[name].lower <= exact <= found[name].upper, name
             assert found[name].upper - found[name].lower <= 1e-3 * exact, name
+            # a curve that was made for μ says the same
+            kept = jaxgdp.tradeoff(mechanism, adjacency=adjacency).quantity(name, argument)
+            assert kept.lower <= exact <= kept.upper, name
 
 
-# what is known of a pair with one finite loss: FromPMFs([0.52338945, 0.47661055], [0, 1]), three times
-def test_the_end_of_a_curve_without_losses_above_zero():
+def alone(adjacency, *names):
+    """FromPMFs([0.52338945, 0.47661055], [0, 1]), three times: a pair with one finite loss, -3·log(0.47661055)."""
     mechanism = jaxgdp.compose([(jaxgdp.FromPMFs([0.52338945, 0.47661055], [0.0, 1.0]), 3)])
+    return jaxgdp.measure(mechanism, names, adjacency=adjacency, **ALONE_AT).brackets
+
+
+ALONE_AT = {"fpr": 0.05, "epsilon": 1.0, "fpr_floor": 1e-10}
+
+
+def test_the_end_of_a_curve_without_losses_above_zero():
     kept = mpf("0.47661055") ** 3
-    found = jaxgdp.measure(mechanism, ("delta", "advantage", "tpr"), adjacency="add", fpr=1e-9, epsilon=1.0).brackets
+    found = alone("add", "delta", "advantage")
     for name in ("delta", "advantage"):
         assert found[name].lower <= 1 - kept + mpf("1e-15") and found[name].upper >= 1 - kept - mpf("1e-15")
         assert found[name].upper - found[name].lower <= 1e-6
+
+
+def test_a_single_finite_loss_is_bracketed_from_both_sides():
+    """TPR = α/κ up to κ = 0.47661055³, 1 from there on; δ(ε) = 1 − e^ε·κ; μ is reached where β is the floor."""
+    found = alone("remove", "delta", "tpr", "mu", "advantage")
+    with mpmath.workdps(40):
+        kept, floor = mpf(0.47661055) ** 3, mpf(1e-10)
+        quantile = lambda rate: mpmath.sqrt(2) * mpmath.erfinv(2 * rate - 1)  # noqa: E731
+        exact = {
+            "delta": 1 - mpmath.e * kept,
+            "tpr": mpf(0.05) / kept,
+            "mu": -quantile(kept * (1 - floor)) - quantile(floor),
+            "advantage": 1 - kept,
+        }
+        for name, value in exact.items():
+            room = value * mpf("1e-13")  # 0.52338945 + 0.47661055 is one but for a last digit
+            assert found[name].lower <= value + room and found[name].upper >= value - room, name
+            assert found[name].upper - found[name].lower <= 1e-3 * value, name

@@ -140,3 +140,19 @@ def test_what_is_no_mechanism_is_told_what_is():
     with pytest.raises(ValueError, match="must be one of") as told:
         jaxgdp.measure(3.0)
     assert "from_event" not in str(told.value)
+
+
+def test_a_smaller_batch_after_a_larger_one_compiles_nothing():
+    """However few settings are asked for, what they cost is not a new program."""
+    compiled = []
+    heed = lambda event, *_, **__: event.endswith("backend_compile_duration") and compiled.append(event)  # noqa: E731
+    asked = lambda number, factor: jaxgdp.measure(  # noqa: E731
+        jaxgdp.dpsgd(np.geomspace(0.8, 4.0, number) * factor, 0.02, 700), ("mu", "epsilon")
+    )
+    asked(72, 1.0)
+    jax.monitoring.register_event_duration_secs_listener(heed)
+    try:
+        found = asked(10, 1.07)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(heed)
+    assert compiled == [] and np.all(found.worst == 0)

@@ -1,11 +1,16 @@
 """Long work says what it does on a terminal, and nothing anywhere else."""
 
 import io
+import subprocess
+import sys
 import time
 
 import pytest
 
+import jaxgdp
+from jaxgdp import targets
 from jaxgdp.progress import telling
+from jaxgdp.reproduce import reproduce
 from jaxgdp.training import plan_budget
 
 
@@ -147,3 +152,68 @@ def test_plans_tell_their_caller_or_the_terminal(monkeypatch, capsys):
     monkeypatch.setattr(Run, "certified", slow)
     plan_budget(8.0, 1.0, 6, "mu", every=3)
     assert told == [True]
+
+
+def _on_a_terminal(monkeypatch, work):
+    """What work says on a terminal on which every line is seen at least once, however short the work."""
+    from jaxgdp import progress
+
+    def seen_and_ended(line):
+        assert until(lambda: line.width)
+        ended(line)
+
+    terminal, ended = Terminal(), progress._Line.end
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_Bar", progress._Line)
+    monkeypatch.setattr(progress._Line, "end", seen_and_ended)
+    work()
+    return terminal.getvalue()
+
+
+def _optimize():
+    jaxgdp.optimize(
+        lambda s: (s.noise_multiplier**2).sum(), targets.Mu(0.5), noise_multiplier=[9.0], num_steps=[4], iterations=1
+    )
+
+
+@pytest.mark.parametrize(
+    "work, said",
+    [
+        (lambda folder: jaxgdp.report(jaxgdp.Gaussian(2.0)), "measuring, "),
+        (lambda folder: jaxgdp.calibrate(targets.Advantage(0.1), 0.1, 9), "calibrating, "),
+        (lambda folder: plan_budget(8.0, 1.0, 9, "mu", every=9), "planning, "),
+        (lambda folder: reproduce("gomez2025", output=folder, only=["table-3"], quick=True), "table-3, 1 of 1"),
+        pytest.param(lambda folder: _optimize(), "optimising, ", marks=pytest.mark.slow),
+    ],
+    ids=["report", "calibrate", "plan_budget", "reproduce", "optimize"],
+)
+def test_long_work_of_every_kind_tells_what_it_does(work, said, tmp_path, monkeypatch):
+    assert said in _on_a_terminal(monkeypatch, lambda: work(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "command, said",
+    [
+        ("report --noise-multiplier 2 --sampling-prob 1 --num-steps 4", ("loading, ",)),
+        ("calibrate --advantage 0.1", ("loading, ", "solving for noise_multiplier")),
+        ("reproduce gomez2025 --output . --only table-3 --quick", ("loading, ", "reproducing, 0 of about 1")),
+    ],
+    ids=["report", "calibrate", "reproduce"],
+)
+def test_commands_tell_what_they_do(command, said, tmp_path, monkeypatch):
+    pytest.importorskip("typer")
+    from jaxgdp.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    codes = []
+    told = _on_a_terminal(monkeypatch, lambda: codes.append(main(command.split())))
+    assert codes == [0] and all(words in told for words in said), told
+
+
+def test_the_first_word_of_a_command_does_not_wait_for_jax():
+    """What takes long to import is imported while the line says so."""
+    pytest.importorskip("typer")
+    code = "import sys, jaxgdp.cli; sys.exit(', '.join({'jax', 'numpy', 'scipy', 'rich'} & sys.modules.keys()) or 0)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr

@@ -7,9 +7,10 @@ import numpy as np
 from ..bracket import Bracket
 from ..measure import measure
 from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
+from ..options import ADJACENCIES
 from ..samplers import REGISTRY
 from ..targets import TPR, Regret, Target
-from ..tradeoff import ADJACENCIES, dominating
+from ..tradeoff import dominating
 from . import closed_form
 from .black_box import solve_black_box
 from .common_scale import common_scale, gaussian_mu

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from .._version import __version__
-from ..numerics.validation import one_of as _one_of
 from .audit import audit_command
 from .bridge import bridge_command
 from .calibrate import calibrate_command
@@ -97,7 +96,9 @@ def landscape_command(
         _writable("--netcdf", netcdf, force),
         _figure_path("--figure", figure, force),
     ]
-    _one_of("--figure-type", kind, ("lines", "heat-map"))
+    from ..numerics.validation import one_of
+
+    one_of("--figure-type", kind, ("lines", "heat-map"))
     _need("xarray", "h5netcdf", "h5py", "matplotlib", *(["zarr", "dask"] if source is not None else []))
     if source is not None:
         asked = {"--rtol": rtol, "--fpr-floor": fpr_floor}

@@ -124,7 +124,7 @@ def report_command(
         from ..report import report
 
         cache_compiled_programs()
-        told.say("measuring")
+        told.say("reporting")
         result = report(mechanism, **settings)
         if form in ("html", "pdf"):
             told.say("drawing")
@@ -259,7 +259,7 @@ def _check(path: str, given: list[str], other_form: bool, told) -> int:
     try:
         old = Report.from_dict(data)
         cache_compiled_programs()
-        told.say("measuring again")
+        told.say("computing again")
         found = differences(old, fresh := recompute(old))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None

@@ -13,7 +13,8 @@ from ..mechanisms import as_composition
 from ..numerics import namespace as xp
 from ..numerics.normal import ndtri_exp
 from ..numerics.validation import broadcast, closed_unit, floor_rate, nonnegative, one_of, open_unit, relative_width
-from ..tradeoff import ADJACENCIES, dominating
+from ..options import ADJACENCIES
+from ..tradeoff import dominating
 from .declared import declared
 from .program import NOTHING, Form, Rates, default, number, settled
 from .program import deepest as smallest

@@ -28,8 +28,7 @@ def _with(p: Points, *extra):
 
 def _upper_rates(p: Points, log_floor):
     """Rates of a dominating half-curve at which μ is evaluated: its vertices, and both ends of the range of rates."""
-    log_tpr = tpr_line(p, log_floor)
-    at_fpr = (log_floor, log_tpr, log1mexp(log_tpr))
+    at_fpr = (log_floor, *tpr_line(p, log_floor))
     at_fnr = (alpha_line(p, log_floor), log1mexp(log_floor), log_floor)
     return _with(p, at_fpr, at_fnr)
 

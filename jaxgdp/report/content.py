@@ -19,6 +19,7 @@ from ..mechanisms import as_composition
 from ..mechanisms.description import describe
 from ..numerics.provenance import today
 from ..numerics.validation import floor_rate, one_of, open_unit, relative_width
+from ..progress import telling
 from ..quantities.registry import REGISTRY
 from ..spec import SETTINGS, Spec, from_dict, to_dict
 from ..tradeoff import ContradictionWarning, tradeoff
@@ -245,6 +246,7 @@ def _differs(value, default) -> bool:
     return tuple(value) != default if isinstance(default, tuple) else value != default
 
 
+@telling("measuring")
 def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None, approximation=None) -> Report:
     """Everything worth publishing about one mechanism, as Gomez 2025 recommends (Tier I or Tier II).
 

@@ -14,11 +14,15 @@ _PATIENCE = (
 )
 
 
+class OtherWorker(RuntimeError, ValueError):
+    """A worker is not the same as the client: known only while it runs, and yet a matter of which client was given."""
+
+
 def _same_as(there: dict[str, str]) -> None:
     """Whether this worker computes what the client would.
 
     Raises:
-        RuntimeError: it has other versions, or no doubles; says which.
+        OtherWorker: it has other versions, or no doubles; says which.
     """
     import jax
 
@@ -27,9 +31,9 @@ def _same_as(there: dict[str, str]) -> None:
     here = versions()
     other = [f"{name} {here[name]} (the client has {there[name]})" for name in there if here[name] != there[name]]
     if other:
-        raise RuntimeError(f"this worker has {', '.join(other)}")
+        raise OtherWorker(f"this worker has {', '.join(other)}")
     if with_float64(lambda: jax.numpy.ones(1).dtype)() != "float64":
-        raise RuntimeError("this worker cannot compute in 64 bits")
+        raise OtherWorker("this worker cannot compute in 64 bits")
 
 
 def _checked(there, function, item):
@@ -70,7 +74,7 @@ def each(client, function, items):
         function: picklable, of one argument. items: its arguments, a list.
 
     Raises:
-        RuntimeError: a worker has other versions than the client, or cannot compute in 64 bits.
+        OtherWorker: a worker has other versions than the client, or cannot compute in 64 bits.
     """
     with connected(client) as cluster:
         from distributed import KilledWorker, as_completed

@@ -41,7 +41,7 @@ def workers(number: int) -> Iterator[Any]:
         ImportError: ``distributed`` is missing.
     """
     try:
-        import dask
+        from dask import config
         from distributed import Client, LocalCluster, WorkerPlugin
     except ImportError:
         raise ImportError("workers need dask.distributed: pip install 'jaxgdp[scale]'") from None
@@ -64,7 +64,7 @@ def workers(number: int) -> Iterator[Any]:
     }
     settings = {"n_workers": number, "threads_per_worker": 1, "dashboard_address": ":0", "env": cache}
     with (
-        dask.config.set(_QUIET),
+        config.set(_QUIET),
         LocalCluster(**settings) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):

@@ -17,6 +17,8 @@ import numpy as np
 from .layout import Layout
 from .template import DIGEST, OWN, Template, check, chunk_file, create, damaged, digest
 
+_REMEDY = "remove it and call again: its chunk alone is computed anew"
+
 
 @contextlib.contextmanager
 def naming(path: Path):
@@ -102,14 +104,13 @@ class Store:
             sums = record.read_bytes()
         except FileNotFoundError:
             return False
-        remedy = "remove it and call again: its chunk alone is computed anew"
         if len(sums) != DIGEST * len(self.names):
-            raise damaged(record, remedy)
+            raise damaged(record, _REMEDY)
         for row, name in enumerate(self.names):
             file = self.file(name, chunk)
             try:
                 if digest(file) != sums[DIGEST * row : DIGEST * (row + 1)]:
-                    raise damaged(file, remedy)
+                    raise damaged(file, _REMEDY)
             except FileNotFoundError:
                 return False
         return True
@@ -139,6 +140,32 @@ class Store:
         """Remove what a killed process left half written; only for who holds the lock."""
         for file in self.path.rglob("*.partial"):
             file.unlink(missing_ok=True)
+
+
+def undamaged(path) -> None:
+    """A look at every chunk that a store of any question has a record of, for who only reads it.
+
+    Raises:
+        OSError: a file is not what was written; names it.
+    """
+    import zarr
+
+    path = Path(path)
+    if not (path / OWN / "zarr.json").exists():
+        return
+    arrays = {name: array for name, array in zarr.open_group(path, mode="r").arrays() if array.ndim == 3}
+    layouts = {Layout(array.shape, array.chunks) for array in arrays.values()}
+    for layout in layouts:
+        store = Store(path, tuple(arrays), layout)
+        for chunk in range(layout.number):
+            record = store.record(chunk)
+            if not record.exists():
+                continue
+            sums = record.read_bytes()
+            known = {sums[i : i + DIGEST] for i in range(0, len(sums), DIGEST)}
+            for file in (store.file(name, chunk) for name in arrays):
+                if file.exists() and digest(file) not in known:
+                    raise damaged(file, _REMEDY)
 
 
 def _to_disk(file: Path) -> None:

@@ -6,6 +6,8 @@
     noise           Gaussian noise with tails as long as the accounting's
     transformation  ``privatize``: noise, average, count, stop, as an optax transformation
     plan            certified privacy of every step, looked up inside the loop
+    budget          ``plan_budget``: which numbers of steps are computed
+    goals           limits and targets that a number of steps keeps within
     runs            what a number of steps costs, by sampler
     stopping        the last step within a budget, found in few evaluations
     accountant      counts of steps for settings on a schedule; checkpoint: the same on disk
@@ -19,11 +21,12 @@ off.
 
 from . import accountant, checkpoint, filters
 from .accountant import Account
+from .budget import plan_budget
 from .clipping import clipped_sum, per_example_gradients
 from .epochs import AllocationSampler, ShuffleSampler, allocation_sampler, shuffle_sampler
 from .filters import Filter
 from .noise import standard_normal
-from .plan import Plan, plan_budget
+from .plan import Plan
 from .poisson import Batch, PoissonSampler, overflow_probability, poisson_sampler
 from .transformation import PrivatizeState, noisy_mean, privatize
 

@@ -17,7 +17,7 @@ from ..measure import QUANTITIES, measure
 from ..mechanisms import SubsampledGaussian
 from ..numerics.errors import CLOSED_FORM, SHORT
 from ..numerics.validation import checked, floor_rate, nonnegative, one_of, open_unit, relative_width
-from ..tradeoff import ADJACENCIES
+from ..options import ADJACENCIES
 from .filters import rdp_cost
 
 ASKED_AT = {

@@ -13,31 +13,22 @@ from jax.core import Tracer
 
 from ..bracket import Bracket
 from ..numerics.showing import cells, html_table, short
-from ..numerics.validation import (
-    checked,
-    nonnegative,
-    one_of,
-    positive,
-    probability,
-    whole,
-)
+from ..numerics.validation import checked
 from ..progress import counting
 from .float32 import above, below
-from .overflow import ASKED_AT, FALLING, question, single, without_steps
+from .goals import Limit, checked_target, score
+from .overflow import ASKED_AT, FALLING
 from .runs import Run
 from .stopping import candidates, last_within
 
-_MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
 _UNBOUNDED = ("mu", "epsilon", "regret", "approximate_mu")
-_SMOOTH, _LONG = 100, 1000  # steps: fewer are composed on dense lattices; a run that does without those
-_APART = 1.15  # between computed numbers of steps: what grows with their root is then 7 % apart at most
 _ROWS = 11  # numbers of steps in a table
 _SEARCH = 10  # evaluations that a search usually takes
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Certified quantities of every step of a run, a small pytree of int32 and float32 arrays; made by :func:`plan_budget`.
+    """Certified quantities of every step of a run, a small pytree of int32 and float32 arrays; made by :func:`jaxgdp.training.plan_budget`.
 
     Attributes:
         steps: numbers of steps that were computed at first, from 0 on, increasing; those of :meth:`max_steps_within` are kept beside.
@@ -96,7 +87,7 @@ class Plan:
             ValueError: it draws in another way, at another rate, or overflows more often than the plan accounts for.
 
         Example:
-            >>> from jaxgdp.training import shuffle_sampler
+            >>> from jaxgdp.training import plan_budget, shuffle_sampler
             >>> plan = plan_budget(noise_multiplier=4.0, sampling_prob=0.1, max_steps=16, quantities="mu")
             >>> plan.check(shuffle_sampler(num_examples=100, batch_size=10))
             Traceback (most recent call last):
@@ -140,6 +131,7 @@ class Plan:
             ValueError: ``step`` is not an integer.
 
         Example:
+            >>> from jaxgdp.training import plan_budget
             >>> plan = plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=16, quantities="mu")
             >>> bool(plan.at(4)["mu"].contains(0.5))
             True
@@ -175,7 +167,7 @@ class Plan:
         """The plan with more numbers of steps computed, so that :meth:`at` is as narrow there as ``rtol`` asks.
 
         Args:
-            steps: whole numbers in [1, max_steps], any shape. progress: as for :func:`plan_budget`.
+            steps: whole numbers in [1, max_steps], any shape. progress: as for :func:`jaxgdp.training.plan_budget`.
 
         Returns:
             A new :class:`Plan` of the same run; its brackets lie within this one's.
@@ -184,6 +176,7 @@ class Plan:
             ValueError: a number of steps is out of range, or the plan is traced.
 
         Example:
+            >>> from jaxgdp.training import plan_budget
             >>> plan = plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=100, quantities="mu", every=50)
             >>> float(plan.at(4)["mu"].upper) > 1.7, float(plan.refined(4).at(4)["mu"].upper) < 0.501
             (True, True)
@@ -247,19 +240,20 @@ class Plan:
             ValueError: no limit, a limit that is not a number, a quantity the plan does not have, or a traced plan.
 
         Example:
+            >>> from jaxgdp.training import plan_budget
             >>> plan = plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=100, quantities="mu")
             >>> plan.max_steps_within(mu=1.0 + 1e-3)
             16
             >>> bool(plan.at(16)["mu"].upper <= 1.0 + 1e-3)
             True
         """
-        goals = [_Limit(name, value, self) for name, value in limits.items()] + (
-            [] if target is None else [_checked(target)]
+        goals = [Limit(name, value, self.quantities) for name, value in limits.items()] + (
+            [] if target is None else [checked_target(target)]
         )
         if not goals:
             raise ValueError("max_steps_within needs a target or a limit, got none")
         self._on_host()
-        own = [goal for goal in goals if isinstance(goal, _Limit) or self._tabulates(goal)]
+        own = [goal for goal in goals if isinstance(goal, Limit) or self._tabulates(goal)]
         with counting(progress, "looking for the last step within the budget", _SEARCH) as count:
             last = self._within(own, count) if own else self.max_steps
             return last if len(own) == len(goals) else self._search(target, last, count)
@@ -285,7 +279,7 @@ class Plan:
             first, second = (int(-(-computed[i] // period)) for i in (last, last + 1))
             if second <= first + 1:
                 break
-            scores = np.max([_score(goal, own) for goal, own in zip(goals, read, strict=True)], axis=0)
+            scores = np.max([score(goal, own) for goal, own in zip(goals, read, strict=True)], axis=0)
             ends = {first: float(scores[last]), second: float(scores[last + 1])}
             plan = plan.refined(period * np.asarray(candidates(*ends, ends, tries)), progress)
             tries += 1
@@ -301,9 +295,17 @@ class Plan:
             steps = np.minimum(period * np.asarray(periods), most)
             brackets, _ = self._run.certified(steps, (target.quantity,), asked, self.overflow, progress)
             own = target.read(brackets[target.quantity])
-            return target.meets(own), _score(target, own)
+            return target.meets(own), score(target, own)
 
         return min(period * last_within(evaluate, 0, -(-most // period) + 1), most)
+
+
+def _monotone(bracket: Bracket, falling: bool) -> Bracket:
+    """What more and fewer steps say about each number of steps: privacy never improves with another step."""
+    before, after = np.maximum.accumulate, np.minimum.accumulate
+    if falling:
+        return Bracket(before(bracket.lower[::-1])[::-1], after(bracket.upper))
+    return Bracket(before(bracket.lower), after(bracket.upper[::-1])[::-1])
 
 
 _ARRAYS = ("steps", "position", "lower", "upper")
@@ -321,186 +323,3 @@ def _unflatten(static, arrays) -> Plan:
 
 
 jax.tree_util.register_pytree_with_keys(Plan, _flatten_with_keys, _unflatten)
-
-
-class _Limit:
-    """A bound on the safe side of one quantity of a plan; reads like a target."""
-
-    def __init__(self, name, value, plan: Plan):
-        self.quantity = one_of("limit", name, plan.quantities)
-        self.safe = "lower" if name in FALLING else "upper"
-        self.goal = single(name, value, nonnegative)
-
-    def read(self, bracket: Bracket) -> Bracket:
-        return bracket
-
-    def meets(self, own: Bracket):
-        return own.lower >= self.goal if self.safe == "lower" else own.upper <= self.goal
-
-
-def _score(goal, own: Bracket):
-    """Quantity over goal, at most 1 where the goal is met; NaN where there is no such number. It only steers a search."""
-    accepted = getattr(goal, "goal", None)
-    if accepted is None:
-        return np.full(np.shape(own.upper), np.nan)
-    with np.errstate(all="ignore"):
-        rising = getattr(goal, "safe", "upper") == "upper"
-        return np.asarray(own.upper / accepted if rising else accepted / own.lower, np.float64)
-
-
-def _checked(target):
-    if (
-        not all(hasattr(target, name) for name in ("quantity", "parameters", "read", "meets", "shape"))
-        or target.shape != ()
-    ):
-        raise ValueError(f"target must be a scalar target of jaxgdp.targets, got {target!r}")
-    if target.quantity == "regret":
-        raise ValueError(f"target must be of a quantity that only grows with the steps, got {target!r}")
-    return target
-
-
-def _grid(max_steps: int, every, period: int = 1) -> np.ndarray:
-    """Numbers of steps to compute: multiples of ``every``, or few where each costs most (below 100) and then a constant factor apart.
-
-    Where nothing changes within a ``period``, that of whole periods, and the last step.
-    """
-    if every is None and period > 1:
-        epochs = _grid(max_steps // period, None) if max_steps >= period else np.zeros(0, np.int64)
-        return np.unique(np.append(period * epochs, max_steps))
-    if every is not None:
-        return np.unique(np.append(np.arange(every, max_steps + 1, every), max_steps))
-    steps, t = [], _SMOOTH if max_steps >= _LONG else 1
-    while t < min(_SMOOTH, max_steps):
-        steps.append(t)
-        t = max(t + 1, int(t * 1.5))
-    first = min(_SMOOTH, max_steps)
-    number = int(np.ceil(np.log(max_steps / first) / np.log(_APART)))
-    return np.unique([*steps, *np.rint(np.geomspace(first, max_steps, number + 1)).astype(np.int64)])
-
-
-def _monotone(bracket: Bracket, falling: bool) -> Bracket:
-    """What more and fewer steps say about each number of steps: privacy never improves with another step."""
-    before, after = np.maximum.accumulate, np.minimum.accumulate
-    if falling:
-        return Bracket(before(bracket.lower[::-1])[::-1], after(bracket.upper))
-    return Bracket(before(bracket.lower), after(bracket.upper[::-1])[::-1])
-
-
-def plan_budget(
-    noise_multiplier,
-    sampling_prob=None,
-    max_steps=None,
-    quantities=("mu", "epsilon", "advantage"),
-    *,
-    sampler=None,
-    every=None,
-    overflow=0.0,
-    rtol=1e-3,
-    fpr_floor=1e-10,
-    adjacency="add_remove",
-    delta=1e-5,
-    epsilon=1.0,
-    fpr=1e-3,
-    d=1e-10,
-    prior=0.5,
-    progress=None,
-) -> Plan:
-    """Certified privacy of DP-SGD after 0, 1, …, ``max_steps`` steps, for use inside the training loop.
-
-    Batches are Poisson samples, or those of ``sampler``. With shuffled or allocated batches, part of an epoch costs on the safe side
-    as much as the whole.
-
-    A run of 5,000 steps computes 29 of them. That and :meth:`Plan.max_steps_within` (about ten more) is all the work there is: looking a
-    step up compiles nothing on the host.
-
-    Args:
-        noise_multiplier: σ > 0, a number.
-        sampling_prob: p in (0, 1] of Poisson sampling, a number; not given with a ``sampler``.
-        max_steps: most steps of the run, at most 2²⁴; by default those that the sampler was made for.
-        quantities: any of those of :func:`jaxgdp.measure`.
-        sampler: of :func:`poisson_sampler`, :func:`shuffle_sampler` or :func:`allocation_sampler`; its overflow is accounted for, and
-            :meth:`Plan.check` refuses another one.
-        every: compute every so many steps (1: all of them). By default 1, 2, 3, 4, 6, … up to 100 and then at most 15 per cent apart; in
-            runs of 1000 steps or more from 100 on (fewer cost most and matter least). In between :meth:`Plan.at` answers with the
-            computed ones around it: on the safe side, and up to 7 per cent more where a quantity grows with the root of the steps.
-            :meth:`Plan.max_steps_within` computes what it needs in between, and :meth:`Plan.refined` what you name. "regret" needs
-            ``every=1``: it is not monotone.
-        overflow: probability that a padded batch of the run overflows: ``sampler.overflow`` of :func:`poisson_sampler`; not given with
-            a ``sampler``, whose own it is.
-        rtol: relative width asked of every bracket, in [1e-8, 1).
-        fpr_floor: of μ and the regret, in [1e-300, 0.5).
-        adjacency: as in ``measure``.
-        delta: δ of "epsilon", in (0, 1).
-        epsilon: ε of "delta", nats.
-        fpr: FPR of "tpr" and "beta", in (0, 1).
-        d: of "approximate_mu", in (0, 1).
-        prior: of "bayes_risk", the probability that the record is absent, in (0, 1).
-        progress: called with the number of settings finished, as they finish; None shows them on a terminal.
-
-    Returns:
-        A :class:`Plan`.
-
-    Raises:
-        ValueError: an argument is out of range or not a scalar, a quantity is unknown, or δ or d is not above the overflow (before
-            tracing).
-
-    Example:
-        >>> import jax
-        >>> plan = plan_budget(noise_multiplier=8.0, sampling_prob=1.0, max_steps=64, quantities=("mu", "advantage"))
-        >>> now = jax.jit(lambda plan, t: plan.at(t))(plan, 64)
-        >>> bool(now["mu"].contains(1.0)), now["mu"].upper.dtype.name
-        (True, 'float32')
-    """
-    accounted, max_steps, overflow = _sampled(sampler, sampling_prob, max_steps, overflow)
-    valid = f"a whole number in [1, {_MOST_STEPS}]"
-    checked("max_steps", max_steps, valid, lambda a: (a >= 1) & (a <= _MOST_STEPS) & (a == np.floor(a)))
-    sigma = single("noise_multiplier", noise_multiplier, positive)
-    run = Run(sigma, accounted)
-    last, stride = (
-        int(single("max_steps", max_steps, whole)),
-        None if every is None else int(single("every", every, whole)),
-    )
-    given = {"rtol": rtol, "fpr_floor": fpr_floor, "adjacency": adjacency, "delta": delta, "epsilon": epsilon}
-    names, asked = question(quantities, overflow, given | {"fpr": fpr, "d": d, "prior": prior})
-    if "regret" in names and run.period > 1:
-        raise ValueError(
-            "quantities must not have 'regret', which is not monotone, where an epoch is accounted for as a whole"
-        )
-    if "regret" in names and stride != 1:
-        raise ValueError(
-            f"every must be 1 where quantities has 'regret', which is not monotone in the steps, got {every!r}"
-        )
-
-    nothing = {name: without_steps(name, asked) for name in names}
-    start = Plan(
-        steps=np.zeros(1, np.int32),
-        position=np.zeros(last + 1, np.int32),
-        lower={name: below([value]) for name, value in nothing.items()},
-        upper={name: above([value]) for name, value in nothing.items()},
-        noise_multiplier=sigma,
-        sampling_prob=run.sampling_prob,
-        max_steps=last,
-        overflow=float(overflow),
-        asked=tuple(asked.items()),
-        wide=0,
-        sampler=accounted,
-    )
-    return start.refined(_grid(last, stride, run.period), progress)
-
-
-def _sampled(sampler, sampling_prob, max_steps, overflow):
-    """What the accounting knows of the sampler, the most steps, and the overflow."""
-    if sampler is None:
-        if sampling_prob is None or max_steps is None:
-            raise ValueError("sampling_prob and max_steps must be given where no sampler is")
-        return ("poisson", single("sampling_prob", sampling_prob, probability)), max_steps, overflow
-    if not hasattr(sampler, "accounted"):
-        raise ValueError(f"sampler must be one of jaxgdp.training's, such as poisson_sampler(…), got {sampler!r}")
-    if sampling_prob is not None or overflow != 0.0:
-        raise ValueError("sampling_prob and overflow are those of the sampler: give one or the others")
-    most = getattr(sampler, "max_steps", None)
-    if max_steps is None and most is None:
-        raise ValueError("max_steps must be given with a sampler that is made for any number of steps")
-    if max_steps is not None and most is not None and np.any(np.asarray(max_steps) > most):
-        raise ValueError(f"max_steps must be at most the {most} steps that the sampler was made for, got {max_steps!r}")
-    return sampler.accounted, most if max_steps is None else max_steps, sampler.overflow

@@ -11,7 +11,6 @@ from mpmath import mpf
 from .polygon import Polygon, convolved, repeated
 from .setting import Setting, adjacency_of, built, of_adjacency, rates
 
-MASS_TO_THE_LAST_DIGIT = False  # whether to ask at a δ next to the mass at +∞: within 1e-12 of it ε(δ) is not exact
 _MOST = 3000  # outputs of a composition
 _DIGITS = 260
 _LOUDEST = 250.0  # largest composed loss that so many digits hold
@@ -64,6 +63,8 @@ def from_pmfs(rng):
         q[rng.integers(number)] = 0.0
     if kind == "single":
         p, q = p[:2] / p[:2].sum(), np.array([0.0, 1.0])
+    if not np.any(p * q):
+        return from_pmfs(rng)  # without a common output there is no mechanism
     p, q = p / p.sum(), q / q.sum()
     text = f"jaxgdp.FromPMFs({p.tolist()!r}, {q.tolist()!r})"
     exact = [[Fraction(v) / sum(map(Fraction, a.tolist())) for v in a.tolist()] for a in (p, q)]
@@ -201,6 +202,6 @@ def _touch(rng, at, curve):
     if losses:
         at["epsilon"] = float(rng.choice(losses))
     infinite = float(curve.vertices[0][1])
-    if MASS_TO_THE_LAST_DIGIT and 1e-300 < infinite < 1:
-        near = [infinite, np.nextafter(infinite, 0.0), infinite * (1 - 5e-13), np.nextafter(infinite, 1.0)]
-        at["delta"] = float(rng.choice(near))
+    if 1e-300 < infinite < 1:
+        # (rates go by their logs, which tell one double from another to a few last digits)
+        at["delta"] = float(rng.choice([infinite * (1 - 5e-13), infinite * (1 - 5e-15), infinite * (1 + 5e-15)]))

@@ -1,5 +1,6 @@
 """Error rates at the ends of the range and between the corners of a curve of few segments."""
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -33,3 +34,30 @@ def test_fnr_and_tpr_hold_the_exact_curve(case, alpha):
 def test_between_corners_the_attack_reaches_the_curve():
     found = jaxgdp.tradeoff(CURVES["randomized response"][0]).beta([0.01, 0.1, 0.2, 0.4, 0.9])
     assert np.max(found.width) <= 1e-9
+
+
+@pytest.mark.parametrize("epsilon, uses, least", [(14.0, 5, 3), (12.0, 5, 3), (16.0, 5, 3), (15.0, 3, 1), (30.0, 3, 1)])
+def test_small_fnrs_next_to_small_fprs_keep_their_digits(epsilon, uses, least):
+    """ε-DP, several times: just beyond the corner at the loss ``least``·ε TPR is 1 to rounding, and β is a sum of few binomial terms.
+
+    One less TPR is then no bound on β: the rounding of a log next to 0 was 1e-5 of it.
+    """
+    with mpmath.workdps(60):
+        p = 1 / (1 + mpmath.exp(epsilon))
+        # losses (2k − uses)·ε with probability C(uses, k)·p^k·(1 − p)^{uses − k} under P, and with k and uses − k exchanged under Q
+        law = lambda k: mpmath.binomial(uses, k) * p**k * (1 - p) ** (uses - k)  # noqa: E731
+        above = [k for k in range(uses + 1) if 2 * k - uses >= least]
+        corner = mpmath.fsum(map(law, above))
+        missed = mpmath.fsum(law(uses - k) for k in range(uses + 1) if k not in above)
+        fpr = [float(corner * factor) for factor in (1.0, 1.001, 1.1, 2.0)]
+        found = jaxgdp.measure(
+            jaxgdp.compose([(jaxgdp.PureDP(epsilon), uses)]), ("beta", "tpr"), fpr=np.array(fpr), adjacency="remove"
+        )
+        beta, tpr = found.brackets["beta"], found.brackets["tpr"]
+        assert np.all(found.status["beta"] < 2) and np.all(found.status["tpr"] < 2)
+        for i, alpha in enumerate(fpr):
+            slope = mpmath.exp(epsilon * (least - 2 if alpha > corner else least))
+            true = missed - slope * (alpha - corner)
+            assert beta.lower[i] <= true * (1 + mpmath.mpf("1e-13")) and true <= beta.upper[i], alpha
+            assert beta.width[i] <= 1e-3 * true or found.status["beta"][i] == 1
+            assert tpr.lower[i] <= 1 - true <= tpr.upper[i], alpha

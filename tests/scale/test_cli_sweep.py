@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -136,6 +139,44 @@ def test_a_landscape_of_what_cannot_be_drawn_says_why(store, tmp_path, capsys, m
     assert "must be whole, 1 of its 2 settings are missing" in said("--from", "part.zarr")
     jaxgdp.sweep(1.0, 1.0, 1, quantities="mu", store="mu.zarr").close()
     assert "must hold mu and regret, it lacks regret" in said("--from", "mu.zarr")
+
+
+@pytest.mark.parametrize("how", ["other numbers", "no numbers"])
+def test_a_landscape_of_a_damaged_store_names_the_file(store, tmp_path, capsys, how):
+    """Even where what lies there can be read as numbers."""
+    pytest.importorskip("matplotlib")
+    other = tmp_path / "damaged.zarr"
+    shutil.copytree(store, other)
+    (file, *_) = (path for path in sorted((other / "regret").rglob("*")) if path.parent.name == "0" and path.is_file())
+    was = file.read_bytes()
+    file.write_bytes(was[::-1] if how == "other numbers" else b"garbage")
+    outputs = [
+        "--csv",
+        str(tmp_path / "a.csv"),
+        "--netcdf",
+        str(tmp_path / "a.nc"),
+        "--figure",
+        str(tmp_path / "a.png"),
+    ]
+    assert main(["landscape", "--from", str(other), *outputs]) == 2
+    said = capsys.readouterr().err
+    assert "damaged: it is not what was written" in said and str(file) in said and said.count("\n") == 1
+    assert not (tmp_path / "a.csv").exists()
+
+
+def test_another_worker_is_one_line(capsys, tmp_path, monkeypatch):
+    from jaxgdp.scale import cluster
+
+    def refused(client, function, items):
+        monkeypatch.setattr(cluster, "versions", lambda: {"jaxgdp": "0"})
+        return cluster._same_as({"jaxgdp": "1"})
+
+    monkeypatch.setattr(cluster, "each", refused)
+    monkeypatch.setattr(cluster, "connected", contextlib.nullcontext)
+    monkeypatch.setattr(sys.modules["jaxgdp.sweep"], "connected", contextlib.nullcontext)
+    options = ["--noise-multiplier", "2", "--num-steps", "4", "--scheduler", "tcp://nowhere:1"]
+    assert main(["sweep", "--store", str(tmp_path / "refused.zarr"), *options]) == 2
+    assert capsys.readouterr().err == "jaxgdp: error: this worker has jaxgdp 0 (the client has 1)\n"
 
 
 def some_regrets():

@@ -10,7 +10,7 @@ import pytest
 import jaxgdp
 from jaxgdp import gdp
 from jaxgdp.training import overflow, plan_budget
-from jaxgdp.training.plan import _grid
+from jaxgdp.training.budget import _grid
 from jaxgdp.training.stopping import candidates, last_within
 
 DELTA = 1e-6

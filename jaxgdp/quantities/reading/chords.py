@@ -6,18 +6,23 @@ import jax
 
 from ...accounting.curve import Points, safe_log1m
 from ...numerics import namespace as xp
-from ...numerics.errors import UNIT
+from ...numerics.errors import LOGS, UNIT
 from ...numerics.normal import argmax, log1mexp, log_sub, safe_log
 
 
 def tpr_line(p: Points, log_fpr):
-    """Upper bound on log TPR at one FPR: the lowest of the supporting lines with slopes e^{ℓ_k}.
+    """Upper bound on log TPR, and lower bound on log β, at one FPR: the lowest of the supporting lines with slopes e^{ℓ_k}.
+
+    Next to 1 the log of a TPR is as small as its rounding, so β comes from lines of its own.
 
     Method: docs/method/mu.md#floor
     """
     log_delta = p.log_tpr + safe_log1m(xp.minimum(p.low + p.log_alpha - xp.maximum(p.log_tpr, -1e300), 0.0))
     value = xp.logaddexp(log_delta, p.low + log_fpr)
-    return xp.min(xp.where(p.used & ((p.log_tpr > -xp.inf) | (p.log_alpha == -xp.inf)), value, 0.0))
+    log_tpr = xp.min(xp.where(p.used & ((p.log_tpr > -xp.inf) | (p.log_alpha == -xp.inf)), value, 0.0))
+    log_tpr = xp.minimum(log_tpr + LOGS, 0.0)
+    rest = log_sub(xp.logaddexp(p.log_beta, p.low + p.log_alpha) - LOGS, p.low + log_fpr) - LOGS
+    return log_tpr, xp.maximum(log1mexp(log_tpr), xp.max(xp.where(p.used, rest, -xp.inf)))
 
 
 def alpha_line(p: Points, log_fnr):

@@ -45,9 +45,10 @@ def _certified(upper_lines, lower_lines, log_fpr):
     log_rest = log_rest - LOGS
     mirrored = log_rest + safe_log1m(xp.minimum(log_fpr - log_rest, 0.0)) - epsilon
     log_beta = xp.maximum(log_beta, xp.max(xp.where(usable, mirrored, -xp.inf)))
-    # each rate also bounds the other; rounding next to 1 must not make an upper TPR vanish
-    log_beta = xp.maximum(log_beta, safe_log1m(xp.minimum(log_tpr, 0.0))) - LOGS
-    log_tpr = xp.minimum(xp.minimum(log_tpr + LOGS, 0.0), log1mexp(log_beta - LOGS))
+    # each rate also bounds the other; next to 1 the log of a TPR is as small as its rounding, which 1 − TPR must not take for an FNR
+    log_tpr = xp.minimum(log_tpr + LOGS, 0.0)
+    log_beta = xp.maximum(log_beta, safe_log1m(log_tpr)) - LOGS
+    log_tpr = xp.minimum(log_tpr, log1mexp(log_beta - LOGS))
     return log_tpr, log_beta
 
 

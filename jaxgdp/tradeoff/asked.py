@@ -1,0 +1,132 @@
+"""How a kept curve is asked: any quantity by name, at an argument that is checked, with its status or with a warning."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..accounting import nested
+from ..bracket import Bracket
+from ..mechanisms import Composition
+from ..numerics.precision import with_float64
+from ..numerics.validation import broadcast, checked, closed_unit, nonnegative, on_host
+from ..options import SYMMETRIC
+from ..quantities import registry
+from ..quantities.base import Quantity, log_rate
+from ..quantities.quantities import reading
+from .looks import read_all
+
+
+class ContradictionWarning(RuntimeWarning):
+    """The two sides of an answer excluded each other: an error in this library, and nothing is vouched for."""
+
+
+class Asked:
+    """What :class:`TradeoffCurve` answers by any name; its attributes are described there."""
+
+    mechanism: Composition
+    adjacency: str
+    rtol: float
+    fpr_floor: float
+    _curves: tuple
+    _achieved: tuple
+    _mu: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the mechanism's parameters."""
+        return self.mechanism.shape
+
+    @with_float64
+    def _sides(self, record: Quantity, values) -> Bracket:
+        """What all looks at each curve have in common, side by side and not yet compared."""
+        if record.name == "mu" and self._mu is not None and np.all(values == record.query(self.fpr_floor)):
+            shape = broadcast(mechanism=np.empty(self.shape), argument=values)
+            return Bracket(*(np.broadcast_to(side, shape) for side in self._mu))
+        symmetric = self.adjacency in SYMMETRIC
+        found = read_all(self._curves, record, values, self.shape, symmetric)
+        for curves in self._achieved if record.monotone else ():
+            found = nested.narrowed(record, found, read_all(curves, record, values, self.shape, symmetric))
+        return found
+
+    def _query(self, name: str, values) -> Bracket:
+        """One reading at the argument that it takes; a contradiction is withheld and warned of."""
+        bracket, contradicted = reading(name).settle(self._sides(reading(name), values))
+        if np.any(contradicted):
+            warnings.warn(
+                f"{name}: the two sides of {np.sum(contradicted)} of {np.size(contradicted)} answers contradict each other, which is an "
+                "error of jaxgdp; they are withheld",
+                ContradictionWarning,
+                stacklevel=3,
+            )
+        return bracket
+
+    def _rate(self, name: str, argument: str, value) -> Bracket:
+        """A reading at the log of a rate in [0, 1], named ``argument`` in errors."""
+        on_host(f"TradeoffCurve.{name}", value)
+        return self._query(name, log_rate(closed_unit(argument, value)))
+
+    def _argument(self, record: Quantity, argument):
+        on_host(f"TradeoffCurve.{record.name}", argument)
+        if record.argument is None:
+            record.checked(argument)
+            return np.zeros(())
+        if record.argument == "fpr_floor":
+            return record.query(self._floor(argument))
+        argument = record.default if argument is None else argument
+        if record.closed:
+            return record.query(closed_unit(record.argument or "", argument))
+        return record.query(record.checked(argument))
+
+    def quantity(self, name: str, argument=None) -> Bracket:
+        """Any quantity of the registry, by name.
+
+        Args:
+            name: one that ``jaxgdp.measure`` knows.
+            argument: what it is asked at, broadcast against the mechanism's shape; its default (or the curve's floor) where not given.
+
+        Returns:
+            Bracket; ``jaxgdp.quantities`` says which side is the one to report.
+
+        Raises:
+            ValueError: the name is unknown, or the argument out of range.
+
+        Example:
+            >>> import jaxgdp
+            >>> curve = jaxgdp.tradeoff(jaxgdp.Gaussian(2.0))
+            >>> curve.quantity("epsilon", 1e-6) == curve.epsilon(1e-6)
+            True
+        """
+        record = registry.named(name)
+        return self._query(name, self._argument(record, argument))
+
+    def answer(self, name: str, argument=None) -> tuple[Bracket, Any]:
+        """:meth:`quantity`, and what is known of it beside its sides.
+
+        Args:
+            name, argument: as for :meth:`quantity`.
+
+        Returns:
+            (bracket, codes of ``jaxgdp.bracket.STATUS``): 0 where the bracket is as narrow as ``rtol`` asks, 1 where not, 2 where its two
+            sides contradicted each other, so that it is all that the quantity can be.
+        """
+        record = registry.named(name)
+        bracket, contradicted = record.settle(self._sides(record, self._argument(record, argument)))
+        return bracket, record.status(bracket, contradicted, self.rtol)
+
+    def __getattr__(self, name: str):
+        # (only what has no method of its own comes here)
+        if name.startswith("_") or name not in registry.REGISTRY:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return functools.partial(self.quantity, name)
+
+    def _floor(self, fpr_floor):
+        floor = self.fpr_floor if fpr_floor is None else fpr_floor
+        return checked("fpr_floor", floor, "in [0, 0.5)", lambda a: (a >= 0.0) & (a < 0.5))
+
+    def _loss(self, name: str, epsilon) -> Bracket:
+        on_host(f"TradeoffCurve.{name}", epsilon)
+        return self._query(name, nonnegative("epsilon", epsilon))

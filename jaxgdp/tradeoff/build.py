@@ -1,0 +1,80 @@
+"""From a mechanism to its certified trade-off curve."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from .. import options
+from ..accounting import achieved as attacks_on
+from ..accounting import nested
+from ..accounting.question import Question
+from ..bracket import Bracket
+from ..mechanisms import as_composition
+from ..numerics.validation import floor_rate, on_host, relative_width
+from ..quantities import registry
+from .curve import TradeoffCurve
+from .pair import dominating
+
+
+def tradeoff(mechanism, rtol=options.RTOL, fpr_floor=options.FPR_FLOOR, adjacency=options.ADJACENCY) -> TradeoffCurve:
+    """Certified trade-off curve of a mechanism, down to error rates of 1e-300.
+
+    The dominating pair bounds privacy loss from above, an explicit attack from below; both come from the same lattice, which
+    is refined until they agree on μ.
+
+    Args:
+        mechanism: a mechanism or composition, scalar or batched.
+        rtol: relative width asked of the μ bracket, in (0, 1).
+        fpr_floor: FPR floor at which it is asked, in [1e-300, 0.5).
+        adjacency: "add_remove" (both orders), "remove" (slopes of P against Q as they are), "add", or "replace_one" (both orders of
+            the pair of replacing a record; Gaussian and Laplace noise then count for half).
+
+    Returns:
+        A :class:`TradeoffCurve`.
+
+    Raises:
+        ValueError: an argument is out of range, or no sound pair is known for the adjacency.
+        TypeError: the mechanism or an argument is traced by JAX.
+
+    Example:
+        >>> import jaxgdp
+        >>> curve = jaxgdp.tradeoff(jaxgdp.dpsgd(noise_multiplier=2.0, sampling_prob=1.0, num_steps=4))
+        >>> bool(curve.epsilon(delta=1e-5).contains(jaxgdp.gdp.epsilon(1e-5, 1.0)))
+        True
+    """
+    on_host("tradeoff", mechanism, rtol, fpr_floor)
+    mechanism = as_composition(mechanism)
+    paired, order = dominating(mechanism, adjacency)
+    mu = registry.named("mu")
+    question = Question(
+        rtol=float(relative_width("rtol", rtol)),
+        fpr_floor=float(floor_rate("fpr_floor", fpr_floor)),
+        adjacency=order,
+        asked=((mu, None),),
+        deepest=options.DEEPEST,
+        keep=True,
+    )
+    groups = paired.stacked()
+    axes = len(mechanism.shape)
+    flat = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), groups)
+    found = nested.answer(flat, question)
+    sides, attacks = found.results["mu"], []
+    for achieved in paired.achieved():
+        own = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), achieved.stacked())
+        seen = attacks_on.answer(own, question)
+        sides = nested.narrowed(mu, sides, seen.results["mu"])
+        attacks.append(tuple(seen.curves))
+    settled, contradicted = mu.settle(sides)
+    tail = np.array([row[-1].tail_mu for row in found.curves])
+    return TradeoffCurve(
+        mechanism,
+        adjacency,
+        question.rtol,
+        question.fpr_floor,
+        mu.status(settled, contradicted, question.rtol).reshape(mechanism.shape),
+        tail.reshape(mechanism.shape),
+        tuple(found.curves),
+        tuple(attacks),
+        Bracket(*(np.reshape(side, mechanism.shape) for side in sides)),
+    )

@@ -1,0 +1,282 @@
+"""The certified trade-off curve of a mechanism, asked as often as one likes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import options
+from ..bracket import STATUS, Bracket
+from ..mechanisms import Composition
+from ..mechanisms.description import describe
+from ..numerics.showing import cells, html_table, short
+from .asked import Asked
+
+
+def _told(status) -> str:
+    """The worst of all codes, in words."""
+    return STATUS[int(np.max(status))]
+
+
+@dataclass(frozen=True)
+class TradeoffCurve(Asked):
+    """Both sides of the trade-off curve of a mechanism; build it with :func:`tradeoff`.
+
+    Every method broadcasts its argument against the mechanism's shape and returns a :class:`Bracket` of that shape, within the one that
+    a curve of coarser ``rtol`` gives. Quantities that have no method of their own are methods all the same: ``curve.name(argument)``.
+
+    Attributes:
+        mechanism: the composition.
+        adjacency: "add_remove", "add", "remove" or "replace_one".
+        rtol: relative width asked of the μ bracket at ``fpr_floor``.
+        fpr_floor: default FPR floor of :meth:`mu` and :meth:`regret`.
+        status: of μ at ``fpr_floor``: 0 where ``rtol`` was reached, else another code of ``jaxgdp.bracket.STATUS``; brackets hold all the
+            same. :meth:`answer` gives that of any other number.
+        tail_mu: a μ that holds at every FPR: √(Σ T/σ²) for Gaussians, the limit as the floor goes to 0 (nothing is subsampled away
+            in the far tail); √(Σ μ²) of the components' own otherwise; ∞ where there is mass at infinity.
+    """
+
+    mechanism: Composition
+    adjacency: str
+    rtol: float
+    fpr_floor: float
+    status: Any
+    tail_mu: Any
+    _curves: tuple
+    _achieved: tuple = ()  # of mechanisms that are no more revealing, where those are looked at on their own: for one side only
+    _mu: Any = None  # both sides of μ at ``fpr_floor`` as they were found with the curve, of the mechanism's shape
+
+    def __repr__(self) -> str:
+        asked = f"rtol={self.rtol:g}, fpr_floor={self.fpr_floor:g}, tail_mu={short(self.tail_mu)}"
+        return f"TradeoffCurve({describe(self.mechanism)}, {self.adjacency}, {asked}, status {_told(self.status)})"
+
+    def _repr_html_(self) -> str:
+        caption = f"{describe(self.mechanism)}, {self.adjacency}, rtol {self.rtol:g}"
+        rows = [
+            (name, at, *map(str, cells(*each)))
+            for name, at, bracket in (
+                ("mu", f"FPR floor {self.fpr_floor:g}", self.mu()),
+                ("regret", "of that mu", self.regret()),
+                ("advantage", "", self.advantage()),
+                ("epsilon", f"delta = {options.DELTA:g}", self.epsilon(options.DELTA)),
+                ("tpr", f"fpr = {options.FPR:g}", self.tpr(options.FPR)),
+            )
+            for each in zip(*(np.reshape(side, -1) for side in bracket), strict=True)
+        ]
+        return html_table(caption, ("quantity", "at", "lower", "upper (report)"), rows)
+
+    def mu(self, fpr_floor=None) -> Bracket:
+        """μ*: the tight Gaussian-DP parameter over FPRs from the floor to f(floor) (Gomez 2025, Eq. 11).
+
+        max over α of Φ⁻¹(1 − α) − Φ⁻¹(f(α)). It grows as the floor falls. At floor 0 it is ∞ for a pair with mass at infinity, and
+        the upper side is √(Σ T/σ²) for Gaussians, subsampled or not. All adjacencies share it.
+
+        Args:
+            fpr_floor: in [0, 0.5); default the curve's own.
+
+        Returns:
+            Bracket; report the upper side, with its floor.
+
+        Raises:
+            ValueError: the floor is out of range (before tracing).
+
+        Example:
+            >>> import jaxgdp
+            >>> bool(jaxgdp.tradeoff(jaxgdp.Gaussian(2.0)).mu().contains(0.5))
+            True
+        """
+        return self.quantity("mu", fpr_floor)
+
+    def approximate_mu(self, d=options.D) -> Bracket:
+        """d-approximate μ: f(α) ≥ (1 − d)·f_μ(α/(1 − d)) for all α, that is δ(ε) ≤ d + (1 − d)·δ_μ(ε).
+
+        Unlike μ with a floor it holds at every FPR, and composes: √Σμ² with 1 − Π(1 − d_i).
+
+        Args:
+            d: in (0, 1).
+
+        Returns:
+            Bracket; report the upper side, with d.
+
+        Raises:
+            ValueError: d is out of range (before tracing).
+        """
+        return self.quantity("approximate_mu", d)
+
+    def regret(self, fpr_floor=None) -> Bracket:
+        """Δ of reporting :meth:`mu` in place of the curve: max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε).
+
+        How far the Gaussian curve lies below the true one, along the diagonal; the rotated, exact form of Gomez 2025, Eq. 13.
+
+        Args:
+            fpr_floor: floor of the reported μ, in [0, 0.5).
+
+        Returns:
+            Bracket; report the upper side.
+
+        Raises:
+            ValueError: the floor is out of range (before tracing).
+        """
+        return self.quantity("regret", fpr_floor)
+
+    def advantage(self) -> Bracket:
+        """η = max over α of 1 − α − f(α) = δ(0): membership advantage (Yeom et al. 2018; Kulynych 2024).
+
+        Returns:
+            Bracket; report the upper side.
+        """
+        return self.quantity("advantage")
+
+    def advantage_fpr(self):
+        """α*: the FPR of the attack that reaches the lower side of the advantage, shape of the mechanism."""
+        return self._query("advantage_fpr", np.zeros(())).upper
+
+    def epsilon(self, delta) -> Bracket:
+        """Smallest ε ≥ 0 with δ(ε) ≤ δ, in nats.
+
+        Args:
+            delta: in (0, 1).
+
+        Returns:
+            Bracket; report the upper side.
+
+        Raises:
+            ValueError: δ is out of range (before tracing).
+        """
+        return self.quantity("epsilon", delta)
+
+    def delta(self, epsilon) -> Bracket:
+        """Privacy profile δ(ε) = Pr[Y > ε] − e^ε·Pr[X > ε], the larger direction for "add_remove".
+
+        Args:
+            epsilon: ε ≥ 0 in nats.
+
+        Returns:
+            Bracket; report the upper side.
+
+        Raises:
+            ValueError: ε is negative or not finite (before tracing).
+        """
+        return self.quantity("delta", epsilon)
+
+    def log_delta(self, epsilon) -> Bracket:
+        """log δ(ε), for a δ below the smallest double.
+
+        Args:
+            epsilon: ε ≥ 0 in nats.
+
+        Returns:
+            Bracket; report the upper side.
+
+        Raises:
+            ValueError: ε is negative or not finite (before tracing).
+        """
+        return self._loss("log_delta", epsilon)
+
+    def log_rest(self, epsilon) -> Bracket:
+        """log(1 − δ(ε)), which keeps its digits where δ is next to 1.
+
+        Args:
+            epsilon: ε ≥ 0 in nats.
+
+        Returns:
+            Bracket; report the lower side.
+
+        Raises:
+            ValueError: ε is negative or not finite (before tracing).
+        """
+        return self._loss("log_rest", epsilon)
+
+    @property
+    def shown_mu(self):
+        """√(Σ T/σ²) of the parts that are exactly Gaussian, shape of the mechanism: what an attacker reaches who looks at nothing else."""
+        return np.array([row[-1].shown_mu for row in self._curves]).reshape(self.shape)
+
+    def log_tpr(self, fpr) -> Bracket:
+        """log TPR at an FPR, for rates below the smallest double.
+
+        Args:
+            fpr: in [0, 1].
+
+        Returns:
+            Bracket; report the upper side.
+
+        Raises:
+            ValueError: the FPR is out of range (before tracing).
+        """
+        return self._rate("log_tpr", "fpr", fpr)
+
+    def tpr(self, fpr) -> Bracket:
+        """Largest TPR of any attack at an FPR: 1 − f(α).
+
+        Args:
+            fpr: in [0, 1].
+
+        Returns:
+            Bracket; report the upper side.
+
+        Raises:
+            ValueError: the FPR is out of range (before tracing).
+        """
+        return self.quantity("tpr", fpr)
+
+    def log_beta(self, alpha) -> Bracket:
+        """log f(α), for rates below the smallest double.
+
+        Args:
+            alpha: in [0, 1].
+
+        Returns:
+            Bracket; report the lower side.
+
+        Raises:
+            ValueError: α is out of range (before tracing).
+        """
+        return self._rate("log_beta", "alpha", alpha)
+
+    def beta(self, alpha) -> Bracket:
+        """The trade-off curve itself: the least FNR at FPR α, β = f(α).
+
+        Args:
+            alpha: in [0, 1].
+
+        Returns:
+            Bracket; report the lower side.
+
+        Raises:
+            ValueError: α is out of range (before tracing).
+        """
+        return self._rate("beta", "alpha", alpha)
+
+    def bayes_risk(self, prior=options.PRIOR) -> Bracket:
+        """Least error probability of an attacker: min over α of π·α + (1 − π)·f(α).
+
+        Args:
+            prior: π in [0, 1], the prior probability that the record is absent.
+
+        Returns:
+            Bracket; report the lower side.
+
+        Raises:
+            ValueError: the prior is out of range (before tracing).
+        """
+        return self.quantity("bayes_risk", prior)
+
+    def plot(self, ax=None):
+        """Draw the curve with its Gaussian summary and their FPR floor (:func:`jaxgdp.plot.tradeoff_curve`).
+
+        Args:
+            ax: matplotlib ``Axes``, or None for the current one of pyplot.
+
+        Returns:
+            The ``ax``.
+
+        Raises:
+            ValueError: the curve is one of several mechanisms.
+            ImportError: matplotlib is missing (the ``plot`` extra).
+        """
+        from ..plot import tradeoff_curve
+
+        return tradeoff_curve(self, ax)

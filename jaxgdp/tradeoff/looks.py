@@ -1,0 +1,81 @@
+"""One reading off many certified curves, each at its own arguments: by NumPy where they are few, compiled where they are many."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import numpy as np
+
+from ..accounting.curve import Curve
+from ..accounting.executors import COMPILED, choose
+from ..bracket import Bracket
+from ..numerics.validation import broadcast
+from ..quantities.base import Quantity
+
+_AT_ONCE = 2**20  # vertices looked at together
+_READS = 8  # readings that take as long as one setting of ``measure``
+_COMPILED: set = set()  # readings whose program is compiled
+
+
+@functools.partial(jax.jit, static_argnames=("record", "symmetric"))
+def _ask_all(curves: Curve, queries, *, record: Quantity, symmetric: bool) -> Bracket:
+    """Every curve of a stack (leading axis) at each of its own queries (second axis)."""
+    return jax.vmap(lambda c, row: jax.vmap(lambda q: record.read(c, q, symmetric=symmetric))(row))(curves, queries)
+
+
+def read_all(curves, record: Quantity, values, shape: tuple[int, ...], symmetric: bool) -> Bracket:
+    """What all looks at each of many mechanisms say together, not yet compared.
+
+    Args:
+        curves: for each mechanism of ``shape`` a row of its certified curves. record: what is read. values: what it is read at, broadcast
+            against ``shape``. symmetric: whether both orders of the pair count.
+
+    Returns:
+        The narrowest sides, of the broadcast shape.
+    """
+    wide = broadcast(mechanism=np.empty(shape), argument=values)
+    owner = np.broadcast_to(np.arange(len(curves)).reshape(shape), wide).reshape(-1)
+    flat = np.broadcast_to(np.asarray(values, float), wide).reshape(-1)
+    low, high = np.full(flat.shape, -np.inf), np.full(flat.shape, np.inf)
+    # a place belongs to one curve
+    single = record.name == "advantage_fpr"
+    entries = [(i, curve) for i, row in enumerate(curves) for curve in (row[-1:] if single else row)]
+    of_setting = [np.flatnonzero(owner == i) for i in range(len(curves))]
+    where = [of_setting[i] for i, _ in entries]
+    number = sum(map(len, where))
+    executor = choose(-(-number // _READS), (record, symmetric) in _COMPILED)
+    if executor is COMPILED:
+        _read_compiled(record, symmetric, entries, where, flat, low, high)
+    else:
+        with np.errstate(all="ignore"):
+            for (_, curve), rows in zip(entries, where, strict=True):
+                for row in rows:
+                    found = record.read(curve, flat[row], symmetric=symmetric)
+                    low[row], high[row] = np.maximum(low[row], found.lower), np.minimum(high[row], found.upper)
+    return Bracket(low.reshape(wide), high.reshape(wide))
+
+
+def _read_compiled(record: Quantity, symmetric: bool, entries, where, flat, low, high) -> None:
+    """Narrow ``low`` and ``high`` by every curve at its own queries, many at a time."""
+    _COMPILED.add((record, symmetric))
+    kinds: dict[tuple, list[int]] = {}
+    for k, (_, curve) in enumerate(entries):
+        kinds.setdefault(tuple(np.shape(leaf) for leaf in jax.tree.leaves(curve)), []).append(k)
+    for members in kinds.values():
+        longest = max(len(where[k]) for k in members)
+        if longest == 0:
+            continue
+        # bounded memory: so many curves at a time, each at so many of its queries
+        points = np.size(entries[members[0]][1].upper_plus.log_alpha)
+        wide = min(longest, max(1, _AT_ONCE // points))
+        many = min(len(members), max(1, _AT_ONCE // (points * wide)))
+        for start in range(0, len(members), many):
+            part = (members[start : start + many] * many)[:many]
+            stack = jax.tree.map(lambda *leaves: np.stack(leaves), *(entries[k][1] for k in part))
+            for first in range(0, longest, wide):
+                columns = np.arange(first, first + wide)
+                rows = np.stack([np.resize(where[k], longest).take(columns, mode="wrap") for k in part])
+                found = _ask_all(stack, flat[rows], record=record, symmetric=symmetric)
+                np.maximum.at(low, rows, np.asarray(found.lower))
+                np.minimum.at(high, rows, np.asarray(found.upper))

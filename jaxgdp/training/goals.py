@@ -1,0 +1,46 @@
+"""What a number of steps has to keep within: limits on a plan's own quantities, and targets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..bracket import Bracket
+from ..numerics.validation import nonnegative, one_of
+from .overflow import FALLING, single
+
+
+class Limit:
+    """A bound on the safe side of one quantity of a plan; reads like a target."""
+
+    def __init__(self, name, value, quantities: tuple[str, ...]):
+        self.quantity = one_of("limit", name, quantities)
+        self.safe = "lower" if name in FALLING else "upper"
+        self.goal = single(name, value, nonnegative)
+
+    def read(self, bracket: Bracket) -> Bracket:
+        return bracket
+
+    def meets(self, own: Bracket):
+        return own.lower >= self.goal if self.safe == "lower" else own.upper <= self.goal
+
+
+def score(goal, own: Bracket):
+    """Quantity over goal, at most 1 where the goal is met; NaN where there is no such number. It only steers a search."""
+    accepted = getattr(goal, "goal", None)
+    if accepted is None:
+        return np.full(np.shape(own.upper), np.nan)
+    with np.errstate(all="ignore"):
+        rising = getattr(goal, "safe", "upper") == "upper"
+        return np.asarray(own.upper / accepted if rising else accepted / own.lower, np.float64)
+
+
+def checked_target(target):
+    """A target of ``jaxgdp.targets`` that a number of steps can be found for."""
+    if (
+        not all(hasattr(target, name) for name in ("quantity", "parameters", "read", "meets", "shape"))
+        or target.shape != ()
+    ):
+        raise ValueError(f"target must be a scalar target of jaxgdp.targets, got {target!r}")
+    if target.quantity == "regret":
+        raise ValueError(f"target must be of a quantity that only grows with the steps, got {target!r}")
+    return target
