@@ -16,7 +16,7 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 _MOST_REGIONS = 25_000
 _MAPS = pathlib.Path("/proc/self/maps")
-_MOST_MEMORY = 2**31  # bytes
+_MOST_MEMORY = 5 * 2**28  # bytes
 _SIZE = pathlib.Path("/proc/self/statm")
 _LIBRARY = ctypes.CDLL(None)  # glibc keeps what was freed unless it is told not to
 

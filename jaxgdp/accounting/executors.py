@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from ..numerics import batching
+from ..numerics.compiling import Program
 from . import devices, narrow, spectrum, stages
 from .curve import gaussian_parts
 from .half_curve import Sparse
@@ -232,12 +233,12 @@ def _on_host():
     return jax.default_device(jax.local_devices(backend="cpu")[0])
 
 
-@jax.jit
+@Program
 def _parts(groups):
     return jax.vmap(gaussian_parts)(groups)
 
 
-@functools.partial(jax.jit, static_argnames=("pieces",))
+@functools.partial(Program, static_argnames=("pieces",))
 def _plan_whole(groups, depths, faintest, seen, anchor, rtol, *, pieces):
     def one(row, rtol):
         groups, depths, faintest, seen, anchor = row
@@ -246,7 +247,7 @@ def _plan_whole(groups, depths, faintest, seen, anchor, rtol, *, pieces):
     return devices.mapped(one, (groups, depths, faintest, seen, anchor), rtol)
 
 
-@jax.jit
+@Program
 def _plan_threshold(groups, threshold, faintest, share, rtol):
     def one(row, rtol):
         groups, threshold, faintest, share = row
@@ -255,7 +256,7 @@ def _plan_threshold(groups, threshold, faintest, share, rtol):
     return devices.mapped(one, (groups, threshold, faintest, share), rtol)
 
 
-@functools.partial(jax.jit, static_argnames=("shape",))
+@functools.partial(Program, static_argnames=("shape",))
 def _step(groups, plans, reverse, tables, *, shape):
     """Arguments as those of :func:`_half`."""
 
@@ -266,7 +267,7 @@ def _step(groups, plans, reverse, tables, *, shape):
     return devices.mapped(one, (groups, plans), (reverse, tables))
 
 
-@functools.partial(jax.jit, static_argnames=("shape", "product"))
+@functools.partial(Program, static_argnames=("shape", "product"))
 def _half(groups, plans, reverse, tables, known=None, *, shape, product=False):
     """``shape`` is a ``Dense`` lattice, or the number of vertices of a ``Sparse`` one, whose ``tables`` are arguments."""
 
@@ -277,7 +278,7 @@ def _half(groups, plans, reverse, tables, known=None, *, shape, product=False):
     return devices.mapped(one, (groups, plans, known), (reverse, tables))
 
 
-@functools.partial(jax.jit, static_argnames=("kind", "pieces"))
+@functools.partial(Program, static_argnames=("kind", "pieces"))
 def _read(parts, plus, minus, rates, *, kind, pieces):
     """The halves hold ``pieces`` pieces of each setting in a row."""
     rows = parts, *_in_pieces((plus, minus), pieces), rates

@@ -54,7 +54,7 @@ def test_the_real_program_has_no_transfer_between_devices():
         "groups = jaxgdp.dpsgd(np.full((8, 1), 2.0), 0.1, np.full((8, 1), 500.0)).stacked()\n"
         "rows = jax.tree.map(lambda a: a[:, 0], groups)\n"
         "seen = np.full((8, 2), np.inf), np.zeros((8, 2))\n"
-        "text = with_float64(lambda: executors._plan_whole.lower(\n"
+        "text = with_float64(lambda: executors._plan_whole.plain.lower(\n"
         "    rows, (np.full(8, 6.3), None), np.zeros(8), seen, np.zeros(8), 1e-2, pieces=1).as_text())()\n"
         "assert 'manual_computation' in text or 'SPMDFullToShardShape' in text\n"
         "for word in ('all_gather', 'all_reduce', 'all_to_all', 'collective_permute', 'reduce_scatter'):\n"

@@ -51,7 +51,7 @@ def calls():
 def exported(program, call, platforms, **more):
     """StableHLO of a program for other platforms."""
     args, static = call
-    found = with_float64(lambda: jax.export.export(program, platforms=platforms)(*args, **static, **more))()
+    found = with_float64(lambda: jax.export.export(program.plain, platforms=platforms)(*args, **static, **more))()
     assert found.platforms == platforms
     return found.mlir_module()
 

@@ -77,10 +77,10 @@ def test_no_retrace_within_a_sweep_and_no_change_of_configuration():
 
     before = jax.config.jax_enable_x64
     sweep(1.1, 2.0, 0.02, 400)
-    sizes = [program._cache_size() for program in programs]
+    sizes = [program.jitted._cache_size() for program in programs]
     assert min(sizes[:2] + sizes[3:]) > 0
     sweep(1.15, 2.05, 0.021, 380)
-    assert [program._cache_size() for program in programs] == sizes
+    assert [program.jitted._cache_size() for program in programs] == sizes
     assert jax.config.jax_enable_x64 == before
 
 

@@ -1,0 +1,51 @@
+"""Functions compiled by JAX, with what its compiler for CPUs need not do."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+
+# XLA's newer emitters of fused loops: programs of as many operations as these have take a quarter longer to compile with them, and
+# more memory, and run no faster
+_WITHOUT: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}
+
+
+@functools.cache
+def compiler_options() -> dict[str, Any]:
+    """Options for the compiler of the backend that JAX computes on; none that it does not know."""
+    if jax.default_backend() != "cpu":
+        return {}
+    try:
+        jax.jit(lambda: 0, compiler_options=_WITHOUT)()
+    except jax.errors.JaxRuntimeError:  # an option comes and goes with the versions of XLA
+        return {}
+    return _WITHOUT
+
+
+class Program:
+    """A function that is compiled, once for each shape of its arguments, as quickly as the backend allows.
+
+    Args:
+        function: of arrays, which JAX can trace.
+        static: what ``jax.jit`` takes beside it.
+    """
+
+    def __init__(self, function, **static):
+        functools.update_wrapper(self, function)
+        self.function, self.static = function, static
+
+    @functools.cached_property
+    def plain(self):
+        """As ``jax.jit`` compiles it; this is what exports."""
+        return jax.jit(self.function, **self.static)
+
+    @functools.cached_property
+    def jitted(self):
+        """As it is compiled here; made when it is first called, since that settles which backend JAX computes on."""
+        options = compiler_options()
+        return jax.jit(self.function, compiler_options=options, **self.static) if options else self.plain
+
+    def __call__(self, *args, **named):
+        return self.jitted(*args, **named)

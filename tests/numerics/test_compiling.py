@@ -1,0 +1,37 @@
+"""Programs are compiled with options of the compiler, and without those that it does not know."""
+
+import jax
+import numpy as np
+import pytest
+
+from jaxgdp.numerics import compiling
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    compiling.compiler_options.cache_clear()
+    yield
+    compiling.compiler_options.cache_clear()
+
+
+def doubled(x, *, times):
+    return x * 2.0**times
+
+
+@pytest.mark.parametrize("options", [{}, compiling._WITHOUT])
+def test_options_change_nothing_but_the_compiler(monkeypatch, options):
+    monkeypatch.setattr(compiling, "_WITHOUT", options)
+    program = compiling.Program(doubled, static_argnames=("times",))
+    assert np.all(program(np.arange(3.0), times=2) == program.plain(np.arange(3.0), times=2))
+    assert np.all(program(np.arange(3.0), times=2) == np.array([0.0, 4.0, 8.0]))
+
+
+def test_an_option_that_the_compiler_does_not_know_is_left_out(monkeypatch):
+    monkeypatch.setattr(compiling, "_WITHOUT", {"xla_cpu_no_such_option": True})
+    assert compiling.compiler_options() == {}
+    assert compiling.Program(lambda x: x + 1)(1.0) == 2.0
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="options are those of the compiler for CPUs")
+def test_this_compiler_knows_the_options():
+    assert compiling.compiler_options() == compiling._WITHOUT
