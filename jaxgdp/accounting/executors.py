@@ -156,11 +156,11 @@ class Compiled:
         return _plan_threshold(*devices.placed((groups, threshold, faintest, share)), rtol)
 
     def step(self, groups, plans, reverse, tables, shape):
-        return _step(*devices.placed((groups, plans)), np.asarray(reverse), tables, shape=shape)
+        return _step(*devices.placed((groups, plans)), np.asarray(reverse), _moved(tables), shape=shape)
 
     def half(self, groups, plans, reverse, tables, shape, known=None):
         groups, plans, known = devices.placed((groups, plans, known))
-        return _half(groups, plans, np.asarray(reverse), tables, known, shape=shape, product=self.product)
+        return _half(groups, plans, np.asarray(reverse), _moved(tables), known, shape=shape, product=self.product)
 
     def read(self, parts, plus, minus, rates, kind, pieces):
         return _read(*devices.placed((parts, plus, minus, rates)), kind=kind, pieces=pieces)
@@ -230,6 +230,10 @@ def _on_host():
     if jax.default_backend() == "cpu":
         return contextlib.nullcontext()
     return jax.default_device(jax.local_devices(backend="cpu")[0])
+
+
+def _moved(tables):
+    return None if tables is None else spectrum.on_device(tables)
 
 
 @jax.jit

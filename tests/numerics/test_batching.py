@@ -106,3 +106,11 @@ def test_rows_within_count_for_the_room():
 
     batching.run(lambda s, v: xp.vmap(inner)(v), (SCALARS, VECTORS), 10)
     assert sum(seen) == VECTORS.size and max(seen) <= 10
+
+
+@pytest.mark.parametrize("shape", [(5, 7, 9), (24, 32, 700), (61, 32, 700), (50, 3000, 4)])
+def test_products_cut_for_one_thread_are_those_of_whole_matrices(monkeypatch, shape):
+    monkeypatch.setattr(batching, "ONE_THREAD", 4000)
+    number, inner, width = shape
+    a, b = RNG.uniform(0.1, 2.0, (number, inner)), RNG.uniform(0.1, 2.0, (inner, width))
+    assert np.allclose(batching.in_one_thread(a, b), np.einsum("ij,jk->ik", a, b), rtol=1e-12, atol=0.0)
