@@ -22,7 +22,7 @@ from .curve import gaussian_parts
 from .half_curve import Sparse
 
 _IN_CACHE = 2**17  # numbers in an array of many rows, at most, that the host has close by
-_PLANNED = 16  # pieces of one component that are planned at once
+_PLANNED = 128  # pieces of one component that are planned at once
 
 
 class Executor(Protocol):
@@ -133,7 +133,8 @@ class Eager:
         return _looped(stage, _worked_on(groups, grid))(groups, plans, known)
 
     def read(self, parts, plus, minus, rates, kind, pieces):
-        return _looped(lambda *mine: stages.read(*mine, kind))(parts, *_in_pieces((plus, minus), pieces), rates)
+        room = _IN_CACHE // (2 * plus[0].used.shape[-1] * pieces)
+        return _looped(lambda *mine: stages.read(*mine, kind), room)(parts, *_in_pieces((plus, minus), pieces), rates)
 
 
 class Compiled:
