@@ -23,7 +23,7 @@ from .curve import gaussian_parts
 from .half_curve import Sparse
 
 _IN_CACHE = 2**17  # numbers in an array of many rows, at most, that the host has close by
-_PLANNED = 16  # pieces of one component that are planned at once
+_PLANNED = 128  # pieces of one component that are planned at once
 
 
 class Executor(Protocol):
@@ -134,7 +134,8 @@ class Eager:
         return _looped(stage, _worked_on(groups, grid))(groups, plans, known)
 
     def read(self, parts, plus, minus, rates, kind, pieces):
-        return _looped(lambda *mine: stages.read(*mine, kind))(parts, *_in_pieces((plus, minus), pieces), rates)
+        room = _IN_CACHE // (2 * plus[0].used.shape[-1] * pieces)
+        return _looped(lambda *mine: stages.read(*mine, kind), room)(parts, *_in_pieces((plus, minus), pieces), rates)
 
 
 class Compiled:
@@ -157,11 +158,11 @@ class Compiled:
         return _plan_threshold(*devices.placed((groups, threshold, faintest, share)), rtol)
 
     def step(self, groups, plans, reverse, tables, shape):
-        return _step(*devices.placed((groups, plans)), np.asarray(reverse), tables, shape=shape)
+        return _step(*devices.placed((groups, plans)), np.asarray(reverse), _moved(tables), shape=shape)
 
     def half(self, groups, plans, reverse, tables, shape, known=None):
         groups, plans, known = devices.placed((groups, plans, known))
-        return _half(groups, plans, np.asarray(reverse), tables, known, shape=shape, product=self.product)
+        return _half(groups, plans, np.asarray(reverse), _moved(tables), known, shape=shape, product=self.product)
 
     def read(self, parts, plus, minus, rates, kind, pieces):
         return _read(*devices.placed((parts, plus, minus, rates)), kind=kind, pieces=pieces)
@@ -231,6 +232,10 @@ def _on_host():
     if jax.default_backend() == "cpu":
         return contextlib.nullcontext()
     return jax.default_device(jax.local_devices(backend="cpu")[0])
+
+
+def _moved(tables):
+    return None if tables is None else spectrum.on_device(tables)
 
 
 @Program

@@ -19,6 +19,7 @@ import numpy as np
 from ..numerics import namespace as xp
 from ..numerics.batching import ONE_THREAD
 from ..numerics.errors import DROPPED, FFT, NODE_SUMS, UNIT
+from ..numerics.precision import with_float64
 from . import products
 from .convolution import Composed, escaped_mass, log_transform, normalisation
 
@@ -49,7 +50,7 @@ class Tables(NamedTuple):
         block: lattice points between vertices.
         inner: lattice points of the blocks that the transform sums; so many of them make a block between vertices.
         right, left: indices of the points at each distance above and below the centre, n where there is none, shape (D,).
-        sine, versine: sin θ and 1 − cos θ with θ = 2π·distance·k/N, shape (slabs, D/row, row, K/slabs).
+        sine, versine: sin θ and 1 − cos θ with θ = 2π·distance·k/N, shape (slabs, D/row, row, K/slabs); see :func:`on_device`.
         even, odd: columns that bound |φ| on each probed interval, shapes (4, probes, D), (2, probes, D); see ``_probes``.
         probe_width: widths of the intervals, in radians per lattice point.
         core: 1 at points with neighbours at distance one on both sides, shape (n,).
@@ -195,6 +196,46 @@ _small_tables = functools.lru_cache(maxsize=32)(_tables)
 _large_tables = functools.lru_cache(maxsize=8)(_tables)
 
 
+class _Itself:
+    """Something as a key that is equal to nothing else."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of):
+        self.of = of
+
+    def __hash__(self):
+        return id(self.of)
+
+    def __eq__(self, other):
+        return isinstance(other, _Itself) and self.of is other.of
+
+
+def on_device(t: Tables) -> Tables:
+    """Tables as arguments of a compiled program: moved once, and the rows of waves in one slab apart, so that no call copies any.
+
+    ``t`` as :func:`tables` gives it; larger ones stay on the host.
+    """
+    if t.sine.size > _SMALL:
+        return t
+    where = getattr(jax.config, "jax_default_device", None)
+    sine, versine = (_moved_waves(_Itself(waves), where) for waves in (t.sine, t.versine))
+    return _moved_rest(_Itself(t), where)._replace(sine=sine, versine=versine)
+
+
+@functools.lru_cache(maxsize=16)
+@with_float64
+def _moved_waves(waves: _Itself, _where):
+    # the same for a step and for its mirror image
+    return jax.device_put(tuple(waves.of[0]) if waves.of.shape[0] == 1 else waves.of)
+
+
+@functools.lru_cache(maxsize=32)
+@with_float64
+def _moved_rest(t: _Itself, _where) -> Tables:
+    return jax.device_put(t.of._replace(sine=None, versine=None))
+
+
 def fold(w, t: Tables):
     """Sum and difference of the masses at equal distances above and below the centre, shape (components, D)."""
     padded = xp.pad(w, ((0, 0), (0, 1)))
@@ -203,16 +244,16 @@ def fold(w, t: Tables):
 
 
 def _in_rows(a, waves):
-    """Products of the folded masses (components, D) with a table in slabs and rows; shape (components, K)."""
+    """Products of the folded masses (components, D) with a table in slabs and rows, or in rows; shape (components, K)."""
     rows = a.reshape(a.shape[0], -1, _ROW)
     if not xp.is_jax(rows, waves):
         return _in_small_products(rows, waves)
 
     def slab(table):
-        return functools.reduce(operator.add, [rows[:, b] @ table[b] for b in range(table.shape[0])])
+        return functools.reduce(operator.add, [rows[:, b] @ row for b, row in enumerate(table)])
 
-    if waves.shape[0] == 1:
-        return slab(waves[0])
+    if isinstance(waves, tuple) or waves.shape[0] == 1:
+        return slab(waves if isinstance(waves, tuple) else waves[0])
     return xp.moveaxis(xp.lax_map(slab, waves), 0, 1).reshape(a.shape[0], -1)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import threading
 from typing import Any
 
@@ -18,6 +19,7 @@ import jax
 import numpy as np
 
 ONE_THREAD = 2**18  # products of numbers in a product of matrices that BLAS leaves to one thread
+_ROWS = 24  # of the left matrix in one of them
 
 
 class Unbatchable(TypeError):
@@ -178,17 +180,6 @@ def elementwise(function, *arrays):
     return Batched(function(*[lifted(a, depth, rank) if type(a) is Batched else a for a in arrays]), depth)
 
 
-def in_one_thread(a, b):
-    """The product of two matrices, in parts that BLAS leaves to one thread: of two on busy cores one would wait for the other."""
-    step = max(1, ONE_THREAD // max(1, a.size))
-    if b.shape[1] <= step:
-        return a @ b
-    out = np.empty((a.shape[0], b.shape[1]), np.result_type(a, b))
-    for k in range(0, b.shape[1], step):
-        out[:, k : k + step] = a @ b[:, k : k + step]
-    return out
-
-
 def product(a, b):
     """Matrix product of arrays of one or two axes."""
     depth, alone = depth_of((a, b)), (np.ndim(a) == 1, np.ndim(b) == 1)
@@ -202,6 +193,19 @@ def product(a, b):
     found = np.matmul(left, right)
     found = found[..., 0] if alone[1] else found
     return Batched(found[..., 0] if alone == (True, True) else found[..., 0, :] if alone[0] else found, depth)
+
+
+def in_one_thread(a, b):
+    """``a @ b`` in products so small that BLAS leaves each to one thread: of two on busy cores one would wait for the other."""
+    (number, inner), width = a.shape, b.shape[1]
+    some = min(number, _ROWS)
+    step = max(1, ONE_THREAD // max(1, some * inner))
+    if number == some and width <= step:
+        return a @ b
+    found = np.empty((number, width), np.result_type(a, b))
+    for first, k in itertools.product(range(0, number, _ROWS), range(0, width, step)):
+        found[first : first + _ROWS, k : k + step] = a[first : first + _ROWS] @ b[:, k : k + step]
+    return found
 
 
 def _grid(rows, depth: int, rank: int):

@@ -88,6 +88,21 @@ def test_sums_of_many_laws_are_those_of_each(monkeypatch, laws, products):
     assert np.allclose(1.0 - found.versine - 1j * found.sine, exact, rtol=0.0, atol=1e-14)
 
 
+@pytest.mark.parametrize("frequencies", [128, 2048])
+def test_sums_by_a_program_are_those_of_the_long_transform(frequencies):
+    """With tables that were moved to the device, in one slab and in two: once, and in doubles."""
+    table = spectrum.tables(2**14, frequencies, 512, 32, 3, 5)
+    moved = spectrum.on_device(table)
+    assert all(a is b for a, b in zip(jax.tree.leaves(moved), jax.tree.leaves(spectrum.on_device(table)), strict=True))
+    rows = np.random.default_rng(3).random((5, len(table.offset)))
+    rows /= rows.sum(axis=1, keepdims=True)
+    with jax.enable_x64(True):
+        found = jax.jit(spectrum.sums)(rows, moved)
+    place = np.asarray(table.offset).astype(int) % 2**14
+    exact = np.array([np.fft.rfft(np.bincount(place, row, 2**14))[:frequencies] for row in rows])
+    assert np.allclose(1.0 - np.asarray(found.versine) - 1j * np.asarray(found.sine), exact, rtol=0.0, atol=1e-14)
+
+
 def test_sparse_and_dense_lattices_agree(monkeypatch):
     """Two different compositions of the same mechanisms: long FFTs of every point, or few points and frequencies."""
     sigma, p, steps = (

@@ -7,6 +7,7 @@ from mechanisms_of_every_class import SETTINGS, composition
 import jaxgdp
 from jaxgdp.accounting import executors
 from jaxgdp.numerics import batching
+from jaxgdp.quantities import registry
 
 _RUN = batching.run
 
@@ -43,3 +44,18 @@ def test_the_view_of_one_threshold_too(monkeypatch):
 
     for a, b in zip(answer(_one_by_one), answer(_strictly), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_every_quantity_is_read_off_rows_together_as_one_by_one(monkeypatch):
+    mechanism = jaxgdp.dpsgd([0.8, 3.0, 1.0], [0.02, 0.4, 1.0], [500, 1000, 10])
+
+    def answer(run):
+        with monkeypatch.context() as patch:
+            patch.setenv("JAXGDP_EXECUTOR", "eager")
+            patch.setattr(executors.batching, "run", run)
+            return jaxgdp.measure(mechanism, tuple(registry.REGISTRY)).brackets
+
+    one, many = answer(_one_by_one), answer(_strictly)
+    for name in registry.REGISTRY:
+        for a, b in zip(one[name], many[name], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)

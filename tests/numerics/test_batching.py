@@ -115,3 +115,11 @@ def test_products_in_parts_are_whole_products(room, monkeypatch):
         assert np.allclose(batching.in_one_thread(rows, SQUARE), rows @ SQUARE, rtol=1e-14)
     together = batching.mapped(lambda m: m @ SQUARE, (MATRICES,), 100)
     assert np.allclose(together, MATRICES @ SQUARE, rtol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(5, 7, 9), (24, 32, 700), (61, 32, 700), (50, 3000, 4)])
+def test_products_cut_for_one_thread_are_those_of_whole_matrices(monkeypatch, shape):
+    monkeypatch.setattr(batching, "ONE_THREAD", 4000)
+    number, inner, width = shape
+    a, b = RNG.uniform(0.1, 2.0, (number, inner)), RNG.uniform(0.1, 2.0, (inner, width))
+    assert np.allclose(batching.in_one_thread(a, b), np.einsum("ij,jk->ik", a, b), rtol=1e-12, atol=0.0)
