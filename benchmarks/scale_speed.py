@@ -1,6 +1,6 @@
 """Sweeps in stores: settings per second by one and two workers, what the store costs, and memory against the size of the grid.
 
-    python benchmarks/scale_speed.py [--settings 640] [--rounds 2] [--chunks 3] [--output benchmarks/results/scale]
+    python benchmarks/scale_speed.py [--settings 2560] [--rounds 2] [--chunks 3] [--output benchmarks/results/scale]
     python benchmarks/scale_speed.py --whole 100000      # one whole grid, and the memory over all of its chunks
 
 Workers are processes kept to one core each, whether there is one or two; they are warmed up by chunks of another store, and all settings
@@ -30,7 +30,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = (10**3, 10**4, 10**5, 10**6)
 CHUNK = 100
-SMALL = 5  # settings of a chunk of a worker: all that one waits for at the end
+SMALL = 10  # settings of a chunk of a worker: all that one waits for at the end
 
 
 def resident() -> float:
@@ -240,7 +240,7 @@ def stored(folder: Path, name: str) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--settings", type=int, default=640)
+    parser.add_argument("--settings", type=int, default=2560)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--chunks", type=int, default=3)
     parser.add_argument("--whole", type=int, help="compute a whole grid of so many settings instead of everything else")
