@@ -10,6 +10,7 @@ from jaxgdp.accounting import convolution, spectrum
 from jaxgdp.mechanisms import FromPMFs
 from jaxgdp.numerics import errors, normal
 from jaxgdp.numerics import namespace as xp
+from jaxgdp.numerics.compiling import Program
 from jaxgdp.quantities.reading import unsampled
 
 mpmath.mp.dps = 40
@@ -26,7 +27,13 @@ def by_jax(function, *arguments):
         return jax.tree.map(np.asarray, jax.jit(function)(*arguments))
 
 
-backends = pytest.mark.parametrize("run", [by_numpy, by_jax], ids=["numpy", "jax"])
+def by_program(function, *arguments):
+    """As ``jax.jit`` does, with the options of the compiler that this package's own programs have."""
+    with jax.enable_x64(True):
+        return jax.tree.map(np.asarray, Program(function)(*arguments))
+
+
+backends = pytest.mark.parametrize("run", [by_numpy, by_jax, by_program], ids=["numpy", "jax", "program"])
 RANDOM = np.random.default_rng(0)
 SMALL = 10.0 ** RANDOM.uniform(-18.0, 0.0, 150)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ import jax
 # XLA's newer emitters of fused loops: programs of as many operations as these have take a quarter longer to compile with them, and
 # more memory, and run no faster
 _WITHOUT: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}
+_MADE_ONCE = threading.Lock()  # two tasks that first call a program at the same time must share what is compiled
 
 
 @functools.cache
@@ -48,4 +50,6 @@ class Program:
         return jax.jit(self.function, compiler_options=options, **self.static) if options else self.plain
 
     def __call__(self, *args, **named):
-        return self.jitted(*args, **named)
+        with _MADE_ONCE:
+            jitted = self.jitted
+        return jitted(*args, **named)
