@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import jax
 
 from ..numerics import namespace as xp
-from ..numerics.errors import LOGS
-from ..numerics.normal import argmax, log1mexp
+from ..numerics.normal import argmax, log1mexp, log_error
 from .vertices import Vertices
 
 
@@ -119,11 +118,8 @@ def log_delta_at(v: Vertices, epsilon):
     def piece(one):
         k, inside = one.within(e)
         inside = inside & one.used[k]
-        a, b = one.log_alpha[k], one.log_tpr[k]
-        ratio = xp.where(b > -xp.inf, xp.minimum(e + a - xp.where(b > -xp.inf, b, 0.0), 0.0), 0.0)
         # the threshold and ε may differ in the last digit: δ is continuous, allow for as much
-        value = xp.where(b > -xp.inf, b + safe_log1m(ratio), -xp.inf)
-        return xp.where(inside, value, 0.0)
+        return xp.where(inside, log_intercept(e, one.log_alpha[k], one.log_tpr[k]), 0.0)
 
     best = xp.min(xp.vmap(piece)(v._replace(top=None, log_infinite=None)), axis=0)
     reach = xp.max(xp.where(v.used, v.threshold(), -xp.inf))
@@ -150,15 +146,29 @@ def log_rest_at(v: Vertices, epsilon):
 
     def piece(one):
         k, inside = one.within(e)
-        return xp.where(inside & one.used[k], xp.logaddexp(one.log_beta[k], e + one.log_alpha[k]), -xp.inf)
+        value = xp.logaddexp(one.log_beta[k], e + one.log_alpha[k])
+        return xp.where(inside & one.used[k], value - log_error(value, e, one.log_alpha[k]), -xp.inf)
 
-    rest = xp.max(xp.vmap(piece)(v._replace(top=None, log_infinite=None)), axis=0) - LOGS * (1.0 + e)
+    rest = xp.max(xp.vmap(piece)(v._replace(top=None, log_infinite=None)), axis=0)
     # (a log next to 0 is known to its absolute rounding, which 1 − δ(ε) may be as small as)
-    rest = xp.maximum(rest, log1mexp(xp.minimum(log_delta_at(v, e) + LOGS, 0.0)))
+    rest = xp.maximum(rest, log1mexp(xp.minimum(log_delta_at(v, e) + log_error(), 0.0)))
     if v.log_infinite is not None:
         # beyond the largest loss δ(ε) is the mass at +∞, whatever the vertex before says
         rest = xp.minimum(rest, log1mexp(xp.reshape(v.log_infinite, (-1,))[0]))
     return xp.minimum(rest, 0.0).reshape(shape)
+
+
+def log_intercept(threshold, log_alpha, log_tpr, side=1.0):
+    """log(TPR − e^ε·α), where the line of slope e^ε through a test meets FPR 0, from above (``side`` 1.0) or below (−1.0).
+
+    The rates differ by a share that may be as small as the rounding of their logs.
+
+    Method: docs/method/reading.md#lines
+    """
+    some = log_tpr > -xp.inf
+    value = xp.where(some, log_tpr, 0.0)
+    ratio = xp.minimum(threshold + log_alpha - value, 0.0) - side * log_error(threshold, log_alpha)
+    return xp.where(some, xp.minimum(value + safe_log1m(ratio) + side * log_error(value), 0.0), -xp.inf)
 
 
 def safe_log1m(log_ratio):

@@ -22,6 +22,7 @@ SPACING = 2.0**-52  # between 1 and the next double: one operation whatever the 
 EXP = 1e-15  # of exp, of a given argument; measured: NumPy 1.2 units, XLA on CPU 2.2 units, here are 9
 NEAR_ONE = 1e-15  # absolute, of the log of a rate next to 1 that is a sum: its own last digits, 9 units
 LOGS = 4e-15  # absolute, of the log of an error rate after a few of exp, log, expm1 and log1p; measured in ``log1mexp``: 1.7e-15
+LOG = 4.0  # units, of the log of a rate, for each unit of the log: taken, added to another, subtracted, and the same of the FPR asked for
 RISK = 4e-15  # of exp of log(1 − δ), a few roundings each, for each unit of the log
 GAP = 2e-15  # absolute, of the differences of probabilities that make a regret: 18 units of numbers below 1
 PLACE = 2e-15  # of an atom's loss, or of a lattice point h·(c + j): three roundings, and six times as much room

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.special
 
 from . import namespace as xp
-from .errors import SQUARED_QUANTILE
+from .errors import LOG, LOGS, SQUARED_QUANTILE, UNIT
 
 LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 
@@ -72,6 +72,14 @@ def log_sub(a, b):
     """log(e^a − e^b) for a ≥ b; −inf where they meet (or where b > a by rounding)."""
     gap = xp.where(a > b, b - a, -1.0)
     return xp.where(a > b, a + xp.log(-xp.expm1(gap)), -xp.inf)
+
+
+def log_error(*logs):
+    """Absolute error of the log of what a few operations make of numbers with these logs: each is rounded in units of itself.
+
+    Method: docs/method/rounding.md#constants
+    """
+    return LOGS + LOG * UNIT * sum(xp.where(xp.isfinite(log), xp.abs(log), 0.0) for log in logs)
 
 
 def log1mexp(a):

@@ -7,15 +7,18 @@ from ..accounting.curve import Curve, Points, path, points, safe_log1m
 from ..accounting.vertices import Vertices
 from ..bracket import Bracket
 from ..numerics import namespace as xp
+from ..numerics.normal import log_error
 from ..numerics.validation import open_unit
 from .base import Quantity, identity, log_rate
 from .reading import unsampled
 
 
-def _root(p: Points, log_d):
-    """ε with TPR_k − e^ε·α_k = δ at every vertex, −∞ where TPR_k ≤ δ."""
-    excess = p.log_tpr + safe_log1m(xp.where(p.log_tpr > log_d, log_d - p.log_tpr, 0.0))
-    return xp.where(p.log_tpr > log_d, excess - p.log_alpha, -xp.inf)
+def _root(p: Points, log_d, side):
+    """ε with TPR_k − e^ε·α_k = δ at every vertex, moved by its rounding towards ``side``; −∞ where TPR_k ≤ δ."""
+    some = p.log_tpr > log_d
+    ratio = xp.where(some, log_d - p.log_tpr, 0.0) - side * log_error(log_d)
+    excess = p.log_tpr + safe_log1m(ratio)
+    return xp.where(some, excess - p.log_alpha + side * log_error(excess, p.log_alpha), -xp.inf)
 
 
 def _certified(v: Vertices, log_d):
@@ -27,7 +30,7 @@ def _certified(v: Vertices, log_d):
     Method: docs/method/reading.md#lines
     """
     p = points(v)
-    from_here, end = xp.maximum(_root(p, log_d), p.low), p.high
+    from_here, end = xp.maximum(_root(p, log_d, 1.0), p.low), p.high
     if v.top is not None:
         # beyond the largest loss δ(ε) is the mass at +∞, whatever the vertex before says
         top = xp.reshape(v.top, (-1,))[0]
@@ -36,7 +39,7 @@ def _certified(v: Vertices, log_d):
 
 
 def _achieved(p: Points, log_d):
-    value = xp.where(p.used & (p.log_tpr > log_d), _root(p, log_d), 0.0)
+    value = xp.where(p.used & (p.log_tpr > log_d), _root(p, log_d, -1.0), 0.0)
     return xp.maximum(xp.max(value), 0.0)
 
 

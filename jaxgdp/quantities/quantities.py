@@ -7,8 +7,7 @@ import numpy as np
 from ..accounting.curve import Curve, log_rest_at, path
 from ..bracket import Bracket
 from ..numerics import namespace as xp
-from ..numerics.errors import LOGS
-from ..numerics.normal import log_ndtr
+from ..numerics.normal import log_error, log_ndtr
 from .base import Quantity
 from .reading.profile import log_delta as _log_delta
 from .reading.rates import error_rates
@@ -45,7 +44,8 @@ def _log_rest(curve, query, *, symmetric):
 
 def _achieved(attack, epsilon):
     found = xp.logaddexp(attack.log_beta, epsilon + attack.log_alpha)
-    return xp.min(xp.where(attack.used, found, 0.0)) + LOGS * (1.0 + epsilon)
+    found = found + log_error(found, epsilon, attack.log_alpha)
+    return xp.minimum(xp.min(xp.where(attack.used, found, 0.0)), 0.0)
 
 
 _LOG = (-xp.inf, 0.0)

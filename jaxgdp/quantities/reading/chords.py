@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import jax
 
-from ...accounting.curve import Points, safe_log1m
+from ...accounting.curve import Points, log_intercept
 from ...numerics import namespace as xp
-from ...numerics.errors import LOGS, UNIT
-from ...numerics.normal import argmax, log1mexp, log_sub, safe_log
+from ...numerics.errors import UNIT
+from ...numerics.normal import argmax, log1mexp, log_error, log_sub, safe_log
 
 
 def tpr_line(p: Points, log_fpr):
@@ -17,18 +17,21 @@ def tpr_line(p: Points, log_fpr):
 
     Method: docs/method/mu.md#floor
     """
-    log_delta = p.log_tpr + safe_log1m(xp.minimum(p.low + p.log_alpha - xp.maximum(p.log_tpr, -1e300), 0.0))
-    value = xp.logaddexp(log_delta, p.low + log_fpr)
+    value = xp.logaddexp(log_intercept(p.low, p.log_alpha, p.log_tpr), p.low + log_fpr)
     log_tpr = xp.min(xp.where(p.used & ((p.log_tpr > -xp.inf) | (p.log_alpha == -xp.inf)), value, 0.0))
-    log_tpr = xp.minimum(log_tpr + LOGS, 0.0)
-    rest = log_sub(xp.logaddexp(p.log_beta, p.low + p.log_alpha) - LOGS, p.low + log_fpr) - LOGS
-    return log_tpr, xp.maximum(log1mexp(log_tpr), xp.max(xp.where(p.used, rest, -xp.inf)))
+    log_tpr = xp.minimum(log_tpr + log_error(log_tpr, log_fpr), 0.0)
+    whole = xp.logaddexp(p.log_beta, p.low + p.log_alpha)
+    rest = log_sub(whole - log_error(whole, p.low, p.log_alpha), p.low + log_fpr + log_error(p.low, log_fpr))
+    log_beta = xp.max(xp.where(p.used, rest, -xp.inf))
+    return log_tpr, xp.maximum(log1mexp(log_tpr), log_beta - log_error(log_beta))
 
 
 def alpha_line(p: Points, log_fnr):
     """Lower bound on log α at one FNR: the highest of the supporting lines with slopes e^{ℓ_k}."""
-    value = log_sub(xp.logaddexp(p.log_alpha, p.log_beta - p.low), log_fnr - p.low)
-    return xp.max(xp.where(p.used, value, -xp.inf))
+    whole = xp.logaddexp(p.log_alpha, p.log_beta - p.low)
+    value = log_sub(whole - log_error(whole, p.low, p.log_beta), log_fnr - p.low + log_error(p.low, log_fnr))
+    log_alpha = xp.max(xp.where(p.used, value, -xp.inf))
+    return log_alpha - log_error(log_alpha)
 
 
 def tpr_chord(p: Points, log_fpr):
@@ -37,35 +40,39 @@ def tpr_chord(p: Points, log_fpr):
 
     Method: docs/method/attack.md#labels
     """
+    # (the FPR and those of the tests are known to a few units of their logs: one that is not certainly stricter is laxer)
+    own = log_error(log_fpr) - log_error()
+    certain, size = p.log_alpha + own <= log_fpr, own + log_error(p.log_alpha[:-1])
     a, b = p.log_alpha[:-1], p.log_alpha[1:]
-    inside = (b <= log_fpr) & (log_fpr < a) & p.used[:-1] & p.used[1:]
+    inside = certain[1:] & ~certain[:-1] & p.used[:-1] & p.used[1:]
     top = xp.where(inside, a, 0.0)
     low = xp.where(inside, b, -1.0)
     share = xp.exp(log_fpr - top) - xp.exp(low - top)
     # (a difference of rates, known to a few units: a little less of the laxer test has an FPR that is certainly not above)
-    share = xp.clip((share - 4.0 * UNIT) / -xp.expm1(low - top) - 4.0 * UNIT, 0.0, 1.0)
+    share = xp.clip((share - size) / -xp.expm1(low - top) - 4.0 * UNIT, 0.0, 1.0)
     mix = lambda x: xp.logaddexp(x[:-1] + safe_log(share), x[1:] + safe_log(1.0 - share))  # noqa: E731
     k = argmax(xp.where(inside, mix(p.log_tpr), -xp.inf))
     tpr, beta = mix(p.log_tpr)[k], mix(p.log_beta)[k]
-    stricter = p.used & (p.log_alpha <= log_fpr)
+    stricter = p.used & certain
     j = argmax(xp.where(stricter, p.log_tpr, -xp.inf))
     # where every candidate has TPR 0, k and j point anywhere
     chord = inside[k] & (~stricter[j] | (tpr >= p.log_tpr[j]))
     log_tpr = xp.where(chord, tpr, xp.where(stricter[j], p.log_tpr[j], -xp.inf))
     log_beta = xp.where(chord, beta, xp.where(stricter[j], p.log_beta[j], 0.0))
     # rejecting when a test does, with probability α/α_k, has TPR_k·α/α_k; guessing at random is always possible
-    laxer = p.used & (p.log_alpha >= log_fpr) & (p.log_alpha > -xp.inf)
+    laxer = p.used & ~certain & (p.log_alpha > -xp.inf)
     partly = xp.max(xp.where(laxer, p.log_tpr + (log_fpr - p.log_alpha), log_fpr))
-    partly = xp.minimum(xp.maximum(partly, log_fpr), 0.0)
+    partly = xp.minimum(xp.maximum(partly - own, log_fpr), 0.0)
     better = partly > log_tpr
-    return xp.where(better, partly, log_tpr), xp.where(better, log1mexp(partly), log_beta)
+    return xp.where(better, partly, log_tpr), xp.where(better, log1mexp(partly - own), log_beta)
 
 
 def chord_to_end(p: Points, log_fpr):
     """(log TPR, log β) at one FPR of the chord from the strictest test above it to the last point, at α = 0."""
-    above = p.used & (p.log_alpha > log_fpr)
+    own = log_error(log_fpr)
+    above = p.used & (p.log_alpha > log_fpr + own)
     k = argmax(xp.where(above, -p.log_alpha, -xp.inf))
-    share = xp.maximum(xp.exp(xp.where(above[k], log_fpr - p.log_alpha[k], 0.0)) * (1.0 - 8.0 * UNIT), 0.0)
+    share = xp.maximum(xp.exp(xp.where(above[k], log_fpr - p.log_alpha[k], 0.0)) * (1.0 - own), 0.0)
     mix = lambda x: xp.logaddexp(x[k] + safe_log(share), x[-1] + safe_log(1.0 - share))  # noqa: E731
     usable = above[k] & p.used[-1] & (p.log_alpha[-1] == -xp.inf)
     return xp.where(usable, mix(p.log_tpr), -xp.inf), xp.where(usable, mix(p.log_beta), 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...accounting.curve import Curve, Points, log_delta_at, path, safe_log1m
+from ...accounting.curve import Curve, Points, log_delta_at, log_intercept, path
 from ...bracket import Bracket
 from ...numerics import namespace as xp
 from ...numerics.errors import EXP
@@ -23,9 +23,7 @@ def delta_achieved(p: Points, epsilon):
 
     Method: docs/method/attack.md#lower
     """
-    ratio = epsilon + p.log_alpha - p.log_tpr
-    value = p.log_tpr + safe_log1m(xp.where(p.log_tpr > -xp.inf, ratio, 0.0))
-    return xp.max(xp.where(p.used & (p.log_tpr > -xp.inf), value, -xp.inf))
+    return xp.max(xp.where(p.used, log_intercept(epsilon, p.log_alpha, p.log_tpr, -1.0), -xp.inf))
 
 
 def log_delta(curve: Curve, epsilon, *, symmetric: bool) -> Bracket:

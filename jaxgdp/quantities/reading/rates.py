@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...accounting.curve import Curve, Points, log_delta_at, log_rest_at, path, points, safe_log1m
+from ...accounting.curve import Curve, Points, log_delta_at, log_intercept, log_rest_at, path, points, safe_log1m
 from ...accounting.vertices import Vertices
 from ...bracket import Bracket
 from ...numerics import namespace as xp
 from ...numerics.errors import LOGS
-from ...numerics.normal import log1mexp
+from ...numerics.normal import log1mexp, log_error
 from . import unsampled
 from .chords import tpr_chord
 
@@ -20,8 +20,9 @@ def _lines(p: Points, others: tuple[Vertices, ...]):
     ``others`` are half-curves that must be dominated too; at each ε the larger δ counts.
     """
     epsilon = xp.maximum(p.low, 0.0)
-    log_delta = p.log_tpr + safe_log1m(xp.minimum(epsilon + p.log_alpha - xp.maximum(p.log_tpr, -1e300), 0.0))
+    log_delta = log_intercept(epsilon, p.log_alpha, p.log_tpr)
     log_rest = xp.logaddexp(p.log_beta, epsilon + p.log_alpha)
+    log_rest = log_rest - log_error(log_rest, epsilon, p.log_alpha)
     for other in others:
         rival = log_delta_at(other, epsilon)
         log_rest = xp.minimum(log_rest, log_rest_at(other, epsilon))
@@ -36,19 +37,18 @@ def _certified(upper_lines, lower_lines, log_fpr):
     Slopes above one: TPR ≤ δ + e^ε·α. Slopes below one: β ≥ e^{−ε}·(1 − δ − α).
     """
     epsilon, log_delta, log_rest, usable = upper_lines
-    # (next to FPR 1 a rest is a difference of what is nearly equal: it is as small as its rounding allows)
-    log_rest = log_rest - LOGS
     log_tpr = xp.min(xp.where(usable, xp.logaddexp(log_delta, epsilon + log_fpr), 0.0))
-    ratio = xp.minimum(epsilon + log_fpr - log_rest, 0.0)
+    # (next to FPR 1 a rest is a difference of what is nearly equal: it is as small as its rounding allows)
+    ratio = xp.minimum(epsilon + log_fpr - log_rest + log_error(epsilon, log_fpr), 0.0)
     log_beta = xp.max(xp.where(usable, log_rest + safe_log1m(ratio), -xp.inf))
     epsilon, log_delta, log_rest, usable = lower_lines
-    log_rest = log_rest - LOGS
-    mirrored = log_rest + safe_log1m(xp.minimum(log_fpr - log_rest, 0.0)) - epsilon
+    mirrored = log_rest + safe_log1m(xp.minimum(log_fpr - log_rest + log_error(log_fpr), 0.0)) - epsilon
     log_beta = xp.maximum(log_beta, xp.max(xp.where(usable, mirrored, -xp.inf)))
     # each rate also bounds the other; next to 1 the log of a TPR is as small as its rounding, which 1 − TPR must not take for an FNR
-    log_tpr = xp.minimum(log_tpr + LOGS, 0.0)
-    log_beta = xp.maximum(log_beta, safe_log1m(log_tpr)) - LOGS
-    log_tpr = xp.minimum(log_tpr, log1mexp(log_beta - LOGS))
+    log_tpr = xp.minimum(log_tpr + log_error(log_tpr, log_fpr), 0.0)
+    log_beta = xp.maximum(log_beta, safe_log1m(log_tpr))
+    log_beta = log_beta - log_error(log_beta)
+    log_tpr = xp.minimum(log_tpr, log1mexp(log_beta - log_error(log_beta)))
     return log_tpr, log_beta
 
 
@@ -82,8 +82,9 @@ def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bra
     if symmetric:
         candidates += [tpr_chord(other, log_fpr), tpr_chord(_mirror(attack), log_fpr)]
     tpr_shown, beta_shown = unsampled.error_rates(log_fpr, curve.shown_mu, -1.0)
-    tpr_low = xp.maximum(xp.max(xp.stack([c[0] for c in candidates])) - LOGS, tpr_shown)
-    beta_high = xp.minimum(xp.minimum(xp.min(xp.stack([c[1] for c in candidates])) + LOGS, 0.0), beta_shown)
+    tpr_low, beta_high = xp.max(xp.stack([c[0] for c in candidates])), xp.min(xp.stack([c[1] for c in candidates]))
+    tpr_low = xp.maximum(tpr_low - log_error(tpr_low, log_fpr), tpr_shown)
+    beta_high = xp.minimum(xp.minimum(beta_high + log_error(beta_high), 0.0), beta_shown)
     tpr_low, beta_high = _together(tpr_low, beta_high, -1.0)
     # (a TPR whose log is no double is still below 1)
     tpr_low = xp.minimum(tpr_low, -np.finfo(float).tiny)
