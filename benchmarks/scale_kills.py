@@ -99,11 +99,13 @@ def with_killed_workers(path: Path, settings: int, kills: int, generator: random
     with workers(2) as client:
 
         def kill():
-            for _ in moments(path, kills, generator, seconds, over.is_set):
-                with contextlib.suppress(Exception):
-                    pid = generator.choice(sorted(client.run(os.getpid).values()))
-                    os.kill(pid, signal.SIGKILL)
-                    killed.append(pid)
+            for number, _ in enumerate(moments(path, kills, generator, seconds, over.is_set), start=1):
+                # (a worker that has just died does not answer, and the one in its place does not yet)
+                while len(killed) < number and not over.is_set():
+                    with contextlib.suppress(Exception):
+                        pid = generator.choice(sorted(client.run(os.getpid).values()))
+                        os.kill(pid, signal.SIGKILL)
+                        killed.append(pid)
 
         thread = threading.Thread(target=kill)
         thread.start()
@@ -154,6 +156,8 @@ def main() -> None:
     shutil.rmtree(folder)
     if not (same_sweep and same_workers):
         raise SystemExit("the stores differ")
+    if killed != options.kills:
+        raise SystemExit(f"only {killed} workers were killed")
 
 
 if __name__ == "__main__":
