@@ -10,7 +10,7 @@ from mpmath import mpf
 import jaxgdp
 from jaxgdp import SubsampledGaussian, SubsampledLaplace
 
-SEED, EACH = 20260101, {"bounded_range": 15, "densities": 4, "discrete": 20, "noise": 10}
+SEED, EACH = 20260101, {"bounded_range": 40, "densities": 4, "discrete": 44, "noise": 12}
 
 
 @pytest.mark.slow

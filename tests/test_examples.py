@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from terminal import on_a_terminal
 
 from jaxgdp.training import checkpoint, plan_budget
 
@@ -42,11 +43,15 @@ def test_digits_are_learned_within_the_budget(tmp_path, capsys):
     assert (tmp_path / "run.png").stat().st_size > 10_000
 
 
-def test_a_run_that_ends_before_its_budget_does_not_say_that_it_is_spent(tmp_path, capsys):
+def test_a_run_that_ends_before_its_budget_does_not_say_that_it_is_spent(tmp_path, capsys, monkeypatch):
     pytest.importorskip("sklearn")
     pytest.importorskip("rich")
-    example = _example("dpsgd_digits")
-    account, _ = example.main(["--no-report", "--output", str(tmp_path), "--max-steps", "20", "--max-mu", "1"])
+    example, runs = _example("dpsgd_digits"), []
+    short = ["--no-report", "--output", str(tmp_path), "--max-steps", "20", "--max-mu", "1"]
+    told = on_a_terminal(monkeypatch, lambda: runs.append(example.main(short)))
+    # and it says what it does while it does it
+    assert all(words in told for words in ("loading the digits", "planning, ", "certifying the run")), told
+    account, _ = runs[0]
     printed = capsys.readouterr().out
     assert account.num_steps == 20 and float(account.mu().upper) < 0.9
     assert "budget spent: False (stopped at --max-steps 20, μ within 1)" in printed

@@ -6,25 +6,13 @@ import sys
 import time
 
 import pytest
+from terminal import Terminal, on_a_terminal, until
 
 import jaxgdp
 from jaxgdp import targets
 from jaxgdp.progress import telling
 from jaxgdp.reproduce import reproduce
 from jaxgdp.training import plan_budget
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def until(condition):
-    """Wait for something that another thread does; however busy the machine, it happens."""
-    end = time.monotonic() + 600.0
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.01)
-    return condition()
 
 
 def test_says_what_it_does_and_how_far_it_is_and_leaves_nothing():
@@ -154,23 +142,6 @@ def test_plans_tell_their_caller_or_the_terminal(monkeypatch, capsys):
     assert told == [True]
 
 
-def _on_a_terminal(monkeypatch, work):
-    """What work says on a terminal on which every line is seen at least once, however short the work."""
-    from jaxgdp import progress
-
-    def seen_and_ended(line):
-        assert until(lambda: line.width)
-        ended(line)
-
-    terminal, ended = Terminal(), progress._Line.end
-    monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "_Bar", progress._Line)
-    monkeypatch.setattr(progress._Line, "end", seen_and_ended)
-    work()
-    return terminal.getvalue()
-
-
 def _optimize():
     jaxgdp.optimize(
         lambda s: (s.noise_multiplier**2).sum(), targets.Mu(0.5), noise_multiplier=[9.0], num_steps=[4], iterations=1
@@ -189,7 +160,7 @@ def _optimize():
     ids=["report", "calibrate", "plan_budget", "reproduce", "optimize"],
 )
 def test_long_work_of_every_kind_tells_what_it_does(work, said, tmp_path, monkeypatch):
-    assert said in _on_a_terminal(monkeypatch, lambda: work(tmp_path))
+    assert said in on_a_terminal(monkeypatch, lambda: work(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -207,7 +178,7 @@ def test_commands_tell_what_they_do(command, said, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     codes = []
-    told = _on_a_terminal(monkeypatch, lambda: codes.append(main(command.split())))
+    told = on_a_terminal(monkeypatch, lambda: codes.append(main(command.split())))
     assert codes == [0] and all(words in told for words in said), told
 
 

@@ -1,0 +1,34 @@
+"""What long work says on a terminal."""
+
+import io
+import time
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def until(condition):
+    """Wait for something that another thread does; however busy the machine, it happens."""
+    end = time.monotonic() + 600.0
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+def on_a_terminal(monkeypatch, work):
+    """What work says on a terminal on which every line is seen at least once, however short the work."""
+    from jaxgdp import progress
+
+    def seen_and_ended(line):
+        assert until(lambda: line.width)
+        ended(line)
+
+    terminal, ended = Terminal(), progress._Line.end
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_Bar", progress._Line)
+    monkeypatch.setattr(progress._Line, "end", seen_and_ended)
+    work()
+    return terminal.getvalue()
