@@ -435,8 +435,9 @@ def _dominating_vertices(c, plan, first, width, h, size, infinity) -> Vertices:
     # neighbouring pieces overlap, so that together they hold a vertex near every point of the true curve
     overlap = 0.05 * plan.spread + width
     used = (t >= plan.cut_low - overlap) & (t <= plan.cut_high + overlap)
-    # (at ℓ = 0 the curve goes on with slope −1, along which μ only falls: nothing below is needed)
-    used = used & (t > -0.5 * width)
+    # (at ℓ = 0 the curve goes on with slope −1, along which μ only falls: of what is below, only the vertex whose slopes hold 0 is
+    # needed, wherever an anchor puts it)
+    used = used & (t > -(1.0 - 1e-9) * width)
     return Vertices(first, width, log_alpha, log_tpr, log_beta, used, firm)
 
 

@@ -94,7 +94,8 @@ _MENU = (
 )
 _BLOCK = 128  # points between vertices, where a step then still fits
 _TABLE = 2**24  # largest table
-_FEWEST = 100  # steps, for a sparse lattice
+_FEWEST = 140  # steps, for a sparse lattice
+_FEW = 450  # steps, up to which a finer lattice than that is a dense one: as cheap, and of use more often
 
 
 class Needs(NamedTuple):
@@ -139,7 +140,7 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -
     Method: docs/method/index.md#steering
     """
     sharper = _sharper(rtol)
-    many_steps = not dense and need.steps >= _FEWEST
+    many_steps = not dense and need.steps >= (_FEWEST if detail <= 1.0 else _FEW)
     # as fine, and with as many points and vertices, as ``detail`` asks for if some lattice serves, less otherwise; N costs
     # nothing, so it is rounded up generously where a step then still fits
     ladder = range(sharper, sharper + 4)
