@@ -66,26 +66,30 @@ def answer(groups, question: Question, progress=None, executor: Executor | None 
     results = {q.name: unknown(number) for q, _ in question.asked}
     sizes = np.zeros(number, np.int64)
     curves: list = [()] * number if question.keep else []
-    rows, finished = np.arange(number), progress or (lambda done: None)
-    for level in levels(question.rtol):
-        last = level <= question.rtol * (1.0 + 1e-9)
-        part = question if len(rows) == number else question.take(rows, number)
-        mine = groups if len(rows) == number else engine.take(groups, rows)
-        part = dataclasses.replace(part, rtol=level)
-        found = engine.answer(mine, part, progress if last else None, executor=executor)
-        for name, bracket in found.results.items():
-            known = results[name]
-            known.lower[rows] = np.maximum(known.lower[rows], bracket.lower)
-            known.upper[rows] = np.minimum(known.upper[rows], bracket.upper)
-        sizes[rows] = found.sizes
-        for i, row in enumerate(rows):
-            if question.keep:
-                curves[row] += (found.curves[i],)
-        excess = [q.excess(engine.take(results[q.name], rows), level / 10.0) for q, _ in question.asked]
-        still = rows[np.max(excess, axis=0) > 1.0]
+    steps, finished, told = levels(question.rtol), progress or (lambda done: None), 0
+
+    def wider(level):
+        """Which settings have some quantity that is not as narrow as that."""
+        return np.max([q.excess(results[q.name], level) for q, _ in question.asked], axis=0) > 1.0
+
+    for level in steps:
+        rows, last = np.flatnonzero(wider(level)), level == steps[-1]
+        if len(rows):
+            part = question if len(rows) == number else question.take(rows, number)
+            mine = groups if len(rows) == number else engine.take(groups, rows)
+            part = dataclasses.replace(part, rtol=level)
+            found = engine.answer(mine, part, progress if last else None, executor=executor)
+            for name, bracket in found.results.items():
+                known = results[name]
+                known.lower[rows] = np.maximum(known.lower[rows], bracket.lower)
+                known.upper[rows] = np.minimum(known.upper[rows], bracket.upper)
+            sizes[rows] = found.sizes
+            for i, row in enumerate(rows):
+                if question.keep:
+                    curves[row] += (found.curves[i],)
         if not last:
-            finished(len(rows) - len(still))
-        rows = still
-        if not len(rows):
-            break
+            # (those that need no look at the last level)
+            done = number - int(np.count_nonzero(wider(steps[-1])))
+            finished(done - told)
+            told = done
     return Nested(results, {q.name: q.excess(results[q.name], question.rtol) for q, _ in question.asked}, sizes, curves)

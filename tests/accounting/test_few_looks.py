@@ -51,3 +51,17 @@ def test_where_delta_is_asked_does_not_matter_for_mu():
 def test_few_steps_are_as_accurate_as_many(noise, rate, steps):
     found = jaxgdp.measure(jaxgdp.dpsgd(noise, rate, steps), ("mu", "regret"), rtol=1e-3)
     assert found.status["mu"] == 0 and found.status["regret"] == 0, found.brackets
+
+
+def test_a_setting_that_is_sharper_than_one_level_asks_for_gets_the_next_ones():
+    """Of accuracies that follow each other, the first look may meet the second one, and not the third that was asked for."""
+    told = []
+    mechanism = jaxgdp.dpsgd(
+        np.array([0.5314327, 5.24, 1.35]), np.array([0.0011155, 0.0002115, 0.32]), np.array([1007.0, 107.0, 8030.0])
+    )
+    once = jaxgdp.measure(mechanism, "advantage", rtol=1e-3).brackets["advantage"]
+    assert np.any((once.width <= 1e-4 * once.upper) & (once.width > 1e-5 * once.upper))
+    found = jaxgdp.measure(mechanism, "advantage", rtol=1e-5, progress=told.append)
+    assert np.all(found.status["advantage"] == 0) and sum(told) == 3
+    finer = found.brackets["advantage"]
+    assert np.all((finer.lower >= once.lower) & (finer.upper <= once.upper))
