@@ -95,7 +95,7 @@ _MENU = (
 _BLOCK = 128  # points between vertices, where a step then still fits
 _TABLE = 2**24  # largest table
 _FEWEST = 140  # steps, for a sparse lattice
-_FEW = 450  # steps, up to which a finer lattice than that is a dense one: as cheap, and of use more often
+_FEW = 300  # steps, up to which a finer lattice than that is a dense one: as cheap, and of use more often
 
 
 class Needs(NamedTuple):
