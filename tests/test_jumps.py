@@ -33,8 +33,9 @@ def exact(sigma, p, uses, epsilon, adding=False):
     density = lambda x: mpmath.npdf(x, 0, sigma)  # noqa: E731
     kink = sigma**2 * mpmath.log((mpmath.exp(epsilon) - 1 + p) / p) + mpf(1) / 2
     reach = max(kink, 1) + 12 * sigma
-    # (many short intervals: the integrand is a narrow peak whose place nobody knows beforehand)
-    ends = sorted({*mpmath.linspace(-12 * sigma, reach, 121), kink - 5 * p * sigma, kink, kink + 5 * p * sigma})
+    # (many short intervals: the integrand has narrow peaks, most of them next to the kink, whose places nobody knows beforehand)
+    around = [kink + sign * far * p * sigma for far in (0, *(2.0**k for k in range(-1, 9))) for sign in (-1, 1)]
+    ends = sorted({*mpmath.linspace(-12 * sigma, reach, 121), *around})
 
     def part(which):
         def integrand(x):

@@ -17,8 +17,9 @@ from .windows import Plan
 
 _CHUNK = 2**19  # numbers in the largest array worked on at once
 _TOGETHER = 24  # half-curve pieces worked on at once, at most
-_LARGEST_JUMP = 2**19  # points of a lattice for what takes a jump: its arrays are many
+_LARGEST_JUMP = 2**20  # points of a lattice for what takes a jump: its arrays are many
 _FOCUSED_VERTICES = 8192  # of a dense lattice for one threshold
+_COARSE = 512  # … and of a sparse one that is no finer than foreseen
 _FOCUSED = 1200.0  # vertices across the composed law that a view of one threshold needs at most
 _VERTICES = 24.0  # vertices between ℓ = 0 and the floor at rtol 1e-3, at least
 
@@ -143,7 +144,7 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -
     many_steps = not dense and need.steps >= (_FEWEST if detail <= 1.0 else _FEW)
     # as fine, and with as many points and vertices, as ``detail`` asks for if some lattice serves, less otherwise; N costs
     # nothing, so it is rounded up generously where a step then still fits
-    ladder = range(sharper, sharper + 4)
+    ladder = range(sharper, sharper + (6 if need.focused else 4))
     if need.focused:
         pairs = itertools.product(((detail, detail), (1.0, detail), (1.0, 1.0)), ladder)
     else:
@@ -169,7 +170,8 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -
         if (
             need.bandwidth <= (1.2 if frequencies < _MENU[-1][0] else 1.5) * frequencies
             and need.vertices * np.sqrt(min(denser, 4.0)) <= room * vertices
-            and need.base * min(denser, 6.0) <= base
+            and (not need.focused or min(_COARSE * denser, 2.0 * _FOCUSED_VERTICES) <= vertices)
+            and need.base * min(denser, 16.0 if need.focused else 6.0) <= base
             and scale * need.short + 8 < spectrum.reach(base, short)
             and scale * need.long + 8 < spectrum.reach(base, long)
             and base * (short + long + 4) * frequencies <= _TABLE

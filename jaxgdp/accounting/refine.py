@@ -23,12 +23,9 @@ NOTHING_SEEN = ((np.inf, np.inf), (0.0, 0.0))
 _FAINTEST = 24.5  # −log of the density, per unit of rtol, that rounding leaves usable
 _FEW_STEPS = 1000.0  # up to which their number does not matter
 _TRIES, _FEW_TRIES = 6, 2  # lattices for one view, at most
+_VACUOUS = 0.3  # relative width of a bracket that tells next to nothing
 _STEPS = 6  # towards more detail, before there is said to be no finer lattice
-JUMP_SHARES = (
-    0.25,
-    0.06,
-    0.0,
-)  # of a threshold: what counts as a jump, when looked at for the first, second and third time
+JUMP_SHARES = (0.15, 0.06, 0.3, 0.0)  # of a threshold: what counts as a jump, at the first look, the second one, …
 _MOST_AGAIN = 2  # looks again at a window that was off
 
 
@@ -174,16 +171,19 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
         return Step(moved, PLAN, "the window was off")
     detail = after.detail if view.aim == WHOLE else 1.0
     closer = dataclasses.replace(after, closer=after.closer + 1, faintest=0.5 * after.faintest, detail=detail)
-    near = after.closer < (1 if view.aim == WHOLE else len(JUMP_SHARES) - 1)  # not yet as near as can be
-    if stuck and near and most > _FEW_TRIES:
-        return Step(closer, PLAN, "a finer lattice did not help: look from nearer to the far end")
+    # not yet as near as can be (a view of one threshold comes nearer by other jumps, where there are any)
+    near = after.closer < (1 if view.aim == WHOLE else len(JUMP_SHARES) - 1 if lattice.kind == "jump" else 0)
+    unseen = lattice.kind == "jump" and excess * rules.rtol > _VACUOUS
+    if (stuck or unseen) and near and most > _FEW_TRIES:
+        return Step(closer, PLAN, "a finer lattice did not help, or will not: look from nearer to the far end")
     sparse = lattice.kind == "sparse"
     if not sparse and view.aim == WHOLE and stuck and idle > 0 and not near:
         return _in_more_pieces(after, lattice, rules) or Step(after, DONE, "finer lattices do not help")
     largest = not sparse and lattice.size >= min(rules.max_size, 2 ** SIZES[lattice.kind][-1])
-    if after.tries < most and not largest:
+    tried = after.tries - (after.closer if rules.closes and view.aim != WHOLE else 0)
+    if tried < most and not largest:
         more, next_view = 8.0 if stuck else float(np.clip(np.sqrt(excess / 0.8), 1.3, 4.0)), after
-        if sparse and stuck and excess * rules.rtol > 0.3:
+        if sparse and stuck and excess * rules.rtol > _VACUOUS:
             next_view, more = dataclasses.replace(after, dense=True, detail=1.0), 1.0
         better = finer(next_view, lattice, more, choice)
         if better is not None:

@@ -10,6 +10,10 @@ from ..numerics import namespace as xp
 from .loss import Loss, composed
 
 _CLOSE = 1e-6  # a Newton step of a tilt, relative, after which there is no other
+_FEW_JUMPS = 40.0  # −log of how many jumps are expected, at most: a second one is then outside of the window
+_UNSURE = 10.0  # by which −log of a mass may be more than follows from a mean and a variance
+_SEVERAL = 6.0  # … where several jumps lead to the threshold
+_HIDDEN = 8.0  # −log of the part of what takes a jump that is about the threshold, at most
 MARGIN = 0.05  # how far past the asked depth, in standard deviations, the pieces reach
 
 
@@ -73,6 +77,27 @@ class Jumps:
 
         return xp.logsumexp(xp.log(self.loss.count) + mass(some) - mass(~self.large), axis=-1)
 
+    def one(self, s):
+        """log of the mean number of large steps under tilt s; mean and variance of the loss with one of them; shape (sides,)."""
+        exponent, count = self.log_weight + s[:, None, None] * self.nodes, self.loss.count
+
+        def parts(some):
+            masked = xp.where(some, exponent, -1e300)
+            top = xp.max(masked, axis=-1, keepdims=True)
+            weight = xp.where(some, xp.exp(exponent - top), 0.0)
+            total = xp.maximum(xp.sum(weight, axis=-1), 1e-300)
+            mean = xp.sum(weight * self.nodes, axis=-1) / total
+            square = xp.sum(weight * (self.nodes - mean[..., None]) ** 2, axis=-1) / total
+            return top[..., 0] + xp.log(total), mean, square
+
+        (log_large, far, far_square), (log_small, near, near_square) = parts(self.large), parts(~self.large)
+        number = xp.log(count) + log_large - log_small
+        all_of_them = xp.logsumexp(number, axis=-1)
+        share = xp.exp(number - all_of_them[:, None])
+        jump = xp.sum(share * far, axis=-1)
+        spread = xp.sum(share * (far_square + (far - jump[:, None]) ** 2), axis=-1)
+        return all_of_them, xp.sum(count * near, axis=-1) + jump, xp.sum(count * near_square, axis=-1) + spread
+
     def beyond(self, threshold):
         """Which nodes lie beyond a threshold (about: nodes are far apart)."""
         most = xp.max(self.nodes, axis=(-2, -1))
@@ -87,23 +112,35 @@ def fall(loss: Loss, least, threshold):
 
 
 def at_jump(loss: Loss, least, threshold, high):
-    """The tilt for a composed loss with one step beyond ``least``, and −log of the mass beyond the threshold that this has under it.
+    """The tilt for a composed loss with a step beyond ``least``, and −log of the mass about the threshold that this has under it.
 
-    Half of all such steps are then beyond the threshold, unless several of them would outweigh one: that is as far as it goes.
-    ``high`` is a guess.
+    At most one such step is expected, and with one of them the mean is at most at the threshold. There are as few of them as leaves
+    another one outside of the window, but never so few that hardly anything of what takes one is about the threshold. ``high`` is a
+    guess.
     """
     jumps = Jumps(loss, least)
-    beyond = jumps.beyond(threshold)
 
-    def share(s):
-        return jumps.log_number(s, beyond) - jumps.log_number(s, jumps.large) + 0.7, 1e-300 + 0.0 * s
+    def tilt_of(error):
+        return _increasing_root(lambda s: (error(s), 1e-300 + 0.0 * s), xp.full_like(high, 0.5), xp.maximum(high, 0.6))
 
-    def several(s):
-        return jumps.log_number(s, jumps.large), 1e-300 + 0.0 * s
+    def one(s):
+        """log of how many there are, and −log of the part of what takes one that is about the threshold, by its mean and variance."""
+        number, mean, square = jumps.one(s)
+        return number, 0.5 * xp.maximum(threshold - mean, 0.0) ** 2 / xp.maximum(square, 1e-300)
 
-    low, start = xp.full_like(high, 0.5), xp.maximum(high, 0.6)
-    tilt = xp.minimum(_increasing_root(share, low, start), _increasing_root(several, low, start))
-    return tilt, xp.maximum(-jumps.log_number(tilt, beyond), 0.0)
+    there = tilt_of(lambda s: jumps.one(s)[1] - threshold)
+    several = tilt_of(lambda s: one(s)[0])
+    # where one large step does not get there, with several of them, what is about the threshold follows from all moments
+    single, saddle = one(there)[0] <= 0.0, at_threshold(loss, xp.full_like(high, 0.5), threshold)
+    rate = saddle * threshold - composed(loss, saddle)[0]
+
+    def hidden(s):
+        number, part = one(s)
+        return xp.where(single, part, rate - s * threshold + composed(loss, s)[0] + number + _SEVERAL)
+
+    tilt = xp.maximum(tilt_of(lambda s: one(s)[0] + _FEW_JUMPS), tilt_of(lambda s: _HIDDEN - hidden(s)))
+    tilt = xp.minimum(tilt, xp.minimum(there, several))
+    return tilt, xp.maximum(hidden(tilt) - one(tilt)[0], 0.0) + _UNSURE
 
 
 def _increasing_root(error, low, start):

@@ -17,10 +17,10 @@ from .tilts import at_depth, at_jump, at_threshold, at_top, at_zero, below_top, 
 
 _BOTH = np.array([False, True])
 _DEEPEST = 38.6  # standard deviations out to which relative accuracy is meant: a rate of 1e-325
-_ROOM = (
-    60.0  # by which the squared depths of two sides differ where the rate of one is nothing beside that of the other
-)
+_ROOM = 60.0  # by which the squared depths of two sides differ where the rate of one is nothing beside the other's
+_ROUGH = 200.0  # … and where single large steps take over, of which a saddle point tells little
 _BEYOND = 7.0  # standard deviations from a threshold at which a single step may stop
+_SEEN = 2.0  # half the stretch of thresholds that is looked at where a jump leads there, in units of one over the tilt
 _WIDEST = 3.0  # how many times the variance at ℓ = 0 a saddle point may have and still be one
 
 
@@ -339,8 +339,10 @@ def plan_threshold(groups, count, threshold, rtol, faintest, share) -> Plan:
         tilt = at_threshold(loss, tilt0, threshold + 0.0 * tilt0)
         tilt = below_top(loss, tilt0, tilt) if loss.bounded else tilt
         tilt = xp.maximum(tilt, tilt0)
-        depth = xp.min(xp.maximum(depths(loss, tilt)[1], 0.0))
-        depth = xp.minimum(xp.sqrt(depth**2 + _ROOM), _DEEPEST) + 0.0 * tilt0
+        _, r_y, _, square = depths(loss, tilt)
+        depth = xp.min(xp.maximum(r_y, 0.0))
+        rough = xp.max(square / composed(loss, tilt0)[2]) > _WIDEST
+        depth = xp.minimum(xp.sqrt(depth**2 + xp.where(rough, _ROUGH, _ROOM)), _DEEPEST) + 0.0 * tilt0
         far = xp.maximum(at_depth(loss, tilt0, depth, tilt0 > 0.0), tilt0)
         return tilt0, xp.minimum(tilt, far), xp.where(tilt > far, depths(loss, far)[2], threshold)
 
@@ -377,7 +379,9 @@ def plan_threshold(groups, count, threshold, rtol, faintest, share) -> Plan:
     )
     # the log of a tail changes by half the square of the tilt for every unit of variance: the lattice has to be finer by the tilt
     window = window._replace(smooth=xp.minimum(window.smooth, 1.0 / xp.maximum(tilt, 1.0 - tilt)))
-    window = window._replace(spread=xp.where(jumps, xp.minimum(bulk, 0.1 * positive), window.spread))
+    window = window._replace(
+        spread=xp.where(jumps, xp.minimum(xp.minimum(bulk, 0.1 * positive), _SEEN / tilt), window.spread)
+    )
     cut_low, cut_high = xp.maximum(place - window.spread, 0.0), xp.maximum(place, 0.0) + window.spread
     anchor = xp.where(threshold < cut_high, threshold, 0.0)
     jump = xp.where(jumps, share * place, xp.inf)

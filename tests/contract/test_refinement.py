@@ -133,15 +133,21 @@ def test_a_view_of_one_threshold_follows_it():
 
 
 def test_a_view_of_one_threshold_gets_as_near_as_there_are_shares_of_jumps():
-    view, seen = focus(0, 0, 2.0, 1e3, RULES), []
+    """… where there are jumps; elsewhere they decide nothing, and it ends."""
+    start, jumps = focus(0, 0, 2.0, 1e3, RULES), LARGEST._replace(kind="jump")
+    assert refine(start, looked(100.0, LARGEST), RULES, ladder).action == DONE
+    view, seen = start, []
     for _ in range(20):
-        step = refine(view, looked(100.0, LARGEST), RULES, ladder)
+        step = refine(view, looked(100.0, jumps), RULES, ladder)
         if step.action == DONE:
             break
         assert step.action == PLAN
         view = step.view
         seen.append(view.closer)
     assert seen == list(range(1, len(policy.JUMP_SHARES))) and step.action == DONE
+    # a look that saw nothing is not repeated on a finer lattice before the others
+    blind = refine(start, looked(0.5 / RULES.rtol, jumps._replace(size=2**14)), RULES, ladder)
+    assert blind.action == PLAN and blind.view.closer == 1
 
 
 @pytest.mark.parametrize("aim", [WHOLE, 0])
