@@ -24,7 +24,7 @@ _FAINTEST = 24.5  # −log of the density, per unit of rtol, that rounding leave
 _FEW_STEPS = 1000.0  # up to which their number does not matter
 _TRIES, _FEW_TRIES = 6, 2  # lattices for one view, at most
 _VACUOUS = 0.3  # relative width of a bracket that tells next to nothing
-_STEPS = 6  # towards more detail, before there is said to be no finer lattice
+_STEPS = 12  # towards more detail, before there is said to be no finer lattice
 JUMP_SHARES = (0.15, 0.06, 0.3, 0.0)  # of a threshold: what counts as a jump, at the first look, the second one, …
 _MOST_AGAIN = 2  # looks again at a window that was off
 
