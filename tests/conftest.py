@@ -13,6 +13,12 @@ _CACHE = os.environ.get("JAXGDP_TEST_CACHE", str(pathlib.Path(tempfile.gettempdi
 jax.config.update("jax_compilation_cache_dir", _CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
+# what the tests themselves compile runs a few times: for CPUs without LLVM's optimisations, which take longer (the programs of the
+# package name a level of their own, and processes that a test starts are left alone)
+with pytest.MonkeyPatch.context() as _environment:
+    _environment.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", "") + " --xla_backend_optimization_level=0")
+    jax.devices()
+
 
 _MOST_REGIONS = 25_000
 _MAPS = pathlib.Path("/proc/self/maps")
