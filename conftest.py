@@ -1,11 +1,21 @@
-"""Doctests of what needs an extra are collected where the extra is installed; workers do not compete for the cores; long files first."""
+"""What all tests and doctests share.
+
+Doctests of what needs an extra are collected where the extra is installed; workers do not compete for the cores; long files come
+first; and no more compiled programs stay in memory than one module needs.
+"""
 
 import collections
+import ctypes
+import gc
 import os
+import pathlib
 from importlib.util import find_spec
 
 # each worker has a core: threads of the linear algebra would only wait for one another (read when NumPy is first imported)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import jax  # noqa: E402
+import pytest  # noqa: E402
 
 _NEEDS = {"dp_accounting": ["jaxgdp/interop/dp_accounting/*", "jaxgdp/interop/jax_privacy.py"]}
 collect_ignore_glob = [
@@ -21,3 +31,59 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item not in nightly]
     slow = collections.Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: -slow[item.path])
+
+
+_MOST_REGIONS = 25_000
+_MAPS = pathlib.Path("/proc/self/maps")
+_MOST_MEMORY, _GROWTH = 2**30, 2**26  # bytes
+_SIZE = pathlib.Path("/proc/self/statm")
+_LIBRARY = ctypes.CDLL(None)  # glibc keeps what was freed unless it is told not to
+
+
+def _resident() -> int:
+    """Bytes in memory, where the operating system tells."""
+    return int(_SIZE.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if _SIZE.exists() else 0
+
+
+class _Programs:
+    """What to forget, and when: it takes a third of a second, and what is forgotten is compiled again."""
+
+    compiled = 0  # programs since they were last forgotten
+    kept = 0  # bytes that were left then
+
+    @classmethod
+    def count(cls, event, duration, **_):
+        cls.compiled += event.endswith("backend_compile_duration")
+
+    @classmethod
+    def forget(cls):
+        jax.clear_caches()
+        gc.collect()
+        if hasattr(_LIBRARY, "malloc_trim"):
+            _LIBRARY.malloc_trim(0)
+        cls.compiled, cls.kept = 0, _resident()
+
+    @classmethod
+    def grown(cls) -> bool:
+        return _resident() > max(_MOST_MEMORY, cls.kept + _GROWTH)
+
+
+jax.monitoring.register_event_duration_secs_listener(_Programs.count)
+
+
+@pytest.fixture(autouse=True)
+def forget_programs():
+    """Each compiled program maps about a thousand memory regions; an operating system allows a process some 65,000."""
+    before = _Programs.compiled
+    yield
+    mapped = _Programs.compiled > before and _MAPS.exists()
+    if _Programs.grown() or (mapped and _MAPS.read_bytes().count(b"\n") > _MOST_REGIONS):
+        _Programs.forget()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_module():
+    """No more compiled programs in memory than one module needs, nor what the compiler leaves behind."""
+    yield
+    if _Programs.compiled:
+        _Programs.forget()

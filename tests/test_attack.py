@@ -9,6 +9,7 @@ from mpmath import mpf
 
 import jaxgdp
 from jaxgdp import SubsampledGaussian, SubsampledLaplace
+from jaxgdp.quantities import registry
 
 SEED, EACH = 20260101, {"bounded_range": 40, "densities": 4, "discrete": 44, "noise": 12}
 
@@ -27,6 +28,17 @@ def test_a_wrong_bracket_is_reported():
     setting.curve = Polygon([(mpf(1) / 2, mpf(1) / 2), (mpf(1) / 2, mpf(1) / 2)]).symmetrised()
     setting.at["rtol"] = 1e-2
     assert any(line.startswith("advantage") for line in failures(setting))
+
+
+def test_two_brackets_that_exclude_each_other_and_one_that_is_wider_than_asked_are_reported():
+    from attack.against import judged
+
+    epsilon = registry.named("epsilon")
+    assert judged((1.0, 1.1), (1.2, 1.3), epsilon, 1e-2) == "apart"
+    assert judged((1.0, 1.1), (1.05, 1.06), epsilon, 1e-2) == "wider"
+    # as accurate as asked is enough, whatever was there before
+    assert judged((1.0, 1.005), (1.0, 1.001), epsilon, 1e-2) is None
+    assert judged((1.0, 1.1), (0.9, 1.2), epsilon, 1e-2) is None
 
 
 # p next to one: ratios 1 + (e^ℓ − 1)/p cancel where e^ℓ is about 1 − p
