@@ -9,16 +9,18 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import time
 from pathlib import Path
 
+import landscape_speed
 import numpy as np
 
 import jaxgdp
 from jaxgdp.quantities import registry
 
-RESULTS = Path(__file__).parent / "results" / "accuracy.json"
+RESULTS = Path(__file__).parent / "results" / "accuracy"
 
 
 def log_uniform(rng, low, high, number):
@@ -36,6 +38,24 @@ def settings(number: int, seed: int):
         "prior": rng.uniform(0.01, 0.99, number),
     }
     return jaxgdp.dpsgd(sigma, p, np.round(steps)), asked
+
+
+def table(run: dict) -> str:
+    """Markdown table of one run."""
+    m = run["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
+    lines = [
+        f"{m['cpu']}, {m['cores']} cores; {versions}; {run['date']}; {run['number']} random settings of DP-SGD, "
+        f"`rtol` = {run['rtol']:g}, each quantity alone.",
+        "",
+        "| quantity | as accurate as asked | true values below 1e-300 | contradictions | CPU seconds each |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, row in run["quantities"].items():
+        lines += [
+            f"| {name} | {row['met']:.1%} | {row['below_1e-300']:.1%} | {row['contradictions']} | {row['cpu_seconds_each']:.2f} |"
+        ]
+    return "\n".join([*lines, "", "The others have status 1."]) + "\n"
 
 
 def main() -> None:
@@ -74,9 +94,20 @@ def main() -> None:
         print(
             f"{name:15s} met {rows[name]['met']:7.2%}  {rows[name]['cpu_seconds_each']:.3f} s of CPU each", flush=True
         )
-    table = {"number": arguments.number, "rtol": arguments.rtol, "seed": arguments.seed, "quantities": rows}
-    arguments.output.parent.mkdir(exist_ok=True)
-    arguments.output.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+    device = landscape_speed.in_process("device", {})
+    run = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": landscape_speed.machine(device),
+        "versions": device["versions"],
+        "number": arguments.number,
+        "rtol": arguments.rtol,
+        "seed": arguments.seed,
+        "quantities": rows,
+    }
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    stem = f"{run['machine']['platform']}-{run['date']}"
+    (arguments.output / f"{stem}.json").write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
+    print(table(run))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import accuracy
 import calibration_speed
 import composition_speed
 import first_answer
@@ -38,6 +39,8 @@ def everything() -> str:
     parts += [calibration_speed.table(run) for run in newest(RESULTS / "calibration")]
     parts += [f"## First answers of a fresh process, next to {dp_accounting}"]
     parts += [first_answer.table(run) for run in newest(RESULTS / "first_answer")]
+    parts += ["## How often the accuracy asked for is met"]
+    parts += [accuracy.table(run) for run in newest(RESULTS / "accuracy")]
     parts += ["## Sweeps in stores", scale_speed.table(*scale_runs())]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
