@@ -13,7 +13,15 @@ import jaxgdp
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-def test_the_command_line_says_that_it_was_interrupted(monkeypatch, capsys):
+@pytest.fixture
+def python_interrupts():
+    """Ctrl-C as Python handles it, even where the tests run in the background of a shell that has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_the_command_line_says_that_it_was_interrupted(monkeypatch, capsys, python_interrupts):
     pytest.importorskip("typer")
     from jaxgdp.cli import main
 
@@ -29,6 +37,7 @@ def test_the_command_line_says_that_it_was_interrupted(monkeypatch, capsys):
 _PRESSED = """
 import runpy, signal, sys
 import {module} as module
+signal.signal(signal.SIGINT, signal.default_int_handler)
 setattr(module, "{function}", lambda *_, **__: signal.raise_signal(signal.SIGINT))
 sys.argv = ["{path}"]
 runpy.run_path("{path}", run_name="__main__")
