@@ -20,6 +20,7 @@ from ..numerics import namespace as xp
 from ..numerics.batching import ONE_THREAD
 from ..numerics.errors import DROPPED, FFT, NODE_SUMS, UNIT
 from ..numerics.precision import with_float64
+from ..numerics.recent import Recent
 from . import products
 from .convolution import Composed, escaped_mass, log_transform, normalisation
 
@@ -28,7 +29,8 @@ _SLAB = 1024  # frequencies summed at once, so that they stay in cache
 _LAWS = 24  # laws whose frequencies NumPy sums at once
 _PROBES = 24  # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond it
 _NODES = 32  # nodes of the sums over one block
-_SMALL = 2**21  # entries of tables of which many are kept for the next bucket
+_SMALL = 2**21  # entries of tables that are moved to a device
+_MADE, _MOVED = Recent(2**28), Recent(2**28)  # tables for the next bucket, on the host and on devices
 _STEEPEST = 30.0  # largest decay over one block that the nodes resolve to the last digit
 
 
@@ -144,13 +146,8 @@ def _waves(distance, size, *, frequencies):
 
 def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:
     """Tables of a lattice of ``size`` points: ``base`` points an octave, so many octaves below and above the centre."""
-    wide = _wide(base, max(below, above), frequencies)
-    return (_large_tables if wide else _small_tables)(size, frequencies, vertices, base, below, above)
-
-
-def _wide(base: int, octaves: int, frequencies: int) -> bool:
-    """Whether the waves of so many points and frequencies are so large that only few are kept."""
-    return len(_distances(base, octaves)) * frequencies > _SMALL
+    key = (size, frequencies, vertices, base, below, above)
+    return _MADE.get(key, lambda: _tables(*key))
 
 
 def _distances(base: int, octaves: int) -> np.ndarray:
@@ -177,38 +174,14 @@ def _tables(size, frequencies, vertices, base, below, above) -> Tables:
     inner = size // _length(frequencies, vertices)
     node, weight = _discrete_gauss(inner, _NODES)
     angle = 2.0 * np.pi / size * node[:, None] * np.arange(frequencies)
-    octaves = max(below, above)
-    waves = (_large_waves if _wide(base, octaves, frequencies) else _small_waves)(size, frequencies, base, octaves)
+    # the same waves for a step and for its mirror image
+    waves = _MADE.get(
+        (size, frequencies, base, max(below, above)), lambda: _waves(distance, size, frequencies=frequencies)
+    )
     return jax.tree.map(np.asarray, Tables(
         offset, float(size), float(size // vertices), float(inner), to_right, to_left, *waves, even, odd, width, core, beyond, node, weight,
         np.cos(angle), np.sin(angle),
     ))  # fmt: skip
-
-
-def _waves_of(size, frequencies, base, octaves):
-    # the same for a step and for its mirror image
-    return _waves(_distances(base, octaves), size, frequencies=frequencies)
-
-
-_small_waves = functools.lru_cache(maxsize=16)(_waves_of)
-_large_waves = functools.lru_cache(maxsize=4)(_waves_of)
-_small_tables = functools.lru_cache(maxsize=32)(_tables)
-_large_tables = functools.lru_cache(maxsize=8)(_tables)
-
-
-class _Itself:
-    """Something as a key that is equal to nothing else."""
-
-    __slots__ = ("of",)
-
-    def __init__(self, of):
-        self.of = of
-
-    def __hash__(self):
-        return id(self.of)
-
-    def __eq__(self, other):
-        return isinstance(other, _Itself) and self.of is other.of
 
 
 def on_device(t: Tables) -> Tables:
@@ -219,21 +192,17 @@ def on_device(t: Tables) -> Tables:
     if t.sine.size > _SMALL:
         return t
     where = getattr(jax.config, "jax_default_device", None)
-    sine, versine = (_moved_waves(_Itself(waves), where) for waves in (t.sine, t.versine))
-    return _moved_rest(_Itself(t), where)._replace(sine=sine, versine=versine)
+    # (what was moved is kept together with its copy on the host, which is how it is found again)
+    (_, sine), (_, versine) = (_MOVED.get((id(a), where), lambda a=a: (a, _put(_rows(a)))) for a in (t.sine, t.versine))
+    rest = t._replace(sine=None, versine=None)
+    return _MOVED.get((id(t.offset), where), lambda: (rest, _put(rest)))[1]._replace(sine=sine, versine=versine)
 
 
-@functools.lru_cache(maxsize=16)
-@with_float64
-def _moved_waves(waves: _Itself, _where):
-    # the same for a step and for its mirror image
-    return jax.device_put(tuple(waves.of[0]) if waves.of.shape[0] == 1 else waves.of)
+def _rows(waves):
+    return tuple(waves[0]) if waves.shape[0] == 1 else waves
 
 
-@functools.lru_cache(maxsize=32)
-@with_float64
-def _moved_rest(t: _Itself, _where) -> Tables:
-    return jax.device_put(t.of._replace(sine=None, versine=None))
+_put = with_float64(jax.device_put)
 
 
 def fold(w, t: Tables):

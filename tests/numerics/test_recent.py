@@ -1,0 +1,67 @@
+"""What is kept for the next time stays within its bytes."""
+
+import threading
+
+import numpy as np
+
+from jaxgdp.accounting import spectrum
+from jaxgdp.numerics.recent import Recent
+
+
+def number(kept, *keys, size=100):
+    """How often something had to be made."""
+    made = []
+    for key in keys:
+        kept.get(key, lambda key=key: made.append(key) or np.zeros(size // 8))
+    return len(made)
+
+
+def test_the_least_recently_used_is_forgotten_first():
+    kept = Recent(208)
+    assert number(kept, 1, 2, 1, 2) == 2
+    assert number(kept, 1, 3) == 1
+    assert number(kept, 1) == 0
+    assert number(kept, 2) == 1
+
+
+def test_the_latest_stays_however_large():
+    kept = Recent(50)
+    assert number(kept, 1, 1, 1) == 1
+    assert number(kept, 2, 2) == 1
+    assert number(kept, 1) == 1
+
+
+def test_shared_arrays_count_once():
+    kept, shared = Recent(208), np.zeros(25)
+    kept.get(1, lambda: shared)
+    kept.get(2, lambda: (shared, np.zeros(1)))
+    assert kept.get(1, lambda: None) is shared
+    kept.get(3, lambda: np.zeros(1))
+    assert kept.get(1, lambda: None) is shared and kept.get(3, lambda: None) is not None
+    assert kept.get(2, lambda: None) is None
+
+
+def test_threads_that_make_the_same_get_the_same():
+    kept, together, found = Recent(1000), threading.Barrier(2), []
+
+    def make():
+        together.wait(10.0)
+        return np.zeros(1)
+
+    threads = [threading.Thread(target=lambda: found.append(kept.get("key", make))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[0] is found[1]
+
+
+def test_tables_stay_within_their_bytes(monkeypatch):
+    """Twenty lattices, one after the other, as a session asks for them: none of the first is left, the last is."""
+    monkeypatch.setattr(spectrum, "_MADE", Recent(2**23))
+    keys = [(2**k, 128, 512, 32 + 2 * j, 3, 5) for k in range(13, 18) for j in range(4)]
+    tables = [spectrum.tables(*key) for key in keys]
+    assert spectrum._MADE._size() <= 2**23 < 20 * (tables[0].sine.nbytes + tables[0].versine.nbytes)
+    assert spectrum.tables(*keys[-1]) is tables[-1]
+    assert spectrum.tables(*keys[0]) is not tables[0]
+    assert spectrum.tables(*keys[-1]).sine is spectrum.tables(*keys[-1][:4], 5, 3).sine
