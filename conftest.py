@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(config, items):
 
 _MOST_REGIONS = 25_000
 _MAPS = pathlib.Path("/proc/self/maps")
-_MOST_MEMORY, _GROWTH = 5 * 2**28, 2**26  # bytes
+_MOST_MEMORY, _GROWTH = 11 * 2**27, 2**26  # bytes
 _SIZE = pathlib.Path("/proc/self/statm")
 _LIBRARY = ctypes.CDLL(None)  # glibc keeps what was freed unless it is told not to
 

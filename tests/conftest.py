@@ -11,8 +11,9 @@ _CACHE = os.environ.get("JAXGDP_TEST_CACHE", str(pathlib.Path(tempfile.gettempdi
 jax.config.update("jax_compilation_cache_dir", _CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
-# what the tests themselves compile runs a few times: for CPUs with LLVM's quick optimisations only (with none at all, training runs
-# take five times as long; the programs of the package name a level of their own, and processes that a test starts are left alone)
+# what the tests themselves compile runs a few times: for CPUs with LLVM's quick optimisations only (with none at all, training runs take
+# five times as long) and without XLA's newer emitters, like the programs of the package; processes that a test starts are left alone
+_FLAGS = "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false"
 with pytest.MonkeyPatch.context() as _environment:
-    _environment.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", "") + " --xla_backend_optimization_level=1")
+    _environment.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", "") + " " + _FLAGS)
     jax.devices()

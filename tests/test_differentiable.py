@@ -16,6 +16,7 @@ from jaxgdp import differentiable
 from jaxgdp.accounting.lattices import Lattice
 from jaxgdp.differentiable import calibrated, program
 from jaxgdp.mechanisms import Composition, SubsampledGaussian
+from jaxgdp.numerics.compiling import compiler_options
 from jaxgdp.numerics.pytree import pytree
 
 SETTINGS = np.array([[2.0, 0.05, 1000.0], [0.8, 0.005, 2000.0], [6.0, 0.3, 500.0]])
@@ -33,7 +34,7 @@ ASKED = {
 
 
 # programs that run once or twice: compiled without optimisations, which would take longer than what they save
-ONCE = {"xla_backend_optimization_level": "0"}
+ONCE = compiler_options(quickly=True)
 
 
 def steps(row):

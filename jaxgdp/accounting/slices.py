@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..numerics.compiling import Program
 from . import devices
 
 BITS, SLICES = 7, 7
@@ -89,7 +89,7 @@ def exact_sums(rows, columns):
     return devices.mapped(one, rows, columns)
 
 
-_compiled = jax.jit(exact_sums)
+_compiled = Program(exact_sums)
 
 
 def products(rows: Sliced, columns: Sliced, on_device=None) -> tuple[np.ndarray, np.ndarray]:

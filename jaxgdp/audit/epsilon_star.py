@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..numerics.compiling import Program
 from ..numerics.precision import with_float64
 from ..numerics.validation import checked, one_of, whole
 from . import mixtures
@@ -83,7 +84,7 @@ def _empirical(member, nonmember, delta):
     return xp.where(xp.any(inside(fpr) & inside(fnr)), found, log_ratio(*moved, delta))
 
 
-_models = jax.jit(jax.vmap(_empirical, (0, 0, None)))
+_models = Program(jax.vmap(_empirical, (0, 0, None)))
 
 
 def _resampled(key, member, nonmember, delta):
@@ -92,7 +93,7 @@ def _resampled(key, member, nonmember, delta):
     return _empirical(draw(one, member), draw(other, nonmember), delta)
 
 
-_bootstrap = jax.jit(jax.vmap(_resampled, (0, None, None, None)))
+_bootstrap = Program(jax.vmap(_resampled, (0, None, None, None)))
 
 
 def _checked_delta(delta) -> float:

@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..numerics.compiling import Program
+
 FEW = 8  # models for which nothing is compiled anywhere
 
 
@@ -45,7 +47,7 @@ def _best(member, nonmember, of_fpr, of_fnr, xp=jnp):
     return values[best], thresholds[best]
 
 
-_compiled = jax.jit(jax.vmap(_best, (0, 0, None, None)))
+_compiled = Program(jax.vmap(_best, (0, 0, None, None)))
 
 
 def best(member, nonmember, of_fpr, of_fnr):

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..accounting.executors import COMPILED, by_name
 from ..numerics import namespace as xp
+from ..numerics.compiling import Program
 from ..numerics.precision import with_float64
 
 _DEPTH = 60.0  # −log of the tails of one step that count
@@ -85,7 +86,7 @@ def _solve(groups, goal, by_threshold):
     return z_tpr - z_alpha
 
 
-@functools.partial(jax.jit, static_argnames=("by_threshold",))
+@functools.partial(Program, static_argnames=("by_threshold",))
 def _program(groups, goal, *, by_threshold):
     return jax.vmap(functools.partial(_solve, by_threshold=by_threshold))(groups, goal)
 

@@ -19,6 +19,7 @@ from ..accounting.question import Question
 from ..accounting.windows import plan_whole
 from ..bracket import Bracket
 from ..numerics import namespace as xp
+from ..numerics.compiling import Program
 from ..numerics.precision import with_float64
 from ..quantities import registry
 from ..quantities.quantities import quantity
@@ -222,10 +223,8 @@ def _by_groups(groups, plan, table, reverse, by_law, *, shape):
     return jax.vjp(steps, groups)[1](by_law)[0]
 
 
-# compiled for a few calls that take milliseconds each: without the compiler's optimisations, which would take seconds
-_QUICKLY = {"xla_backend_optimization_level": "0"}
 _quick_by_law, _quick_by_groups = (
-    jax.jit(function, static_argnames=("shape",), compiler_options=_QUICKLY) for function in (_by_law, _by_groups)
+    Program(function, quickly=True, static_argnames=("shape",)) for function in (_by_law, _by_groups)
 )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from ..accounting.curve import log_delta_at
 from ..mechanisms.finite_pair import FinitePair
+from ..numerics.compiling import Program
 from ..numerics.precision import with_float64
 from ..tradeoff import tradeoff
 
@@ -46,6 +46,9 @@ class LossPair(NamedTuple):
         return FinitePair.build(loss, log_p, log_p + loss, *(np.asarray(end) for end in ends))
 
 
+_look_up = Program(log_delta_at)
+
+
 def _profiles(curve, epsilon):
     """Upper sides of δ(ε) of both orders, ε ≥ 0."""
 
@@ -53,8 +56,7 @@ def _profiles(curve, epsilon):
     def ask():
         finest = curve._curves[0][-1]
         sides = (finest.upper_plus, finest.upper_minus)
-        look_up = jax.jit(log_delta_at)
-        return tuple(np.exp(np.minimum(np.asarray(look_up(side, epsilon)), 0.0)) for side in sides)
+        return tuple(np.exp(np.minimum(np.asarray(_look_up(side, epsilon)), 0.0)) for side in sides)
 
     return ask()
 

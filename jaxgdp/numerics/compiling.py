@@ -11,19 +11,22 @@ import jax
 # XLA's newer emitters of fused loops: programs of as many operations as these have take a quarter longer to compile with them, and
 # more memory, and run no faster; nor do they with more than the first level of LLVM's optimisations, a seventh longer to compile
 _WITHOUT: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+# … nor any optimisation, where a program runs a few times for milliseconds: a third of the time for compiling is left
+_QUICKLY: dict[str, Any] = _WITHOUT | {"xla_backend_optimization_level": 0}
 _MADE_ONCE = threading.Lock()  # two tasks that first call a program at the same time must share what is compiled
 
 
 @functools.cache
-def compiler_options() -> dict[str, Any]:
+def compiler_options(quickly: bool = False) -> dict[str, Any]:
     """Options for the compiler of the backend that JAX computes on; none that it does not know."""
     if jax.default_backend() != "cpu":
         return {}
+    options = _QUICKLY if quickly else _WITHOUT
     try:
-        jax.jit(lambda: 0, compiler_options=_WITHOUT)()
+        jax.jit(lambda: 0, compiler_options=options)()
     except jax.errors.JaxRuntimeError:  # an option comes and goes with the versions of XLA
         return {}
-    return _WITHOUT
+    return options
 
 
 class Program:
@@ -31,12 +34,13 @@ class Program:
 
     Args:
         function: of arrays, which JAX can trace.
+        quickly: whether it runs so few times that nothing is worth optimising.
         static: what ``jax.jit`` takes beside it.
     """
 
-    def __init__(self, function, **static):
+    def __init__(self, function, *, quickly: bool = False, **static):
         functools.update_wrapper(self, function)
-        self.function, self.static = function, static
+        self.function, self.quickly, self.static = function, quickly, static
 
     @functools.cached_property
     def plain(self):
@@ -46,7 +50,7 @@ class Program:
     @functools.cached_property
     def jitted(self):
         """As it is compiled here; made when it is first called, since that settles which backend JAX computes on."""
-        options = compiler_options()
+        options = compiler_options(self.quickly)
         return jax.jit(self.function, compiler_options=options, **self.static) if options else self.plain
 
     def __call__(self, *args, **named):

@@ -10,6 +10,7 @@ import numpy as np
 from ..accounting.curve import Curve
 from ..accounting.executors import COMPILED, choose
 from ..bracket import Bracket
+from ..numerics.compiling import Program
 from ..numerics.validation import broadcast
 from ..quantities.base import Quantity
 
@@ -18,7 +19,7 @@ _READS = 8  # readings that take as long as one setting of ``measure``
 _COMPILED: set = set()  # readings whose program is compiled
 
 
-@functools.partial(jax.jit, static_argnames=("record", "symmetric"))
+@functools.partial(Program, static_argnames=("record", "symmetric"))
 def _ask_all(curves: Curve, queries, *, record: Quantity, symmetric: bool) -> Bracket:
     """Every curve of a stack (leading axis) at each of its own queries (second axis)."""
     return jax.vmap(lambda c, row: jax.vmap(lambda q: record.read(c, q, symmetric=symmetric))(row))(curves, queries)

@@ -11,7 +11,6 @@ import pytest
 import jaxgdp
 from jaxgdp.accounting import engine, executors, slices
 from jaxgdp.accounting.question import Question
-from jaxgdp.numerics.compiling import Program
 from jaxgdp.numerics.precision import with_float64
 from jaxgdp.quantities import registry
 
@@ -101,7 +100,7 @@ def test_by_32_bits_the_device_sees_no_number_of_64(monkeypatch):
     for arguments in seen:
         assert {np.asarray(argument).dtype for argument in arguments} == {np.dtype(np.float32)}
     for platform in PLATFORMS:
-        text = exported(Program(run), (seen[0], {}), (platform,))
+        text = exported(run, (seen[0], {}), (platform,))
         assert "f32" in text and "f64" not in text and "complex<" not in text and custom_calls(text) == set()
         operations = set(re.findall(r"stablehlo\.(\w+)", text))
         assert operations - {"slice", "reshape", "transpose", "concatenate", "broadcast_in_dim"} == {"dot_general"}
