@@ -7,6 +7,8 @@ import tempfile
 import jax
 import pytest
 
+from jaxgdp.numerics import compiling
+
 _CACHE = os.environ.get("JAXGDP_TEST_CACHE", str(pathlib.Path(tempfile.gettempdir()) / "jaxgdp-test-cache"))
 jax.config.update("jax_compilation_cache_dir", _CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
@@ -17,3 +19,9 @@ _FLAGS = "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false
 with pytest.MonkeyPatch.context() as _environment:
     _environment.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", "") + " " + _FLAGS)
     jax.devices()
+
+
+def pytest_configure(config):
+    """Nor are the package's own programs, but for tests that are run at night: those have what users have."""
+    if "nightly" not in config.option.markexpr:
+        compiling._WITHOUT.update(compiling._QUICKLY)
