@@ -259,7 +259,7 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
     def lattice_of(view: View) -> Lattice:
         _, need, row = planned[view.setting, view.aim, view.pieces]
         mine = Needs(*(a[row] for a in need))
-        return choose(mine, view.detail, question.rtol, view.pieces, max_size, view.dense)
+        return choose(mine, view.detail, question.rtol, view.pieces, max_size, view.dense, view.excess)
 
     def plan(views):
         done = []

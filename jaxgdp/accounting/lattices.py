@@ -17,7 +17,7 @@ from .windows import Plan
 
 _CHUNK = 2**19  # numbers in the largest array worked on at once
 _TOGETHER = 24  # half-curve pieces worked on at once, at most
-_LARGEST_JUMP = 2**20  # points of a lattice for what takes a jump: its arrays are many
+_NEAR = 5.0  # times the width promised: where one lattice twice as large may do
 _FOCUSED_VERTICES = 8192  # of a dense lattice for one threshold
 _COARSE = 512  # … and of a sparse one that is no finer than foreseen
 _FOCUSED = 1200.0  # vertices across the composed law that a view of one threshold needs at most
@@ -135,8 +135,16 @@ def _sharper(rtol: float) -> int:
     return max(0, int(np.ceil(np.log2(np.sqrt(1e-3 / rtol)) - 0.4)))
 
 
-def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -> Lattice:
-    """The lattice for one setting (numbers in ``need``), ``detail`` times finer than foreseen.
+def most_points(kind: str, largest: int, excess: float) -> int:
+    """Points of the largest dense lattice, for a view that was so many times as wide as promised.
+
+    One for what takes a jump has many arrays: twice as many points are for those that need no more than that.
+    """
+    return min(largest, 2 ** SIZES[kind][-1]) * (2 if kind == "jump" and excess <= _NEAR else 1)
+
+
+def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense, excess=np.inf) -> Lattice:
+    """The lattice for one setting (numbers in ``need``), ``detail`` times finer than foreseen; ``excess``: of the looks so far.
 
     Method: docs/method/index.md#steering
     """
@@ -154,7 +162,7 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense) -
         )
     uniform = need.points * detail / 2.0
     if need.jumps:
-        size = int(np.clip(2.0 ** np.ceil(np.log2(2.0 * uniform)), 2**13, min(largest, _LARGEST_JUMP)))
+        size = int(np.clip(2.0 ** np.ceil(np.log2(2.0 * uniform)), 2**13, most_points("jump", largest, excess)))
         return Lattice("jump", min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
     if need.focused and detail > 1.0 and uniform <= largest / 2:
         # (a second look, at few thresholds: points that are equally far apart everywhere leave nothing to chance)

@@ -7,7 +7,7 @@ import pytest
 
 from jaxgdp.accounting import executors
 from jaxgdp.accounting import refine as policy
-from jaxgdp.accounting.lattices import SIZES, Lattice
+from jaxgdp.accounting.lattices import SIZES, Lattice, Needs, choose
 from jaxgdp.accounting.refine import DONE, PLAN, RUN, WHOLE, Outcome, Rules, View, focus, more_pieces, refine, whole
 
 RULES = Rules(rtol=1e-3, max_size=2**20)
@@ -201,3 +201,20 @@ def test_compiling_pays_for_many_looks():
     many, few = executors.MANY, executors.MANY_ONCE_COMPILED
     assert executors.choose(many, False) is executors.EAGER and executors.choose(many + 1, False) is executors.COMPILED
     assert executors.choose(few + 1, True) is executors.COMPILED and executors.choose(few, True) is executors.EAGER
+
+
+@pytest.mark.parametrize("excess, points", [(3.0, 2**21), (50.0, 2**20)])
+def test_what_takes_a_jump_gets_more_points_where_they_will_do(excess, points):
+    need = Needs(3e6, 3e6, 1e5, 512.0, 10.0, 10.0, 32.0, 2000.0, False, True, True)
+
+    def choice(view: View) -> Lattice:
+        return choose(need, view.detail, 1e-3, 1, RULES.max_size, view.dense, view.excess)
+
+    view = focus(0, 0, 5.0, 2000.0, RULES)
+    first = choice(view)
+    assert first.kind == "jump" and first.size == 2**20
+    step = refine(view, looked(excess, first, threshold=5.0, spread=1.0), RULES, choice)
+    again = choice(step.view)
+    assert again.size == points and (step.action == RUN) == (points > first.size)
+    # and no more than that
+    assert refine(step.view, looked(excess, again, threshold=5.0, spread=1.0), RULES, choice).action != RUN
