@@ -17,7 +17,9 @@ from .windows import Plan
 
 _CHUNK = 2**19  # numbers in the largest array worked on at once
 _TOGETHER = 24  # half-curve pieces worked on at once, at most
-_NEAR = 5.0  # times the width promised: where one lattice twice as large may do
+# of dense lattices: times the width promised at which a larger one than usual may do, and how many times as large that is
+_NEAR = {"jump": (5.0, 2), "heavy": (5.0, 4), "whole": (5.0, 4)}
+_MOST_VERTICES = 2**16  # of one of those
 _FOCUSED_VERTICES = 8192  # of a dense lattice for one threshold
 _COARSE = 512  # … and of a sparse one that is no finer than foreseen
 _FOCUSED = 1200.0  # vertices across the composed law that a view of one threshold needs at most
@@ -135,12 +137,13 @@ def _sharper(rtol: float) -> int:
     return max(0, int(np.ceil(np.log2(np.sqrt(1e-3 / rtol)) - 0.4)))
 
 
-def most_points(kind: str, largest: int, excess: float) -> int:
-    """Points of the largest dense lattice, for a view that was so many times as wide as promised.
+def more_points(kind: str, focused: bool, excess: float) -> int:
+    """How many times as many points as usual the largest dense lattice may have, for a view so many times as wide as promised.
 
-    One for what takes a jump has many arrays: twice as many points are for those that need no more than that.
+    Views of one threshold that need not much more get as many as memory allows; a lattice for what takes a jump has more arrays.
     """
-    return min(largest, 2 ** SIZES[kind][-1]) * (2 if kind == "jump" and excess <= _NEAR else 1)
+    near, times = _NEAR[kind]
+    return times if focused and excess <= near else 1
 
 
 def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense, excess=np.inf) -> Lattice:
@@ -162,7 +165,8 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense, e
         )
     uniform = need.points * detail / 2.0
     if need.jumps:
-        size = int(np.clip(2.0 ** np.ceil(np.log2(2.0 * uniform)), 2**13, most_points("jump", largest, excess)))
+        most = min(largest, 2 ** SIZES["jump"][-1]) * more_points("jump", True, excess)
+        size = int(np.clip(2.0 ** np.ceil(np.log2(2.0 * uniform)), 2**13, most))
         return Lattice("jump", min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
     if need.focused and detail > 1.0 and uniform <= largest / 2:
         # (a second look, at few thresholds: points that are equally far apart everywhere leave nothing to chance)
@@ -187,9 +191,11 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense, e
             return Lattice("sparse", vertices, frequencies, size, base, short, long, pieces)
     kind = "whole" if need.whole else "heavy"
     sizes = [2**k for k in SIZES[kind] if 2**k <= largest] or [largest]
-    size = next((size for size in sizes if size >= need.dense * detail), sizes[-1])
+    most = sizes[-1] * more_points(kind, need.focused, excess)
+    size = next((size for size in sizes if size >= need.dense * detail), most)
     share = (2 if pieces == 1 else 8) if kind == "heavy" else 16
-    return Lattice(kind, size // share, 0, size, 0, 0, 0, pieces)
+    vertices = size // share if size <= sizes[-1] else _MOST_VERTICES
+    return Lattice(kind, vertices, 0, size, 0, 0, 0, pieces)
 
 
 def needs(plus: Plan, minus: Plan, steps, rtol, focused: bool = False) -> Needs:

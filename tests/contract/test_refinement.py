@@ -203,18 +203,25 @@ def test_compiling_pays_for_many_looks():
     assert executors.choose(few + 1, True) is executors.COMPILED and executors.choose(few, True) is executors.EAGER
 
 
-@pytest.mark.parametrize("excess, points", [(3.0, 2**21), (50.0, 2**20)])
-def test_what_takes_a_jump_gets_more_points_where_they_will_do(excess, points):
-    need = Needs(3e6, 3e6, 1e5, 512.0, 10.0, 10.0, 32.0, 2000.0, False, True, True)
+@pytest.mark.parametrize("kind, near, far, times", [("jump", 3.0, 50.0, 2), ("heavy", 3.0, 50.0, 4)])
+def test_a_view_of_one_threshold_gets_more_points_where_they_will_do(kind, near, far, times):
+    need = Needs(3e6, 3e6, 1e9, 512.0, 10.0, 10.0, 32.0, 2000.0, False, True, kind == "jump")
 
     def choice(view: View) -> Lattice:
         return choose(need, view.detail, 1e-3, 1, RULES.max_size, view.dense, view.excess)
 
     view = focus(0, 0, 5.0, 2000.0, RULES)
     first = choice(view)
-    assert first.kind == "jump" and first.size == 2**20
-    step = refine(view, looked(excess, first, threshold=5.0, spread=1.0), RULES, choice)
-    again = choice(step.view)
-    assert again.size == points and (step.action == RUN) == (points > first.size)
-    # and no more than that
-    assert refine(step.view, looked(excess, again, threshold=5.0, spread=1.0), RULES, choice).action != RUN
+    assert first.kind == kind and first.size == 2**20
+    for excess, points in ((near, times * 2**20), (far, 2**20)):
+        step = refine(view, looked(excess, first, threshold=5.0, spread=1.0), RULES, choice)
+        again = choice(step.view)
+        assert again.size == points and (step.action == RUN) == (points > first.size)
+        # and no more than that
+        assert refine(step.view, looked(excess, again, threshold=5.0, spread=1.0), RULES, choice).action != RUN
+
+
+def test_a_whole_curve_gets_no_more_points_than_usual():
+    need = Needs(3e6, 3e6, 1e9, 512.0, 10.0, 10.0, 32.0, 2000.0, False, False, False)
+    assert choose(need, 4.0, 1e-3, 1, RULES.max_size, False, 2.0).size == 2**20
+    assert refine(whole(0, 2e3, RULES), looked(2.0, LARGEST), RULES, nothing_finer).action != RUN
