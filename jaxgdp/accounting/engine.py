@@ -214,7 +214,7 @@ def answer(
         groups: ``Composition.stacked()`` with leaves of shape (settings, components).
         question: what to compute.
         progress: called with the number of settings finished, as they finish.
-        max_size: largest dense lattice to try.
+        max_size: largest dense lattice to try, but for views of one threshold that need not much more than 2^20 points.
         executor: who computes; None lets the environment variable ``JAXGDP_EXECUTOR`` decide, else the number of settings.
 
     Returns:
@@ -259,7 +259,7 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
     def lattice_of(view: View) -> Lattice:
         _, need, row = planned[view.setting, view.aim, view.pieces]
         mine = Needs(*(a[row] for a in need))
-        return choose(mine, view.detail, question.rtol, view.pieces, max_size, view.dense, view.excess)
+        return choose(mine, view.detail, question.rtol, view.pieces, max_size, view.dense, excess=view.excess)
 
     def plan(views):
         done = []

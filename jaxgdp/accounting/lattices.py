@@ -137,13 +137,14 @@ def _sharper(rtol: float) -> int:
     return max(0, int(np.ceil(np.log2(np.sqrt(1e-3 / rtol)) - 0.4)))
 
 
-def more_points(kind: str, focused: bool, excess: float) -> int:
-    """How many times as many points as usual the largest dense lattice may have, for a view so many times as wide as promised.
+def most_points(kind: str, largest: int, focused: bool, excess: float) -> int:
+    """Points of the largest dense lattice, at most ``largest`` as a rule, for a view so many times as wide as promised.
 
-    Views of one threshold that need not much more get as many as memory allows; a lattice for what takes a jump has more arrays.
+    Views of one threshold that need not much more than the largest of all get as many as memory allows; a lattice for what takes a jump
+    has more arrays.
     """
-    near, times = _NEAR[kind]
-    return times if focused and excess <= near else 1
+    usual, (near, times) = 2 ** SIZES[kind][-1], _NEAR[kind]
+    return usual * times if focused and excess <= near and usual <= largest else min(largest, usual)
 
 
 def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense, excess=np.inf) -> Lattice:
@@ -165,7 +166,7 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense, e
         )
     uniform = need.points * detail / 2.0
     if need.jumps:
-        most = min(largest, 2 ** SIZES["jump"][-1]) * more_points("jump", True, excess)
+        most = most_points("jump", largest, True, excess)
         size = int(np.clip(2.0 ** np.ceil(np.log2(2.0 * uniform)), 2**13, most))
         return Lattice("jump", min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
     if need.focused and detail > 1.0 and uniform <= largest / 2:
@@ -191,7 +192,7 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense, e
             return Lattice("sparse", vertices, frequencies, size, base, short, long, pieces)
     kind = "whole" if need.whole else "heavy"
     sizes = [2**k for k in SIZES[kind] if 2**k <= largest] or [largest]
-    most = sizes[-1] * more_points(kind, need.focused, excess)
+    most = max(sizes[-1], most_points(kind, sizes[-1], need.focused, excess))
     size = next((size for size in sizes if size >= need.dense * detail), most)
     share = (2 if pieces == 1 else 8) if kind == "heavy" else 16
     vertices = size // share if size <= sizes[-1] else _MOST_VERTICES

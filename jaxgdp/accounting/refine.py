@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .lattices import SIZES, Lattice, more_points
+from .lattices import Lattice, most_points
 
 WHOLE = -1  # aim of a view of the whole curve; others are positions in ``Question.asked``
 PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
@@ -179,8 +179,8 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
     sparse = lattice.kind == "sparse"
     if not sparse and view.aim == WHOLE and stuck and idle > 0 and not near:
         return _in_more_pieces(after, lattice, rules) or Step(after, DONE, "finer lattices do not help")
-    usual = 0 if sparse else min(rules.max_size, 2 ** SIZES[lattice.kind][-1])
-    largest = not sparse and lattice.size >= usual * more_points(lattice.kind, view.aim != WHOLE, after.excess)
+    focused = view.aim != WHOLE
+    largest = not sparse and lattice.size >= most_points(lattice.kind, rules.max_size, focused, after.excess)
     tried = after.tries - (after.closer if rules.closes and view.aim != WHOLE else 0)
     if tried < most and not largest:
         more, next_view = 8.0 if stuck else float(np.clip(np.sqrt(excess / 0.8), 1.3, 4.0)), after

@@ -113,7 +113,7 @@ def test_sparse_and_dense_lattices_agree(monkeypatch):
     mechanism, names = jaxgdp.dpsgd(sigma, p, steps), {"mu": None, "regret": None, "advantage": None, "epsilon": 1e-5}
     sparse = ask(mechanism, names)
     with monkeypatch.context() as dense_only:
-        dense_only.setattr(engine, "choose", lambda *arguments: choose(*arguments[:-1], True))
+        dense_only.setattr(engine, "choose", lambda *arguments, **more: choose(*arguments[:-1], True, **more))
         dense = ask(mechanism, names, max_size=2**16)
     assert all(lattice.kind == "sparse" for lattice in sparse.lattices)
     assert all(lattice.kind != "sparse" for lattice in dense.lattices)

@@ -1,6 +1,7 @@
 """The refinement policy as data: what follows from a view and from what its look found. No engine, no mechanism."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -208,7 +209,7 @@ def test_a_view_of_one_threshold_gets_more_points_where_they_will_do(kind, near,
     need = Needs(3e6, 3e6, 1e9, 512.0, 10.0, 10.0, 32.0, 2000.0, False, True, kind == "jump")
 
     def choice(view: View) -> Lattice:
-        return choose(need, view.detail, 1e-3, 1, RULES.max_size, view.dense, view.excess)
+        return choose(need, view.detail, 1e-3, 1, RULES.max_size, view.dense, excess=view.excess)
 
     view = focus(0, 0, 5.0, 2000.0, RULES)
     first = choice(view)
@@ -223,5 +224,16 @@ def test_a_view_of_one_threshold_gets_more_points_where_they_will_do(kind, near,
 
 def test_a_whole_curve_gets_no_more_points_than_usual():
     need = Needs(3e6, 3e6, 1e9, 512.0, 10.0, 10.0, 32.0, 2000.0, False, False, False)
-    assert choose(need, 4.0, 1e-3, 1, RULES.max_size, False, 2.0).size == 2**20
+    assert choose(need, 4.0, 1e-3, 1, RULES.max_size, False, excess=2.0).size == 2**20
     assert refine(whole(0, 2e3, RULES), looked(2.0, LARGEST), RULES, nothing_finer).action != RUN
+
+
+@pytest.mark.parametrize("whole_step", [False, True])
+@pytest.mark.parametrize("jumps", [False, True])
+@pytest.mark.parametrize("largest", [2**k for k in range(10, 21)])
+def test_a_limit_on_lattices_holds(largest, jumps, whole_step):
+    need = Needs(3e6, 3e6, 1e9, 512.0, 10.0, 10.0, 32.0, 2000.0, whole_step, True, jumps)
+    for detail, excess in itertools.product((1.0, 4.0, 64.0), (2.0, 50.0)):
+        found = choose(need, detail, 1e-3, 1, largest, True, excess=excess)
+        assert 1 <= found.vertices <= found.size // 2
+        assert found.size <= max(largest, 2**13) or (largest == 2**20 and excess == 2.0)
