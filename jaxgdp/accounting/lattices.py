@@ -169,10 +169,13 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense, e
         most = most_points("jump", largest, True, excess)
         size = int(np.clip(2.0 ** np.ceil(np.log2(2.0 * uniform)), 2**13, most))
         return Lattice("jump", min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
-    if need.focused and detail > 1.0 and uniform <= largest / 2:
+    kind = "whole" if need.whole else "heavy"
+    most = most_points(kind, largest, True, excess)
+    if need.focused and detail > 1.0 and uniform <= (most / 2 if most <= largest else most):
         # (a second look, at few thresholds: points that are equally far apart everywhere leave nothing to chance)
-        size = max(2**13, 2 ** int(np.ceil(np.log2(uniform * (4.0 if need.whole else 1.0)))))
-        return Lattice("whole" if need.whole else "heavy", min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
+        wanted = 2 ** int(np.ceil(np.log2(uniform * (4.0 if need.whole else 1.0))))
+        size = int(np.clip(wanted, 2**13, max(most, 2 * largest)))
+        return Lattice(kind, min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
     tries = itertools.product(pairs, _MENU, ((_BLOCK, 2), (4, 4), (4, 2))) if many_steps else ()
     for ((finer, denser), extra), (frequencies, vertices, room, base, short, long), (block, factor) in tries:
         vertices, base = vertices << extra, base << extra
@@ -190,7 +193,6 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense, e
             and base * (short + long + 4) * frequencies <= _TABLE
         ):
             return Lattice("sparse", vertices, frequencies, size, base, short, long, pieces)
-    kind = "whole" if need.whole else "heavy"
     sizes = [2**k for k in SIZES[kind] if 2**k <= largest] or [largest]
     most = max(sizes[-1], most_points(kind, sizes[-1], need.focused, excess))
     size = next((size for size in sizes if size >= need.dense * detail), most)
