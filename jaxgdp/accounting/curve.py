@@ -8,6 +8,7 @@ import jax
 
 from ..numerics import namespace as xp
 from ..numerics.normal import argmax, log1mexp, log_error
+from ..numerics.once import once
 from .vertices import Vertices
 
 
@@ -66,6 +67,7 @@ def both_sides(plus: Vertices, minus: Vertices) -> Vertices:
     return jax.tree.map(lambda *sides: xp.stack(sides), plus, minus)
 
 
+@once
 def points(v: Vertices) -> Points:
     """Pieces laid end to end, and the end of the curve at α = 0 where the vertices reach that far."""
     t = v.threshold()
@@ -94,6 +96,7 @@ def points(v: Vertices) -> Points:
     )
 
 
+@once
 def path(v: Vertices) -> Points:
     """The attack's tests in order, each unused one replaced by the used one before it (or the first)."""
     p = points(v)

@@ -82,7 +82,7 @@ class Batch(NamedTuple):
     def kind(self, aim: int) -> Kind:
         """What is read off a view."""
         kind = self.question.kind
-        return kind if aim == WHOLE else kind._replace(quantities=kind.quantities[aim : aim + 1])
+        return kind if aim == WHOLE else kind._replace(quantities=kind.quantities[aim : aim + 1], alike=(0,))
 
     def rates_of(self, aim: int, rows) -> Rates:
         """What it is read at."""

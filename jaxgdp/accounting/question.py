@@ -35,7 +35,20 @@ class Question:
     @property
     def kind(self) -> Kind:
         shared = bool(np.all(np.asarray(self.fpr_floor) >= options.DEEPEST))
-        return Kind(self.adjacency, tuple(quantity for quantity, _ in self.asked), self.keep, shared)
+        return Kind(self.adjacency, tuple(quantity for quantity, _ in self.asked), self.keep, shared, self._alike())
+
+    def _alike(self) -> tuple[int, ...]:
+        """For each quantity the first one that takes the same argument and is asked at the same values of it."""
+
+        def same(one, other):
+            return (
+                one[0].argument == other[0].argument
+                and one[0].query is other[0].query
+                and np.array_equal(one[1], other[1])
+            )
+
+        each = range(len(self.asked))
+        return tuple(next(k for k in each if k == i or same(self.asked[k], self.asked[i])) for i in each)
 
     def take(self, rows, number: int) -> Question:
         """The same question about some of ``number`` settings."""
@@ -70,13 +83,15 @@ class Question:
 class Kind(NamedTuple):
     """The part of a question that decides the program.
 
-    ``shared``: whether quantities asked at the FPR floor are all asked at the same one, none of them at 0.
+    ``shared``: whether quantities asked at the FPR floor are all asked at the same one, none of them at 0. ``alike``: for each quantity
+    the first one that is asked at the same.
     """
 
     adjacency: str
     quantities: tuple
     keep: bool
     shared: bool = False
+    alike: tuple[int, ...] = ()
 
 
 class Rates(NamedTuple):

@@ -11,6 +11,7 @@ import jax
 
 from ..numerics import namespace as xp
 from ..numerics.normal import argmax
+from ..numerics.once import sharing
 from . import windows
 from .curve import Curve, both_sides
 from .half_curve import half_curve, merge, step
@@ -52,24 +53,29 @@ def read(parts, plus, minus, rates: Rates, kind: Kind) -> tuple[dict[str, Any], 
     if kind.adjacency == "add":
         plus, minus = minus, plus
     curve = Curve(plus[0], minus[0], plus[1], minus[1], *parts)
-    found, symmetric = numbers(curve, rates, kind), kind.adjacency == "add_remove"
-    located = {
-        quantity.name: quantity.locate(curve, query, found[quantity.name], symmetric=symmetric)
-        for quantity, query in zip(kind.quantities, rates.queries, strict=True)
-        if quantity.locate is not None and not kind.keep
-    }
+    symmetric = kind.adjacency == "add_remove"
+    with sharing():
+        found = numbers(curve, rates, kind)
+        located = {
+            quantity.name: quantity.locate(curve, query, found[quantity.name], symmetric=symmetric)
+            for quantity, query in _asked(rates, kind)
+            if quantity.locate is not None and not kind.keep
+        }
     return found, located, ends, curve if kind.keep else None
 
 
 def numbers(curve: Curve, rates: Rates, kind: Kind) -> dict[str, Any]:
     """Numbers asked for, read off a curve that is oriented already."""
     found: dict[str, Any] = {}
-    for quantity, query in sorted(
-        zip(kind.quantities, rates.queries, strict=True), key=lambda each: bool(each[0].after)
-    ):
+    for quantity, query in sorted(_asked(rates, kind), key=lambda each: bool(each[0].after)):
         known = {"given": found[quantity.after]} if kind.shared and quantity.after in found else {}
         found[quantity.name] = quantity.read(curve, query, symmetric=kind.adjacency == "add_remove", **known)
     return found
+
+
+def _asked(rates: Rates, kind: Kind):
+    """Quantities and what each is asked at: the very same array where that is the same."""
+    return [(quantity, rates.queries[first]) for quantity, first in zip(kind.quantities, kind.alike, strict=True)]
 
 
 def _seen(v: Vertices, rates: Rates):

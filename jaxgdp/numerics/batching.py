@@ -286,6 +286,11 @@ class _Here(threading.local):
 _HERE = _Here()
 
 
+def here() -> int:
+    """Axes of rows around what runs now."""
+    return _HERE.depth
+
+
 def inside() -> bool:
     """Whether rows are run together here."""
     return _HERE.room > 1

@@ -15,11 +15,14 @@ class Recent:
 
     Args:
         most: bytes of the arrays in all of them; an array that several share counts once.
+        each: what the place of an array takes, however small it is.
     """
 
-    def __init__(self, most: int):
-        self.most = most
+    def __init__(self, most: int, each: int = 0):
+        self.most, self.each = most, each
         self._kept: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
+        self._holders: collections.Counter[int] = collections.Counter()
+        self._bytes = 0
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
@@ -30,12 +33,23 @@ class Recent:
                 return self._kept[key]
         made = make()
         with self._lock:
-            made = self._kept.setdefault(key, made)
+            if key not in self._kept:
+                self._kept[key] = made
+                self._count(made, 1)
             self._kept.move_to_end(key)
-            while len(self._kept) > 1 and self._size() > self.most:
-                self._kept.popitem(last=False)
+            made = self._kept[key]
+            while len(self._kept) > 1 and self._bytes > self.most:
+                self._count(self._kept.popitem(last=False)[1], -1)
         return made
 
-    def _size(self) -> int:
-        arrays = {id(array): array.nbytes for array in jax.tree.leaves(list(self._kept.values()))}
-        return sum(arrays.values())
+    def _count(self, result, change: int) -> None:
+        """One more holder, or one less, of every array in a result."""
+        leaves = jax.tree.leaves(result)
+        self._bytes += change * self.each * len(leaves)
+        for leaf in leaves:
+            before = self._holders[id(leaf)]
+            self._holders[id(leaf)] = before + change
+            if before == 0 or before + change == 0:
+                self._bytes += change * getattr(leaf, "nbytes", 0)
+            if before + change == 0:
+                del self._holders[id(leaf)]

@@ -11,11 +11,14 @@ from ..accounting.curve import Curve
 from ..accounting.executors import COMPILED, choose
 from ..bracket import Bracket
 from ..numerics.compiling import Program
+from ..numerics.once import sharing
+from ..numerics.recent import Recent
 from ..numerics.validation import broadcast
 from ..quantities.base import Quantity
 
 _AT_ONCE = 2**20  # vertices looked at together
 _READS = 8  # readings that take as long as one setting of ``measure``
+_SHARED = Recent(2**26, each=2**7)  # bytes: what readings of the same curves have in common
 _COMPILED: set = set()  # readings whose program is compiled
 
 
@@ -49,7 +52,7 @@ def read_all(curves, record: Quantity, values, shape: tuple[int, ...], symmetric
     if executor is COMPILED:
         _read_compiled(record, symmetric, entries, where, flat, low, high)
     else:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), sharing(_SHARED):
             for (_, curve), rows in zip(entries, where, strict=True):
                 for row in rows:
                     found = record.read(curve, flat[row], symmetric=symmetric)

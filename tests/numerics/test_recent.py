@@ -61,7 +61,15 @@ def test_tables_stay_within_their_bytes(monkeypatch):
     monkeypatch.setattr(spectrum, "_MADE", Recent(2**23))
     keys = [(2**k, 128, 512, 32 + 2 * j, 3, 5) for k in range(13, 18) for j in range(4)]
     tables = [spectrum.tables(*key) for key in keys]
-    assert spectrum._MADE._size() <= 2**23 < 20 * (tables[0].sine.nbytes + tables[0].versine.nbytes)
+    assert spectrum._MADE._bytes <= 2**23 < 20 * (tables[0].sine.nbytes + tables[0].versine.nbytes)
     assert spectrum.tables(*keys[-1]) is tables[-1]
     assert spectrum.tables(*keys[0]) is not tables[0]
     assert spectrum.tables(*keys[-1]).sine is spectrum.tables(*keys[-1][:4], 5, 3).sine
+
+
+def test_small_arrays_take_their_places():
+    """A thousand numbers are no thousand times nothing: with 128 bytes for each place 1 kB holds seven of them."""
+    kept = Recent(1000, each=128)
+    assert number(kept, *range(1000), size=8) == 1000
+    assert number(kept, *range(999, 992, -1), size=8) == 0
+    assert number(kept, 992, size=8) == 1

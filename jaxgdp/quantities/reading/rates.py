@@ -10,10 +10,12 @@ from ...bracket import Bracket
 from ...numerics import namespace as xp
 from ...numerics.errors import LOGS
 from ...numerics.normal import log1mexp, log_error
+from ...numerics.once import once
 from . import unsampled
 from .chords import tpr_chord
 
 
+@once
 def _lines(p: Points, others: tuple[Vertices, ...]):
     """Supporting lines of a dominating half-curve at its own thresholds: ε, log δ(ε) and log(1 − δ(ε)).
 
@@ -52,6 +54,7 @@ def _certified(upper_lines, lower_lines, log_fpr):
     return log_tpr, log_beta
 
 
+@once
 def _mirror(p: Points) -> Points:
     """The attack against the swapped pair: error rates change places."""
     return Points(
@@ -59,6 +62,7 @@ def _mirror(p: Points) -> Points:
     )
 
 
+@once
 def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bracket]:
     """log TPR and log FNR at one FPR, each a bracket.
 

@@ -1,0 +1,82 @@
+"""What several readings of the same arrays need, computed once: results by the very arrays they were computed from.
+
+A function marked :func:`once` is an ordinary one until somebody :func:`sharing` says for how long results are kept. What is traced is
+shared within one trace: the program has it once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import struct
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, Protocol
+
+import jax
+import jax.extend.core
+import numpy as np
+
+from . import batching
+from .namespace import is_jax
+
+
+class Store(Protocol):
+    """Where results are kept: ``recent.Recent``, or :class:`Everything`."""
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any: ...
+
+
+class Everything(dict):
+    """Results by key, all of them: for as long as one setting is looked at."""
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:  # type: ignore[override]
+        """What is under ``key``, made where it is not there."""
+        if key not in self:
+            self[key] = make()
+        return self[key]
+
+
+class _Here(threading.local):
+    store: Store | None = None
+
+
+_HERE = _Here()
+
+
+@contextlib.contextmanager
+def sharing(store: Store | None = None) -> Iterator[None]:
+    """Within it functions marked :func:`once` keep their results in ``store`` (none: until the end), if nobody around does so already."""
+    before = _HERE.store
+    if before is None:
+        _HERE.store = Everything() if store is None else store
+    try:
+        yield
+    finally:
+        _HERE.store = before
+
+
+def _same(leaf) -> Hashable:
+    """What tells one argument from another: numbers by value, to the last bit, and arrays by themselves."""
+    if isinstance(leaf, np.generic):
+        return type(leaf), leaf.tobytes()
+    if isinstance(leaf, (bool, int)):
+        return type(leaf), leaf
+    return struct.pack("d", leaf) if isinstance(leaf, float) else id(leaf)
+
+
+def once(function):
+    """``function`` of pytrees of arrays (and named constants), run once for the same arrays while somebody is :func:`sharing`."""
+
+    @functools.wraps(function)
+    def kept(*args, **constants):
+        if (store := _HERE.store) is None:
+            return function(*args, **constants)
+        leaves, structure = jax.tree.flatten(args)
+        where = jax.extend.core.get_opaque_trace_state() if is_jax(*leaves) else batching.here()
+        key = function, structure, tuple(map(_same, leaves)), tuple(sorted(constants.items()))
+        # (arrays that are kept are no other ones' memory)
+        made_where, _, result = store.get(key, lambda: (where, leaves, function(*args, **constants)))
+        return result if made_where == where else function(*args, **constants)
+
+    return kept
