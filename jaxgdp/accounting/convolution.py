@@ -17,6 +17,7 @@ from ..numerics.errors import UNIT as _EPS
 from .derivative import uses_change
 
 _LARGEST_EXPONENT = 690.0  # e to the power of it, times the number of points, is still a double
+_COARSE = 2048  # points of the lattice on which a tilt is chosen
 
 
 class Composed(NamedTuple):
@@ -227,8 +228,10 @@ def compose_jumps(weights, count, start, tilt, h, miss_low, miss_high, beyond, f
     near = transform(d)
     log_abs, arg, log_error = log_transform(near.real, near.imag)
     far = transform(jump)
-    phi = xp.complex(xp.exp(log_abs) * xp.cos(arg), xp.exp(log_abs) * xp.sin(arg)) * total[:, None]
-    ratio = far / phi
+    # (φ = 0 to rounding is kept finite, as in its log)
+    some = xp.abs(1.0 + near.real) + xp.abs(near.imag) > 1e-140
+    phi = xp.complex(xp.where(some, 1.0 + near.real, 1e-140), xp.where(some, near.imag, 0.0))
+    ratio = far / (phi * total[:, None])
     re, im = ratio.real, ratio.imag
     log_ratio, angle_ratio, ratio_error = log_transform(re, im)  # of 1 + ratio, which may be next to 1
     real, imaginary = count @ log_ratio, count @ angle_ratio
@@ -236,12 +239,10 @@ def compose_jumps(weights, count, start, tilt, h, miss_low, miss_high, beyond, f
     angle = count @ arg
     # times e^{a + ib} − 1 = expm1(a)·cos b − 2·sin²(b/2) + i·e^a·sin b; where φ_small is next to nothing e^a alone may overflow
     power, whole = xp.exp(log_power), xp.exp(xp.minimum(log_power + real, 0.0))
-    half = xp.sin(0.5 * imaginary)
+    half, cosine = xp.sin(0.5 * imaginary), xp.cos(imaginary)
     tame = xp.abs(real) < 1.0
     shrunk = xp.where(tame, real, 0.0)
-    more_re = xp.where(
-        tame, power * (xp.expm1(shrunk) * xp.cos(imaginary) - 2.0 * half * half), whole * xp.cos(imaginary) - power
-    )
+    more_re = xp.where(tame, power * (xp.expm1(shrunk) * cosine - 2.0 * half * half), whole * cosine - power)
     more_im = whole * xp.sin(imaginary)
     more = xp.sqrt(more_re * more_re + more_im * more_im)
 
@@ -259,14 +260,26 @@ def compose_jumps(weights, count, start, tilt, h, miss_low, miss_high, beyond, f
     noise = xp.sqrt(2.0 * xp.sum(error * error) / size)
     escaped = escaped_mass(w, count, h * offset, h * start, h * size, h, miss_low, miss_high)
 
-    def no_jump(a):
-        moment = log_moment(small / total[:, None], a * h * offset) + xp.log(total)
-        return xp.sum(count * moment) - a * h * from_point
+    def no_jump(a, mass, offset):
+        return xp.sum(count * (log_moment(mass, a * h * offset) + xp.log(total))) - a * h * from_point
 
-    offsets = miss_high * 2.0 ** xp.arange(-6.0, 9.0)
-    escaped = escaped + xp.exp(xp.minimum(xp.min(xp.stack([no_jump(offsets[i]) for i in range(15)])), 0.0))
+    # (any tilt gives a bound: the best one on a coarse lattice will do)
+    share, tilts = small / total[:, None], miss_high * 2.0 ** xp.arange(-6.0, 9.0)
+    coarse = _coarser(share, left)
+    best = xp.argmin(xp.stack([no_jump(tilts[i], *coarse) for i in range(15)]))
+    escaped = escaped + xp.exp(xp.minimum(no_jump(xp.take(tilts, best), share, offset), 0.0))
     spectrum = _shifted(xp.ones_like(power), angle, start, size) * xp.complex(more_re, more_im)
     return Composed(*_block_sums(spectrum, tilt, h, size, block), *normalisation(weights, count), noise, escaped)
+
+
+def _coarser(mass, left):
+    """Masses (components, points) and offsets on a lattice of about so many points, each mass shared by the two points beside it."""
+    each = max(1, mass.shape[-1] // _COARSE)
+    cells = -(-mass.shape[-1] // each)
+    rows = xp.pad(mass, ((0, 0), (0, cells * each - mass.shape[-1]))).reshape(-1, cells, each)
+    above = rows @ (np.arange(each) / each)
+    below = xp.sum(rows, axis=-1) - above
+    return xp.pad(below, ((0, 0), (0, 1))) + xp.pad(above, ((0, 0), (1, 0))), each * np.arange(cells + 1.0) - left
 
 
 def tail_sums(blocks, ratio, base=32):

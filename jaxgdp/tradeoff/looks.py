@@ -18,7 +18,7 @@ from ..quantities.base import Quantity
 
 _AT_ONCE = 2**20  # vertices looked at together
 _READS = 8  # readings that take as long as one setting of ``measure``
-_SHARED = Recent(2**26, each=2**7)  # bytes: what readings of the same curves have in common
+_SHARED = Recent(2**25, each=2**7)  # bytes: what readings of the same curves have in common
 _COMPILED: set = set()  # readings whose program is compiled
 
 

@@ -106,11 +106,10 @@ def test_curves_read_again_and_again_say_the_same():
             assert np.array_equal(one.upper, fresh.upper)
 
 
-@pytest.mark.parametrize("executor", ["eager", "compiled"])
-def test_rates_asked_alike_are_one_rate(executor):
+def test_rates_asked_alike_are_one_rate():
     """TPR and FNR at one FPR are read together: they say of each other what they say of themselves."""
     found = jaxgdp.measure(
-        jaxgdp.dpsgd(np.array([1.1, 0.9]), 0.01, 1000), ("beta", "delta", "tpr"), fpr=[1e-3, 1e-4], executor=executor
+        jaxgdp.dpsgd(np.array([1.1, 0.9]), 0.01, 1000), ("beta", "delta", "tpr"), fpr=[1e-3, 1e-4], executor="eager"
     ).brackets
     tpr, beta = found["tpr"], found["beta"]
     assert np.allclose(tpr.lower, 1.0 - beta.upper, rtol=1e-12) and np.allclose(tpr.upper, 1.0 - beta.lower, rtol=1e-12)
