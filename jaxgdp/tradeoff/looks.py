@@ -19,6 +19,7 @@ from ..quantities.base import Quantity
 _AT_ONCE = 2**20  # vertices looked at together
 _READS = 8  # readings that take as long as one setting of ``measure``
 _SHARED = Recent(2**25, each=2**7)  # bytes: what readings of the same curves have in common
+_ARRAYS = 8  # times the bytes of a curve that what its readings need may take
 _COMPILED: set = set()  # readings whose program is compiled
 
 
@@ -52,8 +53,10 @@ def read_all(curves, record: Quantity, values, shape: tuple[int, ...], symmetric
     if executor is COMPILED:
         _read_compiled(record, symmetric, entries, where, flat, low, high)
     else:
-        with np.errstate(all="ignore"), sharing(_SHARED):
-            for (_, curve), rows in zip(entries, where, strict=True):
+        for (_, curve), rows in zip(entries, where, strict=True):
+            # (what a large curve needs is kept no longer than it is read)
+            small = 8 * sum(map(np.size, jax.tree.leaves(curve))) <= _SHARED.most // _ARRAYS
+            with np.errstate(all="ignore"), sharing(_SHARED if small else None):
                 for row in rows:
                     found = record.read(curve, flat[row], symmetric=symmetric)
                     low[row], high[row] = np.maximum(low[row], found.lower), np.minimum(high[row], found.upper)
