@@ -105,7 +105,7 @@ def main() -> None:
         "quantities": rows,
     }
     arguments.output.mkdir(parents=True, exist_ok=True)
-    stem = f"{run['machine']['platform']}-{run['date']}"
+    stem = f"{run['machine']['platform']}-{run['date']}-rtol-{run['rtol']:g}"
     (arguments.output / f"{stem}.json").write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
     print(table(run))
 

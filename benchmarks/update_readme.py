@@ -18,11 +18,11 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 
 def newest(folder: Path) -> list[dict]:
-    """The newest run of each device, CPU first."""
+    """The newest run of each device (at each accuracy), CPU first."""
     runs = {}
     for path in sorted(folder.glob("*.json")):
         run = json.loads(path.read_text())
-        key = (run["machine"]["platform"] != "cpu", run["machine"]["device"])
+        key = (run["machine"]["platform"] != "cpu", run["machine"]["device"], -run.get("rtol", 0.0))
         if key not in runs or run["date"] >= runs[key]["date"]:
             runs[key] = run
     return [runs[key] for key in sorted(runs)]

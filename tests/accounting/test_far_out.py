@@ -29,3 +29,16 @@ def test_coarser_and_finer_looks_at_a_tiny_delta_agree():
         bracket = jaxgdp.measure(setting, "delta", epsilon=2.44, rtol=rtol, nested=False).brackets["delta"]
         narrow.append((float(bracket.lower), float(bracket.upper)))
     assert max(low for low, _ in narrow) <= min(high for _, high in narrow) <= 1e-27
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "sigma, p, uses, epsilon",
+    [(0.5314, 0.002247, 6429, 4.54), (0.555, 0.00415, 1272, 4.47), (0.5051, 0.000907, 16874, 4.48)],
+)
+def test_little_noise_at_five_digits(sigma, p, uses, epsilon):
+    found = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, uses), "delta", epsilon=epsilon, rtol=1e-5)
+    coarse = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, uses), "delta", epsilon=epsilon, rtol=1e-3, nested=False)
+    bracket, around = found.brackets["delta"], coarse.brackets["delta"]
+    assert found.status["delta"] == 0 and bracket.upper <= bracket.lower * 1.0000101
+    assert around.lower <= bracket.upper and bracket.lower <= around.upper

@@ -222,6 +222,15 @@ def test_a_view_of_one_threshold_gets_more_points_where_they_will_do(kind, near,
         assert refine(step.view, looked(excess, again, threshold=5.0, spread=1.0), RULES, choice).action != RUN
 
 
+def test_a_second_look_at_one_threshold_is_dense_up_to_the_largest_lattice():
+    """Even where a sparse one would serve: points that are equally far apart leave nothing to chance."""
+    need = Needs(1e6, 3e6, 50.0, 512.0, 10.0, 10.0, 32.0, 2000.0, False, True, False)
+    looks = (1.0, np.inf), (4.0, 4.0), (4.0, 50.0)
+    first, near, far = (choose(need, detail, 1e-5, 1, RULES.max_size, False, excess=excess) for detail, excess in looks)
+    assert (first.kind, far.kind) == ("sparse", "sparse")
+    assert near.kind == "heavy" and near.size == 2**21
+
+
 def test_a_whole_curve_gets_no_more_points_than_usual():
     need = Needs(3e6, 3e6, 1e9, 512.0, 10.0, 10.0, 32.0, 2000.0, False, False, False)
     assert choose(need, 4.0, 1e-3, 1, RULES.max_size, False, excess=2.0).size == 2**20
