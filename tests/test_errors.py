@@ -52,11 +52,11 @@ def tail(z):
 
 
 def quantile(log_p, near):
-    """Φ⁻¹(e^{log_p}) for a double, from a number close to it."""
+    """Φ⁻¹(e^{log_p}) for a double or more digits of a log, from a number close to it."""
     z = mpf(float(near))
     for _ in range(4):
         p = tail(-z)
-        z -= (mpmath.log(p) - mpf(float(log_p))) * p * mpmath.sqrt(2 * mpmath.pi) * mpmath.exp(z * z / 2)
+        z -= (mpmath.log(p) - mpf(log_p)) * p * mpmath.sqrt(2 * mpmath.pi) * mpmath.exp(z * z / 2)
     return z
 
 
@@ -192,12 +192,14 @@ def test_normal_functions(run):
 
 @backends
 def test_quantiles(run):
-    """Of probabilities up to one half, as rates are given: relative, and next to 0 absolute."""
-    z = np.concatenate([RANDOM.uniform(-38.0, -0.01, 200), -(10.0 ** RANDOM.uniform(-8.0, 4.0, 250))])
-    log_p = np.array([float(mpmath.log(tail(-x))) for x in z])
+    """Of probabilities by their logs, also next to 1: relative, and next to 0 absolute."""
+    z = np.concatenate(
+        [RANDOM.uniform(-38.0, 8.0, 200), -(10.0 ** RANDOM.uniform(-8.0, 4.0, 250)), RANDOM.uniform(0.0, 37.0, 100)]
+    )
+    log_p = np.array([float(mpmath.log1p(-tail(x)) if x > 0.0 else mpmath.log(tail(-x))) for x in z])
     found = run(normal.ndtri_exp, log_p)
     for f, l, x in zip(found, log_p, z, strict=True):
-        exact = quantile(l, x)
+        exact = quantile(l, x) if x < 0.0 else -quantile(mpmath.log(-mpmath.expm1(mpf(float(l)))), -x)
         assert abs(float(mpf(float(f)) - exact)) <= errors.QUANTILE * abs(x) + errors.QUANTILE_AT_ZERO, x
 
 

@@ -252,7 +252,8 @@ def _piece(shared: _Range, rtol, seen, anchor, piece, pieces) -> Plan:
     far_t = xp.where(known, threshold, edge_t[1])
     if loss.bounded:
         far_t = xp.where(is_last & at_top(loss, tilt0, tilt_end), top, far_t)
-    edge_t = xp.stack([xp.where(is_first, 0.0, edge_t[0]), far_t])
+    # (with so much mass at infinity that no tilt has its mean at 0, the range may seem to end below it: its first vertex is wanted)
+    edge_t = xp.stack([xp.where(is_first, 0.0, edge_t[0]), xp.maximum(far_t, 0.0)])
     depth = xp.stack([depth[0], xp.where(known, xp.sqrt(xp.maximum(-2.0 * log_alpha, 1e-30)), depth[1])])
     tilt = gentle(loss, faintest, boundary[0], boundary[1], depth[1], edge_t[1])
     tilt = xp.where(boundary[1] > 1.0, xp.maximum(tilt, 1.0), tilt)

@@ -94,16 +94,19 @@ def log1mexp(a):
 
 
 def ndtri_exp(log_p):
-    """Φ⁻¹(e^{log_p}) for log_p in [−inf, 0], accurate where e^{log_p} underflows.
+    """Φ⁻¹(e^{log_p}) for log_p in [−inf, 0], accurate where e^{log_p} underflows and where it is next to 1.
 
-    Above log_p = −600 the quantile of the double is used. Below, w = z² solves
-    w + log(2πw) + 2/w − 5/w² + 74/(3w³) − 353/(2w⁴) = −2·log_p, from the logarithm of Mills' ratio; one Newton step from
-    a − log(2πa), a = −2·log_p, leaves 1e-14 relative.
+    Above log_p = −600 the quantile of the double is used, or minus that of 1 − e^{log_p} where that is the smaller one.
+    Below, w = z² solves w + log(2πw) + 2/w − 5/w² + 74/(3w³) − 353/(2w⁴) = −2·log_p, from the logarithm of Mills' ratio; one
+    Newton step from a − log(2πa), a = −2·log_p, leaves 1e-14 relative.
 
     Method: docs/method/rounding.md#constants
     """
     deep = log_p < -600.0
-    central = xp.ndtri(xp.exp(xp.where(deep, -1.0, log_p)))
+    high = log_p > -0.6931471805599453
+    # (one of both is exponentiated: the rest next to 1 has all its digits only as a difference)
+    tail = xp.where(high, -xp.expm1(xp.where(high, log_p, -1.0)), xp.exp(xp.where(deep | high, -1.0, log_p)))
+    central = xp.where(high, -1.0, 1.0) * xp.ndtri(tail)
     a = xp.where(deep, -2.0 * xp.maximum(log_p, -5e299), 1200.0)
     shift = xp.log(a) + np.log(2.0 * np.pi)
     w = a - shift

@@ -12,7 +12,7 @@ from ..numerics.errors import COMPOSED_MU
 from ..numerics.normal import argmax, log1mexp, ndtri_exp
 from ..numerics.validation import floor_rate
 from .base import Quantity, log_rate
-from .reading.chords import alpha_line, chord_to_end, some_tests, tpr_chord, tpr_line
+from .reading.chords import alpha_chord, alpha_line, chord_to_end, some_tests, tpr_chord, tpr_line
 from .reading.quantiles import difference, from_the_middle, gaps, quantiles
 
 _TESTS = 128  # tests of an attack whose μ is computed, per piece
@@ -27,14 +27,23 @@ def _with(p: Points, *extra):
 
 
 def _upper_rates(p: Points, log_floor):
-    """Rates of a dominating half-curve at which μ is evaluated: its vertices, and both ends of the range of rates."""
-    at_fpr = (log_floor, *tpr_line(p, log_floor))
-    at_fnr = (alpha_line(p, log_floor), log1mexp(log_floor), log_floor)
-    return _with(p, at_fpr, at_fnr)
+    """Rates of a dominating half-curve at which μ is evaluated: its vertices, and both ends of the range of rates.
+
+    Where its vertices end before the range does, the line of the last one holds up to there.
+    """
+    k = xp.arange(p.used.shape[0])
+    last = p.used & (k == xp.max(xp.where(p.used, k, -1)))
+    reached, covered = xp.min(p.log_alpha) <= log_floor, xp.max(xp.where(p.used, p.log_beta, -xp.inf)) >= log_floor
+    at_fpr = (log_floor, *tpr_line(p._replace(used=xp.where(reached, p.used, last)), log_floor))
+    log_alpha = alpha_line(p._replace(used=xp.where(covered, p.used, last)), log_floor)
+    return _with(p, at_fpr, (log_alpha, log1mexp(log_floor), log_floor))
 
 
-def _upper(p: Points, z_alpha, z_tpr, log_floor, z_floor):
+def _upper(p: Points, z_alpha, z_tpr, other_ends, log_floor, z_floor):
     """Largest μ of a dominating half-curve over the range of rates, from the quantiles of ``_upper_rates``.
+
+    ``other_ends``: μ at the ends with the least FPR and the least FNR, from the lines of the other half. Where this half's
+    thresholds grow towards an end, the lines of either half hold there.
 
     Method: docs/method/mu.md#floor
     """
@@ -45,38 +54,39 @@ def _upper(p: Points, z_alpha, z_tpr, log_floor, z_floor):
     visible = xp.max(xp.where(p.used, p.log_alpha, -xp.inf)) >= log_floor
     first = argmax(p.used)
     visible = visible | (p.log_beta[first] > log_floor)
-    reached = xp.min(p.log_alpha) <= log_floor
+    outer = xp.minimum(plain[-2:], xp.where(other_ends > -xp.inf, other_ends, xp.inf))
     # (beyond the FNR floor the range ends where a line of the curve reaches it)
     past = p.used & (p.log_beta < log_floor)
     within = xp.max(xp.where(p.used & ~past, clamped, -xp.inf))
-    ends = xp.maximum(plain[-2], xp.where(xp.any(past), plain[-1], -xp.inf))
-    shown = xp.where(reached, xp.maximum(within, ends), xp.inf)
+    shown = xp.maximum(xp.maximum(within, outer[0]), xp.where(xp.any(past), plain[-1], -xp.inf))
     inside = p.used & (p.log_beta <= log_floor)
-    mirrored = xp.maximum(xp.max(xp.where(inside, plain[:-2], -xp.inf)), plain[-1])
-    covered = xp.max(xp.where(p.used, p.log_beta, -xp.inf)) >= log_floor
-    hidden = xp.where(covered, xp.maximum(mirrored, everywhere), xp.inf)
-    known = xp.where(visible, shown, hidden)
+    mirrored = xp.maximum(xp.max(xp.where(inside, plain[:-2], -xp.inf)), outer[1])
+    known = xp.where(visible, shown, xp.maximum(mirrored, everywhere))
     return xp.where(from_the_middle(p), known, xp.inf)
 
 
 def _lower_rates(p: Points, tests: Points, log_floor):
-    """Rates an attack achieves at which μ is evaluated: its tests, and chords between neighbours at the floor."""
+    """Rates an attack achieves at which μ is evaluated: its tests, and chords between neighbours at both ends of the range."""
     log_tpr, log_beta = tpr_chord(p, log_floor)
     end_tpr, end_beta = chord_to_end(p, log_floor)
     better = end_tpr > log_tpr
     log_tpr, log_beta = xp.where(better, end_tpr, log_tpr), xp.where(better, end_beta, log_beta)
-    return _with(tests, (log_floor, log_tpr, log_beta))
+    at_fnr, tpr_at_fnr = alpha_chord(p, log_floor)
+    return _with(tests, (log_floor, log_tpr, log_beta), (at_fnr, tpr_at_fnr, log_floor))
 
 
-def _lower(tests: Points, z_alpha, z_tpr, log_floor, z_floor):
-    """Largest μ that the attack shows over the range of rates, from the quantiles of ``_lower_rates``.
+def _lower(tests: Points, rates, z_alpha, z_tpr, log_floor, z_floor):
+    """Largest μ that the attack shows over the range of rates, from ``_lower_rates`` and their quantiles.
 
     Method: docs/method/mu.md#floor
     """
+    used = xp.append(tests.used, xp.asarray([True, True]))
     weaker = difference(xp.maximum(z_alpha, z_floor), xp.minimum(z_tpr, -z_floor), -1.0)
-    visible = xp.max(xp.where(xp.append(tests.used, True), weaker, -xp.inf))
-    both = tests.used & (tests.log_alpha <= log_floor) & (tests.log_beta <= log_floor)
-    plain = difference(z_alpha[:-1], z_tpr[:-1], -1.0)
+    visible = xp.max(xp.where(used, weaker, -xp.inf))
+    # (a test with both rates at most the floor is one of the range where there are such)
+    log_alpha, _, log_beta = rates
+    both = used & (log_alpha <= log_floor) & (log_beta <= log_floor)
+    plain = difference(z_alpha, z_tpr, -1.0)
     return xp.maximum(visible, xp.max(xp.where(both, plain, -xp.inf)))
 
 
@@ -102,11 +112,15 @@ def mu(curve: Curve, log_floor) -> Bracket:
     )
     z_alpha, z_tpr = quantiles(*(xp.concatenate(column, axis=1) for column in zip(*rates, strict=True)))
     end = rates[0][0].shape[1]
+    of_lines = z_alpha[:, :end], z_tpr[:, :end]
+    other_ends = difference(*(z[::-1, -2:][:, ::-1] for z in of_lines), 1.0)
     upper = xp.max(
-        xp.vmap(lambda p, a, t: _upper(p, a, t, log_floor, z_floor))(dominating, z_alpha[:, :end], z_tpr[:, :end])
+        xp.vmap(lambda p, a, t, other: _upper(p, a, t, other, log_floor, z_floor))(dominating, *of_lines, other_ends)
     )
     shown = xp.max(
-        xp.vmap(lambda p, a, t: _lower(p, a, t, log_floor, z_floor))(tests, z_alpha[:, end:], z_tpr[:, end:])
+        xp.vmap(lambda p, of_tests, a, t: _lower(p, of_tests, a, t, log_floor, z_floor))(
+            tests, rates[1], z_alpha[:, end:], z_tpr[:, end:]
+        )
     )
 
     def matters(log_alpha, log_tpr, log_beta):

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
+from scipy.stats import binom
 
 import jaxgdp
 
@@ -38,3 +40,56 @@ def test_mass_at_infinity_of_several_uses_is_rounded_up():
         jaxgdp.compose([(jaxgdp.ApproximateDP(1.0, 0.1), 3)]), "epsilon", delta=(1.0 - rest) * (1.0 - 1e-12)
     )
     assert found.brackets["epsilon"].upper == np.inf
+
+
+def mu_of_atoms(null, shown, floor):
+    """Largest Φ⁻¹(TPR) − Φ⁻¹(FPR) where both error rates are at least the floor (or both at most), of a pair's atoms."""
+    with np.errstate(divide="ignore"):
+        order = np.argsort(np.log(null) - np.log(shown), kind="stable")
+    rates = np.array([np.append(0.0, np.cumsum(masses[order])) for masses in (null, shown)])
+    ends = [(floor, np.interp(floor, *rates)), (np.interp(1.0 - floor, *rates[::-1]), 1.0 - floor)]
+    fpr, tpr = np.append(rates, np.transpose(ends), axis=1)
+    fnr = 1.0 - tpr
+    inside = (fpr >= floor) & (fnr >= floor * (1.0 - 1e-9))
+    if 1.0 - ends[0][1] < floor:
+        inside = (fpr <= floor) & (fnr <= floor * (1.0 + 1e-9))
+    return np.max(ndtri(tpr[inside]) - ndtri(fpr[inside]))
+
+
+@pytest.mark.parametrize("adjacency", ["remove", "add", "add_remove"])
+@pytest.mark.parametrize("floor", [6.06482e-05, 1e-4, 1.3e-4])
+@pytest.mark.parametrize("uses", [0, 51])
+def test_mu_where_nearly_all_mass_is_at_infinity(adjacency, floor, uses):
+    """Twenty uses show everything but for 1.6e-4: no tilt has its mean at ℓ = 0, and one half has next to no losses."""
+    few, many = np.array([0.483646, 0.516354]), np.array([0.31141, 0.334856])
+    k, flips = np.arange(21), np.arange(uses + 1)
+    keep = 1.0 / (1.0 + np.exp(-0.28))
+    pmfs = [binom(20, p[1] / p.sum()).pmf(k) * p.sum() ** 20 for p in (few, many)]
+    of_flips = [binom(uses, p).pmf(flips) for p in (1.0 - keep, keep)]
+    null, shown = (np.outer(*both).ravel() for both in zip(pmfs, of_flips, strict=True))
+    exact = mu_of_atoms(np.append(0.0, null), np.append(1.0 - shown.sum(), shown), floor)
+
+    parts = [(jaxgdp.FromPMFs(np.append(0.0, few), np.append(1.0 - many.sum(), many)), 20)]
+    parts += [(jaxgdp.RandomizedResponse(0.28), uses)] if uses else []
+    for rtol in (1e-2, 1e-4):
+        found = jaxgdp.measure(jaxgdp.compose(parts), "mu", adjacency=adjacency, fpr_floor=floor, rtol=rtol)
+        bracket = found.brackets["mu"]
+        assert bracket.lower <= exact * (1.0 + 1e-9) and exact * (1.0 - 1e-9) <= bracket.upper
+        assert found.worst == 0 and bracket.upper - bracket.lower <= rtol * exact
+
+
+def test_mu_where_both_error_rates_have_to_be_at_most_the_floor():
+    """No vertex has: the range is a stretch of one edge, whose end at the floor an attack achieves."""
+    null, shown = (
+        np.array([0.0, 0.26382563, 0.43108885, 0.30508552]),
+        np.array([0.5, 0.0116625, 0.36394091, 0.12439659]),
+    )
+    of_all = [np.multiply.reduce(masses[np.indices((4, 4, 4, 4)).reshape(4, -1)], axis=0) for masses in (null, shown)]
+    floor = 0.05515521449079817
+    exact = mu_of_atoms(*of_all, floor)
+    found = jaxgdp.measure(
+        jaxgdp.compose([(jaxgdp.FromPMFs(null, shown), 4)]), "mu", fpr_floor=floor, rtol=1e-3, adjacency="remove"
+    )
+    bracket = found.brackets["mu"]
+    assert found.worst == 0 and bracket.lower <= exact * (1.0 + 1e-9) and exact <= bracket.upper * (1.0 + 1e-9)
+    assert bracket.upper - bracket.lower < 1.1e-3 * exact

@@ -8,6 +8,7 @@ from scipy.stats import binom
 
 import jaxgdp
 from jaxgdp.numerics.precision import with_float64
+from jaxgdp.quantities.reading.quantiles import gaps
 from jaxgdp.quantities.registry import REGISTRY
 
 # thresholds that are kept, in nats; the first is the whole curve
@@ -104,6 +105,44 @@ def test_what_needs_the_whole_curve_says_nothing_without_its_middle(gaussian, na
     for argument in (1e-10, 1e-3):
         assert read(REGISTRY[name], kept(gaussian, 0.7, np.inf), argument)[0].upper == np.inf
         assert read(REGISTRY[name], gaussian, argument)[0].upper < 1.01
+
+
+@pytest.mark.parametrize("end, floor", [(0.5, 0.1), (0.5, 1e-2), (2.0, 1e-3), (3.0, 1e-4), (0.0, 0.3)])
+def test_mu_beyond_the_last_vertex_is_that_of_its_line(gaussian, end, floor):
+    """The tangent with slope e^{end} at α = Φ(−½ − end), down to the floor, or to FNR = floor where that comes first."""
+    alpha, tpr = ndtr(-0.5 - end), ndtr(0.5 - end)
+    at_floor = ndtri(tpr + np.exp(end) * (floor - alpha)) - ndtri(floor)
+    bracket, contradicted = read(REGISTRY["mu"], kept(gaussian, 0.0, end), floor)
+    assert not contradicted and bracket.lower <= 1.0 <= bracket.upper
+    assert floor < alpha and bracket.upper == pytest.approx(max(at_floor, 1.0), rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    "pieces, expected",
+    [
+        ([[0.3, 0.1], [0.1, 0.01], [0.02, 1e-3]], 0.0),
+        ([[0.3, 0.1], [0.05, 0.01], [0.02, 1e-3]], ndtri(0.1) - ndtri(0.05)),
+        # nothing in a piece: the next one goes on where the one before it left off
+        ([[0.3, 0.1], [], [0.2, 0.01]], 0.0),
+        ([[0.3, 0.1], [], [0.04, 0.01]], ndtri(0.1) - ndtri(0.04)),
+        ([[0.3, 0.1], [0.2, 0.05], []], 0.0),
+        ([[], [0.3, 0.1], [0.02, 1e-3]], ndtri(0.1) - ndtri(0.02)),
+        ([[], [], [0.3, 0.1]], 0.0),
+        ([[], [], []], 0.0),
+        # below the floor of 1e-6 no gap matters; where it begins above it, it does
+        ([[0.3, 1e-7], [1e-9, 1e-12], []], 0.0),
+        ([[0.3, 1e-5], [1e-9, 1e-12], []], ndtri(1e-5) - ndtri(1e-9)),
+    ],
+)
+def test_gaps_between_pieces(gaussian, pieces, expected):
+    rates = np.array([[*piece, *[0.5] * (2 - len(piece))] for piece in pieces])
+    used = np.array([[True] * len(piece) + [False] * (2 - len(piece)) for piece in pieces])
+    tpr = np.sqrt(rates)
+    vertices = gaussian.upper_plus._replace(
+        log_alpha=np.log(rates), log_tpr=np.log(tpr), log_beta=np.log1p(-tpr), used=used
+    )
+    found = with_float64(gaps)(vertices, lambda alpha, tpr, beta: alpha >= np.log(1e-6))
+    assert found == pytest.approx(expected, rel=1e-12, abs=0.0) and found >= expected
 
 
 @pytest.mark.parametrize("name", ["tpr", "beta"])

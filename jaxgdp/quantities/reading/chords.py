@@ -27,7 +27,10 @@ def tpr_line(p: Points, log_fpr):
 
 
 def alpha_line(p: Points, log_fnr):
-    """Lower bound on log α at one FNR: the highest of the supporting lines with slopes e^{ℓ_k}."""
+    """Lower bound on log α at one FNR: the highest of the supporting lines with slopes e^{ℓ_k}.
+
+    Method: docs/method/mu.md#floor
+    """
     whole = xp.logaddexp(p.log_alpha, p.log_beta - p.low)
     value = log_sub(whole - log_error(whole, p.low, p.log_beta), log_fnr - p.low + log_error(p.low, log_fnr))
     log_alpha = xp.max(xp.where(p.used, value, -xp.inf))
@@ -76,6 +79,25 @@ def chord_to_end(p: Points, log_fpr):
     mix = lambda x: xp.logaddexp(x[k] + safe_log(share), x[-1] + safe_log(1.0 - share))  # noqa: E731
     usable = above[k] & p.used[-1] & (p.log_alpha[-1] == -xp.inf)
     return xp.where(usable, mix(p.log_tpr), -xp.inf), xp.where(usable, mix(p.log_beta), 0.0)
+
+
+def alpha_chord(p: Points, log_fnr):
+    """(log α, log TPR) that the attack achieves at one FNR: the chord between the last test certainly not above it and the next.
+
+    The mirrored curve's :func:`tpr_chord`, of these two tests alone.
+
+    Method: docs/method/mu.md#floor
+    """
+    within = p.used & (p.log_beta + log_error(log_fnr) <= log_fnr)
+    last = within.shape[0] - 1 - argmax(within[::-1])
+    beyond = p.used & (xp.arange(within.shape[0]) > last)
+    two = xp.stack([xp.where(xp.any(beyond), argmax(beyond), last), last])
+    log_alpha, log_beta = p.log_alpha[two], p.log_beta[two]
+    used = xp.any(within) & p.used[two]
+    log_tpr, log_alpha = tpr_chord(
+        Points(p.low[two], p.high[two], log_beta, log1mexp(log_alpha), log_alpha, used), log_fnr
+    )
+    return log_alpha, log1mexp(log_fnr)
 
 
 def some_tests(p: Points, number: int) -> Points:

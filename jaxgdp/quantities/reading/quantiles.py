@@ -38,17 +38,22 @@ def gaps(v: Vertices, matters, log_rest: Any = 0.0):
 
     TPR is no more there than at the gap's upper end α₁, so μ is no more than there plus Φ⁻¹(α₁) − Φ⁻¹(α₂). Where pieces
     overlap, there are none; on a plateau between two atoms of the loss, there is rounding. ``matters`` tells from the rates at
-    the upper end whether a gap lies within the range asked for.
+    the upper end whether a gap lies within the range asked for. That the first vertex is at ℓ = 0 (:func:`from_the_middle`) and
+    the last one past the range is for the caller to see.
 
     Method: docs/method/mu.md#floor
     """
     if v.log_alpha.shape[0] == 1:
         return xp.zeros(())
+    # (a piece without vertices ends nothing and begins nothing: what follows has to go on where the one before it left off)
+    any_used = xp.any(v.used, axis=-1)
+    latest = xp.cummax(xp.where(any_used, xp.arange(any_used.shape[0]), -1))[:-1]
+    before = xp.maximum(latest, 0)
     top = xp.max(xp.where(v.used, v.log_alpha, -xp.inf), axis=-1)[1:]
-    k = xp.argmin(xp.where(v.used, v.log_alpha, xp.inf), axis=-1)[:-1, None]
-    rates = (xp.take_along_axis(a[:-1], k, -1)[:, 0] for a in (v.log_alpha, v.log_tpr, v.log_beta))
-    bottom, log_tpr, log_beta = (xp.where(xp.any(v.used[:-1], axis=-1), a, 0.0) for a in rates)
-    gap = ~(top >= bottom) & matters(bottom, log_tpr, log_beta)
+    k = xp.argmin(xp.where(v.used, v.log_alpha, xp.inf), axis=-1)[:, None]
+    rates = (v.log_alpha, v.log_tpr, v.log_beta)
+    bottom, log_tpr, log_beta = (xp.take_along_axis(a, k, -1)[:, 0][before] for a in rates)
+    gap = any_used[1:] & (latest >= 0) & ~(top >= bottom) & matters(bottom, log_tpr, log_beta)
     # (where no loss is above 0 nothing is left out)
     gap = gap if v.top is None else gap & ~(xp.max(v.top) <= 0.0)
     ends = xp.stack([xp.where(gap, bottom, -1.0), xp.where(gap, top, -1.0)])
