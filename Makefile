@@ -66,9 +66,9 @@ clean:  ## what the other targets made, but not out/
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("jaxgdp needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable ".[all,test]"
+	$(BIN)/python -m pip install --quiet --editable ".[all,test,docs]"
 	touch $@
 
 $(VENV)/.bench-ready: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --editable ".[all,test,bench]"
+	$(BIN)/python -m pip install --quiet --editable ".[all,test,docs,bench]"
 	touch $@

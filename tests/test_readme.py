@@ -95,3 +95,13 @@ def test_tables_are_those_of_the_stored_measurements(monkeypatch):
     finally:
         for name in ours & set(sys.modules):
             del sys.modules[name]
+
+
+def test_both_commands_that_run_the_tests_install_the_same():
+    """What runs for every change is what `make test` runs, with the same extras."""
+    makefile, script = ((ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", ".ci/run"))
+    ready = makefile.split("$(VENV)/.ready:")[1].split("touch")[0]
+    (extras,), (others,) = (re.findall(r'"\.\[([a-z,]+)\]"', part) for part in (ready, script))
+    assert extras == others and "test" in extras.split(",")
+    (command,) = re.findall(r"^test:.*\n\t\$\(BIN\)/python (.*)$", makefile, re.M)
+    assert command in script
