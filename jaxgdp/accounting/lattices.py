@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from . import spectrum
+from . import spectrum, waves
 from .half_curve import Dense
 from .windows import Plan
 
@@ -188,8 +188,8 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense, e
             and need.vertices * np.sqrt(min(denser, 4.0)) <= room * vertices
             and (not need.focused or min(_COARSE * denser, 2.0 * _FOCUSED_VERTICES) <= vertices)
             and need.base * min(denser, 16.0 if need.focused else 6.0) <= base
-            and scale * need.short + 8 < spectrum.reach(base, short)
-            and scale * need.long + 8 < spectrum.reach(base, long)
+            and scale * need.short + 8 < waves.reach(base, short)
+            and scale * need.long + 8 < waves.reach(base, long)
             and base * (short + long + 4) * frequencies <= _TABLE
         ):
             return Lattice("sparse", vertices, frequencies, size, base, short, long, pieces)

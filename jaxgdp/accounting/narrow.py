@@ -11,7 +11,7 @@ import functools
 import jax
 import numpy as np
 
-from . import slices, spectrum
+from . import slices, spectrum, waves
 
 LARGEST = 2**21  # entries of a table that is cut into slices; the host does without them in more
 
@@ -23,25 +23,25 @@ class _Table:
         self.tables = tables
 
     def __hash__(self):
-        return id(self.tables.sine)
+        return id(self.tables.offset)
 
     def __eq__(self, other):
-        return self.tables.sine is other.tables.sine
+        return self.tables.offset is other.tables.offset
 
 
 def serves(tables: spectrum.Tables | None) -> bool:
     """Whether a lattice is left to the device: one of few frequencies, whose rows are added up without rounding."""
-    return tables is not None and tables.sine.size <= LARGEST and tables.right.size <= slices.longest()
+    return tables is not None and spectrum.entries(tables) <= LARGEST and tables.right.size <= slices.longest()
 
 
 @functools.lru_cache(maxsize=8)
 def _cut(table: _Table):
     """Slices of versine and sine as columns, each divided by the size it has next to the centre: distance squared, or distance."""
     tables, found = table.tables, []
-    distance = _distance(tables)
-    for waves, power in ((tables.versine, 2), (tables.sine, 1)):
+    distance, number = _distance(tables), tables.node_cos.shape[-1]
+    for octaves, power in ((tables.versine, 2), (tables.sine, 1)):
         # (where no point is there is no mass, and the table's wave would only make its column large)
-        columns = np.where(distance > 0.0, np.moveaxis(waves, 0, 2).reshape(len(distance), -1).T, 0.0)
+        columns = np.where(distance > 0.0, np.append(waves.flat(octaves), np.zeros((1, number)), axis=0).T, 0.0)
         cut = slices.sliced(np.ldexp(columns, -power * _exponent(distance)))
         found.append((cut, jax.device_put(cut.whole)))
     return found

@@ -21,16 +21,14 @@ from ..numerics.batching import ONE_THREAD
 from ..numerics.errors import DROPPED, FFT, NODE_SUMS, UNIT
 from ..numerics.precision import with_float64
 from ..numerics.recent import Recent
-from . import products
+from . import products, waves
 from .convolution import Composed, escaped_mass, log_transform, normalisation
 
-_ROW = 48  # products are summed in rows of this length, which bounds their rounding
-_SLAB = 1024  # frequencies summed at once, so that they stay in cache
 _LAWS = 24  # laws whose frequencies NumPy sums at once
 _PROBES = 24  # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond it
 _NODES = 32  # nodes of the sums over one block
 _SMALL = 2**21  # entries of tables that are moved to a device
-_MADE, _MOVED = Recent(2**28), Recent(2**28)  # tables for the next bucket, on the host and on devices
+_MADE, _MOVED = Recent(3 * 2**27), Recent(2**28)  # tables for the next bucket, on the host and on devices
 _STEEPEST = 30.0  # largest decay over one block that the nodes resolve to the last digit
 
 
@@ -51,8 +49,10 @@ class Tables(NamedTuple):
         size: N, lattice points of the composed loss.
         block: lattice points between vertices.
         inner: lattice points of the blocks that the transform sums; so many of them make a block between vertices.
-        right, left: indices of the points at each distance above and below the centre, n where there is none, shape (D,).
-        sine, versine: sin θ and 1 − cos θ with θ = 2π·distance·k/N, shape (slabs, D/row, row, K/slabs); see :func:`on_device`.
+        right, left: indices of the points at each distance above and below the centre, n where there is none, shape (D,); of the
+            centre itself in the end.
+        sine, versine: sin θ and 1 − cos θ with θ = 2π·distance·k/N, octave by octave, as ``waves.at_points`` gives them; see
+            :func:`on_device`.
         even, odd: columns that bound |φ| on each probed interval, shapes (4, probes, D), (2, probes, D); see ``_probes``.
         probe_width: widths of the intervals, in radians per lattice point.
         core: 1 at points with neighbours at distance one on both sides, shape (n,).
@@ -78,19 +78,6 @@ class Tables(NamedTuple):
     node_weight: Any
     node_cos: Any
     node_sin: Any
-
-
-def points(base: int, octaves: int) -> np.ndarray:
-    """Distances 1 … 2·base, then ``base`` more in each octave at spacing 2, 4, …"""
-    parts = [np.arange(1, 2 * base + 1)]
-    for octave in range(1, octaves + 1):
-        parts.append(parts[-1][-1] + 2**octave * np.arange(1, base + 1))
-    return np.concatenate(parts)
-
-
-def reach(base: int, octaves: int) -> int:
-    """Largest distance of ``points``."""
-    return base * 2 ** (octaves + 1)
 
 
 def _length(frequencies: int, vertices: int) -> int:
@@ -129,43 +116,22 @@ def _probes(distance: np.ndarray, edge: np.ndarray):
     return restricted(cos, j * sin, np.ones_like(cos), square), restricted(sin, j * cos), width
 
 
-def _waves(distance, size, *, frequencies):
-    """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K; whole turns are taken off exactly (N is a power of two)."""
-    turn = np.multiply.outer(distance.astype(int), np.arange(frequencies)) & (size - 1)
-    known = size <= turn.size  # fewer angles than entries: each is worked out once
-    angle = np.arange(size) if known else turn
-    half = np.where(angle > size // 2, angle - size, angle) * (np.pi / size)
-    sine = np.sin(half)
-
-    def in_slabs(wave):
-        wave = wave[turn] if known else wave
-        return np.moveaxis(wave.reshape(-1, _ROW, max(1, frequencies // _SLAB), min(frequencies, _SLAB)), 2, 0)
-
-    return in_slabs(2.0 * sine * np.cos(half)), in_slabs(2.0 * sine * sine)
-
-
 def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:
     """Tables of a lattice of ``size`` points: ``base`` points an octave, so many octaves below and above the centre."""
     key = (size, frequencies, vertices, base, below, above)
     return _MADE.get(key, lambda: _tables(*key))
 
 
-def _distances(base: int, octaves: int) -> np.ndarray:
-    """0 and ``points``, filled up with zeros to whole rows."""
-    distance = np.append(0, points(base, octaves)).astype(float)
-    return np.pad(distance, (0, -len(distance) % _ROW))
-
-
 def _tables(size, frequencies, vertices, base, below, above) -> Tables:
-    left, right = points(base, below), points(base, above)[:-1]
+    left, right = waves.points(base, below), waves.points(base, above)[:-1]
     offset = np.concatenate([-left[::-1], [0], right]).astype(float)
     core = np.zeros(len(offset))
     core[len(left) - 2 * base : len(left) + 2 * base] = 1.0
-    distance = _distances(base, max(below, above))
-    number = len(distance)
-    to_right, to_left = np.full(number, len(offset)), np.full(number, len(offset))
-    to_right[: len(right) + 1] = len(left) + np.arange(len(right) + 1)
-    to_left[1 : len(left) + 1] = len(left) - 1 - np.arange(len(left))
+    # (the centre comes last: all its waves are 0)
+    distance = np.append(waves.points(base, max(below, above)), 0).astype(float)
+    to_right, to_left = np.full(len(distance), len(offset)), np.full(len(distance), len(offset))
+    to_right[: len(right)], to_right[-1] = len(left) + 1 + np.arange(len(right)), len(left)
+    to_left[: len(left)] = len(left) - 1 - np.arange(len(left))
     first = min(2.0 * np.pi * frequencies / size, np.pi)
     last = max(first, min(8.0 / base, np.pi))
     edge = np.append(np.geomspace(first, last, _PROBES + 1), np.linspace(last**0.5, np.pi**0.5, _PROBES + 1)[1:] ** 2)
@@ -173,15 +139,17 @@ def _tables(size, frequencies, vertices, base, below, above) -> Tables:
     beyond = np.append(np.full(_PROBES, 1e300), 0.5 / np.sin(0.5 * edge[_PROBES:-1]))
     inner = size // _length(frequencies, vertices)
     node, weight = _discrete_gauss(inner, _NODES)
-    angle = 2.0 * np.pi / size * node[:, None] * np.arange(frequencies)
-    # the same waves for a step and for its mirror image
-    waves = _MADE.get(
-        (size, frequencies, base, max(below, above)), lambda: _waves(distance, size, frequencies=frequencies)
-    )
+    # (waves are the same for a step and for its mirror image)
+    sine, versine = waves.at_points(size, frequencies, base, max(below, above))
     return jax.tree.map(np.asarray, Tables(
-        offset, float(size), float(size // vertices), float(inner), to_right, to_left, *waves, even, odd, width, core, beyond, node, weight,
-        np.cos(angle), np.sin(angle),
+        offset, float(size), float(size // vertices), float(inner), to_right, to_left, sine, versine, even, odd, width, core, beyond, node,
+        weight, *waves.at_nodes(size, frequencies, node),
     ))  # fmt: skip
+
+
+def entries(t: Tables) -> int:
+    """Numbers in a table of waves."""
+    return t.right.size * t.node_cos.shape[-1]
 
 
 def on_device(t: Tables) -> Tables:
@@ -189,17 +157,22 @@ def on_device(t: Tables) -> Tables:
 
     ``t`` as :func:`tables` gives it; larger ones stay on the host.
     """
-    if t.sine.size > _SMALL:
+    if entries(t) > _SMALL:
         return t
     where = getattr(jax.config, "jax_default_device", None)
+
     # (what was moved is kept together with its copy on the host, which is how it is found again)
-    (_, sine), (_, versine) = (_MOVED.get((id(a), where), lambda a=a: (a, _put(_rows(a)))) for a in (t.sine, t.versine))
+    def moved(a, form=lambda a: a):
+        return _MOVED.get((id(a), where), lambda: (a, _put(form(a))))[1]
+
+    sine, versine = (tuple(moved(a, _rows) for a in table) for table in (t.sine, t.versine))
     rest = t._replace(sine=None, versine=None)
-    return _MOVED.get((id(t.offset), where), lambda: (rest, _put(rest)))[1]._replace(sine=sine, versine=versine)
+    rest = _MOVED.get((id(t.offset), where), lambda: (rest, _put(rest)))[1]
+    return rest._replace(sine=sine, versine=versine)
 
 
-def _rows(waves):
-    return tuple(waves[0]) if waves.shape[0] == 1 else waves
+def _rows(wave):
+    return tuple(wave[0]) if wave.shape[0] == 1 else wave
 
 
 _put = with_float64(jax.device_put)
@@ -212,29 +185,39 @@ def fold(w, t: Tables):
     return right + left, right - left
 
 
-def _in_rows(a, waves):
-    """Products of the folded masses (components, D) with a table in slabs and rows, or in rows; shape (components, K)."""
-    rows = a.reshape(a.shape[0], -1, _ROW)
-    if not xp.is_jax(rows, waves):
-        return _in_small_products(rows, waves)
+def _in_rows(a, table):
+    """Products of the folded masses (components, D) with a table of waves; shape (components, K)."""
+    rows = a[:, :-1].reshape(a.shape[0], -1, _row(table))
+    if not xp.is_jax(rows, *jax.tree.leaves(table)):
+        return _in_small_products(rows, table)
 
-    def slab(table):
-        return functools.reduce(operator.add, [rows[:, b] @ row for b, row in enumerate(table)])
+    def slab(octaves):
+        every = (row for octave in octaves for row in octave)
+        return functools.reduce(operator.add, [rows[:, b] @ row for b, row in enumerate(every)])
 
-    if isinstance(waves, tuple) or waves.shape[0] == 1:
-        return slab(waves if isinstance(waves, tuple) else waves[0])
-    return xp.moveaxis(xp.lax_map(slab, waves), 0, 1).reshape(a.shape[0], -1)
+    if isinstance(table[0], tuple):  # as moved to a device
+        return slab(table)
+    if table[0].shape[0] == 1:
+        return slab([octave[0] for octave in table])
+    return xp.moveaxis(xp.lax_map(slab, table), 0, 1).reshape(a.shape[0], -1)
 
 
-def _in_small_products(rows, waves):
+def _row(table) -> int:
+    """Numbers in a row of a table of waves."""
+    return jax.tree.leaves(table)[0].shape[-2]
+
+
+def _in_small_products(rows, table):
     """The same by NumPy: each product so small that BLAS leaves it to one thread; of two on busy cores one would wait for the other."""
-    (number, _, _), width = rows.shape, waves.shape[-1]
-    found = np.empty((number, waves.shape[0], width))
+    (number, _, length), (slabs, each, _, width) = rows.shape, table[0].shape
+    found = np.zeros((number, slabs, width))
     for first in range(0, number, _LAWS):
         some = np.ascontiguousarray(np.swapaxes(rows[first : first + _LAWS], 0, 1))
-        step = ONE_THREAD // (_ROW * some.shape[1])
-        for slab, k in itertools.product(range(waves.shape[0]), range(0, width, step)):
-            found[first : first + _LAWS, slab, k : k + step] = np.sum(some @ waves[slab, :, :, k : k + step], axis=0)
+        step = ONE_THREAD // (length * some.shape[1])
+        for slab, k in itertools.product(range(slabs), range(0, width, step)):
+            for octave, wave in enumerate(table):
+                part = some[octave * each : (octave + 1) * each] @ wave[slab, :, :, k : k + step]
+                found[first : first + _LAWS, slab, k : k + step] += np.sum(part, axis=0)
     return found.reshape(number, -1)
 
 
@@ -299,7 +282,8 @@ def compose(
     versine = versine if off is None else xp.maximum(versine, 0.0) + off
     root = xp.sqrt(2.0 * versine)
     wave = 2.0 * xp.pi / t.size * k
-    depth = _ROW + t.right.shape[0] // _ROW + 4.0
+    row = _row(t.sine)
+    depth = row + t.right.shape[0] // row + 4.0
     single = depth * UNIT * (versine + root) + weights.relative[:, None] * root + wave * weights.moved[:, None]
     relative = xp.einsum("c,ck->k", count, single * xp.exp(-log_abs))
     relative = relative + count @ log_error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import threading
+import weakref
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -53,3 +54,27 @@ class Recent:
                 self._bytes += change * getattr(leaf, "nbytes", 0)
             if before + change == 0:
                 del self._holders[id(leaf)]
+
+
+class Shared:
+    """Arrays by key, for as long as anybody else holds them: whoever asks again meanwhile gets the very same ones."""
+
+    def __init__(self):
+        self._arrays: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
+        self._lock = threading.Lock()
+
+    def pair(self, key: Hashable, make: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
+        """The two arrays under ``key``, made where they are not there; to two threads that make them at once, the same ones."""
+        known = self._known(key)
+        if known is not None:
+            return known
+        made = make()
+        with self._lock:
+            known = self._known(key)
+            if known is None:
+                self._arrays[key, 0], self._arrays[key, 1] = made
+        return made if known is None else known
+
+    def _known(self, key):
+        first, second = self._arrays.get((key, 0)), self._arrays.get((key, 1))
+        return None if first is None or second is None else (first, second)

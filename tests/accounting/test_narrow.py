@@ -104,6 +104,21 @@ def test_frequencies_are_as_exact_as_their_bound(key):
     assert np.max(found.off) < 2.0**-28
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_step_and_its_mirror_image_have_tables_of_their_own(first):
+    """They share their waves, but only one of them has a point at the largest distance."""
+    sides = [(2**13, 128, 512, 32, *octaves) for octaves in ((3, 5), (5, 3))]
+    for key in (sides[first], sides[1 - first]):
+        tables = spectrum.tables(*key)
+        law = np.where(np.abs(tables.offset) == np.max(np.abs(tables.offset)), 0.25, 0.0)
+        law[np.flatnonzero(tables.offset == 0)] = 1.0 - np.sum(law)
+        found = narrow.sums(law[None], tables)
+        place = tables.offset.astype(int) % key[0]
+        exact = np.fft.rfft(np.bincount(place, law, key[0]))[: key[1]]
+        off = np.abs(found.versine[0] + 1j * found.sine[0] - (1.0 - exact))
+        assert np.all(off <= found.off[0] + 1e-13)
+
+
 def test_the_change_of_a_product_of_powers_is_bounded():
     steps = np.array([40.0, 3.0])
     for size in (1e-12, 1e-6, 1e-2, 0.5, 10.0):
@@ -185,5 +200,4 @@ def test_what_is_left_out_is_in_the_bracket(look, monkeypatch, number):
 def test_lattices_that_the_device_does_not_serve():
     assert not narrow.serves(None)
     assert narrow.serves(spectrum.tables(2**13, 128, 512, 32, 3, 5))
-    wide = spectrum.tables(2**13, 128, 512, 32, 3, 5)._replace(sine=np.broadcast_to(0.0, narrow.LARGEST + 1))
-    assert not narrow.serves(wide)
+    assert not narrow.serves(spectrum.tables(2**20, 4096, 2048, 48, 3, 15))

@@ -6,7 +6,7 @@ import pytest
 from asking import ask
 
 import jaxgdp
-from jaxgdp.accounting import engine, spectrum
+from jaxgdp.accounting import engine, spectrum, waves
 from jaxgdp.accounting.lattices import choose
 from jaxgdp.accounting.vertices import Vertices, trimmed
 
@@ -61,17 +61,31 @@ def test_transform_of_few_points_is_the_long_one():
 
 
 @pytest.mark.parametrize("size", [2**12, 2**30])
-def test_waves_are_those_of_whole_turns_taken_off(size):
+@pytest.mark.parametrize("base", [32, 56])
+def test_waves_are_those_of_whole_turns_taken_off(size, base):
     """Looked up, where a table has more entries than there are angles, or worked out entry by entry; against 80-bit numbers."""
-    distance, frequencies = spectrum._distances(32, 8), 2048
+    distance, frequencies = waves.points(base, 8), 2048
     turn = np.outer(distance.astype(int), np.arange(frequencies)) % size
     half = np.where(turn > size // 2, turn - size, turn) * np.longdouble("3.14159265358979323846264338") / size
     sine, cosine = np.sin(half), np.cos(half)
     exact, scale = (2.0 * sine * cosine, 2.0 * sine * sine), (np.abs(2.0 * sine), 2.0 * sine * sine)
-    found = spectrum._waves(distance, size, frequencies=frequencies)
-    for wave, other, whole in zip(found, exact, scale, strict=True):
-        assert wave.shape == (2, len(distance) // spectrum._ROW, spectrum._ROW, spectrum._SLAB)
-        assert np.all(np.abs(np.moveaxis(wave, 0, 2).reshape(other.shape) - other) <= 2**-50 * whole)
+    found = waves.at_points(size, frequencies, base, 8)
+    for octaves, other, whole in zip(found, exact, scale, strict=True):
+        assert all(wave.shape == (2, base // waves.row(base), waves.row(base), 1024) for wave in octaves)
+        assert np.all(np.abs(waves.flat(octaves) - other) <= 2**-50 * whole)
+
+
+def test_rows_of_waves_are_short():
+    for base in (base << sharper for base in (40, 48, 56, 64) for sharper in range(5)):
+        assert waves.LONGEST / 2 < waves.row(base) <= waves.LONGEST and base % waves.row(base) == 0
+
+
+def test_lattices_of_other_lengths_share_their_waves():
+    """Nine octaves and what is next to the centre on N points and on 4·N: all but two octaves, and the centre, are the same arrays."""
+    few, many = (waves.at_points(size, 128, 40, 8) for size in (2**14, 2**16))
+    for one, other in zip(few, many, strict=True):
+        assert len(one) == 10 and all(a is b for a, b in zip(one[1:8], other[3:], strict=True))
+        assert not any(a is b for a in (one[0], *one[8:]) for b in other)
 
 
 @pytest.mark.parametrize(("laws", "products"), [(24, 2**18), (3, 5000)])

@@ -1,11 +1,13 @@
 """What is kept for the next time stays within its bytes."""
 
+import gc
 import threading
 
+import jax
 import numpy as np
 
 from jaxgdp.accounting import spectrum
-from jaxgdp.numerics.recent import Recent
+from jaxgdp.numerics.recent import Recent, Shared
 
 
 def number(kept, *keys, size=100):
@@ -61,10 +63,12 @@ def test_tables_stay_within_their_bytes(monkeypatch):
     monkeypatch.setattr(spectrum, "_MADE", Recent(2**23))
     keys = [(2**k, 128, 512, 32 + 2 * j, 3, 5) for k in range(13, 18) for j in range(4)]
     tables = [spectrum.tables(*key) for key in keys]
-    assert spectrum._MADE._bytes <= 2**23 < 20 * (tables[0].sine.nbytes + tables[0].versine.nbytes)
+    each = sum(a.nbytes for a in {id(a): a for t in tables for a in jax.tree.leaves(t)}.values())
+    assert spectrum._MADE._bytes <= 2**23 < each
     assert spectrum.tables(*keys[-1]) is tables[-1]
     assert spectrum.tables(*keys[0]) is not tables[0]
-    assert spectrum.tables(*keys[-1]).sine is spectrum.tables(*keys[-1][:4], 5, 3).sine
+    both = spectrum.tables(*keys[-1]).sine, spectrum.tables(*keys[-1][:4], 5, 3).sine
+    assert all(a is b for a, b in zip(*both, strict=True))
 
 
 def test_small_arrays_take_their_places():
@@ -73,3 +77,32 @@ def test_small_arrays_take_their_places():
     assert number(kept, *range(1000), size=8) == 1000
     assert number(kept, *range(999, 992, -1), size=8) == 0
     assert number(kept, 992, size=8) == 1
+
+
+def test_what_is_shared_is_made_once_while_it_is_held():
+    kept, made = Shared(), []
+
+    def pair(key="key"):
+        return kept.pair(key, lambda: made.append(key) or (np.zeros(2), np.ones(2)))
+
+    held = pair()
+    assert all(a is b for a, b in zip(pair(), held, strict=True)) and len(made) == 1
+    assert pair("other")[0] is not held[0] and len(made) == 2
+    held = held[1]
+    gc.collect()
+    assert len(pair()) == 2 and len(made) == 3
+
+
+def test_threads_that_share_get_the_same():
+    kept, together, found = Shared(), threading.Barrier(2), []
+
+    def make():
+        together.wait(10.0)
+        return np.zeros(1), np.ones(1)
+
+    threads = [threading.Thread(target=lambda: found.append(kept.pair("key", make))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(a is b for a, b in zip(*found, strict=True))
