@@ -9,8 +9,8 @@ from typing import Any
 import jax
 
 # XLA's newer emitters of fused loops: programs of as many operations as these have take a quarter longer to compile with them, and
-# more memory, and run no faster; nor do they with more than the first level of LLVM's optimisations, a seventh longer to compile
-_WITHOUT: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+# more memory, and run no faster (with LLVM's first level of optimisations alone they run a tenth slower)
+_WITHOUT: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}
 # … nor any optimisation, where a program runs a few times for milliseconds: a third of the time for compiling is left
 _QUICKLY: dict[str, Any] = _WITHOUT | {"xla_backend_optimization_level": 0}
 _MADE_ONCE = threading.Lock()  # two tasks that first call a program at the same time must share what is compiled
