@@ -1,0 +1,192 @@
+"""What is done for many views at once, stage by stage: plan them, compose their halves, read numbers off.
+
+Views that share a lattice are looked at together, chunk after chunk, by an executor (``executors``). What is asked next is the
+engine's business.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from . import executors
+from .executors import COMPILED, Executor
+from .lattices import Lattice, needs
+from .question import Kind, Question, Rates
+from .refine import JUMP_SHARES, WHOLE, View
+from .vertices import trimmed
+from .windows import Plan
+
+_PLANNED_TOGETHER = 64
+_PIECES_PLANNED = 4.0  # tilts that are planned in the time of a look
+_COMPILED: set = set()  # programs that have been compiled, with the mechanisms' classes
+
+
+def take(tree, rows):
+    """Some rows of every leaf."""
+    return jax.tree.map(lambda a: np.asarray(a)[rows], tree)
+
+
+def joined(parts):
+    return jax.tree.map(lambda *a: np.concatenate(a), *parts)
+
+
+def _chunks(executor: Executor, number: int, largest: int):
+    """Cut so many rows into chunks; yields (rows, how many are real). Padded chunks all have the largest size, filled by repetition."""
+    rows = np.arange(number)
+    for start in range(0, number, largest):
+        part = rows[start : start + largest]
+        padding = largest - len(part) if executor.padded else 0
+        yield np.concatenate([part, np.full(padding, part[0], part.dtype)]), len(part)
+
+
+class Batch(NamedTuple):
+    """What every task reads and none changes.
+
+    Attributes:
+        groups: ``Composition.stacked()`` with leaves of shape (settings, components). question: what to compute.
+        rates: of every setting. parts: ``curve.gaussian_parts`` of every setting. anchor: a threshold known beforehand, or 0.
+        executor: the one asked for, or None.
+    """
+
+    groups: Any
+    question: Question
+    rates: Rates
+    parts: Any
+    anchor: Any
+    executor: Executor | None
+
+    @property
+    def number(self) -> int:
+        return self.groups[0][1].shape[0]
+
+    @property
+    def components(self) -> int:
+        return sum(count.shape[-1] for _, count in self.groups)
+
+    def classes(self):
+        """What compiled programs see of the mechanisms: their classes and how many there are of each."""
+        return tuple((type(mechanism), count.shape[1:]) for mechanism, count in self.groups)
+
+    def kind(self, aim: int) -> Kind:
+        """What is read off a view."""
+        kind = self.question.kind
+        return kind if aim == WHOLE else kind._replace(quantities=kind.quantities[aim : aim + 1], alike=(0,))
+
+    def rates_of(self, aim: int, rows) -> Rates:
+        """What it is read at."""
+        rates = self.rates if aim == WHOLE else self.rates._replace(queries=self.rates.queries[aim : aim + 1])
+        return take(rates, rows)
+
+    def choose(self, work: float, *program) -> Executor:
+        """Who does so much work with this program."""
+        return self.executor or executors.choose(work, self.compiled(*program))
+
+    def compiled(self, *program) -> bool:
+        """Whether a program has been compiled for mechanisms of these classes."""
+        return (self.classes(), *program) in _COMPILED
+
+    def remember(self, executor: Executor, *program) -> None:
+        """A program that an executor has run."""
+        if executor is COMPILED:
+            _COMPILED.add((self.classes(), *program))
+
+
+def plan_views(batch: Batch, views: list[View]):
+    """Plans (views, sides, pieces, …) and needs of views of one aim and one number of pieces."""
+    aim, pieces, rtol = views[0].aim, views[0].pieces, batch.question.rtol
+    program = ("plan", aim == WHOLE, pieces)
+    work = len(views) * max(1.0, pieces / _PIECES_PLANNED)
+    executor = batch.choose(work, *program)
+    settings, faintest = np.array([v.setting for v in views]), np.array([v.faintest for v in views])
+    seen = tuple(np.array([v.seen[i] for v in views], float) for i in (0, 1))
+    threshold, share = np.array([v.threshold for v in views]), np.array([JUMP_SHARES[v.closer] for v in views])
+    out = []
+    for chunk, real in _chunks(executor, len(views), _PLANNED_TOGETHER):
+        rows = settings[chunk]
+        groups = take(batch.groups, rows)
+        if aim == WHOLE:
+            depths = take((batch.rates.z_floor, batch.rates.z_delta), rows)
+            mine = faintest[chunk], take(seen, chunk), batch.anchor[rows]
+            found = executor.plan_whole(groups, depths, rtol, *mine, pieces)
+        else:
+            found = executor.plan_threshold(groups, threshold[chunk], rtol, faintest[chunk], share[chunk])
+        out.append(jax.tree.map(lambda a: np.asarray(a)[:real], found))  # noqa: B023
+    batch.remember(executor, *program)
+    plans, steps = joined(out)
+    return plans, needs(*(_side(plans, side) for side in (0, 1)), steps, rtol, aim != WHOLE)
+
+
+def _side(plans: Plan, side: int) -> Plan:
+    return jax.tree.map(lambda a: a[:, side], plans)
+
+
+def look_at(batch: Batch, executor: Executor, reader: Executor, lattice: Lattice, aim: int, settings, plans: Plan):
+    """What ``reader`` reads off views of one lattice and one aim: (numbers, thresholds, ends, a list of curves or of nothing)."""
+    out, curves, kind = [], [], batch.kind(aim)
+    # what is the same pair read backwards has two equal halves
+    sides = (0,) if all(mechanism.symmetric for mechanism, _ in batch.groups) else (0, 1)
+
+    def read(rows, real, halves):
+        vertices = trimmed([half for both in halves for half in _filled(both, len(rows) * lattice.pieces)])
+        plus, minus = vertices[:2], vertices[-2:]
+        *found, curve = reader.read(
+            take(batch.parts, rows), plus, minus, batch.rates_of(aim, rows), kind, lattice.pieces
+        )
+        out.append(jax.tree.map(lambda a: np.asarray(a)[:real], found))
+        curves.extend(take(curve, i) for i in range(real))
+
+    begun = None
+    for chunk, real in _chunks(executor, len(settings), lattice.read_together() * executor.devices):
+        rows = settings[chunk]
+        halves = [_half(executor, batch, lattice, side, rows, take(plans, chunk), real) for side in sides]
+        # (a compiled program works on these while the ones before are read)
+        if begun is not None:
+            read(*begun)
+        begun = rows, real, halves
+    if begun is not None:
+        read(*begun)
+    return *joined(out), curves
+
+
+def _half(executor: Executor, batch: Batch, lattice: Lattice, side: int, settings, plans: Plan, real: int) -> list:
+    """Vertices of one side of the ``real`` first views of a chunk, from above and from below; see :func:`_filled`.
+
+    As many at a time as the lattice allows; numbers are read off more of them at once.
+    """
+    shapes, tables = lattice.grids()
+    pieces, size = lattice.pieces, len(settings)
+    together = min(size, lattice.together(batch.components) * executor.devices)
+    out = []
+    for start in range(0, real, together):
+        rows = np.minimum(np.arange(start, start + together), size - 1)
+        rows = rows if executor.padded else rows[: real - start]
+        units = jax.tree.map(lambda a: np.repeat(a, pieces, axis=0), take(batch.groups, settings[rows]))
+        plan = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[2:]), take(_side(plans, side), rows))
+        out.append(executor.half(units, plan, side == 1, tables[side], shapes[side]))
+    return out
+
+
+def _filled(parts: list, number: int):
+    """The parts of a chunk in so many rows, the first part repeated to fill them."""
+    found = jax.tree.map(lambda *a: np.concatenate(a), *parts)
+    (length,) = {leaf.shape[0] for leaf in jax.tree.leaves(found)}
+    return jax.tree.map(lambda a: np.concatenate([a, *[a] * (-(number // -length) - 1)])[:number], found)
+
+
+def joined_rows(planned) -> Plan:
+    """Plans of several views in one batch."""
+    batches: dict[int, tuple] = {}
+    for position, (plans, _, row) in enumerate(planned):
+        batches.setdefault(id(plans), (plans, [], []))[1].append(row)
+        batches[id(plans)][2].append(position)
+    parts = joined([take(plans, np.array(rows)) for plans, rows, _ in batches.values()])
+    order = np.argsort(np.concatenate([positions for _, _, positions in batches.values()]), kind="stable")
+    return take(parts, order)
+
+
+def program_of(batch: Batch, lattice: Lattice, aim: int):
+    """What looks with one compiled program have in common."""
+    return "look", lattice._replace(size=0), batch.kind(aim)

@@ -1,0 +1,102 @@
+"""Short turns of the interpreter, for as long as they are asked for."""
+
+import sys
+import threading
+import time
+
+import pytest
+
+import jaxgdp
+from jaxgdp.accounting import engine
+from jaxgdp.numerics.threads import taking_turns
+
+
+@pytest.fixture(autouse=True)
+def interval():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.02)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_turns_are_short_inside_only():
+    with taking_turns():
+        with taking_turns():
+            assert sys.getswitchinterval() < 1e-3
+        assert sys.getswitchinterval() < 1e-3
+    assert sys.getswitchinterval() == pytest.approx(0.02)
+
+
+def test_an_error_ends_them():
+    with pytest.raises(KeyboardInterrupt), taking_turns():
+        raise KeyboardInterrupt
+    assert sys.getswitchinterval() == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize("microseconds", [1, 7, 50, 51, 99, 4999, 20001])
+def test_what_was_set_is_what_is_left(microseconds):
+    """Turns that are shorter already stay; nothing is cut off however often it is set."""
+    sys.setswitchinterval(1e-6 * microseconds + 5e-7)
+    before = sys.getswitchinterval()
+    for _ in range(3):
+        with taking_turns():
+            assert sys.getswitchinterval() == pytest.approx(min(before, 1e-4), rel=1e-9)
+    assert sys.getswitchinterval() == before
+
+
+def test_whoever_leaves_first_leaves_the_others_theirs():
+    inside, leave = threading.Event(), threading.Event()
+
+    def other():
+        with taking_turns():
+            inside.set()
+            leave.wait(10.0)
+
+    thread = threading.Thread(target=other)
+    with taking_turns():
+        thread.start()
+        inside.wait(10.0)
+    assert sys.getswitchinterval() < 1e-3
+    leave.set()
+    thread.join()
+    assert sys.getswitchinterval() == pytest.approx(0.02)
+
+
+def test_an_answer_leaves_the_interval_as_it_was(monkeypatch):
+    seen, run = [], engine._run
+
+    def watched(pool, jobs):
+        seen.append(sys.getswitchinterval())
+        return run(pool, jobs)
+
+    monkeypatch.setattr(engine, "_run", watched)
+    jaxgdp.measure(jaxgdp.dpsgd(1.1, 0.01, 200), "mu")
+    assert seen and max(seen) < 1e-3 and sys.getswitchinterval() == pytest.approx(0.02)
+
+
+def test_a_thread_that_wants_little_waits_little():
+    """Beside one that counts, which never gives the interpreter away by itself."""
+    stop = threading.Event()
+
+    def count():
+        number = 0
+        while not stop.is_set():
+            number += 1
+
+    def laps():
+        start = time.perf_counter()
+        for _ in range(20):
+            time.sleep(0.0)
+        return time.perf_counter() - start
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        before = laps()
+        with taking_turns():
+            after = laps()
+    finally:
+        stop.set()
+        thread.join()
+    # (twenty turns of 20 ms; a busy machine makes both longer)
+    assert after < 0.5 * before
