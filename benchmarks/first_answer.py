@@ -70,7 +70,7 @@ ENTRIES = {
 }
 NEXT = 20
 SESSION = 200
-AFTER = ((72, 10), (300, 10))
+AFTER = ((72, 10), (300, 10), (1000, 10))
 QUANTITIES = ("mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu")
 ADJACENCIES = ("add_remove", "add", "remove")
 

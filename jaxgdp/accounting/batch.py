@@ -22,6 +22,9 @@ from .windows import Plan
 _PLANNED_TOGETHER = 64
 _PIECES_PLANNED = 4.0  # tilts that are planned in the time of a look
 _COMPILED: set = set()  # programs that have been compiled, with the mechanisms' classes
+_BY_NUMPY: dict[
+    tuple, tuple[float, float]
+] = {}  # looks that NumPy had to do instead of others: all of them, and the most at once
 
 
 def take(tree, rows):
@@ -81,8 +84,18 @@ class Batch(NamedTuple):
         return take(rates, rows)
 
     def choose(self, work: float, *program) -> Executor:
-        """Who does so much work with this program."""
-        return self.executor or executors.choose(work, self.compiled(*program))
+        """Who does so much work with this program; what NumPy gets of it is remembered.
+
+        A program is compiled for work that is as large as any before it, so that nothing smaller has to wait for that.
+        """
+        if self.executor is not None:
+            return self.executor
+        key = self.classes(), *program
+        before, most = _BY_NUMPY.get(key, (0.0, 0.0))
+        who = executors.choose(work, self.compiled(*program), before if work >= most else 0.0)
+        if who is not COMPILED and work > executors.MANY_ONCE_COMPILED:
+            _BY_NUMPY[key] = before + work, max(most, work)
+        return who
 
     def compiled(self, *program) -> bool:
         """Whether a program has been compiled for mechanisms of these classes."""
@@ -187,6 +200,6 @@ def joined_rows(planned) -> Plan:
     return take(parts, order)
 
 
-def program_of(batch: Batch, lattice: Lattice, aim: int):
-    """What looks with one compiled program have in common."""
-    return "look", lattice._replace(size=0), batch.kind(aim)
+def program_of(lattice: Lattice):
+    """What views have in common whose halves one compiled program composes."""
+    return "half", lattice._replace(size=0, pieces=1)

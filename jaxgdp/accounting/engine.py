@@ -6,6 +6,7 @@ program is compiled while another one runs.
 
 from __future__ import annotations
 
+import collections
 import functools
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -129,15 +130,17 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
         return PLAN, done
 
     def look(buckets, who):
-        done, number = [], sum(len(views) for _, views in buckets)
+        done, numbers = [], collections.Counter()
+        for (lattice, aim), views in buckets:
+            numbers["read", lattice.pieces, batch.kind(aim)] += len(views)
         for (lattice, aim), views in buckets:
             settings = np.array([v.setting for v in views])
             plans = joined_rows([planned[v.setting, v.aim, v.pieces] for v in views])
             # (few views of many pieces are work enough to compile their halves, and not their reading)
-            reading = ("read", lattice.pieces, batch.kind(aim))
-            reader = batch.choose(number, *reading) if who is COMPILED else who
+            reading = "read", lattice.pieces, batch.kind(aim)
+            reader = batch.choose(numbers[reading], *reading) if who is COMPILED else who
             done.append((lattice, aim, views, plans, look_at(batch, who, reader, lattice, aim, settings, plans)))
-            batch.remember(who, *program_of(batch, lattice, aim))
+            batch.remember(who, *program_of(lattice))
             batch.remember(reader, *reading)
         return "look", done
 
@@ -251,26 +254,24 @@ def _tasks(batch: Batch, to_plan, to_look, plan, look, rehearsed: Future | None)
         jobs += [functools.partial(plan, part) for part in _halved(views, ready and len(views) > 3 * _SEVERAL)]
     shared: dict[tuple, dict[tuple, list]] = {}
     for lattice, view in sorted(to_look, key=lambda item: item[0], reverse=True):
-        buckets = shared.setdefault(program_of(batch, lattice, view.aim), {})
+        buckets = shared.setdefault(program_of(lattice), {})
         buckets.setdefault((lattice, view.aim), []).append(view)
     first, compiled, eager = likeliest(batch.question.rtol)._replace(size=0), [], []
     for program, buckets in shared.items():
-        lattice, number = program[1], sum(len(views) for views in buckets.values())
+        lattice, ready = program[1], batch.compiled(*program)
 
-        def who(number, lattice=lattice, program=program):
-            return batch.choose(number * lattice.pieces, *program) if lattice.compiled else batch.executor or EAGER
+        def who(work, lattice=lattice, program=program):
+            return batch.choose(work, *program) if lattice.compiled else batch.executor or EAGER
 
-        if batch.compiled(*program) or who(number) is EAGER:
+        chosen = None if ready else who(sum(len(views) * mine.work for (mine, _), views in buckets.items()))
+        if ready or chosen is EAGER:
             for key, views in buckets.items():
                 for part in _halved(views, len(views) > 3 * _SEVERAL):
-                    mine = who(len(part))
+                    mine = chosen or who(len(part) * key[0].pieces)
                     (eager if mine is EAGER else compiled).append(functools.partial(look, [(key, part)], mine))
             continue
-
         compiled.append(
-            functools.partial(
-                _compiling, look, list(buckets.items()), who(number), rehearsed if lattice == first else None
-            )
+            functools.partial(_compiling, look, list(buckets.items()), chosen, rehearsed if lattice == first else None)
         )
     # (two threads of NumPy wait for one another: one has the programs while the other one does what is NumPy's)
     return [with_float64(job) for job in (*jobs, *compiled[:1], *eager, *compiled[1:])]
@@ -294,7 +295,7 @@ def _rehearsal(pool: ThreadPoolExecutor, batch: Batch) -> Future | None:
     smooth = not any(mechanism.atomic for mechanism, _ in batch.groups)
     checks = getattr(jax.config, "jax_debug_nans", False)
     lattice = likeliest(question.rtol)
-    program = program_of(batch, lattice, WHOLE)
+    program = program_of(lattice)
     chosen = batch.executor or executors.choose(batch.number, False)
     known = batch.compiled(*program)
     if chosen is not COMPILED or batch.number <= _SEVERAL or not smooth or question.keep or checks or known:

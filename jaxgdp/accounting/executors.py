@@ -293,7 +293,8 @@ def _read(parts, plus, minus, rates, *, kind, pieces):
 EAGER, COMPILED, PRODUCT = Eager(), Compiled(), Product()
 FLOAT32 = Float32(COMPILED)
 BY_NAME: dict[str, Executor] = {who.name: who for who in (EAGER, COMPILED, PRODUCT, FLOAT32)}
-MANY = 128  # looks that take as long as compiling a program
+MANY = 600  # looks at once, on 512 vertices each, that take NumPy a fifth of the time of compiling programs: more are compiled for
+MANY_IN_ALL = 1800  # … that take about as long, all those before counted
 MANY_ONCE_COMPILED = 4  # … as a compiled chunk
 
 
@@ -309,6 +310,12 @@ def by_name(name: str | None) -> Executor | None:
     return BY_NAME.get(name)
 
 
-def choose(work: float, compiled: bool) -> Executor:
-    """The executor that is done first with so many looks, given whether their programs are compiled already."""
-    return COMPILED if work > (MANY_ONCE_COMPILED if compiled else MANY) else EAGER
+def choose(work: float, compiled: bool, before: float = 0.0) -> Executor:
+    """Who does so many looks: NumPy a few, a program many, for whose compiling the next ones have to wait.
+
+    Args:
+        work: looks. compiled: whether their program is compiled already. before: looks that it would have spared NumPy so far. What has
+            been done by NumPy for as long as compiling takes will be asked for again.
+    """
+    pays = work > MANY_ONCE_COMPILED and (compiled or work > MANY or before + work > MANY_IN_ALL)
+    return COMPILED if pays else EAGER

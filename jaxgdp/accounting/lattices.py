@@ -66,6 +66,11 @@ class Lattice(NamedTuple):
         """Whether compiling ever pays: not for the long transforms of dense lattices, which compiled for a CPU take twice as long."""
         return self.kind == "sparse" or jax.default_backend() != "cpu"
 
+    @property
+    def work(self) -> float:
+        """What a view costs NumPy, in looks on 512 vertices."""
+        return self.pieces * max(1.0, self.vertices / 512)
+
     def read_together(self) -> int:
         """Settings whose numbers are read at once."""
         return max(1, min(_TOGETHER, _CHUNK // (2 * self.vertices)) // self.pieces)

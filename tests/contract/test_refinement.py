@@ -6,7 +6,8 @@ import itertools
 import numpy as np
 import pytest
 
-from jaxgdp.accounting import executors
+import jaxgdp
+from jaxgdp.accounting import batch, executors
 from jaxgdp.accounting import refine as policy
 from jaxgdp.accounting.lattices import SIZES, Lattice, Needs, choose
 from jaxgdp.accounting.refine import DONE, PLAN, RUN, WHOLE, Outcome, Rules, View, focus, more_pieces, refine, whole
@@ -202,6 +203,21 @@ def test_compiling_pays_for_many_looks():
     many, few = executors.MANY, executors.MANY_ONCE_COMPILED
     assert executors.choose(many, False) is executors.EAGER and executors.choose(many + 1, False) is executors.COMPILED
     assert executors.choose(few + 1, True) is executors.COMPILED and executors.choose(few, True) is executors.EAGER
+
+
+def test_what_is_asked_for_again_and_again_is_compiled_in_the_end(monkeypatch):
+    """After as many looks as compiling takes; for a few at a time never, nor for fewer than were done at once before."""
+    monkeypatch.setattr(batch, "_BY_NUMPY", {})
+    groups = jaxgdp.dpsgd(1.1, 0.01, 2000).stacked()
+    mine = batch.Batch(groups, None, None, None, None, None)
+    most = executors.MANY
+    rounds = executors.MANY_IN_ALL // most
+    assert [mine.choose(most, "a").name for _ in range(rounds + 1)] == ["eager"] * rounds + ["compiled"]
+    assert mine.choose(most - 1, "a") is executors.EAGER
+    assert mine.choose(most, "another") is executors.EAGER
+    assert all(mine.choose(executors.MANY_ONCE_COMPILED, "few") is executors.EAGER for _ in range(2000))
+    asked = mine._replace(executor=executors.PRODUCT)
+    assert asked.choose(1, "a") is executors.PRODUCT
 
 
 @pytest.mark.parametrize("kind, near, far, times", [("jump", 3.0, 50.0, 2), ("heavy", 3.0, 50.0, 4)])
