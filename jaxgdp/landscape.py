@@ -56,6 +56,7 @@ def landscape(
     rtol=1e-3,
     fpr_floor=1e-10,
     progress=None,
+    executor=None,
 ):
     """μ* and its regret Δ over a grid of DP-SGD settings; the default grid is that of Gomez 2025, Figure 3.
 
@@ -66,6 +67,7 @@ def landscape(
         rtol: relative width asked of the μ bracket, in [1e-8, 1).
         fpr_floor: FPR floor of μ, in [1e-300, 0.5).
         progress: called with the number of settings finished, as they finish.
+        executor: as for :func:`jaxgdp.sweep`.
 
     Returns:
         ``xarray.Dataset`` with ``mu``, ``mu_lower``, ``regret``, ``regret_lower`` and ``status``; the names
@@ -87,6 +89,7 @@ def landscape(
         rtol=rtol,
         fpr_floor=fpr_floor,
         progress=progress,
+        executor=executor,
     )
 
 

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from jaxgdp import landscape
+from jaxgdp import landscape, sweep
 from jaxgdp.report import rows_of
 
 xarray = pytest.importorskip("xarray")
@@ -133,3 +133,16 @@ def test_figure_has_a_line_per_sigma_and_steps_and_marks_the_limit():
     assert len(axes.lines) == 2 * 2 + 1
     assert axes.lines[-1].get_ydata()[0] == 0.01
     assert (axes.get_xscale(), axes.get_yscale(), axes.get_ylim()[0]) == ("log", "log", 1e-5)
+
+
+def test_the_command_compiles_nothing(monkeypatch, tmp_path):
+    """It asks once, and NumPy is done before a program is compiled."""
+    pytest.importorskip("typer")
+    from jaxgdp.cli import main
+
+    seen = []
+    monkeypatch.delenv("JAXGDP_EXECUTOR", raising=False)
+    monkeypatch.setattr(landscape, "sweep", lambda **asked: seen.append(asked) or sweep(**asked))
+    monkeypatch.chdir(tmp_path)
+    asked = ["--noise-multiplier", "2", "--sampling-prob", "0.5,1", "--num-steps", "10", "--quiet"]
+    assert main(["landscape", *asked]) == 0 and seen[0]["executor"] == "eager" and (tmp_path / "landscape.csv").exists()

@@ -146,14 +146,15 @@ def _draw_store(paths, kind, source, wanted, quiet, always) -> None:
 def _draw_landscape(paths, kind, sigmas, rates, steps, settings, quiet, always) -> None:
     with _working("loading", quiet=quiet, always=always):
         from .. import landscape as grid
+        from ..accounting.executors import for_one_call
 
         _cache_compiled_programs()
     sigmas = grid.NOISE_MULTIPLIERS if sigmas is None else sigmas
     steps = grid.NUM_STEPS if steps is None else steps
-    with _working("measuring", len(sigmas) * len(rates) * len(steps), quiet=quiet, always=always) as count:
-        dataset = grid.landscape(
-            noise_multiplier=sigmas, sampling_prob=rates, num_steps=steps, progress=count, **settings
-        )
+    number = len(sigmas) * len(rates) * len(steps)
+    with _working("measuring", number, quiet=quiet, always=always) as count:
+        asked = {"noise_multiplier": sigmas, "sampling_prob": rates, "num_steps": steps, **settings}
+        dataset = grid.landscape(progress=count, executor=for_one_call(number), **asked)
     _write_landscape(paths, kind, dataset, quiet, always)
 
 

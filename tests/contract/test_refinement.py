@@ -205,6 +205,18 @@ def test_compiling_pays_for_many_looks():
     assert executors.choose(few + 1, True) is executors.COMPILED and executors.choose(few, True) is executors.EAGER
 
 
+def test_the_only_call_of_a_process_is_left_to_numpy(monkeypatch):
+    monkeypatch.delenv("JAXGDP_EXECUTOR", raising=False)
+    most = executors.MANY_AND_NO_MORE
+    assert executors.for_one_call(1) == executors.for_one_call(most) == "eager"
+    assert executors.for_one_call(most + 1) is None
+    monkeypatch.setenv("JAXGDP_EXECUTOR", "compiled")
+    assert executors.for_one_call(1) is None
+    monkeypatch.setenv("JAXGDP_EXECUTOR", "auto")
+    monkeypatch.setattr(executors.jax, "default_backend", lambda: "gpu")
+    assert executors.for_one_call(1) is None
+
+
 def test_what_is_asked_for_again_and_again_is_compiled_in_the_end(monkeypatch):
     """After as many looks as compiling takes; for a few at a time never, nor for fewer than were done at once before."""
     monkeypatch.setattr(batch, "_BY_NUMPY", {})
