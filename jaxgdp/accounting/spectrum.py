@@ -8,7 +8,6 @@ with a Taylor remainder up to the scale of one step, and beyond it follows from 
 
 from __future__ import annotations
 
-import functools
 import itertools
 import operator
 from typing import Any, NamedTuple
@@ -193,7 +192,7 @@ def _in_rows(a, table):
 
     def slab(octaves):
         every = (row for octave in octaves for row in octave)
-        return functools.reduce(operator.add, [rows[:, b] @ row for b, row in enumerate(every)])
+        return _in_pairs([rows[:, b] @ row for b, row in enumerate(every)])
 
     if isinstance(table[0], tuple):  # as moved to a device
         return slab(table)
@@ -210,15 +209,22 @@ def _row(table) -> int:
 def _in_small_products(rows, table):
     """The same by NumPy: each product so small that BLAS leaves it to one thread; of two on busy cores one would wait for the other."""
     (number, _, length), (slabs, each, _, width) = rows.shape, table[0].shape
-    found = np.zeros((number, slabs, width))
+    found = np.empty((number, slabs, width))
     for first in range(0, number, _LAWS):
         some = np.ascontiguousarray(np.swapaxes(rows[first : first + _LAWS], 0, 1))
         step = ONE_THREAD // (length * some.shape[1])
         for slab, k in itertools.product(range(slabs), range(0, width, step)):
-            for octave, wave in enumerate(table):
-                part = some[octave * each : (octave + 1) * each] @ wave[slab, :, :, k : k + step]
-                found[first : first + _LAWS, slab, k : k + step] += np.sum(part, axis=0)
+            columns = [wave[slab, :, :, k : k + step] for wave in table]
+            parts = (some[octave * each : (octave + 1) * each] @ column for octave, column in enumerate(columns))
+            found[first : first + _LAWS, slab, k : k + step] = _in_pairs([row for part in parts for row in part])
     return found.reshape(number, -1)
+
+
+def _in_pairs(parts: list):
+    """The sum of n terms, each in ⌈log₂ n⌉ additions."""
+    while len(parts) > 1:
+        parts = [operator.add(*pair) for pair in zip(parts[::2], parts[1::2], strict=False)] + parts[len(parts) & ~1 :]
+    return parts[0]
 
 
 def sums(w, t: Tables) -> Sums:
@@ -283,7 +289,7 @@ def compose(
     root = xp.sqrt(2.0 * versine)
     wave = 2.0 * xp.pi / t.size * k
     row = _row(t.sine)
-    depth = row + t.right.shape[0] // row + 4.0
+    depth = row + np.ceil(np.log2(t.right.shape[0] // row)) + 4.0
     single = depth * UNIT * (versine + root) + weights.relative[:, None] * root + wave * weights.moved[:, None]
     relative = xp.einsum("c,ck->k", count, single * xp.exp(-log_abs))
     relative = relative + count @ log_error

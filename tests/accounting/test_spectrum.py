@@ -174,3 +174,16 @@ def test_trimmed_rows_hold_every_used_vertex():
 def _kept(v, row):
     k = np.flatnonzero(v.used[row])
     return np.stack([v.step[row] * (v.first[row] + k), v.log_alpha[row, k], v.log_tpr[row, k], v.log_beta[row, k]])
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 7, 8, 15, 34])
+def test_sums_in_pairs_add_each_term_a_few_times(number):
+    class Term:
+        def __init__(self, value, depth=0):
+            self.value, self.depth = value, depth
+
+        def __add__(self, other):
+            return Term(self.value + other.value, 1 + max(self.depth, other.depth))
+
+    found = spectrum._in_pairs([Term(2**k) for k in range(number)])
+    assert found.value == 2**number - 1 and found.depth == np.ceil(np.log2(number))
