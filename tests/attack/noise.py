@@ -99,4 +99,6 @@ def draw(rng) -> Setting:
             curve, largest = Smooth(rate, low, high), float(max(-low, high))
         at = rates(rng, largest, deepest)
         at["fpr_floor"] = max(at["fpr_floor"], 1e-290)
+        # (what is left to 1 is multiplied by e^ε)
+        digits += int(max(-curve.low, curve.high, largest) / mpmath.log(10))
         return Setting(text, built(text), adjacency, of_adjacency(curve, adjacency), at, digits, accuracy=1e-13)
