@@ -2,7 +2,6 @@
 
 import sys
 import threading
-import time
 
 import pytest
 
@@ -72,31 +71,3 @@ def test_an_answer_leaves_the_interval_as_it_was(monkeypatch):
     monkeypatch.setattr(engine, "_run", watched)
     jaxgdp.measure(jaxgdp.dpsgd(1.1, 0.01, 200), "mu")
     assert seen and max(seen) < 1e-3 and sys.getswitchinterval() == pytest.approx(0.02)
-
-
-def test_a_thread_that_wants_little_waits_little():
-    """Beside one that counts, which never gives the interpreter away by itself."""
-    stop = threading.Event()
-
-    def count():
-        number = 0
-        while not stop.is_set():
-            number += 1
-
-    def laps():
-        start = time.perf_counter()
-        for _ in range(20):
-            time.sleep(0.0)
-        return time.perf_counter() - start
-
-    thread = threading.Thread(target=count)
-    thread.start()
-    try:
-        before = laps()
-        with taking_turns():
-            after = laps()
-    finally:
-        stop.set()
-        thread.join()
-    # (twenty turns of 20 ms; a busy machine makes both longer)
-    assert after < 0.5 * before
