@@ -69,8 +69,7 @@ def _lower_rates(p: Points, tests: Points, log_floor):
     """Rates an attack achieves at which μ is evaluated: its tests, and chords between neighbours at both ends of the range."""
     log_tpr, log_beta = tpr_chord(p, log_floor)
     end_tpr, end_beta = chord_to_end(p, log_floor)
-    better = end_tpr > log_tpr
-    log_tpr, log_beta = xp.where(better, end_tpr, log_tpr), xp.where(better, end_beta, log_beta)
+    log_tpr, log_beta = xp.maximum(log_tpr, end_tpr), xp.minimum(log_beta, end_beta)
     at_fnr, tpr_at_fnr = alpha_chord(p, log_floor)
     return _with(tests, (log_floor, log_tpr, log_beta), (at_fnr, tpr_at_fnr, log_floor))
 

@@ -101,6 +101,23 @@ def test_no_rate_is_read_beyond_the_digits_of_its_log(law):
                         assert side * (found - rate) >= 0, (fpr, of_tpr, side, float(found / rate - 1))
 
 
+def test_a_chord_is_taken_where_only_its_fnr_tells_it_from_the_tests_beside_it():
+    """FNRs far below the last digit of a TPR next to 1: the chord between two tests has a smaller one than the stricter test."""
+    random = np.random.default_rng(7)
+    with mpmath.workdps(DIGITS), np.errstate(all="ignore"):
+        for _ in range(200):
+            log_alpha = np.cumsum(random.uniform(-0.5, -0.01, 6))
+            log_beta = np.cumsum(random.uniform(0.05, 0.5, 6)) - random.uniform(40.0, 600.0)
+            tests = Points(np.zeros(6), np.zeros(6), log_alpha, log1mexp(log_beta), log_beta, np.ones(6, bool))
+            k, part = int(random.integers(5)), random.uniform(0.02, 0.98)
+            laxer, stricter = (mpmath.exp(mpmath.mpf(x)) for x in log_alpha[k : k + 2])
+            log_fpr = float(mpmath.log(stricter + part * (laxer - stricter)))
+            share = (mpmath.exp(mpmath.mpf(log_fpr)) - stricter) / (laxer - stricter)
+            low, high = (mpmath.exp(mpmath.mpf(x)) for x in log_beta[k : k + 2])
+            true, found = share * low + (1 - share) * high, chords.tpr_chord(tests, log_fpr)[1]
+            assert true <= mpmath.exp(mpmath.mpf(float(found + log_error(found)))) <= true * (1 + 1e-9)
+
+
 def test_a_line_meets_fpr_0_at_a_difference_that_its_rounding_does_not_hide():
     """δ at thresholds next to the loss of the only outcome above them: TPR − e^ε·α is a small share of either."""
     random = np.random.default_rng(6)

@@ -54,20 +54,14 @@ def tpr_chord(p: Points, log_fpr):
     # (a difference of rates, known to a few units: a little less of the laxer test has an FPR that is certainly not above)
     share = xp.clip((share - size) / -xp.expm1(low - top) - 4.0 * UNIT, 0.0, 1.0)
     mix = lambda x: xp.logaddexp(x[:-1] + safe_log(share), x[1:] + safe_log(1.0 - share))  # noqa: E731
-    k = argmax(xp.where(inside, mix(p.log_tpr), -xp.inf))
-    tpr, beta = mix(p.log_tpr)[k], mix(p.log_beta)[k]
-    stricter = p.used & certain
-    j = argmax(xp.where(stricter, p.log_tpr, -xp.inf))
-    # where every candidate has TPR 0, k and j point anywhere
-    chord = inside[k] & (~stricter[j] | (tpr >= p.log_tpr[j]))
-    log_tpr = xp.where(chord, tpr, xp.where(stricter[j], p.log_tpr[j], -xp.inf))
-    log_beta = xp.where(chord, beta, xp.where(stricter[j], p.log_beta[j], 0.0))
     # rejecting when a test does, with probability α/α_k, has TPR_k·α/α_k; guessing at random is always possible
-    laxer = p.used & ~certain & (p.log_alpha > -xp.inf)
+    stricter, laxer = p.used & certain, p.used & ~certain & (p.log_alpha > -xp.inf)
     partly = xp.max(xp.where(laxer, p.log_tpr + (log_fpr - p.log_alpha), log_fpr))
     partly = xp.minimum(xp.maximum(partly - own, log_fpr), 0.0)
-    better = partly > log_tpr
-    return xp.where(better, partly, log_tpr), xp.where(better, log1mexp(partly - own), log_beta)
+    # (the best of each rate for itself: where all TPRs are 1 to the last digit only the FNRs tell tests apart)
+    log_tpr = xp.max(xp.where(inside, mix(p.log_tpr), -xp.inf)), xp.max(xp.where(stricter, p.log_tpr, -xp.inf))
+    log_beta = xp.min(xp.where(inside, mix(p.log_beta), 0.0)), xp.min(xp.where(stricter, p.log_beta, 0.0))
+    return xp.maximum(xp.maximum(*log_tpr), partly), xp.minimum(xp.minimum(*log_beta), log1mexp(partly - own))
 
 
 def chord_to_end(p: Points, log_fpr):
