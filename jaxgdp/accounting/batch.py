@@ -20,6 +20,7 @@ from .vertices import trimmed
 from .windows import Plan
 
 _PLANNED_TOGETHER = 64
+_READ_TOGETHER = 2**14  # vertices of a half that NumPy reads numbers off at once: as many as stay in cache
 _PIECES_PLANNED = 4.0  # tilts that are planned in the time of a look
 _COMPILED: set = set()  # programs that have been compiled, with the mechanisms' classes
 _BY_NUMPY: dict[
@@ -136,32 +137,101 @@ def _side(plans: Plan, side: int) -> Plan:
     return jax.tree.map(lambda a: a[:, side], plans)
 
 
-def look_at(batch: Batch, executor: Executor, reader: Executor, lattice: Lattice, aim: int, settings, plans: Plan):
-    """What ``reader`` reads off views of one lattice and one aim: (numbers, thresholds, ends, a list of curves or of nothing)."""
-    out, curves, kind = [], [], batch.kind(aim)
+class Look(NamedTuple):
+    """Views of one aim on one lattice, to be looked at together.
+
+    Attributes:
+        lattice, aim: of all of them. settings: their rows in the batch. plans: theirs, leaves (views, sides, pieces, …).
+        executor: who composes their halves. reader: who reads numbers off them.
+    """
+
+    lattice: Lattice
+    aim: int
+    settings: Any
+    plans: Plan
+    executor: Executor
+    reader: Executor
+
+
+def look_at(batch: Batch, looks: list[Look]) -> list:
+    """What is read off the views of each look: (numbers, thresholds, ends, a list of curves or of nothing).
+
+    NumPy takes as long for the numbers of one view as for those of twenty, so what it has to read is laid by until there is enough of it,
+    of whatever lattice.
+    """
+    found: list[list] = [[] for _ in looks]
+    waiting: dict[tuple, list] = {}
+
+    def read(reader, aim, pieces, parts):
+        rows = np.concatenate([part.rows for part in parts])
+        vertices = joined([part.vertices for part in parts])
+        kind, rates = batch.kind(aim), batch.rates_of(aim, rows)
+        *numbers, curves = reader.read(take(batch.parts, rows), vertices[:2], vertices[-2:], rates, kind, pieces)
+        at = 0
+        for part in parts:
+            mine = slice(at, at + part.real)
+            found[part.look].append((part.first, take(numbers, mine), [take(curves, at + i) for i in range(part.real)]))
+            at += len(part.rows)
+
+    for number, look in enumerate(looks):
+        for part in _composed(batch, number, look):
+            key = look.reader, look.aim, look.lattice.pieces
+            if look.reader.padded:
+                read(*key, [part])
+                continue
+            length = part.vertices[0].used.shape[-1]
+            parts = waiting.setdefault((*key, length), [])
+            parts.append(part)
+            if sum(len(p.rows) for p in parts) * look.lattice.pieces * length >= _READ_TOGETHER:
+                read(*key, waiting.pop((*key, length)))
+    for (*key, _), parts in waiting.items():
+        read(*key, parts)
+    return [_in_order(parts) for parts in found]
+
+
+def _in_order(parts: list):
+    """What was read off the views of a look, whenever it was read, in one."""
+    parts = sorted(parts, key=lambda part: part[0])
+    return *joined([numbers for _, numbers, _ in parts]), [curve for _, _, curves in parts for curve in curves]
+
+
+class _Part(NamedTuple):
+    """A chunk of the views of a look, with their halves.
+
+    Attributes:
+        look: its number. first: the first of the views in it. rows: theirs in the batch, of which ``real`` are not filling.
+        vertices: of both sides, or of the one that both are, each from above and from below.
+    """
+
+    look: int
+    first: int
+    rows: Any
+    real: int
+    vertices: list
+
+
+def _composed(batch: Batch, number: int, look: Look):
+    """The halves of all views of a look, chunk after chunk; the next chunk is begun before one is given out, so that a compiled program
+    works on it meanwhile."""
+    lattice, executor, reader = look.lattice, look.executor, look.reader
     # what is the same pair read backwards has two equal halves
     sides = (0,) if all(mechanism.symmetric for mechanism, _ in batch.groups) else (0, 1)
 
-    def read(rows, real, halves):
+    def ended(first, rows, real, halves):
         vertices = trimmed([half for both in halves for half in _filled(both, len(rows) * lattice.pieces)])
-        plus, minus = vertices[:2], vertices[-2:]
-        *found, curve = reader.read(
-            take(batch.parts, rows), plus, minus, batch.rates_of(aim, rows), kind, lattice.pieces
-        )
-        out.append(jax.tree.map(lambda a: np.asarray(a)[:real], found))
-        curves.extend(take(curve, i) for i in range(real))
+        if not reader.padded:
+            rows, vertices = rows[:real], take(vertices, slice(0, real * lattice.pieces))
+        return _Part(number, first, rows, real, vertices)
 
-    begun = None
-    for chunk, real in _chunks(executor, len(settings), lattice.read_together() * executor.devices):
-        rows = settings[chunk]
-        halves = [_half(executor, batch, lattice, side, rows, take(plans, chunk), real) for side in sides]
-        # (a compiled program works on these while the ones before are read)
+    begun, first = None, 0
+    for chunk, real in _chunks(executor, len(look.settings), lattice.read_together() * executor.devices):
+        rows = look.settings[chunk]
+        halves = [_half(executor, batch, lattice, side, rows, take(look.plans, chunk), real) for side in sides]
         if begun is not None:
-            read(*begun)
-        begun = rows, real, halves
+            yield ended(*begun)
+        begun, first = (first, rows, real, halves), first + real
     if begun is not None:
-        read(*begun)
-    return *joined(out), curves
+        yield ended(*begun)
 
 
 def _half(executor: Executor, batch: Batch, lattice: Lattice, side: int, settings, plans: Plan, real: int) -> list:

@@ -20,7 +20,7 @@ from ..numerics.precision import with_float64
 from ..numerics.threads import taking_turns
 from ..scale.local import cores
 from . import executors, single
-from .batch import Batch, joined_rows, look_at, plan_views, program_of, take
+from .batch import Batch, Look, joined_rows, look_at, plan_views, program_of, take
 from .executors import COMPILED, EAGER, Executor
 from .lattices import Lattice, Needs, choose, likeliest
 from .question import Answer, Question
@@ -130,7 +130,7 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
         return PLAN, done
 
     def look(buckets, who):
-        done, numbers = [], collections.Counter()
+        looks, numbers = [], collections.Counter()
         for (lattice, aim), views in buckets:
             numbers["read", lattice.pieces, batch.kind(aim)] += len(views)
         for (lattice, aim), views in buckets:
@@ -139,10 +139,12 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
             # (few views of many pieces are work enough to compile their halves, and not their reading)
             reading = "read", lattice.pieces, batch.kind(aim)
             reader = batch.choose(numbers[reading], *reading) if who is COMPILED else who
-            done.append((lattice, aim, views, plans, look_at(batch, who, reader, lattice, aim, settings, plans)))
-            batch.remember(who, *program_of(lattice))
-            batch.remember(reader, *reading)
-        return "look", done
+            looks.append(Look(lattice, aim, settings, plans, who, reader))
+        found = look_at(batch, looks)
+        for mine in looks:
+            batch.remember(who, *program_of(mine.lattice))
+            batch.remember(mine.reader, "read", mine.lattice.pieces, batch.kind(mine.aim))
+        return "look", [(mine, views, what) for mine, (_, views), what in zip(looks, buckets, found, strict=True)]
 
     to_plan, to_look = list(views), []
     with taking_turns(), ThreadPoolExecutor(min(2, len(cores()) or 2)) as pool:
@@ -159,7 +161,7 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
                                 planned[view.setting, view.aim, view.pieces] = plans, need, row
                                 to_look.append(view)
                     continue
-                for lattice, aim, mine, plans, (numbers, located, ends, curves) in done:
+                for (lattice, aim, _, plans, *_), mine, (numbers, located, ends, curves) in done:
                     settings = np.array([v.setting for v in mine])
                     found.add(settings, numbers)
                     excess = found.excess(question.rtol, settings)
@@ -243,7 +245,7 @@ def _tasks(batch: Batch, to_plan, to_look, plan, look, rehearsed: Future | None)
     """What can be done now, as functions that change nothing: plans of one shape, and looks of one lattice.
 
     A program that has to be compiled is compiled once, so looks that share one are one task; where nothing has to be, tasks are cut so
-    that both cores have about as much to do.
+    that both cores have about as much to do. Few views of each of several lattices are one task of NumPy's.
     """
     jobs: list[Callable] = []
     plans: dict[tuple, list] = {}
@@ -256,7 +258,7 @@ def _tasks(batch: Batch, to_plan, to_look, plan, look, rehearsed: Future | None)
     for lattice, view in sorted(to_look, key=lambda item: item[0], reverse=True):
         buckets = shared.setdefault(program_of(lattice), {})
         buckets.setdefault((lattice, view.aim), []).append(view)
-    first, compiled, eager = likeliest(batch.question.rtol)._replace(size=0), [], []
+    first, compiled, eager, few = likeliest(batch.question.rtol)._replace(size=0), [], [], []
     for program, buckets in shared.items():
         lattice, ready = program[1], batch.compiled(*program)
 
@@ -268,13 +270,28 @@ def _tasks(batch: Batch, to_plan, to_look, plan, look, rehearsed: Future | None)
             for key, views in buckets.items():
                 for part in _halved(views, len(views) > 3 * _SEVERAL):
                     mine = chosen or who(len(part) * key[0].pieces)
-                    (eager if mine is EAGER else compiled).append(functools.partial(look, [(key, part)], mine))
+                    if mine is EAGER and len(part) <= _SEVERAL:
+                        few.append((key, part))
+                    else:
+                        (eager if mine is EAGER else compiled).append(functools.partial(look, [(key, part)], mine))
             continue
         compiled.append(
             functools.partial(_compiling, look, list(buckets.items()), chosen, rehearsed if lattice == first else None)
         )
-    # (two threads of NumPy wait for one another: one has the programs while the other one does what is NumPy's)
+    # (two threads of NumPy wait for one another: where there are programs, one runs them while the other one does what is NumPy's)
+    eager += [functools.partial(look, some, EAGER) for some in _shared(few, 1 if compiled else 2) if some]
     return [with_float64(job) for job in (*jobs, *compiled[:1], *eager, *compiled[1:])]
+
+
+def _shared(few: list, number: int) -> list[list]:
+    """Buckets of views in so many lists of about equal work, each started with the largest ones."""
+    lists: list[list] = [[] for _ in range(number)]
+    work = [0.0] * number
+    for (lattice, aim), views in sorted(few, key=lambda item: -len(item[1]) * item[0][0].work):
+        least = work.index(min(work))
+        lists[least].append(((lattice, aim), views))
+        work[least] += len(views) * lattice.work
+    return lists
 
 
 def _compiling(look, buckets, who, rehearsed: Future | None):
@@ -304,7 +321,7 @@ def _rehearsal(pool: ThreadPoolExecutor, batch: Batch) -> Future | None:
     def rehearse():
         rows = np.zeros(lattice.read_together() * COMPILED.devices, np.int64)
         plans = Plan.blank((len(rows), 2, 1), batch.components)
-        look_at(batch, COMPILED, COMPILED, lattice, WHOLE, rows, plans)
+        look_at(batch, [Look(lattice, WHOLE, rows, plans, COMPILED, COMPILED)])
         batch.remember(COMPILED, *program)
         batch.remember(COMPILED, "read", lattice.pieces, question.kind)
 
