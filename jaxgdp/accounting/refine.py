@@ -27,6 +27,7 @@ _VACUOUS = 0.3  # relative width of a bracket that tells next to nothing
 _STEPS = 12  # towards more detail, before there is said to be no finer lattice
 JUMP_SHARES = (0.15, 0.06, 0.3, 0.0)  # of a threshold: what counts as a jump, at the first look, the second one, …
 _MOST_AGAIN = 2  # looks again at a window that was off
+_MOST_STEPS = 7  # … of one threshold, which comes nearer by a spread with each of them
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
         return _in_more_pieces(after, lattice, rules) or Step(after, DONE, "finer lattices do not help")
     focused = view.aim != WHOLE
     largest = not sparse and lattice.size >= most_points(lattice.kind, rules.max_size, focused, after.excess)
-    tried = after.tries - (after.closer if rules.closes and view.aim != WHOLE else 0)
+    tried = after.tries - max(after.again - _MOST_AGAIN, 0) - (after.closer if rules.closes and focused else 0)
     if tried < most and not largest:
         more, next_view = 8.0 if stuck else float(np.clip(np.sqrt(excess / 0.8), 1.3, 4.0)), after
         if sparse and stuck and excess * rules.rtol > _VACUOUS:
@@ -208,7 +209,7 @@ def _in_more_pieces(view: View, lattice: Lattice, rules: Rules) -> Step | None:
 
 def _moved(view: View, found: Outcome) -> View | None:
     """The view with its window where the last look says it should be, if that was elsewhere."""
-    if view.again >= _MOST_AGAIN or view.pieces != 1:
+    if view.again >= (_MOST_AGAIN if view.aim == WHOLE else _MOST_STEPS) or view.pieces != 1:
         return None
     if view.aim != WHOLE:
         off = np.isfinite(found.threshold) and abs(found.threshold - view.threshold) > 0.5 * found.spread

@@ -65,3 +65,35 @@ def test_a_setting_that_is_sharper_than_one_level_asks_for_gets_the_next_ones():
     assert np.all(found.status["advantage"] == 0) and sum(told) == 3
     finer = found.brackets["advantage"]
     assert np.all((finer.lower >= once.lower) & (finer.upper <= once.upper))
+
+
+@pytest.mark.parametrize(
+    "noise, rate, steps, scale, laplaces, epsilon, answers, name, at",
+    [
+        (1.0705065, 0.746276, 140, 14.91947, 1, 0.04410545, 6, "epsilon", {"delta": 1.1838854695901386e-08}),
+        (
+            0.6103098017577685,
+            0.014569141698286998,
+            1196,
+            1.4406130778589146,
+            3,
+            0.014162458639090995,
+            4,
+            "tpr",
+            {"fpr": 3.4018975977658384e-07},
+        ),
+    ],
+)
+def test_a_window_off_by_several_spreads_is_moved_until_it_holds_the_threshold(
+    noise, rate, steps, scale, laplaces, epsilon, answers, name, at
+):
+    of = jaxgdp.mechanisms
+    mechanism = jaxgdp.compose(
+        [
+            (of.SubsampledGaussian(noise, rate), steps),
+            (of.Laplace(scale), laplaces),
+            (of.RandomizedResponse(epsilon), answers),
+        ]
+    )
+    found = jaxgdp.measure(mechanism, name, rtol=1e-3, **at)
+    assert found.status[name] == 0, found.brackets
