@@ -27,7 +27,7 @@ _VACUOUS = 0.3  # relative width of a bracket that tells next to nothing
 _STEPS = 12  # towards more detail, before there is said to be no finer lattice
 JUMP_SHARES = (0.15, 0.06, 0.3, 0.0)  # of a threshold: what counts as a jump, at the first look, the second one, …
 _MOST_AGAIN = 2  # looks again at a window that was off
-_MOST_STEPS = 7  # … of one threshold, which comes nearer by a spread with each of them
+_MOST_STEPS = 7  # … of one threshold, which comes nearer by a spread with each of them, where a look is cheap
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,8 @@ def _in_more_pieces(view: View, lattice: Lattice, rules: Rules) -> Step | None:
 
 def _moved(view: View, found: Outcome) -> View | None:
     """The view with its window where the last look says it should be, if that was elsewhere."""
-    if view.again >= (_MOST_AGAIN if view.aim == WHOLE else _MOST_STEPS) or view.pieces != 1:
+    cheap = view.aim != WHOLE and found.lattice.kind == "sparse"
+    if view.again >= (_MOST_STEPS if cheap else _MOST_AGAIN) or view.pieces != 1:
         return None
     if view.aim != WHOLE:
         off = np.isfinite(found.threshold) and abs(found.threshold - view.threshold) > 0.5 * found.spread

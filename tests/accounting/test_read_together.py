@@ -36,7 +36,7 @@ def test_every_setting_gets_its_own_numbers(monkeypatch, alone, together):
             mine, other = found.brackets[name], single.brackets[name]
             # (rows are summed in other orders)
             for side, own in ((mine.lower[i], other.lower[0]), (mine.upper[i], other.upper[0])):
-                assert side == pytest.approx(own, rel=1e-7, abs=1e-9), (name, i)
+                assert side == pytest.approx(own, rel=1e-7, abs=1e-9 if name == "regret" else 1e-300), (name, i)
 
 
 def test_whole_curves_stay_with_their_settings():
