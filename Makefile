@@ -54,7 +54,7 @@ gallery: $(VENV)/.ready  ## the figures of the gallery, minutes
 
 notebooks: $(VENV)/.ready  ## runs the notebooks, stores their outputs and checks them, minutes
 	$(BIN)/python notebooks/run.py
-	$(BIN)/python -m pytest tests/test_notebooks.py -m "not slow"
+	$(BIN)/python -m pytest tests/docs/test_notebooks.py -m "not slow"
 
 matrix:  ## the supported range of Python and JAX
 	.ci/matrix

@@ -188,13 +188,13 @@ def pipeline() -> str:
 # what is done for one setting, and the files that do it
 ACCOUNTING = (
     ("exact law", "pairs/", "mechanisms/"),
-    ("loss", "accounting/loss.py"),
-    ("window", "accounting/windows.py", "accounting/tilts.py"),
-    ("discretise", "accounting/discretisation.py"),
-    ("compose", "accounting/convolution.py", "accounting/spectrum.py"),
-    ("curve", "accounting/half_curve.py", "accounting/curve.py"),
+    ("loss", "accounting/steer/cumulants.py"),
+    ("window", "accounting/steer/windows.py", "accounting/steer/tilts.py"),
+    ("discretise", "accounting/certify/discretisation.py"),
+    ("compose", "accounting/certify/convolution.py", "accounting/certify/low_frequencies.py"),
+    ("curve", "accounting/certify/half_curve.py", "accounting/certify/curve.py"),
     ("read", "quantities/"),
-    ("refine", "accounting/refine.py", "accounting/engine.py"),
+    ("refine", "accounting/steer/refinement.py", "accounting/run/engine.py"),
 )
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from . import audit, bridge, conversions, deployments, differentiable, gdp, spec, targets, training
     from .bracket import Bracket
     from .calibration import BlackBox, Calibration, calibrate
-    from .comparison import compare_samplers
+    from .grids.compare_samplers import compare_samplers
+    from .grids.sweep import sweep
     from .measure import Measured, measure
     from .mechanisms import (
         ApproximateDP,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     )
     from .optimization import Optimized, optimize
     from .report import Report, report
-    from .sweep import sweep
     from .tradeoff import TradeoffCurve, tradeoff
 
 __all__ = [
@@ -102,14 +102,14 @@ _HOMES = {
     "BlackBox": "calibration",
     "Calibration": "calibration",
     "calibrate": "calibration",
-    "compare_samplers": "comparison",
+    "compare_samplers": "grids.compare_samplers",
     "Measured": "measure",
     "measure": "measure",
     "Optimized": "optimization",
     "optimize": "optimization",
     "Report": "report",
     "report": "report",
-    "sweep": "sweep",
+    "sweep": "grids.sweep",
     "TradeoffCurve": "tradeoff",
     "tradeoff": "tradeoff",
 }

@@ -11,12 +11,12 @@ import jax
 import numpy as np
 
 from . import options
-from .accounting import engine
-from .accounting.achieved import answer as achieved_answer
-from .accounting.executors import by_name
-from .accounting.nested import answer as nested_answer
-from .accounting.nested import narrowed
 from .accounting.question import Question
+from .accounting.run import engine
+from .accounting.run.executors import by_name
+from .accounting.run.lower_bound_member import answer as achieved_answer
+from .accounting.run.nested import answer as nested_answer
+from .accounting.run.nested import narrowed
 from .bracket import STATUS, Bracket
 from .mechanisms import as_composition
 from .numerics.showing import cells, html_table, short, sides

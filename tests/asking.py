@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxgdp.accounting import engine, executors
+from jaxgdp.accounting.run import engine, executors
 from jaxgdp.mechanisms import as_composition
 from jaxgdp.quantities import registry
 

@@ -16,14 +16,7 @@ from .bound import Bound
 from .canaries import coins, count_right, directions, gradient_scores, guess, insert, loss_scores
 from .claims import Claim, as_claim
 from .epsilon_star import epsilon_star, epsilon_star_interval
-from .many_runs import (
-    Limits,
-    advantage_lower_bound,
-    epsilon_lower_bound,
-    from_counts,
-    lower_bounds,
-    mu_lower_bound,
-)
+from .many_runs import Limits, advantage_lower_bound, epsilon_lower_bound, from_counts, lower_bounds, mu_lower_bound
 from .one_run import one_run_epsilon, one_run_level, one_run_mu, one_run_p_value
 from .verdict import Verdict, one_run_verdict, verdict
 

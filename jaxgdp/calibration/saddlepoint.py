@@ -12,7 +12,7 @@ import functools
 import jax
 import numpy as np
 
-from ..accounting.executors import COMPILED, by_name
+from ..accounting.run.executors import COMPILED, by_name
 from ..numerics import namespace as xp
 from ..numerics.compiling import Program
 from ..numerics.precision import with_float64

@@ -134,7 +134,7 @@ def _log_spaced(ends: list[float], number: float) -> list[float]:
 
 def _draw_store(paths, kind, source, wanted, quiet, always) -> None:
     with _working("reading", quiet=quiet, always=always):
-        from .. import landscape as grid
+        from ..grids import landscape as grid
 
         dataset = grid.read_store(source)
         for name, texts in wanted.items():
@@ -145,8 +145,8 @@ def _draw_store(paths, kind, source, wanted, quiet, always) -> None:
 
 def _draw_landscape(paths, kind, sigmas, rates, steps, settings, quiet, always) -> None:
     with _working("loading", quiet=quiet, always=always):
-        from .. import landscape as grid
-        from ..accounting.executors import for_one_call
+        from ..accounting.run.executors import for_one_call
+        from ..grids import landscape as grid
 
         _cache_compiled_programs()
     sigmas = grid.NOISE_MULTIPLIERS if sigmas is None else sigmas
@@ -159,7 +159,7 @@ def _draw_landscape(paths, kind, sigmas, rates, steps, settings, quiet, always) 
 
 
 def _write_landscape(paths, kind, dataset, quiet, always) -> None:
-    from .. import landscape as grid
+    from ..grids import landscape as grid
 
     csv, netcdf, figure = paths
     with _working("writing", quiet=quiet, always=always):
@@ -175,7 +175,7 @@ def _save_figure(dataset, path: Path, kind: str) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from ..landscape import QUESTION
+    from ..grids.landscape import QUESTION
     from ..plot import regret_heat_map, regret_panels, save
 
     panels = dataset.sizes["num_steps"]

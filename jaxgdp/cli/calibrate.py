@@ -6,16 +6,7 @@ import json as json_format
 import sys
 from typing import Annotated, Any
 
-from .options import (
-    FLOOR_HELP,
-    PROGRESS_HELP,
-    QUIET_HELP,
-    cache_compiled_programs,
-    number,
-    numbers,
-    option,
-    working,
-)
+from .options import FLOOR_HELP, PROGRESS_HELP, QUIET_HELP, cache_compiled_programs, number, numbers, option, working
 
 # option of the goal → (class in jaxgdp.targets, its other fields → their option, whether they have a default)
 _TARGETS = {

@@ -85,16 +85,16 @@ def samplers_command(
     if truncated_batch_size:
         settings["truncated_batch_size"] = numbers("--truncated-batch-size", truncated_batch_size)
     with working("loading", quiet=quiet, always=progress):
-        from .. import comparison
+        from ..grids import compare_samplers
 
         cache_compiled_programs()
     with working("measuring", quiet=quiet, always=progress):
-        found = comparison.compare_samplers(**settings)
+        found = compare_samplers.compare_samplers(**settings)
     if csv is not None:
-        comparison.write_csv(found, paths["csv"])
+        compare_samplers.write_csv(found, paths["csv"])
     if figure is not None:
         _draw(found, paths["figure"])
-    print(comparison.summary_text(found))
+    print(compare_samplers.summary_text(found))
     if paths and not quiet:
         print(f"\nwrote {', '.join(str(path) for path in paths.values())}")
 
@@ -103,7 +103,7 @@ def _draw(found, path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from ..comparison import QUANTITIES
+    from ..grids.compare_samplers import QUANTITIES
     from ..plot import sampler_panels, save
 
     figure = Figure(figsize=(10.2, 3.8), layout="constrained")

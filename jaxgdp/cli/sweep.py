@@ -92,7 +92,7 @@ def sweep_command(
     several = None if workers is None else _whole("--workers", workers)
     total = len(grid["noise_multiplier"]) * len(grid["sampling_prob"]) * len(grid["num_steps"])
     with working("loading", quiet=quiet, always=progress):
-        from ..sweep import sweep
+        from ..grids.sweep import sweep
 
         cache_compiled_programs()
     with contextlib.ExitStack() as stack:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ..accounting.lattices import Lattice
+from ..accounting.steer.lattice_choice import Lattice
 from ..mechanisms import Composition, SubsampledGaussian
 from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
 from . import quantities

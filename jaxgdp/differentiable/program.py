@@ -11,12 +11,12 @@ import numpy as np
 from jax.core import Tracer
 from scipy.special import ndtr
 
-from ..accounting import engine
-from ..accounting.curve import Curve, gaussian_parts
-from ..accounting.half_curve import Law, Sparse, dominating_law, half_curve, log_delta, merge
-from ..accounting.lattices import Lattice
+from ..accounting.certify.curve import Curve, gaussian_parts
+from ..accounting.certify.half_curve import Law, Sparse, dominating_law, half_curve, log_delta, merge
 from ..accounting.question import Question
-from ..accounting.windows import plan_whole
+from ..accounting.run import engine
+from ..accounting.steer.lattice_choice import Lattice
+from ..accounting.steer.windows import plan_whole
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.compiling import Program

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ..accounting.lattices import Lattice
+from ..accounting.steer.lattice_choice import Lattice
 from ..bracket import Bracket
 from ..mechanisms import as_composition
 from ..numerics import namespace as xp

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..accounting.curve import Points, log_delta_at, points, safe_log1m
-from ..accounting.half_curve import ACROSS
+from ..accounting.certify.curve import Points, log_delta_at, points, safe_log1m
+from ..accounting.certify.half_curve import ACROSS
 from ..numerics import namespace as xp
 from ..numerics.normal import LOG_SQRT_2PI, argmax, gaussian_delta, log1mexp, ndtri_exp, safe_log
 

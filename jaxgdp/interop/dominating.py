@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..accounting.curve import log_delta_at
+from ..accounting.certify.curve import log_delta_at
 from ..mechanisms.finite_pair import FinitePair
 from ..numerics.compiling import Program
 from ..numerics.precision import with_float64

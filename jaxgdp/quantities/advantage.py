@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import gdp
-from ..accounting.curve import Curve, log_delta_at, path
+from ..accounting.certify.curve import Curve, log_delta_at, path
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from .base import Quantity

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import options
-from ..accounting.curve import Curve, Points, both_sides, path, points
+from ..accounting.certify.curve import Curve, Points, both_sides, path, points
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.errors import COMPOSED_MU

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import gdp, options
-from ..accounting.curve import Curve, Points, log_rest_at, path
+from ..accounting.certify.curve import Curve, Points, log_rest_at, path
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.errors import CLOSED_RISK, RISK

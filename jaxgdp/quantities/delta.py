@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import gdp, options
-from ..accounting.curve import Curve
+from ..accounting.certify.curve import Curve
 from ..bracket import Bracket
 from ..numerics.validation import nonnegative
 from .base import Quantity, identity

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import gdp, options
-from ..accounting.curve import Curve, Points, path, points, safe_log1m
-from ..accounting.vertices import Vertices
+from ..accounting.certify.curve import Curve, Points, path, points, safe_log1m
+from ..accounting.certify.vertices import Vertices
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.normal import log_error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import options
-from ..accounting.curve import Curve, Points, both_sides, points
+from ..accounting.certify.curve import Curve, Points, both_sides, points
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.errors import COMPOSED_MU

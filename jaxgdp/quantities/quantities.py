@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..accounting.curve import Curve, log_rest_at, path
+from ..accounting.certify.curve import Curve, log_rest_at, path
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.normal import log_error, log_ndtr

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .. import options
-from ..accounting.curve import Curve, Points, log_delta_at, path, points
-from ..accounting.vertices import Vertices
+from ..accounting.certify.curve import Curve, Points, log_delta_at, path, points
+from ..accounting.certify.vertices import Vertices
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.errors import GAP

@@ -7,9 +7,9 @@ asked   how any quantity is asked, by name, with its status
 looks   one reading off many curves, by NumPy or compiled
 """
 
+from ..mechanisms.dominating import dominating
 from .asked import ContradictionWarning
 from .build import tradeoff
 from .curve import TradeoffCurve
-from .pair import dominating
 
 __all__ = ["ContradictionWarning", "TradeoffCurve", "dominating", "tradeoff"]

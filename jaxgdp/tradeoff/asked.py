@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..accounting import nested
+from ..accounting.run import nested
 from ..bracket import Bracket
 from ..mechanisms import Composition
 from ..numerics.precision import with_float64

@@ -6,15 +6,15 @@ import jax
 import numpy as np
 
 from .. import options
-from ..accounting import achieved as attacks_on
-from ..accounting import nested
 from ..accounting.question import Question
+from ..accounting.run import lower_bound_member as attacks_on
+from ..accounting.run import nested
 from ..bracket import Bracket
 from ..mechanisms import as_composition
+from ..mechanisms.dominating import dominating
 from ..numerics.validation import floor_rate, on_host, relative_width
 from ..quantities import registry
 from .curve import TradeoffCurve
-from .pair import dominating
 
 
 def tradeoff(mechanism, rtol=options.RTOL, fpr_floor=options.FPR_FLOOR, adjacency=options.ADJACENCY) -> TradeoffCurve:

@@ -7,8 +7,8 @@ import functools
 import jax
 import numpy as np
 
-from ..accounting.curve import Curve
-from ..accounting.executors import COMPILED, choose
+from ..accounting.certify.curve import Curve
+from ..accounting.run.executors import COMPILED, choose
 from ..bracket import Bracket
 from ..numerics.compiling import Program
 from ..numerics.once import sharing

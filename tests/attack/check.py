@@ -10,7 +10,7 @@ import numpy as np
 from mpmath import mpf
 
 import jaxgdp
-from jaxgdp.accounting import engine
+from jaxgdp.accounting.run import engine
 
 ARGUMENT = {
     "mu": "fpr_floor", "regret": "fpr_floor", "epsilon": "delta", "delta": "epsilon", "tpr": "fpr", "beta": "fpr",

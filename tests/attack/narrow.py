@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 import jaxgdp
-from jaxgdp.accounting import executors
+from jaxgdp.accounting.run import executors
 from jaxgdp.quantities import registry
 
 QUANTITIES = ("mu", "epsilon", "regret")

@@ -6,7 +6,7 @@ import threading
 import jax
 import numpy as np
 
-from jaxgdp.accounting import spectrum
+from jaxgdp.accounting.certify import low_frequencies
 from jaxgdp.numerics.recent import Recent, Shared
 
 
@@ -60,14 +60,14 @@ def test_threads_that_make_the_same_get_the_same():
 
 def test_tables_stay_within_their_bytes(monkeypatch):
     """Twenty lattices, one after the other, as a session asks for them: none of the first is left, the last is."""
-    monkeypatch.setattr(spectrum, "_MADE", Recent(2**23))
+    monkeypatch.setattr(low_frequencies, "_MADE", Recent(2**23))
     keys = [(2**k, 128, 512, 32 + 2 * j, 3, 5) for k in range(13, 18) for j in range(4)]
-    tables = [spectrum.tables(*key) for key in keys]
+    tables = [low_frequencies.tables(*key) for key in keys]
     each = sum(a.nbytes for a in {id(a): a for t in tables for a in jax.tree.leaves(t)}.values())
-    assert spectrum._MADE._bytes <= 2**23 < each
-    assert spectrum.tables(*keys[-1]) is tables[-1]
-    assert spectrum.tables(*keys[0]) is not tables[0]
-    both = spectrum.tables(*keys[-1]).sine, spectrum.tables(*keys[-1][:4], 5, 3).sine
+    assert low_frequencies._MADE._bytes <= 2**23 < each
+    assert low_frequencies.tables(*keys[-1]) is tables[-1]
+    assert low_frequencies.tables(*keys[0]) is not tables[0]
+    both = low_frequencies.tables(*keys[-1]).sine, low_frequencies.tables(*keys[-1][:4], 5, 3).sine
     assert all(a is b for a, b in zip(*both, strict=True))
 
 

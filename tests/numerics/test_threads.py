@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import jaxgdp
-from jaxgdp.accounting import engine
+from jaxgdp.accounting.run import engine
 from jaxgdp.numerics.threads import taking_turns
 
 

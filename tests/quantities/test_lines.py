@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from jaxgdp.accounting.curve import Points, log_intercept
+from jaxgdp.accounting.certify.curve import Points, log_intercept
 from jaxgdp.numerics.normal import log1mexp, log_error
 from jaxgdp.quantities.reading import chords, rates
 

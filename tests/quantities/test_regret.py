@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp.accounting.curve import Curve
-from jaxgdp.accounting.vertices import Vertices
+from jaxgdp.accounting.certify.curve import Curve
+from jaxgdp.accounting.certify.vertices import Vertices
 from jaxgdp.quantities.regret import regret
 
 

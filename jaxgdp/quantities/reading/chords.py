@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 
-from ...accounting.curve import Points, log_intercept
+from ...accounting.certify.curve import Points, log_intercept
 from ...numerics import namespace as xp
 from ...numerics.errors import UNIT
 from ...numerics.normal import argmax, log1mexp, log_error, log_sub, safe_log

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...accounting.curve import Curve, Points, log_delta_at, log_intercept, path
+from ...accounting.certify.curve import Curve, Points, log_delta_at, log_intercept, path
 from ...bracket import Bracket
 from ...numerics import namespace as xp
 from ...numerics.errors import EXP

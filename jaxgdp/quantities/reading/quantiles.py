@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...accounting.curve import Points
-from ...accounting.vertices import Vertices
+from ...accounting.certify.curve import Points
+from ...accounting.certify.vertices import Vertices
 from ...numerics import namespace as xp
 from ...numerics.errors import QUANTILE, QUANTILE_AT_ZERO
 from ...numerics.normal import ndtri_exp

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...accounting.curve import Curve, Points, log_delta_at, log_intercept, log_rest_at, path, points, safe_log1m
-from ...accounting.vertices import Vertices
+from ...accounting.certify.curve import (
+    Curve,
+    Points,
+    log_delta_at,
+    log_intercept,
+    log_rest_at,
+    path,
+    points,
+    safe_log1m,
+)
+from ...accounting.certify.vertices import Vertices
 from ...bracket import Bracket
 from ...numerics import namespace as xp
 from ...numerics.errors import LOGS

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from ...landscape import NOISE_MULTIPLIERS, NUM_STEPS, RULE_LIMIT, SAMPLING_PROBS, landscape, rule_of_thumb
+from ...grids.landscape import NOISE_MULTIPLIERS, NUM_STEPS, RULE_LIMIT, SAMPLING_PROBS, landscape, rule_of_thumb
 from ..result import Claim, Number, Result, Table
 from . import figures
 

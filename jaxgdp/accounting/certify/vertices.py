@@ -1,0 +1,92 @@
+"""Vertices of a half-curve, and rows of few lengths that hold the used ones.
+
+Lattices of every shape give their vertices in rows of a few standard lengths, so that whatever reads numbers off them is
+compiled once for all.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...numerics import namespace as xp
+
+_SHORTEST = 272  # length of the shortest row: it holds what is used of the lattices of fewest vertices
+_LONGER = 4  # each length is so many times the one before
+
+
+class Vertices(NamedTuple):
+    """Vertices of a half-curve, by piece (leading axes: batch…, pieces; last axis: vertices).
+
+    Attributes:
+        first, step: threshold of vertex k is (first + k)·step; its slopes are those up to vertex k + 1.
+        log_alpha, log_tpr, log_beta: error rates, each on the certified side.
+        used: vertices that belong to their piece.
+        firm: vertices at which the rounding guard is a small part of α.
+        top: threshold beyond which the curve is known exactly (the largest composed loss): there α is 0 and TPR is …
+        log_infinite: … the log of the mass at +∞, on the certified side. One of each for every piece, all equal; both are None for
+            mechanisms without atoms or a largest loss (static).
+        at: thresholds of the vertices and the end of the last one's slopes, not decreasing, where they are not equally far apart; else None
+            (static).
+    """
+
+    first: Any
+    step: Any
+    log_alpha: Any
+    log_tpr: Any
+    log_beta: Any
+    used: Any
+    firm: Any
+    top: Any = None
+    log_infinite: Any = None
+    at: Any = None
+
+    def threshold(self):
+        """ℓ of every vertex."""
+        if self.at is not None:
+            return self.at[..., :-1]
+        k = xp.arange(self.log_alpha.shape[-1], dtype=float)
+        return self.step[..., None] * (self.first[..., None] + k)
+
+    def slopes_end(self):
+        """ℓ up to which the slopes of every vertex go."""
+        return self.threshold() + self.step[..., None] if self.at is None else self.at[..., 1:]
+
+    def within(self, loss):
+        """The vertex in whose slopes a loss of any shape is, of one piece (unbatched), and whether there is one."""
+        number = self.log_alpha.shape[0]
+        if self.at is None:
+            k = xp.floor(loss / self.step - self.first)
+        else:
+            k = xp.searchsorted(self.at, loss, side="right") - 1.0
+        inside = (k >= 0.0) & (k < number)
+        return xp.where(inside, k, 0.0).astype(int), inside
+
+
+def trimmed(halves: list[Vertices]) -> list[Vertices]:
+    """The same half-curves (host arrays, units on the leading axis) cut to what is used of each unit, in rows of one standard length."""
+    spans = [_span(half.used) for half in halves]
+    longest = max(int(np.max(last - first, initial=0)) for first, last in spans)
+    length = _SHORTEST
+    while length < longest:
+        length *= _LONGER
+    return [_cut(half, first, length) for half, (first, _) in zip(halves, spans, strict=True)]
+
+
+def _span(used):
+    """First used vertex of each row, and the one after the last."""
+    number = used.shape[-1]
+    any_used = np.any(used, axis=-1)
+    first, last = np.argmax(used, axis=-1), number - np.argmax(used[..., ::-1], axis=-1)
+    return np.where(any_used, first, 0), np.where(any_used, last, 0)
+
+
+def _cut(half: Vertices, first, length: int) -> Vertices:
+    number = half.used.shape[-1]
+    at = first[:, None] + np.arange(length)
+    inside = at < number
+    flat = np.minimum(at, number - 1) + number * np.arange(len(first))[:, None]
+    rates = {name: getattr(half, name).reshape(-1).take(flat) for name in ("log_alpha", "log_tpr", "log_beta")}
+    marks = {name: getattr(half, name).reshape(-1).take(flat) & inside for name in ("used", "firm")}
+    return half._replace(first=half.first + first, **rates, **marks)

@@ -1,0 +1,1 @@
+"""Proven on no device yet: exact products of 32-bit numbers, and transforms without an FFT."""

@@ -1,0 +1,1 @@
+"""What runs: passes over batches of settings, on NumPy or compiled by JAX."""

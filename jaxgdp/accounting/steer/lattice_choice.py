@@ -1,0 +1,253 @@
+"""Which lattice a setting gets: what its plan needs, and the smallest lattice of a short menu that offers it.
+
+Few shapes, because each is one more program to compile. A poor choice makes a bracket wide, never wrong.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ..certify import low_frequencies, trig_tables
+from ..certify.half_curve import Dense
+from ..plan import Plan
+
+_CHUNK = 2**19  # numbers in the largest array worked on at once
+_TOGETHER = 24  # half-curve pieces worked on at once, at most
+# of dense lattices: times the width promised at which a larger one than usual may do, and how many times as large that is
+_NEAR = {"jump": (5.0, 2), "heavy": (5.0, 4), "whole": (5.0, 4)}
+_MOST_VERTICES = 2**16  # of one of those
+_FOCUSED_VERTICES = 8192  # of a dense lattice for one threshold
+_COARSE = 512  # … and of a sparse one that is no finer than foreseen
+_FOCUSED = 1200.0  # vertices across the composed law that a view of one threshold needs at most
+_VERTICES = 24.0  # vertices between ℓ = 0 and the floor at rtol 1e-3, at least
+
+
+class Lattice(NamedTuple):
+    """What a bucket of settings shares; equal ones run together, and those of equal shapes share a program.
+
+    Attributes:
+        kind: "sparse" (many small steps), "heavy" (dense, one step reaches up to half of the window, to the right),
+            "whole" (dense, one step is most of the composition) or "jump" (dense, only what takes a jump).
+        vertices: of each piece. frequencies: kept, if sparse. size: N. base: points per octave, if sparse.
+        short, long: octaves of points on the two sides of one step, if sparse.
+        pieces: tilts along the half-curve.
+    """
+
+    kind: str
+    vertices: int
+    frequencies: int
+    size: int
+    base: int
+    short: int
+    long: int
+    pieces: int
+
+    def grids(self):
+        """Shapes and tables of the two half-curves; see ``engine._half_program``."""
+        if self.kind == "sparse":
+            key = (self.size, self.frequencies, self.vertices, self.base)
+            plus, minus = (self.short, self.long), (self.long, self.short)
+            return (self.vertices,) * 2, (low_frequencies.tables(*key, *plus), low_frequencies.tables(*key, *minus))
+        size, block = self.size, self.size // self.vertices
+        if self.kind == "jump":
+            left, right, block = size // 8, 3 * size // 4, size // self.vertices
+            return (Dense(size, left, right, block, True), Dense(size, right, left, block, True)), (None, None)
+        if self.kind == "whole":
+            return (Dense(size, size // 2, size // 2, block),) * 2, (None, None)
+        left, right = size // 32, size // 2
+        return (Dense(size, left, right, block), Dense(size, right, left, block)), (None, None)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiling ever pays: not for the long transforms of dense lattices, which compiled for a CPU take twice as long."""
+        return self.kind == "sparse" or jax.default_backend() != "cpu"
+
+    @property
+    def work(self) -> float:
+        """What a view costs NumPy, in looks on 512 vertices."""
+        return self.pieces * max(1.0, self.vertices / 512)
+
+    def read_together(self) -> int:
+        """Settings whose numbers are read at once."""
+        return max(1, min(_TOGETHER, _CHUNK // (2 * self.vertices)) // self.pieces)
+
+    def together(self, components: int) -> int:
+        """Settings whose half-curves are worked on at once: a whole share of those read at once."""
+        points = self.base * (self.short + self.long + 4)
+        wide = (
+            max(points, min(32 * max(self.vertices, 2 * self.frequencies), 2**16))
+            if self.kind == "sparse"
+            else self.size
+        )
+        most = max(1, min(_TOGETHER, _CHUNK // (wide * components)) // self.pieces)
+        read = self.read_together()
+        return next(share for share in range(min(most, read), 0, -1) if read % share == 0)
+
+
+SIZES = {"heavy": (14, 16, 18, 20), "whole": (13, 16, 18, 20), "jump": (13, 20)}  # of dense lattices
+# (frequencies, vertices, how many times more vertices may be foreseen, points per octave, octaves on the short and on the long
+# side of one step) at rtol 1e-3: few, because each is one more program to compile
+_MENU = (
+    (128, 512, 1.25, 40, 4, 12),
+    (128, 512, 1.25, 48, 11, 12),
+    (1024, 2048, 1.5, 64, 3, 13),
+    (1024, 2048, 1.5, 48, 12, 13),
+    (2048, 2048, 2.5, 56, 3, 15),
+    (4096, 2048, 3.0, 48, 3, 15),
+    (8192, 2048, 3.0, 48, 3, 15),
+)
+_BLOCK = 128  # points between vertices, where a step then still fits
+_TABLE = 2**24  # largest table
+_FEWEST = 140  # steps, for a sparse lattice
+_FEW = 300  # steps, up to which a finer lattice than that is a dense one: as cheap, and of use more often
+
+
+class Needs(NamedTuple):
+    """What each setting needs of a lattice at accuracy ``rtol`` (arrays over settings).
+
+    Attributes:
+        points: points of a sparse lattice; dense: of a dense one. bandwidth: frequencies. vertices: of a piece.
+        short, long: reach of a step on its two sides, in points of a sparse lattice.
+        base: points per octave, if sparse.
+        steps: number of steps. whole: whether one step is most of the composition.
+        focused: whether the view is of one threshold. jumps: whether a single step is the likeliest way there.
+    """
+
+    points: Any
+    dense: Any
+    bandwidth: Any
+    vertices: Any
+    short: Any
+    long: Any
+    base: Any
+    steps: Any
+    whole: Any
+    focused: Any
+    jumps: Any
+
+
+def likeliest(rtol: float) -> Lattice:
+    """The lattice (but for its size) that most settings of many small steps get."""
+    extra = _sharper(rtol)
+    frequencies, vertices, _, base, short, long = _MENU[0]
+    return Lattice("sparse", vertices << extra, frequencies, 16 * (vertices << extra), base << extra, short, long, 1)
+
+
+def _sharper(rtol: float) -> int:
+    """Doublings of points and vertices that an accuracy beyond 1e-3 takes."""
+    return max(0, int(np.ceil(np.log2(np.sqrt(1e-3 / rtol)) - 0.4)))
+
+
+def most_points(kind: str, largest: int, focused: bool, excess: float) -> int:
+    """Points of the largest dense lattice, at most ``largest`` as a rule, for a view so many times as wide as promised.
+
+    Views of one threshold that need not much more than the largest of all get as many as memory allows; a lattice for what takes a jump
+    has more arrays.
+    """
+    usual, (near, times) = 2 ** SIZES[kind][-1], _NEAR[kind]
+    return usual * times if focused and excess <= near and usual <= largest else min(largest, usual)
+
+
+def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense, excess=np.inf) -> Lattice:
+    """The lattice for one setting (numbers in ``need``), ``detail`` times finer than foreseen; ``excess``: of the looks so far.
+
+    Method: docs/method/index.md#steering
+    """
+    sharper = _sharper(rtol)
+    many_steps = not dense and need.steps >= (_FEWEST if detail <= 1.0 else _FEW)
+    # as fine, and with as many points and vertices, as ``detail`` asks for if some lattice serves, less otherwise; N costs
+    # nothing, so it is rounded up generously where a step then still fits
+    ladder = range(sharper, sharper + (6 if need.focused else 4))
+    if need.focused:
+        pairs = itertools.product(((detail, detail), (1.0, detail), (1.0, 1.0)), ladder)
+    else:
+        demands = ((detail, detail), (detail, 1.0), (2.0, 1.0), (1.0, 1.0))
+        pairs = (
+            itertools.product(demands, ladder) if detail > 8.0 else ((d, extra) for extra in ladder for d in demands)
+        )
+    uniform = need.points * detail / 2.0
+    if need.jumps:
+        most = most_points("jump", largest, True, excess)
+        size = int(np.clip(2.0 ** np.ceil(np.log2(2.0 * uniform)), 2**13, most))
+        return Lattice("jump", min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
+    kind = "whole" if need.whole else "heavy"
+    most = most_points(kind, largest, True, excess)
+    if need.focused and detail > 1.0 and uniform <= (most / 2 if most <= largest else most):
+        # (a second look, at few thresholds: points that are equally far apart everywhere leave nothing to chance)
+        wanted = 2 ** int(np.ceil(np.log2(uniform * (4.0 if need.whole else 1.0))))
+        size = int(np.clip(wanted, 2**13, max(most, 2 * largest)))
+        return Lattice(kind, min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
+    tries = itertools.product(pairs, _MENU, ((_BLOCK, 2), (4, 4), (4, 2))) if many_steps else ()
+    for ((finer, denser), extra), (frequencies, vertices, room, base, short, long), (block, factor) in tries:
+        vertices, base = vertices << extra, base << extra
+        size = block * vertices
+        while size < need.points * finer and size < 2**40:
+            size *= factor
+        scale = 1.1 * size / max(need.points, 1.0)
+        if (
+            need.bandwidth <= (1.2 if frequencies < _MENU[-1][0] else 1.5) * frequencies
+            and need.vertices * np.sqrt(min(denser, 4.0)) <= room * vertices
+            and (not need.focused or min(_COARSE * denser, 2.0 * _FOCUSED_VERTICES) <= vertices)
+            and need.base * min(denser, 16.0 if need.focused else 6.0) <= base
+            and scale * need.short + 8 < trig_tables.reach(base, short)
+            and scale * need.long + 8 < trig_tables.reach(base, long)
+            and base * (short + long + 4) * frequencies <= _TABLE
+        ):
+            return Lattice("sparse", vertices, frequencies, size, base, short, long, pieces)
+    sizes = [2**k for k in SIZES[kind] if 2**k <= largest] or [largest]
+    most = max(sizes[-1], most_points(kind, sizes[-1], need.focused, excess))
+    size = next((size for size in sizes if size >= need.dense * detail), most)
+    share = (2 if pieces == 1 else 8) if kind == "heavy" else 16
+    vertices = size // share if size <= sizes[-1] else _MOST_VERTICES
+    return Lattice(kind, vertices, 0, size, 0, 0, 0, pieces)
+
+
+def needs(plus: Plan, minus: Plan, steps, rtol, focused: bool = False) -> Needs:
+    """What settings need, from the plans of their two half-curves (leaves (settings, pieces, …)) and their numbers of steps."""
+    sides = (plus, minus)
+    most = lambda a, b: np.maximum(np.max(a, axis=1), np.max(b, axis=1))  # noqa: E731
+    width = [p.high - p.low for p in sides]
+    # expected relative width 0.14·h²·T/V, from the variance under the tilt; the brackets themselves decide later
+    fine = np.sqrt(0.6 * rtol / 0.14)
+    spacing = [fine * p.smooth / np.sqrt(steps[:, None]) for p in sides]
+    points = most(*(1.02 * w / h for w, h in zip(width, spacing, strict=True)))
+    bandwidth = most(*(1.05 * w * p.bandwidth / (2.0 * np.pi) for w, p in zip(width, sides, strict=True)))
+    # vertices: enough of them across the composed law, and between the thresholds asked for
+    across = most(*(w / (fine * p.spread) for w, p in zip(width, sides, strict=True)))
+    asked = most(*(w / np.maximum(p.cut_high - p.cut_low, 1e-300) for w, p in zip(width, sides, strict=True)))
+    # a view of one threshold has a vertex there
+    across = np.minimum(across, _FOCUSED) if focused else across
+    vertices = np.maximum(0.75 * across, _VERTICES * np.sqrt(1e-3 / rtol) * np.minimum(asked, 40.0))
+
+    def reach(p, low):
+        moved = p.middle - p.centre
+        return np.max(p.reach_low + moved if low else p.reach_high - moved, axis=-1)
+
+    short, long = (
+        most(*(reach(p, low) / w for p, low, w in zip(sides, lows, width, strict=True)))
+        for lows in ((True, False), (False, True))
+    )
+    dense = most(*(np.sqrt(steps[:, None]) * w / (fine * p.spread) for w, p in zip(width, sides, strict=True)))
+    whole = short >= 0.9 / 32
+    dense = dense * np.maximum(np.where(whole, 2.0 * np.maximum(long, short), 2.0 * long), 1.0)
+    dense = np.maximum(dense, 1.4 * vertices)
+    jumps = np.any(np.isfinite(plus.jump) | np.isfinite(minus.jump), axis=1)
+    # the error of a tail grows with the square of its depth, and falls with the square of the points in an octave
+    base = np.full(len(steps), (32.0 if focused else 8.0) * 2 ** _sharper(rtol))
+    return Needs(
+        points,
+        dense,
+        bandwidth,
+        vertices,
+        short * points,
+        long * points,
+        base,
+        steps,
+        whole,
+        np.full(len(steps), focused),
+        jumps,
+    )

@@ -1,0 +1,266 @@
+"""The regret landscape of DP-SGD (Gomez 2025, Figure 3): its grid, its worst cases and its rule of thumb."""
+
+from __future__ import annotations
+
+import csv
+from typing import NamedTuple
+
+import numpy as np
+
+from ..numerics.provenance import comments, provenance
+from ..report import rounded_outward
+from ..scale.store import undamaged
+from .sweep import sweep
+
+NOISE_MULTIPLIERS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
+NUM_STEPS = (400, 1000, 2000)
+SAMPLING_PROBS = tuple(float(p) for p in np.geomspace(1e-4, 1.0, 64))
+RULE_NOISE_MULTIPLIER = 2.0
+RULE_NUM_STEPS = 400
+RULE_LIMIT = 0.01
+QUESTION = "mu of DP-SGD with Poisson sampling above the FPR floor, and the regret Delta of reporting it; sides are certified bounds"
+_DRAWN = ("mu", "mu_lower", "regret", "regret_lower", "status")
+_DIMENSIONS = ("noise_multiplier", "sampling_prob", "num_steps")
+
+
+class Worst(NamedTuple):
+    """Largest Δ over sampling rates at one (σ, T): the bracket of the maximum, and the rate where its upper side is."""
+
+    noise_multiplier: float
+    num_steps: int
+    sampling_prob: float
+    lower: float
+    upper: float
+
+
+class Verdict(NamedTuple):
+    """What the brackets decide about the rule of thumb at one (σ, T).
+
+    Attributes:
+        noise_multiplier: σ. num_steps: T.
+        verdict: "holds" (every upper side below the limit), "fails" (some lower side of Δ(μ*) reaches it) or
+            "undecided".
+        sampling_probs: rates on the grid where it fails, or, if undecided, where the bracket straddles the limit.
+    """
+
+    noise_multiplier: float
+    num_steps: int
+    verdict: str
+    sampling_probs: tuple[float, ...]
+
+
+def landscape(
+    noise_multiplier=NOISE_MULTIPLIERS,
+    sampling_prob=SAMPLING_PROBS,
+    num_steps=NUM_STEPS,
+    rtol=1e-3,
+    fpr_floor=1e-10,
+    progress=None,
+    executor=None,
+):
+    """μ* and its regret Δ over a grid of DP-SGD settings; the default grid is that of Gomez 2025, Figure 3.
+
+    Args:
+        noise_multiplier: σ > 0, one-dimensional.
+        sampling_prob: p in (0, 1], one-dimensional.
+        num_steps: whole numbers T ≥ 1, one-dimensional.
+        rtol: relative width asked of the μ bracket, in [1e-8, 1).
+        fpr_floor: FPR floor of μ, in [1e-300, 0.5).
+        progress: called with the number of settings finished, as they finish.
+        executor: as for :func:`jaxgdp.sweep`.
+
+    Returns:
+        ``xarray.Dataset`` with ``mu``, ``mu_lower``, ``regret``, ``regret_lower`` and ``status``; the names
+        without suffix are upper sides, safe to report.
+
+    Raises:
+        ValueError: an argument is out of range (before tracing).
+
+    Example:
+        >>> grid = landscape(noise_multiplier=[2.0], sampling_prob=[0.5, 1.0], num_steps=[10])
+        >>> bool((grid.regret_lower <= grid.regret).all())
+        True
+    """
+    return sweep(
+        noise_multiplier=noise_multiplier,
+        sampling_prob=sampling_prob,
+        num_steps=num_steps,
+        quantities=("mu", "regret"),
+        rtol=rtol,
+        fpr_floor=fpr_floor,
+        progress=progress,
+        executor=executor,
+    )
+
+
+def read_store(path):
+    """What :func:`jaxgdp.sweep` wrote to a store, in memory, if it can be drawn as a landscape.
+
+    Args:
+        path: of the store.
+
+    Returns:
+        ``xarray.Dataset`` with μ, the regret and their status.
+
+    Raises:
+        ValueError: it is not whole, or holds no μ or no regret.
+        OSError: there is no such store, or a file of it is not what was written; names the file.
+    """
+    import xarray
+
+    try:
+        undamaged(path)
+        found = xarray.open_zarr(path)
+    except (KeyError, ValueError) as error:
+        raise OSError(f"{path} is no store of jaxgdp.sweep: {error}") from None
+    lacking = [name for name in _DRAWN if name not in found]
+    if lacking:
+        raise ValueError(f"store {path} must hold mu and regret, it lacks {', '.join(lacking)}")
+    found = found[list(_DRAWN)].load().drop_encoding()
+    missing = int(np.sum(found["status"].values < 0))
+    if missing:
+        raise ValueError(f"store {path} must be whole, {missing} of its {found['status'].size} settings are missing")
+    return found
+
+
+def chosen(dataset, name: str, values):
+    """The part of a data set at some coordinates.
+
+    Raises:
+        ValueError: there is no such coordinate; says what there is.
+    """
+    there = dataset[name].values
+    rows = []
+    for value in values:
+        (near,) = np.nonzero(np.isclose(there, value, rtol=1e-9, atol=0.0))
+        if not len(near):
+            nearest = there[np.argmin(np.abs(there - value))]
+            raise ValueError(
+                f"{name} must be one of the store's {len(there)} values, got {value:g}, nearest is {nearest:g}"
+            )
+        rows.append(int(near[0]))
+    return dataset.isel({name: rows})
+
+
+def _lines(dataset):
+    """(σ, T, rates, lower Δ, upper Δ) of every pair, rates ascending."""
+    ordered = dataset.transpose(*_DIMENSIONS).sortby("sampling_prob")
+    rates = ordered["sampling_prob"].values
+    lower, upper = ordered["regret_lower"].values, ordered["regret"].values
+    for i, sigma in enumerate(ordered["noise_multiplier"].values):
+        for k, steps in enumerate(ordered["num_steps"].values):
+            yield float(sigma), int(steps), rates, lower[i, :, k], upper[i, :, k]
+
+
+def worst_regret(dataset) -> list[Worst]:
+    """Largest regret of the reported (upper) μ over sampling rates, for every (σ, T).
+
+    max_p lower(p) ≤ max_p Δ(p) ≤ max_p upper(p).
+
+    Args:
+        dataset: from :func:`landscape`.
+
+    Returns:
+        One :class:`Worst` per (σ, T); report the upper side.
+    """
+    return [
+        Worst(sigma, steps, float(rates[np.argmax(upper)]), float(np.max(lower)), float(np.max(upper)))
+        for sigma, steps, rates, lower, upper in _lines(dataset)
+    ]
+
+
+def rule_of_thumb(dataset, limit=RULE_LIMIT) -> list[Verdict]:
+    """Where "σ ≥ 2 and T ≥ 400 imply Δ < 0.01" (Gomez 2025, Section 5) holds, decided by the brackets.
+
+    The rule fails where a lower side reaches the limit and holds where every upper side stays below it.
+    Settings whose bracket is wider than asked (``status`` not 0) count like the others: their brackets are valid.
+
+    Args:
+        dataset: from :func:`landscape`.
+        limit: the bound on Δ.
+
+    Returns:
+        One :class:`Verdict` per (σ, T) with σ ≥ 2 and T ≥ 400, for the sampling rates of the grid.
+    """
+    verdicts = []
+    for sigma, steps, rates, lower, upper in _lines(dataset):
+        if sigma < RULE_NOISE_MULTIPLIER or steps < RULE_NUM_STEPS:
+            continue
+        fails, holds = lower >= limit, upper < limit
+        if np.any(fails):
+            verdicts.append(Verdict(sigma, steps, "fails", tuple(map(float, rates[fails]))))
+        elif np.all(holds):
+            verdicts.append(Verdict(sigma, steps, "holds", ()))
+        else:
+            verdicts.append(Verdict(sigma, steps, "undecided", tuple(map(float, rates[~holds]))))
+    return verdicts
+
+
+def _provenance(dataset) -> dict:
+    asked = {name: dataset.attrs[name] for name in ("rtol", "adjacency") if name in dataset.attrs}
+    return provenance(QUESTION, dataset.attrs.get("fpr_floor"), **asked)
+
+
+def write_csv(dataset, path) -> None:
+    """One row per setting: σ, p, T, both sides of the μ and Δ brackets, status (0: as narrow as asked).
+
+    Above the header stand lines that begin with "#": version, date, question, FPR floor and ``rtol`` (pandas: ``comment="#"``).
+    """
+    ordered = dataset.transpose(*_DIMENSIONS)
+    columns = [ordered[name].values for name in ("mu_lower", "mu", "regret_lower", "regret", "status")]
+    axes = [ordered[name].values for name in _DIMENSIONS]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        file.write(comments(_provenance(dataset)))
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*_DIMENSIONS, "mu_lower", "mu_upper", "regret_lower", "regret_upper", "status"])
+        for index in np.ndindex(*(len(axis) for axis in axes)):
+            sigma, rate, steps = (axis[i] for axis, i in zip(axes, index, strict=True))
+            *sides, status = (column[index] for column in columns)
+            writer.writerow(
+                [repr(float(sigma)), repr(float(rate)), int(steps), *map(repr, map(float, sides)), int(status)]
+            )
+
+
+def write_netcdf(dataset, path) -> None:
+    """The whole data set as NetCDF 4, with units, version, date, question, FPR floor and ``rtol``."""
+    dataset.assign_attrs(_provenance(dataset)).to_netcdf(path, engine="h5netcdf")
+
+
+def _rates(rates) -> str:
+    ends = f"p = {rates[0]:.4g}" if len(rates) == 1 else f"p = {rates[0]:.4g} to {rates[-1]:.4g}"
+    return f"{ends} ({len(rates)} of the grid's rates)"
+
+
+def _as_narrow_as_asked(dataset, row: Worst) -> bool:
+    return int(dataset["status"].sel({name: getattr(row, name) for name in _DIMENSIONS})) == 0
+
+
+def summary_text(dataset) -> str:
+    """Worst Δ of every (σ, T), and where the rule of thumb holds, as plain text."""
+    floor = dataset.attrs.get("fpr_floor")
+    lines = [
+        "Worst regret Delta over sampling rates" + ("" if floor is None else f" (mu at FPR floor {floor:g})"),
+        f"{'sigma':>8}  {'T':>8}  {'lower':>12}  {'upper':>12}  at p",
+    ]
+    for row in worst_regret(dataset):
+        low, high = rounded_outward(row.lower, up=False, digits=4), rounded_outward(row.upper, up=True, digits=4)
+        wide = "" if _as_narrow_as_asked(dataset, row) else "  (mu bracket wider than asked)"
+        columns = f"{row.noise_multiplier:>8g}  {row.num_steps:>8d}  {low:>12}  {high:>12}"
+        lines.append(f"{columns}  {row.sampling_prob:.4g}{wide}")
+    lines += ["Report the upper side.", ""]
+    lines.append(
+        f"Rule of thumb: sigma >= {RULE_NOISE_MULTIPLIER:g} and T >= {RULE_NUM_STEPS} imply Delta < {RULE_LIMIT:g}"
+    )
+    verdicts = rule_of_thumb(dataset)
+    for v in verdicts:
+        where = "" if not v.sampling_probs else f" at {_rates(v.sampling_probs)}"
+        lines.append(f"  sigma = {v.noise_multiplier:g}, T = {v.num_steps}: {v.verdict}{where}")
+    if not verdicts:
+        lines.append("  no setting of this grid has sigma and T that large")
+    wide = int(np.sum(dataset["status"].values != 0))
+    total = int(dataset["status"].size)
+    lines += [
+        "",
+        f"{total} settings, {total - wide} as narrow as asked, {wide} wider (their brackets hold too)",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,214 @@
+"""Laws of positive numbers on a lattice that gets coarser by octaves away from a centre, and their sums.
+
+A sum of many heavy-tailed numbers has a narrow body and a tail that is longer by many orders. A :class:`Law` has K of its finest points
+on either side of its centre and, further out, M points to each octave of the distance, so that a few thousand points hold it all. Spacings
+are powers of two: points of one level are points of all finer ones, and their sums are exact.
+
+Two laws are added level by level, the part of one that lies further in than a level seen on the spacing of that level. Every such
+step, and the way back onto a lattice (:func:`spread`), moves mass to the two neighbouring points with its mean kept. All of it
+is sums of products of positive numbers, so masses have relative accuracy, however small they are: ``Law.error`` bounds it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...numerics.errors import UNIT
+
+_CHUNK = 129  # longest sum of products that is added up in whatever order
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the points of a law are.
+
+    Attributes:
+        centre: value of the middle point.
+        finest: e, the finest spacing is 2^e.
+        octave: M, points per octave of the distance from the centre, on either side; a power of two.
+        core: K, points of the finest level, on either side; a power of two, at least 2M.
+    """
+
+    centre: float
+    finest: int
+    octave: int
+    core: int
+
+    def locate(self, values):
+        """Level, index of the point at or below, and distance to it in spacings of that level."""
+        distance = values - self.centre
+        _, exponent = np.frexp(np.abs(distance))
+        # 2M points of a level reach to 2^{level}·2M, and K of the finest one to 2^{finest}·K
+        level = exponent - int(math.log2(2 * self.octave))
+        near = (exponent <= self.finest + int(math.log2(self.core))) | (distance == 0.0)
+        level = np.where(near, self.finest, level)
+        scaled = np.ldexp(distance, -level)
+        index = np.floor(scaled)
+        return level - self.finest, index.astype(np.int64), scaled - index
+
+    def values(self, levels):
+        """Values of all points of the lowest ``levels`` levels, shape (levels, 2K + 1)."""
+        index = np.arange(-self.core, self.core + 1)
+        return self.centre + np.ldexp(index[None, :].astype(float), self.finest + np.arange(levels)[:, None])
+
+    def between(self, low, high):
+        """Values of its points in [low, high], increasing."""
+        level, _, _ = self.locate(np.array([low, high]))
+        found = self.values(int(level.max()) + 1)
+        index, rank = np.abs(np.arange(-self.core, self.core + 1))[None, :], np.arange(len(found))[:, None]
+        outer = (index > self.octave) & (index <= 2 * self.octave) & (index > np.ldexp(float(self.core), -rank))
+        return np.sort(found[np.where(rank > 0, outer, True) & (found >= low) & (found <= high)])
+
+
+@dataclass(frozen=True)
+class Law:
+    """Masses at the points of a layout.
+
+    Attributes:
+        layout: where the points are.
+        masses: one or more sets of masses, shape (sets, levels, 2K + 1): set 0 is the law, the others are carried along by :func:`add`.
+        error: bound on the relative error of every mass.
+        apart: bound on that of the ratio of a mass in a further set to that of set 0, beyond what the errors of set 0 make of the weights
+            in this mean: it does not grow with the number of terms.
+
+    Method: docs/method/reading.md#together
+    """
+
+    layout: Layout
+    masses: np.ndarray
+    error: float
+    apart: float
+
+    def flat(self):
+        """Values and masses (sets, points) of the points with mass, in increasing order of the value."""
+        levels = self.masses.shape[1]
+        values = self.layout.values(levels).reshape(-1)
+        masses = self.masses.reshape(len(self.masses), -1)
+        some = np.flatnonzero(masses[0] > 0.0)
+        order = some[np.argsort(values[some], kind="stable")]
+        return values[order], masses[:, order]
+
+
+def spread(layout: Layout, values, masses, error, apart) -> Law:
+    """Masses (sets, points) at ``values`` on the points of a layout: each goes to its two neighbours, with its mean kept."""
+    level, index, part = layout.locate(values)
+    width = 2 * layout.core + 1
+    levels = int(level.max()) + 1
+    place = level * width + index + layout.core
+    between = part > 0.0
+    # (the upper neighbour of the last point of a level is the first of the next one, or stays if it is the level's own last)
+    joined = np.concatenate([place, place[between] + 1])
+    most = int(np.bincount(joined).max())
+    placed = []
+    for mass in masses:
+        both = np.concatenate([mass * (1.0 - part), (mass * part)[between]])
+        placed.append(np.bincount(joined, both, minlength=levels * width).reshape(levels, width))
+    return Law(layout, np.stack(placed), error + (most + 3) * UNIT, apart + 2 * (most + 3) * UNIT)
+
+
+def _halved(masses):
+    """One level's masses (…, 2K + 1) on the points of the next one."""
+    width = masses.shape[-1]
+    half = (width - 1) // 4
+    even, odd = masses[..., ::2], 0.5 * masses[..., 1::2]
+    out = np.zeros_like(masses)
+    inner = out[..., half : width - half]
+    inner += even
+    inner[..., :-1] += odd
+    inner[..., 1:] += odd
+    return out
+
+
+def _inner(masses):
+    """For every level the masses of all finer ones, on its points."""
+    out = np.zeros_like(masses)
+    for level in range(1, masses.shape[-2]):
+        out[..., level, :] = _halved(out[..., level - 1, :] + masses[..., level - 1, :])
+    return out
+
+
+def _spans(masses):
+    """For every level its stretches with mass, (first, one beyond the last): two where the middle of a coarser level is hollow."""
+    some = masses > 0.0
+    levels, width = masses.shape
+    half = width // 2
+    left, right = some[:, half::-1], some[:, half + 1 :]
+    ends = some.argmax(1), half + 1 - left.argmax(1), half + 1 + right.argmax(1), width - some[:, ::-1].argmax(1)
+    found = []
+    for row, (first, until, again, last) in enumerate(zip(*(end.tolist() for end in ends), strict=True)):
+        if not some[row, first]:
+            found.append([])
+        elif first < until and again < last and some[row, again] and again - until > width // 8:
+            found.append([(first, until), (again, last)])
+        else:
+            found.append([(first, last)])
+    return found
+
+
+def _convolve(short, long, out):
+    """Add their convolution to ``out``, in sums of at most _CHUNK products."""
+    if len(short) > len(long):
+        short, long = long, short
+    middle = len(short) // 2 if len(short) > _CHUNK else 0
+    if middle:
+        _convolve(short[:middle], long, out[: middle + len(long) - 1])
+        _convolve(short[middle:], long, out[middle:])
+    else:
+        out += np.correlate(long, short[::-1], "full")
+
+
+def _products(mine, spans, other, out):
+    """Add to ``out`` (levels, 4K + 1) all sums of a point of one and a point of the other of the same level."""
+    for a, b, stretches, others, target in zip(mine, other, spans, _spans(other), out, strict=True):
+        for first, last in stretches:
+            for start, end in others:
+                _convolve(a[first:last], b[start:end], target[first + start : last + end - 1])
+
+
+def add(first: Law, second: Law):
+    """Values, masses (sets, points) and errors of the sum of two independent laws (of layouts with equal M and K).
+
+    Of masses in further sets, m_1 … , the sum has first.m_i·second.p + first.p·second.m_i: what is added up over the terms of a sum.
+    """
+    core = first.layout.core
+    finest = min(first.layout.finest, second.layout.finest)
+    tops = [law.layout.finest + law.masses.shape[1] for law in (first, second)]
+    levels, width = max(tops) - finest, 2 * core + 1
+
+    def aligned(law):
+        full = np.zeros((len(law.masses), levels, width))
+        at = law.layout.finest - finest
+        full[:, at : at + law.masses.shape[1]] = law.masses
+        return full, _inner(full)
+
+    same = first is second
+    a, inner_a = aligned(first)
+    b, inner_b = (a, inner_a) if same else aligned(second)
+    out = np.zeros((len(a), levels, 2 * width - 1))
+    spans = [_spans(mass) for mass in a]
+    inner = _spans(inner_a[0])
+    if same:
+        _products(a[0], spans[0], a[0] + 2.0 * inner_a[0], out[0])
+    else:
+        _products(a[0], spans[0], b[0] + inner_b[0], out[0])
+        _products(inner_a[0], inner, b[0], out[0])
+    for i in range(1, len(a)):
+        _products(a[i], spans[i], b[0] + inner_b[0], out[i])
+        _products(inner_a[i], _spans(inner_a[i]), b[0], out[i])
+        if same:
+            out[i] *= 2.0
+        else:
+            _products(a[0], spans[0], b[i] + inner_b[i], out[i])
+            _products(inner_a[0], inner, b[i], out[i])
+    index = np.arange(-2 * core, 2 * core + 1).astype(float)
+    values = np.ldexp(index[None, :], finest + np.arange(levels)[:, None])
+    values = first.layout.centre + second.layout.centre + values
+    some = out[0] > 0.0
+    # sums of _CHUNK products, of parts at least half as long of up to two stretches of each, and of one level into the next
+    parts = 4 * (2 * width / _CHUNK + 2)
+    sums = _CHUNK + parts + 2 + 2 * levels
+    errors = first.error + second.error + sums * UNIT, max(first.apart, second.apart) + 2 * sums * UNIT
+    return values[some], out[:, some], *errors
