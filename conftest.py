@@ -1,8 +1,8 @@
 """What all tests and doctests share.
 
-Doctests of what needs an extra are collected where the extra is installed; workers do not compete for the cores; long files come
-first; and compiled programs are forgotten when they have become many.
-"""
+Doctests of what needs an extra are collected where the extra is installed; workers do not compete
+for the cores; long files come first; and compiled programs are forgotten when they have become
+many."""
 
 import collections
 import ctypes
@@ -11,20 +11,26 @@ import os
 import pathlib
 from importlib.util import find_spec
 
-# each worker has a core: threads of the linear algebra would only wait for one another (read when NumPy is first imported)
+# each worker has a core: threads of the linear algebra would only wait for one another (read when
+# NumPy is first imported)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import jax  # noqa: E402
-import pytest  # noqa: E402
+import jax
+import pytest
 
 _NEEDS = {"dp_accounting": ["jaxgdp/interop/dp_accounting/*", "jaxgdp/interop/jax_privacy.py"]}
 collect_ignore_glob = [
-    pattern for package, patterns in _NEEDS.items() if find_spec(package) is None for pattern in patterns
+    pattern
+    for package, patterns in _NEEDS.items()
+    if find_spec(package) is None
+    for pattern in patterns
 ]
 
 
 def pytest_collection_modifyitems(config, items):
-    """``nightly`` tests where they are asked for; files with many slow tests first: a long one never starts last."""
+    """``nightly`` tests where they are asked for; files with many slow tests first: a long one
+    never starts last.
+    """
     if "nightly" not in config.option.markexpr:
         nightly = [item for item in items if item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=nightly)
@@ -46,7 +52,9 @@ def _resident() -> int:
 
 
 class _Programs:
-    """What to forget, and when: it takes a third of a second, and what is forgotten is compiled again."""
+    """What to forget, and when: it takes a third of a second, and what is forgotten is compiled
+    again.
+    """
 
     compiled = 0  # programs since they were last forgotten
     kept = 0  # bytes that were left then
@@ -73,7 +81,9 @@ jax.monitoring.register_event_duration_secs_listener(_Programs.count)
 
 @pytest.fixture(autouse=True)
 def forget_programs():
-    """Each compiled program maps about a thousand memory regions; an operating system allows a process some 65,000."""
+    """Each compiled program maps about a thousand memory regions; an operating system allows a
+    process some 65,000.
+    """
     before = _Programs.compiled
     yield
     mapped = _Programs.compiled > before and _MAPS.exists()

@@ -1,7 +1,8 @@
 """How often the accuracy asked for is met: every quantity on random DP-SGD settings, asked alone.
 
-σ is log-uniform in [0.5, 20], p in [1e-4, 1], T in [100, 2e4]; δ is asked at ε in [0.1, 8], ε at δ in [1e-12, 1e-3], TPR and β at FPRs in
-[1e-8, 0.4], the Bayes risk at priors in [0.01, 0.99]. Met means status 0: the width promised for ``rtol``, or an upper side below 1e-300.
+σ is log-uniform in [0.5, 20], p in [1e-4, 1], T in [100, 2e4]; δ is asked at ε in [0.1, 8], ε at δ
+in [1e-12, 1e-3], TPR and β at FPRs in [1e-8, 0.4], the Bayes risk at priors in [0.01, 0.99]. Met
+means status 0: the width promised for ``rtol``, or an upper side below 1e-300.
 
     python benchmarks/accuracy.py --number 500 --rtol 1e-3
 """
@@ -30,7 +31,9 @@ def log_uniform(rng, low, high, number):
 def settings(number: int, seed: int):
     """A batch of compositions and what each quantity is asked at."""
     rng = np.random.default_rng(seed)
-    sigma, p, steps = (log_uniform(rng, *ends, number) for ends in ((0.5, 20.0), (1e-4, 1.0), (100.0, 2e4)))
+    sigma, p, steps = (
+        log_uniform(rng, *ends, number) for ends in ((0.5, 20.0), (1e-4, 1.0), (100.0, 2e4))
+    )
     asked = {
         "epsilon": rng.uniform(0.1, 8.0, number),
         "delta": log_uniform(rng, 1e-12, 1e-3, number),
@@ -45,15 +48,21 @@ def table(run: dict) -> str:
     m = run["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
     lines = [
-        f"{m['cpu']}, {m['cores']} cores; {versions}; {run['date']}; {run['number']} random settings of DP-SGD, "
-        f"`rtol` = {run['rtol']:g}, each quantity alone.",
+        (
+            f"{m['cpu']}, {m['cores']} cores; {versions}; {run['date']}; {run['number']} random"
+            f" settings of DP-SGD, `rtol` = {run['rtol']:g}, each quantity alone."
+        ),
         "",
-        "| quantity | as accurate as asked | true values below 1e-300 | contradictions | CPU seconds each |",
+        (
+            "| quantity | as accurate as asked | true values below 1e-300 | contradictions | CPU"
+            " seconds each |"
+        ),
         "|---|---:|---:|---:|---:|",
     ]
     for name, row in run["quantities"].items():
         lines += [
-            f"| {name} | {row['met']:.1%} | {row['below_1e-300']:.1%} | {row['contradictions']} | {row['cpu_seconds_each']:.2f} |"
+            f"| {name} | {row['met']:.1%} | {row['below_1e-300']:.1%} | {row['contradictions']} |"
+            f" {row['cpu_seconds_each']:.2f} |"
         ]
     return "\n".join([*lines, "", "The others have status 1."]) + "\n"
 
@@ -92,7 +101,9 @@ def main() -> None:
             ],
         }
         print(
-            f"{name:15s} met {rows[name]['met']:7.2%}  {rows[name]['cpu_seconds_each']:.3f} s of CPU each", flush=True
+            f"{name:15s} met {rows[name]['met']:7.2%}  {rows[name]['cpu_seconds_each']:.3f} s of"
+            " CPU each",
+            flush=True,
         )
     device = landscape_speed.in_process("device", {})
     run = {
@@ -106,7 +117,9 @@ def main() -> None:
     }
     arguments.output.mkdir(parents=True, exist_ok=True)
     stem = f"{run['machine']['platform']}-{run['date']}-rtol-{run['rtol']:g}"
-    (arguments.output / f"{stem}.json").write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
+    (arguments.output / f"{stem}.json").write_text(
+        json.dumps(run, indent=1) + "\n", encoding="utf-8"
+    )
     print(table(run))
 
 

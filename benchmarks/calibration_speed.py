@@ -2,12 +2,12 @@
 
     python benchmarks/calibration_speed.py
 
-Targets are those of Kulynych 2024, Section 4: DP-SGD with p = 0.001 and T = 10,000, FPR 0.01, 0.05 or 0.1, TPR up to
-0.5. Ours are 1,000 in one call at tolerance 1e-3, timed after compilation, the first call apart; riskcal gets a few of the
-same targets, at its own default tolerance. Wall time and CPU time are both given, because other work on the machine
-stretches the first. Every answer, ours and riskcal's, is then measured with brackets ten times narrower: does it meet its
-target? A second task varies p and T too. Writes a table (.md) and all numbers (.json).
-"""
+Targets are those of Kulynych 2024, Section 4: DP-SGD with p = 0.001 and T = 10,000, FPR 0.01, 0.05
+or 0.1, TPR up to 0.5. Ours are 1,000 in one call at tolerance 1e-3, timed after compilation, the
+first call apart; riskcal gets a few of the same targets, at its own default tolerance. Wall time
+and CPU time are both given, because other work on the machine stretches the first. Every answer,
+ours and riskcal's, is then measured with brackets ten times narrower: does it meet its target? A
+second task varies p and T too. Writes a table (.md) and all numbers (.json)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,12 @@ def targets(number: int, seed: int, varied: bool) -> dict:
     if varied:
         p = np.exp(rng.uniform(np.log(1e-3), np.log(0.02), number))
         steps = np.round(np.exp(rng.uniform(np.log(1000), np.log(20_000), number)))
-    return {"fnr": (1.0 - tpr).tolist(), "fpr": fpr.tolist(), "sampling_prob": p.tolist(), "num_steps": steps.tolist()}
+    return {
+        "fnr": (1.0 - tpr).tolist(),
+        "fpr": fpr.tolist(),
+        "sampling_prob": p.tolist(),
+        "num_steps": steps.tolist(),
+    }
 
 
 # Workers: each runs in a fresh process, reads a dict and returns one.
@@ -56,7 +61,7 @@ def ours(task: dict) -> dict:
     import jaxgdp
 
     target = jaxgdp.targets.FNR(task["fnr"], task["fpr"])
-    ask = lambda: jaxgdp.calibrate(  # noqa: E731
+    ask = lambda: jaxgdp.calibrate(
         target, task["sampling_prob"], task["num_steps"], tolerance=TOLERANCE, infeasible="flag"
     )
     cold, _, _ = clocks(ask)
@@ -82,7 +87,9 @@ def peer(task: dict) -> dict:
     from riskcal.calibration.dpsgd import find_noise_multiplier_for_err_rates
 
     wall, cpu, found = [], [], []
-    for fnr, fpr, p, steps in zip(*(task[k] for k in ("fnr", "fpr", "sampling_prob", "num_steps")), strict=True):
+    for fnr, fpr, p, steps in zip(
+        *(task[k] for k in ("fnr", "fpr", "sampling_prob", "num_steps")), strict=True
+    ):
         settings = {"alpha": fpr, "beta": fnr, "sample_rate": p, "num_steps": int(steps)}
         seconds = clocks(functools.partial(find_noise_multiplier_for_err_rates, **settings))
         wall.append(seconds[0])
@@ -98,7 +105,9 @@ def check(task: dict) -> dict:
 
     mechanism = jaxgdp.dpsgd(task["value"], task["sampling_prob"], task["num_steps"])
     fpr = np.asarray(task["fpr"])
-    found = jaxgdp.measure(mechanism, "beta", rtol=TOLERANCE / 10, fpr=fpr, fpr_floor=0.5 * fpr).brackets["beta"]
+    found = jaxgdp.measure(
+        mechanism, "beta", rtol=TOLERANCE / 10, fpr=fpr, fpr_floor=0.5 * fpr
+    ).brackets["beta"]
     return {"lower": found.lower.tolist(), "upper": found.upper.tolist()}
 
 
@@ -112,7 +121,14 @@ def in_process(worker: str, task: dict, python: str = sys.executable) -> dict:
     print(f"  {worker} …", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
-        command = [python, str(Path(__file__).resolve()), "--worker", worker, "--result", str(result)]
+        command = [
+            python,
+            str(Path(__file__).resolve()),
+            "--worker",
+            worker,
+            "--result",
+            str(result),
+        ]
         environment = landscape_speed.clean_environment(folder)
         subprocess.run(command, input=json.dumps(task), text=True, check=True, env=environment)
         return json.loads(result.read_text())
@@ -124,7 +140,11 @@ def verdict(task: dict, values) -> dict:
     some = np.isfinite(values)
     task = {name: np.asarray(value)[: len(values)][some].tolist() for name, value in task.items()}
     bracket = in_process("check", task | {"value": values[some].tolist()})
-    fnr, lower, upper = np.asarray(task["fnr"]), np.asarray(bracket["lower"]), np.asarray(bracket["upper"])
+    fnr, lower, upper = (
+        np.asarray(task["fnr"]),
+        np.asarray(bracket["lower"]),
+        np.asarray(bracket["upper"]),
+    )
     return {
         "number": len(fnr),
         "meet": int(np.sum(lower >= fnr)),
@@ -141,7 +161,9 @@ def without_arrays(row: dict) -> dict:
     found.pop("value")
     for name in ("status", "evaluations", "iterations"):
         numbers, counts = np.unique(found[name], return_counts=True)
-        found[name] = {str(number): int(count) for number, count in zip(numbers, counts, strict=True)}
+        found[name] = {
+            str(number): int(count) for number, count in zip(numbers, counts, strict=True)
+        }
     short = {name: value for name, value in row.items() if name != "task"} | {"ours": found}
     short["verdict"] = {name: value for name, value in row["verdict"].items() if name != "fnr"}
     return short
@@ -155,7 +177,12 @@ def measure(args) -> dict:
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": landscape_speed.machine(device),
     }
-    results |= {"versions": device["versions"], "tolerance": TOLERANCE, "seed": args.seed, "rows": []}
+    results |= {
+        "versions": device["versions"],
+        "tolerance": TOLERANCE,
+        "seed": args.seed,
+        "rows": [],
+    }
     for name, varied in ((PAPER, False), (VARIED, True)):
         task = targets(args.number, args.seed, varied)
         found = in_process("ours", task)
@@ -181,16 +208,20 @@ def table(r: dict) -> str:
     lines = [
         f"{m['cpu']}, {m['cores']} cores; "
         + ", ".join(f"{k} {v}" for k, v in r["versions"].items())
-        + f"; {r['date']}; "
-        f"tolerance {r['tolerance']:g}.",
+        + f"; {r['date']}; tolerance {r['tolerance']:g}.",
         "",
-        "| FNR at FPR 0.01, 0.05 or 0.1 | | each (CPU time) | first call | evaluations each | meet their target | fail it |",
+        (
+            "| FNR at FPR 0.01, 0.05 or 0.1 | | each (CPU time) | first call | evaluations each |"
+            " meet their target | fail it |"
+        ),
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for row in r["rows"]:
         a, v = row["ours"], row["verdict"]
         each = f"{1e3 * a['wall'] / row['number']:.2f} ms ({1e3 * a['cpu'] / row['number']:.2f})"
-        evaluations = sum(int(number) * count for number, count in a["evaluations"].items()) / row["number"]
+        evaluations = (
+            sum(int(number) * count for number, count in a["evaluations"].items()) / row["number"]
+        )
         cells = [row["name"], str(row["number"]), each, f"{a['cold']:.0f} s", f"{evaluations:.2f}"]
         lines.append("| " + " | ".join([*cells, str(v["meet"]), str(v["fail"])]) + " |")
         if b := row.get("peer"):
@@ -198,21 +229,41 @@ def table(r: dict) -> str:
             each = f"{np.mean(b['wall']):.1f} s ({np.mean(b['cpu']):.1f})"
             miss = f"{v['fail']}" + (f" (by up to {v['worst_miss']:.1e})" if v["fail"] else "")
             lines.append(
-                "| " + " | ".join(["riskcal, of the same", str(v["number"]), each, "", "", str(v["meet"]), miss]) + " |"
+                "| "
+                + " | ".join(
+                    ["riskcal, of the same", str(v["number"]), each, "", "", str(v["meet"]), miss]
+                )
+                + " |"
             )
-            ratio = np.mean(b["wall"]) / (a["wall"] / row["number"]), np.mean(b["cpu"]) / (a["cpu"] / row["number"])
-            lines.append(f"| ratio of each | | **{ratio[0]:.0f}×** (CPU time {ratio[1]:.0f}×) | | | | |")
+            ratio = (
+                np.mean(b["wall"]) / (a["wall"] / row["number"]),
+                np.mean(b["cpu"]) / (a["cpu"] / row["number"]),
+            )
+            lines.append(
+                f"| ratio of each | | **{ratio[0]:.0f}×** (CPU time {ratio[1]:.0f}×) | | | | |"
+            )
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--number", type=int, default=NUMBER, help="calibrations in one call")
-    parser.add_argument("--peer-number", type=int, default=4, help="of them, given to riskcal (20 s each)")
-    parser.add_argument("--peer-python", default=sys.executable, help="interpreter that has riskcal")
+    parser.add_argument(
+        "--peer-number", type=int, default=4, help="of them, given to riskcal (20 s each)"
+    )
+    parser.add_argument(
+        "--peer-python", default=sys.executable, help="interpreter that has riskcal"
+    )
     parser.add_argument("--skip-peer", action="store_true", help="leave riskcal out")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "calibration", help="folder")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=ROOT / "benchmarks" / "results" / "calibration",
+        help="folder",
+    )
     parser.add_argument("--worker", choices=sorted(WORKERS), help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()

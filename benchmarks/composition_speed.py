@@ -1,13 +1,13 @@
-"""Speed and accuracy of heterogeneous compositions next to dp_accounting: the same compositions in one run.
+"""Speed and accuracy of heterogeneous compositions next to dp_accounting: the same compositions in
+one run.
 
     python benchmarks/composition_speed.py
 
-Three tasks: twenty different mechanisms composed, the census releases of 2020 (every query a discrete Gaussian of its own
-noise), and a batch of 1,000 different compositions in one call. Ours is timed after compilation, the first call apart; beside
-it, the whole curve down to error rates of 1e-300. Both report
-ε at δ = 1e-10 of the same mechanisms; ours is a bracket, dp_accounting's number is its pessimistic one. Writes a table (.md)
-and all numbers (.json).
-"""
+Three tasks: twenty different mechanisms composed, the census releases of 2020 (every query a
+discrete Gaussian of its own noise), and a batch of 1,000 different compositions in one call. Ours
+is timed after compilation, the first call apart; beside it, the whole curve down to error rates of
+1e-300. Both report ε at δ = 1e-10 of the same mechanisms; ours is a bracket, dp_accounting's number
+is its pessimistic one. Writes a table (.md) and all numbers (.json)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,28 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 DELTA = 1e-10
-CENSUS = ("census_2020_pl94_persons", "census_2020_pl94_units", "census_2020_dhc_persons", "census_2020_dhc_housing")
+CENSUS = (
+    "census_2020_pl94_persons",
+    "census_2020_pl94_units",
+    "census_2020_dhc_persons",
+    "census_2020_dhc_housing",
+)
 BATCH = 1000
 
 
 def twenty() -> list[tuple[str, dict, int]]:
-    """Twenty mechanisms of five kinds, each with its own parameter and number of uses: (class, fields, uses)."""
+    """Twenty mechanisms of five kinds, each with its own parameter and number of uses: (class,
+    fields, uses).
+    """
     parts = []
     for k in range(4):
         parts += [
             ("Gaussian", {"noise_multiplier": 8.0 + 3.0 * k}, 1 + k),
-            ("SubsampledGaussian", {"noise_multiplier": 1.5 + 0.5 * k, "sampling_prob": 0.01 * (k + 1)}, 50 * (k + 1)),
+            (
+                "SubsampledGaussian",
+                {"noise_multiplier": 1.5 + 0.5 * k, "sampling_prob": 0.01 * (k + 1)},
+                50 * (k + 1),
+            ),
             ("Laplace", {"scale": 12.0 + 5.0 * k}, 2 + k),
             ("DiscreteGaussian", {"sigma": 9.0 + 4.0 * k}, 3 + k),
             ("RandomizedResponse", {"epsilon": 0.02 * (k + 1)}, 5),
@@ -45,7 +56,7 @@ def twenty() -> list[tuple[str, dict, int]]:
 def batch(number: int) -> list[list[tuple[str, dict, int]]]:
     """Random compositions of a Gaussian, a subsampled Gaussian and Laplace noise."""
     rng = np.random.default_rng(0)
-    draw = lambda low, high: float(np.exp(rng.uniform(np.log(low), np.log(high))))  # noqa: E731
+    draw = lambda low, high: float(np.exp(rng.uniform(np.log(low), np.log(high))))
     return [
         [
             ("Gaussian", {"noise_multiplier": draw(4, 40)}, int(draw(1, 20))),
@@ -69,7 +80,9 @@ def tasks(number: int) -> dict[str, list]:
     for name in CENSUS:
         mechanism = getattr(jaxgdp.deployments, name)()
         parts = zip(mechanism.mechanisms, mechanism.counts, strict=True)
-        census[name] = [[("DiscreteGaussian", {"sigma": float(m.sigma)}, int(count)) for m, count in parts]]
+        census[name] = [
+            [("DiscreteGaussian", {"sigma": float(m.sigma)}, int(count)) for m, count in parts]
+        ]
     return {"twenty mechanisms": [twenty()]} | census | {f"batch of {number}": batch(number)}
 
 
@@ -82,7 +95,9 @@ def ours(compositions: list) -> dict:
 
     def column(i):
         kind = compositions[0][i][0]
-        fields = {name: np.array([c[i][1][name] for c in compositions]) for name in compositions[0][i][1]}
+        fields = {
+            name: np.array([c[i][1][name] for c in compositions]) for name in compositions[0][i][1]
+        }
         counts = np.array([c[i][2] for c in compositions])
         if len(compositions) == 1:
             fields, counts = {name: value[0] for name, value in fields.items()}, counts[0]
@@ -95,7 +110,7 @@ def ours(compositions: list) -> dict:
         found = ask()
         return time.perf_counter() - start, found
 
-    ask = lambda: jaxgdp.measure(mechanism, quantities=("mu", "epsilon"), delta=DELTA)  # noqa: E731
+    ask = lambda: jaxgdp.measure(mechanism, quantities=("mu", "epsilon"), delta=DELTA)
     cold, _ = timed(ask)
     warm, found = timed(ask)
     mu, epsilon = found.brackets["mu"], found.brackets["epsilon"]
@@ -123,7 +138,9 @@ def peer(compositions: list) -> dict:
         ),
         "Laplace": lambda f: pld.from_laplace_mechanism(f["scale"]),
         "DiscreteGaussian": lambda f: pld.from_discrete_gaussian_mechanism(f["sigma"]),
-        "RandomizedResponse": lambda f: pld.from_randomized_response(2.0 / (1.0 + np.exp(f["epsilon"])), 2),
+        "RandomizedResponse": lambda f: pld.from_randomized_response(
+            2.0 / (1.0 + np.exp(f["epsilon"])), 2
+        ),
     }
     seconds, found = [], []
     for composition in compositions:
@@ -171,7 +188,10 @@ def table(r: dict) -> str:
         + ", ".join(f"{k} {v}" for k, v in r["versions"].items())
         + f"; {r['date']}.",
         "",
-        "| composition | compiled | whole curve | first call | dp_accounting | ratio | width of μ | ε(1e-10) | dp_accounting |",
+        (
+            "| composition | compiled | whole curve | first call | dp_accounting | ratio | width of"
+            " μ | ε(1e-10) | dp_accounting |"
+        ),
         "|---|---:|---:|---:|---:|---:|---:|---|---:|",
     ]
     for row in r["rows"]:
@@ -181,19 +201,37 @@ def table(r: dict) -> str:
         curve = f"{a['curve_warm']:.2f} s" if "curve_warm" in a else ""
         cells = [row["name"], f"{a['warm']:.2f} s", curve, f"{a['cold']:.1f} s"]
         theirs = np.mean(b["seconds"]) if b else np.nan
-        cells += [f"{theirs:.2f} s each" if b else "", f"**{theirs / each:.0f}×**" if b else "", f"{a['width']:.1e}"]
+        cells += [
+            f"{theirs:.2f} s each" if b else "",
+            f"**{theirs / each:.0f}×**" if b else "",
+            f"{a['width']:.1e}",
+        ]
         cells += [f"{low:.6g} … {high:.6g}", f"{b['epsilon'][0]:.6g}" if b else ""]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--number", type=int, default=BATCH, help="compositions in the batch")
-    parser.add_argument("--peer-number", type=int, default=10, help="compositions of the batch given to dp_accounting")
-    parser.add_argument("--peer-python", default=sys.executable, help="interpreter that has dp_accounting")
+    parser.add_argument(
+        "--peer-number",
+        type=int,
+        default=10,
+        help="compositions of the batch given to dp_accounting",
+    )
+    parser.add_argument(
+        "--peer-python", default=sys.executable, help="interpreter that has dp_accounting"
+    )
     parser.add_argument("--skip-peer", action="store_true", help="leave dp_accounting out")
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "compositions", help="folder")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=ROOT / "benchmarks" / "results" / "compositions",
+        help="folder",
+    )
     parser.add_argument("--worker", choices=sorted(WORKERS), help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()

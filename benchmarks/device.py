@@ -1,10 +1,12 @@
-"""What the README's table of speed says, on the device that JAX finds here: an accelerator, or the CPU.
+"""What the README's table of speed says, on the device that JAX finds here: an accelerator, or the
+CPU.
 
-    python benchmarks/device.py [--number 1536] [--executors compiled,product] [--quick] [--output device.json]
+    python benchmarks/device.py [--number 1536] [--executors compiled,product] [--quick] [--output
+    device.json]
 
-The measurements are those of ``landscape_speed.py``, once for each executor: "product" does without an FFT, for devices that have none of
-64 bits. ``--quick`` leaves out scaling and the bare FFTs. Writes one JSON file and compares with no other library.
-"""
+The measurements are those of ``landscape_speed.py``, once for each executor: "product" does without
+an FFT, for devices that have none of 64 bits. ``--quick`` leaves out scaling and the bare FFTs.
+Writes one JSON file and compares with no other library."""
 
 from __future__ import annotations
 
@@ -22,9 +24,14 @@ RTOL = 1e-3
 
 
 def lists(seed: int) -> dict[str, list]:
-    """Batches of settings that are alike, by size, and settings that differ in their numbers of steps."""
+    """Batches of settings that are alike, by size, and settings that differ in their numbers of
+    steps.
+    """
     generator = np.random.default_rng(seed)
-    sigma, p = generator.uniform(2.0, 4.0, max(BATCHES)), np.exp(generator.uniform(-3.0, -0.7, max(BATCHES)))
+    sigma, p = (
+        generator.uniform(2.0, 4.0, max(BATCHES)),
+        np.exp(generator.uniform(-3.0, -0.7, max(BATCHES))),
+    )
     alike = np.column_stack([sigma, p, np.full(len(p), 1000.0)]).tolist()
     nearly = generator.uniform(4.9, 5.1, 64)
     return {
@@ -39,10 +46,17 @@ def measured(executor: str, number: int, quick: bool, seed: int) -> dict:
     order = np.random.default_rng(seed).permutation(len(whole))[:number]
     os.environ["JAXGDP_EXECUTOR"] = executor
     base = {"rtol": RTOL, "fpr_floor": 1e-10}
-    found = {"landscape": summary(in_process("ours", base | {"settings": [whole[i] for i in order]}), RTOL)}
+    found = {
+        "landscape": summary(
+            in_process("ours", base | {"settings": [whole[i] for i in order]}), RTOL
+        )
+    }
     if quick:
         return found
-    return found | {name: in_process("scaling", base | {"lists": rows})["rows"] for name, rows in lists(seed).items()}
+    return found | {
+        name: in_process("scaling", base | {"lists": rows})["rows"]
+        for name, rows in lists(seed).items()
+    }
 
 
 def main() -> None:
@@ -61,7 +75,8 @@ def main() -> None:
         "versions": device["versions"],
         "load_before": os.getloadavg(),
         "executors": {
-            name: measured(name, options.number, options.quick, options.seed) for name in options.executors.split(",")
+            name: measured(name, options.number, options.quick, options.seed)
+            for name in options.executors.split(",")
         },
     }
     if not options.quick:

@@ -1,14 +1,15 @@
-"""How long a new user waits: the first answer of a fresh process, next to dp_accounting's in the same run.
+"""How long a new user waits: the first answer of a fresh process, next to dp_accounting's in the
+same run.
 
-    python benchmarks/first_answer.py                # the table, next to dp_accounting
-    python benchmarks/first_answer.py --session      # one long session of many different questions, and its memory
-    python benchmarks/first_answer.py --after        # a small job after a larger one
+    python benchmarks/first_answer.py # the table, next to dp_accounting python
+    benchmarks/first_answer.py --session # one long session of many different questions, and its
+    memory python benchmarks/first_answer.py --after # a small job after a larger one
 
-Each entry point runs in processes of its own with empty caches, imports included; rounds of all of them alternate, so that a busy
-minute meets all alike, and medians are given. CPU time stands beside wall time, because other work on the machine stretches the
-second. Bytecode is compiled beforehand, as an installer does. Without an option all three are measured. Writes a table (.md) and all
-numbers (.json).
-"""
+Each entry point runs in processes of its own with empty caches, imports included; rounds of all of
+them alternate, so that a busy minute meets all alike, and medians are given. CPU time stands beside
+wall time, because other work on the machine stretches the second. Bytecode is compiled beforehand,
+as an installer does. Without an option all three are measured. Writes a table (.md) and all numbers
+(.json)."""
 
 from __future__ import annotations
 
@@ -71,7 +72,17 @@ ENTRIES = {
 NEXT = 20
 SESSION = 200
 AFTER = ((72, 10), (300, 10), (1000, 10))
-QUANTITIES = ("mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu")
+QUANTITIES = (
+    "mu",
+    "regret",
+    "advantage",
+    "epsilon",
+    "delta",
+    "tpr",
+    "beta",
+    "bayes_risk",
+    "approximate_mu",
+)
 ADJACENCIES = ("add_remove", "add", "remove")
 
 
@@ -97,12 +108,17 @@ def different():
     ]
     yield from singles
     for one, other in itertools.combinations(singles, 2):
-        parts = [*zip(one.mechanisms, one.counts, strict=True), *zip(other.mechanisms, other.counts, strict=True)]
+        parts = [
+            *zip(one.mechanisms, one.counts, strict=True),
+            *zip(other.mechanisms, other.counts, strict=True),
+        ]
         yield jaxgdp.compose(parts)
 
 
 def questions(seed: int):
-    """(mechanism, quantity, adjacency) without end, each combination of the classes once before any other parameters."""
+    """(mechanism, quantity, adjacency) without end, each combination of the classes once before any
+    other parameters.
+    """
     mechanisms = list(itertools.islice(different(), 30))
     found = list(itertools.product(mechanisms, QUANTITIES, ADJACENCIES))
     for i in np.random.default_rng(seed).permutation(len(found)):
@@ -120,7 +136,9 @@ def clocks(function):
 
 
 def resident() -> int:
-    """Largest resident set of this process, bytes (not what ``getrusage`` tells where it can be helped: that begins with the parent's)."""
+    """Largest resident set of this process, bytes (not what ``getrusage`` tells where it can be
+    helped: that begins with the parent's).
+    """
     status = Path("/proc/self/status")
     if status.exists():
         (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
@@ -133,9 +151,12 @@ def run_next(task: dict) -> dict:
     """The settings that follow the first one, asked one by one."""
     import jaxgdp
 
-    ask = lambda steps: jaxgdp.measure(jaxgdp.dpsgd(1.1, 0.01, steps), ("mu", "epsilon"))  # noqa: E731
+    ask = lambda steps: jaxgdp.measure(jaxgdp.dpsgd(1.1, 0.01, steps), ("mu", "epsilon"))
     first = clocks(lambda: ask(2000))
-    return {"first": first, "next": [clocks(lambda k=k: ask(2000 + 50 * k)) for k in range(1, 1 + task["number"])]}
+    return {
+        "first": first,
+        "next": [clocks(lambda k=k: ask(2000 + 50 * k)) for k in range(1, 1 + task["number"])],
+    }
 
 
 def run_session(task: dict) -> dict:
@@ -145,7 +166,7 @@ def run_session(task: dict) -> dict:
     seconds, peaks, wide = [], [], 0
     for mechanism, quantity, adjacency in itertools.islice(questions(task["seed"]), task["number"]):
         found = []
-        ask = lambda: found.append(jaxgdp.measure(mechanism, quantity, adjacency=adjacency))  # noqa: B023, E731
+        ask = lambda: found.append(jaxgdp.measure(mechanism, quantity, adjacency=adjacency))  # noqa: B023
         seconds.append(clocks(ask))
         peaks.append(resident())
         wide += int(np.max(found[0].status[quantity]) != 0)
@@ -159,7 +180,10 @@ def run_after(task: dict) -> dict:
     rng = np.random.default_rng(task["seed"])
 
     def ask(number):
-        sigma, p = rng.uniform(0.8, 4.0, number), np.exp(rng.uniform(np.log(1e-3), np.log(0.3), number))
+        sigma, p = (
+            rng.uniform(0.8, 4.0, number),
+            np.exp(rng.uniform(np.log(1e-3), np.log(0.3), number)),
+        )
         return clocks(lambda: jaxgdp.measure(jaxgdp.dpsgd(sigma, p, 1000.0), ("mu", "regret")))
 
     larger, smaller = task["numbers"]
@@ -182,8 +206,17 @@ def in_process(worker: str, task: dict) -> dict:
     print(f"  {worker} {task} …", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as cache:
         result = Path(cache) / "result.json"
-        command = [sys.executable, str(Path(__file__).resolve()), "--worker", worker, "--result", str(result)]
-        subprocess.run(command, input=json.dumps(task), text=True, check=True, env=environment(cache))
+        command = [
+            sys.executable,
+            str(Path(__file__).resolve()),
+            "--worker",
+            worker,
+            "--result",
+            str(result),
+        ]
+        subprocess.run(
+            command, input=json.dumps(task), text=True, check=True, env=environment(cache)
+        )
         return json.loads(result.read_text())
 
 
@@ -191,7 +224,9 @@ def once(arguments: list[str], python: str = sys.executable) -> tuple[float, flo
     """Wall and CPU seconds of a fresh process, from its start to its end."""
     with tempfile.TemporaryDirectory() as cache:
         before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        done = subprocess.run([python, *arguments], cwd=cache, env=environment(cache), capture_output=True, text=True)
+        done = subprocess.run(
+            [python, *arguments], cwd=cache, env=environment(cache), capture_output=True, text=True
+        )
         wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
         if done.returncode:
             raise SystemExit(f"{arguments[:6]} failed:\n{done.stderr}")
@@ -209,10 +244,17 @@ def entry_points(names, rounds: int, python: str) -> dict:
     times: dict[str, list] = {name: [] for name in names}
     for number in range(rounds):
         for name in names:
-            arguments = [part.replace("{folder!r}", repr(str(Path(__file__).parent))) for part in ENTRIES[name][1]]
+            arguments = [
+                part.replace("{folder!r}", repr(str(Path(__file__).parent)))
+                for part in ENTRIES[name][1]
+            ]
             times[name].append(once(arguments, python if name == "peer" else sys.executable))
             wall, cpu = times[name][-1]
-            print(f"  {number + 1}/{rounds} {name}: {wall:.2f} s, CPU {cpu:.2f} s", file=sys.stderr, flush=True)
+            print(
+                f"  {number + 1}/{rounds} {name}: {wall:.2f} s, CPU {cpu:.2f} s",
+                file=sys.stderr,
+                flush=True,
+            )
     return {name: median(pairs) for name, pairs in times.items()}
 
 
@@ -229,12 +271,16 @@ def measure(args) -> dict:
         "seed": args.seed,
     }
     if args.entries or everything:
-        names = [name for name in args.entries or ENTRIES if not (name == "peer" and args.skip_peer)]
+        names = [
+            name for name in args.entries or ENTRIES if not (name == "peer" and args.skip_peer)
+        ]
         results["entries"] = entry_points(names, args.rounds, args.peer_python)
         results["next"] = median(in_process("next", {"number": NEXT})["next"])
     if "peer" in results.get("entries", {}):
         command = "from importlib.metadata import version; print(version('dp-accounting'))"
-        found = subprocess.run([args.peer_python, "-c", command], capture_output=True, text=True, check=True)
+        found = subprocess.run(
+            [args.peer_python, "-c", command], capture_output=True, text=True, check=True
+        )
         results["versions"]["dp_accounting"] = found.stdout.strip()
     if args.session or everything:
         found = in_process("session", {"number": args.number, "seed": args.seed})
@@ -250,7 +296,9 @@ def measure(args) -> dict:
         results["session"]["peak_memory"] = found["peak_memory"][-1]
         results["session"]["peak_memory_half_way"] = found["peak_memory"][args.number // 2]
     if args.after or everything:
-        results["after"] = [in_process("after", {"numbers": numbers, "seed": args.seed}) for numbers in AFTER]
+        results["after"] = [
+            in_process("after", {"numbers": numbers, "seed": args.seed}) for numbers in AFTER
+        ]
     return results
 
 
@@ -260,7 +308,10 @@ def table(r: dict) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in r["versions"].items())
     memory = f", {m['memory_gib']:g} GiB" if m["memory_gib"] else ""
     lines = [
-        f"{m['cpu']}, {m['cores']} cores{memory}; {versions}; {r['date']}; medians of fresh processes, imports included, caches empty.",
+        (
+            f"{m['cpu']}, {m['cores']} cores{memory}; {versions}; {r['date']}; medians of fresh"
+            " processes, imports included, caches empty."
+        ),
         "",
         "| What a user does first | seconds | CPU seconds | CPU time / dp_accounting's |",
         "|---|---|---|---|",
@@ -272,31 +323,51 @@ def table(r: dict) -> str:
     if "next" in r:
         row = r["next"]
         lines.append(
-            f"| each of the next {row['runs']} settings, one by one | {row['wall']:.3f} | {row['cpu']:.3f} | |"
+            f"| each of the next {row['runs']} settings, one by one | {row['wall']:.3f} |"
+            f" {row['cpu']:.3f} | |"
         )
     if (row := r.get("session")) is not None:
-        told = f"{row['peak_memory'] / 2**20:.0f} MiB at most, {row['peak_memory_half_way'] / 2**20:.0f} MiB half way"
+        told = (
+            f"{row['peak_memory'] / 2**20:.0f} MiB at most,"
+            f" {row['peak_memory_half_way'] / 2**20:.0f} MiB half way"
+        )
         lines.append(
-            f"| one of {row['number']} different questions in one session ({told}) | {row['wall']:.2f} | {row['cpu']:.2f} | |"
+            f"| one of {row['number']} different questions in one session ({told}) |"
+            f" {row['wall']:.2f} | {row['cpu']:.2f} | |"
         )
     for row in r.get("after", []):
         larger, smaller = row["numbers"]
-        lines.append(f"| {larger} settings in one call | {row['larger'][0]:.2f} | {row['larger'][1]:.2f} | |")
-        lines.append(f"| {smaller} others after them | {row['smaller'][0]:.2f} | {row['smaller'][1]:.2f} | |")
+        lines.append(
+            f"| {larger} settings in one call | {row['larger'][0]:.2f} | {row['larger'][1]:.2f} | |"
+        )
+        lines.append(
+            f"| {smaller} others after them | {row['smaller'][0]:.2f} | {row['smaller'][1]:.2f} | |"
+        )
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--entries", nargs="+", choices=sorted(ENTRIES), help="only these entry points")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--entries", nargs="+", choices=sorted(ENTRIES), help="only these entry points"
+    )
     parser.add_argument("--session", action="store_true", help="only the long session")
     parser.add_argument("--after", action="store_true", help="only a small job after a larger one")
     parser.add_argument("--rounds", type=int, default=5, help="processes of each entry point")
     parser.add_argument("--number", type=int, default=SESSION, help="questions of the session")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--peer-python", default=sys.executable, help="interpreter that has dp_accounting")
+    parser.add_argument(
+        "--peer-python", default=sys.executable, help="interpreter that has dp_accounting"
+    )
     parser.add_argument("--skip-peer", action="store_true", help="leave dp_accounting out")
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "first_answer", help="folder")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=ROOT / "benchmarks" / "results" / "first_answer",
+        help="folder",
+    )
     parser.add_argument("--worker", choices=sorted(WORKERS), help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()

@@ -1,12 +1,13 @@
-"""Speed, accuracy and memory on a random sample of the grid of the regret landscape (Gomez 2025, Figure 3).
+"""Speed, accuracy and memory on a random sample of the grid of the regret landscape (Gomez 2025,
+Figure 3).
 
     python benchmarks/landscape_speed.py                 # everything, next to gdpnum
     python benchmarks/landscape_speed.py --skip-peer     # where gdpnum is not installed
 
-Both libraries answer the same settings in one run. Every measurement has a process of its own, so each starts cold, and
-its peak memory is its own. The first call is timed with its compilation; compile time is also given apart. Runs on the
-default JAX device. Writes a table (.md) and all numbers (.json).
-"""
+Both libraries answer the same settings in one run. Every measurement has a process of its own, so
+each starts cold, and its peak memory is its own. The first call is timed with its compilation;
+compile time is also given apart. Runs on the default JAX device. Writes a table (.md) and all
+numbers (.json)."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def peak_memory() -> int:
 
 
 def run_peer(task: dict) -> dict:
-    """gdpnum on every setting, one call each; crashes are counted and their time is left out of its rate."""
+    """gdpnum on every setting, one call each; crashes are counted and their time is left out of its
+    rate.
+    """
     from importlib.metadata import version
 
     import gdpnum
@@ -63,7 +66,12 @@ def run_peer(task: dict) -> dict:
         except Exception as error:
             found.append(type(error).__name__)
         seconds.append(time.perf_counter() - start)
-    return {"version": version("gdpnum"), "seconds": seconds, "found": found, "peak_memory": peak_memory()}
+    return {
+        "version": version("gdpnum"),
+        "seconds": seconds,
+        "found": found,
+        "peak_memory": peak_memory(),
+    }
 
 
 def asker(task: dict):
@@ -101,7 +109,9 @@ def timed(function, repeats: int = 3):
 
 
 def run_ours(task: dict) -> dict:
-    """Every setting in one call: cold, then warm; μ brackets, status and lattice sizes beside the times."""
+    """Every setting in one call: cold, then warm; μ brackets, status and lattice sizes beside the
+    times.
+    """
     start = time.perf_counter()
     ask, compiled = asker(task)
     imported = time.perf_counter() - start
@@ -139,16 +149,23 @@ def run_scaling(task: dict) -> dict:
     for settings in task["lists"]:
         ask(settings)
         seconds, found = timed(lambda: ask(settings))  # noqa: B023
-        rows.append({"seconds": seconds, "number": len(settings), "lattice": float(np.median(found.lattice_size))})
+        rows.append(
+            {
+                "seconds": seconds,
+                "number": len(settings),
+                "lattice": float(np.median(found.lattice_size)),
+            }
+        )
     return {"rows": rows, "peak_memory": peak_memory()}
 
 
 def run_ffts(task: dict) -> dict:
-    """Seconds that the bare FFTs of a dense method take for one setting, by number of lattice points N.
+    """Seconds that the bare FFTs of a dense method take for one setting, by number of lattice
+    points N.
 
-    The method itself sums few points at few frequencies, whatever N. The yardstick is a dense method with the same low-pass: four
-    forward transforms of N points and six inverse ones of N/16, of many settings at once, on all cores.
-    """
+    The method itself sums few points at few frequencies, whatever N. The yardstick is a dense
+    method with the same low-pass: four forward transforms of N points and six inverse ones of N/16,
+    of many settings at once, on all cores."""
     from concurrent.futures import ThreadPoolExecutor
 
     import jax
@@ -158,7 +175,10 @@ def run_ffts(task: dict) -> dict:
     with jax.enable_x64(True), ThreadPoolExecutor(os.cpu_count()) as pool:
         for size in task["sizes"]:
             chunk, coarse = max(1, min(64, 2**20 // size)), size // FFT_BLOCK
-            forward, inverse = jax.jit(jnp.fft.rfft), jax.jit(lambda x, n=coarse: jnp.fft.irfft(x, n))
+            forward, inverse = (
+                jax.jit(jnp.fft.rfft),
+                jax.jit(lambda x, n=coarse: jnp.fft.irfft(x, n)),
+            )
             x = jax.random.normal(jax.random.key(0), (chunk, FFT_FORWARD, size), jnp.float64)
             y = forward(x)[..., : coarse // 2 + 1]
             y = jnp.concatenate([y, y], axis=1)[:, :FFT_INVERSE]
@@ -170,7 +190,9 @@ def run_ffts(task: dict) -> dict:
 
             transforms(0)
             one, _ = timed(lambda run=transforms, n=calls: [run(i) for i in range(n)], repeats=3)
-            both, _ = timed(lambda run=transforms, n=calls: list(pool.map(run, range(n))), repeats=3)
+            both, _ = timed(
+                lambda run=transforms, n=calls: list(pool.map(run, range(n))), repeats=3
+            )
             seconds[str(size)] = min(one, both) / (calls * chunk)
     return seconds
 
@@ -183,7 +205,11 @@ def run_device(task: dict) -> dict:
     import jaxgdp
 
     device = jax.devices()[0]
-    versions = {"python": platform.python_version(), "jax": jax.__version__, "numpy": np.__version__}
+    versions = {
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "numpy": np.__version__,
+    }
     return {
         "platform": device.platform,
         "kind": device.device_kind,
@@ -191,7 +217,13 @@ def run_device(task: dict) -> dict:
     }
 
 
-WORKERS = {"peer": run_peer, "ours": run_ours, "scaling": run_scaling, "ffts": run_ffts, "device": run_device}
+WORKERS = {
+    "peer": run_peer,
+    "ours": run_ours,
+    "scaling": run_scaling,
+    "ffts": run_ffts,
+    "device": run_device,
+}
 
 
 def clean_environment(cache: str) -> dict:
@@ -206,8 +238,17 @@ def in_process(worker: str, task: dict, python: str = sys.executable) -> dict:
     print(f"  {worker} …", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as cache:
         result = Path(cache) / "result.json"
-        command = [python, str(Path(__file__).resolve()), "--worker", worker, "--result", str(result)]
-        subprocess.run(command, input=json.dumps(task), text=True, check=True, env=clean_environment(cache))
+        command = [
+            python,
+            str(Path(__file__).resolve()),
+            "--worker",
+            worker,
+            "--result",
+            str(result),
+        ]
+        subprocess.run(
+            command, input=json.dumps(task), text=True, check=True, env=clean_environment(cache)
+        )
         return json.loads(result.read_text())
 
 
@@ -217,10 +258,15 @@ def cold_landscape() -> dict:
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as cache:
         command = [sys.executable, "-m", "jaxgdp", "landscape"]
         start = time.perf_counter()
-        done = subprocess.run(command, cwd=folder, env=clean_environment(cache), capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=folder, env=clean_environment(cache), capture_output=True, text=True
+        )
         seconds = time.perf_counter() - start
         if done.returncode:
-            return {"seconds": None, "error": (done.stderr.strip().splitlines() or ["no message"])[-1][:200]}
+            return {
+                "seconds": None,
+                "error": (done.stderr.strip().splitlines() or ["no message"])[-1][:200],
+            }
         return {"seconds": seconds, "files": sorted(p.name for p in Path(folder).iterdir())}
 
 
@@ -280,7 +326,14 @@ def summary(ours: dict, rtol: float) -> dict:
     width = relative_width(ours["mu_lower"], ours["mu_upper"])
     number = len(width)
     sizes, counts = np.unique(ours["sizes"], return_counts=True)
-    kept = ("import_seconds", "cold_seconds", "compile_seconds", "programs", "warm_seconds", "peak_memory")
+    kept = (
+        "import_seconds",
+        "cold_seconds",
+        "compile_seconds",
+        "programs",
+        "warm_seconds",
+        "peak_memory",
+    )
     return {k: ours[k] for k in (*kept, "device_memory")} | {
         "number": number,
         "per_second": number / ours["warm_seconds"],
@@ -314,7 +367,9 @@ def measure(args) -> dict:
         results["peer"] = compare(peer, same)
         results["same_sample"] = summary(same, args.rtol)
     whole_run = args.skip_peer or few != many
-    results["ours"] = summary(in_process("ours", base | {"settings": many}) if whole_run else same, args.rtol)
+    results["ours"] = summary(
+        in_process("ours", base | {"settings": many}) if whole_run else same, args.rtol
+    )
     if not args.skip_landscape:
         results["landscape"] = cold_landscape()
 
@@ -327,14 +382,20 @@ def measure(args) -> dict:
     results["steps"] = in_process("scaling", base | {"lists": steps})["rows"]
     for row, n in zip(results["steps"], STEPS, strict=True):
         row["num_steps"] = n
-    results["batches"] = in_process("scaling", base | {"lists": [alike[:n] for n in BATCHES]})["rows"]
+    results["batches"] = in_process("scaling", base | {"lists": [alike[:n] for n in BATCHES]})[
+        "rows"
+    ]
     # a lattice has at most four times the points that were needed
     sizes = {int(size): count for size, count in results["ours"]["sizes"].items()}
-    bare = in_process("ffts", {"sizes": sorted({n for size in sizes for n in (size, max(size // 4, 64))})})
+    bare = in_process(
+        "ffts", {"sizes": sorted({n for size in sizes for n in (size, max(size // 4, 64))})}
+    )
     results["ffts"] = {
         "per_size": bare,
         "seconds": sum(count * bare[str(size)] for size, count in sizes.items()),
-        "seconds_fewest": sum(count * bare[str(max(size // 4, 64))] for size, count in sizes.items()),
+        "seconds_fewest": sum(
+            count * bare[str(max(size // 4, 64))] for size, count in sizes.items()
+        ),
     }
     return results
 
@@ -363,7 +424,10 @@ def table(r: dict) -> str:
         rows += [
             (
                 "gdpnum",
-                f"{rate:.2f} settings/s (mean {peer['mean_seconds']:.2f} s, median {peer['median_seconds']:.2f} s)",
+                (
+                    f"{rate:.2f} settings/s (mean {peer['mean_seconds']:.2f} s, median"
+                    f" {peer['median_seconds']:.2f} s)"
+                ),
             ),
             (
                 "Ratio",
@@ -373,13 +437,18 @@ def table(r: dict) -> str:
     rows += [
         (
             "First call, compilation included",
-            f"{ours['cold_seconds']:.1f} s for {ours['number']} settings; compiling {ours['programs']} programs took "
-            f"{ours['compile_seconds']:.1f} s of it",
+            (
+                f"{ours['cold_seconds']:.1f} s for {ours['number']} settings; compiling"
+                f" {ours['programs']} programs took {ours['compile_seconds']:.1f} s of it"
+            ),
         ),
         (
             "Relative width of the μ bracket",
-            f"median {ours['median_width']:.1e}, largest {ours['largest_width']:.1e}; "
-            f"{ours['wider_than_rtol']} of {ours['number']} wider than `rtol` = {r['rtol']:g} (flagged)",
+            (
+                f"median {ours['median_width']:.1e}, largest {ours['largest_width']:.1e};"
+                f" {ours['wider_than_rtol']} of {ours['number']} wider than `rtol` = {r['rtol']:g}"
+                " (flagged)"
+            ),
         ),
     ]
     if peer:
@@ -387,9 +456,12 @@ def table(r: dict) -> str:
         rows.append(
             (
                 "gdpnum's μ",
-                f"crashes on {peer['crashes']} of {peer['number']}; outside our bracket on {outside} "
-                f"({peer['below_bracket']} too small, by up to {100 * peer['largest_under_report']:.2g} %; "
-                f"{peer['above_bracket']} too large, by up to {100 * peer['largest_over_report']:.2g} %)",
+                (
+                    f"crashes on {peer['crashes']} of {peer['number']}; outside our bracket on"
+                    f" {outside} ({peer['below_bracket']} too small, by up to"
+                    f" {100 * peer['largest_under_report']:.2g} %; {peer['above_bracket']} too"
+                    f" large, by up to {100 * peer['largest_over_report']:.2g} %)"
+                ),
             )
         )
     usage = gib(ours["peak_memory"])
@@ -399,19 +471,26 @@ def table(r: dict) -> str:
     if (cli := r.get("landscape")) is not None:
         text = f"{cli['seconds']:.1f} s" if cli["seconds"] else f"failed: {cli['error']}"
         if peer:
-            text += f"; gdpnum would need {100 * peer['mean_seconds']:.0f} s for 100 of its 1,536 settings"
+            text += (
+                f"; gdpnum would need {100 * peer['mean_seconds']:.0f} s for 100 of its 1,536"
+                " settings"
+            )
         rows.append(("Cold `jaxgdp landscape`, files written", text))
     f, number, seconds = r["ffts"], ours["number"], ours["warm_seconds"]
     rows.append(
         (
             "Cost against the bare FFTs of a dense method",
-            f"{seconds / f['seconds']:.1f}× of those on the lattices used ({1e3 * seconds / number:.2f} ms a setting, the "
-            f"FFTs {1e3 * f['seconds'] / number:.2f} ms), {seconds / f['seconds_fewest']:.1f}× of those on lattices with a "
-            "quarter of the points",
+            (
+                f"{seconds / f['seconds']:.1f}× of those on the lattices used"
+                f" ({1e3 * seconds / number:.2f} ms a setting, the FFTs"
+                f" {1e3 * f['seconds'] / number:.2f} ms), {seconds / f['seconds_fewest']:.1f}× of"
+                " those on lattices with a quarter of the points"
+            ),
         )
     )
     each = (
-        f"T = {s['num_steps']:,}: {1e3 * s['seconds'] / s['number']:.2f} ms (N = {s['lattice']:.0f})"
+        f"T = {s['num_steps']:,}: {1e3 * s['seconds'] / s['number']:.2f} ms (N ="
+        f" {s['lattice']:.0f})"
         for s in r["steps"]
     )
     rows.append(("Cost against T (σ ≈ 5, p = 0.01)", "; ".join(each)))
@@ -421,8 +500,11 @@ def table(r: dict) -> str:
     )
     rows.append(("Cost against batch size", "; ".join(each)))
     lines = [
-        f"{m['cpu']}, {m['cores']} cores{memory}{device}; {versions}; {r['date']}; `rtol` = {r['rtol']:g}, "
-        f"FPR floor {r['fpr_floor']:g}; random settings of the Figure 3 grid, seed {r['seed']}.",
+        (
+            f"{m['cpu']}, {m['cores']} cores{memory}{device}; {versions}; {r['date']}; `rtol` ="
+            f" {r['rtol']:g}, FPR floor {r['fpr_floor']:g}; random settings of the Figure 3 grid,"
+            f" seed {r['seed']}."
+        ),
         "",
         "| | |",
         "|---|---|",
@@ -432,15 +514,21 @@ def table(r: dict) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--number", type=int, default=1536, help="settings for our rate (1536: the whole grid)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--number", type=int, default=1536, help="settings for our rate (1536: the whole grid)"
+    )
     parser.add_argument("--peer-number", type=int, default=1536, help="settings given to gdpnum")
     parser.add_argument("--rtol", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter that has gdpnum")
     parser.add_argument("--skip-peer", action="store_true", help="leave gdpnum out")
     parser.add_argument("--skip-landscape", action="store_true", help="leave the command line out")
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results", help="folder")
+    parser.add_argument(
+        "--output", type=Path, default=ROOT / "benchmarks" / "results", help="folder"
+    )
     parser.add_argument("--worker", choices=sorted(WORKERS), help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -449,7 +537,11 @@ def main() -> None:
         return
     results = measure(args)
     m = results["machine"]
-    device = m["platform"] if m["platform"] == "cpu" else re.sub(r"[^a-z0-9]+", "-", m["device"].lower()).strip("-")
+    device = (
+        m["platform"]
+        if m["platform"] == "cpu"
+        else re.sub(r"[^a-z0-9]+", "-", m["device"].lower()).strip("-")
+    )
     args.output.mkdir(parents=True, exist_ok=True)
     stem = args.output / f"{device}-{results['date']}"
     stem.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")

@@ -1,13 +1,13 @@
-"""Brackets of random compositions, to the last bit: written by one version of the package and compared by another.
+"""Brackets of random compositions, to the last bit: written by one version of the package and
+compared by another.
 
     python benchmarks/same_bits.py write before.json          # in the checkout of one version
     python benchmarks/same_bits.py compare before.json        # in that of the other
 
-Two thousand compositions of one to three mechanisms of every class are measured by NumPy, each for one to
-three quantities and one adjacency, so that every class meets every quantity and every adjacency; and some
-batches by the executors that compile. What is refused is compared, too. Both runs are fresh processes, and
-every executor is named.
-"""
+Two thousand compositions of one to three mechanisms of every class are measured by NumPy, each for
+one to three quantities and one adjacency, so that every class meets every quantity and every
+adjacency; and some batches by the executors that compile. What is refused is compared, too. Both
+runs are fresh processes, and every executor is named."""
 
 from __future__ import annotations
 
@@ -22,7 +22,17 @@ import numpy as np
 import jaxgdp
 
 NUMBER = 2000
-QUANTITIES = ("mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu")
+QUANTITIES = (
+    "mu",
+    "regret",
+    "advantage",
+    "epsilon",
+    "delta",
+    "tpr",
+    "beta",
+    "bayes_risk",
+    "approximate_mu",
+)
 ADJACENCIES = ("add_remove", "add", "remove", "replace_one")
 APPROXIMATION = "d" if jaxgdp.__version__.startswith("0.2.") else "approximation"
 RTOL = (1e-2, 1e-3)
@@ -72,7 +82,12 @@ CLASSES = {
     "Deterministic": lambda r: (jaxgdp.Deterministic(_log_uniform(r, 1.5, 6.0), int(r.integers(2, 9))), 7),
     "Shuffled": lambda r: (jaxgdp.Shuffled(_log_uniform(r, 0.5, 2.5), int(r.integers(10, 200)), 1), 2),
 }  # fmt: skip
-SLOW = ("RandomAllocation", "TruncatedPoisson", "FixedSize", "Shuffled")  # one of these in a composition, at most
+SLOW = (
+    "RandomAllocation",
+    "TruncatedPoisson",
+    "FixedSize",
+    "Shuffled",
+)  # one of these in a composition, at most
 
 
 def _at(rng) -> dict[str, float]:
@@ -107,7 +122,10 @@ def setting(index: int):
 
 def _bits(found) -> dict:
     return {
-        name: [[float(x).hex() for x in np.ravel(side)] for side in bracket] + [np.ravel(found.status[name]).tolist()]
+        name: (
+            [[float(x).hex() for x in np.ravel(side)] for side in bracket]
+            + [np.ravel(found.status[name]).tolist()]
+        )
         for name, bracket in found.brackets.items()
     }
 
@@ -116,7 +134,9 @@ def measured(index: int) -> dict:
     """What NumPy finds for one number, or which error it raises."""
     parts, quantities, asked = setting(index)
     try:
-        return _bits(jaxgdp.measure(jaxgdp.compose(parts), quantities=quantities, executor="eager", **asked))
+        return _bits(
+            jaxgdp.measure(jaxgdp.compose(parts), quantities=quantities, executor="eager", **asked)
+        )
     except ValueError as error:
         return {"refused": type(error).__name__}
 
@@ -145,20 +165,28 @@ def _answers(number: int, workers: int, tell) -> dict:
             if time.monotonic() - told > 20.0:
                 told = time.monotonic()
                 tell(f"{index + 1} of {number} compositions, {told - start:.0f} s")
-        jobs = [(executor, name) for executor in ("compiled", "product", "float32") for name in BATCHES]
+        jobs = [
+            (executor, name) for executor in ("compiled", "product", "float32") for name in BATCHES
+        ]
         for job, answer in zip(jobs, pool.starmap(batched, jobs, chunksize=1), strict=True):
             found[" ".join(job)] = answer
     return found
 
 
 def main(arguments=None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("write", "compare"))
     parser.add_argument("file")
-    parser.add_argument("--number", type=int, default=NUMBER, help=f"compositions (default: {NUMBER})")
+    parser.add_argument(
+        "--number", type=int, default=NUMBER, help=f"compositions (default: {NUMBER})"
+    )
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     asked = parser.parse_args(arguments)
-    found = _answers(asked.number, asked.workers, lambda line: print(line, file=sys.stderr, flush=True))
+    found = _answers(
+        asked.number, asked.workers, lambda line: print(line, file=sys.stderr, flush=True)
+    )
     if asked.what == "write":
         with open(asked.file, "w", encoding="utf-8") as file:
             json.dump({"version": jaxgdp.__version__, "answers": found}, file)
@@ -170,7 +198,10 @@ def main(arguments=None) -> int:
     for key in different[:20]:
         print(f"{key}: {before['answers'].get(key)} before, {found[key]} now")
     refused = sum("refused" in answer for answer in found.values())
-    print(f"{len(found)} answers ({refused} refused): {len(different)} differ from those of {before['version']}")
+    print(
+        f"{len(found)} answers ({refused} refused): {len(different)} differ from those of"
+        f" {before['version']}"
+    )
     return 1 if different else 0
 
 

@@ -1,11 +1,13 @@
-"""A sweep of 2,000 settings whose workers, and which itself, are killed with SIGKILL at random moments: the store stays the same.
+"""A sweep of 2,000 settings whose workers, and which itself, are killed with SIGKILL at random
+moments: the store stays the same.
 
-    python benchmarks/scale_kills.py [--settings 2000] [--kills 10] [--seed 1] [--output benchmarks/results/scale]
+    python benchmarks/scale_kills.py [--settings 2000] [--kills 10] [--seed 1] [--output
+    benchmarks/results/scale]
 
-Three stores: an undisturbed one; one whose sweep is killed as a whole so many times and gone on with; one by two workers of which one is
-killed so many times. Moments are random places of the work, so that a busy machine does not move them. All files are compared byte
-by byte. It takes minutes and is no part of the tests, which do the same in small.
-"""
+Three stores: an undisturbed one; one whose sweep is killed as a whole so many times and gone on
+with; one by two workers of which one is killed so many times. Moments are random places of the
+work, so that a busy machine does not move them. All files are compared byte by byte. It takes
+minutes and is no part of the tests, which do the same in small."""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ CHUNKS = 80
 
 
 def grid(settings: int) -> dict:
-    """So many settings of DP-SGD, each cheap: 2,000 are 20 noise multipliers, 20 rates and 5 numbers of steps."""
+    """So many settings of DP-SGD, each cheap: 2,000 are 20 noise multipliers, 20 rates and 5
+    numbers of steps.
+    """
     return {
         "noise_multiplier": np.geomspace(0.8, 8.0, settings // 100),
         "sampling_prob": np.geomspace(0.01, 0.5, 20),
@@ -44,7 +48,11 @@ def grid(settings: int) -> dict:
 
 
 def files(path: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in sorted(path.rglob("*"))
+        if file.is_file()
+    }
 
 
 def records(path: Path) -> int:
@@ -52,10 +60,11 @@ def records(path: Path) -> int:
 
 
 def moments(path: Path, kills: int, generator: random.Random, seconds: float, over):
-    """Waits for so many random moments of a sweep, one after the other: so many chunks are whole, and a part of the next one is done.
+    """Waits for so many random moments of a sweep, one after the other: so many chunks are whole,
+    and a part of the next one is done.
 
-    Ends early where the sweep is over. Moments follow the work and not a clock, which other work on the machine would stretch.
-    """
+    Ends early where the sweep is over. Moments follow the work and not a clock, which other work on
+    the machine would stretch."""
     for place in sorted(generator.uniform(0.0, 0.9 * CHUNKS) for _ in range(kills)):
         while records(path) < int(place) and not over():
             time.sleep(0.01)
@@ -65,7 +74,9 @@ def moments(path: Path, kills: int, generator: random.Random, seconds: float, ov
         yield
 
 
-def killed_as_a_whole(path: Path, settings: int, kills: int, generator: random.Random, seconds: float) -> list[int]:
+def killed_as_a_whole(
+    path: Path, settings: int, kills: int, generator: random.Random, seconds: float
+) -> list[int]:
     """Chunks that were whole after each kill, the last one after the run that was left alone."""
     whole, environment = [], os.environ | {"PYTHONPATH": str(Path(jaxgdp.__file__).parent.parent)}
     command = [sys.executable, __file__, "--child", str(path), "--settings", str(settings)]
@@ -90,7 +101,9 @@ def killed_as_a_whole(path: Path, settings: int, kills: int, generator: random.R
     return [*whole, records(path)]
 
 
-def with_killed_workers(path: Path, settings: int, kills: int, generator: random.Random, seconds: float) -> int:
+def with_killed_workers(
+    path: Path, settings: int, kills: int, generator: random.Random, seconds: float
+) -> int:
     """How many workers were killed."""
     from jaxgdp.scale.local import workers
 
@@ -99,8 +112,11 @@ def with_killed_workers(path: Path, settings: int, kills: int, generator: random
     with workers(2) as client:
 
         def kill():
-            for number, _ in enumerate(moments(path, kills, generator, seconds, over.is_set), start=1):
-                # (a worker that has just died does not answer, and the one in its place does not yet)
+            for number, _ in enumerate(
+                moments(path, kills, generator, seconds, over.is_set), start=1
+            ):
+                # (a worker that has just died does not answer, and the one in its place does not
+                # yet)
                 while len(killed) < number and not over.is_set():
                     with contextlib.suppress(Exception):
                         pid = generator.choice(sorted(client.run(os.getpid).values()))
@@ -135,16 +151,23 @@ def main() -> None:
     seconds = time.monotonic() - begin
     print(f"undisturbed: {seconds:.0f} s", flush=True)
     expected = files(folder / "undisturbed.zarr")
-    whole = killed_as_a_whole(folder / "sweep.zarr", options.settings, options.kills, generator, seconds)
+    whole = killed_as_a_whole(
+        folder / "sweep.zarr", options.settings, options.kills, generator, seconds
+    )
     same_sweep = files(folder / "sweep.zarr") == expected
     print(
-        f"the sweep killed {options.kills} times, chunks whole after each: {whole}; same bytes: {same_sweep}",
+        f"the sweep killed {options.kills} times, chunks whole after each: {whole}; same bytes:"
+        f" {same_sweep}",
         flush=True,
     )
-    killed = with_killed_workers(folder / "workers.zarr", options.settings, options.kills, generator, seconds)
+    killed = with_killed_workers(
+        folder / "workers.zarr", options.settings, options.kills, generator, seconds
+    )
     same_workers = files(folder / "workers.zarr") == expected
     print(f"workers killed: {killed}")
-    print(f"byte by byte the same: sweep {same_sweep}, workers {same_workers} ({len(expected)} files)")
+    print(
+        f"byte by byte the same: sweep {same_sweep}, workers {same_workers} ({len(expected)} files)"
+    )
     if options.output is not None:
         options.output.mkdir(parents=True, exist_ok=True)
         found = {

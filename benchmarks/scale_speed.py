@@ -1,15 +1,18 @@
-"""Sweeps in stores: settings per second by one and two workers, what the store costs, and memory against the size of the grid.
+"""Sweeps in stores: settings per second by one and two workers, what the store costs, and memory
+against the size of the grid.
 
-    python benchmarks/scale_speed.py [--settings 2560] [--rounds 2] [--chunks 3] [--output benchmarks/results/scale]
-    python benchmarks/scale_speed.py --whole 100000      # one whole grid, and the memory over all of its chunks
+    python benchmarks/scale_speed.py [--settings 2560] [--rounds 2] [--chunks 3] [--output
+    benchmarks/results/scale] python benchmarks/scale_speed.py --whole 100000 # one whole grid, and
+    the memory over all of its chunks
 
-Workers are processes kept to one core each, whether there is one or two; they are warmed up by chunks of another store, and all settings
-are computed by NumPy, so that nothing is compiled. Rounds of one and of two workers alternate and the fastest counts; beside it stands the
-CPU time of every worker and of the client, which other work on the machine does not stretch. The store's cost is that of a grid whose
-numbers cost nothing. Memory is the resident set of a fresh process after the first chunks of grids of different sizes: a store is
-filled chunk by chunk, so what grows with the grid shows there, and what grows with the chunks shows in their slope, and over all
-chunks of a whole grid, which is computed as a user's would be, by compiled programs.
-"""
+Workers are processes kept to one core each, whether there is one or two; they are warmed up by
+chunks of another store, and all settings are computed by NumPy, so that nothing is compiled. Rounds
+of one and of two workers alternate and the fastest counts; beside it stands the CPU time of every
+worker and of the client, which other work on the machine does not stretch. The store's cost is that
+of a grid whose numbers cost nothing. Memory is the resident set of a fresh process after the first
+chunks of grids of different sizes: a store is filled chunk by chunk, so what grows with the grid
+shows there, and what grows with the chunks shows in their slope, and over all chunks of a whole
+grid, which is computed as a user's would be, by compiled programs."""
 
 from __future__ import annotations
 
@@ -39,7 +42,9 @@ def resident() -> float:
 
 
 def axes(settings: int) -> dict:
-    """A grid of so many settings of DP-SGD: ten numbers of steps, the rest shared by the other axes."""
+    """A grid of so many settings of DP-SGD: ten numbers of steps, the rest shared by the other
+    axes.
+    """
     sigmas = max(1, round((settings / 10) ** 0.5))
     return {
         "noise_multiplier": np.geomspace(1.0, 8.0, sigmas),
@@ -77,13 +82,24 @@ def memory(settings: int, chunks: int) -> dict:
 
 
 def overhead(settings: int = 100_000, chunk: int = 1000) -> dict:
-    """Seconds for each setting that writing a store, and looking at one that is whole, take: nothing is computed."""
+    """Seconds for each setting that writing a store, and looking at one that is whole, take:
+    nothing is computed.
+    """
     from jaxgdp.scale.fill import fill
     from jaxgdp.scale.layout import Layout
     from jaxgdp.scale.template import Template, Variable
 
     shape = (settings // chunk, chunk)
-    names = ("mu", "mu_lower", "status_mu", "regret", "regret_lower", "status_regret", "status", "lattice_size")
+    names = (
+        "mu",
+        "mu_lower",
+        "status_mu",
+        "regret",
+        "regret_lower",
+        "status_regret",
+        "status",
+        "lattice_size",
+    )
     table = {name: np.zeros((1, chunk)) for name in names}
     template = Template(
         {"a": np.arange(float(shape[0])), "b": np.arange(float(chunk))},
@@ -93,7 +109,9 @@ def overhead(settings: int = 100_000, chunk: int = 1000) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(2):
             start = time.perf_counter()
-            fill(Path(folder) / "s.zarr", template, lambda *_: table, lambda n: None, lambda n: None)
+            fill(
+                Path(folder) / "s.zarr", template, lambda *_: table, lambda n: None, lambda n: None
+            )
             seconds.append(time.perf_counter() - start)
     return {
         "settings": settings, "settings_of_a_chunk": chunk, "variables": len(names),
@@ -117,15 +135,23 @@ def workers_speed(number: int, settings: int) -> dict:
     from jaxgdp.scale.local import cores, workers
 
     grid = axes(settings)
-    count = int(np.prod([len(grid[axis]) for axis in ("noise_multiplier", "sampling_prob", "num_steps")]))
+    count = int(
+        np.prod([len(grid[axis]) for axis in ("noise_multiplier", "sampling_prob", "num_steps")])
+    )
     with tempfile.TemporaryDirectory() as folder, workers(number) as client:
-        for address, core in zip(client.scheduler_info(n_workers=-1)["workers"], cores(), strict=False):
+        for address, core in zip(
+            client.scheduler_info(n_workers=-1)["workers"], cores(), strict=False
+        ):
             client.run(_kept_to, core, workers=[address])
         warm = axes(20 * number) | {"noise_multiplier": np.linspace(2.0, 3.0, 4 * number)}
-        jaxgdp.sweep(**warm, store=Path(folder) / "warm.zarr", chunk_size=SMALL, client=client).close()
+        jaxgdp.sweep(
+            **warm, store=Path(folder) / "warm.zarr", chunk_size=SMALL, client=client
+        ).close()
         before, client_before = client.run(_cpu_seconds), _cpu_seconds()
         start = time.perf_counter()
-        jaxgdp.sweep(**grid, store=Path(folder) / "sweep.zarr", chunk_size=SMALL, client=client).close()
+        jaxgdp.sweep(
+            **grid, store=Path(folder) / "sweep.zarr", chunk_size=SMALL, client=client
+        ).close()
         seconds, client_after = time.perf_counter() - start, _cpu_seconds()
         after = client.run(_cpu_seconds)
     return {
@@ -136,10 +162,15 @@ def workers_speed(number: int, settings: int) -> dict:
 
 
 def whole_grid(settings: int) -> dict:
-    """A whole grid, chunk after chunk, by whatever computes for a user who does not choose; resident memory (MiB) all along."""
+    """A whole grid, chunk after chunk, by whatever computes for a user who does not choose;
+    resident memory (MiB) all along.
+    """
     import jaxgdp
 
-    grid: dict[str, Any] = axes(settings) | {"executor": None, "num_steps": np.round(np.geomspace(500, 2000, 10))}
+    grid: dict[str, Any] = axes(settings) | {
+        "executor": None,
+        "num_steps": np.round(np.geomspace(500, 2000, 10)),
+    }
     grid["noise_multiplier"] = np.geomspace(1.0, 4.0, len(grid["noise_multiplier"]))
     grid["sampling_prob"] = np.geomspace(0.05, 0.2, len(grid["sampling_prob"]))
     done, seen, start = 0, [], time.perf_counter()
@@ -177,7 +208,11 @@ def in_process(task: str, *arguments: int) -> dict:
     search = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, __file__, "--task", task, *map(str, arguments)]
     found = subprocess.run(
-        command, env=os.environ | {"PYTHONPATH": search}, stdout=subprocess.PIPE, text=True, check=True
+        command,
+        env=os.environ | {"PYTHONPATH": search},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
     return json.loads(found.stdout.splitlines()[-1])
 
@@ -203,7 +238,9 @@ def fastest(run: dict) -> dict[int, dict]:
 
 
 def busy(run: dict) -> str:
-    """What to say of other work on the machine, from the load before and after; nothing where there was next to none."""
+    """What to say of other work on the machine, from the load before and after; nothing where there
+    was next to none.
+    """
     load = run["load_before"]
     return f"; a load of {load:g} by other work on the machine" if load > 0.5 else ""
 
@@ -211,7 +248,10 @@ def busy(run: dict) -> str:
 def table(run: dict, whole: dict | None = None) -> str:
     """All of it, as Markdown."""
     one, two = (fastest(run)[number] for number in (1, 2))
-    m, cpu = run["machine"], [sum(row["cpu_seconds_of_workers"]) / row["settings"] for row in (one, two)]
+    m, cpu = (
+        run["machine"],
+        [sum(row["cpu_seconds_of_workers"]) / row["settings"] for row in (one, two)],
+    )
     lines = [
         f"{m['cpu']}, {m['cores']} cores; {run['date']}{busy(run)}.", "", "| | |", "|---|---|",
         f"| one worker on one core | {one['per_second']:.1f} settings/s |",
@@ -221,15 +261,16 @@ def table(run: dict, whole: dict | None = None) -> str:
         f"{run['overhead']['microseconds_to_write_one']:.0f} µs, {run['overhead']['microseconds_to_check_one']:.1f} µs |",
     ]  # fmt: skip
     lines += [
-        f"| resident memory after {len(row['after_each_chunk'])} chunks of {CHUNK}, grid of {row['settings']:,} | "
-        f"{row['after_each_chunk'][-1]:.0f} MiB |"
+        f"| resident memory after {len(row['after_each_chunk'])} chunks of {CHUNK}, grid of"
+        f" {row['settings']:,} | {row['after_each_chunk'][-1]:.0f} MiB |"
         for row in run["memory_mib"]
     ]
     if whole is not None:
         lines.append(
-            f"| resident memory over a whole grid of {whole['settings']:,}, compiled ({whole['date']}{busy(whole)}) | "
-            f"largest {whole['peak_mib']:.0f} MiB, {whole['mib_for_each_100000_more']:+.1f} MiB for each 100,000 more: "
-            f"{whole['mib_at_1000000']:.0f} MiB at 1,000,000 |"
+            f"| resident memory over a whole grid of {whole['settings']:,}, compiled"
+            f" ({whole['date']}{busy(whole)}) | largest {whole['peak_mib']:.0f} MiB,"
+            f" {whole['mib_for_each_100000_more']:+.1f} MiB for each 100,000 more:"
+            f" {whole['mib_at_1000000']:.0f} MiB at 1,000,000 |"
         )
     return "\n".join(lines) + "\n"
 
@@ -243,7 +284,11 @@ def main() -> None:
     parser.add_argument("--settings", type=int, default=2560)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--chunks", type=int, default=3)
-    parser.add_argument("--whole", type=int, help="compute a whole grid of so many settings instead of everything else")
+    parser.add_argument(
+        "--whole",
+        type=int,
+        help="compute a whole grid of so many settings instead of everything else",
+    )
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "scale")
     parser.add_argument("--task", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -258,7 +303,11 @@ def main() -> None:
     else:
         name = "speed"
         found |= {
-            "workers": [in_process("workers", n, options.settings) for _ in range(options.rounds) for n in (1, 2)],
+            "workers": [
+                in_process("workers", n, options.settings)
+                for _ in range(options.rounds)
+                for n in (1, 2)
+            ],
             "overhead": in_process("overhead"),
             "memory_mib": [in_process("memory", size, options.chunks) for size in SIZES],
         }

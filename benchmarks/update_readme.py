@@ -1,4 +1,6 @@
-"""Put the newest measurements of every device into docs/measurements.md, and a table of the most telling ones into README.md."""
+"""Put the newest measurements of every device into docs/measurements.md, and a table of the most
+telling ones into README.md.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ def everything() -> str:
     parts += [table(run) for run in newest(RESULTS)]
     parts += [f"## Compositions of different mechanisms, next to {dp_accounting}"]
     parts += [composition_speed.table(run) for run in newest(RESULTS / "compositions")]
-    parts += ["## Calibration to an attacker's error rates, next to [riskcal](https://pypi.org/project/riskcal)"]
+    parts += [
+        "## Calibration to an attacker's error rates, next to"
+        " [riskcal](https://pypi.org/project/riskcal)"
+    ]
     parts += [calibration_speed.table(run) for run in newest(RESULTS / "calibration")]
     parts += [f"## First answers of a fresh process, next to {dp_accounting}"]
     parts += [first_answer.table(run) for run in newest(RESULTS / "first_answer")]
@@ -70,12 +75,18 @@ def summary() -> str:
         (
             f"μ and Δ of {grid['ours']['number']} settings of DP-SGD, compiled",
             f"{grid['ours']['per_second']:.0f} a second",
-            f"gdpnum: {theirs:.1f} a second ({same['per_second'] / theirs:.0f}×), outside our bracket on "
-            f"{peer['below_bracket'] + peer['above_bracket']}, no answer on {peer['crashes']}",
+            (
+                f"gdpnum: {theirs:.1f} a second ({same['per_second'] / theirs:.0f}×), outside our"
+                f" bracket on {peer['below_bracket'] + peer['above_bracket']}, no answer on"
+                f" {peer['crashes']}"
+            ),
         ),
         (
             "relative width of those μ brackets",
-            f"median {grid['ours']['median_width']:.1e}, largest {grid['ours']['largest_width']:.1e}",
+            (
+                f"median {grid['ours']['median_width']:.1e}, largest"
+                f" {grid['ours']['largest_width']:.1e}"
+            ),
             "no brackets",
         ),
         (
@@ -91,7 +102,10 @@ def summary() -> str:
         (
             f"noise for an FNR at an FPR, {row['number']} at once, CPU time of each",
             f"{1e3 * each:.1f} ms, {row['verdict']['fail']} fail their target",
-            f"riskcal: {riskcal:.0f} s, {row['peer_verdict']['fail']} of {row['peer_verdict']['number']} fail theirs",
+            (
+                f"riskcal: {riskcal:.0f} s, {row['peer_verdict']['fail']} of"
+                f" {row['peer_verdict']['number']} fail theirs"
+            ),
         ),
         (
             "first answer of a fresh process: μ and ε of one run, imports included",
@@ -111,7 +125,11 @@ def summary() -> str:
             f"{one:.1f} and {two:.1f} settings a second ({two / one:.2f}×)",
             "",
         ),
-        ("what the store costs", f"{1e-3 * speed['overhead']['microseconds_to_write_one']:.2f} ms a setting", ""),
+        (
+            "what the store costs",
+            f"{1e-3 * speed['overhead']['microseconds_to_write_one']:.2f} ms a setting",
+            "",
+        ),
         (
             f"resident memory in grids of {sizes} settings, after the first chunks",
             f"{resident} MiB",
@@ -119,14 +137,20 @@ def summary() -> str:
         ),
         (
             f"… over a whole grid of {whole['settings']:,}, compiled",
-            f"at most {whole['peak_mib']:.0f} MiB, {whole['mib_for_each_100000_more']:+.0f} MiB for each 100,000 more",
+            (
+                f"at most {whole['peak_mib']:.0f} MiB, {whole['mib_for_each_100000_more']:+.0f} MiB"
+                " for each 100,000 more"
+            ),
             "",
         ),
     ]
     lines = ["| | jaxgdp, both sides certified | others |", "|---|---|---|"]
     lines += [f"| {' | '.join(cells)} |" for cells in rows]
     dates = sorted({run["date"] for run in (grid, compositions, calibration, first, speed, whole)})
-    lines += ["", f"{m['cpu']}, {m['cores']} cores; {' and '.join(dates)}; `rtol` = {grid['rtol']:g}."]
+    lines += [
+        "",
+        f"{m['cpu']}, {m['cores']} cores; {' and '.join(dates)}; `rtol` = {grid['rtol']:g}.",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -140,7 +164,10 @@ def between_marks(text: str, new: str) -> str:
 def main() -> None:
     if not newest(RESULTS):
         raise SystemExit("no measurements in benchmarks/results: run `make bench` first")
-    for path, new in ((ROOT / "README.md", summary()), (ROOT / "docs" / "measurements.md", everything())):
+    for path, new in (
+        (ROOT / "README.md", summary()),
+        (ROOT / "docs" / "measurements.md", everything()),
+    ):
         path.write_text(between_marks(path.read_text(encoding="utf-8"), new), encoding="utf-8")
 
 

@@ -36,7 +36,9 @@ NAMES = (
 
 
 class Script(NamedTuple):
-    """A script of the gallery: its name, the first line of its docstring, the rest of it, and its source."""
+    """A script of the gallery: its name, the first line of its docstring, the rest of it, and its
+    source.
+    """
 
     name: str
     title: str
@@ -81,7 +83,9 @@ def main(names) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "jaxgdp"  # the same figure, the same file
     unknown = set(names) - set(NAMES)
     if unknown:
-        raise SystemExit(f"no script named {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
+        raise SystemExit(
+            f"no script named {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}"
+        )
     for name in names or NAMES:
         print(name, flush=True)
         figure, floor = load(name).figure()

@@ -1,4 +1,6 @@
-"""Docstrings as the reference shows them: examples and names as code, and pointers to the method as links."""
+"""Docstrings as the reference shows them: examples and names as code, and pointers to the method as
+links.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _POINTER = re.compile(r"^Method: docs/method/([\w-]+)\.md#([\w-]+)$", re.M)
 
 
 class Docstrings(griffe.Extension):
-    """An "Example" is a section like "Examples"; a line "Method: docs/method/page.md#place" leads there."""
+    """An "Example" is a section like "Examples"; a line "Method: docs/method/page.md#place" leads
+    there.
+    """
 
     def on_object(self, *, obj, **_):
         if obj.docstring is not None:

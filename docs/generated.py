@@ -1,4 +1,6 @@
-"""Tables and drawings of the pages that are computed when they are built; each replaces its mark."""
+"""Tables and drawings of the pages that are computed when they are built; each replaces its
+mark.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,13 @@ DOCS, PACKAGE = Path(__file__).parent, Path(jaxgdp.__file__).parent
 
 def _table(titles, rows) -> str:
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
-    return "\n".join(lines + ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows])
+    return "\n".join(
+        lines
+        + ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
+    )
 
 
-# --- the error model --------------------------------------------------------------------------------------------------------
+# --- the error model ------------------------------------------------------------------------------
 
 
 def used_in() -> dict[str, list[str]]:
@@ -45,18 +50,28 @@ def used_in() -> dict[str, list[str]]:
 
 
 def constants() -> list[tuple[str, str, object, str]]:
-    """(section, name, value, what it covers and how that is known) of every constant, from the lines it stands in."""
+    """(section, name, value, what it covers and how that is known) of every constant, from the
+    lines it stands in.
+    """
     path = PACKAGE / "numerics" / "errors.py"
     with path.open("rb") as file:
         comments = {
-            t.start[0]: t.string.lstrip("# ") for t in tokenize.tokenize(file.readline) if t.type == tokenize.COMMENT
+            t.start[0]: t.string.lstrip("# ")
+            for t in tokenize.tokenize(file.readline)
+            if t.type == tokenize.COMMENT
         }
     source = path.read_text(encoding="utf-8")
     places = [
-        (n.lineno, n.end_lineno or n.lineno, n.targets[0]) for n in ast.parse(source).body if isinstance(n, ast.Assign)
+        (n.lineno, n.end_lineno or n.lineno, n.targets[0])
+        for n in ast.parse(source).body
+        if isinstance(n, ast.Assign)
     ]
     lines, found = source.splitlines(), []
-    heads = {i: comments[i].strip(" -") for i in comments if comments[i].startswith("---") or "# ---" in lines[i - 1]}
+    heads = {
+        i: comments[i].strip(" -")
+        for i in comments
+        if comments[i].startswith("---") or "# ---" in lines[i - 1]
+    }
     for first, last, target in places:
         words = [comments[i] for i in range(first, last + 1) if i in comments]
         while last + 1 in comments and lines[last].startswith("# ") and last + 1 not in heads:
@@ -84,17 +99,23 @@ def constants_table() -> str:
         if head != section:
             section = head
             parts.append((head, []))
-        parts[-1][1].append((f"`{name}`", value(number), words, ", ".join(f"`{m}`" for m in used.get(name, ()))))
+        parts[-1][1].append(
+            (f"`{name}`", value(number), words, ", ".join(f"`{m}`" for m in used.get(name, ())))
+        )
     titles = ("constant", "value", "what it covers, and how that is known", "used in")
-    return "\n\n".join(f"### {head[:1].upper()}{head[1:]}\n\n{_table(titles, rows)}" for head, rows in parts)
+    return "\n\n".join(
+        f"### {head[:1].upper()}{head[1:]}\n\n{_table(titles, rows)}" for head, rows in parts
+    )
 
 
-# --- neighbouring data sets ---------------------------------------------------------------------------------------------------
+# --- neighbouring data sets -----------------------------------------------------------------------
 
 
 def _shown(mechanism) -> str:
     """A mechanism in short: its class and its numbers."""
-    fields = [np.asarray(getattr(mechanism, f.name)) for f in dataclasses.fields(mechanism) if f.init]
+    fields = [
+        np.asarray(getattr(mechanism, f.name)) for f in dataclasses.fields(mechanism) if f.init
+    ]
     if any(a.ndim for a in fields) or type(mechanism).__name__ not in mechanisms.__all__:
         return "a pair of its own"
     return f"`{type(mechanism).__name__}({', '.join(f'{float(a):g}' for a in fields)})`"
@@ -106,7 +127,9 @@ def _epsilon(mechanism, adjacency) -> str:
 
 
 def relations(epsilon=_epsilon) -> str:
-    """Which relation each mechanism's pair is of, what "replace_one" does to it, and ε of one use under each."""
+    """Which relation each mechanism's pair is of, what "replace_one" does to it, and ε of one use
+    under each.
+    """
     rows = []
     for name, mechanism in verdicts.examples().items():
         (part,) = jaxgdp.mechanisms.as_composition(mechanism).mechanisms
@@ -119,7 +142,9 @@ def relations(epsilon=_epsilon) -> str:
         except ValueError:
             replaced, replaced_epsilon = "refused", "–"
         ends = epsilon(mechanism, "remove"), epsilon(mechanism, "add"), replaced_epsilon
-        rows.append((f"`{name}`", part.relation, replaced, *ends, "yes" if _closes(mechanism) else "no"))
+        rows.append(
+            (f"`{name}`", part.relation, replaced, *ends, "yes" if _closes(mechanism) else "no")
+        )
     titles = (
         "mechanism, used once",
         '"remove" and "add" are',
@@ -136,7 +161,7 @@ def _closes(mechanism) -> bool:
     return all(part.closes for part in jaxgdp.mechanisms.as_composition(mechanism).mechanisms)
 
 
-# --- the pipeline as a picture --------------------------------------------------------------------------------------------------
+# --- the pipeline as a picture --------------------------------------------------------------------
 
 
 def stages(page: str = "architecture.md") -> list[list[str]]:
@@ -144,11 +169,18 @@ def stages(page: str = "architecture.md") -> list[list[str]]:
     block = re.search(r"```text\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S)
     if block is None:
         raise ValueError(f"{page} lists no stages")
-    return [[name.strip() for name in stage.split(",")] for stage in " ".join(block[1].split()).split("→")]
+    return [
+        [name.strip() for name in stage.split(",")]
+        for stage in " ".join(block[1].split()).split("→")
+    ]
 
 
-def drawing(boxes: list[list[str]], columns: int, label: str, *, titles: bool = False, widest: int = 150) -> str:
-    """Boxes in reading order, each with its lines of text, and arrows between them; in the text's own colour."""
+def drawing(
+    boxes: list[list[str]], columns: int, label: str, *, titles: bool = False, widest: int = 150
+) -> str:
+    """Boxes in reading order, each with its lines of text, and arrows between them; in the text's
+    own colour.
+    """
     line, gap, rows_gap = 17, 34, 30
     grid = [boxes[i : i + columns] for i in range(0, len(boxes), columns)]
     heights = [12 + line * max(map(len, row)) for row in grid]
@@ -162,27 +194,38 @@ def drawing(boxes: list[list[str]], columns: int, label: str, *, titles: bool = 
             start = middle - line * (len(lines) - 1) / 2 + 5
             for i, text in enumerate(lines):
                 style = ' font-weight="bold"' if titles and i == 0 else ""
-                parts.append(f'<text x="{x + widest / 2}" y="{start + i * line:g}"{style}>{html.escape(text)}</text>')
+                parts.append(
+                    f'<text x="{x + widest / 2}"'
+                    f' y="{start + i * line:g}"{style}>{html.escape(text)}</text>'
+                )
             if column + 1 < len(cells):
-                parts.append(f'<path d="M{x + widest + 3} {middle:g} h{gap - 8}" marker-end="url(#tip{columns})"/>')
+                parts.append(
+                    f'<path d="M{x + widest + 3} {middle:g} h{gap - 8}"'
+                    f' marker-end="url(#tip{columns})"/>'
+                )
             elif row + 1 < len(grid):
                 down, back, end = top + tall, tops[row + 1] - rows_gap / 2, 8 + widest / 2
                 path = f"M{x + widest / 2:g} {down:g} V{back:g} H{end:g} V{tops[row + 1] - 4:g}"
                 parts.append(f'<path d="{path}" marker-end="url(#tip{columns})"/>')
     marker = (
-        f'<defs><marker id="tip{columns}" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
-        '<path d="M0 0 L8 4 L0 8 z" fill="currentColor"/></marker></defs>'
+        f'<defs><marker id="tip{columns}" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="8"'
+        ' markerHeight="8" orient="auto"><path d="M0 0 L8 4 L0 8 z"'
+        ' fill="currentColor"/></marker></defs>'
     )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{html.escape(label)}" '
-        'style="width:100%;height:auto" font-family="sans-serif" font-size="13" text-anchor="middle" fill="currentColor">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img"'
+        f' aria-label="{html.escape(label)}" '
+        'style="width:100%;height:auto" font-family="sans-serif" font-size="13"'
+        ' text-anchor="middle" fill="currentColor">'
         f"{marker}<style>rect,path[marker-end]{{fill:none;stroke:currentColor;stroke-width:1.3}}</style>{''.join(parts)}</svg>"
     )
 
 
 def pipeline() -> str:
     """The stages of the package."""
-    return drawing(stages(), 5, "Stages of the package, each of which imports only from those before it")
+    return drawing(
+        stages(), 5, "Stages of the package, each of which imports only from those before it"
+    )
 
 
 # what is done for one setting, and the files that do it
@@ -209,7 +252,7 @@ def accounting() -> str:
     )
 
 
-# --- pages made from the package --------------------------------------------------------------------------------------------------
+# --- pages made from the package ------------------------------------------------------------------
 
 
 def commands() -> str:
@@ -227,10 +270,13 @@ def commands() -> str:
             if isinstance(shown, str) and shown and "[default:" not in meaning:
                 meaning += f" [default: {shown}]"
             flags = ", ".join(f"`{flag}`" for flag in (*option.opts, *option.secondary_opts))
-            rows.append((flags if option.param_type_name == "option" else f"`{option.name}`", meaning))
+            rows.append(
+                (flags if option.param_type_name == "option" else f"`{option.name}`", meaning)
+            )
         shown = "\n".join(line.strip() for line in example.strip().splitlines()[1:])
         parts.append(
-            f"## jaxgdp {name}\n\n{words.strip()}\n\n```sh\n{shown}\n```\n\n{_table(('option', 'meaning'), rows)}"
+            "## jaxgdp"
+            f" {name}\n\n{words.strip()}\n\n```sh\n{shown}\n```\n\n{_table(('option', 'meaning'), rows)}"
         )
     return "\n\n".join(parts)
 

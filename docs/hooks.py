@@ -9,12 +9,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # (the folder of this file is no package)
 
-import draw_gallery  # noqa: E402
-import generated  # noqa: E402
-import notebook_pages  # noqa: E402
-from latex2mathml.converter import convert  # noqa: E402
+import draw_gallery
+import generated
+import notebook_pages
+from latex2mathml.converter import convert
 
-_FORMULA = re.compile(r'<(span|div) class="arithmatex">\s*(?:\\\((.*?)\\\)|\\\[(.*?)\\\])\s*</\1>', re.S)
+_FORMULA = re.compile(
+    r'<(span|div) class="arithmatex">\s*(?:\\\((.*?)\\\)|\\\[(.*?)\\\])\s*</\1>', re.S
+)
 _BAR = re.compile(r"<mo( [^>]*)?>(\||&#x0007C;|&#x02016;)</mo>")
 _CODE = re.compile(r"<(code|pre|script|style)\b.*?</\1>", re.S)
 # whatever a browser would fetch by itself
@@ -45,8 +47,12 @@ def on_page_markdown(markdown, **_):
 
 
 def on_page_content(html, **_):
-    """Formulas as MathML, which browsers draw by themselves: nothing is fetched and no script runs."""
-    return _FORMULA.sub(lambda found: formula(unescape(found[2] or found[3]), found[1] == "div"), html)
+    """Formulas as MathML, which browsers draw by themselves: nothing is fetched and no script
+    runs.
+    """
+    return _FORMULA.sub(
+        lambda found: formula(unescape(found[2] or found[3]), found[1] == "div"), html
+    )
 
 
 def formula(latex: str, displayed: bool) -> str:
@@ -57,7 +63,9 @@ def formula(latex: str, displayed: bool) -> str:
 
 
 def on_post_page(output, page, **_):
-    """A page that would fetch something from elsewhere, or that shows a formula as its source, is an error."""
+    """A page that would fetch something from elsewhere, or that shows a formula as its source, is
+    an error.
+    """
     fetched = _FETCHED.findall(output) or _IN_STYLE.findall(output)
     if fetched:
         raise ValueError(f"{page.file.src_uri} fetches {fetched[0]!r}")

@@ -1,9 +1,10 @@
-"""Write ``docs/registry.md``: every number of it is computed from the records and the shipped deployments.
+"""Write ``docs/registry.md``: every number of it is computed from the records and the shipped
+deployments.
 
     python docs/make_registry.py [FOLDER OF RECORDS]
 
-The records are those of OpenDP's registry of deployments of differential privacy (MIT licence, © 2025 OpenDP).
-"""
+The records are those of OpenDP's registry of deployments of differential privacy (MIT licence, ©
+2025 OpenDP)."""
 
 from __future__ import annotations
 
@@ -31,39 +32,43 @@ CENSUS = (
 # why, and what is not known; of the records that arithmetic finds at odds with themselves
 EXPLAINED = {
     "apple_iconic_scenes_photo_selections_2023": (
-        "The two fields exclude each other. The brackets are those of (ε, δ), the weaker claim. Which of the two "
-        "fields is wrong is not established."
+        "The two fields exclude each other. The brackets are those of (ε, δ), the weaker claim."
+        " Which of the two fields is wrong is not established."
     ),
     "census_demographic_and_housing": (
-        "See [the census](#the-census) below: the printed ρ is that of the redistricting data and the DHC together, "
-        "and the printed ε are those of an older, looser conversion."
+        "See [the census](#the-census) below: the printed ρ is that of the redistricting data and"
+        " the DHC together, and the printed ε are those of an older, looser conversion."
     ),
     "covid19_search_trends_symptoms": (
-        "The parts are exactly half of the stated share, which is 2.5 % of 1.68 as the text says; the parts of the "
-        "search counts do add up. Whether each normalisation count is used twice or a digit is wrong is not "
-        "established. Where ε = 0.042 was spent the total stands; where 0.021 was, it is an overestimate."
+        "The parts are exactly half of the stated share, which is 2.5 % of 1.68 as the text says;"
+        " the parts of the search counts do add up. Whether each normalisation count is used twice"
+        " or a digit is wrong is not established. Where ε = 0.042 was spent the total stands; where"
+        " 0.021 was, it is an overestimate."
     ),
     "recurve_energy_dp": (
-        "The record says why: the paper's ε = 0.843 comes from a wrong amplification formula, 4.72 from the right "
-        "one, and 6.8 holds if the sampling does not amplify at all. Which sampling was used is not established; 6.8 "
-        "is the safe one."
+        "The record says why: the paper's ε = 0.843 comes from a wrong amplification formula, 4.72"
+        " from the right one, and 6.8 holds if the sampling does not amplify at all. Which sampling"
+        " was used is not established; 6.8 is the safe one."
     ),
-    "uber": ("δ is a formula in the number of records, n, which the record does not state."),
+    "uber": "δ is a formula in the number of records, n, which the record does not state.",
     "user_url_privacy": (
-        "Two accountings side by side: ε comes from μ = 0.376, ρ from adding up 14 times 0.0052. Both may hold at "
-        "once, but ε does not follow from the printed ρ. Why the ρ of the Gaussian accounting is a little smaller is "
-        "not established."
+        "Two accountings side by side: ε comes from μ = 0.376, ρ from adding up 14 times 0.0052."
+        " Both may hold at once, but ε does not follow from the printed ρ. Why the ρ of the"
+        " Gaussian accounting is a little smaller is not established."
     ),
     "wikimedia_russian_editor_activity_statistics_2023": (
-        "The noise scale of the same line gives 0.1, as the parameters say. The value 0.9 stands in the same place of "
-        "another record, of editor activity; that it was copied from there is likely, not established."
+        "The noise scale of the same line gives 0.1, as the parameters say. The value 0.9 stands in"
+        " the same place of another record, of editor activity; that it was copied from there is"
+        " likely, not established."
     ),
 }
 
 
 def read_all(folder=RECORDS) -> dict[str, registry.Record]:
     """Every record of a folder by the stem of its file."""
-    paths = sorted(path for path in Path(folder).glob("*.yaml") if path.name != "deployments-schema.yaml")
+    paths = sorted(
+        path for path in Path(folder).glob("*.yaml") if path.name != "deployments-schema.yaml"
+    )
     return {path.stem: registry.read(path) for path in paths}
 
 
@@ -80,7 +85,10 @@ def _sides(bracket) -> str:
     """One number where both sides are the same to four digits, else both."""
     if bracket is None:
         return "–"
-    low, high = (rounded_outward(float(side), up=up, digits=4) for side, up in zip(bracket, (False, True), strict=True))
+    low, high = (
+        rounded_outward(float(side), up=up, digits=4)
+        for side, up in zip(bracket, (False, True), strict=True)
+    )
     close = float(bracket.upper) - float(bracket.lower) <= 1e-6 * float(bracket.upper)
     return high if close else f"{low} … {high}"
 
@@ -91,7 +99,10 @@ def results(records: dict[str, registry.Record]) -> str:
     for record in records.values():
         for position, claim in enumerate(record.claims):
             name = record.name if position == 0 else f"… {claim.label or 'the same, otherwise'}"
-            cells = [_sides(claim.brackets.get(key)) for key in ("mu", "approximate_mu", "advantage", "tpr")]
+            cells = [
+                _sides(claim.brackets.get(key))
+                for key in ("mu", "approximate_mu", "advantage", "tpr")
+            ]
             rows.append(
                 (
                     name,
@@ -124,17 +135,29 @@ def at_odds(records: dict[str, registry.Record]) -> str:
     parts = []
     for stem, record in records.items():
         if record.disagreements:
-            lines = [f"### {record.name}", "", *(f"- {line}" for line in record.disagreements), "", EXPLAINED[stem], ""]
+            lines = [
+                f"### {record.name}",
+                "",
+                *(f"- {line}" for line in record.disagreements),
+                "",
+                EXPLAINED[stem],
+                "",
+            ]
             parts.append("\n".join(lines))
     return "\n".join(parts)
 
 
 def _of(bracket) -> str:
-    return f"{rounded_outward(float(bracket.lower), up=False, digits=5)} … {rounded_outward(float(bracket.upper), up=True, digits=5)}"
+    return (
+        f"{rounded_outward(float(bracket.lower), up=False, digits=5)} …"
+        f" {rounded_outward(float(bracket.upper), up=True, digits=5)}"
+    )
 
 
 def census(records: dict[str, registry.Record]) -> str:
-    """Printed ε against both conversions of the exact budget and against the composed mechanisms."""
+    """Printed ε against both conversions of the exact budget and against the composed
+    mechanisms.
+    """
     rows = []
     for stem, label, name in CENSUS:
         (claim,) = (claim for claim in records[stem].claims if claim.label == label)
@@ -179,7 +202,9 @@ def budgets() -> str:
 
 
 def page(records: dict[str, registry.Record]) -> str:
-    """The whole page: the text of ``registry.template`` with what is computed in the place of its marks."""
+    """The whole page: the text of ``registry.template`` with what is computed in the place of its
+    marks.
+    """
     text = (HERE / "registry.template").read_text(encoding="utf-8")
     made = {
         "results": results(records),
@@ -187,7 +212,10 @@ def page(records: dict[str, registry.Record]) -> str:
         "at odds": at_odds(records),
         "census": census(records),
         "budgets": budgets(),
-        "count": f"{len(records)} records, {sum(bool(r.claims) for r in records.values())} of them with numbers",
+        "count": (
+            f"{len(records)} records, {sum(bool(r.claims) for r in records.values())} of them with"
+            " numbers"
+        ),
         "version": jaxgdp.__version__,
     }
     for name, found in made.items():

@@ -1,4 +1,6 @@
-"""The notebooks as pages of the documentation, with the outputs that are stored in them; nothing is run."""
+"""The notebooks as pages of the documentation, with the outputs that are stored in them; nothing is
+run.
+"""
 
 from __future__ import annotations
 

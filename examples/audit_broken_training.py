@@ -1,11 +1,13 @@
-"""Five broken DP-SGD loops and a correct one, audited against the certified curve of what they claim to be.
+"""Five broken DP-SGD loops and a correct one, audited against the certified curve of what they
+claim to be.
 
-    python examples/audit_broken_training.py              # some minutes on two cores; writes audit_broken_training/
-    python examples/audit_broken_training.py --quick      # fewer runs; enough for the four coarse bugs
+    python examples/audit_broken_training.py # some minutes on two cores; writes
+    audit_broken_training/ python examples/audit_broken_training.py --quick # fewer runs; enough for
+    the four coarse bugs
 
-Each loop is run thousands of times with and without one record, the canary, whose gradient points where no other record's does.
-The attacker sees every noisy gradient, as the accounting assumes, and scores each run in three ways that were fixed beforehand (each
-gets a third of the error allowed):
+Each loop is run thousands of times with and without one record, the canary, whose gradient points
+where no other record's does. The attacker sees every noisy gradient, as the accounting assumes, and
+scores each run in three ways that were fixed beforehand (each gets a third of the error allowed):
 
     ratio    the likelihood ratio of the honest mechanism, summed over steps
     spread   largest minus smallest step along the canary: noise that is reused cancels
@@ -62,7 +64,9 @@ class Outcome(NamedTuple):
 
 
 def records():
-    """Records of linear regression in all coordinates but the last, and the canary, alone in the last one and far off."""
+    """Records of linear regression in all coordinates but the last, and the canary, alone in the
+    last one and far off.
+    """
     rng = np.random.default_rng(0)
     inputs = np.zeros((RECORDS + 1, SIZE), np.float32)
     others = rng.standard_normal((RECORDS, SIZE - 1))
@@ -78,7 +82,9 @@ def loss(weights, x, y):
 
 
 def step(kind, weights, batch, key, inputs, targets):
-    """One noisy sum of gradients, in units of the clipping norm; ``kind`` is the position in LOOPS, so that all share one program."""
+    """One noisy sum of gradients, in units of the clipping norm; ``kind`` is the position in LOOPS,
+    so that all share one program.
+    """
     is_kind = lambda name: kind == list(LOOPS).index(name)
     _, gradients = per_example_gradients(loss)(weights, inputs, targets)
     total = clipped_sum(gradients, CLIP, batch)
@@ -102,7 +108,9 @@ def run(key, member, kind, inputs, targets):
     is_kind = lambda name: kind == list(LOOPS).index(name)
 
     def one(weights, number):
-        choose, perturb = jax.random.split(jax.random.fold_in(key, jnp.where(is_kind("reused"), 0, number)))
+        choose, perturb = jax.random.split(
+            jax.random.fold_in(key, jnp.where(is_kind("reused"), 0, number))
+        )
         choose = jax.random.fold_in(choose, number)
         drawn = sampler.sample(choose)
         poisson = jnp.zeros(RECORDS + 1, bool).at[drawn.indices].max(drawn.mask)
@@ -119,7 +127,9 @@ def run(key, member, kind, inputs, targets):
 @functools.partial(jax.jit, static_argnames="number")
 def _runs(key, member, kind, number):
     inputs, targets = records()
-    return jax.vmap(run, (0, None, None, None, None))(jax.random.split(key, number), member, kind, inputs, targets)
+    return jax.vmap(run, (0, None, None, None, None))(
+        jax.random.split(key, number), member, kind, inputs, targets
+    )
 
 
 def runs(key, member, kind, number):
@@ -128,7 +138,9 @@ def runs(key, member, kind, number):
 
 
 def scores(seen):
-    """Scores of each attack, shape (runs,), from the sums along the canary, in units of the clipping norm."""
+    """Scores of each attack, shape (runs,), from the sums along the canary, in units of the
+    clipping norm.
+    """
     ratio = np.log1p(RATE * np.expm1((2.0 * seen - 1.0) / (2.0 * SIGMA**2))).sum(axis=1)
     spread = seen.max(axis=1) - seen.min(axis=1)
     return {"ratio": ratio, "spread": spread, "first": seen[:, ::EPOCH].sum(axis=1)}
@@ -136,16 +148,25 @@ def scores(seen):
 
 def claim():
     """What every loop says it is."""
-    return audit.as_claim(jaxgdp.dpsgd(noise_multiplier=SIGMA, sampling_prob=RATE, num_steps=STEPS)).tabulated()
+    return audit.as_claim(
+        jaxgdp.dpsgd(noise_multiplier=SIGMA, sampling_prob=RATE, num_steps=STEPS)
+    ).tabulated()
 
 
 def audit_loop(kind, claimed, number, seed=0, confidence=CONFIDENCE) -> Outcome:
-    """Run a loop with and without the canary and compare with the claim, three attacks sharing the error."""
+    """Run a loop with and without the canary and compare with the claim, three attacks sharing the
+    error.
+    """
     start = time.perf_counter()
     with_it, without = jax.random.split(jax.random.key(seed))
-    member, nonmember = scores(runs(with_it, True, kind, number)), scores(runs(without, False, kind, number))
+    member, nonmember = (
+        scores(runs(with_it, True, kind, number)),
+        scores(runs(without, False, kind, number)),
+    )
     share = 1.0 - (1.0 - confidence) / len(ATTACKS)
-    verdicts = {a: audit.verdict(claimed, member[a], nonmember[a], confidence=share) for a in ATTACKS}
+    verdicts = {
+        a: audit.verdict(claimed, member[a], nonmember[a], confidence=share) for a in ATTACKS
+    }
     refuted = any(v.refuted for v in verdicts.values())
     return Outcome(verdicts, refuted, time.perf_counter() - start)
 
@@ -162,13 +183,15 @@ def _above(key, shift, own, number):
 
 
 def audit_noise(own: bool, number: int, chunk=5_000_000) -> tuple[audit.Limits, float, int, int]:
-    """Is one step of noise with σ = 1 as private as a Gaussian? Counts beyond the end of float32's normal numbers.
+    """Is one step of noise with σ = 1 as private as a Gaussian? Counts beyond the end of float32's
+    normal numbers.
 
-    Returns the limits, the FNR that 1-GDP demands at the limit of the FPR, and the counts without and with the record.
-    """
+    Returns the limits, the FNR that 1-GDP demands at the limit of the FPR, and the counts without
+    and with the record."""
     keys = jax.random.split(jax.random.key(1), 2 * -(-number // chunk)).reshape(2, -1)
     outside, inside = (
-        sum(int(_above(k, shift, own, chunk)) for k in row) for row, shift in zip(keys, (0.0, 1.0), strict=True)
+        sum(int(_above(k, shift, own, chunk)) for k in row)
+        for row, shift in zip(keys, (0.0, 1.0), strict=True)
     )
     total = keys.shape[1] * chunk
     limits = audit.from_counts(outside, total, total - inside, total, CONFIDENCE)
@@ -176,7 +199,9 @@ def audit_noise(own: bool, number: int, chunk=5_000_000) -> tuple[audit.Limits, 
 
 
 def needed_draws() -> float:
-    """Draws without the record after which the count 0 beyond the end refutes 1-GDP, if all goes as expected."""
+    """Draws without the record after which the count 0 beyond the end refutes 1-GDP, if all goes as
+    expected.
+    """
     hit = ndtr(-(END - 1.0))
     # α with Φ(Φ⁻¹(α) + 1) = hit, met by the limit of a count of 0
     return float(-np.log(0.5 * (1.0 - CONFIDENCE)) / ndtr(ndtri(hit) - 1.0))
@@ -186,13 +211,17 @@ def main(argv=None):
     """Audit every loop; returns outcomes by name."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--quick", action="store_true", help="1000 runs of each kind in place of 10,000, and fewer draws of noise"
+        "--quick",
+        action="store_true",
+        help="1000 runs of each kind in place of 10,000, and fewer draws of noise",
     )
     parser.add_argument("--runs", type=int, help="runs with and without the canary")
     parser.add_argument("--draws", type=int, help="draws of noise with and without the record")
     parser.add_argument("--no-figures", action="store_true")
     parser.add_argument("--output", default="audit_broken_training")
-    parser.add_argument("--force", action="store_true", help="replace what an earlier run left in that folder")
+    parser.add_argument(
+        "--force", action="store_true", help="replace what an earlier run left in that folder"
+    )
     args = parser.parse_args(argv)
     number = args.runs or (1000 if args.quick else 10_000)
     draws = args.draws or (5_000_000 if args.quick else 100_000_000)
@@ -203,12 +232,17 @@ def main(argv=None):
     folder.mkdir(exist_ok=True)
 
     claimed = claim()
-    print(f"claim: {claimed.text}, {number} runs with and {number} without the canary, confidence {CONFIDENCE:.0%}\n")
+    print(
+        f"claim: {claimed.text}, {number} runs with and {number} without the canary, confidence"
+        f" {CONFIDENCE:.0%}\n"
+    )
     outcomes = {}
     for kind, what in LOOPS.items():
         outcomes[kind] = found = audit_loop(kind, claimed, number)
         word = "REFUTED" if found.refuted else "consistent"
-        print(f"{kind:11} {word:11} mu >= {found.best.mu_lower:.3f}  ({found.seconds:.0f} s; {what})")
+        print(
+            f"{kind:11} {word:11} mu >= {found.best.mu_lower:.3f}  ({found.seconds:.0f} s; {what})"
+        )
         best = found.best.to_dict() | {"attacks": {a: v.line for a, v in found.verdicts.items()}}
         (folder / f"{kind}.json").write_text(json.dumps(best, indent=2), encoding="utf-8")
         if not args.no_figures:
@@ -216,9 +250,10 @@ def main(argv=None):
 
     away = STEPS * RATE * ndtr(1.0 - END)
     print(
-        f"\nshort_tail cannot be refuted by retraining: an output beyond {END} gives the record away, in one run of {1.0 / away:,.0f}; "
-        f"about\n{needed_draws():,.0f} runs without the record are needed to tell that no such output comes from noise alone.\n"
-        "The noise can be drawn that often without training:"
+        f"\nshort_tail cannot be refuted by retraining: an output beyond {END} gives the record"
+        f" away, in one run of {1.0 / away:,.0f}; about\n{needed_draws():,.0f} runs without the"
+        " record are needed to tell that no such output comes from noise alone.\nThe noise can be"
+        " drawn that often without training:"
     )
     for own, name in ((False, "jax.random.normal"), (True, "jaxgdp.training.standard_normal")):
         start = time.perf_counter()
@@ -226,8 +261,9 @@ def main(argv=None):
         refuted = bool(limits.beta[0] < demanded)
         outcomes[name] = refuted
         print(
-            f"{name:32} {'REFUTED' if refuted else 'consistent':11} {outside} of {limits.nonmembers:,} beyond the end without the record, "
-            f"{inside} with ({time.perf_counter() - start:.0f} s)"
+            f"{name:32} {'REFUTED' if refuted else 'consistent':11} {outside} of"
+            f" {limits.nonmembers:,} beyond the end without the record, {inside} with"
+            f" ({time.perf_counter() - start:.0f} s)"
         )
     return outcomes
 

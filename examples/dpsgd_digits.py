@@ -1,19 +1,22 @@
-"""DP-SGD on the handwritten digits of scikit-learn: a budget in μ, privacy shown live, a stop when the budget is spent, a final report.
+"""DP-SGD on the handwritten digits of scikit-learn: a budget in μ, privacy shown live, a stop when
+the budget is spent, a final report.
 
     python examples/dpsgd_digits.py                       # trains until μ = 1, writes dpsgd_digits/
     python examples/dpsgd_digits.py --max-mu 2 --noise-multiplier 3
     python examples/dpsgd_digits.py --measure             # what the accounting costs in each step
 
-The whole run is one compiled program: Poisson batches, per-example gradients, clipping, noise, the stop, and the certified privacy of
-each step, in float32. It needs ``pip install 'jaxgdp[examples]'``.
-"""
+The whole run is one compiled program: Poisson batches, per-example gradients, clipping, noise, the
+stop, and the certified privacy of each step, in float32. It needs ``pip install
+'jaxgdp[examples]'``."""
 
 from __future__ import annotations
 
 import sys
 
 if __name__ == "__main__" and sys.stderr.isatty():
-    print("importing jax and jaxgdp", file=sys.stderr, flush=True)  # which alone takes seconds on a busy machine
+    print(
+        "importing jax and jaxgdp", file=sys.stderr, flush=True
+    )  # which alone takes seconds on a busy machine
 
 import argparse
 import functools
@@ -28,14 +31,23 @@ import optax
 import jaxgdp
 import jaxgdp.plot
 from jaxgdp.progress import telling
-from jaxgdp.training import accountant, checkpoint, per_example_gradients, plan_budget, poisson_sampler, privatize
+from jaxgdp.training import (
+    accountant,
+    checkpoint,
+    per_example_gradients,
+    plan_budget,
+    poisson_sampler,
+    privatize,
+)
 
 EVERY = 10  # steps between two lines of the history
 DELTA = 1e-5
 
 
 def digits():
-    """1,437 training and 360 test images, 8 × 8, with labels; the split and the scale do not depend on the data."""
+    """1,437 training and 360 test images, 8 × 8, with labels; the split and the scale do not depend
+    on the data.
+    """
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
@@ -95,16 +107,26 @@ def training(args, sampler, plan, budget, train, test, show=None, accounting=Tru
 
         def live(step):
             spent = plan.at(step) if accounting else {}
-            return {name: spent[name].upper if accounting else jnp.zeros(()) for name in plan.quantities}
+            return {
+                name: spent[name].upper if accounting else jnp.zeros(()) for name in plan.quantities
+            }
 
         def some(carry):
             row, inside, history = carry
             inside, spent = jax.lax.scan(step, inside, None, length=EVERY)
             accuracy = jnp.mean(jnp.argmax(logits(inside[0], test[0]), axis=-1) == test[1])
-            line = {"step": inside[1].step, "accuracy": accuracy} | {name: v[-1] for name, v in spent.items()}
+            line = {"step": inside[1].step, "accuracy": accuracy} | {
+                name: v[-1] for name, v in spent.items()
+            }
             if show is not None:
-                jax.debug.callback(show, *(line[k] for k in ("step", "mu", "epsilon", "advantage", "accuracy")))
-            return row + 1, inside, {name: kept.at[row].set(line[name]) for name, kept in history.items()}
+                jax.debug.callback(
+                    show, *(line[k] for k in ("step", "mu", "epsilon", "advantage", "accuracy"))
+                )
+            return (
+                row + 1,
+                inside,
+                {name: kept.at[row].set(line[name]) for name, kept in history.items()},
+            )
 
         params = initial(start)
         account = accountant.init([(args.noise_multiplier, args.sampling_prob)])
@@ -114,7 +136,9 @@ def training(args, sampler, plan, budget, train, test, show=None, accounting=Tru
         inside = params, optimiser.init(params), account
         # stops computing, not only updating, once the budget is spent
         row, inside, history = jax.lax.while_loop(
-            lambda c: ~c[1][1].spent & (c[0] < rows), some, (jnp.zeros((), jnp.int32), inside, history)
+            lambda c: ~c[1][1].spent & (c[0] < rows),
+            some,
+            (jnp.zeros((), jnp.int32), inside, history),
         )
         return (*inside, history, row)
 
@@ -130,16 +154,24 @@ def progress_bar(budget):
         TextColumn("[progress.description]{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("μ {task.fields[mu]:.3f}  ε {task.fields[epsilon]:.2f}  advantage {task.fields[advantage]:.3f}"),
+        TextColumn(
+            "μ {task.fields[mu]:.3f}  ε {task.fields[epsilon]:.2f}  advantage"
+            " {task.fields[advantage]:.3f}"
+        ),
         TextColumn("accuracy {task.fields[accuracy]:.2f}"),
     )
     bar = Progress(*columns, console=Console(stderr=True))
-    task = bar.add_task("compiling, once", total=budget, mu=0.0, epsilon=0.0, advantage=0.0, accuracy=0.0)
+    task = bar.add_task(
+        "compiling, once", total=budget, mu=0.0, epsilon=0.0, advantage=0.0, accuracy=0.0
+    )
 
     def show(step, mu, epsilon, advantage, accuracy):
         fields = {"mu": mu, "epsilon": epsilon, "advantage": advantage, "accuracy": accuracy}
         bar.update(
-            task, description="DP-SGD", completed=int(step), **{name: float(value) for name, value in fields.items()}
+            task,
+            description="DP-SGD",
+            completed=int(step),
+            **{name: float(value) for name, value in fields.items()},
         )
 
     return bar, show
@@ -165,7 +197,9 @@ def plot(plan, history, max_mu, path):
 
 
 def cost_of_accounting(args, sampler, plan, budget, train, test, repeats=9):
-    """Seconds per step: of the run with and without the accounting, taken in turns, and of the lookups alone."""
+    """Seconds per step: of the run with and without the accounting, taken in turns, and of the
+    lookups alone.
+    """
 
     @jax.jit
     def lookups(plan):
@@ -194,24 +228,43 @@ def cost_of_accounting(args, sampler, plan, budget, train, test, repeats=9):
 def main(argv=None):
     parser = argparse.ArgumentParser(description="DP-SGD on handwritten digits, with a budget in μ")
     parser.add_argument(
-        "--max-mu", type=float, default=1.0, help="the budget: largest certified μ at FPRs down to 1e-10"
+        "--max-mu",
+        type=float,
+        default=1.0,
+        help="the budget: largest certified μ at FPRs down to 1e-10",
     )
     parser.add_argument("--noise-multiplier", type=float, default=2.0)
     parser.add_argument("--sampling-prob", type=float, default=0.1)
-    parser.add_argument("--max-steps", type=int, default=1000, help="stop here even if budget is left")
+    parser.add_argument(
+        "--max-steps", type=int, default=1000, help="stop here even if budget is left"
+    )
     parser.add_argument("--clip-norm", type=float, default=1.0)
     parser.add_argument("--learning-rate", type=float, default=0.3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--output", type=Path, default=Path("dpsgd_digits"), help="folder for the report, the account and the figure"
+        "--output",
+        type=Path,
+        default=Path("dpsgd_digits"),
+        help="folder for the report, the account and the figure",
     )
-    parser.add_argument("--force", action="store_true", help="replace what an earlier run left in that folder")
-    parser.add_argument("--no-report", action="store_true", help="leave out the report of the whole trade-off curve")
-    parser.add_argument("--measure", action="store_true", help="measure what the accounting costs in each step")
+    parser.add_argument(
+        "--force", action="store_true", help="replace what an earlier run left in that folder"
+    )
+    parser.add_argument(
+        "--no-report", action="store_true", help="leave out the report of the whole trade-off curve"
+    )
+    parser.add_argument(
+        "--measure", action="store_true", help="measure what the accounting costs in each step"
+    )
     args = parser.parse_args(argv)
-    there = [name for name in ("account.json", "run.png", "report.md") if (args.output / name).exists()]
+    there = [
+        name for name in ("account.json", "run.png", "report.md") if (args.output / name).exists()
+    ]
     if there and not (args.force or args.measure):
-        parser.error(f"{args.output / there[0]} exists already: give --force to replace it, or another --output")
+        parser.error(
+            f"{args.output / there[0]} exists already: give --force to replace it, or another"
+            " --output"
+        )
 
     with telling("loading the digits", after=0.0):
         train, test = digits()
@@ -221,16 +274,23 @@ def main(argv=None):
     plan = plan_budget(*run, delta=DELTA, overflow=sampler.overflow)
     budget = plan.max_steps_within(mu=args.max_mu)
     print(
-        f"{len(train[0])} images, batches of {sampler.expected_batch_size:.1f} on average, padded to {sampler.padded_size}"
+        f"{len(train[0])} images, batches of {sampler.expected_batch_size:.1f} on average, padded"
+        f" to {sampler.padded_size}"
     )
-    print(f"plan made in {time.perf_counter() - begin:.1f} s: μ stays within {args.max_mu:g} for {budget} steps")
+    print(
+        f"plan made in {time.perf_counter() - begin:.1f} s: μ stays within {args.max_mu:g} for"
+        f" {budget} steps"
+    )
     if budget == 0:
-        raise SystemExit("not even one step is within the budget: raise --max-mu or --noise-multiplier")
+        raise SystemExit(
+            "not even one step is within the budget: raise --max-mu or --noise-multiplier"
+        )
     if args.measure:
         with telling("compiling, once, and measuring", after=0.0):
             with_it, without, lookup = cost_of_accounting(args, sampler, plan, budget, train, test)
         print(
-            f"a step takes {with_it * 1e6:.1f} µs, without accounting {without * 1e6:.1f} µs: {with_it / without - 1:+.2%}"
+            f"a step takes {with_it * 1e6:.1f} µs, without accounting {without * 1e6:.1f} µs:"
+            f" {with_it / without - 1:+.2%}"
         )
         print(f"the lookups alone take {lookup * 1e6:.4f} µs: {lookup / with_it:.5%}")
         return with_it, without, lookup
@@ -238,17 +298,25 @@ def main(argv=None):
     bar, show = progress_bar(budget)
     with bar:
         compiled = training(args, sampler, plan, budget, train, test, show)
-        params, state, account, history, rows = jax.block_until_ready(compiled(jax.random.key(args.seed)))
+        params, state, account, history, rows = jax.block_until_ready(
+            compiled(jax.random.key(args.seed))
+        )
         jax.effects_barrier()
     history = {name: np.asarray(value)[: int(rows)] for name, value in history.items()}
 
     args.output.mkdir(parents=True, exist_ok=True)
     with telling("certifying the run", after=0.0):
         spent = account.spent(delta=DELTA, overflow=sampler.overflow)
-    # the optimiser also stops at --max-steps: the budget is spent only where the step after the last would not be within it
+    # the optimiser also stops at --max-steps: the budget is spent only where the step after the
+    # last would not be within it
     exhausted = bool(state.spent) and budget < args.max_steps
-    why = "" if exhausted else f" (stopped at --max-steps {args.max_steps}, μ within {args.max_mu:g})"
-    print(f"\n{account.num_steps} steps; budget spent: {exhausted}{why}; test accuracy {history['accuracy'][-1]:.3f}")
+    why = (
+        "" if exhausted else f" (stopped at --max-steps {args.max_steps}, μ within {args.max_mu:g})"
+    )
+    print(
+        f"\n{account.num_steps} steps; budget spent: {exhausted}{why}; test accuracy"
+        f" {history['accuracy'][-1]:.3f}"
+    )
     for name, bracket in spent.items():
         print(f"  {name:10s} {float(bracket.lower):.5f} … {float(bracket.upper):.5f}")
     checkpoint.save(account, args.output / "account.json")

@@ -1,11 +1,10 @@
 """Certified, batched privacy accounting in JAX.
 
-Every number comes as a bracket ``lower ≤ true ≤ upper``: the upper side from a dominating pair, the lower one from an
-attack that achieves it.
+Every number comes as a bracket ``lower ≤ true ≤ upper``: the upper side from a dominating pair, the
+lower one from an attack that achieves it.
 
-Names are loaded when they are first asked for (PEP 562): who accounts for one run does not wait for the optimiser, for training or
-for other libraries' interfaces.
-"""
+Names are loaded when they are first asked for (PEP 562): who accounts for one run does not wait for
+the optimiser, for training or for other libraries' interfaces."""
 
 import importlib
 import sys
@@ -15,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import audit, bridge, conversions, deployments, differentiable, gdp, spec, targets, training
+    from . import (
+        audit,
+        bridge,
+        conversions,
+        deployments,
+        differentiable,
+        gdp,
+        spec,
+        targets,
+        training,
+    )
     from .bracket import Bracket
     from .calibration import BlackBox, Calibration, calibrate
     from .grids.compare_samplers import compare_samplers
@@ -96,7 +105,8 @@ __all__ = [
     "training",
 ]
 
-# public name → the module that defines it; every other public name is a module itself or one of the mechanisms
+# public name → the module that defines it; every other public name is a module itself or one of the
+# mechanisms
 _HOMES = {
     "Bracket": "bracket",
     "BlackBox": "calibration",
@@ -113,12 +123,13 @@ _HOMES = {
     "TradeoffCurve": "tradeoff",
     "tradeoff": "tradeoff",
 }
-# modules and folders of the package that are reached as attributes, public names and those that importing the package used to load
-_MODULES = frozenset({
-    "accounting", "audit", "bracket", "bridge", "calibration", "conversions", "deployments", "differentiable", "gdp", "mechanisms",
-    "numerics",
-    "optimization", "pairs", "quantities", "spec", "targets", "training",
-})  # fmt: skip
+# modules and folders of the package that are reached as attributes; those that lie elsewhere than
+# their name says, with their place
+_MODULES = frozenset(
+    "accounting audit bracket bridge calibration conversions deployments differentiable gdp grids interop landscape mechanisms"
+    " numerics optimization options pairs plot quantities reproduce samplers scale spec targets training".split()
+)
+_PLACES = {"landscape": "grids.landscape"}
 
 
 def __getattr__(name: str) -> Any:
@@ -127,7 +138,7 @@ def __getattr__(name: str) -> Any:
         value = globals()[name] = getattr(home, name)
         return value
     if name in _MODULES:
-        return importlib.import_module("." + name, __name__)
+        return importlib.import_module("." + _PLACES.get(name, name), __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -136,7 +147,9 @@ def __dir__() -> list[str]:
 
 
 class _Package(types.ModuleType):
-    """``jaxgdp.measure`` is the function, not the module of that name that the import system would set in its place."""
+    """``jaxgdp.measure`` is the function, not the module of that name that the import system would
+    set in its place.
+    """
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _HOMES and isinstance(value, types.ModuleType):

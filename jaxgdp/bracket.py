@@ -1,4 +1,6 @@
-"""The answer of this library: two numbers with the truth between them, and a status that says what they are worth."""
+"""The answer of this library: two numbers with the truth between them, and a status that says what
+they are worth.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ LEAST = 1e-300  # a distance, and a value, that counts as nothing
 
 
 class Status(IntEnum):
-    """What is known of a bracket beside its sides; whatever it is, the truth lies in the bracket."""
+    """What is known of a bracket beside its sides; whatever it is, the truth lies in the
+    bracket.
+    """
 
     OK = 0
     WIDE = 1
@@ -22,16 +26,18 @@ class Status(IntEnum):
 STATUS: dict[int, str] = {
     Status.OK: "ok",
     Status.WIDE: "wider than rtol at the largest lattice",
-    Status.CONTRADICTION: "CONTRADICTION: the two sides exclude each other, so the value is withheld",
+    Status.CONTRADICTION: (
+        "CONTRADICTION: the two sides exclude each other, so the value is withheld"
+    ),
 }
 
 
 class Bracket(NamedTuple):
     """A certified pair ``lower ≤ true ≤ upper``.
 
-    Arrays of equal shape, float64. Each quantity's docstring says which side is the safe one to report:
-    the upper side for everything that grows with privacy loss (μ, ε, δ, advantage, TPR), the lower side
-    for the error rates of an attacker (β, Bayes risk).
+    Arrays of equal shape, float64. Each quantity's docstring says which side is the safe one to
+    report: the upper side for everything that grows with privacy loss (μ, ε, δ, advantage, TPR),
+    the lower side for the error rates of an attacker (β, Bayes risk).
 
     Example:
         >>> b = Bracket(1.0, 1.5)
@@ -60,12 +66,15 @@ class Bracket(NamedTuple):
         return (self.lower <= value) & (value <= self.upper)
 
     @classmethod
-    def from_sides(cls, lower, upper, extent=(-np.inf, np.inf), rounding: float = LEAST) -> tuple[Bracket, Any]:
+    def from_sides(
+        cls, lower, upper, extent=(-np.inf, np.inf), rounding: float = LEAST
+    ) -> tuple[Bracket, Any]:
         """Two sides worked out on their own, compared before anything is done to them.
 
-        Sides that cross by no more than ``SAME`` relative plus ``rounding`` change places, which widens. Sides that cross by more, or
-        that lie outside what the number can be, or that are no numbers, contradict what is certified: they vouch for nothing, and
-        the bracket is all of ``extent``.
+        Sides that cross by no more than ``SAME`` relative plus ``rounding`` change places, which
+        widens. Sides that cross by more, or that lie outside what the number can be, or that are no
+        numbers, contradict what is certified: they vouch for nothing, and the bracket is all of
+        ``extent``.
 
         Args:
             lower, upper: arrays that broadcast.
@@ -73,7 +82,8 @@ class Bracket(NamedTuple):
             rounding: absolute distance that rounding may make two sides cross by.
 
         Returns:
-            (bracket, whether its sides contradicted each other), host arrays of the broadcast shape.
+            (bracket, whether its sides contradicted each other), host arrays of the broadcast
+            shape.
 
         Example:
             >>> bracket, contradicted = Bracket.from_sides([0.1, 0.3], [0.2, 0.2], extent=(0.0, 1.0))

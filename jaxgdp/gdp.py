@@ -1,11 +1,12 @@
 """Closed forms for Gaussian differential privacy: one number μ says everything (Dong et al. 2022).
 
-Of a μ: trade-off curve, TPR, (ε, δ), advantage, Bayes risk, Rényi divergence and zCDP; and back from what determines μ.
+Of a μ: trade-off curve, TPR, (ε, δ), advantage, Bayes risk, Rényi divergence and zCDP; and back
+from what determines μ.
 
-Host-side functions of scalars and arrays with NumPy broadcasting, float64. Results that are normal doubles have 1e-12 relative
-accuracy over the whole range of the arguments; results below 2.3e-308 may be 0, and above 1.8e308 they are ∞. (:func:`epsilon` says
-where it depends on the last digits of δ.)
-"""
+Host-side functions of scalars and arrays with NumPy broadcasting, float64. Results that are normal
+doubles have 1e-12 relative accuracy over the whole range of the arguments; results below 2.3e-308
+may be 0, and above 1.8e308 they are ∞. (:func:`epsilon` says where it depends on the last digits of
+δ.)"""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ _SQRT_2PI = np.sqrt(2.0 * np.pi)
 
 
 def _find_root(function, bracket, args):
-    """Elementwise roots; scipy.optimize takes half a second to import, so not before it is needed."""
+    """Elementwise roots; scipy.optimize takes half a second to import, so not before it is
+    needed.
+    """
     from scipy.optimize import elementwise
 
     return elementwise.find_root(function, bracket, args=args)
@@ -93,12 +96,14 @@ def advantage(mu):
 
 
 def bayes_risk(prior, mu):
-    """Least error probability of an attacker, min over α of π·α + (1 − π)·f_μ(α) = π·Φ(−μ/2 − ℓ/μ) + (1 − π)·Φ(−μ/2 + ℓ/μ).
+    """Least error probability of an attacker, min over α of π·α + (1 − π)·f_μ(α) = π·Φ(−μ/2 − ℓ/μ)
+    + (1 − π)·Φ(−μ/2 + ℓ/μ).
 
     The best test rejects above the privacy loss ℓ = log(π/(1 − π)).
 
     Args:
-        prior: π in [0, 1], the prior probability that the record is absent. mu: μ ≥ 0. Any shapes that broadcast.
+        prior: π in [0, 1], the prior probability that the record is absent. mu: μ ≥ 0. Any shapes
+            that broadcast.
 
     Returns:
         Error probability, float64; min(π, 1 − π) at μ = 0.
@@ -116,7 +121,9 @@ def bayes_risk(prior, mu):
     rare = np.minimum(prior, 1.0 - prior)
     certain = (rare == 0.0) | (mu == 0.0)
     safe = np.where(rare > 0.0, rare, 0.5)
-    threshold = np.where(safe > 0.25, np.log1p((1.0 - 2.0 * safe) / safe), np.log1p(-safe) - np.log(safe))
+    threshold = np.where(
+        safe > 0.25, np.log1p((1.0 - 2.0 * safe) / safe), np.log1p(-safe) - np.log(safe)
+    )
     threshold, positive_mu = np.broadcast_arrays(threshold, np.where(mu > 0.0, mu, 1.0))
     return np.where(certain, rare, rare * profile.rest(threshold, positive_mu))[()]
 
@@ -189,7 +196,9 @@ def mu_from_zcdp_of_gaussian(rho):
 
 def _mu_of_advantage(eta):
     """2Φ⁻¹((1 + η)/2), from 1 − η where that is small."""
-    return np.where(eta < 0.5, np.sqrt(8.0) * erfinv(np.minimum(eta, 0.5)), -2.0 * ndtri(0.5 * (1.0 - eta)))[()]
+    return np.where(
+        eta < 0.5, np.sqrt(8.0) * erfinv(np.minimum(eta, 0.5)), -2.0 * ndtri(0.5 * (1.0 - eta))
+    )[()]
 
 
 def mu_from_advantage(advantage):
@@ -213,7 +222,8 @@ def mu_from_advantage(advantage):
 
 
 def mu_from_rates(fpr, tpr):
-    """μ = Φ⁻¹(TPR) − Φ⁻¹(FPR): the Gaussian curve through one point, 0 where the TPR is not above the FPR.
+    """μ = Φ⁻¹(TPR) − Φ⁻¹(FPR): the Gaussian curve through one point, 0 where the TPR is not above
+    the FPR.
 
     Args:
         fpr: in (0, 1). tpr: in (0, 1). Any shapes that broadcast.
@@ -283,8 +293,8 @@ def epsilon(delta, mu):
         delta: δ in (0, 1). mu: μ ≥ 0.
 
     Returns:
-        ε, float64: of a δ that differs by at most 1e-14·min(δ, 1 − δ), to 1e-12 relative; ∞ above 1.8e308. (Where δ all but equals
-        the advantage, ε answers to its last digits.)
+        ε, float64: of a δ that differs by at most 1e-14·min(δ, 1 − δ), to 1e-12 relative; ∞ above
+        1.8e308. (Where δ all but equals the advantage, ε answers to its last digits.)
 
     Raises:
         ValueError: an argument is out of range, or shapes do not broadcast.
@@ -308,7 +318,9 @@ def epsilon(delta, mu):
         high = scale * (scale / 2.0 + np.sqrt(-2.0 * np.log(target)) + 1.0) * (1.0 + 1e-15)
     endless = ~free & np.isinf(high)
     skip = free | endless
-    root = _find_root(gap, (np.zeros_like(scale), np.where(skip, 1.0, high)), args=(scale, goal, sign, skip))
+    root = _find_root(
+        gap, (np.zeros_like(scale), np.where(skip, 1.0, high)), args=(scale, goal, sign, skip)
+    )
     return np.where(free, 0.0, np.where(endless, np.inf, root.x))[()]
 
 
@@ -325,10 +337,11 @@ def _log_of(epsilon, mu, sign):
 
 
 def mu_from_epsilon_delta(epsilon, delta):
-    """The μ whose Gaussian curve passes through (ε, δ): the largest μ that is (ε, δ)-DP, δ_μ(ε) = δ.
+    """The μ whose Gaussian curve passes through (ε, δ): the largest μ that is (ε, δ)-DP, δ_μ(ε) =
+    δ.
 
-    This is how much Gaussian noise an (ε, δ) target allows. It is not what an (ε, δ)-DP guarantee implies: with
-    δ > 0 that guarantee alone implies no finite μ (Gomez 2025, Proposition 6.2).
+    This is how much Gaussian noise an (ε, δ) target allows. It is not what an (ε, δ)-DP guarantee
+    implies: with δ > 0 that guarantee alone implies no finite μ (Gomez 2025, Proposition 6.2).
 
     Args:
         epsilon: ε ≥ 0 in nats. delta: δ in (0, 1).
@@ -363,7 +376,9 @@ def mu_from_epsilon_delta(epsilon, delta):
     while np.any(short := ~skip & (gap(high, eps, goal, sign, skip) < 0.0)):
         step *= 2.0
         high = np.where(short, high + step, high)
-    root = _find_root(gap, (np.where(skip, 0.0, low), np.where(skip, 1.0, high)), args=(eps, goal, sign, skip))
+    root = _find_root(
+        gap, (np.where(skip, 0.0, low), np.where(skip, 1.0, high)), args=(eps, goal, sign, skip)
+    )
     return np.where(skip, at_zero, np.exp(root.x))[()]
 
 
@@ -384,7 +399,8 @@ def mu_from_pure_dp(epsilon):
         1.232035
     """
     eps = _nonnegative("epsilon", epsilon)
-    # Φ(μ/2) − Φ(−μ/2) = tanh(ε/2); for large ε Φ(−μ/2) = 1/(1 + e^ε) in the log domain, where nothing underflows
+    # Φ(μ/2) − Φ(−μ/2) = tanh(ε/2); for large ε Φ(−μ/2) = 1/(1 + e^ε) in the log domain, where
+    # nothing underflows
     from scipy.special import ndtri_exp
 
     near = eps < 1.0

@@ -27,18 +27,22 @@ from .tradeoff import dominating
 QUANTITIES = registry.REGISTRY.keys()  # a view: whatever is registered
 
 
-_PIECES = 64  # that a batch is cut into for the workers of a client, at least, unless they would be too small
+# that a batch is cut into for the workers of a client, at least, unless they would be too small
+_PIECES = 64
 _SMALLEST = 16  # settings of a piece
 
 
 class Measured(NamedTuple):
-    """What :func:`measure` found; arrays have the common shape of the mechanism and of what it was asked at.
+    """What :func:`measure` found; arrays have the common shape of the mechanism and of what it was
+    asked at.
 
     Attributes:
-        brackets: quantity → :class:`Bracket`; report the upper side, of "beta" and "bayes_risk" the lower one.
+        brackets: quantity → :class:`Bracket`; report the upper side, of "beta" and "bayes_risk" the
+            lower one.
         at: quantity → the δ, ε, FPR, prior or d it was asked at; only those that have one.
-        status: quantity → codes of ``jaxgdp.bracket.STATUS``: 0 where ``rtol`` was reached, 1 where not; 2 where the two sides contradicted
-            each other, so that the bracket is all that the quantity can be. Brackets hold in any case.
+        status: quantity → codes of ``jaxgdp.bracket.STATUS``: 0 where ``rtol`` was reached, 1 where
+            not; 2 where the two sides contradicted each other, so that the bracket is all that the
+            quantity can be. Brackets hold in any case.
         lattice_size: lattice points used.
         rtol, fpr_floor: as asked.
     """
@@ -51,16 +55,24 @@ class Measured(NamedTuple):
     fpr_floor: Any
 
     def __repr__(self) -> str:
-        head = f"Measured(shape {np.shape(self.worst)}, rtol={self.rtol:g}, fpr_floor={short(self.fpr_floor)}"
+        head = (
+            f"Measured(shape {np.shape(self.worst)}, rtol={self.rtol:g},"
+            f" fpr_floor={short(self.fpr_floor)}"
+        )
         return (
             head
-            + "".join(f",\n  {self._title(name)}: {sides(b)}, {self._told(name)}" for name, b in self.brackets.items())
+            + "".join(
+                f",\n  {self._title(name)}: {sides(b)}, {self._told(name)}"
+                for name, b in self.brackets.items()
+            )
             + ")"
         )
 
     def _title(self, name: str) -> str:
         return (
-            name if name not in self.at else f"{name} at {registry.named(name).own_argument} = {short(self.at[name])}"
+            name
+            if name not in self.at
+            else f"{name} at {registry.named(name).own_argument} = {short(self.at[name])}"
         )
 
     def _told(self, name: str) -> str:
@@ -72,13 +84,27 @@ class Measured(NamedTuple):
         for index in np.ndindex(*shape):
             for name, bracket in self.brackets.items():
                 low, high = (np.broadcast_to(side, shape)[index] for side in bracket)
-                at = "" if name not in self.at else f"{np.broadcast_to(self.at[name], shape)[index]:g}"
+                at = (
+                    ""
+                    if name not in self.at
+                    else f"{np.broadcast_to(self.at[name], shape)[index]:g}"
+                )
                 report, told = (
                     registry.named(name).safe_side,
                     STATUS[int(np.broadcast_to(self.status[name], shape)[index])],
                 )
-                rows.append((*([index] if shape else []), name, at, *cells(low, high), report, told))
-        header = (*(["setting"] if shape else []), "quantity", "at", "lower", "upper", "report", "status")
+                rows.append(
+                    (*([index] if shape else []), name, at, *cells(low, high), report, told)
+                )
+        header = (
+            *(["setting"] if shape else []),
+            "quantity",
+            "at",
+            "lower",
+            "upper",
+            "report",
+            "status",
+        )
         return html_table(f"rtol {self.rtol:g}, FPR floor {short(self.fpr_floor)}", header, rows)
 
     @property
@@ -110,9 +136,10 @@ def measure(
 
     Args:
         mechanism: a mechanism or composition, scalar or batched.
-        quantities: any of "mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu" and whatever else
-            is registered (``jaxgdp.quantities``).
-        rtol: relative width asked of every bracket (of the regret: a width of rtol/10), in [1e-8, 1).
+        quantities: any of "mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta",
+            "bayes_risk", "approximate_mu" and whatever else is registered (``jaxgdp.quantities``).
+        rtol: relative width asked of every bracket (of the regret: a width of rtol/10), in [1e-8,
+            1).
         fpr_floor: FPR floor of μ and of the regret, in [1e-300, 0.5).
         adjacency: "add_remove", "add", "remove", or "replace_one" where that is sound.
         delta: δ of "epsilon".
@@ -121,17 +148,19 @@ def measure(
         d: of "approximate_mu".
         prior: of "bayes_risk", the probability that the record is absent, in (0, 1).
         progress: called with the number of settings finished, as they finish.
-        nested: whether brackets shall lie within those that a coarser ``rtol`` gives; the levels 1e-3, 1e-4, … down to ``rtol`` are
-            then all computed.
-        executor: "eager" (NumPy, at once), "compiled" (JAX, for many settings), "product" (the same without an FFT, for devices that
-            have none of 64 bits) or "float32" (32 bits on the device, the rest on its host: wider brackets); None lets the environment
-            variable ``JAXGDP_EXECUTOR`` decide, else the number of settings and what is compiled already.
-        client: ``dask.distributed.Client`` or the address of a scheduler (extra ``scale``): its workers compute, in pieces of up to
-            1024 settings. Quantities of your own have to be registered there, too.
+        nested: whether brackets shall lie within those that a coarser ``rtol`` gives; the levels
+            1e-3, 1e-4, … down to ``rtol`` are then all computed.
+        executor: "eager" (NumPy, at once), "compiled" (JAX, for many settings), "product" (the same
+            without an FFT, for devices that have none of 64 bits) or "float32" (32 bits on the
+            device, the rest on its host: wider brackets); None lets the environment variable
+            ``JAXGDP_EXECUTOR`` decide, else the number of settings and what is compiled already.
+        client: ``dask.distributed.Client`` or the address of a scheduler (extra ``scale``): its
+            workers compute, in pieces of up to 1024 settings. Quantities of your own have to be
+            registered there, too.
         **others: what quantities registered by others are asked at.
 
-        ``fpr_floor``, ``delta``, ``epsilon``, ``fpr``, ``d`` and ``prior`` are numbers or arrays that broadcast with the
-        mechanism's shape.
+        ``fpr_floor``, ``delta``, ``epsilon``, ``fpr``, ``d`` and ``prior`` are numbers or arrays
+        that broadcast with the mechanism's shape.
 
     Returns:
         :class:`Measured`.
@@ -151,10 +180,18 @@ def measure(
     given = {"delta": delta, "epsilon": epsilon, "fpr": fpr, "d": d, "prior": prior} | others
     asked = registry.checked_arguments("measure", given)
     records = registry.select(quantities)
-    at = {record.name: asked[record.own_argument] for record in records if record.own_argument is not None}
+    at = {
+        record.name: asked[record.own_argument]
+        for record in records
+        if record.own_argument is not None
+    }
     floor = floor_rate("fpr_floor", fpr_floor)
     paired, order = dominating(mechanism, adjacency)
-    used = {record.own_argument: at[record.name] for record in records if record.own_argument is not None}
+    used = {
+        record.own_argument: at[record.name]
+        for record in records
+        if record.own_argument is not None
+    }
     shape = broadcast(mechanism=np.empty(mechanism.shape), fpr_floor=floor, **used)
     axes = len(mechanism.shape)
 
@@ -166,24 +203,33 @@ def measure(
         rtol=float(relative_width("rtol", rtol)),
         fpr_floor=rows(floor),
         adjacency=order,
-        asked=tuple((record, rows(at[record.name]) if record.name in at else None) for record in records),
+        asked=tuple(
+            (record, rows(at[record.name]) if record.name in at else None) for record in records
+        ),
         deepest=functools.reduce(np.minimum, (rows(depth) for depth in depths)) if depths else None,
     )
 
     def spread(leaf):
         new = len(shape) - axes
         leaf = np.asarray(leaf).reshape((1,) * new + leaf.shape)
-        return np.broadcast_to(leaf, shape + leaf.shape[len(shape) :]).reshape((-1,) + leaf.shape[len(shape) :])
+        return np.broadcast_to(leaf, shape + leaf.shape[len(shape) :]).reshape(
+            (-1,) + leaf.shape[len(shape) :]
+        )
 
     by_name(executor)
     how = "nested" if nested else "plain"
-    found = _answer(how, jax.tree.map(spread, paired.stacked()), question, executor, client, progress)
+    found = _answer(
+        how, jax.tree.map(spread, paired.stacked()), question, executor, client, progress
+    )
     monotone = tuple(entry for entry in question.asked if entry[0].monotone)
     for achieved in paired.achieved() if monotone else ():
         seen = dataclasses.replace(question, asked=monotone)
-        attacks = _answer("achieved", jax.tree.map(spread, achieved.stacked()), seen, executor, client).results
+        attacks = _answer(
+            "achieved", jax.tree.map(spread, achieved.stacked()), seen, executor, client
+        ).results
         results = {
-            record.name: narrowed(record, found.results[record.name], attacks[record.name]) for record, _ in monotone
+            record.name: narrowed(record, found.results[record.name], attacks[record.name])
+            for record, _ in monotone
         }
         found = found._replace(results=found.results | results)
     brackets, status = {}, {}
@@ -193,7 +239,9 @@ def measure(
         status[record.name] = record.status(brackets[record.name], contradicted, question.rtol)
     sizes = np.reshape(found.sizes, shape)
     at = {name: float(value) if np.ndim(value) == 0 else value for name, value in at.items()}
-    return Measured(brackets, at, status, sizes, question.rtol, float(floor) if np.ndim(floor) == 0 else floor)
+    return Measured(
+        brackets, at, status, sizes, question.rtol, float(floor) if np.ndim(floor) == 0 else floor
+    )
 
 
 class _Found(NamedTuple):
@@ -218,8 +266,15 @@ def _answer(how, groups, question: Question, executor, client, progress=None) ->
         part = question.take(rows, number)
         # quantities travel by name: what is pickled by value would be a new program for every piece
         asked = tuple((record.name, value) for record, value in part.asked)
-        pieces.append((start, (how, engine.take(groups, rows), dataclasses.replace(part, asked=asked), executor)))
-    results = {record.name: Bracket(np.empty(number), np.empty(number)) for record, _ in question.asked}
+        pieces.append(
+            (
+                start,
+                (how, engine.take(groups, rows), dataclasses.replace(part, asked=asked), executor),
+            )
+        )
+    results = {
+        record.name: Bracket(np.empty(number), np.empty(number)) for record, _ in question.asked
+    }
     sizes = np.empty(number, np.int64)
     for start, found in each(client, _piece, pieces):
         rows = slice(start, start + len(found.sizes))

@@ -1,4 +1,6 @@
-"""What long work on the host is doing: one line on a terminal, from the second second on, gone when the work is done."""
+"""What long work on the host is doing: one line on a terminal, from the second second on, gone when
+the work is done.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,14 @@ class Telling:
     """What is being done and how much of it is finished; calling it counts.
 
     Args:
-        doing: such as "calibrating". about: number of things expected, None where nothing is counted. noun: what they are.
+        doing: such as "calibrating". about: number of things expected, None where nothing is
+            counted. noun: what they are.
         rate: tell also how many are finished in a second, and how long the rest will take.
     """
 
-    def __init__(self, doing: str, about: int | None = None, noun: str = "evaluations", rate: bool = False):
+    def __init__(
+        self, doing: str, about: int | None = None, noun: str = "evaluations", rate: bool = False
+    ):
         self.doing, self.about, self.noun, self.done = doing, about, noun, 0
         self.rate, self.before, self.begin = rate, 0, time.monotonic()
 
@@ -39,7 +44,9 @@ class Telling:
         self.before += int(number)
 
     def pace(self) -> str:
-        """How many are finished in a second, and how long the rest will take; nothing before the first."""
+        """How many are finished in a second, and how long the rest will take; nothing before the
+        first.
+        """
         speed = (self.done - self.before) / max(time.monotonic() - self.begin, 1e-9)
         if not self.rate or not speed or self.about is None:
             return ""
@@ -57,7 +64,10 @@ class Telling:
     def __str__(self) -> str:
         if self.about is None:
             return self.doing
-        return f"{self.doing}, {self.done} of about {max(self.about, self.done)} {self.noun}{self.pace()}"
+        return (
+            f"{self.doing}, {self.done} of about {max(self.about, self.done)}"
+            f" {self.noun}{self.pace()}"
+        )
 
 
 class _Compiling:
@@ -76,7 +86,11 @@ class _Compiling:
     def listen(self) -> None:
         monitoring = sys.modules.get("jax.monitoring")
         register = getattr(monitoring, "register_event_duration_secs_listener", None)
-        if self.heard is None and register is not None and hasattr(monitoring, "unregister_event_duration_listener"):
+        if (
+            self.heard is None
+            and register is not None
+            and hasattr(monitoring, "unregister_event_duration_listener")
+        ):
             register(self.heed)
             self.heard = monitoring
 
@@ -86,7 +100,9 @@ class _Compiling:
 
 
 class _Line:
-    """The line of the outermost work, written by a thread of its own: it appears even while nothing finishes."""
+    """The line of the outermost work, written by a thread of its own: it appears even while nothing
+    finishes.
+    """
 
     def __init__(self, out, terminal: bool, after: float):
         self.out, self.terminal, self.after = out, terminal, after
@@ -141,10 +157,20 @@ class _Bar(_Line):
         outer = _SHOWN[0]
         if self.bar is None:
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeElapsedColumn,
+            )
 
             counted = () if outer.about is None else (BarColumn(), MofNCompleteColumn())
-            columns = (TextColumn("{task.description}", markup=False), *counted, TimeElapsedColumn())
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                *counted,
+                TimeElapsedColumn(),
+            )
             self.bar = Progress(*columns, console=Console(file=self.out), transient=True)
             self.task = self.bar.add_task("", total=outer.about)
             self.bar.start()
@@ -169,15 +195,17 @@ def telling(
 ):
     """Show on a terminal what is being done, and count what is finished.
 
-    Work that is told of inside other work shows behind it, in the same line. While JAX compiles, the line says so. Where ``stream`` is
-    not a terminal nothing is written, unless asked for.
+    Work that is told of inside other work shows behind it, in the same line. While JAX compiles,
+    the line says so. Where ``stream`` is not a terminal nothing is written, unless asked for.
 
     Args:
-        doing: such as "planning". about: number of things expected; None where nothing is counted. noun: what they are.
+        doing: such as "planning". about: number of things expected; None where nothing is counted.
+            noun: what they are.
         after: seconds without a word, one by default; work that is done before says nothing.
         stream: text stream; None for ``sys.stderr``.
         anywhere: write a line of its own now and then also where the stream is no terminal.
-        bar: draw a bar on a terminal, where rich is installed. silent: show nothing, nor of work inside this work.
+        bar: draw a bar on a terminal, where rich is installed. silent: show nothing, nor of work
+            inside this work.
         rate: tell also how many are finished in a second, and how long the rest will take.
 
     Yields:

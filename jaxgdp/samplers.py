@@ -1,4 +1,6 @@
-"""Batch samplers by name: how records get into the batches of an epoch, and the mechanism that accounts for it."""
+"""Batch samplers by name: how records get into the batches of an epoch, and the mechanism that
+accounts for it.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,10 @@ class Setting:
 
     Attributes:
         noise_multiplier: σ > 0. num_batches: T, batches of an epoch. num_epochs: E.
-        sampling_prob: the chance of a record to be in a batch, for samplers that draw batches on their own.
-        batch_size: b. dataset_size: n. truncated_batch_size: B, the most records of a batch that is cut.
+        sampling_prob: the chance of a record to be in a batch, for samplers that draw batches on
+            their own.
+        batch_size: b. dataset_size: n. truncated_batch_size: B, the most records of a batch that is
+            cut.
     """
 
     noise_multiplier: Any
@@ -47,7 +51,8 @@ class Sampler:
         title: a few words for legends and tables.
         make: :class:`Setting` of arrays that broadcast → composition.
         needs: what of a setting it cannot do without, of what may be None.
-        by_default: whether it is compared where no sampler is named; not those whose brackets are wide and take minutes.
+        by_default: whether it is compared where no sampler is named; not those whose brackets are
+            wide and take minutes.
     """
 
     name: str
@@ -104,7 +109,8 @@ def mechanism(
         noise_multiplier: σ > 0, any shape.
         num_batches: T, batches of an epoch, whole numbers ≥ 1.
         num_epochs: E, whole numbers ≥ 1.
-        sampling_prob: the chance of a record to be in a batch, for samplers that draw batches on their own; 1/T where not given.
+        sampling_prob: the chance of a record to be in a batch, for samplers that draw batches on
+            their own; 1/T where not given.
         batch_size: b, for "fixed_size". dataset_size: n, for "fixed_size" and "truncated_poisson".
         truncated_batch_size: B, the most records of a batch, for "truncated_poisson".
 
@@ -112,7 +118,8 @@ def mechanism(
         A :class:`jaxgdp.Composition`.
 
     Raises:
-        ValueError: the sampler is unknown, an argument out of range, or one that the sampler needs not given.
+        ValueError: the sampler is unknown, an argument out of range, or one that the sampler needs
+            not given.
 
     Example:
         >>> mechanism("shuffled", 1.0, num_batches=100, num_epochs=[1, 10]).shape
@@ -120,7 +127,9 @@ def mechanism(
     """
     batches, epochs = whole("num_batches", num_batches), whole("num_epochs", num_epochs)
     rate = 1.0 / batches if sampling_prob is None else probability("sampling_prob", sampling_prob)
-    setting = Setting(noise_multiplier, batches, epochs, rate, batch_size, dataset_size, truncated_batch_size)
+    setting = Setting(
+        noise_multiplier, batches, epochs, rate, batch_size, dataset_size, truncated_batch_size
+    )
     for name in named(sampler).needs:
         if getattr(setting, name) is None:
             raise ValueError(f"{name} must be given for sampler {sampler!r}")
@@ -129,7 +138,10 @@ def mechanism(
 
 def _truncated(setting: Setting) -> Composition:
     step = TruncatedPoisson(
-        setting.noise_multiplier, setting.sampling_prob, setting.truncated_batch_size, setting.dataset_size
+        setting.noise_multiplier,
+        setting.sampling_prob,
+        setting.truncated_batch_size,
+        setting.dataset_size,
     )
     return compose([(step, setting.num_batches * setting.num_epochs)])
 
@@ -140,7 +152,11 @@ def _fixed_size(setting: Setting) -> Composition:
 
 
 register(
-    Sampler("deterministic", "fixed order", lambda at: compose([Deterministic(at.noise_multiplier, at.num_epochs)]))
+    Sampler(
+        "deterministic",
+        "fixed order",
+        lambda at: compose([Deterministic(at.noise_multiplier, at.num_epochs)]),
+    )
 )
 register(
     Sampler(
@@ -151,17 +167,31 @@ register(
 )
 register(
     Sampler(
-        "poisson", "Poisson", lambda at: dpsgd(at.noise_multiplier, at.sampling_prob, at.num_batches * at.num_epochs)
+        "poisson",
+        "Poisson",
+        lambda at: dpsgd(at.noise_multiplier, at.sampling_prob, at.num_batches * at.num_epochs),
     )
 )
 register(
     Sampler(
         "random_allocation",
         "random allocation",
-        lambda at: compose([(RandomAllocation(at.noise_multiplier, at.num_batches), at.num_epochs)]),
+        lambda at: compose(
+            [(RandomAllocation(at.noise_multiplier, at.num_batches), at.num_epochs)]
+        ),
     )
 )
 register(
-    Sampler("truncated_poisson", "Poisson, cut", _truncated, ("truncated_batch_size", "dataset_size"), by_default=False)
+    Sampler(
+        "truncated_poisson",
+        "Poisson, cut",
+        _truncated,
+        ("truncated_batch_size", "dataset_size"),
+        by_default=False,
+    )
 )
-register(Sampler("fixed_size", "fixed size", _fixed_size, ("batch_size", "dataset_size"), by_default=False))
+register(
+    Sampler(
+        "fixed_size", "fixed size", _fixed_size, ("batch_size", "dataset_size"), by_default=False
+    )
+)

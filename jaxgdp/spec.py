@@ -13,8 +13,8 @@
     [[mechanism]]
     deployment = "census_2020_pl94_units"
 
-Numbers may be written as fractions in quotes ("16384/50000"). Every error names the file, the line or key, the value and what is valid.
-"""
+Numbers may be written as fractions in quotes ("16384/50000"). Every error names the file, the line
+or key, the value and what is valid."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ _HEADER = re.compile(r"^\s*\[\[\s*\"?mechanism\"?\s*\]\]")
 
 @dataclass(frozen=True)
 class Spec:
-    """A mechanism and how to report it; build it with :func:`read_spec`, :func:`from_dict` or :func:`from_deployment`.
+    """A mechanism and how to report it; build it with :func:`read_spec`, :func:`from_dict` or
+    :func:`from_deployment`.
 
     Attributes:
         mechanism: the :class:`jaxgdp.Composition`.
@@ -67,7 +68,9 @@ def known_mechanisms() -> dict[str, type]:
     return {
         name: value
         for name, value in sorted(found.items())
-        if isinstance(value, type) and issubclass(value, mechanisms.Mechanism) and dataclasses.is_dataclass(value)
+        if isinstance(value, type)
+        and issubclass(value, mechanisms.Mechanism)
+        and dataclasses.is_dataclass(value)
     }
 
 
@@ -88,7 +91,9 @@ class _Place:
         return next((i for i in range(first, last) if pattern.match(self.lines[i])), None)
 
     def at(self, entry=None, key=None, number=0) -> str:
-        """``source, line 12`` for a key, or for the ``entry``-th of ``number`` mechanisms and a key of it."""
+        """``source, line 12`` for a key, or for the ``entry``-th of ``number`` mechanisms and a key
+        of it.
+        """
         first, last, line = 0, self.headers[0] if self.headers else len(self.lines), None
         if entry is not None:
             if len(self.headers) != number:
@@ -96,12 +101,16 @@ class _Place:
             line = first = self.headers[entry]
             last = self.headers[entry + 1] if entry + 1 < number else len(self.lines)
         if key is not None:
-            line = self._find(key, first, last) if self._find(key, first, last) is not None else line
+            line = (
+                self._find(key, first, last) if self._find(key, first, last) is not None else line
+            )
         return self.source if line is None else f"{self.source}, line {line + 1}"
 
 
 def _number(value):
-    """Numbers as they are; text such as "1/3" or "-inf" as the number it stands for; lists element by element."""
+    """Numbers as they are; text such as "1/3" or "-inf" as the number it stands for; lists element
+    by element.
+    """
     if isinstance(value, list):
         return [_number(item) for item in value]
     if isinstance(value, str):
@@ -116,19 +125,28 @@ def _number(value):
 def _part(entry, place: _Place, position: int, number: int):
     """One element of ``mechanism``: (mechanism, count)."""
     label = f"mechanism {position + 1}"
-    where = lambda key=None: place.at(position, key, number)  # noqa: E731
+    where = lambda key=None: place.at(position, key, number)
     if not isinstance(entry, dict):
-        raise ValueError(f"{where()}: {label} must be a table with a type and its fields, got {entry!r}")
-    fields = {name: value for name, value in entry.items() if name not in ("type", "deployment", "count")}
+        raise ValueError(
+            f"{where()}: {label} must be a table with a type and its fields, got {entry!r}"
+        )
+    fields = {
+        name: value for name, value in entry.items() if name not in ("type", "deployment", "count")
+    }
     if ("type" in entry) == ("deployment" in entry):
-        raise ValueError(f"{where()}: {label} must have either a type or a deployment, got {sorted(entry)}")
+        raise ValueError(
+            f"{where()}: {label} must have either a type or a deployment, got {sorted(entry)}"
+        )
     try:
         count = whole("count", _number(entry.get("count", 1)))
     except ValueError as error:
         raise ValueError(f"{where('count')}: {label}: {error}") from None
     if "deployment" in entry:
         if fields:
-            raise ValueError(f"{where(next(iter(fields)))}: {label}: a deployment has no field {next(iter(fields))!r}")
+            raise ValueError(
+                f"{where(next(iter(fields)))}: {label}: a deployment has no field"
+                f" {next(iter(fields))!r}"
+            )
         try:
             return deployments.mechanism(entry["deployment"]), count
         except ValueError as error:
@@ -136,16 +154,24 @@ def _part(entry, place: _Place, position: int, number: int):
     known, name = known_mechanisms(), entry["type"]
     if not isinstance(name, str) or name not in known:
         hint = _suggest(name, known)
-        raise ValueError(f"{where('type')}: {label}: unknown mechanism {name!r}; {hint}known are {', '.join(known)}")
+        raise ValueError(
+            f"{where('type')}: {label}: unknown mechanism {name!r}; {hint}known are"
+            f" {', '.join(known)}"
+        )
     own = {field.name: field for field in dataclasses.fields(known[name]) if field.init}
     for key in fields:
         if key not in own:
             hint = _suggest(key, own)
             raise ValueError(
-                f"{where(key)}: {label} ({name}): unknown field {key!r}; {hint}its fields are {', '.join(own)}, and count"
+                f"{where(key)}: {label} ({name}): unknown field {key!r}; {hint}its fields are"
+                f" {', '.join(own)}, and count"
             )
     for key, field in own.items():
-        if key not in fields and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+        if (
+            key not in fields
+            and field.default is dataclasses.MISSING
+            and field.default_factory is dataclasses.MISSING
+        ):
             raise ValueError(f"{where()}: {label} ({name}) needs the field {key!r}")
     try:
         return known[name](**{key: _number(value) for key, value in fields.items()}), count
@@ -156,7 +182,12 @@ def _part(entry, place: _Place, position: int, number: int):
 
 def _settings(data: dict, place: _Place) -> dict:
     found = {name: data[name] for name in SETTINGS if name in data}
-    tests = {"fpr_floor": floor_rate, "rtol": relative_width, "deltas": open_unit, "approximation": open_unit}
+    tests = {
+        "fpr_floor": floor_rate,
+        "rtol": relative_width,
+        "deltas": open_unit,
+        "approximation": open_unit,
+    }
     for name, value in found.items():
         if name == "adjacency":
             if not isinstance(value, str):
@@ -168,7 +199,9 @@ def _settings(data: dict, place: _Place) -> dict:
             raise ValueError(f"{place.at(key=name)}: {error}") from None
         if name != "deltas" and checked.ndim:
             raise ValueError(f"{place.at(key=name)}: {name} must be one number, got {value!r}")
-        found[name] = np.atleast_1d(checked).reshape(-1).tolist() if name == "deltas" else float(checked)
+        found[name] = (
+            np.atleast_1d(checked).reshape(-1).tolist() if name == "deltas" else float(checked)
+        )
     return found
 
 
@@ -178,9 +211,14 @@ def _build(data, place: _Place) -> Spec:
     for key in data:
         if key not in _KEYS:
             hint = _suggest(key, _KEYS)
-            raise ValueError(f"{place.at(key=key)}: unknown key {key!r}; {hint}known are {', '.join(_KEYS)}")
+            raise ValueError(
+                f"{place.at(key=key)}: unknown key {key!r}; {hint}known are {', '.join(_KEYS)}"
+            )
     if ("mechanism" in data) == ("deployment" in data):
-        raise ValueError(f"{place.source}: must have mechanisms ([[mechanism]] in TOML) or a deployment, and not both")
+        raise ValueError(
+            f"{place.source}: must have mechanisms ([[mechanism]] in TOML) or a deployment, and not"
+            " both"
+        )
     for key in _WORDS:
         if not isinstance(data.get(key, ""), str):
             raise ValueError(f"{place.at(key=key)}: {key} must be text, got {data[key]!r}")
@@ -190,12 +228,17 @@ def _build(data, place: _Place) -> Spec:
             record = deployments.about(data["deployment"])
         except ValueError as error:
             raise ValueError(f"{place.at(key='deployment')}: {error}") from None
-        mechanism, title, neighbours = record.mechanism(), title or record.title, neighbours or record.neighbours
+        mechanism, title, neighbours = (
+            record.mechanism(),
+            title or record.title,
+            neighbours or record.neighbours,
+        )
     else:
         entries = data["mechanism"]
         if not isinstance(entries, list) or not entries:
             raise ValueError(
-                f"{place.at(key='mechanism')}: mechanism must be a list of at least one table, got {entries!r}"
+                f"{place.at(key='mechanism')}: mechanism must be a list of at least one table, got"
+                f" {entries!r}"
             )
         parts = [_part(entry, place, i, len(entries)) for i, entry in enumerate(entries)]
         try:
@@ -271,11 +314,15 @@ def read_json(path):
     try:
         return json.loads(read_text(path), object_pairs_hook=_no_twins)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}, column {error.colno}: {error.msg}") from None
+        raise ValueError(
+            f"{path}, line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
     except RecursionError:
         raise ValueError(f"{path}: is nested too deeply") from None
     except ValueError as error:
-        raise ValueError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from None
+        raise ValueError(
+            str(error) if str(error).startswith(str(path)) else f"{path}: {error}"
+        ) from None
 
 
 def read_spec(path) -> Spec:
@@ -288,7 +335,8 @@ def read_spec(path) -> Spec:
         A :class:`Spec`.
 
     Raises:
-        ValueError: it cannot be read, is malformed, or describes no valid mechanism; names the file and the line or key.
+        ValueError: it cannot be read, is malformed, or describes no valid mechanism; names the file
+            and the line or key.
     """
     if Path(path).suffix.lower() == ".json":
         return _build(read_json(path), _Place(str(path)))
@@ -315,8 +363,8 @@ def to_dict(mechanism, **settings) -> dict:
     """The description of a mechanism, the inverse of :func:`from_dict`.
 
     Args:
-        mechanism: a mechanism or composition, batched or not. settings: title, neighbours, adjacency, fpr_floor, rtol,
-            deltas, approximation.
+        mechanism: a mechanism or composition, batched or not. settings: title, neighbours,
+            adjacency, fpr_floor, rtol, deltas, approximation.
 
     Returns:
         A dictionary ready for JSON or :func:`to_toml`.
@@ -329,13 +377,22 @@ def to_dict(mechanism, **settings) -> dict:
     entries = []
     for part, count in zip(composition.mechanisms, composition.counts, strict=True):
         fields = {
-            f.name: _plain(np.asarray(getattr(part, f.name)).tolist()) for f in dataclasses.fields(part) if f.init
+            f.name: _plain(np.asarray(getattr(part, f.name)).tolist())
+            for f in dataclasses.fields(part)
+            if f.init
         }
-        entries.append({"type": type(part).__name__, **fields, "count": np.asarray(count).astype(int).tolist()})
+        entries.append(
+            {"type": type(part).__name__, **fields, "count": np.asarray(count).astype(int).tolist()}
+        )
     unknown = set(settings) - {*_WORDS, *SETTINGS}
     if unknown:
-        raise ValueError(f"setting must be one of {', '.join((*_WORDS, *SETTINGS))}, got {sorted(unknown)[0]!r}")
-    plain = {name: _plain(np.asarray(v).tolist() if name == "deltas" else v) for name, v in settings.items()}
+        raise ValueError(
+            f"setting must be one of {', '.join((*_WORDS, *SETTINGS))}, got {sorted(unknown)[0]!r}"
+        )
+    plain = {
+        name: _plain(np.asarray(v).tolist() if name == "deltas" else v)
+        for name, v in settings.items()
+    }
     return {**plain, "mechanism": entries}
 
 
@@ -355,7 +412,11 @@ def to_toml(data: dict) -> str:
         scale = 2.0
         count = 3
     """
-    line = lambda key, value: f"{key} = {json.dumps(value, ensure_ascii=False)}"  # noqa: E731
+    line = lambda key, value: f"{key} = {json.dumps(value, ensure_ascii=False)}"
     head = [line(key, value) for key, value in data.items() if key != "mechanism"]
-    tables = [[line(key, value) for key, value in entry.items()] for entry in data.get("mechanism", [])]
-    return "\n\n".join(["\n".join(head)] * bool(head) + ["\n".join(["[[mechanism]]", *rows]) for rows in tables])
+    tables = [
+        [line(key, value) for key, value in entry.items()] for entry in data.get("mechanism", [])
+    ]
+    return "\n\n".join(
+        ["\n".join(head)] * bool(head) + ["\n".join(["[[mechanism]]", *rows]) for rows in tables]
+    )

@@ -3,8 +3,8 @@
     python notebooks/run.py                                  # all of them, some minutes
     python notebooks/run.py 2_regret_landscape 5_batch_samplers
 
-What is stored depends on nothing but the code: times, paths, kernels and addresses in memory are left out.
-"""
+What is stored depends on nothing but the code: times, paths, kernels and addresses in memory are
+left out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,11 @@ def execute(path: Path, folder):
             cell.outputs, cell.execution_count = [], None
             cell.metadata.pop("execution", None)
     NotebookClient(
-        book, timeout=None, kernel_name="python3", record_timing=False, resources={"metadata": {"path": str(folder)}}
+        book,
+        timeout=None,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(folder)}},
     ).execute()
     return cleaned(book)
 
@@ -86,7 +90,9 @@ def _joined(outputs) -> list:
 
 def main(names) -> None:
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(FOLDER.parent), os.environ.get("PYTHONPATH")]))
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(FOLDER.parent), os.environ.get("PYTHONPATH")])
+    )
     paths = [FOLDER / f"{name}.ipynb" for name in names] or sorted(FOLDER.glob("*.ipynb"))
     for path in paths:
         print(path.stem, flush=True)

@@ -1,4 +1,6 @@
-"""Ask the engine itself: at one accuracy, of one executor if wanted, with nothing laid over what it found."""
+"""Ask the engine itself: at one accuracy, of one executor if wanted, with nothing laid over what it
+found.
+"""
 
 import functools
 from typing import Any, NamedTuple
@@ -11,7 +13,9 @@ from jaxgdp.quantities import registry
 
 
 class Asked(NamedTuple):
-    """Brackets and statuses by quantity (as ``measure`` gives them), and the lattice of each setting."""
+    """Brackets and statuses by quantity (as ``measure`` gives them), and the lattice of each
+    setting.
+    """
 
     brackets: dict
     status: dict
@@ -27,7 +31,15 @@ def question(names, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove"):
     return engine.Question(rtol, fpr_floor, adjacency, asked, deepest)
 
 
-def ask(mechanism, names, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove", max_size=engine.MAX_SIZE, executor=None):
+def ask(
+    mechanism,
+    names,
+    rtol=1e-3,
+    fpr_floor=1e-10,
+    adjacency="add_remove",
+    max_size=engine.MAX_SIZE,
+    executor=None,
+):
     """What one run of the engine finds for a batch of mechanisms (one axis)."""
     groups = as_composition(mechanism).stacked()
     asked = question(names, rtol, fpr_floor, adjacency)

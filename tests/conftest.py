@@ -1,4 +1,6 @@
-"""Shared settings: a persistent compilation cache, and quick compilation of what the tests compile themselves."""
+"""Shared settings: a persistent compilation cache, and quick compilation of what the tests compile
+themselves.
+"""
 
 import os
 import pathlib
@@ -9,12 +11,15 @@ import pytest
 
 from jaxgdp.numerics import compiling
 
-_CACHE = os.environ.get("JAXGDP_TEST_CACHE", str(pathlib.Path(tempfile.gettempdir()) / "jaxgdp-test-cache"))
+_CACHE = os.environ.get(
+    "JAXGDP_TEST_CACHE", str(pathlib.Path(tempfile.gettempdir()) / "jaxgdp-test-cache")
+)
 jax.config.update("jax_compilation_cache_dir", _CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
-# what the tests themselves compile runs a few times: for CPUs with LLVM's quick optimisations only (with none at all, training runs take
-# five times as long) and without XLA's newer emitters, like the programs of the package; processes that a test starts are left alone
+# what the tests themselves compile runs a few times: for CPUs with LLVM's quick optimisations only
+# (with none at all, training runs take five times as long) and without XLA's newer emitters, like
+# the programs of the package; processes that a test starts are left alone
 _FLAGS = "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false"
 with pytest.MonkeyPatch.context() as _environment:
     _environment.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", "") + " " + _FLAGS)
@@ -22,6 +27,8 @@ with pytest.MonkeyPatch.context() as _environment:
 
 
 def pytest_configure(config):
-    """Nor are the package's own programs, but for tests that are run at night: those have what users have."""
+    """Nor are the package's own programs, but for tests that are run at night: those have what
+    users have.
+    """
     if "nightly" not in config.option.markexpr:
         compiling._WITH.update(compiling._QUICKLY)

@@ -1,4 +1,6 @@
-"""Privacy profiles with their curves at 40 digits: Gaussian, Laplace, and mixtures of randomized responses with mass at infinity."""
+"""Privacy profiles with their curves at 40 digits: Gaussian, Laplace, and mixtures of randomized
+responses with mass at infinity.
+"""
 
 import mpmath as mp
 
@@ -44,7 +46,7 @@ class Gaussian:
         if d == 0:
             return self.mu
         low, high = self.mu / 2, self.mu - quantile(d)
-        value = lambda z: _mu_at(self, phi(-z), d)  # noqa: E731
+        value = lambda z: _mu_at(self, phi(-z), d)
         start = max((low + (high - low) * k / 40 for k in range(41)), key=value)
         low, high = max(low, start - (high - low) / 40), min(high, start + (high - low) / 40)
         ratio = (mp.sqrt(5) - 1) / 2
@@ -55,7 +57,9 @@ class Gaussian:
 
 
 class Responses:
-    """Randomized response of loss l_i with probability w_i, and with the rest everything is shown."""
+    """Randomized response of loss l_i with probability w_i, and with the rest everything is
+    shown.
+    """
 
     def __init__(self, losses, weights, shown=0):
         self.losses, self.shown = [mp.mpf(x) for x in losses], mp.mpf(shown)
@@ -63,8 +67,10 @@ class Responses:
         self.weights = [(1 - self.shown) * mp.mpf(w) / total for w in weights]
 
     def delta(self, epsilon):
-        one = lambda loss: mp.exp(epsilon) * mp.expm1(loss - epsilon) / (1 + mp.exp(loss))  # noqa: E731
-        return self.shown + sum(w * one(x) for w, x in zip(self.weights, self.losses, strict=True) if x > epsilon)
+        one = lambda loss: mp.exp(epsilon) * mp.expm1(loss - epsilon) / (1 + mp.exp(loss))
+        return self.shown + sum(
+            w * one(x) for w, x in zip(self.weights, self.losses, strict=True) if x > epsilon
+        )
 
     def _lines(self):
         return [(self.delta(e), mp.exp(e)) for e in [mp.mpf(0), *self.losses]]
@@ -107,7 +113,9 @@ class Laplace:
         return alpha * ratio if alpha <= 1 / (2 * ratio) else 1 - self.beta(alpha)
 
     def most_mu(self, floor, d):
-        """At these rates at least: between them μ may be larger, so this is for lower sides (and the upper ones must exceed it)."""
+        """At these rates at least: between them μ may be larger, so this is for lower sides (and
+        the upper ones must exceed it).
+        """
         first, middle = mp.exp(-self.epsilon) / 2, mp.exp(-self.epsilon / 2) / 2
         return _over_corners(self, [first + (middle - first) * k / 24 for k in range(25)], floor, d)
 
@@ -128,13 +136,15 @@ def _over_corners(curve, corners, floor, d):
     if d and getattr(curve, "shown", 0) > d or not d and least <= 0:
         return mp.inf
     slack = 1 - mp.mpf(10) ** (10 - DIGITS)
-    rates = [a for a in corners if a >= least and curve.beta(a) >= a * slack] + ([] if d else [least])
+    rates = [a for a in corners if a >= least and curve.beta(a) >= a * slack] + (
+        [] if d else [least]
+    )
     return max([mp.mpf(0)] + [_mu_at(curve, a, d) for a in rates])
 
 
 def truth(curve, target):
     """The target's own quantity."""
-    at = lambda name: mp.mpf(float(getattr(target, name)))  # noqa: E731
+    at = lambda name: mp.mpf(float(getattr(target, name)))
     if isinstance(target, targets.Mu):
         return curve.most_mu(at("fpr_floor"), mp.mpf(0))
     if isinstance(target, targets.ApproximateMu):

@@ -1,4 +1,6 @@
-"""A store whose numbers cost nothing, for tests of what happens to stores; run as a program it fills one until it is killed."""
+"""A store whose numbers cost nothing, for tests of what happens to stores; run as a program it
+fills one until it is killed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,13 @@ def template(**question) -> Template:
     """Of a table of x·y and whether it is odd."""
     axes = {"x": np.arange(SHAPE[0], dtype=float), "y": np.arange(SHAPE[1], dtype=float)}
     variables = {"product": Variable("float64", {"units": "1"}), "odd": Variable("int64", {})}
-    return Template(axes, variables, {"title": "products"}, {"function": "product"} | question, Layout(SHAPE, CHUNK))
+    return Template(
+        axes,
+        variables,
+        {"title": "products"},
+        {"function": "product"} | question,
+        Layout(SHAPE, CHUNK),
+    )
 
 
 def compute(region, progress=None, pause=0.0):
@@ -44,11 +52,13 @@ def filled(path: Path, already=nothing, progress=nothing, pause=0.0, **question)
 
 def files(path: Path) -> dict[str, bytes]:
     """Every file of a store."""
-    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in sorted(path.rglob("*"))
+        if file.is_file()
+    }
 
 
 if __name__ == "__main__":
-    import zarr  # noqa: F401
-
     print("ready", flush=True)
     filled(Path(sys.argv[1]), pause=float(sys.argv[2]))

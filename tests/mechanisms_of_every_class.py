@@ -21,10 +21,19 @@ SETTINGS = {
     "ApproximateDP": (mechanisms.ApproximateDP([0.3, 0.5], [1e-9, 1e-8]), [8, 3]),
     "ExponentialMechanism": (mechanisms.ExponentialMechanism([0.2, 0.5]), [6, 3]),
     "RandomAllocation": (mechanisms.RandomAllocation([3.0, 2.0], [20.0, 30.0]), [2, 1]),
-    "TruncatedPoisson": (mechanisms.TruncatedPoisson([1.1, 2.0], [0.02, 0.1], [60, 150], [1000, 1000]), [40, 30]),
+    "TruncatedPoisson": (
+        mechanisms.TruncatedPoisson([1.1, 2.0], [0.02, 0.1], [60, 150], [1000, 1000]),
+        [40, 30],
+    ),
     "FixedSize": (mechanisms.FixedSize([3.0, 4.0], [20, 50], [1000, 1000]), [5, 3]),
-    "FromPMFs": (mechanisms.FromPMFs([[0.5, 0.3, 0.2], [0.6, 0.4, 0.0]], [[0.3, 0.3, 0.4], [0.4, 0.5, 0.1]]), [4, 3]),
-    "FromProfile": (mechanisms.FromProfile([0.0, 0.5, 1.0], [[0.2, 0.1, 0.01], [0.3, 0.1, 0.0]]), [3, 2]),
+    "FromPMFs": (
+        mechanisms.FromPMFs([[0.5, 0.3, 0.2], [0.6, 0.4, 0.0]], [[0.3, 0.3, 0.4], [0.4, 0.5, 0.1]]),
+        [4, 3],
+    ),
+    "FromProfile": (
+        mechanisms.FromProfile([0.0, 0.5, 1.0], [[0.2, 0.1, 0.01], [0.3, 0.1, 0.0]]),
+        [3, 2],
+    ),
     "FromDensities": (_DENSITIES, [6, 2]),
     "Deterministic": (mechanisms.Deterministic([2.0, 5.0], 4), [1, 7]),
     "Shuffled": (mechanisms.Shuffled([2.0, 0.8], [20, 100], [1, 2]), [1, 2]),
@@ -43,4 +52,6 @@ _ALONE = ("RandomAllocation", "FixedSize", "TruncatedPoisson", "Shuffled")
 
 def one_of_each():
     """One use of every class but those of ``_ALONE``, composed: both settings in one batch."""
-    return jaxgdp.compose([(mechanism, 1) for name, (mechanism, _) in SETTINGS.items() if name not in _ALONE])
+    return jaxgdp.compose(
+        [(mechanism, 1) for name, (mechanism, _) in SETTINGS.items() if name not in _ALONE]
+    )

@@ -18,7 +18,9 @@ def until(condition):
 
 
 def on_a_terminal(monkeypatch, work):
-    """What work says on a terminal on which every line is seen at least once, however short the work."""
+    """What work says on a terminal on which every line is seen at least once, however short the
+    work.
+    """
     from jaxgdp import progress
 
     def seen_and_ended(line):

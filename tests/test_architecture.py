@@ -1,4 +1,6 @@
-"""Data flows one way: a module imports only from stages before its own, and importing the package asks for no extra."""
+"""Data flows one way: a module imports only from stages before its own, and importing the package
+asks for no extra.
+"""
 
 import ast
 import importlib
@@ -30,10 +32,10 @@ STAGES = (
     ("tradeoff",),
     ("measure",),
     ("differentiable", "targets"),
-    ("calibration", "sweep", "training"),
+    ("calibration", "grids", "training"),
     ("bridge", "optimization"),
     ("audit",),
-    ("comparison", "interop", "landscape", "report"),
+    ("interop", "report"),
     ("reproduce",),
     ("cli",),
 )
@@ -61,7 +63,11 @@ def imported_units(source: str, package: tuple[str, ...]):
                 above = node.level - 1
                 module = ("jaxgdp",) + package[: len(package) - above] + module
             # in `from . import engine` the module is the imported name
-            targets = [module + (alias.name,) for alias in node.names] if module == ("jaxgdp",) else [module]
+            targets = (
+                [module + (alias.name,) for alias in node.names]
+                if module == ("jaxgdp",)
+                else [module]
+            )
         for target in targets:
             if target[0] == "jaxgdp":
                 yield target[1] if len(target) > 1 else "__init__"
@@ -116,7 +122,12 @@ def test_the_check_itself_sees_every_kind_of_import():
         "from jaxgdp.sweep import sweep\n"
     )
     # the same text, read as a module of the package and as one in a folder
-    assert set(imported_units(source.replace("..plot", ".plot"), ())) == {"cli", "plot", "report", "sweep"}
+    assert set(imported_units(source.replace("..plot", ".plot"), ())) == {
+        "cli",
+        "plot",
+        "report",
+        "sweep",
+    }
     assert set(imported_units(source, ("summaries",))) == {"summaries", "plot", "report", "sweep"}
     assert set(imported_units("from .. import engine, gdp", ("summaries",))) == {"engine", "gdp"}
     assert _cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a", "b", "c", "a"]
@@ -147,7 +158,9 @@ def test_the_documentation_draws_the_stages_and_the_folder_holds_them(monkeypatc
         assert title in generated.accounting()
         for file in files:
             assert (PACKAGE / file).exists(), file
-    files = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    files = {path.stem for path in PACKAGE.glob("*.py")} | {
+        path.parent.name for path in PACKAGE.glob("*/__init__.py")
+    }
     assert files - set(ENTRY_POINTS) == set(STAGE_OF)
 
 
@@ -156,7 +169,10 @@ def test_where_the_readme_draws_the_stages_they_are_these():
     if "Data flows one way" not in text or "_version" not in text:
         pytest.skip("the README draws none")
     block = text.split("Data flows one way", 1)[1].split("\n\n")[1]
-    drawn = [tuple(name.strip() for name in stage.split(",")) for stage in " ".join(block.split()).split("→")]
+    drawn = [
+        tuple(name.strip() for name in stage.split(","))
+        for stage in " ".join(block.split()).split("→")
+    ]
     assert drawn == [tuple(stage) for stage in STAGES]
 
 
@@ -168,38 +184,45 @@ def _run(code: str) -> None:
 
 def test_import_needs_no_extra_and_leaves_the_configuration_alone():
     _run(
-        "import sys\n"
-        "extras = 'xarray h5netcdf h5py pandas matplotlib typer rich dp_accounting zarr dask distributed'\n"
-        "for name in extras.split():\n"
-        "    sys.modules[name] = None\n"
-        "import jax\n"
-        "before = dict(jax.config.values)\n"
-        "import jaxgdp\n"
-        "for name in jaxgdp.__all__:\n"
-        "    getattr(jaxgdp, name)\n"
-        "import jaxgdp.cli, jaxgdp.reproduce, jaxgdp.landscape\n"
-        "assert dict(jax.config.values) == before\n"
-        "assert not jax.config.jax_enable_x64\n"
+        "import sys\nextras = 'xarray h5netcdf h5py pandas matplotlib typer rich dp_accounting zarr"
+        " dask distributed'\nfor name in extras.split():\n    sys.modules[name] = None\nimport"
+        " jax\nbefore = dict(jax.config.values)\nimport jaxgdp\nfor name in jaxgdp.__all__:\n   "
+        " getattr(jaxgdp, name)\nimport jaxgdp.cli, jaxgdp.reproduce, jaxgdp.grids.landscape\nassert"
+        " dict(jax.config.values) == before\nassert not jax.config.jax_enable_x64\n"
     )
 
 
 def _not_loaded(code: str, modules: tuple[str, ...]) -> None:
     _run(
-        f"import sys\n{code}\nloaded = [name for name in {modules} if name in sys.modules]\nassert not loaded, loaded\n"
+        f"import sys\n{code}\nloaded = [name for name in {modules} if name in sys.modules]\nassert"
+        " not loaded, loaded\n"
     )
 
 
 def test_import_is_light():
-    _not_loaded("import jaxgdp", ("jax", "numpy", "scipy", "optax", "xarray", "matplotlib", "jaxgdp.measure"))
+    _not_loaded(
+        "import jaxgdp",
+        ("jax", "numpy", "scipy", "optax", "xarray", "matplotlib", "jaxgdp.measure"),
+    )
     slow = ("scipy.optimize", "scipy.stats", "xarray", "matplotlib", "dp_accounting", "torch")
     _not_loaded("import jaxgdp\nfor name in jaxgdp.__all__:\n    getattr(jaxgdp, name)", slow)
 
 
 def test_an_answer_loads_only_what_it_needs():
-    ours = ("calibration", "differentiable", "interop", "optimization", "report", "reproduce", "targets", "training")
+    ours = (
+        "calibration",
+        "differentiable",
+        "interop",
+        "optimization",
+        "report",
+        "reproduce",
+        "targets",
+        "training",
+    )
     heavy = ("optax", "scipy.optimize", "scipy.stats", "scipy.linalg", "tomllib", "xarray")
     _not_loaded(
-        "import jaxgdp\njaxgdp.measure(jaxgdp.dpsgd(1.1, 0.01, 2000), ('mu', 'epsilon'), rtol=1e-2)",
+        "import jaxgdp\njaxgdp.measure(jaxgdp.dpsgd(1.1, 0.01, 2000), ('mu', 'epsilon'),"
+        " rtol=1e-2)",
         heavy + tuple(f"jaxgdp.{name}" for name in ours),
     )
 
@@ -207,8 +230,17 @@ def test_an_answer_loads_only_what_it_needs():
 def _typed_names() -> dict[str, str]:
     """Public name → module it is imported from, as type checkers read ``jaxgdp/__init__.py``."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
-    (typed,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
-    return {a.name: node.module or "" for node in typed.body if isinstance(node, ast.ImportFrom) for a in node.names}
+    (typed,) = (
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    return {
+        a.name: node.module or ""
+        for node in typed.body
+        if isinstance(node, ast.ImportFrom)
+        for a in node.names
+    }
 
 
 def test_type_checkers_and_users_see_the_same_names():
@@ -227,7 +259,7 @@ def test_type_checkers_and_users_see_the_same_names():
 def test_a_function_is_not_replaced_by_the_module_of_its_name():
     _run(
         "import types\n"
-        "import jaxgdp.report, jaxgdp.sweep, jaxgdp.measure, jaxgdp.calibration\n"
+        "import jaxgdp.report, jaxgdp.measure, jaxgdp.calibration\n"
         "from jaxgdp.tradeoff import TradeoffCurve\n"
         "import jaxgdp\n"
         "for name in ('report', 'sweep', 'measure', 'tradeoff', 'calibrate', 'optimize'):\n"

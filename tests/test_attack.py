@@ -68,7 +68,9 @@ def exact_next_to_one(mechanism, adjacency):
 @pytest.mark.parametrize("index", range(len(NEXT_TO_ONE)))
 def test_sampling_next_to_one(index, adjacency):
     mechanism, asked = NEXT_TO_ONE[index]
-    found = jaxgdp.measure(mechanism, tuple(asked), fpr=1e-5, delta=0.98, adjacency=adjacency).brackets
+    found = jaxgdp.measure(
+        mechanism, tuple(asked), fpr=1e-5, delta=0.98, adjacency=adjacency
+    ).brackets
     with mpmath.workdps(40):
         curve = exact_next_to_one(mechanism, adjacency)
         for name, argument in asked.items():
@@ -81,7 +83,9 @@ def test_sampling_next_to_one(index, adjacency):
 
 
 def alone(adjacency, *names):
-    """FromPMFs([0.52338945, 0.47661055], [0, 1]), three times: a pair with one finite loss, -3·log(0.47661055)."""
+    """FromPMFs([0.52338945, 0.47661055], [0, 1]), three times: a pair with one finite loss,
+    -3·log(0.47661055).
+    """
     mechanism = jaxgdp.compose([(jaxgdp.FromPMFs([0.52338945, 0.47661055], [0.0, 1.0]), 3)])
     return jaxgdp.measure(mechanism, names, adjacency=adjacency, **ALONE_AT).brackets
 
@@ -93,16 +97,20 @@ def test_the_end_of_a_curve_without_losses_above_zero():
     kept = mpf("0.47661055") ** 3
     found = alone("add", "delta", "advantage")
     for name in ("delta", "advantage"):
-        assert found[name].lower <= 1 - kept + mpf("1e-15") and found[name].upper >= 1 - kept - mpf("1e-15")
+        assert found[name].lower <= 1 - kept + mpf("1e-15") and found[name].upper >= 1 - kept - mpf(
+            "1e-15"
+        )
         assert found[name].upper - found[name].lower <= 1e-6
 
 
 def test_a_single_finite_loss_is_bracketed_from_both_sides():
-    """TPR = α/κ up to κ = 0.47661055³, 1 from there on; δ(ε) = 1 − e^ε·κ; μ is reached where β is the floor."""
+    """TPR = α/κ up to κ = 0.47661055³, 1 from there on; δ(ε) = 1 − e^ε·κ; μ is reached where β is
+    the floor.
+    """
     found = alone("remove", "delta", "tpr", "mu", "advantage")
     with mpmath.workdps(40):
         kept, floor = mpf(0.47661055) ** 3, mpf(1e-10)
-        quantile = lambda rate: mpmath.sqrt(2) * mpmath.erfinv(2 * rate - 1)  # noqa: E731
+        quantile = lambda rate: mpmath.sqrt(2) * mpmath.erfinv(2 * rate - 1)
         exact = {
             "delta": 1 - mpmath.e * kept,
             "tpr": mpf(0.05) / kept,

@@ -1,4 +1,6 @@
-"""A long session of different questions needs nothing cleared; what the benchmark of first answers does, in small."""
+"""A long session of different questions needs nothing cleared; what the benchmark of first answers
+does, in small.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,14 @@ def _in_process(worker, task, folder):
     command = [sys.executable, str(BENCHMARK), "--worker", worker, "--result", str(result)]
     environment = {k: v for k, v in os.environ.items() if k != "JAXGDP_EXECUTOR"}
     environment |= {"PYTHONPATH": str(ROOT), "JAXGDP_NO_CACHE": "1", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(command, input=json.dumps(task), text=True, env=environment, capture_output=True, timeout=900)
+    done = subprocess.run(
+        command,
+        input=json.dumps(task),
+        text=True,
+        env=environment,
+        capture_output=True,
+        timeout=900,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(result.read_text())
 

@@ -1,4 +1,6 @@
-"""Closed forms of Gaussian differential privacy over the whole range of their arguments, against 50 digits and more."""
+"""Closed forms of Gaussian differential privacy over the whole range of their arguments, against 50
+digits and more.
+"""
 
 import mpmath as mp
 import numpy as np
@@ -53,9 +55,13 @@ def agrees(found, exact):
 def _places():
     """(ε, μ) wherever the profile is neither 0 nor 1, and beyond."""
     mu = np.concatenate([log_uniform(-300, 150), log_uniform(-12, 2), log_uniform(-3, 1.7)])
-    a = np.concatenate([RNG.uniform(-38, 38, NUMBER), RNG.uniform(-38, 10, NUMBER), RNG.normal(0, 5, NUMBER)])
+    a = np.concatenate(
+        [RNG.uniform(-38, 38, NUMBER), RNG.uniform(-38, 10, NUMBER), RNG.normal(0, 5, NUMBER)]
+    )
     epsilon = np.maximum(mu * (mu / 2 - a), 0.0)
-    return np.append(epsilon, [1e300, 4.656e-9, 0.0, 1e-300]), np.append(mu, [1.0, 2.1415e-9, 1e-300, 1e300])
+    return np.append(epsilon, [1e300, 4.656e-9, 0.0, 1e-300]), np.append(
+        mu, [1.0, 2.1415e-9, 1e-300, 1e300]
+    )
 
 
 def test_delta():
@@ -123,13 +129,20 @@ def test_rates():
     mu = np.concatenate([log_uniform(-300, 2), log_uniform(-4, 1.9, 2 * NUMBER)])
     for a, m, fnr, tpr in zip(alpha, mu, gdp.beta(alpha, mu), gdp.tpr(alpha, mu), strict=True):
         z = quantile(mp.mpf(a))
-        assert agrees(fnr, phi(-z - mp.mpf(m))) and agrees(tpr, phi(z + mp.mpf(m))), (a, m, fnr, tpr)
+        assert agrees(fnr, phi(-z - mp.mpf(m))) and agrees(tpr, phi(z + mp.mpf(m))), (
+            a,
+            m,
+            fnr,
+            tpr,
+        )
 
 
 def test_mu_from_rates_that_are_near_each_other():
     fpr = np.concatenate([log_uniform(-300, -0.01), RNG.random(NUMBER)])
     further = np.where(
-        RNG.random(2 * NUMBER) < 0.5, fpr * log_uniform(-13, 3, 2 * NUMBER), (1 - fpr) * RNG.random(2 * NUMBER)
+        RNG.random(2 * NUMBER) < 0.5,
+        fpr * log_uniform(-13, 3, 2 * NUMBER),
+        (1 - fpr) * RNG.random(2 * NUMBER),
     )
     tpr = np.clip(np.minimum(fpr + further, 0.999), np.nextafter(fpr, 1.0), 1.0 - 1e-16)
     for a, t, found in zip(fpr, tpr, gdp.mu_from_rates(fpr, tpr), strict=True):
@@ -180,7 +193,10 @@ def test_powers_and_sums():
         x, y = mp.mpf(x), mp.mpf(y)
         assert agrees(rdp, x * y * y / 2) and agrees(both, mp.sqrt(2 * x * x + y * y)), (x, y)
         assert agrees(rho, x * x / 2) and agrees(back, mp.sqrt(2 * x)), x
-    assert gdp.compose(0.0, 0.0) == 0.0 and gdp.compose([3.0, 0.0], [[4.0], [0.0]]).tolist() == [[5.0, 4.0], [3.0, 0.0]]
+    assert gdp.compose(0.0, 0.0) == 0.0 and gdp.compose([3.0, 0.0], [[4.0], [0.0]]).tolist() == [
+        [5.0, 4.0],
+        [3.0, 0.0],
+    ]
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)])

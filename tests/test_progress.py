@@ -59,7 +59,9 @@ def test_work_inside_other_work_has_no_line_of_its_own():
             assert until(lambda: wanted in terminal.getvalue())
             told.expect(2)
             told.say("asking again")
-            assert until(lambda: "figures: asking again, 3 of about 5 evaluations" in terminal.getvalue())
+            assert until(
+                lambda: "figures: asking again, 3 of about 5 evaluations" in terminal.getvalue()
+            )
         length = len(terminal.getvalue())
         assert until(lambda: "figure-3, 0 of about 4 figures, " in terminal.getvalue()[length:])
     assert terminal.getvalue().endswith(" \r")
@@ -72,7 +74,9 @@ def test_compiling_is_told_while_it_lasts():
     with telling("measuring", after=0.0, stream=terminal):
         assert until(lambda: "measuring, 0 s" in terminal.getvalue())
         # the same events as of a compilation, which lasts until it has been seen
-        monitoring.record_event_duration_secs("/jax/core/compile/jaxpr_to_mlir_module_duration", 0.1)
+        monitoring.record_event_duration_secs(
+            "/jax/core/compile/jaxpr_to_mlir_module_duration", 0.1
+        )
         assert until(lambda: "measuring; compiling, once, " in terminal.getvalue())
         monitoring.record_event_duration_secs("/jax/core/compile/backend_compile_duration", 0.1)
         length = len(terminal.getvalue())
@@ -90,7 +94,11 @@ def test_jax_tells_of_a_compilation_before_and_after():
         jax.jit(lambda x: x * 3.0 + 0.125)(1.0)
     finally:
         monitoring.unregister_event_duration_listener(heed)
-    events = [event.rsplit("/", 1)[1] for event in seen if "jaxpr_to_mlir" in event or "backend_compile" in event]
+    events = [
+        event.rsplit("/", 1)[1]
+        for event in seen
+        if "jaxpr_to_mlir" in event or "backend_compile" in event
+    ]
     assert events == ["jaxpr_to_mlir_module_duration", "backend_compile_duration"]
 
 
@@ -105,7 +113,9 @@ def test_elsewhere_only_where_asked_for():
 def test_a_bar_where_rich_is_installed():
     pytest.importorskip("rich")
     terminal = Terminal()
-    with telling("measuring", about=9, noun="settings", after=0.0, stream=terminal, bar=True) as told:
+    with telling(
+        "measuring", about=9, noun="settings", after=0.0, stream=terminal, bar=True
+    ) as told:
         told(4)
         assert until(lambda: "measuring" in terminal.getvalue() and "4/9" in terminal.getvalue())
 
@@ -144,7 +154,11 @@ def test_plans_tell_their_caller_or_the_terminal(monkeypatch, capsys):
 
 def _optimize():
     jaxgdp.optimize(
-        lambda s: (s.noise_multiplier**2).sum(), targets.Mu(0.5), noise_multiplier=[9.0], num_steps=[4], iterations=1
+        lambda s: (s.noise_multiplier**2).sum(),
+        targets.Mu(0.5),
+        noise_multiplier=[9.0],
+        num_steps=[4],
+        iterations=1,
     )
 
 
@@ -154,7 +168,10 @@ def _optimize():
         (lambda folder: jaxgdp.report(jaxgdp.Gaussian(2.0)), "measuring, "),
         (lambda folder: jaxgdp.calibrate(targets.Advantage(0.1), 0.1, 9), "calibrating, "),
         (lambda folder: plan_budget(8.0, 1.0, 9, "mu", every=9), "planning, "),
-        (lambda folder: reproduce("gomez2025", output=folder, only=["table-3"], quick=True), "table-3, 1 of 1"),
+        (
+            lambda folder: reproduce("gomez2025", output=folder, only=["table-3"], quick=True),
+            "table-3, 1 of 1",
+        ),
         pytest.param(lambda folder: _optimize(), "optimising, ", marks=pytest.mark.slow),
     ],
     ids=["report", "calibrate", "plan_budget", "reproduce", "optimize"],
@@ -168,7 +185,10 @@ def test_long_work_of_every_kind_tells_what_it_does(work, said, tmp_path, monkey
     [
         ("report --noise-multiplier 2 --sampling-prob 1 --num-steps 4", ("loading, ",)),
         ("calibrate --advantage 0.1", ("loading, ", "solving for noise_multiplier")),
-        ("reproduce gomez2025 --output . --only table-3 --quick", ("loading, ", "reproducing, 0 of about 1")),
+        (
+            "reproduce gomez2025 --output . --only table-3 --quick",
+            ("loading, ", "reproducing, 0 of about 1"),
+        ),
     ],
     ids=["report", "calibrate", "reproduce"],
 )
@@ -185,6 +205,9 @@ def test_commands_tell_what_they_do(command, said, tmp_path, monkeypatch):
 def test_the_first_word_of_a_command_does_not_wait_for_jax():
     """What takes long to import is imported while the line says so."""
     pytest.importorskip("typer")
-    code = "import sys, jaxgdp.cli; sys.exit(', '.join({'jax', 'numpy', 'scipy', 'rich'} & sys.modules.keys()) or 0)"
+    code = (
+        "import sys, jaxgdp.cli; sys.exit(', '.join({'jax', 'numpy', 'scipy', 'rich'} &"
+        " sys.modules.keys()) or 0)"
+    )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr

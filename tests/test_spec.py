@@ -1,4 +1,6 @@
-"""Specification files: what they describe, the way back, and one clear message for everything wrong."""
+"""Specification files: what they describe, the way back, and one clear message for everything
+wrong.
+"""
 
 import dataclasses
 import json
@@ -52,7 +54,12 @@ def test_toml_file(tmp_path):
     path.write_text(GOOD)
     found = spec.read_spec(path)
     assert found.title == "Five releases"
-    assert found.settings == {"adjacency": "add_remove", "fpr_floor": 1e-8, "rtol": 0.01, "deltas": [1e-5, 1e-6]}
+    assert found.settings == {
+        "adjacency": "add_remove",
+        "fpr_floor": 1e-8,
+        "rtol": 0.01,
+        "deltas": [1e-5, 1e-6],
+    }
     by_hand = [
         (jaxgdp.Gaussian(8.28), 10),
         (jaxgdp.SubsampledGaussian(9.4, 16384 / 50_000), 2000),
@@ -69,7 +76,10 @@ def test_json_file_and_deployments(tmp_path):
     ]
     path.write_text(json.dumps({"mechanism": entries}))
     found = spec.read_spec(path)
-    by_hand = [(jaxgdp.deployments.de_et_al_2022(table=5, epsilon=2.0), 2), jaxgdp.Gaussian([1.0, 2.5])]
+    by_hand = [
+        (jaxgdp.deployments.de_et_al_2022(table=5, epsilon=2.0), 2),
+        jaxgdp.Gaussian([1.0, 2.5]),
+    ]
     same(found.mechanism, jaxgdp.compose(by_hand))
     assert int(found.mechanism.counts[0]) == 1000 and found.settings == {} and found.title == ""
 
@@ -89,7 +99,11 @@ def examples():
         "p": [0.25, 0.75],
         "q": [0.6, 0.4],
     }
-    values |= {"outputs": [-1.0, 0.5, 2.0], "log_p": [-2.0, -1.5, float("-inf")], "log_q": [-2.5, -1.7, -1.9]}
+    values |= {
+        "outputs": [-1.0, 0.5, 2.0],
+        "log_p": [-2.0, -1.5, float("-inf")],
+        "log_q": [-2.5, -1.7, -1.9],
+    }
     values |= {"num_epochs": 3, "num_batches": 4, "reshuffle": False}
     values |= {"num_steps": 7, "num_selected": 2, "batch_size": 3, "dataset_size": 11}
     values |= {"epsilons": [0.0, 1.0], "deltas": [0.2, 0.05]}
@@ -97,7 +111,9 @@ def examples():
         yield name, {field.name: values.get(field.name, np.pi) for field in dataclasses.fields(cls)}
 
 
-@pytest.mark.parametrize(("name", "fields"), list(examples()), ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize(
+    ("name", "fields"), list(examples()), ids=lambda v: v if isinstance(v, str) else ""
+)
 def test_every_mechanism_goes_there_and_back(name, fields, tmp_path):
     mechanism = spec.known_mechanisms()[name](**fields)
     composition = jaxgdp.compose([(mechanism, 7), jaxgdp.Gaussian(1 / 7)])
@@ -118,7 +134,11 @@ def test_batches_and_infinities_go_there_and_back():
     data = spec.to_dict(batch)
     assert data["mechanism"][0]["count"] == [3, 4, 5]
     same(spec.from_dict(json.loads(json.dumps(data))).mechanism, batch)
-    assert spec._number(spec._plain([float("inf"), -float("inf"), 0.1])) == [float("inf"), -float("inf"), 0.1]
+    assert spec._number(spec._plain([float("inf"), -float("inf"), 0.1])) == [
+        float("inf"),
+        -float("inf"),
+        0.1,
+    ]
 
 
 def test_whole_deployments_go_there_and_back():
@@ -134,17 +154,26 @@ def changed(old, new):
 
 BAD_TOML = [
     (changed('title = "Five releases"', 'title = "Five'), "bad.toml: .*at line 1, column"),
-    (changed('[[mechanism]]\ntype = "Laplace"', '[[mechanism]\ntype = "Laplace"'), "bad.toml: .*at line 19"),
+    (
+        changed('[[mechanism]]\ntype = "Laplace"', '[[mechanism]\ntype = "Laplace"'),
+        "bad.toml: .*at line 19",
+    ),
     (changed("scale = 2.0", "scale = 2.0\nscale = 3.0"), "bad.toml: .*line 22"),
     ("", "bad.toml: must have mechanisms"),
     ('mechanism = "Gaussian"', "bad.toml, line 1: mechanism must be a list of at least one table"),
     ("mechanism = []", "mechanism must be a list of at least one table"),
     ("mechanism = [3]", "bad.toml: mechanism 1 must be a table with a type and its fields, got 3"),
-    (changed("rtol = 0.01", "rtoll = 0.01"), "bad.toml, line 4: unknown key 'rtoll'; did you mean 'rtol'"),
+    (
+        changed("rtol = 0.01", "rtoll = 0.01"),
+        "bad.toml, line 4: unknown key 'rtoll'; did you mean 'rtol'",
+    ),
     (changed("rtol = 0.01", "rtol = 2"), r"bad.toml, line 4: rtol must be in \[1e-8, 1\), got 2"),
     (changed("rtol = 0.01", "rtol = [0.1, 0.2]"), "line 4: rtol must be one number"),
     (changed("rtol = 0.01", "rtol = true"), "line 4: rtol must be"),
-    (changed("fpr_floor = 1e-8", "fpr_floor = nan"), "bad.toml, line 3: fpr_floor must be .*, got nan"),
+    (
+        changed("fpr_floor = 1e-8", "fpr_floor = nan"),
+        "bad.toml, line 3: fpr_floor must be .*, got nan",
+    ),
     (changed("fpr_floor = 1e-8", 'fpr_floor = "1/0"'), "bad.toml, line 3: fpr_floor must be"),
     (changed("[1e-5,", "[0.0,"), r"bad.toml, line 5: deltas must be in \(0, 1\), got 0"),
     (changed('"add_remove"', "3"), "bad.toml, line 2: adjacency must be text, got 3"),
@@ -157,12 +186,18 @@ BAD_TOML = [
     (changed('"Laplace"', '"Cauchy"'), "known are .*Gaussian, .*Laplace, .*SubsampledGaussian"),
     (changed('"Laplace"', "7"), "line 20: mechanism 3: unknown mechanism 7; known are"),
     (changed('"Laplace"', '"Composition"'), "unknown mechanism 'Composition'"),
-    (changed('type = "Laplace"\n', ""), "line 19: mechanism 3 must have either a type or a deployment"),
+    (
+        changed('type = "Laplace"\n', ""),
+        "line 19: mechanism 3 must have either a type or a deployment",
+    ),
     (
         changed("scale = 2.0", "width = 2.0"),
         r"bad.toml, line 21: mechanism 3 \(Laplace\): unknown field 'width'; its fields are scale",
     ),
-    (changed("scale = 2.0", ""), r"bad.toml, line 19: mechanism 3 \(Laplace\) needs the field 'scale'"),
+    (
+        changed("scale = 2.0", ""),
+        r"bad.toml, line 19: mechanism 3 \(Laplace\) needs the field 'scale'",
+    ),
     (
         changed("scale = 2.0", "scale = nan"),
         r"line 21: mechanism 3 \(Laplace\): scale must be a finite number > 0, got nan",
@@ -181,10 +216,16 @@ BAD_TOML = [
         changed("count = 10\n", "count = nan\n"),
         "bad.toml, line 11: mechanism 1: count must be a whole number >= 1, got nan",
     ),
-    (changed("count = 10\n", "count = 1.5\n"), "line 11: mechanism 1: count must be a whole number >= 1, got 1.5"),
+    (
+        changed("count = 10\n", "count = 1.5\n"),
+        "line 11: mechanism 1: count must be a whole number >= 1, got 1.5",
+    ),
     (changed("count = 10\n", "count = 0\n"), "count must be a whole number >= 1, got 0"),
     (changed("count = 10\n", "count = inf\n"), "count must be a whole number >= 1, got inf"),
-    (changed("count = 10\n", "count = 99999999999999999999999\n"), "count must be a whole number >= 1"),
+    (
+        changed("count = 10\n", "count = 99999999999999999999999\n"),
+        "count must be a whole number >= 1",
+    ),
     (
         changed('sampling_prob = "16384/50000"', "sampling_prob = 1.5"),
         r"line 16: .*sampling_prob must be in \(0, 1\], got 1.5",
@@ -197,10 +238,19 @@ BAD_TOML = [
         changed('type = "Laplace"', 'deployment = "census_2020_pl94_units"'),
         "line 21: mechanism 3: a deployment has no field 'scale'",
     ),
-    (GOOD + 'deployment = "census_2020_pl94_units"\n', "line 19: mechanism 3 must have either a type or a deployment"),
+    (
+        GOOD + 'deployment = "census_2020_pl94_units"\n',
+        "line 19: mechanism 3 must have either a type or a deployment",
+    ),
     ('deployment = "nothing"', "bad.toml, line 1: no deployment is called 'nothing'"),
-    ('deployment = "census_2020_pl94_units"\n' + GOOD, "must have mechanisms .* or a deployment, and not both"),
-    (changed("= 8.28", "= [1.0, 2.0]") + "count = [1, 2, 3]\n", "bad.toml: shapes do not broadcast"),
+    (
+        'deployment = "census_2020_pl94_units"\n' + GOOD,
+        "must have mechanisms .* or a deployment, and not both",
+    ),
+    (
+        changed("= 8.28", "= [1.0, 2.0]") + "count = [1, 2, 3]\n",
+        "bad.toml: shapes do not broadcast",
+    ),
 ]
 
 
@@ -227,7 +277,10 @@ BAD_JSON = [
         "'noise_multiplier' appears twice",
     ),
     ('{"mechanism": [{"type": "Gaussian", "noise_multiplier": null}]}', "noise_multiplier must be"),
-    ('{"mechanism": [{"type": "Gaussian", "noise_multiplier": {"a": 1}}]}', "noise_multiplier must be"),
+    (
+        '{"mechanism": [{"type": "Gaussian", "noise_multiplier": {"a": 1}}]}',
+        "noise_multiplier must be",
+    ),
     ("[" * 100_000, "bad.json"),
     ('{"mechanism": [{"type": "Gaussian", "noise_multiplier": ' + "1" * 5000 + "}]}", "bad.json"),
 ]
@@ -262,7 +315,9 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
 def test_line_numbers_are_left_out_where_they_would_mislead(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # text that looks like a header, and mechanisms without headers
-    Path("a.toml").write_text('title = """\n[[mechanism]]\n"""\n[[mechanism]]\ntype = "Laplace"\nscale = 0\n')
+    Path("a.toml").write_text(
+        'title = """\n[[mechanism]]\n"""\n[[mechanism]]\ntype = "Laplace"\nscale = 0\n'
+    )
     with pytest.raises(ValueError, match=r"^a.toml: mechanism 1 \(Laplace\): scale"):
         spec.read_spec("a.toml")
     Path("b.toml").write_text('mechanism = [{type = "Laplace", scale = 0}]')

@@ -1,8 +1,8 @@
 """Two audits against the same claim.
 
-The band is the claim's certified trade-off curve. Each cross is a pair of limits that hold together with 95 % confidence, its box what
-sampling leaves open. A cross below the band proves a bug: on the right, the noise was not scaled by the clipping norm of 1.6.
-"""
+The band is the claim's certified trade-off curve. Each cross is a pair of limits that hold together
+with 95 % confidence, its box what sampling leaves open. A cross below the band proves a bug: on the
+right, the noise was not scaled by the clipping norm of 1.6."""
 
 import numpy as np
 from matplotlib.figure import Figure

@@ -1,8 +1,7 @@
 """From two statements of (ε, δ) to a certified μ.
 
-A vendor says (1, 1e-5) and (2, 1e-9). The profile that these imply, its GDP transformation, and its trade-off curve, each with that of the
-one μ that covers it.
-"""
+A vendor says (1, 1e-5) and (2, 1e-9). The profile that these imply, its GDP transformation, and its
+trade-off curve, each with that of the one μ that covers it."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -15,7 +14,10 @@ def figure(quick=False):
     profile = bridge.refine(epsilon=[1.0, 2.0], delta=[1e-5, 1e-9])
     verdict = bridge.identify(profile)
     mu = float(verdict.head_mu.upper)
-    epsilon, alpha = np.linspace(0.0, 2.5, 51 if quick else 501), np.linspace(0.0, 1.0, 101 if quick else 1001)
+    epsilon, alpha = (
+        np.linspace(0.0, 2.5, 51 if quick else 501),
+        np.linspace(0.0, 1.0, 101 if quick else 1001),
+    )
     delta = np.asarray(profile(epsilon)), gdp.delta(epsilon, mu)
     rates = alpha, np.asarray(profile.beta(alpha)), gdp.beta(alpha, mu)
     transformation = bridge.gdp_transformation(profile, epsilon)

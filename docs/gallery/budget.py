@@ -1,8 +1,7 @@
 """What a run spends, step by step, and where its budget ends.
 
-The markers are the numbers of steps that the plan computed. A step between two of them is told the value of the next one, so that nobody is
-told less than what was spent: this is the staircase.
-"""
+The markers are the numbers of steps that the plan computed. A step between two of them is told the
+value of the next one, so that nobody is told less than what was spent: this is the staircase."""
 
 from matplotlib.figure import Figure
 
@@ -13,7 +12,10 @@ from jaxgdp.training import plan_budget
 def figure(quick=False):
     """The figure, and the FPR floor of the numbers in it."""
     plan = plan_budget(
-        noise_multiplier=2.0, sampling_prob=0.05, max_steps=400 if quick else 2000, quantities=("mu", "epsilon")
+        noise_multiplier=2.0,
+        sampling_prob=0.05,
+        max_steps=400 if quick else 2000,
+        quantities=("mu", "epsilon"),
     )
     drawn = Figure(figsize=(9.0, 3.6), layout="constrained")
     left, right = drawn.subplots(1, 2)

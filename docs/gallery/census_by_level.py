@@ -1,7 +1,7 @@
 """The redistricting data of the 2020 Census, level by level.
 
-μ of the queries at each geographic level, composed from their discrete Gaussian mechanisms, and that of the whole release.
-"""
+μ of the queries at each geographic level, composed from their discrete Gaussian mechanisms, and
+that of the whole release."""
 
 from matplotlib.figure import Figure
 
@@ -21,7 +21,9 @@ def figure(quick=False):
     levels = [jaxgdp.compose(rows) for rows in queries.values()]
     total = jaxgdp.compose([row for rows in queries.values() for row in rows])
     floor = 1e-10
-    found = [jaxgdp.measure(each, "mu", fpr_floor=floor).brackets["mu"] for each in (*levels, total)]
+    found = [
+        jaxgdp.measure(each, "mu", fpr_floor=floor).brackets["mu"] for each in (*levels, total)
+    ]
     drawn = Figure(figsize=(6.0, 3.6), layout="constrained")
     plot.parts(dict(zip(queries, found, strict=False)), found[-1], floor, drawn.add_subplot())
     return drawn, floor

@@ -21,10 +21,14 @@ def figure(quick=False):
         "Laplace": jaxgdp.tradeoff(jaxgdp.Laplace(scale=0.5)),
     }
     drawn = Figure(figsize=(5.4, 3.8), layout="constrained")
-    plot.epsilon_against_delta(curves, np.geomspace(1e-12, 1e-1, 12 if quick else 56), drawn.add_subplot())
+    plot.epsilon_against_delta(
+        curves, np.geomspace(1e-12, 1e-1, 12 if quick else 56), drawn.add_subplot()
+    )
     return drawn, None
 
 
 if __name__ == "__main__":
     drawn, floor = figure()
-    plot.save(drawn, "epsilon_against_delta.svg", question=__doc__.partition("\n")[0], fpr_floor=floor)
+    plot.save(
+        drawn, "epsilon_against_delta.svg", question=__doc__.partition("\n")[0], fpr_floor=floor
+    )

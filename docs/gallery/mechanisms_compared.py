@@ -1,8 +1,8 @@
 """Mechanisms of the same advantage.
 
-All four allow a membership advantage of 0.46, and differ in where an attacker gains: at small FPRs randomized response gives away less than
-Gaussian noise, and (ε, δ)-DP at its worst gives away some members for certain.
-"""
+All four allow a membership advantage of 0.46, and differ in where an attacker gains: at small FPRs
+randomized response gives away less than Gaussian noise, and (ε, δ)-DP at its worst gives away some
+members for certain."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -20,7 +20,9 @@ def figure(quick=False):
         "Gaussian": jaxgdp.Gaussian(noise_multiplier=0.5 / 0.6128),
         "randomized response": jaxgdp.RandomizedResponse(epsilon=epsilon),
         "Laplace": jaxgdp.Laplace(scale=-0.5 / np.log(1.0 - advantage)),
-        "worst (ε, 0.05)-DP": jaxgdp.ApproximateDP(epsilon=np.log((1.0 + rest) / (1.0 - rest)), delta=delta),
+        "worst (ε, 0.05)-DP": jaxgdp.ApproximateDP(
+            epsilon=np.log((1.0 + rest) / (1.0 - rest)), delta=delta
+        ),
     }
     drawn = Figure(figsize=(4.8, 4.8), layout="constrained")
     curves = {name: jaxgdp.tradeoff(mechanism) for name, mechanism in mechanisms.items()}
@@ -30,4 +32,6 @@ def figure(quick=False):
 
 if __name__ == "__main__":
     drawn, floor = figure()
-    plot.save(drawn, "mechanisms_compared.svg", question=__doc__.partition("\n")[0], fpr_floor=floor)
+    plot.save(
+        drawn, "mechanisms_compared.svg", question=__doc__.partition("\n")[0], fpr_floor=floor
+    )

@@ -1,7 +1,7 @@
 """An optimised noise schedule, beside the constant one of the same certified μ.
 
-Noise is placed where it harms least: the sum of w·σ² over four stages is minimised at μ = 1, with weights w that fall during the run.
-"""
+Noise is placed where it harms least: the sum of w·σ² over four stages is minimised at μ = 1, with
+weights w that fall during the run."""
 
 import jax.numpy as jnp
 from matplotlib.figure import Figure
@@ -23,7 +23,9 @@ def figure(quick=False):
         iterations=2 if quick else 200,
     )
     drawn = Figure(figsize=(5.4, 3.6), layout="constrained")
-    ax = plot.noise_schedules({"constant": found.start, "optimised": found.schedule}, drawn.add_subplot())
+    ax = plot.noise_schedules(
+        {"constant": found.start, "optimised": found.schedule}, drawn.add_subplot()
+    )
     floor = float(target.fpr_floor)
     ax.set_title(rf"$\mu \leq {target.mu:g}$, {plot.from_floor(floor)}", fontsize=10)
     return drawn, floor

@@ -1,8 +1,8 @@
 """Where one number is enough: the regret landscape.
 
-The regret Δ is what reporting one μ in place of the whole trade-off curve loses. Below the dashed line, Gomez et al. 2025 recommend to
-report μ alone. A panel for each number of steps; marker and colour are the noise multiplier, the line is the upper side of the bracket.
-"""
+The regret Δ is what reporting one μ in place of the whole trade-off curve loses. Below the dashed
+line, Gomez et al. 2025 recommend to report μ alone. A panel for each number of steps; marker and
+colour are the noise multiplier, the line is the upper side of the bracket."""
 
 import numpy as np
 from matplotlib.figure import Figure

@@ -1,8 +1,8 @@
 """Tier I and Tier II reports.
 
-On the left the Gaussian curve cannot be told from the certified one, and one μ says it all. On the right the two part, by more than the
-limit of 0.01: there the curve itself is to be published. (A single use of a mechanism, to show it clearly.)
-"""
+On the left the Gaussian curve cannot be told from the certified one, and one μ says it all. On the
+right the two part, by more than the limit of 0.01: there the curve itself is to be published. (A
+single use of a mechanism, to show it clearly.)"""
 
 from matplotlib.figure import Figure
 

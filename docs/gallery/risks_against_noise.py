@@ -1,7 +1,7 @@
 """Advantage and TPR against noise.
 
-What an attacker gains over guessing, and how many members are found when one innocent in a thousand is accused; both are upper sides.
-"""
+What an attacker gains over guessing, and how many members are found when one innocent in a thousand
+is accused; both are upper sides."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -21,4 +21,6 @@ def figure(quick=False):
 
 if __name__ == "__main__":
     drawn, floor = figure()
-    plot.save(drawn, "risks_against_noise.svg", question=__doc__.partition("\n")[0], fpr_floor=floor)
+    plot.save(
+        drawn, "risks_against_noise.svg", question=__doc__.partition("\n")[0], fpr_floor=floor
+    )

@@ -1,1 +1,3 @@
-"""From a mechanism to its certified curve: loss → window → discretise → compose → curve, refined until it is narrow enough."""
+"""From a mechanism to its certified curve: loss → window → discretise → compose → curve, refined
+until it is narrow enough.
+"""

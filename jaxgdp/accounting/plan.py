@@ -13,20 +13,24 @@ class Plan(NamedTuple):
     Attributes:
         tilt: s, the exponential tilt under which the piece is composed.
         low, high: window of the composed loss.
-        miss_low, miss_high: tilt offsets a > 0 whose Chernoff bounds certify the mass outside the window.
+        miss_low, miss_high: tilt offsets a > 0 whose Chernoff bounds certify the mass outside the
+            window.
         scale: log of the single-step normalisation at that tilt, shape (components,).
         centre: single-step tilted mean of each component, shape (components,).
-        reach_low, reach_high: how far below and above its centre each component's single-step window extends.
+        reach_low, reach_high: how far below and above its centre each component's single-step
+            window extends.
         end: single-step loss beyond which the tail is not resolved, shape (components,).
         cut_low, cut_high: thresholds between which the piece's vertices are used.
         spread: standard deviation of the tilted composed loss.
         middle: single-step tilted median of each component, shape (components,).
-        smooth: a length (in nats) over which the composed law is smooth; steps of this size hardly blur it.
+        smooth: a length (in nats) over which the composed law is smooth; steps of this size hardly
+            blur it.
         bandwidth: frequency (per nat) above which nothing is left of the composed law.
         length: standard deviations of depth the piece covers; far above 12 its ends lose accuracy.
         unit: length of which every composed atom is a whole multiple, 0 where there is none.
         anchor: a threshold at which there shall be a vertex, 0 for none but that at ℓ = 0.
-        jump: single-step loss beyond which a step counts as a jump, where one jump is the likeliest way to the piece; ∞ elsewhere.
+        jump: single-step loss beyond which a step counts as a jump, where one jump is the likeliest
+            way to the piece; ∞ elsewhere.
     """
 
     tilt: Any
@@ -52,6 +56,10 @@ class Plan(NamedTuple):
 
     @classmethod
     def blank(cls, shape: tuple[int, ...], components: int) -> Plan:
-        """A plan of the right shapes that plans nothing: what takes it compiles, and its results mean nothing."""
+        """A plan of the right shapes that plans nothing: what takes it compiles, and its results
+        mean nothing.
+        """
         each = ("scale", "centre", "reach_low", "reach_high", "end", "middle")
-        return cls(**{name: np.ones(shape + (components,) * (name in each)) for name in cls._fields})
+        return cls(
+            **{name: np.ones(shape + (components,) * (name in each)) for name in cls._fields}
+        )

@@ -1,4 +1,6 @@
-"""What is asked of a batch of settings: accuracy, quantities, and the rates they are asked at; and the form of an answer."""
+"""What is asked of a batch of settings: accuracy, quantities, and the rates they are asked at; and
+the form of an answer.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,15 @@ from .. import options
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What to compute for every setting; rates are numbers for all settings or arrays of shape (settings,).
+    """What to compute for every setting; rates are numbers for all settings or arrays of shape
+    (settings,).
 
     Attributes:
         rtol: relative width of the μ bracket.
         fpr_floor: FPR floor of μ and of the regret.
         adjacency: "add_remove", "add" or "remove".
-        asked: quantities wanted (``quantities.Quantity``), each with the rate, ε or prior it is asked at; None for those asked
-            at the FPR floor and those asked at nothing.
+        asked: quantities wanted (``quantities.Quantity``), each with the rate, ε or prior it is
+            asked at; None for those asked at the FPR floor and those asked at nothing.
         deepest: smallest TPR (or δ) that has to be resolved, or None for nothing beyond the floor.
         keep: whether whole curves are wanted instead of numbers.
     """
@@ -35,10 +38,18 @@ class Question:
     @property
     def kind(self) -> Kind:
         shared = bool(np.all(np.asarray(self.fpr_floor) >= options.DEEPEST))
-        return Kind(self.adjacency, tuple(quantity for quantity, _ in self.asked), self.keep, shared, self._alike())
+        return Kind(
+            self.adjacency,
+            tuple(quantity for quantity, _ in self.asked),
+            self.keep,
+            shared,
+            self._alike(),
+        )
 
     def _alike(self) -> tuple[int, ...]:
-        """For each quantity the first one that takes the same argument and is asked at the same values of it."""
+        """For each quantity the first one that takes the same argument and is asked at the same
+        values of it.
+        """
 
         def same(one, other):
             return (
@@ -48,16 +59,24 @@ class Question:
             )
 
         each = range(len(self.asked))
-        return tuple(next(k for k in each if k == i or same(self.asked[k], self.asked[i])) for i in each)
+        return tuple(
+            next(k for k in each if k == i or same(self.asked[k], self.asked[i])) for i in each
+        )
 
     def take(self, rows, number: int) -> Question:
         """The same question about some of ``number`` settings."""
 
         def some(value):
-            return value if value is None or np.ndim(value) == 0 else np.broadcast_to(value, (number,))[rows]
+            return (
+                value
+                if value is None or np.ndim(value) == 0
+                else np.broadcast_to(value, (number,))[rows]
+            )
 
         asked = tuple((quantity, some(value)) for quantity, value in self.asked)
-        return replace(self, fpr_floor=some(self.fpr_floor), deepest=some(self.deepest), asked=asked)
+        return replace(
+            self, fpr_floor=some(self.fpr_floor), deepest=some(self.deepest), asked=asked
+        )
 
     def rates(self, number: int) -> Rates:
         """Its rates, one row for each of ``number`` settings."""
@@ -77,15 +96,20 @@ class Question:
             return 0.0 if value is None else quantity.query(value)
 
         queries = (query(*each) for each in self.asked)
-        return Rates(log_floor, log_deepest, depth(log_floor), depth(log_deepest), tuple(row(q) for q in queries))
+        return Rates(
+            log_floor,
+            log_deepest,
+            depth(log_floor),
+            depth(log_deepest),
+            tuple(row(q) for q in queries),
+        )
 
 
 class Kind(NamedTuple):
     """The part of a question that decides the program.
 
-    ``shared``: whether quantities asked at the FPR floor are all asked at the same one, none of them at 0. ``alike``: for each quantity
-    the first one that is asked at the same.
-    """
+    ``shared``: whether quantities asked at the FPR floor are all asked at the same one, none of
+    them at 0. ``alike``: for each quantity the first one that is asked at the same."""
 
     adjacency: str
     quantities: tuple
@@ -95,7 +119,9 @@ class Kind(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """The other part, by setting; z are depths in standard deviations, of the floor and of the smallest rate."""
+    """The other part, by setting; z are depths in standard deviations, of the floor and of the
+    smallest rate.
+    """
 
     log_floor: Any
     log_deepest: Any
@@ -108,7 +134,8 @@ class Answer(NamedTuple):
     """Results of one batch.
 
     Attributes:
-        results: name → Bracket of arrays of shape (settings,): both sides as found, not compared with each other.
+        results: name → Bracket of arrays of shape (settings,): both sides as found, not compared
+            with each other.
         sizes: lattice points used per setting, 0 where none are needed.
         lattices: the lattice of each setting's best bracket, None where there is none.
         curves: one Curve per setting when curves were kept.

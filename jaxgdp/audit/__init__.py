@@ -1,22 +1,28 @@
 """Audits: what attackers achieve, with confidence, against what is certified.
 
-    bands, thresholds   error rates of every threshold, counted and bounded at once
-    many_runs           a mechanism run many times: lower bounds on μ, ε(δ), advantage and the trade-off curve
-    one_run             one training run with many canaries: Steinke et al. 2023, Mahloujifar et al. 2024
-    canaries            put in by fair coins, scored in JAX, guessed with abstention
-    epsilon_star, mixtures   what one trained model's losses give away: Negoescu et al. 2023
-    claims, verdict     what is claimed (μ, (ε, δ), or a mechanism's own certified curve), and whether it is refuted
+    bands, thresholds error rates of every threshold, counted and bounded at once many_runs a
+    mechanism run many times: lower bounds on μ, ε(δ), advantage and the trade-off curve one_run one
+    training run with many canaries: Steinke et al. 2023, Mahloujifar et al. 2024 canaries put in by
+    fair coins, scored in JAX, guessed with abstention epsilon_star, mixtures what one trained
+    model's losses give away: Negoescu et al. 2023 claims, verdict what is claimed (μ, (ε, δ), or a
+    mechanism's own certified curve), and whether it is refuted
 
-A lower bound comes with a confidence: the chance, over repetitions of the whole experiment, that it does not exceed the truth. Epsilon* is
-an estimate and bounds no mechanism.
-"""
+A lower bound comes with a confidence: the chance, over repetitions of the whole experiment, that it
+does not exceed the truth. Epsilon* is an estimate and bounds no mechanism."""
 
 from . import canaries, mixtures
 from .bound import Bound
 from .canaries import coins, count_right, directions, gradient_scores, guess, insert, loss_scores
 from .claims import Claim, as_claim
 from .epsilon_star import epsilon_star, epsilon_star_interval
-from .many_runs import Limits, advantage_lower_bound, epsilon_lower_bound, from_counts, lower_bounds, mu_lower_bound
+from .many_runs import (
+    Limits,
+    advantage_lower_bound,
+    epsilon_lower_bound,
+    from_counts,
+    lower_bounds,
+    mu_lower_bound,
+)
 from .one_run import one_run_epsilon, one_run_level, one_run_mu, one_run_p_value
 from .verdict import Verdict, one_run_verdict, verdict
 

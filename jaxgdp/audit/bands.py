@@ -1,22 +1,27 @@
-"""How large a probability can be, given counts: at one threshold fixed beforehand, or at all thresholds at once.
+"""How large a probability can be, given counts: at one threshold fixed beforehand, or at all
+thresholds at once.
 
-One threshold: Clopper and Pearson's limit u(k), the probability at which at most k of n is as unlikely as the tail allowed.
+One threshold: Clopper and Pearson's limit u(k), the probability at which at most k of n is as
+unlikely as the tail allowed.
 
-All thresholds. X₁ … Xₙ have distribution function F, and K(x) counts those below x. The band is a sequence u(0) ≤ … ≤ u(n) = 1 with
+All thresholds. X₁ … Xₙ have distribution function F, and K(x) counts those below x. The band is a
+sequence u(0) ≤ … ≤ u(n) = 1 with
 
     Pr[F(x−) ≤ u(K(x)) for every x] ≥ 1 − miss,   F(x−) = Pr[X < x].
 
-Let F be continuous. While K(x) = k, F(x) rises to the (k+1)-st smallest of the Uᵢ = F(Xᵢ), which are uniform, so the band holds just
-when U₍ᵢ₎ ≤ u(i − 1) for i = 1 … n. If F has atoms, X = F⁻¹(U) for a uniform U, and K(x) counts Uᵢ ≤ F(x−): the same event, looked
-at for some of its points only, so that ties make the band safer. Looking at some ranks i only, and taking u of the next rank looked at in
-between, keeps it true as well, since u is only larger.
+Let F be continuous. While K(x) = k, F(x) rises to the (k+1)-st smallest of the Uᵢ = F(Xᵢ), which
+are uniform, so the band holds just when U₍ᵢ₎ ≤ u(i − 1) for i = 1 … n. If F has atoms, X = F⁻¹(U)
+for a uniform U, and K(x) counts Uᵢ ≤ F(x−): the same event, looked at for some of its points only,
+so that ties make the band safer. Looking at some ranks i only, and taking u of the next rank looked
+at in between, keeps it true as well, since u is only larger.
 
-The limits are Clopper and Pearson's at one common local level λ (Berk and Jones 1979; Aldor-Noiman et al. 2013), and λ is found so that
-the probability of the whole event is 1 − miss. That probability is computed, not simulated: the number of uniforms up to t
-is a Poisson process given its end N(1) = n, so that the chance of N(u(i − 1)) ≥ i for all ranks is a sequence of convolutions with
-Poisson weights (Moscovich and Nadler 2017). All terms are positive; what is cut off at the far end only lowers the answer. λ =
-miss/ranks, the union bound, is the fallback, and is never less than safe.
-"""
+The limits are Clopper and Pearson's at one common local level λ (Berk and Jones 1979; Aldor-Noiman
+et al. 2013), and λ is found so that the probability of the whole event is 1 − miss. That
+probability is computed, not simulated: the number of uniforms up to t is a Poisson process given
+its end N(1) = n, so that the chance of N(u(i − 1)) ≥ i for all ranks is a sequence of convolutions
+with Poisson weights (Moscovich and Nadler 2017). All terms are positive; what is cut off at the far
+end only lowers the answer. λ = miss/ranks, the union bound, is the fallback, and is never less than
+safe."""
 
 from __future__ import annotations
 
@@ -34,10 +39,12 @@ _WIDE = 1.002  # how closely the local level is searched
 
 
 def clopper_pearson(count, trials, tail):
-    """Upper confidence limit of a probability: the p with Pr[Bin(n, p) ≤ k] = tail (Clopper and Pearson 1934).
+    """Upper confidence limit of a probability: the p with Pr[Bin(n, p) ≤ k] = tail (Clopper and
+    Pearson 1934).
 
     Args:
-        count: k, whole numbers from 0 to n. trials: n ≥ 1. tail: probability, in (0, 1), that the limit is too small.
+        count: k, whole numbers from 0 to n. trials: n ≥ 1. tail: probability, in (0, 1), that the
+            limit is too small.
 
     Returns:
         Limits in (0, 1], float64, rounded up; 1 where k = n.
@@ -53,7 +60,9 @@ def clopper_pearson(count, trials, tail):
 
 
 def ranks(trials: int) -> np.ndarray:
-    """Order statistics that the band looks at, fixed by n alone: every one near both ends, fewer between."""
+    """Order statistics that the band looks at, fixed by n alone: every one near both ends, fewer
+    between.
+    """
     n, found, rank = trials, [], 1
     spacing = _SPACING * max(1.0, np.sqrt(n / _MANY))
     while rank <= n:
@@ -65,7 +74,8 @@ def ranks(trials: int) -> np.ndarray:
 
 
 def coverage(limits, at, trials: int) -> float:
-    """Pr[U₍ᵢ₎ ≤ limit for every rank i], U₍ᵢ₎ the i-th smallest of n independent uniforms; from below.
+    """Pr[U₍ᵢ₎ ≤ limit for every rank i], U₍ᵢ₎ the i-th smallest of n independent uniforms; from
+    below.
 
     Args:
         limits: increasing, in (0, 1]. at: ranks i, increasing. trials: n.
@@ -108,7 +118,8 @@ def coverage(limits, at, trials: int) -> float:
 
 @functools.lru_cache(maxsize=256)
 def local_level(trials: int, miss: float) -> float:
-    """λ: the tail of each Clopper-Pearson limit at which all of them together miss with probability at most ``miss``.
+    """λ: the tail of each Clopper-Pearson limit at which all of them together miss with probability
+    at most ``miss``.
 
     Args:
         trials: n ≥ 1. miss: in (0, 1).
@@ -171,7 +182,8 @@ def simultaneous(trials: int, miss: float) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def one_by_one(trials: int, miss: float) -> np.ndarray:
-    """Clopper-Pearson limits by count, each on its own: for one threshold that was fixed before the scores were seen.
+    """Clopper-Pearson limits by count, each on its own: for one threshold that was fixed before the
+    scores were seen.
 
     Args:
         trials: n ≥ 1. miss: in (0, 1).

@@ -8,12 +8,15 @@ LOWER, ESTIMATE = "lower bound", "estimate"
 
 
 class Bound(float):
-    """A float that says what it vouches for: ``print`` shows it, arithmetic and formatting are those of a float.
+    """A float that says what it vouches for: ``print`` shows it, arithmetic and formatting are
+    those of a float.
 
     Attributes:
         quantity: what it is about, such as "mu".
-        side: "lower bound" (the truth is at least this with the confidence), or "estimate" (no guarantee).
-        confidence: probability, over repetitions of the experiment, that a lower bound is one; None for an estimate.
+        side: "lower bound" (the truth is at least this with the confidence), or "estimate" (no
+            guarantee).
+        confidence: probability, over repetitions of the experiment, that a lower bound is one; None
+            for an estimate.
         caveat: what is not said by it.
         details: other findings, by name.
 

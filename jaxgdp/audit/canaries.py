@@ -45,7 +45,8 @@ def insert(records, canaries, included):
         included: from :func:`coins`.
 
     Returns:
-        Pytree of NumPy arrays; its length tells how many were put in, so keep it to yourself or train with a mask instead.
+        Pytree of NumPy arrays; its length tells how many were put in, so keep it to yourself or
+        train with a mask instead.
 
     Raises:
         ValueError: structures or numbers of canaries differ.
@@ -59,12 +60,20 @@ def insert(records, canaries, included):
         raise ValueError("records and canaries must be pytrees of the same structure")
     for leaf in jax.tree.leaves(canaries):
         if np.shape(leaf)[:1] != chosen.shape:
-            raise ValueError(f"included must have one entry per canary, got {chosen.shape} for {np.shape(leaf)[:1]}")
-    return jax.tree.map(lambda old, new: np.concatenate([np.asarray(old), np.asarray(new)[chosen]]), records, canaries)
+            raise ValueError(
+                f"included must have one entry per canary, got {chosen.shape} for"
+                f" {np.shape(leaf)[:1]}"
+            )
+    return jax.tree.map(
+        lambda old, new: np.concatenate([np.asarray(old), np.asarray(new)[chosen]]),
+        records,
+        canaries,
+    )
 
 
 def directions(key, num_canaries, size, norm=1.0):
-    """Gradient canaries: random directions, nearly orthogonal to one another and to everything else where ``size`` is large.
+    """Gradient canaries: random directions, nearly orthogonal to one another and to everything else
+    where ``size`` is large.
 
     Args:
         key: a JAX PRNG key, used for nothing else.
@@ -90,7 +99,8 @@ def loss_scores(loss, parameters, canaries):
 
     Args:
         loss: function (parameters, *record) → scalar loss of one record.
-        parameters: of the trained model; a leading axis for models is up to the caller's own ``vmap``.
+        parameters: of the trained model; a leading axis for models is up to the caller's own
+            ``vmap``.
         canaries: tuple of arrays with a leading axis, one entry per canary.
 
     Returns:
@@ -104,7 +114,8 @@ def loss_scores(loss, parameters, canaries):
 
 
 def gradient_scores(gradients, update, parameters, canaries):
-    """Dot product of each canary's gradient with what an update did to the parameters, downhill (Nasr et al. 2023).
+    """Dot product of each canary's gradient with what an update did to the parameters, downhill
+    (Nasr et al. 2023).
 
     Args:
         gradients: function (parameters, *batch) → (losses, per-example gradients), as from
@@ -129,14 +140,16 @@ def gradient_scores(gradients, update, parameters, canaries):
 
 
 def guess(scores, num_guesses):
-    """The surest guesses, as many as were decided on beforehand: "in" for the largest scores, "out" for the smallest, else abstention.
+    """The surest guesses, as many as were decided on beforehand: "in" for the largest scores, "out"
+    for the smallest, else abstention.
 
     Args:
         scores: of every canary, shape (m,), larger the more likely in.
         num_guesses: r ≤ m; half of them, rounded up, guess "in".
 
     Returns:
-        1 for in, −1 for out, 0 for abstention, shape (m,). Equal scores are taken in the order they come.
+        1 for in, −1 for out, 0 for abstention, shape (m,). Equal scores are taken in the order they
+        come.
 
     Raises:
         ValueError: more guesses than scores, or a NaN.
@@ -148,7 +161,9 @@ def guess(scores, num_guesses):
     scores = score_rows("scores", scores)
     r = int(whole("num_guesses", num_guesses))
     if scores.ndim > 1 or r > len(scores):
-        raise ValueError(f"num_guesses must be at most the number of scores, {scores.shape}, got {r}")
+        raise ValueError(
+            f"num_guesses must be at most the number of scores, {scores.shape}, got {r}"
+        )
     order = np.argsort(scores, kind="stable")
     found = np.zeros(len(scores), np.int64)
     found[order[: r // 2]] = -1
@@ -175,5 +190,7 @@ def count_right(guesses, included) -> int:
     """
     guesses, included = np.asarray(guesses), np.asarray(included, bool)
     if guesses.shape != included.shape:
-        raise ValueError(f"guesses and included must have one shape, got {guesses.shape} and {included.shape}")
+        raise ValueError(
+            f"guesses and included must have one shape, got {guesses.shape} and {included.shape}"
+        )
     return int(np.sum(((guesses > 0) & included) | ((guesses < 0) & ~included)))

@@ -26,8 +26,8 @@ class Claim:
 
     Attributes:
         text: the claim in words.
-        fnr: function of FPRs → :class:`jaxgdp.Bracket` of the least FNR it allows. An attack whose FNR is below the lower side
-            refutes it.
+        fnr: function of FPRs → :class:`jaxgdp.Bracket` of the least FNR it allows. An attack whose
+            FNR is below the lower side refutes it.
         mu: bracket of the μ claimed, where there is one number.
         fpr_floor: smallest FPR at which that μ holds, 0 where it is every one; None without a μ.
     """
@@ -38,10 +38,11 @@ class Claim:
     fpr_floor: float | None = None
 
     def tabulated(self, points: int = 200) -> Claim:
-        """The same claim, looked up in a table from then on: for hundreds of audits against one certified curve.
+        """The same claim, looked up in a table from then on: for hundreds of audits against one
+        certified curve.
 
-        Between two FPRs of the table the answer is that of the larger one, where the claim demands less: nothing is refuted that
-        was not before.
+        Between two FPRs of the table the answer is that of the larger one, where the claim demands
+        less: nothing is refuted that was not before.
 
         Args:
             points: FPRs in the table, closest near 0 and 1.
@@ -63,10 +64,11 @@ class Claim:
         return dataclasses.replace(self, fnr=fnr)
 
     def swapped(self, most: float):
-        """R ↦ a lower bound on f(1 − R) for R in [0, ``most``], cheap: the certified side, between knots from below.
+        """R ↦ a lower bound on f(1 − R) for R in [0, ``most``], cheap: the certified side, between
+        knots from below.
 
-        f is convex. Beyond a segment, the line through its ends lies below f; so it does if its near end is lowered and its far
-        one raised.
+        f is convex. Beyond a segment, the line through its ends lies below f; so it does if its
+        near end is lowered and its far one raised.
 
         Args:
             most: largest R asked for, in (0, 1].
@@ -88,7 +90,9 @@ class Claim:
             before, after = np.clip(j - 1, 0, len(gaps) - 1), np.clip(j + 1, 0, len(gaps) - 1)
             ahead = np.where(j > 0, low[j] + onward[before] * (right - knots[j]), -np.inf)
             ends = np.clip(j + 1, 0, len(knots) - 1)
-            behind = np.where(j + 1 < len(gaps), low[ends] - back[after] * (knots[ends] - right), -np.inf)
+            behind = np.where(
+                j + 1 < len(gaps), low[ends] - back[after] * (knots[ends] - right), -np.inf
+            )
             return np.maximum(found, np.maximum(ahead, behind))
 
         return lower
@@ -105,7 +109,10 @@ def _gaussian(mu: float) -> Claim:
 def _approximate(epsilon: float, delta: float) -> Claim:
     def fnr(alpha):
         alpha = np.asarray(alpha, float)
-        first, second = 1.0 - delta - np.exp(epsilon) * alpha, np.exp(-epsilon) * (1.0 - delta - alpha)
+        first, second = (
+            1.0 - delta - np.exp(epsilon) * alpha,
+            np.exp(-epsilon) * (1.0 - delta - alpha),
+        )
         beta = np.maximum(np.maximum(first, second), 0.0)
         return Bracket(np.maximum(beta - 1e-15, 0.0), beta)
 
@@ -116,16 +123,21 @@ def _curve(curve: TradeoffCurve, text: str) -> Claim:
     if curve.shape != ():
         raise ValueError(f"claim must be one mechanism, got a batch of shape {curve.shape}")
     if curve.adjacency not in ("add_remove", "replace_one"):
-        raise ValueError(f"claim must cover both orders of the data sets, got adjacency {curve.adjacency!r}")
-    return Claim(text, lambda alpha: curve.beta(np.asarray(alpha, float)), curve.mu(), curve.fpr_floor)
+        raise ValueError(
+            f"claim must cover both orders of the data sets, got adjacency {curve.adjacency!r}"
+        )
+    return Claim(
+        text, lambda alpha: curve.beta(np.asarray(alpha, float)), curve.mu(), curve.fpr_floor
+    )
 
 
 def as_claim(claim) -> Claim:
     """Any way of stating a claim, as a :class:`Claim`.
 
     Args:
-        claim: a mechanism or composition (its certified curve is worked out), a :class:`jaxgdp.TradeoffCurve`, a number μ > 0, a
-            pair (ε, δ), a :class:`jaxgdp.spec.Spec`, or a :class:`Claim`.
+        claim: a mechanism or composition (its certified curve is worked out), a
+            :class:`jaxgdp.TradeoffCurve`, a number μ > 0, a pair (ε, δ), a
+            :class:`jaxgdp.spec.Spec`, or a :class:`Claim`.
 
     Returns:
         A :class:`Claim`.
@@ -144,14 +156,24 @@ def as_claim(claim) -> Claim:
     if isinstance(claim, Mechanism | Composition | AccountedBy):
         return _curve(tradeoff(claim, fpr_floor=_FLOOR), _named(claim))
     if hasattr(claim, "mechanism") and hasattr(claim, "settings"):
-        curve = tradeoff(claim.mechanism, fpr_floor=_FLOOR, adjacency=claim.settings.get("adjacency", "add_remove"))
+        curve = tradeoff(
+            claim.mechanism,
+            fpr_floor=_FLOOR,
+            adjacency=claim.settings.get("adjacency", "add_remove"),
+        )
         return _curve(curve, claim.title or claim.source)
     if isinstance(claim, int | float | np.number | np.ndarray) and np.ndim(claim) == 0:
         return _gaussian(float(nonnegative("claim", claim)))
     if isinstance(claim, tuple | list) and len(claim) == 2:
         epsilon = float(nonnegative("epsilon", claim[0]))
-        return _approximate(epsilon, float(checked("delta", claim[1], "in [0, 1)", lambda a: (a >= 0.0) & (a < 1.0))))
-    raise ValueError(f"claim must be a mechanism, a curve, a number mu, or a pair (epsilon, delta), got {claim!r}")
+        return _approximate(
+            epsilon,
+            float(checked("delta", claim[1], "in [0, 1)", lambda a: (a >= 0.0) & (a < 1.0))),
+        )
+    raise ValueError(
+        "claim must be a mechanism, a curve, a number mu, or a pair (epsilon, delta), got"
+        f" {claim!r}"
+    )
 
 
 def _named(mechanism) -> str:
@@ -160,12 +182,21 @@ def _named(mechanism) -> str:
     texts = []
     for part, count in zip(mechanism.mechanisms, mechanism.counts, strict=True):
         fields = ", ".join(
-            f"{f.name} = {float(getattr(part, f.name)):.6g}" for f in dataclasses.fields(part) if _scalar(part, f)
+            f"{f.name} = {float(getattr(part, f.name)):.6g}"
+            for f in dataclasses.fields(part)
+            if _scalar(part, f)
         )
-        texts.append(f"{type(part).__name__}({fields})" + (f" x {int(np.max(count))}" if np.max(count) > 1 else ""))
+        texts.append(
+            f"{type(part).__name__}({fields})"
+            + (f" x {int(np.max(count))}" if np.max(count) > 1 else "")
+        )
     return " + ".join(texts)
 
 
 def _scalar(part, field) -> bool:
     value = getattr(part, field.name, None)
-    return field.init and isinstance(value, int | float | np.number | np.ndarray) and np.ndim(value) == 0
+    return (
+        field.init
+        and isinstance(value, int | float | np.number | np.ndarray)
+        and np.ndim(value) == 0
+    )

@@ -1,23 +1,27 @@
-"""What many runs prove about a mechanism: lower bounds on μ, ε(δ), advantage and the trade-off curve, with confidence.
+"""What many runs prove about a mechanism: lower bounds on μ, ε(δ), advantage and the trade-off
+curve, with confidence.
 
-Run the mechanism n₀ times without a record and n₁ times with it, and score each output; larger means more likely with. Guessing
-"with" at or above a threshold τ errs with probabilities α(τ) = Pr[S ≥ τ without] and β(τ) = Pr[S < τ with]. If the mechanism's trade-off
-curve is f, then β(τ) ≥ f(α(τ)) at every τ. So if α(τ) ≤ a and β(τ) ≤ b for sure, then f(a) ≤ f(α) ≤ β ≤ b, f being non-increasing:
+Run the mechanism n₀ times without a record and n₁ times with it, and score each output; larger
+means more likely with. Guessing "with" at or above a threshold τ errs with probabilities α(τ) =
+Pr[S ≥ τ without] and β(τ) = Pr[S < τ with]. If the mechanism's trade-off curve is f, then β(τ) ≥
+f(α(τ)) at every τ. So if α(τ) ≤ a and β(τ) ≤ b for sure, then f(a) ≤ f(α) ≤ β ≤ b, f being
+non-increasing:
 
-    μ ≥ Φ⁻¹(1 − a) − Φ⁻¹(b)                            (never its absolute value: a worse guess than chance proves nothing here)
-    ε ≥ log max{(1 − δ − b)/a, (1 − δ − a)/b, 1}       (both orders of the data sets)
-    δ(ε) ≥ max{1 − b − e^ε·a, 1 − a − e^ε·b, 0}
-    advantage ≥ 1 − a − b
+    μ ≥ Φ⁻¹(1 − a) − Φ⁻¹(b) (never its absolute value: a worse guess than chance proves nothing
+    here) ε ≥ log max{(1 − δ − b)/a, (1 − δ − a)/b, 1} (both orders of the data sets) δ(ε) ≥ max{1 −
+    b − e^ε·a, 1 − a − e^ε·b, 0} advantage ≥ 1 − a − b
 
-where a and b are upper limits, each missed with probability at most (1 − confidence)/2. Which limits, and at which thresholds:
+where a and b are upper limits, each missed with probability at most (1 − confidence)/2. Which
+limits, and at which thresholds:
 
-    "bands"      limits that hold at every threshold at once (:mod:`.bands`): the best threshold may be taken after looking
-    "split"      half the scores pick a threshold, the other half are counted there, with limits for one threshold
-    "threshold"  one threshold that was fixed before the scores were seen, with limits for one threshold
+    "bands" limits that hold at every threshold at once (:mod:`.bands`): the best threshold may be
+    taken after looking "split" half the scores pick a threshold, the other half are counted there,
+    with limits for one threshold "threshold" one threshold that was fixed before the scores were
+    seen, with limits for one threshold
 
-Picking the best threshold and then using limits for one is not among them: it promises a confidence that it does not have.
-Scores must be independent draws: one per run of the mechanism, not many from one model.
-"""
+Picking the best threshold and then using limits for one is not among them: it promises a confidence
+that it does not have. Scores must be independent draws: one per run of the mechanism, not many from
+one model."""
 
 from __future__ import annotations
 
@@ -38,13 +42,15 @@ THRESHOLD = 0.5
 
 @dataclass(frozen=True)
 class Limits:
-    """Upper confidence limits of (FPR, FNR) at thresholds, and what follows; build it with :func:`lower_bounds`.
+    """Upper confidence limits of (FPR, FNR) at thresholds, and what follows; build it with
+    :func:`lower_bounds`.
 
-    All statements hold at once with the confidence, for the curve f of the order of data sets that was run and for every quantity of the
-    mechanism that covers it.
+    All statements hold at once with the confidence, for the curve f of the order of data sets that
+    was run and for every quantity of the mechanism that covers it.
 
     Attributes:
-        alpha, beta: limits, sorted by ``alpha``; those that no line between two others undercuts. f(alpha) ≤ beta.
+        alpha, beta: limits, sorted by ``alpha``; those that no line between two others undercuts.
+            f(alpha) ≤ beta.
         empirical_alpha, empirical_beta: the rates as counted. threshold: where.
         confidence, method: as asked. members, nonmembers: scores counted.
     """
@@ -82,7 +88,10 @@ class Limits:
             A :class:`Bound`, in nats.
         """
         delta = float(closed_unit("delta", delta))
-        found = max(_log_ratio(1.0 - delta - self.beta, self.alpha), _log_ratio(1.0 - delta - self.alpha, self.beta))
+        found = max(
+            _log_ratio(1.0 - delta - self.beta, self.alpha),
+            _log_ratio(1.0 - delta - self.alpha, self.beta),
+        )
         return self._bound(max(0.0, found), f"epsilon(delta = {delta:g})")
 
     def delta(self, epsilon) -> Bound:
@@ -95,11 +104,15 @@ class Limits:
             A :class:`Bound`.
         """
         factor = float(np.exp(nonnegative("epsilon", epsilon)))
-        found = max(np.max(1.0 - self.beta - factor * self.alpha), np.max(1.0 - self.alpha - factor * self.beta))
+        found = max(
+            np.max(1.0 - self.beta - factor * self.alpha),
+            np.max(1.0 - self.alpha - factor * self.beta),
+        )
         return self._bound(max(0.0, float(found)), f"delta(epsilon = {float(epsilon):g})")
 
     def fnr(self, fpr) -> np.ndarray:
-        """The trade-off curve is at most this: the lower convex hull of the limits, (0, 1) and (1, 0).
+        """The trade-off curve is at most this: the lower convex hull of the limits, (0, 1) and (1,
+        0).
 
         Args:
             fpr: α in [0, 1], any shape.
@@ -108,9 +121,12 @@ class Limits:
             Upper limits of f(α), that is lower bounds on privacy loss, float64.
         """
         fpr = closed_unit("fpr", fpr)
-        kept = _hull(np.append(np.append(self.alpha, 0.0), 1.0), np.append(np.append(self.beta, 1.0), 0.0))
+        kept = _hull(
+            np.append(np.append(self.alpha, 0.0), 1.0), np.append(np.append(self.beta, 1.0), 0.0)
+        )
         alpha, beta = (
-            np.append(np.append(side, a), b) for side, a, b in ((self.alpha, 0.0, 1.0), (self.beta, 1.0, 0.0))
+            np.append(np.append(side, a), b)
+            for side, a, b in ((self.alpha, 0.0, 1.0), (self.beta, 1.0, 0.0))
         )
         return np.asarray(np.interp(fpr, alpha[kept], beta[kept]))
 
@@ -121,7 +137,9 @@ def _mu(alpha, beta):
 
 def _log_ratio(top, bottom) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.max(np.where(top > 0.0, np.log(np.maximum(top, 0.0)) - np.log(bottom), -np.inf)))
+        return float(
+            np.max(np.where(top > 0.0, np.log(np.maximum(top, 0.0)) - np.log(bottom), -np.inf))
+        )
 
 
 def _hull(alpha, beta) -> np.ndarray:
@@ -153,7 +171,9 @@ def _halves(number: int, rng) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _split(member, nonmember, seed: int):
-    """Scores that pick the threshold, and scores that are counted; the same places for every model."""
+    """Scores that pick the threshold, and scores that are counted; the same places for every
+    model.
+    """
     rng = np.random.default_rng(int(whole("seed + 1", seed + 1)) - 1)
     (a, b), (c, d) = _halves(member.shape[-1], rng), _halves(nonmember.shape[-1], rng)
     return member[..., a], nonmember[..., c], member[..., b], nonmember[..., d]
@@ -167,7 +187,9 @@ def _mu_tables(alpha, beta):
 def _epsilon_tables(delta):
     def tables(alpha, beta):
         with np.errstate(divide="ignore", invalid="ignore"):
-            top = lambda x: np.where(1.0 - delta - x > 0.0, np.log(np.maximum(1.0 - delta - x, 0.0)), -np.inf)
+            top = lambda x: np.where(
+                1.0 - delta - x > 0.0, np.log(np.maximum(1.0 - delta - x, 0.0)), -np.inf
+            )
             return np.stack([-np.log(alpha), top(alpha)]), np.stack([top(beta), -np.log(beta)])
 
     return tables
@@ -214,23 +236,29 @@ def _result(found, quantity, confidence, method):
     return Bound(float(found), quantity, confidence=float(confidence), details={"method": method})
 
 
-def mu_lower_bound(member_scores, nonmember_scores, confidence=0.95, method="bands", threshold=THRESHOLD, seed=0):
-    """Lower bound on μ from scores of runs with and without a record: max over τ of Φ⁻¹(1 − a(τ)) − Φ⁻¹(b(τ)).
+def mu_lower_bound(
+    member_scores, nonmember_scores, confidence=0.95, method="bands", threshold=THRESHOLD, seed=0
+):
+    """Lower bound on μ from scores of runs with and without a record: max over τ of Φ⁻¹(1 − a(τ)) −
+    Φ⁻¹(b(τ)).
 
-    a(τ), b(τ) are upper confidence limits of FPR and FNR of guessing "with" at or above τ (see :mod:`jaxgdp.audit.many_runs`).
+    a(τ), b(τ) are upper confidence limits of FPR and FNR of guessing "with" at or above τ (see
+    :mod:`jaxgdp.audit.many_runs`).
 
     Args:
-        member_scores: one score for each run with the record, larger the more likely; shape (..., n₁), leading axes are models.
+        member_scores: one score for each run with the record, larger the more likely; shape (...,
+            n₁), leading axes are models.
         nonmember_scores: likewise without it, shape (..., n₀).
         confidence: in [0.5, 1 - 1e-9].
-        method: "bands": limits that hold at all thresholds at once; "split": a threshold picked on one half of the scores and
-            used on the other; "threshold": one that was fixed before looking.
+        method: "bands": limits that hold at all thresholds at once; "split": a threshold picked on
+            one half of the scores and used on the other; "threshold": one that was fixed before
+            looking.
         threshold: for "threshold": τ. The default ½ suits guesses of 0 and 1, and probabilities.
         seed: of the split, ≥ 0.
 
     Returns:
-        μ: a :class:`jaxgdp.audit.Bound`, or an array over models. Safe side: with the confidence, the mechanism's μ is at least this. 0
-        where nothing is proven, as for constant scores.
+        μ: a :class:`jaxgdp.audit.Bound`, or an array over models. Safe side: with the confidence,
+        the mechanism's μ is at least this. 0 where nothing is proven, as for constant scores.
 
     Raises:
         ValueError: a class without scores, NaN, an unknown method, or a number out of range.
@@ -242,12 +270,20 @@ def mu_lower_bound(member_scores, nonmember_scores, confidence=0.95, method="ban
         >>> print(bound)
         mu >= 2.01099 with confidence 95 %
     """
-    found = _largest(member_scores, nonmember_scores, confidence, method, threshold, seed, _mu_tables)
+    found = _largest(
+        member_scores, nonmember_scores, confidence, method, threshold, seed, _mu_tables
+    )
     return _result(found, "mu", confidence, method)
 
 
 def epsilon_lower_bound(
-    member_scores, nonmember_scores, delta=0.0, confidence=0.95, method="bands", threshold=THRESHOLD, seed=0
+    member_scores,
+    nonmember_scores,
+    delta=0.0,
+    confidence=0.95,
+    method="bands",
+    threshold=THRESHOLD,
+    seed=0,
 ):
     """Lower bound on ε(δ): log max over τ of {(1 − δ − b)/a, (1 − δ − a)/b, 1}.
 
@@ -261,7 +297,8 @@ def epsilon_lower_bound(
         seed: as for :func:`mu_lower_bound`.
 
     Returns:
-        ε in nats, as for :func:`mu_lower_bound`; it holds for mechanisms whose claim covers both orders of the data sets.
+        ε in nats, as for :func:`mu_lower_bound`; it holds for mechanisms whose claim covers both
+        orders of the data sets.
 
     Raises:
         ValueError: as for :func:`mu_lower_bound`, or δ out of range.
@@ -300,7 +337,9 @@ def advantage_lower_bound(
         >>> round(float(advantage_lower_bound(np.arange(1000) + 500, np.arange(1000))), 3)
         0.44
     """
-    found = _largest(member_scores, nonmember_scores, confidence, method, threshold, seed, _advantage_tables)
+    found = _largest(
+        member_scores, nonmember_scores, confidence, method, threshold, seed, _advantage_tables
+    )
     return _result(found, "advantage", confidence, method)
 
 
@@ -308,7 +347,8 @@ def advantage_lower_bound(
 def lower_bounds(
     member_scores, nonmember_scores, confidence=0.95, method="bands", threshold=THRESHOLD, seed=0
 ) -> Limits:
-    """The limits of both error rates, from which μ, ε(δ), δ(ε), advantage and the trade-off curve follow at once.
+    """The limits of both error rates, from which μ, ε(δ), δ(ε), advantage and the trade-off curve
+    follow at once.
 
     Args:
         member_scores: of one model, shape (n₁,).
@@ -335,7 +375,8 @@ def lower_bounds(
     member, nonmember = two_classes(member_scores, nonmember_scores)
     if member.ndim > 1:
         raise ValueError(
-            f"member_scores and nonmember_scores must be of one model, got leading shape {member.shape[:-1]}"
+            "member_scores and nonmember_scores must be of one model, got leading shape"
+            f" {member.shape[:-1]}"
         )
     if method == "bands":
         at, fp, fn = thresholds.counts(member, nonmember)
@@ -360,7 +401,8 @@ def _limits(alpha, beta, fp, fn, at, confidence, method, members, nonmembers) ->
 
 
 def from_counts(false_positives, nonmembers, false_negatives, members, confidence=0.95) -> Limits:
-    """Limits from the counts of one threshold that was fixed beforehand: for numbers of runs too large to keep their scores.
+    """Limits from the counts of one threshold that was fixed beforehand: for numbers of runs too
+    large to keep their scores.
 
     Args:
         false_positives: runs without the record, of ``nonmembers``, at or above the threshold.
@@ -389,6 +431,9 @@ def from_counts(false_positives, nonmembers, false_negatives, members, confidenc
         if count > total:
             raise ValueError(f"{name} must be at most {total}, got {count}")
     tail = 0.5 * (1.0 - confidence)
-    alpha, beta = np.atleast_1d(bands.clopper_pearson(fp, n0, tail)), np.atleast_1d(bands.clopper_pearson(fn, n1, tail))
+    alpha, beta = (
+        np.atleast_1d(bands.clopper_pearson(fp, n0, tail)),
+        np.atleast_1d(bands.clopper_pearson(fn, n1, tail)),
+    )
     one = lambda x: np.array([x])
     return _limits(alpha, beta, one(fp), one(fn), one(np.nan), confidence, "threshold", n1, n0)

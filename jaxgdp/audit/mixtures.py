@@ -1,4 +1,6 @@
-"""Gaussian mixtures fitted to transformed losses, and how well they fit (Negoescu et al. 2023, Appendix B)."""
+"""Gaussian mixtures fitted to transformed losses, and how well they fit (Negoescu et al. 2023,
+Appendix B).
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,8 @@ class Mixture(NamedTuple):
 
 
 def transformed(member_losses, nonmember_losses):
-    """The paper's transformation of losses: to [0, 1] by the pooled least and largest, plus 1, p = e^{−·}, logit(p).
+    """The paper's transformation of losses: to [0, 1] by the pooled least and largest, plus 1, p =
+    e^{−·}, logit(p).
 
     Args:
         member_losses, nonmember_losses: shapes (n₁,) and (n₀,), finite.
@@ -78,14 +81,15 @@ def fit(values, components=1, seed=0) -> Mixture:
     """A mixture fitted by expectation maximisation; one component by mean and standard deviation.
 
     Args:
-        values: shape (n,), at least ten. components: 1 to 20, or "bic" for the number with the least Bayesian information criterion.
-            seed: of the starting points.
+        values: shape (n,), at least ten. components: 1 to 20, or "bic" for the number with the
+            least Bayesian information criterion. seed: of the starting points.
 
     Returns:
         A :class:`Mixture`.
 
     Raises:
-        ValueError: a number of components out of range. ImportError: scikit-learn is missing (the ``audit`` extra).
+        ValueError: a number of components out of range. ImportError: scikit-learn is missing (the
+            ``audit`` extra).
 
     Example:
         >>> found = fit(np.concatenate([np.arange(50.0), 1000.0 + np.arange(50.0)]), components=2)
@@ -96,16 +100,22 @@ def fit(values, components=1, seed=0) -> Mixture:
     least = max(_SPREAD * float(np.ptp(values)), 1e-300)
     if isinstance(components, str):
         if components != "bic":
-            raise ValueError(f"components must be a whole number from 1 to {MOST} or 'bic', got {components!r}")
+            raise ValueError(
+                f"components must be a whole number from 1 to {MOST} or 'bic', got {components!r}"
+            )
         most = min(MOST, len(np.unique(values)) // 2)
         models = [_expectation_maximisation(values, k, seed) for k in range(1, max(most, 1) + 1)]
         model = min(models, key=lambda found: found.bic(values[:, None]))
     else:
         number = int(whole("components", components))
         if number > MOST:
-            raise ValueError(f"components must be a whole number from 1 to {MOST} or 'bic', got {components!r}")
+            raise ValueError(
+                f"components must be a whole number from 1 to {MOST} or 'bic', got {components!r}"
+            )
         if number == 1:
-            return Mixture(np.ones(1), np.array([values.mean()]), np.array([max(values.std(), least)]))
+            return Mixture(
+                np.ones(1), np.array([values.mean()]), np.array([max(values.std(), least)])
+            )
         model = _expectation_maximisation(values, number, seed)
     weights, means = np.asarray(model.weights_), np.asarray(model.means_)[:, 0]
     deviations = np.maximum(np.sqrt(np.asarray(model.covariances_).reshape(-1)), least)
@@ -118,25 +128,32 @@ def _expectation_maximisation(values, number: int, seed: int):
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.mixture import GaussianMixture
     except ImportError:
-        raise ImportError("Gaussian mixtures need scikit-learn: pip install 'jaxgdp[audit]'") from None
+        raise ImportError(
+            "Gaussian mixtures need scikit-learn: pip install 'jaxgdp[audit]'"
+        ) from None
     import warnings
 
     smallest = max((_SPREAD * float(np.ptp(values))) ** 2, 1e-300)
-    model = GaussianMixture(number, covariance_type="spherical", reg_covar=smallest, random_state=seed)
+    model = GaussianMixture(
+        number, covariance_type="spherical", reg_covar=smallest, random_state=seed
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(values[:, None])
 
 
 def goodness_of_fit(values, components=1, num_samples=1000, seed=0) -> Bound:
-    """p-value that a mixture fits: fit on one part, draw from the fit, compare with the other part (Appendix B, Kolmogorov-Smirnov).
+    """p-value that a mixture fits: fit on one part, draw from the fit, compare with the other part
+    (Appendix B, Kolmogorov-Smirnov).
 
     Args:
-        values: transformed losses of one class, shape (n,). components: 1 to 20 or "bic". num_samples: of the part kept for the comparison,
-            and of the draw; less than n − 10. seed: of the partition, the fit and the draw.
+        values: transformed losses of one class, shape (n,). components: 1 to 20 or "bic".
+            num_samples: of the part kept for the comparison, and of the draw; less than n − 10.
+            seed: of the partition, the fit and the draw.
 
     Returns:
-        The p-value, a :class:`jaxgdp.audit.Bound` that is an estimate: small means that the fit is refuted, large proves nothing.
+        The p-value, a :class:`jaxgdp.audit.Bound` that is an estimate: small means that the fit is
+        refuted, large proves nothing.
 
     Raises:
         ValueError: fewer than ten values are left to fit.
@@ -150,11 +167,16 @@ def goodness_of_fit(values, components=1, num_samples=1000, seed=0) -> Bound:
 
     values, number = np.asarray(values, float), int(whole("num_samples", num_samples))
     if number > len(values) - 10:
-        raise ValueError(f"num_samples must leave at least ten of {len(values)} values to fit, got {number}")
+        raise ValueError(
+            f"num_samples must leave at least ten of {len(values)} values to fit, got {number}"
+        )
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(values))
     found = fit(values[order[number:]], components, seed)
     _, pvalue = ks_2samp(values[order[:number]], found.sample(number, rng))
     return Bound(
-        float(np.asarray(pvalue)), "Kolmogorov-Smirnov p-value", ESTIMATE, details={"components": len(found.weights)}
+        float(np.asarray(pvalue)),
+        "Kolmogorov-Smirnov p-value",
+        ESTIMATE,
+        details={"components": len(found.weights)},
     )

@@ -1,28 +1,34 @@
-"""What one training run with many canaries proves: Steinke et al. 2023 for (ε, δ), Mahloujifar et al. 2024 for any trade-off curve.
+"""What one training run with many canaries proves: Steinke et al. 2023 for (ε, δ), Mahloujifar et
+al. 2024 for any trade-off curve.
 
-The experiment. Each of m canaries is put into the training data or left out by its own fair coin. An attacker sees the output and
-guesses r of the m coins (r fixed beforehand; it abstains on the others). v guesses are right. Coins that are not independent and
-fair, such as "exactly half of them", are outside of what follows.
+The experiment. Each of m canaries is put into the training data or left out by its own fair coin.
+An attacker sees the output and guesses r of the m coins (r fixed beforehand; it abstains on the
+others). v guesses are right. Coins that are not independent and fair, such as "exactly half of
+them", are outside of what follows.
 
-(ε, δ). Under ε-DP the number of right guesses is dominated by W ~ Bin(r, e^ε/(1 + e^ε)), since given everything else each guess is
-right with at most that probability; with δ (Steinke et al. 2023, Theorem 5.2)
+(ε, δ). Under ε-DP the number of right guesses is dominated by W ~ Bin(r, e^ε/(1 + e^ε)), since
+given everything else each guess is right with at most that probability; with δ (Steinke et al.
+2023, Theorem 5.2)
 
     Pr[right ≥ v] ≤ Pr[W ≥ v] + 2mδ·max_{1 ≤ i ≤ v} Pr[v > W ≥ v − i]/i.
 
-Trade-off curves. Let G = 1 − f, f symmetric, p_j = Pr[exactly j right], and for one canary i and a number k let A be "guess i is
-right and at least k of the others are", B the same with guess i wrong. Flipping coin i turns A into B and changes the data set by
-one record, so that Pr[A | coin] ≤ G(Pr[B | other coin]) for both coins; their mean, and then the mean over canaries, keep the
-inequality, as G is concave. Summed over canaries, A counts the right guesses of runs with at least k + 1 right, and B the wrong
-ones of runs with at least k right:
+Trade-off curves. Let G = 1 − f, f symmetric, p_j = Pr[exactly j right], and for one canary i and a
+number k let A be "guess i is right and at least k of the others are", B the same with guess i
+wrong. Flipping coin i turns A into B and changes the data set by one record, so that Pr[A | coin] ≤
+G(Pr[B | other coin]) for both coins; their mean, and then the mean over canaries, keep the
+inequality, as G is concave. Summed over canaries, A counts the right guesses of runs with at least
+k + 1 right, and B the wrong ones of runs with at least k right:
 
-    R_{k+1} ≤ G(H_k),   R_k = Σ_{j≥k} j·p_j/m,   H_k = Σ_{j≥k} (r − j)·p_j/m,   that is H_k ≥ f(1 − R_{k+1}).
+    R_{k+1} ≤ G(H_k), R_k = Σ_{j≥k} j·p_j/m, H_k = Σ_{j≥k} (r − j)·p_j/m, that is H_k ≥ f(1 −
+    R_{k+1}).
 
-Suppose Pr[right ≥ v] ≥ τ. Of all p that satisfy this, the one with the least total mass has τ at v and, going down from v − 1,
-just as much at each k as the inequality demands: mass at a smaller k adds more to H and less to R than the same mass further up,
-so waiting costs least (by induction from k + 1 to k, R_k − κ·H_k is least for every κ from 0 to k/(r − k), and so are R_k and the
-total wherever the inequality binds). If even that total exceeds 1, then Pr[right ≥ v] < τ under f, and v right guesses refute f at
-level τ. Any function below R ↦ f(1 − R) keeps the conclusion, f being monotone: the certified lower side of f does.
-"""
+Suppose Pr[right ≥ v] ≥ τ. Of all p that satisfy this, the one with the least total mass has τ at v
+and, going down from v − 1, just as much at each k as the inequality demands: mass at a smaller k
+adds more to H and less to R than the same mass further up, so waiting costs least (by induction
+from k + 1 to k, R_k − κ·H_k is least for every κ from 0 to k/(r − k), and so are R_k and the total
+wherever the inequality binds). If even that total exceeds 1, then Pr[right ≥ v] < τ under f, and v
+right guesses refute f at level τ. Any function below R ↦ f(1 − R) keeps the conclusion, f being
+monotone: the certified lower side of f does."""
 
 from __future__ import annotations
 
@@ -43,11 +49,15 @@ _FULL = 1.0 + 1e-12  # more than all probability, and room for rounding
 
 def _numbers(num_canaries, num_guesses, num_correct) -> tuple[int, int, int]:
     m, r = int(whole("num_canaries", num_canaries)), int(whole("num_guesses", num_guesses))
-    v = checked("num_correct", num_correct, "a whole number >= 0", lambda a: (a >= 0.0) & (a == np.floor(a)))
+    v = checked(
+        "num_correct", num_correct, "a whole number >= 0", lambda a: (a >= 0.0) & (a == np.floor(a))
+    )
     if r > m:
         raise ValueError(f"num_guesses must be at most num_canaries = {m}, got {r}")
     if v.ndim or v > r:
-        raise ValueError(f"num_correct must be one number, at most num_guesses = {r}, got {num_correct!r}")
+        raise ValueError(
+            f"num_correct must be one number, at most num_guesses = {r}, got {num_correct!r}"
+        )
     return m, r, int(v)
 
 
@@ -60,7 +70,8 @@ def _tail(number: int, prob: float, at_least):
 
 
 def one_run_p_value(num_canaries, num_guesses, num_correct, epsilon, delta=0.0) -> float:
-    """Bound on the probability that as many guesses are right under (ε, δ)-DP (Steinke et al. 2023, Theorem 5.2).
+    """Bound on the probability that as many guesses are right under (ε, δ)-DP (Steinke et al. 2023,
+    Theorem 5.2).
 
     Args:
         num_canaries: m ≥ 1.
@@ -120,7 +131,8 @@ def one_run_epsilon(num_canaries, num_guesses, num_correct, delta, confidence=0.
         confidence: in [0.5, 1 - 1e-9].
 
     Returns:
-        A :class:`jaxgdp.audit.Bound`: with the confidence, ε at this δ is at least this; 0 where nothing is proven.
+        A :class:`jaxgdp.audit.Bound`: with the confidence, ε at this δ is at least this; 0 where
+        nothing is proven.
 
     Raises:
         ValueError: a number out of range.
@@ -132,17 +144,21 @@ def one_run_epsilon(num_canaries, num_guesses, num_correct, delta, confidence=0.
     m, r, v = _numbers(num_canaries, num_guesses, num_correct)
     delta = float(checked("delta", delta, "in [0, 1)", lambda a: (a >= 0.0) & (a < 1.0)))
     confidence = confidence_level("confidence", confidence)
-    found = _largest_refuted(lambda epsilon: _p_value(m, r, v, epsilon, delta) <= 1.0 - confidence, _LARGEST_EPSILON)
+    found = _largest_refuted(
+        lambda epsilon: _p_value(m, r, v, epsilon, delta) <= 1.0 - confidence, _LARGEST_EPSILON
+    )
     return Bound(found, f"epsilon(delta = {delta:g})", confidence=confidence)
 
 
 def least_mass(lower, m, r, v, level, enough=1.0):
-    """Smallest total probability of right-guess counts under a curve, if at least ``v`` of ``r`` are right with probability ``level``.
+    """Smallest total probability of right-guess counts under a curve, if at least ``v`` of ``r``
+    are right with probability ``level``.
 
     The recursion at the top of this file, for many (r, v) at once.
 
     Args:
-        lower: function of R in [0, 1] (an array of shape (k,), and the places it belongs to) → a lower bound on f(1 − R).
+        lower: function of R in [0, 1] (an array of shape (k,), and the places it belongs to) → a
+            lower bound on f(1 − R).
         m: canaries. r, v: whole numbers, shape (k,). level: τ, shape (k,) or scalar.
         enough: masses above this need not be known further.
 
@@ -169,7 +185,9 @@ def least_mass(lower, m, r, v, level, enough=1.0):
 
 
 def _last(refuted, low: float, high: float, rounds: int, spaced=np.linspace) -> float:
-    """The last number from ``low`` on that is refuted, from below, by looking at many at a time; ``low`` must be."""
+    """The last number from ``low`` on that is refuted, from below, by looking at many at a time;
+    ``low`` must be.
+    """
     for _ in range(rounds):
         grid = spaced(low, high, _LANES)
         good = refuted(grid[1:-1])
@@ -179,7 +197,8 @@ def _last(refuted, low: float, high: float, rounds: int, spaced=np.linspace) -> 
 
 
 def one_run_mu(num_canaries, num_guesses, num_correct, confidence=0.95) -> Bound:
-    """Largest μ such that μ-GDP is refuted by the guesses of one run (Mahloujifar et al. 2024, with f = f_μ).
+    """Largest μ such that μ-GDP is refuted by the guesses of one run (Mahloujifar et al. 2024, with
+    f = f_μ).
 
     Args:
         num_canaries: m ≥ 1, each put in or left out by its own fair coin.
@@ -188,7 +207,8 @@ def one_run_mu(num_canaries, num_guesses, num_correct, confidence=0.95) -> Bound
         confidence: in [0.5, 1 - 1e-9].
 
     Returns:
-        A :class:`jaxgdp.audit.Bound`: with the confidence, μ is at least this; 0 where nothing is proven.
+        A :class:`jaxgdp.audit.Bound`: with the confidence, μ is at least this; 0 where nothing is
+        proven.
 
     Raises:
         ValueError: a number out of range.
@@ -209,17 +229,20 @@ def one_run_mu(num_canaries, num_guesses, num_correct, confidence=0.95) -> Bound
 
 
 def one_run_level(claim, num_canaries, num_guesses, num_correct) -> float:
-    """Smallest level at which the guesses of one run refute a claim: a p-value under the claim's own trade-off curve.
+    """Smallest level at which the guesses of one run refute a claim: a p-value under the claim's
+    own trade-off curve.
 
     Args:
-        claim: a mechanism, a :class:`jaxgdp.TradeoffCurve`, μ, or (ε, δ). Of a certified curve the side that allows the attacker
-            more is taken, so that no mechanism within its bracket is refuted wrongly.
+        claim: a mechanism, a :class:`jaxgdp.TradeoffCurve`, μ, or (ε, δ). Of a certified curve the
+            side that allows the attacker more is taken, so that no mechanism within its bracket is
+            refuted wrongly.
         num_canaries: as for :func:`one_run_mu`.
         num_guesses: as for :func:`one_run_mu`.
         num_correct: as for :func:`one_run_mu`.
 
     Returns:
-        A probability; 1 where nothing is refuted. A claim at confidence c is refuted if this is at most 1 − c.
+        A probability; 1 where nothing is refuted. A claim at confidence c is refuted if this is at
+        most 1 − c.
 
     Raises:
         ValueError: a number out of range, or no claim.
@@ -230,7 +253,9 @@ def one_run_level(claim, num_canaries, num_guesses, num_correct) -> float:
     """
     m, r, v = _numbers(num_canaries, num_guesses, num_correct)
     lower = as_claim(claim).swapped(r / m)
-    refuted = lambda level: least_mass(lambda right, _: lower(right), m, np.full(level.shape, r), v, level) > _FULL
+    refuted = lambda level: (
+        least_mass(lambda right, _: lower(right), m, np.full(level.shape, r), v, level) > _FULL
+    )
     if not refuted(np.array([1.0 - 1e-12]))[0]:
         return 1.0
     # downwards from 1, in the logarithm

@@ -10,7 +10,8 @@ LEAST = 10  # losses of each class from which rates are estimated
 
 
 def score_rows(name: str, values) -> np.ndarray:
-    """Scores of one class as float64, models along the leading axes and repetitions along the last; infinite ones keep their order.
+    """Scores of one class as float64, models along the leading axes and repetitions along the last;
+    infinite ones keep their order.
 
     Raises:
         ValueError: no score, a NaN, or no numbers; names the argument.
@@ -21,11 +22,15 @@ def score_rows(name: str, values) -> np.ndarray:
             raise TypeError
         array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} must be an array of numbers, got {type(values).__name__}") from None
+        raise ValueError(
+            f"{name} must be an array of numbers, got {type(values).__name__}"
+        ) from None
     if array.ndim == 0 or array.shape[-1] == 0 or array.size == 0:
         raise ValueError(f"{name} must hold at least one score, got shape {array.shape}")
     if np.isnan(array).any():
-        raise ValueError(f"{name} must hold no NaN, got {int(np.isnan(array).sum())} of {array.size}")
+        raise ValueError(
+            f"{name} must hold no NaN, got {int(np.isnan(array).sum())} of {array.size}"
+        )
     return array
 
 
@@ -40,9 +45,12 @@ def two_classes(members, nonmembers, names=("member_scores", "nonmember_scores")
         lead = np.broadcast_shapes(member.shape[:-1], nonmember.shape[:-1])
     except ValueError:
         raise ValueError(
-            f"{names[0]} and {names[1]} must have leading shapes that broadcast, got {member.shape} and {nonmember.shape}"
+            f"{names[0]} and {names[1]} must have leading shapes that broadcast, got {member.shape}"
+            f" and {nonmember.shape}"
         ) from None
-    return np.broadcast_to(member, lead + member.shape[-1:]), np.broadcast_to(nonmember, lead + nonmember.shape[-1:])
+    return np.broadcast_to(member, lead + member.shape[-1:]), np.broadcast_to(
+        nonmember, lead + nonmember.shape[-1:]
+    )
 
 
 def losses(members, nonmembers):
@@ -55,9 +63,14 @@ def losses(members, nonmembers):
     pair = two_classes(members, nonmembers, names)
     for name, array in zip(names, pair, strict=True):
         if not np.isfinite(array).all():
-            raise ValueError(f"{name} must be finite, got {int((~np.isfinite(array)).sum())} infinite")
+            raise ValueError(
+                f"{name} must be finite, got {int((~np.isfinite(array)).sum())} infinite"
+            )
         if array.shape[-1] < LEAST:
-            raise ValueError(f"{name} must hold at least {LEAST} losses to estimate rates from, got {array.shape[-1]}")
+            raise ValueError(
+                f"{name} must hold at least {LEAST} losses to estimate rates from, got"
+                f" {array.shape[-1]}"
+            )
     return pair
 
 
@@ -67,7 +80,9 @@ def confidence_level(name: str, value) -> float:
     Raises:
         ValueError: not one number in [0.5, 1 - 1e-9].
     """
-    array = checked(name, value, "one number in [0.5, 1 - 1e-9]", lambda a: (a >= 0.5) & (a <= 1.0 - 1e-9))
+    array = checked(
+        name, value, "one number in [0.5, 1 - 1e-9]", lambda a: (a >= 0.5) & (a <= 1.0 - 1e-9)
+    )
     if array.ndim:
         raise ValueError(f"{name} must be one number in [0.5, 1 - 1e-9], got shape {array.shape}")
     return float(array)

@@ -1,8 +1,7 @@
 """False positives and false negatives of every threshold.
 
-Compiled and batched over models on an accelerator. On a CPU, where XLA sorts ten times slower than NumPy, and for a few models,
-the same lines run on the host.
-"""
+Compiled and batched over models on an accelerator. On a CPU, where XLA sorts ten times slower than
+NumPy, and for a few models, the same lines run on the host."""
 
 from __future__ import annotations
 
@@ -36,7 +35,11 @@ def counts(member, nonmember, xp=np):
     below = xp.arange(ones + zeros) - misses
     # inside such a run, and at last: never guess
     never = xp.full(1, xp.inf), xp.zeros(1, own.dtype), xp.full(1, ones, own.dtype)
-    found = xp.where(fresh, at, xp.inf), xp.where(fresh, zeros - below, 0), xp.where(fresh, misses, ones)
+    found = (
+        xp.where(fresh, at, xp.inf),
+        xp.where(fresh, zeros - below, 0),
+        xp.where(fresh, misses, ones),
+    )
     return tuple(xp.concatenate(pair) for pair in zip(found, never, strict=True))
 
 
@@ -51,11 +54,12 @@ _compiled = Program(jax.vmap(_best, (0, 0, None, None)))
 
 
 def best(member, nonmember, of_fpr, of_fnr):
-    """Largest over thresholds and rows j of ``of_fpr[j][false positives] + of_fnr[j][false negatives]``, and where.
+    """Largest over thresholds and rows j of ``of_fpr[j][false positives] + of_fnr[j][false
+    negatives]``, and where.
 
     Args:
-        member, nonmember: scores, shapes (models, n₁) and (models, n₀). of_fpr, of_fnr: tables of shape (rows, n₀ + 1) and (rows,
-            n₁ + 1).
+        member, nonmember: scores, shapes (models, n₁) and (models, n₀). of_fpr, of_fnr: tables of
+            shape (rows, n₀ + 1) and (rows, n₁ + 1).
 
     Returns:
         (values, thresholds), shape (models,).

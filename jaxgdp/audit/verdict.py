@@ -1,4 +1,6 @@
-"""What attackers achieved against what is claimed: consistent, or a bug is proven with this confidence."""
+"""What attackers achieved against what is claimed: consistent, or a bug is proven with this
+confidence.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,15 @@ class Verdict:
 
     Attributes:
         claim: in words.
-        refuted: whether the claim is refuted: with the confidence, no mechanism that satisfies it does what was seen.
+        refuted: whether the claim is refuted: with the confidence, no mechanism that satisfies it
+            does what was seen.
         confidence: probability that a mechanism which satisfies the claim is not refuted.
         method: "bands", "split", "threshold" or "one run".
         mu_lower: lower bound on μ that the scores prove, with the same confidence.
         mu_claimed: bracket of the claim's own μ, or None.
         points: :class:`jaxgdp.audit.Limits` of the error rates, or None for one run.
-        worst: position in ``points`` of the limit that lies furthest below the claim, or least far above it.
+        worst: position in ``points`` of the limit that lies furthest below the claim, or least far
+            above it.
         details: other findings by name.
         stated: the :class:`jaxgdp.audit.Claim` itself.
     """
@@ -57,17 +61,31 @@ class Verdict:
         if self.mu_claimed is not None:
             shown += f", claimed mu <= {float(self.mu_claimed.upper):.4g} at its FPR floor"
         if not self.refuted:
-            return f"consistent: {self.claim} is not refuted at confidence {level} ({self.method}; {shown})"
+            return (
+                f"consistent: {self.claim} is not refuted at confidence {level} ({self.method};"
+                f" {shown})"
+            )
         if self.points is None or self.worst is None:
-            why = f"{self.details['num_correct']} of {self.details['num_guesses']} guesses right, p <= {self.details['level']:.3g}"
+            why = (
+                f"{self.details['num_correct']} of {self.details['num_guesses']} guesses right, p"
+                f" <= {self.details['level']:.3g}"
+            )
         else:
             a, b = self.points.alpha[self.worst], self.points.beta[self.worst]
-            why = f"an attack has FPR <= {a:.4g} and FNR <= {b:.4g}, where the claim demands FNR >= {self.details['demanded']:.4g}"
-        return f"A BUG IS PROVEN: {self.claim} is refuted at confidence {level} ({self.method}; {why}; {shown})"
+            why = (
+                f"an attack has FPR <= {a:.4g} and FNR <= {b:.4g}, where the claim demands FNR >="
+                f" {self.details['demanded']:.4g}"
+            )
+        return (
+            f"A BUG IS PROVEN: {self.claim} is refuted at confidence {level} ({self.method}; {why};"
+            f" {shown})"
+        )
 
     @functools.cached_property
     def curve(self) -> tuple[np.ndarray, Bracket]:
-        """(FPRs, bracket of the FNRs that the claim allows), for figures: closer where the curve is steep."""
+        """(FPRs, bracket of the FNRs that the claim allows), for figures: closer where the curve is
+        steep.
+        """
         half = np.geomspace(1e-4, 0.5, _CURVE // 2)
         alpha = np.concatenate([[0.0], half, 1.0 - half[-2::-1], [1.0]])
         return alpha, self.stated.fnr(alpha)
@@ -82,7 +100,11 @@ class Verdict:
             names = ("alpha", "beta", "empirical_alpha", "empirical_beta", "threshold")
             points = {name: [_plain(x) for x in getattr(self.points, name)] for name in names}
             points |= {"members": self.points.members, "nonmembers": self.points.nonmembers}
-        mu = None if self.mu_claimed is None else {k: float(getattr(self.mu_claimed, k)) for k in ("lower", "upper")}
+        mu = (
+            None
+            if self.mu_claimed is None
+            else {k: float(getattr(self.mu_claimed, k)) for k in ("lower", "upper")}
+        )
         return {
             **provenance(f"whether scores refute {self.claim}", self.stated.fpr_floor),
             "claim": self.claim,
@@ -112,18 +134,26 @@ def _plain(value):
 
 
 def verdict(
-    claim, member_scores, nonmember_scores, confidence=0.95, method="bands", threshold=THRESHOLD, seed=0
+    claim,
+    member_scores,
+    nonmember_scores,
+    confidence=0.95,
+    method="bands",
+    threshold=THRESHOLD,
+    seed=0,
 ) -> Verdict:
     """Is a claim consistent with scores of runs with and without a record?
 
-    The two data sets must be neighbours in the relation that the claim is about, and each score come from a run of its own.
-    The claim is refuted if, at some threshold, the upper limit of the FNR lies below what the claim demands at the upper limit of
-    the FPR: b < f(a) ≤ f(α) contradicts β ≥ f(α), β ≤ b. Of a certified curve the lower side stands for f, so a mechanism is
-    refuted only where it does worse than the *upper* side of its privacy loss. As the true curve is convex, the limits that no
-    line between two others undercuts are enough.
+    The two data sets must be neighbours in the relation that the claim is about, and each score
+    come from a run of its own. The claim is refuted if, at some threshold, the upper limit of the
+    FNR lies below what the claim demands at the upper limit of the FPR: b < f(a) ≤ f(α) contradicts
+    β ≥ f(α), β ≤ b. Of a certified curve the lower side stands for f, so a mechanism is refuted
+    only where it does worse than the *upper* side of its privacy loss. As the true curve is convex,
+    the limits that no line between two others undercuts are enough.
 
     Args:
-        claim: a mechanism, a :class:`jaxgdp.TradeoffCurve`, a number μ, a pair (ε, δ), or a :class:`jaxgdp.spec.Spec`.
+        claim: a mechanism, a :class:`jaxgdp.TradeoffCurve`, a number μ, a pair (ε, δ), or a
+            :class:`jaxgdp.spec.Spec`.
         member_scores: one score for each run with the record, larger the more likely, shape (n₁,).
         nonmember_scores: likewise without it, shape (n₀,).
         confidence: in [0.5, 1 - 1e-9].
@@ -160,13 +190,18 @@ def verdict(
         stated.mu,
         points,
         worst,
-        {"demanded": float(demanded[worst]), "members": points.members, "nonmembers": points.nonmembers},
+        {
+            "demanded": float(demanded[worst]),
+            "members": points.members,
+            "nonmembers": points.nonmembers,
+        },
         stated,
     )
 
 
 def one_run_verdict(claim, scores, included, num_guesses, confidence=0.95) -> Verdict:
-    """Is a claim consistent with one run that had many canaries, each put in or left out by its own fair coin?
+    """Is a claim consistent with one run that had many canaries, each put in or left out by its own
+    fair coin?
 
     Args:
         claim: as for :func:`verdict`.
@@ -191,10 +226,20 @@ def one_run_verdict(claim, scores, included, num_guesses, confidence=0.95) -> Ve
     found = score_rows("scores", scores)
     included = np.asarray(included)
     if included.shape != found.shape or not np.isin(included, (0, 1)).all():
-        raise ValueError(f"included must hold a truth value for each of the {found.shape} scores, got {included.shape}")
+        raise ValueError(
+            f"included must hold a truth value for each of the {found.shape} scores, got"
+            f" {included.shape}"
+        )
     right = count_right(guess(found, num_guesses), included)
     level = one_run_level(stated, len(found), num_guesses, right)
     mu = one_run_mu(len(found), num_guesses, right, confidence)
-    details = {"num_canaries": len(found), "num_guesses": int(num_guesses), "num_correct": right, "level": level}
+    details = {
+        "num_canaries": len(found),
+        "num_guesses": int(num_guesses),
+        "num_correct": right,
+        "level": level,
+    }
     refuted = level <= 1.0 - confidence
-    return Verdict(stated.text, refuted, confidence, "one run", mu, stated.mu, None, None, details, stated)
+    return Verdict(
+        stated.text, refuted, confidence, "one run", mu, stated.mu, None, None, details, stated
+    )

@@ -1,16 +1,20 @@
-"""Clip and rectify: a post-processing that makes any mechanism Gaussian-DP (Liu et al. 2022, Theorem 4.4).
+"""Clip and rectify: a post-processing that makes any mechanism Gaussian-DP (Liu et al. 2022,
+Theorem 4.4).
 
-Clipping merges the outputs that tell most: those of the largest privacy losses, with P-mass α_c in all, and those of the smallest ones,
-with Q-mass α_c. That replaces the trade-off curve f by the chord from (0, 1) to (α_c, f(α_c)), and by its mirror image at the other end. No
-loss is left above log((1 − f(α_c))/α_c), the slope of that chord: the result is pure ε-DP and so GDP at every rate, though there may have
-been mass at infinity, and its profile is what δ(ε) and (log((1 − f(α_c))/α_c), 0) together imply.
+Clipping merges the outputs that tell most: those of the largest privacy losses, with P-mass α_c in
+all, and those of the smallest ones, with Q-mass α_c. That replaces the trade-off curve f by the
+chord from (0, 1) to (α_c, f(α_c)), and by its mirror image at the other end. No loss is left above
+log((1 − f(α_c))/α_c), the slope of that chord: the result is pure ε-DP and so GDP at every rate,
+though there may have been mass at infinity, and its profile is what δ(ε) and (log((1 −
+f(α_c))/α_c), 0) together imply.
 
-Rectifying replaces the output with probability r by a fair coin between both ends. Both ends are then shown with probability at least r/2
-whatever the data, δ(ε) becomes at most (1 − r)·δ(ε), and what only one of two neighbours shows, if it is clipped, is bounded even
-where α_c = 0: its ratio is at most ((1 − r)·δ_∞ + r/2)/(r/2).
+Rectifying replaces the output with probability r by a fair coin between both ends. Both ends are
+then shown with probability at least r/2 whatever the data, δ(ε) becomes at most (1 − r)·δ(ε), and
+what only one of two neighbours shows, if it is clipped, is bounded even where α_c = 0: its ratio is
+at most ((1 − r)·δ_∞ + r/2)/(r/2).
 
-The set of outputs that is clipped must not depend on the data: bounds on a numeric output, known beforehand.
-"""
+The set of outputs that is clipped must not depend on the data: bounds on a numeric output, known
+beforehand."""
 
 from __future__ import annotations
 
@@ -42,7 +46,8 @@ class Amplified(AccountedBy):
     Attributes:
         mechanism: that has the amplified profile.
         profile: what is known of it: an upper bound on the true profile at every ε.
-        mu: bracket of the μ of ``mechanism`` at every rate; report the upper side. ∞ where none is enough.
+        mu: bracket of the μ of ``mechanism`` at every rate; report the upper side. ∞ where none is
+            enough.
         changed: probability that an output is not what it would have been, at most.
     """
 
@@ -53,20 +58,25 @@ class Amplified(AccountedBy):
 
 
 def clip_and_rectify(source, fpr: float, rate: float = 0.0, *, rtol: float = RTOL) -> Amplified:
-    """The mechanism whose outputs of the largest and smallest privacy losses are merged, and rectified (Liu et al. 2022, Theorem 4.4).
+    """The mechanism whose outputs of the largest and smallest privacy losses are merged, and
+    rectified (Liu et al. 2022, Theorem 4.4).
 
     Args:
-        source: a mechanism, a composition, or a trade-off curve; scalar, for both orders of the neighbours.
-        fpr: α_c in [0, 0.25): P-mass of the outputs that are merged at the upper end, and Q-mass of those at the lower end; 0 merges only
-            what one of both never shows. :func:`clipped_fpr` says what bounds on a numeric output come to.
-        rate: r in [0, 1): probability of showing a fair coin between both ends instead of the output.
+        source: a mechanism, a composition, or a trade-off curve; scalar, for both orders of the
+            neighbours.
+        fpr: α_c in [0, 0.25): P-mass of the outputs that are merged at the upper end, and Q-mass of
+            those at the lower end; 0 merges only what one of both never shows. :func:`clipped_fpr`
+            says what bounds on a numeric output come to.
+        rate: r in [0, 1): probability of showing a fair coin between both ends instead of the
+            output.
         rtol: relative width asked of the bracket of μ, in [1e-8, 1).
 
     Returns:
         An :class:`Amplified`, μ-GDP at every rate.
 
     Raises:
-        ValueError: an argument is out of range, nothing is clipped and nothing rectified, or α_c is 0 where finite losses are unbounded.
+        ValueError: an argument is out of range, nothing is clipped and nothing rectified, or α_c is
+            0 where finite losses are unbounded.
 
     Example:
         >>> import jaxgdp
@@ -77,7 +87,9 @@ def clip_and_rectify(source, fpr: float, rate: float = 0.0, *, rtol: float = RTO
     fpr = float(checked("fpr", fpr, "in [0, 0.25)", lambda a: (a >= 0.0) & (a < 0.25)))
     rate = float(checked("rate", rate, "in [0, 1)", lambda a: (a >= 0.0) & (a < 1.0)))
     if fpr == 0.0 and rate == 0.0:
-        raise ValueError("fpr or rate must be above 0, else nothing is clipped and nothing rectified")
+        raise ValueError(
+            "fpr or rate must be above 0, else nothing is clipped and nothing rectified"
+        )
     known = as_source(source, 0.5 * rtol)
     curve = curve_of_both_orders(known, SYMMETRIC)
     tpr = min(float(curve.tpr(fpr).upper) * (1.0 + _ROOM), 1.0)
@@ -87,10 +99,14 @@ def clip_and_rectify(source, fpr: float, rate: float = 0.0, *, rtol: float = RTO
         low, high = _loss_bounds(dominating(curve.mechanism, curve.adjacency)[0])
         largest = max(-low, high, np.log1p(2.0 * (1.0 - rate) * tpr / rate))
         if not np.isfinite(largest):
-            raise ValueError("fpr must be above 0 where the finite privacy losses are unbounded, got 0")
+            raise ValueError(
+                "fpr must be above 0 where the finite privacy losses are unbounded, got 0"
+            )
     largest = float(largest) * (1.0 + _ROOM) + _ROOM
     epsilon, delta = _points(known, largest, rtol)
-    profile = refine(np.append(epsilon, largest), np.append(delta * (1.0 - rate) * (1.0 + _ROOM), 0.0))
+    profile = refine(
+        np.append(epsilon, largest), np.append(delta * (1.0 - rate) * (1.0 + _ROOM), 0.0)
+    )
     changed = min(((1.0 - rate) * (fpr + tpr) + rate) * (1.0 + _ROOM), 1.0)
     return Amplified(profile.mechanism, profile, head(profile, largest, rtol).mu, changed)
 
@@ -105,7 +121,10 @@ def curve_of_both_orders(known: Source, adjacencies) -> TradeoffCurve:
     if curve is None or curve.shape != ():
         raise ValueError("source must be a scalar mechanism, composition or trade-off curve")
     if curve.adjacency not in adjacencies:
-        raise ValueError(f"adjacency of the curve must be one of {', '.join(adjacencies)}, got {curve.adjacency!r}")
+        raise ValueError(
+            f"adjacency of the curve must be one of {', '.join(adjacencies)}, got"
+            f" {curve.adjacency!r}"
+        )
     return curve
 
 
@@ -128,10 +147,14 @@ def _loss_bounds(composition: Composition) -> tuple[float, float]:
     return low, high
 
 
-def clipped_fpr(mechanism, lower: float, upper: float, query: tuple[float, float], sensitivity: float = 1.0) -> float:
-    """α_c of clipping a noisy answer to [lower, upper], for a query that is known to lie in a range.
+def clipped_fpr(
+    mechanism, lower: float, upper: float, query: tuple[float, float], sensitivity: float = 1.0
+) -> float:
+    """α_c of clipping a noisy answer to [lower, upper], for a query that is known to lie in a
+    range.
 
-    The noise is that of the mechanism times the sensitivity. The smallest P-mass behind a bound is that of the answer farthest from it.
+    The noise is that of the mechanism times the sensitivity. The smallest P-mass behind a bound is
+    that of the answer farthest from it.
 
     Args:
         mechanism: ``Laplace`` or ``Gaussian``, scalar.
@@ -154,7 +177,10 @@ def clipped_fpr(mechanism, lower: float, upper: float, query: tuple[float, float
     unit = float(positive("sensitivity", sensitivity))
     least, most = (float(finite("query", end)) for end in query)
     if not (lower < upper and least <= most):
-        raise ValueError(f"bounds and range must be in order, got [{lower:g}, {upper:g}] and [{least:g}, {most:g}]")
+        raise ValueError(
+            f"bounds and range must be in order, got [{lower:g}, {upper:g}] and [{least:g},"
+            f" {most:g}]"
+        )
     far = max(upper - least, most - lower) / unit
     if isinstance(mechanism, Laplace) and mechanism.shape == ():
         tail = 0.5 * np.exp(-max(far, 0.0) / float(mechanism.scale))
@@ -166,12 +192,15 @@ def clipped_fpr(mechanism, lower: float, upper: float, query: tuple[float, float
 
 
 def clip_and_rectify_outputs(values, lower, upper, rate=0.0, *, rng: Any):
-    """Outputs clipped to [lower, upper], each replaced with probability r by one of both ends, at even odds.
+    """Outputs clipped to [lower, upper], each replaced with probability r by one of both ends, at
+    even odds.
 
-    What is no number is taken for the upper end, so that a failure tells no more than an output beyond it.
+    What is no number is taken for the upper end, so that a failure tells no more than an output
+    beyond it.
 
     Args:
-        values: outputs of the mechanism, of any shape; a JAX array where ``rng`` is a JAX key, which may be traced.
+        values: outputs of the mechanism, of any shape; a JAX array where ``rng`` is a JAX key,
+            which may be traced.
         lower, upper: bounds that do not depend on the data.
         rate: r in [0, 1).
         rng: a ``numpy.random.Generator``, or a JAX key used for nothing else.

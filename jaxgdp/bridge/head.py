@@ -1,17 +1,21 @@
-"""The certified head μ of a privacy profile: the smallest μ with δ(ε) ≤ δ_μ(ε) on [0, ε_h] (Liu et al. 2022, Section 4.1).
+"""The certified head μ of a privacy profile: the smallest μ with δ(ε) ≤ δ_μ(ε) on [0, ε_h] (Liu et
+al. 2022, Section 4.1).
 
-On a grid 0 = e_0 < … < e_n = ε_h the GDP transformation is at least the largest of its values there, and at most the largest of the
-solutions of δ_μ(e_{i+1}) = δ(e_i), because a profile does not increase (Theorem 4.3). Those staircases come together with the width of the
-cells. A profile is convex in e^ε besides, so in a cell it lies below its chord h + γα = TPR: that is the profile of one attack with rates
-(α, TPR), and the Gaussian curve through that point, μ = Φ⁻¹(TPR) − Φ⁻¹(α), touches the chord at ε = −μ(Φ⁻¹(α) + μ/2) and lies above it
-elsewhere. So in a cell that holds this ε the transformation is at most that μ, and in any other cell no more than at the cell's ends. The
-chords come together with the square of the width. A grid of n points takes one binary search for each new largest value only, O(log n) of
-them in random order (Algorithm 1); all else are comparisons.
+On a grid 0 = e_0 < … < e_n = ε_h the GDP transformation is at least the largest of its values
+there, and at most the largest of the solutions of δ_μ(e_{i+1}) = δ(e_i), because a profile does not
+increase (Theorem 4.3). Those staircases come together with the width of the cells. A profile is
+convex in e^ε besides, so in a cell it lies below its chord h + γα = TPR: that is the profile of one
+attack with rates (α, TPR), and the Gaussian curve through that point, μ = Φ⁻¹(TPR) − Φ⁻¹(α),
+touches the chord at ε = −μ(Φ⁻¹(α) + μ/2) and lies above it elsewhere. So in a cell that holds this
+ε the transformation is at most that μ, and in any other cell no more than at the cell's ends. The
+chords come together with the square of the width. A grid of n points takes one binary search for
+each new largest value only, O(log n) of them in random order (Algorithm 1); all else are
+comparisons.
 
-Cells are cut where they decide, until both sides are as near as asked. On a Gaussian profile, where they all do, that is to a width of
-μ·√(8·rtol), and nobody can do with fewer values: the profile that is made of the chords has the same ones. Where the values of a
-function are not convex, and so not those of a profile, the staircases alone count.
-"""
+Cells are cut where they decide, until both sides are as near as asked. On a Gaussian profile, where
+they all do, that is to a width of μ·√(8·rtol), and nobody can do with fewer values: the profile
+that is made of the chords has the same ones. Where the values of a function are not convex, and so
+not those of a profile, the staircases alone count."""
 
 from __future__ import annotations
 
@@ -37,7 +41,10 @@ _FIRST_CUTS = 12  # parts in a round where it is not
 _SHARE = 0.97  # of rtol that cells are cut for
 _MARGIN = 1.03  # more parts than the estimate, which is one
 _SMALL = 0.1  # μ below which a difference of quantiles has lost digits
-_NOT_CONVEX = (4e-16, 1e-9)  # absolute and relative, by which a value may lie above its neighbours' chord by rounding
+_NOT_CONVEX = (
+    4e-16,
+    1e-9,
+)  # absolute and relative, by which a value may lie above its neighbours' chord by rounding
 _NARROW = 1e-13  # relative width of a cell that is not cut any more
 _ROUNDS = 400
 _OPEN = 5e-11  # relative, by which a point may exceed a μ before its own is solved for
@@ -48,11 +55,14 @@ class Head:
     """What is known of a head μ; build it with :func:`head`.
 
     Attributes:
-        mu: bracket of the largest value of the GDP transformation on [0, ``epsilon_max``]; report the upper side.
+        mu: bracket of the largest value of the GDP transformation on [0, ``epsilon_max``]; report
+            the upper side.
         epsilon_max: ε_h, nats.
         epsilon: where the lower side is reached.
-        fpr_floor: smallest FPR at which the upper μ holds, whatever the profile beyond ε_h: Φ(−μ/2 − ε_h/μ).
-        evaluations: number of ε at which the profile was asked. searches: number of values of the transformation that had to be solved for.
+        fpr_floor: smallest FPR at which the upper μ holds, whatever the profile beyond ε_h: Φ(−μ/2
+            − ε_h/μ).
+        evaluations: number of ε at which the profile was asked. searches: number of values of the
+            transformation that had to be solved for.
         status: "ok", or what keeps the bracket wider than asked and how many evaluations would do.
         profile: ε and δ of every evaluation, increasing in ε.
         convex: whether the values are those of a profile.
@@ -70,7 +80,9 @@ class Head:
 
 
 def fpr_where_it_holds(mu: float, epsilon_max: float) -> float:
-    """The FPR Φ(−μ/2 − ε/μ) at which the Gaussian curve has slope −e^ε: a head μ up to ε holds from there on, rounded up."""
+    """The FPR Φ(−μ/2 − ε/μ) at which the Gaussian curve has slope −e^ε: a head μ up to ε holds from
+    there on, rounded up.
+    """
     if mu == 0.0:
         return 0.0
     if not np.isfinite(mu):
@@ -99,9 +111,14 @@ class _Grid:
         self.epsilon = np.concatenate([self.epsilon, epsilon])[order]
 
     def falling(self):
-        """log δ and log(1 − δ) from above, without the increases that rounding may make; a function's true value is no less."""
+        """log δ and log(1 − δ) from above, without the increases that rounding may make; a
+        function's true value is no less.
+        """
         log_delta, log_rest = self.high
-        return np.maximum.accumulate(log_delta[::-1])[::-1], np.minimum.accumulate(log_rest[::-1])[::-1]
+        return (
+            np.maximum.accumulate(log_delta[::-1])[::-1],
+            np.minimum.accumulate(log_rest[::-1])[::-1],
+        )
 
     def concave(self):
         """Whether an inner point lies above the chord of its neighbours."""
@@ -119,10 +136,12 @@ class _Grid:
 
 
 def _chord_mu(e, width, log_delta, log_rest):
-    """μ of the attack that each cell's chord stands for, rounded up, and where its Gaussian profile touches; ∞ where no digits are left.
+    """μ of the attack that each cell's chord stands for, rounded up, and where its Gaussian profile
+    touches; ∞ where no digits are left.
 
     Args:
-        e: (left, right) ε of cells. width: of each. log_delta, log_rest: (left, right) logs, from above and from below.
+        e: (left, right) ε of cells. width: of each. log_delta, log_rest: (left, right) logs, from
+            above and from below.
     """
     fall = log_sub(log_delta[0], log_delta[1])
     log_alpha = np.minimum(fall - e[1] - np.log(-np.expm1(-width)), 0.0)
@@ -130,17 +149,26 @@ def _chord_mu(e, width, log_delta, log_rest):
     safe = np.where(flat, -1.0, log_alpha)
     # whatever the slope is rounded to, a line above both ends is above the chord
     room = 8.0 * SPACING * (1.0 + e[1] + np.abs(safe))
-    log_tpr = np.maximum(*(np.logaddexp(d, x + safe) for d, x in zip(log_delta, e, strict=True))) + room
+    log_tpr = (
+        np.maximum(*(np.logaddexp(d, x + safe) for d, x in zip(log_delta, e, strict=True))) + room
+    )
     lost = [x + safe for x in e]
     keeps = [r > x + 4.0 * room for r, x in zip(log_rest, lost, strict=True)]
     log_fnr = np.minimum(
         *(
-            np.where(k, log_sub(r, np.where(k, x, r - 1.0)) - 2.0 * room / -np.expm1(np.where(k, x - r, -1.0)), -np.inf)
+            np.where(
+                k,
+                log_sub(r, np.where(k, x, r - 1.0))
+                - 2.0 * room / -np.expm1(np.where(k, x - r, -1.0)),
+                -np.inf,
+            )
             for r, x, k in zip(log_rest, lost, keeps, strict=True)
         )
     )
     by_tpr = log_tpr < np.log(0.5)
-    z_tpr = np.where(by_tpr, ndtri_exp(np.minimum(log_tpr, 0.0)), -ndtri_exp(np.minimum(log_fnr, 0.0)))
+    z_tpr = np.where(
+        by_tpr, ndtri_exp(np.minimum(log_tpr, 0.0)), -ndtri_exp(np.minimum(log_fnr, 0.0))
+    )
     z_alpha = ndtri_exp(safe)
     mu = z_tpr - z_alpha + QUANTILE * (np.abs(z_tpr) + np.abs(z_alpha)) + 2.0 * QUANTILE_AT_ZERO
     mu = np.where(mu < _SMALL, np.minimum(mu, _small_mu(e, log_delta, safe, z_alpha, room)), mu)
@@ -151,7 +179,9 @@ def _chord_mu(e, width, log_delta, log_rest):
 
 
 def _small_mu(e, log_delta, log_alpha, z, room):
-    """μ with Φ(z + μ) − Φ(z) = TPR − α = h + (γ − 1)α, a sum of positive terms: ∫₀^μ e^{−zs − s²/2} ds = (TPR − α)/φ(z)."""
+    """μ with Φ(z + μ) − Φ(z) = TPR − α = h + (γ − 1)α, a sum of positive terms: ∫₀^μ e^{−zs − s²/2}
+    ds = (TPR − α)/φ(z).
+    """
     log_gain = np.maximum(
         *(
             np.logaddexp(d, np.log(np.expm1(np.minimum(x, 700.0))) + log_alpha)
@@ -172,14 +202,18 @@ def _small_mu(e, log_delta, log_alpha, z, room):
 
 
 def _excess(fall):
-    """max_t log(chord/curve) of e^{−qt} on [0, 1], log a + 1/a − 1 with a = (1 − e^{−q})/q; q²/8 for small q."""
+    """max_t log(chord/curve) of e^{−qt} on [0, 1], log a + 1/a − 1 with a = (1 − e^{−q})/q; q²/8
+    for small q.
+    """
     q = np.maximum(fall, 1e-4)
     a = -np.expm1(-q) / q
     return np.where(fall < 1e-3, fall * fall / 8.0, np.log(a) + 1.0 / a - 1.0)
 
 
 def _cuts(ratio, fall):
-    """Parts of a cell whose excess is ``ratio`` times what it may be, where log δ falls evenly by ``fall`` in it; for steering only."""
+    """Parts of a cell whose excess is ``ratio`` times what it may be, where log δ falls evenly by
+    ``fall`` in it; for steering only.
+    """
     ratio = np.maximum(ratio, 1.0)
     fall = np.where(np.isfinite(fall), fall, 0.0)
     wanted = _excess(fall) / ratio
@@ -187,7 +221,11 @@ def _cuts(ratio, fall):
     for _ in range(8):
         share = fall / parts
         # excess is close to a square: by how much it is not decides the next number
-        parts = np.where(wanted > 0.0, parts * np.sqrt(_excess(share) / np.where(wanted > 0.0, wanted, 1.0)), parts)
+        parts = np.where(
+            wanted > 0.0,
+            parts * np.sqrt(_excess(share) / np.where(wanted > 0.0, wanted, 1.0)),
+            parts,
+        )
     return _MARGIN * parts
 
 
@@ -211,7 +249,9 @@ class _Measure:
             done = np.zeros(len(grid.epsilon), bool)
             while True:
                 # (room for what the search itself leaves open)
-                above = np.flatnonzero(exceeds(grid.epsilon, *side, getattr(self, name) * (1.0 + _OPEN)) & ~done)
+                above = np.flatnonzero(
+                    exceeds(grid.epsilon, *side, getattr(self, name) * (1.0 + _OPEN)) & ~done
+                )
                 if not len(above):
                     break
                 i = int(self.random.choice(above))
@@ -221,7 +261,9 @@ class _Measure:
                 if name == "low" and found[0] > self.low:
                     self.low, self.epsilon = float(found[0]), float(grid.epsilon[i])
                 elif name == "high":
-                    self.high = max(self.high, min(float(found[1]), self.limits[1] * (1.0 + COMPOSED_MU)))
+                    self.high = max(
+                        self.high, min(float(found[1]), self.limits[1] * (1.0 + COMPOSED_MU))
+                    )
         # a point that was passed over exceeds it by no more than that
         self.above = self.high * (1.0 + 2.0 * _OPEN)
 
@@ -250,23 +292,27 @@ class _Measure:
 
 
 def head(source, epsilon_max, rtol=RTOL, *, max_evaluations=MOST_EVALUATIONS) -> Head:
-    """The largest value of the GDP transformation on [0, ε_h], with both sides certified (Liu et al. 2022, Theorem 4.3, Algorithm 1).
+    """The largest value of the GDP transformation on [0, ε_h], with both sides certified (Liu et
+    al. 2022, Theorem 4.3, Algorithm 1).
 
     Args:
-        source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a callable ε ↦ δ; scalar.
+        source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a
+            callable ε ↦ δ; scalar.
         epsilon_max: ε_h ≥ 0, nats.
         rtol: relative width asked of the bracket, in [1e-8, 1).
-        max_evaluations: number of ε at which the profile may be asked. Few dozens are enough for most profiles; a Gaussian one,
-            that is known by its values only, needs (ε_h/μ)/√(8·rtol) of them whoever measures it.
+        max_evaluations: number of ε at which the profile may be asked. Few dozens are enough for
+            most profiles; a Gaussian one, that is known by its values only, needs (ε_h/μ)/√(8·rtol)
+            of them whoever measures it.
 
     Returns:
-        A :class:`Head`. Of a callable the upper side of ``mu`` holds for every mechanism whose profile it bounds, for both orders of the
-        neighbours; the lower side is what the function itself reaches where it was asked: no smaller μ follows from it (the mechanism
-        behind a mere upper bound may have less).
+        A :class:`Head`. Of a callable the upper side of ``mu`` holds for every mechanism whose
+        profile it bounds, for both orders of the neighbours; the lower side is what the function
+        itself reaches where it was asked: no smaller μ follows from it (the mechanism behind a mere
+        upper bound may have less).
 
     Raises:
-        ValueError: an argument is out of range or batched, or the callable raises, returns no number in [0, 1], or increases; with the ε
-            at which it does.
+        ValueError: an argument is out of range or batched, or the callable raises, returns no
+            number in [0, 1], or increases; with the ε at which it does.
 
     Example:
         >>> import jaxgdp
@@ -281,7 +327,9 @@ def head(source, epsilon_max, rtol=RTOL, *, max_evaluations=MOST_EVALUATIONS) ->
     budget = int(whole("max_evaluations", max_evaluations))
     source = as_source(source, max(0.5 * rtol, 1e-8))
     if source.curve is not None and source.curve.shape != ():
-        raise ValueError(f"source must be scalar (shape ()) to be measured, got shape {source.curve.shape}")
+        raise ValueError(
+            f"source must be scalar (shape ()) to be measured, got shape {source.curve.shape}"
+        )
     start = np.linspace(0.0, most, _START + 1)
     if isinstance(source.profile, Profile):
         corners = source.profile.epsilon
@@ -289,7 +337,9 @@ def head(source, epsilon_max, rtol=RTOL, *, max_evaluations=MOST_EVALUATIONS) ->
     start = np.unique(start)
     if len(start) > budget:
         start = (
-            start[np.unique(np.linspace(0, len(start) - 1, budget).round().astype(int))] if budget > 1 else start[:1]
+            start[np.unique(np.linspace(0, len(start) - 1, budget).round().astype(int))]
+            if budget > 1
+            else start[:1]
         )
     limits = tuple(float(x) for x in source.limits())
     first = _Grid(source, start[:1])
@@ -320,16 +370,29 @@ def _measured(grid: _Grid, limits, most: float, rtol: float, budget: int) -> Hea
         with np.errstate(over="ignore", invalid="ignore"):
             ratio = (above - measure.above) / room
             fall = -np.diff(grid.falling()[0])
-        parts = np.where(np.isfinite(ratio), np.ceil(np.where(curved, _cuts(ratio, fall), ratio)), 4.0)
+        parts = np.where(
+            np.isfinite(ratio), np.ceil(np.where(curved, _cuts(ratio, fall), ratio)), 4.0
+        )
         wanted = len(grid.epsilon) + int(np.sum(np.minimum(parts, 1e12)[open_cells]))
         # (of many parts the number is a guess: a share of them, and then another look)
-        parts = np.where(parts > _MOST_CUTS, np.ceil(np.minimum(parts / _MOST_CUTS, _FIRST_CUTS)), parts)
-        parts = np.where(open_cells, np.clip(parts, 2, np.where(curved, _MOST_CUTS, 3)), 1).astype(int)
+        parts = np.where(
+            parts > _MOST_CUTS, np.ceil(np.minimum(parts / _MOST_CUTS, _FIRST_CUTS)), parts
+        )
+        parts = np.where(open_cells, np.clip(parts, 2, np.where(curved, _MOST_CUTS, 3)), 1).astype(
+            int
+        )
         more = np.concatenate(
-            [l + (r - l) * np.arange(1, k) / k for l, r, k in zip(left, right, parts, strict=True) if k > 1]
+            [
+                l + (r - l) * np.arange(1, k) / k
+                for l, r, k in zip(left, right, parts, strict=True)
+                if k > 1
+            ]
         )
         if len(grid.epsilon) + len(more) > budget:
-            status = f"wider than rtol: about {max(wanted, budget + 1)} evaluations would do, {budget} were allowed"
+            status = (
+                f"wider than rtol: about {max(wanted, budget + 1)} evaluations would do, {budget}"
+                " were allowed"
+            )
             break
         before = len(grid.epsilon)
         grid.add(more)
@@ -356,10 +419,12 @@ def _measured(grid: _Grid, limits, most: float, rtol: float, budget: int) -> Hea
 
 
 def head_mu(source, epsilon_max, rtol=RTOL) -> Bracket:
-    """The head μ on [0, ε_h] as a bracket: :func:`head` tells what it took, and why a bracket is wider than asked.
+    """The head μ on [0, ε_h] as a bracket: :func:`head` tells what it took, and why a bracket is
+    wider than asked.
 
     Args:
-        source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a callable ε ↦ δ; scalar.
+        source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a
+            callable ε ↦ δ; scalar.
         epsilon_max: ε_h ≥ 0, nats.
         rtol: relative width asked, in [1e-8, 1).
 

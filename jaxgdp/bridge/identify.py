@@ -1,8 +1,9 @@
-"""Is it Gaussian-DP at all, with which μ, and from which error rate on (Liu et al. 2022, Sections 3 and 4).
+"""Is it Gaussian-DP at all, with which μ, and from which error rate on (Liu et al. 2022, Sections 3
+and 4).
 
-The tail decides whether (Theorem 3.2), the head with which μ. A head μ that is certified up to ε_h holds at every FPR from
-Φ(−μ/2 − ε_h/μ) on, where the Gaussian curve has slope −e^{ε_h}, whatever the profile does beyond.
-"""
+The tail decides whether (Theorem 3.2), the head with which μ. A head μ that is certified up to ε_h
+holds at every FPR from Φ(−μ/2 − ε_h/μ) on, where the Gaussian curve has slope −e^{ε_h}, whatever
+the profile does beyond."""
 
 from __future__ import annotations
 
@@ -36,12 +37,15 @@ class Verdict:
     """Whether something is Gaussian-DP, and what is known of its μ; build it with :func:`identify`.
 
     Attributes:
-        is_gdp: True where some μ holds at every rate, False where none does, None where that cannot be known: finitely many values of a
-            function say nothing about its tail.
-        tail_mu: μ_t = limsup ε/√(−2 log δ(ε)): no smaller μ holds at every rate; ∞ where none does, None where it is not known.
-        head_mu: bracket of the μ that holds at every FPR from ``fpr_floor`` on (and, by symmetry, where both rates are that large);
-            report the upper side. Of a function that is no profile the lower side is 0: nothing is said from below.
-        fpr_floor: smallest FPR at which the upper side of ``head_mu`` holds; 0 where it holds at every rate, 1 where it is ∞.
+        is_gdp: True where some μ holds at every rate, False where none does, None where that cannot
+            be known: finitely many values of a function say nothing about its tail.
+        tail_mu: μ_t = limsup ε/√(−2 log δ(ε)): no smaller μ holds at every rate; ∞ where none does,
+            None where it is not known.
+        head_mu: bracket of the μ that holds at every FPR from ``fpr_floor`` on (and, by symmetry,
+            where both rates are that large); report the upper side. Of a function that is no
+            profile the lower side is 0: nothing is said from below.
+        fpr_floor: smallest FPR at which the upper side of ``head_mu`` holds; 0 where it holds at
+            every rate, 1 where it is ∞.
         everywhere: bracket of the least μ that holds at every rate, ∞ where none is known.
         reason: in words.
     """
@@ -63,9 +67,15 @@ class Verdict:
         if self.fpr_floor == 0.0:
             return f"{shown}-GDP at every rate"
         # (a floor such as 1e-10 is no double, but known to one)
-        words = f"{shown}-GDP from FPR {rounded_outward(self.fpr_floor * (1.0 - 1e-12), up=True, digits=3)} on"
+        words = (
+            f"{shown}-GDP from FPR"
+            f" {rounded_outward(self.fpr_floor * (1.0 - 1e-12), up=True, digits=3)} on"
+        )
         if np.isfinite(self.everywhere.upper):
-            words += f", {rounded_outward(float(self.everywhere.upper), up=True, digits=6)}-GDP at every rate"
+            words += (
+                f", {rounded_outward(float(self.everywhere.upper), up=True, digits=6)}-GDP at every"
+                " rate"
+            )
         elif self.is_gdp is False:
             words += ", no finite mu at every rate"
         return words
@@ -75,20 +85,22 @@ class Verdict:
 
 
 def identify(source, *, fpr_floor=options.FPR_FLOOR, rtol=options.RTOL) -> Verdict:
-    """Whether a mechanism, or whatever else has a privacy profile, is Gaussian-DP, with which μ and why.
+    """Whether a mechanism, or whatever else has a privacy profile, is Gaussian-DP, with which μ and
+    why.
 
     Args:
-        source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a callable ε ↦ δ, an upper bound for both
-            orders of the neighbours; scalar.
-        fpr_floor: FPR down to which the head μ is asked to hold where none holds everywhere, in [1e-300, 0.5); a curve has its own.
+        source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a
+            callable ε ↦ δ, an upper bound for both orders of the neighbours; scalar.
+        fpr_floor: FPR down to which the head μ is asked to hold where none holds everywhere, in
+            [1e-300, 0.5); a curve has its own.
         rtol: relative width asked of the bracket of the head μ, in [1e-8, 1).
 
     Returns:
         A :class:`Verdict`.
 
     Raises:
-        ValueError: an argument is out of range or batched, or a callable raises, returns no number in [0, 1], or increases; with the ε at
-            which it does.
+        ValueError: an argument is out of range or batched, or a callable raises, returns no number
+            in [0, 1], or increases; with the ε at which it does.
 
     Example:
         >>> import jaxgdp
@@ -102,19 +114,28 @@ def identify(source, *, fpr_floor=options.FPR_FLOOR, rtol=options.RTOL) -> Verdi
     source = as_source(source, rtol, fpr_floor=floor)
     if source.curve is not None:
         return _of_curve(source.curve, rtol)
-    return _of_profile(source.profile, floor, rtol) if source.profile is not None else _of_function(source, floor, rtol)
+    return (
+        _of_profile(source.profile, floor, rtol)
+        if source.profile is not None
+        else _of_function(source, floor, rtol)
+    )
 
 
 def _of_curve(curve: TradeoffCurve, rtol: float) -> Verdict:
     if curve.shape != ():
-        raise ValueError(f"source must be scalar (shape ()) to be identified, got shape {curve.shape}")
+        raise ValueError(
+            f"source must be scalar (shape ()) to be identified, got shape {curve.shape}"
+        )
     mechanism, _ = dominating(curve.mechanism, curve.adjacency)
     limit = tail_mu(mechanism)
-    found, everywhere = (Bracket(*(float(side) for side in curve.mu(floor))) for floor in (None, 0.0))
+    found, everywhere = (
+        Bracket(*(float(side) for side in curve.mu(floor))) for floor in (None, 0.0)
+    )
     if not np.isnan(limit):
         # (Theorem 3.3)
         everywhere = Bracket(
-            min(max(everywhere.lower, limit * (1.0 - COMPOSED_MU)), everywhere.upper), everywhere.upper
+            min(max(everywhere.lower, limit * (1.0 - COMPOSED_MU)), everywhere.upper),
+            everywhere.upper,
         )
     floor = curve.fpr_floor
     if np.isinf(found.upper):
@@ -131,31 +152,47 @@ def _of_curve(curve: TradeoffCurve, rtol: float) -> Verdict:
 def _why(curve: TradeoffCurve, mechanism, limit: float) -> str:
     """The tail in words."""
     parts = part_limits(mechanism)
-    names = lambda wanted: ", ".join(dict.fromkeys(type(m).__name__ for m, _, t in parts if wanted(t)))  # noqa: E731
+    names = lambda wanted: ", ".join(
+        dict.fromkeys(type(m).__name__ for m, _, t in parts if wanted(t))
+    )
     if np.isinf(limit):
         mass = float(curve.delta(_MOST).upper)
         return (
-            f"mass at infinite privacy loss ({names(np.isinf)}): delta does not fall below {mass:.3g} however large epsilon is, so "
-            "mu_t = limsup epsilon / sqrt(-2 log delta) is infinite"
+            f"mass at infinite privacy loss ({names(np.isinf)}): delta does not fall below"
+            f" {mass:.3g} however large epsilon is, so mu_t = limsup epsilon / sqrt(-2 log delta)"
+            " is infinite"
         )
     if limit == 0.0:
         return "the privacy loss is bounded: delta is 0 from some epsilon on, so mu_t = 0"
-    sampled = any(t > 0.0 and np.any(np.asarray(getattr(m, "sampling_prob", 1.0)) < 1.0) for m, _, t in parts)
-    words = f"delta falls like that of a Gaussian mechanism of mu_t = {limit:.6g} ({names(lambda t: t > 0.0)})"
+    sampled = any(
+        t > 0.0 and np.any(np.asarray(getattr(m, "sampling_prob", 1.0)) < 1.0) for m, _, t in parts
+    )
+    words = (
+        f"delta falls like that of a Gaussian mechanism of mu_t = {limit:.6g}"
+        f" ({names(lambda t: t > 0.0)})"
+    )
     return words + ("; sampling does not help that far out" if sampled else "")
 
 
 def _dominated(mechanism, everywhere: Bracket) -> str:
     """Why nothing is said of the tail."""
-    names = ", ".join(dict.fromkeys(type(m).__name__ for m, _, t in part_limits(mechanism) if np.isnan(t)))
+    names = ", ".join(
+        dict.fromkeys(type(m).__name__ for m, _, t in part_limits(mechanism) if np.isnan(t))
+    )
     words = f"only what dominates it is known ({names}), so its own mu_t is not"
     if np.isfinite(everywhere.upper):
-        words += f"; a Gaussian curve of mu = {rounded_outward(float(everywhere.upper), up=True, digits=6)} lies below it at every rate"
+        words += (
+            "; a Gaussian curve of mu ="
+            f" {rounded_outward(float(everywhere.upper), up=True, digits=6)} lies below it at every"
+            " rate"
+        )
     return words
 
 
 def _until(measure, floor: float, epsilon: float, most: float) -> Head:
-    """Measure the head on longer and longer ranges of ε until its μ holds down to the floor, or up to ``most``."""
+    """Measure the head on longer and longer ranges of ε until its μ holds down to the floor, or up
+    to ``most``.
+    """
     depth = -float(ndtri(floor)) + 1e-6
     found = measure(min(epsilon, most))
     for _ in range(_ROUNDS):
@@ -163,7 +200,9 @@ def _until(measure, floor: float, epsilon: float, most: float) -> Head:
         if found.fpr_floor <= floor or found.epsilon_max >= most or not np.isfinite(upper):
             break
         # Φ(−μ/2 − ε/μ) = floor
-        found = measure(min(max(1.05 * upper * (depth - 0.5 * upper), 1.2 * found.epsilon_max), most))
+        found = measure(
+            min(max(1.05 * upper * (depth - 0.5 * upper), 1.2 * found.epsilon_max), most)
+        )
     return found
 
 
@@ -174,7 +213,10 @@ def _of_profile(profile: Profile, floor: float, rtol: float) -> Verdict:
         why = f"delta is 0 from epsilon = {last:g} on, so mu_t = 0"
         return Verdict(True, 0.0, found.mu, 0.0, found.mu, why)
     nowhere = Bracket(np.inf, np.inf)
-    why = f"the statements leave a delta of {profile.infinite_mass:g} however large epsilon is, so mu_t is infinite"
+    why = (
+        f"the statements leave a delta of {profile.infinite_mass:g} however large epsilon is, so"
+        " mu_t is infinite"
+    )
     if profile.infinite_mass == 1.0:
         return Verdict(False, np.inf, nowhere, 1.0, nowhere, "delta = 1 says nothing")
     found = _until(lambda most: head(profile, most, rtol), floor, max(last, _FIRST), 1e6)
@@ -185,7 +227,10 @@ def _of_function(source: Source, floor: float, rtol: float) -> Verdict:
     zero = _zero(source)
     if zero is not None:
         found = _head_of_function(source, zero, rtol)
-        why = f"the function is 0 from epsilon = {zero:.6g} on, which is pure differential privacy, so mu_t = 0"
+        why = (
+            f"the function is 0 from epsilon = {zero:.6g} on, which is pure differential privacy,"
+            " so mu_t = 0"
+        )
         return Verdict(True, 0.0, found.mu, 0.0, found.mu, why + _how(found))
     found = _until(lambda most: _head_of_function(source, most, rtol), floor, _FIRST, _PROBES[-1])
     everywhere = Bracket(0.0 if np.isinf(found.mu.lower) else found.mu.lower, np.inf)
@@ -193,23 +238,35 @@ def _of_function(source: Source, floor: float, rtol: float) -> Verdict:
     told = ""
     if some:
         e, d = max(some)
-        told = f"; at epsilon = {e:g} delta is {d:.3g}, and epsilon / sqrt(-2 log delta) is {e / np.sqrt(-2.0 * np.log(d)):.4g}"
-    why = f"known up to epsilon = {found.epsilon_max:g} only: a finite number of values does not tell the tail{told}"
+        told = (
+            f"; at epsilon = {e:g} delta is {d:.3g}, and epsilon / sqrt(-2 log delta) is"
+            f" {e / np.sqrt(-2.0 * np.log(d)):.4g}"
+        )
+    why = (
+        f"known up to epsilon = {found.epsilon_max:g} only: a finite number of values does not tell"
+        f" the tail{told}"
+    )
     return Verdict(None, None, found.mu, found.fpr_floor, everywhere, why + _how(found))
 
 
 def _how(found: Head) -> str:
     return (
-        "" if found.convex else "; the function is no profile, so what it implies (jaxgdp.bridge.refine) was measured"
+        ""
+        if found.convex
+        else "; the function is no profile, so what it implies (jaxgdp.bridge.refine) was measured"
     )
 
 
 def _head_of_function(source: Source, most: float, rtol: float) -> Head:
-    """The head of the function, or where its values are not those of a profile, that of what they imply."""
+    """The head of the function, or where its values are not those of a profile, that of what they
+    imply.
+    """
     found = head(source, most, rtol)
     if found.convex and np.isfinite(found.mu.upper):
         return found
-    grid = np.unique(np.concatenate([np.linspace(0.0, most, _POINTS), most * np.linspace(0.0, 1.0, 65) ** 4]))
+    grid = np.unique(
+        np.concatenate([np.linspace(0.0, most, _POINTS), most * np.linspace(0.0, 1.0, 65) ** 4])
+    )
     source.sides(grid)
     known = sorted((e, d) for e, d in source.known.items() if e <= most)
     implied = head(refine(*np.array(known).T), most, rtol)
@@ -226,9 +283,11 @@ def _head_of_function(source: Source, most: float, rtol: float) -> Head:
 
 
 def _zero(source: Source) -> float | None:
-    """The ε from which on the function says δ = 0, where that is no underflow; it is asked gently, so that an error far out is none."""
+    """The ε from which on the function says δ = 0, where that is no underflow; it is asked gently,
+    so that an error far out is none.
+    """
     source.sides(np.array([0.0, _FIRST]))
-    known = lambda: sorted(source.known.items())  # noqa: E731
+    known = lambda: sorted(source.known.items())
     for epsilon in _PROBES:
         if any(d == 0.0 for _, d in known()):
             break

@@ -1,8 +1,9 @@
-"""The μ of the Gaussian profile through a point (ε, δ), with both sides certified (Liu et al. 2022, Definition 4.1).
+"""The μ of the Gaussian profile through a point (ε, δ), with both sides certified (Liu et al. 2022,
+Definition 4.1).
 
-δ_μ(ε) grows with μ. In x = log μ the log of δ, or where that is above one half the log of 1 − δ, is inverted by Newton's method inside
-a bracket; the bracket ends where the profile itself has been evaluated and found below, and above, by more than its rounding.
-"""
+δ_μ(ε) grows with μ. In x = log μ the log of δ, or where that is above one half the log of 1 − δ, is
+inverted by Newton's method inside a bracket; the bracket ends where the profile itself has been
+evaluated and found below, and above, by more than its rounding."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ _LEAST = 1e-307
 
 
 def _log_of(epsilon, mu, body):
-    """log(1 − δ_μ(ε)) where it is the body that is asked for, log δ_μ(ε) elsewhere; of both only what is needed is worked out."""
+    """log(1 − δ_μ(ε)) where it is the body that is asked for, log δ_μ(ε) elsewhere; of both only
+    what is needed is worked out.
+    """
     if np.all(body):
         return gaussian_profile.log_rest(epsilon, mu)
     value = gaussian_profile.log_delta(epsilon, mu)
@@ -53,7 +56,10 @@ def _mu_of(epsilon, log_delta, log_rest):
     zero, one = log_delta == -np.inf, log_rest == -np.inf
     settled = zero | one
     epsilon = np.where(settled, 1.0, epsilon)
-    log_delta, log_rest = np.where(settled, -1.0, log_delta), np.where(settled, log1mexp(-1.0), log_rest)
+    log_delta, log_rest = (
+        np.where(settled, -1.0, log_delta),
+        np.where(settled, log1mexp(-1.0), log_rest),
+    )
     body = log_delta > _HALF
     sign = np.where(body, -1.0, 1.0)
     goal = np.where(body, log_rest, log_delta)
@@ -83,7 +89,9 @@ def _mu_of(epsilon, log_delta, log_rest):
             break
         step *= 2.0
         high = np.where(short, high + step, high)
-    x = np.where(epsilon == 0.0, np.clip(np.log(np.maximum(at_zero, _LEAST)), low, high), 0.5 * (low + high))
+    x = np.where(
+        epsilon == 0.0, np.clip(np.log(np.maximum(at_zero, _LEAST)), low, high), 0.5 * (low + high)
+    )
     for _ in range(200):
         value, slope = excess(x)
         low, high = np.where(value < -margin, x, low), np.where(value > margin, x, high)
@@ -107,7 +115,9 @@ def _mu_of(epsilon, log_delta, log_rest):
     low, high = np.exp(low) * (1.0 - room), np.exp(high) * (1.0 + room)
     # a μ below every normal double
     low = np.where(low <= 2.0 * _LEAST, 0.0, low)
-    return np.where(zero, 0.0, np.where(one, np.inf, low))[()], np.where(zero, 0.0, np.where(one, np.inf, high))[()]
+    return np.where(zero, 0.0, np.where(one, np.inf, low))[()], np.where(
+        zero, 0.0, np.where(one, np.inf, high)
+    )[()]
 
 
 def mu_of_sides(epsilon, low, high):

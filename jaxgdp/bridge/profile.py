@@ -1,13 +1,15 @@
-"""The privacy profile that given (ε, δ) statements imply, and no smaller one (Liu et al. 2022, Section 2).
+"""The privacy profile that given (ε, δ) statements imply, and no smaller one (Liu et al. 2022,
+Section 2).
 
-(ε, δ)-DP implies (ε′, δ′)-DP for ε′ ≤ ε if and only if δ′ ≥ δ + (1 − δ)(e^ε − e^{ε′})/(1 + e^ε) (Theorem 2.1). Of several
-statements together the profile h(γ) = δ(log γ), γ = e^ε, is the largest function below all of them that is convex in γ, does not
-increase, has h(0) = 1 and is its own mirror image, δ(−ε) = 1 − e^{−ε}(1 − δ(ε)): their lower convex hull. The hull's chord over γ = 1,
+(ε, δ)-DP implies (ε′, δ′)-DP for ε′ ≤ ε if and only if δ′ ≥ δ + (1 − δ)(e^ε − e^{ε′})/(1 + e^ε)
+(Theorem 2.1). Of several statements together the profile h(γ) = δ(log γ), γ = e^ε, is the largest
+function below all of them that is convex in γ, does not increase, has h(0) = 1 and is its own
+mirror image, δ(−ε) = 1 − e^{−ε}(1 − δ(ε)): their lower convex hull. The hull's chord over γ = 1,
 from a statement to its own mirror image, is Theorem 2.1.
 
-Everything is written in differences of ε, so that no e^ε overflows, and as sums of positive terms, rounded towards less privacy. Between
-two true statements every chord holds, so no bound depends on which corners rounding has kept.
-"""
+Everything is written in differences of ε, so that no e^ε overflows, and as sums of positive terms,
+rounded towards less privacy. Between two true statements every chord holds, so no bound depends on
+which corners rounding has kept."""
 
 from __future__ import annotations
 
@@ -32,23 +34,29 @@ class _Ends(NamedTuple):
 
 
 class Profile:
-    """A privacy profile that is known from finitely many statements; build it with :func:`refine`. Called with ε it gives δ.
+    """A privacy profile that is known from finitely many statements; build it with :func:`refine`.
+    Called with ε it gives δ.
 
     Attributes:
-        epsilon, delta: the corners of the profile, ε ≥ 0 increasing and δ decreasing: the statements that imply all others.
+        epsilon, delta: the corners of the profile, ε ≥ 0 increasing and δ decreasing: the
+            statements that imply all others.
     """
 
     def __init__(self, epsilon: np.ndarray, delta: np.ndarray):
         self.epsilon, self.delta = epsilon, delta
 
     def __repr__(self) -> str:
-        return f"Profile of {len(self.epsilon)} statements, the last one ({self.epsilon[-1]:g}, {self.delta[-1]:g})"
+        return (
+            f"Profile of {len(self.epsilon)} statements, the last one ({self.epsilon[-1]:g},"
+            f" {self.delta[-1]:g})"
+        )
 
     def __call__(self, epsilon):
         """δ at ε, rounded up by at most 1e-14 relative; never above a statement it was made of.
 
         Args:
-            epsilon: any finite numbers, nats, any shape; negative ones are the other order of the neighbours.
+            epsilon: any finite numbers, nats, any shape; negative ones are the other order of the
+                neighbours.
 
         Returns:
             δ, float64, of that shape; report it as it is (it is an upper bound).
@@ -79,17 +87,23 @@ class Profile:
         return _Ends(left, right, to_left, to_right)
 
     def _middle(self, epsilon):
-        """e^ε_1 − e^ε over 1 + e^ε_1, and (1 + e^ε)/(1 + e^ε_1), with ε_1 the first corner; for ε up to there."""
+        """e^ε_1 − e^ε over 1 + e^ε_1, and (1 + e^ε)/(1 + e^ε_1), with ε_1 the first corner; for ε
+        up to there.
+        """
         first = self.epsilon[0]
         back = np.minimum(epsilon - first, 0.0)
-        return -np.expm1(back) / (1.0 + np.exp(-first)), (np.exp(-first) + np.exp(back)) / (1.0 + np.exp(-first))
+        return -np.expm1(back) / (1.0 + np.exp(-first)), (np.exp(-first) + np.exp(back)) / (
+            1.0 + np.exp(-first)
+        )
 
     def _delta(self, epsilon):
         ends = self._between(epsilon)
         value = self.delta[ends.left] * ends.left_share + self.delta[ends.right] * ends.right_share
         # at a corner it is what was stated, and never more than what is stated before
         exact = (epsilon == self.epsilon[ends.left]) | (ends.left == ends.right)
-        value = np.where(exact, self.delta[ends.left], np.minimum(value * _UP, self.delta[ends.left]))
+        value = np.where(
+            exact, self.delta[ends.left], np.minimum(value * _UP, self.delta[ends.left])
+        )
         gap, _ = self._middle(epsilon)
         first = np.minimum((self.delta[0] + (1.0 - self.delta[0]) * gap) * _UP, 1.0)
         return np.where(epsilon < self.epsilon[0], first, value)
@@ -115,7 +129,8 @@ class Profile:
         return np.minimum(found - slack, 0.0)
 
     def beta(self, alpha):
-        """The trade-off curve that the statements imply: max over corners of 1 − δ − e^ε·α, and of its mirror image (1 − δ − α)·e^{−ε}.
+        """The trade-off curve that the statements imply: max over corners of 1 − δ − e^ε·α, and of
+        its mirror image (1 − δ − α)·e^{−ε}.
 
         Args:
             alpha: FPR in [0, 1], any shape.
@@ -150,7 +165,9 @@ class Profile:
 
 
 def _kept(epsilon, delta) -> list[int]:
-    """Indices of the lower hull of points by increasing ε and decreasing δ, from the far end to the chord over γ = 1."""
+    """Indices of the lower hull of points by increasing ε and decreasing δ, from the far end to the
+    chord over γ = 1.
+    """
     hull = [len(epsilon) - 1]
     for i in range(len(epsilon) - 2, -1, -1):
         while len(hull) >= 2:
@@ -166,7 +183,9 @@ def _kept(epsilon, delta) -> list[int]:
     # what the chord from a statement to its own mirror image already implies (Theorem 2.1)
     while len(hull) >= 2:
         a, b = hull[-1], hull[-2]
-        implied = delta[b] - (1.0 - delta[b]) * np.expm1(epsilon[a] - epsilon[b]) / (1.0 + np.exp(-epsilon[b]))
+        implied = delta[b] - (1.0 - delta[b]) * np.expm1(epsilon[a] - epsilon[b]) / (
+            1.0 + np.exp(-epsilon[b])
+        )
         if delta[a] < implied:
             break
         hull.pop()
@@ -174,18 +193,20 @@ def _kept(epsilon, delta) -> list[int]:
 
 
 def refine(epsilon, delta) -> Profile:
-    """The profile that (ε, δ) statements imply: convex in e^ε, symmetric, and no smaller one (Liu et al. 2022, Theorem 2.1).
+    """The profile that (ε, δ) statements imply: convex in e^ε, symmetric, and no smaller one (Liu
+    et al. 2022, Theorem 2.1).
 
     Args:
         epsilon: ε ≥ 0 of each statement, nats, in any order; a number or one-dimensional.
-        delta: δ in [0, 1] of each, as many (or one number for all); or a callable ε ↦ δ, which is asked at every ε.
+        delta: δ in [0, 1] of each, as many (or one number for all); or a callable ε ↦ δ, which is
+            asked at every ε.
 
     Returns:
         A :class:`Profile`: a callable, vectorised, never above a statement, and itself refined.
 
     Raises:
-        ValueError: a value is out of range, there are more than one axis, or the numbers of ε and δ differ; of a callable, what it
-            raised or returned that is no δ, with its ε.
+        ValueError: a value is out of range, there are more than one axis, or the numbers of ε and δ
+            differ; of a callable, what it raised or returned that is no δ, with its ε.
 
     Example:
         >>> profile = refine([1.0, 2.0], [1e-5, 1e-9])
@@ -200,7 +221,9 @@ def refine(epsilon, delta) -> Profile:
     delta = np.atleast_1d(closed_unit("delta", delta))
     shape = broadcast(epsilon=epsilon, delta=delta)
     if len(shape) != 1 or len(epsilon) not in (1, len(delta)) and len(delta) != 1:
-        raise ValueError(f"epsilon and delta must have one axis, got shapes {epsilon.shape} and {delta.shape}")
+        raise ValueError(
+            f"epsilon and delta must have one axis, got shapes {epsilon.shape} and {delta.shape}"
+        )
     epsilon, delta = (np.broadcast_to(a, shape) + 0.0 for a in (epsilon, delta))
     order = np.lexsort((delta, epsilon))
     epsilon, delta = epsilon[order], delta[order]

@@ -1,4 +1,6 @@
-"""What a privacy profile can be known from: a mechanism, a composition, a trade-off curve, statements, or a callable ε ↦ δ."""
+"""What a privacy profile can be known from: a mechanism, a composition, a trade-off curve,
+statements, or a callable ε ↦ δ.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ _BODY = np.log(0.45)  # log δ above which 1 − δ is asked for
 _LAST = 5e-324  # the least double
 _RISE = (1e-15, 1e-12)  # by which rounding may make a function increase, absolute and relative
 
-KINDS = "a mechanism, a composition, a jaxgdp.TradeoffCurve, a profile of jaxgdp.bridge.refine, or a callable epsilon -> delta"
+KINDS = (
+    "a mechanism, a composition, a jaxgdp.TradeoffCurve, a profile of jaxgdp.bridge.refine, or a"
+    " callable epsilon -> delta"
+)
 
 
 def asked(function, epsilon) -> np.ndarray:
@@ -37,11 +42,15 @@ def _one(function, epsilon: float) -> float:
     try:
         answer = function(epsilon)
     except Exception as error:
-        raise ValueError(f"the profile raised {type(error).__name__} at epsilon = {epsilon!r}: {error}") from error
+        raise ValueError(
+            f"the profile raised {type(error).__name__} at epsilon = {epsilon!r}: {error}"
+        ) from error
     try:
         value = float(np.squeeze(np.asarray(answer, float)))
     except (TypeError, ValueError):
-        raise ValueError(f"the profile must return a number, got {answer!r} at epsilon = {epsilon!r}") from None
+        raise ValueError(
+            f"the profile must return a number, got {answer!r} at epsilon = {epsilon!r}"
+        ) from None
     if not 0.0 <= value <= 1.0:
         raise ValueError(f"the profile must be in [0, 1], got {value!r} at epsilon = {epsilon!r}")
     return value
@@ -61,8 +70,8 @@ def refuse_increase(epsilon, delta) -> None:
         i = int(np.argmax(rises))
         before = int(np.argmin(d[:i]))
         raise ValueError(
-            f"the profile must not increase, got {float(d[before])!r} at epsilon = {float(e[before])!r} and {float(d[i])!r} "
-            f"at epsilon = {float(e[i])!r}"
+            f"the profile must not increase, got {float(d[before])!r} at epsilon ="
+            f" {float(e[before])!r} and {float(d[i])!r} at epsilon = {float(e[i])!r}"
         )
 
 
@@ -71,8 +80,8 @@ class Source:
     """One profile, asked through :meth:`sides`.
 
     Attributes:
-        curve: the trade-off curve, where there is one. profile: the statements, where it is known from those. function: the callable, where
-            it is nothing else.
+        curve: the trade-off curve, where there is one. profile: the statements, where it is known
+            from those. function: the callable, where it is nothing else.
         known: δ by ε of every call of the function so far.
     """
 
@@ -89,8 +98,8 @@ class Source:
     def sides(self, epsilon):
         """((log δ, log(1 − δ)) from below, the same from above) at ε ≥ 0 of any shape.
 
-        Of a callable both are what it says: an upper bound on the mechanism behind it, and exactly what the function itself is.
-        """
+        Of a callable both are what it says: an upper bound on the mechanism behind it, and exactly
+        what the function itself is."""
         epsilon = np.asarray(epsilon, float)
         if self.curve is not None:
             return self._of_curve(self.curve, epsilon)
@@ -126,7 +135,9 @@ class Source:
         return (delta.lower, low), (delta.upper, high)
 
     def limits(self):
-        """μ between which the transformation lies whatever ε: those of exactly Gaussian parts, and one that holds at every rate."""
+        """μ between which the transformation lies whatever ε: those of exactly Gaussian parts, and
+        one that holds at every rate.
+        """
         if self.curve is None:
             return 0.0, np.inf
         return self.curve.shown_mu, self.curve.tail_mu
@@ -136,7 +147,8 @@ def as_source(source, rtol: float, **settings) -> Source:
     """Anything that has a privacy profile.
 
     Args:
-        source: see ``KINDS``. rtol: relative width asked of the curve of a mechanism. settings: further ones of :func:`jaxgdp.tradeoff`.
+        source: see ``KINDS``. rtol: relative width asked of the curve of a mechanism. settings:
+            further ones of :func:`jaxgdp.tradeoff`.
 
     Raises:
         ValueError: none of these.

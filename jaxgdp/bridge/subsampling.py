@@ -1,8 +1,9 @@
-"""Sampling records before a mechanism: what it does to a privacy profile, and the sample itself (Balle et al. 2020, Theorem 8).
+"""Sampling records before a mechanism: what it does to a privacy profile, and the sample itself
+(Balle et al. 2020, Theorem 8).
 
-Each record enters with probability p. Of neighbours that differ by one record, the larger one's outputs follow (1 − p)·P + p·Q, and with
-ε′ = log(1 + p(e^ε − 1)) the excess over e^{ε′}·P is p·(Q − e^ε·P): δ′(ε′) = p·δ(ε). The other order of the neighbours has no more.
-"""
+Each record enters with probability p. Of neighbours that differ by one record, the larger one's
+outputs follow (1 − p)·P + p·Q, and with ε′ = log(1 + p(e^ε − 1)) the excess over e^{ε′}·P is p·(Q −
+e^ε·P): δ′(ε′) = p·δ(ε). The other order of the neighbours has no more."""
 
 from __future__ import annotations
 
@@ -24,16 +25,18 @@ _LEAST = 1e-30  # δ at which statements about a profile without end are enough
 
 
 def subsample(source, sampling_prob: float, *, rtol: float = RTOL) -> Amplified:
-    """The mechanism run on a Poisson sample of the records (Liu et al. 2022, Section 4.3; Balle et al. 2020, Theorem 8).
+    """The mechanism run on a Poisson sample of the records (Liu et al. 2022, Section 4.3; Balle et
+    al. 2020, Theorem 8).
 
     Args:
-        source: a mechanism, a composition (all of it run on one sample), or a trade-off curve; scalar, for adding or removing a record.
+        source: a mechanism, a composition (all of it run on one sample), or a trade-off curve;
+            scalar, for adding or removing a record.
         sampling_prob: p in (0, 1].
         rtol: relative width asked of the bracket of μ, in [1e-8, 1).
 
     Returns:
-        An :class:`Amplified`. Of ``Gaussian``, ``Laplace`` and their subsampled forms, used once, ``mechanism`` is the exact one;
-        else one that dominates it.
+        An :class:`Amplified`. Of ``Gaussian``, ``Laplace`` and their subsampled forms, used once,
+        ``mechanism`` is the exact one; else one that dominates it.
 
     Raises:
         ValueError: an argument is out of range or batched.
@@ -59,7 +62,9 @@ def subsample(source, sampling_prob: float, *, rtol: float = RTOL) -> Amplified:
 
 
 def _end(curve) -> float:
-    """The ε from which on δ is 0, or where it is small enough, or no more than what no ε does away with."""
+    """The ε from which on δ is 0, or where it is small enough, or no more than what no ε does away
+    with.
+    """
     epsilon = 1.0
     while epsilon < 600.0:
         delta = float(curve.delta(epsilon).upper)
@@ -88,14 +93,16 @@ def _exact(composition: Composition, p: float):
 
 
 def poisson_mask(number: int, sampling_prob: float, *, rng: Any):
-    """Which of a number of records are in the sample: each with probability p, rounded down to a multiple of 2⁻³².
+    """Which of a number of records are in the sample: each with probability p, rounded down to a
+    multiple of 2⁻³².
 
     Args:
         number: of records, a whole number ≥ 1. sampling_prob: p in (0, 1].
         rng: a ``numpy.random.Generator``, or a JAX key used for nothing else (which may be traced).
 
     Returns:
-        A bool array of shape (number,), of NumPy or of JAX as ``rng`` is. It is secret, as is the number of records in it.
+        A bool array of shape (number,), of NumPy or of JAX as ``rng`` is. It is secret, as is the
+        number of records in it.
 
     Raises:
         ValueError: an argument is out of range.

@@ -1,8 +1,9 @@
-"""Composition through one number next to the exact one: what a Gaussian summary costs (Liu et al. 2022, Section 5.2).
+"""Composition through one number next to the exact one: what a Gaussian summary costs (Liu et al.
+2022, Section 5.2).
 
-Each part is replaced by the Gaussian mechanism of its own μ; μ composes as √(Σ k·μ²). Or the exact composition is measured first and
-summarised once. Both are upper bounds; the second is never the larger one where μ holds at every rate.
-"""
+Each part is replaced by the Gaussian mechanism of its own μ; μ composes as √(Σ k·μ²). Or the exact
+composition is measured first and summarised once. Both are upper bounds; the second is never the
+larger one where μ holds at every rate."""
 
 from __future__ import annotations
 
@@ -31,8 +32,9 @@ class Summary:
         by_parts: √(Σ k·μ²) of the upper sides; ∞ where a part has no μ at every rate.
         whole: verdict on the exact composition: the summary by its own μ.
         deltas: δ at which the ε of each are compared.
-        exact: bracket of ε of the exact composition at each δ; report the upper side. by_mu: ε of the Gaussian mechanism of
-            ``whole.head_mu``, which bounds it where that μ holds. by_parts_epsilon: that of ``by_parts``. All in nats.
+        exact: bracket of ε of the exact composition at each δ; report the upper side. by_mu: ε of
+            the Gaussian mechanism of ``whole.head_mu``, which bounds it where that μ holds.
+            by_parts_epsilon: that of ``by_parts``. All in nats.
         curve: the trade-off curve of the exact composition.
     """
 
@@ -47,7 +49,7 @@ class Summary:
 
     def table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
         """Column names and rows of text, rounded up."""
-        up = lambda x: rounded_outward(float(x), up=True, digits=5)  # noqa: E731
+        up = lambda x: rounded_outward(float(x), up=True, digits=5)
         header = ("delta", "exact epsilon", "by mu of the whole", "by mu of the parts")
         columns = zip(self.deltas, self.exact.upper, self.by_mu, self.by_parts_epsilon, strict=True)
         return header, tuple((f"{d:g}", up(e), up(m), up(p)) for d, e, m, p in columns)
@@ -56,20 +58,26 @@ class Summary:
         header, rows = self.table()
         cells = [header, *rows]
         widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-        lines = ["  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)) for row in cells]
+        lines = [
+            "  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)) for row in cells
+        ]
         parts = rounded_outward(self.by_parts, up=True, digits=6)
         whole = rounded_outward(float(self.whole.head_mu.upper), up=True, digits=6)
         floor = f" from FPR {self.whole.fpr_floor:.3g} on" if self.whole.fpr_floor > 0.0 else ""
         return "\n".join([f"mu of the whole {whole}{floor}, by parts {parts}", *lines])
 
 
-def summarize(mechanism, *, deltas=DELTAS, fpr_floor=options.FPR_FLOOR, rtol=options.RTOL) -> Summary:
-    """The exact composition, its Gaussian summary, and the composition of the parts' own μ, side by side.
+def summarize(
+    mechanism, *, deltas=DELTAS, fpr_floor=options.FPR_FLOOR, rtol=options.RTOL
+) -> Summary:
+    """The exact composition, its Gaussian summary, and the composition of the parts' own μ, side by
+    side.
 
     Args:
         mechanism: a mechanism or composition, scalar.
         deltas: δ in (0, 1) at which ε is compared, one axis.
-        fpr_floor: FPR down to which μ of the whole is asked to hold where none holds everywhere, in [1e-300, 0.5).
+        fpr_floor: FPR down to which μ of the whole is asked to hold where none holds everywhere, in
+            [1e-300, 0.5).
         rtol: relative width asked of the brackets, in [1e-8, 1).
 
     Returns:
@@ -100,7 +108,14 @@ def summarize(mechanism, *, deltas=DELTAS, fpr_floor=options.FPR_FLOOR, rtol=opt
 
     exact = curve.epsilon(at)
     return Summary(
-        tuple(parts), by_parts, whole, deltas, exact, epsilon(float(whole.head_mu.upper)), epsilon(by_parts), curve
+        tuple(parts),
+        by_parts,
+        whole,
+        deltas,
+        exact,
+        epsilon(float(whole.head_mu.upper)),
+        epsilon(by_parts),
+        curve,
     )
 
 

@@ -1,10 +1,12 @@
-"""The tail of a privacy profile: whether any μ holds far out, and the least one that can (Liu et al. 2022, Theorems 3.2 and 3.3).
+"""The tail of a privacy profile: whether any μ holds far out, and the least one that can (Liu et
+al. 2022, Theorems 3.2 and 3.3).
 
-A mechanism is Gaussian-DP if and only if μ_t = limsup ε/√(−2 log δ(ε)) is finite, and then no μ below μ_t holds at every rate. For bounded
-losses δ is 0 from some ε on, so μ_t = 0; with mass at infinity δ does not go to 0, so μ_t = ∞; Poisson subsampling shifts the losses
-of a Gaussian mechanism by no more than log p, so μ_t = 1/σ as without. Of independent losses the tail exponents ε²/(2μ²) are shared out in
-the cheapest way, min Σ ε_i²/(2μ_i²) over Σ ε_i = ε, which is ε²/(2 Σ μ_i²): a composition has μ_t² = Σ μ_{t,i}².
-"""
+A mechanism is Gaussian-DP if and only if μ_t = limsup ε/√(−2 log δ(ε)) is finite, and then no μ
+below μ_t holds at every rate. For bounded losses δ is 0 from some ε on, so μ_t = 0; with mass at
+infinity δ does not go to 0, so μ_t = ∞; Poisson subsampling shifts the losses of a Gaussian
+mechanism by no more than log p, so μ_t = 1/σ as without. Of independent losses the tail exponents
+ε²/(2μ²) are shared out in the cheapest way, min Σ ε_i²/(2μ_i²) over Σ ε_i = ε, which is ε²/(2 Σ
+μ_i²): a composition has μ_t² = Σ μ_{t,i}²."""
 
 from __future__ import annotations
 
@@ -15,25 +17,32 @@ from ..numerics import namespace as xp
 
 
 def part_limits(composition: Composition):
-    """(mechanism, uses, μ_t of one use) of every part of a scalar composition; NaN where it is not known."""
+    """(mechanism, uses, μ_t of one use) of every part of a scalar composition; NaN where it is not
+    known.
+    """
     found = []
     with np.errstate(all="ignore"):
         for mechanism, uses in zip(composition.mechanisms, composition.counts, strict=True):
             groups = as_composition(mechanism).stacked()
-            squares = (np.sum(count * xp.vmap(lambda m: m.limit_precision())(part)) for part, count in groups)
+            squares = (
+                np.sum(count * xp.vmap(lambda m: m.limit_precision())(part))
+                for part, count in groups
+            )
             found.append((mechanism, float(np.asarray(uses)), float(np.sqrt(sum(squares)))))
     return found
 
 
 def tail_mu(mechanism) -> float:
-    """μ_t = limsup ε/√(−2 log δ(ε)) of a mechanism or composition, from what is known of its parts (Liu et al. 2022, Theorem 3.3).
+    """μ_t = limsup ε/√(−2 log δ(ε)) of a mechanism or composition, from what is known of its parts
+    (Liu et al. 2022, Theorem 3.3).
 
     Args:
         mechanism: a mechanism or composition, scalar.
 
     Returns:
-        0 for bounded privacy losses, √(Σ T/σ²) for Gaussian ones, subsampled or not, ∞ with mass at infinity. No smaller μ holds at every
-        rate; a larger one may be needed. NaN where only a pair that dominates is known, as for ``TruncatedPoisson`` and ``FixedSize``.
+        0 for bounded privacy losses, √(Σ T/σ²) for Gaussian ones, subsampled or not, ∞ with mass at
+        infinity. No smaller μ holds at every rate; a larger one may be needed. NaN where only a
+        pair that dominates is known, as for ``TruncatedPoisson`` and ``FixedSize``.
 
     Raises:
         ValueError: not a mechanism, or batched.

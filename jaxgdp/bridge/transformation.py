@@ -1,4 +1,6 @@
-"""The GDP transformation of a privacy profile: at every ε the μ of the Gaussian mechanism with the same δ (Liu et al. 2022, Section 4)."""
+"""The GDP transformation of a privacy profile: at every ε the μ of the Gaussian mechanism with the
+same δ (Liu et al. 2022, Section 4).
+"""
 
 from __future__ import annotations
 
@@ -16,22 +18,24 @@ RTOL = 1e-4
 def gdp_transformation(source, epsilon, *, rtol=RTOL) -> Bracket:
     """μ_A(ε), the solution of δ_μ(ε) = δ_A(ε) (Liu et al. 2022, Definition 4.1).
 
-    A mechanism is μ-GDP if and only if μ_A(ε) ≤ μ for every ε ≥ 0 (Corollary 4.1). The transformation keeps order, and is constant for
-    Gaussian mechanisms.
+    A mechanism is μ-GDP if and only if μ_A(ε) ≤ μ for every ε ≥ 0 (Corollary 4.1). The
+    transformation keeps order, and is constant for Gaussian mechanisms.
 
     Args:
-        source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a callable ε ↦ δ, an upper bound on the
-            profile for both orders of neighbours. A curve of one order only ("add") answers for that order.
+        source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a
+            callable ε ↦ δ, an upper bound on the profile for both orders of neighbours. A curve of
+            one order only ("add") answers for that order.
         epsilon: ε ≥ 0 in nats, any shape; broadcast against the mechanism's.
         rtol: relative width asked of the curve of a mechanism, in [1e-8, 1).
 
     Returns:
-        Bracket; report the upper side. Of a callable both sides are those of the function itself: the mechanism behind it has at most the
-        upper one, and it takes another statement than the function's own to show less than the lower one. 0 where δ is 0, ∞ where it is 1.
+        Bracket; report the upper side. Of a callable both sides are those of the function itself:
+        the mechanism behind it has at most the upper one, and it takes another statement than the
+        function's own to show less than the lower one. 0 where δ is 0, ∞ where it is 1.
 
     Raises:
-        ValueError: the source is none of these, ε is out of range, or the callable raises, returns no number in [0, 1], or increases;
-            with the ε at which it does.
+        ValueError: the source is none of these, ε is out of range, or the callable raises, returns
+            no number in [0, 1], or increases; with the ε at which it does.
 
     Example:
         >>> import jaxgdp
@@ -45,7 +49,9 @@ def gdp_transformation(source, epsilon, *, rtol=RTOL) -> Bracket:
     shape = broadcast(mechanism=np.empty(shape), epsilon=epsilon)
     low, high = source.sides(epsilon)
     epsilon = np.broadcast_to(epsilon, shape)
-    lower, upper = mu_of_sides(epsilon, *((np.broadcast_to(a, shape) for a in side) for side in (low, high)))
+    lower, upper = mu_of_sides(
+        epsilon, *((np.broadcast_to(a, shape) for a in side) for side in (low, high))
+    )
     shown, most = source.limits()
     lower = np.maximum(lower, np.asarray(shown) * (1.0 - COMPOSED_MU))
     upper = np.minimum(upper, np.asarray(most) * (1.0 + COMPOSED_MU))

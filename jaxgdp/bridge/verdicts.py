@@ -1,4 +1,6 @@
-"""The verdict on every mechanism of the package, for its documentation: computed when the page is built."""
+"""The verdict on every mechanism of the package, for its documentation: computed when the page is
+built.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _GRID = np.linspace(-12.0, 13.0, 101)
 
 def examples() -> dict:
     """One setting of every mechanism, by what it is."""
-    densities = mechanisms.FromDensities.normalized(_GRID, -np.abs(_GRID) / 1.5, -np.abs(_GRID - 1.0) / 1.5)
+    densities = mechanisms.FromDensities.normalized(
+        _GRID, -np.abs(_GRID) / 1.5, -np.abs(_GRID - 1.0) / 1.5
+    )
     return {
         "Gaussian(2)": mechanisms.Gaussian(2.0),
         "SubsampledGaussian(1, 0.1)": mechanisms.SubsampledGaussian(1.0, 0.1),
@@ -46,16 +50,29 @@ def verdicts() -> dict[str, Verdict]:
 
 
 def markdown() -> str:
-    """A table of :func:`verdicts`: whether a μ holds at every rate and which, μ_t, and the μ down to the default floor."""
-    up = lambda x: "∞" if np.isinf(x) else rounded_outward(float(x), up=True, digits=5)  # noqa: E731
+    """A table of :func:`verdicts`: whether a μ holds at every rate and which, μ_t, and the μ down
+    to the default floor.
+    """
+    up = lambda x: "∞" if np.isinf(x) else rounded_outward(float(x), up=True, digits=5)
     lines = [
-        "| mechanism, used once | GDP at every rate | with μ | tail μ | head μ | holds from FPR | why |",
+        (
+            "| mechanism, used once | GDP at every rate | with μ | tail μ | head μ | holds from FPR"
+            " | why |"
+        ),
         "|---|---|---:|---:|---:|---:|---|",
     ]
     for name, v in verdicts().items():
         tail = "" if v.tail_mu is None else ("∞" if np.isinf(v.tail_mu) else f"{v.tail_mu:.5g}")
         floor = "0" if v.fpr_floor == 0.0 else f"{v.fpr_floor:.3g}"
-        cells = (name, "yes" if v.is_gdp else "no", up(v.everywhere.upper), tail, up(v.head_mu.upper), floor, v.reason)
+        cells = (
+            name,
+            "yes" if v.is_gdp else "no",
+            up(v.everywhere.upper),
+            tail,
+            up(v.head_mu.upper),
+            floor,
+            v.reason,
+        )
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

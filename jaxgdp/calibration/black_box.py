@@ -1,11 +1,13 @@
-"""A privacy profile that is only known as a function, ε ↦ δ(ε) or δ ↦ ε(δ) (Kulynych 2024, Appendix A).
+"""A privacy profile that is only known as a function, ε ↦ δ(ε) or δ ↦ ε(δ) (Kulynych 2024, Appendix
+A).
 
-At finitely many points the profile h(γ) = δ(log γ) is known; in between it lies below the chords, because it is convex. If the function is
-exact it also lies above every chord prolonged past its ends. Every target is read off both (``profile_sides``): the upper one
-certifies, the lower one tells how pessimistic the grid is. Points are added where the two differ at the target.
+At finitely many points the profile h(γ) = δ(log γ) is known; in between it lies below the chords,
+because it is convex. If the function is exact it also lies above every chord prolonged past its
+ends. Every target is read off both (``profile_sides``): the upper one certifies, the lower one
+tells how pessimistic the grid is. Points are added where the two differ at the target.
 
-The points (ε, δ) stand for both orders of the neighbours, so the profile goes on below γ = 1 by δ(−ε) = 1 − e^{−ε}(1 − δ(ε)).
-"""
+The points (ε, δ) stand for both orders of the neighbours, so the profile goes on below γ = 1 by
+δ(−ε) = 1 − e^{−ε}(1 − δ(ε))."""
 
 from __future__ import annotations
 
@@ -48,22 +50,27 @@ class BlackBox:
     """An accountant known only as a function; build it with ``delta`` or ``epsilon``.
 
     Args:
-        delta: callable ε ↦ δ(ε) for ε ≥ 0, a float each; an upper bound on the profile for both orders of neighbours.
+        delta: callable ε ↦ δ(ε) for ε ≥ 0, a float each; an upper bound on the profile for both
+            orders of neighbours.
         epsilon: in place of it, callable δ ↦ ε(δ) ≥ 0.
-        grid: where to ask first: ε ≥ 0 for ``delta``, δ in (0, 1) for ``epsilon``. By default a few points out to δ = 1e-12.
-        exact: whether the function is the profile itself and no mere upper bound. If so, lower sides say how pessimistic
-            the grid is; if not they are those of guessing, or 0.
-        error: relative error of the function's values, of δ where it is small and of 1 − δ, beside 1e-15, where it is near 1; in [0, 0.1].
-            Both sides allow for it. Give 0 for an upper bound that holds as it is.
-        absolute_error: what δ may be off besides, ≥ 0, for which lower sides allow too: differences of probabilities, as a formula
-            Φ(·) − e^ε·Φ(·) takes them, have it. Give 0 for a function with relative accuracy, whose lower sides then reach δ below it.
+        grid: where to ask first: ε ≥ 0 for ``delta``, δ in (0, 1) for ``epsilon``. By default a few
+            points out to δ = 1e-12.
+        exact: whether the function is the profile itself and no mere upper bound. If so, lower
+            sides say how pessimistic the grid is; if not they are those of guessing, or 0.
+        error: relative error of the function's values, of δ where it is small and of 1 − δ, beside
+            1e-15, where it is near 1; in [0, 0.1]. Both sides allow for it. Give 0 for an upper
+            bound that holds as it is.
+        absolute_error: what δ may be off besides, ≥ 0, for which lower sides allow too: differences
+            of probabilities, as a formula Φ(·) − e^ε·Φ(·) takes them, have it. Give 0 for a
+            function with relative accuracy, whose lower sides then reach δ below it.
 
     Attributes:
         epsilons, deltas: the points known so far, as ``FromProfile`` takes them.
         calls: how often the function was called.
 
     Raises:
-        ValueError: neither or both functions, a grid or an error out of range, or an answer that is no ε or δ.
+        ValueError: neither or both functions, a grid or an error out of range, or an answer that is
+            no ε or δ.
 
     Example:
         >>> import jaxgdp
@@ -83,15 +90,21 @@ class BlackBox:
         absolute_error=BLACK_BOX_VALUES[1],
     ):
         if (delta is None) == (epsilon is None):
-            raise ValueError("give delta, a callable of epsilon, or epsilon, a callable of delta, and not both")
+            raise ValueError(
+                "give delta, a callable of epsilon, or epsilon, a callable of delta, and not both"
+            )
         if not callable(function := delta or epsilon):
-            raise ValueError(f"{'delta' if epsilon is None else 'epsilon'} must be a callable, got {function!r}")
+            raise ValueError(
+                f"{'delta' if epsilon is None else 'epsilon'} must be a callable, got {function!r}"
+            )
         self._delta: Callable | None = delta
         self._epsilon: Callable | None = epsilon
         self.exact = bool(exact)
-        in_range = lambda a: (a >= 0.0) & (a <= 0.1)  # noqa: E731
+        in_range = lambda a: (a >= 0.0) & (a <= 0.1)
         self._error = float(checked("error", error, "in [0, 0.1]", in_range))
-        self._absolute_error = float(checked("absolute_error", absolute_error, "in [0, 0.1]", in_range))
+        self._absolute_error = float(
+            checked("absolute_error", absolute_error, "in [0, 0.1]", in_range)
+        )
         self._known: dict[float, float] = {}
         self.calls = 0
         if grid is None:
@@ -100,7 +113,9 @@ class BlackBox:
             if delta is None:
                 grid = open_unit("grid", grid)
             else:
-                grid = checked("grid", grid, f"in [0, {_LARGEST:g}]", lambda a: (a >= 0.0) & (a <= _LARGEST))
+                grid = checked(
+                    "grid", grid, f"in [0, {_LARGEST:g}]", lambda a: (a >= 0.0) & (a <= _LARGEST)
+                )
             for value in np.unique(np.atleast_1d(grid)):
                 self._ask(value)
 
@@ -125,7 +140,14 @@ class BlackBox:
                 return self._known[value]
             epsilon, delta = (
                 value,
-                float(checked("delta(epsilon)", float(self._delta(value)), "in [0, 1]", lambda a: (a >= 0) & (a <= 1))),
+                float(
+                    checked(
+                        "delta(epsilon)",
+                        float(self._delta(value)),
+                        "in [0, 1]",
+                        lambda a: (a >= 0) & (a <= 1),
+                    )
+                ),
             )
         else:
             assert self._epsilon is not None  # one of the two is given
@@ -152,7 +174,9 @@ class BlackBox:
 
     @property
     def pessimism(self) -> float:
-        """The most by which the δ of the points together can exceed the true δ at any ε, if the function is exact."""
+        """The most by which the δ of the points together can exceed the true δ at any ε, if the
+        function is exact.
+        """
         above, below = self._sides()
         return float(below.gap(above))
 
@@ -162,7 +186,9 @@ class BlackBox:
         if len(epsilon) == 0:
             return Box(np.zeros(1), np.zeros(1), np.zeros(1), np.ones(1))
         if self._delta is not None:
-            error = delta * ((1.0 - delta) * self._error + (BLACK_BOX_VALUES[1] if self._error > 0.0 else 0.0))
+            error = delta * (
+                (1.0 - delta) * self._error + (BLACK_BOX_VALUES[1] if self._error > 0.0 else 0.0)
+            )
             low, high = delta * (1.0 - BLACK_BOX) - error - self._absolute_error, delta + error
             if self._error > 0.0:
                 high = np.maximum(high, _UNDERFLOW)
@@ -170,14 +196,17 @@ class BlackBox:
         else:
             low, high = delta * (1.0 - BLACK_BOX) - self._absolute_error, delta
             spread = self._error
-        low_g, high_g = (np.expm1(epsilon * (1.0 + sign * spread)) * (1.0 + sign * BLACK_BOX) for sign in (-1.0, 1.0))
+        low_g, high_g = (
+            np.expm1(epsilon * (1.0 + sign * spread)) * (1.0 + sign * BLACK_BOX)
+            for sign in (-1.0, 1.0)
+        )
         return Box(low_g, high_g, np.maximum(low, 0.0), np.minimum(high, 1.0))
 
     def _sides(self) -> tuple[Above, Below]:
         """What the points say from above and from below.
 
-        A function that is convex only within more than its error is no profile, so nothing is claimed from below.
-        """
+        A function that is convex only within more than its error is no profile, so nothing is
+        claimed from below."""
         box = self._box()
         above = Above(box)
         if self._delta is None:
@@ -187,10 +216,11 @@ class BlackBox:
         return above, Below(box if sound else None)
 
     def read(self, target: Target) -> Bracket:
-        """The target's own quantity: certified upper risk, and the least it can be if the function is exact.
+        """The target's own quantity: certified upper risk, and the least it can be if the function
+        is exact.
 
-        Of ``Mu``, over error rates from the floor on, as :meth:`jaxgdp.tradeoff.TradeoffCurve.mu` has it: ∞ where no point of the
-        profile tells how small the other rate can be at the floor.
+        Of ``Mu``, over error rates from the floor on, as :meth:`jaxgdp.tradeoff.TradeoffCurve.mu`
+        has it: ∞ where no point of the profile tells how small the other rate can be at the floor.
 
         Raises:
             ValueError: the target is a regret; use :attr:`mechanism` for that.
@@ -201,13 +231,17 @@ class BlackBox:
         """The bracket and the e^ε − 1 where a further point would narrow it."""
         above, below = self._sides()
         (low, high), at = _answer(target, above, below)
-        low, high = float(np.squeeze(low)) * (1.0 - BLACK_BOX), float(np.squeeze(high)) * (1.0 + BLACK_BOX)
+        low, high = (
+            float(np.squeeze(low)) * (1.0 - BLACK_BOX),
+            float(np.squeeze(high)) * (1.0 + BLACK_BOX),
+        )
         if not isinstance(target, Mu | ApproximateMu | EpsilonDelta):
             high = min(high, 1.0)
         return Bracket(low, high), float(at)
 
     def refine(self, target: Target, width: float) -> Bracket:
-        """Add points until the bracket of the target is as narrow as asked, relative in the equivalent Gaussian μ.
+        """Add points until the bracket of the target is as narrow as asked, relative in the
+        equivalent Gaussian μ.
 
         Or until more points do not help: none comes nearer than 1e-5 relative to one that is known.
 
@@ -249,7 +283,9 @@ class BlackBox:
 def _answer(target, above: Above, below: Below):
     """The target's own quantity, and where a further point would narrow it."""
     if isinstance(target, FNR | TPR | Accuracy | Precision | AttackSuccess):
-        fpr = float(np.squeeze(target.baseline if isinstance(target, AttackSuccess) else target.fpr))
+        fpr = float(
+            np.squeeze(target.baseline if isinstance(target, AttackSuccess) else target.fpr)
+        )
         (most, least), (tpr, beta, at) = above.rates(fpr), below.rates(fpr)
         sides = Bracket(least, beta) if target.quantity == "beta" else Bracket(tpr, most)
         return target.read(sides), at
@@ -263,18 +299,25 @@ def _answer(target, above: Above, below: Below):
     if isinstance(target, EpsilonDelta):
         delta = float(np.squeeze(target.delta))
         low, high = below.g_of(delta), above.g_of(delta)
-        at = np.expm1(0.5 * (np.log1p(low) + np.log1p(high))) if np.isfinite(high) else _beyond(above)
+        at = (
+            np.expm1(0.5 * (np.log1p(low) + np.log1p(high)))
+            if np.isfinite(high)
+            else _beyond(above)
+        )
         return Bracket(np.log1p(low), np.log1p(high)), at
     if isinstance(target, Mu | ApproximateMu):
         d = float(np.squeeze(getattr(target, "d", 0.0)))
         floor = float(np.squeeze(getattr(target, "fpr_floor", 0.0)))
         high, rates = above.mu(floor, d)
-        tried = np.unique(np.concatenate([rates, np.sqrt(rates[1:] * rates[:-1]), [floor] if floor > 0.0 else []]))
+        tried = np.unique(
+            np.concatenate([rates, np.sqrt(rates[1:] * rates[:-1]), [floor] if floor > 0.0 else []])
+        )
         at = below.rates(rates[0])[2] if np.isfinite(high) else _beyond(above)
         return Bracket(below.mu(tried[tried > 0.0], floor, d), high), at
     if isinstance(target, Regret):
         raise ValueError(
-            "target must not be a Regret for a black box: calibrate with mechanism=lambda scale: box(scale).mechanism"
+            "target must not be a Regret for a black box: calibrate with mechanism=lambda scale:"
+            " box(scale).mechanism"
         )
     raise ValueError(f"target must be one of jaxgdp.targets, got {target!r}")
 
@@ -299,7 +342,10 @@ class _Boxes:
             found = self.make(scale)
             if not isinstance(found, BlackBox):
                 if not callable(found):
-                    raise ValueError(f"black_box must return a BlackBox or a callable epsilon -> delta, got {found!r}")
+                    raise ValueError(
+                        "black_box must return a BlackBox or a callable epsilon -> delta, got"
+                        f" {found!r}"
+                    )
                 found = BlackBox(delta=found)
             self.made[scale] = found
         return self.made[scale]
@@ -334,10 +380,14 @@ def solve_black_box(target: Target, make, tolerance: float, progress=None):
         raise ValueError(f"black_box must be a callable scale -> BlackBox, got {make!r}")
     if isinstance(target, Regret):
         raise ValueError(
-            "target must not be a Regret for a black box: use mechanism=lambda scale: box(scale).mechanism"
+            "target must not be a Regret for a black box: use mechanism=lambda scale:"
+            " box(scale).mechanism"
         )
     family = _Boxes(make, target.shape)
-    return family, _BoxSolver(family, target.flat(target.shape), tolerance, "add_remove", progress).run()
+    return (
+        family,
+        _BoxSolver(family, target.flat(target.shape), tolerance, "add_remove", progress).run(),
+    )
 
 
 __all__ = ["BlackBox", "solve_black_box"]

@@ -40,42 +40,52 @@ def calibrate(
     progress=None,
     client=None,
 ) -> Calibration:
-    """The smallest noise, or the largest number of steps or sampling rate, that provably meets a privacy target.
+    """The smallest noise, or the largest number of steps or sampling rate, that provably meets a
+    privacy target.
 
-    The safe side of the certified bracket meets the target at ``value``; at ``rejected``, at most one tolerance step towards less
-    privacy, it does not (Kulynych 2024, Eq. 9, with brackets in place of estimates). Targets and parameters broadcast: thousands
-    of calibrations advance together, each round being one call of :func:`jaxgdp.measure`. The Gaussian mechanism (sampling
+    The safe side of the certified bracket meets the target at ``value``; at ``rejected``, at most
+    one tolerance step towards less privacy, it does not (Kulynych 2024, Eq. 9, with brackets in
+    place of estimates). Targets and parameters broadcast: thousands of calibrations advance
+    together, each round being one call of :func:`jaxgdp.measure`. The Gaussian mechanism (sampling
     rate 1) uses closed forms.
 
-    The regret does not fall steadily with the noise. There, ``value`` is the last crossing: all noise from some point on meets
-    the target by Δ ≤ Φ(μ/2) − ½, and between that point and ``value`` so did every noise looked at, in factors of 1.1.
+    The regret does not fall steadily with the noise. There, ``value`` is the last crossing: all
+    noise from some point on meets the target by Δ ≤ Φ(μ/2) − ½, and between that point and
+    ``value`` so did every noise looked at, in factors of 1.1.
 
     Args:
         target: one of ``jaxgdp.targets``, with scalars or arrays.
         sampling_prob: p in (0, 1].
         num_steps: whole numbers ≥ 1.
         noise_multiplier: σ > 0, given only when it is not solved for.
-        solve_for: "noise_multiplier", "num_steps" or "sampling_prob"; what is solved for is not given.
-        mechanism: in place of DP-SGD, a mechanism or composition, all of whose noise is multiplied by a common scale, or a callable
-            scale → mechanism that takes arrays; more scale must be more private. ``value`` is then the scale.
-        black_box: in place of DP-SGD, a callable scale → :class:`jaxgdp.BlackBox`, or scale → (callable ε ↦ δ(ε)); one call for each scale.
-        sampler: "poisson" (``dpsgd``), or "random_allocation", "shuffled" or "deterministic": each record in one of the ``num_steps``
-            steps of each of ``num_epochs`` epochs (``jaxgdp.samplers``). Only the noise is solved for, for random allocation in
-            [0.2, 1e4]. Nobody knows a better upper side of shuffled batches than that of a fixed order, so they need as much.
+        solve_for: "noise_multiplier", "num_steps" or "sampling_prob"; what is solved for is not
+            given.
+        mechanism: in place of DP-SGD, a mechanism or composition, all of whose noise is multiplied
+            by a common scale, or a callable scale → mechanism that takes arrays; more scale must be
+            more private. ``value`` is then the scale.
+        black_box: in place of DP-SGD, a callable scale → :class:`jaxgdp.BlackBox`, or scale →
+            (callable ε ↦ δ(ε)); one call for each scale.
+        sampler: "poisson" (``dpsgd``), or "random_allocation", "shuffled" or "deterministic": each
+            record in one of the ``num_steps`` steps of each of ``num_epochs`` epochs
+            (``jaxgdp.samplers``). Only the noise is solved for, for random allocation in [0.2,
+            1e4]. Nobody knows a better upper side of shuffled batches than that of a fixed order,
+            so they need as much.
         num_epochs: whole numbers ≥ 1, for samplers other than "poisson".
         tolerance: relative step, in [1e-6, 0.1]; for steps at least 1.
         adjacency: as for :func:`jaxgdp.measure`.
-        infeasible: "raise", or "flag" to leave in ``status`` what some elements of a batch cannot have.
+        infeasible: "raise", or "flag" to leave in ``status`` what some elements of a batch cannot
+            have.
         progress: called with the number of calibrations finished, as they finish.
-        client: ``dask.distributed.Client`` or the address of a scheduler (extra ``scale``), whose workers search, in pieces of up to 256
-            calibrations; for DP-SGD and random allocation.
+        client: ``dask.distributed.Client`` or the address of a scheduler (extra ``scale``), whose
+            workers search, in pieces of up to 256 calibrations; for DP-SGD and random allocation.
 
     Returns:
         A :class:`Calibration`; ``value`` is the safe answer.
 
     Raises:
-        ValueError: an argument is out of range or shapes do not broadcast (before tracing); a target that every noise or number of
-            steps meets, or none, unless flagged. (A sampling rate of 1 is an answer, with status 3.)
+        ValueError: an argument is out of range or shapes do not broadcast (before tracing); a
+            target that every noise or number of steps meets, or none, unless flagged. (A sampling
+            rate of 1 is an answer, with status 3.)
 
     Example:
         >>> import jaxgdp
@@ -84,12 +94,20 @@ def calibrate(
         (4.546, True)
     """
     if not isinstance(target, Target):
-        raise ValueError(f"target must be one of jaxgdp.targets, such as targets.Advantage(0.1), got {target!r}")
-    tolerance = float(checked("tolerance", tolerance, "in [1e-6, 0.1]", lambda a: (a >= 1e-6) & (a <= 0.1)))
+        raise ValueError(
+            f"target must be one of jaxgdp.targets, such as targets.Advantage(0.1), got {target!r}"
+        )
+    tolerance = float(
+        checked("tolerance", tolerance, "in [1e-6, 0.1]", lambda a: (a >= 1e-6) & (a <= 0.1))
+    )
     one_of("adjacency", adjacency, ADJACENCIES)
     one_of("infeasible", infeasible, ("raise", "flag"))
     one_of("solve_for", solve_for, tuple(UNKNOWNS))
-    given = {"sampling_prob": sampling_prob, "num_steps": num_steps, "noise_multiplier": noise_multiplier}
+    given = {
+        "sampling_prob": sampling_prob,
+        "num_steps": num_steps,
+        "noise_multiplier": noise_multiplier,
+    }
     one_of("sampler", sampler, tuple(name for name, record in REGISTRY.items() if not record.needs))
     if sampler != "poisson":
         return _epochs(
@@ -98,20 +116,35 @@ def calibrate(
         )  # fmt: skip
     if not (np.ndim(num_epochs) == 0 and num_epochs == 1):
         raise ValueError(
-            "num_epochs must not be given with sampler='poisson': num_steps counts the steps of all epochs there"
+            "num_epochs must not be given with sampler='poisson': num_steps counts the steps of all"
+            " epochs there"
         )
-    own = [name for name, other in (("mechanism", mechanism), ("black_box", black_box)) if other is not None]
+    own = [
+        name
+        for name, other in (("mechanism", mechanism), ("black_box", black_box))
+        if other is not None
+    ]
     if own:
         _only_a_mechanism(own, given, solve_for)
         if client is not None:
-            raise ValueError(f"client is for DP-SGD and random allocation: it must not be given with {own[0]}")
+            raise ValueError(
+                f"client is for DP-SGD and random allocation: it must not be given with {own[0]}"
+            )
     if black_box is not None:
         if adjacency != "add_remove":
             raise ValueError(
-                f"adjacency must be 'add_remove' for a black box, which bounds both orders, got {adjacency!r}"
+                "adjacency must be 'add_remove' for a black box, which bounds both orders, got"
+                f" {adjacency!r}"
             )
         family, found = solve_black_box(target, black_box, tolerance, progress)
-        return _finish((found, np.zeros(len(found.value), bool)), family, target, tolerance, adjacency, infeasible)
+        return _finish(
+            (found, np.zeros(len(found.value), bool)),
+            family,
+            target,
+            tolerance,
+            adjacency,
+            infeasible,
+        )
     if mechanism is not None:
         fixed = not callable(mechanism)
         family = Scaled(common_scale(mechanism) if fixed else mechanism, target.shape)
@@ -134,21 +167,30 @@ def _only_a_mechanism(own, given, solve_for):
         if given[name] is not default
     ]
     extra = [
-        name for name in extra if not (name != "noise_multiplier" and np.ndim(given[name]) == 0 and given[name] == 1)
+        name
+        for name in extra
+        if not (name != "noise_multiplier" and np.ndim(given[name]) == 0 and given[name] == 1)
     ]
     if extra or solve_for != "noise_multiplier":
-        raise ValueError(f"{own[0]} replaces DP-SGD: {', '.join(extra) or 'solve_for'} must not be given with it")
+        raise ValueError(
+            f"{own[0]} replaces DP-SGD: {', '.join(extra) or 'solve_for'} must not be given with it"
+        )
 
 
-def _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress, client) -> Calibration:
+def _dpsgd(
+    target, given, solve_for, tolerance, adjacency, infeasible, progress, client
+) -> Calibration:
     unknown = UNKNOWNS[solve_for]
     known = {name: value for name, value in given.items() if name != solve_for}
     if solve_for == "noise_multiplier" and given["noise_multiplier"] is not None:
         raise ValueError(
-            "noise_multiplier is what is solved for: give it with solve_for='num_steps' or 'sampling_prob' only"
+            "noise_multiplier is what is solved for: give it with solve_for='num_steps' or"
+            " 'sampling_prob' only"
         )
     if known.get("noise_multiplier", 1.0) is None:
-        raise ValueError(f"noise_multiplier must be given to solve for {solve_for}, a finite number > 0")
+        raise ValueError(
+            f"noise_multiplier must be given to solve for {solve_for}, a finite number > 0"
+        )
     if solve_for != "noise_multiplier" and isinstance(target, Regret):
         raise ValueError(f"solve_for must be 'noise_multiplier' for a regret, got {solve_for!r}")
     known = {name: _CHECKS[name](name, value) for name, value in known.items()}
@@ -156,7 +198,8 @@ def _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress,
     if adjacency == "replace_one" and not plain:
         # names the mechanism and the adjacencies it has
         measure(
-            DPSGD(unknown, (1,), dict.fromkeys(known, 0.5) | {"num_steps": 1}).at(np.ones(1), [0]), adjacency=adjacency
+            DPSGD(unknown, (1,), dict.fromkeys(known, 0.5) | {"num_steps": 1}).at(np.ones(1), [0]),
+            adjacency=adjacency,
         )
     family = DPSGD(unknown, broadcast(target=np.empty(target.shape), **known), known)
     return _finish(
@@ -169,13 +212,20 @@ def _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress,
     )
 
 
-def _epochs(sampler, target, given, solve_for, tolerance, adjacency, infeasible, progress, client) -> Calibration:
+def _epochs(
+    sampler, target, given, solve_for, tolerance, adjacency, infeasible, progress, client
+) -> Calibration:
     sampled = given.pop("sampling_prob")
-    extra = [name for name in ("mechanism", "black_box", "noise_multiplier") if given[name] is not None]
+    extra = [
+        name for name in ("mechanism", "black_box", "noise_multiplier") if given[name] is not None
+    ]
     if not (np.ndim(sampled) == 0 and sampled == 1.0):
         extra.append("sampling_prob")
     if extra:
-        raise ValueError(f"sampler={sampler!r} replaces Poisson sampling: {', '.join(extra)} must not be given with it")
+        raise ValueError(
+            f"sampler={sampler!r} replaces Poisson sampling: {', '.join(extra)} must not be given"
+            " with it"
+        )
     if solve_for != "noise_multiplier":
         raise ValueError(f"solve_for must not be {solve_for!r} with sampler={sampler!r}")
     known = {name: whole(name, given[name]) for name in ("num_steps", "num_epochs")}
@@ -205,12 +255,15 @@ def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress, 
         if isinstance(target, Regret):
             found.status[rows] = EVERY
         else:
-            put(found, rows, closed_form.solve(flat.take(rows), family.unknown, per_unit, tolerance))
+            put(
+                found, rows, closed_form.solve(flat.take(rows), family.unknown, per_unit, tolerance)
+            )
         if progress:
             progress(len(rows))
     if family.unknown is NOISE_MULTIPLIER and not isinstance(target, Regret):
         detected = -np.expm1(
-            family.known["num_steps"] * np.log1p(-np.minimum(family.known["sampling_prob"], 1.0 - 1e-16))
+            family.known["num_steps"]
+            * np.log1p(-np.minimum(family.known["sampling_prob"], 1.0 - 1e-16))
         )
         limit = np.broadcast_to(flat.without_noise(detected, adjacency), number)
         weak = searched & (flat.goal >= limit if flat.safe == "upper" else flat.goal <= limit)
@@ -220,7 +273,11 @@ def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress, 
             _complain(found, family, target)
     rows = np.flatnonzero(searched)
     if len(rows):
-        part = DPSGD(family.unknown, (len(rows),), {name: value[rows] for name, value in family.known.items()})
+        part = DPSGD(
+            family.unknown,
+            (len(rows),),
+            {name: value[rows] for name, value in family.known.items()},
+        )
         put(found, rows, search(part, flat.take(rows), tolerance, adjacency, progress, client))
     return found, closed
 
@@ -232,7 +289,9 @@ def _gaussian(family, target, tolerance, adjacency, mu):
         found = empty(number)
         found.status[:] = EVERY
         return found, np.ones(number, bool)
-    per_unit = (2.0 if adjacency == "replace_one" else 1.0) * np.broadcast_to(mu, family.shape).reshape(-1)
+    per_unit = (2.0 if adjacency == "replace_one" else 1.0) * np.broadcast_to(
+        mu, family.shape
+    ).reshape(-1)
     found = closed_form.solve(target.flat(family.shape), family.unknown, per_unit, tolerance)
     return found, np.ones(number, bool)
 
@@ -244,17 +303,29 @@ def _search(family, target, tolerance, adjacency, progress, client=None):
 
 def _impossible(found: Solved, family):
     """Which elements have no answer; a sampling rate of 1 is one."""
-    return (found.status == NONE) | ((found.status == EVERY) & (family.unknown is not SAMPLING_PROB))
+    return (found.status == NONE) | (
+        (found.status == EVERY) & (family.unknown is not SAMPLING_PROB)
+    )
 
 
 def _complain(found: Solved, family, target):
     """Raise for the first element that cannot be had."""
     bad = np.flatnonzero(_impossible(found, family))
     flat, row = target.flat(family.shape), bad[0]
-    known = "".join(f", {name} {value[row]:g}" for name, value in getattr(family, "known", {}).items())
-    others = f" (and {len(bad) - 1} more; infeasible='flag' leaves them in status)" if len(bad) > 1 else ""
+    known = "".join(
+        f", {name} {value[row]:g}" for name, value in getattr(family, "known", {}).items()
+    )
+    others = (
+        f" (and {len(bad) - 1} more; infeasible='flag' leaves them in status)"
+        if len(bad) > 1
+        else ""
+    )
     name = family.unknown.name
-    why = "is a target weaker than no noise: every" if found.status[row] == EVERY else "cannot be met: no"
+    why = (
+        "is a target weaker than no noise: every"
+        if found.status[row] == EVERY
+        else "cannot be met: no"
+    )
     if found.status[row] == EVERY and name != "noise_multiplier":
         why = "is met over the whole range searched: every"
     raise ValueError(f"target {_one(flat, row).describe()}{known} {why} {name} meets it{others}")
@@ -278,17 +349,26 @@ def _finish(answer, family, target, tolerance, adjacency, infeasible) -> Calibra
         if hasattr(family, "box"):
             for row in some:
                 for k, fpr in enumerate(fprs):
-                    sides[:, row, k] = family.box(float(found.value[row])).read(TPR(0.5 + 0.5 * fpr, fpr))
+                    sides[:, row, k] = family.box(float(found.value[row])).read(
+                        TPR(0.5 + 0.5 * fpr, fpr)
+                    )
         elif len(some):
             rows = np.repeat(some, len(fprs))
             asked = np.tile(np.asarray(fprs), len(some))
             mechanism = family.at(found.value[rows], rows)
-            part = measure(mechanism, ("tpr",), fpr=asked, fpr_floor=0.5 * asked, adjacency=adjacency).brackets["tpr"]
+            part = measure(
+                mechanism, ("tpr",), fpr=asked, fpr_floor=0.5 * asked, adjacency=adjacency
+            ).brackets["tpr"]
             sides[:, some] = np.reshape(part, (2, len(some), len(fprs)))
         return Bracket(*(side.reshape(*shape, len(fprs)) for side in sides))
 
     shaped = [
-        Bracket(*(side.reshape(shape) for side in a)) if isinstance(a, Bracket) else a.reshape(shape) for a in found
+        (
+            Bracket(*(side.reshape(shape) for side in a))
+            if isinstance(a, Bracket)
+            else a.reshape(shape)
+        )
+        for a in found
     ]
     value, achieved, rejected, rejected_achieved, status, iterations, evaluations = shaped
     return Calibration(

@@ -1,8 +1,8 @@
 """Calibration of the Gaussian mechanism without a search (Kulynych 2024, Corollaries B.3 and B.4).
 
-T uses with noise σ are exactly (c·√T/σ)-GDP, c = 1, or 2 for replacing a record, so the noise is c·√T/μ with μ the largest whose
-Gaussian curve meets the target: 2Φ⁻¹((1 + η)/2) for an advantage, Φ⁻¹(1 − α) − Φ⁻¹(β) for an FNR at an FPR, and so on.
-"""
+T uses with noise σ are exactly (c·√T/σ)-GDP, c = 1, or 2 for replacing a record, so the noise is
+c·√T/μ with μ the largest whose Gaussian curve meets the target: 2Φ⁻¹((1 + η)/2) for an advantage,
+Φ⁻¹(1 − α) − Φ⁻¹(β) for an FNR at an FPR, and so on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from .status import EVERY, NONE, OK
 def gaussian_bracket(target: Target, mu) -> Bracket:
     """The target's own quantity of f_μ, opened by its rounding error."""
     with np.errstate(over="ignore"):
-        sides = [np.broadcast_to(target.of_gaussian(mu * (1.0 + s * CLOSED_MU)), np.shape(mu)) for s in (-1.0, 1.0)]
+        sides = [
+            np.broadcast_to(target.of_gaussian(mu * (1.0 + s * CLOSED_MU)), np.shape(mu))
+            for s in (-1.0, 1.0)
+        ]
     return Bracket(np.minimum(*sides), np.maximum(*sides))
 
 
@@ -27,7 +30,8 @@ def solve(target: Target, unknown: Unknown, per_unit, tolerance: float) -> Solve
     """The calibration of Gaussian mechanisms with μ = per_unit/σ, or per_unit·√T (all arrays flat).
 
     Args:
-        target: flat. unknown: the noise multiplier, a scale or the number of steps. per_unit: μ at the value 1.
+        target: flat. unknown: the noise multiplier, a scale or the number of steps. per_unit: μ at
+            the value 1.
         tolerance: relative step.
     """
     mu = target.gaussian_mu() * (1.0 - 4.0 * CLOSED_MU)
@@ -47,7 +51,11 @@ def solve(target: Target, unknown: Unknown, per_unit, tolerance: float) -> Solve
         np.where(lost, np.nan, value),
         np.where(lost, unknown.most_private, np.where(open_ended, np.nan, rejected)),
     )
-    blank = lambda bracket, where: Bracket(*(np.where(where, nothing, side) for side in bracket))  # noqa: E731
-    refused = Bracket(*(np.where(lost, low, high) for low, high in zip(achieved, beyond, strict=True)))
+    blank = lambda bracket, where: Bracket(*(np.where(where, nothing, side) for side in bracket))
+    refused = Bracket(
+        *(np.where(lost, low, high) for low, high in zip(achieved, beyond, strict=True))
+    )
     none = np.zeros(len(value), np.int64)
-    return Solved(value, blank(achieved, lost), rejected, blank(refused, open_ended), status, none, none)
+    return Solved(
+        value, blank(achieved, lost), rejected, blank(refused, open_ended), status, none, none
+    )

@@ -34,7 +34,8 @@ def common_scale(mechanism):
         mechanism: a mechanism or composition whose parts all have a noise parameter.
 
     Returns:
-        A callable of arrays that broadcast with the mechanism, as ``calibrate(mechanism=…)`` takes it.
+        A callable of arrays that broadcast with the mechanism, as ``calibrate(mechanism=…)`` takes
+        it.
 
     Raises:
         ValueError: a part has no noise parameter; names it.
@@ -49,20 +50,27 @@ def common_scale(mechanism):
     for part in composition.mechanisms:
         if type(part) not in NOISE:
             names = ", ".join(kind.__name__ for kind in NOISE)
-            raise ValueError(f"a common scale needs parts with a noise parameter ({names}), got {type(part).__name__}")
+            raise ValueError(
+                f"a common scale needs parts with a noise parameter ({names}), got"
+                f" {type(part).__name__}"
+            )
 
     def scaled(scale):
         parts = []
         for part in composition.mechanisms:
             field = NOISE[type(part)]
-            parts.append(dataclasses.replace(part, **{field: np.asarray(getattr(part, field)) * scale}))
+            parts.append(
+                dataclasses.replace(part, **{field: np.asarray(getattr(part, field)) * scale})
+            )
         return Composition(tuple(parts), composition.counts)
 
     return scaled
 
 
 def gaussian_mu(mechanism):
-    """μ = √(Σ T/σ²) of a composition of nothing but Gaussian mechanisms, at scale 1; None of any other."""
+    """μ = √(Σ T/σ²) of a composition of nothing but Gaussian mechanisms, at scale 1; None of any
+    other.
+    """
     composition = as_composition(mechanism)
     if not all(isinstance(part, Gaussian) for part in composition.mechanisms):
         return None

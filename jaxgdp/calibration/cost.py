@@ -22,7 +22,8 @@ class AdvantageCost:
         fpr: the FPRs.
         delta: δ* of the standard calibration that is compared with.
         standard_epsilon: ε* of it: the (ε*, δ*)-DP that bounds the advantage by the target.
-        worst_case: by how much the TPR of some mechanism with that advantage exceeds what (ε*, δ*)-DP allows (Proposition 3.6).
+        worst_case: by how much the TPR of some mechanism with that advantage exceeds what (ε*,
+            δ*)-DP allows (Proposition 3.6).
         tpr: certified TPR of the mechanism calibrated here; its upper side is the one to look at.
         standard_tpr: the largest TPR that (ε*, δ*)-DP allows.
     """
@@ -36,7 +37,8 @@ class AdvantageCost:
 
 
 def standard_epsilon(advantage, delta: Any = DELTA):
-    """ε* such that (ε*, δ*)-DP bounds the advantage by η: e^ε* = (1 + η − 2δ*)/(1 − η) (Kulynych 2024, Eq. 30).
+    """ε* such that (ε*, δ*)-DP bounds the advantage by η: e^ε* = (1 + η − 2δ*)/(1 − η) (Kulynych
+    2024, Eq. 30).
 
     From η = (e^ε − 1 + 2δ)/(e^ε + 1) (Eq. 8, Kairouz et al. 2015).
 
@@ -58,15 +60,18 @@ def standard_epsilon(advantage, delta: Any = DELTA):
 
 
 def worst_case_gap(advantage, fpr, delta=DELTA):
-    """How much higher the TPR can be after calibrating for advantage than after standard calibration (Kulynych 2024, Prop. 3.6).
+    """How much higher the TPR can be after calibrating for advantage than after standard
+    calibration (Kulynych 2024, Prop. 3.6).
 
-    The generic (ε*, δ*)-DP mechanism has f(α) = max(0, 1 − δ* − e^ε*·α, e^{−ε*}(1 − δ* − α)) (Eq. 5), the generic one of advantage η
-    has max(0, 1 − η − α). Their difference, for α ≤ (1 − η)/2, is
+    The generic (ε*, δ*)-DP mechanism has f(α) = max(0, 1 − δ* − e^ε*·α, e^{−ε*}(1 − δ* − α)) (Eq.
+    5), the generic one of advantage η has max(0, 1 − η − α). Their difference, for α ≤ (1 − η)/2,
+    is
 
         (η − δ*)·(1 − 2α/(1 − η)),
 
-    which is what the proposition states; it is attained, not only a bound, and vanishes at α = (1 − η)/2, where both have their largest
-    advantage. For larger α, which the proposition leaves out, the difference of the two curves is taken as it is.
+    which is what the proposition states; it is attained, not only a bound, and vanishes at α = (1 −
+    η)/2, where both have their largest advantage. For larger α, which the proposition leaves out,
+    the difference of the two curves is taken as it is.
 
     Args:
         advantage: η in (δ*, 1). fpr: α in [0, 1]. delta: δ* in (0, 1). Any shapes that broadcast.
@@ -85,12 +90,15 @@ def worst_case_gap(advantage, fpr, delta=DELTA):
     eta, delta = _checked(advantage, delta)
     broadcast(advantage=eta, fpr=alpha)
     small = (eta - delta) * (1.0 - 2.0 * alpha / (1.0 - eta))
-    large = generic_beta(alpha, standard_epsilon(eta, delta), delta) - np.maximum(1.0 - eta - alpha, 0.0)
+    large = generic_beta(alpha, standard_epsilon(eta, delta), delta) - np.maximum(
+        1.0 - eta - alpha, 0.0
+    )
     return np.maximum(np.where(alpha <= 0.5 * (1.0 - eta), small, large), 0.0)
 
 
 def advantage_cost(advantage, tpr: Bracket, fpr=FPRS, delta=DELTA) -> AdvantageCost:
-    """The table of both: what the proposition says, and the certified TPR of the calibrated mechanism.
+    """The table of both: what the proposition says, and the certified TPR of the calibrated
+    mechanism.
 
     Args:
         advantage: η, any shape; NaN in the answer where it is not above δ*.
@@ -100,7 +108,7 @@ def advantage_cost(advantage, tpr: Bracket, fpr=FPRS, delta=DELTA) -> AdvantageC
     some = eta > delta
     safe = np.where(some, eta, 0.5)
     epsilon = standard_epsilon(safe, delta)
-    blank = lambda a: np.where(some, a, np.nan)  # noqa: E731
+    blank = lambda a: np.where(some, a, np.nan)
     worst = blank(worst_case_gap(safe, rates, delta))
     standard = blank(1.0 - generic_beta(rates, epsilon, delta))
     return AdvantageCost(rates, delta, blank(epsilon)[..., 0], worst, tpr, standard)
@@ -117,5 +125,7 @@ def _checked(advantage, delta):
     broadcast(advantage=advantage, delta=delta)
     if np.any(bad := advantage <= delta):
         eta = np.broadcast_to(advantage, bad.shape)[bad].flat[0]
-        raise ValueError(f"advantage must be above delta for standard calibration to exist, got {eta:g}")
+        raise ValueError(
+            f"advantage must be above delta for standard calibration to exist, got {eta:g}"
+        )
     return advantage, delta

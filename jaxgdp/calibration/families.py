@@ -1,4 +1,6 @@
-"""One-parameter families of mechanisms: what is solved for, in which direction it buys privacy, and the mechanism at each value."""
+"""One-parameter families of mechanisms: what is solved for, in which direction it buys privacy, and
+the mechanism at each value.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class Unknown:
         return self.sign * np.log(value)
 
     def less_private(self, value, tolerance):
-        """One tolerance step towards less privacy, at least 1 for whole numbers; not beyond the range searched."""
+        """One tolerance step towards less privacy, at least 1 for whole numbers; not beyond the
+        range searched.
+        """
         if self.whole:
             return np.minimum(value + np.maximum(np.floor(value * tolerance), 1.0), self.high)
         moved = value * (1.0 + tolerance) if self.sign < 0 else value / (1.0 + tolerance)
@@ -68,23 +72,33 @@ class DPSGD:
     """DP-SGD with one of its three parameters unknown.
 
     Args:
-        unknown: which. shape: of the batch of calibrations. known: the other two, which broadcast to the shape.
+        unknown: which. shape: of the batch of calibrations. known: the other two, which broadcast
+            to the shape.
     """
 
     def __init__(self, unknown: Unknown, shape, known: dict[str, Any]):
         self.unknown, self.shape = unknown, shape
-        self.known = {name: np.broadcast_to(value, shape).reshape(-1) for name, value in known.items()}
+        self.known = {
+            name: np.broadcast_to(value, shape).reshape(-1) for name, value in known.items()
+        }
 
     def at(self, values, rows) -> Composition:
         """The mechanisms of the given rows, with these values of the unknown."""
-        return dpsgd(**{self.unknown.name: values}, **{name: known[rows] for name, known in self.known.items()})
+        return dpsgd(
+            **{self.unknown.name: values},
+            **{name: known[rows] for name, known in self.known.items()},
+        )
 
     def guess(self, mu):
-        """u of a central-limit guess: μ ≈ p·√(T·(e^{1/σ²} − 1)) (Bu et al. 2020), exact where T/σ² is small and p = 1."""
+        """u of a central-limit guess: μ ≈ p·√(T·(e^{1/σ²} − 1)) (Bu et al. 2020), exact where T/σ²
+        is small and p = 1.
+        """
         known = self.known
         with np.errstate(over="ignore", divide="ignore"):
             if self.unknown is NOISE_MULTIPLIER:
-                found = 1.0 / np.sqrt(np.log1p((mu / known["sampling_prob"]) ** 2 / known["num_steps"]))
+                found = 1.0 / np.sqrt(
+                    np.log1p((mu / known["sampling_prob"]) ** 2 / known["num_steps"])
+                )
             else:
                 growth = np.expm1(np.minimum(known["noise_multiplier"] ** -2.0, 700.0))
                 if self.unknown is NUM_STEPS:
@@ -94,31 +108,43 @@ class DPSGD:
         return self.unknown.coordinate(np.clip(found, self.unknown.low, self.unknown.high))
 
 
-ALLOCATED_NOISE = Unknown("noise_multiplier", 1.0, 0.2, 1e4)  # for which ``RandomAllocation`` has tables
+ALLOCATED_NOISE = Unknown(
+    "noise_multiplier", 1.0, 0.2, 1e4
+)  # for which ``RandomAllocation`` has tables
 
 
 class Epochs:
-    """Epochs of DP-SGD whose batches a sampler of ``jaxgdp.samplers`` draws, with the noise unknown.
+    """Epochs of DP-SGD whose batches a sampler of ``jaxgdp.samplers`` draws, with the noise
+    unknown.
 
     Args:
-        sampler: by name. shape: of the batch of calibrations. known: "num_steps" of one epoch and "num_epochs", which broadcast to it.
+        sampler: by name. shape: of the batch of calibrations. known: "num_steps" of one epoch and
+            "num_epochs", which broadcast to it.
     """
 
     def __init__(self, sampler: str, shape, known: dict[str, Any]):
         self.sampler, self.shape = sampler, shape
         self.unknown = ALLOCATED_NOISE if sampler == "random_allocation" else NOISE_MULTIPLIER
-        self.known = {name: np.broadcast_to(value, shape).reshape(-1) for name, value in known.items()}
+        self.known = {
+            name: np.broadcast_to(value, shape).reshape(-1) for name, value in known.items()
+        }
 
     def at(self, values, rows) -> Composition:
         """The mechanisms of the given rows, with these noise multipliers."""
-        return samplers.mechanism(self.sampler, values, self.known["num_steps"][rows], self.known["num_epochs"][rows])
+        return samplers.mechanism(
+            self.sampler, values, self.known["num_steps"][rows], self.known["num_epochs"][rows]
+        )
 
     def guess(self, mu):
-        """u of μ = √E/σ, or for random allocation of a central-limit guess: μ ≈ √(E·(e^{1/σ²} − 1)/t), as for Poisson sampling."""
+        """u of μ = √E/σ, or for random allocation of a central-limit guess: μ ≈ √(E·(e^{1/σ²} −
+        1)/t), as for Poisson sampling.
+        """
         share = mu**2 / self.known["num_epochs"]
         if self.sampler == "random_allocation":
             share = np.log1p(share * self.known["num_steps"])
-        return self.unknown.coordinate(np.clip(1.0 / np.sqrt(share), self.unknown.low, self.unknown.high))
+        return self.unknown.coordinate(
+            np.clip(1.0 / np.sqrt(share), self.unknown.low, self.unknown.high)
+        )
 
 
 class Scaled:
@@ -128,7 +154,8 @@ class Scaled:
         make: scale → mechanism; called with arrays. shape: of the targets.
 
     Raises:
-        ValueError: ``make`` returns no mechanism, or one whose shape does not follow that of the scale.
+        ValueError: ``make`` returns no mechanism, or one whose shape does not follow that of the
+            scale.
     """
 
     unknown = SCALE
@@ -140,14 +167,17 @@ class Scaled:
         made = self._made(np.ones((2, *self.shape))).shape
         if made != (2, *self.shape):
             raise ValueError(
-                f"mechanism must return a mechanism of the shape of its scale, got shape {made} for scales of shape {(2, *self.shape)}"
+                f"mechanism must return a mechanism of the shape of its scale, got shape {made} for"
+                f" scales of shape {(2, *self.shape)}"
             )
 
     def _made(self, scale) -> Composition:
         try:
             return as_composition(self.make(scale))
         except TypeError as error:
-            raise ValueError(f"mechanism must be a callable scale -> mechanism, got {self.make!r} ({error})") from None
+            raise ValueError(
+                f"mechanism must be a callable scale -> mechanism, got {self.make!r} ({error})"
+            ) from None
 
     def at(self, values, rows) -> Composition:
         """The mechanisms of the given rows, with these scales."""
@@ -174,7 +204,10 @@ def _flat_rows(composition: Composition, rows) -> Composition:
     def taken(mechanism):
         inner = [kept for _, kept in mechanism.parameter_shapes().values()]
         leaves, structure = jax.tree.flatten(mechanism)
-        wide = [np.broadcast_to(np.asarray(a), shape + k).reshape(-1, *k) for a, k in zip(leaves, inner, strict=True)]
+        wide = [
+            np.broadcast_to(np.asarray(a), shape + k).reshape(-1, *k)
+            for a, k in zip(leaves, inner, strict=True)
+        ]
         return jax.tree.unflatten(structure, [a[rows] for a in wide])
 
     counts = tuple(np.broadcast_to(count, shape).reshape(-1)[rows] for count in composition.counts)

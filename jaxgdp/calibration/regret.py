@@ -1,4 +1,6 @@
-"""Calibration of the regret, which does not fall steadily with the noise: a scan from the safe end, then a search."""
+"""Calibration of the regret, which does not fall steadily with the noise: a scan from the safe end,
+then a search.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,15 @@ _LEAST = 1e-2  # smallest noise of the scan, relative to where it starts
 _TOGETHER = 8  # values of the scan asked at once
 
 
-def solve(family, target: Regret, tolerance: float, adjacency: str, progress=None, told=None) -> Solved:
+def solve(
+    family, target: Regret, tolerance: float, adjacency: str, progress=None, told=None
+) -> Solved:
     """The last crossing: every noise above the answer met the target wherever it was looked at.
 
-    Δ ≤ ½·δ_μ(0) for every curve, and μ falls as noise grows, so beyond the noise that brings μ down to 2Φ⁻¹(½ + Δ*) every noise
-    provably meets the target. From there the scan goes down in factors of ``STEP`` to the first value that does not, and the ordinary
-    search closes in between. A violation that lives between two neighbouring values of the scan is not seen.
-    """
+    Δ ≤ ½·δ_μ(0) for every curve, and μ falls as noise grows, so beyond the noise that brings μ down
+    to 2Φ⁻¹(½ + Δ*) every noise provably meets the target. From there the scan goes down in factors
+    of ``STEP`` to the first value that does not, and the ordinary search closes in between. A
+    violation that lives between two neighbouring values of the scan is not seen."""
     sure = Solver(family, target.surely(), 0.05, adjacency, None, told).run()
     solver = Solver(family, target, tolerance, adjacency, progress, told)
     rows = np.flatnonzero(sure.status != NONE)
@@ -41,7 +45,10 @@ def solve(family, target: Regret, tolerance: float, adjacency: str, progress=Non
         # the first value, from the safe end, that does not meet the target; what lies above it does
         stop = np.where(met.all(axis=1), _TOGETHER, np.argmin(met, axis=1))
         place = np.arange(len(rows)) * _TOGETHER
-        for side, at, has in ((solver.accepted, stop - 1, stop > 0), (solver.refused, stop, stop < _TOGETHER)):
+        for side, at, has in (
+            (solver.accepted, stop - 1, stop > 0),
+            (solver.refused, stop, stop < _TOGETHER),
+        ):
             k = (place + at)[has]
             side.keep(rows[has], values[k], u[k], gaps[k], (own.lower[k], own.upper[k]), status[k])
         rows = rows[stop == _TOGETHER]

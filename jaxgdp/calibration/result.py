@@ -23,13 +23,14 @@ class Calibration:
     """A batch of calibrations; arrays have the broadcast shape of target and parameters.
 
     Attributes:
-        value: the safe parameter: the smallest noise multiplier or scale, or the largest number of steps or sampling rate, found to
-            meet the target.
+        value: the safe parameter: the smallest noise multiplier or scale, or the largest number of
+            steps or sampling rate, found to meet the target.
         achieved: bracket of the target's quantity at ``value``; its safe side meets the target.
         rejected: a value at most one tolerance step towards less privacy.
         rejected_achieved: bracket there; its safe side does not meet the target.
-        status: 0 where all of this holds, else a code of ``jaxgdp.calibration.STATUS``. Where every parameter meets the target
-            there is no ``rejected`` (NaN); where none does, no ``value`` (NaN).
+        status: 0 where all of this holds, else a code of ``jaxgdp.calibration.STATUS``. Where every
+            parameter meets the target there is no ``rejected`` (NaN); where none does, no ``value``
+            (NaN).
         iterations: rounds of the search; 0 for a closed form.
         evaluations: how often the accountant was asked for this element.
         tolerance: the relative step asked for.
@@ -55,23 +56,30 @@ class Calibration:
 
     @cached_property
     def cost(self) -> AdvantageCost | None:
-        """For an advantage: what this choice of target may cost at small FPRs (Kulynych 2024, Proposition 3.6); else None.
+        """For an advantage: what this choice of target may cost at small FPRs (Kulynych 2024,
+        Proposition 3.6); else None.
 
-        Computed when first asked for. NaN where there is no value, or where the advantage is not above δ* = 1e-5.
-        """
+        Computed when first asked for. NaN where there is no value, or where the advantage is not
+        above δ* = 1e-5."""
         if not isinstance(self.target, Advantage) or self._measure_tpr is None:
             return None
         shape = np.shape(self.value)
-        return advantage_cost(np.broadcast_to(self.target.advantage, shape), self._measure_tpr(FPRS))
+        return advantage_cost(
+            np.broadcast_to(self.target.advantage, shape), self._measure_tpr(FPRS)
+        )
 
     def to_dict(self) -> dict:
         """Everything as plain numbers and lists; None where there is no number."""
-        target = {f.name: _plain(getattr(self.target, f.name)) for f in dataclasses.fields(cast(Any, self.target))}
-        sides = lambda bracket: {"lower": _plain(bracket.lower), "upper": _plain(bracket.upper)}  # noqa: E731
+        target = {
+            f.name: _plain(getattr(self.target, f.name))
+            for f in dataclasses.fields(cast(Any, self.target))
+        }
+        sides = lambda bracket: {"lower": _plain(bracket.lower), "upper": _plain(bracket.upper)}
         floor = getattr(self.target, "fpr_floor", None)
         found = {
             **provenance(
-                f"{self.solve_for} that meets {self.target.describe()}", None if floor is None else _plain(floor)
+                f"{self.solve_for} that meets {self.target.describe()}",
+                None if floor is None else _plain(floor),
             ),
             "target": {"type": type(self.target).__name__} | target,
             "solve_for": self.solve_for,
@@ -101,13 +109,18 @@ class Calibration:
 
     @property
     def proved_tight(self):
-        """Where an attack breaks the target at ``rejected``: then no accountant could show that ``rejected`` meets it."""
+        """Where an attack breaks the target at ``rejected``: then no accountant could show that
+        ``rejected`` meets it.
+        """
         with np.errstate(invalid="ignore"):
             return np.asarray(self.target.violates(self.rejected_achieved))
 
     def __repr__(self) -> str:
         told = "; ".join(STATUS[code].partition(":")[0] for code in np.unique(self.status).tolist())
-        found = f"{self.solve_for} = {short(self.value, 10)}, {self.target.goal_field} {sides(self.achieved)}"
+        found = (
+            f"{self.solve_for} = {short(self.value, 10)}, {self.target.goal_field}"
+            f" {sides(self.achieved)}"
+        )
         return f"Calibration({found} for {self.target.describe()}, {self.adjacency}, status {told})"
 
     def _repr_html_(self) -> str:
@@ -127,9 +140,14 @@ class Calibration:
         name = self.solve_for.replace("_", " ")
         if shape:
             codes, counts = np.unique(self.status, return_counts=True)
-            told = "; ".join(f"{count}: {STATUS[int(code)]}" for code, count in zip(codes, counts, strict=True))
+            told = "; ".join(
+                f"{count}: {STATUS[int(code)]}" for code, count in zip(codes, counts, strict=True)
+            )
             return f"{self.status.size} calibrations of the {name}, shape {shape}: {told}"
-        goal, side = float(self.target.goal), "at most" if self.target.safe == "upper" else "at least"
+        goal, side = (
+            float(self.target.goal),
+            "at most" if self.target.safe == "upper" else "at least",
+        )
         own = self.target.goal_field.replace("_", " ")
         how = (
             "closed form"
@@ -164,9 +182,15 @@ def _sides(bracket: Bracket) -> str:
 
 def _cost(cost: AdvantageCost) -> list[str]:
     lines = [
-        f"The advantage is bounded, TPRs at small FPRs are not. Next to ({float(cost.standard_epsilon):.4g}, {cost.delta:g})-DP, which",
+        (
+            "The advantage is bounded, TPRs at small FPRs are not. Next to"
+            f" ({float(cost.standard_epsilon):.4g}, {cost.delta:g})-DP, which"
+        ),
         "bounds the advantage as well (Kulynych 2024, Proposition 3.6):",
-        f"{'FPR':>10}  {'TPR, this mechanism':>20}  {'TPR, generic (eps, delta)':>26}  {'worst-case increase':>20}",
+        (
+            f"{'FPR':>10}  {'TPR, this mechanism':>20}  {'TPR, generic (eps, delta)':>26} "
+            f" {'worst-case increase':>20}"
+        ),
     ]
     for i, fpr in enumerate(cost.fpr):
         columns = float(cost.tpr.upper[i]), float(cost.standard_tpr[i]), float(cost.worst_case[i])

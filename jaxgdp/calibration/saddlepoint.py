@@ -1,9 +1,10 @@
-"""A cheap guess of one point of a trade-off curve, by the saddle-point approximation; it steers the solver, never an answer.
+"""A cheap guess of one point of a trade-off curve, by the saddle-point approximation; it steers the
+solver, never an answer.
 
-With K(s) = Σ T·log E_P e^{sℓ} the tilted law at s has mean t = K'(s) and variance K''(s). Lugannani and Rice (1980) give both tails of the
-threshold test at t from it: FPR = Pr[X > t] with w = ±√(2(st − K)), u = s·√K'', and TPR = Pr[Y > t] with s − 1 in place of s, because Y
-is X tilted by one. So one number s stands for one point of the curve.
-"""
+With K(s) = Σ T·log E_P e^{sℓ} the tilted law at s has mean t = K'(s) and variance K''(s). Lugannani
+and Rice (1980) give both tails of the threshold test at t from it: FPR = Pr[X > t] with w = ±√(2(st
+− K)), u = s·√K'', and TPR = Pr[Y > t] with s − 1 in place of s, because Y is X tilted by one. So
+one number s stands for one point of the curve."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def _sinh(y):
 
 
 def _nodes(groups):
-    """(loss, log weight, count) of the single-step quadratures of each group (unbatched); weights sum to one."""
+    """(loss, log weight, count) of the single-step quadratures of each group (unbatched); weights
+    sum to one.
+    """
 
     def one(mechanism, count):
         loss, log_weight = mechanism.loss_nodes(_DEPTH)
@@ -52,7 +55,9 @@ def _cumulants(nodes, s):
 
 
 def _tail(s, t, k, variance):
-    """Φ⁻¹ of Pr[· > t] for the law whose saddle at t is s and whose cumulant there is k, in Barndorff-Nielsen's form."""
+    """Φ⁻¹ of Pr[· > t] for the law whose saddle at t is s and whose cumulant there is k, in
+    Barndorff-Nielsen's form.
+    """
     u = s * xp.sqrt(variance)
     small = xp.abs(s) < 1e-4
     w = xp.where(small, 1.0, xp.sign(s) * xp.sqrt(xp.maximum(2.0 * (s * t - k), 1e-300)))
@@ -93,7 +98,8 @@ def _program(groups, goal, *, by_threshold):
 
 @with_float64
 def approximate_mu(groups, goal, by_threshold: bool):
-    """μ of the Gaussian curve through one point of each of a batch of curves, approximately; NaN where it fails.
+    """μ of the Gaussian curve through one point of each of a batch of curves, approximately; NaN
+    where it fails.
 
     Args:
         groups: ``Composition.stacked()`` with leaves of shape (settings, components).
@@ -106,7 +112,12 @@ def approximate_mu(groups, goal, by_threshold: bool):
         groups = jax.tree.map(np.asarray, groups)
         with np.errstate(all="ignore"):
             points = [jax.tree.map(lambda a: a[i], groups) for i in range(number)]  # noqa: B023
-            return np.array([_solve(point, np.float64(z), by_threshold) for point, z in zip(points, goal, strict=True)])
+            return np.array(
+                [
+                    _solve(point, np.float64(z), by_threshold)
+                    for point, z in zip(points, goal, strict=True)
+                ]
+            )
     size = next((size for size in (8, 64) if size >= number), _AT_ONCE)
     found = np.empty(number)
     for start in range(0, number, size):

@@ -13,17 +13,21 @@ from . import regret
 from .families import DPSGD, UNKNOWNS, Epochs
 from .solver import Solved, Solver
 
-_PIECES = 32  # that a batch is cut into for the workers of a client, at least, unless they would be too small
+# that a batch is cut into for the workers of a client, at least, unless they would be too small
+_PIECES = 32
 _SIZES = (8, 256)  # calibrations of a piece, from and to
 
 _Piece = tuple[int, str, dict[str, Any], Target, float, str]
 
 
-def search(family, target: Target, tolerance: float, adjacency: str, progress=None, client=None) -> Solved:
+def search(
+    family, target: Target, tolerance: float, adjacency: str, progress=None, client=None
+) -> Solved:
     """Search every calibration of a batch.
 
     Args:
-        family: of the batch, with a client DP-SGD or epochs of a sampler. target: flat, of the same length.
+        family: of the batch, with a client DP-SGD or epochs of a sampler. target: flat, of the same
+            length.
         tolerance, adjacency, progress: as for :func:`jaxgdp.calibrate`.
         client: ``dask.distributed.Client`` or the address of a scheduler; None for here.
 
@@ -67,13 +71,23 @@ def _piece(piece: _Piece) -> tuple[int, Solved]:
 
 def empty(number: int) -> Solved:
     """Answers of so many calibrations before there are any."""
-    blank = lambda: np.full(number, np.nan)  # noqa: E731
-    count = lambda: np.zeros(number, np.int64)  # noqa: E731
-    return Solved(blank(), Bracket(blank(), blank()), blank(), Bracket(blank(), blank()), count(), count(), count())
+    blank = lambda: np.full(number, np.nan)
+    count = lambda: np.zeros(number, np.int64)
+    return Solved(
+        blank(),
+        Bracket(blank(), blank()),
+        blank(),
+        Bracket(blank(), blank()),
+        count(),
+        count(),
+        count(),
+    )
 
 
 def put(found: Solved, rows, part: Solved) -> None:
     """Write the answers of some rows."""
     for whole, piece in zip(found, part, strict=True):
-        for kept, new in zip(whole, piece, strict=True) if isinstance(whole, Bracket) else ((whole, piece),):
+        for kept, new in (
+            zip(whole, piece, strict=True) if isinstance(whole, Bracket) else ((whole, piece),)
+        ):
             kept[rows] = new

@@ -1,10 +1,11 @@
-"""The batched root search: every unfinished calibration advances in the same call of the accountant.
+"""The batched root search: every unfinished calibration advances in the same call of the
+accountant.
 
-A calibration keeps a value that meets its target and one that does not, and stops when they are one tolerance step apart. The search
-runs on log-log axes, where the μ of the Gaussian curve that just meets the target is nearly linear in the parameter: a saddle-point
-guess, one correction along its slope, then secants through what is known, and halving when those stall. Near the end two values one
-step apart are asked together, so that acceptance and rejection are shown in one call.
-"""
+A calibration keeps a value that meets its target and one that does not, and stops when they are one
+tolerance step apart. The search runs on log-log axes, where the μ of the Gaussian curve that just
+meets the target is nearly linear in the parameter: a saddle-point guess, one correction along its
+slope, then secants through what is known, and halving when those stall. Near the end two values one
+step apart are asked together, so that acceptance and rejection are shown in one call."""
 
 from __future__ import annotations
 
@@ -22,14 +23,27 @@ from .saddlepoint import approximate_mu
 from .status import EVERY, NONE, OK, OPEN, WIDE
 
 MAX_ROUNDS = 40
-_FLOWING = 64  # larger batches are computed in full chunks, whose places are better filled than left empty
+_FLOWING = (
+    64  # larger batches are computed in full chunks, whose places are better filled than left empty
+)
 _FULL = 72
-_FEW = 2  # values asked at once of a calibration: a guess and its neighbour; more cost as much each and save no round
+# values asked at once of a calibration: a guess and its neighbour; more cost as much each and save
+# no round
+_FEW = 2
 _PATIENCE = 4  # rounds before halving takes turns with secants
 _MODEL_ROUNDS = 10
 _SHARPER = 8.0
 _SLOPES = (-12.0, -0.2)
-_SPREAD = (0.5, -0.5, 2.0, -2.0, 8.0, -8.0, 32.0, -32.0)  # of the probes about an estimate, in tolerance steps
+_SPREAD = (
+    0.5,
+    -0.5,
+    2.0,
+    -2.0,
+    8.0,
+    -8.0,
+    32.0,
+    -32.0,
+)  # of the probes about an estimate, in tolerance steps
 _TRUST = 0.25  # relative error left after a correction by the model's slope
 
 
@@ -54,7 +68,12 @@ class _Side:
         self.measured = np.zeros(number, np.int64)
 
     def keep(self, rows, value, u, gap, own, measured):
-        self.value[rows], self.u[rows], self.gap[rows], self.measured[rows] = value, u, gap, measured
+        self.value[rows], self.u[rows], self.gap[rows], self.measured[rows] = (
+            value,
+            u,
+            gap,
+            measured,
+        )
         self.own.lower[rows], self.own.upper[rows] = own
 
     def known(self, rows=slice(None)):
@@ -68,7 +87,11 @@ def _safe(own: Bracket, target: Target):
 def _log_ratio(mu, goal):
     """log(μ/goal), kept finite."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.clip(np.nan_to_num(np.log(mu) - np.log(goal), nan=0.0, posinf=30.0, neginf=-30.0), -30.0, 30.0)
+        return np.clip(
+            np.nan_to_num(np.log(mu) - np.log(goal), nan=0.0, posinf=30.0, neginf=-30.0),
+            -30.0,
+            30.0,
+        )
 
 
 class Solver:
@@ -76,13 +99,21 @@ class Solver:
 
     Args:
         family: :class:`DPSGD` or :class:`Scaled`, of the batch. target: flat, of the same length.
-        tolerance: relative step. adjacency, progress: as for :func:`jaxgdp.calibrate`. told: counts evaluations for who watches.
+        tolerance: relative step. adjacency, progress: as for :func:`jaxgdp.calibrate`. told: counts
+            evaluations for who watches.
     """
 
     few: ClassVar[int] = _FEW
 
-    def __init__(self, family, target: Target, tolerance: float, adjacency: str, progress=None, told=None):
-        self.family, self.target, self.tolerance, self.adjacency = family, target, tolerance, adjacency
+    def __init__(
+        self, family, target: Target, tolerance: float, adjacency: str, progress=None, told=None
+    ):
+        self.family, self.target, self.tolerance, self.adjacency = (
+            family,
+            target,
+            tolerance,
+            adjacency,
+        )
         self.unknown = family.unknown
         self.progress = progress or (lambda done: None)
         self.told = Telling("calibrating") if told is None else told
@@ -106,9 +137,13 @@ class Solver:
         return target.read(bracket), np.asarray(found.status[target.quantity])
 
     def gaps(self, rows, own):
-        """log of the safe side's equivalent μ over that of the goal: positive where the target is not met."""
+        """log of the safe side's equivalent μ over that of the goal: positive where the target is
+        not met.
+        """
         target = self.target.take(rows)
-        return _log_ratio(target.equivalent_mu(_safe(own, target)), target.equivalent_mu(target.goal))
+        return _log_ratio(
+            target.equivalent_mu(_safe(own, target)), target.equivalent_mu(target.goal)
+        )
 
     # where to start
 
@@ -124,7 +159,9 @@ class Solver:
     def start(self):
         """u of the model's root, and the model's slope there."""
         best = self.family.guess(self.target.gaussian_mu())
-        ends = sorted((self.unknown.coordinate(self.unknown.low), self.unknown.coordinate(self.unknown.high)))
+        ends = sorted(
+            (self.unknown.coordinate(self.unknown.low), self.unknown.coordinate(self.unknown.high))
+        )
         rows, u = np.arange(self.number), best.copy()
         low, high = np.full(self.number, ends[0]), np.full(self.number, ends[1])
         gap = self.model(rows, u)
@@ -134,9 +171,14 @@ class Solver:
             rows, u, gap = rows[rest], u[rest], gap[rest]
             if len(rows) == 0:
                 break
-            low[rows], high[rows] = np.where(gap > 0.0, u, low[rows]), np.where(gap > 0.0, high[rows], u)
+            low[rows], high[rows] = (
+                np.where(gap > 0.0, u, low[rows]),
+                np.where(gap > 0.0, high[rows], u),
+            )
             new = u - np.clip(gap / self.slope[rows], -4.0, 4.0)
-            new = np.where((new <= low[rows]) | (new >= high[rows]), 0.5 * (low[rows] + high[rows]), new)
+            new = np.where(
+                (new <= low[rows]) | (new >= high[rows]), 0.5 * (low[rows] + high[rows]), new
+            )
             after = self.model(rows, new)
             far = np.abs(new - u) > 1e-6
             slope = np.where(far, (after - gap) / np.where(far, new - u, 1.0), self.slope[rows])
@@ -205,7 +247,14 @@ class Solver:
             with np.errstate(invalid="ignore"):
                 better = ~(nearest * u[order] <= nearest * side.u[rows])
             order, rows = order[better], rows[better]
-            side.keep(rows, values[order], u[order], gaps[order], (own.lower[order], own.upper[order]), status[order])
+            side.keep(
+                rows,
+                values[order],
+                u[order],
+                gaps[order],
+                (own.lower[order], own.upper[order]),
+                status[order],
+            )
         np.add.at(self.evaluations, owners, 1)
 
     def closed(self):
@@ -234,7 +283,9 @@ class Solver:
         return self.result()
 
     def narrow(self, rows, progress=lambda done: None):
-        """Go on from what is known of some rows until they are closed or at an end of their range."""
+        """Go on from what is known of some rows until they are closed or at an end of their
+        range.
+        """
         for round_number in range(1, MAX_ROUNDS):
             every, none = self.ended()
             done = (self.closed() | every | none)[rows]
@@ -256,7 +307,9 @@ class Solver:
         return self.closed() & ~target.violates(r.own) & ((open_by > self.step) | (a.measured != 0))
 
     def sharpen(self):
-        """Ask loose rows again with narrower brackets; what was accepted stays so, what was refused may be accepted now."""
+        """Ask loose rows again with narrower brackets; what was accepted stays so, what was refused
+        may be accepted now.
+        """
         rows = np.flatnonzero(self.loose())
         if len(rows) == 0:
             return

@@ -1,4 +1,6 @@
-"""The command line: ``jaxgdp report``, ``calibrate``, ``bridge``, ``audit``, ``samplers``, ``sweep``, ``landscape`` and others."""
+"""The command line: ``jaxgdp report``, ``calibrate``, ``bridge``, ``audit``, ``samplers``,
+``sweep``, ``landscape`` and others.
+"""
 
 from __future__ import annotations
 
@@ -49,39 +51,67 @@ _INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended: 128 + SIGINT
 def landscape_command(
     noise_multiplier: Annotated[
         list[str] | None,
-        _option("--noise-multiplier", help="Noise multipliers, repeated or comma-separated. [default: 0.5 to 8]"),
+        _option(
+            "--noise-multiplier",
+            help="Noise multipliers, repeated or comma-separated. [default: 0.5 to 8]",
+        ),
     ] = None,
     num_steps: Annotated[
         list[str] | None,
-        _option("--num-steps", help="Numbers of steps, repeated or comma-separated. [default: 400,1000,2000]"),
+        _option(
+            "--num-steps",
+            help="Numbers of steps, repeated or comma-separated. [default: 400,1000,2000]",
+        ),
     ] = None,
     sampling_prob: Annotated[
         list[str] | None,
-        _option("--sampling-prob", help="Sampling rates, repeated or comma-separated; replaces the range below."),
+        _option(
+            "--sampling-prob",
+            help="Sampling rates, repeated or comma-separated; replaces the range below.",
+        ),
     ] = None,
     sampling_probs_number: Annotated[
         str, _option("--sampling-probs-number", help="How many log-spaced sampling rates.")
     ] = "64",
-    min_sampling_prob: Annotated[str, _option("--min-sampling-prob", help="Smallest sampling rate.")] = "1e-4",
-    max_sampling_prob: Annotated[str, _option("--max-sampling-prob", help="Largest sampling rate.")] = "1",
-    fpr_floor: Annotated[str | None, _option("--fpr-floor", help=_FLOOR_HELP + " [default: 1e-10]")] = None,
+    min_sampling_prob: Annotated[
+        str, _option("--min-sampling-prob", help="Smallest sampling rate.")
+    ] = "1e-4",
+    max_sampling_prob: Annotated[
+        str, _option("--max-sampling-prob", help="Largest sampling rate.")
+    ] = "1",
+    fpr_floor: Annotated[
+        str | None, _option("--fpr-floor", help=_FLOOR_HELP + " [default: 1e-10]")
+    ] = None,
     rtol: Annotated[str | None, _option("--rtol", help=_RTOL_HELP + " [default: 1e-3]")] = None,
     source: Annotated[
         str | None,
         _option(
-            "--from", help="Draw a store of `jaxgdp sweep`, or some values of it, and compute nothing.", metavar="PATH"
+            "--from",
+            help="Draw a store of `jaxgdp sweep`, or some values of it, and compute nothing.",
+            metavar="PATH",
         ),
     ] = None,
     kind: Annotated[
-        str, _option("--figure-type", help="lines, or heat-map with a panel for each number of steps.", metavar="TEXT")
+        str,
+        _option(
+            "--figure-type",
+            help="lines, or heat-map with a panel for each number of steps.",
+            metavar="TEXT",
+        ),
     ] = "lines",
-    csv: Annotated[str, _option("--csv", help="CSV file to write.", metavar="PATH")] = "landscape.csv",
-    netcdf: Annotated[str, _option("--netcdf", help="NetCDF file to write.", metavar="PATH")] = "landscape.nc",
+    csv: Annotated[
+        str, _option("--csv", help="CSV file to write.", metavar="PATH")
+    ] = "landscape.csv",
+    netcdf: Annotated[
+        str, _option("--netcdf", help="NetCDF file to write.", metavar="PATH")
+    ] = "landscape.nc",
     figure: Annotated[
         str, _option("--figure", help="Figure to write: .png, .pdf or .svg.", metavar="PATH")
     ] = "landscape.png",
     force: Annotated[bool, _option("--force", help=_FORCE_HELP, metavar=None)] = False,
-    quiet: Annotated[bool, _option("--quiet", help="No progress bar and no summary.", metavar=None)] = False,
+    quiet: Annotated[
+        bool, _option("--quiet", help="No progress bar and no summary.", metavar=None)
+    ] = False,
     progress: Annotated[bool, _option("--progress", help=_PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
     """Regret of reporting mu over a grid of DP-SGD settings: figure, CSV, NetCDF and a summary.
@@ -99,12 +129,25 @@ def landscape_command(
     from ..numerics.validation import one_of
 
     one_of("--figure-type", kind, ("lines", "heat-map"))
-    _need("xarray", "h5netcdf", "h5py", "matplotlib", *(["zarr", "dask"] if source is not None else []))
+    _need(
+        "xarray",
+        "h5netcdf",
+        "h5py",
+        "matplotlib",
+        *(["zarr", "dask"] if source is not None else []),
+    )
     if source is not None:
         asked = {"--rtol": rtol, "--fpr-floor": fpr_floor}
         if given := [name for name, value in asked.items() if value is not None]:
-            raise ValueError(f"{', '.join(given)} is what the store was computed at: it must not be given with --from")
-        wanted = {"noise_multiplier": noise_multiplier, "sampling_prob": sampling_prob, "num_steps": num_steps}
+            raise ValueError(
+                f"{', '.join(given)} is what the store was computed at: it must not be given with"
+                " --from"
+            )
+        wanted = {
+            "noise_multiplier": noise_multiplier,
+            "sampling_prob": sampling_prob,
+            "num_steps": num_steps,
+        }
         _draw_store(paths, kind, source, wanted, quiet, progress)
         return
     settings = {
@@ -114,7 +157,10 @@ def landscape_command(
     if sampling_prob:
         rates = _numbers("--sampling-prob", sampling_prob)
     else:
-        ends = [_number("--min-sampling-prob", min_sampling_prob), _number("--max-sampling-prob", max_sampling_prob)]
+        ends = [
+            _number("--min-sampling-prob", min_sampling_prob),
+            _number("--max-sampling-prob", max_sampling_prob),
+        ]
         rates = _log_spaced(ends, _number("--sampling-probs-number", sampling_probs_number))
     sigmas = _numbers("--noise-multiplier", noise_multiplier) if noise_multiplier else None
     steps = _numbers("--num-steps", num_steps) if num_steps else None
@@ -126,9 +172,14 @@ def _log_spaced(ends: list[float], number: float) -> list[float]:
 
     low, high = ends
     if not (0.0 < low <= high <= 1.0):
-        raise ValueError(f"sampling rates must satisfy 0 < min <= max <= 1, got min {low:g} and max {high:g}")
+        raise ValueError(
+            f"sampling rates must satisfy 0 < min <= max <= 1, got min {low:g} and max {high:g}"
+        )
     if not (1 <= number <= _MOST_RATES and number == int(number)):
-        raise ValueError(f"--sampling-probs-number must be a whole number from 1 to {_MOST_RATES}, got {number:g}")
+        raise ValueError(
+            f"--sampling-probs-number must be a whole number from 1 to {_MOST_RATES}, got"
+            f" {number:g}"
+        )
     return np.geomspace(low, high, int(number)).tolist()
 
 
@@ -202,17 +253,13 @@ def _start(
     """Certified differential-privacy accounting.
 
     \b
-    Examples:
-      jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000
-      jaxgdp report --deployment census_2020_pl94_persons
-      jaxgdp calibrate --fnr 0.7 --fpr 0.1 --sampling-prob 0.001 --num-steps 10000
-      jaxgdp bridge --epsilon-delta 1,1e-5 --epsilon-delta 2,1e-9
-      jaxgdp audit scores.csv --mu 1 --figure audit.png
-      jaxgdp samplers --noise-multiplier 0.5 --dataset-size 10000 --batch-size 10
-      jaxgdp quantities
-      jaxgdp landscape --figure landscape.png
-      jaxgdp sweep --store sweep.zarr --noise-multiplier 0.5:8:64:log --sampling-prob 1e-4:1:64:log --num-steps 400,2000
-      jaxgdp reproduce gomez2025 --output reproduction
+    Examples: jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000 jaxgdp
+      report --deployment census_2020_pl94_persons jaxgdp calibrate --fnr 0.7 --fpr 0.1
+      --sampling-prob 0.001 --num-steps 10000 jaxgdp bridge --epsilon-delta 1,1e-5 --epsilon-delta
+      2,1e-9 jaxgdp audit scores.csv --mu 1 --figure audit.png jaxgdp samplers --noise-multiplier
+      0.5 --dataset-size 10000 --batch-size 10 jaxgdp quantities jaxgdp landscape --figure
+      landscape.png jaxgdp sweep --store sweep.zarr --noise-multiplier 0.5:8:64:log --sampling-prob
+      1e-4:1:64:log --num-steps 400,2000 jaxgdp reproduce gomez2025 --output reproduction
     """
     if version:
         print(f"jaxgdp {__version__}")
@@ -221,7 +268,9 @@ def _start(
 
 
 def _build():
-    built = typer.Typer(name="jaxgdp", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    built = typer.Typer(
+        name="jaxgdp", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+    )
     built.callback(invoke_without_command=True)(_start)
     built.command("report")(report_command)
     built.command("calibrate")(calibrate_command)
@@ -246,7 +295,9 @@ def _fail(message) -> int:
 
 @contextlib.contextmanager
 def _second_interrupt_ends():
-    """The first Ctrl-C is an exception as always; a second one does not wait for what is still computing in other threads."""
+    """The first Ctrl-C is an exception as always; a second one does not wait for what is still
+    computing in other threads.
+    """
     if threading.current_thread() is not threading.main_thread() or (
         signal.getsignal(signal.SIGINT) is not signal.default_int_handler
     ):
@@ -275,7 +326,8 @@ def main(argv: list[str] | None = None) -> int:
         argv: arguments without the program's name; default those of the process.
 
     Returns:
-        Exit code: 0, or 2 after one line on stderr that names what was wrong, or 130 when interrupted.
+        Exit code: 0, or 2 after one line on stderr that names what was wrong, or 130 when
+        interrupted.
     """
     if typer is None:
         return _fail("the command line needs typer: pip install 'jaxgdp[cli]'")

@@ -1,4 +1,6 @@
-"""``jaxgdp bridge``: from (ε, δ) statements, or a described mechanism, to a certified μ and where it holds."""
+"""``jaxgdp bridge``: from (ε, δ) statements, or a described mechanism, to a certified μ and where
+it holds.
+"""
 
 from __future__ import annotations
 
@@ -41,23 +43,35 @@ def bridge_command(
     epsilon_delta: Annotated[
         list[str] | None,
         option(
-            "--epsilon-delta", help="A statement EPSILON,DELTA (epsilon in nats); repeated.", metavar="EPSILON,DELTA"
+            "--epsilon-delta",
+            help="A statement EPSILON,DELTA (epsilon in nats); repeated.",
+            metavar="EPSILON,DELTA",
         ),
     ] = None,
     csv: Annotated[
-        str | None, option("--csv", help="CSV file of statements: columns epsilon, delta.", metavar="PATH")
+        str | None,
+        option("--csv", help="CSV file of statements: columns epsilon, delta.", metavar="PATH"),
     ] = None,
     spec: Annotated[
-        str | None, option("--spec", help="TOML or JSON file that describes a composed mechanism.", metavar="PATH")
+        str | None,
+        option(
+            "--spec", help="TOML or JSON file that describes a composed mechanism.", metavar="PATH"
+        ),
     ] = None,
     fpr_floor: Annotated[str, option("--fpr-floor", help=FLOOR_HELP)] = "1e-10",
     rtol: Annotated[str, option("--rtol", help=RTOL_HELP)] = "1e-3",
     figure: Annotated[
         str | None,
-        option("--figure", help="Profile, transformation and trade-off curve: .png, .pdf or .svg.", metavar="PATH"),
+        option(
+            "--figure",
+            help="Profile, transformation and trade-off curve: .png, .pdf or .svg.",
+            metavar="PATH",
+        ),
     ] = None,
     force: Annotated[bool, option("--force", help=FORCE_HELP, metavar=None)] = False,
-    json: Annotated[bool, option("--json", help="Print JSON instead of text.", metavar=None)] = False,
+    json: Annotated[
+        bool, option("--json", help="Print JSON instead of text.", metavar=None)
+    ] = False,
     quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
     progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
@@ -80,7 +94,9 @@ def bridge_command(
         need("matplotlib")
     with working("loading", quiet=quiet, always=progress) as told:
         if spec is None:
-            pairs = _read_csv(csv) if csv is not None else [_pair(text) for text in epsilon_delta or ()]
+            pairs = (
+                _read_csv(csv) if csv is not None else [_pair(text) for text in epsilon_delta or ()]
+            )
             told.say("measuring")
             found = _of_statements(pairs, settings)
         else:
@@ -103,7 +119,9 @@ def _pair(text: str) -> tuple[float, float]:
 
 
 def _read_csv(path: str) -> list[tuple[float, float]]:
-    """Statements of a file: two columns, or columns named epsilon and delta; lines that begin with # are left out."""
+    """Statements of a file: two columns, or columns named epsilon and delta; lines that begin with
+    # are left out.
+    """
     file = Path(path)
     if not file.is_file():
         raise ValueError(f"--csv must be the path of a file, got {path!r}")
@@ -124,7 +142,9 @@ def _read_csv(path: str) -> list[tuple[float, float]]:
                 places = names.index("epsilon"), names.index("delta")
                 continue
             if len(cells) != 2:
-                raise ValueError(f"{path}, line {position}: needs columns epsilon and delta, got {line!r}")
+                raise ValueError(
+                    f"{path}, line {position}: needs columns epsilon and delta, got {line!r}"
+                )
             places = 0, 1
         try:
             pairs.append(tuple(float(cells[place]) for place in places))
@@ -158,7 +178,9 @@ def _of_spec(path: str, settings, told) -> _Found:
     verdict = identify(curve, rtol=settings["rtol"])
     last = float(curve.epsilon(1e-12).upper)
     last = last if math.isfinite(last) else 20.0
-    return _Found(verdict, lambda e: curve.delta(e).upper, lambda a: curve.beta(a).lower, last, curve)
+    return _Found(
+        verdict, lambda e: curve.delta(e).upper, lambda a: curve.beta(a).lower, last, curve
+    )
 
 
 def _rates(found: _Found) -> list[tuple[float, float, float]]:
@@ -168,7 +190,11 @@ def _rates(found: _Found) -> list[tuple[float, float, float]]:
     mu, floor = float(found.verdict.head_mu.upper), found.verdict.fpr_floor
     rows = []
     for fpr in FPRS:
-        gaussian = float(gdp.beta(fpr, mu)) if math.isfinite(mu) and fpr >= floor * (1.0 - 1e-9) else math.nan
+        gaussian = (
+            float(gdp.beta(fpr, mu))
+            if math.isfinite(mu) and fpr >= floor * (1.0 - 1e-9)
+            else math.nan
+        )
         rows.append((fpr, float(found.beta(fpr)), gaussian))
     return rows
 
@@ -177,11 +203,14 @@ def _text(found: _Found, rows) -> str:
     from ..numerics.rounding import rounded_outward
 
     verdict = found.verdict
-    down = lambda x: rounded_outward(x, up=False, digits=6)  # noqa: E731
+    down = lambda x: rounded_outward(x, up=False, digits=6)
     sides = (
-        f"[{down(float(verdict.head_mu.lower))}, {rounded_outward(float(verdict.head_mu.upper), up=True, digits=6)}]"
+        f"[{down(float(verdict.head_mu.lower))},"
+        f" {rounded_outward(float(verdict.head_mu.upper), up=True, digits=6)}]"
     )
-    where = "at every rate" if verdict.fpr_floor == 0.0 else f"for FPRs from {verdict.fpr_floor:.3g} on"
+    where = (
+        "at every rate" if verdict.fpr_floor == 0.0 else f"for FPRs from {verdict.fpr_floor:.3g} on"
+    )
     tail = "not known" if verdict.tail_mu is None else f"{verdict.tail_mu:.6g}"
     lines = [f"verdict   {verdict.claim}", f"why       {verdict.reason}"]
     lines += [f"mu        {sides}, {where}; report the upper side", f"tail mu   {tail}", ""]
@@ -195,12 +224,19 @@ def _text(found: _Found, rows) -> str:
 def _json(found: _Found, rows) -> str:
     from ..numerics.provenance import provenance
 
-    plain = lambda x: x if x is None or math.isfinite(x) else ("inf" if x > 0 else None)  # noqa: E731
+    plain = lambda x: x if x is None or math.isfinite(x) else ("inf" if x > 0 else None)
     verdict = found.verdict
-    bracket = lambda b: {"lower": plain(float(b.lower)), "upper": plain(float(b.upper)), "report": "upper"}  # noqa: E731
+    bracket = lambda b: {
+        "lower": plain(float(b.lower)),
+        "upper": plain(float(b.upper)),
+        "report": "upper",
+    }
     return json_format.dumps(
         {
-            **provenance("whether a mu of Gaussian DP holds, which, and from which FPR on", float(verdict.fpr_floor)),
+            **provenance(
+                "whether a mu of Gaussian DP holds, which, and from which FPR on",
+                float(verdict.fpr_floor),
+            ),
             "is_gdp": verdict.is_gdp,
             "tail_mu": plain(verdict.tail_mu),
             "mu": bracket(verdict.head_mu),
@@ -208,7 +244,10 @@ def _json(found: _Found, rows) -> str:
             "everywhere": bracket(verdict.everywhere),
             "claim": verdict.claim,
             "reason": verdict.reason,
-            "fnr": [{"fpr": fpr, "lower": fnr, "by_mu": None if math.isnan(g) else g} for fpr, fnr, g in rows],
+            "fnr": [
+                {"fpr": fpr, "lower": fnr, "by_mu": None if math.isnan(g) else g}
+                for fpr, fnr, g in rows
+            ],
         },
         indent=1,
         allow_nan=False,
@@ -234,4 +273,9 @@ def _draw(found: _Found, path: Path) -> None:
     FigureCanvasAgg(figure)
     transformation = gdp_transformation(found.source, epsilon)
     bridge_panels(epsilon, delta, transformation, rates, shown, found.verdict.fpr_floor, figure)
-    save(figure, path, question=f"is it Gaussian DP: {found.verdict}", fpr_floor=found.verdict.fpr_floor)
+    save(
+        figure,
+        path,
+        question=f"is it Gaussian DP: {found.verdict}",
+        fpr_floor=found.verdict.fpr_floor,
+    )

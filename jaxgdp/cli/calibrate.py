@@ -1,4 +1,6 @@
-"""``jaxgdp calibrate``: from an accepted risk to the noise, the number of steps or the sampling rate."""
+"""``jaxgdp calibrate``: from an accepted risk to the noise, the number of steps or the sampling
+rate.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,19 @@ import json as json_format
 import sys
 from typing import Annotated, Any
 
-from .options import FLOOR_HELP, PROGRESS_HELP, QUIET_HELP, cache_compiled_programs, number, numbers, option, working
+from .options import (
+    FLOOR_HELP,
+    PROGRESS_HELP,
+    QUIET_HELP,
+    cache_compiled_programs,
+    number,
+    numbers,
+    option,
+    working,
+)
 
-# option of the goal → (class in jaxgdp.targets, its other fields → their option, whether they have a default)
+# option of the goal → (class in jaxgdp.targets, its other fields → their option, whether they have
+# a default)
 _TARGETS = {
     "mu": ("Mu", {"fpr_floor": ("--fpr-floor", True)}),
     "approximate_mu": ("ApproximateMu", {"d": ("--approximation", True)}),
@@ -36,88 +48,143 @@ def calibrate_command(
         str | None, _goal("--approximate-mu", "Target: d-approximate mu, d in --approximation.")
     ] = None,
     epsilon: Annotated[str | None, _goal("--epsilon", "Target: epsilon at --delta, nats.")] = None,
-    advantage: Annotated[str | None, _goal("--advantage", "Target: membership advantage, max TPR - FPR.")] = None,
-    fnr: Annotated[str | None, _goal("--fnr", "Target: FNR of every attack at --fpr, at least.")] = None,
-    tpr: Annotated[str | None, _goal("--tpr", "Target: TPR of every attack at --fpr, at most.")] = None,
-    accuracy: Annotated[str | None, _goal("--accuracy", "Target: attack accuracy at --fpr, equal priors.")] = None,
-    precision: Annotated[str | None, _goal("--precision", "Target: attack precision at --fpr, equal priors.")] = None,
-    bayes_risk: Annotated[str | None, _goal("--bayes-risk", "Target: least error probability at --prior.")] = None,
+    advantage: Annotated[
+        str | None, _goal("--advantage", "Target: membership advantage, max TPR - FPR.")
+    ] = None,
+    fnr: Annotated[
+        str | None, _goal("--fnr", "Target: FNR of every attack at --fpr, at least.")
+    ] = None,
+    tpr: Annotated[
+        str | None, _goal("--tpr", "Target: TPR of every attack at --fpr, at most.")
+    ] = None,
+    accuracy: Annotated[
+        str | None, _goal("--accuracy", "Target: attack accuracy at --fpr, equal priors.")
+    ] = None,
+    precision: Annotated[
+        str | None, _goal("--precision", "Target: attack precision at --fpr, equal priors.")
+    ] = None,
+    bayes_risk: Annotated[
+        str | None, _goal("--bayes-risk", "Target: least error probability at --prior.")
+    ] = None,
     success: Annotated[
         str | None,
         _goal(
-            "--success", "Target: success of re-identification, attribute inference or reconstruction, at --baseline."
+            "--success",
+            "Target: success of re-identification, attribute inference or reconstruction, at"
+            " --baseline.",
         ),
     ] = None,
     regret: Annotated[str | None, _goal("--regret", "Target: regret of reporting mu.")] = None,
     value: Annotated[
-        str | None, _goal("--value", "Target: safe side of --quantity, any that `jaxgdp quantities` lists.")
+        str | None,
+        _goal("--value", "Target: safe side of --quantity, any that `jaxgdp quantities` lists."),
     ] = None,
-    quantity: Annotated[str | None, option("--quantity", help="Quantity of --value, by name.", metavar="NAME")] = None,
-    at: Annotated[str | None, option("--at", help="What --quantity is asked at. [default: its own]")] = None,
-    fpr: Annotated[str | None, option("--fpr", help="FPR of --fnr, --tpr, --accuracy and --precision.")] = None,
+    quantity: Annotated[
+        str | None, option("--quantity", help="Quantity of --value, by name.", metavar="NAME")
+    ] = None,
+    at: Annotated[
+        str | None, option("--at", help="What --quantity is asked at. [default: its own]")
+    ] = None,
+    fpr: Annotated[
+        str | None, option("--fpr", help="FPR of --fnr, --tpr, --accuracy and --precision.")
+    ] = None,
     delta: Annotated[str | None, option("--delta", help="Delta of --epsilon, in (0, 1).")] = None,
     prior: Annotated[
-        str | None, option("--prior", help="Probability that the record is absent, for --bayes-risk. [default: 0.5]")
+        str | None,
+        option(
+            "--prior",
+            help="Probability that the record is absent, for --bayes-risk. [default: 0.5]",
+        ),
     ] = None,
-    baseline: Annotated[str | None, option("--baseline", help="Success without seeing the output.")] = None,
-    fpr_floor: Annotated[str | None, option("--fpr-floor", help=f"{FLOOR_HELP} [default: 1e-10]")] = None,
+    baseline: Annotated[
+        str | None, option("--baseline", help="Success without seeing the output.")
+    ] = None,
+    fpr_floor: Annotated[
+        str | None, option("--fpr-floor", help=f"{FLOOR_HELP} [default: 1e-10]")
+    ] = None,
     approximation: Annotated[
-        str | None, option("--approximation", help="d of --approximate-mu, in (0, 1). [default: 1e-10]")
+        str | None,
+        option("--approximation", help="d of --approximate-mu, in (0, 1). [default: 1e-10]"),
     ] = None,
     sampling_prob: Annotated[
-        list[str] | None, option("--sampling-prob", help=f"Sampling rate in (0, 1]. {_LIST} [default: 1]")
+        list[str] | None,
+        option("--sampling-prob", help=f"Sampling rate in (0, 1]. {_LIST} [default: 1]"),
     ] = None,
     num_steps: Annotated[
-        list[str] | None, option("--num-steps", help=f"Number of steps, whole. {_LIST} [default: 1]")
+        list[str] | None,
+        option("--num-steps", help=f"Number of steps, whole. {_LIST} [default: 1]"),
     ] = None,
     noise_multiplier: Annotated[
-        list[str] | None, option("--noise-multiplier", help=f"Given when something else is solved for. {_LIST}")
+        list[str] | None,
+        option("--noise-multiplier", help=f"Given when something else is solved for. {_LIST}"),
     ] = None,
     sampler: Annotated[
         str | None,
         option(
             "--sampler",
-            help="poisson, random_allocation, shuffled or deterministic; all but poisson: --num-steps of one epoch. [default: poisson]",
+            help=(
+                "poisson, random_allocation, shuffled or deterministic; all but poisson:"
+                " --num-steps of one epoch. [default: poisson]"
+            ),
             metavar="NAME",
         ),
     ] = None,
     num_epochs: Annotated[
         list[str] | None,
-        option("--num-epochs", help=f"Epochs, whole, for other samplers than poisson. {_LIST} [default: 1]"),
+        option(
+            "--num-epochs",
+            help=f"Epochs, whole, for other samplers than poisson. {_LIST} [default: 1]",
+        ),
     ] = None,
     solve_for: Annotated[
-        str, option("--solve-for", help="noise_multiplier, num_steps or sampling_prob.", metavar="TEXT")
+        str,
+        option("--solve-for", help="noise_multiplier, num_steps or sampling_prob.", metavar="TEXT"),
     ] = "noise_multiplier",
     spec: Annotated[
         str | None,
-        option("--spec", help="TOML or JSON file of a composition whose noise gets a common scale.", metavar="PATH"),
+        option(
+            "--spec",
+            help="TOML or JSON file of a composition whose noise gets a common scale.",
+            metavar="PATH",
+        ),
     ] = None,
     black_box: Annotated[
         str | None,
         option(
             "--black-box",
-            help="MODULE:FUNCTION in Python: scale to a callable epsilon -> delta, or to a jaxgdp.BlackBox.",
+            help=(
+                "MODULE:FUNCTION in Python: scale to a callable epsilon -> delta, or to a"
+                " jaxgdp.BlackBox."
+            ),
             metavar="TEXT",
         ),
     ] = None,
-    tolerance: Annotated[str, option("--tolerance", help="Relative step, in [1e-6, 0.1].")] = "1e-3",
+    tolerance: Annotated[
+        str, option("--tolerance", help="Relative step, in [1e-6, 0.1].")
+    ] = "1e-3",
     adjacency: Annotated[
         str | None,
-        option("--adjacency", help="add_remove, add, remove or replace_one. [default: add_remove]", metavar="TEXT"),
+        option(
+            "--adjacency",
+            help="add_remove, add, remove or replace_one. [default: add_remove]",
+            metavar="TEXT",
+        ),
     ] = None,
-    json: Annotated[bool, option("--json", help="Print JSON instead of text.", metavar=None)] = False,
+    json: Annotated[
+        bool, option("--json", help="Print JSON instead of text.", metavar=None)
+    ] = False,
     quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
     progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
-    """The smallest noise, or most steps, that provably meets a privacy target; one target, numbers or lists that broadcast.
+    """The smallest noise, or most steps, that provably meets a privacy target; one target, numbers
+    or lists that broadcast.
 
     \b
-    Examples:
-      jaxgdp calibrate --fnr 0.7 --fpr 0.1 --sampling-prob 0.001 --num-steps 10000
-      jaxgdp calibrate --advantage 0.05,0.1,0.2 --sampling-prob 0.01 --num-steps 1000 --json
-      jaxgdp calibrate --epsilon 2 --delta 1e-5 --noise-multiplier 1 --sampling-prob 0.01 --solve-for num_steps
-      jaxgdp calibrate --mu 1 --spec mechanism.toml
-      jaxgdp calibrate --epsilon 2 --delta 1e-5 --sampler random_allocation --num-steps 100 --num-epochs 10
+    Examples: jaxgdp calibrate --fnr 0.7 --fpr 0.1 --sampling-prob 0.001 --num-steps 10000 jaxgdp
+      calibrate --advantage 0.05,0.1,0.2 --sampling-prob 0.01 --num-steps 1000 --json jaxgdp
+      calibrate --epsilon 2 --delta 1e-5 --noise-multiplier 1 --sampling-prob 0.01 --solve-for
+      num_steps jaxgdp calibrate --mu 1 --spec mechanism.toml jaxgdp calibrate --epsilon 2 --delta
+      1e-5 --sampler random_allocation --num-steps 100 --num-epochs 10
     """
     given = {
         "mu": mu, "approximate_mu": approximate_mu, "epsilon": epsilon, "advantage": advantage, "fnr": fnr, "tpr": tpr,
@@ -134,7 +201,9 @@ def calibrate_command(
         "sampling_prob": sampling_prob, "num_steps": num_steps, "noise_multiplier": noise_multiplier, "num_epochs": num_epochs,
     }  # fmt: skip
     arguments: dict[str, Any] = {
-        name: _array("--" + name.replace("_", "-"), texts) for name, texts in settings.items() if texts is not None
+        name: _array("--" + name.replace("_", "-"), texts)
+        for name, texts in settings.items()
+        if texts is not None
     }
     if spec is not None:
         found = _from_spec(spec)
@@ -154,7 +223,13 @@ def calibrate_command(
     shown = (f"solving for {solve_for}", total if total > 1 else None, "calibrations")
     with working(*shown, quiet, progress) as count:
         # of many, those that cannot be had are told in their status
-        found = calibrate(target, **arguments, **settings, infeasible="flag" if total > 1 else "raise", progress=count)
+        found = calibrate(
+            target,
+            **arguments,
+            **settings,
+            infeasible="flag" if total > 1 else "raise",
+            progress=count,
+        )
     print(json_format.dumps(found.to_dict(), indent=1, allow_nan=False) if json else _text(found))
 
 
@@ -169,9 +244,15 @@ def _target(given: dict, others: dict):
         raise ValueError(f"give exactly one target of {names}; got {told}")
     goal = chosen[0]
     kind, fields = _TARGETS[goal]
-    values = {"mu" if goal == "approximate_mu" else goal: _array("--" + goal.replace("_", "-"), [given[goal]])}
+    values = {
+        "mu" if goal == "approximate_mu" else goal: _array(
+            "--" + goal.replace("_", "-"), [given[goal]]
+        )
+    }
     needed = {name for name, _ in fields.values()}
-    if stray := [name for name, value in others.items() if value is not None and name not in needed]:
+    if stray := [
+        name for name, value in others.items() if value is not None and name not in needed
+    ]:
         raise ValueError(f"{stray[0]} does not belong to --{goal.replace('_', '-')}")
     for field, (name, has_default) in fields.items():
         if others[name] is not None:
@@ -191,7 +272,9 @@ def _count(target, arguments) -> int:
 
     from ..numerics.validation import broadcast
 
-    plain = {name: value for name, value in arguments.items() if name not in ("mechanism", "black_box")}
+    plain = {
+        name: value for name, value in arguments.items() if name not in ("mechanism", "black_box")
+    }
     return int(np.prod(broadcast(target=np.empty(target.shape), **plain)))
 
 
@@ -229,7 +312,9 @@ def _text(found) -> str:
     goal = np.broadcast_to(found.target.goal, found.status.shape).reshape(-1)
     up = found.solve_for in ("noise_multiplier", "scale")
     name, own = found.solve_for, found.target.goal_field
-    lines = [f"{own + ' asked':>20}  {name:>20}  {own + ' lower':>20}  {own + ' upper':>20}  status"]
+    lines = [
+        f"{own + ' asked':>20}  {name:>20}  {own + ' lower':>20}  {own + ' upper':>20}  status"
+    ]
     flat = [np.asarray(a).reshape(-1) for a in (goal, found.value, *found.achieved, found.status)]
     for asked, value, low, high, status in zip(*flat, strict=True):
         safe = rounded_outward(value, up=up, digits=8) if np.isfinite(value) else "none"

@@ -1,4 +1,6 @@
-"""What every command of the command line shares: options, numbers typed as text, output paths, the cache."""
+"""What every command of the command line shares: options, numbers typed as text, output paths, the
+cache.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ def axis(name: str, texts, rounded: bool = False) -> list[float]:
     """Numbers from a repeated option, comma-separated lists and ranges FROM:TO:NUMBER[:log].
 
     Args:
-        name: of the option. texts: as typed. rounded: round what ranges give to whole numbers, each once.
+        name: of the option. texts: as typed. rounded: round what ranges give to whole numbers, each
+            once.
 
     Example:
         >>> axis("--x", ["1,2", "1:100:3:log"])
@@ -64,10 +67,14 @@ def _range(name: str, text: str, rounded: bool) -> list[float]:
         raise ValueError(f"{name} must be numbers or FROM:TO:NUMBER[:log], got {text!r}")
     low, high, many = (number(name, part) for part in parts[:3])
     if not (1 <= many <= _MOST and many == int(many)):
-        raise ValueError(f"{name} must ask for a whole number of values from 1 to {_MOST}, got {text!r}")
+        raise ValueError(
+            f"{name} must ask for a whole number of values from 1 to {_MOST}, got {text!r}"
+        )
     log = parts[3:] == ["log"]
     if not (np.isfinite(low) and np.isfinite(high)) or (log and not (low > 0.0 and high > 0.0)):
-        raise ValueError(f"{name} must have ends that are finite{' and above 0' if log else ''}, got {text!r}")
+        raise ValueError(
+            f"{name} must have ends that are finite{' and above 0' if log else ''}, got {text!r}"
+        )
     values = (np.geomspace if log else np.linspace)(low, high, int(many))
     return list(dict.fromkeys(np.round(values).tolist())) if rounded else values.tolist()
 
@@ -76,11 +83,15 @@ def need(*modules: str) -> None:
     """Fail before computing if an optional package is missing."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
-            raise ValueError(f"this command needs {module}: pip install 'jaxgdp[{_EXTRAS[module]}]'")
+            raise ValueError(
+                f"this command needs {module}: pip install 'jaxgdp[{_EXTRAS[module]}]'"
+            )
 
 
 def writable(option: str, text: str, force: bool = False) -> Path:
-    """An output path whose folder exists, checked before hours of work; a file that is there already is replaced only if told so."""
+    """An output path whose folder exists, checked before hours of work; a file that is there
+    already is replaced only if told so.
+    """
     path = Path(text)
     if not text or path.is_dir():
         raise ValueError(f"{option} must be the path of a file, got {text!r}")
@@ -101,7 +112,9 @@ def kept(paths, force: bool) -> None:
     there = [] if force else [str(path) for path in paths if Path(path).exists()]
     if there:
         others = f" and {len(there) - 1} more" if len(there) > 1 else ""
-        raise ValueError(f"{there[0]}{others} exists already: give --force to replace it, or another name")
+        raise ValueError(
+            f"{there[0]}{others} exists already: give --force to replace it, or another name"
+        )
 
 
 def figure_path(option: str, text: str, force: bool = False) -> Path:
@@ -113,8 +126,12 @@ def figure_path(option: str, text: str, force: bool = False) -> Path:
 
 
 def cache_compiled_programs() -> None:
-    """Keep compiled programs between runs of this command line, per user and machine; never essential."""
-    if os.environ.get("JAXGDP_NO_CACHE", "") not in ("", "0") or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+    """Keep compiled programs between runs of this command line, per user and machine; never
+    essential.
+    """
+    if os.environ.get("JAXGDP_NO_CACHE", "") not in ("", "0") or os.environ.get(
+        "JAX_COMPILATION_CACHE_DIR"
+    ):
         return
     with contextlib.suppress(Exception):
         import jax
@@ -149,14 +166,19 @@ def working(
     always: bool = False,
     rate: bool = False,
 ):
-    """Say what is being done, and how much of it is finished, on stderr: a bar on a terminal; elsewhere lines, if asked for.
+    """Say what is being done, and how much of it is finished, on stderr: a bar on a terminal;
+    elsewhere lines, if asked for.
 
     Args:
-        doing: such as "measuring". total: how much there is to do, None where nothing is counted. noun: of what.
-        quiet: say nothing. always: also where stderr is no terminal. rate: also how fast, and how long the rest will take.
+        doing: such as "measuring". total: how much there is to do, None where nothing is counted.
+            noun: of what.
+        quiet: say nothing. always: also where stderr is no terminal. rate: also how fast, and how
+            long the rest will take.
 
     Yields:
         :class:`jaxgdp.progress.Telling`.
     """
-    with telling(doing, total, noun=noun, anywhere=always, bar=True, silent=quiet, rate=rate) as told:
+    with telling(
+        doing, total, noun=noun, anywhere=always, bar=True, silent=quiet, rate=rate
+    ) as told:
         yield told

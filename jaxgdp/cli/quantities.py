@@ -8,9 +8,12 @@ from .options import option
 
 
 def quantities_command(
-    markdown: Annotated[bool, option("--markdown", help="Print Markdown instead of text.", metavar=None)] = False,
+    markdown: Annotated[
+        bool, option("--markdown", help="Print Markdown instead of text.", metavar=None)
+    ] = False,
 ) -> None:
-    """The quantities that can be asked for: what each is asked at, which side to report, what accuracy it promises.
+    """The quantities that can be asked for: what each is asked at, which side to report, what
+    accuracy it promises.
 
     \b
     Example:

@@ -1,4 +1,6 @@
-"""``jaxgdp report``, of one DP-SGD run, a description in a file, a deployment or a stored report; ``jaxgdp deployments``."""
+"""``jaxgdp report``, of one DP-SGD run, a description in a file, a deployment or a stored report;
+``jaxgdp deployments``.
+"""
 
 from __future__ import annotations
 
@@ -31,41 +33,75 @@ FORMATS = {
     "pdf": ("matplotlib", "fpdf"),
     "registry": ("yaml",),
 }
-_SUFFIXES = {".txt": "text", ".json": "json", ".md": "markdown", ".html": "html", ".pdf": "pdf", ".yaml": "registry"}
+_SUFFIXES = {
+    ".txt": "text",
+    ".json": "json",
+    ".md": "markdown",
+    ".html": "html",
+    ".pdf": "pdf",
+    ".yaml": "registry",
+}
 
 
 def report_command(
     noise_multiplier: Annotated[str | None, option("--noise-multiplier", help=SIGMA_HELP)] = None,
-    num_steps: Annotated[str | None, option("--num-steps", help="Number of steps, a whole number >= 1.")] = None,
+    num_steps: Annotated[
+        str | None, option("--num-steps", help="Number of steps, a whole number >= 1.")
+    ] = None,
     sampling_prob: Annotated[
         str | None,
-        option("--sampling-prob", help="Sampling rate in (0, 1]; fractions such as 16384/50000 are fine. [default: 1]"),
+        option(
+            "--sampling-prob",
+            help="Sampling rate in (0, 1]; fractions such as 16384/50000 are fine. [default: 1]",
+        ),
     ] = None,
     spec: Annotated[
-        str | None, option("--spec", help="TOML or JSON file that describes a composed mechanism.", metavar="PATH")
+        str | None,
+        option(
+            "--spec", help="TOML or JSON file that describes a composed mechanism.", metavar="PATH"
+        ),
     ] = None,
     deployment: Annotated[
-        str | None, option("--deployment", help="A real deployment, such as census_2020_pl94_persons.", metavar="NAME")
+        str | None,
+        option(
+            "--deployment",
+            help="A real deployment, such as census_2020_pl94_persons.",
+            metavar="NAME",
+        ),
     ] = None,
     stored: Annotated[
         str | None,
-        option("--from", help="A JSON report to compute again and compare: exit code 1 if it differs.", metavar="PATH"),
+        option(
+            "--from",
+            help="A JSON report to compute again and compare: exit code 1 if it differs.",
+            metavar="PATH",
+        ),
     ] = None,
-    fpr_floor: Annotated[str | None, option("--fpr-floor", help=f"{FLOOR_HELP} [default: 1e-10]")] = None,
+    fpr_floor: Annotated[
+        str | None, option("--fpr-floor", help=f"{FLOOR_HELP} [default: 1e-10]")
+    ] = None,
     rtol: Annotated[str | None, option("--rtol", help=f"{RTOL_HELP} [default: 1e-3]")] = None,
     delta: Annotated[
         list[str] | None,
         option(
             "--delta",
-            help="Deltas at which to give epsilon, repeated or comma-separated. [default: 1e-3,1e-5,1e-6,1e-10]",
+            help=(
+                "Deltas at which to give epsilon, repeated or comma-separated. [default:"
+                " 1e-3,1e-5,1e-6,1e-10]"
+            ),
         ),
     ] = None,
     approximation: Annotated[
-        str | None, option("--approximation", help="d of the d-approximate mu, in (0, 1). [default: 1e-10]")
+        str | None,
+        option("--approximation", help="d of the d-approximate mu, in (0, 1). [default: 1e-10]"),
     ] = None,
     adjacency: Annotated[
         str | None,
-        option("--adjacency", help="add_remove, add, remove or replace_one. [default: add_remove]", metavar="TEXT"),
+        option(
+            "--adjacency",
+            help="add_remove, add, remove or replace_one. [default: add_remove]",
+            metavar="TEXT",
+        ),
     ] = None,
     form: Annotated[
         str | None,
@@ -75,17 +111,26 @@ def report_command(
             metavar="TEXT",
         ),
     ] = None,
-    output: Annotated[str | None, option("--output", help="File to write instead of stdout.", metavar="PATH")] = None,
+    output: Annotated[
+        str | None, option("--output", help="File to write instead of stdout.", metavar="PATH")
+    ] = None,
     metadata: Annotated[
         str | None,
         option(
             "--metadata",
-            help="TOML, JSON or YAML file with what a registry asks for beside the numbers (--format registry).",
+            help=(
+                "TOML, JSON or YAML file with what a registry asks for beside the numbers (--format"
+                " registry)."
+            ),
             metavar="PATH",
         ),
     ] = None,
-    json: Annotated[bool, option("--json", help="The same as --format json.", metavar=None)] = False,
-    markdown: Annotated[bool, option("--markdown", help="The same as --format markdown.", metavar=None)] = False,
+    json: Annotated[
+        bool, option("--json", help="The same as --format json.", metavar=None)
+    ] = False,
+    markdown: Annotated[
+        bool, option("--markdown", help="The same as --format markdown.", metavar=None)
+    ] = False,
     force: Annotated[bool, option("--force", help=FORCE_HELP, metavar=None)] = False,
     quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
     progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
@@ -100,12 +145,18 @@ def report_command(
       jaxgdp report --spec topdown.toml --format registry --metadata about.toml
       jaxgdp report --from report.json
     """
-    run = {"--noise-multiplier": noise_multiplier, "--num-steps": num_steps, "--sampling-prob": sampling_prob}
+    run = {
+        "--noise-multiplier": noise_multiplier,
+        "--num-steps": num_steps,
+        "--sampling-prob": sampling_prob,
+    }
     sources = {"--spec": spec, "--deployment": deployment, "--from": stored}
     settings = {
         "fpr_floor": None if fpr_floor is None else number("--fpr-floor", fpr_floor),
         "rtol": None if rtol is None else number("--rtol", rtol),
-        "approximation": None if approximation is None else number("--approximation", approximation),
+        "approximation": (
+            None if approximation is None else number("--approximation", approximation)
+        ),
         "deltas": numbers("--delta", delta) if delta else None,
         "adjacency": adjacency,
     }
@@ -183,15 +234,23 @@ def _text(result, form: str, path, about: dict) -> str | None:
         from ..interop.registry import dump
 
         return dump(result.to_registry(**about)).rstrip()
-    ways = {"text": result.__str__, "json": result.to_json, "markdown": result.to_markdown, "html": result.to_html}
+    ways = {
+        "text": result.__str__,
+        "json": result.to_json,
+        "markdown": result.to_markdown,
+        "html": result.to_html,
+    }
     return ways[form]()
 
 
 def deployments_command(
     name: Annotated[
-        str | None, typer.Argument(help="Which one. [default: list all]", metavar="NAME") if typer else None
+        str | None,
+        typer.Argument(help="Which one. [default: list all]", metavar="NAME") if typer else None,
     ] = None,
-    markdown: Annotated[bool, option("--markdown", help="Print Markdown instead of text.", metavar=None)] = False,
+    markdown: Annotated[
+        bool, option("--markdown", help="Print Markdown instead of text.", metavar=None)
+    ] = False,
 ) -> None:
     """The deployments that this package knows; of one, its table, source and citation.
 
@@ -208,7 +267,11 @@ def deployments_command(
     records = [deployments.about(each) for each in deployments.names()]
     width = max(len(record.name) for record in records)
     for record in records:
-        print(f"- `{record.name}`: {record.title}" if markdown else f"{record.name:<{width}}  {record.title}")
+        print(
+            f"- `{record.name}`: {record.title}"
+            if markdown
+            else f"{record.name:<{width}}  {record.title}"
+        )
 
 
 def _one_source(run: dict, sources: dict) -> None:
@@ -231,7 +294,10 @@ def _mechanism(run: dict, spec: str | None, deployment: str | None):
         return read_spec(spec)
     if deployment is not None:
         return from_deployment(deployment)
-    found = {name[2:].replace("-", "_"): 1.0 if text is None else number(name, text) for name, text in run.items()}
+    found = {
+        name[2:].replace("-", "_"): 1.0 if text is None else number(name, text)
+        for name, text in run.items()
+    }
     return dpsgd(**found)
 
 
@@ -265,9 +331,15 @@ def _check(path: str, given: list[str], other_form: bool, told) -> int:
         raise ValueError(f"{path}: {error}") from None
     if "command" in data and data["command"] != old.command:
         found.append(f"command: stored {data['command']!r}, computed {old.command!r}")
-    versions = "" if old.version == fresh.version else f" (stored by jaxgdp {old.version}, computed by {fresh.version})"
+    versions = (
+        ""
+        if old.version == fresh.version
+        else f" (stored by jaxgdp {old.version}, computed by {fresh.version})"
+    )
     if found:
-        print(f"jaxgdp: {path} does not agree with its own specification{versions}:", file=sys.stderr)
+        print(
+            f"jaxgdp: {path} does not agree with its own specification{versions}:", file=sys.stderr
+        )
         for line in found[:_MOST_DIFFERENCES]:
             print(f"  {line}", file=sys.stderr)
         if len(found) > _MOST_DIFFERENCES:

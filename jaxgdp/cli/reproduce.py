@@ -1,20 +1,37 @@
-"""``jaxgdp reproduce``: a paper's figures and tables as files, and a verdict on each of its numbers."""
+"""``jaxgdp reproduce``: a paper's figures and tables as files, and a verdict on each of its
+numbers.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from .options import FORCE_HELP, PROGRESS_HELP, cache_compiled_programs, kept, option, typer, working
+from .options import (
+    FORCE_HELP,
+    PROGRESS_HELP,
+    cache_compiled_programs,
+    kept,
+    option,
+    typer,
+    working,
+)
 
 
 def reproduce_command(
     paper: Annotated[
         str,
-        typer.Argument(help="Which paper: gomez2025, kulynych2024, liu2022, chua2024 or negoescu2023.", metavar="PAPER")
-        if typer
-        else None,
+        (
+            typer.Argument(
+                help="Which paper: gomez2025, kulynych2024, liu2022, chua2024 or negoescu2023.",
+                metavar="PAPER",
+            )
+            if typer
+            else None
+        ),
     ],
-    output: Annotated[str, option("--output", help="Folder to write to; made if missing.", metavar="DIR")],
+    output: Annotated[
+        str, option("--output", help="Folder to write to; made if missing.", metavar="DIR")
+    ],
     only: Annotated[
         list[str] | None,
         option(
@@ -23,10 +40,16 @@ def reproduce_command(
             metavar="NAME",
         ),
     ] = None,
-    quick: Annotated[bool, option("--quick", help="Coarser grids, for a first look.", metavar=None)] = False,
-    figure_format: Annotated[str, option("--format", help="Of figures: png, pdf or svg.", metavar="TEXT")] = "png",
+    quick: Annotated[
+        bool, option("--quick", help="Coarser grids, for a first look.", metavar=None)
+    ] = False,
+    figure_format: Annotated[
+        str, option("--format", help="Of figures: png, pdf or svg.", metavar="TEXT")
+    ] = "png",
     force: Annotated[bool, option("--force", help=FORCE_HELP, metavar=None)] = False,
-    quiet: Annotated[bool, option("--quiet", help="No progress bar and no summary.", metavar=None)] = False,
+    quiet: Annotated[
+        bool, option("--quiet", help="No progress bar and no summary.", metavar=None)
+    ] = False,
     progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
     """Figures and tables of a paper as files, and a verdict on each of its numbers.
@@ -40,7 +63,11 @@ def reproduce_command(
         from ..reproduce import check, items, outputs, reproduce
         from ..reproduce.document import summary
 
-        names = list(items(paper)) if only is None else [name for text in only for name in text.split(",")]
+        names = (
+            list(items(paper))
+            if only is None
+            else [name for text in only for name in text.split(",")]
+        )
         settings = {"output": output, "only": names, "quick": quick, "figure_format": figure_format}
         chosen, folder = check(paper, **settings)
         kept([folder / name for name in outputs(paper, chosen, figure_format)], force)
@@ -52,5 +79,8 @@ def reproduce_command(
         for row in found.rows:
             if row.verdict != "agrees":
                 why = f"; {row.because}" if row.because else ""
-                print(f"  {row.verdict}: {row.where}, {row.quantity}: paper {row.paper}, ours {row.ours}{why}")
+                print(
+                    f"  {row.verdict}: {row.where}, {row.quantity}: paper {row.paper}, ours"
+                    f" {row.ours}{why}"
+                )
         print(f"wrote {len(found.files)} files, {found.files[0]} first")

@@ -1,4 +1,6 @@
-"""``jaxgdp samplers``: one training by every batch sampler, and how wrong it is to account for another one than is used."""
+"""``jaxgdp samplers``: one training by every batch sampler, and how wrong it is to account for
+another one than is used.
+"""
 
 from __future__ import annotations
 
@@ -23,27 +25,34 @@ from .options import (
 
 def samplers_command(
     noise_multiplier: Annotated[
-        list[str], option("--noise-multiplier", help="Noise multipliers, repeated or comma-separated.")
+        list[str],
+        option("--noise-multiplier", help="Noise multipliers, repeated or comma-separated."),
     ],
     dataset_size: Annotated[str, option("--dataset-size", help="Number of records.")],
     batch_size: Annotated[
-        list[str], option("--batch-size", help="(Expected) batch sizes, repeated or comma-separated.")
+        list[str],
+        option("--batch-size", help="(Expected) batch sizes, repeated or comma-separated."),
     ],
     epochs: Annotated[
-        list[str] | None, option("--epochs", help="Numbers of epochs, repeated or comma-separated. [default: 1]")
+        list[str] | None,
+        option("--epochs", help="Numbers of epochs, repeated or comma-separated. [default: 1]"),
     ] = None,
     sampler: Annotated[
         list[str] | None,
         option(
             "--sampler",
-            help="Samplers, repeated or comma-separated. [default: all but truncated_poisson and fixed_size, which take minutes]",
+            help=(
+                "Samplers, repeated or comma-separated. [default: all but truncated_poisson and"
+                " fixed_size, which take minutes]"
+            ),
             metavar="NAME",
         ),
     ] = None,
     truncated_batch_size: Annotated[
         list[str] | None,
         option(
-            "--truncated-batch-size", help="Most records of a batch of truncated_poisson, for all or each batch size."
+            "--truncated-batch-size",
+            help="Most records of a batch of truncated_poisson, for all or each batch size.",
         ),
     ] = None,
     delta: Annotated[str, option("--delta", help="Delta at which to give epsilon.")] = "1e-5",
@@ -76,7 +85,9 @@ def samplers_command(
         "dataset_size": number("--dataset-size", dataset_size),
         "batch_size": numbers("--batch-size", batch_size),
         "epochs": numbers("--epochs", epochs) if epochs else 1,
-        "samplers": None if sampler is None else [name for text in sampler for name in text.split(",")],
+        "samplers": (
+            None if sampler is None else [name for text in sampler for name in text.split(",")]
+        ),
         "delta": number("--delta", delta),
         "fpr_floor": number("--fpr-floor", fpr_floor),
         "rtol": number("--rtol", rtol),

@@ -23,17 +23,28 @@ _MOST = 1_000_000  # workers, and settings of a chunk
 
 
 def sweep_command(
-    store: Annotated[str, option("--store", help="Zarr store to fill, or to go on with.", metavar="PATH")],
-    noise_multiplier: Annotated[list[str], option("--noise-multiplier", help=f"Noise multipliers. {_RANGE}")],
+    store: Annotated[
+        str, option("--store", help="Zarr store to fill, or to go on with.", metavar="PATH")
+    ],
+    noise_multiplier: Annotated[
+        list[str], option("--noise-multiplier", help=f"Noise multipliers. {_RANGE}")
+    ],
     num_steps: Annotated[
-        list[str], option("--num-steps", help=f"Numbers of steps. {_RANGE} Of ranges, rounded to whole numbers.")
+        list[str],
+        option(
+            "--num-steps", help=f"Numbers of steps. {_RANGE} Of ranges, rounded to whole numbers."
+        ),
     ],
     sampling_prob: Annotated[
         list[str] | None, option("--sampling-prob", help=f"Sampling rates. {_RANGE} [default: 1]")
     ] = None,
     quantity: Annotated[
         list[str] | None,
-        option("--quantity", help="Quantities, repeated or comma-separated. [default: mu,regret]", metavar="NAME"),
+        option(
+            "--quantity",
+            help="Quantities, repeated or comma-separated. [default: mu,regret]",
+            metavar="NAME",
+        ),
     ] = None,
     rtol: Annotated[str, option("--rtol", help=RTOL_HELP)] = "1e-3",
     fpr_floor: Annotated[str, option("--fpr-floor", help=FLOOR_HELP)] = "1e-10",
@@ -50,24 +61,34 @@ def sweep_command(
     ] = None,
     scheduler: Annotated[
         str | None,
-        option("--scheduler", help="Address of a Dask scheduler, whose workers see the same store.", metavar="ADDRESS"),
+        option(
+            "--scheduler",
+            help="Address of a Dask scheduler, whose workers see the same store.",
+            metavar="ADDRESS",
+        ),
     ] = None,
-    chunk_size: Annotated[str, option("--chunk-size", help="Settings of a chunk of the store, at most.")] = "1024",
+    chunk_size: Annotated[
+        str, option("--chunk-size", help="Settings of a chunk of the store, at most.")
+    ] = "1024",
     executor: Annotated[
         str | None,
-        option("--executor", help="eager, compiled or product. [default: by the number of settings]", metavar="TEXT"),
+        option(
+            "--executor",
+            help="eager, compiled or product. [default: by the number of settings]",
+            metavar="TEXT",
+        ),
     ] = None,
     quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
     progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
 ) -> None:
     """Certified quantities over a grid of DP-SGD settings, in a Zarr store that xarray opens.
 
-    What a store has already is not computed again: after Ctrl-C, or whatever else, the same command goes on.
+    What a store has already is not computed again: after Ctrl-C, or whatever else, the same command
+    goes on.
 
     \b
-    Examples:
-      jaxgdp sweep --store sweep.zarr --noise-multiplier 0.5:8:64:log --sampling-prob 1e-4:1:64:log --num-steps 400,2000
-      jaxgdp landscape --from sweep.zarr
+    Examples: jaxgdp sweep --store sweep.zarr --noise-multiplier 0.5:8:64:log --sampling-prob
+      1e-4:1:64:log --num-steps 400,2000 jaxgdp landscape --from sweep.zarr
     """
     need("xarray", "zarr", "dask", *(["distributed"] if workers or scheduler else []))
     if workers is not None and scheduler is not None:
@@ -96,7 +117,9 @@ def sweep_command(
 
         cache_compiled_programs()
     with contextlib.ExitStack() as stack:
-        count = stack.enter_context(working("sweeping", total, quiet=quiet, always=progress, rate=True))
+        count = stack.enter_context(
+            working("sweeping", total, quiet=quiet, always=progress, rate=True)
+        )
         client = scheduler
         if several is not None:
             from ..scale.local import workers as started
@@ -109,7 +132,10 @@ def sweep_command(
         status = found["status"].values
     if not quiet:
         wide = int((status != 0).sum())
-        print(f"{total} settings, {total - wide} as narrow as asked, {wide} wider (their brackets hold too)")
+        print(
+            f"{total} settings, {total - wide} as narrow as asked, {wide} wider (their brackets"
+            " hold too)"
+        )
         print(f"{store} is whole")
 
 

@@ -1,6 +1,12 @@
-"""Conversions between privacy definitions, each on its safe side: what one guarantee implies in the terms of another."""
+"""Conversions between privacy definitions, each on its safe side: what one guarantee implies in the
+terms of another.
+"""
 
-from .approximate_dp import advantage_from_approximate_dp, beta_from_approximate_dp, mu_from_approximate_dp
+from .approximate_dp import (
+    advantage_from_approximate_dp,
+    beta_from_approximate_dp,
+    mu_from_approximate_dp,
+)
 from .pure_dp import zcdp_from_exponential_mechanism, zcdp_from_pure_dp
 from .rdp import advantage_from_rdp, beta_from_rdp, delta_from_rdp, epsilon_from_rdp
 from .table3 import TABLE3_DELTAS, TABLE3_EPSILONS, TABLE3_PRINTED, table3

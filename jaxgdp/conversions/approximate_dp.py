@@ -1,4 +1,6 @@
-"""What a single (ε, δ)-DP guarantee implies: a trade-off curve, an advantage, and no finite μ unless δ = 0."""
+"""What a single (ε, δ)-DP guarantee implies: a trade-off curve, an advantage, and no finite μ
+unless δ = 0.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,15 @@ def _guarantee(epsilon, delta):
 
 
 def beta_from_approximate_dp(alpha, epsilon, delta):
-    """Trade-off curve of (ε, δ)-DP: f(α) = max(0, 1 − δ − e^ε·α, e^{−ε}·(1 − δ − α)) (Dong et al. 2022; Gomez 2025, Section A.6).
+    """Trade-off curve of (ε, δ)-DP: f(α) = max(0, 1 − δ − e^ε·α, e^{−ε}·(1 − δ − α)) (Dong et al.
+    2022; Gomez 2025, Section A.6).
 
     Args:
         alpha: FPR in [0, 1]. epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.
 
     Returns:
-        FNR, float64: a lower bound for every (ε, δ)-DP mechanism, reached by one of them but for rounding.
+        FNR, float64: a lower bound for every (ε, δ)-DP mechanism, reached by one of them but for
+            rounding.
 
     Raises:
         ValueError: an argument is out of range, or shapes do not broadcast.
@@ -48,13 +52,15 @@ def beta_from_approximate_dp(alpha, epsilon, delta):
 def advantage_from_approximate_dp(epsilon, delta):
     """Largest advantage of an attacker under (ε, δ)-DP: η = (e^ε − 1 + 2δ)/(e^ε + 1).
 
-    Where the two slopes of f meet, α = f(α) = (1 − δ)/(1 + e^ε); there 1 − α − f(α) is largest (Kulynych 2024).
+    Where the two slopes of f meet, α = f(α) = (1 − δ)/(1 + e^ε); there 1 − α − f(α) is largest
+    (Kulynych 2024).
 
     Args:
         epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.
 
     Returns:
-        η, float64: an upper bound for every (ε, δ)-DP mechanism, reached by one of them but for rounding.
+        η, float64: an upper bound for every (ε, δ)-DP mechanism, reached by one of them but for
+        rounding.
 
     Raises:
         ValueError: an argument is out of range, or shapes do not broadcast.
@@ -67,14 +73,18 @@ def advantage_from_approximate_dp(epsilon, delta):
     broadcast(epsilon=eps, delta=d)
     # tanh(ε/2) + 2δ/(e^ε + 1), which neither cancels nor overflows
     with np.errstate(under="ignore"):
-        return np.minimum(up(np.tanh(0.5 * eps)) + up(2.0 * d * np.exp(-eps) / (1.0 + np.exp(-eps)), 8.0), 1.0)
+        return np.minimum(
+            up(np.tanh(0.5 * eps)) + up(2.0 * d * np.exp(-eps) / (1.0 + np.exp(-eps)), 8.0), 1.0
+        )
 
 
 def mu_from_approximate_dp(epsilon, delta):
-    """μ that an (ε, δ)-DP guarantee implies: −2Φ⁻¹(1/(e^ε + 1)) for δ = 0, else ∞ (Gomez 2025, Propositions 6.1 and 6.2).
+    """μ that an (ε, δ)-DP guarantee implies: −2Φ⁻¹(1/(e^ε + 1)) for δ = 0, else ∞ (Gomez 2025,
+    Propositions 6.1 and 6.2).
 
-    With δ > 0 some (ε, δ)-DP mechanism shows a record for certain with probability δ, which no finite μ allows. The μ of a Gaussian
-    mechanism calibrated to (ε, δ) is another question: :func:`jaxgdp.gdp.mu_from_epsilon_delta`.
+    With δ > 0 some (ε, δ)-DP mechanism shows a record for certain with probability δ, which no
+    finite μ allows. The μ of a Gaussian mechanism calibrated to (ε, δ) is another question:
+    :func:`jaxgdp.gdp.mu_from_epsilon_delta`.
 
     Args:
         epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.

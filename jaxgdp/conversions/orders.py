@@ -1,4 +1,6 @@
-"""Search over Rényi orders. Every order gives a valid bound, so the search decides only how tight the result is."""
+"""Search over Rényi orders. Every order gives a valid bound, so the search decides only how tight
+the result is.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,12 @@ _STEPS = 30  # at most; three to six are usual
 
 
 def best_order(value, low, high):
-    """log(t − 1) of the order at which ``value`` is largest: a grid between two ends, narrowed about its best point again and again.
+    """log(t − 1) of the order at which ``value`` is largest: a grid between two ends, narrowed
+    about its best point again and again.
 
     Args:
-        value: function of log(t − 1), an array with one more axis at the end than ``low``, returning the same shape; larger is better.
+        value: function of log(t − 1), an array with one more axis at the end than ``low``,
+            returning the same shape; larger is better.
         low, high: ends of the search, arrays of equal shape.
 
     Returns:
@@ -33,11 +37,13 @@ def best_order(value, low, high):
 def last_ruled_out_by_any(margin, low, high, lowest):
     """The largest y that some order t ≥ 1 rules out.
 
-    From what t = 1 rules out, take the order that rules the point out by most (per t), then the last point that this order rules out, and
+    From what t = 1 rules out, take the order that rules the point out by most (per t), then the
+    last point that this order rules out, and
     again: Newton's method for the largest margin, from one side.
 
     Args:
-        margin: function of (y, s), s = t − 1, positive where the order rules y out; it has to accept one more axis at the end.
+        margin: function of (y, s), s = t − 1, positive where the order rules y out; it has to
+            accept one more axis at the end.
         low, high: ends of the search for log s. lowest: smallest y.
 
     Returns:

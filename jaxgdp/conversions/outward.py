@@ -1,4 +1,6 @@
-"""Rounding towards the safe side: closed forms whose last digits must not err towards less risk than there is."""
+"""Rounding towards the safe side: closed forms whose last digits must not err towards less risk
+than there is.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,20 @@ def one_minus(x):
 
 
 def up(value, roundings=4.0):
-    """A value ≥ 0 of so many roundings, from above; what underflows is the smallest normal double, 0 stays 0."""
+    """A value ≥ 0 of so many roundings, from above; what underflows is the smallest normal double,
+    0 stays 0.
+    """
     with np.errstate(over="ignore"):
         return np.where(value > 0.0, np.maximum(value * (1.0 + roundings * UNIT), SMALLEST), 0.0)
 
 
 def exp_up(log_value, size=None):
-    """e^{log_value} from above, at most 1, for an exponent ≤ 0 that has been rounded at ``size`` (by default its own); 0 only at −∞."""
+    """e^{log_value} from above, at most 1, for an exponent ≤ 0 that has been rounded at ``size``
+    (by default its own); 0 only at −∞.
+    """
     size = np.abs(log_value) if size is None else size
     with np.errstate(under="ignore", invalid="ignore"):
-        value = np.exp(np.minimum(log_value, 0.0)) * (1.0 + 4.0 * UNIT * (1.0 + np.where(np.isfinite(size), size, 0.0)))
+        value = np.exp(np.minimum(log_value, 0.0)) * (
+            1.0 + 4.0 * UNIT * (1.0 + np.where(np.isfinite(size), size, 0.0))
+        )
     return np.where(log_value == -np.inf, 0.0, np.minimum(np.maximum(value, SMALLEST), 1.0))

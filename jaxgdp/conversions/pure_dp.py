@@ -15,8 +15,9 @@ def _epsilon(value):
 def zcdp_from_pure_dp(epsilon):
     """Smallest ρ with which pure ε-DP implies ρ-zCDP: ρ = ε·tanh(ε/2).
 
-    Of all ε-DP pairs randomized response has the largest Rényi divergence at every order, D_t/t is largest as t → 1, and there
-    it is the Kullback-Leibler divergence ε·(e^ε − 1)/(e^ε + 1) (never more than the ε²/2 of Bun & Steinke 2016, Proposition 3.3).
+    Of all ε-DP pairs randomized response has the largest Rényi divergence at every order, D_t/t is
+    largest as t → 1, and there it is the Kullback-Leibler divergence ε·(e^ε − 1)/(e^ε + 1) (never
+    more than the ε²/2 of Bun & Steinke 2016, Proposition 3.3).
 
     Args:
         epsilon: ε ≥ 0 in nats, any shape.
@@ -39,7 +40,8 @@ def zcdp_from_pure_dp(epsilon):
 
 
 def zcdp_from_exponential_mechanism(epsilon):
-    """zCDP of the exponential mechanism, or any mechanism of ε-bounded range: ρ = ε²/8 (Cesar & Rogers 2021; Gomez 2025, Section 6).
+    """zCDP of the exponential mechanism, or any mechanism of ε-bounded range: ρ = ε²/8 (Cesar &
+    Rogers 2021; Gomez 2025, Section 6).
 
     Args:
         epsilon: ε ≥ 0 in nats, any shape.

@@ -7,7 +7,15 @@ import numpy as np
 from ..numerics.errors import RDP
 from ..numerics.validation import broadcast, checked, closed_unit, open_unit
 from .outward import exp_up
-from .renyi import LOWEST_ADVANTAGE, LOWEST_FNR, advantage, advantage_margin, fnr, fnr_margin, last_ruled_out
+from .renyi import (
+    LOWEST_ADVANTAGE,
+    LOWEST_FNR,
+    advantage,
+    advantage_margin,
+    fnr,
+    fnr_margin,
+    last_ruled_out,
+)
 
 
 def _curve(orders, rho):
@@ -21,14 +29,18 @@ def _curve(orders, rho):
     if not np.all(t >= 0.5):
         raise ValueError(f"orders must be >= 0.5, got {t[~(t >= 0.5)][0]:g}")
     if r.ndim == 0 or r.shape[-1] != t.size:
-        raise ValueError(f"rho must have one value per order ({t.size}) on its last axis, got shape {r.shape}")
+        raise ValueError(
+            f"rho must have one value per order ({t.size}) on its last axis, got shape {r.shape}"
+        )
     if not np.all(r >= 0.0):
         raise ValueError(f"rho must be >= 0, got {r[~(r >= 0.0)].flat[0]:g}")
     return t, r
 
 
 def _at_zero(t, rho):
-    """f(0): 1 from orders t ≥ 1; below, where a record may be seen for certain, the two closed forms."""
+    """f(0): 1 from orders t ≥ 1; below, where a record may be seen for certain, the two closed
+    forms.
+    """
     with np.errstate(invalid="ignore"):
         share = np.where(t < 1.0, (1.0 - t) / t, 0.0)
         least = np.minimum(rho * share, rho)
@@ -37,11 +49,13 @@ def _at_zero(t, rho):
 
 
 def beta_from_rdp(alpha, orders, rho):
-    """Trade-off curve implied by Rényi DP: the least FNR at FPR α with D_t ≤ ρ(t) at every order, both ways round.
+    """Trade-off curve implied by Rényi DP: the least FNR at FPR α with D_t ≤ ρ(t) at every order,
+    both ways round.
 
-    (1 − β)^t·α^{1−t} + β^t·(1 − α)^{1−t} ≤ e^{(t−1)ρ(t)} and the same with α and β exchanged (Gomez 2025, Section A.6; Balle et al.
-    2020; Asoodeh et al. 2021); Kullback-Leibler at t = 1; reversed inequalities for t < 1, which is again D_t ≤ ρ. The largest of
-    the bounds is the best curve that the orders imply, and the lower side of each root is returned.
+    (1 − β)^t·α^{1−t} + β^t·(1 − α)^{1−t} ≤ e^{(t−1)ρ(t)} and the same with α and β exchanged (Gomez
+    2025, Section A.6; Balle et al. 2020; Asoodeh et al. 2021); Kullback-Leibler at t = 1; reversed
+    inequalities for t < 1, which is again D_t ≤ ρ. The largest of the bounds is the best curve that
+    the orders imply, and the lower side of each root is returned.
 
     Args:
         alpha: FPR in [0, 1], any shape. orders: t ≥ 1/2, one-dimensional, ∞ allowed (pure DP).
@@ -65,17 +79,23 @@ def beta_from_rdp(alpha, orders, rho):
     used = np.broadcast_to(np.where(a > 0.0, inside, 0.5), np.broadcast_shapes(a.shape, r.shape))
     best = np.zeros(shape)
     for reverse in (False, True):
-        margin = lambda y, reverse=reverse: fnr_margin(used, y, t - 1.0, r, reverse=reverse)  # noqa: E731
-        best = np.maximum(best, np.max(fnr(used, last_ruled_out(margin, LOWEST_FNR, used.shape)), axis=-1))
+        margin = lambda y, reverse=reverse: fnr_margin(used, y, t - 1.0, r, reverse=reverse)
+        best = np.maximum(
+            best, np.max(fnr(used, last_ruled_out(margin, LOWEST_FNR, used.shape)), axis=-1)
+        )
     at_zero = np.broadcast_to(np.max(_at_zero(t, r), axis=-1), shape)
     a = a[..., 0]
-    return np.where(a == 0.0, at_zero, np.where(a == 1.0, 0.0, np.where(a < inside[..., 0], 0.0, best)))[()]
+    return np.where(
+        a == 0.0, at_zero, np.where(a == 1.0, 0.0, np.where(a < inside[..., 0], 0.0, best))
+    )[()]
 
 
 def advantage_from_rdp(orders, rho):
-    """Largest advantage 1 − α − β of an attacker under Rényi DP: tanh(L/2) with L from cosh((t − ½)L)/cosh(L/2) = e^{(t−1)ρ(t)}.
+    """Largest advantage 1 − α − β of an attacker under Rényi DP: tanh(L/2) with L from cosh((t −
+    ½)L)/cosh(L/2) = e^{(t−1)ρ(t)}.
 
-    The symmetric point of :func:`beta_from_rdp`, where the advantage is largest; the smallest over the orders.
+    The symmetric point of :func:`beta_from_rdp`, where the advantage is largest; the smallest over
+    the orders.
 
     Args:
         orders: t ≥ 1/2, one-dimensional, ∞ allowed. rho: ρ(t) ≥ 0 in nats, orders on its last axis.
@@ -96,7 +116,9 @@ def advantage_from_rdp(orders, rho):
 
 
 def log_delta_at_order(epsilon, s, rho):
-    """log δ from one order t = 1 + s > 1: s·(ρ − ε) + t·log(1 − 1/t) − log s (Canonne et al. 2020, Proposition 12), rounded up."""
+    """log δ from one order t = 1 + s > 1: s·(ρ − ε) + t·log(1 − 1/t) − log s (Canonne et al. 2020,
+    Proposition 12), rounded up.
+    """
     with np.errstate(all="ignore"):
         # t·log(1 − 1/t) − log s = −log t − s·log(1 + 1/s), in which nothing cancels
         fixed = np.log1p(s) + s * np.log1p(1.0 / s)
@@ -107,7 +129,13 @@ def epsilon_at_order(log_delta, s, rho):
     """ε from one order t = 1 + s > 1, the inverse of :func:`log_delta_at_order`, rounded up."""
     with np.errstate(all="ignore"):
         parts = rho, -log_delta / s, np.log1p(s) / s, np.log1p(1.0 / s)
-        return parts[0] + parts[1] - parts[2] - parts[3] + RDP * (parts[0] + parts[1] + parts[2] + parts[3])
+        return (
+            parts[0]
+            + parts[1]
+            - parts[2]
+            - parts[3]
+            + RDP * (parts[0] + parts[1] + parts[2] + parts[3])
+        )
 
 
 def delta_from_rdp(epsilon, orders, rho):
@@ -116,7 +144,8 @@ def delta_from_rdp(epsilon, orders, rho):
     Canonne, Kamath & Steinke 2020, Proposition 12; Balle et al. 2020.
 
     Args:
-        epsilon: ε ≥ 0 in nats, any shape. orders: t ≥ 1/2, one-dimensional; those ≤ 1 say nothing here; ∞ allowed.
+        epsilon: ε ≥ 0 in nats, any shape. orders: t ≥ 1/2, one-dimensional; those ≤ 1 say nothing
+            here; ∞ allowed.
         rho: ρ(t) ≥ 0 in nats, orders on its last axis, the rest broadcast against ε; ∞ allowed.
 
     Returns:
@@ -137,7 +166,9 @@ def delta_from_rdp(epsilon, orders, rho):
     value = np.where(useful, log_delta_at_order(e, np.where(useful, t - 1.0, 1.0), r), 0.0)
     # pure ρ-DP: (e^ρ − e^ε)/(1 + e^ρ)
     with np.errstate(all="ignore"):
-        pure = np.where(e < r, np.log(-np.expm1(np.minimum(e - r, 0.0))) - np.log1p(np.exp(-r)), -np.inf)
+        pure = np.where(
+            e < r, np.log(-np.expm1(np.minimum(e - r, 0.0))) - np.log1p(np.exp(-r)), -np.inf
+        )
         pure = pure + RDP * (1.0 + np.where(e < r, np.abs(pure), 0.0))
     value = np.where(np.isposinf(t), np.where(np.isposinf(r), 0.0, pure), value)
     value = np.where(np.isnan(value), 0.0, value)
@@ -145,16 +176,19 @@ def delta_from_rdp(epsilon, orders, rho):
 
 
 def epsilon_from_rdp(delta, orders, rho):
-    """ε(δ) from Rényi DP: the least over orders t > 1 of ρ(t) + log(1 − 1/t) − (log δ + log t)/(t − 1).
+    """ε(δ) from Rényi DP: the least over orders t > 1 of ρ(t) + log(1 − 1/t) − (log δ + log t)/(t −
+    1).
 
     Canonne, Kamath & Steinke 2020, Proposition 12; Balle et al. 2020.
 
     Args:
-        delta: δ in (0, 1), any shape. orders: t ≥ 1/2, one-dimensional; those ≤ 1 say nothing here; ∞ allowed.
+        delta: δ in (0, 1), any shape. orders: t ≥ 1/2, one-dimensional; those ≤ 1 say nothing here;
+            ∞ allowed.
         rho: ρ(t) ≥ 0 in nats, orders on its last axis, the rest broadcast against δ; ∞ allowed.
 
     Returns:
-        ε ≥ 0 in nats, float64, ∞ where no order says anything: an upper bound, the safe side to report.
+        ε ≥ 0 in nats, float64, ∞ where no order says anything: an upper bound, the safe side to
+        report.
 
     Raises:
         ValueError: an argument is out of range, or shapes do not match.

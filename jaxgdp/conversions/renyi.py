@@ -1,10 +1,11 @@
-"""Rényi divergence between two coin flips, from below, and the error rates a bound on it leaves an attacker.
+"""Rényi divergence between two coin flips, from below, and the error rates a bound on it leaves an
+attacker.
 
-A test turns both output distributions into coin flips, heads with probability α under P and 1 − β under Q, and cannot raise the
-divergence. So a bound ρ on D_t leaves (α, β) with D_t ≤ ρ in both directions; two such coins are themselves a mechanism, which
-makes the bound tight. Everything here errs on the side of the attacker: a point is ruled out only if its divergence exceeds ρ by
-more than rounding.
-"""
+A test turns both output distributions into coin flips, heads with probability α under P and 1 − β
+under Q, and cannot raise the divergence. So a bound ρ on D_t leaves (α, β) with D_t ≤ ρ in both
+directions; two such coins are themselves a mechanism, which makes the bound tight. Everything here
+errs on the side of the attacker: a point is ruled out only if its divergence exceeds ρ by more than
+rounding."""
 
 from __future__ import annotations
 
@@ -26,14 +27,17 @@ def _growth(s, v):
 
 
 def divergence_from_below(s, weights, others, losses):
-    """Lower bound of D_t = log(Σ w_i·e^{s·v_i})/s, t = 1 + s, over outcomes of probability w_i, or w_i·e^{−v_i} under the other.
+    """Lower bound of D_t = log(Σ w_i·e^{s·v_i})/s, t = 1 + s, over outcomes of probability w_i, or
+    w_i·e^{−v_i} under the other.
 
-    As both sum to one, the sum is 1 + s·K with K = Σ w_i·((e^{s·v_i} − 1)/s + e^{−v_i} − 1): no term is negative and nothing cancels
-    between terms, at any order, t = 1 (Kullback-Leibler) and t < 1 included. What cancels within a term enters the guard. The
-    logarithm of the sum itself is a second bound, sharper for large divergences; the larger of the two counts.
+    As both sum to one, the sum is 1 + s·K with K = Σ w_i·((e^{s·v_i} − 1)/s + e^{−v_i} − 1): no
+    term is negative and nothing cancels between terms, at any order, t = 1 (Kullback-Leibler) and t
+    < 1 included. What cancels within a term enters the guard. The logarithm of the sum itself is a
+    second bound, sharper for large divergences; the larger of the two counts.
 
     Args:
-        s: t − 1 ≥ −1/2. weights, others, losses: pairs of arrays, probabilities under both and v_i; all broadcast together.
+        s: t − 1 ≥ −1/2. weights, others, losses: pairs of arrays, probabilities under both and v_i;
+            all broadcast together.
 
     Returns:
         A number ≥ 0 that D_t is not below.
@@ -47,24 +51,30 @@ def divergence_from_below(s, weights, others, losses):
             down = np.where(near, w * np.expm1(-np.where(near, v, 0.0)), other - w)
             total = total + (up + down)
             guard = (
-                guard + np.abs(up) * (2.0 + np.abs(s * v)) + np.where(near, np.abs(down), other + w) * (2.0 + np.abs(v))
+                guard
+                + np.abs(up) * (2.0 + np.abs(s * v))
+                + np.where(near, np.abs(down), other + w) * (2.0 + np.abs(v))
             )
         inner = np.maximum(total - RENYI * guard, 0.0)
         gentle = np.where(s == 0.0, inner, np.log1p(s * inner) / np.where(s == 0.0, 1.0, s))
         terms = [np.log(w) + s * v for w, v in zip(weights, losses, strict=True)]
         size = sum(
-            np.where(w > 0.0, np.abs(np.log(w)) + np.abs(s * v), 0.0) for w, v in zip(weights, losses, strict=True)
+            np.where(w > 0.0, np.abs(np.log(w)) + np.abs(s * v), 0.0)
+            for w, v in zip(weights, losses, strict=True)
         )
         logs = np.logaddexp(*terms) / s - RENYI * (2.0 + size) / np.abs(s)
     gentle = np.where(steep | np.isnan(gentle), 0.0, gentle)
-    return np.maximum(np.maximum(gentle, np.where(np.isfinite(logs), logs, 0.0)) * (1.0 - 4.0 * SPACING), 0.0)
+    return np.maximum(
+        np.maximum(gentle, np.where(np.isfinite(logs), logs, 0.0)) * (1.0 - 4.0 * SPACING), 0.0
+    )
 
 
 def fnr_margin(alpha, y, s, rho, *, reverse):
-    """How far D_{1+s} exceeds ρ at FPR α and β = (1 − α)/(1 + e^{−y}): positive only where (α, β) is ruled out.
+    """How far D_{1+s} exceeds ρ at FPR α and β = (1 − α)/(1 + e^{−y}): positive only where (α, β)
+    is ruled out.
 
-    In y both β and the advantage 1 − α − β are accurate however small. The order of the two is Q‖P or (``reverse``) P‖Q; s may be ∞.
-    """
+    In y both β and the advantage 1 − α − β are accurate however small. The order of the two is Q‖P
+    or (``reverse``) P‖Q; s may be ∞."""
     finite = np.isfinite(s)
     accept, rest = -np.logaddexp(0.0, -y), -np.logaddexp(0.0, y)
     reject = np.logaddexp(0.0, np.log1p(-alpha) + rest - np.log(alpha))
@@ -85,12 +95,16 @@ def advantage_margin(y, s, rho):
     finite = np.isfinite(s)
     loss = np.exp(-y)
     heads, tails = 1.0 / (1.0 + np.exp(-loss)), np.exp(-np.logaddexp(0.0, loss))
-    bound = divergence_from_below(np.where(finite, s, 0.0), (heads, tails), (tails, heads), (loss, -loss))
+    bound = divergence_from_below(
+        np.where(finite, s, 0.0), (heads, tails), (tails, heads), (loss, -loss)
+    )
     return np.where(finite, bound, loss) - rho * (1.0 + 4.0 * SPACING)
 
 
 def last_ruled_out(margin, lowest, shape):
-    """The largest y, to within bisection, that ``margin`` rules out; −∞ if it does not rule out ``lowest``."""
+    """The largest y, to within bisection, that ``margin`` rules out; −∞ if it does not rule out
+    ``lowest``.
+    """
     low, high = np.full(shape, lowest), np.full(shape, HIGHEST)
     never = ~(margin(low) > 0.0)
     for _ in range(_HALVINGS):

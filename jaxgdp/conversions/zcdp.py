@@ -1,4 +1,6 @@
-"""Zero-concentrated DP: the trade-off curve, advantage and (ε, δ) that ρ-zCDP implies, optimised over every Rényi order."""
+"""Zero-concentrated DP: the trade-off curve, advantage and (ε, δ) that ρ-zCDP implies, optimised
+over every Rényi order.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,19 @@ def _rho(value):
 
 
 def _range(rho, depth):
-    """log(t − 1) between which the best order lies: about √(depth/ρ), depth the logarithm of the smallest rate looked at."""
+    """log(t − 1) between which the best order lies: about √(depth/ρ), depth the logarithm of the
+    smallest rate looked at.
+    """
     middle = 0.5 * (np.log1p(depth) - np.log(rho))
     return np.minimum(middle, 0.0) - 16.0, np.maximum(middle, 0.0) + 8.0
 
 
 def beta_from_zcdp(alpha, rho):
-    """Trade-off curve implied by ρ-zCDP: the largest over orders t ≥ 1 of the curve of (t, tρ)-Rényi DP (Gomez 2025, Section A.6).
+    """Trade-off curve implied by ρ-zCDP: the largest over orders t ≥ 1 of the curve of (t,
+    tρ)-Rényi DP (Gomez 2025, Section A.6).
 
-    The best curve that ρ-zCDP implies. Every order gives a valid bound, so the search over orders costs no validity.
+    The best curve that ρ-zCDP implies. Every order gives a valid bound, so the search over orders
+    costs no validity.
 
     Args:
         alpha: FPR in [0, 1]. rho: ρ ≥ 0. Any shapes that broadcast.
@@ -81,12 +87,15 @@ def advantage_from_zcdp(rho):
     def margin(y, s):
         return advantage_margin(y, s, (1.0 + s) * (used[..., None] if y.ndim > used.ndim else used))
 
-    best = advantage(last_ruled_out_by_any(margin, *_range(used, np.zeros(r.shape)), LOWEST_ADVANTAGE))
+    best = advantage(
+        last_ruled_out_by_any(margin, *_range(used, np.zeros(r.shape)), LOWEST_ADVANTAGE)
+    )
     return np.where(r > 0.0, best, 0.0)[()]
 
 
 def epsilon_from_zcdp(delta, rho):
-    """ε(δ) from ρ-zCDP: the least over t > 1 of tρ + log(1 − 1/t) − (log δ + log t)/(t − 1) (Canonne, Kamath & Steinke 2020, Corollary 13).
+    """ε(δ) from ρ-zCDP: the least over t > 1 of tρ + log(1 − 1/t) − (log δ + log t)/(t − 1)
+    (Canonne, Kamath & Steinke 2020, Corollary 13).
 
     Args:
         delta: δ in (0, 1). rho: ρ ≥ 0. Any shapes that broadcast.
@@ -115,7 +124,8 @@ def epsilon_from_zcdp(delta, rho):
 
 
 def delta_from_zcdp(epsilon, rho):
-    """δ(ε) from ρ-zCDP: the least over t > 1 of e^{(t−1)(tρ−ε)}/(t − 1)·(1 − 1/t)^t (Canonne, Kamath & Steinke 2020, Corollary 13).
+    """δ(ε) from ρ-zCDP: the least over t > 1 of e^{(t−1)(tρ−ε)}/(t − 1)·(1 − 1/t)^t (Canonne,
+    Kamath & Steinke 2020, Corollary 13).
 
     Args:
         epsilon: ε ≥ 0 in nats. rho: ρ ≥ 0. Any shapes that broadcast.
@@ -147,7 +157,8 @@ def delta_from_zcdp(epsilon, rho):
 
 
 def simple_epsilon_from_zcdp(delta, rho):
-    """ε = ρ + 2·√(ρ·log(1/δ)) (Bun & Steinke 2016, Proposition 1.3): simple, and never better than :func:`epsilon_from_zcdp`.
+    """ε = ρ + 2·√(ρ·log(1/δ)) (Bun & Steinke 2016, Proposition 1.3): simple, and never better than
+    :func:`epsilon_from_zcdp`.
 
     Args:
         delta: δ in (0, 1). rho: ρ ≥ 0. Any shapes that broadcast.
@@ -168,7 +179,8 @@ def simple_epsilon_from_zcdp(delta, rho):
 
 
 def simple_delta_from_zcdp(epsilon, rho):
-    """δ = e^{−(ε−ρ)²/(4ρ)} for ε ≥ ρ, else 1: the inverse of :func:`simple_epsilon_from_zcdp` (Bun & Steinke 2016).
+    """δ = e^{−(ε−ρ)²/(4ρ)} for ε ≥ ρ, else 1: the inverse of :func:`simple_epsilon_from_zcdp` (Bun
+    & Steinke 2016).
 
     Args:
         epsilon: ε ≥ 0 in nats. rho: ρ ≥ 0. Any shapes that broadcast.

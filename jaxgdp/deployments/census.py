@@ -1,9 +1,10 @@
-"""The disclosure avoidance system of the US Census 2020: discrete Gaussian noise on every count of every query.
+"""The disclosure avoidance system of the US Census 2020: discrete Gaussian noise on every count of
+every query.
 
-A query of one geographic level that gets ρ_q of the budget has noise of variance k/(2ρ_q) on each count, where one record changes
-k counts of it by one each: k uses of the discrete Gaussian with sensitivity one. Every query's own σ is composed; queries of equal
-σ become one entry with a larger count.
-"""
+A query of one geographic level that gets ρ_q of the budget has noise of variance k/(2ρ_q) on each
+count, where one record changes k counts of it by one each: k uses of the discrete Gaussian with
+sensitivity one. Every query's own σ is composed; queries of equal σ become one entry with a larger
+count."""
 
 from __future__ import annotations
 
@@ -43,8 +44,13 @@ def query_budgets(name: str) -> list[tuple[str, str, Fraction]]:
         for level in data["level"]:
             over = level["query_shares_over"]
             if sum(level["query_shares"]) != over:
-                raise ValueError(f"query_shares of level {level['name']} must sum to {over} in {name}.toml")
-            rhos = [total * Fraction(level["share"]) * Fraction(part, over) for part in level["query_shares"]]
+                raise ValueError(
+                    f"query_shares of level {level['name']} must sum to {over} in {name}.toml"
+                )
+            rhos = [
+                total * Fraction(level["share"]) * Fraction(part, over)
+                for part in level["query_shares"]
+            ]
             found += [(level["name"], *pair) for pair in zip(data["queries"], rhos, strict=True)]
     return [row for row in found if row[2] > 0]
 
@@ -59,12 +65,14 @@ def _composed(name: str):
     uses: dict[Fraction, int] = {}
     for _, _, rho in query_budgets(name):
         uses[rho] = uses.get(rho, 0) + cells
-    sigma = lambda rho: float(np.sqrt(float(Fraction(cells) / (2 * rho))))  # noqa: E731
+    sigma = lambda rho: float(np.sqrt(float(Fraction(cells) / (2 * rho))))
     return compose([(DiscreteGaussian(sigma=sigma(rho)), count) for rho, count in uses.items()])
 
 
 def record(name: str) -> Deployment:
-    """A census release with its table: level, query, ρ_q, share of the whole, σ and number of counts one record touches."""
+    """A census release with its table: level, query, ρ_q, share of the whole, σ and number of
+    counts one record touches.
+    """
     data = read_data(name)
     cells = data["cells_touched"]
     total = total_budget(name)
@@ -87,10 +95,12 @@ def record(name: str) -> Deployment:
 
 
 def census_2020_pl94_persons():
-    """Persons in the redistricting data of 2020: ρ = 2.556226, 65 queries over 6 levels (Abowd et al. 2022).
+    """Persons in the redistricting data of 2020: ρ = 2.556226, 65 queries over 6 levels (Abowd et
+    al. 2022).
 
     Returns:
-        A :class:`jaxgdp.Composition` of discrete Gaussians; a Gaussian of its budget would have μ = √(2ρ) = 2.26107.
+        A :class:`jaxgdp.Composition` of discrete Gaussians; a Gaussian of its budget would have μ =
+        √(2ρ) = 2.26107.
 
     Example:
         >>> from jaxgdp import deployments
@@ -101,10 +111,12 @@ def census_2020_pl94_persons():
 
 
 def census_2020_pl94_units():
-    """Housing units in the redistricting data of 2020: ρ = 0.0749437, one query at each of 6 levels (Abowd et al. 2022).
+    """Housing units in the redistricting data of 2020: ρ = 0.0749437, one query at each of 6 levels
+    (Abowd et al. 2022).
 
     Returns:
-        A :class:`jaxgdp.Composition` of discrete Gaussians; a Gaussian of its budget would have μ = √(2ρ) = 0.38715.
+        A :class:`jaxgdp.Composition` of discrete Gaussians; a Gaussian of its budget would have μ =
+        √(2ρ) = 0.38715.
 
     Example:
         >>> float(total_budget("census_2020_pl94_units")).__round__(7)
@@ -114,10 +126,12 @@ def census_2020_pl94_units():
 
 
 def census_2020_dhc_persons():
-    """Persons in the Demographic and Housing Characteristics of 2020: ρ = 4.9622, 80 queries over 8 levels (Cumings-Menon et al. 2023).
+    """Persons in the Demographic and Housing Characteristics of 2020: ρ = 4.9622, 80 queries over 8
+    levels (Cumings-Menon et al. 2023).
 
     Returns:
-        A :class:`jaxgdp.Composition` of discrete Gaussians; a Gaussian of its budget would have μ = √(2ρ) = 3.15030.
+        A :class:`jaxgdp.Composition` of discrete Gaussians; a Gaussian of its budget would have μ =
+        √(2ρ) = 3.15030.
 
     Example:
         >>> float(total_budget("census_2020_dhc_persons"))
@@ -127,10 +141,12 @@ def census_2020_dhc_persons():
 
 
 def census_2020_dhc_housing():
-    """Households and units in the Demographic and Housing Characteristics of 2020: ρ = 7.7005, 80 queries (Cumings-Menon et al. 2023).
+    """Households and units in the Demographic and Housing Characteristics of 2020: ρ = 7.7005, 80
+    queries (Cumings-Menon et al. 2023).
 
     Returns:
-        A :class:`jaxgdp.Composition` of discrete Gaussians; a Gaussian of its budget would have μ = √(2ρ) = 3.92441.
+        A :class:`jaxgdp.Composition` of discrete Gaussians; a Gaussian of its budget would have μ =
+        √(2ρ) = 3.92441.
 
     Example:
         >>> float(total_budget("census_2020_dhc_housing"))
@@ -140,7 +156,8 @@ def census_2020_dhc_housing():
 
 
 def census_2022_august():
-    """The allocation of 25 August 2022 as Gomez 2025 analyses it: ρ = 3.65, ten equal queries at each of 8 levels (Su et al. 2024).
+    """The allocation of 25 August 2022 as Gomez 2025 analyses it: ρ = 3.65, ten equal queries at
+    each of 8 levels (Su et al. 2024).
 
     Returns:
         A :class:`jaxgdp.Composition` of discrete Gaussians; Gomez 2025, Section 5, gives μ = 2.702.

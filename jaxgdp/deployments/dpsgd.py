@@ -33,14 +33,15 @@ def de_et_al_2022(table=4, epsilon=None, dataset_size=None):
     Args:
         table: 4 (WRN-40-4 without extra data) or 5 (last layer of a pre-trained WRN-28-10).
         epsilon: the run reported at this ε (δ = 1e-5), or ``None`` for all of the table's.
-        dataset_size: N of the sampling rate 16384/N, at least 16384; default 50,000, the size of CIFAR-10. Gomez 2025's printed μ
-            are those of N = 60,000.
+        dataset_size: N of the sampling rate 16384/N, at least 16384; default 50,000, the size of
+            CIFAR-10. Gomez 2025's printed μ are those of N = 60,000.
 
     Returns:
         A :class:`jaxgdp.Composition`: scalar for one ε, else with one setting per ε.
 
     Raises:
-        ValueError: no such table, no such ε in it, or a size that is no whole number ≥ the batch size.
+        ValueError: no such table, no such ε in it, or a size that is no whole number ≥ the batch
+            size.
 
     Example:
         >>> de_et_al_2022(table=4).shape, de_et_al_2022(table=4, epsilon=8.0).shape
@@ -51,10 +52,20 @@ def de_et_al_2022(table=4, epsilon=None, dataset_size=None):
         chosen = slice(None)
     else:
         chosen = data["epsilon"].index(one_of("epsilon", epsilon, tuple(data["epsilon"])))
-    size = float(whole("dataset_size", read_data(_FILE)["dataset_size"] if dataset_size is None else dataset_size))
+    size = float(
+        whole(
+            "dataset_size",
+            read_data(_FILE)["dataset_size"] if dataset_size is None else dataset_size,
+        )
+    )
     if size < data["batch_size"]:
-        raise ValueError(f"dataset_size must be at least the batch size {data['batch_size']}, got {size:g}")
-    sigma, steps = (np.asarray(data[name], dtype=np.float64)[chosen] for name in ("noise_multiplier", "num_steps"))
+        raise ValueError(
+            f"dataset_size must be at least the batch size {data['batch_size']}, got {size:g}"
+        )
+    sigma, steps = (
+        np.asarray(data[name], dtype=np.float64)[chosen]
+        for name in ("noise_multiplier", "num_steps")
+    )
     return dpsgd(noise_multiplier=sigma, sampling_prob=data["batch_size"] / size, num_steps=steps)
 
 
@@ -64,7 +75,9 @@ def record(name: str) -> Deployment:
     data, table = read_data(_FILE), _table(number)
     row = table["epsilon"].index(epsilon)
     columns = tuple(key for key in table if key not in ("number", "caption"))
-    values = tuple(table[key][row] if isinstance(table[key], list) else table[key] for key in columns)
+    values = tuple(
+        table[key][row] if isinstance(table[key], list) else table[key] for key in columns
+    )
     return Deployment(
         name,
         f"{data['title']}: {table['caption']}, epsilon = {epsilon:g}",

@@ -1,4 +1,6 @@
-"""One deployment with everything needed to check it: its table, its source, its citation, its mechanism."""
+"""One deployment with everything needed to check it: its table, its source, its citation, its
+mechanism.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ from typing import Any
 @functools.cache
 def read_data(name: str) -> dict[str, Any]:
     """The data file of a deployment."""
-    text = resources.files(__package__ or __name__).joinpath("data", f"{name}.toml").read_text(encoding="utf-8")
+    text = (
+        resources.files(__package__ or __name__)
+        .joinpath("data", f"{name}.toml")
+        .read_text(encoding="utf-8")
+    )
     return tomllib.loads(text)
 
 
@@ -49,18 +55,24 @@ class Deployment:
         return self._build()
 
     def _cells(self) -> list[tuple[str, ...]]:
-        shown = lambda value: value if isinstance(value, str) else f"{float(value):.8g}"  # noqa: E731
+        shown = lambda value: value if isinstance(value, str) else f"{float(value):.8g}"
         return [self.columns, *(tuple(shown(value) for value in row) for row in self.rows)]
 
     def _head(self) -> list[tuple[str, str]]:
         sources = [("source", source) for source in self.sources]
-        return [("neighbours", self.neighbours), ("cite", self.citation), *sources, ("note", self.note)]
+        return [
+            ("neighbours", self.neighbours),
+            ("cite", self.citation),
+            *sources,
+            ("note", self.note),
+        ]
 
     def __str__(self) -> str:
         cells = self._cells()
         widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
         lines = [
-            "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+            "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in cells
         ]
         lines.insert(1, "-" * max(map(len, lines)))
         head = [f"{name:<10} {text}" for name, text in self._head()]
@@ -69,7 +81,9 @@ class Deployment:
     def to_markdown(self) -> str:
         """Title, facts and table as Markdown."""
         head = [f"- **{name}**: {text}" for name, text in self._head()]
-        clean = [[cell.replace("*", "\\*").replace("|", "\\|") for cell in row] for row in self._cells()]
+        clean = [
+            [cell.replace("*", "\\*").replace("|", "\\|") for cell in row] for row in self._cells()
+        ]
         table = ["| " + " | ".join(row) + " |" for row in clean]
         table.insert(1, "|" + "---|" * len(self.columns))
         return "\n".join([f"### {self.title}", "", *head, "", *table])

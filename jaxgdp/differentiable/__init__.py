@@ -1,6 +1,8 @@
-"""Certified numbers that can be traced: inside ``jit``, ``vmap`` and ``grad``, in mechanisms' parameters, T and what they are asked at.
+"""Certified numbers that can be traced: inside ``jit``, ``vmap`` and ``grad``, in mechanisms'
+parameters, T and what they are asked at.
 
-Derivatives are there in what a mechanism declares (``Mechanism.differentiable``), and of every quantity of this module:
+Derivatives are there in what a mechanism declares (``Mechanism.differentiable``), and of every
+quantity of this module:
 
 =====================================  ==================================
 ``SubsampledGaussian``                 ``noise_multiplier``, ``sampling_prob``
@@ -12,18 +14,21 @@ Derivatives are there in what a mechanism declares (``Mechanism.differentiable``
 ``ApproximateDP``                      ``epsilon``, ``delta``
 =====================================  ==================================
 
-and in the number of uses of all but ``ExponentialMechanism``. Everything else raises ``NotImplementedError`` with the mechanism's name.
-Where nothing is traced by ``jit`` or ``vmap``, two small programs are compiled, one for all mechanisms and one for each class.
+and in the number of uses of all but ``ExponentialMechanism``. Everything else raises
+``NotImplementedError`` with the mechanism's name. Where nothing is traced by ``jit`` or ``vmap``,
+two small programs are compiled, one for all mechanisms and one for each class.
 
-Where losses are atoms, numbers are smooth in a parameter only between the places where an atom moves past a threshold. Derivatives are
-exact where atoms lie far apart (between two of them, and where the curve touches in a corner), and means over half a percent of ε where
-they lie close. In the number of uses they are half the difference between one more use and one less, at fixed ε: meant for many.
-Where a use has few atoms (``RandomizedResponse``, ``PureDP``), those of an odd and of an even number of uses lie in different places:
-there only δ at a fixed ε has a meaningful one; of the numbers that touch the curve in one of its corners (μ, TPR at an FPR), as of ε at
-a δ, none should be used.
+Where losses are atoms, numbers are smooth in a parameter only between the places where an atom
+moves past a threshold. Derivatives are exact where atoms lie far apart (between two of them, and
+where the curve touches in a corner), and means over half a percent of ε where they lie close. In
+the number of uses they are half the difference between one more use and one less, at fixed ε: meant
+for many. Where a use has few atoms (``RandomizedResponse``, ``PureDP``), those of an odd and of an
+even number of uses lie in different places: there only δ at a fixed ε has a meaningful one; of the
+numbers that touch the curve in one of its corners (μ, TPR at an FPR), as of ε at a δ, none should
+be used.
 
-Parameters of the pairs of replacing a record are refused where those are made from known numbers (``DiscreteLaplace``).
-"""
+Parameters of the pairs of replacing a record are refused where those are made from known numbers
+(``DiscreteLaplace``)."""
 
 from .calibrated import noise_multiplier
 from .quantities import (

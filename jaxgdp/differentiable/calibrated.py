@@ -34,7 +34,9 @@ def _safe_side(form: _Form, sigma, p, steps, at):
     mechanism = Composition((SubsampledGaussian(sigma, p),), (steps,))
     query = (at,) if form.asked else ()
     function = getattr(quantities, form.quantity)
-    found = function(mechanism, *query, adjacency=form.adjacency, rtol=form.rtol, lattice=form.lattice)
+    found = function(
+        mechanism, *query, adjacency=form.adjacency, rtol=form.rtol, lattice=form.lattice
+    )
     return found.lower if form.quantity in _SAFE_BELOW else found.upper
 
 
@@ -106,20 +108,27 @@ def noise_multiplier(
     lattice=None,
     between=(0.1, 1e4),
 ):
-    """Noise multiplier of DP-SGD at which the safe side of a number equals ``goal``; traced and differentiable.
+    """Noise multiplier of DP-SGD at which the safe side of a number equals ``goal``; traced and
+    differentiable.
 
-    With g(σ, p, T, at) the number, ∂σ = (∂goal − ∂g)/∂_σ g (implicit function theorem). :func:`jaxgdp.calibrate` finds the
-    same noise on the host, for any target, with a certificate; this one lives inside ``jit`` and ``grad``.
+    With g(σ, p, T, at) the number, ∂σ = (∂goal − ∂g)/∂_σ g (implicit function theorem).
+    :func:`jaxgdp.calibrate` finds the same noise on the host, for any target, with a certificate;
+    this one lives inside ``jit`` and ``grad``.
 
     Args:
-        quantity: "mu", "approximate_mu", "advantage", "epsilon", "delta", "tpr", "beta" or "bayes_risk".
-        goal: value to be met, any shape. sampling_prob: p in (0, 1]. num_steps: T; may be any real number if traced. All broadcast.
-        at: what it is asked at (δ of "epsilon", ε of "delta", FPR of "tpr" and "beta", d, prior, or the floor of "mu").
-        adjacency, rtol, lattice: as in :func:`jaxgdp.differentiable.mu`; without a lattice, the default one.
+        quantity: "mu", "approximate_mu", "advantage", "epsilon", "delta", "tpr", "beta" or
+            "bayes_risk".
+        goal: value to be met, any shape. sampling_prob: p in (0, 1]. num_steps: T; may be any real
+            number if traced. All broadcast.
+        at: what it is asked at (δ of "epsilon", ε of "delta", FPR of "tpr" and "beta", d, prior, or
+            the floor of "mu").
+        adjacency, rtol, lattice: as in :func:`jaxgdp.differentiable.mu`; without a lattice, the
+            default one.
         between: the noise searched.
 
     Returns:
-        σ of the broadcast shape, 1e-7 (relative) on the safe side of the root; NaN where ``between`` does not hold it.
+        σ of the broadcast shape, 1e-7 (relative) on the safe side of the root; NaN where
+        ``between`` does not hold it.
 
     Raises:
         RuntimeError: JAX computes in 32 bits.
@@ -151,7 +160,10 @@ def noise_multiplier(
         raise ValueError("at must not be given for 'advantage', which is asked at nothing")
     form = _Form(quantity, adjacency, float(rtol), lattice or DEFAULT, (low, high), at is not None)
     shape = broadcast(**columns)
-    rows = [jnp.broadcast_to(jnp.asarray(column, float), shape).reshape(-1) for column in columns.values()]
+    rows = [
+        jnp.broadcast_to(jnp.asarray(column, float), shape).reshape(-1)
+        for column in columns.values()
+    ]
     if not shape:
         return _solve(form, *(row[0] for row in rows))
     return jax.vmap(lambda *row: _solve(form, *row))(*rows).reshape(shape)

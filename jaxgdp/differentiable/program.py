@@ -1,4 +1,6 @@
-"""One compiled program from the parameters of a setting to a certified number and its derivative."""
+"""One compiled program from the parameters of a setting to a certified number and its
+derivative.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from jax.core import Tracer
 from scipy.special import ndtr
 
 from ..accounting.certify.curve import Curve, gaussian_parts
-from ..accounting.certify.half_curve import Law, Sparse, dominating_law, half_curve, log_delta, merge
+from ..accounting.certify.half_curve import (
+    Law,
+    Sparse,
+    dominating_law,
+    half_curve,
+    log_delta,
+    merge,
+)
 from ..accounting.question import Question
 from ..accounting.run import engine
 from ..accounting.steer.lattice_choice import Lattice
@@ -27,15 +36,17 @@ from .tangency import Tangency, tangency
 
 # serves most settings of 100 steps or more with a bracket of about 1e-3; see ``lattice``
 DEFAULT = Lattice("sparse", 2048, 1024, 2**17, 64, 8, 13, 1)
-_FINER = 0.25  # of the accuracy asked for, on a lattice that is chosen: a slope is off by some ten times as much as a bracket is wide
+# of the accuracy asked for, on a lattice that is chosen: a slope is off by some ten times as much
+# as a bracket is wide
+_FINER = 0.25
 WITH_ATOMS = Lattice("whole", 2048, 0, 2**15, 0, 0, 0, 1)
 _NOTHING_SEEN = (np.full(2, np.inf), np.zeros(2))
 _FAINTEST = 16.0
 
 
 class Form(NamedTuple):
-    """What decides a program: the number by name, the order of the pair, the lattice (None: to be chosen) and whether the query
-    is the smallest rate that matters."""
+    """What decides a program: the number by name, the order of the pair, the lattice (None: to be
+    chosen) and whether the query is the smallest rate that matters."""
 
     name: str
     adjacency: str
@@ -48,8 +59,8 @@ _OF_FLOOR = ("mu", "regret")  # numbers whose query is the floor
 
 
 class Rates(NamedTuple):
-    """What a number is asked at, as in ``summaries.quantities``, and depths (in standard deviations) out to which the curve has to be
-    known, of FPR and of TPR."""
+    """What a number is asked at, as in ``summaries.quantities``, and depths (in standard
+    deviations) out to which the curve has to be known, of FPR and of TPR."""
 
     query: Any
     log_floor: Any
@@ -69,13 +80,17 @@ def _stacked(rows):
 
 def _plans(groups, count, rates: Rates, form: Form):
     """Plans of both half-curves (leading axes: side, piece), constants for every derivative."""
-    merged, count, z_floor, z_delta = jax.tree.map(xp.stop_gradient, (groups, count, rates.z_floor, rates.z_delta))
+    merged, count, z_floor, z_delta = jax.tree.map(
+        xp.stop_gradient, (groups, count, rates.z_floor, rates.z_delta)
+    )
     depths = z_floor, z_delta, form.rtol, _FAINTEST, _NOTHING_SEEN
     return plan_whole(merged, count, *depths, 0.0, form.lattice.pieces)
 
 
 def _both(one_piece, plans, form: Form, tables):
-    """``one_piece(plan, grid, reverse)`` for every piece of both sides, compiled once where both have lattices of one shape."""
+    """``one_piece(plan, grid, reverse)`` for every piece of both sides, compiled once where both
+    have lattices of one shape.
+    """
     shapes = _grids(form.lattice)[0]
     if shapes[0] == shapes[1]:
 
@@ -98,23 +113,32 @@ def _compiled_halves(groups, rates: Rates, tables, *, form: Form, bare: bool):
     merged, count = merge(groups)
     plans = _plans(merged, count, rates, form)
     return plans, *_both(
-        lambda plan, grid, reverse: half_curve(merged, count, plan, grid, reverse, bare), plans, form, tables
+        lambda plan, grid, reverse: half_curve(merged, count, plan, grid, reverse, bare),
+        plans,
+        form,
+        tables,
     )
 
 
 def _halves(groups, rates: Rates, form: Form, bare: bool):
-    """Plans and vertices of both sides (see ``half_curve``): by NumPy where all is known, else by a program."""
+    """Plans and vertices of both sides (see ``half_curve``): by NumPy where all is known, else by a
+    program.
+    """
     form = Form("", "", form.lattice, form.rtol)
     if _traced(groups, rates):
         tables = _grids(form.lattice)[1]
-        return _compiled_halves(groups, rates, None if tables[0] is None else _stacked(tables), form=form, bare=bare)
+        return _compiled_halves(
+            groups, rates, None if tables[0] is None else _stacked(tables), form=form, bare=bare
+        )
     shapes, tables = form.lattice.grids()
     merged, count = merge(groups)
     plans, pieces, sides = _plans(merged, count, rates, form), range(form.lattice.pieces), []
     for side, reverse in enumerate((np.bool_(False), np.bool_(True))):
         grid = _grid(shapes[side], tables[side])
         of = [jax.tree.map(lambda a: a[side, piece], plans) for piece in pieces]  # noqa: B023
-        sides.append(_stacked([half_curve(merged, count, plan, grid, reverse, bare) for plan in of]))
+        sides.append(
+            _stacked([half_curve(merged, count, plan, grid, reverse, bare) for plan in of])
+        )
     return plans, *_stacked(sides)
 
 
@@ -149,9 +173,8 @@ _compiled_answer = functools.partial(jax.jit, static_argnames=("name", "adjacenc
 def _pull(groups, plans, touch: Tangency, form: Form):
     """Σ sign·e^{log_weight}·∂δ_side(ε) in every leaf of ``groups``: of both sides and all points.
 
-    Points without weight are left out where that is known. Where it is not, one program serves all points of both sides, if their
-    lattices have one shape.
-    """
+    Points without weight are left out where that is known. Where it is not, one program serves all
+    points of both sides, if their lattices have one shape."""
     shapes, tables = _grids(form.lattice)
     points = touch.epsilon, touch.spread, touch.sign
 
@@ -175,7 +198,7 @@ def _pull(groups, plans, touch: Tangency, form: Form):
 
     reverse = np.array([False, True])
     if _traced(plans, touch) and shapes[0] == shapes[1]:
-        side = lambda of: at(shapes[0], *of)  # noqa: E731
+        side = lambda of: at(shapes[0], *of)
         rows = (None if tables[0] is None else _stacked(tables)), reverse, plans, touch.log_weight
         return jax.tree.map(lambda a: jnp.sum(a, axis=0), jax.lax.map(side, rows))
     sides = zip(shapes, tables, reverse, _rows(plans), touch.log_weight, strict=True)
@@ -191,7 +214,9 @@ def _rows(tree):
 
 
 def _slope(groups, plan, place, reverse, shape, table):
-    """log δ(ε) of one side and its derivative, by way of the masses of one step: what comes after them compiles once for all mechanisms."""
+    """log δ(ε) of one side and its derivative, by way of the masses of one step: what comes after
+    them compiles once for all mechanisms.
+    """
     merged, count = merge(groups)
     law = dominating_law(merged, plan, _grid(shape, table), reverse)
     if _traced(groups, plan, place):
@@ -210,7 +235,9 @@ def _grid(shape, table):
 
 def _by_law(law: Law, count, plan, table, place, *, shape):
     """log δ(ε), and its derivative in the masses of one step and in the numbers of uses."""
-    return jax.value_and_grad(lambda of: log_delta(*of, plan, _grid(shape, table), *place))((law, count))
+    return jax.value_and_grad(lambda of: log_delta(*of, plan, _grid(shape, table), *place))(
+        (law, count)
+    )
 
 
 def _by_groups(groups, plan, table, reverse, by_law, *, shape):
@@ -224,7 +251,8 @@ def _by_groups(groups, plan, table, reverse, by_law, *, shape):
 
 
 _quick_by_law, _quick_by_groups = (
-    Program(function, quickly=True, static_argnames=("shape",)) for function in (_by_law, _by_groups)
+    Program(function, quickly=True, static_argnames=("shape",))
+    for function in (_by_law, _by_groups)
 )
 
 
@@ -239,7 +267,9 @@ def _known(*trees):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def number(form: Form, groups, rates: Rates) -> Bracket:
-    """One certified number of one setting; both sides of the bracket have the derivative of the number itself."""
+    """One certified number of one setting; both sides of the bracket have the derivative of the
+    number itself.
+    """
     groups, rates = _known(groups, rates)
     form = _with_lattice(form, groups, rates)
     with np.errstate(all="ignore"):
@@ -264,29 +294,40 @@ def _number_jvp(form, primals, tangents):
 
 
 def default(groups) -> Lattice:
-    """The lattice where none can be chosen: a dense one, on which atoms keep their places, if there are any."""
+    """The lattice where none can be chosen: a dense one, on which atoms keep their places, if there
+    are any.
+    """
     return WITH_ATOMS if any(mechanism.atomic for mechanism, _ in groups) else DEFAULT
 
 
 def _with_lattice(form: Form, groups, rates: Rates) -> Form:
-    """The form with a lattice: chosen for the setting where its parameters are known, else the default one."""
+    """The form with a lattice: chosen for the setting where its parameters are known, else the
+    default one.
+    """
     lattice = form.lattice
     if lattice is None and _traced(groups, rates):
         lattice = default(groups)
     if lattice is None:
         flat = jax.tree.map(lambda leaf: np.asarray(leaf)[None], groups)
-        lattice = settled(flat, form.rtol, np.exp(rates.log_floor), form.adjacency, deepest(rates))[0]
+        lattice = settled(flat, form.rtol, np.exp(rates.log_floor), form.adjacency, deepest(rates))[
+            0
+        ]
     return form._replace(lattice=lattice)
 
 
 def deepest(rates: Rates):
     """The smallest rate to be resolved, or None."""
-    return None if np.all(np.asarray(rates.z_delta) <= NOTHING) else ndtr(-np.asarray(rates.z_delta))
+    return (
+        None if np.all(np.asarray(rates.z_delta) <= NOTHING) else ndtr(-np.asarray(rates.z_delta))
+    )
 
 
 @with_float64
 def settled(groups, rtol, fpr_floor, adjacency, deepest) -> list[Lattice]:
-    """The lattice on which each setting of a flat batch reached its accuracy, or came nearest to it."""
+    """The lattice on which each setting of a flat batch reached its accuracy, or came nearest to
+    it.
+    """
     return engine.answer(
-        groups, Question(_FINER * rtol, fpr_floor, adjacency, ((registry.named("mu"), None),), deepest)
+        groups,
+        Question(_FINER * rtol, fpr_floor, adjacency, ((registry.named("mu"), None),), deepest),
     ).lattices

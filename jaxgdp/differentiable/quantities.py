@@ -12,7 +12,15 @@ from ..bracket import Bracket
 from ..mechanisms import as_composition
 from ..numerics import namespace as xp
 from ..numerics.normal import ndtri_exp
-from ..numerics.validation import broadcast, closed_unit, floor_rate, nonnegative, one_of, open_unit, relative_width
+from ..numerics.validation import (
+    broadcast,
+    closed_unit,
+    floor_rate,
+    nonnegative,
+    one_of,
+    open_unit,
+    relative_width,
+)
 from ..options import ADJACENCIES
 from ..tradeoff import dominating
 from .declared import declared
@@ -26,13 +34,18 @@ def need_64_bits(name: str) -> None:
     """Raise where JAX computes in 32 bits."""
     if jnp.result_type(float) != jnp.float64:
         raise RuntimeError(
-            f"jaxgdp.differentiable.{name} computes in 64 bits: call it within `with jax.enable_x64(True):`, or use jaxgdp.measure "
-            "or jaxgdp.calibrate, which need no such setting (and have no gradients)"
+            f"jaxgdp.differentiable.{name} computes in 64 bits: call it within `with"
+            " jax.enable_x64(True):`, or use jaxgdp.measure or jaxgdp.calibrate, which need no"
+            " such setting (and have no gradients)"
         )
 
 
-def _ask(name, mechanism, query, logged, adjacency, rtol, fpr_floor, lattice, deepest=None) -> Bracket:
-    """``query`` as the user gave it, taken to its log where ``logged``; ``deepest``: a rate that has to be resolved."""
+def _ask(
+    name, mechanism, query, logged, adjacency, rtol, fpr_floor, lattice, deepest=None
+) -> Bracket:
+    """``query`` as the user gave it, taken to its log where ``logged``; ``deepest``: a rate that
+    has to be resolved.
+    """
     need_64_bits(name)
     mechanism = as_composition(mechanism)
     one_of("adjacency", adjacency, ADJACENCIES)
@@ -44,7 +57,10 @@ def _ask(name, mechanism, query, logged, adjacency, rtol, fpr_floor, lattice, de
         jnp.asarray(a, float) if isinstance(a, Tracer) else np.asarray(a, float)
         for a in (query, fpr_floor, 0.5 if deepest is None else deepest)
     )
-    shape, axes = broadcast(mechanism=np.empty(mechanism.shape), query=query, fpr_floor=floor), len(mechanism.shape)
+    shape, axes = (
+        broadcast(mechanism=np.empty(mechanism.shape), query=query, fpr_floor=floor),
+        len(mechanism.shape),
+    )
     log_floor = xp.log(floor)
     depth = np.asarray(NOTHING) if deepest is None else -ndtri_exp(xp.log(depth))
     rates = Rates(xp.log(query) if logged else query, log_floor, -ndtri_exp(log_floor), depth)
@@ -67,15 +83,22 @@ def _ask(name, mechanism, query, logged, adjacency, rtol, fpr_floor, lattice, de
 
 
 def _common(groups, rates, form) -> Lattice:
-    """One lattice for a batch: the finest that one of its settings needs, or the default one where they are not known."""
+    """One lattice for a batch: the finest that one of its settings needs, or the default one where
+    they are not known.
+    """
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((groups, rates))):
         return default(groups)
     flat = jax.tree.map(np.asarray, groups)
-    return _finest(settled(flat, form.rtol, np.exp(np.asarray(rates.log_floor)), form.adjacency, smallest(rates)))
+    return _finest(
+        settled(
+            flat, form.rtol, np.exp(np.asarray(rates.log_floor)), form.adjacency, smallest(rates)
+        )
+    )
 
 
 def _finest(lattices) -> Lattice:
-    """One that serves settings of all these: the one with most vertices, with the reach and the pieces of the widest.
+    """One that serves settings of all these: the one with most vertices, with the reach and the
+    pieces of the widest.
 
     A dense lattice serves settings of few steps and of many; a sparse one only many.
     """
@@ -85,17 +108,22 @@ def _finest(lattices) -> Lattice:
         kind = "whole" if any(lattice.kind == "whole" for lattice in dense) else "heavy"
         largest = max(dense, key=lambda lattice: lattice.size)
         return largest._replace(kind=kind, pieces=pieces)
-    largest = max(lattices, key=lambda lattice: (lattice.frequencies, lattice.vertices, lattice.size))
-    ends = {end: max(getattr(lattice, end) for lattice in lattices) for end in ("short", "long", "base")}
+    largest = max(
+        lattices, key=lambda lattice: (lattice.frequencies, lattice.vertices, lattice.size)
+    )
+    ends = {
+        end: max(getattr(lattice, end) for lattice in lattices) for end in ("short", "long", "base")
+    }
     return largest._replace(pieces=pieces, **ends)
 
 
 def lattice(mechanism, rtol=1e-3, fpr_floor=1e-10, deepest=None, adjacency="add_remove") -> Lattice:
     """The lattice to trace with: chosen on the host from representative settings, then fixed.
 
-    A traced program cannot choose its own shapes. Brackets hold on any lattice; on a poor one they are wide. Without one, the
-    functions of this module choose where the parameters are known numbers and else fall back on one that serves DP-SGD of
-    100 steps or more with noise multipliers above about 0.6, or a dense one if losses have atoms.
+    A traced program cannot choose its own shapes. Brackets hold on any lattice; on a poor one they
+    are wide. Without one, the functions of this module choose where the parameters are known
+    numbers and else fall back on one that serves DP-SGD of 100 steps or more with noise multipliers
+    above about 0.6, or a dense one if losses have atoms.
 
     Args:
         mechanism: settings like those that will be asked for, scalar or batched.
@@ -113,7 +141,9 @@ def lattice(mechanism, rtol=1e-3, fpr_floor=1e-10, deepest=None, adjacency="add_
     mechanism = as_composition(mechanism)
     paired, order = dominating(mechanism, adjacency)
     axes = len(mechanism.shape)
-    flat = jax.tree.map(lambda a: np.asarray(a).reshape((-1,) + np.shape(a)[axes:]), paired.stacked())
+    flat = jax.tree.map(
+        lambda a: np.asarray(a).reshape((-1,) + np.shape(a)[axes:]), paired.stacked()
+    )
     floor = float(floor_rate("fpr_floor", fpr_floor))
     deepest = None if deepest is None else float(open_unit("deepest", deepest))
     return _finest(settled(flat, float(relative_width("rtol", rtol)), floor, order, deepest))
@@ -122,14 +152,17 @@ def lattice(mechanism, rtol=1e-3, fpr_floor=1e-10, deepest=None, adjacency="add_
 def mu(mechanism, fpr_floor=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
     """μ*(floor), traced and differentiable; see :meth:`jaxgdp.TradeoffCurve.mu`.
 
-    By the envelope theorem ∂μ* = ∂δ(ε*)/φ(Φ⁻¹(TPR)) at the point of the curve where μ is largest. Both sides of the bracket carry
-    that derivative, whose relative accuracy is about the bracket's width.
+    By the envelope theorem ∂μ* = ∂δ(ε*)/φ(Φ⁻¹(TPR)) at the point of the curve where μ is largest.
+    Both sides of the bracket carry that derivative, whose relative accuracy is about the bracket's
+    width.
 
     Args:
-        mechanism: a mechanism or composition whose fields and counts may be traced; a count may be any real number.
+        mechanism: a mechanism or composition whose fields and counts may be traced; a count may be
+            any real number.
         fpr_floor: in [1e-300, 0.5).
         adjacency: as in :func:`jaxgdp.measure`.
-        rtol: accuracy for which windows are laid out and, where nothing is traced by ``jit`` or ``vmap``, the lattice chosen.
+        rtol: accuracy for which windows are laid out and, where nothing is traced by ``jit`` or
+            ``vmap``, the lattice chosen.
         lattice: from :func:`lattice`; see there what happens without one.
 
     Returns:
@@ -151,17 +184,23 @@ def mu(mechanism, fpr_floor=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice
     return _ask("mu", mechanism, 0.0, False, adjacency, rtol, fpr_floor, lattice)
 
 
-def regret(mechanism, fpr_floor=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+def regret(
+    mechanism, fpr_floor=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice=None
+) -> Bracket:
     """Δ of reporting μ*(floor), traced and differentiable; arguments as in :func:`mu`.
 
-    ∂Δ = (φ(ε*/μ − μ/2)·∂μ* − ∂δ(ε*))/(1 + e^{ε*}) at the slope where the gap is widest. Report the upper side.
-    """
+    ∂Δ = (φ(ε*/μ − μ/2)·∂μ* − ∂δ(ε*))/(1 + e^{ε*}) at the slope where the gap is widest. Report the
+    upper side."""
     fpr_floor = floor_rate("fpr_floor", fpr_floor)
     return _ask("regret", mechanism, 0.0, False, adjacency, rtol, fpr_floor, lattice)
 
 
-def approximate_mu(mechanism, d=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
-    """d-approximate μ, traced and differentiable; d in (0, 1), other arguments as in :func:`mu`. Report the upper side."""
+def approximate_mu(
+    mechanism, d=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice=None
+) -> Bracket:
+    """d-approximate μ, traced and differentiable; d in (0, 1), other arguments as in :func:`mu`.
+    Report the upper side.
+    """
     d = open_unit("d", d)
     return _ask("approximate_mu", mechanism, d, True, adjacency, rtol, d, lattice, d)
 
@@ -172,7 +211,8 @@ def advantage(mechanism, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> 
 
 
 def epsilon(mechanism, delta, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
-    """ε(δ) in nats, traced and differentiable; δ in (0, 1), other arguments as in :func:`mu`. Report the upper side.
+    """ε(δ) in nats, traced and differentiable; δ in (0, 1), other arguments as in :func:`mu`.
+    Report the upper side.
 
     ∂ε = ∂δ(ε)/(e^ε·α) at fixed δ, with α the FPR of the threshold ε (implicit function theorem).
     """
@@ -180,11 +220,14 @@ def epsilon(mechanism, delta, *, adjacency="add_remove", rtol=1e-3, lattice=None
     return _ask("epsilon", mechanism, delta, True, adjacency, rtol, _SHALLOW, lattice, delta)
 
 
-def delta(mechanism, epsilon, *, adjacency="add_remove", rtol=1e-3, fpr_floor=1e-10, lattice=None) -> Bracket:
-    """δ(ε), traced and differentiable; ε ≥ 0 in nats, other arguments as in :func:`mu`. Report the upper side.
+def delta(
+    mechanism, epsilon, *, adjacency="add_remove", rtol=1e-3, fpr_floor=1e-10, lattice=None
+) -> Bracket:
+    """δ(ε), traced and differentiable; ε ≥ 0 in nats, other arguments as in :func:`mu`. Report the
+    upper side.
 
-    ``fpr_floor`` says how far out the curve is computed: beyond it δ(ε) is bounded by its value there.
-    """
+    ``fpr_floor`` says how far out the curve is computed: beyond it δ(ε) is bounded by its value
+    there."""
     epsilon, fpr_floor = nonnegative("epsilon", epsilon), floor_rate("fpr_floor", fpr_floor)
     return _ask("delta", mechanism, epsilon, False, adjacency, rtol, fpr_floor, lattice)
 
@@ -196,17 +239,23 @@ def _at_fpr(name, mechanism, argument, fpr, adjacency, rtol, lattice):
 
 
 def tpr(mechanism, fpr, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
-    """Largest TPR at an FPR in (0, 1), traced and differentiable; other arguments as in :func:`mu`. Report the upper side."""
+    """Largest TPR at an FPR in (0, 1), traced and differentiable; other arguments as in :func:`mu`.
+    Report the upper side.
+    """
     return _at_fpr("tpr", mechanism, "fpr", fpr, adjacency, rtol, lattice)
 
 
 def beta(mechanism, alpha, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
-    """f(α), the least FNR at an FPR in (0, 1), traced and differentiable; arguments as in :func:`mu`. Report the lower side."""
+    """f(α), the least FNR at an FPR in (0, 1), traced and differentiable; arguments as in
+    :func:`mu`. Report the lower side.
+    """
     return _at_fpr("beta", mechanism, "alpha", alpha, adjacency, rtol, lattice)
 
 
 def log_tpr(mechanism, fpr, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
-    """log TPR at an FPR, traced and differentiable; arguments as in :func:`tpr`. Report the upper side."""
+    """log TPR at an FPR, traced and differentiable; arguments as in :func:`tpr`. Report the upper
+    side.
+    """
     return _at_fpr("log_tpr", mechanism, "fpr", fpr, adjacency, rtol, lattice)
 
 
@@ -216,7 +265,8 @@ def log_beta(mechanism, alpha, *, adjacency="add_remove", rtol=1e-3, lattice=Non
 
 
 def bayes_risk(mechanism, prior=0.5, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
-    """Least error probability of an attacker, traced and differentiable; ``prior`` in (0, 1) is the probability that the record is
-    absent, other arguments as in :func:`mu`. Report the lower side."""
+    """Least error probability of an attacker, traced and differentiable; ``prior`` in (0, 1) is the
+    probability that the record is absent, other arguments as in :func:`mu`. Report the lower
+    side."""
     prior = closed_unit("prior", prior)
     return _ask("bayes_risk", mechanism, prior, False, adjacency, rtol, _SHALLOW, lattice)

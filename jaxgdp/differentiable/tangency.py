@@ -1,9 +1,9 @@
 """Where each number touches the curve: every derivative is a weight times that of δ(ε) at a few ε.
 
-TPR(α) = min over ε of δ(ε) + e^ε·α, so by the envelope theorem ∂TPR(α) = ∂δ(ε*) at the slope e^{ε*} of the curve there; every
-other number is a function of TPRs, a maximum over them, or an inverse of δ. What is needed besides is ε* itself, which is
-interpolated between vertices, because an ε* that is off makes a derivative wrong to first order.
-"""
+TPR(α) = min over ε of δ(ε) + e^ε·α, so by the envelope theorem ∂TPR(α) = ∂δ(ε*) at the slope e^{ε*}
+of the curve there; every other number is a function of TPRs, a maximum over them, or an inverse of
+δ. What is needed besides is ε* itself, which is interpolated between vertices, because an ε* that
+is off makes a derivative wrong to first order."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from ..accounting.certify.half_curve import ACROSS
 from ..numerics import namespace as xp
 from ..numerics.normal import LOG_SQRT_2PI, argmax, gaussian_delta, log1mexp, ndtri_exp, safe_log
 
-# part of ε to both sides over which means are taken, where atoms move past it: what a small change of a parameter would see
+# part of ε to both sides over which means are taken, where atoms move past it: what a small change
+# of a parameter would see
 _AROUND = 0.005
 _TIE = 1e-11  # relative difference of what rounding alone sets apart
 
 
 class Tangency(NamedTuple):
-    """A number's derivative is Σ sign·e^{log_weight}·∂δ_side(ε) over its points, and ``slope`` times that of what it is asked at.
+    """A number's derivative is Σ sign·e^{log_weight}·∂δ_side(ε) over its points, and ``slope``
+    times that of what it is asked at.
 
     Attributes:
         epsilon: points ε ≥ 0, shape (points,).
         spread: how far around each of them a mean is taken, shape (points,).
         sign: of the weight at each, shape (points,).
-        log_weight: log of its size for both half-curves (plus, minus), −∞ where there is none, shape (2, points).
+        log_weight: log of its size for both half-curves (plus, minus), −∞ where there is none,
+            shape (2, points).
         slope: derivative with respect to the query, as ``summaries.quantities`` has it.
     """
 
@@ -47,14 +50,14 @@ class _Lines(NamedTuple):
 
 
 def _peak(y, usable, k):
-    """Where y, at k the largest or smallest of its neighbours, has its extremum, as a shift from k (0 where one of them is unusable),
-    and how much of the bend there is in the single point k.
+    """Where y, at k the largest or smallest of its neighbours, has its extremum, as a shift from k
+    (0 where one of them is unusable), and how much of the bend there is in the single point k.
 
-    Where y is smooth that is the extremum of the parabola through the three. Where the loss has a large atom y has a corner,
-    which moves with the atom, and so does the extremum: its derivative is the mean of those on both sides of the corner, weighted with
-    the slopes towards the other side. The parabola's shift, doubled, gives that mean. How much of the bend is in a
-    single point decides between the two.
-    """
+    Where y is smooth that is the extremum of the parabola through the three. Where the loss has a
+    large atom y has a corner, which moves with the atom, and so does the extremum: its derivative
+    is the mean of those on both sides of the corner, weighted with the slopes towards the other
+    side. The parabola's shift, doubled, gives that mean. How much of the bend is in a single point
+    decides between the two."""
     last = y.shape[0] - 1
     place = [k + i for i in range(-2, 3)]
     far_a, a, b, c, far_c = (y[xp.clip(i, 0, last)] for i in place)
@@ -83,7 +86,9 @@ def _lines(p: Points, others) -> _Lines:
     log_delta = p.log_tpr + safe_log1m(xp.minimum(epsilon + p.log_alpha - reachable, 0.0))
     for other in others:
         log_delta = xp.maximum(log_delta, log_delta_at(other, epsilon))
-    return _Lines(epsilon, log_delta, p.high - p.low, p.used & (p.low >= -1e-12) & (log_delta > -xp.inf))
+    return _Lines(
+        epsilon, log_delta, p.high - p.low, p.used & (p.low >= -1e-12) & (log_delta > -xp.inf)
+    )
 
 
 def _pick(candidates, which):
@@ -102,12 +107,18 @@ def _one(side, epsilon, log_weight, slope, sign: Any = 1.0, single: Any = 0.0) -
     """
     log_weights = xp.where(side == xp.arange(2), log_weight, -xp.inf)
     return Tangency(
-        epsilon[None], ((1.0 - single) * _AROUND * epsilon)[None], sign * xp.ones((1,)), log_weights[:, None], slope
+        epsilon[None],
+        ((1.0 - single) * _AROUND * epsilon)[None],
+        sign * xp.ones((1,)),
+        log_weights[:, None],
+        slope,
     )
 
 
 class _Halves:
-    """Both half-curves of the dominating pair of one setting, and questions about where they are."""
+    """Both half-curves of the dominating pair of one setting, and questions about where they
+    are.
+    """
 
     def __init__(self, vertices, symmetric: bool):
         self.symmetric = symmetric
@@ -115,7 +126,9 @@ class _Halves:
         self.points = tuple(points(v) for v in self.vertices)
 
     def log_fpr(self, side, epsilon):
-        """log FPR of the threshold ε. A vertex has the slopes of the cell above it: its FPR is that of the cell's middle."""
+        """log FPR of the threshold ε. A vertex has the slopes of the cell above it: its FPR is that
+        of the cell's middle.
+        """
 
         def along(p: Points):
             middle = xp.where(p.used & xp.isfinite(p.high), 0.5 * (p.low + p.high), xp.inf)
@@ -126,7 +139,9 @@ class _Halves:
         return xp.where(side == 0, *(along(p) for p in self.points))
 
     def larger(self, epsilon):
-        """(side, log δ) of the larger direction at ε; the plus side alone where one direction is meant."""
+        """(side, log δ) of the larger direction at ε; the plus side alone where one direction is
+        meant.
+        """
         plus, minus = (log_delta_at(v, epsilon) for v in self.vertices)
         if not self.symmetric:
             return xp.zeros((), int), plus
@@ -135,8 +150,8 @@ class _Halves:
     def tpr(self, log_fpr, side=None):
         """The line through the curve at one FPR: (side, ε*, mirrored, log TPR, log β, single).
 
-        Slopes above one belong to TPR = δ + e^ε·α, those below to β = e^{−ε}·(1 − δ − α). ``side`` takes one half-curve by itself.
-        """
+        Slopes above one belong to TPR = δ + e^ε·α, those below to β = e^{−ε}·(1 − δ − α). ``side``
+        takes one half-curve by itself."""
         if side is not None:
             direct = mirrored = (side,)
         elif self.symmetric:
@@ -163,7 +178,9 @@ class _Halves:
                 log_beta = -value[k] if kind else log1mexp(log_tpr)
                 found.append((xp.asarray(s), epsilon, xp.asarray(kind), log_tpr, log_beta, single))
         which = argmax(-xp.stack([f[3] for f in found]))
-        s, epsilon, kind, log_tpr, log_beta, single = (_pick(column, which) for column in zip(*found, strict=True))
+        s, epsilon, kind, log_tpr, log_beta, single = (
+            _pick(column, which) for column in zip(*found, strict=True)
+        )
         if side is None and self.symmetric:
             s = self.larger(epsilon)[0]
         return s, epsilon, kind, log_tpr, log_beta, single
@@ -176,11 +193,12 @@ def _z_tpr(log_tpr, log_beta):
 
 
 def _slope(z_alpha, z_tpr, p: Points, value, usable, k):
-    """log of the slope φ(z_TPR)/φ(z_α) of the Gaussian curve through a point, which touches the mechanism's curve there.
+    """log of the slope φ(z_TPR)/φ(z_α) of the Gaussian curve through a point, which touches the
+    mechanism's curve there.
 
-    A curve's corner has a range of slopes. Vertices between two atoms are the same point and share it; at the last vertex that counts
-    the Gaussian curve crosses, and the curve's own slope is in the middle of its range.
-    """
+    A curve's corner has a range of slopes. Vertices between two atoms are the same point and share
+    it; at the last vertex that counts the Gaussian curve crosses, and the curve's own slope is in
+    the middle of its range."""
     last = value.shape[0] - 1
     between = (k > 0) & (k < last) & usable[xp.maximum(k - 1, 0)] & usable[xp.minimum(k + 1, last)]
     same = p.used & (xp.abs(value - value[k]) <= _TIE * xp.abs(value[k]))
@@ -200,7 +218,9 @@ def _mu(halves: _Halves, log_floor) -> Tangency:
         above = (p.log_alpha >= log_floor) & (p.log_beta >= log_floor)
         seen = above | ((p.log_alpha <= log_floor) & (p.log_beta <= log_floor))
         usable = p.used & seen & xp.isfinite(z_alpha) & xp.isfinite(z_tpr)
-        value = xp.where(usable, xp.where(usable, z_tpr, 0.0) - xp.where(usable, z_alpha, 0.0), -xp.inf)
+        value = xp.where(
+            usable, xp.where(usable, z_tpr, 0.0) - xp.where(usable, z_alpha, 0.0), -xp.inf
+        )
         k = argmax(value)
         shift, single = _peak(value, usable, k)
         z0, z1 = (_at(xp.where(usable, z, 0.0), k, shift) for z in (z_alpha, z_tpr))
@@ -213,7 +233,12 @@ def _mu(halves: _Halves, log_floor) -> Tangency:
         visible = visible & (xp.min(xp.where(p.used, p.log_alpha, 0.0)) <= log_floor)
         z0, z1 = ndtri_exp(log_floor), _z_tpr(log_tpr, log_beta)
         gain = xp.exp(log_floor + epsilon - _log_density(z1)) - xp.exp(log_floor - _log_density(z0))
-        found.append((xp.where(visible, z1 - z0, -xp.inf), _one(side, epsilon, -_log_density(z1), gain, single=single)))
+        found.append(
+            (
+                xp.where(visible, z1 - z0, -xp.inf),
+                _one(side, epsilon, -_log_density(z1), gain, single=single),
+            )
+        )
     return _best(found)
 
 
@@ -229,9 +254,19 @@ def _approximate_mu(halves: _Halves, log_d) -> Tangency:
     for side in (0, 1):
         p = halves.points[side]
         above = p.used & (p.log_tpr > log_d)
-        excess = xp.where(above, p.log_tpr + log1mexp(xp.minimum(log_d - xp.where(above, p.log_tpr, 0.0), 0.0)), -1.0)
-        log_tpr, log_beta = xp.minimum(excess - log_rest, 0.0), xp.minimum(p.log_beta - log_rest, 0.0)
-        z_alpha, z_tpr = ndtri_exp(xp.minimum(p.log_alpha - log_rest, 0.0)), _z_tpr(log_tpr, log_beta)
+        excess = xp.where(
+            above,
+            p.log_tpr + log1mexp(xp.minimum(log_d - xp.where(above, p.log_tpr, 0.0), 0.0)),
+            -1.0,
+        )
+        log_tpr, log_beta = (
+            xp.minimum(excess - log_rest, 0.0),
+            xp.minimum(p.log_beta - log_rest, 0.0),
+        )
+        z_alpha, z_tpr = (
+            ndtri_exp(xp.minimum(p.log_alpha - log_rest, 0.0)),
+            _z_tpr(log_tpr, log_beta),
+        )
         usable = above & xp.isfinite(z_alpha) & xp.isfinite(z_tpr)
         z_alpha, z_tpr = xp.where(usable, z_alpha, 0.0), xp.where(usable, z_tpr, 0.0)
         value = xp.where(usable, z_tpr - z_alpha, -xp.inf)
@@ -242,7 +277,9 @@ def _approximate_mu(halves: _Halves, log_d) -> Tangency:
         # ∂/∂d of (TPR − d)/(1 − d) and of α/(1 − d), α and TPR held fixed; the query is log d
         slope = xp.exp(log_d + p.log_alpha[k] - 2.0 * log_rest - _log_density(z0))
         slope = -xp.exp(log_d + p.log_beta[k] - 2.0 * log_rest - _log_density(z1)) - slope
-        found.append((value[k], _one(side, epsilon, -_log_density(z1) - xp.log(rest), slope, single=single)))
+        found.append(
+            (value[k], _one(side, epsilon, -_log_density(z1) - xp.log(rest), slope, single=single))
+        )
     return _best(found)
 
 
@@ -253,7 +290,9 @@ def _regret(halves: _Halves, log_floor, mu) -> Tangency:
         others = (halves.vertices[1 - side],) if halves.symmetric else ()
         lines = _lines(halves.points[side], others)
         growth = 1.0 + xp.exp(xp.minimum(lines.epsilon, 600.0))
-        gap = (gaussian_delta(xp.minimum(lines.epsilon, 600.0), mu) - xp.exp(lines.log_delta)) / growth
+        gap = (
+            gaussian_delta(xp.minimum(lines.epsilon, 600.0), mu) - xp.exp(lines.log_delta)
+        ) / growth
         gap = xp.where(lines.usable, gap, -xp.inf)
         k = argmax(gap)
         shift, single = _peak(gap, lines.usable, k)
@@ -265,10 +304,18 @@ def _regret(halves: _Halves, log_floor, mu) -> Tangency:
         side = halves.larger(epsilon)[0]
     growth = 1.0 + xp.exp(xp.minimum(epsilon, 600.0))
     by_mu = xp.exp(_log_density(epsilon / mu - 0.5 * mu)) / growth
-    here, of_mu = _one(side, epsilon, -xp.log(growth), xp.zeros(()), -1.0, single), _mu(halves, log_floor)
+    here, of_mu = (
+        _one(side, epsilon, -xp.log(growth), xp.zeros(()), -1.0, single),
+        _mu(halves, log_floor),
+    )
     of_mu = of_mu._replace(log_weight=of_mu.log_weight + safe_log(by_mu))
-    points = (xp.concatenate([getattr(t, name) for t in (here, of_mu)]) for name in ("epsilon", "spread", "sign"))
-    return Tangency(*points, xp.concatenate([here.log_weight, of_mu.log_weight], axis=1), by_mu * of_mu.slope)
+    points = (
+        xp.concatenate([getattr(t, name) for t in (here, of_mu)])
+        for name in ("epsilon", "spread", "sign")
+    )
+    return Tangency(
+        *points, xp.concatenate([here.log_weight, of_mu.log_weight], axis=1), by_mu * of_mu.slope
+    )
 
 
 def _epsilon(halves: _Halves, log_d, epsilon) -> Tangency:
@@ -278,7 +325,9 @@ def _epsilon(halves: _Halves, log_d, epsilon) -> Tangency:
     side, _ = halves.larger(epsilon)
     log_alpha = halves.log_fpr(side, epsilon)
     log_weight = xp.where(known, -epsilon - log_alpha, -xp.inf)
-    return _one(side, epsilon, log_weight, xp.where(known, -xp.exp(log_d - epsilon - log_alpha), 0.0))
+    return _one(
+        side, epsilon, log_weight, xp.where(known, -xp.exp(log_d - epsilon - log_alpha), 0.0)
+    )
 
 
 def tangency(name: str, vertices, query, value, *, symmetric: bool) -> Tangency:
@@ -311,7 +360,8 @@ def tangency(name: str, vertices, query, value, *, symmetric: bool) -> Tangency:
         side, _ = halves.larger(query)
         return _one(side, query, xp.zeros(()), -xp.exp(query + halves.log_fpr(side, query)))
     if name == "bayes_risk":
-        # π·α + (1 − π)·β is (1 − π)·(1 − δ(ε)) at e^ε = π/(1 − π), and the mirror image below one half
+        # π·α + (1 − π)·β is (1 − π)·(1 − δ(ε)) at e^ε = π/(1 − π), and the mirror image below one
+        # half
         rare = xp.minimum(query, 1.0 - query)
         epsilon = xp.abs(xp.log(query) - xp.log1p(-query))
         below = query < 0.5
@@ -332,5 +382,9 @@ def tangency(name: str, vertices, query, value, *, symmetric: bool) -> Tangency:
     if name == "log_tpr":
         return _one(side, epsilon, log_weight - log_tpr, steep / xp.exp(log_tpr), single=single)
     if name == "log_beta":
-        return _one(side, epsilon, log_weight - log_beta, -steep / xp.exp(log_beta), -1.0, single=single)
-    raise NotImplementedError(f"jaxgdp.differentiable does not know where {name!r} touches the curve")
+        return _one(
+            side, epsilon, log_weight - log_beta, -steep / xp.exp(log_beta), -1.0, single=single
+        )
+    raise NotImplementedError(
+        f"jaxgdp.differentiable does not know where {name!r} touches the curve"
+    )

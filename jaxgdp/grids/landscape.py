@@ -1,4 +1,6 @@
-"""The regret landscape of DP-SGD (Gomez 2025, Figure 3): its grid, its worst cases and its rule of thumb."""
+"""The regret landscape of DP-SGD (Gomez 2025, Figure 3): its grid, its worst cases and its rule of
+thumb.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..numerics.provenance import comments, provenance
-from ..report import rounded_outward
+from ..numerics.rounding import rounded_outward
 from ..scale.store import undamaged
 from .sweep import sweep
 
@@ -18,13 +20,18 @@ SAMPLING_PROBS = tuple(float(p) for p in np.geomspace(1e-4, 1.0, 64))
 RULE_NOISE_MULTIPLIER = 2.0
 RULE_NUM_STEPS = 400
 RULE_LIMIT = 0.01
-QUESTION = "mu of DP-SGD with Poisson sampling above the FPR floor, and the regret Delta of reporting it; sides are certified bounds"
+QUESTION = (
+    "mu of DP-SGD with Poisson sampling above the FPR floor, and the regret Delta of reporting it;"
+    " sides are certified bounds"
+)
 _DRAWN = ("mu", "mu_lower", "regret", "regret_lower", "status")
 _DIMENSIONS = ("noise_multiplier", "sampling_prob", "num_steps")
 
 
 class Worst(NamedTuple):
-    """Largest Δ over sampling rates at one (σ, T): the bracket of the maximum, and the rate where its upper side is."""
+    """Largest Δ over sampling rates at one (σ, T): the bracket of the maximum, and the rate where
+    its upper side is.
+    """
 
     noise_multiplier: float
     num_steps: int
@@ -38,9 +45,10 @@ class Verdict(NamedTuple):
 
     Attributes:
         noise_multiplier: σ. num_steps: T.
-        verdict: "holds" (every upper side below the limit), "fails" (some lower side of Δ(μ*) reaches it) or
-            "undecided".
-        sampling_probs: rates on the grid where it fails, or, if undecided, where the bracket straddles the limit.
+        verdict: "holds" (every upper side below the limit), "fails" (some lower side of Δ(μ*)
+            reaches it) or "undecided".
+        sampling_probs: rates on the grid where it fails, or, if undecided, where the bracket
+            straddles the limit.
     """
 
     noise_multiplier: float
@@ -58,7 +66,8 @@ def landscape(
     progress=None,
     executor=None,
 ):
-    """μ* and its regret Δ over a grid of DP-SGD settings; the default grid is that of Gomez 2025, Figure 3.
+    """μ* and its regret Δ over a grid of DP-SGD settings; the default grid is that of Gomez 2025,
+    Figure 3.
 
     Args:
         noise_multiplier: σ > 0, one-dimensional.
@@ -70,8 +79,8 @@ def landscape(
         executor: as for :func:`jaxgdp.sweep`.
 
     Returns:
-        ``xarray.Dataset`` with ``mu``, ``mu_lower``, ``regret``, ``regret_lower`` and ``status``; the names
-        without suffix are upper sides, safe to report.
+        ``xarray.Dataset`` with ``mu``, ``mu_lower``, ``regret``, ``regret_lower`` and ``status``;
+        the names without suffix are upper sides, safe to report.
 
     Raises:
         ValueError: an argument is out of range (before tracing).
@@ -119,7 +128,10 @@ def read_store(path):
     found = found[list(_DRAWN)].load().drop_encoding()
     missing = int(np.sum(found["status"].values < 0))
     if missing:
-        raise ValueError(f"store {path} must be whole, {missing} of its {found['status'].size} settings are missing")
+        raise ValueError(
+            f"store {path} must be whole, {missing} of its {found['status'].size} settings are"
+            " missing"
+        )
     return found
 
 
@@ -136,7 +148,8 @@ def chosen(dataset, name: str, values):
         if not len(near):
             nearest = there[np.argmin(np.abs(there - value))]
             raise ValueError(
-                f"{name} must be one of the store's {len(there)} values, got {value:g}, nearest is {nearest:g}"
+                f"{name} must be one of the store's {len(there)} values, got {value:g}, nearest is"
+                f" {nearest:g}"
             )
         rows.append(int(near[0]))
     return dataset.isel({name: rows})
@@ -164,16 +177,20 @@ def worst_regret(dataset) -> list[Worst]:
         One :class:`Worst` per (σ, T); report the upper side.
     """
     return [
-        Worst(sigma, steps, float(rates[np.argmax(upper)]), float(np.max(lower)), float(np.max(upper)))
+        Worst(
+            sigma, steps, float(rates[np.argmax(upper)]), float(np.max(lower)), float(np.max(upper))
+        )
         for sigma, steps, rates, lower, upper in _lines(dataset)
     ]
 
 
 def rule_of_thumb(dataset, limit=RULE_LIMIT) -> list[Verdict]:
-    """Where "σ ≥ 2 and T ≥ 400 imply Δ < 0.01" (Gomez 2025, Section 5) holds, decided by the brackets.
+    """Where "σ ≥ 2 and T ≥ 400 imply Δ < 0.01" (Gomez 2025, Section 5) holds, decided by the
+    brackets.
 
-    The rule fails where a lower side reaches the limit and holds where every upper side stays below it.
-    Settings whose bracket is wider than asked (``status`` not 0) count like the others: their brackets are valid.
+    The rule fails where a lower side reaches the limit and holds where every upper side stays below
+    it. Settings whose bracket is wider than asked (``status`` not 0) count like the others: their
+    brackets are valid.
 
     Args:
         dataset: from :func:`landscape`.
@@ -202,27 +219,40 @@ def _provenance(dataset) -> dict:
 
 
 def write_csv(dataset, path) -> None:
-    """One row per setting: σ, p, T, both sides of the μ and Δ brackets, status (0: as narrow as asked).
+    """One row per setting: σ, p, T, both sides of the μ and Δ brackets, status (0: as narrow as
+    asked).
 
-    Above the header stand lines that begin with "#": version, date, question, FPR floor and ``rtol`` (pandas: ``comment="#"``).
-    """
+    Above the header stand lines that begin with "#": version, date, question, FPR floor and
+    ``rtol`` (pandas: ``comment="#"``)."""
     ordered = dataset.transpose(*_DIMENSIONS)
-    columns = [ordered[name].values for name in ("mu_lower", "mu", "regret_lower", "regret", "status")]
+    columns = [
+        ordered[name].values for name in ("mu_lower", "mu", "regret_lower", "regret", "status")
+    ]
     axes = [ordered[name].values for name in _DIMENSIONS]
     with open(path, "w", newline="", encoding="utf-8") as file:
         file.write(comments(_provenance(dataset)))
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*_DIMENSIONS, "mu_lower", "mu_upper", "regret_lower", "regret_upper", "status"])
+        writer.writerow(
+            [*_DIMENSIONS, "mu_lower", "mu_upper", "regret_lower", "regret_upper", "status"]
+        )
         for index in np.ndindex(*(len(axis) for axis in axes)):
             sigma, rate, steps = (axis[i] for axis, i in zip(axes, index, strict=True))
             *sides, status = (column[index] for column in columns)
             writer.writerow(
-                [repr(float(sigma)), repr(float(rate)), int(steps), *map(repr, map(float, sides)), int(status)]
+                [
+                    repr(float(sigma)),
+                    repr(float(rate)),
+                    int(steps),
+                    *map(repr, map(float, sides)),
+                    int(status),
+                ]
             )
 
 
 def write_netcdf(dataset, path) -> None:
-    """The whole data set as NetCDF 4, with units, version, date, question, FPR floor and ``rtol``."""
+    """The whole data set as NetCDF 4, with units, version, date, question, FPR floor and
+    ``rtol``.
+    """
     dataset.assign_attrs(_provenance(dataset)).to_netcdf(path, engine="h5netcdf")
 
 
@@ -239,17 +269,22 @@ def summary_text(dataset) -> str:
     """Worst Δ of every (σ, T), and where the rule of thumb holds, as plain text."""
     floor = dataset.attrs.get("fpr_floor")
     lines = [
-        "Worst regret Delta over sampling rates" + ("" if floor is None else f" (mu at FPR floor {floor:g})"),
+        "Worst regret Delta over sampling rates"
+        + ("" if floor is None else f" (mu at FPR floor {floor:g})"),
         f"{'sigma':>8}  {'T':>8}  {'lower':>12}  {'upper':>12}  at p",
     ]
     for row in worst_regret(dataset):
-        low, high = rounded_outward(row.lower, up=False, digits=4), rounded_outward(row.upper, up=True, digits=4)
+        low, high = (
+            rounded_outward(row.lower, up=False, digits=4),
+            rounded_outward(row.upper, up=True, digits=4),
+        )
         wide = "" if _as_narrow_as_asked(dataset, row) else "  (mu bracket wider than asked)"
         columns = f"{row.noise_multiplier:>8g}  {row.num_steps:>8d}  {low:>12}  {high:>12}"
         lines.append(f"{columns}  {row.sampling_prob:.4g}{wide}")
     lines += ["Report the upper side.", ""]
     lines.append(
-        f"Rule of thumb: sigma >= {RULE_NOISE_MULTIPLIER:g} and T >= {RULE_NUM_STEPS} imply Delta < {RULE_LIMIT:g}"
+        f"Rule of thumb: sigma >= {RULE_NOISE_MULTIPLIER:g} and T >= {RULE_NUM_STEPS} imply Delta <"
+        f" {RULE_LIMIT:g}"
     )
     verdicts = rule_of_thumb(dataset)
     for v in verdicts:
@@ -261,6 +296,9 @@ def summary_text(dataset) -> str:
     total = int(dataset["status"].size)
     lines += [
         "",
-        f"{total} settings, {total - wide} as narrow as asked, {wide} wider (their brackets hold too)",
+        (
+            f"{total} settings, {total - wide} as narrow as asked, {wide} wider (their brackets"
+            " hold too)"
+        ),
     ]
     return "\n".join(lines)

@@ -1,10 +1,15 @@
-"""Other libraries' formats: nothing outside this folder knows them, and nothing here is imported by ``import jaxgdp``.
+"""Other libraries' formats: nothing outside this folder knows them, and nothing here is imported by
+``import jaxgdp``.
 
-- :mod:`jaxgdp.interop.dp_accounting`: events, accountants and privacy loss distributions of Google's dp_accounting.
-- :mod:`jaxgdp.interop.opacus`: an accountant for Opacus' ``PrivacyEngine``; needs neither Opacus nor torch.
+- :mod:`jaxgdp.interop.dp_accounting`: events, accountants and privacy loss distributions of
+  Google's dp_accounting.
+- :mod:`jaxgdp.interop.opacus`: an accountant for Opacus' ``PrivacyEngine``; needs neither Opacus
+  nor torch.
 - :mod:`jaxgdp.interop.jax_privacy`: the accountant function and execution plans of jax_privacy.
-- :mod:`jaxgdp.interop.registry`: records of OpenDP's registry of deployments, read with brackets and written from reports.
-- :mod:`jaxgdp.interop.gdpnum`, :mod:`jaxgdp.interop.riskcal`: the entry points of those libraries, certified.
+- :mod:`jaxgdp.interop.registry`: records of OpenDP's registry of deployments, read with brackets
+  and written from reports.
+- :mod:`jaxgdp.interop.gdpnum`, :mod:`jaxgdp.interop.riskcal`: the entry points of those libraries,
+  certified.
 
-Every number handed out is the safe side of a certified bracket: upper for μ, ε, δ, advantage, TPR and regret, lower for β.
-"""
+Every number handed out is the safe side of a certified bracket: upper for μ, ε, δ, advantage, TPR
+and regret, lower for β."""

@@ -1,4 +1,6 @@
-"""A pair of laws on a grid of privacy losses that dominates a mechanism: what the certified upper side of its curve says, as masses."""
+"""A pair of laws on a grid of privacy losses that dominates a mechanism: what the certified upper
+side of its curve says, as masses.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ _MOST = 2**21  # grid points of a half
 
 
 class LossPair(NamedTuple):
-    """Atoms of the privacy loss at multiples of a spacing, each half with the masses of the law it is told apart by.
+    """Atoms of the privacy loss at multiples of a spacing, each half with the masses of the law it
+    is told apart by.
 
     Attributes:
         spacing: the grid's spacing h.
@@ -69,16 +72,21 @@ def _reach(curve, spacing, tail):
         flat &= d[:-1] - d[-1] <= tail
     if not np.any(flat):
         raise ValueError(
-            f"value_discretization_interval must be larger: {spacing:g} needs more than {_MOST} points to reach a tail of {tail:g}"
+            f"value_discretization_interval must be larger: {spacing:g} needs more than {_MOST}"
+            f" points to reach a tail of {tail:g}"
         )
     return int(ladder[np.argmax(flat)])
 
 
 def _hull(gamma, height):
-    """Lower convex hull of a falling curve over [1, ∞) that is flat beyond its last point: vertices and the slope right of each."""
+    """Lower convex hull of a falling curve over [1, ∞) that is flat beyond its last point: vertices
+    and the slope right of each.
+    """
     vertices, slopes = [len(height) - 1], [np.longdouble(0.0)]
     for i in range(len(height) - 2, -1, -1):
-        while (slope := (height[vertices[-1]] - height[i]) / (gamma[vertices[-1]] - gamma[i])) >= slopes[-1]:
+        while (
+            slope := (height[vertices[-1]] - height[i]) / (gamma[vertices[-1]] - gamma[i])
+        ) >= slopes[-1]:
             vertices.pop()
             slopes.pop()
             if not vertices:
@@ -90,16 +98,21 @@ def _hull(gamma, height):
     return vertices, slopes
 
 
-def dominating_pair(mechanism, spacing: float = 1e-4, tail: float = 1e-20, rtol: float = 1e-3) -> LossPair:
+def dominating_pair(
+    mechanism, spacing: float = 1e-4, tail: float = 1e-20, rtol: float = 1e-3
+) -> LossPair:
     """A pair on multiples of a spacing that dominates a mechanism in both orders.
 
-    The certified δ(ε) at the grid points bounds the profile from above there, and the lower convex hull of these points, as a function of
-    e^ε, bounds it everywhere, because the profile is convex (Doroshenko et al. 2022). Its changes of slope are the masses. What is left
-    beyond the last point goes to infinity, with the mechanism's own mass there.
+    The certified δ(ε) at the grid points bounds the profile from above there, and the lower convex
+    hull of these points, as a function of e^ε, bounds it everywhere, because the profile is convex
+    (Doroshenko et al. 2022). Its changes of slope are the masses. What is left beyond the last
+    point goes to infinity, with the mechanism's own mass there.
 
     Args:
-        mechanism: an unbatched mechanism or composition; its pair in the order (record absent, record present).
-        spacing: h > 0. tail: how much mass may be moved to infinity. rtol: width asked of the curve.
+        mechanism: an unbatched mechanism or composition; its pair in the order (record absent,
+            record present).
+        spacing: h > 0. tail: how much mass may be moved to infinity. rtol: width asked of the
+            curve.
 
     Returns:
         A :class:`LossPair`.
@@ -110,13 +123,17 @@ def dominating_pair(mechanism, spacing: float = 1e-4, tail: float = 1e-20, rtol:
     number = _reach(curve, spacing, tail)
     epsilon = spacing * np.arange(number + 1)
     gamma = np.exp(epsilon.astype(np.longdouble))
-    plus, minus = (np.minimum.accumulate(d).astype(np.longdouble) for d in _profiles(curve, epsilon))
+    plus, minus = (
+        np.minimum.accumulate(d).astype(np.longdouble) for d in _profiles(curve, epsilon)
+    )
     # both orders share δ(0), the total variation distance
     plus[0] = minus[0] = min(plus[0], minus[0])
     (right, right_slope), (left, left_slope) = _hull(gamma, plus), _hull(gamma, minus)
 
     def across(here, there, i, j):
-        """Slope of the chord from the mirror image of the other half's vertex j to vertex i, in this half's coordinate."""
+        """Slope of the chord from the mirror image of the other half's vertex j to vertex i, in
+        this half's coordinate.
+        """
         mirrored = 1.0 - (1.0 - there[j]) / gamma[j]
         return (here[i] - mirrored) / (gamma[i] - 1.0 / gamma[j])
 
@@ -126,11 +143,25 @@ def dominating_pair(mechanism, spacing: float = 1e-4, tail: float = 1e-20, rtol:
         if at_zero >= 0.0 or len(right) == 1 or len(left) == 1:
             centre = max(float(at_zero), 0.0)
             return _pair(
-                spacing, epsilon, (right, right_slope, None), (left, left_slope, None), centre, plus[-1], minus[-1]
+                spacing,
+                epsilon,
+                (right, right_slope, None),
+                (left, left_slope, None),
+                centre,
+                plus[-1],
+                minus[-1],
             )
-        right, right_slope, left, left_slope = right[:-1], right_slope[:-1], left[:-1], left_slope[:-1]
+        right, right_slope, left, left_slope = (
+            right[:-1],
+            right_slope[:-1],
+            left[:-1],
+            left_slope[:-1],
+        )
     while True:
-        from_left, from_right = across(plus, minus, right[-1], left[-1]), across(minus, plus, left[-1], right[-1])
+        from_left, from_right = (
+            across(plus, minus, right[-1], left[-1]),
+            across(minus, plus, left[-1], right[-1]),
+        )
         if from_left > right_slope[-1] and len(right) > 1:
             right, right_slope = right[:-1], right_slope[:-1]
         elif from_right > left_slope[-1] and len(left) > 1:
@@ -138,7 +169,13 @@ def dominating_pair(mechanism, spacing: float = 1e-4, tail: float = 1e-20, rtol:
         else:
             break
     return _pair(
-        spacing, epsilon, (right, right_slope, from_left), (left, left_slope, from_right), 0.0, plus[-1], minus[-1]
+        spacing,
+        epsilon,
+        (right, right_slope, from_left),
+        (left, left_slope, from_right),
+        0.0,
+        plus[-1],
+        minus[-1],
     )
 
 

@@ -1,11 +1,12 @@
-"""gdpnum's entry points with the same arguments, answered by certified brackets: the safe side of each.
+"""gdpnum's entry points with the same arguments, answered by certified brackets: the safe side of
+each.
 
-    from jaxgdp.interop import gdpnum                  # in place of: import gdpnum
-    gdpnum.get_mu_and_regret_for_dpsgd(noise_multiplier=9.4, sample_rate=16384 / 50_000, num_steps=2000)
+    from jaxgdp.interop import gdpnum # in place of: import gdpnum
+    gdpnum.get_mu_and_regret_for_dpsgd(noise_multiplier=9.4, sample_rate=16384 / 50_000,
+    num_steps=2000)
 
-``grid_step`` and ``use_connect_dots`` are accepted and not needed: lattices are chosen by the width of the bracket. ``err`` is the
-FPR floor.
-"""
+``grid_step`` and ``use_connect_dots`` are accepted and not needed: lattices are chosen by the width
+of the bracket. ``err`` is the FPR floor."""
 
 from __future__ import annotations
 
@@ -25,9 +26,14 @@ _DEFAULT_ALPHAS = 10.0 ** np.array([-10, -8, -6, -4, -3, -2, -1])
 
 
 def get_mu_and_regret_for_dpsgd(
-    noise_multiplier: float, sample_rate: float, num_steps: int, grid_step: float = 1e-4, err: float = 1e-10
+    noise_multiplier: float,
+    sample_rate: float,
+    num_steps: int,
+    grid_step: float = 1e-4,
+    err: float = 1e-10,
 ) -> tuple[float, float]:
-    """μ of DP-SGD with Poisson sampling at FPRs down to ``err``, and the regret of reporting it (Gomez 2025, Section 3).
+    """μ of DP-SGD with Poisson sampling at FPRs down to ``err``, and the regret of reporting it
+    (Gomez 2025, Section 3).
 
     Args:
         noise_multiplier: σ > 0. sample_rate: in (0, 1]. num_steps: a whole number ≥ 1.
@@ -45,15 +51,19 @@ def get_mu_and_regret_for_dpsgd(
         True
     """
     positive("grid_step", grid_step)
-    found = measure(dpsgd(noise_multiplier, sample_rate, num_steps), ("mu", "regret"), fpr_floor=err).brackets
+    found = measure(
+        dpsgd(noise_multiplier, sample_rate, num_steps), ("mu", "regret"), fpr_floor=err
+    ).brackets
     return float(found["mu"].upper), float(found["regret"].upper)
 
 
 def get_worst_case_regret(alphas, betas, mu: float, tol: float = 1e-10) -> float:
-    """Regret of reporting μ for the straight-line trade-off curve through (alphas, betas): the least Δ with f(α + Δ) − Δ ≤ f_μ(α).
+    """Regret of reporting μ for the straight-line trade-off curve through (alphas, betas): the
+    least Δ with f(α + Δ) − Δ ≤ f_μ(α).
 
-    With u = α − β and v = α + β it is ½·max over u of v_f(u) − v_μ(u), and on a segment of slope −e^ℓ the maximum is at an end or where
-    f_μ has that slope (Gomez 2025, Eq. 13, rotated): no search over Δ, and no grid.
+    With u = α − β and v = α + β it is ½·max over u of v_f(u) − v_μ(u), and on a segment of slope
+    −e^ℓ the maximum is at an end or where f_μ has that slope (Gomez 2025, Eq. 13, rotated): no
+    search over Δ, and no grid.
 
     Args:
         alphas, betas: points of the curve in order of increasing α, in [0, 1].
@@ -75,9 +85,13 @@ def get_worst_case_regret(alphas, betas, mu: float, tol: float = 1e-10) -> float
     mu = float(positive("mu", mu))
     a, b = closed_unit("alphas", alphas), closed_unit("betas", betas)
     if a.ndim != 1 or a.shape != b.shape or a.size < 2:
-        raise ValueError(f"alphas and betas must be equally many, at least 2, got shapes {a.shape} and {b.shape}")
+        raise ValueError(
+            f"alphas and betas must be equally many, at least 2, got shapes {a.shape} and {b.shape}"
+        )
     if np.any(np.diff(a) < 0.0) or np.any(np.diff(b) > 0.0):
-        raise ValueError("alphas must increase and betas fall along the curve, got points out of order")
+        raise ValueError(
+            "alphas must increase and betas fall along the curve, got points out of order"
+        )
     u, v = a - b, a + b
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = np.log(-np.diff(b)) - np.log(np.diff(a))
@@ -95,7 +109,8 @@ def get_worst_case_regret(alphas, betas, mu: float, tol: float = 1e-10) -> float
 
 
 class CTDAccountant(GDPAccountant):
-    """gdpnum's (and riskcal's) accountant for Opacus; see :class:`jaxgdp.interop.opacus.GDPAccountant`.
+    """gdpnum's (and riskcal's) accountant for Opacus; see
+    :class:`jaxgdp.interop.opacus.GDPAccountant`.
 
     Example:
         >>> accountant = CTDAccountant()
@@ -126,8 +141,12 @@ class CTDAccountant(GDPAccountant):
             alpha = np.append(_DEFAULT_ALPHAS, 0.5 * (1.0 - self.get_advantage()))
         return super().get_beta(alpha)
 
-    def get_mu_and_regret(self, fpr_floor: float | None = None, **kwargs: Any) -> tuple[float, float]:
-        """μ at FPRs down to the floor and its regret, both upper bounds; also by the name ``err``."""
+    def get_mu_and_regret(
+        self, fpr_floor: float | None = None, **kwargs: Any
+    ) -> tuple[float, float]:
+        """μ at FPRs down to the floor and its regret, both upper bounds; also by the name
+        ``err``.
+        """
         return super().get_mu_and_regret(kwargs.get("err", fpr_floor))
 
     def get_advantage(self, **kwargs: Any) -> float:
@@ -136,7 +155,8 @@ class CTDAccountant(GDPAccountant):
 
 
 class PLDConverter:
-    """Trade-off curve, μ and regret of a dp_accounting ``PrivacyLossDistribution``, mass at infinity included.
+    """Trade-off curve, μ and regret of a dp_accounting ``PrivacyLossDistribution``, mass at
+    infinity included.
 
     Args:
         pld: a pessimistic ``PrivacyLossDistribution``.
@@ -156,12 +176,18 @@ class PLDConverter:
         return float(measure(self._mechanism, "advantage").brackets["advantage"].upper)
 
     def get_beta(self, input_alphas=None):
-        """Least FNR at FPRs in [0, 1], a lower bound; by default at 1e-10, …, 0.1 and (1 − advantage)/2."""
+        """Least FNR at FPRs in [0, 1], a lower bound; by default at 1e-10, …, 0.1 and (1 −
+        advantage)/2.
+        """
         if input_alphas is None:
             input_alphas = np.append(_DEFAULT_ALPHAS, 0.5 * (1.0 - self.get_advantage()))
         alphas = closed_unit("input_alphas", input_alphas)
         inner = (alphas > 0.0) & (alphas < 1.0)
-        found = measure(self._mechanism, "beta", fpr=np.where(inner, alphas, 0.5)).brackets["beta"].lower
+        found = (
+            measure(self._mechanism, "beta", fpr=np.where(inner, alphas, 0.5))
+            .brackets["beta"]
+            .lower
+        )
         pair = self._mechanism.mechanisms[0]
         # at FPR 0 only mass at infinity gives a record away
         certain = float(np.exp(np.maximum(pair.log_q_plus, pair.log_p_minus)))
@@ -186,4 +212,6 @@ def gaussian_fdp(mu: float):
         0.740489
     """
     mu = float(nonnegative("mu", mu))
-    return lambda alpha: gdp.beta(checked("alpha", alpha, "in [0, 1]", lambda a: (a >= 0.0) & (a <= 1.0)), mu)
+    return lambda alpha: gdp.beta(
+        checked("alpha", alpha, "in [0, 1]", lambda a: (a >= 0.0) & (a <= 1.0)), mu
+    )

@@ -4,10 +4,11 @@ Needs dp_accounting (``pip install "jaxgdp[interop]"``), not jax_privacy itself.
 
     from jaxgdp.interop.jax_privacy import accountant_fn
 
-    config = BandMFExecutionPlanConfig.default(...).calibrate(epsilon=1.0, delta=1e-5, accountant_fn=accountant_fn)
+    config = BandMFExecutionPlanConfig.default(...).calibrate(epsilon=1.0, delta=1e-5,
+    accountant_fn=accountant_fn)
 
-Versions that take an accountant object instead get ``accountant=accountant_fn(NeighboringRelation.REPLACE_SPECIAL)``.
-"""
+Versions that take an accountant object instead get
+``accountant=accountant_fn(NeighboringRelation.REPLACE_SPECIAL)``."""
 
 from __future__ import annotations
 
@@ -47,14 +48,15 @@ def from_plan(plan: Any, neighboring_relation: Any = None) -> Composition:
 
     Args:
         plan: an execution plan, or anything with a ``dp_event``.
-        neighboring_relation: a ``NeighboringRelation`` or its name; default the plan's own, where it has one, else REPLACE_SPECIAL, which
-            plans of older versions assume.
+        neighboring_relation: a ``NeighboringRelation`` or its name; default the plan's own, where
+            it has one, else REPLACE_SPECIAL, which plans of older versions assume.
 
     Returns:
         A :class:`jaxgdp.Composition`; ask it with the default adjacency, both orders.
 
     Raises:
-        ValueError: no ``dp_event``, an unknown relation, or an event that is not supported; names it.
+        ValueError: no ``dp_event``, an unknown relation, or an event that is not supported; names
+            it.
     """
     if not hasattr(plan, "dp_event"):
         raise ValueError(f"plan must have a dp_event, got {type(plan).__name__}")

@@ -1,16 +1,19 @@
-"""Audits as jax_privacy's ``auditing`` module makes them, from the same score arrays, and what is honest instead.
+"""Audits as jax_privacy's ``auditing`` module makes them, from the same score arrays, and what is
+honest instead.
 
     from jaxgdp.interop.jax_privacy_auditing import epsilon_one_run, scores
 
-    epsilon_one_run(*scores(auditor), significance=0.05, delta=1e-6)       # as CanaryScoreAuditor.epsilon_one_run
-    jaxgdp.audit.epsilon_lower_bound(*scores(auditor), delta=1e-6)         # holds at all thresholds at once
+    epsilon_one_run(*scores(auditor), significance=0.05, delta=1e-6) # as
+    CanaryScoreAuditor.epsilon_one_run jaxgdp.audit.epsilon_lower_bound(*scores(auditor),
+    delta=1e-6) # holds at all thresholds at once
 
-The functions here repeat that module's default procedure: the best of all thresholds, each at a level of significance over the
-number of thresholds that remain on the convex hull. Thresholds and their number are taken from the scores themselves, which a
-union bound over thresholds fixed beforehand does not cover: use :func:`jaxgdp.audit.epsilon_lower_bound`,
-:func:`jaxgdp.audit.mu_lower_bound`, or a number of guesses fixed beforehand with :func:`jaxgdp.audit.one_run_epsilon` and
-:func:`jaxgdp.audit.one_run_mu`. jax_privacy itself is not needed.
-"""
+The functions here repeat that module's default procedure: the best of all thresholds, each at a
+level of significance over the number of thresholds that remain on the convex hull. Thresholds and
+their number are taken from the scores themselves, which a union bound over thresholds fixed
+beforehand does not cover: use :func:`jaxgdp.audit.epsilon_lower_bound`,
+:func:`jaxgdp.audit.mu_lower_bound`, or a number of guesses fixed beforehand with
+:func:`jaxgdp.audit.one_run_epsilon` and :func:`jaxgdp.audit.one_run_mu`. jax_privacy itself is not
+needed."""
 
 from __future__ import annotations
 
@@ -29,11 +32,12 @@ _HALVINGS = 28  # of an interval that is no longer than the answer
 
 
 def scores(auditor) -> tuple[np.ndarray, np.ndarray]:
-    """Score arrays of a ``CanaryScoreAuditor``: (of held-in canaries, of held-out canaries), as every function of this library
-    takes them.
+    """Score arrays of a ``CanaryScoreAuditor``: (of held-in canaries, of held-out canaries), as
+    every function of this library takes them.
 
     Args:
-        auditor: the auditor, or anything with attributes ``in_canary_scores`` and ``out_canary_scores``, leading underscore or not.
+        auditor: the auditor, or anything with attributes ``in_canary_scores`` and
+            ``out_canary_scores``, leading underscore or not.
 
     Raises:
         ValueError: it has none.
@@ -53,7 +57,9 @@ def scores(auditor) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _hull_counts(member, nonmember):
-    """(false negatives, true negatives) of the thresholds on the convex hull, and the number of thresholds there."""
+    """(false negatives, true negatives) of the thresholds on the convex hull, and the number of
+    thresholds there.
+    """
     at = np.append(np.union1d(member, nonmember), np.inf)
     fn, tn = np.searchsorted(np.sort(member), at), np.searchsorted(np.sort(nonmember), at)
     points = np.stack([fn, tn], axis=1).tolist()
@@ -70,14 +76,23 @@ def _hull_counts(member, nonmember):
 
 
 def _checked(in_scores, out_scores, significance, delta):
-    member, nonmember = two_classes(in_scores, out_scores, ("in_canary_scores", "out_canary_scores"))
+    member, nonmember = two_classes(
+        in_scores, out_scores, ("in_canary_scores", "out_canary_scores")
+    )
     if member.ndim > 1:
         raise ValueError(f"in_canary_scores must be of one model, got shape {member.shape}")
-    return member, nonmember, float(open_unit("significance", significance)), float(closed_unit("delta", delta))
+    return (
+        member,
+        nonmember,
+        float(open_unit("significance", significance)),
+        float(closed_unit("delta", delta)),
+    )
 
 
 def _guesses(in_scores, out_scores, significance, delta):
-    """(canaries, guesses, right ones) by decreasing lower limit of the precision, and the level of each threshold."""
+    """(canaries, guesses, right ones) by decreasing lower limit of the precision, and the level of
+    each threshold.
+    """
     member, nonmember, significance, delta = _checked(in_scores, out_scores, significance, delta)
     fn, tn = _hull_counts(member, nonmember)
     level = significance / len(fn)
@@ -90,10 +105,12 @@ def _guesses(in_scores, out_scores, significance, delta):
 
 
 def epsilon_one_run(in_scores, out_scores, significance, delta) -> float:
-    """``CanaryScoreAuditor(in_scores, out_scores).epsilon_one_run(significance, delta)`` (Steinke et al. 2023).
+    """``CanaryScoreAuditor(in_scores, out_scores).epsilon_one_run(significance, delta)`` (Steinke
+    et al. 2023).
 
     Args:
-        in_scores, out_scores: of held-in and held-out canaries. significance: in (0, 1). delta: in (0, 1).
+        in_scores, out_scores: of held-in and held-out canaries. significance: in (0, 1). delta: in
+            (0, 1).
 
     Returns:
         ε, as published; see the top of this file for what it is worth.
@@ -105,8 +122,12 @@ def epsilon_one_run(in_scores, out_scores, significance, delta) -> float:
     best = 0.0
     for r, v in zip(made, right, strict=True):
         # what δ = 0 does not refute, δ > 0 does not
-        if v / r > expit(best) and all(one_run_p_value(m, r, v, best, d) <= level for d in (0.0, delta)):
-            best = _root(lambda epsilon, r=r, v=v: one_run_p_value(m, r, v, epsilon, delta) <= level, best)
+        if v / r > expit(best) and all(
+            one_run_p_value(m, r, v, best, d) <= level for d in (0.0, delta)
+        ):
+            best = _root(
+                lambda epsilon, r=r, v=v: one_run_p_value(m, r, v, epsilon, delta) <= level, best
+            )
     return best
 
 
@@ -121,7 +142,8 @@ def _root(refuted, low: float) -> float:
 
 
 def epsilon_one_run_fdp(in_scores, out_scores, significance, delta) -> float:
-    """``CanaryScoreAuditor(in_scores, out_scores).epsilon_one_run_fdp(significance, delta)`` (Mahloujifar et al. 2024, Gaussian curves).
+    """``CanaryScoreAuditor(in_scores, out_scores).epsilon_one_run_fdp(significance, delta)``
+    (Mahloujifar et al. 2024, Gaussian curves).
 
     Args:
         in_scores, out_scores, significance, delta: as for :func:`epsilon_one_run`.
@@ -157,19 +179,26 @@ def _limits(in_scores, out_scores, significance, delta):
     member, nonmember, significance, delta = _checked(in_scores, out_scores, significance, delta)
     fn, tn = _hull_counts(member, nonmember)
     tail = significance / (2.0 * len(fn))
-    return clopper_pearson(len(nonmember) - tn, len(nonmember), tail), clopper_pearson(fn, len(member), tail), delta
+    return (
+        clopper_pearson(len(nonmember) - tn, len(nonmember), tail),
+        clopper_pearson(fn, len(member), tail),
+        delta,
+    )
 
 
 def mu_from_gdp(in_scores, out_scores, significance) -> float:
-    """The μ behind ``CanaryScoreAuditor(in_scores, out_scores).epsilon_from_gdp(significance, delta)`` (Nasr et al. 2023).
+    """The μ behind ``CanaryScoreAuditor(in_scores, out_scores).epsilon_from_gdp(significance,
+    delta)`` (Nasr et al. 2023).
 
-    Where a guess is worse than chance, that module takes the absolute value; here it proves nothing.
+    Where a guess is worse than chance, that module takes the absolute value; here it proves
+    nothing.
 
     Args:
         in_scores, out_scores, significance: as for :func:`epsilon_one_run`.
 
     Returns:
-        μ ≥ 0; see the top of this file, and :func:`jaxgdp.audit.mu_lower_bound`, which is larger and holds.
+        μ ≥ 0; see the top of this file, and :func:`jaxgdp.audit.mu_lower_bound`, which is larger
+        and holds.
 
     Raises:
         ValueError: as for :func:`epsilon_one_run`.
@@ -179,13 +208,15 @@ def mu_from_gdp(in_scores, out_scores, significance) -> float:
 
 
 def epsilon_clopper_pearson(in_scores, out_scores, significance, delta=0.0) -> float:
-    """``CanaryScoreAuditor(in_scores, out_scores).epsilon_clopper_pearson(significance, delta)`` (Jagielski et al. 2020).
+    """``CanaryScoreAuditor(in_scores, out_scores).epsilon_clopper_pearson(significance, delta)``
+    (Jagielski et al. 2020).
 
     Args:
         in_scores, out_scores, significance: as for :func:`epsilon_one_run`. delta: in [0, 1].
 
     Returns:
-        ε; see the top of this file, and :func:`jaxgdp.audit.epsilon_lower_bound`, which is larger and holds.
+        ε; see the top of this file, and :func:`jaxgdp.audit.epsilon_lower_bound`, which is larger
+        and holds.
 
     Raises:
         ValueError: as for :func:`epsilon_one_run`.

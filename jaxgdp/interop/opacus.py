@@ -5,8 +5,8 @@
     engine = PrivacyEngine()
     engine.accountant = GDPAccountant()          # before make_private
 
-Opacus counts DP-SGD steps with Poisson sampling; neighbours are data sets with one record more or less.
-"""
+Opacus counts DP-SGD steps with Poisson sampling; neighbours are data sets with one record more or
+less."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _KEYS = ("history", "mechanism")
 
 
 class GDPAccountant:
-    """Has the interface of Opacus' ``IAccountant`` and answers with the safe side of certified brackets.
+    """Has the interface of Opacus' ``IAccountant`` and answers with the safe side of certified
+    brackets.
 
     Args:
         rtol: relative width asked of the brackets, in [1e-8, 1).
@@ -50,7 +51,9 @@ class GDPAccountant:
 
     @property
     def history(self) -> list[tuple[float, float, int]]:
-        """(noise multiplier, sample rate, number of steps), in order; may be assigned or changed in place."""
+        """(noise multiplier, sample rate, number of steps), in order; may be assigned or changed in
+        place.
+        """
         return self._history
 
     @history.setter
@@ -82,7 +85,8 @@ class GDPAccountant:
         return "jaxgdp"
 
     def composition(self) -> Composition:
-        """The steps so far as a mechanism, for :func:`jaxgdp.measure`, :func:`jaxgdp.tradeoff` and :func:`jaxgdp.report`.
+        """The steps so far as a mechanism, for :func:`jaxgdp.measure`, :func:`jaxgdp.tradeoff` and
+        :func:`jaxgdp.report`.
 
         Raises:
             ValueError: there are no steps, or one without noise.
@@ -107,7 +111,8 @@ class GDPAccountant:
         """Smallest ε known to hold at δ, an upper bound; ∞ without noise.
 
         Args:
-            delta: δ in [0, 1]. kwargs: what other accountants of Opacus take (``alphas``, ``eps_error``, …) is not needed.
+            delta: δ in [0, 1]. kwargs: what other accountants of Opacus take (``alphas``,
+                ``eps_error``, …) is not needed.
         """
         del kwargs
         return self._spent().epsilon(delta, self.rtol)
@@ -126,7 +131,9 @@ class GDPAccountant:
 
     def get_mu_and_regret(self, fpr_floor: float | None = None) -> tuple[float, float]:
         """Both from one computation."""
-        return self._spent().mu_and_regret(self.fpr_floor if fpr_floor is None else fpr_floor, self.rtol)
+        return self._spent().mu_and_regret(
+            self.fpr_floor if fpr_floor is None else fpr_floor, self.rtol
+        )
 
     def get_advantage(self) -> float:
         """Membership advantage max TPR − FPR, an upper bound."""
@@ -137,11 +144,15 @@ class GDPAccountant:
         return self._spent().beta(alpha, self.rtol)
 
     def get_tpr(self, fpr):
-        """Largest TPR of any attack at an FPR, an upper bound; a float for a number, else an array."""
+        """Largest TPR of any attack at an FPR, an upper bound; a float for a number, else an
+        array.
+        """
         return self._spent().tpr(fpr, self.rtol)
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
-        """A function to attach to a ``DPOptimizer``: it counts a step at its noise multiplier and accumulated sample rate."""
+        """A function to attach to a ``DPOptimizer``: it counts a step at its noise multiplier and
+        accumulated sample rate.
+        """
 
         def hook(optimizer: Any) -> None:
             rate = sample_rate * optimizer.accumulated_iterations
@@ -160,17 +171,24 @@ class GDPAccountant:
         """Restore a state, replacing this one.
 
         Raises:
-            ValueError: the state is empty, lacks a key, is another accountant's, or its history is corrupted; this one stays as it is.
+            ValueError: the state is empty, lacks a key, is another accountant's, or its history is
+                corrupted; this one stays as it is.
         """
         if not isinstance(state_dict, Mapping) or not state_dict:
             raise ValueError(
-                f"state_dict must be a mapping with the keys {' and '.join(map(repr, _KEYS))}, got {state_dict!r}"
+                f"state_dict must be a mapping with the keys {' and '.join(map(repr, _KEYS))}, got"
+                f" {state_dict!r}"
             )
         for key in _KEYS:
             if key not in state_dict:
-                raise ValueError(f"state_dict must have the key {key!r}, got only {sorted(map(str, state_dict))}")
+                raise ValueError(
+                    f"state_dict must have the key {key!r}, got only {sorted(map(str, state_dict))}"
+                )
         if state_dict["mechanism"] != self.mechanism():
-            raise ValueError(f"state_dict must be of mechanism {self.mechanism()!r}, got {state_dict['mechanism']!r}")
+            raise ValueError(
+                f"state_dict must be of mechanism {self.mechanism()!r}, got"
+                f" {state_dict['mechanism']!r}"
+            )
         self._history = _checked_history(state_dict["history"])
 
 
@@ -179,7 +197,9 @@ def _checked_entry(entry, place) -> tuple[float, float, int]:
     try:
         sigma, rate, steps = entry
     except (TypeError, ValueError):
-        raise ValueError(f"{place} must be (noise_multiplier, sample_rate, num_steps), got {entry!r}") from None
+        raise ValueError(
+            f"{place} must be (noise_multiplier, sample_rate, num_steps), got {entry!r}"
+        ) from None
     for name, value, valid, test in (
         ("noise_multiplier", sigma, "a finite number >= 0", lambda a: 0.0 <= a < math.inf),
         ("sample_rate", rate, "in [0, 1]", lambda a: 0.0 <= a <= 1.0),
@@ -193,5 +213,7 @@ def _checked_entry(entry, place) -> tuple[float, float, int]:
 
 def _checked_history(history) -> list[tuple[float, float, int]]:
     if isinstance(history, (str, bytes, Mapping)) or not isinstance(history, Iterable):
-        raise ValueError(f"history must be a list of (noise_multiplier, sample_rate, num_steps), got {history!r}")
+        raise ValueError(
+            f"history must be a list of (noise_multiplier, sample_rate, num_steps), got {history!r}"
+        )
     return [_checked_entry(entry, f"history[{i}]") for i, entry in enumerate(history)]

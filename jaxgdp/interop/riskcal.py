@@ -1,11 +1,13 @@
-"""riskcal's entry points with the same arguments, answered by certified brackets: the safe side of each.
+"""riskcal's entry points with the same arguments, answered by certified brackets: the safe side of
+each.
 
-    from jaxgdp.interop import riskcal                 # in place of: from riskcal import analysis, calibration
-    riskcal.get_beta_for_dpsgd(noise_multiplier=1.0, sample_rate=0.002, num_steps=10_000, alpha=0.01)
+    from jaxgdp.interop import riskcal # in place of: from riskcal import analysis, calibration
+    riskcal.get_beta_for_dpsgd(noise_multiplier=1.0, sample_rate=0.002, num_steps=10_000,
+    alpha=0.01)
 
-β and Bayes risk are lower bounds, advantage and ε upper bounds, and a calibrated noise multiplier provably meets its target.
-``grid_step`` is accepted and not needed; tolerances are relative to the noise.
-"""
+β and Bayes risk are lower bounds, advantage and ε upper bounds, and a calibrated noise multiplier
+provably meets its target. ``grid_step`` is accepted and not needed; tolerances are relative to the
+noise."""
 
 from __future__ import annotations
 
@@ -45,11 +47,14 @@ def _plain(value):
     return float(value) if np.ndim(value) == 0 else np.asarray(value)
 
 
-def get_advantage_for_dpsgd(noise_multiplier: float, sample_rate: float, num_steps: int, grid_step: float = 1e-4):
+def get_advantage_for_dpsgd(
+    noise_multiplier: float, sample_rate: float, num_steps: int, grid_step: float = 1e-4
+):
     """Membership advantage of DP-SGD with Poisson sampling, an upper bound.
 
     Args:
-        noise_multiplier: σ > 0. sample_rate: in (0, 1]. num_steps: a whole number ≥ 1. Any shapes that broadcast.
+        noise_multiplier: σ > 0. sample_rate: in (0, 1]. num_steps: a whole number ≥ 1. Any shapes
+            that broadcast.
         grid_step: > 0, not needed.
 
     Raises:
@@ -60,10 +65,16 @@ def get_advantage_for_dpsgd(noise_multiplier: float, sample_rate: float, num_ste
         0.383
     """
     positive("grid_step", grid_step)
-    return _plain(measure(dpsgd(noise_multiplier, sample_rate, num_steps), "advantage").brackets["advantage"].upper)
+    return _plain(
+        measure(dpsgd(noise_multiplier, sample_rate, num_steps), "advantage")
+        .brackets["advantage"]
+        .upper
+    )
 
 
-def get_beta_for_dpsgd(noise_multiplier: float, sample_rate: float, num_steps: int, alpha, grid_step: float = 1e-4):
+def get_beta_for_dpsgd(
+    noise_multiplier: float, sample_rate: float, num_steps: int, alpha, grid_step: float = 1e-4
+):
     """FNR of the best attack on DP-SGD with Poisson sampling at FPR α, a lower bound.
 
     Args:
@@ -93,7 +104,9 @@ def _in_range(found, noise_min, noise_max):
         raise ValueError(f"noise_max must be larger than noise_min = {low:g}, got {high:g}")
     value = np.maximum(found.value, low)
     if np.any(value > high):
-        raise ValueError(f"noise_max must be at least {np.max(value):g}, which the target needs, got {high:g}")
+        raise ValueError(
+            f"noise_max must be at least {np.max(value):g}, which the target needs, got {high:g}"
+        )
     return _plain(value)
 
 
@@ -106,7 +119,8 @@ def find_noise_multiplier_for_advantage(
     noise_min: float = 0.1,
     noise_max: float = 50.0,
 ):
-    """Smallest noise multiplier that provably keeps the advantage of an attack on DP-SGD at or below a target (Kulynych 2024).
+    """Smallest noise multiplier that provably keeps the advantage of an attack on DP-SGD at or
+    below a target (Kulynych 2024).
 
     Args:
         advantage: η in (0, 1). sample_rate: in (0, 1]. num_steps: a whole number ≥ 1.
@@ -118,7 +132,9 @@ def find_noise_multiplier_for_advantage(
     """
     positive("grid_step", grid_step)
     tolerance = float(open_unit("advantage_tol", advantage_tol))
-    found = calibrate(Advantage(advantage), sampling_prob=sample_rate, num_steps=num_steps, tolerance=tolerance)
+    found = calibrate(
+        Advantage(advantage), sampling_prob=sample_rate, num_steps=num_steps, tolerance=tolerance
+    )
     return _in_range(found, noise_min, noise_max)
 
 
@@ -132,10 +148,12 @@ def find_noise_multiplier_for_err_rates(
     noise_min: float = 0.1,
     noise_max: float = 50.0,
 ):
-    """Smallest noise multiplier that provably keeps the FNR of an attack on DP-SGD at FPR α at or above β (Kulynych 2024).
+    """Smallest noise multiplier that provably keeps the FNR of an attack on DP-SGD at FPR α at or
+    above β (Kulynych 2024).
 
     Args:
-        alpha: FPR in (0, 1). beta: FNR in (0, 1), with α + β < 1. sample_rate: in (0, 1]. num_steps: a whole number ≥ 1.
+        alpha: FPR in (0, 1). beta: FNR in (0, 1), with α + β < 1. sample_rate: in (0, 1].
+            num_steps: a whole number ≥ 1.
         grid_step: > 0, not needed. beta_tol: relative tolerance of the noise, in (0, 1).
         noise_min, noise_max: range of the noise multiplier.
 
@@ -150,7 +168,9 @@ def find_noise_multiplier_for_err_rates(
 
 
 def get_beta_from_pld(pld, alpha):
-    """FNR of the best attack at FPR α in [0, 1] from a ``PrivacyLossDistribution``, a lower bound."""
+    """FNR of the best attack at FPR α in [0, 1] from a ``PrivacyLossDistribution``, a lower
+    bound.
+    """
     return PLDConverter(pld).get_beta(alpha)
 
 
@@ -169,7 +189,11 @@ def get_bayes_risk_from_pld(pld, prior):
 
     prior = closed_unit("prior", prior)
     inner = (prior > 0.0) & (prior < 1.0)
-    found = measure(from_pld(pld), "bayes_risk", prior=np.where(inner, prior, 0.5)).brackets["bayes_risk"].lower
+    found = (
+        measure(from_pld(pld), "bayes_risk", prior=np.where(inner, prior, 0.5))
+        .brackets["bayes_risk"]
+        .lower
+    )
     return _plain(np.where(inner, found, 0.0))
 
 
@@ -224,15 +248,25 @@ def get_advantage_from_zcdp(rho):
 
 
 def get_epsilon_from_err_rates(delta, alpha, beta):
-    """Smallest ε with which (ε, δ)-DP allows an attack with FPR α and FNR β; ∞ where α or β is 0 and δ too small (Dong et al. 2022, Eq. 5).
+    """Smallest ε with which (ε, δ)-DP allows an attack with FPR α and FNR β; ∞ where α or β is 0
+    and δ too small (Dong et al. 2022, Eq. 5).
 
     Example:
         >>> round(get_epsilon_from_err_rates(0.001, 0.001, 0.8), 3)
         5.293
     """
-    delta, alpha, beta = closed_unit("delta", delta), closed_unit("alpha", alpha), closed_unit("beta", beta)
+    delta, alpha, beta = (
+        closed_unit("delta", delta),
+        closed_unit("alpha", alpha),
+        closed_unit("beta", beta),
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        sides = [np.log(np.maximum(1.0 - delta - a, 0.0)) - np.log(b) for a, b in ((alpha, beta), (beta, alpha))]
+        sides = [
+            np.log(np.maximum(1.0 - delta - a, 0.0)) - np.log(b)
+            for a, b in ((alpha, beta), (beta, alpha))
+        ]
     return _plain(
-        np.maximum.reduce([*(np.nan_to_num(s, nan=0.0, posinf=np.inf, neginf=0.0) for s in sides), np.zeros(())])
+        np.maximum.reduce(
+            [*(np.nan_to_num(s, nan=0.0, posinf=np.inf, neginf=0.0) for s in sides), np.zeros(())]
+        )
     )

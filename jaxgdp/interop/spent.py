@@ -1,4 +1,6 @@
-"""What has been spent so far, as counts of mechanisms, and the safe side of every question about it."""
+"""What has been spent so far, as counts of mechanisms, and the safe side of every question about
+it.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ Use = tuple[type[Mechanism], tuple]
 class Spent:
     """Uses of mechanisms on one data set, immutable; every method answers with the safe side.
 
-    All pairs are (record absent, record present) of one neighbouring relation and count in both orders.
+    All pairs are (record absent, record present) of one neighbouring relation and count in both
+    orders.
 
     Attributes:
         uses: (class, fields) → number of uses.
@@ -70,13 +73,19 @@ class Spent:
         """The composition.
 
         Raises:
-            ValueError: nothing was spent, or something was released without privacy: no composition stands for that.
+            ValueError: nothing was spent, or something was released without privacy: no composition
+                stands for that.
         """
         if self.nothing:
             raise ValueError("nothing was spent so far: there is no mechanism to return")
         if self.non_private:
-            raise ValueError("a non-private event was composed: no mechanism with finite privacy loss stands for it")
-        parts: list[tuple[Any, int]] = [(kind(*fields), times) for (kind, fields), times in self.uses.items()]
+            raise ValueError(
+                "a non-private event was composed: no mechanism with finite privacy loss stands"
+                " for it"
+            )
+        parts: list[tuple[Any, int]] = [
+            (kind(*fields), times) for (kind, fields), times in self.uses.items()
+        ]
         if self.rho or self.xi:
             parts.append((zcdp_mechanism(self.rho, self.xi), 1))
         return compose(parts)
@@ -85,7 +94,9 @@ class Spent:
         """μ where everything is Gaussian noise without subsampling, else None."""
         if self.rho or self.xi or any(kind is not Gaussian for kind, _ in self.uses):
             return None
-        return math.sqrt(sum(times / fields[0] ** 2 for (_, fields), times in self.uses.items())) * _UP
+        return (
+            math.sqrt(sum(times / fields[0] ** 2 for (_, fields), times in self.uses.items())) * _UP
+        )
 
     def pure_epsilon(self) -> float:
         """ε(0): the largest loss of either order, ∞ where there is none."""
@@ -124,11 +135,14 @@ class Spent:
         mu = self._gaussian_mu()
         if mu is not None:
             return float(gdp.epsilon(delta, mu)) * _UP
-        found = measure(self.mechanism(), "epsilon", rtol=rtol, delta=delta).brackets["epsilon"].upper
+        found = (
+            measure(self.mechanism(), "epsilon", rtol=rtol, delta=delta).brackets["epsilon"].upper
+        )
         return min(float(found), pure)
 
     def delta(self, epsilon, rtol=1e-3) -> float:
-        """δ(ε), an upper bound; below ε = 0 by δ(ε) = 1 − e^ε·(1 − δ(−ε)), which holds for the larger of both orders.
+        """δ(ε), an upper bound; below ε = 0 by δ(ε) = 1 − e^ε·(1 − δ(−ε)), which holds for the
+        larger of both orders.
 
         Args:
             epsilon: ε in nats, any number or ±∞.
@@ -150,7 +164,9 @@ class Spent:
         mu = self._gaussian_mu()
         if mu is not None:
             return min(float(gdp.delta(epsilon, mu)) * (1.0 + 1e-9), 1.0)
-        return float(measure(self.mechanism(), "delta", rtol=rtol, epsilon=epsilon).brackets["delta"].upper)
+        return float(
+            measure(self.mechanism(), "delta", rtol=rtol, epsilon=epsilon).brackets["delta"].upper
+        )
 
     def tpr(self, fpr, rtol=1e-3):
         """Largest TPR of any attack at an FPR, an upper bound.
@@ -192,12 +208,15 @@ class Spent:
     def _inner_rates(self, fpr, rtol):
         mu = self._gaussian_mu()
         if mu is not None:
-            return np.minimum(gdp.tpr(fpr, mu) * (1.0 + 1e-9), 1.0), gdp.beta(fpr, mu) * (1.0 - 1e-9)
+            return np.minimum(gdp.tpr(fpr, mu) * (1.0 + 1e-9), 1.0), gdp.beta(fpr, mu) * (
+                1.0 - 1e-9
+            )
         found = measure(self.mechanism(), ("tpr", "beta"), rtol=rtol, fpr=fpr).brackets
         return found["tpr"].upper, found["beta"].lower
 
     def mu_and_regret(self, fpr_floor=1e-10, rtol=1e-3) -> tuple[float, float]:
-        """The Gaussian-DP parameter at FPRs down to the floor and the regret of reporting it, both upper bounds.
+        """The Gaussian-DP parameter at FPRs down to the floor and the regret of reporting it, both
+        upper bounds.
 
         Args:
             fpr_floor: in [1e-300, 0.5).
@@ -205,7 +224,9 @@ class Spent:
         Raises:
             ValueError: the floor is out of range.
         """
-        floor = float(checked("fpr_floor", fpr_floor, "in [1e-300, 0.5)", lambda a: (a >= 1e-300) & (a < 0.5)))
+        floor = float(
+            checked("fpr_floor", fpr_floor, "in [1e-300, 0.5)", lambda a: (a >= 1e-300) & (a < 0.5))
+        )
         if self.non_private:
             return math.inf, 0.0
         if self.nothing:
@@ -230,7 +251,11 @@ def _largest_loss(kind, fields) -> float:
     if kind is SubsampledLaplace:
         # (the other order's, −log(1 − p + p·e^{−1/b}), is smaller)
         scale, p = fields
-        return 1.0 / scale if p == 1.0 else float(np.logaddexp(math.log1p(-p), math.log(p) + 1.0 / scale))
+        return (
+            1.0 / scale
+            if p == 1.0
+            else float(np.logaddexp(math.log1p(-p), math.log(p) + 1.0 / scale))
+        )
     if kind in (PureDP, RandomizedResponse, ExponentialMechanism):
         return float(fields[0])
     if kind is ApproximateDP:

@@ -21,9 +21,9 @@ _LEAST = 1e-9  # a loss below this is planned for as if it were this large
 class ApproximateDP(Mechanism):
     """Any (ε, δ)-DP mechanism, known only as such (Kairouz et al. 2015, Theorem 3.4).
 
-    Its dominating pair has four outputs: with probability δ one that only Q shows (loss +∞) or only P shows (−∞), else
-    binary randomized response. Where δ > 0 no finite μ holds at every FPR (Gomez 2025, Proposition 6.2). The
-    pair holds for whatever neighbouring relation (ε, δ) was stated for.
+    Its dominating pair has four outputs: with probability δ one that only Q shows (loss +∞) or only
+    P shows (−∞), else binary randomized response. Where δ > 0 no finite μ holds at every FPR (Gomez
+    2025, Proposition 6.2). The pair holds for whatever neighbouring relation (ε, δ) was stated for.
 
     Args:
         epsilon: ε ≥ 0 in nats, any shape.
@@ -46,12 +46,18 @@ class ApproximateDP(Mechanism):
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", checked("delta", self.delta, "in [0, 1)", lambda a: (a >= 0.0) & (a < 1.0)))
+        object.__setattr__(
+            self,
+            "delta",
+            checked("delta", self.delta, "in [0, 1)", lambda a: (a >= 0.0) & (a < 1.0)),
+        )
         broadcast(epsilon=self.epsilon, delta=self.delta)
 
     def _atoms(self, epsilon):
         """Finite losses in increasing order and log P-masses."""
-        log_p = xp.log1p(-self.delta) - xp.stack([xp.zeros(()), epsilon]) - xp.log1p(xp.exp(-epsilon))
+        log_p = (
+            xp.log1p(-self.delta) - xp.stack([xp.zeros(()), epsilon]) - xp.log1p(xp.exp(-epsilon))
+        )
         return epsilon * xp.array([-1.0, 1.0]), log_p
 
     def loss_nodes(self, depth):
@@ -78,7 +84,9 @@ class ApproximateDP(Mechanism):
         loss, log_p = self._atoms(self.epsilon)
         some = self.delta > 0.0
         log_delta = xp.where(some, xp.log(xp.where(some, self.delta, 1.0)), -xp.inf)
-        return atom_cells(loss, log_p, log_p[::-1], ell, end, log_p_minus=log_delta, log_q_plus=log_delta)
+        return atom_cells(
+            loss, log_p, log_p[::-1], ell, end, log_p_minus=log_delta, log_q_plus=log_delta
+        )
 
     def atoms(self, ell):
         """The two finite atoms."""

@@ -1,9 +1,9 @@
 """What every mechanism has unless it says otherwise, and how a new one is written.
 
-A mechanism is a frozen dataclass of numeric fields, registered with ``pytree``, that inherits from :class:`Mechanism`. A user
-builds it with fields of any shape that broadcast; the core calls its methods unbatched (fields are scalars) and batches
-them with ``vmap``. It must define ``loss_nodes``, ``tail_precision`` and ``cells``.
-"""
+A mechanism is a frozen dataclass of numeric fields, registered with ``pytree``, that inherits from
+:class:`Mechanism`. A user builds it with fields of any shape that broadcast; the core calls its
+methods unbatched (fields are scalars) and batches them with ``vmap``. It must define
+``loss_nodes``, ``tail_precision`` and ``cells``."""
 
 from __future__ import annotations
 
@@ -29,15 +29,21 @@ class Mechanism:
     """Defaults of a mechanism whose privacy loss has atoms and no shortcut.
 
     Attributes:
-        atomic: whether the loss sits on atoms, so that even many uses never get smooth: dense lattices only.
-        closes: whether both sides of a bracket are of the same pair, so that a finer lattice brings them together.
+        atomic: whether the loss sits on atoms, so that even many uses never get smooth: dense
+            lattices only.
+        closes: whether both sides of a bracket are of the same pair, so that a finer lattice brings
+            them together.
         loose: which side of its brackets does not close and why, in words; "" where both do.
-        symmetric: whether the swapped pair (Q against P) has the same privacy losses, so that one half of the curve is enough.
-        trailing: number of trailing axes of each array-valued field (0 where not named); they do not broadcast.
-        differentiable: fields in which ``jaxgdp.differentiable`` may take derivatives: ``cells`` has masses (log_x, log_y and what goes
-            to the infinities) with the right derivatives in them, at fixed points, and ``atoms`` names what moves in one piece.
+        symmetric: whether the swapped pair (Q against P) has the same privacy losses, so that one
+            half of the curve is enough.
+        trailing: number of trailing axes of each array-valued field (0 where not named); they do
+            not broadcast.
+        differentiable: fields in which ``jaxgdp.differentiable`` may take derivatives: ``cells``
+            has masses (log_x, log_y and what goes to the infinities) with the right derivatives in
+            them, at fixed points, and ``atoms`` names what moves in one piece.
         undifferentiable: why there are no derivatives in the other fields, for those who try.
-        relation: what "remove" and "add" mean for its pair, in words: the relation of data sets that it is a pair of.
+        relation: what "remove" and "add" mean for its pair, in words: the relation of data sets
+            that it is a pair of.
 
     Method: docs/method/notation.md#brackets
     """
@@ -52,7 +58,9 @@ class Mechanism:
     relation: ClassVar[str] = "those of the pair it was made from"
 
     def parameter_shapes(self) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
-        """By field: the shape that broadcasts, and the trailing shape that belongs to one mechanism."""
+        """By field: the shape that broadcasts, and the trailing shape that belongs to one
+        mechanism.
+        """
         shapes = {}
         for field in dataclasses.fields(cast(Any, self)):
             shape = np.shape(getattr(self, field.name))
@@ -70,54 +78,69 @@ class Mechanism:
         return self
 
     def gathered(self, count):
-        """Mechanisms with numbers of uses that dominate ``count`` uses of this one together: itself, unless there is better."""
+        """Mechanisms with numbers of uses that dominate ``count`` uses of this one together:
+        itself, unless there is better.
+        """
         return [(self, count)]
 
     def merge(self, count, into):
-        """Replace ``count`` uses by ``into`` uses of another mechanism where that is exact: here it is not."""
+        """Replace ``count`` uses by ``into`` uses of another mechanism where that is exact: here it
+        is not.
+        """
         return self, count
 
     def attacked(self) -> Mechanism:
-        """The mechanism that the attack of the lower side is run on: itself, unless it stands for a family without a worst member.
+        """The mechanism that the attack of the lower side is run on: itself, unless it stands for a
+        family without a worst member.
 
         Method: docs/method/attack.md#family
         """
         return self
 
     def achieved(self) -> tuple[Mechanism, ...]:
-        """Mechanisms that are certainly no more revealing than this one, and worth looking at on their own; none by default.
+        """Mechanisms that are certainly no more revealing than this one, and worth looking at on
+        their own; none by default.
 
-        Where ``attacked`` is a law far from that of the dominating pair, lattices planned for the one serve the other badly. The lower
-        sides of brackets are then those of these mechanisms, too, with lattices of their own.
+        Where ``attacked`` is a law far from that of the dominating pair, lattices planned for the
+        one serve the other badly. The lower sides of brackets are then those of these mechanisms,
+        too, with lattices of their own.
 
         Method: docs/method/attack.md#family
         """
         return ()
 
     def loss_nodes(self, depth):
-        """Increasing nodes of the finite privacy losses under P and their log weights (unbatched); for steering only.
+        """Increasing nodes of the finite privacy losses under P and their log weights (unbatched);
+        for steering only.
 
-        They reach at least to where both P and Q have a tail of e^{−depth}; first and last node are the ends of that range.
-        """
+        They reach at least to where both P and Q have a tail of e^{−depth}; first and last node are
+        the ends of that range."""
         raise NotImplementedError
 
     def gaussian_precision(self):
-        """1/σ² where the loss has the cumulants of a Gaussian one (closed form), else 0; for steering only."""
+        """1/σ² where the loss has the cumulants of a Gaussian one (closed form), else 0; for
+        steering only.
+        """
         return xp.zeros(())
 
     def shown_precision(self):
-        """Square of a Gaussian-DP parameter that one use certainly has at every FPR: 1/σ² where it is exactly Gaussian, else 0."""
+        """Square of a Gaussian-DP parameter that one use certainly has at every FPR: 1/σ² where it
+        is exactly Gaussian, else 0.
+        """
         return xp.zeros(())
 
     def tail_precision(self):
-        """Square of a Gaussian-DP parameter that bounds one use at every FPR; ∞ with mass at +∞ or −∞."""
+        """Square of a Gaussian-DP parameter that bounds one use at every FPR; ∞ with mass at +∞ or
+        −∞.
+        """
         raise NotImplementedError
 
     def limit_precision(self):
-        """Square of limsup ε/√(−2 log δ(ε)) of one use, the least μ² that can hold far out (Liu et al. 2022, Theorem 3.3).
+        """Square of limsup ε/√(−2 log δ(ε)) of one use, the least μ² that can hold far out (Liu et
+        al. 2022, Theorem 3.3).
 
-        ∞ with mass at +∞ or −∞; else 0 where the loss is bounded, and ``tail_precision`` unless the mechanism knows better. NaN where it is
-        not known.
+        ∞ with mass at +∞ or −∞; else 0 where the loss is bounded, and ``tail_precision`` unless the
+        mechanism knows better. NaN where it is not known.
 
         Method: docs/method/mu.md#tail
         """
@@ -134,7 +157,9 @@ class Mechanism:
         return cls.loss_bounds is not Mechanism.loss_bounds
 
     def loss_unit(self):
-        """The length of which every atom's loss is a whole multiple, or 0; a lattice in step with it keeps atoms exact."""
+        """The length of which every atom's loss is a whole multiple, or 0; a lattice in step with
+        it keeps atoms exact.
+        """
         return xp.zeros(())
 
     def cells(self, ell, end):
@@ -145,12 +170,13 @@ class Mechanism:
         raise NotImplementedError
 
     def atoms(self, ell):
-        """Cells, losses and log Q-masses of what moves along the loss in one piece when a parameter changes (unbatched).
+        """Cells, losses and log Q-masses of what moves along the loss in one piece when a parameter
+        changes (unbatched).
 
-        Losses have derivatives in the parameters, as have the masses that ``cells`` finds between the points ``ell``; both together say
-        how a mechanism changes. Cells are numbered as in ``cells``, which has each atom in the cell named here; what is in one cell
-        may be given as one. None where the loss has a density, smooth in the parameters, at every place.
-        """
+        Losses have derivatives in the parameters, as have the masses that ``cells`` finds between
+        the points ``ell``; both together say how a mechanism changes. Cells are numbered as in
+        ``cells``, which has each atom in the cell named here; what is in one cell may be given as
+        one. None where the loss has a density, smooth in the parameters, at every place."""
         return None
 
     def replace_one(self) -> Mechanism:
@@ -162,4 +188,6 @@ class Mechanism:
         Method: docs/method/adjacency.md#relations
         """
         name = type(self).__name__
-        raise ValueError(f"adjacency must be one of 'add_remove', 'add', 'remove' for {name}, got 'replace_one'")
+        raise ValueError(
+            f"adjacency must be one of 'add_remove', 'add', 'remove' for {name}, got 'replace_one'"
+        )

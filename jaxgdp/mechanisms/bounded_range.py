@@ -1,4 +1,6 @@
-"""Several uses of mechanisms of bounded range, chosen adaptively: their largest privacy profile, by dynamic programming."""
+"""Several uses of mechanisms of bounded range, chosen adaptively: their largest privacy profile, by
+dynamic programming.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +51,12 @@ class RangeMember(Mechanism):
 @pytree
 @dataclass(frozen=True)
 class BoundedRangeBlock(Mechanism):
-    """A pair that dominates k adaptively chosen mechanisms of ε-bounded range, and one member of that family; not checked.
+    """A pair that dominates k adaptively chosen mechanisms of ε-bounded range, and one member of
+    that family; not checked.
 
     Attributes:
-        pair: loss, log_p of the dominating pair (symmetric, without mass at infinity), shape (…, atoms).
+        pair: loss, log_p of the dominating pair (symmetric, without mass at infinity), shape (…,
+            atoms).
         member_loss, member_p: the same for k uses of randomized response at ε/2.
         epsilon, uses: ε and k.
     """
@@ -66,12 +70,19 @@ class BoundedRangeBlock(Mechanism):
 
     closes: ClassVar[bool] = False
     symmetric: ClassVar[bool] = True
-    trailing: ClassVar[dict[str, int]] = dict.fromkeys(("loss", "log_p", "member_loss", "member_p"), 1)
+    trailing: ClassVar[dict[str, int]] = dict.fromkeys(
+        ("loss", "log_p", "member_loss", "member_p"), 1
+    )
 
     @classmethod
     def build(cls, epsilon, uses, most) -> BoundedRangeBlock:
-        """For arrays of ε and of k ≤ 64 of one shape; k = 0 is a mechanism that reveals nothing. Padded as for ``most`` uses."""
-        pairs = [_pair(float(e), int(k)) for e, k in zip(epsilon.reshape(-1), uses.reshape(-1), strict=True)]
+        """For arrays of ε and of k ≤ 64 of one shape; k = 0 is a mechanism that reveals nothing.
+        Padded as for ``most`` uses.
+        """
+        pairs = [
+            _pair(float(e), int(k))
+            for e, k in zip(epsilon.reshape(-1), uses.reshape(-1), strict=True)
+        ]
         length, number = padded(2 * _POINTS * most + 2), padded(most + 1)
         rows = []
         for (loss, log_p), e, k in zip(pairs, epsilon.reshape(-1), uses.reshape(-1), strict=True):
@@ -79,7 +90,9 @@ class BoundedRangeBlock(Mechanism):
             choose = gammaln(k + 1.0) - gammaln(i + 1.0) - gammaln(k - i + 1.0)
             member_p = choose - 0.5 * i * e - k * np.log1p(np.exp(-0.5 * e))
             rows.append(_pad(loss, log_p, length) + _pad((2.0 * i - k) * 0.5 * e, member_p, number))
-        columns = [np.stack(column).reshape(*epsilon.shape, -1) for column in zip(*rows, strict=True)]
+        columns = [
+            np.stack(column).reshape(*epsilon.shape, -1) for column in zip(*rows, strict=True)
+        ]
         return cls(*columns, epsilon, uses.astype(float))
 
     def _dominating(self) -> FinitePair:
@@ -94,7 +107,9 @@ class BoundedRangeBlock(Mechanism):
         """Both pairs as tables (unbatched), for whoever needs no cells."""
         member_q, none = self.member_p + self.member_loss, np.float64(-np.inf)
         # (a binomial coefficient, and terms that are rounded in units of their logs)
-        deepest = np.max(np.where(self.member_p > -np.inf, np.abs(self.member_p) + np.abs(member_q), 0.0))
+        deepest = np.max(
+            np.where(self.member_p > -np.inf, np.abs(self.member_p) + np.abs(member_q), 0.0)
+        )
         off = (BINOMIAL + 8.0 * (deepest + BINOMIAL)) * UNIT
         return OpenPair(
             self.loss, self.log_p, none, none, TABLE * UNIT, self.member_loss, self.member_p, member_q, off, off,
@@ -135,13 +150,14 @@ def _pair(epsilon, uses):
 
 @functools.lru_cache(maxsize=64)
 def _profiles(epsilon, uses):
-    """(ε_i, δ_i) on a lattice ε_i ≥ 0 that bound the profiles of 1, …, ``uses`` adaptive uses from above.
+    """(ε_i, δ_i) on a lattice ε_i ≥ 0 that bound the profiles of 1, …, ``uses`` adaptive uses from
+    above.
 
-    h_k(γ) = max over t of p_t·h_{k−1}(γe^{−t}) + (1 − q_t)·e^{t−ε}·h_{k−1}(γe^{ε−t}), with p_t = e^t·q_t, from h_0(γ) = (1 − γ)₊: whoever
-    chooses the mechanisms sees what came before, and for each γ takes the worst t (Dong, Durfee & Rogers 2020). Each h is
-    convex, so chords between lattice points bound it; within a lattice cell the chords' maximum over t is at
-    u = e^t = √(B/A), for a function C − A·u − B/u.
-    """
+    h_k(γ) = max over t of p_t·h_{k−1}(γe^{−t}) + (1 − q_t)·e^{t−ε}·h_{k−1}(γe^{ε−t}), with p_t =
+    e^t·q_t, from h_0(γ) = (1 − γ)₊: whoever chooses the mechanisms sees what came before, and for
+    each γ takes the worst t (Dong, Durfee & Rogers 2020). Each h is convex, so chords between
+    lattice points bound it; within a lattice cell the chords' maximum over t is at u = e^t =
+    √(B/A), for a function C − A·u − B/u."""
     real = np.longdouble if epsilon < _PRECISE else np.float64
     eps, m = real(epsilon), _POINTS
     d, n = eps / m, uses * m
@@ -153,10 +169,18 @@ def _profiles(epsilon, uses):
         at = zero + np.arange(k * m)
         best = np.zeros(len(at), real)
         for a in range(m):
-            (low1, fall1, h1), (low2, fall2, h2) = (_chords(g, h, at + shift) for shift in (-a, m - a))
+            (low1, fall1, h1), (low2, fall2, h2) = (
+                _chords(g, h, at + shift) for shift in (-a, m - a)
+            )
             curb = np.maximum(h1 + fall1 * low1 - h2 - fall2 * low2, 0) * np.exp(-eps)
             lift = np.maximum(fall1 - fall2, 0) * g[at]
-            inner = np.log(np.where((curb > 0) & (lift > 0), lift, 1) / np.where((curb > 0) & (lift > 0), curb, 1)) / 2
+            inner = (
+                np.log(
+                    np.where((curb > 0) & (lift > 0), lift, 1)
+                    / np.where((curb > 0) & (lift > 0), curb, 1)
+                )
+                / 2
+            )
             t = np.clip(inner, a * d, (a + 1) * d)
             first = -np.expm1(t - eps) * (h1 - fall1 * (g[at] * np.exp(-t) - low1))
             second = np.exp(-eps) * np.expm1(t) * (h2 - fall2 * (g[at] * np.exp(eps - t) - low2))
@@ -165,12 +189,15 @@ def _profiles(epsilon, uses):
         h[at] = best
         h[zero - np.arange(1, k * m)] = 1 - (1 - best[1:]) / g[at[1:]]
         deltas = np.append(np.minimum(best.astype(float) * (1.0 + PROFILE), 1.0), 0.0)
-        # the far end, where nothing is left, cannot be nudged up; an underflow there is as good as zero
+        # the far end, where nothing is left, cannot be nudged up; an underflow there is as good as
+        # zero
         profiles.append(((d * np.arange(k * m + 1)).astype(float), deltas))
     return tuple(profiles)
 
 
 def _chords(g, h, upper):
-    """Left end of the lattice cells below points ``upper``, how steeply h falls over them, and h at that end."""
+    """Left end of the lattice cells below points ``upper``, how steeply h falls over them, and h at
+    that end.
+    """
     low = g[upper - 1]
     return low, (h[upper - 1] - h[upper]) / (g[upper] - low), h[upper - 1]

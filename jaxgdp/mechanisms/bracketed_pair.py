@@ -1,4 +1,6 @@
-"""A mechanism known from two tables: a pair that dominates it and one that an attack on it achieves."""
+"""A mechanism known from two tables: a pair that dominates it and one that an attack on it
+achieves.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class Achieved(Mechanism):
     """The pair that an attack achieves; only its cells are asked for.
 
     Attributes:
-        loss, log_p, log_q: its atoms, shape (…, atoms). uncertain: bound on the relative error of every mass.
+        loss, log_p, log_q: its atoms, shape (…, atoms). uncertain: bound on the relative error of
+            every mass.
     """
 
     loss: Any
@@ -49,14 +52,16 @@ class Achieved(Mechanism):
 @pytree
 @dataclass(frozen=True)
 class BracketedPair(Mechanism):
-    """Atoms of a pair that dominates a mechanism, and of one that an attack on it achieves; not checked.
+    """Atoms of a pair that dominates a mechanism, and of one that an attack on it achieves; not
+    checked.
 
     Attributes:
-        loss, log_p: increasing losses and log P-masses of the dominating pair, log_q = log_p + loss; shape (…, atoms).
+        loss, log_p: increasing losses and log P-masses of the dominating pair, log_q = log_p +
+            loss; shape (…, atoms).
         log_p_minus: log P-mass at loss −∞. log_q_plus: log Q-mass at loss +∞.
         uncertain: bound on the relative error of every mass.
-        seen_loss, seen_p, seen_q, seen_uncertain: the same for the attack (without infinities). seen_apart: how far its q/p may be off
-            (``Table.apart``).
+        seen_loss, seen_p, seen_q, seen_uncertain: the same for the attack (without infinities).
+            seen_apart: how far its q/p may be off (``Table.apart``).
         precision: square of a Gaussian-DP parameter that bounds one use at every FPR.
         node, node_p: losses and log P-masses for steering.
     """
@@ -82,7 +87,8 @@ class BracketedPair(Mechanism):
 
     @classmethod
     def build(cls, above, below, precision) -> BracketedPair:
-        """Of tables from above and from below, and of μ² of one use: object arrays of one shape, and an array.
+        """Of tables from above and from below, and of μ² of one use: object arrays of one shape,
+        and an array.
 
         A table from below may be ``None``: then nothing is attacked.
         """
@@ -90,7 +96,10 @@ class BracketedPair(Mechanism):
             _row(a, b if b is not None else NOTHING, float(p))
             for a, b, p in zip(above.flat, below.flat, np.asarray(precision).flat, strict=True)
         ]
-        number = padded(max(len(row["loss"]) for row in rows)), padded(max(len(row["seen_loss"]) for row in rows))
+        number = (
+            padded(max(len(row["loss"]) for row in rows)),
+            padded(max(len(row["seen_loss"]) for row in rows)),
+        )
         columns = {}
         for name in rows[0]:
             column = [row[name] for row in rows]
@@ -109,8 +118,8 @@ class BracketedPair(Mechanism):
         """Means of groups of atoms, out to where both P and Q have a tail of e^{−depth}."""
         loss, log_p = self.node, self.node_p
         log_q = log_p + loss
-        beyond = lambda a: xp.cumulative_logaddexp(a)  # noqa: E731
-        deep = lambda p, q: (beyond(p) < -depth) & (beyond(q) < -depth)  # noqa: E731
+        beyond = lambda a: xp.cumulative_logaddexp(a)
+        deep = lambda p, q: (beyond(p) < -depth) & (beyond(q) < -depth)
         below, above = deep(log_p, log_q), deep(log_p[::-1], log_q[::-1])[::-1]
         inside = ~(below | above)
         low, high = xp.min(xp.where(inside, loss, xp.inf)), xp.max(xp.where(inside, loss, -xp.inf))
@@ -121,15 +130,21 @@ class BracketedPair(Mechanism):
         return self.precision
 
     def cells(self, ell, end) -> Cells:
-        """Masses of the atoms of the dominating pair by cell, with the mass at both infinities (unbatched)."""
+        """Masses of the atoms of the dominating pair by cell, with the mass at both infinities
+        (unbatched).
+        """
         infinity = {"log_p_minus": self.log_p_minus, "log_q_plus": self.log_q_plus}
-        return _atom_cells(self.loss, self.log_p, self.log_p + self.loss, ell, end, self.uncertain, **infinity)
+        return _atom_cells(
+            self.loss, self.log_p, self.log_p + self.loss, ell, end, self.uncertain, **infinity
+        )
 
 
 @pytree
 @dataclass(frozen=True)
 class OpenPair(BracketedPair):
-    """The same, where the two tables are of different mechanisms, so that no lattice brings the sides together."""
+    """The same, where the two tables are of different mechanisms, so that no lattice brings the
+    sides together.
+    """
 
     closes: ClassVar[bool] = False
 
@@ -159,11 +174,17 @@ def _row(above: Table, below: Table, precision) -> dict:
 
 def _pad(values, number, edge):
     extra = (0, number - len(values))
-    return np.pad(values, extra, mode="edge") if edge else np.pad(values, extra, constant_values=-np.inf)
+    return (
+        np.pad(values, extra, mode="edge")
+        if edge
+        else np.pad(values, extra, constant_values=-np.inf)
+    )
 
 
 def _nodes(table: Table):
-    """Nodes and log P-masses for steering: a table's atoms in groups of equal numbers, each at its mean under √(p·q)."""
+    """Nodes and log P-masses for steering: a table's atoms in groups of equal numbers, each at its
+    mean under √(p·q).
+    """
     number = len(table.loss)
     group = np.arange(number) * min(_NODES, number) // number
     log_mass = np.log(table.p)

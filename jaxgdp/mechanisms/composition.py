@@ -40,10 +40,11 @@ class Composition:
         return np.broadcast_shapes(*shapes)
 
     def stacked(self) -> tuple[tuple[Any, Any], ...]:
-        """Mechanisms of one kind side by side: ((mechanism, counts), …) with leaves of shape ``shape + (number,)``.
+        """Mechanisms of one kind side by side: ((mechanism, counts), …) with leaves of shape
+        ``shape + (number,)``.
 
-        Array-valued fields keep their trailing axes behind that; one kind is one class with equal trailing axes. Equal mechanisms
-        are one, used as often as all of them.
+        Array-valued fields keep their trailing axes behind that; one kind is one class with equal
+        trailing axes. Equal mechanisms are one, used as often as all of them.
 
         Method: docs/method/notation.md#domination
         """
@@ -67,29 +68,36 @@ class Composition:
 
         def side_by_side(inner, *values):
             numpy = xp if _traced(*values) else np
-            return numpy.stack([numpy.broadcast_to(v, shape + inner) for v in values], axis=len(shape))
+            return numpy.stack(
+                [numpy.broadcast_to(v, shape + inner) for v in values], axis=len(shape)
+            )
 
         groups = []
         for (_, inner), items in kinds.items():
             columns = zip(*(jax.tree.leaves(mechanism) for mechanism, _ in items), strict=True)
-            leaves = [side_by_side(kept, *column) for kept, column in zip(inner, columns, strict=True)]
+            leaves = [
+                side_by_side(kept, *column) for kept, column in zip(inner, columns, strict=True)
+            ]
             mechanism = jax.tree.unflatten(jax.tree.structure(items[0][0]), leaves)
             groups.append((mechanism, side_by_side((), *(count for _, count in items))))
         return tuple(groups)
 
     def achieved(self) -> tuple[Composition, ...]:
-        """Compositions that are certainly no more revealing, of what every part says of itself, to be looked at on their own.
+        """Compositions that are certainly no more revealing, of what every part says of itself, to
+        be looked at on their own.
 
-        None where some part has nothing to say: what dominates that part is part of the attack as well, and lattices serve both.
-        """
+        None where some part has nothing to say: what dominates that part is part of the attack as
+        well, and lattices serve both."""
         own = [part.achieved() for part in self.mechanisms]
         number = max(map(len, own)) if all(own) else 0
         return tuple(
-            Composition(tuple(mine[min(i, len(mine) - 1)] for mine in own), self.counts) for i in range(number)
+            Composition(tuple(mine[min(i, len(mine) - 1)] for mine in own), self.counts)
+            for i in range(number)
         )
 
     def replace_one(self) -> Composition:
-        """The composition under replacing one record: every part's own pair for that (see each mechanism).
+        """The composition under replacing one record: every part's own pair for that (see each
+        mechanism).
 
         Raises:
             ValueError: a part has no sound one; names it.
@@ -105,7 +113,9 @@ def _public() -> list[str]:
 
     found = ((name, getattr(mechanisms, name)) for name in mechanisms.__all__)
     return sorted(
-        name for name, kind in found if isinstance(kind, type) and issubclass(kind, Mechanism) and kind is not Mechanism
+        name
+        for name, kind in found
+        if isinstance(kind, type) and issubclass(kind, Mechanism) and kind is not Mechanism
     )
 
 
@@ -113,7 +123,10 @@ def _advice(value) -> str:
     """How something that another library describes becomes a mechanism."""
     library = type(value).__module__.partition(".")[0]
     if library == "dp_accounting":
-        return ": jaxgdp.interop.dp_accounting.from_event makes a mechanism of an event, from_pld of a privacy loss distribution"
+        return (
+            ": jaxgdp.interop.dp_accounting.from_event makes a mechanism of an event, from_pld of a"
+            " privacy loss distribution"
+        )
     return ""
 
 
@@ -121,15 +134,15 @@ def compose(mechanisms) -> Composition:
     """Compose mechanisms adaptively on one data set, each with a number of uses.
 
     Args:
-        mechanisms: iterable of mechanisms or (mechanism, count) pairs; counts are whole numbers ≥ 1 of any shape
-            that broadcasts. A ``Composition`` inside counts as its parts.
+        mechanisms: iterable of mechanisms or (mechanism, count) pairs; counts are whole numbers ≥ 1
+            of any shape that broadcasts. A ``Composition`` inside counts as its parts.
 
     Returns:
         A :class:`Composition`.
 
     Raises:
-        ValueError: nothing to compose, a part that is no mechanism, a count that is no whole number ≥ 1, or shapes that do
-            not broadcast (before tracing).
+        ValueError: nothing to compose, a part that is no mechanism, a count that is no whole number
+            ≥ 1, or shapes that do not broadcast (before tracing).
 
     Example:
         >>> import jaxgdp
@@ -142,7 +155,9 @@ def compose(mechanisms) -> Composition:
     try:
         items = list(mechanisms)
     except TypeError:
-        raise ValueError(f"mechanisms must be an iterable of mechanisms or pairs, got {mechanisms!r}") from None
+        raise ValueError(
+            f"mechanisms must be an iterable of mechanisms or pairs, got {mechanisms!r}"
+        ) from None
     for position, item in enumerate(items):
         mechanism, count = item if isinstance(item, (tuple, list)) and len(item) == 2 else (item, 1)
         count = whole(f"count of mechanism {position}", count)
@@ -157,7 +172,8 @@ def compose(mechanisms) -> Composition:
             counts.append(count)
         else:
             raise ValueError(
-                f"mechanism {position} must be one of {', '.join(_public())} or a Composition, got {mechanism!r}{_advice(mechanism)}"
+                f"mechanism {position} must be one of {', '.join(_public())} or a Composition, got"
+                f" {mechanism!r}{_advice(mechanism)}"
             )
     if not parts:
         raise ValueError("mechanisms must hold at least one mechanism, got none")
@@ -167,7 +183,8 @@ def compose(mechanisms) -> Composition:
 
 
 def dpsgd(noise_multiplier, sampling_prob, num_steps) -> Composition:
-    """DP-SGD with Poisson sampling: T steps of the subsampled Gaussian mechanism (Abadi et al. 2016).
+    """DP-SGD with Poisson sampling: T steps of the subsampled Gaussian mechanism (Abadi et al.
+    2016).
 
     Args:
         noise_multiplier: σ > 0, any shape.
@@ -186,7 +203,9 @@ def dpsgd(noise_multiplier, sampling_prob, num_steps) -> Composition:
     """
     steps = whole("num_steps", num_steps)
     step = SubsampledGaussian(noise_multiplier, sampling_prob)
-    broadcast(noise_multiplier=step.noise_multiplier, sampling_prob=step.sampling_prob, num_steps=steps)
+    broadcast(
+        noise_multiplier=step.noise_multiplier, sampling_prob=step.sampling_prob, num_steps=steps
+    )
     return Composition((step,), (steps,))
 
 

@@ -15,12 +15,18 @@ def _value(value) -> str:
 
 
 def describe(mechanism) -> str:
-    """A composition of scalars in one line: ``SubsampledGaussian(…) x count``, parts joined by ``+``, many parts cut short."""
+    """A composition of scalars in one line: ``SubsampledGaussian(…) x count``, parts joined by
+    ``+``, many parts cut short.
+    """
     parts = []
     for part, count in zip(mechanism.mechanisms, mechanism.counts, strict=True):
-        fields = ", ".join(f"{f.name}={_value(getattr(part, f.name))}" for f in dataclasses.fields(part))
+        fields = ", ".join(
+            f"{f.name}={_value(getattr(part, f.name))}" for f in dataclasses.fields(part)
+        )
         parts.append(f"{type(part).__name__}({fields}) x {float(count):.16g}")
     if len(parts) > _SHOWN:
         uses = sum(float(count) for count in mechanism.counts)
-        parts[_SHOWN - 1 :] = [f"{len(parts) - _SHOWN + 1} more ({len(parts)} in all, {uses:.16g} uses)"]
+        parts[_SHOWN - 1 :] = [
+            f"{len(parts) - _SHOWN + 1} more ({len(parts)} in all, {uses:.16g} uses)"
+        ]
     return " + ".join(parts)

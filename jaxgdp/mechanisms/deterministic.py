@@ -18,15 +18,17 @@ from .subsampled_gaussian import SubsampledGaussian
 @pytree
 @dataclass(frozen=True)
 class Deterministic(Mechanism):
-    """Gaussian noise on sums over disjoint batches in a fixed order, gone through once an epoch (Chua et al. 2024, Algorithm 2).
+    """Gaussian noise on sums over disjoint batches in a fixed order, gone through once an epoch
+    (Chua et al. 2024, Algorithm 2).
 
-    A record enters one batch of each epoch and the others do not depend on it (parallel composition), whatever the number of batches: E
-    epochs are exactly μ-GDP with μ = √E/σ. For one epoch this is their Proposition 3.1,
-    δ(ε) = Φ(−σε + 1/(2σ)) − e^ε·Φ(−σε − 1/(2σ)).
+    A record enters one batch of each epoch and the others do not depend on it (parallel
+    composition), whatever the number of batches: E epochs are exactly μ-GDP with μ = √E/σ. For one
+    epoch this is their Proposition 3.1, δ(ε) = Φ(−σε + 1/(2σ)) − e^ε·Φ(−σε − 1/(2σ)).
 
-    Neighbouring data sets are those of the zero-out relation: one record counts as zero in one of them, and stays where it is in the
-    order. "remove" is a record that becomes zero, "add" the reverse, and both are the same here. Leaving a record out would move
-    all later ones to other batches.
+    Neighbouring data sets are those of the zero-out relation: one record counts as zero in one of
+    them, and stays where it is in the order. "remove" is a record that becomes zero, "add" the
+    reverse, and both are the same here. Leaving a record out would move all later ones to other
+    batches.
 
     Args:
         noise_multiplier: σ, standard deviation of the noise over the clipping norm; > 0, any shape.
@@ -49,7 +51,9 @@ class Deterministic(Mechanism):
     relation: ClassVar[str] = "zeroing a record, and the reverse"
 
     def __post_init__(self):
-        object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))
+        object.__setattr__(
+            self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier)
+        )
         object.__setattr__(self, "num_epochs", whole("num_epochs", self.num_epochs))
         broadcast(noise_multiplier=self.noise_multiplier, num_epochs=self.num_epochs)
 

@@ -41,7 +41,10 @@ def _edge_coefficients(terms=16, orders=5):
     odd = [1.0, 1.0, 3.0, 15.0, 105.0, 945.0]
     rows = range(terms)
     return np.array(
-        [[-f[j + i] * comb(2 * (j + i) + 1, 2 * i) * (-1.0) ** i * odd[i] for i in range(orders)] for j in rows]
+        [
+            [-f[j + i] * comb(2 * (j + i) + 1, 2 * i) * (-1.0) ** i * odd[i] for i in range(orders)]
+            for j in rows
+        ]
     )
 
 
@@ -51,15 +54,18 @@ _EDGE = _edge_coefficients()
 @pytree
 @dataclass(frozen=True)
 class DiscreteGaussian(Mechanism):
-    """Noise on the integers with mass proportional to e^{−k²/(2σ²)}, on an integer query (Canonne et al. 2020).
+    """Noise on the integers with mass proportional to e^{−k²/(2σ²)}, on an integer query (Canonne
+    et al. 2020).
 
-    The pair is N_Z(0, σ²) against N_Z(s, σ²), with privacy loss (2ks − s²)/(2σ²) at the integer k: atoms s/σ² apart.
+    The pair is N_Z(0, σ²) against N_Z(s, σ²), with privacy loss (2ks − s²)/(2σ²) at the integer k:
+    atoms s/σ² apart.
 
-    One use is exactly μ-GDP, with μ = 2Φ⁻¹(Pr[k ≥ 0]) for s = 1, about (1 + 1/(24σ²))/σ: with z_m the normal quantile of
-    Pr[k < m], the steps z_{m+1} − z_m fall with |m|. (Compare p with the normal masses q that have the step and the cell of
-    index m: log p/q has a second difference that grows away from the centre of q, because a normal law cut to a
-    window of fixed width varies most in the middle. If the next step were longer, log p/q would be concave between m and
-    its mirror image, and p would have less mass than q to the left of m, although both have the same.)
+    One use is exactly μ-GDP, with μ = 2Φ⁻¹(Pr[k ≥ 0]) for s = 1, about (1 + 1/(24σ²))/σ: with z_m
+    the normal quantile of Pr[k < m], the steps z_{m+1} − z_m fall with |m|. (Compare p with the
+    normal masses q that have the step and the cell of index m: log p/q has a second difference that
+    grows away from the centre of q, because a normal law cut to a window of fixed width varies most
+    in the middle. If the next step were longer, log p/q would be concave between m and its mirror
+    image, and p would have less mass than q to the left of m, although both have the same.)
 
     Args:
         sigma: σ > 0, any shape. It is a little more than the standard deviation where σ is small.
@@ -84,7 +90,12 @@ class DiscreteGaussian(Mechanism):
     def __post_init__(self):
         object.__setattr__(self, "sigma", positive("sigma", self.sigma))
         valid = f"a whole number from 1 to {_MOST}"
-        whole = checked("sensitivity", self.sensitivity, valid, lambda a: (a >= 1) & (a <= _MOST) & (a == np.floor(a)))
+        whole = checked(
+            "sensitivity",
+            self.sensitivity,
+            valid,
+            lambda a: (a >= 1) & (a <= _MOST) & (a == np.floor(a)),
+        )
         object.__setattr__(self, "sensitivity", whole)
         broadcast(sigma=self.sigma, sensitivity=self.sensitivity)
 
@@ -93,7 +104,9 @@ class DiscreteGaussian(Mechanism):
         return self.sensitivity / self.sigma**2 * (k - 0.5 * self.sensitivity)
 
     def _total(self):
-        """Σ e^{−k²/(2σ²)} over all integers: e^{−2π²σ²} is all that sets it apart from σ√(2π) where σ is large."""
+        """Σ e^{−k²/(2σ²)} over all integers: e^{−2π²σ²} is all that sets it apart from σ√(2π) where
+        σ is large.
+        """
         k = xp.arange(1.0, 10.0)
         few = 1.0 + 2.0 * xp.sum(xp.exp(-0.5 * (k / xp.minimum(self.sigma, 1.0)) ** 2))
         many = 2.0 * xp.exp(-2.0 * (np.pi * xp.clip(self.sigma, 1.0, 10.0)) ** 2)
@@ -104,7 +117,9 @@ class DiscreteGaussian(Mechanism):
         return xp.log(self._total())
 
     def loss_nodes(self, depth):
-        """Integers around the centre where σ is small, else the nodes of the Gaussian with the same cumulants."""
+        """Integers around the centre where σ is small, else the nodes of the Gaussian with the same
+        cumulants.
+        """
         tail = xp.sqrt(2.0 * depth)
         low, high = -tail - 1.0, tail + self.sensitivity / self.sigma
         step = (high - low) / (_NODES - 1)
@@ -120,9 +135,13 @@ class DiscreteGaussian(Mechanism):
         return xp.where(self.sigma >= _GAUSSIAN, (self.sensitivity / self.sigma) ** 2, 0.0)
 
     def tail_precision(self):
-        """μ² of one use: (z_m + z_{s+1−m})² with m = ⌊s/2⌋ + 1, rounded up by no more than 1e-13 relative."""
+        """μ² of one use: (z_m + z_{s+1−m})² with m = ⌊s/2⌋ + 1, rounded up by no more than 1e-13
+        relative.
+        """
         middle = xp.floor(0.5 * self.sensitivity) + 1.0
-        return square_above(self._quantile(middle) + self._quantile(self.sensitivity + 1.0 - middle))
+        return square_above(
+            self._quantile(middle) + self._quantile(self.sensitivity + 1.0 - middle)
+        )
 
     def limit_precision(self):
         """(s/σ)²: far out the masses fall like the normal density."""
@@ -132,9 +151,12 @@ class DiscreteGaussian(Mechanism):
         """z_m = Φ⁻¹(Pr[k < m]) for 1 ≤ m ≤ 9."""
         k = xp.arange(1.0, 0.5 * _MOST + 1.0)
         inside = 0.5 + xp.sum(xp.where(k < m, xp.exp(-0.5 * (k / self.sigma) ** 2), 0.0))
-        # Pr[k < m] − ½, and beyond, where the number of integers to be summed is small, log Pr[k ≥ m]
+        # Pr[k < m] − ½, and beyond, where the number of integers to be summed is small, log Pr[k ≥
+        # m]
         excess = inside / self._total()
-        exponent = -0.5 * ((m + xp.arange(_INTEGERS // 2)) / xp.minimum(self.sigma, 2.0 * _FEW)) ** 2
+        exponent = (
+            -0.5 * ((m + xp.arange(_INTEGERS // 2)) / xp.minimum(self.sigma, 2.0 * _FEW)) ** 2
+        )
         return ndtri_half_plus(xp.minimum(excess, 0.5), xp.logsumexp(exponent) - self._log_total())
 
     def loss_unit(self):
@@ -151,10 +173,11 @@ class DiscreteGaussian(Mechanism):
         return DiscreteGaussian(self.sigma, 2 * np.asarray(self.sensitivity))
 
     def cells(self, ell, end) -> Cells:
-        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares (unbatched).
+        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares
+        (unbatched).
 
-        Where σ is small, from the list of all integers that carry mass; else by sums over the integers of each cell.
-        """
+        Where σ is small, from the list of all integers that carry mass; else by sums over the
+        integers of each cell."""
         return xp.cond(self.sigma < _FEW, lambda: self._few(ell, end), lambda: self._many(ell))
 
     def atoms(self, ell):
@@ -179,7 +202,10 @@ class DiscreteGaussian(Mechanism):
         sigma = xp.minimum(self.sigma, _FEW)
         k = xp.floor(0.5 * self.sensitivity) + xp.arange(_INTEGERS) - _INTEGERS // 2
         shift = self._log_total()
-        log_p, log_q = -0.5 * (k / sigma) ** 2 - shift, -0.5 * ((k - self.sensitivity) / sigma) ** 2 - shift
+        log_p, log_q = (
+            -0.5 * (k / sigma) ** 2 - shift,
+            -0.5 * ((k - self.sensitivity) / sigma) ** 2 - shift,
+        )
         cells = atom_cells(self._loss(k), log_p, log_q, ell, end)
         # losses and masses come from σ² after a few roundings, each place from a few more
         more, each = DISCRETE
@@ -188,13 +214,14 @@ class DiscreteGaussian(Mechanism):
     def _many(self, ell) -> Cells:
         """Cells for σ ≥ 10, by number of integers in each.
 
-        A cell of the integers a..b is summed one by one if they are few, or from its heavier end if the masses fall
-        quickly; else it is a normal probability between a − ½ and b + ½ and a correction at both ends (``_edge``). All
-        masses are taken relative to one integer (or the middle), so that the loss there enters the share exactly.
-        """
+        A cell of the integers a..b is summed one by one if they are few, or from its heavier end if
+        the masses fall quickly; else it is a normal probability between a − ½ and b + ½ and a
+        correction at both ends (``_edge``). All masses are taken relative to one integer (or the
+        middle), so that the loss there enters the share exactly."""
         sigma, s = xp.maximum(self.sigma, _FEW), self.sensitivity
         reach = xp.ceil(80.0 * sigma) + s
-        # the last integer of each cell, with outer ends past all mass (slices of one array: concatenations are slow)
+        # the last integer of each cell, with outer ends past all mass (slices of one array:
+        # concatenations are slow)
         bound = xp.concatenate([xp.full((1,), -xp.inf), ell, xp.full((1,), xp.inf)])
         last = xp.clip(xp.floor(bound * sigma**2 / s + 0.5 * s), -reach, reach)
         a, b = last[:-1] + 1.0, last[1:]
@@ -212,7 +239,9 @@ class DiscreteGaussian(Mechanism):
         coefficients = xp.asarray(_EDGE) @ sigma ** (-2.0 * xp.arange(_EDGE.shape[1]))
 
         def law(shift):
-            """log of the mass relative to e^{−r²/2}/√(2π) at a reference point r standard deviations out, and log of that."""
+            """log of the mass relative to e^{−r²/2}/√(2π) at a reference point r standard
+            deviations out, and log of that.
+            """
             u = (last + 0.5 - shift) / sigma
             edge = _edge(u, sigma, coefficients)
             first = _sum(sign * (start - shift), number, sigma) / sigma
@@ -221,21 +250,30 @@ class DiscreteGaussian(Mechanism):
             third, base = _wide(u, edge)
             mass = xp.where(direct, first, xp.where(narrow, second, third))
             reference = xp.where(direct, (start - shift) / sigma, centre)
-            return xp.log(xp.where(mass > 0.0, mass, 1.0)), xp.where(wide, base, -0.5 * reference**2) - LOG_SQRT_2PI
+            return xp.log(xp.where(mass > 0.0, mass, 1.0)), xp.where(
+                wide, base, -0.5 * reference**2
+            ) - LOG_SQRT_2PI
 
         some = number > 0.0
         (more_x, base_x), (more_y, base_y) = law(0.0), law(s)
-        log_x, log_y = xp.where(some, base_x + more_x, -xp.inf), xp.where(some, base_y + more_y, -xp.inf)
+        log_x, log_y = (
+            xp.where(some, base_x + more_x, -xp.inf),
+            xp.where(some, base_y + more_y, -xp.inf),
+        )
         # log y/x, exact at the reference point
         reference = self._loss(xp.where(direct, start, middle))
         log_rho = xp.where(wide, base_y - base_x, reference) + more_y - more_x
         known, log_rho = ~wide, log_rho[1:-1]
         lower, upper = ell[:-1], ell[1:]
-        share = xp.exp(xp.minimum(log_rho - upper, 0.0)) * xp.expm1(xp.minimum(lower - log_rho, 0.0))
+        share = xp.exp(xp.minimum(log_rho - upper, 0.0)) * xp.expm1(
+            xp.minimum(lower - log_rho, 0.0)
+        )
         share = xp.clip(share / xp.expm1(lower - upper), 0.0, 1.0)
         share = xp.where(some[1:-1] & xp.isfinite(share), share, 1.0)
 
-        depth = xp.where(xp.isfinite(log_x), xp.abs(log_x), 0.0) + xp.where(xp.isfinite(log_y), xp.abs(log_y), 0.0)
+        depth = xp.where(xp.isfinite(log_x), xp.abs(log_x), 0.0) + xp.where(
+            xp.isfinite(log_y), xp.abs(log_y), 0.0
+        )
         mass, where = INTEGERS
         place = where + 4.0 * xp.where(known, xp.abs(reference), depth)
         gap = xp.diff(bound)
@@ -247,7 +285,9 @@ class DiscreteGaussian(Mechanism):
 
 
 def _sum(start, number, sigma):
-    """Σ e^{−((start + i)² − start²)/(2σ²)} over 0 ≤ i < min(number, 16), each term from the one before."""
+    """Σ e^{−((start + i)² − start²)/(2σ²)} over 0 ≤ i < min(number, 16), each term from the one
+    before.
+    """
     ratio = xp.exp(-(xp.maximum(start, -2.0 * _TERMS) + 0.5) / sigma**2)
     fall = xp.exp(-1.0 / sigma**2)
     term, total = xp.ones_like(start), xp.ones_like(start)
@@ -259,12 +299,13 @@ def _sum(start, number, sigma):
 
 
 def _edge(u, sigma, coefficients):
-    """What sums over the integers beyond σu (a half) have beyond the integral, relative to e^{−u²/2}, over σ.
+    """What sums over the integers beyond σu (a half) have beyond the integral, relative to
+    e^{−u²/2}, over σ.
 
-    Σ_{k > x} g(k) = ∫_x^∞ g + g(x)·E(x/σ²) at a half-integer x, g(x) = e^{−x²/(2σ²)}: as an operator the sum is
-    −1/(2·sinh(D/2)), which is −1/D + F(D), and D acts on g near x as −x/σ² and a little spread. The rest after the terms kept
-    is an asymptotic series of complex Mills ratios, below 2e−5·σ^{−10}. E is odd.
-    """
+    Σ_{k > x} g(k) = ∫_x^∞ g + g(x)·E(x/σ²) at a half-integer x, g(x) = e^{−x²/(2σ²)}: as an
+    operator the sum is −1/(2·sinh(D/2)), which is −1/D + F(D), and D acts on g near x as −x/σ² and
+    a little spread. The rest after the terms kept is an asymptotic series of complex Mills ratios,
+    below 2e−5·σ^{−10}. E is odd."""
     slope = xp.clip(u / sigma, -_STEEP, _STEEP)
     v = slope * slope
     value = xp.full_like(v, coefficients[-1])
@@ -274,7 +315,9 @@ def _edge(u, sigma, coefficients):
 
 
 def _narrow(width, m, edge):
-    """Mass of narrow cells of middle m over e^{−m²/2}: the Hermite series, and what both edges add."""
+    """Mass of narrow cells of middle m over e^{−m²/2}: the Hermite series, and what both edges
+    add.
+    """
     z = 0.125 * width * width
     fall = 1.0 - z * (1.0 - z * (1 / 2 - z * (1 / 6 - z * (1 / 24 - z / 120))))
     rise = xp.exp(xp.minimum(0.5 * width * m, 1.0))
@@ -285,8 +328,8 @@ def _narrow(width, m, edge):
 def _wide(u, edge):
     """Mass of cells between consecutive u over e^{base}, and the base.
 
-    From tails e^{−u²/2}·G, with G the Mills ratio and what the edge adds; cells across 0 are one minus both tails.
-    """
+    From tails e^{−u²/2}·G, with G the Mills ratio and what the edge adds; cells across 0 are one
+    minus both tails."""
     g = np.sqrt(2.0 * np.pi) * half_mills(u) + xp.where(u < 0.0, -edge, edge)
     e = -0.5 * u * u
     tail = xp.exp(e) * g

@@ -17,10 +17,11 @@ from .randomized_response import RandomizedResponse
 @pytree
 @dataclass(frozen=True)
 class DiscreteLaplace(Mechanism):
-    """Noise on the integers with mass proportional to e^{−|k|/b}, on an integer query of sensitivity one (Ghosh et al. 2009).
+    """Noise on the integers with mass proportional to e^{−|k|/b}, on an integer query of
+    sensitivity one (Ghosh et al. 2009).
 
-    Every integer has privacy loss 1/b or −1/b, and Pr[k ≥ 1] = 1/(1 + e^{1/b}): one use is binary randomized response at
-    ε = 1/b, the dominating pair of pure ε-DP.
+    Every integer has privacy loss 1/b or −1/b, and Pr[k ≥ 1] = 1/(1 + e^{1/b}): one use is binary
+    randomized response at ε = 1/b, the dominating pair of pure ε-DP.
 
     Args:
         scale: b > 0, any shape.
@@ -48,8 +49,11 @@ class DiscreteLaplace(Mechanism):
     def replace_one(self) -> FromPMFs:
         """Replacing a record moves the query by up to 2.
 
-        With r = e^{−1/b}: loss −2/b below 1, 0 at 1 and 2/b above, of P-masses 1, r − r² and r², over 1 + r.
-        """
+        With r = e^{−1/b}: loss −2/b below 1, 0 at 1 and 2/b above, of P-masses 1, r − r² and r²,
+        over 1 + r."""
         r = np.exp(-1.0 / np.asarray(self.scale, dtype=float))
-        p = np.stack([np.ones_like(r), -r * np.expm1(-1.0 / self.scale), r * r], axis=-1) / (1.0 + r)[..., None]
+        p = (
+            np.stack([np.ones_like(r), -r * np.expm1(-1.0 / self.scale), r * r], axis=-1)
+            / (1.0 + r)[..., None]
+        )
         return FromPMFs(p, p[..., ::-1])

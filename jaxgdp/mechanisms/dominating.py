@@ -8,10 +8,12 @@ from . import Composition
 
 
 def dominating(mechanism: Composition, adjacency: str) -> tuple[Composition, str]:
-    """The composition whose pair belongs to the adjacency, and the order or orders in which to take it.
+    """The composition whose pair belongs to the adjacency, and the order or orders in which to take
+    it.
 
     Raises:
-        ValueError: the adjacency is unknown, or "replace_one" where no sound pair is known; names the mechanism.
+        ValueError: the adjacency is unknown, or "replace_one" where no sound pair is known; names
+            the mechanism.
 
     Method: docs/method/adjacency.md#symmetrisation
     """

@@ -1,4 +1,6 @@
-"""A pair of laws on finitely many privacy losses: the form in which compositions stack tables given by users."""
+"""A pair of laws on finitely many privacy losses: the form in which compositions stack tables given
+by users.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from ..pairs.cells import Cells
 from ..pairs.peak import largest_mu
 from .base import Mechanism
 
-_LEAST = 0.25  # width of a law, over its largest loss, below which it is planned for as if it were this wide
+# width of a law, over its largest loss, below which it is planned for as if it were this wide
+_LEAST = 0.25
 
 
 @pytree
@@ -25,7 +28,8 @@ class FinitePair(Mechanism):
 
     Attributes:
         loss: shape (…, atoms), finite and not decreasing.
-        log_p, log_q: log masses under P and Q, shape (…, atoms), log_q = log_p + loss; −inf for padding.
+        log_p, log_q: log masses under P and Q, shape (…, atoms), log_q = log_p + loss; −inf for
+            padding.
         log_p_minus: log P-mass at loss −∞. log_q_plus: log Q-mass at loss +∞.
     """
 
@@ -49,15 +53,19 @@ class FinitePair(Mechanism):
         return cls(loss, log_p, log_q, log_p_minus, log_q_plus)
 
     def loss_nodes(self, depth):
-        """The atoms, gathered if there are many; a law on a single loss is planned for as if it had a little width."""
+        """The atoms, gathered if there are many; a law on a single loss is planned for as if it had
+        a little width.
+        """
         loss, log_weight = atom_nodes(self.loss, self.log_p)
         low, high, width = self._span()
         narrow = width < _LEAST * xp.maximum(xp.abs(low), xp.abs(high))
         # (what a single loss has in variance is what windows and tilts are measured by)
-        room = xp.where(narrow, xp.maximum(_LEAST * xp.maximum(xp.abs(low), xp.abs(high)), 1e-12), 0.0)
+        room = xp.where(
+            narrow, xp.maximum(_LEAST * xp.maximum(xp.abs(low), xp.abs(high)), 1e-12), 0.0
+        )
         aside = xp.where(narrow, xp.max(log_weight) - np.log(2.0), -xp.inf)
         ends = xp.stack([loss[0] - room, loss[-1] + room])
-        join = lambda a, ends: xp.concatenate([ends[:1], a, ends[1:]])  # noqa: E731
+        join = lambda a, ends: xp.concatenate([ends[:1], a, ends[1:]])
         return join(loss, ends), join(log_weight, xp.stack([aside, aside]))
 
     def _span(self):

@@ -26,17 +26,18 @@ _DEPTH = 13.0  # standard deviations that a profile reaches to: δ below 1e-38 i
 class FixedSize(Mechanism):
     """Gaussian noise on the sum over b of n records drawn without replacement, every step anew.
 
-    Known by its privacy profile alone (Balle, Barthe & Gaboardi 2018, advanced joint convexity). With q = b/n and e^{ε'} = 1 + q·(e^ε − 1),
-    and δ_μ that of the Gaussian mechanism,
+    Known by its privacy profile alone (Balle, Barthe & Gaboardi 2018, advanced joint convexity).
+    With q = b/n and e^{ε'} = 1 + q·(e^ε − 1), and δ_μ that of the Gaussian mechanism,
 
-    - zero-out adjacency (a record is there or counts as zero; "remove", "add", "add_remove"):
-      δ(ε') ≤ q·((1 − β)·δ_{2/σ}(ε) + β·δ_{1/σ}(ε)), β = e^{ε' − ε}: where it is drawn the other batch has either nothing or another
-      record in its place. For both directions;
+    - zero-out adjacency (a record is there or counts as zero; "remove", "add", "add_remove"): δ(ε')
+      ≤ q·((1 − β)·δ_{2/σ}(ε) + β·δ_{1/σ}(ε)), β = e^{ε' − ε}: where it is drawn the other batch has
+      either nothing or another record in its place. For both directions;
     - "replace_one": δ(ε') ≤ q·δ_{2/σ}(ε).
 
-    The pair of that profile dominates, and does so under composition; no pair of data sets need show all of it. The attack of the
-    lower side is on data that are zero but for the record (zero-out), or all opposite to it (replace-one): Poisson-subsampled
-    Gaussians of rate q, one after the other in one order. One step of replace-one is known exactly; compositions and
+    The pair of that profile dominates, and does so under composition; no pair of data sets need
+    show all of it. The attack of the lower side is on data that are zero but for the record
+    (zero-out), or all opposite to it (replace-one): Poisson-subsampled Gaussians of rate q, one
+    after the other in one order. One step of replace-one is known exactly; compositions and
     zero-out are not.
 
     Args:
@@ -45,7 +46,8 @@ class FixedSize(Mechanism):
         dataset_size: n, a whole number ≥ 1; any shape.
 
     Raises:
-        ValueError: an argument is out of range, a batch larger than the data, or shapes do not broadcast (before tracing).
+        ValueError: an argument is out of range, a batch larger than the data, or shapes do not
+            broadcast (before tracing).
 
     Example:
         >>> FixedSize(noise_multiplier=1.0, batch_size=100, dataset_size=10_000).shape
@@ -58,20 +60,24 @@ class FixedSize(Mechanism):
 
     closes: ClassVar[bool] = False
     loose: ClassVar[str] = (
-        "the upper side, the pair of a profile that no pair of data sets need show all of, is loose under composition; "
-        "the lower side is achieved by an attack"
+        "the upper side, the pair of a profile that no pair of data sets need show all of, is loose"
+        " under composition; the lower side is achieved by an attack"
     )
     undifferentiable: ClassVar[str] = "its profile is made from known numbers"
     relation: ClassVar[str] = "zeroing a record, and the reverse"
 
     def __post_init__(self):
-        fields = {name: getattr(self, name) for name in ("noise_multiplier", "batch_size", "dataset_size")}
+        fields = {
+            name: getattr(self, name) for name in ("noise_multiplier", "batch_size", "dataset_size")
+        }
         known(self, why="its profile is made from its parameters", **fields)
         sigma = positive("noise_multiplier", self.noise_multiplier)
         batch, size = sizes(self.batch_size, self.dataset_size)
         broadcast(noise_multiplier=sigma, batch_size=batch, dataset_size=size)
         if np.any(sigma < 0.05):
-            raise ValueError(f"noise_multiplier must be at least 0.05 for FixedSize, got {np.min(sigma):g}")
+            raise ValueError(
+                f"noise_multiplier must be at least 0.05 for FixedSize, got {np.min(sigma):g}"
+            )
         for name, value in zip(fields, (sigma, batch, size), strict=True):
             object.__setattr__(self, name, value)
 
@@ -87,8 +93,12 @@ class FixedSize(Mechanism):
         return ReplacedInFixedSize(self.noise_multiplier, self.batch_size, self.dataset_size)
 
     def _pair(self, near) -> SampledPair:
-        """``near``: how far a batch with the record lies from one with what takes its place in the other data set."""
-        sigma, batch, size = np.broadcast_arrays(self.noise_multiplier, self.batch_size, self.dataset_size)
+        """``near``: how far a batch with the record lies from one with what takes its place in the
+        other data set.
+        """
+        sigma, batch, size = np.broadcast_arrays(
+            self.noise_multiplier, self.batch_size, self.dataset_size
+        )
         rate = batch / size
         mu = 2.0 / sigma
         t = np.linspace(0.0, 1.0, _POINTS)

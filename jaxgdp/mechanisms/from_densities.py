@@ -19,14 +19,16 @@ _EXCESS = 1e-9  # how far above one a density may integrate
 @pytree
 @dataclass(frozen=True)
 class FromDensities(Mechanism):
-    """A mechanism with a real output, from its log densities without and with the record on a grid of outputs.
+    """A mechanism with a real output, from its log densities without and with the record on a grid
+    of outputs.
 
-    Between neighbouring grid points the log densities are straight lines: that is the definition of the mechanism, and the
-    privacy loss log q − log p is a straight line there too. Where a log density is −∞ at either end of an interval, the
-    density is zero on it; a grid point given twice makes a jump. Mass that P or Q has outside the grid, or that straight lines
-    cut off, is taken to be what the other one never shows: the P-mass missing from one sits at loss −∞, the Q-mass at +∞.
-    :meth:`normalized` declares that nothing is missing. The pair has to dominate every pair of neighbouring data sets of the
-    relation it is meant for.
+    Between neighbouring grid points the log densities are straight lines: that is the definition of
+    the mechanism, and the privacy loss log q − log p is a straight line there too. Where a log
+    density is −∞ at either end of an interval, the density is zero on it; a grid point given twice
+    makes a jump. Mass that P or Q has outside the grid, or that straight lines cut off, is taken to
+    be what the other one never shows: the P-mass missing from one sits at loss −∞, the Q-mass at
+    +∞. :meth:`normalized` declares that nothing is missing. The pair has to dominate every pair of
+    neighbouring data sets of the relation it is meant for.
 
     Args:
         outputs: grid, not decreasing along the last axis; shape (…, points).
@@ -34,8 +36,9 @@ class FromDensities(Mechanism):
         log_q: log density with the record. Leading axes of all three broadcast.
 
     Raises:
-        ValueError: a value that is not a number, a grid that decreases or has fewer than two points, different numbers of
-            points, a density that integrates to more than 1 (by 1e-9), or leading shapes that do not broadcast (before tracing).
+        ValueError: a value that is not a number, a grid that decreases or has fewer than two
+            points, different numbers of points, a density that integrates to more than 1 (by 1e-9),
+            or leading shapes that do not broadcast (before tracing).
 
     Example:
         >>> import numpy as np
@@ -57,17 +60,28 @@ class FromDensities(Mechanism):
         densities = {name: _log_density(name, getattr(self, name)) for name in ("log_p", "log_q")}
         for name, value in {"outputs": outputs, **densities}.items():
             if value.ndim == 0 or value.shape[-1] < 2:
-                raise ValueError(f"{name} must hold at least 2 numbers along its last axis, got shape {value.shape}")
+                raise ValueError(
+                    f"{name} must hold at least 2 numbers along its last axis, got shape"
+                    f" {value.shape}"
+                )
             if value.shape[-1] != outputs.shape[-1]:
-                raise ValueError(f"{name} must have {outputs.shape[-1]} points like outputs, got {value.shape[-1]}")
+                raise ValueError(
+                    f"{name} must have {outputs.shape[-1]} points like outputs, got"
+                    f" {value.shape[-1]}"
+                )
         if np.any(np.diff(outputs, axis=-1) < 0.0):
             raise ValueError("outputs must not decrease along its last axis, got a step down")
-        broadcast(outputs=outputs[..., 0], log_p=densities["log_p"][..., 0], log_q=densities["log_q"][..., 0])
+        broadcast(
+            outputs=outputs[..., 0],
+            log_p=densities["log_p"][..., 0],
+            log_q=densities["log_q"][..., 0],
+        )
         for name, value in densities.items():
             total = np.exp(_log_total(log_masses(outputs, value)))
             if np.any(total > 1.0 + _EXCESS):
                 raise ValueError(
-                    f"{name} must integrate to at most 1, got {np.max(total):.12g} (FromDensities.normalized divides by it)"
+                    f"{name} must integrate to at most 1, got {np.max(total):.12g}"
+                    " (FromDensities.normalized divides by it)"
                 )
         object.__setattr__(self, "outputs", outputs)
         for name, value in densities.items():
@@ -85,11 +99,14 @@ class FromDensities(Mechanism):
             value = _log_density(name, value)
             if value.ndim == 0 or outputs.ndim == 0 or value.shape[-1] != outputs.shape[-1]:
                 raise ValueError(
-                    f"{name} must have as many points as outputs, got shapes {value.shape} and {outputs.shape}"
+                    f"{name} must have as many points as outputs, got shapes {value.shape} and"
+                    f" {outputs.shape}"
                 )
             total = _log_total(log_masses(outputs, value))
             if not np.all(np.isfinite(total)):
-                raise ValueError(f"{name} must integrate to a positive number, got log integral {total.min():g}")
+                raise ValueError(
+                    f"{name} must integrate to a positive number, got log integral {total.min():g}"
+                )
             scaled.append(value - total[..., None])
         return cls(outputs, *scaled)
 
@@ -103,7 +120,9 @@ class FromDensities(Mechanism):
         with np.errstate(invalid="ignore"):
             loss, slope = b - a, np.diff(a)
         minus, plus = (_log_missing(m, live) for m in (p_mass, q_mass))
-        return PiecewisePair.build(loss[..., :-1], loss[..., 1:], slope, p_mass, q_mass, live, minus, plus)
+        return PiecewisePair.build(
+            loss[..., :-1], loss[..., 1:], slope, p_mass, q_mass, live, minus, plus
+        )
 
     def replace_one(self) -> FromDensities:
         """Itself, for a pair that is meant for replacing a record."""
@@ -120,7 +139,9 @@ def _log_density(name, value):
 
 
 def log_masses(x, log_density):
-    """log of the integrals over the intervals of a grid, −∞ where the density is zero at either end."""
+    """log of the integrals over the intervals of a grid, −∞ where the density is zero at either
+    end.
+    """
     ends = log_density[..., :-1], log_density[..., 1:]
     live = (np.diff(x) > 0.0) & np.isfinite(ends[0]) & np.isfinite(ends[1])
     low, high = (np.where(live, end, 0.0) for end in ends)
@@ -134,7 +155,9 @@ def _log_total(log_mass):
 
 
 def _log_missing(log_mass, live):
-    """log of all mass that is not on intervals where both densities live: what is missing from one, unless rounding."""
+    """log of all mass that is not on intervals where both densities live: what is missing from one,
+    unless rounding.
+    """
     total = np.exp(_log_total(np.where(live, log_mass, -np.inf)))
     missing = np.maximum(1.0 - total, 0.0)
     own, each = DENSITY

@@ -19,20 +19,22 @@ _SUM = 1e-9  # how far from one a sum may be
 @pytree
 @dataclass(frozen=True)
 class FromPMFs(Mechanism):
-    """A mechanism with finitely many outputs, from the probabilities of each without and with the record.
+    """A mechanism with finitely many outputs, from the probabilities of each without and with the
+    record.
 
-    The privacy loss of output o is log(q_o/p_o). What only Q shows has loss +∞ and what only P shows −∞: it is carried as
-    such, so put there whatever a longer table would have held. The pair has to dominate every pair of neighbouring
-    data sets of the relation it is meant for.
+    The privacy loss of output o is log(q_o/p_o). What only Q shows has loss +∞ and what only P
+    shows −∞: it is carried as such, so put there whatever a longer table would have held. The pair
+    has to dominate every pair of neighbouring data sets of the relation it is meant for.
 
     Args:
         p: probabilities without the record, shape (…, outputs), summing to one along the last axis.
         q: probabilities with the record, of as many outputs; leading axes broadcast.
 
     Raises:
-        ValueError: a value outside [0, 1], a sum that is not one within 1e-9 (sums within that are divided out), different
-            numbers of outputs, leading shapes that do not broadcast, or no output that both can show: it gives the record
-            away, and nothing is left to account for (before tracing).
+        ValueError: a value outside [0, 1], a sum that is not one within 1e-9 (sums within that are
+            divided out), different numbers of outputs, leading shapes that do not broadcast, or no
+            output that both can show: it gives the record away, and nothing is left to account for
+            (before tracing).
 
     Example:
         >>> FromPMFs(p=[0.5, 0.5], q=[[0.4, 0.6], [0.3, 0.7]]).shape
@@ -47,16 +49,24 @@ class FromPMFs(Mechanism):
     def __post_init__(self):
         known(self, p=self.p, q=self.q)
         for name in ("p", "q"):
-            value = checked(name, getattr(self, name), "in [0, 1]", lambda a: (a >= 0.0) & (a <= 1.0))
+            value = checked(
+                name, getattr(self, name), "in [0, 1]", lambda a: (a >= 0.0) & (a <= 1.0)
+            )
             if value.ndim == 0:
-                raise ValueError(f"{name} must hold probabilities along its last axis, got the number {value:g}")
+                raise ValueError(
+                    f"{name} must hold probabilities along its last axis, got the number {value:g}"
+                )
             object.__setattr__(self, name, value)
         if self.p.shape[-1] != self.q.shape[-1]:
-            raise ValueError(f"p and q must have equally many outputs, got {self.p.shape[-1]} and {self.q.shape[-1]}")
+            raise ValueError(
+                f"p and q must have equally many outputs, got {self.p.shape[-1]} and"
+                f" {self.q.shape[-1]}"
+            )
         broadcast(p=self.p[..., 0], q=self.q[..., 0])
         if np.any(np.all((self.p == 0.0) | (self.q == 0.0), axis=-1)):
             raise ValueError(
-                "p and q must have an output in common: without one whoever sees an output knows all, μ = ε = ∞"
+                "p and q must have an output in common: without one whoever sees an output knows"
+                " all, μ = ε = ∞"
             )
         for name in ("p", "q"):
             value = getattr(self, name)
@@ -64,7 +74,8 @@ class FromPMFs(Mechanism):
             if np.any(np.abs(total - 1.0) > _SUM):
                 worst = total.flat[np.argmax(np.abs(total - 1.0))]
                 raise ValueError(
-                    f"{name} must sum to 1 along its last axis (within {_SUM:g}), got a sum of {worst:.12g}"
+                    f"{name} must sum to 1 along its last axis (within {_SUM:g}), got a sum of"
+                    f" {worst:.12g}"
                 )
 
     def canonical(self) -> FinitePair:
@@ -77,7 +88,9 @@ class FromPMFs(Mechanism):
             # exact differences where p and q are close
             near = np.abs(q - p) < 0.5 * p
             loss = np.where(near, np.log1p((q - p) / p), log_q - log_p)
-            minus, plus = (np.log(_sums(np.where(only, a, 0.0))) for only, a in ((only_p, p), (only_q, q)))
+            minus, plus = (
+                np.log(_sums(np.where(only, a, 0.0))) for only, a in ((only_p, p), (only_q, q))
+            )
         return FinitePair.build(np.where(both, loss, 0.0), log_p, log_q, minus, plus)
 
     def replace_one(self) -> FromPMFs:

@@ -20,20 +20,21 @@ _LARGEST = 5000.0  # largest ε: e^ε has to be a long double
 class FromProfile(Mechanism):
     """Any mechanism that is (ε_i, δ_i)-DP for every i of a finite list, known only as such.
 
-    A profile h(γ) = δ(log γ) is convex in γ = e^ε, does not increase, and the same statement in the other direction is
-    δ(−ε) = 1 − e^{−ε}·(1 − δ(ε)) (Liu 2022, refined profile). The lower convex hull of all these points is the largest profile they allow:
-    each of its vertices is an atom of the dominating pair, with P-mass the change of slope there, and the last δ is the mass
-    at +∞ and −∞. One pair (ε, δ) gives ``ApproximateDP``. Both sides of a bracket are of this pair: the mechanism behind the
-    list may be more private, never less. The profile has to hold for both directions of the neighbouring relation it is meant
-    for.
+    A profile h(γ) = δ(log γ) is convex in γ = e^ε, does not increase, and the same statement in the
+    other direction is δ(−ε) = 1 − e^{−ε}·(1 − δ(ε)) (Liu 2022, refined profile). The lower convex
+    hull of all these points is the largest profile they allow: each of its vertices is an atom of
+    the dominating pair, with P-mass the change of slope there, and the last δ is the mass at +∞ and
+    −∞. One pair (ε, δ) gives ``ApproximateDP``. Both sides of a bracket are of this pair: the
+    mechanism behind the list may be more private, never less. The profile has to hold for both
+    directions of the neighbouring relation it is meant for.
 
     Args:
         epsilons: ε_i ≥ 0 in nats, increasing along the last axis, at most 5000; shape (…, number).
         deltas: δ_i in [0, 1], as many; leading axes broadcast. They need not be convex.
 
     Raises:
-        ValueError: a value out of range, ε that do not increase, different numbers of ε and δ, or leading shapes that do not
-            broadcast (before tracing).
+        ValueError: a value out of range, ε that do not increase, different numbers of ε and δ, or
+            leading shapes that do not broadcast (before tracing).
 
     Example:
         >>> FromProfile(epsilons=[0.0, 0.5, 1.0], deltas=[0.4, 0.2, 0.1]).shape
@@ -53,17 +54,21 @@ class FromProfile(Mechanism):
         deltas = closed_unit("deltas", self.deltas)
         for name, value in (("epsilons", epsilons), ("deltas", deltas)):
             if value.ndim == 0:
-                raise ValueError(f"{name} must hold numbers along its last axis, got the number {value:g}")
+                raise ValueError(
+                    f"{name} must hold numbers along its last axis, got the number {value:g}"
+                )
         if epsilons.shape[-1] != deltas.shape[-1]:
             raise ValueError(
-                f"epsilons and deltas must be equally many, got {epsilons.shape[-1]} and {deltas.shape[-1]}"
+                f"epsilons and deltas must be equally many, got {epsilons.shape[-1]} and"
+                f" {deltas.shape[-1]}"
             )
         falls = np.argwhere(np.diff(epsilons, axis=-1) <= 0.0)
         if len(falls):
             at = tuple(falls[0])
             after = (*at[:-1], at[-1] + 1)
             raise ValueError(
-                f"epsilons must increase along its last axis, got {epsilons[at]:g} before {epsilons[after]:g}"
+                f"epsilons must increase along its last axis, got {epsilons[at]:g} before"
+                f" {epsilons[after]:g}"
             )
         broadcast(epsilons=epsilons[..., 0], deltas=deltas[..., 0])
         if np.any(deltas.min(axis=-1) == 1.0):
@@ -96,11 +101,12 @@ class FromProfile(Mechanism):
 
 
 def _half_hull(epsilons, deltas):
-    """log P-masses at ε ≥ 0 of the lower convex hull of the points (e^ε, δ) and their mirror images; −inf off the hull.
+    """log P-masses at ε ≥ 0 of the lower convex hull of the points (e^ε, δ) and their mirror
+    images; −inf off the hull.
 
-    In extended precision, from the far end, where the hull is flat, towards the middle, where it meets its mirror image: the
-    chord between (e^{−ε}, 1 − e^{−ε}(1 − δ)) and (e^ε, δ) has slope −(1 − δ)/(1 + e^ε).
-    """
+    In extended precision, from the far end, where the hull is flat, towards the middle, where it
+    meets its mirror image: the chord between (e^{−ε}, 1 − e^{−ε}(1 − δ)) and (e^ε, δ) has slope −(1
+    − δ)/(1 + e^ε)."""
     gamma, h = np.exp(epsilons.astype(np.longdouble)), deltas.astype(np.longdouble)
     centre = -(1.0 - h) / (1.0 + gamma)
     hull = [int(np.argmin(deltas))]
@@ -118,6 +124,10 @@ def _half_hull(epsilons, deltas):
     masses = np.zeros(len(h), np.longdouble)
     masses[hull] = np.array(slopes) - np.array([*slopes[1:], centre[hull[-1]]])
     if epsilons[0] == 0.0:
-        masses[0] *= 2.0  # the slope to the left is the mirror image of the one to the right, not the chord between
+        masses[0] *= (
+            # the slope to the left is the mirror image of the one to the right, not the chord
+            # between
+            2.0
+        )
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(masses, 0.0)).astype(float)

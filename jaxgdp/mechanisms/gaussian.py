@@ -38,7 +38,9 @@ class Gaussian(Mechanism):
     relation: ClassVar[str] = "leaving out and adding a record"
 
     def __post_init__(self):
-        object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))
+        object.__setattr__(
+            self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier)
+        )
 
     def canonical(self) -> SubsampledGaussian:
         """The subsampled Gaussian with p = 1, so that compositions stack both kinds together."""

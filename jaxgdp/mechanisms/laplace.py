@@ -23,8 +23,9 @@ _GAUSS = np.polynomial.legendre.leggauss(62)
 class Laplace(Mechanism):
     """Laplace noise on a query of sensitivity one: pure (1/b)-DP (Dwork et al. 2006).
 
-    The pair is Lap(0, b) against Lap(1, b). With L = 1/b the privacy loss is −L with P-mass ½ (outputs below 0), L with P-mass
-    ½·e^{−L} (outputs above 1), and in between it has density ¼·e^{−(ℓ + L)/2} under P.
+    The pair is Lap(0, b) against Lap(1, b). With L = 1/b the privacy loss is −L with P-mass ½
+    (outputs below 0), L with P-mass ½·e^{−L} (outputs above 1), and in between it has density
+    ¼·e^{−(ℓ + L)/2} under P.
 
     Args:
         scale: b, scale of the noise over the sensitivity; > 0, any shape.
@@ -53,11 +54,13 @@ class Laplace(Mechanism):
         at_ends = np.log(0.5) + xp.stack([xp.zeros(()), -largest])
         loss = largest * _GAUSS[0]
         weight = xp.log(_GAUSS[1]) + xp.log(largest) + np.log(0.25) - 0.5 * (loss + largest)
-        join = lambda a, ends: xp.concatenate([ends[:1], a, ends[1:]])  # noqa: E731
+        join = lambda a, ends: xp.concatenate([ends[:1], a, ends[1:]])
         return join(loss, ends), join(weight, at_ends)
 
     def tail_precision(self):
-        """μ² with μ = 2Φ⁻¹(1 − ½·e^{−1/(2b)}), where the error rates are equal: largest μ of the curve (Liu 2022); rounded up."""
+        """μ² with μ = 2Φ⁻¹(1 − ½·e^{−1/(2b)}), where the error rates are equal: largest μ of the
+        curve (Liu 2022); rounded up.
+        """
         half = 0.5 / self.scale
         return square_above(2.0 * ndtri_half_plus(-0.5 * xp.expm1(-half), np.log(0.5) - half))
 
@@ -71,12 +74,13 @@ class Laplace(Mechanism):
         return 1.0 / self.scale
 
     def cells(self, ell, end) -> Cells:
-        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares (unbatched).
+        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares
+        (unbatched).
 
-        A stretch (a, c] between −L and L has P-mass ½·e^{−(a + L)/2}·(1 − e^{−(c − a)/2}) and Q-mass e^{(a + c)/2} times
-        that, so both it and the atoms count as atoms, at (a + c)/2 and at ∓L. Where the first cell past ``end`` opens, the stretch
-        of Q-mass beyond is lost as it is for atoms.
-        """
+        A stretch (a, c] between −L and L has P-mass ½·e^{−(a + L)/2}·(1 − e^{−(c − a)/2}) and
+        Q-mass e^{(a + c)/2} times that, so both it and the atoms count as atoms, at (a + c)/2 and
+        at ∓L. Where the first cell past ``end`` opens, the stretch of Q-mass beyond is lost as it
+        is for atoms."""
         largest = 1.0 / self.scale
         # (a point at an end moves with it: a derivative takes the whole of what is there)
         inside = xp.where(xp.abs(ell) >= largest, xp.sign(ell) * largest, ell)

@@ -1,4 +1,6 @@
-"""A pair whose privacy loss is a straight line in the output, interval by interval, with log-linear densities."""
+"""A pair whose privacy loss is a straight line in the output, interval by interval, with log-linear
+densities.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from ..pairs.stretches import position, stretch_cells
 from .base import Mechanism
 from .finite_pair import padded
 
-_FLAT = 1e-12  # change of loss over an interval, relative to its size, below which it counts as one number
+# change of loss over an interval, relative to its size, below which it counts as one number
+_FLAT = 1e-12
 _CHAINS = 64  # most intervals that may share a loss
 
 
@@ -36,10 +39,12 @@ def log_sinhc(z, xp=xp):
 @pytree
 @dataclass(frozen=True)
 class PiecewisePair(Mechanism):
-    """Stretches of the loss with exponential densities in chains without overlap, and atoms; not checked.
+    """Stretches of the loss with exponential densities in chains without overlap, and atoms; not
+    checked.
 
     Attributes:
-        low, high: ends of each stretch, increasing along the last axis, shape (…, chains, stretches); +∞ for padding.
+        low, high: ends of each stretch, increasing along the last axis, shape (…, chains,
+            stretches); +∞ for padding.
         slope: change of the log of the P-density in loss from low to high.
         log_p, log_q: log masses of the stretches, −∞ for padding.
         atom, atom_p, atom_q: losses and log masses of the atoms, shape (…, atoms).
@@ -63,8 +68,11 @@ class PiecewisePair(Mechanism):
     }
 
     @classmethod
-    def build(cls, first, last, slope, log_p, log_q, live, log_p_minus, log_q_plus) -> PiecewisePair:
-        """Sort intervals (arrays of shape (…, intervals)) into chains of increasing loss, and flat ones into atoms.
+    def build(
+        cls, first, last, slope, log_p, log_q, live, log_p_minus, log_q_plus
+    ) -> PiecewisePair:
+        """Sort intervals (arrays of shape (…, intervals)) into chains of increasing loss, and flat
+        ones into atoms.
 
         Args:
             first, last: loss at the two ends of each interval.
@@ -81,7 +89,8 @@ class PiecewisePair(Mechanism):
         chains = max(len(c) for c, _ in made)
         if chains > _CHAINS:
             raise ValueError(
-                f"log_q - log_p must take each value on at most {_CHAINS} intervals of outputs, got {chains}"
+                f"log_q - log_p must take each value on at most {_CHAINS} intervals of outputs, got"
+                f" {chains}"
             )
         length = padded(max((len(chain) for c, _ in made for chain in c), default=1))
         number = padded(max(len(atoms) for _, atoms in made))
@@ -107,7 +116,7 @@ class PiecewisePair(Mechanism):
     def loss_bounds(self):
         """Smallest and largest finite loss."""
         stretch, atom = self.log_p > -xp.inf, self.atom_p > -xp.inf
-        least = lambda a, real: xp.min(xp.where(real, a, xp.inf))  # noqa: E731
+        least = lambda a, real: xp.min(xp.where(real, a, xp.inf))
         low = xp.minimum(least(self.low, stretch), least(self.atom, atom))
         high = -xp.minimum(least(-self.high, stretch), least(-self.atom, atom))
         some = xp.isfinite(low)
@@ -116,9 +125,9 @@ class PiecewisePair(Mechanism):
     def cells(self, ell, end) -> Cells:
         """Exact masses of the cells between the points ``ell`` (unbatched).
 
-        In each chain a cell has the rest of the interval at its lower end, whole intervals (from cumulative sums), and the beginning
-        of the interval at its upper end. Each part acts as an atom at log of its mass ratio.
-        """
+        In each chain a cell has the rest of the interval at its lower end, whole intervals (from
+        cumulative sums), and the beginning of the interval at its upper end. Each part acts as an
+        atom at log of its mass ratio."""
         n = ell.shape[0]
         bounds = xp.concatenate([xp.full((1,), -xp.inf), ell, xp.full((1,), xp.inf)])
         parts = xp.vmap(lambda *chain: _chain_parts(bounds, *chain))(
@@ -139,7 +148,9 @@ class PiecewisePair(Mechanism):
         moved = xp.sum(weight_x[:, 1:-1] * position(loss[:, 1:-1], ell[:-1], ell[1:]), axis=0)
         inner = (cell > 0) & (cell < n) & real
         lower, upper = (xp.where(inner, bounds[cell + i], atom + 2.0 * i - 1.0) for i in (0, 1))
-        share = xp.where(inner, xp.exp(self.atom_p - base_x[cell]) * position(atom, lower, upper), 0.0)
+        share = xp.where(
+            inner, xp.exp(self.atom_p - base_x[cell]) * position(atom, lower, upper), 0.0
+        )
         up = xp.at_add(xp.pad(moved, 1), cell, share)[1:-1]
         error = xp.maximum(xp.sum(weight_x * unsure, axis=0), xp.sum(weight_y * unsure, axis=0))
         return stretch_cells(
@@ -155,7 +166,13 @@ def _piece(log_p, slope, low, width, u, v):
     middle = 0.5 * (u + v)
     half = 0.5 * slope * share
     own = log_sinhc(half)
-    log_x = log_p + xp.log(share) + slope * ((middle - low) / width - 0.5) + own - log_sinhc(0.5 * slope)
+    log_x = (
+        log_p
+        + xp.log(share)
+        + slope * ((middle - low) / width - 0.5)
+        + own
+        - log_sinhc(0.5 * slope)
+    )
     log_y = log_x + middle + log_sinhc(half + 0.5 * width * share) - own
     return xp.where(some, log_x, -xp.inf), xp.where(some, log_y, -xp.inf)
 
@@ -165,7 +182,7 @@ def _whole(log_mass, first, after):
 
     From cumulative sums of the side that has less; a single mass as it is.
     """
-    scan = lambda a: xp.cumulative_logaddexp(a)  # noqa: E731
+    scan = lambda a: xp.cumulative_logaddexp(a)
     none = xp.full((1,), -xp.inf)
     left = xp.concatenate([none, scan(log_mass)])
     right = xp.concatenate([scan(log_mass[::-1])[::-1], none])
@@ -182,7 +199,9 @@ def _whole(log_mass, first, after):
 
 
 def _chain_parts(bounds, low, high, slope, log_p, log_q):
-    """The three parts of each cell between ``bounds``: log P-mass, log Q-mass, loss at which it acts, error in epsilons."""
+    """The three parts of each cell between ``bounds``: log P-mass, log Q-mass, loss at which it
+    acts, error in epsilons.
+    """
     end = xp.full((1,), xp.inf)
     log_p, log_q = xp.concatenate([log_p, -end]), xp.concatenate([log_q, -end])
     at = xp.searchsorted(high, bounds)
@@ -210,7 +229,9 @@ def _chain_parts(bounds, low, high, slope, log_p, log_q):
 
 
 def _chains(first, last, slope, log_p, log_q, live):
-    """Chains of (low, high, slope, log P-mass, log Q-mass), each of increasing loss, and atoms, of one row of intervals."""
+    """Chains of (low, high, slope, log P-mass, log Q-mass), each of increasing loss, and atoms, of
+    one row of intervals.
+    """
     first, last, slope, log_p, log_q = (a[live] for a in (first, last, slope, log_p, log_q))
     flat = np.abs(last - first) <= _FLAT * np.maximum(1.0, np.abs(first))
     atoms = np.stack([log_q - log_p, log_p, log_q], axis=-1)[flat]

@@ -21,11 +21,12 @@ _LEAST = 1e-9  # a loss below this is planned for as if it were this large
 @pytree
 @dataclass(frozen=True)
 class RandomizedResponse(Mechanism):
-    """Report one's category with probability e^ε/(e^ε + k − 1), any other one with 1/(e^ε + k − 1) (Warner 1965).
+    """Report one's category with probability e^ε/(e^ε + k − 1), any other one with 1/(e^ε + k − 1)
+    (Warner 1965).
 
-    The pair is the reports of two different true categories. Merging outputs of equal loss leaves three atoms:
-    −ε, 0 and ε with P-masses e^ε, k − 2 and 1, over e^ε + k − 1. Replacing a record is its only neighbouring relation,
-    and the pair is symmetric.
+    The pair is the reports of two different true categories. Merging outputs of equal loss leaves
+    three atoms: −ε, 0 and ε with P-masses e^ε, k − 2 and 1, over e^ε + k − 1. Replacing a record is
+    its only neighbouring relation, and the pair is symmetric.
 
     Args:
         epsilon: ε ≥ 0 in nats, any shape.
@@ -50,7 +51,10 @@ class RandomizedResponse(Mechanism):
     def __post_init__(self):
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
         categories = checked(
-            "num_categories", self.num_categories, "a whole number >= 2", lambda a: (a >= 2.0) & (a == np.floor(a))
+            "num_categories",
+            self.num_categories,
+            "a whole number >= 2",
+            lambda a: (a >= 2.0) & (a == np.floor(a)),
         )
         object.__setattr__(self, "num_categories", categories)
         broadcast(epsilon=self.epsilon, num_categories=self.num_categories)
@@ -69,7 +73,9 @@ class RandomizedResponse(Mechanism):
         return self._atoms(xp.maximum(self.epsilon, _LEAST))
 
     def tail_precision(self):
-        """μ² with μ = −2Φ⁻¹(1/(1 + e^ε)), that of any ε-DP mechanism (Gomez 2025, Proposition 6.1), rounded up."""
+        """μ² with μ = −2Φ⁻¹(1/(1 + e^ε)), that of any ε-DP mechanism (Gomez 2025, Proposition 6.1),
+        rounded up.
+        """
         return square_above(pure_dp_mu(self.epsilon))
 
     def loss_bounds(self):

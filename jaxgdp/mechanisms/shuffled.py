@@ -20,38 +20,49 @@ from .subsampled_gaussian import SubsampledGaussian
 _WORTH, _BETTER = (
     0.6,
     1.5,
-)  # noise from which random allocation is worth a look, and from which it is the better one of several epochs
+    # noise from which random allocation is worth a look, and from which it is the better one of several
+    # epochs
+)
 _MOST_NOISE, _MOST_BATCHES = 1e4, 1e7  # for which there are tables of it
-_ZERO_OUT, _REPLACE = (1.0, 2.0), (0.0, 2.0)  # mean of the sum that the record is in, without and with it
+_ZERO_OUT, _REPLACE = (
+    (1.0, 2.0),
+    (0.0, 2.0),
+)  # mean of the sum that the record is in, without and with it
 
 
 @pytree
 @dataclass(frozen=True)
 class Shuffled(Mechanism):
-    """Gaussian noise on sums over batches of fixed size cut from a random permutation (Chua et al. 2024, Algorithm 3).
+    """Gaussian noise on sums over batches of fixed size cut from a random permutation (Chua et al.
+    2024, Algorithm 3).
 
     No tight pair is known, so the two sides of a bracket are of different laws and do not meet:
 
-    - The upper side is that of :class:`Deterministic`: shuffling first does not make a mechanism less private (their Theorem 4.1), so E
-      epochs are √E/σ-GDP whether or not the data is shuffled again before each.
-    - The lower side is an attack that is carried out: the data set whose other records all point away from the one in question, and the
-      largest of the T noisy sums (their Section 4.3; ``shuffled_attack``). Reshuffled epochs repeat it; if one permutation serves all
-      epochs, the T means over epochs are what is looked at, of noise σ/√E. Where the noise is large, random allocation is the better
-      lower side: shuffled batches come to just that on a data set whose other records are all zero.
+    - The upper side is that of :class:`Deterministic`: shuffling first does not make a mechanism
+      less private (their Theorem 4.1), so E epochs are √E/σ-GDP whether or not the data is shuffled
+      again before each.
+    - The lower side is an attack that is carried out: the data set whose other records all point
+      away from the one in question, and the largest of the T noisy sums (their Section 4.3;
+      ``shuffled_attack``). Reshuffled epochs repeat it; if one permutation serves all epochs, the T
+      means over epochs are what is looked at, of noise σ/√E. Where the noise is large, random
+      allocation is the better lower side: shuffled batches come to just that on a data set whose
+      other records are all zero.
 
-    For small σ the sides nearly meet; for large σ the upper side is loose by a factor of up to √T in μ, as far as anyone knows:
-    amplification by shuffling is proven for pure local differential privacy, and the Gaussian mechanism has none. Its (ε₀, δ₀) forms need
-    T·δ₀·e^{ε₀} far below δ at an e^{ε₀} far below T, which says nothing at the noise of training and little elsewhere.
+    For small σ the sides nearly meet; for large σ the upper side is loose by a factor of up to √T
+    in μ, as far as anyone knows: amplification by shuffling is proven for pure local differential
+    privacy, and the Gaussian mechanism has none. Its (ε₀, δ₀) forms need T·δ₀·e^{ε₀} far below δ at
+    an e^{ε₀} far below T, which says nothing at the noise of training and little elsewhere.
 
-    Neighbouring data sets are those of the zero-out relation: one record counts as zero in one of them and keeps its place, as the
-    number of records is fixed. "remove" is a record that becomes zero, "add" the reverse, "replace_one" any other value in its place.
+    Neighbouring data sets are those of the zero-out relation: one record counts as zero in one of
+    them and keeps its place, as the number of records is fixed. "remove" is a record that becomes
+    zero, "add" the reverse, "replace_one" any other value in its place.
 
     Args:
         noise_multiplier: σ, standard deviation of the noise over the clipping norm; > 0, any shape.
         num_batches: T, batches of an epoch, a whole number ≥ 1.
         num_epochs: E, a whole number ≥ 1.
-        reshuffle: whether the data is shuffled again before every epoch, or once for all: True or False, or an array of these. All
-            broadcast.
+        reshuffle: whether the data is shuffled again before every epoch, or once for all: True or
+            False, or an array of these. All broadcast.
 
     Raises:
         ValueError: an argument is out of range or not a number (before tracing).
@@ -70,15 +81,24 @@ class Shuffled(Mechanism):
 
     closes: ClassVar[bool] = False
     loose: ClassVar[str] = (
-        "the upper side, that of a fixed order, is loose where the noise is large, as nobody knows a tight one; "
-        "the lower side is achieved by an attack"
+        "the upper side, that of a fixed order, is loose where the noise is large, as nobody knows"
+        " a tight one; the lower side is achieved by an attack"
     )
-    undifferentiable: ClassVar[str] = "the attack of its lower side is a table made from known numbers"
+    undifferentiable: ClassVar[str] = (
+        "the attack of its lower side is a table made from known numbers"
+    )
     relation: ClassVar[str] = "zeroing a record, and the reverse"
 
     def __post_init__(self):
-        known(self, noise_multiplier=self.noise_multiplier, num_batches=self.num_batches, num_epochs=self.num_epochs)
-        object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))
+        known(
+            self,
+            noise_multiplier=self.noise_multiplier,
+            num_batches=self.num_batches,
+            num_epochs=self.num_epochs,
+        )
+        object.__setattr__(
+            self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier)
+        )
         object.__setattr__(self, "num_batches", whole("num_batches", self.num_batches))
         object.__setattr__(self, "num_epochs", whole("num_epochs", self.num_epochs))
         reshuffle = np.asarray(self.reshuffle)
@@ -89,20 +109,32 @@ class Shuffled(Mechanism):
         broadcast(**{name: getattr(self, name) for name in names})
 
     def achieved(self) -> tuple[Mechanism, ...]:
-        """What the attacker of the lower side sees; and random allocation, which is what is left where all other records are zero."""
+        """What the attacker of the lower side sees; and random allocation, which is what is left
+        where all other records are zero.
+        """
         pair = self.canonical()
         sigma = pair.noise_multiplier
-        if np.any(sigma < _WORTH) or np.any(sigma > _MOST_NOISE) or np.max(self.num_batches) > _MOST_BATCHES:
+        if (
+            np.any(sigma < _WORTH)
+            or np.any(sigma > _MOST_NOISE)
+            or np.max(self.num_batches) > _MOST_BATCHES
+        ):
             return pair.achieved()
         allocated = AllocatedEpochs(sigma, self.num_batches, pair.epochs)
-        return (allocated,) if np.all((sigma > _BETTER) & (pair.epochs > 1.0)) else (*pair.achieved(), allocated)
+        return (
+            (allocated,)
+            if np.all((sigma > _BETTER) & (pair.epochs > 1.0))
+            else (*pair.achieved(), allocated)
+        )
 
     def canonical(self) -> ShuffledPair:
         """The pair, and the attack, of one use and how many uses there are."""
         return self._pair(1.0, _ZERO_OUT)
 
     def replace_one(self) -> ShuffledPair:
-        """Replacing a record moves its batch by up to 2: noise over that is σ/2, and an attack on a record opposite to all others."""
+        """Replacing a record moves its batch by up to 2: noise over that is σ/2, and an attack on a
+        record opposite to all others.
+        """
         return self._pair(2.0, _REPLACE)
 
     def _pair(self, sensitivity: float, means) -> ShuffledPair:
@@ -117,7 +149,8 @@ class Shuffled(Mechanism):
 @pytree
 @dataclass(frozen=True)
 class ShuffledPair(Mechanism):
-    """Epochs of shuffled batches: a Gaussian pair that dominates one, and what an attack sees of it; not checked.
+    """Epochs of shuffled batches: a Gaussian pair that dominates one, and what an attack sees of
+    it; not checked.
 
     Attributes:
         noise_multiplier: σ of the Gaussian pair.
@@ -208,4 +241,8 @@ class AllocatedEpochs(Mechanism):
 
     def gathered(self, count):
         """One epoch, as often as there are epochs."""
-        return RandomAllocation(self.noise_multiplier, self.num_batches).canonical().gathered(count * self.epochs)
+        return (
+            RandomAllocation(self.noise_multiplier, self.num_batches)
+            .canonical()
+            .gathered(count * self.epochs)
+        )

@@ -1,11 +1,13 @@
-"""An attack on shuffled batches: laws of what is seen where the record is in one of T batches that nobody knows (Chua et al. 2024, §4.3).
+"""An attack on shuffled batches: laws of what is seen where the record is in one of T batches that
+nobody knows (Chua et al. 2024, §4.3).
 
-Let every other record point away from the one that is looked for. Of the T noisy sums, moved so that a batch without it has mean 0, one
-has mean b where the record is there and mean a where it is not: P = avg_t N(a·e_t, σ²I) against Q = avg_t N(b·e_t, σ²I). Under the
-zero-out relation (a, b) = (1, 2), under replacing a record (0, 2). What an attacker makes of the T sums is theirs to choose; here it
-is the slice of a partition of the line in which the largest of them lies, whose masses are known in closed form. So every number
-computed from the two laws of the slice is achieved by an attack.
-"""
+Let every other record point away from the one that is looked for. Of the T noisy sums, moved so
+that a batch without it has mean 0, one has mean b where the record is there and mean a where it is
+not: P = avg_t N(a·e_t, σ²I) against Q = avg_t N(b·e_t, σ²I). Under the zero-out relation (a, b) =
+(1, 2), under replacing a record (0, 2). What an attacker makes of the T sums is theirs to choose;
+here it is the slice of a partition of the line in which the largest of them lies, whose masses are
+known in closed form. So every number computed from the two laws of the slice is achieved by an
+attack."""
 
 from __future__ import annotations
 
@@ -70,10 +72,12 @@ class Slices(Mechanism):
 
 
 def log_below(threshold, noise_multiplier, num_batches, mean):
-    """log of the probability that all T noisy sums are below a threshold C: log Φ((C − m)/σ) + (T − 1)·log Φ(C/σ).
+    """log of the probability that all T noisy sums are below a threshold C: log Φ((C − m)/σ) + (T −
+    1)·log Φ(C/σ).
 
     Args:
-        threshold: C, any shape. noise_multiplier: σ. num_batches: T. mean: m, of the one sum that is not centred.
+        threshold: C, any shape. noise_multiplier: σ. num_batches: T. mean: m, of the one sum that
+            is not centred.
     """
     rest = (num_batches - 1.0) * log_ndtr(threshold / noise_multiplier)
     return log_ndtr((threshold - mean) / noise_multiplier) + rest
@@ -81,7 +85,8 @@ def log_below(threshold, noise_multiplier, num_batches, mean):
 
 @functools.lru_cache(maxsize=512)
 def slices(noise_multiplier: float, num_batches: float, means: tuple[float, float]):
-    """log Q/P, log P and a bound on the relative error of the masses, for one setting: arrays of ``_SLICES`` numbers, and a number.
+    """log Q/P, log P and a bound on the relative error of the masses, for one setting: arrays of
+    ``_SLICES`` numbers, and a number.
 
     Method: docs/method/attack.md#family
     """
@@ -91,14 +96,23 @@ def slices(noise_multiplier: float, num_batches: float, means: tuple[float, floa
 
 def _slices(noise_multiplier, num_batches, means):
     below = [
-        functools.partial(log_below, noise_multiplier=noise_multiplier, num_batches=num_batches, mean=m) for m in means
+        functools.partial(
+            log_below, noise_multiplier=noise_multiplier, num_batches=num_batches, mean=m
+        )
+        for m in means
     ]
     low, high = (
         _where(below[1], -_DEEPEST, means, noise_multiplier),
         _where(below[0], _DEEPEST, means, noise_multiplier),
     )
-    body = _where(below[1], -_BODY, means, noise_multiplier), _where(below[1], _BODY, means, noise_multiplier)
-    ends = np.linspace(low, body[0], _SLICES // 4 + 1)[:-1], np.linspace(body[1], high, _SLICES // 4)[1:]
+    body = (
+        _where(below[1], -_BODY, means, noise_multiplier),
+        _where(below[1], _BODY, means, noise_multiplier),
+    )
+    ends = (
+        np.linspace(low, body[0], _SLICES // 4 + 1)[:-1],
+        np.linspace(body[1], high, _SLICES // 4)[1:],
+    )
     edges = np.unique(np.concatenate([ends[0], np.linspace(*body, _SLICES // 2), ends[1]]))
     # (what a rounding has made equal)
     (log_p, errors_p), (log_q, errors_q) = (_masses(one(edges)) for one in below)
@@ -110,7 +124,9 @@ def _slices(noise_multiplier, num_batches, means):
 
 
 def _where(log_cdf, depth: float, means, sigma: float) -> float:
-    """The threshold with a lower tail of e^{depth}, or an upper one of e^{−depth} for a positive depth."""
+    """The threshold with a lower tail of e^{depth}, or an upper one of e^{−depth} for a positive
+    depth.
+    """
     low, high = -100.0 * sigma, max(means) + 100.0 * sigma
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
@@ -123,17 +139,22 @@ def _where(log_cdf, depth: float, means, sigma: float) -> float:
 def _masses(log_cdf):
     """log masses of the slices between edges, ends included, and the largest relative error of one.
 
-    Differences of lower tails below the median and of upper tails above it. A log of a tail is known to ``SLICES`` relative, so a slice
-    over which it changes by d is to that times its size over 1 − e^{−d}.
-    """
+    Differences of lower tails below the median and of upper tails above it. A log of a tail is
+    known to ``SLICES`` relative, so a slice over which it changes by d is to that times its size
+    over 1 − e^{−d}."""
     log_tail = log1mexp(log_cdf)
     left = log_cdf < np.log(0.5)
-    lower, upper = (np.concatenate([[-np.inf], log_cdf, [0.0]]), np.concatenate([[0.0], log_tail, [-np.inf]]))
+    lower, upper = (
+        np.concatenate([[-np.inf], log_cdf, [0.0]]),
+        np.concatenate([[0.0], log_tail, [-np.inf]]),
+    )
     by_lower = np.append(left, False)
     log_mass = np.where(by_lower, log_sub(lower[1:], lower[:-1]), log_sub(upper[:-1], upper[1:]))
     larger = np.where(by_lower, lower[1:], upper[:-1])
     known = np.where(
-        log_mass > -np.inf, SLICES * (1.0 + np.abs(larger)) * np.exp(np.minimum(larger - log_mass, 30.0)), 0.0
+        log_mass > -np.inf,
+        SLICES * (1.0 + np.abs(larger)) * np.exp(np.minimum(larger - log_mass, 30.0)),
+        0.0,
     )
     return log_mass, float(np.max(known))
 
@@ -142,7 +163,8 @@ def attack(noise_multiplier, num_batches, means) -> Slices:
     """The slices of settings of one shape.
 
     Args:
-        noise_multiplier: σ. num_batches: T. means: (a, b) of the sum that the record is in, without and with it.
+        noise_multiplier: σ. num_batches: T. means: (a, b) of the sum that the record is in, without
+            and with it.
     """
     found = [
         slices(float(s), float(t), means)

@@ -50,23 +50,29 @@ class SubsampledGaussian(Mechanism):
     relation: ClassVar[str] = "leaving out and adding a record"
 
     def __post_init__(self):
-        object.__setattr__(self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier))
+        object.__setattr__(
+            self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier)
+        )
         object.__setattr__(self, "sampling_prob", probability("sampling_prob", self.sampling_prob))
         broadcast(noise_multiplier=self.noise_multiplier, sampling_prob=self.sampling_prob)
 
     def merge(self, count, into):
-        """Replace ``count`` uses by ``into`` uses where that is exact: T Gaussians are n, with noise σ·√(n/T)."""
+        """Replace ``count`` uses by ``into`` uses where that is exact: T Gaussians are n, with
+        noise σ·√(n/T).
+        """
         plain = self.sampling_prob == 1.0
-        sigma = xp.where(plain, self.noise_multiplier * xp.sqrt(into / count), self.noise_multiplier)
+        sigma = xp.where(
+            plain, self.noise_multiplier * xp.sqrt(into / count), self.noise_multiplier
+        )
         return SubsampledGaussian(sigma, self.sampling_prob), xp.where(plain, into, count)
 
     def loss_nodes(self, depth):
         """Quadrature nodes of the privacy loss under P and their log weights (unbatched).
 
-        Equally spaced nodes in o/σ, spectrally accurate for the normal density, out to where both P and Q
-        have a tail of e^{−depth}. The range matters: the loss is log-normal-like, so beyond some tilt its full cumulant
-        generating function is all far tail, while the lattice moves that tail to the atom at infinity.
-        """
+        Equally spaced nodes in o/σ, spectrally accurate for the normal density, out to where both P
+        and Q have a tail of e^{−depth}. The range matters: the loss is log-normal-like, so beyond
+        some tilt its full cumulant generating function is all far tail, while the lattice moves
+        that tail to the atom at infinity."""
         sigma, p = self.noise_multiplier, self.sampling_prob
         tail = xp.sqrt(2.0 * depth)
         low, high = -tail - 1.0, tail + 1.0 / sigma
@@ -83,7 +89,8 @@ class SubsampledGaussian(Mechanism):
         return xp.minimum(self.gaussian_precision() * (1.0 - PRECISION), _LARGEST)
 
     def tail_precision(self):
-        """1/σ²: the squared Gaussian-DP parameter that bounds one step, approached as FPR → 0; rounded up.
+        """1/σ²: the squared Gaussian-DP parameter that bounds one step, approached as FPR → 0;
+        rounded up.
 
         Method: docs/method/mu.md#tail
         """
@@ -101,24 +108,28 @@ class SubsampledGaussian(Mechanism):
         """
         if not np.all(np.asarray(self.sampling_prob) == 1.0):
             raise ValueError(
-                "adjacency must be one of 'add_remove', 'add', 'remove' for a SubsampledGaussian with sampling_prob < 1, got 'replace_one'"
+                "adjacency must be one of 'add_remove', 'add', 'remove' for a SubsampledGaussian"
+                " with sampling_prob < 1, got 'replace_one'"
             )
         return SubsampledGaussian(self.noise_multiplier / 2.0, self.sampling_prob)
 
     def log_ratio(self, ell):
-        """log r(ℓ) with r = 1 + expm1(ℓ)/p: the N(1, σ²)/N(0, σ²) likelihood ratio at privacy loss ℓ.
+        """log r(ℓ) with r = 1 + expm1(ℓ)/p: the N(1, σ²)/N(0, σ²) likelihood ratio at privacy loss
+        ℓ.
 
         −inf at and below ℓ = log(1 − p), where no output lies.
         """
         return log_unmixed(self.sampling_prob, ell)
 
     def cells(self, ell, end) -> Cells:
-        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares (unbatched).
+        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares
+        (unbatched).
 
-        With u = σ·log r + 1/(2σ) the output at a lattice point in standard deviations, a cell has P-mass
-        x = Φ(u_j) − Φ(u_{j−1}), the N(1, σ²) part y₁ of its Q-mass is the same with u − 1/σ, and its share is
-        (y₁/x − r_{j−1})/(r_j − r_{j−1}): p drops out. Narrow cells use the Hermite series about their
-        midpoint, in which differences are taken term by term; wide cells use Mills ratios. The first cell past ``end`` is
+        With u = σ·log r + 1/(2σ) the output at a lattice point in standard deviations, a cell has
+        P-mass x = Φ(u_j) − Φ(u_{j−1}), the N(1, σ²) part y₁ of its Q-mass is the same with u − 1/σ,
+        and its share is (y₁/x − r_{j−1})/(r_j − r_{j−1}): p drops out. Narrow cells use the Hermite
+        series about their midpoint, in which differences are taken term by term; wide cells use
+        Mills ratios. The first cell past ``end`` is
         open: it holds the whole tail.
 
         Method: docs/method/dominating.md#subsampled
@@ -154,11 +165,13 @@ def _cells(step: SubsampledGaussian, ell, end) -> Cells:
     log_ratio = log_mixture(p, log_rho)
     log_y = log_x + log_ratio
 
-    # share of a narrow cell: E[expm1(t/σ)] about the midpoint, from the difference of the two series
+    # share of a narrow cell: E[expm1(t/σ)] about the midpoint, from the difference of the two
+    # series
     drop = xp.expm1(-0.5 * w * tau)
     excess = _hermite_difference(m, m1, w) / (1.0 + series0)
     narrow_up = (drop - excess) * (1.0 + drop) / (drop * (2.0 + drop))
-    # share of a wide cell, in units of r_hi: (ρ − r_lo)/(r_hi − r_lo); r_lo may lie below zero at the bottom
+    # share of a wide cell, in units of r_hi: (ρ − r_lo)/(r_hi − r_lo); r_lo may lie below zero at
+    # the bottom
     lo, hi = log_r[:-1], log_r[1:]
     inside = lo > -xp.inf
     below = unmixed_below(p, ell[:-1], xp.where(hi > -xp.inf, hi, 0.0))
@@ -167,17 +180,20 @@ def _cells(step: SubsampledGaussian, ell, end) -> Cells:
     wide_up = (rho - r_lo) / xp.where(r_lo < 1.0, 1.0 - r_lo, 1.0)
     up = xp.where(narrow[1:-1], narrow_up[1:-1], wide_up)
     up = xp.where(empty[1:-1], 1.0, xp.clip(up, 0.0, 1.0))
-    # the open cell: its P-mass stays at the lower end, and the Q-mass this leaves over is lost to +∞
+    # the open cell: its P-mass stays at the lower end, and the Q-mass this leaves over is lost to
+    # +∞
     opened = xp.isinf(b[1:-1]) & xp.isfinite(a[1:-1])
     up = xp.where(opened, 0.0, up)
     left_over = xp.exp(log_y[1:-1]) - xp.exp(xp.minimum(log_x[1:-1] + ell[:-1], 0.0))
     lost = xp.max(xp.where(opened, left_over + LEFT_OVER * xp.exp(log_y[1:-1]), 0.0))
 
-    # narrow cells are exact for the edges as rounded; wide ones feel each edge's rounding separately
+    # narrow cells are exact for the edges as rounded; wide ones feel each edge's rounding
+    # separately
     edge = EDGE + tau + xp.abs(middle)
     jitter = xp.where(narrow | ~bounded, 0.0, edge / xp.clip(width, 1e-3, 1.0))
-    # (what is next to the smallest loss, log(1 − p), lies there to an epsilon of it, and both masses know log(1 − p) as well as that)
-    # (far out a mass feels the rounding of its edge u by u², that is twice its own log)
+    # (what is next to the smallest loss, log(1 − p), lies there to an epsilon of it, and both
+    # masses know log(1 − p) as well as that) (far out a mass feels the rounding of its edge u by
+    # u², that is twice its own log)
     far = FAR_CELL * xp.maximum(xp.abs(log_x) - FAR, 0.0)
     depth = xp.where(log_x == -xp.inf, 0.0, xp.abs(log_x) + far + 2.0 * xp.abs(log_ratio))
     return Cells(log_x, log_y, up, xp.maximum(lost, 0.0), CELL + xp.minimum(depth, 1e6), jitter)
@@ -185,12 +201,13 @@ def _cells(step: SubsampledGaussian, ell, end) -> Cells:
 
 @_cells.defjvp
 def _cells_jvp(primals, tangents):
-    """How masses between fixed points of the loss change with σ and p; the points themselves do not move.
+    """How masses between fixed points of the loss change with σ and p; the points themselves do not
+    move.
 
-    The output u at a point moves by ∂u/∂σ = log r − 1/(2σ²) and ∂u/∂p = −σ(1 − 1/r)/p and takes P-mass φ(u)·du and Q-mass
-    e^ℓ·φ(u)·du across it; in between, Q itself changes by p·(φ(u_a − 1/σ) − φ(u_b − 1/σ))·d(1/σ) and (y − x)/p·dp. As
-    y = x·(e^{lower} + up·(e^{upper} − e^{lower})), the shares follow from both masses.
-    """
+    The output u at a point moves by ∂u/∂σ = log r − 1/(2σ²) and ∂u/∂p = −σ(1 − 1/r)/p and takes
+    P-mass φ(u)·du and Q-mass e^ℓ·φ(u)·du across it; in between, Q itself changes by p·(φ(u_a − 1/σ)
+    − φ(u_b − 1/σ))·d(1/σ) and (y − x)/p·dp. As y = x·(e^{lower} + up·(e^{upper} − e^{lower})), the
+    shares follow from both masses."""
     (step, ell, end), (moved, _, _) = primals, tangents
     cells = _cells(step, ell, end)
     sigma, p = step.noise_multiplier, step.sampling_prob
@@ -211,8 +228,14 @@ def _cells_jvp(primals, tangents):
         rate = xp.concatenate([xp.zeros((1,)), rate, xp.zeros((1,))])
         log_flux = xp.concatenate([end_points, log_flux, end_points])
         some = log_mass > -xp.inf
-        share = xp.exp(xp.where(some, xp.minimum(log_flux[1:] - xp.where(some, log_mass, 0.0), 600.0), -xp.inf))
-        below = xp.exp(xp.where(some, xp.minimum(log_flux[:-1] - xp.where(some, log_mass, 0.0), 600.0), -xp.inf))
+        share = xp.exp(
+            xp.where(some, xp.minimum(log_flux[1:] - xp.where(some, log_mass, 0.0), 600.0), -xp.inf)
+        )
+        below = xp.exp(
+            xp.where(
+                some, xp.minimum(log_flux[:-1] - xp.where(some, log_mass, 0.0), 600.0), -xp.inf
+            )
+        )
         return share * rate[1:] - below * rate[:-1]
 
     dx = change(log_density, du, cells.log_x)
@@ -246,11 +269,11 @@ def _hermite_difference(m, m1, w):
 
 
 def _log_mass(u, narrow, w, m, series):
-    """log of the normal mass of the cells between consecutive u, with both unbounded ends (n + 1 values).
+    """log of the normal mass of the cells between consecutive u, with both unbounded ends (n + 1
+    values).
 
-    Narrow cells (width w, midpoint m) use their series; cells in a tail a difference of Mills ratios with the larger
-    exponential factored out; the others, across 0, one minus both tails.
-    """
+    Narrow cells (width w, midpoint m) use their series; cells in a tail a difference of Mills
+    ratios with the larger exponential factored out; the others, across 0, one minus both tails."""
     g = half_mills(u)
     e = -0.5 * xp.where(xp.isinf(u), 1e300, u * u)
     tail = xp.exp(e) * g

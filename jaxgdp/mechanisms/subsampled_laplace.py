@@ -21,11 +21,12 @@ from .base import Mechanism
 @pytree
 @dataclass(frozen=True)
 class SubsampledLaplace(Mechanism):
-    """Laplace noise on a query of sensitivity one over a Poisson sample: each record enters with probability p.
+    """Laplace noise on a query of sensitivity one over a Poisson sample: each record enters with
+    probability p.
 
-    The pair is P = Lap(0, b) against Q = (1 − p)·Lap(0, b) + p·Lap(1, b). With v = log of the Laplace likelihood ratio, from
-    −1/b (P-mass ½) to 1/b (P-mass ½·e^{−1/b}) and of density ¼·e^{−(v + 1/b)/2} under P in between, the privacy
-    loss is log(1 − p + p·e^v).
+    The pair is P = Lap(0, b) against Q = (1 − p)·Lap(0, b) + p·Lap(1, b). With v = log of the
+    Laplace likelihood ratio, from −1/b (P-mass ½) to 1/b (P-mass ½·e^{−1/b}) and of density
+    ¼·e^{−(v + 1/b)/2} under P in between, the privacy loss is log(1 − p + p·e^v).
 
     Args:
         scale: b, scale of the noise over the sensitivity; > 0, any shape.
@@ -68,17 +69,22 @@ class SubsampledLaplace(Mechanism):
         return log_mixture(self.sampling_prob, v)
 
     def cells(self, ell, end) -> Cells:
-        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares (unbatched).
+        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares
+        (unbatched).
 
-        A stretch of v from a to c has P-mass ½·e^{−(a + 1/b)/2}·(1 − e^{−(c − a)/2}) and Lap(1, b) mass e^{(a + c)/2} times that: it acts
-        as an atom at v = (a + c)/2. Shares are taken in the likelihood ratio r = e^v = 1 + expm1(ℓ)/p, in which p drops out.
-        """
+        A stretch of v from a to c has P-mass ½·e^{−(a + 1/b)/2}·(1 − e^{−(c − a)/2}) and Lap(1, b)
+        mass e^{(a + c)/2} times that: it acts as an atom at v = (a + c)/2. Shares are taken in the
+        likelihood ratio r = e^v = 1 + expm1(ℓ)/p, in which p drops out."""
         p, largest = self.sampling_prob, 1.0 / self.scale
         v = log_unmixed(p, ell)
         bound = xp.stack([-largest, largest])
         # (a point at an end moves with it: a derivative takes the whole of what is there)
         edge = xp.concatenate(
-            [bound[:1], xp.where(v >= largest, largest, xp.where(v <= -largest, -largest, v)), bound[1:]]
+            [
+                bound[:1],
+                xp.where(v >= largest, largest, xp.where(v <= -largest, -largest, v)),
+                bound[1:],
+            ]
         )
         a, width = edge[:-1], xp.diff(edge)
         some = width > 0.0
@@ -98,7 +104,8 @@ class SubsampledLaplace(Mechanism):
         filled = log_x > -xp.inf
         rho = xp.where(filled, log_y1 - xp.where(filled, log_x, 0.0), 0.0)
 
-        # shares, in units of the upper end's r; below ℓ = log(1 − p) the lower end's r is not positive
+        # shares, in units of the upper end's r; below ℓ = log(1 − p) the lower end's r is not
+        # positive
         lower, upper = v[:-1], v[1:]
         inside = lower > -xp.inf
         top = xp.where(upper > -xp.inf, upper, 0.0)
@@ -106,17 +113,24 @@ class SubsampledLaplace(Mechanism):
 
         def share(u):
             near = position(u, xp.where(inside, lower, -1.0), xp.where(inside, upper, 1.0))
-            deep = (xp.exp(xp.minimum(u - top, 0.0)) - below) / xp.where(below < 1.0, 1.0 - below, 1.0)
+            deep = (xp.exp(xp.minimum(u - top, 0.0)) - below) / xp.where(
+                below < 1.0, 1.0 - below, 1.0
+            )
             return xp.where(inside, near, xp.clip(deep, 0.0, 1.0))
 
-        up = share(middle[1:-1]) * xp.exp(xp.where(filled, body - xp.where(filled, log_x, 0.0), -xp.inf))[1:-1]
+        up = (
+            share(middle[1:-1])
+            * xp.exp(xp.where(filled, body - xp.where(filled, log_x, 0.0), -xp.inf))[1:-1]
+        )
         for i in (0, 1):
             here = (where[i] > 0) & (where[i] < ell.shape[0])
             k = xp.clip(where[i] - 1, 0, ell.shape[0] - 2)
             atom = share(xp.broadcast_to(bound[i], lower.shape))[k]
             weight = xp.exp(xp.where(here, mass[i] - log_x[where[i]], -xp.inf))
             up = xp.at_add(up, k, weight * atom)
-        return stretch_cells(log_x, self._loss(rho), ell, end, share=xp.clip(up, 0.0, 1.0), jitter=xp.abs(a))
+        return stretch_cells(
+            log_x, self._loss(rho), ell, end, share=xp.clip(up, 0.0, 1.0), jitter=xp.abs(a)
+        )
 
     def atoms(self, ell):
         """Those at the ends, v = ∓1/b."""

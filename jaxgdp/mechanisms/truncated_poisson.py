@@ -22,24 +22,29 @@ _LEAST = 1e-307  # μ² as a double
 @pytree
 @dataclass(frozen=True)
 class TruncatedPoisson(Mechanism):
-    """Gaussian noise on a Poisson sample of which at most B records are kept, chosen at random (arXiv 2508.15089).
+    """Gaussian noise on a Poisson sample of which at most B records are kept, chosen at random
+    (arXiv 2508.15089).
 
-    Adding or removing one of n records. Let X ~ Bin(n − 1, q) be how many of the others are drawn. With X < B nothing is cut: the step is
-    N(0, σ²) against (1 − q)·N(0, σ²) + q·N(1, σ²). With X ≥ B, probability p, the record takes another one's place if it is drawn and kept:
-    N(0, σ²) against (1 − q')·N(0, σ²) + q'·N(2, σ²), q' = E[qB/(X + 1) | X ≥ B] = B·Pr[Bin(n, q) > B]/(n·p), whatever X is, as the batch
-    without the record is a uniform one of B of the others.
+    Adding or removing one of n records. Let X ~ Bin(n − 1, q) be how many of the others are drawn.
+    With X < B nothing is cut: the step is N(0, σ²) against (1 − q)·N(0, σ²) + q·N(1, σ²). With X ≥
+    B, probability p, the record takes another one's place if it is drawn and kept: N(0, σ²) against
+    (1 − q')·N(0, σ²) + q'·N(2, σ²), q' = E[qB/(X + 1) | X ≥ B] = B·Pr[Bin(n, q) > B]/(n·p),
+    whatever X is, as the batch without the record is a uniform one of B of the others.
 
-    From above, whoever looks is told which of the two it is. From below all other records are zero: a Poisson-subsampled
-    Gaussian of rate (1 − p)·q + p·q'. The sides differ where batches are often cut.
+    From above, whoever looks is told which of the two it is. From below all other records are zero:
+    a Poisson-subsampled Gaussian of rate (1 − p)·q + p·q'. The sides differ where batches are often
+    cut.
 
     Args:
         noise_multiplier: σ, standard deviation of the noise over the clipping norm; > 0, any shape.
         sampling_prob: q in (0, 1], the probability that a record is drawn; any shape.
         batch_size: B, the most records of a batch, a whole number from 1 to n; any shape.
-        dataset_size: n, records with the one that is added or removed, a whole number ≥ 1; any shape.
+        dataset_size: n, records with the one that is added or removed, a whole number ≥ 1; any
+            shape.
 
     Raises:
-        ValueError: an argument is out of range, a batch larger than the data, or shapes do not broadcast (before tracing).
+        ValueError: an argument is out of range, a batch larger than the data, or shapes do not
+            broadcast (before tracing).
 
     Example:
         >>> TruncatedPoisson(noise_multiplier=1.0, sampling_prob=0.01, batch_size=150, dataset_size=10_000).shape
@@ -53,14 +58,16 @@ class TruncatedPoisson(Mechanism):
 
     closes: ClassVar[bool] = False
     loose: ClassVar[str] = (
-        "the upper side, where it is told whether a batch was cut, is loose where many are; the lower side is achieved by an attack"
+        "the upper side, where it is told whether a batch was cut, is loose where many are; the"
+        " lower side is achieved by an attack"
     )
     undifferentiable: ClassVar[str] = "its rates are made from known numbers"
     relation: ClassVar[str] = "leaving out and adding a record"
 
     def __post_init__(self):
         fields = {
-            name: getattr(self, name) for name in ("noise_multiplier", "sampling_prob", "batch_size", "dataset_size")
+            name: getattr(self, name)
+            for name in ("noise_multiplier", "sampling_prob", "batch_size", "dataset_size")
         }
         known(self, why="its rates are made from its parameters", **fields)
         sigma = positive("noise_multiplier", self.noise_multiplier)
@@ -73,7 +80,9 @@ class TruncatedPoisson(Mechanism):
     def canonical(self) -> CappedPair:
         """The mixture of the two pairs, with its attack."""
         q, batch, size = np.broadcast_arrays(self.sampling_prob, self.batch_size, self.dataset_size)
-        cut = np.where(batch < size, betainc(batch, np.maximum(size - batch, 0.5), q), 0.0)  # Pr[Bin(n − 1, q) ≥ B]
+        cut = np.where(
+            batch < size, betainc(batch, np.maximum(size - batch, 0.5), q), 0.0
+        )  # Pr[Bin(n − 1, q) ≥ B]
         rest = np.where(
             batch < size, betaincc(batch, np.maximum(size - batch, 0.5), q), 1.0
         )  # (what 1 − cut has lost the digits of)
@@ -82,18 +91,24 @@ class TruncatedPoisson(Mechanism):
         )  # p·q'
         some = cut > 0.0
         # (rates are rounded, each to its safe side: a smaller one shows less)
-        rate = np.where(some, np.clip(kept / np.where(some, cut, 1.0) * (1.0 + CAPPED), 1e-300, q), q)
-        attacked = np.clip(rest * q + kept - np.where(some, CAPPED * (cut + kept), 0.0), 1e-300, 1.0)
+        rate = np.where(
+            some, np.clip(kept / np.where(some, cut, 1.0) * (1.0 + CAPPED), 1e-300, q), q
+        )
+        attacked = np.clip(
+            rest * q + kept - np.where(some, CAPPED * (cut + kept), 0.0), 1e-300, 1.0
+        )
         return CappedPair(self.noise_multiplier, q, cut, rest, rate, attacked)
 
 
 @pytree
 @dataclass(frozen=True)
 class CappedPair(Mechanism):
-    """Two Poisson-subsampled Gaussians, of noise σ and σ/2, one of which is chosen at random and told; not checked.
+    """Two Poisson-subsampled Gaussians, of noise σ and σ/2, one of which is chosen at random and
+    told; not checked.
 
     Attributes:
-        noise_multiplier: σ. sampling_prob: rate of the first. cut: probability of the second. rest: that of the first, 1 − cut.
+        noise_multiplier: σ. sampling_prob: rate of the first. cut: probability of the second. rest:
+            that of the first, 1 − cut.
         replaced: rate of the second.
         attacked_prob: rate of the Poisson-subsampled Gaussian that is attacked.
     """
@@ -111,7 +126,9 @@ class CappedPair(Mechanism):
     def _parts(self):
         none = -xp.inf
         log_cut = xp.where(self.cut > 0.0, xp.log(xp.where(self.cut > 0.0, self.cut, 1.0)), none)
-        log_rest = xp.where(self.rest > 0.0, xp.log(xp.where(self.rest > 0.0, self.rest, 1.0)), none)
+        log_rest = xp.where(
+            self.rest > 0.0, xp.log(xp.where(self.rest > 0.0, self.rest, 1.0)), none
+        )
         first = SubsampledGaussian.__new__(SubsampledGaussian)
         second = SubsampledGaussian.__new__(SubsampledGaussian)
         for part, sigma, rate in (
@@ -150,21 +167,31 @@ class CappedPair(Mechanism):
         return xp.where(self.cut > 0.0, xp.nan, self.tail_precision())
 
     def cells(self, ell, end) -> Cells:
-        """Masses of both parts, added up cell by cell (unbatched); the shares of connect-the-dots are means by P-mass."""
-        (log_a, a), (log_b, b) = ((log_part, part.cells(ell, end)) for log_part, part in self._parts())
+        """Masses of both parts, added up cell by cell (unbatched); the shares of connect-the-dots
+        are means by P-mass.
+        """
+        (log_a, a), (log_b, b) = (
+            (log_part, part.cells(ell, end)) for log_part, part in self._parts()
+        )
         log_x = xp.logaddexp(log_a + a.log_x, log_b + b.log_x)
         log_y = xp.logaddexp(log_a + a.log_y, log_b + b.log_y)
         inner = log_x[1:-1]
         some = inner > -xp.inf
         share = lambda log_part, cells: xp.exp(
             xp.where(some, log_part + cells.log_x[1:-1] - xp.where(some, inner, 0.0), -xp.inf)
-        )  # noqa: E731
+        )
         up = xp.where(some, share(log_a, a) * a.up + share(log_b, b) * b.up, 1.0)
         lost = xp.exp(log_a) * a.lost + xp.exp(log_b) * b.lost
         uncertain = xp.where(self.cut > 0.0, CAPPED, 0.0)
         roundoff = 4.0 + xp.maximum(a.roundoff, b.roundoff)
         return Cells(
-            log_x, log_y, xp.clip(up, 0.0, 1.0), lost, roundoff, xp.maximum(a.jitter, b.jitter), uncertain=uncertain
+            log_x,
+            log_y,
+            xp.clip(up, 0.0, 1.0),
+            lost,
+            roundoff,
+            xp.maximum(a.jitter, b.jitter),
+            uncertain=uncertain,
         )
 
 
@@ -179,5 +206,7 @@ def sizes(batch_size, dataset_size):
     if np.any(batch > size):
         b, n = np.broadcast_arrays(batch, size)
         b, n = b[b > n].flat[0], n[b > n].flat[0]
-        raise ValueError(f"batch_size must be a whole number in [1, dataset_size] = [1, {n:g}], got {b:g}")
+        raise ValueError(
+            f"batch_size must be a whole number in [1, dataset_size] = [1, {n:g}], got {b:g}"
+        )
     return batch, size

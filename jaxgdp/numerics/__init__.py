@@ -1,1 +1,3 @@
-"""Arithmetic that everything stands on: the array namespace, normal probabilities, checks of input, 64 bits."""
+"""Arithmetic that everything stands on: the array namespace, normal probabilities, checks of input,
+64 bits.
+"""

@@ -1,11 +1,12 @@
-"""``vmap`` for NumPy: a function of single arrays run once for many rows of them, and not row after row.
+"""``vmap`` for NumPy: a function of single arrays run once for many rows of them, and not row after
+row.
 
-Most of what NumPy spends on small arrays is spent on each call and not on its numbers. Inside :func:`run` the arguments of a function
-are :class:`Batched`: an array with axes of rows in front, of which the function sees one row. Operators, ufuncs and the functions in
-``batching_rules`` act on all rows at once. What a function may not do with a row of many (to ask whether it is true, to make a plain
-array or a number of it, to hand it to a function without a rule) raises :class:`Unbatchable`, and :func:`run` goes through the rows
-one by one.
-"""
+Most of what NumPy spends on small arrays is spent on each call and not on its numbers. Inside
+:func:`run` the arguments of a function are :class:`Batched`: an array with axes of rows in front,
+of which the function sees one row. Operators, ufuncs and the functions in ``batching_rules`` act on
+all rows at once. What a function may not do with a row of many (to ask whether it is true, to make
+a plain array or a number of it, to hand it to a function without a rule) raises
+:class:`Unbatchable`, and :func:`run` goes through the rows one by one."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Batched:
     """Rows of arrays that look like one.
 
     Attributes:
-        value: all of them, the axes of rows in front; such an axis has length one where all its rows are the same.
+        value: all of them, the axes of rows in front; such an axis has length one where all its
+            rows are the same.
         depth: number of axes of rows, one for each ``vmap`` around.
     """
 
@@ -84,7 +86,9 @@ class Batched:
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         if method == "accumulate":
             (a,), axis = inputs, kwargs.get("axis", 0)
-            return Batched(ufunc.accumulate(a.value, axis=axis + a.depth if axis >= 0 else axis), a.depth)
+            return Batched(
+                ufunc.accumulate(a.value, axis=axis + a.depth if axis >= 0 else axis), a.depth
+            )
         if method != "__call__" or kwargs:
             raise Unbatchable(f"{ufunc.__name__} with {method} and {sorted(kwargs)}")
         return product(*inputs) if ufunc is np.matmul else elementwise(ufunc, *inputs)
@@ -106,7 +110,9 @@ def _operator(ufunc, swapped=False):
     def operator(self, other):
         kind = type(other)
         # (most have nothing to bring together)
-        if kind is float or (kind is Batched and other.depth == self.depth and other.value.ndim == self.value.ndim):
+        if kind is float or (
+            kind is Batched and other.depth == self.depth and other.value.ndim == self.value.ndim
+        ):
             one, two = self.value, other.value if kind is Batched else other
             return Batched(ufunc(two, one) if swapped else ufunc(one, two), self.depth)
         return elementwise(ufunc, other, self) if swapped else elementwise(ufunc, self, other)
@@ -125,12 +131,14 @@ for _name, _ufunc in {
 }.items():  # fmt: skip
     setattr(Batched, f"__{_name}__", _operator(_ufunc))
 for _name, _ufunc in {"neg": np.negative, "abs": np.absolute, "invert": np.invert}.items():
-    setattr(Batched, f"__{_name}__", lambda self, ufunc=_ufunc: Batched(ufunc(self.value), self.depth))
+    setattr(
+        Batched, f"__{_name}__", lambda self, ufunc=_ufunc: Batched(ufunc(self.value), self.depth)
+    )
 Batched.__matmul__ = lambda self, other: product(self, other)  # type: ignore[attr-defined]
 Batched.__rmatmul__ = lambda self, other: product(other, self)  # type: ignore[attr-defined]
 
 
-# --- how rows of several arrays are brought together -----------------------------------------------------------------
+# --- how rows of several arrays are brought together ----------------------------------------------
 
 
 def depth_of(arrays) -> int:
@@ -139,7 +147,8 @@ def depth_of(arrays) -> int:
 
 
 def lifted(a, depth: int, rank: int) -> Any:
-    """The plain array of ``a`` with so many axes of rows and, between them and its own axes, as many of length one as make ``rank``.
+    """The plain array of ``a`` with so many axes of rows and, between them and its own axes, as
+    many of length one as make ``rank``.
 
     What has no rows stays as it is: its axes are the last ones anyway.
     """
@@ -161,7 +170,8 @@ def in_rows(arrays):
 def rows_of(arrays, depth: int) -> tuple[int, ...]:
     """Lengths of the axes of rows of several arrays together."""
     return np.broadcast_shapes(
-        (1,) * depth, *(lifted(a, depth, a.ndim).shape[:depth] for a in arrays if type(a) is Batched)
+        (1,) * depth,
+        *(lifted(a, depth, a.ndim).shape[:depth] for a in arrays if type(a) is Batched),
     )
 
 
@@ -177,7 +187,9 @@ def elementwise(function, *arrays):
         else:
             own = 0 if kind is float else np.ndim(a)
         rank = own if own > rank else rank
-    return Batched(function(*[lifted(a, depth, rank) if type(a) is Batched else a for a in arrays]), depth)
+    return Batched(
+        function(*[lifted(a, depth, rank) if type(a) is Batched else a for a in arrays]), depth
+    )
 
 
 def product(a, b):
@@ -192,11 +204,15 @@ def product(a, b):
     right = right[..., None] if alone[1] else right
     found = np.matmul(left, right)
     found = found[..., 0] if alone[1] else found
-    return Batched(found[..., 0] if alone == (True, True) else found[..., 0, :] if alone[0] else found, depth)
+    return Batched(
+        found[..., 0] if alone == (True, True) else found[..., 0, :] if alone[0] else found, depth
+    )
 
 
 def in_one_thread(a, b):
-    """``a @ b`` in products so small that BLAS leaves each to one thread: of two on busy cores one would wait for the other."""
+    """``a @ b`` in products so small that BLAS leaves each to one thread: of two on busy cores one
+    would wait for the other.
+    """
     (number, inner), width = a.shape, b.shape[1]
     some = min(number, _ROWS)
     step = max(1, ONE_THREAD // max(1, some * inner))
@@ -210,7 +226,9 @@ def in_one_thread(a, b):
 
 def _grid(rows, depth: int, rank: int):
     """For each axis of rows the index of the row, to go with an index of ``rank`` axes."""
-    return tuple(np.arange(n).reshape((n,) + (1,) * (depth - 1 - i + rank)) for i, n in enumerate(rows))
+    return tuple(
+        np.arange(n).reshape((n,) + (1,) * (depth - 1 - i + rank)) for i, n in enumerate(rows)
+    )
 
 
 def gathered(a, index):
@@ -252,7 +270,7 @@ def updated(put, a, index, value):
     return Batched(out, depth)
 
 
-# --- running functions -----------------------------------------------------------------------------------------------
+# --- running functions ----------------------------------------------------------------------------
 
 
 def assign(array, index, value):
@@ -265,7 +283,9 @@ def of_last_axis(function):
 
     @functools.wraps(function, updated=())
     def along(a, *args):
-        return Batched(function(a.value, *args), a.depth) if type(a) is Batched else function(a, *args)
+        return (
+            Batched(function(a.value, *args), a.depth) if type(a) is Batched else function(a, *args)
+        )
 
     return along
 
@@ -276,7 +296,9 @@ def chosen(condition: Batched, yes, no, operands):
         return yes(*operands)
     if not np.any(condition.value):
         return no(*operands)
-    return jax.tree.map(lambda a, b: elementwise(np.where, condition, a, b), yes(*operands), no(*operands))
+    return jax.tree.map(
+        lambda a, b: elementwise(np.where, condition, a, b), yes(*operands), no(*operands)
+    )
 
 
 class _Here(threading.local):
@@ -307,7 +329,9 @@ def _deeper(depth: int, rows: int, room: int):
 
 
 def mapped(function, args, room: int | None = None):
-    """``function`` over the leading axis of all its arguments, so many rows at once as there is room for (with those around)."""
+    """``function`` over the leading axis of all its arguments, so many rows at once as there is
+    room for (with those around).
+    """
     leaves, structure = jax.tree.flatten(args)
     room = room or _HERE.room
     number, level = len(leaves[0]), _HERE.depth
@@ -322,13 +346,21 @@ def mapped(function, args, room: int | None = None):
             found = function(*jax.tree.unflatten(structure, rows))
         found, shape = jax.tree.flatten(found)
         parts.append([_as_axis(leaf, level, count) for leaf in found])
-    columns = parts[0] if len(parts) == 1 else [np.concatenate(column) for column in zip(*parts, strict=True)]
+    columns = (
+        parts[0]
+        if len(parts) == 1
+        else [np.concatenate(column) for column in zip(*parts, strict=True)]
+    )
     return jax.tree.unflatten(shape, columns)
 
 
 def _rows(leaf, level: int, part: slice) -> Batched:
     """Some of the rows of an array, as the newest axis of rows."""
-    value = lifted(leaf, level, leaf.ndim) if type(leaf) is Batched else leaf.reshape((1,) * level + leaf.shape)
+    value = (
+        lifted(leaf, level, leaf.ndim)
+        if type(leaf) is Batched
+        else leaf.reshape((1,) * level + leaf.shape)
+    )
     return Batched(value[(slice(None),) * level + (part,)], level + 1)
 
 
@@ -344,17 +376,24 @@ def _as_axis(leaf, level: int, count: int):
 
 
 def run(function, columns, room: int):
-    """``function`` of every row of ``columns`` (plain arrays in any tree), stacked: many rows at once where it can be, else one by one.
+    """``function`` of every row of ``columns`` (plain arrays in any tree), stacked: many rows at
+    once where it can be, else one by one.
 
     Args:
         function: of the rows of all columns. columns: a tuple.
-        room: how many rows at once, those of ``namespace.vmap`` within counted; with room for a single one nothing is run together.
+        room: how many rows at once, those of ``namespace.vmap`` within counted; with room for a
+            single one nothing is run together.
     """
     if room > 1:
         try:
             return mapped(function, columns, room)
         except (TypeError, AttributeError, ValueError, IndexError):
-            pass  # what a mechanism does is not known for rows, or wrong: then it is found to be so for a single one
+            # what a mechanism does is not known for rows, or wrong: then it is found to be so for a
+            # single one
+            pass
     leaves, structure = jax.tree.flatten(columns)
-    found = [function(*jax.tree.unflatten(structure, [leaf[i] for leaf in leaves])) for i in range(len(leaves[0]))]
+    found = [
+        function(*jax.tree.unflatten(structure, [leaf[i] for leaf in leaves]))
+        for i in range(len(leaves[0]))
+    ]
     return jax.tree.map(lambda *a: np.stack(a), *found)

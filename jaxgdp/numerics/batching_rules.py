@@ -1,4 +1,6 @@
-"""What NumPy's functions do with rows of arrays (``batching``): each as if it were called for every row."""
+"""What NumPy's functions do with rows of arrays (``batching``): each as if it were called for every
+row.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,17 @@ def _reduction(function):
 
 
 def _along(function):
-    """From an array to one of the same shape, along an axis; along the only one if none is named."""
+    """From an array to one of the same shape, along an axis; along the only one if none is
+    named.
+    """
 
     def rule(a, axis=-1, **kwargs):
         if axis is None and a.ndim != 1:
             raise Unbatchable("more than one axis")
         axis = -1 if axis is None else axis
-        return Batched(function(a.value, axis=axis + a.depth if axis >= 0 else axis, **kwargs), a.depth)
+        return Batched(
+            function(a.value, axis=axis + a.depth if axis >= 0 else axis, **kwargs), a.depth
+        )
 
     return rule
 
@@ -43,7 +49,7 @@ def _moved(function):
     """What names two axes."""
 
     def rule(a, first, second):
-        shift = lambda axis: axis + a.depth if axis >= 0 else axis  # noqa: E731
+        shift = lambda axis: axis + a.depth if axis >= 0 else axis
         return Batched(function(a.value, shift(first), shift(second)), a.depth)
 
     return rule
@@ -60,7 +66,7 @@ def _stack(arrays, axis=0):
 
 
 def _append(a, values):
-    one_axis = lambda x: np.reshape(x, (-1,))  # noqa: E731
+    one_axis = lambda x: np.reshape(x, (-1,))
     return _concatenate([one_axis(a), one_axis(values)])
 
 
@@ -75,20 +81,26 @@ def _broadcast_to(a, shape):
 
 
 def _pad(a, widths, mode: Any = "constant", constant_values: Any = 0.0):
-    widths = [(0, 0)] * a.depth + [tuple(pair) for pair in np.broadcast_to(np.asarray(widths), (a.ndim, 2)).tolist()]
+    widths = [(0, 0)] * a.depth + [
+        tuple(pair) for pair in np.broadcast_to(np.asarray(widths), (a.ndim, 2)).tolist()
+    ]
     value = a.value
     if mode != "constant":
         return Batched(np.pad(value, widths, mode=mode), a.depth)
     shape = [n + before + after for n, (before, after) in zip(value.shape, widths, strict=True)]
     out = np.full(shape, constant_values, value.dtype)
-    out[tuple(slice(before, before + n) for n, (before, _) in zip(value.shape, widths, strict=True))] = value
+    out[
+        tuple(slice(before, before + n) for n, (before, _) in zip(value.shape, widths, strict=True))
+    ] = value
     return Batched(out, a.depth)
 
 
 def _take_along_axis(a, index, axis):
     depth = depth_of((a, index))
     rank = np.ndim(a)
-    values: list[Any] = [lifted(x, depth, rank) if type(x) is Batched else x[(None,) * depth] for x in (a, index)]
+    values: list[Any] = [
+        lifted(x, depth, rank) if type(x) is Batched else x[(None,) * depth] for x in (a, index)
+    ]
     return Batched(np.take_along_axis(*values, axis=axis + depth if axis >= 0 else axis), depth)
 
 

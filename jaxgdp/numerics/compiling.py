@@ -8,13 +8,17 @@ from typing import Any
 
 import jax
 
-# XLA's newer emitters of fused loops: programs of as many operations as these have take a quarter longer to compile with them, and
-# more memory, and run no faster (with LLVM's first level of optimisations alone they run a tenth slower). Vectors as wide as the CPU
-# has them, where LLVM would stay with 256 bits: a twentieth faster
+# XLA's newer emitters of fused loops: programs of as many operations as these have take a quarter
+# longer to compile with them, and more memory, and run no faster (with LLVM's first level of
+# optimisations alone they run a tenth slower). Vectors as wide as the CPU has them, where LLVM
+# would stay with 256 bits: a twentieth faster
 _WITH: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_prefer_vector_width": 512}
-# … and no optimisation, where a program runs a few times for milliseconds: a third of the time for compiling is left
+# … and no optimisation, where a program runs a few times for milliseconds: a third of the time for
+# compiling is left
 _QUICKLY: dict[str, Any] = _WITH | {"xla_backend_optimization_level": 0}
-_MADE_ONCE = threading.Lock()  # two tasks that first call a program at the same time must share what is compiled
+_MADE_ONCE = (
+    threading.Lock()
+)  # two tasks that first call a program at the same time must share what is compiled
 
 
 @functools.cache
@@ -38,7 +42,8 @@ def _known(options: dict[str, Any]) -> bool:
 
 
 class Program:
-    """A function that is compiled, once for each shape of its arguments, as quickly as the backend allows.
+    """A function that is compiled, once for each shape of its arguments, as quickly as the backend
+    allows.
 
     Args:
         function: of arrays, which JAX can trace.
@@ -57,9 +62,15 @@ class Program:
 
     @functools.cached_property
     def jitted(self):
-        """As it is compiled here; made when it is first called, since that settles which backend JAX computes on."""
+        """As it is compiled here; made when it is first called, since that settles which backend
+        JAX computes on.
+        """
         options = compiler_options(self.quickly)
-        return jax.jit(self.function, compiler_options=options, **self.static) if options else self.plain
+        return (
+            jax.jit(self.function, compiler_options=options, **self.static)
+            if options
+            else self.plain
+        )
 
     def __call__(self, *args, **named):
         with _MADE_ONCE:

@@ -1,13 +1,14 @@
-"""The privacy profile δ_μ(ε) of a Gaussian mechanism and its complement, without cancellation at any ε ≥ 0 and μ > 0.
+"""The privacy profile δ_μ(ε) of a Gaussian mechanism and its complement, without cancellation at
+any ε ≥ 0 and μ > 0.
 
 With a = μ/2 − ε/μ and b = a − μ the normal densities obey φ(a) = e^ε·φ(b), so that
 
-    δ = Φ(a) − e^ε·Φ(b) = φ(a)·(m(a) − m(b)),    1 − δ = Φ(−a) + φ(a)·m(b),    m(x) = Φ(x)/φ(x) = ∫₀^∞ e^{xs − s²/2} ds
+    δ = Φ(a) − e^ε·Φ(b) = φ(a)·(m(a) − m(b)), 1 − δ = Φ(−a) + φ(a)·m(b), m(x) = Φ(x)/φ(x) = ∫₀^∞
+    e^{xs − s²/2} ds
 
-(Balle & Wang 2018, Theorem 8). Where m(a) and m(b) are near each other their difference is ∫_b^a m′(x) dx with
-m′(x) = 1 + x·m(x) = ∫₀^∞ s·e^{xs − s²/2} ds > 0, whose values are a polynomial fit and whose integral is Gauss-Legendre's.
-Host-side, NumPy.
-"""
+(Balle & Wang 2018, Theorem 8). Where m(a) and m(b) are near each other their difference is ∫_b^a
+m′(x) dx with m′(x) = 1 + x·m(x) = ∫₀^∞ s·e^{xs − s²/2} ds > 0, whose values are a polynomial fit
+and whose integral is Gauss-Legendre's. Host-side, NumPy."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ _NEAR = 0.5  # below so many (1 + ε/μ) the difference is an integral
 NODES, WEIGHTS = legendre.leggauss(12)
 _SPLIT = 2.0**27 + 1.0
 
-# Chebyshev coefficients in (T − 5)/(T + 5), T = t + 0.3 ≥ 0, of (1 + T)²·m′(−t), from a computation with 50 digits. What is left
-# out is below 1e-16; the function itself lies between 1 and 2.5.
+# Chebyshev coefficients in (T − 5)/(T + 5), T = t + 0.3 ≥ 0, of (1 + T)²·m′(−t), from a computation
+# with 50 digits. What is left out is below 1e-16; the function itself lies between 1 and 2.5.
 _SLOPE = (
     1.400213889773729,
     -0.3804964864226972,
@@ -81,7 +82,9 @@ def _product(x, y):
 
 
 def arguments(epsilon, mu):
-    """a = μ/2 − ε/μ and b = −μ/2 − ε/μ of ε ≥ 0 and μ > 0, a to the last digits also where its terms all but cancel."""
+    """a = μ/2 − ε/μ and b = −μ/2 − ε/μ of ε ≥ 0 and μ > 0, a to the last digits also where its
+    terms all but cancel.
+    """
     with np.errstate(over="ignore", under="ignore"):
         ratio = epsilon / mu
         plain = 0.5 * mu - ratio
@@ -94,7 +97,9 @@ def arguments(epsilon, mu):
 
 
 def _parts(epsilon, mu):
-    """a, m(b), and δ/φ(a) where a < 0 or the difference is an integral, with where that is; Φ(a) − φ(a)·m(b) elsewhere."""
+    """a, m(b), and δ/φ(a) where a < 0 or the difference is an integral, with where that is; Φ(a) −
+    φ(a)·m(b) elsewhere.
+    """
     a, b = arguments(epsilon, mu)
     with np.errstate(over="ignore"):
         middle = epsilon / mu
@@ -108,11 +113,14 @@ def _parts(epsilon, mu):
 
 
 def delta(epsilon, mu):
-    """δ_μ(ε) for ε ≥ 0 and μ > 0, arrays of one shape: 1e-12 relative where δ ≥ 2.3e-308, below that to the next double."""
+    """δ_μ(ε) for ε ≥ 0 and μ > 0, arrays of one shape: 1e-12 relative where δ ≥ 2.3e-308, below
+    that to the next double.
+    """
     a, tail, difference, below = _parts(epsilon, mu)
     with np.errstate(under="ignore", over="ignore"):
         density = np.exp(-0.5 * a * a) / _SQRT_2PI
-        # (two factors, so that a density below every double does not lose what the difference may still be)
+        # (two factors, so that a density below every double does not lose what the difference may
+        # still be)
         return np.where(below, density * difference, ndtr(a) - density * tail)
 
 

@@ -1,12 +1,14 @@
 """One array namespace for NumPy and JAX: every function follows the arrays it is given.
 
-Between a mechanism and its numbers everything is written once, against this module (``from ..numerics import namespace as xp``). Given
-NumPy arrays and numbers only, a function answers at once with NumPy and SciPy, and nothing is compiled; as soon as one argument is
-a JAX array or a tracer, it is the JAX function of the same name. Where the two libraries differ (``vmap`` over an axis, bounded
-loops, indexed updates, conditionals, a derivative rule) there is one helper here for both.
+Between a mechanism and its numbers everything is written once, against this module (``from
+..numerics import namespace as xp``). Given NumPy arrays and numbers only, a function answers at
+once with NumPy and SciPy, and nothing is compiled; as soon as one argument is a JAX array or a
+tracer, it is the JAX function of the same name. Where the two libraries differ (``vmap`` over an
+axis, bounded loops, indexed updates, conditionals, a derivative rule) there is one helper here for
+both.
 
-Code that uses it may not rely on what only JAX does: gathers are not clamped to the array, updates out of bounds are not dropped.
-"""
+Code that uses it may not rely on what only JAX does: gathers are not clamped to the array, updates
+out of bounds are not dropped."""
 
 from __future__ import annotations
 
@@ -73,7 +75,10 @@ def _either(by_numpy, by_jax) -> Any:
                 return by_jax(*args, **kwargs)
         return chosen(*args, **kwargs)
 
-    function.__doc__ = f"``{getattr(by_numpy, '__name__', 'function')}`` of the library that the arguments belong to."
+    function.__doc__ = (
+        f"``{getattr(by_numpy, '__name__', 'function')}`` of the library that the arguments"
+        " belong to."
+    )
     return function
 
 
@@ -129,11 +134,20 @@ zeros_like = _either(np.zeros_like, jnp.zeros_like)
 any = _either(np.any, jnp.any)
 
 # made from nothing: NumPy's, which are constants to a JAX function
-arange, array, full, linspace, ones, zeros = np.arange, np.array, np.full, np.linspace, np.ones, np.zeros
+arange, array, full, linspace, ones, zeros = (
+    np.arange,
+    np.array,
+    np.full,
+    np.linspace,
+    np.ones,
+    np.zeros,
+)
 shape, ndim = np.shape, np.ndim
 
 asarray = _either(
-    lambda a, dtype=None: (a if dtype is None else a.astype(dtype)) if type(a) is Batched else np.asarray(a, dtype),
+    lambda a, dtype=None: (
+        (a if dtype is None else a.astype(dtype)) if type(a) is Batched else np.asarray(a, dtype)
+    ),
     jnp.asarray,
 )
 
@@ -144,7 +158,9 @@ rfft = _either(batching.of_last_axis(scipy.fft.rfft), jnp.fft.rfft)
 irfft = _either(batching.of_last_axis(scipy.fft.irfft), jnp.fft.irfft)
 complex = _either(lambda re, im: re + 1j * im, jax.lax.complex)
 cummax = _either(np.maximum.accumulate, jax.lax.cummax)
-cumulative_logaddexp = _either(np.logaddexp.accumulate, functools.partial(jax.lax.associative_scan, jnp.logaddexp))
+cumulative_logaddexp = _either(
+    np.logaddexp.accumulate, functools.partial(jax.lax.associative_scan, jnp.logaddexp)
+)
 stop_gradient = _either(lambda a: a, jax.lax.stop_gradient)
 
 
@@ -186,7 +202,9 @@ def at_add(a, index, value):
 
 
 def at_max(a, index, value):
-    """A copy of ``a`` with the largest ``value`` at each ``index``, if larger than what is there; without a derivative."""
+    """A copy of ``a`` with the largest ``value`` at each ``index``, if larger than what is there;
+    without a derivative.
+    """
     if is_jax(a, index, value):
         return jnp.asarray(jax.lax.stop_gradient(a)).at[index].max(jax.lax.stop_gradient(value))
     return _updated(np.maximum.at, a, index, value)
@@ -204,8 +222,8 @@ def cond(condition, yes, no, *operands):
 def fori_loop(first: int, after: int, body, state, done=None):
     """``state = body(i, state)`` for whole numbers from ``first`` up to ``after``.
 
-    ``done(state)`` tells where nothing changes any more; a loop that is run step by step ends when that is everywhere.
-    """
+    ``done(state)`` tells where nothing changes any more; a loop that is run step by step ends when
+    that is everywhere."""
     if tree_is_jax(state):
         return jax.lax.fori_loop(first, after, body, state)
     for i in range(first, after):
@@ -216,7 +234,9 @@ def fori_loop(first: int, after: int, body, state, done=None):
 
 
 def vmap(function):
-    """``function`` over the leading axis of all its arguments: JAX's, all rows at once within ``batching.run``, else a plain loop."""
+    """``function`` over the leading axis of all its arguments: JAX's, all rows at once within
+    ``batching.run``, else a plain loop.
+    """
 
     @functools.wraps(function)
     def mapped(*args):
@@ -227,18 +247,24 @@ def vmap(function):
             return batching.mapped(function, args)
         rows = [function(*jax.tree.unflatten(structure, row)) for row in zip(*leaves, strict=True)]
         columns = [jax.tree.leaves(row) for row in rows]
-        return jax.tree.unflatten(jax.tree.structure(rows[0]), [stack(column) for column in zip(*columns, strict=True)])
+        return jax.tree.unflatten(
+            jax.tree.structure(rows[0]), [stack(column) for column in zip(*columns, strict=True)]
+        )
 
     return mapped
 
 
 def lax_map(function, rows):
     """``function`` of one row of ``rows`` after the other."""
-    return jax.lax.map(function, rows) if _of_jax(rows) else np.stack([function(row) for row in rows])
+    return (
+        jax.lax.map(function, rows) if _of_jax(rows) else np.stack([function(row) for row in rows])
+    )
 
 
 def custom_jvp(function):
-    """``jax.custom_jvp`` for JAX arguments, the plain function for others; ``defjvp`` states the rule."""
+    """``jax.custom_jvp`` for JAX arguments, the plain function for others; ``defjvp`` states the
+    rule.
+    """
     ruled = jax.custom_jvp(function)
 
     @functools.wraps(function)

@@ -1,4 +1,6 @@
-"""Normal probabilities in the log domain: tails, intervals and quantiles far below the smallest double."""
+"""Normal probabilities in the log domain: tails, intervals and quantiles far below the smallest
+double.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +52,8 @@ _LEAST = 1e-307  # a square below this is no normal double
 def erfcx(z):
     """Scaled complementary error function e^{z²}·erfc(z) for z ≥ 0, to ``errors.ERFCX`` relative.
 
-    NumPy arrays get SciPy's. For the compiler a single polynomial in (z − 3)/(z + 3) multiplies 1/(1 + 2z), so there is no regime
-    switch and it runs in vectors. Infinite z gives 0.
-    """
+    NumPy arrays get SciPy's. For the compiler a single polynomial in (z − 3)/(z + 3) multiplies
+    1/(1 + 2z), so there is no regime switch and it runs in vectors. Infinite z gives 0."""
     if not xp.is_jax(z):
         return scipy.special.erfcx(z)
     finite = xp.minimum(z, 1e300)
@@ -75,7 +76,8 @@ def log_sub(a, b):
 
 
 def log_error(*logs):
-    """Absolute error of the log of what a few operations make of numbers with these logs: each is rounded in units of itself.
+    """Absolute error of the log of what a few operations make of numbers with these logs: each is
+    rounded in units of itself.
 
     Method: docs/method/rounding.md#constants
     """
@@ -88,30 +90,37 @@ def log1mexp(a):
     Method: docs/method/rounding.md#constants
     """
     a = xp.minimum(a, 0.0)
-    # (below e^a = 0.29, so that the compiler's log1p is not used where it is worst, see ``errors.LOG1P``)
+    # (below e^a = 0.29, so that the compiler's log1p is not used where it is worst, see
+    # ``errors.LOG1P``)
     near = a > -1.25
     return xp.where(near, xp.log(-xp.expm1(a)), xp.log1p(-xp.exp(xp.where(near, -1.0, a))))
 
 
 def ndtri_exp(log_p):
-    """Φ⁻¹(e^{log_p}) for log_p in [−inf, 0], accurate where e^{log_p} underflows and where it is next to 1.
+    """Φ⁻¹(e^{log_p}) for log_p in [−inf, 0], accurate where e^{log_p} underflows and where it is
+    next to 1.
 
-    Above log_p = −600 the quantile of the double is used, or minus that of 1 − e^{log_p} where that is the smaller one.
-    Below, w = z² solves w + log(2πw) + 2/w − 5/w² + 74/(3w³) − 353/(2w⁴) = −2·log_p, from the logarithm of Mills' ratio; one
-    Newton step from a − log(2πa), a = −2·log_p, leaves 1e-14 relative.
+    Above log_p = −600 the quantile of the double is used, or minus that of 1 − e^{log_p} where that
+    is the smaller one. Below, w = z² solves w + log(2πw) + 2/w − 5/w² + 74/(3w³) − 353/(2w⁴) =
+    −2·log_p, from the logarithm of Mills' ratio; one Newton step from a − log(2πa), a = −2·log_p,
+    leaves 1e-14 relative.
 
     Method: docs/method/rounding.md#constants
     """
     deep = log_p < -600.0
     high = log_p > -0.6931471805599453
     # (one of both is exponentiated: the rest next to 1 has all its digits only as a difference)
-    tail = xp.where(high, -xp.expm1(xp.where(high, log_p, -1.0)), xp.exp(xp.where(deep | high, -1.0, log_p)))
+    tail = xp.where(
+        high, -xp.expm1(xp.where(high, log_p, -1.0)), xp.exp(xp.where(deep | high, -1.0, log_p))
+    )
     central = xp.where(high, -1.0, 1.0) * xp.ndtri(tail)
     a = xp.where(deep, -2.0 * xp.maximum(log_p, -5e299), 1200.0)
     shift = xp.log(a) + np.log(2.0 * np.pi)
     w = a - shift
     x = shift / a
-    log_ratio = -x * (1.0 + x * (1 / 2 + x * (1 / 3 + x * (1 / 4 + x * (1 / 5 + x * (1 / 6 + x / 7))))))
+    log_ratio = -x * (
+        1.0 + x * (1 / 2 + x * (1 / 3 + x * (1 / 4 + x * (1 / 5 + x * (1 / 6 + x / 7)))))
+    )
     v = 1.0 / w
     series = v * (2.0 - v * (5.0 - v * (74.0 / 3.0 - v * 353.0 / 2.0)))
     w = w - (log_ratio + series) / (1.0 + v * (1.0 - v * (2.0 - 10.0 * v)))
@@ -123,7 +132,8 @@ def ndtri_exp(log_p):
 def ndtri_half_plus(x, log_rest):
     """Φ⁻¹(½ + x) for 0 ≤ x ≤ ½ with relative accuracy (1e-14) however small x or ½ − x is.
 
-    A series in x, Φ⁻¹ of the double ½ + x, or minus that of the tail e^{log_rest}, whichever has all digits.
+    A series in x, Φ⁻¹ of the double ½ + x, or minus that of the tail e^{log_rest}, whichever has
+    all digits.
 
     Args:
         x: of any shape. log_rest: log(½ − x).
@@ -137,9 +147,13 @@ def ndtri_half_plus(x, log_rest):
 
 
 def pure_dp_mu(epsilon):
-    """μ = 2Φ⁻¹(e^ε/(1 + e^ε)) of any ε-DP mechanism (Gomez 2025, Proposition 6.1), to 1e-14 relative at any ε ≥ 0."""
+    """μ = 2Φ⁻¹(e^ε/(1 + e^ε)) of any ε-DP mechanism (Gomez 2025, Proposition 6.1), to 1e-14
+    relative at any ε ≥ 0.
+    """
     falls = xp.exp(-epsilon)
-    return 2.0 * ndtri_half_plus(-0.5 * xp.expm1(-epsilon) / (1.0 + falls), -epsilon - xp.log1p(falls))
+    return 2.0 * ndtri_half_plus(
+        -0.5 * xp.expm1(-epsilon) / (1.0 + falls), -epsilon - xp.log1p(falls)
+    )
 
 
 def square_above(mu):
@@ -148,7 +162,8 @@ def square_above(mu):
 
 
 def log_ndtr(z):
-    """log Φ(z) to 3e-14 relative at any depth (a library routine with a short series is off by 4e-9 near −20).
+    """log Φ(z) to 3e-14 relative at any depth (a library routine with a short series is off by 4e-9
+    near −20).
 
     Method: docs/method/rounding.md#constants
     """
@@ -158,11 +173,11 @@ def log_ndtr(z):
 
 
 def gaussian_delta(epsilon, mu):
-    """δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) for ε ≥ 0, μ > 0, to about 1e-16 absolute (Balle & Wang 2018).
+    """δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) for ε ≥ 0, μ > 0, to about 1e-16 absolute (Balle &
+    Wang 2018).
 
-    Both normal densities times their weights are equal, so the second term is e^{−a²/2} times a Mills ratio and
-    nothing overflows.
-    """
+    Both normal densities times their weights are equal, so the second term is e^{−a²/2} times a
+    Mills ratio and nothing overflows."""
     a, b = mu / 2.0 - epsilon / mu, -mu / 2.0 - epsilon / mu
     return xp.maximum(0.5 * xp.erfc(-a * np.sqrt(0.5)) - xp.exp(-0.5 * a * a) * half_mills(b), 0.0)
 
@@ -170,7 +185,8 @@ def gaussian_delta(epsilon, mu):
 def log_gaussian_delta(epsilon, mu):
     """log δ_μ(ε) for ε ≥ 0, μ > 0, with relative accuracy at any depth.
 
-    Below the mean (a < 0) both terms share the factor e^{−a²/2}; what is left is a difference of Mills ratios.
+    Below the mean (a < 0) both terms share the factor e^{−a²/2}; what is left is a difference of
+    Mills ratios.
 
     Method: docs/method/notation.md#pairs
     """
@@ -189,6 +205,8 @@ def safe_log(value):
 
 
 def argmax(values):
-    """Index of the first largest entry of a row without NaN; unlike a search that carries indices along, this runs in vectors."""
+    """Index of the first largest entry of a row without NaN; unlike a search that carries indices
+    along, this runs in vectors.
+    """
     last = values.shape[-1] - 1
     return xp.min(xp.where(values == xp.max(values), xp.arange(values.shape[-1]), last))

@@ -1,8 +1,8 @@
-"""What several readings of the same arrays need, computed once: results by the very arrays they were computed from.
+"""What several readings of the same arrays need, computed once: results by the very arrays they
+were computed from.
 
-A function marked :func:`once` is an ordinary one until somebody :func:`sharing` says for how long results are kept. What is traced is
-shared within one trace: the program has it once.
-"""
+A function marked :func:`once` is an ordinary one until somebody :func:`sharing` says for how long
+results are kept. What is traced is shared within one trace: the program has it once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ _HERE = _Here()
 
 @contextlib.contextmanager
 def sharing(store: Store | None = None) -> Iterator[None]:
-    """Within it functions marked :func:`once` keep their results in ``store`` (none: until the end), if nobody around does so already."""
+    """Within it functions marked :func:`once` keep their results in ``store`` (none: until the
+    end), if nobody around does so already.
+    """
     before = _HERE.store
     if before is None:
         _HERE.store = Everything() if store is None else store
@@ -57,7 +59,9 @@ def sharing(store: Store | None = None) -> Iterator[None]:
 
 
 def _same(leaf) -> Hashable:
-    """What tells one argument from another: numbers by value, to the last bit, and arrays by themselves."""
+    """What tells one argument from another: numbers by value, to the last bit, and arrays by
+    themselves.
+    """
     if isinstance(leaf, np.generic):
         return type(leaf), leaf.tobytes()
     if isinstance(leaf, (bool, int)):
@@ -66,7 +70,9 @@ def _same(leaf) -> Hashable:
 
 
 def once(function):
-    """``function`` of pytrees of arrays (and named constants), run once for the same arrays while somebody is :func:`sharing`."""
+    """``function`` of pytrees of arrays (and named constants), run once for the same arrays while
+    somebody is :func:`sharing`.
+    """
 
     @functools.wraps(function)
     def kept(*args, **constants):
@@ -76,7 +82,9 @@ def once(function):
         where = jax.extend.core.get_opaque_trace_state() if is_jax(*leaves) else batching.here()
         key = function, structure, tuple(map(_same, leaves)), tuple(sorted(constants.items()))
         # (arrays that are kept are no other ones' memory)
-        made_where, _, result = store.get(key, lambda: (where, leaves, function(*args, **constants)))
+        made_where, _, result = store.get(
+            key, lambda: (where, leaves, function(*args, **constants))
+        )
         return result if made_where == where else function(*args, **constants)
 
     return kept

@@ -8,7 +8,9 @@ import jax
 
 
 def with_float64(function):
-    """Run a host-level function inside a local 64-bit context; the global configuration is untouched."""
+    """Run a host-level function inside a local 64-bit context; the global configuration is
+    untouched.
+    """
 
     @functools.wraps(function)
     def wrapped(*args, **kwargs):

@@ -18,11 +18,13 @@ def today() -> str:
 
 
 def provenance(question: str, fpr_floor=None, **asked) -> dict:
-    """Version, date, question, FPR floor and whatever else was asked, ready for JSON or the attributes of a data set.
+    """Version, date, question, FPR floor and whatever else was asked, ready for JSON or the
+    attributes of a data set.
 
     Args:
         question: what the numbers answer, in words.
-        fpr_floor: of μ, a number, a number for each of several parts, or None where nothing depends on one ("none").
+        fpr_floor: of μ, a number, a number for each of several parts, or None where nothing depends
+            on one ("none").
         **asked: more of the kind.
 
     Example:
@@ -30,7 +32,13 @@ def provenance(question: str, fpr_floor=None, **asked) -> dict:
         ['version', 'date', 'question', 'fpr_floor', 'rtol']
     """
     floor = "none" if fpr_floor is None else fpr_floor
-    return {"version": __version__, "date": today(), "question": question, "fpr_floor": floor, **asked}
+    return {
+        "version": __version__,
+        "date": today(),
+        "question": question,
+        "fpr_floor": floor,
+        **asked,
+    }
 
 
 def comments(told: dict) -> str:
@@ -44,7 +52,8 @@ def comments(told: dict) -> str:
 
 
 def rows_of(path) -> list[str]:
-    """The lines of a CSV file without its comments, for ``csv.reader``; pandas reads it with ``comment="#"``.
+    """The lines of a CSV file without its comments, for ``csv.reader``; pandas reads it with
+    ``comment="#"``.
 
     Args:
         path: of the file.

@@ -1,4 +1,6 @@
-"""Immutable dataclasses as pytrees: checked when a user builds them, never when JAX rebuilds them."""
+"""Immutable dataclasses as pytrees: checked when a user builds them, never when JAX rebuilds
+them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ import jax
 
 
 def pytree(cls):
-    """Register a frozen dataclass whose fields are all children. Unflattening skips ``__post_init__``."""
+    """Register a frozen dataclass whose fields are all children. Unflattening skips
+    ``__post_init__``.
+    """
     names = tuple(field.name for field in dataclasses.fields(cls))
 
     def flatten(value):

@@ -12,7 +12,8 @@ import jax
 
 
 class Recent:
-    """Results by key, the least recently used of them forgotten first; the latest one stays, however large it is.
+    """Results by key, the least recently used of them forgotten first; the latest one stays,
+    however large it is.
 
     Args:
         most: bytes of the arrays in all of them; an array that several share counts once.
@@ -27,7 +28,9 @@ class Recent:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The pytree of arrays under ``key``, made where it is not there; to two threads that make it at once, the same one."""
+        """The pytree of arrays under ``key``, made where it is not there; to two threads that make
+        it at once, the same one.
+        """
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -57,14 +60,18 @@ class Recent:
 
 
 class Shared:
-    """Arrays by key, for as long as anybody else holds them: whoever asks again meanwhile gets the very same ones."""
+    """Arrays by key, for as long as anybody else holds them: whoever asks again meanwhile gets the
+    very same ones.
+    """
 
     def __init__(self):
         self._arrays: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
         self._lock = threading.Lock()
 
     def pair(self, key: Hashable, make: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
-        """The two arrays under ``key``, made where they are not there; to two threads that make them at once, the same ones."""
+        """The two arrays under ``key``, made where they are not there; to two threads that make
+        them at once, the same ones.
+        """
         known = self._known(key)
         if known is not None:
             return known

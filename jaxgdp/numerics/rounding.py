@@ -15,7 +15,8 @@ def rounded_outward(value: float, *, up: bool, digits: int = 6) -> str:
         digits: significant digits.
 
     Returns:
-        Text; ``float`` of it is ≥ ``value`` if ``up``, else ≤ ``value``, up to one rounding of the conversion back.
+        Text; ``float`` of it is ≥ ``value`` if ``up``, else ≤ ``value``, up to one rounding of the
+        conversion back.
 
     Example:
         >>> rounded_outward(2 / 3, up=True, digits=3), rounded_outward(2 / 3, up=False, digits=3)

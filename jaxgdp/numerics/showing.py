@@ -1,4 +1,6 @@
-"""Results in one line and as tables: what ``repr`` and notebooks show; sides are rounded outward."""
+"""Results in one line and as tables: what ``repr`` and notebooks show; sides are rounded
+outward.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,11 @@ def sides(bracket, digits: int = 6) -> str:
         rounded_outward(float(np.min(low)), up=False, digits=digits),
         rounded_outward(float(np.max(high)), up=True, digits=digits),
     )
-    return f"[{ends[0]}, {ends[1]}]" if low.ndim == 0 else f"<shape {low.shape}, {ends[0]} to {ends[1]}>"
+    return (
+        f"[{ends[0]}, {ends[1]}]"
+        if low.ndim == 0
+        else f"<shape {low.shape}, {ends[0]} to {ends[1]}>"
+    )
 
 
 def cells(low, high) -> tuple[str, str]:
@@ -72,7 +78,8 @@ def html_table(caption: str, header, rows) -> str:
     rows = list(rows)
     more = f" ({len(rows) - MOST_ROWS} more rows)" if len(rows) > MOST_ROWS else ""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(str(x))}</td>" for x in row) + "</tr>" for row in rows[:MOST_ROWS])
-    return (
-        f"<table><caption>{escape(caption)}{more}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(x))}</td>" for x in row) + "</tr>"
+        for row in rows[:MOST_ROWS]
     )
+    return f"<table><caption>{escape(caption)}{more}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -15,9 +15,9 @@ _INSIDE: list[float] = []  # what the interval was before, for each of those ins
 def taking_turns():
     """Short turns of the interpreter for as long as this lasts.
 
-    A thread that keeps a compiled program busy needs the interpreter ever again for a few microseconds, and would wait for the five
-    milliseconds that another one, which runs NumPy, may keep it for as a rule.
-    """
+    A thread that keeps a compiled program busy needs the interpreter ever again for a few
+    microseconds, and would wait for the five milliseconds that another one, which runs NumPy, may
+    keep it for as a rule."""
     with _LOCK:
         _INSIDE.append(sys.getswitchinterval())
         _set(min(_QUICK, _INSIDE[0]))

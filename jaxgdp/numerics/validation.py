@@ -27,7 +27,8 @@ def _numbers(name: str, value, valid: str):
 
 
 def checked(name: str, value, valid: str, test):
-    """``value`` as a float64 array if ``test`` holds for every element; tracers and rows of many pass through unchecked.
+    """``value`` as a float64 array if ``test`` holds for every element; tracers and rows of many
+    pass through unchecked.
 
     Raises:
         ValueError: naming the argument, the first offending value and the valid range.
@@ -53,8 +54,9 @@ def known(mechanism, why="its losses are sorted by their values", **fields):
     for name, value in fields.items():
         if isinstance(value, Tracer):
             raise NotImplementedError(
-                f"{type(mechanism).__name__} cannot be traced or differentiated in {name}: {why}, which "
-                "have to be known numbers (other mechanisms composed with it, and numbers of uses, can be)"
+                f"{type(mechanism).__name__} cannot be traced or differentiated in {name}: {why},"
+                " which have to be known numbers (other mechanisms composed with it, and numbers"
+                " of uses, can be)"
             )
 
 
@@ -100,7 +102,12 @@ def floor_rate(name: str, value):
 
 def whole(name: str, value):
     """A whole number, at least 1 and small enough to be exact in float64."""
-    return checked(name, value, "a whole number >= 1", lambda a: (a >= 1.0) & (a == np.floor(a)) & (a <= 2.0**53))
+    return checked(
+        name,
+        value,
+        "a whole number >= 1",
+        lambda a: (a >= 1.0) & (a == np.floor(a)) & (a <= 2.0**53),
+    )
 
 
 def broadcast(**arrays) -> tuple[int, ...]:
@@ -131,6 +138,7 @@ def on_host(name: str, *values):
     """
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values)):
         raise TypeError(
-            f"jaxgdp.{name} needs known numbers and cannot be traced by jit, vmap or grad: inside a transformation use "
-            f"jaxgdp.differentiable, or call jaxgdp.{name} outside of it (a batch of settings is one call with arrays)"
+            f"jaxgdp.{name} needs known numbers and cannot be traced by jit, vmap or grad: inside a"
+            f" transformation use jaxgdp.differentiable, or call jaxgdp.{name} outside of it (a"
+            " batch of settings is one call with arrays)"
         )

@@ -1,4 +1,6 @@
-"""Optimisation through the accountant: schedules that serve a purpose best at one certified level of privacy."""
+"""Optimisation through the accountant: schedules that serve a purpose best at one certified level
+of privacy.
+"""
 
 from .optimize import Optimized, Schedule, optimize
 

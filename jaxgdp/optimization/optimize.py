@@ -1,4 +1,6 @@
-"""``jaxgdp.optimize``: the schedule of noise, sampling and clipping with the best utility that provably meets a privacy target."""
+"""``jaxgdp.optimize``: the schedule of noise, sampling and clipping with the best utility that
+provably meets a privacy target.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class Schedule(NamedTuple):
     """Stages of DP-SGD, one number for each (all of shape (stages,)).
 
     Attributes:
-        noise_multiplier: σ_k, standard deviation of the noise over the clipping norm. sampling_prob: p_k. num_steps: T_k.
+        noise_multiplier: σ_k, standard deviation of the noise over the clipping norm.
+            sampling_prob: p_k. num_steps: T_k.
         clip: C_k, the clipping norm; privacy does not depend on it.
     """
 
@@ -47,7 +50,11 @@ class Schedule(NamedTuple):
     clip: Any
 
     def __repr__(self) -> str:
-        return "Schedule(" + ", ".join(f"{name}={short(column)}" for name, column in self._asdict().items()) + ")"
+        return (
+            "Schedule("
+            + ", ".join(f"{name}={short(column)}" for name, column in self._asdict().items())
+            + ")"
+        )
 
     def _repr_html_(self) -> str:
         rows = [[k, *(short(x) for x in row)] for k, row in enumerate(zip(*self, strict=True))]
@@ -60,7 +67,9 @@ class Schedule(NamedTuple):
 
     def scaled(self, scale) -> Composition:
         """All stages composed, with the noise of each multiplied by ``scale`` (of any shape)."""
-        return self._replace(noise_multiplier=[scale * sigma for sigma in self.noise_multiplier]).mechanism()
+        return self._replace(
+            noise_multiplier=[scale * sigma for sigma in self.noise_multiplier]
+        ).mechanism()
 
 
 @dataclass(frozen=True)
@@ -68,10 +77,12 @@ class Optimized:
     """An optimised schedule.
 
     Attributes:
-        schedule: the schedule, whose certified bracket meets the target. calibration: that certificate; its ``value`` is 1 to
-            within what the common scale had to be moved by.
-        proxy: the proxy there. start, start_proxy: the schedule one began with, calibrated to the same target, and its proxy.
-        history: the proxy at each iteration, on the way (there the target is met only approximately).
+        schedule: the schedule, whose certified bracket meets the target. calibration: that
+            certificate; its ``value`` is 1 to within what the common scale had to be moved by.
+        proxy: the proxy there. start, start_proxy: the schedule one began with, calibrated to the
+            same target, and its proxy.
+        history: the proxy at each iteration, on the way (there the target is met only
+            approximately).
     """
 
     schedule: Schedule
@@ -82,7 +93,10 @@ class Optimized:
     history: np.ndarray
 
     def __repr__(self) -> str:
-        steps = f"proxy {short(self.proxy)} (start {short(self.start_proxy)}), {len(self.history)} iterations"
+        steps = (
+            f"proxy {short(self.proxy)} (start {short(self.start_proxy)}), {len(self.history)}"
+            " iterations"
+        )
         return f"Optimized({self.schedule!r},\n  {steps},\n  {self.calibration!r})"
 
     def _repr_html_(self) -> str:
@@ -99,7 +113,9 @@ def _columns(noise_multiplier, sampling_prob, num_steps, clip) -> Schedule:
     shape = broadcast(**columns)
     if len(shape) != 1:
         raise ValueError(f"schedules must have one axis, that of the stages, got shape {shape}")
-    return Schedule(*(np.broadcast_to(column, shape).astype(np.float64) for column in columns.values()))
+    return Schedule(
+        *(np.broadcast_to(column, shape).astype(np.float64) for column in columns.values())
+    )
 
 
 def _variables(schedule: Schedule, over) -> dict[str, Any]:
@@ -112,7 +128,10 @@ def _variables(schedule: Schedule, over) -> dict[str, Any]:
 
 
 def _schedule(fixed: Schedule, free, log_scale) -> Schedule:
-    moved = {name: jax.nn.sigmoid(v) if name == "sampling_prob" else jnp.exp(v) for name, v in free.items()}
+    moved = {
+        name: jax.nn.sigmoid(v) if name == "sampling_prob" else jnp.exp(v)
+        for name, v in free.items()
+    }
     schedule = fixed._replace(**moved)
     return schedule._replace(noise_multiplier=schedule.noise_multiplier * jnp.exp(log_scale))
 
@@ -121,7 +140,9 @@ def _privacy(target: Target, schedule: Schedule, adjacency, lattice):
     """log of (target's own quantity over its goal), traced; 0 where the target is just met."""
     name, asked = target.quantity, target.parameters()
     at = (asked[_ASKED_AT[name]],) if name in _ASKED_AT else ()
-    bracket = getattr(differentiable, name)(schedule.mechanism(), *at, adjacency=adjacency, lattice=lattice)
+    bracket = getattr(differentiable, name)(
+        schedule.mechanism(), *at, adjacency=adjacency, lattice=lattice
+    )
     own = target.read(bracket)
     return jnp.log(own.upper if target.safe == "upper" else own.lower) - jnp.log(target.goal)
 
@@ -143,12 +164,14 @@ def optimize(
 ) -> Optimized:
     """A schedule of DP-SGD that minimises ``proxy`` subject to a privacy target.
 
-    The common scale s of all noise is eliminated by the constraint: with g(s, x) the target's quantity, ds/dx = −∂_x g/∂_s g by
-    the implicit function theorem, and a Newton step in s after every step of the optimiser keeps g at its goal. At the end the
-    scale is calibrated anew, so that what is returned provably meets the target.
+    The common scale s of all noise is eliminated by the constraint: with g(s, x) the target's
+    quantity, ds/dx = −∂_x g/∂_s g by the implicit function theorem, and a Newton step in s after
+    every step of the optimiser keeps g at its goal. At the end the scale is calibrated anew, so
+    that what is returned provably meets the target.
 
     Args:
-        proxy: differentiable function from a :class:`Schedule` (JAX arrays) to a number, smaller is better.
+        proxy: differentiable function from a :class:`Schedule` (JAX arrays) to a number, smaller is
+            better.
         target: one of ``jaxgdp.targets`` with scalar fields, except ``Regret``.
         noise_multiplier: σ_k > 0, where to start (only ratios matter), shape (stages,).
         sampling_prob: p_k in (0, 1], broadcast against σ.
@@ -186,17 +209,32 @@ def optimize(
     iterations = int(whole("iterations", iterations))
     start = _columns(noise_multiplier, sampling_prob, num_steps, clip)
     if "sampling_prob" in over:
-        checked("sampling_prob", start.sampling_prob, "in (0, 1) where it may change", lambda p: p < 1.0)
+        checked(
+            "sampling_prob", start.sampling_prob, "in (0, 1) where it may change", lambda p: p < 1.0
+        )
     with telling("optimising", iterations, noun="iterations") as told:
-        return _optimised(proxy, target, start, over, iterations, optimizer, tolerance, adjacency, progress, told)
+        return _optimised(
+            proxy, target, start, over, iterations, optimizer, tolerance, adjacency, progress, told
+        )
 
 
 def _optimised(
-    proxy, target, start: Schedule, over, iterations, optimizer, tolerance, adjacency, progress, told
+    proxy,
+    target,
+    start: Schedule,
+    over,
+    iterations,
+    optimizer,
+    tolerance,
+    adjacency,
+    progress,
+    told,
 ) -> Optimized:
     begun = calibrate(target, mechanism=start.scaled, tolerance=tolerance, adjacency=adjacency)
     start = start._replace(noise_multiplier=float(begun.value) * start.noise_multiplier)
-    best, history = _descend(proxy, target, start, over, iterations, optimizer, adjacency, progress, told)
+    best, history = _descend(
+        proxy, target, start, over, iterations, optimizer, adjacency, progress, told
+    )
     found = calibrate(target, mechanism=best.scaled, tolerance=tolerance, adjacency=adjacency)
     best = best._replace(noise_multiplier=float(found.value) * best.noise_multiplier)
     value, first = (float(_evaluated(proxy, schedule)) for schedule in (best, start))
@@ -209,13 +247,18 @@ def _evaluated(proxy, schedule: Schedule):
 
 
 @with_float64
-def _descend(proxy, target, start: Schedule, over, iterations, optimizer, adjacency, progress, told):
+def _descend(
+    proxy, target, start: Schedule, over, iterations, optimizer, adjacency, progress, told
+):
     """The best schedule on the way, and the proxy at every iteration."""
     if optimizer is None:
         optimizer = optax.adam(optax.cosine_decay_schedule(0.05, iterations, 0.02))
     floor = float(np.asarray(target.parameters().get("fpr_floor", 1e-10)))
     lattice = differentiable.lattice(start.mechanism(), fpr_floor=floor, adjacency=adjacency)
-    fixed, free = jax.tree.map(jnp.asarray, start), jax.tree.map(jnp.asarray, _variables(start, over))
+    fixed, free = (
+        jax.tree.map(jnp.asarray, start),
+        jax.tree.map(jnp.asarray, _variables(start, over)),
+    )
 
     def privacy(free, log_scale):
         return _privacy(target, _schedule(fixed, free, log_scale), adjacency, lattice)
@@ -224,11 +267,16 @@ def _descend(proxy, target, start: Schedule, over, iterations, optimizer, adjace
     def advance(free, state, log_scale, off, by_free, by_scale):
         usefulness = lambda free, log_scale: proxy(_schedule(fixed, free, log_scale))
         value, (gain, gain_scale) = jax.value_and_grad(usefulness, argnums=(0, 1))(free, log_scale)
-        slope = jax.tree.map(lambda direct, moved: direct - gain_scale * moved / by_scale, gain, by_free)
+        slope = jax.tree.map(
+            lambda direct, moved: direct - gain_scale * moved / by_scale, gain, by_free
+        )
         updates, state = optimizer.update(slope, state, free)
         moved = optax.apply_updates(free, updates)
         # back to the goal: along the change of the other variables, and what was off before
-        drift = sum(jnp.sum(a * b) for a, b in zip(jax.tree.leaves(by_free), jax.tree.leaves(updates), strict=True))
+        drift = sum(
+            jnp.sum(a * b)
+            for a, b in zip(jax.tree.leaves(by_free), jax.tree.leaves(updates), strict=True)
+        )
         step = jnp.clip(-(off + drift) / by_scale, -_STRIDE, _STRIDE)
         return moved, state, log_scale + step, value
 
@@ -243,7 +291,9 @@ def _descend(proxy, target, start: Schedule, over, iterations, optimizer, adjace
         free, state, log_scale, value = advance(free, state, log_scale, off, by_free, by_scale)
         history.append(float(value))
         if not np.isfinite(history[-1]):
-            raise ValueError(f"proxy must return finite numbers, got {history[-1]} at iteration {done}")
+            raise ValueError(
+                f"proxy must return finite numbers, got {history[-1]} at iteration {done}"
+            )
         if history[-1] < least and abs(float(off)) < _NEAR:
             best, least = jax.tree.map(np.asarray, before), history[-1]
         told(1)

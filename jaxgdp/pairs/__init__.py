@@ -1,1 +1,3 @@
-"""What authors of mechanisms use: exact cells of a pair of laws, from atoms, stretches or densities."""
+"""What authors of mechanisms use: exact cells of a pair of laws, from atoms, stretches or
+densities.
+"""

@@ -1,4 +1,6 @@
-"""Privacy losses on atoms: exact cells and quadrature nodes for every mechanism with discrete losses."""
+"""Privacy losses on atoms: exact cells and quadrature nodes for every mechanism with discrete
+losses.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _NODES = 128  # most nodes kept for steering
 
 
 def _log_sums(log_mass, index, number):
-    """log Σ e^{log_mass} of the atoms by cell (−inf where none), and each cell's largest exponent (finite)."""
+    """log Σ e^{log_mass} of the atoms by cell (−inf where none), and each cell's largest exponent
+    (finite).
+    """
     top = xp.at_max(xp.full((number,), -xp.inf), index, log_mass)
     top = xp.where(top > -xp.inf, top, 0.0)
     total = xp.at_add(xp.zeros((number,)), index, xp.exp(log_mass - top[index]))
@@ -23,19 +27,25 @@ def _log_sums(log_mass, index, number):
 
 
 def atom_cell(loss, ell):
-    """The cell (of n + 1) in which an atom is: one on a lattice point up to rounding belongs below it."""
+    """The cell (of n + 1) in which an atom is: one on a lattice point up to rounding belongs below
+    it.
+    """
     return xp.searchsorted(ell, loss - PLACE * xp.abs(loss))
 
 
-def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus: Any = -np.inf, log_q_plus: Any = -np.inf) -> Cells:
+def atom_cells(
+    loss, log_p, log_q, ell, end, *, log_p_minus: Any = -np.inf, log_q_plus: Any = -np.inf
+) -> Cells:
     """Cells of a pair whose finite privacy losses are atoms (unbatched).
 
     An atom at loss l between points a < b has the connect-the-dots share (e^l − e^a)/(e^b − e^a) =
-    e^{l − b}·(1 − e^{a − l})/(1 − e^{a − b}), and a cell the mean of its atoms' shares, so nothing cancels.
+    e^{l − b}·(1 − e^{a − l})/(1 − e^{a − b}), and a cell the mean of its atoms' shares, so nothing
+    cancels.
 
     Args:
-        loss: losses of the atoms in any order, shape (atoms,). Atoms without mass on one side, or with a loss that
-            is not finite, are left out: their mass belongs into ``log_p_minus`` or ``log_q_plus``.
+        loss: losses of the atoms in any order, shape (atoms,). Atoms without mass on one side, or
+            with a loss that is not finite, are left out: their mass belongs into ``log_p_minus`` or
+            ``log_q_plus``.
         log_p, log_q: log masses under P and Q, log_q = log_p + loss up to rounding.
         ell: increasing lattice points, shape (n,).
         end: the first cell whose lower point is at least ``end`` holds everything beyond.
@@ -54,7 +64,9 @@ def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus: Any = -np.inf, log_
     cell = xp.minimum(atom_cell(loss, ell), opened)
     interior = (cell > 0) & (cell < number)
     lower = xp.where(interior, ell[xp.clip(cell - 1, 0, number - 1)], loss - 1.0)
-    upper = xp.where(interior & (cell < opened), ell[xp.clip(cell, 0, number - 1)], xp.maximum(loss, lower + 1.0))
+    upper = xp.where(
+        interior & (cell < opened), ell[xp.clip(cell, 0, number - 1)], xp.maximum(loss, lower + 1.0)
+    )
     share = xp.exp(loss - upper) * xp.expm1(xp.minimum(lower - loss, 0.0)) / xp.expm1(lower - upper)
     beyond = interior & (cell >= opened)
     share = xp.where(beyond, 0.0, xp.clip(share, 0.0, 1.0))
@@ -65,7 +77,8 @@ def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus: Any = -np.inf, log_
     whole = xp.at_add(xp.zeros((number + 1,)), cell, part)
     moved = xp.at_add(xp.zeros((number + 1,)), cell, part * share)
     up = xp.where(whole > 0.0, moved / xp.where(whole > 0.0, whole, 1.0), 1.0)[1:-1]
-    # the open cell's P-mass stays at its lower point; the Q-mass that this leaves over is lost to +∞
+    # the open cell's P-mass stays at its lower point; the Q-mass that this leaves over is lost to
+    # +∞
     lost = xp.sum(xp.where(beyond, -xp.exp(log_q) * xp.expm1(xp.minimum(lower - loss, 0.0)), 0.0))
     lost = lost + LEFT_OVER * xp.sum(xp.where(beyond, xp.exp(log_q), 0.0))
 
@@ -77,16 +90,19 @@ def atom_cells(loss, log_p, log_q, ell, end, *, log_p_minus: Any = -np.inf, log_
     jitter = xp.at_max(xp.zeros((number + 1,)), cell, xp.where(real, place, 0.0))
     log_x = xp.at_set(log_x, 0, xp.logaddexp(log_x[0], log_p_minus))
     log_y = xp.at_set(log_y, -1, xp.logaddexp(log_y[-1], log_q_plus))
-    minus, plus = xp.asarray(log_p_minus, dtype=log_x.dtype), xp.asarray(log_q_plus, dtype=log_x.dtype)
+    minus, plus = (
+        xp.asarray(log_p_minus, dtype=log_x.dtype),
+        xp.asarray(log_q_plus, dtype=log_x.dtype),
+    )
     return Cells(log_x, log_y, up, lost, CELL + atoms + xp.minimum(depth, 1e6), jitter, minus, plus)
 
 
 def atom_nodes(loss, log_p, nodes=_NODES):
-    """Quadrature nodes for planning from atoms in any order: increasing losses and log weights under P (unbatched).
+    """Quadrature nodes for planning from atoms in any order: increasing losses and log weights
+    under P (unbatched).
 
-    At most ``nodes`` of them: more atoms are gathered in equal bins of the loss, at their mean under the density √(p·q). Atoms
-    without mass or with a loss that is not finite do not count.
-    """
+    At most ``nodes`` of them: more atoms are gathered in equal bins of the loss, at their mean
+    under the density √(p·q). Atoms without mass or with a loss that is not finite do not count."""
     real = xp.isfinite(loss) & (log_p > -xp.inf)
     low = xp.min(xp.where(real, loss, xp.inf))
     high = xp.max(xp.where(real, loss, -xp.inf))

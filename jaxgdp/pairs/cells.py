@@ -12,22 +12,28 @@ from ..numerics import namespace as xp
 class Cells(NamedTuple):
     """Masses of the n + 1 cells that n lattice points cut the privacy-loss axis into.
 
-    Cell 0 is everything up to the first point, cell n everything beyond the last one; cell c lies between points
-    c − 1 and c.
+    Cell 0 is everything up to the first point, cell n everything beyond the last one; cell c lies
+    between points c − 1 and c.
 
     Attributes:
         log_x: log P-mass of each cell, shape (n + 1,); −inf where empty.
         log_y: log Q-mass of each cell, shape (n + 1,).
-        up: share of the P-mass of each interior cell that connect-the-dots moves to the cell's upper
-            end, (y/x − e^{lower})/(e^{upper} − e^{lower}), shape (n − 1,), in [0, 1].
-        lost: Q-mass that connect-the-dots sends to +∞ because the lattice stops resolving the tail (scalar).
-        roundoff: bound on the relative rounding error of the masses in units of the machine epsilon, shape (n + 1,).
-        jitter: the same for errors that neighbouring cells share with opposite signs (the position of a cell's edge).
-        log_p_minus: log of the P-mass at loss −∞, which Q never shows; part of ``log_x[0]``. −inf where there is none.
+        up: share of the P-mass of each interior cell that connect-the-dots moves to the cell's
+            upper end, (y/x − e^{lower})/(e^{upper} − e^{lower}), shape (n − 1,), in [0, 1].
+        lost: Q-mass that connect-the-dots sends to +∞ because the lattice stops resolving the tail
+            (scalar).
+        roundoff: bound on the relative rounding error of the masses in units of the machine
+            epsilon, shape (n + 1,).
+        jitter: the same for errors that neighbouring cells share with opposite signs (the position
+            of a cell's edge).
+        log_p_minus: log of the P-mass at loss −∞, which Q never shows; part of ``log_x[0]``. −inf
+            where there is none.
         log_q_plus: log of the Q-mass at loss +∞, which P never shows; part of ``log_y[n]``.
-        dropped: share of the P-mass of each interior cell that connect-the-dots sends to −∞, shape (n − 1,) or a number.
-        uncertain: bound on the relative error of every mass, a number, on top of ``roundoff``. It is not taken for noise of single
-            masses: the composition of masses within 1 ± e of the true ones is within (1 ± e)^T of the true composition.
+        dropped: share of the P-mass of each interior cell that connect-the-dots sends to −∞, shape
+            (n − 1,) or a number.
+        uncertain: bound on the relative error of every mass, a number, on top of ``roundoff``. It
+            is not taken for noise of single masses: the composition of masses within 1 ± e of the
+            true ones is within (1 ± e)^T of the true composition.
 
     Method: docs/method/rounding.md#shared
     """
@@ -47,11 +53,12 @@ class Cells(NamedTuple):
 def reverse(cells: Cells, ell, end=np.inf) -> Cells:
     """The cells of the swapped pair (Q against P), on the lattice −ℓ read backwards.
 
-    P and Q change places and so do the ends of each cell. The share moved up in the mirrored cell is the
-    share of Q-mass that the original split left at the lower end:
-    1 − up' = up·x·e^{upper}/y, so up' = (1 − up)·e^{lower}·x/y. The cell that is open beyond
-    ``end`` keeps at its near end the P-mass that belongs to its Q-mass there; the rest, lost to +∞ before, is now P-mass that Q hardly
-    shows, and goes to −∞: left at the far end it would bring Q-mass along that there is not.
+    P and Q change places and so do the ends of each cell. The share moved up in the mirrored cell
+    is the share of Q-mass that the original split left at the lower end: 1 − up' =
+    up·x·e^{upper}/y, so up' = (1 − up)·e^{lower}·x/y. The cell that is open beyond ``end`` keeps at
+    its near end the P-mass that belongs to its Q-mass there; the rest, lost to +∞ before, is now
+    P-mass that Q hardly shows, and goes to −∞: left at the far end it would bring Q-mass along that
+    there is not.
 
     Method: docs/method/dominating.md#reverse
     """

@@ -1,4 +1,6 @@
-"""A pair of laws from bounds on the expectations E(U − c)₊ and E(c − U)₊ of its likelihood ratio."""
+"""A pair of laws from bounds on the expectations E(U − c)₊ and E(c − U)₊ of its likelihood
+ratio.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +9,21 @@ import numpy as np
 from ..numerics.errors import UNIT
 from .table import Table
 
-_ROOM = 1e-9  # relative, that bounds are raised by before their hull is taken: more than all roundings after that
+# relative, that bounds are raised by before their hull is taken: more than all roundings after that
+_ROOM = 1e-9
 
 
 def hull(losses, call, put) -> Table:
-    """The pair of the lower convex hull of bounds: of all pairs with E(U − c)₊ ≤ call and E(c − U)₊ ≤ put it dominates each.
+    """The pair of the lower convex hull of bounds: of all pairs with E(U − c)₊ ≤ call and E(c − U)₊
+    ≤ put it dominates each.
 
-    E(U − c)₊ is convex in c, and E(c − U)₊ = E(U − c)₊ + c − 1, so it is below all chords between bounds. The slopes of the hull are the
-    probabilities Pr[U' > c] of the pair. What is left at the largest c is Q-mass at loss +∞, the slope at 0 P-mass at −∞.
+    E(U − c)₊ is convex in c, and E(c − U)₊ = E(U − c)₊ + c − 1, so it is below all chords between
+    bounds. The slopes of the hull are the probabilities Pr[U' > c] of the pair. What is left at the
+    largest c is Q-mass at loss +∞, the slope at 0 P-mass at −∞.
 
     Args:
-        losses: log c, increasing, with 0 among them. call, put: bounds on E(U − c)₊ and E(c − U)₊ at each, positive.
+        losses: log c, increasing, with 0 among them. call, put: bounds on E(U − c)₊ and E(c − U)₊
+            at each, positive.
 
     Raises:
         ArithmeticError: rounding has broken the hull.
@@ -55,14 +61,18 @@ def hull(losses, call, put) -> Table:
     p = []
     for before, at, after in zip(kept, kept[1:], [*kept[2:], None], strict=False):
         low = at < one
-        p.append((rise(at, after, low) if after is not None else float(low)) - rise(before, at, low))
+        p.append(
+            (rise(at, after, low) if after is not None else float(low)) - rise(before, at, low)
+        )
     at, p = np.array(kept[1:]), np.array(p)
     x, minus, plus = c[at], rise(0, kept[1], True), float(call[kept[-1]])
     # what was asked for has to be there after all roundings
     gap = np.diff(x)
     above = plus + np.append(np.cumsum((gap * np.cumsum(p[::-1])[::-1][1:])[::-1])[::-1], 0.0)
     below = minus * x[0] + np.append(0.0, np.cumsum(gap * (minus + np.cumsum(p[:-1]))))
-    enough = np.where(at >= one, above >= call[at] * (1.0 - 0.1 * _ROOM), below >= put[at] * (1.0 - 0.1 * _ROOM))
+    enough = np.where(
+        at >= one, above >= call[at] * (1.0 - 0.1 * _ROOM), below >= put[at] * (1.0 - 0.1 * _ROOM)
+    )
     if not np.all(enough) or not np.all(p > 0.0):
         raise ArithmeticError("the hull of bounds is not convex, or lies below them")
     return Table(losses[at - 1], p, p * x, minus, plus, (4.0 * len(p) + 64.0) * UNIT)

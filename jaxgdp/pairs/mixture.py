@@ -1,8 +1,9 @@
-"""The privacy loss of a sampled mechanism and its inverse, accurate for every sampling probability up to one.
+"""The privacy loss of a sampled mechanism and its inverse, accurate for every sampling probability
+up to one.
 
-P against (1 − p)·P + p·Q₁ has the loss ℓ = log(1 − p + p·e^v), with v = log Q₁/P the loss without sampling. Next to p = 1 losses lie
-far below 0, down to log(1 − p), where 1 + p·(e^v − 1) and its inverse 1 + (e^ℓ − 1)/p cancel; 1 − p itself is exact there.
-"""
+P against (1 − p)·P + p·Q₁ has the loss ℓ = log(1 − p + p·e^v), with v = log Q₁/P the loss without
+sampling. Next to p = 1 losses lie far below 0, down to log(1 − p), where 1 + p·(e^v − 1) and its
+inverse 1 + (e^ℓ − 1)/p cancel; 1 − p itself is exact there."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def log_unsampled(p):
 
 
 def log_mixture(p, v):
-    """ℓ = log(1 − p + p·e^v), to a few epsilons of |v|, of |ℓ| and of the ratio between the loss's two terms.
+    """ℓ = log(1 − p + p·e^v), to a few epsilons of |v|, of |ℓ| and of the ratio between the loss's
+    two terms.
 
     Args:
         p: sampling probability in (0, 1]. v: log-likelihood ratio without sampling, any number.
@@ -43,19 +45,22 @@ def log_mixture(p, v):
 
 
 def log_unmixed(p, ell):
-    """v = log(1 + (e^ℓ − 1)/p), the log-likelihood ratio without sampling at a privacy loss ℓ; −∞ at and below log(1 − p).
+    """v = log(1 + (e^ℓ − 1)/p), the log-likelihood ratio without sampling at a privacy loss ℓ; −∞
+    at and below log(1 − p).
 
-    What is computed is exact at a loss within a few epsilons of max(1, |log(1 − p)|) of ℓ. For p ≥ ½ it is
-    ℓ − log p + log(1 − e^{log(1 − p) − ℓ}) where e^ℓ is small.
-    """
+    What is computed is exact at a loss within a few epsilons of max(1, |log(1 − p)|) of ℓ. For p ≥
+    ½ it is ℓ − log p + log(1 − e^{log(1 − p) − ℓ}) where e^ℓ is small."""
     far, log_p = ell > _FAR, xp.log(p)
     rest = log_unsampled(xp.where(p == 1.0, 0.5, p))
     steep = (p >= 0.5) & (ell <= xp.log1p(-0.5 * p))
     growth = xp.expm1(xp.where(far, 0.0, xp.where(steep, xp.minimum(rest - ell, 0.0), ell)))
-    # (with next to nothing sampled the quotient may be no double; 1 + the quotient is the quotient then)
+    # (with next to nothing sampled the quotient may be no double; 1 + the quotient is the quotient
+    # then)
     large = (p < _TINY) & (growth > _SMALL)
     excess = growth / xp.where(large, _TINY, p)
-    near = xp.log1p(xp.where(~steep & (excess > -1.0), excess, 0.0)) + xp.where(large, np.log(_TINY) - log_p, 0.0)
+    near = xp.log1p(xp.where(~steep & (excess > -1.0), excess, 0.0)) + xp.where(
+        large, np.log(_TINY) - log_p, 0.0
+    )
     most = ell - log_p + xp.log(xp.where(steep & (growth < 0.0), -growth, 1.0))
     inside = xp.where(steep, growth < 0.0, excess > -1.0)
     found = xp.where(far, ell - log_p, xp.where(inside, xp.where(steep, most, near), -xp.inf))
@@ -63,7 +68,9 @@ def log_unmixed(p, ell):
 
 
 def unmixed_below(p, ell, log_scale):
-    """(1 + (e^ℓ − 1)/p)·e^{−log_scale}, not positive, at losses ℓ below log(1 − p); any number elsewhere."""
+    """(1 + (e^ℓ − 1)/p)·e^{−log_scale}, not positive, at losses ℓ below log(1 − p); any number
+    elsewhere.
+    """
     rest = log_unsampled(xp.where(p == 1.0, 0.5, p))
     fall = -xp.expm1(xp.minimum(ell - rest, 0.0))
     return -fall * xp.exp(xp.clip(rest - xp.log(p) - log_scale, -700.0, 700.0))

@@ -1,4 +1,6 @@
-"""The largest μ of one use at any FPR, for mechanisms without a closed form, and nodes for steering."""
+"""The largest μ of one use at any FPR, for mechanisms without a closed form, and nodes for
+steering.
+"""
 
 from __future__ import annotations
 
@@ -18,28 +20,35 @@ def _cumulative(log_mass):
 def largest_mu(log_p, log_q):
     """max of Φ⁻¹(TPR) − Φ⁻¹(α) over all tests that reject above a threshold, rounded up.
 
-    The trade-off curve is straight between those, where a Gaussian curve is convex, so no other point has more.
+    The trade-off curve is straight between those, where a Gaussian curve is convex, so no other
+    point has more.
 
     Args:
-        log_p, log_q: log masses at losses in increasing order, each summing to one; −inf for no mass.
+        log_p, log_q: log masses at losses in increasing order, each summing to one; −inf for no
+            mass.
     """
     none = xp.full((1,), -xp.inf)
-    above = lambda a: xp.concatenate([_cumulative(a[::-1])[::-1], none])[1:-1]  # noqa: E731
-    below = lambda a: _cumulative(a)[:-1]  # noqa: E731
-    quantile = lambda up, low: xp.where(up < low, ndtri_exp(xp.minimum(up, 0.0)), -ndtri_exp(xp.minimum(low, 0.0)))  # noqa: E731
+    above = lambda a: xp.concatenate([_cumulative(a[::-1])[::-1], none])[1:-1]
+    below = lambda a: _cumulative(a)[:-1]
+    quantile = lambda up, low: xp.where(
+        up < low, ndtri_exp(xp.minimum(up, 0.0)), -ndtri_exp(xp.minimum(low, 0.0))
+    )
     rates = [(above(a), below(a)) for a in (log_p, log_q)]
     inside = xp.stack([rate > -xp.inf for pair in rates for rate in pair]).all(axis=0)
-    z_alpha, z_tpr = (quantile(xp.where(inside, up, -1.0), xp.where(inside, low, -1.0)) for up, low in rates)
+    z_alpha, z_tpr = (
+        quantile(xp.where(inside, up, -1.0), xp.where(inside, low, -1.0)) for up, low in rates
+    )
     quantile, each = PEAK
     room = quantile * (xp.abs(z_alpha) + xp.abs(z_tpr)) + each * log_p.shape[0]
     return xp.max(xp.where(inside, z_tpr - z_alpha + room, 0.0))
 
 
 def bounded_mu(mechanism):
-    """Upper bound on μ of one use of a mechanism of bounded loss at any FPR, from a pair that dominates it.
+    """Upper bound on μ of one use of a mechanism of bounded loss at any FPR, from a pair that
+    dominates it.
 
-    Connect-the-dots on a lattice between the smallest and the largest loss. ∞ with mass at an infinity.
-    """
+    Connect-the-dots on a lattice between the smallest and the largest loss. ∞ with mass at an
+    infinity."""
     low, high = mechanism.loss_bounds()
     width = xp.maximum(high - low, 1e-12 * (1.0 + xp.abs(high) + xp.abs(low)))
     ell = low - 1e-3 * width + 1.002 * width * xp.arange(_POINTS) / (_POINTS - 1)
@@ -48,13 +57,17 @@ def bounded_mu(mechanism):
     log_up = xp.where(cells.up > 0.0, xp.log(xp.where(cells.up > 0.0, cells.up, 1.0)), -xp.inf)
     log_stay = xp.where(cells.up < 1.0, xp.log1p(-xp.where(cells.up < 1.0, cells.up, 0.0)), -xp.inf)
     none = xp.full((1,), -xp.inf)
-    log_p = xp.logaddexp(xp.concatenate([inner + log_stay, none]), xp.concatenate([none, inner + log_up]))
+    log_p = xp.logaddexp(
+        xp.concatenate([inner + log_stay, none]), xp.concatenate([none, inner + log_up])
+    )
     infinite = (cells.log_p_minus > -xp.inf) | (cells.log_q_plus > -xp.inf)
     return xp.where(infinite, xp.inf, largest_mu(log_p, log_p + ell))
 
 
 def bounded_nodes(mechanism):
-    """Quadrature nodes of a mechanism of bounded loss: the means of cells that are finest around loss 0."""
+    """Quadrature nodes of a mechanism of bounded loss: the means of cells that are finest around
+    loss 0.
+    """
     low, high = mechanism.loss_bounds()
     t = 2.0 * xp.arange(1, _NODES - 1) / (_NODES - 1) - 1.0
     t = 0.1 * t + 0.9 * t**3

@@ -1,4 +1,6 @@
-"""Cells of a loss that is spread along the axis: each stretch acts as an atom at log of its mass ratio."""
+"""Cells of a loss that is spread along the axis: each stretch acts as an atom at log of its mass
+ratio.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,15 @@ def stretch_cells(
     """Cells from the P-mass and log(Q-mass/P-mass) of each (unbatched).
 
     Args:
-        log_x: log P-masses of the cells between the points ``ell``, shape (n + 1,), without mass at −∞; −inf where empty.
+        log_x: log P-masses of the cells between the points ``ell``, shape (n + 1,), without mass at
+            −∞; −inf where empty.
         loss: log of Q-mass over P-mass of each cell, shape (n + 1,); any number where empty.
-        end: the first cell whose lower point is at least ``end`` is opened: it holds everything beyond.
-        share: connect-the-dots shares of the interior cells, where the losses are not accurate enough for them.
-        roundoff, jitter: rounding of the masses and of the losses in units of the machine epsilon, beyond what their
-            size makes unavoidable; scalars or shape (n + 1,).
+        end: the first cell whose lower point is at least ``end`` is opened: it holds everything
+            beyond.
+        share: connect-the-dots shares of the interior cells, where the losses are not accurate
+            enough for them.
+        roundoff, jitter: rounding of the masses and of the losses in units of the machine epsilon,
+            beyond what their size makes unavoidable; scalars or shape (n + 1,).
         minus, plus: log P-mass at −∞, log Q-mass at +∞.
 
     Returns:
@@ -55,11 +60,12 @@ def stretch_cells(
     up = position(loss[1:-1], ell[:-1], ell[1:]) if share is None else share
     up = xp.where(some[1:-1], up, 1.0)
 
-    # the open cell: P-mass beyond stays at its lower end, and the Q-mass that this leaves over is lost to +∞
+    # the open cell: P-mass beyond stays at its lower end, and the Q-mass that this leaves over is
+    # lost to +∞
     first = xp.minimum(xp.searchsorted(ell, end), n)  # its lower point
     cell = xp.arange(n + 1)
     beyond = (cell > first) & (first < n - 1)
-    gather = lambda a: xp.logsumexp(xp.where(beyond, a, -xp.inf))  # noqa: E731
+    gather = lambda a: xp.logsumexp(xp.where(beyond, a, -xp.inf))
     all_x, all_y = gather(log_x), gather(log_y)
     at = xp.minimum(first + 1, n)
     log_x = xp.where(beyond, xp.where(cell == at, all_x, -xp.inf), log_x)
@@ -67,7 +73,9 @@ def stretch_cells(
     up = xp.where(beyond[1:-1], 0.0, up)
     base = ell[xp.minimum(first, n - 1)]
     some_beyond = all_y > -xp.inf
-    left_over = xp.exp(all_y) * (1.0 + LEFT_OVER) - xp.exp(xp.where(some_beyond, all_x + base, -xp.inf))
+    left_over = xp.exp(all_y) * (1.0 + LEFT_OVER) - xp.exp(
+        xp.where(some_beyond, all_x + base, -xp.inf)
+    )
     lost = xp.where(some_beyond, xp.maximum(left_over, 0.0), 0.0)
 
     depth = xp.where(some, xp.abs(log_x) + xp.abs(loss), 0.0)

@@ -17,8 +17,8 @@ class Table(NamedTuple):
         loss: increasing losses. p, q: masses, q = p·e^{loss}.
         p_minus: P-mass at loss −∞. q_plus: Q-mass at loss +∞.
         error: bound on the relative error of every mass.
-        apart: bound on that of q/p, where all outcomes that are one in the table have their own: that of their mean weighted by p as it is
-            here. It is 0 for losses that are known.
+        apart: bound on that of q/p, where all outcomes that are one in the table have their own:
+            that of their mean weighted by p as it is here. It is 0 for losses that are known.
 
     Method: docs/method/reading.md#together
     """
@@ -32,11 +32,15 @@ class Table(NamedTuple):
     apart: float = 0.0
 
 
-NOTHING = Table(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0)  # of a mechanism that shows nothing
+NOTHING = Table(
+    np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0
+)  # of a mechanism that shows nothing
 
 
 def grid(loss, p, finest, coarsest, share):
-    """Losses at which a table of many more may be kept: ``finest`` apart around its mean, and a ``share`` of the distance from there."""
+    """Losses at which a table of many more may be kept: ``finest`` apart around its mean, and a
+    ``share`` of the distance from there.
+    """
     middle = float(np.sum(p * loss) / np.sum(p))
     reach = max(middle - loss[0], loss[-1] - middle, finest)
     finest, distance = min(finest, coarsest), 0.0
@@ -60,20 +64,30 @@ def grid(loss, p, finest, coarsest, share):
 
 
 def dominating(table: Table, points) -> Table:
-    """The table on fewer losses: each atom goes to its two neighbours, with its P- and its Q-mass kept (connect the dots)."""
+    """The table on fewer losses: each atom goes to its two neighbours, with its P- and its Q-mass
+    kept (connect the dots).
+    """
     cell = np.clip(np.searchsorted(points, table.loss, "right") - 1, 0, len(points) - 2)
     low, high = points[cell], points[cell + 1]
-    up = np.clip(np.exp(table.loss - high) * np.expm1(low - table.loss) / np.expm1(low - high), 0.0, 1.0)
-    p = np.bincount(cell, table.p * (1.0 - up), len(points)) + np.bincount(cell + 1, table.p * up, len(points))
+    up = np.clip(
+        np.exp(table.loss - high) * np.expm1(low - table.loss) / np.expm1(low - high), 0.0, 1.0
+    )
+    p = np.bincount(cell, table.p * (1.0 - up), len(points)) + np.bincount(
+        cell + 1, table.p * up, len(points)
+    )
     some = p > 0.0
     # (a share is that of a loss which is a rounding away)
     rounding = np.bincount(cell).max() * 2 + 8 + 4.0 * np.max(np.abs(points))
     p, points = p[some], points[some]
-    return table._replace(loss=points, p=p, q=p * np.exp(points), error=table.error + rounding * UNIT)
+    return table._replace(
+        loss=points, p=p, q=p * np.exp(points), error=table.error + rounding * UNIT
+    )
 
 
 def merged(table: Table, points) -> Table:
-    """The table with all atoms between two neighbouring points merged: what is seen by whoever does not tell them apart."""
+    """The table with all atoms between two neighbouring points merged: what is seen by whoever does
+    not tell them apart.
+    """
     cell = np.searchsorted(points, table.loss, "right")
     error = table.error + (np.bincount(cell).max() + 8) * UNIT
     apart = table.apart + 2.0 * (error - table.error)
@@ -81,11 +95,15 @@ def merged(table: Table, points) -> Table:
 
 
 def from_masses(p, q, error, apart=None) -> Table:
-    """A table of two laws on one set of outputs, in increasing order of the loss; outputs that one of them lacks are left out."""
+    """A table of two laws on one set of outputs, in increasing order of the loss; outputs that one
+    of them lacks are left out.
+    """
     some = (p > 0.0) & (q > 0.0)
     p, q = p[some], q[some]
     loss = np.log(q) - np.log(p)
     near = np.abs(q - p) < 0.5 * p
     loss[near] = np.log1p((q[near] - p[near]) / p[near])
     order = np.argsort(loss, kind="stable")
-    return Table(loss[order], p[order], q[order], 0.0, 0.0, error, 2.0 * error if apart is None else apart)
+    return Table(
+        loss[order], p[order], q[order], 0.0, 0.0, error, 2.0 * error if apart is None else apart
+    )

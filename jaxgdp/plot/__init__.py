@@ -1,8 +1,8 @@
-"""Figures: each function takes results and a matplotlib ``Axes`` (of several panels a ``Figure``) and gives it back.
+"""Figures: each function takes results and a matplotlib ``Axes`` (of several panels a ``Figure``)
+and gives it back.
 
-Colours are those of Okabe and Ito; dashes and markers tell the same lines apart in grey. :func:`faults` finds what keeps a figure from
-being read. All of it needs the ``plot`` extra.
-"""
+Colours are those of Okabe and Ito; dashes and markers tell the same lines apart in grey.
+:func:`faults` finds what keeps a figure from being read. All of it needs the ``plot`` extra."""
 
 from .audit import audit_verdict
 from .band import band

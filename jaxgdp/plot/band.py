@@ -14,8 +14,8 @@ def band(x, bracket, ax, *, label=None, number=0, lines=1, side="upper"):
         x: one-dimensional. bracket: with ``lower`` and ``upper`` of the same length.
         ax: matplotlib ``Axes`` to draw on.
         label: of the line. number, lines: which of how many lines, for its style.
-        side: "upper" or "lower", the one to report, drawn as the line. Few points get a marker each, so that the straight lines between
-            them are not taken for answers.
+        side: "upper" or "lower", the one to report, drawn as the line. Few points get a marker
+            each, so that the straight lines between them are not taken for answers.
 
     Returns:
         The same ``ax``.
@@ -35,7 +35,10 @@ def band(x, bracket, ax, *, label=None, number=0, lines=1, side="upper"):
         raise ValueError(f"side must be 'lower' or 'upper', got {side!r}")
     x, lower, upper = (np.asarray(values, float) for values in (x, bracket.lower, bracket.upper))
     if x.ndim != 1 or x.shape != lower.shape:
-        raise ValueError(f"x and the bracket must be one-dimensional and equally long, got {x.shape} and {lower.shape}")
+        raise ValueError(
+            f"x and the bracket must be one-dimensional and equally long, got {x.shape} and"
+            f" {lower.shape}"
+        )
     style = line_style(number)
     ax.fill_between(x, lower, upper, color=style["color"], alpha=0.3, linewidth=0)
     ax.plot(

@@ -10,11 +10,14 @@ from .tradeoff import gaussian_curve, square_axes
 
 
 def bridge_panels(epsilon, delta, transformation, tradeoff, mu, fpr_floor, figure):
-    """A privacy profile, its GDP transformation and its trade-off curve side by side, each with that of one μ (Liu et al. 2022).
+    """A privacy profile, its GDP transformation and its trade-off curve side by side, each with
+    that of one μ (Liu et al. 2022).
 
     Args:
-        epsilon: ε, increasing. delta: (profile, that of μ) there. transformation: bracket of the GDP transformation there.
-        tradeoff: (FPRs, FNRs of the curve, of μ). mu: the μ. fpr_floor: from which FPR on it holds; 0 for everywhere.
+        epsilon: ε, increasing. delta: (profile, that of μ) there. transformation: bracket of the
+            GDP transformation there.
+        tradeoff: (FPRs, FNRs of the curve, of μ). mu: the μ. fpr_floor: from which FPR on it holds;
+            0 for everywhere.
         figure: matplotlib ``Figure`` to draw on.
 
     Returns:

@@ -8,15 +8,22 @@ from ..bracket import Bracket
 from .style import COLOURS, from_floor, grid, power
 
 _LABELS = {"mu": r"$\mu$", "epsilon": r"$\varepsilon$", "delta": r"$\delta$", "tpr": "TPR"}
-_UNITS = {"epsilon": " (nats)", "delta": " (probability)", "advantage": " (probability)", "tpr": " (probability)"}
+_UNITS = {
+    "epsilon": " (nats)",
+    "delta": " (probability)",
+    "advantage": " (probability)",
+    "tpr": " (probability)",
+}
 _AT = {"epsilon": (r"\delta", "delta"), "delta": (r"\varepsilon", "epsilon"), "tpr": ("FPR", "fpr")}
 
 
 def budget(plan, ax, quantity="mu", limit=None):
-    """The certified privacy loss of the first t steps of a planned run, the budget, and the last step within it.
+    """The certified privacy loss of the first t steps of a planned run, the budget, and the last
+    step within it.
 
-    A plan computes the privacy of some numbers of steps, which the markers show, and tells a step between two of them the value of the
-    next one, which the staircase shows: nobody is told less than what was spent. (A straight line between them would tell less.)
+    A plan computes the privacy of some numbers of steps, which the markers show, and tells a step
+    between two of them the value of the next one, which the staircase shows: nobody is told less
+    than what was spent. (A straight line between them would tell less.)
 
     Args:
         plan: from ``jaxgdp.training.plan_budget``.
@@ -45,11 +52,22 @@ def budget(plan, ax, quantity="mu", limit=None):
     last = None if limit is None else plan.max_steps_within(**{quantity: limit})
     steps, told, safe = _computed(plan, quantity)
     ax.vlines(steps, told.lower, told.upper, color=COLOURS[0], alpha=0.3, linewidth=2.0)
-    ax.plot(steps, safe, color=COLOURS[0], linestyle="none", marker="o", markersize=4, label="computed")
-    ax.plot(steps, safe, color=COLOURS[0], linewidth=0.9, drawstyle="steps-pre", label="told in between")
+    ax.plot(
+        steps, safe, color=COLOURS[0], linestyle="none", marker="o", markersize=4, label="computed"
+    )
+    ax.plot(
+        steps, safe, color=COLOURS[0], linewidth=0.9, drawstyle="steps-pre", label="told in between"
+    )
     if limit is not None:
         ax.axhline(limit, color="black", linestyle="--", linewidth=1.0)
-        ax.plot([last, last], [0.0, limit], color="black", linestyle="--", linewidth=1.0, label=f"budget: {last} steps")
+        ax.plot(
+            [last, last],
+            [0.0, limit],
+            color="black",
+            linestyle="--",
+            linewidth=1.0,
+            label=f"budget: {last} steps",
+        )
     asked = dict(plan.asked)
     label = _LABELS.get(quantity, quantity)
     if quantity == "mu":
@@ -66,8 +84,8 @@ def budget(plan, ax, quantity="mu", limit=None):
 def _computed(plan, quantity):
     """Numbers of steps with a value of their own, the brackets told there, and the sides to report.
 
-    The side to report is that of the next computed number of steps, so each stretch of equal values ends with the one it is of.
-    """
+    The side to report is that of the next computed number of steps, so each stretch of equal values
+    ends with the one it is of."""
     told = plan.at(np.arange(plan.max_steps + 1))[quantity]
     lower, upper = np.asarray(told.lower), np.asarray(told.upper)
     safe = lower if lower[-1] < lower[0] else upper

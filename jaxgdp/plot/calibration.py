@@ -9,11 +9,13 @@ from .band import band
 from .style import plain_log
 
 
-def calibration_curves(found, values, ax, *, axis_label, parameter_label=r"noise multiplier $\sigma$"):
+def calibration_curves(
+    found, values, ax, *, axis_label, parameter_label=r"noise multiplier $\sigma$"
+):
     """Calibrated noise against the accepted risk, for one kind of target or several.
 
-    The line is the calibrated value, which provably meets the target; the band reaches to the rejected one next to it, for which
-    that is not certified.
+    The line is the calibrated value, which provably meets the target; the band reaches to the
+    rejected one next to it, for which that is not certified.
 
     Args:
         found: mapping from a name to a ``jaxgdp.calibrate`` result over ``values``.
@@ -24,7 +26,9 @@ def calibration_curves(found, values, ax, *, axis_label, parameter_label=r"noise
         The same ``ax``.
     """
     for number, (name, calibration) in enumerate(found.items()):
-        value, rejected = (np.asarray(each, float) for each in (calibration.value, calibration.rejected))
+        value, rejected = (
+            np.asarray(each, float) for each in (calibration.value, calibration.rejected)
+        )
         rejected = np.where(np.isfinite(rejected), rejected, value)
         band(values, Bracket(rejected, value), ax, label=name, number=number, lines=len(found))
     ax.set(yscale="log", xlabel=axis_label, ylabel=parameter_label)

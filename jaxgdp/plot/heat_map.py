@@ -9,12 +9,14 @@ from .style import from_floor, need_matplotlib
 
 
 def regret_heat_map(dataset, axes):
-    """Δ over noise multiplier and sampling rate as colours, one panel for each number of steps, with the contour of Δ = 0.01.
+    """Δ over noise multiplier and sampling rate as colours, one panel for each number of steps,
+    with the contour of Δ = 0.01.
 
-    Colours and the solid contour are of the upper side, the one to report; the dashed contour is of the lower side, and shows only where
-    the brackets are wide. Values below 1e-5 have the colour of 1e-5. In a figure that follows the mouse (a notebook with ipympl), the
-    status line tells the setting and its bracket, and so does a note beside the mouse where mplcursors is installed (extra
-    ``interactive``).
+    Colours and the solid contour are of the upper side, the one to report; the dashed contour is of
+    the lower side, and shows only where the brackets are wide. Values below 1e-5 have the colour of
+    1e-5. In a figure that follows the mouse (a notebook with ipympl), the status line tells the
+    setting and its bracket, and so does a note beside the mouse where mplcursors is installed
+    (extra ``interactive``).
 
     Args:
         dataset: from ``jaxgdp.landscape.landscape`` or ``jaxgdp.sweep`` with the regret.
@@ -30,16 +32,29 @@ def regret_heat_map(dataset, axes):
     need_matplotlib()
     from matplotlib.colors import LogNorm
 
-    ordered = dataset.transpose("noise_multiplier", "sampling_prob", "num_steps").sortby(list(dataset.sizes))
-    sigmas, rates, steps = (ordered[name].values for name in ("noise_multiplier", "sampling_prob", "num_steps"))
+    ordered = dataset.transpose("noise_multiplier", "sampling_prob", "num_steps").sortby(
+        list(dataset.sizes)
+    )
+    sigmas, rates, steps = (
+        ordered[name].values for name in ("noise_multiplier", "sampling_prob", "num_steps")
+    )
     panels = list(np.atleast_1d(axes))
     if len(panels) != len(steps):
-        raise ValueError(f"axes must be one for each of the {len(steps)} numbers of steps, got {len(panels)}")
+        raise ValueError(
+            f"axes must be one for each of the {len(steps)} numbers of steps, got {len(panels)}"
+        )
     upper, lower = (np.maximum(ordered[name].values, LOWEST) for name in ("regret", "regret_lower"))
     norm = LogNorm(LOWEST, max(float(np.max(upper)), 10.0 * REGRET_LIMIT))
     drawn, settings, told = None, np.meshgrid(rates, sigmas), {}
     for k, ax in enumerate(panels):
-        drawn = ax.pcolormesh(_edges(rates), _edges(sigmas), upper[:, :, k], norm=norm, cmap="viridis", rasterized=True)
+        drawn = ax.pcolormesh(
+            _edges(rates),
+            _edges(sigmas),
+            upper[:, :, k],
+            norm=norm,
+            cmap="viridis",
+            rasterized=True,
+        )
         for side, dashes in ((upper, "solid"), (lower, "dashed")):
             straddles = np.min(side[:, :, k]) < REGRET_LIMIT < np.max(side[:, :, k])
             if min(len(sigmas), len(rates)) > 1 and straddles:
@@ -56,12 +71,20 @@ def regret_heat_map(dataset, axes):
         sides = (ordered[name].values[:, :, k] for name in ("regret_lower", "regret"))
         ax.format_coord = _setting(rates, sigmas, steps[k], *sides)
         # (what a cursor finds: every setting, however far from the mouse)
-        (points,) = ax.plot(*(a.ravel() for a in settings), linestyle="none", marker=",", alpha=0.0, pickradius=np.inf)
+        (points,) = ax.plot(
+            *(a.ravel() for a in settings),
+            linestyle="none",
+            marker=",",
+            alpha=0.0,
+            pickradius=np.inf,
+        )
         told[points] = ax.format_coord
     _follow(told)
     panels[0].set_ylabel(r"noise multiplier $\sigma$")
     floor = dataset.attrs.get("fpr_floor")
-    label = rf"regret $\Delta$ (contour: {REGRET_LIMIT:g})" + ("" if floor is None else f", {from_floor(floor)}")
+    label = rf"regret $\Delta$ (contour: {REGRET_LIMIT:g})" + (
+        "" if floor is None else f", {from_floor(floor)}"
+    )
     panels[0].figure.colorbar(drawn, ax=panels, label=label)
     return axes
 
@@ -72,24 +95,35 @@ def _edges(values):
     if len(logs) == 1:
         return np.exp(logs[0] + np.array([-0.5, 0.5]))
     middles = 0.5 * (logs[1:] + logs[:-1])
-    return np.exp(np.concatenate([[2.0 * logs[0] - middles[0]], middles, [2.0 * logs[-1] - middles[-1]]]))
+    return np.exp(
+        np.concatenate([[2.0 * logs[0] - middles[0]], middles, [2.0 * logs[-1] - middles[-1]]])
+    )
 
 
 def _follow(told) -> None:
-    """A note beside the mouse, with what is told of the nearest of an artist's points; nothing where mplcursors is missing."""
+    """A note beside the mouse, with what is told of the nearest of an artist's points; nothing
+    where mplcursors is missing.
+    """
     try:
         import mplcursors
     except ImportError:
         return
     cursor = mplcursors.cursor(list(told), hover=True)
-    cursor.connect("add", lambda found: found.annotation.set_text(told[found.artist](*found.target)))
+    cursor.connect(
+        "add", lambda found: found.annotation.set_text(told[found.artist](*found.target))
+    )
 
 
 def _setting(rates, sigmas, steps, lower, upper):
     """What the status line says at a place: the nearest setting and its bracket."""
 
     def told(x, y) -> str:
-        j, i = (int(np.argmin(np.abs(np.log(values / at)))) for values, at in ((rates, x), (sigmas, y)))
-        return f"σ = {sigmas[i]:.4g}, p = {rates[j]:.4g}, T = {steps:g}: Δ in [{lower[i, j]:.4g}, {upper[i, j]:.4g}]"
+        j, i = (
+            int(np.argmin(np.abs(np.log(values / at)))) for values, at in ((rates, x), (sigmas, y))
+        )
+        return (
+            f"σ = {sigmas[i]:.4g}, p = {rates[j]:.4g}, T = {steps:g}: Δ in [{lower[i, j]:.4g},"
+            f" {upper[i, j]:.4g}]"
+        )
 
     return told

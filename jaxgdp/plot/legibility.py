@@ -14,8 +14,9 @@ _SMALLEST = 6.0  # points
 def faults(figure) -> list[str]:
     """Reasons why a figure cannot be read, in words; an empty list where there are none.
 
-    Text outside the figure or on top of other text, notes that a curve runs through, text below 6 points, axes without labels, and
-    lines that only their hue tells apart (same dashes and marker, and greys within 25 of CIELAB's L*).
+    Text outside the figure or on top of other text, notes that a curve runs through, text below 6
+    points, axes without labels, and lines that only their hue tells apart (same dashes and marker,
+    and greys within 25 of CIELAB's L*).
 
     Args:
         figure: matplotlib ``Figure``; it is drawn once.
@@ -102,7 +103,9 @@ def _unlabelled(ax):
 
 
 def _covered(ax, renderer):
-    """Notes and legends that a curve or an error bar runs through. Straight lines along an axis may carry theirs."""
+    """Notes and legends that a curve or an error bar runs through. Straight lines along an axis may
+    carry theirs.
+    """
     from matplotlib.collections import LineCollection
     from matplotlib.transforms import Bbox
 
@@ -110,7 +113,9 @@ def _covered(ax, renderer):
     notes = [text for text in ax.texts if text.get_visible() and text.get_text().strip()]
     if legend is not None:
         notes += [text for text in legend.get_texts() if text.get_text().strip()]
-    paths = [line.get_path().transformed(line.get_transform()) for line in ax.lines if line.get_visible()]
+    paths = [
+        line.get_path().transformed(line.get_transform()) for line in ax.lines if line.get_visible()
+    ]
     paths = [path for path in paths if len(path.vertices) > 2 or _slanted(path)]
     for bars in ax.collections:
         if isinstance(bars, LineCollection) and bars.get_visible():
@@ -138,7 +143,9 @@ def _alike(ax):
             lines[line] = (line.get_linestyle(), marker, to_hex(line.get_color()))
     styles = sorted(set(lines.values()), key=str)
     for (dash, marker, colour), other in itertools.combinations(styles, 2):
-        if (dash, marker) == other[:2] and abs(_lightness(to_rgb(colour)) - _lightness(to_rgb(other[2]))) < _LIGHTNESS:
+        if (dash, marker) == other[:2] and abs(
+            _lightness(to_rgb(colour)) - _lightness(to_rgb(other[2]))
+        ) < _LIGHTNESS:
             yield f"only their hue tells lines in {colour} and {other[2]} apart"
 
 
@@ -146,4 +153,6 @@ def _lightness(rgb) -> float:
     """L* of an sRGB colour (CIE 1976)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return 116.0 * luminance ** (1 / 3) - 16.0 if luminance > 216 / 24389 else 24389 / 27 * luminance
+    return (
+        116.0 * luminance ** (1 / 3) - 16.0 if luminance > 216 / 24389 else 24389 / 27 * luminance
+    )

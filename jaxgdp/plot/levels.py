@@ -8,12 +8,15 @@ from .style import BLACK, COLOURS, from_floor, grid, rounded_up
 
 
 def parts(brackets, total, fpr_floor, ax):
-    """μ of every part of a release as bars, and that of the whole; μ² adds up where each part is Gaussian.
+    """μ of every part of a release as bars, and that of the whole; μ² adds up where each part is
+    Gaussian.
 
-    A bar ends at the upper side of its bracket, the one to report; the black tick marks the lower side.
+    A bar ends at the upper side of its bracket, the one to report; the black tick marks the lower
+    side.
 
     Args:
-        brackets: mapping from a part's name to the bracket of its μ. total: bracket of the μ of all of them.
+        brackets: mapping from a part's name to the bracket of its μ. total: bracket of the μ of all
+            of them.
         fpr_floor: of all μ. ax: matplotlib ``Axes`` to draw on.
 
     Returns:
@@ -24,7 +27,9 @@ def parts(brackets, total, fpr_floor, ax):
     at = np.arange(len(names))[::-1]
     for place, bracket, hatch in zip(at, found, [""] * len(brackets) + ["//"], strict=True):
         upper, lower = float(bracket.upper), float(bracket.lower)
-        ax.barh(place, upper, color=COLOURS[4], edgecolor=BLACK, linewidth=0.6, height=0.7, hatch=hatch)
+        ax.barh(
+            place, upper, color=COLOURS[4], edgecolor=BLACK, linewidth=0.6, height=0.7, hatch=hatch
+        )
         ax.vlines(lower, place - 0.35, place + 0.35, color=BLACK, linewidth=1.0)
         ax.text(upper, place, f" {rounded_up(upper)}", va="center", fontsize=8)
     ax.set_yticks(at, names)

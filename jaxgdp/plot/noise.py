@@ -11,27 +11,44 @@ def risks_against_noise(dataset, ax, quantities=("advantage", "tpr")):
     """Risks between 0 and 1 against the noise multiplier, the upper sides as lines.
 
     Args:
-        dataset: from ``jaxgdp.sweep`` with several noise multipliers; of sampling rates and numbers of steps the first is drawn.
+        dataset: from ``jaxgdp.sweep`` with several noise multipliers; of sampling rates and numbers
+            of steps the first is drawn.
         ax: matplotlib ``Axes`` to draw on.
-        quantities: names of probabilities that the data set has, such as "advantage", "tpr" or "delta".
+        quantities: names of probabilities that the data set has, such as "advantage", "tpr" or
+            "delta".
 
     Returns:
         The same ``ax``.
 
     Raises:
-        ValueError: the data set lacks a quantity, or it is no probability that grows with the privacy loss.
+        ValueError: the data set lacks a quantity, or it is no probability that grows with the
+            privacy loss.
     """
     one = dataset.isel(sampling_prob=0, num_steps=0).sortby("noise_multiplier")
     for number, name in enumerate(quantities):
         if name not in dataset or dataset[name].attrs["units"] != "1":
-            raise ValueError(f"quantities must be probabilities that the data set has, got {name!r}")
+            raise ValueError(
+                f"quantities must be probabilities that the data set has, got {name!r}"
+            )
         at = one[name].attrs.get("at")
         label = {"tpr": "TPR", "delta": r"$\delta$"}.get(name) or name
         if at is not None:
             label += f" at {'FPR' if name == 'tpr' else 'argument'} = ${power(at)}$"
         sides = Bracket(one[f"{name}_lower"].values, one[name].values)
-        band(one["noise_multiplier"].values, sides, ax, label=label, number=number, lines=len(quantities))
-    ax.set(xscale="log", yscale="log", xlabel=r"noise multiplier $\sigma$", ylabel="upper bound (probability)")
+        band(
+            one["noise_multiplier"].values,
+            sides,
+            ax,
+            label=label,
+            number=number,
+            lines=len(quantities),
+        )
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"noise multiplier $\sigma$",
+        ylabel="upper bound (probability)",
+    )
     plain_log(ax.xaxis)
     ax.set_title(f"$p$ = {float(one.sampling_prob):g}, $T$ = {int(one.num_steps)}", fontsize=10)
     ax.legend(frameon=False, fontsize=8)

@@ -14,7 +14,8 @@ _MOST = 30.0  # nats
 
 
 class Outline(NamedTuple):
-    """Two polygons, FPRs ascending, with lower(α) ≤ f(α) ≤ upper(α) everywhere, not at their corners only.
+    """Two polygons, FPRs ascending, with lower(α) ≤ f(α) ≤ upper(α) everywhere, not at their
+    corners only.
 
     Attributes:
         lower: (FPRs, FNRs) of the corners of an envelope of tangents. upper: those of chords.
@@ -27,10 +28,12 @@ class Outline(NamedTuple):
 def outline(curve, number: int = _NUMBER) -> Outline:
     """What to draw of a certified trade-off curve f.
 
-    f is convex, so the line between two of its points lies above it, on the unsafe side of what is to be reported. The lower polygon is
-    made of the lines 1 − δ(ε) − e^ε·α and e^−ε·(1 − δ(ε) − α) instead, whose supremum f is (Dong, Roth and Su 2022, Proposition 6), with
-    the upper side of δ; the upper one of chords between upper sides of f. Under the one-sided relations "add" and "remove", where one half
-    of the lines is not known, the lower polygon is made of points of f (:func:`below`), at eight times as many rates.
+    f is convex, so the line between two of its points lies above it, on the unsafe side of what is
+    to be reported. The lower polygon is made of the lines 1 − δ(ε) − e^ε·α and e^−ε·(1 − δ(ε) − α)
+    instead, whose supremum f is (Dong, Roth and Su 2022, Proposition 6), with the upper side of δ;
+    the upper one of chords between upper sides of f. Under the one-sided relations "add" and
+    "remove", where one half of the lines is not known, the lower polygon is made of points of f
+    (:func:`below`), at eight times as many rates.
 
     Args:
         curve: from ``jaxgdp.tradeoff``, of one mechanism.
@@ -64,18 +67,23 @@ def outline(curve, number: int = _NUMBER) -> Outline:
     upper = _through(np.concatenate([alpha, beta[::-1]]), np.concatenate([beta, alpha[::-1]]))
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = np.log(-np.diff(beta) / np.diff(alpha))
-    epsilon = np.concatenate([np.linspace(0.0, _last(curve), _TANGENTS), slopes[np.isfinite(slopes) & (slopes > 0.0)]])
+    epsilon = np.concatenate(
+        [np.linspace(0.0, _last(curve), _TANGENTS), slopes[np.isfinite(slopes) & (slopes > 0.0)]]
+    )
     epsilon = np.unique(epsilon)
     rest = 1.0 - np.asarray(curve.delta(epsilon).upper)
     steep, flat = (-np.exp(epsilon), rest), (-np.exp(-epsilon), np.exp(-epsilon) * rest)
-    return Outline(_envelope(*(np.concatenate(pair) for pair in zip(steep, flat, strict=True))), upper)
+    return Outline(
+        _envelope(*(np.concatenate(pair) for pair in zip(steep, flat, strict=True))), upper
+    )
 
 
 def below(alpha, lower) -> tuple[np.ndarray, np.ndarray]:
     """Corners of a polygon that lies below every falling convex curve through given points.
 
-    Between two points such a curve lies above the lines through the two points before and through the two after, and is not below the
-    second point; the straight line between them would lie above it.
+    Between two points such a curve lies above the lines through the two points before and through
+    the two after, and is not below the second point; the straight line between them would lie above
+    it.
 
     Args:
         alpha: FPRs, increasing. lower: FNRs there, of a convex curve; one-dimensional.
@@ -93,7 +101,9 @@ def below(alpha, lower) -> tuple[np.ndarray, np.ndarray]:
     if len(alpha) < 3:
         return alpha, lower
     width, chord = np.diff(alpha), np.diff(lower) / np.diff(alpha)
-    before = np.append(np.inf, chord[:-1])  # slope of the line from the left into each cell; none into the first
+    before = np.append(
+        np.inf, chord[:-1]
+    )  # slope of the line from the left into each cell; none into the first
     after = np.append(chord[1:], 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         # where lower[i] + before·x meets lower[i + 1] − after·(width − x)
@@ -120,7 +130,9 @@ def _through(alpha, beta) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _envelope(slope, intercept) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of the largest of lines and of 0, on [0, 1] (the monotone chain of lines sorted by slope)."""
+    """Corners of the largest of lines and of 0, on [0, 1] (the monotone chain of lines sorted by
+    slope).
+    """
     slope, intercept = np.append(slope, 0.0), np.append(intercept, 0.0)
     order = np.lexsort((intercept, slope))
     kept: list[tuple[float, float]] = []

@@ -14,7 +14,8 @@ _LEAST = 1e-20
 def privacy_profile(curve, epsilon, ax, *, gaussian=True):
     """The privacy profile δ(ε) of a curve on a logarithmic axis, and that of its Gaussian summary.
 
-    The Gaussian line is δ_μ with the upper μ at the curve's FPR floor. It covers the profile only for as large an ε as the floor reaches.
+    The Gaussian line is δ_μ with the upper μ at the curve's FPR floor. It covers the profile only
+    for as large an ε as the floor reaches.
 
     Args:
         curve: from ``jaxgdp.tradeoff``, of one mechanism.
@@ -29,7 +30,14 @@ def privacy_profile(curve, epsilon, ax, *, gaussian=True):
     if gaussian:
         mu = float(curve.mu().upper)
         name = rf"$\mu$-GDP, $\mu$ = {rounded_up(mu)}" + f"\n({from_floor(curve.fpr_floor)})"
-        ax.plot(epsilon, gdp.delta(epsilon, mu), color=BLACK, linestyle=DOTTED, linewidth=1.5, label=name)
+        ax.plot(
+            epsilon,
+            gdp.delta(epsilon, mu),
+            color=BLACK,
+            linestyle=DOTTED,
+            linewidth=1.5,
+            label=name,
+        )
     least = float(np.min(delta.lower, where=np.asarray(delta.lower) > 0.0, initial=1.0))
     ax.set(yscale="log", ylim=(max(0.3 * least, _LEAST), 1.5), xlim=(epsilon[0], epsilon[-1]))
     ax.set(xlabel=r"$\varepsilon$ (nats)", ylabel=r"$\delta(\varepsilon)$ (probability)")
@@ -59,7 +67,8 @@ def gdp_transformation(epsilon, transformation, mu, ax):
     """The GDP transformation μ_A(ε) of a profile, and the μ that covers it (Liu et al. 2022).
 
     Args:
-        epsilon: ε, increasing. transformation: bracket there. mu: the μ. ax: matplotlib ``Axes`` to draw on.
+        epsilon: ε, increasing. transformation: bracket there. mu: the μ. ax: matplotlib ``Axes`` to
+            draw on.
 
     Returns:
         The same ``ax``.
@@ -69,6 +78,10 @@ def gdp_transformation(epsilon, transformation, mu, ax):
     ax.fill_between(epsilon[shown], lower, upper, color="#0072B2", alpha=0.3)
     ax.plot(epsilon[shown], upper, color="#0072B2", linewidth=1.6)
     ax.axhline(mu, color=BLACK, linestyle=DOTTED, linewidth=1.4)
-    ax.set(xlabel=r"$\varepsilon$ (nats)", ylabel=r"GDP transformation $\mu_A(\varepsilon)$", ylim=(0.0, None))
+    ax.set(
+        xlabel=r"$\varepsilon$ (nats)",
+        ylabel=r"GDP transformation $\mu_A(\varepsilon)$",
+        ylim=(0.0, None),
+    )
     grid(ax)
     return ax

@@ -12,15 +12,18 @@ _STEP_DASHES = (DASHES[3], DASHES[1], DASHES[0])  # the largest number of steps 
 
 
 def regret_landscape(dataset, ax, *, num_steps=None, legend=True):
-    """Δ against sampling rate: colour and marker are the noise multiplier σ, dashes the number of steps T (Gomez 2025, Figure 3).
+    """Δ against sampling rate: colour and marker are the noise multiplier σ, dashes the number of
+    steps T (Gomez 2025, Figure 3).
 
-    Each band runs from the lower to the upper side of the bracket; the line is the upper side, the one to report. The axis begins at
-    1e-5; what is smaller is not drawn. Up to 25 rates have a marker each, since the lines between them are no answers.
+    Each band runs from the lower to the upper side of the bracket; the line is the upper side, the
+    one to report. The axis begins at 1e-5; what is smaller is not drawn. Up to 25 rates have a
+    marker each, since the lines between them are no answers.
 
     Args:
         dataset: from ``jaxgdp.landscape.landscape`` or ``jaxgdp.sweep`` with μ and regret.
         ax: matplotlib ``Axes`` to draw on.
-        num_steps: the only T to draw; default all. Three T of eight σ are easier to tell apart in the panels of :func:`regret_panels`.
+        num_steps: the only T to draw; default all. Three T of eight σ are easier to tell apart in
+            the panels of :func:`regret_panels`.
         legend: whether to name σ and T beside the axes.
 
     Returns:
@@ -34,13 +37,19 @@ def regret_landscape(dataset, ax, *, num_steps=None, legend=True):
     import matplotlib as mpl
     from matplotlib.lines import Line2D
 
-    ordered = dataset.transpose("noise_multiplier", "sampling_prob", "num_steps").sortby(list(dataset.sizes))
+    ordered = dataset.transpose("noise_multiplier", "sampling_prob", "num_steps").sortby(
+        list(dataset.sizes)
+    )
     if num_steps is not None:
         ordered = ordered.sel(num_steps=[num_steps])
-    sigmas, rates, steps = (ordered[name].values for name in ("noise_multiplier", "sampling_prob", "num_steps"))
+    sigmas, rates, steps = (
+        ordered[name].values for name in ("noise_multiplier", "sampling_prob", "num_steps")
+    )
     colours = mpl.colormaps["viridis"](np.linspace(0.0, 0.88, len(sigmas)))
     dashes = [_STEP_DASHES[(k - len(steps)) % len(_STEP_DASHES)] for k in range(len(steps))]
-    styles = [{"color": colour, "marker": MARKERS[i % len(MARKERS)]} for i, colour in enumerate(colours)]
+    styles = [
+        {"color": colour, "marker": MARKERS[i % len(MARKERS)]} for i, colour in enumerate(colours)
+    ]
 
     ax.set_xscale("log")
     ax.set_yscale("log", nonpositive="mask")
@@ -60,7 +69,9 @@ def regret_landscape(dataset, ax, *, num_steps=None, legend=True):
         ax.set_xlim(rates[0], rates[-1])
     ax.set_xlabel("sampling rate $p$")
     floor = dataset.attrs.get("fpr_floor")
-    ax.set_ylabel(r"regret $\Delta$ of reporting $\mu$" + ("" if floor is None else f" ({from_floor(floor)})"))
+    ax.set_ylabel(
+        r"regret $\Delta$ of reporting $\mu$" + ("" if floor is None else f" ({from_floor(floor)})")
+    )
     grid(ax)
     if legend:
         by_sigma = [
@@ -69,7 +80,14 @@ def regret_landscape(dataset, ax, *, num_steps=None, legend=True):
         ]
         beside = {"bbox_to_anchor": (1.01, 1.0), "frameon": False, "fontsize": 9}
         first = ax.legend(handles=by_sigma, title=r"noise $\sigma$", loc="upper left", **beside)
-        limit = Line2D([], [], color="black", linestyle="--", linewidth=1.0, label=rf"$\Delta$ = {REGRET_LIMIT:g}")
+        limit = Line2D(
+            [],
+            [],
+            color="black",
+            linestyle="--",
+            linewidth=1.0,
+            label=rf"$\Delta$ = {REGRET_LIMIT:g}",
+        )
         by_dash = [
             Line2D([], [], color="black", linestyle=dash, linewidth=1.5, label=f"{t:g}")
             for t, dash in zip(steps, dashes, strict=True)
@@ -79,7 +97,9 @@ def regret_landscape(dataset, ax, *, num_steps=None, legend=True):
             beside["bbox_to_anchor"] = (1.01, 0.0)
             ax.legend(handles=[*by_dash, limit], title="steps $T$", loc="lower left", **beside)
         else:
-            ax.legend(handles=[*by_sigma, limit], title=r"noise $\sigma$", loc="upper left", **beside)
+            ax.legend(
+                handles=[*by_sigma, limit], title=r"noise $\sigma$", loc="upper left", **beside
+            )
     return ax
 
 

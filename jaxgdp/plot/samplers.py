@@ -13,16 +13,21 @@ _SAMPLER_STYLES = {
     "poisson": (COLOURS[0], DASHES[0], "o", 8),
     "random_allocation": (COLOURS[2], DASHES[2], "^", 4),
 }
-_AXES = {"noise_multiplier": r"noise multiplier $\sigma$", "batch_size": "batch size (records)", "epochs": "epochs"}
+_AXES = {
+    "noise_multiplier": r"noise multiplier $\sigma$",
+    "batch_size": "batch size (records)",
+    "epochs": "epochs",
+}
 _SYMBOLS = {"epsilon": r"$\varepsilon$ (nats)", "mu": r"$\mu$", "advantage": r"advantage $\eta$"}
 _AT = {"epsilon": r"\delta", "delta": r"\varepsilon", "tpr": "FPR", "beta": "FPR"}
 
 
 def sampler_bands(dataset, ax, quantity="epsilon", *, legend=True):
-    """One quantity of every batch sampler, from ``jaxgdp.compare_samplers``: the band between both sides, the side to report as a line.
+    """One quantity of every batch sampler, from ``jaxgdp.compare_samplers``: the band between both
+    sides, the side to report as a line.
 
-    Along the axis of the data set that has several values (the first of noise multiplier, batch size and epochs that has); a bar for
-    each sampler where none has.
+    Along the axis of the data set that has several values (the first of noise multiplier, batch
+    size and epochs that has); a bar for each sampler where none has.
 
     Args:
         dataset: from ``jaxgdp.compare_samplers``; of axes that are not drawn the first value is.
@@ -48,12 +53,20 @@ def sampler_bands(dataset, ax, quantity="epsilon", *, legend=True):
         lower, upper = one[f"{quantity}_lower"].values, one[quantity].values
         if along is None:
             ax.bar(place, upper - lower, bottom=lower, width=0.6, color=colour, alpha=0.35)
-            ax.hlines([float(lower), float(upper)], place - 0.3, place + 0.3, color=colour, linewidth=1.5)
+            ax.hlines(
+                [float(lower), float(upper)], place - 0.3, place + 0.3, color=colour, linewidth=1.5
+            )
             continue
         at = one[along].values
         order = np.argsort(at)
         ax.fill_between(at[order], lower[order], upper[order], color=colour, alpha=0.3, linewidth=0)
-        style = {"color": colour, "linestyle": dash, "marker": marker, "linewidth": 1.5, "markerfacecolor": "none"}
+        style = {
+            "color": colour,
+            "linestyle": dash,
+            "marker": marker,
+            "linewidth": 1.5,
+            "markerfacecolor": "none",
+        }
         style |= marked(len(at), place, len(names)) | {"markersize": size}
         ax.plot(at[order], upper[order], label=name.replace("_", " "), **style)
     if along is None:
@@ -92,5 +105,12 @@ def sampler_panels(dataset, figure, quantities=("epsilon", "mu", "advantage")):
         sampler_bands(dataset, ax, quantity, legend=False)
     handles, labels = panels[0].get_legend_handles_labels()
     if handles:
-        figure.legend(handles, labels, frameon=False, fontsize=9, ncols=len(labels), loc="outside upper center")
+        figure.legend(
+            handles,
+            labels,
+            frameon=False,
+            fontsize=9,
+            ncols=len(labels),
+            loc="outside upper center",
+        )
     return figure

@@ -14,9 +14,11 @@ def save(figure, path, *, question: str, fpr_floor: float | None) -> None:
     """Write a figure with the version, the question, the FPR floor and the date in its metadata.
 
     Args:
-        figure: matplotlib ``Figure``. path: ending in .png, .pdf or .svg; an existing file is replaced.
+        figure: matplotlib ``Figure``. path: ending in .png, .pdf or .svg; an existing file is
+            replaced.
         question: what the figure answers, such as the command that makes it.
-        fpr_floor: of the μ in it, 0 where it holds at every FPR, or None where nothing in it depends on one: the file says "none".
+        fpr_floor: of the μ in it, 0 where it holds at every FPR, or None where nothing in it
+            depends on one: the file says "none".
 
     Raises:
         ValueError: the path ends otherwise.
@@ -33,9 +35,19 @@ def save(figure, path, *, question: str, fpr_floor: float | None) -> None:
     said = f"{question}; FPR floor {'none' if fpr_floor is None else f'{fpr_floor:g}'}"
     now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
     metadata = {
-        ".png": {"Title": question, "Description": said, "Software": program, "Creation Time": now.isoformat()},
+        ".png": {
+            "Title": question,
+            "Description": said,
+            "Software": program,
+            "Creation Time": now.isoformat(),
+        },
         ".pdf": {"Title": question, "Subject": said, "Creator": program, "CreationDate": now},
-        ".svg": {"Title": question, "Description": said, "Creator": program, "Date": now.isoformat()},
+        ".svg": {
+            "Title": question,
+            "Description": said,
+            "Creator": program,
+            "Date": now.isoformat(),
+        },
     }
     if path.suffix.lower() not in metadata:
         raise ValueError(f"path must end in {', '.join(metadata)}, got {str(path)!r}")

@@ -8,11 +8,12 @@ from .style import COLOURS, DASHES, MARKERS, grid
 
 
 def noise_schedules(schedules, ax):
-    """Noise multipliers over the steps of a run, one staircase for each schedule; every step is a change that the schedule makes.
+    """Noise multipliers over the steps of a run, one staircase for each schedule; every step is a
+    change that the schedule makes.
 
     Args:
-        schedules: mapping from a name to a schedule with ``noise_multiplier`` and ``num_steps`` of each stage
-            (``jaxgdp.optimize(…).schedule``).
+        schedules: mapping from a name to a schedule with ``noise_multiplier`` and ``num_steps`` of
+            each stage (``jaxgdp.optimize(…).schedule``).
         ax: matplotlib ``Axes`` to draw on.
 
     Returns:
@@ -23,11 +24,25 @@ def noise_schedules(schedules, ax):
         edges = np.concatenate([[0.0], np.cumsum(np.asarray(schedule.num_steps, float))])
         noise = np.asarray(schedule.noise_multiplier, float)
         highest = max(highest, float(np.max(noise)))
-        style = {"color": COLOURS[number], "linestyle": DASHES[number % len(DASHES)], "linewidth": 1.8}
+        style = {
+            "color": COLOURS[number],
+            "linestyle": DASHES[number % len(DASHES)],
+            "linewidth": 1.8,
+        }
         ax.plot(
-            np.repeat(edges, 2)[1:-1], np.repeat(noise, 2), label=name, marker=MARKERS[number], markersize=4, **style
+            np.repeat(edges, 2)[1:-1],
+            np.repeat(noise, 2),
+            label=name,
+            marker=MARKERS[number],
+            markersize=4,
+            **style,
         )
-    ax.set(xlim=(0.0, edges[-1]), ylim=(0.0, 1.4 * highest), xlabel="steps", ylabel=r"noise multiplier $\sigma$")
+    ax.set(
+        xlim=(0.0, edges[-1]),
+        ylim=(0.0, 1.4 * highest),
+        xlabel="steps",
+        ylabel=r"noise multiplier $\sigma$",
+    )
     grid(ax)
     ax.legend(frameon=False, fontsize=8, loc="upper left")
     return ax

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-# Okabe and Ito's palette, told apart by colour-blind readers; its yellow is left out as too pale for print
+# Okabe and Ito's palette, told apart by colour-blind readers; its yellow is left out as too pale
+# for print
 BLACK = "#000000"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (8, 2)))
@@ -37,10 +38,12 @@ def line_style(number: int) -> dict[str, Any]:
 
 
 def marked(number_of_points: int, line: int = 0, lines: int = 1) -> dict[str, Any]:
-    """Where the markers of a line sit: at every point where these are few, else at equal distances along it, each line at its own.
+    """Where the markers of a line sit: at every point where these are few, else at equal distances
+    along it, each line at its own.
 
     Args:
-        number_of_points: on the line. line, lines: which of how many lines, so that markers do not cover one another.
+        number_of_points: on the line. line, lines: which of how many lines, so that markers do not
+            cover one another.
 
     Returns:
         Keywords of matplotlib's ``plot``.

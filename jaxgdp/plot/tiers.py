@@ -7,10 +7,12 @@ from .tradeoff import tradeoff_curve
 
 
 def report_tier(report, curve, ax):
-    """A report's trade-off curve with its Gaussian summary, and the tier that the distance between the two decides (Gomez et al. 2025).
+    """A report's trade-off curve with its Gaussian summary, and the tier that the distance between
+    the two decides (Gomez et al. 2025).
 
     Args:
-        report: from ``jaxgdp.report``. curve: from ``jaxgdp.tradeoff``, of the same mechanism with the same floor.
+        report: from ``jaxgdp.report``. curve: from ``jaxgdp.tradeoff``, of the same mechanism with
+            the same floor.
         ax: matplotlib ``Axes`` to draw on.
 
     Returns:
@@ -20,8 +22,13 @@ def report_tier(report, curve, ax):
         ValueError: the curve's floor is not the report's.
     """
     if curve.fpr_floor != report.fpr_floor:
-        raise ValueError(f"curve must have the report's FPR floor {report.fpr_floor:g}, got {curve.fpr_floor:g}")
+        raise ValueError(
+            f"curve must have the report's FPR floor {report.fpr_floor:g}, got {curve.fpr_floor:g}"
+        )
     tradeoff_curve(curve, ax)
     what = r"$\mu$ is enough" if report.tier == "I" else "the curve is part of the answer"
-    ax.set_title(rf"Tier {report.tier}: {what} ($\Delta \leq$ {rounded_up(float(report.regret.upper))})", fontsize=9)
+    ax.set_title(
+        rf"Tier {report.tier}: {what} ($\Delta \leq$ {rounded_up(float(report.regret.upper))})",
+        fontsize=9,
+    )
     return ax

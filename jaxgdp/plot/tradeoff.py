@@ -7,16 +7,27 @@ from scipy.special import ndtr
 
 from .. import gdp
 from .outline import below, outline
-from .style import BLACK, COLOURS, DOTTED, axes_or_current, from_floor, grid, line_style, marked, rounded_up
+from .style import (
+    BLACK,
+    COLOURS,
+    DOTTED,
+    axes_or_current,
+    from_floor,
+    grid,
+    line_style,
+    marked,
+    rounded_up,
+)
 
 _DENSE = ndtr(np.linspace(-9.0, 9.0, 721))  # so dense that no corner of the polygon shows
 
 
 def tradeoff_band(alpha, beta, ax, *, colour=COLOURS[0], label=None, linestyle="-", linewidth=1.5):
-    """A certified trade-off curve at given rates: the band between its sides, and the lower side, the one to report, as a line.
+    """A certified trade-off curve at given rates: the band between its sides, and the lower side,
+    the one to report, as a line.
 
-    Straight lines between the points would lie above a convex curve, on its unsafe side; the line drawn lies below it between them
-    (:func:`jaxgdp.plot.below`).
+    Straight lines between the points would lie above a convex curve, on its unsafe side; the line
+    drawn lies below it between them (:func:`jaxgdp.plot.below`).
 
     Args:
         alpha: FPRs, increasing.
@@ -71,10 +82,11 @@ def square_axes(ax):
 
 
 def tradeoff_curve(curve, ax=None, *, gaussian=True, label=None, number=0, lines=1):
-    """A certified trade-off curve, and its Gaussian summary f_μ with the upper μ at the curve's own FPR floor.
+    """A certified trade-off curve, and its Gaussian summary f_μ with the upper μ at the curve's own
+    FPR floor.
 
-    The line is the certified lower side, the one to report: a polygon of tangents δ(ε) (:func:`jaxgdp.plot.outline`), nowhere above the
-    curve. The band reaches to the upper side.
+    The line is the certified lower side, the one to report: a polygon of tangents δ(ε)
+    (:func:`jaxgdp.plot.outline`), nowhere above the curve. The band reaches to the upper side.
 
     Args:
         curve: from ``jaxgdp.tradeoff``, of one mechanism.
@@ -116,7 +128,8 @@ def tradeoff_curve(curve, ax=None, *, gaussian=True, label=None, number=0, lines
 
 
 def compare_curves(curves, ax):
-    """Certified trade-off curves of several mechanisms: lower sides as lines, each with its own dashes and marker.
+    """Certified trade-off curves of several mechanisms: lower sides as lines, each with its own
+    dashes and marker.
 
     Args:
         curves: mapping from a name to a curve from ``jaxgdp.tradeoff``, each of one mechanism.
@@ -131,5 +144,7 @@ def compare_curves(curves, ax):
     if not curves:
         raise ValueError("curves must name at least one curve, got none")
     for number, (name, curve) in enumerate(curves.items()):
-        tradeoff_curve(curve, ax, gaussian=False, label=name, number=number, lines=max(2, len(curves)))
+        tradeoff_curve(
+            curve, ax, gaussian=False, label=name, number=number, lines=max(2, len(curves))
+        )
     return ax

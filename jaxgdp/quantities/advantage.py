@@ -12,15 +12,20 @@ from .reading.profile import delta_achieved, probability
 
 
 def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
-    """η = max over α of 1 − α − f(α) = δ(0), which both directions share (Kaissis 2024; Kulynych 2024).
+    """η = max over α of 1 − α − f(α) = δ(0), which both directions share (Kaissis 2024; Kulynych
+    2024).
 
     Method: docs/method/reading.md#lines
     """
     zero = xp.zeros(())
     sides = [log_delta_at(side, zero) for side in (curve.upper_plus, curve.upper_minus)]
     upper = xp.minimum(xp.minimum(*sides), unsampled.log_delta(zero, curve.tail_mu, 1.0))
-    lower = xp.maximum(*(delta_achieved(path(side), zero) for side in (curve.lower_plus, curve.lower_minus)))
-    return probability(Bracket(xp.maximum(lower, unsampled.log_delta(zero, curve.shown_mu, -1.0)), upper))
+    lower = xp.maximum(
+        *(delta_achieved(path(side), zero) for side in (curve.lower_plus, curve.lower_minus))
+    )
+    return probability(
+        Bracket(xp.maximum(lower, unsampled.log_delta(zero, curve.shown_mu, -1.0)), upper)
+    )
 
 
 QUANTITY = Quantity(

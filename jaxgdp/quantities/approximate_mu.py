@@ -14,17 +14,20 @@ from .reading.quantiles import difference, from_the_middle, gaps, quantiles
 
 
 def approximate_mu(curve: Curve, log_d) -> Bracket:
-    """d-approximate μ: the smallest μ with f(α) ≥ (1 − d)·f_μ(α/(1 − d)) for all α, that is δ(ε) ≤ d + (1 − d)·δ_μ(ε).
+    """d-approximate μ: the smallest μ with f(α) ≥ (1 − d)·f_μ(α/(1 − d)) for all α, that is δ(ε) ≤
+    d + (1 − d)·δ_μ(ε).
 
-    The maximum of Φ⁻¹((TPR − d)/(1 − d)) − Φ⁻¹(α/(1 − d)) over the vertices where TPR > d. It composes as √Σμ²
-    with 1 − Π(1 − d_i).
+    The maximum of Φ⁻¹((TPR − d)/(1 − d)) − Φ⁻¹(α/(1 − d)) over the vertices where TPR > d. It
+    composes as √Σμ² with 1 − Π(1 − d_i).
 
     Method: docs/method/mu.md#approximate
     """
     log_rest = log1mexp(log_d)
 
     def best(p: Points, sign):
-        excess = xp.where(p.log_tpr > log_d, p.log_tpr + log1mexp(xp.minimum(log_d - p.log_tpr, 0.0)), -xp.inf)
+        excess = xp.where(
+            p.log_tpr > log_d, p.log_tpr + log1mexp(xp.minimum(log_d - p.log_tpr, 0.0)), -xp.inf
+        )
         tpr, beta = xp.minimum(excess - log_rest, 0.0), xp.minimum(p.log_beta - log_rest, 0.0)
         value = difference(*quantiles(p.log_alpha - log_rest, tpr, beta), sign)
         return xp.max(xp.where(p.used & (p.log_tpr > log_d), value, -xp.inf))
@@ -34,7 +37,8 @@ def approximate_mu(curve: Curve, log_d) -> Bracket:
         return xp.where(known, best(p, 1.0), xp.inf)
 
     above, below = (
-        both_sides(*sides) for sides in ((curve.upper_plus, curve.upper_minus), (curve.lower_plus, curve.lower_minus))
+        both_sides(*sides)
+        for sides in ((curve.upper_plus, curve.upper_minus), (curve.lower_plus, curve.lower_minus))
     )
     high = xp.max(xp.vmap(lambda side: upper(points(side)))(above))
 
@@ -42,7 +46,9 @@ def approximate_mu(curve: Curve, log_d) -> Bracket:
         return log_tpr > log_d
 
     # (nothing need be above d: the curve of μ = 0 holds then)
-    high = xp.maximum(high, 0.0) + xp.max(xp.vmap(lambda side: gaps(side, matters, log_rest))(above))
+    high = xp.maximum(high, 0.0) + xp.max(
+        xp.vmap(lambda side: gaps(side, matters, log_rest))(above)
+    )
     low = xp.max(xp.vmap(lambda side: best(path(side), -1.0))(below))
     return Bracket(low, xp.minimum(high, curve.tail_mu * (1.0 + COMPOSED_MU)))
 
@@ -57,7 +63,10 @@ QUANTITY = Quantity(
     symbol="μ_d",
     read=read,
     long_name="d-approximate Gaussian-DP parameter",
-    description="But for probability d the Gaussian mechanism of that μ is at least as easy to attack, at every rate; it composes.",
+    description=(
+        "But for probability d the Gaussian mechanism of that μ is at least as easy to attack, at"
+        " every rate; it composes."
+    ),
     argument="d",
     default=options.D,
     check=open_unit,

@@ -1,4 +1,6 @@
-"""What a quantity is: its name, what it is asked at, how it is read off a certified curve and what accuracy it promises."""
+"""What a quantity is: its name, what it is asked at, how it is read off a certified curve and what
+accuracy it promises.
+"""
 
 from __future__ import annotations
 
@@ -29,35 +31,47 @@ def nothing(argument=None):
 
 @dataclass(frozen=True)
 class Quantity:
-    """One number that can be read off a certified curve; equal by name and reading, so that compiled programs are found again.
+    """One number that can be read off a certified curve; equal by name and reading, so that
+    compiled programs are found again.
 
     Attributes:
         name: as users ask for it.
         symbol: as reports print it.
-        read: ``read(curve, query, symmetric=…)`` → :class:`Bracket` (unbatched, arrays of either library). Each side is worked out on its
-            own and must hold on a curve of which only some vertices are known; nobody compares the two before :meth:`settle`.
-        after: name of a quantity of the same argument that ``read`` takes as ``given`` where it has been read already.
+        read: ``read(curve, query, symmetric=…)`` → :class:`Bracket` (unbatched, arrays of either
+            library). Each side is worked out on its own and must hold on a curve of which only some
+            vertices are known; nobody compares the two before :meth:`settle`.
+        after: name of a quantity of the same argument that ``read`` takes as ``given`` where it has
+            been read already.
         long_name: what it is called in full.
         description: what it means, in one sentence.
-        argument: name of what it is asked at ("delta", "epsilon", "fpr", "prior", "d"), or None. "fpr_floor" is that of the whole question.
+        argument: name of what it is asked at ("delta", "epsilon", "fpr", "prior", "d"), or None.
+            "fpr_floor" is that of the whole question.
         default: of the argument.
         check: ``check(name, value)`` → the argument as an array, or a ValueError that names it.
-        closed: whether a whole curve answers at 0 and 1, too, where ``check`` allows numbers in between only.
+        closed: whether a whole curve answers at 0 and 1, too, where ``check`` allows numbers in
+            between only.
         query: the argument as ``read`` takes it (its log, where it is a rate).
-        rate: smallest error rate, or δ, that the curve has to resolve for an argument; None for nothing beyond the FPR floor.
-        threshold: privacy loss |ℓ| at which an argument is read off, where that is known beforehand.
-        locate: ``locate(curve, query, found, symmetric=…)`` → |ℓ|, where it is known from a first look only; ``found`` is what
-            ``read`` gave.
-        absolute: the accuracy promised is ``absolute``·rtol instead of rtol relative to the upper side.
-        safe_side: "upper" or "lower", the one to report; what grows with privacy loss is safe from above.
-        monotone: whether a mechanism of which another one's outputs can be made has at least as much of it (if it ``grows``; at most as
-            much, otherwise).
+        rate: smallest error rate, or δ, that the curve has to resolve for an argument; None for
+            nothing beyond the FPR floor.
+        threshold: privacy loss |ℓ| at which an argument is read off, where that is known
+            beforehand.
+        locate: ``locate(curve, query, found, symmetric=…)`` → |ℓ|, where it is known from a first
+            look only; ``found`` is what ``read`` gave.
+        absolute: the accuracy promised is ``absolute``·rtol instead of rtol relative to the upper
+            side.
+        safe_side: "upper" or "lower", the one to report; what grows with privacy loss is safe from
+            above.
+        monotone: whether a mechanism of which another one's outputs can be made has at least as
+            much of it (if it ``grows``; at most as much, otherwise).
         unit: "nats", "probability" or "".
         extent: (least, largest) value it can have, whatever the mechanism.
-        rounding: absolute distance that the rounding of the readings may make the two sides cross by.
-        reported: arguments at which a report gives it; () where it does not, None for the default alone.
+        rounding: absolute distance that the rounding of the readings may make the two sides cross
+            by.
+        reported: arguments at which a report gives it; () where it does not, None for the default
+            alone.
         idle: its value, of the argument, where nothing has been released.
-        of_gaussian: ``of_gaussian(μ, argument)``, its value on the curve of the Gaussian mechanism; None where there is no closed form.
+        of_gaussian: ``of_gaussian(μ, argument)``, its value on the curve of the Gaussian mechanism;
+            None where there is no closed form.
         order: place in tables.
     """
 
@@ -122,7 +136,9 @@ class Quantity:
         return np.asarray(value, float) if self.check is None else self.check(self.argument, value)
 
     def excess(self, bracket: Bracket, rtol: float):
-        """How many times wider a bracket is than promised (host arrays): met where it is at most 1."""
+        """How many times wider a bracket is than promised (host arrays): met where it is at most
+        1.
+        """
         lower, upper = np.asarray(bracket.lower, float), np.asarray(bracket.upper, float)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             width = np.where(upper == lower, 0.0, upper - lower)
@@ -132,9 +148,11 @@ class Quantity:
         return np.where(small, 0.0, np.where(np.isnan(excess), np.inf, excess))
 
     def settle(self, bracket: Bracket) -> tuple[Bracket, Any]:
-        """The bracket to be shown for two sides that were worked out on their own, and where they contradict each other.
+        """The bracket to be shown for two sides that were worked out on their own, and where they
+        contradict each other.
 
-        To be called once both sides hold all that is known (the intersection of all looks at a setting), on the host.
+        To be called once both sides hold all that is known (the intersection of all looks at a
+        setting), on the host.
 
         Method: docs/method/notation.md#brackets
         """

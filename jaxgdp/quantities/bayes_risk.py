@@ -28,10 +28,11 @@ def _achieved(p: Points, weight_alpha, weight_beta):
 
 
 def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
-    """R(π) = min over α of π·α + (1 − π)·f(α) = min(π, 1 − π)·(1 − δ(|log(π/(1 − π))|)), π the prior probability that the record is absent.
+    """R(π) = min over α of π·α + (1 − π)·f(α) = min(π, 1 − π)·(1 − δ(|log(π/(1 − π))|)), π the
+    prior probability that the record is absent.
 
-    The profile is that of removing the record where π ≥ ½, of adding it else, and the larger of both for the symmetrised curve. Every
-    test of an attack bounds the minimum from above.
+    The profile is that of removing the record where π ≥ ½, of adding it else, and the larger of
+    both for the symmetrised curve. Every test of an attack bounds the minimum from above.
 
     Method: docs/method/attack.md#lower
     Method: docs/method/reading.md#lines
@@ -59,7 +60,10 @@ QUANTITY = Quantity(
     symbol="R",
     read=read,
     long_name="least error probability of an attacker with the given prior",
-    description="The smallest probability that an attacker with a prior errs: min over α of π·α + (1 − π)·f(α).",
+    description=(
+        "The smallest probability that an attacker with a prior errs: min over α of π·α + (1 −"
+        " π)·f(α)."
+    ),
     argument="prior",
     default=options.PRIOR,
     check=open_unit,

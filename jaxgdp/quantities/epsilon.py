@@ -14,7 +14,9 @@ from .reading import unsampled
 
 
 def _root(p: Points, log_d, side):
-    """ε with TPR_k − e^ε·α_k = δ at every vertex, moved by its rounding towards ``side``; −∞ where TPR_k ≤ δ."""
+    """ε with TPR_k − e^ε·α_k = δ at every vertex, moved by its rounding towards ``side``; −∞ where
+    TPR_k ≤ δ.
+    """
     some = p.log_tpr > log_d
     ratio = xp.where(some, log_d - p.log_tpr, 0.0) - side * log_error(log_d)
     excess = p.log_tpr + safe_log1m(ratio)
@@ -24,8 +26,9 @@ def _root(p: Points, log_d, side):
 def _certified(v: Vertices, log_d):
     """The first ε at which a dominating half-curve is known to have δ(ε) ≤ δ.
 
-    On the slopes [low_k, high_k] of a vertex δ(ε) is TPR_k − e^ε·α_k, which falls to δ at its root: from there on, or from low_k
-    where it is below δ already, δ(ε) ≤ δ. Each vertex says so by itself, whatever is known of the others.
+    On the slopes [low_k, high_k] of a vertex δ(ε) is TPR_k − e^ε·α_k, which falls to δ at its root:
+    from there on, or from low_k where it is below δ already, δ(ε) ≤ δ. Each vertex says so by
+    itself, whatever is known of the others.
 
     Method: docs/method/reading.md#lines
     """
@@ -72,7 +75,9 @@ QUANTITY = Quantity(
     symbol="ε",
     read=epsilon,
     long_name="epsilon at the given delta",
-    description="The smallest ε ≥ 0, in nats, for which the mechanism is (ε, δ)-differentially private.",
+    description=(
+        "The smallest ε ≥ 0, in nats, for which the mechanism is (ε, δ)-differentially private."
+    ),
     argument="delta",
     default=options.DELTA,
     check=open_unit,

@@ -22,28 +22,34 @@ def _with(p: Points, *extra):
     """The rates of a row of points, followed by single (log α, log TPR, log β) points."""
     rows = (p.log_alpha, p.log_tpr, p.log_beta)
     return tuple(
-        xp.concatenate([row, xp.stack(more)]) for row, more in zip(rows, zip(*extra, strict=True), strict=True)
+        xp.concatenate([row, xp.stack(more)])
+        for row, more in zip(rows, zip(*extra, strict=True), strict=True)
     )
 
 
 def _upper_rates(p: Points, log_floor):
-    """Rates of a dominating half-curve at which μ is evaluated: its vertices, and both ends of the range of rates.
+    """Rates of a dominating half-curve at which μ is evaluated: its vertices, and both ends of the
+    range of rates.
 
     Where its vertices end before the range does, the line of the last one holds up to there.
     """
     k = xp.arange(p.used.shape[0])
     last = p.used & (k == xp.max(xp.where(p.used, k, -1)))
-    reached, covered = xp.min(p.log_alpha) <= log_floor, xp.max(xp.where(p.used, p.log_beta, -xp.inf)) >= log_floor
+    reached, covered = (
+        xp.min(p.log_alpha) <= log_floor,
+        xp.max(xp.where(p.used, p.log_beta, -xp.inf)) >= log_floor,
+    )
     at_fpr = (log_floor, *tpr_line(p._replace(used=xp.where(reached, p.used, last)), log_floor))
     log_alpha = alpha_line(p._replace(used=xp.where(covered, p.used, last)), log_floor)
     return _with(p, at_fpr, (log_alpha, log1mexp(log_floor), log_floor))
 
 
 def _upper(p: Points, z_alpha, z_tpr, other_ends, log_floor, z_floor):
-    """Largest μ of a dominating half-curve over the range of rates, from the quantiles of ``_upper_rates``.
+    """Largest μ of a dominating half-curve over the range of rates, from the quantiles of
+    ``_upper_rates``.
 
-    ``other_ends``: μ at the ends with the least FPR and the least FNR, from the lines of the other half. Where this half's
-    thresholds grow towards an end, the lines of either half hold there.
+    ``other_ends``: μ at the ends with the least FPR and the least FNR, from the lines of the other
+    half. Where this half's thresholds grow towards an end, the lines of either half hold there.
 
     Method: docs/method/mu.md#floor
     """
@@ -66,7 +72,9 @@ def _upper(p: Points, z_alpha, z_tpr, other_ends, log_floor, z_floor):
 
 
 def _lower_rates(p: Points, tests: Points, log_floor):
-    """Rates an attack achieves at which μ is evaluated: its tests, and chords between neighbours at both ends of the range."""
+    """Rates an attack achieves at which μ is evaluated: its tests, and chords between neighbours at
+    both ends of the range.
+    """
     log_tpr, log_beta = tpr_chord(p, log_floor)
     end_tpr, end_beta = chord_to_end(p, log_floor)
     log_tpr, log_beta = xp.maximum(log_tpr, end_tpr), xp.minimum(log_beta, end_beta)
@@ -75,7 +83,8 @@ def _lower_rates(p: Points, tests: Points, log_floor):
 
 
 def _lower(tests: Points, rates, z_alpha, z_tpr, log_floor, z_floor):
-    """Largest μ that the attack shows over the range of rates, from ``_lower_rates`` and their quantiles.
+    """Largest μ that the attack shows over the range of rates, from ``_lower_rates`` and their
+    quantiles.
 
     Method: docs/method/mu.md#floor
     """
@@ -90,16 +99,21 @@ def _lower(tests: Points, rates, z_alpha, z_tpr, log_floor, z_floor):
 
 
 def mu(curve: Curve, log_floor) -> Bracket:
-    """μ*(floor) = max Φ⁻¹(1 − α) − Φ⁻¹(β) over the curve's FPRs between the floor and f(floor) (Gomez 2025, Eq. 11).
+    """μ*(floor) = max Φ⁻¹(1 − α) − Φ⁻¹(β) over the curve's FPRs between the floor and f(floor)
+    (Gomez 2025, Eq. 11).
 
-    That is, over error rates that are both at least the floor (or both at most, where privacy is so weak that
-    f(floor) lies below it). The mirrored curve has the same μ, so all adjacencies share this number. Never
-    more than √Σ T/σ², the limit as the floor goes to 0, and never less than that of the exactly Gaussian parts.
+    That is, over error rates that are both at least the floor (or both at most, where privacy is so
+    weak that f(floor) lies below it). The mirrored curve has the same μ, so all adjacencies share
+    this number. Never more than √Σ T/σ², the limit as the floor goes to 0, and never less than that
+    of the exactly Gaussian parts.
 
     Method: docs/method/mu.md#floor
     """
     z_floor = ndtri_exp(log_floor)
-    above, below = both_sides(curve.upper_plus, curve.upper_minus), both_sides(curve.lower_plus, curve.lower_minus)
+    above, below = (
+        both_sides(curve.upper_plus, curve.upper_minus),
+        both_sides(curve.lower_plus, curve.lower_minus),
+    )
     dominating: Any = xp.vmap(points)(above)
     attack: Any = xp.vmap(points)(below)
     # μ changes slowly along a smooth curve, but not between two atoms of the loss
@@ -109,12 +123,16 @@ def mu(curve: Curve, log_floor) -> Bracket:
         xp.vmap(lambda p: _upper_rates(p, log_floor))(dominating),
         xp.vmap(lambda p, some: _lower_rates(p, some, log_floor))(attack, tests),
     )
-    z_alpha, z_tpr = quantiles(*(xp.concatenate(column, axis=1) for column in zip(*rates, strict=True)))
+    z_alpha, z_tpr = quantiles(
+        *(xp.concatenate(column, axis=1) for column in zip(*rates, strict=True))
+    )
     end = rates[0][0].shape[1]
     of_lines = z_alpha[:, :end], z_tpr[:, :end]
     other_ends = difference(*(z[::-1, -2:][:, ::-1] for z in of_lines), 1.0)
     upper = xp.max(
-        xp.vmap(lambda p, a, t, other: _upper(p, a, t, other, log_floor, z_floor))(dominating, *of_lines, other_ends)
+        xp.vmap(lambda p, a, t, other: _upper(p, a, t, other, log_floor, z_floor))(
+            dominating, *of_lines, other_ends
+        )
     )
     shown = xp.max(
         xp.vmap(lambda p, of_tests, a, t: _lower(p, of_tests, a, t, log_floor, z_floor))(
@@ -141,7 +159,10 @@ QUANTITY = Quantity(
     symbol="μ",
     read=read,
     long_name="Gaussian-DP parameter over FPRs from the floor to f(floor)",
-    description="The Gaussian mechanism N(μ, 1) against N(0, 1) is at least as easy to attack at every FPR from the floor to f(floor).",
+    description=(
+        "The Gaussian mechanism N(μ, 1) against N(0, 1) is at least as easy to attack at every FPR"
+        " from the floor to f(floor)."
+    ),
     argument="fpr_floor",
     default=options.FPR_FLOOR,
     check=floor_rate,

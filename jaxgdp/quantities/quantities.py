@@ -1,4 +1,6 @@
-"""Every reading of a curve, by name: the quantities of the registry, and readings that only curves and derivatives use."""
+"""Every reading of a curve, by name: the quantities of the registry, and readings that only curves
+and derivatives use.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def _advantage_fpr(curve, query, *, symmetric):
 
 
 def _log_rest(curve, query, *, symmetric):
-    """log(1 − δ(ε)) = log min(β + e^ε·α): of the dominating pair from below, of the attack's tests from above."""
+    """log(1 − δ(ε)) = log min(β + e^ε·α): of the dominating pair from below, of the attack's tests
+    from above.
+    """
     lower = log_rest_at(curve.upper_plus, query)
     upper = _achieved(path(curve.lower_plus), query)
     if symmetric:
@@ -52,10 +56,32 @@ _LOG = (-xp.inf, 0.0)
 READINGS = {
     reading.name: reading
     for reading in (
-        Quantity("log_delta", "log δ", _log_delta, "log of the privacy profile", extent=_LOG, rounding=1e-12),
-        Quantity("log_rest", "log (1 − δ)", _log_rest, "log of 1 − δ", extent=_LOG, rounding=1e-12, safe_side="lower"),
+        Quantity(
+            "log_delta",
+            "log δ",
+            _log_delta,
+            "log of the privacy profile",
+            extent=_LOG,
+            rounding=1e-12,
+        ),
+        Quantity(
+            "log_rest",
+            "log (1 − δ)",
+            _log_rest,
+            "log of 1 − δ",
+            extent=_LOG,
+            rounding=1e-12,
+            safe_side="lower",
+        ),
         Quantity("log_tpr", "log TPR", _log_tpr, "log of the largest TPR at an FPR", extent=_LOG),
-        Quantity("log_beta", "log β", _log_beta, "log of the least FNR at an FPR", extent=_LOG, safe_side="lower"),
+        Quantity(
+            "log_beta",
+            "log β",
+            _log_beta,
+            "log of the least FNR at an FPR",
+            extent=_LOG,
+            safe_side="lower",
+        ),
         Quantity(
             "advantage_fpr",
             "α*",
@@ -78,11 +104,13 @@ def reading(name: str) -> Quantity:
 
 
 def quantity(name: str, curve: Curve, query, *, symmetric: bool) -> Bracket:
-    """Both sides of one number of one curve (unbatched), each worked out on its own: see ``Quantity.settle``.
+    """Both sides of one number of one curve (unbatched), each worked out on its own: see
+    ``Quantity.settle``.
 
-    ``query`` is what it is asked at: log FPR floor of "mu" and "regret", log d of "approximate_mu", log δ of "epsilon", ε of
-    "delta", "log_delta" and "log_rest", log FPR of "tpr", "beta", "log_tpr" and "log_beta", the prior of "bayes_risk"; "advantage"
-    and "advantage_fpr" (where the attack reaches it) ignore it.
+    ``query`` is what it is asked at: log FPR floor of "mu" and "regret", log d of "approximate_mu",
+    log δ of "epsilon", ε of "delta", "log_delta" and "log_rest", log FPR of "tpr", "beta",
+    "log_tpr" and "log_beta", the prior of "bayes_risk"; "advantage" and "advantage_fpr" (where the
+    attack reaches it) ignore it.
 
     Raises:
         ValueError: the name is unknown (while tracing).

@@ -1,7 +1,7 @@
 """Every quantity, by name: found in the files of this folder, so that a new one is one new file.
 
-A file belongs to the registry if it holds a :class:`Quantity` called ``QUANTITY``; :func:`register` adds one from elsewhere.
-"""
+A file belongs to the registry if it holds a :class:`Quantity` called ``QUANTITY``; :func:`register`
+adds one from elsewhere."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def unregister(name: str) -> None:
 
 
 def discover() -> None:
-    """Register the quantity of every file in this folder (and in what was added to its ``__path__``)."""
+    """Register the quantity of every file in this folder (and in what was added to its
+    ``__path__``).
+    """
     for found in pkgutil.iter_modules(_PATH):
         if found.ispkg or found.name in _NO_QUANTITIES:
             continue
@@ -73,7 +75,9 @@ def select(names: str | Iterable[str]) -> tuple[Quantity, ...]:
 
 
 def arguments() -> dict[str, Quantity]:
-    """What quantities are asked at beside the FPR floor: argument → the first quantity that has it."""
+    """What quantities are asked at beside the FPR floor: argument → the first quantity that has
+    it.
+    """
     found: dict[str, Quantity] = {}
     for quantity in REGISTRY.values():
         if quantity.own_argument is not None:

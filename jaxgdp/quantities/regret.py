@@ -22,9 +22,10 @@ _SAME = 1e-6  # relative difference of FPRs that rounding may cause
 def _upper(p: Points, mu):
     """Largest possible gap, from rates the attack achieves (a polygon above the true curve).
 
-    With u = α − β and v = α + β, a gap of κ along both axes is 2κ in v at equal u. Between two neighbouring tests the
-    polygon is straight and the Gaussian curve convex, so for any slope e^ε the larger of the two end values of
-    (δ_μ(ε) − (TPR − e^ε·α))/(1 + e^ε) bounds the gap there; the segment's own slope or its threshold makes that sharp.
+    With u = α − β and v = α + β, a gap of κ along both axes is 2κ in v at equal u. Between two
+    neighbouring tests the polygon is straight and the Gaussian curve convex, so for any slope e^ε
+    the larger of the two end values of (δ_μ(ε) − (TPR − e^ε·α))/(1 + e^ε) bounds the gap there; the
+    segment's own slope or its threshold makes that sharp.
 
     Method: docs/method/regret.md#sides
     """
@@ -43,19 +44,23 @@ def _upper(p: Points, mu):
         there = tpr[1:] - growth * alpha[1:]
         return (gaussian_delta(epsilon, mu) - xp.minimum(here, there)) / (1.0 + growth)
 
-    # two tests that differ by rounding only have any slope; that of their threshold is then the better one
+    # two tests that differ by rounding only have any slope; that of their threshold is then the
+    # better one
     threshold = xp.clip(p.low, 0.0, 600.0)
     own = xp.where(xp.isfinite(rise), xp.clip(rise, 0.0, 600.0), threshold)
     gap = xp.minimum(bound(own), bound(threshold))
-    after = (xp.arange(gap.shape[0]) >= start) & ((log_alpha[:-1] > log_alpha[1:]) | (log_tpr[:-1] > log_tpr[1:]))
+    after = (xp.arange(gap.shape[0]) >= start) & (
+        (log_alpha[:-1] > log_alpha[1:]) | (log_tpr[:-1] > log_tpr[1:])
+    )
     return xp.maximum(xp.max(xp.where(after, gap, -xp.inf)), middle) + GAP
 
 
 def _apart(p: Points) -> Points:
-    """The tests without those that differ from the one before only by rounding, as they do between two atoms of the loss.
+    """The tests without those that differ from the one before only by rounding, as they do between
+    two atoms of the loss.
 
-    Any test may be left out of an achievable polygon; the segment between two such tests would have an arbitrary slope.
-    """
+    Any test may be left out of an achievable polygon; the segment between two such tests would have
+    an arbitrary slope."""
     drop = p.log_alpha[:-1] - p.log_alpha[1:]
     kept = xp.append(True, ~(drop < _SAME) | (p.log_alpha[1:] == -xp.inf))
     k = xp.cummax(xp.where(kept, xp.arange(kept.shape[0]), 0))
@@ -63,7 +68,8 @@ def _apart(p: Points) -> Points:
 
 
 def _lower(p: Points, sides: tuple[Vertices, ...], mu):
-    """A gap that is certainly there: (δ_μ(ε) − δ(ε))/(1 + e^ε) at the best threshold of the dominating pair.
+    """A gap that is certainly there: (δ_μ(ε) − δ(ε))/(1 + e^ε) at the best threshold of the
+    dominating pair.
 
     Method: docs/method/regret.md#sides
     """
@@ -84,12 +90,14 @@ def _lower(p: Points, sides: tuple[Vertices, ...], mu):
 
 
 def regret(curve: Curve, reported: Bracket, *, symmetric: bool) -> Bracket:
-    """Δ(f, f_μ) = max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε), the smallest shift that brings f below f_μ.
+    """Δ(f, f_μ) = max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε), the smallest shift that brings f below
+    f_μ.
 
-    Gomez 2025, Eq. 13 checks breakpoints only, which gives 0 for randomized response; this is the rotated form, with
-    the maximum taken over every slope. Δ grows with μ, so the upper side is that of the upper μ and the lower side that
-    of the lower: the bracket holds for the true μ* and for the reported upper side of it. For the symmetrised curve the
-    better of the two directions counts; for one direction, the worse half. The exactly Gaussian parts alone bound it, too.
+    Gomez 2025, Eq. 13 checks breakpoints only, which gives 0 for randomized response; this is the
+    rotated form, with the maximum taken over every slope. Δ grows with μ, so the upper side is that
+    of the upper μ and the lower side that of the lower: the bracket holds for the true μ* and for
+    the reported upper side of it. For the symmetrised curve the better of the two directions
+    counts; for one direction, the worse half. The exactly Gaussian parts alone bound it, too.
 
     Method: docs/method/regret.md#sides
     """
@@ -111,7 +119,9 @@ def regret(curve: Curve, reported: Bracket, *, symmetric: bool) -> Bracket:
 
 
 def read(curve: Curve, query, *, symmetric: bool, given: Bracket | None = None) -> Bracket:
-    """:func:`regret` of reporting μ (``given``, if it is known) at the log of a floor, or of the smallest one where that is 0."""
+    """:func:`regret` of reporting μ (``given``, if it is known) at the log of a floor, or of the
+    smallest one where that is 0.
+    """
     reported = mu(curve, xp.maximum(query, _DEEPEST)) if given is None else given
     return regret(curve, reported, symmetric=symmetric)
 
@@ -122,7 +132,10 @@ QUANTITY = Quantity(
     read=read,
     after="mu",
     long_name="regret of reporting the upper mu",
-    description="How far the Gaussian curve of the reported μ lies below the true trade-off curve, along the diagonal.",
+    description=(
+        "How far the Gaussian curve of the reported μ lies below the true trade-off curve, along"
+        " the diagonal."
+    ),
     argument="fpr_floor",
     default=options.FPR_FLOOR,
     check=floor_rate,

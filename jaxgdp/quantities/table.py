@@ -8,12 +8,24 @@ TITLES = ("quantity", "symbol", "asked at", "unit", "report", "accuracy", "meani
 
 
 def rows() -> list[tuple[str, ...]]:
-    """One row for each quantity: name, symbol, argument with its default, unit, safe side, promised accuracy, long name and description."""
+    """One row for each quantity: name, symbol, argument with its default, unit, safe side, promised
+    accuracy, long name and description.
+    """
     found = []
     for record in REGISTRY.values():
         asked = "" if record.argument is None else f"{record.argument} = {record.default:g}"
         meaning = record.description or record.long_name
-        found.append((record.name, record.symbol, asked, record.unit, record.safe_side, record.promise, meaning))
+        found.append(
+            (
+                record.name,
+                record.symbol,
+                asked,
+                record.unit,
+                record.safe_side,
+                record.promise,
+                meaning,
+            )
+        )
     return found
 
 
@@ -27,10 +39,14 @@ def markdown() -> str:
 
 
 def sections() -> str:
-    """One section of Markdown for each quantity: what it means, what it is asked at, which side to report, and how it is read off."""
+    """One section of Markdown for each quantity: what it means, what it is asked at, which side to
+    report, and how it is read off.
+    """
     parts = []
     for record in REGISTRY.values():
-        facts = [f"Symbol {record.symbol}" + (f", in {record.unit}" if record.unit == "nats" else "")]
+        facts = [
+            f"Symbol {record.symbol}" + (f", in {record.unit}" if record.unit == "nats" else "")
+        ]
         if record.argument is not None:
             facts.append(f"asked at `{record.argument}` (default {record.default:g})")
         least, largest = record.extent
@@ -39,7 +55,9 @@ def sections() -> str:
         facts.append(record.promise)
         heading = record.long_name or record.name
         meaning = f"\n\n{record.description}" if record.description else ""
-        parts.append(f"## `{record.name}`\n\n{heading[:1].upper() + heading[1:]}.{meaning}\n\n{'; '.join(facts)}.")
+        parts.append(
+            f"## `{record.name}`\n\n{heading[:1].upper() + heading[1:]}.{meaning}\n\n{'; '.join(facts)}."
+        )
     return "\n\n".join(parts)
 
 
@@ -50,6 +68,8 @@ def plain() -> str:
     meanings = ["", *(row[-1] for row in rows())]
     lines = []
     for row, meaning in zip(table, meanings, strict=True):
-        lines.append("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        lines.append(
+            "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
         lines += [f"    {meaning}"] if meaning else []
     return "\n".join(lines)

@@ -1,4 +1,6 @@
-"""Reports of one mechanism's privacy in the two tiers of Gomez 2025: to read, to publish, to store and to check."""
+"""Reports of one mechanism's privacy in the two tiers of Gomez 2025: to read, to publish, to store
+and to check.
+"""
 
 from ..mechanisms.description import describe
 from ..numerics.provenance import comments, provenance, rows_of

@@ -39,13 +39,15 @@ def _equal(a, b) -> bool:
 
 
 def differences(stored: Report, fresh: Report) -> list[str]:
-    """What a stored report says otherwise than a fresh one, in words; version, date and software do not count.
+    """What a stored report says otherwise than a fresh one, in words; version, date and software do
+    not count.
 
     Args:
         stored, fresh: two reports.
 
     Returns:
-        One line for each difference: empty if every number agrees to 1e-6 relative and everything else exactly.
+        One line for each difference: empty if every number agrees to 1e-6 relative and everything
+        else exactly.
 
     Example:
         >>> import dataclasses
@@ -63,6 +65,8 @@ def differences(stored: Report, fresh: Report) -> list[str]:
     if stored.is_gdp is None:  # (of a version that did not say)
         new = {key: value for key, value in new.items() if not key.startswith("gdp.")}
     missing = object()
-    shown = lambda value: "nothing" if value is missing else repr(value)  # noqa: E731
+    shown = lambda value: "nothing" if value is missing else repr(value)
     pairs = [(key, old.get(key, missing), new.get(key, missing)) for key in {**old, **new}]
-    return [f"{key}: stored {shown(a)}, computed {shown(b)}" for key, a, b in pairs if not _equal(a, b)]
+    return [
+        f"{key}: stored {shown(a)}, computed {shown(b)}" for key, a, b in pairs if not _equal(a, b)
+    ]

@@ -1,4 +1,6 @@
-"""What a report holds, and how it is computed: every number a bracket, every bracket with the side that is safe to report."""
+"""What a report holds, and how it is computed: every number a bracket, every bracket with the side
+that is safe to report.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,15 @@ from .words import question
 
 TIER_LIMIT = text.TIER_LIMIT
 TPR_FPRS = options.REPORT_FPRS
-CURVE_FPRS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1)  # Gomez 2025, Section 4.3; α* is added to both
+CURVE_FPRS = (
+    1e-10,
+    1e-8,
+    1e-6,
+    1e-4,
+    1e-3,
+    1e-2,
+    1e-1,
+)  # Gomez 2025, Section 4.3; α* is added to both
 DEFAULTS = {
     "adjacency": options.ADJACENCY,
     "fpr_floor": options.FPR_FLOOR,
@@ -50,7 +60,8 @@ _OWN_ROWS = (
 class Report:
     """What to publish about one mechanism; build it with :func:`report`.
 
-    All brackets are scalars of float64; the upper side is the safe one to report, except for those of ``fnrs``.
+    All brackets are scalars of float64; the upper side is the safe one to report, except for those
+    of ``fnrs``.
 
     Attributes:
         title: what it is, or "".
@@ -67,22 +78,28 @@ class Report:
         advantage: membership advantage η.
         advantage_fpr: α*, the FPR of the attack that reaches the lower side of the advantage.
         tprs: tuple of (FPR, TPR bracket), α* last.
-        fnrs: Tier II: tuple of (FPR, FNR bracket), the trade-off curve at the paper's rates, α* last; report the lower side. Tier I: empty.
-        tail_mu: a μ that holds at every FPR; for Gaussians, subsampled or not, the limit of μ as the floor goes to 0.
-        others: tuple of (name of a registered quantity, argument or None, bracket), of those that have no field here.
-        status: "ok", or what is not as it should be, and of which quantities: wider than ``rtol``, or contradictory and therefore withheld;
-            the brackets hold all the same.
+        fnrs: Tier II: tuple of (FPR, FNR bracket), the trade-off curve at the paper's rates, α*
+            last; report the lower side. Tier I: empty.
+        tail_mu: a μ that holds at every FPR; for Gaussians, subsampled or not, the limit of μ as
+            the floor goes to 0.
+        others: tuple of (name of a registered quantity, argument or None, bracket), of those that
+            have no field here.
+        status: "ok", or what is not as it should be, and of which quantities: wider than ``rtol``,
+            or contradictory and therefore withheld; the brackets hold all the same.
         rtol: relative width asked of the μ bracket.
-        spec: description of the mechanism and of all settings, from which the report can be computed again (``jaxgdp.spec``).
+        spec: description of the mechanism and of all settings, from which the report can be
+            computed again (``jaxgdp.spec``).
         version: of jaxgdp.
-        is_gdp: whether some μ holds at every rate (Liu et al. 2022, Theorem 3.3); None in reports stored by versions that did not say.
+        is_gdp: whether some μ holds at every rate (Liu et al. 2022, Theorem 3.3); None in reports
+            stored by versions that did not say.
         same_mu: whether that is ``mu`` itself.
         gdp_reason: why, in words.
-        date: on which it was computed, as YYYY-MM-DD; "" in reports stored by versions that did not say.
+        date: on which it was computed, as YYYY-MM-DD; "" in reports stored by versions that did not
+            say.
         software: names and versions of what computed it.
 
-    Two reports are equal where what they say of the mechanism is: ``date`` and ``software`` do not count.
-    """
+    Two reports are equal where what they say of the mechanism is: ``date`` and ``software`` do not
+    count."""
 
     title: str
     neighbours: str
@@ -133,7 +150,8 @@ class Report:
         return text.markdown(self)
 
     def to_html(self) -> str:
-        """The report as one HTML page for readers who are no specialists: curve, verdict, assumptions, definitions, how to check it.
+        """The report as one HTML page for readers who are no specialists: curve, verdict,
+        assumptions, definitions, how to check it.
 
         The page needs no network and no scripts; it prints on A4.
 
@@ -160,18 +178,22 @@ class Report:
     def to_registry(self, *, delta=None, **metadata) -> dict:
         """The report as a record of OpenDP's registry of deployments (its schema of 2025).
 
-        ε, rounded up, and δ go into ``privacy_parameters``; μ with its floor and everything else into ``privacy_parameters_details``.
+        ε, rounded up, and δ go into ``privacy_parameters``; μ with its floor and everything else
+        into ``privacy_parameters_details``.
 
         Args:
-            delta: which of the report's δ to state ε for; default 1e-5, or the first where that is not among them.
-            **metadata: any key of the schema but the numbers, by its own name (``name``, ``data_curators``, ``model_name``, …) or in
-                tables (``basic={…}``). What the schema requires and is not given is "Not stated", and listed in the notes.
+            delta: which of the report's δ to state ε for; default 1e-5, or the first where that is
+                not among them.
+            **metadata: any key of the schema but the numbers, by its own name (``name``,
+                ``data_curators``, ``model_name``, …) or in tables (``basic={…}``). What the schema
+                requires and is not given is "Not stated", and listed in the notes.
 
         Returns:
             A dictionary ready for YAML (``jaxgdp.interop.registry.dump``) or JSON.
 
         Raises:
-            ValueError: an unknown key, a value that the schema does not allow, a δ that the report does not have, or no finite ε.
+            ValueError: an unknown key, a value that the schema does not allow, a δ that the report
+                does not have, or no finite ε.
 
         Example:
             >>> import jaxgdp
@@ -191,14 +213,20 @@ class Report:
         return from_report(self, said, delta=delta, **metadata)
 
     def curve(self):
-        """The :class:`jaxgdp.TradeoffCurve` behind the numbers; computed again where the report was stored and read back."""
+        """The :class:`jaxgdp.TradeoffCurve` behind the numbers; computed again where the report was
+        stored and read back.
+        """
         if self._curve is not None:
             return self._curve
-        composition, _, settings, _ = _settled(from_dict(self.spec, "spec of the report"), dict.fromkeys(SETTINGS))
+        composition, _, settings, _ = _settled(
+            from_dict(self.spec, "spec of the report"), dict.fromkeys(SETTINGS)
+        )
         return _whole_curve(composition, settings)
 
     def to_dict(self) -> dict:
-        """The report as plain Python values, ready for JSON: infinities are the text "inf", NaN is ``None``."""
+        """The report as plain Python values, ready for JSON: infinities are the text "inf", NaN is
+        ``None``.
+        """
         return stored.plain_values(self)
 
     def to_json(self) -> str:
@@ -207,7 +235,8 @@ class Report:
 
     @classmethod
     def from_dict(cls, data: dict) -> Report:
-        """The inverse of :meth:`to_dict`; nothing is recomputed (``jaxgdp.report.recompute`` does that).
+        """The inverse of :meth:`to_dict`; nothing is recomputed (``jaxgdp.report.recompute`` does
+        that).
 
         Raises:
             ValueError: a key is missing or holds something else; names it.
@@ -216,16 +245,28 @@ class Report:
 
 
 def _settled(mechanism, given: dict):
-    """(composition, title and neighbours, settings, description) with what is not given taken from a description, or the default."""
+    """(composition, title and neighbours, settings, description) with what is not given taken from
+    a description, or the default.
+    """
     words, content, settings, place = {}, None, {}, ""
     if isinstance(mechanism, Spec):
         place = f"{mechanism.source}: "
-        words = {key: getattr(mechanism, key) for key in ("title", "neighbours") if getattr(mechanism, key)}
+        words = {
+            key: getattr(mechanism, key)
+            for key in ("title", "neighbours")
+            if getattr(mechanism, key)
+        }
         content, settings, mechanism = mechanism.content, mechanism.settings, mechanism.mechanism
-    settings = {key: given[key] if given[key] is not None else settings.get(key, DEFAULTS[key]) for key in SETTINGS}
+    settings = {
+        key: given[key] if given[key] is not None else settings.get(key, DEFAULTS[key])
+        for key in SETTINGS
+    }
     composition = as_composition(mechanism)
     if composition.shape != ():
-        raise ValueError(f"{place}mechanism must be scalar (shape ()) for a report, got shape {composition.shape}")
+        raise ValueError(
+            f"{place}mechanism must be scalar (shape ()) for a report, got shape"
+            f" {composition.shape}"
+        )
     place = place if given["adjacency"] is None else ""
     settings["adjacency"] = one_of(f"{place}adjacency", settings["adjacency"], options.ADJACENCIES)
     settings["rtol"] = float(relative_width("rtol", settings["rtol"]))
@@ -236,7 +277,9 @@ def _settled(mechanism, given: dict):
     if content is not None and "deployment" in content:
         if settings["adjacency"] == "replace_one":
             raise ValueError(f"{place}adjacency of a deployment is part of it, got 'replace_one'")
-        content = {key: content[key] for key in ("title", "neighbours", "deployment") if key in content} | changed
+        content = {
+            key: content[key] for key in ("title", "neighbours", "deployment") if key in content
+        } | changed
     else:
         content = to_dict(composition, **words, **changed)
     return composition, words, settings, content
@@ -247,11 +290,15 @@ def _differs(value, default) -> bool:
 
 
 @telling("measuring")
-def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None, approximation=None) -> Report:
-    """Everything worth publishing about one mechanism, as Gomez 2025 recommends (Tier I or Tier II).
+def report(
+    mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None, approximation=None
+) -> Report:
+    """Everything worth publishing about one mechanism, as Gomez 2025 recommends (Tier I or Tier
+    II).
 
     Args:
-        mechanism: a scalar mechanism or composition, or a :class:`jaxgdp.spec.Spec`, whose settings count where no other is given.
+        mechanism: a scalar mechanism or composition, or a :class:`jaxgdp.spec.Spec`, whose settings
+            count where no other is given.
         rtol: relative width asked of the μ bracket, in [1e-8, 1); default 1e-3.
         fpr_floor: smallest FPR at which μ must hold, in [1e-300, 0.5); default 1e-10.
         adjacency: "add_remove" (default), "add", "remove" or "replace_one".
@@ -328,14 +375,20 @@ def report(mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None,
         **(
             {}
             if verdict is None
-            else {"is_gdp": verdict.is_gdp, "same_mu": verdict.fpr_floor == 0.0, "gdp_reason": verdict.reason}
+            else {
+                "is_gdp": verdict.is_gdp,
+                "same_mu": verdict.fpr_floor == 0.0,
+                "gdp_reason": verdict.reason,
+            }
         ),
         **found,
     )
 
 
 def _whole_curve(composition, settings):
-    return tradeoff(composition, **{key: settings[key] for key in ("rtol", "fpr_floor", "adjacency")})
+    return tradeoff(
+        composition, **{key: settings[key] for key in ("rtol", "fpr_floor", "adjacency")}
+    )
 
 
 def _software() -> dict[str, str]:
@@ -344,7 +397,9 @@ def _software() -> dict[str, str]:
 
 
 def _others(ask):
-    """(name, argument, bracket) of every quantity of the registry that wants a row and has no field."""
+    """(name, argument, bracket) of every quantity of the registry that wants a row and has no
+    field.
+    """
     for record in REGISTRY.values():
         if record.name in _OWN_ROWS or record.reported == ():
             continue
@@ -356,9 +411,14 @@ def _others(ask):
 
 
 def _status(codes: dict[str, int], composition) -> str:
-    """What is wrong, worst first, and with which quantities, and why that cannot be helped; "ok" where nothing is."""
+    """What is wrong, worst first, and with which quantities, and why that cannot be helped; "ok"
+    where nothing is.
+    """
     wrong = sorted({code for code in codes.values() if code}, reverse=True)
-    told = (f"{STATUS[code]} ({', '.join(name for name, mine in codes.items() if mine == code)})" for code in wrong)
+    told = (
+        f"{STATUS[code]} ({', '.join(name for name, mine in codes.items() if mine == code)})"
+        for code in wrong
+    )
     kinds = {type(part).__name__: part.loose for part in composition.mechanisms if part.loose}
     why = (f"{kind}: {text}" for kind, text in kinds.items() if wrong)
     return "; ".join([*told, *why]) or STATUS[0]

@@ -1,4 +1,6 @@
-"""The trade-off curve of a report as two figures: all error rates on plain axes, and small ones on logarithmic axes."""
+"""The trade-off curve of a report as two figures: all error rates on plain axes, and small ones on
+logarithmic axes.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,17 @@ from scipy.special import ndtr, ndtri
 from .. import gdp
 from ..options import SYMMETRIC
 
-_TAIL, _MIDDLE, _FINE = 12, 20, 2001  # points: of small rates, of the others, and of the Gaussian curve
+_TAIL, _MIDDLE, _FINE = (
+    12,
+    20,
+    2001,
+)  # points: of small rates, of the others, and of the Gaussian curve
 _BAND, _GAUSSIAN, _CHANCE = "#0072B2", "#000000", "#767676"
 
 
 class Drawn(NamedTuple):
-    """What is drawn of a report: points so close that the straight lines between them are no visible error.
+    """What is drawn of a report: points so close that the straight lines between them are no
+    visible error.
 
     Attributes:
         low, high: (α, β) of the lower and of the upper side of f, α increasing.
@@ -33,15 +40,23 @@ class Drawn(NamedTuple):
 
 
 def _places(mu: float, floor: float, last: float) -> np.ndarray:
-    """FPRs up to ``last``: evenly spaced in Φ⁻¹ for the small ones, and in α − f_μ(α) for those that are seen on plain axes."""
+    """FPRs up to ``last``: evenly spaced in Φ⁻¹ for the small ones, and in α − f_μ(α) for those
+    that are seen on plain axes.
+    """
     tail = ndtr(np.linspace(ndtri(floor), ndtri(last), _TAIL))
     fine = ndtr(np.linspace(ndtri(floor), ndtri(last), _FINE))
     along = fine - gdp.beta(fine, min(mu, 5.0))
-    return np.unique(np.concatenate([tail, np.interp(np.linspace(along[0], along[-1], _MIDDLE), along, fine), [last]]))
+    return np.unique(
+        np.concatenate(
+            [tail, np.interp(np.linspace(along[0], along[-1], _MIDDLE), along, fine), [last]]
+        )
+    )
 
 
 def points(report) -> Drawn:
-    """The curve of a report at the rates that are drawn; where it covers both orders, its second half is the mirror image of the first."""
+    """The curve of a report at the rates that are drawn; where it covers both orders, its second
+    half is the mirror image of the first.
+    """
     floor, mu = max(report.fpr_floor, 1e-15), float(report.mu.upper)
     symmetric = report.adjacency in SYMMETRIC
     # (α* is where a curve may have a corner)
@@ -66,17 +81,23 @@ def _matplotlib():
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError("reports with figures need matplotlib: pip install 'jaxgdp[report]'") from None
+        raise ImportError(
+            "reports with figures need matplotlib: pip install 'jaxgdp[report]'"
+        ) from None
     return mpl, Figure, FigureCanvasSVG
 
 
 def _lines(drawn: Drawn, ax, shown) -> None:
-    """The band between both sides, the lower side of the curve, the Gaussian curve of the reported μ, and guessing."""
+    """The band between both sides, the lower side of the curve, the Gaussian curve of the reported
+    μ, and guessing.
+    """
     band = np.vstack([shown(drawn.low), shown(drawn.high)[::-1]])
     ax.fill(*band.T, color=_BAND, alpha=0.35, linewidth=0)
     ax.plot(*shown(drawn.low).T, color=_BAND, linewidth=1.8, label="this mechanism")
     style = {"linestyle": (0, (1, 1.6)), "linewidth": 1.8}
-    ax.plot(*shown(drawn.gaussian).T, color=_GAUSSIAN, label=f"Gaussian, μ = {drawn.mu:.4g}", **style)
+    ax.plot(
+        *shown(drawn.gaussian).T, color=_GAUSSIAN, label=f"Gaussian, μ = {drawn.mu:.4g}", **style
+    )
     chance = np.column_stack([drawn.gaussian[:, 0], 1.0 - drawn.gaussian[:, 0]])
     ax.plot(*shown(chance).T, color=_CHANCE, linewidth=1.2, linestyle="--", label="guessing")
 
@@ -106,7 +127,13 @@ def far_out(drawn: Drawn, ax) -> None:
 
 
 PANELS = (
-    (whole, "Trade-off between an attacker's two errors; the nearer to the axes, the better for the attacker."),
+    (
+        whole,
+        (
+            "Trade-off between an attacker's two errors; the nearer to the axes, the better for the"
+            " attacker."
+        ),
+    ),
     (far_out, "The same for attackers who accuse very few: how many members they find at most."),
 )
 

@@ -1,4 +1,6 @@
-"""A report as one HTML page: no network, no scripts, readable with a screen reader, at 400 % zoom and on paper."""
+"""A report as one HTML page: no network, no scripts, readable with a screen reader, at 400 % zoom
+and on paper.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ a:focus-visible { outline: 3px solid #d55e00; }
 def description(report) -> str:
     """What the figures show, for whoever does not see them."""
     told = "; ".join(
-        f"{name} from {low} to {high}" for name, low, high, _ in rows(report) if name.startswith("TPR at FPR")
+        f"{name} from {low} to {high}"
+        for name, low, high, _ in rows(report)
+        if name.startswith("TPR at FPR")
     )
     return f"Certified trade-off curve as a band. {told}."
 
@@ -80,7 +84,8 @@ def _table(caption: str, titles, body) -> str:
     for name, low, high, side in body:
         marks = {"lower": "", "upper": "", side: ' class="safe"'}
         lines.append(
-            f'<tr><th scope="row">{escape(greek(name))}</th><td{marks["lower"]}>{low}</td><td{marks["upper"]}>{high}</td></tr>'
+            "<tr><th"
+            f' scope="row">{escape(greek(name))}</th><td{marks["lower"]}>{low}</td><td{marks["upper"]}>{high}</td></tr>'
         )
     return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
@@ -98,14 +103,20 @@ def assumptions(report) -> list[tuple[str, str]]:
         ("Unit of privacy", words.unit(report)),
         (
             "Attacker",
-            "sees everything that was published, knows all other records and the mechanism, and has any computing power",
+            (
+                "sees everything that was published, knows all other records and the mechanism, and"
+                " has any computing power"
+            ),
         ),
     ]
 
 
 def software(report) -> str:
     """Versions of what computed it, in one line."""
-    return ", ".join(f"{name} {version}" for name, version in (report.software or {"jaxgdp": report.version}).items())
+    return ", ".join(
+        f"{name} {version}"
+        for name, version in (report.software or {"jaxgdp": report.version}).items()
+    )
 
 
 def page(report) -> str:
@@ -127,15 +138,24 @@ def page(report) -> str:
     )
     if report.fnrs:
         tables += _table(
-            "The curve itself: least FNR at each FPR.", ("trade-off curve", "lower", "upper"), curve_rows(report)
+            "The curve itself: least FNR at each FPR.",
+            ("trade-off curve", "lower", "upper"),
+            curve_rows(report),
         )
     spec = json.dumps(report.spec, allow_nan=False)
     data = b64encode(spec.encode()).decode()
-    status = "" if report.status == "ok" else f"<p><strong>Accuracy:</strong> {escape(report.status)}.</p>"
-    definitions = "".join(
-        f"<div><dt>{escape(name)}</dt> <dd>{escape(text)}</dd></div>" for name, text in words.definitions(report)
+    status = (
+        ""
+        if report.status == "ok"
+        else f"<p><strong>Accuracy:</strong> {escape(report.status)}.</p>"
     )
-    bold = [f"<strong>{escape(name)}:</strong> {escape(text)}" for name, text in assumptions(report)]
+    definitions = "".join(
+        f"<div><dt>{escape(name)}</dt> <dd>{escape(text)}</dd></div>"
+        for name, text in words.definitions(report)
+    )
+    bold = [
+        f"<strong>{escape(name)}:</strong> {escape(text)}" for name, text in assumptions(report)
+    ]
     date = f" on <time>{escape(report.date)}</time>" if report.date else ""
     return f"""<!DOCTYPE html>
 <html lang="en">

@@ -1,4 +1,6 @@
-"""A report as one page of PDF: the same content as the HTML page, figures as vectors, the description attached."""
+"""A report as one page of PDF: the same content as the HTML page, figures as vectors, the
+description attached.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def _library():
         import fpdf
         import matplotlib as mpl
     except ImportError:
-        raise ImportError("reports in PDF need matplotlib and fpdf2: pip install 'jaxgdp[report]'") from None
+        raise ImportError(
+            "reports in PDF need matplotlib and fpdf2: pip install 'jaxgdp[report]'"
+        ) from None
     return fpdf, Path(mpl.get_data_path()) / "fonts" / "ttf"
 
 
@@ -44,7 +48,9 @@ class _Sheet:
 
     def write(self, text: str, *, style="", scale=1.0, family="text") -> None:
         self.pdf.set_font(family, style, self.size * scale)
-        self.pdf.multi_cell(_WIDTH, self.line * scale, text, align="L", new_x="LMARGIN", new_y="NEXT")
+        self.pdf.multi_cell(
+            _WIDTH, self.line * scale, text, align="L", new_x="LMARGIN", new_y="NEXT"
+        )
 
     def named(self, name: str, text: str) -> None:
         """A paragraph that begins with a word in bold."""
@@ -65,7 +71,14 @@ class _Sheet:
         height = width * 4.2 / 4.6
         for number, (svg, (_, caption)) in enumerate(zip(drawn, PANELS, strict=True)):
             x = left + number * 0.5 * _WIDTH
-            self.pdf.image(io.BytesIO(svg.encode()), x=x, y=top, w=width, h=height, alt_text=f"{caption} {told}")
+            self.pdf.image(
+                io.BytesIO(svg.encode()),
+                x=x,
+                y=top,
+                w=width,
+                h=height,
+                alt_text=f"{caption} {told}",
+            )
             self.pdf.set_xy(_MARGIN + number * 0.5 * _WIDTH + 0.5 * _GAP, top + height + 0.5)
             self.pdf.set_font("text", "", 0.9 * self.size)
             self.pdf.multi_cell(0.5 * _WIDTH - _GAP, 0.9 * self.line, caption, align="C")
@@ -97,7 +110,10 @@ def _laid_out(report, drawn: list[str], size: float):
     sheet = _Sheet(report, size)
     sheet.write(report.title or "Privacy report", style="B", scale=1.8)
     date = f" on {report.date}" if report.date else ""
-    sheet.write(f"Privacy report, computed{date} by {software(report)}. Question: {report.question}.", scale=0.9)
+    sheet.write(
+        f"Privacy report, computed{date} by {software(report)}. Question: {report.question}.",
+        scale=0.9,
+    )
     sheet.heading("What an attacker can do")
     for sentence in words.verdict(report):
         sheet.write(sentence, scale=1.2)
@@ -108,7 +124,9 @@ def _laid_out(report, drawn: list[str], size: float):
     sheet.heading("The trade-off curve")
     sheet.figures(drawn, description(report))
     sheet.heading("In numbers: lower and upper side")
-    sheet.table("Each number lies between its two sides; the one in bold is safe to publish.", rows(report))
+    sheet.table(
+        "Each number lies between its two sides; the one in bold is safe to publish.", rows(report)
+    )
     if report.fnrs:
         sheet.table("The curve itself: least FNR at each FPR.", curve_rows(report))
     sheet.heading("What is assumed")
@@ -121,10 +139,15 @@ def _laid_out(report, drawn: list[str], size: float):
     for name, text in words.definitions(report):
         sheet.named(f"{name}:", text)
     sheet.heading("How to check it")
-    sheet.write("Compute every number again (spec.json, the mechanism with all settings, is attached to this file):")
+    sheet.write(
+        "Compute every number again (spec.json, the mechanism with all settings, is attached to"
+        " this file):"
+    )
     sheet.write(report.command, family="code")
     sheet.pdf.embed_file(
-        basename="spec.json", bytes=json.dumps(report.spec, allow_nan=False).encode(), mime_type="application/json"
+        basename="spec.json",
+        bytes=json.dumps(report.spec, allow_nan=False).encode(),
+        mime_type="application/json",
     )
     return sheet.pdf
 

@@ -20,7 +20,11 @@ def _json_number(value):
 
 
 def _json_bracket(bracket: Bracket, side="upper") -> dict:
-    return {"lower": _json_number(bracket.lower), "upper": _json_number(bracket.upper), "report": side}
+    return {
+        "lower": _json_number(bracket.lower),
+        "upper": _json_number(bracket.upper),
+        "report": side,
+    }
 
 
 def _json_other(name, argument, bracket) -> dict:
@@ -30,7 +34,11 @@ def _json_other(name, argument, bracket) -> dict:
 
 def _other_back(row) -> tuple[str, float | None, Bracket]:
     argument = named(row["quantity"]).own_argument
-    return row["quantity"], None if argument is None else _number_back(row[argument]), _bracket_back(row)
+    return (
+        row["quantity"],
+        None if argument is None else _number_back(row[argument]),
+        _bracket_back(row),
+    )
 
 
 def _number_back(value) -> float:
@@ -46,12 +54,14 @@ def _number_back(value) -> float:
 
 
 def _bracket_back(value) -> Bracket:
-    return Bracket(np.float64(_number_back(value["lower"])), np.float64(_number_back(value["upper"])))
+    return Bracket(
+        np.float64(_number_back(value["lower"])), np.float64(_number_back(value["upper"]))
+    )
 
 
 def plain_values(report) -> dict:
     """A report's dictionary: infinities are the text "inf", NaN is ``None``."""
-    listed = lambda key, pairs, side="upper": [{key: a} | _json_bracket(b, side) for a, b in pairs]  # noqa: E731
+    listed = lambda key, pairs, side="upper": [{key: a} | _json_bracket(b, side) for a, b in pairs]
     return {
         "version": report.version,
         **({"date": report.date, "software": report.software} if report.date else {}),
@@ -88,8 +98,13 @@ def fields(data: dict) -> dict:
     """
     if not isinstance(data, dict):
         raise ValueError(f"report must be a table of keys, got {type(data).__name__}")
-    listed = lambda key: lambda rows: tuple((_number_back(row[key]), _bracket_back(row)) for row in rows)  # noqa: E731
-    words = {key: str for key in ("version", "title", "neighbours", "mechanism", "adjacency", "tier", "status")}
+    listed = lambda key: (
+        lambda rows: tuple((_number_back(row[key]), _bracket_back(row)) for row in rows)
+    )
+    words = {
+        key: str
+        for key in ("version", "title", "neighbours", "mechanism", "adjacency", "tier", "status")
+    }
     tables = {
         "epsilon": listed("delta"),
         "tpr": listed("fpr"),
@@ -97,7 +112,13 @@ def fields(data: dict) -> dict:
         "approximate_mu": _bracket_back,
     }
     numbers = {key: _number_back for key in ("rtol", "fpr_floor", "advantage_fpr", "tail_mu")}
-    readers = words | tables | numbers | {key: _bracket_back for key in ("mu", "regret", "advantage")} | {"spec": dict}
+    readers = (
+        words
+        | tables
+        | numbers
+        | {key: _bracket_back for key in ("mu", "regret", "advantage")}
+        | {"spec": dict}
+    )
     found = {}
     for key, read in readers.items():
         if key not in data:
@@ -115,7 +136,9 @@ def fields(data: dict) -> dict:
         raise ValueError("key 'approximate_mu' of the report needs a number d") from None
     if found["tier"] not in ("I", "II"):
         raise ValueError(f"key 'tier' of the report must be 'I' or 'II', got {found['tier']!r}")
-    found["epsilons"], found["tprs"], found["fnrs"] = (found.pop(key) for key in ("epsilon", "tpr", "fnr"))
+    found["epsilons"], found["tprs"], found["fnrs"] = (
+        found.pop(key) for key in ("epsilon", "tpr", "fnr")
+    )
     try:
         found["others"] = tuple(_other_back(row) for row in data.get("others", ()))
     except (ValueError, TypeError, KeyError) as error:
@@ -123,9 +146,13 @@ def fields(data: dict) -> dict:
     for key, kind in {"date": str, "software": dict}.items():
         found[key] = data.get(key, kind())
         if not isinstance(found[key], kind):
-            raise ValueError(f"key {key!r} of the report must be {kind.__name__}, got {found[key]!r}")
+            raise ValueError(
+                f"key {key!r} of the report must be {kind.__name__}, got {found[key]!r}"
+            )
     gdp = data.get("gdp", {})
     kinds = {"is_gdp": bool, "same_mu": bool, "gdp_reason": str}
-    if not isinstance(gdp, dict) or (gdp and not all(isinstance(gdp.get(key), kinds[key]) for key in _GDP)):
+    if not isinstance(gdp, dict) or (
+        gdp and not all(isinstance(gdp.get(key), kinds[key]) for key in _GDP)
+    ):
         raise ValueError(f"key 'gdp' of the report must hold {', '.join(_GDP)}, got {gdp!r}")
     return found | {key: gdp[key] for key in _GDP if gdp}

@@ -1,4 +1,6 @@
-"""A report as text, Markdown or a rich table; nothing is computed here, and printed sides are rounded outward."""
+"""A report as text, Markdown or a rich table; nothing is computed here, and printed sides are
+rounded outward.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,40 @@ from . import words
 
 TIER_LIMIT = 0.01
 _NAMES = str.maketrans(
-    {"μ": "mu", "Δ": "Delta", "ε": "epsilon", "δ": "delta", "α": "alpha", "½": "1/2", "−": "-", "“": '"', "”": '"'}
+    {
+        "μ": "mu",
+        "Δ": "Delta",
+        "ε": "epsilon",
+        "δ": "delta",
+        "α": "alpha",
+        "½": "1/2",
+        "−": "-",
+        "“": '"',
+        "”": '"',
+    }
 )
 _VERDICTS = {
-    "I": f"Tier I: the regret is certified below {TIER_LIMIT:g}, so mu stands for the whole trade-off curve",
-    "II": f"Tier II: the regret is not certified below {TIER_LIMIT:g}, so publish the trade-off curve beside mu",
+    "I": (
+        f"Tier I: the regret is certified below {TIER_LIMIT:g}, so mu stands for the whole"
+        " trade-off curve"
+    ),
+    "II": (
+        f"Tier II: the regret is not certified below {TIER_LIMIT:g}, so publish the trade-off curve"
+        " beside mu"
+    ),
 }
 
 
 def command(spec: dict) -> str:
-    """The command line that gives the report of a description: options where they suffice, else its name or a file."""
+    """The command line that gives the report of a description: options where they suffice, else its
+    name or a file.
+    """
     words = ["jaxgdp", "report"]
     entries = spec.get("mechanism", [])
-    plain = {"SubsampledGaussian": ("noise_multiplier", "sampling_prob"), "Gaussian": ("noise_multiplier",)}
+    plain = {
+        "SubsampledGaussian": ("noise_multiplier", "sampling_prob"),
+        "Gaussian": ("noise_multiplier",),
+    }
     if "deployment" in spec:
         words += ["--deployment", spec["deployment"]]
     elif len(entries) == 1 and entries[0].get("type") in plain:
@@ -43,10 +66,11 @@ def command(spec: dict) -> str:
 
 def statement(report) -> str:
     """What to publish in one sentence."""
-    up = lambda value: rounded_outward(float(value), up=True)  # noqa: E731
+    up = lambda value: rounded_outward(float(value), up=True)
     return (
-        f"mu = {up(report.mu.upper)} at every FPR and FNR >= {report.fpr_floor:g}; mu = {up(report.approximate_mu.upper)} at every rate "
-        f"but for probability d = {report.approximation:g}; Delta <= {up(report.regret.upper)}"
+        f"mu = {up(report.mu.upper)} at every FPR and FNR >= {report.fpr_floor:g}; mu ="
+        f" {up(report.approximate_mu.upper)} at every rate but for probability d ="
+        f" {report.approximation:g}; Delta <= {up(report.regret.upper)}"
     )
 
 
@@ -56,7 +80,8 @@ def gdp_line(report) -> str:
         where = "at every rate, with that mu"
     elif report.is_gdp:
         where = (
-            f"at every rate with mu = {rounded_outward(report.tail_mu, up=True)} only, that mu holds above the floor"
+            f"at every rate with mu = {rounded_outward(report.tail_mu, up=True)} only, that mu"
+            " holds above the floor"
         )
     else:
         where = "above the floor only"
@@ -83,7 +108,10 @@ def head(report) -> list[tuple[str, str]]:
 
 
 def _sides(name, bracket, side) -> tuple[str, str, str, str]:
-    lower, upper = rounded_outward(float(bracket.lower), up=False), rounded_outward(float(bracket.upper), up=True)
+    lower, upper = (
+        rounded_outward(float(bracket.lower), up=False),
+        rounded_outward(float(bracket.upper), up=True),
+    )
     return name, lower, upper, side
 
 
@@ -98,7 +126,10 @@ def rows(report) -> list[tuple[str, str, str, str]]:
         *((f"TPR at FPR = {fpr:g}", bracket) for fpr, bracket in report.tprs[:-1]),
         (f"TPR at alpha* = {report.tprs[-1][0]:.6g}", report.tprs[-1][1]),
     ]
-    others = [_sides(_other_name(name, at), bracket, named(name).safe_side) for name, at, bracket in report.others]
+    others = [
+        _sides(_other_name(name, at), bracket, named(name).safe_side)
+        for name, at, bracket in report.others
+    ]
     limit = rounded_outward(report.tail_mu, up=False), rounded_outward(report.tail_mu, up=True)
     return [
         *(_sides(name, b, "upper") for name, b in brackets),
@@ -109,14 +140,23 @@ def rows(report) -> list[tuple[str, str, str, str]]:
 
 def _other_name(name, argument) -> str:
     record = named(name)
-    return record.long_name or name if argument is None else f"{name} at {record.argument} = {argument:g}"
+    return (
+        record.long_name or name
+        if argument is None
+        else f"{name} at {record.argument} = {argument:g}"
+    )
 
 
 def curve_rows(report) -> list[tuple[str, str, str, str]]:
-    """Tier II: FPR, lower and upper FNR of the trade-off curve, side to report (Gomez 2025, Section 4.3)."""
+    """Tier II: FPR, lower and upper FNR of the trade-off curve, side to report (Gomez 2025, Section
+    4.3).
+    """
     names = [*(f"f(alpha) at alpha = {fpr:g}" for fpr, _ in report.fnrs[:-1])]
     names += [f"f(alpha*) at alpha* = {fpr:.6g}" for fpr, _ in report.fnrs[-1:]]
-    return [_sides(name, bracket, "lower") for name, (_, bracket) in zip(names, report.fnrs, strict=True)]
+    return [
+        _sides(name, bracket, "lower")
+        for name, (_, bracket) in zip(names, report.fnrs, strict=True)
+    ]
 
 
 def _tables(report) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
@@ -127,7 +167,9 @@ def _tables(report) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
 
 
 def _reproduction(report) -> list[str]:
-    """How anyone gets the same numbers; in Tier II, or where the command needs it, with the description."""
+    """How anyone gets the same numbers; in Tier II, or where the command needs it, with the
+    description.
+    """
     described = "--spec" in report.command
     file = " where spec.json holds the description below" if described else ""
     spec = [json.dumps(report.spec, allow_nan=False)] if described or report.tier == "II" else []
@@ -156,7 +198,9 @@ def plain(report) -> str:
     for titles, table in _tables(report):
         cells = [titles, *table]
         widths = [max(len(row[i]) for row in cells) for i in range(3)]
-        text = [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}  {d}" for a, b, c, d in cells]
+        text = [
+            f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}  {d}" for a, b, c, d in cells
+        ]
         text.insert(1, "-" * max(map(len, text)))
         lines += ["", *text]
     lines += ["", *(f"{name}: {text}" for name, text in _explanations(report))]
@@ -164,8 +208,10 @@ def plain(report) -> str:
 
 
 def markdown(report) -> str:
-    """The report as Markdown: a list, one or two tables, what the names mean, and how to reproduce it."""
-    clean = lambda text: text.replace("|", "\\|").replace("*", "\\*")  # noqa: E731
+    """The report as Markdown: a list, one or two tables, what the names mean, and how to reproduce
+    it.
+    """
+    clean = lambda text: text.replace("|", "\\|").replace("*", "\\*")
     date = f", {report.date}" if report.date else ""
     lines = [f"### Privacy report (jaxgdp {report.version}{date})", ""]
     lines += [f"- **{name}**: {clean(text)}" for name, text in head(report)]
@@ -192,7 +238,10 @@ def rich_form(report):
 
     facts = Table.grid(padding=(0, 2))
     for name, text in head(report):
-        colour = {"verdict": "bold", "publish": "bold green" if report.tier == "I" else "bold yellow"}.get(name, "")
+        colour = {
+            "verdict": "bold",
+            "publish": "bold green" if report.tier == "I" else "bold yellow",
+        }.get(name, "")
         facts.add_row(Text(name, style="dim"), Text(text, style=colour))
     parts = [Text(heading(report), style="bold"), facts]
     for titles, table in _tables(report):
@@ -200,7 +249,12 @@ def rich_form(report):
         for title, justify in zip(titles, ("left", "right", "right", "left"), strict=True):
             shown.add_column(title, justify=justify)
         for row in table:
-            shown.add_row(*(Text(cell, style="bold" if row[3] == titles[i] else "") for i, cell in enumerate(row)))
+            shown.add_row(
+                *(
+                    Text(cell, style="bold" if row[3] == titles[i] else "")
+                    for i, cell in enumerate(row)
+                )
+            )
         parts += [Text(), shown]
     explained = (Text.assemble((name, "dim"), f": {text}") for name, text in _explanations(report))
     return Group(*parts, Text(), *explained, Text(), *map(Text, _reproduction(report)))

@@ -1,4 +1,6 @@
-"""What a report says to readers who are no specialists: whole sentences, made of its numbers and its description."""
+"""What a report says to readers who are no specialists: whole sentences, made of its numbers and
+its description.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,20 @@ from ..numerics.rounding import rounded_outward
 from ..spec import from_dict, known_mechanisms
 
 ADJACENCIES = {
-    "add_remove": "one record added or removed: neither of “it is there” and “it is not” may be told from the other",
+    "add_remove": (
+        "one record added or removed: neither of “it is there” and “it is not” may be told from the"
+        " other"
+    ),
     "add": "one record added: the attacker doubts a data set without it",
     "remove": "one record removed: the attacker doubts a data set with it",
-    "replace_one": "one record replaced by another: the number of records stays the same and may be known",
+    "replace_one": (
+        "one record replaced by another: the number of records stays the same and may be known"
+    ),
 }
-_BOTH = "both orders: neither of the two neighbouring data sets, as described, may be told from the other"
+_BOTH = (
+    "both orders: neither of the two neighbouring data sets, as described, may be told from the"
+    " other"
+)
 _ORDERS = {  # of a pair whose neighbours are described apart
     "add_remove": _BOTH,
     "add": "one order only: the attacker doubts the first of the two neighbouring data sets",
@@ -22,21 +32,34 @@ _ORDERS = {  # of a pair whose neighbours are described apart
 }
 NOT_COUNTED = (
     "trials: choosing hyperparameters, or the best of several runs, by looking at the same data",
-    "whatever else is computed from the same data: other releases, statistics used to prepare or to clip them, invariants",
-    "people with more than one record: the numbers are for one unit as described, and k units weigh more",
-    "faults outside the mathematics: sampling or noise other than described, floating-point noise, weak random numbers, timing",
+    (
+        "whatever else is computed from the same data: other releases, statistics used to prepare"
+        " or to clip them, invariants"
+    ),
+    (
+        "people with more than one record: the numbers are for one unit as described, and k units"
+        " weigh more"
+    ),
+    (
+        "faults outside the mathematics: sampling or noise other than described, floating-point"
+        " noise, weak random numbers, timing"
+    ),
 )
 _ALL = "none: every use looks at every record"
 _POISSON = (
-    "Poisson sampling: each step takes every record with probability {rate}, independently of all others and of other steps; "
-    "shuffled data or batches of a fixed size are not covered"
+    "Poisson sampling: each step takes every record with probability {rate}, independently of all"
+    " others and of other steps; shuffled data or batches of a fixed size are not covered"
 )
 _SAMPLING = {
-    "TruncatedPoisson": "Poisson sampling of which at most a fixed number of records is kept, chosen at random",
+    "TruncatedPoisson": (
+        "Poisson sampling of which at most a fixed number of records is kept, chosen at random"
+    ),
     "FixedSize": "batches of a fixed size, drawn at random without replacement, anew at every step",
     "Deterministic": "none: batches in a fixed order, each record in one batch an epoch",
     "Shuffled": "shuffling: batches of a fixed size cut from a random permutation",
-    "RandomAllocation": "random allocation (balls and bins): each record in some of the steps, chosen at random",
+    "RandomAllocation": (
+        "random allocation (balls and bins): each record in some of the steps, chosen at random"
+    ),
     "PureDP": "whatever it was: only the guarantee is known",
     "ApproximateDP": "whatever it was: only the guarantee is known",
     "FromProfile": "whatever it was: only the privacy profile is known",
@@ -45,7 +68,15 @@ _SAMPLING = {
 }
 
 
-_LETTERS = {"mu": "μ", "Delta": "Δ", "epsilon": "ε", "delta": "δ", "alpha": "α", ">=": "≥", "<=": "≤"}
+_LETTERS = {
+    "mu": "μ",
+    "Delta": "Δ",
+    "epsilon": "ε",
+    "delta": "δ",
+    "alpha": "α",
+    ">=": "≥",
+    "<=": "≤",
+}
 
 
 def greek(text: str) -> str:
@@ -55,7 +86,9 @@ def greek(text: str) -> str:
         >>> greek("mu, FPR and FNR >= 1e-10")
         'μ, FPR and FNR ≥ 1e-10'
     """
-    return re.sub(r"\b(mu|Delta|epsilon|delta|alpha)\b|[<>]=", lambda found: _LETTERS[found.group()], text)
+    return re.sub(
+        r"\b(mu|Delta|epsilon|delta|alpha)\b|[<>]=", lambda found: _LETTERS[found.group()], text
+    )
 
 
 def _entries(spec: dict):
@@ -88,14 +121,19 @@ def sampling(spec: dict) -> str:
 
 
 def adjacency(report) -> str:
-    """The neighbouring relation: its name, and what it means; of a pair that has words of its own, which orders of it count."""
+    """The neighbouring relation: its name, and what it means; of a pair that has words of its own,
+    which orders of it count.
+    """
     meaning = (_ORDERS if report.neighbours else ADJACENCIES)[report.adjacency]
     return f"{report.adjacency} ({meaning})"
 
 
 def question(report) -> str:
     """What the report answers."""
-    return f"how well an attacker can tell two neighbouring data sets apart by the output of {report.title or report.mechanism}"
+    return (
+        "how well an attacker can tell two neighbouring data sets apart by the output of"
+        f" {report.title or report.mechanism}"
+    )
 
 
 def unit(report) -> str:
@@ -126,25 +164,29 @@ def verdict(report) -> list[str]:
     for fpr, bracket in reversed(report.tprs):
         if fpr in _ACCUSED:
             told.append(
-                f"An attacker who accuses one innocent in {_ACCUSED[fpr]} finds {_of(float(bracket.upper))} of those whose record was "
-                f"used; guessing finds one in {_ACCUSED[fpr]}."
+                f"An attacker who accuses one innocent in {_ACCUSED[fpr]} finds"
+                f" {_of(float(bracket.upper))} of those whose record was used; guessing finds one"
+                f" in {_ACCUSED[fpr]}."
             )
     right = rounded_outward(100.0 * (0.5 + 0.5 * float(report.advantage.upper)), up=True, digits=3)
-    told.append(f"One who must decide at even odds is right at most {right} times in 100; guessing is right 50 times.")
+    told.append(
+        f"One who must decide at even odds is right at most {right} times in 100; guessing is right"
+        " 50 times."
+    )
     return told
 
 
 def tier(report) -> str:
     """Whether one number will do."""
-    up = lambda value: rounded_outward(float(value), up=True)  # noqa: E731
+    up = lambda value: rounded_outward(float(value), up=True)
     if report.tier == "I":
         return (
-            f"One number is enough: μ = {up(report.mu.upper)} stands for the whole trade-off curve (Tier I: its regret Δ is at most "
-            f"{up(report.regret.upper)}, below 0.01)."
+            f"One number is enough: μ = {up(report.mu.upper)} stands for the whole trade-off curve"
+            f" (Tier I: its regret Δ is at most {up(report.regret.upper)}, below 0.01)."
         )
     return (
-        f"One number is not enough: μ = {up(report.mu.upper)} overstates what an attacker can do by up to Δ = {up(report.regret.upper)} "
-        "(Tier II), so look at the curve as well."
+        f"One number is not enough: μ = {up(report.mu.upper)} overstates what an attacker can do by"
+        f" up to Δ = {up(report.regret.upper)} (Tier II), so look at the curve as well."
     )
 
 
@@ -154,32 +196,52 @@ def definitions(report) -> list[tuple[str, str]]:
     if report.same_mu:
         beyond = "; but this μ holds at smaller ones, too"
     elif anywhere == "inf":
-        beyond = ". Attackers more careful than that may do better than μ says; no finite μ is known to hold for all"
+        beyond = (
+            ". Attackers more careful than that may do better than μ says; no finite μ is known to"
+            " hold for all"
+        )
     else:
-        beyond = f". Attackers more careful than that may do better than μ says; μ = {anywhere} holds for all of them"
+        beyond = (
+            f". Attackers more careful than that may do better than μ says; μ = {anywhere} holds"
+            " for all of them"
+        )
     return [
         (
             "μ",
-            "the attacker's task is at least as hard as telling two bell curves of width 1 apart whose centres lie μ apart; 0 is "
-            "perfect privacy",
+            (
+                "the attacker's task is at least as hard as telling two bell curves of width 1"
+                " apart whose centres lie μ apart; 0 is perfect privacy"
+            ),
         ),
-        (
-            "FPR floor",
-            f"smallest error rate that μ speaks of, here {report.fpr_floor:g}{beyond}",
-        ),
+        ("FPR floor", f"smallest error rate that μ speaks of, here {report.fpr_floor:g}{beyond}"),
         (
             "d",
-            f"a probability set aside, here {report.approximation:g}: but for it, the d-approximate μ holds at every error rate",
+            (
+                f"a probability set aside, here {report.approximation:g}: but for it, the"
+                " d-approximate μ holds at every error rate"
+            ),
         ),
         (
             "Δ, regret",
-            "how much at most the curve of μ overstates the attacker: the largest gap between both curves along the diagonal, from 0 to ½",
+            (
+                "how much at most the curve of μ overstates the attacker: the largest gap between"
+                " both curves along the diagonal, from 0 to ½"
+            ),
         ),
         ("FPR", "share of those whose record was not used whom the attacker accuses (α)"),
         (
             "TPR",
-            "share of those whose record was used whom the attacker accuses; FNR = 1 − TPR, the share that is missed",
+            (
+                "share of those whose record was used whom the attacker accuses; FNR = 1 − TPR, the"
+                " share that is missed"
+            ),
         ),
         ("advantage", "largest TPR − FPR of any attack"),
-        ("ε at δ", "no set of outcomes gets more likely through the record than e^ε times as likely, plus δ"),
+        (
+            "ε at δ",
+            (
+                "no set of outcomes gets more likely through the record than e^ε times as likely,"
+                " plus δ"
+            ),
+        ),
     ]

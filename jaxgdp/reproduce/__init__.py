@@ -1,4 +1,6 @@
-"""Reproductions of published results: every figure and table regenerated, every printed number given a verdict."""
+"""Reproductions of published results: every figure and table regenerated, every printed number
+given a verdict.
+"""
 
 from .result import Row
 from .run import FORMATS, PAPERS, Reproduction, check, items, outputs, reproduce

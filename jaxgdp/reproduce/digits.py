@@ -1,4 +1,6 @@
-"""DP-SGD on a small real data set: scikit-learn's handwritten digits, a linear classifier, Poisson batches, schedules allowed."""
+"""DP-SGD on a small real data set: scikit-learn's handwritten digits, a linear classifier, Poisson
+batches, schedules allowed.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,11 @@ class Digits(NamedTuple):
 
 @functools.cache
 def load() -> Digits:
-    """1,797 images of 8 × 8 pixels, split once and for all into 1,438 for training and 359 for testing.
+    """1,797 images of 8 × 8 pixels, split once and for all into 1,438 for training and 359 for
+    testing.
 
-    Every image is scaled to unit length by itself, so that no statistic of the data set goes unaccounted.
+    Every image is scaled to unit length by itself, so that no statistic of the data set goes
+    unaccounted.
 
     Raises:
         ImportError: scikit-learn is missing (the ``data`` extra).
@@ -45,13 +49,17 @@ def load() -> Digits:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise ImportError("the digits data set needs scikit-learn: pip install 'jaxgdp[data]'") from None
+        raise ImportError(
+            "the digits data set needs scikit-learn: pip install 'jaxgdp[data]'"
+        ) from None
     images, labels = (np.asarray(a) for a in load_digits(return_X_y=True))
     images = images / np.linalg.norm(images, axis=1, keepdims=True)
     images = np.concatenate([images, np.ones((len(images), 1))], axis=1).astype(np.float32)
     order = np.random.default_rng(_SPLIT_SEED).permutation(len(labels))
     test, kept = np.split(order, [len(order) // _TEST_SHARE])
-    return Digits(images[kept], labels[kept].astype(np.int32), images[test], labels[test].astype(np.int32))
+    return Digits(
+        images[kept], labels[kept].astype(np.int32), images[test], labels[test].astype(np.int32)
+    )
 
 
 def _loss(weights, image, label):
@@ -63,7 +71,9 @@ _gradients = per_example_gradients(_loss)
 
 @functools.partial(jax.jit, static_argnames="space")
 def _run(key, noise, clip, threshold, size, rate, data: Digits, space: int):
-    """Test accuracy of one run, from one number a step each: ``threshold`` is 2³²·p, ``size`` n·p, ``rate`` the learning rate."""
+    """Test accuracy of one run, from one number a step each: ``threshold`` is 2³²·p, ``size`` n·p,
+    ``rate`` the learning rate.
+    """
     records = data.train_images.shape[0]
     optimizer = optax.sgd(1.0, momentum=MOMENTUM)
     weights = jnp.zeros((data.train_images.shape[1], CLASSES))
@@ -89,15 +99,24 @@ def _run(key, noise, clip, threshold, size, rate, data: Digits, space: int):
     return jnp.mean(jnp.argmax(data.test_images @ weights, axis=1) == data.test_labels)
 
 
-def train(noise_multiplier, clip=CLIP, sampling_prob=RATE, num_steps=None, seeds=range(5), learning_rate=LEARNING_RATE):
-    """Test accuracies of DP-SGD on the digits, for schedules of noise, clipping norm and sampling rate.
+def train(
+    noise_multiplier,
+    clip=CLIP,
+    sampling_prob=RATE,
+    num_steps=None,
+    seeds=range(5),
+    learning_rate=LEARNING_RATE,
+):
+    """Test accuracies of DP-SGD on the digits, for schedules of noise, clipping norm and sampling
+    rate.
 
-    Each step draws a Poisson batch, clips every record's gradient to norm C_t, adds N(0, σ_t²C_t²) to the sum and divides by
-    the expected batch size (Abadi et al. 2016). Initial weights are zero; a seed decides batches and noise. Padded batches overflow
-    in at most one run in 10²⁰.
+    Each step draws a Poisson batch, clips every record's gradient to norm C_t, adds N(0, σ_t²C_t²)
+    to the sum and divides by the expected batch size (Abadi et al. 2016). Initial weights are zero;
+    a seed decides batches and noise. Padded batches overflow in at most one run in 10²⁰.
 
     Args:
-        noise_multiplier: σ_t > 0, scalar or one number a step. clip: C_t > 0, likewise. sampling_prob: p_t in (0, 1], likewise.
+        noise_multiplier: σ_t > 0, scalar or one number a step. clip: C_t > 0, likewise.
+            sampling_prob: p_t in (0, 1], likewise.
         num_steps: T; needed if all the others are scalars. seeds: whole numbers, one run each.
         learning_rate: of gradient descent with momentum 0.9, > 0, scalar or one number a step.
 
@@ -109,10 +128,18 @@ def train(noise_multiplier, clip=CLIP, sampling_prob=RATE, num_steps=None, seeds
         ImportError: scikit-learn is missing.
     """
     sigma, bound = positive("noise_multiplier", noise_multiplier), positive("clip", clip)
-    rate, learning = probability("sampling_prob", sampling_prob), positive("learning_rate", learning_rate)
-    shape = broadcast(noise_multiplier=sigma, clip=bound, sampling_prob=rate, learning_rate=learning) or (num_steps,)
+    rate, learning = (
+        probability("sampling_prob", sampling_prob),
+        positive("learning_rate", learning_rate),
+    )
+    shape = broadcast(
+        noise_multiplier=sigma, clip=bound, sampling_prob=rate, learning_rate=learning
+    ) or (num_steps,)
     if len(shape) != 1 or shape[0] is None or num_steps not in (None, shape[0]):
-        raise ValueError(f"schedules must be scalars or rows of num_steps = {num_steps} numbers, got shape {shape}")
+        raise ValueError(
+            f"schedules must be scalars or rows of num_steps = {num_steps} numbers, got shape"
+            f" {shape}"
+        )
     steps, seeds = int(whole("num_steps", shape[0])), [int(seed) for seed in seeds]
     if not seeds:
         raise ValueError("seeds must hold at least one whole number, got none")
@@ -120,9 +147,12 @@ def train(noise_multiplier, clip=CLIP, sampling_prob=RATE, num_steps=None, seeds
     space = poisson_sampler(data.records, float(np.max(rate)), steps).padded_size
     threshold = np.minimum(np.floor(rate * 2.0**32), 2.0**32 - 1.0).astype(np.uint32)
     schedule = [
-        np.broadcast_to(column, (steps,)) for column in (sigma, bound, threshold, rate * data.records, learning)
+        np.broadcast_to(column, (steps,))
+        for column in (sigma, bound, threshold, rate * data.records, learning)
     ]
-    columns = [jnp.asarray(a, jnp.uint32 if a.dtype == np.uint32 else jnp.float32) for a in schedule]
+    columns = [
+        jnp.asarray(a, jnp.uint32 if a.dtype == np.uint32 else jnp.float32) for a in schedule
+    ]
     runs = jax.vmap(functools.partial(_run, space=space), (0, None, None, None, None, None, None))
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     return np.asarray(runs(keys, *columns, data), np.float64)

@@ -16,7 +16,9 @@ _LONGEST = 30  # a longer table is data behind a figure: its CSV file is enough
 
 
 def write_csv(table: Table, path: Path, question: str, fpr_floor: float | None) -> None:
-    """One table as CSV, UTF-8, below lines that begin with "#": version, date, question and FPR floor (pandas: ``comment="#"``)."""
+    """One table as CSV, UTF-8, below lines that begin with "#": version, date, question and FPR
+    floor (pandas: ``comment="#"``).
+    """
     with open(path, "w", newline="", encoding="utf-8") as file:
         file.write(comments(provenance(question, fpr_floor)))
         writer = csv.writer(file, lineterminator="\n")
@@ -45,9 +47,17 @@ def verdict_table(rows: list[Row]) -> list[str]:
     for row in rows:
         verdict = f"**{row.verdict}**" if row.verdict != AGREES else row.verdict
         body.append(
-            (row.where, row.quantity, row.paper, row.ours, f"{verdict}: {row.because}" if row.because else verdict)
+            (
+                row.where,
+                row.quantity,
+                row.paper,
+                row.ours,
+                f"{verdict}: {row.because}" if row.because else verdict,
+            )
         )
-    return markdown_table(("where", "quantity", "paper", "ours (certified bracket)", "verdict"), body)
+    return markdown_table(
+        ("where", "quantity", "paper", "ours (certified bracket)", "verdict"), body
+    )
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -55,14 +65,19 @@ def summary(rows: Sequence[Row]) -> str:
     outcomes = (AGREES, DIFFERS, UNDECIDED, ELSEWHERE)
     count = {outcome: sum(row.verdict == outcome for row in rows) for outcome in outcomes}
     text = f"{len(rows)} numbers and statements: {count[AGREES]} agree, {count[DIFFERS]} differ"
-    return text + "".join(f", {count[outcome]} {outcome}" for outcome in outcomes[2:] if count[outcome])
+    return text + "".join(
+        f", {count[outcome]} {outcome}" for outcome in outcomes[2:] if count[outcome]
+    )
 
 
-def markdown(citation: dict, titles: dict, rows: list[Row], seconds: dict, sections, quick: bool) -> str:
+def markdown(
+    citation: dict, titles: dict, rows: list[Row], seconds: dict, sections, quick: bool
+) -> str:
     """The whole document: verdict table, timings, then each figure and table.
 
     Args:
-        citation: of the paper. titles: of its figures and tables. rows: verdicts. seconds: by figure or table.
+        citation: of the paper. titles: of its figures and tables. rows: verdicts. seconds: by
+            figure or table.
         sections: (name, result, files) of each. quick: whether grids were coarse.
 
     Returns:
@@ -71,11 +86,12 @@ def markdown(citation: dict, titles: dict, rows: list[Row], seconds: dict, secti
     lines = [
         f"# Reproduction of {citation['authors'].split(',')[0]} et al. {citation['year']}",
         "",
-        f"{citation['authors']}: *{citation['title']}*, {citation['identifier']}. Regenerated with jaxgdp {__version__} on {today()}"
-        + (", on coarse grids (quick)." if quick else "."),
+        f"{citation['authors']}: *{citation['title']}*, {citation['identifier']}. Regenerated with"
+        f" jaxgdp {__version__} on {today()}" + (", on coarse grids (quick)." if quick else "."),
         "",
-        "Every number of ours is a certified bracket, lower ≤ true ≤ upper, printed rounded outward. A printed number *agrees* if the "
-        "whole bracket rounds to it, and *differs* if none of it does. " + citation["note"],
+        "Every number of ours is a certified bracket, lower ≤ true ≤ upper, printed rounded"
+        " outward. A printed number *agrees* if the whole bracket rounds to it, and *differs* if"
+        " none of it does. " + citation["note"],
         "",
         f"**{summary(rows)}.**",
         "",
@@ -83,22 +99,33 @@ def markdown(citation: dict, titles: dict, rows: list[Row], seconds: dict, secti
         "",
         "## Time",
         "",
-        "Seconds on this machine, compilation included; figures and tables that share a computation pay for it once.",
+        (
+            "Seconds on this machine, compilation included; figures and tables that share a"
+            " computation pay for it once."
+        ),
         "",
-        *markdown_table(("item", "seconds"), [(name, f"{value:.1f}") for name, value in seconds.items()]),
+        *markdown_table(
+            ("item", "seconds"), [(name, f"{value:.1f}") for name, value in seconds.items()]
+        ),
         "",
     ]
     for name, found, files in sections:
         lines += [f"## {name.replace('-', ' ').capitalize()}: {titles[name]}", ""]
         if found.fpr_floor is not None:
             lines += [f"FPR floor of μ: {found.fpr_floor:g}.", ""]
-        lines += [f"![{titles[name]}]({path.name})" for path in files if path.suffix in (".png", ".svg")]
+        lines += [
+            f"![{titles[name]}]({path.name})" for path in files if path.suffix in (".png", ".svg")
+        ]
         lines += [f"[{path.name}]({path.name})" for path in files if path.suffix == ".pdf"]
         for stem, table in found.tables.items():
             short = len(table.rows) <= _LONGEST
             lines += [
                 "",
-                *(markdown_table(table.header, table.rows) if short else [f"Numbers: [{stem}.csv]({stem}.csv)"]),
+                *(
+                    markdown_table(table.header, table.rows)
+                    if short
+                    else [f"Numbers: [{stem}.csv]({stem}.csv)"]
+                ),
             ]
         lines.append("")
     return "\n".join(lines)
@@ -106,7 +133,9 @@ def markdown(citation: dict, titles: dict, rows: list[Row], seconds: dict, secti
 
 def json_text(citation: dict, rows: list[Row], seconds: dict, sections, quick: bool) -> str:
     """The verdict table and timings as JSON; the FPR floor is that of each figure and table."""
-    floors = {name: "none" if found.fpr_floor is None else found.fpr_floor for name, found, _ in sections}
+    floors = {
+        name: "none" if found.fpr_floor is None else found.fpr_floor for name, found, _ in sections
+    }
     data = {
         **provenance(f"the numbers of {citation['identifier']}, certified", floors),
         "paper": citation,

@@ -29,14 +29,16 @@ class Gap(NamedTuple):
 
 
 def _cell_bounds(alpha, upper, gaussian, mu):
-    """Upper bound on f − f_μ in each cell: f lies below its chord and f_μ above its tangents at both ends.
+    """Upper bound on f − f_μ in each cell: f lies below its chord and f_μ above its tangents at
+    both ends.
 
     The chord minus the higher tangent is largest at an end or where the tangents meet.
     """
     a, b = alpha[:-1], alpha[1:]
     slope = -np.exp(np.clip(-mu * ndtri(alpha) - mu**2 / 2.0, -700.0, 700.0))
     turn = slope[1:] - slope[:-1]
-    # steps from a to where the tangents meet, kept inside the cell: any point there gives a valid bound
+    # steps from a to where the tangents meet, kept inside the cell: any point there gives a valid
+    # bound
     with np.errstate(divide="ignore", invalid="ignore"):
         step = (gaussian[:-1] - gaussian[1:] + slope[1:] * (b - a)) / turn
     step = np.clip(np.where(np.isfinite(step), step, 0.0), 0.0, b - a)
@@ -51,8 +53,8 @@ def _cell_bounds(alpha, upper, gaussian, mu):
 def largest_gap(curve, mu: float, points: int = 141, rounds: int = 8, rtol: float = 0.02) -> Gap:
     """How far f rises above f_μ: a certified bracket of max over α of f(α) − f_μ(α).
 
-    Branch and bound: f is looked at where Φ⁻¹(α) is evenly spaced, and again within the cells that may hold the
-    maximum.
+    Branch and bound: f is looked at where Φ⁻¹(α) is evenly spaced, and again within the cells that
+    may hold the maximum.
 
     Args:
         curve: a scalar :class:`jaxgdp.TradeoffCurve`.

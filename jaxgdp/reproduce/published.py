@@ -42,7 +42,11 @@ def read(paper: str) -> dict:
         >>> read("gomez2025")["paper"]["identifier"]
         'arXiv:2503.10945'
     """
-    text = resources.files(__package__ or __name__).joinpath(paper, "published.toml").read_text(encoding="utf-8")
+    text = (
+        resources.files(__package__ or __name__)
+        .joinpath(paper, "published.toml")
+        .read_text(encoding="utf-8")
+    )
     return tomllib.loads(text)
 
 
@@ -56,6 +60,8 @@ def numbers(paper: str) -> list[Published]:
         One :class:`Published` each, in the order of the file.
     """
     return [
-        Published(n["id"], n["item"], n["where"], n["quantity"], n["printed"], n.get("relation", "="))
+        Published(
+            n["id"], n["item"], n["where"], n["quantity"], n["printed"], n.get("relation", "=")
+        )
         for n in read(paper)["number"]
     ]

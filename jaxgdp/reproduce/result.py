@@ -32,7 +32,9 @@ class Number(NamedTuple):
 
     def verdict(self, published: Published) -> Verdict:
         """Compared with the number as printed."""
-        outcome, because = judge(published.printed, self.bracket, published.relation, self.alternatives)
+        outcome, because = judge(
+            published.printed, self.bracket, published.relation, self.alternatives
+        )
         return Verdict(outcome, "; ".join(filter(None, (because, self.note))))
 
 
@@ -82,12 +84,13 @@ class Result:
     """What one figure or table came to.
 
     Attributes:
-        answers: :class:`Number`, :class:`Claim` or :class:`NotHere` by the name of the published number; keys must be
-            those the data file lists.
+        answers: :class:`Number`, :class:`Claim` or :class:`NotHere` by the name of the published
+            number; keys must be those the data file lists.
         draw: a function that draws on a matplotlib ``Figure``, or None for tables.
         size: width and height of the figure in inches.
         tables: tables by file stem: the table itself, or the numbers behind the figure.
-        fpr_floor: of the μ and the regrets in the figure and the tables, 0 where they hold at every FPR, None where there are none.
+        fpr_floor: of the μ and the regrets in the figure and the tables, 0 where they hold at every
+            FPR, None where there are none.
     """
 
     answers: Mapping[str, Number | Claim | NotHere]
@@ -111,7 +114,9 @@ class Row(NamedTuple):
 
 
 def rows(published: list[Published], answers: Mapping[str, Number | Claim | NotHere]) -> list[Row]:
-    """The verdict on every published number that has been answered, in the order of the paper's list."""
+    """The verdict on every published number that has been answered, in the order of the paper's
+    list.
+    """
     found = []
     for p in published:
         answer = answers[p.name]

@@ -34,7 +34,8 @@ class Reproduction(NamedTuple):
 
 
 def items(paper: str) -> dict:
-    """The figures and tables of a paper by name, each as (what it shows, function that computes it).
+    """The figures and tables of a paper by name, each as (what it shows, function that computes
+    it).
 
     Args:
         paper: one of ``PAPERS``.
@@ -107,11 +108,15 @@ def check(paper, *, output, only=None, quick=False, figure_format="png") -> tupl
     return [name for name in known if name in chosen], folder
 
 
-def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_format="png", progress=None) -> Reproduction:
-    """Regenerate figures and tables of a paper as files, and compare its numbers with certified brackets.
+def reproduce(
+    paper="gomez2025", *, output, only=None, quick=False, figure_format="png", progress=None
+) -> Reproduction:
+    """Regenerate figures and tables of a paper as files, and compare its numbers with certified
+    brackets.
 
-    Writes, into ``output``: figures, CSV files of the numbers behind them, tables as CSV, and ``<paper>.md`` and
-    ``<paper>.json`` with the verdict table: the paper's number, our bracket, and whether they agree or why not.
+    Writes, into ``output``: figures, CSV files of the numbers behind them, tables as CSV, and
+    ``<paper>.md`` and ``<paper>.json`` with the verdict table: the paper's number, our bracket, and
+    whether they agree or why not.
 
     Args:
         paper: "gomez2025", "kulynych2024", "liu2022", "chua2024" or "negoescu2023".
@@ -125,9 +130,10 @@ def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_forma
         A :class:`Reproduction`.
 
     Raises:
-        ValueError: an unknown paper, figure, table or format, or an unusable folder (before anything is computed).
-        ImportError: matplotlib, xarray or scikit-learn is missing where a chosen item needs it (``plot``, ``sweep``, ``data`` or
-            ``audit`` extras).
+        ValueError: an unknown paper, figure, table or format, or an unusable folder (before
+            anything is computed).
+        ImportError: matplotlib, xarray or scikit-learn is missing where a chosen item needs it
+            (``plot``, ``sweep``, ``data`` or ``audit`` extras).
 
     Example:
         >>> import tempfile
@@ -136,7 +142,9 @@ def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_forma
         >>> found.rows[0].paper, found.rows[0].verdict
         ('0.03', 'agrees')
     """
-    chosen, folder = check(paper, output=output, only=only, quick=quick, figure_format=figure_format)
+    chosen, folder = check(
+        paper, output=output, only=only, quick=quick, figure_format=figure_format
+    )
     known = items(paper)
     folder.mkdir(exist_ok=True)
 
@@ -148,7 +156,9 @@ def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_forma
         start = time.perf_counter()
         with telling(f"{name}, {position + 1} of {len(chosen)}"):
             found = known[name][1](quick)
-            question = f"{known[name][0]} ({name} of {published.read(paper)['paper']['identifier']})"
+            question = (
+                f"{known[name][0]} ({name} of {published.read(paper)['paper']['identifier']})"
+            )
             files = [folder / file for file in outputs(paper, [name], figure_format)[2:]]
             _write(found, files, question)
         seconds[name] = time.perf_counter() - start
@@ -161,13 +171,17 @@ def reproduce(paper="gomez2025", *, output, only=None, quick=False, figure_forma
     text, data = (folder / file for file in outputs(paper, []))
     citation = published.read(paper)["paper"]
     titles = {name: title for name, (title, _) in known.items()}
-    text.write_text(document.markdown(citation, titles, rows, seconds, sections, quick), encoding="utf-8")
+    text.write_text(
+        document.markdown(citation, titles, rows, seconds, sections, quick), encoding="utf-8"
+    )
     data.write_text(document.json_text(citation, rows, seconds, sections, quick), encoding="utf-8")
     return Reproduction(paper, tuple(rows), seconds, (text, data, *written))
 
 
 def _need(chosen, needs: dict[str, dict[str, str]]) -> None:
-    """Packages outside the core: matplotlib for figures, and what the paper's module lists for each item."""
+    """Packages outside the core: matplotlib for figures, and what the paper's module lists for each
+    item.
+    """
     wanted = {"matplotlib": "plot"} if any(name.startswith("figure") for name in chosen) else {}
     for name in chosen:
         wanted |= needs.get(name, {})
@@ -175,7 +189,9 @@ def _need(chosen, needs: dict[str, dict[str, str]]) -> None:
         try:
             importlib.import_module(package)
         except ImportError as error:
-            raise ImportError(f"this reproduction needs {error.name}: pip install 'jaxgdp[{extra}]'") from None
+            raise ImportError(
+                f"this reproduction needs {error.name}: pip install 'jaxgdp[{extra}]'"
+            ) from None
 
 
 def _write(found: Result, files: list[Path], question: str) -> None:

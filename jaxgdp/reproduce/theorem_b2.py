@@ -1,4 +1,6 @@
-"""Regret as Theorem B.2 and Algorithm 2 of Gomez 2025 compute it: at breakpoints only, and therefore sometimes too small."""
+"""Regret as Theorem B.2 and Algorithm 2 of Gomez 2025 compute it: at breakpoints only, and
+therefore sometimes too small.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,17 @@ _HALVINGS = 60
 
 
 def breakpoint_regret(alpha, beta, mu: float) -> float:
-    """inf{κ ≥ 0: f(α_i + κ) − κ ≤ f_μ(α_i) at every breakpoint α_i} (Gomez 2025, Eq. 30), by Algorithm 2.
+    """inf{κ ≥ 0: f(α_i + κ) − κ ≤ f_μ(α_i) at every breakpoint α_i} (Gomez 2025, Eq. 30), by
+    Algorithm 2.
 
-    Not a bound on the regret Δ: a shift has to be enough at every α, not only at breakpoints. Between them f is straight and
-    f_μ convex, so the largest gap of a curve with few breakpoints lies where this does not look. Kept to show
-    that; :meth:`jaxgdp.TradeoffCurve.regret` is the regret.
+    Not a bound on the regret Δ: a shift has to be enough at every α, not only at breakpoints.
+    Between them f is straight and f_μ convex, so the largest gap of a curve with few breakpoints
+    lies where this does not look. Kept to show that; :meth:`jaxgdp.TradeoffCurve.regret` is the
+    regret.
 
     Args:
-        alpha: FPRs of the breakpoints of a piecewise linear trade-off curve, increasing from 0 to 1.
+        alpha: FPRs of the breakpoints of a piecewise linear trade-off curve, increasing from 0 to
+            1.
         beta: its FNRs there.
         mu: μ > 0 of the Gaussian curve.
 
@@ -34,7 +39,10 @@ def breakpoint_regret(alpha, beta, mu: float) -> float:
     """
     alpha, beta = np.asarray(alpha, np.float64), np.asarray(beta, np.float64)
     if alpha.shape != beta.shape or alpha.ndim != 1:
-        raise ValueError(f"alpha and beta must be rows of equal length, got shapes {alpha.shape} and {beta.shape}")
+        raise ValueError(
+            f"alpha and beta must be rows of equal length, got shapes {alpha.shape} and"
+            f" {beta.shape}"
+        )
     if not (alpha[0] == 0.0 and alpha[-1] == 1.0 and np.all(np.diff(alpha) > 0.0)):
         raise ValueError(f"alpha must increase from 0 to 1, got {alpha}")
     gaussian = gdp.beta(alpha, mu)

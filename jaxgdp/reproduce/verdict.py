@@ -17,8 +17,8 @@ class Verdict(NamedTuple):
     """What a comparison found.
 
     Attributes:
-        outcome: "agrees", "differs", "undecided" (the bracket is too wide to tell), or "not reproducible here" (it takes data or machines
-            that cannot be bundled).
+        outcome: "agrees", "differs", "undecided" (the bracket is too wide to tell), or "not
+            reproducible here" (it takes data or machines that cannot be bundled).
         because: why, in words; empty where there is nothing to add.
     """
 
@@ -57,7 +57,8 @@ def _value(text: str) -> float:
 
 
 def shown(bracket: Bracket, digits: int = 5) -> str:
-    """A bracket as text, rounded outward: "[1.30675, 1.30683]", or one number where both sides print alike.
+    """A bracket as text, rounded outward: "[1.30675, 1.30683]", or one number where both sides
+    print alike.
 
     Example:
         >>> shown(Bracket(1 / 3, 2 / 3), digits=2)
@@ -85,16 +86,20 @@ def _outcome(printed: str, relation: str, bracket: Bracket) -> str:
 
 
 def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) -> Verdict:
-    """Compare a printed number with a bracket, and a number that differs with brackets of other readings.
+    """Compare a printed number with a bracket, and a number that differs with brackets of other
+    readings.
 
     Args:
         printed: decimal text as published.
         bracket: certified lower and upper side.
-        relation: "=" (rounded to its last digit), "≈" (the same, meant loosely), "<" or ">" (said to lie below or above it).
-        alternatives: (description, bracket) pairs, tried in order where the number differs: the first one that agrees is the explanation.
+        relation: "=" (rounded to its last digit), "≈" (the same, meant loosely), "<" or ">" (said
+            to lie below or above it).
+        alternatives: (description, bracket) pairs, tried in order where the number differs: the
+            first one that agrees is the explanation.
 
     Returns:
-        A :class:`Verdict`. "=" agrees if the whole bracket rounds to the printed number and differs if none of it does.
+        A :class:`Verdict`. "=" agrees if the whole bracket rounds to the printed number and differs
+        if none of it does.
 
     Raises:
         ValueError: the text is no decimal, or the relation is unknown.
@@ -107,14 +112,18 @@ def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) 
     if outcome == AGREES:
         if relation == "=" and _value(printed) < float(bracket.lower):
             return Verdict(
-                outcome, "to the digits printed; the printed number is rounded down, below the certified lower side"
+                outcome,
+                "to the digits printed; the printed number is rounded down, below the certified"
+                " lower side",
             )
         return Verdict(outcome, "")
     if outcome == DIFFERS:
         for description, other in alternatives:
             if _outcome(printed, relation, other) == AGREES:
                 return Verdict(
-                    outcome, f"the printed number is the one {description}, where the bracket is {shown(other)}"
+                    outcome,
+                    f"the printed number is the one {description}, where the bracket is"
+                    f" {shown(other)}",
                 )
         if relation in ("=", "≈"):
             side = (
@@ -123,7 +132,11 @@ def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) 
                 else "above the certified upper side"
             )
             return Verdict(outcome, f"the printed number lies {side}")
-        side = f"lower side is not below {printed}" if relation == "<" else f"upper side is not above {printed}"
+        side = (
+            f"lower side is not below {printed}"
+            if relation == "<"
+            else f"upper side is not above {printed}"
+        )
         return Verdict(outcome, f"the certified {side}")
     return Verdict(outcome, "the bracket straddles the limit")
 

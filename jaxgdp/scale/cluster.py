@@ -9,13 +9,15 @@ from typing import Any
 
 from .template import versions
 
-_PATIENCE = (
-    5  # times that the scheduler may give a task up, because as many workers as it allows died while they ran it
-)
+# times that the scheduler may give a task up, because as many workers as it allows died while they
+# ran it
+_PATIENCE = 5
 
 
 class OtherWorker(RuntimeError, ValueError):
-    """A worker is not the same as the client: known only while it runs, and yet a matter of which client was given."""
+    """A worker is not the same as the client: known only while it runs, and yet a matter of which
+    client was given.
+    """
 
 
 def _same_as(there: dict[str, str]) -> None:
@@ -29,7 +31,11 @@ def _same_as(there: dict[str, str]) -> None:
     from ..numerics.precision import with_float64
 
     here = versions()
-    other = [f"{name} {here[name]} (the client has {there[name]})" for name in there if here[name] != there[name]]
+    other = [
+        f"{name} {here[name]} (the client has {there[name]})"
+        for name in there
+        if here[name] != there[name]
+    ]
     if other:
         raise OtherWorker(f"this worker has {', '.join(other)}")
     if with_float64(lambda: jax.numpy.ones(1).dtype)() != "float64":
@@ -61,13 +67,17 @@ def connected(client) -> Iterator[Any]:
         with Client(client, set_as_default=False) as mine:
             yield mine
     else:
-        raise ValueError(f"client must be a dask.distributed.Client or the address of a scheduler, got {client!r}")
+        raise ValueError(
+            "client must be a dask.distributed.Client or the address of a scheduler, got"
+            f" {client!r}"
+        )
 
 
 def each(client, function, items):
     """``function`` of every item by the workers, in the order in which they finish.
 
-    What a worker was doing when it died is done by another one; an error of the function itself ends everything.
+    What a worker was doing when it died is done by another one; an error of the function itself
+    ends everything.
 
     Args:
         client: ``dask.distributed.Client`` or the address of a scheduler.
@@ -84,7 +94,8 @@ def each(client, function, items):
         tasks = cluster.map(task, items, pure=False, key=f"jaxgdp-{name}")
         pending = {future.key: (future, item, 1) for future, item in zip(tasks, items, strict=True)}
         finished = as_completed(tasks, loop=cluster.loop)
-        # whoever holds on to what is done has it done again when its worker dies: only what is pending is held
+        # whoever holds on to what is done has it done again when its worker dies: only what is
+        # pending is held
         del tasks
         try:
             for future in finished:

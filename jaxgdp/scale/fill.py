@@ -21,12 +21,14 @@ def fill(path: Path, template: Template, compute: Compute, already, progress, cl
     Args:
         path: of the store, made if there is none. template: of it.
         compute: (region of the grid, progress) → variable → array of the region's shape.
-        already: called with the number of settings that are there. progress: called with the number finished, as they finish.
+        already: called with the number of settings that are there. progress: called with the number
+            finished, as they finish.
         client: ``dask.distributed.Client`` whose workers see the same path; None computes here.
 
     Raises:
         ValueError: the store belongs to another question or version.
-        OSError: names a file that cannot be written, is damaged, or says that another process writes this store.
+        OSError: names a file that cannot be written, is damaged, or says that another process
+            writes this store.
     """
     store = opened(path, template)
     if store is not None and not store.missing():

@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-# what Dask does beside the work: with its own settings an idle worker takes 4 % of a core and its scheduler 5 %, with these 1 and 2 %
+# what Dask does beside the work: with its own settings an idle worker takes 4 % of a core and its
+# scheduler 5 %, with these 1 and 2 %
 _QUIET = {
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "2s",
@@ -16,7 +17,9 @@ _QUIET = {
 
 
 def cores() -> list[int]:
-    """Numbers of the cores that this process may use; none where the operating system does not tell."""
+    """Numbers of the cores that this process may use; none where the operating system does not
+    tell.
+    """
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
@@ -32,10 +35,12 @@ def share(here: list[int], workers: int, position: int) -> list[int]:
 
 @contextlib.contextmanager
 def workers(number: int) -> Iterator[Any]:
-    """A ``dask.distributed.Client`` of so many processes on this machine, each with one thread for tasks.
+    """A ``dask.distributed.Client`` of so many processes on this machine, each with one thread for
+    tasks.
 
-    XLA and BLAS use all cores they see, so each process is kept to its share before it loads them; one that dies is replaced. Dask's
-    sampling profiler is off and its monitors tick slowly: with few cores they cost as much as a twentieth of the work.
+    XLA and BLAS use all cores they see, so each process is kept to its share before it loads them;
+    one that dies is replaced. Dask's sampling profiler is off and its monitors tick slowly: with
+    few cores they cost as much as a twentieth of the work.
 
     Raises:
         ImportError: ``distributed`` is missing.
@@ -62,7 +67,12 @@ def workers(number: int) -> Iterator[Any]:
         for name in ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
         if (value := getattr(jax.config, name)) is not None
     }
-    settings = {"n_workers": number, "threads_per_worker": 1, "dashboard_address": ":0", "env": cache}
+    settings = {
+        "n_workers": number,
+        "threads_per_worker": 1,
+        "dashboard_address": ":0",
+        "env": cache,
+    }
     with (
         config.set(_QUIET),
         LocalCluster(**settings) as cluster,

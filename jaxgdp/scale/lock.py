@@ -1,4 +1,6 @@
-"""One process at a time writes a store: a lock that the operating system takes back from a dead process."""
+"""One process at a time writes a store: a lock that the operating system takes back from a dead
+process.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,14 @@ def _owner(descriptor: int) -> dict:
 
 
 def _taken(path: Path, owner: dict) -> OSError:
-    who = f"process {owner.get('pid', 'of unknown number')} on {owner.get('host', 'an unknown machine')}"
+    who = (
+        f"process {owner.get('pid', 'of unknown number')} on"
+        f" {owner.get('host', 'an unknown machine')}"
+    )
     return BlockingIOError(
-        errno.EWOULDBLOCK, f"{who} is writing this store (if that process is dead, remove the file)", str(path)
+        errno.EWOULDBLOCK,
+        f"{who} is writing this store (if that process is dead, remove the file)",
+        str(path),
     )
 
 
@@ -67,9 +74,11 @@ def _open(path: Path) -> int:
 
 @contextlib.contextmanager
 def locked(store: Path):
-    """Hold the lock of a store: a file beside it, ``<store>.lock``, that names the process and its machine.
+    """Hold the lock of a store: a file beside it, ``<store>.lock``, that names the process and its
+    machine.
 
-    A lock whose process died on this machine is free; one of another machine has to be removed by hand.
+    A lock whose process died on this machine is free; one of another machine has to be removed by
+    hand.
 
     Raises:
         BlockingIOError: another process holds it; names the file, the process and the machine.

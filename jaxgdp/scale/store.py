@@ -1,8 +1,9 @@
-"""A store of a sweep: every chunk is written once, and counts only with the record that is written after all of its files.
+"""A store of a sweep: every chunk is written once, and counts only with the record that is written
+after all of its files.
 
-The record of a chunk holds the checksum of each of its files. Files are written under another name and renamed, so whoever is killed
-leaves a chunk without a record, which is computed again, and what has a record is whole.
-"""
+The record of a chunk holds the checksum of each of its files. Files are written under another name
+and renamed, so whoever is killed leaves a chunk without a record, which is computed again, and what
+has a record is whole."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ class Store:
     """Chunks of a store that is there.
 
     Args:
-        path: of the store. names: its variables, in the order of its records. layout: its grid and chunks.
+        path: of the store. names: its variables, in the order of its records. layout: its grid and
+            chunks.
     """
 
     def __init__(self, path: Path, names: tuple[str, ...], layout: Layout):
@@ -119,7 +121,8 @@ class Store:
         """Chunks that are still to be computed, after a look at all that are there.
 
         Raises:
-            OSError: a file is not what was written; names the first and says how many chunks have one.
+            OSError: a file is not what was written; names the first and says how many chunks have
+                one.
         """
         missing, broken = [], []
         for chunk in range(self.layout.number):
@@ -153,7 +156,9 @@ def undamaged(path) -> None:
     path = Path(path)
     if not (path / OWN / "zarr.json").exists():
         return
-    arrays = {name: array for name, array in zarr.open_group(path, mode="r").arrays() if array.ndim == 3}
+    arrays = {
+        name: array for name, array in zarr.open_group(path, mode="r").arrays() if array.ndim == 3
+    }
     layouts = {Layout(array.shape, array.chunks) for array in arrays.values()}
     for layout in layouts:
         store = Store(path, tuple(arrays), layout)
@@ -177,7 +182,9 @@ def _to_disk(file: Path) -> None:
 
 
 def opened(path: Path, template: Template) -> Store | None:
-    """The store of this template, or None where there is nothing yet; the errors of ``template.check``."""
+    """The store of this template, or None where there is nothing yet; the errors of
+    ``template.check``.
+    """
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return None
     check(path, template)

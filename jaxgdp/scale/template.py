@@ -1,4 +1,6 @@
-"""What a store holds before its first chunk: axes, attributes, versions, question and date, and a fingerprint of all of it."""
+"""What a store holds before its first chunk: axes, attributes, versions, question and date, and a
+fingerprint of all of it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from .layout import Layout
 
 OWN = "jaxgdp"  # the group of what a store says of itself
 DIGEST = 32  # bytes of a SHA-256
-EMPTY: dict[str, Any] = {"f": np.nan, "i": -1}  # what is read where nothing was computed yet, by kind of number
+EMPTY: dict[str, Any] = {
+    "f": np.nan,
+    "i": -1,
+}  # what is read where nothing was computed yet, by kind of number
 _DISTRIBUTIONS = ("jax", "jaxlib", "numpy", "scipy")  # what bits depend on, beside the machine
 
 
@@ -35,7 +40,8 @@ class Template(NamedTuple):
     """Everything about a store that is known before anything is computed.
 
     Attributes:
-        axes: dimension → coordinates, in order. variables: name → :class:`Variable`. attributes: of the data set.
+        axes: dimension → coordinates, in order. variables: name → :class:`Variable`. attributes: of
+            the data set.
         question: what tells it from another sweep, as JSON.
         layout: the grid and its chunks.
     """
@@ -53,7 +59,9 @@ def _version(distribution: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of this package and of what computes for it, read once a process: what is installed later does not compute here."""
+    """Of this package and of what computes for it, read once a process: what is installed later
+    does not compute here.
+    """
     from .._version import __version__
 
     return {"jaxgdp": __version__} | {name: _version(name) for name in _DISTRIBUTIONS}
@@ -74,12 +82,14 @@ def _files(template: Template) -> list[str]:
     groups = ["", f"{OWN}/"]
     arrays = [*template.axes, *template.variables, f"{OWN}/done", f"{OWN}/fingerprint"]
     return [f"{group}zarr.json" for group in groups] + sorted(
-        [f"{name}/zarr.json" for name in arrays] + [chunk_file(name, (0,)) for name in template.axes]
+        [f"{name}/zarr.json" for name in arrays]
+        + [chunk_file(name, (0,)) for name in template.axes]
     )
 
 
 def create(path: Path, template: Template) -> None:
-    """Write the template of a new store: beside it first, so that it is there as a whole or not at all.
+    """Write the template of a new store: beside it first, so that it is there as a whole or not at
+    all.
 
     Raises:
         FileExistsError: something else has that name.
@@ -87,7 +97,9 @@ def create(path: Path, template: Template) -> None:
     import zarr
 
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise FileExistsError(errno.EEXIST, "this is there, and no store of jaxgdp.sweep", str(path))
+        raise FileExistsError(
+            errno.EEXIST, "this is there, and no store of jaxgdp.sweep", str(path)
+        )
     partial = path.with_name(path.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     root = zarr.create_group(partial, zarr_format=3, attributes=template.attributes)
@@ -101,15 +113,26 @@ def create(path: Path, template: Template) -> None:
     for name, values in template.axes.items():
         array(root, name, values.shape, values.shape, str(values.dtype), (name,))[:] = values
     for name, variable in template.variables.items():
-        array(root, name, *template.layout, variable.dtype, tuple(template.axes), variable.attributes)
+        array(
+            root, name, *template.layout, variable.dtype, tuple(template.axes), variable.attributes
+        )
     told = {"question": template.question, "versions": versions(), "date": today()}
     own = root.create_group(OWN, attributes=told)
     width, files = len(template.variables), _files(template)
     array(
-        own, "done", (template.layout.number, width, DIGEST), (1, width, DIGEST), "uint8", ("chunk", "variable", "byte")
+        own,
+        "done",
+        (template.layout.number, width, DIGEST),
+        (1, width, DIGEST),
+        "uint8",
+        ("chunk", "variable", "byte"),
     )
-    fingerprint = array(own, "fingerprint", (len(files), DIGEST), (len(files), DIGEST), "uint8", ("file", "byte"))
-    with warnings.catch_warnings():  # consolidated metadata are an extension of Zarr 3, which xarray looks for
+    fingerprint = array(
+        own, "fingerprint", (len(files), DIGEST), (len(files), DIGEST), "uint8", ("file", "byte")
+    )
+    with (
+        warnings.catch_warnings()
+    ):  # consolidated metadata are an extension of Zarr 3, which xarray looks for
         warnings.simplefilter("ignore")
         zarr.consolidate_metadata(partial)
     fingerprint[:] = np.array([list(digest(partial / file)) for file in files], np.uint8)
@@ -126,7 +149,9 @@ def check(path: Path, template: Template) -> None:
     """
     file = path / OWN / "zarr.json"
     if not file.exists():
-        raise FileExistsError(errno.EEXIST, "this is there, and no store of jaxgdp.sweep", str(path))
+        raise FileExistsError(
+            errno.EEXIST, "this is there, and no store of jaxgdp.sweep", str(path)
+        )
     try:
         own = json.loads(file.read_bytes())["attributes"]
         sides = ((own["question"], template.question), (own["versions"], versions()))
@@ -136,7 +161,9 @@ def check(path: Path, template: Template) -> None:
         for name in here | there:
             if there.get(name) != here.get(name):
                 found, asked = (_short(side.get(name)) for side in (there, here))
-                raise ValueError(f"store {path} is of another {what}: its {name} is {found}, here it is {asked}")
+                raise ValueError(
+                    f"store {path} is of another {what}: its {name} is {found}, here it is {asked}"
+                )
     files = _files(template)
     fingerprint = path / chunk_file(f"{OWN}/fingerprint", (0, 0))
     try:

@@ -1,4 +1,6 @@
-"""What a calibration can aim at: one dataclass for each kind of accepted risk, scalars or arrays."""
+"""What a calibration can aim at: one dataclass for each kind of accepted risk, scalars or
+arrays.
+"""
 
 from .base import Target
 from .curve import ApproximateMu, Mu, Regret

@@ -1,9 +1,9 @@
 """What every target has: the risk that is accepted, as a frozen dataclass of scalars or arrays.
 
-Every target names a quantity of :func:`jaxgdp.measure`, which side of its bracket is safe, and the μ of the Gaussian curve that just
-meets it: nearly linear in the noise on logarithmic axes, so that a solver needs few evaluations. μ only steers; whether a target is
-met is decided by the quantity itself.
-"""
+Every target names a quantity of :func:`jaxgdp.measure`, which side of its bracket is safe, and the
+μ of the Gaussian curve that just meets it: nearly linear in the noise on logarithmic axes, so that
+a solver needs few evaluations. μ only steers; whether a target is met is decided by the quantity
+itself."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ class Target:
     def flat(self, shape) -> Target:
         """The same with one-dimensional fields, broadcast to a shape."""
         return self._unchecked(
-            {name: np.broadcast_to(getattr(self, name), shape).reshape(-1) for name in self.numbers()}
+            {
+                name: np.broadcast_to(getattr(self, name), shape).reshape(-1)
+                for name in self.numbers()
+            }
         )
 
     def take(self, rows) -> Target:
@@ -99,7 +102,9 @@ class Target:
         return own.upper <= self.goal if self.safe == "upper" else own.lower >= self.goal
 
     def violates(self, own: Bracket):
-        """Whether the other side already breaks the goal, so that no accountant could show that it is met."""
+        """Whether the other side already breaks the goal, so that no accountant could show that it
+        is met.
+        """
         return own.lower > self.goal if self.safe == "upper" else own.upper < self.goal
 
     def equivalent_mu(self, value):
@@ -119,7 +124,9 @@ class Target:
         raise NotImplementedError
 
     def without_noise(self, detected, adjacency):
-        """The quantity of a run that shows whether the record was sampled, which happens with probability ``detected``."""
+        """The quantity of a run that shows whether the record was sampled, which happens with
+        probability ``detected``.
+        """
         raise NotImplementedError
 
     def describe(self) -> str:

@@ -86,7 +86,9 @@ class ApproximateMu(Target):
         return value
 
     def of_gaussian(self, mu):
-        """f_μ is d-approximately ν-GDP for the smallest ν whose curve, shrunk by 1 − d, lies below f_μ."""
+        """f_μ is d-approximately ν-GDP for the smallest ν whose curve, shrunk by 1 − d, lies below
+        f_μ.
+        """
         return _approximate_mu_of_gaussian(mu, self.d)
 
     def gaussian_mu(self):
@@ -107,7 +109,9 @@ class ApproximateMu(Target):
 
 
 def _approximate_mu_of_gaussian(mu, d):
-    """max over α with TPR > d of Φ⁻¹(1 − α/(1 − d)) − Φ⁻¹(β/(1 − d)), by golden-section search over Φ⁻¹(α)."""
+    """max over α with TPR > d of Φ⁻¹(1 − α/(1 − d)) − Φ⁻¹(β/(1 − d)), by golden-section search over
+    Φ⁻¹(α).
+    """
     mu, d = np.broadcast_arrays(np.asarray(mu, float), d)
     rest = 1.0 - d
 
@@ -128,7 +132,8 @@ def _approximate_mu_of_gaussian(mu, d):
 
 @dataclass(frozen=True)
 class Regret(Target):
-    """Regret Δ of reporting μ* (at the floor) in place of the whole curve, at most the target (Gomez 2025).
+    """Regret Δ of reporting μ* (at the floor) in place of the whole curve, at most the target
+    (Gomez 2025).
 
     Δ does not fall steadily with the noise. See :func:`jaxgdp.calibrate` for what is returned.
 

@@ -25,16 +25,18 @@ _TABLE = 24  # Gaussian curves that stand for all, where a quantity has no close
 
 @dataclass(frozen=True)
 class OfQuantity(Target):
-    """The safe side of any registered quantity on the right side of a value: at most it, or at least it where less privacy means less.
+    """The safe side of any registered quantity on the right side of a value: at most it, or at
+    least it where less privacy means less.
 
     Args:
         quantity: name, as for :func:`jaxgdp.measure`.
         value: the goal, any shape.
-        at: what the quantity is asked at (δ of "epsilon", ε of "delta", an FPR, a prior, …); its default where not given.
+        at: what the quantity is asked at (δ of "epsilon", ε of "delta", an FPR, a prior, …); its
+            default where not given.
 
     Raises:
-        ValueError: the quantity is unknown or does not fall and rise with privacy ("regret"), a number is out of range, or guessing
-            reaches the goal whatever the noise.
+        ValueError: the quantity is unknown or does not fall and rise with privacy ("regret"), a
+            number is out of range, or guessing reaches the goal whatever the noise.
 
     Example:
         >>> OfQuantity("delta", 1e-6, at=[1.0, 2.0]).shape
@@ -51,7 +53,8 @@ class OfQuantity(Target):
         record = named(self.quantity)
         if self.quantity == "regret":
             raise ValueError(
-                "quantity must not be 'regret', which does not fall steadily with the noise: use targets.Regret"
+                "quantity must not be 'regret', which does not fall steadily with the noise: use"
+                " targets.Regret"
             )
         if self.at is None:
             object.__setattr__(self, "at", np.nan if record.argument is None else record.default)
@@ -73,12 +76,20 @@ class OfQuantity(Target):
         return ("value", "at")
 
     def describe(self):
-        at = "" if self.record.argument is None else f" at {self.record.argument} {short(np.squeeze(self.at))}"
+        at = (
+            ""
+            if self.record.argument is None
+            else f" at {self.record.argument} {short(np.squeeze(self.at))}"
+        )
         return f"{self.quantity} {short(np.squeeze(self.value))}{at}"
 
     def _checked(self, name, value):
         if name == "at":
-            return np.asarray(value, float) if self.record.argument is None else self.record.checked(value)
+            return (
+                np.asarray(value, float)
+                if self.record.argument is None
+                else self.record.checked(value)
+            )
         return finite(name, value)
 
     def _feasible(self):
@@ -88,7 +99,8 @@ class OfQuantity(Target):
             value, reached = first(bad, self.value, idle)
             side = "above" if self.record.grows else "below"
             raise ValueError(
-                f"value must be {side} {reached:g}, where {self.quantity} is when nothing is released, got {value:g}"
+                f"value must be {side} {reached:g}, where {self.quantity} is when nothing is"
+                f" released, got {value:g}"
             )
 
     def parameters(self):
@@ -102,11 +114,16 @@ class OfQuantity(Target):
         """As far out as the goal is decided, where that is known; else the default, or further."""
         deep = 0.5 * self.place(np.clip(self.gaussian_mu(), _LEAST_MU, _LARGEST_MU))
         known = self.record.argument == "fpr" or self.record.threshold is not None
-        return np.clip(deep if known else np.minimum(deep, options.FPR_FLOOR), DEEPEST, HIGHEST_FLOOR)
+        return np.clip(
+            deep if known else np.minimum(deep, options.FPR_FLOOR), DEEPEST, HIGHEST_FLOOR
+        )
 
     def equivalent_mu(self, value):
         value, at = np.broadcast_arrays(np.asarray(value, float), self.at)
-        low, high = np.full(value.shape, np.log(_LEAST_MU)), np.full(value.shape, np.log(_LARGEST_MU))
+        low, high = (
+            np.full(value.shape, np.log(_LEAST_MU)),
+            np.full(value.shape, np.log(_LARGEST_MU)),
+        )
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
             found = self._of_gaussian(np.exp(middle), at)
@@ -136,7 +153,9 @@ class OfQuantity(Target):
         return np.clip(ndtr(-mu / 2.0 - slope / mu), DEEPEST, HIGHEST_FLOOR)
 
     def without_noise(self, detected, adjacency):
-        """The worst that the quantity can be: that no noise meets the target is left to the search to find."""
+        """The worst that the quantity can be: that no noise meets the target is left to the search
+        to find.
+        """
         worst = self.record.extent[1] if self.record.grows else self.record.extent[0]
         return np.full(np.broadcast_shapes(np.shape(detected), self.shape), worst)
 
@@ -146,6 +165,10 @@ def _table(record: Quantity, at) -> tuple[Any, Any]:
     """(log μ, value) of a few Gaussian curves, monotone: for steering only."""
     grid = np.linspace(np.log(_LEAST_MU), np.log(_LARGEST_MU), _TABLE)
     asked = {} if record.argument is None else {record.argument: at}
-    found = measure(Gaussian(np.exp(-grid)), record.name, rtol=1e-2, nested=False, **asked).brackets[record.name]
+    found = measure(
+        Gaussian(np.exp(-grid)), record.name, rtol=1e-2, nested=False, **asked
+    ).brackets[record.name]
     sign = 1.0 if record.grows else -1.0
-    return grid, sign * np.maximum.accumulate(sign * np.asarray(found.upper if record.grows else found.lower))
+    return grid, sign * np.maximum.accumulate(
+        sign * np.asarray(found.upper if record.grows else found.lower)
+    )

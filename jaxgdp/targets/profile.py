@@ -87,7 +87,12 @@ class Advantage(Target):
         return checked(name, value, valid, lambda a: (a > 0.0) & (a < 1.0))
 
     def parameters(self):
-        return {"fpr_floor": 0.6 * np.clip(self.place(self.equivalent_mu(self.advantage)), DEEPEST, HIGHEST_FLOOR)}
+        return {
+            "fpr_floor": (
+                0.6
+                * np.clip(self.place(self.equivalent_mu(self.advantage)), DEEPEST, HIGHEST_FLOOR)
+            )
+        }
 
     def equivalent_mu(self, value):
         return np.where(value < 1.0, gdp.mu_from_advantage(np.minimum(value, 1.0 - 1e-16)), np.inf)
@@ -104,13 +109,16 @@ class Advantage(Target):
 
 @dataclass(frozen=True)
 class BayesRisk(Target):
-    """Error probability of every attacker at least ``bayes_risk``: min over α of π·α + (1 − π)·f(α).
+    """Error probability of every attacker at least ``bayes_risk``: min over α of π·α + (1 −
+    π)·f(α).
 
     Args:
-        bayes_risk: in (0, min(π, 1 − π)), any shape. prior: π in (0, 1), the probability that the record is absent.
+        bayes_risk: in (0, min(π, 1 − π)), any shape. prior: π in (0, 1), the probability that the
+            record is absent.
 
     Raises:
-        ValueError: a field is out of range, or the risk is not below min(π, 1 − π), that of guessing.
+        ValueError: a field is out of range, or the risk is not below min(π, 1 − π), that of
+            guessing.
 
     Example:
         >>> BayesRisk(bayes_risk=0.4).shape
@@ -129,16 +137,22 @@ class BayesRisk(Target):
         if np.any(bad := self.bayes_risk >= guess):
             risk, prior = first(bad, self.bayes_risk, self.prior)
             raise ValueError(
-                f"bayes_risk must be below min(prior, 1 - prior) = {min(prior, 1 - prior):g}, the risk of guessing, got {risk:g}"
+                f"bayes_risk must be below min(prior, 1 - prior) = {min(prior, 1 - prior):g}, the"
+                f" risk of guessing, got {risk:g}"
             )
 
     def _profile(self, value):
-        """The point (ε, δ) of the profile that decides: R = min(π, 1 − π)·(1 − δ(|log(π/(1 − π))|))."""
+        """The point (ε, δ) of the profile that decides: R = min(π, 1 − π)·(1 − δ(|log(π/(1 −
+        π))|)).
+        """
         rare = np.minimum(self.prior, 1.0 - self.prior)
         return np.log1p(-rare) - np.log(rare), 1.0 - value / rare
 
     def parameters(self):
-        return {"prior": self.prior, "fpr_floor": 0.8 * self.place(self.equivalent_mu(self.bayes_risk))}
+        return {
+            "prior": self.prior,
+            "fpr_floor": 0.8 * self.place(self.equivalent_mu(self.bayes_risk)),
+        }
 
     def equivalent_mu(self, value):
         return _mu_of_profile(*self._profile(value))

@@ -1,4 +1,6 @@
-"""Targets at one false positive rate: FNR, TPR, accuracy, precision, and the success of attacks with a baseline."""
+"""Targets at one false positive rate: FNR, TPR, accuracy, precision, and the success of attacks
+with a baseline.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ def mu_of_rates(fpr, tpr):
 
 @dataclass(frozen=True)
 class FNR(Target):
-    """FNR at least ``fnr`` for every attack with FPR at most ``fpr``: f(α*) ≥ β* (Kulynych 2024, Eq. 18).
+    """FNR at least ``fnr`` for every attack with FPR at most ``fpr``: f(α*) ≥ β* (Kulynych 2024,
+    Eq. 18).
 
     Args:
         fnr: β* in (0, 1), any shape. fpr: α* in (0, 1).
@@ -56,7 +59,8 @@ class FNR(Target):
         if np.any(bad := self.fnr + self.fpr >= 1.0):
             fnr, fpr = first(bad, self.fnr, self.fpr)
             raise ValueError(
-                f"fnr + fpr must be below 1 (guessing reaches 1, whatever the noise), got fnr {fnr:g} and fpr {fpr:g}"
+                "fnr + fpr must be below 1 (guessing reaches 1, whatever the noise), got fnr"
+                f" {fnr:g} and fpr {fpr:g}"
             )
 
     def parameters(self):
@@ -101,7 +105,8 @@ class TPR(Target):
         if np.any(bad := self.tpr <= self.fpr):
             tpr, fpr = first(bad, self.tpr, self.fpr)
             raise ValueError(
-                f"tpr must be above fpr (guessing reaches it, whatever the noise), got tpr {tpr:g} and fpr {fpr:g}"
+                f"tpr must be above fpr (guessing reaches it, whatever the noise), got tpr {tpr:g}"
+                f" and fpr {fpr:g}"
             )
 
     def parameters(self):
@@ -122,7 +127,8 @@ class TPR(Target):
 
 @dataclass(frozen=True)
 class Accuracy(Target):
-    """Accuracy of membership inference at an FPR, for equal priors: ½·((1 − α) + (1 − β)) ≤ accuracy.
+    """Accuracy of membership inference at an FPR, for equal priors: ½·((1 − α) + (1 − β)) ≤
+    accuracy.
 
     So β* = 2(1 − accuracy) − α. (Kulynych 2024, Table 1 prints 2(α − accuracy), which is negative.)
 
@@ -130,7 +136,8 @@ class Accuracy(Target):
         accuracy: in (½, 1 − α/2), any shape. fpr: α in (0, 1).
 
     Raises:
-        ValueError: accuracy ≤ ½, which only infinite noise reaches, or ≥ 1 − α/2, which everything reaches.
+        ValueError: accuracy ≤ ½, which only infinite noise reaches, or ≥ 1 − α/2, which everything
+            reaches.
 
     Example:
         >>> Accuracy(accuracy=0.6, fpr=0.1).shape
@@ -145,11 +152,15 @@ class Accuracy(Target):
 
     def _feasible(self):
         if np.any(bad := self.accuracy <= 0.5):
-            raise ValueError(f"accuracy must be above 0.5 (guessing reaches it), got {first(bad, self.accuracy)[0]:g}")
+            raise ValueError(
+                "accuracy must be above 0.5 (guessing reaches it), got"
+                f" {first(bad, self.accuracy)[0]:g}"
+            )
         if np.any(bad := self.accuracy >= 1.0 - 0.5 * self.fpr):
             accuracy, fpr = first(bad, self.accuracy, self.fpr)
             raise ValueError(
-                f"accuracy must be below 1 - fpr/2 = {1 - fpr / 2:g} (more is a target weaker than no noise), got {accuracy:g}"
+                f"accuracy must be below 1 - fpr/2 = {1 - fpr / 2:g} (more is a target weaker than"
+                f" no noise), got {accuracy:g}"
             )
 
     def parameters(self):
@@ -173,7 +184,8 @@ class Accuracy(Target):
 
 @dataclass(frozen=True)
 class Precision(Target):
-    """Precision (positive predictive value) of membership inference at an FPR, for equal priors: TPR/(TPR + α) ≤ precision.
+    """Precision (positive predictive value) of membership inference at an FPR, for equal priors:
+    TPR/(TPR + α) ≤ precision.
 
     So TPR* = α·v/(1 − v) for a precision of v.
 
@@ -181,7 +193,8 @@ class Precision(Target):
         precision: v in (½, 1/(1 + α)), any shape. fpr: α in (0, 1).
 
     Raises:
-        ValueError: v ≤ ½, which only infinite noise reaches, or ≥ 1/(1 + α), which everything reaches.
+        ValueError: v ≤ ½, which only infinite noise reaches, or ≥ 1/(1 + α), which everything
+            reaches.
 
     Example:
         >>> Precision(precision=0.8, fpr=0.1).shape
@@ -197,13 +210,14 @@ class Precision(Target):
     def _feasible(self):
         if np.any(bad := self.precision <= 0.5):
             raise ValueError(
-                f"precision must be above 0.5 (guessing reaches it), got {first(bad, self.precision)[0]:g}"
+                "precision must be above 0.5 (guessing reaches it), got"
+                f" {first(bad, self.precision)[0]:g}"
             )
         if np.any(bad := self.precision >= 1.0 / (1.0 + self.fpr)):
             precision, fpr = first(bad, self.precision, self.fpr)
             raise ValueError(
-                f"precision must be below 1/(1 + fpr) = {1 / (1 + fpr):g} (more is a target weaker than no noise), "
-                f"got {precision:g}"
+                f"precision must be below 1/(1 + fpr) = {1 / (1 + fpr):g} (more is a target weaker"
+                f" than no noise), got {precision:g}"
             )
 
     def _tpr(self, value):
@@ -233,17 +247,20 @@ class Precision(Target):
 
 @dataclass(frozen=True)
 class AttackSuccess(Target):
-    """Success of re-identification, attribute inference or reconstruction: 1 − f(κ) ≤ success, at baseline κ.
+    """Success of re-identification, attribute inference or reconstruction: 1 − f(κ) ≤ success, at
+    baseline κ.
 
-    κ is the success of the best attack that does not see the output. With adjacency "add_remove" this covers
-    attacks on either side of the curve; for the reconstruction of a record that is present only its removal matters,
-    γ(κ) = sup{Q(E): P(E) ≤ κ} (Hayes et al. 2024), which ``adjacency="remove"`` computes and which never asks for more noise.
+    κ is the success of the best attack that does not see the output. With adjacency "add_remove"
+    this covers attacks on either side of the curve; for the reconstruction of a record that is
+    present only its removal matters, γ(κ) = sup{Q(E): P(E) ≤ κ} (Hayes et al. 2024), which
+    ``adjacency="remove"`` computes and which never asks for more noise.
 
     Args:
         success: in (0, 1), above the baseline, any shape. baseline: κ in (0, 1).
 
     Raises:
-        ValueError: a field is out of range, or success ≤ baseline, which only infinite noise reaches.
+        ValueError: a field is out of range, or success ≤ baseline, which only infinite noise
+            reaches.
 
     Example:
         >>> AttackSuccess(success=0.1, baseline=[0.01, 0.02]).shape
@@ -260,8 +277,8 @@ class AttackSuccess(Target):
         if np.any(bad := self.success <= self.baseline):
             success, baseline = first(bad, self.success, self.baseline)
             raise ValueError(
-                f"success must be above baseline (which is reached whatever the noise), got success {success:g} and "
-                f"baseline {baseline:g}"
+                "success must be above baseline (which is reached whatever the noise), got success"
+                f" {success:g} and baseline {baseline:g}"
             )
 
     def parameters(self):

@@ -1,4 +1,6 @@
-"""How a kept curve is asked: any quantity by name, at an argument that is checked, with its status or with a warning."""
+"""How a kept curve is asked: any quantity by name, at an argument that is checked, with its status
+or with a warning.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from .looks import read_all
 
 
 class ContradictionWarning(RuntimeWarning):
-    """The two sides of an answer excluded each other: an error in this library, and nothing is vouched for."""
+    """The two sides of an answer excluded each other: an error in this library, and nothing is
+    vouched for.
+    """
 
 
 class Asked:
@@ -43,13 +47,19 @@ class Asked:
     @with_float64
     def _sides(self, record: Quantity, values) -> Bracket:
         """What all looks at each curve have in common, side by side and not yet compared."""
-        if record.name == "mu" and self._mu is not None and np.all(values == record.query(self.fpr_floor)):
+        if (
+            record.name == "mu"
+            and self._mu is not None
+            and np.all(values == record.query(self.fpr_floor))
+        ):
             shape = broadcast(mechanism=np.empty(self.shape), argument=values)
             return Bracket(*(np.broadcast_to(side, shape) for side in self._mu))
         symmetric = self.adjacency in SYMMETRIC
         found = read_all(self._curves, record, values, self.shape, symmetric)
         for curves in self._achieved if record.monotone else ():
-            found = nested.narrowed(record, found, read_all(curves, record, values, self.shape, symmetric))
+            found = nested.narrowed(
+                record, found, read_all(curves, record, values, self.shape, symmetric)
+            )
         return found
 
     def _query(self, name: str, values) -> Bracket:
@@ -57,8 +67,8 @@ class Asked:
         bracket, contradicted = reading(name).settle(self._sides(reading(name), values))
         if np.any(contradicted):
             warnings.warn(
-                f"{name}: the two sides of {np.sum(contradicted)} of {np.size(contradicted)} answers contradict each other, which is an "
-                "error of jaxgdp; they are withheld",
+                f"{name}: the two sides of {np.sum(contradicted)} of {np.size(contradicted)}"
+                " answers contradict each other, which is an error of jaxgdp; they are withheld",
                 ContradictionWarning,
                 stacklevel=3,
             )
@@ -86,7 +96,8 @@ class Asked:
 
         Args:
             name: one that ``jaxgdp.measure`` knows.
-            argument: what it is asked at, broadcast against the mechanism's shape; its default (or the curve's floor) where not given.
+            argument: what it is asked at, broadcast against the mechanism's shape; its default (or
+                the curve's floor) where not given.
 
         Returns:
             Bracket; ``jaxgdp.quantities`` says which side is the one to report.
@@ -110,8 +121,9 @@ class Asked:
             name, argument: as for :meth:`quantity`.
 
         Returns:
-            (bracket, codes of ``jaxgdp.bracket.STATUS``): 0 where the bracket is as narrow as ``rtol`` asks, 1 where not, 2 where its two
-            sides contradicted each other, so that it is all that the quantity can be.
+            (bracket, codes of ``jaxgdp.bracket.STATUS``): 0 where the bracket is as narrow as
+            ``rtol`` asks, 1 where not, 2 where its two sides contradicted each other, so that it is
+            all that the quantity can be.
         """
         record = registry.named(name)
         bracket, contradicted = record.settle(self._sides(record, self._argument(record, argument)))

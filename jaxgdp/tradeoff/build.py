@@ -17,18 +17,21 @@ from ..quantities import registry
 from .curve import TradeoffCurve
 
 
-def tradeoff(mechanism, rtol=options.RTOL, fpr_floor=options.FPR_FLOOR, adjacency=options.ADJACENCY) -> TradeoffCurve:
+def tradeoff(
+    mechanism, rtol=options.RTOL, fpr_floor=options.FPR_FLOOR, adjacency=options.ADJACENCY
+) -> TradeoffCurve:
     """Certified trade-off curve of a mechanism, down to error rates of 1e-300.
 
-    The dominating pair bounds privacy loss from above, an explicit attack from below; both come from the same lattice, which
-    is refined until they agree on μ.
+    The dominating pair bounds privacy loss from above, an explicit attack from below; both come
+    from the same lattice, which is refined until they agree on μ.
 
     Args:
         mechanism: a mechanism or composition, scalar or batched.
         rtol: relative width asked of the μ bracket, in (0, 1).
         fpr_floor: FPR floor at which it is asked, in [1e-300, 0.5).
-        adjacency: "add_remove" (both orders), "remove" (slopes of P against Q as they are), "add", or "replace_one" (both orders of
-            the pair of replacing a record; Gaussian and Laplace noise then count for half).
+        adjacency: "add_remove" (both orders), "remove" (slopes of P against Q as they are), "add",
+            or "replace_one" (both orders of the pair of replacing a record; Gaussian and Laplace
+            noise then count for half).
 
     Returns:
         A :class:`TradeoffCurve`.

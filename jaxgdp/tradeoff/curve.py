@@ -24,18 +24,21 @@ def _told(status) -> str:
 class TradeoffCurve(Asked):
     """Both sides of the trade-off curve of a mechanism; build it with :func:`tradeoff`.
 
-    Every method broadcasts its argument against the mechanism's shape and returns a :class:`Bracket` of that shape, within the one that
-    a curve of coarser ``rtol`` gives. Quantities that have no method of their own are methods all the same: ``curve.name(argument)``.
+    Every method broadcasts its argument against the mechanism's shape and returns a
+    :class:`Bracket` of that shape, within the one that a curve of coarser ``rtol`` gives.
+    Quantities that have no method of their own are methods all the same: ``curve.name(argument)``.
 
     Attributes:
         mechanism: the composition.
         adjacency: "add_remove", "add", "remove" or "replace_one".
         rtol: relative width asked of the μ bracket at ``fpr_floor``.
         fpr_floor: default FPR floor of :meth:`mu` and :meth:`regret`.
-        status: of μ at ``fpr_floor``: 0 where ``rtol`` was reached, else another code of ``jaxgdp.bracket.STATUS``; brackets hold all the
-            same. :meth:`answer` gives that of any other number.
-        tail_mu: a μ that holds at every FPR: √(Σ T/σ²) for Gaussians, the limit as the floor goes to 0 (nothing is subsampled away
-            in the far tail); √(Σ μ²) of the components' own otherwise; ∞ where there is mass at infinity.
+        status: of μ at ``fpr_floor``: 0 where ``rtol`` was reached, else another code of
+            ``jaxgdp.bracket.STATUS``; brackets hold all the same. :meth:`answer` gives that of any
+            other number.
+        tail_mu: a μ that holds at every FPR: √(Σ T/σ²) for Gaussians, the limit as the floor goes
+            to 0 (nothing is subsampled away in the far tail); √(Σ μ²) of the components' own
+            otherwise; ∞ where there is mass at infinity.
     """
 
     mechanism: Composition
@@ -45,12 +48,18 @@ class TradeoffCurve(Asked):
     status: Any
     tail_mu: Any
     _curves: tuple
-    _achieved: tuple = ()  # of mechanisms that are no more revealing, where those are looked at on their own: for one side only
-    _mu: Any = None  # both sides of μ at ``fpr_floor`` as they were found with the curve, of the mechanism's shape
+    # of mechanisms that are no more revealing, where those are looked at on their own: for one side
+    # only
+    _achieved: tuple = ()
+    # both sides of μ at ``fpr_floor`` as they were found with the curve, of the mechanism's shape
+    _mu: Any = None
 
     def __repr__(self) -> str:
         asked = f"rtol={self.rtol:g}, fpr_floor={self.fpr_floor:g}, tail_mu={short(self.tail_mu)}"
-        return f"TradeoffCurve({describe(self.mechanism)}, {self.adjacency}, {asked}, status {_told(self.status)})"
+        return (
+            f"TradeoffCurve({describe(self.mechanism)}, {self.adjacency}, {asked}, status"
+            f" {_told(self.status)})"
+        )
 
     def _repr_html_(self) -> str:
         caption = f"{describe(self.mechanism)}, {self.adjacency}, rtol {self.rtol:g}"
@@ -68,10 +77,12 @@ class TradeoffCurve(Asked):
         return html_table(caption, ("quantity", "at", "lower", "upper (report)"), rows)
 
     def mu(self, fpr_floor=None) -> Bracket:
-        """μ*: the tight Gaussian-DP parameter over FPRs from the floor to f(floor) (Gomez 2025, Eq. 11).
+        """μ*: the tight Gaussian-DP parameter over FPRs from the floor to f(floor) (Gomez 2025, Eq.
+        11).
 
-        max over α of Φ⁻¹(1 − α) − Φ⁻¹(f(α)). It grows as the floor falls. At floor 0 it is ∞ for a pair with mass at infinity, and
-        the upper side is √(Σ T/σ²) for Gaussians, subsampled or not. All adjacencies share it.
+        max over α of Φ⁻¹(1 − α) − Φ⁻¹(f(α)). It grows as the floor falls. At floor 0 it is ∞ for a
+        pair with mass at infinity, and the upper side is √(Σ T/σ²) for Gaussians, subsampled or
+        not. All adjacencies share it.
 
         Args:
             fpr_floor: in [0, 0.5); default the curve's own.
@@ -90,7 +101,8 @@ class TradeoffCurve(Asked):
         return self.quantity("mu", fpr_floor)
 
     def approximate_mu(self, d=options.D) -> Bracket:
-        """d-approximate μ: f(α) ≥ (1 − d)·f_μ(α/(1 − d)) for all α, that is δ(ε) ≤ d + (1 − d)·δ_μ(ε).
+        """d-approximate μ: f(α) ≥ (1 − d)·f_μ(α/(1 − d)) for all α, that is δ(ε) ≤ d + (1 −
+        d)·δ_μ(ε).
 
         Unlike μ with a floor it holds at every FPR, and composes: √Σμ² with 1 − Π(1 − d_i).
 
@@ -108,7 +120,8 @@ class TradeoffCurve(Asked):
     def regret(self, fpr_floor=None) -> Bracket:
         """Δ of reporting :meth:`mu` in place of the curve: max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε).
 
-        How far the Gaussian curve lies below the true one, along the diagonal; the rotated, exact form of Gomez 2025, Eq. 13.
+        How far the Gaussian curve lies below the true one, along the diagonal; the rotated, exact
+        form of Gomez 2025, Eq. 13.
 
         Args:
             fpr_floor: floor of the reported μ, in [0, 0.5).
@@ -122,7 +135,8 @@ class TradeoffCurve(Asked):
         return self.quantity("regret", fpr_floor)
 
     def advantage(self) -> Bracket:
-        """η = max over α of 1 − α − f(α) = δ(0): membership advantage (Yeom et al. 2018; Kulynych 2024).
+        """η = max over α of 1 − α − f(α) = δ(0): membership advantage (Yeom et al. 2018; Kulynych
+        2024).
 
         Returns:
             Bracket; report the upper side.
@@ -130,7 +144,9 @@ class TradeoffCurve(Asked):
         return self.quantity("advantage")
 
     def advantage_fpr(self):
-        """α*: the FPR of the attack that reaches the lower side of the advantage, shape of the mechanism."""
+        """α*: the FPR of the attack that reaches the lower side of the advantage, shape of the
+        mechanism.
+        """
         return self._query("advantage_fpr", np.zeros(())).upper
 
     def epsilon(self, delta) -> Bracket:
@@ -191,7 +207,9 @@ class TradeoffCurve(Asked):
 
     @property
     def shown_mu(self):
-        """√(Σ T/σ²) of the parts that are exactly Gaussian, shape of the mechanism: what an attacker reaches who looks at nothing else."""
+        """√(Σ T/σ²) of the parts that are exactly Gaussian, shape of the mechanism: what an
+        attacker reaches who looks at nothing else.
+        """
         return np.array([row[-1].shown_mu for row in self._curves]).reshape(self.shape)
 
     def log_tpr(self, fpr) -> Bracket:
@@ -265,7 +283,8 @@ class TradeoffCurve(Asked):
         return self.quantity("bayes_risk", prior)
 
     def plot(self, ax=None):
-        """Draw the curve with its Gaussian summary and their FPR floor (:func:`jaxgdp.plot.tradeoff_curve`).
+        """Draw the curve with its Gaussian summary and their FPR floor
+        (:func:`jaxgdp.plot.tradeoff_curve`).
 
         Args:
             ax: matplotlib ``Axes``, or None for the current one of pyplot.

@@ -1,4 +1,6 @@
-"""One reading off many certified curves, each at its own arguments: by NumPy where they are few, compiled where they are many."""
+"""One reading off many certified curves, each at its own arguments: by NumPy where they are few,
+compiled where they are many.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,18 @@ _COMPILED: set = set()  # readings whose program is compiled
 @functools.partial(Program, static_argnames=("record", "symmetric"))
 def _ask_all(curves: Curve, queries, *, record: Quantity, symmetric: bool) -> Bracket:
     """Every curve of a stack (leading axis) at each of its own queries (second axis)."""
-    return jax.vmap(lambda c, row: jax.vmap(lambda q: record.read(c, q, symmetric=symmetric))(row))(curves, queries)
+    return jax.vmap(lambda c, row: jax.vmap(lambda q: record.read(c, q, symmetric=symmetric))(row))(
+        curves, queries
+    )
 
 
 def read_all(curves, record: Quantity, values, shape: tuple[int, ...], symmetric: bool) -> Bracket:
     """What all looks at each of many mechanisms say together, not yet compared.
 
     Args:
-        curves: for each mechanism of ``shape`` a row of its certified curves. record: what is read. values: what it is read at, broadcast
-            against ``shape``. symmetric: whether both orders of the pair count.
+        curves: for each mechanism of ``shape`` a row of its certified curves. record: what is read.
+            values: what it is read at, broadcast against ``shape``. symmetric: whether both orders
+            of the pair count.
 
     Returns:
         The narrowest sides, of the broadcast shape.
@@ -45,7 +50,9 @@ def read_all(curves, record: Quantity, values, shape: tuple[int, ...], symmetric
     low, high = np.full(flat.shape, -np.inf), np.full(flat.shape, np.inf)
     # a place belongs to one curve
     single = record.name == "advantage_fpr"
-    entries = [(i, curve) for i, row in enumerate(curves) for curve in (row[-1:] if single else row)]
+    entries = [
+        (i, curve) for i, row in enumerate(curves) for curve in (row[-1:] if single else row)
+    ]
     of_setting = [np.flatnonzero(owner == i) for i in range(len(curves))]
     where = [of_setting[i] for i, _ in entries]
     number = sum(map(len, where))
@@ -59,7 +66,10 @@ def read_all(curves, record: Quantity, values, shape: tuple[int, ...], symmetric
             with np.errstate(all="ignore"), sharing(_SHARED if small else None):
                 for row in rows:
                     found = record.read(curve, flat[row], symmetric=symmetric)
-                    low[row], high[row] = np.maximum(low[row], found.lower), np.minimum(high[row], found.upper)
+                    low[row], high[row] = (
+                        np.maximum(low[row], found.lower),
+                        np.minimum(high[row], found.upper),
+                    )
     return Bracket(low.reshape(wide), high.reshape(wide))
 
 
@@ -82,7 +92,9 @@ def _read_compiled(record: Quantity, symmetric: bool, entries, where, flat, low,
             stack = jax.tree.map(lambda *leaves: np.stack(leaves), *(entries[k][1] for k in part))
             for first in range(0, longest, wide):
                 columns = np.arange(first, first + wide)
-                rows = np.stack([np.resize(where[k], longest).take(columns, mode="wrap") for k in part])
+                rows = np.stack(
+                    [np.resize(where[k], longest).take(columns, mode="wrap") for k in part]
+                )
                 found = _ask_all(stack, flat[rows], record=record, symmetric=symmetric)
                 np.maximum.at(low, rows, np.asarray(found.lower))
                 np.minimum.at(high, rows, np.asarray(found.upper))

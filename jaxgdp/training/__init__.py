@@ -1,4 +1,5 @@
-"""Privacy in JAX training loops: private batches, an optax transformation, a plan of the budget, and an account of a run.
+"""Privacy in JAX training loops: private batches, an optax transformation, a plan of the budget,
+and an account of a run.
 
     poisson         batches of static shape, and what their static shape costs
     epochs          shuffled and allocated batches, an epoch at a time
@@ -15,9 +16,8 @@
     overflow, float32  the safe side of padded batches and of float32
     arguments, progress  what a step is given, checked; what long work is doing, on a terminal
 
-Everything that runs inside a training step works under ``jit``, ``scan``, ``vmap``, ``pmap`` and ``shard_map`` in float32, with 64-bit
-off.
-"""
+Everything that runs inside a training step works under ``jit``, ``scan``, ``vmap``, ``pmap`` and
+``shard_map`` in float32, with 64-bit off."""
 
 from . import accountant, checkpoint, filters
 from .accountant import Account

@@ -1,12 +1,14 @@
-"""An account of a run whose noise or sampling rate changes on a schedule: how often each setting was used.
+"""An account of a run whose noise or sampling rate changes on a schedule: how often each setting
+was used.
 
-    account = accountant.init([(1.0, 0.01), (2.0, 0.02)])   # (noise multiplier, sampling probability) of each setting
-    account = accountant.step(account, 0)                   # inside jit or scan: one step with the first of them
-    account.mu(), account.epsilon(delta=1e-5)               # on the host, certified
+    account = accountant.init([(1.0, 0.01), (2.0, 0.02)]) # (noise multiplier, sampling probability)
+    of each setting account = accountant.step(account, 0) # inside jit or scan: one step with the
+    first of them account.mu(), account.epsilon(delta=1e-5) # on the host, certified
 
-The settings are fixed before the run; which one a step uses may be traced. A schedule that depends on the data needs a filter
-instead (``filters``): the composition here is right only for a schedule that the data do not influence.
-"""
+The settings are fixed before the run; which one a step uses may be traced. A schedule that depends
+on the data needs a filter
+instead (``filters``): the composition here is right only for a schedule that the data do not
+influence."""
 
 from __future__ import annotations
 
@@ -37,15 +39,18 @@ def fingerprint(settings) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Account:
-    """Counts of steps by setting; made by :func:`init`, changed by :func:`step` and :func:`merge`, never in place.
+    """Counts of steps by setting; made by :func:`init`, changed by :func:`step` and :func:`merge`,
+    never in place.
 
-    A pytree of two small integer arrays, so it goes through ``jit`` and ``scan`` and into any checkpoint of arrays. The settings are
+    A pytree of two small integer arrays, so it goes through ``jit`` and ``scan`` and into any
+    checkpoint of arrays. The settings are
     static: as Python floats they are never rounded to float32.
 
     Attributes:
         settings: tuple of (noise multiplier, sampling probability), all different.
         counts: int32, steps taken with each setting, and last the steps that named no setting.
-        mark: fingerprint of the settings, uint32; counts restored into an account of other settings are found out by it.
+        mark: fingerprint of the settings, uint32; counts restored into an account of other settings
+            are found out by it.
     """
 
     settings: tuple[tuple[float, float], ...]
@@ -56,20 +61,27 @@ class Account:
         """Steps by setting, as int64.
 
         Raises:
-            ValueError: the counts are not those of these settings, are negative, or some step named no setting.
+            ValueError: the counts are not those of these settings, are negative, or some step named
+                no setting.
         """
         if isinstance(self.counts, Tracer):
-            raise ValueError("an account can be asked on the host only; inside jit use a plan's at()")
-        counts, number = np.asarray(self.counts).astype(np.int64), len(self.settings)
-        if counts.shape != (number + 1,) or not np.array_equal(np.asarray(self.mark), fingerprint(self.settings)):
             raise ValueError(
-                f"counts must belong to the account's own {number} settings, got those of others: {counts.tolist()}"
+                "an account can be asked on the host only; inside jit use a plan's at()"
+            )
+        counts, number = np.asarray(self.counts).astype(np.int64), len(self.settings)
+        if counts.shape != (number + 1,) or not np.array_equal(
+            np.asarray(self.mark), fingerprint(self.settings)
+        ):
+            raise ValueError(
+                f"counts must belong to the account's own {number} settings, got those of others:"
+                f" {counts.tolist()}"
             )
         if np.any(counts < 0):
             raise ValueError(f"counts must be in [0, {_MOST}], got {counts.tolist()}")
         if counts[-1]:
             raise ValueError(
-                f"setting must be in [0, {number - 1}] in every step, got {counts[-1]} steps with another one or a wrong count"
+                f"setting must be in [0, {number - 1}] in every step, got {counts[-1]} steps with"
+                " another one or a wrong count"
             )
         return counts[:-1]
 
@@ -81,21 +93,31 @@ class Account:
     def composition(self):
         """The run so far as a :class:`jaxgdp.Composition`; None before the first step."""
         counts = self.checked_counts()
-        parts = [(SubsampledGaussian(*pair), int(c)) for pair, c in zip(self.settings, counts, strict=True) if c]
+        parts = [
+            (SubsampledGaussian(*pair), int(c))
+            for pair, c in zip(self.settings, counts, strict=True)
+            if c
+        ]
         return compose(parts) if parts else None
 
-    def spent(self, quantities=("mu", "epsilon", "advantage"), *, overflow=0.0, **asked) -> dict[str, Bracket]:
+    def spent(
+        self, quantities=("mu", "epsilon", "advantage"), *, overflow=0.0, **asked
+    ) -> dict[str, Bracket]:
         """Certified privacy of the run so far.
 
         Args:
-            quantities: any of those of :func:`jaxgdp.measure`. overflow: as for :func:`plan_budget`, of the whole run.
-            **asked: rtol, fpr_floor, adjacency, delta, epsilon, fpr, d, prior: as for ``measure``, scalars.
+            quantities: any of those of :func:`jaxgdp.measure`. overflow: as for
+                :func:`plan_budget`, of the whole run.
+            **asked: rtol, fpr_floor, adjacency, delta, epsilon, fpr, d, prior: as for ``measure``,
+                scalars.
 
         Returns:
-            quantity → :class:`Bracket`; report the upper side, of "beta" and "bayes_risk" the lower one.
+            quantity → :class:`Bracket`; report the upper side, of "beta" and "bayes_risk" the lower
+            one.
 
         Raises:
-            ValueError: an argument is out of range or unknown, or the counts are not valid (see :meth:`checked_counts`).
+            ValueError: an argument is out of range or unknown, or the counts are not valid (see
+                :meth:`checked_counts`).
 
         Example:
             >>> account = step(init([(2.0, 1.0)]), 0, count=4)
@@ -136,7 +158,9 @@ def _pair(setting) -> tuple[float, float]:
     try:
         sigma, p = setting
     except (TypeError, ValueError):
-        raise ValueError(f"setting must be a pair (noise_multiplier, sampling_prob), got {setting!r}") from None
+        raise ValueError(
+            f"setting must be a pair (noise_multiplier, sampling_prob), got {setting!r}"
+        ) from None
     return single("noise_multiplier", sigma, positive), single("sampling_prob", p, probability)
 
 
@@ -144,7 +168,8 @@ def init(settings=()) -> Account:
     """An account of no steps.
 
     Args:
-        settings: pairs (noise multiplier, sampling probability) that the run may use; equal ones are one.
+        settings: pairs (noise multiplier, sampling probability) that the run may use; equal ones
+            are one.
 
     Returns:
         An :class:`Account`; ``account.settings`` shows which index each setting has.
@@ -165,17 +190,19 @@ def step(account: Account, setting, count=1) -> Account:
 
     Args:
         account: what is known so far.
-        setting: index of the setting, which may be traced; or a pair (noise multiplier, sampling probability), which is added
-            where it is new (not inside ``jit``).
-        count: whole number ≥ 0, may be traced: ``count=1 - state.spent`` adds nothing once a budget is spent.
+        setting: index of the setting, which may be traced; or a pair (noise multiplier, sampling
+            probability), which is added where it is new (not inside ``jit``).
+        count: whole number ≥ 0, may be traced: ``count=1 - state.spent`` adds nothing once a budget
+            is spent.
 
     Returns:
-        A new :class:`Account`. A traced index outside the settings, or a traced count that is negative or too large, is not lost:
-            every later query raises.
+        A new :class:`Account`. A traced index outside the settings, or a traced count that is
+            negative or too large, is not lost: every later query raises.
 
     Raises:
-        ValueError: an index outside the settings, a count that is negative or not whole, or more than 2³¹ − 1 steps, where they
-            are known before tracing; a traced count that is not of an integer type.
+        ValueError: an index outside the settings, a count that is negative or not whole, or more
+            than 2³¹ − 1 steps, where they are known before tracing; a traced count that is not of
+            an integer type.
 
     Example:
         >>> account = step(init(), (1.0, 0.01), count=100)
@@ -197,9 +224,12 @@ def step(account: Account, setting, count=1) -> Account:
         if index.shape != () or not jnp.issubdtype(index.dtype, jnp.integer):
             raise ValueError(f"setting must be the index of a setting or a pair, got {setting!r}")
         count = jnp.asarray(count)
-        if count.shape != () or not (jnp.issubdtype(count.dtype, jnp.integer) or count.dtype == bool):
+        if count.shape != () or not (
+            jnp.issubdtype(count.dtype, jnp.integer) or count.dtype == bool
+        ):
             raise ValueError(
-                f"count must be a whole number in [0, {_MOST}], got dtype {count.dtype}, shape {count.shape}"
+                f"count must be a whole number in [0, {_MOST}], got dtype {count.dtype}, shape"
+                f" {count.shape}"
             )
         counts = jnp.asarray(account.counts)
         known = (index >= 0) & (index < number)
@@ -211,10 +241,14 @@ def step(account: Account, setting, count=1) -> Account:
         added = jnp.where(counted, count, 1).astype(counts.dtype)
         counted = counted & (added <= _MOST - counts[jnp.where(known, index, number)])
         index = jnp.where(known & counted, index, number)
-        return dataclasses.replace(account, counts=counts.at[index].add(jnp.where(counted, added, 1)))
+        return dataclasses.replace(
+            account, counts=counts.at[index].add(jnp.where(counted, added, 1))
+        )
     index = np.asarray(setting)
     if index.shape != () or index.dtype.kind not in "iu" or not 0 <= index < number:
-        raise ValueError(f"setting must be the index of one of {number} settings or a pair, got {setting!r}")
+        raise ValueError(
+            f"setting must be the index of one of {number} settings or a pair, got {setting!r}"
+        )
     counts = np.array(account.counts)
     total = int(counts[index]) + int(count)
     if total > _MOST:
@@ -234,9 +268,11 @@ def _with_settings(account: Account, settings) -> Account:
 
 
 def merge(one: Account, other: Account) -> Account:
-    """The account of two runs, or parts of a run, on the same data: settings are united and counts added.
+    """The account of two runs, or parts of a run, on the same data: settings are united and counts
+    added.
 
-    It is for different steps. An account and its own checkpoint are the same steps: restore instead.
+    It is for different steps. An account and its own checkpoint are the same steps: restore
+    instead.
 
     Args:
         one, other: accounts.

@@ -1,4 +1,6 @@
-"""What a training step is given, checked while it is traced: PRNG keys, and gradients that are still one per example."""
+"""What a training step is given, checked while it is traced: PRNG keys, and gradients that are
+still one per example.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,12 @@ def prng_key(name: str, key):
 
 
 class ParameterShapes(NamedTuple):
-    """Shapes of parameters by their paths, in an optimiser's state: part of its structure, no array.
+    """Shapes of parameters by their paths, in an optimiser's state: part of its structure, no
+    array.
 
     Attributes:
-        text: the shapes as Python literals, so that what stores states by their fields stores this one; "" where none are known.
+        text: the shapes as Python literals, so that what stores states by their fields stores this
+            one; "" where none are known.
     """
 
     text: str = ""
@@ -72,13 +76,15 @@ def _shapes(tree) -> dict[str, tuple[int, ...]]:
 
 
 def check_one_per_example(gradients, shapes: dict[str, tuple[int, ...]]) -> None:
-    """Refuse gradients that are not one per example: those averaged over a batch have no norm to clip, whatever their leading size.
+    """Refuse gradients that are not one per example: those averaged over a batch have no norm to
+    clip, whatever their leading size.
 
     Args:
         gradients: pytree of arrays. shapes: path → shape of the parameters.
 
     Raises:
-        ValueError: an array is not of its parameter's shape behind a leading axis, or has no parameter; names its path.
+        ValueError: an array is not of its parameter's shape behind a leading axis, or has no
+            parameter; names its path.
 
     Example:
         >>> check_one_per_example({"w": jnp.ones((8, 4, 3))}, {"['w']": (4, 3)})
@@ -90,11 +96,19 @@ def check_one_per_example(gradients, shapes: dict[str, tuple[int, ...]]) -> None
         if path not in shapes:
             known = ", ".join(map(repr, shapes)) or "no array"
             raise ValueError(
-                f"gradients{path} must belong to a parameter of the same path, got parameters with {known}"
+                f"gradients{path} must belong to a parameter of the same path, got parameters with"
+                f" {known}"
             )
         if shape[1:] != shapes[path] or not shape:
-            wanted = ", ".join(["examples", *map(str, shapes[path])]) + ("," if not shapes[path] else "")
-            averaged = ", that of the parameter itself: use per_example_gradients" if shape == shapes[path] else ""
+            wanted = ", ".join(["examples", *map(str, shapes[path])]) + (
+                "," if not shapes[path] else ""
+            )
+            averaged = (
+                ", that of the parameter itself: use per_example_gradients"
+                if shape == shapes[path]
+                else ""
+            )
             raise ValueError(
-                f"gradients{path} must have shape ({wanted}), one entry per example, got {shape}{averaged}"
+                f"gradients{path} must have shape ({wanted}), one entry per example, got"
+                f" {shape}{averaged}"
             )

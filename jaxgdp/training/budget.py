@@ -11,12 +11,18 @@ from .plan import Plan
 from .runs import Run
 
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
-_SMOOTH, _LONG = 100, 1000  # steps: fewer are composed on dense lattices; a run that does without those
-_APART = 1.15  # between computed numbers of steps: what grows with their root is then 7 % apart at most
+_SMOOTH, _LONG = (
+    100,
+    1000,
+)  # steps: fewer are composed on dense lattices; a run that does without those
+_APART = (
+    1.15  # between computed numbers of steps: what grows with their root is then 7 % apart at most
+)
 
 
 def _grid(max_steps: int, every, period: int = 1) -> np.ndarray:
-    """Numbers of steps to compute: multiples of ``every``, or few where each costs most (below 100) and then a constant factor apart.
+    """Numbers of steps to compute: multiples of ``every``, or few where each costs most (below 100)
+    and then a constant factor apart.
 
     Where nothing changes within a ``period``, that of whole periods, and the last step.
     """
@@ -31,7 +37,9 @@ def _grid(max_steps: int, every, period: int = 1) -> np.ndarray:
         t = max(t + 1, int(t * 1.5))
     first = min(_SMOOTH, max_steps)
     number = int(np.ceil(np.log(max_steps / first) / np.log(_APART)))
-    return np.unique([*steps, *np.rint(np.geomspace(first, max_steps, number + 1)).astype(np.int64)])
+    return np.unique(
+        [*steps, *np.rint(np.geomspace(first, max_steps, number + 1)).astype(np.int64)]
+    )
 
 
 def plan_budget(
@@ -53,28 +61,31 @@ def plan_budget(
     prior=0.5,
     progress=None,
 ) -> Plan:
-    """Certified privacy of DP-SGD after 0, 1, …, ``max_steps`` steps, for use inside the training loop.
+    """Certified privacy of DP-SGD after 0, 1, …, ``max_steps`` steps, for use inside the training
+    loop.
 
-    Batches are Poisson samples, or those of ``sampler``. With shuffled or allocated batches, part of an epoch costs on the safe side
-    as much as the whole.
+    Batches are Poisson samples, or those of ``sampler``. With shuffled or allocated batches, part
+    of an epoch costs on the safe side as much as the whole.
 
-    A run of 5,000 steps computes 29 of them. That and :meth:`Plan.max_steps_within` (about ten more) is all the work there is: looking a
-    step up compiles nothing on the host.
+    A run of 5,000 steps computes 29 of them. That and :meth:`Plan.max_steps_within` (about ten
+    more) is all the work there is: looking a step up compiles nothing on the host.
 
     Args:
         noise_multiplier: σ > 0, a number.
         sampling_prob: p in (0, 1] of Poisson sampling, a number; not given with a ``sampler``.
-        max_steps: most steps of the run, at most 2²⁴; by default those that the sampler was made for.
+        max_steps: most steps of the run, at most 2²⁴; by default those that the sampler was made
+            for.
         quantities: any of those of :func:`jaxgdp.measure`.
-        sampler: of :func:`poisson_sampler`, :func:`shuffle_sampler` or :func:`allocation_sampler`; its overflow is accounted for, and
-            :meth:`Plan.check` refuses another one.
-        every: compute every so many steps (1: all of them). By default 1, 2, 3, 4, 6, … up to 100 and then at most 15 per cent apart; in
-            runs of 1000 steps or more from 100 on (fewer cost most and matter least). In between :meth:`Plan.at` answers with the
-            computed ones around it: on the safe side, and up to 7 per cent more where a quantity grows with the root of the steps.
-            :meth:`Plan.max_steps_within` computes what it needs in between, and :meth:`Plan.refined` what you name. "regret" needs
-            ``every=1``: it is not monotone.
-        overflow: probability that a padded batch of the run overflows: ``sampler.overflow`` of :func:`poisson_sampler`; not given with
-            a ``sampler``, whose own it is.
+        sampler: of :func:`poisson_sampler`, :func:`shuffle_sampler` or :func:`allocation_sampler`;
+            its overflow is accounted for, and :meth:`Plan.check` refuses another one.
+        every: compute every so many steps (1: all of them). By default 1, 2, 3, 4, 6, … up to 100
+            and then at most 15 per cent apart; in runs of 1000 steps or more from 100 on (fewer
+            cost most and matter least). In between :meth:`Plan.at` answers with the computed ones
+            around it: on the safe side, and up to 7 per cent more where a quantity grows with the
+            root of the steps. :meth:`Plan.max_steps_within` computes what it needs in between, and
+            :meth:`Plan.refined` what you name. "regret" needs ``every=1``: it is not monotone.
+        overflow: probability that a padded batch of the run overflows: ``sampler.overflow`` of
+            :func:`poisson_sampler`; not given with a ``sampler``, whose own it is.
         rtol: relative width asked of every bracket, in [1e-8, 1).
         fpr_floor: of μ and the regret, in [1e-300, 0.5).
         adjacency: as in ``measure``.
@@ -83,14 +94,15 @@ def plan_budget(
         fpr: FPR of "tpr" and "beta", in (0, 1).
         d: of "approximate_mu", in (0, 1).
         prior: of "bayes_risk", the probability that the record is absent, in (0, 1).
-        progress: called with the number of settings finished, as they finish; None shows them on a terminal.
+        progress: called with the number of settings finished, as they finish; None shows them on a
+            terminal.
 
     Returns:
         A :class:`Plan`.
 
     Raises:
-        ValueError: an argument is out of range or not a scalar, a quantity is unknown, or δ or d is not above the overflow (before
-            tracing).
+        ValueError: an argument is out of range or not a scalar, a quantity is unknown, or δ or d is
+            not above the overflow (before tracing).
 
     Example:
         >>> import jax
@@ -101,22 +113,32 @@ def plan_budget(
     """
     accounted, max_steps, overflow = _sampled(sampler, sampling_prob, max_steps, overflow)
     valid = f"a whole number in [1, {_MOST_STEPS}]"
-    checked("max_steps", max_steps, valid, lambda a: (a >= 1) & (a <= _MOST_STEPS) & (a == np.floor(a)))
+    checked(
+        "max_steps", max_steps, valid, lambda a: (a >= 1) & (a <= _MOST_STEPS) & (a == np.floor(a))
+    )
     sigma = single("noise_multiplier", noise_multiplier, positive)
     run = Run(sigma, accounted)
     last, stride = (
         int(single("max_steps", max_steps, whole)),
         None if every is None else int(single("every", every, whole)),
     )
-    given = {"rtol": rtol, "fpr_floor": fpr_floor, "adjacency": adjacency, "delta": delta, "epsilon": epsilon}
+    given = {
+        "rtol": rtol,
+        "fpr_floor": fpr_floor,
+        "adjacency": adjacency,
+        "delta": delta,
+        "epsilon": epsilon,
+    }
     names, asked = question(quantities, overflow, given | {"fpr": fpr, "d": d, "prior": prior})
     if "regret" in names and run.period > 1:
         raise ValueError(
-            "quantities must not have 'regret', which is not monotone, where an epoch is accounted for as a whole"
+            "quantities must not have 'regret', which is not monotone, where an epoch is accounted"
+            " for as a whole"
         )
     if "regret" in names and stride != 1:
         raise ValueError(
-            f"every must be 1 where quantities has 'regret', which is not monotone in the steps, got {every!r}"
+            "every must be 1 where quantities has 'regret', which is not monotone in the steps,"
+            f" got {every!r}"
         )
 
     nothing = {name: without_steps(name, asked) for name in names}
@@ -143,12 +165,21 @@ def _sampled(sampler, sampling_prob, max_steps, overflow):
             raise ValueError("sampling_prob and max_steps must be given where no sampler is")
         return ("poisson", single("sampling_prob", sampling_prob, probability)), max_steps, overflow
     if not hasattr(sampler, "accounted"):
-        raise ValueError(f"sampler must be one of jaxgdp.training's, such as poisson_sampler(…), got {sampler!r}")
+        raise ValueError(
+            f"sampler must be one of jaxgdp.training's, such as poisson_sampler(…), got {sampler!r}"
+        )
     if sampling_prob is not None or overflow != 0.0:
-        raise ValueError("sampling_prob and overflow are those of the sampler: give one or the others")
+        raise ValueError(
+            "sampling_prob and overflow are those of the sampler: give one or the others"
+        )
     most = getattr(sampler, "max_steps", None)
     if max_steps is None and most is None:
-        raise ValueError("max_steps must be given with a sampler that is made for any number of steps")
+        raise ValueError(
+            "max_steps must be given with a sampler that is made for any number of steps"
+        )
     if max_steps is not None and most is not None and np.any(np.asarray(max_steps) > most):
-        raise ValueError(f"max_steps must be at most the {most} steps that the sampler was made for, got {max_steps!r}")
+        raise ValueError(
+            f"max_steps must be at most the {most} steps that the sampler was made for, got"
+            f" {max_steps!r}"
+        )
     return sampler.accounted, most if max_steps is None else max_steps, sampler.overflow

@@ -1,12 +1,14 @@
-"""Accounts on disk: JSON that is restored exactly or refused, and the same as an array for checkpoints of arrays.
+"""Accounts on disk: JSON that is restored exactly or refused, and the same as an array for
+checkpoints of arrays.
 
-The text holds a format name, a version, the settings as decimal numbers that read back to the same float64, the counts, and a
-checksum of all that. Reading returns a new account or raises; nothing that exists is changed, so nothing is half-applied.
+The text holds a format name, a version, the settings as decimal numbers that read back to the same
+float64, the counts, and a checksum of all that. Reading returns a new account or raises; nothing
+that exists is changed, so nothing is half-applied.
 
-Keep the account in the same checkpoint as the parameters and the optimiser's state. A run that restarts from it repeats the steps
-after it, and :func:`jaxgdp.training.privatize` and a sampling key folded with the step number repeat them with the same batches and the
-same noise: what is released twice is identical, and counts once.
-"""
+Keep the account in the same checkpoint as the parameters and the optimiser's state. A run that
+restarts from it repeats the steps after it, and :func:`jaxgdp.training.privatize` and a sampling
+key folded with the step number repeat them with the same batches and the same noise: what is
+released twice is identical, and counts once."""
 
 from __future__ import annotations
 
@@ -77,7 +79,8 @@ def from_json(text, source="the checkpoint") -> Account:
         A new :class:`Account`.
 
     Raises:
-        ValueError: not JSON, of another format or version, incomplete, damaged, or with values out of range; names what it is.
+        ValueError: not JSON, of another format or version, incomplete, damaged, or with values out
+            of range; names what it is.
     """
     if not isinstance(text, (str, bytes)):
         raise ValueError(f"{source} must be JSON text, got {type(text).__name__}")
@@ -93,15 +96,27 @@ def from_json(text, source="the checkpoint") -> Account:
         raise ValueError(f"{source} must have the format {FORMAT!r}, got {_foreign(content)}")
     if content.get("version") != VERSION or isinstance(content.get("version"), bool):
         raise ValueError(
-            f"{source} must have version {VERSION}, got {content.get('version')!r}: written by another release"
+            f"{source} must have version {VERSION}, got {content.get('version')!r}: written by"
+            " another release"
         )
     if set(content) != set(_KEYS):
-        raise ValueError(f"{source} must have exactly the keys {', '.join(_KEYS)}, got {', '.join(map(repr, content))}")
+        raise ValueError(
+            f"{source} must have exactly the keys {', '.join(_KEYS)}, got"
+            f" {', '.join(map(repr, content))}"
+        )
     settings, counts = content["settings"], content["counts"]
-    if not isinstance(settings, list) or not isinstance(counts, list) or len(settings) != len(counts):
-        raise ValueError(f"{source} must hold one count for each setting, got {settings!r} and {counts!r}")
+    if (
+        not isinstance(settings, list)
+        or not isinstance(counts, list)
+        or len(settings) != len(counts)
+    ):
+        raise ValueError(
+            f"{source} must hold one count for each setting, got {settings!r} and {counts!r}"
+        )
     if content["checksum"] != _checksum(settings, counts):
-        raise ValueError(f"{source} is damaged: its checksum is not that of its settings and counts")
+        raise ValueError(
+            f"{source} is damaged: its checksum is not that of its settings and counts"
+        )
     try:
         pairs = tuple(_pair(setting) for setting in settings)
     except ValueError as error:
@@ -110,12 +125,15 @@ def from_json(text, source="the checkpoint") -> Account:
         raise ValueError(f"{source} must hold different settings, got {settings!r}")
     for count in counts:
         if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= _MOST:
-            raise ValueError(f"counts of {source} must be whole numbers in [0, {_MOST}], got {count!r}")
+            raise ValueError(
+                f"counts of {source} must be whole numbers in [0, {_MOST}], got {count!r}"
+            )
     return Account(pairs, np.array([*counts, 0], np.int32), fingerprint(pairs))
 
 
 def save(account: Account, path) -> None:
-    """Write an account to a file, whole or not at all: an interrupted call leaves what was there before.
+    """Write an account to a file, whole or not at all: an interrupted call leaves what was there
+    before.
 
     Args:
         account: with valid counts. path: of the file.
@@ -154,8 +172,8 @@ def load(path) -> Account:
 def to_array(account: Account) -> np.ndarray:
     """An account as one uint8 array, for checkpoints of arrays such as those of orbax.
 
-    The settings are in it, so counts cannot come back beside the settings of another run, and as bytes no float64 becomes a
-    float32 on the way.
+    The settings are in it, so counts cannot come back beside the settings of another run, and as
+    bytes no float64 becomes a float32 on the way.
 
     Args:
         account: with valid counts.
@@ -187,6 +205,12 @@ def from_array(array, source="the checkpoint") -> Account:
         ValueError: another kind of array, or as :func:`from_json`.
     """
     if not isinstance(array, (np.ndarray, jax.Array)) or array.dtype != np.uint8 or array.ndim != 1:
-        kind = f"{array.dtype} array of shape {array.shape}" if hasattr(array, "dtype") else type(array).__name__
-        raise ValueError(f"{source} must hold an account as a one-dimensional uint8 array, got {kind}")
+        kind = (
+            f"{array.dtype} array of shape {array.shape}"
+            if hasattr(array, "dtype")
+            else type(array).__name__
+        )
+        raise ValueError(
+            f"{source} must hold an account as a one-dimensional uint8 array, got {kind}"
+        )
     return from_json(np.asarray(array).tobytes(), source)

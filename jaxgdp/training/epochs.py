@@ -1,13 +1,16 @@
-"""Batches that are drawn an epoch at a time: shuffled ones of fixed size, and random allocation (balls and bins).
+"""Batches that are drawn an epoch at a time: shuffled ones of fixed size, and random allocation
+(balls and bins).
 
-Both are functions of the run's key and of the step, so that a run restored from a checkpoint goes on with the same epoch, and a step
-can be drawn without the ones before it. What an epoch costs in privacy is that of ``jaxgdp.Shuffled`` and ``jaxgdp.RandomAllocation``.
+Both are functions of the run's key and of the step, so that a run restored from a checkpoint goes
+on with the same epoch, and a step can be drawn without the ones before it. What an epoch costs in
+privacy is that of ``jaxgdp.Shuffled`` and ``jaxgdp.RandomAllocation``.
 
-A shuffled batch is never larger than asked. An allocated one may be: it is padded and, if it does not fit, emptied, as in ``poisson``.
-The argument there holds here, too. The batch A_t of a step without the record that an attacker looks for does not depend on where
-that record is put; a step with more than B records is noise either way, and only |A_t| = B in a step to which the record is allocated
-tells. Summed over the steps that has a probability of at most Σ_t Pr[Bin(n, k/t) ≥ B], the d of ``poisson``.
-"""
+A shuffled batch is never larger than asked. An allocated one may be: it is padded and, if it does
+not fit, emptied, as in ``poisson``. The argument there holds here, too. The batch A_t of a step
+without the record that an attacker looks for does not depend on where that record is put; a step
+with more than B records is noise either way, and only |A_t| = B in a step to which the record is
+allocated tells. Summed over the steps that has a probability of at most Σ_t Pr[Bin(n, k/t) ≥ B],
+the d of ``poisson``."""
 
 from __future__ import annotations
 
@@ -84,7 +87,9 @@ class ShuffleSampler(_ByEpoch):
 
     @property
     def expected_batch_size(self) -> float:
-        """b: what the noisy sum of a batch is divided by, that of the last one of an epoch included."""
+        """b: what the noisy sum of a batch is divided by, that of the last one of an epoch
+        included.
+        """
         return float(self.padded_size)
 
     @property
@@ -93,7 +98,9 @@ class ShuffleSampler(_ByEpoch):
         return "shuffled", self.num_batches, self.reshuffle
 
     def _drawn(self, key, epoch, place) -> Batch:
-        order = jax.random.permutation(jax.random.fold_in(key, epoch if self.reshuffle else 0), self.num_examples)
+        order = jax.random.permutation(
+            jax.random.fold_in(key, epoch if self.reshuffle else 0), self.num_examples
+        )
         room = self.num_batches * self.padded_size - self.num_examples
         order = jnp.pad(order.astype(jnp.int32), (0, room), constant_values=self.num_examples)
         indices = jax.lax.dynamic_slice(order, (place * self.padded_size,), (self.padded_size,))
@@ -103,7 +110,8 @@ class ShuffleSampler(_ByEpoch):
 
 @dataclass(frozen=True)
 class AllocationSampler(_ByEpoch):
-    """Puts every record into k of the t steps of an epoch, on its own and all of them alike; build it with :func:`allocation_sampler`.
+    """Puts every record into k of the t steps of an epoch, on its own and all of them alike; build
+    it with :func:`allocation_sampler`.
 
     Attributes:
         num_examples: n, records in the data set.
@@ -132,16 +140,19 @@ class AllocationSampler(_ByEpoch):
         return "random_allocation", self.num_batches, self.num_selected
 
     def _drawn(self, key, epoch, place) -> Batch:
-        allotted = _subsets(jax.random.fold_in(key, epoch), self.num_examples, self.num_batches, self.num_selected)
+        allotted = _subsets(
+            jax.random.fold_in(key, epoch), self.num_examples, self.num_batches, self.num_selected
+        )
         chosen = jnp.any(allotted == place, axis=0)
         return padded_batch(chosen, self.padded_size)
 
 
 def _subsets(key, number: int, of: int, size: int):
-    """Random subsets of {0, …, of − 1}, one for each of ``number`` records, shape (size, number): Floyd's algorithm.
+    """Random subsets of {0, …, of − 1}, one for each of ``number`` records, shape (size, number):
+    Floyd's algorithm.
 
-    For j = of − size, …, of − 1 a number is drawn from 0, …, j; if it is in the subset already, j itself goes there.
-    """
+    For j = of − size, …, of − 1 a number is drawn from 0, …, j; if it is in the subset already, j
+    itself goes there."""
     chosen = jnp.full((size, number), -1, jnp.int32)
     for i, last in enumerate(range(of - size, of)):
         # (two words a number: the remainder of one would favour small ones by as much as t·2⁻³²)
@@ -154,8 +165,9 @@ def _subsets(key, number: int, of: int, size: int):
 def shuffle_sampler(num_examples, batch_size, reshuffle=True) -> ShuffleSampler:
     """A sampler of shuffled batches of fixed size, each record once an epoch.
 
-    Only its lower side is known to be near the truth where the noise is large (see :class:`jaxgdp.Shuffled`): for a promise that can be
-    kept use :func:`allocation_sampler` or :func:`poisson_sampler`.
+    Only its lower side is known to be near the truth where the noise is large (see
+    :class:`jaxgdp.Shuffled`): for a promise that can be kept use :func:`allocation_sampler` or
+    :func:`poisson_sampler`.
 
     Args:
         num_examples: n ≥ 1, records in the data set, taken to be public.
@@ -174,7 +186,9 @@ def shuffle_sampler(num_examples, batch_size, reshuffle=True) -> ShuffleSampler:
     """
     n = int(whole("num_examples", num_examples))
     valid = f"a whole number in [1, {n}]"
-    size = int(checked("batch_size", batch_size, valid, lambda a: (a >= 1) & (a <= n) & (a == np.floor(a))))
+    size = int(
+        checked("batch_size", batch_size, valid, lambda a: (a >= 1) & (a <= n) & (a == np.floor(a)))
+    )
     if not isinstance(reshuffle, (bool, np.bool_)):
         raise ValueError(f"reshuffle must be True or False, got {reshuffle!r}")
     return ShuffleSampler(n, size, bool(reshuffle))
@@ -183,22 +197,25 @@ def shuffle_sampler(num_examples, batch_size, reshuffle=True) -> ShuffleSampler:
 def allocation_sampler(
     num_examples, num_batches, max_steps, num_selected=1, overflow=1e-20, padded_size=None
 ) -> AllocationSampler:
-    """A sampler by random allocation whose padded size is the smallest that keeps the overflow of the whole run within ``overflow``.
+    """A sampler by random allocation whose padded size is the smallest that keeps the overflow of
+    the whole run within ``overflow``.
 
     Args:
         num_examples: n ≥ 1, records in the data set, taken to be public.
         num_batches: t ≥ 1, steps of an epoch.
         max_steps: most steps of the run.
         num_selected: k, steps of an epoch that a record is in, a whole number in [1, min(t, 64)].
-        overflow: largest bound on the probability of any overflow in the run, in [1e-100, 1e-3]; part of the privacy cost, and
-            taken from the sampler by :func:`jaxgdp.training.plan_budget`.
+        overflow: largest bound on the probability of any overflow in the run, in [1e-100, 1e-3];
+            part of the privacy cost, and taken from the sampler by
+            :func:`jaxgdp.training.plan_budget`.
         padded_size: take this size instead, whatever its overflow.
 
     Returns:
         An :class:`AllocationSampler`.
 
     Raises:
-        ValueError: an argument is out of range, or ``padded_size`` overflows in more than one run in a thousand.
+        ValueError: an argument is out of range, or ``padded_size`` overflows in more than one run
+            in a thousand.
 
     Example:
         >>> sampler = allocation_sampler(num_examples=60_000, num_batches=100, max_steps=1000)
@@ -208,5 +225,14 @@ def allocation_sampler(
     n, t = int(whole("num_examples", num_examples)), int(whole("num_batches", num_batches))
     steps, most = int(whole("max_steps", max_steps)), min(t, _MOST_SELECTED)
     valid = f"a whole number in [1, {most}]"
-    k = int(checked("num_selected", num_selected, valid, lambda a: (a >= 1) & (a <= most) & (a == np.floor(a))))
-    return AllocationSampler(n, t, k, *checked_padding(n, k / t, steps, overflow, padded_size), steps)
+    k = int(
+        checked(
+            "num_selected",
+            num_selected,
+            valid,
+            lambda a: (a >= 1) & (a <= most) & (a == np.floor(a)),
+        )
+    )
+    return AllocationSampler(
+        n, t, k, *checked_padding(n, k / t, steps, overflow, padded_size), steps
+    )

@@ -1,17 +1,22 @@
-"""Privacy filters: budgets that stay valid when the data influence the noise, the sampling rate or the decision to go on.
+"""Privacy filters: budgets that stay valid when the data influence the noise, the sampling rate or
+the decision to go on.
 
-A plan or an account composes settings that the data do not influence. Where they do (noise that follows the validation loss of the same
-records, stopping rules on noisy statistics), the composition of the steps actually taken is not the privacy of the run. A filter is
-told what each step would cost before it is taken, and admits it only if the sum stays within a budget fixed in advance:
+A plan or an account composes settings that the data do not influence. Where they do (noise that
+follows the validation loss of the same records, stopping rules on noisy statistics), the
+composition of the steps actually taken is not the privacy of the run. A filter is told what each
+step would cost before it is taken, and admits it only if the sum stays within a budget fixed in
+advance:
 
-- :func:`gdp_filter`: Σ μ_t² ≤ B² gives B-GDP (Koskela, Tobaben, Honkela 2023; Smith, Thakurta 2022).
+- :func:`gdp_filter`: Σ μ_t² ≤ B² gives B-GDP (Koskela, Tobaben, Honkela 2023; Smith, Thakurta
+  2022).
 - :func:`zcdp_filter`: Σ ρ_t ≤ ρ gives ρ-zCDP (Feldman, Zrnic 2021; Whitehouse et al. 2023).
-- :func:`rdp_filter`: Σ D_t(a) ≤ D(a) at every order a of a list gives Rényi DP at each of them (Feldman, Zrnic 2021; Lécuyer 2021).
+- :func:`rdp_filter`: Σ D_t(a) ≤ D(a) at every order a of a list gives Rényi DP at each of them
+  (Feldman, Zrnic 2021; Lécuyer 2021).
 
-There is no filter on composed privacy-loss distributions (the curve of the steps so far): that natural rule is not valid when steps
-are chosen adaptively (arXiv 2602.06756). Noise on a Poisson sample is at every FPR no better than 1/σ-GDP, and at every order no
-better than plain noise in zCDP, so subsampled runs want the Rényi filter.
-"""
+There is no filter on composed privacy-loss distributions (the curve of the steps so far): that
+natural rule is not valid when steps are chosen adaptively (arXiv 2602.06756). Noise on a Poisson
+sample is at every FPR no better than 1/σ-GDP, and at every order no better than plain noise in
+zCDP, so subsampled runs want the Rényi filter."""
 
 from __future__ import annotations
 
@@ -36,9 +41,11 @@ _LARGEST_ORDER = 1024
 
 @dataclass(frozen=True)
 class Filter:
-    """A budget, what is spent of it, and how many steps were admitted: a small pytree of arrays; see :func:`admit`.
+    """A budget, what is spent of it, and how many steps were admitted: a small pytree of arrays;
+    see :func:`admit`.
 
-    Every cost is rounded up, so steps that would use the budget up exactly need a budget a hair larger.
+    Every cost is rounded up, so steps that would use the budget up exactly need a budget a hair
+    larger.
 
     Attributes:
         budget: float32 array, one entry per order (one, for GDP and zCDP), rounded down.
@@ -72,14 +79,17 @@ jax.tree_util.register_dataclass(
 
 def _filter(kind, budget, orders=()):
     low = below(np.atleast_1d(budget))
-    return Filter(low, np.zeros_like(low), np.zeros((), np.int32), np.zeros((), bool), kind, tuple(orders))
+    return Filter(
+        low, np.zeros_like(low), np.zeros((), np.int32), np.zeros((), bool), kind, tuple(orders)
+    )
 
 
 def gdp_filter(mu) -> Filter:
     """A filter for μ-GDP: admits steps while Σ μ_t² ≤ μ².
 
     Args:
-        mu: the budget, > 0. The cost of a step (:func:`gdp_cost`) is μ_t² of a bound that holds at every FPR.
+        mu: the budget, > 0. The cost of a step (:func:`gdp_cost`) is μ_t² of a bound that holds at
+            every FPR.
 
     Returns:
         A :class:`Filter`.
@@ -122,11 +132,12 @@ def zcdp_filter(rho) -> Filter:
 def rdp_filter(orders, rho) -> Filter:
     """A filter for Rényi DP: admits steps while Σ D_t(a) ≤ ρ(a) at every order a.
 
-    The orders are fixed before the run. Admitting steps while *some* order has budget left would need a union bound over the
-    orders, which this does not ask anyone to remember.
+    The orders are fixed before the run. Admitting steps while *some* order has budget left would
+    need a union bound over the orders, which this does not ask anyone to remember.
 
     Args:
-        orders: whole numbers in [2, 1024], one-dimensional. rho: the budget at each, > 0; one number for all or one each.
+        orders: whole numbers in [2, 1024], one-dimensional. rho: the budget at each, > 0; one
+            number for all or one each.
 
     Returns:
         A :class:`Filter`.
@@ -142,7 +153,10 @@ def rdp_filter(orders, rho) -> Filter:
     orders = _orders(orders)
     budget = positive("rho", rho)
     if budget.shape not in ((), orders.shape):
-        raise ValueError(f"rho must be one number or one for each of {len(orders)} orders, got shape {budget.shape}")
+        raise ValueError(
+            f"rho must be one number or one for each of {len(orders)} orders, got shape"
+            f" {budget.shape}"
+        )
     return _filter("rdp", np.broadcast_to(budget, orders.shape), (float(order) for order in orders))
 
 
@@ -151,11 +165,12 @@ def rdp_filter_for(epsilon, delta, order=None) -> Filter:
 
     Args:
         epsilon: ε > 0. delta: δ in (0, 1).
-        order: whole number in [2, 1024], fixed before the run; by default the one that a Gaussian mechanism of the same (ε, δ)
-            would use, which suits most runs.
+        order: whole number in [2, 1024], fixed before the run; by default the one that a Gaussian
+            mechanism of the same (ε, δ) would use, which suits most runs.
 
     Returns:
-        A :class:`Filter`: the largest budget whose conversion (:func:`jaxgdp.conversions.epsilon_from_rdp`) is certified to keep ε.
+        A :class:`Filter`: the largest budget whose conversion
+        (:func:`jaxgdp.conversions.epsilon_from_rdp`) is certified to keep ε.
 
     Raises:
         ValueError: an argument is out of range, or ε is too small for the order.
@@ -171,26 +186,38 @@ def rdp_filter_for(epsilon, delta, order=None) -> Filter:
         order = min(max(round(1.0 + float(np.sqrt(-np.log(d) / rho))), 2), _LARGEST_ORDER)
     (a,) = _orders([order])
     if float(epsilon_from_rdp(d, [a], [0.0])) > eps:
-        raise ValueError(f"order must leave room for epsilon {eps:g} at delta {d:g}, got {order}: a larger order does")
+        raise ValueError(
+            f"order must leave room for epsilon {eps:g} at delta {d:g}, got {order}: a larger order"
+            " does"
+        )
     low, high = 0.0, eps + 1.0
     for _ in range(60):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if float(epsilon_from_rdp(d, [a], [middle])) <= eps else (low, middle)
+        low, high = (
+            (middle, high) if float(epsilon_from_rdp(d, [a], [middle])) <= eps else (low, middle)
+        )
     return _filter("rdp", [low], [float(a)])
 
 
 def _orders(orders):
     array = positive("orders", orders)
-    if array.ndim != 1 or np.any((array != np.floor(array)) | (array < 2) | (array > _LARGEST_ORDER)):
-        raise ValueError(f"orders must be one-dimensional, whole numbers in [2, {_LARGEST_ORDER}], got {orders!r}")
+    if array.ndim != 1 or np.any(
+        (array != np.floor(array)) | (array < 2) | (array > _LARGEST_ORDER)
+    ):
+        raise ValueError(
+            f"orders must be one-dimensional, whole numbers in [2, {_LARGEST_ORDER}], got"
+            f" {orders!r}"
+        )
     return array
 
 
 def gdp_cost(noise_multiplier, sampling_prob=1.0):
-    """μ² = 1/σ² of a step: of Gaussian noise, subsampled or not, as subsampling does not improve μ at every FPR.
+    """μ² = 1/σ² of a step: of Gaussian noise, subsampled or not, as subsampling does not improve μ
+    at every FPR.
 
     Args:
-        noise_multiplier: σ > 0, any shape; may be traced. sampling_prob: in (0, 1], does not matter.
+        noise_multiplier: σ > 0, any shape; may be traced. sampling_prob: in (0, 1], does not
+            matter.
 
     Returns:
         Cost, rounded up.
@@ -206,7 +233,8 @@ def zcdp_cost(noise_multiplier, sampling_prob=1.0):
     """ρ = 1/(2σ²) of a step (Bun, Steinke 2016), which subsampling does not improve at every order.
 
     Args:
-        noise_multiplier: σ > 0, any shape; may be traced. sampling_prob: in (0, 1], does not matter.
+        noise_multiplier: σ > 0, any shape; may be traced. sampling_prob: in (0, 1], does not
+            matter.
 
     Returns:
         Cost, rounded up.
@@ -225,14 +253,16 @@ def _upward(value):
 
 
 def rdp_cost(noise_multiplier, sampling_prob, orders):
-    """D_a of a step of Poisson-subsampled Gaussian noise, at whole orders a, in the worse of both directions.
+    """D_a of a step of Poisson-subsampled Gaussian noise, at whole orders a, in the worse of both
+    directions.
 
-    log(1 + Σ_{k≥2} C(a, k)·(1 − p)^{a−k}·p^k·(e^{k(k−1)/(2σ²)} − 1))/(a − 1) (Mironov, Talwar, Zhang 2019, Section 3.3, less
-    the binomial sum, so that nothing cancels); the direction with the record first is the worse (their Theorem 5).
+    log(1 + Σ_{k≥2} C(a, k)·(1 − p)^{a−k}·p^k·(e^{k(k−1)/(2σ²)} − 1))/(a − 1) (Mironov, Talwar,
+    Zhang 2019, Section 3.3, less the binomial sum, so that nothing cancels); the direction with the
+    record first is the worse (their Theorem 5).
 
     Args:
-        noise_multiplier: σ > 0. sampling_prob: p in (0, 1]. Any shapes that broadcast: a table of choices is computed before the
-            run, and indexed inside it.
+        noise_multiplier: σ > 0. sampling_prob: p in (0, 1]. Any shapes that broadcast: a table of
+            choices is computed before the run, and indexed inside it.
         orders: as the filter's.
 
     Returns:
@@ -245,7 +275,10 @@ def rdp_cost(noise_multiplier, sampling_prob, orders):
         >>> rdp_cost([1.0, 2.0], 0.01, [2, 8]).shape
         (2, 2)
     """
-    sigma, p = positive("noise_multiplier", noise_multiplier), probability("sampling_prob", sampling_prob)
+    sigma, p = (
+        positive("noise_multiplier", noise_multiplier),
+        probability("sampling_prob", sampling_prob),
+    )
     broadcast(noise_multiplier=sigma, sampling_prob=p)
     sigma, p = (value[..., None] for value in np.broadcast_arrays(sigma, p))
     columns = []
@@ -262,11 +295,13 @@ def rdp_cost(noise_multiplier, sampling_prob, orders):
 
 
 def admit(state: Filter, cost) -> tuple[Filter, Any]:
-    """Ask whether a step may be taken, before it is taken; pure, for use inside ``jit`` and ``scan``.
+    """Ask whether a step may be taken, before it is taken; pure, for use inside ``jit`` and
+    ``scan``.
 
     Args:
-        state: a filter. cost: of the step, in the filter's kind: :func:`gdp_cost`, :func:`zcdp_cost`, or :func:`rdp_cost` at the
-            filter's orders; ≥ 0, may be traced. A NaN is refused.
+        state: a filter. cost: of the step, in the filter's kind: :func:`gdp_cost`,
+            :func:`zcdp_cost`, or :func:`rdp_cost` at the filter's orders; ≥ 0, may be traced. A NaN
+            is refused.
 
     Returns:
         (new filter, whether to take the step): a refused step costs nothing and closes the filter.
@@ -280,7 +315,9 @@ def admit(state: Filter, cost) -> tuple[Filter, Any]:
     size = jnp.shape(state.budget)
     if jnp.shape(cost) not in ((), size) or (jnp.shape(cost) == () and size != (1,)):
         raise ValueError(f"cost must have one entry per order, shape {size}, got {jnp.shape(cost)}")
-    total = jnp.where(cost > 0.0, jnp.nextafter(state.spent + cost, jnp.float32(jnp.inf)), state.spent)
+    total = jnp.where(
+        cost > 0.0, jnp.nextafter(state.spent + cost, jnp.float32(jnp.inf)), state.spent
+    )
     go = jnp.all((total <= state.budget) & (cost >= 0.0)) & ~jnp.asarray(state.closed)
     admitted = state.admitted + jnp.where(go, 1, 0).astype(jnp.int32)
     spent = jnp.where(go, total, state.spent)

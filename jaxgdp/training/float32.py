@@ -8,7 +8,9 @@ _TINY = np.finfo(np.float32).tiny  # devices may flush what is smaller to zero
 
 
 def above(value) -> np.ndarray:
-    """The least float32 not below a float64 array; of what is positive, at least the smallest normal number."""
+    """The least float32 not below a float64 array; of what is positive, at least the smallest
+    normal number.
+    """
     value = np.asarray(value, np.float64)
     with np.errstate(over="ignore", under="ignore"):
         near = value.astype(np.float32)

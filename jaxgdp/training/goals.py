@@ -25,7 +25,9 @@ class Limit:
 
 
 def score(goal, own: Bracket):
-    """Quantity over goal, at most 1 where the goal is met; NaN where there is no such number. It only steers a search."""
+    """Quantity over goal, at most 1 where the goal is met; NaN where there is no such number. It
+    only steers a search.
+    """
     accepted = getattr(goal, "goal", None)
     if accepted is None:
         return np.full(np.shape(own.upper), np.nan)
@@ -37,10 +39,14 @@ def score(goal, own: Bracket):
 def checked_target(target):
     """A target of ``jaxgdp.targets`` that a number of steps can be found for."""
     if (
-        not all(hasattr(target, name) for name in ("quantity", "parameters", "read", "meets", "shape"))
+        not all(
+            hasattr(target, name) for name in ("quantity", "parameters", "read", "meets", "shape")
+        )
         or target.shape != ()
     ):
         raise ValueError(f"target must be a scalar target of jaxgdp.targets, got {target!r}")
     if target.quantity == "regret":
-        raise ValueError(f"target must be of a quantity that only grows with the steps, got {target!r}")
+        raise ValueError(
+            f"target must be of a quantity that only grows with the steps, got {target!r}"
+        )
     return target

@@ -1,10 +1,12 @@
 """Gaussian noise whose tails reach as far as the accounting does.
 
-``jax.random.normal`` in float32 turns 23 random bits into one of 8.4 million numbers between −5.42 and 5.22. An output that lies
-further out than the noise can reach gives a record away: at σ = 1, p = 0.01 and 1000 steps this happens with probability
-1000·0.01·Pr[z > 5.22 − 1] = 1e-4, whatever the accountant says about δ = 1e-5, and a grid that coarse shows in single outputs
-(Mironov 2012). Here each pair of numbers takes at least 128 random bits (Box and Muller 1958): a radius r = √(−2 log u) with u as fine
-near 0 as near 1, so that r reaches 11.6 and misses only Pr[r > 11.6] = 1e-29, and an angle that is fine near every axis.
+``jax.random.normal`` in float32 turns 23 random bits into one of 8.4 million numbers between −5.42
+and 5.22. An output that lies further out than the noise can reach gives a record away: at σ = 1, p
+= 0.01 and 1000 steps this happens with probability 1000·0.01·Pr[z > 5.22 − 1] = 1e-4, whatever the
+accountant says about δ = 1e-5, and a grid that coarse shows in single outputs (Mironov 2012). Here
+each pair of numbers takes at least 128 random bits (Box and Muller 1958): a radius r = √(−2 log u)
+with u as fine near 0 as near 1, so that r reaches 11.6 and misses only Pr[r > 11.6] = 1e-29, and an
+angle that is fine near every axis.
 
 What is left is the rounding of float32 itself, in the noise and in its sum with the gradients.
 """
@@ -22,14 +24,19 @@ def pairs_from_words(words, dtype):
     """Two independent standard normal numbers from each row of random words.
 
     Args:
-        words: uint32, shape (number, 4), or (number, 5) for the finer angle that float64 wants. dtype: float32 or float64.
+        words: uint32, shape (number, 4), or (number, 5) for the finer angle that float64 wants.
+            dtype: float32 or float64.
 
     Returns:
         Two arrays of shape (number,).
     """
     real = lambda word: word.astype(dtype)
     # w in (0, 1): 96 bits, so that small values are as exact as large ones
-    w = real(words[:, 0]) * 2.0**-32 + real(words[:, 1]) * 2.0**-64 + (real(words[:, 2]) + 0.5) * 2.0**-96
+    w = (
+        real(words[:, 0]) * 2.0**-32
+        + real(words[:, 1]) * 2.0**-64
+        + (real(words[:, 2]) + 0.5) * 2.0**-96
+    )
     w = jnp.minimum(w, 1.0 - jnp.finfo(dtype).epsneg)
     low = (words[:, 3] & 1) == 1
     # u = w/2 or 1 − w/2
@@ -47,7 +54,8 @@ def standard_normal(key, shape, dtype=jnp.float32):
     """Independent standard normal numbers with tails to 11.6 standard deviations.
 
     Args:
-        key: a JAX PRNG key, used for nothing else. shape: of the result. dtype: float32, or float64 where it is enabled.
+        key: a JAX PRNG key, used for nothing else. shape: of the result. dtype: float32, or float64
+            where it is enabled.
 
     Returns:
         Array of that shape and type.

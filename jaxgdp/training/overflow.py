@@ -1,11 +1,11 @@
 """Certified numbers of a run whose padded batches may overflow, and of a run of no steps.
 
-A run of padded batches has a trade-off curve g with (1 − d)·f(α/(1 − d)) ≤ g(α) in place of the curve f of exact Poisson sampling, d the
-probability of an overflow, and g ≤ f, as small data sets never overflow (see ``poisson``). As f is convex with f(0) ≤ 1, the
-left side is at least f(α) − d. Hence, on the safe side: δ(ε) + d, advantage + d, TPR + d, β − d, (1 − d)·Bayes risk, ε at (δ − d)/(1 − d),
-d'-approximate μ at (d' − d)/(1 − d), and, as |dΦ⁻¹(x)/dx| ≤ √(π/2)/min(x, 1 − x), μ + √(π/2)·d/floor. The regret of reporting that μ
-moves by at most φ(0) times as much.
-"""
+A run of padded batches has a trade-off curve g with (1 − d)·f(α/(1 − d)) ≤ g(α) in place of the
+curve f of exact Poisson sampling, d the probability of an overflow, and g ≤ f, as small data sets
+never overflow (see ``poisson``). As f is convex with f(0) ≤ 1, the left side is at least f(α) − d.
+Hence, on the safe side: δ(ε) + d, advantage + d, TPR + d, β − d, (1 − d)·Bayes risk, ε at (δ −
+d)/(1 − d), d'-approximate μ at (d' − d)/(1 − d), and, as |dΦ⁻¹(x)/dx| ≤ √(π/2)/min(x, 1 − x), μ +
+√(π/2)·d/floor. The regret of reporting that μ moves by at most φ(0) times as much."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from ..conversions import epsilon_from_rdp
 from ..measure import QUANTITIES, measure
 from ..mechanisms import SubsampledGaussian
 from ..numerics.errors import CLOSED_FORM, SHORT
-from ..numerics.validation import checked, floor_rate, nonnegative, one_of, open_unit, relative_width
+from ..numerics.validation import (
+    checked,
+    floor_rate,
+    nonnegative,
+    one_of,
+    open_unit,
+    relative_width,
+)
 from ..options import ADJACENCIES
 from .filters import rdp_cost
 
@@ -53,7 +60,23 @@ FALLING = ("beta", "bayes_risk")  # their safe side is the lower one
 _ROOM = 1.0 + CLOSED_FORM  # for the rounding of what is added
 _SLOPE = np.sqrt(np.pi / 2.0) * _ROOM
 _DENSITY = 1.0 / np.sqrt(2.0 * np.pi)
-_ORDERS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # of a Rényi bound that need not be sharp
+_ORDERS = (
+    2,
+    3,
+    4,
+    6,
+    8,
+    12,
+    16,
+    24,
+    32,
+    48,
+    64,
+    96,
+    128,
+    192,
+    256,
+)  # of a Rényi bound that need not be sharp
 _NARROW = 1e-3  # of rtol: what the bound on ε at slightly less than δ may add to ε
 _NEGLIGIBLE = 1e-12  # nats, likewise, where ε is 0
 _REDUCED = {"epsilon": "delta", "approximate_mu": "d"}  # asked at less than the rate itself
@@ -63,7 +86,8 @@ def question(quantities, overflow, given: dict) -> tuple[tuple[str, ...], dict]:
     """Names of the quantities, and of the arguments of ``measure`` those that they need.
 
     Raises:
-        ValueError: a quantity or an argument is unknown, out of range or no single number, or a rate is not above the overflow.
+        ValueError: a quantity or an argument is unknown, out of range or no single number, or a
+            rate is not above the overflow.
     """
     names = (quantities,) if isinstance(quantities, str) else tuple(quantities)
     names = tuple(dict.fromkeys(one_of("quantity", q, QUANTITIES) for q in names))
@@ -93,7 +117,11 @@ def single(name: str, value, check) -> float:
 
 
 def _overflow(value) -> float:
-    return single("overflow", value, lambda n, v: checked(n, v, "in [0, 1e-3]", lambda a: (a >= 0.0) & (a <= 1e-3)))
+    return single(
+        "overflow",
+        value,
+        lambda n, v: checked(n, v, "in [0, 1e-3]", lambda a: (a >= 0.0) & (a <= 1e-3)),
+    )
 
 
 def without_steps(name: str, asked: dict) -> float:
@@ -125,11 +153,13 @@ def _shifted(bracket: Bracket, name: str, d: float, floor: float) -> Bracket:
 def epsilon_at_less(mechanism, upper, delta: float, less: float):
     """A bound on ε at a rate slightly below δ from the bound at δ: no second evaluation.
 
-    The profile is convex in γ = e^ε, being the largest of Q(A) − γ·P(A) over all events A. It is at most δ at γ₁ = e^upper and, by
-    Rényi DP, at most δ/2 at some γ₂. With s = 2·(δ − less)/δ it is hence at most (1 − s)·δ + s·δ/2 = less at (1 − s)·γ₁ + s·γ₂.
+    The profile is convex in γ = e^ε, being the largest of Q(A) − γ·P(A) over all events A. It is at
+    most δ at γ₁ = e^upper and, by Rényi DP, at most δ/2 at some γ₂. With s = 2·(δ − less)/δ it is
+    hence at most (1 − s)·δ + s·δ/2 = less at (1 − s)·γ₁ + s·γ₂.
 
     Args:
-        mechanism: a composition. upper: ε at ``delta``, an upper bound, of the mechanism's shape. delta, less: δ ≥ less > 0.
+        mechanism: a composition. upper: ε at ``delta``, an upper bound, of the mechanism's shape.
+            delta, less: δ ≥ less > 0.
 
     Returns:
         ε at ``less``, an upper bound; ∞ where this says nothing.
@@ -141,7 +171,8 @@ def epsilon_at_less(mechanism, upper, delta: float, less: float):
         return np.full(np.shape(upper), np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
         costs = [
-            np.asarray(count, np.float64)[..., None] * rdp_cost(part.noise_multiplier, part.sampling_prob, _ORDERS)
+            np.asarray(count, np.float64)[..., None]
+            * rdp_cost(part.noise_multiplier, part.sampling_prob, _ORDERS)
             for part, count in parts
         ]
         far = epsilon_from_rdp(0.5 * delta, _ORDERS, sum(costs) * _ROOM)
@@ -152,10 +183,12 @@ def epsilon_at_less(mechanism, upper, delta: float, less: float):
 def certified(
     mechanism, names, asked: dict, overflow: float = 0.0, progress=None
 ) -> tuple[dict[str, Bracket], np.ndarray]:
-    """Brackets of quantities of a batch of mechanisms, as :func:`jaxgdp.measure` finds them, widened by the overflow.
+    """Brackets of quantities of a batch of mechanisms, as :func:`jaxgdp.measure` finds them,
+    widened by the overflow.
 
     Args:
-        mechanism: as for ``measure``. names, asked: from :func:`question`. overflow: d. progress: as for ``measure``.
+        mechanism: as for ``measure``. names, asked: from :func:`question`. overflow: d. progress:
+            as for ``measure``.
 
     Returns:
         (name → Bracket, status).
@@ -169,7 +202,8 @@ def certified(
     # the lower side is that of the rate itself, the upper one that of slightly less
     rates = {_REDUCED[name]: asked[_REDUCED[name]] for name in reduced}
     less: dict = {
-        name: float(np.nextafter((rate - d) / (1.0 - d) * (1.0 - SHORT), 0.0)) for name, rate in rates.items()
+        name: float(np.nextafter((rate - d) / (1.0 - d) * (1.0 - SHORT), 0.0))
+        for name, rate in rates.items()
     }
     if "epsilon" in names and asked["adjacency"] != "replace_one":
         lower, upper = brackets["epsilon"]
@@ -179,7 +213,13 @@ def certified(
             reduced = tuple(name for name in reduced if name != "epsilon")
     if reduced:
         less = {_REDUCED[name]: less[_REDUCED[name]] for name in reduced}
-        for name, bracket in measure(mechanism, quantities=reduced, **(asked | less)).brackets.items():
-            brackets[name] = Bracket(brackets[name].lower, np.maximum(bracket.upper, brackets[name].upper))
+        for name, bracket in measure(
+            mechanism, quantities=reduced, **(asked | less)
+        ).brackets.items():
+            brackets[name] = Bracket(
+                brackets[name].lower, np.maximum(bracket.upper, brackets[name].upper)
+            )
     floor = asked["fpr_floor"]
-    return {name: _shifted(bracket, name, d, floor) for name, bracket in brackets.items()}, found.worst
+    return {
+        name: _shifted(bracket, name, d, floor) for name, bracket in brackets.items()
+    }, found.worst

@@ -1,4 +1,6 @@
-"""The privacy of a run at each of its steps, computed before it starts and looked up while it goes."""
+"""The privacy of a run at each of its steps, computed before it starts and looked up while it
+goes.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +30,22 @@ _SEARCH = 10  # evaluations that a search usually takes
 
 @dataclass(frozen=True)
 class Plan:
-    """Certified quantities of every step of a run, a small pytree of int32 and float32 arrays; made by :func:`jaxgdp.training.plan_budget`.
+    """Certified quantities of every step of a run, a small pytree of int32 and float32 arrays; made
+    by :func:`jaxgdp.training.plan_budget`.
 
     Attributes:
-        steps: numbers of steps that were computed at first, from 0 on, increasing; those of :meth:`max_steps_within` are kept beside.
-        position: for every number of steps 0 … max_steps, where in ``steps`` the first one not below it is.
+        steps: numbers of steps that were computed at first, from 0 on, increasing; those of
+            :meth:`max_steps_within` are kept beside.
+        position: for every number of steps 0 … max_steps, where in ``steps`` the first one not
+            below it is.
         lower, upper: quantity → float32 array over ``steps``, rounded outward.
         noise_multiplier, sampling_prob, max_steps, overflow: of the run.
-        sampler: what the accounting knows of its sampler, such as ("poisson", 0.01): see :meth:`check`.
-        asked: what was asked: rtol, adjacency, fpr_floor, and the δ, ε, FPR, d and prior of the quantities.
-        wide: how many computed numbers of steps are wider than ``rtol``; their brackets hold all the same.
+        sampler: what the accounting knows of its sampler, such as ("poisson", 0.01): see
+            :meth:`check`.
+        asked: what was asked: rtol, adjacency, fpr_floor, and the δ, ε, FPR, d and prior of the
+            quantities.
+        wide: how many computed numbers of steps are wider than ``rtol``; their brackets hold all
+            the same.
     """
 
     steps: Any
@@ -53,7 +61,10 @@ class Plan:
     sampler: tuple = ()
 
     def __repr__(self) -> str:
-        run = f"noise_multiplier={short(self.noise_multiplier)}, sampling_prob={short(self.sampling_prob)}"
+        run = (
+            f"noise_multiplier={short(self.noise_multiplier)},"
+            f" sampling_prob={short(self.sampling_prob)}"
+        )
         known = f"{np.size(self.steps)} of {self.max_steps} steps computed"
         return f"Plan({', '.join(self.quantities)}; {run}, {known}, sampler {self.sampler})"
 
@@ -63,11 +74,18 @@ class Plan:
         rows = [
             (
                 int(steps[i]),
-                *(cell for name in self.quantities for cell in cells(self.lower[name][i], self.upper[name][i])),
+                *(
+                    cell
+                    for name in self.quantities
+                    for cell in cells(self.lower[name][i], self.upper[name][i])
+                ),
             )
             for i in chosen
         ]
-        header = ("steps", *(f"{name} {side}" for name in self.quantities for side in ("lower", "upper")))
+        header = (
+            "steps",
+            *(f"{name} {side}" for name in self.quantities for side in ("lower", "upper")),
+        )
         return html_table(repr(self), header, rows)
 
     @property
@@ -78,13 +96,15 @@ class Plan:
         """The sampler, if it is the one that the plan was made for; call it before training.
 
         Args:
-            sampler: of :func:`poisson_sampler`, :func:`shuffle_sampler` or :func:`allocation_sampler`.
+            sampler: of :func:`poisson_sampler`, :func:`shuffle_sampler` or
+                :func:`allocation_sampler`.
 
         Returns:
             The same sampler.
 
         Raises:
-            ValueError: it draws in another way, at another rate, or overflows more often than the plan accounts for.
+            ValueError: it draws in another way, at another rate, or overflows more often than the
+                plan accounts for.
 
         Example:
             >>> from jaxgdp.training import plan_budget, shuffle_sampler
@@ -96,14 +116,18 @@ class Plan:
         own = getattr(sampler, "accounted", None)
         if own != self.sampler:
             found = repr(sampler) if own is None else own
-            raise ValueError(f"sampler must be the one that the plan was made for, {self.sampler}, got {found}")
+            raise ValueError(
+                f"sampler must be the one that the plan was made for, {self.sampler}, got {found}"
+            )
         if sampler.overflow > self.overflow:
             raise ValueError(
-                f"sampler must overflow with a probability of at most the plan's {self.overflow:g}, got {sampler.overflow:g}"
+                f"sampler must overflow with a probability of at most the plan's {self.overflow:g},"
+                f" got {sampler.overflow:g}"
             )
         if getattr(sampler, "max_steps", self.max_steps) < self.max_steps:
             raise ValueError(
-                f"sampler must be made for all {self.max_steps} steps of the plan, got one for {sampler.max_steps}"
+                f"sampler must be made for all {self.max_steps} steps of the plan, got one for"
+                f" {sampler.max_steps}"
             )
         return sampler
 
@@ -113,19 +137,23 @@ class Plan:
         return tuple(self.upper)
 
     def at(self, step) -> dict[str, Bracket]:
-        """The privacy of the first ``step`` steps: a gather, for use inside ``jit``, ``scan``, ``vmap``, ``pmap`` or ``shard_map``.
+        """The privacy of the first ``step`` steps: a gather, for use inside ``jit``, ``scan``,
+        ``vmap``, ``pmap`` or ``shard_map``.
 
-        Between computed numbers of steps, the side that grows is that of the next computed one and the other side that of the
-        one before: right, as more steps never are more private. At a step that :meth:`max_steps_within` returned, and at all before
-        it, the safe side is within the limits that were asked for. Beyond ``max_steps`` the safe side is the worst possible value.
+        Between computed numbers of steps, the side that grows is that of the next computed one and
+        the other side that of the one before: right, as more steps never are more private. At a
+        step that :meth:`max_steps_within` returned, and at all before it, the safe side is within
+        the limits that were asked for. Beyond ``max_steps`` the safe side is the worst possible
+        value.
 
         Args:
-            step: number of steps taken, an integer of any shape; may be traced. 0 is before the first step; a negative one is no
-                number of steps (a counter that overflowed) and counts as beyond ``max_steps``.
+            step: number of steps taken, an integer of any shape; may be traced. 0 is before the
+                first step; a negative one is no number of steps (a counter that overflowed) and
+                counts as beyond ``max_steps``.
 
         Returns:
-            quantity → :class:`Bracket` of float32 arrays of that shape, NumPy's if ``step`` and the plan are; report the upper side, of
-            "beta" and "bayes_risk" the lower.
+            quantity → :class:`Bracket` of float32 arrays of that shape, NumPy's if ``step`` and the
+            plan are; report the upper side, of "beta" and "bayes_risk" the lower.
 
         Raises:
             ValueError: ``step`` is not an integer.
@@ -144,7 +172,8 @@ class Plan:
             xp, step = (np if on_host else jnp), np.asarray(step)
         if not np.issubdtype(step.dtype, np.integer):
             raise ValueError(f"step must be an integer, got {step!r}")
-        # compared in the step's own type, which may hold no max_steps, or numbers that int32 does not
+        # compared in the step's own type, which may hold no max_steps, or numbers that int32 does
+        # not
         beyond = step < 0
         if self.max_steps < np.iinfo(step.dtype).max:
             beyond = beyond | (step > self.max_steps)
@@ -157,17 +186,21 @@ class Plan:
         for name in table.upper:
             lower, upper = xp.asarray(table.lower[name]), xp.asarray(table.upper[name])
             if name in FALLING:
-                found[name] = Bracket(xp.where(beyond, np.float32(0.0), lower[after])[scalar], upper[before])
+                found[name] = Bracket(
+                    xp.where(beyond, np.float32(0.0), lower[after])[scalar], upper[before]
+                )
             else:
                 worst = np.float32(np.inf if name in _UNBOUNDED else 1.0)
                 found[name] = Bracket(lower[before], xp.where(beyond, worst, upper[after])[scalar])
         return found
 
     def refined(self, steps, progress=None) -> Plan:
-        """The plan with more numbers of steps computed, so that :meth:`at` is as narrow there as ``rtol`` asks.
+        """The plan with more numbers of steps computed, so that :meth:`at` is as narrow there as
+        ``rtol`` asks.
 
         Args:
-            steps: whole numbers in [1, max_steps], any shape. progress: as for :func:`jaxgdp.training.plan_budget`.
+            steps: whole numbers in [1, max_steps], any shape. progress: as for
+                :func:`jaxgdp.training.plan_budget`.
 
         Returns:
             A new :class:`Plan` of the same run; its brackets lie within this one's.
@@ -184,12 +217,16 @@ class Plan:
         self._on_host()
         plan = self._latest()
         valid = f"a whole number in [1, {self.max_steps}]"
-        checked("steps", steps, valid, lambda a: (a >= 1) & (a <= self.max_steps) & (a == np.floor(a)))
+        checked(
+            "steps", steps, valid, lambda a: (a >= 1) & (a <= self.max_steps) & (a == np.floor(a))
+        )
         new = np.setdiff1d(np.asarray(steps).astype(np.int64), np.asarray(plan.steps))
         if not len(new):
             return plan
         with counting(progress, "planning", len(new)) as count:
-            brackets, status = self._run.certified(new, self.quantities, dict(self.asked), self.overflow, count)
+            brackets, status = self._run.certified(
+                new, self.quantities, dict(self.asked), self.overflow, count
+            )
         return plan._with(new, brackets, int(np.sum(status != 0)))
 
     def _with(self, new, brackets: dict[str, Bracket], wide: int) -> Plan:
@@ -198,9 +235,16 @@ class Plan:
         order = np.argsort(steps)
         lower, upper = {}, {}
         for name, bracket in brackets.items():
-            sides = (below(bracket.lower), self.lower[name]), (above(bracket.upper), self.upper[name])
-            full = Bracket(*(np.concatenate([np.asarray(old), np.asarray(side)])[order] for side, old in sides))
-            lower[name], upper[name] = full if name == "regret" else _monotone(full, name in FALLING)
+            sides = (
+                (below(bracket.lower), self.lower[name]),
+                (above(bracket.upper), self.upper[name]),
+            )
+            full = Bracket(
+                *(np.concatenate([np.asarray(old), np.asarray(side)])[order] for side, old in sides)
+            )
+            lower[name], upper[name] = (
+                full if name == "regret" else _monotone(full, name in FALLING)
+            )
         steps = steps[order].astype(np.int32)
         position = np.searchsorted(steps, np.arange(self.max_steps + 1)).astype(np.int32)
         return dataclasses.replace(
@@ -208,8 +252,12 @@ class Plan:
         )
 
     def _table(self, name) -> Bracket:
-        """The computed brackets of one quantity, as float64: beside a float32 array a limit would be rounded."""
-        return Bracket(np.asarray(self.lower[name], np.float64), np.asarray(self.upper[name], np.float64))
+        """The computed brackets of one quantity, as float64: beside a float32 array a limit would
+        be rounded.
+        """
+        return Bracket(
+            np.asarray(self.lower[name], np.float64), np.asarray(self.upper[name], np.float64)
+        )
 
     def _latest(self) -> Plan:
         """The plan with the numbers of steps that :meth:`max_steps_within` has computed since."""
@@ -217,27 +265,35 @@ class Plan:
 
     def _on_host(self):
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self)):
-            raise ValueError("a plan can be asked for a number of steps on the host only; inside jit use at()")
+            raise ValueError(
+                "a plan can be asked for a number of steps on the host only; inside jit use at()"
+            )
 
     def max_steps_within(self, target=None, *, progress=None, **limits) -> int:
-        """The largest number of steps, up to ``max_steps``, at which every limit is certified to hold.
+        """The largest number of steps, up to ``max_steps``, at which every limit is certified to
+        hold.
 
-        The table tells between which two computed numbers of steps it lies; some between are then computed, about ten, until one number
-        of steps is found within the limits and the next is not. The plan remembers them: from then on :meth:`at` shows a safe side
-        within the limits (in float32, as it is shown) at the number returned and at all before it. So ask before the plan is closed
-        over by a function that is compiled, copied or put on a device: what was made of it before keeps the table it saw.
+        The table tells between which two computed numbers of steps it lies; some between are then
+        computed, about ten, until one number of steps is found within the limits and the next is
+        not. The plan remembers them: from then on :meth:`at` shows a safe side within the limits
+        (in float32, as it is shown) at the number returned and at all before it. So ask before the
+        plan is closed over by a function that is compiled, copied or put on a device: what was made
+        of it before keeps the table it saw.
 
         Args:
             target: an object of ``jaxgdp.targets`` with its own δ, FPR or floor, or None.
-            progress: called with the number of evaluations finished, as they finish; None shows them on a terminal.
-            **limits: quantity of the plan → number that its safe side must not exceed ("beta" and "bayes_risk": fall below), at
-                the plan's own δ, ε, FPR, d, floor and prior: ``plan.max_steps_within(mu=1.0, advantage=0.2)``.
+            progress: called with the number of evaluations finished, as they finish; None shows
+                them on a terminal.
+            **limits: quantity of the plan → number that its safe side must not exceed ("beta" and
+                "bayes_risk": fall below), at the plan's own δ, ε, FPR, d, floor and prior:
+                ``plan.max_steps_within(mu=1.0, advantage=0.2)``.
 
         Returns:
             A whole number; 0 if a single step is too many.
 
         Raises:
-            ValueError: no limit, a limit that is not a number, a quantity the plan does not have, or a traced plan.
+            ValueError: no limit, a limit that is not a number, a quantity the plan does not have,
+                or a traced plan.
 
         Example:
             >>> from jaxgdp.training import plan_budget
@@ -259,14 +315,18 @@ class Plan:
             return last if len(own) == len(goals) else self._search(target, last, count)
 
     def _tabulates(self, target) -> bool:
-        """Whether a target is about a quantity of the plan at the plan's own δ, ε, FPR, d or floor."""
+        """Whether a target is about a quantity of the plan at the plan's own δ, ε, FPR, d or
+        floor.
+        """
         if target.quantity not in self.upper:
             return False
         rate, asked = ASKED_AT.get(target.quantity), dict(self.asked)
         return rate is None or float(target.parameters().get(rate, asked[rate])) == asked[rate]
 
     def _within(self, goals, progress) -> int:
-        """The last step of the plan's own table within some limits, once the table has it and the step after it."""
+        """The last step of the plan's own table within some limits, once the table has it and the
+        step after it.
+        """
         plan, tries, period = self._latest(), 0, self._run.period
         while True:
             computed = np.asarray(plan.steps)
@@ -279,21 +339,29 @@ class Plan:
             first, second = (int(-(-computed[i] // period)) for i in (last, last + 1))
             if second <= first + 1:
                 break
-            scores = np.max([score(goal, own) for goal, own in zip(goals, read, strict=True)], axis=0)
+            scores = np.max(
+                [score(goal, own) for goal, own in zip(goals, read, strict=True)], axis=0
+            )
             ends = {first: float(scores[last]), second: float(scores[last + 1])}
             plan = plan.refined(period * np.asarray(candidates(*ends, ends, tries)), progress)
             tries += 1
-        object.__setattr__(self, "_known", plan)  # the one thing a plan ever learns; its fields stay as they were made
+        object.__setattr__(
+            self, "_known", plan
+        )  # the one thing a plan ever learns; its fields stay as they were made
         return int(computed[last]) if last >= 0 else 0
 
     def _search(self, target, most: int, progress) -> int:
         """The last step up to ``most`` that is within a target the table knows nothing about."""
-        asked = dict(self.asked) | {name: float(value) for name, value in target.parameters().items()}
+        asked = dict(self.asked) | {
+            name: float(value) for name, value in target.parameters().items()
+        }
         period = self._run.period
 
         def evaluate(periods):
             steps = np.minimum(period * np.asarray(periods), most)
-            brackets, _ = self._run.certified(steps, (target.quantity,), asked, self.overflow, progress)
+            brackets, _ = self._run.certified(
+                steps, (target.quantity,), asked, self.overflow, progress
+            )
             own = target.read(brackets[target.quantity])
             return target.meets(own), score(target, own)
 
@@ -301,7 +369,9 @@ class Plan:
 
 
 def _monotone(bracket: Bracket, falling: bool) -> Bracket:
-    """What more and fewer steps say about each number of steps: privacy never improves with another step."""
+    """What more and fewer steps say about each number of steps: privacy never improves with another
+    step.
+    """
     before, after = np.maximum.accumulate, np.minimum.accumulate
     if falling:
         return Bracket(before(bracket.lower[::-1])[::-1], after(bracket.upper))

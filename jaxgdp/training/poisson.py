@@ -1,17 +1,19 @@
 """Poisson batches of static shape, and what their static shape costs in privacy.
 
-Every record enters a batch on its own with probability p. A compiled step wants arrays of one size, so the batch is padded to
-``padded_size`` and masked. The number of records is random and may exceed any size below the whole data set. Cutting the batch
-down quietly would no longer be Poisson sampling. Here a batch that does not fit is emptied instead (the step then releases noise
-only), the chance of that is bounded before training starts, and the accounting takes it in.
+Every record enters a batch on its own with probability p. A compiled step wants arrays of one size,
+so the batch is padded to ``padded_size`` and masked. The number of records is random and may exceed
+any size below the whole data set. Cutting the batch down quietly would no longer be Poisson
+sampling. Here a batch that does not fit is emptied instead (the step then releases noise only), the
+chance of that is bounded before training starts, and the accounting takes it in.
 
-What emptying costs. Let A be the batch without the record that an attacker looks for, and B the padded size; A does not depend on
-that record. Given |A| < B the record never causes an overflow and the step is the usual one. Given |A| > B the step is noise either
-way. Only |A| = B tells: the record's presence may then empty the batch. In one step that has probability at most Pr[Bin(n, p) ≥ B], the
-same with and without the record. Let d be the sum of that over the steps. A run of exact Poisson sampling with trade-off curve f then
-becomes one with a curve of at least (1 − d)·f(α/(1 − d)), however its steps depend on earlier ones. Data sets of at most B records
-never overflow, so the lower sides of brackets stand.
-"""
+What emptying costs. Let A be the batch without the record that an attacker looks for, and B the
+padded size; A does not depend on that record. Given |A| < B the record never causes an overflow and
+the step is the usual one. Given |A| > B the step is noise either way. Only |A| = B tells: the
+record's presence may then empty the batch. In one step that has probability at most Pr[Bin(n, p) ≥
+B], the same with and without the record. Let d be the sum of that over the steps. A run of exact
+Poisson sampling with trade-off curve f then becomes one with a curve of at least (1 − d)·f(α/(1 −
+d)), however its steps depend on earlier ones. Data sets of at most B records never overflow, so the
+lower sides of brackets stand."""
 
 from __future__ import annotations
 
@@ -31,12 +33,14 @@ _WORD = 2.0**32
 
 
 class Batch(NamedTuple):
-    """One padded batch. How many records were drawn, and which, is secret: the accounting holds for what the noise covers.
+    """One padded batch. How many records were drawn, and which, is secret: the accounting holds for
+    what the noise covers.
 
     Attributes:
         indices: records, int32 of shape (padded_size,); padding repeats record 0.
         mask: which of them are real, bool of shape (padded_size,).
-        overflowed: whether more records were drawn than fit, so that the batch was emptied; scalar bool.
+        overflowed: whether more records were drawn than fit, so that the batch was emptied; scalar
+            bool.
     """
 
     indices: Any
@@ -46,11 +50,13 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class PoissonSampler:
-    """Draws padded Poisson batches inside ``jit``, ``scan``, ``vmap`` and ``shard_map``; build it with :func:`poisson_sampler`.
+    """Draws padded Poisson batches inside ``jit``, ``scan``, ``vmap`` and ``shard_map``; build it
+    with :func:`poisson_sampler`.
 
     Attributes:
         num_examples: n, records in the data set (or in one device's share of it).
-        sampling_prob: p asked for; the draw uses p rounded down to a multiple of 2⁻³², which is at least as private.
+        sampling_prob: p asked for; the draw uses p rounded down to a multiple of 2⁻³², which is at
+            least as private.
         padded_size: B, the static size of a batch.
         overflow: bound on the probability that any batch of the run overflows: the d above.
         max_steps: number of steps it was computed for.
@@ -95,19 +101,22 @@ class PoissonSampler:
         if self.sampling_prob == 1.0:
             chosen = jnp.ones(self.num_examples, bool)
         else:
-            # whole words: a float32 uniform has only 23 bits, which would move a small p by per cents
+            # whole words: a float32 uniform has only 23 bits, which would move a small p by per
+            # cents
             words = jax.random.bits(key, (self.num_examples,), jnp.uint32)
             chosen = words < jnp.uint32(math.floor(self.sampling_prob * _WORD))
         return padded_batch(chosen, self.padded_size)
 
 
 def overflow_probability(num_examples, sampling_prob, padded_size, max_steps) -> float:
-    """Bound on the probability that a run draws a batch of ``padded_size`` records or more: max_steps·Pr[Bin(n, p) ≥ B].
+    """Bound on the probability that a run draws a batch of ``padded_size`` records or more:
+    max_steps·Pr[Bin(n, p) ≥ B].
 
     0 where the whole data set fits.
 
     Args:
-        num_examples: n ≥ 1. sampling_prob: p in (0, 1]. padded_size: B ≥ 1. max_steps: whole number ≥ 1.
+        num_examples: n ≥ 1. sampling_prob: p in (0, 1]. padded_size: B ≥ 1. max_steps: whole number
+            ≥ 1.
 
     Returns:
         A float, rounded up.
@@ -120,29 +129,41 @@ def overflow_probability(num_examples, sampling_prob, padded_size, max_steps) ->
         0.010742198...
     """
     n, size = int(whole("num_examples", num_examples)), int(whole("padded_size", padded_size))
-    p, steps = float(probability("sampling_prob", sampling_prob)), int(whole("max_steps", max_steps))
+    p, steps = (
+        float(probability("sampling_prob", sampling_prob)),
+        int(whole("max_steps", max_steps)),
+    )
     if size >= n:
         return 0.0
-    return min(1.0, steps * float(betainc(size, n - size + 1.0, p)) * (1.0 + BINOMIAL_TAIL) + 5e-324)
+    return min(
+        1.0, steps * float(betainc(size, n - size + 1.0, p)) * (1.0 + BINOMIAL_TAIL) + 5e-324
+    )
 
 
-def poisson_sampler(num_examples, sampling_prob, max_steps, overflow=1e-20, padded_size=None) -> PoissonSampler:
-    """A sampler whose padded size is the smallest that keeps the overflow of the whole run within ``overflow``.
+def poisson_sampler(
+    num_examples, sampling_prob, max_steps, overflow=1e-20, padded_size=None
+) -> PoissonSampler:
+    """A sampler whose padded size is the smallest that keeps the overflow of the whole run within
+    ``overflow``.
 
     Args:
-        num_examples: n ≥ 1, records in the data set, taken to be public. On several devices, in one device's share: each samples its
-            own share with its own key, the union is a Poisson sample of the whole, and as a record is in one share only, the
-            ``overflow`` of one share is that of all.
+        num_examples: n ≥ 1, records in the data set, taken to be public. On several devices, in one
+            device's share: each samples its own share with its own key, the union is a Poisson
+            sample of the whole, and as a record is in one share only, the ``overflow`` of one share
+            is that of all.
         sampling_prob: p in [2⁻³², 1]. max_steps: most steps of the run.
-        overflow: largest bound on the probability of any overflow in the run, in [1e-100, 1e-3]. It is part of the privacy
-            cost: pass the sampler's own ``overflow`` to :func:`jaxgdp.training.plan_budget`.
-        padded_size: take this size instead, whatever its overflow; a multiple of 8 may suit a device better.
+        overflow: largest bound on the probability of any overflow in the run, in [1e-100, 1e-3]. It
+            is part of the privacy cost: pass the sampler's own ``overflow`` to
+            :func:`jaxgdp.training.plan_budget`.
+        padded_size: take this size instead, whatever its overflow; a multiple of 8 may suit a
+            device better.
 
     Returns:
         A :class:`PoissonSampler`.
 
     Raises:
-        ValueError: an argument is out of range, or ``padded_size`` overflows in more than one run in a thousand.
+        ValueError: an argument is out of range, or ``padded_size`` overflows in more than one run
+            in a thousand.
 
     Example:
         >>> sampler = poisson_sampler(num_examples=60_000, sampling_prob=0.01, max_steps=1000)
@@ -150,7 +171,14 @@ def poisson_sampler(num_examples, sampling_prob, max_steps, overflow=1e-20, padd
         (860, 600.0)
     """
     n, steps = int(whole("num_examples", num_examples)), int(whole("max_steps", max_steps))
-    p = float(checked("sampling_prob", sampling_prob, "in [2**-32, 1]", lambda a: (a >= 1.0 / _WORD) & (a <= 1.0)))
+    p = float(
+        checked(
+            "sampling_prob",
+            sampling_prob,
+            "in [2**-32, 1]",
+            lambda a: (a >= 1.0 / _WORD) & (a <= 1.0),
+        )
+    )
     return PoissonSampler(n, p, *checked_padding(n, p, steps, overflow, padded_size), steps)
 
 
@@ -167,31 +195,43 @@ def padded_batch(chosen, padded_size: int) -> Batch:
     return Batch(jnp.where(mask, indices, 0).astype(jnp.int32), mask, overflowed)
 
 
-def checked_padding(num_examples: int, rate: float, max_steps: int, overflow, padded_size) -> tuple[int, float]:
-    """The padded size, as given or the smallest that ``overflow`` allows, and its :func:`overflow_probability`.
+def checked_padding(
+    num_examples: int, rate: float, max_steps: int, overflow, padded_size
+) -> tuple[int, float]:
+    """The padded size, as given or the smallest that ``overflow`` allows, and its
+    :func:`overflow_probability`.
 
     Args:
-        num_examples, rate, max_steps: as for :func:`overflow_probability`. overflow, padded_size: as for :func:`poisson_sampler`.
+        num_examples, rate, max_steps: as for :func:`overflow_probability`. overflow, padded_size:
+            as for :func:`poisson_sampler`.
 
     Raises:
-        ValueError: ``overflow`` is not in [1e-100, 1e-3], or ``padded_size`` overflows in more than one run in a thousand.
+        ValueError: ``overflow`` is not in [1e-100, 1e-3], or ``padded_size`` overflows in more than
+            one run in a thousand.
     """
-    largest = float(checked("overflow", overflow, "in [1e-100, 1e-3]", lambda a: (a >= 1e-100) & (a <= 1e-3)))
+    largest = float(
+        checked("overflow", overflow, "in [1e-100, 1e-3]", lambda a: (a >= 1e-100) & (a <= 1e-3))
+    )
     if padded_size is None:
         size = _smallest_padded_size(num_examples, rate, max_steps, largest)
     else:
         size = int(whole("padded_size", padded_size))
     found = overflow_probability(num_examples, rate, size, max_steps)
     if found > 1e-3:
-        raise ValueError(f"padded_size must overflow in at most one run in a thousand, got {size}: {found:.3g}")
+        raise ValueError(
+            f"padded_size must overflow in at most one run in a thousand, got {size}: {found:.3g}"
+        )
     return size, found
 
 
-def _smallest_padded_size(num_examples: int, sampling_prob: float, max_steps: int, overflow: float) -> int:
+def _smallest_padded_size(
+    num_examples: int, sampling_prob: float, max_steps: int, overflow: float
+) -> int:
     """The smallest B with an :func:`overflow_probability` of at most ``overflow``.
 
     Args:
-        num_examples, sampling_prob, max_steps: as for :func:`overflow_probability`. overflow: the bound.
+        num_examples, sampling_prob, max_steps: as for :func:`overflow_probability`. overflow: the
+            bound.
     """
     low, high = 0, num_examples  # the bound holds at high, never at low
     while high - low > 1:

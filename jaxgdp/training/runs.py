@@ -24,7 +24,9 @@ class Run(NamedTuple):
 
     @property
     def period(self) -> int:
-        """Steps that are accounted for together: those of an epoch; 1 where every step stands for itself."""
+        """Steps that are accounted for together: those of an epoch; 1 where every step stands for
+        itself.
+        """
         return 1 if self.sampler[0] == "poisson" else int(self.sampler[1])
 
     @property
@@ -41,9 +43,11 @@ class Run(NamedTuple):
         return compose([(RandomAllocation(self.noise_multiplier, batches, other), epochs)])
 
     def certified(self, steps, names, asked: dict, overflow: float, progress=None):
-        """Brackets of quantities after numbers of steps: as :func:`jaxgdp.training.overflow.certified`.
+        """Brackets of quantities after numbers of steps: as
+        :func:`jaxgdp.training.overflow.certified`.
 
-        Part of an epoch is bounded by all of it on the safe side, and by none of it on the other: a record may be in any of its batches.
+        Part of an epoch is bounded by all of it on the safe side, and by none of it on the other: a
+        record may be in any of its batches.
 
         Args:
             steps: whole numbers ≥ 1, one-dimensional. names, asked, overflow, progress: as there.
@@ -52,7 +56,13 @@ class Run(NamedTuple):
             (name → Bracket, status).
         """
         if self.sampler[0] == "poisson":
-            return certified(dpsgd(self.noise_multiplier, self.sampler[1], steps), names, asked, overflow, progress)
+            return certified(
+                dpsgd(self.noise_multiplier, self.sampler[1], steps),
+                names,
+                asked,
+                overflow,
+                progress,
+            )
         steps = np.asarray(steps)
         more, fewer = -(-steps // self.period), steps // self.period
         epochs = np.unique(np.concatenate([more, fewer[fewer > 0]])).astype(np.int64)
@@ -64,5 +74,7 @@ class Run(NamedTuple):
             before, after = (np.searchsorted(epochs, e) + 1 for e in (np.maximum(fewer, 1), more))
             before = np.where(fewer > 0, before, 0)
             places = (after, before) if name in FALLING else (before, after)
-            brackets[name] = Bracket(*(side[place] for side, place in zip(sides, places, strict=True)))
+            brackets[name] = Bracket(
+                *(side[place] for side, place in zip(sides, places, strict=True))
+            )
         return brackets, status[np.searchsorted(epochs, more)]

@@ -1,9 +1,9 @@
 """The last step within a budget: few evaluations of a quantity that only grows with the steps.
 
-Near its crossing a quantity is close to a power of the number of steps, so a straight line on logarithmic axes through the two computed
-numbers of steps around it meets the budget within a few steps of the right one. Each round tries the two steps next to that guess and
-one on either side, so that a wrong guess still shrinks the gap; where guesses fail, gaps are cut into five.
-"""
+Near its crossing a quantity is close to a power of the number of steps, so a straight line on
+logarithmic axes through the two computed numbers of steps around it meets the budget within a few
+steps of the right one. Each round tries the two steps next to that guess and one on either side, so
+that a wrong guess still shrinks the gap; where guesses fail, gaps are cut into five."""
 
 from __future__ import annotations
 
@@ -17,23 +17,29 @@ _GUARD = 32  # a guess is flanked at this part of the gap
 
 
 def _guess(good: int, bad: int, scores) -> float | None:
-    """Where the power law through both ends of a gap has the score 1; from no steps on, that through two ends beyond, or a root."""
+    """Where the power law through both ends of a gap has the score 1; from no steps on, that
+    through two ends beyond, or a root.
+    """
     low, high = scores.get(good, np.nan), scores.get(bad, np.nan)
     if not 1.0 < high < np.inf:
         return None
     if good >= 1 and 0.0 < low <= 1.0:
         return good * (bad / good) ** (-np.log(low) / (np.log(high) - np.log(low)))
-    further = min((t for t, score in scores.items() if t > bad and high < score < np.inf), default=None)
+    further = min(
+        (t for t, score in scores.items() if t > bad and high < score < np.inf), default=None
+    )
     slope = 0.5 if further is None else np.log(scores[further] / high) / np.log(further / bad)
     return bad * np.exp(max(-np.log(high) / slope, -700.0))
 
 
 def candidates(good: int, bad: int, scores: dict[int, float], tries: int = 0) -> np.ndarray:
-    """Numbers of steps to evaluate next, strictly between one that is within the budget and one that is not.
+    """Numbers of steps to evaluate next, strictly between one that is within the budget and one
+    that is not.
 
     Args:
-        good, bad: the largest number known to be within, the smallest known not to be. scores: number of steps → quantity over
-            budget, as far as known: at most 1 where it is within. tries: rounds before this one.
+        good, bad: the largest number known to be within, the smallest known not to be. scores:
+            number of steps → quantity over budget, as far as known: at most 1 where it is within.
+            tries: rounds before this one.
 
     Returns:
         Increasing whole numbers, at most four.
@@ -62,8 +68,10 @@ def last_within(evaluate: Callable, good: int, bad: int) -> int:
     """The largest number of steps found to be within a budget, such that the next one is not.
 
     Args:
-        evaluate: function (increasing whole numbers) → (whether each is within, quantity over budget or NaN of each).
-        good: a number of steps that is within. bad: above it, one that is not, or that does not count.
+        evaluate: function (increasing whole numbers) → (whether each is within, quantity over
+            budget or NaN of each).
+        good: a number of steps that is within. bad: above it, one that is not, or that does not
+            count.
 
     Returns:
         A whole number in [good, bad).
@@ -86,7 +94,9 @@ def last_within(evaluate: Callable, good: int, bad: int) -> int:
 
 
 def narrowed(good: int, bad: int, tried, met) -> tuple[int, int]:
-    """The gap after some numbers of steps in it were tried: up to the last that is within, or from there on."""
+    """The gap after some numbers of steps in it were tried: up to the last that is within, or from
+    there on.
+    """
     last = int(np.flatnonzero(met)[-1]) if np.any(met) else -1
     if last >= 0:
         good = int(tried[last])

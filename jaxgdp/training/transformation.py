@@ -1,4 +1,6 @@
-"""The gradient transformation of DP-SGD for optax: clip, sum, add noise, average, count, and stop when the budget is spent."""
+"""The gradient transformation of DP-SGD for optax: clip, sum, add noise, average, count, and stop
+when the budget is spent.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,15 @@ class PrivatizeState(NamedTuple):
     """State of :func:`privatize`, a pytree of arrays.
 
     Attributes:
-        key: PRNG key of the run; the noise of a step depends on it and on ``step`` alone, so a run restored from a checkpoint repeats
-            its noise exactly and nothing is released twice with different noise.
+        key: PRNG key of the run; the noise of a step depends on it and on ``step`` alone, so a run
+            restored from a checkpoint repeats its noise exactly and nothing is released twice with
+            different noise.
         step: noisy gradients released so far, int32: the number to ask :meth:`Plan.at` about.
         max_steps: number of steps the budget allows, int32.
         spent: whether the budget is spent, bool; no update changes anything from then on.
         inner: state of the optimiser inside.
-        shapes: those of the parameters, part of the structure and no array: gradients are held against them.
+        shapes: those of the parameters, part of the structure and no array: gradients are held
+            against them.
     """
 
     key: Any
@@ -43,8 +47,10 @@ def noisy_mean(total, key, clip_norm, noise_multiplier, expected_batch_size):
     """(Σ + σ·C·N(0, I)) / expected batch size, for a sum of clipped gradients.
 
     Args:
-        total: what :func:`clipped_sum` returned, summed over devices. key: a PRNG key, used for nothing else.
-        clip_norm: C. noise_multiplier: σ. expected_batch_size: n·p, not the number of records drawn.
+        total: what :func:`clipped_sum` returned, summed over devices. key: a PRNG key, used for
+            nothing else.
+        clip_norm: C. noise_multiplier: σ. expected_batch_size: n·p, not the number of records
+            drawn.
 
     Returns:
         Pytree like ``total``.
@@ -57,16 +63,21 @@ def noisy_mean(total, key, clip_norm, noise_multiplier, expected_batch_size):
     leaves, structure = jax.tree.flatten(total)
     std = clip_norm * noise_multiplier
     noisy = [
-        (leaf + std * standard_normal(jax.random.fold_in(key, i), leaf.shape, leaf.dtype)) / expected_batch_size
+        (leaf + std * standard_normal(jax.random.fold_in(key, i), leaf.shape, leaf.dtype))
+        / expected_batch_size
         for i, leaf in enumerate(leaves)
     ]
     return jax.tree.unflatten(structure, noisy)
 
 
 def _copied(key):
-    """The same key in an array of its own, so that donating a state does not delete the caller's key."""
+    """The same key in an array of its own, so that donating a state does not delete the caller's
+    key.
+    """
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(jnp.copy(jax.random.key_data(key)), impl=jax.random.key_impl(key))
+        return jax.random.wrap_key_data(
+            jnp.copy(jax.random.key_data(key)), impl=jax.random.key_impl(key)
+        )
     return jnp.copy(key)
 
 
@@ -89,41 +100,48 @@ def privatize(
 ) -> optax.GradientTransformationExtraArgs:
     """DP-SGD as an optax transformation: per-example gradients in, a private update out.
 
-    g = (Σ_i g_i·min(1, C/‖g_i‖) + σ·C·N(0, I)) / (n·p) over the real examples of a Poisson batch (Abadi et al. 2016, Algorithm 1).
-    The divisor is the expected batch size: dividing by the number of examples drawn would release that number. This is why
-    ``optax.contrib.differentially_private_aggregate``, which divides by the (padded) array size and knows no mask, is not used;
-    optax's clipping is.
+    g = (Σ_i g_i·min(1, C/‖g_i‖) + σ·C·N(0, I)) / (n·p) over the real examples of a Poisson batch
+    (Abadi et al. 2016, Algorithm 1). The divisor is the expected batch size: dividing by the number
+    of examples drawn would release that number. This is why
+    ``optax.contrib.differentially_private_aggregate``, which divides by the (padded) array size and
+    knows no mask, is not used; optax's clipping is.
 
-    Use it first in ``optax.chain``; its updates are zero once ``max_steps`` noisy gradients are released. Momentum further down
-    the chain keeps moving the parameters then, which is private but not a stop: give the optimiser as ``inner`` to freeze it too.
+    Use it first in ``optax.chain``; its updates are zero once ``max_steps`` noisy gradients are
+    released. Momentum further down the chain keeps moving the parameters then, which is private but
+    not a stop: give the optimiser as ``inner`` to freeze it too.
 
-    The noise is that of :func:`standard_normal`, not of ``jax.random.normal``, whose float32 numbers end at 5.2 standard deviations: far
-    too early for the accounting. Noise and sums are still floating-point, and attacks on low-order bits (Mironov 2012) outside
-    the accounting.
+    The noise is that of :func:`standard_normal`, not of ``jax.random.normal``, whose float32
+    numbers end at 5.2 standard deviations: far too early for the accounting. Noise and sums are
+    still floating-point, and attacks on low-order bits (Mironov 2012) outside the accounting.
 
     Args:
-        clip_norm: C > 0. noise_multiplier: σ > 0, the noise's standard deviation over C; a number, or a function step → number for a
-            schedule fixed in advance. Both may be traced.
-        expected_batch_size: n·p > 0 of the whole batch over all devices; a number or a function of the step.
+        clip_norm: C > 0. noise_multiplier: σ > 0, the noise's standard deviation over C; a number,
+            or a function step → number for a schedule fixed in advance. Both may be traced.
+        expected_batch_size: n·p > 0 of the whole batch over all devices; a number or a function of
+            the step.
         key: a JAX PRNG key; batches must be drawn with another.
-        max_steps: noisy gradients to release in all, e.g. ``plan.max_steps_within(mu=1.0)``; may be traced; None for no limit.
+        max_steps: noisy gradients to release in all, e.g. ``plan.max_steps_within(mu=1.0)``; may be
+            traced; None for no limit.
         inner: an optax transformation applied to the noisy gradient and frozen with it.
-        axis_name: of ``pmap`` or ``shard_map``: the clipped sums of all devices are added up, and all add the same noise once; give
-            every device the same key.
+        axis_name: of ``pmap`` or ``shard_map``: the clipped sums of all devices are added up, and
+            all add the same noise once; give every device the same key.
 
     Returns:
-        ``optax.GradientTransformationExtraArgs``. ``update(gradients, state, params, mask=...)``: gradients have a leading axis, one
-        entry per example of the padded batch; the update has not. ``mask`` says which examples are real (None: all). Gradients that
-        have no such axis, being averaged already, are refused: each must have the shape of its parameter behind it. The parameters
-        are those given to ``update``, else those given to ``init``; only after ``init(None)`` and without them nothing is known to
-        hold gradients against. State: :class:`PrivatizeState`. Two more arguments of ``update`` are for noise that depends on the data,
-        with a filter (``jaxgdp.training.filters``): ``noise_multiplier`` of this step, and ``admitted``, whether the filter admits it;
-        a step that is not admitted changes nothing and spends the budget. So does one whose noise turns out not to be above 0 inside
-        ``jit``, as at the end of a schedule that falls too far.
+        ``optax.GradientTransformationExtraArgs``. ``update(gradients, state, params, mask=...)``:
+        gradients have a leading axis, one entry per example of the padded batch; the update has
+        not. ``mask`` says which examples are real (None: all). Gradients that have no such axis,
+        being averaged already, are refused: each must have the shape of its parameter behind it.
+        The parameters are those given to ``update``, else those given to ``init``; only after
+        ``init(None)`` and without them nothing is known to hold gradients against. State:
+        :class:`PrivatizeState`. Two more arguments of ``update`` are for noise that depends on the
+        data, with a filter (``jaxgdp.training.filters``): ``noise_multiplier`` of this step, and
+        ``admitted``, whether the filter admits it; a step that is not admitted changes nothing and
+        spends the budget. So does one whose noise turns out not to be above 0 inside ``jit``, as at
+        the end of a schedule that falls too far.
 
     Raises:
-        ValueError: an argument is out of range or ``key`` is no PRNG key (before tracing), or gradients or mask have the wrong shape or
-            dtype (while tracing).
+        ValueError: an argument is out of range or ``key`` is no PRNG key (before tracing), or
+            gradients or mask have the wrong shape or dtype (while tracing).
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -135,7 +153,10 @@ def privatize(
         (1, True, [0.0, 0.0, 0.0])
     """
     positive("clip_norm", clip_norm)
-    for name, value in (("noise_multiplier", noise_multiplier), ("expected_batch_size", expected_batch_size)):
+    for name, value in (
+        ("noise_multiplier", noise_multiplier),
+        ("expected_batch_size", expected_batch_size),
+    ):
         if not callable(value):
             positive(name, value)
     prng_key("key", key)
@@ -153,7 +174,16 @@ def privatize(
             ParameterShapes.of(params),
         )
 
-    def update(updates, state, params=None, *, mask=None, noise_multiplier=noise_multiplier, admitted=True, **extra):
+    def update(
+        updates,
+        state,
+        params=None,
+        *,
+        mask=None,
+        noise_multiplier=noise_multiplier,
+        admitted=True,
+        **extra,
+    ):
         known = state.shapes if params is None else ParameterShapes.of(params)
         shapes = ParameterShapes.read(known)
         if shapes is not None:
@@ -173,7 +203,12 @@ def privatize(
         inner_state = jax.tree.map(lambda old, new: jnp.where(spent, old, new), state.inner, moved)
         counted = step + jnp.where(spent, 0, 1).astype(jnp.int32)
         return ready, PrivatizeState(
-            state.key, counted, state.max_steps, spent | (counted >= state.max_steps), inner_state, state.shapes
+            state.key,
+            counted,
+            state.max_steps,
+            spent | (counted >= state.max_steps),
+            inner_state,
+            state.shapes,
         )
 
     return optax.GradientTransformationExtraArgs(init, update)

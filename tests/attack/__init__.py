@@ -1,8 +1,9 @@
-"""Attacks on the certificates: random settings against exact answers that share no code with the package.
+"""Attacks on the certificates: random settings against exact answers that share no code with the
+package.
 
-Each family of mechanisms is one file. It draws random settings, each with what to ask :func:`jaxgdp.measure` and an exact trade-off
-curve (``polygon``, ``smooth``) from which every quantity follows in many digits. ``python -m tests.attack`` runs as many as wanted.
-"""
+Each family of mechanisms is one file. It draws random settings, each with what to ask
+:func:`jaxgdp.measure` and an exact trade-off curve (``polygon``, ``smooth``) from which every
+quantity follows in many digits. ``python -m tests.attack`` runs as many as wanted."""
 
 from __future__ import annotations
 
@@ -10,7 +11,12 @@ import numpy as np
 
 from . import bounded_range, densities, discrete, noise
 
-FAMILIES = {"bounded_range": bounded_range, "densities": densities, "discrete": discrete, "noise": noise}
+FAMILIES = {
+    "bounded_range": bounded_range,
+    "densities": densities,
+    "discrete": discrete,
+    "noise": noise,
+}
 _OFTEN = {"bounded_range": 0.1, "densities": 0.15, "discrete": 0.4, "noise": 0.35}
 
 

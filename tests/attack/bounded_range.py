@@ -1,4 +1,6 @@
-"""The exponential mechanism: for several uses the truth lies between members of its family and the group bound of pure DP."""
+"""The exponential mechanism: for several uses the truth lies between members of its family and the
+group bound of pure DP.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,19 @@ def _member(epsilon, t):
 
 
 def _one(epsilon):
-    """The dominating pair of one use: density e^{−ℓ/2}/(4·sinh(ε/2)) of the loss under P on [−ε, ε]."""
+    """The dominating pair of one use: density e^{−ℓ/2}/(4·sinh(ε/2)) of the loss under P on [−ε,
+    ε].
+    """
     whole = 4 * mpmath.sinh(epsilon / 2)
 
     def rate(at):
         at = max(mpf(at), -epsilon)
         if at >= epsilon:
             return mpf(0), mpf(0)
-        return tuple(2 * (mpmath.exp(s * epsilon / 2) - mpmath.exp(s * at / 2)) / (s * whole) for s in (-1, 1))
+        return tuple(
+            2 * (mpmath.exp(s * epsilon / 2) - mpmath.exp(s * at / 2)) / (s * whole)
+            for s in (-1, 1)
+        )
 
     return Smooth(rate, -epsilon, epsilon)
 
@@ -43,7 +50,16 @@ def draw(rng) -> Setting:
         half = [(mpmath.exp(e) / (1 + mpmath.exp(e)), 1 / (1 + mpmath.exp(e)))]
         most = Polygon(repeated([half[0], half[0][::-1]], uses)).symmetrised()
         text = f"jaxgdp.compose([(jaxgdp.ExponentialMechanism({epsilon!r}), {uses})])"
-        quantities = ("mu", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk", "approximate_mu")
+        quantities = (
+            "mu",
+            "advantage",
+            "epsilon",
+            "delta",
+            "tpr",
+            "beta",
+            "bayes_risk",
+            "approximate_mu",
+        )
         curve = (least, most)
         if uses == 1:
             # all of the family together: exact where no single member is what is asked for
@@ -51,4 +67,6 @@ def draw(rng) -> Setting:
             curve = (least, _one(e))
         at = rates(rng, 3 * epsilon * np.sqrt(uses))
         adjacency = str(rng.choice(["add_remove", "replace_one"]))
-        return Setting(text, built(text), adjacency, curve, at, _DIGITS, accuracy=1e-14, quantities=quantities)
+        return Setting(
+            text, built(text), adjacency, curve, at, _DIGITS, accuracy=1e-14, quantities=quantities
+        )

@@ -27,14 +27,22 @@ def failures(setting) -> list[str]:
     few = mock.patch.object(engine, "_PIECES", (1, 8), create=True)
     with np.errstate(all="ignore"), mock.patch.object(engine, "answer", small), few:
         found = jaxgdp.measure(
-            setting.mechanism, setting.quantities, adjacency=setting.adjacency, nested=False, **setting.at
+            setting.mechanism,
+            setting.quantities,
+            adjacency=setting.adjacency,
+            nested=False,
+            **setting.at,
         )
     lines = []
     with mpmath.workdps(setting.digits):
         for name in setting.quantities:
             bracket = found.brackets[name]
             lower, upper = float(bracket.lower), float(bracket.upper)
-            curves = setting.curve if isinstance(setting.curve, tuple) else (setting.curve, setting.curve)
+            curves = (
+                setting.curve
+                if isinstance(setting.curve, tuple)
+                else (setting.curve, setting.curve)
+            )
             argument = [setting.at[ARGUMENT[name]]] if name in ARGUMENT else []
             exact = [getattr(curve, name)(*argument) for curve in curves]
             if any(value is None for value in exact):

@@ -35,7 +35,7 @@ def _above(epsilon, grid, log_p, log_q):
             first = -left / (right - left)
         elif right <= 0:
             last = left / (left - right)
-        along = lambda a, s: a[i] + (a[i + 1] - a[i]) * s  # noqa: B023, E731
+        along = lambda a, s: a[i] + (a[i + 1] - a[i]) * s  # noqa: B023
         alpha += _integral(along(log_p, first), along(log_p, last), width * (last - first))
         tpr += _integral(along(log_q, first), along(log_q, last), width * (last - first))
     return alpha, tpr
@@ -53,7 +53,11 @@ def draw(rng) -> Setting:
         totals = []
         for a in (log_p, log_q):
             line = [mpf(v) for v in a.tolist()]
-            totals.append(mpmath.fsum(_integral(line[i], line[i + 1], x[i + 1] - x[i]) for i in range(number - 1)))
+            totals.append(
+                mpmath.fsum(
+                    _integral(line[i], line[i + 1], x[i + 1] - x[i]) for i in range(number - 1)
+                )
+            )
         missing = rng.uniform() < 0.4
         for a, total in zip((log_p, log_q), totals, strict=True):
             kept = float(rng.choice([0.5, 0.99, 1.0 - 1e-9])) if missing else 1.0 - 1e-14
@@ -61,9 +65,14 @@ def draw(rng) -> Setting:
         name = "jaxgdp.FromDensities" if missing else "jaxgdp.FromDensities.normalized"
         text = f"{name}({grid.tolist()!r}, {log_p.tolist()!r}, {log_q.tolist()!r})"
         p, q = ([mpf(v) for v in a.tolist()] for a in (log_p, log_q))
-        sums = [mpmath.fsum(_integral(a[i], a[i + 1], x[i + 1] - x[i]) for i in range(number - 1)) for a in (p, q)]
+        sums = [
+            mpmath.fsum(_integral(a[i], a[i + 1], x[i + 1] - x[i]) for i in range(number - 1))
+            for a in (p, q)
+        ]
         if not missing:
-            p, q = ([v - mpmath.log(total) for v in a] for a, total in zip((p, q), sums, strict=True))
+            p, q = (
+                [v - mpmath.log(total) for v in a] for a, total in zip((p, q), sums, strict=True)
+            )
             sums = [mpf(1), mpf(1)]
         infinite_q, infinite_p = 1 - sums[1], 1 - sums[0]
 
@@ -75,4 +84,12 @@ def draw(rng) -> Setting:
         curve = Smooth(rate, min(losses), max(losses), level=(infinite_p, infinite_q))
         adjacency = adjacency_of(rng, ("add_remove", "add", "remove", "replace_one"))
         at = rates(rng, float(max(map(abs, losses))))
-        return Setting(text, built(text), adjacency, of_adjacency(curve, adjacency), at, _DIGITS, accuracy=1e-13)
+        return Setting(
+            text,
+            built(text),
+            adjacency,
+            of_adjacency(curve, adjacency),
+            at,
+            _DIGITS,
+            accuracy=1e-13,
+        )

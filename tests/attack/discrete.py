@@ -1,4 +1,6 @@
-"""Mechanisms with finitely many outputs, or integers, composed by enumeration: every quantity exactly."""
+"""Mechanisms with finitely many outputs, or integers, composed by enumeration: every quantity
+exactly.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,20 @@ def randomized_response(rng):
 def pure_dp(rng):
     epsilon = _number(rng, 1e-6, 20.0)
     e = mpmath.exp(mpf(epsilon))
-    return f"jaxgdp.PureDP({epsilon!r})", [(e / (1 + e), 1 / (1 + e)), (1 / (1 + e), e / (1 + e))], epsilon
+    return (
+        f"jaxgdp.PureDP({epsilon!r})",
+        [(e / (1 + e), 1 / (1 + e)), (1 / (1 + e), e / (1 + e))],
+        epsilon,
+    )
 
 
 def approximate_dp(rng):
     epsilon, delta = _number(rng, 1e-4, 8.0), float(rng.choice([0.0, _number(rng, 1e-14, 0.5)]))
     e, d = mpmath.exp(mpf(epsilon)), mpf(delta)
-    outputs = [((1 - d) * e / (1 + e), (1 - d) / (1 + e)), ((1 - d) / (1 + e), (1 - d) * e / (1 + e))]
+    outputs = [
+        ((1 - d) * e / (1 + e), (1 - d) / (1 + e)),
+        ((1 - d) / (1 + e), (1 - d) * e / (1 + e)),
+    ]
     if delta:
         outputs += [(d, mpf(0)), (mpf(0), d)]
     return f"jaxgdp.ApproximateDP({epsilon!r}, {delta!r})", outputs, epsilon
@@ -68,13 +77,19 @@ def from_pmfs(rng):
     p, q = p / p.sum(), q / q.sum()
     text = f"jaxgdp.FromPMFs({p.tolist()!r}, {q.tolist()!r})"
     exact = [[Fraction(v) / sum(map(Fraction, a.tolist())) for v in a.tolist()] for a in (p, q)]
-    outputs = [tuple(mpf(v.numerator) / v.denominator for v in row) for row in zip(*exact, strict=True) if any(row)]
+    outputs = [
+        tuple(mpf(v.numerator) / v.denominator for v in row)
+        for row in zip(*exact, strict=True)
+        if any(row)
+    ]
     inner = [abs(float(mpmath.log(b / a))) for a, b in outputs if a > 0 and b > 0]
     return text, outputs, max([1e-9, *inner])
 
 
 def from_profile(rng):
-    """The largest convex profile through a list: atoms from the hull of (e^ε, δ) and of its mirror image."""
+    """The largest convex profile through a list: atoms from the hull of (e^ε, δ) and of its mirror
+    image.
+    """
     number = int(rng.integers(1, 5))
     epsilons = np.sort(rng.uniform(0.0, 4.0, number))
     if rng.uniform() < 0.3:
@@ -95,15 +110,20 @@ def from_profile(rng):
         if hull and x == hull[-1][0]:
             hull[-1] = (x, min(y, hull[-1][1]))
             continue
-        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (x - hull[-2][0]) >= (y - hull[-2][1]) * (
-            hull[-1][0] - hull[-2][0]
-        ):
+        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (x - hull[-2][0]) >= (
+            y - hull[-2][1]
+        ) * (hull[-1][0] - hull[-2][0]):
             hull.pop()
         hull.append((x, y))
         if y == last:
             break
-    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(hull[:-1], hull[1:], strict=True)] + [mpf(0)]
-    outputs = [(slopes[i] - slopes[i - 1], (slopes[i] - slopes[i - 1]) * hull[i][0]) for i in range(1, len(hull))]
+    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(hull[:-1], hull[1:], strict=True)] + [
+        mpf(0)
+    ]
+    outputs = [
+        (slopes[i] - slopes[i - 1], (slopes[i] - slopes[i - 1]) * hull[i][0])
+        for i in range(1, len(hull))
+    ]
     # beyond the smallest loss α is what is left at −∞: the slope at 0 is −(1 − mass at −∞)
     if 1 + slopes[0] > mpf(10) ** (8 - mpmath.mp.dps):
         outputs.append((1 + slopes[0], mpf(0)))
@@ -127,7 +147,9 @@ def integer_gaussian(rng, doubled=False):
     law = [mpf(1)]
     for _ in range(uses):
         law = [
-            mpmath.fdot(law[max(0, k - 2 * reach) : k + 1], own[max(0, k - len(law) + 1) : k + 1][::-1])
+            mpmath.fdot(
+                law[max(0, k - 2 * reach) : k + 1], own[max(0, k - len(law) + 1) : k + 1][::-1]
+            )
             for k in range(len(law) + 2 * reach)
         ]
     # P-mass of each sum; the likelihood ratio is e^{s·Σk/σ² − uses·s²/(2σ²)}
@@ -150,7 +172,9 @@ def draw(rng) -> Setting:
             adjacency = adjacency_of(rng, ("add_remove", "add", "remove", "replace_one"))
             text, outputs, largest = integer_gaussian(rng, doubled=adjacency == "replace_one")
             curve = of_adjacency(Polygon(_complete(outputs)), adjacency)
-            return Setting(text, built(text), adjacency, curve, rates(rng, largest), _DIGITS, accuracy=1e-25)
+            return Setting(
+                text, built(text), adjacency, curve, rates(rng, largest), _DIGITS, accuracy=1e-25
+            )
         adjacency = adjacency_of(rng, ("add_remove", "add_remove", "add", "remove", "replace_one"))
         parts, outputs, largest, loudest = [], [(mpf(1), mpf(1))], 0.0, 0.0
         for _ in range(int(rng.integers(1, 4))):
@@ -158,7 +182,10 @@ def draw(rng) -> Setting:
             if adjacency == "replace_one" and "DiscreteLaplace" in text:
                 own, loss = _two_apart(loss), 2 * loss
             uses = int(rng.choice([1, 1, 2, 3, 5, 10, 40, 200]))
-            while uses > 1 and len(outputs) * mpmath.binomial(uses + len(own) - 1, len(own) - 1) > _MOST:
+            while (
+                uses > 1
+                and len(outputs) * mpmath.binomial(uses + len(own) - 1, len(own) - 1) > _MOST
+            ):
                 uses //= 2
             uses = max(1, min(uses, int((_LOUDEST - loudest) / loss)))
             if loudest + uses * loss > _LOUDEST:
@@ -180,7 +207,9 @@ def draw(rng) -> Setting:
 
 
 def _complete(outputs):
-    """Both laws with what a finite table leaves out (below 1e-60) given to their heaviest output."""
+    """Both laws with what a finite table leaves out (below 1e-60) given to their heaviest
+    output.
+    """
     p, q = (mpmath.fsum(column) for column in zip(*outputs, strict=True))
     return [(a / p, b / q) for a, b in outputs]
 
@@ -188,7 +217,11 @@ def _complete(outputs):
 def _two_apart(loss):
     """Discrete Laplace noise two apart: below both, between, above both."""
     r = mpmath.exp(-mpf(1) / mpf(1.0 / loss))
-    return [(1 / (1 + r), r * r / (1 + r)), ((r - r * r) / (1 + r),) * 2, (r * r / (1 + r), 1 / (1 + r))]
+    return [
+        (1 / (1 + r), r * r / (1 + r)),
+        ((r - r * r) / (1 + r),) * 2,
+        (r * r / (1 + r), 1 / (1 + r)),
+    ]
 
 
 def _touch(rng, at, curve):
@@ -204,4 +237,6 @@ def _touch(rng, at, curve):
     infinite = float(curve.vertices[0][1])
     if 1e-300 < infinite < 1:
         # (rates go by their logs, which tell one double from another to a few last digits)
-        at["delta"] = float(rng.choice([infinite * (1 - 5e-13), infinite * (1 - 5e-15), infinite * (1 + 5e-15)]))
+        at["delta"] = float(
+            rng.choice([infinite * (1 - 5e-13), infinite * (1 - 5e-15), infinite * (1 + 5e-15)])
+        )

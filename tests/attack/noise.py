@@ -1,4 +1,6 @@
-"""Gaussian and Laplace noise: one use of each in closed form, sampled or not, and any number of uses of the Gaussian."""
+"""Gaussian and Laplace noise: one use of each in closed form, sampled or not, and any number of
+uses of the Gaussian.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def _probability(rng):
 
 
 def _sampled(p, tails, loss):
-    """Rates of a sampled mechanism from those of the unsampled one: tails(v) → (Pr_P, Pr_Q₁)[log-ratio > v]."""
+    """Rates of a sampled mechanism from those of the unsampled one: tails(v) → (Pr_P,
+    Pr_Q₁)[log-ratio > v].
+    """
 
     def rate(epsilon):
         r = (mpmath.exp(mpf(epsilon)) - (1 - p)) / p
@@ -31,7 +35,7 @@ def _sampled(p, tails, loss):
         alpha, tpr = tails(mpmath.log(r))
         return alpha, (1 - p) * alpha + p * tpr
 
-    mixed = lambda v: mpmath.log(1 - p + p * mpmath.exp(v))  # noqa: E731
+    mixed = lambda v: mpmath.log(1 - p + p * mpmath.exp(v))
     return rate, mixed(-loss), mixed(loss)
 
 
@@ -77,7 +81,9 @@ def draw(rng) -> Setting:
             if rng.uniform() < 0.3:
                 deepest, digits = 1e-300, 340
             reach = mpf(40) if deepest < 1e-100 else mpf(12)
-            curve = Smooth(gaussian_tails(1 / mu), -mu * mu / 2 - reach * mu, mu * mu / 2 + reach * mu)
+            curve = Smooth(
+                gaussian_tails(1 / mu), -mu * mu / 2 - reach * mu, mu * mu / 2 + reach * mu
+            )
             largest = float(mu * mu / 2 + 5 * mu)
         elif kind == "laplace":
             adjacency = adjacency_of(rng, replace)
@@ -101,4 +107,6 @@ def draw(rng) -> Setting:
         at["fpr_floor"] = max(at["fpr_floor"], 1e-290)
         # (what is left to 1 is multiplied by e^ε)
         digits += int(max(-curve.low, curve.high, largest) / mpmath.log(10))
-        return Setting(text, built(text), adjacency, of_adjacency(curve, adjacency), at, digits, accuracy=1e-13)
+        return Setting(
+            text, built(text), adjacency, of_adjacency(curve, adjacency), at, digits, accuracy=1e-13
+        )

@@ -16,7 +16,9 @@ class Polygon(Curve):
         vertices, slopes = [(alpha, tpr)], []
         for i, (ratio, p, q) in enumerate(ranked):
             alpha, tpr = alpha + p, tpr + q
-            if i + 1 < len(ranked) and abs(ranked[i + 1][0] - ratio) <= abs(ratio) * mpf(10) ** (10 - mpmath.mp.dps):
+            if i + 1 < len(ranked) and abs(ranked[i + 1][0] - ratio) <= abs(ratio) * mpf(10) ** (
+                10 - mpmath.mp.dps
+            ):
                 continue
             # (sums that are 1 but for the last digits are 1)
             vertices.append((_snapped(alpha), _snapped(tpr)))
@@ -59,7 +61,9 @@ class Polygon(Curve):
         delta = mpf(delta)
         if self.vertices[0][1] > delta:
             return mpmath.inf
-        return max([ZERO, *(mpmath.log((t - delta) / a) for a, t in self.vertices[1:] if t > delta)])
+        return max(
+            [ZERO, *(mpmath.log((t - delta) / a) for a, t in self.vertices[1:] if t > delta)]
+        )
 
     def swapped(self):
         """The curve of Q against P."""
@@ -115,7 +119,9 @@ def convolved(left, right):
 
 
 def repeated(outputs, number):
-    """``number`` uses of a mechanism with few outputs, by multinomial sums: (p, q) for every count of each output."""
+    """``number`` uses of a mechanism with few outputs, by multinomial sums: (p, q) for every count
+    of each output.
+    """
     rows = [(number, ONE, ONE)]  # (uses left, p, q)
     for i, (p, q) in enumerate(outputs):
         last = i == len(outputs) - 1

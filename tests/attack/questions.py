@@ -1,4 +1,6 @@
-"""Random questions about random compositions of every class of mechanisms: what to ask, with no exact answer at hand."""
+"""Random questions about random compositions of every class of mechanisms: what to ask, with no
+exact answer at hand.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ class Asked(NamedTuple):
     def __str__(self):
         asked = "".join(f", {name}={value!r}" for name, value in self.at.items())
         return (
-            f"jaxgdp.measure({self.mechanism}, {self.quantities!r}, rtol={self.rtol!r}, adjacency={self.adjacency!r}"
-            f"{asked})"
+            f"jaxgdp.measure({self.mechanism}, {self.quantities!r}, rtol={self.rtol!r},"
+            f" adjacency={self.adjacency!r}{asked})"
         )
 
     def options(self) -> dict[str, Any]:
@@ -46,7 +48,9 @@ def _log_uniform(rng, low, high) -> float:
 
 
 def _laws(rng, number):
-    """Two random laws on a few outputs that sum to one in six digits; now and then an output that one of them never gives."""
+    """Two random laws on a few outputs that sum to one in six digits; now and then an output that
+    one of them never gives.
+    """
     p, q = (rng.dirichlet(np.full(number, 2.0)).round(6) for _ in range(2))
     q = (0.6 * p + 0.4 * q).round(6)
     if rng.uniform() < 0.2:
@@ -57,11 +61,15 @@ def _laws(rng, number):
 
 
 def _subsampled_gaussian(rng):
-    return f"jaxgdp.SubsampledGaussian({_log_uniform(rng, 0.4, 20.0)}, {_log_uniform(rng, 1e-4, 1.0)})"
+    return (
+        f"jaxgdp.SubsampledGaussian({_log_uniform(rng, 0.4, 20.0)}, {_log_uniform(rng, 1e-4, 1.0)})"
+    )
 
 
 def _subsampled_laplace(rng):
-    return f"jaxgdp.SubsampledLaplace({_log_uniform(rng, 0.4, 20.0)}, {_log_uniform(rng, 1e-3, 1.0)})"
+    return (
+        f"jaxgdp.SubsampledLaplace({_log_uniform(rng, 0.4, 20.0)}, {_log_uniform(rng, 1e-3, 1.0)})"
+    )
 
 
 def _from_pmfs(rng, outputs: int | None = None):
@@ -70,7 +78,10 @@ def _from_pmfs(rng, outputs: int | None = None):
 
 def _from_profile(rng):
     epsilon, delta = _log_uniform(rng, 0.1, 2.0), _log_uniform(rng, 1e-4, 0.3)
-    return f"jaxgdp.FromProfile([0.0, {epsilon}, {2.0 * epsilon}], [{delta}, {0.4 * delta}, {0.05 * delta}])"
+    return (
+        f"jaxgdp.FromProfile([0.0, {epsilon}, {2.0 * epsilon}], [{delta}, {0.4 * delta},"
+        f" {0.05 * delta}])"
+    )
 
 
 def _from_densities(rng):
@@ -104,7 +115,9 @@ CLASSES = {
 def _classes(rng, name: str | None = None) -> list[str]:
     """Classes of one to three components, the first of them ``name``."""
     names = [name or str(rng.choice(list(CLASSES)))]
-    return names + [str(rng.choice(list(CLASSES))) for _ in range(int(rng.choice(3, p=[0.6, 0.3, 0.1])))]
+    return names + [
+        str(rng.choice(list(CLASSES))) for _ in range(int(rng.choice(3, p=[0.6, 0.3, 0.1])))
+    ]
 
 
 def _composed(rng, names: list[str], **shapes) -> str:
@@ -139,22 +152,36 @@ def _named(quantities, at) -> dict[str, float]:
 
 
 def question_of(seed: int, index: int, rtols=(1e-2, 1e-3, 1e-4, 1e-5), number: int = 9) -> Asked:
-    """Question number ``index`` of a seed, about ``number`` of the quantities; every class takes its turn."""
+    """Question number ``index`` of a seed, about ``number`` of the quantities; every class takes
+    its turn.
+    """
     rng = np.random.default_rng([seed, index])
     mechanism = mechanism_of(rng, list(CLASSES)[index % len(CLASSES)])
     at = _arguments(rng)
     quantities = tuple(str(q) for q in rng.permutation(QUANTITIES)[:number])
-    return Asked(mechanism, quantities, str(rng.choice(ADJACENCIES)), float(rng.choice(rtols)), _named(quantities, at))
+    return Asked(
+        mechanism,
+        quantities,
+        str(rng.choice(ADJACENCIES)),
+        float(rng.choice(rtols)),
+        _named(quantities, at),
+    )
 
 
-def questions_alike(seed: int, index: int, size: int, rtols=(1e-3,), number: int = 9) -> list[Asked]:
-    """Questions that one batch can ask: the same classes, quantities, adjacency and accuracy, all else at random."""
+def questions_alike(
+    seed: int, index: int, size: int, rtols=(1e-3,), number: int = 9
+) -> list[Asked]:
+    """Questions that one batch can ask: the same classes, quantities, adjacency and accuracy, all
+    else at random.
+    """
     rng = np.random.default_rng([seed, index, size])
     names = _classes(rng, list(CLASSES)[index % len(CLASSES)])
     quantities = tuple(str(q) for q in rng.permutation(QUANTITIES)[:number])
     how = str(rng.choice(ADJACENCIES)), float(rng.choice(rtols))
     return [
-        Asked(_composed(rng, names, outputs=3), quantities, *how, _named(quantities, _arguments(rng)))
+        Asked(
+            _composed(rng, names, outputs=3), quantities, *how, _named(quantities, _arguments(rng))
+        )
         for _ in range(size)
     ]
 

@@ -18,7 +18,8 @@ class Setting:
         text: an expression that builds the mechanism, for whoever looks into a failure.
         mechanism: the mechanism, or a composition.
         adjacency: as :func:`jaxgdp.measure` takes it.
-        curve: the exact curve of that adjacency; or (curve, curve) between which the truth lies (more private first).
+        curve: the exact curve of that adjacency; or (curve, curve) between which the truth lies
+            (more private first).
         at: arguments of ``measure``: fpr_floor, delta, epsilon, fpr, d, prior, rtol.
         digits: decimal digits that the exact curve needs.
         accuracy: relative accuracy of the exact curve, 0 where it is exact.
@@ -47,11 +48,16 @@ class Setting:
 
     def __str__(self):
         asked = ", ".join(f"{name}={value!r}" for name, value in self.at.items())
-        return f"jaxgdp.measure({self.text}, {self.quantities!r}, adjacency={self.adjacency!r}, {asked})"
+        return (
+            f"jaxgdp.measure({self.text}, {self.quantities!r}, adjacency={self.adjacency!r},"
+            f" {asked})"
+        )
 
 
 def rates(rng, largest_loss: float, deepest: float = 1e-12) -> dict[str, float]:
-    """Where to ask: rates log-uniform from ``deepest``, ε up to a little more than the largest loss."""
+    """Where to ask: rates log-uniform from ``deepest``, ε up to a little more than the largest
+    loss.
+    """
 
     def rate(high=0.4):
         return float(np.exp(rng.uniform(np.log(deepest), np.log(high))))
@@ -67,7 +73,9 @@ def rates(rng, largest_loss: float, deepest: float = 1e-12) -> dict[str, float]:
         "prior": float(rng.uniform(0.01, 0.99)),
     }
     at["epsilon"] = float(
-        rng.choice([0.0, rng.uniform(0.0, 1.05) * largest_loss, rng.uniform(0.0, 0.3) * largest_loss])
+        rng.choice(
+            [0.0, rng.uniform(0.0, 1.05) * largest_loss, rng.uniform(0.0, 0.3) * largest_loss]
+        )
     )
     at["rtol"] = float(rng.choice([0.3, 0.3, 1e-2, 1e-3]))
     return at

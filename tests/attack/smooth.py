@@ -1,4 +1,6 @@
-"""Exact curves of pairs whose loss has a distribution function in closed form (with or without atoms)."""
+"""Exact curves of pairs whose loss has a distribution function in closed form (with or without
+atoms).
+"""
 
 import mpmath
 from mpmath import mpf
@@ -11,13 +13,20 @@ _GRID, _ZOOMS = 24, 6
 
 
 class Smooth(Curve):
-    """A curve from ``rates(ε)`` → (Pr_P[ℓ > ε], Pr_Q[ℓ > ε]) at any real ε, and the smallest and largest loss worth looking at.
+    """A curve from ``rates(ε)`` → (Pr_P[ℓ > ε], Pr_Q[ℓ > ε]) at any real ε, and the smallest and
+    largest loss worth looking at.
 
     For ``both`` orders, δ at each ε ≥ 0 is the larger of both.
     """
 
     def __init__(self, rates, low, high, both=False, swap=False, level=(ZERO, ZERO)):
-        self.rates, self.low, self.high, self.both, self.swap = rates, mpf(low), mpf(high), both, swap
+        self.rates, self.low, self.high, self.both, self.swap = (
+            rates,
+            mpf(low),
+            mpf(high),
+            both,
+            swap,
+        )
         self.level = level  # mass of P at −∞ and of Q at +∞
 
     def _turned(self, **how):
@@ -102,7 +111,9 @@ class Smooth(Curve):
         return high
 
     def _highest(self, rough):
-        """Where a function is largest over the losses, from a grid that closes in on the best of its points; doubles are enough."""
+        """Where a function is largest over the losses, from a grid that closes in on the best of
+        its points; doubles are enough.
+        """
         low, high = self.low, self.high
         for _ in range(_ZOOMS):
             at = [low + (high - low) * k / _GRID for k in range(_GRID + 1)]
@@ -118,7 +129,9 @@ class Smooth(Curve):
 
         def points(epsilon):
             alpha, tpr = self.rates(epsilon)
-            return [(alpha, tpr)] if inside(alpha, tpr) and alpha > least and 1 - tpr > least else []
+            return (
+                [(alpha, tpr)] if inside(alpha, tpr) and alpha > least and 1 - tpr > least else []
+            )
 
         best = points(self._highest(lambda e: largest(points(e), d, rough=True)))
         return largest(best, d)
@@ -127,7 +140,10 @@ class Smooth(Curve):
         mu = self.mu(floor)
         if mu == mpmath.inf:
             return None
-        gap = lambda e: (gaussian_delta(mu, e) - self.profile(e)) / (1 + mpmath.exp(e))  # noqa: E731
-        rough = lambda e: rough_gap(float(mu), float(e), float(self.profile(e)))  # noqa: E731
+        gap = lambda e: (gaussian_delta(mu, e) - self.profile(e)) / (1 + mpmath.exp(e))
+        rough = lambda e: rough_gap(float(mu), float(e), float(self.profile(e)))
         sides = (1, -1) if self.both else (-1,) if self.swap else (1,)
-        return max(gap(ZERO), *(gap(side * self._highest(lambda e, side=side: rough(side * e))) for side in sides))
+        return max(
+            gap(ZERO),
+            *(gap(side * self._highest(lambda e, side=side: rough(side * e))) for side in sides),
+        )

@@ -24,13 +24,17 @@ def first_passage(limits, trials):
 def test_coverage_is_that_of_the_first_passage(trials):
     at = np.arange(1, trials + 1)
     limits = bands.clopper_pearson(at - 1, trials, 0.02)
-    assert bands.coverage(limits, at, trials) == pytest.approx(first_passage(limits, trials), abs=1e-12)
+    assert bands.coverage(limits, at, trials) == pytest.approx(
+        first_passage(limits, trials), abs=1e-12
+    )
 
 
 def test_coverage_of_two_uniforms_in_closed_form():
     # both below b and the smaller below a: b² − (b − a)²
     a, b = 0.3, 0.8
-    assert bands.coverage(np.array([a, b]), np.array([1, 2]), 2) == pytest.approx(b**2 - (b - a) ** 2, abs=1e-14)
+    assert bands.coverage(np.array([a, b]), np.array([1, 2]), 2) == pytest.approx(
+        b**2 - (b - a) ** 2, abs=1e-14
+    )
 
 
 @pytest.mark.parametrize(("trials", "miss"), [(1, 0.025), (9, 0.025), (200, 0.025), (1500, 1e-4)])
@@ -79,5 +83,7 @@ def test_limit_of_one_threshold():
     # at most k of n has the probability of the tail, no more: 40 digits
     with mpmath.workdps(40):
         p = mpmath.mpf(float(bands.clopper_pearson(10, 1000, 0.025)))
-        tail = mpmath.fsum(mpmath.binomial(1000, j) * p**j * (1 - p) ** (1000 - j) for j in range(11))
+        tail = mpmath.fsum(
+            mpmath.binomial(1000, j) * p**j * (1 - p) ** (1000 - j) for j in range(11)
+        )
         assert 0.025 * (1 - 1e-7) < float(tail) <= 0.025

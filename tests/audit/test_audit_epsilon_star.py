@@ -1,4 +1,6 @@
-"""Epsilon* of one model: by hand, against two Gaussians known exactly, compiled against host, and what is refused."""
+"""Epsilon* of one model: by hand, against two Gaussians known exactly, compiled against host, and
+what is refused.
+"""
 
 import jax
 import numpy as np
@@ -16,7 +18,13 @@ def by_hand(member, nonmember, delta):
     for tau in np.unique(np.concatenate([member, nonmember])):
         t, n = np.mean(nonmember <= tau), np.mean(member > tau)
         if 0.001 < t < 0.999 and 0.001 < n < 0.999:
-            best = max(best, (1 - delta - n) / t, (1 - delta - t) / n, (n - delta) / (1 - t), (t - delta) / (1 - n))
+            best = max(
+                best,
+                (1 - delta - n) / t,
+                (1 - delta - t) / n,
+                (n - delta) / (1 - t),
+                (t - delta) / (1 - n),
+            )
     return np.log(best)
 
 
@@ -27,7 +35,9 @@ def test_empirical_by_hand(delta):
     found = audit.epsilon_star(member, nonmember, delta)
     assert found == pytest.approx(by_hand(member, nonmember, delta), abs=1e-12)
     # the worse order is counted as well: losses of members that are larger
-    assert audit.epsilon_star(nonmember, member, delta) == pytest.approx(by_hand(nonmember, member, delta), abs=1e-12)
+    assert audit.epsilon_star(nonmember, member, delta) == pytest.approx(
+        by_hand(nonmember, member, delta), abs=1e-12
+    )
 
 
 def test_batches_are_compiled_and_agree_with_the_host(monkeypatch):
@@ -41,7 +51,9 @@ def test_batches_are_compiled_and_agree_with_the_host(monkeypatch):
 
 
 def true_epsilon_star(shift, delta):
-    """max of log (Pr[N(shift, 1) ≥ τ] − δ)/Pr[N(0, 1) ≥ τ] over τ with both rates in (δ, 1 − δ); the rest by symmetry is the same."""
+    """max of log (Pr[N(shift, 1) ≥ τ] − δ)/Pr[N(0, 1) ≥ τ] over τ with both rates in (δ, 1 − δ);
+    the rest by symmetry is the same.
+    """
     ratio = lambda tau: -(np.log(max(ndtr(shift - tau) - delta, 1e-300)) - log_ndtr(-tau))
     ends = shift - 8.0, min(-ndtri(delta), shift + ndtri(1.0 - delta))
     return -minimize_scalar(ratio, bounds=ends, method="bounded", options={"xatol": 1e-10}).fun
@@ -50,7 +62,9 @@ def true_epsilon_star(shift, delta):
 @pytest.mark.parametrize(("shift", "delta"), [(0.5, 1e-3), (1.0, 1e-5), (3.0, 1e-5)])
 def test_of_two_gaussians_is_the_supremum(shift, delta):
     one = lambda mean: mixtures.Mixture(np.ones(1), np.array([mean]), np.ones(1))
-    assert of_mixtures(one(shift), one(0.0), delta) == pytest.approx(true_epsilon_star(shift, delta), rel=1e-3)
+    assert of_mixtures(one(shift), one(0.0), delta) == pytest.approx(
+        true_epsilon_star(shift, delta), rel=1e-3
+    )
 
 
 def test_parametric_is_that_of_the_fitted_gaussians():
@@ -95,7 +109,9 @@ def test_classes_that_are_far_apart_are_not_called_private():
 def test_constant_losses_are_zero():
     ones = np.ones(50)
     assert audit.epsilon_star(ones, ones[:10]) == audit.epsilon_star(ones[:10], ones) == 0.0
-    assert audit.epsilon_star(ones, ones) == audit.epsilon_star(ones, ones, method="parametric") == 0.0
+    assert (
+        audit.epsilon_star(ones, ones) == audit.epsilon_star(ones, ones, method="parametric") == 0.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,9 +123,17 @@ def test_constant_losses_are_zero():
         ((np.full(50, np.nan), np.ones(50)), {}, "no NaN, got 50 of 50"),
         ((np.full(50, np.inf), np.ones(50)), {}, "must be finite, got 50 infinite"),
         ((np.ones(50), np.ones(50)), {"delta": 0.5}, "delta must be one number in"),
-        ((np.ones(50), np.ones(50)), {"method": "kde"}, "method must be one of 'empirical', 'parametric'"),
+        (
+            (np.ones(50), np.ones(50)),
+            {"method": "kde"},
+            "method must be one of 'empirical', 'parametric'",
+        ),
         ((np.ones((2, 50)), np.ones(50)), {"method": "parametric"}, "one model at a time"),
-        ((np.arange(50.0), np.ones(50)), {"method": "parametric", "components": 21}, "from 1 to 20"),
+        (
+            (np.arange(50.0), np.ones(50)),
+            {"method": "parametric", "components": 21},
+            "from 1 to 20",
+        ),
     ],
 )
 def test_what_is_refused(arguments, settings, words):
@@ -132,7 +156,9 @@ def test_mixtures_and_their_fit():
     with pytest.raises(ValueError, match="at least ten of 4500 values"):
         mixtures.goodness_of_fit(values, 1, num_samples=4495)
     one = mixtures.fit(values)
-    assert one.means[0] == pytest.approx(values.mean()) and one.quantile(0.5) == pytest.approx(values.mean())
+    assert one.means[0] == pytest.approx(values.mean()) and one.quantile(0.5) == pytest.approx(
+        values.mean()
+    )
     assert ndtri(one.below(values.mean() + values.std())) == pytest.approx(1.0)
 
 

@@ -1,4 +1,6 @@
-"""Lower bounds from many runs: closed forms, coverage by simulation, and a variant that must fail the same test."""
+"""Lower bounds from many runs: closed forms, coverage by simulation, and a variant that must fail
+the same test.
+"""
 
 import jax
 import numpy as np
@@ -62,7 +64,9 @@ def test_epsilon_and_advantage_are_covered(method):
 
 def test_the_whole_curve_is_covered_at_once():
     member, nonmember = gaussian_scores(3)
-    limits = [audit.lower_bounds(a, b, 0.6) for a, b in zip(member[:400], nonmember[:400], strict=True)]
+    limits = [
+        audit.lower_bounds(a, b, 0.6) for a, b in zip(member[:400], nonmember[:400], strict=True)
+    ]
     fpr = np.linspace(0.0, 1.0, 101)
     below = [np.any(found.fnr(fpr) < gdp.beta(fpr, MU) * (1.0 - 1e-12)) for found in limits]
     assert not miss_test(np.array(below), 0.4)
@@ -75,23 +79,36 @@ def test_one_threshold_in_closed_form():
     assert bound == pytest.approx(2.010986, abs=5e-7)
     assert bound == pytest.approx(-ndtri(a) - ndtri(b), abs=1e-7)
     assert audit.from_counts(10, 1000, 500, 1000).mu == bound
-    assert audit.from_counts(10, 1000, 500, 1000).epsilon(1e-5) == pytest.approx(np.log((1 - 1e-5 - b) / a), abs=1e-7)
-    assert audit.from_counts(10, 1000, 500, 1000).delta(1.0) == pytest.approx(1.0 - b - np.e * a, abs=1e-8)
+    assert audit.from_counts(10, 1000, 500, 1000).epsilon(1e-5) == pytest.approx(
+        np.log((1 - 1e-5 - b) / a), abs=1e-7
+    )
+    assert audit.from_counts(10, 1000, 500, 1000).delta(1.0) == pytest.approx(
+        1.0 - b - np.e * a, abs=1e-8
+    )
 
 
 def test_all_thresholds_against_a_loop():
     rng = np.random.default_rng(4)
-    member, nonmember = np.round(rng.normal(0.7, 1.0, 150), 1), np.round(rng.normal(size=90), 1)  # ties
+    member, nonmember = (
+        np.round(rng.normal(0.7, 1.0, 150), 1),
+        np.round(rng.normal(size=90), 1),
+    )  # ties
     a, b = bands.simultaneous(90, 0.025), bands.simultaneous(150, 0.025)
     at = np.append(np.unique(np.concatenate([member, nonmember])), np.inf)
     points = [(a[np.sum(nonmember >= t)], b[np.sum(member < t)]) for t in at]
     limits = audit.lower_bounds(member, nonmember)
-    assert limits.mu == pytest.approx(max(0.0, max(-ndtri(x) - ndtri(y) for x, y in points)), abs=1e-12)
-    assert limits.advantage == pytest.approx(max(0.0, max(1.0 - x - y for x, y in points)), abs=1e-12)
+    assert limits.mu == pytest.approx(
+        max(0.0, max(-ndtri(x) - ndtri(y) for x, y in points)), abs=1e-12
+    )
+    assert limits.advantage == pytest.approx(
+        max(0.0, max(1.0 - x - y for x, y in points)), abs=1e-12
+    )
     for delta in (0.0, 1e-3, 0.1):
         pairs = [((1.0 - delta - y) / x, (1.0 - delta - x) / y) for x, y in points]
         assert limits.epsilon(delta) == pytest.approx(np.log(max(1.0, np.max(pairs))), abs=1e-12)
-        assert audit.epsilon_lower_bound(member, nonmember, delta) == pytest.approx(limits.epsilon(delta), abs=1e-12)
+        assert audit.epsilon_lower_bound(member, nonmember, delta) == pytest.approx(
+            limits.epsilon(delta), abs=1e-12
+        )
     for epsilon in (0.0, 0.3):
         pairs = [(1.0 - y - np.exp(epsilon) * x, 1.0 - x - np.exp(epsilon) * y) for x, y in points]
         assert limits.delta(epsilon) == pytest.approx(max(0.0, np.max(pairs)), abs=1e-12)
@@ -125,10 +142,15 @@ def test_models_and_single_ones_agree():
 
 def test_compiled_and_host_agree(monkeypatch):
     member, nonmember = (np.round(side[:12, :50], 1) for side in gaussian_scores(9))
-    host = {method: audit.epsilon_lower_bound(member, nonmember, DELTA, 0.6, method) for method in ("bands", "split")}
+    host = {
+        method: audit.epsilon_lower_bound(member, nonmember, DELTA, 0.6, method)
+        for method in ("bands", "split")
+    }
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     for method, expected in host.items():
-        np.testing.assert_array_equal(audit.epsilon_lower_bound(member, nonmember, DELTA, 0.6, method), expected)
+        np.testing.assert_array_equal(
+            audit.epsilon_lower_bound(member, nonmember, DELTA, 0.6, method), expected
+        )
 
 
 def test_order_and_monotone_transformations_change_nothing():
@@ -149,7 +171,10 @@ def test_what_proves_nothing_is_zero(method):
     ones = np.ones(500)
     assert audit.mu_lower_bound(ones, ones, method=method) == 0.0
     assert audit.mu_lower_bound([1.0], [0.0], method=method) == 0.0
-    assert audit.mu_lower_bound(np.arange(4) + 10.0, np.arange(4.0), method=method, threshold=5.0) >= 0.0
+    assert (
+        audit.mu_lower_bound(np.arange(4) + 10.0, np.arange(4.0), method=method, threshold=5.0)
+        >= 0.0
+    )
     assert audit.epsilon_lower_bound(ones, ones, 1e-5, method=method) == 0.0
     assert audit.advantage_lower_bound(ones, ones, method=method) == 0.0
     assert audit.lower_bounds(ones, ones, method=method).mu == 0.0
@@ -164,7 +189,11 @@ def test_few_scores_are_bounded_as_few_allow():
 
 def test_infinite_scores_keep_their_order():
     member, nonmember = np.full(100, np.inf), np.full(100, -np.inf)
-    assert audit.mu_lower_bound(member, nonmember) == audit.mu_lower_bound(np.ones(100), np.zeros(100)) > 2.0
+    assert (
+        audit.mu_lower_bound(member, nonmember)
+        == audit.mu_lower_bound(np.ones(100), np.zeros(100))
+        > 2.0
+    )
 
 
 def test_ties_are_not_told_apart():
@@ -185,7 +214,11 @@ def test_ties_are_not_told_apart():
         (([1.0], [1.0]), {"confidence": 95}, "confidence must be one number in"),
         (([1.0], [1.0]), {"confidence": np.nan}, "confidence must be one number in"),
         ((np.ones((2, 5)), np.ones((3, 5))), {}, "leading shapes that broadcast"),
-        (([1.0], [1.0]), {"method": "threshold", "threshold": np.nan}, "threshold must be one number"),
+        (
+            ([1.0], [1.0]),
+            {"method": "threshold", "threshold": np.nan},
+            "threshold must be one number",
+        ),
     ],
 )
 def test_what_is_refused(arguments, settings, words):

@@ -1,4 +1,6 @@
-"""One run with many canaries: published numbers, 40 digits, exhaustive games, and coverage by simulation."""
+"""One run with many canaries: published numbers, 40 digits, exhaustive games, and coverage by
+simulation.
+"""
 
 import mpmath
 import numpy as np
@@ -12,7 +14,8 @@ from jaxgdp.audit.one_run import least_mass
 
 
 @pytest.mark.parametrize(
-    ("numbers", "epsilon"), [((1000, 600, 600), 5.270399), ((100, 100, 100), 3.490216), ((1000, 1000, 750), 0.976367)]
+    ("numbers", "epsilon"),
+    [((1000, 600, 600), 5.270399), ((100, 100, 100), 3.490216), ((1000, 1000, 750), 0.976367)],
 )
 def test_published_epsilons(numbers, epsilon):
     assert audit.one_run_epsilon(*numbers, 1e-5, 0.95) == pytest.approx(epsilon, abs=1e-6)
@@ -34,7 +37,9 @@ def test_p_value_with_40_digits(numbers):
 
 def test_pure_dp_is_a_binomial():
     assert audit.one_run_p_value(20, 10, 10, 0.0) == pytest.approx(2.0**-10)
-    assert audit.one_run_epsilon(10, 10, 10, 0.0) == pytest.approx(-np.log(0.05 ** (-1 / 10) - 1.0), rel=1e-9)
+    assert audit.one_run_epsilon(10, 10, 10, 0.0) == pytest.approx(
+        -np.log(0.05 ** (-1 / 10) - 1.0), rel=1e-9
+    )
     assert audit.one_run_epsilon(10, 10, 5, 0.0) == audit.one_run_epsilon(10, 10, 0, 0.0) == 0.0
 
 
@@ -44,7 +49,9 @@ def test_published_mu():
 
 
 def test_recursion_is_the_least_mass_of_the_program():
-    """The recursion solves min Σp with H_k ≥ f(1 − R_{k+1}), Pr[right ≥ v] = τ: against linear programs by tangents of f."""
+    """The recursion solves min Σp with H_k ≥ f(1 − R_{k+1}), Pr[right ≥ v] = τ: against linear
+    programs by tangents of f.
+    """
     m, r, v, tau, mu = 40, 12, 10, 0.3, 0.6
     found = least_mass(lambda right, _: ndtr(ndtri(right) - mu), m, r, v, tau, enough=np.inf)[0]
     at = np.geomspace(1e-6, 1.0 - 1e-9, 400)
@@ -60,13 +67,17 @@ def test_recursion_is_the_least_mass_of_the_program():
         right_side.append(slope * at - value)
     rows.append(-np.where(j >= v, 1.0, 0.0)[None])
     right_side.append([-tau])
-    least = linprog(np.ones(r + 1), np.concatenate(rows), np.concatenate(right_side), method="highs").fun
+    least = linprog(
+        np.ones(r + 1), np.concatenate(rows), np.concatenate(right_side), method="highs"
+    ).fun
     # tangents allow a little more than f does, on their grid
     assert least <= found * (1.0 + 1e-9) and found == pytest.approx(least, rel=2e-3)
 
 
 def randomised_response(m, epsilon, repetitions, seed):
-    """Each coin is told truthfully with probability e^ε/(1 + e^ε): the worst mechanism under ε-DP."""
+    """Each coin is told truthfully with probability e^ε/(1 + e^ε): the worst mechanism under
+    ε-DP.
+    """
     rng = np.random.default_rng(seed)
     return rng.binomial(m, 1.0 / (1.0 + np.exp(-epsilon)), repetitions)
 
@@ -86,11 +97,17 @@ def test_epsilon_is_covered_and_the_level_is_nearly_used():
     assert not refused(values, 1.0, 0.4)
     assert np.mean(values > 1.0) > 0.25
     # one guess more than there was is too optimistic
-    assert refused(cached(lambda v: audit.one_run_epsilon(100, 100, min(v + 3, 100), 0.0, 0.6), right), 1.0, 0.4)
+    assert refused(
+        cached(lambda v: audit.one_run_epsilon(100, 100, min(v + 3, 100), 0.0, 0.6), right),
+        1.0,
+        0.4,
+    )
 
 
 def gaussian_game(m, r, mu, repetitions, seed):
-    """Each canary's coin is seen through the noise of a μ-GDP mechanism of its own; the surest r guesses are made."""
+    """Each canary's coin is seen through the noise of a μ-GDP mechanism of its own; the surest r
+    guesses are made.
+    """
     rng = np.random.default_rng(seed)
     included = rng.random((repetitions, m)) < 0.5
     scores = mu * (included - 0.5) + rng.standard_normal((repetitions, m))
@@ -106,7 +123,8 @@ def test_mu_is_covered(m, r):
     values = cached(lambda v: audit.one_run_mu(m, r, v, 0.6), right)
     assert not refused(values, 1.0, 0.4)
     assert np.median(values) > 0.2
-    # counting only the guesses that were made, as if the others had not been canaries at all, is too optimistic
+    # counting only the guesses that were made, as if the others had not been canaries at all, is
+    # too optimistic
     if r < m:
         wrong = cached(lambda v: audit.one_run_mu(r, r, v, 0.6), right)
         assert refused(wrong, 1.0, 0.4)

@@ -10,7 +10,9 @@ import jaxgdp
 from jaxgdp import audit, gdp
 
 QUANTILES = ndtri((np.arange(2000) + 0.5) / 2000)
-CURVE = jaxgdp.tradeoff(jaxgdp.dpsgd(noise_multiplier=1.0, sampling_prob=0.1, num_steps=20), fpr_floor=1e-6)
+CURVE = jaxgdp.tradeoff(
+    jaxgdp.dpsgd(noise_multiplier=1.0, sampling_prob=0.1, num_steps=20), fpr_floor=1e-6
+)
 
 
 def attack(claim, rng, runs):
@@ -38,17 +40,25 @@ def test_a_curve_is_refuted_where_no_single_epsilon_or_mu_would_be():
     mu, epsilon = float(CURVE.mu().upper), float(CURVE.epsilon(1e-5).upper)
     scores = QUANTILES + 0.93 * mu, QUANTILES
     assert audit.verdict(CURVE, *scores).points is not None
-    assert not audit.verdict(mu, *scores).refuted and not audit.verdict((epsilon, 1e-5), *scores).refuted
+    assert (
+        not audit.verdict(mu, *scores).refuted
+        and not audit.verdict((epsilon, 1e-5), *scores).refuted
+    )
 
 
 def test_the_safe_side_of_the_bracket_decides():
     limits = audit.lower_bounds(QUANTILES + 1.5, QUANTILES)
     between = audit.Claim(
-        "between", lambda alpha: jaxgdp.Bracket(np.zeros_like(alpha), np.ones_like(alpha) * (1 - alpha)), None
+        "between",
+        lambda alpha: jaxgdp.Bracket(np.zeros_like(alpha), np.ones_like(alpha) * (1 - alpha)),
+        None,
     )
     assert not audit.verdict(between, QUANTILES + 1.5, QUANTILES).refuted
     # exactly at the limit: not refuted; a hair below: refuted
-    for mu, refuted in ((float(limits.mu) * (1 + 1e-9), False), (float(limits.mu) * (1 - 1e-6), True)):
+    for mu, refuted in (
+        (float(limits.mu) * (1 + 1e-9), False),
+        (float(limits.mu) * (1 - 1e-6), True),
+    ):
         assert audit.verdict(mu, QUANTILES + 1.5, QUANTILES).refuted is refuted
 
 
@@ -59,21 +69,32 @@ def test_true_claims_are_refuted_no_oftener_than_the_level_allows(claim):
     # asked at many points once
     grid = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, 60)])
     side = np.asarray(stated.fnr(grid).lower)
-    quick = audit.Claim("quick", lambda a: jaxgdp.Bracket(side[np.searchsorted(grid, a)], np.ones_like(a)), None)
-    refuted = [audit.verdict(quick, *attack(claim, rng, 150), confidence=0.8).refuted for _ in range(repetitions)]
+    quick = audit.Claim(
+        "quick", lambda a: jaxgdp.Bracket(side[np.searchsorted(grid, a)], np.ones_like(a)), None
+    )
+    refuted = [
+        audit.verdict(quick, *attack(claim, rng, 150), confidence=0.8).refuted
+        for _ in range(repetitions)
+    ]
     assert np.mean(refuted) <= 0.2 + 4.0 * np.sqrt(0.16 / repetitions)
 
 
 def test_text_and_json():
     found = audit.verdict(1.0, QUANTILES + 2.0, QUANTILES)
-    assert str(found).startswith("A BUG IS PROVEN: 1-GDP is refuted at confidence 95 % (bands; an attack has FPR <= ")
+    assert str(found).startswith(
+        "A BUG IS PROVEN: 1-GDP is refuted at confidence 95 % (bands; an attack has FPR <= "
+    )
     data = json.loads(found.to_json())
-    assert data["refuted"] is True and data["mu_lower_bound"] == pytest.approx(float(found.mu_lower))
+    assert data["refuted"] is True and data["mu_lower_bound"] == pytest.approx(
+        float(found.mu_lower)
+    )
     assert len(data["points"]["alpha"]) == len(found.points.alpha)
     a, b = found.points.alpha[found.worst], found.points.beta[found.worst]
     assert b < gdp.beta(a, 1.0) == pytest.approx(found.details["demanded"])
     fine = audit.verdict(CURVE, QUANTILES, QUANTILES)
-    assert str(fine).startswith("consistent: SubsampledGaussian(noise_multiplier = 1, sampling_prob = 0.1) x 20 ")
+    assert str(fine).startswith(
+        "consistent: SubsampledGaussian(noise_multiplier = 1, sampling_prob = 0.1) x 20 "
+    )
     json.loads(fine.to_json())
 
 

@@ -19,7 +19,9 @@ def laplace_mu(scale):
 
 
 def pure(epsilon0):
-    """Binary randomized response: δ(ε) = (e^{ε₀} − e^ε)/(1 + e^{ε₀}) (Liu et al. 2022, Section 5.1)."""
+    """Binary randomized response: δ(ε) = (e^{ε₀} − e^ε)/(1 + e^{ε₀}) (Liu et al. 2022, Section
+    5.1).
+    """
     return lambda epsilon: max(0.0, -math.expm1(epsilon - epsilon0) / (1.0 + math.exp(-epsilon0)))
 
 
@@ -32,7 +34,8 @@ def gaussian(mu):
 
 
 def random_pair(rng):
-    """A black box from a random pair on a few outputs, symmetrised, and the profile it was made from.
+    """A black box from a random pair on a few outputs, symmetrised, and the profile it was made
+    from.
 
     Losses between −3 and 3; the profile is max over both orders of Σ (q − e^ε·p)₊.
     """
@@ -42,7 +45,8 @@ def random_pair(rng):
     def profile(epsilon):
         gamma = np.exp(np.asarray(epsilon, float))[..., None]
         return np.maximum(
-            np.sum(np.maximum(q - gamma * p, 0.0), axis=-1), np.sum(np.maximum(p - gamma * q, 0.0), axis=-1)
+            np.sum(np.maximum(q - gamma * p, 0.0), axis=-1),
+            np.sum(np.maximum(p - gamma * q, 0.0), axis=-1),
         )
 
     return lambda epsilon: float(profile(epsilon)), profile, (p, q)

@@ -1,4 +1,6 @@
-"""Clipping, rectifying and sampling: exact pairs by enumeration, and what the functions on data really do."""
+"""Clipping, rectifying and sampling: exact pairs by enumeration, and what the functions on data
+really do.
+"""
 
 import math
 
@@ -11,7 +13,9 @@ from jaxgdp import bridge
 
 
 def clipped_profile(epsilon, fpr, rate, losses, p):
-    """δ of a finite pair whose ends are merged and rectified, by enumeration; whole atoms are merged, so ``fpr`` is a vertex."""
+    """δ of a finite pair whose ends are merged and rectified, by enumeration; whole atoms are
+    merged, so ``fpr`` is a vertex.
+    """
     q = p * np.exp(losses)
     top = np.cumsum(p[::-1])[::-1] <= fpr * (1 + 1e-12)
     bottom = np.cumsum(q) <= fpr * (1 + 1e-12)
@@ -21,7 +25,10 @@ def clipped_profile(epsilon, fpr, rate, losses, p):
     rows += [((1 - rate) * a, (1 - rate) * b) for a, b in zip(p[keep], q[keep], strict=True)]
     gamma = np.exp(epsilon)[:, None]
     a, b = np.array(rows).T
-    return np.maximum(np.sum(np.maximum(b - gamma * a, 0.0), axis=1), np.sum(np.maximum(a - gamma * b, 0.0), axis=1))
+    return np.maximum(
+        np.sum(np.maximum(b - gamma * a, 0.0), axis=1),
+        np.sum(np.maximum(a - gamma * b, 0.0), axis=1),
+    )
 
 
 def binomial_pair(epsilon, uses):
@@ -37,7 +44,9 @@ def binomial_pair(epsilon, uses):
 def test_never_less_than_the_clipped_pair_itself(number, rate):
     losses, p = binomial_pair(0.4, 8)
     fpr = float(p[-number:].sum())
-    found = bridge.clip_and_rectify(jaxgdp.compose([(jaxgdp.RandomizedResponse(0.4), 8)]), fpr, rate)
+    found = bridge.clip_and_rectify(
+        jaxgdp.compose([(jaxgdp.RandomizedResponse(0.4), 8)]), fpr, rate
+    )
     at = np.linspace(0.0, 3.5, 29)
     exact = clipped_profile(at, fpr, rate, losses, p)
     assert np.all(found.profile(at) >= exact * (1 - 1e-12))
@@ -45,7 +54,9 @@ def test_never_less_than_the_clipped_pair_itself(number, rate):
         # and no more: the largest loss is that of the merged outputs
         np.testing.assert_allclose(found.profile(at), exact, rtol=2e-3, atol=1e-6)
         q = p * np.exp(losses)
-        np.testing.assert_allclose(found.profile.epsilon[-1], math.log(q[-number:].sum() / fpr), rtol=1e-9)
+        np.testing.assert_allclose(
+            found.profile.epsilon[-1], math.log(q[-number:].sum() / fpr), rtol=1e-9
+        )
 
 
 def test_mass_at_infinity_is_mended():
@@ -60,9 +71,14 @@ def test_mass_at_infinity_is_mended():
         assert found.profile.infinite_mass == 0.0
     # the coin: with r = 0.01 the merged Q-mass δ meets r/2 of P-mass
     at = np.linspace(0.0, 2.0, 9)
-    rows_p = [0.99 * x for x in (0.999 / (1 + math.exp(-1)), 0.999 / (1 + math.e))] + [0.005, 0.005 + 0.99e-3]
+    rows_p = [0.99 * x for x in (0.999 / (1 + math.exp(-1)), 0.999 / (1 + math.e))] + [
+        0.005,
+        0.005 + 0.99e-3,
+    ]
     rows_q = [rows_p[1], rows_p[0], rows_p[3], rows_p[2]]
-    exact = [sum(max(b - math.exp(e) * a, 0.0) for a, b in zip(rows_p, rows_q, strict=True)) for e in at]
+    exact = [
+        sum(max(b - math.exp(e) * a, 0.0) for a, b in zip(rows_p, rows_q, strict=True)) for e in at
+    ]
     assert np.all(by_coin.profile(at) >= np.array(exact) * (1 - 1e-12))
     # used again and again it stays Gaussian-DP, with more than the μ of one use
     twice = jaxgdp.tradeoff(jaxgdp.compose([(by_clip.mechanism, 2)]), rtol=3e-2).mu()
@@ -87,8 +103,12 @@ def test_bounds_on_outputs():
     np.testing.assert_allclose(b, 0.5 * math.erfc(20.0 / 3.0 / math.sqrt(2.0)), rtol=1e-8)
     # the least P-mass behind a bound over all answers in the range
     for query in (0.0, 4.0, 10.0):
-        upper_tail, lower_tail = (0.5 * math.exp(-abs(x) / 2.0) for x in (16.0 - query, query + 6.0))
-        assert bridge.clipped_fpr(jaxgdp.Laplace(2.0), -6.0, 16.0, query=(0.0, 10.0)) <= min(upper_tail, lower_tail)
+        upper_tail, lower_tail = (
+            0.5 * math.exp(-abs(x) / 2.0) for x in (16.0 - query, query + 6.0)
+        )
+        assert bridge.clipped_fpr(jaxgdp.Laplace(2.0), -6.0, 16.0, query=(0.0, 10.0)) <= min(
+            upper_tail, lower_tail
+        )
 
 
 @pytest.mark.parametrize("rng", [np.random.default_rng(3), jax.random.key(3)], ids=["numpy", "jax"])
@@ -105,7 +125,9 @@ def test_outputs_are_really_clipped_and_coins_really_thrown(rng):
 
 
 def test_outputs_under_jit():
-    run = jax.jit(lambda values, key: bridge.clip_and_rectify_outputs(values, 0.0, 1.0, 0.5, rng=key))
+    run = jax.jit(
+        lambda values, key: bridge.clip_and_rectify_outputs(values, 0.0, 1.0, 0.5, rng=key)
+    )
     found = np.asarray(run(np.linspace(-2.0, 3.0, 64), jax.random.key(1)))
     assert found.min() == 0.0 and found.max() == 1.0 and np.any((found > 0.0) & (found < 1.0))
 
@@ -127,11 +149,15 @@ def test_sampling_by_the_profile_and_exactly(p):
     delta = exact.delta(at)
     assert np.all(found.profile(at) >= delta.lower * (1 - 1e-9))
     np.testing.assert_allclose(found.profile(at), delta.upper, rtol=5e-3, atol=1e-6)
-    assert found.mu.lower <= exact.mu(0.0).upper * (1 + 1e-9) and exact.mu(0.0).lower <= found.mu.upper * (1 + 1e-9)
+    assert found.mu.lower <= exact.mu(0.0).upper * (1 + 1e-9) and exact.mu(
+        0.0
+    ).lower <= found.mu.upper * (1 + 1e-9)
     # (Balle et al. 2020, Theorem 8), in closed form
     base = np.linspace(0.0, 1.0, 7)
     expected = p * -np.expm1(0.5 * (base - 1.0))
-    np.testing.assert_allclose(found.profile(np.log1p(p * np.expm1(base))), expected, rtol=1e-3, atol=1e-9)
+    np.testing.assert_allclose(
+        found.profile(np.log1p(p * np.expm1(base))), expected, rtol=1e-3, atol=1e-9
+    )
 
 
 def test_sampling_of_what_has_no_form_of_its_own():
@@ -141,7 +167,10 @@ def test_sampling_of_what_has_no_form_of_its_own():
     q = p * np.exp(losses)
     mixed = 0.75 * p + 0.25 * q
     at = np.linspace(0.0, 1.2, 13)
-    exact = [max(np.sum(np.maximum(b - math.exp(e) * a, 0.0)) for a, b in ((p, mixed), (mixed, p))) for e in at]
+    exact = [
+        max(np.sum(np.maximum(b - math.exp(e) * a, 0.0)) for a, b in ((p, mixed), (mixed, p)))
+        for e in at
+    ]
     assert np.all(found.profile(at) >= np.array(exact) * (1 - 1e-12))
     np.testing.assert_allclose(found.profile(at), exact, rtol=2e-3, atol=1e-6)
     assert found.mu.upper < bridge.identify(source).head_mu.lower
@@ -154,13 +183,23 @@ def test_sampling_of_what_has_no_form_of_its_own():
 
 def test_summary_compares_three_routes():
     found = bridge.summarize(jaxgdp.compose([(jaxgdp.PureDP(0.2), 50)]), deltas=[1e-2, 1e-5])
-    np.testing.assert_allclose(found.by_parts, math.sqrt(50) * jaxgdp.gdp.mu_from_pure_dp(0.2), rtol=1e-6)
+    np.testing.assert_allclose(
+        found.by_parts, math.sqrt(50) * jaxgdp.gdp.mu_from_pure_dp(0.2), rtol=1e-6
+    )
     assert found.whole.fpr_floor == 0.0 and found.whole.head_mu.upper < found.by_parts
-    assert np.all(found.exact.upper <= found.by_mu * (1 + 1e-6)) and np.all(found.by_mu <= found.by_parts_epsilon)
+    assert np.all(found.exact.upper <= found.by_mu * (1 + 1e-6)) and np.all(
+        found.by_mu <= found.by_parts_epsilon
+    )
     header, rows = found.table()
     assert len(rows) == 2 and len(header) == len(rows[0]) and "by parts" in str(found)
-    endless = bridge.summarize(jaxgdp.compose([(jaxgdp.ApproximateDP(0.2, 1e-9), 5)]), deltas=[1e-5])
-    assert endless.by_parts == np.inf and endless.by_parts_epsilon[0] == np.inf and np.isfinite(endless.exact.upper[0])
+    endless = bridge.summarize(
+        jaxgdp.compose([(jaxgdp.ApproximateDP(0.2, 1e-9), 5)]), deltas=[1e-5]
+    )
+    assert (
+        endless.by_parts == np.inf
+        and endless.by_parts_epsilon[0] == np.inf
+        and np.isfinite(endless.exact.upper[0])
+    )
 
 
 def test_what_is_refused():
@@ -170,9 +209,15 @@ def test_what_is_refused():
         (lambda: bridge.clip_and_rectify(jaxgdp.Gaussian(1.0), 0.0, 0.1), "unbounded"),
         (lambda: bridge.clip_and_rectify(laplace, 0.3), "fpr must be in"),
         (lambda: bridge.clip_and_rectify(lambda e: 0.1, 0.1), "source must be a scalar mechanism"),
-        (lambda: bridge.clipped_fpr(jaxgdp.PureDP(1.0), 0.0, 1.0, (0.0, 1.0)), "scalar Laplace or Gaussian"),
+        (
+            lambda: bridge.clipped_fpr(jaxgdp.PureDP(1.0), 0.0, 1.0, (0.0, 1.0)),
+            "scalar Laplace or Gaussian",
+        ),
         (lambda: bridge.clipped_fpr(laplace, 1.0, 0.0, (0.0, 1.0)), "in order"),
-        (lambda: bridge.clip_and_rectify_outputs([0.0], 1.0, 0.0, rng=np.random.default_rng()), "lower must be below"),
+        (
+            lambda: bridge.clip_and_rectify_outputs([0.0], 1.0, 0.0, rng=np.random.default_rng()),
+            "lower must be below",
+        ),
         (lambda: bridge.subsample(laplace, 0.0), "sampling_prob"),
         (lambda: bridge.subsample(jaxgdp.Laplace([1.0, 2.0]), 0.5), "scalar"),
     ):
@@ -187,7 +232,9 @@ def test_what_is_amplified_is_taken_wherever_a_mechanism_is():
         lambda m: bridge.gdp_transformation(m, [0.0, 1.0], rtol=0.1),
         lambda m: bridge.tail_mu(m),
         lambda m: jaxgdp.measure(m, "advantage").brackets["advantage"],
-        lambda m: jaxgdp.measure(jaxgdp.compose([(m, 2), jaxgdp.Gaussian(3.0)]), "advantage").brackets["advantage"],
+        lambda m: jaxgdp.measure(
+            jaxgdp.compose([(m, 2), jaxgdp.Gaussian(3.0)]), "advantage"
+        ).brackets["advantage"],
         lambda m: jaxgdp.audit.as_claim(m).fnr(np.array([0.1])),
     ):
         np.testing.assert_array_equal(np.asarray(question(mended)), np.asarray(question(own)))

@@ -1,4 +1,6 @@
-"""The certified head μ: closed forms, random black boxes, both directions of the certificate, and how few evaluations it takes."""
+"""The certified head μ: closed forms, random black boxes, both directions of the certificate, and
+how few evaluations it takes.
+"""
 
 import math
 
@@ -44,7 +46,10 @@ def test_closed_forms(box, epsilon_max, mu):
 
 
 def test_published_numbers():
-    assert [round(bridge.head_mu(jaxgdp.Laplace(b), 2.0).upper, 6) for b in (1.0, 2.0)] == [1.030064, 0.561764]
+    assert [round(bridge.head_mu(jaxgdp.Laplace(b), 2.0).upper, 6) for b in (1.0, 2.0)] == [
+        1.030064,
+        0.561764,
+    ]
     found = [bridge.head_mu(pure(e), 6.0).upper for e in (0.5, 1.0, 2.0, 4.0)]
     np.testing.assert_allclose(found, [0.623893, 1.232035, 2.357961, 4.194478], atol=1e-6)
 
@@ -54,15 +59,23 @@ def test_few_evaluations_and_fewer_searches():
     for mu, epsilon_max in ((0.1, 2.0), (1.0, 10.0), (1.0, 20.0), (3.0, 10.0), (3.0, 60.0)):
         box, asked = counted(gaussian(mu))
         found = bridge.head(box, epsilon_max, rtol=1e-4)
-        assert found.status == "ok" and found.mu.lower <= mu <= found.mu.upper <= mu * (1 + 1.0001e-4)
+        assert found.status == "ok" and found.mu.lower <= mu <= found.mu.upper <= mu * (
+            1 + 1.0001e-4
+        )
         assert len(asked) == len(set(asked)) == found.evaluations <= 900
-        # between values the profile may be its chords, whose μ lies higher by the square of their width in ε/μ over 8
+        # between values the profile may be its chords, whose μ lies higher by the square of their
+        # width in ε/μ over 8
         assert found.evaluations >= epsilon_max / mu / math.sqrt(8e-4)
         # Algorithm 1: O(log n) of them take a binary search
         assert found.searches <= 4.0 * math.log(found.evaluations)
     curve = jaxgdp.tradeoff(jaxgdp.dpsgd(1.0, 0.01, 1000), rtol=1e-3)
-    dpsgd = lambda e: float(curve.delta(e).upper)  # noqa: E731
-    for other in (laplace(1.0), pure(1.0), lambda e: 1e-6 + (1 - 1e-6) * float(gdp.delta(e, 1.0)), dpsgd):
+    dpsgd = lambda e: float(curve.delta(e).upper)
+    for other in (
+        laplace(1.0),
+        pure(1.0),
+        lambda e: 1e-6 + (1 - 1e-6) * float(gdp.delta(e, 1.0)),
+        dpsgd,
+    ):
         box, asked = counted(other)
         bridge.head(box, 10.0, rtol=1e-4)
         assert len(asked) <= 60
@@ -100,7 +113,9 @@ def test_random_functions_that_are_no_profiles():
             return height[np.searchsorted(edge, e, side="right")] * (1.0 - bend * (e / 3.0) ** 2)
 
         found = bridge.head(function, 3.0, 1e-3)
-        fine = np.concatenate([np.linspace(0.0, 3.0, 2001), edge, np.nextafter(edge, 0.0), [found.epsilon]])
+        fine = np.concatenate(
+            [np.linspace(0.0, 3.0, 2001), edge, np.nextafter(edge, 0.0), [found.epsilon]]
+        )
         low, high = largest(fine, function(fine))
         assert low <= found.mu.upper * (1 + 1e-12), k
         assert found.mu.lower <= high * (1 + 1e-10), k
@@ -116,16 +131,23 @@ def test_the_upper_side_holds_where_it_says():
         alpha = np.geomspace(found.fpr_floor, 0.5, 15)
         true = jaxgdp.tradeoff(jaxgdp.FromPMFs(p, q)).beta(alpha)
         model = gdp.beta(alpha, found.mu.upper)
-        assert np.all(true.upper[model >= found.fpr_floor] >= model[model >= found.fpr_floor] * (1 - 1e-12))
+        assert np.all(
+            true.upper[model >= found.fpr_floor] >= model[model >= found.fpr_floor] * (1 - 1e-12)
+        )
     # and not in general below it: mass at infinity shows there
     mixed = bridge.head(lambda e: 1e-3 + (1 - 1e-3) * float(gdp.delta(e, 0.2)), 1.0)
-    assert abs(mixed.fpr_floor - ndtr(-0.5 * mixed.mu.upper - 1.0 / mixed.mu.upper)) < 1e-9 * mixed.fpr_floor
+    assert (
+        abs(mixed.fpr_floor - ndtr(-0.5 * mixed.mu.upper - 1.0 / mixed.mu.upper))
+        < 1e-9 * mixed.fpr_floor
+    )
     assert 1.0 - 1e-3 < gdp.beta(1e-12, mixed.mu.upper)
 
 
 @pytest.mark.slow
 def test_consistent_with_the_accountant_on_200_random_mechanisms():
-    """Over all its ε the head of a profile in closed form is the μ that the composed lattices bracket."""
+    """Over all its ε the head of a profile in closed form is the μ that the composed lattices
+    bracket.
+    """
     rng = np.random.default_rng(SEED + 3)
     boxes = [random_pair(rng) for _ in range(200)]
     number = max(len(p) for _, _, (p, _) in boxes)
@@ -135,7 +157,9 @@ def test_consistent_with_the_accountant_on_200_random_mechanisms():
         found = jaxgdp.measure(jaxgdp.FromPMFs(p, q), ("mu",), rtol=1e-2).brackets["mu"]
         for k, (box, _, (p, q)) in enumerate(boxes[start : start + 100]):
             head = bridge.head_mu(box, float(np.max(np.abs(np.log(q / p)))), rtol=1e-3)
-            assert head.lower <= found.upper[k] * (1 + 1e-9) and found.lower[k] <= head.upper * (1 + 1e-9), (p, q)
+            assert head.lower <= found.upper[k] * (1 + 1e-9) and found.lower[k] <= head.upper * (
+                1 + 1e-9
+            ), (p, q)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +188,9 @@ def test_order_is_preserved():
     rng = np.random.default_rng(SEED + 4)
     for _ in range(8):
         _, profile, _ = random_pair(rng)
-        less, more = (bridge.head_mu(lambda e, k=k, h=profile: float(h(e)) * k, 2.0) for k in (0.7, 1.0))
+        less, more = (
+            bridge.head_mu(lambda e, k=k, h=profile: float(h(e)) * k, 2.0) for k in (0.7, 1.0)
+        )
         assert less.lower <= more.upper and less.upper <= more.upper * (1 + 1e-4)
 
 
@@ -179,7 +205,9 @@ def test_degenerate_functions():
     assert only.mu.contains(1.0) and only.mu.width < 1e-9 and only.evaluations == 1
     flat = bridge.head_mu(lambda e: 1e-300, 700.0)
     exact = bridge.gdp_transformation(lambda e: 1e-300, 700.0)
-    assert flat.lower <= exact.upper and exact.lower <= flat.upper and flat.width <= 1e-4 * flat.upper
+    assert (
+        flat.lower <= exact.upper and exact.lower <= flat.upper and flat.width <= 1e-4 * flat.upper
+    )
     far = bridge.head_mu(bridge.refine(1e4, 0.0), 1e4)
     assert far.contains(gdp.mu_from_pure_dp(1e4)) and far.width <= 1e-4 * far.upper
 
@@ -214,7 +242,9 @@ def test_refusals_name_the_epsilon(epsilon):
         bridge.head_mu(raising, 3.0)
     with pytest.raises(ValueError, match=r"got nan at epsilon = "):
         bridge.head_mu(lambda e: math.nan if e > epsilon else 0.3, 3.0)
-    with pytest.raises(ValueError, match=r"must not increase, got 0\.3 at epsilon = .* and 0\.4 at epsilon = "):
+    with pytest.raises(
+        ValueError, match=r"must not increase, got 0\.3 at epsilon = .* and 0\.4 at epsilon = "
+    ):
         bridge.head_mu(lambda e: 0.4 if e > epsilon else 0.3, 3.0)
 
 

@@ -1,4 +1,6 @@
-"""Is it Gaussian-DP, with which μ, and from which rate on: every class of mechanism, statements, and functions."""
+"""Is it Gaussian-DP, with which μ, and from which rate on: every class of mechanism, statements,
+and functions.
+"""
 
 import math
 
@@ -10,7 +12,8 @@ from known_profiles import gaussian, laplace, laplace_mu, pure
 import jaxgdp
 from jaxgdp import bridge, gdp
 
-# class → (μ_t of the second of its settings, whether it is Gaussian-DP), from the definitions of the mechanisms
+# class → (μ_t of the second of its settings, whether it is Gaussian-DP), from the definitions of
+# the mechanisms
 TAILS = {
     "SubsampledGaussian": 1 / 2.0,
     "Gaussian": 1 / 5.0,
@@ -52,7 +55,11 @@ def test_the_table_has_every_class():
 def test_every_class(name):
     verdict = bridge.identify(second(name))
     if TAILS[name] is None:
-        assert verdict.tail_mu is None and verdict.is_gdp is True and np.isnan(bridge.tail_mu(second(name)))
+        assert (
+            verdict.tail_mu is None
+            and verdict.is_gdp is True
+            and np.isnan(bridge.tail_mu(second(name)))
+        )
         assert np.isfinite(verdict.everywhere.upper) and name in verdict.reason
         return
     assert verdict.tail_mu is not None
@@ -68,12 +75,20 @@ def test_every_class(name):
 
 def test_compositions_add_squares():
     mixed = jaxgdp.compose(
-        [(jaxgdp.Gaussian(2.0), 3), (jaxgdp.SubsampledGaussian(1.0, 0.01), 5), (jaxgdp.Laplace(3.0), 9)]
+        [
+            (jaxgdp.Gaussian(2.0), 3),
+            (jaxgdp.SubsampledGaussian(1.0, 0.01), 5),
+            (jaxgdp.Laplace(3.0), 9),
+        ]
     )
     np.testing.assert_allclose(bridge.tail_mu(mixed), math.sqrt(3 / 4 + 5), rtol=1e-14)
     assert bridge.tail_mu(jaxgdp.compose([mixed, jaxgdp.ApproximateDP(0.1, 1e-30)])) == np.inf
-    assert bridge.tail_mu(jaxgdp.compose([mixed, jaxgdp.ApproximateDP(0.1, 0.0)])) == bridge.tail_mu(mixed)
-    np.testing.assert_allclose(bridge.tail_mu(jaxgdp.DiscreteGaussian(60.0, 16)), 16 / 60, rtol=1e-14)
+    assert bridge.tail_mu(
+        jaxgdp.compose([mixed, jaxgdp.ApproximateDP(0.1, 0.0)])
+    ) == bridge.tail_mu(mixed)
+    np.testing.assert_allclose(
+        bridge.tail_mu(jaxgdp.DiscreteGaussian(60.0, 16)), 16 / 60, rtol=1e-14
+    )
 
 
 def test_the_limit_is_the_limit():
@@ -96,7 +111,9 @@ def test_subsampled_gaussian_holds_above_the_floor_only():
     assert verdict.is_gdp and verdict.fpr_floor == 1e-10
     assert verdict.head_mu.lower <= 1.56695 <= verdict.head_mu.upper
     assert verdict.tail_mu is not None
-    np.testing.assert_allclose((verdict.tail_mu, *verdict.everywhere), math.sqrt(2000) / 9.4, rtol=1e-12)
+    np.testing.assert_allclose(
+        (verdict.tail_mu, *verdict.everywhere), math.sqrt(2000) / 9.4, rtol=1e-12
+    )
     assert "sampling does not help" in verdict.reason and "1e-10" in verdict.claim
 
 
@@ -122,7 +139,9 @@ def test_functions():
         assert found.is_gdp is True and found.tail_mu == 0.0 and found.fpr_floor == 0.0
         assert found.head_mu.lower <= mu <= found.head_mu.upper
     constant = bridge.identify(lambda e: 1e-5)
-    assert constant.is_gdp is None and constant.everywhere.upper == np.inf and "145" in constant.reason
+    assert (
+        constant.is_gdp is None and constant.everywhere.upper == np.inf and "145" in constant.reason
+    )
     perfect = bridge.identify(lambda e: 0.0)
     assert perfect.is_gdp is True and perfect.head_mu == (0.0, 0.0)
 
@@ -134,7 +153,8 @@ def test_a_function_that_is_no_profile_is_refined_first():
     grid = np.linspace(0.0, 12.0, 20001)
     implied = bridge.head_mu(bridge.refine(grid, np.exp(-grid * grid)), 12.0)
     assert implied.lower * (1 - 1e-2) <= found.head_mu.upper <= implied.upper * 1.02
-    # every statement is met by the mechanism that has exactly what they imply, so its μ is not above
+    # every statement is met by the mechanism that has exactly what they imply, so its μ is not
+    # above
     assert found.head_mu.upper >= implied.lower * (1 - 1e-4)
 
 
@@ -172,7 +192,9 @@ def test_the_documented_table_has_every_mechanism_and_its_numbers(monkeypatch):
     public = {name for name in jaxgdp.mechanisms.__all__ if name[0].isupper()} - {"Mechanism"}
     assert shown >= public
     found = verdicts.verdicts()
-    monkeypatch.setattr(verdicts, "verdicts", lambda: found)  # the table is made of these: not worked out again
+    monkeypatch.setattr(
+        verdicts, "verdicts", lambda: found
+    )  # the table is made of these: not worked out again
     text = verdicts.markdown()
     pure, half = gdp.mu_from_pure_dp(1.0), gdp.mu_from_pure_dp(0.5)
     # (whether some μ holds everywhere, μ_t, the least μ at every rate), in closed form
@@ -206,7 +228,9 @@ def test_the_documented_table_has_every_mechanism_and_its_numbers(monkeypatch):
         np.testing.assert_allclose(verdict.tail_mu or 0.0, tail, rtol=1e-12)
         if mu is not None:
             low, high = verdict.everywhere.lower, verdict.everywhere.upper
-            assert low * (1 - 1e-9) <= mu <= high * (1 + 1e-9) and (np.isinf(mu) or high - low <= 2e-3 * mu), name
+            assert low * (1 - 1e-9) <= mu <= high * (1 + 1e-9) and (
+                np.isinf(mu) or high - low <= 2e-3 * mu
+            ), name
 
 
 @pytest.mark.parametrize("mechanism", [jaxgdp.PureDP(0.0), jaxgdp.RandomizedResponse(0.0, 3)])
@@ -215,6 +239,11 @@ def test_perfect_privacy(mechanism):
     everywhere = jaxgdp.tradeoff(mechanism).mu(0.0)
     assert everywhere.lower == 0.0 and 0.0 <= everywhere.upper <= 1e-14
     found = bridge.identify(mechanism)
-    assert found.is_gdp is True and found.tail_mu == 0.0 and found.fpr_floor == 0.0 and found.head_mu.upper <= 1e-14
+    assert (
+        found.is_gdp is True
+        and found.tail_mu == 0.0
+        and found.fpr_floor == 0.0
+        and found.head_mu.upper <= 1e-14
+    )
     head = bridge.head_mu(mechanism, 1.0)
     assert head.lower == 0.0 and head.upper <= 1e-14

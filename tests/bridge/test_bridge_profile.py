@@ -13,7 +13,9 @@ SEED = 14
 
 
 def implied(epsilon, delta, at):
-    """The largest profile below the statements, by 60 digits: the best of Theorem 2.1 for each, and of every chord between two."""
+    """The largest profile below the statements, by 60 digits: the best of Theorem 2.1 for each, and
+    of every chord between two.
+    """
     with mpmath.workdps(60):
         gamma = [mpmath.exp(mpmath.mpf(e)) for e in epsilon]
         value = [mpmath.mpf(d) for d in delta]
@@ -53,11 +55,11 @@ def test_is_the_hull_in_exact_arithmetic():
         for at in (*rng.uniform(-1.0, 1.2 * max(epsilon) + 0.1, 3), *epsilon[:2]):
             exact = implied(epsilon, delta, float(at))
             found = profile(float(at))
-            assert float(exact * (1 - mpmath.mpf(10) ** -15)) <= found <= float(exact * (1 + mpmath.mpf(10) ** -13)), (
-                epsilon,
-                delta,
-                at,
-            )
+            assert (
+                float(exact * (1 - mpmath.mpf(10) ** -15))
+                <= found
+                <= float(exact * (1 + mpmath.mpf(10) ** -13))
+            ), (epsilon, delta, at)
 
 
 def test_theorem_2_1():
@@ -88,7 +90,9 @@ def test_order_is_preserved():
     for _ in range(100):
         epsilon, delta = random_statements(rng)
         more = np.minimum(delta * 10.0 ** rng.uniform(0.0, 2.0, len(delta)), 1.0)
-        assert np.all(bridge.refine(epsilon, delta)(at) <= bridge.refine(epsilon, more)(at) * (1 + 1e-13))
+        assert np.all(
+            bridge.refine(epsilon, delta)(at) <= bridge.refine(epsilon, more)(at) * (1 + 1e-13)
+        )
 
 
 def test_a_true_profile_is_left_alone_at_its_points_and_convex_between():
@@ -99,7 +103,9 @@ def test_a_true_profile_is_left_alone_at_its_points_and_convex_between():
     assert np.all(profile(fine) >= gdp.delta(fine, 1.3) * (1 - 1e-12))
     gamma, value = np.exp(fine), profile(fine)
     slopes = np.diff(value) / np.diff(gamma)
-    assert np.all(np.diff(slopes) >= -1e-9) and np.all(slopes <= 0.0) and np.all(slopes >= -1.0 - 1e-9)
+    assert (
+        np.all(np.diff(slopes) >= -1e-9) and np.all(slopes <= 0.0) and np.all(slopes >= -1.0 - 1e-9)
+    )
     # its own mirror image
     half = fine[600:]
     np.testing.assert_allclose(profile(-half), 1 - np.exp(-half) * (1 - profile(half)), atol=1e-13)
@@ -109,7 +115,9 @@ def test_the_mechanism_of_the_statements_has_that_profile():
     profile = bridge.refine([2.0, 0.5, 1.0], [1e-6, 0.2, 0.05])
     at = np.array([0.0, 0.3, 0.5, 0.8, 1.5, 4.0])
     found = tradeoff(profile.mechanism).delta(at)
-    assert np.all(found.lower <= profile(at) * (1 + 1e-12)) and np.all(found.upper >= profile(at) * (1 - 1e-12))
+    assert np.all(found.lower <= profile(at) * (1 + 1e-12)) and np.all(
+        found.upper >= profile(at) * (1 - 1e-12)
+    )
     np.testing.assert_allclose(found.upper, profile(at), rtol=1e-3)
     alone = tradeoff(ApproximateDP(1.0, 1e-3)).delta(at)
     one = bridge.refine(1.0, 1e-3)(at)

@@ -49,8 +49,15 @@ def test_at_zero_it_is_the_advantage():
 
 
 def test_ends():
-    found = bridge.gdp_transformation(lambda epsilon: 1.0 if epsilon < 1.0 else 0.0, [0.0, 0.5, 1.0, 1e300])
-    assert found.lower.tolist() == [np.inf, np.inf, 0.0, 0.0] and found.upper.tolist() == [np.inf, np.inf, 0.0, 0.0]
+    found = bridge.gdp_transformation(
+        lambda epsilon: 1.0 if epsilon < 1.0 else 0.0, [0.0, 0.5, 1.0, 1e300]
+    )
+    assert found.lower.tolist() == [np.inf, np.inf, 0.0, 0.0] and found.upper.tolist() == [
+        np.inf,
+        np.inf,
+        0.0,
+        0.0,
+    ]
     tiny = bridge.gdp_transformation(lambda epsilon: 1e-300, [0.0, 1.0, 700.0, 1e10])
     assert np.all(tiny.width <= 1e-9 * tiny.upper) and np.all(np.diff(tiny.lower) > 0.0)
     with mpmath.workdps(700):
@@ -63,7 +70,9 @@ def test_laplace_and_pure_dp():
         epsilon = np.linspace(0.0, 1.2 / scale, 13)
         ours = bridge.gdp_transformation(laplace(scale), epsilon)
         theirs = bridge.gdp_transformation(jaxgdp.Laplace(scale), epsilon)
-        assert np.all(ours.lower <= theirs.upper + 1e-12) and np.all(theirs.lower <= ours.upper + 1e-12)
+        assert np.all(ours.lower <= theirs.upper + 1e-12) and np.all(
+            theirs.lower <= ours.upper + 1e-12
+        )
         assert round(float(ours.upper[0]), 6) == {1.0: 1.030064, 2.0: 0.561764}[scale]
         assert np.all(np.diff(ours.midpoint) <= 0.0) and ours.upper[-1] == 0.0
     found = bridge.gdp_transformation(pure(1.0), 0.0)
@@ -75,7 +84,10 @@ def test_keeps_order():
     epsilon = np.linspace(0.0, 2.5, 11)
     for _ in range(15):
         _, profile, _ = random_pair(rng)
-        less, more = (bridge.gdp_transformation(lambda e, k=k, h=profile: float(h(e)) * k, epsilon) for k in (0.5, 1.0))
+        less, more = (
+            bridge.gdp_transformation(lambda e, k=k, h=profile: float(h(e)) * k, epsilon)
+            for k in (0.5, 1.0)
+        )
         assert np.all(less.upper <= more.upper) and np.all(less.lower <= more.lower)
 
 
@@ -117,7 +129,10 @@ def raises(epsilon):
         (lambda e: -1e-17 if e > 2.0 else 0.1, r"got -1e-17 at epsilon = 3\.0"),
         (lambda e: 1.5, r"got 1\.5 at epsilon = 0\.0"),
         (lambda e: "a lot", r"must return a number, got 'a lot' at epsilon = 0\.0"),
-        (lambda e: 0.1 + 0.01 * e, r"must not increase, got 0\.1 at epsilon = 0\.0 and 0\.13 at epsilon = 3\.0"),
+        (
+            lambda e: 0.1 + 0.01 * e,
+            r"must not increase, got 0\.1 at epsilon = 0\.0 and 0\.13 at epsilon = 3\.0",
+        ),
     ],
 )
 def test_black_boxes_that_are_refused(function, words):

@@ -27,7 +27,9 @@ TARGETS = [
 
 def box(kind, sigma, **settings):
     if kind == "delta":
-        return jaxgdp.BlackBox(delta=lambda epsilon: gaussian_delta(epsilon, 1.0 / sigma), **settings)
+        return jaxgdp.BlackBox(
+            delta=lambda epsilon: gaussian_delta(epsilon, 1.0 / sigma), **settings
+        )
     return jaxgdp.BlackBox(epsilon=lambda delta: gaussian_epsilon(delta, 1.0 / sigma), **settings)
 
 
@@ -66,19 +68,25 @@ def test_calibrated_gaussian_is_the_closed_form(kind, target):
 def test_a_bare_function_and_many_targets():
     fnr = np.array([0.6, 0.8])
     found = jaxgdp.calibrate(
-        targets.FNR(fnr, 0.1), black_box=lambda sigma: lambda epsilon: gaussian_delta(epsilon, 1.0 / sigma)
+        targets.FNR(fnr, 0.1),
+        black_box=lambda sigma: lambda epsilon: gaussian_delta(epsilon, 1.0 / sigma),
     )
     assert np.allclose(found.value, 1.0 / (norm.ppf(0.9) - norm.ppf(fnr)), rtol=2.5e-3)
-    cost = jaxgdp.calibrate(targets.Advantage(0.2), black_box=lambda sigma: box("delta", sigma)).cost
+    cost = jaxgdp.calibrate(
+        targets.Advantage(0.2), black_box=lambda sigma: box("delta", sigma)
+    ).cost
     exact = norm.cdf(norm.ppf(cost.fpr) + 2 * norm.ppf(0.6))
     assert np.all(cost.tpr.upper >= exact * 0.999) and np.all(cost.tpr.upper <= exact + 0.02)
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.describe())
 def test_an_upper_bound_stays_on_the_safe_side(target):
-    """A function that is no profile, only above one: the answer is safe, and nothing is claimed about the other side."""
+    """A function that is no profile, only above one: the answer is safe, and nothing is claimed
+    about the other side.
+    """
     loose = jaxgdp.BlackBox(
-        delta=lambda e: min(1.0, 1.2 * gaussian_delta(e, 0.5) * (1 + 0.1 * np.sin(9 * e))), exact=False
+        delta=lambda e: min(1.0, 1.2 * gaussian_delta(e, 0.5) * (1 + 0.1 * np.sin(9 * e))),
+        exact=False,
     )
     bracket, truth = loose.read(target), float(target.of_gaussian(0.5))
     assert bracket.upper >= truth if target.safe == "upper" else bracket.lower <= truth
@@ -88,11 +96,15 @@ def test_an_upper_bound_stays_on_the_safe_side(target):
 def test_pure_dp_is_exact():
     """ε-DP: δ(ε) = (e^ε₀ − e^ε)/(1 + e^ε₀), whose hull two points give (Kairouz et al. 2015)."""
     big = 1.0
-    pure = jaxgdp.BlackBox(delta=lambda e: max(0.0, (np.exp(big) - np.exp(e)) / (1 + np.exp(big))), grid=[0.0, big])
+    pure = jaxgdp.BlackBox(
+        delta=lambda e: max(0.0, (np.exp(big) - np.exp(e)) / (1 + np.exp(big))), grid=[0.0, big]
+    )
     eta = (np.exp(big) - 1) / (np.exp(big) + 1)
     assert pure.read(targets.Advantage(0.5)).upper == pytest.approx(eta, rel=1e-12)
     assert pure.read(targets.TPR(0.5, 0.1)).upper == pytest.approx(0.1 * np.e, rel=1e-12)
-    assert pure.read(targets.Mu(1.0)).upper == pytest.approx(jaxgdp.gdp.mu_from_pure_dp(big), rel=1e-9)
+    assert pure.read(targets.Mu(1.0)).upper == pytest.approx(
+        jaxgdp.gdp.mu_from_pure_dp(big), rel=1e-9
+    )
     assert pure.read(targets.EpsilonDelta(1.0, 1e-5)).upper <= big
 
 
@@ -102,7 +114,9 @@ def test_pessimism_bounds_the_gap_everywhere(kind):
     ask = np.linspace(0.0, 6.0, 301)
     before = np.inf
     for number in (5, 20, 80):
-        grid = np.linspace(0.0, 6.0, number) if kind == "delta" else np.geomspace(1e-8, 0.38, number)
+        grid = (
+            np.linspace(0.0, 6.0, number) if kind == "delta" else np.geomspace(1e-8, 0.38, number)
+        )
         profile = box(kind, 1.0, grid=grid)
         on_grid = [profile.read(targets.BayesRisk(1e-3, 1.0 / (1.0 + np.exp(-e)))) for e in ask]
         rare = 1.0 / (1.0 + np.exp(ask))
@@ -119,4 +133,6 @@ def test_it_becomes_a_mechanism_to_compose():
     mechanism = profile.mechanism
     assert isinstance(mechanism, jaxgdp.FromProfile) and profile.calls == 60
     measured = jaxgdp.measure(mechanism, "tpr", fpr=0.1, fpr_floor=0.05).brackets
-    assert measured["tpr"].upper == pytest.approx(float(profile.read(targets.TPR(0.5, 0.1)).upper), rel=2e-3)
+    assert measured["tpr"].upper == pytest.approx(
+        float(profile.read(targets.TPR(0.5, 0.1)).upper), rel=2e-3
+    )

@@ -1,4 +1,6 @@
-"""Both sides of a black box's readings against profiles whose every quantity is known at 40 digits."""
+"""Both sides of a black box's readings against profiles whose every quantity is known at 40
+digits.
+"""
 
 import mpmath as mp
 import numpy as np
@@ -21,21 +23,39 @@ def holds(bracket, exact):
 
 
 def box(curve, **settings):
-    return jaxgdp.BlackBox(delta=lambda epsilon: float(curve.delta(mp.mpf(float(epsilon)))), **settings)
+    return jaxgdp.BlackBox(
+        delta=lambda epsilon: float(curve.delta(mp.mpf(float(epsilon)))), **settings
+    )
 
 
 @pytest.mark.parametrize(
-    ("mu", "floor"), [(13.0, 1e-10), (5.0, 0.1), (3.0, 0.1), (8.0, 0.45), (40.0, 1e-10), (0.01, 0.49), (1.0, 1e-100)]
+    ("mu", "floor"),
+    [
+        (13.0, 1e-10),
+        (5.0, 0.1),
+        (3.0, 0.1),
+        (8.0, 0.45),
+        (40.0, 1e-10),
+        (0.01, 0.49),
+        (1.0, 1e-100),
+    ],
 )
 def test_mu_where_little_privacy_is_left_or_the_floor_is_extreme(mu, floor):
-    """f(floor) may lie far below the floor: the range of rates is then from f(floor) to the floor."""
+    """f(floor) may lie far below the floor: the range of rates is then from f(floor) to the
+    floor.
+    """
     profile = jaxgdp.BlackBox(delta=lambda epsilon: gdp.delta(epsilon, mu), absolute_error=0.0)
-    coarse, fine = profile.read(targets.Mu(1.0, floor)), profile.refine(targets.Mu(1.0, floor), 3e-2)
+    coarse, fine = (
+        profile.read(targets.Mu(1.0, floor)),
+        profile.refine(targets.Mu(1.0, floor), 3e-2),
+    )
     assert coarse.lower <= mu <= coarse.upper and fine.lower <= mu <= fine.upper
     assert coarse.lower <= fine.lower * (1 + 1e-12) and fine.upper <= coarse.upper * (1 + 1e-12)
     assert mu == 40.0 or fine.upper - fine.lower <= 3e-2 * fine.upper
     same = {"exact": False, "grid": profile.epsilons}
-    loose = jaxgdp.BlackBox(delta=lambda epsilon: gdp.delta(epsilon, mu), **same).read(targets.Mu(1.0, floor))
+    loose = jaxgdp.BlackBox(delta=lambda epsilon: gdp.delta(epsilon, mu), **same).read(
+        targets.Mu(1.0, floor)
+    )
     assert loose.lower == 0.0 and mu <= loose.upper <= fine.upper * (1 + 1e-9)
 
 
@@ -51,7 +71,9 @@ def test_calibration_to_a_high_floor_asks_for_the_noise_it_takes(infeasible):
 
 
 def test_points_next_to_each_other_do_not_make_a_slope():
-    """Points a last digit apart in e^ε, with values that are right to 1e-16: what a chord between them says is rounding."""
+    """Points a last digit apart in e^ε, with values that are right to 1e-16: what a chord between
+    them says is rounding.
+    """
     curve, rng = Gaussian(0.026), np.random.default_rng(3)
     for fpr in (0.02, 0.3):
         exact = truth(curve, targets.TPR(0.5, fpr))
@@ -114,7 +136,11 @@ def _random_curve(rng):
 
 
 def _random_target(rng, number):
-    deep = 10.0 ** rng.uniform(-300.0, -0.31) if rng.random() < 0.4 else 10.0 ** rng.uniform(-12.0, -0.31)
+    deep = (
+        10.0 ** rng.uniform(-300.0, -0.31)
+        if rng.random() < 0.4
+        else 10.0 ** rng.uniform(-12.0, -0.31)
+    )
     x, y = (deep, deep) if rng.random() < 0.5 else (deep, rng.uniform(0.01, 0.98))
     middle = y + 0.5 * (1.0 - y)
     makers = (
@@ -140,7 +166,9 @@ def test_random_profiles_and_targets(seed):
         curve, target = _random_curve(rng), _random_target(rng, number)
         settings = {"absolute_error": rng.choice([0.0, 1e-15])}
         if rng.random() < 0.3:
-            settings["grid"] = np.sort(rng.choice([1.0, 5.0, 20.0]) * rng.random(rng.integers(1, 9)))
+            settings["grid"] = np.sort(
+                rng.choice([1.0, 5.0, 20.0]) * rng.random(rng.integers(1, 9))
+            )
         exact, profile = truth(curve, target), box(curve, **settings)
         readings = [profile.read(target)]
         if number % 3 == 0:

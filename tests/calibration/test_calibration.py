@@ -1,4 +1,6 @@
-"""Calibration: safe at the answer, not safe one step further, right against closed forms and an independent second look."""
+"""Calibration: safe at the answer, not safe one step further, right against closed forms and an
+independent second look.
+"""
 
 import json
 import math
@@ -45,9 +47,13 @@ def safe_here_and_not_there(found, where=()):
     kind = found.target.safe
     goal = np.broadcast_to(found.target.goal, found.value.shape)
     if kind == "upper":
-        assert np.all(found.achieved.upper <= goal) and np.all(found.rejected_achieved.upper > goal), where
+        assert np.all(found.achieved.upper <= goal) and np.all(
+            found.rejected_achieved.upper > goal
+        ), where
     else:
-        assert np.all(found.achieved.lower >= goal) and np.all(found.rejected_achieved.lower < goal), where
+        assert np.all(found.achieved.lower >= goal) and np.all(
+            found.rejected_achieved.lower < goal
+        ), where
     assert np.all(found.status <= 1), [STATUS[int(code)] for code in np.unique(found.status)]
 
 
@@ -79,11 +85,9 @@ def test_gaussian_steps():
     exact = np.floor((20.0 * mu) ** 2)
     assert np.array_equal(found.value, exact) and np.array_equal(found.rejected, exact + 1)
     safe_here_and_not_there(found)
-    assert jaxgdp.calibrate(target, noise_multiplier=0.5, solve_for="num_steps", infeasible="flag").status.tolist() == [
-        4,
-        4,
-        4,
-    ]
+    assert jaxgdp.calibrate(
+        target, noise_multiplier=0.5, solve_for="num_steps", infeasible="flag"
+    ).status.tolist() == [4, 4, 4]
 
 
 def test_approximate_mu_of_the_gaussian_mechanism():
@@ -99,7 +103,9 @@ def test_approximate_mu_of_the_gaussian_mechanism():
 
 
 def test_dpsgd_targets_against_a_second_look():
-    """One answer for every kind of target, measured again with narrower brackets; FNR of 0.7 is where others stop at 0.6995."""
+    """One answer for every kind of target, measured again with narrower brackets; FNR of 0.7 is
+    where others stop at 0.6995.
+    """
     asked = {
         "advantage": targets.Advantage([0.05, 0.3]),
         "beta": targets.FNR(0.7, 0.1),
@@ -112,9 +118,13 @@ def test_dpsgd_targets_against_a_second_look():
         assert np.all(one.evaluations > 0) and np.all(one.iterations <= 4), name
         step = one.value / one.rejected
         assert np.all((step > 1.0) & (step <= (1 + TOLERANCE) * (1 + 1e-12))), name
-    sigma = np.concatenate([np.ravel(v) for one in found.values() for v in (one.value, one.rejected)])
+    sigma = np.concatenate(
+        [np.ravel(v) for one in found.values() for v in (one.value, one.rejected)]
+    )
     run = jaxgdp.dpsgd(sigma, 0.01, 1000)
-    again = jaxgdp.measure(run, tuple(asked), rtol=5e-4, fpr_floor=1e-5, fpr=0.1, delta=1e-5).brackets
+    again = jaxgdp.measure(
+        run, tuple(asked), rtol=5e-4, fpr_floor=1e-5, fpr=0.1, delta=1e-5
+    ).brackets
     at = 0
     for name, one in found.items():
         number = one.value.size
@@ -122,13 +132,20 @@ def test_dpsgd_targets_against_a_second_look():
         goal = np.ravel(np.broadcast_to(one.target.goal, one.value.shape))
         low, high = again[name]
         # what was measured again overlaps what is claimed, and says the same
-        claimed, refused = (np.ravel(side) for side in one.achieved), (np.ravel(side) for side in one.rejected_achieved)
+        claimed, refused = (
+            (np.ravel(side) for side in one.achieved),
+            (np.ravel(side) for side in one.rejected_achieved),
+        )
         for (claim_low, claim_high), rows in ((claimed, accepted), (refused, rejected)):
             assert np.all(low[rows] <= claim_high) and np.all(claim_low <= high[rows]), name
         if one.target.safe == "upper":
-            assert np.all(low[accepted] <= goal) and np.all(high[rejected] > goal * (1 - 1e-3)), name
+            assert np.all(low[accepted] <= goal) and np.all(high[rejected] > goal * (1 - 1e-3)), (
+                name
+            )
         else:
-            assert np.all(high[accepted] >= goal) and np.all(low[rejected] < goal * (1 + 1e-3)), name
+            assert np.all(high[accepted] >= goal) and np.all(low[rejected] < goal * (1 + 1e-3)), (
+                name
+            )
         at += 2 * number
 
 
@@ -137,29 +154,40 @@ def test_steps_and_rates_of_dpsgd():
     steps = jaxgdp.calibrate(target, 0.01, noise_multiplier=1.0, solve_for="num_steps")
     safe_here_and_not_there(steps)
     assert np.all(steps.value == np.floor(steps.value)) and np.all(steps.value > 100)
-    assert np.all(steps.rejected - steps.value <= np.maximum(np.floor(TOLERANCE * steps.value), 1.0))
-    rates = jaxgdp.calibrate(target, num_steps=1000, noise_multiplier=1.0, solve_for="sampling_prob")
+    assert np.all(
+        steps.rejected - steps.value <= np.maximum(np.floor(TOLERANCE * steps.value), 1.0)
+    )
+    rates = jaxgdp.calibrate(
+        target, num_steps=1000, noise_multiplier=1.0, solve_for="sampling_prob"
+    )
     safe_here_and_not_there(rates)
     assert np.all(rates.rejected <= rates.value * (1 + TOLERANCE) * (1 + 1e-12))
-    # more steps, or a higher rate, for a weaker target; and the noise for those steps is the noise that was given
+    # more steps, or a higher rate, for a weaker target; and the noise for those steps is the noise
+    # that was given
     assert np.all(np.diff(steps.value) > 0) and np.all(np.diff(rates.value) > 0)
     back = jaxgdp.calibrate(target, 0.01, steps.value)
     assert np.all(np.abs(back.value - 1.0) < 5e-3)
 
 
 def test_a_rate_of_one_is_an_answer():
-    found = jaxgdp.calibrate(targets.Advantage(0.3), num_steps=1000, noise_multiplier=100.0, solve_for="sampling_prob")
+    found = jaxgdp.calibrate(
+        targets.Advantage(0.3), num_steps=1000, noise_multiplier=100.0, solve_for="sampling_prob"
+    )
     assert found.value == 1.0 and found.status == 3 and np.isnan(found.rejected)
-    assert found.achieved.upper <= 0.3 and found.achieved.contains(jaxgdp.gdp.advantage(np.sqrt(1000) / 100))
+    assert found.achieved.upper <= 0.3 and found.achieved.contains(
+        jaxgdp.gdp.advantage(np.sqrt(1000) / 100)
+    )
 
 
 def test_where_another_search_stops_on_the_unsafe_side():
-    """riskcal 1.5.1 answers 0.48146820068359375 for an FNR of at least 0.7 at FPR 0.1, p = 0.001, T = 10,000."""
+    """riskcal 1.5.1 answers 0.48146820068359375 for an FNR of at least 0.7 at FPR 0.1, p = 0.001, T
+    = 10,000.
+    """
     found = jaxgdp.calibrate(targets.FNR(0.7, 0.1), 0.001, 10_000)
     safe_here_and_not_there(found)
-    there = jaxgdp.measure(jaxgdp.dpsgd(0.48146820068359375, 0.001, 10_000), "beta", fpr=0.1, fpr_floor=0.05).brackets[
-        "beta"
-    ]
+    there = jaxgdp.measure(
+        jaxgdp.dpsgd(0.48146820068359375, 0.001, 10_000), "beta", fpr=0.1, fpr_floor=0.05
+    ).brackets["beta"]
     assert there.upper < 0.7 <= found.achieved.lower
     assert 0.48146820068359375 < found.value < 0.4825
 
@@ -197,7 +225,10 @@ def test_composition_with_a_common_scale():
     found = jaxgdp.calibrate(target, mechanism=jaxgdp.compose(parts))
     safe_here_and_not_there(found)
     by_hand = jaxgdp.calibrate(
-        target, mechanism=lambda s: jaxgdp.compose([(jaxgdp.Gaussian(3.0 * s), 10), (jaxgdp.Laplace(8.0 * s), 3)])
+        target,
+        mechanism=lambda s: jaxgdp.compose(
+            [(jaxgdp.Gaussian(3.0 * s), 10), (jaxgdp.Laplace(8.0 * s), 3)]
+        ),
     )
     assert np.array_equal(found.value, by_hand.value)
     assert found.solve_for == "scale"
@@ -227,7 +258,8 @@ def test_tolerance_is_what_it_says():
 def test_one_direction_never_needs_more_noise():
     target = targets.AttackSuccess(0.3, [0.05, 0.1])
     both, remove, add = (
-        jaxgdp.calibrate(target, 0.01, 1000, adjacency=adjacency) for adjacency in ("add_remove", "remove", "add")
+        jaxgdp.calibrate(target, 0.01, 1000, adjacency=adjacency)
+        for adjacency in ("add_remove", "remove", "add")
     )
     for found in (both, remove, add):
         safe_here_and_not_there(found)
@@ -238,9 +270,9 @@ def test_regret_is_met_from_the_answer_on():
     target = targets.Regret(0.01)
     found = jaxgdp.calibrate(target, 0.01, 1000, tolerance=1e-2)
     safe_here_and_not_there(found)
-    above = jaxgdp.measure(jaxgdp.dpsgd(found.value * np.geomspace(1.0, 40.0, 12), 0.01, 1000), "regret").brackets[
-        "regret"
-    ]
+    above = jaxgdp.measure(
+        jaxgdp.dpsgd(found.value * np.geomspace(1.0, 40.0, 12), 0.01, 1000), "regret"
+    ).brackets["regret"]
     assert np.all(above.lower <= 0.01)
     # Δ ≤ Φ(μ/2) − ½ for every curve
     mu = jaxgdp.measure(jaxgdp.dpsgd(found.value, 0.01, 1000), "mu").brackets["mu"]
@@ -248,11 +280,15 @@ def test_regret_is_met_from_the_answer_on():
 
 
 def pair_curve(p, q, alpha):
-    """f(α) of two finite distributions by Neyman and Pearson: the outcomes in the order of their likelihood ratio."""
+    """f(α) of two finite distributions by Neyman and Pearson: the outcomes in the order of their
+    likelihood ratio.
+    """
     with np.errstate(divide="ignore"):
         order = np.argsort(-np.where(p > 0, q / np.where(p > 0, p, 1.0), np.inf))
     fpr, tpr = np.append(0.0, np.cumsum(p[order])), np.append(0.0, np.cumsum(q[order]))
-    return 1.0 - np.interp(alpha, fpr[1:] if p[order[0]] == 0 else fpr, tpr[1:] if p[order[0]] == 0 else tpr)
+    return 1.0 - np.interp(
+        alpha, fpr[1:] if p[order[0]] == 0 else fpr, tpr[1:] if p[order[0]] == 0 else tpr
+    )
 
 
 @pytest.mark.parametrize("eta", [0.05, 0.5, 0.8])
@@ -260,14 +296,18 @@ def test_cost_of_advantage_calibration(eta):
     """Proposition 3.6 against the curves of the two mechanisms of its proof, outcome by outcome."""
     delta = 1e-5
     epsilon = float(standard_epsilon(eta, delta))
-    assert (math.exp(epsilon) - 1 + 2 * delta) / (math.exp(epsilon) + 1) == pytest.approx(eta, rel=1e-12)
+    assert (math.exp(epsilon) - 1 + 2 * delta) / (math.exp(epsilon) + 1) == pytest.approx(
+        eta, rel=1e-12
+    )
     up = math.exp(epsilon) / (1 + math.exp(epsilon))
     p = np.array([0.0, (1 - delta) * (1 - up), (1 - delta) * up, delta])
     plain = np.array([0.0, (1 - eta) / 2, (1 - eta) / 2, eta])
     alpha = np.linspace(0.0, (1 - eta) / 2, 21)
     gap = pair_curve(p, p[::-1], alpha) - pair_curve(plain, plain[::-1], alpha)
     assert np.allclose(worst_case_gap(eta, alpha, delta), gap, atol=1e-12)
-    assert np.allclose(gap, (eta - delta) + 2 * alpha * (eta - delta) / (eta - 1), atol=1e-12)  # as printed, Eq. 15
+    assert np.allclose(
+        gap, (eta - delta) + 2 * alpha * (eta - delta) / (eta - 1), atol=1e-12
+    )  # as printed, Eq. 15
     rest = np.linspace((1 - eta) / 2, 1.0, 21)
     assert np.allclose(
         worst_case_gap(eta, rest, delta),
@@ -282,7 +322,9 @@ def test_cost_comes_with_the_result():
     mu = 2 * norm.ppf(np.array([1.1, 1.3]) / 2)[:, None]
     assert cost.tpr.upper.shape == (2, 3)
     exact = norm.cdf(norm.ppf(cost.fpr) + mu)
-    assert np.all(cost.tpr.lower <= exact * (1 + 1e-9)) and np.all(exact * (1 - 1e-9) <= cost.tpr.upper)
+    assert np.all(cost.tpr.lower <= exact * (1 + 1e-9)) and np.all(
+        exact * (1 - 1e-9) <= cost.tpr.upper
+    )
     assert np.allclose(cost.worst_case, worst_case_gap(found.target.advantage[:, None], cost.fpr))
     # no mechanism of this advantage exceeds the generic one
     assert np.all(cost.tpr.upper <= cost.fpr + found.target.advantage[:, None])
@@ -293,14 +335,23 @@ def test_cost_comes_with_the_result():
 def test_the_guess_is_good():
     """The saddle-point approximation is exact for Gaussians and close for DP-SGD."""
     groups = jaxgdp.compose([(jaxgdp.Gaussian(np.array([2.0, 5.0])), 4)]).stacked()
-    assert np.allclose(approximate_mu(groups, ndtri([0.01, 0.2]), by_threshold=False), [1.0, 0.4], rtol=1e-3)
-    assert np.allclose(approximate_mu(groups, np.array([0.5, 0.1]), by_threshold=True), [1.0, 0.4], rtol=1e-3)
+    assert np.allclose(
+        approximate_mu(groups, ndtri([0.01, 0.2]), by_threshold=False), [1.0, 0.4], rtol=1e-3
+    )
+    assert np.allclose(
+        approximate_mu(groups, np.array([0.5, 0.1]), by_threshold=True), [1.0, 0.4], rtol=1e-3
+    )
 
 
 def test_dict_is_plain_and_complete():
-    found = jaxgdp.calibrate(targets.Advantage([0.1, 0.99999]), [1.0, 1e-3], [1, 10], infeasible="flag")
+    found = jaxgdp.calibrate(
+        targets.Advantage([0.1, 0.99999]), [1.0, 1e-3], [1, 10], infeasible="flag"
+    )
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert told["status"] == [0, 3] and set(told["meaning"]) == {"0", "3"}
-    assert told["value"] == [float(found.value[0]), None] and told["target"]["advantage"] == [0.1, 0.99999]
+    assert told["value"] == [float(found.value[0]), None] and told["target"]["advantage"] == [
+        0.1,
+        0.99999,
+    ]
     assert told["achieved"]["upper"][0] <= 0.1 < told["rejected_achieved"]["upper"][0]
     assert told["cost"]["tpr"]["upper"][1] == [None, None, None]

@@ -1,4 +1,6 @@
-"""Bad input to a calibration is named before anything is compiled; what cannot be had is said by name."""
+"""Bad input to a calibration is named before anything is compiled; what cannot be had is said by
+name.
+"""
 
 import jax
 import numpy as np
@@ -46,27 +48,50 @@ BAD_CALLS = [
     (lambda: jaxgdp.calibrate(GOAL, np.nan), "sampling_prob"),
     (lambda: jaxgdp.calibrate(GOAL, 0.1, 0), "num_steps"),
     (lambda: jaxgdp.calibrate(GOAL, 0.1, 2.5), "num_steps"),
-    (lambda: jaxgdp.calibrate(targets.Advantage([0.1, 0.2]), [0.1, 0.2, 0.3]), "shapes do not broadcast"),
+    (
+        lambda: jaxgdp.calibrate(targets.Advantage([0.1, 0.2]), [0.1, 0.2, 0.3]),
+        "shapes do not broadcast",
+    ),
     (lambda: jaxgdp.calibrate(GOAL, tolerance=0.0), "tolerance"),
     (lambda: jaxgdp.calibrate(GOAL, tolerance=0.5), "tolerance"),
     (lambda: jaxgdp.calibrate(GOAL, adjacency="swap"), "adjacency"),
-    (lambda: jaxgdp.calibrate(GOAL, 0.1, adjacency="replace_one"), "adjacency .* SubsampledGaussian"),
+    (
+        lambda: jaxgdp.calibrate(GOAL, 0.1, adjacency="replace_one"),
+        "adjacency .* SubsampledGaussian",
+    ),
     (lambda: jaxgdp.calibrate(GOAL, solve_for="sigma"), "solve_for"),
-    (lambda: jaxgdp.calibrate(GOAL, noise_multiplier=1.0), "noise_multiplier is what is solved for"),
+    (
+        lambda: jaxgdp.calibrate(GOAL, noise_multiplier=1.0),
+        "noise_multiplier is what is solved for",
+    ),
     (lambda: jaxgdp.calibrate(GOAL, solve_for="num_steps"), "noise_multiplier must be given"),
-    (lambda: jaxgdp.calibrate(GOAL, noise_multiplier=-1.0, solve_for="num_steps"), "noise_multiplier"),
-    (lambda: jaxgdp.calibrate(targets.Regret(0.01), noise_multiplier=1.0, solve_for="num_steps"), "regret"),
+    (
+        lambda: jaxgdp.calibrate(GOAL, noise_multiplier=-1.0, solve_for="num_steps"),
+        "noise_multiplier",
+    ),
+    (
+        lambda: jaxgdp.calibrate(targets.Regret(0.01), noise_multiplier=1.0, solve_for="num_steps"),
+        "regret",
+    ),
     (lambda: jaxgdp.calibrate(GOAL, infeasible="ignore"), "infeasible"),
     (lambda: jaxgdp.calibrate(GOAL, mechanism=1.0), "mechanism"),
     (lambda: jaxgdp.calibrate(GOAL, mechanism=lambda scale: 1.0), "mechanism"),
     (lambda: jaxgdp.calibrate(GOAL, mechanism=lambda scale: jaxgdp.Gaussian(1.0)), "shape"),
-    (lambda: jaxgdp.calibrate(GOAL, 0.1, mechanism=jaxgdp.Gaussian), "sampling_prob must not be given"),
+    (
+        lambda: jaxgdp.calibrate(GOAL, 0.1, mechanism=jaxgdp.Gaussian),
+        "sampling_prob must not be given",
+    ),
     (lambda: jaxgdp.calibrate(GOAL, mechanism=jaxgdp.Gaussian, black_box=len), "not both"),
     (lambda: jaxgdp.calibrate(GOAL, mechanism=jaxgdp.PureDP(1.0)), "PureDP"),
     (lambda: jaxgdp.calibrate(GOAL, black_box=1.0), "black_box"),
     (lambda: jaxgdp.calibrate(GOAL, black_box=lambda scale: 1.0), "black_box must return"),
     (lambda: jaxgdp.calibrate(GOAL, black_box=lambda scale: lambda epsilon: 2.0), "delta"),
-    (lambda: jaxgdp.calibrate(GOAL, black_box=lambda scale: jaxgdp.BlackBox(epsilon=lambda d: -1.0)), "epsilon"),
+    (
+        lambda: jaxgdp.calibrate(
+            GOAL, black_box=lambda scale: jaxgdp.BlackBox(epsilon=lambda d: -1.0)
+        ),
+        "epsilon",
+    ),
     (lambda: jaxgdp.calibrate(GOAL, black_box=len, adjacency="remove"), "adjacency"),
     (lambda: jaxgdp.calibrate(targets.Regret(0.01), black_box=len), "Regret"),
     (lambda: jaxgdp.BlackBox(), "give delta"),
@@ -94,7 +119,9 @@ def test_bad_input_is_named(call, named, no_compilation):
 
 
 def test_weaker_than_no_noise_is_told_before_compiling(no_compilation):
-    """Without noise DP-SGD shows no more than whether the record was sampled: advantage 1 − (1 − p)^T, TPR that plus α."""
+    """Without noise DP-SGD shows no more than whether the record was sampled: advantage 1 − (1 −
+    p)^T, TPR that plus α.
+    """
     shown = 1.0 - 0.999**10
     for target in (
         targets.Advantage(shown * 1.001),
@@ -114,18 +141,27 @@ def test_what_cannot_be_had_is_flagged_and_leaves_the_rest_alone():
     target = targets.Advantage([0.2, 0.02, 0.1])
     found = jaxgdp.calibrate(target, [1.0, 1e-3, 1.0], [1, 10, 4], infeasible="flag")
     assert found.status.tolist() == [0, 3, 0] and "weaker" in STATUS[3]
-    assert np.isnan(found.value[1]) and np.isnan(found.achieved.upper[1]) and np.isnan(found.rejected[1])
-    assert np.allclose(
-        found.value[[0, 2]], [1.0 / jaxgdp.gdp.mu_from_advantage(0.2), 2.0 / jaxgdp.gdp.mu_from_advantage(0.1)]
+    assert (
+        np.isnan(found.value[1])
+        and np.isnan(found.achieved.upper[1])
+        and np.isnan(found.rejected[1])
     )
-    assert np.isnan(found.cost.tpr.upper[1]).all() and not np.isnan(found.cost.tpr.upper[[0, 2]]).any()
+    assert np.allclose(
+        found.value[[0, 2]],
+        [1.0 / jaxgdp.gdp.mu_from_advantage(0.2), 2.0 / jaxgdp.gdp.mu_from_advantage(0.1)],
+    )
+    assert (
+        np.isnan(found.cost.tpr.upper[1]).all() and not np.isnan(found.cost.tpr.upper[[0, 2]]).any()
+    )
     with pytest.raises(ValueError, match="no num_steps meets it"):
         jaxgdp.calibrate(targets.Advantage(0.01), noise_multiplier=1.0, solve_for="num_steps")
 
 
 def test_a_floor_that_other_parts_set_cannot_be_met():
     """A composition that leaves a risk no noise of the scaled part removes."""
-    fixed = lambda s: jaxgdp.compose([(jaxgdp.Gaussian(s), 1), (jaxgdp.Gaussian(np.broadcast_to(2.0, np.shape(s))), 1)])  # noqa: E731
+    fixed = lambda s: jaxgdp.compose(
+        [(jaxgdp.Gaussian(s), 1), (jaxgdp.Gaussian(np.broadcast_to(2.0, np.shape(s))), 1)]
+    )
     with pytest.raises(ValueError, match="no scale meets it"):
         jaxgdp.calibrate(targets.Mu(0.4), mechanism=fixed)
     found = jaxgdp.calibrate(targets.Mu([0.4, 0.6]), mechanism=fixed, infeasible="flag")

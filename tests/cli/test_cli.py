@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("typer")
 
-from jaxgdp.cli import main  # noqa: E402
-from jaxgdp.report import rounded_outward, rows_of  # noqa: E402
+from jaxgdp.cli import main
+from jaxgdp.report import rounded_outward, rows_of
 
 RUN = {"--noise-multiplier": "2", "--sampling-prob": "0.1", "--num-steps": "10"}
 
@@ -78,18 +78,42 @@ def test_bad_report_input(capsys, changes, mention):
         (["report", "extra", "--noise-multiplier", "1", "--num-steps", "1"], "extra"),
         (["landscape", "--nothing"], "--nothing"),
         (["landscape", "--csv", "no/such/folder/a.csv"], "--csv must lie in an existing folder"),
-        (["landscape", "--netcdf", "no/such/folder/a.nc"], "--netcdf must lie in an existing folder"),
-        (["landscape", "--figure", "no/such/folder/a.png"], "--figure must lie in an existing folder"),
+        (
+            ["landscape", "--netcdf", "no/such/folder/a.nc"],
+            "--netcdf must lie in an existing folder",
+        ),
+        (
+            ["landscape", "--figure", "no/such/folder/a.png"],
+            "--figure must lie in an existing folder",
+        ),
         (["landscape", "--figure", "a.jpg"], "--figure must end in .png, .pdf, .svg, got 'a.jpg'"),
         (["landscape", "--csv", "."], "--csv must be the path of a file"),
-        (["landscape", "--noise-multiplier", "1,x"], "--noise-multiplier must be a number, got 'x'"),
-        (["landscape", "--noise-multiplier", "1,-2"], "noise_multiplier must be a finite number > 0, got -2"),
+        (
+            ["landscape", "--noise-multiplier", "1,x"],
+            "--noise-multiplier must be a number, got 'x'",
+        ),
+        (
+            ["landscape", "--noise-multiplier", "1,-2"],
+            "noise_multiplier must be a finite number > 0, got -2",
+        ),
         (["landscape", "--num-steps", "10,1.5"], "num_steps must be a whole number >= 1, got 1.5"),
-        (["landscape", "--sampling-prob", "0.1", "--sampling-prob", "1.1"], "sampling_prob must be in (0, 1]"),
-        (["landscape", "--sampling-probs-number", "0"], "--sampling-probs-number must be a whole number"),
-        (["landscape", "--sampling-probs-number", "nan"], "--sampling-probs-number must be a whole number"),
+        (
+            ["landscape", "--sampling-prob", "0.1", "--sampling-prob", "1.1"],
+            "sampling_prob must be in (0, 1]",
+        ),
+        (
+            ["landscape", "--sampling-probs-number", "0"],
+            "--sampling-probs-number must be a whole number",
+        ),
+        (
+            ["landscape", "--sampling-probs-number", "nan"],
+            "--sampling-probs-number must be a whole number",
+        ),
         (["landscape", "--min-sampling-prob", "0"], "0 < min <= max <= 1"),
-        (["landscape", "--min-sampling-prob", "0.5", "--max-sampling-prob", "0.1"], "0 < min <= max <= 1"),
+        (
+            ["landscape", "--min-sampling-prob", "0.5", "--max-sampling-prob", "0.1"],
+            "0 < min <= max <= 1",
+        ),
         (["landscape", "--rtol", "2"], "rtol must be"),
         (["landscape", "--fpr-floor", "0"], "fpr_floor must be"),
     ],
@@ -137,7 +161,9 @@ def test_report_json_and_text_agree(capsys):
     line = next(line for line in text.splitlines() if line.startswith("advantage "))
     _, lower, upper, side = line.split()
     assert side == "upper"
-    assert float(lower) <= found["advantage"]["lower"] <= found["advantage"]["upper"] <= float(upper)
+    assert (
+        float(lower) <= found["advantage"]["lower"] <= found["advantage"]["upper"] <= float(upper)
+    )
     assert "Tier I:" in text
 
 
@@ -146,10 +172,24 @@ def test_landscape_writes_figure_csv_and_netcdf(capsys, tmp_path):
         pytest.importorskip(module)
     xarray = pytest.importorskip("xarray")
     paths = {
-        name: tmp_path / f"grid.{suffix}" for name, suffix in (("csv", "csv"), ("netcdf", "nc"), ("figure", "png"))
+        name: tmp_path / f"grid.{suffix}"
+        for name, suffix in (("csv", "csv"), ("netcdf", "nc"), ("figure", "png"))
     }
-    grid = ["--noise-multiplier", "2", "--num-steps", "400", "--sampling-prob", "0.1,0.2", "--sampling-prob", "1"]
-    command = ["landscape", *grid, *(part for name, path in paths.items() for part in (f"--{name}", str(path)))]
+    grid = [
+        "--noise-multiplier",
+        "2",
+        "--num-steps",
+        "400",
+        "--sampling-prob",
+        "0.1,0.2",
+        "--sampling-prob",
+        "1",
+    ]
+    command = [
+        "landscape",
+        *grid,
+        *(part for name, path in paths.items() for part in (f"--{name}", str(path))),
+    ]
     assert main(command) == 0
     assert "sigma = 2, T = 400: fails at p = 0.1 to 0.2" in capsys.readouterr().out
     rows = list(csv.DictReader(rows_of(paths["csv"])))
@@ -159,9 +199,14 @@ def test_landscape_writes_figure_csv_and_netcdf(capsys, tmp_path):
     with xarray.open_dataset(paths["netcdf"], engine="h5netcdf") as stored:
         assert stored.sizes == {"noise_multiplier": 1, "sampling_prob": 3, "num_steps": 1}
         assert float(stored.regret[0, 1, 0]) == float(rows[1]["regret_upper"])
-        told = {name: str(stored.attrs[name]) for name in ("version", "date", "question", "fpr_floor", "rtol")}
+        told = {
+            name: str(stored.attrs[name])
+            for name in ("version", "date", "question", "fpr_floor", "rtol")
+        }
     lines = paths["csv"].read_text(encoding="utf-8").splitlines()
-    assert {f"# {name}: {value}" for name, value in told.items()} <= set(lines[:7]) and told["fpr_floor"] == "1e-10"
+    assert {f"# {name}: {value}" for name, value in told.items()} <= set(lines[:7]) and told[
+        "fpr_floor"
+    ] == "1e-10"
     # a second run replaces nothing unless it is told to
     before = {name: path.read_bytes() for name, path in paths.items()}
     assert f"{told['question']}; FPR floor 1e-10".encode() in before["figure"]
@@ -187,7 +232,17 @@ def test_printed_sides_are_rounded_outward(value, digits):
     ("argv", "name"),
     [
         (
-            ["samplers", "--noise-multiplier", "1", "--dataset-size", "100", "--batch-size", "10", "--csv", "kept.csv"],
+            [
+                "samplers",
+                "--noise-multiplier",
+                "1",
+                "--dataset-size",
+                "100",
+                "--batch-size",
+                "10",
+                "--csv",
+                "kept.csv",
+            ],
             "kept.csv",
         ),
         (
@@ -208,7 +263,10 @@ def test_printed_sides_are_rounded_outward(value, digits):
         (["audit", "none.csv", "--mu", "1", "--json", "kept.json"], "kept.json"),
         (["audit", "none.csv", "--mu", "1", "--figure", "kept.svg"], "kept.svg"),
         (["landscape", "--netcdf", "kept.nc"], "kept.nc"),
-        (["report", "--noise-multiplier", "1", "--num-steps", "1", "--output", "kept.html"], "kept.html"),
+        (
+            ["report", "--noise-multiplier", "1", "--num-steps", "1", "--output", "kept.html"],
+            "kept.html",
+        ),
         (["reproduce", "gomez2025", "--output", ".", "--only", "table-3"], "table-3.csv"),
         (["reproduce", "gomez2025", "--output", ".", "--only", "table-3"], "gomez2025.json"),
     ],
@@ -219,7 +277,9 @@ def test_no_command_replaces_a_file_unasked(argv, name, capsys, tmp_path, monkey
     assert main(argv) == 2
     err = capsys.readouterr().err
     assert f"{name} exists already: give --force to replace it" in err and err.count("\n") == 1
-    assert (tmp_path / name).read_text() == "mine" and [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "mine" and [
+        path.name for path in tmp_path.iterdir()
+    ] == [name]
 
 
 def test_printed_infinities():

@@ -18,10 +18,15 @@ def files(tmp_path_factory):
     rng = np.random.default_rng(0)
     member, nonmember = 2.0 + rng.standard_normal(500), rng.standard_normal(500)
     lines = ["member,other,score"]
-    lines += [f"{int(kind)},x,{float(s)!r}" for kind, side in ((1, member), (0, nonmember)) for s in side]
+    lines += [
+        f"{int(kind)},x,{float(s)!r}" for kind, side in ((1, member), (0, nonmember)) for s in side
+    ]
     (folder / "scores.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     included = rng.random(400) < 0.5
-    body = [f"{float(s)!r},{'yes' if i else 'no'}" for s, i in zip(included + 0.0, included, strict=True)]
+    body = [
+        f"{float(s)!r},{'yes' if i else 'no'}"
+        for s, i in zip(included + 0.0, included, strict=True)
+    ]
     (folder / "canaries.csv").write_text("\n".join(["Score,Member", *body]), encoding="utf-8")
     return folder, member, nonmember
 
@@ -30,7 +35,16 @@ def test_line_figure_and_json(files, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     folder, member, nonmember = files
     out, figure = tmp_path / "audit.json", tmp_path / "audit.png"
-    arguments = ["audit", str(folder / "scores.csv"), "--mu", "1", "--json", str(out), "--figure", str(figure)]
+    arguments = [
+        "audit",
+        str(folder / "scores.csv"),
+        "--mu",
+        "1",
+        "--json",
+        str(out),
+        "--figure",
+        str(figure),
+    ]
     assert main(arguments) == 0
     printed = capsys.readouterr().out
     expected = audit.verdict(1.0, member, nonmember)
@@ -56,14 +70,17 @@ def test_claims(files, capsys, claim, first):
 def test_a_described_mechanism_and_one_run(files, tmp_path, capsys):
     spec = tmp_path / "spec.toml"
     spec.write_text(
-        'title = "One release"\n[[mechanism]]\ntype = "Gaussian"\nnoise_multiplier = 2.0\n', encoding="utf-8"
+        'title = "One release"\n[[mechanism]]\ntype = "Gaussian"\nnoise_multiplier = 2.0\n',
+        encoding="utf-8",
     )
     assert main(["audit", str(files[0] / "scores.csv"), "--spec", str(spec)]) == 0
     assert capsys.readouterr().out.startswith("A BUG IS PROVEN: One release")
     one_run = ["--mu", "0.5", "--method", "one-run", "--num-guesses", "100", "--json", "-"]
     assert main(["audit", str(files[0] / "canaries.csv"), *one_run]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["refuted"] and found["details"]["num_correct"] == 100 and found["method"] == "one run"
+    assert (
+        found["refuted"] and found["details"]["num_correct"] == 100 and found["method"] == "one run"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""``jaxgdp bridge``: statements typed, from a file, or a described mechanism, as text, JSON and a figure."""
+"""``jaxgdp bridge``: statements typed, from a file, or a described mechanism, as text, JSON and a
+figure.
+"""
 
 import json
 
@@ -7,8 +9,8 @@ import pytest
 
 pytest.importorskip("typer")
 
-from jaxgdp import bridge, gdp  # noqa: E402
-from jaxgdp.cli import main  # noqa: E402
+from jaxgdp import bridge, gdp
+from jaxgdp.cli import main
 
 
 @pytest.fixture(autouse=True)
@@ -34,14 +36,23 @@ def test_statements_typed_and_from_a_file_are_the_same(capsys, tmp_path):
     assert typed[0] == 0
     data = json.loads(typed[1])
     verdict = bridge.identify(bridge.refine([1.0, 2.0], [1e-5, 1e-9]))
-    assert data["is_gdp"] is False and data["tail_mu"] == "inf" and data["everywhere"]["upper"] == "inf"
-    assert data["mu"]["upper"] == verdict.head_mu.upper and data["fpr_floor"] == verdict.fpr_floor <= 1e-10
+    assert (
+        data["is_gdp"] is False
+        and data["tail_mu"] == "inf"
+        and data["everywhere"]["upper"] == "inf"
+    )
+    assert (
+        data["mu"]["upper"] == verdict.head_mu.upper
+        and data["fpr_floor"] == verdict.fpr_floor <= 1e-10
+    )
     for row in data["fnr"]:
         # the trade-off curve of both statements, line by line
         a = row["fpr"]
         lines = [1 - d - np.exp(e) * a for e, d in ((1.0, 1e-5), (2.0, 1e-9))]
         lines += [np.exp(-e) * (1 - d - a) for e, d in ((1.0, 1e-5), (2.0, 1e-9))]
-        assert max(lines) * (1 - 1e-13) <= row["lower"] * (1 + 1e-13) and row["lower"] <= max(lines) * (1 + 1e-13)
+        assert max(lines) * (1 - 1e-13) <= row["lower"] * (1 + 1e-13) and row["lower"] <= max(
+            lines
+        ) * (1 + 1e-13)
         assert row["by_mu"] == pytest.approx(float(gdp.beta(a, verdict.head_mu.upper)), rel=1e-12)
         assert row["by_mu"] <= row["lower"] * (1 + 1e-12)
 
@@ -54,7 +65,8 @@ def test_text_says_verdict_range_and_rates(capsys):
         "why       delta is 0 from epsilon = 1 on"
     )
     assert (
-        lines[2] == "mu        [1.23203, 1.23204], at every rate; report the upper side" and lines[3] == "tail mu   0"
+        lines[2] == "mu        [1.23203, 1.23204], at every rate; report the upper side"
+        and lines[3] == "tail mu   0"
     )
     assert len(lines) == 13 and lines[-1].split()[0] == "0.1"
     _, out, _ = run(capsys, "--epsilon-delta", "1,1e-3")
@@ -66,7 +78,9 @@ def test_text_says_verdict_range_and_rates(capsys):
 
 def test_a_described_mechanism_and_its_figure(capsys, tmp_path):
     pytest.importorskip("matplotlib")
-    (tmp_path / "m.toml").write_text('[[mechanism]]\ntype = "Laplace"\nscale = 1.0\n', encoding="utf-8")
+    (tmp_path / "m.toml").write_text(
+        '[[mechanism]]\ntype = "Laplace"\nscale = 1.0\n', encoding="utf-8"
+    )
     code, out, _ = run(capsys, "--spec", "m.toml", "--figure", "three.svg")
     assert code == 0 and "1.03007-GDP at every rate" in out and "wrote three.svg" in out
     text = (tmp_path / "three.svg").read_text(encoding="utf-8")

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("typer")
 
-import jaxgdp  # noqa: E402
-from jaxgdp.cli import main  # noqa: E402
+import jaxgdp
+from jaxgdp.cli import main
 
 FNR = ["--fnr", "0.7", "--fpr", "0.1"]
 
@@ -44,13 +44,28 @@ def no_cache(monkeypatch):
             [*FNR, "--sampler", "balls"],
             "sampler must be one of 'deterministic', 'shuffled', 'poisson', 'random_allocation'",
         ),
-        ([*FNR, "--sampler", "shuffled", "--sampling-prob", "0.1"], "sampling_prob must not be given with it"),
+        (
+            [*FNR, "--sampler", "shuffled", "--sampling-prob", "0.1"],
+            "sampling_prob must not be given with it",
+        ),
         ([*FNR, "--num-epochs", "2"], "num_epochs must not be given with sampler='poisson'"),
         ([*FNR, "--black-box", "nothing"], "--black-box must be MODULE:FUNCTION"),
         ([*FNR, "--black-box", "no_such_module:f"], "cannot be imported"),
-        (["--advantage", "0.5", "--sampling-prob", "0.001", "--num-steps", "10"], "target weaker than no noise"),
         (
-            ["--fnr", "0.9", "--fpr", "0.09", "--noise-multiplier", "1", "--solve-for", "num_steps"],
+            ["--advantage", "0.5", "--sampling-prob", "0.001", "--num-steps", "10"],
+            "target weaker than no noise",
+        ),
+        (
+            [
+                "--fnr",
+                "0.9",
+                "--fpr",
+                "0.09",
+                "--noise-multiplier",
+                "1",
+                "--solve-for",
+                "num_steps",
+            ],
             "no num_steps meets it",
         ),
     ],
@@ -73,7 +88,10 @@ def test_help_shows_examples(capsys):
 TARGETS = [
     (["--mu", "0.7"], jaxgdp.targets.Mu(0.7)),
     (["--mu", "0.7", "--fpr-floor", "1e-5"], jaxgdp.targets.Mu(0.7, 1e-5)),
-    (["--approximate-mu", "0.7", "--approximation", "1e-5"], jaxgdp.targets.ApproximateMu(0.7, 1e-5)),
+    (
+        ["--approximate-mu", "0.7", "--approximation", "1e-5"],
+        jaxgdp.targets.ApproximateMu(0.7, 1e-5),
+    ),
     (["--epsilon", "1", "--delta", "1e-5"], jaxgdp.targets.EpsilonDelta(1.0, 1e-5)),
     (FNR, jaxgdp.targets.FNR(0.7, 0.1)),
     (["--tpr", "0.3", "--fpr", "1/10"], jaxgdp.targets.TPR(0.3, 0.1)),
@@ -84,14 +102,18 @@ TARGETS = [
 ]
 
 
-@pytest.mark.parametrize(("argv", "target"), TARGETS, ids=[target.describe() for _, target in TARGETS])
+@pytest.mark.parametrize(
+    ("argv", "target"), TARGETS, ids=[target.describe() for _, target in TARGETS]
+)
 def test_every_target(capsys, argv, target):
     """The same answer as the function's, to the last digit, as JSON and as text."""
     exact = jaxgdp.calibrate(target, num_steps=4)
     assert main(["calibrate", *argv, "--num-steps", "4", "--json"]) == 0
     told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert (
-        told["value"] == float(exact.value) and told["status"] == 0 and told["target"]["type"] == type(target).__name__
+        told["value"] == float(exact.value)
+        and told["status"] == 0
+        and told["target"]["type"] == type(target).__name__
     )
     assert main(["calibrate", *argv, "--num-steps", "4"]) == 0
     assert repr(float(exact.value)) in capsys.readouterr().out
@@ -102,7 +124,11 @@ def test_lists_make_a_table_whose_numbers_are_safe(capsys):
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:3]]
     exact = jaxgdp.calibrate(jaxgdp.targets.FNR([0.7, 0.8], 0.1), num_steps=9)
     for row, value, asked in zip(rows, exact.value, (0.7, 0.8), strict=True):
-        assert float(row[0]) == asked and value <= float(row[1]) <= value * (1 + 1e-6) and row[-1] == "0"
+        assert (
+            float(row[0]) == asked
+            and value <= float(row[1]) <= value * (1 + 1e-6)
+            and row[-1] == "0"
+        )
     settings = ["--sampling-prob", "1,0.001", "--num-steps", "9"]
     assert main(["calibrate", "--tpr", "0.3", "--fpr", "0.1", *settings]) == 0
     out = capsys.readouterr().out
@@ -112,24 +138,32 @@ def test_lists_make_a_table_whose_numbers_are_safe(capsys):
 def test_steps_are_rounded_down(capsys):
     argv = ["--noise-multiplier", "20", "--solve-for", "num_steps"]
     assert main(["calibrate", *FNR, *argv, "--json"]) == 0
-    exact = jaxgdp.calibrate(jaxgdp.targets.FNR(0.7, 0.1), noise_multiplier=20.0, solve_for="num_steps")
+    exact = jaxgdp.calibrate(
+        jaxgdp.targets.FNR(0.7, 0.1), noise_multiplier=20.0, solve_for="num_steps"
+    )
     assert json.loads(capsys.readouterr().out)["value"] == float(exact.value)
 
 
 def test_composition_from_a_file_and_a_black_box(capsys, tmp_path, monkeypatch):
-    """Two Gaussians of noise 3 and 4 are one of 2.4; a module in the working folder may hold the accountant."""
+    """Two Gaussians of noise 3 and 4 are one of 2.4; a module in the working folder may hold the
+    accountant.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "two.toml").write_text(
-        '[[mechanism]]\ntype = "Gaussian"\nnoise_multiplier = 3.0\n[[mechanism]]\ntype = "Gaussian"\nnoise_multiplier = 4.0\n'
+        '[[mechanism]]\ntype = "Gaussian"\nnoise_multiplier = 3.0\n[[mechanism]]\ntype ='
+        ' "Gaussian"\nnoise_multiplier = 4.0\n'
     )
     mu = float(jaxgdp.targets.FNR(0.7, 0.1).gaussian_mu())
     assert main(["calibrate", *FNR, "--spec", "two.toml", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["solve_for"] == "scale" and 1.0 <= told["value"] * 2.4 * mu <= 1.003
     (tmp_path / "my_accountant_for_a_test.py").write_text(
-        "from jaxgdp import gdp\n\n\ndef profile(scale):\n    return lambda epsilon: gdp.delta(epsilon, 1.0 / scale)\n"
+        "from jaxgdp import gdp\n\n\ndef profile(scale):\n    return lambda epsilon:"
+        " gdp.delta(epsilon, 1.0 / scale)\n"
     )
-    assert main(["calibrate", *FNR, "--black-box", "my_accountant_for_a_test:profile", "--json"]) == 0
+    assert (
+        main(["calibrate", *FNR, "--black-box", "my_accountant_for_a_test:profile", "--json"]) == 0
+    )
     assert 1.0 <= json.loads(capsys.readouterr().out)["value"] * mu <= 1.003
 
 

@@ -1,4 +1,6 @@
-"""Ctrl-C, as a real signal to a real process, is answered with a word and the exit code of an interrupted program."""
+"""Ctrl-C, as a real signal to a real process, is answered with a word and the exit code of an
+interrupted program.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 
 pytest.importorskip("typer")
 
-import jaxgdp  # noqa: E402
+import jaxgdp
 
 ROOT = Path(jaxgdp.__file__).parent.parent
 _SLOW = """
@@ -51,8 +53,9 @@ sys.exit(main(["deployments"]))
 """
 
 
-# (a shell's background job is told to ignore Ctrl-C, and so are the processes it starts: what is interrupted first heeds
-# it again, and then becomes the command; to do so between fork and exec would not be safe beside JAX's threads)
+# (a shell's background job is told to ignore Ctrl-C, and so are the processes it starts: what is
+# interrupted first heeds it again, and then becomes the command; to do so between fork and exec
+# would not be safe beside JAX's threads)
 _HEED = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -61,9 +64,15 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 
 
 def _start(command, folder):
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "JAXGDP_NO_CACHE": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "JAX_PLATFORMS": "cpu",
+        "JAXGDP_NO_CACHE": "1",
+    }
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, "-c", _HEED, *command], cwd=folder, env=environment, **pipes)
+    return subprocess.Popen(
+        [sys.executable, "-c", _HEED, *command], cwd=folder, env=environment, **pipes
+    )
 
 
 def _interrupted(process, *cues):

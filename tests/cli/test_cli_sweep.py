@@ -1,4 +1,6 @@
-"""``jaxgdp sweep`` and ``jaxgdp landscape --from``: axes as typed, stores gone on with, figures of what is there."""
+"""``jaxgdp sweep`` and ``jaxgdp landscape --from``: axes as typed, stores gone on with, figures of
+what is there.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,16 @@ from jaxgdp.cli import main  # noqa: E402
 from jaxgdp.cli.options import axis  # noqa: E402
 from jaxgdp.report import rows_of  # noqa: E402
 
-AXES = ["--noise-multiplier", "1:4:3:log", "--sampling-prob", "0.1,1", "--num-steps", "10:20:2", "--rtol", "1e-2"]
+AXES = [
+    "--noise-multiplier",
+    "1:4:3:log",
+    "--sampling-prob",
+    "0.1,1",
+    "--num-steps",
+    "10:20:2",
+    "--rtol",
+    "1e-2",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -56,9 +67,26 @@ def test_ranges_of_whole_numbers_are_rounded_and_numbers_as_typed_are_not():
      ("1:2:2.5", "whole number of values"), ("a:2:3", "must be a number"), ("1:inf:3", "finite"), ("1:2:9e9", "from 1 to")],
 )  # fmt: skip
 def test_bad_ranges_are_one_line(capsys, tmp_path, text, mention):
-    assert main(["sweep", "--store", str(tmp_path / "s.zarr"), "--noise-multiplier", text, "--num-steps", "1"]) == 2
+    assert (
+        main(
+            [
+                "sweep",
+                "--store",
+                str(tmp_path / "s.zarr"),
+                "--noise-multiplier",
+                text,
+                "--num-steps",
+                "1",
+            ]
+        )
+        == 2
+    )
     said = capsys.readouterr().err
-    assert said.startswith("jaxgdp: error: --noise-multiplier ") and mention in said and said.count("\n") == 1
+    assert (
+        said.startswith("jaxgdp: error: --noise-multiplier ")
+        and mention in said
+        and said.count("\n") == 1
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -76,7 +104,12 @@ def test_bad_options_are_one_line(capsys, tmp_path, more, mention):
 
 
 def test_the_store_is_the_sweep(store):
-    grid = {"noise_multiplier": [1.0, 2.0, 4.0], "sampling_prob": [0.1, 1.0], "num_steps": [10, 20], "rtol": 1e-2}
+    grid = {
+        "noise_multiplier": [1.0, 2.0, 4.0],
+        "sampling_prob": [0.1, 1.0],
+        "num_steps": [10, 20],
+        "rtol": 1e-2,
+    }
     with xarray.open_zarr(store) as found:
         xarray.testing.assert_identical(found.load(), jaxgdp.sweep(**grid, executor="eager"))
 
@@ -91,14 +124,22 @@ def test_the_same_command_goes_on_and_another_is_refused(store, capsys, monkeypa
     assert main(["sweep", "--store", str(store), *AXES]) == 0
     assert "12 settings, 12 as narrow as asked, 0 wider" in capsys.readouterr().out
     assert main(["sweep", "--store", str(store), *AXES, "--fpr-floor", "1e-9"]) == 2
-    assert f"store {store} is of another question: its fpr_floor is 1e-10, here it is 1e-09" in capsys.readouterr().err
+    assert (
+        f"store {store} is of another question: its fpr_floor is 1e-10, here it is 1e-09"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.slow
 def test_workers_of_its_own(store, tmp_path):
     pytest.importorskip("distributed")
     path = tmp_path / "sweep.zarr"
-    assert main(["sweep", "--store", str(path), *AXES, "--quiet", "--workers", "2", "--chunk-size", "4"]) == 0
+    assert (
+        main(
+            ["sweep", "--store", str(path), *AXES, "--quiet", "--workers", "2", "--chunk-size", "4"]
+        )
+        == 0
+    )
     with xarray.open_zarr(path) as found, xarray.open_zarr(store) as other:
         xarray.testing.assert_identical(found.load(), other.load())
 
@@ -108,7 +149,14 @@ def test_a_landscape_of_a_store(store, tmp_path, capsys, kind):
     pytest.importorskip("matplotlib")
     pytest.importorskip("h5netcdf")
     paths = {name: tmp_path / f"landscape.{name}" for name in ("csv", "nc", "png")}
-    options = ["--csv", str(paths["csv"]), "--netcdf", str(paths["nc"]), "--figure", str(paths["png"])]
+    options = [
+        "--csv",
+        str(paths["csv"]),
+        "--netcdf",
+        str(paths["nc"]),
+        "--figure",
+        str(paths["png"]),
+    ]
     wanted = ["--noise-multiplier", "4,1", "--figure-type", kind]
     assert main(["landscape", "--from", str(store), *options, *wanted]) == 0
     assert "8 settings" in capsys.readouterr().out
@@ -128,10 +176,18 @@ def test_a_landscape_of_what_cannot_be_drawn_says_why(store, tmp_path, capsys, m
         assert main(["landscape", *options]) == 2
         return capsys.readouterr().err
 
-    assert "num_steps must be one of the store's 2 values, got 15" in said("--from", str(store), "--num-steps", "15")
-    assert "--rtol is what the store was computed at" in said("--from", str(store), "--rtol", "1e-2")
-    assert "--figure-type must be one of 'lines', 'heat-map', got 'pie'" in said("--figure-type", "pie")
-    assert "does not exist" in said("--from", "nowhere.zarr") or "no store" in said("--from", "nowhere.zarr")
+    assert "num_steps must be one of the store's 2 values, got 15" in said(
+        "--from", str(store), "--num-steps", "15"
+    )
+    assert "--rtol is what the store was computed at" in said(
+        "--from", str(store), "--rtol", "1e-2"
+    )
+    assert "--figure-type must be one of 'lines', 'heat-map', got 'pie'" in said(
+        "--figure-type", "pie"
+    )
+    assert "does not exist" in said("--from", "nowhere.zarr") or "no store" in said(
+        "--from", "nowhere.zarr"
+    )
     partial = jaxgdp.sweep(1.0, 1.0, [1, 2], store="part.zarr", chunk_size=1)
     partial.close()
     (tmp_path / "part.zarr" / "jaxgdp" / "done" / "c" / "1" / "0" / "0").unlink()
@@ -147,7 +203,11 @@ def test_a_landscape_of_a_damaged_store_names_the_file(store, tmp_path, capsys, 
     pytest.importorskip("matplotlib")
     other = tmp_path / "damaged.zarr"
     shutil.copytree(store, other)
-    (file, *_) = (path for path in sorted((other / "regret").rglob("*")) if path.parent.name == "0" and path.is_file())
+    file, *_ = (
+        path
+        for path in sorted((other / "regret").rglob("*"))
+        if path.parent.name == "0" and path.is_file()
+    )
     was = file.read_bytes()
     file.write_bytes(was[::-1] if how == "other numbers" else b"garbage")
     outputs = [
@@ -160,7 +220,11 @@ def test_a_landscape_of_a_damaged_store_names_the_file(store, tmp_path, capsys, 
     ]
     assert main(["landscape", "--from", str(other), *outputs]) == 2
     said = capsys.readouterr().err
-    assert "damaged: it is not what was written" in said and str(file) in said and said.count("\n") == 1
+    assert (
+        "damaged: it is not what was written" in said
+        and str(file) in said
+        and said.count("\n") == 1
+    )
     assert not (tmp_path / "a.csv").exists()
 
 
@@ -192,7 +256,9 @@ def some_regrets():
 
 
 def test_the_heat_map_tells_a_setting_beside_the_mouse():
-    """A mouse that moves over the figure, as a notebook's would: the note is there, with Δ, σ, p and T, and goes with it."""
+    """A mouse that moves over the figure, as a notebook's would: the note is there, with Δ, σ, p
+    and T, and goes with it.
+    """
     pytest.importorskip("mplcursors")
     from matplotlib.backend_bases import MouseEvent
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -206,9 +272,16 @@ def test_the_heat_map_tells_a_setting_beside_the_mouse():
     axes = regret_heat_map(data, figure.subplots(1, 2))
     canvas.draw()
     for k, steps in ((0, 10), (1, 40)):
-        MouseEvent("motion_notify_event", canvas, *axes[k].transData.transform((0.13, 3.2)))._process()
-        (note,) = [text.get_text() for text in figure.findobj(lambda a: type(a).__name__ == "Annotation")]
-        assert note == f"σ = 4, p = 0.1, T = {steps}: Δ in [{upper[0, 1, k] * 1e-6:.4g}, {upper[0, 1, k]:.4g}]"
+        MouseEvent(
+            "motion_notify_event", canvas, *axes[k].transData.transform((0.13, 3.2))
+        )._process()
+        (note,) = [
+            text.get_text() for text in figure.findobj(lambda a: type(a).__name__ == "Annotation")
+        ]
+        assert (
+            note == f"σ = 4, p = 0.1, T = {steps}: Δ in [{upper[0, 1, k] * 1e-6:.4g},"
+            f" {upper[0, 1, k]:.4g}]"
+        )
 
 
 def test_the_heat_map_says_what_the_data_say():
@@ -223,11 +296,19 @@ def test_the_heat_map_says_what_the_data_say():
     assert regret_heat_map(data, axes) is axes
     for k, ax in enumerate(axes):
         mesh = ax.collections[0]
-        np.testing.assert_array_equal(mesh.get_array(), upper[::-1, :, k])  # noise multipliers ascending
+        np.testing.assert_array_equal(
+            mesh.get_array(), upper[::-1, :, k]
+        )  # noise multipliers ascending
         corners = mesh.get_coordinates()
-        assert corners[0, 0, 0] < 0.01 < corners[0, 1, 0] < 0.1 and corners[0, 0, 1] < 1.0 < corners[1, 0, 1] < 4.0
+        assert (
+            corners[0, 0, 0] < 0.01 < corners[0, 1, 0] < 0.1
+            and corners[0, 0, 1] < 1.0 < corners[1, 0, 1] < 4.0
+        )
         assert ax.get_title() == f"$T$ = {steps[k]:g}"
-        said = f"σ = 4, p = 0.1, T = {steps[k]:g}: Δ in [{upper[0, 1, k] * 1e-6:.4g}, {upper[0, 1, k]:.4g}]"
+        said = (
+            f"σ = 4, p = 0.1, T = {steps[k]:g}: Δ in [{upper[0, 1, k] * 1e-6:.4g},"
+            f" {upper[0, 1, k]:.4g}]"
+        )
         assert ax.format_coord(0.09, 3.9) == said
     with pytest.raises(ValueError, match="one for each of the 2 numbers of steps, got 1"):
         regret_heat_map(data, axes[:1])

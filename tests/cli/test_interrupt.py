@@ -10,12 +10,14 @@ import pytest
 
 import jaxgdp
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture
 def python_interrupts():
-    """Ctrl-C as Python handles it, even where the tests run in the background of a shell that has it ignored."""
+    """Ctrl-C as Python handles it, even where the tests run in the background of a shell that has
+    it ignored.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -58,5 +60,9 @@ def test_the_examples_say_that_they_were_interrupted(example, module, function):
         pytest.skip("the examples are in the source tree only")
     code = _PRESSED.format(module=module, function=function, path=path)
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    assert found.returncode == 130 and found.stderr.strip().splitlines()[-1] == "interrupted", found.stderr
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
+    assert found.returncode == 130 and found.stderr.strip().splitlines()[-1] == "interrupted", (
+        found.stderr
+    )

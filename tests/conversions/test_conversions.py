@@ -1,4 +1,6 @@
-"""Conversions against closed forms, long arithmetic and published numbers; every root on its safe side."""
+"""Conversions against closed forms, long arithmetic and published numbers; every root on its safe
+side.
+"""
 
 import mpmath as mp
 import numpy as np
@@ -16,7 +18,9 @@ def digits():
 
 
 def divergence(order, heads, other):
-    """D_t between coins with chances ``heads`` and ``other`` of heads, straight from the definition."""
+    """D_t between coins with chances ``heads`` and ``other`` of heads, straight from the
+    definition.
+    """
     p, q = mp.mpf(heads), mp.mpf(other)
     if order == 1:
         return p * mp.log(p / q) + (1 - p) * mp.log((1 - p) / (1 - q))
@@ -26,7 +30,9 @@ def divergence(order, heads, other):
 
 def excess(order, alpha, beta):
     """The larger of both directions."""
-    return max(divergence(order, 1 - mp.mpf(beta), alpha), divergence(order, alpha, 1 - mp.mpf(beta)))
+    return max(
+        divergence(order, 1 - mp.mpf(beta), alpha), divergence(order, alpha, 1 - mp.mpf(beta))
+    )
 
 
 def just_above(alpha, beta, slack):
@@ -53,17 +59,22 @@ def test_rdp_curve_is_the_root_from_below(order, rho):
 def test_order_infinity_is_pure_dp_and_more_orders_never_hurt():
     alphas = np.array([0.0, 1e-12, 0.01, 0.3, 0.7, 1.0])
     pure = conversions.beta_from_rdp(alphas, [np.inf], np.full((6, 1), 1.3))
-    np.testing.assert_allclose(pure, conversions.beta_from_approximate_dp(alphas, 1.3, 0.0), rtol=1e-12)
+    np.testing.assert_allclose(
+        pure, conversions.beta_from_approximate_dp(alphas, 1.3, 0.0), rtol=1e-12
+    )
     one = conversions.beta_from_rdp(alphas, [2.0], np.full((6, 1), 1.0))
     two = conversions.beta_from_rdp(alphas, [2.0, 5.0], np.tile([1.0, 2.0], (6, 1)))
     assert np.all(two >= one) and np.any(two > one)
-    np.testing.assert_array_equal(conversions.beta_from_rdp(alphas, [2.0, 4.0], np.tile([1.0, np.inf], (6, 1))), one)
+    np.testing.assert_array_equal(
+        conversions.beta_from_rdp(alphas, [2.0, 4.0], np.tile([1.0, np.inf], (6, 1))), one
+    )
 
 
 def test_zcdp_curve_meets_its_numbers():
     found = conversions.beta_from_zcdp([0.1, 0.2, 0.3], 0.5)
     np.testing.assert_allclose(found, [0.516272, 0.338569, 0.228618], atol=6e-7)
-    # 0.875405 was found on a coarser grid of orders: a valid bound, a little looser than the best order
+    # 0.875405 was found on a coarser grid of orders: a valid bound, a little looser than the best
+    # order
     assert 0.875405 <= conversions.beta_from_zcdp(0.01, 0.5) <= 0.875415
     assert conversions.advantage_from_zcdp(0.5) == pytest.approx(0.479098, abs=6e-7)
 
@@ -105,7 +116,9 @@ def test_real_mechanisms_obey_the_curves_implied_by_their_zcdp():
         assert np.all(conversions.delta_from_zcdp(epsilons, rho) >= gdp.delta(epsilons, mu))
     for eps in (0.2, 1.0, 5.0):
         curve = conversions.beta_from_approximate_dp(alphas, eps, 0.0)
-        assert np.all(conversions.beta_from_zcdp(alphas, conversions.zcdp_from_pure_dp(eps)) <= curve)
+        assert np.all(
+            conversions.beta_from_zcdp(alphas, conversions.zcdp_from_pure_dp(eps)) <= curve
+        )
 
 
 def test_gaussian_rdp_at_one_order_matches_its_closed_form():
@@ -113,7 +126,7 @@ def test_gaussian_rdp_at_one_order_matches_its_closed_form():
     eta = conversions.advantage_from_rdp(orders, gdp.rdp(orders, 1.0))
     exact = []
     for t in orders:
-        gap = lambda L: mp.log(mp.cosh((t - 0.5) * L) / mp.cosh(L / 2)) - (t - 1) * t / 2  # noqa: E731, B023
+        gap = lambda L: mp.log(mp.cosh((t - 0.5) * L) / mp.cosh(L / 2)) - (t - 1) * t / 2  # noqa: B023
         exact.append(mp.tanh(mp.findroot(gap, (0.1, 3.0), solver="anderson") / 2))
     assert eta >= min(exact)
     assert float(eta) == pytest.approx(float(min(exact)), rel=1e-12)
@@ -129,7 +142,9 @@ def test_zcdp_advantage_is_the_symmetric_point(rho):
     assert eta <= min(np.sqrt(rho / 2.0), 1.0)
 
 
-@pytest.mark.parametrize(("delta", "rho"), [(1e-10, 2.56), (1e-5, 0.01), (0.3, 1.0), (1e-200, 5.0), (1e-6, 1e-9)])
+@pytest.mark.parametrize(
+    ("delta", "rho"), [(1e-10, 2.56), (1e-5, 0.01), (0.3, 1.0), (1e-200, 5.0), (1e-6, 1e-9)]
+)
 def test_zcdp_to_epsilon_is_the_minimum_over_orders(delta, rho):
     found = float(conversions.epsilon_from_zcdp(delta, rho))
 
@@ -153,15 +168,21 @@ def test_zcdp_to_epsilon_is_the_minimum_over_orders(delta, rho):
 
 
 def test_census_epsilons_as_published():
-    """Abowd et al. 2022: ε = 17.14 for persons and 2.47 for units at δ = 1e-10; the simple formula gives more."""
+    """Abowd et al. 2022: ε = 17.14 for persons and 2.47 for units at δ = 1e-10; the simple formula
+    gives more.
+    """
     rho = np.array([(542 / 339) ** 2, (3379 / 12343) ** 2])
-    np.testing.assert_allclose(conversions.simple_epsilon_from_zcdp(1e-10, rho), [17.9002, 2.7022], atol=5e-5)
+    np.testing.assert_allclose(
+        conversions.simple_epsilon_from_zcdp(1e-10, rho), [17.9002, 2.7022], atol=5e-5
+    )
     np.testing.assert_array_equal(conversions.epsilon_from_zcdp(1e-10, rho).round(2), [17.14, 2.47])
 
 
 def test_simple_conversions_are_inverse():
     eps = conversions.simple_epsilon_from_zcdp(1e-7, [0.0, 0.01, 2.0])
-    np.testing.assert_allclose(conversions.simple_delta_from_zcdp(eps, [0.0, 0.01, 2.0]), [0.0, 1e-7, 1e-7], rtol=1e-12)
+    np.testing.assert_allclose(
+        conversions.simple_delta_from_zcdp(eps, [0.0, 0.01, 2.0]), [0.0, 1e-7, 1e-7], rtol=1e-12
+    )
     assert conversions.simple_delta_from_zcdp(0.5, 1.0) == 1.0
 
 
@@ -169,9 +190,13 @@ def test_rdp_to_epsilon_and_back():
     orders = np.array([0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0, 64.0])
     rho = gdp.rdp(orders, 0.8)
     eps = conversions.epsilon_from_rdp([1e-3, 1e-6], orders, rho)
-    np.testing.assert_allclose(conversions.delta_from_rdp(eps, orders, rho), [1e-3, 1e-6], rtol=1e-10)
+    np.testing.assert_allclose(
+        conversions.delta_from_rdp(eps, orders, rho), [1e-3, 1e-6], rtol=1e-10
+    )
     pairs = [(mp.mpf(t), mp.mpf(r)) for t, r in zip(orders, rho, strict=True) if t > 1.0]
-    best = min(r + mp.log(1 - 1 / t) - (mp.log(mp.mpf(1e-6)) + mp.log(t)) / (t - 1) for t, r in pairs)
+    best = min(
+        r + mp.log(1 - 1 / t) - (mp.log(mp.mpf(1e-6)) + mp.log(t)) / (t - 1) for t, r in pairs
+    )
     assert best <= eps[1] <= float(best) * (1 + 1e-13)
     assert np.all(eps >= gdp.epsilon([1e-3, 1e-6], 0.8))
     # few orders give no better answer than all of them
@@ -182,9 +207,9 @@ def test_rdp_to_epsilon_and_back():
     assert conversions.delta_from_rdp(0.5, [np.inf], [1.0]) == pytest.approx(
         (np.e - np.exp(0.5)) / (1 + np.e), rel=1e-13
     )
-    assert conversions.epsilon_from_rdp((np.e - np.exp(0.5)) / (1 + np.e), [np.inf], [1.0]) == pytest.approx(
-        0.5, rel=1e-12
-    )
+    assert conversions.epsilon_from_rdp(
+        (np.e - np.exp(0.5)) / (1 + np.e), [np.inf], [1.0]
+    ) == pytest.approx(0.5, rel=1e-12)
 
 
 @pytest.mark.parametrize("eps", [0.01, 0.5, 1.0, 3.0, 10.0])
@@ -198,7 +223,9 @@ def test_zcdp_of_pure_dp_is_the_largest_divergence_per_order(eps):
 
 @pytest.mark.parametrize("eps", [0.1, 1.0, 4.0])
 def test_zcdp_of_the_exponential_mechanism_covers_its_pairs(eps):
-    """Pairs of an ε-bounded-range mechanism: q = (e^{−t} − e^{−ε})/(1 − e^{−ε}), losses t and t − ε."""
+    """Pairs of an ε-bounded-range mechanism: q = (e^{−t} − e^{−ε})/(1 − e^{−ε}), losses t and t −
+    ε.
+    """
     rho = float(conversions.zcdp_from_exponential_mechanism(eps))
     for share in np.linspace(0.05, 0.95, 19):
         t = mp.mpf(share) * eps
@@ -245,7 +272,9 @@ def test_table_3_of_the_paper():
 
 def tail_after_shift(alpha, mu):
     """Φ(Φ⁻¹(α) + μ) for small α."""
-    z = mp.findroot(lambda x: mp.log(mp.erfc(x / mp.sqrt(2)) / 2) - mp.log(alpha), mp.sqrt(-2 * mp.log(alpha)))
+    z = mp.findroot(
+        lambda x: mp.log(mp.erfc(x / mp.sqrt(2)) / 2) - mp.log(alpha), mp.sqrt(-2 * mp.log(alpha))
+    )
     return mp.erfc((z - mu) / mp.sqrt(2)) / 2
 
 
@@ -254,15 +283,19 @@ def test_everything_else_that_mu_says(mu):
     m = mp.mpf(mu)
     assert float(gdp.advantage(mu)) == pytest.approx(float(2 * mp.ncdf(m / 2) - 1), rel=1e-14)
     assert float(gdp.advantage(mu)) == pytest.approx(float(gdp.delta(0.0, mu)), rel=1e-12)
-    assert float(gdp.mu_from_advantage(gdp.advantage(0.5 * mu))) == pytest.approx(0.5 * mu, rel=1e-6)
+    assert float(gdp.mu_from_advantage(gdp.advantage(0.5 * mu))) == pytest.approx(
+        0.5 * mu, rel=1e-6
+    )
     fprs = np.array([1e-200, 1e-9, 0.1, 0.5])
     np.testing.assert_allclose(gdp.tpr(fprs[1:], mu), 1.0 - gdp.beta(fprs[1:], mu), rtol=1e-6)
-    assert float(gdp.tpr(1e-200, mu)) == pytest.approx(float(tail_after_shift(mp.mpf("1e-200"), m)), rel=1e-10)
+    assert float(gdp.tpr(1e-200, mu)) == pytest.approx(
+        float(tail_after_shift(mp.mpf("1e-200"), m)), rel=1e-10
+    )
     np.testing.assert_allclose(
         gdp.mu_from_rates(fprs[1:], np.minimum(gdp.tpr(fprs[1:], 0.5), 0.9)) <= 0.5 + 1e-12, True
     )
     # Rényi divergence and KL of N(μ, 1) from N(0, 1) by quadrature
-    density = lambda x, c: mp.npdf(x, c, 1)  # noqa: E731
+    density = lambda x, c: mp.npdf(x, c, 1)
     if mu <= 4.0:
         moment = mp.quad(lambda x: density(x, m) ** 2 / density(x, 0), mp.linspace(-12, 20, 9))
         assert float(gdp.rdp(2.0, mu)) == pytest.approx(float(mp.log(moment)), rel=1e-9)
@@ -272,7 +305,9 @@ def test_everything_else_that_mu_says(mu):
     for prior in (0.01, 0.5, 0.8):
         errors = prior * grid + (1.0 - prior) * gdp.beta(grid, mu)
         assert gdp.bayes_risk(prior, mu) <= np.min(errors) + 1e-15
-        assert gdp.bayes_risk(prior, mu) == pytest.approx(min(np.min(errors), 1.0 - prior), rel=1e-4)
+        assert gdp.bayes_risk(prior, mu) == pytest.approx(
+            min(np.min(errors), 1.0 - prior), rel=1e-4
+        )
 
 
 def test_limits_of_gaussian_numbers():
@@ -282,7 +317,9 @@ def test_limits_of_gaussian_numbers():
 
 
 def test_trivial_ends_and_broadcasting():
-    np.testing.assert_array_equal(conversions.beta_from_zcdp([0.0, 0.25, 1.0], 0.0), [1.0, 0.75, 0.0])
+    np.testing.assert_array_equal(
+        conversions.beta_from_zcdp([0.0, 0.25, 1.0], 0.0), [1.0, 0.75, 0.0]
+    )
     np.testing.assert_array_equal(conversions.beta_from_zcdp([0.0, 1.0], 3.0), [1.0, 0.0])
     assert conversions.advantage_from_zcdp(0.0) == conversions.epsilon_from_zcdp(0.1, 0.0) == 0.0
     assert conversions.delta_from_zcdp(1.0, 0.0) == 0.0
@@ -346,14 +383,22 @@ def test_extremes_stay_ordered():
     assert np.all((curve >= 0.0) & (curve <= 1.0 - alphas))
     assert np.all(np.diff(curve, axis=0) <= 0.0) and np.all(np.diff(curve, axis=1) <= 0.0)
     eta = conversions.advantage_from_zcdp(rhos[:, 0])
-    assert np.all(np.diff(eta) >= 0.0) and np.all(eta >= gdp.advantage(gdp.mu_from_zcdp_of_gaussian(rhos[:, 0])))
+    assert np.all(np.diff(eta) >= 0.0) and np.all(
+        eta >= gdp.advantage(gdp.mu_from_zcdp_of_gaussian(rhos[:, 0]))
+    )
     deltas = np.array([1e-300, 1e-10, 0.5, 1.0 - 1e-12])
     eps = conversions.epsilon_from_zcdp(deltas, rhos)
-    assert np.all(np.isfinite(eps)) and np.all(np.diff(eps, axis=0) >= 0.0) and np.all(np.diff(eps, axis=1) <= 0.0)
+    assert (
+        np.all(np.isfinite(eps))
+        and np.all(np.diff(eps, axis=0) >= 0.0)
+        and np.all(np.diff(eps, axis=1) <= 0.0)
+    )
     epsilons = np.array([0.0, 1e-6, 1.0, 10.0, 1e3])
     delta = conversions.delta_from_zcdp(epsilons, rhos)
     assert np.all(delta >= gdp.delta(epsilons, np.sqrt(2.0 * rhos)) * (1.0 - 1e-12))
-    assert np.all(delta <= conversions.simple_delta_from_zcdp(epsilons, rhos) * (1.0 + 1e-9) + 1e-300)
+    assert np.all(
+        delta <= conversions.simple_delta_from_zcdp(epsilons, rhos) * (1.0 + 1e-9) + 1e-300
+    )
 
 
 def test_the_curve_of_zcdp_is_convex():

@@ -1,4 +1,6 @@
-"""Closed-form conversions err on the safe side, to the last digit and over the whole range of their arguments."""
+"""Closed-form conversions err on the safe side, to the last digit and over the whole range of their
+arguments.
+"""
 
 import mpmath as mp
 import numpy as np
@@ -38,7 +40,9 @@ def test_approximate_dp():
     delta = np.where(RNG.random(number) < 0.5, log_uniform(-300, 0, number), RNG.random(number))
     delta[RNG.random(number) < 0.1] = 0.0
     alpha = np.where(
-        RNG.random(number) < 0.5, log_uniform(-300, 0, number), (1 - delta) * (1 - log_uniform(-15, -1, number))
+        RNG.random(number) < 0.5,
+        log_uniform(-300, 0, number),
+        (1 - delta) * (1 - log_uniform(-15, -1, number)),
     )
     curve = conversions.beta_from_approximate_dp(alpha, epsilon, delta)
     advantage = conversions.advantage_from_approximate_dp(epsilon, delta)
@@ -52,7 +56,10 @@ def test_approximate_dp():
 
 def test_pure_dp_and_exponential_mechanism():
     epsilon = epsilons()
-    pure, ranged = conversions.zcdp_from_pure_dp(epsilon), conversions.zcdp_from_exponential_mechanism(epsilon)
+    pure, ranged = (
+        conversions.zcdp_from_pure_dp(epsilon),
+        conversions.zcdp_from_exponential_mechanism(epsilon),
+    )
     for e, rho, other in zip(epsilon, pure, ranged, strict=True):
         e = mp.mpf(e)
         assert above(rho, e * mp.tanh(e / 2)) and above(other, e * e / 8), e
@@ -66,7 +73,9 @@ def test_pure_dp_and_exponential_mechanism():
 def test_simple_zcdp():
     rho = epsilons()
     delta = np.where(
-        RNG.random(len(rho)) < 0.7, log_uniform(-300, -0.001, len(rho)), 1 - log_uniform(-15, -0.1, len(rho))
+        RNG.random(len(rho)) < 0.7,
+        log_uniform(-300, -0.001, len(rho)),
+        1 - log_uniform(-15, -0.1, len(rho)),
     )
     found = conversions.simple_epsilon_from_zcdp(delta, rho)
     for d, r, epsilon in zip(delta, rho, found, strict=True):
@@ -74,7 +83,9 @@ def test_simple_zcdp():
         assert above(epsilon, r + 2 * mp.sqrt(-r * mp.log(mp.mpf(d)))), (d, r)
     # just where it gives δ back, and far from there
     epsilon = np.where(
-        RNG.random(len(rho)) < 0.5, np.minimum(found, 1e308), np.minimum(rho * log_uniform(0, 3, len(rho)), 1e308)
+        RNG.random(len(rho)) < 0.5,
+        np.minimum(found, 1e308),
+        np.minimum(rho * log_uniform(0, 3, len(rho)), 1e308),
     )
     for e, r, d in zip(epsilon, rho, conversions.simple_delta_from_zcdp(epsilon, rho), strict=True):
         e, r = mp.mpf(e), mp.mpf(r)
@@ -86,7 +97,10 @@ def test_a_delta_below_every_double_is_not_zero():
     assert 0.0 < conversions.delta_from_zcdp(100.0, 0.01) <= 2.3e-308
     assert 0.0 < conversions.simple_delta_from_zcdp(100.0, 0.01) <= 2.3e-308
     assert 0.0 < conversions.delta_from_rdp(2000.0, [2.0], [1.0]) <= 2.3e-308
-    assert conversions.delta_from_zcdp(1.0, 0.0) == 0.0 and conversions.delta_from_rdp(1.0, [np.inf], [0.5]) == 0.0
+    assert (
+        conversions.delta_from_zcdp(1.0, 0.0) == 0.0
+        and conversions.delta_from_rdp(1.0, [np.inf], [0.5]) == 0.0
+    )
 
 
 def test_infinite_order_is_randomized_response():
@@ -98,7 +112,10 @@ def test_infinite_order_is_randomized_response():
         np.clip(0.5 * rho * RNG.random(len(rho)), 1e-300, 0.9),
     )
     for r, e, d in zip(rho, epsilon, delta, strict=True):
-        found = conversions.delta_from_rdp(e, [np.inf], [r]), conversions.epsilon_from_rdp(d, [np.inf], [r])
+        found = (
+            conversions.delta_from_rdp(e, [np.inf], [r]),
+            conversions.epsilon_from_rdp(d, [np.inf], [r]),
+        )
         r, e, d = mp.mpf(r), mp.mpf(e), mp.mpf(d)
         assert above(found[0], -mp.expm1(e - r) / (1 + mp.exp(-r))), (e, r)
         share = d * (1 + mp.exp(-r))

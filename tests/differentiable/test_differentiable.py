@@ -1,4 +1,6 @@
-"""Derivatives of certified numbers against closed forms and against differences of tighter brackets."""
+"""Derivatives of certified numbers against closed forms and against differences of tighter
+brackets.
+"""
 
 import functools
 import re
@@ -33,7 +35,8 @@ ASKED = {
 }
 
 
-# programs that run once or twice: compiled without optimisations, which would take longer than what they save
+# programs that run once or twice: compiled without optimisations, which would take longer than what
+# they save
 ONCE = compiler_options(quickly=True)
 
 
@@ -49,19 +52,23 @@ def lattice():
 
 @pytest.fixture(scope="module")
 def central():
-    """Midpoints of brackets ten times tighter, and their central differences in each parameter: of μ in all settings, of the others in
-    the first."""
+    """Midpoints of brackets ten times tighter, and their central differences in each parameter: of
+    μ in all settings, of the others in the first."""
     step = 1e-2
     moves = [np.zeros(3)] + [sign * row for row in np.eye(3) for sign in (1, -1)]
     rows = np.array([[row * (1 + step * move) for move in moves] for row in SETTINGS])
     asked = dict(delta=1e-5, epsilon=0.5, fpr=1e-3, prior=0.6, d=1e-8)
     first, others = rows[:1], rows[1:]
-    brackets = jaxgdp.measure(steps(np.moveaxis(first, -1, 0)), tuple(ASKED), rtol=1e-4, **asked).brackets
+    brackets = jaxgdp.measure(
+        steps(np.moveaxis(first, -1, 0)), tuple(ASKED), rtol=1e-4, **asked
+    ).brackets
     more = jaxgdp.measure(steps(np.moveaxis(others, -1, 0)), "mu", rtol=1e-4).brackets["mu"]
     brackets = dict(brackets)
     brackets["mu"] = jax.tree.map(lambda *a: np.concatenate(a), brackets["mu"], more)
     middle = {name: 0.5 * (bracket.lower + bracket.upper) for name, bracket in brackets.items()}
-    slopes = {n: (m[:, 1::2] - m[:, 2::2]) / (2 * step * SETTINGS[: len(m)]) for n, m in middle.items()}
+    slopes = {
+        n: (m[:, 1::2] - m[:, 2::2]) / (2 * step * SETTINGS[: len(m)]) for n, m in middle.items()
+    }
     return brackets, slopes
 
 
@@ -71,17 +78,22 @@ def test_derivatives_equal_central_differences(name, lattice, central):
     function = getattr(differentiable, name)
     with jax.enable_x64(True):
         for i, row in enumerate(SETTINGS[: len(slopes[name])]):
-            found, pull = jax.vjp(lambda r: function(steps(r), *ASKED[name], lattice=lattice), jnp.asarray(row))
+            found, pull = jax.vjp(
+                lambda r: function(steps(r), *ASKED[name], lattice=lattice), jnp.asarray(row)
+            )
             tight = brackets[name].lower[i, 0], brackets[name].upper[i, 0]
             assert found.lower <= tight[1] and tight[0] <= found.upper
             for side in (jaxgdp.Bracket(1.0, 0.0), jaxgdp.Bracket(0.0, 1.0)):
                 slope = np.asarray(pull(jax.tree.map(jnp.asarray, side))[0])
                 # the regret is a small difference; of μ it feels φ(ε/μ − μ/2)/(1 + e^ε) < 0.2
-                scale = 0.2 * np.abs(slopes["mu"][i]) if name == "regret" else np.abs(slopes[name][i])
+                scale = (
+                    0.2 * np.abs(slopes["mu"][i]) if name == "regret" else np.abs(slopes[name][i])
+                )
                 assert np.all(np.abs(slope - slopes[name][i]) <= 6e-3 * scale), (name, i)
 
 
-# whatever has atoms, by name: how to make it from one parameter, that parameter in three settings, and the number of uses
+# whatever has atoms, by name: how to make it from one parameter, that parameter in three settings,
+# and the number of uses
 ATOMS = {
     "RandomizedResponse": (jaxgdp.RandomizedResponse, (0.05, 0.1, 0.02), 100.0),
     "PureDP": (jaxgdp.mechanisms.PureDP, (0.05, 0.08, 0.03), 121.0),
@@ -105,17 +117,27 @@ def slope(name, mechanism, at, count, lattice=DENSE):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ATOMS)
 def test_mechanisms_with_atoms(kind):
-    """Right to a percent of central differences of brackets ten times finer; the lattice keeps step with the atoms."""
+    """Right to a percent of central differences of brackets ten times finer; the lattice keeps step
+    with the atoms.
+    """
     mechanism, settings, count = ATOMS[kind]
     step = 5e-3
     at = np.array(settings)[:, None] * (1 + step * np.array([0, 1, -1]))
     asked = dict(delta=1e-5, epsilon=0.5, fpr=1e-3, prior=0.6, d=1e-8)
     # every quantity in the first setting, μ in the others
-    tight = dict(jaxgdp.measure(Composition((mechanism(at[:1]),), (count,)), tuple(ASKED), rtol=1e-4, **asked).brackets)
-    more = jaxgdp.measure(Composition((mechanism(at[1:]),), (count,)), "mu", rtol=1e-4).brackets["mu"]
+    tight = dict(
+        jaxgdp.measure(
+            Composition((mechanism(at[:1]),), (count,)), tuple(ASKED), rtol=1e-4, **asked
+        ).brackets
+    )
+    more = jaxgdp.measure(Composition((mechanism(at[1:]),), (count,)), "mu", rtol=1e-4).brackets[
+        "mu"
+    ]
     tight["mu"] = jax.tree.map(lambda *a: np.concatenate(a), tight["mu"], more)
     middle = {name: 0.5 * (bracket.lower + bracket.upper) for name, bracket in tight.items()}
-    central = {name: (m[:, 1] - m[:, 2]) / (2 * step * at[: len(m), 0]) for name, m in middle.items()}
+    central = {
+        name: (m[:, 1] - m[:, 2]) / (2 * step * at[: len(m), 0]) for name, m in middle.items()
+    }
     for name in ASKED:
         for i in range(len(central[name])):
             found, (by_parameter, _) = slope(name, mechanism, settings[i], count)
@@ -140,16 +162,19 @@ def profile(epsilon, count, at):
 
 
 def test_randomized_response_by_enumeration():
-    """Between two atoms δ(ε) is smooth in θ: its derivative is exact there, and so is the difference between one use more and less.
+    """Between two atoms δ(ε) is smooth in θ: its derivative is exact there, and so is the
+    difference between one use more and less.
 
-    (Only of δ at a fixed ε: an odd and an even number of reports have their atoms in different places, so numbers that touch the
-    curve in one of its corners have no derivative in T that means anything, and none is asserted.)
-    """
+    (Only of δ at a fixed ε: an odd and an even number of reports have their atoms in different
+    places, so numbers that touch the curve in one of its corners have no derivative in T that means
+    anything, and none is asserted.)"""
     theta, count = 0.05, 100
     for at in (0.0, 0.447, 1.13):
         with mpmath.workdps(40):
             step = mpmath.mpf(10) ** -12
-            exact = (profile(theta + step, count, at) - profile(theta - step, count, at)) / (2 * step)
+            exact = (profile(theta + step, count, at) - profile(theta - step, count, at)) / (
+                2 * step
+            )
             more = (profile(theta, count + 1, at) - profile(theta, count - 1, at)) / 2
         with jax.enable_x64(True):
             uses = lambda r: Composition((jaxgdp.RandomizedResponse(r[0]),), (r[1],))
@@ -160,31 +185,47 @@ def test_randomized_response_by_enumeration():
 
 def test_many_uses_of_atoms():
     """Numbers of uses, where they are many: between those of one use in a hundred more and less."""
-    for kind, name in (("Laplace", "mu"), ("SubsampledLaplace", "epsilon"), ("DiscreteGaussian", "tpr")):
+    for kind, name in (
+        ("Laplace", "mu"),
+        ("SubsampledLaplace", "epsilon"),
+        ("DiscreteGaussian", "tpr"),
+    ):
         mechanism, (at, *_), _ = ATOMS[kind]
         uses = np.array([404.0, 396.0])
         bracket = jaxgdp.measure(
             Composition((mechanism(at),), (uses,)), name, rtol=1e-5, delta=1e-5, fpr=1e-3
         ).brackets[name]
         middle = 0.5 * (bracket.lower + bracket.upper)
-        assert np.isclose(slope(name, mechanism, at, 400.0)[1][1], (middle[0] - middle[1]) / 8, rtol=1e-2), kind
+        assert np.isclose(
+            slope(name, mechanism, at, 400.0)[1][1], (middle[0] - middle[1]) / 8, rtol=1e-2
+        ), kind
 
 
 @pytest.mark.slow
 def test_mixed_composition():
-    """Smooth, discrete and mixed losses together, each in its own parameter and in its number of uses."""
+    """Smooth, discrete and mixed losses together, each in its own parameter and in its number of
+    uses.
+    """
     at = np.array([6.0, 0.1, 30.0])
 
     def mixed(r, count=60.0):
-        parts = jaxgdp.SubsampledGaussian(r[0], 0.2), jaxgdp.RandomizedResponse(r[1]), jaxgdp.Laplace(r[2])
+        parts = (
+            jaxgdp.SubsampledGaussian(r[0], 0.2),
+            jaxgdp.RandomizedResponse(r[1]),
+            jaxgdp.Laplace(r[2]),
+        )
         return Composition(parts, (count, 10.0, 50.0))
 
     step = 5e-3
-    rows = np.stack([at] + [at * (1 + sign * step * row) for row in np.eye(3) for sign in (1, -1)], axis=1)
+    rows = np.stack(
+        [at] + [at * (1 + sign * step * row) for row in np.eye(3) for sign in (1, -1)], axis=1
+    )
     bracket = jaxgdp.measure(mixed(rows), "mu", rtol=1e-5).brackets["mu"]
     middle = 0.5 * (bracket.lower + bracket.upper)
     with jax.enable_x64(True):
-        found = jax.grad(lambda r: differentiable.mu(mixed(r), lattice=DENSE).upper)(jnp.asarray(at))
+        found = jax.grad(lambda r: differentiable.mu(mixed(r), lattice=DENSE).upper)(
+            jnp.asarray(at)
+        )
     assert np.allclose(found, (middle[1::2] - middle[2::2]) / (2 * step * at), rtol=1e-2)
 
 
@@ -194,7 +235,9 @@ def test_refused_by_name():
 
     refused = {
         "ExponentialMechanism": lambda x: m.ExponentialMechanism(x),
-        "ExponentialMechanism in its number of uses": lambda x: Composition((m.ExponentialMechanism(0.1),), (x,)),
+        "ExponentialMechanism in its number of uses": lambda x: Composition(
+            (m.ExponentialMechanism(0.1),), (x,)
+        ),
         "FromPMFs": lambda x: m.FromPMFs(jnp.stack([x, 1 - x]), [0.4, 0.6]),
         "FromProfile": lambda x: m.FromProfile(jnp.stack([0 * x, x]), [0.4, 0.2]),
         "FromDensities": lambda x: m.FromDensities(x * jnp.arange(3.0), np.zeros(3), np.zeros(3)),
@@ -206,21 +249,35 @@ def test_refused_by_name():
     }
     with jax.enable_x64(True):
         for name, mechanism in refused.items():
-            with pytest.raises(NotImplementedError, match=name.split(" in ")[-1] if " in " in name else name):
+            with pytest.raises(
+                NotImplementedError, match=name.split(" in ")[-1] if " in " in name else name
+            ):
                 jax.grad(lambda x: differentiable.mu(mechanism(x)).upper)(0.5)  # noqa: B023
-        with pytest.raises(NotImplementedError, match="DiscreteLaplace in scale for adjacency 'replace_one'"):
-            jax.grad(lambda x: differentiable.mu(m.DiscreteLaplace(x), adjacency="replace_one").upper)(0.5)
+        with pytest.raises(
+            NotImplementedError, match="DiscreteLaplace in scale for adjacency 'replace_one'"
+        ):
+            jax.grad(
+                lambda x: differentiable.mu(m.DiscreteLaplace(x), adjacency="replace_one").upper
+            )(0.5)
 
 
 def test_documented_as_declared():
     """The table in the module's docstring is what mechanisms declare, no more and no less."""
     from jaxgdp import mechanisms as m
 
-    rows = re.findall(r"^((?:``\w+``(?:, )?)+) {2,}((?:``\w+``(?:, )?)+)$", differentiable.__doc__, re.MULTILINE)
+    rows = re.findall(
+        r"^((?:``\w+``(?:, )?)+) {2,}((?:``\w+``(?:, )?)+)$", differentiable.__doc__, re.MULTILINE
+    )
     words = functools.partial(re.findall, r"\w+")
     documented = {kind: tuple(words(fields)) for kinds, fields in rows for kind in words(kinds)}
-    kinds = [kind for kind in vars(m).values() if isinstance(kind, type) and issubclass(kind, m.Mechanism)]
-    assert documented == {kind.__name__: kind.differentiable for kind in kinds if kind.differentiable}
+    kinds = [
+        kind
+        for kind in vars(m).values()
+        if isinstance(kind, type) and issubclass(kind, m.Mechanism)
+    ]
+    assert documented == {
+        kind.__name__: kind.differentiable for kind in kinds if kind.differentiable
+    }
 
 
 def test_a_mechanism_that_declares_nothing_is_refused():
@@ -249,12 +306,16 @@ def test_gaussian_closed_forms(lattice):
     with jax.enable_x64(True):
         for name, slope in slopes.items():
             ask = functools.partial(getattr(differentiable, name), lattice=lattice)
-            found = jax.grad(lambda r: ask(steps((r[0], 1.0, r[1])), *ASKED[name]).upper)(jnp.array([sigma, number]))  # noqa: B023
+            found = jax.grad(lambda r: ask(steps((r[0], 1.0, r[1])), *ASKED[name]).upper)(  # noqa: B023
+                jnp.array([sigma, number])
+            )
             assert np.allclose(found, slope * by, rtol=5e-3), (name, found, slope * by)
 
 
 def test_derivatives_in_what_is_asked(lattice):
-    """∂TPR/∂α is the slope of the curve, ∂δ/∂ε = −e^ε·α, ∂ε/∂δ its inverse: closed forms for the Gaussian mechanism."""
+    """∂TPR/∂α is the slope of the curve, ∂δ/∂ε = −e^ε·α, ∂ε/∂δ its inverse: closed forms for the
+    Gaussian mechanism.
+    """
     sigma, number = 30.0, 900.0
     mu, mechanism = 1.0, steps((sigma, 1.0, number))
     alpha, epsilon = 1e-3, 1.2
@@ -272,7 +333,9 @@ def test_derivatives_in_what_is_asked(lattice):
     }
     with jax.enable_x64(True):
         for (name, at), slope in exact.items():
-            found = jax.grad(lambda a: getattr(differentiable, name)(mechanism, a, lattice=lattice).upper)(at)  # noqa: B023
+            found = jax.grad(
+                lambda a: getattr(differentiable, name)(mechanism, a, lattice=lattice).upper  # noqa: B023
+            )(at)
             assert np.isclose(found, slope, rtol=5e-3), name
 
 
@@ -310,7 +373,9 @@ def noise_of_mu(goal, p, number, lattice):
 @pytest.mark.slow
 @pytest.mark.parametrize("in_one_program", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_calibrated_noise_is_differentiable(lattice, in_one_program):
-    """σ meets the goal on the safe side, agrees with the host's calibration, and moves as the implicit function theorem says."""
+    """σ meets the goal on the safe side, agrees with the host's calibration, and moves as the
+    implicit function theorem says.
+    """
     p, number, goal = 0.05, 1000, np.array([0.8, 0.9])
     host = jaxgdp.calibrate(
         jaxgdp.targets.Mu(np.array([0.8, 0.9, 0.81, 0.79, 0.8, 0.8, 0.8, 0.8])),
@@ -335,8 +400,12 @@ def test_calibrated_noise_is_differentiable(lattice, in_one_program):
 
 
 def test_calibrated_noise_within_a_program(monkeypatch):
-    """The bisection and its derivatives as parts of a program, of a number in closed form: μ = √T/σ."""
-    monkeypatch.setattr(calibrated, "_safe_side", lambda form, sigma, p, steps, at: jnp.sqrt(steps) / sigma)
+    """The bisection and its derivatives as parts of a program, of a number in closed form: μ =
+    √T/σ.
+    """
+    monkeypatch.setattr(
+        calibrated, "_safe_side", lambda form, sigma, p, steps, at: jnp.sqrt(steps) / sigma
+    )
     goal, number = np.array([0.8, 0.9, 1e-4]), 1000.0
     with jax.enable_x64(True):
         both = jax.vmap(functools.partial(noise_of_mu, lattice=DENSE), in_axes=(0, None, None))
@@ -351,11 +420,15 @@ def test_calibrated_noise_within_a_program(monkeypatch):
 def test_without_a_lattice_under_jit(monkeypatch):
     """A default serves DP-SGD; the bracket says how well."""
     chosen, halves = [], program._halves
-    monkeypatch.setattr(program, "_halves", lambda *of, **bare: chosen.append(of[2].lattice) or halves(*of, **bare))
+    monkeypatch.setattr(
+        program, "_halves", lambda *of, **bare: chosen.append(of[2].lattice) or halves(*of, **bare)
+    )
     with jax.enable_x64(True):
         jax.eval_shape(lambda s: differentiable.mu(jaxgdp.dpsgd(s, 0.01, 1000)), 0.9)
         # (that programs find what NumPy finds is seen above)
-        found = jax.tree.map(float, differentiable.mu(jaxgdp.dpsgd(0.9, 0.01, 1000), lattice=program.DEFAULT))
+        found = jax.tree.map(
+            float, differentiable.mu(jaxgdp.dpsgd(0.9, 0.01, 1000), lattice=program.DEFAULT)
+        )
     assert chosen == [program.DEFAULT] * 2
     tight = jaxgdp.measure(jaxgdp.dpsgd(0.9, 0.01, 1000), "mu", rtol=1e-4).brackets["mu"]
     assert found.lower <= tight.upper and tight.lower <= found.upper

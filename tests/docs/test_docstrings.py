@@ -23,7 +23,11 @@ FUNCTIONS = (
     jaxgdp.dpsgd,
     jaxgdp.compose,
     plan_budget,
-    *(f for f in (getattr(jaxgdp.audit, name) for name in jaxgdp.audit.__all__) if inspect.isfunction(f)),
+    *(
+        f
+        for f in (getattr(jaxgdp.audit, name) for name in jaxgdp.audit.__all__)
+        if inspect.isfunction(f)
+    ),
 )
 
 
@@ -60,8 +64,12 @@ def test_the_reference_has_every_quantity():
     spec = importlib.util.spec_from_file_location("hooks", docs / "hooks.py")
     hooks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hooks)
-    page = hooks.on_page_markdown((docs / "reference" / "quantities.md").read_text(encoding="utf-8"))
+    page = hooks.on_page_markdown(
+        (docs / "reference" / "quantities.md").read_text(encoding="utf-8")
+    )
     assert "<!--" not in page
     for name, record in registry.REGISTRY.items():
         assert f"| `{name}` |" in page and f"## `{name}`" in page
-        assert f"report the {record.safe_side} side" in page.split(f"## `{name}`")[1].split("\n## ")[0]
+        assert (
+            f"report the {record.safe_side} side" in page.split(f"## `{name}`")[1].split("\n## ")[0]
+        )

@@ -9,7 +9,7 @@ from terminal import on_a_terminal
 
 from jaxgdp.training import checkpoint, plan_budget
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def _example(name):
@@ -43,14 +43,18 @@ def test_digits_are_learned_within_the_budget(tmp_path, capsys):
     assert (tmp_path / "run.png").stat().st_size > 10_000
 
 
-def test_a_run_that_ends_before_its_budget_does_not_say_that_it_is_spent(tmp_path, capsys, monkeypatch):
+def test_a_run_that_ends_before_its_budget_does_not_say_that_it_is_spent(
+    tmp_path, capsys, monkeypatch
+):
     pytest.importorskip("sklearn")
     pytest.importorskip("rich")
     example, runs = _example("dpsgd_digits"), []
     short = ["--no-report", "--output", str(tmp_path), "--max-steps", "20", "--max-mu", "1"]
     told = on_a_terminal(monkeypatch, lambda: runs.append(example.main(short)))
     # and it says what it does while it does it
-    assert all(words in told for words in ("loading the digits", "planning, ", "certifying the run")), told
+    assert all(
+        words in told for words in ("loading the digits", "planning, ", "certifying the run")
+    ), told
     account, _ = runs[0]
     printed = capsys.readouterr().out
     assert account.num_steps == 20 and float(account.mu().upper) < 0.9
@@ -63,16 +67,28 @@ def broken():
 
 
 def test_broken_loops_are_refuted_and_the_correct_one_is_not(broken, tmp_path, capsys):
-    arguments = ["--quick", "--runs", "600", "--draws", "1000000", "--no-figures", "--output", str(tmp_path)]
+    arguments = [
+        "--quick",
+        "--runs",
+        "600",
+        "--draws",
+        "1000000",
+        "--no-figures",
+        "--output",
+        str(tmp_path),
+    ]
     outcomes = broken.main(arguments)
     refuted = {kind for kind in broken.LOOPS if outcomes[kind].refuted}
     assert refuted == {"unscaled", "reused", "per_batch", "cyclic"}
     printed = capsys.readouterr().out
     assert "cannot be refuted by retraining" in printed and printed.count("REFUTED") == 4
-    # the certified μ of the claim lies above what the correct loop shows, and below what each broken one does
+    # the certified μ of the claim lies above what the correct loop shows, and below what each
+    # broken one does
     claimed = float(broken.claim().mu.upper)
     assert outcomes["correct"].best.mu_lower < claimed
-    assert all(outcomes[kind].best.mu_lower > claimed for kind in ("unscaled", "reused", "per_batch"))
+    assert all(
+        outcomes[kind].best.mu_lower > claimed for kind in ("unscaled", "reused", "per_batch")
+    )
     assert (tmp_path / "cyclic.json").stat().st_size > 500
 
 
@@ -82,12 +98,18 @@ def test_a_correct_loop_is_refuted_no_oftener_than_the_level_allows(broken):
     keys = broken.jax.random.split(broken.jax.random.key(3), 2 * repetitions * number // at_once)
     seen = [broken.runs(key, bool(i % 2), "correct", at_once) for i, key in enumerate(keys)]
     member, nonmember = (
-        {a: rows.reshape(repetitions, number) for a, rows in broken.scores(np.concatenate(side)).items()}
+        {
+            a: rows.reshape(repetitions, number)
+            for a, rows in broken.scores(np.concatenate(side)).items()
+        }
         for side in (seen[1::2], seen[::2])
     )
     share = 1.0 - 0.05 / len(broken.ATTACKS)
     refuted = [
-        any(broken.audit.verdict(claimed, member[a][i], nonmember[a][i], share).refuted for a in broken.ATTACKS)
+        any(
+            broken.audit.verdict(claimed, member[a][i], nonmember[a][i], share).refuted
+            for a in broken.ATTACKS
+        )
         for i in range(repetitions)
     ]
     # 95 % of the time at least: 19 of 200 are four standard deviations above 10
@@ -99,6 +121,8 @@ def test_noise_without_a_tail_would_be_told_by_its_counts(broken):
     hit = broken.ndtr(1.0 - broken.END)
     found = broken.audit.from_counts(0, 2e8, round(2e8 * (1 - hit)), 2e8)
     assert found.beta[0] < broken.jaxgdp.gdp.beta(found.alpha[0], 1.0)
-    honest = broken.audit.from_counts(round(2e8 * broken.ndtr(-broken.END)), 2e8, round(2e8 * (1 - hit)), 2e8)
+    honest = broken.audit.from_counts(
+        round(2e8 * broken.ndtr(-broken.END)), 2e8, round(2e8 * (1 - hit)), 2e8
+    )
     assert honest.beta[0] > broken.jaxgdp.gdp.beta(honest.alpha[0], 1.0)
     assert 1e7 < broken.needed_draws() < 2e8

@@ -1,4 +1,6 @@
-"""The pages of the method and the code point at each other: functions, tests, docstrings and places all exist."""
+"""The pages of the method and the code point at each other: functions, tests, docstrings and places
+all exist.
+"""
 
 import ast
 import doctest
@@ -39,12 +41,16 @@ def sections(text: str):
 
 
 def pointed() -> list[tuple[str, str, str, str]]:
-    """(page, place, function, test), one for each pointer; "" where a pointer has only one of both."""
+    """(page, place, function, test), one for each pointer; "" where a pointer has only one of
+    both.
+    """
     found = []
     for path in sorted(PAGES.glob("*.md")):
         for place, text in sections(path.read_text(encoding="utf-8")):
             for functions, tests in POINTERS.findall(text):
-                found += [(path.stem, place, name, "") for name in re.findall(r"`([^`]+)`", functions)]
+                found += [
+                    (path.stem, place, name, "") for name in re.findall(r"`([^`]+)`", functions)
+                ]
                 found += [(path.stem, place, "", name) for name in re.findall(r"`([^`]+)`", tests)]
     return found
 
@@ -90,7 +96,9 @@ def test_every_test_exists():
         path, _, function = name.partition("::")
         if path not in known:
             tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-            known[path] = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+            known[path] = {
+                node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+            }
         assert not function or function in known[path], name
 
 
@@ -102,15 +110,22 @@ def test_every_docstring_leads_to_a_place_that_names_it():
             if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)):
                 for page, place in BACK.findall(inspect.cleandoc(ast.get_docstring(node) or "")):
                     assert not isinstance(node, ast.Module), path
-                    assert (page, place, node.name) in there, f"{path}: {node.name} points to {page}.md#{place}"
+                    assert (page, place, node.name) in there, (
+                        f"{path}: {node.name} points to {page}.md#{place}"
+                    )
                     number += 1
     assert number == len({(page, place, name) for page, place, name, _ in pointed() if name})
 
 
 def test_links_between_places_exist():
-    places = {path.name: {place for place, _ in sections(path.read_text("utf-8"))} for path in PAGES.glob("*.md")}
+    places = {
+        path.name: {place for place, _ in sections(path.read_text("utf-8"))}
+        for path in PAGES.glob("*.md")
+    }
     for path in PAGES.glob("*.md"):
-        for page, place in re.findall(r"\]\(([\w-]+\.md)?#([\w-]+)\)", path.read_text(encoding="utf-8")):
+        for page, place in re.findall(
+            r"\]\(([\w-]+\.md)?#([\w-]+)\)", path.read_text(encoding="utf-8")
+        ):
             assert place in places[page or path.name], f"{path.name}: {page}#{place}"
     names = [place for here in places.values() for place in here]
     assert len(names) == len(set(names)), "a name is that of two places"
@@ -127,7 +142,9 @@ def test_every_constant_is_in_the_table(generated):
         assert len(words.split()) >= 3 and modules.strip(), name
         shown = [float(number) for number in value.split(",")]
         own = getattr(errors, name)
-        assert shown == pytest.approx(list(own) if isinstance(own, tuple) else [own], rel=1e-3), name
+        assert shown == pytest.approx(list(own) if isinstance(own, tuple) else [own], rel=1e-3), (
+            name
+        )
 
 
 def test_every_mechanism_says_which_relation_it_is_of(generated):
@@ -135,9 +152,15 @@ def test_every_mechanism_says_which_relation_it_is_of(generated):
     classes = {
         c
         for c in classes
-        if isinstance(c, type) and issubclass(c, mechanisms.Mechanism) and c is not mechanisms.Mechanism
+        if isinstance(c, type)
+        and issubclass(c, mechanisms.Mechanism)
+        and c is not mechanisms.Mechanism
     }
-    shown = {type(part) for m in verdicts.examples().values() for part in mechanisms.as_composition(m).mechanisms}
+    shown = {
+        type(part)
+        for m in verdicts.examples().values()
+        for part in mechanisms.as_composition(m).mechanisms
+    }
     assert shown == classes
     stated = {mechanisms.FromPMFs, mechanisms.FromDensities}
     assert {c for c in classes if "relation" not in vars(c)} == stated
@@ -156,7 +179,9 @@ def test_every_mechanism_says_which_relation_it_is_of(generated):
 
 def test_the_bracket_by_hand_meets_that_of_the_package():
     """The examples of the page, so that they run with every other test."""
-    failed, number = doctest.testfile(str(PAGES / "example.md"), module_relative=False, encoding="utf-8")
+    failed, number = doctest.testfile(
+        str(PAGES / "example.md"), module_relative=False, encoding="utf-8"
+    )
     assert number > 30 and not failed
 
 
@@ -175,9 +200,13 @@ def test_formulas_are_drawn_without_a_network(hooks):
     for displayed, inline in formulas:
         made = hooks.formula(displayed or inline, bool(displayed))
         # (a command that is not known would be drawn as its own name)
-        assert made.startswith("<math") and "\\" not in made and "merror" not in made, displayed or inline
+        assert made.startswith("<math") and "\\" not in made and "merror" not in made, (
+            displayed or inline
+        )
     page = '<p><span class="arithmatex">\\(\\alpha &lt; 1\\)</span></p>'
-    assert "<mo>&#x0003C;</mo>" in hooks.on_page_content(page) and "arithmatex" not in hooks.on_page_content(page)
+    assert "<mo>&#x0003C;</mo>" in hooks.on_page_content(
+        page
+    ) and "arithmatex" not in hooks.on_page_content(page)
 
 
 @pytest.mark.parametrize(

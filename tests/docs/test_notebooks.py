@@ -1,4 +1,6 @@
-"""Every notebook is stored with the outputs of its own cells, which a fresh run gives again, and uses public names only."""
+"""Every notebook is stored with the outputs of its own cells, which a fresh run gives again, and
+uses public names only.
+"""
 
 import ast
 import importlib.util
@@ -11,7 +13,7 @@ import jax
 import pytest
 
 nbformat = pytest.importorskip("nbformat")
-FOLDER = Path(__file__).parent.parent / "notebooks"
+FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?", re.I)
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
@@ -39,17 +41,29 @@ def outputs(book):
 
 
 def agree(stored: str, fresh: str, rtol=1e-6) -> bool:
-    """The same words, and numbers that differ by no more than another machine's rounding does; of whatever date."""
+    """The same words, and numbers that differ by no more than another machine's rounding does; of
+    whatever date.
+    """
     stored, fresh = _DATE.sub("date", stored), _DATE.sub("date", fresh)
     a, b = _NUMBER.findall(stored), _NUMBER.findall(fresh)
     if _NUMBER.sub("#", stored).split() != _NUMBER.sub("#", fresh).split() or len(a) != len(b):
         return False
-    pairs = ((float(x.replace(",", "")), float(y.replace(",", ""))) for x, y in zip(a, b, strict=True))
+    pairs = (
+        (float(x.replace(",", "")), float(y.replace(",", ""))) for x, y in zip(a, b, strict=True)
+    )
     return all(math.isclose(x, y, rel_tol=rtol, abs_tol=1e-12) for x, y in pairs)
 
 
 def test_there_is_one_per_theme():
-    assert [re.match(r"\d", path.name).group() for path in NOTEBOOKS] == ["1", "2", "3", "4", "5", "6", "7"]
+    assert [re.match(r"\d", path.name).group() for path in NOTEBOOKS] == [
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+        "7",
+    ]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
@@ -57,8 +71,12 @@ def test_stored_with_the_outputs_of_its_own_cells(path):
     book = nbformat.read(path, as_version=4)
     nbformat.validate(book)
     cells = [cell for cell in book.cells if cell.cell_type == "code"]
-    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1)), "run `make notebooks`"
-    assert book.metadata["jaxgdp"]["sources"] == runner().sources(book), "cells have changed: run `make notebooks`"
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1)), (
+        "run `make notebooks`"
+    )
+    assert book.metadata["jaxgdp"]["sources"] == runner().sources(book), (
+        "cells have changed: run `make notebooks`"
+    )
     found = list(outputs(book))
     assert any(kind == "text" or kind.startswith("text/") for kind, _ in found)
     assert not any(output.output_type == "error" for cell in cells for output in cell.outputs)
@@ -82,7 +100,12 @@ def test_stale_numbers_and_words_are_seen():
     assert agree("mu in [0.5223600001, 1,437]", "mu in [0.5223600002,  1,437]")
     assert agree("(jaxgdp 0.2.0, 2026-11-22) 5", "(jaxgdp 0.2.0, 2031-01-07) 5")
     assert not agree("(jaxgdp 0.2.0, 2026-11-22) 5", "(jaxgdp 0.2.0, 2026-11-22) 6")
-    for other in ("mu in [0.52240, 1,437]", "nu in [0.52236, 1,437]", "mu in [0.52236]", "mu in [0.52236, 1,438]"):
+    for other in (
+        "mu in [0.52240, 1,437]",
+        "nu in [0.52236, 1,437]",
+        "mu in [0.52236]",
+        "mu in [0.52236, 1,438]",
+    ):
         assert not agree("mu in [0.52236, 1,437]", other), other
 
 
@@ -92,7 +115,9 @@ def test_a_fresh_run_gives_what_is_stored(path, tmp_path, monkeypatch):
     for package in ("nbclient", "ipykernel", "matplotlib", "xarray"):
         pytest.importorskip(package)
     root = str(path.parent.parent)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    )
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     # the kernel shares the compiled programs of the tests
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", jax.config.jax_compilation_cache_dir)

@@ -1,4 +1,6 @@
-"""The examples of the README run, and give what it says they do; its table is what the stored measurements give."""
+"""The examples of the README run, and give what it says they do; its table is what the stored
+measurements give.
+"""
 
 import doctest
 import importlib.util
@@ -29,7 +31,9 @@ def test_every_example_gives_what_is_printed():
     pytest.importorskip("xarray")
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     runner = doctest.DocTestRunner(optionflags=flags, verbose=False)
-    examples = doctest.DocTestParser().get_doctest("\n\n".join(blocks("pycon")), {}, "README.md", "README.md", 0)
+    examples = doctest.DocTestParser().get_doctest(
+        "\n\n".join(blocks("pycon")), {}, "README.md", "README.md", 0
+    )
     assert sum(bool(example.want) for example in examples.examples) >= 12
     assert text().count(">>> ") == len(examples.examples)
     told = []
@@ -53,14 +57,20 @@ def test_training_stays_within_the_budget_that_is_printed():
     plan = scope["plan"]
     assert plan.at(steps)["epsilon"].upper <= 1.2 < plan.at(steps + 1)["epsilon"].upper
     params = {"w": jnp.zeros(2)}
-    params, state, mu = scope["step"](params, scope["optimiser"].init(params), scope["jax"].random.key(1))
+    params, state, mu = scope["step"](
+        params, scope["optimiser"].init(params), scope["jax"].random.key(1)
+    )
     assert int(state.step) == 1 and 0.0 < float(mu) <= plan.at(1)["mu"].upper
     assert np.all(np.isfinite(params["w"])) and np.any(params["w"] != 0.0)
 
 
 def test_numbers_between_the_examples():
-    curve = jaxgdp.tradeoff(jaxgdp.dpsgd(noise_multiplier=9.4, sampling_prob=16384 / 50_000, num_steps=2000))
-    limit, mu = map(float, re.search(r"\(([0-9.]+) for the run above, against ([0-9.]+)\)", text()).groups())
+    curve = jaxgdp.tradeoff(
+        jaxgdp.dpsgd(noise_multiplier=9.4, sampling_prob=16384 / 50_000, num_steps=2000)
+    )
+    limit, mu = map(
+        float, re.search(r"\(([0-9.]+) for the run above, against ([0-9.]+)\)", text()).groups()
+    )
     assert 0.0 <= limit - float(curve.tail_mu) < 1e-3 and 0.0 <= mu - float(curve.mu().upper) < 1e-4
 
 
@@ -89,9 +99,14 @@ def test_tables_are_those_of_the_stored_measurements(monkeypatch):
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        for path, made in ((README, module.summary()), (ROOT / "docs" / "measurements.md", module.everything())):
+        for path, made in (
+            (README, module.summary()),
+            (ROOT / "docs" / "measurements.md", module.everything()),
+        ):
             stored = path.read_text(encoding="utf-8")
-            assert module.between_marks(stored, made) == stored, f"{path.name}: run benchmarks/update_readme.py"
+            assert module.between_marks(stored, made) == stored, (
+                f"{path.name}: run benchmarks/update_readme.py"
+            )
     finally:
         for name in ours & set(sys.modules):
             del sys.modules[name]
@@ -99,7 +114,9 @@ def test_tables_are_those_of_the_stored_measurements(monkeypatch):
 
 def test_both_commands_that_run_the_tests_install_the_same():
     """What runs for every change is what `make test` runs, with the same extras."""
-    makefile, script = ((ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", ".ci/run"))
+    makefile, script = (
+        (ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", ".ci/run")
+    )
     ready = makefile.split("$(VENV)/.ready:")[1].split("touch")[0]
     (extras,), (others,) = (re.findall(r'"\.\[([a-z,]+)\]"', part) for part in (ready, script))
     assert extras == others and "test" in extras.split(",")

@@ -1,4 +1,6 @@
-"""One training by every sampler: labelled brackets, the one-line answer, the figure and the command."""
+"""One training by every sampler: labelled brackets, the one-line answer, the figure and the
+command.
+"""
 
 import numpy as np
 import pytest
@@ -34,14 +36,22 @@ def test_each_sampler_has_the_brackets_of_its_mechanism(found):
 
 def test_the_answer_is_a_line_and_true(found):
     first, second = found.answer.splitlines()
-    assert first.startswith("sigma = 0.5, 100 batches an epoch, 1 epoch: shuffled, but accounted for as Poisson")
-    told, truth = (found.sel(sampler=name).isel(noise_multiplier=0) for name in ("poisson", "shuffled"))
+    assert first.startswith(
+        "sigma = 0.5, 100 batches an epoch, 1 epoch: shuffled, but accounted for as Poisson"
+    )
+    told, truth = (
+        found.sel(sampler=name).isel(noise_multiplier=0) for name in ("poisson", "shuffled")
+    )
     ratio = float(first.split("at least ")[1].split(" times")[0])
     exact = float(truth.epsilon_lower.squeeze() / told.epsilon.squeeze())
     assert exact - 0.1 < ratio <= exact
     assert "delta = 1e-05" in second
-    assert "not more than that" in comparison._how_wrong(jaxgdp.Bracket(2.0, 2.1), jaxgdp.Bracket(1.0, 1.5))
-    assert "up to 2 times" in comparison._how_wrong(jaxgdp.Bracket(2.0, 2.1), jaxgdp.Bracket(1.0, 4.0))
+    assert "not more than that" in comparison._how_wrong(
+        jaxgdp.Bracket(2.0, 2.1), jaxgdp.Bracket(1.0, 1.5)
+    )
+    assert "up to 2 times" in comparison._how_wrong(
+        jaxgdp.Bracket(2.0, 2.1), jaxgdp.Bracket(1.0, 4.0)
+    )
     assert comparison.answers(found.sel(sampler=["poisson"])) == []
 
 
@@ -50,8 +60,15 @@ def test_tables_and_figures(found, tmp_path):
     from jaxgdp.plot import sampler_bands
 
     comparison.write_csv(found, tmp_path / "a.csv")
-    told = dict(line[2:].split(": ", 1) for line in (tmp_path / "a.csv").read_text().splitlines() if line[0] == "#")
-    assert told["version"] == jaxgdp.__version__ and float(told["fpr_floor"]) == found.attrs["fpr_floor"]
+    told = dict(
+        line[2:].split(": ", 1)
+        for line in (tmp_path / "a.csv").read_text().splitlines()
+        if line[0] == "#"
+    )
+    assert (
+        told["version"] == jaxgdp.__version__
+        and float(told["fpr_floor"]) == found.attrs["fpr_floor"]
+    )
     assert set(told) >= {"date", "question", "rtol", "adjacency", "dataset_size", "epsilon_at"}
     lines = rows_of(tmp_path / "a.csv")
     assert len(lines) == 7 and lines[0].startswith(
@@ -70,7 +87,17 @@ def test_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     from jaxgdp.cli import main
 
-    call = ["samplers", "--noise-multiplier", "0.5", "--dataset-size", "1000", "--batch-size", "10", "--rtol", "1e-2"]
+    call = [
+        "samplers",
+        "--noise-multiplier",
+        "0.5",
+        "--dataset-size",
+        "1000",
+        "--batch-size",
+        "10",
+        "--rtol",
+        "1e-2",
+    ]
     assert main([*call, "--sampler", "shuffled,poisson", "--csv", "s.csv"]) == 0
     out = capsys.readouterr().out
     assert "times as much (delta = 1e-05)" in out and (tmp_path / "s.csv").exists()
@@ -96,9 +123,18 @@ def test_command(tmp_path, monkeypatch, capsys):
             {"noise_multiplier": [2.0, 0.1], "samplers": ("poisson", "random_allocation")},
             "in \\[0.2, 10000\\] for Random",
         ),
-        ({"samplers": "truncated_poisson"}, "truncated_batch_size must be given for sampler 'truncated_poisson'"),
-        ({"samplers": "truncated_poisson", "truncated_batch_size": 101}, "batch_size must be a whole number"),
-        ({"samplers": "truncated_poisson", "truncated_batch_size": [10, 20]}, "one for each of 1 batch sizes"),
+        (
+            {"samplers": "truncated_poisson"},
+            "truncated_batch_size must be given for sampler 'truncated_poisson'",
+        ),
+        (
+            {"samplers": "truncated_poisson", "truncated_batch_size": 101},
+            "batch_size must be a whole number",
+        ),
+        (
+            {"samplers": "truncated_poisson", "truncated_batch_size": [10, 20]},
+            "one for each of 1 batch sizes",
+        ),
     ],
 )
 def test_bad_input_is_refused_by_name_before_anything_is_measured(arguments, message, monkeypatch):
@@ -115,24 +151,39 @@ def test_samplers_without_a_bracket_are_left_out_by_name_where_nobody_asked_for_
     assert found.sampler.values.tolist() == ["deterministic"]
     assert found.left_out.startswith("random_allocation: noise_multiplier must be in [0.2, 10000]")
     assert f"left out: {found.left_out}" in comparison.summary_text(found)
-    swapped = jaxgdp.compare_samplers(1.0, 1000, 100, quantities="advantage", rtol=0.1, adjacency="replace_one")
-    assert swapped.sampler.values.tolist() == ["deterministic"] and "RandomAllocation" in swapped.left_out
+    swapped = jaxgdp.compare_samplers(
+        1.0, 1000, 100, quantities="advantage", rtol=0.1, adjacency="replace_one"
+    )
+    assert (
+        swapped.sampler.values.tolist() == ["deterministic"]
+        and "RandomAllocation" in swapped.left_out
+    )
     monkeypatch.delitem(samplers.REGISTRY, "deterministic")
-    with pytest.raises(ValueError, match="no sampler has brackets for these settings: random_allocation: noise"):
+    with pytest.raises(
+        ValueError, match="no sampler has brackets for these settings: random_allocation: noise"
+    ):
         jaxgdp.compare_samplers(0.1, 1000, 100)
 
 
 def test_cut_and_fixed_batches_are_compared_where_asked_for():
     names = ("truncated_poisson", "fixed_size")
     found = jaxgdp.compare_samplers(
-        2.0, 40, [10, 20], samplers=names, quantities="advantage", rtol=0.1, truncated_batch_size=[12, 40]
+        2.0,
+        40,
+        [10, 20],
+        samplers=names,
+        quantities="advantage",
+        rtol=0.1,
+        truncated_batch_size=[12, 40],
     )
     own = {
         "truncated_poisson": [(jaxgdp.TruncatedPoisson(2.0, [0.25, 0.5], [12, 40], 40), [4, 2])],
         "fixed_size": [(jaxgdp.FixedSize(2.0, [10, 20], 40), [4, 2])],
     }
     for name, parts in own.items():
-        advantage = jaxgdp.measure(jaxgdp.compose(parts), "advantage", rtol=0.1).brackets["advantage"]
+        advantage = jaxgdp.measure(jaxgdp.compose(parts), "advantage", rtol=0.1).brackets[
+            "advantage"
+        ]
         assert np.array_equal(found.sel(sampler=name).advantage.values.ravel(), advantage.upper)
         assert f"{name}: the upper side" in found.loose
     assert not set(names) & set(comparison._chosen(None))
@@ -141,7 +192,9 @@ def test_cut_and_fixed_batches_are_compared_where_asked_for():
 def test_a_new_sampler_is_one_registration(monkeypatch):
     monkeypatch.setattr(samplers, "REGISTRY", dict(samplers.REGISTRY))
     own = samplers.Sampler(
-        "all", "whole data", lambda at: jaxgdp.dpsgd(at.noise_multiplier, 1.0, at.num_batches * at.num_epochs)
+        "all",
+        "whole data",
+        lambda at: jaxgdp.dpsgd(at.noise_multiplier, 1.0, at.num_batches * at.num_epochs),
     )
     assert samplers.register(own) is samplers.named("all")
     assert samplers.mechanism("all", 1.0, 4, 2).counts[0] == 8.0

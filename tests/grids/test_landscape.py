@@ -30,7 +30,9 @@ def made(lower, upper, sigmas=(2.0,), steps=(400,), status=None, mu_width=0.0):
     }
     return xarray.Dataset(
         {name: (dimensions, values) for name, values in variables.items()},
-        coords=dict(zip(dimensions, (np.array(sigmas), np.array(RATES), np.array(steps)), strict=True)),
+        coords=dict(
+            zip(dimensions, (np.array(sigmas), np.array(RATES), np.array(steps)), strict=True)
+        ),
         attrs={"fpr_floor": 1e-10},
     )
 
@@ -47,15 +49,21 @@ def test_worst_regret_brackets_the_maximum_even_if_the_sides_peak_at_different_r
 def test_worst_regret_gives_one_row_per_sigma_and_steps():
     values = np.arange(12.0).reshape(2, 3, 2) * 1e-3
     rows = landscape.worst_regret(made(values, values + 1e-4, sigmas=(1.0, 3.0), steps=(400, 1000)))
-    assert [(r.noise_multiplier, r.num_steps) for r in rows] == list(itertools.product((1.0, 3.0), (400, 1000)))
+    assert [(r.noise_multiplier, r.num_steps) for r in rows] == list(
+        itertools.product((1.0, 3.0), (400, 1000))
+    )
     np.testing.assert_allclose([r.lower for r in rows], values.max(axis=1).ravel(), rtol=0, atol=0)
-    np.testing.assert_allclose([r.upper for r in rows], values.max(axis=1).ravel() + 1e-4, rtol=0, atol=0)
+    np.testing.assert_allclose(
+        [r.upper for r in rows], values.max(axis=1).ravel() + 1e-4, rtol=0, atol=0
+    )
     assert all(isinstance(r.num_steps, int) for r in rows)
 
 
 def test_worst_regret_does_not_depend_on_the_order_of_dimensions():
     dataset = one_line([0.001, 0.006, 0.0], [0.009, 0.007, 1e-6])
-    turned = dataset.transpose("num_steps", "sampling_prob", "noise_multiplier").isel(sampling_prob=[2, 0, 1])
+    turned = dataset.transpose("num_steps", "sampling_prob", "noise_multiplier").isel(
+        sampling_prob=[2, 0, 1]
+    )
     assert landscape.worst_regret(turned) == landscape.worst_regret(dataset)
 
 
@@ -86,9 +94,17 @@ def test_rule_of_thumb_counts_wide_brackets_and_takes_another_limit():
 
 
 def test_rule_of_thumb_is_decided_by_the_lower_side():
-    """At the limit's edge: a bracket across 0.01 decides nothing, one whose lower side reaches it does."""
-    assert landscape.rule_of_thumb(one_line([0.0, 0.0099999, 0.0], [0.0, 0.0100679, 0.0]))[0].verdict == "undecided"
-    assert landscape.rule_of_thumb(one_line([0.0, 0.01, 0.0], [0.0, 0.0100679, 0.0]))[0].verdict == "fails"
+    """At the limit's edge: a bracket across 0.01 decides nothing, one whose lower side reaches it
+    does.
+    """
+    assert (
+        landscape.rule_of_thumb(one_line([0.0, 0.0099999, 0.0], [0.0, 0.0100679, 0.0]))[0].verdict
+        == "undecided"
+    )
+    assert (
+        landscape.rule_of_thumb(one_line([0.0, 0.01, 0.0], [0.0, 0.0100679, 0.0]))[0].verdict
+        == "fails"
+    )
 
 
 def test_rule_of_thumb_speaks_only_of_large_sigma_and_many_steps():
@@ -107,17 +123,26 @@ def test_summary_names_the_rates_where_the_rule_fails():
 
 
 def test_csv_keeps_every_digit_of_both_sides(tmp_path):
-    dataset = one_line([1 / 3, 0.2, 1e-12], [0.35, 0.25, 1e-9], status=[[[0], [1], [0]]], mu_width=0.1)
+    dataset = one_line(
+        [1 / 3, 0.2, 1e-12], [0.35, 0.25, 1e-9], status=[[[0], [1], [0]]], mu_width=0.1
+    )
     landscape.write_csv(dataset, tmp_path / "grid.csv")
     rows = list(csv.DictReader(rows_of(tmp_path / "grid.csv")))
     assert [float(r["sampling_prob"]) for r in rows] == RATES
     assert [float(r["regret_lower"]) for r in rows] == [1 / 3, 0.2, 1e-12]
     assert [(float(r["mu_lower"]), float(r["mu_upper"])) for r in rows] == [(1.0, 1.1)] * 3
-    assert [(r["status"], r["num_steps"]) for r in rows] == [("0", "400"), ("1", "400"), ("0", "400")]
+    assert [(r["status"], r["num_steps"]) for r in rows] == [
+        ("0", "400"),
+        ("1", "400"),
+        ("0", "400"),
+    ]
 
 
 def test_default_grid_is_that_of_the_paper():
-    assert len(landscape.NOISE_MULTIPLIERS) * len(landscape.NUM_STEPS) * len(landscape.SAMPLING_PROBS) == 1536
+    assert (
+        len(landscape.NOISE_MULTIPLIERS) * len(landscape.NUM_STEPS) * len(landscape.SAMPLING_PROBS)
+        == 1536
+    )
     assert (landscape.SAMPLING_PROBS[0], landscape.SAMPLING_PROBS[-1]) == (1e-4, 1.0)
 
 
@@ -129,7 +154,10 @@ def test_figure_has_a_line_per_sigma_and_steps_and_marks_the_limit():
 
     values = np.full((2, 3, 2), 1e-3)
     axes = Figure().add_subplot()
-    assert regret_landscape(made(values, values * 1.1, sigmas=(1.0, 2.0), steps=(400, 1000)), axes) is axes
+    assert (
+        regret_landscape(made(values, values * 1.1, sigmas=(1.0, 2.0), steps=(400, 1000)), axes)
+        is axes
+    )
     assert len(axes.lines) == 2 * 2 + 1
     assert axes.lines[-1].get_ydata()[0] == 0.01
     assert (axes.get_xscale(), axes.get_yscale(), axes.get_ylim()[0]) == ("log", "log", 1e-5)
@@ -145,4 +173,8 @@ def test_the_command_compiles_nothing(monkeypatch, tmp_path):
     monkeypatch.setattr(landscape, "sweep", lambda **asked: seen.append(asked) or sweep(**asked))
     monkeypatch.chdir(tmp_path)
     asked = ["--noise-multiplier", "2", "--sampling-prob", "0.5,1", "--num-steps", "10", "--quiet"]
-    assert main(["landscape", *asked]) == 0 and seen[0]["executor"] == "eager" and (tmp_path / "landscape.csv").exists()
+    assert (
+        main(["landscape", *asked]) == 0
+        and seen[0]["executor"] == "eager"
+        and (tmp_path / "landscape.csv").exists()
+    )

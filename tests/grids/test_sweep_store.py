@@ -70,7 +70,10 @@ def test_what_lies_in_the_store_is_what_a_sweep_in_memory_returns(plain, whole):
     with xarray.open_zarr(path) as read:
         xarray.testing.assert_identical(read.load(), plain)
         for name in plain.variables:
-            assert read[name].dtype == plain[name].dtype and read[name].values.tobytes() == plain[name].values.tobytes()
+            assert (
+                read[name].dtype == plain[name].dtype
+                and read[name].values.tobytes() == plain[name].values.tobytes()
+            )
 
 
 @pytest.mark.parametrize("chunk_size", [1, 1000])
@@ -82,14 +85,24 @@ def test_chunks_change_no_bit(plain, tmp_path, chunk_size):
 
 @pytest.mark.slow
 def test_chunks_change_no_bit_of_compiled_sweeps(tmp_path):
-    grid = {"noise_multiplier": [1.0, 1.2], "sampling_prob": [0.2], "num_steps": [500, 600, 700], "rtol": 1e-2}
+    grid = {
+        "noise_multiplier": [1.0, 1.2],
+        "sampling_prob": [0.2],
+        "num_steps": [500, 600, 700],
+        "rtol": 1e-2,
+    }
     plain = jaxgdp.sweep(**grid, quantities="mu", executor="compiled")
     for size in (1, 5):
         path = tmp_path / f"{size}.zarr"
-        found = jaxgdp.sweep(**grid, quantities="mu", executor="compiled", store=path, chunk_size=size)
+        found = jaxgdp.sweep(
+            **grid, quantities="mu", executor="compiled", store=path, chunk_size=size
+        )
         xarray.testing.assert_identical(found.load(), plain)
         assert (
-            json.loads((path / "jaxgdp" / "zarr.json").read_text())["attributes"]["question"]["executor"] == "compiled"
+            json.loads((path / "jaxgdp" / "zarr.json").read_text())["attributes"]["question"][
+                "executor"
+            ]
+            == "compiled"
         )
 
 
@@ -106,7 +119,9 @@ def test_called_again_it_computes_only_what_is_missing(whole, tmp_path, counted)
     assert counted == [4, 4] and [child.name for child in tmp_path.iterdir()] == ["sweep.zarr"]
     done = []
     jaxgdp.sweep(**GRID, store=path, chunk_size=5, progress=done.append)
-    assert counted == [4, 4, 4, 4] and done[0] == 4 and sum(done) == 12  # the chunk in flight is computed again
+    assert (
+        counted == [4, 4, 4, 4] and done[0] == 4 and sum(done) == 12
+    )  # the chunk in flight is computed again
     assert files(path) == files(whole[0])
     jaxgdp.sweep(**GRID, store=str(path), chunk_size=5)
     assert len(counted) == 4
@@ -128,7 +143,9 @@ def test_another_question_is_refused_before_anything_is_computed(whole, counted,
 
 def test_what_does_not_matter_to_the_question_is_no_other_question(whole, counted):
     path, returned = whole
-    again = jaxgdp.sweep(**(GRID | {"prior": 0.1, "noise_multiplier": (1, 4, 2)}), store=path, chunk_size=5)
+    again = jaxgdp.sweep(
+        **(GRID | {"prior": 0.1, "noise_multiplier": (1, 4, 2)}), store=path, chunk_size=5
+    )
     xarray.testing.assert_identical(again.load(), returned.load())
     assert counted == []
 
@@ -156,7 +173,11 @@ def test_an_unfinished_store_does_not_look_finished(tmp_path):
 
         jaxgdp.sweep(**GRID, store=tmp_path / "sweep.zarr", chunk_size=5, progress=stop)
     with xarray.open_zarr(tmp_path / "sweep.zarr") as read:
-        assert np.all(read["status"] == -1) and np.all(read["lattice_size"] == -1) and np.all(np.isnan(read["mu"]))
+        assert (
+            np.all(read["status"] == -1)
+            and np.all(read["lattice_size"] == -1)
+            and np.all(np.isnan(read["mu"]))
+        )
         assert read["noise_multiplier"].values.tolist() == GRID["noise_multiplier"]
 
 

@@ -1,8 +1,8 @@
 """The test suite that dp_accounting keeps for accountants, run as it is on ours.
 
-It is taken from the installed package, or, where a distribution leaves it out, from the file that the environment variable
-JAXGDP_PRIVACY_ACCOUNTANT_TEST names (python/dp_accounting/dp_accounting/privacy_accountant_test.py of google/differential-privacy).
-"""
+It is taken from the installed package, or, where a distribution leaves it out, from the file that
+the environment variable JAXGDP_PRIVACY_ACCOUNTANT_TEST names
+(python/dp_accounting/dp_accounting/privacy_accountant_test.py of google/differential-privacy)."""
 
 import importlib.util
 import os
@@ -23,7 +23,8 @@ def _suite():
             spec.loader.exec_module(module)
             return module
         return pytest.importorskip(
-            "dp_accounting.privacy_accountant_test", reason="dp_accounting's test files are not installed"
+            "dp_accounting.privacy_accountant_test",
+            reason="dp_accounting's test files are not installed",
         )
 
 

@@ -1,4 +1,6 @@
-"""Events and accountants of dp_accounting: counts, nesting, neighbouring relations, and what is refused."""
+"""Events and accountants of dp_accounting: counts, nesting, neighbouring relations, and what is
+refused.
+"""
 
 import copy
 import math
@@ -29,21 +31,34 @@ SUPPORTED = {
     "randomized response": (ev.RandomizedResponseDpEvent(0.5, 3), (REPLACE, SPECIAL)),
     "sampled gaussian": (ev.PoissonSampledDpEvent(0.1, GAUSS), (ADD, SPECIAL)),
     "sampled laplace": (ev.PoissonSampledDpEvent(0.1, ev.LaplaceDpEvent(2.0)), (ADD, SPECIAL)),
-    "sampled discrete laplace": (ev.PoissonSampledDpEvent(0.1, ev.DiscreteLaplaceDpEvent(0.5, 2)), (ADD, SPECIAL)),
-    "sampled gaussians": (
-        ev.PoissonSampledDpEvent(0.1, ev.ComposedDpEvent([ev.SelfComposedDpEvent(GAUSS, 3), GAUSS])),
+    "sampled discrete laplace": (
+        ev.PoissonSampledDpEvent(0.1, ev.DiscreteLaplaceDpEvent(0.5, 2)),
         (ADD, SPECIAL),
     ),
-    "one nonzero sensitivity": (ev.MixtureOfGaussiansDpEvent(2.0, [0.0, 0.5], [0.9, 0.1]), (ADD, SPECIAL)),
+    "sampled gaussians": (
+        ev.PoissonSampledDpEvent(
+            0.1, ev.ComposedDpEvent([ev.SelfComposedDpEvent(GAUSS, 3), GAUSS])
+        ),
+        (ADD, SPECIAL),
+    ),
+    "one nonzero sensitivity": (
+        ev.MixtureOfGaussiansDpEvent(2.0, [0.0, 0.5], [0.9, 0.1]),
+        (ADD, SPECIAL),
+    ),
     "tree": (ev.SingleEpochTreeAggregationDpEvent(2.0, [5, 8]), (SPECIAL,)),
-    "truncated batches": (ev.TruncatedSubsampledGaussianDpEvent(1000, 0.1, 150, 2.0), (ADD, SPECIAL)),
+    "truncated batches": (
+        ev.TruncatedSubsampledGaussianDpEvent(1000, 0.1, 150, 2.0),
+        (ADD, SPECIAL),
+    ),
 }
 REFUSED = {
     "sample without replacement": ev.SampledWithoutReplacementDpEvent(100, 10, GAUSS),
     "sample with replacement": ev.SampledWithReplacementDpEvent(100, 10, GAUSS),
     "best of several": ev.RepeatAndSelectDpEvent(GAUSS, 10.0, 1.0),
     "two sensitivities": ev.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.8, 0.1, 0.1]),
-    "several laplace on one sample": ev.PoissonSampledDpEvent(0.1, ev.SelfComposedDpEvent(ev.LaplaceDpEvent(1.0), 2)),
+    "several laplace on one sample": ev.PoissonSampledDpEvent(
+        0.1, ev.SelfComposedDpEvent(ev.LaplaceDpEvent(1.0), 2)
+    ),
     "unsupported": ev.UnsupportedDpEvent(),
 }
 PAIRS = [pytest.param(e, r, id=f"{n}, {r}") for n, (e, rs) in SUPPORTED.items() for r in rs]
@@ -54,7 +69,9 @@ def accountant(relation=ADD):
 
 
 def same(*spent):
-    first, *others = [(dict(s.uses), round(s.rho, 12), round(s.xi, 12), s.non_private) for s in spent]
+    first, *others = [
+        (dict(s.uses), round(s.rho, 12), round(s.xi, 12), s.non_private) for s in spent
+    ]
     return all(first == other for other in others)
 
 
@@ -64,7 +81,9 @@ def test_counts_and_nesting_say_the_same(event, relation):
     one_by_one = accountant(relation)
     for _ in range(6):
         one_by_one.compose(event)
-    nested = ev.ComposedDpEvent([ev.SelfComposedDpEvent(ev.ComposedDpEvent([event, ev.NoOpDpEvent()]), 2), event])
+    nested = ev.ComposedDpEvent(
+        [ev.SelfComposedDpEvent(ev.ComposedDpEvent([event, ev.NoOpDpEvent()]), 2), event]
+    )
     ways = [
         by_count,
         one_by_one,
@@ -161,7 +180,9 @@ def test_gaussians_are_exact_for_every_relation():
         assert math.isclose(known.get_delta(1.0), jaxgdp.gdp.delta(1.0, mu), rel_tol=1e-8)
         assert math.isclose(known.get_mu(), mu, rel_tol=1e-9) and known.get_mu() >= mu
         rates = known.get_true_positive_rates([0.0, 1e-6, 0.5, 1.0])
-        assert np.allclose(rates, [0.0, jaxgdp.gdp.tpr(1e-6, mu), jaxgdp.gdp.tpr(0.5, mu), 1.0], rtol=1e-8)
+        assert np.allclose(
+            rates, [0.0, jaxgdp.gdp.tpr(1e-6, mu), jaxgdp.gdp.tpr(0.5, mu), 1.0], rtol=1e-8
+        )
         assert isinstance(known.get_true_positive_rates(0.1), float)
         assert known.get_epsilon(0.0) == math.inf
     # below ε = 0: δ(ε) = 1 − e^ε·(1 − δ(−ε))
@@ -172,15 +193,23 @@ def test_gaussians_are_exact_for_every_relation():
 
 def test_pure_epsilons_add_up_whatever_the_nesting():
     response = ev.RandomizedResponseDpEvent(0.5, 2)  # ε = log 3
-    assert math.isclose(accountant(REPLACE).compose(response, 10).get_epsilon(0.0), 10 * math.log(3), rel_tol=1e-9)
+    assert math.isclose(
+        accountant(REPLACE).compose(response, 10).get_epsilon(0.0), 10 * math.log(3), rel_tol=1e-9
+    )
     # against a uniform answer: log(3/4 / (1/2)) one way, log(1/2 / (1/4)) the other
-    assert math.isclose(accountant(SPECIAL).compose(response, 10).get_epsilon(0.0), 10 * math.log(2), rel_tol=1e-9)
+    assert math.isclose(
+        accountant(SPECIAL).compose(response, 10).get_epsilon(0.0), 10 * math.log(2), rel_tol=1e-9
+    )
     for relation, epsilon in ((ADD, 3 * 0.5), (REPLACE, 3 * 1.0)):
         assert math.isclose(
-            accountant(relation).compose(ev.LaplaceDpEvent(2.0), 3).get_epsilon(0.0), epsilon, rel_tol=1e-9
+            accountant(relation).compose(ev.LaplaceDpEvent(2.0), 3).get_epsilon(0.0),
+            epsilon,
+            rel_tol=1e-9,
         )
         steps = ev.DiscreteLaplaceDpEvent(0.25, 2)
-        assert math.isclose(accountant(relation).compose(steps, 3).get_epsilon(0.0), epsilon, rel_tol=1e-9)
+        assert math.isclose(
+            accountant(relation).compose(steps, 3).get_epsilon(0.0), epsilon, rel_tol=1e-9
+        )
 
 
 def test_discrete_laplace_of_two_steps_is_the_law_shifted():
@@ -191,16 +220,22 @@ def test_discrete_laplace_of_two_steps_is_the_law_shifted():
     for gamma in np.exp(np.linspace(-1.4, 1.4, 9)):
         exact = np.maximum(shifted - gamma * law, 0.0).sum()
         assert math.isclose(
-            np.maximum(np.asarray(pair.q) - gamma * np.asarray(pair.p), 0.0).sum(), exact, abs_tol=1e-14
+            np.maximum(np.asarray(pair.q) - gamma * np.asarray(pair.p), 0.0).sum(),
+            exact,
+            abs_tol=1e-14,
         )
 
 
 def test_gaussians_on_one_sample_are_one_gaussian():
-    inner = ev.ComposedDpEvent([ev.SelfComposedDpEvent(ev.GaussianDpEvent(2.0), 3), ev.GaussianDpEvent(1.0)])
+    inner = ev.ComposedDpEvent(
+        [ev.SelfComposedDpEvent(ev.GaussianDpEvent(2.0), 3), ev.GaussianDpEvent(1.0)]
+    )
     found = from_event(ev.PoissonSampledDpEvent(0.1, inner)).mechanisms[0]
     assert isinstance(found, jaxgdp.SubsampledGaussian)
     assert math.isclose(float(found.noise_multiplier), 1.0 / math.sqrt(3 / 4 + 1), rel_tol=1e-12)
-    twice = from_event(ev.PoissonSampledDpEvent(0.5, ev.PoissonSampledDpEvent(0.2, GAUSS))).mechanisms[0]
+    twice = from_event(
+        ev.PoissonSampledDpEvent(0.5, ev.PoissonSampledDpEvent(0.2, GAUSS))
+    ).mechanisms[0]
     assert math.isclose(float(twice.sampling_prob), 0.1)
 
 
@@ -211,9 +246,14 @@ def test_truncated_batches_cost_at_least_the_plain_ones_and_no_more_than_what_tr
     ((kind, (epsilon, delta)),) = parts
     # 0.1·Pr[Bin(999, 0.1) ≥ 150]
     tail = mpmath.fsum(
-        mpmath.binomial(999, k) * mpmath.mpf("0.1") ** k * mpmath.mpf("0.9") ** (999 - k) for k in range(150, 1000)
+        mpmath.binomial(999, k) * mpmath.mpf("0.1") ** k * mpmath.mpf("0.9") ** (999 - k)
+        for k in range(150, 1000)
     )
-    assert kind is jaxgdp.ApproximateDP and epsilon == 0.0 and math.isclose(delta, 0.1 * float(tail), rel_tol=1e-6)
+    assert (
+        kind is jaxgdp.ApproximateDP
+        and epsilon == 0.0
+        and math.isclose(delta, 0.1 * float(tail), rel_tol=1e-6)
+    )
 
 
 def test_non_private_and_no_op():
@@ -221,7 +261,11 @@ def test_non_private_and_no_op():
     with pytest.raises(ValueError, match="nothing was spent"):
         known.mechanism()
     known.compose(ev.GaussianDpEvent(0.0))
-    assert known.get_epsilon(0.5) == math.inf and known.get_delta(3.0) == 1.0 and known.get_mu() == math.inf
+    assert (
+        known.get_epsilon(0.5) == math.inf
+        and known.get_delta(3.0) == 1.0
+        and known.get_mu() == math.inf
+    )
     assert np.all(known.get_true_positive_rates([1e-3, 0.1]) == 1.0)
     with pytest.raises(ValueError, match="non-private"):
         known.mechanism()
@@ -248,7 +292,9 @@ def test_dpsgd_next_to_their_accountant():
     assert 0.5222 < mu < 0.5228 and 0.02 < regret < 0.025
     assert ours.get_true_positive_rates(1e-6) > 1e-6  # gdpnum reports 9e-14 here
     fnr = ours.get_false_negative_rates([1e-3, 0.1])
-    assert np.all(fnr <= 1.0 - ours.get_true_positive_rates([1e-3, 0.1]) + 1e-12) and np.all(fnr > 0.5)
+    assert np.all(fnr <= 1.0 - ours.get_true_positive_rates([1e-3, 0.1]) + 1e-12) and np.all(
+        fnr > 0.5
+    )
     again = copy.deepcopy(ours)
     assert (
         again.compose(step).get_epsilon(1e-5)
@@ -259,7 +305,9 @@ def test_dpsgd_next_to_their_accountant():
 
 def test_calibrate_dp_mechanism_takes_it():
     make = lambda sigma: ev.SelfComposedDpEvent(ev.GaussianDpEvent(sigma), 4)
-    sigma = dpa.calibrate_dp_mechanism(Accountant, make, target_epsilon=1.0, target_delta=1e-5, tol=1e-6)
+    sigma = dpa.calibrate_dp_mechanism(
+        Accountant, make, target_epsilon=1.0, target_delta=1e-5, tol=1e-6
+    )
     exact = 2.0 / float(jaxgdp.gdp.mu_from_epsilon_delta(1.0, 1e-5))
     assert exact <= sigma < exact + 2e-6
     steps = dpa.calibrate_dp_mechanism(

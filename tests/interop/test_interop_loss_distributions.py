@@ -9,11 +9,11 @@ import jaxgdp
 
 pytest.importorskip("dp_accounting", reason="the extra 'interop' is not installed")
 
-from dp_accounting.pld import common, privacy_loss_distribution  # noqa: E402
+from dp_accounting.pld import common, privacy_loss_distribution
 
-from jaxgdp.interop.dominating import dominating_pair  # noqa: E402
-from jaxgdp.interop.dp_accounting import from_pld, to_pld  # noqa: E402
-from jaxgdp.mechanisms.finite_pair import FinitePair  # noqa: E402
+from jaxgdp.interop.dominating import dominating_pair
+from jaxgdp.interop.dp_accounting import from_pld, to_pld
+from jaxgdp.mechanisms.finite_pair import FinitePair
 
 EPSILON = np.linspace(0.0, 3.0, 31)
 
@@ -28,7 +28,10 @@ def profile(pair: FinitePair, epsilon, swapped=False):
 
 
 def mass(pair: FinitePair):
-    return [np.exp(a).sum() + math.exp(b) for a, b in ((pair.log_p, pair.log_p_minus), (pair.log_q, pair.log_q_plus))]
+    return [
+        np.exp(a).sum() + math.exp(b)
+        for a, b in ((pair.log_p, pair.log_p_minus), (pair.log_q, pair.log_q_plus))
+    ]
 
 
 def pld_of(mechanism, **kwargs):
@@ -39,11 +42,15 @@ CASES = {
     "infinite mass": privacy_loss_distribution.from_privacy_parameters(
         common.DifferentialPrivacyParameters(1.0, 0.1), 1e-2
     ),
-    "laplace": privacy_loss_distribution.from_laplace_mechanism(1.0, value_discretization_interval=1e-2),
+    "laplace": privacy_loss_distribution.from_laplace_mechanism(
+        1.0, value_discretization_interval=1e-2
+    ),
     "sampled laplace": privacy_loss_distribution.from_laplace_mechanism(
         1.0, value_discretization_interval=1e-2, sampling_prob=0.2
     ),
-    "gaussian": privacy_loss_distribution.from_gaussian_mechanism(1.0, value_discretization_interval=1e-2),
+    "gaussian": privacy_loss_distribution.from_gaussian_mechanism(
+        1.0, value_discretization_interval=1e-2
+    ),
     "sampled gaussian, composed": privacy_loss_distribution.from_gaussian_mechanism(
         1.0, value_discretization_interval=1e-2, sampling_prob=0.2
     ).self_compose(20),
@@ -69,7 +76,10 @@ def test_a_distribution_keeps_its_profile_and_its_infinite_mass(name):
     assert np.allclose(ours[1:], theirs[1:], rtol=1e-3, atol=1e-12)
     infinite = float(pld.get_delta_for_epsilon(math.inf))
     assert math.isclose(
-        max(math.exp(pair.log_q_plus), math.exp(pair.log_p_minus)), infinite, rel_tol=1e-9, abs_tol=1e-14
+        max(math.exp(pair.log_q_plus), math.exp(pair.log_p_minus)),
+        infinite,
+        rel_tol=1e-9,
+        abs_tol=1e-14,
     )
 
 
@@ -89,7 +99,9 @@ def test_optimistic_and_foreign_objects_are_refused():
         from_pld(optimistic)
     with pytest.raises(ValueError, match="PrivacyLossDistribution"):
         from_pld({"loss": 1.0})
-    half = privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability({0: 0.5}, 0.0, 0.1)
+    half = privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability(
+        {0: 0.5}, 0.0, 0.1
+    )
     with pytest.raises(ValueError, match="sum"):
         from_pld(half)
 
@@ -102,7 +114,9 @@ def test_a_mechanism_as_a_distribution_dominates_it_in_both_orders():
     both = 0.99**2 * np.array([(1 - r) ** 2, 2 * r * (1 - r), r**2])
     loss = np.array([-1.0, 0.0, 1.0])
     infinite = 1.0 - 0.99**2
-    exact = np.array([infinite + np.sum(both * np.maximum(1.0 - np.exp(e - loss), 0.0)) for e in EPSILON])
+    exact = np.array(
+        [infinite + np.sum(both * np.maximum(1.0 - np.exp(e - loss), 0.0)) for e in EPSILON]
+    )
     theirs = np.asarray(pld.get_delta_for_epsilon(EPSILON))
     assert np.all(theirs >= exact * (1.0 - 1e-12)) and np.allclose(theirs, exact, rtol=1e-6)
     assert math.isclose(float(pld.get_delta_for_epsilon(math.inf)), infinite, rel_tol=1e-9)

@@ -1,4 +1,6 @@
-"""Events that only newer versions of dp_accounting have: stand-ins with their fields where the installed one lacks them."""
+"""Events that only newer versions of dp_accounting have: stand-ins with their fields where the
+installed one lacks them.
+"""
 
 import math
 
@@ -9,17 +11,21 @@ import pytest
 import jaxgdp
 
 pytest.importorskip("dp_accounting", reason="the extra 'interop' is not installed")
-from dp_accounting import dp_event as ev  # noqa: E402
+from dp_accounting import dp_event as ev
 
-from jaxgdp.interop.dp_accounting import from_event  # noqa: E402
-from jaxgdp.interop.dp_accounting.events import spending  # noqa: E402
+from jaxgdp.interop.dp_accounting import from_event
+from jaxgdp.interop.dp_accounting.events import spending
 
 FIELDS = {
     "EpsilonDeltaDpEvent": {"epsilon": attr.NOTHING, "delta": attr.NOTHING},
     "ApproximateDpEvent": {"event": attr.NOTHING, "delta": attr.NOTHING},
     "ExponentialMechanismDpEvent": {"epsilon": attr.NOTHING},
     "PermuteAndFlipDpEvent": {"epsilon": attr.NOTHING},
-    "RandomAllocationDpEvent": {"event": attr.NOTHING, "num_selected": attr.NOTHING, "num_steps": attr.NOTHING},
+    "RandomAllocationDpEvent": {
+        "event": attr.NOTHING,
+        "num_selected": attr.NOTHING,
+        "num_steps": attr.NOTHING,
+    },
     "DiscreteGaussianDpEvent": {"sigma": attr.NOTHING, "sensitivity": 1.0, "dimension": None},
 }
 ADD, REPLACE, SPECIAL = "ADD_OR_REMOVE_ONE", "REPLACE_ONE", "REPLACE_SPECIAL"
@@ -33,7 +39,10 @@ def event(monkeypatch):
         if not hasattr(ev, name):
             fields = {field: attr.ib(default=default) for field, default in FIELDS[name].items()}
             monkeypatch.setattr(
-                ev, name, attr.make_class(name, fields, bases=(ev.DpEvent,), frozen=True), raising=False
+                ev,
+                name,
+                attr.make_class(name, fields, bases=(ev.DpEvent,), frozen=True),
+                raising=False,
             )
         return getattr(ev, name)(*values)
 
@@ -48,9 +57,15 @@ def only_use(tree, relation=ADD):
 
 def test_guarantees_stand_for_themselves(event):
     for relation in (ADD, REPLACE, SPECIAL):
-        assert only_use(event("EpsilonDeltaDpEvent", 1.0, 1e-6), relation) == (jaxgdp.ApproximateDP, (1.0, 1e-6))
+        assert only_use(event("EpsilonDeltaDpEvent", 1.0, 1e-6), relation) == (
+            jaxgdp.ApproximateDP,
+            (1.0, 1e-6),
+        )
         assert only_use(event("EpsilonDeltaDpEvent", 1.0, 0.0), relation) == (jaxgdp.PureDP, (1.0,))
-        assert only_use(event("ExponentialMechanismDpEvent", 0.5), relation) == (jaxgdp.ExponentialMechanism, (0.5,))
+        assert only_use(event("ExponentialMechanismDpEvent", 0.5), relation) == (
+            jaxgdp.ExponentialMechanism,
+            (0.5,),
+        )
     assert spending(event("EpsilonDeltaDpEvent", 0.0, 0.0), ADD).nothing
     assert spending(event("EpsilonDeltaDpEvent", 1.0, 1.0), ADD).non_private
     with pytest.raises(ValueError, match="delta of EpsilonDeltaDpEvent"):
@@ -77,11 +92,19 @@ def test_approximate_events_fail_with_their_probability(event):
 
 def test_discrete_gaussians(event):
     assert only_use(event("DiscreteGaussianDpEvent", 3.0)) == (jaxgdp.DiscreteGaussian, (3.0, 1.0))
-    # a replaced record moves an integer by up to twice the sensitivity; a fraction of a step moves nothing
-    assert only_use(event("DiscreteGaussianDpEvent", 3.0, 1.0, 1), REPLACE) == (jaxgdp.DiscreteGaussian, (3.0, 2.0))
-    assert only_use(event("DiscreteGaussianDpEvent", 3.0, 2.7, 1)) == (jaxgdp.DiscreteGaussian, (3.0, 2.0))
+    # a replaced record moves an integer by up to twice the sensitivity; a fraction of a step moves
+    # nothing
+    assert only_use(event("DiscreteGaussianDpEvent", 3.0, 1.0, 1), REPLACE) == (
+        jaxgdp.DiscreteGaussian,
+        (3.0, 2.0),
+    )
+    assert only_use(event("DiscreteGaussianDpEvent", 3.0, 2.7, 1)) == (
+        jaxgdp.DiscreteGaussian,
+        (3.0, 2.0),
+    )
     assert spending(event("DiscreteGaussianDpEvent", 3.0, 0.9), ADD).nothing
-    # in several dimensions: two coordinates of one step each are a move of √2, of which 1/μ is all but σ/√2
+    # in several dimensions: two coordinates of one step each are a move of √2, of which 1/μ is all
+    # but σ/√2
     kind, (sigma,) = only_use(event("DiscreteGaussianDpEvent", 3.0, math.sqrt(2.0), 5))
     assert kind is jaxgdp.Gaussian and 0.99 * 3.0 / math.sqrt(2.0) < sigma < 3.0 / math.sqrt(2.0)
     sampled = only_use(ev.PoissonSampledDpEvent(0.1, event("DiscreteGaussianDpEvent", 3.0)))
@@ -90,7 +113,9 @@ def test_discrete_gaussians(event):
 
 @pytest.mark.parametrize("epsilon, delta, rate", [(1.0, 0.0, 0.1), (0.5, 1e-3, 0.3)])
 def test_sampling_amplifies_a_guarantee_as_known(event, epsilon, delta, rate):
-    kind, (p, q) = only_use(ev.PoissonSampledDpEvent(rate, event("EpsilonDeltaDpEvent", epsilon, delta)))
+    kind, (p, q) = only_use(
+        ev.PoissonSampledDpEvent(rate, event("EpsilonDeltaDpEvent", epsilon, delta))
+    )
     p, q = np.asarray(p), np.asarray(q)
     assert kind is jaxgdp.FromPMFs and math.isclose(p.sum(), 1.0) and math.isclose(q.sum(), 1.0)
     # (log(1 + rate·(e^ε − 1)), rate·δ)-DP in both orders (Balle et al. 2018)
@@ -98,7 +123,9 @@ def test_sampling_amplifies_a_guarantee_as_known(event, epsilon, delta, rate):
     assert math.isclose(np.maximum(q - gamma * p, 0.0).sum(), rate * delta, abs_tol=1e-15)
     assert np.maximum(p - gamma * q, 0.0).sum() <= rate * delta + 1e-15
     with pytest.raises(ValueError, match="PoissonSampledDpEvent"):
-        from_event(ev.PoissonSampledDpEvent(rate, event("EpsilonDeltaDpEvent", epsilon, delta)), SPECIAL)
+        from_event(
+            ev.PoissonSampledDpEvent(rate, event("EpsilonDeltaDpEvent", epsilon, delta)), SPECIAL
+        )
 
 
 def test_a_response_is_not_sampled_however_it_is_wrapped():

@@ -22,15 +22,24 @@ def test_history_is_assigned_or_stepped():
         stepped.step(noise_multiplier=sigma, sample_rate=0.04)
     assert stepped.history == assigned.history and len(stepped) == 753
     assert GDPAccountant.mechanism() == "jaxgdp" and len(GDPAccountant()) == 0
-    counts = {float(m.noise_multiplier): int(c) for m, c in zip(*vars(assigned.composition()).values(), strict=True)}
+    counts = {
+        float(m.noise_multiplier): int(c)
+        for m, c in zip(*vars(assigned.composition()).values(), strict=True)
+    }
     assert counts == {1.5: 751, 1.0: 2}
 
 
 def test_without_sampling_it_is_exact():
     accountant = GDPAccountant()
     accountant.history = [(2.0, 1.0, 4)]
-    assert math.isclose(accountant.get_epsilon(1e-5, eps_error=0.01), jaxgdp.gdp.epsilon(1e-5, 1.0), rel_tol=1e-9)
-    assert math.isclose(accountant.get_epsilon(delta=1e-5, alphas=[2.0]), jaxgdp.gdp.epsilon(1e-5, 1.0), rel_tol=1e-9)
+    assert math.isclose(
+        accountant.get_epsilon(1e-5, eps_error=0.01), jaxgdp.gdp.epsilon(1e-5, 1.0), rel_tol=1e-9
+    )
+    assert math.isclose(
+        accountant.get_epsilon(delta=1e-5, alphas=[2.0]),
+        jaxgdp.gdp.epsilon(1e-5, 1.0),
+        rel_tol=1e-9,
+    )
     assert math.isclose(accountant.get_mu(), 1.0, rel_tol=1e-9) and accountant.get_regret() < 1e-9
     assert math.isclose(accountant.get_advantage(), jaxgdp.gdp.advantage(1.0), rel_tol=1e-8)
     assert np.allclose(accountant.get_beta([0.01, 0.1]), jaxgdp.gdp.beta([0.01, 0.1], 1.0))
@@ -39,7 +48,8 @@ def test_without_sampling_it_is_exact():
 
 
 def test_the_value_opacus_tests_for():
-    # their PRV accountant, an upper bound with an ε error of 0.01: σ = 1.5, q = 0.04, 2250 steps, δ = 1e-5
+    # their PRV accountant, an upper bound with an ε error of 0.01: σ = 1.5, q = 0.04, 2250 steps, δ
+    # = 1e-5
     accountant = GDPAccountant()
     accountant.history = [(1.5, 0.04, 2250)]
     assert 6.777395712150674 - 0.01 < accountant.get_epsilon(1e-5) < 6.777395712150674 * (1 + 1e-3)
@@ -101,7 +111,8 @@ def test_bad_states_are_refused_and_change_nothing(state, named):
 
 
 @pytest.mark.parametrize(
-    "bad", [{"noise_multiplier": -1.0, "sample_rate": 0.1}, {"noise_multiplier": 1.0, "sample_rate": 2.0}]
+    "bad",
+    [{"noise_multiplier": -1.0, "sample_rate": 0.1}, {"noise_multiplier": 1.0, "sample_rate": 2.0}],
 )
 def test_bad_steps_are_not_counted(bad):
     accountant = GDPAccountant()

@@ -9,8 +9,14 @@ from scipy.special import ndtri
 from jaxgdp import audit
 from jaxgdp.interop import jax_privacy_auditing as theirs
 
-# auditing_test.py of jax_privacy: 10⁴ + 10⁴ deterministic normal scores, significance 0.05, δ = 1e-6
-PUBLISHED = ((0, 0.0, 0.0), (1, 1.13346, 2.164749), (2, 2.311945, 4.7218075), (4, 4.395568, 9.133752))
+# auditing_test.py of jax_privacy: 10⁴ + 10⁴ deterministic normal scores, significance 0.05, δ =
+# 1e-6
+PUBLISHED = (
+    (0, 0.0, 0.0),
+    (1, 1.13346, 2.164749),
+    (2, 2.311945, 4.7218075),
+    (4, 4.395568, 9.133752),
+)
 QUANTILES = ndtri((np.arange(10_000) + 0.5) / 10_000)
 
 
@@ -25,7 +31,9 @@ def test_published_values(shift, one_run, one_run_fdp):
 def test_simultaneous_limits_beat_a_union_bound_over_their_thresholds(shift):
     scores = QUANTILES + shift, QUANTILES
     assert theirs.mu_from_gdp(*scores, 0.05) < audit.mu_lower_bound(*scores) < shift
-    assert theirs.epsilon_clopper_pearson(*scores, 0.05, 1e-6) < audit.epsilon_lower_bound(*scores, 1e-6)
+    assert theirs.epsilon_clopper_pearson(*scores, 0.05, 1e-6) < audit.epsilon_lower_bound(
+        *scores, 1e-6
+    )
 
 
 def test_thresholds_on_the_hull_are_theirs():
@@ -42,7 +50,9 @@ def test_thresholds_on_the_hull_are_theirs():
 
 def test_scores_of_an_auditor():
     for prefix in ("", "_"):
-        auditor = types.SimpleNamespace(**{f"{prefix}in_canary_scores": [1.0], f"{prefix}out_canary_scores": [0.0]})
+        auditor = types.SimpleNamespace(
+            **{f"{prefix}in_canary_scores": [1.0], f"{prefix}out_canary_scores": [0.0]}
+        )
         assert [side.tolist() for side in theirs.scores(auditor)] == [[1.0], [0.0]]
     with pytest.raises(ValueError, match="auditor must have in_canary_scores, got int"):
         theirs.scores(1)

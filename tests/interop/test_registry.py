@@ -1,4 +1,6 @@
-"""Records of OpenDP's registry of deployments (MIT, © 2025 OpenDP; see ``data/registry/LICENSE``): read, bracketed, written."""
+"""Records of OpenDP's registry of deployments (MIT, © 2025 OpenDP; see ``data/registry/LICENSE``):
+read, bracketed, written.
+"""
 
 import importlib.util
 import json
@@ -29,7 +31,9 @@ def records():
 
 
 def _check(value, schema, place="record"):
-    """A validator of the part of JSON Schema that the registry's schema uses; a list of what is wrong."""
+    """A validator of the part of JSON Schema that the registry's schema uses; a list of what is
+    wrong.
+    """
     kinds = {"object": dict, "array": list, "string": str, "number": (int, float), "integer": int}
     allowed = schema.get("type")
     wrong = []
@@ -43,7 +47,9 @@ def _check(value, schema, place="record"):
         known = schema.get("properties", {})
         if schema.get("additionalProperties") is False:
             wrong += [f"{place}.{key}: unknown" for key in value if key not in known]
-        wrong += [f"{place}.{key}: missing" for key in schema.get("required", ()) if key not in value]
+        wrong += [
+            f"{place}.{key}: missing" for key in schema.get("required", ()) if key not in value
+        ]
         for key, inner in value.items():
             wrong += _check(inner, known.get(key, {}), f"{place}.{key}")
     if isinstance(value, list):
@@ -63,15 +69,25 @@ def _same_schema(branch, schema, place=""):
         else:
             assert inner.one_of == tuple(theirs.get("enum", ())), key
             assert inner.tier == theirs.get("tier", 0), key
-            kind = {"text": "string", "texts": "array", "whole": "integer", "number": "number", "date": "string"}.get(
-                inner.kind
-            )
+            kind = {
+                "text": "string",
+                "texts": "array",
+                "whole": "integer",
+                "number": "number",
+                "date": "string",
+            }.get(inner.kind)
             assert theirs.get("type") in (kind, ["number", "string"]), key
 
 
 def test_the_schema_is_theirs_key_by_key():
     _same_schema(registry.RECORD, SCHEMA)
-    assert registry.VARIANTS == ("Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom")
+    assert registry.VARIANTS == (
+        "Pure DP",
+        "Approximate DP",
+        "Zero-concentrated DP",
+        "Renyi DP",
+        "Custom",
+    )
 
 
 def test_every_public_record_is_read(records):
@@ -79,11 +95,18 @@ def test_every_public_record_is_read(records):
     numeric = {name for name, record in records.items() if record.claims}
     for path in FILES:
         loss = registry.load(path)["deployment"]["privacy_loss"]
-        numbers = [v for v in (loss.get("privacy_parameters") or {}).values() if isinstance(v, float)]
+        numbers = [
+            v for v in (loss.get("privacy_parameters") or {}).values() if isinstance(v, float)
+        ]
         assert (path.stem in numeric) == bool(numbers), path.stem
     for record in records.values():
-        assert bool(record.brackets) == (bool(record.claims) and record.slug != records["uber"].slug), record.name
-        assert all(isinstance(b, Bracket) and 0.0 <= b.lower <= b.upper < np.inf for b in record.brackets.values())
+        assert bool(record.brackets) == (
+            bool(record.claims) and record.slug != records["uber"].slug
+        ), record.name
+        assert all(
+            isinstance(b, Bracket) and 0.0 <= b.lower <= b.upper < np.inf
+            for b in record.brackets.values()
+        )
         assert bool(record.assumptions) == bool(record.claims)
     # (their own check of the records is stricter about nothing that these break)
     assert {name for name, record in records.items() if record.problems} == {
@@ -93,37 +116,67 @@ def test_every_public_record_is_read(records):
 
 def test_a_record_without_numbers_has_none(records):
     empty = records["korean_statistics_datahub"]
-    assert empty.claims == () and empty.brackets == {} and empty.assumptions == () and empty.disagreements == ()
+    assert (
+        empty.claims == ()
+        and empty.brackets == {}
+        and empty.assumptions == ()
+        and empty.disagreements == ()
+    )
     assert "no number is stated" in str(empty)
     # δ as a formula of n determines nothing
     uber = records["uber"]
-    assert uber.brackets == {} and uber.claims[0].epsilon.value == 0.01 and "formula" in uber.assumptions[-1]
+    assert (
+        uber.brackets == {}
+        and uber.claims[0].epsilon.value == 0.01
+        and "formula" in uber.assumptions[-1]
+    )
 
 
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
-    [(1.0, 0.0), (0.01, 0.0), (8.0, 1e-6), (0.66, 2.1e-29), (12.0, 5.8e-6), (0.0, 0.01), (2.0, 0.3), (34.9, 7e-9)],
+    [
+        (1.0, 0.0),
+        (0.01, 0.0),
+        (8.0, 1e-6),
+        (0.66, 2.1e-29),
+        (12.0, 5.8e-6),
+        (0.0, 0.01),
+        (2.0, 0.3),
+        (34.9, 7e-9),
+    ],
 )
 def test_epsilon_delta_against_fifty_digits(epsilon, delta):
-    """The trade-off curve of the most revealing (ε, δ)-DP mechanism, looked at on a grid in 50 digits."""
+    """The trade-off curve of the most revealing (ε, δ)-DP mechanism, looked at on a grid in 50
+    digits.
+    """
     found = from_epsilon_delta(epsilon, delta, 1e-3, 1e-10)
     with mpmath.workdps(50):
         e, d = mpmath.e ** mpmath.mpf(epsilon), mpmath.mpf(delta)
-        beta = lambda a: max(0, 1 - d - e * a, (1 - d - a) / e)  # noqa: E731
+        beta = lambda a: max(0, 1 - d - e * a, (1 - d - a) / e)
         corner = (1 - d) / (1 + e)
-        normal = lambda p: mpmath.sqrt(2) * mpmath.erfinv(2 * p - 1) if p > 1e-30 else -mpmath.inf  # noqa: E731
+        normal = lambda p: mpmath.sqrt(2) * mpmath.erfinv(2 * p - 1) if p > 1e-30 else -mpmath.inf
         floor = min(mpmath.mpf("1e-10"), corner)
         grid = [floor * (corner / floor) ** (mpmath.mpf(k) / 60) for k in range(61)]
         points = [normal(1 - a) - normal(beta(a)) for a in grid]
-        exact = {"mu": max(points), "advantage": 1 - 2 * corner, "tpr": 1 - beta(mpmath.mpf("1e-3"))}
+        exact = {
+            "mu": max(points),
+            "advantage": 1 - 2 * corner,
+            "tpr": 1 - beta(mpmath.mpf("1e-3")),
+        }
     for name, value in exact.items():
-        assert float(value) * (1 - 1e-8) <= found[name].upper and found[name].lower <= float(value) * (1 + 1e-8), name
+        assert float(value) * (1 - 1e-8) <= found[name].upper and found[name].lower <= float(
+            value
+        ) * (1 + 1e-8), name
         assert found[name].upper - found[name].lower <= 1e-8 * found[name].upper + 1e-15
     # another way: the library's own pair
     if epsilon <= 12.0 and epsilon > 0.0:
         pair = jaxgdp.ApproximateDP(epsilon, delta) if delta else jaxgdp.PureDP(epsilon)
         curve = jaxgdp.tradeoff(pair)
-        for name, other in {"mu": curve.mu(1e-10), "advantage": curve.advantage(), "tpr": curve.tpr(1e-3)}.items():
+        for name, other in {
+            "mu": curve.mu(1e-10),
+            "advantage": curve.advantage(),
+            "tpr": curve.tpr(1e-3),
+        }.items():
             assert found[name].lower <= other.upper and other.lower <= found[name].upper, name
 
 
@@ -134,7 +187,9 @@ def test_approximate_mu_holds_at_every_rate():
     corner = (1.0 - delta) / (1.0 + np.exp(epsilon))
     alpha = np.append(np.geomspace(1e-12, 1.0 - delta, 200), corner)
     f = conversions.beta_from_approximate_dp(alpha, epsilon, delta)
-    assert np.all(f >= (1.0 - delta) * gdp.beta(np.minimum(alpha / (1.0 - delta), 1.0), mu.upper) - 1e-12)
+    assert np.all(
+        f >= (1.0 - delta) * gdp.beta(np.minimum(alpha / (1.0 - delta), 1.0), mu.upper) - 1e-12
+    )
     assert f[-1] < (1.0 - delta) * gdp.beta(corner / (1.0 - delta), 0.999 * mu.lower)
 
 
@@ -171,10 +226,18 @@ def test_disagreements(records):
         "apple_iconic_scenes_photo_selections_2023": ["pure DP, which has δ = 0, but δ = 1.5e-07"],
         "census_demographic_and_housing": [
             "ρ = 15.29 is stated for what adds up to 4.96 + 7.7 = 12.66",
-            "Person Tables: ε = 26.34 at δ = 1e-10 beside ρ = 4.96 is that of the simple conversion",
-            "Housing Unit Tables: ε = 34.33 at δ = 1e-10 beside ρ = 7.7 is that of the simple conversion",
+            (
+                "Person Tables: ε = 26.34 at δ = 1e-10 beside ρ = 4.96 is that of the simple"
+                " conversion"
+            ),
+            (
+                "Housing Unit Tables: ε = 34.33 at δ = 1e-10 beside ρ = 7.7 is that of the simple"
+                " conversion"
+            ),
         ],
-        "covid19_search_trends_symptoms": ["ε = 0.042 is stated for what adds up to 0.0023 + 0.0047 + 0.014 = 0.021"],
+        "covid19_search_trends_symptoms": [
+            "ε = 0.042 is stated for what adds up to 0.0023 + 0.0047 + 0.014 = 0.021"
+        ],
         "recurve_energy_dp": ["in the text ε = 0.843", "in the text ε = 6.8"],
         "uber": ["no number is stated for δ"],
         "user_url_privacy": ["it is that of the μ = 0.376 of the text"],
@@ -189,7 +252,9 @@ def test_disagreements(records):
 
 
 def test_what_the_census_discrepancies_are():
-    """Printed ε are conversions of ρ: the optimal one for the redistricting data, the simple one for the DHC, whose ρ holds both files."""
+    """Printed ε are conversions of ρ: the optimal one for the redistricting data, the simple one
+    for the DHC, whose ρ holds both files.
+    """
     total = {
         name: float(jaxgdp.deployments.census.total_budget(f"census_2020_{name}"))
         for name in ("pl94_persons", "pl94_units")
@@ -198,15 +263,24 @@ def test_what_the_census_discrepancies_are():
         name: float(jaxgdp.deployments.census.total_budget(f"census_2020_{name}"))
         for name in ("dhc_persons", "dhc_housing")
     }
-    assert [round(float(conversions.epsilon_from_zcdp(1e-10, rho)), 2) for rho in total.values()] == [17.14, 2.47]
-    assert [round(float(conversions.simple_epsilon_from_zcdp(1e-10, rho)), 2) for rho in dhc.values()] == [26.34, 34.33]
-    assert round(sum(dhc.values()), 2) == 12.66 and round(sum(dhc.values()) + sum(total.values()), 2) == 15.29
+    assert [
+        round(float(conversions.epsilon_from_zcdp(1e-10, rho)), 2) for rho in total.values()
+    ] == [17.14, 2.47]
+    assert [
+        round(float(conversions.simple_epsilon_from_zcdp(1e-10, rho)), 2) for rho in dhc.values()
+    ] == [26.34, 34.33]
+    assert (
+        round(sum(dhc.values()), 2) == 12.66
+        and round(sum(dhc.values()) + sum(total.values()), 2) == 15.29
+    )
     assert round(sum(total.values()), 2) == 2.63
 
 
 def _loss(epsilon=None, details=None, variant="Pure DP", **parameters):
     parameters |= {} if epsilon is None else {"epsilon": epsilon}
-    loss = {"privacy_parameters": parameters} | ({} if details is None else {"privacy_parameters_details": details})
+    loss = {"privacy_parameters": parameters} | (
+        {} if details is None else {"privacy_parameters_details": details}
+    )
     return {"deployment": {"dp_variant": {"variant_name": variant}, "privacy_loss": loss}}
 
 
@@ -218,14 +292,31 @@ def _loss(epsilon=None, details=None, variant="Pure DP", **parameters):
         (_loss(1.0, delta=1e-6), "δ = 1e-06 is stated"),
         (_loss(1.0, variant="Zero-concentrated DP"), "no ρ is stated"),
         (_loss(3.0, "- a: \\\\(\\epsilon\\\\) = 1\n- b: \\\\(\\epsilon = 2.0\\\\)"), None),
-        (_loss(3.5, "- a: \\\\(\\epsilon\\\\) = 1.0\n- b: \\\\(\\epsilon = 2.0\\\\)"), "adds up to 1 + 2 = 3"),
+        (
+            _loss(3.5, "- a: \\\\(\\epsilon\\\\) = 1.0\n- b: \\\\(\\epsilon = 2.0\\\\)"),
+            "adds up to 1 + 2 = 3",
+        ),
         # what rounding may hide is no disagreement
         (_loss(0.34, "- a: \\\\(\\epsilon\\\\) = 0.17\n- b: \\\\(\\epsilon\\\\) = 0.16"), None),
-        (_loss(6.0, "a \\\\(\\epsilon = 1\\\\); b \\\\(\\epsilon = 2\\\\); and a factor 2 applies"), None),
-        (_loss(rho=0.5, delta=1e-6, epsilon=9.9, variant="Zero-concentrated DP"), "is more than ρ-zCDP implies"),
-        (_loss(rho=0.5, delta=1e-6, epsilon=5.76, variant="Zero-concentrated DP"), "simple conversion"),
+        (
+            _loss(
+                6.0, "a \\\\(\\epsilon = 1\\\\); b \\\\(\\epsilon = 2\\\\); and a factor 2 applies"
+            ),
+            None,
+        ),
+        (
+            _loss(rho=0.5, delta=1e-6, epsilon=9.9, variant="Zero-concentrated DP"),
+            "is more than ρ-zCDP implies",
+        ),
+        (
+            _loss(rho=0.5, delta=1e-6, epsilon=5.76, variant="Zero-concentrated DP"),
+            "simple conversion",
+        ),
         (_loss(rho=0.5, delta=1e-6, epsilon=5.27, variant="Zero-concentrated DP"), None),
-        (_loss(rho=0.5, delta=1e-6, epsilon=4.0, variant="Zero-concentrated DP"), "does not follow"),
+        (
+            _loss(rho=0.5, delta=1e-6, epsilon=4.0, variant="Zero-concentrated DP"),
+            "does not follow",
+        ),
     ],
 )
 def test_each_kind_of_disagreement(record, mark):
@@ -239,7 +330,9 @@ def test_numbers_in_text():
     assert part.claim.stated == "ε = 0.66, δ = 2.1e-29, ρ = 2.5"
     assert plain("\\\\(\\delta = 4.08 \\times 10^{-8}\\\\)") == "delta = 4.08 × 10^{-8}"
     assert parts("\\(\\delta = 10^{-10}\\)", "details")[0].claim.delta.value == 1e-10
-    assert printed(2.63).half == pytest.approx(0.005) and printed(1.5e-07).half == pytest.approx(5e-9)
+    assert printed(2.63).half == pytest.approx(0.005) and printed(1.5e-07).half == pytest.approx(
+        5e-9
+    )
     # several values of one symbol are none
     assert parts("\\(\\epsilon = 1\\) or \\(\\epsilon = 2\\)", "details")[0].claim.epsilon is None
 
@@ -281,7 +374,11 @@ ABOUT = {
     "data_product_type": "Machine learning model",
     "publication_date": "2026-01-31",
     "registry_authors": ["Me"],
-    "deployment_model": {"model_name": "Central", "release_type": "One release", "data_source_type": "Static"},
+    "deployment_model": {
+        "model_name": "Central",
+        "release_type": "One release",
+        "data_source_type": "Static",
+    },
     "access_type": "Non-interactive",
 }
 
@@ -293,12 +390,17 @@ def test_reports_go_there_and_back(suffix, tmp_path):
     assert _check(record, SCHEMA) == [] and registry.problems(record) == []
     assert set(record) == {"url_slug", "status", "tier", "deployment"} and record["tier"] == 2
     path = tmp_path / f"record.{suffix}"
-    path.write_text(registry.dump(record) if suffix == "yaml" else json.dumps(record), encoding="utf-8")
+    path.write_text(
+        registry.dump(record) if suffix == "yaml" else json.dumps(record), encoding="utf-8"
+    )
     back = registry.read(path)
     assert back.data == record and back.problems == () and back.disagreements == ()
     (claim,) = back.claims
     epsilon = dict(report.epsilons)[1e-5]
-    assert epsilon.upper <= claim.epsilon.value <= epsilon.upper * (1.0 + 2e-5) and claim.delta.value == 1e-5
+    assert (
+        epsilon.upper <= claim.epsilon.value <= epsilon.upper * (1.0 + 2e-5)
+        and claim.delta.value == 1e-5
+    )
     # what (ε, δ) alone implies is weaker than what the report knows
     assert back.brackets["advantage"].upper >= report.advantage.upper
     details = record["deployment"]["privacy_loss"]["privacy_parameters_details"]
@@ -306,7 +408,9 @@ def test_reports_go_there_and_back(suffix, tmp_path):
 
 
 def test_what_is_not_stated_is_said_to_be():
-    record = jaxgdp.report(jaxgdp.dpsgd(9.4, 0.32768, 2000), rtol=1e-2).to_registry(status="Pending", delta=1e-6)
+    record = jaxgdp.report(jaxgdp.dpsgd(9.4, 0.32768, 2000), rtol=1e-2).to_registry(
+        status="Pending", delta=1e-6
+    )
     assert _check(record, SCHEMA) == [] and record["status"] == "Pending" and record["tier"] == 1
     deployment = record["deployment"]
     assert deployment["basic"]["data_curators"] == ["Not stated"]
@@ -347,7 +451,9 @@ def test_every_leaf_has_a_name_of_its_own():
 
 
 def test_the_page_of_results_is_what_is_computed(records):
-    """All but the composed mechanisms of the census, which take long; ``make registry`` writes the page."""
+    """All but the composed mechanisms of the census, which take long; ``make registry`` writes the
+    page.
+    """
     docs = Path(jaxgdp.__file__).parents[1] / "docs"
     if not (docs / "registry.md").exists():
         pytest.skip("run without the documentation")
@@ -355,7 +461,12 @@ def test_the_page_of_results_is_what_is_computed(records):
     make = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(make)
     page = (docs / "registry.md").read_text(encoding="utf-8")
-    for made in (make.results(records), make.silent(records), make.at_odds(records), make.budgets()):
+    for made in (
+        make.results(records),
+        make.silent(records),
+        make.at_odds(records),
+        make.budgets(),
+    ):
         assert made in page
     assert set(make.EXPLAINED) == {stem for stem, record in records.items() if record.disagreements}
     assert "<!--" not in page and "| 16.464 … 16.466 |" in page
@@ -375,7 +486,7 @@ def test_mu_of_next_to_nothing_is_on_both_sides_of_the_truth(epsilon, delta):
         half = (mpmath.expm1(epsilon) + 2 * mpmath.mpf(delta)) / (2 * (1 + grown))
         true = 2 * mpmath.sqrt(2) * mpmath.erfinv(2 * half)
         if delta:
-            root = lambda p: mpmath.findroot(lambda t: mpmath.ncdf(t) - p, -6.36)  # noqa: E731
+            root = lambda p: mpmath.findroot(lambda t: mpmath.ncdf(t) - p, -6.36)
             true = max(true, root(delta + grown * floor) - root(floor))
     found = registry.from_dict(_minimal(epsilon, delta)).brackets["mu"]
     assert found.lower <= true <= found.upper and found.upper <= true * (1 + 1e-8) + 3e-13
@@ -384,7 +495,12 @@ def test_mu_of_next_to_nothing_is_on_both_sides_of_the_truth(epsilon, delta):
 def test_a_small_rho_is_answered_soon_and_from_above():
     loss = {"privacy_unit": "Person-level", "privacy_parameters": {"rho": 1e-8}}
     found = registry.from_dict(
-        {"deployment": {"dp_variant": {"variant_name": "Zero-concentrated DP"}, "privacy_loss": loss}}
+        {
+            "deployment": {
+                "dp_variant": {"variant_name": "Zero-concentrated DP"},
+                "privacy_loss": loss,
+            }
+        }
     )
     assert found.brackets["mu"].lower <= np.sqrt(2e-8) <= found.brackets["mu"].upper
 

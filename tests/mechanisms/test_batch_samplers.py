@@ -12,7 +12,9 @@ from jaxgdp.mechanisms import TruncatedPoisson
 from jaxgdp.numerics.errors import CAPPED
 
 _Z = np.linspace(-14.0, 14.0, 6001)
-_GRID = 1e-6  # of a sum over the grid for an integral whose integrand has a corner: a quarter of a step squared, times its slope
+# of a sum over the grid for an integral whose integrand has a corner: a quarter of a step squared,
+# times its slope
+_GRID = 1e-6
 
 
 def _density(sums, sigma):
@@ -60,7 +62,9 @@ def test_no_data_set_shows_more_than_a_capped_sample_may(rate, batch):
     mechanism = jaxgdp.TruncatedPoisson(sigma, rate, batch, 5)
     for direction in ("remove", "add"):
         found = [
-            jaxgdp.measure(mechanism, "delta", epsilon=e, adjacency=direction, rtol=0.02).brackets["delta"]
+            jaxgdp.measure(mechanism, "delta", epsilon=e, adjacency=direction, rtol=0.02).brackets[
+                "delta"
+            ]
             for e in epsilons
         ]
         worst = np.zeros(len(epsilons))
@@ -77,7 +81,9 @@ def test_no_data_set_shows_more_than_a_capped_sample_may(rate, batch):
 
 
 def test_a_cap_that_is_never_met_is_poisson_sampling():
-    capped = jaxgdp.measure(jaxgdp.compose([(jaxgdp.TruncatedPoisson(1.5, 0.02, 500, 500), 300)]), "mu").brackets["mu"]
+    capped = jaxgdp.measure(
+        jaxgdp.compose([(jaxgdp.TruncatedPoisson(1.5, 0.02, 500, 500), 300)]), "mu"
+    ).brackets["mu"]
     plain = jaxgdp.measure(jaxgdp.dpsgd(1.5, 0.02, 300), "mu").brackets["mu"]
     assert capped.lower <= plain.upper and plain.lower <= capped.upper
     assert capped.upper - capped.lower <= 2e-3 * capped.upper
@@ -86,7 +92,9 @@ def test_a_cap_that_is_never_met_is_poisson_sampling():
 def test_rarely_cut_batches_cost_next_to_nothing():
     steps = jaxgdp.compose([(jaxgdp.TruncatedPoisson(1.0, 0.01, [160.0, 250.0], 10_000), 100)])
     found = jaxgdp.measure(steps, "epsilon", delta=1e-5, adjacency="remove").brackets["epsilon"]
-    plain = jaxgdp.measure(jaxgdp.dpsgd(1.0, 0.01, 100), "epsilon", delta=1e-5, adjacency="remove").brackets["epsilon"]
+    plain = jaxgdp.measure(
+        jaxgdp.dpsgd(1.0, 0.01, 100), "epsilon", delta=1e-5, adjacency="remove"
+    ).brackets["epsilon"]
     assert np.all(found.upper >= plain.lower) and np.all(found.lower <= plain.upper)
     assert np.all(found.upper <= 1.01 * plain.upper)
 
@@ -102,9 +110,9 @@ def test_no_data_set_shows_more_than_a_fixed_batch_may(batch):
             for a, b in (pair, pair[::-1]):
                 worst = np.maximum(worst, [_delta(a, b, e) for e in epsilons])
         for epsilon, value in zip(epsilons, worst, strict=True):
-            found = jaxgdp.measure(mechanism, "delta", epsilon=epsilon, adjacency=adjacency, rtol=1e-2).brackets[
-                "delta"
-            ]
+            found = jaxgdp.measure(
+                mechanism, "delta", epsilon=epsilon, adjacency=adjacency, rtol=1e-2
+            ).brackets["delta"]
             assert found.lower <= value + _GRID and found.upper >= value - _GRID
             if adjacency == "replace_one":
                 # all others opposite to the record: the bound is met
@@ -113,7 +121,9 @@ def test_no_data_set_shows_more_than_a_fixed_batch_may(batch):
 
 def test_the_whole_data_as_one_batch_is_the_gaussian_mechanism():
     for adjacency, mu in (("add_remove", 0.5), ("replace_one", 1.0)):
-        found = jaxgdp.measure(jaxgdp.FixedSize(2.0, 7, 7), "mu", adjacency=adjacency).brackets["mu"]
+        found = jaxgdp.measure(jaxgdp.FixedSize(2.0, 7, 7), "mu", adjacency=adjacency).brackets[
+            "mu"
+        ]
         assert found.lower <= mu * (1.0 + 1e-9) and found.upper >= mu * (1.0 - 1e-9)
         assert found.upper - found.lower <= 1e-3 * mu
 
@@ -123,7 +133,10 @@ def test_fixed_batches_compose():
     found = jaxgdp.measure(steps, ("mu", "advantage"), adjacency="replace_one", rtol=1e-2)
     plain = jaxgdp.measure(jaxgdp.dpsgd(2.0, 0.05, 100), ("mu", "advantage"), rtol=1e-2)
     for name, bracket in found.brackets.items():
-        assert bracket.upper >= plain.brackets[name].lower and bracket.lower <= plain.brackets[name].upper
+        assert (
+            bracket.upper >= plain.brackets[name].lower
+            and bracket.lower <= plain.brackets[name].upper
+        )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +150,9 @@ def test_fixed_batches_compose():
         (lambda: jaxgdp.FixedSize(1.0, 5, 10.5), "dataset_size"),
         (lambda: jaxgdp.FixedSize(0.0, 5, 10), "noise_multiplier"),
         (
-            lambda: jaxgdp.measure(jaxgdp.TruncatedPoisson(1.0, 0.1, 5, 10), "mu", adjacency="replace_one"),
+            lambda: jaxgdp.measure(
+                jaxgdp.TruncatedPoisson(1.0, 0.1, 5, 10), "mu", adjacency="replace_one"
+            ),
             "TruncatedPoisson",
         ),
     ],
@@ -148,13 +163,18 @@ def test_bad_input_is_refused_by_name(build, named):
 
 
 @pytest.mark.parametrize(
-    ("size", "rate", "batch"), [(60_000, 0.01, 450), (10_000, 0.02, 120), (1000, 0.1, 40), (56, 0.5, 1)]
+    ("size", "rate", "batch"),
+    [(60_000, 0.01, 450), (10_000, 0.02, 120), (1000, 0.1, 40), (56, 0.5, 1)],
 )
 def test_parts_of_a_sample_that_is_nearly_always_cut_are_as_exact_as_stated(size, rate, batch):
-    """Pr[X ≥ B] and Pr[X < B] for X ~ Bin(n − 1, q), by exact sums: neither is one less the other."""
+    """Pr[X ≥ B] and Pr[X < B] for X ~ Bin(n − 1, q), by exact sums: neither is one less the
+    other.
+    """
     pair = TruncatedPoisson(10.0, rate, batch, size).canonical()
     with mpmath.workdps(50):
         q = mpmath.mpf(rate)
-        rest = mpmath.fsum(mpmath.binomial(size - 1, k) * q**k * (1 - q) ** (size - 1 - k) for k in range(batch))
+        rest = mpmath.fsum(
+            mpmath.binomial(size - 1, k) * q**k * (1 - q) ** (size - 1 - k) for k in range(batch)
+        )
         for found, exact in ((pair.rest, rest), (pair.cut, 1 - rest)):
             assert abs(mpmath.mpf(float(found)) / exact - 1) < CAPPED / 3

@@ -1,4 +1,6 @@
-"""The exponential mechanism: the family it stands for, its worst member, and adaptive choices played out."""
+"""The exponential mechanism: the family it stands for, its worst member, and adaptive choices
+played out.
+"""
 
 from math import comb
 
@@ -30,7 +32,10 @@ def nonadaptive_delta(k, epsilon, g):
         t = np.clip((g + (l + 1) * epsilon) / (k + 1), 0.0, epsilon)
         q = member(t, epsilon)[0][1]
         terms = (
-            comb(k, i) * q ** (k - i) * (1 - q) ** i * max(np.exp(k * t - i * epsilon) - np.exp(g), 0)
+            comb(k, i)
+            * q ** (k - i)
+            * (1 - q) ** i
+            * max(np.exp(k * t - i * epsilon) - np.exp(g), 0)
             for i in range(k + 1)
         )
         best = max(best, sum(terms))
@@ -44,7 +49,11 @@ def played(k, epsilon, gamma, choices):
     values = []
     for t in choices:
         outputs = member(t, epsilon)
-        values.append(sum(q * played(k - 1, epsilon, gamma * p / q, choices) for _, p, q in outputs if q > 0.0))
+        values.append(
+            sum(
+                q * played(k - 1, epsilon, gamma * p / q, choices) for _, p, q in outputs if q > 0.0
+            )
+        )
     return max(values)
 
 
@@ -52,14 +61,17 @@ def played(k, epsilon, gamma, choices):
 def test_cells_of_the_dominating_pair(epsilon):
     mpmath.mp.dps = 30
     e = mpmath.mpf(epsilon)
-    below_p = lambda v: (1 - mpmath.exp(-(e + v) / 2)) / (1 - mpmath.exp(-e))  # noqa: E731
-    below_q = lambda v: (mpmath.exp((v - e) / 2) - mpmath.exp(-e)) / (1 - mpmath.exp(-e))  # noqa: E731
+    below_p = lambda v: (1 - mpmath.exp(-(e + v) / 2)) / (1 - mpmath.exp(-e))
+    below_q = lambda v: (mpmath.exp((v - e) / 2) - mpmath.exp(-e)) / (1 - mpmath.exp(-e))
     for low, high in ((-1.1, 1.2), (-0.5, 0.2)):
         ell = np.linspace(low * epsilon, high * epsilon, POINTS)
         cells = cells_of(ExponentialMechanism(epsilon), ell)
         check_cells(cells, ell)
         cuts = [-e, *(min(max(mpmath.mpf(float(v)), -e), e) for v in ell), e]
-        exact = [(below_p(b) - below_p(a), below_q(b) - below_q(a)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+        exact = [
+            (below_p(b) - below_p(a), below_q(b) - below_q(a))
+            for a, b in zip(cuts[:-1], cuts[1:], strict=True)
+        ]
         check_masses(cells, exact)
 
 
@@ -95,15 +107,22 @@ def test_one_use():
     epsilons = np.array([0.5, 1.0, 4.0])
     mu = tradeoff(ExponentialMechanism(epsilons)).mu()
     exact = jaxgdp.gdp.mu_from_pure_dp(epsilons / 2)
-    assert np.all(mu.lower <= exact) and np.all(mu.upper >= exact) and np.all(mu.upper - mu.lower <= 1e-6 * exact)
+    assert (
+        np.all(mu.lower <= exact)
+        and np.all(mu.upper >= exact)
+        and np.all(mu.upper - mu.lower <= 1e-6 * exact)
+    )
 
 
-@pytest.mark.parametrize(("k", "epsilon", "g", "known"), [(5, 0.5, 1, 0.0152472178), (10, 0.5, 1, 0.0647438899)])
+@pytest.mark.parametrize(
+    ("k", "epsilon", "g", "known"), [(5, 0.5, 1, 0.0152472178), (10, 0.5, 1, 0.0647438899)]
+)
 def test_several_uses(k, epsilon, g, known):
     assert nonadaptive_delta(k, epsilon, g) == pytest.approx(known, rel=1e-8)
     curve = tradeoff(compose([(ExponentialMechanism(epsilon), k)]))
     delta = curve.delta(float(g))
-    # any member is below, also the one that the attack is run on; adaptive choices have a little more
+    # any member is below, also the one that the attack is run on; adaptive choices have a little
+    # more
     assert delta.lower <= known <= delta.upper <= 1.08 * known
     mu = curve.mu()
     assert mu.upper - mu.lower <= 0.06 * mu.upper
@@ -122,7 +141,10 @@ def test_adaptive_choices_stay_below():
         # (few of the choices there are; close to the largest loss each counts)
         assert bound <= value * (1.05 if g < 2.0 else 1.3)
     # and adapting does help
-    assert played(k, epsilon, np.exp(0.75), np.linspace(0.0, epsilon, 9)) > nonadaptive_delta(k, epsilon, 0.75) * 1.05
+    assert (
+        played(k, epsilon, np.exp(0.75), np.linspace(0.0, epsilon, 9))
+        > nonadaptive_delta(k, epsilon, 0.75) * 1.05
+    )
 
 
 def test_profiles_in_extended_precision_agree(monkeypatch):
@@ -141,7 +163,9 @@ def test_profiles_in_extended_precision_agree(monkeypatch):
 
 def test_more_uses_than_a_block():
     mu = tradeoff(compose([(ExponentialMechanism(0.1), [100, 3, 1])])).mu()
-    assert np.all(mu.lower <= mu.upper) and np.all(mu.upper - mu.lower <= [0.03 * mu.upper[0], 0.1, 1e-6])
+    assert np.all(mu.lower <= mu.upper) and np.all(
+        mu.upper - mu.lower <= [0.03 * mu.upper[0], 0.1, 1e-6]
+    )
     # many uses: nearly Gaussian with ε²/4 of μ² each
     assert mu.upper[0] == pytest.approx(np.sqrt(100) * 0.05, rel=0.03)
     split = compose([(ExponentialMechanism(0.1), 40), (ExponentialMechanism(0.1), 60)]).stacked()
@@ -151,7 +175,10 @@ def test_more_uses_than_a_block():
 
 @pytest.mark.parametrize(("epsilon", "uses"), [(1e-3, 7), (0.2, 10), (3.0, 64)])
 def test_a_block_read_off_its_tables_is_within_what_a_lattice_finds(epsilon, uses, monkeypatch):
-    names, block = ("mu", "delta", "tpr", "bayes_risk"), compose([(ExponentialMechanism(epsilon), uses)])
+    names, block = (
+        ("mu", "delta", "tpr", "bayes_risk"),
+        compose([(ExponentialMechanism(epsilon), uses)]),
+    )
     asked = {"epsilon": 0.1 * epsilon, "fpr": 1e-3, "prior": 0.3}
     read = jaxgdp.measure(block, names, **asked)
     assert read.lattice_size == 0
@@ -173,7 +200,8 @@ def test_the_attack_in_tables_is_on_exact_binomials():
         choose = mpmath.binomial(64, i)
         p, q = choose * (1 - up) ** i * up ** (64 - i), choose * up**i * (1 - up) ** (64 - i)
         off = [
-            abs(mpmath.expm1(mpmath.mpf(float(a[i])) - mpmath.log(b))) for a, b in ((seen.seen_p, p), (seen.seen_q, q))
+            abs(mpmath.expm1(mpmath.mpf(float(a[i])) - mpmath.log(b)))
+            for a, b in ((seen.seen_p, p), (seen.seen_q, q))
         ]
         assert max(off) <= seen.seen_uncertain
     assert seen.seen_uncertain < 1e-12

@@ -1,4 +1,6 @@
-"""Discrete Gaussian and discrete Laplace: exact masses with mpmath, exact sums for compositions, the census."""
+"""Discrete Gaussian and discrete Laplace: exact masses with mpmath, exact sums for compositions,
+the census.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -15,21 +17,27 @@ POINTS = 41
 SLACK = 1e-9
 
 
-# --- discrete Gaussian: cells ----------------------------------------------------------------------------------------
+# --- discrete Gaussian: cells ---------------------------------------------------------------------
 
 
 def gaussian_masses(sigma, s, ell):
     """Exact cell masses: sums over the integers between floor(ℓσ²/s + s/2)."""
     mpmath.mp.dps = 40
     reach = int(60 * sigma) + s + 20
-    g = [mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(sigma) ** 2)) for k in range(reach + s + 1)]
+    g = [
+        mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(sigma) ** 2))
+        for k in range(reach + s + 1)
+    ]
     total = g[0] + 2 * mpmath.fsum(g[1:])
     sums = [mpmath.mpf(0)]
     for k in range(-reach - s, reach + s + 1):
         sums.append(sums[-1] + g[abs(k)] / total)
-    up_to = lambda k: sums[min(max(k, -reach - s - 1), reach + s) + reach + s + 1]  # noqa: E731
-    right = lambda k: up_to(-k - 1)  # noqa: E731  (mass above k, by symmetry)
-    cuts = [int(mpmath.floor(mpmath.mpf(float(v)) * mpmath.mpf(sigma) ** 2 / s + mpmath.mpf(s) / 2)) for v in ell]
+    up_to = lambda k: sums[min(max(k, -reach - s - 1), reach + s) + reach + s + 1]
+    right = lambda k: up_to(-k - 1)
+    cuts = [
+        int(mpmath.floor(mpmath.mpf(float(v)) * mpmath.mpf(sigma) ** 2 / s + mpmath.mpf(s) / 2))
+        for v in ell
+    ]
     cuts = [-reach - s - 1, *cuts, reach + s]
 
     def between(a, b, shift):
@@ -41,7 +49,18 @@ def gaussian_masses(sigma, s, ell):
 
 @pytest.mark.parametrize(
     ("sigma", "s"),
-    [(0.2, 1), (0.7, 1), (1.3, 2), (3.0, 1), (9.9, 1), (10.0, 1), (12.3, 3), (60.0, 1), (60.0, 16), (400.0, 1)],
+    [
+        (0.2, 1),
+        (0.7, 1),
+        (1.3, 2),
+        (3.0, 1),
+        (9.9, 1),
+        (10.0, 1),
+        (12.3, 3),
+        (60.0, 1),
+        (60.0, 16),
+        (400.0, 1),
+    ],
 )
 def test_gaussian_cells_are_exact(sigma, s):
     # from a few integers per cell to a few cells per integer, and into the far tail
@@ -60,7 +79,9 @@ def test_gaussian_cells_on_atoms_and_uneven_points():
         ell = (2.0 * k - 1.0) / (2.0 * sigma**2)
         check_cells(cells_of(DiscreteGaussian(sigma), ell), ell)
     ell = np.sort(np.random.default_rng(0).normal(size=POINTS)) * 0.3
-    check_masses(cells_of(DiscreteGaussian(17.0), ell), gaussian_masses(17.0, 1, ell), deepest=-1000)
+    check_masses(
+        cells_of(DiscreteGaussian(17.0), ell), gaussian_masses(17.0, 1, ell), deepest=-1000
+    )
 
 
 def test_very_wide_gaussian_is_normal():
@@ -73,7 +94,7 @@ def test_very_wide_gaussian_is_normal():
     check_cells(cells, ell)
 
 
-# --- discrete Gaussian: one use is exactly μ-GDP ---------------------------------------------------------------------
+# --- discrete Gaussian: one use is exactly μ-GDP --------------------------------------------------
 
 
 def quantile(mass):
@@ -85,7 +106,10 @@ def quantile(mass):
 @pytest.mark.parametrize("sigma", [0.2, 0.5, 1.0, 2.0, 5.0, 40.0])
 def test_steps_of_the_normal_quantile_fall(sigma):
     mpmath.mp.dps = 30
-    terms = [mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(sigma) ** 2)) for k in range(int(30 * sigma) + 30)]
+    terms = [
+        mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(sigma) ** 2))
+        for k in range(int(30 * sigma) + 30)
+    ]
     total = terms[0] + 2 * mpmath.fsum(terms[1:])
     last = min(10, int(20 * sigma) + 3)
     z = [quantile(mpmath.fsum(terms[m:]) / total) for m in range(1, last)]
@@ -93,11 +117,15 @@ def test_steps_of_the_normal_quantile_fall(sigma):
     assert all(a > b > 1 / sigma for a, b in zip(steps[:-1], steps[1:], strict=True))
     for s, exact in ((1, 2 * z[0]), (2, z[0] + z[1]), (3, 2 * z[1])):
         with jax.enable_x64(True):
-            found = float(jnp.sqrt(DiscreteGaussian(jnp.asarray(sigma), jnp.asarray(float(s))).tail_precision()))
+            found = float(
+                jnp.sqrt(
+                    DiscreteGaussian(jnp.asarray(sigma), jnp.asarray(float(s))).tail_precision()
+                )
+            )
         assert 0.0 <= found / float(exact) - 1.0 < 2e-13
 
 
-# --- discrete Gaussian: curves ---------------------------------------------------------------------------------------
+# --- discrete Gaussian: curves --------------------------------------------------------------------
 
 SIGMAS = np.array([0.5, 1.0, 3.0, 30.0])
 
@@ -137,7 +165,9 @@ def test_one_use(gaussian):
 
 def test_composition_of_two_sigmas_against_all_pairs():
     sigmas, counts = (0.8, 1.3), (2, 1)
-    curve = tradeoff(compose([(DiscreteGaussian(s), n) for s, n in zip(sigmas, counts, strict=True)]))
+    curve = tradeoff(
+        compose([(DiscreteGaussian(s), n) for s, n in zip(sigmas, counts, strict=True)])
+    )
     loss, p = np.zeros(1), np.ones(1)
     for sigma, count in zip(sigmas, counts, strict=True):
         for _ in range(count):
@@ -155,7 +185,9 @@ def test_composition_of_two_sigmas_against_all_pairs():
 
 
 def test_census_allocation_of_2022():
-    """ρ = 3.65 over 8 levels of 10 queries (Gomez 2025, Table 4): μ = 2.701853, hardly any regret."""
+    """ρ = 3.65 over 8 levels of 10 queries (Gomez 2025, Table 4): μ = 2.701853, hardly any
+    regret.
+    """
     shares = np.array([2.0, 27.4, 8.5, 13.1, 13.1, 23.8, 11.8, 0.3]) / 100
     sigmas = np.sqrt(1.0 / (2.0 * 3.65 * shares / 10))
     curve = tradeoff(compose([(DiscreteGaussian(s), 10) for s in sigmas]))
@@ -168,7 +200,9 @@ def test_census_allocation_of_2022():
 
 
 def test_equal_mechanisms_count_as_one():
-    apart = compose([DiscreteGaussian(2.0), (DiscreteGaussian(3.0), 2), DiscreteGaussian(2.0)]).stacked()
+    apart = compose(
+        [DiscreteGaussian(2.0), (DiscreteGaussian(3.0), 2), DiscreteGaussian(2.0)]
+    ).stacked()
     together = compose([(DiscreteGaussian(2.0), 2), (DiscreteGaussian(3.0), 2)]).stacked()
     assert jax.tree.all(jax.tree.map(np.array_equal, apart, together))
 
@@ -179,11 +213,13 @@ def test_replacing_a_record_doubles_the_shift():
         DiscreteGaussian(2.0, 16).replace_one()
 
 
-# --- discrete Laplace ------------------------------------------------------------------------------------------------
+# --- discrete Laplace -----------------------------------------------------------------------------
 
 
 def laplace_pair(scale, shift):
-    """P-masses by loss of the two-sided geometric law against itself moved by ``shift``, from a long table."""
+    """P-masses by loss of the two-sided geometric law against itself moved by ``shift``, from a
+    long table.
+    """
     k = np.arange(-4000, 4000 + shift)
     p, q = np.exp(-np.abs(k) / scale), np.exp(-np.abs(k - shift) / scale)
     p, q = p / p.sum(), q / q.sum()
@@ -194,7 +230,10 @@ def laplace_pair(scale, shift):
 @pytest.mark.parametrize("scale", [0.4, 1.0, 7.0])
 def test_discrete_laplace_is_randomized_response(scale):
     ell = np.linspace(-2.3, 2.2, POINTS) / scale
-    for mechanism, shift in ((DiscreteLaplace(scale), 1), (DiscreteLaplace(scale).replace_one(), 2)):
+    for mechanism, shift in (
+        (DiscreteLaplace(scale), 1),
+        (DiscreteLaplace(scale).replace_one(), 2),
+    ):
         cells = cells_of(mechanism, ell)
         check_cells(cells, ell)
         table = laplace_pair(scale, shift)

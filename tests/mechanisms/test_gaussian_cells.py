@@ -1,4 +1,6 @@
-"""Masses of wide cells of a Gaussian pair against 50 digits: within the rounding they state, by NumPy and compiled."""
+"""Masses of wide cells of a Gaussian pair against 50 digits: within the rounding they state, by
+NumPy and compiled.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def _log_mass(low, high, mean, sigma):
 
 
 # (σ, spacing of the points): cells wide enough that each feels the rounding of its own edges
-@pytest.mark.parametrize(("sigma", "spacing"), [(1.3, 0.2), (2.8868, 0.2), (5.0, 0.2), (30.0, 0.037), (30.0, 0.2)])
+@pytest.mark.parametrize(
+    ("sigma", "spacing"), [(1.3, 0.2), (2.8868, 0.2), (5.0, 0.2), (30.0, 0.037), (30.0, 0.2)]
+)
 def test_masses_hold_far_out(sigma, spacing):
     ell = spacing * np.arange(-40.0, 41.0)
     step = jaxgdp.SubsampledGaussian(sigma, 1.0)
@@ -37,4 +41,7 @@ def test_masses_hold_far_out(sigma, spacing):
             for one in found:
                 room = UNIT * (one.roundoff + one.jitter)[1:-1]
                 for mass, log, allowed in zip(getattr(one, name)[1:-1], exact, room, strict=True):
-                    assert log < -690 or abs(mpmath.mpf(float(mass)) - log) <= allowed, (name, float(log))
+                    assert log < -690 or abs(mpmath.mpf(float(mass)) - log) <= allowed, (
+                        name,
+                        float(log),
+                    )

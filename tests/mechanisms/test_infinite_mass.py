@@ -1,4 +1,6 @@
-"""δ(ε) never falls below the mass at infinity, also between the largest finite loss and the next vertex of the curve."""
+"""δ(ε) never falls below the mass at infinity, also between the largest finite loss and the next
+vertex of the curve.
+"""
 
 import numpy as np
 import pytest
@@ -29,7 +31,11 @@ def test_a_delta_is_the_mass_at_infinity_or_it_is_not(epsilon, mass):
         assert np.allclose(bracket.upper, exact, rtol=1e-9)
     for bracket in (found["approximate_mu"], curve.approximate_mu(asked)):
         pure = jaxgdp.gdp.mu_from_pure_dp(epsilon)
-        assert bracket.upper[0] == np.inf and np.all(bracket.lower[1:] <= pure) and np.all(pure <= bracket.upper[1:])
+        assert (
+            bracket.upper[0] == np.inf
+            and np.all(bracket.lower[1:] <= pure)
+            and np.all(pure <= bracket.upper[1:])
+        )
         assert np.allclose(bracket.upper[1:], pure, rtol=1e-6)
 
 
@@ -37,13 +43,17 @@ def test_mass_at_infinity_of_several_uses_is_rounded_up():
     """1 − (1 − δ)³ is no double: a δ that is less, by however little, must not get a finite ε."""
     rest = (1.0 - 0.1) ** 3
     found = jaxgdp.measure(
-        jaxgdp.compose([(jaxgdp.ApproximateDP(1.0, 0.1), 3)]), "epsilon", delta=(1.0 - rest) * (1.0 - 1e-12)
+        jaxgdp.compose([(jaxgdp.ApproximateDP(1.0, 0.1), 3)]),
+        "epsilon",
+        delta=(1.0 - rest) * (1.0 - 1e-12),
     )
     assert found.brackets["epsilon"].upper == np.inf
 
 
 def mu_of_atoms(null, shown, floor):
-    """Largest Φ⁻¹(TPR) − Φ⁻¹(FPR) where both error rates are at least the floor (or both at most), of a pair's atoms."""
+    """Largest Φ⁻¹(TPR) − Φ⁻¹(FPR) where both error rates are at least the floor (or both at most),
+    of a pair's atoms.
+    """
     with np.errstate(divide="ignore"):
         order = np.argsort(np.log(null) - np.log(shown), kind="stable")
     rates = np.array([np.append(0.0, np.cumsum(masses[order])) for masses in (null, shown)])
@@ -60,7 +70,9 @@ def mu_of_atoms(null, shown, floor):
 @pytest.mark.parametrize("floor", [6.06482e-05, 1e-4, 1.3e-4])
 @pytest.mark.parametrize("uses", [0, 51])
 def test_mu_where_nearly_all_mass_is_at_infinity(adjacency, floor, uses):
-    """Twenty uses show everything but for 1.6e-4: no tilt has its mean at ℓ = 0, and one half has next to no losses."""
+    """Twenty uses show everything but for 1.6e-4: no tilt has its mean at ℓ = 0, and one half has
+    next to no losses.
+    """
     few, many = np.array([0.483646, 0.516354]), np.array([0.31141, 0.334856])
     k, flips = np.arange(21), np.arange(uses + 1)
     keep = 1.0 / (1.0 + np.exp(-0.28))
@@ -72,24 +84,39 @@ def test_mu_where_nearly_all_mass_is_at_infinity(adjacency, floor, uses):
     parts = [(jaxgdp.FromPMFs(np.append(0.0, few), np.append(1.0 - many.sum(), many)), 20)]
     parts += [(jaxgdp.RandomizedResponse(0.28), uses)] if uses else []
     for rtol in (1e-2, 1e-4):
-        found = jaxgdp.measure(jaxgdp.compose(parts), "mu", adjacency=adjacency, fpr_floor=floor, rtol=rtol)
+        found = jaxgdp.measure(
+            jaxgdp.compose(parts), "mu", adjacency=adjacency, fpr_floor=floor, rtol=rtol
+        )
         bracket = found.brackets["mu"]
         assert bracket.lower <= exact * (1.0 + 1e-9) and exact * (1.0 - 1e-9) <= bracket.upper
         assert found.worst == 0 and bracket.upper - bracket.lower <= rtol * exact
 
 
 def test_mu_where_both_error_rates_have_to_be_at_most_the_floor():
-    """No vertex has: the range is a stretch of one edge, whose end at the floor an attack achieves."""
+    """No vertex has: the range is a stretch of one edge, whose end at the floor an attack
+    achieves.
+    """
     null, shown = (
         np.array([0.0, 0.26382563, 0.43108885, 0.30508552]),
         np.array([0.5, 0.0116625, 0.36394091, 0.12439659]),
     )
-    of_all = [np.multiply.reduce(masses[np.indices((4, 4, 4, 4)).reshape(4, -1)], axis=0) for masses in (null, shown)]
+    of_all = [
+        np.multiply.reduce(masses[np.indices((4, 4, 4, 4)).reshape(4, -1)], axis=0)
+        for masses in (null, shown)
+    ]
     floor = 0.05515521449079817
     exact = mu_of_atoms(*of_all, floor)
     found = jaxgdp.measure(
-        jaxgdp.compose([(jaxgdp.FromPMFs(null, shown), 4)]), "mu", fpr_floor=floor, rtol=1e-3, adjacency="remove"
+        jaxgdp.compose([(jaxgdp.FromPMFs(null, shown), 4)]),
+        "mu",
+        fpr_floor=floor,
+        rtol=1e-3,
+        adjacency="remove",
     )
     bracket = found.brackets["mu"]
-    assert found.worst == 0 and bracket.lower <= exact * (1.0 + 1e-9) and exact <= bracket.upper * (1.0 + 1e-9)
+    assert (
+        found.worst == 0
+        and bracket.lower <= exact * (1.0 + 1e-9)
+        and exact <= bracket.upper * (1.0 + 1e-9)
+    )
     assert bracket.upper - bracket.lower < 1.1e-3 * exact

@@ -1,4 +1,6 @@
-"""Laplace, randomized response, pure and approximate DP: closed forms, exact binomial sums, and mixtures by quadrature."""
+"""Laplace, randomized response, pure and approximate DP: closed forms, exact binomial sums, and
+mixtures by quadrature.
+"""
 
 import itertools
 
@@ -19,10 +21,14 @@ def holds(found, exact, rtol, atol=1e-300):
     exact = np.asarray(exact, float)
     assert np.all(found.lower <= exact * (1 + SLACK) + atol), (found.lower, exact)
     assert np.all(found.upper >= exact * (1 - SLACK) - atol), (found.upper, exact)
-    assert np.all(found.upper - found.lower <= rtol * exact + atol), (found.lower, found.upper, exact)
+    assert np.all(found.upper - found.lower <= rtol * exact + atol), (
+        found.lower,
+        found.upper,
+        exact,
+    )
 
 
-# --- Laplace, one use ------------------------------------------------------------------------------------------------
+# --- Laplace, one use -----------------------------------------------------------------------------
 
 SCALES = np.array([0.05, 0.5, 1.0, 2.0, 30.0])
 
@@ -47,7 +53,9 @@ def test_laplace_mu(laplace):
         rows = slice(None) if floor < 1e-3 else slice(1, None)
         found = laplace.mu(fpr_floor=floor)
         holds(jaxgdp.Bracket(found.lower[rows], found.upper[rows]), exact[rows], 1e-6)
-    assert exact[2] == pytest.approx(1.030064, abs=1e-6) and exact[3] == pytest.approx(0.561764, abs=1e-6)
+    assert exact[2] == pytest.approx(1.030064, abs=1e-6) and exact[3] == pytest.approx(
+        0.561764, abs=1e-6
+    )
     assert np.allclose(laplace.tail_mu, exact, rtol=1e-12)
 
 
@@ -56,7 +64,8 @@ def test_laplace_trade_off_curve(laplace, alpha):
     exact = np.array([laplace_beta(np.array(alpha), b) for b in SCALES])
     found = laplace.beta(alpha)
     assert np.all(found.lower <= exact * (1 + SLACK)) and np.all(found.upper >= exact * (1 - SLACK))
-    # vertices are some 1/(250·b) nats apart: a chord costs little, a kink costs the attack a corner of its polygon
+    # vertices are some 1/(250·b) nats apart: a chord costs little, a kink costs the attack a corner
+    # of its polygon
     assert np.all(exact - found.lower <= [1e-3, 2e-5, 2e-5, 2e-5, 2e-5] * exact)
     assert np.all(found.upper - found.lower <= 5e-3 * exact)
 
@@ -64,12 +73,17 @@ def test_laplace_trade_off_curve(laplace, alpha):
 def test_laplace_profile(laplace):
     for share in (0.0, 0.3, 0.9, 1.0, 1.5):
         epsilon = share / SCALES
-        holds(laplace.delta(epsilon), np.maximum(-np.expm1((epsilon - 1.0 / SCALES) / 2.0), 0.0), 1e-4, atol=1e-11)
+        holds(
+            laplace.delta(epsilon),
+            np.maximum(-np.expm1((epsilon - 1.0 / SCALES) / 2.0), 0.0),
+            1e-4,
+            atol=1e-11,
+        )
     back = laplace.epsilon(1e-3)
     holds(back, 1.0 / SCALES + 2.0 * np.log1p(-1e-3), 1e-3)
 
 
-# --- randomized response, one use ------------------------------------------------------------------------------------
+# --- randomized response, one use -----------------------------------------------------------------
 
 
 def test_binary_randomized_response():
@@ -93,12 +107,14 @@ def test_randomized_response_over_k_categories():
     # vertices (1, k − 1 + …): the other answer; then all but the true one
     for alpha, beta in ((1 / total, (k - 1) / total), ((k - 1) / total, 1 / total)):
         found = curve.beta(alpha)
-        assert np.all(found.lower <= beta * (1 + SLACK)) and np.all(found.upper >= beta * (1 - SLACK))
+        assert np.all(found.lower <= beta * (1 + SLACK)) and np.all(
+            found.upper >= beta * (1 - SLACK)
+        )
         assert np.all(found.upper - found.lower <= 1e-6 * beta)
     holds(curve.mu(0.0), ndtri(1 - 1 / total) - ndtri((k - 1) / total), 1e-6)
 
 
-# --- pure and approximate DP, many uses ------------------------------------------------------------------------------
+# --- pure and approximate DP, many uses -----------------------------------------------------------
 
 PURE = [(0.1, 10), (1.0, 10), (0.3, 50), (1.0, 50), (0.1, 200), (0.02, 2000)]
 
@@ -110,7 +126,9 @@ def binomial(epsilon, k):
     rows = []
     for i in range(k + 1):  # i answers at loss +ε
         many = mpmath.binomial(k, i)
-        rows.append(((2 * i - k) * e, many * p**i * (1 - p) ** (k - i), many * (1 - p) ** i * p ** (k - i)))
+        rows.append(
+            ((2 * i - k) * e, many * p**i * (1 - p) ** (k - i), many * (1 - p) ** i * p ** (k - i))
+        )
     return rows
 
 
@@ -169,7 +187,10 @@ def test_composition_of_pure_dp_mu(pure):
     exact = [float(mu_of(binomial(e, k), 1e-10)) for e, k in PURE]
     holds(pure.mu(), exact, 1e-4)
     # far below what the components' own μ add up to, and never above it
-    assert np.all(pure.mu().upper <= np.sqrt([k for _, k in PURE]) * jaxgdp.gdp.mu_from_pure_dp([e for e, _ in PURE]))
+    assert np.all(
+        pure.mu().upper
+        <= np.sqrt([k for _, k in PURE]) * jaxgdp.gdp.mu_from_pure_dp([e for e, _ in PURE])
+    )
 
 
 def test_fifty_uses_of_a_fifth():
@@ -180,7 +201,9 @@ def test_fifty_uses_of_a_fifth():
     for delta in (1e-3, 1e-6):
         found = curve.epsilon(delta)
         # δ(ε) falls, so the ends of the bracket enclose δ
-        assert delta_of(rows, found.lower) >= delta * (1 - SLACK) and delta_of(rows, found.upper) <= delta * (1 + SLACK)
+        assert delta_of(rows, found.lower) >= delta * (1 - SLACK) and delta_of(
+            rows, found.upper
+        ) <= delta * (1 + SLACK)
         assert found.upper - found.lower <= 1e-4
 
 
@@ -189,21 +212,28 @@ def test_composition_of_approximate_dp():
     curve = jaxgdp.tradeoff(jaxgdp.compose([(jaxgdp.ApproximateDP(epsilon, delta), k)]))
     kept = (1 - delta) ** k
     rows = binomial(epsilon, k)
-    # Kairouz et al. 2015, Theorem 3.3, at its own ε values, and against the pure composition in between
+    # Kairouz et al. 2015, Theorem 3.3, at its own ε values, and against the pure composition in
+    # between
     for i in range(0, k // 2 + 1):
         terms = (
-            mpmath.binomial(k, m) * (mpmath.exp((k - m) * epsilon) - mpmath.exp((k - 2 * i + m) * epsilon))
+            mpmath.binomial(k, m)
+            * (mpmath.exp((k - m) * epsilon) - mpmath.exp((k - 2 * i + m) * epsilon))
             for m in range(i)
         )
         pure = float(mpmath.fsum(terms) / (1 + mpmath.exp(epsilon)) ** k)
         holds(curve.delta((k - 2 * i) * epsilon), 1 - kept * (1 - pure), 1e-4)
-        assert pure == pytest.approx(float(delta_of(rows, (k - 2 * i) * mpmath.mpf(epsilon))), abs=1e-14)
+        assert pure == pytest.approx(
+            float(delta_of(rows, (k - 2 * i) * mpmath.mpf(epsilon))), abs=1e-14
+        )
     holds(curve.delta(0.77), 1 - kept * (1 - float(delta_of(rows, 0.77))), 1e-4)
-    assert np.all(curve.delta(100.0).lower >= (1 - kept) * (1 - 1e-9))  # mass at infinity is never dropped
+    assert np.all(
+        curve.delta(100.0).lower >= (1 - kept) * (1 - 1e-9)
+    )  # mass at infinity is never dropped
     assert np.all(curve.epsilon((1 - kept) / 2).lower == np.inf)
     # TPR at FPR 0 is that mass
     holds(curve.tpr(0.0), 1 - kept, 1e-9)
-    # and what is left is the pure composition, for a d that is above that mass (but for its rounding), and nothing for one below
+    # and what is left is the pure composition, for a d that is above that mass (but for its
+    # rounding), and nothing for one below
     lost = -np.expm1(k * np.log1p(-delta))
     holds(curve.approximate_mu(lost * (1 + 1e-12)), np.full(2, float(mu_of(rows))), 1e-3)
     assert np.all(curve.approximate_mu(lost).lower <= float(mu_of(rows)) * (1 + SLACK))
@@ -213,7 +243,9 @@ def test_composition_of_approximate_dp():
 def test_mass_at_infinity_makes_mu_infinite_at_floor_zero():
     curve = jaxgdp.tradeoff(jaxgdp.ApproximateDP(1.0, [0.0, 1e-5]))
     assert curve.mu(0.0).lower[1] == np.inf and curve.tail_mu[1] == np.inf
-    holds(jaxgdp.Bracket(*(side[0] for side in curve.mu(0.0))), jaxgdp.gdp.mu_from_pure_dp(1.0), 1e-6)
+    holds(
+        jaxgdp.Bracket(*(side[0] for side in curve.mu(0.0))), jaxgdp.gdp.mu_from_pure_dp(1.0), 1e-6
+    )
     # at the floor the curve is the straight line from (0, δ)
     exact = ndtri(1e-5 + np.e * 1e-10) - ndtri(1e-10)
     holds(jaxgdp.Bracket(*(side[1] for side in curve.mu(1e-10))), exact, 1e-5)
@@ -222,13 +254,19 @@ def test_mass_at_infinity_makes_mu_infinite_at_floor_zero():
 
 def test_zero_epsilon_is_perfect_privacy():
     curve = jaxgdp.tradeoff(jaxgdp.compose([(jaxgdp.ApproximateDP(0.0, [0.0, 0.2]), 3)]))
-    for bracket in (curve.mu(), curve.advantage(), curve.delta(0.5), curve.regret(), curve.tpr(0.1)):
+    for bracket in (
+        curve.mu(),
+        curve.advantage(),
+        curve.delta(0.5),
+        curve.regret(),
+        curve.tpr(0.1),
+    ):
         assert not np.any(np.isnan(bracket.lower)) and not np.any(np.isnan(bracket.upper))
     assert curve.mu().upper[0] == 0.0 and curve.advantage().upper[0] <= 1e-9
     holds(curve.delta(1.0), [0.0, 1 - 0.8**3], 1e-9, atol=1e-9)
 
 
-# --- mixtures --------------------------------------------------------------------------------------------------------
+# --- mixtures -------------------------------------------------------------------------------------
 
 
 def atoms_of(parts):
@@ -265,7 +303,10 @@ def test_mixture_of_incommensurable_atoms():
     )
     curve = jaxgdp.tradeoff(mechanism)
     parts = (
-        [categories(0.7312, 4)] * 3 + [categories(0.3183, 2)] * 4 + [categories(1.1031, 2)] + [categories(0.2, 2)] * 2
+        [categories(0.7312, 4)] * 3
+        + [categories(0.3183, 2)] * 4
+        + [categories(1.1031, 2)]
+        + [categories(0.2, 2)] * 2
     )
     rows, kept = atoms_of(parts), (1 - 1e-4) ** 2
     for epsilon in (0.0, 0.4, 1.3, 3.0, 4.5):
@@ -277,13 +318,19 @@ def test_mixture_of_incommensurable_atoms():
 
 
 def test_mixture_with_gaussian_and_laplace():
-    """δ(ε) is the mean of the Gaussian δ(ε − l) over the other parts' loss l under Q: a sum and a quadrature."""
+    """δ(ε) is the mean of the Gaussian δ(ε − l) over the other parts' loss l under Q: a sum and a
+    quadrature.
+    """
     sigma, scale, rr = 1.7, 1.4, 0.6
-    mechanism = jaxgdp.compose([(jaxgdp.Gaussian(sigma), 2), jaxgdp.Laplace(scale), (jaxgdp.PureDP(rr), 2)])
+    mechanism = jaxgdp.compose(
+        [(jaxgdp.Gaussian(sigma), 2), jaxgdp.Laplace(scale), (jaxgdp.PureDP(rr), 2)]
+    )
     mu, length = mpmath.sqrt(2) / sigma, 1 / mpmath.mpf(scale)
 
     def gaussian_delta(epsilon):
-        return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+        return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(
+            -mu / 2 - epsilon / mu
+        )
 
     def exact(epsilon):
         total = mpmath.mpf(0)
@@ -292,7 +339,8 @@ def test_mixture_with_gaussian_and_laplace():
             total += q * mpmath.exp(-length) / 2 * gaussian_delta(shifted + length)
             total += q / 2 * gaussian_delta(shifted - length)
             total += q * mpmath.quad(
-                lambda l, s=shifted: mpmath.exp((l - length) / 2) / 4 * gaussian_delta(s - l), [-length, 0, length]
+                lambda l, s=shifted: mpmath.exp((l - length) / 2) / 4 * gaussian_delta(s - l),
+                [-length, 0, length],
             )
         return float(total)
 
@@ -310,9 +358,15 @@ def test_mixture_with_gaussian_and_laplace():
 
 
 def test_order_and_splitting_change_nothing():
-    parts = [(jaxgdp.Laplace(2.0), 3), (jaxgdp.PureDP(0.4), 5), (jaxgdp.ApproximateDP(0.1, 1e-6), 1)]
+    parts = [
+        (jaxgdp.Laplace(2.0), 3),
+        (jaxgdp.PureDP(0.4), 5),
+        (jaxgdp.ApproximateDP(0.1, 1e-6), 1),
+    ]
     whole = jaxgdp.tradeoff(jaxgdp.compose(parts))
-    split = jaxgdp.tradeoff(jaxgdp.compose([(jaxgdp.PureDP(0.4), 2), *parts[::2], (jaxgdp.PureDP(0.4), 3)]))
+    split = jaxgdp.tradeoff(
+        jaxgdp.compose([(jaxgdp.PureDP(0.4), 2), *parts[::2], (jaxgdp.PureDP(0.4), 3)])
+    )
     for name, argument in (("delta", 0.5), ("tpr", 1e-3), ("mu", 1e-10)):
         a, b = getattr(whole, name)(argument), getattr(split, name)(argument)
         assert a.lower <= b.upper * (1 + SLACK) and b.lower <= a.upper * (1 + SLACK)
@@ -320,16 +374,24 @@ def test_order_and_splitting_change_nothing():
 
 
 def test_batch_equals_loop():
-    epsilon, scale, count = np.array([0.2, 1.0, 0.5]), np.array([1.0, 3.0, 0.7]), np.array([1, 7, 30])
-    batch = jaxgdp.tradeoff(jaxgdp.compose([(jaxgdp.PureDP(epsilon), count), jaxgdp.Laplace(scale)]))
+    epsilon, scale, count = (
+        np.array([0.2, 1.0, 0.5]),
+        np.array([1.0, 3.0, 0.7]),
+        np.array([1, 7, 30]),
+    )
+    batch = jaxgdp.tradeoff(
+        jaxgdp.compose([(jaxgdp.PureDP(epsilon), count), jaxgdp.Laplace(scale)])
+    )
     for i in range(3):
-        one = jaxgdp.tradeoff(jaxgdp.compose([(jaxgdp.PureDP(epsilon[i]), count[i]), jaxgdp.Laplace(scale[i])]))
+        one = jaxgdp.tradeoff(
+            jaxgdp.compose([(jaxgdp.PureDP(epsilon[i]), count[i]), jaxgdp.Laplace(scale[i])])
+        )
         for name, argument in (("mu", 1e-10), ("delta", 0.5), ("tpr", 1e-3)):
             together, alone = getattr(batch, name)(argument), getattr(one, name)(argument)
             assert np.allclose([together.lower[i], together.upper[i]], alone, rtol=1e-6)
 
 
-# --- adjacency -------------------------------------------------------------------------------------------------------
+# --- adjacency ------------------------------------------------------------------------------------
 
 
 def test_replace_one():
@@ -350,8 +412,13 @@ def test_replace_one():
 
 
 def test_replace_one_is_refused_where_unsound():
-    mechanism = jaxgdp.compose([(jaxgdp.Laplace(1.0), 2), (jaxgdp.SubsampledGaussian(1.0, [1.0, 0.5]), 3)])
-    with pytest.raises(ValueError, match="adjacency must be one of .* for a SubsampledGaussian .* got 'replace_one'"):
+    mechanism = jaxgdp.compose(
+        [(jaxgdp.Laplace(1.0), 2), (jaxgdp.SubsampledGaussian(1.0, [1.0, 0.5]), 3)]
+    )
+    with pytest.raises(
+        ValueError,
+        match="adjacency must be one of .* for a SubsampledGaussian .* got 'replace_one'",
+    ):
         jaxgdp.tradeoff(mechanism, adjacency="replace_one")
     assert "replace_one" in jaxgdp.report(jaxgdp.PureDP(1.0), adjacency="replace_one").to_markdown()
 
@@ -385,11 +452,13 @@ def test_bad_parameters(build, name):
         build()
 
 
-# --- many random mixtures, in the batched path that asks for single numbers ------------------------------------------
+# --- many random mixtures, in the batched path that asks for single numbers -----------------------
 
 
 def float_atoms(parts):
-    """Losses, P- and Q-masses of a composition of two- and three-point laws in float64, all sums of atoms."""
+    """Losses, P- and Q-masses of a composition of two- and three-point laws in float64, all sums of
+    atoms.
+    """
     loss, p, q = np.zeros(1), np.ones(1), np.ones(1)
     for a, x in parts:
         x = np.asarray(x)
@@ -437,9 +506,13 @@ def test_random_mixtures_hold_the_exact_numbers():
         alpha, tpr = np.cumsum(p), lost + np.cumsum(q)
         check("tpr", i, np.interp(1e-3, np.append(0, alpha), np.append(lost, tpr)), 2e-2)
         beta = (1 - lost) - np.cumsum(q)
-        inside = (alpha >= floor) & (beta >= 1e-7)  # (below, a sum from the right has lost its digits)
+        inside = (alpha >= floor) & (
+            beta >= 1e-7
+        )  # (below, a sum from the right has lost its digits)
         at_floor = np.interp(floor, np.append(0, alpha), np.append(lost, tpr))
-        mu = np.max(np.append(-ndtri(beta[inside]) - ndtri(alpha[inside]), ndtri(at_floor) - ndtri(floor)))
+        mu = np.max(
+            np.append(-ndtri(beta[inside]) - ndtri(alpha[inside]), ndtri(at_floor) - ndtri(floor))
+        )
         check("mu", i, mu, 1e-3)
         upper, lower = found.brackets["epsilon"].upper[i], found.brackets["epsilon"].lower[i]
         for side, sign in ((upper, 1), (lower, -1)):

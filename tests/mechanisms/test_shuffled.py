@@ -1,4 +1,6 @@
-"""Batches in a fixed order and shuffled ones: published numbers, closed forms, enumeration and simulation."""
+"""Batches in a fixed order and shuffled ones: published numbers, closed forms, enumeration and
+simulation.
+"""
 
 import mpmath
 import numpy as np
@@ -11,12 +13,16 @@ from jaxgdp.mechanisms.shuffled_attack import log_below, slices
 
 
 def delta(mechanism, epsilon, **others):
-    return measure(mechanism, "delta", epsilon=np.asarray(epsilon, float), **others).brackets["delta"]
+    return measure(mechanism, "delta", epsilon=np.asarray(epsilon, float), **others).brackets[
+        "delta"
+    ]
 
 
 def test_a_fixed_order_is_gaussian():
     sigma, epochs = np.array([0.5, 1.0, 3.0]), np.array([1.0, 4.0, 10.0])
-    found = measure(Deterministic(sigma, epochs), ("mu", "epsilon", "advantage"), delta=1e-5).brackets
+    found = measure(
+        Deterministic(sigma, epochs), ("mu", "epsilon", "advantage"), delta=1e-5
+    ).brackets
     mu = np.sqrt(epochs) / sigma
     assert found["mu"].contains(mu).all() and found["epsilon"].contains(gdp.epsilon(1e-5, mu)).all()
     assert np.all(found["advantage"].width < 1e-6)
@@ -46,9 +52,16 @@ PUBLISHED = [
 def test_published_numbers():
     sigma, batches, epsilon, least = (np.array(column) for column in zip(*PUBLISHED, strict=True))
     found = delta(Shuffled(sigma, batches), epsilon)
-    assert np.all(found.lower >= least * (1.0 - 2e-4)) and np.all(found.lower <= least * (1.0 + 1e-2))
-    assert np.all(found.upper >= least) and np.allclose(found.upper, gdp.delta(epsilon, 1.0 / sigma), rtol=1e-6)
-    for sigma, batches, rate, low, high in ((0.5, 10_000, 1e-6, 10.994, 10.998), (0.7, 1000, 1e-5, 6.528, 6.653)):
+    assert np.all(found.lower >= least * (1.0 - 2e-4)) and np.all(
+        found.lower <= least * (1.0 + 1e-2)
+    )
+    assert np.all(found.upper >= least) and np.allclose(
+        found.upper, gdp.delta(epsilon, 1.0 / sigma), rtol=1e-6
+    )
+    for sigma, batches, rate, low, high in (
+        (0.5, 10_000, 1e-6, 10.994, 10.998),
+        (0.7, 1000, 1e-5, 6.528, 6.653),
+    ):
         epsilon = measure(Shuffled(sigma, batches), "epsilon", delta=rate).brackets["epsilon"]
         assert low <= epsilon.lower <= epsilon.upper <= high
 
@@ -60,7 +73,8 @@ def test_one_batch_is_a_fixed_order():
 
 
 @pytest.mark.parametrize(
-    "sigma, batches, means", [(0.3, 7, (1.0, 2.0)), (1.0, 1000, (1.0, 2.0)), (20.0, 10**6, (0.0, 2.0))]
+    "sigma, batches, means",
+    [(0.3, 7, (1.0, 2.0)), (1.0, 1000, (1.0, 2.0)), (20.0, 10**6, (0.0, 2.0))],
 )
 def test_masses_of_slices_are_as_exact_as_stated(sigma, batches, means):
     loss, log_p, error = slices(sigma, batches, means)
@@ -71,9 +85,9 @@ def test_masses_of_slices_are_as_exact_as_stated(sigma, batches, means):
     with mpmath.workdps(60):
         phi = lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2
         for c in (0.5 * sigma, 4.0 * sigma, 1.0 + 9.0 * sigma):
-            exact = mpmath.log(phi((mpmath.mpf(c) - means[1]) / sigma)) + (batches - 1) * mpmath.log(
-                phi(mpmath.mpf(c) / sigma)
-            )
+            exact = mpmath.log(phi((mpmath.mpf(c) - means[1]) / sigma)) + (
+                batches - 1
+            ) * mpmath.log(phi(mpmath.mpf(c) / sigma))
             ours = log_below(c, sigma, float(batches), means[1])
             assert abs(float(mpmath.mpf(float(ours)) / exact - 1)) < 1e-14 * 4
 
@@ -116,13 +130,17 @@ def test_two_epochs_are_as_an_enumeration_of_the_attack_has_them(adjacency, orde
     loss, log_p, _ = slices(sigma, float(batches), (1.0, 2.0))
     p, q = np.exp(log_p), np.exp(log_p + loss)
     p, q = (p, q) if order > 0 else (q, p)
-    exact = sum(np.sum(np.maximum(a * q - np.exp(epsilon) * b * p, 0.0)) for a, b in zip(q, p, strict=True))
+    exact = sum(
+        np.sum(np.maximum(a * q - np.exp(epsilon) * b * p, 0.0)) for a, b in zip(q, p, strict=True)
+    )
     found = delta(Shuffled(sigma, batches, 2), epsilon, adjacency=adjacency)
     assert 0.97 * exact <= found.lower <= exact * (1.0 + 1e-9)
     # one permutation for both epochs: means of two sums, of noise σ/√2
     once = delta(Shuffled(sigma, batches, 2, reshuffle=False), epsilon, adjacency=adjacency)
     same = delta(Shuffled(sigma / np.sqrt(2.0), batches), epsilon, adjacency=adjacency)
-    assert np.isclose(once.lower, same.lower, rtol=1e-12) and np.isclose(once.upper, same.upper, rtol=1e-9)
+    assert np.isclose(once.lower, same.lower, rtol=1e-12) and np.isclose(
+        once.upper, same.upper, rtol=1e-9
+    )
 
 
 def test_monotone_and_never_beyond_a_fixed_order():
@@ -132,7 +150,9 @@ def test_monotone_and_never_beyond_a_fixed_order():
     by_batches = measure(Shuffled(0.7, [1, 10, 100, 1000]), "epsilon").brackets["epsilon"]
     assert np.all(np.diff(by_batches.lower) < 0.0) and np.ptp(by_batches.upper) == 0.0
     order = measure(Deterministic(sigma), "epsilon").brackets["epsilon"]
-    assert np.all(by_noise.lower <= order.upper) and np.allclose(by_noise.upper, order.upper, rtol=1e-9)
+    assert np.all(by_noise.lower <= order.upper) and np.allclose(
+        by_noise.upper, order.upper, rtol=1e-9
+    )
     replaced = measure(Shuffled(1.0, 100), ("mu", "advantage"), adjacency="replace_one").brackets
     one = measure(Shuffled(1.0, 100), ("mu", "advantage")).brackets
     for name, bracket in one.items():
@@ -146,9 +166,13 @@ def test_curves_and_compositions():
     assert np.isclose(curve.advantage().lower, one["advantage"].lower, rtol=1e-3)
     alpha = np.array([1e-8, 1e-3, 0.3])
     beta = curve.beta(alpha)
-    assert np.all(beta.lower <= beta.upper) and np.allclose(beta.lower, gdp.beta(alpha, 1.0 / 0.6), rtol=1e-4)
+    assert np.all(beta.lower <= beta.upper) and np.allclose(
+        beta.lower, gdp.beta(alpha, 1.0 / 0.6), rtol=1e-4
+    )
     warm = jaxgdp.compose([(jaxgdp.dpsgd(1.0, 0.05, 50), 1), (Shuffled(0.8, 20), 1)])
-    mixed, alone = (measure(m, "epsilon", rtol=1e-2).brackets["epsilon"] for m in (warm, Shuffled(0.8, 20)))
+    mixed, alone = (
+        measure(m, "epsilon", rtol=1e-2).brackets["epsilon"] for m in (warm, Shuffled(0.8, 20))
+    )
     assert mixed.lower <= mixed.upper and mixed.upper > alone.upper
 
 
@@ -175,11 +199,15 @@ def test_bad_input_is_refused_by_name(build, message):
 
 
 def test_where_the_noise_is_large_random_allocation_is_the_attack():
-    """The data set whose other records are all zero makes of shuffled batches a random allocation."""
+    """The data set whose other records are all zero makes of shuffled batches a random
+    allocation.
+    """
     asked = {"quantities": ("epsilon", "advantage"), "rtol": 1e-2}
     for epochs in (1, 3):
         shuffled = measure(Shuffled(4.0, 100, epochs), **asked).brackets
-        allocated = measure(jaxgdp.compose([(jaxgdp.RandomAllocation(4.0, 100), epochs)]), **asked).brackets
+        allocated = measure(
+            jaxgdp.compose([(jaxgdp.RandomAllocation(4.0, 100), epochs)]), **asked
+        ).brackets
         for name, bracket in shuffled.items():
             assert 0.97 * allocated[name].lower <= bracket.lower <= bracket.upper, (name, epochs)
     # a fixed permutation has the means over epochs

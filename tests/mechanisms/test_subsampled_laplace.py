@@ -17,7 +17,7 @@ def exact_masses(b, p, ell):
     """Cell masses from the distribution functions of the output at the cells' edges."""
     mpmath.mp.dps = 40
     b, p = mpmath.mpf(b), mpmath.mpf(p)
-    below = lambda o: mpmath.exp(o / b) / 2 if o < 0 else 1 - mpmath.exp(-o / b) / 2  # noqa: E731
+    below = lambda o: mpmath.exp(o / b) / 2 if o < 0 else 1 - mpmath.exp(-o / b) / 2
     edges = [(mpmath.mpf(0), mpmath.mpf(0))]
     for v in ell:
         r = (mpmath.expm1(mpmath.mpf(float(v))) + p) / p
@@ -30,11 +30,14 @@ def exact_masses(b, p, ell):
             edges.append((below(o), below(o - 1)))
     edges.append((mpmath.mpf(1), mpmath.mpf(1)))
     return [
-        (c[0] - a[0], (1 - p) * (c[0] - a[0]) + p * (c[1] - a[1])) for a, c in zip(edges[:-1], edges[1:], strict=True)
+        (c[0] - a[0], (1 - p) * (c[0] - a[0]) + p * (c[1] - a[1]))
+        for a, c in zip(edges[:-1], edges[1:], strict=True)
     ]
 
 
-@pytest.mark.parametrize(("b", "p"), [(1.0, 0.1), (0.3, 1.0), (5.0, 0.5), (0.05, 0.01), (1.0, 1e-5)])
+@pytest.mark.parametrize(
+    ("b", "p"), [(1.0, 0.1), (0.3, 1.0), (5.0, 0.5), (0.05, 0.01), (1.0, 1e-5)]
+)
 def test_cells_are_exact(b, p):
     low, high = (np.log1p(p * np.expm1(s / b)) if p < 1 else s / b for s in (-1.0, 1.0))
     for left, right in ((1.3, 1.2), (0.9, 0.5), (3.0, -0.1)):
@@ -54,7 +57,9 @@ def test_an_open_cell_holds_everything_beyond():
         assert np.allclose(part[:k], whole[:k], rtol=1e-15) and np.all(part[k + 1 :] == 0.0)
         assert part[k] == pytest.approx(whole[k:].sum(), rel=1e-13)
     x, y = np.exp(opened.log_x[k]), np.exp(opened.log_y[k])
-    assert opened.up[k - 1] == 0.0 and opened.lost == pytest.approx(y - x * np.exp(ell[k - 1]), rel=1e-10)
+    assert opened.up[k - 1] == 0.0 and opened.lost == pytest.approx(
+        y - x * np.exp(ell[k - 1]), rel=1e-10
+    )
 
 
 def test_without_sampling_it_is_laplace():
@@ -66,18 +71,27 @@ def test_without_sampling_it_is_laplace():
 
 def laws(b, p):
     """Loss and both densities at output o, and the atoms (loss, P, Q) left of 0 and right of 1."""
-    loss = lambda v: np.log1p(p * np.expm1(v))  # noqa: E731
-    density = lambda o: np.exp(-o / b) / (2 * b)  # noqa: E731
-    v = lambda o: (2 * o - 1) / b  # noqa: E731
+    loss = lambda v: np.log1p(p * np.expm1(v))
+    density = lambda o: np.exp(-o / b) / (2 * b)
+    v = lambda o: (2 * o - 1) / b
     end = 0.5 * np.exp(-1 / b)
-    atoms = ((loss(-1 / b), 0.5, 0.5 * (1 - p) + p * end), (loss(1 / b), end, (1 - p) * end + 0.5 * p))
+    atoms = (
+        (loss(-1 / b), 0.5, 0.5 * (1 - p) + p * end),
+        (loss(1 / b), end, (1 - p) * end + 0.5 * p),
+    )
     return (lambda o: loss(v(o))), density, atoms
 
 
 def delta_of_one(b, p, epsilon, swap=False):
-    """δ(ε) for any real ε, both parts in closed form or by quadrature over the outputs between 0 and 1."""
+    """δ(ε) for any real ε, both parts in closed form or by quadrature over the outputs between 0
+    and 1.
+    """
     loss, density, atoms = laws(b, p)
-    gain = (lambda l: max(1 - np.exp(epsilon + l), 0.0)) if swap else (lambda l: max(np.exp(l) - np.exp(epsilon), 0.0))
+    gain = (
+        (lambda l: max(1 - np.exp(epsilon + l), 0.0))
+        if swap
+        else (lambda l: max(np.exp(l) - np.exp(epsilon), 0.0))
+    )
     kink = -epsilon if swap else epsilon
     r = (np.expm1(kink) + p) / p
     at = [np.clip((b * np.log(r) + 1) / 2, 0, 1)] if r > 0 else []
@@ -105,7 +119,7 @@ def test_two_uses():
     loss, density, atoms = laws(b, p)
     curve = tradeoff(compose([(SubsampledLaplace(b, p), 2)]), adjacency="remove")
     for epsilon in (0.0, 0.4):
-        inner = lambda o: density(o) * np.exp(loss(o)) * delta_of_one(b, p, epsilon - loss(o))  # noqa: B023, E731
+        inner = lambda o: density(o) * np.exp(loss(o)) * delta_of_one(b, p, epsilon - loss(o))  # noqa: B023
         exact = quad(inner, 0, 1, epsabs=1e-11, epsrel=1e-9, limit=200)[0]
         exact += sum(y * delta_of_one(b, p, epsilon - l) for l, _, y in atoms)
         found = curve.delta(epsilon)

@@ -1,4 +1,6 @@
-"""Caps and floors in closed form: on the safe side of the exact value, and within 1e-12 of it, at any argument."""
+"""Caps and floors in closed form: on the safe side of the exact value, and within 1e-12 of it, at
+any argument.
+"""
 
 import jax
 import mpmath
@@ -51,7 +53,9 @@ def laplace(scale):
     return 2 * quantile_above_half(-mpmath.expm1(-half) / 2, mpmath.exp(-half) / 2)
 
 
-ARGUMENTS = np.concatenate([np.geomspace(1e-300, 1e300, 31), np.geomspace(1e-13, 60.0, 20), [0.16, 0.17, 1.38, 1.4]])
+ARGUMENTS = np.concatenate(
+    [np.geomspace(1e-300, 1e300, 31), np.geomspace(1e-13, 60.0, 20), [0.16, 0.17, 1.38, 1.4]]
+)
 CASES = {
     "RandomizedResponse": (RandomizedResponse, pure),
     "RandomizedResponse over 7": (lambda e: RandomizedResponse(e, 7), pure),
@@ -89,7 +93,9 @@ def largest_of_discrete_gaussian(sigma, s):
     """Largest Φ⁻¹(TPR) − Φ⁻¹(α) over all thresholds, from sums over the integers."""
     sigma = mpmath.mpf(float(sigma))
     reach = int(14 * sigma) + 3 * s + 12
-    terms = {k: mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * sigma**2)) for k in range(-reach, reach + 1)}
+    terms = {
+        k: mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * sigma**2)) for k in range(-reach, reach + 1)
+    }
     total = mpmath.fsum(terms.values())
 
     def quantile(m):
@@ -122,11 +128,17 @@ def test_discrete_gaussian_far_out():
 
 @pytest.mark.parametrize("library", ["numpy", "jax"])
 def test_quantile_of_one_half_and_a_little(library):
-    x = np.concatenate([np.geomspace(1e-300, 0.5, 100)[:-1], [0.0398, 0.0399, 0.2999, 0.3001, 0.49, 0.4999999]])
+    x = np.concatenate(
+        [np.geomspace(1e-300, 0.5, 100)[:-1], [0.0398, 0.0399, 0.2999, 0.3001, 0.49, 0.4999999]]
+    )
     with mpmath.workdps(45), jax.enable_x64(True):
         rest = [mpmath.mpf("0.5") - mpmath.mpf(float(a)) for a in x]
         log_rest = np.array([float(mpmath.log(a)) for a in rest])
-        given = (x, log_rest) if library == "numpy" else tuple(jax.numpy.asarray(a) for a in (x, log_rest))
+        given = (
+            (x, log_rest)
+            if library == "numpy"
+            else tuple(jax.numpy.asarray(a) for a in (x, log_rest))
+        )
         found = np.asarray(normal.ndtri_half_plus(*given))
         exact = [quantile_above_half(mpmath.mpf(float(a)), b) for a, b in zip(x, rest, strict=True)]
     assert max(abs(f / e - 1) for f, e in zip(found, exact, strict=True)) < 1e-14

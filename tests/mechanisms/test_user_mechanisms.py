@@ -1,4 +1,6 @@
-"""Mechanisms from densities, probabilities and profiles: exact sums, quadrature, and the mechanisms they reproduce."""
+"""Mechanisms from densities, probabilities and profiles: exact sums, quadrature, and the mechanisms
+they reproduce.
+"""
 
 import itertools
 
@@ -21,7 +23,7 @@ def holds(found, exact, rtol):
     assert found.upper - found.lower <= rtol * exact, (found, exact)
 
 
-# --- two PMFs --------------------------------------------------------------------------------------------------------
+# --- two PMFs -------------------------------------------------------------------------------------
 
 P = np.array([0.1, 0.25, 0.3, 0.349, 0.001, 0.0])
 Q = np.array([0.3, 0.25, 0.1, 0.348, 0.0, 0.002])
@@ -34,8 +36,12 @@ def test_cells_of_pmfs():
     check_cells(reverse_of(cells, ell), -ell[::-1])
     with np.errstate(divide="ignore"):
         where = np.searchsorted(ell, np.log(Q) - np.log(P))
-    assert np.allclose(np.exp(cells.log_x), np.bincount(where, P, POINTS + 1), rtol=1e-13, atol=1e-17)
-    assert np.allclose(np.exp(cells.log_y), np.bincount(where, Q, POINTS + 1), rtol=1e-13, atol=1e-17)
+    assert np.allclose(
+        np.exp(cells.log_x), np.bincount(where, P, POINTS + 1), rtol=1e-13, atol=1e-17
+    )
+    assert np.allclose(
+        np.exp(cells.log_y), np.bincount(where, Q, POINTS + 1), rtol=1e-13, atol=1e-17
+    )
     assert np.exp([cells.log_p_minus, cells.log_q_plus]) == pytest.approx([0.001, 0.002], rel=1e-13)
 
 
@@ -72,7 +78,7 @@ def test_sums_that_are_one_but_for_rounding_are_divided_out():
     check_cells(cells, np.linspace(-1.0, 1.0, POINTS))
 
 
-# --- profile ---------------------------------------------------------------------------------------------------------
+# --- profile --------------------------------------------------------------------------------------
 
 PROFILES = [
     ([0.0, 0.5, 1.0], [0.4, 0.2, 0.1]),
@@ -86,7 +92,9 @@ PROFILES = [
 
 
 def hull(epsilons, deltas):
-    """The lower convex hull by brute force: at each γ the least over all chords of points and mirror images, and the flat end."""
+    """The lower convex hull by brute force: at each γ the least over all chords of points and
+    mirror images, and the flat end.
+    """
     points = [(0.0, 1.0)]
     for e, d in zip(epsilons, deltas, strict=True):
         points += [(np.exp(e), d), (np.exp(-e), 1.0 - np.exp(-e) * (1.0 - d))]
@@ -111,7 +119,9 @@ def test_the_pair_of_a_profile_is_its_hull(epsilons, deltas):
     for epsilon in [*epsilons, *(-e for e in epsilons), 0.0, 0.7, 1.7, 5.0, 20.0, -1.3]:
         above = pair.loss > epsilon
         delta = np.exp(pair.log_q_plus) + np.sum((q - np.exp(epsilon) * p)[above])
-        assert delta == pytest.approx(exact(np.exp(epsilon)), rel=1e-9, abs=1e-15 if epsilon < 7.0 else 1e-30)
+        assert delta == pytest.approx(
+            exact(np.exp(epsilon)), rel=1e-9, abs=1e-15 if epsilon < 7.0 else 1e-30
+        )
         # the other direction is the same
         below = pair.loss < -epsilon
         other = np.exp(pair.log_p_minus) + np.sum((p - np.exp(epsilon) * q)[below])
@@ -127,7 +137,8 @@ def test_one_pair_of_a_profile_is_approximate_dp():
 
 
 def test_composition_of_profiles():
-    # the curve of the pair, and that of an honest mechanism with this profile: it is below everywhere
+    # the curve of the pair, and that of an honest mechanism with this profile: it is below
+    # everywhere
     epsilons = np.linspace(0.0, 1.0, 6)
     deltas = -np.expm1((epsilons - 1.0) / 2.0)  # Laplace, b = 1
     given = tradeoff(compose([(FromProfile(epsilons, deltas), 4)]))
@@ -139,7 +150,7 @@ def test_composition_of_profiles():
     assert mu.upper - mu.lower <= 1e-3 * mu.upper
 
 
-# --- densities -------------------------------------------------------------------------------------------------------
+# --- densities ------------------------------------------------------------------------------------
 
 
 def test_log_sinhc():
@@ -151,7 +162,13 @@ def test_log_sinhc():
 
 def laplace_densities(b, points):
     x = np.unique(
-        np.concatenate([np.linspace(-60 * b, 0, points), np.linspace(0, 1, points), np.linspace(1, 1 + 60 * b, points)])
+        np.concatenate(
+            [
+                np.linspace(-60 * b, 0, points),
+                np.linspace(0, 1, points),
+                np.linspace(1, 1 + 60 * b, points),
+            ]
+        )
     )
     return FromDensities.normalized(x, -np.abs(x) / b, -np.abs(x - 1) / b)
 
@@ -162,18 +179,22 @@ def test_laplace_from_densities():
         one, other = cells_of(laplace_densities(1.0, points), ell), cells_of(Laplace(1.0), ell)
         check_cells(one, ell)
         for name in ("log_x", "log_y", "up"):
-            assert np.allclose(getattr(one, name), getattr(other, name), rtol=1e-12, atol=1e-13), name
+            assert np.allclose(getattr(one, name), getattr(other, name), rtol=1e-12, atol=1e-13), (
+                name
+            )
         assert one.log_p_minus == -np.inf and one.log_q_plus == -np.inf
 
 
 def wavy(points=25, seed=3):
-    """Densities whose log ratio goes up and down, with a stretch that only P has and one that only Q has."""
+    """Densities whose log ratio goes up and down, with a stretch that only P has and one that only
+    Q has.
+    """
     rng = np.random.default_rng(seed)
     x = np.sort(rng.uniform(-2.0, 2.0, points))
     log_p, log_q = rng.normal(size=(2, points)) * 1.5
     log_p[3:5], log_q[10:12] = -np.inf, -np.inf
     x[15] = x[14]  # a jump
-    total = lambda a: np.log(sum(float(v) for v in piece_masses(x, a)))  # noqa: E731
+    total = lambda a: np.log(sum(float(v) for v in piece_masses(x, a)))
     # a hundredth of P and a fiftieth of Q are missing
     return x, log_p - total(log_p) + np.log(0.99), log_q - total(log_q) + np.log(0.98)
 
@@ -188,7 +209,9 @@ def piece_masses(x, log_density):
             continue
         a, b = (mpmath.mpf(float(v)) for v in ends)
         width = mpmath.mpf(float(x[i + 1])) - mpmath.mpf(float(x[i]))
-        masses.append(width * (mpmath.exp(a) if a == b else mpmath.exp(a) * mpmath.expm1(b - a) / (b - a)))
+        masses.append(
+            width * (mpmath.exp(a) if a == b else mpmath.exp(a) * mpmath.expm1(b - a) / (b - a))
+        )
     return masses
 
 
@@ -204,7 +227,9 @@ def wavy_masses(x, log_p, log_q, ell):
             cells[-1][1] += wholes[1][i]
             continue
         l0, l1 = ends[1][0] - ends[0][0], ends[1][1] - ends[0][1]
-        cuts = sorted({mpmath.mpf(0), mpmath.mpf(1), *((mpmath.mpf(float(v)) - l0) / (l1 - l0) for v in ell)})
+        cuts = sorted(
+            {mpmath.mpf(0), mpmath.mpf(1), *((mpmath.mpf(float(v)) - l0) / (l1 - l0) for v in ell)}
+        )
         cuts = [t for t in cuts if 0 <= t <= 1]
         for s, t in zip(cuts[:-1], cuts[1:], strict=True):
             cell = int(np.searchsorted(ell, float(l0 + (l1 - l0) * (s + t) / 2)))
@@ -238,12 +263,16 @@ def test_one_use_of_wavy_densities():
         exact = 0.0
         for i in range(len(x) - 1):
             p, q = (
-                (1 - t) * a[i] + t * a[i + 1] if np.isfinite(a[i] + a[i + 1]) else np.full(fine, -np.inf)
+                (1 - t) * a[i] + t * a[i + 1]
+                if np.isfinite(a[i] + a[i + 1])
+                else np.full(fine, -np.inf)
                 for a in (log_p, log_q)
             )
             exact += (x[i + 1] - x[i]) * np.mean(np.maximum(np.exp(q) - np.exp(epsilon + p), 0.0))
         found = curve.delta(epsilon)
-        assert found.lower <= (exact + 0.02) * (1 + 1e-5) and found.upper >= (exact + 0.02) * (1 - 1e-5)
+        assert found.lower <= (exact + 0.02) * (1 + 1e-5) and found.upper >= (exact + 0.02) * (
+            1 - 1e-5
+        )
         assert found.upper - found.lower <= 5e-3 * found.upper
 
 
@@ -252,7 +281,11 @@ def test_mixture_of_classes():
     b = 0.7
     two = tradeoff(compose([(laplace_densities(b, 20), 1), (Laplace(b), 2)])).mu()
     one = tradeoff(compose([(Laplace(b), 3)])).mu()
-    assert two.lower <= one.upper and one.lower <= two.upper and two.upper - two.lower <= 1e-3 * two.upper
+    assert (
+        two.lower <= one.upper
+        and one.lower <= two.upper
+        and two.upper - two.lower <= 1e-3 * two.upper
+    )
 
 
 BAD = [
@@ -289,8 +322,12 @@ def test_replacing_a_record_and_batches():
     profile = FromProfile([[0.0, 1.0], [0.0, 2.0]], [0.2, 0.1])
     assert profile.replace_one() is profile and profile.shape == (2,)
     assert profile.canonical().shape == (2,)
-    densities = FromDensities.normalized(np.linspace(-1, 1, 9), np.zeros(9), [np.linspace(0, s, 9) for s in (1.0, 2.0)])
+    densities = FromDensities.normalized(
+        np.linspace(-1, 1, 9), np.zeros(9), [np.linspace(0, s, 9) for s in (1.0, 2.0)]
+    )
     assert densities.shape == (2,) and densities.canonical().shape == (2,)
-    mu = tradeoff(compose([densities, (FromPMFs(P[:4] / P[:4].sum(), Q[:4] / Q[:4].sum()), [1, 2])])).mu()
+    mu = tradeoff(
+        compose([densities, (FromPMFs(P[:4] / P[:4].sum(), Q[:4] / Q[:4].sum()), [1, 2])])
+    ).mu()
     assert mu.lower.shape == (2,) and mu.lower[0] < mu.upper[0] < mu.lower[1] < mu.upper[1]
     assert jaxgdp.compose([(profile, [1, 2])]).shape == (2,)

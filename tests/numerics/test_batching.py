@@ -83,7 +83,9 @@ def test_what_rows_cannot_do_is_done_one_by_one(name):
     function, columns = REFUSED[name], (SCALARS, VECTORS, MATRICES)
     with pytest.raises(TypeError):
         batching.mapped(function, columns, 10)
-    for a, b in zip(batching.run(function, columns, 10), batching.run(function, columns, 1), strict=True):
+    for a, b in zip(
+        batching.run(function, columns, 10), batching.run(function, columns, 1), strict=True
+    ):
         assert np.array_equal(a, b)
     # … and nothing is left of the attempt
     assert not batching.inside()
@@ -122,4 +124,6 @@ def test_products_cut_for_one_thread_are_those_of_whole_matrices(monkeypatch, sh
     monkeypatch.setattr(batching, "ONE_THREAD", 4000)
     number, inner, width = shape
     a, b = RNG.uniform(0.1, 2.0, (number, inner)), RNG.uniform(0.1, 2.0, (inner, width))
-    assert np.allclose(batching.in_one_thread(a, b), np.einsum("ij,jk->ik", a, b), rtol=1e-12, atol=0.0)
+    assert np.allclose(
+        batching.in_one_thread(a, b), np.einsum("ij,jk->ik", a, b), rtol=1e-12, atol=0.0
+    )

@@ -35,7 +35,9 @@ def test_an_option_that_the_compiler_does_not_know_is_left_out(monkeypatch):
     assert compiling.Program(lambda x: x + 1)(1.0) == 2.0
 
 
-@pytest.mark.skipif(jax.default_backend() != "cpu", reason="options are those of the compiler for CPUs")
+@pytest.mark.skipif(
+    jax.default_backend() != "cpu", reason="options are those of the compiler for CPUs"
+)
 def test_this_compiler_knows_the_options():
     assert compiling.compiler_options() == compiling._WITH
     assert compiling.compiler_options(quickly=True) == compiling._QUICKLY

@@ -1,4 +1,6 @@
-"""The constants of the error model, each measured on the backends that are present: NumPy with SciPy, and JAX as it runs here."""
+"""The constants of the error model, each measured on the backends that are present: NumPy with
+SciPy, and JAX as it runs here.
+"""
 
 import jax
 import mpmath
@@ -28,12 +30,16 @@ def by_jax(function, *arguments):
 
 
 def by_program(function, *arguments):
-    """As ``jax.jit`` does, with the options of the compiler that this package's own programs have."""
+    """As ``jax.jit`` does, with the options of the compiler that this package's own programs
+    have.
+    """
     with jax.enable_x64(True):
         return jax.tree.map(np.asarray, Program(function)(*arguments))
 
 
-backends = pytest.mark.parametrize("run", [by_numpy, by_jax, by_program], ids=["numpy", "jax", "program"])
+backends = pytest.mark.parametrize(
+    "run", [by_numpy, by_jax, by_program], ids=["numpy", "jax", "program"]
+)
 RANDOM = np.random.default_rng(0)
 SMALL = 10.0 ** RANDOM.uniform(-18.0, 0.0, 150)
 
@@ -80,7 +86,9 @@ def test_elementary_functions(name, run):
 
 @backends
 def test_log1p_next_to_its_worst(run):
-    """On 400,000 points, against extended precision (whose own error is a two-thousandth of a unit)."""
+    """On 400,000 points, against extended precision (whose own error is a two-thousandth of a
+    unit).
+    """
     if np.finfo(np.longdouble).eps > 1e-18:
         pytest.skip("no extended precision on this machine")
     x = np.linspace(-0.75, -0.05, 400_001)
@@ -94,21 +102,34 @@ def test_logs_of_rates(run):
     """log(1 − e^a), through which one rate is read off the other."""
     a = np.concatenate([-RANDOM.uniform(0.0, 3.0, 300), -(10.0 ** RANDOM.uniform(-15.0, 2.0, 200))])
     exact = [
-        mpmath.log1p(-mpmath.exp(mpf(float(v)))) if v < -1.0 else mpmath.log(-mpmath.expm1(mpf(float(v)))) for v in a
+        (
+            mpmath.log1p(-mpmath.exp(mpf(float(v))))
+            if v < -1.0
+            else mpmath.log(-mpmath.expm1(mpf(float(v))))
+        )
+        for v in a
     ]
     found = run(normal.log1mexp, a)
     # absolute, and for logs far from 0 to their own last digits
     room = [errors.LOGS * max(1.0, abs(float(e))) for e in exact]
-    assert all(abs(float(mpf(float(f)) - e)) <= r for f, e, r in zip(found, exact, room, strict=True))
+    assert all(
+        abs(float(mpf(float(f)) - e)) <= r for f, e, r in zip(found, exact, room, strict=True)
+    )
 
 
 @backends
 def test_log_transform(run):
-    """log φ from φ − 1, next to φ = 1, along the real axis where log1p is worst, and everywhere in the disc."""
+    """log φ from φ − 1, next to φ = 1, along the real axis where log1p is worst, and everywhere in
+    the disc.
+    """
     angle, radius = RANDOM.uniform(-np.pi, np.pi, 300), RANDOM.uniform(0.01, 1.0, 300)
     line = np.linspace(0.5, 0.99, 300)
-    re = np.concatenate([radius * np.cos(angle) - 1.0, -(10.0 ** RANDOM.uniform(-14.0, 0.0, 200)), line - 1.0])
-    im = np.concatenate([radius * np.sin(angle), 10.0 ** RANDOM.uniform(-14.0, 0.0, 200), 0.0 * line])
+    re = np.concatenate(
+        [radius * np.cos(angle) - 1.0, -(10.0 ** RANDOM.uniform(-14.0, 0.0, 200)), line - 1.0]
+    )
+    im = np.concatenate(
+        [radius * np.sin(angle), 10.0 ** RANDOM.uniform(-14.0, 0.0, 200), 0.0 * line]
+    )
     log_abs, arg, bound = run(convolution.log_transform, re, im)
     for *parts, a, b, e in zip(re, im, log_abs, arg, bound, strict=True):
         z = mpmath.mpc(1 + mpf(float(parts[0])), mpf(float(parts[1])))
@@ -116,7 +137,9 @@ def test_log_transform(run):
 
 
 def _exact_transform(x):
-    """A few frequencies of a real array, in extended precision, with exact reduction of the angle."""
+    """A few frequencies of a real array, in extended precision, with exact reduction of the
+    angle.
+    """
     number = len(x)
     k = np.unique(np.concatenate([[0, 1, 2, number // 2], RANDOM.integers(0, number // 2, 60)]))
     turns = (k[:, None] * np.arange(number)) % number
@@ -129,8 +152,8 @@ def _exact_transform(x):
 @backends
 @pytest.mark.parametrize("size", [2**10, 2**12, 2**14])
 def test_transform(run, size):
-    """Of masses less a point mass, as they are composed, and of noise: no output is off by more than is allowed for their root mean
-    square; and back again."""
+    """Of masses less a point mass, as they are composed, and of noise: no output is off by more
+    than is allowed for their root mean square; and back again."""
     if np.finfo(np.longdouble).eps > 1e-18:
         pytest.skip("no extended precision on this machine")
     bell = np.exp(-0.5 * ((np.arange(size) - size / 3) / (size / 40)) ** 2)
@@ -144,16 +167,18 @@ def test_transform(run, size):
         worst = float(np.max(np.hypot(found.real - re, found.imag - im)))
         assert worst <= errors.FFT * np.log2(size) * errors.UNIT * np.sqrt(np.sum(x * x))
         spectrum_of = run(xp.rfft, x)
-        back = run(lambda a: xp.irfft(a, size), spectrum_of)  # noqa: B023
+        back = run(lambda a: xp.irfft(a, size), spectrum_of)
         # there and back: both errors
-        assert np.sqrt(np.sum((back - x) ** 2)) <= 2.0 * errors.FFT * np.log2(size) * errors.UNIT * np.sqrt(
-            np.sum(x * x)
-        )
+        assert np.sqrt(np.sum((back - x) ** 2)) <= 2.0 * errors.FFT * np.log2(
+            size
+        ) * errors.UNIT * np.sqrt(np.sum(x * x))
 
 
 @pytest.mark.parametrize("size", [2**16, 2**18])
 def test_transform_of_long_lattices(size):
-    """Every output, against a transform in extended precision: of a narrow law, of a flat one, and of rare large steps."""
+    """Every output, against a transform in extended precision: of a narrow law, of a flat one, and
+    of rare large steps.
+    """
     if np.finfo(np.longdouble).eps > 1e-18:
         pytest.skip("no extended precision on this machine")
     place = np.arange(size)
@@ -167,16 +192,24 @@ def test_transform_of_long_lattices(size):
         assert error <= errors.FFT * np.log2(size) * errors.UNIT * np.sqrt(np.sum(x * x))
 
 
-@pytest.mark.parametrize(("number", "decay"), [(16, 0.5), (256, 5.0), (4096, 0.01), (65536, 25.0), (65536, 0.0)])
+@pytest.mark.parametrize(
+    ("number", "decay"), [(16, 0.5), (256, 5.0), (4096, 0.01), (65536, 25.0), (65536, 0.0)]
+)
 def test_sums_over_a_block(number, decay):
-    """Gauss nodes against the sums themselves (geometric: a closed form), for waves up to half a turn over the block."""
+    """Gauss nodes against the sums themselves (geometric: a closed form), for waves up to half a
+    turn over the block.
+    """
     node, weight = low_frequencies._discrete_gauss(number, low_frequencies._NODES)
     for turns in (0.0, 0.1, 0.5):
         rate, theta = decay / number, 2.0 * np.pi * turns / number
         found = np.sum(weight * np.exp(-rate * node) * np.exp(1j * theta * node))
         ratio = mpmath.exp(mpmath.mpc(-mpf(rate), mpf(theta)))
         exact = complex((1 - ratio**number) / (1 - ratio)) if ratio != 1 else complex(number)
-        size = float((1 - mpmath.exp(-mpf(rate) * number)) / (1 - mpmath.exp(-mpf(rate)))) if rate else float(number)
+        size = (
+            float((1 - mpmath.exp(-mpf(rate) * number)) / (1 - mpmath.exp(-mpf(rate))))
+            if rate
+            else float(number)
+        )
         assert abs(found - exact) <= errors.NODE_SUMS * size
 
 
@@ -185,7 +218,9 @@ def test_normal_functions(run):
     z = np.concatenate([RANDOM.uniform(0.0, 6.0, 300), 10.0 ** RANDOM.uniform(-12.0, 1.5, 200)])
     exact = [mpmath.exp(mpf(float(x)) ** 2) * mpmath.erfc(mpf(float(x))) for x in z]
     assert relative(run(normal.erfcx, z), exact) <= errors.ERFCX
-    z = np.concatenate([RANDOM.uniform(-40.0, 8.0, 300), -(10.0 ** RANDOM.uniform(-10.0, 3.5, 200))])
+    z = np.concatenate(
+        [RANDOM.uniform(-40.0, 8.0, 300), -(10.0 ** RANDOM.uniform(-10.0, 3.5, 200))]
+    )
     exact = [mpmath.log1p(-tail(x)) if x > 0.0 else mpmath.log(tail(-x)) for x in z]
     assert relative(run(normal.log_ndtr, z), exact) <= errors.LOG_NDTR
 
@@ -194,13 +229,23 @@ def test_normal_functions(run):
 def test_quantiles(run):
     """Of probabilities by their logs, also next to 1: relative, and next to 0 absolute."""
     z = np.concatenate(
-        [RANDOM.uniform(-38.0, 8.0, 200), -(10.0 ** RANDOM.uniform(-8.0, 4.0, 250)), RANDOM.uniform(0.0, 37.0, 100)]
+        [
+            RANDOM.uniform(-38.0, 8.0, 200),
+            -(10.0 ** RANDOM.uniform(-8.0, 4.0, 250)),
+            RANDOM.uniform(0.0, 37.0, 100),
+        ]
     )
-    log_p = np.array([float(mpmath.log1p(-tail(x)) if x > 0.0 else mpmath.log(tail(-x))) for x in z])
+    log_p = np.array(
+        [float(mpmath.log1p(-tail(x)) if x > 0.0 else mpmath.log(tail(-x))) for x in z]
+    )
     found = run(normal.ndtri_exp, log_p)
     for f, l, x in zip(found, log_p, z, strict=True):
-        exact = quantile(l, x) if x < 0.0 else -quantile(mpmath.log(-mpmath.expm1(mpf(float(l)))), -x)
-        assert abs(float(mpf(float(f)) - exact)) <= errors.QUANTILE * abs(x) + errors.QUANTILE_AT_ZERO, x
+        exact = (
+            quantile(l, x) if x < 0.0 else -quantile(mpmath.log(-mpmath.expm1(mpf(float(l)))), -x)
+        )
+        assert (
+            abs(float(mpf(float(f)) - exact)) <= errors.QUANTILE * abs(x) + errors.QUANTILE_AT_ZERO
+        ), x
 
 
 @backends
@@ -211,21 +256,32 @@ def test_quantiles_about_one_half(run):
     assert relative(run(normal.ndtri_half_plus, x, log_rest), exact) <= errors.QUANTILE
     mu = 10.0 ** RANDOM.uniform(-3.0, 2.0, 50)
     squares = run(normal.square_above, mu)
-    assert np.all(squares >= mu * mu) and np.all(squares <= mu * mu * (1.0 + 3.0 * errors.SQUARED_QUANTILE))
+    assert np.all(squares >= mu * mu) and np.all(
+        squares <= mu * mu * (1.0 + 3.0 * errors.SQUARED_QUANTILE)
+    )
 
 
 @backends
 def test_closed_forms_of_gaussian_curves(run):
     """Moved to either side by their errors they lie on that side."""
     with mpmath.workdps(80):
-        for mu, epsilon in ((1e-3, 0.0), (0.01, 0.05), (0.3, 2.0), (1.0, 0.0), (4.0, 30.0), (30.0, 1.0)):
+        for mu, epsilon in (
+            (1e-3, 0.0),
+            (0.01, 0.05),
+            (0.3, 2.0),
+            (1.0, 0.0),
+            (4.0, 30.0),
+            (30.0, 1.0),
+        ):
             m, e = mpf(mu), mpf(epsilon)
             exact = mpmath.log(tail(e / m - m / 2) - mpmath.exp(e) * tail(e / m + m / 2))
             low, high = (float(run(unsampled.log_delta, epsilon, mu, side)) for side in (-1.0, 1.0))
             assert low <= exact <= high and high - low < 1e-9
             for log_fpr in (-1e-3, -0.7, -23.0, -600.0):
                 z = quantile(log_fpr, float(normal.ndtri_exp(np.array(log_fpr))))
-                rates = [run(unsampled.error_rates, np.array(log_fpr), mu, side) for side in (-1.0, 1.0)]
+                rates = [
+                    run(unsampled.error_rates, np.array(log_fpr), mu, side) for side in (-1.0, 1.0)
+                ]
                 tpr, beta = mpmath.log(tail(-z - m)), mpmath.log(tail(z + m))
                 assert rates[0][0] <= tpr <= rates[1][0] and rates[1][1] <= beta <= rates[0][1]
             for prior in (0.5, 0.01):
@@ -246,9 +302,14 @@ def test_masses_of_a_table(run):
     for masses, logs in ((pair.log_p, cells.log_x), (pair.log_q, cells.log_y)):
         place = np.searchsorted(ell, np.asarray(pair.loss))
         for cell in range(len(ell) + 1):
-            exact = mpmath.fsum(mpmath.exp(mpf(float(v))) for v, c in zip(masses, place, strict=True) if c == cell)
+            exact = mpmath.fsum(
+                mpmath.exp(mpf(float(v))) for v, c in zip(masses, place, strict=True) if c == cell
+            )
             if exact > 0:
-                assert abs(float(mpmath.exp(mpf(float(logs[cell]))) / exact - 1)) <= cells.roundoff[cell] * errors.UNIT
+                assert (
+                    abs(float(mpmath.exp(mpf(float(logs[cell]))) / exact - 1))
+                    <= cells.roundoff[cell] * errors.UNIT
+                )
 
 
 def test_every_constant_is_used():

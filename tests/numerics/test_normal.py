@@ -43,7 +43,7 @@ def test_log_of_the_normal_distribution():
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 5.0, 60.0])
 def test_gaussian_profile(mu, epsilon):
     m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
-    phi = lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2  # noqa: E731
+    phi = lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2
     with mpmath.workdps(2000 if mu == 1e-3 else 60):
         exact = phi(m / 2 - e / m) - mpmath.exp(e) * phi(-m / 2 - e / m)
         log_exact = float(mpmath.log(exact))
@@ -51,20 +51,26 @@ def test_gaussian_profile(mu, epsilon):
         found = float(normal.log_gaussian_delta(epsilon, mu))
     assert found == pytest.approx(log_exact, rel=1e-9, abs=1e-9)
     if log_exact > -700:
-        assert float(jaxgdp.gdp.delta(epsilon, mu)) == pytest.approx(float(np.exp(log_exact)), rel=1e-8)
+        assert float(jaxgdp.gdp.delta(epsilon, mu)) == pytest.approx(
+            float(np.exp(log_exact)), rel=1e-8
+        )
 
 
 def test_closed_forms_invert_each_other():
     mu, delta = np.array([0.01, 0.5, 3.0])[:, None], np.array([1e-200, 1e-10, 1e-3])
     epsilon = jaxgdp.gdp.epsilon(delta, mu)
     inside = epsilon > 0.0
-    assert np.allclose(jaxgdp.gdp.delta(epsilon, mu)[inside], np.broadcast_to(delta, (3, 3))[inside], rtol=1e-6)
+    assert np.allclose(
+        jaxgdp.gdp.delta(epsilon, mu)[inside], np.broadcast_to(delta, (3, 3))[inside], rtol=1e-6
+    )
     back = jaxgdp.gdp.mu_from_epsilon_delta(epsilon, delta)
     assert np.allclose(back[inside], np.broadcast_to(mu, (3, 3))[inside], rtol=1e-6)
     alpha = np.linspace(0.01, 0.99, 9)
     assert np.allclose(jaxgdp.gdp.beta(jaxgdp.gdp.beta(alpha, 1.3), 1.3), alpha)
     assert jaxgdp.gdp.compose(3.0, 4.0) == 5.0
-    assert float(jaxgdp.gdp.mu_from_pure_dp(1.0)) == pytest.approx(float(-2 * _quantile(1 / (1 + np.e))))
+    assert float(jaxgdp.gdp.mu_from_pure_dp(1.0)) == pytest.approx(
+        float(-2 * _quantile(1 / (1 + np.e)))
+    )
 
 
 def _quantile(p):

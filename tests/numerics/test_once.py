@@ -1,4 +1,6 @@
-"""What is kept while somebody shares is what would be computed again: by arrays, to the last bit of numbers, within one trace."""
+"""What is kept while somebody shares is what would be computed again: by arrays, to the last bit of
+numbers, within one trace.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -66,7 +68,13 @@ def test_a_trace_shares_with_itself_only():
         return scaled([a], 2.0)[0] + scaled([a], 2.0)[0]
 
     with sharing():
-        traced = jax.jit(lambda a: (twice(a), jax.vmap(lambda row: row + jnp.sum(scaled([a], 2.0)[0]))(a), twice(a)))
+        traced = jax.jit(
+            lambda a: (
+                twice(a),
+                jax.vmap(lambda row: row + jnp.sum(scaled([a], 2.0)[0]))(a),
+                twice(a),
+            )
+        )
         found = traced(np.arange(3.0))
         assert len(CALLS) == 2  # … and of the same array within a trace in that
         gradient = jax.grad(lambda a: jnp.sum(twice(a)))(jnp.arange(3.0))
@@ -96,10 +104,14 @@ def test_curves_read_again_and_again_say_the_same():
     for i, rate in enumerate(rates[:, 0]):
         for name, several in zip(("tpr", "beta"), together, strict=True):
             one = curve.quantity(name, rate)
-            assert np.array_equal(one.lower, several.lower[i]) and np.array_equal(one.upper, several.upper[i])
+            assert np.array_equal(one.lower, several.lower[i]) and np.array_equal(
+                one.upper, several.upper[i]
+            )
             # (and so says a curve that nobody has read)
             fresh = (
-                jaxgdp.tradeoff(jaxgdp.dpsgd(1.1, 0.01, np.array([200.0, 2000.0]))).quantity(name, rate)
+                jaxgdp.tradeoff(jaxgdp.dpsgd(1.1, 0.01, np.array([200.0, 2000.0]))).quantity(
+                    name, rate
+                )
                 if i == 2
                 else one
             )
@@ -107,10 +119,17 @@ def test_curves_read_again_and_again_say_the_same():
 
 
 def test_rates_asked_alike_are_one_rate():
-    """TPR and FNR at one FPR are read together: they say of each other what they say of themselves."""
+    """TPR and FNR at one FPR are read together: they say of each other what they say of
+    themselves.
+    """
     found = jaxgdp.measure(
-        jaxgdp.dpsgd(np.array([1.1, 0.9]), 0.01, 1000), ("beta", "delta", "tpr"), fpr=[1e-3, 1e-4], executor="eager"
+        jaxgdp.dpsgd(np.array([1.1, 0.9]), 0.01, 1000),
+        ("beta", "delta", "tpr"),
+        fpr=[1e-3, 1e-4],
+        executor="eager",
     ).brackets
     tpr, beta = found["tpr"], found["beta"]
-    assert np.allclose(tpr.lower, 1.0 - beta.upper, rtol=1e-12) and np.allclose(tpr.upper, 1.0 - beta.lower, rtol=1e-12)
+    assert np.allclose(tpr.lower, 1.0 - beta.upper, rtol=1e-12) and np.allclose(
+        tpr.upper, 1.0 - beta.lower, rtol=1e-12
+    )
     assert np.all(tpr.lower[0] > 2.0 * tpr.upper[1])

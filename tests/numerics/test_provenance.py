@@ -1,4 +1,6 @@
-"""Every kind of file that is written says who computed it and when, what was asked, and from which FPR on."""
+"""Every kind of file that is written says who computed it and when, what was asked, and from which
+FPR on.
+"""
 
 import json
 import re
@@ -33,13 +35,16 @@ def png(path):
 def svg(path):
     names = {"dc": "http://purl.org/dc/elements/1.1/"}
     (found,) = Xml.parse(path).getroot().iterfind(".//{http://creativecommons.org/ns#}Work")
-    read = lambda name: "".join(found.find(f"dc:{name}", names).itertext()).strip()  # noqa: E731
+    read = lambda name: "".join(found.find(f"dc:{name}", names).itertext()).strip()
     return told(read("creator"), read("title"), read("description"), read("date"))
 
 
 def pdf(path):
     data = path.read_bytes().decode("latin-1")
-    texts = {name: re.search(rf"/{name} \(((?:\\.|[^)\\])*)\)", data)[1] for name in ("Creator", "Title", "Subject")}
+    texts = {
+        name: re.search(rf"/{name} \(((?:\\.|[^)\\])*)\)", data)[1]
+        for name in ("Creator", "Title", "Subject")
+    }
     title, subject = (re.sub(r"\\(.)", r"\1", texts[name]) for name in ("Title", "Subject"))
     year, month, day = re.search(r"/CreationDate \(D:(\d{4})(\d\d)(\d\d)", data).groups()
     return told(texts["Creator"], title, subject, f"{year}-{month}-{day}")
@@ -76,14 +81,24 @@ def test_what_a_reproduction_writes(tmp_path):
         ]
     sections = [("figure-1", Result({}), []), ("figure-2", Result({}, fpr_floor=1e-7), [])]
     data = json.loads(json_text({"identifier": "arXiv:0"}, [], {}, sections, True))
-    assert (data["version"], data["date"]) == (jaxgdp.__version__, today()) and "arXiv:0" in data["question"]
+    assert (data["version"], data["date"]) == (jaxgdp.__version__, today()) and "arXiv:0" in data[
+        "question"
+    ]
     assert data["fpr_floor"] == {"figure-1": "none", "figure-2": 1e-7}
 
 
-@pytest.mark.parametrize(("claim", "floor"), [(1.0, 0.0), ((1.0, 1e-5), "none"), (jaxgdp.Gaussian(1.0), 1e-9)])
+@pytest.mark.parametrize(
+    ("claim", "floor"), [(1.0, 0.0), ((1.0, 1e-5), "none"), (jaxgdp.Gaussian(1.0), 1e-9)]
+)
 def test_audits(claim, floor):
-    found = json.loads(audit.verdict(claim, np.linspace(1.0, 4.0, 20), np.linspace(0.0, 3.0, 20)).to_json())
-    assert (found["version"], found["date"], found["fpr_floor"]) == (jaxgdp.__version__, today(), floor)
+    found = json.loads(
+        audit.verdict(claim, np.linspace(1.0, 4.0, 20), np.linspace(0.0, 3.0, 20)).to_json()
+    )
+    assert (found["version"], found["date"], found["fpr_floor"]) == (
+        jaxgdp.__version__,
+        today(),
+        floor,
+    )
     assert found["question"].startswith("whether scores refute ")
     assert (found["mu_claimed"] is None) == (floor == "none")
 

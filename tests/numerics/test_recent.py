@@ -50,7 +50,9 @@ def test_threads_that_make_the_same_get_the_same():
         together.wait(10.0)
         return np.zeros(1)
 
-    threads = [threading.Thread(target=lambda: found.append(kept.get("key", make))) for _ in range(2)]
+    threads = [
+        threading.Thread(target=lambda: found.append(kept.get("key", make))) for _ in range(2)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -59,7 +61,9 @@ def test_threads_that_make_the_same_get_the_same():
 
 
 def test_tables_stay_within_their_bytes(monkeypatch):
-    """Twenty lattices, one after the other, as a session asks for them: none of the first is left, the last is."""
+    """Twenty lattices, one after the other, as a session asks for them: none of the first is left,
+    the last is.
+    """
     monkeypatch.setattr(low_frequencies, "_MADE", Recent(2**23))
     keys = [(2**k, 128, 512, 32 + 2 * j, 3, 5) for k in range(13, 18) for j in range(4)]
     tables = [low_frequencies.tables(*key) for key in keys]
@@ -72,7 +76,9 @@ def test_tables_stay_within_their_bytes(monkeypatch):
 
 
 def test_small_arrays_take_their_places():
-    """A thousand numbers are no thousand times nothing: with 128 bytes for each place 1 kB holds seven of them."""
+    """A thousand numbers are no thousand times nothing: with 128 bytes for each place 1 kB holds
+    seven of them.
+    """
     kept = Recent(1000, each=128)
     assert number(kept, *range(1000), size=8) == 1000
     assert number(kept, *range(999, 992, -1), size=8) == 0
@@ -100,7 +106,9 @@ def test_threads_that_share_get_the_same():
         together.wait(10.0)
         return np.zeros(1), np.ones(1)
 
-    threads = [threading.Thread(target=lambda: found.append(kept.pair("key", make))) for _ in range(2)]
+    threads = [
+        threading.Thread(target=lambda: found.append(kept.pair("key", make))) for _ in range(2)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,4 +1,6 @@
-"""What ``repr`` and notebooks show of results: a few lines, tables that are well formed, and sides that are never rounded inward."""
+"""What ``repr`` and notebooks show of results: a few lines, tables that are well formed, and sides
+that are never rounded inward.
+"""
 
 import html.parser
 import re
@@ -44,7 +46,9 @@ def shown():
     batch = jaxgdp.Gaussian(np.linspace(1.0, 9.0, 14))
     parts = [(jaxgdp.ApproximateDP(0.1 * k, 1e-5), 2) for k in range(1, 8)]
     calibration = jaxgdp.calibrate(targets.Mu(0.5), num_steps=4)
-    schedule = Schedule(np.array([1.0, 2.0]), np.array([0.1, 0.2]), np.array([10.0, 20.0]), np.array([1.0, 1.0]))
+    schedule = Schedule(
+        np.array([1.0, 2.0]), np.array([0.1, 0.2]), np.array([10.0, 20.0]), np.array([1.0, 1.0])
+    )
     return {
         "curve": jaxgdp.tradeoff(gaussian),
         "parts": jaxgdp.tradeoff(jaxgdp.compose(parts), rtol=1e-2),
@@ -53,7 +57,9 @@ def shown():
         "many": jaxgdp.measure(batch, ("mu", "advantage")),
         "calibration": calibration,
         "calibrations": jaxgdp.calibrate(targets.Mu([0.5, 1.0]), num_steps=4),
-        "plan": plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=16, quantities=("mu", "epsilon")),
+        "plan": plan_budget(
+            noise_multiplier=4.0, sampling_prob=1.0, max_steps=16, quantities=("mu", "epsilon")
+        ),
         "schedule": schedule,
         "optimized": Optimized(schedule, calibration, 1.0, schedule, 2.0, np.arange(5.0)),
     }
@@ -64,7 +70,9 @@ def test_every_repr_is_short(shown):
         text = repr(value)
         assert len(text) <= 700 and text.count("\n") <= 4, (name, text)
         assert text.startswith(type(value).__name__ + "(") and "array(" not in text, (name, text)
-    assert "Gaussian(noise_multiplier=2) x 1" in repr(shown["curve"]) and "status ok" in repr(shown["curve"])
+    assert "Gaussian(noise_multiplier=2) x 1" in repr(shown["curve"]) and "status ok" in repr(
+        shown["curve"]
+    )
     assert "epsilon at delta = 1e-05: [" in repr(shown["measured"])
     assert "<shape (14,), " in repr(shown["many"]) and "2 stages" in shown["schedule"]._repr_html_()
 
@@ -72,9 +80,9 @@ def test_every_repr_is_short(shown):
 def test_every_table_is_well_formed(shown):
     for name, value in shown.items():
         rows = Table(value._repr_html_()).rows
-        assert len(rows) >= 2 and all(len(row) == len(rows[0]) or row == rows[0] for row in rows[: len(rows) // 2]), (
-            name
-        )
+        assert len(rows) >= 2 and all(
+            len(row) == len(rows[0]) or row == rows[0] for row in rows[: len(rows) // 2]
+        ), name
     assert len(Table(shown["many"]._repr_html_()).rows) == MOST_ROWS + 1
     assert f"({28 - MOST_ROWS} more rows)" in shown["many"]._repr_html_()
 
@@ -82,9 +90,13 @@ def test_every_table_is_well_formed(shown):
 def test_sides_are_rounded_outward(shown):
     measured = shown["measured"]
     low, high = re.search(r"mu: \[([0-9.]+), ([0-9.]+)\]", repr(measured)).groups()
-    assert float(low) <= measured.brackets["mu"].lower and measured.brackets["mu"].upper <= float(high)
+    assert float(low) <= measured.brackets["mu"].lower and measured.brackets["mu"].upper <= float(
+        high
+    )
     (row,) = (row for row in Table(measured._repr_html_()).rows if row[0] == "mu")
-    assert float(row[2]) <= measured.brackets["mu"].lower and measured.brackets["mu"].upper <= float(row[3])
+    assert float(row[2]) <= measured.brackets["mu"].lower and measured.brackets[
+        "mu"
+    ].upper <= float(row[3])
     assert row[4] == "upper" and row[5] == "ok"
     curve = Table(shown["curve"]._repr_html_()).rows
     assert [row[0] for row in curve[1:]] == ["mu", "regret", "advantage", "epsilon", "tpr"]

@@ -1,4 +1,6 @@
-"""Optimised schedules: a closed form without subsampling, local optimality with it, and the certificate."""
+"""Optimised schedules: a closed form without subsampling, local optimality with it, and the
+certificate.
+"""
 
 import numpy as np
 import pytest
@@ -27,12 +29,16 @@ def test_gaussian_stages_have_a_closed_form():
 
 @pytest.mark.slow
 def test_subsampled_optimum_cannot_be_bettered_nearby():
-    """Other shapes of noise and other sampling rates, each calibrated by itself to the same target, do no better."""
+    """Other shapes of noise and other sampling rates, each calibrated by itself to the same target,
+    do no better.
+    """
     weights = np.array([5.0, 1.0])
 
     def proxy(s):
         # noise of the mean gradient, and the cost of large batches
-        return (s.noise_multiplier / s.sampling_prob) ** 2 @ weights * 1e-4 + 30.0 * s.sampling_prob.sum()
+        return (
+            s.noise_multiplier / s.sampling_prob
+        ) ** 2 @ weights * 1e-4 + 30.0 * s.sampling_prob.sum()
 
     target = targets.TPR(tpr=0.2, fpr=0.1)
     found = jaxgdp.optimize(
@@ -41,7 +47,11 @@ def test_subsampled_optimum_cannot_be_bettered_nearby():
     )  # fmt: skip
     best = found.schedule
     again = jaxgdp.measure(best.mechanism(), "tpr", fpr=0.1, rtol=1e-4).brackets["tpr"]
-    assert again.upper <= 0.2 and found.calibration.achieved.upper <= 0.2 and found.proxy < 0.97 * found.start_proxy
+    assert (
+        again.upper <= 0.2
+        and found.calibration.achieved.upper <= 0.2
+        and found.proxy < 0.97 * found.start_proxy
+    )
     rng = np.random.default_rng(0)
     for _ in range(4):
         noise = best.noise_multiplier * np.exp(rng.normal(0, 0.15, 2))
@@ -55,10 +65,20 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match="target must be one of"):
         jaxgdp.optimize(lambda s: 0.0, targets.Regret(0.01), noise_multiplier=[1.0], num_steps=100)
     with pytest.raises(ValueError, match="single"):
-        jaxgdp.optimize(lambda s: 0.0, targets.Mu([1.0, 2.0]), noise_multiplier=[1.0], num_steps=100)
+        jaxgdp.optimize(
+            lambda s: 0.0, targets.Mu([1.0, 2.0]), noise_multiplier=[1.0], num_steps=100
+        )
     with pytest.raises(ValueError, match="over must"):
-        jaxgdp.optimize(lambda s: 0.0, targets.Mu(1.0), noise_multiplier=[1.0], num_steps=100, over="steps")
+        jaxgdp.optimize(
+            lambda s: 0.0, targets.Mu(1.0), noise_multiplier=[1.0], num_steps=100, over="steps"
+        )
     with pytest.raises(ValueError, match="sampling_prob"):
-        jaxgdp.optimize(lambda s: 0.0, targets.Mu(1.0), noise_multiplier=[1.0], num_steps=100, over="sampling_prob")
+        jaxgdp.optimize(
+            lambda s: 0.0,
+            targets.Mu(1.0),
+            noise_multiplier=[1.0],
+            num_steps=100,
+            over="sampling_prob",
+        )
     with pytest.raises(ValueError, match="one axis"):
         jaxgdp.optimize(lambda s: 0.0, targets.Mu(1.0), noise_multiplier=1.0, num_steps=100)

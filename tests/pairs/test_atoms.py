@@ -1,4 +1,6 @@
-"""Exact cells of discrete losses: masses, connect-the-dots shares, open ends and mass at infinity, against plain sums."""
+"""Exact cells of discrete losses: masses, connect-the-dots shares, open ends and mass at infinity,
+against plain sums.
+"""
 
 import jax
 import numpy as np
@@ -72,7 +74,9 @@ def test_an_open_cell_holds_everything_beyond_the_end():
 
 def test_reverse_is_the_swapped_pair():
     cells, log_p, log_q, minus, plus = cells_of(LATTICE)
-    swapped = atom_cells(log_p - log_q, log_q, log_p, -LATTICE[::-1], np.inf, log_p_minus=plus, log_q_plus=minus)
+    swapped = atom_cells(
+        log_p - log_q, log_q, log_p, -LATTICE[::-1], np.inf, log_p_minus=plus, log_q_plus=minus
+    )
     turned = reverse(cells, LATTICE)
     assert np.allclose(np.exp(turned.log_x), np.exp(swapped.log_x), rtol=1e-12)
     assert np.allclose(np.exp(turned.log_y), np.exp(swapped.log_y), rtol=1e-12)
@@ -114,10 +118,15 @@ def test_laplace_cells_are_those_of_the_closed_form(scale):
         o = 0.5 * (scale * l + 1.0)
         cdf = lambda z: np.where(z < 0, 0.5 * np.exp(z), 1 - 0.5 * np.exp(-np.abs(z)))
         inside = (l >= -top) & (l < top)
-        return [np.where(l >= top, 1.0, np.where(inside, cdf((o - shift) / scale), 0.0)) for shift in (0.0, 1.0)]
+        return [
+            np.where(l >= top, 1.0, np.where(inside, cdf((o - shift) / scale), 0.0))
+            for shift in (0.0, 1.0)
+        ]
 
     for log_mass, total in zip((cells.log_x, cells.log_y), below(ell), strict=True):
         exact = np.diff(np.concatenate([[0.0], total, [1.0]]))
         assert np.allclose(np.exp(log_mass), exact, rtol=1e-9, atol=3e-16)
     x, y, up = np.exp(cells.log_x[1:-1]), np.exp(cells.log_y[1:-1]), np.asarray(cells.up)
-    assert np.allclose(x * ((1 - up) * np.exp(ell[:-1]) + up * np.exp(ell[1:])), y, rtol=1e-11, atol=1e-300)
+    assert np.allclose(
+        x * ((1 - up) * np.exp(ell[:-1]) + up * np.exp(ell[1:])), y, rtol=1e-11, atol=1e-300
+    )

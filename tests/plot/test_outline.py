@@ -1,4 +1,6 @@
-"""The polygons that stand for a trade-off curve lie on their own sides of it, between their corners too."""
+"""The polygons that stand for a trade-off curve lie on their own sides of it, between their corners
+too.
+"""
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ RATES = np.unique(np.concatenate([np.linspace(0.0, 1.0, 401), ndtr(np.linspace(-
 
 
 def laplace(alpha, scale):
-    """The exact curve of Laplace noise, by inverting its two tails (Dong, Roth and Su 2022, Appendix A.1)."""
+    """The exact curve of Laplace noise, by inverting its two tails (Dong, Roth and Su 2022,
+    Appendix A.1).
+    """
     e = np.exp(1.0 / scale)
     middle = 1.0 / (4.0 * e * np.where(alpha > 0.0, alpha, 1.0))
     return np.select([alpha < 0.5 / e, alpha <= 0.5], [1.0 - e * alpha, middle], (1.0 - alpha) / e)

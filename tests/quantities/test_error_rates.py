@@ -36,22 +36,29 @@ def test_between_corners_the_attack_reaches_the_curve():
     assert np.max(found.width) <= 1e-9
 
 
-@pytest.mark.parametrize("epsilon, uses, least", [(14.0, 5, 3), (12.0, 5, 3), (16.0, 5, 3), (15.0, 3, 1), (30.0, 3, 1)])
+@pytest.mark.parametrize(
+    "epsilon, uses, least", [(14.0, 5, 3), (12.0, 5, 3), (16.0, 5, 3), (15.0, 3, 1), (30.0, 3, 1)]
+)
 def test_small_fnrs_next_to_small_fprs_keep_their_digits(epsilon, uses, least):
-    """ε-DP, several times: just beyond the corner at the loss ``least``·ε TPR is 1 to rounding, and β is a sum of few binomial terms.
+    """ε-DP, several times: just beyond the corner at the loss ``least``·ε TPR is 1 to rounding, and
+    β is a sum of few binomial terms.
 
     One less TPR is then no bound on β: the rounding of a log next to 0 was 1e-5 of it.
     """
     with mpmath.workdps(60):
         p = 1 / (1 + mpmath.exp(epsilon))
-        # losses (2k − uses)·ε with probability C(uses, k)·p^k·(1 − p)^{uses − k} under P, and with k and uses − k exchanged under Q
-        law = lambda k: mpmath.binomial(uses, k) * p**k * (1 - p) ** (uses - k)  # noqa: E731
+        # losses (2k − uses)·ε with probability C(uses, k)·p^k·(1 − p)^{uses − k} under P, and with
+        # k and uses − k exchanged under Q
+        law = lambda k: mpmath.binomial(uses, k) * p**k * (1 - p) ** (uses - k)
         above = [k for k in range(uses + 1) if 2 * k - uses >= least]
         corner = mpmath.fsum(map(law, above))
         missed = mpmath.fsum(law(uses - k) for k in range(uses + 1) if k not in above)
         fpr = [float(corner * factor) for factor in (1.0, 1.001, 1.1, 2.0)]
         found = jaxgdp.measure(
-            jaxgdp.compose([(jaxgdp.PureDP(epsilon), uses)]), ("beta", "tpr"), fpr=np.array(fpr), adjacency="remove"
+            jaxgdp.compose([(jaxgdp.PureDP(epsilon), uses)]),
+            ("beta", "tpr"),
+            fpr=np.array(fpr),
+            adjacency="remove",
         )
         beta, tpr = found.brackets["beta"], found.brackets["tpr"]
         assert np.all(found.status["beta"] < 2) and np.all(found.status["tpr"] < 2)

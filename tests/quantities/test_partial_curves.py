@@ -1,4 +1,6 @@
-"""What is read off a curve of which only a stretch of thresholds is known: never false, and sharp where the stretch decides."""
+"""What is read off a curve of which only a stretch of thresholds is known: never false, and sharp
+where the stretch decides.
+"""
 
 import jax
 import numpy as np
@@ -39,7 +41,10 @@ def kept(curve, low, high):
         return vertices._replace(used=vertices.used & (t >= low) & (t <= high))
 
     return curve._replace(
-        **{name: cut(getattr(curve, name)) for name in ("upper_plus", "upper_minus", "lower_plus", "lower_minus")}
+        **{
+            name: cut(getattr(curve, name))
+            for name in ("upper_plus", "upper_minus", "lower_plus", "lower_minus")
+        }
     )
 
 
@@ -49,12 +54,18 @@ def read(record, curve, argument, symmetric=True):
         return record.settle(with_float64(record.read)(curve, query, symmetric=symmetric))
 
 
-@pytest.mark.parametrize("record", [r for r in REGISTRY.values() if r.name != "regret"], ids=lambda r: r.name)
+@pytest.mark.parametrize(
+    "record", [r for r in REGISTRY.values() if r.name != "regret"], ids=lambda r: r.name
+)
 @pytest.mark.parametrize("stretch", STRETCHES, ids=str)
 def test_nothing_false_on_a_stretch(gaussian, record, stretch):
     part = kept(gaussian, *stretch)
     for argument in ARGUMENTS[record.argument]:
-        exact = approximate_mu(argument) if record.name == "approximate_mu" else record.of_gaussian(1.0, argument)
+        exact = (
+            approximate_mu(argument)
+            if record.name == "approximate_mu"
+            else record.of_gaussian(1.0, argument)
+        )
         for symmetric in (True, False):
             bracket, contradicted = read(record, part, argument, symmetric)
             assert not contradicted
@@ -87,7 +98,13 @@ def approximate_mu(d, mu=1.0):
 def test_stretches_that_decide_are_as_sharp_as_the_whole_curve(gaussian):
     part = kept(gaussian, 0.7, 1.6)
     delta, prior = jaxgdp.gdp.delta(1.2, 1.0), 1 / (1 + np.exp(1.2))
-    decided = {"epsilon": delta, "delta": 1.2, "bayes_risk": prior, "tpr": ndtr(-1.7), "beta": ndtr(0.7)}
+    decided = {
+        "epsilon": delta,
+        "delta": 1.2,
+        "bayes_risk": prior,
+        "tpr": ndtr(-1.7),
+        "beta": ndtr(0.7),
+    }
     for name, argument in decided.items():
         bracket, _ = read(REGISTRY[name], part, argument)
         whole, _ = read(REGISTRY[name], gaussian, argument)
@@ -95,9 +112,13 @@ def test_stretches_that_decide_are_as_sharp_as_the_whole_curve(gaussian):
 
 
 def test_a_delta_above_those_of_the_stretch_is_not_zero_epsilon(gaussian):
-    """δ(ε) at ε = 1.6 is below 0.2, so ε(0.2) lies before: nothing but 'at most 1.6' can be said."""
+    """δ(ε) at ε = 1.6 is below 0.2, so ε(0.2) lies before: nothing but 'at most 1.6' can be
+    said.
+    """
     bracket, _ = read(REGISTRY["epsilon"], kept(gaussian, 1.6, 2.0), 0.2)
-    assert bracket.contains(jaxgdp.gdp.epsilon(0.2, 1.0)) and bracket.upper == pytest.approx(1.6, abs=0.05)
+    assert bracket.contains(jaxgdp.gdp.epsilon(0.2, 1.0)) and bracket.upper == pytest.approx(
+        1.6, abs=0.05
+    )
 
 
 @pytest.mark.parametrize("name", ["mu", "approximate_mu"])
@@ -107,9 +128,13 @@ def test_what_needs_the_whole_curve_says_nothing_without_its_middle(gaussian, na
         assert read(REGISTRY[name], gaussian, argument)[0].upper < 1.01
 
 
-@pytest.mark.parametrize("end, floor", [(0.5, 0.1), (0.5, 1e-2), (2.0, 1e-3), (3.0, 1e-4), (0.0, 0.3)])
+@pytest.mark.parametrize(
+    "end, floor", [(0.5, 0.1), (0.5, 1e-2), (2.0, 1e-3), (3.0, 1e-4), (0.0, 0.3)]
+)
 def test_mu_beyond_the_last_vertex_is_that_of_its_line(gaussian, end, floor):
-    """The tangent with slope e^{end} at α = Φ(−½ − end), down to the floor, or to FNR = floor where that comes first."""
+    """The tangent with slope e^{end} at α = Φ(−½ − end), down to the floor, or to FNR = floor where
+    that comes first.
+    """
     alpha, tpr = ndtr(-0.5 - end), ndtr(0.5 - end)
     at_floor = ndtri(tpr + np.exp(end) * (floor - alpha)) - ndtri(floor)
     bracket, contradicted = read(REGISTRY["mu"], kept(gaussian, 0.0, end), floor)
@@ -147,7 +172,9 @@ def test_gaps_between_pieces(gaussian, pieces, expected):
 
 @pytest.mark.parametrize("name", ["tpr", "beta"])
 def test_thresholds_of_rates_of_a_gaussian(gaussian, name):
-    """ℓ = μ·Φ⁻¹(1 − α) − μ²/2 has the FPR α; from the middle of the symmetric curve on, its mirror image."""
+    """ℓ = μ·Φ⁻¹(1 − α) − μ²/2 has the FPR α; from the middle of the symmetric curve on, its mirror
+    image.
+    """
     for fpr in (1e-8, 1e-3, 0.05, 0.2, 0.3, 0.4, 0.6, 0.9):
         found = with_float64(REGISTRY[name].locate)(gaussian, np.log(fpr), symmetric=True)
         assert found == pytest.approx(abs(-ndtri(fpr) - 0.5), abs=0.03), fpr
@@ -164,7 +191,11 @@ def test_thresholds_of_rates_of_a_pair_of_binomials(adjacency):
     curve = jaxgdp.tradeoff(mechanism, adjacency=adjacency)._curves[0][-1]
     for at in (12, 16, 20, 22, 24, 28, 32):
         # rejecting above ``at``, or up to it where the other count is the null
-        fpr, ends = (null.sf(at), loss[at : at + 2]) if adjacency == "remove" else (shown.cdf(at), -loss[at : at + 2])
+        fpr, ends = (
+            (null.sf(at), loss[at : at + 2])
+            if adjacency == "remove"
+            else (shown.cdf(at), -loss[at : at + 2])
+        )
         found = with_float64(REGISTRY["tpr"].locate)(curve, np.log(fpr), symmetric=False)
         low, high = sorted(np.abs(ends))
         low = 0.0 if np.prod(ends) < 0.0 else low
@@ -178,7 +209,9 @@ def test_thresholds_of_epsilon_delta_and_prior():
         jaxgdp.gdp.epsilon(1e-5, 1.0), rel=1e-3
     )
     assert REGISTRY["delta"].threshold(1.5) == 1.5
-    assert np.allclose(REGISTRY["bayes_risk"].threshold(np.array([0.2, 0.5, 0.8])), [np.log(4.0), 0.0, np.log(4.0)])
+    assert np.allclose(
+        REGISTRY["bayes_risk"].threshold(np.array([0.2, 0.5, 0.8])), [np.log(4.0), 0.0, np.log(4.0)]
+    )
 
 
 def test_locating_is_traced_too():
@@ -187,4 +220,6 @@ def test_locating_is_traced_too():
         for name, query in (("tpr", np.log(1e-3)), ("epsilon", np.log(1e-5))):
             locate = REGISTRY[name].locate
             traced = jax.jit(lambda c, q, locate=locate: locate(c, q, symmetric=True))(curve, query)
-            assert float(traced) == pytest.approx(float(locate(curve, query, symmetric=True)), rel=1e-9)
+            assert float(traced) == pytest.approx(
+                float(locate(curve, query, symmetric=True)), rel=1e-9
+            )

@@ -96,7 +96,9 @@ def exact(slope, mu=0.5):
 def test_a_new_file_is_a_quantity_of_everything_that_asks(toy, capsys):
     mechanism = jaxgdp.Gaussian(2.0)
     found = jaxgdp.measure(mechanism, ("mu", "basis_points"), slope=[0.25, 1.0])
-    assert found.at["basis_points"].tolist() == [0.25, 1.0] and found.status["basis_points"].tolist() == [0, 0]
+    assert found.at["basis_points"].tolist() == [0.25, 1.0] and found.status[
+        "basis_points"
+    ].tolist() == [0, 0]
     assert np.all(found.brackets["basis_points"].contains(exact(np.array([0.25, 1.0]))))
 
     curve = jaxgdp.tradeoff(mechanism)
@@ -112,7 +114,10 @@ def test_a_new_file_is_a_quantity_of_everything_that_asks(toy, capsys):
     ((name, slope, bracket),) = report.others
     assert (name, slope) == ("basis_points", 0.5) and bracket.contains(exact(0.5))
     assert jaxgdp.Report.from_dict(report.to_dict()) == report
-    assert "basis_points at slope = 0.5" in str(report) and "basis_points at slope = 0.5" in report.to_markdown()
+    assert (
+        "basis_points at slope = 0.5" in str(report)
+        and "basis_points at slope = 0.5" in report.to_markdown()
+    )
     assert main(["report", "--noise-multiplier", "2", "--num-steps", "1"]) == 0
     assert "basis_points at slope = 0.5" in capsys.readouterr().out
     assert main(["quantities"]) == 0
@@ -122,7 +127,9 @@ def test_a_new_file_is_a_quantity_of_everything_that_asks(toy, capsys):
     assert target.parameters()["slope"] == 0.25 and target.safe == "upper"
     # (no closed form of its own: Gaussian mechanisms are measured)
     assert target.equivalent_mu(target.goal) == pytest.approx(0.5, rel=0.2)
-    assert target.meets(jaxgdp.Bracket(0.0, exact(0.25))) and not target.meets(jaxgdp.Bracket(0.0, exact(0.25, 0.51)))
+    assert target.meets(jaxgdp.Bracket(0.0, exact(0.25))) and not target.meets(
+        jaxgdp.Bracket(0.0, exact(0.25, 0.51))
+    )
 
     spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
     hooks = importlib.util.module_from_spec(spec)
@@ -134,7 +141,10 @@ def test_a_new_file_is_a_quantity_of_everything_that_asks(toy, capsys):
 def test_a_new_quantity_is_in_sweeps(toy):
     pytest.importorskip("xarray")
     grid = jaxgdp.sweep(2.0, 1.0, [1, 4], quantities=("basis_points",), slope=0.25)
-    assert grid.basis_points.attrs["at"] == 0.25 and grid.basis_points.attrs["long_name"] == "delta in basis points"
+    assert (
+        grid.basis_points.attrs["at"] == 0.25
+        and grid.basis_points.attrs["long_name"] == "delta in basis points"
+    )
     for t, mu in ((0, 0.5), (1, 1.0)):
         assert grid.basis_points_lower[0, 0, t] <= exact(0.25, mu) <= grid.basis_points[0, 0, t]
     assert grid.status_basis_points.values.tolist() == grid.status.values.tolist() == [[[0, 0]]]
@@ -160,7 +170,9 @@ def test_names_are_registered_once():
 def test_every_file_of_the_folder_is_in_the_registry():
     files = {path.stem for path in (ROOT / "jaxgdp" / "quantities").glob("*.py")}
     holding = {
-        name for name in files if "\nQUANTITY = " in (ROOT / "jaxgdp" / "quantities" / f"{name}.py").read_text("utf-8")
+        name
+        for name in files
+        if "\nQUANTITY = " in (ROOT / "jaxgdp" / "quantities" / f"{name}.py").read_text("utf-8")
     }
     assert holding == set(registry.REGISTRY) and len(holding) == 9
 
@@ -179,7 +191,9 @@ def test_every_record_is_complete(record):
 
 @pytest.mark.parametrize("record", registry.REGISTRY.values(), ids=lambda record: record.name)
 def test_closed_forms_of_the_record_are_those_of_the_gaussian_mechanism(record):
-    """What a record says of Gaussian curves, and of nothing released, against what is read off curves."""
+    """What a record says of Gaussian curves, and of nothing released, against what is read off
+    curves.
+    """
     if record.of_gaussian is None:
         pytest.skip("no closed form")
     found = jaxgdp.measure(jaxgdp.Gaussian([2.0, 0.8]), record.name).brackets[record.name]
@@ -201,7 +215,9 @@ def test_defaults_are_those_of_the_records():
 
 
 def test_adding_a_mechanism_touches_one_file_and_one_export(tmp_path, monkeypatch):
-    """A class in a file of its own, exported by the package, is a mechanism of everything that takes or names mechanisms."""
+    """A class in a file of its own, exported by the package, is a mechanism of everything that
+    takes or names mechanisms.
+    """
     (tmp_path / "flipped_bit.py").write_text(MECHANISM, encoding="utf-8")
     spec = importlib.util.spec_from_file_location("flipped_bit", tmp_path / "flipped_bit.py")
     module = importlib.util.module_from_spec(spec)
@@ -210,16 +226,23 @@ def test_adding_a_mechanism_touches_one_file_and_one_export(tmp_path, monkeypatc
     monkeypatch.setattr(jaxgdp.mechanisms, "FlippedBit", module.FlippedBit, raising=False)
     monkeypatch.setattr(jaxgdp.mechanisms, "__all__", [*jaxgdp.mechanisms.__all__, "FlippedBit"])
 
-    described = jaxgdp.spec.from_dict({"mechanism": [{"type": "FlippedBit", "flip": 0.3, "count": 2}]})
+    described = jaxgdp.spec.from_dict(
+        {"mechanism": [{"type": "FlippedBit", "flip": 0.3, "count": 2}]}
+    )
     # two bits: the likeliest guess is right where at most one of them lies
-    found = jaxgdp.measure(described.mechanism, ("advantage", "delta", "bayes_risk"), epsilon=1.0).brackets
+    found = jaxgdp.measure(
+        described.mechanism, ("advantage", "delta", "bayes_risk"), epsilon=1.0
+    ).brackets
     lie, true = 0.3, 0.7
     assert found["advantage"].contains(true**2 - lie**2)
     assert found["delta"].contains(true**2 - np.e * lie**2) and found["delta"].width < 1e-3
     assert found["bayes_risk"].contains((1 - true**2 + lie**2) / 2)
     assert jaxgdp.tradeoff(module.FlippedBit(0.3)).beta(0.0).contains(1.0)
     report = jaxgdp.report(described)
-    assert "FlippedBit(flip=0.3) x 2" in str(report) and jaxgdp.Report.from_dict(report.to_dict()) == report
+    assert (
+        "FlippedBit(flip=0.3) x 2" in str(report)
+        and jaxgdp.Report.from_dict(report.to_dict()) == report
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,7 +256,9 @@ def test_adding_a_mechanism_touches_one_file_and_one_export(tmp_path, monkeypatc
     ],
 )
 def test_a_target_by_name_is_the_target_of_that_name(name, value, at, other):
-    """The Gaussian mechanism is calibrated in closed form: to the same noise, whichever way the target is said."""
+    """The Gaussian mechanism is calibrated in closed form: to the same noise, whichever way the
+    target is said.
+    """
     target = jaxgdp.targets.OfQuantity(name, value, at)
     assert target.safe == other.safe and target.goal == other.goal
     mine, theirs = (jaxgdp.calibrate(each, num_steps=5) for each in (target, other))

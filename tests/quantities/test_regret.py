@@ -1,4 +1,6 @@
-"""Regret: randomized response has a closed form, and the bisection of Gomez 2025, Algorithm 2 agrees."""
+"""Regret: randomized response has a closed form, and the bisection of Gomez 2025, Algorithm 2
+agrees.
+"""
 
 import numpy as np
 import pytest
@@ -25,7 +27,9 @@ def two_point_curve(epsilon):
 
 
 def algorithm_2(f, mu, grid=4001):
-    """Smallest κ with f(α + κ) − κ ≤ f_μ(α) for all α of a fine grid, by bisection (a test oracle only)."""
+    """Smallest κ with f(α + κ) − κ ≤ f_μ(α) for all α of a fine grid, by bisection (a test oracle
+    only).
+    """
     alpha = np.linspace(0.0, 1.0, grid)
     low, high = np.zeros(grid), np.ones(grid)
     for _ in range(60):
@@ -74,10 +78,12 @@ def test_no_regret_bound_is_below_a_breakpoint_search():
 
 
 @pytest.mark.parametrize(
-    ("sigma", "rate", "steps"), [(1.0, 0.2613, 2000), (0.5, 0.096, 2000), (0.75, 0.48, 400), (3.0, 0.86, 2000)]
+    ("sigma", "rate", "steps"),
+    [(1.0, 0.2613, 2000), (0.5, 0.096, 2000), (0.75, 0.48, 400), (3.0, 0.86, 2000)],
 )
 def test_regret_never_exceeds_the_error_of_an_attacker(sigma, rate, steps):
-    # shifted by its fixed point α* = f(α*), a curve lies below every other one; α* is the Bayes risk at prior ½
+    # shifted by its fixed point α* = f(α*), a curve lies below every other one; α* is the Bayes
+    # risk at prior ½
     grid = jaxgdp.sweep(sigma, rate, steps, quantities=("mu", "regret"))
     risk = jaxgdp.tradeoff(jaxgdp.dpsgd(sigma, rate, steps)).bayes_risk(prior=0.5)
     assert float(grid.regret.item()) <= 2.0 * float(risk.upper)

@@ -1,4 +1,6 @@
-"""Reports: the two tiers, their numbers against closed forms, JSON that can be checked, and the command line around them."""
+"""Reports: the two tiers, their numbers against closed forms, JSON that can be checked, and the
+command line around them.
+"""
 
 import dataclasses
 import io
@@ -14,7 +16,7 @@ from jaxgdp.report import CURVE_FPRS, TPR_FPRS, Report, describe, differences, r
 
 pytest.importorskip("typer")
 
-from jaxgdp.cli import main  # noqa: E402
+from jaxgdp.cli import main
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +44,11 @@ def test_tier_one(gaussian):
     assert [fpr for fpr, _ in gaussian.tprs] == [*TPR_FPRS, gaussian.advantage_fpr]
     text = str(gaussian)
     assert "Tier I: " in text and "trade-off curve  " not in text
-    assert f"reproduce with: {gaussian.command}" in text and "spec.json" not in text and "{" not in text
+    assert (
+        f"reproduce with: {gaussian.command}" in text
+        and "spec.json" not in text
+        and "{" not in text
+    )
     line = next(line for line in text.splitlines() if line.startswith("publish"))
     # what is published is never below the truth
     printed = [
@@ -60,14 +66,22 @@ def test_tier_two(response):
     gaps = gdp.delta(slopes, gdp.mu_from_pure_dp(1.0)) - (np.e - np.exp(slopes)) / (1.0 + np.e)
     exact = np.max(gaps / (1.0 + np.exp(slopes)))
     assert exact == pytest.approx(0.0575464, abs=1e-7)
-    assert response.tier == "II" and response.regret.lower <= exact + 1e-9 and exact <= response.regret.upper
+    assert (
+        response.tier == "II"
+        and response.regret.lower <= exact + 1e-9
+        and exact <= response.regret.upper
+    )
     assert [fpr for fpr, _ in response.fnrs] == [*CURVE_FPRS, response.advantage_fpr]
     assert CURVE_FPRS == (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
     for fpr, bracket in response.fnrs:
         assert bracket.contains(max(1.0 - np.e * fpr, np.exp(-1.0) * (1.0 - fpr)))
     assert response.advantage_fpr == pytest.approx(1.0 / (1.0 + np.e), rel=1e-6)
     for text in (str(response), response.to_markdown()):
-        assert "Tier II: " in text and "f(alpha) at alpha = 1e-10" in text and "jaxgdp report --spec spec.json" in text
+        assert (
+            "Tier II: " in text
+            and "f(alpha) at alpha = 1e-10" in text
+            and "jaxgdp report --spec spec.json" in text
+        )
         described = next(line for line in text.splitlines() if line.startswith("{"))
         assert json.loads(described) == response.spec
     assert all(row["report"] == "lower" for row in response.to_dict()["fnr"])
@@ -140,14 +154,23 @@ def test_rounding_between_machines_is_not_a_difference(gaussian):
         (lambda d: d.pop("spec"), "report has no key 'spec'"),
         (lambda d: d["mu"].pop("lower"), "key 'mu' of the report: needs the key 'lower'"),
         (lambda d: _with(d, ("mu",), 3), "key 'mu' of the report"),
-        (lambda d: _with(d, ("mu", "lower"), "low"), "key 'mu' of the report: must be a number, got 'low'"),
-        (lambda d: _with(d, ("rtol",), True), "key 'rtol' of the report: must be a number, got True"),
+        (
+            lambda d: _with(d, ("mu", "lower"), "low"),
+            "key 'mu' of the report: must be a number, got 'low'",
+        ),
+        (
+            lambda d: _with(d, ("rtol",), True),
+            "key 'rtol' of the report: must be a number, got True",
+        ),
         (lambda d: _with(d, ("tier",), "III"), "must be 'I' or 'II', got 'III'"),
         (lambda d: _with(d, ("title",), 3), "key 'title' of the report: must be text, got 3"),
         (lambda d: _with(d, ("epsilon",), 3), "key 'epsilon' of the report"),
         (lambda d: _with(d, ("tpr",), [3]), "key 'tpr' of the report"),
         (lambda d: _with(d, ("spec",), "x"), "key 'spec' of the report"),
-        (lambda d: d["approximate_mu"].pop("d"), "key 'approximate_mu' of the report needs a number d"),
+        (
+            lambda d: d["approximate_mu"].pop("d"),
+            "key 'approximate_mu' of the report needs a number d",
+        ),
     ],
 )
 def test_what_is_no_report(gaussian, change, message):
@@ -159,7 +182,9 @@ def test_what_is_no_report(gaussian, change, message):
 
 
 def test_descriptions_are_settled_in_order():
-    """An argument wins over the description's setting, which wins over the default; the report keeps what is not default."""
+    """An argument wins over the description's setting, which wins over the default; the report
+    keeps what is not default.
+    """
     content = {
         "title": "mine",
         "neighbours": "all",
@@ -168,7 +193,12 @@ def test_descriptions_are_settled_in_order():
         "mechanism": [{"type": "PureDP", "epsilon": 1.0}],
     }
     found = jaxgdp.report(spec.from_dict(content), deltas=[0.2])
-    assert (found.title, found.neighbours, found.rtol, found.fpr_floor) == ("mine", "all", 0.05, 1e-10)
+    assert (found.title, found.neighbours, found.rtol, found.fpr_floor) == (
+        "mine",
+        "all",
+        0.05,
+        1e-10,
+    )
     assert "\nneighbours all\n" in str(found)
     assert [delta for delta, _ in found.epsilons] == [0.2]
     assert found.spec == {
@@ -187,7 +217,12 @@ def test_descriptions_are_settled_in_order():
         (
             {
                 "mechanism": [
-                    {"type": "SubsampledGaussian", "noise_multiplier": 9.4, "sampling_prob": 0.32768, "count": 2000}
+                    {
+                        "type": "SubsampledGaussian",
+                        "noise_multiplier": 9.4,
+                        "sampling_prob": 0.32768,
+                        "count": 2000,
+                    }
                 ]
             },
             "jaxgdp report --noise-multiplier 9.4 --sampling-prob 0.32768 --num-steps 2000",
@@ -201,14 +236,19 @@ def test_descriptions_are_settled_in_order():
             "jaxgdp report --noise-multiplier 2.0 --num-steps 4 --rtol 0.01 --delta 0.1,1e-06",
         ),
         ({"deployment": "census_2022_august"}, "jaxgdp report --deployment census_2022_august"),
-        ({"mechanism": [{"type": "PureDP", "epsilon": 1.0, "count": 1}]}, "jaxgdp report --spec spec.json"),
+        (
+            {"mechanism": [{"type": "PureDP", "epsilon": 1.0, "count": 1}]},
+            "jaxgdp report --spec spec.json",
+        ),
     ],
 )
 def test_commands(gaussian, content, command):
     assert dataclasses.replace(gaussian, spec=content).command == command
 
 
-def test_the_printed_command_gives_the_same_numbers(gaussian, response, capsys, tmp_path, monkeypatch):
+def test_the_printed_command_gives_the_same_numbers(
+    gaussian, response, capsys, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "spec.json").write_text(json.dumps(response.spec))
     for report in (gaussian, response):
@@ -252,7 +292,8 @@ def test_a_terminal_gets_a_rich_table(response, capsys, monkeypatch, tmp_path):
 def test_markdown_tables_are_well_formed(response):
     lines = response.to_markdown().splitlines()
     table = [line for line in lines if line.startswith("|")]
-    # three μ and Δ, four ε, the advantage, eleven TPR and the limit; then eight points of the curve; two lines above each
+    # three μ and Δ, four ε, the advantage, eleven TPR and the limit; then eight points of the
+    # curve; two lines above each
     assert len(table) == (2 + 3 + 4 + 1 + 11 + 1) + (2 + 8)
     assert {line.replace("\\|", "").count("|") for line in table} == {5}
 
@@ -275,10 +316,15 @@ def test_from_on_the_command_line(response, capsys, tmp_path):
     code, out, err = run_main(capsys, "report", "--from", str(path))
     assert code == 1 and out == ""
     assert (
-        "report.json does not agree with its own specification" in err and "mu.upper: stored 1.2, computed 1.23" in err
+        "report.json does not agree with its own specification" in err
+        and "mu.upper: stored 1.2, computed 1.23" in err
     )
 
-    path.write_text(json.dumps(_with(json.loads(response.to_json()), ("command",), "jaxgdp report --spec other.json")))
+    path.write_text(
+        json.dumps(
+            _with(json.loads(response.to_json()), ("command",), "jaxgdp report --spec other.json")
+        )
+    )
     code, _, err = run_main(capsys, "report", "--from", str(path))
     assert code == 1 and "command: stored" in err
 
@@ -288,19 +334,29 @@ def test_spec_on_the_command_line(capsys, tmp_path):
     path.write_text('title = "Mine"\nrtol = 0.01\n[[mechanism]]\ntype = "PureDP"\nepsilon = 1.0\n')
     code, out, _ = run_main(capsys, "report", "--spec", str(path), "--json", "--delta", "0.1")
     found = json.loads(out)
-    assert code == 0 and found["title"] == "Mine" and found["rtol"] == 0.01 and found["tier"] == "II"
+    assert (
+        code == 0 and found["title"] == "Mine" and found["rtol"] == 0.01 and found["tier"] == "II"
+    )
     assert [row["delta"] for row in found["epsilon"]] == [0.1]
-    assert found["epsilon"][0]["lower"] <= np.log(np.e - 0.1 * (1.0 + np.e)) <= found["epsilon"][0]["upper"]
+    assert (
+        found["epsilon"][0]["lower"]
+        <= np.log(np.e - 0.1 * (1.0 + np.e))
+        <= found["epsilon"][0]["upper"]
+    )
     code, out, _ = run_main(capsys, "report", "--spec", str(path), "--markdown")
     assert code == 0 and out.startswith("### Privacy report") and "- **title**: Mine" in out
 
 
 def test_deployment_on_the_command_line(capsys):
-    code, out, _ = run_main(capsys, "report", "--deployment", "census_2020_pl94_units", "--rtol", "0.01", "--json")
+    code, out, _ = run_main(
+        capsys, "report", "--deployment", "census_2020_pl94_units", "--rtol", "0.01", "--json"
+    )
     found = json.loads(out)
     assert code == 0 and found["tier"] == "I"
     assert found["title"] == "US Census 2020 redistricting data (PL 94-171), housing units"
-    assert found["mu"]["lower"] <= 0.38716 and found["mu"]["upper"] == pytest.approx(0.38715, rel=2e-2)
+    assert found["mu"]["lower"] <= 0.38716 and found["mu"]["upper"] == pytest.approx(
+        0.38715, rel=2e-2
+    )
     assert found["command"] == "jaxgdp report --deployment census_2020_pl94_units --rtol 0.01"
     assert found["spec"] == {"deployment": "census_2020_pl94_units", "rtol": 0.01}
     assert found["neighbours"].startswith("one unit replaced by another")
@@ -309,9 +365,13 @@ def test_deployment_on_the_command_line(capsys):
 def test_deployments_on_the_command_line(capsys):
     code, out, _ = run_main(capsys, "deployments")
     assert code == 0 and len(out.splitlines()) == len(jaxgdp.deployments.names())
-    assert any(line.split()[:3] == ["census_2020_dhc_housing", "US", "Census"] for line in out.splitlines())
+    assert any(
+        line.split()[:3] == ["census_2020_dhc_housing", "US", "Census"] for line in out.splitlines()
+    )
     code, out, _ = run_main(capsys, "deployments", "census_2020_pl94_units", "--markdown")
-    assert code == 0 and out.startswith("### US Census 2020") and "| Block group | detailed |" in out
+    assert (
+        code == 0 and out.startswith("### US Census 2020") and "| Block group | detailed |" in out
+    )
     code, out, err = run_main(capsys, "deployments", "nothing")
     assert code == 2 and out == "" and "no deployment is called 'nothing'" in err
 
@@ -324,8 +384,14 @@ def test_deployments_on_the_command_line(capsys):
             ["--spec", "bad.toml"],
             "bad.toml, line 2: mechanism 1: unknown mechanism 'Gausian'; did you mean 'Gaussian'?",
         ),
-        (["--spec", "negative.toml"], "negative.toml, line 4: mechanism 1: count must be a whole number >= 1, got -3"),
-        (["--spec", "nan.toml"], "nan.toml, line 3: mechanism 1 (Laplace): scale must be a finite number > 0, got nan"),
+        (
+            ["--spec", "negative.toml"],
+            "negative.toml, line 4: mechanism 1: count must be a whole number >= 1, got -3",
+        ),
+        (
+            ["--spec", "nan.toml"],
+            "nan.toml, line 3: mechanism 1 (Laplace): scale must be a finite number > 0, got nan",
+        ),
         (["--spec", "broken.toml"], "broken.toml: Expected"),
         (["--spec", "broken.json"], "broken.json, line 1, column 2"),
         (["--spec", "swap.toml"], "swap.toml: adjacency must be one of 'add_remove'"),
@@ -333,8 +399,14 @@ def test_deployments_on_the_command_line(capsys):
         (["--spec", "good.toml", "--rtol", "7"], "rtol must be in [1e-8, 1), got 7"),
         (["--spec", "good.toml", "--approximation", "0"], "approximation must be in (0, 1), got 0"),
         (["--spec", "good.toml", "--adjacency", "swap"], "error: adjacency must be one of"),
-        (["--spec", "good.toml", "--deployment", "x"], "give one of --spec, --deployment, not several"),
-        (["--spec", "good.toml", "--num-steps", "3"], "give one of --spec, --num-steps, not several"),
+        (
+            ["--spec", "good.toml", "--deployment", "x"],
+            "give one of --spec, --deployment, not several",
+        ),
+        (
+            ["--spec", "good.toml", "--num-steps", "3"],
+            "give one of --spec, --num-steps, not several",
+        ),
         (["--spec", "good.toml", "--json", "--markdown"], "give --json or --markdown, not both"),
         (
             ["--deployment", "census_2020_pl94_units", "--adjacency", "replace_one"],
@@ -344,8 +416,14 @@ def test_deployments_on_the_command_line(capsys):
         (["--from", "good.toml"], "good.toml, line 1, column"),
         (["--from", "other.json"], "other.json: report has no key 'version'"),
         (["--from", "missing.json"], "missing.json: cannot be read"),
-        (["--from", "stale.json"], "stale.json: spec of the report: mechanism 1: unknown mechanism 'Old'"),
-        (["--from", "other.json", "--rtol", "0.1"], "--from takes everything from the stored report"),
+        (
+            ["--from", "stale.json"],
+            "stale.json: spec of the report: mechanism 1: unknown mechanism 'Old'",
+        ),
+        (
+            ["--from", "other.json", "--rtol", "0.1"],
+            "--from takes everything from the stored report",
+        ),
         (["--from", "other.json", "--json"], "--from takes everything from the stored report"),
         (["--noise-multiplier", "2"], "missing --num-steps"),
         (["--sampling-prob", "0.1"], "missing --noise-multiplier and --num-steps"),
@@ -364,7 +442,9 @@ def test_bad_command_lines(gaussian, capsys, tmp_path, monkeypatch, argv, mentio
         "swap.toml": 'adjacency = "swap"\n' + laplace + "1.0\n",
         "batch.toml": laplace + "[1.0, 2.0]\n",
         "other.json": "{}",
-        "stale.json": json.dumps(_with(json.loads(gaussian.to_json()), ("spec", "mechanism", 0, "type"), "Old")),
+        "stale.json": json.dumps(
+            _with(json.loads(gaussian.to_json()), ("spec", "mechanism", 0, "type"), "Old")
+        ),
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text)

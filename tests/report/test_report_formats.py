@@ -1,4 +1,6 @@
-"""Reports for other readers: HTML, PDF, Markdown and text say what was assumed, in words; files are not replaced unasked."""
+"""Reports for other readers: HTML, PDF, Markdown and text say what was assumed, in words; files are
+not replaced unasked.
+"""
 
 import dataclasses
 import datetime
@@ -20,10 +22,15 @@ from jaxgdp.report import Report, differences, figure, words
 pytest.importorskip("matplotlib")
 pytest.importorskip("typer")
 
-from jaxgdp.cli import main  # noqa: E402
+from jaxgdp.cli import main
 
 CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+    (
+        found
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (found := shutil.which(name))
+    ),
+    None,
 )
 RUN = ["report", "--noise-multiplier", "2", "--num-steps", "4", "--rtol", "1e-2", "--quiet"]
 
@@ -103,7 +110,10 @@ def test_a_report_says_what_it_assumes_in_words(subsampled):
             {"type": "FixedSize", "noise_multiplier": 1.0, "batch_size": 2, "dataset_size": 9},
             "fixed size, drawn at random",
         ),
-        ({"type": "Shuffled", "noise_multiplier": 1.0, "num_batches": 3, "num_epochs": 1}, "shuffling"),
+        (
+            {"type": "Shuffled", "noise_multiplier": 1.0, "num_batches": 3, "num_epochs": 1},
+            "shuffling",
+        ),
         ({"type": "ApproximateDP", "epsilon": 1.0, "delta": 0.1}, "only the guarantee is known"),
         ({"type": "NobodyKnows"}, "as NobodyKnows has it"),
     ],
@@ -117,36 +127,63 @@ def test_every_mechanism_has_words_for_its_sampling():
     assert set(words._SAMPLING) <= set(known)
     told = {name: words._sampled(name, 0.5) for name in known}
     random = ("Subsampled", "Poisson", "FixedSize", "Shuffled", "Allocation", "Deterministic")
-    assert all(("every use looks" not in told[name]) for name in known if any(word in name for word in random))
+    assert all(
+        ("every use looks" not in told[name])
+        for name in known
+        if any(word in name for word in random)
+    )
 
 
 def test_sampling_of_a_deployment_and_of_a_mixture():
     assert "0.32768" in words.sampling({"deployment": "de_et_al_2022_table4_epsilon_8"})
-    both = [{"type": "Laplace", "scale": 1.0}, {"type": "SubsampledLaplace", "scale": 1.0, "sampling_prob": 0.25}]
-    assert words.sampling({"mechanism": both}).startswith("none: every use looks at every record; also Poisson")
+    both = [
+        {"type": "Laplace", "scale": 1.0},
+        {"type": "SubsampledLaplace", "scale": 1.0, "sampling_prob": 0.25},
+    ]
+    assert words.sampling({"mechanism": both}).startswith(
+        "none: every use looks at every record; also Poisson"
+    )
 
 
 def test_a_pair_with_words_of_its_own_is_not_called_added_or_removed(subsampled):
-    """The census replaces records: its "add_remove" says that both orders of that pair are covered."""
+    """The census replaces records: its "add_remove" says that both orders of that pair are
+    covered.
+    """
     assert "one record added or removed" in words.adjacency(subsampled)
     for adjacency in options.ADJACENCIES:
-        told = dataclasses.replace(subsampled, neighbours="one unit replaced by another", adjacency=adjacency)
-        assert "added" not in words.adjacency(told) and words.unit(told) == "one unit replaced by another"
+        told = dataclasses.replace(
+            subsampled, neighbours="one unit replaced by another", adjacency=adjacency
+        )
+        assert (
+            "added" not in words.adjacency(told)
+            and words.unit(told) == "one unit replaced by another"
+        )
 
 
 def test_sentences_round_up(subsampled):
     tpr = dict(subsampled.tprs)[1e-3].upper
-    found = re.search(r"a thousand finds at most ([0-9.]+) in ([0-9,]+) of", " ".join(words.verdict(subsampled)))
+    found = re.search(
+        r"a thousand finds at most ([0-9.]+) in ([0-9,]+) of", " ".join(words.verdict(subsampled))
+    )
     said = float(found[1]) / float(found[2].replace(",", ""))
     assert tpr <= said <= 1.01 * tpr
     told = re.search(r"right at most ([0-9.]+) times in 100", " ".join(words.verdict(subsampled)))
-    assert 50.0 * (1.0 + subsampled.advantage.upper) <= float(told[1]) <= 50.3 * (1.0 + subsampled.advantage.upper)
-    assert words._of(2.0**-34) == "at most 0.0583 in a billion" and words._of(2.0) == "at most 100 in 100"
+    assert (
+        50.0 * (1.0 + subsampled.advantage.upper)
+        <= float(told[1])
+        <= 50.3 * (1.0 + subsampled.advantage.upper)
+    )
+    assert (
+        words._of(2.0**-34) == "at most 0.0583 in a billion"
+        and words._of(2.0) == "at most 100 in 100"
+    )
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 20.0])
 def test_the_figure_is_the_curve(sigma):
-    """Straight lines between its points stray from the closed form by less than a line's width; mirrored points included."""
+    """Straight lines between its points stray from the closed form by less than a line's width;
+    mirrored points included.
+    """
     mu = 1.0 / sigma
     drawn = figure.points(jaxgdp.report(jaxgdp.Gaussian(sigma)))
     for curve, sign in ((drawn.low, -1.0), (drawn.high, 1.0)):
@@ -181,21 +218,41 @@ def test_html_is_well_formed_accessible_and_alone(page, subsampled):
     assert found.open == [] and page.startswith("<!DOCTYPE html>")
     attributes = found.attributes
     assert dict(attributes)["html"]["lang"] == "en"
-    assert found.tags.count("h1") == 1 and [t for t in found.tags if re.fullmatch("h[1-6]", t)][0] == "h1"
+    assert (
+        found.tags.count("h1") == 1
+        and [t for t in found.tags if re.fullmatch("h[1-6]", t)][0] == "h1"
+    )
     assert "script" not in found.tags and "link" not in found.tags and "img" not in found.tags
     # nothing is loaded from anywhere
-    links = [value for _, attrs in attributes for key, value in attrs.items() if key in ("src", "href", "xlink:href")]
+    links = [
+        value
+        for _, attrs in attributes
+        for key, value in attrs.items()
+        if key in ("src", "href", "xlink:href")
+    ]
     assert all(value.startswith(("#", "data:")) for value in links) and "@import" not in page
     assert not re.search(r"url\((?!#)", page)
     # each figure has a name and a description, and its parts refer to its own parts
-    named = [attrs["aria-labelledby"].split() for tag, attrs in attributes if attrs.get("role") == "img"]
+    named = [
+        attrs["aria-labelledby"].split() for tag, attrs in attributes if attrs.get("role") == "img"
+    ]
     ids = [attrs["id"] for _, attrs in attributes if "id" in attrs]
-    assert len(named) == 2 and len(ids) == len(set(ids)) and {i for pair in named for i in pair} <= set(ids)
+    assert (
+        len(named) == 2
+        and len(ids) == len(set(ids))
+        and {i for pair in named for i in pair} <= set(ids)
+    )
     assert {value[1:] for value in links if value.startswith("#")} <= set(ids)
     assert {"caption", "th", "main", "header"} <= set(found.tags)
     assert all(attrs.get("scope") in ("row", "col") for tag, attrs in attributes if tag == "th")
     assert "Counts <of> households & persons" in found.text and "<of>" not in page
-    for said in (subsampled.command, "Poisson sampling", "What is not counted", "FPR floor", "1e-10"):
+    for said in (
+        subsampled.command,
+        "Poisson sampling",
+        "What is not counted",
+        "FPR floor",
+        "1e-10",
+    ):
         assert said in found.text
     assert "@media print" in page and 'name="viewport"' in page
 
@@ -210,12 +267,16 @@ def test_text_has_contrast_enough(page):
     """WCAG 2.2, 1.4.3: at least 4.5 to 1, on white and on the grey of code."""
     style = page[page.index("<style>") : page.index("</style>")]
     colours = [
-        c if len(c) == 7 else "#" + "".join(2 * x for x in c[1:]) for c in re.findall(r"[ {]color: (#[0-9a-f]+)", style)
+        c if len(c) == 7 else "#" + "".join(2 * x for x in c[1:])
+        for c in re.findall(r"[ {]color: (#[0-9a-f]+)", style)
     ]
     assert len(colours) >= 3
     for ground in ("#ffffff", "#f2f2f2"):
         for colour in colours:
-            assert (_luminance(ground) + 0.05) / (_luminance(colour) + 0.05) >= 4.5, (colour, ground)
+            assert (_luminance(ground) + 0.05) / (_luminance(colour) + 0.05) >= 4.5, (
+                colour,
+                ground,
+            )
 
 
 def test_a_stored_report_draws_the_same_curve(subsampled):
@@ -228,19 +289,25 @@ def test_a_stored_report_draws_the_same_curve(subsampled):
 def test_chromium_lays_it_out_without_scrolling_sideways(page, tmp_path, width):
     """320 pixels is what 1280 become at a zoom of 400 % (WCAG 2.2, 1.4.10)."""
     probe = (
-        "<script>addEventListener('load', () => { const wide = [...document.querySelectorAll('body *')].filter("
-        "e => !e.closest('svg') && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName);"
-        "const small = [...document.querySelectorAll('p, li, td, th, dd, dt, pre, figcaption, caption')]"
-        ".filter(e => parseFloat(getComputedStyle(e).fontSize) < 14).length;"
-        "document.title = JSON.stringify({inner: innerWidth, scroll: document.documentElement.scrollWidth, wide, small}); });</script>"
+        "<script>addEventListener('load', () => { const wide = [...document.querySelectorAll('body"
+        " *')].filter(e => !e.closest('svg') && e.getBoundingClientRect().right > innerWidth +"
+        " 1).map(e => e.tagName);const small = [...document.querySelectorAll('p, li, td, th, dd,"
+        " dt, pre, figcaption, caption')].filter(e => parseFloat(getComputedStyle(e).fontSize) <"
+        " 14).length;document.title = JSON.stringify({inner: innerWidth, scroll:"
+        " document.documentElement.scrollWidth, wide, small}); });</script>"
     )
     # (a window is never narrower than 500 pixels: the page is laid out in a frame)
-    (tmp_path / "page.html").write_text(page.replace("</head>", probe + "</head>"), encoding="utf-8")
-    frame = (
-        f"<iframe src='page.html' width={width} height=900 style='border:0'></iframe><pre id=said></pre><script>onload = () => "
-        "{ said.textContent = document.querySelector('iframe').contentDocument.title; };</script>"
+    (tmp_path / "page.html").write_text(
+        page.replace("</head>", probe + "</head>"), encoding="utf-8"
     )
-    (tmp_path / "frame.html").write_text(f"<!DOCTYPE html><body style='margin:0'>{frame}", encoding="utf-8")
+    frame = (
+        f"<iframe src='page.html' width={width} height=900 style='border:0'></iframe><pre"
+        " id=said></pre><script>onload = () => { said.textContent ="
+        " document.querySelector('iframe').contentDocument.title; };</script>"
+    )
+    (tmp_path / "frame.html").write_text(
+        f"<!DOCTYPE html><body style='margin:0'>{frame}", encoding="utf-8"
+    )
     command = [
         CHROMIUM,
         "--headless",
@@ -258,7 +325,12 @@ def test_chromium_lays_it_out_without_scrolling_sideways(page, tmp_path, width):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert "CONSOLE" not in done.stderr, done.stderr
     said = json.loads(html.unescape(re.search(r'<pre id="said">(.*?)</pre>', done.stdout)[1]))
-    assert said["inner"] == width and said["scroll"] <= width and said["wide"] == [] and said["small"] == 0, said
+    assert (
+        said["inner"] == width
+        and said["scroll"] <= width
+        and said["wide"] == []
+        and said["small"] == 0
+    ), said
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
@@ -293,8 +365,15 @@ def test_every_format_says_version_question_floor_and_date(subsampled, tmp_path)
         1e-10,
         subsampled.date,
     ]
-    assert "SubsampledGaussian(noise_multiplier=9.4, sampling_prob=0.32768) x 2000" in told["question"]
-    for text in (str(subsampled), subsampled.to_markdown(), record, html.unescape(subsampled.to_html())):
+    assert (
+        "SubsampledGaussian(noise_multiplier=9.4, sampling_prob=0.32768) x 2000" in told["question"]
+    )
+    for text in (
+        str(subsampled),
+        subsampled.to_markdown(),
+        record,
+        html.unescape(subsampled.to_html()),
+    ):
         for said in (jaxgdp.__version__, subsampled.question, "1e-10", subsampled.date):
             assert said in text, said
     data = (tmp_path / "report.pdf").read_bytes().decode("latin-1").replace("\\", "")
@@ -317,7 +396,9 @@ def test_formats_on_the_command_line(name, capsys, tmp_path):
         "json": "{", "markdown": "### Privacy report", "text": "jaxgdp ", "html": "<!DOCTYPE html>", "registry": "url_slug: ",
     }  # fmt: skip
     assert printed.startswith(beginning[name])
-    suffix = {"json": "json", "markdown": "md", "text": "txt", "html": "html", "registry": "yaml"}[name]
+    suffix = {"json": "json", "markdown": "md", "text": "txt", "html": "html", "registry": "yaml"}[
+        name
+    ]
     path = tmp_path / f"report.{suffix}"
     assert main([*RUN, "--output", str(path)]) == 0
     out = capsys.readouterr().out
@@ -336,7 +417,9 @@ def test_a_file_is_not_replaced_unasked(capsys, tmp_path, monkeypatch):
     path = tmp_path / "report.json"
     path.write_text("mine")
     with monkeypatch.context() as patched:
-        patched.setattr("jaxgdp.mechanisms.dpsgd", lambda **_: pytest.fail("began before it looked"))
+        patched.setattr(
+            "jaxgdp.mechanisms.dpsgd", lambda **_: pytest.fail("began before it looked")
+        )
         assert main([*RUN, "--output", str(path)]) == 2
     assert path.read_text() == "mine"
     assert "report.json exists already: give --force to replace it" in capsys.readouterr().err
@@ -347,7 +430,10 @@ def test_a_file_is_not_replaced_unasked(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("argv", "mention"),
     [
-        (["--format", "word"], "--format must be one of text, json, markdown, html, pdf, registry, got 'word'"),
+        (
+            ["--format", "word"],
+            "--format must be one of text, json, markdown, html, pdf, registry, got 'word'",
+        ),
         (["--format", "html", "--json"], "give --format or --json, not both"),
         (["--metadata", "a.toml"], "--metadata belongs to --format registry"),
         (["--output", "no/such/folder.md"], "--output must lie in an existing folder"),
@@ -361,13 +447,15 @@ def test_bad_formats(argv, mention, capsys):
 def test_metadata_of_a_registry_record(capsys, tmp_path):
     yaml = pytest.importorskip("yaml")
     about = (
-        'name = "Digits"\ndata_curators = ["Us"]\nmodel_name = "Central"\n[basic]\ndata_product_sector = "Education"\n'
+        'name = "Digits"\ndata_curators = ["Us"]\nmodel_name ='
+        ' "Central"\n[basic]\ndata_product_sector = "Education"\n'
     )
     (tmp_path / "about.toml").write_text(about)
     assert main([*RUN, "--format", "registry", "--metadata", str(tmp_path / "about.toml")]) == 0
     found = yaml.safe_load(capsys.readouterr().out)["deployment"]
     assert (
-        found["basic"]["name"] == tomllib.loads(about)["name"] and found["basic"]["data_product_sector"] == "Education"
+        found["basic"]["name"] == tomllib.loads(about)["name"]
+        and found["basic"]["data_product_sector"] == "Education"
     )
     assert found["deployment_model"] == {"model_name": "Central"}
     (tmp_path / "about.toml").write_text('nam = "Digits"\n')

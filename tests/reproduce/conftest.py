@@ -1,4 +1,6 @@
-"""Every figure that a reproduction writes in these tests can be read, and says on paper which floor its file states."""
+"""Every figure that a reproduction writes in these tests can be read, and says on paper which floor
+its file states.
+"""
 
 import importlib.util
 
@@ -17,7 +19,9 @@ def figures_can_be_read():
     def save(figure, path, *, question, fpr_floor):
         assert plot.faults(figure) == [], path
         texts = " ".join(text.get_text() for text in figure.findobj(Text))
-        assert fpr_floor is not None or ("FPR $\\geq" not in texts and "every FPR" not in texts), path
+        assert fpr_floor is not None or ("FPR $\\geq" not in texts and "every FPR" not in texts), (
+            path
+        )
         written(figure, path, question=question, fpr_floor=fpr_floor)
 
     written = plot.save

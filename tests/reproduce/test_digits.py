@@ -8,13 +8,15 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-import jaxgdp  # noqa: E402
+import jaxgdp
 from jaxgdp.report import rows_of
-from jaxgdp.reproduce import digits, reproduce  # noqa: E402
+from jaxgdp.reproduce import digits, reproduce
 
 
 def descent(data, steps, rate, clip):
-    """Clipped full-batch gradient descent with momentum in NumPy, float64; accuracy on the test images."""
+    """Clipped full-batch gradient descent with momentum in NumPy, float64; accuracy on the test
+    images.
+    """
     x, y = data.train_images.astype(float), np.eye(10)[data.train_labels]
     weights, moment = np.zeros((x.shape[1], 10)), 0.0
     for _ in range(steps):
@@ -32,7 +34,9 @@ def descent(data, steps, rate, clip):
 def test_without_noise_and_with_whole_batches_it_is_gradient_descent(clip):
     # updates are divided by the clip: a large one needs a rate as much larger
     rate = 0.3 * max(clip, 1.0)
-    found = digits.train(1e-6, clip=clip, sampling_prob=1.0, num_steps=30, seeds=[0, 1], learning_rate=rate)
+    found = digits.train(
+        1e-6, clip=clip, sampling_prob=1.0, num_steps=30, seeds=[0, 1], learning_rate=rate
+    )
     expected = descent(digits.load(), 30, rate, clip)
     assert 0.7 < expected < 1.0
     # one test image more or less, by float32
@@ -44,7 +48,9 @@ def test_a_split_that_stays_and_images_of_unit_length():
     assert data.records + len(data.test_labels) == 1797
     np.testing.assert_allclose(np.linalg.norm(data.train_images[:, :-1], axis=1), 1.0, rtol=1e-5)
     assert set(data.train_labels) == set(data.test_labels) == set(range(10))
-    both = {image.tobytes() for image in data.train_images} & {image.tobytes() for image in data.test_images}
+    both = {image.tobytes() for image in data.train_images} & {
+        image.tobytes() for image in data.test_images
+    }
     assert not both
 
 
@@ -57,11 +63,17 @@ def test_seeds_repeat_and_noise_costs_accuracy():
 
 def test_a_schedule_of_equal_numbers_is_a_constant_and_others_are_not():
     constant = digits.train(2.0, num_steps=60, seeds=[5])
-    even = digits.train(np.full(60, 2.0), clip=np.ones(60), sampling_prob=np.full(60, digits.RATE), seeds=[5])
+    even = digits.train(
+        np.full(60, 2.0), clip=np.ones(60), sampling_prob=np.full(60, digits.RATE), seeds=[5]
+    )
     np.testing.assert_array_equal(even, constant)
-    # three loud steps at the start act on through the momentum; at the end they have hardly begun to
+    # three loud steps at the start act on through the momentum; at the end they have hardly begun
+    # to
     when = np.arange(60)
-    early, late = (digits.train(np.where(loud, 20.0, 0.5), seeds=range(3)).mean() for loud in (when < 3, when >= 57))
+    early, late = (
+        digits.train(np.where(loud, 20.0, 0.5), seeds=range(3)).mean()
+        for loud in (when < 3, when >= 57)
+    )
     assert early < late - 0.05
 
 
@@ -96,7 +108,10 @@ def test_stages_of_equal_noise_are_the_constant_schedule():
     assert found.achieved.upper <= example.TARGET.mu and alone.achieved.upper <= example.TARGET.mu
     accuracy = example.train(np.repeat(stages, 60), seeds=[0, 1])
     assert accuracy.shape == (2,) and np.all(accuracy > 0.5)
-    assert np.all(np.diff(example.learning_rates(10)) < 0) and example.learning_rates(10)[0] == example.PEAK
+    assert (
+        np.all(np.diff(example.learning_rates(10)) < 0)
+        and example.learning_rates(10)[0] == example.PEAK
+    )
 
 
 @pytest.mark.slow
@@ -106,10 +121,16 @@ def test_utility_on_the_digits(tmp_path):
     assert row.verdict == "agrees" and "shape agrees on other data" in row.because
     assert (tmp_path / "figure-1-digits.png").read_bytes().startswith(b"\x89PNG")
     gains = np.genfromtxt(
-        rows_of(tmp_path / "figure-1-digits-gain.csv"), delimiter=",", names=True, dtype=None, encoding="utf-8"
+        rows_of(tmp_path / "figure-1-digits-gain.csv"),
+        delimiter=",",
+        names=True,
+        dtype=None,
+        encoding="utf-8",
     )
     standard, direct = (gains[gains["calibration"] == kind] for kind in ("standard", "direct"))
     assert np.all(direct["noise_multiplier"] < standard["noise_multiplier"])
     assert np.all(direct["accuracy_mean"] > standard["accuracy_mean"])
     lines = np.genfromtxt(rows_of(tmp_path / "figure-1-digits.csv"), delimiter=",", names=True)
-    assert np.all(lines["tpr_lower"] <= lines["tpr_upper"]) and np.all(lines["tpr_upper"] < lines["tpr_standard"])
+    assert np.all(lines["tpr_lower"] <= lines["tpr_upper"]) and np.all(
+        lines["tpr_upper"] < lines["tpr_standard"]
+    )

@@ -1,4 +1,6 @@
-"""Figures that the quick reproductions of these tests leave out, drawn from closed forms, can be read."""
+"""Figures that the quick reproductions of these tests leave out, drawn from closed forms, can be
+read.
+"""
 
 from types import SimpleNamespace
 
@@ -6,11 +8,11 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
-from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.figure import Figure
 
-from jaxgdp import Bracket, gdp  # noqa: E402
-from jaxgdp.plot import faults  # noqa: E402
-from jaxgdp.reproduce import chua2024, gomez2025, liu2022  # noqa: E402
+from jaxgdp import Bracket, gdp
+from jaxgdp.plot import faults
+from jaxgdp.reproduce import chua2024, gomez2025, liu2022
 
 
 def drawn(size, draw, *given):
@@ -30,19 +32,30 @@ def test_curves_and_their_differences(epsilons):
     lines = []
     for k, epsilon in enumerate(epsilons):
         mu = 0.3 * epsilon
-        gap = SimpleNamespace(alpha=alpha, beta=point(gdp.beta(alpha, mu)), gaussian=gdp.beta(alpha, 1.01 * mu))
-        lines.append(SimpleNamespace(label=f"ε = {epsilon}", noise_multiplier=9.4 * (k + 1), gap=gap, fpr_floor=1e-10))
+        gap = SimpleNamespace(
+            alpha=alpha, beta=point(gdp.beta(alpha, mu)), gaussian=gdp.beta(alpha, 1.01 * mu)
+        )
+        lines.append(
+            SimpleNamespace(
+                label=f"ε = {epsilon}", noise_multiplier=9.4 * (k + 1), gap=gap, fpr_floor=1e-10
+            )
+        )
     assert faults(drawn((7.2, 3.5), gomez2025.training.figures.curves_and_gaps, lines)) == []
 
 
 def test_sampled_transformations():
     """Figure E.2 of Liu 2022."""
     epsilon = np.linspace(0.0, 1.1, 41)
-    rows = [(rate, point(rate * np.sqrt(np.maximum(1.0 - epsilon / rate, 0.0)))) for rate in (1.0, 0.5, 0.25, 0.1)]
+    rows = [
+        (rate, point(rate * np.sqrt(np.maximum(1.0 - epsilon / rate, 0.0))))
+        for rate in (1.0, 0.5, 0.25, 0.1)
+    ]
     assert faults(drawn((5.6, 3.8), liu2022.measuring.figures.sampled, epsilon, rows)) == []
 
 
-@pytest.mark.parametrize(("title", "least"), [(r"$\sigma = 0.4$, $T = 10{,}000$", 1e-12), (r"$T = 100{,}000$", None)])
+@pytest.mark.parametrize(
+    ("title", "least"), [(r"$\sigma = 0.4$, $T = 10{,}000$", 1e-12), (r"$T = 100{,}000$", None)]
+)
 @pytest.mark.parametrize("shuffled", [True, False])
 def test_samplers_side_by_side(title, least, shuffled):
     """Figures 1 to 7 of Chua 2024."""

@@ -1,4 +1,6 @@
-"""Reproductions: the verdict logic against numbers worked out apart, and reduced runs of what the command writes."""
+"""Reproductions: the verdict logic against numbers worked out apart, and reduced runs of what the
+command writes.
+"""
 
 import csv
 import json
@@ -78,9 +80,14 @@ def test_verdicts(printed, relation, bracket, outcome):
 def test_a_number_that_differs_is_explained_only_by_a_reading_that_agrees():
     theirs = ("at N = 60,000", Bracket(1.3067, 1.3069))
     other = ("at N = 55,000", Bracket(1.42, 1.43))
-    assert "at N = 60,000" in judge("1.307", Bracket(1.5669, 1.5671), alternatives=[other, theirs]).because
+    assert (
+        "at N = 60,000"
+        in judge("1.307", Bracket(1.5669, 1.5671), alternatives=[other, theirs]).because
+    )
     unexplained = judge("1.307", Bracket(1.5669, 1.5671), alternatives=[other])
-    assert unexplained.outcome == "differs" and "below the certified lower side" in unexplained.because
+    assert (
+        unexplained.outcome == "differs" and "below the certified lower side" in unexplained.because
+    )
     assert "above the certified upper side" in judge("1.7", Bracket(1.5669, 1.5671)).because
 
 
@@ -95,7 +102,11 @@ def test_unknown_relation_is_refused():
 
 
 def test_claims():
-    assert [judge_claim(h, "x").outcome for h in (True, False, None)] == ["agrees", "differs", "undecided"]
+    assert [judge_claim(h, "x").outcome for h in (True, False, None)] == [
+        "agrees",
+        "differs",
+        "undecided",
+    ]
 
 
 def test_brackets_are_shown_rounded_outward():
@@ -107,7 +118,9 @@ def test_brackets_are_shown_rounded_outward():
 
 
 def sides(text):
-    """Both sides of the first bracket in a text; one number stands for two sides that print alike."""
+    """Both sides of the first bracket in a text; one number stands for two sides that print
+    alike.
+    """
     low, high = re.search(r"\[([-\d.e]+), ([-\d.e]+)\]|([-\d.e]+\d)", text).group(1, 2)
     if low is None:
         low = high = re.search(r"[-\d.e]*\d[-\d.e]*", text).group()
@@ -115,9 +128,11 @@ def sides(text):
 
 
 def exact_response_regret():
-    """max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε), in 30 digits; δ(ε) = (e − e^ε)₊/(1 + e) for randomized response at ε = 1."""
+    """max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε), in 30 digits; δ(ε) = (e − e^ε)₊/(1 + e) for
+    randomized response at ε = 1.
+    """
     mu = -2 * mpmath.sqrt(2) * mpmath.erfinv(2 / (1 + mpmath.e) - 1)
-    phi = lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2  # noqa: E731
+    phi = lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2
 
     def gap(e):
         delta = phi(mu / 2 - e / mu) - mpmath.exp(e) * phi(-mu / 2 - e / mu)
@@ -140,14 +155,17 @@ def test_with_many_breakpoints_the_breakpoint_search_finds_the_regret():
 
 
 @pytest.mark.parametrize(
-    ("alpha", "beta"), [([0.0, 0.5], [1.0, 0.0]), ([0.0, 0.5, 0.5, 1.0], [1.0, 0.5, 0.4, 0.0]), ([0.0, 1.0], [1.0])]
+    ("alpha", "beta"),
+    [([0.0, 0.5], [1.0, 0.0]), ([0.0, 0.5, 0.5, 1.0], [1.0, 0.5, 0.4, 0.0]), ([0.0, 1.0], [1.0])],
 )
 def test_breakpoints_must_span_the_range(alpha, beta):
     with pytest.raises(ValueError, match="alpha"):
         breakpoint_regret(alpha, beta, 1.0)
 
 
-@pytest.mark.parametrize(("sigma", "rate", "order"), [(1.3, 0.2, 3), (0.8, 0.01, 2), (5.0, 0.5, 7), (2.0, 1.0, 4)])
+@pytest.mark.parametrize(
+    ("sigma", "rate", "order"), [(1.3, 0.2, 3), (0.8, 0.01, 2), (5.0, 0.5, 7), (2.0, 1.0, 4)]
+)
 def test_renyi_divergence_is_the_integral(sigma, rate, order):
     from jaxgdp.reproduce.renyi import _divergence
 
@@ -155,7 +173,9 @@ def test_renyi_divergence_is_the_integral(sigma, rate, order):
         ratio = 1 - rate + rate * mpmath.exp((2 * x - 1) / (2 * mpmath.mpf(sigma) ** 2))
         return ratio**order * mpmath.npdf(x, 0, sigma)
 
-    exact = mpmath.log(mpmath.quad(density, np.linspace(-20 * sigma, 20 * sigma + order, 41).tolist())) / (order - 1)
+    exact = mpmath.log(
+        mpmath.quad(density, np.linspace(-20 * sigma, 20 * sigma + order, 41).tolist())
+    ) / (order - 1)
     assert _divergence(order, sigma, rate) == pytest.approx(float(exact), rel=1e-9)
 
 
@@ -175,7 +195,7 @@ def exactly(f):
 @pytest.mark.parametrize(("low", "high"), [(0.4, 0.5), (1.0, 1.05), (2.0, 2.5)])
 def test_largest_gap_holds_the_maximum(low, high):
     found = largest_gap(exactly(lambda a: gdp.beta(a, low)), high)
-    gap = lambda z: ndtr(-z - low) - ndtr(-z - high)  # noqa: E731
+    gap = lambda z: ndtr(-z - low) - ndtr(-z - high)
     exact = -optimize.minimize_scalar(
         lambda z: -gap(z), bounds=(-6.0, 6.0), method="bounded", options={"xatol": 1e-12}
     ).fun
@@ -184,7 +204,7 @@ def test_largest_gap_holds_the_maximum(low, high):
 
 
 def test_largest_gap_of_a_curve_with_a_corner():
-    response = lambda a: np.maximum(1.0 - math.e * a, (1.0 - a) / math.e)  # noqa: E731
+    response = lambda a: np.maximum(1.0 - math.e * a, (1.0 - a) / math.e)
     found = largest_gap(exactly(response), RESPONSE_MU)
     alpha = np.linspace(1e-6, 1.0 - 1e-6, 400001)
     exact = np.max(response(alpha) - gdp.beta(alpha, RESPONSE_MU))
@@ -199,7 +219,9 @@ def test_published_numbers_are_well_formed():
     listed = numbers("gomez2025")
     assert len({p.name for p in listed}) == len(listed)
     for p in listed:
-        assert p.item in items("gomez2025") and p.relation in RELATIONS and p.where and p.quantity, p
+        assert (
+            p.item in items("gomez2025") and p.relation in RELATIONS and p.where and p.quantity
+        ), p
         if p.relation != "words":
             printed_range(p.printed)
     assert (
@@ -225,18 +247,24 @@ def tables(tmp_path_factory):
     seen = []
     folder = tmp_path_factory.mktemp("tables")
     only = ["table-5", "table-2", "table-3", "table-4"]
-    found = reproduce("gomez2025", output=folder / "new", only=only, quick=True, progress=seen.append)
+    found = reproduce(
+        "gomez2025", output=folder / "new", only=only, quick=True, progress=seen.append
+    )
     return found, folder / "new", seen
 
 
 def test_order_progress_and_files(tables):
     found, folder, seen = tables
     assert seen == ["table-2", "table-3", "table-4", "table-5"] == list(found.seconds)
-    assert sorted(path.name for path in folder.iterdir()) == sorted(path.name for path in found.files)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        path.name for path in found.files
+    )
     assert found.files[0].name == "gomez2025.md"
     stored = json.loads(found.files[1].read_text(encoding="utf-8"), parse_constant=pytest.fail)
     assert [v["name"] for v in stored["verdicts"]] == [row.name for row in found.rows]
-    assert {row.name for row in found.rows} == {p.name for p in numbers("gomez2025") if p.item.startswith("table")}
+    assert {row.name for row in found.rows} == {
+        p.name for p in numbers("gomez2025") if p.item.startswith("table")
+    }
     text = found.files[0].read_text(encoding="utf-8")
     assert all(row.quantity in text for row in found.rows)
 
@@ -247,10 +275,16 @@ def test_table_3_agrees_to_the_last_digit(tables):
     # the printed number is the root of a profile evaluated in 30 digits
     for row in rows[:-1]:
         epsilon, delta = (mpmath.mpf(x) for x in row.name.removeprefix("table-3-").split("-", 1))
-        phi = lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2  # noqa: E731
-        profile = lambda m, e=epsilon, phi=phi: phi(m / 2 - e / m) - mpmath.exp(e) * phi(-m / 2 - e / m)  # noqa: E731
-        low, high = json.loads(row.ours if row.ours.startswith("[") else f"[{row.ours}, {row.ours}]")
-        assert profile(mpmath.mpf(low) * (1 - 1e-4)) < delta < profile(mpmath.mpf(high) * (1 + 1e-4))
+        phi = lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2
+        profile = lambda m, e=epsilon, phi=phi: (
+            phi(m / 2 - e / m) - mpmath.exp(e) * phi(-m / 2 - e / m)
+        )
+        low, high = json.loads(
+            row.ours if row.ours.startswith("[") else f"[{row.ours}, {row.ours}]"
+        )
+        assert (
+            profile(mpmath.mpf(low) * (1 - 1e-4)) < delta < profile(mpmath.mpf(high) * (1 + 1e-4))
+        )
 
 
 def test_table_2_is_that_of_another_number_of_records(tables):
@@ -261,7 +295,9 @@ def test_table_2_is_that_of_another_number_of_records(tables):
         low, high = json.loads(row.ours.split(";")[0])
         assert low <= reference <= high and high - low <= 2e-3 * reference
         assert row.verdict == "differs" and "at N = 60,000" in row.because
-    assert all(row.verdict == "differs" for name, row in rows.items() if name.startswith("table-2-t"))
+    assert all(
+        row.verdict == "differs" for name, row in rows.items() if name.startswith("table-2-t")
+    )
     # certified above 10^-3 only by narrower brackets than those of a quick run
     assert rows["table-2-regret"].verdict in ("differs", "undecided")
 
@@ -305,7 +341,9 @@ def test_figures_are_written(tmp_path):
 @pytest.mark.slow
 def test_discrete_mechanisms(tmp_path):
     pytest.importorskip("matplotlib")
-    found = reproduce("gomez2025", output=tmp_path, only=["figure-2", "figure-4"], quick=True, figure_format="svg")
+    found = reproduce(
+        "gomez2025", output=tmp_path, only=["figure-2", "figure-4"], quick=True, figure_format="svg"
+    )
     rows = {row.name: row for row in found.rows}
     assert (tmp_path / "figure-4.svg").read_text(encoding="utf-8").startswith("<?xml")
     # the paper's number, and that of a discrete Gaussian composed apart
@@ -317,7 +355,8 @@ def test_discrete_mechanisms(tmp_path):
     assert low <= exact_response_regret() <= high
     assert rows["figure-4c-regret"].verdict == "differs"
     assert rows["figure-4c-mu"].verdict == rows["figure-4c-approximate"].verdict == "agrees"
-    # μ = 2Φ⁻¹(Pr[k ≥ 0]) of the integers with mass e^{−k²/2}, and a regret far above what breakpoints show
+    # μ = 2Φ⁻¹(Pr[k ≥ 0]) of the integers with mass e^{−k²/2}, and a regret far above what
+    # breakpoints show
     mass = np.exp(-0.5 * np.arange(0, 40) ** 2)
     exact_mu = 2.0 * float(ndtri(mass.sum() / (2.0 * mass.sum() - 1.0)))
     low, high = sides(rows["figure-2-regret"].ours)
@@ -328,10 +367,7 @@ def test_discrete_mechanisms(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "mention"),
     [
-        (
-            {"paper": "gomez2024"},
-            f"paper must be one of {PAPERS}, got 'gomez2024'",
-        ),
+        ({"paper": "gomez2024"}, f"paper must be one of {PAPERS}, got 'gomez2024'"),
         ({"only": ["figure-7"]}, "only must be one of 'figure-1'"),
         ({"only": []}, "only must name at least one"),
         ({"figure_format": "gif"}, "figure_format must be one of 'png', 'pdf', 'svg', got 'gif'"),
@@ -374,7 +410,17 @@ def command(monkeypatch, tmp_path):
 def test_command_writes_where_it_is_told(command, tmp_path, capsys):
     assert (
         command(
-            ["reproduce", "gomez2025", "--output", "out", "--only", "table-3,figure-1", "--format", "pdf", "--quick"]
+            [
+                "reproduce",
+                "gomez2025",
+                "--output",
+                "out",
+                "--only",
+                "table-3,figure-1",
+                "--format",
+                "pdf",
+                "--quick",
+            ]
         )
         == 0
     )
@@ -408,10 +454,7 @@ def test_only_files_that_would_be_written_stop_the_command(command, tmp_path, ca
     [
         (["gomez2025"], "--output"),
         (["--output", "out"], "PAPER"),
-        (
-            ["gomez2026", "--output", "out"],
-            f"paper must be one of {PAPERS}, got 'gomez2026'",
-        ),
+        (["gomez2026", "--output", "out"], f"paper must be one of {PAPERS}, got 'gomez2026'"),
         (["gomez2025", "--output", "out", "--only", "figure-9"], "only must be one of"),
         (["gomez2025", "--output", "out", "--only", ""], "got ''"),
         (["gomez2025", "--output", "a/b"], "output must lie in an existing folder, got 'a/b'"),
@@ -422,5 +465,7 @@ def test_only_files_that_would_be_written_stop_the_command(command, tmp_path, ca
 def test_bad_command_is_one_line_and_exit_code_2(command, tmp_path, capsys, argv, mention):
     assert command(["reproduce", *argv]) == 2
     out, err = capsys.readouterr()
-    assert out == "" and err.startswith("jaxgdp: error: ") and err.count("\n") == 1 and mention in err
+    assert (
+        out == "" and err.startswith("jaxgdp: error: ") and err.count("\n") == 1 and mention in err
+    )
     assert list(tmp_path.iterdir()) == []

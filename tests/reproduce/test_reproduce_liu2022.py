@@ -1,4 +1,6 @@
-"""Reproduction of Liu et al. 2022: published data, exact sums for Table 1, and the quick run of the cheap items."""
+"""Reproduction of Liu et al. 2022: published data, exact sums for Table 1, and the quick run of the
+cheap items.
+"""
 
 import csv
 import json
@@ -45,7 +47,9 @@ def test_table_1_against_binomial_sums(tmp_path):
     for delta in map(float, setting["delta"]):
         exact = table_1.exact_epsilon(setting["epsilon"], setting["uses"], delta)
         for route, holds in (("optimal", True), ("summary", False)):
-            low, high = (float(x) for x in table[route][f"delta = {delta:g}"].strip("[]").split(","))
+            low, high = (
+                float(x) for x in table[route][f"delta = {delta:g}"].strip("[]").split(",")
+            )
             assert (low - 1e-6 <= exact <= high + 1e-6) if holds else high >= exact
         # what is printed for δ = 1e-4 is not met by the mechanism
         if delta == 1e-4:
@@ -57,7 +61,9 @@ def test_table_1_against_binomial_sums(tmp_path):
 
 def test_figures_of_the_examples(tmp_path):
     pytest.importorskip("matplotlib")
-    found = reproduce("liu2022", output=tmp_path, only=["figure-1", "figure-2", "figure-e1"], quick=True)
+    found = reproduce(
+        "liu2022", output=tmp_path, only=["figure-1", "figure-2", "figure-e1"], quick=True
+    )
     assert [row.verdict for row in found.rows] == ["agrees"] * 7
     for name in ("figure-1", "figure-2", "figure-e1"):
         assert (tmp_path / f"{name}.png").exists() and (tmp_path / f"{name}.csv").exists()

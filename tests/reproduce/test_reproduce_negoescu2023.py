@@ -1,4 +1,6 @@
-"""Reproduction of Negoescu et al. 2023: its parts against exact answers, its data files, and a quick run of all figures."""
+"""Reproduction of Negoescu et al. 2023: its parts against exact answers, its data files, and a
+quick run of all figures.
+"""
 
 import gzip
 import io
@@ -35,7 +37,13 @@ def test_exact_star_of_two_gammas():
         t = quad(lambda x: x**2 * math.exp(-x) / 2, 0.0, tau)[0]  # Gamma(3)
         n = quad(lambda x: x * math.exp(-x), tau, np.inf)[0]  # Gamma(2)
         if delta < t < 1 - delta and delta < n < 1 - delta:
-            best = max(best, (1 - delta - n) / t, (1 - delta - t) / n, (n - delta) / (1 - t), (t - delta) / (1 - n))
+            best = max(
+                best,
+                (1 - delta - n) / t,
+                (1 - delta - t) / n,
+                (n - delta) / (1 - t),
+                (t - delta) / (1 - n),
+            )
     assert simulations.exact_star(distance, delta) == pytest.approx(np.log(best), rel=5e-3)
     assert simulations.exact_star(0, delta) == 0.0
     assert simulations.exact_star(2, delta) > simulations.exact_star(1, delta)
@@ -47,11 +55,15 @@ def test_the_loss_of_the_attacker_is_that_of_the_paper():
         logits, labels = 3.0 * rng.standard_normal((20, classes)), rng.integers(0, classes, 20)
         p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
         own = p[np.arange(20), labels]
-        np.testing.assert_allclose(training.margin_loss(logits, labels), -(np.log(own) - np.log1p(-own)), rtol=1e-9)
+        np.testing.assert_allclose(
+            training.margin_loss(logits, labels), -(np.log(own) - np.log1p(-own)), rtol=1e-9
+        )
         if classes == 2:
             y, f = labels, p[:, 1]
             np.testing.assert_allclose(
-                training.margin_loss(logits, labels), (1 - 2 * y) * (np.log(f) - np.log1p(-f)), rtol=1e-9
+                training.margin_loss(logits, labels),
+                (1 - 2 * y) * (np.log(f) - np.log1p(-f)),
+                rtol=1e-9,
             )
 
 
@@ -74,10 +86,11 @@ def test_theorem_2_allows_rates_of_zero():
 
 
 def adult_text():
-    rows = [f"{20 + i},{1e5 + i:g},{i % 16},0,0,40,{i % 2},{1 - i % 2},{i % 3 > 0:d},{i % 3 == 0:d}" for i in range(60)]
-    columns = (
-        "age,fnlwgt,education-num,capital-gain,capital-loss,hours-per-week,sex_Female,sex_Male,salary_<=50K,salary_>50K"
-    )
+    rows = [
+        f"{20 + i},{1e5 + i:g},{i % 16},0,0,40,{i % 2},{1 - i % 2},{i % 3 > 0:d},{i % 3 == 0:d}"
+        for i in range(60)
+    ]
+    columns = "age,fnlwgt,education-num,capital-gain,capital-loss,hours-per-week,sex_Female,sex_Male,salary_<=50K,salary_>50K"
     return "\n".join([columns, *rows]) + "\n"
 
 
@@ -107,7 +120,11 @@ def test_mnist_is_read_from_a_file(tmp_path):
     text = "\n".join(",".join(f"{x:g}" for x in row) for row in rows)
     path.write_bytes(gzip.compress(text.encode()))
     found = data.mnist(path)
-    assert found.inputs.shape[1] == 196 and np.all(found.inputs == 1.0) and sorted(found.labels) == list(range(6))
+    assert (
+        found.inputs.shape[1] == 196
+        and np.all(found.inputs == 1.0)
+        and sorted(found.labels) == list(range(6))
+    )
 
 
 def test_missing_data_is_named(monkeypatch, tmp_path):
@@ -128,7 +145,9 @@ def test_missing_data_is_named(monkeypatch, tmp_path):
 
 
 def test_one_hot_of_what_scikit_learn_downloads():
-    table = np.array([[30, "a", 5], [40, "b", 6], [50, None, 7], [60, "?", 8], [np.nan, "a", 9]], object)
+    table = np.array(
+        [[30, "a", 5], [40, "b", 6], [50, None, 7], [60, "?", 8], [np.nan, "a", 9]], object
+    )
     names, inputs, labels = data.one_hot(
         table, ["age", "work", "fnlwgt"], np.array(["<=50K", ">50K", ">50K", ">50K", ">50K"])
     )
@@ -149,7 +168,10 @@ def test_quick_run_of_everything(tmp_path, monkeypatch):
     # what follows from mathematics, or from distributions that are known, must hold
     for name in ("theorem-2", "figure-3-ends", "figure-4-closer", "figure-4-size", "figure-5-size"):
         assert by_name[name].verdict == "agrees", by_name[name]
-    assert by_name["figure-1-star-10"].verdict == ELSEWHERE and "Purchase-100" in by_name["figure-1-star-10"].because
+    assert (
+        by_name["figure-1-star-10"].verdict == ELSEWHERE
+        and "Purchase-100" in by_name["figure-1-star-10"].because
+    )
     if by_name["figure-2-below-0.3"].verdict == ELSEWHERE:
         assert "UCI Adult is missing" in by_name["figure-2-below-0.3"].because
     stored = json.loads((tmp_path / "negoescu2023.json").read_text(encoding="utf-8"))

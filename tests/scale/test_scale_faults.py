@@ -21,14 +21,14 @@ import pytest
 pytest.importorskip("zarr")
 pytest.importorskip("dask")
 
-from filling import CHUNK, SHAPE, compute, files, filled, nothing, template  # noqa: E402
+from filling import CHUNK, SHAPE, compute, files, filled, nothing, template
 
-import jaxgdp  # noqa: E402
-from jaxgdp.scale import template as templates  # noqa: E402
-from jaxgdp.scale.fill import fill  # noqa: E402
-from jaxgdp.scale.lock import beside, locked  # noqa: E402
+import jaxgdp
+from jaxgdp.scale import template as templates
+from jaxgdp.scale.fill import fill
+from jaxgdp.scale.lock import beside, locked
 
-PROGRAM = Path(__file__).with_name("filling.py")
+PROGRAM = Path(__file__).parents[1] / "filling.py"
 CHUNKS = SHAPE[0] // CHUNK[0]
 
 
@@ -45,7 +45,10 @@ def store(tmp_path):
 def started(store, pause):
     environment = os.environ | {"PYTHONPATH": str(Path(jaxgdp.__file__).parent.parent)}
     return subprocess.Popen(
-        [sys.executable, str(PROGRAM), str(store), str(pause)], env=environment, stdout=subprocess.PIPE, text=True
+        [sys.executable, str(PROGRAM), str(store), str(pause)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -55,7 +58,10 @@ def test_the_store_holds_the_table(undisturbed):
     x, y = np.arange(SHAPE[0]), np.arange(SHAPE[1])
     with xarray.open_zarr(undisturbed) as found:
         np.testing.assert_array_equal(found["product"], np.multiply.outer(x, y), strict=False)
-        assert found["odd"].dtype == np.int64 and int(found["odd"].sum()) == (x % 2).sum() * (y % 2).sum()
+        assert (
+            found["odd"].dtype == np.int64
+            and int(found["odd"].sum()) == (x % 2).sum() * (y % 2).sum()
+        )
         assert found.attrs == {"title": "products"} and found["product"].attrs == {"units": "1"}
 
 
@@ -73,7 +79,9 @@ def test_killed_at_random_moments_and_gone_on_with_it_is_the_same_byte_by_byte(s
         done = whole
     filled(store)
     assert files(store) == files(undisturbed)
-    assert [path.name for path in store.parent.iterdir() if path.name.startswith("store")] == ["store.zarr"]
+    assert [path.name for path in store.parent.iterdir() if path.name.startswith("store")] == [
+        "store.zarr"
+    ]
 
 
 def test_each_chunk_is_computed_once(store):
@@ -109,13 +117,19 @@ def test_half_a_chunk_counts_as_none(store, undisturbed):
 
 @pytest.mark.parametrize("name", ["product/c/3/0", "odd/c/0/0", "jaxgdp/done/c/2/0/0"])
 @pytest.mark.parametrize("how", ["a bit", "cut short", "empty"])
-def test_a_damaged_file_is_named_and_its_chunk_alone_is_computed_anew(store, undisturbed, name, how):
+def test_a_damaged_file_is_named_and_its_chunk_alone_is_computed_anew(
+    store, undisturbed, name, how
+):
     filled(store)
     content = bytearray((store / name).read_bytes())
     content[5] ^= 4
-    (store / name).write_bytes({"a bit": bytes(content), "cut short": bytes(content[:9]), "empty": b""}[how])
+    (store / name).write_bytes(
+        {"a bit": bytes(content), "cut short": bytes(content[:9]), "empty": b""}[how]
+    )
     chunk = int(name.split("/c/")[1].split("/")[0])
-    culprit = name if how != "a bit" or "done" not in name else f"product/c/{chunk}/0"  # sums and files disagree
+    culprit = (
+        name if how != "a bit" or "done" not in name else f"product/c/{chunk}/0"
+    )  # sums and files disagree
     before = files(store)
     with pytest.raises(OSError, match="damaged") as error:
         filled(store)
@@ -143,12 +157,15 @@ def test_another_question_and_other_versions_are_refused_by_name(store, monkeypa
     filled(store)
     before = files(store)
     with pytest.raises(
-        ValueError, match=r"store .*store.zarr is of another question: its rtol is null, here it is 0.1"
+        ValueError,
+        match=r"store .*store.zarr is of another question: its rtol is null, here it is 0.1",
     ):
         filled(store, rtol=0.1)
     versions = templates.versions()
     monkeypatch.setattr(templates, "versions", lambda: versions | {"jax": "99"})
-    with pytest.raises(ValueError, match=rf'another version: its jax is "{versions["jax"]}", here it is "99"'):
+    with pytest.raises(
+        ValueError, match=rf'another version: its jax is "{versions["jax"]}", here it is "99"'
+    ):
         filled(store)
     assert files(store) == before
 
@@ -161,7 +178,11 @@ def test_what_is_no_store_is_left_alone(tmp_path):
         with pytest.raises(FileExistsError) as error:
             filled(tmp_path / name)
         assert error.value.filename == str(tmp_path / name)
-    assert (tmp_path / "folder" / "thesis.txt").read_text() == (tmp_path / "file").read_text() == "mine"
+    assert (
+        (tmp_path / "folder" / "thesis.txt").read_text()
+        == (tmp_path / "file").read_text()
+        == "mine"
+    )
     (tmp_path / "empty").mkdir()
     assert files(filled(tmp_path / "empty"))
 
@@ -184,14 +205,20 @@ def test_a_second_process_is_told_who_writes_and_takes_over_from_a_dead_one(stor
 
 
 def test_two_threads_of_one_process_do_not_share_a_store(store):
-    with locked(store), pytest.raises(BlockingIOError, match=f"process {os.getpid()} on "), locked(store):
+    with (
+        locked(store),
+        pytest.raises(BlockingIOError, match=f"process {os.getpid()} on "),
+        locked(store),
+    ):
         pass
     assert not beside(store).exists()
 
 
 def test_a_lock_of_another_machine_is_respected_even_if_the_file_system_forgot_it(store):
     beside(store).write_text(json.dumps({"pid": 1, "host": "elsewhere.example"}))
-    with pytest.raises(BlockingIOError, match="process 1 on elsewhere.example is writing this store"):
+    with pytest.raises(
+        BlockingIOError, match="process 1 on elsewhere.example is writing this store"
+    ):
         filled(store)
     beside(store).unlink()
     filled(store)
@@ -243,7 +270,9 @@ def test_a_full_disk_is_named_and_loses_nothing(store, undisturbed):
             fill(store, template(), compute_until_full, nothing, nothing)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
-    assert error.value.errno == errno.EFBIG and error.value.filename == str(store / "product" / "c" / "2" / "0")
+    assert error.value.errno == errno.EFBIG and error.value.filename == str(
+        store / "product" / "c" / "2" / "0"
+    )
     there = []
     filled(store, already=there.append)
     assert there == [2 * CHUNK[0] * CHUNK[1]] and files(store) == files(undisturbed)

@@ -1,4 +1,6 @@
-"""Accounts of a run: counts inside compiled code, certified queries, and checkpoints that are exact or refused."""
+"""Accounts of a run: counts inside compiled code, certified queries, and checkpoints that are exact
+or refused.
+"""
 
 import itertools
 import json
@@ -36,7 +38,9 @@ def test_counts_a_schedule_inside_a_compiled_scan():
     @jax.jit
     def run(account):
         return jax.lax.scan(
-            lambda a, i: (accountant.step(a, i, count=jnp.where(i == 2, 3, 1)), None), account, schedule
+            lambda a, i: (accountant.step(a, i, count=jnp.where(i == 2, 3, 1)), None),
+            account,
+            schedule,
         )[0]
 
     account = run(accountant.init([*TWO, (5.0, 0.5)]))
@@ -46,7 +50,9 @@ def test_counts_a_schedule_inside_a_compiled_scan():
 
 
 def test_queries_are_those_of_the_composition():
-    account = accountant.step(accountant.step(accountant.init(TWO), 0, count=2), (3.0, 1.0), count=9)
+    account = accountant.step(
+        accountant.step(accountant.init(TWO), 0, count=2), (3.0, 1.0), count=9
+    )
     mu = np.sqrt(2 / 4 + 9 / 9)
     found = account.spent(("mu", "epsilon", "advantage"), delta=1e-6)
     assert found["mu"].contains(mu) and found["advantage"].contains(jaxgdp.gdp.advantage(mu))
@@ -56,7 +62,9 @@ def test_queries_are_those_of_the_composition():
 
 
 def test_before_the_first_step_nothing_is_spent():
-    found = accountant.init(TWO).spent(("mu", "epsilon", "tpr", "beta", "bayes_risk"), fpr=0.01, prior=0.3)
+    found = accountant.init(TWO).spent(
+        ("mu", "epsilon", "tpr", "beta", "bayes_risk"), fpr=0.01, prior=0.3
+    )
     assert {name: float(bracket.upper) for name, bracket in found.items()} == {
         "mu": 0.0,
         "epsilon": 0.0,
@@ -70,7 +78,9 @@ def test_before_the_first_step_nothing_is_spent():
 
 def test_merge_unites_settings_and_adds_counts():
     one = accountant.step(accountant.init([(1.0, 0.1), (2.0, 0.1)]), 0, count=5)
-    other = accountant.step(accountant.step(accountant.init([(3.0, 0.2), (1.0, 0.1)]), 0, count=2), 1, count=7)
+    other = accountant.step(
+        accountant.step(accountant.init([(3.0, 0.2), (1.0, 0.1)]), 0, count=2), 1, count=7
+    )
     merged = accountant.merge(one, other)
     assert dict(zip(merged.settings, merged.checked_counts().tolist(), strict=True)) == {
         (1.0, 0.1): 12,
@@ -86,7 +96,9 @@ def test_a_step_that_names_no_setting_is_not_lost():
     for index in (2, -1, 2**20):
         account = jax.jit(accountant.step)(accountant.init(TWO), index)
         for query in (lambda: account.num_steps, account.mu, lambda: checkpoint.to_json(account)):  # noqa: B023
-            with pytest.raises(ValueError, match=r"setting must be in \[0, 1\] in every step, got 1 steps"):
+            with pytest.raises(
+                ValueError, match=r"setting must be in \[0, 1\] in every step, got 1 steps"
+            ):
                 query()
 
 
@@ -105,13 +117,18 @@ def test_traced_counts_that_add_up_to_too_many_do_not_wrap_around():
     for _ in range(3):  # three of them are 2³¹ − 3 modulo 2³²
         account = step(account, 1, jnp.int32(2**31 - 1))
     assert np.asarray(account.counts).tolist() == [0, 2**31 - 1, 2]
-    assert step(step(accountant.init(TWO), 1, True), 1, jnp.uint8(255)).checked_counts().tolist() == [0, 256]
+    assert step(
+        step(accountant.init(TWO), 1, True), 1, jnp.uint8(255)
+    ).checked_counts().tolist() == [0, 256]
     with pytest.raises(ValueError, match="count must be a whole number .* float32"):
         step(accountant.init(TWO), 0, 0.5)
 
 
 def test_counts_are_tied_to_their_settings():
-    first, second = accountant.step(accountant.init(TWO), 0), accountant.init([(9.0, 1.0), (8.0, 1.0)])
+    first, second = (
+        accountant.step(accountant.init(TWO), 0),
+        accountant.init([(9.0, 1.0), (8.0, 1.0)]),
+    )
     # what a checkpoint of arrays does: leaves of one run in the structure of another
     mixed = jax.tree.unflatten(jax.tree.structure(second), jax.tree.leaves(first))
     with pytest.raises(ValueError, match="counts must belong to the account's own 2 settings"):
@@ -125,13 +142,28 @@ def test_counts_are_tied_to_their_settings():
         (lambda: accountant.init([(0.0, 0.1)]), "noise_multiplier"),
         (lambda: accountant.init([(1.0, 1.1)]), "sampling_prob"),
         (lambda: accountant.init([([1.0], 0.1)]), "noise_multiplier must be a single number"),
-        (lambda: accountant.step(accountant.init(TWO), 2), "setting must be the index of one of 2 settings"),
+        (
+            lambda: accountant.step(accountant.init(TWO), 2),
+            "setting must be the index of one of 2 settings",
+        ),
         (lambda: accountant.step(accountant.init(TWO), -1), "setting must be the index"),
         (lambda: accountant.step(accountant.init(TWO), 0.0), "setting must be the index"),
-        (lambda: accountant.step(accountant.init(TWO), 0, count=-1), "count must be a whole number"),
-        (lambda: accountant.step(accountant.init(TWO), 0, count=1.5), "count must be a whole number"),
-        (lambda: accountant.step(accountant.step(accountant.init(TWO), 0, count=2**31 - 1), 0), "at most 2147483647"),
-        (lambda: jax.jit(lambda a: accountant.step(a, (7.0, 0.1)))(accountant.init(TWO)), "index inside jit"),
+        (
+            lambda: accountant.step(accountant.init(TWO), 0, count=-1),
+            "count must be a whole number",
+        ),
+        (
+            lambda: accountant.step(accountant.init(TWO), 0, count=1.5),
+            "count must be a whole number",
+        ),
+        (
+            lambda: accountant.step(accountant.step(accountant.init(TWO), 0, count=2**31 - 1), 0),
+            "at most 2147483647",
+        ),
+        (
+            lambda: jax.jit(lambda a: accountant.step(a, (7.0, 0.1)))(accountant.init(TWO)),
+            "index inside jit",
+        ),
         (lambda: jax.jit(lambda a: a.mu().upper)(accountant.init(TWO)), "on the host only"),
         (lambda: example().spent("mu", order=3), "argument must be one of"),
     ],
@@ -225,7 +257,9 @@ def test_an_interrupted_save_leaves_the_last_one(tmp_path, monkeypatch, when):
     monkeypatch.setattr(os, when, interrupted)
     with pytest.raises(KeyboardInterrupt):
         checkpoint.save(accountant.step(example(), 0), path)
-    assert same(example(), checkpoint.load(path)) and [p.name for p in tmp_path.iterdir()] == ["account.json"]
+    assert same(example(), checkpoint.load(path)) and [p.name for p in tmp_path.iterdir()] == [
+        "account.json"
+    ]
 
 
 class Crash(Exception):
@@ -274,10 +308,14 @@ def test_orbax_restores_exactly(tmp_path):
     orbax = pytest.importorskip("orbax.checkpoint")
     account, params = example(), jnp.arange(3.0)
     with orbax.StandardCheckpointer() as checkpointer:
-        checkpointer.save(tmp_path / "run", {"params": params, "account": checkpoint.to_array(account)})
+        checkpointer.save(
+            tmp_path / "run", {"params": params, "account": checkpoint.to_array(account)}
+        )
         checkpointer.wait_until_finished()
         restored = checkpointer.restore(tmp_path / "run")
-    assert same(account, checkpoint.from_array(restored["account"])) and np.array_equal(restored["params"], params)
+    assert same(account, checkpoint.from_array(restored["account"])) and np.array_equal(
+        restored["params"], params
+    )
     # or as a pytree like any other, into an account of the same settings
     with orbax.StandardCheckpointer() as checkpointer:
         checkpointer.save(tmp_path / "tree", {"account": account})

@@ -27,7 +27,10 @@ def test_every_record_is_in_one_shuffled_batch_an_epoch():
         assert [len(b) for b in batches] == [8] * 6 + [2]
     assert not np.array_equal(first[0], second[0])
     once = shuffle_sampler(50, 8, reshuffle=False)
-    assert all(np.array_equal(a, b) for a, b in zip(epoch(once, 0), epoch(once, once.num_batches), strict=True))
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(epoch(once, 0), epoch(once, once.num_batches), strict=True)
+    )
     # every place is as likely: χ² over 7 batches, 50 records, many keys
     keys = jax.random.split(KEY, 3000)
     inside = jax.vmap(lambda k: (sampler.sample(k, 0).indices == 3).any())(keys)
@@ -83,7 +86,8 @@ def test_a_plan_refuses_another_sampler():
     )
     for other in others:
         with pytest.raises(
-            ValueError, match=r"sampler must be the one that the plan was made for, \('shuffled', 10, True\)"
+            ValueError,
+            match=r"sampler must be the one that the plan was made for, \('shuffled', 10, True\)",
         ):
             plan.check(other)
     poisson = poisson_sampler(1000, 1.0, 10)
@@ -91,25 +95,47 @@ def test_a_plan_refuses_another_sampler():
     with pytest.raises(ValueError, match="for all 10 steps of the plan, got one for 5"):
         plan_budget(2.0, 1.0, 10, "mu").check(poisson_sampler(1000, 1.0, 5))
     loose = poisson_sampler(1000, 0.1, 10, overflow=1e-4)
-    with pytest.raises(ValueError, match="overflow with a probability of at most the plan's 0, got"):
+    with pytest.raises(
+        ValueError, match="overflow with a probability of at most the plan's 0, got"
+    ):
         plan_budget(8.0, 0.1, 1, "mu").check(loose)
 
 
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: shuffle_sampler(10, 11), r"batch_size must be a whole number in \[1, 10\], got 11"),
+        (
+            lambda: shuffle_sampler(10, 11),
+            r"batch_size must be a whole number in \[1, 10\], got 11",
+        ),
         (lambda: shuffle_sampler(10, 2.5), "batch_size"),
         (lambda: shuffle_sampler(10, 2, reshuffle=1), "reshuffle must be True or False, got 1"),
-        (lambda: allocation_sampler(10, 4, 3, 5), r"num_selected must be a whole number in \[1, 4\], got 5"),
+        (
+            lambda: allocation_sampler(10, 4, 3, 5),
+            r"num_selected must be a whole number in \[1, 4\], got 5",
+        ),
         (lambda: allocation_sampler(10, 4.5, 3), "num_batches"),
         (lambda: allocation_sampler(100, 4, 3, padded_size=20), "padded_size must overflow"),
         (lambda: plan_budget(1.0), "sampling_prob and max_steps must be given"),
-        (lambda: plan_budget(1.0, 0.1, 5, sampler=shuffle_sampler(10, 2)), "sampling_prob and overflow are those"),
+        (
+            lambda: plan_budget(1.0, 0.1, 5, sampler=shuffle_sampler(10, 2)),
+            "sampling_prob and overflow are those",
+        ),
         (lambda: plan_budget(1.0, sampler=shuffle_sampler(10, 2)), "max_steps must be given"),
-        (lambda: plan_budget(1.0, sampler="shuffled", max_steps=2), "sampler must be one of jaxgdp.training's"),
-        (lambda: plan_budget(1.0, sampler=allocation_sampler(10, 4, 3), max_steps=4), "at most the 3 steps"),
-        (lambda: plan_budget(1.0, sampler=shuffle_sampler(10, 2), max_steps=9, quantities="regret"), "regret"),
+        (
+            lambda: plan_budget(1.0, sampler="shuffled", max_steps=2),
+            "sampler must be one of jaxgdp.training's",
+        ),
+        (
+            lambda: plan_budget(1.0, sampler=allocation_sampler(10, 4, 3), max_steps=4),
+            "at most the 3 steps",
+        ),
+        (
+            lambda: plan_budget(
+                1.0, sampler=shuffle_sampler(10, 2), max_steps=9, quantities="regret"
+            ),
+            "regret",
+        ),
         (lambda: shuffle_sampler(10, 2).sample(KEY, 0.5), "step must be an integer"),
     ],
 )

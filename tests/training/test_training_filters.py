@@ -1,4 +1,6 @@
-"""Filters: costs against independent integrals, sums that never pass the budget, and steps that are refused."""
+"""Filters: costs against independent integrals, sums that never pass the budget, and steps that are
+refused.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -30,9 +32,9 @@ def test_renyi_cost_is_the_worse_divergence_rounded_up(sigma, p):
     assert found.dtype == np.float32 and found.shape == (4,)
     for order, value in zip(orders, found, strict=True):
         exact = renyi(sigma, p, order, forward=True)
-        assert exact <= float(value) <= float(exact) * (1 + 1e-6) and renyi(sigma, p, order, forward=False) <= float(
-            value
-        )
+        assert exact <= float(value) <= float(exact) * (1 + 1e-6) and renyi(
+            sigma, p, order, forward=False
+        ) <= float(value)
 
 
 def test_gaussian_costs():
@@ -50,7 +52,10 @@ def test_gaussian_costs():
     [
         (filters.gdp_filter(1.0), filters.gdp_cost(np.geomspace(3.0, 300.0, 50))),
         (filters.zcdp_filter(0.02), filters.zcdp_cost(np.geomspace(30.0, 300.0, 50))),
-        (filters.rdp_filter([4, 16], [0.05, 0.2]), filters.rdp_cost(np.geomspace(1.8, 9.0, 50), 0.01, [4, 16])),
+        (
+            filters.rdp_filter([4, 16], [0.05, 0.2]),
+            filters.rdp_cost(np.geomspace(1.8, 9.0, 50), 0.01, [4, 16]),
+        ),
     ],
 )
 def test_the_admitted_costs_never_exceed_the_budget(state, cost):
@@ -68,7 +73,9 @@ def test_the_admitted_costs_never_exceed_the_budget(state, cost):
     assert np.all(admitted[: admitted.sum()]) and bool(last.closed)
     exact = np.asarray(cost, np.float64)[np.asarray(picks)[admitted]]
     total = np.atleast_1d(exact.sum(0))
-    assert np.all(total <= np.asarray(state.budget, np.float64)) and np.all(total <= np.asarray(last.spent, np.float64))
+    assert np.all(total <= np.asarray(state.budget, np.float64)) and np.all(
+        total <= np.asarray(last.spent, np.float64)
+    )
     # and the next step would not have fitted
     following = total + np.asarray(cost, np.float64)[int(picks[admitted.sum()])]
     assert np.any(following > np.asarray(state.budget, np.float64) * (1 - 1e-3))
@@ -84,14 +91,19 @@ def test_budgets_mean_what_they_say():
     assert filters.zcdp_filter(0.5).guarantee() == {"rho": 0.5}
 
 
-@pytest.mark.parametrize("epsilon, delta, order", [(2.0, 1e-5, None), (0.5, 1e-8, None), (8.0, 1e-5, 3)])
+@pytest.mark.parametrize(
+    "epsilon, delta, order", [(2.0, 1e-5, None), (0.5, 1e-8, None), (8.0, 1e-5, 3)]
+)
 def test_renyi_budget_for_epsilon_and_delta_is_safe_and_not_wasteful(epsilon, delta, order):
     state = filters.rdp_filter_for(epsilon, delta, order)
     budget = np.asarray(state.budget, np.float64)
     assert order is None or state.orders == (order,)
     assert jaxgdp.conversions.epsilon_from_rdp(delta, state.orders, budget) <= epsilon
-    assert jaxgdp.conversions.epsilon_from_rdp(delta, state.orders, budget * 1.0001) > epsilon * (1 - 1e-9)
-    # a run of plain Gaussian noise that just fits is truly (ε, δ)-DP, and uses most of what (ε, δ) allows
+    assert jaxgdp.conversions.epsilon_from_rdp(delta, state.orders, budget * 1.0001) > epsilon * (
+        1 - 1e-9
+    )
+    # a run of plain Gaussian noise that just fits is truly (ε, δ)-DP, and uses most of what (ε, δ)
+    # allows
     rho = budget[0] / state.orders[0]
     mu = np.sqrt(2.0 * rho)
     assert jaxgdp.gdp.epsilon(delta, mu) <= epsilon
@@ -99,7 +111,9 @@ def test_renyi_budget_for_epsilon_and_delta_is_safe_and_not_wasteful(epsilon, de
 
 
 def test_noise_that_depends_on_the_data_stops_at_the_budget():
-    """Noise that follows the size of the last noisy update, with a filter that decides before each step."""
+    """Noise that follows the size of the last noisy update, with a filter that decides before each
+    step.
+    """
     sigmas = np.array([1.0, 2.0, 4.0])
     costs = jnp.asarray(filters.rdp_cost(sigmas, 0.1, [8]))
     transformation = privatize(1.0, 1.0, 10.0, jax.random.key(0), inner=optax.sgd(0.1))
@@ -112,12 +126,21 @@ def test_noise_that_depends_on_the_data_stops_at_the_budget():
             g, state, params, noise_multiplier=jnp.asarray(sigmas)[choice], admitted=go
         )
         choice = jnp.clip((jnp.linalg.norm(update) * 200).astype(jnp.int32) % 3, 0, 2)
-        return (optax.apply_updates(params, update), after, filtered, choice), (after.step, after.spent, params)
+        return (optax.apply_updates(params, update), after, filtered, choice), (
+            after.step,
+            after.spent,
+            params,
+        )
 
-    start = jnp.zeros(3), transformation.init(jnp.zeros(3)), filters.rdp_filter([8], 3.0), jnp.asarray(0)
-    (params, state, filtered, _), (steps, spent, history) = jax.jit(lambda c: jax.lax.scan(step, c, None, length=300))(
-        start
+    start = (
+        jnp.zeros(3),
+        transformation.init(jnp.zeros(3)),
+        filters.rdp_filter([8], 3.0),
+        jnp.asarray(0),
     )
+    (params, state, filtered, _), (steps, spent, history) = jax.jit(
+        lambda c: jax.lax.scan(step, c, None, length=300)
+    )(start)
     number = int(state.step)
     assert 3 < number < 300 and number == int(filtered.admitted) and bool(state.spent)
     assert np.array_equal(params, history[number]) and float(filtered.spent[0]) <= 3.0
@@ -131,11 +154,17 @@ def test_noise_that_depends_on_the_data_stops_at_the_budget():
         (lambda: filters.zcdp_filter(-1.0), "rho must be"),
         (lambda: filters.rdp_filter([1.5], 1.0), "orders must be"),
         (lambda: filters.rdp_filter([1], 1.0), "orders must be"),
-        (lambda: filters.rdp_filter([2, 4], [1.0, 2.0, 3.0]), "rho must be one number or one for each of 2 orders"),
+        (
+            lambda: filters.rdp_filter([2, 4], [1.0, 2.0, 3.0]),
+            "rho must be one number or one for each of 2 orders",
+        ),
         (lambda: filters.rdp_filter_for(1e-3, 1e-5, 2), "order must leave room for epsilon"),
         (lambda: filters.gdp_cost(-1.0), "noise_multiplier"),
         (lambda: filters.rdp_cost(1.0, 2.0, [2]), "sampling_prob"),
-        (lambda: filters.admit(filters.rdp_filter([2, 4], 1.0), 0.1), "cost must have one entry per order"),
+        (
+            lambda: filters.admit(filters.rdp_filter([2, 4], 1.0), 0.1),
+            "cost must have one entry per order",
+        ),
         (lambda: filters.admit(filters.gdp_filter(1.0), -0.1), "cost must be"),
     ],
 )

@@ -12,7 +12,9 @@ from jaxgdp.training.noise import pairs_from_words
 
 @pytest.fixture(scope="module")
 def sample():
-    return np.asarray(jax.jit(lambda k: standard_normal(k, (2, 2**20)))(jax.random.key(3)), np.float64)
+    return np.asarray(
+        jax.jit(lambda k: standard_normal(k, (2, 2**20)))(jax.random.key(3)), np.float64
+    )
 
 
 def test_law_is_standard_normal(sample):
@@ -40,8 +42,16 @@ def radii(words, dtype=np.float32):
 
 
 def test_tails_reach_as_far_as_the_bits_say():
-    # Pr[r > t] = e^{−t²/2}: u is half of 0.w₁w₂w₃ when the lowest bit of the fourth word is set, else its complement
-    words = [[0, 0, 0, 1], [0, 0, 2**31, 1], [0, 1, 0, 1], [1, 0, 0, 1], [2**31, 0, 0, 1], [2**32 - 1] * 3 + [1]]
+    # Pr[r > t] = e^{−t²/2}: u is half of 0.w₁w₂w₃ when the lowest bit of the fourth word is set,
+    # else its complement
+    words = [
+        [0, 0, 0, 1],
+        [0, 0, 2**31, 1],
+        [0, 1, 0, 1],
+        [1, 0, 0, 1],
+        [2**31, 0, 0, 1],
+        [2**32 - 1] * 3 + [1],
+    ]
     u = [2.0**-98, 2.0**-66, 2.0**-65, 2.0**-33, 0.25, 0.5]
     assert np.allclose(radii(words), np.sqrt(-2 * np.log(u)), rtol=1e-6)
     assert radii(words)[0] > 11.6
@@ -50,7 +60,8 @@ def test_tails_reach_as_far_as_the_bits_say():
 
 
 def test_numbers_are_fine_everywhere(sample):
-    # jax.random.normal has 8.4 million values in float32; among two million of ours hardly two are equal
+    # jax.random.normal has 8.4 million values in float32; among two million of ours hardly two are
+    # equal
     assert len(np.unique(sample)) > 0.97 * sample.size
     ours = np.unique(np.abs(sample))
     assert ours[0] < 5e-6 and np.all(np.diff(ours[1000:2000]) < 1e-5)
@@ -67,5 +78,7 @@ def test_shapes_and_types():
     assert standard_normal(jax.random.key(0), (7,)).dtype == jnp.float32
     with jax.enable_x64(True):
         wide = standard_normal(jax.random.key(0), (10_001,), jnp.float64)
-        assert wide.dtype == jnp.float64 and np.any(np.asarray(wide) != np.asarray(wide, np.float32))
+        assert wide.dtype == jnp.float64 and np.any(
+            np.asarray(wide) != np.asarray(wide, np.float32)
+        )
         assert kstest(np.asarray(wide), norm.cdf).pvalue > 1e-3

@@ -1,4 +1,6 @@
-"""Plans: certified at every step, looked up inside compiled float32 code, and the number of steps a budget allows."""
+"""Plans: certified at every step, looked up inside compiled float32 code, and the number of steps a
+budget allows.
+"""
 
 import dataclasses
 
@@ -45,10 +47,16 @@ def test_holds_at_every_step_and_is_narrow_where_it_was_computed(gaussian):
         lower, upper = (np.asarray(side, np.float64) for side in found[name])
         assert np.all(lower <= truth[name]) and np.all(truth[name] <= upper), name
         computed = (steps % 7 == 0) | (steps == 100)
-        assert np.all((upper - lower)[computed] <= 3e-3 * np.maximum(truth[name], 1e-3)[computed]), name
+        assert np.all(
+            (upper - lower)[computed] <= 3e-3 * np.maximum(truth[name], 1e-3)[computed]
+        ), name
         # between computed steps: the safe side is that of more steps, the other that of fewer
         assert np.all(np.diff(upper) * (-1 if name == "beta" else 1) >= 0), name
-    assert [float(found[name].upper[0]) for name in ("mu", "epsilon", "advantage")] == [0.0, 0.0, 0.0]
+    assert [float(found[name].upper[0]) for name in ("mu", "epsilon", "advantage")] == [
+        0.0,
+        0.0,
+        0.0,
+    ]
 
 
 def test_nothing_is_promised_beyond_the_last_step(gaussian):
@@ -60,15 +68,21 @@ def test_nothing_is_promised_beyond_the_last_step(gaussian):
 
 def test_agrees_with_measure_at_other_steps(subsampled):
     steps = np.array([150, 237, 399])
-    direct = jaxgdp.measure(jaxgdp.dpsgd(SIGMA, RATE, steps), QUANTITIES, delta=1e-6, fpr=0.01).brackets
+    direct = jaxgdp.measure(
+        jaxgdp.dpsgd(SIGMA, RATE, steps), QUANTITIES, delta=1e-6, fpr=0.01
+    ).brackets
     found = subsampled.at(steps)
     for name, bracket in direct.items():
-        assert np.all(found[name].lower <= bracket.upper) and np.all(bracket.lower <= found[name].upper), name
+        assert np.all(found[name].lower <= bracket.upper) and np.all(
+            bracket.lower <= found[name].upper
+        ), name
     assert np.all(found["mu"].upper[:1] < 1.2 * direct["mu"].upper[:1])
 
 
 def test_the_best_attack_on_real_runs_is_as_good_as_the_plan_says(subsampled):
-    """Batches, clipping and noise as they run, 100 steps, watched by an attacker who knows all gradients; with and without the record."""
+    """Batches, clipping and noise as they run, 100 steps, watched by an attacker who knows all
+    gradients; with and without the record.
+    """
     steps, runs = 100, 20_000
     sampler = poisson_sampler(5, RATE, max_steps=steps)
 
@@ -127,7 +141,9 @@ def test_steps_within_a_limit_are_exact(gaussian, limit):
     # T steps have μ = √T/8, certified to a thousandth
     steps = gaussian.max_steps_within(mu=limit)
     assert (limit * (1 - 2e-3)) ** 2 * 64 - 1 <= steps <= limit**2 * 64
-    brackets = jaxgdp.measure(jaxgdp.dpsgd(8.0, 1.0, np.array([steps, steps + 1])), "mu").brackets["mu"]
+    brackets = jaxgdp.measure(jaxgdp.dpsgd(8.0, 1.0, np.array([steps, steps + 1])), "mu").brackets[
+        "mu"
+    ]
     assert brackets.upper[0] <= limit and brackets.upper[1] > limit * (1 - 1e-6)
 
 
@@ -176,13 +192,26 @@ class EpsilonTarget:
 def test_steps_within_a_target_with_its_own_delta(gaussian):
     # the plan is at δ = 1e-6
     steps = gaussian.max_steps_within(EpsilonTarget(2.0, 1e-3))
-    exact = np.flatnonzero(jaxgdp.gdp.epsilon(1e-3, np.sqrt(np.arange(1, 101)) / 8.0) <= 2.0)[-1] + 1
+    exact = (
+        np.flatnonzero(jaxgdp.gdp.epsilon(1e-3, np.sqrt(np.arange(1, 101)) / 8.0) <= 2.0)[-1] + 1
+    )
     assert exact - 1 <= steps <= exact and steps > 1.2 * gaussian.max_steps_within(epsilon=2.0)
 
 
 def test_overflow_is_paid_for_on_the_safe_side():
-    d, mu, names = 1e-4, np.sqrt(2.0) / 8.0, ("mu", "epsilon", "delta", "advantage", "beta", "tpr", "bayes_risk")
-    asked = {"delta": 1e-3, "epsilon": 0.3, "fpr": 0.01, "prior": 0.5, "fpr_floor": 1e-3, "every": 2}
+    d, mu, names = (
+        1e-4,
+        np.sqrt(2.0) / 8.0,
+        ("mu", "epsilon", "delta", "advantage", "beta", "tpr", "bayes_risk"),
+    )
+    asked = {
+        "delta": 1e-3,
+        "epsilon": 0.3,
+        "fpr": 0.01,
+        "prior": 0.5,
+        "fpr_floor": 1e-3,
+        "every": 2,
+    }
     plan = plan_budget(8.0, 1.0, 2, names, overflow=d, **asked)
     clean = plan_budget(8.0, 1.0, 2, names, **asked)
     found, exact = plan.at(2), clean.at(2)
@@ -200,10 +229,16 @@ def test_overflow_is_paid_for_on_the_safe_side():
     }
     for name, value in truth.items():
         if name in ("beta", "bayes_risk"):
-            assert found[name].lower <= value < exact[name].lower and found[name].upper == exact[name].upper, name
+            assert (
+                found[name].lower <= value < exact[name].lower
+                and found[name].upper == exact[name].upper
+            ), name
             assert found[name].lower > value - 5e-4, name
         else:
-            assert found[name].upper >= value > exact[name].lower and found[name].lower == exact[name].lower, name
+            assert (
+                found[name].upper >= value > exact[name].lower
+                and found[name].lower == exact[name].lower
+            ), name
             # not much more than the truth
             assert found[name].upper <= value + {"mu": 0.15, "epsilon": 3e-3}.get(name, 5e-4), name
         assert found[name] != exact[name], name
@@ -250,7 +285,9 @@ def test_bad_queries_are_named(gaussian):
         gaussian.at(1.5)
     with pytest.raises(ValueError, match="needs a target or a limit"):
         gaussian.max_steps_within()
-    with pytest.raises(ValueError, match="limit must be one of 'mu', 'epsilon', 'advantage', 'beta', got 'delta'"):
+    with pytest.raises(
+        ValueError, match="limit must be one of 'mu', 'epsilon', 'advantage', 'beta', got 'delta'"
+    ):
         gaussian.max_steps_within(delta=1e-5)
     with pytest.raises(ValueError, match="mu must be a finite number >= 0"):
         gaussian.max_steps_within(mu=-1.0)
@@ -259,7 +296,9 @@ def test_bad_queries_are_named(gaussian):
 
 
 def test_between_computed_steps_a_plan_holds_against_measure():
-    """Any step of a long run, by the accountant asked directly: no side of the plan contradicts it, none is wider than the next entry."""
+    """Any step of a long run, by the accountant asked directly: no side of the plan contradicts it,
+    none is wider than the next entry.
+    """
     rng = np.random.default_rng(20261122)
     names = ("mu", "epsilon", "advantage", "delta", "tpr", "bayes_risk")
     sigma, p = float(rng.uniform(0.9, 3.0)), float(10.0 ** rng.uniform(-2.5, -1.0))
@@ -267,11 +306,15 @@ def test_between_computed_steps_a_plan_holds_against_measure():
     computed = plan.steps[1:].astype(int)
     asked = np.unique(rng.integers(100, 2001, size=5))
     following = computed[np.searchsorted(computed, asked)]
-    direct = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, np.concatenate([asked, following])), names).brackets
+    direct = jaxgdp.measure(
+        jaxgdp.dpsgd(sigma, p, np.concatenate([asked, following])), names
+    ).brackets
     found = plan.at(asked)
     for name in names:
         own, later = (Bracket(*(np.split(side, 2)[i] for side in direct[name])) for i in (0, 1))
-        assert np.all(own.lower <= found[name].upper) and np.all(found[name].lower <= own.upper), name
+        assert np.all(own.lower <= found[name].upper) and np.all(found[name].lower <= own.upper), (
+            name
+        )
         room = 1e-6  # float32, and the rounding of another batch
         if name == "bayes_risk":
             assert np.all(found[name].lower >= later.lower * (1 - room)), name

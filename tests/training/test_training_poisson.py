@@ -1,4 +1,6 @@
-"""Poisson batches of static shape: their distribution, and what emptying a batch that does not fit costs."""
+"""Poisson batches of static shape: their distribution, and what emptying a batch that does not fit
+costs.
+"""
 
 import itertools
 import math
@@ -35,7 +37,8 @@ def test_every_record_enters_on_its_own_with_the_same_probability():
 
 @pytest.mark.parametrize("p", [0.625 * 2.0**-23, 1e-5, 0.3, 2.0**-32, 1.0 - 2.0**-33])
 def test_rate_is_not_rounded_to_the_grid_of_float32_uniforms(monkeypatch, p):
-    # a float32 uniform is a multiple of 2⁻²³, so u < p would draw with probability 2⁻²³ in the first case: 60 % too much
+    # a float32 uniform is a multiple of 2⁻²³, so u < p would draw with probability 2⁻²³ in the
+    # first case: 60 % too much
     threshold = math.floor(p * 2.0**32)
     words = np.array([0, threshold - 1, threshold, 2**32 - 1], np.uint32)
     monkeypatch.setattr(jax.random, "bits", lambda key, shape, dtype: jnp.asarray(words))
@@ -50,7 +53,9 @@ def test_without_subsampling_every_record_is_in_every_batch():
 
 
 def test_a_batch_that_does_not_fit_is_emptied_not_cut():
-    sampler = PoissonSampler(num_examples=100, sampling_prob=0.5, padded_size=50, overflow=0.5, max_steps=1)
+    sampler = PoissonSampler(
+        num_examples=100, sampling_prob=0.5, padded_size=50, overflow=0.5, max_steps=1
+    )
     batch = jax.vmap(sampler.sample)(jax.random.split(jax.random.key(0), 400))
     sizes = np.asarray(batch.mask).sum(1)
     over = np.asarray(batch.overflowed)
@@ -58,7 +63,9 @@ def test_a_batch_that_does_not_fit_is_emptied_not_cut():
     assert np.all(sizes[over] == 0) and np.all(sizes[~over] > 0) and sizes.max() <= 50
 
 
-@pytest.mark.parametrize("n, p, size", [(40, 0.3, 25), (1437, 0.1, 268), (60_000, 0.01, 860), (10**6, 1e-4, 190)])
+@pytest.mark.parametrize(
+    "n, p, size", [(40, 0.3, 25), (1437, 0.1, 268), (60_000, 0.01, 860), (10**6, 1e-4, 190)]
+)
 def test_overflow_probability_is_a_tight_bound(n, p, size):
     with mpmath.workdps(40):
         term = lambda k: mpmath.binomial(n, k) * mpmath.mpf(p) ** k * (1 - mpmath.mpf(p)) ** (n - k)
@@ -68,7 +75,9 @@ def test_overflow_probability_is_a_tight_bound(n, p, size):
 
 def test_padded_size_is_the_smallest_within_the_overflow():
     sampler = poisson_sampler(5000, 0.02, max_steps=1000, overflow=1e-12)
-    assert sampler.overflow <= 1e-12 < overflow_probability(5000, 0.02, sampler.padded_size - 1, 1000)
+    assert (
+        sampler.overflow <= 1e-12 < overflow_probability(5000, 0.02, sampler.padded_size - 1, 1000)
+    )
     assert overflow_probability(20, 0.5, 20, 10) == 0.0
     assert poisson_sampler(5000, 0.02, 1000, padded_size=256).padded_size == 256
 
@@ -78,7 +87,9 @@ def _hockey_stick(p_density, q_density, epsilon, grid):
 
 
 def test_cost_of_emptying_is_within_the_bound_and_would_be_missed_without_it():
-    """One step on five records, by enumeration: the densities of the released sum with and without the last record."""
+    """One step on five records, by enumeration: the densities of the released sum with and without
+    the last record.
+    """
     rate, size, sigma, others = 0.4, 2, 0.7, np.array([3.0, 3.0, -2.0, 1.0])
     grid = np.linspace(-12.0, 14.0, 60_001)
     d = overflow_probability(len(others) + 1, rate, size, max_steps=1)
@@ -98,8 +109,14 @@ def test_cost_of_emptying_is_within_the_bound_and_would_be_missed_without_it():
     mixed = (1 - rate) * plain + rate * norm.pdf(grid, 1.0, sigma)
     missed = 0
     for epsilon in (0.0, 0.5, 1.0, 2.0, 3.0):
-        for pair, poisson in (((absent, present), (plain, mixed)), ((present, absent), (mixed, plain))):
-            actual, without = _hockey_stick(*pair, epsilon, grid), _hockey_stick(*poisson, epsilon, grid)
+        for pair, poisson in (
+            ((absent, present), (plain, mixed)),
+            ((present, absent), (mixed, plain)),
+        ):
+            actual, without = (
+                _hockey_stick(*pair, epsilon, grid),
+                _hockey_stick(*poisson, epsilon, grid),
+            )
             assert actual <= without + d + 1e-9
             missed += actual > without + 1e-6
     assert missed > 0

@@ -1,4 +1,6 @@
-"""The last step within a budget is found exactly, in few evaluations, and nothing shown up to it is over the budget."""
+"""The last step within a budget is found exactly, in few evaluations, and nothing shown up to it is
+over the budget.
+"""
 
 import copy
 
@@ -22,7 +24,9 @@ def plan():
     return plan_budget(8.0, 1.0, 100, ("mu", "epsilon", "beta"), every=50, delta=DELTA, fpr=0.01)
 
 
-@pytest.mark.parametrize("limits", [{"epsilon": 3.7}, {"mu": 0.99}, {"beta": 0.93}, {"mu": 1.1, "epsilon": 4.1}])
+@pytest.mark.parametrize(
+    "limits", [{"epsilon": 3.7}, {"mu": 0.99}, {"beta": 0.93}, {"mu": 1.1, "epsilon": 4.1}]
+)
 def test_no_step_within_a_budget_shows_more_than_the_budget(plan, limits):
     before = plan.steps.copy(), jax.tree.map(np.copy, plan.upper)
     steps = plan.max_steps_within(**limits)
@@ -33,7 +37,10 @@ def test_no_step_within_a_budget_shows_more_than_the_budget(plan, limits):
         "beta": gdp.beta(0.01, np.sqrt(steps + 1) / 8),
     }
     # the next step is over one of the limits, to within the width of a bracket
-    assert any(one_more[q] < b * (1 + 2e-3) if q == "beta" else one_more[q] > b * (1 - 2e-3) for q, b in limits.items())
+    assert any(
+        one_more[q] < b * (1 + 2e-3) if q == "beta" else one_more[q] > b * (1 - 2e-3)
+        for q, b in limits.items()
+    )
     ways = {
         "host": plan.at,
         "jit": jax.jit(lambda t: plan.at(t)),
@@ -43,7 +50,11 @@ def test_no_step_within_a_budget_shows_more_than_the_budget(plan, limits):
         "copy": copy.deepcopy(plan).at,
         "leaves": jax.tree.map(jnp.asarray, plan).at,
     }
-    truth = {"mu": np.sqrt(np.arange(101)) / 8, "epsilon": np.zeros(101), "beta": np.full(101, 0.99)}
+    truth = {
+        "mu": np.sqrt(np.arange(101)) / 8,
+        "epsilon": np.zeros(101),
+        "beta": np.full(101, 0.99),
+    }
     truth["epsilon"][1:] = gdp.epsilon(DELTA, truth["mu"][1:])
     truth["beta"][1:] = gdp.beta(0.01, truth["mu"][1:])
     for way, at in ways.items():
@@ -76,9 +87,14 @@ def test_a_target_at_the_rates_of_the_plan_is_kept_too_and_limits_keep_their_own
     steps = plan.max_steps_within(jaxgdp.targets.EpsilonDelta(3.7, DELTA))
     exact = np.flatnonzero(gdp.epsilon(DELTA, np.sqrt(np.arange(1, 101)) / 8) <= 3.7)[-1] + 1
     assert exact - 1 <= steps <= exact and plan.at(steps)["epsilon"].upper <= 3.7
-    # ε = 3 at δ = 1e-6 binds, ε = 3 at δ = 1e-2 does not: a limit is at the δ of the plan, whatever the target's
+    # ε = 3 at δ = 1e-6 binds, ε = 3 at δ = 1e-2 does not: a limit is at the δ of the plan, whatever
+    # the target's
     both = plan.max_steps_within(jaxgdp.targets.EpsilonDelta(3.0, 1e-2), epsilon=3.0)
-    assert both == plan.max_steps_within(epsilon=3.0) < plan.max_steps_within(jaxgdp.targets.EpsilonDelta(3.0, 1e-2))
+    assert (
+        both
+        == plan.max_steps_within(epsilon=3.0)
+        < plan.max_steps_within(jaxgdp.targets.EpsilonDelta(3.0, 1e-2))
+    )
     assert plan.at(both)["epsilon"].upper <= 3.0
 
 
@@ -107,7 +123,9 @@ def test_steps_of_any_type_and_size_never_show_too_little(plan):
         jnp.uint32(2**32 - 1),
     ]
     for step in beyond:
-        assert np.all(np.isinf(plan.at(step)["mu"].upper)) and np.all(plan.at(step)["beta"].lower == 0.0), step
+        assert np.all(np.isinf(plan.at(step)["mu"].upper)) and np.all(
+            plan.at(step)["beta"].lower == 0.0
+        ), step
     for kind in (np.int8, np.uint8, np.int16, np.uint32, np.int64, jnp.int8, jnp.uint8):
         assert plan.at(kind(100))["mu"].upper == plan.at(100)["mu"].upper, kind
     long = jax.tree.map(np.copy, plan)
@@ -127,7 +145,9 @@ def test_the_search_is_exact_and_short(power, most):
             return steps <= last, (steps / (last + 0.5)) ** power  # noqa: B023
 
         assert last_within(evaluate, 0, most + 1) == last
-        assert len(seen) == len(set(seen)) and len(seen) <= 12 and all(1 <= t <= most for t in seen), seen
+        assert (
+            len(seen) == len(set(seen)) and len(seen) <= 12 and all(1 <= t <= most for t in seen)
+        ), seen
 
 
 def test_the_search_is_exact_without_numbers_to_steer_by():
@@ -141,9 +161,17 @@ def test_candidates_lie_strictly_inside_the_gap():
     for _ in range(300):
         good = int(rng.integers(0, 1000))
         bad = good + int(rng.integers(2, 5000))
-        scores = {good: float(rng.uniform(0, 1)), bad: float(rng.choice([1.0, 1.0 + 1e-9, 1.5, 40.0, np.inf, np.nan]))}
+        scores = {
+            good: float(rng.uniform(0, 1)),
+            bad: float(rng.choice([1.0, 1.0 + 1e-9, 1.5, 40.0, np.inf, np.nan])),
+        }
         tried = candidates(good, bad, scores, int(rng.integers(0, 7)))
-        assert 1 <= len(tried) <= 4 and good < tried[0] and tried[-1] < bad and np.all(np.diff(tried) > 0)
+        assert (
+            1 <= len(tried) <= 4
+            and good < tried[0]
+            and tried[-1] < bad
+            and np.all(np.diff(tried) > 0)
+        )
 
 
 def test_few_numbers_of_steps_are_computed_and_near_each_other():
@@ -151,7 +179,11 @@ def test_few_numbers_of_steps_are_computed_and_near_each_other():
     assert len(_grid(5000, None)) <= 30
     for most in (1, 2, 99, 100, 101, 999, 1000, 5000, 2**24):
         steps = _grid(most, None)
-        assert steps[-1] == most and np.all(np.diff(steps) > 0) and steps[0] == (1 if most < 1000 else 100)
+        assert (
+            steps[-1] == most
+            and np.all(np.diff(steps) > 0)
+            and steps[0] == (1 if most < 1000 else 100)
+        )
         late = steps[steps >= 100]
         assert len(late) < 2 or np.all(late[1:] / late[:-1] < 1.16)
     assert _grid(10, 4).tolist() == [4, 8, 10]
@@ -169,10 +201,16 @@ def test_epsilon_at_slightly_less_than_delta_is_bounded_without_another_evaluati
             assert np.all(bound - truth <= (1.5 * share + 1e-11) * truth), (delta, share)
         assert np.all(np.isinf(overflow.epsilon_at_less(run, at, delta, 0.4 * delta)))
     measured, calls = overflow.measure, []
-    monkeypatch.setattr(overflow, "measure", lambda *args, **asked: calls.append(asked) or measured(*args, **asked))
+    monkeypatch.setattr(
+        overflow, "measure", lambda *args, **asked: calls.append(asked) or measured(*args, **asked)
+    )
     padded = plan_budget(8.0, 1.0, 64, "epsilon", every=64, overflow=1e-20).at(64)["epsilon"]
     clean = plan_budget(8.0, 1.0, 64, "epsilon", every=64).at(64)["epsilon"]
-    assert len(calls) == 2 and padded.contains(gdp.epsilon(1e-5, 1.0)) and padded.upper <= clean.upper * (1 + 1e-6)
+    assert (
+        len(calls) == 2
+        and padded.contains(gdp.epsilon(1e-5, 1.0))
+        and padded.upper <= clean.upper * (1 + 1e-6)
+    )
     # an overflow that matters is computed at its own rate
     plan_budget(8.0, 1.0, 64, "epsilon", every=64, overflow=1e-6)
     assert len(calls) == 4 and calls[-1]["delta"] < 1e-5 * (1 - 0.09)

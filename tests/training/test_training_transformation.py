@@ -27,7 +27,8 @@ def gradients(number=6, seed=0):
 
 def flat(tree, axis=0):
     return np.concatenate(
-        [np.asarray(x, np.float64).reshape(x.shape[:axis] + (-1,)) for x in jax.tree.leaves(tree)], axis
+        [np.asarray(x, np.float64).reshape(x.shape[:axis] + (-1,)) for x in jax.tree.leaves(tree)],
+        axis,
     )
 
 
@@ -41,7 +42,9 @@ def test_clipped_sum_is_that_of_a_loop_and_of_optax():
     g = gradients()
     mask = np.array([1, 1, 0, 1, 1, 0], bool)
     # each norm is cut a ten-thousandth short of the clipping norm
-    assert np.allclose(flat(clipped_sum(g, 1.5, mask)), by_hand(g, 1.5 * (1 - 1e-4), mask), atol=1e-5)
+    assert np.allclose(
+        flat(clipped_sum(g, 1.5, mask)), by_hand(g, 1.5 * (1 - 1e-4), mask), atol=1e-5
+    )
     theirs, _ = optax.per_example_global_norm_clip(jax.tree.leaves(g), 1.5)
     assert np.allclose(flat(clipped_sum(g, 1.5)), flat(theirs), atol=6 * 1.5 * 1e-4)
 
@@ -49,7 +52,14 @@ def test_clipped_sum_is_that_of_a_loop_and_of_optax():
 @pytest.mark.parametrize("size", [3, 1000, 300_000])
 def test_no_gradient_moves_the_sum_by_more_than_the_clipping_norm(size):
     rng = np.random.default_rng(size)
-    rows = np.stack([np.ones(size), rng.normal(size=size), np.abs(rng.normal(size=size)) ** 4, 1e15 * np.ones(size)])
+    rows = np.stack(
+        [
+            np.ones(size),
+            rng.normal(size=size),
+            np.abs(rng.normal(size=size)) ** 4,
+            1e15 * np.ones(size),
+        ]
+    )
     each = jax.vmap(lambda row: clipped_sum(row[None], 2.5))(jnp.asarray(rows, jnp.float32))
     norms = np.linalg.norm(np.asarray(each, np.float64), axis=1)
     assert np.all(norms <= 2.5) and norms[3] > 2.499
@@ -111,7 +121,9 @@ def train(transformation, steps, params, batch):
         update, state = transformation.update(batch, state, params, mask=jnp.array([True, False]))
         return (optax.apply_updates(params, update), state), (params, state.spent)
 
-    return jax.jit(lambda c: jax.lax.scan(step, c, None, length=steps))((params, transformation.init(params)))
+    return jax.jit(lambda c: jax.lax.scan(step, c, None, length=steps))(
+        (params, transformation.init(params))
+    )
 
 
 def test_stops_when_the_budget_is_spent_and_freezes_the_optimiser():
@@ -150,7 +162,9 @@ def test_schedules_and_choices_that_depend_on_the_data():
     third, state = rising.update(g, state, noise_multiplier=1e-9, admitted=jnp.asarray(True))
     assert np.allclose(third, 0.2 / 3.0) and int(state.step) == 3 and not bool(state.spent)
     for admitted in (False, True):  # once refused, never again
-        update, state = rising.update(g, state, noise_multiplier=1e-9, admitted=jnp.asarray(admitted))
+        update, state = rising.update(
+            g, state, noise_multiplier=1e-9, admitted=jnp.asarray(admitted)
+        )
         assert np.all(np.asarray(update) == 0.0) and int(state.step) == 3 and bool(state.spent)
 
 
@@ -170,9 +184,14 @@ def test_many_runs_at_once_are_the_single_runs():
     g = jnp.linspace(-1.0, 1.0, 12).reshape(4, 3)
 
     def run(sigma, seed, steps):
-        transformation = privatize(1.0, sigma, 4.0, jax.random.key(seed), max_steps=steps, inner=optax.sgd(0.1))
+        transformation = privatize(
+            1.0, sigma, 4.0, jax.random.key(seed), max_steps=steps, inner=optax.sgd(0.1)
+        )
         (params, state), _ = jax.lax.scan(
-            lambda c, _: ((optax.apply_updates(c[0], (u := transformation.update(g, c[1]))[0]), u[1]), None),
+            lambda c, _: (
+                (optax.apply_updates(c[0], (u := transformation.update(g, c[1]))[0]), u[1]),
+                None,
+            ),
             (jnp.zeros(3), transformation.init(jnp.zeros(3))),
             None,
             length=5,
@@ -183,7 +202,10 @@ def test_many_runs_at_once_are_the_single_runs():
     many = jax.jit(jax.vmap(run))(sigmas, seeds, steps)
     for i in range(2):
         one = run(float(sigmas[i]), int(seeds[i]), int(steps[i]))
-        assert np.allclose(many[0][i], one[0], atol=1e-6) and int(many[1][i]) == int(one[1]) == (2, 5)[i]
+        assert (
+            np.allclose(many[0][i], one[0], atol=1e-6)
+            and int(many[1][i]) == int(one[1]) == (2, 5)[i]
+        )
 
 
 def test_with_64_bit_on_the_counters_keep_their_types():
@@ -197,13 +219,17 @@ def test_with_64_bit_on_the_counters_keep_their_types():
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("given", [False, True])
 def test_gradients_that_are_averaged_already_are_refused(compiled, given):
-    """Leading sizes agree, so as per-example gradients they would make a sum, and the clipping would clip nothing of a record."""
+    """Leading sizes agree, so as per-example gradients they would make a sum, and the clipping
+    would clip nothing of a record.
+    """
     params = {"w": jnp.ones((4, 3)), "b": jnp.ones((4,))}
     transformation = privatize(1.0, 1.0, 8.0, KEY, inner=optax.adam(0.1))
     state = transformation.init(params)
     update = jax.jit(transformation.update) if compiled else transformation.update
     arguments = (state, params) if given else (state,)
-    with pytest.raises(ValueError, match=r"gradients\['b'\] must have shape \(examples, 4\).*got \(4,\)"):
+    with pytest.raises(
+        ValueError, match=r"gradients\['b'\] must have shape \(examples, 4\).*got \(4,\)"
+    ):
         update(params, *arguments)
     per_example = jax.tree.map(lambda x: jnp.ones((4, *x.shape)), params)
     for wrong in (
@@ -222,7 +248,9 @@ def test_gradients_that_are_averaged_already_are_refused(compiled, given):
 def test_averaged_gradients_of_a_number_are_refused_in_a_chain():
     chain = optax.chain(privatize(1.0, 1.0, 8.0, KEY), optax.scale(-1.0))
     state = chain.init(jnp.ones(()))
-    with pytest.raises(ValueError, match=r"must have shape \(examples,\), one entry per example, got \(\)"):
+    with pytest.raises(
+        ValueError, match=r"must have shape \(examples,\), one entry per example, got \(\)"
+    ):
         chain.update(jnp.ones(()), state, jnp.ones(()))
     assert jax.jit(chain.update)(jnp.ones(5), state)[0].shape == ()
 
@@ -231,7 +259,9 @@ def test_the_shapes_are_part_of_the_structure_and_no_array():
     params = {"w": jnp.ones((4, 3)), "b": jnp.ones((4,))}
     state = privatize(1.0, 1.0, 8.0, KEY).init(params)
     assert state.shapes.read() == {"['w']": (4, 3), "['b']": (4,)}
-    assert len(jax.tree.leaves(state)) == 4 and all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(state))
+    assert len(jax.tree.leaves(state)) == 4 and all(
+        isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(state)
+    )
     assert pickle.loads(pickle.dumps(state.shapes)) == state.shapes
     other = privatize(1.0, 1.0, 8.0, KEY).init({"w": jnp.ones((4, 2)), "b": jnp.ones((4,))})
     assert jax.tree.structure(state) != jax.tree.structure(other)
@@ -239,7 +269,17 @@ def test_the_shapes_are_part_of_the_structure_and_no_array():
 
 @pytest.mark.parametrize(
     "key",
-    [0, 1.5, None, True, "key", np.zeros(2, np.int32), np.zeros(3, np.uint32), jax.random.split(KEY, 3), jnp.zeros(())],
+    [
+        0,
+        1.5,
+        None,
+        True,
+        "key",
+        np.zeros(2, np.int32),
+        np.zeros(3, np.uint32),
+        jax.random.split(KEY, 3),
+        jnp.zeros(()),
+    ],
 )
 def test_what_is_no_key_is_refused_by_name(key):
     with pytest.raises(ValueError, match="key must be one JAX PRNG key"):
@@ -249,7 +289,12 @@ def test_what_is_no_key_is_refused_by_name(key):
 
 
 def test_keys_of_every_kind_are_taken():
-    for key in (KEY, jax.random.PRNGKey(3), np.asarray(jax.random.PRNGKey(3)), jax.random.key(3, impl="rbg")):
+    for key in (
+        KEY,
+        jax.random.PRNGKey(3),
+        np.asarray(jax.random.PRNGKey(3)),
+        jax.random.key(3, impl="rbg"),
+    ):
         transformation = privatize(1.0, 1.0, 8.0, key)
         update, _ = transformation.update(jnp.ones((2, 3)), transformation.init(jnp.ones(3)))
         assert update.shape == (3,) and np.all(np.isfinite(update))
@@ -287,8 +332,13 @@ assert draw(jax.random.split(key, 2)).shape == (8,)
 
 
 def test_on_two_devices_the_sums_are_added_and_the_noise_is_added_once():
-    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
-    found = subprocess.run([sys.executable, "-c", _TWO_DEVICES], capture_output=True, text=True, env=environment)
+    environment = os.environ | {
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+        "JAX_PLATFORMS": "cpu",
+    }
+    found = subprocess.run(
+        [sys.executable, "-c", _TWO_DEVICES], capture_output=True, text=True, env=environment
+    )
     assert found.returncode == 0, found.stderr
 
 
@@ -305,7 +355,12 @@ def test_on_two_devices_the_sums_are_added_and_the_noise_is_added_once():
 )
 def test_bad_arguments_are_named(bad, named):
     with pytest.raises(ValueError, match=named):
-        privatize(**({"clip_norm": 1.0, "noise_multiplier": 1.0, "expected_batch_size": 8.0, "key": KEY} | bad))
+        privatize(
+            **(
+                {"clip_norm": 1.0, "noise_multiplier": 1.0, "expected_batch_size": 8.0, "key": KEY}
+                | bad
+            )
+        )
 
 
 @pytest.mark.parametrize(

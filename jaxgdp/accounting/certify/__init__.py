@@ -1,1 +1,3 @@
-"""What certifies: brackets rest on the files of this folder, on the pairs and on the error model alone."""
+"""What certifies: brackets rest on the files of this folder, on the pairs and on the error model
+alone.
+"""

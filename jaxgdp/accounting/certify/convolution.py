@@ -1,9 +1,9 @@
-"""Self-composition by FFT: block sums of the T-fold convolution of tilted lattice masses, with their error.
+"""Self-composition by FFT: block sums of the T-fold convolution of tilted lattice masses, with
+their error.
 
-Indices add modulo N, so no zero padding is needed; the mass that would wrap is bounded from the lattice masses.
-The transform is taken of (masses − point mass at the centre), which is φ − 1 to relative accuracy, and
-φ^T = exp(T·log1p(φ − 1)).
-"""
+Indices add modulo N, so no zero padding is needed; the mass that would wrap is bounded from the
+lattice masses. The transform is taken of (masses − point mass at the centre), which is φ − 1 to
+relative accuracy, and φ^T = exp(T·log1p(φ − 1))."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ _COARSE = 2048  # points of the lattice on which a tilt is chosen
 
 
 class Composed(NamedTuple):
-    """Block sums of the composed, tilted masses W (unbatched); block k covers lattice points J_k < J ≤ J_k + M.
+    """Block sums of the composed, tilted masses W (unbatched); block k covers lattice points J_k <
+    J ≤ J_k + M.
 
     Attributes:
-        plain: Σ W_J·e^{−s(ℓ_J − t_k)} over the block, shape (blocks,), t_k the threshold before the block.
-        split: the same, weighted with the share that connect-the-dots moves to the block's upper end.
+        plain: Σ W_J·e^{−s(ℓ_J − t_k)} over the block, shape (blocks,), t_k the threshold before the
+            block.
+        split: the same, weighted with the share that connect-the-dots moves to the block's upper
+            end.
         log_total: log of the composed normalisation Π M^T.
         roundoff: bound on the relative error of the normalisation.
         noise: root of the summed squares of the rounding errors of all W_J.
@@ -40,7 +43,8 @@ class Composed(NamedTuple):
     escaped: Any
 
     def guard(self, rate, h, size):
-        """Bound on the error of Σ e^{−rate·i·h}·W over any stretch of the window (Cauchy–Schwarz on the rounding).
+        """Bound on the error of Σ e^{−rate·i·h}·W over any stretch of the window (Cauchy–Schwarz on
+        the rounding).
 
         Method: docs/method/rounding.md#guard
         Method: docs/method/windows.md#escaped
@@ -51,12 +55,15 @@ class Composed(NamedTuple):
         return xp.where(bound < xp.inf, bound, xp.inf)
 
     def sound(self) -> Composed:
-        """Itself, or, where some block sum is not a finite number, no sums at all and an error of everything.
+        """Itself, or, where some block sum is not a finite number, no sums at all and an error of
+        everything.
 
         Method: docs/method/rounding.md#guard
         """
-        finite = xp.isfinite(xp.sum(self.plain) + xp.sum(self.split) + self.log_total + self.roundoff)
-        clean = lambda a: xp.where(finite, a, 0.0)  # noqa: E731
+        finite = xp.isfinite(
+            xp.sum(self.plain) + xp.sum(self.split) + self.log_total + self.roundoff
+        )
+        clean = lambda a: xp.where(finite, a, 0.0)
         return Composed(
             clean(self.plain), clean(self.split), clean(self.log_total), clean(self.roundoff), self.noise,
             xp.where(finite, self.escaped, xp.inf),
@@ -64,7 +71,8 @@ class Composed(NamedTuple):
 
 
 def log_transform(re, im):
-    """log|φ| and arg φ from the real and imaginary part of φ − 1, and a bound on their rounding errors.
+    """log|φ| and arg φ from the real and imaginary part of φ − 1, and a bound on their rounding
+    errors.
 
     From φ − 1 where φ is near 1, from φ itself elsewhere; φ = 0 to rounding is kept finite.
 
@@ -90,7 +98,8 @@ def normalisation(weights, count):
 
 
 def log_moment(mass, exponent):
-    """log(1 + Σ mass·(e^{exponent} − 1)) for every component; masses of shape (components, points), at most one in all.
+    """log(1 + Σ mass·(e^{exponent} − 1)) for every component; masses of shape (components, points),
+    at most one in all.
 
     The largest exponent is taken out where e^{exponent} would overflow.
 
@@ -98,18 +107,22 @@ def log_moment(mass, exponent):
     """
     largest = xp.max(xp.where(mass > 0.0, exponent, 0.0), axis=-1)
     out = xp.maximum(largest - _LARGEST_EXPONENT, 0.0)
-    growth = xp.sum(mass * xp.expm1(xp.minimum(exponent - out[:, None], _LARGEST_EXPONENT)), axis=-1)
+    growth = xp.sum(
+        mass * xp.expm1(xp.minimum(exponent - out[:, None], _LARGEST_EXPONENT)), axis=-1
+    )
     # (what is at 0 stays there: 1 − Σ mass, less all that expm1 took off)
     rest = xp.expm1(-out)
     return out + xp.log1p(rest + growth - rest * xp.sum(mass, axis=-1))
 
 
 def escaped_mass(w, count, steps, start, length, h, miss_low, miss_high):
-    """Chernoff bound on the composed mass outside a window of ``length`` that begins at ``start``, relative to the centres.
+    """Chernoff bound on the composed mass outside a window of ``length`` that begins at ``start``,
+    relative to the centres.
 
-    The exponential moments are those of the very masses ``w`` (components, points) at ``steps`` that are composed. The
-    two end points hold whole tails: that any step lands there is bounded by T times their mass. Where even the sum of
-    every component's largest (smallest) step stays inside, nothing wraps.
+    The exponential moments are those of the very masses ``w`` (components, points) at ``steps``
+    that are composed. The two end points hold whole tails: that any step lands there is bounded by
+    T times their mass. Where even the sum of every component's largest (smallest) step stays
+    inside, nothing wraps.
 
     Method: docs/method/windows.md#escaped
     """
@@ -128,18 +141,22 @@ def escaped_mass(w, count, steps, start, length, h, miss_low, miss_high):
     return xp.sum(count * (w[:, 0] + w[:, -1])) + above + below
 
 
-def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left, size, block, centre=None):
+def compose_blocks(
+    weights, count, start, tilt, h, miss_low, miss_high, *, left, size, block, centre=None
+):
     """Compose the mechanisms of one setting on a circular lattice of ``size`` points (unbatched).
 
     Args:
-        weights: ``discretisation.Weights`` with a leading axis of components; index ``left`` is the centre.
+        weights: ``discretisation.Weights`` with a leading axis of components; index ``left`` is the
+            centre.
         count: uses of each component, shape (components,).
         start: offset (in points, from the sum of centres) of the first point of the first block.
         tilt: decay rate s of the block weights e^{−s·i·h}.
         h: lattice spacing.
         miss_low, miss_high: tilt offsets for the Chernoff bounds on the wrapped mass.
         size: N, a power of two. block: M, points per block, a power of two.
-        centre: centres of the components in points; given where derivatives in the numbers of uses are wanted.
+        centre: centres of the components in points; given where derivatives in the numbers of uses
+            are wanted.
 
     Method: docs/method/frequencies.md#transform
     """
@@ -176,11 +193,15 @@ def compose_blocks(weights, count, start, tilt, h, miss_low, miss_high, *, left,
     escaped = escaped_mass(w, count, h * offset, h * start, h * size, h, miss_low, miss_high)
 
     spectrum = _shifted(power, angle, start, size)
-    return Composed(*_block_sums(spectrum, tilt, h, size, block), *normalisation(weights, count), noise, escaped)
+    return Composed(
+        *_block_sums(spectrum, tilt, h, size, block), *normalisation(weights, count), noise, escaped
+    )
 
 
 def _shifted(power, angle, start, size):
-    """The spectrum with absolute values ``power`` and angles, moved so that the window's first point comes first."""
+    """The spectrum with absolute values ``power`` and angles, moved so that the window's first
+    point comes first.
+    """
     k = xp.arange(size // 2 + 1, dtype=float)
     turns = k * (start % size) / size
     angle = angle + (2.0 * np.pi) * (turns - xp.floor(turns))
@@ -199,13 +220,17 @@ def _block_sums(spectrum, tilt, h, size, block):
     return masses @ decay, masses @ (decay * share)
 
 
-def compose_jumps(weights, count, start, tilt, h, miss_low, miss_high, beyond, from_point, *, left, size, block):
-    """The part of the composition in which at least one step is a jump (unbatched); see ``compose_blocks``.
+def compose_jumps(
+    weights, count, start, tilt, h, miss_low, miss_high, beyond, from_point, *, left, size, block
+):
+    """The part of the composition in which at least one step is a jump (unbatched); see
+    ``compose_blocks``.
 
-    Where one large step carries the sum past a threshold, tilting alone shows that part beside a law of many small steps that is
-    larger by far more than rounding allows. With φ = φ_small + φ_jump the difference
-    φ^T − φ_small^T = φ_small^T·expm1(T·log1p(φ_jump/φ_small)) has relative accuracy. What is left out, no jump at all, is bounded
-    (Chernoff) beyond ``from_point``: use no vertex below it.
+    Where one large step carries the sum past a threshold, tilting alone shows that part beside a
+    law of many small steps that is larger by far more than rounding allows. With φ = φ_small +
+    φ_jump the difference φ^T − φ_small^T = φ_small^T·expm1(T·log1p(φ_jump/φ_small)) has relative
+    accuracy. What is left out, no jump at all, is bounded (Chernoff) beyond ``from_point``: use no
+    vertex below it.
 
     Args:
         beyond: which masses are jumps, shape (components, points).
@@ -233,35 +258,47 @@ def compose_jumps(weights, count, start, tilt, h, miss_low, miss_high, beyond, f
     phi = xp.complex(xp.where(some, 1.0 + near.real, 1e-140), xp.where(some, near.imag, 0.0))
     ratio = far / (phi * total[:, None])
     re, im = ratio.real, ratio.imag
-    log_ratio, angle_ratio, ratio_error = log_transform(re, im)  # of 1 + ratio, which may be next to 1
+    log_ratio, angle_ratio, ratio_error = log_transform(
+        re, im
+    )  # of 1 + ratio, which may be next to 1
     real, imaginary = count @ log_ratio, count @ angle_ratio
     log_power = count @ (log_abs + xp.log(total)[:, None])
     angle = count @ arg
-    # times e^{a + ib} − 1 = expm1(a)·cos b − 2·sin²(b/2) + i·e^a·sin b; where φ_small is next to nothing e^a alone may overflow
+    # times e^{a + ib} − 1 = expm1(a)·cos b − 2·sin²(b/2) + i·e^a·sin b; where φ_small is next to
+    # nothing e^a alone may overflow
     power, whole = xp.exp(log_power), xp.exp(xp.minimum(log_power + real, 0.0))
     half, cosine = xp.sin(0.5 * imaginary), xp.cos(imaginary)
     tame = xp.abs(real) < 1.0
     shrunk = xp.where(tame, real, 0.0)
-    more_re = xp.where(tame, power * (xp.expm1(shrunk) * cosine - 2.0 * half * half), whole * cosine - power)
+    more_re = xp.where(
+        tame, power * (xp.expm1(shrunk) * cosine - 2.0 * half * half), whole * cosine - power
+    )
     more_im = whole * xp.sin(imaginary)
     more = xp.sqrt(more_re * more_re + more_im * more_im)
 
-    # rounding: of φ_small as in ``compose_blocks``, seen through the part with jumps; of φ_jump, relative to its own mass
+    # rounding: of φ_small as in ``compose_blocks``, seen through the part with jumps; of φ_jump,
+    # relative to its own mass
     wave = 2.0 * np.sin(np.pi * np.arange(size // 2 + 1) / size)
     depth = FFT * np.log2(size) * _EPS
     inverse = xp.exp(-log_abs) / total[:, None]
     size_d = total * xp.sqrt(xp.sum(d * d, axis=-1))
-    single = ((depth * size_d + weights.noise)[:, None] + wave * weights.jitter[:, None]) * inverse + 4.0 * _EPS
+    single = (
+        (depth * size_d + weights.noise)[:, None] + wave * weights.jitter[:, None]
+    ) * inverse + 4.0 * _EPS
     own = depth * xp.sqrt(xp.sum(jump * jump, axis=-1)) + xp.sum(jump * weights.error, axis=-1)
     moved = own[:, None] * inverse + xp.sqrt(re * re + im * im) * (single + log_error)
     least = xp.maximum(xp.sqrt((1.0 + re) ** 2 + im * im), 1e-100)
-    error = more * (count @ (single + log_error) + depth) + whole * (count @ (moved / least + ratio_error))
+    error = more * (count @ (single + log_error) + depth) + whole * (
+        count @ (moved / least + ratio_error)
+    )
     error = error + xp.where(tame, 0.0, (power + whole) * (count @ (single + log_error) + depth))
     noise = xp.sqrt(2.0 * xp.sum(error * error) / size)
     escaped = escaped_mass(w, count, h * offset, h * start, h * size, h, miss_low, miss_high)
 
     def no_jump(a, mass, offset):
-        return xp.sum(count * (log_moment(mass, a * h * offset) + xp.log(total))) - a * h * from_point
+        return (
+            xp.sum(count * (log_moment(mass, a * h * offset) + xp.log(total))) - a * h * from_point
+        )
 
     # (any tilt gives a bound: the best one on a coarse lattice will do)
     share, tilts = small / total[:, None], miss_high * 2.0 ** xp.arange(-6.0, 9.0)
@@ -269,23 +306,31 @@ def compose_jumps(weights, count, start, tilt, h, miss_low, miss_high, beyond, f
     best = xp.argmin(xp.stack([no_jump(tilts[i], *coarse) for i in range(15)]))
     escaped = escaped + xp.exp(xp.minimum(no_jump(xp.take(tilts, best), share, offset), 0.0))
     spectrum = _shifted(xp.ones_like(power), angle, start, size) * xp.complex(more_re, more_im)
-    return Composed(*_block_sums(spectrum, tilt, h, size, block), *normalisation(weights, count), noise, escaped)
+    return Composed(
+        *_block_sums(spectrum, tilt, h, size, block), *normalisation(weights, count), noise, escaped
+    )
 
 
 def _coarser(mass, left):
-    """Masses (components, points) and offsets on a lattice of about so many points, each mass shared by the two points beside it."""
+    """Masses (components, points) and offsets on a lattice of about so many points, each mass
+    shared by the two points beside it.
+    """
     each = max(1, mass.shape[-1] // _COARSE)
     cells = -(-mass.shape[-1] // each)
     rows = xp.pad(mass, ((0, 0), (0, cells * each - mass.shape[-1]))).reshape(-1, cells, each)
     above = rows @ (np.arange(each) / each)
     below = xp.sum(rows, axis=-1) - above
-    return xp.pad(below, ((0, 0), (0, 1))) + xp.pad(above, ((0, 0), (1, 0))), each * np.arange(cells + 1.0) - left
+    return (
+        xp.pad(below, ((0, 0), (0, 1))) + xp.pad(above, ((0, 0), (1, 0))),
+        each * np.arange(cells + 1.0) - left,
+    )
 
 
 def tail_sums(blocks, ratio, base=32):
     """A_k = Σ_{i ≥ 0} ratio^i·blocks_{k+i} for 0 ≤ ratio ≤ 1; shape (blocks,), a power of two.
 
-    Rows of ``base`` are summed by one small triangular product; the rows' own totals by the same method.
+    Rows of ``base`` are summed by one small triangular product; the rows' own totals by the same
+    method.
 
     Method: docs/method/blocks.md#thinning
     """

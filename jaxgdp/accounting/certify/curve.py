@@ -15,15 +15,17 @@ from .vertices import Vertices
 class Curve(NamedTuple):
     """Both sides of both half-curves of one setting (unbatched), and what is known beyond them.
 
-    ``plus`` holds slopes −e^ℓ, ℓ ≥ 0, of the trade-off curve of (P, Q) (a record removed), ``minus`` those of the
-    swapped pair (a record added). Vertices of the dominating pair bound privacy loss from above, those of the
-    attack from below.
+    ``plus`` holds slopes −e^ℓ, ℓ ≥ 0, of the trade-off curve of (P, Q) (a record removed),
+    ``minus`` those of the swapped pair (a record added). Vertices of the dominating pair bound
+    privacy loss from above, those of the attack from below.
 
     Attributes:
         upper_plus, upper_minus: vertices of the dominating pair.
         lower_plus, lower_minus: error rates the attack achieves.
-        tail_mu: a μ that holds at every FPR, √Σ T/σ² for Gaussians: the whole mechanism without subsampling; ∞ where none does.
-        shown_mu: √Σ T/σ² of the parts that are exactly Gaussian: what an attacker reaches who looks at nothing else.
+        tail_mu: a μ that holds at every FPR, √Σ T/σ² for Gaussians: the whole mechanism without
+            subsampling; ∞ where none does.
+        shown_mu: √Σ T/σ² of the parts that are exactly Gaussian: what an attacker reaches who looks
+            at nothing else.
 
     Method: docs/method/blocks.md#halves
     """
@@ -37,7 +39,9 @@ class Curve(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Vertices of a half-curve in one row: thresholds and log error rates; unused ones are at (α, TPR) = (1, 0)."""
+    """Vertices of a half-curve in one row: thresholds and log error rates; unused ones are at (α,
+    TPR) = (1, 0).
+    """
 
     low: Any
     high: Any
@@ -69,7 +73,9 @@ def both_sides(plus: Vertices, minus: Vertices) -> Vertices:
 
 @once
 def points(v: Vertices) -> Points:
-    """Pieces laid end to end, and the end of the curve at α = 0 where the vertices reach that far."""
+    """Pieces laid end to end, and the end of the curve at α = 0 where the vertices reach that
+    far.
+    """
     t = v.threshold()
     used = v.used
     rates = [
@@ -80,7 +86,9 @@ def points(v: Vertices) -> Points:
         return Points(*(a.reshape(-1) for a in (t, v.slopes_end(), *rates, used)))
     top, log_infinite = (xp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinite))
     # (where no loss is above 0 the end is all there is)
-    reached = (xp.max(xp.where(used, v.slopes_end(), -xp.inf)) >= top) | ((top <= 0.0) & (top > -xp.inf))
+    reached = (xp.max(xp.where(used, v.slopes_end(), -xp.inf)) >= top) | (
+        (top <= 0.0) & (top > -xp.inf)
+    )
     last = xp.where(xp.isfinite(top), xp.maximum(top, 0.0), xp.max(xp.where(used, t, 0.0)))
 
     def flat(a, end):
@@ -98,7 +106,9 @@ def points(v: Vertices) -> Points:
 
 @once
 def path(v: Vertices) -> Points:
-    """The attack's tests in order, each unused one replaced by the used one before it (or the first)."""
+    """The attack's tests in order, each unused one replaced by the used one before it (or the
+    first).
+    """
     p = points(v)
     k = xp.arange(p.used.shape[0])
     k = xp.where(p.used, k, -1)
@@ -110,9 +120,9 @@ def path(v: Vertices) -> Points:
 def log_delta_at(v: Vertices, epsilon):
     """log δ(ε) of a dominating half-curve, for ε ≥ 0 of any shape.
 
-    Every vertex gives δ(ε) ≥ TPR_k − e^ε·α_k and the one whose slope range holds e^ε gives equality, so that vertex is
-    used; where pieces overlap, the smaller of their bounds. Beyond the last vertex its TPR bounds δ, and beyond the largest loss
-    only the mass at +∞ is left.
+    Every vertex gives δ(ε) ≥ TPR_k − e^ε·α_k and the one whose slope range holds e^ε gives
+    equality, so that vertex is used; where pieces overlap, the smaller of their bounds. Beyond the
+    last vertex its TPR bounds δ, and beyond the largest loss only the mass at +∞ is left.
 
     Method: docs/method/reading.md#lines
     """
@@ -131,17 +141,19 @@ def log_delta_at(v: Vertices, epsilon):
     if v.top is None:
         return best.reshape(shape)
     top, log_infinite = (xp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinite))
-    # no loss is above the largest one: δ(ε) ≤ δ(top) + 1 − e^{ε − top}; and no δ is below the mass at +∞, whatever the vertex before says
+    # no loss is above the largest one: δ(ε) ≤ δ(top) + 1 − e^{ε − top}; and no δ is below the mass
+    # at +∞, whatever the vertex before says
     rest = safe_log1m(xp.minimum(e - top, 0.0))
     best = xp.maximum(best, log_infinite)
     return xp.minimum(best, xp.logaddexp(log_infinite, rest)).reshape(shape)
 
 
 def log_rest_at(v: Vertices, epsilon):
-    """A lower bound on log(1 − δ(ε)) of a dominating half-curve, for ε ≥ 0 of any shape: accurate where δ(ε) is next to 1.
+    """A lower bound on log(1 − δ(ε)) of a dominating half-curve, for ε ≥ 0 of any shape: accurate
+    where δ(ε) is next to 1.
 
-    The vertex whose slope range holds e^ε has 1 − δ(ε) = β_k + e^ε·α_k; of pieces that overlap the larger bound counts, and where no
-    vertex reaches, what δ(ε) itself says.
+    The vertex whose slope range holds e^ε has 1 − δ(ε) = β_k + e^ε·α_k; of pieces that overlap the
+    larger bound counts, and where no vertex reaches, what δ(ε) itself says.
 
     Method: docs/method/reading.md#lines
     """
@@ -150,7 +162,9 @@ def log_rest_at(v: Vertices, epsilon):
     def piece(one):
         k, inside = one.within(e)
         value = xp.logaddexp(one.log_beta[k], e + one.log_alpha[k])
-        return xp.where(inside & one.used[k], value - log_error(value, e, one.log_alpha[k]), -xp.inf)
+        return xp.where(
+            inside & one.used[k], value - log_error(value, e, one.log_alpha[k]), -xp.inf
+        )
 
     rest = xp.max(xp.vmap(piece)(v._replace(top=None, log_infinite=None)), axis=0)
     # (a log next to 0 is known to its absolute rounding, which 1 − δ(ε) may be as small as)
@@ -162,7 +176,8 @@ def log_rest_at(v: Vertices, epsilon):
 
 
 def log_intercept(threshold, log_alpha, log_tpr, side=1.0):
-    """log(TPR − e^ε·α), where the line of slope e^ε through a test meets FPR 0, from above (``side`` 1.0) or below (−1.0).
+    """log(TPR − e^ε·α), where the line of slope e^ε through a test meets FPR 0, from above
+    (``side`` 1.0) or below (−1.0).
 
     The rates differ by a share that may be as small as the rounding of their logs.
 
@@ -171,7 +186,9 @@ def log_intercept(threshold, log_alpha, log_tpr, side=1.0):
     some = log_tpr > -xp.inf
     value = xp.where(some, log_tpr, 0.0)
     ratio = xp.minimum(threshold + log_alpha - value, 0.0) - side * log_error(threshold, log_alpha)
-    return xp.where(some, xp.minimum(value + safe_log1m(ratio) + side * log_error(value), 0.0), -xp.inf)
+    return xp.where(
+        some, xp.minimum(value + safe_log1m(ratio) + side * log_error(value), 0.0), -xp.inf
+    )
 
 
 def safe_log1m(log_ratio):

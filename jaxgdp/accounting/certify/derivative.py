@@ -1,13 +1,16 @@
-"""How a dominating pair on a fixed lattice changes with a mechanism's parameters and with its number of uses.
+"""How a dominating pair on a fixed lattice changes with a mechanism's parameters and with its
+number of uses.
 
-The functions here return zeros whose derivative is meant: added to a value, they leave it as it is and give it the right slope.
+The functions here return zeros whose derivative is meant: added to a value, they leave it as it is
+and give it the right slope.
 
-Connect-the-dots is linear in the masses of a cell (a, b]: of its P-mass x and Q-mass y, (y − e^a·x)/(e^b − e^a) goes up to b. So is
-its derivative, as long as the cells' masses change smoothly. An atom at loss l with Q-mass q that moves by dl changes y by q·dl at fixed
-Q-mass, which carries mass up with the chord's slope, S_c = (point mass at b − point mass at a)/(e^b − e^a): right to first order in
-the width of a cell if the atom is at an end of it, and different to the left and to the right of a lattice point, on which an
-atom often lies. Slopes are therefore taken between the middles of neighbouring cells, as a parabola has them.
-"""
+Connect-the-dots is linear in the masses of a cell (a, b]: of its P-mass x and Q-mass y, (y −
+e^a·x)/(e^b − e^a) goes up to b. So is its derivative, as long as the cells' masses change smoothly.
+An atom at loss l with Q-mass q that moves by dl changes y by q·dl at fixed Q-mass, which carries
+mass up with the chord's slope, S_c = (point mass at b − point mass at a)/(e^b − e^a): right to
+first order in the width of a cell if the atom is at an end of it, and different to the left and to
+the right of a lattice point, on which an atom often lies. Slopes are therefore taken between the
+middles of neighbouring cells, as a parabola has them."""
 
 from __future__ import annotations
 
@@ -27,12 +30,15 @@ def _exp(exponent):
 
 
 def dominating_change(cells, atoms, ell, end, tilt, log_scale, reverse):
-    """Change of the tilted masses of the dominating pair, at the points ``ell`` of the pair as it is or (``reverse``) swapped.
+    """Change of the tilted masses of the dominating pair, at the points ``ell`` of the pair as it
+    is or (``reverse``) swapped.
 
     Args:
         cells: masses between the increasing points ``ell`` of the pair as it is, with derivatives.
-        atoms: cells, losses (with derivatives) and log Q-masses of what moves in one piece, or None.
-        end: the first cell whose lower point is at least ``end`` is open: its P-mass stays at that point.
+        atoms: cells, losses (with derivatives) and log Q-masses of what moves in one piece, or
+            None.
+        end: the first cell whose lower point is at least ``end`` is open: its P-mass stays at that
+            point.
         tilt, log_scale: P-masses of the pair asked for are multiplied by e^{tilt·ℓ − log_scale}.
         reverse: whether that is the swapped pair, on the lattice −ℓ read backwards.
 
@@ -62,16 +68,19 @@ def fixed_but_for_ends(cells):
     """The cells without derivatives, except those of what goes to the infinities."""
     ends = jnp.arange(cells.log_x.shape[0]) % (cells.log_x.shape[0] - 1) == 0
     fixed = jax.tree.map(jax.lax.stop_gradient, cells)
-    log_x, log_y = (jnp.where(ends, a, b) for a, b in ((cells.log_x, fixed.log_x), (cells.log_y, fixed.log_y)))
+    log_x, log_y = (
+        jnp.where(ends, a, b) for a, b in ((cells.log_x, fixed.log_x), (cells.log_y, fixed.log_y))
+    )
     infinity = {"log_p_minus": cells.log_p_minus, "log_q_plus": cells.log_q_plus}
     return fixed._replace(log_x=log_x, log_y=log_y, lost=cells.lost, **infinity)
 
 
 def _between_middles(cell, loss, log_q, ell, scale):
-    """What moving atoms carry up in the cells besides what their own cell's chord says, times e^b − e^a and over e^a.
+    """What moving atoms carry up in the cells besides what their own cell's chord says, times e^b −
+    e^a and over e^a.
 
-    At the share t of its cell an atom's slope is (1 − |t − ½|) of that cell's and |t − ½| of that of the nearer neighbour.
-    """
+    At the share t of its cell an atom's slope is (1 − |t − ½|) of that cell's and |t − ½| of that
+    of the nearer neighbour."""
     cell = cell - 1
     count = ell.shape[0] - 1
     moved = _carried(loss)
@@ -83,18 +92,22 @@ def _between_middles(cell, loss, log_q, ell, scale):
 
     def carried(at):
         return jnp.where(
-            known, _exp(jnp.where(known, log_q, -jnp.inf) - ell[at] + scale[at]) * jnp.abs(off) * moved, 0.0
+            known,
+            _exp(jnp.where(known, log_q, -jnp.inf) - ell[at] + scale[at]) * jnp.abs(off) * moved,
+            0.0,
         )
 
     return jnp.zeros(count).at[near].add(carried(near)).at[cell].add(-carried(cell))
 
 
 def uses_change(count, log_total, log_abs, arg, centre, size):
-    """Change of the log of the modulus of Π (M·φ)^T and of its angle with the numbers of uses T, at the frequencies 2πk/size.
+    """Change of the log of the modulus of Π (M·φ)^T and of its angle with the numbers of uses T, at
+    the frequencies 2πk/size.
 
-    The derivative in T is taken as half the difference between one more use and one less, which is (Mφ)^T·sinh(log Mφ). For many uses
-    that is (Mφ)^T·log Mφ wherever φ^T counts. Where losses are whole multiples of a unit, φ comes back to |φ| = 1 at high frequencies:
-    there log φ has no branch that would mean anything, and fractions of a use no law.
+    The derivative in T is taken as half the difference between one more use and one less, which is
+    (Mφ)^T·sinh(log Mφ). For many uses that is (Mφ)^T·log Mφ wherever φ^T counts. Where losses are
+    whole multiples of a unit, φ comes back to |φ| = 1 at high frequencies: there log φ has no
+    branch that would mean anything, and fractions of a use no law.
 
     Args:
         count: T of each component, with derivatives, shape (components,).

@@ -1,4 +1,5 @@
-"""From exact cell masses to two discrete pairs on a lattice: one that dominates, one that an attack achieves.
+"""From exact cell masses to two discrete pairs on a lattice: one that dominates, one that an attack
+achieves.
 
 Both are handed on tilted: mass·e^{s·ℓ}/M, with log M kept beside them.
 """
@@ -18,9 +19,11 @@ class Weights(NamedTuple):
     Attributes:
         weight: masses at the n lattice points, shape (n,).
         log_total: log of the sum they were divided by.
-        roundoff: bound on the relative rounding error of that sum, and on what all masses are uncertain by.
+        roundoff: bound on the relative rounding error of that sum, and on what all masses are
+            uncertain by.
         noise: root of the summed squares of the masses' own rounding errors.
-        jitter: the same for the positions of the cells' edges, errors that cancel between neighbours.
+        jitter: the same for the positions of the cells' edges, errors that cancel between
+            neighbours.
         relative: root of the mean squared relative error of the masses.
         moved: mean distance, in lattice points, that a misplaced cell edge moves mass by.
         error: relative error of each mass, shape (n,).
@@ -37,16 +40,18 @@ class Weights(NamedTuple):
 
 
 def _normalise(weight, scale, shaken, gap, log_scale, uncertain=0.0) -> Weights:
-    """``scale`` and ``shaken``: relative errors of the masses, in epsilons; ``gap``: lattice points between neighbours.
+    """``scale`` and ``shaken``: relative errors of the masses, in epsilons; ``gap``: lattice points
+    between neighbours.
 
-    ``uncertain``: bound on the relative error of every mass, which is one of the composition and no noise.
+    ``uncertain``: bound on the relative error of every mass, which is one of the composition and no
+    noise.
 
     Method: docs/method/rounding.md#shared
     """
     total = xp.sum(weight)
     weight = weight / total
     scaled, moved = weight * scale, weight * shaken
-    product = lambda a, b: xp.einsum("i,i->", a, b)  # noqa: E731
+    product = lambda a, b: xp.einsum("i,i->", a, b)
     return Weights(
         weight,
         log_scale + xp.log(total),
@@ -62,10 +67,10 @@ def _normalise(weight, scale, shaken, gap, log_scale, uncertain=0.0) -> Weights:
 def dominating_weights(cells, ell, gap, tilt, log_scale, change=None) -> tuple[Weights, Any]:
     """Connect the dots (Doroshenko et al. 2022): a pair at least as revealing, in both directions.
 
-    Each interior cell's P-mass is split between its ends so that its Q-mass is kept too. Below the first
-    point, Q-mass is moved up to it with the P-mass that belongs there and the other P-mass goes to −∞; beyond the last point,
-    P-mass is moved down to it and the Q-mass left over goes to +∞. ``change``, from ``derivative.dominating_change``, replaces the
-    derivative of the masses.
+    Each interior cell's P-mass is split between its ends so that its Q-mass is kept too. Below the
+    first point, Q-mass is moved up to it with the P-mass that belongs there and the other P-mass
+    goes to −∞; beyond the last point, P-mass is moved down to it and the Q-mass left over goes to
+    +∞. ``change``, from ``derivative.dominating_change``, replaces the derivative of the masses.
 
     Returns:
         The tilted P-masses, and the Q-mass at +∞.
@@ -76,8 +81,9 @@ def dominating_weights(cells, ell, gap, tilt, log_scale, change=None) -> tuple[W
     log_x, log_y, up, lost, roundoff, jitter, _, _, dropped, uncertain = cells
     point = xp.arange(ell.shape[0])
     first = point == 0
-    # of the cell below a point goes up what connect-the-dots moves there, of the cell above it the rest (selecting by index and
-    # not padding or updating in place lets the compiler run this in parallel)
+    # of the cell below a point goes up what connect-the-dots moves there, of the cell above it the
+    # rest (selecting by index and not padding or updating in place lets the compiler run this in
+    # parallel)
     share = xp.concatenate([xp.ones(1), up, xp.zeros(1)])
     below = xp.where(first, xp.minimum(log_y[:-1] - ell, log_x[:-1]), log_x[:-1])
     base = tilt * ell - log_scale
@@ -97,11 +103,12 @@ def dominating_weights(cells, ell, gap, tilt, log_scale, change=None) -> tuple[W
 
 
 def attack_weights(cells, ell, gap, tilt) -> tuple[Weights, Weights]:
-    """A real test: every cell is labelled with its upper point, and the sum of labels is thresholded.
+    """A real test: every cell is labelled with its upper point, and the sum of labels is
+    thresholded.
 
-    The labels need not be the loss (the last one also stands for everything beyond the lattice). P- and Q-masses are
-    tilted separately, by s and s − 1, so that both sit in the same place. Masses at −∞ and +∞ are left out: the first never
-    leads to a rejection, the second always does.
+    The labels need not be the loss (the last one also stands for everything beyond the lattice). P-
+    and Q-masses are tilted separately, by s and s − 1, so that both sit in the same place. Masses
+    at −∞ and +∞ are left out: the first never leads to a rejection, the second always does.
 
     Returns:
         The tilted P-masses and the tilted Q-masses.
@@ -114,9 +121,12 @@ def attack_weights(cells, ell, gap, tilt) -> tuple[Weights, Weights]:
         scale = cells.roundoff[:-1] + xp.abs(s * ell)
         last = xp.arange(ell.shape[0]) == ell.shape[0] - 1
         log_mass = xp.where(last, xp.logaddexp(log_mass[-2], log_mass[-1]), log_mass[:-1]) + s * ell
-        # (its own scale: what is attacked may have much less mass far out than what was planned for)
+        # (its own scale: what is attacked may have much less mass far out than what was planned
+        # for)
         largest = xp.max(log_mass)
-        return _normalise(xp.exp(log_mass - largest), scale, cells.jitter[:-1], gap, largest, cells.uncertain)
+        return _normalise(
+            xp.exp(log_mass - largest), scale, cells.jitter[:-1], gap, largest, cells.uncertain
+        )
 
     cell = xp.arange(cells.log_x.shape[0])
     log_x = xp.where(cell == 0, _without(cells.log_x[0], cells.log_p_minus), cells.log_x)
@@ -125,5 +135,7 @@ def attack_weights(cells, ell, gap, tilt) -> tuple[Weights, Weights]:
 
 
 def _without(log_whole, log_part):
-    """log of a mass less a part of it, raised by the rounding error (it sits at an end point, whose mass is in the guard)."""
+    """log of a mass less a part of it, raised by the rounding error (it sits at an end point, whose
+    mass is in the guard).
+    """
     return xp.logaddexp(log_sub(log_whole, log_part), log_part + LOG_AT_INFINITY)

@@ -1,4 +1,6 @@
-"""One use of a law on finitely many losses: its error rates are sums of its masses, and no lattice is needed."""
+"""One use of a law on finitely many losses: its error rates are sums of its masses, and no lattice
+is needed.
+"""
 
 from __future__ import annotations
 
@@ -25,23 +27,28 @@ _SHORTEST, _LONGER = (
 
 
 def attack_curve(loss, log_p, log_q, error: float) -> Curve:
-    """The curve of which the lower side is that of one use of a finite pair, and of which the upper side is not known.
+    """The curve of which the lower side is that of one use of a finite pair, and of which the upper
+    side is not known.
 
     Args:
-        loss, log_p, log_q: log Q/P, log P and log Q of the outcomes in any order, shape (outcomes,); log_p −inf for padding.
+        loss, log_p, log_q: log Q/P, log P and log Q of the outcomes in any order, shape
+            (outcomes,); log_p −inf for padding.
         error: bound on the relative error of any mass.
 
     Method: docs/method/attack.md#family
     """
     plus, minus = _padded(_both(_attack, loss, log_p, log_q, error, 2.0 * error))
-    unknown = plus._replace(used=np.zeros_like(plus.used), firm=np.zeros_like(plus.firm), top=None, log_infinite=None)
+    unknown = plus._replace(
+        used=np.zeros_like(plus.used), firm=np.zeros_like(plus.firm), top=None, log_infinite=None
+    )
     return Curve(unknown, unknown, plus, minus, np.float64(np.inf), np.float64(0.0))
 
 
 def pair_curve(pair: BracketedPair) -> Curve:
     """Both sides of the curve of one use of a pair known from two tables.
 
-    From above δ(ε) is a straight line in e^ε between two neighbouring losses of the table, from below every loss is a threshold of tests.
+    From above δ(ε) is a straight line in e^ε between two neighbouring losses of the table, from
+    below every loss is a threshold of tests.
 
     Args:
         pair: the two tables (unbatched).
@@ -52,19 +59,35 @@ def pair_curve(pair: BracketedPair) -> Curve:
     # (a loss that is off by its rounding is a Q-mass that is)
     own = BRACKETED * UNIT
     infinite = float(pair.log_q_plus), float(pair.log_p_minus)
-    upper = _both(_dominating, pair.loss, pair.log_p, pair.log_p + pair.loss, pair.uncertain, own, infinite)
+    upper = _both(
+        _dominating, pair.loss, pair.log_p, pair.log_p + pair.loss, pair.uncertain, own, infinite
+    )
     most = min(_advantage(half) for half in upper)
-    lower = _both(_attack, pair.seen_loss, pair.seen_p, pair.seen_q, pair.seen_uncertain, pair.seen_apart + own, most)
-    return Curve(*_padded(upper + lower), np.sqrt(pair.tail_precision()), np.sqrt(pair.shown_precision()))
+    lower = _both(
+        _attack,
+        pair.seen_loss,
+        pair.seen_p,
+        pair.seen_q,
+        pair.seen_uncertain,
+        pair.seen_apart + own,
+        most,
+    )
+    return Curve(
+        *_padded(upper + lower), np.sqrt(pair.tail_precision()), np.sqrt(pair.shown_precision())
+    )
 
 
 def _advantage(half: Vertices) -> float:
     """δ(0) of a half-curve from above."""
-    return float(np.exp(half.log_tpr[0, 0]) - np.exp(half.log_alpha[0, 0])) if half.used[0, 0] else 1.0
+    return (
+        float(np.exp(half.log_tpr[0, 0]) - np.exp(half.log_alpha[0, 0])) if half.used[0, 0] else 1.0
+    )
 
 
 def _both(half, loss, log_p, log_q, error: float, apart: float, *others) -> list[Vertices]:
-    """Both halves of the curve of a finite pair. ``others``: what else the half takes, one for each or one for both."""
+    """Both halves of the curve of a finite pair. ``others``: what else the half takes, one for each
+    or one for both.
+    """
     real = np.isfinite(log_p) & np.isfinite(log_q)
     order = np.argsort(loss[real], kind="stable")
     loss, log_p, log_q = (a[real][order] for a in (loss, log_p, log_q))
@@ -72,7 +95,9 @@ def _both(half, loss, log_p, log_q, error: float, apart: float, *others) -> list
     deepest = float(max(np.max(np.abs(log_p)), np.max(np.abs(log_q))))
     sums = (len(loss) + 4.0) * (deepest + 4.0) * UNIT
     slacks = float(np.log1p(error + apart + sums)), float(np.log1p(apart + sums))
-    first, second = zip(*(np.broadcast_to(other, 2) for other in others), strict=True) if others else ((), ())
+    first, second = (
+        zip(*(np.broadcast_to(other, 2) for other in others), strict=True) if others else ((), ())
+    )
     plus = half(loss, log_p, log_q, *slacks, *first)
     return [plus, half(-loss[::-1], log_q[::-1], log_p[::-1], *slacks, *second)]
 
@@ -85,7 +110,9 @@ def _up(log_mass):
 def _vertices(at, log_alpha, log_tpr, log_beta, used, top, log_infinite) -> Vertices:
     """One piece, with the ends of its slopes."""
     rows = (a[None] for a in (log_alpha, log_tpr, log_beta, used, used))
-    return Vertices(np.zeros(1), np.ones(1), *rows, np.full(1, top), np.full(1, log_infinite), at[None])
+    return Vertices(
+        np.zeros(1), np.ones(1), *rows, np.full(1, top), np.full(1, log_infinite), at[None]
+    )
 
 
 def _padded(halves: list[Vertices]) -> list[Vertices]:
@@ -97,24 +124,31 @@ def _padded(halves: list[Vertices]) -> list[Vertices]:
     def wide(half: Vertices) -> Vertices:
         extra = (0, 0), (0, length - half.used.shape[-1])
         rest = {"log_alpha": 0.0, "log_tpr": -np.inf, "log_beta": 0.0, "used": False, "firm": False}
-        rows = {name: np.pad(getattr(half, name), extra, constant_values=value) for name, value in rest.items()}
+        rows = {
+            name: np.pad(getattr(half, name), extra, constant_values=value)
+            for name, value in rest.items()
+        }
         return half._replace(**rows, at=np.pad(half.at, extra, mode="edge"))
 
     return [wide(half) for half in halves]
 
 
 def _dominating(loss, log_p, log_q, slack: float, near: float, infinite: float) -> Vertices:
-    """Vertices at 0 and at all losses above it, but for the largest: there the curve ends. Rates are moved to the certified side.
+    """Vertices at 0 and at all losses above it, but for the largest: there the curve ends. Rates
+    are moved to the certified side.
 
-    ``slack`` moves the log of each rate by itself, as far as masses are uncertain. Where losses are known to ``near``, both rates are
-    uncertain together: every p·(e^loss − e^ε) is by a share of itself, and so is δ(ε), the smaller one by far next to no privacy lost.
+    ``slack`` moves the log of each rate by itself, as far as masses are uncertain. Where losses are
+    known to ``near``, both rates are uncertain together: every p·(e^loss − e^ε) is by a share of
+    itself, and so is δ(ε), the smaller one by far next to no privacy lost.
 
     Method: docs/method/reading.md#together
     """
     start = int(np.searchsorted(loss, 0.0, "right"))
     at = np.append(0.0, loss[start:])
     if start == len(loss):
-        return _vertices(np.zeros(2), np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, bool), 0.0, infinite)
+        return _vertices(
+            np.zeros(2), np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1, bool), 0.0, infinite
+        )
     log_alpha = _up(log_p[start:]) - slack
     log_tpr = np.minimum(np.logaddexp(_up(log_q[start:]), infinite) + slack, 0.0)
     before = np.append(np.logaddexp.reduce(log_q[:start], initial=-np.inf), log_q[start:-1])
@@ -124,23 +158,36 @@ def _dominating(loss, log_p, log_q, slack: float, near: float, infinite: float) 
     with np.errstate(divide="ignore"):
         log_tpr = np.where(small, np.log1p(-np.exp(log_beta)) * (1.0 - 4.0 * SPACING), log_tpr)
         log_beta = np.where(small, log_beta, np.log1p(-np.exp(log_tpr)) * (1.0 + 4.0 * SPACING))
-    together, tpr = _up(log_p[start:]) - near, np.exp(np.logaddexp(_up(log_q[start:]), infinite) + near)
+    together, tpr = (
+        _up(log_p[start:]) - near,
+        np.exp(np.logaddexp(_up(log_q[start:]), infinite) + near),
+    )
     delta = np.maximum(tpr - np.exp(np.minimum(at[:-1], _SMALL) + together), 0.0)
     tpr = np.log(tpr + np.expm1(slack) * delta) + 4.0 * SPACING
     with np.errstate(divide="ignore", invalid="ignore"):
         rest = np.log1p(-np.exp(tpr)) * (1.0 + 4.0 * SPACING)
     better = (at[:-1] < _SMALL) & (rest > _REST)
-    found = [np.where(better, *both) for both in ((together, log_alpha), (tpr, log_tpr), (rest, log_beta))]
-    if all(np.all(np.diff(rate) * sign >= 0.0) for rate, sign in zip(found, (-1.0, -1.0, 1.0), strict=True)):
+    found = [
+        np.where(better, *both)
+        for both in ((together, log_alpha), (tpr, log_tpr), (rest, log_beta))
+    ]
+    if all(
+        np.all(np.diff(rate) * sign >= 0.0)
+        for rate, sign in zip(found, (-1.0, -1.0, 1.0), strict=True)
+    ):
         log_alpha, log_tpr, log_beta = found
-    return _vertices(at, log_alpha, log_tpr, log_beta, np.ones(len(log_alpha), bool), at[-1], infinite)
+    return _vertices(
+        at, log_alpha, log_tpr, log_beta, np.ones(len(log_alpha), bool), at[-1], infinite
+    )
 
 
 def _attack(loss, log_p, log_q, slack: float, near: float, most: float = 1.0) -> Vertices:
-    """Tests "the loss is at least that of outcome k" for increasing losses, rates moved to the certified side.
+    """Tests "the loss is at least that of outcome k" for increasing losses, rates moved to the
+    certified side.
 
-    ``slack`` and ``near``: as for the other side. ``most``: the advantage is no larger; TPR − FPR of any test is a sum of p·(e^loss − 1)
-    over some outcomes, and so known to a share of twice that.
+    ``slack`` and ``near``: as for the other side. ``most``: the advantage is no larger; TPR − FPR
+    of any test is a sum of p·(e^loss − 1) over some outcomes, and so known to a share of twice
+    that.
 
     Method: docs/method/reading.md#together
     """
@@ -152,7 +199,11 @@ def _attack(loss, log_p, log_q, slack: float, near: float, most: float = 1.0) ->
         log_tpr = np.where(log_beta < np.log(0.5), np.log1p(-np.exp(log_beta)) - slack, log_tpr)
         log_beta = np.where(log_beta < np.log(0.5), log_beta, np.log1p(-np.exp(log_tpr)) + slack)
         alpha, error = np.exp(log_alpha), np.expm1(slack)
-        gap = np.exp(_up(log_q) - near) - np.exp(_up(log_p) + near) - 2.0 * error * (1.0 + error) * most
+        gap = (
+            np.exp(_up(log_q) - near)
+            - np.exp(_up(log_p) + near)
+            - 2.0 * error * (1.0 + error) * most
+        )
         # (the test that has this FPR: mixed with one that always rejects)
         gap = gap * (1.0 + alpha / (1.0 - alpha) * np.expm1(-2.0 * slack)) * (1.0 - 8.0 * SPACING)
         tpr = np.log(alpha + gap) - 4.0 * SPACING
@@ -160,7 +211,9 @@ def _attack(loss, log_p, log_q, slack: float, near: float, most: float = 1.0) ->
     better = (gap > 0.0) & (tpr > log_tpr) & (rest > _REST) & (log_alpha < 0.0)
     log_tpr, log_beta = np.where(better, tpr, log_tpr), np.where(better, rest, log_beta)
     used = (loss >= -_SIDE) & (log_tpr > log_alpha) & (log_alpha < 0.0)
-    return _vertices(np.append(loss, loss[-1]), log_alpha, log_tpr, log_beta, used, -np.inf, -np.inf)
+    return _vertices(
+        np.append(loss, loss[-1]), log_alpha, log_tpr, log_beta, used, -np.inf, -np.inf
+    )
 
 
 def oriented(curve: Curve, adjacency: str) -> Curve:
@@ -172,7 +225,9 @@ def oriented(curve: Curve, adjacency: str) -> Curve:
 
 
 def used_once(groups):
-    """Settings in which all there is, beside what shows nothing, is one use of a pair known from tables; shape (settings,)."""
+    """Settings in which all there is, beside what shows nothing, is one use of a pair known from
+    tables; shape (settings,).
+    """
     alone, uses = np.ones(groups[0][1].shape[0], bool), 0.0
     for mechanism, count in groups:
         if not isinstance(mechanism, (BracketedPair, BoundedRangeBlock)):
@@ -188,7 +243,8 @@ def answer(groups, rows, question: Question) -> Answer:
     """Certified numbers of one use of a pair known from tables.
 
     Args:
-        groups: as for the engine. rows: settings that :func:`used_once` names. question: about these.
+        groups: as for the engine. rows: settings that :func:`used_once` names. question: about
+            these.
     """
     curves: list = [None] * len(rows)
     for mechanism, _ in groups:
@@ -219,6 +275,8 @@ def read(curves, question: Question) -> dict:
             found.append(numbers(curve, jax.tree.map(lambda a: a[i], rates), kind))  # noqa: B023
     columns = {record.name: [row[record.name] for row in found] for record in kind.quantities}
     return {
-        name: Bracket(*(np.array([getattr(both, side) for both in column], float) for side in Bracket._fields))
+        name: Bracket(
+            *(np.array([getattr(both, side) for both in column], float) for side in Bracket._fields)
+        )
         for name, column in columns.items()
     }

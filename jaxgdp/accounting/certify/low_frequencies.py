@@ -1,10 +1,11 @@
-"""Composition at low frequencies: a step's lattice law on few, unevenly spaced points, composed without a long FFT.
+"""Composition at low frequencies: a step's lattice law on few, unevenly spaced points, composed
+without a long FFT.
 
-A many-fold composition is smooth, so only its lowest K frequencies matter. They are sums over the points of one step, a
-matrix product with a constant matrix; and those points may be spaced h where most of the mass is and 2h, 4h, … further
-out, so that a few hundred serve a lattice of any length N. What is dropped is bounded, not assumed: |φ| is sampled
-with a Taylor remainder up to the scale of one step, and beyond it follows from the total variation of the masses.
-"""
+A many-fold composition is smooth, so only its lowest K frequencies matter. They are sums over the
+points of one step, a matrix product with a constant matrix; and those points may be spaced h where
+most of the mass is and 2h, 4h, … further out, so that a few hundred serve a lattice of any length
+N. What is dropped is bounded, not assumed: |φ| is sampled with a Taylor remainder up to the scale
+of one step, and beyond it follows from the total variation of the masses."""
 
 from __future__ import annotations
 
@@ -25,16 +26,21 @@ from . import trig_tables
 from .convolution import Composed, escaped_mass, log_transform, normalisation
 
 _LAWS = 24  # laws whose frequencies NumPy sums at once
-_PROBES = 24  # intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond it
+# intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond
+# it
+_PROBES = 24
 _NODES = 32  # nodes of the sums over one block
 _SMALL = 2**21  # entries of tables that are moved to a device
-_MADE, _MOVED = Recent(3 * 2**27), Recent(2**28)  # tables for the next bucket, on the host and on devices
+_MADE, _MOVED = (
+    Recent(3 * 2**27),
+    Recent(2**28),
+)  # tables for the next bucket, on the host and on devices
 _STEEPEST = 30.0  # largest decay over one block that the nodes resolve to the last digit
 
 
 class Sums(NamedTuple):
-    """1 − Re φ and −Im φ of steps at the lowest frequencies, shapes (…, K), and a bound on their distance from the exact ones; None for
-    sums in doubles, as :func:`sums` takes them."""
+    """1 − Re φ and −Im φ of steps at the lowest frequencies, shapes (…, K), and a bound on their
+    distance from the exact ones; None for sums in doubles, as :func:`sums` takes them."""
 
     versine: Any
     sine: Any
@@ -42,21 +48,25 @@ class Sums(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Constant matrices of one point pattern and one lattice length; arguments of a program, not part of it.
+    """Constant matrices of one point pattern and one lattice length; arguments of a program, not
+    part of it.
 
     Attributes:
         offset: lattice offsets of the n points from the centre, increasing whole numbers.
         size: N, lattice points of the composed loss.
         block: lattice points between vertices.
-        inner: lattice points of the blocks that the transform sums; so many of them make a block between vertices.
-        right, left: indices of the points at each distance above and below the centre, n where there is none, shape (D,); of the
-            centre itself in the end.
-        sine, versine: sin θ and 1 − cos θ with θ = 2π·distance·k/N, octave by octave, as ``waves.at_points`` gives them; see
-            :func:`on_device`.
-        even, odd: columns that bound |φ| on each probed interval, shapes (4, probes, D), (2, probes, D); see ``_probes``.
+        inner: lattice points of the blocks that the transform sums; so many of them make a block
+            between vertices.
+        right, left: indices of the points at each distance above and below the centre, n where
+            there is none, shape (D,); of the centre itself in the end.
+        sine, versine: sin θ and 1 − cos θ with θ = 2π·distance·k/N, octave by octave, as
+            ``waves.at_points`` gives them; see :func:`on_device`.
+        even, odd: columns that bound |φ| on each probed interval, shapes (4, probes, D), (2,
+            probes, D); see ``_probes``.
         probe_width: widths of the intervals, in radians per lattice point.
         core: 1 at points with neighbours at distance one on both sides, shape (n,).
-        beyond: 1/(2·sin(θ/2)) at the lower ends of the intervals beyond the scale of one step, else huge.
+        beyond: 1/(2·sin(θ/2)) at the lower ends of the intervals beyond the scale of one step, else
+            huge.
         node, node_weight: nodes and weights for sums over i = 0 … block − 1.
         node_cos, node_sin: cos and sin of 2π·k·node/N, shape (nodes, K).
     """
@@ -81,12 +91,15 @@ class Tables(NamedTuple):
 
 
 def _length(frequencies: int, vertices: int) -> int:
-    """Blocks that the transform sums: as many as vertices, or more where there are as many frequencies."""
+    """Blocks that the transform sums: as many as vertices, or more where there are as many
+    frequencies.
+    """
     return max(vertices, 2 * frequencies)
 
 
 def _discrete_gauss(number: int, nodes: int):
-    """Nodes and weights with Σ_{i<number} f(i) = Σ w·f(x), exact to degree 2·nodes − 1 (Gram polynomials).
+    """Nodes and weights with Σ_{i<number} f(i) = Σ w·f(x), exact to degree 2·nodes − 1 (Gram
+    polynomials).
 
     Method: docs/method/frequencies.md#sparse
     """
@@ -111,13 +124,15 @@ def _probes(distance: np.ndarray, edge: np.ndarray):
     j = distance[:, None]
     inside = j * width <= 2.0
     cos, sin = np.cos(middle * j), np.sin(middle * j)
-    restricted = lambda *columns: np.stack([np.where(inside, column, 0.0).T for column in columns])  # noqa: E731
+    restricted = lambda *columns: np.stack([np.where(inside, column, 0.0).T for column in columns])
     square = np.broadcast_to(j * j, cos.shape)
     return restricted(cos, j * sin, np.ones_like(cos), square), restricted(sin, j * cos), width
 
 
 def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:
-    """Tables of a lattice of ``size`` points: ``base`` points an octave, so many octaves below and above the centre."""
+    """Tables of a lattice of ``size`` points: ``base`` points an octave, so many octaves below and
+    above the centre.
+    """
     key = (size, frequencies, vertices, base, below, above)
     return _MADE.get(key, lambda: _tables(*key))
 
@@ -134,7 +149,10 @@ def _tables(size, frequencies, vertices, base, below, above) -> Tables:
     to_left[: len(left)] = len(left) - 1 - np.arange(len(left))
     first = min(2.0 * np.pi * frequencies / size, np.pi)
     last = max(first, min(8.0 / base, np.pi))
-    edge = np.append(np.geomspace(first, last, _PROBES + 1), np.linspace(last**0.5, np.pi**0.5, _PROBES + 1)[1:] ** 2)
+    edge = np.append(
+        np.geomspace(first, last, _PROBES + 1),
+        np.linspace(last**0.5, np.pi**0.5, _PROBES + 1)[1:] ** 2,
+    )
     even, odd, width = _probes(distance, edge)
     beyond = np.append(np.full(_PROBES, 1e300), 0.5 / np.sin(0.5 * edge[_PROBES:-1]))
     inner = size // _length(frequencies, vertices)
@@ -153,7 +171,8 @@ def entries(t: Tables) -> int:
 
 
 def on_device(t: Tables) -> Tables:
-    """Tables as arguments of a compiled program: moved once, and the rows of waves in one slab apart, so that no call copies any.
+    """Tables as arguments of a compiled program: moved once, and the rows of waves in one slab
+    apart, so that no call copies any.
 
     ``t`` as :func:`tables` gives it; larger ones stay on the host.
     """
@@ -179,14 +198,18 @@ _put = with_float64(jax.device_put)
 
 
 def fold(w, t: Tables):
-    """Sum and difference of the masses at equal distances above and below the centre, shape (components, D)."""
+    """Sum and difference of the masses at equal distances above and below the centre, shape
+    (components, D).
+    """
     padded = xp.pad(w, ((0, 0), (0, 1)))
     right, left = padded[:, t.right], padded[:, t.left]
     return right + left, right - left
 
 
 def _in_rows(a, table):
-    """Products of the folded masses (components, D) with a table of waves; shape (components, K)."""
+    """Products of the folded masses (components, D) with a table of waves; shape (components,
+    K).
+    """
     rows = a[:, :-1].reshape(a.shape[0], -1, _row(table))
     if not xp.is_jax(rows, *jax.tree.leaves(table)):
         return _in_small_products(rows, table)
@@ -208,7 +231,9 @@ def _row(table) -> int:
 
 
 def _in_small_products(rows, table):
-    """The same by NumPy: each product so small that BLAS leaves it to one thread; of two on busy cores one would wait for the other."""
+    """The same by NumPy: each product so small that BLAS leaves it to one thread; of two on busy
+    cores one would wait for the other.
+    """
     (number, _, length), (slabs, each, _, width) = rows.shape, table[0].shape
     found = np.empty((number, slabs, width))
     for first in range(0, number, _LAWS):
@@ -216,20 +241,29 @@ def _in_small_products(rows, table):
         step = ONE_THREAD // (length * some.shape[1])
         for slab, k in itertools.product(range(slabs), range(0, width, step)):
             columns = [wave[slab, :, :, k : k + step] for wave in table]
-            parts = (some[octave * each : (octave + 1) * each] @ column for octave, column in enumerate(columns))
-            found[first : first + _LAWS, slab, k : k + step] = _in_pairs([row for part in parts for row in part])
+            parts = (
+                some[octave * each : (octave + 1) * each] @ column
+                for octave, column in enumerate(columns)
+            )
+            found[first : first + _LAWS, slab, k : k + step] = _in_pairs(
+                [row for part in parts for row in part]
+            )
     return found.reshape(number, -1)
 
 
 def _in_pairs(parts: list):
     """The sum of n terms, each in ⌈log₂ n⌉ additions."""
     while len(parts) > 1:
-        parts = [operator.add(*pair) for pair in zip(parts[::2], parts[1::2], strict=False)] + parts[len(parts) & ~1 :]
+        parts = [
+            operator.add(*pair) for pair in zip(parts[::2], parts[1::2], strict=False)
+        ] + parts[len(parts) & ~1 :]
     return parts[0]
 
 
 def sums(w, t: Tables) -> Sums:
-    """The low frequencies of laws of shape (rows, n): of many at once, a large table is read once for all of them."""
+    """The low frequencies of laws of shape (rows, n): of many at once, a large table is read once
+    for all of them.
+    """
     even, odd = fold(w, t)
     return Sums(_in_rows(even, t.versine), _in_rows(odd, t.sine))
 
@@ -269,10 +303,11 @@ def compose(
     product: bool = False,
     known: Sums | None = None,
 ) -> Composed:
-    """Compose the mechanisms of one setting from their low frequencies (unbatched); see ``convolution.compose_blocks``.
+    """Compose the mechanisms of one setting from their low frequencies (unbatched); see
+    ``convolution.compose_blocks``.
 
-    ``product`` does the inverse transform as matrix products (``products``) and no FFT. ``known`` are the frequencies of one step,
-    where they are known already.
+    ``product`` does the inverse transform as matrix products (``products``) and no FFT. ``known``
+    are the frequencies of one step, where they are known already.
 
     Method: docs/method/frequencies.md#sparse
     Method: docs/method/rounding.md#guard
@@ -283,26 +318,35 @@ def compose(
     log_abs, arg, log_error = log_transform(re, im)
     log_power, angle = count @ log_abs, count @ arg
 
-    # rounding of φ − 1 = Σ w·(e^{−iθ} − 1): every term, and each relative error of a mass, comes with |e^{−iθ} − 1|, and
-    # Σ w·|e^{−iθ} − 1|² = 2·Σ w·(1 − cos θ); a cell edge that is off moves mass by the width of a cell
+    # rounding of φ − 1 = Σ w·(e^{−iθ} − 1): every term, and each relative error of a mass, comes
+    # with |e^{−iθ} − 1|, and Σ w·|e^{−iθ} − 1|² = 2·Σ w·(1 − cos θ); a cell edge that is off moves
+    # mass by the width of a cell
     k = xp.arange(re.shape[-1], dtype=re.dtype)
     versine = versine if off is None else xp.maximum(versine, 0.0) + off
     root = xp.sqrt(2.0 * versine)
     wave = 2.0 * xp.pi / t.size * k
     row = _row(t.sine)
     depth = row + np.ceil(np.log2(t.right.shape[0] // row)) + 4.0
-    single = depth * UNIT * (versine + root) + weights.relative[:, None] * root + wave * weights.moved[:, None]
+    single = (
+        depth * UNIT * (versine + root)
+        + weights.relative[:, None] * root
+        + wave * weights.moved[:, None]
+    )
     relative = xp.einsum("c,ck->k", count, single * xp.exp(-log_abs))
     relative = relative + count @ log_error
     power = xp.exp(log_power)
     length = _length(re.shape[-1], vertices)
-    transform = matrix_transform.rounding(re.shape[-1], length) if product else FFT * np.log2(length)
+    transform = (
+        matrix_transform.rounding(re.shape[-1], length) if product else FFT * np.log2(length)
+    )
     error = power * (relative + transform * UNIT + NODE_SUMS)
     if off is not None:
         error = error + _moved(log_power, count @ xp.log1p((off + single) * xp.exp(-log_abs)))
     noise = xp.sqrt(2.0 * xp.sum(error * error) / t.size)
     escaped = _dropped(w, count, t) * xp.sqrt(t.size)
-    escaped = escaped + escaped_mass(w, count, h * t.offset, h * start, h * t.size, h, miss_low, miss_high)
+    escaped = escaped + escaped_mass(
+        w, count, h * t.offset, h * start, h * t.size, h, miss_low, miss_high
+    )
     escaped = escaped + xp.where(tilt * h * t.inner > _STEEPEST, 1.0, 0.0)
 
     # shift the window to its first point, then sum blocks by short kernels
@@ -316,9 +360,14 @@ def compose(
     def block_sums(kernel):
         cos, sin = kernel @ t.node_cos, kernel @ t.node_sin
         if product:
-            seen = matrix_transform.inverse(real * cos - imaginary * sin, real * sin + imaginary * cos, length)
+            seen = matrix_transform.inverse(
+                real * cos - imaginary * sin, real * sin + imaginary * cos, length
+            )
         else:
-            padded = xp.pad(xp.complex(real, imaginary) * xp.complex(cos, sin), (0, length // 2 + 1 - real.shape[0]))
+            padded = xp.pad(
+                xp.complex(real, imaginary) * xp.complex(cos, sin),
+                (0, length // 2 + 1 - real.shape[0]),
+            )
             seen = xp.irfft(padded, length)
         return (seen / t.inner).reshape(vertices, -1)
 
@@ -327,7 +376,8 @@ def compose(
 
 
 def _moved(log_power, growth):
-    """Bound on the change of Π φ^T, whose absolute value has this log, where each φ changes by δ; ``growth`` is Σ T·log(1 + |δ/φ|).
+    """Bound on the change of Π φ^T, whose absolute value has this log, where each φ changes by δ;
+    ``growth`` is Σ T·log(1 + |δ/φ|).
 
     |Π (φ + δ)^T − Π φ^T| ≤ Π (|φ| + |δ|)^T − Π |φ|^T, however large the change.
 
@@ -339,16 +389,18 @@ def _moved(log_power, growth):
 
 
 def joined(plain, split, tilt, width):
-    """Block sums (see ``convolution.Composed``) of each row of neighbouring blocks of the given width taken as one.
+    """Block sums (see ``convolution.Composed``) of each row of neighbouring blocks of the given
+    width taken as one.
 
-    A point x into the j-th of m blocks is (e^{jw + x} − 1)/(e^{mw} − 1) of the way to the far end: the chord of all m blocks, in
-    terms of that of its own.
-    """
+    A point x into the j-th of m blocks is (e^{jw + x} − 1)/(e^{mw} − 1) of the way to the far end:
+    the chord of all m blocks, in terms of that of its own."""
     number = plain.shape[-1]
     if number == 1:
         return plain[:, 0], split[:, 0]
     before = width * xp.arange(number)
     decay = xp.exp(-tilt * before)
     whole = xp.expm1(number * width)
-    along = split @ (decay * xp.exp(before) * (xp.expm1(width) / whole)) + plain @ (decay * xp.expm1(before) / whole)
+    along = split @ (decay * xp.exp(before) * (xp.expm1(width) / whole)) + plain @ (
+        decay * xp.expm1(before) / whole
+    )
     return plain @ decay, along

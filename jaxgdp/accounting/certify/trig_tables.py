@@ -1,8 +1,9 @@
-"""The points of one step, and sines of the angles they have at each frequency: made once for lattices of all lengths.
+"""The points of one step, and sines of the angles they have at each frequency: made once for
+lattices of all lengths.
 
-Points are spaced 1 next to the centre and 2, 4, … further out. An octave of them on N lattice points has the angles of the octave
-before it on N/2, so lattices whose lengths are powers of two share all their waves but those of a few octaves.
-"""
+Points are spaced 1 next to the centre and 2, 4, … further out. An octave of them on N lattice
+points has the angles of the octave before it on N/2, so lattices whose lengths are powers of two
+share all their waves but those of a few octaves."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def row(base: int) -> int:
 
 
 def at_points(size: int, frequencies: int, base: int, octaves: int):
-    """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K at the distances ``points(base, octaves)``, in that order.
+    """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K at the distances ``points(base,
+    octaves)``, in that order.
 
     Returns:
         Two tuples of arrays (slabs, rows, row, K/slabs), one for each ``base`` of the distances.
@@ -52,7 +54,9 @@ def at_points(size: int, frequencies: int, base: int, octaves: int):
 
 def flat(octaves) -> np.ndarray:
     """One of the tuples of :func:`at_points` as one table of all distances and frequencies."""
-    return np.concatenate([np.moveaxis(a, 0, 2).reshape(-1, a.shape[0] * a.shape[-1]) for a in octaves])
+    return np.concatenate(
+        [np.moveaxis(a, 0, 2).reshape(-1, a.shape[0] * a.shape[-1]) for a in octaves]
+    )
 
 
 def _octave(distance: np.ndarray, size: int, frequencies: int):
@@ -61,7 +65,9 @@ def _octave(distance: np.ndarray, size: int, frequencies: int):
 
 
 def _waves(distance, size, *, frequencies):
-    """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K; whole turns are taken off exactly (N is a power of two)."""
+    """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K; whole turns are taken off exactly (N is
+    a power of two).
+    """
     turn = np.multiply.outer(distance.astype(int), np.arange(frequencies)) & (size - 1)
     known = size <= turn.size  # fewer angles than entries: each is worked out once
     angle = np.arange(size) if known else turn

@@ -1,8 +1,7 @@
 """Vertices of a half-curve, and rows of few lengths that hold the used ones.
 
-Lattices of every shape give their vertices in rows of a few standard lengths, so that whatever reads numbers off them is
-compiled once for all.
-"""
+Lattices of every shape give their vertices in rows of a few standard lengths, so that whatever
+reads numbers off them is compiled once for all."""
 
 from __future__ import annotations
 
@@ -12,7 +11,9 @@ import numpy as np
 
 from ...numerics import namespace as xp
 
-_SHORTEST = 272  # length of the shortest row: it holds what is used of the lattices of fewest vertices
+_SHORTEST = (
+    272  # length of the shortest row: it holds what is used of the lattices of fewest vertices
+)
 _LONGER = 4  # each length is so many times the one before
 
 
@@ -20,15 +21,17 @@ class Vertices(NamedTuple):
     """Vertices of a half-curve, by piece (leading axes: batch…, pieces; last axis: vertices).
 
     Attributes:
-        first, step: threshold of vertex k is (first + k)·step; its slopes are those up to vertex k + 1.
+        first, step: threshold of vertex k is (first + k)·step; its slopes are those up to vertex k
+            + 1.
         log_alpha, log_tpr, log_beta: error rates, each on the certified side.
         used: vertices that belong to their piece.
         firm: vertices at which the rounding guard is a small part of α.
-        top: threshold beyond which the curve is known exactly (the largest composed loss): there α is 0 and TPR is …
-        log_infinite: … the log of the mass at +∞, on the certified side. One of each for every piece, all equal; both are None for
-            mechanisms without atoms or a largest loss (static).
-        at: thresholds of the vertices and the end of the last one's slopes, not decreasing, where they are not equally far apart; else None
-            (static).
+        top: threshold beyond which the curve is known exactly (the largest composed loss): there α
+            is 0 and TPR is …
+        log_infinite: … the log of the mass at +∞, on the certified side. One of each for every
+            piece, all equal; both are None for mechanisms without atoms or a largest loss (static).
+        at: thresholds of the vertices and the end of the last one's slopes, not decreasing, where
+            they are not equally far apart; else None (static).
     """
 
     first: Any
@@ -54,7 +57,9 @@ class Vertices(NamedTuple):
         return self.threshold() + self.step[..., None] if self.at is None else self.at[..., 1:]
 
     def within(self, loss):
-        """The vertex in whose slopes a loss of any shape is, of one piece (unbatched), and whether there is one."""
+        """The vertex in whose slopes a loss of any shape is, of one piece (unbatched), and whether
+        there is one.
+        """
         number = self.log_alpha.shape[0]
         if self.at is None:
             k = xp.floor(loss / self.step - self.first)
@@ -65,7 +70,9 @@ class Vertices(NamedTuple):
 
 
 def trimmed(halves: list[Vertices]) -> list[Vertices]:
-    """The same half-curves (host arrays, units on the leading axis) cut to what is used of each unit, in rows of one standard length."""
+    """The same half-curves (host arrays, units on the leading axis) cut to what is used of each
+    unit, in rows of one standard length.
+    """
     spans = [_span(half.used) for half in halves]
     longest = max(int(np.max(last - first, initial=0)) for first, last in spans)
     length = _SHORTEST
@@ -87,6 +94,9 @@ def _cut(half: Vertices, first, length: int) -> Vertices:
     at = first[:, None] + np.arange(length)
     inside = at < number
     flat = np.minimum(at, number - 1) + number * np.arange(len(first))[:, None]
-    rates = {name: getattr(half, name).reshape(-1).take(flat) for name in ("log_alpha", "log_tpr", "log_beta")}
+    rates = {
+        name: getattr(half, name).reshape(-1).take(flat)
+        for name in ("log_alpha", "log_tpr", "log_beta")
+    }
     marks = {name: getattr(half, name).reshape(-1).take(flat) & inside for name in ("used", "firm")}
     return half._replace(first=half.first + first, **rates, **marks)

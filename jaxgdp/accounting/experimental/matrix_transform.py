@@ -1,9 +1,10 @@
-"""The short inverse transform as matrix products, for accelerators whose 64-bit FFT is missing or slow.
+"""The short inverse transform as matrix products, for accelerators whose 64-bit FFT is missing or
+slow.
 
-x_m = (1/L)·Re Σ_k c_k·S_k·e^{2πikm/L}, k < K ≤ L/2, with c_0 = 1 and c_k = 2 else, is what ``irfft`` gives of a spectrum padded with zeros.
-With L = L₁·L₂, k = L₂·k₁ + k₂ and m = m₁ + L₁·m₂ it is two products with constant matrices and a factor in between
-(Cooley and Tukey 1965); all arithmetic is real.
-"""
+x_m = (1/L)·Re Σ_k c_k·S_k·e^{2πikm/L}, k < K ≤ L/2, with c_0 = 1 and c_k = 2 else, is what
+``irfft`` gives of a spectrum padded with zeros. With L = L₁·L₂, k = L₂·k₁ + k₂ and m = m₁ + L₁·m₂
+it is two products with constant matrices and a factor in between (Cooley and Tukey 1965); all
+arithmetic is real."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from ...numerics.errors import TWIDDLE
 
 
 def factors(frequencies: int, length: int) -> tuple[int, int, int]:
-    """(K₁, L₁, L₂) of a transform whose length is a power of two: frequencies come in K₁ rows of L₂."""
+    """(K₁, L₁, L₂) of a transform whose length is a power of two: frequencies come in K₁ rows of
+    L₂.
+    """
     second = 2 ** math.ceil(math.log2(length) / 2)
     return -(-frequencies // second), length // second, second
 
@@ -29,11 +32,15 @@ def _wave(rows: int, columns: int, period: int):
 
 
 def inverse(re, im, length: int):
-    """``irfft`` of the lowest frequencies re + i·im, shape (K,), to ``length`` numbers (unbatched)."""
+    """``irfft`` of the lowest frequencies re + i·im, shape (K,), to ``length`` numbers
+    (unbatched).
+    """
     number = re.shape[-1]
     rows, first, second = factors(number, length)
     weight = np.where(np.arange(number) == 0, 1.0, 2.0) / length
-    re, im = (xp.pad(a * weight, (0, rows * second - number)).reshape(rows, second).T for a in (re, im))
+    re, im = (
+        xp.pad(a * weight, (0, rows * second - number)).reshape(rows, second).T for a in (re, im)
+    )
     cos, sin = _wave(rows, first, first)
     re, im = re @ cos - im @ sin, re @ sin + im @ cos
     cos, sin = _wave(second, first, length)
@@ -43,13 +50,14 @@ def inverse(re, im, length: int):
 
 
 def rounding(frequencies: int, length: int) -> float:
-    """Units by which the root of Σ x² of ``inverse`` is off, over that of the exact result, at most.
+    """Units by which the root of Σ x² of ``inverse`` is off, over that of the exact result, at
+    most.
 
-    A sum of n products in any order is off by n units of Σ |a·b|, and a row of n numbers has Σ |a| ≤ √n·(Σ a²)^½. With waves to
-    ``TWIDDLE`` units, 2K₁ products in each part of the first product, 2L₂ in the second, and Parseval's identity for either,
-    that is √2·(2K₁ + √2·TWIDDLE)·√K₁ and (2L₂ + √2·TWIDDLE)·√L₂ units; the factor in between adds 2√2 + √2·TWIDDLE, the weights
-    one. All of it is relative to Σ c²·|S|², at most twice the Σ x² of a real sequence.
-    """
+    A sum of n products in any order is off by n units of Σ |a·b|, and a row of n numbers has Σ |a|
+    ≤ √n·(Σ a²)^½. With waves to ``TWIDDLE`` units, 2K₁ products in each part of the first product,
+    2L₂ in the second, and Parseval's identity for either, that is √2·(2K₁ + √2·TWIDDLE)·√K₁ and
+    (2L₂ + √2·TWIDDLE)·√L₂ units; the factor in between adds 2√2 + √2·TWIDDLE, the weights one. All
+    of it is relative to Σ c²·|S|², at most twice the Σ x² of a real sequence."""
     rows, _, second = factors(frequencies, length)
     waves = math.sqrt(2.0) * TWIDDLE
     one = math.sqrt(2.0 * rows) * (2.0 * rows + waves)

@@ -1,10 +1,12 @@
-"""Sums of products that 32-bit arithmetic does without any rounding: numbers in slices of seven bits.
+"""Sums of products that 32-bit arithmetic does without any rounding: numbers in slices of seven
+bits.
 
-A number of at most 1 is a₀/2⁶ + a₁/2¹³ + … with whole numbers |aᵢ| ≤ 64, exactly but for 2⁻⁷ˢ after s of them. Products of two slices are
-at most 2¹², and so are sums of 4096 of them whole numbers below 2²⁴: floats of 32 bits hold each, and every partial sum of them, in
-whatever order they are added (Ozaki, Ogita, Oishi and Rump 2012). Seven bits are exact in bfloat16 and TF32, too, to which
-accelerators round what they multiply. What is left out is known on the host, where slices are cut and sums put together, in doubles.
-"""
+A number of at most 1 is a₀/2⁶ + a₁/2¹³ + … with whole numbers |aᵢ| ≤ 64, exactly but for 2⁻⁷ˢ after
+s of them. Products of two slices are at most 2¹², and so are sums of 4096 of them whole numbers
+below 2²⁴: floats of 32 bits hold each, and every partial sum of them, in whatever order they are
+added (Ozaki, Ogita, Oishi and Rump 2012). Seven bits are exact in bfloat16 and TF32, too, to which
+accelerators round what they multiply. What is left out is known on the host, where slices are cut
+and sums put together, in doubles."""
 
 from __future__ import annotations
 
@@ -25,8 +27,10 @@ class Sliced(NamedTuple):
     """Numbers in slices, scaled by powers of two.
 
     Attributes:
-        whole: whole numbers up to 64, float32, shape (SLICES, …). exponent: of what each row was divided by.
-        lost: bound, in units of the divisor times ``LOST``, on what a row takes part in: Σ of all its |aᵢ|/64.
+        whole: whole numbers up to 64, float32, shape (SLICES, …). exponent: of what each row was
+            divided by.
+        lost: bound, in units of the divisor times ``LOST``, on what a row takes part in: Σ of all
+            its |aᵢ|/64.
         total: Σ of its absolute values, in units of the divisor.
     """
 
@@ -59,7 +63,9 @@ def longest() -> int:
 
 
 def _pairs(length: int) -> list[list[tuple[int, int]]]:
-    """Which slices of the two factors are multiplied and added up at once: equal powers of two, as many as are exact."""
+    """Which slices of the two factors are multiplied and added up at once: equal powers of two, as
+    many as are exact.
+    """
     together = _LONGEST // length
     found = []
     for power in range(SLICES):
@@ -69,10 +75,12 @@ def _pairs(length: int) -> list[list[tuple[int, int]]]:
 
 
 def exact_sums(rows, columns):
-    """Whole numbers Σ_j a_ij·b_jk of slices of equal power, in float32: what the device does (compiled).
+    """Whole numbers Σ_j a_ij·b_jk of slices of equal power, in float32: what the device does
+    (compiled).
 
     Args:
-        rows: slices of every row, shape (rows, SLICES, length). columns: of every column, shape (SLICES, columns, length).
+        rows: slices of every row, shape (rows, SLICES, length). columns: of every column, shape
+            (SLICES, columns, length).
 
     Returns:
         Shape (rows, sums, columns), in the order of the powers.
@@ -93,19 +101,27 @@ _compiled = Program(exact_sums)
 
 
 def products(rows: Sliced, columns: Sliced, on_device=None) -> tuple[np.ndarray, np.ndarray]:
-    """Σ_j a_j·b_jk of every row and column, and a bound on what was left out of it; shapes (rows, columns).
+    """Σ_j a_j·b_jk of every row and column, and a bound on what was left out of it; shapes (rows,
+    columns).
 
-    The bound is that of slices beyond the last and of products of slices whose powers are beyond it.
+    The bound is that of slices beyond the last and of products of slices whose powers are beyond
+    it.
 
     Method: docs/method/narrow.md#slices
     """
     length = columns.whole.shape[-1]
     if length > _LONGEST:
-        raise ValueError(f"rows of up to {_LONGEST} numbers are added up without rounding, got {length}")
+        raise ValueError(
+            f"rows of up to {_LONGEST} numbers are added up without rounding, got {length}"
+        )
     number = rows.whole.shape[1]
-    whole = np.zeros((2 ** int(np.ceil(np.log2(number))), SLICES, length), np.float32)  # (few shapes: each is compiled)
+    whole = np.zeros(
+        (2 ** int(np.ceil(np.log2(number))), SLICES, length), np.float32
+    )  # (few shapes: each is compiled)
     whole[:number] = np.moveaxis(rows.whole, 0, 1)
-    found = np.asarray(_compiled(devices.placed(whole), columns.whole if on_device is None else on_device))
+    found = np.asarray(
+        _compiled(devices.placed(whole), columns.whole if on_device is None else on_device)
+    )
     found = found[:number].astype(float)
     powers = np.array([pairs[0][0] + pairs[0][1] for pairs in _pairs(length)])
     value = np.einsum("g,rgk->rk", np.ldexp(1.0, -2 * (BITS - 1) - BITS * powers), found)

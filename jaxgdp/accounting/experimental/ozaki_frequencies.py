@@ -1,8 +1,9 @@
-"""The low frequencies of many steps by a device that computes in 32 bits: the part of the work that grows with their number.
+"""The low frequencies of many steps by a device that computes in 32 bits: the part of the work that
+grows with their number.
 
-Masses and tables are cut into slices on the host (``slices``), the device adds up products of whole numbers, and what the slices
-leave out is part of the certificate. Everything else is done on the host in doubles.
-"""
+Masses and tables are cut into slices on the host (``slices``), the device adds up products of whole
+numbers, and what the slices leave out is part of the certificate. Everything else is done on the
+host in doubles."""
 
 from __future__ import annotations
 
@@ -31,18 +32,31 @@ class _Table:
 
 
 def serves(tables: low_frequencies.Tables | None) -> bool:
-    """Whether a lattice is left to the device: one of few frequencies, whose rows are added up without rounding."""
-    return tables is not None and low_frequencies.entries(tables) <= LARGEST and tables.right.size <= ozaki.longest()
+    """Whether a lattice is left to the device: one of few frequencies, whose rows are added up
+    without rounding.
+    """
+    return (
+        tables is not None
+        and low_frequencies.entries(tables) <= LARGEST
+        and tables.right.size <= ozaki.longest()
+    )
 
 
 @functools.lru_cache(maxsize=8)
 def _cut(table: _Table):
-    """Slices of versine and sine as columns, each divided by the size it has next to the centre: distance squared, or distance."""
+    """Slices of versine and sine as columns, each divided by the size it has next to the centre:
+    distance squared, or distance.
+    """
     tables, found = table.tables, []
     distance, number = _distance(tables), tables.node_cos.shape[-1]
     for octaves, power in ((tables.versine, 2), (tables.sine, 1)):
-        # (where no point is there is no mass, and the table's wave would only make its column large)
-        columns = np.where(distance > 0.0, np.append(trig_tables.flat(octaves), np.zeros((1, number)), axis=0).T, 0.0)
+        # (where no point is there is no mass, and the table's wave would only make its column
+        # large)
+        columns = np.where(
+            distance > 0.0,
+            np.append(trig_tables.flat(octaves), np.zeros((1, number)), axis=0).T,
+            0.0,
+        )
         cut = ozaki.sliced(np.ldexp(columns, -power * _exponent(distance)))
         found.append((cut, jax.device_put(cut.whole)))
     return found
@@ -67,7 +81,10 @@ def sums(weight, tables: low_frequencies.Tables) -> low_frequencies.Sums:
     lead = weight.shape[:-1]
     exponent, found = _exponent(_distance(tables)), []
     for part, (columns, on_device), power in zip(
-        low_frequencies.fold(weight.reshape(-1, weight.shape[-1]), tables), _cut(_Table(tables)), (2, 1), strict=True
+        low_frequencies.fold(weight.reshape(-1, weight.shape[-1]), tables),
+        _cut(_Table(tables)),
+        (2, 1),
+        strict=True,
     ):
         rows = ozaki.sliced(np.ldexp(part, power * exponent))
         found.append(ozaki.products(rows, columns, on_device))

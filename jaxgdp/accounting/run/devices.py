@@ -1,4 +1,6 @@
-"""A batch over all devices of a process: each has its share of the rows, and nothing passes between them."""
+"""A batch over all devices of a process: each has its share of the rows, and nothing passes between
+them.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,14 @@ _AXIS = "settings"
 
 
 def number() -> int:
-    """Devices of this process, of the backend that JAX computes on; 1 where the user has chosen one (``jax.default_device``)."""
-    return 1 if getattr(jax.config, "jax_default_device", None) is not None else jax.local_device_count()
+    """Devices of this process, of the backend that JAX computes on; 1 where the user has chosen one
+    (``jax.default_device``).
+    """
+    return (
+        1
+        if getattr(jax.config, "jax_default_device", None) is not None
+        else jax.local_device_count()
+    )
 
 
 @functools.cache
@@ -34,9 +42,9 @@ def placed(rows):
 def mapped(one, rows, others=()):
     """``one(row, others)`` over the leading axis of ``rows``, inside a compiled function.
 
-    Each device runs the same program on its rows; where they do not divide evenly the first is repeated.
-    """
-    batched = lambda rows, others: jax.vmap(lambda row: one(row, others))(rows)  # noqa: E731
+    Each device runs the same program on its rows; where they do not divide evenly the first is
+    repeated."""
+    batched = lambda rows, others: jax.vmap(lambda row: one(row, others))(rows)
     several = number()
     if several == 1:
         return batched(rows, others)
@@ -44,6 +52,8 @@ def mapped(one, rows, others=()):
     spare = -length % several
     if spare:
         rows = jax.tree.map(lambda a: jnp.concatenate([a, jnp.repeat(a[:1], spare, axis=0)]), rows)
-    split = jax.shard_map(batched, mesh=_mesh(), in_specs=(P(_AXIS), P()), out_specs=P(_AXIS), check_vma=False)
+    split = jax.shard_map(
+        batched, mesh=_mesh(), in_specs=(P(_AXIS), P()), out_specs=P(_AXIS), check_vma=False
+    )
     found = split(rows, others)
     return jax.tree.map(lambda a: a[:length], found) if spare else found

@@ -1,10 +1,11 @@
-"""Who computes: the same stages run by NumPy, one setting after the other, or compiled by JAX, many settings at a time.
+"""Who computes: the same stages run by NumPy, one setting after the other, or compiled by JAX, many
+settings at a time.
 
-The eager executor answers at once and is best for few settings; the compiled one pays tens of seconds of compiling once per lattice
-shape and is then many times faster per setting. Both give the same brackets up to the rounding that they allow for. The one by
-products is compiled, too, and without any FFT, for accelerators that have none of 64 bits; and one leaves to the accelerator only what 32
-bits do without rounding.
-"""
+The eager executor answers at once and is best for few settings; the compiled one pays tens of
+seconds of compiling once per lattice shape and is then many times faster per setting. Both give the
+same brackets up to the rounding that they allow for. The one by products is compiled, too, and
+without any FFT, for accelerators that have none of 64 bits; and one leaves to the accelerator only
+what 32 bits do without rounding."""
 
 from __future__ import annotations
 
@@ -29,13 +30,15 @@ _PLANNED = 128  # pieces of one component that are planned at once
 
 
 class Executor(Protocol):
-    """What runs the stages over the leading axis of their arguments (host arrays in, host arrays out).
+    """What runs the stages over the leading axis of their arguments (host arrays in, host arrays
+    out).
 
     Attributes:
         name: "eager", "compiled", "product" or "float32".
         padded: whether chunks should all have the same size.
         devices: over how many devices it spreads a chunk.
-        coarse: log of how many times larger its noise is than that of doubles; steers how strongly laws are tilted.
+        coarse: log of how many times larger its noise is than that of doubles; steers how strongly
+            laws are tilted.
     """
 
     name: str
@@ -67,7 +70,9 @@ def _in_pieces(halves, pieces):
 
 
 def _looped(stage, room=1):
-    """A stage over the leading axis of its arguments: as many rows at once as there is room for, see ``batching.run``."""
+    """A stage over the leading axis of its arguments: as many rows at once as there is room for,
+    see ``batching.run``.
+    """
 
     def rows(*columns):
         _keep_memory()
@@ -94,8 +99,9 @@ def _worked_on(groups, grid) -> int:
 
 @functools.cache
 def _keep_memory():
-    """Ask the allocator once for much and give it back: a C library whose threshold follows the largest block that was freed then
-    keeps what large arrays leave for the next ones, instead of a new page fault for every page of each."""
+    """Ask the allocator once for much and give it back: a C library whose threshold follows the
+    largest block that was freed then keeps what large arrays leave for the next ones, instead of a
+    new page fault for every page of each."""
     np.empty(2**21)
 
 
@@ -115,16 +121,16 @@ class Eager:
         return _looped(gaussian_parts)(groups)
 
     def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, pieces):
-        stage = lambda g, d, f, s, a: stages.plan_whole(g, d, rtol, f, s, a, pieces)  # noqa: E731
+        stage = lambda g, d, f, s, a: stages.plan_whole(g, d, rtol, f, s, a, pieces)
         return _looped(stage, _planned(groups))(groups, depths, faintest, seen, anchor)
 
     def plan_threshold(self, groups, threshold, rtol, faintest, share):
-        stage = lambda g, t, f, s: stages.plan_threshold(g, t, rtol, f, s)  # noqa: E731
+        stage = lambda g, t, f, s: stages.plan_threshold(g, t, rtol, f, s)
         return _looped(stage, _planned(groups))(groups, threshold, faintest, share)
 
     def step(self, groups, plans, reverse, tables, shape):
         grid = _grid(shape, tables)
-        stage = lambda g, p: stages.steps(g, p, grid, np.bool_(reverse))  # noqa: E731
+        stage = lambda g, p: stages.steps(g, p, grid, np.bool_(reverse))
         return _looped(stage, _worked_on(groups, grid))(groups, plans)
 
     def half(self, groups, plans, reverse, tables, shape, known=None):
@@ -132,16 +138,20 @@ class Eager:
         if tables is not None and known is None:
             steps = self.step(groups, plans, reverse, tables, shape)
             known = steps, _sums(steps, tables)
-        stage = lambda g, p, k: stages.half(g, p, grid, np.bool_(reverse), k)  # noqa: E731
+        stage = lambda g, p, k: stages.half(g, p, grid, np.bool_(reverse), k)
         return _looped(stage, _worked_on(groups, grid))(groups, plans, known)
 
     def read(self, parts, plus, minus, rates, kind, pieces):
         room = _IN_CACHE // (2 * plus[0].used.shape[-1] * pieces)
-        return _looped(lambda *mine: stages.read(*mine, kind), room)(parts, *_in_pieces((plus, minus), pieces), rates)
+        return _looped(lambda *mine: stages.read(*mine, kind), room)(
+            parts, *_in_pieces((plus, minus), pieces), rates
+        )
 
 
 class Compiled:
-    """JAX: each stage is batched with ``vmap``, spread over all devices of the process and compiled once for each shape."""
+    """JAX: each stage is batched with ``vmap``, spread over all devices of the process and compiled
+    once for each shape.
+    """
 
     name, padded, product, coarse = "compiled", True, False, 0.0
 
@@ -160,18 +170,29 @@ class Compiled:
         return _plan_threshold(*devices.placed((groups, threshold, faintest, share)), rtol)
 
     def step(self, groups, plans, reverse, tables, shape):
-        return _step(*devices.placed((groups, plans)), np.asarray(reverse), _moved(tables), shape=shape)
+        return _step(
+            *devices.placed((groups, plans)), np.asarray(reverse), _moved(tables), shape=shape
+        )
 
     def half(self, groups, plans, reverse, tables, shape, known=None):
         groups, plans, known = devices.placed((groups, plans, known))
-        return _half(groups, plans, np.asarray(reverse), _moved(tables), known, shape=shape, product=self.product)
+        return _half(
+            groups,
+            plans,
+            np.asarray(reverse),
+            _moved(tables),
+            known,
+            shape=shape,
+            product=self.product,
+        )
 
     def read(self, parts, plus, minus, rates, kind, pieces):
         return _read(*devices.placed((parts, plus, minus, rates)), kind=kind, pieces=pieces)
 
 
 class Product(Compiled):
-    """Compiled without an FFT: the short inverse transform of the low-frequency method is a product of matrices.
+    """Compiled without an FFT: the short inverse transform of the low-frequency method is a product
+    of matrices.
 
     Dense lattices, which have long transforms, are left to NumPy on the host.
     """
@@ -185,11 +206,11 @@ class Product(Compiled):
 
 
 class Float32:
-    """Sums over the points of one step by a device that computes in 32 bits, with a bound on what it leaves out.
+    """Sums over the points of one step by a device that computes in 32 bits, with a bound on what
+    it leaves out.
 
-    Brackets are wider, and as certain. The rest is done in 64 bits by another executor, on the CPU of the host, and lattices that the
-    device does not serve by NumPy.
-    """
+    Brackets are wider, and as certain. The rest is done in 64 bits by another executor, on the CPU
+    of the host, and lattices that the device does not serve by NumPy."""
 
     name, coarse = "float32", 10.0
 
@@ -276,7 +297,9 @@ def _step(groups, plans, reverse, tables, *, shape):
 
 @functools.partial(Program, static_argnames=("shape", "product"))
 def _half(groups, plans, reverse, tables, known=None, *, shape, product=False):
-    """``shape`` is a ``Dense`` lattice, or the number of vertices of a ``Sparse`` one, whose ``tables`` are arguments."""
+    """``shape`` is a ``Dense`` lattice, or the number of vertices of a ``Sparse`` one, whose
+    ``tables`` are arguments.
+    """
 
     def one(row, others):
         (groups, plan, known), (reverse, tables) = row, others
@@ -295,41 +318,49 @@ def _read(parts, plus, minus, rates, *, kind, pieces):
 EAGER, COMPILED, PRODUCT = Eager(), Compiled(), Product()
 FLOAT32 = Float32(COMPILED)
 BY_NAME: dict[str, Executor] = {who.name: who for who in (EAGER, COMPILED, PRODUCT, FLOAT32)}
-MANY = 600  # looks at once, on 512 vertices each, that take NumPy a fifth of the time of compiling programs: more are compiled for
+# looks at once, on 512 vertices each, that take NumPy a fifth of the time of compiling programs:
+# more are compiled for
+MANY = 600
 MANY_IN_ALL = 1800  # … that take about as long, all those before counted
-MANY_AND_NO_MORE = (
-    4000  # settings that NumPy answers in as much time as it takes to compile their programs and to run them once
-)
+# settings that NumPy answers in as much time as it takes to compile their programs and to run them
+# once
+MANY_AND_NO_MORE = 4000
 MANY_ONCE_COMPILED = 4  # … as a compiled chunk
 
 
 def for_one_call(number: int) -> str | None:
-    """Who answers the only call of a process, of so many settings of DP-SGD, as an argument ``executor``; None leaves it open.
+    """Who answers the only call of a process, of so many settings of DP-SGD, as an argument
+    ``executor``; None leaves it open.
 
-    On a CPU NumPy is done with thousands of settings before their programs are compiled, and nothing comes after them.
-    """
+    On a CPU NumPy is done with thousands of settings before their programs are compiled, and
+    nothing comes after them."""
     left_open = by_name(None) is None and jax.default_backend() == "cpu"
     return EAGER.name if left_open and number <= MANY_AND_NO_MORE else None
 
 
 def by_name(name: str | None) -> Executor | None:
-    """The executor asked for by an argument, else by the environment variable ``JAXGDP_EXECUTOR``; None where neither decides.
+    """The executor asked for by an argument, else by the environment variable ``JAXGDP_EXECUTOR``;
+    None where neither decides.
 
     Raises:
         ValueError: the name is none of "eager", "compiled", "product", "float32" and "auto".
     """
     name = name or os.environ.get("JAXGDP_EXECUTOR") or "auto"
     if name not in (*BY_NAME, "auto"):
-        raise ValueError(f"executor must be one of {', '.join(map(repr, (*BY_NAME, 'auto')))}, got {name!r}")
+        raise ValueError(
+            f"executor must be one of {', '.join(map(repr, (*BY_NAME, 'auto')))}, got {name!r}"
+        )
     return BY_NAME.get(name)
 
 
 def choose(work: float, compiled: bool, before: float = 0.0) -> Executor:
-    """Who does so many looks: NumPy a few, a program many, for whose compiling the next ones have to wait.
+    """Who does so many looks: NumPy a few, a program many, for whose compiling the next ones have
+    to wait.
 
     Args:
-        work: looks. compiled: whether their program is compiled already. before: looks that it would have spared NumPy so far. What has
-            been done by NumPy for as long as compiling takes will be asked for again.
+        work: looks. compiled: whether their program is compiled already. before: looks that it
+            would have spared NumPy so far. What has been done by NumPy for as long as compiling
+            takes will be asked for again.
     """
     pays = work > MANY_ONCE_COMPILED and (compiled or work > MANY or before + work > MANY_IN_ALL)
     return COMPILED if pays else EAGER

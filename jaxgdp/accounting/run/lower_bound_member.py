@@ -1,8 +1,8 @@
-"""What an attack achieves, looked at on its own: for one side of a bracket whose other side is of another law.
+"""What an attack achieves, looked at on its own: for one side of a bracket whose other side is of
+another law.
 
-Lattices are planned for the dominating pair. Where an attack's law lies elsewhere, they see little of it; here it gets lattices of its
-own, or none at all where it is used once (``single``).
-"""
+Lattices are planned for the dominating pair. Where an attack's law lies elsewhere, they see little
+of it; here it gets lattices of its own, or none at all where it is used once (``single``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from . import engine, nested
 from .executors import Executor
 from .nested import Nested
 
-_RTOL = 0.02  # of several uses: what an attack could achieve beyond that is little beside what is not known
+# of several uses: what an attack could achieve beyond that is little beside what is not known
+_RTOL = 0.02
 
 
 def answer(groups, question: Question, executor: Executor | None = None) -> Nested:
@@ -34,8 +35,13 @@ def answer(groups, question: Question, executor: Executor | None = None) -> Nest
     sizes, curves = np.zeros(number, np.int64), [()] * number if question.keep else []
     rows = np.flatnonzero(alone)
     if len(rows):
-        loss, log_p, error = (np.asarray(a)[rows, 0] for a in (mechanism.loss, mechanism.log_p, mechanism.error))
-        found = [finite_laws.attack_curve(x, p, x + p, float(e)) for x, p, e in zip(loss, log_p, error, strict=True)]
+        loss, log_p, error = (
+            np.asarray(a)[rows, 0] for a in (mechanism.loss, mechanism.log_p, mechanism.error)
+        )
+        found = [
+            finite_laws.attack_curve(x, p, x + p, float(e))
+            for x, p, e in zip(loss, log_p, error, strict=True)
+        ]
         found = [finite_laws.oriented(curve, question.adjacency) for curve in found]
         _put(results, rows, finite_laws.read(found, question.take(rows, number)))
         for row, curve in zip(rows, found, strict=True) if question.keep else ():

@@ -1,7 +1,8 @@
-"""Brackets that only ever narrow: whatever is asked at a finer accuracy lies within what was answered at a coarser one.
+"""Brackets that only ever narrow: whatever is asked at a finer accuracy lies within what was
+answered at a coarser one.
 
-Two certified brackets of one number overlap, but neither need contain the other. So accuracies are levels (1e-3, 1e-4, …), and the
-answer at one level is what all levels down to it have in common.
+Two certified brackets of one number overlap, but neither need contain the other. So accuracies are
+levels (1e-3, 1e-4, …), and the answer at one level is what all levels down to it have in common.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Nested(NamedTuple):
     """Results of one batch.
 
     Attributes:
-        results: name → Bracket of arrays of shape (settings,): both sides as found, not compared with each other.
+        results: name → Bracket of arrays of shape (settings,): both sides as found, not compared
+            with each other.
         excess: name → width over the width promised, shape (settings,).
         sizes: lattice points used per setting.
         curves: for every setting a tuple of curves, the finest last, when curves were kept.
@@ -47,7 +49,9 @@ def unknown(number: int) -> Bracket:
 
 
 def narrowed(record, bracket: Bracket, achieved: Bracket) -> Bracket:
-    """A bracket of a mechanism, narrowed by that of one which can be made of its outputs: one side of it, for what is monotone."""
+    """A bracket of a mechanism, narrowed by that of one which can be made of its outputs: one side
+    of it, for what is monotone.
+    """
     if not record.monotone:
         return bracket
     if record.grows:
@@ -56,7 +60,8 @@ def narrowed(record, bracket: Bracket, achieved: Bracket) -> Bracket:
 
 
 def answer(groups, question: Question, progress=None, executor: Executor | None = None) -> Nested:
-    """``engine.answer`` at every level down to that of ``question.rtol``, and what they have in common.
+    """``engine.answer`` at every level down to that of ``question.rtol``, and what they have in
+    common.
 
     A setting takes part in a level if some quantity is not as narrow yet.
 
@@ -92,4 +97,9 @@ def answer(groups, question: Question, progress=None, executor: Executor | None 
             done = number - int(np.count_nonzero(wider(steps[-1])))
             finished(done - told)
             told = done
-    return Nested(results, {q.name: q.excess(results[q.name], question.rtol) for q, _ in question.asked}, sizes, curves)
+    return Nested(
+        results,
+        {q.name: q.excess(results[q.name], question.rtol) for q, _ in question.asked},
+        sizes,
+        curves,
+    )

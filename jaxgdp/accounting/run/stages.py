@@ -1,7 +1,8 @@
-"""What is computed for one setting, in three stages: plan its looks, compose half a curve, read numbers off both halves.
+"""What is computed for one setting, in three stages: plan its looks, compose half a curve, read
+numbers off both halves.
 
-Unbatched functions of arrays, of whichever library the arrays are (``namespace``); an executor runs them over many settings.
-"""
+Unbatched functions of arrays, of whichever library the arrays are (``namespace``); an executor runs
+them over many settings."""
 
 from __future__ import annotations
 
@@ -22,18 +23,24 @@ from ..steer import windows
 def plan_whole(groups, depths, rtol, faintest, seen, anchor, pieces):
     """Plans of both half-curves (leading axes: sides, pieces), and the merged number of steps."""
     merged, count = merge(groups)
-    return windows.plan_whole(merged, count, *depths, rtol, faintest, seen, anchor, pieces), xp.sum(count)
+    return windows.plan_whole(merged, count, *depths, rtol, faintest, seen, anchor, pieces), xp.sum(
+        count
+    )
 
 
 def plan_threshold(groups, threshold, rtol, faintest, share):
-    """Plans of both half-curves (leading axes: sides, one piece) about one threshold, and the merged number of steps."""
+    """Plans of both half-curves (leading axes: sides, one piece) about one threshold, and the
+    merged number of steps.
+    """
     merged, count = merge(groups)
     plan = windows.plan_threshold(merged, count, threshold, rtol, faintest, share)
     return jax.tree.map(lambda a: a[:, None], plan), xp.sum(count)
 
 
 def half(groups, plan, grid, reverse, known=None):
-    """Vertices of one planned piece of a half-curve, from above and from below; ``known`` as for ``half_curve``."""
+    """Vertices of one planned piece of a half-curve, from above and from below; ``known`` as for
+    ``half_curve``.
+    """
     return half_curve(*merge(groups), plan, grid, reverse, known=known)
 
 
@@ -42,8 +49,11 @@ def steps(groups, plan, grid, reverse):
     return step(merge(groups)[0], plan, grid, reverse)
 
 
-def read(parts, plus, minus, rates: Rates, kind: Kind) -> tuple[dict[str, Any], dict[str, Any], tuple, Curve | None]:
-    """Numbers asked for, at which thresholds they were read off, how far out each half has to be known, and the curve (if asked for).
+def read(
+    parts, plus, minus, rates: Rates, kind: Kind
+) -> tuple[dict[str, Any], dict[str, Any], tuple, Curve | None]:
+    """Numbers asked for, at which thresholds they were read off, how far out each half has to be
+    known, and the curve (if asked for).
 
     ``parts`` are the Gaussian curves that it lies between (``curve.gaussian_parts``).
 
@@ -69,21 +79,29 @@ def numbers(curve: Curve, rates: Rates, kind: Kind) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for quantity, query in sorted(_asked(rates, kind), key=lambda each: bool(each[0].after)):
         known = {"given": found[quantity.after]} if kind.shared and quantity.after in found else {}
-        found[quantity.name] = quantity.read(curve, query, symmetric=kind.adjacency == "add_remove", **known)
+        found[quantity.name] = quantity.read(
+            curve, query, symmetric=kind.adjacency == "add_remove", **known
+        )
     return found
 
 
 def _asked(rates: Rates, kind: Kind):
     """Quantities and what each is asked at: the very same array where that is the same."""
-    return [(quantity, rates.queries[first]) for quantity, first in zip(kind.quantities, kind.alike, strict=True)]
+    return [
+        (quantity, rates.queries[first])
+        for quantity, first in zip(kind.quantities, kind.alike, strict=True)
+    ]
 
 
 def _seen(v: Vertices, rates: Rates):
-    """How far out a half-curve has to be known: the first firm vertex past every rate asked for, (threshold, log FPR).
+    """How far out a half-curve has to be known: the first firm vertex past every rate asked for,
+    (threshold, log FPR).
 
-    Where the firm vertices end before, the rest of the way is guessed from them; (inf, 0) where there are none.
-    """
-    t, log_alpha, log_tpr, log_beta = (a.reshape(-1) for a in (v.threshold(), v.log_alpha, v.log_tpr, v.log_beta))
+    Where the firm vertices end before, the rest of the way is guessed from them; (inf, 0) where
+    there are none."""
+    t, log_alpha, log_tpr, log_beta = (
+        a.reshape(-1) for a in (v.threshold(), v.log_alpha, v.log_tpr, v.log_beta)
+    )
     firm = (v.used & v.firm).reshape(-1)
     log_floor = rates.log_floor
     past = firm & (log_alpha <= log_floor - 0.05) & (log_beta >= log_floor + 0.05)

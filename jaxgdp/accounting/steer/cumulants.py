@@ -1,8 +1,8 @@
-"""The privacy loss of every component by quadrature, and its cumulants: what tilts and windows are chosen from.
+"""The privacy loss of every component by quadrature, and its cumulants: what tilts and windows are
+chosen from.
 
-Nothing here is part of a certificate. Arrays have the two directions of the pair (Q against P, P against Q) on an axis of their
-own, "sides"; the axis of components is last.
-"""
+Nothing here is part of a certificate. Arrays have the two directions of the pair (Q against P, P
+against Q) on an axis of their own, "sides"; the axis of components is last."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ class Loss(NamedTuple):
     """Quadrature of each component's privacy loss, ready for cumulants.
 
     Attributes:
-        loss: nodes, shape (1 or sides, components, nodes). log_weight: their log P-masses, shape (components, nodes).
+        loss: nodes, shape (1 or sides, components, nodes). log_weight: their log P-masses, shape
+            (components, nodes).
         precision: 1/σ² of components that are exactly Gaussian, else 0, shape (components,).
         count: number of uses, shape (components,).
-        bottom, top: ends of each component's loss under P, ∓∞ where there are none, shape (components,).
+        bottom, top: ends of each component's loss under P, ∓∞ where there are none, shape
+            (components,).
         atomic: 1 for components whose law never gets smooth, else 0, shape (components,).
         bounded: whether any class of mechanisms has such ends (static).
         reverse: whether the pair is swapped (Q against P), shape (sides,).
@@ -40,7 +42,9 @@ class Loss(NamedTuple):
         return self._replace(loss=xp.minimum(self.loss, longest[:, None, None]))
 
     def ends(self):
-        """Smallest and largest node of each component in the direction of the pair, shape (sides, components)."""
+        """Smallest and largest node of each component in the direction of the pair, shape (sides,
+        components).
+        """
         first, last, swap = self.loss[..., 0], self.loss[..., -1], self.reverse[:, None]
         return xp.where(swap, -last, first), xp.where(swap, -first, last)
 
@@ -71,14 +75,26 @@ def quadrature(groups, depth, reverse) -> Loss:
     most = max(loss.shape[-1] for loss in nodes)
     # fewer nodes: repeat the last one without weight
     short = [((0, 0), (0, most - loss.shape[-1])) for loss in nodes]
-    nodes = [xp.pad(loss, wide, mode="edge") if wide[1][1] else loss for loss, wide in zip(nodes, short, strict=True)]
+    nodes = [
+        xp.pad(loss, wide, mode="edge") if wide[1][1] else loss
+        for loss, wide in zip(nodes, short, strict=True)
+    ]
     weights = [
-        xp.pad(w, wide, constant_values=-xp.inf) if wide[1][1] else w for w, wide in zip(weights, short, strict=True)
+        xp.pad(w, wide, constant_values=-xp.inf) if wide[1][1] else w
+        for w, wide in zip(weights, short, strict=True)
     ]
     bottom, top = xp.moveaxis(join(ends), -1, 0)
     bounded = any(m.bounded() for m, _ in groups)
     return Loss(
-        join(nodes)[None], join(weights), join(precision), join(counts), bottom, top, join(atomic), bounded, reverse
+        join(nodes)[None],
+        join(weights),
+        join(precision),
+        join(counts),
+        bottom,
+        top,
+        join(atomic),
+        bounded,
+        reverse,
     )
 
 
@@ -90,7 +106,12 @@ def _tilted(loss: Loss, s):
     weight = xp.exp(exponent - top)
     total = xp.sum(weight, axis=-1)
     value = top[..., 0] + xp.log(total)
-    return xp.where(loss.precision > 0.0, 0.5 * s * (s - 1.0) * loss.precision, value), weight, total, s
+    return (
+        xp.where(loss.precision > 0.0, 0.5 * s * (s - 1.0) * loss.precision, value),
+        weight,
+        total,
+        s,
+    )
 
 
 def cumulant(loss: Loss, s):
@@ -99,9 +120,11 @@ def cumulant(loss: Loss, s):
 
 
 def cumulants(loss: Loss, s):
-    """K, K', K'' of each component's loss at s, K(s) = log E_P e^{s·ℓ}; shapes (…, sides, components).
+    """K, K', K'' of each component's loss at s, K(s) = log E_P e^{s·ℓ}; shapes (…, sides,
+    components).
 
-    ``s`` has shape (…, sides, components), or 1 in the place of components for one tilt for all. The swapped pair has K(1 − s).
+    ``s`` has shape (…, sides, components), or 1 in the place of components for one tilt for all.
+    The swapped pair has K(1 − s).
 
     Method: docs/method/tilting.md#saddle
     """
@@ -120,8 +143,14 @@ def composed(loss: Loss, s):
 
 
 def common_unit(groups):
-    """Greatest common divisor of the units of all atoms (unbatched), by Euclid with room for rounding; 0 where there are none."""
-    units = [xp.vmap(lambda m: m.loss_unit())(m) for m, _ in groups if type(m).loss_unit is not Mechanism.loss_unit]
+    """Greatest common divisor of the units of all atoms (unbatched), by Euclid with room for
+    rounding; 0 where there are none.
+    """
+    units = [
+        xp.vmap(lambda m: m.loss_unit())(m)
+        for m, _ in groups
+        if type(m).loss_unit is not Mechanism.loss_unit
+    ]
     if not units:
         return xp.zeros(())
     units = xp.concatenate(units)

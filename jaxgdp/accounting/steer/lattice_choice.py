@@ -1,7 +1,8 @@
-"""Which lattice a setting gets: what its plan needs, and the smallest lattice of a short menu that offers it.
+"""Which lattice a setting gets: what its plan needs, and the smallest lattice of a short menu that
+offers it.
 
-Few shapes, because each is one more program to compile. A poor choice makes a bracket wide, never wrong.
-"""
+Few shapes, because each is one more program to compile. A poor choice makes a bracket wide, never
+wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from ..plan import Plan
 
 _CHUNK = 2**19  # numbers in the largest array worked on at once
 _TOGETHER = 24  # half-curve pieces worked on at once, at most
-# of dense lattices: times the width promised at which a larger one than usual may do, and how many times as large that is
+# of dense lattices: times the width promised at which a larger one than usual may do, and how many
+# times as large that is
 _NEAR = {"jump": (5.0, 2), "heavy": (5.0, 4), "whole": (5.0, 4)}
 _MOST_VERTICES = 2**16  # of one of those
 _FOCUSED_VERTICES = 8192  # of a dense lattice for one threshold
@@ -27,12 +29,15 @@ _VERTICES = 24.0  # vertices between ℓ = 0 and the floor at rtol 1e-3, at leas
 
 
 class Lattice(NamedTuple):
-    """What a bucket of settings shares; equal ones run together, and those of equal shapes share a program.
+    """What a bucket of settings shares; equal ones run together, and those of equal shapes share a
+    program.
 
     Attributes:
-        kind: "sparse" (many small steps), "heavy" (dense, one step reaches up to half of the window, to the right),
-            "whole" (dense, one step is most of the composition) or "jump" (dense, only what takes a jump).
-        vertices: of each piece. frequencies: kept, if sparse. size: N. base: points per octave, if sparse.
+        kind: "sparse" (many small steps), "heavy" (dense, one step reaches up to half of the
+            window, to the right), "whole" (dense, one step is most of the composition) or "jump"
+            (dense, only what takes a jump).
+        vertices: of each piece. frequencies: kept, if sparse. size: N. base: points per octave, if
+            sparse.
         short, long: octaves of points on the two sides of one step, if sparse.
         pieces: tilts along the half-curve.
     """
@@ -51,11 +56,17 @@ class Lattice(NamedTuple):
         if self.kind == "sparse":
             key = (self.size, self.frequencies, self.vertices, self.base)
             plus, minus = (self.short, self.long), (self.long, self.short)
-            return (self.vertices,) * 2, (low_frequencies.tables(*key, *plus), low_frequencies.tables(*key, *minus))
+            return (self.vertices,) * 2, (
+                low_frequencies.tables(*key, *plus),
+                low_frequencies.tables(*key, *minus),
+            )
         size, block = self.size, self.size // self.vertices
         if self.kind == "jump":
             left, right, block = size // 8, 3 * size // 4, size // self.vertices
-            return (Dense(size, left, right, block, True), Dense(size, right, left, block, True)), (None, None)
+            return (Dense(size, left, right, block, True), Dense(size, right, left, block, True)), (
+                None,
+                None,
+            )
         if self.kind == "whole":
             return (Dense(size, size // 2, size // 2, block),) * 2, (None, None)
         left, right = size // 32, size // 2
@@ -63,7 +74,9 @@ class Lattice(NamedTuple):
 
     @property
     def compiled(self) -> bool:
-        """Whether compiling ever pays: not for the long transforms of dense lattices, which compiled for a CPU take twice as long."""
+        """Whether compiling ever pays: not for the long transforms of dense lattices, which
+        compiled for a CPU take twice as long.
+        """
         return self.kind == "sparse" or jax.default_backend() != "cpu"
 
     @property
@@ -88,9 +101,14 @@ class Lattice(NamedTuple):
         return next(share for share in range(min(most, read), 0, -1) if read % share == 0)
 
 
-SIZES = {"heavy": (14, 16, 18, 20), "whole": (13, 16, 18, 20), "jump": (13, 20)}  # of dense lattices
-# (frequencies, vertices, how many times more vertices may be foreseen, points per octave, octaves on the short and on the long
-# side of one step) at rtol 1e-3: few, because each is one more program to compile
+SIZES = {
+    "heavy": (14, 16, 18, 20),
+    "whole": (13, 16, 18, 20),
+    "jump": (13, 20),
+}  # of dense lattices
+# (frequencies, vertices, how many times more vertices may be foreseen, points per octave, octaves
+# on the short and on the long side of one step) at rtol 1e-3: few, because each is one more program
+# to compile
 _MENU = (
     (128, 512, 1.25, 40, 4, 12),
     (128, 512, 1.25, 48, 11, 12),
@@ -103,18 +121,21 @@ _MENU = (
 _BLOCK = 128  # points between vertices, where a step then still fits
 _TABLE = 2**24  # largest table
 _FEWEST = 140  # steps, for a sparse lattice
-_FEW = 300  # steps, up to which a finer lattice than that is a dense one: as cheap, and of use more often
+# steps, up to which a finer lattice than that is a dense one: as cheap, and of use more often
+_FEW = 300
 
 
 class Needs(NamedTuple):
     """What each setting needs of a lattice at accuracy ``rtol`` (arrays over settings).
 
     Attributes:
-        points: points of a sparse lattice; dense: of a dense one. bandwidth: frequencies. vertices: of a piece.
+        points: points of a sparse lattice; dense: of a dense one. bandwidth: frequencies. vertices:
+            of a piece.
         short, long: reach of a step on its two sides, in points of a sparse lattice.
         base: points per octave, if sparse.
         steps: number of steps. whole: whether one step is most of the composition.
-        focused: whether the view is of one threshold. jumps: whether a single step is the likeliest way there.
+        focused: whether the view is of one threshold. jumps: whether a single step is the likeliest
+            way there.
     """
 
     points: Any
@@ -134,7 +155,16 @@ def likeliest(rtol: float) -> Lattice:
     """The lattice (but for its size) that most settings of many small steps get."""
     extra = _sharper(rtol)
     frequencies, vertices, _, base, short, long = _MENU[0]
-    return Lattice("sparse", vertices << extra, frequencies, 16 * (vertices << extra), base << extra, short, long, 1)
+    return Lattice(
+        "sparse",
+        vertices << extra,
+        frequencies,
+        16 * (vertices << extra),
+        base << extra,
+        short,
+        long,
+        1,
+    )
 
 
 def _sharper(rtol: float) -> int:
@@ -143,31 +173,36 @@ def _sharper(rtol: float) -> int:
 
 
 def most_points(kind: str, largest: int, focused: bool, excess: float) -> int:
-    """Points of the largest dense lattice, at most ``largest`` as a rule, for a view so many times as wide as promised.
+    """Points of the largest dense lattice, at most ``largest`` as a rule, for a view so many times
+    as wide as promised.
 
-    Views of one threshold that need not much more than the largest of all get as many as memory allows; a lattice for what takes a jump
-    has more arrays.
-    """
+    Views of one threshold that need not much more than the largest of all get as many as memory
+    allows; a lattice for what takes a jump has more arrays."""
     usual, (near, times) = 2 ** SIZES[kind][-1], _NEAR[kind]
     return usual * times if focused and excess <= near and usual <= largest else min(largest, usual)
 
 
-def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense, excess=np.inf) -> Lattice:
-    """The lattice for one setting (numbers in ``need``), ``detail`` times finer than foreseen; ``excess``: of the looks so far.
+def choose(
+    need: Needs, detail, rtol: float, pieces: int, largest: int, dense, excess=np.inf
+) -> Lattice:
+    """The lattice for one setting (numbers in ``need``), ``detail`` times finer than foreseen;
+    ``excess``: of the looks so far.
 
     Method: docs/method/index.md#steering
     """
     sharper = _sharper(rtol)
     many_steps = not dense and need.steps >= (_FEWEST if detail <= 1.0 else _FEW)
-    # as fine, and with as many points and vertices, as ``detail`` asks for if some lattice serves, less otherwise; N costs
-    # nothing, so it is rounded up generously where a step then still fits
+    # as fine, and with as many points and vertices, as ``detail`` asks for if some lattice serves,
+    # less otherwise; N costs nothing, so it is rounded up generously where a step then still fits
     ladder = range(sharper, sharper + (6 if need.focused else 4))
     if need.focused:
         pairs = itertools.product(((detail, detail), (1.0, detail), (1.0, 1.0)), ladder)
     else:
         demands = ((detail, detail), (detail, 1.0), (2.0, 1.0), (1.0, 1.0))
         pairs = (
-            itertools.product(demands, ladder) if detail > 8.0 else ((d, extra) for extra in ladder for d in demands)
+            itertools.product(demands, ladder)
+            if detail > 8.0
+            else ((d, extra) for extra in ladder for d in demands)
         )
     uniform = need.points * detail / 2.0
     if need.jumps:
@@ -177,12 +212,16 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense, e
     kind = "whole" if need.whole else "heavy"
     most = most_points(kind, largest, True, excess)
     if need.focused and detail > 1.0 and uniform <= (most / 2 if most <= largest else most):
-        # (a second look, at few thresholds: points that are equally far apart everywhere leave nothing to chance)
+        # (a second look, at few thresholds: points that are equally far apart everywhere leave
+        # nothing to chance)
         wanted = 2 ** int(np.ceil(np.log2(uniform * (4.0 if need.whole else 1.0))))
         size = int(np.clip(wanted, 2**13, max(most, 2 * largest)))
         return Lattice(kind, min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
     tries = itertools.product(pairs, _MENU, ((_BLOCK, 2), (4, 4), (4, 2))) if many_steps else ()
-    for ((finer, denser), extra), (frequencies, vertices, room, base, short, long), (block, factor) in tries:
+    for ((finer, denser), extra), (frequencies, vertices, room, base, short, long), (
+        block,
+        factor,
+    ) in tries:
         vertices, base = vertices << extra, base << extra
         size = block * vertices
         while size < need.points * finer and size < 2**40:
@@ -207,18 +246,25 @@ def choose(need: Needs, detail, rtol: float, pieces: int, largest: int, dense, e
 
 
 def needs(plus: Plan, minus: Plan, steps, rtol, focused: bool = False) -> Needs:
-    """What settings need, from the plans of their two half-curves (leaves (settings, pieces, …)) and their numbers of steps."""
+    """What settings need, from the plans of their two half-curves (leaves (settings, pieces, …))
+    and their numbers of steps.
+    """
     sides = (plus, minus)
-    most = lambda a, b: np.maximum(np.max(a, axis=1), np.max(b, axis=1))  # noqa: E731
+    most = lambda a, b: np.maximum(np.max(a, axis=1), np.max(b, axis=1))
     width = [p.high - p.low for p in sides]
-    # expected relative width 0.14·h²·T/V, from the variance under the tilt; the brackets themselves decide later
+    # expected relative width 0.14·h²·T/V, from the variance under the tilt; the brackets themselves
+    # decide later
     fine = np.sqrt(0.6 * rtol / 0.14)
     spacing = [fine * p.smooth / np.sqrt(steps[:, None]) for p in sides]
     points = most(*(1.02 * w / h for w, h in zip(width, spacing, strict=True)))
-    bandwidth = most(*(1.05 * w * p.bandwidth / (2.0 * np.pi) for w, p in zip(width, sides, strict=True)))
+    bandwidth = most(
+        *(1.05 * w * p.bandwidth / (2.0 * np.pi) for w, p in zip(width, sides, strict=True))
+    )
     # vertices: enough of them across the composed law, and between the thresholds asked for
     across = most(*(w / (fine * p.spread) for w, p in zip(width, sides, strict=True)))
-    asked = most(*(w / np.maximum(p.cut_high - p.cut_low, 1e-300) for w, p in zip(width, sides, strict=True)))
+    asked = most(
+        *(w / np.maximum(p.cut_high - p.cut_low, 1e-300) for w, p in zip(width, sides, strict=True))
+    )
     # a view of one threshold has a vertex there
     across = np.minimum(across, _FOCUSED) if focused else across
     vertices = np.maximum(0.75 * across, _VERTICES * np.sqrt(1e-3 / rtol) * np.minimum(asked, 40.0))
@@ -231,12 +277,18 @@ def needs(plus: Plan, minus: Plan, steps, rtol, focused: bool = False) -> Needs:
         most(*(reach(p, low) / w for p, low, w in zip(sides, lows, width, strict=True)))
         for lows in ((True, False), (False, True))
     )
-    dense = most(*(np.sqrt(steps[:, None]) * w / (fine * p.spread) for w, p in zip(width, sides, strict=True)))
+    dense = most(
+        *(
+            np.sqrt(steps[:, None]) * w / (fine * p.spread)
+            for w, p in zip(width, sides, strict=True)
+        )
+    )
     whole = short >= 0.9 / 32
     dense = dense * np.maximum(np.where(whole, 2.0 * np.maximum(long, short), 2.0 * long), 1.0)
     dense = np.maximum(dense, 1.4 * vertices)
     jumps = np.any(np.isfinite(plus.jump) | np.isfinite(minus.jump), axis=1)
-    # the error of a tail grows with the square of its depth, and falls with the square of the points in an octave
+    # the error of a tail grows with the square of its depth, and falls with the square of the
+    # points in an octave
     base = np.full(len(steps), (32.0 if focused else 8.0) * 2 ** _sharper(rtol))
     return Needs(
         points,

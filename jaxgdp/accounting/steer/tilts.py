@@ -1,8 +1,7 @@
 """Exponential tilts: where the saddle point of an error rate or of a threshold lies.
 
-All functions work on arrays with the two directions of the pair on the last axis, "sides". They steer; nothing here is part of a
-certificate.
-"""
+All functions work on arrays with the two directions of the pair on the last axis, "sides". They
+steer; nothing here is part of a certificate."""
 
 from __future__ import annotations
 
@@ -10,7 +9,9 @@ from ...numerics import namespace as xp
 from .cumulants import Loss, composed
 
 _CLOSE = 1e-6  # a Newton step of a tilt, relative, after which there is no other
-_FEW_JUMPS = 40.0  # −log of how many jumps are expected, at most: a second one is then outside of the window
+_FEW_JUMPS = (
+    40.0  # −log of how many jumps are expected, at most: a second one is then outside of the window
+)
 _UNSURE = 10.0  # by which −log of a mass may be more than follows from a mean and a variance
 _SEVERAL = 6.0  # … where several jumps lead to the threshold
 _HIDDEN = 8.0  # −log of the part of what takes a jump that is about the threshold, at most
@@ -20,8 +21,8 @@ MARGIN = 0.05  # how far past the asked depth, in standard deviations, the piece
 def depths(loss: Loss, s):
     """Saddle-point depths of α and of 1 − β at tilt s, in standard deviations, and Λ', Λ''.
 
-    α ≈ Φ(−r_X) and TPR ≈ Φ(−r_Y), with r_X² = 2(sΛ' − Λ) and r_Y² = 2((s − 1)Λ' − Λ), the sign of s − 1.
-    """
+    α ≈ Φ(−r_X) and TPR ≈ Φ(−r_Y), with r_X² = 2(sΛ' − Λ) and r_Y² = 2((s − 1)Λ' − Λ), the sign of s
+    − 1."""
     value, mean, square = composed(loss, s)
     r_x = xp.sqrt(xp.maximum(2.0 * (s * mean - value), 1e-30))
     r_y = xp.sign(s - 1.0) * xp.sqrt(xp.maximum(2.0 * ((s - 1.0) * mean - value), 0.0))
@@ -60,16 +61,22 @@ def at_threshold(loss: Loss, low, target):
 
 
 class Jumps:
-    """A composed loss as that of many small steps and of few large ones, beyond ``least``; see ``at_jump``."""
+    """A composed loss as that of many small steps and of few large ones, beyond ``least``; see
+    ``at_jump``.
+    """
 
     def __init__(self, loss: Loss, least):
         swap = loss.reverse[:, None, None]
         self.loss, self.nodes = loss, xp.where(swap, -loss.loss, loss.loss)
-        self.log_weight = xp.where(swap, loss.log_weight + loss.loss, loss.log_weight + 0.0 * self.nodes)
+        self.log_weight = xp.where(
+            swap, loss.log_weight + loss.loss, loss.log_weight + 0.0 * self.nodes
+        )
         self.large = self.nodes > least[:, None, None]
 
     def log_number(self, s, some):
-        """log of the mean number of steps in ``some`` under tilt s, for each that is not large; shape (sides,)."""
+        """log of the mean number of steps in ``some`` under tilt s, for each that is not large;
+        shape (sides,).
+        """
         exponent = self.log_weight + s[:, None, None] * self.nodes
 
         def mass(some):
@@ -78,7 +85,9 @@ class Jumps:
         return xp.logsumexp(xp.log(self.loss.count) + mass(some) - mass(~self.large), axis=-1)
 
     def one(self, s):
-        """log of the mean number of large steps under tilt s; mean and variance of the loss with one of them; shape (sides,)."""
+        """log of the mean number of large steps under tilt s; mean and variance of the loss with
+        one of them; shape (sides,).
+        """
         exponent, count = self.log_weight + s[:, None, None] * self.nodes, self.loss.count
 
         def parts(some):
@@ -90,13 +99,20 @@ class Jumps:
             square = xp.sum(weight * (self.nodes - mean[..., None]) ** 2, axis=-1) / total
             return top[..., 0] + xp.log(total), mean, square
 
-        (log_large, far, far_square), (log_small, near, near_square) = parts(self.large), parts(~self.large)
+        (log_large, far, far_square), (log_small, near, near_square) = (
+            parts(self.large),
+            parts(~self.large),
+        )
         number = xp.log(count) + log_large - log_small
         all_of_them = xp.logsumexp(number, axis=-1)
         share = xp.exp(number - all_of_them[:, None])
         jump = xp.sum(share * far, axis=-1)
         spread = xp.sum(share * (far_square + (far - jump[:, None]) ** 2), axis=-1)
-        return all_of_them, xp.sum(count * near, axis=-1) + jump, xp.sum(count * near_square, axis=-1) + spread
+        return (
+            all_of_them,
+            xp.sum(count * near, axis=-1) + jump,
+            xp.sum(count * near_square, axis=-1) + spread,
+        )
 
     def beyond(self, threshold):
         """Which nodes lie beyond a threshold (about: nodes are far apart)."""
@@ -105,40 +121,51 @@ class Jumps:
 
 
 def fall(loss: Loss, least, threshold):
-    """How fast the probability of a jump beyond the threshold falls with it: −d log Pr/dℓ, shape (sides,)."""
+    """How fast the probability of a jump beyond the threshold falls with it: −d log Pr/dℓ, shape
+    (sides,).
+    """
     jumps, plain = Jumps(loss, least), 0.0 * threshold
     here, there = (jumps.log_number(plain, jumps.beyond(f * threshold)) for f in (1.0, 1.25))
     return xp.maximum((here - there) / (0.25 * threshold), 1e-3)
 
 
 def at_jump(loss: Loss, least, threshold, high):
-    """The tilt for a composed loss with a step beyond ``least``, and −log of the mass about the threshold that this has under it.
+    """The tilt for a composed loss with a step beyond ``least``, and −log of the mass about the
+    threshold that this has under it.
 
-    At most one such step is expected, and with one of them the mean is at most at the threshold. There are as few of them as leaves
-    another one outside of the window, but never so few that hardly anything of what takes one is about the threshold. ``high`` is a
-    guess.
-    """
+    At most one such step is expected, and with one of them the mean is at most at the threshold.
+    There are as few of them as leaves another one outside of the window, but never so few that
+    hardly anything of what takes one is about the threshold. ``high`` is a guess."""
     jumps = Jumps(loss, least)
 
     def tilt_of(error):
-        return _increasing_root(lambda s: (error(s), 1e-300 + 0.0 * s), xp.full_like(high, 0.5), xp.maximum(high, 0.6))
+        return _increasing_root(
+            lambda s: (error(s), 1e-300 + 0.0 * s), xp.full_like(high, 0.5), xp.maximum(high, 0.6)
+        )
 
     def one(s):
-        """log of how many there are, and −log of the part of what takes one that is about the threshold, by its mean and variance."""
+        """log of how many there are, and −log of the part of what takes one that is about the
+        threshold, by its mean and variance.
+        """
         number, mean, square = jumps.one(s)
         return number, 0.5 * xp.maximum(threshold - mean, 0.0) ** 2 / xp.maximum(square, 1e-300)
 
     there = tilt_of(lambda s: jumps.one(s)[1] - threshold)
     several = tilt_of(lambda s: one(s)[0])
-    # where one large step does not get there, with several of them, what is about the threshold follows from all moments
+    # where one large step does not get there, with several of them, what is about the threshold
+    # follows from all moments
     single, saddle = one(there)[0] <= 0.0, at_threshold(loss, xp.full_like(high, 0.5), threshold)
     rate = saddle * threshold - composed(loss, saddle)[0]
 
     def hidden(s):
         number, part = one(s)
-        return xp.where(single, part, rate - s * threshold + composed(loss, s)[0] + number + _SEVERAL)
+        return xp.where(
+            single, part, rate - s * threshold + composed(loss, s)[0] + number + _SEVERAL
+        )
 
-    tilt = xp.maximum(tilt_of(lambda s: one(s)[0] + _FEW_JUMPS), tilt_of(lambda s: _HIDDEN - hidden(s)))
+    tilt = xp.maximum(
+        tilt_of(lambda s: one(s)[0] + _FEW_JUMPS), tilt_of(lambda s: _HIDDEN - hidden(s))
+    )
     tilt = xp.minimum(tilt, xp.minimum(there, several))
     return tilt, xp.maximum(hidden(tilt) - one(tilt)[0], 0.0) + _UNSURE
 
@@ -146,9 +173,9 @@ def at_jump(loss: Loss, least, threshold, high):
 def _increasing_root(error, low, start):
     """Root above ``low`` of an increasing function that gives (value, slope).
 
-    Newton steps in log s within a bracket, which is halved where a step leaves it or is not much shorter than the one before: with
-    heavy tails depth jumps at some s, and beyond it Newton alone would creep.
-    """
+    Newton steps in log s within a bracket, which is halved where a step leaves it or is not much
+    shorter than the one before: with heavy tails depth jumps at some s, and beyond it Newton alone
+    would creep."""
 
     def step(_, state):
         s, below, above, before, done = state
@@ -166,7 +193,9 @@ def _increasing_root(error, low, start):
 
     start = xp.maximum(start, low * (1.0 + 1e-6))
     low = low + 0.0 * start
-    return xp.fori_loop(0, 20, step, (start, low, 64.0 * start, xp.inf + start, start < 0.0), lambda state: state[4])[0]
+    return xp.fori_loop(
+        0, 20, step, (start, low, 64.0 * start, xp.inf + start, start < 0.0), lambda state: state[4]
+    )[0]
 
 
 def at_zero(loss: Loss):
@@ -179,12 +208,16 @@ def at_zero(loss: Loss):
 
 
 def _next_to_top(loss: Loss, tilt0):
-    """The mean next to the largest composed loss: by a fiftieth of the standard deviation at ``tilt0``. ∞ where losses are unbounded."""
+    """The mean next to the largest composed loss: by a fiftieth of the standard deviation at
+    ``tilt0``. ∞ where losses are unbounded.
+    """
     return loss.support()[1] - 0.02 * xp.sqrt(composed(loss, tilt0)[2])
 
 
 def at_top(loss: Loss, tilt0, tilt):
-    """Whether the mean under a tilt is next to the largest composed loss: a stronger one would see nothing else."""
+    """Whether the mean under a tilt is next to the largest composed loss: a stronger one would see
+    nothing else.
+    """
     return composed(loss, tilt)[1] >= _next_to_top(loss, tilt0)
 
 
@@ -199,14 +232,20 @@ def below_top(loss: Loss, tilt0, tilt):
         return xp.where(past, low, middle), xp.where(past, middle, high)
 
     def lowered(tilt):
-        return xp.minimum(tilt, xp.exp(xp.fori_loop(0, 30, halve, (xp.log(tilt0), xp.maximum(most, 1.0)))[1]))
+        return xp.minimum(
+            tilt, xp.exp(xp.fori_loop(0, 30, halve, (xp.log(tilt0), xp.maximum(most, 1.0)))[1])
+        )
 
     beyond = composed(loss, tilt)[1] >= end
-    return xp.cond(xp.any(beyond), lambda tilt: xp.where(beyond, lowered(tilt), tilt), lambda tilt: tilt, tilt)
+    return xp.cond(
+        xp.any(beyond), lambda tilt: xp.where(beyond, lowered(tilt), tilt), lambda tilt: tilt, tilt
+    )
 
 
 def ends(loss: Loss, z_floor, z_delta):
-    """Tilts and depths at ℓ = 0 and at the far end; there also the threshold, and the standard deviation at ℓ = 0."""
+    """Tilts and depths at ℓ = 0 and at the far end; there also the threshold, and the standard
+    deviation at ℓ = 0.
+    """
     tilt0 = at_zero(loss)
     value0, _, square0 = composed(loss, tilt0)
     r_0 = xp.sqrt(xp.maximum(-2.0 * value0, 1e-30))
@@ -215,7 +254,10 @@ def ends(loss: Loss, z_floor, z_delta):
     if z_delta is None:
         tilt_end = at_depth(loss, tilt0, target, hidden)
     else:
-        both = xp.stack([target, z_delta + MARGIN + 0.0 * target]), xp.stack([hidden, hidden | True])
+        both = (
+            xp.stack([target, z_delta + MARGIN + 0.0 * target]),
+            xp.stack([hidden, hidden | True]),
+        )
         tilt_end = xp.max(at_depth(loss, tilt0, *both), axis=0)
     if loss.bounded:
         tilt_end = below_top(loss, tilt0, tilt_end)
@@ -224,17 +266,21 @@ def ends(loss: Loss, z_floor, z_delta):
 
 
 def gentle(loss: Loss, faintest, low, high, depth, threshold):
-    """The smallest tilt in [low, high] under which the density at a piece's far end is still e^{−faintest}, or as high as goes.
+    """The smallest tilt in [low, high] under which the density at a piece's far end is still
+    e^{−faintest}, or as high as goes.
 
-    A stronger tilt would serve that end better, but where single large steps take over from many small ones it
-    fills the window with them.
-    """
+    A stronger tilt would serve that end better, but where single large steps take over from many
+    small ones it fills the window with them."""
 
     def halve(_, bounds):
         below, above = bounds
         middle = xp.sqrt(below * above)
         value, mean, square = composed(loss, middle)
-        enough = (0.5 * depth**2 - middle * threshold + value <= faintest) | (mean >= threshold) | (square > widest)
+        enough = (
+            (0.5 * depth**2 - middle * threshold + value <= faintest)
+            | (mean >= threshold)
+            | (square > widest)
+        )
         return xp.where(enough, below, middle), xp.where(enough, middle, above)
 
     widest = 1.5 * composed(loss, low)[2]
@@ -243,11 +289,11 @@ def gentle(loss: Loss, faintest, low, high, depth, threshold):
 
 
 def smoothness(loss: Loss, s, target):
-    """Medians of the tilted steps (sides, components), and the frequency ω above which |φ|^T falls below about e^{−target}.
+    """Medians of the tilted steps (sides, components), and the frequency ω above which |φ|^T falls
+    below about e^{−target}.
 
-    T·log|φ(ω)| is near −T·E min(0.4·(ω·distance to the median)², 1), whatever the shape of the steps; ω is huge where T is too
-    small to get there.
-    """
+    T·log|φ(ω)| is near −T·E min(0.4·(ω·distance to the median)², 1), whatever the shape of the
+    steps; ω is huge where T is too small to get there."""
     sign = xp.where(loss.reverse, 1.0 - s, s)[:, None]
     exponent = loss.log_weight + sign[..., None] * loss.loss
     weight = xp.exp(exponent - xp.max(exponent, axis=-1, keepdims=True))

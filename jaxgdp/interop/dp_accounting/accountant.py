@@ -13,8 +13,9 @@ from .events import UnsupportedEvent, relation_name, spending
 class Accountant(dpa.PrivacyAccountant):
     """Certified accounting of ``DpEvent``s; every number is the safe side of a bracket.
 
-    Pass the class, or ``lambda: Accountant(...)``, to ``dp_accounting.calibrate_dp_mechanism`` and to jax_privacy. Events are kept as
-    counts, so memory and time do not grow with the number of steps. What is not known to be sound is refused by name and changes nothing.
+    Pass the class, or ``lambda: Accountant(...)``, to ``dp_accounting.calibrate_dp_mechanism`` and
+    to jax_privacy. Events are kept as counts, so memory and time do not grow with the number of
+    steps. What is not known to be sound is refused by name and changes nothing.
 
     Args:
         neighboring_relation: a ``dp_accounting.NeighboringRelation``.
@@ -46,7 +47,9 @@ class Accountant(dpa.PrivacyAccountant):
     def _maybe_compose(self, event, count, do_compose):
         try:
             if count < 0:
-                raise UnsupportedEvent(event, f"count must be a whole number >= 0, got {count!r}", bad_value=True)
+                raise UnsupportedEvent(
+                    event, f"count must be a whole number >= 0, got {count!r}", bad_value=True
+                )
             spent = self._spent.plus(spending(event, self._relation), count)
         except UnsupportedEvent as refused:
             return dpa.PrivacyAccountant.CompositionErrorDetails(
@@ -66,9 +69,11 @@ class Accountant(dpa.PrivacyAccountant):
             This accountant.
 
         Raises:
-            ValueError: the count, or a value in the event, is out of range; names it. Nothing is composed.
+            ValueError: the count, or a value in the event, is out of range; names it. Nothing is
+                composed.
             TypeError: ``event`` is no ``DpEvent``. Nothing is composed.
-            dp_accounting.UnsupportedEventError: the event or a part of it is not supported; names it. Nothing is composed.
+            dp_accounting.UnsupportedEventError: the event or a part of it is not supported; names
+            it. Nothing is composed.
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ValueError(f"count must be a whole number >= 1, got {count!r}")
@@ -82,8 +87,8 @@ class Accountant(dpa.PrivacyAccountant):
         return self
 
     def mechanism(self) -> Composition:
-        """What was composed so far, for :func:`jaxgdp.measure`, :func:`jaxgdp.tradeoff` and :func:`jaxgdp.report`: both sides of every
-        bracket.
+        """What was composed so far, for :func:`jaxgdp.measure`, :func:`jaxgdp.tradeoff` and
+        :func:`jaxgdp.report`: both sides of every bracket.
 
         Raises:
             ValueError: nothing was composed, or something non-private.
@@ -105,7 +110,8 @@ class Accountant(dpa.PrivacyAccountant):
         return self._once("delta", float(target_epsilon), self.rtol)
 
     def get_true_positive_rates(self, false_positive_rates, deltas=None):
-        """Largest TPR of any attack at each FPR, an upper bound; a float for a number, else an array.
+        """Largest TPR of any attack at each FPR, an upper bound; a float for a number, else an
+        array.
 
         Args:
             false_positive_rates: in [0, 1]. deltas: not needed, the whole curve is used.
@@ -127,7 +133,9 @@ class Accountant(dpa.PrivacyAccountant):
         return self.get_mu_and_regret(fpr_floor)[0]
 
     def get_regret(self, fpr_floor: float | None = None) -> float:
-        """What is lost by reporting :meth:`get_mu` in place of the whole curve, an upper bound (Gomez 2025, Eq. 13)."""
+        """What is lost by reporting :meth:`get_mu` in place of the whole curve, an upper bound
+        (Gomez 2025, Eq. 13).
+        """
         return self.get_mu_and_regret(fpr_floor)[1]
 
     def get_advantage(self) -> float:

@@ -1,4 +1,6 @@
-"""Events of dp_accounting as mechanisms: what each one costs under a neighbouring relation, or why nobody should say."""
+"""Events of dp_accounting as mechanisms: what each one costs under a neighbouring relation, or why
+nobody should say.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,13 @@ from ...mechanisms import (
     TruncatedPoisson,
 )
 from ..spent import Spent, Use
-from .discrete import approximate_pair, discrete_gaussian_mu, discrete_laplace_pair, sampled_pair, special_response_pair
+from .discrete import (
+    approximate_pair,
+    discrete_gaussian_mu,
+    discrete_laplace_pair,
+    sampled_pair,
+    special_response_pair,
+)
 
 ADD_OR_REMOVE, REPLACE, SPECIAL = "ADD_OR_REMOVE_ONE", "REPLACE_ONE", "REPLACE_SPECIAL"
 RELATIONS = (ADD_OR_REMOVE, REPLACE, SPECIAL)
@@ -61,7 +69,9 @@ class _Place(NamedTuple):
         except (TypeError, ValueError):
             good, number = False, math.nan
         if not good:
-            raise UnsupportedEvent(self.event, f"{field} of {self.name} must be {valid}, got {value!r}", bad_value=True)
+            raise UnsupportedEvent(
+                self.event, f"{field} of {self.name} must be {valid}, got {value!r}", bad_value=True
+            )
         return number
 
     def at_least_zero(self, field) -> float:
@@ -71,19 +81,27 @@ class _Place(NamedTuple):
         return self.number(field, "in [0, 1]", lambda a: 0.0 <= a <= 1.0)
 
     def whole(self, field, least=0) -> int:
-        return int(self.number(field, f"a whole number >= {least}", lambda a: a >= least and a == math.floor(a)))
+        return int(
+            self.number(
+                field, f"a whole number >= {least}", lambda a: a >= least and a == math.floor(a)
+            )
+        )
 
     def only(self, *relations) -> None:
         if self.relation not in relations:
             allowed = " or ".join(relations)
-            raise self.unsupported(f"is supported for the neighbouring relation {allowed} only, got {self.relation}")
+            raise self.unsupported(
+                f"is supported for the neighbouring relation {allowed} only, got {self.relation}"
+            )
 
     def unsupported(self, why) -> UnsupportedEvent:
         return UnsupportedEvent(self.event, f"{self.name} {why}")
 
     @property
     def reach(self) -> float:
-        """How far one neighbour moves a sum of values of norm one: replacing a record takes one away and adds another."""
+        """How far one neighbour moves a sum of values of norm one: replacing a record takes one
+        away and adds another.
+        """
         return 2.0 if self.relation == REPLACE else 1.0
 
 
@@ -122,7 +140,11 @@ def _discrete_laplace(at: _Place) -> Spent:
     if a == 0.0 or a == math.inf:
         # no noise at all, or a law that does not exist
         return _EVERYTHING
-    return _use(DiscreteLaplace, 1.0 / a) if moves == 1 else _use(FromPMFs, *discrete_laplace_pair(a, moves))
+    return (
+        _use(DiscreteLaplace, 1.0 / a)
+        if moves == 1
+        else _use(FromPMFs, *discrete_laplace_pair(a, moves))
+    )
 
 
 def _discrete_gaussian(at: _Place) -> Spent:
@@ -136,7 +158,8 @@ def _discrete_gaussian(at: _Place) -> Spent:
     moves = math.isqrt(squared)
     if squared == 1 or (at.event.dimension == 1 and moves <= 16):
         return _use(DiscreteGaussian, sigma, float(moves))
-    # a move of k is k moves of one, and moves along several axes compose (Dong et al. 2022, Theorems 2.14 and 3.2)
+    # a move of k is k moves of one, and moves along several axes compose (Dong et al. 2022,
+    # Theorems 2.14 and 3.2)
     size = moves if at.event.dimension == 1 else math.sqrt(squared)
     return _gaussian_noise(1.0 / (size * discrete_gaussian_mu(sigma)))
 
@@ -195,7 +218,9 @@ def _tree(at: _Place) -> Spent:
     at.only(SPECIAL)
     steps = np.atleast_1d(at.event.step_counts)
     if steps.size == 0 or np.any(steps < 1) or np.any(steps != np.floor(steps)):
-        message = f"step_counts of {at.name} must be whole numbers >= 1, got {at.event.step_counts!r}"
+        message = (
+            f"step_counts of {at.name} must be whole numbers >= 1, got {at.event.step_counts!r}"
+        )
         raise UnsupportedEvent(at.event, message, bad_value=True)
     # a record adds to every complete node above its leaf
     nodes = int(np.max(steps)).bit_length()
@@ -204,10 +229,20 @@ def _tree(at: _Place) -> Spent:
 
 def _mixture(at: _Place) -> Spent:
     at.only(ADD_OR_REMOVE, SPECIAL)
-    moves, probs = (np.asarray(getattr(at.event, name), float) for name in ("sensitivities", "sampling_probs"))
-    fine = moves.ndim == 1 and moves.shape == probs.shape and np.all(np.isfinite(moves)) and np.all(probs >= 0.0)
+    moves, probs = (
+        np.asarray(getattr(at.event, name), float) for name in ("sensitivities", "sampling_probs")
+    )
+    fine = (
+        moves.ndim == 1
+        and moves.shape == probs.shape
+        and np.all(np.isfinite(moves))
+        and np.all(probs >= 0.0)
+    )
     if not fine or abs(math.fsum(probs) - 1.0) > 1e-9:
-        message = f"sensitivities and sampling_probs of {at.name} must be equally many, the latter summing to 1, got {at.event}"
+        message = (
+            f"sensitivities and sampling_probs of {at.name} must be equally many, the latter"
+            f" summing to 1, got {at.event}"
+        )
         raise UnsupportedEvent(at.event, message, bad_value=True)
     sigma = at.at_least_zero("standard_deviation")
     real = (moves != 0.0) & (probs > 0.0)
@@ -230,13 +265,14 @@ def _sampled_gaussian(sigma, p) -> Spent:
 
 
 def _truncated(at: _Place) -> Spent:
-    """Poisson sampling whose batches are cut to at most B records (see ``jaxgdp.TruncatedPoisson``).
+    """Poisson sampling whose batches are cut to at most B records (see
+    ``jaxgdp.TruncatedPoisson``).
 
-    For special-record neighbours: if fewer than B of the other records are drawn, nothing is cut and the step is a Poisson-subsampled
-    Gaussian. Else, with probability Pr[Bin(n − 1, p) ≥ B], all may be seen, provided that the record is drawn at all: which of the two
-    it is may be known to the attacker, so the step is dominated by the subsampled Gaussian composed with what reveals everything with
-    probability p·Pr[…].
-    """
+    For special-record neighbours: if fewer than B of the other records are drawn, nothing is cut
+    and the step is a Poisson-subsampled Gaussian. Else, with probability Pr[Bin(n − 1, p) ≥ B], all
+    may be seen, provided that the record is drawn at all: which of the two it is may be known to
+    the attacker, so the step is dominated by the subsampled Gaussian composed with what reveals
+    everything with probability p·Pr[…]."""
     at.only(ADD_OR_REMOVE, SPECIAL)
     p, sigma = at.rate("sampling_probability"), at.at_least_zero("noise_multiplier")
     size, most = at.whole("dataset_size"), at.whole("truncated_batch_size")
@@ -294,7 +330,8 @@ def _poisson(at: _Place) -> Spent:
         return _EVERYTHING
     if at.relation == REPLACE:
         raise at.unsupported(
-            f"with a sampling_probability below 1 has no sound pair for {REPLACE}: use {ADD_OR_REMOVE} or {SPECIAL}"
+            f"with a sampling_probability below 1 has no sound pair for {REPLACE}: use"
+            f" {ADD_OR_REMOVE} or {SPECIAL}"
         )
     kinds = {kind for kind, _ in whole.uses}
     zcdp = whole.rho > 0.0 or whole.xi > 0.0
@@ -310,13 +347,18 @@ def _poisson(at: _Place) -> Spent:
             return _use(FromPMFs, *sampled_pair(*discrete_laplace_pair(1.0 / fields[0], 1), p))
         if times == 1 and kind is FromPMFs and not _mentions(inner, "RandomizedResponseDpEvent"):
             return _use(FromPMFs, *sampled_pair(*fields, p))
-        if times == 1 and kind in (PureDP, ApproximateDP, ExponentialMechanism) and at.relation == ADD_OR_REMOVE:
+        if (
+            times == 1
+            and kind in (PureDP, ApproximateDP, ExponentialMechanism)
+            and at.relation == ADD_OR_REMOVE
+        ):
             return _use(FromPMFs, *sampled_pair(*approximate_pair(*fields), p))
         if kind is DiscreteGaussian:
             mu = math.sqrt(times) * fields[1] * discrete_gaussian_mu(fields[0])
             return _sampled_gaussian(1.0 / mu, p)
     raise at.unsupported(
-        f"is supported for Gaussian noise, however composed, or one use of another mechanism, got {inner}"
+        "is supported for Gaussian noise, however composed, or one use of another mechanism, got"
+        f" {inner}"
     )
 
 
@@ -372,7 +414,10 @@ def relation_name(neighboring_relation) -> str:
     """
     name = getattr(neighboring_relation, "name", neighboring_relation)
     if name not in RELATIONS:
-        raise ValueError(f"neighboring_relation must be one of {', '.join(RELATIONS)}, got {neighboring_relation!r}")
+        raise ValueError(
+            f"neighboring_relation must be one of {', '.join(RELATIONS)}, got"
+            f" {neighboring_relation!r}"
+        )
     return name
 
 
@@ -393,9 +438,10 @@ def spending(event, relation: str) -> Spent:
 def from_event(event, neighboring_relation="ADD_OR_REMOVE_ONE") -> Composition:
     """The composition that an event of dp_accounting stands for, every count respected.
 
-    The pairs of the composition are those of the neighbouring relation, so ask it with the default adjacency, both orders. Noise
-    multipliers are relative to the norm of one record's value: under REPLACE_ONE a record is taken away and another one added, and noise
-    counts for half. Where a mechanism is known only by a guarantee (zCDP, (ε, δ)) its pair is the worst one that allows.
+    The pairs of the composition are those of the neighbouring relation, so ask it with the default
+    adjacency, both orders. Noise multipliers are relative to the norm of one record's value: under
+    REPLACE_ONE a record is taken away and another one added, and noise counts for half. Where a
+    mechanism is known only by a guarantee (zCDP, (ε, δ)) its pair is the worst one that allows.
 
     Args:
         event: a ``DpEvent``.
@@ -405,8 +451,9 @@ def from_event(event, neighboring_relation="ADD_OR_REMOVE_ONE") -> Composition:
         A :class:`jaxgdp.Composition`.
 
     Raises:
-        ValueError: an unknown relation; an event that is unsupported for it, or has a value out of range (named); one that spends
-            nothing (``NoOpDpEvent``) or everything (``NonPrivateDpEvent``): no composition stands for those.
+        ValueError: an unknown relation; an event that is unsupported for it, or has a value out of
+            range (named); one that spends nothing (``NoOpDpEvent``) or everything
+            (``NonPrivateDpEvent``): no composition stands for those.
 
     Example:
         >>> import dp_accounting

@@ -18,7 +18,9 @@ _SUM = 1e-6  # how far from one the masses may sum
 def _table(pmf, name):
     """Losses, masses and mass at infinity of one half."""
     if not getattr(pmf, "_pessimistic_estimate", True):
-        raise ValueError(f"{name} is an optimistic estimate: only a pessimistic one can bound privacy loss")
+        raise ValueError(
+            f"{name} is an optimistic estimate: only a pessimistic one can bound privacy loss"
+        )
     spacing, infinite = float(pmf._discretization), float(pmf._infinity_mass)
     if hasattr(pmf, "_loss_probs"):
         places = np.array(sorted(pmf._loss_probs), dtype=float)
@@ -28,7 +30,10 @@ def _table(pmf, name):
         places = pmf._lower_loss + np.arange(masses.size, dtype=float)
     total = math.fsum(masses) + infinite
     if not np.all(np.isfinite(masses)) or abs(total - 1.0) > _SUM or not 0.0 <= infinite <= 1.0:
-        raise ValueError(f"{name} must hold masses that sum to 1 with the mass at infinity, got a sum of {total:.12g}")
+        raise ValueError(
+            f"{name} must hold masses that sum to 1 with the mass at infinity, got a sum of"
+            f" {total:.12g}"
+        )
     # (convolutions leave rounding noise of either sign)
     return spacing * places, np.maximum(masses, 0.0), infinite
 
@@ -38,13 +43,14 @@ def _delta_at_zero(loss, mass, infinite) -> float:
 
 
 def _lowered(loss, mass, infinite, delta):
-    """Losses and masses of the lower convex hull once δ(0) is known to be smaller: the least losses give way to a chord.
+    """Losses and masses of the lower convex hull once δ(0) is known to be smaller: the least losses
+    give way to a chord.
 
-    In γ = e^ε the profile has slope −Σ e^{−ℓ}·y right of γ, over the losses beyond; the chord from (1, δ) ends where it is no steeper.
-    """
+    In γ = e^ε the profile has slope −Σ e^{−ℓ}·y right of γ, over the losses beyond; the chord from
+    (1, δ) ends where it is no steeper."""
     loss_x, mass_x = loss.astype(np.longdouble), mass.astype(np.longdouble)
     other = np.exp(-loss_x) * mass_x
-    beyond = lambda a: np.append(np.cumsum(a[::-1])[::-1], 0.0)[1:]  # noqa: E731
+    beyond = lambda a: np.append(np.cumsum(a[::-1])[::-1], 0.0)[1:]
     gamma = np.exp(loss_x)
     height = infinite + beyond(mass_x) - gamma * beyond(other)
     chord, right = (height - delta) / np.expm1(loss_x), -beyond(other)
@@ -60,9 +66,10 @@ def _lowered(loss, mass, infinite, delta):
 def from_pld(pld) -> Composition:
     """A mechanism with the privacy losses of a ``PrivacyLossDistribution``.
 
-    The distribution for removal gives the losses above 0, with masses under "record present", that for addition those below, with masses
-    under "record absent"; the rest of either law sits at loss 0. Mass at infinity is kept on either side. The result is as pessimistic as
-    the object: rounding errors of its own convolutions, which reach 1e-10 in δ, are beyond repair.
+    The distribution for removal gives the losses above 0, with masses under "record present", that
+    for addition those below, with masses under "record absent"; the rest of either law sits at loss
+    0. Mass at infinity is kept on either side. The result is as pessimistic as the object: rounding
+    errors of its own convolutions, which reach 1e-10 in δ, are beyond repair.
 
     Args:
         pld: a ``dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution``, pessimistic.
@@ -82,12 +89,19 @@ def from_pld(pld) -> Composition:
     try:
         remove, add = pld._pmf_remove, pld._pmf_add
     except AttributeError:
-        raise ValueError(f"pld must be a PrivacyLossDistribution of dp_accounting, got {type(pld).__name__}") from None
-    (up, q_up, q_plus), (down, p_down, p_minus) = _table(remove, "pld (removal)"), _table(add, "pld (addition)")
+        raise ValueError(
+            f"pld must be a PrivacyLossDistribution of dp_accounting, got {type(pld).__name__}"
+        ) from None
+    (up, q_up, q_plus), (down, p_down, p_minus) = (
+        _table(remove, "pld (removal)"),
+        _table(add, "pld (addition)"),
+    )
     halves = [
-        (loss[loss > 0.0], mass[loss > 0.0], far) for loss, mass, far in ((up, q_up, q_plus), (down, p_down, p_minus))
+        (loss[loss > 0.0], mass[loss > 0.0], far)
+        for loss, mass, far in ((up, q_up, q_plus), (down, p_down, p_minus))
     ]
-    # both orders share δ(0), the total variation distance, so the smaller of two bounds on it holds for both
+    # both orders share δ(0), the total variation distance, so the smaller of two bounds on it holds
+    # for both
     shared = min(_delta_at_zero(*half) for half in halves)
     (up, q_up), (down, p_down) = (_lowered(*half, shared) for half in halves)
     # each law's remainder at 0; where rounding leaves less than nothing, larger losses leave more
@@ -101,12 +115,16 @@ def from_pld(pld) -> Composition:
             excess = other / rest if rest > 0.0 else math.inf
             if excess > 1.0 + 1e-2:
                 raise ValueError(
-                    f"pld must be a pair of laws told apart in both orders, got masses {other:g} and {rest:g} on one side"
+                    f"pld must be a pair of laws told apart in both orders, got masses {other:g}"
+                    f" and {rest:g} on one side"
                 )
             loss = loss + math.log(excess) + SHORT
         raised.append((loss, math.fsum(np.exp(-loss) * mass)))
     (up, p_up), (down, q_down) = raised
-    p_zero, q_zero = 1.0 - math.fsum(p_down) - p_minus - p_up, 1.0 - math.fsum(q_up) - q_plus - q_down
+    p_zero, q_zero = (
+        1.0 - math.fsum(p_down) - p_minus - p_up,
+        1.0 - math.fsum(q_up) - q_plus - q_down,
+    )
     zero = 0.0
     if abs(p_zero - q_zero) <= FOREIGN_SUM:
         p_zero = q_zero = max(p_zero, q_zero) if max(p_zero, q_zero) > FOREIGN_SUM else 0.0
@@ -130,11 +148,16 @@ def from_pld(pld) -> Composition:
     return compose([pair])
 
 
-def to_pld(mechanism, value_discretization_interval: float = 1e-4, tail_mass: float = 1e-20, rtol: float = 1e-3):
+def to_pld(
+    mechanism,
+    value_discretization_interval: float = 1e-4,
+    tail_mass: float = 1e-20,
+    rtol: float = 1e-3,
+):
     """A ``PrivacyLossDistribution`` that dominates a mechanism, in both orders.
 
-    Its masses are those of the certified upper side of the whole composition: no convolution of dp_accounting enters, and mass at
-    infinity is the mechanism's own but for ``tail_mass``.
+    Its masses are those of the certified upper side of the whole composition: no convolution of
+    dp_accounting enters, and mass at infinity is the mechanism's own but for ``tail_mass``.
 
     Args:
         mechanism: an unbatched mechanism or composition.
@@ -143,10 +166,12 @@ def to_pld(mechanism, value_discretization_interval: float = 1e-4, tail_mass: fl
         rtol: relative width asked of the μ bracket, in [1e-8, 1).
 
     Returns:
-        A pessimistic ``PrivacyLossDistribution`` with separate distributions for removal and addition.
+        A pessimistic ``PrivacyLossDistribution`` with separate distributions for removal and
+        addition.
 
     Raises:
-        ValueError: an argument is out of range, a batch, or a spacing too fine for the range of losses.
+        ValueError: an argument is out of range, a batch, or a spacing too fine for the range of
+            losses.
 
     Example:
         >>> import jaxgdp
@@ -158,7 +183,10 @@ def to_pld(mechanism, value_discretization_interval: float = 1e-4, tail_mass: fl
 
     spacing = float(positive("value_discretization_interval", value_discretization_interval))
     pair = dominating_pair(
-        mechanism, spacing, float(positive("tail_mass", tail_mass)), float(relative_width("rtol", rtol))
+        mechanism,
+        spacing,
+        float(positive("tail_mass", tail_mass)),
+        float(relative_width("rtol", rtol)),
     )
     halves = []
     for places, masses, infinite, across in (
@@ -166,7 +194,13 @@ def to_pld(mechanism, value_discretization_interval: float = 1e-4, tail_mass: fl
         (pair.below, pair.p_below, pair.p_minus, (pair.above, pair.q_above)),
     ):
         other, mirrored = across
-        table = dict(zip((-other[::-1]).tolist(), (mirrored * np.exp(-spacing * other))[::-1].tolist(), strict=True))
+        table = dict(
+            zip(
+                (-other[::-1]).tolist(),
+                (mirrored * np.exp(-spacing * other))[::-1].tolist(),
+                strict=True,
+            )
+        )
         table[0] = 0.0
         table |= zip(places.tolist(), masses.tolist(), strict=True)
         table[0] = max(1.0 - infinite - math.fsum(table.values()), 0.0)

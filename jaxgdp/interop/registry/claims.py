@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 SYMBOLS = ("epsilon", "delta", "rho", "mu")
 _TEN = r"10(?:\^\{?|\{)?[−-](\d+)\}?"
 _NUMBER = rf"(?:{_TEN}|(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?:\s*[×x]\s*10\^?\{{?[−-](\d+)\}}?)?)"
-_CLAIM = re.compile(rf"\b(epsilon|rho|delta|mu)(?:_\{{?\w+\}}?)?['\s]*(?:-GDP\s+)?(?:=|<|≤|is about)\s*{_NUMBER}")
+_CLAIM = re.compile(
+    rf"\b(epsilon|rho|delta|mu)(?:_\{{?\w+\}}?)?['\s]*(?:-GDP\s+)?(?:=|<|≤|is about)\s*{_NUMBER}"
+)
 _SCALE = re.compile(rf"sensitivity\s*=\s*{_NUMBER}[,;]\s*noise scale\s*=\s*{_NUMBER}")
 _TOTAL = re.compile(r"\b(total|overall|therefore)\b", re.I)
 _BULLET = re.compile(r"^(\s*)(?:-|\d+\.)\s+(.*)$")
@@ -47,22 +49,26 @@ class Claim(NamedTuple):
     delta: Printed | None = None
     rho: Printed | None = None
     mu: Printed | None = None
-    brackets: dict[str, Any] = {}  # noqa: RUF012 (never changed)
+    brackets: dict[str, Any] = {}
 
     @property
     def stated(self) -> str:
         """Its numbers in one line."""
         letters = zip("εδρμ", SYMBOLS, strict=True)
         shown = [(letter, getattr(self, name)) for letter, name in letters]
-        return ", ".join(f"{letter} = {number.value:g}" for letter, number in shown if number is not None)
+        return ", ".join(
+            f"{letter} = {number.value:g}" for letter, number in shown if number is not None
+        )
 
 
 class Part(NamedTuple):
     """A piece of text with its claim.
 
     Attributes:
-        claim: its numbers. depth: of bullets it stands under. parent: position of the piece it belongs to, or None.
-        listed: whether it is an element of a list. scale: (sensitivity, noise scale) where both are printed, or None. text: as it stands.
+        claim: its numbers. depth: of bullets it stands under. parent: position of the piece it
+            belongs to, or None.
+        listed: whether it is an element of a list. scale: (sensitivity, noise scale) where both are
+            printed, or None. text: as it stands.
     """
 
     claim: Claim
@@ -106,7 +112,9 @@ def plain(text: str) -> str:
 
 
 def _claim(text: str, source: str) -> Claim:
-    """The numbers of one piece of text; a symbol with several different numbers counts as none, but for the one behind "total"."""
+    """The numbers of one piece of text; a symbol with several different numbers counts as none, but
+    for the one behind "total".
+    """
     found: dict[str, list] = {}
     for match in _CLAIM.finditer(text):
         before = text[: match.start()]
@@ -138,7 +146,9 @@ def _scale(text: str):
 
 
 def _pieces(text: str):
-    """(depth, listed, text) of paragraphs and bullets, in order; "•" and ";" make a list of a paragraph."""
+    """(depth, listed, text) of paragraphs and bullets, in order; "•" and ";" make a list of a
+    paragraph.
+    """
     paragraph: list[str] = []
 
     def flush():
@@ -185,7 +195,7 @@ def parts(text, source: str) -> list[Part]:
 def structured(parameters) -> list[Claim]:
     """The claims of ``privacy_parameters``: (ε, δ), and ρ."""
     parameters = parameters or {}
-    value = lambda name: (  # noqa: E731
+    value = lambda name: (
         printed(parameters[name])
         if isinstance(parameters.get(name), (int, float)) and math.isfinite(parameters[name])
         else None
@@ -194,5 +204,7 @@ def structured(parameters) -> list[Claim]:
     if value("rho") is not None:
         claims.append(Claim("", "privacy_parameters", rho=value("rho")))
     if value("epsilon") is not None:
-        claims.append(Claim("", "privacy_parameters", epsilon=value("epsilon"), delta=value("delta")))
+        claims.append(
+            Claim("", "privacy_parameters", epsilon=value("epsilon"), delta=value("delta"))
+        )
     return claims

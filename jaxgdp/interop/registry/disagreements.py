@@ -1,4 +1,6 @@
-"""Where the numbers of a record disagree with each other, as far as arithmetic can tell; every number is allowed its rounding."""
+"""Where the numbers of a record disagree with each other, as far as arithmetic can tell; every
+number is allowed its rounding.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def _of_variant(variant, claims: list[Claim]):
 
 
 def _whole(claims: list[Claim], name: str) -> Printed | None:
-    return next((getattr(claim, name) for claim in claims if getattr(claim, name) is not None), None)
+    return next(
+        (getattr(claim, name) for claim in claims if getattr(claim, name) is not None), None
+    )
 
 
 def _sums(source: str, parts: list[Part], claims: list[Claim]):
@@ -37,18 +41,29 @@ def _sums(source: str, parts: list[Part], claims: list[Claim]):
             groups.setdefault(part.parent, []).append(part)
     for parent, members in groups.items():
         for name, letter in _ADDITIVE.items():
-            numbers = [getattr(member.claim, name) for member in members if getattr(member.claim, name) is not None]
+            numbers = [
+                getattr(member.claim, name)
+                for member in members
+                if getattr(member.claim, name) is not None
+            ]
             above = getattr(parts[parent].claim, name) if parent is not None else None
-            whole = above or (_whole(claims, name) if all(member.depth <= 1 for member in members) else None)
+            whole = above or (
+                _whole(claims, name) if all(member.depth <= 1 for member in members) else None
+            )
             if len(numbers) < 2 or whole is None:
                 continue
-            factor = next((int(found[1]) for part in parts if (found := _FACTOR.search(part.text))), 1)
+            factor = next(
+                (int(found[1]) for part in parts if (found := _FACTOR.search(part.text))), 1
+            )
             total = sum(number.value for number in numbers)
             slack = sum(number.half for number in numbers)
             if whole.may_be(total, slack) or whole.may_be(factor * total, factor * slack):
                 continue
             listed = " + ".join(f"{number.value:g}" for number in numbers)
-            yield f"{letter} = {whole.value:g} is stated for what adds up to {listed} = {total:.6g} ({source})"
+            yield (
+                f"{letter} = {whole.value:g} is stated for what adds up to {listed} = {total:.6g}"
+                f" ({source})"
+            )
 
 
 def _other_values(parts: list[Part], claims: list[Claim]):
@@ -59,8 +74,15 @@ def _other_values(parts: list[Part], claims: list[Claim]):
             continue
         for part in parts:
             number = getattr(part.claim, name)
-            if number is not None and not part.listed and not number.may_be(whole.value, whole.half):
-                told = f"{letter} = {whole.value:g} is stated, and in the text {letter} = {number.value:g}"
+            if (
+                number is not None
+                and not part.listed
+                and not number.may_be(whole.value, whole.half)
+            ):
+                told = (
+                    f"{letter} = {whole.value:g} is stated, and in the text {letter} ="
+                    f" {number.value:g}"
+                )
                 yield f"{told} (“{part.claim.label}”)"
 
 
@@ -80,18 +102,31 @@ def _conversions(claims: list[Claim], mu: Printed | None):
         gaussian = _between(lambda r, d=delta.value: gdp.epsilon(d, np.sqrt(2.0 * r)), *ends)
         here = f"{claim.label}: " if claim.label else ""
         said = f"{here}ε = {epsilon.value:g} at δ = {delta.value:g} beside ρ = {rho.value:g}"
-        inside = lambda sides, e=epsilon: sides[0] - e.half <= e.value <= sides[1] + e.half  # noqa: E731
+        inside = lambda sides, e=epsilon: sides[0] - e.half <= e.value <= sides[1] + e.half
         if inside(best):
             continue
         middle = float(epsilon_from_zcdp(delta.value, rho.value))
         if inside(simple):
-            yield f"{said} is that of the simple conversion ρ + 2√(ρ·ln(1/δ)); the optimal one gives {middle:.4g}"
+            yield (
+                f"{said} is that of the simple conversion ρ + 2√(ρ·ln(1/δ)); the optimal one gives"
+                f" {middle:.4g}"
+            )
         elif epsilon.value < best[0]:
-            told = f"{said} does not follow from ρ-zCDP, which gives {middle:.4g} at best, {float(gaussian[1]):.4g} for a Gaussian"
+            told = (
+                f"{said} does not follow from ρ-zCDP, which gives {middle:.4g} at best,"
+                f" {float(gaussian[1]):.4g} for a Gaussian"
+            )
             if mu is not None:
-                own = _between(lambda m, d=delta.value: gdp.epsilon(d, m), mu.value - mu.half, mu.value + mu.half)
+                own = _between(
+                    lambda m, d=delta.value: gdp.epsilon(d, m),
+                    mu.value - mu.half,
+                    mu.value + mu.half,
+                )
                 if inside(own):
-                    told += f"; it is that of the μ = {mu.value:g} of the text, whose ρ would be μ²/2 = {0.5 * mu.value**2:.4g}"
+                    told += (
+                        f"; it is that of the μ = {mu.value:g} of the text, whose ρ would be μ²/2 ="
+                        f" {0.5 * mu.value**2:.4g}"
+                    )
             yield told
         else:
             yield f"{said} is more than ρ-zCDP implies: the optimal conversion gives {middle:.4g}"
@@ -104,8 +139,8 @@ def _scales(parts: list[Part]):
             implied = part.scale[0] / part.scale[1]
             if not part.claim.epsilon.may_be(implied):
                 yield (
-                    f"ε = {part.claim.epsilon.value:g} is stated for noise of scale {part.scale[1]:g} and sensitivity {part.scale[0]:g}, "
-                    f"whose ε is {implied:g}"
+                    f"ε = {part.claim.epsilon.value:g} is stated for noise of scale"
+                    f" {part.scale[1]:g} and sensitivity {part.scale[0]:g}, whose ε is {implied:g}"
                 )
 
 
@@ -113,11 +148,16 @@ def disagreements(variant, claims: list[Claim], texts: dict[str, list[Part]]) ->
     """What does not fit together, one sentence each.
 
     Args:
-        variant: name of the DP variant, or None. claims: the structured ones. texts: parts of the record's texts, by their keys.
+        variant: name of the DP variant, or None. claims: the structured ones. texts: parts of the
+            record's texts, by their keys.
     """
     details = texts.get("privacy_parameters_details", [])
     mu = next((part.claim.mu for part in details if part.claim.mu is not None), None)
-    merged = [claims[0]._replace(**{n: _whole(claims, n) for n in ("epsilon", "delta", "rho")})] if claims else []
+    merged = (
+        [claims[0]._replace(**{n: _whole(claims, n) for n in ("epsilon", "delta", "rho")})]
+        if claims
+        else []
+    )
     found = [*_of_variant(variant, claims)]
     for source in ("privacy_parameters_details", "composition"):
         found += _sums(source, texts.get(source, []), claims)

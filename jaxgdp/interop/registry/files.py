@@ -52,7 +52,8 @@ def dump(record: dict) -> str:
     """A record as YAML.
 
     Raises:
-        ImportError: pyyaml is missing (the ``report`` extra); ``json.dumps(record)`` gives a file that is YAML, too.
+        ImportError: pyyaml is missing (the ``report`` extra); ``json.dumps(record)`` gives a file
+            that is YAML, too.
     """
     yaml = _yaml()
 
@@ -60,7 +61,15 @@ def dump(record: dict) -> str:
         """Text of several lines stands as it is."""
 
     def text(dumper, value):
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+        return dumper.represent_scalar(
+            "tag:yaml.org,2002:str", value, style="|" if "\n" in value else None
+        )
 
     Dumper.add_representer(str, text)
-    return yaml.dump(json.loads(json.dumps(record)), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(
+        json.loads(json.dumps(record)),
+        Dumper=Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=100,
+    )

@@ -14,7 +14,12 @@ from .claims import Claim
 _ROUNDING = 1e-9  # relative: far more than the closed forms lose
 _APART = 1e-13  # absolute, of the difference of two quantiles
 _MOST = 1000  # intervals looked at again at once
-_POINTS, _PIECES, _ROUNDS, _CLOSE = 150, 8, 5, 1e-3  # of the search for μ, which ends where no interval may hold more
+_POINTS, _PIECES, _ROUNDS, _CLOSE = (
+    150,
+    8,
+    5,
+    1e-3,
+)  # of the search for μ, which ends where no interval may hold more
 
 
 def _around(value) -> Bracket:
@@ -27,13 +32,18 @@ def _share(value) -> Bracket:
     return Bracket(low, np.minimum(high, 1.0))
 
 
-def from_epsilon_delta(epsilon: float, delta: float, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
-    """μ above a floor, μ but for probability δ, advantage and TPR of the most revealing (ε, δ)-DP mechanism.
+def from_epsilon_delta(
+    epsilon: float, delta: float, fpr: float, fpr_floor: float
+) -> dict[str, Bracket]:
+    """μ above a floor, μ but for probability δ, advantage and TPR of the most revealing (ε, δ)-DP
+    mechanism.
 
-    Its curve is max(0, 1 − δ − e^ε·α, e^{−ε}·(1 − δ − α)) (Kairouz et al. 2015; Dong et al. 2022). A Gaussian curve is convex, so it lies
-    below straight lines where it does so at their ends: μ over rates from the floor on is the larger of the one at the floor and the one
-    at the corner, α = β = (1 − δ)/(1 + e^ε). Where the corner lies below the floor, no two rates are both above it, and μ is that of the
-    corner. But for probability δ the mechanism is ε-DP, so μ = −2Φ⁻¹(1/(1 + e^ε)) at every rate (Gomez 2025, Proposition 6.1).
+    Its curve is max(0, 1 − δ − e^ε·α, e^{−ε}·(1 − δ − α)) (Kairouz et al. 2015; Dong et al. 2022).
+    A Gaussian curve is convex, so it lies below straight lines where it does so at their ends: μ
+    over rates from the floor on is the larger of the one at the floor and the one at the corner, α
+    = β = (1 − δ)/(1 + e^ε). Where the corner lies below the floor, no two rates are both above it,
+    and μ is that of the corner. But for probability δ the mechanism is ε-DP, so μ = −2Φ⁻¹(1/(1 +
+    e^ε)) at every rate (Gomez 2025, Proposition 6.1).
 
     Args:
         epsilon: ε ≥ 0 in nats. delta: δ in [0, 1). fpr: of the TPR. fpr_floor: of μ.
@@ -53,22 +63,30 @@ def from_epsilon_delta(epsilon: float, delta: float, fpr: float, fpr_floor: floa
         at_floor = ndtri(seen) - ndtri(fpr_floor)
     if delta > 0.0:
         found["approximate_mu"] = gdp.mu_from_pure_dp(epsilon)
-    steep, flat = delta + np.exp(min(epsilon, 700.0)) * fpr, 1.0 - shrink * np.maximum(1.0 - delta - fpr, 0.0)
-    shares = {"advantage": advantage_from_approximate_dp(epsilon, delta), "tpr": np.minimum(steep, flat)}
+    steep, flat = (
+        delta + np.exp(min(epsilon, 700.0)) * fpr,
+        1.0 - shrink * np.maximum(1.0 - delta - fpr, 0.0),
+    )
+    shares = {
+        "advantage": advantage_from_approximate_dp(epsilon, delta),
+        "tpr": np.minimum(steep, flat),
+    }
     sides = {name: _around(value) for name, value in found.items()}
     # (a difference of quantiles is known to its absolute rounding)
     low, high = sides["mu"]
     sides["mu"] = Bracket(
-        np.maximum(low, at_floor * (1.0 - _ROUNDING) - _APART), np.maximum(high, at_floor * (1.0 + _ROUNDING) + _APART)
+        np.maximum(low, at_floor * (1.0 - _ROUNDING) - _APART),
+        np.maximum(high, at_floor * (1.0 + _ROUNDING) + _APART),
     )
     return sides | {k: _share(v) for k, v in shares.items()}
 
 
 def _largest_mu(rho: float, fpr_floor: float, middle: float) -> float:
-    """An upper side of μ over FPRs from the floor to where f meets the diagonal, ``middle``; beyond, f is its own mirror image.
+    """An upper side of μ over FPRs from the floor to where f meets the diagonal, ``middle``;
+    beyond, f is its own mirror image.
 
-    Within an interval of FPRs, −Φ⁻¹(α) is largest at its beginning and −Φ⁻¹(f(α)) at its end: together they bound every μ in it.
-    """
+    Within an interval of FPRs, −Φ⁻¹(α) is largest at its beginning and −Φ⁻¹(f(α)) at its end:
+    together they bound every μ in it."""
     best = -2.0 * ndtri(middle)
     if fpr_floor >= middle:
         return float(best)
@@ -88,8 +106,9 @@ def _largest_mu(rho: float, fpr_floor: float, middle: float) -> float:
 def from_rho(rho: float, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
     """μ above a floor, advantage and TPR of the most revealing ρ-zCDP mechanism.
 
-    Lower sides: the Gaussian mechanism of μ = √(2ρ) is ρ-zCDP (Bun & Steinke 2016). Upper sides: the curve that the Rényi divergences
-    imply (Gomez 2025, Section A.6), its μ to a thousandth, or, of ρ so small that this would take minutes, to what the search has found.
+    Lower sides: the Gaussian mechanism of μ = √(2ρ) is ρ-zCDP (Bun & Steinke 2016). Upper sides:
+    the curve that the Rényi divergences imply (Gomez 2025, Section A.6), its μ to a thousandth, or,
+    of ρ so small that this would take minutes, to what the search has found.
 
     Args:
         rho: ρ > 0. fpr: of the TPR. fpr_floor: of μ.
@@ -102,17 +121,27 @@ def from_rho(rho: float, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
     gaussian = float(np.sqrt(2.0 * rho))
     highest = float(advantage_from_zcdp(rho))
     mu = _largest_mu(rho, fpr_floor, 0.5 * (1.0 - highest))
-    low = {"mu": gaussian, "advantage": float(gdp.advantage(gaussian)), "tpr": float(gdp.tpr(fpr, gaussian))}
+    low = {
+        "mu": gaussian,
+        "advantage": float(gdp.advantage(gaussian)),
+        "tpr": float(gdp.tpr(fpr, gaussian)),
+    }
     high = {"mu": mu, "advantage": highest, "tpr": 1.0 - float(beta_from_zcdp(fpr, rho))}
     sides = {
-        name: Bracket(np.float64(low[name]) * (1.0 - _ROUNDING), np.float64(high[name]) * (1.0 + _ROUNDING))
+        name: Bracket(
+            np.float64(low[name]) * (1.0 - _ROUNDING), np.float64(high[name]) * (1.0 + _ROUNDING)
+        )
         for name in low
     }
-    return {k: b if k == "mu" else Bracket(b.lower, np.minimum(b.upper, 1.0)) for k, b in sides.items()}
+    return {
+        k: b if k == "mu" else Bracket(b.lower, np.minimum(b.upper, 1.0)) for k, b in sides.items()
+    }
 
 
 def brackets(claim: Claim, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
-    """What a claim implies: of ρ where it is stated, else of ε with δ (0 where none is stated), else of μ; nothing where none is."""
+    """What a claim implies: of ρ where it is stated, else of ε with δ (0 where none is stated),
+    else of μ; nothing where none is.
+    """
     if claim.rho is not None and claim.rho.value > 0.0:
         return from_rho(claim.rho.value, fpr, fpr_floor)
     if claim.epsilon is not None:
@@ -120,5 +149,7 @@ def brackets(claim: Claim, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
         return from_epsilon_delta(claim.epsilon.value, delta, fpr, fpr_floor)
     if claim.mu is not None:
         shares = {"advantage": gdp.advantage(claim.mu.value), "tpr": gdp.tpr(fpr, claim.mu.value)}
-        return {"mu": _around(claim.mu.value)} | {name: _share(value) for name, value in shares.items()}
+        return {"mu": _around(claim.mu.value)} | {
+            name: _share(value) for name, value in shares.items()
+        }
     return {}

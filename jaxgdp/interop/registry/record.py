@@ -1,4 +1,6 @@
-"""A record of the registry: its claims, what they imply, what is assumed, and where its numbers disagree."""
+"""A record of the registry: its claims, what they imply, what is assumed, and where its numbers
+disagree.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +17,29 @@ from .files import load
 from .implied import brackets
 from .schema import problems
 
-_ADDED = re.compile(r"\b(add(ing|ed|ition)?|remov(e|al|ing|ed)|deletion|symmetric distance)\b", re.I)
+_ADDED = re.compile(
+    r"\b(add(ing|ed|ition)?|remov(e|al|ing|ed)|deletion|symmetric distance)\b", re.I
+)
 _REPLACED = re.compile(r"\bbounded neighbors\b|\bchange-one\b|\bmodification\b|\breplac", re.I)
-_PERIOD = re.compile(r"\b(day|week|month|quarter|event|action|trip|record|tuple|birth|contribution)", re.I)
+_PERIOD = re.compile(
+    r"\b(day|week|month|quarter|event|action|trip|record|tuple|birth|contribution)", re.I
+)
 
 
 @dataclass(frozen=True)
 class Record:
-    """A published use of differential privacy as the registry describes it; build it with :func:`read` or :func:`from_dict`.
+    """A published use of differential privacy as the registry describes it; build it with
+    :func:`read` or :func:`from_dict`.
 
     Attributes:
         name: of the data product. slug: its ``url_slug``.
         variant: of differential privacy, or "".
         unit: of privacy, or "".
-        claims: every guarantee with numbers: the structured ones, then those of the text about parameters; empty where none is stated.
-        brackets: quantity → :class:`Bracket` of the first claim: "mu" above ``fpr_floor``, "approximate_mu" but for probability δ where
-            δ > 0 is stated, "advantage", and "tpr" at ``fpr``. They bracket the most revealing mechanism that the claim allows: report the
+        claims: every guarantee with numbers: the structured ones, then those of the text about
+            parameters; empty where none is stated.
+        brackets: quantity → :class:`Bracket` of the first claim: "mu" above ``fpr_floor``,
+            "approximate_mu" but for probability δ where δ > 0 is stated, "advantage", and "tpr" at
+            ``fpr``. They bracket the most revealing mechanism that the claim allows: report the
             upper side. Empty where nothing is claimed in numbers.
         assumptions: what the brackets take for granted, in words.
         disagreements: where its own numbers do not fit together, in words.
@@ -56,10 +65,17 @@ class Record:
         return self.claims[0].brackets if self.claims else {}
 
     def __str__(self) -> str:
-        lines = [f"{self.name} ({self.variant or 'no variant stated'}; unit: {self.unit or 'not stated'})"]
+        lines = [
+            f"{self.name} ({self.variant or 'no variant stated'}; unit:"
+            f" {self.unit or 'not stated'})"
+        ]
         for claim in self.claims:
-            told = ", ".join(f"{name} in [{b.lower:.6g}, {b.upper:.6g}]" for name, b in claim.brackets.items())
-            lines.append(f"  {claim.label or 'the whole'}: {claim.stated}: {told or 'no guarantee follows'}")
+            told = ", ".join(
+                f"{name} in [{b.lower:.6g}, {b.upper:.6g}]" for name, b in claim.brackets.items()
+            )
+            lines.append(
+                f"  {claim.label or 'the whole'}: {claim.stated}: {told or 'no guarantee follows'}"
+            )
         lines += [] if self.claims else ["  no number is stated"]
         lines += [f"  disagrees: {line}" for line in self.disagreements]
         return "\n".join([*lines, *(f"  assumed: {line}" for line in self.assumptions)])
@@ -75,12 +91,18 @@ def _assumptions(deployment: dict, claims: tuple[Claim, ...]) -> list[str]:
     if not claims:
         return []
     loss, model = _section(deployment, "privacy_loss"), _section(deployment, "deployment_model")
-    unit, details = str(loss.get("privacy_unit") or "").strip(), str(loss.get("privacy_unit_details") or "")
+    unit, details = (
+        str(loss.get("privacy_unit") or "").strip(),
+        str(loss.get("privacy_unit_details") or ""),
+    )
     found = [
-        "the claim is true: nothing but the printed numbers is looked at, and the mechanisms may reveal less than they say"
+        "the claim is true: nothing but the printed numbers is looked at, and the mechanisms may"
+        " reveal less than they say"
     ]
     found.append(
-        f"one unit is protected, as stated: {unit}" if unit else "one unit is protected; the record does not say which"
+        f"one unit is protected, as stated: {unit}"
+        if unit
+        else "one unit is protected; the record does not say which"
     )
     if _PERIOD.search(unit):
         found.append("whoever contributes more than one such unit is protected less")
@@ -89,19 +111,33 @@ def _assumptions(deployment: dict, claims: tuple[Claim, ...]) -> list[str]:
     elif _ADDED.search(details):
         found.append("neighbouring data sets: one unit added or removed")
     else:
-        found.append("neighbouring data sets: not said; the brackets hold for the relation that the claim is about")
+        found.append(
+            "neighbouring data sets: not said; the brackets hold for the relation that the claim is"
+            " about"
+        )
     if model.get("model_name") == "Local":
         found.append("local model: of one report of one user, before anything is added up")
     if model.get("release_type") == "Many releases":
-        found.append("many releases: of what the claim covers, not of all releases together unless it says so")
-    if any(claim.delta is None and claim.epsilon is not None and claim.rho is None for claim in claims):
+        found.append(
+            "many releases: of what the claim covers, not of all releases together unless it"
+            " says so"
+        )
+    if any(
+        claim.delta is None and claim.epsilon is not None and claim.rho is None for claim in claims
+    ):
         found.append("δ = 0 where ε is stated without δ")
     if any(claim.rho is not None for claim in claims):
-        found.append("ρ alone is used where it is stated: lower sides are those of a Gaussian mechanism, μ = √(2ρ)")
+        found.append(
+            "ρ alone is used where it is stated: lower sides are those of a Gaussian mechanism, μ ="
+            " √(2ρ)"
+        )
     if _section(deployment, "dp_variant").get("unprotected_quantities"):
         found.append("what is released without noise (unprotected quantities) reveals nothing more")
     if not _section(deployment, "implementation").get("preprocessing_and_hyperparameter_tuning"):
-        found.append("preparing the data and choosing hyperparameters cost nothing: the record says nothing of them")
+        found.append(
+            "preparing the data and choosing hyperparameters cost nothing: the record says nothing"
+            " of them"
+        )
     return found
 
 
@@ -114,18 +150,22 @@ def _same(claim: Claim, other: Claim) -> bool:
     )
 
 
-def from_dict(data: Any, *, fpr=options.FPR, fpr_floor=options.FPR_FLOOR, source: str = "record") -> Record:
+def from_dict(
+    data: Any, *, fpr=options.FPR, fpr_floor=options.FPR_FLOOR, source: str = "record"
+) -> Record:
     """A record that is already a dictionary.
 
     Args:
-        data: as read from YAML or JSON. fpr: at which to give the TPR, in (0, 1). fpr_floor: of μ, in [1e-300, 0.5).
+        data: as read from YAML or JSON. fpr: at which to give the TPR, in (0, 1). fpr_floor: of μ,
+            in [1e-300, 0.5).
         source: how messages call it.
 
     Returns:
         A :class:`Record`; whether it fits the schema is in its ``problems``.
 
     Raises:
-        ValueError: it is no record at all: no table of keys with a table ``deployment``; or a rate is out of range.
+        ValueError: it is no record at all: no table of keys with a table ``deployment``; or a rate
+            is out of range.
 
     Example:
         >>> loss = {"privacy_parameters": {"epsilon": 1.0}}
@@ -153,11 +193,17 @@ def from_dict(data: Any, *, fpr=options.FPR, fpr_floor=options.FPR_FLOOR, source
         )
     }
     told = [part.claim for part in texts["privacy_parameters_details"]]
-    told = [c for c in told if (c.epsilon or c.rho or c.mu) is not None and not any(_same(c, main) for main in own)]
+    told = [
+        c
+        for c in told
+        if (c.epsilon or c.rho or c.mu) is not None and not any(_same(c, main) for main in own)
+    ]
     text_delta = None if not isinstance(parameters, dict) else parameters.get("delta")
     stated = [*own, *told]
     if isinstance(text_delta, str):
-        claims = tuple(claim if claim.rho is not None else claim._replace(brackets={}) for claim in stated)
+        claims = tuple(
+            claim if claim.rho is not None else claim._replace(brackets={}) for claim in stated
+        )
     else:
         claims = tuple(claim._replace(brackets=brackets(claim, rate, floor)) for claim in stated)
     assumptions = _assumptions(deployment, claims)
@@ -189,14 +235,17 @@ def _check_range(claims: list[Claim], source: str) -> None:
         ):
             number = getattr(claim, name)
             if number is not None and not valid(number.value):
-                raise ValueError(f"{source}: {name} of privacy_parameters must be {words}, got {number.value!r}")
+                raise ValueError(
+                    f"{source}: {name} of privacy_parameters must be {words}, got {number.value!r}"
+                )
 
 
 def read(path, *, fpr=options.FPR, fpr_floor=options.FPR_FLOOR) -> Record:
     """A record of the registry from a file, with its claims turned into brackets.
 
     Args:
-        path: of a YAML file, or JSON if its name ends in .json. fpr: at which to give the TPR. fpr_floor: smallest FPR of μ.
+        path: of a YAML file, or JSON if its name ends in .json. fpr: at which to give the TPR.
+            fpr_floor: smallest FPR of μ.
 
     Returns:
         A :class:`Record`. One without numbers has no claims and no brackets, and is no error.

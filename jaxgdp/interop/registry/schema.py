@@ -1,8 +1,8 @@
-"""Keys, kinds, enumerations and tiers of a record, as OpenDP's deployments registry has them (``deployments-schema.yaml``, 2025).
+"""Keys, kinds, enumerations and tiers of a record, as OpenDP's deployments registry has them
+(``deployments-schema.yaml``, 2025).
 
-The schema is © 2025 OpenDP, under the MIT licence; its authors name as its ground the research of Elena Ghazi, Priyanka Nanayakkara
-and Salil Vadhan.
-"""
+The schema is © 2025 OpenDP, under the MIT licence; its authors name as its ground the research of
+Elena Ghazi, Priyanka Nanayakkara and Salil Vadhan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class Leaf(NamedTuple):
     """One key that holds a value.
 
     Attributes:
-        kind: "text", "texts", "whole", "number", "number or text", "date" or "anything". one_of: the values allowed, or ().
+        kind: "text", "texts", "whole", "number", "number or text", "date" or "anything". one_of:
+            the values allowed, or ().
         tier: of completeness that it belongs to; 0 for none.
     """
 
@@ -92,7 +93,11 @@ RECORD: dict[str, Any] = {
             "mechanisms": Leaf(tier=3),
             "justification": Leaf(tier=3),
         },
-        "administrative": {"sources": Leaf(tier=1), "notes": Leaf(tier=1), "registry_authors": Leaf("texts")},
+        "administrative": {
+            "sources": Leaf(tier=1),
+            "notes": Leaf(tier=1),
+            "registry_authors": Leaf("texts"),
+        },
     },
 }
 REQUIRED = {
@@ -111,7 +116,9 @@ REQUIRED = {
 }
 
 
-def leaves(branch: dict[str, Any] = RECORD, above: tuple[str, ...] = ()) -> dict[tuple[str, ...], Leaf]:
+def leaves(
+    branch: dict[str, Any] = RECORD, above: tuple[str, ...] = ()
+) -> dict[tuple[str, ...], Leaf]:
     """Every key that holds a value, by the keys that lead to it."""
     found: dict[tuple[str, ...], Leaf] = {}
     for key, inner in branch.items():
@@ -124,7 +131,9 @@ def _is_date(value) -> bool:
     if isinstance(value, datetime.date):
         return True
     try:
-        return isinstance(value, str) and len(value) == 10 and bool(datetime.date.fromisoformat(value))
+        return (
+            isinstance(value, str) and len(value) == 10 and bool(datetime.date.fromisoformat(value))
+        )
     except ValueError:
         return False
 
@@ -171,9 +180,13 @@ def problems(data, branch: dict[str, Any] = RECORD, name: str = "") -> list[str]
         if isinstance(inner, dict):
             found += problems(value, inner, f"{place}{key}")
         elif inner.one_of and value not in inner.one_of:
-            found.append(f"{place}{key} must be one of {', '.join(map(str, inner.one_of))}, got {value!r}")
+            found.append(
+                f"{place}{key} must be one of {', '.join(map(str, inner.one_of))}, got {value!r}"
+            )
         elif not _KINDS[inner.kind](value):
             found.append(f"{place}{key} must be {inner.kind}, got {value!r}")
     return found + [
-        f"{name or 'the record'} needs the key {key!r}" for key in REQUIRED.get(name, ()) if key not in data
+        f"{name or 'the record'} needs the key {key!r}"
+        for key in REQUIRED.get(name, ())
+        if key not in data
     ]

@@ -10,14 +10,25 @@ from ...numerics.validation import one_of
 from .schema import RECORD, leaves, problems
 
 NOT_STATED = "Not stated"
-_TEXTS = ("name", "data_curators", "intended_use", "data_product_region", "description", "registry_authors")
+_TEXTS = (
+    "name",
+    "data_curators",
+    "intended_use",
+    "data_product_region",
+    "description",
+    "registry_authors",
+)
 _COMPUTED = ("privacy_parameters", "epsilon", "delta", "rho")
 
 
 def _places() -> dict[str, tuple[str, ...]]:
     """Where every key that a caller may give belongs; no two have one name."""
     found = {path[-1]: path for path in leaves() if path[-1] not in _COMPUTED}
-    return found | {name: ("deployment", name) for name in RECORD["deployment"]} | {"deployment": ("deployment",)}
+    return (
+        found
+        | {name: ("deployment", name) for name in RECORD["deployment"]}
+        | {"deployment": ("deployment",)}
+    )
 
 
 def _given(metadata: dict) -> dict[tuple[str, ...], Any]:
@@ -29,7 +40,9 @@ def _given(metadata: dict) -> dict[tuple[str, ...], Any]:
         branch: Any = RECORD
         for key in path:
             if not isinstance(branch, dict) or key not in branch:
-                close = difflib.get_close_matches(key, branch if isinstance(branch, dict) else (), n=1)
+                close = difflib.get_close_matches(
+                    key, branch if isinstance(branch, dict) else (), n=1
+                )
                 hint = f"; did you mean {close[0]!r}?" if close else ""
                 raise ValueError(f"metadata has the unknown key {'.'.join(path)!r}{hint}")
             branch = branch[key]
@@ -55,17 +68,29 @@ def _given(metadata: dict) -> dict[tuple[str, ...], Any]:
 
 
 def _details(report) -> str:
-    up = lambda value: rounded_outward(float(value), up=True)  # noqa: E731
+    up = lambda value: rounded_outward(float(value), up=True)
     lines = [
-        f"μ = {up(report.mu.upper)} for every FPR and FNR of at least {report.fpr_floor:g} (the FPR floor)",
-        f"μ = {up(report.approximate_mu.upper)} at every rate but for probability d = {report.approximation:g}",
+        (
+            f"μ = {up(report.mu.upper)} for every FPR and FNR of at least {report.fpr_floor:g} (the"
+            " FPR floor)"
+        ),
+        (
+            f"μ = {up(report.approximate_mu.upper)} at every rate but for probability d ="
+            f" {report.approximation:g}"
+        ),
         f"a μ that holds at every rate: {up(report.tail_mu)}",
-        f"regret Δ of reporting the first μ: {up(report.regret.upper)} (tier {report.tier} of arXiv:2503.10945)",
+        (
+            f"regret Δ of reporting the first μ: {up(report.regret.upper)} (tier {report.tier} of"
+            " arXiv:2503.10945)"
+        ),
         f"membership advantage: {up(report.advantage.upper)}",
         *(f"TPR at FPR {fpr:g}: {up(bracket.upper)}" for fpr, bracket in report.tprs[:-1]),
         *(f"ε at δ = {delta:g}: {up(bracket.upper)}" for delta, bracket in report.epsilons),
-        f"All are certified upper bounds, rounded up, by jaxgdp {report.version}{f' on {report.date}' if report.date else ''}; "
-        f"computed again by: {report.command}",
+        (
+            "All are certified upper bounds, rounded up, by jaxgdp"
+            f" {report.version}{f' on {report.date}' if report.date else ''}; computed again by:"
+            f" {report.command}"
+        ),
         f"The question: {report.question}",
     ]
     return "\n".join(f"- {line}" for line in lines)
@@ -84,7 +109,9 @@ def _tier(record: dict) -> int:
     reached = 1
     for tier in (2, 3):
         needed = [
-            path for path, leaf in leaves().items() if leaf.tier and leaf.tier <= tier and path[-1] not in optional
+            path
+            for path, leaf in leaves().items()
+            if leaf.tier and leaf.tier <= tier and path[-1] not in optional
         ]
         if not all(filled(path) for path in needed):
             break
@@ -96,26 +123,38 @@ def from_report(report, said: dict[str, str], *, delta=None, **metadata) -> dict
     """A record that fits the registry's schema, with the report's numbers in it.
 
     Args:
-        report: of one mechanism, with its brackets. said: "sampling", "adjacency", "unit" and "not_counted", in words.
-        delta: which of the report's δ to state ε for; default 1e-5, or the first where that is not among them.
-        **metadata: any key of the schema but the numbers, by its own name (``name``, ``data_curators``, ``model_name``, …) or in tables
-            (``basic={…}``). What the schema requires and is not given is "Not stated", and listed in the notes.
+        report: of one mechanism, with its brackets. said: "sampling", "adjacency", "unit" and
+            "not_counted", in words.
+        delta: which of the report's δ to state ε for; default 1e-5, or the first where that is not
+            among them.
+        **metadata: any key of the schema but the numbers, by its own name (``name``,
+            ``data_curators``, ``model_name``, …) or in tables (``basic={…}``). What the schema
+            requires and is not given is "Not stated", and listed in the notes.
 
     Returns:
         A dictionary ready for YAML or JSON.
 
     Raises:
-        ValueError: an unknown key, a value that the schema does not allow, a δ that the report does not have, or no finite ε.
+        ValueError: an unknown key, a value that the schema does not allow, a δ that the report does
+            not have, or no finite ε.
     """
     given = _given(metadata)
     known = [d for d, _ in report.epsilons]
-    chosen = one_of("delta", delta, tuple(known)) if delta is not None else (1e-5 if 1e-5 in known else known[0])
+    chosen = (
+        one_of("delta", delta, tuple(known))
+        if delta is not None
+        else (1e-5 if 1e-5 in known else known[0])
+    )
     epsilon = float(dict(report.epsilons)[chosen].upper)
     if epsilon == float("inf"):
-        raise ValueError(f"the report has no finite epsilon at delta = {chosen:g}: state another delta")
+        raise ValueError(
+            f"the report has no finite epsilon at delta = {chosen:g}: state another delta"
+        )
     title = report.title or report.mechanism
     product = "Machine learning model" if "Poisson" in said["sampling"] else "Summary statistics"
-    slug = "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())[:80].strip("-")
+    slug = "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())[:80].strip(
+        "-"
+    )
     defaults = {
         ("url_slug",): slug,
         ("status",): "Draft",
@@ -134,21 +173,26 @@ def from_report(report, said: dict[str, str], *, delta=None, **metadata) -> dict
             "privacy_loss",
             "privacy_unit_details",
         ): f"Adjacency: {said['adjacency']}. Unit: {said['unit']}.",
-        ("deployment", "privacy_loss", "privacy_parameters", "epsilon"): float(rounded_outward(epsilon, up=True)),
+        ("deployment", "privacy_loss", "privacy_parameters", "epsilon"): float(
+            rounded_outward(epsilon, up=True)
+        ),
         ("deployment", "privacy_loss", "privacy_parameters", "delta"): float(chosen),
         ("deployment", "privacy_loss", "privacy_parameters_details"): _details(report),
-        (
-            "deployment",
-            "accounting",
-            "composition",
-        ): f"The whole trade-off curve of {report.mechanism} is bracketed numerically, by "
-        "convolution of privacy losses (connect-the-dots) from above and by an attack from below.",
+        ("deployment", "accounting", "composition"): (
+            f"The whole trade-off curve of {report.mechanism} is bracketed numerically, by"
+            " convolution of privacy losses (connect-the-dots) from above and by an attack from"
+            " below."
+        ),
         (
             "deployment",
             "implementation",
             "preprocessing_and_hyperparameter_tuning",
         ): f"Not counted: {said['not_counted']}.",
-        ("deployment", "implementation", "mechanisms"): f"{report.mechanism}. Sampling: {said['sampling']}.",
+        (
+            "deployment",
+            "implementation",
+            "mechanisms",
+        ): f"{report.mechanism}. Sampling: {said['sampling']}.",
         ("deployment", "administrative", "registry_authors"): [NOT_STATED],
     }
     missing = [
@@ -158,7 +202,9 @@ def from_report(report, said: dict[str, str], *, delta=None, **metadata) -> dict
     ]
     notes = ("deployment", "administrative", "notes")
     if missing:
-        told = f"Not stated by whoever made this record, or filled in by jaxgdp: {', '.join(missing)}."
+        told = (
+            f"Not stated by whoever made this record, or filled in by jaxgdp: {', '.join(missing)}."
+        )
         given[notes] = f"{given[notes]}\n{told}" if notes in given else told
     record: dict = {}
     for path in leaves():

@@ -1,12 +1,15 @@
 """The likelihood ratio of a record that is used in one of t noisy steps, from above and from below.
 
-Without the record every step shows N(0, σ²); with it one step, chosen evenly, shows N(1, σ²). The likelihood ratio is
-U = (V_1 + … + V_t)/t, where V = e^{z/σ − 1/(2σ²)} is that of one step, and its law without the record is all there is to know:
-δ(ε) = E(U − e^ε)₊ in one direction and E(1 − e^ε·U)₊ in the other, expectations of convex functions of U. So
+Without the record every step shows N(0, σ²); with it one step, chosen evenly, shows N(1, σ²). The
+likelihood ratio is U = (V_1 + … + V_t)/t, where V = e^{z/σ − 1/(2σ²)} is that of one step, and its
+law without the record is all there is to know: δ(ε) = E(U − e^ε)₊ in one direction and E(1 −
+e^ε·U)₊ in the other, expectations of convex functions of U. So
 
-- moving mass of V, or of a sum, apart with its mean kept only raises them (from above: :func:`spread_out`);
-- what is seen through a coarser window, here the sum of labels of the V, only lowers them (from below: :func:`gathered`): that is data
-  processing, whatever the labels are. Beside the P-mass of each label its Q-mass is carried, the mean of U there.
+- moving mass of V, or of a sum, apart with its mean kept only raises them (from above:
+  :func:`spread_out`);
+- what is seen through a coarser window, here the sum of labels of the V, only lowers them (from
+  below: :func:`gathered`): that is data processing, whatever the labels are. Beside the P-mass of
+  each label its Q-mass is carried, the mean of U there.
 
 Both are of second order in the spacing, and both stay what they are under composition.
 """
@@ -40,8 +43,9 @@ _WEIGHTS = np.tile(0.25 * _GAUSS[1], 2)
 
 @dataclass(frozen=True)
 class _Plan:
-    """How sums of V are laid out: in multiples of 1/scale, so that powers of two are the spacings wanted; in these units mean and variance
-    of one V without jumps, variance without the larger ones, and the smallest sum that matters."""
+    """How sums of V are laid out: in multiples of 1/scale, so that powers of two are the spacings
+    wanted; in these units mean and variance of one V without jumps, variance without the larger
+    ones, and the smallest sum that matters."""
 
     sigma: float
     number: int
@@ -68,7 +72,9 @@ class _Plan:
         variance, inner = square - mean**2, inner_square - inner**2
         spacing = math.sqrt(inner * number) / _FINE
         scale = 2.0 ** math.ceil(math.log2(spacing)) / spacing * (1.0 + 1e-9)
-        return cls(sigma, number, scale, scale * mean, scale**2 * variance, scale**2 * inner, scale * least)
+        return cls(
+            sigma, number, scale, scale * mean, scale**2 * variance, scale**2 * inner, scale * least
+        )
 
     @property
     def octave(self) -> int:
@@ -91,7 +97,9 @@ class _Plan:
         # 0 is kept a point as long as the sum may be near it
         centre = terms * self.mean
         coarse = exponent if ratio < 0.05 else max(exponent, math.floor(math.log2(centre)) - 7)
-        return dyadic.Layout(math.ldexp(round(math.ldexp(centre, -coarse)), coarse), exponent, self.octave, _CORE)
+        return dyadic.Layout(
+            math.ldexp(round(math.ldexp(centre, -coarse)), coarse), exponent, self.octave, _CORE
+        )
 
     def kept(self, found: Table):
         """The losses at which a table is kept."""
@@ -135,7 +143,11 @@ def spread_out(sigma: float, number: int) -> Table:
     p[0] += max(ndtr(z[1]) - first, 0.0)
     # beyond the last point: the P-mass stays there, all Q-mass goes to +∞
     p[-1] += ndtr(-z[-1])
-    start = _Sum(dyadic.spread(layout, v, p[None], ALLOCATION, 0.0), 0.0, plan.scale * float(ndtr(tau - z[-1])))
+    start = _Sum(
+        dyadic.spread(layout, v, p[None], ALLOCATION, 0.0),
+        0.0,
+        plan.scale * float(ndtr(tau - z[-1])),
+    )
 
     def join(a: _Sum, b: _Sum, terms: int) -> _Sum:
         s, masses, error, _ = dyadic.add(a.law, b.law)
@@ -181,7 +193,8 @@ def _power(start, number, join):
 
 
 def _trimmed(s, p, mean, tolerance):
-    """Masses without the far ends: what is low goes to 0 and ∞, what is high leaves its P-mass at the last point kept.
+    """Masses without the far ends: what is low goes to 0 and ∞, what is high leaves its P-mass at
+    the last point kept.
 
     Returns:
         The masses, the P-mass at 0 and the mean (in the units of s) at ∞.
@@ -205,7 +218,9 @@ def _trimmed(s, p, mean, tolerance):
 
 
 def gathered(sigma: float, number: int) -> Table:
-    """A pair that an attack on a record in one of ``number`` steps achieves: the sum of rounded V."""
+    """A pair that an attack on a record in one of ``number`` steps achieves: the sum of rounded
+    V.
+    """
     plan = _Plan.of(sigma, number)
     layout, v = plan.points()
     tau = 1.0 / sigma
@@ -213,7 +228,9 @@ def gathered(sigma: float, number: int) -> Table:
     node, mass = quadrature(z[:-1], z[1:])
     inside = np.sum(mass, axis=1), np.sum(mass * np.exp((node - 0.5 * tau) * tau), axis=1)
     ends = (ndtr(z[0]), ndtr(-z[-1])), (ndtr(z[0] - tau), ndtr(tau - z[-1]))
-    masses = np.stack([np.concatenate([[a], m, [b]]) for m, (a, b) in zip(inside, ends, strict=True)])
+    masses = np.stack(
+        [np.concatenate([[a], m, [b]]) for m, (a, b) in zip(inside, ends, strict=True)]
+    )
     start = _Sum(dyadic.spread(layout, v, masses, ALLOCATION, 2.0 * ALLOCATION))
 
     def join(a: _Sum, b: _Sum, terms: int) -> _Sum:
@@ -227,5 +244,7 @@ def gathered(sigma: float, number: int) -> Table:
 
     total = _power(start, number, join)
     _, (p, q) = total.law.flat()
-    found = table.from_masses(p, q / number, total.law.error + 2.0 * UNIT, total.law.apart + 2.0 * UNIT)
+    found = table.from_masses(
+        p, q / number, total.law.error + 2.0 * UNIT, total.law.apart + 2.0 * UNIT
+    )
     return table.merged(found, plan.kept(found))

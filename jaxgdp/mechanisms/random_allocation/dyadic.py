@@ -1,13 +1,15 @@
-"""Laws of positive numbers on a lattice that gets coarser by octaves away from a centre, and their sums.
+"""Laws of positive numbers on a lattice that gets coarser by octaves away from a centre, and their
+sums.
 
-A sum of many heavy-tailed numbers has a narrow body and a tail that is longer by many orders. A :class:`Law` has K of its finest points
-on either side of its centre and, further out, M points to each octave of the distance, so that a few thousand points hold it all. Spacings
-are powers of two: points of one level are points of all finer ones, and their sums are exact.
+A sum of many heavy-tailed numbers has a narrow body and a tail that is longer by many orders. A
+:class:`Law` has K of its finest points on either side of its centre and, further out, M points to
+each octave of the distance, so that a few thousand points hold it all. Spacings are powers of two:
+points of one level are points of all finer ones, and their sums are exact.
 
-Two laws are added level by level, the part of one that lies further in than a level seen on the spacing of that level. Every such
-step, and the way back onto a lattice (:func:`spread`), moves mass to the two neighbouring points with its mean kept. All of it
-is sums of products of positive numbers, so masses have relative accuracy, however small they are: ``Law.error`` bounds it.
-"""
+Two laws are added level by level, the part of one that lies further in than a level seen on the
+spacing of that level. Every such step, and the way back onto a lattice (:func:`spread`), moves mass
+to the two neighbouring points with its mean kept. All of it is sums of products of positive
+numbers, so masses have relative accuracy, however small they are: ``Law.error`` bounds it."""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ class Layout:
     Attributes:
         centre: value of the middle point.
         finest: e, the finest spacing is 2^e.
-        octave: M, points per octave of the distance from the centre, on either side; a power of two.
+        octave: M, points per octave of the distance from the centre, on either side; a power of
+            two.
         core: K, points of the finest level, on either side; a power of two, at least 2M.
     """
 
@@ -52,14 +55,23 @@ class Layout:
     def values(self, levels):
         """Values of all points of the lowest ``levels`` levels, shape (levels, 2K + 1)."""
         index = np.arange(-self.core, self.core + 1)
-        return self.centre + np.ldexp(index[None, :].astype(float), self.finest + np.arange(levels)[:, None])
+        return self.centre + np.ldexp(
+            index[None, :].astype(float), self.finest + np.arange(levels)[:, None]
+        )
 
     def between(self, low, high):
         """Values of its points in [low, high], increasing."""
         level, _, _ = self.locate(np.array([low, high]))
         found = self.values(int(level.max()) + 1)
-        index, rank = np.abs(np.arange(-self.core, self.core + 1))[None, :], np.arange(len(found))[:, None]
-        outer = (index > self.octave) & (index <= 2 * self.octave) & (index > np.ldexp(float(self.core), -rank))
+        index, rank = (
+            np.abs(np.arange(-self.core, self.core + 1))[None, :],
+            np.arange(len(found))[:, None],
+        )
+        outer = (
+            (index > self.octave)
+            & (index <= 2 * self.octave)
+            & (index > np.ldexp(float(self.core), -rank))
+        )
         return np.sort(found[np.where(rank > 0, outer, True) & (found >= low) & (found <= high)])
 
 
@@ -69,10 +81,12 @@ class Law:
 
     Attributes:
         layout: where the points are.
-        masses: one or more sets of masses, shape (sets, levels, 2K + 1): set 0 is the law, the others are carried along by :func:`add`.
+        masses: one or more sets of masses, shape (sets, levels, 2K + 1): set 0 is the law, the
+            others are carried along by :func:`add`.
         error: bound on the relative error of every mass.
-        apart: bound on that of the ratio of a mass in a further set to that of set 0, beyond what the errors of set 0 make of the weights
-            in this mean: it does not grow with the number of terms.
+        apart: bound on that of the ratio of a mass in a further set to that of set 0, beyond what
+            the errors of set 0 make of the weights in this mean: it does not grow with the number
+            of terms.
 
     Method: docs/method/reading.md#together
     """
@@ -83,7 +97,9 @@ class Law:
     apart: float
 
     def flat(self):
-        """Values and masses (sets, points) of the points with mass, in increasing order of the value."""
+        """Values and masses (sets, points) of the points with mass, in increasing order of the
+        value.
+        """
         levels = self.masses.shape[1]
         values = self.layout.values(levels).reshape(-1)
         masses = self.masses.reshape(len(self.masses), -1)
@@ -93,13 +109,16 @@ class Law:
 
 
 def spread(layout: Layout, values, masses, error, apart) -> Law:
-    """Masses (sets, points) at ``values`` on the points of a layout: each goes to its two neighbours, with its mean kept."""
+    """Masses (sets, points) at ``values`` on the points of a layout: each goes to its two
+    neighbours, with its mean kept.
+    """
     level, index, part = layout.locate(values)
     width = 2 * layout.core + 1
     levels = int(level.max()) + 1
     place = level * width + index + layout.core
     between = part > 0.0
-    # (the upper neighbour of the last point of a level is the first of the next one, or stays if it is the level's own last)
+    # (the upper neighbour of the last point of a level is the first of the next one, or stays if it
+    # is the level's own last)
     joined = np.concatenate([place, place[between] + 1])
     most = int(np.bincount(joined).max())
     placed = []
@@ -131,14 +150,23 @@ def _inner(masses):
 
 
 def _spans(masses):
-    """For every level its stretches with mass, (first, one beyond the last): two where the middle of a coarser level is hollow."""
+    """For every level its stretches with mass, (first, one beyond the last): two where the middle
+    of a coarser level is hollow.
+    """
     some = masses > 0.0
     levels, width = masses.shape
     half = width // 2
     left, right = some[:, half::-1], some[:, half + 1 :]
-    ends = some.argmax(1), half + 1 - left.argmax(1), half + 1 + right.argmax(1), width - some[:, ::-1].argmax(1)
+    ends = (
+        some.argmax(1),
+        half + 1 - left.argmax(1),
+        half + 1 + right.argmax(1),
+        width - some[:, ::-1].argmax(1),
+    )
     found = []
-    for row, (first, until, again, last) in enumerate(zip(*(end.tolist() for end in ends), strict=True)):
+    for row, (first, until, again, last) in enumerate(
+        zip(*(end.tolist() for end in ends), strict=True)
+    ):
         if not some[row, first]:
             found.append([])
         elif first < until and again < last and some[row, again] and again - until > width // 8:
@@ -161,7 +189,9 @@ def _convolve(short, long, out):
 
 
 def _products(mine, spans, other, out):
-    """Add to ``out`` (levels, 4K + 1) all sums of a point of one and a point of the other of the same level."""
+    """Add to ``out`` (levels, 4K + 1) all sums of a point of one and a point of the other of the
+    same level.
+    """
     for a, b, stretches, others, target in zip(mine, other, spans, _spans(other), out, strict=True):
         for first, last in stretches:
             for start, end in others:
@@ -169,10 +199,11 @@ def _products(mine, spans, other, out):
 
 
 def add(first: Law, second: Law):
-    """Values, masses (sets, points) and errors of the sum of two independent laws (of layouts with equal M and K).
+    """Values, masses (sets, points) and errors of the sum of two independent laws (of layouts with
+    equal M and K).
 
-    Of masses in further sets, m_1 … , the sum has first.m_i·second.p + first.p·second.m_i: what is added up over the terms of a sum.
-    """
+    Of masses in further sets, m_1 … , the sum has first.m_i·second.p + first.p·second.m_i: what is
+    added up over the terms of a sum."""
     core = first.layout.core
     finest = min(first.layout.finest, second.layout.finest)
     tops = [law.layout.finest + law.masses.shape[1] for law in (first, second)]
@@ -207,8 +238,12 @@ def add(first: Law, second: Law):
     values = np.ldexp(index[None, :], finest + np.arange(levels)[:, None])
     values = first.layout.centre + second.layout.centre + values
     some = out[0] > 0.0
-    # sums of _CHUNK products, of parts at least half as long of up to two stretches of each, and of one level into the next
+    # sums of _CHUNK products, of parts at least half as long of up to two stretches of each, and of
+    # one level into the next
     parts = 4 * (2 * width / _CHUNK + 2)
     sums = _CHUNK + parts + 2 + 2 * levels
-    errors = first.error + second.error + sums * UNIT, max(first.apart, second.apart) + 2 * sums * UNIT
+    errors = (
+        first.error + second.error + sums * UNIT,
+        max(first.apart, second.apart) + 2 * sums * UNIT,
+    )
     return values[some], out[:, some], *errors

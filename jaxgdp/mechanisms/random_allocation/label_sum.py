@@ -1,10 +1,11 @@
 """An attack on a record that is used in k of t noisy steps: labels of the steps, added up.
 
-The likelihood ratio is an elementary symmetric polynomial of the steps' own ratios V, and no sum. But any statistic is an attack: here each
-step is labelled by log(1 − wq + wq·V), q = k/t, rounded to a lattice, and the labels are added up (w = 1 is the likelihood ratio of
-Poisson sampling; where the record shows, the best w is a little smaller). Without the record that sum is a t-fold
-convolution of one law p; with it, whichever k steps are chosen, of t − k times p and k times q, the law of the label of a
-step that uses the record.
+The likelihood ratio is an elementary symmetric polynomial of the steps' own ratios V, and no sum.
+But any statistic is an attack: here each step is labelled by log(1 − wq + wq·V), q = k/t, rounded
+to a lattice, and the labels are added up (w = 1 is the likelihood ratio of Poisson sampling; where
+the record shows, the best w is a little smaller). Without the record that sum is a t-fold
+convolution of one law p; with it, whichever k steps are chosen, of t − k times p and k times q, the
+law of the label of a step that uses the record.
 
 Both are sums on a lattice (``jaxgdp.mechanisms.random_allocation.lattice_sum``).
 """
@@ -26,7 +27,8 @@ from .lattice_sum import FINE, WIDTH, Lattice, Sums
 
 _DEPTH = 14.0  # standard deviations of one step that are told apart
 _WIDE = 0.5  # of a cell in z, above which it is a difference of normal probabilities
-_WELL = 1e-5  # relative error of the masses of a table, but for its ends, per standard deviation of its losses
+# relative error of the masses of a table, but for its ends, per standard deviation of its losses
+_WELL = 1e-5
 _MOST = 0.99  # P-mass that has to be known so well, else less accuracy is enough
 _KEPT = 160.0  # losses of a table per standard deviation
 
@@ -52,8 +54,10 @@ class Labels(NamedTuple):
     """Labels of one step.
 
     Attributes:
-        lattice: labels, with the P-mass and the Q-mass of each, and the mean of V² in each under P over e^{1/σ²}.
-        share: w·q. last: z from which on a step has the last label, which is as large as it should be for smaller z only.
+        lattice: labels, with the P-mass and the Q-mass of each, and the mean of V² in each under P
+            over e^{1/σ²}.
+        share: w·q. last: z from which on a step has the last label, which is as large as it should
+            be for smaller z only.
     """
 
     lattice: Lattice
@@ -112,8 +116,13 @@ def seen(found: Sums, number) -> Table:
     if not len(run):
         return NOTHING
     start = np.concatenate([[0], run[1:-1], [run[-1]]]) if len(run) > 1 else np.zeros(1, np.int64)
-    masses, errors = (np.add.reduceat(a, start, axis=1) for a in (found.masses[:2], (found.masses * found.errors)[:2]))
+    masses, errors = (
+        np.add.reduceat(a, start, axis=1)
+        for a in (found.masses[:2], (found.masses * found.errors)[:2])
+    )
     error = float((errors / masses).max()) + number * ALLOCATION + 64.0 * UNIT
     pair = table.from_masses(*masses, error)
     deviation = math.sqrt(max(pair.p @ pair.loss**2 - (pair.p @ pair.loss) ** 2, 1e-300))
-    return table.merged(pair, table.grid(pair.loss, pair.p, min(deviation, 1.0) / _KEPT, 1.0 / _KEPT, 1.0 / _KEPT))
+    return table.merged(
+        pair, table.grid(pair.loss, pair.p, min(deviation, 1.0) / _KEPT, 1.0 / _KEPT, 1.0 / _KEPT)
+    )

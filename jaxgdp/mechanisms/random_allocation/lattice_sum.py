@@ -1,8 +1,9 @@
-"""Sums of many independent numbers on a lattice, by powers of transforms, with a bound on the error of every mass.
+"""Sums of many independent numbers on a lattice, by powers of transforms, with a bound on the error
+of every mass.
 
-Tilted by e^{s·S}, masses have relative accuracy where the tilted law is large; each mass is taken from the tilt that knows it best,
-and what none knows well enough, far out, is merged with the next one that is known.
-"""
+Tilted by e^{s·S}, masses have relative accuracy where the tilted law is large; each mass is taken
+from the tilt that knows it best, and what none knows well enough, far out, is merged with the next
+one that is known."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ from ...numerics.errors import ARCTAN2, FFT, LOG1P, UNIT
 WIDTH = 12.0  # standard deviations of the sum that are told apart
 FINE = 0.03  # spacing of a lattice over the standard deviation of one number
 MOST = 2**20  # points of a lattice
-_KNOWN = 3e-3, 1e-5  # relative errors above which a mass is not known; the second where the first has poor ends
+_KNOWN = (
+    3e-3,
+    1e-5,
+)  # relative errors above which a mass is not known; the second where the first has poor ends
 _POOR = 0.03  # of what is merged at the ends
 _SHIFTS = np.arange(-9.0, 10.0) * 1.3  # where the means of tilts lie, in standard deviations
 _JUMPS = np.geomspace(0.02, 5.0, 18)  # tilts for sums whose likeliest way up is one large number
@@ -35,7 +39,8 @@ class Lattice:
     """Laws of one number on a lattice, and the window in which sums are looked at.
 
     Attributes:
-        index, step: the numbers are step·index. masses: laws, each of the shape of ``index``, of any total.
+        index, step: the numbers are step·index. masses: laws, each of the shape of ``index``, of
+            any total.
         first, size: the window is step·[first, first + size), size a power of two.
         spread: standard deviation of the sum of as many as there are.
     """
@@ -48,18 +53,24 @@ class Lattice:
     spread: float
 
     def tilted(self, mass, s):
-        """Masses under a tilt, log of what they were divided by, and a bound on their relative rounding errors where they matter."""
+        """Masses under a tilt, log of what they were divided by, and a bound on their relative
+        rounding errors where they matter.
+        """
         with np.errstate(divide="ignore"):
             log_mass, place = np.log(mass), s * self.step * self.index
         exponent = log_mass + place
         largest = exponent.max()
         w = np.exp(exponent - largest)
         some = w > _NEGLIGIBLE
-        rounding = 4.0 * UNIT * float(np.max(np.abs(log_mass[some]) + np.abs(place[some]))) + 8.0 * UNIT
+        rounding = (
+            4.0 * UNIT * float(np.max(np.abs(log_mass[some]) + np.abs(place[some]))) + 8.0 * UNIT
+        )
         return w / w.sum(), largest + math.log(w.sum()), rounding
 
     def tilts(self, number):
-        """Tilts under which the sum of ``number`` of the first law has its mean at some standard deviations from where it is."""
+        """Tilts under which the sum of ``number`` of the first law has its mean at some standard
+        deviations from where it is.
+        """
         # (in groups: to steer by)
         start = np.arange(0, len(self.index), -(-len(self.index) // _GROUPS))
         mass, place = np.add.reduceat(self.masses[0], start), self.step * self.index[start]
@@ -92,7 +103,9 @@ class Lattice:
 
 
 def window(step, low, high):
-    """First index and size of a window that holds [low, high], and the spacing, larger than asked if it must be."""
+    """First index and size of a window that holds [low, high], and the spacing, larger than asked
+    if it must be.
+    """
     step = max(step, (high - low) / (0.9 * MOST))
     return math.floor(low / step), 1 << math.ceil(math.log2((high - low) / (0.9 * step))), step
 
@@ -104,7 +117,9 @@ def _log_sum(exponent):
 
 
 class _Part(NamedTuple):
-    """One law under a tilt: its total, rounding, transform and relative error of it, and log moments for Chernoff bounds."""
+    """One law under a tilt: its total, rounding, transform and relative error of it, and log
+    moments for Chernoff bounds.
+    """
 
     log_total: float
     rounding: float
@@ -118,7 +133,9 @@ _OF_FREQUENCY = ("log_abs", "angle", "error")
 
 
 class _View(NamedTuple):
-    """The law of a sum under one tilt: its masses are m·e^{back}, m known to ``error``, and all of them relative to ``shared``."""
+    """The law of a sum under one tilt: its masses are m·e^{back}, m known to ``error``, and all of
+    them relative to ``shared``.
+    """
 
     s: float
     mass: np.ndarray
@@ -129,10 +146,14 @@ class _View(NamedTuple):
     def relative(self):
         """Bounds on the relative errors of the masses, ∞ where they are not known."""
         some = self.mass > self.error
-        return np.where(some, self.error / np.where(some, self.mass - self.error, 1.0) + self.shared, np.inf)
+        return np.where(
+            some, self.error / np.where(some, self.mass - self.error, 1.0) + self.shared, np.inf
+        )
 
     def beyond(self, end, last):
-        """The mass up to (from) a point of the window, the point included, and its relative error, ∞ where the tilt is the wrong one."""
+        """The mass up to (from) a point of the window, the point included, and its relative error,
+        ∞ where the tilt is the wrong one.
+        """
         part = slice(end, None) if last else slice(None, end + 1)
         if not (self.s > 0.0 if last else self.s < 0.0):
             return 0.0, np.inf
@@ -162,25 +183,35 @@ class _Tilt:
             error = own + UNIT * (LOG1P * np.abs(log_abs) + 2.0 * ARCTAN2 * np.abs(angle))
             some = np.flatnonzero(w)
             log_w, place = np.log(w[some]), step * lattice.index[some]
-            moments = [[_log_sum(log_w + sign * a * place) for a in self.offsets] for sign in (1.0, -1.0)]
+            moments = [
+                [_log_sum(log_w + sign * a * place) for a in self.offsets] for sign in (1.0, -1.0)
+            ]
             self.parts.append(_Part(log_total, rounding, log_abs, angle, error, np.array(moments)))
 
     def view(self, mixture) -> _View:
-        """The law of a mixture of sums: (log weight, number of terms of each law) for each component."""
+        """The law of a mixture of sums: (log weight, number of terms of each law) for each
+        component.
+        """
         size, step = self.lattice.size, self.lattice.step
         logs, scale, rounding = [], 0.0, 0.0
         for log_weight, powers in mixture:
             terms = [power * part.log_total for power, part in zip(powers, self.parts, strict=True)]
             logs.append(log_weight + sum(terms))
             scale = max(scale, abs(log_weight) + sum(map(abs, terms)))
-            rounding = max(rounding, sum(power * part.rounding for power, part in zip(powers, self.parts, strict=True)))
+            rounding = max(
+                rounding,
+                sum(power * part.rounding for power, part in zip(powers, self.parts, strict=True)),
+            )
         log_total = float(np.logaddexp.reduce(logs))
         shares = np.exp(np.array(logs) - log_total)
         f, bound, height = 0.0, 0.0, 0.0
         error = float(shares[shares < _DROPPED].sum()) + 4.0 * math.exp(_FLAT)
         # frequencies at which no component is small
         least = np.min([powers for _, powers in mixture], axis=0)
-        most = np.sum([power * part.log_abs for power, part in zip(least, self.parts, strict=True) if power], axis=0)
+        most = np.sum(
+            [power * part.log_abs for power, part in zip(least, self.parts, strict=True) if power],
+            axis=0,
+        )
         some = np.flatnonzero(np.broadcast_to(most, size // 2 + 1) > _FLAT)
         log_abs, angles, errors = (
             np.stack([getattr(part, name)[some] for part in self.parts]) for name in _OF_FREQUENCY
@@ -191,10 +222,18 @@ class _Tilt:
             power = np.array(powers, float)
             angle, tall = power @ angles, share * np.exp(power @ log_abs)
             f = f + tall * np.exp(1j * angle)
-            bound, height = bound + tall @ np.minimum(power @ errors + 8.0 * UNIT * np.abs(angle), 2.0), height + tall
+            bound, height = (
+                bound + tall @ np.minimum(power @ errors + 8.0 * UNIT * np.abs(angle), 2.0),
+                height + tall,
+            )
             # what lies outside of the window and comes back into it
-            used = [(number, part) for number, part in zip(powers, self.parts, strict=True) if number]
-            outside = sum(number * part.moments for number, part in used) - self.offsets * np.array(self.edges)[:, None]
+            used = [
+                (number, part) for number, part in zip(powers, self.parts, strict=True) if number
+            ]
+            outside = (
+                sum(number * part.moments for number, part in used)
+                - self.offsets * np.array(self.edges)[:, None]
+            )
             error += float(share * np.exp(np.minimum(outside.min(axis=1), 0.0)).sum())
         full = np.zeros(size // 2 + 1, complex)
         full[some] = f
@@ -210,7 +249,8 @@ class Sums(NamedTuple):
     """Laws of a few sums on one run of points, what lies beyond merged with its ends.
 
     Attributes:
-        value: the points. masses, errors: of each law the masses and bounds on their relative errors, shape (laws, points).
+        value: the points. masses, errors: of each law the masses and bounds on their relative
+            errors, shape (laws, points).
     """
 
     value: np.ndarray
@@ -223,11 +263,13 @@ def sums(lattice: Lattice, number, mixtures, together) -> list[Sums | None]:
 
     Args:
         lattice: the numbers. number: how many of the first law tilts are made for.
-        mixtures: for each sum its components (log weight, number of terms of each of the lattice's laws).
+        mixtures: for each sum its components (log weight, number of terms of each of the lattice's
+            laws).
         together: which of them are wanted on one run of points, tuples of places in ``mixtures``.
 
     Returns:
-        :class:`Sums` for each entry of ``together``, errors of the lattice's own masses apart; None where too little is known.
+        :class:`Sums` for each entry of ``together``, errors of the lattice's own masses apart; None
+        where too little is known.
     """
     tilts = lattice.tilts(number)
     log_mass, error = np.zeros((2, len(mixtures), lattice.size))
@@ -242,7 +284,12 @@ def sums(lattice: Lattice, number, mixtures, together) -> list[Sums | None]:
             error[i, better], pick[i, better] = relative[better], k
             log_mass[i, better] = np.log(view.mass[better]) + view.back[better]
     return [
-        _run(lattice, [mixtures[i] for i in few], tilts, *(a[list(few)] for a in (pick, log_mass, error)))
+        _run(
+            lattice,
+            [mixtures[i] for i in few],
+            tilts,
+            *(a[list(few)] for a in (pick, log_mass, error)),
+        )
         for few in together
     ]
 
@@ -262,7 +309,9 @@ def _run(lattice, mixtures, tilts, pick, log_mass, error) -> Sums | None:
 
 
 def _merge_ends(lattice, mixtures, tilts, pick, run, masses, errors):
-    """Put what lies beyond the ends of a run into them, from the tilts that know the ends best and their neighbours."""
+    """Put what lies beyond the ends of a run into them, from the tilts that know the ends best and
+    their neighbours.
+    """
     ends = {0: False, -1: True}
     near = {k + d for place in ends for k in pick[:, place].tolist() for d in (-1, 0, 1)}
     errors[:, [0, -1]] = np.inf

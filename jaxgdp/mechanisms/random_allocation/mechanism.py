@@ -23,25 +23,33 @@ _STEPS = 10**7  # most steps
 @pytree
 @dataclass(frozen=True)
 class RandomAllocation(Mechanism):
-    """Gaussian noise on t sums; each record takes part in k of them, chosen at random, one epoch ("balls and bins").
+    """Gaussian noise on t sums; each record takes part in k of them, chosen at random, one epoch
+    ("balls and bins").
 
-    The pair (Chua et al. 2024; zero-out adjacency) is P = N(0, σ²I_t) against the mixture Q of the N(e_S, σ²I_t) over the k-subsets S.
+    The pair (Chua et al. 2024; zero-out adjacency) is P = N(0, σ²I_t) against the mixture Q of the
+    N(e_S, σ²I_t) over the k-subsets S.
 
-    k = 1: the likelihood ratio is the mean U of t independent V_i = e^{z_i/σ − 1/(2σ²)}, δ(ε) = E(U − e^ε)₊ for removing a record
-    and E(1 − e^ε·U)₊ for adding one. Both sides of a bracket are tables of the law of U, sums of V on a lattice: from above
-    with mass moved apart and its mean kept, from below with merged labels (``jaxgdp.mechanisms.random_allocation.allocation``). Of one epoch
-    they are 1e-3 apart or less in ε, μ and advantage for σ up to 50 and t up to 10⁶, but for an ε of 1e-5 and less. Tables end at masses of
-    about 1e-44: below such an FPR floor the upper μ is 1/σ.
+    k = 1: the likelihood ratio is the mean U of t independent V_i = e^{z_i/σ − 1/(2σ²)}, δ(ε) = E(U
+    − e^ε)₊ for removing a record and E(1 − e^ε·U)₊ for adding one. Both sides of a bracket are
+    tables of the law of U, sums of V on a lattice: from above with mass moved apart and its mean
+    kept, from below with merged labels (``jaxgdp.mechanisms.random_allocation.allocation``). Of one
+    epoch they are 1e-3 apart or less in ε, μ and advantage for σ up to 50 and t up to 10⁶, but for
+    an ε of 1e-5 and less. Tables end at masses of about 1e-44: below such an FPR floor the upper μ
+    is 1/σ.
 
-    k > 1: from below, an attack that adds up log(1 − q + q·V_i) over the steps, with a q next to k/t (``jaxgdp.mechanisms.random_allocation.label_sum``). From
-    above (``jaxgdp.mechanisms.random_allocation.several_of_many``), the smaller of two bounds: for k up to 64 that from the mean and the mean square of the
-    likelihood ratio given this sum, and for all k allocation to 1 of ⌊t/k⌋ or ⌈t/k⌉ steps k times, a random partition of the steps into
-    k blocks, which is told to the adversary. Next to δ = 1e-6, or the default FPR floor, the sides are 1.2 % apart or less in ε, μ and
-    advantage for (σ, k, t) = (2, 10, 100), (0.6, 5, 391) and (1, 5, 10), less than 1e-3 for (10, 64, 10⁵), but 4 % in ε for (1, 100, 1000)
-    and 6 % for (0.35, 3, 1000). k = t is exactly t Gaussian mechanisms.
+    k > 1: from below, an attack that adds up log(1 − q + q·V_i) over the steps, with a q next to
+    k/t (``jaxgdp.mechanisms.random_allocation.label_sum``). From above
+    (``jaxgdp.mechanisms.random_allocation.several_of_many``), the smaller of two bounds: for k up
+    to 64 that from the mean and the mean square of the likelihood ratio given this sum, and for all
+    k allocation to 1 of ⌊t/k⌋ or ⌈t/k⌉ steps k times, a random partition of the steps into k
+    blocks, which is told to the adversary. Next to δ = 1e-6, or the default FPR floor, the sides
+    are 1.2 % apart or less in ε, μ and advantage for (σ, k, t) = (2, 10, 100), (0.6, 5, 391) and
+    (1, 5, 10), less than 1e-3 for (10, 64, 10⁵), but 4 % in ε for (1, 100, 1000) and 6 % for (0.35,
+    3, 1000). k = t is exactly t Gaussian mechanisms.
 
     Args:
-        noise_multiplier: σ, standard deviation of the noise over the clipping norm, in [0.2, 1e4]; any shape.
+        noise_multiplier: σ, standard deviation of the noise over the clipping norm, in [0.2, 1e4];
+            any shape.
         num_steps: t, steps of the epoch, a whole number from 1 to 10⁷; any shape.
         num_selected: k, how many of them use the record, a whole number from 1 to t; any shape.
 
@@ -73,15 +81,26 @@ class RandomAllocation(Mechanism):
             num_selected=self.num_selected,
         )
         sigma = allocation_noise(self.noise_multiplier, type(self).__name__)
-        steps, selected = whole("num_steps", self.num_steps), whole("num_selected", self.num_selected)
+        steps, selected = (
+            whole("num_steps", self.num_steps),
+            whole("num_selected", self.num_selected),
+        )
         broadcast(noise_multiplier=sigma, num_steps=steps, num_selected=selected)
         if np.any(steps > _STEPS):
-            raise ValueError(f"num_steps must be at most {_STEPS:g} for RandomAllocation, got {np.max(steps):g}")
+            raise ValueError(
+                f"num_steps must be at most {_STEPS:g} for RandomAllocation, got {np.max(steps):g}"
+            )
         if np.any(selected > steps):
             k, t = np.broadcast_arrays(selected, steps)
             k, t = k[k > t].flat[0], t[k > t].flat[0]
-            raise ValueError(f"num_selected must be a whole number in [1, num_steps] = [1, {t:g}], got {k:g}")
-        for name, value in (("noise_multiplier", sigma), ("num_steps", steps), ("num_selected", selected)):
+            raise ValueError(
+                f"num_selected must be a whole number in [1, num_steps] = [1, {t:g}], got {k:g}"
+            )
+        for name, value in (
+            ("noise_multiplier", sigma),
+            ("num_steps", steps),
+            ("num_selected", selected),
+        ):
             object.__setattr__(self, name, value)
 
     def gathered(self, count):

@@ -1,12 +1,12 @@
 """The likelihood ratio of a record that is used in k of t noisy steps, from above and from below.
 
-U is the mean of V_{i1}·…·V_{ik} over all sets of k steps. With its law P without the record, δ(ε) = E(U − e^ε)₊ in one direction and
-E(1 − e^ε·U)₊ in the other. From below: what is seen through the sum S of the steps' labels (``label_sum``). From above
-E(U − c)₊ and E(c − U)₊ are bounded one by one, for many c, by the smallest of what is known: from a partition of the steps into k
-blocks (:class:`_Blocks`), and from moments of U given S (:func:`_moment_bounds`). Both expectations are convex in c and differ
-by 1 − c, so they lie below all chords between bounds: the lower convex hull (:func:`hull`) belongs to a pair that
-dominates in both directions, and under composition.
-"""
+U is the mean of V_{i1}·…·V_{ik} over all sets of k steps. With its law P without the record, δ(ε) =
+E(U − e^ε)₊ in one direction and E(1 − e^ε·U)₊ in the other. From below: what is seen through the
+sum S of the steps' labels (``label_sum``). From above E(U − c)₊ and E(c − U)₊ are bounded one by
+one, for many c, by the smallest of what is known: from a partition of the steps into k blocks
+(:class:`_Blocks`), and from moments of U given S (:func:`_moment_bounds`). Both expectations are
+convex in c and differ by 1 − c, so they lie below all chords between bounds: the lower convex hull
+(:func:`hull`) belongs to a pair that dominates in both directions, and under composition."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class Bounds(NamedTuple):
 
 
 def tables(sigma: float, number: int, selected: int) -> tuple[Table, Table]:
-    """A pair that dominates that of a record in ``selected`` of ``number`` steps, in both directions, and one that an attack achieves.
+    """A pair that dominates that of a record in ``selected`` of ``number`` steps, in both
+    directions, and one that an attack achieves.
 
     Method: docs/method/dominating.md#several
     """
@@ -52,23 +53,34 @@ def tables(sigma: float, number: int, selected: int) -> tuple[Table, Table]:
         labels = label_sum.labels(sigma, number, selected, weight)
         shown, *known = lattice_sum.sums(labels.lattice, number, mixtures, together)
         seen.append(label_sum.seen(shown, number) if shown else NOTHING)
-        bounds += [_moment_bounds(sigma, number, selected, labels, found, losses) for found in known if found]
-    call, put = (np.minimum.reduce([getattr(each, side) for each in bounds]) for side in Bounds._fields)
+        bounds += [
+            _moment_bounds(sigma, number, selected, labels, found, losses)
+            for found in known
+            if found
+        ]
+    call, put = (
+        np.minimum.reduce([getattr(each, side) for each in bounds]) for side in Bounds._fields
+    )
     return hull(losses, call, put), max(seen, key=_epsilon)
 
 
 def _epsilon(pair: Table):
-    """The largest ε at which δ(ε) of removing a record is at least some δ, of the losses of a table; to choose by."""
+    """The largest ε at which δ(ε) of removing a record is at least some δ, of the losses of a
+    table; to choose by.
+    """
     tail_p, tail_q = (np.cumsum(mass[::-1])[::-1] for mass in (pair.p, pair.q))
     return float(np.max(np.log(np.maximum(tail_q - _AT, 1e-300) / tail_p)))
 
 
 class _Blocks(NamedTuple):
-    """Losses of a record in 1 of ⌊t/k⌋ steps, k − (t mod k) times, and in 1 of ⌈t/k⌉ steps, t mod k times, added up.
+    """Losses of a record in 1 of ⌊t/k⌋ steps, k − (t mod k) times, and in 1 of ⌈t/k⌉ steps, t mod k
+    times, added up.
 
     Attributes:
-        loss: the points of the sum. p: upper bounds on their P-masses; those at the ends are of all beyond.
-        minus, plus: the same of the P-mass at −∞, and of the Q-mass at +∞ and from the last point on.
+        loss: the points of the sum. p: upper bounds on their P-masses; those at the ends are of all
+            beyond.
+        minus, plus: the same of the P-mass at −∞, and of the Q-mass at +∞ and from the last point
+            on.
     """
 
     loss: np.ndarray
@@ -80,18 +92,27 @@ class _Blocks(NamedTuple):
     def of(cls, sigma, number, selected) -> _Blocks:
         longer = number % selected
         counts = (selected - longer, longer)
-        pairs = [allocation.spread_out(sigma, number // selected + i) for i in range(2 if longer else 1)]
-        used = list(zip(counts, pairs, strict=False))
-        means, squares = ([[m @ a.loss**power / m.sum() for m in (a.p, a.q)] for _, a in used] for power in (1, 2))
-        spreads = [
-            [max(s - m * m, 0.0) for s, m in zip(*rows, strict=True)] for rows in zip(squares, means, strict=True)
+        pairs = [
+            allocation.spread_out(sigma, number // selected + i) for i in range(2 if longer else 1)
         ]
-        total = lambda rows, side: sum(count * row[side] for (count, _), row in zip(used, rows, strict=True))  # noqa: E731
+        used = list(zip(counts, pairs, strict=False))
+        means, squares = (
+            [[m @ a.loss**power / m.sum() for m in (a.p, a.q)] for _, a in used] for power in (1, 2)
+        )
+        spreads = [
+            [max(s - m * m, 0.0) for s, m in zip(*rows, strict=True)]
+            for rows in zip(squares, means, strict=True)
+        ]
+        total = lambda rows, side: sum(
+            count * row[side] for (count, _), row in zip(used, rows, strict=True)
+        )
         low = total(means, 0) - WIDTH * math.sqrt(total(spreads, 0))
         top = max(a.loss[-1] for a in pairs)
         high = total(means, 1) + WIDTH * math.sqrt(total(spreads, 1)) + top
         first, size, step = lattice_sum.window(FINE * math.sqrt(spreads[0][0]), low, high)
-        index = np.arange(math.floor(min(a.loss[0] for a in pairs) / step) - 1, math.ceil(top / step) + 2)
+        index = np.arange(
+            math.floor(min(a.loss[0] for a in pairs) / step) - 1, math.ceil(top / step) + 2
+        )
         placed = [table.dominating(a, step * index) for a in pairs]
         masses = [np.zeros((len(pairs), len(index))) for _ in range(2)]
         for row, a in enumerate(placed):
@@ -99,11 +120,14 @@ class _Blocks(NamedTuple):
             masses[0][row, at], masses[1][row, at] = a.p, a.q
         own = sum(count * a.error for count, a in zip(counts, placed, strict=False)) + 16.0 * UNIT
         minus, plus = (
-            sum(count * getattr(a, name) for count, a in used) * (1.0 + own) for name in ("p_minus", "q_plus")
+            sum(count * getattr(a, name) for count, a in used) * (1.0 + own)
+            for name in ("p_minus", "q_plus")
         )
         none = (0,) * len(pairs)
         mixtures = [[(0.0, counts[: len(pairs)] + none)], [(0.0, none + counts[: len(pairs)])]]
-        lattice = Lattice(index, step, (*masses[0], *masses[1]), first, size, math.sqrt(total(spreads, 0)))
+        lattice = Lattice(
+            index, step, (*masses[0], *masses[1]), first, size, math.sqrt(total(spreads, 0))
+        )
         (found,) = lattice_sum.sums(lattice, selected, mixtures, [(0, 1)])
         if found is None:
             raise ArithmeticError("the losses of blocks could not be added up")
@@ -135,7 +159,9 @@ class _Blocks(NamedTuple):
 
 
 def _mixtures(sigma, number, selected):
-    """Of P, of U·P and of U²·P: (log weight, terms without the record, with it, and weighted by V²)."""
+    """Of P, of U·P and of U²·P: (log weight, terms without the record, with it, and weighted by
+    V²).
+    """
     found = [[(0.0, (number, 0, 0))], [(0.0, (number - selected, selected, 0))]]
     if selected > _FEW:
         return found
@@ -152,8 +178,12 @@ def _mixtures(sigma, number, selected):
     return [*found, squares]
 
 
-def _moment_bounds(sigma, number, selected, labels: label_sum.Labels, found: Sums, losses) -> Bounds:
-    """Bounds from what is known of U given the sum S of labels: its mean, its mean square, and how large it can be."""
+def _moment_bounds(
+    sigma, number, selected, labels: label_sum.Labels, found: Sums, losses
+) -> Bounds:
+    """Bounds from what is known of U given the sum S of labels: its mean, its mean square, and how
+    large it can be.
+    """
     lattice, share = labels.lattice, labels.share
     error = found.errors + 4.0 * number * ALLOCATION + 1e-12
     # U ≤ e^S/Pr[Binomial(t, wq) = k], and a label may be half a spacing too small
@@ -166,7 +196,7 @@ def _moment_bounds(sigma, number, selected, labels: label_sum.Labels, found: Sum
     mean = np.maximum.accumulate(np.log(found.masses[1]) - np.log(found.masses[0]))
     cell = np.searchsorted(losses, mean, "right")
     start = np.unique(np.concatenate([[0, 1, len(mean) - 1], np.flatnonzero(np.diff(cell)) + 1]))
-    group = lambda a: np.add.reduceat(a, start, axis=-1)  # noqa: E731
+    group = lambda a: np.add.reduceat(a, start, axis=-1)
     low, high = group(found.masses * (1.0 - error)), group(found.masses * (1.0 + error))
     top = np.exp(np.minimum(np.maximum.reduceat(top, start), 700.0))
     top[-1] = np.inf
@@ -174,7 +204,9 @@ def _moment_bounds(sigma, number, selected, labels: label_sum.Labels, found: Sum
     square = high[2] / low[0] * (1.0 + 8.0 * UNIT)
     # (whatever else happens where a single step is beyond the last label is counted in full)
     tau = 1.0 / sigma
-    beyond = float(selected * ndtr(tau - labels.last) + (number - selected) * ndtr(-labels.last)) * (1.0 + 1e-9)
+    beyond = float(
+        selected * ndtr(tau - labels.last) + (number - selected) * ndtr(-labels.last)
+    ) * (1.0 + 1e-9)
     call, put = np.full((2, len(losses)), np.inf)
     rows = max(1, _CHUNK // len(start))
     for first in range(0, len(losses), rows):
@@ -191,11 +223,12 @@ def _moment_bounds(sigma, number, selected, labels: label_sum.Labels, found: Sum
 
 
 def largest_call(lowest, mean, square, top, c):
-    """An upper bound on E(X − c)₊ of a variable X ≤ top with a mean in [lowest, mean] and a mean square of at most ``square``.
+    """An upper bound on E(X − c)₊ of a variable X ≤ top with a mean in [lowest, mean] and a mean
+    square of at most ``square``.
 
-    Of parabolas above (x − c)₊ the one that touches it on both sides of c, (x − c + h)²/(4h), h² = (mean − c)² + variance (Scarf
-    1958); or, where that would touch it beyond b = top, the one through (b, b − c) that touches 0 at
-    mean − variance/(b − mean) (Lo 1987).
+    Of parabolas above (x − c)₊ the one that touches it on both sides of c, (x − c + h)²/(4h), h² =
+    (mean − c)² + variance (Scarf 1958); or, where that would touch it beyond b = top, the one
+    through (b, b − c) that touches 0 at mean − variance/(b − mean) (Lo 1987).
 
     Method: docs/method/dominating.md#several
     """

@@ -1,4 +1,6 @@
-"""What an attack shows at one FPR, from its tests and mixtures of them; and what no attack can beat, from supporting lines."""
+"""What an attack shows at one FPR, from its tests and mixtures of them; and what no attack can
+beat, from supporting lines.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,22 @@ from ...numerics.normal import argmax, log1mexp, log_error, log_sub, safe_log
 
 
 def tpr_line(p: Points, log_fpr):
-    """Upper bound on log TPR, and lower bound on log β, at one FPR: the lowest of the supporting lines with slopes e^{ℓ_k}.
+    """Upper bound on log TPR, and lower bound on log β, at one FPR: the lowest of the supporting
+    lines with slopes e^{ℓ_k}.
 
     Next to 1 the log of a TPR is as small as its rounding, so β comes from lines of its own.
 
     Method: docs/method/mu.md#floor
     """
     value = xp.logaddexp(log_intercept(p.low, p.log_alpha, p.log_tpr), p.low + log_fpr)
-    log_tpr = xp.min(xp.where(p.used & ((p.log_tpr > -xp.inf) | (p.log_alpha == -xp.inf)), value, 0.0))
+    log_tpr = xp.min(
+        xp.where(p.used & ((p.log_tpr > -xp.inf) | (p.log_alpha == -xp.inf)), value, 0.0)
+    )
     log_tpr = xp.minimum(log_tpr + log_error(log_tpr, log_fpr), 0.0)
     whole = xp.logaddexp(p.log_beta, p.low + p.log_alpha)
-    rest = log_sub(whole - log_error(whole, p.low, p.log_alpha), p.low + log_fpr + log_error(p.low, log_fpr))
+    rest = log_sub(
+        whole - log_error(whole, p.low, p.log_alpha), p.low + log_fpr + log_error(p.low, log_fpr)
+    )
     log_beta = xp.max(xp.where(p.used, rest, -xp.inf))
     return log_tpr, xp.maximum(log1mexp(log_tpr), log_beta - log_error(log_beta))
 
@@ -32,18 +39,21 @@ def alpha_line(p: Points, log_fnr):
     Method: docs/method/mu.md#floor
     """
     whole = xp.logaddexp(p.log_alpha, p.log_beta - p.low)
-    value = log_sub(whole - log_error(whole, p.low, p.log_beta), log_fnr - p.low + log_error(p.low, log_fnr))
+    value = log_sub(
+        whole - log_error(whole, p.low, p.log_beta), log_fnr - p.low + log_error(p.low, log_fnr)
+    )
     log_alpha = xp.max(xp.where(p.used, value, -xp.inf))
     return log_alpha - log_error(log_alpha)
 
 
 def tpr_chord(p: Points, log_fpr):
-    """(log TPR, log β) that the attack achieves at one FPR: chords between consecutive tests, a stricter test, or a laxer
-    one obeyed only part of the time.
+    """(log TPR, log β) that the attack achieves at one FPR: chords between consecutive tests, a
+    stricter test, or a laxer one obeyed only part of the time.
 
     Method: docs/method/attack.md#labels
     """
-    # (the FPR and those of the tests are known to a few units of their logs: one that is not certainly stricter is laxer)
+    # (the FPR and those of the tests are known to a few units of their logs: one that is not
+    # certainly stricter is laxer)
     own = log_error(log_fpr) - log_error()
     certain, size = p.log_alpha + own <= log_fpr, own + log_error(p.log_alpha[:-1])
     a, b = p.log_alpha[:-1], p.log_alpha[1:]
@@ -51,32 +61,46 @@ def tpr_chord(p: Points, log_fpr):
     top = xp.where(inside, a, 0.0)
     low = xp.where(inside, b, -1.0)
     share = xp.exp(log_fpr - top) - xp.exp(low - top)
-    # (a difference of rates, known to a few units: a little less of the laxer test has an FPR that is certainly not above)
+    # (a difference of rates, known to a few units: a little less of the laxer test has an FPR that
+    # is certainly not above)
     share = xp.clip((share - size) / -xp.expm1(low - top) - 4.0 * UNIT, 0.0, 1.0)
-    mix = lambda x: xp.logaddexp(x[:-1] + safe_log(share), x[1:] + safe_log(1.0 - share))  # noqa: E731
-    # rejecting when a test does, with probability α/α_k, has TPR_k·α/α_k; guessing at random is always possible
+    mix = lambda x: xp.logaddexp(x[:-1] + safe_log(share), x[1:] + safe_log(1.0 - share))
+    # rejecting when a test does, with probability α/α_k, has TPR_k·α/α_k; guessing at random is
+    # always possible
     stricter, laxer = p.used & certain, p.used & ~certain & (p.log_alpha > -xp.inf)
     partly = xp.max(xp.where(laxer, p.log_tpr + (log_fpr - p.log_alpha), log_fpr))
     partly = xp.minimum(xp.maximum(partly - own, log_fpr), 0.0)
-    # (the best of each rate for itself: where all TPRs are 1 to the last digit only the FNRs tell tests apart)
-    log_tpr = xp.max(xp.where(inside, mix(p.log_tpr), -xp.inf)), xp.max(xp.where(stricter, p.log_tpr, -xp.inf))
-    log_beta = xp.min(xp.where(inside, mix(p.log_beta), 0.0)), xp.min(xp.where(stricter, p.log_beta, 0.0))
-    return xp.maximum(xp.maximum(*log_tpr), partly), xp.minimum(xp.minimum(*log_beta), log1mexp(partly - own))
+    # (the best of each rate for itself: where all TPRs are 1 to the last digit only the FNRs tell
+    # tests apart)
+    log_tpr = (
+        xp.max(xp.where(inside, mix(p.log_tpr), -xp.inf)),
+        xp.max(xp.where(stricter, p.log_tpr, -xp.inf)),
+    )
+    log_beta = (
+        xp.min(xp.where(inside, mix(p.log_beta), 0.0)),
+        xp.min(xp.where(stricter, p.log_beta, 0.0)),
+    )
+    return xp.maximum(xp.maximum(*log_tpr), partly), xp.minimum(
+        xp.minimum(*log_beta), log1mexp(partly - own)
+    )
 
 
 def chord_to_end(p: Points, log_fpr):
-    """(log TPR, log β) at one FPR of the chord from the strictest test above it to the last point, at α = 0."""
+    """(log TPR, log β) at one FPR of the chord from the strictest test above it to the last point,
+    at α = 0.
+    """
     own = log_error(log_fpr)
     above = p.used & (p.log_alpha > log_fpr + own)
     k = argmax(xp.where(above, -p.log_alpha, -xp.inf))
     share = xp.maximum(xp.exp(xp.where(above[k], log_fpr - p.log_alpha[k], 0.0)) * (1.0 - own), 0.0)
-    mix = lambda x: xp.logaddexp(x[k] + safe_log(share), x[-1] + safe_log(1.0 - share))  # noqa: E731
+    mix = lambda x: xp.logaddexp(x[k] + safe_log(share), x[-1] + safe_log(1.0 - share))
     usable = above[k] & p.used[-1] & (p.log_alpha[-1] == -xp.inf)
     return xp.where(usable, mix(p.log_tpr), -xp.inf), xp.where(usable, mix(p.log_beta), 0.0)
 
 
 def alpha_chord(p: Points, log_fnr):
-    """(log α, log TPR) that the attack achieves at one FNR: the chord between the last test certainly not above it and the next.
+    """(log α, log TPR) that the attack achieves at one FNR: the chord between the last test
+    certainly not above it and the next.
 
     The mirrored curve's :func:`tpr_chord`, of these two tests alone.
 
@@ -98,5 +122,7 @@ def some_tests(p: Points, number: int) -> Points:
     """So many of an attack's tests, spread evenly over the used ones: any of them will do."""
     last = p.used.shape[0] - 1
     first, last = argmax(p.used), last - argmax(p.used[::-1])
-    chosen = first + ((last - first) * xp.linspace(0.0, 1.0, min(p.used.shape[0], number))).astype(int)
+    chosen = first + ((last - first) * xp.linspace(0.0, 1.0, min(p.used.shape[0], number))).astype(
+        int
+    )
     return jax.tree.map(lambda a: a[chosen], p)

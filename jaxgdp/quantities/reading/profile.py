@@ -12,7 +12,9 @@ from . import unsampled
 
 
 def probability(log_bracket: Bracket) -> Bracket:
-    """A bracket of a probability from that of its log, rounded outward; what is below every double is still not 0."""
+    """A bracket of a probability from that of its log, rounded outward; what is below every double
+    is still not 0.
+    """
     lower, upper = xp.exp(log_bracket.lower), xp.exp(log_bracket.upper)
     tiny = xp.where(log_bracket.upper > -xp.inf, np.finfo(float).tiny, 0.0)
     return Bracket(lower * (1.0 - EXP), xp.minimum(xp.maximum(upper * (1.0 + EXP), tiny), 1.0))
@@ -27,9 +29,11 @@ def delta_achieved(p: Points, epsilon):
 
 
 def log_delta(curve: Curve, epsilon, *, symmetric: bool) -> Bracket:
-    """log δ(ε), ε ≥ 0, with δ(ε) = Pr[Y > ε] − e^ε·Pr[X > ε] (the larger direction for the symmetrised curve).
+    """log δ(ε), ε ≥ 0, with δ(ε) = Pr[Y > ε] − e^ε·Pr[X > ε] (the larger direction for the
+    symmetrised curve).
 
-    Never more than the δ of the mechanism without subsampling, never less than that of its Gaussian parts.
+    Never more than the δ of the mechanism without subsampling, never less than that of its Gaussian
+    parts.
 
     Method: docs/method/adjacency.md#symmetrisation
     Method: docs/method/reading.md#lines

@@ -1,4 +1,6 @@
-"""μ at single points of a curve: normal quantiles of its error rates, and what may hide between the points."""
+"""μ at single points of a curve: normal quantiles of its error rates, and what may hide between the
+points.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +14,28 @@ from ...numerics.normal import ndtri_exp
 
 
 def quantiles(log_alpha, log_tpr, log_beta):
-    """Φ⁻¹(α) and Φ⁻¹(TPR) of many points in one evaluation, TPR from the smaller of itself and FNR."""
+    """Φ⁻¹(α) and Φ⁻¹(TPR) of many points in one evaluation, TPR from the smaller of itself and
+    FNR.
+    """
     z_alpha, z = ndtri_exp(xp.stack([log_alpha, xp.minimum(log_tpr, log_beta)]))
     return z_alpha, xp.where(log_tpr < log_beta, z, -z)
 
 
 def difference(z_alpha, z_tpr, sign):
     """μ = Φ⁻¹(TPR) − Φ⁻¹(α), moved by its rounding error in the direction of ``sign``."""
-    value = z_tpr - z_alpha + sign * (QUANTILE * (xp.abs(z_tpr) + xp.abs(z_alpha)) + 2.0 * QUANTILE_AT_ZERO)
+    value = (
+        z_tpr
+        - z_alpha
+        + sign * (QUANTILE * (xp.abs(z_tpr) + xp.abs(z_alpha)) + 2.0 * QUANTILE_AT_ZERO)
+    )
     value = xp.where(xp.isnan(value), -xp.inf, value)
     # some TPR at FPR 0: no Gaussian curve allows that
     return xp.where((z_alpha == -xp.inf) & (z_tpr > -xp.inf), xp.inf, value)
 
 
 def from_the_middle(p: Points):
-    """Whether the vertices of a dominating half-curve begin at ℓ = 0: what lies before the first one is unknown.
+    """Whether the vertices of a dominating half-curve begin at ℓ = 0: what lies before the first
+    one is unknown.
 
     Method: docs/method/mu.md#floor
     """
@@ -34,18 +43,21 @@ def from_the_middle(p: Points):
 
 
 def gaps(v: Vertices, matters, log_rest: Any = 0.0):
-    """What μ may exceed that of all vertices by, in gaps between the FPRs that one piece and the next one reach.
+    """What μ may exceed that of all vertices by, in gaps between the FPRs that one piece and the
+    next one reach.
 
-    TPR is no more there than at the gap's upper end α₁, so μ is no more than there plus Φ⁻¹(α₁) − Φ⁻¹(α₂). Where pieces
-    overlap, there are none; on a plateau between two atoms of the loss, there is rounding. ``matters`` tells from the rates at
-    the upper end whether a gap lies within the range asked for. That the first vertex is at ℓ = 0 (:func:`from_the_middle`) and
-    the last one past the range is for the caller to see.
+    TPR is no more there than at the gap's upper end α₁, so μ is no more than there plus Φ⁻¹(α₁) −
+    Φ⁻¹(α₂). Where pieces overlap, there are none; on a plateau between two atoms of the loss, there
+    is rounding. ``matters`` tells from the rates at the upper end whether a gap lies within the
+    range asked for. That the first vertex is at ℓ = 0 (:func:`from_the_middle`) and the last one
+    past the range is for the caller to see.
 
     Method: docs/method/mu.md#floor
     """
     if v.log_alpha.shape[0] == 1:
         return xp.zeros(())
-    # (a piece without vertices ends nothing and begins nothing: what follows has to go on where the one before it left off)
+    # (a piece without vertices ends nothing and begins nothing: what follows has to go on where the
+    # one before it left off)
     any_used = xp.any(v.used, axis=-1)
     latest = xp.cummax(xp.where(any_used, xp.arange(any_used.shape[0]), -1))[:-1]
     before = xp.maximum(latest, 0)
@@ -58,4 +70,6 @@ def gaps(v: Vertices, matters, log_rest: Any = 0.0):
     gap = gap if v.top is None else gap & ~(xp.max(v.top) <= 0.0)
     ends = xp.stack([xp.where(gap, bottom, -1.0), xp.where(gap, top, -1.0)])
     z = ndtri_exp(xp.minimum(ends - log_rest, 0.0))
-    return xp.max(xp.where(gap, z[0] - z[1] + 2.0 * (QUANTILE * xp.abs(z[1]) + QUANTILE_AT_ZERO), 0.0))
+    return xp.max(
+        xp.where(gap, z[0] - z[1] + 2.0 * (QUANTILE * xp.abs(z[1]) + QUANTILE_AT_ZERO), 0.0)
+    )

@@ -26,7 +26,8 @@ from .chords import tpr_chord
 
 @once
 def _lines(p: Points, others: tuple[Vertices, ...]):
-    """Supporting lines of a dominating half-curve at its own thresholds: ε, log δ(ε) and log(1 − δ(ε)).
+    """Supporting lines of a dominating half-curve at its own thresholds: ε, log δ(ε) and log(1 −
+    δ(ε)).
 
     ``others`` are half-curves that must be dominated too; at each ε the larger δ counts.
     """
@@ -49,13 +50,17 @@ def _certified(upper_lines, lower_lines, log_fpr):
     """
     epsilon, log_delta, log_rest, usable = upper_lines
     log_tpr = xp.min(xp.where(usable, xp.logaddexp(log_delta, epsilon + log_fpr), 0.0))
-    # (next to FPR 1 a rest is a difference of what is nearly equal: it is as small as its rounding allows)
+    # (next to FPR 1 a rest is a difference of what is nearly equal: it is as small as its rounding
+    # allows)
     ratio = xp.minimum(epsilon + log_fpr - log_rest + log_error(epsilon, log_fpr), 0.0)
     log_beta = xp.max(xp.where(usable, log_rest + safe_log1m(ratio), -xp.inf))
     epsilon, log_delta, log_rest, usable = lower_lines
-    mirrored = log_rest + safe_log1m(xp.minimum(log_fpr - log_rest + log_error(log_fpr), 0.0)) - epsilon
+    mirrored = (
+        log_rest + safe_log1m(xp.minimum(log_fpr - log_rest + log_error(log_fpr), 0.0)) - epsilon
+    )
     log_beta = xp.maximum(log_beta, xp.max(xp.where(usable, mirrored, -xp.inf)))
-    # each rate also bounds the other; next to 1 the log of a TPR is as small as its rounding, which 1 − TPR must not take for an FNR
+    # each rate also bounds the other; next to 1 the log of a TPR is as small as its rounding, which
+    # 1 − TPR must not take for an FNR
     log_tpr = xp.minimum(log_tpr + log_error(log_tpr, log_fpr), 0.0)
     log_beta = xp.maximum(log_beta, safe_log1m(log_tpr))
     log_beta = log_beta - log_error(log_beta)
@@ -67,7 +72,12 @@ def _certified(upper_lines, lower_lines, log_fpr):
 def _mirror(p: Points) -> Points:
     """The attack against the swapped pair: error rates change places."""
     return Points(
-        -p.high[::-1], -p.low[::-1], p.log_beta[::-1], log1mexp(p.log_alpha)[::-1], p.log_alpha[::-1], p.used[::-1]
+        -p.high[::-1],
+        -p.low[::-1],
+        p.log_beta[::-1],
+        log1mexp(p.log_alpha)[::-1],
+        p.log_alpha[::-1],
+        p.used[::-1],
     )
 
 
@@ -75,7 +85,8 @@ def _mirror(p: Points) -> Points:
 def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bracket]:
     """log TPR and log FNR at one FPR, each a bracket.
 
-    The upper TPR and the lower FNR belong to the dominating pair; the other sides are achieved by the attack.
+    The upper TPR and the lower FNR belong to the dominating pair; the other sides are achieved by
+    the attack.
 
     Method: docs/method/adjacency.md#symmetrisation
     Method: docs/method/reading.md#lines
@@ -88,14 +99,19 @@ def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bra
         tpr_high, beta_low = _certified(_lines(plus, ()), _lines(minus, ()), log_fpr)
     # never more than without subsampling
     tpr_most, beta_least = unsampled.error_rates(log_fpr, curve.tail_mu, 1.0)
-    tpr_high, beta_low = _together(xp.minimum(tpr_high, tpr_most), xp.maximum(beta_low, beta_least), 1.0)
+    tpr_high, beta_low = _together(
+        xp.minimum(tpr_high, tpr_most), xp.maximum(beta_low, beta_least), 1.0
+    )
 
     attack, other = path(curve.lower_plus), path(curve.lower_minus)
     candidates = [tpr_chord(attack, log_fpr), tpr_chord(_mirror(other), log_fpr)]
     if symmetric:
         candidates += [tpr_chord(other, log_fpr), tpr_chord(_mirror(attack), log_fpr)]
     tpr_shown, beta_shown = unsampled.error_rates(log_fpr, curve.shown_mu, -1.0)
-    tpr_low, beta_high = xp.max(xp.stack([c[0] for c in candidates])), xp.min(xp.stack([c[1] for c in candidates]))
+    tpr_low, beta_high = (
+        xp.max(xp.stack([c[0] for c in candidates])),
+        xp.min(xp.stack([c[1] for c in candidates])),
+    )
     tpr_low = xp.maximum(tpr_low - log_error(tpr_low, log_fpr), tpr_shown)
     beta_high = xp.minimum(xp.minimum(beta_high + log_error(beta_high), 0.0), beta_shown)
     tpr_low, beta_high = _together(tpr_low, beta_high, -1.0)
@@ -105,8 +121,8 @@ def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bra
 
 
 def _together(log_tpr, log_beta, side):
-    """Bounds on both rates (TPR from above for side 1.0, from below for −1.0), each with what the other says: next to 1 a rate has lost
-    the digits of its log, and the other has them all."""
+    """Bounds on both rates (TPR from above for side 1.0, from below for −1.0), each with what the
+    other says: next to 1 a rate has lost the digits of its log, and the other has them all."""
     tpr, beta = log1mexp(log_beta) * (1.0 - side * LOGS), log1mexp(log_tpr) * (1.0 + side * LOGS)
     if side > 0.0:
         return xp.minimum(log_tpr, tpr), xp.maximum(log_beta, beta)
@@ -114,18 +130,24 @@ def _together(log_tpr, log_beta, side):
 
 
 def threshold_of_fpr(curve: Curve, log_fpr, found=None, *, symmetric: bool):
-    """|ℓ| at which the dominating pair has an FPR, by log-linear interpolation between vertices: an estimate.
+    """|ℓ| at which the dominating pair has an FPR, by log-linear interpolation between vertices: an
+    estimate.
 
-    FPRs from the curve's middle on belong to slopes below one, the mirrored half: there the FPR of one order is the FNR of the other.
-    """
+    FPRs from the curve's middle on belong to slopes below one, the mirrored half: there the FPR of
+    one order is the FNR of the other."""
     plus = points(curve.upper_plus)
     mirrored = plus if symmetric else points(curve.upper_minus)
-    right, left = _crossing(plus, plus.log_alpha, log_fpr), _crossing(mirrored, -mirrored.log_beta, -log_fpr)
+    right, left = (
+        _crossing(plus, plus.log_alpha, log_fpr),
+        _crossing(mirrored, -mirrored.log_beta, -log_fpr),
+    )
     return xp.maximum(xp.maximum(right, left), 0.0)
 
 
 def _crossing(p: Points, falling, value):
-    """Threshold at which a rate that falls along the vertices has a value; 0 where it starts below, the last where it ends above."""
+    """Threshold at which a rate that falls along the vertices has a value; 0 where it starts below,
+    the last where it ends above.
+    """
     rate = xp.maximum(falling, -1e300)
     before = p.used & (rate >= value)
     start = xp.max(xp.where(before, p.low, 0.0))

@@ -1,9 +1,9 @@
 """Closed forms on both sides of a curve: Gaussian curves that it provably lies between.
 
-No curve falls below that of the whole mechanism without subsampling (``Curve.tail_mu``), and none rises above that of the parts that
-are exactly Gaussian (``Curve.shown_mu``), which an attacker can look at alone. Every function takes the GDP parameter of
-such a curve and the side on which its rounding has to fall: 1.0 for above, −1.0 for below.
-"""
+No curve falls below that of the whole mechanism without subsampling (``Curve.tail_mu``), and none
+rises above that of the parts that are exactly Gaussian (``Curve.shown_mu``), which an attacker can
+look at alone. Every function takes the GDP parameter of such a curve and the side on which its
+rounding has to fall: 1.0 for above, −1.0 for below."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _PARTS, _ROUNDS = 33, 13  # so many parts in every round: 64 halvings in all
 
 
 def log_delta(epsilon, mu, side):
-    """log δ_μ(ε) for ε ≥ 0, moved by its rounding error: for small μ it is a difference of nearly equal Mills ratios.
+    """log δ_μ(ε) for ε ≥ 0, moved by its rounding error: for small μ it is a difference of nearly
+    equal Mills ratios.
 
     Method: docs/method/reading.md#closed
     """
@@ -42,7 +43,7 @@ def epsilon(log_d, mu, side):
         # the first point that is certainly past the root, and the one before it
         first = xp.where(xp.any(within, axis=-1), xp.argmax(within, axis=-1), _PARTS - 1)
         ends = xp.concatenate([low[..., None], at, high[..., None]], axis=-1)
-        take = lambda k: xp.take_along_axis(ends, k[..., None], -1)[..., 0]  # noqa: E731
+        take = lambda k: xp.take_along_axis(ends, k[..., None], -1)[..., 0]
         return take(first), take(first + 1)
 
     low, high = xp.fori_loop(0, _ROUNDS, narrow, (xp.zeros_like(top), top))
@@ -50,7 +51,8 @@ def epsilon(log_d, mu, side):
 
 
 def error_rates(log_fpr, mu, side):
-    """(log TPR, log FNR) at one FPR on the curve of μ: TPR moved towards ``side``, FNR away from it.
+    """(log TPR, log FNR) at one FPR on the curve of μ: TPR moved towards ``side``, FNR away from
+    it.
 
     Method: docs/method/reading.md#closed
     """
@@ -67,7 +69,9 @@ def error_rates(log_fpr, mu, side):
 
 
 def bayes_risk(prior, mu):
-    """min over α of π·α + (1 − π)·f_μ(α), to ``errors.CLOSED_RISK``; π is the prior probability that the record is absent."""
+    """min over α of π·α + (1 − π)·f_μ(α), to ``errors.CLOSED_RISK``; π is the prior probability
+    that the record is absent.
+    """
     some = (mu > 0.0) & xp.isfinite(mu) & (prior > 0.0) & (prior < 1.0)
     positive, inside = xp.where(some, mu, 1.0), xp.where(some, prior, 0.5)
     threshold = (xp.log(inside) - xp.log1p(-inside)) / positive

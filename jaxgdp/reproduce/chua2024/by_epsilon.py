@@ -29,7 +29,9 @@ def _found(sigma: float, batches: int, most: float, named: tuple, quick: bool) -
     return over_epsilon(sigma, batches, _grid(most, quick, named), quick)
 
 
-def _result(found, answers, name: str, sigma: float, batches: int, table: Table, least: float) -> Result:
+def _result(
+    found, answers, name: str, sigma: float, batches: int, table: Table, least: float
+) -> Result:
     title = rf"$\sigma = {sigma:g}$, $T = {batches:,}$"
     draw = functools.partial(figures.compared, found, r"$\varepsilon$", r"$\delta$", title, least)
     return Result(answers, draw=draw, size=(5.2, 3.6), tables={name: table})
@@ -45,38 +47,52 @@ def _bound(printed: str, bracket: Bracket, alternatives=()) -> Number:
 
 
 def figure_2(quick: bool) -> Result:
-    """A fixed order against Poisson sampling with little noise: which is more private depends on ε."""
+    """A fixed order against Poisson sampling with little noise: which is more private depends on
+    ε.
+    """
     sigma, batches = 0.3, 10
     epsilon = np.linspace(0.0, 24.0, 13 if quick else 121)
     curve = tradeoff(dpsgd(sigma, 1.0 / batches, batches), rtol=1e-2, fpr_floor=1e-6)
     poisson = curve.delta(epsilon)
-    order = measure(Deterministic(np.full(len(epsilon), sigma)), "delta", epsilon=epsilon, rtol=1e-3).brackets["delta"]
+    order = measure(
+        Deterministic(np.full(len(epsilon), sigma)), "delta", epsilon=epsilon, rtol=1e-3
+    ).brackets["delta"]
     below, above = poisson.upper < order.lower, poisson.lower > order.upper
     first, last = np.flatnonzero(above), np.flatnonzero(below)
     once = bool(len(first) and len(last) and last[-1] < first[0])
     told = bool(np.all(below | above))
-    between = f"between ε = {epsilon[last[-1]]:g} and {epsilon[first[0]]:g}" if once else "nowhere in particular"
+    between = (
+        f"between ε = {epsilon[last[-1]]:g} and {epsilon[first[0]]:g}"
+        if once
+        else "nowhere in particular"
+    )
     answers = {
         "figure-2-small": Claim(
             f"δ(0): Poisson {shown(_one(poisson, 0))}, fixed order {shown(_one(order, 0))}",
             bool(below[0]),
-            f"the upper side of Poisson sampling is below the fixed order's at {int(below.sum())} values of ε, from 0 on",
+            f"the upper side of Poisson sampling is below the fixed order's at {int(below.sum())}"
+            " values of ε, from 0 on",
         ),
         "figure-2-large": Claim(
-            f"δ({epsilon[-1]:g}): Poisson {shown(_one(poisson, -1))}, fixed order {shown(_one(order, -1))}",
+            f"δ({epsilon[-1]:g}): Poisson {shown(_one(poisson, -1))}, fixed order"
+            f" {shown(_one(order, -1))}",
             bool(above[-1]),
-            f"the lower side of Poisson sampling is above the fixed order's at {int(above.sum())} values of ε",
+            f"the lower side of Poisson sampling is above the fixed order's at {int(above.sum())}"
+            " values of ε",
         ),
         "figure-2-crossing": Claim(
             f"they cross {between}",
             True if once and told else None,
-            f"brackets tell the curves apart at {int((below | above).sum())} of {len(epsilon)} values of ε, and on either side of the "
-            "crossing always in the same way; a conjecture that a grid supports and does not prove",
+            f"brackets tell the curves apart at {int((below | above).sum())} of {len(epsilon)}"
+            " values of ε, and on either side of the crossing always in the same way; a conjecture"
+            " that a grid supports and does not prove",
         ),
     }
     header = ("epsilon", "deterministic", "poisson_lower", "poisson_upper")
     columns = epsilon, order.upper, *poisson
-    table = Table(header, tuple(tuple(f"{float(v):.10g}" for v in row) for row in zip(*columns, strict=True)))
+    table = Table(
+        header, tuple(tuple(f"{float(v):.10g}" for v in row) for row in zip(*columns, strict=True))
+    )
     found = Compared(epsilon, order, poisson, None, None)
     return _result(found, answers, "figure-2", sigma, batches, table, 1e-9)
 
@@ -86,7 +102,9 @@ def _one(bracket: Bracket, i: int) -> Bracket:
 
 
 def figure_3(quick: bool) -> Result:
-    """Shuffled batches that are hardly better than a fixed order, where Poisson sampling looks private."""
+    """Shuffled batches that are hardly better than a fixed order, where Poisson sampling looks
+    private.
+    """
     found = _found(0.4, 10_000, 12.0, (4.0, 12.0), quick)
     four, twelve = found.at(4.0), found.at(12.0)
     answers = {
@@ -102,27 +120,32 @@ def figure_3(quick: bool) -> Result:
         "figure-3-theorem": Claim(
             f"{len(found.x)} values of ε",
             bool(np.all(found.shuffled.lower <= found.deterministic.upper)),
-            "proved in the paper's Appendix B: shuffling first is a mixture; our lower side, an attack, is nowhere above a fixed order's δ",
+            "proved in the paper's Appendix B: shuffling first is a mixture; our lower side, an"
+            " attack, is nowhere above a fixed order's δ",
         ),
     }
     return _result(found, answers, "figure-3", 0.4, 10_000, found.table("epsilon"), 1e-12)
 
 
 def figure_6(quick: bool) -> Result:
-    """σ = 0.8: the attack on shuffled batches is well below a fixed order and far above Poisson sampling."""
+    """σ = 0.8: the attack on shuffled batches is well below a fixed order and far above Poisson
+    sampling.
+    """
     found = _found(0.8, 1000, 4.0, (1.0, 4.0), quick)
     one, four = found.at(1.0), found.at(4.0)
     answers = {
         "figure-6-poisson": Number(one.poisson),
         "figure-6-renyi": Number(
-            one.poisson, note=f"Rényi DP at the orders of the paper's accountant gives {one.renyi:.4g}"
+            one.poisson,
+            note=f"Rényi DP at the orders of the paper's accountant gives {one.renyi:.4g}",
         ),
         "figure-6-shuffled-1": _bound("0.018", one.shuffled),
         "figure-6-shuffled-4": _bound("1.6e-4", four.shuffled),
         "figure-6-instability": Claim(
             f"Poisson, δ(4) {shown(four.poisson)}; Rényi DP {four.renyi:.3g}",
             bool(four.poisson.upper < four.renyi),
-            "δ(4) itself is certified to lie below what Rényi DP gives, so an upper bound above that is the accountant's doing",
+            "δ(4) itself is certified to lie below what Rényi DP gives, so an upper bound above"
+            " that is the accountant's doing",
         ),
     }
     return _result(found, answers, "figure-6", 0.8, 1000, found.table("epsilon"), 1e-18)
@@ -132,8 +155,13 @@ def figure_7(quick: bool) -> Result:
     """σ = 1: the same, with more noise."""
     found = _found(1.0, 1000, 4.0, (0.5, 1.0, 4.0), quick)
     half, one, four = found.at(0.5), found.at(1.0), found.at(4.0)
-    apart = (found.shuffled.lower > found.poisson.upper) & (found.shuffled.lower < 0.5 * found.deterministic.lower)
-    gives = f"Rényi DP at the orders of the paper's accountant gives {one.renyi:.3g} at ε = 1, and {half.renyi:.4g} at ε = 0.5"
+    apart = (found.shuffled.lower > found.poisson.upper) & (
+        found.shuffled.lower < 0.5 * found.deterministic.lower
+    )
+    gives = (
+        f"Rényi DP at the orders of the paper's accountant gives {one.renyi:.3g} at ε = 1, and"
+        f" {half.renyi:.4g} at ε = 0.5"
+    )
     at_half = (("at ε = 0.5", half.shuffled),)
     answers = {
         "figure-7-poisson": Number(one.poisson),
@@ -141,18 +169,21 @@ def figure_7(quick: bool) -> Result:
         "figure-7-shuffled-1": Number(
             one.shuffled,
             at_half,
-            "the attack of the paper does not reach 0.004 at ε = 1: at ε = 0.5, as for Rényi DP, it does",
+            "the attack of the paper does not reach 0.004 at ε = 1: at ε = 0.5, as for Rényi DP, it"
+            " does",
         ),
         "figure-7-shuffled-4": _bound("4.38e-7", four.shuffled),
         "figure-7-instability": Claim(
             f"Poisson, δ(1) {shown(one.poisson)}, δ(4) {shown(four.poisson)}",
             bool(four.poisson.upper < 1e-6 * one.poisson.lower),
-            "the certified δ falls by more than a factor of a million from ε = 1 to 4, so a bound that does not is the accountant's doing",
+            "the certified δ falls by more than a factor of a million from ε = 1 to 4, so a bound"
+            " that does not is the accountant's doing",
         ),
         "figure-7-distinct": Claim(
             f"{int(apart.sum())} of {len(found.x)} values of ε",
             bool(np.all(apart[found.x > 0.0])),
-            "the attack's δ is below half of a fixed order's, and above the upper side of Poisson sampling",
+            "the attack's δ is below half of a fixed order's, and above the upper side of Poisson"
+            " sampling",
         ),
     }
     return _result(found, answers, "figure-7", 1.0, 1000, found.table("epsilon"), 1e-28)

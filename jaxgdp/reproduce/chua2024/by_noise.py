@@ -24,8 +24,12 @@ def _found(batches: int, delta: float, named: float, quick: bool) -> Compared:
 
 def _result(found: Compared, answers, name: str, batches: int, delta: float) -> Result:
     title = rf"$T = {batches:,}$, $\delta = {power(delta)}$"
-    draw = functools.partial(figures.compared, found, r"noise multiplier $\sigma$", r"$\varepsilon$", title, None)
-    return Result(answers, draw=draw, size=(5.2, 3.6), tables={name: found.table("noise_multiplier")})
+    draw = functools.partial(
+        figures.compared, found, r"noise multiplier $\sigma$", r"$\varepsilon$", title, None
+    )
+    return Result(
+        answers, draw=draw, size=(5.2, 3.6), tables={name: found.table("noise_multiplier")}
+    )
 
 
 def figure_1(quick: bool) -> Result:
@@ -39,9 +43,11 @@ def figure_1(quick: bool) -> Result:
         "figure-1-poisson": Number(here.poisson),
         "figure-1-shuffled": Number(here.shuffled),
         "figure-1-amplification": Claim(
-            f"σ = 0.4: fixed order {shown(here.deterministic)}, shuffled {shown(here.shuffled)}, Poisson {shown(here.poisson)}",
+            f"σ = 0.4: fixed order {shown(here.deterministic)}, shuffled {shown(here.shuffled)},"
+            f" Poisson {shown(here.poisson)}",
             bool(near),
-            f"the lower side of shuffled batches is within {_LITTLE:.0%} of a fixed order's ε and above Poisson sampling's upper side",
+            f"the lower side of shuffled batches is within {_LITTLE:.0%} of a fixed order's ε and"
+            " above Poisson sampling's upper side",
         ),
     }
     return _result(found, answers, "figure-1", 100_000, 1e-6)
@@ -50,7 +56,9 @@ def figure_1(quick: bool) -> Result:
 def _appendix(name: str, batches: int, delta: float, sigma: float, quick: bool) -> Result:
     found = _found(batches, delta, sigma, quick)
     here = found.at(sigma)
-    theirs = f"Rényi DP at the orders of the paper's accountant gives {here.renyi:.4g}, an upper bound"
+    theirs = (
+        f"Rényi DP at the orders of the paper's accountant gives {here.renyi:.4g}, an upper bound"
+    )
     answers = {
         f"{name}-poisson": Number(here.poisson),
         f"{name}-renyi": Number(here.poisson, note=theirs),

@@ -10,7 +10,8 @@ _DASHED = (0, (4, 1.6))
 
 
 def compared(found, axis: str, value: str, title: str, least: float | None, figure) -> None:
-    """The three samplers side by side; brackets are bands, and what is known from both sides is a line.
+    """The three samplers side by side; brackets are bands, and what is known from both sides is a
+    line.
 
     Args:
         found: x, deterministic, poisson, shuffled, renyi; what is None is not drawn.
@@ -29,13 +30,33 @@ def compared(found, axis: str, value: str, title: str, least: float | None, figu
         lower, upper = np.maximum(bracket.lower, floor), np.maximum(bracket.upper, floor)
         ax.fill_between(found.x, lower, upper, color=colour, alpha=0.3, lw=0)
         side, label = (lower, f"{name}, lower side") if name == "shuffled" else (upper, name)
-        ax.plot(found.x, side, color=colour, ls=dash, lw=1.5, label=label, marker=mark, **marked(len(found.x)))
+        ax.plot(
+            found.x,
+            side,
+            color=colour,
+            ls=dash,
+            lw=1.5,
+            label=label,
+            marker=mark,
+            **marked(len(found.x)),
+        )
     if found.renyi is not None:
         ax.plot(
-            found.x, np.maximum(found.renyi, floor), color=COLOURS[0], ls=_DASHED, lw=1.2, label="Poisson, Rényi DP"
+            found.x,
+            np.maximum(found.renyi, floor),
+            color=COLOURS[0],
+            ls=_DASHED,
+            lw=1.2,
+            label="Poisson, Rényi DP",
         )
     ax.set(xlabel=axis, ylabel=value, title=title, yscale="log")
     if least is not None:
         ax.set_ylim(least, None)
     ax.grid(True, lw=0.4, alpha=0.5)
-    figure.legend(*ax.get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=2)
+    figure.legend(
+        *ax.get_legend_handles_labels(),
+        frameon=False,
+        fontsize=8,
+        loc="outside upper center",
+        ncols=2,
+    )

@@ -1,4 +1,6 @@
-"""One epoch of the three samplers of Chua 2024, as brackets, and the Rényi bound of Poisson sampling beside them."""
+"""One epoch of the three samplers of Chua 2024, as brackets, and the Rényi bound of Poisson
+sampling beside them.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,14 @@ class Compared(NamedTuple):
     def at(self, x: float) -> Compared:
         """The numbers at one place."""
         (i,) = np.flatnonzero(self.x == x)
-        one = lambda b: Bracket(float(b.lower[i]), float(b.upper[i]))  # noqa: E731
-        return Compared(self.x[i], one(self.deterministic), one(self.poisson), one(self.shuffled), float(self.renyi[i]))
+        one = lambda b: Bracket(float(b.lower[i]), float(b.upper[i]))
+        return Compared(
+            self.x[i],
+            one(self.deterministic),
+            one(self.poisson),
+            one(self.shuffled),
+            float(self.renyi[i]),
+        )
 
     def table(self, name: str) -> Table:
         """Everything, as text."""
@@ -51,15 +59,22 @@ class Compared(NamedTuple):
 
 def _three(sigma, batches: int, rtol: float, quantity: str, **at):
     number = len(sigma)
-    made = Deterministic(sigma), dpsgd(sigma, np.full(number, 1.0 / batches), batches), Shuffled(sigma, batches)
-    return [measure(one, quantity, rtol=rtol, fpr_floor=_FLOOR, **at).brackets[quantity] for one in made]
+    made = (
+        Deterministic(sigma),
+        dpsgd(sigma, np.full(number, 1.0 / batches), batches),
+        Shuffled(sigma, batches),
+    )
+    return [
+        measure(one, quantity, rtol=rtol, fpr_floor=_FLOOR, **at).brackets[quantity] for one in made
+    ]
 
 
 def over_noise(sigma, batches: int, delta: float, quick: bool) -> Compared:
     """ε(δ) over noise multipliers.
 
     Args:
-        sigma: noise multipliers, increasing. batches: T. delta: δ. quick: whether wider brackets will do.
+        sigma: noise multipliers, increasing. batches: T. delta: δ. quick: whether wider brackets
+            will do.
     """
     sigma = np.asarray(sigma, float)
     found = _three(sigma, batches, QUICK_RTOL if quick else RTOL, "epsilon", delta=delta)
@@ -71,9 +86,16 @@ def over_epsilon(sigma: float, batches: int, epsilon, quick: bool) -> Compared:
     """δ(ε) over ε.
 
     Args:
-        sigma: noise multiplier. batches: T. epsilon: increasing. quick: whether wider brackets will do.
+        sigma: noise multiplier. batches: T. epsilon: increasing. quick: whether wider brackets will
+            do.
     """
     epsilon = np.asarray(epsilon, float)
-    found = _three(np.full(len(epsilon), sigma), batches, QUICK_RTOL if quick else RTOL, "delta", epsilon=epsilon)
+    found = _three(
+        np.full(len(epsilon), sigma),
+        batches,
+        QUICK_RTOL if quick else RTOL,
+        "delta",
+        epsilon=epsilon,
+    )
     divergence = renyi.divergences(sigma, 1.0 / batches, batches)
     return Compared(epsilon, *found, np.array([renyi.delta(divergence, e) for e in epsilon]))

@@ -22,8 +22,14 @@ ITEMS = {
     ),
     "table-2": ("μ in place of (ε, δ) for De et al. 2022", training.table_2),
     "table-3": ("μ of common (ε, δ)", illustrations.table_3),
-    "table-4": ("hyperparameters, CIFAR-10 from scratch", functools.partial(training.hyperparameters, "table-4")),
-    "table-5": ("hyperparameters, CIFAR-10 fine-tuned", functools.partial(training.hyperparameters, "table-5")),
+    "table-4": (
+        "hyperparameters, CIFAR-10 from scratch",
+        functools.partial(training.hyperparameters, "table-4"),
+    ),
+    "table-5": (
+        "hyperparameters, CIFAR-10 fine-tuned",
+        functools.partial(training.hyperparameters, "table-5"),
+    ),
 }
 
 # packages of an extra that an item needs, beside matplotlib for figures: {name: {package: extra}}

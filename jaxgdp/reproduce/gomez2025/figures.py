@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from ...plot import BLACK, COLOURS, DASHES, from_floor, gaussian_curve, regret_panels, square_axes, tradeoff_band
+from ...plot import (
+    BLACK,
+    COLOURS,
+    DASHES,
+    from_floor,
+    gaussian_curve,
+    regret_panels,
+    square_axes,
+    tradeoff_band,
+)
 from ...report import rounded_outward
 
 
@@ -19,7 +28,8 @@ def _pair(epsilon: float, delta: float) -> str:
 
 
 def profile_and_attacks(profile, figure) -> None:
-    """Figure 1: the privacy profile with single (ε, δ) pairs on it, and the attack bounds of the pairs and of the whole.
+    """Figure 1: the privacy profile with single (ε, δ) pairs on it, and the attack bounds of the
+    pairs and of the whole.
 
     Args:
         profile: results with ``epsilon``, ``delta``, ``pairs``, ``fpr``, ``tpr`` and ``pair_tprs``.
@@ -28,15 +38,18 @@ def profile_and_attacks(profile, figure) -> None:
     left, right = figure.subplots(1, 2)
     left.plot(profile.epsilon, profile.delta, color=BLACK, lw=1.8)
     left.set_yscale("log")
-    left.set(xlim=(0.0, 12.0), ylim=(1e-10, 1.0), xlabel=r"$\varepsilon$", ylabel=r"$\delta(\varepsilon)$")
+    left.set(
+        xlim=(0.0, 12.0),
+        ylim=(1e-10, 1.0),
+        xlabel=r"$\varepsilon$",
+        ylabel=r"$\delta(\varepsilon)$",
+    )
     (calibrated, delta), *others = profile.pairs
-    right.plot(profile.fpr, profile.tpr, color=BLACK, lw=2.4, label="all pairs: the curve itself", zorder=4)
     right.plot(
-        profile.fpr,
-        profile.pair_tprs[0],
-        color=COLOURS[0],
-        lw=1.6,
-        label=_pair(calibrated, delta),
+        profile.fpr, profile.tpr, color=BLACK, lw=2.4, label="all pairs: the curve itself", zorder=4
+    )
+    right.plot(
+        profile.fpr, profile.pair_tprs[0], color=COLOURS[0], lw=1.6, label=_pair(calibrated, delta)
     )
     for i, ((epsilon, d), tpr) in enumerate(zip(others, profile.pair_tprs[1:], strict=True)):
         left.plot(epsilon, d, marker="s", color=COLOURS[1], ms=5, zorder=3)
@@ -53,7 +66,13 @@ def profile_and_attacks(profile, figure) -> None:
     )
     right.set_xscale("log")
     right.set(xlim=(1e-6, 1.0), ylim=(0.0, 1.02), xlabel="FPR", ylabel="bound on TPR")
-    figure.legend(*right.get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=3)
+    figure.legend(
+        *right.get_legend_handles_labels(),
+        frameon=False,
+        fontsize=8,
+        loc="outside upper center",
+        ncols=3,
+    )
     for ax in (left, right):
         ax.grid(True, lw=0.4, alpha=0.5)
 
@@ -70,7 +89,9 @@ def definitions(panel, figure) -> None:
         figure: matplotlib ``Figure`` to draw on.
     """
     ax = figure.subplots()
-    tradeoff_band(panel.alpha, panel.beta, ax, colour=COLOURS[0], label="exact (certified)", linewidth=2.6)
+    tradeoff_band(
+        panel.alpha, panel.beta, ax, colour=COLOURS[0], label="exact (certified)", linewidth=2.6
+    )
     gaussian_curve(panel.alpha, panel.gaussian, ax, label=_summary(panel))
     for (name, values), colour, dash in zip(panel.others, COLOURS[1:], DASHES[1:], strict=False):
         ax.plot(panel.alpha, values, color=colour, ls=dash, lw=1.6, label=name)
@@ -96,21 +117,29 @@ def three_panels(panels, figure) -> None:
         figure: matplotlib ``Figure`` to draw on.
     """
     for panel, ax in zip(panels, figure.subplots(1, len(panels), sharey=True), strict=True):
-        tradeoff_band(panel.alpha, panel.beta, ax, colour=COLOURS[0], label="exact (certified)", linewidth=2.0)
-        gaussian_curve(panel.alpha, panel.gaussian, ax, label=rf"$\mu$-GDP, {from_floor(panel.fpr_floor)}")
+        tradeoff_band(
+            panel.alpha, panel.beta, ax, colour=COLOURS[0], label="exact (certified)", linewidth=2.0
+        )
+        gaussian_curve(
+            panel.alpha, panel.gaussian, ax, label=rf"$\mu$-GDP, {from_floor(panel.fpr_floor)}"
+        )
         square_axes(ax)
         ax.set_title(panel.title, fontsize=10)
         ax.text(0.96, 0.66, rf"$\mu \leq {_up(panel.mu.upper, 5)}$", ha="right", fontsize=9)
         ax.text(0.96, 0.57, rf"$\Delta \leq {_up(panel.regret.upper, 3)}$", ha="right", fontsize=9)
         ax.legend(frameon=False, fontsize=8, loc="upper right")
         ax.set(
-            xticks=(0.0, 0.5, 1.0), yticks=(0.0, 0.5, 1.0), xticklabels=("0", "0.5", "1"), yticklabels=("0", "0.5", "1")
+            xticks=(0.0, 0.5, 1.0),
+            yticks=(0.0, 0.5, 1.0),
+            xticklabels=("0", "0.5", "1"),
+            yticklabels=("0", "0.5", "1"),
         )
         ax.label_outer()
 
 
 def curves_and_gaps(lines, figure) -> None:
-    """Figures 5 and 6: trade-off curves beside their μ-GDP bounds, and their differences on a logarithmic axis.
+    """Figures 5 and 6: trade-off curves beside their μ-GDP bounds, and their differences on a
+    logarithmic axis.
 
     Args:
         lines: results with ``label``, ``noise_multiplier``, ``mu`` and ``gap``.
@@ -120,14 +149,22 @@ def curves_and_gaps(lines, figure) -> None:
     for line, colour, dash in zip(lines, COLOURS, DASHES, strict=False):
         gap = line.gap
         label = rf"{line.label}, $\sigma$ = {line.noise_multiplier:g}"
-        tradeoff_band(gap.alpha, gap.beta, left, colour=colour, label=label, linestyle=dash, linewidth=2.2)
+        tradeoff_band(
+            gap.alpha, gap.beta, left, colour=colour, label=label, linestyle=dash, linewidth=2.2
+        )
         gaussian_curve(gap.alpha, gap.gaussian, left)
         low, high = gap.beta.lower - gap.gaussian, gap.beta.upper - gap.gaussian
         right.fill_between(gap.alpha, low, high, color=colour, alpha=0.35, lw=0)
         right.plot(gap.alpha, high, color=colour, ls=dash, lw=1.5)
     gaussian_curve([], [], left, label=rf"$\mu$-GDP of each, {from_floor(lines[0].fpr_floor)}")
     square_axes(left)
-    figure.legend(*left.get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=3)
+    figure.legend(
+        *left.get_legend_handles_labels(),
+        frameon=False,
+        fontsize=8,
+        loc="outside upper center",
+        ncols=3,
+    )
     right.set_xscale("log")
     right.set_xlim(1e-6, 1.0)
     right.set_ylim(0.0, 1.08 * right.get_ylim()[1])

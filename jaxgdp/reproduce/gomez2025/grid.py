@@ -6,7 +6,14 @@ import functools
 
 import numpy as np
 
-from ...grids.landscape import NOISE_MULTIPLIERS, NUM_STEPS, RULE_LIMIT, SAMPLING_PROBS, landscape, rule_of_thumb
+from ...grids.landscape import (
+    NOISE_MULTIPLIERS,
+    NUM_STEPS,
+    RULE_LIMIT,
+    SAMPLING_PROBS,
+    landscape,
+    rule_of_thumb,
+)
 from ..result import Claim, Number, Result, Table
 from . import figures
 
@@ -21,7 +28,11 @@ _QUICK = {
 
 def figure_3(quick: bool) -> Result:
     """Δ against sampling rate for each σ and T."""
-    full = {"noise_multiplier": NOISE_MULTIPLIERS, "sampling_prob": SAMPLING_PROBS, "num_steps": NUM_STEPS}
+    full = {
+        "noise_multiplier": NOISE_MULTIPLIERS,
+        "sampling_prob": SAMPLING_PROBS,
+        "num_steps": NUM_STEPS,
+    }
     dataset = landscape(**(_QUICK if quick else full)).transpose(*_AXES)
     lower, upper = dataset["regret_lower"].values, dataset["regret"].values
     answers: dict[str, Number | Claim] = {
@@ -55,19 +66,24 @@ def _rule(dataset) -> Claim:
     failed = [v for v in verdicts if v.verdict == "fails"]
     undecided = [v for v in verdicts if v.verdict == "undecided"]
     settings = sum(dataset.sizes["sampling_prob"] for _ in verdicts)
-    inside = dataset.where((dataset.noise_multiplier >= 2.0) & (dataset.num_steps >= 400), drop=True)
+    inside = dataset.where(
+        (dataset.noise_multiplier >= 2.0) & (dataset.num_steps >= 400), drop=True
+    )
     worst = inside.regret_lower.argmax(...)
     at = inside.isel(worst)
     text = (
-        f"largest Δ at least {float(at.regret_lower):.4g} (σ = {float(at.noise_multiplier):g}, T = {int(at.num_steps)}, "
-        f"p = {float(at.sampling_prob):.3g}), over {settings} settings"
+        f"largest Δ at least {float(at.regret_lower):.4g} (σ = {float(at.noise_multiplier):g}, T ="
+        f" {int(at.num_steps)}, p = {float(at.sampling_prob):.3g}), over {settings} settings"
     )
     if failed:
         where = "; ".join(
-            f"σ = {v.noise_multiplier:g}, T = {v.num_steps}: p = {min(v.sampling_probs):.3g} to {max(v.sampling_probs):.3g}"
+            f"σ = {v.noise_multiplier:g}, T = {v.num_steps}: p = {min(v.sampling_probs):.3g} to"
+            f" {max(v.sampling_probs):.3g}"
             for v in failed
         )
-        return Claim(text, False, f"the certified lower side of Δ reaches {RULE_LIMIT:g} at {where}")
+        return Claim(
+            text, False, f"the certified lower side of Δ reaches {RULE_LIMIT:g} at {where}"
+        )
     return Claim(
         text,
         None if undecided else True,
@@ -76,7 +92,9 @@ def _rule(dataset) -> Claim:
 
 
 def _setting(dataset, index) -> str:
-    sigma, rate, steps = (float(dataset[name].values[i]) for name, i in zip(_AXES, index, strict=True))
+    sigma, rate, steps = (
+        float(dataset[name].values[i]) for name, i in zip(_AXES, index, strict=True)
+    )
     return f"σ = {sigma:g}, p = {rate:.3g}, T = {steps:g}"
 
 
@@ -86,7 +104,10 @@ def _always_lowers(lower, upper, dataset, axis: int) -> Claim:
     falls, rises = high[..., 1:] < low[..., :-1], low[..., 1:] > high[..., :-1]
     total = falls.size
     unknown = total - int(falls.sum()) - int(rises.sum())
-    text = f"of {total} neighbouring pairs {int(falls.sum())} fall, {int(rises.sum())} rise, {unknown} have overlapping brackets"
+    text = (
+        f"of {total} neighbouring pairs {int(falls.sum())} fall, {int(rises.sum())} rise, {unknown}"
+        " have overlapping brackets"
+    )
     if rises.any():
         growth = np.where(rises, low[..., 1:] - high[..., :-1], 0.0)
         worst = list(np.unravel_index(np.argmax(growth), growth.shape))
@@ -98,7 +119,10 @@ def _always_lowers(lower, upper, dataset, axis: int) -> Claim:
         there = f"{float(dataset[_AXES[axis]].values[after[axis]]):g}"
         values = f"{upper[tuple(index)]:.3g} to at least {lower[tuple(after)]:.3g}"
         return Claim(
-            text, False, f"Δ rises from at most {values} between {_setting(dataset, index)} and {name} = {there}"
+            text,
+            False,
+            f"Δ rises from at most {values} between {_setting(dataset, index)} and {name} ="
+            f" {there}",
         )
     if unknown:
         return Claim(text, None, "no certified rise; where the brackets overlap they cannot tell")
@@ -112,5 +136,7 @@ def _not_monotonic(lower, upper, dataset) -> Claim:
     both = (peak > high[..., 0]) & (peak > high[..., -1])
     text = f"Δ rises and then falls with p for {int(both.sum())} of {both.size} pairs (σ, T)"
     return Claim(
-        text, True if both.any() else None, "the largest lower side exceeds the upper sides at both ends of the range"
+        text,
+        True if both.any() else None,
+        "the largest lower side exceeds the upper sides at both ends of the range",
     )

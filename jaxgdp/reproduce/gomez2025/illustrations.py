@@ -25,7 +25,8 @@ _FEW_SECONDS = 10.0
 
 
 class Profile(NamedTuple):
-    """Figure 1: a Gaussian mechanism calibrated to one (ε, δ), seen through its profile and through single pairs on it.
+    """Figure 1: a Gaussian mechanism calibrated to one (ε, δ), seen through its profile and through
+    single pairs on it.
 
     Attributes:
         mu: μ. epsilon, delta: its profile. pairs: (ε, δ) on it, the calibration point first.
@@ -61,14 +62,18 @@ class Panel(NamedTuple):
 
 
 def figure_1(quick: bool) -> Result:
-    """The profile of an algorithm calibrated to (8, 1e-5), and what single pairs (ε, δ) say about attacks on it."""
+    """The profile of an algorithm calibrated to (8, 1e-5), and what single pairs (ε, δ) say about
+    attacks on it.
+    """
     mu = float(gdp.mu_from_epsilon_delta(EPSILON, DELTA))
     deltas = (DELTA, 1e-9, 1e-3, 1e-2, 0.1, 0.3)
     pairs = tuple((float(gdp.epsilon(d, mu)), d) for d in deltas)
     fpr = np.geomspace(1e-6, 1.0, 61 if quick else 301)
     epsilon = np.linspace(0.0, 12.0, 61 if quick else 241)
     bounds = tuple(1.0 - conversions.beta_from_approximate_dp(fpr, e, d) for e, d in pairs)
-    found = Profile(mu, epsilon, gdp.delta(epsilon, mu), pairs, fpr, 1.0 - gdp.beta(fpr, mu), bounds)
+    found = Profile(
+        mu, epsilon, gdp.delta(epsilon, mu), pairs, fpr, 1.0 - gdp.beta(fpr, mu), bounds
+    )
 
     at = 0.01
     alone = float(1.0 - conversions.beta_from_approximate_dp(at, EPSILON, DELTA))
@@ -82,7 +87,9 @@ def figure_1(quick: bool) -> Result:
         ),
     }
     header = ("fpr", "tpr", *(f"tpr_from_epsilon_{e:.4g}_delta_{d:g}" for e, d in pairs))
-    body = tuple(tuple(repr(float(x)) for x in row) for row in zip(fpr, found.tpr, *bounds, strict=True))
+    body = tuple(
+        tuple(repr(float(x)) for x in row) for row in zip(fpr, found.tpr, *bounds, strict=True)
+    )
     return Result(
         answers,
         draw=functools.partial(figures.profile_and_attacks, found),
@@ -104,7 +111,9 @@ def table_3(quick: bool) -> Result:
     """μ for common (ε, δ)."""
     paper = read("gomez2025")["table-3"]
     found = {(e, d): _mu_at(float(e), float(d)) for e in paper["epsilon"] for d in paper["delta"]}
-    answers: dict[str, Number | Claim] = {f"table-3-{e}-{d}": Number(b) for (e, d), b in found.items()}
+    answers: dict[str, Number | Claim] = {
+        f"table-3-{e}-{d}": Number(b) for (e, d), b in found.items()
+    }
     strict, loose = _mu_at(8.0, 1e-9), _mu_at(6.0, 1e-5)
     answers["table-3-order"] = Claim(
         f"μ {shown(strict)} against {shown(loose)}",
@@ -119,17 +128,25 @@ def table_3(quick: bool) -> Result:
 def _panel(title: str, curve, quick: bool, extra=()) -> Panel:
     """A curve where Φ⁻¹(α) is evenly spaced, with the Gaussian one of the upper μ."""
     mu, regret = (Bracket(float(b.lower), float(b.upper)) for b in (curve.mu(), curve.regret()))
-    alpha = np.unique([*ndtr(np.linspace(-4.0, 4.0, 41) if quick else np.linspace(-7.0, 7.0, 141)), *extra])
-    return Panel(title, mu, regret, alpha, curve.beta(alpha), gdp.beta(alpha, mu.upper), curve.fpr_floor)
+    alpha = np.unique(
+        [*ndtr(np.linspace(-4.0, 4.0, 41) if quick else np.linspace(-7.0, 7.0, 141)), *extra]
+    )
+    return Panel(
+        title, mu, regret, alpha, curve.beta(alpha), gdp.beta(alpha, mu.upper), curve.fpr_floor
+    )
 
 
 def figure_2(quick: bool) -> Result:
-    """The discrete Gaussian mechanism, σ = 1, and what other definitions of privacy say about it."""
+    """The discrete Gaussian mechanism, σ = 1, and what other definitions of privacy say about
+    it.
+    """
     sigma, delta = 1.0, DELTA
     rho = 1.0 / (2.0 * sigma**2)
     curve = tradeoff(DiscreteGaussian(sigma=sigma))
     corners = _discrete_gaussian_breakpoints(sigma)
-    panel = _panel(f"discrete Gaussian, σ = {sigma:g}", curve, quick, extra=corners[0][corners[0] > 1e-12])
+    panel = _panel(
+        f"discrete Gaussian, σ = {sigma:g}", curve, quick, extra=corners[0][corners[0] > 1e-12]
+    )
     epsilon = float(curve.epsilon(delta=delta).upper)
     zcdp = conversions.beta_from_zcdp(panel.alpha, rho)
     single = conversions.beta_from_approximate_dp(panel.alpha, epsilon, delta)
@@ -146,7 +163,8 @@ def figure_2(quick: bool) -> Result:
         "figure-2-regret": Claim(
             f"μ {shown(panel.mu)}, Δ {shown(panel.regret, 3)}",
             True if panel.regret.upper < 0.01 else False if panel.regret.lower >= 0.01 else None,
-            f"one use has a coarse curve of few segments; at its breakpoints alone (Algorithm 2) the regret would be {theirs:.2g}",
+            "one use has a coarse curve of few segments; at its breakpoints alone (Algorithm 2)"
+            f" the regret would be {theirs:.2g}",
         ),
         "figure-2-order": Claim(
             f"advantage: ({epsilon:.2f}, 1e-5)-DP {order[0]:.4f}, {rho:g}-zCDP {order[1]:.4f}, "
@@ -165,7 +183,9 @@ def figure_2(quick: bool) -> Result:
 
 
 def _discrete_gaussian_breakpoints(sigma: float):
-    """(α, β) of the tests "output at least m" of N_Z(0, σ²) against N_Z(1, σ²), summed over integers (Canonne et al. 2020)."""
+    """(α, β) of the tests "output at least m" of N_Z(0, σ²) against N_Z(1, σ²), summed over
+    integers (Canonne et al. 2020).
+    """
     k = np.arange(-40, 42)
     null, alternative = (np.exp(-0.5 * ((k - shift) / sigma) ** 2) for shift in (0, 1))
     total = np.sum(null)
@@ -177,11 +197,20 @@ def _discrete_gaussian_breakpoints(sigma: float):
 
 
 def _numbers(panels) -> Table:
-    header = ("mechanism", "fpr", "fnr_lower", "fnr_upper", "fnr_gdp", *(name for name, _ in panels[0].others))
+    header = (
+        "mechanism",
+        "fpr",
+        "fnr_lower",
+        "fnr_upper",
+        "fnr_gdp",
+        *(name for name, _ in panels[0].others),
+    )
     body = [
         (p.title, *(repr(float(x)) for x in row))
         for p in panels
-        for row in zip(p.alpha, *p.beta, p.gaussian, *(values for _, values in p.others), strict=True)
+        for row in zip(
+            p.alpha, *p.beta, p.gaussian, *(values for _, values in p.others), strict=True
+        )
     ]
     return Table(header, tuple(body))
 
@@ -189,7 +218,11 @@ def _numbers(panels) -> Table:
 def figure_4(quick: bool) -> Result:
     """Trade-off curves of DP-SGD, TopDown and randomized response beside their μ-GDP bounds."""
     answers: dict[str, Number | Claim] = {}
-    panels = [_dpsgd(answers, quick), _topdown(answers, quick), _randomized_response(answers, quick)]
+    panels = [
+        _dpsgd(answers, quick),
+        _topdown(answers, quick),
+        _randomized_response(answers, quick),
+    ]
     _approximate_dp(answers)
     return Result(
         answers,
@@ -201,16 +234,22 @@ def figure_4(quick: bool) -> Result:
 
 
 def _dpsgd(answers, quick: bool) -> Panel:
-    stated, other = (training.runs(quick)["table-4", n][-1] for n in (training.STATED, training.OTHER))
+    stated, other = (
+        training.runs(quick)["table-4", n][-1] for n in (training.STATED, training.OTHER)
+    )
     at_other = f"at N = {training.OTHER:,}"
     answers["figure-4a-mu"] = Number(stated.mu, ((at_other, other.mu),))
     answers["figure-4a-regret"] = Number(stated.regret, ((at_other, other.regret),))
     line = training.lines("table-4", quick)[-1]
     reported = float(gdp.advantage(stated.mu.upper))
-    excess = Bracket(reported - float(stated.advantage.upper), reported - float(stated.advantage.lower))
+    excess = Bracket(
+        reported - float(stated.advantage.upper), reported - float(stated.advantage.lower)
+    )
     answers["figure-4a-advantage"] = Number(excess)
     gap = line.gap
-    return Panel("(a) DP-SGD", line.mu, line.regret, gap.alpha, gap.beta, gap.gaussian, line.fpr_floor)
+    return Panel(
+        "(a) DP-SGD", line.mu, line.regret, gap.alpha, gap.beta, gap.gaussian, line.fpr_floor
+    )
 
 
 def _topdown(answers, quick: bool) -> Panel:
@@ -225,7 +264,8 @@ def _topdown(answers, quick: bool) -> Panel:
     answers["figure-4b-seconds"] = Claim(
         f"{seconds[0]:.1f} s with compilation, {seconds[1]:.2f} s again",
         seconds[1] < _FEW_SECONDS,
-        f"9 hours are {_NINE_HOURS / seconds[1]:,.0f} times as long as the second call, and that was on 96 processors",
+        f"9 hours are {_NINE_HOURS / seconds[1]:,.0f} times as long as the second call, and that"
+        " was on 96 processors",
     )
     return _panel("(b) TopDown", curve, quick)
 
@@ -244,8 +284,8 @@ def _randomized_response(answers, quick: bool) -> Panel:
     answers["figure-4c-regret"] = Claim(
         shown(panel.regret),
         bool(panel.regret.lower <= theirs <= panel.regret.upper),
-        f"Algorithm 2 looks at breakpoints only, where the curves touch, and returns {theirs:.1g}; the largest gap lies between them, "
-        "so Theorem B.2 does not hold",
+        f"Algorithm 2 looks at breakpoints only, where the curves touch, and returns {theirs:.1g};"
+        " the largest gap lies between them, so Theorem B.2 does not hold",
     )
     return panel
 

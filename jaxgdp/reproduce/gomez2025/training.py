@@ -54,7 +54,9 @@ def runs(quick: bool) -> dict[tuple[str, int], list[Run]]:
     _, _, _, sigma, steps, rate = map(np.array, zip(*columns, strict=True))
     delta, rtol = float(paper["table-4"]["delta"]), QUICK_RTOL if quick else RTOL
     asked: dict[str, Any] = {"rtol": rtol, "delta": delta, "fpr_floor": options.FPR_FLOOR}
-    answers = measure(dpsgd(sigma, rate, steps), ("mu", "regret", "epsilon", "advantage"), **asked).brackets.values()
+    answers = measure(
+        dpsgd(sigma, rate, steps), ("mu", "regret", "epsilon", "advantage"), **asked
+    ).brackets.values()
     found: dict[tuple[str, int], list[Run]] = {}
     for i, (name, records, eps, *_) in enumerate(columns):
         brackets = (Bracket(float(b.lower[i]), float(b.upper[i])) for b in answers)
@@ -92,7 +94,9 @@ def table_2(quick: bool) -> Result:
         mus = certified.get((row["dataset"], row["pretraining"]), ["μ not computed"] * 4)
         cells = [f"{a} %, {m}" if a else "" for a, m in zip(row["accuracy"], mus, strict=True)]
         body.append((row["dataset"], row["pretraining"], row["delta"], *cells))
-    return Result(answers, tables={"table-2": Table(header, tuple(body))}, fpr_floor=options.FPR_FLOOR)
+    return Result(
+        answers, tables={"table-2": Table(header, tuple(body))}, fpr_floor=options.FPR_FLOOR
+    )
 
 
 def _largest(brackets) -> Bracket:
@@ -100,7 +104,9 @@ def _largest(brackets) -> Bracket:
 
 
 def hyperparameters(name: str, quick: bool) -> Result:
-    """Table 4 or 5: the ε printed for each column, the certified ε and what Rényi accounting gives for two training-set sizes."""
+    """Table 4 or 5: the ε printed for each column, the certified ε and what Rényi accounting gives
+    for two training-set sizes.
+    """
     delta = float(read("gomez2025")[name]["delta"])
     stated, other = (runs(quick)[name, n] for n in (STATED, OTHER))
     renyi = [
@@ -110,29 +116,39 @@ def hyperparameters(name: str, quick: bool) -> Result:
     answers: dict[str, Number | Claim] = {}
     for run, bound in zip(stated, renyi[0], strict=True):
         printed = float(run.epsilon)
-        holds = True if run.tight_epsilon.upper <= printed else False if run.tight_epsilon.lower > printed else None
+        holds = (
+            True
+            if run.tight_epsilon.upper <= printed
+            else False
+            if run.tight_epsilon.lower > printed
+            else None
+        )
         answers[f"{name}-epsilon-{run.epsilon}"] = Claim(
             shown(run.tight_epsilon),
             holds,
             f"printed is an upper bound: Rényi accounting gives {bound:.3f}; the certified ε is "
             f"{100 * (1 - run.tight_epsilon.upper / printed):.0f} % smaller",
         )
-    # which number of records gives the printed ε, if each is a Rényi bound rounded to a whole number
+    # which number of records gives the printed ε, if each is a Rényi bound rounded to a whole
+    # number
     fits = [
-        all(abs(b / float(r.epsilon) - 1.0) < 0.01 for b, r in zip(bounds, stated, strict=True)) for bounds in renyi
+        all(abs(b / float(r.epsilon) - 1.0) < 0.01 for b, r in zip(bounds, stated, strict=True))
+        for bounds in renyi
     ]
     lists = [", ".join(f"{b:.2f}" for b in bounds) for bounds in renyi]
     answers[f"{name}-records"] = Claim(
         f"Rényi ε {lists[0]} at N = {STATED:,}; {lists[1]} at N = {OTHER:,}",
         fits[0] and not fits[1],
-        f"Rényi accounting returns every printed ε to 1 % at N = {STATED:,}"
-        + (
-            f" and none at N = {OTHER:,}: the printed ε are those of N = {STATED:,}"
-            if not fits[1]
-            else f", but also at N = {OTHER:,}"
-        )
-        if fits[0]
-        else "no number of records tried returns the printed ε",
+        (
+            f"Rényi accounting returns every printed ε to 1 % at N = {STATED:,}"
+            + (
+                f" and none at N = {OTHER:,}: the printed ε are those of N = {STATED:,}"
+                if not fits[1]
+                else f", but also at N = {OTHER:,}"
+            )
+            if fits[0]
+            else "no number of records tried returns the printed ε"
+        ),
     )
     bounds = (f"ε Rényi, N = {STATED:,}", f"ε Rényi, N = {OTHER:,}")
     header = ("σ", "T", "p", "ε printed", "ε certified", *bounds, "μ", f"μ {_OTHER_NAME}", "Δ")
@@ -147,7 +163,9 @@ def hyperparameters(name: str, quick: bool) -> Result:
 
 
 class Line(NamedTuple):
-    """One mechanism of Figure 5 or 6: its certified curve, the Gaussian one below it, and their largest distance."""
+    """One mechanism of Figure 5 or 6: its certified curve, the Gaussian one below it, and their
+    largest distance.
+    """
 
     label: str
     noise_multiplier: float
@@ -166,10 +184,14 @@ def _line(epsilon: str, sigma: float, steps: int, rate: float, quick: bool) -> L
 
 
 def lines(name: str, quick: bool) -> list[Line]:
-    """The four mechanisms of Figure 5 (Table 4) or Figure 6 (Table 5), ε = 1, 2, 4, 8, at the stated sampling rate."""
+    """The four mechanisms of Figure 5 (Table 4) or Figure 6 (Table 5), ε = 1, 2, 4, 8, at the
+    stated sampling rate.
+    """
     wanted = [str(float(e)) for e in read("gomez2025")["table-2"]["epsilon"]]
     chosen = [r for r in runs(quick)[name, STATED] if r.epsilon in wanted]
-    return [_line(r.epsilon, r.noise_multiplier, r.num_steps, r.sampling_prob, quick) for r in chosen]
+    return [
+        _line(r.epsilon, r.noise_multiplier, r.num_steps, r.sampling_prob, quick) for r in chosen
+    ]
 
 
 def _against_twice_regret(line: Line) -> bool | None:
@@ -184,19 +206,22 @@ def curves_and_gaps(figure: str, name: str, quick: bool) -> Result:
     found = lines(name, quick)
     below = [_against_twice_regret(line) for line in found]
     text = "; ".join(
-        f"σ = {x.noise_multiplier:g}: {shown(x.gap.largest, 3)} against 2Δ = {shown(Bracket(2 * x.regret.lower, 2 * x.regret.upper), 3)}"
+        f"σ = {x.noise_multiplier:g}: {shown(x.gap.largest, 3)} against 2Δ ="
+        f" {shown(Bracket(2 * x.regret.lower, 2 * x.regret.upper), 3)}"
         for x in found
     )
     words = {True: "at most 2Δ", False: "above 2Δ", None: "undecided"}
-    evidence = "; ".join(f"σ = {x.noise_multiplier:g}: {words[b]}" for x, b in zip(found, below, strict=True))
+    evidence = "; ".join(
+        f"σ = {x.noise_multiplier:g}: {words[b]}" for x, b in zip(found, below, strict=True)
+    )
     if figure == "figure-5":
         wanted = [x.noise_multiplier != 9.4 for x in found]
         wrong = any(b is not None and b != w for b, w in zip(below, wanted, strict=True))
         holds = False if wrong else None if None in below else True
         if not holds:
             evidence += (
-                "; for symmetric curves the largest difference is never below 2Δ, since left of its fixed point f falls at "
-                "least as fast as the FPR grows"
+                "; for symmetric curves the largest difference is never below 2Δ, since left of its"
+                " fixed point f falls at least as fast as the FPR grows"
             )
     else:
         ratios = [x.gap.largest.midpoint / (2.0 * x.regret.midpoint) for x in found]
@@ -204,7 +229,14 @@ def curves_and_gaps(figure: str, name: str, quick: bool) -> Result:
         evidence = f"ratio to 2Δ from {min(ratios):.2f} to {max(ratios):.2f}; {evidence}"
 
     body = [
-        (x.label, f"{x.noise_multiplier:g}", repr(float(a)), repr(float(low)), repr(float(high)), repr(float(g)))
+        (
+            x.label,
+            f"{x.noise_multiplier:g}",
+            repr(float(a)),
+            repr(float(low)),
+            repr(float(high)),
+            repr(float(g)),
+        )
         for x in found
         for a, low, high, g in zip(x.gap.alpha, *x.gap.beta, x.gap.gaussian, strict=True)
     ]

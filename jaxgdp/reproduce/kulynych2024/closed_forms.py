@@ -1,4 +1,6 @@
-"""Noise of the Gaussian mechanism for an attack risk, in closed form (Kulynych 2024, Appendix B), at sensitivity 1."""
+"""Noise of the Gaussian mechanism for an attack risk, in closed form (Kulynych 2024, Appendix B),
+at sensitivity 1.
+"""
 
 from __future__ import annotations
 

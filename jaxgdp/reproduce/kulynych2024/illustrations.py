@@ -1,4 +1,6 @@
-"""Figures 2, 3(b) and 6 of Kulynych 2024: single mechanisms in closed form, and what calibration to an advantage costs."""
+"""Figures 2, 3(b) and 6 of Kulynych 2024: single mechanisms in closed form, and what calibration to
+an advantage costs.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _SLACK = 1e-12  # rounding of the closed forms
 
 
 class Region(NamedTuple):
-    """One panel of Figure 2: the curve of any (ε, δ)-DP mechanism and that of the Gaussian mechanism that just meets it."""
+    """One panel of Figure 2: the curve of any (ε, δ)-DP mechanism and that of the Gaussian
+    mechanism that just meets it.
+    """
 
     epsilon: float
     delta: float
@@ -63,7 +67,10 @@ def figure_2(quick: bool) -> Result:
     """Trade-off curves of Gaussian mechanisms that satisfy (ε, δ)-DP."""
     panels = regions(quick)
     above = all(np.all(r.exact >= r.generic - _SLACK) for r in panels)
-    gaps = [(float(gdp.tpr(AT, r.mu)), 1.0 - float(beta_from_approximate_dp(AT, r.epsilon, r.delta))) for r in panels]
+    gaps = [
+        (float(gdp.tpr(AT, r.mu)), 1.0 - float(beta_from_approximate_dp(AT, r.epsilon, r.delta)))
+        for r in panels
+    ]
     text = "; ".join(
         f"ε = {r.epsilon:g}: TPR {own:.4f}, allowed {generic:.4f}"
         for r, (own, generic) in zip(panels, gaps, strict=True)
@@ -72,14 +79,16 @@ def figure_2(quick: bool) -> Result:
         "figure-2-conservative": Claim(
             f"at FPR 0.1, δ = 1e-5, {text}",
             bool(above and all(own < generic for own, generic in gaps)),
-            f"f_μ lies on or above the curve of Eq. 5 at all {sum(len(r.alpha) for r in panels):,} points, μ exact for each ε",
+            f"f_μ lies on or above the curve of Eq. 5 at all {sum(len(r.alpha) for r in panels):,}"
+            " points, μ exact for each ε",
         ),
         "figure-2-closest": _closest(panels),
         "figure-2-advantage": _bound_on_advantage(panels),
         "figure-2-name": Claim(
             "TPR − FPR",
             False,
-            "a slip of the pen: α is the paper's FPR, and Eq. 7 has 1 − β − α; TPR minus FNR would be 1 − 2β",
+            "a slip of the pen: α is the paper's FPR, and Eq. 7 has 1 − β − α; TPR minus FNR would"
+            " be 1 − 2β",
         ),
     }
     body = tuple(
@@ -91,7 +100,11 @@ def figure_2(quick: bool) -> Result:
         answers,
         draw=functools.partial(figures.regions, panels),
         size=(7.6, 2.9),
-        tables={"figure-2": Table(("epsilon", "delta", "fpr", "fnr_any_mechanism", "fnr_gaussian"), body)},
+        tables={
+            "figure-2": Table(
+                ("epsilon", "delta", "fpr", "fnr_any_mechanism", "fnr_gaussian"), body
+            )
+        },
     )
 
 
@@ -103,10 +116,18 @@ def _closest(panels) -> Claim:
             best, near = np.argmax(1.0 - r.alpha - curve), np.argmin(r.alpha**2 + curve**2)
             fixed = abs(r.alpha[near] - curve[near])
             same = same and best == near and fixed < 1e-9
-            same = same and abs((1.0 - r.alpha[best] - curve[best]) - (1.0 - 2.0 * r.alpha[near])) < 1e-9
-        text.append(f"ε = {r.epsilon:g}: η = {float(gdp.advantage(r.mu)):.4f} at α = {fixed_point(r.mu):.4f}")
+            same = (
+                same
+                and abs((1.0 - r.alpha[best] - curve[best]) - (1.0 - 2.0 * r.alpha[near])) < 1e-9
+            )
+        text.append(
+            f"ε = {r.epsilon:g}: η = {float(gdp.advantage(r.mu)):.4f} at α ="
+            f" {fixed_point(r.mu):.4f}"
+        )
     return Claim(
-        "; ".join(text), bool(same), "both curves are convex and symmetric, so both are extremal on the diagonal"
+        "; ".join(text),
+        bool(same),
+        "both curves are convex and symmetric, so both are extremal on the diagonal",
     )
 
 
@@ -123,7 +144,9 @@ def _bound_on_advantage(panels) -> Claim:
 
 
 class Cost(NamedTuple):
-    """FNR by standard and by direct calibration to one advantage, of the generic mechanism and of the Gaussian one."""
+    """FNR by standard and by direct calibration to one advantage, of the generic mechanism and of
+    the Gaussian one.
+    """
 
     alpha: np.ndarray
     generic_standard: np.ndarray
@@ -145,8 +168,8 @@ class Cost(NamedTuple):
 def cost(alpha, advantage=ADVANTAGE, delta=DELTA) -> Cost:
     """What each calibration leaves an attacker at each FPR.
 
-    Generic: (ε*, δ*) with ε* of Eq. 30 against (0, η*). Gaussian: μ of the mechanism that just meets (ε*, δ*), against
-    the μ whose advantage is η* (Corollary B.3).
+    Generic: (ε*, δ*) with ε* of Eq. 30 against (0, η*). Gaussian: μ of the mechanism that just
+    meets (ε*, δ*), against the μ whose advantage is η* (Corollary B.3).
 
     Args:
         alpha: FPRs in [0, 1]. advantage: η*. delta: δ*.
@@ -156,7 +179,10 @@ def cost(alpha, advantage=ADVANTAGE, delta=DELTA) -> Cost:
     """
     alpha = np.asarray(alpha, np.float64)
     epsilon = float(standard_epsilon(advantage, delta))
-    standard, direct = float(gdp.mu_from_epsilon_delta(epsilon, delta)), float(gdp.mu_from_advantage(advantage))
+    standard, direct = (
+        float(gdp.mu_from_epsilon_delta(epsilon, delta)),
+        float(gdp.mu_from_advantage(advantage)),
+    )
     return Cost(
         alpha,
         beta_from_approximate_dp(alpha, epsilon, delta),
@@ -179,7 +205,8 @@ def figure_3b() -> dict[str, Number | Claim]:
         "figure-3b-proposition": Claim(
             f"largest difference {error:.0e} at 501 FPRs up to {limit:g}",
             error < 1e-12,
-            "= (η − δ)(1 − 2α/(1 − η)), derived from Eqs. 8 and 31; an equality for this mechanism, and zero at α = (1 − η)/2",
+            "= (η − δ)(1 − 2α/(1 − η)), derived from Eqs. 8 and 31; an equality for this mechanism,"
+            " and zero at α = (1 − η)/2",
         ),
     }
 
@@ -192,19 +219,25 @@ def figure_6(quick: bool) -> Result:
     at = cost([0.01, AT, 0.25])
     crossing = float(found.alpha[np.flatnonzero(found.gaussian > found.generic)[0]])
     points = 100.0 * np.array([at.gaussian, at.generic])
-    listed = "; ".join(f"FPR {a:g}: {g:.1f} against {h:.1f} points" for a, g, h in zip(at.alpha, *points, strict=True))
+    listed = "; ".join(
+        f"FPR {a:g}: {g:.1f} against {h:.1f} points"
+        for a, g, h in zip(at.alpha, *points, strict=True)
+    )
     mixed = 100.0 * float(at.generic_standard[1] - at.gaussian_direct[1])
     answers = {
         "figure-6-low": Claim(
-            f"{100 * most[1]:.1f} percentage points at FPR {where:.3f}, against {100 * most[0]:.1f} as FPR goes to 0",
+            f"{100 * most[1]:.1f} percentage points at FPR {where:.3f}, against {100 * most[0]:.1f}"
+            " as FPR goes to 0",
             most[1] < most[0],
-            f"towards FPR 0 the Gaussian mechanism loses nothing and the generic one all of η − δ; {listed}",
+            "towards FPR 0 the Gaussian mechanism loses nothing and the generic one all of η − δ;"
+            f" {listed}",
         ),
         "figure-6-ten": Claim(
             f"{points[0, 1]:.1f} percentage points against {points[1, 1]:.1f}",
             bool(points[0, 1] < points[1, 1]),
-            f"from FPR {crossing:.2f} on the Gaussian mechanism loses more than the generic one, as standard calibration makes it far more "
-            f"private than (ε, δ) says; measured from the (ε, δ) bound instead of the mechanism's own curve it would be {mixed:.1f}",
+            f"from FPR {crossing:.2f} on the Gaussian mechanism loses more than the generic one, as"
+            " standard calibration makes it far more private than (ε, δ) says; measured from the"
+            f" (ε, δ) bound instead of the mechanism's own curve it would be {mixed:.1f}",
         ),
     }
     header = ("fpr", "generic_standard", "generic_direct", "gaussian_standard", "gaussian_direct")

@@ -36,7 +36,8 @@ class Pair(NamedTuple):
 
     Attributes:
         risk: the risks, by name. epsilon: ε of the standard calibration.
-        standard, direct: brackets of the smallest noise that meets the risk; the upper side is the one certified to meet it.
+        standard, direct: brackets of the smallest noise that meets the risk; the upper side is the
+            one certified to meet it.
     """
 
     risk: dict[str, np.ndarray]
@@ -47,14 +48,17 @@ class Pair(NamedTuple):
     @property
     def ratio(self) -> Bracket:
         """Standard over direct noise."""
-        return Bracket(self.standard.lower / self.direct.upper, self.standard.upper / self.direct.lower)
+        return Bracket(
+            self.standard.lower / self.direct.upper, self.standard.upper / self.direct.lower
+        )
 
 
 def smallest_noise(target, quick: bool) -> Bracket:
-    """Certified bracket of the smallest noise multiplier that meets a target, for DP-SGD with p = 0.001 and T = 10,000.
+    """Certified bracket of the smallest noise multiplier that meets a target, for DP-SGD with p =
+    0.001 and T = 10,000.
 
-    The upper side is the calibration; at the lower side the other side of the bracket already breaks the target, so
-    an attack exists that less noise does not stop.
+    The upper side is the calibration; at the lower side the other side of the bracket already
+    breaks the target, so an attack exists that less noise does not stop.
 
     Args:
         target: one of ``jaxgdp.targets``, one-dimensional. quick: a coarser tolerance.
@@ -71,7 +75,9 @@ def smallest_noise(target, quick: bool) -> Bracket:
         if np.all(proved):
             break
         value = value / (1.0 + tolerance * 2.0**look)
-        asked = measure(dpsgd(value, RATE, STEPS), (target.quantity,), rtol=tolerance, **target.parameters())
+        asked = measure(
+            dpsgd(value, RATE, STEPS), (target.quantity,), rtol=tolerance, **target.parameters()
+        )
         now = np.asarray(target.violates(target.read(asked.brackets[target.quantity])))
         lower = np.where(now & ~proved, value, lower)
         proved = proved | now
@@ -84,7 +90,9 @@ def by_advantage(quick: bool) -> Pair:
     eta = np.array(_QUICK_ADVANTAGES if quick else ADVANTAGES)
     epsilon = standard_epsilon(eta, DELTA)
     standard = smallest_noise(targets.EpsilonDelta(epsilon, DELTA), quick)
-    return Pair({"advantage": eta}, epsilon, standard, smallest_noise(targets.Advantage(eta), quick))
+    return Pair(
+        {"advantage": eta}, epsilon, standard, smallest_noise(targets.Advantage(eta), quick)
+    )
 
 
 @functools.cache
@@ -95,23 +103,38 @@ def by_rates(quick: bool) -> Pair:
     fpr, tpr = fpr[some], tpr[some]
     epsilon = epsilon_for_rates(fpr, 1.0 - tpr, DELTA)
     standard = smallest_noise(targets.EpsilonDelta(epsilon, DELTA), quick)
-    return Pair({"fpr": fpr, "tpr": tpr}, epsilon, standard, smallest_noise(targets.TPR(tpr, fpr), quick))
+    return Pair(
+        {"fpr": fpr, "tpr": tpr}, epsilon, standard, smallest_noise(targets.TPR(tpr, fpr), quick)
+    )
 
 
 def _table(pair: Pair) -> Table:
     names = tuple(pair.risk)
     header = (*names, "standard_epsilon", "standard_lower", "standard", "direct_lower", "direct")
     columns = (*pair.risk.values(), pair.epsilon, *pair.standard, *pair.direct)
-    return Table(header, tuple(tuple(repr(float(x)) for x in row) for row in zip(*columns, strict=True)))
+    return Table(
+        header, tuple(tuple(repr(float(x)) for x in row) for row in zip(*columns, strict=True))
+    )
 
 
 def _always_less(pair: Pair) -> Claim:
     """Is the direct noise smaller at every target?"""
     below = pair.direct.upper < pair.standard.lower
     saved = 100.0 * (1.0 - 1.0 / pair.ratio.lower)
-    holds = True if np.all(below) else False if np.any(pair.direct.lower > pair.standard.upper) else None
-    text = f"{np.min(saved):.0f} to {np.max(saved):.0f} % less noise, certified, over {len(saved)} targets"
-    return Claim(text, holds, "the certified direct noise is below what standard calibration provably needs")
+    holds = (
+        True
+        if np.all(below)
+        else False
+        if np.any(pair.direct.lower > pair.standard.upper)
+        else None
+    )
+    text = (
+        f"{np.min(saved):.0f} to {np.max(saved):.0f} % less noise, certified, over {len(saved)}"
+        " targets"
+    )
+    return Claim(
+        text, holds, "the certified direct noise is below what standard calibration provably needs"
+    )
 
 
 def figure_3(quick: bool) -> Result:
@@ -119,20 +142,25 @@ def figure_3(quick: bool) -> Result:
     pair = by_advantage(quick)
     ratio, eta = pair.ratio, pair.risk["advantage"]
     most = int(np.argmax(ratio.lower))
-    listed = "; ".join(f"η = {e:g}: {shown(Bracket(a, b), 4)}" for e, a, b in zip(eta, *ratio, strict=True))
+    listed = "; ".join(
+        f"η = {e:g}: {shown(Bracket(a, b), 4)}" for e, a, b in zip(eta, *ratio, strict=True)
+    )
     answers = {
         "figure-3a-lower": _always_less(pair),
         "figure-3a-ratio": Claim(
             f"up to at least {ratio.lower[most]:.3f} times, at η = {eta[most]:g}",
             False if ratio.lower[most] >= 2.5 else True if np.all(ratio.upper < 2.5) else None,
-            f"with tight accounting on both sides the gain is larger than printed, 2 being near the right end; ratios: {listed}",
+            "with tight accounting on both sides the gain is larger than printed, 2 being near the"
+            f" right end; ratios: {listed}",
         ),
         **illustrations.figure_3b(),
     }
     generic = illustrations.cost(np.linspace(0.0, 1.0, 401))
     return Result(
         answers,
-        draw=functools.partial(figures.advantage_panels, pair, generic, illustrations.ADVANTAGE, illustrations.AT),
+        draw=functools.partial(
+            figures.advantage_panels, pair, generic, illustrations.ADVANTAGE, illustrations.AT
+        ),
         size=(7.4, 3.4),
         tables={"figure-3": _table(pair)},
     )
@@ -143,26 +171,36 @@ def figure_4(quick: bool) -> Result:
     pair, other = by_rates(quick), by_advantage(quick)
     ratio = pair.ratio
     low, high = int(np.argmin(ratio.lower)), int(np.argmax(ratio.lower))
-    at = lambda i: f"FPR {pair.risk['fpr'][i]:g}, TPR {pair.risk['tpr'][i]:g}"  # noqa: E731
+    at = lambda i: f"FPR {pair.risk['fpr'][i]:g}, TPR {pair.risk['tpr'][i]:g}"
     against = np.max(other.ratio.upper), np.max(other.ratio.lower)
     # "less drastic": no ratio of Figure 4 above the largest one of Figure 3(a)
-    holds = True if np.max(ratio.upper) < against[1] else False if np.max(ratio.lower) > against[0] else None
+    holds = (
+        True
+        if np.max(ratio.upper) < against[1]
+        else False
+        if np.max(ratio.lower) > against[0]
+        else None
+    )
     answers = {
         "figure-4-lower": _always_less(pair),
         "figure-4-drastic": Claim(
-            f"noise ratios {ratio.lower[low]:.3f} ({at(low)}) to {ratio.lower[high]:.3f} ({at(high)}), against up to {against[1]:.3f}",
+            f"noise ratios {ratio.lower[low]:.3f} ({at(low)}) to {ratio.lower[high]:.3f}"
+            f" ({at(high)}), against up to {against[1]:.3f}",
             holds,
             "largest ratio of Figure 4 against the largest one of Figure 3(a)",
         ),
         "figure-4-range": Claim(
             "TPR above FPR only",
             False,
-            "at FPR 0.1 an attacker who guesses has TPR 0.1: no finite noise meets that target, by either calibration (the authors' "
-            "script passes over it)",
+            "at FPR 0.1 an attacker who guesses has TPR 0.1: no finite noise meets that target, by"
+            " either calibration (the authors' script passes over it)",
         ),
     }
     return Result(
-        answers, draw=functools.partial(figures.rate_panels, pair), size=(7.6, 2.9), tables={"figure-4": _table(pair)}
+        answers,
+        draw=functools.partial(figures.rate_panels, pair),
+        size=(7.6, 2.9),
+        tables={"figure-4": _table(pair)},
     )
 
 
@@ -176,8 +214,8 @@ class Tangent(NamedTuple):
 def tangent(sigma: float, fpr: float, quick: bool) -> Tangent:
     """Brackets of ε' and δ' of the directly calibrated mechanism.
 
-    f is convex, so its slope −e^ε' at α lies between those of its chords to either side, and these between what the
-    brackets of f allow: from 1 − f to the left over h, and to the right.
+    f is convex, so its slope −e^ε' at α lies between those of its chords to either side, and these
+    between what the brackets of f allow: from 1 − f to the left over h, and to the right.
 
     Args:
         sigma: noise multiplier. fpr: α. quick: wider brackets.
@@ -185,11 +223,16 @@ def tangent(sigma: float, fpr: float, quick: bool) -> Tangent:
     steps = fpr * np.array([0.02, 0.05, 0.1])
     at = np.concatenate([fpr - steps, [fpr], fpr + steps])
     found = measure(
-        dpsgd(np.full(len(at), sigma), RATE, STEPS), ("tpr",), fpr=at, fpr_floor=0.5 * at, rtol=1e-3 if quick else 1e-5
+        dpsgd(np.full(len(at), sigma), RATE, STEPS),
+        ("tpr",),
+        fpr=at,
+        fpr_floor=0.5 * at,
+        rtol=1e-3 if quick else 1e-5,
     ).brackets["tpr"]
     low, high = found
     n = len(steps)
-    # TPR is concave in FPR: its slope e^ε' at α is at most that of a chord from the left, at least that of one to the right
+    # TPR is concave in FPR: its slope e^ε' at α is at most that of a chord from the left, at least
+    # that of one to the right
     above = np.min((high[n] - low[:n]) / steps)
     below = np.max((low[n + 1 :] - high[n]) / steps)
     epsilon = Bracket(float(np.log(below)), float(np.log(above)))
@@ -199,7 +242,9 @@ def tangent(sigma: float, fpr: float, quick: bool) -> Tangent:
 
 @functools.cache
 def _renyi():
-    """The same target met by Rényi accounting: ε' and δ' of its best line, and its ε at δ = 1e-5."""
+    """The same target met by Rényi accounting: ε' and δ' of its best line, and its ε at δ =
+    1e-5.
+    """
     tpr, fpr = _TARGET
 
     def best(sigma):
@@ -216,31 +261,36 @@ def _renyi():
 
 
 def figure_5(quick: bool) -> Result:
-    """Where the gain comes from: two trade-off curves and the (ε, δ) that meet TPR ≤ 0.5 at FPR 0.1."""
+    """Where the gain comes from: two trade-off curves and the (ε, δ) that meet TPR ≤ 0.5 at FPR
+    0.1.
+    """
     tpr, fpr = _TARGET
     pair = by_rates(quick)
     (i,) = np.flatnonzero((pair.risk["fpr"] == fpr) & (pair.risk["tpr"] == tpr))
     sigmas = np.array([pair.standard.upper[i], pair.direct.upper[i]])
-    alpha = np.concatenate([[1e-4, 3e-4, 1e-3, 3e-3, 0.006, 0.012, 0.018], np.linspace(0.025, 0.5, 20)])
+    alpha = np.concatenate(
+        [[1e-4, 3e-4, 1e-3, 3e-3, 0.006, 0.012, 0.018], np.linspace(0.025, 0.5, 20)]
+    )
     grid = np.meshgrid(sigmas, alpha, indexing="ij")
     rtol = QUICK_TOLERANCE if quick else TOLERANCE
-    curves = measure(dpsgd(grid[0], RATE, STEPS), ("beta",), fpr=grid[1], fpr_floor=0.5 * grid[1], rtol=rtol).brackets[
-        "beta"
-    ]
-    epsilon = measure(dpsgd(sigmas, RATE, STEPS), ("epsilon",), delta=DELTA, fpr_floor=1e-7, rtol=rtol).brackets[
-        "epsilon"
-    ]
+    curves = measure(
+        dpsgd(grid[0], RATE, STEPS), ("beta",), fpr=grid[1], fpr_floor=0.5 * grid[1], rtol=rtol
+    ).brackets["beta"]
+    epsilon = measure(
+        dpsgd(sigmas, RATE, STEPS), ("epsilon",), delta=DELTA, fpr_floor=1e-7, rtol=rtol
+    ).brackets["epsilon"]
     touch = tangent(float(sigmas[1]), fpr, quick)
     sigma, renyi_epsilon, renyi_delta, renyi_standard = _renyi()
     exact = float(epsilon_for_rates(fpr, 1.0 - tpr, DELTA))
     by_renyi = f"by Rényi accounting (σ = {sigma:.4f}; no bracket, evaluated at fractional orders)"
-    point = lambda value: Bracket(value, value)  # noqa: E731
+    point = lambda value: Bracket(value, value)
     answers = {
         "figure-5-standard": Number(Bracket(exact - 1e-12, exact + 1e-12)),
         "figure-5-delta": Number(touch.delta, ((by_renyi, point(renyi_delta)),)),
         "figure-5-epsilon": Number(touch.epsilon, ((by_renyi, point(renyi_epsilon)),)),
         "figure-5-direct": Number(
-            Bracket(float(epsilon.lower[1]), float(epsilon.upper[1])), ((by_renyi, point(renyi_standard)),)
+            Bracket(float(epsilon.lower[1]), float(epsilon.upper[1])),
+            ((by_renyi, point(renyi_standard)),),
         ),
     }
     body = [
@@ -248,12 +298,18 @@ def figure_5(quick: bool) -> Result:
         for k, (name, s) in enumerate(zip(("standard", "direct"), sigmas, strict=True))
         for row in zip(alpha, curves.lower[k], curves.upper[k], strict=True)
     ]
-    drawn = figures.Touching(alpha, curves, sigmas, Bracket(*epsilon), exact, touch, DELTA, (fpr, 1.0 - tpr))
+    drawn = figures.Touching(
+        alpha, curves, sigmas, Bracket(*epsilon), exact, touch, DELTA, (fpr, 1.0 - tpr)
+    )
     return Result(
         answers,
         draw=functools.partial(figures.touching_lines, drawn),
         size=(5.2, 4.4),
-        tables={"figure-5": Table(("calibration", "noise_multiplier", "fpr", "fnr_lower", "fnr_upper"), tuple(body))},
+        tables={
+            "figure-5": Table(
+                ("calibration", "noise_multiplier", "fpr", "fnr_lower", "fnr_upper"), tuple(body)
+            )
+        },
     )
 
 
@@ -266,6 +322,6 @@ def time_of_calibration(quick: bool) -> NotHere:
         seconds.append(time.perf_counter() - start)
     return NotHere(
         f"{seconds[1]:.2f} s, compiled; {seconds[0]:.1f} s the first time",
-        f"another program on another machine; ours: one calibration at tolerance {QUICK_TOLERANCE:g}, T = {STEPS:,}, alone; batches cost "
-        "less each",
+        "another program on another machine; ours: one calibration at tolerance"
+        f" {QUICK_TOLERANCE:g}, T = {STEPS:,}, alone; batches cost less each",
     )

@@ -1,4 +1,6 @@
-"""Standard calibration as Kulynych 2024 describes it: from error rates to the ε that every (ε, δ)-DP mechanism needs, and back."""
+"""Standard calibration as Kulynych 2024 describes it: from error rates to the ε that every (ε,
+δ)-DP mechanism needs, and back.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,11 @@ from ...numerics.validation import broadcast, open_unit
 
 
 def epsilon_for_rates(fpr, fnr, delta):
-    """Largest ε at which every (ε, δ)-DP mechanism keeps attacks of this FPR at this FNR or above: Eq. 5 solved for ε.
+    """Largest ε at which every (ε, δ)-DP mechanism keeps attacks of this FPR at this FNR or above:
+    Eq. 5 solved for ε.
 
-    ε = max(log((1 − δ − β)/α), log((1 − δ − α)/β)), the larger of what the two lines of the curve allow.
+    ε = max(log((1 − δ − β)/α), log((1 − δ − α)/β)), the larger of what the two lines of the curve
+    allow.
 
     Args:
         fpr: α in (0, 1). fnr: β in (0, 1). delta: δ in (0, 1). Any shapes that broadcast.

@@ -1,4 +1,6 @@
-"""What Kulynych 2024 says in Section 3.3 and Appendix B: times, an asymptotic μ, and closed forms of the Gaussian mechanism."""
+"""What Kulynych 2024 says in Section 3.3 and Appendix B: times, an asymptotic μ, and closed forms
+of the Gaussian mechanism.
+"""
 
 from __future__ import annotations
 
@@ -35,20 +37,27 @@ def section_3(quick: bool) -> Result:
     under = [bool(a < low) for a, low in zip(asymptotic, tpr.lower, strict=True)]
     answers = {
         "section-3-evaluation": NotHere(
-            f"{1e3 * seconds[1]:.0f} ms a setting, compiled; {1e3 * seconds[0]:.0f} ms the first time",
-            f"another program on another machine; ours: both sides of TPR and μ, {len(sigma)} settings in a call",
+            f"{1e3 * seconds[1]:.0f} ms a setting, compiled; {1e3 * seconds[0]:.0f} ms the first"
+            " time",
+            f"another program on another machine; ours: both sides of TPR and μ, {len(sigma)}"
+            " settings in a call",
         ),
         "section-3-calibration": noise.time_of_calibration(quick),
         "section-3-limit": Claim(
             text,
             all(under),
-            "at FPR 0.01 an attack exists whose TPR is above what the asymptotic μ allows"
-            if all(under)
-            else f"proved for {sum(under)} of {len(under)} noise multipliers",
+            (
+                "at FPR 0.01 an attack exists whose TPR is above what the asymptotic μ allows"
+                if all(under)
+                else f"proved for {sum(under)} of {len(under)} noise multipliers"
+            ),
         ),
     }
     header = ("noise_multiplier", "asymptotic_mu", "asymptotic_tpr", "tpr_lower", "tpr_upper")
-    body = tuple(tuple(repr(float(x)) for x in row) for row in zip(sigma, limit, asymptotic, *tpr, strict=True))
+    body = tuple(
+        tuple(repr(float(x)) for x in row)
+        for row in zip(sigma, limit, asymptotic, *tpr, strict=True)
+    )
     return Result(answers, tables={"section-3": Table(header, body)})
 
 
@@ -56,18 +65,32 @@ def appendix_b(quick: bool) -> Result:
     """The Gaussian mechanism's closed forms against certified brackets of the same mechanism."""
     eta = np.array([0.01, 0.1, 0.25, 0.5])
     alpha, beta = 0.1, np.array([0.85, 0.7, 0.5, 0.2])
-    by_advantage, by_rates = closed_forms.sigma_for_advantage(eta), closed_forms.sigma_for_rates(alpha, beta)
+    by_advantage, by_rates = (
+        closed_forms.sigma_for_advantage(eta),
+        closed_forms.sigma_for_rates(alpha, beta),
+    )
     epsilon = 1.0
-    settings = {"quantities": ("advantage", "tpr", "delta"), "fpr": alpha, "epsilon": epsilon, "fpr_floor": 1e-3}
-    found = measure(Gaussian(np.concatenate([by_advantage, by_rates])), rtol=1e-2 if quick else 1e-3, **settings)
+    settings = {
+        "quantities": ("advantage", "tpr", "delta"),
+        "fpr": alpha,
+        "epsilon": epsilon,
+        "fpr_floor": 1e-3,
+    }
+    found = measure(
+        Gaussian(np.concatenate([by_advantage, by_rates])), rtol=1e-2 if quick else 1e-3, **settings
+    )
     advantage, tpr, delta = found.brackets.values()
     number = len(eta)
-    holds = bool(np.all((advantage.lower[:number] <= eta * (1 + 1e-9)) & (eta <= advantage.upper[:number])))
+    holds = bool(
+        np.all((advantage.lower[:number] <= eta * (1 + 1e-9)) & (eta <= advantage.upper[:number]))
+    )
     rates = tpr.lower[number:], tpr.upper[number:]
     same = bool(np.all((rates[0] <= (1.0 - beta) * (1 + 1e-9)) & (1.0 - beta <= rates[1])))
     profile = gdp.delta(epsilon, 1.0 / np.concatenate([by_advantage, by_rates]))
-    inside = bool(np.all((delta.lower <= profile * (1 + 1e-9)) & (profile <= delta.upper * (1 + 1e-9))))
-    pair = lambda low, high: shown(type(advantage)(low, high), 4)  # noqa: E731
+    inside = bool(
+        np.all((delta.lower <= profile * (1 + 1e-9)) & (profile <= delta.upper * (1 + 1e-9)))
+    )
+    pair = lambda low, high: shown(type(advantage)(low, high), 4)
     answers = {
         "appendix-b-advantage": Claim(
             "; ".join(

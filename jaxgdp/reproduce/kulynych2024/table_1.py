@@ -1,4 +1,6 @@
-"""Table 1 of Kulynych 2024: FNR from FPR and another measure of risk, as printed and as derived, checked in exact fractions."""
+"""Table 1 of Kulynych 2024: FNR from FPR and another measure of risk, as printed and as derived,
+checked in exact fractions.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ class Conversion(NamedTuple):
 
     Attributes:
         name: of the risk measure. risk: the measure from FPR and FNR, its definition.
-        derived: FNR from FPR and the measure, with the formula. printed: readings of what the paper prints, likewise.
+        derived: FNR from FPR and the measure, with the formula. printed: readings of what the paper
+            prints, likewise.
     """
 
     name: str
@@ -59,7 +62,8 @@ def _exchanged(a, b):
 
 
 def returns_fnr(risk: Callable, formula: Callable) -> bool:
-    """Whether a formula gives β back from α and risk(α, β), in exact fractions at every rational point tried.
+    """Whether a formula gives β back from α and risk(α, β), in exact fractions at every rational
+    point tried.
 
     Example:
         >>> returns_fnr(lambda a, b: 1 - a - b, lambda a, r: 1 - a - r)
@@ -75,7 +79,9 @@ def table_1(quick: bool) -> Result:
     for c in CONVERSIONS:
         label, formula = c.derived
         if not returns_fnr(c.risk, formula):
-            raise ArithmeticError(f"the derived formula for {c.name} does not return the false negative rate")
+            raise ArithmeticError(
+                f"the derived formula for {c.name} does not return the false negative rate"
+            )
         right = [text for text, reading in c.printed if returns_fnr(c.risk, reading)]
         level = c.risk(alpha, beta)
         got = [f"{text} = {float(reading(alpha, level)):.4g}" for text, reading in c.printed]
@@ -84,12 +90,31 @@ def table_1(quick: bool) -> Result:
             evidence += f"; the definition solved for β is {label}"
             if c.name == "precision":
                 swapped = [text for text, reading in c.printed if returns_fnr(_exchanged, reading)]
-                evidence += f"; {swapped[0]} solves (1 − α)/(1 − α + β) = v, where the error rates are exchanged"
+                evidence += (
+                    f"; {swapped[0]} solves (1 − α)/(1 − α + β) = v, where the error rates are"
+                    " exchanged"
+                )
             if len(got) > 1:
                 evidence += f"; other readings fail too: {', '.join(got[1:])}"
         answers[f"table-1-{c.name}"] = Claim(f"β = {label}", bool(right), evidence)
         for kind, (text, reading) in [("derived", c.derived), *(("printed", p) for p in c.printed)]:
             holds = "yes" if returns_fnr(c.risk, reading) else "no"
-            body.append((c.name, kind, text, f"{float(level):.6g}", f"{float(reading(alpha, level)):.6g}", holds))
-    header = ("measure", "formula", "β", "measure at α = 0.1, β = 0.5", "β by the formula", "returns β")
+            body.append(
+                (
+                    c.name,
+                    kind,
+                    text,
+                    f"{float(level):.6g}",
+                    f"{float(reading(alpha, level)):.6g}",
+                    holds,
+                )
+            )
+    header = (
+        "measure",
+        "formula",
+        "β",
+        "measure at α = 0.1, β = 0.5",
+        "β by the formula",
+        "returns β",
+    )
     return Result(answers, tables={"table-1": Table(header, tuple(body))})

@@ -1,4 +1,6 @@
-"""Figure 1 of Kulynych 2024: the risk of the models it trains by both readings, and the accuracy of a model that can be trained here."""
+"""Figure 1 of Kulynych 2024: the risk of the models it trains by both readings, and the accuracy of
+a model that can be trained here.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +45,15 @@ def risk(mechanism, rtol: float) -> Risk:
     """Both readings of the risk of a one-dimensional batch of mechanisms, in one call.
 
     Args:
-        mechanism: (function of indices → batch of mechanisms, number of settings). rtol: relative width of the brackets.
+        mechanism: (function of indices → batch of mechanisms, number of settings). rtol: relative
+            width of the brackets.
     """
     batch, number = mechanism
     rows = np.repeat(np.arange(number), len(FPRS))
     asked = np.tile(FPRS, number)
-    found = measure(batch(rows), ("epsilon", "tpr"), delta=DELTA, fpr=asked, fpr_floor=_FLOOR, rtol=rtol).brackets
+    found = measure(
+        batch(rows), ("epsilon", "tpr"), delta=DELTA, fpr=asked, fpr_floor=_FLOOR, rtol=rtol
+    ).brackets
     shape = (number, len(FPRS))
     epsilon = Bracket(*(np.reshape(side, shape)[:, 0] for side in found["epsilon"]))
     direct = Bracket(*(np.reshape(side, shape) for side in found["tpr"]))
@@ -57,7 +62,9 @@ def risk(mechanism, rtol: float) -> Risk:
 
 @functools.cache
 def language(quick: bool) -> tuple[np.ndarray, int, Risk, Risk]:
-    """GPT-2 on SST-2: noise multipliers, steps as stated, risk as stated, and risk of the runs in the authors' repository."""
+    """GPT-2 on SST-2: noise multipliers, steps as stated, risk as stated, and risk of the runs in
+    the authors' repository.
+    """
     paper = read("kulynych2024")["language"]
     sigma = np.array([float(s) for s in paper["sigma"]])
     rate = paper["batch"] / paper["records"]
@@ -70,7 +77,9 @@ def language(quick: bool) -> tuple[np.ndarray, int, Risk, Risk]:
         (lambda rows: dpsgd(sigmas[rows], rates[rows], counts[rows]), len(sigmas)),
         QUICK_RTOL if quick else _LANGUAGE_RTOL,
     )
-    half = lambda part: Risk._make(Bracket(*(s[part] for s in a)) if isinstance(a, Bracket) else a[part] for a in both)  # noqa: E731
+    half = lambda part: Risk._make(
+        Bracket(*(s[part] for s in a)) if isinstance(a, Bracket) else a[part] for a in both
+    )
     return sigma, steps, half(slice(None, len(sigma))), half(slice(len(sigma), None))
 
 
@@ -85,7 +94,13 @@ def images(quick: bool) -> tuple[np.ndarray, Risk]:
     def mechanism(rows):
         training = dpsgd(sigma[rows], rate, steps[rows])
         return compose(
-            [(training, 1), (Gaussian(paper["repository_normalisation_sigma"]), paper["repository_normalisation_uses"])]
+            [
+                (training, 1),
+                (
+                    Gaussian(paper["repository_normalisation_sigma"]),
+                    paper["repository_normalisation_uses"],
+                ),
+            ]
         )
 
     return sigma, risk((mechanism, len(sigma)), QUICK_RTOL if quick else RTOL)
@@ -95,24 +110,30 @@ def _lower_risk(found: Risk, what: str) -> Claim:
     """Is the certified TPR below what standard calibration allows, everywhere?"""
     below = found.direct.upper < found.standard
     largest = np.max(found.standard / found.direct.upper, axis=0)
-    text = "; ".join(f"FPR {a:g}: up to {x:.2f} times lower" for a, x in zip(FPRS, largest, strict=True))
+    text = "; ".join(
+        f"FPR {a:g}: up to {x:.2f} times lower" for a, x in zip(FPRS, largest, strict=True)
+    )
     return Claim(
         text,
         bool(np.all(below)),
-        f"the certified TPR lies below the one that (ε, 1e-5)-DP allows at {int(below.sum())} of {below.size} points; {what}",
+        f"the certified TPR lies below the one that (ε, 1e-5)-DP allows at {int(below.sum())} of"
+        f" {below.size} points; {what}",
     )
 
 
 def _gain(theirs: Risk) -> Claim:
-    """Does the run with the least noise, read directly, risk no more than the run with the most noise, read by its ε?"""
+    """Does the run with the least noise, read directly, risk no more than the run with the most
+    noise, read by its ε?
+    """
     direct, standard = float(theirs.direct.upper[0, 0]), float(theirs.standard[-1, 0])
     accuracy = read("kulynych2024")["language"]["repository_accuracy"]
     gain = 100.0 * (accuracy[0] - accuracy[-1])
     return Claim(
-        f"TPR at most {direct:.5f} at the least noise (direct), {standard:.5f} allowed at the most noise (standard)",
+        f"TPR at most {direct:.5f} at the least noise (direct), {standard:.5f} allowed at the most"
+        " noise (standard)",
         direct <= standard,
-        f"so the first may replace the second at no more risk; the accuracies, {gain:.2f} points apart in the authors' data file, are "
-        "single runs that we have not repeated",
+        f"so the first may replace the second at no more risk; the accuracies, {gain:.2f} points"
+        " apart in the authors' data file, are single runs that we have not repeated",
     )
 
 
@@ -123,7 +144,9 @@ def figure_1(quick: bool) -> Result:
     paper = read("kulynych2024")
     at_theirs = f"at the {paper['language']['repository_steps']} steps of the authors' data file"
     answers = {
-        f"figure-1-epsilon-{name}": Number(_one(stated.epsilon, i), ((at_theirs, _one(theirs.epsilon, i)),))
+        f"figure-1-epsilon-{name}": Number(
+            _one(stated.epsilon, i), ((at_theirs, _one(theirs.epsilon, i)),)
+        )
         for i, name in enumerate(paper["language"]["sigma"])
     }
     answers |= {
@@ -133,7 +156,8 @@ def figure_1(quick: bool) -> Result:
         ),
         "figure-1-gain": _gain(theirs),
         "figure-1-accuracy": NotHere(
-            "drawn from the authors' data files; figure-1-digits shows the same on data that can be bundled",
+            "drawn from the authors' data files; figure-1-digits shows the same on data that can be"
+            " bundled",
             "GPT-2, SST-2 and CIFAR-10 cannot be bundled, and training them takes hours on a GPU",
         ),
     }
@@ -142,11 +166,16 @@ def figure_1(quick: bool) -> Result:
         ("CIFAR-10, ScatterNet", 100 * np.array(paper["images"]["repository_accuracy"]), pictures),
     ]
     tables = {
-        "figure-1-language": _risk_table(np.array(paper["language"]["repository_sigma"]), theirs, panels[0][1]),
+        "figure-1-language": _risk_table(
+            np.array(paper["language"]["repository_sigma"]), theirs, panels[0][1]
+        ),
         "figure-1-images": _risk_table(noise, pictures, panels[1][1]),
     }
     return Result(
-        answers, draw=functools.partial(figures.risk_against_accuracy, panels, FPRS), size=(7.6, 5.0), tables=tables
+        answers,
+        draw=functools.partial(figures.risk_against_accuracy, panels, FPRS),
+        size=(7.6, 5.0),
+        tables=tables,
     )
 
 
@@ -188,7 +217,11 @@ NOISE = (0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 STEPS = 400
 SEEDS, QUICK_SEEDS = 10, 6
 _QUICK_NOISE = (1.0, 2.0, 6.0)
-_RISKS = ((0.03, 0.01), (0.12, 0.05), (0.2, 0.1))  # TPR at FPR at which both calibrations are compared
+_RISKS = (
+    (0.03, 0.01),
+    (0.12, 0.05),
+    (0.2, 0.1),
+)  # TPR at FPR at which both calibrations are compared
 _CHANCE = 0.01  # of as large a difference of means between runs of the same accuracy
 
 
@@ -204,31 +237,38 @@ class Trained(NamedTuple):
 def trained(sigma: float, seeds: int) -> Trained:
     """DP-SGD on the digits at one noise multiplier, one run for each seed."""
     runs = digits.train(sigma, num_steps=STEPS, seeds=range(seeds))
-    return Trained(float(sigma), float(np.mean(runs)), float(np.std(runs, ddof=1) / np.sqrt(seeds)), runs)
+    return Trained(
+        float(sigma), float(np.mean(runs)), float(np.std(runs, ddof=1) / np.sqrt(seeds)), runs
+    )
 
 
 def figure_1_digits(quick: bool) -> Result:
     """Figure 1 on scikit-learn's digits: accuracy over seeds against the risk by both readings."""
     seeds = QUICK_SEEDS if quick else SEEDS
     sigma = np.array(_QUICK_NOISE if quick else NOISE)
-    found = risk((lambda rows: dpsgd(sigma[rows], digits.RATE, STEPS), len(sigma)), QUICK_RTOL if quick else RTOL)
+    found = risk(
+        (lambda rows: dpsgd(sigma[rows], digits.RATE, STEPS), len(sigma)),
+        QUICK_RTOL if quick else RTOL,
+    )
     models = [trained(s, seeds) for s in sigma]
     gains = _gains_on_digits(seeds)
     text = "; ".join(
-        f"TPR ≤ {t:g} at FPR {a:g}: σ {s.noise_multiplier:.3f} → {d.noise_multiplier:.3f}, "
-        f"accuracy {100 * s.mean:.1f} ± {100 * s.error:.1f} % → {100 * d.mean:.1f} ± {100 * d.error:.1f} %"
+        f"TPR ≤ {t:g} at FPR {a:g}: σ {s.noise_multiplier:.3f} → {d.noise_multiplier:.3f}, accuracy"
+        f" {100 * s.mean:.1f} ± {100 * s.error:.1f} % → {100 * d.mean:.1f} ± {100 * d.error:.1f} %"
         for (t, a), s, d in gains
     )
-    # the same seeds draw the same batches and the same noise, up to its scale: runs are compared pair by pair
+    # the same seeds draw the same batches and the same noise, up to its scale: runs are compared
+    # pair by pair
     chance = max(ttest_rel(d.runs, s.runs, alternative="greater").pvalue for _, s, d in gains)
     gained = [100.0 * (d.mean - s.mean) for _, s, d in gains]
     answers = {
         "figure-1-digits-gain": Claim(
             text,
             True if chance < _CHANCE else False if max(gained) < 0.0 else None,
-            f"shape agrees on other data: gains of {min(gained):.1f} to {max(gained):.1f} percentage points, p ≤ {chance:.1g} by "
-            f"a paired t-test over {seeds} seeds; {digits.load().records} records, δ = 1e-5 as in the paper; "
-            "hyperparameters are fixed beforehand; choosing them is not accounted for",
+            f"shape agrees on other data: gains of {min(gained):.1f} to {max(gained):.1f}"
+            f" percentage points, p ≤ {chance:.1g} by a paired t-test over {seeds} seeds;"
+            f" {digits.load().records} records, δ = 1e-5 as in the paper; hyperparameters are fixed"
+            " beforehand; choosing them is not accounted for",
         )
     }
     header = (
@@ -259,23 +299,41 @@ def figure_1_digits(quick: bool) -> Result:
     ]
     pairs = [(t, a, x.noise_multiplier, x.mean, x.error) for (t, a), s, d in gains for x in (s, d)]
     tables = {
-        "figure-1-digits": Table(header, tuple(tuple(f"{float(x):.10g}" for x in row) for row in body)),
+        "figure-1-digits": Table(
+            header, tuple(tuple(f"{float(x):.10g}" for x in row) for row in body)
+        ),
         "figure-1-digits-gain": Table(
-            ("tpr", "fpr", "calibration", "noise_multiplier", "accuracy_mean", "accuracy_standard_error"),
+            (
+                "tpr",
+                "fpr",
+                "calibration",
+                "noise_multiplier",
+                "accuracy_mean",
+                "accuracy_standard_error",
+            ),
             tuple(
                 (f"{t:g}", f"{a:g}", ("standard", "direct")[k % 2], *(f"{x:.10g}" for x in rest))
                 for k, (t, a, *rest) in enumerate(pairs)
             ),
         ),
     }
-    draw = functools.partial(figures.digits, FPRS, found, [(100 * m.mean, 100 * m.error) for m in models], 2.0)
+    draw = functools.partial(
+        figures.digits, FPRS, found, [(100 * m.mean, 100 * m.error) for m in models], 2.0
+    )
     return Result(answers, draw=draw, size=(7.6, 2.9), tables=tables)
 
 
 def _gains_on_digits(seeds: int):
-    """At each risk: the model trained with the noise of standard calibration, and with that of direct calibration."""
+    """At each risk: the model trained with the noise of standard calibration, and with that of
+    direct calibration.
+    """
     tpr, fpr = (np.array(column) for column in zip(*_RISKS, strict=True))
     epsilon = epsilon_for_rates(fpr, 1.0 - tpr, DELTA)
-    standard = calibrate(targets.EpsilonDelta(epsilon, DELTA), digits.RATE, STEPS, tolerance=QUICK_RTOL).value
+    standard = calibrate(
+        targets.EpsilonDelta(epsilon, DELTA), digits.RATE, STEPS, tolerance=QUICK_RTOL
+    ).value
     direct = calibrate(targets.TPR(tpr, fpr), digits.RATE, STEPS, tolerance=QUICK_RTOL).value
-    return [(r, trained(s, seeds), trained(d, seeds)) for r, s, d in zip(_RISKS, standard, direct, strict=True)]
+    return [
+        (r, trained(s, seeds), trained(d, seeds))
+        for r, s, d in zip(_RISKS, standard, direct, strict=True)
+    ]

@@ -23,13 +23,17 @@ def setting():
 
 
 def curve(quick: bool):
-    """Certified trade-off curve of the composition: the optimal composition theorem's (Kairouz et al. 2015)."""
+    """Certified trade-off curve of the composition: the optimal composition theorem's (Kairouz et
+    al. 2015).
+    """
     epsilon, uses = setting()
     return tradeoff(compose([(PureDP(epsilon), uses)]), rtol=1e-3 if quick else 1e-5)
 
 
 def by_parts():
-    """μ of the composition from that of one use: of any ε-DP mechanism (Theorem 5.1), and of Laplace noise (head algorithm)."""
+    """μ of the composition from that of one use: of any ε-DP mechanism (Theorem 5.1), and of
+    Laplace noise (head algorithm).
+    """
     epsilon, uses = setting()
     one = float(gdp.mu_from_pure_dp(epsilon))
     laplace = float(head_mu(Laplace(1.0 / epsilon), epsilon, 1e-6).upper)
@@ -65,7 +69,8 @@ def figure_3(quick: bool) -> Result:
         "figure-3-order": Claim(
             f"regret of the summary {shown(regret)}",
             ordered,
-            "at every FPR of the grid: GDP from pure DP below GDP from Laplace noise, and the summary below the exact curve",
+            "at every FPR of the grid: GDP from pure DP below GDP from Laplace noise, and the"
+            " summary below the exact curve",
         )
     }
     header = ("fpr", "fnr_lower", "fnr_upper", *(name for name, _ in curves))
@@ -87,15 +92,21 @@ def section_5(quick: bool) -> Result:
         found = head_mu(PureDP(epsilon), epsilon, 1e-4)
         closed = float(gdp.mu_from_pure_dp(epsilon))
         tight &= bool(found.lower <= closed * (1 + 1e-9) and closed <= found.upper * (1 + 1e-9))
-        rows.append((f"{epsilon:g}", f"{found.lower:.17g}", f"{found.upper:.17g}", f"{closed:.17g}"))
+        rows.append(
+            (f"{epsilon:g}", f"{found.lower:.17g}", f"{found.upper:.17g}", f"{closed:.17g}")
+        )
     exact = curve(quick)
     verdict = identify(exact)
     parts, asymptotic = by_parts(), limit()
     answers = {
         "section-5-pure": Claim(
-            "; ".join(f"ε = {r[0]}: [{float(r[1]):.6f}, {float(r[2]):.6f}], {float(r[3]):.6f}" for r in rows),
+            "; ".join(
+                f"ε = {r[0]}: [{float(r[1]):.6f}, {float(r[2]):.6f}], {float(r[3]):.6f}"
+                for r in rows
+            ),
             tight,
-            "each certified bracket of the head up to ε holds the closed form; δ is 0 beyond, so it holds at every rate",
+            "each certified bracket of the head up to ε holds the closed form; δ is 0 beyond, so it"
+            " holds at every rate",
         ),
         "section-5-laplace": Claim(
             f"√50·μ: {parts[0]:.5f} for 0.2-DP, {parts[1]:.5f} for Laplace noise",
@@ -103,7 +114,8 @@ def section_5(quick: bool) -> Result:
             "μ of one use composed as √(Σ μ²)",
         ),
         "section-5-summary": Claim(
-            f"μ of the optimal composition {shown(verdict.head_mu)}, at every rate; by the central limit theorem {asymptotic:.5f}",
+            f"μ of the optimal composition {shown(verdict.head_mu)}, at every rate; by the central"
+            f" limit theorem {asymptotic:.5f}",
             bool(verdict.fpr_floor == 0.0 and verdict.head_mu.upper < parts[1]),
             "certified at every FPR, where the limit theorem has an unknown error: here it is "
             + ("below" if asymptotic < verdict.head_mu.lower else "not below")

@@ -22,7 +22,9 @@ def _grid(quick: bool):
 
 
 def crossing(refined, mu: float) -> float | None:
-    """The first corner of a refined profile, a statement that no other one improves, above the profile of μ-GDP, if any is."""
+    """The first corner of a refined profile, a statement that no other one improves, above the
+    profile of μ-GDP, if any is.
+    """
     above = refined.delta > gdp.delta(refined.epsilon, mu) * (1.0 + 1e-11)
     return float(refined.epsilon[np.argmax(above)]) if np.any(above) else None
 
@@ -40,25 +42,39 @@ def figure_1(quick: bool) -> Result:
     (_, laplace, _), (_, noise, _), (_, cloak, _) = profiles.three()
     mu = head_mu(laplace, 4.0)
     crossed = {m: crossing(refined["ICEA"], m) for m in (1.0, 2.0, 4.0)}
-    at_zero = {name: (p(0.0), float(refined[name](0.0))) for name, p in (("noise", noise), ("ICEA", cloak))}
+    at_zero = {
+        name: (p(0.0), float(refined[name](0.0))) for name, p in (("noise", noise), ("ICEA", cloak))
+    }
     answers = {
         "figure-1-laplace": Claim(
             f"μ in {shown(mu)}",
             bool(mu.lower > 1.0 and mu.upper < 2.0),
-            "the largest value of its GDP transformation, which is 0 from ε = 1 on, lies between 1 and 2",
+            "the largest value of its GDP transformation, which is 0 from ε = 1 on, lies between 1"
+            " and 2",
         ),
         "figure-1-icea": Claim(
-            "; ".join(f"above the profile of {m:g}-GDP at ε = {e:.4g}" for m, e in crossed.items() if e is not None),
+            "; ".join(
+                f"above the profile of {m:g}-GDP at ε = {e:.4g}"
+                for m, e in crossed.items()
+                if e is not None
+            ),
             all(e is not None for e in crossed.values()),
-            "a statement that the others do not improve lies above each of them; the tail falls like 1/ε",
+            "a statement that the others do not improve lies above each of them; the tail falls"
+            " like 1/ε",
         ),
         "figure-1-refined": Claim(
-            "; ".join(f"{name}: δ(0) = {a:g} as inverted, {b:.6g} refined" for name, (a, b) in at_zero.items()),
+            "; ".join(
+                f"{name}: δ(0) = {a:g} as inverted, {b:.6g} refined"
+                for name, (a, b) in at_zero.items()
+            ),
             all(b < 1.0 <= a for a, b in at_zero.values()),
             "the statements at larger ε imply a smaller δ at 0 (Theorem 2.1)",
         ),
     }
-    header = ("epsilon", *(f"{name}_{kind}" for name, *_ in drawn for kind in ("inverted", "refined")))
+    header = (
+        "epsilon",
+        *(f"{name}_{kind}" for name, *_ in drawn for kind in ("inverted", "refined")),
+    )
     columns = [epsilon, *(c for _, a, b in drawn for c in (a, b))]
     rows = tuple(tuple(f"{x:.17g}" for x in row) for row in zip(*columns, strict=True))
     return Result(
@@ -84,20 +100,22 @@ def figure_2(quick: bool) -> Result:
     at_zero = [float(values[0]) for _, values in drawn]
     # by the closed profiles far out: ratios that go to μ_t
     (_, laplace, _), (_, noise, limit), (_, cloak, _) = profiles.three()
-    ratio = lambda p, e: e / math.sqrt(-2.0 * math.log(p(e)))  # noqa: E731
+    ratio = lambda p, e: e / math.sqrt(-2.0 * math.log(p(e)))
     far = [ratio(noise, e) for e in (5.0, 15.0, 35.0)]
     growing = [ratio(cloak, e) for e in (1e2, 1e4, 1e6)]
     falls = bool(laplace(1.0) == 0.0 and np.all(np.diff(np.abs(np.array(far) - limit)) < 0.0))
     answers = {
         "figure-2-origin": Claim(
-            "; ".join(f"{name}: {value:.5g}" for (name, _), value in zip(drawn, at_zero, strict=True)),
+            "; ".join(
+                f"{name}: {value:.5g}" for (name, _), value in zip(drawn, at_zero, strict=True)
+            ),
             bool(np.all(np.isfinite(at_zero))),
             "μ_A(0) = 2Φ⁻¹((1 + δ(0))/2) of the refined profiles, whose δ(0) is below 1",
         ),
         "figure-2-tails": Claim(
-            f"Laplace: δ = 0 from ε = 1 on, μ_t = 0; "
-            f"noise: ratio {', '.join(f'{x:.5f}' for x in far)} at ε = 5, 15, 35, μ_t = {limit:.6g}; "
-            f"ICEA: ratio {', '.join(f'{x:.4g}' for x in growing)} at ε = 1e2, 1e4, 1e6, μ_t = ∞",
+            "Laplace: δ = 0 from ε = 1 on, μ_t = 0; noise: ratio"
+            f" {', '.join(f'{x:.5f}' for x in far)} at ε = 5, 15, 35, μ_t = {limit:.6g}; ICEA:"
+            f" ratio {', '.join(f'{x:.4g}' for x in growing)} at ε = 1e2, 1e4, 1e6, μ_t = ∞",
             falls and abs(far[-1] - limit) < 1e-2 * limit and growing[0] < growing[1] < growing[2],
             "ε/√(−2 log δ(ε)) of the closed forms (Theorem 3.3)",
         ),
@@ -109,9 +127,18 @@ def figure_2(quick: bool) -> Result:
         delta = np.array([noise(float(e)) for e in grid])
         refined = profiles.statements(noise, 60.0, 401)(grid)
         delta = np.minimum(delta, refined)
-        stairs.append((width, grid, _transformed(grid[:-1], delta[1:])[0], _transformed(grid[1:], delta[:-1])[1]))
+        stairs.append(
+            (
+                width,
+                grid,
+                _transformed(grid[:-1], delta[1:])[0],
+                _transformed(grid[1:], delta[:-1])[1],
+            )
+        )
     header = ("epsilon", *(name for name, _ in drawn))
-    rows = tuple(tuple(f"{x:.17g}" for x in row) for row in zip(epsilon, *(v for _, v in drawn), strict=True))
+    rows = tuple(
+        tuple(f"{x:.17g}" for x in row) for row in zip(epsilon, *(v for _, v in drawn), strict=True)
+    )
     return Result(
         answers,
         lambda figure: figures.transformations(epsilon, drawn, stairs, figure),
@@ -121,7 +148,9 @@ def figure_2(quick: bool) -> Result:
 
 
 def _staircases() -> Claim:
-    """Between both staircases lies the transformation, and they are at most √(π/2) times the width apart on one value of δ."""
+    """Between both staircases lies the transformation, and they are at most √(π/2) times the width
+    apart on one value of δ.
+    """
     worst, inside = 0.0, True
     for _, profile, _ in profiles.three():
         refined = profiles.statements(profile, 60.0, 401)
@@ -134,11 +163,15 @@ def _staircases() -> Claim:
             middle = np.asarray(refined(0.5 * (grid[1:] + grid[:-1])))
             low, high = _transformed(0.5 * (grid[1:] + grid[:-1]), middle)
             least = _transformed(grid[:-1], delta[1:])[0]
-            inside &= bool(np.all(least <= high * (1 + 1e-10)) and np.all(low <= above * (1 + 1e-10)))
+            inside &= bool(
+                np.all(least <= high * (1 + 1e-10)) and np.all(low <= above * (1 + 1e-10))
+            )
     return Claim(
-        f"steepest rise of a step {worst:.5f} per unit of ε, against √(π/2) = {math.sqrt(math.pi / 2):.5f}",
+        f"steepest rise of a step {worst:.5f} per unit of ε, against √(π/2) ="
+        f" {math.sqrt(math.pi / 2):.5f}",
         inside and worst <= math.sqrt(math.pi / 2) * (1 + 1e-9),
-        "widths 0.5, 0.1 and 0.02 on the three examples; the transformation at the middle of every step lies between both",
+        "widths 0.5, 0.1 and 0.02 on the three examples; the transformation at the middle of every"
+        " step lies between both",
     )
 
 
@@ -154,13 +187,23 @@ def figure_e1(quick: bool) -> Result:
         below &= bool(found.upper < bound)
         drawn.append((loss, epsilon, _transformed(epsilon, values)[1], bound))
         rows.append((f"{loss:g}", f"{found.lower:.17g}", f"{found.upper:.17g}", f"{bound:.17g}"))
-    text = "; ".join(f"ε = {r[0]}: [{float(r[1]):.6f}, {float(r[2]):.6f}] < {float(r[3]):.6f}" for r in rows)
+    text = "; ".join(
+        f"ε = {r[0]}: [{float(r[1]):.6f}, {float(r[2]):.6f}] < {float(r[3]):.6f}" for r in rows
+    )
     answers = {
         "figure-e1-below": Claim(
-            text, below, "certified heads up to ε = Δ/b, beyond which δ is 0, against −2Φ⁻¹(1/(1 + e^ε))"
+            text,
+            below,
+            "certified heads up to ε = Δ/b, beyond which δ is 0, against −2Φ⁻¹(1/(1 + e^ε))",
         )
     }
-    table = Table(("epsilon_of_the_mechanism", "mu_lower", "mu_upper", "mu_of_pure_dp"), tuple(rows))
+    table = Table(
+        ("epsilon_of_the_mechanism", "mu_lower", "mu_upper", "mu_of_pure_dp"), tuple(rows)
+    )
     return Result(
-        answers, lambda figure: figures.laplace(drawn, figure), (5.6, 3.8), {"figure-e1": table}, fpr_floor=0.0
+        answers,
+        lambda figure: figures.laplace(drawn, figure),
+        (5.6, 3.8),
+        {"figure-e1": table},
+        fpr_floor=0.0,
     )

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...plot import BLACK, COLOURS, DASHES, gaussian_curve, line_style, marked, square_axes, tradeoff_band
+from ...plot import (
+    BLACK,
+    COLOURS,
+    DASHES,
+    gaussian_curve,
+    line_style,
+    marked,
+    square_axes,
+    tradeoff_band,
+)
 
 _DASHED = (0, (4, 1.6))
 _DOTTED = (0, (1, 1.6))
@@ -21,10 +30,12 @@ def _labels(ax, x, y) -> None:
 
 
 def profiles(epsilon, drawn, reference, figure) -> None:
-    """Figure 1: profiles as inverted (dashed) and refined, left as they are, right in the log with those of Gaussian mechanisms.
+    """Figure 1: profiles as inverted (dashed) and refined, left as they are, right in the log with
+    those of Gaussian mechanisms.
 
     Args:
-        epsilon: ε. drawn: (name, inverted, refined) each. reference: (μ, its profile) each. figure: matplotlib ``Figure``.
+        epsilon: ε. drawn: (name, inverted, refined) each. reference: (μ, its profile) each. figure:
+            matplotlib ``Figure``.
     """
     left, right = figure.subplots(1, 2)
     for k, (name, naive, refined) in enumerate(drawn):
@@ -33,21 +44,26 @@ def profiles(epsilon, drawn, reference, figure) -> None:
             ax.plot(epsilon, naive, ls=_DASHED, lw=1.2, **style)
             ax.plot(epsilon, refined, lw=1.8, label=name, **style)
     gaussian = [
-        right.plot(epsilon, values, color=BLACK, ls=dash, lw=1.0, label=rf"Gaussian, $\mu = {mu:g}$")[0]
+        right.plot(
+            epsilon, values, color=BLACK, ls=dash, lw=1.0, label=rf"Gaussian, $\mu = {mu:g}$"
+        )[0]
         for (mu, values), dash in zip(reference, DASHES[1:], strict=False)
     ]
     right.set(yscale="log", ylim=(1e-12, 2.0))
     for ax in (left, right):
         _labels(ax, r"$\varepsilon$", r"$\delta(\varepsilon)$")
     left.legend(frameon=False, fontsize=8)
-    figure.legend(handles=gaussian, frameon=False, fontsize=8, loc="outside upper right", ncols=len(gaussian))
+    figure.legend(
+        handles=gaussian, frameon=False, fontsize=8, loc="outside upper right", ncols=len(gaussian)
+    )
 
 
 def transformations(epsilon, drawn, stairs, figure) -> None:
     """Figure 2: the transformations, and both staircases around one of them.
 
     Args:
-        epsilon: ε. drawn: (name, μ_A) each. stairs: (width, grid, lower steps, upper steps) each. figure: matplotlib ``Figure``.
+        epsilon: ε. drawn: (name, μ_A) each. stairs: (width, grid, lower steps, upper steps) each.
+            figure: matplotlib ``Figure``.
     """
     left, right = figure.subplots(1, 2)
     for k, (name, values) in enumerate(drawn):
@@ -67,7 +83,8 @@ def composition(alpha, beta, curves, figure) -> None:
     """Figure 3: the exact composition and Gaussian curves by each route.
 
     Args:
-        alpha: FPRs. beta: bracket of the FNRs. curves: (name, FNRs) each. figure: matplotlib ``Figure``.
+        alpha: FPRs. beta: bracket of the FNRs. curves: (name, FNRs) each. figure: matplotlib
+            ``Figure``.
     """
     ax = figure.subplots()
     tradeoff_band(alpha, beta, ax, label="optimal")
@@ -88,7 +105,9 @@ def laplace(drawn, figure) -> None:
     for k, (loss, epsilon, values, bound) in enumerate(drawn):
         style = _style(k, len(epsilon), len(drawn))
         ax.plot(epsilon, values, lw=1.8, label=rf"$\Delta/b = {loss:g}$", **style)
-        ax.plot(epsilon[[0, -1]], np.full(2, bound), ls=_DOTTED, lw=1.2, **(style | {"markevery": None}))
+        ax.plot(
+            epsilon[[0, -1]], np.full(2, bound), ls=_DOTTED, lw=1.2, **(style | {"markevery": None})
+        )
     _labels(ax, r"$\varepsilon$", r"$\mu_A(\varepsilon)$")
     ax.legend(frameon=False, fontsize=8)
 
@@ -101,6 +120,12 @@ def sampled(epsilon, drawn, figure) -> None:
     """
     ax = figure.subplots()
     for k, (rate, values) in enumerate(drawn):
-        ax.plot(epsilon, values.upper, lw=1.8, label=f"p = {rate:g}", **_style(k, len(epsilon), len(drawn)))
+        ax.plot(
+            epsilon,
+            values.upper,
+            lw=1.8,
+            label=f"p = {rate:g}",
+            **_style(k, len(epsilon), len(drawn)),
+        )
     _labels(ax, r"$\varepsilon$", r"$\mu_A(\varepsilon)$")
     ax.legend(frameon=False, fontsize=8)

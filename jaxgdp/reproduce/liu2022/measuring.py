@@ -1,4 +1,6 @@
-"""Section 4 of Liu 2022: the head algorithm, the gap beyond the head, clip and rectify, and sampling (Figure E.2)."""
+"""Section 4 of Liu 2022: the head algorithm, the gap beyond the head, clip and rectify, and
+sampling (Figure E.2).
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,16 @@ def _slope() -> Claim:
     # ∂μ/∂ε = −∂_ε log δ/∂_μ log δ by differences
     down = gaussian_profile.log_delta(epsilon + step, mu) - log_delta
     moved = 1e-5 * mu
-    up = gaussian_profile.log_delta(epsilon, mu + moved) - gaussian_profile.log_delta(epsilon, mu - moved)
+    up = gaussian_profile.log_delta(epsilon, mu + moved) - gaussian_profile.log_delta(
+        epsilon, mu - moved
+    )
     slope = -(down / step) / (up / (2.0 * moved))
     largest = float(np.max(slope))
     return Claim(
         f"largest of 2,000 slopes {largest:.5f}, least {float(np.min(slope)):.3g}",
         bool(largest <= math.sqrt(math.pi / 2) * (1 + 1e-3) and np.min(slope) >= 0.0),
-        f"differences of δ_μ(ε); in closed form the slope is Φ(b)/φ(b) at b = −μ/2 − ε/μ, at most √(π/2) = {math.sqrt(math.pi / 2):.5f}",
+        "differences of δ_μ(ε); in closed form the slope is Φ(b)/φ(b) at b = −μ/2 − ε/μ, at most"
+        f" √(π/2) = {math.sqrt(math.pi / 2):.5f}",
     )
 
 
@@ -44,7 +49,9 @@ def _searches(quick: bool) -> Claim:
         found = head(refined, 8.0, 1e-4)
         rows.append((name, found.evaluations, found.searches, found.status, found.mu))
     return Claim(
-        "; ".join(f"{n}: {e} evaluations, {s} binary searches, μ in {shown(m)}" for n, e, s, _, m in rows),
+        "; ".join(
+            f"{n}: {e} evaluations, {s} binary searches, μ in {shown(m)}" for n, e, s, _, m in rows
+        ),
         all(s <= 6.0 * math.log(e) and status == "ok" for _, e, s, status, _ in rows),
         "searches of the head up to ε = 8 to 1e-4, counted for both sides",
     )
@@ -69,11 +76,12 @@ def section_4(quick: bool) -> Result:
         "section-4-gap": Claim(
             f"δ_6(100) = 10^{gap:.1f}",
             gap < -30.0,
-            "the Gaussian profile at ε = 100 with μ = 6: what a head μ verified up to ε_h = 100 may miss",
+            "the Gaussian profile at ε = 100 with μ = 6: what a head μ verified up to ε_h = 100 may"
+            " miss",
         ),
         "section-4-head": Claim(
-            f"with a failure of probability 1e-10 on top of 1-GDP the head up to ε = 5 is {shown(measured.mu)}, for FPRs from "
-            f"{measured.fpr_floor:.2g} on",
+            "with a failure of probability 1e-10 on top of 1-GDP the head up to ε = 5 is"
+            f" {shown(measured.mu)}, for FPRs from {measured.fpr_floor:.2g} on",
             bool(measured.mu.upper < 1.01 and identify(failing).is_gdp is False),
             "the statements leave mass at infinity, so no μ holds at every rate",
         ),
@@ -89,8 +97,14 @@ def section_4(quick: bool) -> Result:
             "Laplace noise with b = 1, Poisson sampling; brackets of the μ at every rate",
         ),
     }
-    body = tuple((f"{rate:g}", f"{float(mu.lower):.17g}", f"{float(mu.upper):.17g}") for rate, mu in sampled)
-    return Result(answers, tables={"section-4": Table(("sampling_prob", "mu_lower", "mu_upper"), body)}, fpr_floor=0.0)
+    body = tuple(
+        (f"{rate:g}", f"{float(mu.lower):.17g}", f"{float(mu.upper):.17g}") for rate, mu in sampled
+    )
+    return Result(
+        answers,
+        tables={"section-4": Table(("sampling_prob", "mu_lower", "mu_upper"), body)},
+        fpr_floor=0.0,
+    )
 
 
 def figure_e2(quick: bool) -> Result:
@@ -107,7 +121,9 @@ def figure_e2(quick: bool) -> Result:
         body.append(tuple(f"{x:.17g}" for x in row))
     answers = {
         "figure-e2-order": Claim(
-            "; ".join(f"p = {rate:g}: {float(values.upper[0]):.5f} at ε = 0" for rate, values in drawn),
+            "; ".join(
+                f"p = {rate:g}: {float(values.upper[0]):.5f} at ε = 0" for rate, values in drawn
+            ),
             least,
             "at every ε of the grid a smaller sampling probability has no larger value",
         )

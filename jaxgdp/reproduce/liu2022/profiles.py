@@ -1,4 +1,6 @@
-"""The three examples of Liu 2022: privacy profiles in closed form, and what is known of their tails (Section 2)."""
+"""The three examples of Liu 2022: privacy profiles in closed form, and what is known of their tails
+(Section 2).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def gaussian_noise_tail(amplitude: float, sigma: float) -> float:
 
 
 def invisibility_cloak(users: int, messages: int):
-    """δ(ε) = min(1, n/ε·e^{−m/10}), from m ≥ 10·log(n/(εδ)) messages (Ghazi et al. 2019); its tail falls like 1/ε, so μ_t = ∞."""
+    """δ(ε) = min(1, n/ε·e^{−m/10}), from m ≥ 10·log(n/(εδ)) messages (Ghazi et al. 2019); its tail
+    falls like 1/ε, so μ_t = ∞.
+    """
 
     def profile(epsilon):
         if epsilon == 0.0:

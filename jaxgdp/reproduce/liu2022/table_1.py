@@ -13,7 +13,8 @@ from . import composition
 
 ROUTES = ("basic", "advanced", "rdp", "gdp", "laplace", "optimal", "summary")
 _ROOM = 1e-12
-_STEP = 0.04  # of the grid of ε that three of the four printed numbers of the optimal composition lie on
+# of the grid of ε that three of the four printed numbers of the optimal composition lie on
+_STEP = 0.04
 
 
 def basic(epsilon: float, uses: int, delta: float) -> float:
@@ -24,7 +25,9 @@ def basic(epsilon: float, uses: int, delta: float) -> float:
 
 def advanced(epsilon: float, uses: int, delta: float) -> float:
     """ε√(2k·log(1/δ)) + kε(e^ε − 1) (Dwork, Rothblum & Vadhan 2010)."""
-    return epsilon * math.sqrt(2.0 * uses * math.log(1.0 / delta)) + uses * epsilon * math.expm1(epsilon)
+    return epsilon * math.sqrt(2.0 * uses * math.log(1.0 / delta)) + uses * epsilon * math.expm1(
+        epsilon
+    )
 
 
 def rdp(epsilon: float, uses: int, delta: float) -> float:
@@ -33,7 +36,9 @@ def rdp(epsilon: float, uses: int, delta: float) -> float:
 
 
 def exact_epsilon(epsilon: float, uses: int, delta: float) -> float:
-    """Of the optimal composition, from binomial sums in 40 digits (Kairouz et al. 2015): for a check of the lattices."""
+    """Of the optimal composition, from binomial sums in 40 digits (Kairouz et al. 2015): for a
+    check of the lattices.
+    """
     import mpmath
 
     with mpmath.workdps(40):
@@ -44,7 +49,11 @@ def exact_epsilon(epsilon: float, uses: int, delta: float) -> float:
         loss = [e * (2 * i - uses) for i in range(uses + 1)]
 
         def profile(x):
-            return sum(m * (mpmath.exp(ell) - mpmath.exp(x)) for m, ell in zip(p, loss, strict=True) if ell > x)
+            return sum(
+                m * (mpmath.exp(ell) - mpmath.exp(x))
+                for m, ell in zip(p, loss, strict=True)
+                if ell > x
+            )
 
         low, high = mpmath.mpf(0), e * uses
         for _ in range(80):
@@ -60,13 +69,15 @@ def table_1(quick: bool) -> Result:
     exact = composition.curve(quick)
     whole = identify(exact).head_mu
     parts = composition.by_parts()
-    point = lambda x: Bracket(x * (1.0 - _ROOM), x * (1.0 + _ROOM))  # noqa: E731
+    point = lambda x: Bracket(x * (1.0 - _ROOM), x * (1.0 + _ROOM))
     answers, body = {}, []
     for route in ROUTES:
         row = [route]
         for delta in deltas:
             if route in ("basic", "advanced", "rdp"):
-                found = point({"basic": basic, "advanced": advanced, "rdp": rdp}[route](epsilon, uses, delta))
+                found = point(
+                    {"basic": basic, "advanced": advanced, "rdp": rdp}[route](epsilon, uses, delta)
+                )
             elif route == "optimal":
                 found = Bracket(*(float(side) for side in exact.epsilon(delta)))
             elif route == "summary":

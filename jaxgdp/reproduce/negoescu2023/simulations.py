@@ -49,10 +49,17 @@ def ratios(number: int, seed: int = 0) -> Ratios:
     Args:
         number: losses drawn of each. seed: of the draw.
     """
-    at = np.sort(np.concatenate([ndtri(np.linspace(0, 1, 1002)[1:-1]), _SHIFT + ndtri(np.linspace(0, 1, 1002)[1:-1])]))
+    at = np.sort(
+        np.concatenate(
+            [ndtri(np.linspace(0, 1, 1002)[1:-1]), _SHIFT + ndtri(np.linspace(0, 1, 1002)[1:-1])]
+        )
+    )
     t, n = ndtr(at - _SHIFT), ndtr(-at)
     rng = np.random.default_rng(seed)
-    member, other = np.sort(rng.standard_normal(number)), np.sort(_SHIFT + rng.standard_normal(number))
+    member, other = (
+        np.sort(rng.standard_normal(number)),
+        np.sort(_SHIFT + rng.standard_normal(number)),
+    )
     counted = (
         np.searchsorted(other, at, side="right") / number,
         1.0 - np.searchsorted(member, at, side="right") / number,
@@ -70,8 +77,9 @@ def figure_3(quick: bool) -> Result:
     outer, inner = (float(np.nanmax(noise[:, part])) for part in (ends, ~ends))
     answers = {
         "figure-3-ends": Claim(
-            f"largest ratios where the smaller rate is {signal_at[0]:.1g} and {signal_at[1]:.1g}; the counted logarithm errs by up to "
-            f"{outer:.2f} where it is below {_END:g}, {inner:.2f} elsewhere",
+            f"largest ratios where the smaller rate is {signal_at[0]:.1g} and {signal_at[1]:.1g};"
+            f" the counted logarithm errs by up to {outer:.2f} where it is below {_END:g},"
+            f" {inner:.2f} elsewhere",
             bool(np.all(signal_at < _END) and outer > inner),
             f"N(0, 1) against N(3, 1), {number:,} losses each",
         )
@@ -79,7 +87,12 @@ def figure_3(quick: bool) -> Result:
     columns = np.vstack([found.where, found.exact, found.counted])
     header = ("half_tpr_plus_fpr", "exact_1", "exact_2", "counted_1", "counted_2")
     table = Table(header, tuple(tuple(f"{x:.8g}" for x in row) for row in columns.T))
-    return Result(answers, draw=functools.partial(figures.ratios, found), size=(7.6, 3.2), tables={"figure-3": table})
+    return Result(
+        answers,
+        draw=functools.partial(figures.ratios, found),
+        size=(7.6, 3.2),
+        tables={"figure-3": table},
+    )
 
 
 def exact_star(distance: float, delta: float, least: float | None = None) -> float:
@@ -105,8 +118,8 @@ class Simulated(NamedTuple):
     """Epsilon* of simulated losses.
 
     Attributes:
-        numbers: sample sizes. exact: ε* with rates in (δ, 1 − δ) and in (0.001, 0.999), shape (sizes, 2). empirical, parametric: shape
-            (sizes, repeats).
+        numbers: sample sizes. exact: ε* with rates in (δ, 1 − δ) and in (0.001, 0.999), shape
+            (sizes, 2). empirical, parametric: shape (sizes, repeats).
     """
 
     numbers: tuple[int, ...]
@@ -124,7 +137,10 @@ def simulate(distance: int, quick: bool) -> Simulated:
     for number in numbers:
         delta = 1.0 / (number * np.log(number))
         pairs = [
-            (SCALE * rng.gamma(SHAPE, size=number), SCALE * rng.gamma(SHAPE + distance, size=number))
+            (
+                SCALE * rng.gamma(SHAPE, size=number),
+                SCALE * rng.gamma(SHAPE + distance, size=number),
+            )
             for _ in range(repeats)
         ]
         exact.append((exact_star(distance, delta), exact_star(distance, delta, KEPT)))
@@ -137,12 +153,16 @@ def figure_4(quick: bool) -> Result:
     """Identical distributions: the truth is 0."""
     found = simulate(0, quick)
     empirical, parametric = found.empirical.mean(axis=1), found.parametric.mean(axis=1)
-    each = [f"n = {n:,}: {e:.3g} and {p:.3g}" for n, e, p in zip(found.numbers, empirical, parametric, strict=True)]
+    each = [
+        f"n = {n:,}: {e:.3g} and {p:.3g}"
+        for n, e, p in zip(found.numbers, empirical, parametric, strict=True)
+    ]
     answers = {
         "figure-4-closer": Claim(
             "; ".join(each) + " (empirical and parametric)",
             bool(np.all(parametric < empirical)),
-            f"means over {found.empirical.shape[1]} draws of Γ(2, 5) twice; δ = 1/(n log n), which the text does not give here",
+            f"means over {found.empirical.shape[1]} draws of Γ(2, 5) twice; δ = 1/(n log n), which"
+            " the text does not give here",
         ),
         "figure-4-size": Claim(
             "; ".join(each),
@@ -155,11 +175,29 @@ def figure_4(quick: bool) -> Result:
 
 
 def _table(panels) -> Table:
-    header = ("distance", "number", "exact", "exact_rates_in_0.001_0.999", "method", "mean", "standard_deviation")
+    header = (
+        "distance",
+        "number",
+        "exact",
+        "exact_rates_in_0.001_0.999",
+        "method",
+        "mean",
+        "standard_deviation",
+    )
     rows = [
-        (str(d), str(n), f"{exact[0]:.8g}", f"{exact[1]:.8g}", method, f"{x.mean():.8g}", f"{x.std(ddof=1):.8g}")
+        (
+            str(d),
+            str(n),
+            f"{exact[0]:.8g}",
+            f"{exact[1]:.8g}",
+            method,
+            f"{x.mean():.8g}",
+            f"{x.std(ddof=1):.8g}",
+        )
         for d, found in panels
-        for n, exact, e, p in zip(found.numbers, found.exact, found.empirical, found.parametric, strict=True)
+        for n, exact, e, p in zip(
+            found.numbers, found.exact, found.empirical, found.parametric, strict=True
+        )
         for method, x in (("empirical", e), ("parametric", p))
     ]
     return Table(header, tuple(rows))
@@ -181,12 +219,14 @@ def figure_5(quick: bool) -> Result:
         "figure-5-undershoots": Claim(
             text,
             bool(np.all(short_e > np.abs(short_p)) and np.all(short_e > 0.0)),
-            f"at the largest n, exact with rates in (δ, 1 − δ); most of it is the narrower range of rates, (0.001, 0.999), of the "
-            f"empirical version: against the exact value with that range it errs by {max(same):.2g} at most on average",
+            "at the largest n, exact with rates in (δ, 1 − δ); most of it is the narrower range of"
+            " rates, (0.001, 0.999), of the empirical version: against the exact value with that"
+            f" range it errs by {max(same):.2g} at most on average",
         ),
         "figure-5-size": Claim(
             "; ".join(
-                f"d = {d}: sd {found.empirical[0].std(ddof=1):.2g} to {found.empirical[-1].std(ddof=1):.2g}"
+                f"d = {d}: sd {found.empirical[0].std(ddof=1):.2g} to"
+                f" {found.empirical[-1].std(ddof=1):.2g}"
                 for d, found in apart
             ),
             bool(
@@ -196,7 +236,8 @@ def figure_5(quick: bool) -> Result:
                     for _, found in apart
                 )
             ),
-            "the distance of the empirical version from the exact one with the same range of rates falls with n",
+            "the distance of the empirical version from the exact one with the same range of rates"
+            " falls with n",
         ),
     }
     draw = functools.partial(figures.sizes, panels)

@@ -1,4 +1,6 @@
-"""Networks trained with and without DP-SGD, several seeds at once, and their losses of training and other records."""
+"""Networks trained with and without DP-SGD, several seeds at once, and their losses of training and
+other records.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,9 @@ class Plan(NamedTuple):
     """How the models of a figure are trained.
 
     Attributes:
-        hidden: widths of the hidden layers. batch: expected batch size. rate: learning rate without DP. private_rate: with DP, of
-            gradients over the clipping norm. epochs: of the models without DP. epsilons: of those with DP. private_epochs: theirs.
-            seeds: runs of each.
+        hidden: widths of the hidden layers. batch: expected batch size. rate: learning rate without
+            DP. private_rate: with DP, of gradients over the clipping norm. epochs: of the models
+            without DP. epsilons: of those with DP. private_epochs: theirs. seeds: runs of each.
     """
 
     hidden: tuple[int, ...]
@@ -43,8 +45,10 @@ class Strategy(NamedTuple):
     """Models that were trained alike, over seeds.
 
     Attributes:
-        name: such as "10 epochs" or "ε = 3". epsilon: of DP-SGD, or None. epochs: passes over the data.
-        member, nonmember: losses, shapes (seeds, n₁) and (seeds, n₀). utility: shape (seeds,). star: parametric Epsilon*, shape (seeds,).
+        name: such as "10 epochs" or "ε = 3". epsilon: of DP-SGD, or None. epochs: passes over the
+            data.
+        member, nonmember: losses, shapes (seeds, n₁) and (seeds, n₀). utility: shape (seeds,).
+            star: parametric Epsilon*, shape (seeds,).
     """
 
     name: str
@@ -66,7 +70,9 @@ def _over_seeds(run):
 
     @functools.wraps(run)
     def all_runs(keys, *shared, **static):
-        return jax.vmap(functools.partial(run, **static), (0, *(None for _ in shared)))(keys, *shared)
+        return jax.vmap(functools.partial(run, **static), (0, *(None for _ in shared)))(
+            keys, *shared
+        )
 
     return all_runs
 
@@ -89,7 +95,8 @@ def _loss(weights, x, label):
 
 
 def margin_loss(logits, labels):
-    """−(log p − log(1 − p)) of the true class: the loss of the paper's attacker (its footnote 1), both for two classes and for many.
+    """−(log p − log(1 − p)) of the true class: the loss of the paper's attacker (its footnote 1),
+    both for two classes and for many.
 
     Args:
         logits: shape (n, classes). labels: shape (n,).
@@ -118,7 +125,9 @@ def _plain(key, inputs, labels, rate, steps, *, sizes, batch):
     def step(number, carry):
         weights, state = carry
         rows = jax.random.randint(jax.random.fold_in(draw, number), (batch,), 0, inputs.shape[0])
-        updates, state = optimiser.update(jax.grad(mean)(weights, inputs[rows], labels[rows]), state, weights)
+        updates, state = optimiser.update(
+            jax.grad(mean)(weights, inputs[rows], labels[rows]), state, weights
+        )
         return optax.apply_updates(weights, updates), state
 
     return jax.lax.fori_loop(0, steps, step, (weights, optimiser.init(weights)))[0]
@@ -138,7 +147,9 @@ def _private(key, inputs, labels, rate, steps, sigma, *, sizes, sampler):
         choose, perturb = jax.random.split(jax.random.fold_in(draw, number))
         batch = sampler.sample(choose)
         _, found = gradients(weights, inputs[batch.indices], labels[batch.indices])
-        mean = noisy_mean(clipped_sum(found, CLIP, batch.mask), perturb, CLIP, sigma, sampler.expected_batch_size)
+        mean = noisy_mean(
+            clipped_sum(found, CLIP, batch.mask), perturb, CLIP, sigma, sampler.expected_batch_size
+        )
         updates, state = optimiser.update(mean, state, weights)
         return optax.apply_updates(weights, updates), state
 
@@ -156,12 +167,16 @@ def _scored(weights, inputs) -> np.ndarray:
 
 
 def _utility(data: Data, logits) -> float:
-    """Accuracy, or area under the receiver operating characteristic for two classes, on records not trained on."""
+    """Accuracy, or area under the receiver operating characteristic for two classes, on records not
+    trained on.
+    """
     if data.classes > 2:
         return float(np.mean(np.argmax(logits, axis=1) == data.other_labels))
     score = logits[:, 1] - logits[:, 0]
     ranks = (
-        np.searchsorted(np.sort(score), score, side="left") + np.searchsorted(np.sort(score), score, side="right") + 1
+        np.searchsorted(np.sort(score), score, side="left")
+        + np.searchsorted(np.sort(score), score, side="right")
+        + 1
     )
     positive = data.other_labels == 1
     ones, zeros = positive.sum(), (~positive).sum()
@@ -178,8 +193,19 @@ def _strategy(data: Data, name, epsilon, epochs, models) -> Strategy:
         nonmember.append(margin_loss(logits, data.other_labels))
         utility.append(_utility(data, logits))
     delta = delta_of(len(data.labels))
-    star = [float(epsilon_star(a, b, delta, "parametric")) for a, b in zip(member, nonmember, strict=True)]
-    return Strategy(name, epsilon, epochs, np.stack(member), np.stack(nonmember), np.array(utility), np.array(star))
+    star = [
+        float(epsilon_star(a, b, delta, "parametric"))
+        for a, b in zip(member, nonmember, strict=True)
+    ]
+    return Strategy(
+        name,
+        epsilon,
+        epochs,
+        np.stack(member),
+        np.stack(nonmember),
+        np.array(utility),
+        np.array(star),
+    )
 
 
 def train(data: Data, plan: Plan) -> list[Strategy]:
@@ -199,7 +225,9 @@ def train(data: Data, plan: Plan) -> list[Strategy]:
     for epochs in plan.epochs:
         run = functools.partial(_plain, sizes=sizes, batch=plan.batch)
         models = run(keys, data.inputs, data.labels, plan.rate, epochs * per_epoch)
-        found.append(_strategy(data, f"{epochs} epoch{'s' if epochs > 1 else ''}", None, epochs, models))
+        found.append(
+            _strategy(data, f"{epochs} epoch{'s' if epochs > 1 else ''}", None, epochs, models)
+        )
     steps = plan.private_epochs * per_epoch
     probability = plan.batch / records
     target = EpsilonDelta(np.array(plan.epsilons), delta_of(records))

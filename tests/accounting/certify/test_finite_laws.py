@@ -1,4 +1,6 @@
-"""One use of a pair known from tables whose masses are off: what is read off them holds the exact numbers."""
+"""One use of a pair known from tables whose masses are off: what is read off them holds the exact
+numbers.
+"""
 
 import numpy as np
 import pytest
@@ -30,7 +32,13 @@ def _exact(p, u, reverse):
 def _off(rng, p, error):
     """Masses of which each is off, at random or all in one way."""
     return p * (
-        1.0 + error * (rng.uniform(-1.0, 1.0, p.shape) if rng.uniform() < 0.5 else rng.choice([-1.0, 1.0], p.shape))
+        1.0
+        + error
+        * (
+            rng.uniform(-1.0, 1.0, p.shape)
+            if rng.uniform() < 0.5
+            else rng.choice([-1.0, 1.0], p.shape)
+        )
     )
 
 
@@ -51,7 +59,9 @@ def _asked(above, below):
 
 
 def _holds(bracket, exact, room=1e-12):
-    return np.all(bracket.lower <= exact * (1.0 + room)) and np.all(bracket.upper >= exact * (1.0 - room))
+    return np.all(bracket.lower <= exact * (1.0 + room)) and np.all(
+        bracket.upper >= exact * (1.0 - room)
+    )
 
 
 @pytest.mark.parametrize("spread", [2.0, 0.1, 1e-3, 1e-5])
@@ -64,7 +74,9 @@ def test_masses_that_are_off_and_losses_that_are_known(spread):
             below = _table(p, u, 1e-16, 1e-16)
             for reverse, tpr, delta, advantage in _asked(above, below):
                 rates, profile = _exact(p, u, reverse)
-                assert _holds(tpr, rates) and _holds(delta, profile) and _holds(advantage, profile[0])
+                assert (
+                    _holds(tpr, rates) and _holds(delta, profile) and _holds(advantage, profile[0])
+                )
                 # a small δ is uncertain by a share of itself
                 assert advantage.upper <= profile[0] * (1.0 + 5.0 * error + 1e-9) + 1e-12
 
@@ -76,8 +88,14 @@ def test_masses_and_their_ratio_off(spread):
         for _ in range(4):
             p, u = _pair(rng, spread)
             above = _table(p, u, 1e-16, 0.0)
-            below = _table(_off(rng, p, error), _off(rng, u, apart), 1.02 * (error + apart), 1.02 * apart)
+            below = _table(
+                _off(rng, p, error), _off(rng, u, apart), 1.02 * (error + apart), 1.02 * apart
+            )
             for reverse, tpr, delta, advantage in _asked(above, below):
                 rates, profile = _exact(p, u, reverse)
-                assert _holds(tpr, rates) and _holds(delta, profile) and _holds(advantage, profile[0])
-                assert advantage.lower >= profile[0] * (1.0 - 5.0 * error - 1e-9) - 3.0 * apart - 1e-12
+                assert (
+                    _holds(tpr, rates) and _holds(delta, profile) and _holds(advantage, profile[0])
+                )
+                assert (
+                    advantage.lower >= profile[0] * (1.0 - 5.0 * error - 1e-9) - 3.0 * apart - 1e-12
+                )

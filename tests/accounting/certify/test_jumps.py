@@ -1,4 +1,6 @@
-"""What takes one large step, composed apart: probabilities far below the rounding of one, against exact integrals."""
+"""What takes one large step, composed apart: probabilities far below the rounding of one, against
+exact integrals.
+"""
 
 import mpmath
 import numpy as np
@@ -13,7 +15,9 @@ DIGITS = 30
 
 
 def one_step(sigma, p, epsilon, adding):
-    """Pr_P[loss > ε] and Pr_Q[loss > ε] of one step of DP-SGD, any real ε; ``adding`` swaps the pair."""
+    """Pr_P[loss > ε] and Pr_Q[loss > ε] of one step of DP-SGD, any real ε; ``adding`` swaps the
+    pair.
+    """
     cdf = mpmath.ncdf
     r = (mpmath.exp(-epsilon if adding else epsilon) - 1 + p) / p
     if r <= 0:
@@ -26,15 +30,22 @@ def one_step(sigma, p, epsilon, adding):
 
 
 def exact(sigma, p, uses, epsilon, adding=False):
-    """Pr_P, Pr_Q of a composed loss above ε, of one or two steps, by integration over the output of one of them."""
+    """Pr_P, Pr_Q of a composed loss above ε, of one or two steps, by integration over the output of
+    one of them.
+    """
     if uses == 1:
         return one_step(sigma, p, epsilon, adding)
-    ratio = lambda x: mpmath.log(1 - p + p * mpmath.exp((2 * x - 1) / (2 * sigma**2)))  # noqa: E731
-    density = lambda x: mpmath.npdf(x, 0, sigma)  # noqa: E731
+    ratio = lambda x: mpmath.log(1 - p + p * mpmath.exp((2 * x - 1) / (2 * sigma**2)))
+    density = lambda x: mpmath.npdf(x, 0, sigma)
     kink = sigma**2 * mpmath.log((mpmath.exp(epsilon) - 1 + p) / p) + mpf(1) / 2
     reach = max(kink, 1) + 12 * sigma
-    # (many short intervals: the integrand has narrow peaks, most of them next to the kink, whose places nobody knows beforehand)
-    around = [kink + sign * far * p * sigma for far in (0, *(2.0**k for k in range(-1, 9))) for sign in (-1, 1)]
+    # (many short intervals: the integrand has narrow peaks, most of them next to the kink, whose
+    # places nobody knows beforehand)
+    around = [
+        kink + sign * far * p * sigma
+        for far in (0, *(2.0**k for k in range(-1, 9)))
+        for sign in (-1, 1)
+    ]
     ends = sorted({*mpmath.linspace(-12 * sigma, reach, 121), *around})
 
     def part(which):
@@ -77,12 +88,16 @@ def test_delta_and_tpr_where_one_step_is_the_likeliest_way(sigma, p, uses, epsil
     room = 1e-9  # of the integral, and of the FPR as a double
     for name, bracket in found.brackets.items():
         true = delta if name == "delta" else tpr
-        assert mpf(float(bracket.lower)) <= true * (1 + room) and mpf(float(bracket.upper)) >= true * (1 - room), name
+        assert mpf(float(bracket.lower)) <= true * (1 + room) and mpf(
+            float(bracket.upper)
+        ) >= true * (1 - room), name
         assert bracket.upper <= 1.011 * bracket.lower and found.status[name] == 0, name
 
 
 def direct(weights, beyond, count):
-    """Masses of the composed law with and without jumps, by sums of products of positive numbers."""
+    """Masses of the composed law with and without jumps, by sums of products of positive
+    numbers.
+    """
     laws = [np.where(beyond, 0.0, weights), np.asarray(weights)]
     out = []
     for law in laws:
@@ -96,7 +111,9 @@ def direct(weights, beyond, count):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_composed_jumps_are_the_difference_of_two_laws(seed):
-    """Within the error that is stated, and that is far below what an FFT of the whole would allow."""
+    """Within the error that is stated, and that is far below what an FFT of the whole would
+    allow.
+    """
     rng = np.random.default_rng(seed)
     left, right, size, block, h = 16, 48, 512, 8, 0.05
     count = np.array([[1.0, 2.0], [5.0, 1.0], [3.0, 4.0]][seed % 3])
@@ -131,7 +148,9 @@ def test_composed_jumps_are_the_difference_of_two_laws(seed):
 
 
 def test_what_small_steps_reach_is_in_the_bound():
-    """No jump at all: the tail of a binomial law, whose mass beyond the first vertex must be in what is left out."""
+    """No jump at all: the tail of a binomial law, whose mass beyond the first vertex must be in
+    what is left out.
+    """
     count, p = np.array([40.0]), 0.1
     weights = np.zeros((1, 64))
     left = 16
@@ -139,10 +158,13 @@ def test_what_small_steps_reach_is_in_the_bound():
     none, beyond = np.zeros(1), np.zeros_like(weights, bool)
     law = Weights(weights, none, none, none, none, none, none, np.zeros_like(weights))
     for from_point in (5, 12, 25, 38):
-        found = compose_jumps(law, count, -64, 0.0, 1.0, 2.0, 2.0, beyond, from_point, left=left, size=256, block=8)
+        found = compose_jumps(
+            law, count, -64, 0.0, 1.0, 2.0, 2.0, beyond, from_point, left=left, size=256, block=8
+        )
         with mpmath.workdps(DIGITS):
             tail = mpmath.fsum(
-                mpmath.binomial(40, k) * mpf(p) ** k * (1 - mpf(p)) ** (40 - k) for k in range(from_point + 1, 41)
+                mpmath.binomial(40, k) * mpf(p) ** k * (1 - mpf(p)) ** (40 - k)
+                for k in range(from_point + 1, 41)
             )
         assert tail <= found.escaped <= 1e6 * tail + 1e-300
         assert np.all(np.abs(found.plain) <= found.guard(0.0, 1.0, 256))

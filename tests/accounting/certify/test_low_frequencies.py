@@ -18,9 +18,11 @@ def test_sums_over_a_block(number):
     i = np.arange(number)
     for decay in (0.0, 1e-6, 1.0, 30.0):
         for turn in (0.0, 1.0, np.pi):
-            f = lambda t: np.exp(-decay * (t + 1) / number + 1j * turn * t / number)  # noqa: B023, E731
+            f = lambda t: np.exp(-decay * (t + 1) / number + 1j * turn * t / number)  # noqa: B023
             exact = np.sum(f(i).astype(np.clongdouble))
-            assert abs(np.sum(weight * f(x)) - exact) <= low_frequencies.NODE_SUMS * np.sum(np.abs(f(i)))
+            assert abs(np.sum(weight * f(x)) - exact) <= low_frequencies.NODE_SUMS * np.sum(
+                np.abs(f(i))
+            )
 
 
 def laws():
@@ -53,7 +55,10 @@ def test_transform_of_few_points_is_the_long_one():
         table = low_frequencies.tables(2**13, 128, 512, 32, 3, 5)
         offset, rows = laws()
         even, odd = low_frequencies.fold(rows, table)
-        versine, sine = low_frequencies._in_rows(even, table.versine), low_frequencies._in_rows(odd, table.sine)
+        versine, sine = (
+            low_frequencies._in_rows(even, table.versine),
+            low_frequencies._in_rows(odd, table.sine),
+        )
         for row, cosine_part, sine_part in zip(rows, versine, sine, strict=True):
             long = np.zeros(2**13)
             np.add.at(long, offset.astype(int) % 2**13, row)
@@ -64,25 +69,39 @@ def test_transform_of_few_points_is_the_long_one():
 @pytest.mark.parametrize("size", [2**12, 2**30])
 @pytest.mark.parametrize("base", [32, 56])
 def test_waves_are_those_of_whole_turns_taken_off(size, base):
-    """Looked up, where a table has more entries than there are angles, or worked out entry by entry; against 80-bit numbers."""
+    """Looked up, where a table has more entries than there are angles, or worked out entry by
+    entry; against 80-bit numbers.
+    """
     distance, frequencies = trig_tables.points(base, 8), 2048
     turn = np.outer(distance.astype(int), np.arange(frequencies)) % size
-    half = np.where(turn > size // 2, turn - size, turn) * np.longdouble("3.14159265358979323846264338") / size
+    half = (
+        np.where(turn > size // 2, turn - size, turn)
+        * np.longdouble("3.14159265358979323846264338")
+        / size
+    )
     sine, cosine = np.sin(half), np.cos(half)
     exact, scale = (2.0 * sine * cosine, 2.0 * sine * sine), (np.abs(2.0 * sine), 2.0 * sine * sine)
     found = trig_tables.at_points(size, frequencies, base, 8)
     for octaves, other, whole in zip(found, exact, scale, strict=True):
-        assert all(wave.shape == (2, base // trig_tables.row(base), trig_tables.row(base), 1024) for wave in octaves)
+        assert all(
+            wave.shape == (2, base // trig_tables.row(base), trig_tables.row(base), 1024)
+            for wave in octaves
+        )
         assert np.all(np.abs(trig_tables.flat(octaves) - other) <= 2**-50 * whole)
 
 
 def test_rows_of_waves_are_short():
     for base in (base << sharper for base in (40, 48, 56, 64) for sharper in range(5)):
-        assert trig_tables.LONGEST / 2 < trig_tables.row(base) <= trig_tables.LONGEST and base % trig_tables.row(base) == 0
+        assert (
+            trig_tables.LONGEST / 2 < trig_tables.row(base) <= trig_tables.LONGEST
+            and base % trig_tables.row(base) == 0
+        )
 
 
 def test_lattices_of_other_lengths_share_their_waves():
-    """Nine octaves and what is next to the centre on N points and on 4·N: all but two octaves, and the centre, are the same arrays."""
+    """Nine octaves and what is next to the centre on N points and on 4·N: all but two octaves, and
+    the centre, are the same arrays.
+    """
     few, many = (trig_tables.at_points(size, 128, 40, 8) for size in (2**14, 2**16))
     for one, other in zip(few, many, strict=True):
         assert len(one) == 10 and all(a is b for a, b in zip(one[1:8], other[3:], strict=True))
@@ -108,27 +127,41 @@ def test_sums_by_a_program_are_those_of_the_long_transform(frequencies):
     """With tables that were moved to the device, in one slab and in two: once, and in doubles."""
     table = low_frequencies.tables(2**14, frequencies, 512, 32, 3, 5)
     moved = low_frequencies.on_device(table)
-    assert all(a is b for a, b in zip(jax.tree.leaves(moved), jax.tree.leaves(low_frequencies.on_device(table)), strict=True))
+    assert all(
+        a is b
+        for a, b in zip(
+            jax.tree.leaves(moved), jax.tree.leaves(low_frequencies.on_device(table)), strict=True
+        )
+    )
     rows = np.random.default_rng(3).random((5, len(table.offset)))
     rows /= rows.sum(axis=1, keepdims=True)
     with jax.enable_x64(True):
         found = jax.jit(low_frequencies.sums)(rows, moved)
     place = np.asarray(table.offset).astype(int) % 2**14
     exact = np.array([np.fft.rfft(np.bincount(place, row, 2**14))[:frequencies] for row in rows])
-    assert np.allclose(1.0 - np.asarray(found.versine) - 1j * np.asarray(found.sine), exact, rtol=0.0, atol=1e-14)
+    assert np.allclose(
+        1.0 - np.asarray(found.versine) - 1j * np.asarray(found.sine), exact, rtol=0.0, atol=1e-14
+    )
 
 
 def test_sparse_and_dense_lattices_agree(monkeypatch):
-    """Two different compositions of the same mechanisms: long FFTs of every point, or few points and frequencies."""
+    """Two different compositions of the same mechanisms: long FFTs of every point, or few points
+    and frequencies.
+    """
     sigma, p, steps = (
         np.array([0.7, 2.0, 1.5, 8.0]),
         np.array([1e-3, 0.1, 0.02, 0.3]),
         np.array([1000.0, 400.0, 200.0, 2000.0]),
     )
-    mechanism, names = jaxgdp.dpsgd(sigma, p, steps), {"mu": None, "regret": None, "advantage": None, "epsilon": 1e-5}
+    mechanism, names = (
+        jaxgdp.dpsgd(sigma, p, steps),
+        {"mu": None, "regret": None, "advantage": None, "epsilon": 1e-5},
+    )
     sparse = ask(mechanism, names)
     with monkeypatch.context() as dense_only:
-        dense_only.setattr(engine, "choose", lambda *arguments, **more: choose(*arguments[:-1], True, **more))
+        dense_only.setattr(
+            engine, "choose", lambda *arguments, **more: choose(*arguments[:-1], True, **more)
+        )
         dense = ask(mechanism, names, max_size=2**16)
     assert all(lattice.kind == "sparse" for lattice in sparse.lattices)
     assert all(lattice.kind != "sparse" for lattice in dense.lattices)
@@ -165,7 +198,13 @@ def test_trimmed_rows_hold_every_used_vertex():
         used[row, start:stop] = rng.random(stop - start) < 0.9
     used[4, 100] = True
     rates = {name: rng.random((number, length)) for name in ("log_alpha", "log_tpr", "log_beta")}
-    half = Vertices(first=rng.integers(-9, 9, number) * 1.0, step=rng.random(number), used=used, firm=~used, **rates)
+    half = Vertices(
+        first=rng.integers(-9, 9, number) * 1.0,
+        step=rng.random(number),
+        used=used,
+        firm=~used,
+        **rates,
+    )
     short = trimmed([half, half._replace(used=used[:, ::-1])])[0]
     assert short.used.shape[1] == trimmed([half])[0].used.shape[1] >= 1800
     for row in range(number):
@@ -174,7 +213,14 @@ def test_trimmed_rows_hold_every_used_vertex():
 
 def _kept(v, row):
     k = np.flatnonzero(v.used[row])
-    return np.stack([v.step[row] * (v.first[row] + k), v.log_alpha[row, k], v.log_tpr[row, k], v.log_beta[row, k]])
+    return np.stack(
+        [
+            v.step[row] * (v.first[row] + k),
+            v.log_alpha[row, k],
+            v.log_tpr[row, k],
+            v.log_beta[row, k],
+        ]
+    )
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 7, 8, 15, 34])

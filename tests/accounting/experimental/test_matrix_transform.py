@@ -23,7 +23,9 @@ def exactly(re, im, length):
     return np.cos(angle) @ (weight * re) - np.sin(angle) @ (weight * im)
 
 
-@pytest.mark.parametrize("frequencies, length", [(128, 512), (128, 256), (96, 1024), (1, 4), (4, 8)])
+@pytest.mark.parametrize(
+    "frequencies, length", [(128, 512), (128, 256), (96, 1024), (1, 4), (4, 8)]
+)
 @pytest.mark.parametrize("decay", [0.0, 8.0])
 @pytest.mark.parametrize("run", ["numpy", "jax"])
 def test_it_is_the_inverse_transform_to_the_rounding_allowed(frequencies, length, decay, run):
@@ -36,7 +38,9 @@ def test_it_is_the_inverse_transform_to_the_rounding_allowed(frequencies, length
     else:
         found = matrix_transform.inverse(re, im, length)
     padded = np.pad(re + 1j * im, (0, length // 2 + 1 - frequencies))
-    np.testing.assert_allclose(found, np.fft.irfft(padded, length), rtol=0, atol=1e-13 * np.max(np.abs(found)))
+    np.testing.assert_allclose(
+        found, np.fft.irfft(padded, length), rtol=0, atol=1e-13 * np.max(np.abs(found))
+    )
     off = float(np.sqrt(np.sum((found - exactly(re, im, length)) ** 2)))
     # the norm that the error model uses: √(2·Σ|S|²/L)
     norm = np.sqrt(2.0 * np.sum(re**2 + im**2) / length)
@@ -44,11 +48,17 @@ def test_it_is_the_inverse_transform_to_the_rounding_allowed(frequencies, length
 
 
 def test_the_rounding_allowed_is_a_worst_case_and_no_fantasy():
-    """Random spectra stay below it, by no more than its counts and roots explain; an FFT is better."""
+    """Random spectra stay below it, by no more than its counts and roots explain; an FFT is
+    better.
+    """
     frequencies, length = 1024, 2048
     re, im = RANDOM.standard_normal((2, frequencies))
     off = np.sqrt(np.sum((matrix_transform.inverse(re, im, length) - exactly(re, im, length)) ** 2))
-    allowed = matrix_transform.rounding(frequencies, length) * UNIT * np.sqrt(2.0 * np.sum(re**2 + im**2) / length)
+    allowed = (
+        matrix_transform.rounding(frequencies, length)
+        * UNIT
+        * np.sqrt(2.0 * np.sum(re**2 + im**2) / length)
+    )
     assert 1e-4 * allowed < off < allowed
     assert matrix_transform.rounding(frequencies, length) > FFT * np.log2(length)
 
@@ -57,10 +67,18 @@ def test_waves_are_as_exact_as_said():
     worst = 0.0
     for rows, columns, period in ((64, 32, 2048), (128, 128, 128), (7, 64, 512)):
         with mpmath.workdps(30):
-            for wave, exact in zip(matrix_transform._wave(rows, columns, period), (mpmath.cos, mpmath.sin), strict=True):
+            for wave, exact in zip(
+                matrix_transform._wave(rows, columns, period), (mpmath.cos, mpmath.sin), strict=True
+            ):
                 for j, k in RANDOM.integers(0, (rows, columns), (60, 2)):
                     worst = max(
-                        worst, abs(float(mpmath.mpf(float(wave[j, k])) - exact(2 * mpmath.pi * int(j * k) / period)))
+                        worst,
+                        abs(
+                            float(
+                                mpmath.mpf(float(wave[j, k]))
+                                - exact(2 * mpmath.pi * int(j * k) / period)
+                            )
+                        ),
                     )
     assert 0.1 * UNIT < worst <= TWIDDLE * UNIT
 
@@ -89,5 +107,7 @@ def test_brackets_by_products_agree_with_the_others(monkeypatch):
     assert mine.sparse > 0
     for name, bracket in plain.brackets.items():
         found = other.brackets[name]
-        assert np.all(np.maximum(found.lower, bracket.lower) <= np.minimum(found.upper, bracket.upper))
+        assert np.all(
+            np.maximum(found.lower, bracket.lower) <= np.minimum(found.upper, bracket.upper)
+        )
         assert np.all(found.width <= 1.25 * bracket.width) and np.all(other.status[name] == 0)

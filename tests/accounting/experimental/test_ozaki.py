@@ -1,4 +1,6 @@
-"""Sums by a device of 32 bits: without any rounding, with a bound on what is left out, and brackets that hold."""
+"""Sums by a device of 32 bits: without any rounding, with a bound on what is left out, and brackets
+that hold.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +28,39 @@ def exactly(numbers) -> list[Fraction]:
 
 def rows(number: int, length: int):
     """Of many sizes, both signs, with zeros."""
-    size = np.exp(RANDOM.uniform(-30.0, 0.0, (number, length))) * (RANDOM.random((number, length)) < 0.9)
-    return size * RANDOM.choice([-1.0, 1.0], (number, length)) * np.exp(RANDOM.uniform(-40.0, 40.0, (number, 1)))
+    size = np.exp(RANDOM.uniform(-30.0, 0.0, (number, length))) * (
+        RANDOM.random((number, length)) < 0.9
+    )
+    return (
+        size
+        * RANDOM.choice([-1.0, 1.0], (number, length))
+        * np.exp(RANDOM.uniform(-40.0, 40.0, (number, 1)))
+    )
 
 
 def test_slices_are_whole_numbers_of_seven_bits_and_leave_out_what_they_say():
-    numbers = np.concatenate([rows(5, 40), [np.zeros(40), np.full(40, 1.0), np.full(40, -(1.0 - 2.0**-53))]])
+    numbers = np.concatenate(
+        [rows(5, 40), [np.zeros(40), np.full(40, 1.0), np.full(40, -(1.0 - 2.0**-53))]]
+    )
     cut = ozaki.sliced(numbers)
-    assert cut.whole.dtype == np.float32 and np.all(cut.whole == np.rint(cut.whole)) and np.max(np.abs(cut.whole)) <= 64
+    assert (
+        cut.whole.dtype == np.float32
+        and np.all(cut.whole == np.rint(cut.whole))
+        and np.max(np.abs(cut.whole)) <= 64
+    )
     for r, row in enumerate(numbers):
         unit = Fraction(2) ** int(cut.exponent[r])
         for j, number in enumerate(exactly(row)):
-            digits = [Fraction(int(cut.whole[i, r, j]), 2 ** (6 + 7 * i)) for i in range(ozaki.SLICES)]
+            digits = [
+                Fraction(int(cut.whole[i, r, j]), 2 ** (6 + 7 * i)) for i in range(ozaki.SLICES)
+            ]
             assert abs(number / unit - sum(digits)) <= Fraction(ozaki.LOST)
 
 
 def test_sums_are_exact_at_their_largest():
-    """As many as are added up, each as large as can be: the sum is 2²⁴, beyond which floats of 32 bits have gaps."""
+    """As many as are added up, each as large as can be: the sum is 2²⁴, beyond which floats of 32
+    bits have gaps.
+    """
     length = ozaki.longest()
     assert length * 64 * 64 == 2**24
     ones = np.full((1, ozaki.SLICES, length), 64.0, np.float32)
@@ -61,10 +79,13 @@ def test_products_are_as_exact_as_their_bound(length):
             # what putting the slices together in doubles adds is a few roundings of the largest
             rounding = (
                 8
-                * Fraction(2) ** (int(ozaki.sliced(left).exponent[r] + ozaki.sliced(right).exponent[k]) - 53)
+                * Fraction(2)
+                ** (int(ozaki.sliced(left).exponent[r] + ozaki.sliced(right).exponent[k]) - 53)
                 * length
             )
-            assert abs(Fraction(float(found[r, k])) - exact) <= Fraction(float(bound[r, k])) + rounding
+            assert (
+                abs(Fraction(float(found[r, k])) - exact) <= Fraction(float(bound[r, k])) + rounding
+            )
 
 
 def test_the_bound_is_met_by_some():
@@ -86,7 +107,9 @@ def test_longer_rows_are_refused():
 def test_frequencies_are_as_exact_as_their_bound(key):
     tables = low_frequencies.tables(*key)
     offset = np.asarray(tables.offset)
-    laws = np.exp(-0.5 * (offset / np.array([[15.0], [200.0], [3.0]])) ** 2) * (1.0 + 0.3 * np.sign(offset))
+    laws = np.exp(-0.5 * (offset / np.array([[15.0], [200.0], [3.0]])) ** 2) * (
+        1.0 + 0.3 * np.sign(offset)
+    )
     laws /= laws.sum(axis=1, keepdims=True)
     found = ozaki_frequencies.sums(laws, tables)
     k = np.arange(1, key[1], 42)
@@ -95,12 +118,17 @@ def test_frequencies_are_as_exact_as_their_bound(key):
             for place in k:
                 angles = [2 * mpmath.pi * (int(place) * int(j) % key[0]) / key[0] for j in offset]
                 weights = [mpmath.mpf(float(w)) for w in law]
-                versine = mpmath.fsum(w * (1 - mpmath.cos(a)) for w, a in zip(weights, angles, strict=True))
+                versine = mpmath.fsum(
+                    w * (1 - mpmath.cos(a)) for w, a in zip(weights, angles, strict=True)
+                )
                 sine = mpmath.fsum(w * mpmath.sin(a) for w, a in zip(weights, angles, strict=True))
                 rounding = 1e-14 * (
                     versine + mpmath.sqrt(2 * versine)
                 )  # of folding, of the tables and of what is put together
-                off = mpmath.sqrt((found.versine[row, place] - versine) ** 2 + (found.sine[row, place] - sine) ** 2)
+                off = mpmath.sqrt(
+                    (found.versine[row, place] - versine) ** 2
+                    + (found.sine[row, place] - sine) ** 2
+                )
                 assert off <= found.off[row, place] + rounding
     # far below what 32 bits have by themselves
     assert np.max(found.off) < 2.0**-28
@@ -129,7 +157,9 @@ def test_the_change_of_a_product_of_powers_is_bounded():
             delta = size * np.exp(2j * np.pi * RANDOM.random(2))
             change = abs(np.prod((phi + delta) ** steps) - np.prod(phi**steps))
             log_abs = np.log(np.abs(phi))
-            bound = low_frequencies._moved(steps @ log_abs, steps @ np.log1p(np.abs(delta) * np.exp(-log_abs)))
+            bound = low_frequencies._moved(
+                steps @ log_abs, steps @ np.log1p(np.abs(delta) * np.exp(-log_abs))
+            )
             assert change <= bound * (1 + 1e-9) + 1e-13
 
 
@@ -144,11 +174,14 @@ def by_numpy(monkeypatch):
 @pytest.mark.slow
 def test_brackets_of_random_settings_are_never_disjoint(by_numpy, monkeypatch):
     served, sums = [], ozaki_frequencies.sums
-    monkeypatch.setattr(ozaki_frequencies, "sums", lambda *arguments: served.append(1) or sums(*arguments))
+    monkeypatch.setattr(
+        ozaki_frequencies, "sums", lambda *arguments: served.append(1) or sums(*arguments)
+    )
     sigma, rate, steps = settings(np.random.default_rng(20260101), 30)
     asked = {"quantities": ("mu", "epsilon"), "rtol": 3e-2, "nested": False}
     one, other = (
-        jaxgdp.measure(jaxgdp.dpsgd(sigma, rate, steps), **asked, executor=who) for who in ("eager", "float32")
+        jaxgdp.measure(jaxgdp.dpsgd(sigma, rate, steps), **asked, executor=who)
+        for who in ("eager", "float32")
     )
     assert len(served) > 4
     for name, bracket in one.brackets.items():

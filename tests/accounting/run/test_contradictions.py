@@ -37,9 +37,15 @@ def withheld(name, bracket):
 
 def test_measure_says_so(crossed):
     found = jaxgdp.measure(jaxgdp.Gaussian([2.0, 3.0]), ("advantage", crossed))
-    assert np.all(found.status[crossed] == Status.CONTRADICTION) and withheld(crossed, found.brackets[crossed])
-    assert np.all(found.status["advantage"] == Status.OK) and np.all(found.worst == Status.CONTRADICTION)
-    assert np.all(found.brackets["advantage"].contains(jaxgdp.gdp.advantage(np.array([0.5, 1 / 3]))))
+    assert np.all(found.status[crossed] == Status.CONTRADICTION) and withheld(
+        crossed, found.brackets[crossed]
+    )
+    assert np.all(found.status["advantage"] == Status.OK) and np.all(
+        found.worst == Status.CONTRADICTION
+    )
+    assert np.all(
+        found.brackets["advantage"].contains(jaxgdp.gdp.advantage(np.array([0.5, 1 / 3])))
+    )
 
 
 def test_a_curve_says_so(crossed):
@@ -57,7 +63,13 @@ def test_a_report_and_the_command_line_say_so(crossed, capsys):
     report = jaxgdp.report(jaxgdp.Gaussian(2.0))
     told = f"CONTRADICTION: the two sides exclude each other, so the value is withheld ({crossed})"
     assert told in report.status and told in str(report) and told in report.to_markdown()
-    rows = report.tprs if crossed == "tpr" else report.epsilons if crossed == "epsilon" else ((None, report.mu),)
+    rows = (
+        report.tprs
+        if crossed == "tpr"
+        else report.epsilons
+        if crossed == "epsilon"
+        else ((None, report.mu),)
+    )
     assert all(withheld(crossed, bracket) for _, bracket in rows)
     assert jaxgdp.Report.from_dict(report.to_dict()).status == report.status
     assert main(["report", "--noise-multiplier", "2", "--num-steps", "1"]) == 0
@@ -68,19 +80,37 @@ def test_a_sweep_says_so(crossed):
     pytest.importorskip("xarray")
     grid = jaxgdp.sweep(2.0, 1.0, [1], quantities=("advantage", crossed))
     assert grid[f"status_{crossed}"].item() == grid.status.item() == Status.CONTRADICTION
-    assert grid.status_advantage.item() == Status.OK and "CONTRADICTION" in grid.status.attrs["meaning"]
+    assert (
+        grid.status_advantage.item() == Status.OK
+        and "CONTRADICTION" in grid.status.attrs["meaning"]
+    )
     assert withheld(crossed, Bracket(grid[f"{crossed}_lower"].values, grid[crossed].values))
 
 
 def test_rounding_is_no_contradiction_and_widens():
-    bracket, contradicted = Bracket.from_sides([1.0, 1.0 + SAME / 2, 1.0 + 4 * SAME], [1.0, 1.0, 1.0], (0.0, 2.0))
+    bracket, contradicted = Bracket.from_sides(
+        [1.0, 1.0 + SAME / 2, 1.0 + 4 * SAME], [1.0, 1.0, 1.0], (0.0, 2.0)
+    )
     assert contradicted.tolist() == [False, False, True]
-    assert bracket.lower.tolist() == [1.0, 1.0, 0.0] and bracket.upper.tolist() == [1.0, 1.0 + SAME / 2, 2.0]
+    assert bracket.lower.tolist() == [1.0, 1.0, 0.0] and bracket.upper.tolist() == [
+        1.0,
+        1.0 + SAME / 2,
+        2.0,
+    ]
 
 
 @pytest.mark.parametrize(
     "lower, upper",
-    [(0.5, 0.4), (np.nan, 1.0), (0.0, np.nan), (1.5, 2.0), (-2.0, -1.0), (np.inf, 1.0), (1e-3, 0.0), (1e-200, 1e-201)],
+    [
+        (0.5, 0.4),
+        (np.nan, 1.0),
+        (0.0, np.nan),
+        (1.5, 2.0),
+        (-2.0, -1.0),
+        (np.inf, 1.0),
+        (1e-3, 0.0),
+        (1e-200, 1e-201),
+    ],
 )
 def test_what_cannot_be_is_a_contradiction(lower, upper):
     """Crossing sides, sides that are no numbers, and sides beyond what the number can be."""
@@ -89,7 +119,8 @@ def test_what_cannot_be_is_a_contradiction(lower, upper):
 
 
 @pytest.mark.parametrize(
-    "lower, upper", [(-np.inf, np.inf), (-1.0, 0.5), (0.2, 3.0), (0.0, 0.0), (1.0, np.inf), (-0.5, 0.0)]
+    "lower, upper",
+    [(-np.inf, np.inf), (-1.0, 0.5), (0.2, 3.0), (0.0, 0.0), (1.0, np.inf), (-0.5, 0.0)],
 )
 def test_wide_sides_are_cut_to_what_the_number_can_be(lower, upper):
     bracket, contradicted = Bracket.from_sides(lower, upper, extent=(0.0, 1.0))

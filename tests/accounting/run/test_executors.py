@@ -1,10 +1,10 @@
 """Who computes does not matter: every mechanism and every quantity by NumPy and by compiled JAX.
 
-What compiled programs cost is their number, so the settings of one question are one batch and tests share programs: a smooth law and
-a composition of two classes of atoms, with a largest loss and mass at infinity, are asked for all quantities; nightly each class of
-atoms is by itself, and one composition of all kinds is asked for one quantity. What a class adds of its own, its cells and its
-quadrature, is compared class by class.
-"""
+What compiled programs cost is their number, so the settings of one question are one batch and tests
+share programs: a smooth law and a composition of two classes of atoms, with a largest loss and mass
+at infinity, are asked for all quantities; nightly each class of atoms is by itself, and one
+composition of all kinds is asked for one quantity. What a class adds of its own, its cells and its
+quadrature, is compared class by class."""
 
 import functools
 
@@ -39,7 +39,9 @@ def asked(executor, monkeypatch, mechanism, quantities, **at):
 
 
 def compare(monkeypatch, mechanism, quantities, **at):
-    one, two = (asked(name, monkeypatch, mechanism, quantities, **at) for name in ("eager", "compiled"))
+    one, two = (
+        asked(name, monkeypatch, mechanism, quantities, **at) for name in ("eager", "compiled")
+    )
     for name in quantities:
         a, b = one.brackets[name], two.brackets[name]
         assert np.all(a.lower <= b.upper) and np.all(b.lower <= a.upper), name
@@ -48,13 +50,20 @@ def compare(monkeypatch, mechanism, quantities, **at):
         for mine, other in zip(a, b, strict=True):
             assert np.array_equal(np.isfinite(mine), np.isfinite(other)), name
             apart = np.abs(np.where(finite, mine, 0.0) - np.where(finite, other, 0.0))
-            assert np.all(apart <= SAME * np.abs(np.where(finite, mine, 0.0)) + OF_WIDTH * width), (name, a, b)
+            assert np.all(apart <= SAME * np.abs(np.where(finite, mine, 0.0)) + OF_WIDTH * width), (
+                name,
+                a,
+                b,
+            )
         assert np.array_equal(one.status[name], two.status[name]), name
         assert np.all(one.status[name] != Status.CONTRADICTION), name
 
 
 def test_every_class_has_a_setting():
-    public = {name for name in mechanisms.__all__ if name[0].isupper()} - {"Composition", "Mechanism"}
+    public = {name for name in mechanisms.__all__ if name[0].isupper()} - {
+        "Composition",
+        "Mechanism",
+    }
     assert public == set(SETTINGS)
 
 
@@ -68,11 +77,19 @@ def test_every_quantity_of_a_smooth_law(monkeypatch):
 
 @pytest.mark.slow
 def test_no_retrace_within_a_sweep_and_no_change_of_configuration():
-    programs = (executors._parts, executors._plan_whole, executors._plan_threshold, executors._half, executors._read)
+    programs = (
+        executors._parts,
+        executors._plan_whole,
+        executors._plan_threshold,
+        executors._half,
+        executors._read,
+    )
 
     def sweep(least, most, rarest, uses):
         noise, rate = np.linspace(least, most, 70), np.linspace(rarest, 0.1, 70)
-        mechanism = jaxgdp.compose([(mechanisms.SubsampledGaussian(noise, rate), np.full(70, uses))])
+        mechanism = jaxgdp.compose(
+            [(mechanisms.SubsampledGaussian(noise, rate), np.full(70, uses))]
+        )
         jaxgdp.measure(mechanism, tuple(registry.REGISTRY), nested=False, executor="compiled", **AT)
 
     before = jax.config.jax_enable_x64
@@ -131,20 +148,28 @@ def test_compiled_equals_eager(monkeypatch):
     ids="+".join,
 )
 def test_every_quantity_of_atoms(names, monkeypatch):
-    both = jaxgdp.compose([(mechanism, np.array(uses)) for mechanism, uses in map(SETTINGS.get, names)])
+    both = jaxgdp.compose(
+        [(mechanism, np.array(uses)) for mechanism, uses in map(SETTINGS.get, names)]
+    )
     compare(monkeypatch, both, tuple(registry.REGISTRY), **AT)
 
 
 @pytest.mark.parametrize("adjacency", ["add", "remove"])
 def test_one_order(adjacency, monkeypatch):
-    compare(monkeypatch, composition("SubsampledGaussian"), ("epsilon",), rtol=1e-2, adjacency=adjacency)
+    compare(
+        monkeypatch, composition("SubsampledGaussian"), ("epsilon",), rtol=1e-2, adjacency=adjacency
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_classes_in_one_composition(monkeypatch):
     """A smooth law, atoms and mass at infinity: what a class adds of its own is compared below."""
-    parts = jaxgdp.SubsampledGaussian(1.1, 0.02), jaxgdp.DiscreteGaussian(4.0), jaxgdp.ApproximateDP(0.3, 1e-9)
+    parts = (
+        jaxgdp.SubsampledGaussian(1.1, 0.02),
+        jaxgdp.DiscreteGaussian(4.0),
+        jaxgdp.ApproximateDP(0.3, 1e-9),
+    )
     mixed = jaxgdp.compose([(part, np.array([2.0, 3.0])) for part in parts])
     compare(monkeypatch, mixed, ("epsilon",), rtol=0.3, delta=0.1, adjacency="remove")
 
@@ -155,10 +180,19 @@ def test_every_class_in_one_composition():
     forwards = one_of_each()
     parts = zip(forwards.mechanisms, forwards.counts, strict=True)
     backwards = jaxgdp.compose(list(parts)[::-1])
-    one, two = (jaxgdp.measure(m, "epsilon", delta=0.5, rtol=0.1).brackets["epsilon"] for m in (forwards, backwards))
-    assert np.all(one.lower > 0.0) and np.all(one.width <= 0.1 * one.upper) and np.all(two.width <= 0.1 * two.upper)
+    one, two = (
+        jaxgdp.measure(m, "epsilon", delta=0.5, rtol=0.1).brackets["epsilon"]
+        for m in (forwards, backwards)
+    )
+    assert (
+        np.all(one.lower > 0.0)
+        and np.all(one.width <= 0.1 * one.upper)
+        and np.all(two.width <= 0.1 * two.upper)
+    )
     assert np.all(one.lower <= two.upper) and np.all(two.lower <= one.upper)
-    assert np.all(np.isinf(jaxgdp.measure(forwards, "epsilon", delta=1e-3).brackets["epsilon"].lower))
+    assert np.all(
+        np.isinf(jaxgdp.measure(forwards, "epsilon", delta=1e-3).brackets["epsilon"].lower)
+    )
 
 
 def first(name):

@@ -1,4 +1,6 @@
-"""Compiled programs for accelerators that are not here: they are lowered for them, and hold nothing that only a CPU has."""
+"""Compiled programs for accelerators that are not here: they are lowered for them, and hold nothing
+that only a CPU has.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class Recording(executors.Eager):
 def calls():
     recording = Recording()
     groups = jaxgdp.dpsgd(2.0, 0.1, np.array([500.0])).stacked()
-    asked = tuple((registry.named(name), None if name == "mu" else 1e-5) for name in ("mu", "epsilon"))
+    asked = tuple(
+        (registry.named(name), None if name == "mu" else 1e-5) for name in ("mu", "epsilon")
+    )
     question = Question(rtol=1e-2, fpr_floor=1e-10, asked=asked, deepest=np.array([1e-5]))
     engine.answer(groups, question, executor=recording)
     return recording.calls
@@ -52,7 +56,9 @@ def calls():
 def exported(program, call, platforms, **more):
     """StableHLO of a program for other platforms."""
     args, static = call
-    found = with_float64(lambda: jax.export.export(program.plain, platforms=platforms)(*args, **static, **more))()
+    found = with_float64(
+        lambda: jax.export.export(program.plain, platforms=platforms)(*args, **static, **more)
+    )()
     assert found.platforms == platforms
     return found.mlir_module()
 
@@ -75,7 +81,9 @@ def test_the_check_sees_a_custom_call():
     def eigenvalues(a):
         return jax.numpy.linalg.eigvalsh(a)
 
-    found = jax.export.export(jax.jit(eigenvalues), platforms=("cpu",))(np.eye(3, dtype=np.float32)).mlir_module()
+    found = jax.export.export(jax.jit(eigenvalues), platforms=("cpu",))(
+        np.eye(3, dtype=np.float32)
+    ).mlir_module()
     assert custom_calls(found) != set()
 
 
@@ -92,9 +100,13 @@ def test_the_check_sees_an_fft(calls):
 
 
 def test_by_32_bits_the_device_sees_no_number_of_64(monkeypatch):
-    """What it is given by real looks, and its program: neither doubles nor complex numbers, and nothing but sums of products."""
+    """What it is given by real looks, and its program: neither doubles nor complex numbers, and
+    nothing but sums of products.
+    """
     seen, run = [], ozaki._compiled
-    monkeypatch.setattr(ozaki, "_compiled", lambda *arguments: seen.append(arguments) or run(*arguments))
+    monkeypatch.setattr(
+        ozaki, "_compiled", lambda *arguments: seen.append(arguments) or run(*arguments)
+    )
     monkeypatch.setitem(executors.BY_NAME, "float32", executors.Float32(executors.EAGER))
     jaxgdp.measure(jaxgdp.dpsgd(2.0, 0.1, 500), "mu", rtol=3e-2, nested=False, executor="float32")
     assert len(seen) >= 4
@@ -102,6 +114,17 @@ def test_by_32_bits_the_device_sees_no_number_of_64(monkeypatch):
         assert {np.asarray(argument).dtype for argument in arguments} == {np.dtype(np.float32)}
     for platform in PLATFORMS:
         text = exported(run, (seen[0], {}), (platform,))
-        assert "f32" in text and "f64" not in text and "complex<" not in text and custom_calls(text) == set()
+        assert (
+            "f32" in text
+            and "f64" not in text
+            and "complex<" not in text
+            and custom_calls(text) == set()
+        )
         operations = set(re.findall(r"stablehlo\.(\w+)", text))
-        assert operations - {"slice", "reshape", "transpose", "concatenate", "broadcast_in_dim"} == {"dot_general"}
+        assert operations - {
+            "slice",
+            "reshape",
+            "transpose",
+            "concatenate",
+            "broadcast_in_dim",
+        } == {"dot_general"}

@@ -6,7 +6,13 @@ import jaxgdp
 
 # σ, p, T, quantity, what it is asked at
 SETTINGS = [
-    (2.118, 0.01169, 1037, "delta", {"epsilon": 4.03}),  # one large step is the likeliest way: 1.8e-59
+    (
+        2.118,
+        0.01169,
+        1037,
+        "delta",
+        {"epsilon": 4.03},
+    ),  # one large step is the likeliest way: 1.8e-59
     (2.56, 0.01345, 263, "delta", {"epsilon": 7.44}),  # two of them: 6.9e-177
     (14.496, 0.02564, 19043, "delta", {"epsilon": 4.731}),  # many small ones: 6e-84
     (2.4, 0.8459, 6016, "beta", {"fpr": 8.8e-5}),  # 3.6e-123
@@ -23,10 +29,14 @@ def test_what_is_tiny_is_as_accurate_as_asked(sigma, p, uses, name, at):
 
 
 def test_coarser_and_finer_looks_at_a_tiny_delta_agree():
-    """Other accuracies get other lattices and other tilts: nothing but the truth is common to them."""
+    """Other accuracies get other lattices and other tilts: nothing but the truth is common to
+    them.
+    """
     setting, narrow = jaxgdp.dpsgd(1.207, 0.001013, 707), []
     for rtol in (0.1, 1e-2, 1e-3, 1e-4):
-        bracket = jaxgdp.measure(setting, "delta", epsilon=2.44, rtol=rtol, nested=False).brackets["delta"]
+        bracket = jaxgdp.measure(setting, "delta", epsilon=2.44, rtol=rtol, nested=False).brackets[
+            "delta"
+        ]
         narrow.append((float(bracket.lower), float(bracket.upper)))
     assert max(low for low, _ in narrow) <= min(high for _, high in narrow) <= 1e-27
 
@@ -38,7 +48,9 @@ def test_coarser_and_finer_looks_at_a_tiny_delta_agree():
 )
 def test_little_noise_at_five_digits(sigma, p, uses, epsilon):
     found = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, uses), "delta", epsilon=epsilon, rtol=1e-5)
-    coarse = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, uses), "delta", epsilon=epsilon, rtol=1e-3, nested=False)
+    coarse = jaxgdp.measure(
+        jaxgdp.dpsgd(sigma, p, uses), "delta", epsilon=epsilon, rtol=1e-3, nested=False
+    )
     bracket, around = found.brackets["delta"], coarse.brackets["delta"]
     assert found.status["delta"] == 0 and bracket.upper <= bracket.lower * 1.0000101
     assert around.lower <= bracket.upper and bracket.lower <= around.upper

@@ -5,7 +5,17 @@ import pytest
 
 import jaxgdp
 
-ALL = ("tpr", "delta", "advantage", "mu", "regret", "epsilon", "approximate_mu", "bayes_risk", "beta")
+ALL = (
+    "tpr",
+    "delta",
+    "advantage",
+    "mu",
+    "regret",
+    "epsilon",
+    "approximate_mu",
+    "bayes_risk",
+    "beta",
+)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +36,9 @@ ALL = ("tpr", "delta", "advantage", "mu", "regret", "epsilon", "approximate_mu",
     ],
 )  # fmt: skip
 def test_a_vertex_where_delta_is_asked_leaves_the_middle_of_the_curve_known(noise, rate, steps, at):
-    """A lattice with a vertex at ε has, seldom, none at ℓ = 0: the slopes of the one below hold it then."""
+    """A lattice with a vertex at ε has, seldom, none at ℓ = 0: the slopes of the one below hold it
+    then.
+    """
     mechanism = jaxgdp.dpsgd(noise, rate, steps)
     found = jaxgdp.measure(mechanism, ALL, rtol=1e-3, adjacency="add", **at)
     assert all(found.status[name] == 0 for name in ALL), found.status
@@ -39,7 +51,10 @@ def test_where_delta_is_asked_does_not_matter_for_mu():
     """Anchors all along a block of the lattice."""
     epsilon = np.geomspace(0.01, 0.05, 12)
     found = jaxgdp.measure(
-        jaxgdp.dpsgd(np.full(12, 1.9), 0.0016, 1229), ("delta", "mu", "epsilon"), epsilon=epsilon, delta=1e-10
+        jaxgdp.dpsgd(np.full(12, 1.9), 0.0016, 1229),
+        ("delta", "mu", "epsilon"),
+        epsilon=epsilon,
+        delta=1e-10,
     )
     assert np.all(found.status["mu"] == 0), found.brackets["mu"]
 
@@ -54,10 +69,14 @@ def test_few_steps_are_as_accurate_as_many(noise, rate, steps):
 
 
 def test_a_setting_that_is_sharper_than_one_level_asks_for_gets_the_next_ones():
-    """Of accuracies that follow each other, the first look may meet the second one, and not the third that was asked for."""
+    """Of accuracies that follow each other, the first look may meet the second one, and not the
+    third that was asked for.
+    """
     told = []
     mechanism = jaxgdp.dpsgd(
-        np.array([0.5314327, 5.24, 1.35]), np.array([0.0011155, 0.0002115, 0.32]), np.array([1007.0, 107.0, 8030.0])
+        np.array([0.5314327, 5.24, 1.35]),
+        np.array([0.0011155, 0.0002115, 0.32]),
+        np.array([1007.0, 107.0, 8030.0]),
     )
     once = jaxgdp.measure(mechanism, "advantage", rtol=1e-3).brackets["advantage"]
     assert np.any((once.width <= 1e-4 * once.upper) & (once.width > 1e-5 * once.upper))
@@ -70,7 +89,17 @@ def test_a_setting_that_is_sharper_than_one_level_asks_for_gets_the_next_ones():
 @pytest.mark.parametrize(
     "noise, rate, steps, scale, laplaces, epsilon, answers, name, at",
     [
-        (1.0705065, 0.746276, 140, 14.91947, 1, 0.04410545, 6, "epsilon", {"delta": 1.1838854695901386e-08}),
+        (
+            1.0705065,
+            0.746276,
+            140,
+            14.91947,
+            1,
+            0.04410545,
+            6,
+            "epsilon",
+            {"delta": 1.1838854695901386e-08},
+        ),
         (
             0.6103098017577685,
             0.014569141698286998,

@@ -27,7 +27,9 @@ def test_mu(curve):
     exact = np.array([exact_mu(i) for i in range(len(SETTINGS))])
     for floor in (1e-5, 1e-10, 1e-300):
         found = curve.mu(fpr_floor=floor)
-        assert np.all(found.lower <= exact * (1 + 1e-14)) and np.all(found.upper >= exact * (1 - 1e-14))
+        assert np.all(found.lower <= exact * (1 + 1e-14)) and np.all(
+            found.upper >= exact * (1 - 1e-14)
+        )
         assert np.all(found.upper - found.lower <= 1e-5 * exact)
 
 
@@ -110,7 +112,9 @@ def test_bayes_risk(curve, prior):
     for i in range(len(SETTINGS)):
         mu = mpmath.sqrt(SETTINGS[i][1]) / mpmath.mpf(SETTINGS[i][0])
         threshold = mpmath.log(prior / (1 - mpmath.mpf(prior))) / mu
-        exact = prior * _phi(-threshold - mu / 2) + (1 - mpmath.mpf(prior)) * _phi(threshold - mu / 2)
+        exact = prior * _phi(-threshold - mu / 2) + (1 - mpmath.mpf(prior)) * _phi(
+            threshold - mu / 2
+        )
         assert found.lower[i] <= exact <= found.upper[i] <= found.lower[i] + 1e-13
 
 
@@ -133,7 +137,9 @@ def test_almost_perfect_and_no_privacy():
 
 
 def test_composition_of_gaussians_is_one_gaussian():
-    mechanism = jaxgdp.compose([(jaxgdp.Gaussian(3.0), 4), (jaxgdp.Gaussian(5.0), 7), jaxgdp.Gaussian(2.0)])
+    mechanism = jaxgdp.compose(
+        [(jaxgdp.Gaussian(3.0), 4), (jaxgdp.Gaussian(5.0), 7), jaxgdp.Gaussian(2.0)]
+    )
     exact = float(jaxgdp.gdp.compose(2 / 3.0, np.sqrt(7) / 5.0, 0.5))
     found = jaxgdp.tradeoff(mechanism).mu()
     assert found.lower <= exact * (1 + 1e-12) and found.upper >= exact * (1 - 1e-12)
@@ -141,14 +147,24 @@ def test_composition_of_gaussians_is_one_gaussian():
 
 
 def test_only_what_is_exactly_gaussian_counts_from_below():
-    discrete, sampled, plain = jaxgdp.DiscreteGaussian(10.0), jaxgdp.dpsgd(1.0, 0.01, 200), jaxgdp.Gaussian(2.0)
+    discrete, sampled, plain = (
+        jaxgdp.DiscreteGaussian(10.0),
+        jaxgdp.dpsgd(1.0, 0.01, 200),
+        jaxgdp.Gaussian(2.0),
+    )
     assert jaxgdp.tradeoff(discrete)._curves[0][-1].shown_mu == 0.0
     assert jaxgdp.tradeoff(sampled)._curves[0][-1].shown_mu == 0.0
     curve = jaxgdp.tradeoff(jaxgdp.compose([(plain, 3), (sampled, 1)]))._curves[0][-1]
     assert curve.shown_mu == pytest.approx(np.sqrt(3) / 2.0, rel=1e-15)
     with jax.enable_x64(True):
-        # what the lattices show by themselves lies above, so the closed form claims no more than there is
-        for name, at in (("mu", np.log(1e-10)), ("epsilon", np.log(1e-6)), ("delta", 1.0), ("log_tpr", np.log(1e-4))):
+        # what the lattices show by themselves lies above, so the closed form claims no more than
+        # there is
+        for name, at in (
+            ("mu", np.log(1e-10)),
+            ("epsilon", np.log(1e-6)),
+            ("delta", 1.0),
+            ("log_tpr", np.log(1e-4)),
+        ):
             alone = quantity(name, curve._replace(shown_mu=0.0), at, symmetric=True)
             both = quantity(name, curve, at, symmetric=True)
             assert both.lower <= both.upper == alone.upper and both.lower >= alone.lower
@@ -166,5 +182,7 @@ def _gaussian(name, mu):
 def test_slope_of_the_profile_in_mu_that_bounds_the_regret():
     mu = np.geomspace(1e-3, 30.0, 60)
     for epsilon in (0.0, 0.1, 1.0, 10.0):
-        gap = (jaxgdp.gdp.delta(epsilon, mu * 1.01) - jaxgdp.gdp.delta(epsilon, mu)) / (1.0 + np.exp(epsilon))
+        gap = (jaxgdp.gdp.delta(epsilon, mu * 1.01) - jaxgdp.gdp.delta(epsilon, mu)) / (
+            1.0 + np.exp(epsilon)
+        )
         assert np.all(gap <= 0.01 * mu / np.sqrt(8.0 * np.pi) + 1e-15)

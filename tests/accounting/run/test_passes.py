@@ -7,15 +7,20 @@ import jaxgdp
 from jaxgdp.accounting.run import passes
 
 NAMES = "mu", "regret", "epsilon", "delta", "tpr"
-# settings of many lattices (of 272 and of 1,088 vertices used, of one piece and of eight), in no order
+# settings of many lattices (of 272 and of 1,088 vertices used, of one piece and of eight), in no
+# order
 SIGMA = np.array([0.5, 8.0, 1.1, 3.0, 0.7, 1.5, 0.6, 5.0, 0.9, 2.0, 0.55, 1.0])
 RATE = np.array([0.9, 1e-4, 0.01, 1.0, 0.001, 0.3, 1.0, 0.02, 3e-4, 0.5, 0.05, 0.004])
-USES = np.array([2000.0, 400.0, 2000.0, 1000.0, 20000.0, 150.0, 400.0, 10000.0, 5000.0, 300.0, 1000.0, 700.0])
+USES = np.array(
+    [2000.0, 400.0, 2000.0, 1000.0, 20000.0, 150.0, 400.0, 10000.0, 5000.0, 300.0, 1000.0, 700.0]
+)
 
 
 def asked(rows, executor="eager"):
     at = {"epsilon": 0.5 + 0.1 * np.arange(12.0)[rows], "delta": np.geomspace(1e-9, 1e-4, 12)[rows]}
-    return jaxgdp.measure(jaxgdp.dpsgd(SIGMA[rows], RATE[rows], USES[rows]), NAMES, executor=executor, fpr=1e-4, **at)
+    return jaxgdp.measure(
+        jaxgdp.dpsgd(SIGMA[rows], RATE[rows], USES[rows]), NAMES, executor=executor, fpr=1e-4, **at
+    )
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +32,11 @@ def alone():
 def test_every_setting_gets_its_own_numbers(monkeypatch, alone, together):
     looks, look_at = [], passes.look_at
     monkeypatch.setattr(passes, "_READ_TOGETHER", together)
-    monkeypatch.setattr(jaxgdp.accounting.run.engine, "look_at", lambda *mine: looks.append(len(mine[1])) or look_at(*mine))
+    monkeypatch.setattr(
+        jaxgdp.accounting.run.engine,
+        "look_at",
+        lambda *mine: looks.append(len(mine[1])) or look_at(*mine),
+    )
     found = asked(np.arange(12))
     assert max(looks) > 2
     for name in NAMES:
@@ -36,7 +45,9 @@ def test_every_setting_gets_its_own_numbers(monkeypatch, alone, together):
             mine, other = found.brackets[name], single.brackets[name]
             # (rows are summed in other orders)
             for side, own in ((mine.lower[i], other.lower[0]), (mine.upper[i], other.upper[0])):
-                assert side == pytest.approx(own, rel=1e-7, abs=1e-9 if name == "regret" else 1e-300), (name, i)
+                assert side == pytest.approx(
+                    own, rel=1e-7, abs=1e-9 if name == "regret" else 1e-300
+                ), (name, i)
 
 
 def test_whole_curves_stay_with_their_settings():

@@ -13,10 +13,13 @@ from scipy.special import ndtr, ndtri
 import jaxgdp
 
 CASES = json.loads((pathlib.Path(__file__).parent / "data" / "dpsgd_brackets.json").read_text())
-MECHANISM = jaxgdp.dpsgd(*(np.array([c[k] for c in CASES]) for k in ("noise_multiplier", "sampling_prob", "num_steps")))
-# The reference rounds p = 1 (exactly μ = 1) to 1 + 2.8e-9 and has lost μ at floor 1e-15 in its rounding noise;
-# at floor 1e-10 it is good to about 1e-5. ``test_reference_at_deep_floors`` shows that with a second method. Its μ looks at
-# breakpoints only: its own TPR at FPR 1e-3 gives a larger one than its μ at that floor (σ = 0.7: 0.1268913, not 0.1268901).
+MECHANISM = jaxgdp.dpsgd(
+    *(np.array([c[k] for c in CASES]) for k in ("noise_multiplier", "sampling_prob", "num_steps"))
+)
+# The reference rounds p = 1 (exactly μ = 1) to 1 + 2.8e-9 and has lost μ at floor 1e-15 in its
+# rounding noise; at floor 1e-10 it is good to about 1e-5. ``test_reference_at_deep_floors`` shows
+# that with a second method. Its μ looks at breakpoints only: its own TPR at FPR 1e-3 gives a larger
+# one than its μ at that floor (σ = 0.7: 0.1268913, not 0.1268901).
 SLACK = 2e-5
 
 
@@ -44,17 +47,25 @@ def test_every_quantity_overlaps():
         places.setdefault(kind, []).append(at)
     # (every place at once: what they have in common is worked out once)
     answers = {
-        kind: ask[kind](np.array([[float(at.removeprefix("eps"))] for at in ats])) if ats[0] else curve.advantage()
+        kind: ask[kind](np.array([[float(at.removeprefix("eps"))] for at in ats]))
+        if ats[0]
+        else curve.advantage()
         for kind, ats in places.items()
     }
     checked = 0
     for name in names:
         kind, _, at = name.partition("@")
-        found = jax.tree.map(lambda side: side[places[kind].index(at)], answers[kind]) if at else answers[kind]  # noqa: B023
+        found = (
+            jax.tree.map(lambda side: side[places[kind].index(at)], answers[kind])  # noqa: B023
+            if at
+            else answers[kind]
+        )
         for i, case in enumerate(CASES):
             if name in case["brackets"]:
                 low, high = case["brackets"][name]
-                slack = SLACK if kind == "mu" or at == "1e-10" else 1e-8  # the reference's may only be too small there
+                slack = (
+                    SLACK if kind == "mu" or at == "1e-10" else 1e-8
+                )  # the reference's may only be too small there
                 assert found.lower[i] <= high * (1 + slack), (name, case)
                 assert found.upper[i] >= low * (1 - 1e-8), (name, case)
                 checked += 1
@@ -62,18 +73,25 @@ def test_every_quantity_overlaps():
 
 
 def test_reference_has_lost_digits_of_small_rates():
-    """At 1e-10 its ε is too small by 6e-6 (an error of 6e-15 in δ), and so is its TPR; ours hold what the Laplace transform says:
+    """At 1e-10 its ε is too small by 6e-6 (an error of 6e-15 in δ), and so is its TPR; ours hold
+    what the Laplace transform says:
 
     δ(ε) = 1/(2πi)·∫ E[e^{zL}]^T·e^{−zε}/(z·(z + 1)) dz along Re z = s > 0.
     """
     sigma, p, steps, s = 0.8, 0.001, 1000, 7.0
-    case = next(c for c in CASES if (c["noise_multiplier"], c["sampling_prob"], c["num_steps"]) == (sigma, p, steps))
+    case = next(
+        c
+        for c in CASES
+        if (c["noise_multiplier"], c["sampling_prob"], c["num_steps"]) == (sigma, p, steps)
+    )
     x = np.linspace(-14 * sigma, 1 + 14 * sigma, 1401)
     loss = np.log1p(p * np.expm1((2 * x - 1) / (2 * sigma**2)))
     weight = np.exp(loss - x**2 / (2 * sigma**2)) / (sigma * np.sqrt(2 * np.pi)) * (x[1] - x[0])
     u = np.linspace(0.0, 150.0, 7501)
     z = s + 1j * u
-    log_mean = np.concatenate([np.log(np.exp(np.outer(part, loss)) @ weight) for part in np.array_split(z, 50)])
+    log_mean = np.concatenate(
+        [np.log(np.exp(np.outer(part, loss)) @ weight) for part in np.array_split(z, 50)]
+    )
     log_mean.imag = np.unwrap(log_mean.imag)
 
     def delta(epsilon):
@@ -84,15 +102,21 @@ def test_reference_has_lost_digits_of_small_rates():
     assert delta(found["epsilon"].upper[0]) <= 1e-10 <= delta(found["epsilon"].lower[0])
     assert delta(case["brackets"]["eps@1e-10"][1]) > 1e-10 * (1 + 5e-5)
     # the curve lies below all its tangents, and on one of them
-    tpr = minimize_scalar(lambda e: delta(e) + np.exp(e) * 1e-10, bounds=(0.5, 4.0), method="bounded").fun
-    assert found["tpr"].lower[0] <= tpr <= found["tpr"].upper[0] and tpr > case["brackets"]["tpr@1e-10"][1] * (1 + 4e-6)
+    tpr = minimize_scalar(
+        lambda e: delta(e) + np.exp(e) * 1e-10, bounds=(0.5, 4.0), method="bounded"
+    ).fun
+    assert found["tpr"].lower[0] <= tpr <= found["tpr"].upper[0] and tpr > case["brackets"][
+        "tpr@1e-10"
+    ][1] * (1 + 4e-6)
     # where it has its digits, both agree
     low, high = case["brackets"]["delta@eps1"]
     assert low * (1 - 1e-6) <= delta(1.0) <= high * (1 + 1e-6)
 
 
 def test_reference_mu_looks_at_breakpoints_only():
-    """Its TPR at FPR 1e-3 shows a larger μ than its own upper side at that floor; ours agrees with the TPR."""
+    """Its TPR at FPR 1e-3 shows a larger μ than its own upper side at that floor; ours agrees with
+    the TPR.
+    """
     case = next(c for c in CASES if c["noise_multiplier"] == 0.7)
     shown = ndtri(np.array(case["brackets"]["tpr@0.001"])) - ndtri(1e-3)
     assert shown[0] > case["brackets"]["mu@0.001"][1] * (1 + 1e-6)
@@ -102,7 +126,9 @@ def test_reference_mu_looks_at_breakpoints_only():
 
 
 def tilted_attack(sigma, p, steps, tilt, low, high, size=2**19):
-    """(α, TPR) of the label test, in plain NumPy, composed at one tilt: a second method for lower bounds."""
+    """(α, TPR) of the label test, in plain NumPy, composed at one tilt: a second method for lower
+    bounds.
+    """
     h = (high - low) / size
     index = np.arange(-size // 2, size // 2)
     ell = h * index
@@ -125,14 +151,20 @@ def tilted_attack(sigma, p, steps, tilt, low, high, size=2**19):
         centre = int(round(float(weight @ index)))
         d = np.roll(weight, -(centre + size // 2))
         d[0] -= 1.0
-        composed = np.fft.irfft(np.exp(steps * np.log1p(np.fft.rfft(d))), size)[(labels - centre * steps) % size]
-        tails.append(np.cumsum((composed * np.exp(steps * np.log(total) - s * h * labels))[::-1])[::-1])
+        composed = np.fft.irfft(np.exp(steps * np.log1p(np.fft.rfft(d))), size)[
+            (labels - centre * steps) % size
+        ]
+        tails.append(
+            np.cumsum((composed * np.exp(steps * np.log(total) - s * h * labels))[::-1])[::-1]
+        )
     return tails
 
 
 @pytest.mark.parametrize("floor", [1e-10, 1e-15])
 def test_reference_at_deep_floors(floor):
-    """An attack the reference's upper side rules out exists: its bracket there is rounding noise, ours holds."""
+    """An attack the reference's upper side rules out exists: its bracket there is rounding noise,
+    ours holds.
+    """
     case = next(c for c in CASES if c["noise_multiplier"] == 40.0)
     alpha, tpr = tilted_attack(40.0, case["sampling_prob"], case["num_steps"], 24.0, -1.5, 2.5)
     k = np.argmax(alpha <= floor)

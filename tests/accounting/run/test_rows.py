@@ -1,4 +1,6 @@
-"""Every class of mechanisms can be run for many rows at once by NumPy, and answers as it does row after row."""
+"""Every class of mechanisms can be run for many rows at once by NumPy, and answers as it does row
+after row.
+"""
 
 import numpy as np
 import pytest
@@ -13,7 +15,9 @@ _RUN = batching.run
 
 
 def _strictly(stage, columns, room):
-    """As many rows together as there is room for; what cannot be done together is not done one by one."""
+    """As many rows together as there is room for; what cannot be done together is not done one by
+    one.
+    """
     return batching.mapped(stage, columns, room) if room > 1 else _RUN(stage, columns, room)
 
 
@@ -40,7 +44,9 @@ def test_the_view_of_one_threshold_too(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setenv("JAXGDP_EXECUTOR", "eager")
             patch.setattr(executors.batching, "run", run)
-            return jaxgdp.measure(composition("Laplace"), "delta", epsilon=0.5, nested=False).brackets["delta"]
+            return jaxgdp.measure(
+                composition("Laplace"), "delta", epsilon=0.5, nested=False
+            ).brackets["delta"]
 
     for a, b in zip(answer(_one_by_one), answer(_strictly), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)

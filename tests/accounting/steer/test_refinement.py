@@ -1,4 +1,6 @@
-"""The refinement policy as data: what follows from a view and from what its look found. No engine, no mechanism."""
+"""The refinement policy as data: what follows from a view and from what its look found. No engine,
+no mechanism.
+"""
 
 import dataclasses
 import itertools
@@ -28,7 +30,9 @@ RULES = Rules(rtol=1e-3, max_size=2**20)
 SPARSE = Lattice("sparse", 512, 128, 2**14, 32, 4, 12, 1)
 HEAVY = Lattice("heavy", 8192, 0, 2**14, 0, 0, 0, 1)
 LARGEST = HEAVY._replace(size=2 ** SIZES["heavy"][-1])
-INSIDE = dict(ends=((3.0, 3.0), (-20.0, -20.0)), reach=(3.1, 3.1))  # the window reaches just as far as is needed
+INSIDE = dict(
+    ends=((3.0, 3.0), (-20.0, -20.0)), reach=(3.1, 3.1)
+)  # the window reaches just as far as is needed
 
 
 def ladder(view: View) -> Lattice:
@@ -51,7 +55,9 @@ def test_accurate_enough_ends_a_view():
         assert step.action == DONE and step.view.tries == 1 and step.view.excess == 1.0
 
 
-@pytest.mark.parametrize("ends", [(2.0, 3.0), (3.0, 2.0), (3.0, 4.0)], ids=["short", "short too", "beyond"])
+@pytest.mark.parametrize(
+    "ends", [(2.0, 3.0), (3.0, 2.0), (3.0, 4.0)], ids=["short", "short too", "beyond"]
+)
 def test_a_window_that_was_off_is_planned_again_where_the_look_says(ends):
     found = looked(50.0, ends=(ends, (-20.0, -21.0)))
     step = refine(whole(0, 1e3, RULES), found, RULES, ladder)
@@ -64,7 +70,9 @@ def test_a_window_that_was_off_is_planned_again_where_the_look_says(ends):
 
 
 def test_ends_that_are_not_known_move_nothing():
-    step = refine(whole(0, 1e3, RULES), looked(50.0, ends=((np.inf, 3.0), (0.0, -20.0))), RULES, ladder)
+    step = refine(
+        whole(0, 1e3, RULES), looked(50.0, ends=((np.inf, 3.0), (0.0, -20.0))), RULES, ladder
+    )
     assert step.action == RUN
 
 
@@ -79,7 +87,9 @@ def test_wide_brackets_get_a_finer_lattice_in_proportion():
 def test_where_a_finer_lattice_did_not_help_the_view_looks_from_nearer():
     view = dataclasses.replace(whole(0, 1e3, RULES), tries=1, excess=10.0, detail=4.0)
     step = refine(view, looked(9.5), RULES, ladder)
-    assert step.action == PLAN and step.view.closer == 1 and step.view.faintest == 0.5 * view.faintest
+    assert (
+        step.action == PLAN and step.view.closer == 1 and step.view.faintest == 0.5 * view.faintest
+    )
     assert step.view.detail == 4.0
     # it helped: go on
     assert refine(view, looked(5.0), RULES, ladder).action == RUN
@@ -91,10 +101,19 @@ def test_where_a_finer_lattice_did_not_help_the_view_looks_from_nearer():
 def test_a_single_step_under_one_tilt_gets_some_where_neither_points_nor_nearness_helped():
     single = HEAVY._replace(kind="whole", size=2**16)
     view = dataclasses.replace(
-        whole(0, 1e3, RULES), tries=3, excess=10.0, detail=16.0, closer=1, faintest=5.0, size=single.size, idle=1
+        whole(0, 1e3, RULES),
+        tries=3,
+        excess=10.0,
+        detail=16.0,
+        closer=1,
+        faintest=5.0,
+        size=single.size,
+        idle=1,
     )
     step = refine(view, looked(9.5, single), RULES, ladder)
-    assert step.action == PLAN and step.view.pieces == policy.PIECES[1] and step.view.faintest == 10.0
+    assert (
+        step.action == PLAN and step.view.pieces == policy.PIECES[1] and step.view.faintest == 10.0
+    )
     assert step.view.detail == 1.0 and step.view.closer == 0
     # not before a finer lattice was tried
     moved = refine(dataclasses.replace(view, idle=0), looked(9.5, single), RULES, ladder)
@@ -167,7 +186,9 @@ def test_a_view_of_one_threshold_gets_as_near_as_there_are_shares_of_jumps():
 @pytest.mark.parametrize("aim", [WHOLE, 0])
 @pytest.mark.parametrize("seed", range(20))
 def test_every_view_comes_to_an_end(aim, seed):
-    """Whatever looks find, in whatever order, no view is looked at for ever, and none ends while something promising is left."""
+    """Whatever looks find, in whatever order, no view is looked at for ever, and none ends while
+    something promising is left.
+    """
     rng = np.random.default_rng(seed)
     view = whole(0, 1e4, RULES) if aim == WHOLE else focus(0, aim, 1.0, 1e4, RULES)
     for _ in range(40):
@@ -184,7 +205,9 @@ def test_every_view_comes_to_an_end(aim, seed):
             break
         assert step.action != RUN or ladder(step.view) != found.lattice
         view = step.view
-    assert step.action == DONE and step.view.tries <= policy._TRIES + policy._MOST_AGAIN + len(policy.JUMP_SHARES)
+    assert step.action == DONE and step.view.tries <= policy._TRIES + policy._MOST_AGAIN + len(
+        policy.JUMP_SHARES
+    )
 
 
 def test_the_policy_changes_nothing_it_was_given():
@@ -198,7 +221,9 @@ def test_long_pieces_get_more_tilts():
     view = whole(0, 1e3, RULES)
     assert more_pieces(view, policy.LONGEST_PIECE) is None
     longer = more_pieces(view, 13.0)
-    assert longer.pieces == policy.PIECES[1] and more_pieces(longer, 13.0).pieces == policy.PIECES[2]
+    assert (
+        longer.pieces == policy.PIECES[1] and more_pieces(longer, 13.0).pieces == policy.PIECES[2]
+    )
     assert more_pieces(dataclasses.replace(view, pieces=policy.PIECES[-1]), 99.0) is None
     assert more_pieces(focus(0, 0, 1.0, 1e3, RULES), 99.0) is None
     assert whole(0, 1e3, dataclasses.replace(RULES, keep=True)).pieces == policy.PIECES[1]
@@ -206,15 +231,21 @@ def test_long_pieces_get_more_tilts():
 
 def test_rounding_leaves_less_usable_where_steps_are_many_or_accuracy_is_high():
     fine = dataclasses.replace(RULES, rtol=1e-6)
-    assert RULES.faintest(1e7) < RULES.faintest(10.0) == RULES.faintest(1e3) and fine.faintest(1e3) < RULES.faintest(
+    assert RULES.faintest(1e7) < RULES.faintest(10.0) == RULES.faintest(1e3) and fine.faintest(
         1e3
-    )
+    ) < RULES.faintest(1e3)
 
 
 def test_compiling_pays_for_many_looks():
     many, few = executors.MANY, executors.MANY_ONCE_COMPILED
-    assert executors.choose(many, False) is executors.EAGER and executors.choose(many + 1, False) is executors.COMPILED
-    assert executors.choose(few + 1, True) is executors.COMPILED and executors.choose(few, True) is executors.EAGER
+    assert (
+        executors.choose(many, False) is executors.EAGER
+        and executors.choose(many + 1, False) is executors.COMPILED
+    )
+    assert (
+        executors.choose(few + 1, True) is executors.COMPILED
+        and executors.choose(few, True) is executors.EAGER
+    )
 
 
 def test_the_only_call_of_a_process_is_left_to_numpy(monkeypatch):
@@ -230,21 +261,29 @@ def test_the_only_call_of_a_process_is_left_to_numpy(monkeypatch):
 
 
 def test_what_is_asked_for_again_and_again_is_compiled_in_the_end(monkeypatch):
-    """After as many looks as compiling takes; for a few at a time never, nor for fewer than were done at once before."""
+    """After as many looks as compiling takes; for a few at a time never, nor for fewer than were
+    done at once before.
+    """
     monkeypatch.setattr(passes, "_BY_NUMPY", {})
     groups = jaxgdp.dpsgd(1.1, 0.01, 2000).stacked()
     mine = passes.Batch(groups, None, None, None, None, None)
     most = executors.MANY
     rounds = executors.MANY_IN_ALL // most
-    assert [mine.choose(most, "a").name for _ in range(rounds + 1)] == ["eager"] * rounds + ["compiled"]
+    assert [mine.choose(most, "a").name for _ in range(rounds + 1)] == ["eager"] * rounds + [
+        "compiled"
+    ]
     assert mine.choose(most - 1, "a") is executors.EAGER
     assert mine.choose(most, "another") is executors.EAGER
-    assert all(mine.choose(executors.MANY_ONCE_COMPILED, "few") is executors.EAGER for _ in range(2000))
+    assert all(
+        mine.choose(executors.MANY_ONCE_COMPILED, "few") is executors.EAGER for _ in range(2000)
+    )
     asked = mine._replace(executor=executors.PRODUCT)
     assert asked.choose(1, "a") is executors.PRODUCT
 
 
-@pytest.mark.parametrize("kind, near, far, times", [("jump", 3.0, 50.0, 2), ("heavy", 3.0, 50.0, 4)])
+@pytest.mark.parametrize(
+    "kind, near, far, times", [("jump", 3.0, 50.0, 2), ("heavy", 3.0, 50.0, 4)]
+)
 def test_a_view_of_one_threshold_gets_more_points_where_they_will_do(kind, near, far, times):
     need = Needs(3e6, 3e6, 1e9, 512.0, 10.0, 10.0, 32.0, 2000.0, False, True, kind == "jump")
 
@@ -259,14 +298,24 @@ def test_a_view_of_one_threshold_gets_more_points_where_they_will_do(kind, near,
         again = choice(step.view)
         assert again.size == points and (step.action == RUN) == (points > first.size)
         # and no more than that
-        assert refine(step.view, looked(excess, again, threshold=5.0, spread=1.0), RULES, choice).action != RUN
+        assert (
+            refine(
+                step.view, looked(excess, again, threshold=5.0, spread=1.0), RULES, choice
+            ).action
+            != RUN
+        )
 
 
 def test_a_second_look_at_one_threshold_is_dense_up_to_the_largest_lattice():
-    """Even where a sparse one would serve: points that are equally far apart leave nothing to chance."""
+    """Even where a sparse one would serve: points that are equally far apart leave nothing to
+    chance.
+    """
     need = Needs(1e6, 3e6, 50.0, 512.0, 10.0, 10.0, 32.0, 2000.0, False, True, False)
     looks = (1.0, np.inf), (4.0, 4.0), (4.0, 50.0)
-    first, near, far = (choose(need, detail, 1e-5, 1, RULES.max_size, False, excess=excess) for detail, excess in looks)
+    first, near, far = (
+        choose(need, detail, 1e-5, 1, RULES.max_size, False, excess=excess)
+        for detail, excess in looks
+    )
     assert (first.kind, far.kind) == ("sparse", "sparse")
     assert near.kind == "heavy" and near.size == 2**21
 

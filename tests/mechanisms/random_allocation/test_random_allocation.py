@@ -28,7 +28,8 @@ def _measured(mechanism, quantity, **asked):
     return found.brackets[quantity]
 
 
-# σ, t, δ, ε of removing, ε of adding: by a grid uniform in U with 2²¹ points and a second one geometric in V, to six digits
+# σ, t, δ, ε of removing, ε of adding: by a grid uniform in U with 2²¹ points and a second one
+# geometric in V, to six digits
 PUBLISHED = [
     (1.0, 1000, 1e-5, 0.138847, 0.126294),
     (0.8, 1000, 1e-5, 0.283583, 0.184927),
@@ -55,12 +56,15 @@ def test_mu_and_advantage_are_as_narrow_as_promised():
 
 
 def test_a_million_steps_of_much_noise():
-    # E(U − 1)₊ of a mean of t independent V: half of E|U − 1|, within E|V − 1|³/(variance·t) of that of a normal law (Goldstein 2010, in
-    # the distance of functions of slope one)
+    # E(U − 1)₊ of a mean of t independent V: half of E|U − 1|, within E|V − 1|³/(variance·t) of
+    # that of a normal law (Goldstein 2010, in the distance of functions of slope one)
     sigma = np.array([3.0, 10.0, 50.0])
     steps, variance = 1e6, np.expm1(sigma**-2.0)
     z = np.linspace(-12.0, 14.0, 200_001)
-    third = [np.trapezoid(np.abs(np.expm1(z / s - 0.5 / s**2)) ** 3 * np.exp(-0.5 * z * z), z) for s in sigma]
+    third = [
+        np.trapezoid(np.abs(np.expm1(z / s - 0.5 / s**2)) ** 3 * np.exp(-0.5 * z * z), z)
+        for s in sigma
+    ]
     off = 0.5 * np.array(third) / math.sqrt(2.0 * math.pi) / (variance * steps)
     normal = np.sqrt(variance / (2.0 * math.pi * steps))
     lower, upper = _measured(jaxgdp.RandomAllocation(sigma, steps), "advantage")
@@ -76,7 +80,9 @@ def test_mu_is_as_narrow_at_other_floors(floor):
 
 
 def _call(forward, strike, sigma):
-    """E(V·forward − strike)₊ for log-normal V with mean 1, and the intrinsic value for strikes below 0 (Black 1976)."""
+    """E(V·forward − strike)₊ for log-normal V with mean 1, and the intrinsic value for strikes
+    below 0 (Black 1976).
+    """
     positive = strike > 0.0
     k = np.where(positive, strike, 1.0)
     d = sigma * np.log(forward / k) + 0.5 / sigma
@@ -85,7 +91,9 @@ def _call(forward, strike, sigma):
 
 
 def _quadrature(sigma, steps, epsilon, nodes):
-    """(δ of removing, δ of adding): the last step in closed form, the others by Gauss–Hermite rules, each multiset of nodes once."""
+    """(δ of removing, δ of adding): the last step in closed form, the others by Gauss–Hermite
+    rules, each multiset of nodes once.
+    """
     if steps == 2:
         # smooth, but not analytic where the other step alone reaches the strike: equal steps
         z = np.linspace(-11.0, 13.0, nodes)
@@ -104,7 +112,11 @@ def _quadrature(sigma, steps, epsilon, nodes):
     weight = weight * ways
     remove = float(weight @ _call(1.0, steps * math.exp(epsilon) - others, sigma)) / steps
     # E(1 − e^ε·U)₊ = E(e^ε·U − 1)₊ + 1 − e^ε
-    add = math.exp(epsilon) * float(weight @ _call(1.0, steps * math.exp(-epsilon) - others, sigma)) / steps
+    add = (
+        math.exp(epsilon)
+        * float(weight @ _call(1.0, steps * math.exp(-epsilon) - others, sigma))
+        / steps
+    )
     return remove, add + 1.0 - math.exp(epsilon)
 
 
@@ -115,7 +127,10 @@ def _quadrature(sigma, steps, epsilon, nodes):
 def test_exact_quadrature_of_few_steps(sigma, steps, nodes):
     above, below = allocation.spread_out(sigma, steps), allocation.gathered(sigma, steps)
     for epsilon in (0.0, 0.1, 0.3):
-        exact, rough = _quadrature(sigma, steps, epsilon, nodes), _quadrature(sigma, steps, epsilon, nodes - 6)
+        exact, rough = (
+            _quadrature(sigma, steps, epsilon, nodes),
+            _quadrature(sigma, steps, epsilon, nodes - 6),
+        )
         for direction, value, other in zip(("remove", "add"), exact, rough, strict=True):
             error = abs(value - other) + 1e-13
             assert error < 2e-4 * value
@@ -148,9 +163,13 @@ def test_simulation(sigma):
 
 def test_one_of_one_is_the_gaussian_mechanism():
     found = _measured(jaxgdp.RandomAllocation(2.0, 1), "mu")
-    assert found.lower == pytest.approx(0.5, rel=1e-12) and found.upper == pytest.approx(0.5, rel=1e-12)
+    assert found.lower == pytest.approx(0.5, rel=1e-12) and found.upper == pytest.approx(
+        0.5, rel=1e-12
+    )
     all_of_four = _measured(jaxgdp.RandomAllocation(2.0, 4, 4), "mu")
-    assert all_of_four.lower == pytest.approx(1.0, rel=1e-12) and all_of_four.upper == pytest.approx(1.0, rel=1e-12)
+    assert all_of_four.lower == pytest.approx(
+        1.0, rel=1e-12
+    ) and all_of_four.upper == pytest.approx(1.0, rel=1e-12)
 
 
 def test_tables_of_one_step_bracket_the_gaussian_mechanism():
@@ -159,7 +178,9 @@ def test_tables_of_one_step_bracket_the_gaussian_mechanism():
         for epsilon in (0.0, 0.5 / sigma, 3.0 / sigma):
             exact = float(jaxgdp.gdp.delta(epsilon=epsilon, mu=1.0 / sigma))
             for direction in ("remove", "add"):
-                assert _delta(below, epsilon, direction) <= exact <= _delta(above, epsilon, direction)
+                assert (
+                    _delta(below, epsilon, direction) <= exact <= _delta(above, epsilon, direction)
+                )
 
 
 @pytest.mark.parametrize(("sigma", "steps"), [(0.2, 1), (0.2, 3), (50.0, 1), (50.0, 10), (5.0, 30)])
@@ -172,11 +193,17 @@ def test_tables_are_as_narrow_at_the_ends_of_the_range(sigma, steps):
 
 
 def test_points_of_a_layout_are_where_values_are_placed():
-    for layout in (dyadic.Layout(0.0, -8, 8, 64), dyadic.Layout(3.0, -4, 16, 32), dyadic.Layout(0.0, -300, 4, 8)):
+    for layout in (
+        dyadic.Layout(0.0, -8, 8, 64),
+        dyadic.Layout(3.0, -4, 16, 32),
+        dyadic.Layout(0.0, -300, 4, 8),
+    ):
         values = layout.between(layout.centre, layout.centre + 1e9)
         level, index, part = layout.locate(values)
         assert np.all(part == 0.0) and np.all(np.diff(values) > 0.0)
-        assert np.all(layout.centre + np.ldexp(index.astype(float), level + layout.finest) == values)
+        assert np.all(
+            layout.centre + np.ldexp(index.astype(float), level + layout.finest) == values
+        )
 
 
 @pytest.mark.parametrize("adjacency", ["remove", "add", "add_remove"])
@@ -195,20 +222,24 @@ def test_one_epoch_read_off_its_tables_is_within_what_a_lattice_finds(adjacency,
         assert mine.lower <= theirs.upper and theirs.lower <= mine.upper
         assert mine.upper - mine.lower <= 1.05 * (theirs.upper - theirs.lower) + 1e-9
         kept = curve.quantity(
-            name, {"epsilon": 1e-6, "delta": 0.4, "tpr": 1e-4, "beta": 1e-4, "bayes_risk": 0.3}.get(name)
+            name,
+            {"epsilon": 1e-6, "delta": 0.4, "tpr": 1e-4, "beta": 1e-4, "bayes_risk": 0.3}.get(name),
         )
         assert kept.lower == pytest.approx(float(mine.lower), rel=1e-9)
         assert kept.upper == pytest.approx(float(mine.upper), rel=1e-9)
 
 
 def test_one_epoch_beside_settings_of_other_kinds_is_what_it_is_alone():
-    mixed = jaxgdp.measure(jaxgdp.RandomAllocation(2.0, 12, np.array([1.0, 3.0])), "mu", rtol=1e-2).brackets["mu"]
+    mixed = jaxgdp.measure(
+        jaxgdp.RandomAllocation(2.0, 12, np.array([1.0, 3.0])), "mu", rtol=1e-2
+    ).brackets["mu"]
     alone = _measured(jaxgdp.RandomAllocation(2.0, 12), "mu", rtol=1e-2)
     assert (mixed.lower[0], mixed.upper[0]) == (alone.lower, alone.upper)
 
 
 def test_deep_tails_of_removing_are_those_of_one_large_step():
-    # for U far above its body, δ(ε) ≥ E((V − 1 + 1)/t + … − e^ε)₊ with the other steps at their mean (Jensen), a closed form
+    # for U far above its body, δ(ε) ≥ E((V − 1 + 1)/t + … − e^ε)₊ with the other steps at their
+    # mean (Jensen), a closed form
     sigma, steps = 1.0, 1000
     above, below = allocation.spread_out(sigma, steps), allocation.gathered(sigma, steps)
     for epsilon in (1.0, 1.5):
@@ -220,18 +251,25 @@ def test_deep_tails_of_removing_are_those_of_one_large_step():
 
 
 def _ratio(v, selected):
-    """Likelihood ratio of k of t: the elementary symmetric mean of the steps' own ratios, draws along the first axis."""
+    """Likelihood ratio of k of t: the elementary symmetric mean of the steps' own ratios, draws
+    along the first axis.
+    """
     steps = v.shape[1]
     e = np.zeros((len(v), selected + 1))
     e[:, 0] = 1.0
     for i in range(steps):
         # e_j(V_1 … V_{i+1})/C(i + 1, j), so that nothing overflows
         j = np.arange(1, selected + 1)
-        e[:, 1:] = e[:, 1:] * np.maximum(1.0 - j / (i + 1.0), 0.0) + e[:, :-1] * (j / (i + 1.0)) * v[:, i : i + 1]
+        e[:, 1:] = (
+            e[:, 1:] * np.maximum(1.0 - j / (i + 1.0), 0.0)
+            + e[:, :-1] * (j / (i + 1.0)) * v[:, i : i + 1]
+        )
     return e[:, selected]
 
 
-@pytest.mark.parametrize(("sigma", "steps", "selected"), [(2.0, 20, 4), (1.0, 11, 3), (4.0, 100, 30), (0.7, 9, 8)])
+@pytest.mark.parametrize(
+    ("sigma", "steps", "selected"), [(2.0, 20, 4), (1.0, 11, 3), (4.0, 100, 30), (0.7, 9, 8)]
+)
 def test_several_of_many_against_simulation_of_the_exact_ratio(sigma, steps, selected):
     rng = np.random.default_rng(11)
     z = rng.standard_normal((40_000, steps))
@@ -247,7 +285,9 @@ def test_several_of_many_against_simulation_of_the_exact_ratio(sigma, steps, sel
 
 
 def test_width_of_several_of_many():
-    found = _measured(jaxgdp.RandomAllocation(2.0, 100, 10), "epsilon", delta=1e-6, adjacency="remove")
+    found = _measured(
+        jaxgdp.RandomAllocation(2.0, 100, 10), "epsilon", delta=1e-6, adjacency="remove"
+    )
     # an attack and an upper bound computed elsewhere
     assert found.lower <= 2.4265 and found.upper >= 2.4031
     assert found.upper - found.lower <= 0.02 * found.upper
@@ -280,7 +320,9 @@ def test_epochs_compose_and_mix_with_poisson_sampling():
     epoch = jaxgdp.RandomAllocation(2.0, 20)
     once = _measured(epoch, "mu")
     twice = _measured(jaxgdp.compose([(epoch, 2)]), "mu")
-    mixed = _measured(jaxgdp.compose([(epoch, 2), (jaxgdp.SubsampledGaussian(2.0, 0.05), 20)]), "mu")
+    mixed = _measured(
+        jaxgdp.compose([(epoch, 2), (jaxgdp.SubsampledGaussian(2.0, 0.05), 20)]), "mu"
+    )
     assert once.upper < twice.lower < twice.upper < mixed.lower
     assert twice.upper - twice.lower <= 2e-3 * twice.upper
     # advantage of two epochs by simulation
@@ -329,22 +371,34 @@ def test_masses_of_cells_are_as_accurate_as_stated():
         for low in (-13.9, -6.0, -0.03, 2.0, 18.5):
             for width in (1e-3, 0.05, 0.5):
                 _, masses = allocation.quadrature(np.array([low]), np.array([low + width]))
-                tails = [mpmath.erfc(abs(mpmath.mpf(z)) / mpmath.sqrt(2)) / 2 for z in (low, low + width)]
-                exact = abs(tails[0] - tails[1]) if low * (low + width) > 0.0 else 1 - tails[0] - tails[1]
+                tails = [
+                    mpmath.erfc(abs(mpmath.mpf(z)) / mpmath.sqrt(2)) / 2 for z in (low, low + width)
+                ]
+                exact = (
+                    abs(tails[0] - tails[1])
+                    if low * (low + width) > 0.0
+                    else 1 - tails[0] - tails[1]
+                )
                 assert abs(mpmath.mpf(float(masses.sum())) / exact - 1) < ALLOCATION
 
 
 def test_spreading_keeps_masses_and_means():
     rng = np.random.default_rng(5)
     values, masses = rng.lognormal(0.0, 3.0, 300), rng.uniform(0.1, 1.0, (2, 300))
-    for layout in (dyadic.Layout(0.0, -8, 8, 32), dyadic.Layout(3.0, -4, 16, 32), dyadic.Layout(0.0, -30, 4, 8)):
+    for layout in (
+        dyadic.Layout(0.0, -8, 8, 32),
+        dyadic.Layout(3.0, -4, 16, 32),
+        dyadic.Layout(0.0, -30, 4, 8),
+    ):
         law = dyadic.spread(layout, values, masses, 0.0, 0.0)
         at, found = law.flat()
         assert found.sum(axis=1) == pytest.approx(masses.sum(axis=1), rel=1e-13)
         assert found @ at == pytest.approx(masses @ values, rel=1e-13)
         # convex functions only grow
         for strike in (0.1, 1.0, 7.3, 50.0):
-            grown, before = (m @ np.maximum(x - strike, 0.0) for x, m in ((at, found), (values, masses)))
+            grown, before = (
+                m @ np.maximum(x - strike, 0.0) for x, m in ((at, found), (values, masses))
+            )
             assert np.all(grown >= (1.0 - 1e-13) * before)
 
 
@@ -355,15 +409,21 @@ def test_sums_are_those_of_exact_arithmetic(same):
     two = one if same else _law(rng, dyadic.Layout(1.0, -2, 4, 16), 0.5, 9.0, 25, 2)[0]
     values, masses, error, apart = dyadic.add(one, two)
     assert error < 1e-13 and apart < 2e-13
-    # without the coarser view of inner points every pair of points would be a term of its own: total, mean and carried masses are the same
+    # without the coarser view of inner points every pair of points would be a term of its own:
+    # total, mean and carried masses are the same
     (a, p), (b, q) = one.flat(), two.flat()
-    exact = lambda x: [Fraction(float(i)) for i in x]  # noqa: E731
+    exact = lambda x: [Fraction(float(i)) for i in x]
     total = sum(exact(p[0])) * sum(exact(q[0]))
     assert float(abs(sum(exact(masses[0])) / total - 1)) < 1e-13
     mean = sum(x * y for x, y in zip(exact(a), exact(p[0]), strict=True)) * sum(exact(q[0])) + sum(
         x * y for x, y in zip(exact(b), exact(q[0]), strict=True)
     ) * sum(exact(p[0]))
-    assert float(abs(sum(x * y for x, y in zip(exact(values), exact(masses[0]), strict=True)) / mean - 1)) < 1e-13
+    assert (
+        float(
+            abs(sum(x * y for x, y in zip(exact(values), exact(masses[0]), strict=True)) / mean - 1)
+        )
+        < 1e-13
+    )
     carried = sum(exact(p[1])) * sum(exact(q[0])) + sum(exact(p[0])) * sum(exact(q[1]))
     assert float(abs(sum(exact(masses[1])) / carried - 1)) < 1e-13
     # and convex functions only grow

@@ -1,4 +1,6 @@
-"""k of t steps: bounds from moments, from blocks and their hull, against quadrature, enumeration and simulation."""
+"""k of t steps: bounds from moments, from blocks and their hull, against quadrature, enumeration
+and simulation.
+"""
 
 import itertools
 import math
@@ -27,12 +29,16 @@ def _elementary(values, order):
 
 
 def _quadrature(sigma, steps, selected, epsilon, nodes):
-    """(δ of removing, δ of adding): all steps but the last by a Gauss–Hermite rule, the last in closed form (U is linear in each V)."""
+    """(δ of removing, δ of adding): all steps but the last by a Gauss–Hermite rule, the last in
+    closed form (U is linear in each V).
+    """
     z, w = np.polynomial.hermite_e.hermegauss(nodes)
     v, w = np.exp(z / sigma - 0.5 / sigma**2), w / math.sqrt(2.0 * math.pi)
     axes = [v.reshape([-1 if i == j else 1 for j in range(steps - 1)]) for i in range(steps - 1)]
     weight = math.prod(w.reshape(a.shape) for a in axes)
-    rest, slope = (_elementary(axes, k) / math.comb(steps, selected) for k in (selected, selected - 1))
+    rest, slope = (
+        _elementary(axes, k) / math.comb(steps, selected) for k in (selected, selected - 1)
+    )
     found = []
     for c in (math.exp(epsilon), math.exp(-epsilon)):
         strike = (c - rest) / slope
@@ -44,7 +50,9 @@ def _quadrature(sigma, steps, selected, epsilon, nodes):
     return found[0], math.exp(epsilon) * (found[1] - 1.0 + math.exp(-epsilon))
 
 
-@pytest.mark.parametrize(("sigma", "steps", "selected", "nodes"), [(2.0, 4, 2, 70), (3.0, 5, 3, 30)])
+@pytest.mark.parametrize(
+    ("sigma", "steps", "selected", "nodes"), [(2.0, 4, 2, 70), (3.0, 5, 3, 30)]
+)
 def test_few_steps_by_quadrature(sigma, steps, selected, nodes):
     above, below = several_of_many.tables(sigma, steps, selected)
     for epsilon in (0.0, 0.3, 1.0):
@@ -74,14 +82,24 @@ def test_moments_given_labels_are_those_of_an_enumeration():
         total = sum(outcome)
         exact[0, total] += math.prod(p[i] for i in outcome)
         for one in pairs:
-            exact[1, total] += math.prod((q if j in one else p)[i] for j, i in enumerate(outcome)) / len(pairs)
+            exact[1, total] += math.prod(
+                (q if j in one else p)[i] for j, i in enumerate(outcome)
+            ) / len(pairs)
             for other in pairs:
-                laws = [(p, q, square * math.exp(sigma**-2))[(j in one) + (j in other)] for j in range(steps)]
-                exact[2, total] += math.prod(law[i] for law, i in zip(laws, outcome, strict=True)) / len(pairs) ** 2
+                laws = [
+                    (p, q, square * math.exp(sigma**-2))[(j in one) + (j in other)]
+                    for j in range(steps)
+                ]
+                exact[2, total] += (
+                    math.prod(law[i] for law, i in zip(laws, outcome, strict=True))
+                    / len(pairs) ** 2
+                )
     at = np.rint(found.value).astype(int)
     assert len(at) >= 8
     inner = slice(1, -1)
-    assert np.all(np.abs(found.masses / exact[:, at] - 1.0)[:, inner] <= found.errors[:, inner] + 64.0 * UNIT)
+    assert np.all(
+        np.abs(found.masses / exact[:, at] - 1.0)[:, inner] <= found.errors[:, inner] + 64.0 * UNIT
+    )
     assert found.masses[:, 0] == pytest.approx(exact[:, : at[0] + 1].sum(axis=1), rel=1e-6)
     assert found.masses[:, -1] == pytest.approx(exact[:, at[-1] :].sum(axis=1), rel=1e-6)
 
@@ -92,13 +110,20 @@ def test_no_law_exceeds_the_largest_call():
         number = rng.integers(2, 5)
         x, p = rng.exponential(1.0, number), rng.dirichlet(np.ones(number))
         mean, square = p @ x, p @ x**2
-        lowest, highest = mean * (1.0 - rng.uniform(0.0, 0.01)), mean * (1.0 + rng.uniform(0.0, 0.01))
+        lowest, highest = (
+            mean * (1.0 - rng.uniform(0.0, 0.01)),
+            mean * (1.0 + rng.uniform(0.0, 0.01)),
+        )
         c = np.linspace(0.01, 1.2 * x.max(), 50)
         call = p @ np.maximum(x[:, None] - c, 0.0)
         for top in (np.inf, x.max(), 1.1 * x.max()):
-            assert np.all(several_of_many.largest_call(lowest, highest, square, top, c) >= call - 1e-14)
+            assert np.all(
+                several_of_many.largest_call(lowest, highest, square, top, c) >= call - 1e-14
+            )
         put = p @ np.maximum(c - x[:, None], 0.0)
-        assert np.all(several_of_many.largest_call(-highest, -lowest, square, 0.0, -c) >= put - 1e-14)
+        assert np.all(
+            several_of_many.largest_call(-highest, -lowest, square, 0.0, -c) >= put - 1e-14
+        )
 
 
 def test_the_largest_call_is_reached_by_two_points():
@@ -129,7 +154,9 @@ def test_the_hull_of_bounds_lies_above_what_it_was_made_from():
     call = np.where(losses >= 0.0, profile, 1.0)
     put = np.where(losses <= 0.0, profile * np.exp(losses), np.exp(losses))
     exact = hull(losses, call, put)
-    raised = hull(losses, call * rng.uniform(1.0, 1.2, len(losses)), put * rng.uniform(1.0, 1.2, len(losses)))
+    raised = hull(
+        losses, call * rng.uniform(1.0, 1.2, len(losses)), put * rng.uniform(1.0, 1.2, len(losses))
+    )
     for found, most in ((exact, 1.01), (raised, 1.21)):
         assert found.p.sum() + found.p_minus == pytest.approx(1.0, abs=1e-12)
         assert found.q.sum() + found.q_plus == pytest.approx(1.0, abs=1e-12)
@@ -164,27 +191,38 @@ def test_five_of_391_is_known_to_two_per_cent():
     found = jaxgdp.measure(mechanism, ("epsilon", "mu", "advantage"), delta=delta).brackets
     for bracket in found.values():
         assert 0.0 < bracket.upper - bracket.lower <= 0.02 * bracket.upper
-    # draws with the record, the chosen steps moved further by 1.2 in two out of five cases; weights put that right
+    # draws with the record, the chosen steps moved further by 1.2 in two out of five cases; weights
+    # put that right
     rng = np.random.default_rng(12)
     draws, far = 100_000, 1.2
     weight, log_ratio = np.empty((2, draws))
     for start in range(0, draws, 2000):
         z = rng.standard_normal((2000, steps))
         own = z[:, :selected] + far * (rng.random((2000, selected)) < 0.4)
-        weight[start : start + 2000] = 1.0 / np.prod(0.6 + 0.4 * np.exp(far * own - 0.5 * far**2), axis=1)
+        weight[start : start + 2000] = 1.0 / np.prod(
+            0.6 + 0.4 * np.exp(far * own - 0.5 * far**2), axis=1
+        )
         z[:, :selected] = own + 1.0 / sigma
         v = np.exp(z / sigma - 0.5 / sigma**2)
         e = np.zeros((selected + 1, 2000))
         e[0] = 1.0
         for i in range(steps):
             j = np.arange(1, selected + 1)[:, None]
-            e[1:] = e[1:] * np.maximum(1.0 - j / (i + 1.0), 0.0) + e[:-1] * (j / (i + 1.0)) * v[:, i]
+            e[1:] = (
+                e[1:] * np.maximum(1.0 - j / (i + 1.0), 0.0) + e[:-1] * (j / (i + 1.0)) * v[:, i]
+            )
         log_ratio[start : start + 2000] = np.log(e[selected])
-    for epsilon, least, most in ((found["epsilon"].lower, delta, None), (found["epsilon"].upper, None, delta)):
+    for epsilon, least, most in (
+        (found["epsilon"].lower, delta, None),
+        (found["epsilon"].upper, None, delta),
+    ):
         gain = weight * np.maximum(-np.expm1(float(epsilon) - log_ratio), 0.0)
         error = 5.0 * gain.std() / math.sqrt(draws)
         assert least is None or gain.mean() + error >= least
         assert most is None or gain.mean() - error <= most
     gain = weight * np.maximum(-np.expm1(-log_ratio), 0.0)
     error = 5.0 * gain.std() / math.sqrt(draws)
-    assert found["advantage"].lower <= gain.mean() + error and found["advantage"].upper >= gain.mean() - error
+    assert (
+        found["advantage"].lower <= gain.mean() + error
+        and found["advantage"].upper >= gain.mean() - error
+    )
