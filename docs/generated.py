@@ -143,7 +143,7 @@ def relations(epsilon=_epsilon) -> str:
             replaced, replaced_epsilon = "refused", "–"
         ends = epsilon(mechanism, "remove"), epsilon(mechanism, "add"), replaced_epsilon
         rows.append(
-            (f"`{name}`", part.relation, replaced, *ends, "yes" if _closes(mechanism) else "no")
+            (f"`{name}`", part.relation, replaced, *ends, "yes" if _tight(mechanism) else "no")
         )
     titles = (
         "mechanism, used once",
@@ -157,8 +157,8 @@ def relations(epsilon=_epsilon) -> str:
     return _table(titles, rows)
 
 
-def _closes(mechanism) -> bool:
-    return all(part.closes for part in jaxgdp.mechanisms.as_composition(mechanism).mechanisms)
+def _tight(mechanism) -> bool:
+    return all(part.tight for part in jaxgdp.mechanisms.as_composition(mechanism).mechanisms)
 
 
 # --- the pipeline as a picture --------------------------------------------------------------------

@@ -222,7 +222,7 @@ def measure(
         how, jax.tree.map(spread, paired.stacked()), question, executor, client, progress
     )
     monotone = tuple(entry for entry in question.asked if entry[0].monotone)
-    for achieved in paired.achieved() if monotone else ():
+    for achieved in paired.lower_bound_mechanisms() if monotone else ():
         seen = dataclasses.replace(question, asked=monotone)
         attacks = _answer(
             "achieved", jax.tree.map(spread, achieved.stacked()), seen, executor, client

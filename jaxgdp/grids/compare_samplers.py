@@ -241,7 +241,9 @@ def _of_batches(value, grid: tuple[int, ...]):
 
 def _why(name: str, own: Composition) -> str:
     """Which side of a sampler's bracket is loose, and why; "" where they meet."""
-    return "; ".join(f"{name}: {part.loose}" for part in own.mechanisms if part.loose)
+    return "; ".join(
+        f"{name}: {part.why_not_tight}" for part in own.mechanisms if part.why_not_tight
+    )
 
 
 def answers(found) -> list[str]:

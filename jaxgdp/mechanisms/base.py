@@ -12,7 +12,16 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from ..deprecation import warn
 from ..numerics import namespace as xp
+
+_RENAMED = {  # parts of the contract, by their names before 0.3
+    "closes": "tight",
+    "loose": "why_not_tight",
+    "attacked": "lower_bound_member",
+    "achieved": "lower_bound_mechanisms",
+    "shown_precision": "gaussian_part_precision",
+}
 
 
 class AccountedBy:
@@ -31,9 +40,9 @@ class Mechanism:
     Attributes:
         atomic: whether the loss sits on atoms, so that even many uses never get smooth: dense
             lattices only.
-        closes: whether both sides of a bracket are of the same pair, so that a finer lattice brings
+        tight: whether both sides of a bracket are of the same pair, so that a finer lattice brings
             them together.
-        loose: which side of its brackets does not close and why, in words; "" where both do.
+        why_not_tight: which side of its brackets is not tight and why, in words; "" where both are.
         symmetric: whether the swapped pair (Q against P) has the same privacy losses, so that one
             half of the curve is enough.
         trailing: number of trailing axes of each array-valued field (0 where not named); they do
@@ -49,13 +58,21 @@ class Mechanism:
     """
 
     atomic: ClassVar[bool] = True
-    closes: ClassVar[bool] = True
-    loose: ClassVar[str] = ""
+    tight: ClassVar[bool] = True
+    why_not_tight: ClassVar[str] = ""
     symmetric: ClassVar[bool] = False
     trailing: ClassVar[dict[str, int]] = {}
     differentiable: ClassVar[tuple[str, ...]] = ()
     undifferentiable: ClassVar[str] = "it does not declare how its cells move with that"
     relation: ClassVar[str] = "those of the pair it was made from"
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Classes that define something by its name of versions before 0.3 work, and warn."""
+        super().__init_subclass__(**keywords)
+        for old, new in _RENAMED.items():
+            if old in vars(cls) and new not in vars(cls):
+                setattr(cls, new, vars(cls)[old])
+                warn(f"{cls.__name__}.{old}", f"{cls.__name__}.{new}")
 
     def parameter_shapes(self) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
         """By field: the shape that broadcasts, and the trailing shape that belongs to one
@@ -89,7 +106,7 @@ class Mechanism:
         """
         return self, count
 
-    def attacked(self) -> Mechanism:
+    def lower_bound_member(self) -> Mechanism:
         """The mechanism that the attack of the lower side is run on: itself, unless it stands for a
         family without a worst member.
 
@@ -97,12 +114,12 @@ class Mechanism:
         """
         return self
 
-    def achieved(self) -> tuple[Mechanism, ...]:
+    def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
         """Mechanisms that are certainly no more revealing than this one, and worth looking at on
         their own; none by default.
 
-        Where ``attacked`` is a law far from that of the dominating pair, lattices planned for the
-        one serve the other badly. The lower sides of brackets are then those of these mechanisms,
+        Where ``lower_bound_member`` is a law far from that of the dominating pair, lattices planned
+        for the one serve the other badly. The lower sides of brackets are then those of these mechanisms,
         too, with lattices of their own.
 
         Method: docs/method/attack.md#family
@@ -123,7 +140,7 @@ class Mechanism:
         """
         return xp.zeros(())
 
-    def shown_precision(self):
+    def gaussian_part_precision(self):
         """Square of a Gaussian-DP parameter that one use certainly has at every FPR: 1/σ² where it
         is exactly Gaussian, else 0.
         """

@@ -68,7 +68,7 @@ class BoundedRangeBlock(Mechanism):
     epsilon: Any
     uses: Any
 
-    closes: ClassVar[bool] = False
+    tight: ClassVar[bool] = False
     symmetric: ClassVar[bool] = True
     trailing: ClassVar[dict[str, int]] = dict.fromkeys(
         ("loss", "log_p", "member_loss", "member_p"), 1
@@ -99,7 +99,7 @@ class BoundedRangeBlock(Mechanism):
         none = xp.asarray(-xp.inf)
         return FinitePair(self.loss, self.log_p, self.log_p + self.loss, none, none)
 
-    def attacked(self) -> RangeMember:
+    def lower_bound_member(self) -> RangeMember:
         """The member of the family on which the attack of the lower side is run."""
         return RangeMember(self.member_loss, self.member_p)
 

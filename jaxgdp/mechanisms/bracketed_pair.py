@@ -29,7 +29,7 @@ def _atom_cells(loss, log_p, log_q, ell, end, uncertain, **infinity) -> Cells:
 
 @pytree
 @dataclass(frozen=True)
-class Achieved(Mechanism):
+class AttackPair(Mechanism):
     """The pair that an attack achieves; only its cells are asked for.
 
     Attributes:
@@ -60,8 +60,8 @@ class BracketedPair(Mechanism):
             loss; shape (…, atoms).
         log_p_minus: log P-mass at loss −∞. log_q_plus: log Q-mass at loss +∞.
         uncertain: bound on the relative error of every mass.
-        seen_loss, seen_p, seen_q, seen_uncertain: the same for the attack (without infinities).
-            seen_apart: how far its q/p may be off (``Table.apart``).
+        attack_loss, attack_p, attack_q, attack_uncertain: the same for the attack (without infinities).
+            attack_apart: how far its q/p may be off (``Table.apart``).
         precision: square of a Gaussian-DP parameter that bounds one use at every FPR.
         node, node_p: losses and log P-masses for steering.
     """
@@ -71,17 +71,17 @@ class BracketedPair(Mechanism):
     log_p_minus: Any
     log_q_plus: Any
     uncertain: Any
-    seen_loss: Any
-    seen_p: Any
-    seen_q: Any
-    seen_uncertain: Any
-    seen_apart: Any
+    attack_loss: Any
+    attack_p: Any
+    attack_q: Any
+    attack_uncertain: Any
+    attack_apart: Any
     precision: Any
     node: Any
     node_p: Any
 
     trailing: ClassVar[dict[str, int]] = dict.fromkeys(
-        ("loss", "log_p", "seen_loss", "seen_p", "seen_q", "node", "node_p"), 1
+        ("loss", "log_p", "attack_loss", "attack_p", "attack_q", "node", "node_p"), 1
     )
     undifferentiable: ClassVar[str] = "its pair is made from known numbers"
 
@@ -90,7 +90,7 @@ class BracketedPair(Mechanism):
         """Of tables from above and from below, and of μ² of one use: object arrays of one shape,
         and an array.
 
-        A table from below may be ``None``: then nothing is attacked.
+        A table from below may be ``None``: then the lower side is that of no attack.
         """
         rows = [
             _row(a, b if b is not None else NOTHING, float(p))
@@ -98,21 +98,21 @@ class BracketedPair(Mechanism):
         ]
         number = (
             padded(max(len(row["loss"]) for row in rows)),
-            padded(max(len(row["seen_loss"]) for row in rows)),
+            padded(max(len(row["attack_loss"]) for row in rows)),
         )
         columns = {}
         for name in rows[0]:
             column = [row[name] for row in rows]
-            if name in ("loss", "log_p", "seen_loss", "seen_p", "seen_q"):
-                length = number[name.startswith("seen")]
+            if name in ("loss", "log_p", "attack_loss", "attack_p", "attack_q"):
+                length = number[name.startswith("attack")]
                 column = [_pad(a, length, name.endswith("loss")) for a in column]
             column = np.stack(column)
             columns[name] = column.reshape(above.shape + column.shape[1:])
         return cls(**columns)
 
-    def attacked(self) -> Achieved:
+    def lower_bound_member(self) -> AttackPair:
         """The pair that the attack of the lower side is run on."""
-        return Achieved(self.seen_loss, self.seen_p, self.seen_q, self.seen_uncertain)
+        return AttackPair(self.attack_loss, self.attack_p, self.attack_q, self.attack_uncertain)
 
     def loss_nodes(self, depth):
         """Means of groups of atoms, out to where both P and Q have a tail of e^{−depth}."""
@@ -146,7 +146,7 @@ class OpenPair(BracketedPair):
     sides together.
     """
 
-    closes: ClassVar[bool] = False
+    tight: ClassVar[bool] = False
 
 
 def _row(above: Table, below: Table, precision) -> dict:
@@ -161,11 +161,11 @@ def _row(above: Table, below: Table, precision) -> dict:
         "log_p_minus": minus,
         "log_q_plus": plus,
         "uncertain": above.error,
-        "seen_loss": below.loss,
-        "seen_p": np.log(below.p),
-        "seen_q": np.log(below.q),
-        "seen_uncertain": below.error,
-        "seen_apart": below.apart,
+        "attack_loss": below.loss,
+        "attack_p": np.log(below.p),
+        "attack_q": np.log(below.q),
+        "attack_uncertain": below.error,
+        "attack_apart": below.apart,
         "precision": precision,
         "node": node,
         "node_p": node_p,

@@ -82,13 +82,13 @@ class Composition:
             groups.append((mechanism, side_by_side((), *(count for _, count in items))))
         return tuple(groups)
 
-    def achieved(self) -> tuple[Composition, ...]:
+    def lower_bound_mechanisms(self) -> tuple[Composition, ...]:
         """Compositions that are certainly no more revealing, of what every part says of itself, to
         be looked at on their own.
 
         None where some part has nothing to say: what dominates that part is part of the attack as
         well, and lattices serve both."""
-        own = [part.achieved() for part in self.mechanisms]
+        own = [part.lower_bound_mechanisms() for part in self.mechanisms]
         number = max(map(len, own)) if all(own) else 0
         return tuple(
             Composition(tuple(mine[min(i, len(mine) - 1)] for mine in own), self.counts)

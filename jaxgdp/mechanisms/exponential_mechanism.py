@@ -60,7 +60,7 @@ class ExponentialMechanism(Mechanism):
 
     epsilon: Any
 
-    closes: ClassVar[bool] = False
+    tight: ClassVar[bool] = False
     symmetric: ClassVar[bool] = True
     undifferentiable: ClassVar[str] = (
         "the largest profile of several uses is found by a program on known numbers"
@@ -85,7 +85,7 @@ class ExponentialMechanism(Mechanism):
             parts.append((BoundedRangeBlock.build(epsilon, rest, most), np.ones_like(count)))
         return parts
 
-    def attacked(self) -> RandomizedResponse:
+    def lower_bound_member(self) -> RandomizedResponse:
         """The mechanism of ε-bounded range on which the attack of the lower side is run."""
         return RandomizedResponse(0.5 * self.epsilon, np.full((), 2.0))
 

@@ -58,8 +58,8 @@ class FixedSize(Mechanism):
     batch_size: Any
     dataset_size: Any
 
-    closes: ClassVar[bool] = False
-    loose: ClassVar[str] = (
+    tight: ClassVar[bool] = False
+    why_not_tight: ClassVar[str] = (
         "the upper side, the pair of a profile that no pair of data sets need show all of, is loose"
         " under composition; the lower side is achieved by an attack"
     )
@@ -142,18 +142,18 @@ class ReplacedInFixedSize(FixedSize):
 @pytree
 @dataclass(frozen=True)
 class SampledPair(FinitePair):
-    """The pair of a profile, and a Poisson-subsampled Gaussian that is attacked; not checked.
+    """The pair of a profile, and the Poisson-subsampled Gaussian of the lower side; not checked.
 
     Attributes:
         precision: square of a Gaussian-DP parameter that bounds one use at every FPR.
-        attacked_noise, attacked_prob: σ and rate of what is attacked.
+        member_noise, member_prob: σ and rate of that Gaussian.
     """
 
     precision: Any
-    attacked_noise: Any
-    attacked_prob: Any
+    member_noise: Any
+    member_prob: Any
 
-    closes: ClassVar[bool] = False
+    tight: ClassVar[bool] = False
 
     def tail_precision(self):
         """As given: with every batch fixed, a record moves a sum by no more than its norm."""
@@ -163,9 +163,9 @@ class SampledPair(FinitePair):
         """Not known: no pair of data sets need show all of the profile."""
         return np.nan * self.precision
 
-    def attacked(self) -> SubsampledGaussian:
+    def lower_bound_member(self) -> SubsampledGaussian:
         """What data that are zero, or all opposite to the record, show."""
         found = SubsampledGaussian.__new__(SubsampledGaussian)
-        object.__setattr__(found, "noise_multiplier", self.attacked_noise)
-        object.__setattr__(found, "sampling_prob", self.attacked_prob)
+        object.__setattr__(found, "noise_multiplier", self.member_noise)
+        object.__setattr__(found, "sampling_prob", self.member_prob)
         return found

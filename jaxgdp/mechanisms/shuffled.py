@@ -79,8 +79,8 @@ class Shuffled(Mechanism):
     num_epochs: Any = 1
     reshuffle: Any = True
 
-    closes: ClassVar[bool] = False
-    loose: ClassVar[str] = (
+    tight: ClassVar[bool] = False
+    why_not_tight: ClassVar[str] = (
         "the upper side, that of a fixed order, is loose where the noise is large, as nobody knows"
         " a tight one; the lower side is achieved by an attack"
     )
@@ -108,7 +108,7 @@ class Shuffled(Mechanism):
         names = ("noise_multiplier", "num_batches", "num_epochs", "reshuffle")
         broadcast(**{name: getattr(self, name) for name in names})
 
-    def achieved(self) -> tuple[Mechanism, ...]:
+    def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
         """What the attacker of the lower side sees; and random allocation, which is what is left
         where all other records are zero.
         """
@@ -119,12 +119,12 @@ class Shuffled(Mechanism):
             or np.any(sigma > _MOST_NOISE)
             or np.max(self.num_batches) > _MOST_BATCHES
         ):
-            return pair.achieved()
+            return pair.lower_bound_mechanisms()
         allocated = AllocatedEpochs(sigma, self.num_batches, pair.epochs)
         return (
             (allocated,)
             if np.all((sigma > _BETTER) & (pair.epochs > 1.0))
-            else (*pair.achieved(), allocated)
+            else (*pair.lower_bound_mechanisms(), allocated)
         )
 
     def canonical(self) -> ShuffledPair:
@@ -164,7 +164,7 @@ class ShuffledPair(Mechanism):
     log_p: Any
     error: Any
 
-    closes: ClassVar[bool] = False
+    tight: ClassVar[bool] = False
     trailing: ClassVar[dict[str, int]] = {"loss": 1, "log_p": 1}
 
     def gathered(self, count):
@@ -172,11 +172,11 @@ class ShuffledPair(Mechanism):
         one = ShuffledPair(self.noise_multiplier, np.ones(()), self.loss, self.log_p, self.error)
         return [(one, count * self.epochs)]
 
-    def attacked(self) -> Slices:
+    def lower_bound_member(self) -> Slices:
         """What the attacker looks at."""
         return Slices(self.loss, self.log_p, self.error)
 
-    def achieved(self) -> tuple[ShuffledEpochs]:
+    def lower_bound_mechanisms(self) -> tuple[ShuffledEpochs]:
         """What the attacker sees of all epochs."""
         return (ShuffledEpochs(self.epochs, self.loss, self.log_p, self.error),)
 

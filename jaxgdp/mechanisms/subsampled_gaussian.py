@@ -84,7 +84,7 @@ class SubsampledGaussian(Mechanism):
         """1/σ² where the mechanism is exactly Gaussian (closed-form cumulants), else 0."""
         return xp.where(self.sampling_prob == 1.0, self.noise_multiplier**-2.0, 0.0)
 
-    def shown_precision(self):
+    def gaussian_part_precision(self):
         """1/σ² without subsampling, else 0; rounded down, and a finite number."""
         return xp.minimum(self.gaussian_precision() * (1.0 - PRECISION), _LARGEST)
 

@@ -56,8 +56,8 @@ class TruncatedPoisson(Mechanism):
     batch_size: Any
     dataset_size: Any
 
-    closes: ClassVar[bool] = False
-    loose: ClassVar[str] = (
+    tight: ClassVar[bool] = False
+    why_not_tight: ClassVar[str] = (
         "the upper side, where it is told whether a batch was cut, is loose where many are; the"
         " lower side is achieved by an attack"
     )
@@ -94,10 +94,10 @@ class TruncatedPoisson(Mechanism):
         rate = np.where(
             some, np.clip(kept / np.where(some, cut, 1.0) * (1.0 + CAPPED), 1e-300, q), q
         )
-        attacked = np.clip(
+        member_prob = np.clip(
             rest * q + kept - np.where(some, CAPPED * (cut + kept), 0.0), 1e-300, 1.0
         )
-        return CappedPair(self.noise_multiplier, q, cut, rest, rate, attacked)
+        return CappedPair(self.noise_multiplier, q, cut, rest, rate, member_prob)
 
 
 @pytree
@@ -110,7 +110,7 @@ class CappedPair(Mechanism):
         noise_multiplier: σ. sampling_prob: rate of the first. cut: probability of the second. rest:
             that of the first, 1 − cut.
         replaced: rate of the second.
-        attacked_prob: rate of the Poisson-subsampled Gaussian that is attacked.
+        member_prob: rate of the Poisson-subsampled Gaussian of the lower side.
     """
 
     noise_multiplier: Any
@@ -118,10 +118,10 @@ class CappedPair(Mechanism):
     cut: Any
     rest: Any
     replaced: Any
-    attacked_prob: Any
+    member_prob: Any
 
     atomic: ClassVar[bool] = False
-    closes: ClassVar[bool] = False
+    tight: ClassVar[bool] = False
 
     def _parts(self):
         none = -xp.inf
@@ -139,11 +139,11 @@ class CappedPair(Mechanism):
             object.__setattr__(part, "sampling_prob", rate)
         return (log_rest, first), (log_cut, second)
 
-    def attacked(self) -> SubsampledGaussian:
+    def lower_bound_member(self) -> SubsampledGaussian:
         """The step when all other records are zero."""
         found = SubsampledGaussian.__new__(SubsampledGaussian)
         object.__setattr__(found, "noise_multiplier", self.noise_multiplier)
-        object.__setattr__(found, "sampling_prob", self.attacked_prob)
+        object.__setattr__(found, "sampling_prob", self.member_prob)
         return found
 
     def loss_nodes(self, depth):

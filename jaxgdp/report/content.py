@@ -419,7 +419,11 @@ def _status(codes: dict[str, int], composition) -> str:
         f"{STATUS[code]} ({', '.join(name for name, mine in codes.items() if mine == code)})"
         for code in wrong
     )
-    kinds = {type(part).__name__: part.loose for part in composition.mechanisms if part.loose}
+    kinds = {
+        type(part).__name__: part.why_not_tight
+        for part in composition.mechanisms
+        if part.why_not_tight
+    }
     why = (f"{kind}: {text}" for kind, text in kinds.items() if wrong)
     return "; ".join([*told, *why]) or STATUS[0]
 

@@ -63,7 +63,7 @@ def tradeoff(
     flat = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), groups)
     found = nested.answer(flat, question)
     sides, attacks = found.results["mu"], []
-    for achieved in paired.achieved():
+    for achieved in paired.lower_bound_mechanisms():
         own = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), achieved.stacked())
         seen = attacks_on.answer(own, question)
         sides = nested.narrowed(mu, sides, seen.results["mu"])

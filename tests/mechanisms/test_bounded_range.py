@@ -201,10 +201,10 @@ def test_the_attack_in_tables_is_on_exact_binomials():
         p, q = choose * (1 - up) ** i * up ** (64 - i), choose * up**i * (1 - up) ** (64 - i)
         off = [
             abs(mpmath.expm1(mpmath.mpf(float(a[i])) - mpmath.log(b)))
-            for a, b in ((seen.seen_p, p), (seen.seen_q, q))
+            for a, b in ((seen.attack_p, p), (seen.attack_q, q))
         ]
-        assert max(off) <= seen.seen_uncertain
-    assert seen.seen_uncertain < 1e-12
+        assert max(off) <= seen.attack_uncertain
+    assert seen.attack_uncertain < 1e-12
 
 
 def test_bad_input():

@@ -83,7 +83,7 @@ def test_tails_are_rounded_up_by_little(name):
 def test_what_an_attacker_certainly_sees_is_rounded_down():
     for sigma in ARGUMENTS:
         with np.errstate(all="ignore"):
-            found = np.sqrt(np.asarray(Gaussian(sigma).canonical().shown_precision()))
+            found = np.sqrt(np.asarray(Gaussian(sigma).canonical().gaussian_part_precision()))
         wanted = 1 / mpmath.mpf(float(sigma))
         assert found <= wanted, sigma
         assert found >= wanted * (1 - CLOSE) or not LEAST < wanted < 1e153, sigma

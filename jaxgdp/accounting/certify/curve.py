@@ -59,7 +59,7 @@ def gaussian_parts(groups):
     sums = [
         (
             xp.sum(count * xp.vmap(lambda m: m.tail_precision())(mechanism)),
-            xp.sum(count * xp.vmap(lambda m: m.shown_precision())(mechanism)),
+            xp.sum(count * xp.vmap(lambda m: m.gaussian_part_precision())(mechanism)),
         )
         for mechanism, count in groups
     ]

@@ -121,7 +121,7 @@ def attack_weights(cells, ell, gap, tilt) -> tuple[Weights, Weights]:
         scale = cells.roundoff[:-1] + xp.abs(s * ell)
         last = xp.arange(ell.shape[0]) == ell.shape[0] - 1
         log_mass = xp.where(last, xp.logaddexp(log_mass[-2], log_mass[-1]), log_mass[:-1]) + s * ell
-        # (its own scale: what is attacked may have much less mass far out than what was planned
+        # (its own scale: the pair of the lower side may have much less mass far out than what was planned
         # for)
         largest = xp.max(log_mass)
         return _normalise(

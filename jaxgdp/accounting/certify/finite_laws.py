@@ -65,15 +65,17 @@ def pair_curve(pair: BracketedPair) -> Curve:
     most = min(_advantage(half) for half in upper)
     lower = _both(
         _attack,
-        pair.seen_loss,
-        pair.seen_p,
-        pair.seen_q,
-        pair.seen_uncertain,
-        pair.seen_apart + own,
+        pair.attack_loss,
+        pair.attack_p,
+        pair.attack_q,
+        pair.attack_uncertain,
+        pair.attack_apart + own,
         most,
     )
     return Curve(
-        *_padded(upper + lower), np.sqrt(pair.tail_precision()), np.sqrt(pair.shown_precision())
+        *_padded(upper + lower),
+        np.sqrt(pair.tail_precision()),
+        np.sqrt(pair.gaussian_part_precision()),
     )
 
 
@@ -233,7 +235,9 @@ def used_once(groups):
         if not isinstance(mechanism, (BracketedPair, BoundedRangeBlock)):
             return np.zeros_like(alone)
         shown = np.any(mechanism.loss != 0.0, axis=-1)
-        alone &= ~np.any(np.any(mechanism.attacked().loss != 0.0, axis=-1) & ~shown, axis=-1)
+        alone &= ~np.any(
+            np.any(mechanism.lower_bound_member().loss != 0.0, axis=-1) & ~shown, axis=-1
+        )
         uses = uses + np.sum(np.where(shown, count, 0.0), axis=-1)
     return alone & (uses == 1.0)
 

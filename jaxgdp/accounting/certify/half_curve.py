@@ -248,7 +248,7 @@ def _lattice_weights(groups, plan, h, grid, reverse, moving=False):
                 cells = fixed_but_for_ends(cells)
             cells = oriented(cells)
             upper, lost = discretisation.dominating_weights(cells, ell, gap, plan.tilt, v, change)
-            member = m.attacked()
+            member = m.lower_bound_member()
             seen = cells if member is m else oriented(member.cells(read, end))
             laws = upper, *discretisation.attack_weights(seen, ell, gap, plan.tilt)
             return laws, (lost, cells.log_q_plus, xp.exp(seen.log_q_plus))

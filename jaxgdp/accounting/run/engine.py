@@ -123,11 +123,11 @@ def _answer(groups, question: Question, progress, max_size, executor) -> Answer:
     thresholds = [_known_threshold(quantity, value, number) for quantity, value in question.asked]
     known = [row for row in thresholds if row is not None]
     batch = Batch(groups, question, rates, parts, known[0] if known else np.zeros(number), executor)
-    closes, coarse = (
-        all(mechanism.closes for mechanism, _ in groups),
+    tight, coarse = (
+        all(mechanism.tight for mechanism, _ in groups),
         executor.coarse if executor else 0.0,
     )
-    rules = Rules(question.rtol, max_size, closes, question.keep, coarse)
+    rules = Rules(question.rtol, max_size, tight, question.keep, coarse)
     steps: Any = sum(np.sum(count, axis=-1) for _, count in groups)
     found = _Found(number, question)
 

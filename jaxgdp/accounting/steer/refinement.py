@@ -103,7 +103,7 @@ class Rules:
     Attributes:
         rtol: relative accuracy asked for.
         max_size: largest dense lattice.
-        closes: whether both sides are of the same pair, so that a finer lattice brings them
+        tight: whether both sides are of the same pair, so that a finer lattice brings them
             together.
         keep: whether whole curves are kept.
         coarse: log of how many times larger noise is than that of doubles.
@@ -111,7 +111,7 @@ class Rules:
 
     rtol: float
     max_size: int
-    closes: bool = True
+    tight: bool = True
     keep: bool = False
     coarse: float = 0.0
 
@@ -188,7 +188,7 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
     )
     if excess <= 1.0:
         return Step(after, DONE, "accurate enough")
-    most = _TRIES if rules.closes else _FEW_TRIES
+    most = _TRIES if rules.tight else _FEW_TRIES
     moved = _moved(after, found)
     if moved is not None:
         return Step(moved, PLAN, "the window was off")
@@ -220,7 +220,7 @@ def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], La
     tried = (
         after.tries
         - max(after.again - _MOST_AGAIN, 0)
-        - (after.closer if rules.closes and focused else 0)
+        - (after.closer if rules.tight and focused else 0)
     )
     if tried < most and not largest:
         more, next_view = 8.0 if stuck else float(np.clip(np.sqrt(excess / 0.8), 1.3, 4.0)), after
@@ -240,7 +240,7 @@ def _in_more_pieces(view: View, lattice: Lattice, rules: Rules) -> Step | None:
 
     The tilt that serves the far end may lose sight of the near one.
     """
-    if not rules.closes or view.pieces != PIECES[0] or lattice.kind != "whole":
+    if not rules.tight or view.pieces != PIECES[0] or lattice.kind != "whole":
         return None
     faintest = view.faintest * 2.0**view.closer
     fresh = dataclasses.replace(view, pieces=PIECES[1], faintest=faintest, detail=1.0, closer=0)

@@ -68,7 +68,7 @@ class RandomAllocation(Mechanism):
     num_steps: Any
     num_selected: Any = 1
 
-    closes: ClassVar[bool] = False
+    tight: ClassVar[bool] = False
     undifferentiable: ClassVar[str] = "its tables are made from known numbers"
     relation: ClassVar[str] = "zeroing a record, and the reverse"
 

@@ -121,7 +121,7 @@ def test_a_single_step_under_one_tilt_gets_some_where_neither_points_nor_nearnes
     finer = refine(moved.view, looked(9.5, single._replace(size=2**18)), RULES, ladder)
     assert finer.view.idle == 1 and finer.view.pieces == policy.PIECES[1]
     # nor of compositions, nor where the sides do not close, nor twice
-    open_rules = dataclasses.replace(RULES, closes=False)
+    open_rules = dataclasses.replace(RULES, tight=False)
     for other, lattice, rules in (
         (view, HEAVY, RULES), (view, single, open_rules), (dataclasses.replace(view, pieces=8), single, RULES),
     ):  # fmt: skip
@@ -129,7 +129,7 @@ def test_a_single_step_under_one_tilt_gets_some_where_neither_points_nor_nearnes
 
 
 def test_a_pair_that_is_not_closed_is_not_chased():
-    rules = dataclasses.replace(RULES, closes=False)
+    rules = dataclasses.replace(RULES, tight=False)
     view = dataclasses.replace(whole(0, 1e3, rules), tries=policy._FEW_TRIES - 1, excess=10.0)
     assert refine(view, looked(9.9), rules, nothing_finer).why != "accurate enough"
     late = dataclasses.replace(view, closer=1)
