@@ -169,8 +169,8 @@ def census(records: dict[str, registry.Record]) -> str:
                 f"{claim.rho.value:g}",
                 f"{rho:.7g}",
                 f"{claim.epsilon.value:g}",
-                f"{float(conversions.epsilon_from_zcdp(DELTA, rho)):.4f}",
-                f"{float(conversions.simple_epsilon_from_zcdp(DELTA, rho)):.4f}",
+                f"{float(conversions.epsilon_from_zcdp(delta=DELTA, rho=rho)):.4f}",
+                f"{float(conversions.simple_epsilon_from_zcdp(delta=DELTA, rho=rho)):.4f}",
                 _of(curve.epsilon(DELTA)),
                 _of(curve.mu(1e-10)),
             )

@@ -6,15 +6,20 @@ from what determines μ.
 Host-side functions of scalars and arrays with NumPy broadcasting, float64. Results that are normal
 doubles have 1e-12 relative accuracy over the whole range of the arguments; results below 2.3e-308
 may be 0, and above 1.8e308 they are ∞. (:func:`epsilon` says where it depends on the last digits of
-δ.)"""
+δ.)
+
+All but :func:`compose` take keywords only."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import erf, erfinv, ndtr, ndtri
 
+from .deprecation import renamed_arguments
 from .numerics import gaussian_profile as profile
+from .numerics.shapes import Array, ArrayLike
 from .numerics.validation import broadcast, checked, closed_unit, finite, open_unit, positive
+from .vocabulary import keywords_only
 
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
 
@@ -32,11 +37,13 @@ def _nonnegative(name, value):
     return checked(name, value, "a finite number >= 0", lambda a: a >= 0.0)
 
 
-def beta(alpha, mu):
+@renamed_arguments(alpha="fpr")
+@keywords_only
+def beta(*, fpr: ArrayLike, mu: ArrayLike) -> Array:
     """Trade-off curve f_μ(α) = Φ(Φ⁻¹(1 − α) − μ): the least FNR at FPR α (Dong et al. 2022, Eq. 6).
 
     Args:
-        alpha: FPR in [0, 1]. mu: μ ≥ 0. Any shapes that broadcast.
+        fpr: FPR in [0, 1]. mu: μ ≥ 0. Any shapes that broadcast.
 
     Returns:
         FNR, float64.
@@ -45,17 +52,18 @@ def beta(alpha, mu):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> round(float(beta(0.05, 1.0)), 6)
+        >>> round(float(beta(fpr=0.05, mu=1.0)), 6)
         0.740489
 
     Method: docs/method/notation.md#pairs
     """
-    alpha, mu = closed_unit("alpha", alpha), _nonnegative("mu", mu)
-    broadcast(alpha=alpha, mu=mu)
-    return ndtr(-ndtri(alpha) - mu)
+    fpr, mu = closed_unit("fpr", fpr), _nonnegative("mu", mu)
+    broadcast(fpr=fpr, mu=mu)
+    return ndtr(-ndtri(fpr) - mu)
 
 
-def tpr(fpr, mu):
+@keywords_only
+def tpr(*, fpr: ArrayLike, mu: ArrayLike) -> Array:
     """Largest TPR of any attack at an FPR: 1 − f_μ(α) = Φ(Φ⁻¹(α) + μ).
 
     Args:
@@ -68,7 +76,7 @@ def tpr(fpr, mu):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> round(float(tpr(0.05, 1.0)), 6)
+        >>> round(float(tpr(fpr=0.05, mu=1.0)), 6)
         0.259511
     """
     fpr, mu = closed_unit("fpr", fpr), _nonnegative("mu", mu)
@@ -76,7 +84,8 @@ def tpr(fpr, mu):
     return ndtr(ndtri(fpr) + mu)
 
 
-def advantage(mu):
+@keywords_only
+def advantage(*, mu: ArrayLike) -> Array:
     """Membership advantage η = max TPR − FPR = 2Φ(μ/2) − 1, the δ at ε = 0 (Kulynych 2024).
 
     Args:
@@ -89,13 +98,14 @@ def advantage(mu):
         ValueError: μ is negative or not finite.
 
     Example:
-        >>> round(float(advantage(1.0)), 6)
+        >>> round(float(advantage(mu=1.0)), 6)
         0.382925
     """
     return erf(_nonnegative("mu", mu) / np.sqrt(8.0))
 
 
-def bayes_risk(prior, mu):
+@keywords_only
+def bayes_risk(*, prior: ArrayLike, mu: ArrayLike) -> Array:
     """Least error probability of an attacker, min over α of π·α + (1 − π)·f_μ(α) = π·Φ(−μ/2 − ℓ/μ)
     + (1 − π)·Φ(−μ/2 + ℓ/μ).
 
@@ -112,7 +122,7 @@ def bayes_risk(prior, mu):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> round(float(bayes_risk(0.5, 1.0)), 6)
+        >>> round(float(bayes_risk(prior=0.5, mu=1.0)), 6)
         0.308538
     """
     prior, mu = closed_unit("prior", prior), _nonnegative("mu", mu)
@@ -128,7 +138,8 @@ def bayes_risk(prior, mu):
     return np.where(certain, rare, rare * profile.rest(threshold, positive_mu))[()]
 
 
-def zcdp(mu):
+@keywords_only
+def zcdp(*, mu: ArrayLike) -> Array:
     """ρ of zero-concentrated DP: μ-GDP of a Gaussian mechanism is (μ²/2)-zCDP (Bun & Steinke 2016).
 
     Args:
@@ -141,7 +152,7 @@ def zcdp(mu):
         ValueError: μ is negative or not finite.
 
     Example:
-        >>> float(zcdp(1.0))
+        >>> float(zcdp(mu=1.0))
         0.5
     """
     mu = _nonnegative("mu", mu)
@@ -149,7 +160,8 @@ def zcdp(mu):
         return 0.5 * mu * mu
 
 
-def rdp(order, mu):
+@keywords_only
+def rdp(*, order: ArrayLike, mu: ArrayLike) -> Array:
     """Rényi divergence D_t of μ-GDP: t·μ²/2 (Mironov 2017).
 
     By post-processing of the Gaussian pair this bounds D_t of every μ-GDP mechanism.
@@ -164,7 +176,7 @@ def rdp(order, mu):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> float(rdp(4.0, 1.0))
+        >>> float(rdp(order=4.0, mu=1.0))
         2.0
     """
     order, mu = positive("order", order), _nonnegative("mu", mu)
@@ -173,7 +185,8 @@ def rdp(order, mu):
         return (order * mu) * (0.5 * mu)
 
 
-def mu_from_zcdp_of_gaussian(rho):
+@keywords_only
+def mu_from_zcdp_of_gaussian(*, rho: ArrayLike) -> Array:
     """μ = √(2ρ) of a Gaussian mechanism whose zCDP is ρ; of Gaussian mechanisms only.
 
     ρ-zCDP alone implies a weaker curve: :func:`jaxgdp.conversions.beta_from_zcdp`.
@@ -188,7 +201,7 @@ def mu_from_zcdp_of_gaussian(rho):
         ValueError: ρ is negative or not finite.
 
     Example:
-        >>> round(float(mu_from_zcdp_of_gaussian(3.65)), 6)
+        >>> round(float(mu_from_zcdp_of_gaussian(rho=3.65)), 6)
         2.701851
     """
     return np.sqrt(2.0) * np.sqrt(_nonnegative("rho", rho))
@@ -201,7 +214,8 @@ def _mu_of_advantage(eta):
     )[()]
 
 
-def mu_from_advantage(advantage):
+@keywords_only
+def mu_from_advantage(*, advantage: ArrayLike) -> Array:
     """μ = 2Φ⁻¹((1 + η)/2): the Gaussian curve with advantage η.
 
     Args:
@@ -214,14 +228,15 @@ def mu_from_advantage(advantage):
         ValueError: η is out of range.
 
     Example:
-        >>> round(float(mu_from_advantage(0.382925)), 6)
+        >>> round(float(mu_from_advantage(advantage=0.382925)), 6)
         1.0
     """
     eta = checked("advantage", advantage, "in [0, 1)", lambda a: (a >= 0.0) & (a < 1.0))
     return _mu_of_advantage(eta)
 
 
-def mu_from_rates(fpr, tpr):
+@keywords_only
+def mu_from_rates(*, fpr: ArrayLike, tpr: ArrayLike) -> Array:
     """μ = Φ⁻¹(TPR) − Φ⁻¹(FPR): the Gaussian curve through one point, 0 where the TPR is not above
     the FPR.
 
@@ -235,7 +250,7 @@ def mu_from_rates(fpr, tpr):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> round(float(mu_from_rates(0.05, 0.259511)), 5)
+        >>> round(float(mu_from_rates(fpr=0.05, tpr=0.259511)), 5)
         1.0
     """
     fpr, tpr = open_unit("fpr", fpr), open_unit("tpr", tpr)
@@ -257,7 +272,8 @@ def mu_from_rates(fpr, tpr):
     return np.where(near, np.where(tpr > fpr, x, 0.0), mu)[()]
 
 
-def delta(epsilon, mu):
+@keywords_only
+def delta(*, epsilon: ArrayLike, mu: ArrayLike) -> Array:
     """Privacy profile δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) (Balle & Wang 2018, Theorem 8).
 
     Args:
@@ -270,7 +286,7 @@ def delta(epsilon, mu):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> round(float(delta(1.0, 1.0)), 6)
+        >>> round(float(delta(epsilon=1.0, mu=1.0)), 6)
         0.126937
 
     Method: docs/method/notation.md#pairs
@@ -286,7 +302,8 @@ def delta(epsilon, mu):
     return np.where(mu > 0.0, value, perfect)[()]
 
 
-def epsilon(delta, mu):
+@keywords_only
+def epsilon(*, delta: ArrayLike, mu: ArrayLike) -> Array:
     """Smallest ε ≥ 0 with δ_μ(ε) ≤ δ, in nats.
 
     Args:
@@ -300,7 +317,7 @@ def epsilon(delta, mu):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> round(float(epsilon(1e-5, 1.0)), 6)
+        >>> round(float(epsilon(delta=1e-5, mu=1.0)), 6)
         4.377178
     """
     target, mu = open_unit("delta", delta), _nonnegative("mu", mu)
@@ -336,7 +353,8 @@ def _log_of(epsilon, mu, sign):
     return np.maximum(value, -1e300)  # (a root search cannot go by −∞)
 
 
-def mu_from_epsilon_delta(epsilon, delta):
+@keywords_only
+def mu_from_epsilon_delta(*, epsilon: ArrayLike, delta: ArrayLike) -> Array:
     """The μ whose Gaussian curve passes through (ε, δ): the largest μ that is (ε, δ)-DP, δ_μ(ε) =
     δ.
 
@@ -353,7 +371,7 @@ def mu_from_epsilon_delta(epsilon, delta):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> round(float(mu_from_epsilon_delta(4.377178, 1e-5)), 5)
+        >>> round(float(mu_from_epsilon_delta(epsilon=4.377178, delta=1e-5)), 5)
         1.0
     """
     eps, d = _nonnegative("epsilon", epsilon), open_unit("delta", delta)
@@ -382,7 +400,8 @@ def mu_from_epsilon_delta(epsilon, delta):
     return np.where(skip, at_zero, np.exp(root.x))[()]
 
 
-def mu_from_pure_dp(epsilon):
+@keywords_only
+def mu_from_pure_dp(*, epsilon: ArrayLike) -> Array:
     """The tight μ implied by pure ε-DP: μ = −2Φ⁻¹(1/(e^ε + 1)) (Gomez 2025, Proposition 6.1).
 
     Args:
@@ -395,7 +414,7 @@ def mu_from_pure_dp(epsilon):
         ValueError: ε is negative or not finite.
 
     Example:
-        >>> round(float(mu_from_pure_dp(1.0)), 6)
+        >>> round(float(mu_from_pure_dp(epsilon=1.0)), 6)
         1.232035
     """
     eps = _nonnegative("epsilon", epsilon)
@@ -408,7 +427,7 @@ def mu_from_pure_dp(epsilon):
     return np.where(near, small, -2.0 * ndtri_exp(-np.logaddexp(0.0, np.where(near, 1.0, eps))))[()]
 
 
-def compose(*mus):
+def compose(*mus: ArrayLike) -> Array:
     """μ of a composition: √(Σ μ²) (Dong et al. 2022, Corollary 3.3).
 
     Args:

@@ -26,9 +26,9 @@ BAD = [
     (lambda: jaxgdp.sweep([1.0], [0.1], [10], quantities=("nonsense",)), "quantity"),
     (lambda: jaxgdp.sweep([[1.0]], [0.1], [10]), "noise_multiplier"),
     (lambda: jaxgdp.sweep([1.0], [], [10]), "sampling_prob"),
-    (lambda: jaxgdp.gdp.beta(1.5, 1.0), "alpha"),
-    (lambda: jaxgdp.gdp.epsilon(0.0, 1.0), "delta"),
-    (lambda: jaxgdp.gdp.mu_from_pure_dp(-1.0), "epsilon"),
+    (lambda: jaxgdp.gdp.beta(fpr=1.5, mu=1.0), "fpr"),
+    (lambda: jaxgdp.gdp.epsilon(delta=0.0, mu=1.0), "delta"),
+    (lambda: jaxgdp.gdp.mu_from_pure_dp(epsilon=-1.0), "epsilon"),
 ]
 
 

@@ -66,10 +66,10 @@ def _places():
 
 def test_delta():
     epsilon, mu = _places()
-    for e, m, found in zip(epsilon, mu, gdp.delta(epsilon, mu), strict=True):
+    for e, m, found in zip(epsilon, mu, gdp.delta(epsilon=epsilon, mu=mu), strict=True):
         assert agrees(found, profile(e, m)[0]), (e, m, found)
     epsilon = np.minimum(epsilon, 1e3)
-    for e, m, found in zip(epsilon, mu, gdp.delta(-epsilon, mu), strict=True):
+    for e, m, found in zip(epsilon, mu, gdp.delta(epsilon=-epsilon, mu=mu), strict=True):
         exact = mp.exp(-mp.mpf(e)) * profile(e, m)[0] - mp.expm1(-mp.mpf(e))
         assert agrees(found, exact), (-e, m, found)
 
@@ -78,7 +78,7 @@ def test_bayes_risk():
     middle = 0.5 + log_uniform(-16, -1) * RNG.choice([-1, 1], NUMBER)
     prior = np.concatenate([log_uniform(-300, -0.3), RNG.random(NUMBER), middle])
     mu = np.concatenate([log_uniform(-300, 150), log_uniform(-5, 1.9, 2 * NUMBER)])
-    for p, m, found in zip(prior, mu, gdp.bayes_risk(prior, mu), strict=True):
+    for p, m, found in zip(prior, mu, gdp.bayes_risk(prior=prior, mu=mu), strict=True):
         rare = min(mp.mpf(p), 1 - mp.mpf(p))
         threshold = mp.log((1 - rare) / rare)
         assert agrees(found, rare * _rest(threshold, m)), (p, m, found)
@@ -98,7 +98,9 @@ def test_mu_from_epsilon_delta():
     epsilon = np.concatenate([log_uniform(-300, 300), log_uniform(-12, 3, 2 * NUMBER), [0.0] * 8])
     delta = np.concatenate([log_uniform(-300, -0.001, 2 * NUMBER), 1 - log_uniform(-15, -0.5)])
     delta = np.append(delta, [3e-13, 1e-12, 1e-300, 1e-16, 0.3, 0.5, 0.9, 1 - 1e-16])
-    for e, d, mu in zip(epsilon, delta, gdp.mu_from_epsilon_delta(epsilon, delta), strict=True):
+    for e, d, mu in zip(
+        epsilon, delta, gdp.mu_from_epsilon_delta(epsilon=epsilon, delta=delta), strict=True
+    ):
         below, above = (profile(e, mp.mpf(mu) * (1 + side * RELATIVE))[0] for side in (-1, 1))
         assert below <= mp.mpf(d) <= above, (e, d, mu)
 
@@ -107,7 +109,7 @@ def test_epsilon():
     """ε·(1 ± 1e-12) lies on either side of what a δ that differs in its last digits allows."""
     mu = np.concatenate([log_uniform(-300, 150), log_uniform(-6, 1.7, 2 * NUMBER)])
     delta = np.concatenate([log_uniform(-300, -0.001, 2 * NUMBER), 1 - log_uniform(-15, -0.5)])
-    for m, d, epsilon in zip(mu, delta, gdp.epsilon(delta, mu), strict=True):
+    for m, d, epsilon in zip(mu, delta, gdp.epsilon(delta=delta, mu=mu), strict=True):
         d = mp.mpf(d)
         slack = mp.mpf("1e-14") * min(d, 1 - d)
         assert _exactly(epsilon, m, 1 + RELATIVE) <= d + slack, (d, m, epsilon)
@@ -127,7 +129,9 @@ def _exactly(epsilon, mu, factor):
 def test_rates():
     alpha = np.concatenate([log_uniform(-307, 0), RNG.random(NUMBER), 1 - log_uniform(-16, -1)])
     mu = np.concatenate([log_uniform(-300, 2), log_uniform(-4, 1.9, 2 * NUMBER)])
-    for a, m, fnr, tpr in zip(alpha, mu, gdp.beta(alpha, mu), gdp.tpr(alpha, mu), strict=True):
+    for a, m, fnr, tpr in zip(
+        alpha, mu, gdp.beta(fpr=alpha, mu=mu), gdp.tpr(fpr=alpha, mu=mu), strict=True
+    ):
         z = quantile(mp.mpf(a))
         assert agrees(fnr, phi(-z - mp.mpf(m))) and agrees(tpr, phi(z + mp.mpf(m))), (
             a,
@@ -145,24 +149,24 @@ def test_mu_from_rates_that_are_near_each_other():
         (1 - fpr) * RNG.random(2 * NUMBER),
     )
     tpr = np.clip(np.minimum(fpr + further, 0.999), np.nextafter(fpr, 1.0), 1.0 - 1e-16)
-    for a, t, found in zip(fpr, tpr, gdp.mu_from_rates(fpr, tpr), strict=True):
+    for a, t, found in zip(fpr, tpr, gdp.mu_from_rates(fpr=fpr, tpr=tpr), strict=True):
         assert agrees(found, quantile(mp.mpf(t)) - quantile(mp.mpf(a))), (a, t, found)
-    assert gdp.mu_from_rates(0.3, 0.3) == gdp.mu_from_rates(0.3, 0.2) == 0.0
+    assert gdp.mu_from_rates(fpr=0.3, tpr=0.3) == gdp.mu_from_rates(fpr=0.3, tpr=0.2) == 0.0
 
 
 def test_advantage_and_back():
     mu = np.append(log_uniform(-307, 3), log_uniform(-3, 1.7))
-    for m, found in zip(mu, gdp.advantage(mu), strict=True):
+    for m, found in zip(mu, gdp.advantage(mu=mu), strict=True):
         assert agrees(found, mp.erf(mp.mpf(m) / mp.sqrt(8)))
     eta = np.append(log_uniform(-307, -0.001), 1 - log_uniform(-16, -0.5))
-    for x, found in zip(eta, gdp.mu_from_advantage(eta), strict=True):
+    for x, found in zip(eta, gdp.mu_from_advantage(advantage=eta), strict=True):
         exact = -2 * quantile((1 - mp.mpf(x)) / 2) if x > 1e-20 else mp.mpf(x) * mp.sqrt(2 * mp.pi)
         assert agrees(found, exact), (x, found)
 
 
 def test_mu_from_pure_dp():
     epsilon = np.concatenate([log_uniform(-307, 300), log_uniform(-3, 3), [1.5e-16, 0.999999, 1.0]])
-    for e, found in zip(epsilon, gdp.mu_from_pure_dp(epsilon), strict=True):
+    for e, found in zip(epsilon, gdp.mu_from_pure_dp(epsilon=epsilon), strict=True):
         e = mp.mpf(e)
         if e < mp.mpf("1e-20"):
             exact = e * mp.sqrt(mp.pi / 2)
@@ -175,7 +179,7 @@ def test_mu_from_pure_dp():
                 exact += (mp.log(ratio) - exact * exact / 2 - mp.log(2 * mp.pi) / 2 - log_p) * ratio
             exact *= 2
         assert agrees(found, exact), (e, found)
-    assert gdp.mu_from_pure_dp(0.0) == 0.0
+    assert gdp.mu_from_pure_dp(epsilon=0.0) == 0.0
 
 
 def test_powers_and_sums():
@@ -183,10 +187,10 @@ def test_powers_and_sums():
     columns = zip(
         one,
         other,
-        gdp.rdp(one, other),
+        gdp.rdp(order=one, mu=other),
         gdp.compose(one, other, one),
-        gdp.zcdp(one),
-        gdp.mu_from_zcdp_of_gaussian(one),
+        gdp.zcdp(mu=one),
+        gdp.mu_from_zcdp_of_gaussian(rho=one),
         strict=True,
     )
     for x, y, rdp, both, rho, back in columns:
@@ -203,8 +207,8 @@ def test_powers_and_sums():
 def test_shapes_are_those_of_the_arguments(shape):
     mu = np.full(shape, 1.3)
     calls = (
-        gdp.delta(0.5, mu), gdp.epsilon(1e-3, mu), gdp.bayes_risk(0.3, mu), gdp.mu_from_epsilon_delta(mu, 0.1), gdp.mu_from_pure_dp(mu),
-        gdp.mu_from_rates(0.1, np.full(shape, 0.2)), gdp.mu_from_advantage(np.full(shape, 0.2)), gdp.compose(mu, 2.0), gdp.zcdp(mu),
+        gdp.delta(epsilon=0.5, mu=mu), gdp.epsilon(delta=1e-3, mu=mu), gdp.bayes_risk(prior=0.3, mu=mu), gdp.mu_from_epsilon_delta(epsilon=mu, delta=0.1), gdp.mu_from_pure_dp(epsilon=mu),
+        gdp.mu_from_rates(fpr=0.1, tpr=np.full(shape, 0.2)), gdp.mu_from_advantage(advantage=np.full(shape, 0.2)), gdp.compose(mu, 2.0), gdp.zcdp(mu=mu),
     )  # fmt: skip
     for found in calls:
         assert np.shape(found) == shape and np.asarray(found).dtype == np.float64

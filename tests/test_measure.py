@@ -40,8 +40,8 @@ def test_gaussian_is_exact_enough():
         jaxgdp.Gaussian(sigma), quantities=("mu", "delta", "tpr"), epsilon=0.5, fpr=1e-6
     )
     assert np.all(found.brackets["mu"].contains(1.0 / sigma))
-    assert np.all(found.brackets["delta"].contains(jaxgdp.gdp.delta(0.5, 1.0 / sigma)))
-    assert np.all(found.brackets["tpr"].contains(1.0 - jaxgdp.gdp.beta(1e-6, 1.0 / sigma)))
+    assert np.all(found.brackets["delta"].contains(jaxgdp.gdp.delta(epsilon=0.5, mu=1.0 / sigma)))
+    assert np.all(found.brackets["tpr"].contains(1.0 - jaxgdp.gdp.beta(fpr=1e-6, mu=1.0 / sigma)))
 
 
 def test_each_setting_has_its_own_rates():
@@ -60,10 +60,10 @@ def test_each_setting_has_its_own_rates():
     # an attacker rejects where the loss exceeds the log of the prior odds
     odds = np.log(prior / (1 - prior))
     risk = prior * ndtr(-odds / mu - mu / 2) + (1 - prior) * ndtr(odds / mu - mu / 2)
-    beta = jaxgdp.gdp.beta(fpr, mu)
+    beta = jaxgdp.gdp.beta(fpr=fpr, mu=mu)
     exact = {
         "mu": mu,
-        "epsilon": jaxgdp.gdp.epsilon(delta, mu),
+        "epsilon": jaxgdp.gdp.epsilon(delta=delta, mu=mu),
         "tpr": 1 - beta,
         "beta": beta,
         "bayes_risk": risk,
@@ -82,7 +82,7 @@ def test_each_setting_has_its_own_rates():
 def test_rates_spread_a_mechanism():
     found = jaxgdp.measure(jaxgdp.Gaussian(2.0), quantities="tpr", fpr=np.array([[1e-3], [1e-2]]))
     assert np.all(
-        found.brackets["tpr"].contains(1 - jaxgdp.gdp.beta(np.array([[1e-3], [1e-2]]), 0.5))
+        found.brackets["tpr"].contains(1 - jaxgdp.gdp.beta(fpr=np.array([[1e-3], [1e-2]]), mu=0.5))
     )
     assert found.at["tpr"].shape == (2, 1) and found.status["tpr"].shape == (2, 1)
 

@@ -18,8 +18,8 @@ def figure(quick=False):
         np.linspace(0.0, 2.5, 51 if quick else 501),
         np.linspace(0.0, 1.0, 101 if quick else 1001),
     )
-    delta = np.asarray(profile(epsilon)), gdp.delta(epsilon, mu)
-    rates = alpha, np.asarray(profile.beta(alpha)), gdp.beta(alpha, mu)
+    delta = np.asarray(profile(epsilon)), gdp.delta(epsilon=epsilon, mu=mu)
+    rates = alpha, np.asarray(profile.beta(alpha)), gdp.beta(fpr=alpha, mu=mu)
     transformation = bridge.gdp_transformation(profile, epsilon)
     drawn = Figure(figsize=(10.8, 3.6), layout="constrained")
     drawn = plot.bridge_panels(epsilon, delta, transformation, rates, mu, verdict.fpr_floor, drawn)

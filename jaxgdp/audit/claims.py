@@ -48,7 +48,7 @@ class Claim:
             points: FPRs in the table, closest near 0 and 1.
 
         Example:
-            >>> float(as_claim(1.0).tabulated().fnr(np.array([0.1])).lower[0]) <= float(gdp.beta(0.1, 1.0))
+            >>> float(as_claim(1.0).tabulated().fnr(np.array([0.1])).lower[0]) <= float(gdp.beta(fpr=0.1, mu=1.0))
             True
         """
         half = np.geomspace(1e-7, 0.5, points // 2)
@@ -100,7 +100,7 @@ class Claim:
 
 def _gaussian(mu: float) -> Claim:
     def fnr(alpha):
-        beta = gdp.beta(alpha, mu)
+        beta = gdp.beta(fpr=alpha, mu=mu)
         return Bracket(beta * (1.0 - 1e-11), np.minimum(beta * (1.0 + 1e-11), 1.0))
 
     return Claim(f"{mu:.6g}-GDP", fnr, Bracket(mu, mu), 0.0)

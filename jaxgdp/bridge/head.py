@@ -316,7 +316,7 @@ def head(source, epsilon_max, rtol=RTOL, *, max_evaluations=MOST_EVALUATIONS) ->
 
     Example:
         >>> import jaxgdp
-        >>> found = head(lambda epsilon: jaxgdp.gdp.delta(epsilon, 1.5), epsilon_max=5.0, rtol=1e-3)
+        >>> found = head(lambda epsilon: jaxgdp.gdp.delta(epsilon=epsilon, mu=1.5), epsilon_max=5.0, rtol=1e-3)
         >>> bool(found.mu.contains(1.5)), found.status, found.evaluations < 200
         (True, 'ok', True)
     """

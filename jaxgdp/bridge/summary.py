@@ -104,7 +104,11 @@ def summarize(
     at = np.array(deltas)
 
     def epsilon(mu):
-        return gdp.epsilon(at, mu) * (1.0 + 1e-9) if np.isfinite(mu) else np.full(len(at), np.inf)
+        return (
+            gdp.epsilon(delta=at, mu=mu) * (1.0 + 1e-9)
+            if np.isfinite(mu)
+            else np.full(len(at), np.inf)
+        )
 
     exact = curve.epsilon(at)
     return Summary(

@@ -39,7 +39,7 @@ def gdp_transformation(source, epsilon, *, rtol=RTOL) -> Bracket:
 
     Example:
         >>> import jaxgdp
-        >>> bracket = gdp_transformation(lambda epsilon: jaxgdp.gdp.delta(epsilon, 1.5), [0.0, 1.0, 6.0])
+        >>> bracket = gdp_transformation(lambda epsilon: jaxgdp.gdp.delta(epsilon=epsilon, mu=1.5), [0.0, 1.0, 6.0])
         >>> bool(bracket.contains(1.5).all()), bool((bracket.width < 1e-9).all())
         (True, True)
     """

@@ -74,8 +74,8 @@ class BlackBox:
 
     Example:
         >>> import jaxgdp
-        >>> box = BlackBox(delta=lambda epsilon: jaxgdp.gdp.delta(epsilon, 1.0))
-        >>> bool(box.read(jaxgdp.targets.Advantage(0.4)).contains(jaxgdp.gdp.advantage(1.0)))
+        >>> box = BlackBox(delta=lambda epsilon: jaxgdp.gdp.delta(epsilon=epsilon, mu=1.0))
+        >>> bool(box.read(jaxgdp.targets.Advantage(0.4)).contains(jaxgdp.gdp.advantage(mu=1.0)))
         True
     """
 

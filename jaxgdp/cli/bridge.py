@@ -191,7 +191,7 @@ def _rates(found: _Found) -> list[tuple[float, float, float]]:
     rows = []
     for fpr in FPRS:
         gaussian = (
-            float(gdp.beta(fpr, mu))
+            float(gdp.beta(fpr=fpr, mu=mu))
             if math.isfinite(mu) and fpr >= floor * (1.0 - 1e-9)
             else math.nan
         )
@@ -267,8 +267,8 @@ def _draw(found: _Found, path: Path) -> None:
     epsilon = np.linspace(0.0, 1.1 * min(max(found.last, 0.5), 500.0), _POINTS)
     alpha = np.linspace(0.0, 1.0, _POINTS)
     shown = mu if math.isfinite(mu) else 0.0
-    delta = np.asarray(found.profile(epsilon)), gdp.delta(epsilon, shown)
-    rates = alpha, np.asarray(found.beta(alpha)), gdp.beta(alpha, shown)
+    delta = np.asarray(found.profile(epsilon)), gdp.delta(epsilon=epsilon, mu=shown)
+    rates = alpha, np.asarray(found.beta(alpha)), gdp.beta(fpr=alpha, mu=shown)
     figure = Figure(figsize=(10.5, 3.4), layout="constrained")
     FigureCanvasAgg(figure)
     transformation = gdp_transformation(found.source, epsilon)

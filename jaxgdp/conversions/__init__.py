@@ -1,5 +1,5 @@
 """Conversions between privacy definitions, each on its safe side: what one guarantee implies in the
-terms of another.
+terms of another. They take keywords only.
 """
 
 from .approximate_dp import (

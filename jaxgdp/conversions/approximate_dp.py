@@ -7,8 +7,11 @@ from __future__ import annotations
 import numpy as np
 
 from .. import gdp
+from ..deprecation import renamed_arguments
 from ..numerics.errors import PURE_MU
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import broadcast, checked, closed_unit
+from ..vocabulary import keywords_only
 from .outward import SMALLEST, UNIT, one_minus, up
 
 
@@ -18,12 +21,14 @@ def _guarantee(epsilon, delta):
     return eps, d
 
 
-def beta_from_approximate_dp(alpha, epsilon, delta):
+@renamed_arguments(alpha="fpr")
+@keywords_only
+def beta_from_approximate_dp(*, fpr: ArrayLike, epsilon: ArrayLike, delta: ArrayLike) -> Array:
     """Trade-off curve of (ε, δ)-DP: f(α) = max(0, 1 − δ − e^ε·α, e^{−ε}·(1 − δ − α)) (Dong et al.
     2022; Gomez 2025, Section A.6).
 
     Args:
-        alpha: FPR in [0, 1]. epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.
+        fpr: FPR in [0, 1]. epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.
 
     Returns:
         FNR, float64: a lower bound for every (ε, δ)-DP mechanism, reached by one of them but for
@@ -33,12 +38,12 @@ def beta_from_approximate_dp(alpha, epsilon, delta):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> round(float(beta_from_approximate_dp(0.1, 1.0, 1e-5)), 6)
+        >>> round(float(beta_from_approximate_dp(fpr=0.1, epsilon=1.0, delta=1e-5)), 6)
         0.728162
     """
-    a = closed_unit("alpha", alpha)
+    a = closed_unit("fpr", fpr)
     eps, d = _guarantee(epsilon, delta)
-    broadcast(alpha=a, epsilon=eps, delta=d)
+    broadcast(fpr=a, epsilon=eps, delta=d)
     with np.errstate(over="ignore", invalid="ignore"):
         rest = one_minus(d)
         fall = np.exp(eps) * a * (1.0 + 4.0 * UNIT)
@@ -49,7 +54,8 @@ def beta_from_approximate_dp(alpha, epsilon, delta):
     return np.maximum(np.maximum(steep, np.where(flat < SMALLEST, 0.0, flat)), 0.0)
 
 
-def advantage_from_approximate_dp(epsilon, delta):
+@keywords_only
+def advantage_from_approximate_dp(*, epsilon: ArrayLike, delta: ArrayLike) -> Array:
     """Largest advantage of an attacker under (ε, δ)-DP: η = (e^ε − 1 + 2δ)/(e^ε + 1).
 
     Where the two slopes of f meet, α = f(α) = (1 − δ)/(1 + e^ε); there 1 − α − f(α) is largest
@@ -66,7 +72,7 @@ def advantage_from_approximate_dp(epsilon, delta):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> round(float(advantage_from_approximate_dp(1.0, 0.0)), 6)
+        >>> round(float(advantage_from_approximate_dp(epsilon=1.0, delta=0.0)), 6)
         0.462117
     """
     eps, d = _guarantee(epsilon, delta)
@@ -78,7 +84,8 @@ def advantage_from_approximate_dp(epsilon, delta):
         )
 
 
-def mu_from_approximate_dp(epsilon, delta):
+@keywords_only
+def mu_from_approximate_dp(*, epsilon: ArrayLike, delta: ArrayLike) -> Array:
     """μ that an (ε, δ)-DP guarantee implies: −2Φ⁻¹(1/(e^ε + 1)) for δ = 0, else ∞ (Gomez 2025,
     Propositions 6.1 and 6.2).
 
@@ -96,9 +103,9 @@ def mu_from_approximate_dp(epsilon, delta):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> [round(float(mu), 6) for mu in mu_from_approximate_dp(1.0, [0.0, 1e-9])]
+        >>> [round(float(mu), 6) for mu in mu_from_approximate_dp(epsilon=1.0, delta=[0.0, 1e-9])]
         [1.232035, inf]
     """
     eps, d = _guarantee(epsilon, delta)
     broadcast(epsilon=eps, delta=d)
-    return np.where(d > 0.0, np.inf, gdp.mu_from_pure_dp(eps) * (1.0 + PURE_MU))
+    return np.where(d > 0.0, np.inf, gdp.mu_from_pure_dp(epsilon=eps) * (1.0 + PURE_MU))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import checked
+from ..vocabulary import keywords_only
 from .outward import up
 
 
@@ -12,7 +14,8 @@ def _epsilon(value):
     return checked("epsilon", value, "a finite number >= 0", lambda a: a >= 0.0)
 
 
-def zcdp_from_pure_dp(epsilon):
+@keywords_only
+def zcdp_from_pure_dp(*, epsilon: ArrayLike) -> Array:
     """Smallest ρ with which pure ε-DP implies ρ-zCDP: ρ = ε·tanh(ε/2).
 
     Of all ε-DP pairs randomized response has the largest Rényi divergence at every order, D_t/t is
@@ -29,7 +32,7 @@ def zcdp_from_pure_dp(epsilon):
         ValueError: ε is negative or not finite.
 
     Example:
-        >>> round(float(zcdp_from_pure_dp(1.0)), 6)
+        >>> round(float(zcdp_from_pure_dp(epsilon=1.0)), 6)
         0.462117
     """
     eps = _epsilon(epsilon)
@@ -39,7 +42,8 @@ def zcdp_from_pure_dp(epsilon):
     return np.where(eps > 0.0, up(np.maximum(product, np.finfo(float).tiny)), 0.0)[()]
 
 
-def zcdp_from_exponential_mechanism(epsilon):
+@keywords_only
+def zcdp_from_exponential_mechanism(*, epsilon: ArrayLike) -> Array:
     """zCDP of the exponential mechanism, or any mechanism of ε-bounded range: ρ = ε²/8 (Cesar &
     Rogers 2021; Gomez 2025, Section 6).
 
@@ -53,7 +57,7 @@ def zcdp_from_exponential_mechanism(epsilon):
         ValueError: ε is negative or not finite.
 
     Example:
-        >>> round(float(zcdp_from_exponential_mechanism(2.0)), 12)
+        >>> round(float(zcdp_from_exponential_mechanism(epsilon=2.0)), 12)
         0.5
     """
     eps = _epsilon(epsilon)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..deprecation import renamed_arguments
 from ..numerics.errors import RDP
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import broadcast, checked, closed_unit, open_unit
+from ..vocabulary import keywords_only
 from .outward import exp_up
 from .renyi import (
     LOWEST_ADVANTAGE,
@@ -48,7 +51,9 @@ def _at_zero(t, rho):
     return np.where(np.isposinf(rho), 0.0, np.where(t >= 1.0, 1.0, loose))
 
 
-def beta_from_rdp(alpha, orders, rho):
+@renamed_arguments(alpha="fpr")
+@keywords_only
+def beta_from_rdp(*, fpr: ArrayLike, orders: ArrayLike, rho: ArrayLike) -> Array:
     """Trade-off curve implied by Rényi DP: the least FNR at FPR α with D_t ≤ ρ(t) at every order,
     both ways round.
 
@@ -58,7 +63,7 @@ def beta_from_rdp(alpha, orders, rho):
     the orders imply, and the lower side of each root is returned.
 
     Args:
-        alpha: FPR in [0, 1], any shape. orders: t ≥ 1/2, one-dimensional, ∞ allowed (pure DP).
+        fpr: FPR in [0, 1], any shape. orders: t ≥ 1/2, one-dimensional, ∞ allowed (pure DP).
         rho: ρ(t) ≥ 0 in nats, orders on its last axis, the rest broadcast against α; ∞ allowed.
 
     Returns:
@@ -68,12 +73,12 @@ def beta_from_rdp(alpha, orders, rho):
         ValueError: an argument is out of range, or shapes do not match.
 
     Example:
-        >>> round(float(beta_from_rdp(0.1, [2.0, 4.0], [1.0, 2.0])), 6)
+        >>> round(float(beta_from_rdp(fpr=0.1, orders=[2.0, 4.0], rho=[1.0, 2.0])), 6)
         0.50675
     """
-    a = closed_unit("alpha", alpha)
+    a = closed_unit("fpr", fpr)
     t, r = _curve(orders, rho)
-    shape = broadcast(alpha=a, rho=r[..., 0])
+    shape = broadcast(fpr=a, rho=r[..., 0])
     a = np.broadcast_to(a, shape)[..., None]
     inside = np.clip(a, 1e-300, 1.0 - 2.0**-53)
     used = np.broadcast_to(np.where(a > 0.0, inside, 0.5), np.broadcast_shapes(a.shape, r.shape))
@@ -90,7 +95,8 @@ def beta_from_rdp(alpha, orders, rho):
     )[()]
 
 
-def advantage_from_rdp(orders, rho):
+@keywords_only
+def advantage_from_rdp(*, orders: ArrayLike, rho: ArrayLike) -> Array:
     """Largest advantage 1 − α − β of an attacker under Rényi DP: tanh(L/2) with L from cosh((t −
     ½)L)/cosh(L/2) = e^{(t−1)ρ(t)}.
 
@@ -107,7 +113,7 @@ def advantage_from_rdp(orders, rho):
         ValueError: an argument is out of range, or shapes do not match.
 
     Example:
-        >>> round(float(advantage_from_rdp([2.0], [1.0])), 6)
+        >>> round(float(advantage_from_rdp(orders=[2.0], rho=[1.0])), 6)
         0.548169
     """
     t, r = _curve(orders, rho)
@@ -138,7 +144,8 @@ def epsilon_at_order(log_delta, s, rho):
         )
 
 
-def delta_from_rdp(epsilon, orders, rho):
+@keywords_only
+def delta_from_rdp(*, epsilon: ArrayLike, orders: ArrayLike, rho: ArrayLike) -> Array:
     """δ(ε) from Rényi DP: the least over orders t > 1 of e^{(t−1)(ρ(t)−ε)}/(t − 1)·(1 − 1/t)^t.
 
     Canonne, Kamath & Steinke 2020, Proposition 12; Balle et al. 2020.
@@ -155,7 +162,7 @@ def delta_from_rdp(epsilon, orders, rho):
         ValueError: an argument is out of range, or shapes do not match.
 
     Example:
-        >>> round(float(delta_from_rdp(4.0, [2.0, 4.0], [1.0, 2.0])), 9)
+        >>> round(float(delta_from_rdp(epsilon=4.0, orders=[2.0, 4.0], rho=[1.0, 2.0])), 9)
         0.000261431
     """
     eps = checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0)
@@ -175,7 +182,8 @@ def delta_from_rdp(epsilon, orders, rho):
     return exp_up(np.min(value, axis=-1))[()]
 
 
-def epsilon_from_rdp(delta, orders, rho):
+@keywords_only
+def epsilon_from_rdp(*, delta: ArrayLike, orders: ArrayLike, rho: ArrayLike) -> Array:
     """ε(δ) from Rényi DP: the least over orders t > 1 of ρ(t) + log(1 − 1/t) − (log δ + log t)/(t −
     1).
 
@@ -194,7 +202,7 @@ def epsilon_from_rdp(delta, orders, rho):
         ValueError: an argument is out of range, or shapes do not match.
 
     Example:
-        >>> round(float(epsilon_from_rdp(1e-5, [2.0, 4.0], [1.0, 2.0])), 6)
+        >>> round(float(epsilon_from_rdp(delta=1e-5, orders=[2.0, 4.0], rho=[1.0, 2.0])), 6)
         5.087862
     """
     d = open_unit("delta", delta)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .. import gdp
+from ..numerics.shapes import Array, ArrayLike
+from ..vocabulary import keywords_only
 
 TABLE3_EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 TABLE3_DELTAS = (1e-5, 1e-6, 1e-9)
@@ -21,7 +23,8 @@ TABLE3_PRINTED = (
 )
 
 
-def table3(epsilons=TABLE3_EPSILONS, deltas=TABLE3_DELTAS):
+@keywords_only
+def table3(*, epsilons: ArrayLike = TABLE3_EPSILONS, deltas: ArrayLike = TABLE3_DELTAS) -> Array:
     """μ with δ_μ(ε) = δ for every pair of an ε and a δ (Gomez 2025, Table 3).
 
     Args:
@@ -34,10 +37,12 @@ def table3(epsilons=TABLE3_EPSILONS, deltas=TABLE3_DELTAS):
         ValueError: an argument is out of range or not one-dimensional.
 
     Example:
-        >>> table3([1.0], [1e-5, 1e-9]).round(2).tolist()
+        >>> table3(epsilons=[1.0], deltas=[1e-5, 1e-9]).round(2).tolist()
         [[0.27, 0.18]]
     """
     for name, values in (("epsilons", epsilons), ("deltas", deltas)):
         if np.ndim(values) != 1:
             raise ValueError(f"{name} must be one-dimensional, got shape {np.shape(values)}")
-    return gdp.mu_from_epsilon_delta(np.asarray(epsilons)[:, None], np.asarray(deltas)[None, :])
+    return gdp.mu_from_epsilon_delta(
+        epsilon=np.asarray(epsilons)[:, None], delta=np.asarray(deltas)[None, :]
+    )

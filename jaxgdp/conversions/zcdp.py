@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..deprecation import renamed_arguments
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import broadcast, checked, closed_unit, open_unit
+from ..vocabulary import keywords_only
 from .orders import best_order, last_ruled_out_by_any
 from .outward import UNIT, exp_up, one_minus, up
 from .rdp import epsilon_at_order, log_delta_at_order
@@ -27,7 +30,9 @@ def _range(rho, depth):
     return np.minimum(middle, 0.0) - 16.0, np.maximum(middle, 0.0) + 8.0
 
 
-def beta_from_zcdp(alpha, rho):
+@renamed_arguments(alpha="fpr")
+@keywords_only
+def beta_from_zcdp(*, fpr: ArrayLike, rho: ArrayLike) -> Array:
     """Trade-off curve implied by ρ-zCDP: the largest over orders t ≥ 1 of the curve of (t,
     tρ)-Rényi DP (Gomez 2025, Section A.6).
 
@@ -35,7 +40,7 @@ def beta_from_zcdp(alpha, rho):
     costs no validity.
 
     Args:
-        alpha: FPR in [0, 1]. rho: ρ ≥ 0. Any shapes that broadcast.
+        fpr: FPR in [0, 1]. rho: ρ ≥ 0. Any shapes that broadcast.
 
     Returns:
         FNR, float64: a lower bound, the safe side to report.
@@ -44,11 +49,11 @@ def beta_from_zcdp(alpha, rho):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> round(float(beta_from_zcdp(0.1, 0.5)), 6)
+        >>> round(float(beta_from_zcdp(fpr=0.1, rho=0.5)), 6)
         0.516272
     """
-    a, r = closed_unit("alpha", alpha), _rho(rho)
-    broadcast(alpha=a, rho=r)
+    a, r = closed_unit("fpr", fpr), _rho(rho)
+    broadcast(fpr=a, rho=r)
     a, r = np.broadcast_arrays(a, r)
     trivial = (r == 0.0) | (a == 0.0) | (a == 1.0)
     inside = np.where(trivial, 0.5, np.maximum(a, _TINY))
@@ -65,7 +70,8 @@ def beta_from_zcdp(alpha, rho):
     return np.where(trivial, one_minus(a), np.where(a < _TINY, 0.0, best))[()]
 
 
-def advantage_from_zcdp(rho):
+@keywords_only
+def advantage_from_zcdp(*, rho: ArrayLike) -> Array:
     """Largest advantage of an attacker under ρ-zCDP: the symmetric point of :func:`beta_from_zcdp`.
 
     Args:
@@ -78,7 +84,7 @@ def advantage_from_zcdp(rho):
         ValueError: ρ is negative or not finite.
 
     Example:
-        >>> round(float(advantage_from_zcdp(0.5)), 6)
+        >>> round(float(advantage_from_zcdp(rho=0.5)), 6)
         0.479098
     """
     r = _rho(rho)
@@ -93,7 +99,8 @@ def advantage_from_zcdp(rho):
     return np.where(r > 0.0, best, 0.0)[()]
 
 
-def epsilon_from_zcdp(delta, rho):
+@keywords_only
+def epsilon_from_zcdp(*, delta: ArrayLike, rho: ArrayLike) -> Array:
     """ε(δ) from ρ-zCDP: the least over t > 1 of tρ + log(1 − 1/t) − (log δ + log t)/(t − 1)
     (Canonne, Kamath & Steinke 2020, Corollary 13).
 
@@ -107,7 +114,7 @@ def epsilon_from_zcdp(delta, rho):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> round(float(epsilon_from_zcdp(1e-10, 2.56)), 2)
+        >>> round(float(epsilon_from_zcdp(delta=1e-10, rho=2.56)), 2)
         17.16
     """
     d, r = open_unit("delta", delta), _rho(rho)
@@ -123,7 +130,8 @@ def epsilon_from_zcdp(delta, rho):
     return np.where(r > 0.0, np.maximum(epsilon_at_order(log_d, s, (1.0 + s) * used), 0.0), 0.0)[()]
 
 
-def delta_from_zcdp(epsilon, rho):
+@keywords_only
+def delta_from_zcdp(*, epsilon: ArrayLike, rho: ArrayLike) -> Array:
     """δ(ε) from ρ-zCDP: the least over t > 1 of e^{(t−1)(tρ−ε)}/(t − 1)·(1 − 1/t)^t (Canonne,
     Kamath & Steinke 2020, Corollary 13).
 
@@ -137,7 +145,7 @@ def delta_from_zcdp(epsilon, rho):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> round(float(delta_from_zcdp(3.0, 0.5)), 6)
+        >>> round(float(delta_from_zcdp(epsilon=3.0, rho=0.5)), 6)
         0.005143
     """
     eps, r = checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0), _rho(rho)
@@ -156,7 +164,8 @@ def delta_from_zcdp(epsilon, rho):
     return np.where(r > 0.0, exp_up(log_delta), 0.0)[()]
 
 
-def simple_epsilon_from_zcdp(delta, rho):
+@keywords_only
+def simple_epsilon_from_zcdp(*, delta: ArrayLike, rho: ArrayLike) -> Array:
     """ε = ρ + 2·√(ρ·log(1/δ)) (Bun & Steinke 2016, Proposition 1.3): simple, and never better than
     :func:`epsilon_from_zcdp`.
 
@@ -170,7 +179,7 @@ def simple_epsilon_from_zcdp(delta, rho):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> round(float(simple_epsilon_from_zcdp(1e-10, 3.65)), 4)
+        >>> round(float(simple_epsilon_from_zcdp(delta=1e-10, rho=3.65)), 4)
         21.9851
     """
     d, r = open_unit("delta", delta), _rho(rho)
@@ -178,7 +187,8 @@ def simple_epsilon_from_zcdp(delta, rho):
     return up(r + 2.0 * np.sqrt(r) * np.sqrt(-np.log(d)), 8.0)[()]
 
 
-def simple_delta_from_zcdp(epsilon, rho):
+@keywords_only
+def simple_delta_from_zcdp(*, epsilon: ArrayLike, rho: ArrayLike) -> Array:
     """δ = e^{−(ε−ρ)²/(4ρ)} for ε ≥ ρ, else 1: the inverse of :func:`simple_epsilon_from_zcdp` (Bun
     & Steinke 2016).
 
@@ -192,7 +202,7 @@ def simple_delta_from_zcdp(epsilon, rho):
         ValueError: an argument is out of range, or shapes do not broadcast.
 
     Example:
-        >>> round(float(simple_delta_from_zcdp(3.0, 0.5)), 6)
+        >>> round(float(simple_delta_from_zcdp(epsilon=3.0, rho=0.5)), 6)
         0.043937
     """
     eps, r = checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0), _rho(rho)

@@ -77,7 +77,7 @@ def get_worst_case_regret(alphas, betas, mu: float, tol: float = 1e-10) -> float
 
     Example:
         >>> p = 1 / (1 + np.e)                       # randomized response at ε = 1
-        >>> mu = float(gdp.mu_from_pure_dp(1.0))
+        >>> mu = float(gdp.mu_from_pure_dp(epsilon=1.0))
         >>> round(get_worst_case_regret([0.0, p, 1.0], [1.0, p, 0.0], mu), 7)
         0.0575464
     """
@@ -213,5 +213,5 @@ def gaussian_fdp(mu: float):
     """
     mu = float(nonnegative("mu", mu))
     return lambda alpha: gdp.beta(
-        checked("alpha", alpha, "in [0, 1]", lambda a: (a >= 0.0) & (a <= 1.0)), mu
+        fpr=checked("alpha", alpha, "in [0, 1]", lambda a: (a >= 0.0) & (a <= 1.0)), mu=mu
     )

@@ -171,7 +171,7 @@ def epsilon_one_run_fdp(in_scores, out_scores, significance, delta) -> float:
         # the first in line decides which of the others are looked at
         first = better[:1]
         best = _root(lambda mu, first=first: bool(refuted(mu, first)[0]), best)
-        epsilon, start = float(gdp.epsilon(delta, best)), int(first[0]) + 1
+        epsilon, start = float(gdp.epsilon(delta=delta, mu=best)), int(first[0]) + 1
     return epsilon
 
 

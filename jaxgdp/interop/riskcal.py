@@ -204,12 +204,12 @@ def get_beta_from_gdp(mu, alpha):
         >>> round(get_beta_from_gdp(1.0, 0.05), 6)
         0.740489
     """
-    return _plain(gdp.beta(alpha, mu))
+    return _plain(gdp.beta(fpr=alpha, mu=mu))
 
 
 def get_advantage_from_gdp(mu):
     """Advantage of μ-GDP."""
-    return _plain(gdp.advantage(mu))
+    return _plain(gdp.advantage(mu=mu))
 
 
 def get_bayes_risk_from_gdp(mu, prior):
@@ -219,32 +219,32 @@ def get_bayes_risk_from_gdp(mu, prior):
         >>> get_bayes_risk_from_gdp(0.0, 0.3), get_bayes_risk_from_gdp(1.0, 0.0)
         (0.3, 0.0)
     """
-    return _plain(gdp.bayes_risk(prior, mu))
+    return _plain(gdp.bayes_risk(prior=prior, mu=mu))
 
 
 def get_beta_from_adp(epsilon, delta, alpha):
     """FNR that (ε, δ)-DP implies at FPR α, a lower bound."""
-    return _plain(conversions.beta_from_approximate_dp(alpha, epsilon, delta))
+    return _plain(conversions.beta_from_approximate_dp(fpr=alpha, epsilon=epsilon, delta=delta))
 
 
 def get_advantage_from_adp(epsilon, delta):
     """Advantage that (ε, δ)-DP implies, an upper bound."""
-    return _plain(conversions.advantage_from_approximate_dp(epsilon, delta))
+    return _plain(conversions.advantage_from_approximate_dp(epsilon=epsilon, delta=delta))
 
 
 def get_beta_from_rdp(epsilon, alpha, order):
     """FNR that one Rényi guarantee (order, ε) implies at FPR α, a lower bound."""
-    return _plain(conversions.beta_from_rdp(alpha, [order], [epsilon]))
+    return _plain(conversions.beta_from_rdp(fpr=alpha, orders=[order], rho=[epsilon]))
 
 
 def get_beta_from_zcdp(rho, alpha):
     """FNR that ρ-zCDP implies at FPR α, a lower bound."""
-    return _plain(conversions.beta_from_zcdp(alpha, rho))
+    return _plain(conversions.beta_from_zcdp(fpr=alpha, rho=rho))
 
 
 def get_advantage_from_zcdp(rho):
     """Advantage that ρ-zCDP implies, an upper bound."""
-    return _plain(conversions.advantage_from_zcdp(rho))
+    return _plain(conversions.advantage_from_zcdp(rho=rho))
 
 
 def get_epsilon_from_err_rates(delta, alpha, beta):

@@ -134,7 +134,7 @@ class Spent:
             return pure
         mu = self._gaussian_mu()
         if mu is not None:
-            return float(gdp.epsilon(delta, mu)) * _UP
+            return float(gdp.epsilon(delta=delta, mu=mu)) * _UP
         found = (
             measure(self.mechanism(), "epsilon", rtol=rtol, delta=delta).brackets["epsilon"].upper
         )
@@ -163,7 +163,7 @@ class Spent:
             return self.infinite_mass()
         mu = self._gaussian_mu()
         if mu is not None:
-            return min(float(gdp.delta(epsilon, mu)) * (1.0 + 1e-9), 1.0)
+            return min(float(gdp.delta(epsilon=epsilon, mu=mu)) * (1.0 + 1e-9), 1.0)
         return float(
             measure(self.mechanism(), "delta", rtol=rtol, epsilon=epsilon).brackets["delta"].upper
         )
@@ -208,9 +208,9 @@ class Spent:
     def _inner_rates(self, fpr, rtol):
         mu = self._gaussian_mu()
         if mu is not None:
-            return np.minimum(gdp.tpr(fpr, mu) * (1.0 + 1e-9), 1.0), gdp.beta(fpr, mu) * (
-                1.0 - 1e-9
-            )
+            return np.minimum(gdp.tpr(fpr=fpr, mu=mu) * (1.0 + 1e-9), 1.0), gdp.beta(
+                fpr=fpr, mu=mu
+            ) * (1.0 - 1e-9)
         found = measure(self.mechanism(), ("tpr", "beta"), rtol=rtol, fpr=fpr).brackets
         return found["tpr"].upper, found["beta"].lower
 

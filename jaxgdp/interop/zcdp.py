@@ -35,7 +35,7 @@ def zcdp_mechanism(rho: float, xi: float = 0.0) -> FromProfile:
     """
     farthest = rho + 2.0 * np.sqrt(rho * -np.log(_FARTHEST)) + 1e-3
     beyond = np.linspace(0.0, farthest, _POINTS)
-    delta = np.minimum(delta_from_zcdp(beyond, rho), 1.0)
+    delta = np.minimum(delta_from_zcdp(epsilon=beyond, rho=rho), 1.0)
     if xi == 0.0:
         return FromProfile(beyond, delta)
     return FromProfile(np.concatenate([[0.0], xi + beyond]), np.concatenate([[1.0], delta]))

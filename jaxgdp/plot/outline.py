@@ -48,7 +48,7 @@ def outline(curve, number: int = _NUMBER) -> Outline:
     Example:
         >>> import jaxgdp
         >>> sides = outline(jaxgdp.tradeoff(jaxgdp.Gaussian(1.0)))
-        >>> bool((sides.lower[1] <= jaxgdp.gdp.beta(sides.lower[0], 1.0)).all())
+        >>> bool((sides.lower[1] <= jaxgdp.gdp.beta(fpr=sides.lower[0], mu=1.0)).all())
         True
     """
     if curve.shape != ():
@@ -93,8 +93,8 @@ def below(alpha, lower) -> tuple[np.ndarray, np.ndarray]:
 
     Example:
         >>> import jaxgdp
-        >>> corners = below([0.1, 0.2, 0.3, 0.4], jaxgdp.gdp.beta([0.1, 0.2, 0.3, 0.4], 1.0))
-        >>> bool((corners[1] <= jaxgdp.gdp.beta(corners[0], 1.0) + 1e-15).all())
+        >>> corners = below([0.1, 0.2, 0.3, 0.4], jaxgdp.gdp.beta(fpr=[0.1, 0.2, 0.3, 0.4], mu=1.0))
+        >>> bool((corners[1] <= jaxgdp.gdp.beta(fpr=corners[0], mu=1.0) + 1e-15).all())
         True
     """
     alpha, lower = np.asarray(alpha, float), np.asarray(lower, float)

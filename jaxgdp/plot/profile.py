@@ -32,7 +32,7 @@ def privacy_profile(curve, epsilon, ax, *, gaussian=True):
         name = rf"$\mu$-GDP, $\mu$ = {rounded_up(mu)}" + f"\n({from_floor(curve.fpr_floor)})"
         ax.plot(
             epsilon,
-            gdp.delta(epsilon, mu),
+            gdp.delta(epsilon=epsilon, mu=mu),
             color=BLACK,
             linestyle=DOTTED,
             linewidth=1.5,

@@ -54,7 +54,7 @@ def gaussian_curve(alpha, beta, ax, *, colour=BLACK, label=None):
     """A Gaussian trade-off curve as a dotted line on top of what is there.
 
     Args:
-        alpha: FPRs, increasing. beta: f_μ there, such as ``jaxgdp.gdp.beta(alpha, mu)``.
+        alpha: FPRs, increasing. beta: f_μ there, such as ``jaxgdp.gdp.beta(fpr=alpha, mu=mu)``.
         ax: matplotlib ``Axes`` to draw on.
         colour, label: of the line.
 
@@ -121,7 +121,7 @@ def tradeoff_curve(curve, ax=None, *, gaussian=True, label=None, number=0, lines
         mu = float(curve.mu().upper)
         if np.isfinite(mu):
             name = rf"$\mu$-GDP, $\mu$ = {rounded_up(mu)} ({from_floor(curve.fpr_floor)})"
-            gaussian_curve(_DENSE, gdp.beta(_DENSE, mu), ax, label=name)
+            gaussian_curve(_DENSE, gdp.beta(fpr=_DENSE, mu=mu), ax, label=name)
     square_axes(ax)
     ax.legend(frameon=False, fontsize=8, loc="upper right")
     return ax

@@ -37,6 +37,6 @@ QUANTITY = Quantity(
     threshold=lambda argument: 0.0,
     unit="probability",
     extent=(0.0, 1.0),
-    of_gaussian=lambda mu, argument: gdp.advantage(mu),
+    of_gaussian=lambda mu, argument: gdp.advantage(mu=mu),
     order=30,
 )

@@ -75,6 +75,6 @@ QUANTITY = Quantity(
     extent=(0.0, 1.0),
     reported=(),
     idle=lambda prior: np.minimum(prior, 1.0 - prior),
-    of_gaussian=lambda mu, prior: gdp.bayes_risk(prior, mu),
+    of_gaussian=lambda mu, prior: gdp.bayes_risk(prior=prior, mu=mu),
     order=80,
 )

@@ -34,6 +34,6 @@ QUANTITY = Quantity(
     extent=(0.0, 1.0),
     reported=(),
     idle=lambda fpr: 1.0 - fpr,
-    of_gaussian=lambda mu, fpr: gdp.beta(fpr, mu),
+    of_gaussian=lambda mu, fpr: gdp.beta(fpr=fpr, mu=mu),
     order=70,
 )

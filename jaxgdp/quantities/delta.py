@@ -28,6 +28,6 @@ QUANTITY = Quantity(
     unit="probability",
     extent=(0.0, 1.0),
     reported=(),
-    of_gaussian=lambda mu, epsilon: gdp.delta(epsilon, mu),
+    of_gaussian=lambda mu, epsilon: gdp.delta(epsilon=epsilon, mu=mu),
     order=50,
 )

@@ -67,7 +67,7 @@ def locate(curve: Curve, query, found: Bracket | None = None, *, symmetric: bool
 
 def of_gaussian(mu, delta):
     """ε of the Gaussian mechanism."""
-    return gdp.epsilon(delta, mu)
+    return gdp.epsilon(delta=delta, mu=mu)
 
 
 QUANTITY = Quantity(

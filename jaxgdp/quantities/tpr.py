@@ -33,6 +33,6 @@ QUANTITY = Quantity(
     extent=(0.0, 1.0),
     reported=options.REPORT_FPRS,
     idle=identity,
-    of_gaussian=lambda mu, fpr: gdp.tpr(fpr, mu),
+    of_gaussian=lambda mu, fpr: gdp.tpr(fpr=fpr, mu=mu),
     order=60,
 )

@@ -45,7 +45,7 @@ def _places(mu: float, floor: float, last: float) -> np.ndarray:
     """
     tail = ndtr(np.linspace(ndtri(floor), ndtri(last), _TAIL))
     fine = ndtr(np.linspace(ndtri(floor), ndtri(last), _FINE))
-    along = fine - gdp.beta(fine, min(mu, 5.0))
+    along = fine - gdp.beta(fpr=fine, mu=min(mu, 5.0))
     return np.unique(
         np.concatenate(
             [tail, np.interp(np.linspace(along[0], along[-1], _MIDDLE), along, fine), [last]]
@@ -71,7 +71,7 @@ def points(report) -> Drawn:
         whole = np.vstack([ends, known, known[:, ::-1]] if symmetric else [ends, known])
         sides.append(whole[np.lexsort((-whole[:, 1], whole[:, 0]))])
     fine = ndtr(np.linspace(ndtri(floor), -ndtri(floor), _FINE))
-    gaussian = gdp.beta(fine, mu) if np.isfinite(mu) else np.zeros_like(fine)
+    gaussian = gdp.beta(fpr=fine, mu=mu) if np.isfinite(mu) else np.zeros_like(fine)
     return Drawn(*sides, np.column_stack([fine, gaussian]), report.fpr_floor, mu)
 
 

@@ -74,7 +74,7 @@ def largest_gap(curve, mu: float, points: int = 141, rounds: int = 8, rtol: floa
     alpha = ndtr(np.linspace(-_REACH, _REACH, points))
     lower, upper = curve.beta(alpha)
     for left in range(rounds, -1, -1):
-        gaussian = gdp.beta(alpha, mu)
+        gaussian = gdp.beta(fpr=alpha, mu=mu)
         bounds = _cell_bounds(alpha, upper, gaussian, mu)
         # beyond the outermost points: f is at most 1 on the left and falls on the right
         ends = max(1.0 - gaussian[0], upper[-1])

@@ -34,7 +34,7 @@ def breakpoint_regret(alpha, beta, mu: float) -> float:
 
     Example:
         >>> x = 1 / (1 + np.e)
-        >>> breakpoint_regret([0.0, x, 1.0], [1.0, x, 0.0], gdp.mu_from_pure_dp(1.0)) < 1e-15
+        >>> breakpoint_regret([0.0, x, 1.0], [1.0, x, 0.0], gdp.mu_from_pure_dp(epsilon=1.0)) < 1e-15
         True
     """
     alpha, beta = np.asarray(alpha, np.float64), np.asarray(beta, np.float64)
@@ -45,7 +45,7 @@ def breakpoint_regret(alpha, beta, mu: float) -> float:
         )
     if not (alpha[0] == 0.0 and alpha[-1] == 1.0 and np.all(np.diff(alpha) > 0.0)):
         raise ValueError(f"alpha must increase from 0 to 1, got {alpha}")
-    gaussian = gdp.beta(alpha, mu)
+    gaussian = gdp.beta(fpr=alpha, mu=mu)
     left, right = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = 0.5 * (left + right)

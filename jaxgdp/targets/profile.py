@@ -15,7 +15,7 @@ from .base import DEEPEST, HIGHEST_FLOOR, Target, first
 
 def _mu_of_profile(epsilon, delta):
     inside = (delta > DEEPEST) & (delta < 1.0 - 1e-15)
-    mu = gdp.mu_from_epsilon_delta(epsilon, np.where(inside, delta, 0.5))
+    mu = gdp.mu_from_epsilon_delta(epsilon=epsilon, delta=np.where(inside, delta, 0.5))
     return np.where(inside, mu, np.where(delta >= 0.5, np.inf, 0.0))
 
 
@@ -51,7 +51,7 @@ class EpsilonDelta(Target):
         return np.where(finite, _mu_of_profile(np.where(finite, value, 1.0), self.delta), np.inf)
 
     def of_gaussian(self, mu):
-        return gdp.epsilon(self.delta, mu)
+        return gdp.epsilon(delta=self.delta, mu=mu)
 
     def place(self, mu):
         return np.clip(ndtr(-mu / 2.0 - self.epsilon / mu), DEEPEST, HIGHEST_FLOOR)
@@ -95,10 +95,12 @@ class Advantage(Target):
         }
 
     def equivalent_mu(self, value):
-        return np.where(value < 1.0, gdp.mu_from_advantage(np.minimum(value, 1.0 - 1e-16)), np.inf)
+        return np.where(
+            value < 1.0, gdp.mu_from_advantage(advantage=np.minimum(value, 1.0 - 1e-16)), np.inf
+        )
 
     def of_gaussian(self, mu):
-        return gdp.advantage(mu)
+        return gdp.advantage(mu=mu)
 
     def place(self, mu):
         return ndtr(-mu / 2.0)
@@ -158,7 +160,7 @@ class BayesRisk(Target):
         return _mu_of_profile(*self._profile(value))
 
     def of_gaussian(self, mu):
-        return gdp.bayes_risk(self.prior, mu)
+        return gdp.bayes_risk(prior=self.prior, mu=mu)
 
     def place(self, mu):
         epsilon, _ = self._profile(self.bayes_risk)

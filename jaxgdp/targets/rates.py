@@ -71,7 +71,7 @@ class FNR(Target):
             return np.maximum(-ndtri(np.clip(value, 0.0, 1.0)) - ndtri(self.fpr), 0.0)
 
     def of_gaussian(self, mu):
-        return gdp.beta(self.fpr, mu)
+        return gdp.beta(fpr=self.fpr, mu=mu)
 
     def place(self, mu):
         return rate_place(self.fpr, self.fnr)
@@ -116,7 +116,7 @@ class TPR(Target):
         return mu_of_rates(self.fpr, value)
 
     def of_gaussian(self, mu):
-        return gdp.tpr(self.fpr, mu)
+        return gdp.tpr(fpr=self.fpr, mu=mu)
 
     def place(self, mu):
         return rate_place(self.fpr, 1.0 - self.tpr)
@@ -173,7 +173,7 @@ class Accuracy(Target):
         return mu_of_rates(self.fpr, 2.0 * value - 1.0 + self.fpr)
 
     def of_gaussian(self, mu):
-        return 1.0 - 0.5 * (self.fpr + gdp.beta(self.fpr, mu))
+        return 1.0 - 0.5 * (self.fpr + gdp.beta(fpr=self.fpr, mu=mu))
 
     def place(self, mu):
         return rate_place(self.fpr, 2.0 * (1.0 - self.accuracy) - self.fpr)
@@ -234,7 +234,7 @@ class Precision(Target):
         return mu_of_rates(self.fpr, self._tpr(value))
 
     def of_gaussian(self, mu):
-        tpr = gdp.tpr(self.fpr, mu)
+        tpr = gdp.tpr(fpr=self.fpr, mu=mu)
         return tpr / (tpr + self.fpr)
 
     def place(self, mu):
@@ -288,7 +288,7 @@ class AttackSuccess(Target):
         return mu_of_rates(self.baseline, value)
 
     def of_gaussian(self, mu):
-        return gdp.tpr(self.baseline, mu)
+        return gdp.tpr(fpr=self.baseline, mu=mu)
 
     def place(self, mu):
         return rate_place(self.baseline, 1.0 - self.success)

@@ -43,7 +43,7 @@ def tradeoff(
     Example:
         >>> import jaxgdp
         >>> curve = jaxgdp.tradeoff(jaxgdp.dpsgd(noise_multiplier=2.0, sampling_prob=1.0, num_steps=4))
-        >>> bool(curve.epsilon(delta=1e-5).contains(jaxgdp.gdp.epsilon(1e-5, 1.0)))
+        >>> bool(curve.epsilon(delta=1e-5).contains(jaxgdp.gdp.epsilon(delta=1e-5, mu=1.0)))
         True
     """
     on_host("tradeoff", mechanism, rtol, fpr_floor)

@@ -177,15 +177,15 @@ def rdp_filter_for(epsilon, delta, order=None) -> Filter:
 
     Example:
         >>> state = rdp_filter_for(epsilon=2.0, delta=1e-5)
-        >>> float(epsilon_from_rdp(1e-5, state.orders, state.budget)) <= 2.0
+        >>> float(epsilon_from_rdp(delta=1e-5, orders=state.orders, rho=state.budget)) <= 2.0
         True
     """
     eps, d = float(positive("epsilon", epsilon)), float(open_unit("delta", delta))
     if order is None:
-        rho = 0.5 * float(mu_from_epsilon_delta(eps, d)) ** 2
+        rho = 0.5 * float(mu_from_epsilon_delta(epsilon=eps, delta=d)) ** 2
         order = min(max(round(1.0 + float(np.sqrt(-np.log(d) / rho))), 2), _LARGEST_ORDER)
     (a,) = _orders([order])
-    if float(epsilon_from_rdp(d, [a], [0.0])) > eps:
+    if float(epsilon_from_rdp(delta=d, orders=[a], rho=[0.0])) > eps:
         raise ValueError(
             f"order must leave room for epsilon {eps:g} at delta {d:g}, got {order}: a larger order"
             " does"
@@ -194,7 +194,9 @@ def rdp_filter_for(epsilon, delta, order=None) -> Filter:
     for _ in range(60):
         middle = 0.5 * (low + high)
         low, high = (
-            (middle, high) if float(epsilon_from_rdp(d, [a], [middle])) <= eps else (low, middle)
+            (middle, high)
+            if float(epsilon_from_rdp(delta=d, orders=[a], rho=[middle])) <= eps
+            else (low, middle)
         )
     return _filter("rdp", [low], [float(a)])
 

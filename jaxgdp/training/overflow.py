@@ -175,7 +175,7 @@ def epsilon_at_less(mechanism, upper, delta: float, less: float):
             * rdp_cost(part.noise_multiplier, part.sampling_prob, _ORDERS)
             for part, count in parts
         ]
-        far = epsilon_from_rdp(0.5 * delta, _ORDERS, sum(costs) * _ROOM)
+        far = epsilon_from_rdp(delta=0.5 * delta, orders=_ORDERS, rho=sum(costs) * _ROOM)
         more = upper + np.log1p(share * np.expm1(np.maximum(far - upper, 0.0)))
         return np.where(np.isnan(more), np.inf, more * _ROOM)
 

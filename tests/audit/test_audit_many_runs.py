@@ -57,8 +57,8 @@ def test_epsilon_and_advantage_are_covered(method):
     member, nonmember = gaussian_scores(2)
     epsilon = audit.epsilon_lower_bound(member, nonmember, DELTA, 0.6, method)
     advantage = audit.advantage_lower_bound(member, nonmember, 0.6, method)
-    assert not miss_test(epsilon > gdp.epsilon(DELTA, MU), 0.4)
-    assert not miss_test(advantage > gdp.advantage(MU), 0.4)
+    assert not miss_test(epsilon > gdp.epsilon(delta=DELTA, mu=MU), 0.4)
+    assert not miss_test(advantage > gdp.advantage(mu=MU), 0.4)
     assert np.median(advantage) > 0.0 and np.median(epsilon) > 0.0
 
 
@@ -68,7 +68,7 @@ def test_the_whole_curve_is_covered_at_once():
         audit.lower_bounds(a, b, 0.6) for a, b in zip(member[:400], nonmember[:400], strict=True)
     ]
     fpr = np.linspace(0.0, 1.0, 101)
-    below = [np.any(found.fnr(fpr) < gdp.beta(fpr, MU) * (1.0 - 1e-12)) for found in limits]
+    below = [np.any(found.fnr(fpr) < gdp.beta(fpr=fpr, mu=MU) * (1.0 - 1e-12)) for found in limits]
     assert not miss_test(np.array(below), 0.4)
 
 

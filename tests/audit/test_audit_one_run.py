@@ -55,7 +55,7 @@ def test_recursion_is_the_least_mass_of_the_program():
     m, r, v, tau, mu = 40, 12, 10, 0.3, 0.6
     found = least_mass(lambda right, _: ndtr(ndtri(right) - mu), m, r, v, tau, enough=np.inf)[0]
     at = np.geomspace(1e-6, 1.0 - 1e-9, 400)
-    value = gdp.beta(1.0 - at, mu)
+    value = gdp.beta(fpr=1.0 - at, mu=mu)
     # slope of R ↦ f(1 − R): e^ℓ with ℓ the privacy loss there
     slope = np.exp(mu * (ndtri(at) - mu / 2.0))
     j = np.arange(r + 1.0)

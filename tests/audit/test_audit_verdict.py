@@ -90,7 +90,7 @@ def test_text_and_json():
     )
     assert len(data["points"]["alpha"]) == len(found.points.alpha)
     a, b = found.points.alpha[found.worst], found.points.beta[found.worst]
-    assert b < gdp.beta(a, 1.0) == pytest.approx(found.details["demanded"])
+    assert b < gdp.beta(fpr=a, mu=1.0) == pytest.approx(found.details["demanded"])
     fine = audit.verdict(CURVE, QUANTILES, QUANTILES)
     assert str(fine).startswith(
         "consistent: SubsampledGaussian(noise_multiplier = 1, sampling_prob = 0.1) x 20 "

@@ -30,7 +30,7 @@ def pure_mu(epsilon0):
 
 
 def gaussian(mu):
-    return lambda epsilon: float(gdp.delta(epsilon, mu))
+    return lambda epsilon: float(gdp.delta(epsilon=epsilon, mu=mu))
 
 
 def random_pair(rng):

@@ -89,7 +89,7 @@ def test_utility_and_head():
     source = jaxgdp.Gaussian(1.0)
     found = bridge.clip_and_rectify(source, 1e-6)
     # what is clipped: 1e-6 at one end, TPR(1e-6) at the other
-    tpr = float(jaxgdp.gdp.tpr(1e-6, 1.0))
+    tpr = float(jaxgdp.gdp.tpr(fpr=1e-6, mu=1.0))
     assert 1e-6 + tpr <= found.changed <= (1e-6 + tpr) * (1 + 1e-6)
     # Theorem 4.4: no more than the head μ
     assert found.mu.upper <= 1.0 + 2e-4
@@ -184,7 +184,7 @@ def test_sampling_of_what_has_no_form_of_its_own():
 def test_summary_compares_three_routes():
     found = bridge.summarize(jaxgdp.compose([(jaxgdp.PureDP(0.2), 50)]), deltas=[1e-2, 1e-5])
     np.testing.assert_allclose(
-        found.by_parts, math.sqrt(50) * jaxgdp.gdp.mu_from_pure_dp(0.2), rtol=1e-6
+        found.by_parts, math.sqrt(50) * jaxgdp.gdp.mu_from_pure_dp(epsilon=0.2), rtol=1e-6
     )
     assert found.whole.fpr_floor == 0.0 and found.whole.head_mu.upper < found.by_parts
     assert np.all(found.exact.upper <= found.by_mu * (1 + 1e-6)) and np.all(

@@ -73,7 +73,7 @@ def test_few_evaluations_and_fewer_searches():
     for other in (
         laplace(1.0),
         pure(1.0),
-        lambda e: 1e-6 + (1 - 1e-6) * float(gdp.delta(e, 1.0)),
+        lambda e: 1e-6 + (1 - 1e-6) * float(gdp.delta(epsilon=e, mu=1.0)),
         dpsgd,
     ):
         box, asked = counted(other)
@@ -130,17 +130,17 @@ def test_the_upper_side_holds_where_it_says():
         found = bridge.head(box, 0.6)
         alpha = np.geomspace(found.fpr_floor, 0.5, 15)
         true = jaxgdp.tradeoff(jaxgdp.FromPMFs(p, q)).beta(alpha)
-        model = gdp.beta(alpha, found.mu.upper)
+        model = gdp.beta(fpr=alpha, mu=found.mu.upper)
         assert np.all(
             true.upper[model >= found.fpr_floor] >= model[model >= found.fpr_floor] * (1 - 1e-12)
         )
     # and not in general below it: mass at infinity shows there
-    mixed = bridge.head(lambda e: 1e-3 + (1 - 1e-3) * float(gdp.delta(e, 0.2)), 1.0)
+    mixed = bridge.head(lambda e: 1e-3 + (1 - 1e-3) * float(gdp.delta(epsilon=e, mu=0.2)), 1.0)
     assert (
         abs(mixed.fpr_floor - ndtr(-0.5 * mixed.mu.upper - 1.0 / mixed.mu.upper))
         < 1e-9 * mixed.fpr_floor
     )
-    assert 1.0 - 1e-3 < gdp.beta(1e-12, mixed.mu.upper)
+    assert 1.0 - 1e-3 < gdp.beta(fpr=1e-12, mu=mixed.mu.upper)
 
 
 @pytest.mark.slow
@@ -209,7 +209,7 @@ def test_degenerate_functions():
         flat.lower <= exact.upper and exact.lower <= flat.upper and flat.width <= 1e-4 * flat.upper
     )
     far = bridge.head_mu(bridge.refine(1e4, 0.0), 1e4)
-    assert far.contains(gdp.mu_from_pure_dp(1e4)) and far.width <= 1e-4 * far.upper
+    assert far.contains(gdp.mu_from_pure_dp(epsilon=1e4)) and far.width <= 1e-4 * far.upper
 
 
 def test_a_function_with_rounding_of_its_own_is_no_increase():

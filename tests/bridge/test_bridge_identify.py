@@ -134,7 +134,7 @@ def test_functions():
     known = bridge.identify(gaussian(1.0))
     assert known.is_gdp is None and known.tail_mu is None and known.head_mu.contains(1.0)
     assert 0.0 < known.fpr_floor <= 1e-10 and "does not tell the tail" in known.reason
-    for box, mu in ((laplace(1.0), laplace_mu(1.0)), (pure(1.0), gdp.mu_from_pure_dp(1.0))):
+    for box, mu in ((laplace(1.0), laplace_mu(1.0)), (pure(1.0), gdp.mu_from_pure_dp(epsilon=1.0))):
         found = bridge.identify(box)
         assert found.is_gdp is True and found.tail_mu == 0.0 and found.fpr_floor == 0.0
         assert found.head_mu.lower <= mu <= found.head_mu.upper
@@ -159,7 +159,9 @@ def test_a_function_that_is_no_profile_is_refined_first():
 
 
 def test_a_function_that_overflows_far_out_is_no_error():
-    found = bridge.identify(lambda e: float(gdp.delta(e, 1.0)) if e < 25.0 else math.exp(1e4))
+    found = bridge.identify(
+        lambda e: float(gdp.delta(epsilon=e, mu=1.0)) if e < 25.0 else math.exp(1e4)
+    )
     assert found.head_mu.contains(1.0)
 
 
@@ -196,7 +198,7 @@ def test_the_documented_table_has_every_mechanism_and_its_numbers(monkeypatch):
         verdicts, "verdicts", lambda: found
     )  # the table is made of these: not worked out again
     text = verdicts.markdown()
-    pure, half = gdp.mu_from_pure_dp(1.0), gdp.mu_from_pure_dp(0.5)
+    pure, half = gdp.mu_from_pure_dp(epsilon=1.0), gdp.mu_from_pure_dp(epsilon=0.5)
     # (whether some μ holds everywhere, μ_t, the least μ at every rate), in closed form
     known = {
         "Gaussian(2)": (True, 0.5, 0.5),

@@ -97,10 +97,10 @@ def test_order_is_preserved():
 
 def test_a_true_profile_is_left_alone_at_its_points_and_convex_between():
     grid = np.linspace(0.0, 6.0, 25)
-    profile = bridge.refine(grid, lambda e: gdp.delta(e, 1.3))
-    np.testing.assert_array_equal(profile(grid), gdp.delta(grid, 1.3))
+    profile = bridge.refine(grid, lambda e: gdp.delta(epsilon=e, mu=1.3))
+    np.testing.assert_array_equal(profile(grid), gdp.delta(epsilon=grid, mu=1.3))
     fine = np.linspace(-6.0, 6.0, 1201)
-    assert np.all(profile(fine) >= gdp.delta(fine, 1.3) * (1 - 1e-12))
+    assert np.all(profile(fine) >= gdp.delta(epsilon=fine, mu=1.3) * (1 - 1e-12))
     gamma, value = np.exp(fine), profile(fine)
     slopes = np.diff(value) / np.diff(gamma)
     assert (
@@ -134,7 +134,10 @@ def test_far_beyond_doubles():
     exact = math.log(2) - 1e4
     assert exact * (1 + 1e-13) <= profile.log_rest(0.0) <= exact
     mu = bridge.gdp_transformation(profile, 0.0)
-    assert mu.lower <= mu.upper < np.inf and abs(mu.upper / gdp.mu_from_pure_dp(1e4) - 1) < 1e-9
+    assert (
+        mu.lower <= mu.upper < np.inf
+        and abs(mu.upper / gdp.mu_from_pure_dp(epsilon=1e4) - 1) < 1e-9
+    )
 
 
 @pytest.mark.parametrize(

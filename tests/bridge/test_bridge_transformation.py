@@ -76,7 +76,7 @@ def test_laplace_and_pure_dp():
         assert round(float(ours.upper[0]), 6) == {1.0: 1.030064, 2.0: 0.561764}[scale]
         assert np.all(np.diff(ours.midpoint) <= 0.0) and ours.upper[-1] == 0.0
     found = bridge.gdp_transformation(pure(1.0), 0.0)
-    assert found.lower <= gdp.mu_from_pure_dp(1.0) <= found.upper
+    assert found.lower <= gdp.mu_from_pure_dp(epsilon=1.0) <= found.upper
 
 
 def test_keeps_order():
@@ -98,7 +98,7 @@ def test_every_class_agrees_with_its_profile(name):
     curve = jaxgdp.tradeoff(mechanism)
     found, delta = bridge.gdp_transformation(curve, epsilon), curve.delta(epsilon)
     assert found.lower.shape == np.broadcast_shapes((4, 1), curve.shape)
-    low, high = (gdp.delta(epsilon, np.minimum(side, 50.0)) for side in found)
+    low, high = (gdp.delta(epsilon=epsilon, mu=np.minimum(side, 50.0)) for side in found)
     assert np.all(low <= delta.upper * (1 + 1e-9)) and np.all(delta.lower <= high * (1 + 1e-9))
     # nowhere above the μ of all rates
     assert np.all(found.lower <= curve.mu(0.0).upper * (1 + 1e-9))

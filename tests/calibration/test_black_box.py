@@ -28,9 +28,11 @@ TARGETS = [
 def box(kind, sigma, **settings):
     if kind == "delta":
         return jaxgdp.BlackBox(
-            delta=lambda epsilon: gaussian_delta(epsilon, 1.0 / sigma), **settings
+            delta=lambda epsilon: gaussian_delta(epsilon=epsilon, mu=1.0 / sigma), **settings
         )
-    return jaxgdp.BlackBox(epsilon=lambda delta: gaussian_epsilon(delta, 1.0 / sigma), **settings)
+    return jaxgdp.BlackBox(
+        epsilon=lambda delta: gaussian_epsilon(delta=delta, mu=1.0 / sigma), **settings
+    )
 
 
 @pytest.mark.parametrize("kind", ["delta", "epsilon"])
@@ -69,7 +71,7 @@ def test_a_bare_function_and_many_targets():
     fnr = np.array([0.6, 0.8])
     found = jaxgdp.calibrate(
         targets.FNR(fnr, 0.1),
-        black_box=lambda sigma: lambda epsilon: gaussian_delta(epsilon, 1.0 / sigma),
+        black_box=lambda sigma: lambda epsilon: gaussian_delta(epsilon=epsilon, mu=1.0 / sigma),
     )
     assert np.allclose(found.value, 1.0 / (norm.ppf(0.9) - norm.ppf(fnr)), rtol=2.5e-3)
     cost = jaxgdp.calibrate(
@@ -85,7 +87,9 @@ def test_an_upper_bound_stays_on_the_safe_side(target):
     about the other side.
     """
     loose = jaxgdp.BlackBox(
-        delta=lambda e: min(1.0, 1.2 * gaussian_delta(e, 0.5) * (1 + 0.1 * np.sin(9 * e))),
+        delta=lambda e: min(
+            1.0, 1.2 * gaussian_delta(epsilon=e, mu=0.5) * (1 + 0.1 * np.sin(9 * e))
+        ),
         exact=False,
     )
     bracket, truth = loose.read(target), float(target.of_gaussian(0.5))
@@ -103,7 +107,7 @@ def test_pure_dp_is_exact():
     assert pure.read(targets.Advantage(0.5)).upper == pytest.approx(eta, rel=1e-12)
     assert pure.read(targets.TPR(0.5, 0.1)).upper == pytest.approx(0.1 * np.e, rel=1e-12)
     assert pure.read(targets.Mu(1.0)).upper == pytest.approx(
-        jaxgdp.gdp.mu_from_pure_dp(big), rel=1e-9
+        jaxgdp.gdp.mu_from_pure_dp(epsilon=big), rel=1e-9
     )
     assert pure.read(targets.EpsilonDelta(1.0, 1e-5)).upper <= big
 
@@ -121,7 +125,7 @@ def test_pessimism_bounds_the_gap_everywhere(kind):
         on_grid = [profile.read(targets.BayesRisk(1e-3, 1.0 / (1.0 + np.exp(-e)))) for e in ask]
         rare = 1.0 / (1.0 + np.exp(ask))
         high = np.array([1.0 - b.lower / r for b, r in zip(on_grid, rare, strict=True)])
-        gap = high - gaussian_delta(ask, 1.0)
+        gap = high - gaussian_delta(epsilon=ask, mu=1.0)
         assert np.all(gap >= -1e-12) and np.max(gap) <= profile.pessimism * (1 + 1e-9)
         assert profile.pessimism < before
         before = profile.pessimism

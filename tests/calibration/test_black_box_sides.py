@@ -44,7 +44,9 @@ def test_mu_where_little_privacy_is_left_or_the_floor_is_extreme(mu, floor):
     """f(floor) may lie far below the floor: the range of rates is then from f(floor) to the
     floor.
     """
-    profile = jaxgdp.BlackBox(delta=lambda epsilon: gdp.delta(epsilon, mu), absolute_error=0.0)
+    profile = jaxgdp.BlackBox(
+        delta=lambda epsilon: gdp.delta(epsilon=epsilon, mu=mu), absolute_error=0.0
+    )
     coarse, fine = (
         profile.read(targets.Mu(1.0, floor)),
         profile.refine(targets.Mu(1.0, floor), 3e-2),
@@ -53,7 +55,7 @@ def test_mu_where_little_privacy_is_left_or_the_floor_is_extreme(mu, floor):
     assert coarse.lower <= fine.lower * (1 + 1e-12) and fine.upper <= coarse.upper * (1 + 1e-12)
     assert mu == 40.0 or fine.upper - fine.lower <= 3e-2 * fine.upper
     same = {"exact": False, "grid": profile.epsilons}
-    loose = jaxgdp.BlackBox(delta=lambda epsilon: gdp.delta(epsilon, mu), **same).read(
+    loose = jaxgdp.BlackBox(delta=lambda epsilon: gdp.delta(epsilon=epsilon, mu=mu), **same).read(
         targets.Mu(1.0, floor)
     )
     assert loose.lower == 0.0 and mu <= loose.upper <= fine.upper * (1 + 1e-9)
@@ -63,7 +65,7 @@ def test_mu_where_little_privacy_is_left_or_the_floor_is_extreme(mu, floor):
 def test_calibration_to_a_high_floor_asks_for_the_noise_it_takes(infeasible):
     found = jaxgdp.calibrate(
         targets.Mu(3.0, fpr_floor=0.1),
-        black_box=lambda sigma: lambda epsilon: gdp.delta(epsilon, 1.0 / sigma),
+        black_box=lambda sigma: lambda epsilon: gdp.delta(epsilon=epsilon, mu=1.0 / sigma),
         tolerance=1e-2,
         infeasible=infeasible,
     )
@@ -93,7 +95,9 @@ def test_points_next_to_each_other_do_not_make_a_slope():
 def test_refining_keeps_its_points_apart():
     for target in (targets.TPR(0.5, 0.02), targets.BayesRisk(0.01, 0.49)):
         for mu in (1e-7, 0.026, 3.0):
-            profile = jaxgdp.BlackBox(delta=lambda epsilon, mu=mu: gdp.delta(epsilon, mu))
+            profile = jaxgdp.BlackBox(
+                delta=lambda epsilon, mu=mu: gdp.delta(epsilon=epsilon, mu=mu)
+            )
             profile.refine(target, 1e-9)
             epsilon = profile.epsilons
             assert np.all(np.diff(epsilon) >= 0.9e-5 * epsilon[1:])

@@ -175,7 +175,7 @@ def test_a_rate_of_one_is_an_answer():
     )
     assert found.value == 1.0 and found.status == 3 and np.isnan(found.rejected)
     assert found.achieved.upper <= 0.3 and found.achieved.contains(
-        jaxgdp.gdp.advantage(np.sqrt(1000) / 100)
+        jaxgdp.gdp.advantage(mu=np.sqrt(1000) / 100)
     )
 
 

@@ -148,7 +148,10 @@ def test_what_cannot_be_had_is_flagged_and_leaves_the_rest_alone():
     )
     assert np.allclose(
         found.value[[0, 2]],
-        [1.0 / jaxgdp.gdp.mu_from_advantage(0.2), 2.0 / jaxgdp.gdp.mu_from_advantage(0.1)],
+        [
+            1.0 / jaxgdp.gdp.mu_from_advantage(advantage=0.2),
+            2.0 / jaxgdp.gdp.mu_from_advantage(advantage=0.1),
+        ],
     )
     assert (
         np.isnan(found.cost.tpr.upper[1]).all() and not np.isnan(found.cost.tpr.upper[[0, 2]]).any()

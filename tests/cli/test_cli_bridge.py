@@ -53,7 +53,9 @@ def test_statements_typed_and_from_a_file_are_the_same(capsys, tmp_path):
         assert max(lines) * (1 - 1e-13) <= row["lower"] * (1 + 1e-13) and row["lower"] <= max(
             lines
         ) * (1 + 1e-13)
-        assert row["by_mu"] == pytest.approx(float(gdp.beta(a, verdict.head_mu.upper)), rel=1e-12)
+        assert row["by_mu"] == pytest.approx(
+            float(gdp.beta(fpr=a, mu=verdict.head_mu.upper)), rel=1e-12
+        )
         assert row["by_mu"] <= row["lower"] * (1 + 1e-12)
 
 

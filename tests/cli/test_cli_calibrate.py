@@ -159,7 +159,7 @@ def test_composition_from_a_file_and_a_black_box(capsys, tmp_path, monkeypatch):
     assert told["solve_for"] == "scale" and 1.0 <= told["value"] * 2.4 * mu <= 1.003
     (tmp_path / "my_accountant_for_a_test.py").write_text(
         "from jaxgdp import gdp\n\n\ndef profile(scale):\n    return lambda epsilon:"
-        " gdp.delta(epsilon, 1.0 / scale)\n"
+        " gdp.delta(epsilon=epsilon, mu=1.0 / scale)\n"
     )
     assert (
         main(["calibrate", *FNR, "--black-box", "my_accountant_for_a_test:profile", "--json"]) == 0

@@ -45,7 +45,9 @@ def just_above(alpha, beta, slack):
 @pytest.mark.parametrize("rho", [1e-8, 0.02, 0.7, 20.0])
 def test_rdp_curve_is_the_root_from_below(order, rho):
     mp.mp.dps = 330
-    found = conversions.beta_from_rdp(ALPHAS, [order], np.full((len(ALPHAS), 1), rho))
+    found = conversions.beta_from_rdp(
+        fpr=ALPHAS, orders=[order], rho=np.full((len(ALPHAS), 1), rho)
+    )
     for alpha, beta in zip(ALPHAS, found, strict=True):
         if beta == 0.0:
             assert excess(mp.mpf(order), alpha, mp.mpf("1e-306")) <= mp.mpf(rho)
@@ -58,32 +60,35 @@ def test_rdp_curve_is_the_root_from_below(order, rho):
 
 def test_order_infinity_is_pure_dp_and_more_orders_never_hurt():
     alphas = np.array([0.0, 1e-12, 0.01, 0.3, 0.7, 1.0])
-    pure = conversions.beta_from_rdp(alphas, [np.inf], np.full((6, 1), 1.3))
+    pure = conversions.beta_from_rdp(fpr=alphas, orders=[np.inf], rho=np.full((6, 1), 1.3))
     np.testing.assert_allclose(
-        pure, conversions.beta_from_approximate_dp(alphas, 1.3, 0.0), rtol=1e-12
+        pure, conversions.beta_from_approximate_dp(fpr=alphas, epsilon=1.3, delta=0.0), rtol=1e-12
     )
-    one = conversions.beta_from_rdp(alphas, [2.0], np.full((6, 1), 1.0))
-    two = conversions.beta_from_rdp(alphas, [2.0, 5.0], np.tile([1.0, 2.0], (6, 1)))
+    one = conversions.beta_from_rdp(fpr=alphas, orders=[2.0], rho=np.full((6, 1), 1.0))
+    two = conversions.beta_from_rdp(fpr=alphas, orders=[2.0, 5.0], rho=np.tile([1.0, 2.0], (6, 1)))
     assert np.all(two >= one) and np.any(two > one)
     np.testing.assert_array_equal(
-        conversions.beta_from_rdp(alphas, [2.0, 4.0], np.tile([1.0, np.inf], (6, 1))), one
+        conversions.beta_from_rdp(
+            fpr=alphas, orders=[2.0, 4.0], rho=np.tile([1.0, np.inf], (6, 1))
+        ),
+        one,
     )
 
 
 def test_zcdp_curve_meets_its_numbers():
-    found = conversions.beta_from_zcdp([0.1, 0.2, 0.3], 0.5)
+    found = conversions.beta_from_zcdp(fpr=[0.1, 0.2, 0.3], rho=0.5)
     np.testing.assert_allclose(found, [0.516272, 0.338569, 0.228618], atol=6e-7)
     # 0.875405 was found on a coarser grid of orders: a valid bound, a little looser than the best
     # order
-    assert 0.875405 <= conversions.beta_from_zcdp(0.01, 0.5) <= 0.875415
-    assert conversions.advantage_from_zcdp(0.5) == pytest.approx(0.479098, abs=6e-7)
+    assert 0.875405 <= conversions.beta_from_zcdp(fpr=0.01, rho=0.5) <= 0.875415
+    assert conversions.advantage_from_zcdp(rho=0.5) == pytest.approx(0.479098, abs=6e-7)
 
 
 @pytest.mark.parametrize(
     ("alpha", "rho"), [(1e-8, 0.3), (0.01, 0.5), (0.1, 1e-4), (0.3, 0.5), (0.45, 4.0), (0.99, 0.05)]
 )
 def test_zcdp_curve_is_the_best_over_all_orders(alpha, rho):
-    beta = mp.mpf(float(conversions.beta_from_zcdp(alpha, rho)))
+    beta = mp.mpf(float(conversions.beta_from_zcdp(fpr=alpha, rho=rho)))
 
     def largest(point):
         """max over t of D_t − tρ, by golden section about the best of a grid of orders."""
@@ -109,21 +114,27 @@ def test_zcdp_curve_is_the_best_over_all_orders(alpha, rho):
 def test_real_mechanisms_obey_the_curves_implied_by_their_zcdp():
     alphas = np.array([1e-9, 1e-4, 0.01, 0.1, 0.4, 0.8])
     for mu in (0.1, 1.0, 3.0):
-        rho = gdp.zcdp(mu)
-        assert np.all(conversions.beta_from_zcdp(alphas, rho) <= gdp.beta(alphas, mu))
-        assert conversions.advantage_from_zcdp(rho) >= gdp.advantage(mu)
-        epsilons = np.array([0.1, 1.0, 5.0])
-        assert np.all(conversions.delta_from_zcdp(epsilons, rho) >= gdp.delta(epsilons, mu))
-    for eps in (0.2, 1.0, 5.0):
-        curve = conversions.beta_from_approximate_dp(alphas, eps, 0.0)
+        rho = gdp.zcdp(mu=mu)
         assert np.all(
-            conversions.beta_from_zcdp(alphas, conversions.zcdp_from_pure_dp(eps)) <= curve
+            conversions.beta_from_zcdp(fpr=alphas, rho=rho) <= gdp.beta(fpr=alphas, mu=mu)
+        )
+        assert conversions.advantage_from_zcdp(rho=rho) >= gdp.advantage(mu=mu)
+        epsilons = np.array([0.1, 1.0, 5.0])
+        assert np.all(
+            conversions.delta_from_zcdp(epsilon=epsilons, rho=rho)
+            >= gdp.delta(epsilon=epsilons, mu=mu)
+        )
+    for eps in (0.2, 1.0, 5.0):
+        curve = conversions.beta_from_approximate_dp(fpr=alphas, epsilon=eps, delta=0.0)
+        assert np.all(
+            conversions.beta_from_zcdp(fpr=alphas, rho=conversions.zcdp_from_pure_dp(epsilon=eps))
+            <= curve
         )
 
 
 def test_gaussian_rdp_at_one_order_matches_its_closed_form():
     orders = np.array([1.5, 2.0, 10.0])
-    eta = conversions.advantage_from_rdp(orders, gdp.rdp(orders, 1.0))
+    eta = conversions.advantage_from_rdp(orders=orders, rho=gdp.rdp(order=orders, mu=1.0))
     exact = []
     for t in orders:
         gap = lambda L: mp.log(mp.cosh((t - 0.5) * L) / mp.cosh(L / 2)) - (t - 1) * t / 2  # noqa: B023
@@ -134,10 +145,10 @@ def test_gaussian_rdp_at_one_order_matches_its_closed_form():
 
 @pytest.mark.parametrize("rho", [1e-6, 0.1, 0.5, 3.0, 50.0])
 def test_zcdp_advantage_is_the_symmetric_point(rho):
-    eta = float(conversions.advantage_from_zcdp(rho))
+    eta = float(conversions.advantage_from_zcdp(rho=rho))
     alpha = 0.5 * (1.0 - eta)
     if alpha > 1e-12:
-        assert conversions.beta_from_zcdp(alpha, rho) == pytest.approx(alpha, rel=1e-9)
+        assert conversions.beta_from_zcdp(fpr=alpha, rho=rho) == pytest.approx(alpha, rel=1e-9)
     # beyond Pinsker: η ≤ √(ρ/2), and η < 1 always
     assert eta <= min(np.sqrt(rho / 2.0), 1.0)
 
@@ -146,7 +157,7 @@ def test_zcdp_advantage_is_the_symmetric_point(rho):
     ("delta", "rho"), [(1e-10, 2.56), (1e-5, 0.01), (0.3, 1.0), (1e-200, 5.0), (1e-6, 1e-9)]
 )
 def test_zcdp_to_epsilon_is_the_minimum_over_orders(delta, rho):
-    found = float(conversions.epsilon_from_zcdp(delta, rho))
+    found = float(conversions.epsilon_from_zcdp(delta=delta, rho=rho))
 
     def bound(log_s):
         s = mp.e**log_s
@@ -162,9 +173,11 @@ def test_zcdp_to_epsilon_is_the_minimum_over_orders(delta, rho):
     best = max(bound((low + high) / 2), 0)
     assert found >= best
     assert found <= float(best) * (1 + 1e-10) + 1e-300
-    assert found <= float(conversions.simple_epsilon_from_zcdp(delta, rho)) * (1 + 1e-15)
+    assert found <= float(conversions.simple_epsilon_from_zcdp(delta=delta, rho=rho)) * (1 + 1e-15)
     if found > 0.0:
-        assert float(conversions.delta_from_zcdp(found, rho)) == pytest.approx(delta, rel=1e-6)
+        assert float(conversions.delta_from_zcdp(epsilon=found, rho=rho)) == pytest.approx(
+            delta, rel=1e-6
+        )
 
 
 def test_census_epsilons_as_published():
@@ -173,42 +186,46 @@ def test_census_epsilons_as_published():
     """
     rho = np.array([(542 / 339) ** 2, (3379 / 12343) ** 2])
     np.testing.assert_allclose(
-        conversions.simple_epsilon_from_zcdp(1e-10, rho), [17.9002, 2.7022], atol=5e-5
+        conversions.simple_epsilon_from_zcdp(delta=1e-10, rho=rho), [17.9002, 2.7022], atol=5e-5
     )
-    np.testing.assert_array_equal(conversions.epsilon_from_zcdp(1e-10, rho).round(2), [17.14, 2.47])
+    np.testing.assert_array_equal(
+        conversions.epsilon_from_zcdp(delta=1e-10, rho=rho).round(2), [17.14, 2.47]
+    )
 
 
 def test_simple_conversions_are_inverse():
-    eps = conversions.simple_epsilon_from_zcdp(1e-7, [0.0, 0.01, 2.0])
+    eps = conversions.simple_epsilon_from_zcdp(delta=1e-7, rho=[0.0, 0.01, 2.0])
     np.testing.assert_allclose(
-        conversions.simple_delta_from_zcdp(eps, [0.0, 0.01, 2.0]), [0.0, 1e-7, 1e-7], rtol=1e-12
+        conversions.simple_delta_from_zcdp(epsilon=eps, rho=[0.0, 0.01, 2.0]),
+        [0.0, 1e-7, 1e-7],
+        rtol=1e-12,
     )
-    assert conversions.simple_delta_from_zcdp(0.5, 1.0) == 1.0
+    assert conversions.simple_delta_from_zcdp(epsilon=0.5, rho=1.0) == 1.0
 
 
 def test_rdp_to_epsilon_and_back():
     orders = np.array([0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0, 64.0])
-    rho = gdp.rdp(orders, 0.8)
-    eps = conversions.epsilon_from_rdp([1e-3, 1e-6], orders, rho)
+    rho = gdp.rdp(order=orders, mu=0.8)
+    eps = conversions.epsilon_from_rdp(delta=[1e-3, 1e-6], orders=orders, rho=rho)
     np.testing.assert_allclose(
-        conversions.delta_from_rdp(eps, orders, rho), [1e-3, 1e-6], rtol=1e-10
+        conversions.delta_from_rdp(epsilon=eps, orders=orders, rho=rho), [1e-3, 1e-6], rtol=1e-10
     )
     pairs = [(mp.mpf(t), mp.mpf(r)) for t, r in zip(orders, rho, strict=True) if t > 1.0]
     best = min(
         r + mp.log(1 - 1 / t) - (mp.log(mp.mpf(1e-6)) + mp.log(t)) / (t - 1) for t, r in pairs
     )
     assert best <= eps[1] <= float(best) * (1 + 1e-13)
-    assert np.all(eps >= gdp.epsilon([1e-3, 1e-6], 0.8))
+    assert np.all(eps >= gdp.epsilon(delta=[1e-3, 1e-6], mu=0.8))
     # few orders give no better answer than all of them
-    assert np.all(eps >= conversions.epsilon_from_zcdp([1e-3, 1e-6], 0.32))
-    assert conversions.epsilon_from_rdp(0.5, [0.5, 1.0], [1.0, 1.0]) == np.inf
-    assert conversions.delta_from_rdp(0.5, [0.5, 1.0], [1.0, 1.0]) == 1.0
+    assert np.all(eps >= conversions.epsilon_from_zcdp(delta=[1e-3, 1e-6], rho=0.32))
+    assert conversions.epsilon_from_rdp(delta=0.5, orders=[0.5, 1.0], rho=[1.0, 1.0]) == np.inf
+    assert conversions.delta_from_rdp(epsilon=0.5, orders=[0.5, 1.0], rho=[1.0, 1.0]) == 1.0
     # an infinite order is pure DP: δ(ε) of randomized response
-    assert conversions.delta_from_rdp(0.5, [np.inf], [1.0]) == pytest.approx(
+    assert conversions.delta_from_rdp(epsilon=0.5, orders=[np.inf], rho=[1.0]) == pytest.approx(
         (np.e - np.exp(0.5)) / (1 + np.e), rel=1e-13
     )
     assert conversions.epsilon_from_rdp(
-        (np.e - np.exp(0.5)) / (1 + np.e), [np.inf], [1.0]
+        delta=(np.e - np.exp(0.5)) / (1 + np.e), orders=[np.inf], rho=[1.0]
     ) == pytest.approx(0.5, rel=1e-12)
 
 
@@ -217,8 +234,10 @@ def test_zcdp_of_pure_dp_is_the_largest_divergence_per_order(eps):
     heads = 1 / (1 + mp.e ** -mp.mpf(eps))
     ratios = [divergence(mp.mpf(t), heads, 1 - heads) / t for t in (1, 1.0001, 1.1, 2, 5, 50, 500)]
     assert all(a > b for a, b in zip(ratios, ratios[1:], strict=False))
-    assert float(conversions.zcdp_from_pure_dp(eps)) == pytest.approx(float(ratios[0]), rel=1e-14)
-    assert conversions.zcdp_from_pure_dp(eps) <= eps * eps / 2
+    assert float(conversions.zcdp_from_pure_dp(epsilon=eps)) == pytest.approx(
+        float(ratios[0]), rel=1e-14
+    )
+    assert conversions.zcdp_from_pure_dp(epsilon=eps) <= eps * eps / 2
 
 
 @pytest.mark.parametrize("eps", [0.1, 1.0, 4.0])
@@ -226,7 +245,7 @@ def test_zcdp_of_the_exponential_mechanism_covers_its_pairs(eps):
     """Pairs of an ε-bounded-range mechanism: q = (e^{−t} − e^{−ε})/(1 − e^{−ε}), losses t and t −
     ε.
     """
-    rho = float(conversions.zcdp_from_exponential_mechanism(eps))
+    rho = float(conversions.zcdp_from_exponential_mechanism(epsilon=eps))
     for share in np.linspace(0.05, 0.95, 19):
         t = mp.mpf(share) * eps
         q = (mp.exp(-t) - mp.exp(-mp.mpf(eps))) / (1 - mp.exp(-mp.mpf(eps)))
@@ -239,24 +258,28 @@ def test_zcdp_of_the_exponential_mechanism_covers_its_pairs(eps):
 def test_propositions_6_1_and_6_2():
     eps = np.array([0.0, 0.5, 1.0, 2.0, 4.0])
     expected = [0.0, 0.623893, 1.232035, 2.357961, 4.194478]
-    np.testing.assert_allclose(conversions.mu_from_approximate_dp(eps, 0.0), expected, atol=6e-7)
-    assert np.all(np.isinf(conversions.mu_from_approximate_dp(eps, 1e-300)))
+    np.testing.assert_allclose(
+        conversions.mu_from_approximate_dp(epsilon=eps, delta=0.0), expected, atol=6e-7
+    )
+    assert np.all(np.isinf(conversions.mu_from_approximate_dp(epsilon=eps, delta=1e-300)))
     # f(0) = 1 − δ < 1 = f_μ(0): why no finite μ will do
-    assert conversions.beta_from_approximate_dp(0.0, 1.0, 0.25) == 0.75
+    assert conversions.beta_from_approximate_dp(fpr=0.0, epsilon=1.0, delta=0.25) == 0.75
 
 
 def test_approximate_dp_curve_and_advantage():
     alphas = np.linspace(0.0, 1.0, 100_001)
     for eps, delta in ((0.0, 0.0), (0.3, 0.1), (1.0, 1e-5), (2.0, 0.0), (800.0, 0.5)):
-        curve = conversions.beta_from_approximate_dp(alphas, eps, delta)
+        curve = conversions.beta_from_approximate_dp(fpr=alphas, epsilon=eps, delta=delta)
         assert np.all(np.diff(curve) <= 0.0) and np.all(curve <= 1.0 - alphas)
         best = np.max(1.0 - alphas - curve)
-        found = conversions.advantage_from_approximate_dp(eps, delta)
+        found = conversions.advantage_from_approximate_dp(epsilon=eps, delta=delta)
         assert best - 1e-12 <= found <= best + 3e-5
         # symmetric: f(f(α)) = α where f is strictly decreasing
         inside = (alphas > 0.0) & (curve > 0.0) & (curve < 1.0 - delta)
         if np.any(inside):
-            twice = conversions.beta_from_approximate_dp(curve[inside], eps, delta)
+            twice = conversions.beta_from_approximate_dp(
+                fpr=curve[inside], epsilon=eps, delta=delta
+            )
             np.testing.assert_allclose(twice, alphas[inside], atol=1e-9)
 
 
@@ -265,7 +288,7 @@ def test_table_3_of_the_paper():
     assert found.shape == (8, 3)
     np.testing.assert_array_equal(found.round(2), conversions.TABLE3_PRINTED)
     eps, delta = np.meshgrid(conversions.TABLE3_EPSILONS, conversions.TABLE3_DELTAS, indexing="ij")
-    np.testing.assert_allclose(gdp.delta(eps, found), delta, rtol=1e-9)
+    np.testing.assert_allclose(gdp.delta(epsilon=eps, mu=found), delta, rtol=1e-9)
     # the paper's remark: (8, 1e-9) is more private than (6, 1e-5)
     assert found[6, 2] < found[5, 0]
 
@@ -281,92 +304,121 @@ def tail_after_shift(alpha, mu):
 @pytest.mark.parametrize("mu", [1e-3, 0.2, 1.0, 4.0, 12.0])
 def test_everything_else_that_mu_says(mu):
     m = mp.mpf(mu)
-    assert float(gdp.advantage(mu)) == pytest.approx(float(2 * mp.ncdf(m / 2) - 1), rel=1e-14)
-    assert float(gdp.advantage(mu)) == pytest.approx(float(gdp.delta(0.0, mu)), rel=1e-12)
-    assert float(gdp.mu_from_advantage(gdp.advantage(0.5 * mu))) == pytest.approx(
+    assert float(gdp.advantage(mu=mu)) == pytest.approx(float(2 * mp.ncdf(m / 2) - 1), rel=1e-14)
+    assert float(gdp.advantage(mu=mu)) == pytest.approx(
+        float(gdp.delta(epsilon=0.0, mu=mu)), rel=1e-12
+    )
+    assert float(gdp.mu_from_advantage(advantage=gdp.advantage(mu=0.5 * mu))) == pytest.approx(
         0.5 * mu, rel=1e-6
     )
     fprs = np.array([1e-200, 1e-9, 0.1, 0.5])
-    np.testing.assert_allclose(gdp.tpr(fprs[1:], mu), 1.0 - gdp.beta(fprs[1:], mu), rtol=1e-6)
-    assert float(gdp.tpr(1e-200, mu)) == pytest.approx(
+    np.testing.assert_allclose(
+        gdp.tpr(fpr=fprs[1:], mu=mu), 1.0 - gdp.beta(fpr=fprs[1:], mu=mu), rtol=1e-6
+    )
+    assert float(gdp.tpr(fpr=1e-200, mu=mu)) == pytest.approx(
         float(tail_after_shift(mp.mpf("1e-200"), m)), rel=1e-10
     )
     np.testing.assert_allclose(
-        gdp.mu_from_rates(fprs[1:], np.minimum(gdp.tpr(fprs[1:], 0.5), 0.9)) <= 0.5 + 1e-12, True
+        gdp.mu_from_rates(fpr=fprs[1:], tpr=np.minimum(gdp.tpr(fpr=fprs[1:], mu=0.5), 0.9))
+        <= 0.5 + 1e-12,
+        True,
     )
     # Rényi divergence and KL of N(μ, 1) from N(0, 1) by quadrature
     density = lambda x, c: mp.npdf(x, c, 1)
     if mu <= 4.0:
         moment = mp.quad(lambda x: density(x, m) ** 2 / density(x, 0), mp.linspace(-12, 20, 9))
-        assert float(gdp.rdp(2.0, mu)) == pytest.approx(float(mp.log(moment)), rel=1e-9)
-    assert float(gdp.zcdp(mu)) == pytest.approx(mu * mu / 2)
-    assert float(gdp.mu_from_zcdp_of_gaussian(gdp.zcdp(mu))) == pytest.approx(mu)
+        assert float(gdp.rdp(order=2.0, mu=mu)) == pytest.approx(float(mp.log(moment)), rel=1e-9)
+    assert float(gdp.zcdp(mu=mu)) == pytest.approx(mu * mu / 2)
+    assert float(gdp.mu_from_zcdp_of_gaussian(rho=gdp.zcdp(mu=mu))) == pytest.approx(mu)
     grid = np.concatenate([np.geomspace(1e-30, 0.5, 20_000), np.linspace(0.5, 1.0, 10_001)])
     for prior in (0.01, 0.5, 0.8):
-        errors = prior * grid + (1.0 - prior) * gdp.beta(grid, mu)
-        assert gdp.bayes_risk(prior, mu) <= np.min(errors) + 1e-15
-        assert gdp.bayes_risk(prior, mu) == pytest.approx(
+        errors = prior * grid + (1.0 - prior) * gdp.beta(fpr=grid, mu=mu)
+        assert gdp.bayes_risk(prior=prior, mu=mu) <= np.min(errors) + 1e-15
+        assert gdp.bayes_risk(prior=prior, mu=mu) == pytest.approx(
             min(np.min(errors), 1.0 - prior), rel=1e-4
         )
 
 
 def test_limits_of_gaussian_numbers():
-    np.testing.assert_array_equal(gdp.bayes_risk([0.0, 0.3, 1.0], [[0.0], [2.0]])[:, [0, 2]], 0.0)
-    assert gdp.bayes_risk(0.3, 0.0) == pytest.approx(0.3)
-    assert gdp.advantage(0.0) == 0.0 and gdp.tpr(0.25, 0.0) == pytest.approx(0.25)
+    np.testing.assert_array_equal(
+        gdp.bayes_risk(prior=[0.0, 0.3, 1.0], mu=[[0.0], [2.0]])[:, [0, 2]], 0.0
+    )
+    assert gdp.bayes_risk(prior=0.3, mu=0.0) == pytest.approx(0.3)
+    assert gdp.advantage(mu=0.0) == 0.0 and gdp.tpr(fpr=0.25, mu=0.0) == pytest.approx(0.25)
 
 
 def test_trivial_ends_and_broadcasting():
     np.testing.assert_array_equal(
-        conversions.beta_from_zcdp([0.0, 0.25, 1.0], 0.0), [1.0, 0.75, 0.0]
+        conversions.beta_from_zcdp(fpr=[0.0, 0.25, 1.0], rho=0.0), [1.0, 0.75, 0.0]
     )
-    np.testing.assert_array_equal(conversions.beta_from_zcdp([0.0, 1.0], 3.0), [1.0, 0.0])
-    assert conversions.advantage_from_zcdp(0.0) == conversions.epsilon_from_zcdp(0.1, 0.0) == 0.0
-    assert conversions.delta_from_zcdp(1.0, 0.0) == 0.0
-    grid = conversions.beta_from_zcdp(np.array([[0.1], [0.2]]), np.array([0.1, 0.5, 2.0]))
+    np.testing.assert_array_equal(conversions.beta_from_zcdp(fpr=[0.0, 1.0], rho=3.0), [1.0, 0.0])
+    assert (
+        conversions.advantage_from_zcdp(rho=0.0)
+        == conversions.epsilon_from_zcdp(delta=0.1, rho=0.0)
+        == 0.0
+    )
+    assert conversions.delta_from_zcdp(epsilon=1.0, rho=0.0) == 0.0
+    grid = conversions.beta_from_zcdp(fpr=np.array([[0.1], [0.2]]), rho=np.array([0.1, 0.5, 2.0]))
     assert grid.shape == (2, 3) and grid.dtype == np.float64
-    assert grid[1, 1] == conversions.beta_from_zcdp(0.2, 0.5)
-    assert conversions.epsilon_from_zcdp([[1e-5], [1e-6]], [0.1, 0.2, 0.3]).shape == (2, 3)
-    assert conversions.beta_from_rdp([0.1, 0.2], [2.0, 3.0], np.ones((4, 1, 2))).shape == (4, 2)
-    assert conversions.advantage_from_rdp([2.0, 3.0], np.ones((5, 2))).shape == (5,)
+    assert grid[1, 1] == conversions.beta_from_zcdp(fpr=0.2, rho=0.5)
+    assert conversions.epsilon_from_zcdp(delta=[[1e-5], [1e-6]], rho=[0.1, 0.2, 0.3]).shape == (
+        2,
+        3,
+    )
+    assert conversions.beta_from_rdp(
+        fpr=[0.1, 0.2], orders=[2.0, 3.0], rho=np.ones((4, 1, 2))
+    ).shape == (4, 2)
+    assert conversions.advantage_from_rdp(orders=[2.0, 3.0], rho=np.ones((5, 2))).shape == (5,)
     # curves decrease in α and in ρ
     assert np.all(np.diff(grid, axis=0) < 0.0) and np.all(np.diff(grid, axis=1) < 0.0)
 
 
 BAD = [
-    (lambda: conversions.beta_from_zcdp(1.5, 0.5), "alpha must be"),
-    (lambda: conversions.beta_from_zcdp(0.5, -1.0), "rho must be"),
-    (lambda: conversions.beta_from_zcdp([0.1, 0.2], [1.0, 2.0, 3.0]), "shapes"),
-    (lambda: conversions.advantage_from_zcdp(np.nan), "rho must be"),
-    (lambda: conversions.epsilon_from_zcdp(0.0, 1.0), "delta must be"),
-    (lambda: conversions.delta_from_zcdp(-1.0, 1.0), "epsilon must be"),
-    (lambda: conversions.simple_epsilon_from_zcdp(1.0, 1.0), "delta must be"),
-    (lambda: conversions.simple_delta_from_zcdp(np.inf, 1.0), "epsilon must be"),
-    (lambda: conversions.beta_from_rdp(0.1, [0.4], [1.0]), "orders must be >= 0.5, got 0.4"),
-    (lambda: conversions.beta_from_rdp(0.1, [np.nan], [1.0]), "orders must be"),
-    (lambda: conversions.beta_from_rdp(0.1, [], []), "orders must be"),
-    (lambda: conversions.beta_from_rdp(0.1, 2.0, [1.0]), "orders must be"),
-    (lambda: conversions.beta_from_rdp(0.1, [2.0, 3.0], [1.0]), "one value per order"),
-    (lambda: conversions.beta_from_rdp(0.1, [2.0], [-1.0]), "rho must be >= 0, got -1"),
-    (lambda: conversions.beta_from_rdp(0.1, [2.0], [np.nan]), "rho must be"),
-    (lambda: conversions.beta_from_rdp(0.1, ["two"], [1.0]), "numbers"),
-    (lambda: conversions.epsilon_from_rdp(2.0, [2.0], [1.0]), "delta must be"),
-    (lambda: conversions.delta_from_rdp(np.nan, [2.0], [1.0]), "epsilon must be"),
-    (lambda: conversions.zcdp_from_pure_dp(-0.1), "epsilon must be"),
-    (lambda: conversions.zcdp_from_exponential_mechanism(np.inf), "epsilon must be"),
-    (lambda: conversions.mu_from_approximate_dp(1.0, 1.5), "delta must be"),
-    (lambda: conversions.beta_from_approximate_dp(-0.1, 1.0, 0.1), "alpha must be"),
-    (lambda: conversions.advantage_from_approximate_dp(-1.0, 0.1), "epsilon must be"),
+    (lambda: conversions.beta_from_zcdp(fpr=1.5, rho=0.5), "fpr must be"),
+    (lambda: conversions.beta_from_zcdp(fpr=0.5, rho=-1.0), "rho must be"),
+    (lambda: conversions.beta_from_zcdp(fpr=[0.1, 0.2], rho=[1.0, 2.0, 3.0]), "shapes"),
+    (lambda: conversions.advantage_from_zcdp(rho=np.nan), "rho must be"),
+    (lambda: conversions.epsilon_from_zcdp(delta=0.0, rho=1.0), "delta must be"),
+    (lambda: conversions.delta_from_zcdp(epsilon=-1.0, rho=1.0), "epsilon must be"),
+    (lambda: conversions.simple_epsilon_from_zcdp(delta=1.0, rho=1.0), "delta must be"),
+    (lambda: conversions.simple_delta_from_zcdp(epsilon=np.inf, rho=1.0), "epsilon must be"),
+    (
+        lambda: conversions.beta_from_rdp(fpr=0.1, orders=[0.4], rho=[1.0]),
+        "orders must be >= 0.5, got 0.4",
+    ),
+    (lambda: conversions.beta_from_rdp(fpr=0.1, orders=[np.nan], rho=[1.0]), "orders must be"),
+    (lambda: conversions.beta_from_rdp(fpr=0.1, orders=[], rho=[]), "orders must be"),
+    (lambda: conversions.beta_from_rdp(fpr=0.1, orders=2.0, rho=[1.0]), "orders must be"),
+    (
+        lambda: conversions.beta_from_rdp(fpr=0.1, orders=[2.0, 3.0], rho=[1.0]),
+        "one value per order",
+    ),
+    (
+        lambda: conversions.beta_from_rdp(fpr=0.1, orders=[2.0], rho=[-1.0]),
+        "rho must be >= 0, got -1",
+    ),
+    (lambda: conversions.beta_from_rdp(fpr=0.1, orders=[2.0], rho=[np.nan]), "rho must be"),
+    (lambda: conversions.beta_from_rdp(fpr=0.1, orders=["two"], rho=[1.0]), "numbers"),
+    (lambda: conversions.epsilon_from_rdp(delta=2.0, orders=[2.0], rho=[1.0]), "delta must be"),
+    (
+        lambda: conversions.delta_from_rdp(epsilon=np.nan, orders=[2.0], rho=[1.0]),
+        "epsilon must be",
+    ),
+    (lambda: conversions.zcdp_from_pure_dp(epsilon=-0.1), "epsilon must be"),
+    (lambda: conversions.zcdp_from_exponential_mechanism(epsilon=np.inf), "epsilon must be"),
+    (lambda: conversions.mu_from_approximate_dp(epsilon=1.0, delta=1.5), "delta must be"),
+    (lambda: conversions.beta_from_approximate_dp(fpr=-0.1, epsilon=1.0, delta=0.1), "fpr must be"),
+    (lambda: conversions.advantage_from_approximate_dp(epsilon=-1.0, delta=0.1), "epsilon must be"),
     (lambda: conversions.table3(epsilons=1.0), "epsilons must be one-dimensional"),
     (lambda: conversions.table3(deltas=[0.0]), "delta must be"),
-    (lambda: gdp.tpr(1.5, 1.0), "fpr must be"),
-    (lambda: gdp.advantage(-1.0), "mu must be"),
-    (lambda: gdp.bayes_risk(2.0, 1.0), "prior must be"),
-    (lambda: gdp.rdp(0.0, 1.0), "order must be"),
-    (lambda: gdp.zcdp(np.nan), "mu must be"),
-    (lambda: gdp.mu_from_advantage(1.0), "advantage must be"),
-    (lambda: gdp.mu_from_rates(0.0, 0.5), "fpr must be"),
-    (lambda: gdp.mu_from_zcdp_of_gaussian(-1.0), "rho must be"),
+    (lambda: gdp.tpr(fpr=1.5, mu=1.0), "fpr must be"),
+    (lambda: gdp.advantage(mu=-1.0), "mu must be"),
+    (lambda: gdp.bayes_risk(prior=2.0, mu=1.0), "prior must be"),
+    (lambda: gdp.rdp(order=0.0, mu=1.0), "order must be"),
+    (lambda: gdp.zcdp(mu=np.nan), "mu must be"),
+    (lambda: gdp.mu_from_advantage(advantage=1.0), "advantage must be"),
+    (lambda: gdp.mu_from_rates(fpr=0.0, tpr=0.5), "fpr must be"),
+    (lambda: gdp.mu_from_zcdp_of_gaussian(rho=-1.0), "rho must be"),
 ]
 
 
@@ -379,28 +431,29 @@ def test_bad_input(call, named):
 def test_extremes_stay_ordered():
     alphas = np.array([1e-300, 1e-12, 1e-3, 0.1, 0.5, 0.9, 1.0 - 1e-9])
     rhos = np.array([1e-300, 1e-14, 1e-3, 1.0, 1e3, 1e6])[:, None]
-    curve = conversions.beta_from_zcdp(alphas, rhos)
+    curve = conversions.beta_from_zcdp(fpr=alphas, rho=rhos)
     assert np.all((curve >= 0.0) & (curve <= 1.0 - alphas))
     assert np.all(np.diff(curve, axis=0) <= 0.0) and np.all(np.diff(curve, axis=1) <= 0.0)
-    eta = conversions.advantage_from_zcdp(rhos[:, 0])
+    eta = conversions.advantage_from_zcdp(rho=rhos[:, 0])
     assert np.all(np.diff(eta) >= 0.0) and np.all(
-        eta >= gdp.advantage(gdp.mu_from_zcdp_of_gaussian(rhos[:, 0]))
+        eta >= gdp.advantage(mu=gdp.mu_from_zcdp_of_gaussian(rho=rhos[:, 0]))
     )
     deltas = np.array([1e-300, 1e-10, 0.5, 1.0 - 1e-12])
-    eps = conversions.epsilon_from_zcdp(deltas, rhos)
+    eps = conversions.epsilon_from_zcdp(delta=deltas, rho=rhos)
     assert (
         np.all(np.isfinite(eps))
         and np.all(np.diff(eps, axis=0) >= 0.0)
         and np.all(np.diff(eps, axis=1) <= 0.0)
     )
     epsilons = np.array([0.0, 1e-6, 1.0, 10.0, 1e3])
-    delta = conversions.delta_from_zcdp(epsilons, rhos)
-    assert np.all(delta >= gdp.delta(epsilons, np.sqrt(2.0 * rhos)) * (1.0 - 1e-12))
+    delta = conversions.delta_from_zcdp(epsilon=epsilons, rho=rhos)
+    assert np.all(delta >= gdp.delta(epsilon=epsilons, mu=np.sqrt(2.0 * rhos)) * (1.0 - 1e-12))
     assert np.all(
-        delta <= conversions.simple_delta_from_zcdp(epsilons, rhos) * (1.0 + 1e-9) + 1e-300
+        delta
+        <= conversions.simple_delta_from_zcdp(epsilon=epsilons, rho=rhos) * (1.0 + 1e-9) + 1e-300
     )
 
 
 def test_the_curve_of_zcdp_is_convex():
     alphas = np.linspace(0.001, 0.999, 999)
-    assert np.min(np.diff(conversions.beta_from_zcdp(alphas, 0.5), 2)) >= -1e-12
+    assert np.min(np.diff(conversions.beta_from_zcdp(fpr=alphas, rho=0.5), 2)) >= -1e-12

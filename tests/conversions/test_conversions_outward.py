@@ -44,8 +44,8 @@ def test_approximate_dp():
         log_uniform(-300, 0, number),
         (1 - delta) * (1 - log_uniform(-15, -1, number)),
     )
-    curve = conversions.beta_from_approximate_dp(alpha, epsilon, delta)
-    advantage = conversions.advantage_from_approximate_dp(epsilon, delta)
+    curve = conversions.beta_from_approximate_dp(fpr=alpha, epsilon=epsilon, delta=delta)
+    advantage = conversions.advantage_from_approximate_dp(epsilon=epsilon, delta=delta)
     for e, d, a, beta, eta in zip(epsilon, delta, alpha, curve, advantage, strict=True):
         e, d, a = mp.mpf(e), mp.mpf(d), mp.mpf(a)
         ratio = mp.exp(min(e, mp.mpf(10) ** 5))
@@ -57,14 +57,16 @@ def test_approximate_dp():
 def test_pure_dp_and_exponential_mechanism():
     epsilon = epsilons()
     pure, ranged = (
-        conversions.zcdp_from_pure_dp(epsilon),
-        conversions.zcdp_from_exponential_mechanism(epsilon),
+        conversions.zcdp_from_pure_dp(epsilon=epsilon),
+        conversions.zcdp_from_exponential_mechanism(epsilon=epsilon),
     )
     for e, rho, other in zip(epsilon, pure, ranged, strict=True):
         e = mp.mpf(e)
         assert above(rho, e * mp.tanh(e / 2)) and above(other, e * e / 8), e
-    assert conversions.zcdp_from_pure_dp(0.0) == 0.0
-    for e, mu in zip(epsilon, conversions.mu_from_approximate_dp(epsilon, 0.0), strict=True):
+    assert conversions.zcdp_from_pure_dp(epsilon=0.0) == 0.0
+    for e, mu in zip(
+        epsilon, conversions.mu_from_approximate_dp(epsilon=epsilon, delta=0.0), strict=True
+    ):
         if 1e-20 < e < 30.0:
             exact = mp.sqrt(8) * mp.erfinv(mp.tanh(mp.mpf(e) / 2))
             assert above(mu, exact), e
@@ -77,7 +79,7 @@ def test_simple_zcdp():
         log_uniform(-300, -0.001, len(rho)),
         1 - log_uniform(-15, -0.1, len(rho)),
     )
-    found = conversions.simple_epsilon_from_zcdp(delta, rho)
+    found = conversions.simple_epsilon_from_zcdp(delta=delta, rho=rho)
     for d, r, epsilon in zip(delta, rho, found, strict=True):
         r = mp.mpf(r)
         assert above(epsilon, r + 2 * mp.sqrt(-r * mp.log(mp.mpf(d)))), (d, r)
@@ -87,19 +89,21 @@ def test_simple_zcdp():
         np.minimum(found, 1e308),
         np.minimum(rho * log_uniform(0, 3, len(rho)), 1e308),
     )
-    for e, r, d in zip(epsilon, rho, conversions.simple_delta_from_zcdp(epsilon, rho), strict=True):
+    for e, r, d in zip(
+        epsilon, rho, conversions.simple_delta_from_zcdp(epsilon=epsilon, rho=rho), strict=True
+    ):
         e, r = mp.mpf(e), mp.mpf(r)
         gap = max(e - r, 0)
         assert above(d, mp.exp(-gap * gap / (4 * r)) if r > 0 else mp.mpf(0)), (e, r)
 
 
 def test_a_delta_below_every_double_is_not_zero():
-    assert 0.0 < conversions.delta_from_zcdp(100.0, 0.01) <= 2.3e-308
-    assert 0.0 < conversions.simple_delta_from_zcdp(100.0, 0.01) <= 2.3e-308
-    assert 0.0 < conversions.delta_from_rdp(2000.0, [2.0], [1.0]) <= 2.3e-308
+    assert 0.0 < conversions.delta_from_zcdp(epsilon=100.0, rho=0.01) <= 2.3e-308
+    assert 0.0 < conversions.simple_delta_from_zcdp(epsilon=100.0, rho=0.01) <= 2.3e-308
+    assert 0.0 < conversions.delta_from_rdp(epsilon=2000.0, orders=[2.0], rho=[1.0]) <= 2.3e-308
     assert (
-        conversions.delta_from_zcdp(1.0, 0.0) == 0.0
-        and conversions.delta_from_rdp(1.0, [np.inf], [0.5]) == 0.0
+        conversions.delta_from_zcdp(epsilon=1.0, rho=0.0) == 0.0
+        and conversions.delta_from_rdp(epsilon=1.0, orders=[np.inf], rho=[0.5]) == 0.0
     )
 
 
@@ -113,8 +117,8 @@ def test_infinite_order_is_randomized_response():
     )
     for r, e, d in zip(rho, epsilon, delta, strict=True):
         found = (
-            conversions.delta_from_rdp(e, [np.inf], [r]),
-            conversions.epsilon_from_rdp(d, [np.inf], [r]),
+            conversions.delta_from_rdp(epsilon=e, orders=[np.inf], rho=[r]),
+            conversions.epsilon_from_rdp(delta=d, orders=[np.inf], rho=[r]),
         )
         r, e, d = mp.mpf(r), mp.mpf(e), mp.mpf(d)
         assert above(found[0], -mp.expm1(e - r) / (1 + mp.exp(-r))), (e, r)

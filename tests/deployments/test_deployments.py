@@ -35,13 +35,13 @@ def test_census_budgets(name):
     share, sigma = table.columns.index("share"), table.columns.index("sigma")
     assert sum(row[share] for row in table.rows) == 1
     assert len(table.rows) == queries and all(row[share] > 0 for row in table.rows)
-    assert float(gdp.mu_from_zcdp_of_gaussian(float(rho))) == pytest.approx(mu, abs=6e-6)
-    assert float(gdp.epsilon(1e-10, gdp.mu_from_zcdp_of_gaussian(float(rho)))) == pytest.approx(
-        eps, abs=6e-5
-    )
-    assert float(conversions.simple_epsilon_from_zcdp(1e-10, float(rho))) == pytest.approx(
-        simple, abs=6e-5
-    )
+    assert float(gdp.mu_from_zcdp_of_gaussian(rho=float(rho))) == pytest.approx(mu, abs=6e-6)
+    assert float(
+        gdp.epsilon(delta=1e-10, mu=gdp.mu_from_zcdp_of_gaussian(rho=float(rho)))
+    ) == pytest.approx(eps, abs=6e-5)
+    assert float(
+        conversions.simple_epsilon_from_zcdp(delta=1e-10, rho=float(rho))
+    ) == pytest.approx(simple, abs=6e-5)
 
     # what is composed: every query's own noise, as often as a record touches its counts
     mechanism = deployments.mechanism(name)
@@ -186,4 +186,4 @@ def test_the_curve_of_a_release():
     mu = curve.mu()
     assert mu.lower <= 2.701853 <= mu.upper and mu.upper == pytest.approx(2.701853, rel=1e-3)
     assert curve.regret().upper < 0.01
-    assert curve.epsilon(delta=1e-10).upper <= conversions.epsilon_from_zcdp(1e-10, 3.65)
+    assert curve.epsilon(delta=1e-10).upper <= conversions.epsilon_from_zcdp(delta=1e-10, rho=3.65)

@@ -295,7 +295,7 @@ def test_gaussian_closed_forms(lattice):
     sigma, number = 30.0, 900.0
     mu = np.sqrt(number) / sigma
     by = np.array([-mu / sigma, 0.5 * mu / number])
-    epsilon = float(jaxgdp.gdp.epsilon(1e-5, mu))
+    epsilon = float(jaxgdp.gdp.epsilon(delta=1e-5, mu=mu))
     above, below = -epsilon / mu + mu / 2, -epsilon / mu - mu / 2
     slopes = {
         "mu": 1.0,
@@ -319,7 +319,7 @@ def test_derivatives_in_what_is_asked(lattice):
     sigma, number = 30.0, 900.0
     mu, mechanism = 1.0, steps((sigma, 1.0, number))
     alpha, epsilon = 1e-3, 1.2
-    delta = float(jaxgdp.gdp.delta(epsilon, mu))
+    delta = float(jaxgdp.gdp.delta(epsilon=epsilon, mu=mu))
     fpr = norm.cdf(-epsilon / mu - mu / 2)
     z = norm.isf(alpha)
     prior = 0.7

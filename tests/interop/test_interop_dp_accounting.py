@@ -176,12 +176,18 @@ def test_unknown_relations(relation):
 def test_gaussians_are_exact_for_every_relation():
     for relation, mu in ((ADD, 1.0), (SPECIAL, 1.0), (REPLACE, 2.0)):
         known = accountant(relation).compose(GAUSS, 4)
-        assert math.isclose(known.get_epsilon(1e-5), jaxgdp.gdp.epsilon(1e-5, mu), rel_tol=1e-9)
-        assert math.isclose(known.get_delta(1.0), jaxgdp.gdp.delta(1.0, mu), rel_tol=1e-8)
+        assert math.isclose(
+            known.get_epsilon(1e-5), jaxgdp.gdp.epsilon(delta=1e-5, mu=mu), rel_tol=1e-9
+        )
+        assert math.isclose(
+            known.get_delta(1.0), jaxgdp.gdp.delta(epsilon=1.0, mu=mu), rel_tol=1e-8
+        )
         assert math.isclose(known.get_mu(), mu, rel_tol=1e-9) and known.get_mu() >= mu
         rates = known.get_true_positive_rates([0.0, 1e-6, 0.5, 1.0])
         assert np.allclose(
-            rates, [0.0, jaxgdp.gdp.tpr(1e-6, mu), jaxgdp.gdp.tpr(0.5, mu), 1.0], rtol=1e-8
+            rates,
+            [0.0, jaxgdp.gdp.tpr(fpr=1e-6, mu=mu), jaxgdp.gdp.tpr(fpr=0.5, mu=mu), 1.0],
+            rtol=1e-8,
         )
         assert isinstance(known.get_true_positive_rates(0.1), float)
         assert known.get_epsilon(0.0) == math.inf
@@ -276,8 +282,10 @@ def test_zcdp_is_no_better_than_its_gaussian_and_adds_up_first():
     mechanism = known.mechanism()
     assert len(mechanism.mechanisms) == 1
     profile = mechanism.mechanisms[0]
-    assert np.all(profile.deltas + 1e-15 >= jaxgdp.gdp.delta(profile.epsilons, 1.0))
-    assert np.allclose(profile.deltas, jaxgdp.conversions.delta_from_zcdp(profile.epsilons, 0.5))
+    assert np.all(profile.deltas + 1e-15 >= jaxgdp.gdp.delta(epsilon=profile.epsilons, mu=1.0))
+    assert np.allclose(
+        profile.deltas, jaxgdp.conversions.delta_from_zcdp(epsilon=profile.epsilons, rho=0.5)
+    )
     shifted = accountant().compose(ev.ZCDpEvent(0.5, 0.3)).mechanism().mechanisms[0]
     assert np.allclose(shifted.epsilons[1:], 0.3 + profile.epsilons) and shifted.deltas[0] == 1.0
 
@@ -308,7 +316,7 @@ def test_calibrate_dp_mechanism_takes_it():
     sigma = dpa.calibrate_dp_mechanism(
         Accountant, make, target_epsilon=1.0, target_delta=1e-5, tol=1e-6
     )
-    exact = 2.0 / float(jaxgdp.gdp.mu_from_epsilon_delta(1.0, 1e-5))
+    exact = 2.0 / float(jaxgdp.gdp.mu_from_epsilon_delta(epsilon=1.0, delta=1e-5))
     assert exact <= sigma < exact + 2e-6
     steps = dpa.calibrate_dp_mechanism(
         Accountant,
@@ -318,4 +326,6 @@ def test_calibrate_dp_mechanism_takes_it():
         bracket_interval=dpa.LowerEndpointAndGuess(1, 16),
         discrete=True,
     )
-    assert steps == math.floor((10.0 * float(jaxgdp.gdp.mu_from_epsilon_delta(1.0, 1e-5))) ** 2)
+    assert steps == math.floor(
+        (10.0 * float(jaxgdp.gdp.mu_from_epsilon_delta(epsilon=1.0, delta=1e-5))) ** 2
+    )

@@ -72,18 +72,19 @@ def test_mu_regret_beta_and_advantage_of_dpsgd_are_the_safe_sides():
 def test_regret_between_breakpoints_is_not_missed():
     # randomized response at ε = 1: breakpoints alone give 0
     p = 1.0 / (1.0 + math.e)
-    mu = float(jaxgdp.gdp.mu_from_pure_dp(1.0))
+    mu = float(jaxgdp.gdp.mu_from_pure_dp(epsilon=1.0))
     assert math.isclose(
         gdpnum.get_worst_case_regret([0.0, p, 1.0], [1.0, p, 0.0], mu), 0.0575464, abs_tol=5e-8
     )
     # the Gaussian curve itself, finely drawn, and by definition for a coarse one
     alpha = np.linspace(0.0, 1.0, 20_001)
-    assert gdpnum.get_worst_case_regret(alpha, jaxgdp.gdp.beta(alpha, 1.0), 1.0) < 1e-4
+    assert gdpnum.get_worst_case_regret(alpha, jaxgdp.gdp.beta(fpr=alpha, mu=1.0), 1.0) < 1e-4
     alphas, betas = np.array([0.0, 0.1, 0.4, 1.0]), np.array([1.0, 0.6, 0.2, 0.0])
     delta = gdpnum.get_worst_case_regret(alphas, betas, 1.5)
     x = np.linspace(0.0, 1.0, 200_001)
     holds = lambda d: np.all(
-        np.interp(np.minimum(x + d, 1.0), alphas, betas) - d <= jaxgdp.gdp.beta(x, 1.5) + 1e-12
+        np.interp(np.minimum(x + d, 1.0), alphas, betas) - d
+        <= jaxgdp.gdp.beta(fpr=x, mu=1.5) + 1e-12
     )
     assert holds(delta + 1e-6) and not holds(delta - 1e-4)
     with pytest.raises(ValueError, match="out of order"):
@@ -117,19 +118,21 @@ def test_dpsgd_calibration_meets_its_target():
 
 
 def test_conversions_keep_riskcal_s_argument_order():
-    assert math.isclose(riskcal.get_beta_from_gdp(1.0, 0.05), jaxgdp.gdp.beta(0.05, 1.0))
+    assert math.isclose(riskcal.get_beta_from_gdp(1.0, 0.05), jaxgdp.gdp.beta(fpr=0.05, mu=1.0))
     assert math.isclose(
-        riskcal.get_bayes_risk_from_gdp(1.0, 0.5), 0.5 * (1.0 - jaxgdp.gdp.advantage(1.0))
+        riskcal.get_bayes_risk_from_gdp(1.0, 0.5), 0.5 * (1.0 - jaxgdp.gdp.advantage(mu=1.0))
     )
     assert math.isclose(
         riskcal.get_beta_from_adp(1.0, 0.001, 0.8), math.exp(-1) * (1 - 0.001 - 0.8)
     )
     assert math.isclose(riskcal.get_advantage_from_adp(0.0, 0.001), 0.001)
-    assert math.isclose(riskcal.get_advantage_from_gdp(1.0), jaxgdp.gdp.advantage(1.0))
+    assert math.isclose(riskcal.get_advantage_from_gdp(1.0), jaxgdp.gdp.advantage(mu=1.0))
     # weaker knowledge of a Gaussian never promises more than the Gaussian keeps
-    assert riskcal.get_beta_from_zcdp(0.5, 0.1) <= jaxgdp.gdp.beta(0.1, 1.0)
-    assert riskcal.get_beta_from_rdp(epsilon=1.0, alpha=0.1, order=2.0) <= jaxgdp.gdp.beta(0.1, 1.0)
-    assert riskcal.get_advantage_from_zcdp(0.5) >= jaxgdp.gdp.advantage(1.0)
+    assert riskcal.get_beta_from_zcdp(0.5, 0.1) <= jaxgdp.gdp.beta(fpr=0.1, mu=1.0)
+    assert riskcal.get_beta_from_rdp(epsilon=1.0, alpha=0.1, order=2.0) <= jaxgdp.gdp.beta(
+        fpr=0.1, mu=1.0
+    )
+    assert riskcal.get_advantage_from_zcdp(0.5) >= jaxgdp.gdp.advantage(mu=1.0)
     assert riskcal.get_epsilon_from_err_rates(0.0, 0.5, 0.5) == 0.0
     assert riskcal.get_epsilon_from_err_rates(0.1, 0.0, 0.5) == math.inf
 

@@ -33,18 +33,22 @@ def test_without_sampling_it_is_exact():
     accountant = GDPAccountant()
     accountant.history = [(2.0, 1.0, 4)]
     assert math.isclose(
-        accountant.get_epsilon(1e-5, eps_error=0.01), jaxgdp.gdp.epsilon(1e-5, 1.0), rel_tol=1e-9
+        accountant.get_epsilon(1e-5, eps_error=0.01),
+        jaxgdp.gdp.epsilon(delta=1e-5, mu=1.0),
+        rel_tol=1e-9,
     )
     assert math.isclose(
         accountant.get_epsilon(delta=1e-5, alphas=[2.0]),
-        jaxgdp.gdp.epsilon(1e-5, 1.0),
+        jaxgdp.gdp.epsilon(delta=1e-5, mu=1.0),
         rel_tol=1e-9,
     )
     assert math.isclose(accountant.get_mu(), 1.0, rel_tol=1e-9) and accountant.get_regret() < 1e-9
-    assert math.isclose(accountant.get_advantage(), jaxgdp.gdp.advantage(1.0), rel_tol=1e-8)
-    assert np.allclose(accountant.get_beta([0.01, 0.1]), jaxgdp.gdp.beta([0.01, 0.1], 1.0))
-    assert math.isclose(accountant.get_tpr(0.1), jaxgdp.gdp.tpr(0.1, 1.0), rel_tol=1e-8)
-    assert math.isclose(accountant.get_delta(1.0), jaxgdp.gdp.delta(1.0, 1.0), rel_tol=1e-8)
+    assert math.isclose(accountant.get_advantage(), jaxgdp.gdp.advantage(mu=1.0), rel_tol=1e-8)
+    assert np.allclose(accountant.get_beta([0.01, 0.1]), jaxgdp.gdp.beta(fpr=[0.01, 0.1], mu=1.0))
+    assert math.isclose(accountant.get_tpr(0.1), jaxgdp.gdp.tpr(fpr=0.1, mu=1.0), rel_tol=1e-8)
+    assert math.isclose(
+        accountant.get_delta(1.0), jaxgdp.gdp.delta(epsilon=1.0, mu=1.0), rel_tol=1e-8
+    )
 
 
 def test_the_value_opacus_tests_for():

@@ -186,11 +186,12 @@ def test_approximate_mu_holds_at_every_rate():
     mu = from_epsilon_delta(epsilon, delta, 1e-3, 1e-10)["approximate_mu"]
     corner = (1.0 - delta) / (1.0 + np.exp(epsilon))
     alpha = np.append(np.geomspace(1e-12, 1.0 - delta, 200), corner)
-    f = conversions.beta_from_approximate_dp(alpha, epsilon, delta)
+    f = conversions.beta_from_approximate_dp(fpr=alpha, epsilon=epsilon, delta=delta)
     assert np.all(
-        f >= (1.0 - delta) * gdp.beta(np.minimum(alpha / (1.0 - delta), 1.0), mu.upper) - 1e-12
+        f
+        >= (1.0 - delta) * gdp.beta(fpr=np.minimum(alpha / (1.0 - delta), 1.0), mu=mu.upper) - 1e-12
     )
-    assert f[-1] < (1.0 - delta) * gdp.beta(corner / (1.0 - delta), 0.999 * mu.lower)
+    assert f[-1] < (1.0 - delta) * gdp.beta(fpr=corner / (1.0 - delta), mu=0.999 * mu.lower)
 
 
 @pytest.mark.parametrize("rho", [0.0052, 0.81, 15.29])
@@ -198,11 +199,13 @@ def test_rho_between_a_gaussian_and_its_renyi_divergences(rho):
     found = from_rho(rho, 1e-3, 1e-10)
     mu = np.sqrt(2.0 * rho)
     assert found["mu"].lower == pytest.approx(mu, rel=1e-8) and found["mu"].lower <= mu
-    assert found["tpr"].lower <= gdp.tpr(1e-3, mu) and found["advantage"].lower <= gdp.advantage(mu)
+    assert found["tpr"].lower <= gdp.tpr(fpr=1e-3, mu=mu) and found[
+        "advantage"
+    ].lower <= gdp.advantage(mu=mu)
     # every curve that ρ allows lies above the Gaussian one of the upper μ, above the floor
-    alpha = np.geomspace(1e-10, 0.5 * (1.0 - conversions.advantage_from_zcdp(rho)), 399)
-    beta = conversions.beta_from_zcdp(alpha, rho)
-    assert np.all(gdp.beta(alpha, found["mu"].upper) <= beta)
+    alpha = np.geomspace(1e-10, 0.5 * (1.0 - conversions.advantage_from_zcdp(rho=rho)), 399)
+    beta = conversions.beta_from_zcdp(fpr=alpha, rho=rho)
+    assert np.all(gdp.beta(fpr=alpha, mu=found["mu"].upper) <= beta)
     # and the upper μ is not far above what those curves need
     assert found["mu"].upper <= 1.005 * np.max(-ndtri(alpha) - ndtri(beta))
 
@@ -264,10 +267,12 @@ def test_what_the_census_discrepancies_are():
         for name in ("dhc_persons", "dhc_housing")
     }
     assert [
-        round(float(conversions.epsilon_from_zcdp(1e-10, rho)), 2) for rho in total.values()
+        round(float(conversions.epsilon_from_zcdp(delta=1e-10, rho=rho)), 2)
+        for rho in total.values()
     ] == [17.14, 2.47]
     assert [
-        round(float(conversions.simple_epsilon_from_zcdp(1e-10, rho)), 2) for rho in dhc.values()
+        round(float(conversions.simple_epsilon_from_zcdp(delta=1e-10, rho=rho)), 2)
+        for rho in dhc.values()
     ] == [26.34, 34.33]
     assert (
         round(sum(dhc.values()), 2) == 12.66

@@ -87,7 +87,9 @@ def test_the_pair_is_the_upper_envelope_of_the_family():
         assert max(deltas) == pytest.approx(exact, rel=1e-5)
         assert found.upper >= max(deltas) * (1 - SLACK) and found.upper <= exact * (1 + 3e-3)
     # no member has more μ than the one with t = ε/2
-    assert curve.tail_mu == pytest.approx(jaxgdp.gdp.mu_from_pure_dp(epsilon / 2), rel=1e-12)
+    assert curve.tail_mu == pytest.approx(
+        jaxgdp.gdp.mu_from_pure_dp(epsilon=epsilon / 2), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0, 40.0])
@@ -100,13 +102,13 @@ def test_largest_mu_is_in_the_middle(epsilon):
         np.expm1(t) * np.exp(-epsilon) / -np.expm1(-epsilon),
     )
     mu = -ndtri(alpha) - ndtri(beta)
-    assert mu.max() <= jaxgdp.gdp.mu_from_pure_dp(epsilon / 2) * (1 + 1e-9)
+    assert mu.max() <= jaxgdp.gdp.mu_from_pure_dp(epsilon=epsilon / 2) * (1 + 1e-9)
 
 
 def test_one_use():
     epsilons = np.array([0.5, 1.0, 4.0])
     mu = tradeoff(ExponentialMechanism(epsilons)).mu()
-    exact = jaxgdp.gdp.mu_from_pure_dp(epsilons / 2)
+    exact = jaxgdp.gdp.mu_from_pure_dp(epsilon=epsilons / 2)
     assert (
         np.all(mu.lower <= exact)
         and np.all(mu.upper >= exact)

@@ -159,7 +159,7 @@ def test_one_use(gaussian):
             found = gaussian.tpr(a)
             assert found.lower[i] <= t * (1 + SLACK) and found.upper[i] >= t * (1 - SLACK)
             assert found.upper[i] - found.lower[i] <= 5e-3 * t
-        exact = jaxgdp.gdp.delta(0.0, mu.upper[i])
+        exact = jaxgdp.gdp.delta(epsilon=0.0, mu=mu.upper[i])
         assert exact >= (q - p).clip(0).sum() * (1 - SLACK)
 
 

@@ -30,7 +30,7 @@ def test_a_delta_is_the_mass_at_infinity_or_it_is_not(epsilon, mass):
         assert np.all(bracket.lower <= exact) and np.all(bracket.upper >= exact)
         assert np.allclose(bracket.upper, exact, rtol=1e-9)
     for bracket in (found["approximate_mu"], curve.approximate_mu(asked)):
-        pure = jaxgdp.gdp.mu_from_pure_dp(epsilon)
+        pure = jaxgdp.gdp.mu_from_pure_dp(epsilon=epsilon)
         assert (
             bracket.upper[0] == np.inf
             and np.all(bracket.lower[1:] <= pure)

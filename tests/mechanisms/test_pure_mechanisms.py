@@ -89,7 +89,7 @@ def test_laplace_profile(laplace):
 def test_binary_randomized_response():
     epsilon = np.array([1e-3, 0.5, 1.0, 2.0, 4.0, 30.0])
     curve = jaxgdp.tradeoff(jaxgdp.RandomizedResponse(epsilon))
-    exact = jaxgdp.gdp.mu_from_pure_dp(epsilon)
+    exact = jaxgdp.gdp.mu_from_pure_dp(epsilon=epsilon)
     holds(curve.mu(fpr_floor=1e-300), exact, 1e-4)
     assert np.allclose(exact[1:5], [0.623893, 1.232035, 2.357961, 4.194478], atol=1e-6)
     holds(curve.advantage(), np.tanh(epsilon / 2), 1e-4)
@@ -189,7 +189,7 @@ def test_composition_of_pure_dp_mu(pure):
     # far below what the components' own μ add up to, and never above it
     assert np.all(
         pure.mu().upper
-        <= np.sqrt([k for _, k in PURE]) * jaxgdp.gdp.mu_from_pure_dp([e for e, _ in PURE])
+        <= np.sqrt([k for _, k in PURE]) * jaxgdp.gdp.mu_from_pure_dp(epsilon=[e for e, _ in PURE])
     )
 
 
@@ -244,7 +244,9 @@ def test_mass_at_infinity_makes_mu_infinite_at_floor_zero():
     curve = jaxgdp.tradeoff(jaxgdp.ApproximateDP(1.0, [0.0, 1e-5]))
     assert curve.mu(0.0).lower[1] == np.inf and curve.tail_mu[1] == np.inf
     holds(
-        jaxgdp.Bracket(*(side[0] for side in curve.mu(0.0))), jaxgdp.gdp.mu_from_pure_dp(1.0), 1e-6
+        jaxgdp.Bracket(*(side[0] for side in curve.mu(0.0))),
+        jaxgdp.gdp.mu_from_pure_dp(epsilon=1.0),
+        1e-6,
     )
     # at the floor the curve is the straight line from (0, δ)
     exact = ndtri(1e-5 + np.e * 1e-10) - ndtri(1e-10)
@@ -351,7 +353,7 @@ def test_mixture_with_gaussian_and_laplace():
     for epsilon, delta in zip(grid, deltas, strict=True):
         holds(curve.delta(epsilon), delta, 5e-3)
     holds(curve.advantage(), deltas[0], 1e-3)
-    through = jaxgdp.gdp.mu_from_epsilon_delta(np.array(grid), np.array(deltas))
+    through = jaxgdp.gdp.mu_from_epsilon_delta(epsilon=np.array(grid), delta=np.array(deltas))
     # no point of the profile may lie above the reported Gaussian
     assert np.all(through <= curve.mu().upper * (1 + SLACK))
     assert curve.mu().upper - curve.mu().lower <= 1e-3 * curve.mu().upper

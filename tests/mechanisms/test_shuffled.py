@@ -24,7 +24,10 @@ def test_a_fixed_order_is_gaussian():
         Deterministic(sigma, epochs), ("mu", "epsilon", "advantage"), delta=1e-5
     ).brackets
     mu = np.sqrt(epochs) / sigma
-    assert found["mu"].contains(mu).all() and found["epsilon"].contains(gdp.epsilon(1e-5, mu)).all()
+    assert (
+        found["mu"].contains(mu).all()
+        and found["epsilon"].contains(gdp.epsilon(delta=1e-5, mu=mu)).all()
+    )
     assert np.all(found["advantage"].width < 1e-6)
     # Proposition 3.1 of Chua et al. 2024, and replacing a record: twice as much
     with mpmath.workdps(40):
@@ -56,7 +59,7 @@ def test_published_numbers():
         found.lower <= least * (1.0 + 1e-2)
     )
     assert np.all(found.upper >= least) and np.allclose(
-        found.upper, gdp.delta(epsilon, 1.0 / sigma), rtol=1e-6
+        found.upper, gdp.delta(epsilon=epsilon, mu=1.0 / sigma), rtol=1e-6
     )
     for sigma, batches, rate, low, high in (
         (0.5, 10_000, 1e-6, 10.994, 10.998),
@@ -167,7 +170,7 @@ def test_curves_and_compositions():
     alpha = np.array([1e-8, 1e-3, 0.3])
     beta = curve.beta(alpha)
     assert np.all(beta.lower <= beta.upper) and np.allclose(
-        beta.lower, gdp.beta(alpha, 1.0 / 0.6), rtol=1e-4
+        beta.lower, gdp.beta(fpr=alpha, mu=1.0 / 0.6), rtol=1e-4
     )
     warm = jaxgdp.compose([(jaxgdp.dpsgd(1.0, 0.05, 50), 1), (Shuffled(0.8, 20), 1)])
     mixed, alone = (

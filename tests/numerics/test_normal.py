@@ -51,24 +51,26 @@ def test_gaussian_profile(mu, epsilon):
         found = float(normal.log_gaussian_delta(epsilon, mu))
     assert found == pytest.approx(log_exact, rel=1e-9, abs=1e-9)
     if log_exact > -700:
-        assert float(jaxgdp.gdp.delta(epsilon, mu)) == pytest.approx(
+        assert float(jaxgdp.gdp.delta(epsilon=epsilon, mu=mu)) == pytest.approx(
             float(np.exp(log_exact)), rel=1e-8
         )
 
 
 def test_closed_forms_invert_each_other():
     mu, delta = np.array([0.01, 0.5, 3.0])[:, None], np.array([1e-200, 1e-10, 1e-3])
-    epsilon = jaxgdp.gdp.epsilon(delta, mu)
+    epsilon = jaxgdp.gdp.epsilon(delta=delta, mu=mu)
     inside = epsilon > 0.0
     assert np.allclose(
-        jaxgdp.gdp.delta(epsilon, mu)[inside], np.broadcast_to(delta, (3, 3))[inside], rtol=1e-6
+        jaxgdp.gdp.delta(epsilon=epsilon, mu=mu)[inside],
+        np.broadcast_to(delta, (3, 3))[inside],
+        rtol=1e-6,
     )
-    back = jaxgdp.gdp.mu_from_epsilon_delta(epsilon, delta)
+    back = jaxgdp.gdp.mu_from_epsilon_delta(epsilon=epsilon, delta=delta)
     assert np.allclose(back[inside], np.broadcast_to(mu, (3, 3))[inside], rtol=1e-6)
     alpha = np.linspace(0.01, 0.99, 9)
-    assert np.allclose(jaxgdp.gdp.beta(jaxgdp.gdp.beta(alpha, 1.3), 1.3), alpha)
+    assert np.allclose(jaxgdp.gdp.beta(fpr=jaxgdp.gdp.beta(fpr=alpha, mu=1.3), mu=1.3), alpha)
     assert jaxgdp.gdp.compose(3.0, 4.0) == 5.0
-    assert float(jaxgdp.gdp.mu_from_pure_dp(1.0)) == pytest.approx(
+    assert float(jaxgdp.gdp.mu_from_pure_dp(epsilon=1.0)) == pytest.approx(
         float(-2 * _quantile(1 / (1 + np.e)))
     )
 

@@ -28,8 +28,8 @@ def randomized_response(alpha, epsilon):
 @pytest.mark.parametrize(
     "mechanism, exact",
     [
-        (jaxgdp.Gaussian(1.0), lambda a: jaxgdp.gdp.beta(a, 1.0)),
-        (jaxgdp.Gaussian(0.2), lambda a: jaxgdp.gdp.beta(a, 5.0)),
+        (jaxgdp.Gaussian(1.0), lambda a: jaxgdp.gdp.beta(fpr=a, mu=1.0)),
+        (jaxgdp.Gaussian(0.2), lambda a: jaxgdp.gdp.beta(fpr=a, mu=5.0)),
         (jaxgdp.Laplace(0.5), lambda a: laplace(a, 0.5)),
         (jaxgdp.RandomizedResponse(epsilon=1.5), lambda a: randomized_response(a, 1.5)),
         (
@@ -56,15 +56,15 @@ def test_polygons_enclose_the_exact_curve(mechanism, exact):
 def test_chords_of_the_lower_side_would_not_do():
     """What is drawn between points of the curve itself lies above it."""
     alpha = np.linspace(0.0, 1.0, 21)
-    chord = np.interp(RATES, alpha, jaxgdp.gdp.beta(alpha, 1.0))
-    assert np.max(chord - jaxgdp.gdp.beta(RATES, 1.0)) > 1e-2
+    chord = np.interp(RATES, alpha, jaxgdp.gdp.beta(fpr=alpha, mu=1.0))
+    assert np.max(chord - jaxgdp.gdp.beta(fpr=RATES, mu=1.0)) > 1e-2
 
 
 @pytest.mark.parametrize(
     "exact",
     [
-        lambda a: jaxgdp.gdp.beta(a, 1.0),
-        lambda a: jaxgdp.gdp.beta(a, 5.0),
+        lambda a: jaxgdp.gdp.beta(fpr=a, mu=1.0),
+        lambda a: jaxgdp.gdp.beta(fpr=a, mu=5.0),
         lambda a: laplace(a, 0.5),
         lambda a: randomized_response(a, 1.5),
     ],

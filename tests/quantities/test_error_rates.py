@@ -7,7 +7,7 @@ import pytest
 import jaxgdp
 
 CURVES = {
-    "gaussian": (jaxgdp.Gaussian(1.0), lambda a: jaxgdp.gdp.beta(a, 1.0)),
+    "gaussian": (jaxgdp.Gaussian(1.0), lambda a: jaxgdp.gdp.beta(fpr=a, mu=1.0)),
     "randomized response": (
         jaxgdp.RandomizedResponse(1.0),
         lambda a: np.maximum(1.0 - np.e * a, (1.0 - a) / np.e),

@@ -83,7 +83,7 @@ def test_the_regret_is_not_false_on_a_stretch(gaussian, stretch):
     assert not contradicted and bracket.lower < 1e-12 and bracket.upper >= 0.0
     if stretch[0] > 0.0:
         # no μ is certified, and ∞ is off by (1 − δ(0))/2
-        assert bracket.upper >= (1.0 - jaxgdp.gdp.advantage(1.0)) / 2.0
+        assert bracket.upper >= (1.0 - jaxgdp.gdp.advantage(mu=1.0)) / 2.0
 
 
 def approximate_mu(d, mu=1.0):
@@ -97,7 +97,7 @@ def approximate_mu(d, mu=1.0):
 
 def test_stretches_that_decide_are_as_sharp_as_the_whole_curve(gaussian):
     part = kept(gaussian, 0.7, 1.6)
-    delta, prior = jaxgdp.gdp.delta(1.2, 1.0), 1 / (1 + np.exp(1.2))
+    delta, prior = jaxgdp.gdp.delta(epsilon=1.2, mu=1.0), 1 / (1 + np.exp(1.2))
     decided = {
         "epsilon": delta,
         "delta": 1.2,
@@ -116,9 +116,9 @@ def test_a_delta_above_those_of_the_stretch_is_not_zero_epsilon(gaussian):
     said.
     """
     bracket, _ = read(REGISTRY["epsilon"], kept(gaussian, 1.6, 2.0), 0.2)
-    assert bracket.contains(jaxgdp.gdp.epsilon(0.2, 1.0)) and bracket.upper == pytest.approx(
-        1.6, abs=0.05
-    )
+    assert bracket.contains(
+        jaxgdp.gdp.epsilon(delta=0.2, mu=1.0)
+    ) and bracket.upper == pytest.approx(1.6, abs=0.05)
 
 
 @pytest.mark.parametrize("name", ["mu", "approximate_mu"])
@@ -206,7 +206,7 @@ def test_thresholds_of_epsilon_delta_and_prior():
     curve = jaxgdp.tradeoff(jaxgdp.Gaussian(1.0))._curves[0][-1]
     record = REGISTRY["epsilon"]
     assert with_float64(record.locate)(curve, np.log(1e-5), symmetric=True) == pytest.approx(
-        jaxgdp.gdp.epsilon(1e-5, 1.0), rel=1e-3
+        jaxgdp.gdp.epsilon(delta=1e-5, mu=1.0), rel=1e-3
     )
     assert REGISTRY["delta"].threshold(1.5) == 1.5
     assert np.allclose(

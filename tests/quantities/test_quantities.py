@@ -90,7 +90,7 @@ def toy(tmp_path):
 
 
 def exact(slope, mu=0.5):
-    return 1e4 * jaxgdp.gdp.delta(slope, mu)
+    return 1e4 * jaxgdp.gdp.delta(epsilon=slope, mu=mu)
 
 
 def test_a_new_file_is_a_quantity_of_everything_that_asks(toy, capsys):
@@ -268,8 +268,8 @@ def test_a_target_by_name_is_the_target_of_that_name(name, value, at, other):
 def test_profiles_are_targets():
     """δ(ε), for which there is no class: the noise at which the closed form has it."""
     found = jaxgdp.calibrate(jaxgdp.targets.OfQuantity("delta", 1e-4, at=[0.5, 1.0]))
-    assert np.all(jaxgdp.gdp.delta(np.array([0.5, 1.0]), 1.0 / found.value) <= 1e-4)
-    assert np.all(jaxgdp.gdp.delta(np.array([0.5, 1.0]), 1.001 / found.value) > 1e-4)
+    assert np.all(jaxgdp.gdp.delta(epsilon=np.array([0.5, 1.0]), mu=1.0 / found.value) <= 1e-4)
+    assert np.all(jaxgdp.gdp.delta(epsilon=np.array([0.5, 1.0]), mu=1.001 / found.value) > 1e-4)
 
 
 @pytest.mark.parametrize(

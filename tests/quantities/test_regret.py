@@ -34,14 +34,14 @@ def algorithm_2(f, mu, grid=4001):
     low, high = np.zeros(grid), np.ones(grid)
     for _ in range(60):
         middle = 0.5 * (low + high)
-        fits = f(np.minimum(alpha + middle, 1.0)) - middle <= jaxgdp.gdp.beta(alpha, mu)
+        fits = f(np.minimum(alpha + middle, 1.0)) - middle <= jaxgdp.gdp.beta(fpr=alpha, mu=mu)
         low, high = np.where(fits, low, middle), np.where(fits, middle, high)
     return float(high.max())
 
 
 def test_randomized_response():
     with np.errstate(all="ignore"):
-        mu = float(jaxgdp.gdp.mu_from_pure_dp(1.0))
+        mu = float(jaxgdp.gdp.mu_from_pure_dp(epsilon=1.0))
         found = regret(two_point_curve(1.0), jaxgdp.Bracket(mu, mu), symmetric=True)
         assert float(found.lower) == pytest.approx(0.0575464, abs=5e-8)
         assert float(found.upper) == pytest.approx(0.0575464, abs=5e-8)

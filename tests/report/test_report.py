@@ -38,9 +38,9 @@ def test_tier_one(gaussian):
     assert gaussian.tier == "I" and gaussian.regret.upper < 0.01 and gaussian.fnrs == ()
     assert gaussian.mu.contains(1.0) and gaussian.approximate_mu.upper >= 1.0 - 1e-6
     for delta, bracket in gaussian.epsilons:
-        assert bracket.contains(gdp.epsilon(delta, 1.0))
+        assert bracket.contains(gdp.epsilon(delta=delta, mu=1.0))
     for fpr, bracket in gaussian.tprs:
-        assert bracket.contains(gdp.tpr(fpr, 1.0))
+        assert bracket.contains(gdp.tpr(fpr=fpr, mu=1.0))
     assert [fpr for fpr, _ in gaussian.tprs] == [*TPR_FPRS, gaussian.advantage_fpr]
     text = str(gaussian)
     assert "Tier I: " in text and "trade-off curve  " not in text
@@ -63,7 +63,9 @@ def test_tier_one(gaussian):
 def test_tier_two(response):
     """Randomized response with ε = 1: regret 0.0575464, so its curve is tabulated."""
     slopes = np.linspace(0.0, 1.0, 100_001)
-    gaps = gdp.delta(slopes, gdp.mu_from_pure_dp(1.0)) - (np.e - np.exp(slopes)) / (1.0 + np.e)
+    gaps = gdp.delta(epsilon=slopes, mu=gdp.mu_from_pure_dp(epsilon=1.0)) - (
+        np.e - np.exp(slopes)
+    ) / (1.0 + np.e)
     exact = np.max(gaps / (1.0 + np.exp(slopes)))
     assert exact == pytest.approx(0.0575464, abs=1e-7)
     assert (

@@ -188,10 +188,10 @@ def test_the_figure_is_the_curve(sigma):
     drawn = figure.points(jaxgdp.report(jaxgdp.Gaussian(sigma)))
     for curve, sign in ((drawn.low, -1.0), (drawn.high, 1.0)):
         assert np.all(np.diff(curve[:, 0]) >= 0.0) and np.all(np.diff(curve[:, 1]) <= 0.0)
-        off = sign * (curve[1:-1, 1] - gdp.beta(curve[1:-1, 0], mu))
+        off = sign * (curve[1:-1, 1] - gdp.beta(fpr=curve[1:-1, 0], mu=mu))
         assert np.all(off >= -1e-12) and np.max(off) < 2e-3
         alpha = np.linspace(1e-3, 1.0 - 1e-3, 999)
-        distance = np.interp(alpha, *curve.T) - gdp.beta(alpha, mu)
+        distance = np.interp(alpha, *curve.T) - gdp.beta(fpr=alpha, mu=mu)
         slope = np.exp(-mu * ndtri(alpha) - 0.5 * mu**2)  # −f_μ′(α)
         assert np.max(np.abs(distance) / (1.0 + slope)) < 2e-3
 

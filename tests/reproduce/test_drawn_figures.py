@@ -33,7 +33,9 @@ def test_curves_and_their_differences(epsilons):
     for k, epsilon in enumerate(epsilons):
         mu = 0.3 * epsilon
         gap = SimpleNamespace(
-            alpha=alpha, beta=point(gdp.beta(alpha, mu)), gaussian=gdp.beta(alpha, 1.01 * mu)
+            alpha=alpha,
+            beta=point(gdp.beta(fpr=alpha, mu=mu)),
+            gaussian=gdp.beta(fpr=alpha, mu=1.01 * mu),
         )
         lines.append(
             SimpleNamespace(

@@ -151,7 +151,9 @@ def test_with_many_breakpoints_the_breakpoint_search_finds_the_regret():
     alpha = ndtr(np.linspace(-8.0, 8.0, 20001))
     alpha = np.unique([0.0, *alpha, 1.0])
     exact = float(ndtr(-0.5) - ndtr(-0.6))
-    assert breakpoint_regret(alpha, gdp.beta(alpha, 1.0), 1.2) == pytest.approx(exact, abs=1e-6)
+    assert breakpoint_regret(alpha, gdp.beta(fpr=alpha, mu=1.0), 1.2) == pytest.approx(
+        exact, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def exactly(f):
 
 @pytest.mark.parametrize(("low", "high"), [(0.4, 0.5), (1.0, 1.05), (2.0, 2.5)])
 def test_largest_gap_holds_the_maximum(low, high):
-    found = largest_gap(exactly(lambda a: gdp.beta(a, low)), high)
+    found = largest_gap(exactly(lambda a: gdp.beta(fpr=a, mu=low)), high)
     gap = lambda z: ndtr(-z - low) - ndtr(-z - high)
     exact = -optimize.minimize_scalar(
         lambda z: -gap(z), bounds=(-6.0, 6.0), method="bounded", options={"xatol": 1e-12}
@@ -207,7 +209,7 @@ def test_largest_gap_of_a_curve_with_a_corner():
     response = lambda a: np.maximum(1.0 - math.e * a, (1.0 - a) / math.e)
     found = largest_gap(exactly(response), RESPONSE_MU)
     alpha = np.linspace(1e-6, 1.0 - 1e-6, 400001)
-    exact = np.max(response(alpha) - gdp.beta(alpha, RESPONSE_MU))
+    exact = np.max(response(alpha) - gdp.beta(fpr=alpha, mu=RESPONSE_MU))
     assert found.largest.lower <= exact + 1e-9 and found.largest.upper >= exact
     assert found.largest.width <= 0.02 * exact
 

@@ -55,8 +55,8 @@ def test_queries_are_those_of_the_composition():
     )
     mu = np.sqrt(2 / 4 + 9 / 9)
     found = account.spent(("mu", "epsilon", "advantage"), delta=1e-6)
-    assert found["mu"].contains(mu) and found["advantage"].contains(jaxgdp.gdp.advantage(mu))
-    assert found["epsilon"].contains(jaxgdp.gdp.epsilon(1e-6, mu))
+    assert found["mu"].contains(mu) and found["advantage"].contains(jaxgdp.gdp.advantage(mu=mu))
+    assert found["epsilon"].contains(jaxgdp.gdp.epsilon(delta=1e-6, mu=mu))
     for name, bracket in found.items():
         assert bracket.width < 3e-3 * bracket.upper, name
 

@@ -98,16 +98,20 @@ def test_renyi_budget_for_epsilon_and_delta_is_safe_and_not_wasteful(epsilon, de
     state = filters.rdp_filter_for(epsilon, delta, order)
     budget = np.asarray(state.budget, np.float64)
     assert order is None or state.orders == (order,)
-    assert jaxgdp.conversions.epsilon_from_rdp(delta, state.orders, budget) <= epsilon
-    assert jaxgdp.conversions.epsilon_from_rdp(delta, state.orders, budget * 1.0001) > epsilon * (
-        1 - 1e-9
+    assert (
+        jaxgdp.conversions.epsilon_from_rdp(delta=delta, orders=state.orders, rho=budget) <= epsilon
     )
+    assert jaxgdp.conversions.epsilon_from_rdp(
+        delta=delta, orders=state.orders, rho=budget * 1.0001
+    ) > epsilon * (1 - 1e-9)
     # a run of plain Gaussian noise that just fits is truly (ε, δ)-DP, and uses most of what (ε, δ)
     # allows
     rho = budget[0] / state.orders[0]
     mu = np.sqrt(2.0 * rho)
-    assert jaxgdp.gdp.epsilon(delta, mu) <= epsilon
-    assert mu >= (0.8 if order is None else 0.5) * jaxgdp.gdp.mu_from_epsilon_delta(epsilon, delta)
+    assert jaxgdp.gdp.epsilon(delta=delta, mu=mu) <= epsilon
+    assert mu >= (0.8 if order is None else 0.5) * jaxgdp.gdp.mu_from_epsilon_delta(
+        epsilon=epsilon, delta=delta
+    )
 
 
 def test_noise_that_depends_on_the_data_stops_at_the_budget():

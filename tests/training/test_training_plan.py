@@ -34,9 +34,9 @@ def closed_forms(steps):
     mu = np.sqrt(steps) / 8.0
     return {
         "mu": mu,
-        "epsilon": np.where(steps == 0, 0.0, jaxgdp.gdp.epsilon(1e-6, mu)),
-        "advantage": jaxgdp.gdp.advantage(mu),
-        "beta": jaxgdp.gdp.beta(0.01, mu),
+        "epsilon": np.where(steps == 0, 0.0, jaxgdp.gdp.epsilon(delta=1e-6, mu=mu)),
+        "advantage": jaxgdp.gdp.advantage(mu=mu),
+        "beta": jaxgdp.gdp.beta(fpr=0.01, mu=mu),
     }
 
 
@@ -193,7 +193,10 @@ def test_steps_within_a_target_with_its_own_delta(gaussian):
     # the plan is at δ = 1e-6
     steps = gaussian.max_steps_within(EpsilonTarget(2.0, 1e-3))
     exact = (
-        np.flatnonzero(jaxgdp.gdp.epsilon(1e-3, np.sqrt(np.arange(1, 101)) / 8.0) <= 2.0)[-1] + 1
+        np.flatnonzero(jaxgdp.gdp.epsilon(delta=1e-3, mu=np.sqrt(np.arange(1, 101)) / 8.0) <= 2.0)[
+            -1
+        ]
+        + 1
     )
     assert exact - 1 <= steps <= exact and steps > 1.2 * gaussian.max_steps_within(epsilon=2.0)
 
@@ -216,16 +219,16 @@ def test_overflow_is_paid_for_on_the_safe_side():
     clean = plan_budget(8.0, 1.0, 2, names, **asked)
     found, exact = plan.at(2), clean.at(2)
     # with probability d a run shows everything: f'(α) = (1 − d)·f(α/(1 − d)), δ' = d + (1 − d)·δ
-    curve = lambda alpha: (1 - d) * jaxgdp.gdp.beta(alpha / (1 - d), mu)
+    curve = lambda alpha: (1 - d) * jaxgdp.gdp.beta(fpr=alpha / (1 - d), mu=mu)
     alpha = np.geomspace(1e-3, curve(1e-3), 400)
     truth = {
         "mu": np.max(norm.isf(alpha) - norm.ppf(curve(alpha))),
-        "epsilon": jaxgdp.gdp.epsilon((1e-3 - d) / (1 - d), mu),
-        "delta": d + (1 - d) * jaxgdp.gdp.delta(0.3, mu),
-        "advantage": d + (1 - d) * jaxgdp.gdp.advantage(mu),
+        "epsilon": jaxgdp.gdp.epsilon(delta=(1e-3 - d) / (1 - d), mu=mu),
+        "delta": d + (1 - d) * jaxgdp.gdp.delta(epsilon=0.3, mu=mu),
+        "advantage": d + (1 - d) * jaxgdp.gdp.advantage(mu=mu),
         "tpr": 1 - curve(0.01),
         "beta": curve(0.01),
-        "bayes_risk": (1 - d) * jaxgdp.gdp.bayes_risk(0.5, mu),
+        "bayes_risk": (1 - d) * jaxgdp.gdp.bayes_risk(prior=0.5, mu=mu),
     }
     for name, value in truth.items():
         if name in ("beta", "bayes_risk"):

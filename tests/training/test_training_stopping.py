@@ -33,8 +33,8 @@ def test_no_step_within_a_budget_shows_more_than_the_budget(plan, limits):
     assert 10 < steps < 95 and steps not in (0, 50)
     one_more = {
         "mu": np.sqrt(steps + 1) / 8,
-        "epsilon": gdp.epsilon(DELTA, np.sqrt(steps + 1) / 8),
-        "beta": gdp.beta(0.01, np.sqrt(steps + 1) / 8),
+        "epsilon": gdp.epsilon(delta=DELTA, mu=np.sqrt(steps + 1) / 8),
+        "beta": gdp.beta(fpr=0.01, mu=np.sqrt(steps + 1) / 8),
     }
     # the next step is over one of the limits, to within the width of a bracket
     assert any(
@@ -55,8 +55,8 @@ def test_no_step_within_a_budget_shows_more_than_the_budget(plan, limits):
         "epsilon": np.zeros(101),
         "beta": np.full(101, 0.99),
     }
-    truth["epsilon"][1:] = gdp.epsilon(DELTA, truth["mu"][1:])
-    truth["beta"][1:] = gdp.beta(0.01, truth["mu"][1:])
+    truth["epsilon"][1:] = gdp.epsilon(delta=DELTA, mu=truth["mu"][1:])
+    truth["beta"][1:] = gdp.beta(fpr=0.01, mu=truth["mu"][1:])
     for way, at in ways.items():
         shown = at(jnp.arange(101))
         for q, limit in limits.items():
@@ -85,7 +85,9 @@ def test_a_limit_between_two_float32_numbers_is_kept_as_it_is_shown():
 def test_a_target_at_the_rates_of_the_plan_is_kept_too_and_limits_keep_their_own():
     plan = plan_budget(8.0, 1.0, 100, ("mu", "epsilon"), every=50, delta=DELTA)
     steps = plan.max_steps_within(jaxgdp.targets.EpsilonDelta(3.7, DELTA))
-    exact = np.flatnonzero(gdp.epsilon(DELTA, np.sqrt(np.arange(1, 101)) / 8) <= 3.7)[-1] + 1
+    exact = (
+        np.flatnonzero(gdp.epsilon(delta=DELTA, mu=np.sqrt(np.arange(1, 101)) / 8) <= 3.7)[-1] + 1
+    )
     assert exact - 1 <= steps <= exact and plan.at(steps)["epsilon"].upper <= 3.7
     # ε = 3 at δ = 1e-6 binds, ε = 3 at δ = 1e-2 does not: a limit is at the δ of the plan, whatever
     # the target's
@@ -193,10 +195,13 @@ def test_epsilon_at_slightly_less_than_delta_is_bounded_without_another_evaluati
     steps = np.array([1, 4, 64, 400])
     mu, run = np.sqrt(steps) / 8.0, jaxgdp.dpsgd(8.0, 1.0, steps)
     for delta in (1e-3, 1e-5, 1e-9):
-        at = gdp.epsilon(delta, mu)
+        at = gdp.epsilon(delta=delta, mu=mu)
         for share in (1e-15, 1e-9, 1e-3, 0.3, 0.5):
             less = delta * (1.0 - share)
-            bound, truth = overflow.epsilon_at_less(run, at, delta, less), gdp.epsilon(less, mu)
+            bound, truth = (
+                overflow.epsilon_at_less(run, at, delta, less),
+                gdp.epsilon(delta=less, mu=mu),
+            )
             assert np.all(truth <= bound)
             assert np.all(bound - truth <= (1.5 * share + 1e-11) * truth), (delta, share)
         assert np.all(np.isinf(overflow.epsilon_at_less(run, at, delta, 0.4 * delta)))
@@ -208,7 +213,7 @@ def test_epsilon_at_slightly_less_than_delta_is_bounded_without_another_evaluati
     clean = plan_budget(8.0, 1.0, 64, "epsilon", every=64).at(64)["epsilon"]
     assert (
         len(calls) == 2
-        and padded.contains(gdp.epsilon(1e-5, 1.0))
+        and padded.contains(gdp.epsilon(delta=1e-5, mu=1.0))
         and padded.upper <= clean.upper * (1 + 1e-6)
     )
     # an overflow that matters is computed at its own rate

@@ -97,15 +97,17 @@ def _conversions(claims: list[Claim], mu: Printed | None):
         if rho is None or epsilon is None or delta is None:
             continue
         ends = rho.value - rho.half, rho.value + rho.half
-        best = _between(lambda r, d=delta.value: epsilon_from_zcdp(d, r), *ends)
-        simple = _between(lambda r, d=delta.value: simple_epsilon_from_zcdp(d, r), *ends)
-        gaussian = _between(lambda r, d=delta.value: gdp.epsilon(d, np.sqrt(2.0 * r)), *ends)
+        best = _between(lambda r, d=delta.value: epsilon_from_zcdp(delta=d, rho=r), *ends)
+        simple = _between(lambda r, d=delta.value: simple_epsilon_from_zcdp(delta=d, rho=r), *ends)
+        gaussian = _between(
+            lambda r, d=delta.value: gdp.epsilon(delta=d, mu=np.sqrt(2.0 * r)), *ends
+        )
         here = f"{claim.label}: " if claim.label else ""
         said = f"{here}ε = {epsilon.value:g} at δ = {delta.value:g} beside ρ = {rho.value:g}"
         inside = lambda sides, e=epsilon: sides[0] - e.half <= e.value <= sides[1] + e.half
         if inside(best):
             continue
-        middle = float(epsilon_from_zcdp(delta.value, rho.value))
+        middle = float(epsilon_from_zcdp(delta=delta.value, rho=rho.value))
         if inside(simple):
             yield (
                 f"{said} is that of the simple conversion ρ + 2√(ρ·ln(1/δ)); the optimal one gives"
@@ -118,7 +120,7 @@ def _conversions(claims: list[Claim], mu: Printed | None):
             )
             if mu is not None:
                 own = _between(
-                    lambda m, d=delta.value: gdp.epsilon(d, m),
+                    lambda m, d=delta.value: gdp.epsilon(delta=d, mu=m),
                     mu.value - mu.half,
                     mu.value + mu.half,
                 )

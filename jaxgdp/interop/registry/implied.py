@@ -62,13 +62,13 @@ def from_epsilon_delta(
     if delta > 0.0 and fpr_floor < corner:
         at_floor = ndtri(seen) - ndtri(fpr_floor)
     if delta > 0.0:
-        found["approximate_mu"] = gdp.mu_from_pure_dp(epsilon)
+        found["approximate_mu"] = gdp.mu_from_pure_dp(epsilon=epsilon)
     steep, flat = (
         delta + np.exp(min(epsilon, 700.0)) * fpr,
         1.0 - shrink * np.maximum(1.0 - delta - fpr, 0.0),
     )
     shares = {
-        "advantage": advantage_from_approximate_dp(epsilon, delta),
+        "advantage": advantage_from_approximate_dp(epsilon=epsilon, delta=delta),
         "tpr": np.minimum(steep, flat),
     }
     sides = {name: _around(value) for name, value in found.items()}
@@ -93,7 +93,7 @@ def _largest_mu(rho: float, fpr_floor: float, middle: float) -> float:
     edges = np.linspace(ndtri(fpr_floor), ndtri(middle), _POINTS)[None]
     bound = np.array([np.inf])
     for _ in range(_ROUNDS):
-        missed = -ndtri(beta_from_zcdp(ndtr(edges), rho))
+        missed = -ndtri(beta_from_zcdp(fpr=ndtr(edges), rho=rho))
         best = max(best, np.max(missed - edges))
         bound = missed[:, 1:] - edges[:, :-1]
         row, column = np.nonzero(bound > best * (1.0 + _CLOSE))
@@ -119,14 +119,14 @@ def from_rho(rho: float, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
         True
     """
     gaussian = float(np.sqrt(2.0 * rho))
-    highest = float(advantage_from_zcdp(rho))
+    highest = float(advantage_from_zcdp(rho=rho))
     mu = _largest_mu(rho, fpr_floor, 0.5 * (1.0 - highest))
     low = {
         "mu": gaussian,
-        "advantage": float(gdp.advantage(gaussian)),
-        "tpr": float(gdp.tpr(fpr, gaussian)),
+        "advantage": float(gdp.advantage(mu=gaussian)),
+        "tpr": float(gdp.tpr(fpr=fpr, mu=gaussian)),
     }
-    high = {"mu": mu, "advantage": highest, "tpr": 1.0 - float(beta_from_zcdp(fpr, rho))}
+    high = {"mu": mu, "advantage": highest, "tpr": 1.0 - float(beta_from_zcdp(fpr=fpr, rho=rho))}
     sides = {
         name: Bracket(
             np.float64(low[name]) * (1.0 - _ROUNDING), np.float64(high[name]) * (1.0 + _ROUNDING)
@@ -148,7 +148,10 @@ def brackets(claim: Claim, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
         delta = 0.0 if claim.delta is None else claim.delta.value
         return from_epsilon_delta(claim.epsilon.value, delta, fpr, fpr_floor)
     if claim.mu is not None:
-        shares = {"advantage": gdp.advantage(claim.mu.value), "tpr": gdp.tpr(fpr, claim.mu.value)}
+        shares = {
+            "advantage": gdp.advantage(mu=claim.mu.value),
+            "tpr": gdp.tpr(fpr=fpr, mu=claim.mu.value),
+        }
         return {"mu": _around(claim.mu.value)} | {
             name: _share(value) for name, value in shares.items()
         }

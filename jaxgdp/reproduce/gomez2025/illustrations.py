@@ -65,19 +65,27 @@ def figure_1(quick: bool) -> Result:
     """The profile of an algorithm calibrated to (8, 1e-5), and what single pairs (ε, δ) say about
     attacks on it.
     """
-    mu = float(gdp.mu_from_epsilon_delta(EPSILON, DELTA))
+    mu = float(gdp.mu_from_epsilon_delta(epsilon=EPSILON, delta=DELTA))
     deltas = (DELTA, 1e-9, 1e-3, 1e-2, 0.1, 0.3)
-    pairs = tuple((float(gdp.epsilon(d, mu)), d) for d in deltas)
+    pairs = tuple((float(gdp.epsilon(delta=d, mu=mu)), d) for d in deltas)
     fpr = np.geomspace(1e-6, 1.0, 61 if quick else 301)
     epsilon = np.linspace(0.0, 12.0, 61 if quick else 241)
-    bounds = tuple(1.0 - conversions.beta_from_approximate_dp(fpr, e, d) for e, d in pairs)
+    bounds = tuple(
+        1.0 - conversions.beta_from_approximate_dp(fpr=fpr, epsilon=e, delta=d) for e, d in pairs
+    )
     found = Profile(
-        mu, epsilon, gdp.delta(epsilon, mu), pairs, fpr, 1.0 - gdp.beta(fpr, mu), bounds
+        mu,
+        epsilon,
+        gdp.delta(epsilon=epsilon, mu=mu),
+        pairs,
+        fpr,
+        1.0 - gdp.beta(fpr=fpr, mu=mu),
+        bounds,
     )
 
     at = 0.01
-    alone = float(1.0 - conversions.beta_from_approximate_dp(at, EPSILON, DELTA))
-    whole = float(1.0 - gdp.beta(at, mu))
+    alone = float(1.0 - conversions.beta_from_approximate_dp(fpr=at, epsilon=EPSILON, delta=DELTA))
+    whole = float(1.0 - gdp.beta(fpr=at, mu=mu))
     answers: dict[str, Number | Claim] = {
         "figure-1-mu": Number(_mu_at(EPSILON, DELTA)),
         "figure-1-risk": Claim(
@@ -100,9 +108,9 @@ def figure_1(quick: bool) -> Result:
 
 def _mu_at(epsilon: float, delta: float) -> Bracket:
     """The μ with δ_μ(ε) = δ between two numbers at which the closed form lies on either side."""
-    mu = gdp.mu_from_epsilon_delta(epsilon, delta)
+    mu = gdp.mu_from_epsilon_delta(epsilon=epsilon, delta=delta)
     low, high = mu * (1.0 - 1e-9), mu * (1.0 + 1e-9)
-    if not gdp.delta(epsilon, low) <= delta <= gdp.delta(epsilon, high):
+    if not gdp.delta(epsilon=epsilon, mu=low) <= delta <= gdp.delta(epsilon=epsilon, mu=high):
         return Bracket(0.0, np.inf)
     return Bracket(float(low), float(high))
 
@@ -132,7 +140,13 @@ def _panel(title: str, curve, quick: bool, extra=()) -> Panel:
         [*ndtr(np.linspace(-4.0, 4.0, 41) if quick else np.linspace(-7.0, 7.0, 141)), *extra]
     )
     return Panel(
-        title, mu, regret, alpha, curve.beta(alpha), gdp.beta(alpha, mu.upper), curve.fpr_floor
+        title,
+        mu,
+        regret,
+        alpha,
+        curve.beta(alpha),
+        gdp.beta(fpr=alpha, mu=mu.upper),
+        curve.fpr_floor,
     )
 
 
@@ -148,16 +162,16 @@ def figure_2(quick: bool) -> Result:
         f"discrete Gaussian, σ = {sigma:g}", curve, quick, extra=corners[0][corners[0] > 1e-12]
     )
     epsilon = float(curve.epsilon(delta=delta).upper)
-    zcdp = conversions.beta_from_zcdp(panel.alpha, rho)
-    single = conversions.beta_from_approximate_dp(panel.alpha, epsilon, delta)
+    zcdp = conversions.beta_from_zcdp(fpr=panel.alpha, rho=rho)
+    single = conversions.beta_from_approximate_dp(fpr=panel.alpha, epsilon=epsilon, delta=delta)
     panel = panel._replace(others=((f"{rho:g}-zCDP", zcdp), (f"({epsilon:.2f}, 1e-5)-DP", single)))
 
     theirs = breakpoint_regret(*corners, panel.mu.upper)
     true = curve.advantage()
     order = [
-        float(conversions.advantage_from_approximate_dp(epsilon, delta)),
-        float(conversions.advantage_from_zcdp(rho)),
-        float(gdp.advantage(panel.mu.upper)),
+        float(conversions.advantage_from_approximate_dp(epsilon=epsilon, delta=delta)),
+        float(conversions.advantage_from_zcdp(rho=rho)),
+        float(gdp.advantage(mu=panel.mu.upper)),
     ]
     answers: dict[str, Number | Claim] = {
         "figure-2-regret": Claim(
@@ -241,7 +255,7 @@ def _dpsgd(answers, quick: bool) -> Panel:
     answers["figure-4a-mu"] = Number(stated.mu, ((at_other, other.mu),))
     answers["figure-4a-regret"] = Number(stated.regret, ((at_other, other.regret),))
     line = training.lines("table-4", quick)[-1]
-    reported = float(gdp.advantage(stated.mu.upper))
+    reported = float(gdp.advantage(mu=stated.mu.upper))
     excess = Bracket(
         reported - float(stated.advantage.upper), reported - float(stated.advantage.lower)
     )
@@ -273,7 +287,7 @@ def _topdown(answers, quick: bool) -> Panel:
 def _randomized_response(answers, quick: bool) -> Panel:
     curve = tradeoff(RandomizedResponse(epsilon=1.0))
     corner = 1.0 / (1.0 + np.e)
-    formula = float(gdp.mu_from_pure_dp(1.0))
+    formula = float(gdp.mu_from_pure_dp(epsilon=1.0))
     panel = _panel("(c) randomized response", curve, quick, extra=[0.0, corner, 1.0])
     answers["figure-4c-mu"] = Claim(
         shown(panel.mu, 7),

@@ -45,11 +45,11 @@ def regions(quick: bool) -> list[Region]:
     """The panels of Figure 2."""
     found = []
     for epsilon in _EPSILONS:
-        mu = float(gdp.mu_from_epsilon_delta(epsilon, DELTA))
+        mu = float(gdp.mu_from_epsilon_delta(epsilon=epsilon, delta=DELTA))
         corner = (1.0 - DELTA) / (1.0 + np.exp(epsilon))
         alpha = np.union1d(_rates(quick), [corner, fixed_point(mu)])
-        generic = beta_from_approximate_dp(alpha, epsilon, DELTA)
-        found.append(Region(epsilon, DELTA, mu, alpha, generic, gdp.beta(alpha, mu)))
+        generic = beta_from_approximate_dp(fpr=alpha, epsilon=epsilon, delta=DELTA)
+        found.append(Region(epsilon, DELTA, mu, alpha, generic, gdp.beta(fpr=alpha, mu=mu)))
     return found
 
 
@@ -60,7 +60,7 @@ def fixed_point(mu: float) -> float:
         >>> round(fixed_point(2.0), 6)
         0.158655
     """
-    return 0.5 * (1.0 - float(gdp.advantage(mu)))
+    return 0.5 * (1.0 - float(gdp.advantage(mu=mu)))
 
 
 def figure_2(quick: bool) -> Result:
@@ -68,7 +68,10 @@ def figure_2(quick: bool) -> Result:
     panels = regions(quick)
     above = all(np.all(r.exact >= r.generic - _SLACK) for r in panels)
     gaps = [
-        (float(gdp.tpr(AT, r.mu)), 1.0 - float(beta_from_approximate_dp(AT, r.epsilon, r.delta)))
+        (
+            float(gdp.tpr(fpr=AT, mu=r.mu)),
+            1.0 - float(beta_from_approximate_dp(fpr=AT, epsilon=r.epsilon, delta=r.delta)),
+        )
         for r in panels
     ]
     text = "; ".join(
@@ -121,7 +124,7 @@ def _closest(panels) -> Claim:
                 and abs((1.0 - r.alpha[best] - curve[best]) - (1.0 - 2.0 * r.alpha[near])) < 1e-9
             )
         text.append(
-            f"ε = {r.epsilon:g}: η = {float(gdp.advantage(r.mu)):.4f} at α ="
+            f"ε = {r.epsilon:g}: η = {float(gdp.advantage(mu=r.mu)):.4f} at α ="
             f" {fixed_point(r.mu):.4f}"
         )
     return Claim(
@@ -134,7 +137,9 @@ def _closest(panels) -> Claim:
 def _bound_on_advantage(panels) -> Claim:
     """Is Eq. 8 reached, and never exceeded, by the curve of Eq. 5?"""
     largest = [float(np.max(1.0 - r.alpha - r.generic)) for r in panels]
-    formula = [float(advantage_from_approximate_dp(r.epsilon, r.delta)) for r in panels]
+    formula = [
+        float(advantage_from_approximate_dp(epsilon=r.epsilon, delta=r.delta)) for r in panels
+    ]
     text = "; ".join(f"ε = {r.epsilon:g}: {a:.6f}" for r, a in zip(panels, largest, strict=True))
     return Claim(
         text,
@@ -180,15 +185,15 @@ def cost(alpha, advantage=ADVANTAGE, delta=DELTA) -> Cost:
     alpha = np.asarray(alpha, np.float64)
     epsilon = float(standard_epsilon(advantage, delta))
     standard, direct = (
-        float(gdp.mu_from_epsilon_delta(epsilon, delta)),
-        float(gdp.mu_from_advantage(advantage)),
+        float(gdp.mu_from_epsilon_delta(epsilon=epsilon, delta=delta)),
+        float(gdp.mu_from_advantage(advantage=advantage)),
     )
     return Cost(
         alpha,
-        beta_from_approximate_dp(alpha, epsilon, delta),
-        beta_from_approximate_dp(alpha, 0.0, advantage),
-        gdp.beta(alpha, standard),
-        gdp.beta(alpha, direct),
+        beta_from_approximate_dp(fpr=alpha, epsilon=epsilon, delta=delta),
+        beta_from_approximate_dp(fpr=alpha, epsilon=0.0, delta=advantage),
+        gdp.beta(fpr=alpha, mu=standard),
+        gdp.beta(fpr=alpha, mu=direct),
     )
 
 

@@ -51,4 +51,4 @@ def tpr_allowed(fpr, epsilon, delta):
         >>> round(float(tpr_allowed(0.1, 1.609418, 1e-5)), 6)
         0.5
     """
-    return 1.0 - beta_from_approximate_dp(fpr, epsilon, delta)
+    return 1.0 - beta_from_approximate_dp(fpr=fpr, epsilon=epsilon, delta=delta)

@@ -29,7 +29,7 @@ def section_3(quick: bool) -> Result:
         found = measure(dpsgd(sigma, rate, steps), **settings)
         seconds.append((time.perf_counter() - start) / len(sigma))
     limit = rate * np.sqrt(steps * np.expm1(1.0 / sigma**2))
-    tpr, asymptotic = found.brackets["tpr"], gdp.tpr(0.01, limit)
+    tpr, asymptotic = found.brackets["tpr"], gdp.tpr(fpr=0.01, mu=limit)
     text = "; ".join(
         f"σ = {s:g}: μ {m:.4f}, TPR {a:.5f}, certified at least {low:.5f}"
         for s, m, a, low in zip(sigma, limit, asymptotic, tpr.lower, strict=True)
@@ -86,7 +86,7 @@ def appendix_b(quick: bool) -> Result:
     )
     rates = tpr.lower[number:], tpr.upper[number:]
     same = bool(np.all((rates[0] <= (1.0 - beta) * (1 + 1e-9)) & (1.0 - beta <= rates[1])))
-    profile = gdp.delta(epsilon, 1.0 / np.concatenate([by_advantage, by_rates]))
+    profile = gdp.delta(epsilon=epsilon, mu=1.0 / np.concatenate([by_advantage, by_rates]))
     inside = bool(
         np.all((delta.lower <= profile * (1 + 1e-9)) & (profile <= delta.upper * (1 + 1e-9)))
     )

@@ -35,7 +35,7 @@ def by_parts():
     Laplace noise (head algorithm).
     """
     epsilon, uses = setting()
-    one = float(gdp.mu_from_pure_dp(epsilon))
+    one = float(gdp.mu_from_pure_dp(epsilon=epsilon))
     laplace = float(head_mu(Laplace(1.0 / epsilon), epsilon, 1e-6).upper)
     return math.sqrt(uses) * one, math.sqrt(uses) * laplace
 
@@ -56,7 +56,7 @@ def figure_3(quick: bool) -> Result:
     whole = float(verdict.head_mu.upper)
     parts = by_parts()
     curves = [
-        (name, gdp.beta(alpha, mu))
+        (name, gdp.beta(fpr=alpha, mu=mu))
         for name, mu in zip(("GDP", "GDP (Laplace)", "GDP summary"), (*parts, whole), strict=True)
     ]
     regret = exact.regret()
@@ -90,7 +90,7 @@ def section_5(quick: bool) -> Result:
     rows, tight = [], True
     for epsilon in (0.2, 0.5, 1.0, 2.0, 4.0):
         found = head_mu(PureDP(epsilon), epsilon, 1e-4)
-        closed = float(gdp.mu_from_pure_dp(epsilon))
+        closed = float(gdp.mu_from_pure_dp(epsilon=epsilon))
         tight &= bool(found.lower <= closed * (1 + 1e-9) and closed <= found.upper * (1 + 1e-9))
         rows.append(
             (f"{epsilon:g}", f"{found.lower:.17g}", f"{found.upper:.17g}", f"{closed:.17g}")

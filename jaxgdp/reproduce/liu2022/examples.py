@@ -25,7 +25,7 @@ def crossing(refined, mu: float) -> float | None:
     """The first corner of a refined profile, a statement that no other one improves, above the
     profile of μ-GDP, if any is.
     """
-    above = refined.delta > gdp.delta(refined.epsilon, mu) * (1.0 + 1e-11)
+    above = refined.delta > gdp.delta(epsilon=refined.epsilon, mu=mu) * (1.0 + 1e-11)
     return float(refined.epsilon[np.argmax(above)]) if np.any(above) else None
 
 
@@ -38,7 +38,7 @@ def figure_1(quick: bool) -> Result:
         naive = np.array([profile(float(e)) for e in epsilon])
         refined[name] = profiles.statements(profile, 60.0, 401 if quick else 3001)
         drawn.append((name, naive, refined[name](epsilon)))
-    reference = [(mu, gdp.delta(epsilon, mu)) for mu in (1.0, 2.0, 4.0)]
+    reference = [(mu, gdp.delta(epsilon=epsilon, mu=mu)) for mu in (1.0, 2.0, 4.0)]
     (_, laplace, _), (_, noise, _), (_, cloak, _) = profiles.three()
     mu = head_mu(laplace, 4.0)
     crossed = {m: crossing(refined["ICEA"], m) for m in (1.0, 2.0, 4.0)}
@@ -183,7 +183,7 @@ def figure_e1(quick: bool) -> Result:
         epsilon = np.linspace(0.0, 1.2 * loss, _grid(quick))
         values = np.array([profiles.laplace(1.0 / loss)(float(e)) for e in epsilon])
         found = head(Laplace(1.0 / loss), loss, 1e-3 if quick else 1e-4).mu
-        bound = float(gdp.mu_from_pure_dp(loss))
+        bound = float(gdp.mu_from_pure_dp(epsilon=loss))
         below &= bool(found.upper < bound)
         drawn.append((loss, epsilon, _transformed(epsilon, values)[1], bound))
         rows.append((f"{loss:g}", f"{found.lower:.17g}", f"{found.upper:.17g}", f"{bound:.17g}"))

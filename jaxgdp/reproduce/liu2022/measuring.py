@@ -65,7 +65,9 @@ def section_4(quick: bool) -> Result:
     after = identify(mended.mechanism)
     # the paper's order of what a head guarantee is worth: mass δ at infinity on top of μ
     failing = profiles.statements(
-        lambda e: 1e-10 + (1.0 - 1e-10) * float(gdp.delta(e, 1.0)), 12.0, 201 if quick else 801
+        lambda e: 1e-10 + (1.0 - 1e-10) * float(gdp.delta(epsilon=e, mu=1.0)),
+        12.0,
+        201 if quick else 801,
     )
     measured = head(failing, 5.0, 1e-3)
     sampled = [(rate, subsample(Laplace(1.0), rate, rtol=1e-3).mu) for rate in _RATES]

@@ -81,9 +81,11 @@ def table_1(quick: bool) -> Result:
             elif route == "optimal":
                 found = Bracket(*(float(side) for side in exact.epsilon(delta)))
             elif route == "summary":
-                found = Bracket(*(float(gdp.epsilon(delta, float(side))) for side in whole))
+                found = Bracket(
+                    *(float(gdp.epsilon(delta=delta, mu=float(side))) for side in whole)
+                )
             else:
-                found = point(float(gdp.epsilon(delta, parts[route == "laplace"])))
+                found = point(float(gdp.epsilon(delta=delta, mu=parts[route == "laplace"])))
             others = ()
             if route == "optimal":
                 shown = math.ceil(float(found.upper) / _STEP) * _STEP

@@ -44,7 +44,7 @@ def test_measure_says_so(crossed):
         found.worst == Status.CONTRADICTION
     )
     assert np.all(
-        found.brackets["advantage"].contains(jaxgdp.gdp.advantage(np.array([0.5, 1 / 3])))
+        found.brackets["advantage"].contains(jaxgdp.gdp.advantage(mu=np.array([0.5, 1 / 3])))
     )
 
 

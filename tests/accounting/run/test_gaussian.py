@@ -175,14 +175,19 @@ def _gaussian(name, mu):
     if name == "mu":
         return mu
     if name == "epsilon":
-        return jaxgdp.gdp.epsilon(1e-6, mu)
-    return jaxgdp.gdp.delta(1.0, mu) if name == "delta" else float(_log_phi(_quantile(1e-4) + mu))
+        return jaxgdp.gdp.epsilon(delta=1e-6, mu=mu)
+    return (
+        jaxgdp.gdp.delta(epsilon=1.0, mu=mu)
+        if name == "delta"
+        else float(_log_phi(_quantile(1e-4) + mu))
+    )
 
 
 def test_slope_of_the_profile_in_mu_that_bounds_the_regret():
     mu = np.geomspace(1e-3, 30.0, 60)
     for epsilon in (0.0, 0.1, 1.0, 10.0):
-        gap = (jaxgdp.gdp.delta(epsilon, mu * 1.01) - jaxgdp.gdp.delta(epsilon, mu)) / (
-            1.0 + np.exp(epsilon)
-        )
+        gap = (
+            jaxgdp.gdp.delta(epsilon=epsilon, mu=mu * 1.01)
+            - jaxgdp.gdp.delta(epsilon=epsilon, mu=mu)
+        ) / (1.0 + np.exp(epsilon))
         assert np.all(gap <= 0.01 * mu / np.sqrt(8.0 * np.pi) + 1e-15)

@@ -33,7 +33,7 @@ def test_hundreds_of_random_settings():
     # δ(0) of the Gaussian curve with the reported μ bounds the advantage
     assert np.all(
         found.brackets["advantage"].lower
-        <= jaxgdp.gdp.delta(0.0, np.maximum(mu.upper, 1e-12)) + 1e-9
+        <= jaxgdp.gdp.delta(epsilon=0.0, mu=np.maximum(mu.upper, 1e-12)) + 1e-9
     )
     assert np.mean(found.status["mu"] == Status.OK) > 0.9  # at this cap on dense lattices
 
