@@ -9,26 +9,29 @@ import tempfile
 import jax
 import pytest
 
-from jaxgdp.numerics import compiling
-
 _CACHE = os.environ.get(
     "JAXGDP_TEST_CACHE", str(pathlib.Path(tempfile.gettempdir()) / "jaxgdp-test-cache")
 )
 jax.config.update("jax_compilation_cache_dir", _CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
+# Tests compile quickly, unless JAXGDP_COMPILE=thorough asks for the programs that users run, as the
+# nightly ones do. Worth a run of a few minutes that way, since they compile most of what users do:
+# tests/accounting/run/test_executors.py, tests/accounting/run/test_process_state.py,
+# tests/numerics/test_compiling.py and tests/grids/test_sweep.py
+_THOROUGH = os.environ.get("JAXGDP_COMPILE") == "thorough"
+
 # what the tests themselves compile runs a few times: for CPUs with LLVM's quick optimisations only
 # (with none at all, training runs take five times as long) and without XLA's newer emitters, like
 # the programs of the package; processes that a test starts are left alone
 _FLAGS = "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false"
 with pytest.MonkeyPatch.context() as _environment:
-    _environment.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", "") + " " + _FLAGS)
+    if not _THOROUGH:
+        _environment.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", "") + " " + _FLAGS)
     jax.devices()
 
 
 def pytest_configure(config):
-    """Nor are the package's own programs, but for tests that are run at night: those have what
-    users have.
-    """
+    """Let the package compile quickly, but for tests that are run at night."""
     if "nightly" not in config.option.markexpr:
-        compiling._WITH.update(compiling._QUICKLY)
+        os.environ.setdefault("JAXGDP_COMPILE", "quick")

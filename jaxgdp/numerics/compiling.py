@@ -1,9 +1,16 @@
-"""Functions compiled by JAX, with what its compiler for CPUs need not do."""
+"""Functions compiled by JAX, with what its compiler for CPUs need not do.
+
+The environment variable ``JAXGDP_COMPILE`` decides how much the compiler for CPUs optimises:
+"thorough" (the default), or "quick", which takes a third of the time and makes programs that run up
+to five times slower. "quick" is for tests, and for whoever asks each program once. It is read when a
+program is first called. Brackets hold either way, and differ in their last digits."""
 
 from __future__ import annotations
 
 import functools
+import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,21 +19,48 @@ import jax
 # longer to compile with them, and more memory, and run no faster (with LLVM's first level of
 # optimisations alone they run a tenth slower). Vectors as wide as the CPU has them, where LLVM
 # would stay with 256 bits: a twentieth faster
-_WITH: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_prefer_vector_width": 512}
+_THOROUGH: dict[str, Any] = {
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_prefer_vector_width": 512,
+}
 # … and no optimisation, where a program runs a few times for milliseconds: a third of the time for
 # compiling is left
-_QUICKLY: dict[str, Any] = _WITH | {"xla_backend_optimization_level": 0}
-_MADE_ONCE = (
-    threading.Lock()
-)  # two tasks that first call a program at the same time must share what is compiled
+_QUICK: dict[str, Any] = _THOROUGH | {"xla_backend_optimization_level": 0}
+_ENVIRONMENT = "JAXGDP_COMPILE"
+# two tasks that first call a program at the same time must share what is compiled
+_MADE_ONCE = threading.Lock()
+
+
+def quick() -> bool:
+    """Whether ``JAXGDP_COMPILE`` asks for quick compilation of every program.
+
+    Raises:
+        ValueError: it is neither "thorough" nor "quick".
+    """
+    asked = os.environ.get(_ENVIRONMENT) or "thorough"
+    if asked not in ("thorough", "quick"):
+        raise ValueError(f"{_ENVIRONMENT} must be 'thorough' or 'quick', got {asked!r}")
+    return asked == "quick"
+
+
+def compiler_options(quickly: bool = False) -> dict[str, Any]:
+    """Options for the compiler of the backend that JAX computes on; none that it does not know.
+
+    Args:
+        quickly: whether the program is not worth optimising; so are all where ``JAXGDP_COMPILE`` is
+            "quick".
+
+    Raises:
+        ValueError: ``JAXGDP_COMPILE`` is neither "thorough" nor "quick".
+    """
+    return _options_known(quickly or quick())
 
 
 @functools.cache
-def compiler_options(quickly: bool = False) -> dict[str, Any]:
-    """Options for the compiler of the backend that JAX computes on; none that it does not know."""
+def _options_known(quickly: bool) -> dict[str, Any]:
     if jax.default_backend() != "cpu":
         return {}
-    options = _QUICKLY if quickly else _WITH
+    options = _QUICK if quickly else _THOROUGH
     if _known(options):
         return options
     return {name: value for name, value in options.items() if _known({name: value})}
@@ -51,17 +85,17 @@ class Program:
         static: what ``jax.jit`` takes beside it.
     """
 
-    def __init__(self, function, *, quickly: bool = False, **static):
+    def __init__(self, function: Callable, *, quickly: bool = False, **static: Any):
         functools.update_wrapper(self, function)
         self.function, self.quickly, self.static = function, quickly, static
 
     @functools.cached_property
-    def plain(self):
+    def plain(self) -> Any:
         """As ``jax.jit`` compiles it; this is what exports."""
         return jax.jit(self.function, **self.static)
 
     @functools.cached_property
-    def jitted(self):
+    def jitted(self) -> Any:
         """As it is compiled here; made when it is first called, since that settles which backend
         JAX computes on.
         """
@@ -72,7 +106,7 @@ class Program:
             else self.plain
         )
 
-    def __call__(self, *args, **named):
+    def __call__(self, *args: Any, **named: Any) -> Any:
         with _MADE_ONCE:
             jitted = self.jitted
         return jitted(*args, **named)

@@ -24,8 +24,7 @@ import scipy.special
 from jax.core import Tracer
 
 from . import batching
-from .batching import Batched
-from .batching_rules import RULES
+from .batching import RULES, Batched
 
 inf, nan, pi = np.inf, np.nan, np.pi
 
@@ -63,6 +62,7 @@ def _either(by_numpy, by_jax) -> Any:
     # (what NumPy would ask of rows, without the way there)
     elementwise = functools.partial(batching.elementwise, by_numpy)
     rule = elementwise if isinstance(by_numpy, np.ufunc) else RULES.get(by_numpy, by_numpy)
+    name = getattr(by_numpy, "__name__", "function")
 
     @functools.wraps(by_numpy, assigned=("__name__",), updated=())
     def function(*args, **kwargs):
@@ -73,12 +73,14 @@ def _either(by_numpy, by_jax) -> Any:
                 chosen = rule
             elif _KNOWN.get(kind) is not False and _of_jax(value):
                 return by_jax(*args, **kwargs)
-        return chosen(*args, **kwargs)
+        try:
+            return chosen(*args, **kwargs)
+        except TypeError:
+            if chosen is by_numpy:
+                raise
+            return batching.by_rule(rule, name, args, kwargs)
 
-    function.__doc__ = (
-        f"``{getattr(by_numpy, '__name__', 'function')}`` of the library that the arguments"
-        " belong to."
-    )
+    function.__doc__ = f"``{name}`` of the library that the arguments belong to."
     return function
 
 

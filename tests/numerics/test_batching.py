@@ -1,6 +1,7 @@
 """What is run for many rows at once is what is run for one row after the other."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import erfcx
@@ -65,6 +66,12 @@ def test_rows_together_are_rows_one_by_one(name, room):
         np.testing.assert_allclose(a, b, rtol=1e-14, atol=1e-15)
 
 
+def _filled(s):
+    found = np.zeros(3)
+    found[0] = s
+    return found
+
+
 REFUSED = {
     "asked whether it is true": lambda s, v, m: v if s > 0.5 else -v,
     "made a number": lambda s, v, m: float(s) * v,
@@ -75,13 +82,23 @@ REFUSED = {
     "reduced by a ufunc": lambda s, v, m: np.multiply.reduce(v),
     "over all axes but kept": lambda s, v, m: np.max(m, keepdims=True),
     "an index beside a slice": lambda s, v, m: m[:, xp.argmax(v)],
+    "asked for another method": lambda s, v, m: m.sum(),
+    "asked with another argument": lambda s, v, m: np.sum(m, dtype=float),
+    "asked with another argument of the namespace": lambda s, v, m: xp.sum(m, dtype=float),
+    "written into a plain array": lambda s, v, m: _filled(s),
+    "a key": lambda s, v, m: {s: v}[s],
+    "written as text": lambda s, v, m: float(f"{s:.3f}") * v,
+    "handed to JAX": lambda s, v, m: np.asarray(jnp.sum(m)),
+    "compiled by JAX": lambda s, v, m: np.asarray(jax.jit(lambda x: x + 1.0)(m)),
+    "two results of one ufunc": lambda s, v, m: np.modf(v)[0],
+    "where it is true": lambda s, v, m: np.where(m[0] > 0.0)[0],
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_rows_cannot_do_is_done_one_by_one(name):
     function, columns = REFUSED[name], (SCALARS, VECTORS, MATRICES)
-    with pytest.raises(TypeError):
+    with pytest.raises((TypeError, ValueError)):
         batching.mapped(function, columns, 10)
     for a, b in zip(
         batching.run(function, columns, 10), batching.run(function, columns, 1), strict=True
@@ -91,12 +108,40 @@ def test_what_rows_cannot_do_is_done_one_by_one(name):
     assert not batching.inside()
 
 
-def test_an_error_of_the_function_is_raised():
-    def wrong(x):
-        raise ValueError("no such thing")
+WRONG = {
+    ValueError: lambda s: np.reshape(s, (2, 2)),
+    TypeError: lambda s: xp.exp(s, s, s, s, s),
+    IndexError: lambda s: xp.stack([s, s])[2],
+    AttributeError: lambda s: None.no_such_thing,
+    KeyError: lambda s: {}["no such thing"],
+    ZeroDivisionError: lambda s: 1 / 0,
+}
 
-    with pytest.raises(ValueError, match="no such thing"):
+
+@pytest.mark.parametrize("error", WRONG, ids=lambda error: error.__name__)
+def test_an_error_of_the_function_is_raised_where_rows_are_together(error):
+    calls = []
+
+    def wrong(s):
+        calls.append(s)
+        return WRONG[error](s)
+
+    with pytest.raises(error):
         batching.run(wrong, (SCALARS,), 10)
+    # … and nobody tries again, row by row
+    assert len(calls) == 1 and not batching.inside()
+
+
+def test_what_only_rows_get_wrong_is_no_reason_to_go_row_by_row():
+    """A rule that is wrong is a fault of the rule, and shall be seen."""
+
+    def function(s):
+        if isinstance(s, batching.Batched):
+            raise ValueError("wrong for rows")
+        return s
+
+    with pytest.raises(ValueError, match="wrong for rows"):
+        batching.run(function, (SCALARS,), 10)
 
 
 def test_rows_within_count_for_the_room():
@@ -112,7 +157,7 @@ def test_rows_within_count_for_the_room():
 
 @pytest.mark.parametrize("room", [1, 14, 40, 1000])
 def test_products_in_parts_are_whole_products(room, monkeypatch):
-    monkeypatch.setattr(batching, "ONE_THREAD", room)
+    monkeypatch.setattr(batching.products, "ONE_THREAD", room)
     for rows in (MATRICES[0], MATRICES[0][:0]):
         assert np.allclose(batching.in_one_thread(rows, SQUARE), rows @ SQUARE, rtol=1e-14)
     together = batching.mapped(lambda m: m @ SQUARE, (MATRICES,), 100)
@@ -121,7 +166,7 @@ def test_products_in_parts_are_whole_products(room, monkeypatch):
 
 @pytest.mark.parametrize("shape", [(5, 7, 9), (24, 32, 700), (61, 32, 700), (50, 3000, 4)])
 def test_products_cut_for_one_thread_are_those_of_whole_matrices(monkeypatch, shape):
-    monkeypatch.setattr(batching, "ONE_THREAD", 4000)
+    monkeypatch.setattr(batching.products, "ONE_THREAD", 4000)
     number, inner, width = shape
     a, b = RNG.uniform(0.1, 2.0, (number, inner)), RNG.uniform(0.1, 2.0, (inner, width))
     assert np.allclose(

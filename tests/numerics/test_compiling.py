@@ -8,10 +8,12 @@ from jaxgdp.numerics import compiling
 
 
 @pytest.fixture(autouse=True)
-def forget():
-    compiling.compiler_options.cache_clear()
+def forget(monkeypatch):
+    """As users have it: nothing kept, and nothing asked for by the environment."""
+    monkeypatch.delenv("JAXGDP_COMPILE", raising=False)
+    compiling._options_known.cache_clear()
     yield
-    compiling.compiler_options.cache_clear()
+    compiling._options_known.cache_clear()
 
 
 def doubled(x, *, times):
@@ -22,15 +24,17 @@ def doubled(x, *, times):
 @pytest.mark.parametrize("options", [None, {}])
 def test_options_change_nothing_but_the_compiler(monkeypatch, options, quickly):
     if options is not None:
-        monkeypatch.setattr(compiling, "_QUICKLY" if quickly else "_WITH", options)
+        monkeypatch.setattr(compiling, "_QUICK" if quickly else "_THOROUGH", options)
     program = compiling.Program(doubled, quickly=quickly, static_argnames=("times",))
     assert np.all(program(np.arange(3.0), times=2) == program.plain(np.arange(3.0), times=2))
     assert np.all(program(np.arange(3.0), times=2) == np.array([0.0, 4.0, 8.0]))
 
 
 def test_an_option_that_the_compiler_does_not_know_is_left_out(monkeypatch):
-    known = dict(compiling._WITH) if jax.default_backend() == "cpu" else {}
-    monkeypatch.setattr(compiling, "_WITH", compiling._WITH | {"xla_cpu_no_such_option": True})
+    known = dict(compiling._THOROUGH) if jax.default_backend() == "cpu" else {}
+    monkeypatch.setattr(
+        compiling, "_THOROUGH", compiling._THOROUGH | {"xla_cpu_no_such_option": True}
+    )
     assert compiling.compiler_options() == known
     assert compiling.Program(lambda x: x + 1)(1.0) == 2.0
 
@@ -39,5 +43,21 @@ def test_an_option_that_the_compiler_does_not_know_is_left_out(monkeypatch):
     jax.default_backend() != "cpu", reason="options are those of the compiler for CPUs"
 )
 def test_this_compiler_knows_the_options():
-    assert compiling.compiler_options() == compiling._WITH
-    assert compiling.compiler_options(quickly=True) == compiling._QUICKLY
+    assert compiling.compiler_options() == compiling._THOROUGH
+    assert compiling.compiler_options(quickly=True) == compiling._QUICK
+
+
+@pytest.mark.parametrize("asked, quickly", [("quick", True), ("thorough", False), ("", False)])
+def test_the_environment_asks_for_quick_compilation(monkeypatch, asked, quickly):
+    monkeypatch.setenv("JAXGDP_COMPILE", asked)
+    assert compiling.quick() is quickly
+    assert compiling.compiler_options() == compiling._options_known(quickly)
+    # programs that are not worth optimising never are
+    assert compiling.compiler_options(quickly=True) == compiling._options_known(True)
+    assert compiling.Program(lambda x: x + 1)(1.0) == 2.0
+
+
+def test_another_word_is_refused_where_a_program_is_compiled(monkeypatch):
+    monkeypatch.setenv("JAXGDP_COMPILE", "slowly")
+    with pytest.raises(ValueError, match="JAXGDP_COMPILE must be 'thorough' or 'quick', got 'slow"):
+        compiling.Program(lambda x: x + 1)(1.0)

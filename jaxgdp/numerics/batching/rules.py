@@ -1,17 +1,16 @@
-"""What NumPy's functions do with rows of arrays (``batching``): each as if it were called for every
-row.
-"""
+"""What NumPy's functions do with rows of arrays: each as if it were called for every row."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from .batching import Batched, Unbatchable, depth_of, elementwise, in_rows, lifted
+from .rows import Batched, Unbatchable, depth_of, elementwise, implements, in_rows, lifted
 
 
-def _reduction(function):
+def _reduction(function: Callable) -> Callable:
     """Over one axis, several or all."""
 
     def rule(a, axis=None, keepdims=False):
@@ -29,7 +28,7 @@ def _reduction(function):
     return rule
 
 
-def _along(function):
+def _along(function: Callable) -> Callable:
     """From an array to one of the same shape, along an axis; along the only one if none is
     named.
     """
@@ -45,7 +44,7 @@ def _along(function):
     return rule
 
 
-def _moved(function):
+def _moved(function: Callable) -> Callable:
     """What names two axes."""
 
     def rule(a, first, second):
@@ -55,32 +54,38 @@ def _moved(function):
     return rule
 
 
-def _concatenate(arrays, axis=0):
+@implements(np.concatenate)
+def _concatenate(arrays: Iterable, axis: int = 0) -> Batched:
     values, depth = in_rows(list(arrays))
     return Batched(np.concatenate(values, axis=axis + depth if axis >= 0 else axis), depth)
 
 
-def _stack(arrays, axis=0):
+@implements(np.stack)
+def _stack(arrays: Iterable, axis: int = 0) -> Batched:
     values, depth = in_rows(list(arrays))
     return Batched(np.stack(values, axis=axis + depth if axis >= 0 else axis), depth)
 
 
-def _append(a, values):
+@implements(np.append)
+def _append(a: Any, values: Any) -> Batched:
     one_axis = lambda x: np.reshape(x, (-1,))
     return _concatenate([one_axis(a), one_axis(values)])
 
 
-def _reshape(a, shape):
+@implements(np.reshape)
+def _reshape(a: Batched, shape: Any) -> Batched:
     shape = shape if isinstance(shape, tuple) else (shape,)
     return Batched(a.value.reshape(a.value.shape[: a.depth] + shape), a.depth)
 
 
-def _broadcast_to(a, shape):
+@implements(np.broadcast_to)
+def _broadcast_to(a: Batched, shape: Any) -> Batched:
     value = lifted(a, a.depth, len(shape))
     return Batched(np.broadcast_to(value, value.shape[: a.depth] + tuple(shape)), a.depth)
 
 
-def _pad(a, widths, mode: Any = "constant", constant_values: Any = 0.0):
+@implements(np.pad)
+def _pad(a: Batched, widths: Any, mode: Any = "constant", constant_values: Any = 0.0):
     widths = [(0, 0)] * a.depth + [
         tuple(pair) for pair in np.broadcast_to(np.asarray(widths), (a.ndim, 2)).tolist()
     ]
@@ -95,7 +100,8 @@ def _pad(a, widths, mode: Any = "constant", constant_values: Any = 0.0):
     return Batched(out, a.depth)
 
 
-def _take_along_axis(a, index, axis):
+@implements(np.take_along_axis)
+def _take_along_axis(a: Any, index: Any, axis: int) -> Batched:
     depth = depth_of((a, index))
     rank = np.ndim(a)
     values: list[Any] = [
@@ -104,8 +110,8 @@ def _take_along_axis(a, index, axis):
     return Batched(np.take_along_axis(*values, axis=axis + depth if axis >= 0 else axis), depth)
 
 
-def _row_by_row(function):
-    """Of one-dimensional searches, for which NumPy has no axis: ``function`` of each row."""
+def _row_by_row(function: Callable) -> Callable:
+    """A one-dimensional search, for which NumPy has no axis, of each row."""
 
     def rule(*arrays):
         values, depth = in_rows(arrays)
@@ -116,56 +122,41 @@ def _row_by_row(function):
     return rule
 
 
-def _einsum(subscripts, *arrays):
+@implements(np.einsum)
+def _einsum(subscripts: str, *arrays: Any) -> Batched:
     depth = depth_of(arrays)
     inputs, output = subscripts.split("->")
     subscripts = ",".join("..." + part for part in inputs.split(",")) + "->..." + output
     return Batched(np.einsum(subscripts, *(lifted(a, depth, np.ndim(a)) for a in arrays)), depth)
 
 
-def _polyval(coefficients, x):
+@implements(np.polyval)
+def _polyval(coefficients: Iterable, x: Any) -> Any:
     value = 0.0 * x
     for coefficient in coefficients:
         value = value * x + coefficient
     return value
 
 
-def _diff(a, axis=-1, **ends):
+@implements(np.diff)
+def _diff(a: Batched, axis: int = -1, **ends: Any) -> Batched:
     if axis != -1 or any(np.ndim(end) for end in ends.values()):
-        raise Unbatchable("differences but along the last axis")
+        raise Unbatchable("differences along another axis than the last one")
     return Batched(np.diff(a.value, axis=-1, **ends), a.depth)
 
 
-RULES = {
-    np.all: _reduction(np.all),
-    np.any: _reduction(np.any),
-    np.append: _append,
-    np.argmax: _reduction(np.argmax),
-    np.argmin: _reduction(np.argmin),
-    np.argsort: _along(np.argsort),
-    np.broadcast_to: _broadcast_to,
-    np.concatenate: _concatenate,
-    np.cumsum: _along(np.cumsum),
-    np.diff: _diff,
-    np.einsum: _einsum,
-    np.full_like: lambda a, value: np.zeros(a.shape, a.dtype) + value,
-    np.interp: _row_by_row(np.interp),
-    np.max: _reduction(np.max),
-    np.mean: _reduction(np.mean),
-    np.min: _reduction(np.min),
-    np.moveaxis: _moved(np.moveaxis),
-    np.ndim: lambda a: a.ndim,
-    np.ones_like: lambda a: np.ones(a.shape, a.dtype),
-    np.pad: _pad,
-    np.polyval: _polyval,
-    np.reshape: _reshape,
-    np.round: lambda a: elementwise(np.round, a),
-    np.searchsorted: _row_by_row(np.searchsorted),
-    np.shape: lambda a: a.shape,
-    np.stack: _stack,
-    np.sum: _reduction(np.sum),
-    np.swapaxes: _moved(np.swapaxes),
-    np.take_along_axis: _take_along_axis,
-    np.where: lambda *arrays: elementwise(np.where, *arrays),
-    np.zeros_like: lambda a: np.zeros(a.shape, a.dtype),
-}
+for _function in (np.all, np.any, np.argmax, np.argmin, np.max, np.mean, np.min, np.sum):
+    implements(_function)(_reduction(_function))
+for _function in (np.argsort, np.cumsum):
+    implements(_function)(_along(_function))
+for _function in (np.moveaxis, np.swapaxes):
+    implements(_function)(_moved(_function))
+for _function in (np.interp, np.searchsorted):
+    implements(_function)(_row_by_row(_function))
+implements(np.full_like)(lambda a, value: np.zeros(a.shape, a.dtype) + value)
+implements(np.ones_like)(lambda a: np.ones(a.shape, a.dtype))
+implements(np.zeros_like)(lambda a: np.zeros(a.shape, a.dtype))
+implements(np.ndim)(lambda a: a.ndim)
+implements(np.shape)(lambda a: a.shape)
+implements(np.round)(lambda a: elementwise(np.round, a))
+implements(np.where)(lambda condition, yes, no: elementwise(np.where, condition, yes, no))
