@@ -5,8 +5,6 @@ from __future__ import annotations
 RTOL = 1e-3  # relative accuracy of what is asked
 FPR_FLOOR = 1e-10  # smallest error rate at which μ must hold
 ADJACENCY = "add_remove"
-ADJACENCIES = ("add_remove", "add", "remove", "replace_one")
-SYMMETRIC = ("add_remove", "replace_one")  # cover both orders of the pair
 DEEPEST = 1e-300  # smallest error rate out to which whole curves are known
 
 DELTA = 1e-5  # at which ε is asked

@@ -18,7 +18,7 @@ PACKAGE = Path(jaxgdp.__file__).parent
 
 # modules and folders of the package, by stage
 STAGES = (
-    ("_version", "bracket", "deprecation", "options", "progress", "vocabulary"),
+    ("_version", "adjacency", "bracket", "deprecation", "options", "progress", "vocabulary"),
     ("numerics",),
     ("scale",),
     ("gdp",),

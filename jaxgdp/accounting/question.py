@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtri_exp
 
 from .. import options
+from ..adjacency import Adjacency
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +22,7 @@ class Question:
     Attributes:
         rtol: relative width of the μ bracket.
         fpr_floor: FPR floor of μ and of the regret.
-        adjacency: "add_remove", "add" or "remove".
+        adjacency: order or orders in which the pair is taken; a name is made an ``Adjacency``.
         asked: quantities wanted (``quantities.Quantity``), each with the rate, ε or prior it is
             asked at; None for those asked at the FPR floor and those asked at nothing.
         deepest: smallest TPR (or δ) that has to be resolved, or None for nothing beyond the floor.
@@ -30,10 +31,13 @@ class Question:
 
     rtol: float
     fpr_floor: Any
-    adjacency: str = "add_remove"
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
     asked: tuple = ()
     deepest: Any = None
     keep: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adjacency", Adjacency.checked(self.adjacency))
 
     @property
     def kind(self) -> Kind:
@@ -111,7 +115,7 @@ class Kind(NamedTuple):
     ``shared``: whether quantities asked at the FPR floor are all asked at the same one, none of
     them at 0. ``alike``: for each quantity the first one that is asked at the same."""
 
-    adjacency: str
+    adjacency: Adjacency
     quantities: tuple
     keep: bool
     shared: bool = False

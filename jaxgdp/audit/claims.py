@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import gdp
+from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..mechanisms import Composition, Mechanism, compose
 from ..mechanisms.base import AccountedBy
@@ -122,7 +123,7 @@ def _approximate(epsilon: float, delta: float) -> Claim:
 def _curve(curve: TradeoffCurve, text: str) -> Claim:
     if curve.shape != ():
         raise ValueError(f"claim must be one mechanism, got a batch of shape {curve.shape}")
-    if curve.adjacency not in ("add_remove", "replace_one"):
+    if not Adjacency(curve.adjacency).symmetric:
         raise ValueError(
             f"claim must cover both orders of the data sets, got adjacency {curve.adjacency!r}"
         )

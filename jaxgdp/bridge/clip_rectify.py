@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..mechanisms import Composition, Gaussian, Laplace
 from ..mechanisms.base import AccountedBy, Mechanism
 from ..numerics.errors import SPACING
 from ..numerics.validation import checked, finite, positive
-from ..options import SYMMETRIC
 from ..tradeoff import TradeoffCurve, dominating
 from .head import RTOL, head
 from .profile import Profile, refine
@@ -91,7 +91,7 @@ def clip_and_rectify(source, fpr: float, rate: float = 0.0, *, rtol: float = RTO
             "fpr or rate must be above 0, else nothing is clipped and nothing rectified"
         )
     known = as_source(source, 0.5 * rtol)
-    curve = curve_of_both_orders(known, SYMMETRIC)
+    curve = curve_of_both_orders(known, [each for each in Adjacency if each.symmetric])
     tpr = min(float(curve.tpr(fpr).upper) * (1.0 + _ROOM), 1.0)
     if fpr > 0.0:
         largest = np.log(tpr) - np.log(fpr)

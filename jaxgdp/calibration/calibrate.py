@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..measure import measure
 from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
-from ..options import ADJACENCIES
 from ..samplers import REGISTRY
 from ..targets import TPR, Regret, Target
 from ..tradeoff import dominating
@@ -100,7 +100,7 @@ def calibrate(
     tolerance = float(
         checked("tolerance", tolerance, "in [1e-6, 0.1]", lambda a: (a >= 1e-6) & (a <= 0.1))
     )
-    one_of("adjacency", adjacency, ADJACENCIES)
+    relation = Adjacency.checked(adjacency)
     one_of("infeasible", infeasible, ("raise", "flag"))
     one_of("solve_for", solve_for, tuple(UNKNOWNS))
     given = {
@@ -131,7 +131,7 @@ def calibrate(
                 f"client is for DP-SGD and random allocation: it must not be given with {own[0]}"
             )
     if black_box is not None:
-        if adjacency != "add_remove":
+        if not relation.symmetric or relation.replaces:
             raise ValueError(
                 "adjacency must be 'add_remove' for a black box, which bounds both orders, got"
                 f" {adjacency!r}"
@@ -195,7 +195,7 @@ def _dpsgd(
         raise ValueError(f"solve_for must be 'noise_multiplier' for a regret, got {solve_for!r}")
     known = {name: _CHECKS[name](name, value) for name, value in known.items()}
     plain = np.all(np.asarray(known.get("sampling_prob", 0.0)) == 1.0)
-    if adjacency == "replace_one" and not plain:
+    if Adjacency(adjacency).replaces and not plain:
         # names the mechanism and the adjacencies it has
         measure(
             DPSGD(unknown, (1,), dict.fromkeys(known, 0.5) | {"num_steps": 1}).at(np.ones(1), [0]),
@@ -247,7 +247,7 @@ def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress, 
         searched = ~closed
     if np.any(closed):
         rows = np.flatnonzero(closed)
-        twice = 2.0 if adjacency == "replace_one" else 1.0
+        twice = 2.0 if Adjacency(adjacency).replaces else 1.0
         if family.unknown is NOISE_MULTIPLIER:
             per_unit = twice * np.sqrt(family.known["num_steps"][rows])
         else:
@@ -289,7 +289,7 @@ def _gaussian(family, target, tolerance, adjacency, mu):
         found = empty(number)
         found.status[:] = EVERY
         return found, np.ones(number, bool)
-    per_unit = (2.0 if adjacency == "replace_one" else 1.0) * np.broadcast_to(
+    per_unit = (2.0 if Adjacency(adjacency).replaces else 1.0) * np.broadcast_to(
         mu, family.shape
     ).reshape(-1)
     found = closed_form.solve(target.flat(family.shape), family.unknown, per_unit, tolerance)

@@ -10,6 +10,7 @@ import functools
 import jax
 from jax.core import Tracer
 
+from ..adjacency import Adjacency
 from ..mechanisms import Composition
 from ..mechanisms.base import Mechanism
 
@@ -41,7 +42,7 @@ def _constant_jvp(message, primals, tangents):
     raise NotImplementedError(message)
 
 
-def declared(composition: Composition, adjacency: str) -> Composition:
+def declared(composition: Composition, adjacency: Adjacency) -> Composition:
     """The composition, of which only derivatives that mechanisms declare can be taken.
 
     Raises:
@@ -64,10 +65,10 @@ def declared(composition: Composition, adjacency: str) -> Composition:
         ]
         new = jax.tree.unflatten(jax.tree.structure(part), guarded)
         try:
-            pair = new.replace_one() if adjacency == "replace_one" else new
+            pair = new.replace_one() if adjacency.replaces else new
             pair.canonical().gathered(count)
         except _NEEDS_NUMBERS:
-            if adjacency == "replace_one" and traced and not refused:
+            if adjacency.replaces and traced and not refused:
                 name, where = type(part).__name__, " and ".join(traced)
                 raise NotImplementedError(
                     f"jaxgdp.differentiable has no derivatives of {name} in {where} for adjacency"

@@ -26,6 +26,7 @@ from ..accounting.question import Question
 from ..accounting.run import engine
 from ..accounting.steer.lattice_choice import Lattice
 from ..accounting.steer.windows import plan_whole
+from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.compiling import Program
@@ -49,7 +50,7 @@ class Form(NamedTuple):
     chosen) and whether the query is the smallest rate that matters."""
 
     name: str
-    adjacency: str
+    adjacency: Adjacency
     lattice: Any  # a Lattice or None
     rtol: float
 
@@ -149,9 +150,9 @@ def _answer(groups, halves, rates: Rates, form: Form):
 
 
 def _read(groups, halves, rates: Rates, *, name, adjacency):
-    order = (1, 0) if adjacency == "add" else (0, 1)
+    order = (1, 0) if adjacency.swapped else (0, 1)
     above, below, *bare = ([jax.tree.map(lambda a: a[s], half) for s in order] for half in halves)  # noqa: B023
-    curve, symmetric = Curve(*above, *below, *gaussian_parts(groups)), adjacency == "add_remove"
+    curve, symmetric = Curve(*above, *below, *gaussian_parts(groups)), adjacency.symmetric
     query = rates.log_floor if name in _OF_FLOOR else rates.query
     found = quantity(name, curve, query, symmetric=symmetric)
     if not bare:
@@ -162,7 +163,7 @@ def _read(groups, halves, rates: Rates, *, name, adjacency):
     elif name == "epsilon":
         value = xp.where(xp.isfinite(found.upper), value, xp.inf)
     touched = tangency(name, tuple(bare[0]), query, value, symmetric=symmetric)
-    if adjacency == "add":
+    if adjacency.swapped:
         touched = touched._replace(log_weight=touched.log_weight[::-1])
     return found, touched
 

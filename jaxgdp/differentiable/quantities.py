@@ -8,6 +8,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..accounting.steer.lattice_choice import Lattice
+from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..mechanisms import as_composition
 from ..numerics import namespace as xp
@@ -17,11 +18,9 @@ from ..numerics.validation import (
     closed_unit,
     floor_rate,
     nonnegative,
-    one_of,
     open_unit,
     relative_width,
 )
-from ..options import ADJACENCIES
 from ..tradeoff import dominating
 from .declared import declared
 from .program import NOTHING, Form, Rates, default, number, settled
@@ -48,8 +47,7 @@ def _ask(
     """
     need_64_bits(name)
     mechanism = as_composition(mechanism)
-    one_of("adjacency", adjacency, ADJACENCIES)
-    mechanism = declared(mechanism, adjacency)
+    mechanism = declared(mechanism, Adjacency.checked(adjacency))
     paired, order = dominating(mechanism, adjacency)
     groups = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), paired.stacked())
     # (by NumPy what is known: nothing is compiled for it)

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ..adjacency import Adjacency
 from .. import options
 from .._version import __version__
 from ..bracket import STATUS, Bracket
 from ..measure import measure
 from ..mechanisms import Composition
 from ..numerics.provenance import comments, provenance
-from ..numerics.validation import broadcast, checked, on_host, one_of, positive, whole
+from ..numerics.validation import broadcast, checked, on_host, positive, whole
 from ..quantities.registry import named, select
 from ..numerics.rounding import rounded_outward
 from ..samplers import REGISTRY, mechanism
@@ -117,7 +118,7 @@ def compare_samplers(
         truncated_batch_size,
     )
     names = _chosen(samplers)
-    one_of("adjacency", adjacency, options.ADJACENCIES)
+    Adjacency.checked(adjacency)
     size = whole("dataset_size", dataset_size)
     if size.ndim:
         raise ValueError(f"dataset_size must be a single number, got shape {size.shape}")

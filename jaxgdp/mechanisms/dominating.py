@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ..numerics.validation import one_of
-from ..options import ADJACENCIES
+from ..adjacency import Adjacency
 from . import Composition
 
 
-def dominating(mechanism: Composition, adjacency: str) -> tuple[Composition, str]:
+def dominating(mechanism: Composition, adjacency: str) -> tuple[Composition, Adjacency]:
     """The composition whose pair belongs to the adjacency, and the order or orders in which to take
     it.
 
@@ -17,6 +16,5 @@ def dominating(mechanism: Composition, adjacency: str) -> tuple[Composition, str
 
     Method: docs/method/adjacency.md#symmetrisation
     """
-    if one_of("adjacency", adjacency, ADJACENCIES) == "replace_one":
-        return mechanism.replace_one(), "add_remove"
-    return mechanism, adjacency
+    relation = Adjacency.checked(adjacency)
+    return mechanism.replace_one() if relation.replaces else mechanism, relation.order

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from ..adjacency import Adjacency
+
 _NUMBER = 32
 _TANGENTS = 96
 _SMALL = (1e-4, 1e-3, 1e-2, 0.1, 0.5, 0.9)  # the first δ that is not below the mass at infinity
@@ -55,7 +57,7 @@ def outline(curve, number: int = _NUMBER) -> Outline:
         raise ValueError(f"curve must be that of one mechanism, got shape {curve.shape}")
     if number < 2:
         raise ValueError(f"number must be a whole number >= 2, got {number!r}")
-    one_sided = curve.adjacency in ("add", "remove")
+    one_sided = not Adjacency(curve.adjacency).symmetric
     if one_sided:
         alpha = np.concatenate([[0.0], ndtr(np.linspace(-6.0, 6.0, 8 * number)), [1.0]])
         beta = curve.beta(alpha)

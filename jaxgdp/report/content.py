@@ -15,12 +15,13 @@ import numpy as np
 
 from .. import options
 from .._version import __version__
+from ..adjacency import Adjacency
 from ..bracket import STATUS, Bracket, Status
 from ..bridge.identify import identify
 from ..mechanisms import as_composition
 from ..mechanisms.description import describe
 from ..numerics.provenance import today
-from ..numerics.validation import floor_rate, one_of, open_unit, relative_width
+from ..numerics.validation import floor_rate, open_unit, relative_width
 from ..progress import telling
 from ..quantities.registry import REGISTRY
 from ..spec import SETTINGS, Spec, from_dict, to_dict
@@ -268,14 +269,14 @@ def _settled(mechanism, given: dict):
             f" {composition.shape}"
         )
     place = place if given["adjacency"] is None else ""
-    settings["adjacency"] = one_of(f"{place}adjacency", settings["adjacency"], options.ADJACENCIES)
+    settings["adjacency"] = Adjacency.checked(settings["adjacency"], f"{place}adjacency").value
     settings["rtol"] = float(relative_width("rtol", settings["rtol"]))
     settings["fpr_floor"] = float(floor_rate("fpr_floor", settings["fpr_floor"]))
     settings["approximation"] = float(open_unit("approximation", settings["approximation"]))
     settings["deltas"] = np.atleast_1d(open_unit("delta", settings["deltas"])).reshape(-1).tolist()
     changed = {key: value for key, value in settings.items() if _differs(value, DEFAULTS[key])}
     if content is not None and "deployment" in content:
-        if settings["adjacency"] == "replace_one":
+        if Adjacency(settings["adjacency"]).replaces:
             raise ValueError(f"{place}adjacency of a deployment is part of it, got 'replace_one'")
         content = {
             key: content[key] for key in ("title", "neighbours", "deployment") if key in content

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from .. import gdp
-from ..options import SYMMETRIC
+from ..adjacency import Adjacency
 
 _TAIL, _MIDDLE, _FINE = (
     12,
@@ -58,7 +58,7 @@ def points(report) -> Drawn:
     half is the mirror image of the first.
     """
     floor, mu = max(report.fpr_floor, 1e-15), float(report.mu.upper)
-    symmetric = report.adjacency in SYMMETRIC
+    symmetric = Adjacency(report.adjacency).symmetric
     # (α* is where a curve may have a corner)
     alpha = _places(mu, floor, report.advantage_fpr if symmetric else 1.0 - floor)
     if not symmetric:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from .. import gdp, options
+from ..adjacency import Adjacency
 from ..numerics.validation import checked, nonnegative, open_unit
 from .base import DEEPEST, HIGHEST_FLOOR, Target, first
 
@@ -59,7 +60,9 @@ class EpsilonDelta(Target):
     def without_noise(self, detected, adjacency):
         with np.errstate(divide="ignore"):
             rare = np.maximum(np.log1p(-self.delta) - np.log1p(-detected), 0.0)
-        return rare if adjacency == "add" else np.where(detected <= self.delta, 0.0, np.inf)
+        return (
+            rare if Adjacency(adjacency).swapped else np.where(detected <= self.delta, 0.0, np.inf)
+        )
 
 
 @dataclass(frozen=True)
@@ -168,8 +171,9 @@ class BayesRisk(Target):
 
     def without_noise(self, detected, adjacency):
         absent, present = self.prior, 1.0 - self.prior
-        if adjacency == "remove":
-            return np.minimum(present * (1.0 - detected), absent)
-        if adjacency == "add":
+        relation = Adjacency(adjacency)
+        if relation.symmetric:
+            return np.minimum(absent, present) * (1.0 - detected)
+        if relation.swapped:
             return np.minimum(absent * (1.0 - detected), present)
-        return np.minimum(absent, present) * (1.0 - detected)
+        return np.minimum(present * (1.0 - detected), absent)

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from .. import gdp
+from ..adjacency import Adjacency
 from ..bracket import Bracket
 from .base import DEEPEST, HIGHEST_FLOOR, Target, first
 
@@ -20,11 +21,12 @@ def rate_place(fpr, fnr):
 
 
 def tpr_without_noise(fpr, detected, adjacency):
-    if adjacency == "remove":
-        return detected + (1.0 - detected) * fpr
-    if adjacency == "add":
+    relation = Adjacency(adjacency)
+    if relation.symmetric:
+        return np.minimum(detected + fpr, 1.0)
+    if relation.swapped:
         return np.minimum(fpr / np.maximum(1.0 - detected, DEEPEST), 1.0)
-    return np.minimum(detected + fpr, 1.0)
+    return detected + (1.0 - detected) * fpr
 
 
 def mu_of_rates(fpr, tpr):

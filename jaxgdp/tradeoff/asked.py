@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..accounting.run import nested
+from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..mechanisms import Composition
 from ..numerics.precision import with_float64
 from ..numerics.validation import broadcast, checked, closed_unit, nonnegative, on_host
-from ..options import SYMMETRIC
 from ..quantities import registry
 from ..quantities.base import Quantity, log_rate
 from ..quantities.quantities import reading
@@ -54,7 +54,7 @@ class Asked:
         ):
             shape = broadcast(mechanism=np.empty(self.shape), argument=values)
             return Bracket(*(np.broadcast_to(side, shape) for side in self._mu))
-        symmetric = self.adjacency in SYMMETRIC
+        symmetric = Adjacency(self.adjacency).symmetric
         found = read_all(self._curves, record, values, self.shape, symmetric)
         for curves in self._achieved if record.monotone else ():
             found = nested.narrowed(

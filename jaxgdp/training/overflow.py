@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..conversions import epsilon_from_rdp
 from ..measure import QUANTITIES, measure
@@ -24,7 +25,6 @@ from ..numerics.validation import (
     open_unit,
     relative_width,
 )
-from ..options import ADJACENCIES
 from .filters import rdp_cost
 
 ASKED_AT = {
@@ -98,7 +98,7 @@ def question(quantities, overflow, given: dict) -> tuple[tuple[str, ...], dict]:
     needed = {"rtol", "adjacency", "fpr_floor"} | {ASKED_AT[q] for q in names if q in ASKED_AT}
     for name, value in (DEFAULTS | given).items():
         if one_of("argument", name, DEFAULTS) == "adjacency":
-            value = one_of(name, value, ADJACENCIES)
+            value = Adjacency.checked(value)
         else:
             value = single(name, value, _CHECKS[name])
         if name in needed:
@@ -205,7 +205,7 @@ def certified(
         name: float(np.nextafter((rate - d) / (1.0 - d) * (1.0 - SHORT), 0.0))
         for name, rate in rates.items()
     }
-    if "epsilon" in names and asked["adjacency"] != "replace_one":
+    if "epsilon" in names and not asked["adjacency"].replaces:
         lower, upper = brackets["epsilon"]
         more = epsilon_at_less(mechanism, upper, asked["delta"], less["delta"])
         if np.all(more - upper <= _NARROW * asked["rtol"] * upper + _NEGLIGIBLE):

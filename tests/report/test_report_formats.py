@@ -16,7 +16,8 @@ import pytest
 from scipy.special import ndtri
 
 import jaxgdp
-from jaxgdp import gdp, options, spec
+from jaxgdp import gdp, spec
+from jaxgdp.adjacency import Adjacency
 from jaxgdp.report import Report, differences, figure, words
 
 pytest.importorskip("matplotlib")
@@ -150,7 +151,7 @@ def test_a_pair_with_words_of_its_own_is_not_called_added_or_removed(subsampled)
     covered.
     """
     assert "one record added or removed" in words.adjacency(subsampled)
-    for adjacency in options.ADJACENCIES:
+    for adjacency in Adjacency:
         told = dataclasses.replace(
             subsampled, neighbours="one unit replaced by another", adjacency=adjacency
         )

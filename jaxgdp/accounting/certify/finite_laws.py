@@ -7,6 +7,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
+from ...adjacency import Adjacency
 from ...bracket import Bracket
 from ...mechanisms.bounded_range import BoundedRangeBlock
 from ...mechanisms.bracketed_pair import BracketedPair
@@ -218,9 +219,9 @@ def _attack(loss, log_p, log_q, slack: float, near: float, most: float = 1.0) ->
     )
 
 
-def oriented(curve: Curve, adjacency: str) -> Curve:
+def oriented(curve: Curve, adjacency: Adjacency) -> Curve:
     """The curve in the order that an adjacency takes the pair in."""
-    if adjacency != "add":
+    if not adjacency.swapped:
         return curve
     upper, lower = (curve.upper_minus, curve.upper_plus), (curve.lower_minus, curve.lower_plus)
     return Curve(*upper, *lower, curve.tail_mu, curve.shown_mu)

@@ -60,10 +60,10 @@ def read(
     Method: docs/method/adjacency.md#symmetrisation
     """
     ends = tuple(xp.vmap(lambda v: _seen(v, rates))(both_sides(plus[0], minus[0])))
-    if kind.adjacency == "add":
+    if kind.adjacency.swapped:
         plus, minus = minus, plus
     curve = Curve(plus[0], minus[0], plus[1], minus[1], *parts)
-    symmetric = kind.adjacency == "add_remove"
+    symmetric = kind.adjacency.symmetric
     with sharing():
         found = numbers(curve, rates, kind)
         located = {
@@ -80,7 +80,7 @@ def numbers(curve: Curve, rates: Rates, kind: Kind) -> dict[str, Any]:
     for quantity, query in sorted(_asked(rates, kind), key=lambda each: bool(each[0].after)):
         known = {"given": found[quantity.after]} if kind.shared and quantity.after in found else {}
         found[quantity.name] = quantity.read(
-            curve, query, symmetric=kind.adjacency == "add_remove", **known
+            curve, query, symmetric=kind.adjacency.symmetric, **known
         )
     return found
 

@@ -1,0 +1,64 @@
+"""Neighbouring relations of data sets, and what each says about the pair of a mechanism."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Adjacency(StrEnum):
+    """A neighbouring relation; equal to its name, which is what users pass.
+
+    Method: docs/method/adjacency.md#symmetrisation
+
+    Example:
+        >>> Adjacency.checked("add").swapped, Adjacency.checked("add").symmetric
+        (True, False)
+        >>> Adjacency.checked("none")
+        Traceback (most recent call last):
+        ValueError: adjacency must be one of 'add_remove', 'add', 'remove', 'replace_one', got 'none'
+    """
+
+    ADD_REMOVE = "add_remove"
+    ADD = "add"
+    REMOVE = "remove"
+    REPLACE_ONE = "replace_one"
+
+    __repr__ = str.__repr__  # shown as what users pass
+
+    @classmethod
+    def checked(cls, value: str, name: str = "adjacency") -> Adjacency:
+        """The relation of that name.
+
+        Args:
+            value: name of a relation, or a relation.
+            name: of the argument, for the error.
+
+        Raises:
+            ValueError: there is no such relation.
+        """
+        if value not in tuple(cls):
+            known = ", ".join(repr(each.value) for each in cls)
+            raise ValueError(f"{name} must be one of {known}, got {value!r}")
+        return cls(value)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the relation covers both orders of the pair."""
+        return self in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE)
+
+    @property
+    def swapped(self) -> bool:
+        """Whether the relation takes the pair only in the order Q against P."""
+        return self is Adjacency.ADD
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the mechanism's pair of replacing a record is meant."""
+        return self is Adjacency.REPLACE_ONE
+
+    @property
+    def order(self) -> Adjacency:
+        """The relation that takes the pair meant in the same order or orders, once the pair is
+        known.
+        """
+        return Adjacency.ADD_REMOVE if self.replaces else self
