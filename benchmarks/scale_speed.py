@@ -85,7 +85,7 @@ def overhead(settings: int = 100_000, chunk: int = 1000) -> dict:
     """Seconds for each setting that writing a store, and looking at one that is whole, take:
     nothing is computed.
     """
-    from jaxgdp.scale.fill import fill
+    from jaxgdp.scale.compute import compute_missing
     from jaxgdp.scale.layout import Layout
     from jaxgdp.scale.template import Template, Variable
 
@@ -109,7 +109,7 @@ def overhead(settings: int = 100_000, chunk: int = 1000) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(2):
             start = time.perf_counter()
-            fill(
+            compute_missing(
                 Path(folder) / "s.zarr", template, lambda *_: table, lambda n: None, lambda n: None
             )
             seconds.append(time.perf_counter() - start)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxgdp.scale.fill import fill
+from jaxgdp.scale.compute import compute_missing
 from jaxgdp.scale.layout import Layout
 from jaxgdp.scale.template import Template, Variable
 
@@ -46,7 +46,9 @@ def nothing(number) -> None:
 
 def filled(path: Path, already=nothing, progress=nothing, pause=0.0, **question) -> Path:
     """A store that is whole."""
-    fill(path, template(**question), lambda region, p: compute(region, p, pause), already, progress)
+    compute_missing(
+        path, template(**question), lambda region, p: compute(region, p, pause), already, progress
+    )
     return path
 
 

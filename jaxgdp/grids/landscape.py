@@ -4,15 +4,22 @@ thumb.
 
 from __future__ import annotations
 
-import csv
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..numerics.provenance import comments, provenance
+from .. import options
+from ..deprecation import keywords_after
 from ..numerics.rounding import rounded_outward
+from ..numerics.shapes import Array, ArrayLike, Float
 from ..scale.store import undamaged
+from . import dataset as labelled_data
 from .sweep import sweep
+
+if TYPE_CHECKING:
+    import xarray
 
 NOISE_MULTIPLIERS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 NUM_STEPS = (400, 1000, 2000)
@@ -24,7 +31,7 @@ QUESTION = (
     "mu of DP-SGD with Poisson sampling above the FPR floor, and the regret Delta of reporting it;"
     " sides are certified bounds"
 )
-_DRAWN = ("mu", "mu_lower", "regret", "regret_lower", "status")
+_DRAWN = tuple(f"{name}{end}" for name in ("mu", "regret") for end in ("", "_lower", "_upper"))
 _DIMENSIONS = ("noise_multiplier", "sampling_prob", "num_steps")
 
 
@@ -40,7 +47,7 @@ class Worst(NamedTuple):
     upper: float
 
 
-class Verdict(NamedTuple):
+class RuleVerdict(NamedTuple):
     """What the brackets decide about the rule of thumb at one (σ, T).
 
     Attributes:
@@ -57,15 +64,17 @@ class Verdict(NamedTuple):
     sampling_probs: tuple[float, ...]
 
 
+@keywords_after(3, "rtol", "fpr_floor", "progress", "executor")
 def landscape(
-    noise_multiplier=NOISE_MULTIPLIERS,
-    sampling_prob=SAMPLING_PROBS,
-    num_steps=NUM_STEPS,
-    rtol=1e-3,
-    fpr_floor=1e-10,
-    progress=None,
-    executor=None,
-):
+    noise_multiplier: ArrayLike = NOISE_MULTIPLIERS,
+    sampling_prob: ArrayLike = SAMPLING_PROBS,
+    num_steps: ArrayLike = NUM_STEPS,
+    *,
+    rtol: float = options.RTOL,
+    fpr_floor: float = options.FPR_FLOOR,
+    progress: Callable[[int], None] | None = None,
+    executor: str | None = None,
+) -> xarray.Dataset:
     """μ* and its regret Δ over a grid of DP-SGD settings; the default grid is that of Gomez 2025,
     Figure 3.
 
@@ -79,15 +88,16 @@ def landscape(
         executor: as for :func:`jaxgdp.sweep`.
 
     Returns:
-        ``xarray.Dataset`` with ``mu``, ``mu_lower``, ``regret``, ``regret_lower`` and ``status``;
-        the names without suffix are upper sides, safe to report.
+        ``xarray.Dataset`` of :func:`jaxgdp.sweep` with μ and the regret: ``mu`` and ``regret`` are
+        the upper sides, safe to report; both sides are ``mu_lower``, ``mu_upper``,
+        ``regret_lower`` and ``regret_upper``, and ``status`` is the worse of both.
 
     Raises:
         ValueError: an argument is out of range (before tracing).
 
     Example:
         >>> grid = landscape(noise_multiplier=[2.0], sampling_prob=[0.5, 1.0], num_steps=[10])
-        >>> bool((grid.regret_lower <= grid.regret).all())
+        >>> bool((grid.regret_lower <= grid.regret_upper).all())
         True
     """
     return sweep(
@@ -102,7 +112,7 @@ def landscape(
     )
 
 
-def read_store(path):
+def read_store(path: str | PathLike[str]) -> xarray.Dataset:
     """What :func:`jaxgdp.sweep` wrote to a store, in memory, if it can be drawn as a landscape.
 
     Args:
@@ -122,10 +132,14 @@ def read_store(path):
         found = xarray.open_zarr(path)
     except (KeyError, ValueError) as error:
         raise OSError(f"{path} is no store of jaxgdp.sweep: {error}") from None
+    try:
+        labelled_data.quantities_of(found)
+    except ValueError as error:
+        raise ValueError(f"store {path}: {error}, into another store") from None
     lacking = [name for name in _DRAWN if name not in found]
     if lacking:
         raise ValueError(f"store {path} must hold mu and regret, it lacks {', '.join(lacking)}")
-    found = found[list(_DRAWN)].load().drop_encoding()
+    found = found[[*_DRAWN, "status"]].load().drop_encoding()
     missing = int(np.sum(found["status"].values < 0))
     if missing:
         raise ValueError(
@@ -135,7 +149,7 @@ def read_store(path):
     return found
 
 
-def chosen(dataset, name: str, values):
+def chosen(dataset: xarray.Dataset, name: str, values: Sequence[float]) -> xarray.Dataset:
     """The part of a data set at some coordinates.
 
     Raises:
@@ -155,17 +169,27 @@ def chosen(dataset, name: str, values):
     return dataset.isel({name: rows})
 
 
-def _lines(dataset):
-    """(σ, T, rates, lower Δ, upper Δ) of every pair, rates ascending."""
+class _Line(NamedTuple):
+    """Δ along the sampling rates of one (σ, T), rates ascending."""
+
+    noise_multiplier: float
+    num_steps: int
+    rates: Float[Array, " settings"]
+    lower: Float[Array, " settings"]
+    upper: Float[Array, " settings"]
+
+
+def _lines(dataset: xarray.Dataset) -> Iterator[_Line]:
+    """The line of every (σ, T)."""
     ordered = dataset.transpose(*_DIMENSIONS).sortby("sampling_prob")
     rates = ordered["sampling_prob"].values
-    lower, upper = ordered["regret_lower"].values, ordered["regret"].values
+    lower, upper = ordered["regret_lower"].values, ordered["regret_upper"].values
     for i, sigma in enumerate(ordered["noise_multiplier"].values):
         for k, steps in enumerate(ordered["num_steps"].values):
-            yield float(sigma), int(steps), rates, lower[i, :, k], upper[i, :, k]
+            yield _Line(float(sigma), int(steps), rates, lower[i, :, k], upper[i, :, k])
 
 
-def worst_regret(dataset) -> list[Worst]:
+def worst_regret(dataset: xarray.Dataset) -> list[Worst]:
     """Largest regret of the reported (upper) μ over sampling rates, for every (σ, T).
 
     max_p lower(p) ≤ max_p Δ(p) ≤ max_p upper(p).
@@ -184,7 +208,7 @@ def worst_regret(dataset) -> list[Worst]:
     ]
 
 
-def rule_of_thumb(dataset, limit=RULE_LIMIT) -> list[Verdict]:
+def rule_of_thumb(dataset: xarray.Dataset, limit: float = RULE_LIMIT) -> list[RuleVerdict]:
     """Where "σ ≥ 2 and T ≥ 400 imply Δ < 0.01" (Gomez 2025, Section 5) holds, decided by the
     brackets.
 
@@ -197,7 +221,7 @@ def rule_of_thumb(dataset, limit=RULE_LIMIT) -> list[Verdict]:
         limit: the bound on Δ.
 
     Returns:
-        One :class:`Verdict` per (σ, T) with σ ≥ 2 and T ≥ 400, for the sampling rates of the grid.
+        One :class:`RuleVerdict` per (σ, T) with σ ≥ 2 and T ≥ 400, for the sampling rates of the grid.
     """
     verdicts = []
     for sigma, steps, rates, lower, upper in _lines(dataset):
@@ -205,67 +229,43 @@ def rule_of_thumb(dataset, limit=RULE_LIMIT) -> list[Verdict]:
             continue
         fails, holds = lower >= limit, upper < limit
         if np.any(fails):
-            verdicts.append(Verdict(sigma, steps, "fails", tuple(map(float, rates[fails]))))
+            verdicts.append(RuleVerdict(sigma, steps, "fails", tuple(map(float, rates[fails]))))
         elif np.all(holds):
-            verdicts.append(Verdict(sigma, steps, "holds", ()))
+            verdicts.append(RuleVerdict(sigma, steps, "holds", ()))
         else:
-            verdicts.append(Verdict(sigma, steps, "undecided", tuple(map(float, rates[~holds]))))
+            verdicts.append(
+                RuleVerdict(sigma, steps, "undecided", tuple(map(float, rates[~holds])))
+            )
     return verdicts
 
 
-def _provenance(dataset) -> dict:
-    asked = {name: dataset.attrs[name] for name in ("rtol", "adjacency") if name in dataset.attrs}
-    return provenance(QUESTION, dataset.attrs.get("fpr_floor"), **asked)
-
-
-def write_csv(dataset, path) -> None:
+def write_csv(dataset: xarray.Dataset, path: str | PathLike[str]) -> None:
     """One row per setting: σ, p, T, both sides of the μ and Δ brackets, status (0: as narrow as
     asked).
 
     Above the header stand lines that begin with "#": version, date, question, FPR floor and
     ``rtol`` (pandas: ``comment="#"``)."""
-    ordered = dataset.transpose(*_DIMENSIONS)
-    columns = [
-        ordered[name].values for name in ("mu_lower", "mu", "regret_lower", "regret", "status")
-    ]
-    axes = [ordered[name].values for name in _DIMENSIONS]
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        file.write(comments(_provenance(dataset)))
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            [*_DIMENSIONS, "mu_lower", "mu_upper", "regret_lower", "regret_upper", "status"]
-        )
-        for index in np.ndindex(*(len(axis) for axis in axes)):
-            sigma, rate, steps = (axis[i] for axis, i in zip(axes, index, strict=True))
-            *sides, status = (column[index] for column in columns)
-            writer.writerow(
-                [
-                    repr(float(sigma)),
-                    repr(float(rate)),
-                    int(steps),
-                    *map(repr, map(float, sides)),
-                    int(status),
-                ]
-            )
+    labelled_data.write_csv(dataset, path, QUESTION, _DIMENSIONS)
 
 
-def write_netcdf(dataset, path) -> None:
+def write_netcdf(dataset: xarray.Dataset, path: str | PathLike[str]) -> None:
     """The whole data set as NetCDF 4, with units, version, date, question, FPR floor and
     ``rtol``.
     """
-    dataset.assign_attrs(_provenance(dataset)).to_netcdf(path, engine="h5netcdf")
+    about = labelled_data.question_of(dataset, QUESTION)
+    dataset.assign_attrs(about).to_netcdf(path, engine="h5netcdf")
 
 
-def _rates(rates) -> str:
+def _rates(rates: Sequence[float]) -> str:
     ends = f"p = {rates[0]:.4g}" if len(rates) == 1 else f"p = {rates[0]:.4g} to {rates[-1]:.4g}"
     return f"{ends} ({len(rates)} of the grid's rates)"
 
 
-def _as_narrow_as_asked(dataset, row: Worst) -> bool:
+def _as_narrow_as_asked(dataset: xarray.Dataset, row: Worst) -> bool:
     return int(dataset["status"].sel({name: getattr(row, name) for name in _DIMENSIONS})) == 0
 
 
-def summary_text(dataset) -> str:
+def summary_text(dataset: xarray.Dataset) -> str:
     """Worst Δ of every (σ, T), and where the rule of thumb holds, as plain text."""
     floor = dataset.attrs.get("fpr_floor")
     lines = [

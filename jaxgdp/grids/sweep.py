@@ -5,26 +5,35 @@ disk.
 from __future__ import annotations
 
 import contextlib
-import functools
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import options
-from .._version import __version__
 from ..accounting.run import executors
-from ..bracket import STATUS
+from ..deprecation import keywords_after
 from ..measure import measure
-from ..mechanisms import dpsgd
-from ..numerics.validation import floor_rate, on_host, positive, probability, relative_width, whole
+from ..mechanisms import Composition, dpsgd
+from ..numerics.shapes import Array, ArrayLike
+from ..numerics.validation import on_host, positive, probability, relative_width, whole
 from ..progress import Telling, telling
 from ..quantities import registry
 from ..scale.cluster import connected
-from ..scale.fill import fill
-from ..scale.layout import SETTINGS, Layout, chunk_shape
+from ..scale.compute import compute_missing
+from ..scale.layout import SETTINGS, Layout, Region, chunk_shape
 from ..scale.store import local
-from ..scale.template import Template, Variable
+from ..scale.template import Template
 from ..tradeoff import dominating
+from . import dataset
+from .arguments import asked_at, axis, single_numbers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import xarray
+
+Count = Callable[[int], None]
 
 _FEW = 1024  # settings that a store has computed without compiling: that is sooner done
 
@@ -33,14 +42,15 @@ class _Grid(NamedTuple):
     """What is asked where.
 
     Attributes:
-        axes: dimension → coordinates. quantities: their names. rates: what they are asked at, and
-            the FPR floor.
+        axes: dimension → coordinates.
+        quantities: their names.
+        numbers: what they are asked at, and the FPR floor.
         rtol, adjacency, executor: as for ``measure``.
     """
 
     axes: dict[str, np.ndarray]
     quantities: tuple[str, ...]
-    rates: dict[str, Any]
+    numbers: dict[str, float]
     rtol: float
     adjacency: str
     executor: str | None
@@ -50,142 +60,89 @@ class _Grid(NamedTuple):
         return tuple(len(a) for a in self.axes.values())
 
     @property
-    def asked(self) -> dict[str, float]:
-        """What each quantity is asked at, of those that are."""
-        arguments = ((name, registry.named(name).own_argument) for name in self.quantities)
-        return {name: self.rates[own] for name, own in arguments if own is not None}
+    def whole(self) -> Region:
+        """The region of all settings."""
+        return tuple(slice(0, n) for n in self.shape)
 
-    def settings(self, region):
+    def settings(self, region: Region) -> Composition:
         """The settings of a part of the grid, flat."""
         parts = (a[r] for a, r in zip(self.axes.values(), region, strict=True))
         return dpsgd(*(a.reshape(-1) for a in np.meshgrid(*parts, indexing="ij")))
 
+    def measured(
+        self, region: Region, progress: Count | None, client: Any = None
+    ) -> dict[str, Array]:
+        """All variables of a part of the grid."""
+        found = measure(
+            self.settings(region),
+            self.quantities,
+            rtol=self.rtol,
+            adjacency=self.adjacency,
+            progress=progress,
+            executor=self.executor,
+            client=client,
+            **self.numbers,
+        )
+        shape = tuple(part.stop - part.start for part in region)
+        return {name: np.reshape(a, shape) for name, a in dataset.values(found).items()}
 
-def _column(name, value, check):
-    array = np.atleast_1d(check(name, value))
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be a scalar or one-dimensional, got shape {array.shape}")
-    return array
-
-
-def _measured(grid: _Grid, region, progress, client=None) -> dict[str, np.ndarray]:
-    """All variables of a part of the grid."""
-    found = measure(
-        grid.settings(region), grid.quantities, rtol=grid.rtol, adjacency=grid.adjacency, progress=progress,
-        executor=grid.executor, **grid.rates,
-    )  # fmt: skip
-    shape = tuple(part.stop - part.start for part in region)
-    data = {}
-    for name, bracket in found.brackets.items():
-        data |= {
-            name: bracket.upper,
-            f"{name}_lower": bracket.lower,
-            f"status_{name}": found.status[name],
+    def template(self, settings: int) -> Template:
+        """What a store of chunks of so many settings holds before its first chunk."""
+        layout = Layout(self.shape, chunk_shape(self.shape, settings))
+        asked = asked_at(self.quantities, self.numbers)
+        question = {
+            **{name: values.tolist() for name, values in self.axes.items()},
+            "quantities": list(self.quantities),
+            "asked at": asked,
+            "fpr_floor": self.numbers["fpr_floor"],
+            "rtol": self.rtol,
+            "adjacency": self.adjacency,
+            "executor": self.executor,
+            "chunk": list(layout.chunk),
+            "names of variables": f"layout {dataset.LAYOUT}",
         }
-    data |= {"status": found.worst, "lattice_size": found.lattice_size}
-    return {name: np.reshape(values, shape) for name, values in data.items()}
-
-
-def _variables(grid: _Grid) -> dict[str, Variable]:
-    """Every variable of the data set: what kind of number it is, and what it means."""
-    meanings = "; ".join(f"{int(code)}: {text}" for code, text in STATUS.items())
-    variables = {}
-    for name in grid.quantities:
-        record = registry.named(name)
-        attributes: dict[str, Any] = {
-            "long_name": record.long_name,
-            "units": record.unit if record.unit == "nats" else "1",
-        }
-        if name in grid.asked:
-            attributes["at"] = grid.asked[name]
-        sides = (
-            ("achieved by an attack", "safe to report")
-            if record.grows
-            else ("safe to report", "achieved by an attack")
+        described = dataset.variables(map(registry.named, self.quantities), asked)
+        about = dataset.attributes(
+            "Certified privacy of DP-SGD", self.numbers["fpr_floor"], self.rtol, self.adjacency
         )
-        lower, upper = (
-            attributes | {"side": f"{side}: {what}"}
-            for side, what in zip(("lower", "upper"), sides, strict=True)
-        )
-        variables[name] = Variable("float64", upper)
-        variables[f"{name}_lower"] = Variable("float64", lower)
-        variables[f"status_{name}"] = Variable(
-            "int64", {"long_name": f"status of {name}", "meaning": meanings}
-        )
-    variables["status"] = Variable(
-        "int64", {"long_name": "worst status of all quantities", "meaning": meanings}
-    )
-    variables["lattice_size"] = Variable("int64", {"long_name": "lattice points used"})
-    return variables
+        return Template(self.axes, described, about, question, layout)
 
 
-def _attributes(grid: _Grid) -> dict[str, Any]:
-    return {
-        "title": "Certified privacy of DP-SGD",
-        "jaxgdp_version": __version__,
-        "fpr_floor": grid.rates["fpr_floor"],
-        "rtol": grid.rtol,
-        "adjacency": grid.adjacency,
-    }
-
-
-def _template(grid: _Grid, settings: int) -> Template:
-    layout = Layout(grid.shape, chunk_shape(grid.shape, settings))
-    question = {
-        **{name: values.tolist() for name, values in grid.axes.items()},
-        "quantities": list(grid.quantities),
-        "asked at": grid.asked,
-        "fpr_floor": grid.rates["fpr_floor"],
-        "rtol": grid.rtol,
-        "adjacency": grid.adjacency,
-        "executor": grid.executor,
-        "chunk": list(layout.chunk),
-    }
-    return Template(grid.axes, _variables(grid), _attributes(grid), question, layout)
-
-
+@keywords_after(
+    4, "rtol", "fpr_floor", "adjacency", "delta", "epsilon", "fpr", "d", "prior", "progress",
+    "store", "client", "chunk_size", "executor",
+)  # fmt: skip
 def sweep(
-    noise_multiplier,
-    sampling_prob,
-    num_steps,
-    quantities=("mu", "regret"),
-    rtol=options.RTOL,
-    fpr_floor=options.FPR_FLOOR,
-    adjacency=options.ADJACENCY,
-    delta=options.DELTA,
-    epsilon=options.EPSILON,
-    fpr=options.FPR,
-    d=options.D,
-    prior=options.PRIOR,
-    progress=None,
-    store=None,
-    client=None,
-    chunk_size=SETTINGS,
-    executor=None,
-    **others,
-):
+    noise_multiplier: ArrayLike,
+    sampling_prob: ArrayLike,
+    num_steps: ArrayLike,
+    quantities: str | tuple[str, ...] | list[str] = ("mu", "regret"),
+    *,
+    rtol: float = options.RTOL,
+    fpr_floor: float = options.FPR_FLOOR,
+    adjacency: str = options.ADJACENCY,
+    progress: Count | bool | None = None,
+    store: str | Path | None = None,
+    client: Any = None,
+    chunk_size: int = SETTINGS,
+    executor: str | None = None,
+    **at: float,
+) -> xarray.Dataset:
     """Certified quantities over the product of noise multipliers, sampling rates and numbers of
     steps.
 
     Each lattice shape is compiled once. With a ``store`` memory is bounded by a chunk of the grid,
-    and what was computed outlives the
-    process: called again, only missing chunks are computed.
+    and what was computed outlives the process: called again, only missing chunks are computed.
 
     Args:
         noise_multiplier: σ > 0, scalar or one-dimensional.
         sampling_prob: p in (0, 1], likewise.
         num_steps: whole numbers ≥ 1, likewise.
-        quantities: any of "mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta",
-            "bayes_risk", "approximate_mu" and whatever else is registered (``jaxgdp.quantities``).
+        quantities: names of registered quantities (``jaxgdp.quantities``), such as "mu", "regret",
+            "epsilon" or "beta".
         rtol: relative width asked of every bracket (of the regret: a width of rtol/10).
         fpr_floor: FPR floor of μ, in [1e-300, 0.5).
         adjacency: "add_remove", "add", "remove", or "replace_one" (where every sampling rate is 1).
-        delta: δ of "epsilon".
-        epsilon: ε of "delta", nats.
-        fpr: FPR of "tpr" and "beta".
-        d: of "approximate_mu".
-        prior: of "bayes_risk", the probability that the record is absent. All of these are single
-            numbers.
         progress: called with the number of settings finished, as they finish; or True for a bar
             with the settings done, how many a second and the time left.
         store: path of a Zarr store to fill (extra ``scale``); None keeps everything in memory. It
@@ -198,20 +155,24 @@ def sweep(
             with a store is "eager" up to 1024 settings and "compiled" beyond, so that numbers
             depend neither on chunks nor on what ran before. Numbers by "eager", "compiled" and
             "product" agree to rounding.
-        **others: what quantities registered by others are asked at, single numbers.
+        **at: single numbers that quantities are asked at, as for :func:`jaxgdp.measure`: ``delta``
+            of "epsilon", ``epsilon`` of "delta", ``fpr`` of "tpr" and "beta", ``d`` of
+            "approximate_mu", ``prior`` of "bayes_risk", and those of quantities registered by
+            others.
 
     Returns:
-        ``xarray.Dataset`` with dimensions noise_multiplier, sampling_prob, num_steps and, for each
-        quantity q, the variables ``q`` (upper side: the one to report, but for "beta" and
-        "bayes_risk"), ``q_lower`` and ``status_q`` (0 where ``rtol`` was reached, 1 where not, 2
-        where its sides contradicted each other and it is withheld; brackets hold everywhere);
-        ``status``, the worst of all quantities, and ``lattice_size``. Units and version are
-        attributes. Of a store: ``xarray.open_zarr(store)``, its arrays read as they are needed.
+        ``xarray.Dataset`` with dimensions noise_multiplier, sampling_prob, num_steps. For each
+        quantity q it holds ``q``, the side to report (the upper side; of "beta" and "bayes_risk"
+        the lower one), both sides ``q_lower`` and ``q_upper``, and ``status_q`` (0 where ``rtol``
+        was reached, 1 where not, 2 where the two sides contradicted each other and the bracket is
+        withheld; brackets hold everywhere). ``status`` is the worst of all quantities, and
+        ``lattice_size`` the number of lattice points. Units and version are attributes. With a
+        store it is ``xarray.open_zarr(store)``, whose arrays are read as they are needed.
 
     Raises:
         ValueError: an argument is out of range or a quantity unknown; the store belongs to another
             question or version.
-        TypeError: an argument is traced by JAX.
+        TypeError: an argument is traced by JAX, or no quantity has an argument of that name.
         OSError: names a file of the store that cannot be written or is damaged, or the lock of
             another process that writes it.
         ImportError: xarray is missing (extra ``sweep``), or what a store or a client needs (extra
@@ -222,70 +183,37 @@ def sweep(
         >>> bool((grid.mu_lower <= 1.0)[0, 0, 0] & (grid.mu >= 1.0)[0, 0, 0])
         True
     """
-    try:
-        import xarray
-    except ImportError:
-        raise ImportError("jaxgdp.sweep needs xarray: pip install 'jaxgdp[sweep]'") from None
-    on_host(
-        "sweep",
-        noise_multiplier,
-        sampling_prob,
-        num_steps,
-        rtol,
-        fpr_floor,
-        delta,
-        epsilon,
-        fpr,
-        d,
-        prior,
-        others,
-    )
+    dataset.need_xarray("sweep")
+    on_host("sweep", noise_multiplier, sampling_prob, num_steps, rtol, fpr_floor, at)
     axes = {
-        "noise_multiplier": _column("noise_multiplier", noise_multiplier, positive),
-        "sampling_prob": _column("sampling_prob", sampling_prob, probability),
-        "num_steps": _column("num_steps", num_steps, whole),
+        "noise_multiplier": axis("noise_multiplier", noise_multiplier, positive),
+        "sampling_prob": axis("sampling_prob", sampling_prob, probability),
+        "num_steps": axis("num_steps", num_steps, whole),
     }
-    given = {"delta": delta, "epsilon": epsilon, "fpr": fpr, "d": d, "prior": prior} | others
-    for name, value in ({"fpr_floor": fpr_floor} | given).items():
-        if np.ndim(value) != 0:
-            raise ValueError(f"{name} must be a single number, got shape {np.shape(value)}")
-    rates = {
-        name: float(value) for name, value in registry.checked_arguments("sweep", given).items()
-    }
-    names = tuple(record.name for record in registry.select(quantities))
-    rates["fpr_floor"] = float(floor_rate("fpr_floor", fpr_floor))
-    grid = _Grid(axes, names, rates, float(relative_width("rtol", rtol)), adjacency, executor)
-    executors.by_name(executor)
+    numbers = single_numbers("sweep", fpr_floor, at)
+    names = tuple(quantity.name for quantity in registry.select(quantities))
+    grid = _Grid(axes, names, numbers, float(relative_width("rtol", rtol)), adjacency, executor)
+    chosen = executors.by_name(executor)
     number = int(np.prod(grid.shape))
+    chunk_size = int(whole("chunk_size", chunk_size))
     if store is not None:
         path = _storable(store)
-        chunk_size = int(whole("chunk_size", chunk_size))
         dominating(dpsgd(1.0, axes["sampling_prob"], 1), adjacency)
-        chosen = executors.by_name(executor) or (
-            executors.EAGER if number <= _FEW else executors.COMPILED
-        )
+        chosen = chosen or (executors.EAGER if number <= _FEW else executors.COMPILED)
         grid = grid._replace(executor=chosen.name)
-    with connected(client) as client, _told(progress, number) as count:
+    template = grid.template(chunk_size)
+    with connected(client) as client, _counting(progress, number) as count:
         if store is None:
-            data = _measured(grid, tuple(slice(0, n) for n in grid.shape), count, client)
-            described = {
-                name: (tuple(axes), data[name], v.attributes)
-                for name, v in _variables(grid).items()
-            }
-            return xarray.Dataset(described, coords=axes, attrs=_attributes(grid))
-        already = count.already if isinstance(count, Telling) else count
-        fill(
-            path,
-            _template(grid, chunk_size),
-            functools.partial(_measured, grid),
-            already,
-            count,
-            client,
-        )
+            data = grid.measured(grid.whole, count, client)
+            return dataset.labelled(axes, data, template.variables, template.attributes)
+        skip = count.already if isinstance(count, Telling) else count
+        compute_missing(path, template, grid.measured, skip, count, client)
+    import xarray
+
     return xarray.open_zarr(path)
 
 
-def _storable(store):
+def _storable(store: Any) -> Path:
     try:
         import dask  # noqa: F401
         import zarr  # noqa: F401
@@ -297,7 +225,7 @@ def _storable(store):
 
 
 @contextlib.contextmanager
-def _told(progress, number: int):
+def _counting(progress: Count | bool | None, number: int) -> Iterator[Count]:
     """Where settings are counted: by the caller, by a bar, or nowhere."""
     if progress is not True:
         yield progress or (lambda done: None)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+Region: TypeAlias = tuple[slice, ...]  # a part of a grid
 
 SETTINGS = 1024  # of a chunk, about: compiled programs are busy, and little is lost with one
 
@@ -51,13 +54,13 @@ class Layout(NamedTuple):
         """
         return tuple(itertools.islice(self._digits(chunk), len(self.shape)))[::-1]
 
-    def _digits(self, chunk: int):
+    def _digits(self, chunk: int) -> Iterator[int]:
         for count in reversed(self.counts):
             chunk, digit = divmod(chunk, count)
             yield digit
 
-    def region(self, chunk: int) -> tuple[slice, ...]:
-        """What of the grid a chunk is.
+    def region(self, chunk: int) -> Region:
+        """The part of the grid that a chunk covers.
 
         Example:
             >>> Layout((5, 4), (2, 4)).region(2)

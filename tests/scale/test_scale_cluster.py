@@ -19,7 +19,7 @@ from filling import compute, files, filled, nothing, template  # noqa: E402
 
 import jaxgdp  # noqa: E402
 from jaxgdp.scale import cluster  # noqa: E402
-from jaxgdp.scale.fill import fill  # noqa: E402
+from jaxgdp.scale.compute import compute_missing  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
@@ -55,7 +55,7 @@ def test_workers_fill_a_store_even_if_one_is_killed(client, tmp_path):
         if len(finished) == 1:
             threading.Thread(target=os.kill, args=(victim, signal.SIGKILL)).start()
 
-    fill(tmp_path / "store.zarr", template(), _slowly, nothing, kill_once, client)
+    compute_missing(tmp_path / "store.zarr", template(), _slowly, nothing, kill_once, client)
     client.wait_for_workers(2)
     assert victim not in client.run(os.getpid).values() and len(finished) == 5
     assert files(tmp_path / "store.zarr") == files(filled(tmp_path / "undisturbed.zarr"))

@@ -25,7 +25,7 @@ from filling import CHUNK, SHAPE, compute, files, filled, nothing, template
 
 import jaxgdp
 from jaxgdp.scale import template as templates
-from jaxgdp.scale.fill import fill
+from jaxgdp.scale.compute import compute_missing
 from jaxgdp.scale.lock import beside, locked
 
 PROGRAM = Path(__file__).parents[1] / "filling.py"
@@ -94,13 +94,13 @@ def test_each_chunk_is_computed_once(store):
         return compute(region, progress)
 
     with pytest.raises(KeyboardInterrupt):
-        fill(store, template(), counted, nothing, nothing)
+        compute_missing(store, template(), counted, nothing, nothing)
     assert not beside(store).exists()
-    fill(store, template(), counted, there.append, finished.append)
+    compute_missing(store, template(), counted, there.append, finished.append)
     assert len(regions) == CHUNKS + 1 and regions[2] == regions[3]
     chunk = CHUNK[0] * CHUNK[1]
     assert there == [2 * chunk] and finished == [chunk] * (CHUNKS - 2)
-    fill(store, template(), counted, there.append, nothing)
+    compute_missing(store, template(), counted, there.append, nothing)
     assert len(regions) == CHUNKS + 1 and there[-1] == SHAPE[0] * SHAPE[1]
 
 
@@ -137,7 +137,9 @@ def test_a_damaged_file_is_named_and_its_chunk_alone_is_computed_anew(
     assert files(store) == before
     (store / name).unlink()
     regions = []
-    fill(store, template(), lambda r, p: regions.append(r) or compute(r, p), nothing, nothing)
+    compute_missing(
+        store, template(), lambda r, p: regions.append(r) or compute(r, p), nothing, nothing
+    )
     assert [region[0].start for region in regions] == [chunk * CHUNK[0]]
     assert files(store) == files(undisturbed)
 
@@ -267,7 +269,7 @@ def test_a_full_disk_is_named_and_loses_nothing(store, undisturbed):
 
     try:
         with pytest.raises(OSError) as error:
-            fill(store, template(), compute_until_full, nothing, nothing)
+            compute_missing(store, template(), compute_until_full, nothing, nothing)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
     assert error.value.errno == errno.EFBIG and error.value.filename == str(
