@@ -93,9 +93,11 @@ def overhead(settings: int = 100_000, chunk: int = 1000) -> dict:
     names = (
         "mu",
         "mu_lower",
+        "mu_upper",
         "status_mu",
         "regret",
         "regret_lower",
+        "regret_upper",
         "status_regret",
         "status",
         "lattice_size",

@@ -84,7 +84,7 @@ def samplers_command(
         "noise_multiplier": numbers("--noise-multiplier", noise_multiplier),
         "dataset_size": number("--dataset-size", dataset_size),
         "batch_size": numbers("--batch-size", batch_size),
-        "epochs": numbers("--epochs", epochs) if epochs else 1,
+        "num_epochs": numbers("--epochs", epochs) if epochs else 1,
         "samplers": (
             None if sampler is None else [name for text in sampler for name in text.split(",")]
         ),

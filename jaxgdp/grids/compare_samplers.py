@@ -138,7 +138,10 @@ def compare_samplers(
 
 
 def _axes(
-    noise_multiplier: ArrayLike, size: Float[Array, ""], batch_size: ArrayLike, num_epochs: ArrayLike
+    noise_multiplier: ArrayLike,
+    size: Float[Array, ""],
+    batch_size: ArrayLike,
+    num_epochs: ArrayLike,
 ) -> dict[str, Float[Array, " settings"]]:
     """Coordinates of noise multipliers, batch sizes and numbers of epochs, in this order."""
 
@@ -204,9 +207,7 @@ def _chosen(wanted: str | Iterable[str] | None) -> tuple[str, ...]:
     return wanted
 
 
-def _of_batches(
-    value: ArrayLike | None, grid: tuple[int, ...]
-) -> Float[Array, " settings"] | None:
+def _of_batches(value: ArrayLike | None, grid: tuple[int, ...]) -> Float[Array, " settings"] | None:
     """One number for each setting of the grid, from one for all or one for each batch size."""
     if value is None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..bracket import Bracket
 from .style import grid, line_style, marked
 
 
@@ -51,3 +52,19 @@ def band(x, bracket, ax, *, label=None, number=0, lines=1, side="upper"):
     )
     grid(ax)
     return ax
+
+
+def both_sides(dataset, quantity) -> Bracket:
+    """The bracket of a quantity of labelled data, such as those of ``jaxgdp.sweep``.
+
+    Raises:
+        ValueError: the data set lacks a side; data of jaxgdp before 0.3 had no upper sides of their
+            own.
+    """
+    for name in (f"{quantity}_lower", f"{quantity}_upper"):
+        if name not in dataset:
+            raise ValueError(
+                f"quantity must be one that the data set has both sides of, got {quantity!r}: there"
+                f" is no {name!r}"
+            )
+    return Bracket(dataset[f"{quantity}_lower"].values, dataset[f"{quantity}_upper"].values)

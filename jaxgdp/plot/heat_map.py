@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .band import both_sides
 from .regret import LOWEST, REGRET_LIMIT
 from .style import from_floor, need_matplotlib
 
@@ -43,7 +44,8 @@ def regret_heat_map(dataset, axes):
         raise ValueError(
             f"axes must be one for each of the {len(steps)} numbers of steps, got {len(panels)}"
         )
-    upper, lower = (np.maximum(ordered[name].values, LOWEST) for name in ("regret", "regret_lower"))
+    sides = both_sides(ordered, "regret")
+    lower, upper = (np.maximum(side, LOWEST) for side in sides)
     norm = LogNorm(LOWEST, max(float(np.max(upper)), 10.0 * REGRET_LIMIT))
     drawn, settings, told = None, np.meshgrid(rates, sigmas), {}
     for k, ax in enumerate(panels):
@@ -68,8 +70,7 @@ def regret_heat_map(dataset, axes):
                     linewidths=1.2,
                 )
         ax.set(xscale="log", yscale="log", title=f"$T$ = {steps[k]:g}", xlabel="sampling rate $p$")
-        sides = (ordered[name].values[:, :, k] for name in ("regret_lower", "regret"))
-        ax.format_coord = _setting(rates, sigmas, steps[k], *sides)
+        ax.format_coord = _setting(rates, sigmas, steps[k], *(side[:, :, k] for side in sides))
         # (what a cursor finds: every setting, however far from the mouse)
         (points,) = ax.plot(
             *(a.ravel() for a in settings),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..bracket import Bracket
-from .band import band
+from .band import band, both_sides
 from .style import plain_log, power
 
 
@@ -30,11 +29,16 @@ def risks_against_noise(dataset, ax, quantities=("advantage", "tpr")):
             raise ValueError(
                 f"quantities must be probabilities that the data set has, got {name!r}"
             )
+        if not dataset[name].attrs["side"].startswith("upper"):
+            raise ValueError(
+                f"quantities must grow with the privacy loss, got {name!r}, whose lower side is the"
+                " one to report"
+            )
         at = one[name].attrs.get("at")
         label = {"tpr": "TPR", "delta": r"$\delta$"}.get(name) or name
         if at is not None:
             label += f" at {'FPR' if name == 'tpr' else 'argument'} = ${power(at)}$"
-        sides = Bracket(one[f"{name}_lower"].values, one[name].values)
+        sides = both_sides(one, name)
         band(
             one["noise_multiplier"].values,
             sides,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .band import both_sides
 from .style import DASHES, MARKERS, from_floor, grid, marked, need_matplotlib
 
 REGRET_LIMIT = 0.01
@@ -51,17 +52,18 @@ def regret_landscape(dataset, ax, *, num_steps=None, legend=True):
         {"color": colour, "marker": MARKERS[i % len(MARKERS)]} for i, colour in enumerate(colours)
     ]
 
+    sides = both_sides(ordered, "regret")
     ax.set_xscale("log")
     ax.set_yscale("log", nonpositive="mask")
     for i, style in enumerate(styles):
         where = marked(len(rates), i, len(sigmas))
         for k, dash in enumerate(dashes):
-            upper, lower = (ordered[name].values[i, :, k] for name in ("regret", "regret_lower"))
+            lower, upper = (side[i, :, k] for side in sides)
             shown = np.maximum(lower, 0.1 * LOWEST), np.maximum(upper, 0.1 * LOWEST)
             ax.fill_between(rates, *shown, color=style["color"], alpha=0.3, linewidth=0)
             ax.plot(rates, upper, linewidth=1.2, linestyle=dash, zorder=2.5, **style, **where)
 
-    values = ordered["regret"].values
+    values = sides.upper
     ceiling = float(np.max(values, where=np.isfinite(values), initial=REGRET_LIMIT))
     ax.axhline(REGRET_LIMIT, color="black", linestyle="--", linewidth=1.0, zorder=4)
     ax.set_ylim(LOWEST, max(2.0 * ceiling, 10.0 * REGRET_LIMIT))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .band import both_sides
 from .style import BLACK, COLOURS, DASHES, MARKERS, from_floor, grid, marked, power
 
 # colour, dashes, marker and its size: open markers show where two lines are one
@@ -16,7 +17,7 @@ _SAMPLER_STYLES = {
 _AXES = {
     "noise_multiplier": r"noise multiplier $\sigma$",
     "batch_size": "batch size (records)",
-    "epochs": "epochs",
+    "num_epochs": "epochs",
 }
 _SYMBOLS = {"epsilon": r"$\varepsilon$ (nats)", "mu": r"$\mu$", "advantage": r"advantage $\eta$"}
 _AT = {"epsilon": r"\delta", "delta": r"\varepsilon", "tpr": "FPR", "beta": "FPR"}
@@ -27,7 +28,7 @@ def sampler_bands(dataset, ax, quantity="epsilon", *, legend=True):
     sides, the side to report as a line.
 
     Along the axis of the data set that has several values (the first of noise multiplier, batch
-    size and epochs that has); a bar for each sampler where none has.
+    size and number of epochs that has); a bar for each sampler where none has.
 
     Args:
         dataset: from ``jaxgdp.compare_samplers``; of axes that are not drawn the first value is.
@@ -41,8 +42,7 @@ def sampler_bands(dataset, ax, quantity="epsilon", *, legend=True):
     Raises:
         ValueError: the data set does not have the quantity.
     """
-    if f"{quantity}_lower" not in dataset:
-        raise ValueError(f"quantity must be one that the data set has, got {quantity!r}")
+    both_sides(dataset, quantity)
     along = next((axis for axis in _AXES if dataset.sizes[axis] > 1), None)
     others = {axis: 0 for axis in _AXES if axis != along}
     names = dataset["sampler"].values.tolist()
@@ -50,7 +50,7 @@ def sampler_bands(dataset, ax, quantity="epsilon", *, legend=True):
         spare = COLOURS[3 + place % 3], DASHES[4], MARKERS[4 + place % 6], 4
         colour, dash, marker, size = _SAMPLER_STYLES.get(name, spare)
         one = dataset.isel(others).sel(sampler=name)
-        lower, upper = one[f"{quantity}_lower"].values, one[quantity].values
+        lower, upper = both_sides(one, quantity)
         if along is None:
             ax.bar(place, upper - lower, bottom=lower, width=0.6, color=colour, alpha=0.35)
             ax.hlines(
@@ -68,7 +68,7 @@ def sampler_bands(dataset, ax, quantity="epsilon", *, legend=True):
             "markerfacecolor": "none",
         }
         style |= marked(len(at), place, len(names)) | {"markersize": size}
-        ax.plot(at[order], upper[order], label=name.replace("_", " "), **style)
+        ax.plot(at[order], one[quantity].values[order], label=name.replace("_", " "), **style)
     if along is None:
         ax.set_xticks(range(len(names)), [name.replace("_", "\n") for name in names], fontsize=8)
         ax.set_xlabel("sampler")

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from .template import versions
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 # times that the scheduler may give a task up, because as many workers as it allows died while they
 # ran it
@@ -21,7 +27,7 @@ class OtherWorker(RuntimeError, ValueError):
 
 
 def _same_as(there: dict[str, str]) -> None:
-    """Whether this worker computes what the client would.
+    """Refuse to compute on a worker that would compute other numbers than the client.
 
     Raises:
         OtherWorker: it has other versions, or no doubles; says which.
@@ -42,17 +48,18 @@ def _same_as(there: dict[str, str]) -> None:
         raise OtherWorker("this worker cannot compute in 64 bits")
 
 
-def _checked(there, function, item):
+def _checked(there: dict[str, str], function: Callable[[_Item], _Result], item: _Item) -> _Result:
     _same_as(there)
     return function(item)
 
 
 @contextlib.contextmanager
-def connected(client) -> Iterator[Any]:
+def connected(client: Client | str | None) -> Iterator[Client | None]:
     """The client itself, or one for the address of a scheduler, closed at the end; None for None.
 
     Raises:
-        ValueError: it is neither. ImportError: ``distributed`` is missing.
+        ValueError: it is neither.
+        ImportError: ``distributed`` is missing.
     """
     if client is None:
         yield None
@@ -73,7 +80,9 @@ def connected(client) -> Iterator[Any]:
         )
 
 
-def each(client, function, items):
+def each(
+    client: Client | str, function: Callable[[_Item], _Result], items: Sequence[_Item]
+) -> Iterator[_Result]:
     """``function`` of every item by the workers, in the order in which they finish.
 
     What a worker was doing when it died is done by another one; an error of the function itself
@@ -81,7 +90,8 @@ def each(client, function, items):
 
     Args:
         client: ``dask.distributed.Client`` or the address of a scheduler.
-        function: picklable, of one argument. items: its arguments, a list.
+        function: picklable, of one argument.
+        items: its arguments.
 
     Raises:
         OtherWorker: a worker has other versions than the client, or cannot compute in 64 bits.

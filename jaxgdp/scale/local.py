@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from distributed import Client, Worker
 
 # what Dask does beside the work: with its own settings an idle worker takes 4 % of a core and its
 # scheduler 5 %, with these 1 and 2 %
@@ -34,7 +37,7 @@ def share(here: list[int], workers: int, position: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def workers(number: int) -> Iterator[Any]:
+def workers(number: int) -> Iterator[Client]:
     """A ``dask.distributed.Client`` of so many processes on this machine, each with one thread for
     tasks.
 
@@ -57,7 +60,7 @@ def workers(number: int) -> Iterator[Any]:
     class OwnCores(WorkerPlugin):
         """Keeps a worker to its cores."""
 
-        def setup(self, worker):
+        def setup(self, worker: Worker) -> None:
             mine = share(here, number, int(worker.name))
             if mine:
                 os.sched_setaffinity(0, mine)
@@ -67,7 +70,7 @@ def workers(number: int) -> Iterator[Any]:
         for name in ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
         if (value := getattr(jax.config, name)) is not None
     }
-    settings = {
+    settings: dict[str, Any] = {
         "n_workers": number,
         "threads_per_worker": 1,
         "dashboard_address": ":0",

@@ -9,6 +9,7 @@ import errno
 import json
 import os
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 
 try:
@@ -73,7 +74,7 @@ def _open(path: Path) -> int:
 
 
 @contextlib.contextmanager
-def locked(store: Path):
+def locked(store: Path) -> Iterator[None]:
     """Hold the lock of a store: a file beside it, ``<store>.lock``, that names the process and its
     machine.
 

@@ -1,28 +1,29 @@
-"""A store of a sweep: every chunk is written once, and counts only with the record that is written
+"""A store of a sweep: every chunk is written once, and counts only with the marker that is written
 after all of its files.
 
-The record of a chunk holds the checksum of each of its files. Files are written under another name
-and renamed, so whoever is killed leaves a chunk without a record, which is computed again, and what
-has a record is whole."""
+The marker of a chunk holds the checksum of each of its files. Files are written under another name
+and renamed. A process that is killed leaves a chunk without a marker, which is computed again; a
+chunk with a marker is whole."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .layout import Layout
+from .layout import Layout, Region
 from .template import DIGEST, OWN, Template, check, chunk_file, create, damaged, digest
 
 _REMEDY = "remove it and call again: its chunk alone is computed anew"
 
 
 @contextlib.contextmanager
-def naming(path: Path):
+def naming(path: Path) -> Iterator[None]:
     """Errors of the operating system name this path where they name none."""
     try:
         yield
@@ -32,7 +33,7 @@ def naming(path: Path):
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def local(path) -> Path:
+def local(path: str | os.PathLike[str]) -> Path:
     """A path on this machine's file systems.
 
     Raises:
@@ -51,11 +52,12 @@ def local(path) -> Path:
 
 
 class Store:
-    """Chunks of a store that is there.
+    """The chunks of a store that exists.
 
     Args:
-        path: of the store. names: its variables, in the order of its records. layout: its grid and
-            chunks.
+        path: of the store.
+        names: its variables, in the order of its markers.
+        layout: its grid and chunks.
     """
 
     def __init__(self, path: Path, names: tuple[str, ...], layout: Layout):
@@ -63,14 +65,14 @@ class Store:
         self._arrays: dict[str, Any] = {}
 
     def file(self, name: str, chunk: int) -> Path:
-        """Of one variable of a chunk."""
+        """The file of one variable of a chunk."""
         return self.path / chunk_file(name, self.layout.place(chunk))
 
-    def record(self, chunk: int) -> Path:
+    def marker(self, chunk: int) -> Path:
         """The file that says that a chunk is whole."""
         return self.path / chunk_file(f"{OWN}/done", (chunk, 0, 0))
 
-    def _put(self, name: str, place, values) -> None:
+    def _put(self, name: str, place: int | Region, values: np.ndarray) -> None:
         import zarr
 
         if name not in self._arrays:
@@ -79,7 +81,7 @@ class Store:
         self._arrays[name][place] = values
 
     def write(self, chunk: int, values: dict[str, np.ndarray]) -> None:
-        """All variables of a chunk, then its record.
+        """All variables of a chunk, then its marker.
 
         Raises:
             OSError: names the file that could not be written; the chunk then counts as missing.
@@ -91,23 +93,23 @@ class Store:
                 self._put(name, self.layout.region(chunk), values[name])
                 _to_disk(file)
                 sums.append(np.frombuffer(digest(file), np.uint8))
-        with naming(self.record(chunk)):
+        with naming(self.marker(chunk)):
             self._put(f"{OWN}/done", chunk, np.stack(sums))
-            _to_disk(self.record(chunk))
+            _to_disk(self.marker(chunk))
 
     def whole(self, chunk: int) -> bool:
-        """Whether a chunk has a record and all of its files.
+        """Whether a chunk has a marker and all of its files.
 
         Raises:
             OSError: a file of it is not what was written; names the file.
         """
-        record = self.record(chunk)
+        marker = self.marker(chunk)
         try:
-            sums = record.read_bytes()
+            sums = marker.read_bytes()
         except FileNotFoundError:
             return False
         if len(sums) != DIGEST * len(self.names):
-            raise damaged(record, _REMEDY)
+            raise damaged(marker, _REMEDY)
         for row, name in enumerate(self.names):
             file = self.file(name, chunk)
             try:
@@ -118,7 +120,7 @@ class Store:
         return True
 
     def missing(self) -> list[int]:
-        """Chunks that are still to be computed, after a look at all that are there.
+        """Chunks that are still to be computed; all others are checked.
 
         Raises:
             OSError: a file is not what was written; names the first and says how many chunks have
@@ -145,8 +147,8 @@ class Store:
             file.unlink(missing_ok=True)
 
 
-def undamaged(path) -> None:
-    """A look at every chunk that a store of any question has a record of, for who only reads it.
+def undamaged(path: str | os.PathLike[str]) -> None:
+    """Check every chunk that has a marker, whatever the question of the store; for readers.
 
     Raises:
         OSError: a file is not what was written; names it.
@@ -163,10 +165,10 @@ def undamaged(path) -> None:
     for layout in layouts:
         store = Store(path, tuple(arrays), layout)
         for chunk in range(layout.number):
-            record = store.record(chunk)
-            if not record.exists():
+            marker = store.marker(chunk)
+            if not marker.exists():
                 continue
-            sums = record.read_bytes()
+            sums = marker.read_bytes()
             known = {sums[i : i + DIGEST] for i in range(0, len(sums), DIGEST)}
             for file in (store.file(name, chunk) for name in arrays):
                 if file.exists() and digest(file) not in known:

@@ -1,5 +1,5 @@
-"""What a store holds before its first chunk: axes, attributes, versions, question and date, and a
-fingerprint of all of it.
+"""The template of a store, written before its first chunk: axes, attributes, versions, question
+and date, and a fingerprint of all of it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import warnings
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,13 +21,13 @@ import numpy as np
 from ..numerics.provenance import today
 from .layout import Layout
 
-OWN = "jaxgdp"  # the group of what a store says of itself
+OWN = "jaxgdp"  # the group of a store's own question, versions and checksums
 DIGEST = 32  # bytes of a SHA-256
 EMPTY: dict[str, Any] = {
     "f": np.nan,
     "i": -1,
-}  # what is read where nothing was computed yet, by kind of number
-_DISTRIBUTIONS = ("jax", "jaxlib", "numpy", "scipy")  # what bits depend on, beside the machine
+}  # read where nothing was computed yet, by kind of number
+_DISTRIBUTIONS = ("jax", "jaxlib", "numpy", "scipy")  # bits depend on these, beside the machine
 
 
 class Variable(NamedTuple):
@@ -40,9 +41,10 @@ class Template(NamedTuple):
     """Everything about a store that is known before anything is computed.
 
     Attributes:
-        axes: dimension → coordinates, in order. variables: name → :class:`Variable`. attributes: of
-            the data set.
-        question: what tells it from another sweep, as JSON.
+        axes: dimension → coordinates, in order.
+        variables: name → :class:`Variable`.
+        attributes: of the data set.
+        question: distinguishes it from another sweep, as JSON.
         layout: the grid and its chunks.
     """
 
@@ -59,8 +61,8 @@ def _version(distribution: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of this package and of what computes for it, read once a process: what is installed later
-    does not compute here.
+    """Versions of this package and of the libraries that compute for it, read once a process: a
+    library that is installed later does not compute here.
     """
     from .._version import __version__
 
@@ -72,8 +74,8 @@ def digest(path: Path) -> bytes:
     return hashlib.sha256(path.read_bytes()).digest()
 
 
-def chunk_file(name: str, place) -> str:
-    """Where a chunk of an array lies (Zarr 3, default chunk keys)."""
+def chunk_file(name: str, place: Iterable[int]) -> str:
+    """The file of a chunk of an array (Zarr 3, default chunk keys)."""
     return "/".join([name, "c", *map(str, place)])
 
 
@@ -104,11 +106,25 @@ def create(path: Path, template: Template) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     root = zarr.create_group(partial, zarr_format=3, attributes=template.attributes)
 
-    def array(group, name, shape, chunk, dtype, dimensions, attributes=None):
+    def array(
+        group: zarr.Group,
+        name: str,
+        shape: tuple[int, ...],
+        chunk: tuple[int, ...],
+        dtype: str,
+        dimensions: tuple[str, ...],
+        attributes: dict[str, Any] | None = None,
+    ) -> zarr.Array:
         return group.create_array(
-            name, shape=shape, chunks=chunk, dtype=dtype, fill_value=EMPTY.get(np.dtype(dtype).kind, 0),
-            dimension_names=dimensions, attributes=attributes or {}, compressors=None,
-        )  # fmt: skip
+            name,
+            shape=shape,
+            chunks=chunk,
+            dtype=dtype,
+            fill_value=EMPTY.get(np.dtype(dtype).kind, 0),
+            dimension_names=dimensions,
+            attributes=attributes or {},
+            compressors=None,
+        )
 
     for name, values in template.axes.items():
         array(root, name, values.shape, values.shape, str(values.dtype), (name,))[:] = values
@@ -116,8 +132,8 @@ def create(path: Path, template: Template) -> None:
         array(
             root, name, *template.layout, variable.dtype, tuple(template.axes), variable.attributes
         )
-    told = {"question": template.question, "versions": versions(), "date": today()}
-    own = root.create_group(OWN, attributes=told)
+    about = {"question": template.question, "versions": versions(), "date": today()}
+    own = root.create_group(OWN, attributes=about)
     width, files = len(template.variables), _files(template)
     array(
         own,
@@ -130,9 +146,8 @@ def create(path: Path, template: Template) -> None:
     fingerprint = array(
         own, "fingerprint", (len(files), DIGEST), (len(files), DIGEST), "uint8", ("file", "byte")
     )
-    with (
-        warnings.catch_warnings()
-    ):  # consolidated metadata are an extension of Zarr 3, which xarray looks for
+    with warnings.catch_warnings():
+        # consolidated metadata are an extension of Zarr 3, which xarray uses
         warnings.simplefilter("ignore")
         zarr.consolidate_metadata(partial)
     fingerprint[:] = np.array([list(digest(partial / file)) for file in files], np.uint8)
@@ -140,7 +155,7 @@ def create(path: Path, template: Template) -> None:
 
 
 def check(path: Path, template: Template) -> None:
-    """Whether what lies there is a store of just this template.
+    """Refuse whatever is not a store of exactly this template.
 
     Raises:
         FileExistsError: it is no store of ``jaxgdp.sweep``.
@@ -162,7 +177,8 @@ def check(path: Path, template: Template) -> None:
             if there.get(name) != here.get(name):
                 found, asked = (_short(side.get(name)) for side in (there, here))
                 raise ValueError(
-                    f"store {path} is of another {what}: its {name} is {found}, here it is {asked}"
+                    f"store {path} is of another {what}: its {name} is {found}, here it is"
+                    f" {asked}; give another store"
                 )
     files = _files(template)
     fingerprint = path / chunk_file(f"{OWN}/fingerprint", (0, 0))
@@ -175,11 +191,11 @@ def check(path: Path, template: Template) -> None:
             raise damaged(path / name)
 
 
-def _short(value) -> str:
+def _short(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:40]} … {text[-15:]}"
 
 
 def damaged(path: Path, remedy: str = "this store cannot be gone on with") -> OSError:
-    """What is raised for a file that is not what was written."""
+    """The error for a file that is not what was written."""
     return OSError(errno.EIO, f"damaged: it is not what was written ({remedy})", str(path))

@@ -120,7 +120,7 @@ def test_the_same_command_goes_on_and_another_is_refused(store, capsys, monkeypa
     def never(*_, **__):
         raise AssertionError("everything was there")
 
-    monkeypatch.setattr(sys.modules["jaxgdp.sweep"], "measure", never)
+    monkeypatch.setattr(sys.modules["jaxgdp.grids.sweep"], "measure", never)
     assert main(["sweep", "--store", str(store), *AXES]) == 0
     assert "12 settings, 12 as narrow as asked, 0 wider" in capsys.readouterr().out
     assert main(["sweep", "--store", str(store), *AXES, "--fpr-floor", "1e-9"]) == 2
@@ -237,7 +237,7 @@ def test_another_worker_is_one_line(capsys, tmp_path, monkeypatch):
 
     monkeypatch.setattr(cluster, "each", refused)
     monkeypatch.setattr(cluster, "connected", contextlib.nullcontext)
-    monkeypatch.setattr(sys.modules["jaxgdp.sweep"], "connected", contextlib.nullcontext)
+    monkeypatch.setattr(sys.modules["jaxgdp.grids.sweep"], "connected", contextlib.nullcontext)
     options = ["--noise-multiplier", "2", "--num-steps", "4", "--scheduler", "tcp://nowhere:1"]
     assert main(["sweep", "--store", str(tmp_path / "refused.zarr"), *options]) == 2
     assert capsys.readouterr().err == "jaxgdp: error: this worker has jaxgdp 0 (the client has 1)\n"
@@ -249,7 +249,7 @@ def some_regrets():
     upper = np.arange(1.0, 13.0).reshape(2, 3, 2) * 2e-3
     dimensions = ("noise_multiplier", "sampling_prob", "num_steps")
     data = xarray.Dataset(
-        {"regret": (dimensions, upper), "regret_lower": (dimensions, upper * 1e-6)},
+        {"regret_upper": (dimensions, upper), "regret_lower": (dimensions, upper * 1e-6)},
         coords=dict(zip(dimensions, (sigmas, rates, steps), strict=True)),
     )
     return upper, data

@@ -159,7 +159,7 @@ def test_nothing_below_the_axis_is_drawn_along_it():
     axes = ("noise_multiplier", "sampling_prob", "num_steps")
     coords = {"noise_multiplier": [2.0], "sampling_prob": [0.01, 0.1, 1.0], "num_steps": [400]}
     grid = xarray.Dataset(
-        {"regret": (axes, values), "regret_lower": (axes, 0.5 * values)},
+        {"regret_upper": (axes, values), "regret_lower": (axes, 0.5 * values)},
         coords,
         attrs={"fpr_floor": 1e-10},
     )

@@ -8,7 +8,9 @@ import pytest
 xarray = pytest.importorskip("xarray")
 
 import jaxgdp  # noqa: E402
-from jaxgdp import comparison, samplers  # noqa: E402
+from jaxgdp import samplers  # noqa: E402
+from jaxgdp.grids import compare_samplers as comparison  # noqa: E402
+from jaxgdp.grids import samplers_text  # noqa: E402
 from jaxgdp.report import rows_of  # noqa: E402
 
 
@@ -19,7 +21,7 @@ def found():
 
 
 def test_each_sampler_has_the_brackets_of_its_mechanism(found):
-    assert found.sizes == {"sampler": 3, "noise_multiplier": 2, "batch_size": 1, "epochs": 1}
+    assert found.sizes == {"sampler": 3, "noise_multiplier": 2, "batch_size": 1, "num_epochs": 1}
     made = {
         "deterministic": jaxgdp.Deterministic([0.5, 2.0]),
         "shuffled": jaxgdp.Shuffled([0.5, 2.0], 100),
@@ -30,6 +32,7 @@ def test_each_sampler_has_the_brackets_of_its_mechanism(found):
         one = found.sel(sampler=name)
         assert np.array_equal(one.epsilon.values.ravel(), epsilon.upper)
         assert np.array_equal(one.epsilon_lower.values.ravel(), epsilon.lower)
+        assert np.array_equal(one.epsilon_upper.values.ravel(), epsilon.upper)
     assert found.epsilon.attrs["at"] == 1e-5 and found.epsilon.attrs["units"] == "nats"
     assert "shuffled: the upper side" in found.loose and "poisson" not in found.loose
 
@@ -46,10 +49,10 @@ def test_the_answer_is_a_line_and_true(found):
     exact = float(truth.epsilon_lower.squeeze() / told.epsilon.squeeze())
     assert exact - 0.1 < ratio <= exact
     assert "delta = 1e-05" in second
-    assert "not more than that" in comparison._how_wrong(
+    assert "not more than that" in samplers_text._how_wrong(
         jaxgdp.Bracket(2.0, 2.1), jaxgdp.Bracket(1.0, 1.5)
     )
-    assert "up to 2 times" in comparison._how_wrong(
+    assert "up to 2 times" in samplers_text._how_wrong(
         jaxgdp.Bracket(2.0, 2.1), jaxgdp.Bracket(1.0, 4.0)
     )
     assert comparison.answers(found.sel(sampler=["poisson"])) == []
@@ -72,12 +75,14 @@ def test_tables_and_figures(found, tmp_path):
     assert set(told) >= {"date", "question", "rtol", "adjacency", "dataset_size", "epsilon_at"}
     lines = rows_of(tmp_path / "a.csv")
     assert len(lines) == 7 and lines[0].startswith(
-        "sampler,noise_multiplier,batch_size,epochs,epsilon_lower,epsilon_upper"
+        "sampler,noise_multiplier,batch_size,num_epochs,epsilon,epsilon_lower,epsilon_upper"
     )
     for part in (found, found.isel(noise_multiplier=[0])):
         ax = sampler_bands(part, plt.Figure().add_subplot(), "mu")
         assert ax.get_ylabel() == r"$\mu$ (FPR $\geq 10^{-10}$)" and ax.get_yscale() == "log"
-    with pytest.raises(ValueError, match="quantity must be one that the data set has, got 'delta'"):
+    with pytest.raises(
+        ValueError, match="quantity must be one that the data set has both sides of, got 'delta'"
+    ):
         sampler_bands(found, plt.Figure().add_subplot(), "delta")
 
 
@@ -110,7 +115,7 @@ def test_command(tmp_path, monkeypatch, capsys):
     [
         ({"batch_size": 200}, r"batch_size must be a whole number in \[1, 100\], got 200"),
         ({"batch_size": 1.5}, "batch_size"),
-        ({"epochs": 0}, "epochs must be a whole number >= 1, got 0"),
+        ({"num_epochs": 0}, "num_epochs must be a whole number >= 1, got 0"),
         ({"noise_multiplier": [[1.0]]}, "noise_multiplier must be a scalar or one-dimensional"),
         ({"dataset_size": [100, 200]}, "dataset_size must be a single number"),
         ({"samplers": "foo"}, "sampler must be one of 'deterministic', 'shuffled', 'poisson'"),
@@ -200,3 +205,13 @@ def test_a_new_sampler_is_one_registration(monkeypatch):
     assert samplers.mechanism("all", 1.0, 4, 2).counts[0] == 8.0
     with pytest.raises(ValueError, match="registered already"):
         samplers.register(own)
+
+
+def test_epochs_is_an_old_name_that_warns():
+    with pytest.warns(DeprecationWarning, match=r"write compare_samplers\(num_epochs=…\)"):
+        found = jaxgdp.compare_samplers(
+            1.0, 10, 10, epochs=2, samplers="deterministic", quantities="mu", rtol=0.1
+        )
+    assert found.num_epochs.values.tolist() == [2.0]
+    with pytest.warns(DeprecationWarning, match="by position is deprecated: write compare_samp"):
+        jaxgdp.compare_samplers(1.0, 10, 10, 1, "mu", "deterministic", rtol=0.1)

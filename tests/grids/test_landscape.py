@@ -24,8 +24,10 @@ def made(lower, upper, sigmas=(2.0,), steps=(400,), status=None, mu_width=0.0):
     variables = {
         "regret_lower": lower,
         "regret": upper,
+        "regret_upper": upper,
         "mu_lower": np.ones(lower.shape),
         "mu": 1.0 + mu_width * np.ones(lower.shape),
+        "mu_upper": 1.0 + mu_width * np.ones(lower.shape),
         "status": status,
     }
     return xarray.Dataset(

@@ -43,7 +43,7 @@ def counted(monkeypatch):
     """How many settings every call of ``measure`` gets."""
     import sys
 
-    module, sizes = sys.modules["jaxgdp.sweep"], []
+    module, sizes = sys.modules["jaxgdp.grids.sweep"], []
     measure = module.measure
 
     def counting(mechanism, *args, **more):

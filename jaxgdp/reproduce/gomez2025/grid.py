@@ -34,14 +34,14 @@ def figure_3(quick: bool) -> Result:
         "num_steps": NUM_STEPS,
     }
     dataset = landscape(**(_QUICK if quick else full)).transpose(*_AXES)
-    lower, upper = dataset["regret_lower"].values, dataset["regret"].values
+    lower, upper = dataset["regret_lower"].values, dataset["regret_upper"].values
     answers: dict[str, Number | Claim] = {
         "figure-3-rule": _rule(dataset),
         "figure-3-steps": _always_lowers(lower, upper, dataset, 2),
         "figure-3-noise": _always_lowers(lower, upper, dataset, 0),
         "figure-3-rate": _not_monotonic(lower, upper, dataset),
     }
-    columns = ("mu_lower", "mu", "regret_lower", "regret", "status")
+    columns = ("mu_lower", "mu_upper", "regret_lower", "regret_upper", "status")
     values = [dataset[name].values for name in (*_AXES, *columns)]
     body = tuple(
         (
@@ -50,12 +50,11 @@ def figure_3(quick: bool) -> Result:
         )
         for index in np.ndindex(*lower.shape)
     )
-    header = (*_AXES, "mu_lower", "mu_upper", "regret_lower", "regret_upper", "status")
     return Result(
         answers,
         draw=functools.partial(figures.landscape, dataset),
         size=(10.2, 4.2),
-        tables={"figure-3": Table(header, body)},
+        tables={"figure-3": Table((*_AXES, *columns), body)},
         fpr_floor=dataset.attrs["fpr_floor"],
     )
 
