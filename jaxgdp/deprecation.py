@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Class = TypeVar("_Class")
 
 
 def warn(old: str, new: str, stacklevel: int = 3) -> None:
@@ -52,6 +53,32 @@ def renamed_arguments(**names: str) -> Callable[[_Function], _Function]:
             return function(*args, **given)
 
         return wrapper  # type: ignore[return-value]
+
+    return decorate
+
+
+def renamed_fields(**names: str) -> Callable[[type[_Class]], type[_Class]]:
+    """A dataclass whose fields had other names: ``renamed_fields(old="new")``, above ``@dataclass``.
+
+    Example:
+        >>> import dataclasses, warnings
+        >>> @renamed_fields(d="approximation")
+        ... @dataclasses.dataclass
+        ... class Target:
+        ...     approximation: float
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     target = Target(d=1e-6)
+        >>> target.approximation, str(caught[0].message)
+        (1e-06, 'Target(d=…) is deprecated: write Target(approximation=…)')
+    """
+
+    def decorate(cls: type[_Class]) -> type[_Class]:
+        init = cls.__init__
+        made = functools.wraps(init)(lambda self, *args, **given: init(self, *args, **given))
+        made.__name__ = cls.__name__
+        cls.__init__ = renamed_arguments(**names)(made)  # type: ignore[method-assign]
+        return cls
 
     return decorate
 

@@ -10,7 +10,7 @@ DEEPEST = 1e-300  # smallest error rate out to which whole curves are known
 DELTA = 1e-5  # at which ε is asked
 EPSILON = 1.0  # at which δ is asked, nats
 FPR = 1e-3  # at which TPR and FNR are asked
-D = 1e-10  # of d-approximate μ
+APPROXIMATION = 1e-10  # the probability d up to which d-approximate μ holds
 PRIOR = 0.5  # of the Bayes risk: the probability that the record is absent
 
 REPORT_DELTAS = (1e-3, 1e-5, 1e-6, 1e-10)  # of a report's ε

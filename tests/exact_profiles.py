@@ -148,7 +148,7 @@ def truth(curve, target):
     if isinstance(target, targets.Mu):
         return curve.most_mu(at("fpr_floor"), mp.mpf(0))
     if isinstance(target, targets.ApproximateMu):
-        return curve.most_mu(mp.mpf(0), at("d"))
+        return curve.most_mu(mp.mpf(0), at("approximation"))
     if isinstance(target, targets.Advantage):
         return curve.delta(mp.mpf(0))
     if isinstance(target, targets.EpsilonDelta):

@@ -45,7 +45,7 @@ def test_bad_queries():
         (lambda: curve.epsilon(delta=[0.1, 2.0]), "delta"),
         (lambda: curve.delta(epsilon=-1.0), "epsilon"),
         (lambda: curve.tpr(fpr=1.5), "fpr"),
-        (lambda: curve.beta(alpha=np.nan), "alpha"),
+        (lambda: curve.beta(fpr=np.nan), "fpr"),
         (lambda: curve.mu(fpr_floor=0.7), "fpr_floor"),
         (lambda: curve.bayes_risk(prior=-0.1), "prior"),
         (lambda: curve.tpr(fpr=[0.1, 0.2, 0.3]), "shapes"),

@@ -55,7 +55,7 @@ def test_each_setting_has_its_own_rates():
         jaxgdp.Gaussian(1.0 / mu),
         quantities=("mu", "epsilon", "tpr", "beta", "bayes_risk", "approximate_mu"),
         fpr_floor=np.array([1e-3, 1e-10, 1e-20, 1e-5]),
-        delta=delta, fpr=fpr, prior=prior, d=delta,
+        delta=delta, fpr=fpr, prior=prior, approximation=delta,
     )  # fmt: skip
     # an attacker rejects where the loss exceeds the log of the prior odds
     odds = np.log(prior / (1 - prior))
@@ -111,8 +111,8 @@ def test_bayes_risk_is_bounded_where_only_little_of_the_curve_is_known():
         ({"delta": 1.0}, "delta"),
         ({"epsilon": -1.0}, "epsilon"),
         ({"fpr": np.nan}, "fpr"),
-        ({"d": 0.0}, "d must"),
-        ({"d": [1e-3, 2.0], "quantities": "approximate_mu"}, "d must"),
+        ({"approximation": 0.0}, "approximation must"),
+        ({"approximation": [1e-3, 2.0], "quantities": "approximate_mu"}, "approximation must"),
         ({"prior": 1.0}, "prior"),
         (
             {"mechanism": jaxgdp.Gaussian([1.0, 2.0]), "fpr": [0.1] * 3, "quantities": "tpr"},

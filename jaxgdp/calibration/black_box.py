@@ -306,7 +306,7 @@ def _answer(target, above: Above, below: Below):
         )
         return Bracket(np.log1p(low), np.log1p(high)), at
     if isinstance(target, Mu | ApproximateMu):
-        d = float(np.squeeze(getattr(target, "d", 0.0)))
+        d = float(np.squeeze(getattr(target, "approximation", 0.0)))
         floor = float(np.squeeze(getattr(target, "fpr_floor", 0.0)))
         high, rates = above.mu(floor, d)
         tried = np.unique(

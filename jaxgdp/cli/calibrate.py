@@ -23,7 +23,7 @@ from .options import (
 # a default)
 _TARGETS = {
     "mu": ("Mu", {"fpr_floor": ("--fpr-floor", True)}),
-    "approximate_mu": ("ApproximateMu", {"d": ("--approximation", True)}),
+    "approximate_mu": ("ApproximateMu", {"approximation": ("--approximation", True)}),
     "epsilon": ("EpsilonDelta", {"delta": ("--delta", False)}),
     "advantage": ("Advantage", {}),
     "fnr": ("FNR", {"fpr": ("--fpr", False)}),

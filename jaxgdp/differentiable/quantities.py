@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .. import options
 from ..accounting.steer.lattice_choice import Lattice
 from ..adjacency import Adjacency
 from ..bracket import Bracket
+from ..deprecation import renamed_arguments
 from ..mechanisms import as_composition
 from ..numerics import namespace as xp
 from ..numerics.normal import ndtri_exp
@@ -193,13 +195,19 @@ def regret(
     return _ask("regret", mechanism, 0.0, False, adjacency, rtol, fpr_floor, lattice)
 
 
+@renamed_arguments(d="approximation")
 def approximate_mu(
-    mechanism, d=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice=None
+    mechanism,
+    approximation=options.APPROXIMATION,
+    *,
+    adjacency="add_remove",
+    rtol=1e-3,
+    lattice=None,
 ) -> Bracket:
-    """d-approximate μ, traced and differentiable; d in (0, 1), other arguments as in :func:`mu`.
+    """d-approximate μ, traced and differentiable; d (``approximation``) in (0, 1), other arguments as in :func:`mu`.
     Report the upper side.
     """
-    d = open_unit("d", d)
+    d = open_unit("approximation", approximation)
     return _ask("approximate_mu", mechanism, d, True, adjacency, rtol, d, lattice, d)
 
 
@@ -243,11 +251,12 @@ def tpr(mechanism, fpr, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> B
     return _at_fpr("tpr", mechanism, "fpr", fpr, adjacency, rtol, lattice)
 
 
-def beta(mechanism, alpha, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+@renamed_arguments(alpha="fpr")
+def beta(mechanism, fpr, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
     """f(α), the least FNR at an FPR in (0, 1), traced and differentiable; arguments as in
     :func:`mu`. Report the lower side.
     """
-    return _at_fpr("beta", mechanism, "alpha", alpha, adjacency, rtol, lattice)
+    return _at_fpr("beta", mechanism, "fpr", fpr, adjacency, rtol, lattice)
 
 
 def log_tpr(mechanism, fpr, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
@@ -257,9 +266,10 @@ def log_tpr(mechanism, fpr, *, adjacency="add_remove", rtol=1e-3, lattice=None) 
     return _at_fpr("log_tpr", mechanism, "fpr", fpr, adjacency, rtol, lattice)
 
 
-def log_beta(mechanism, alpha, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+@renamed_arguments(alpha="fpr")
+def log_beta(mechanism, fpr, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
     """log f(α), traced and differentiable; arguments as in :func:`beta`. Report the lower side."""
-    return _at_fpr("log_beta", mechanism, "alpha", alpha, adjacency, rtol, lattice)
+    return _at_fpr("log_beta", mechanism, "fpr", fpr, adjacency, rtol, lattice)
 
 
 def bayes_risk(mechanism, prior=0.5, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:

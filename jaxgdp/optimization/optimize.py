@@ -24,7 +24,7 @@ from ..targets import Regret, Target
 VARIABLES = ("noise_multiplier", "sampling_prob", "clip")
 _ASKED_AT = {
     "mu": "fpr_floor",
-    "approximate_mu": "d",
+    "approximate_mu": "approximation",
     "epsilon": "delta",
     "tpr": "fpr",
     "beta": "fpr",

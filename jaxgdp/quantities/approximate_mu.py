@@ -67,8 +67,8 @@ QUANTITY = Quantity(
         "But for probability d the Gaussian mechanism of that μ is at least as easy to attack, at"
         " every rate; it composes."
     ),
-    argument="d",
-    default=options.D,
+    argument="approximation",
+    default=options.APPROXIMATION,
     check=open_unit,
     query=log_rate,
     rate=identity,

@@ -44,7 +44,7 @@ class Quantity:
             been read already.
         long_name: what it is called in full.
         description: what it means, in one sentence.
-        argument: name of what it is asked at ("delta", "epsilon", "fpr", "prior", "d"), or None.
+        argument: name of what it is asked at ("delta", "epsilon", "fpr", "prior", "approximation"), or None.
             "fpr_floor" is that of the whole question.
         default: of the argument.
         check: ``check(name, value)`` → the argument as an array, or a ValueError that names it.

@@ -45,7 +45,7 @@ DEFAULTS = {
     "fpr_floor": options.FPR_FLOOR,
     "rtol": options.RTOL,
     "deltas": options.REPORT_DELTAS,
-    "approximation": options.D,
+    "approximation": options.APPROXIMATION,
 }
 _OWN_ROWS = (
     "mu",

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from .. import options
+from ..deprecation import renamed_fields
 from ..numerics.errors import CLOSED_FORM
 from ..numerics.validation import checked, floor_rate, open_unit, positive
 from .base import DEEPEST, HIGHEST_FLOOR, Target
@@ -55,23 +56,25 @@ class Mu(Target):
         return mu_of_rates(self.fpr_floor, np.minimum(detected + self.fpr_floor, 1.0))
 
 
+@renamed_fields(d="approximation")
 @dataclass(frozen=True)
 class ApproximateMu(Target):
     """d-approximate μ-GDP, that is δ(ε) ≤ d + (1 − d)·δ_μ(ε) for all ε.
 
     Args:
-        mu: > 0, any shape. d: in (0, 1).
+        mu: > 0, any shape.
+        approximation: d, in (0, 1).
 
     Raises:
         ValueError: a field is out of range, or shapes do not broadcast.
 
     Example:
-        >>> ApproximateMu(mu=1.0, d=1e-6).shape
+        >>> ApproximateMu(mu=1.0, approximation=1e-6).shape
         ()
     """
 
     mu: Any
-    d: Any = options.D
+    approximation: Any = options.APPROXIMATION
 
     quantity: ClassVar[str] = "approximate_mu"
     goal_field: ClassVar[str] = "mu"
@@ -80,7 +83,8 @@ class ApproximateMu(Target):
         return positive(name, value) if name == "mu" else open_unit(name, value)
 
     def parameters(self):
-        return {"d": self.d, "fpr_floor": np.clip(self.place(self.mu), DEEPEST, HIGHEST_FLOOR)}
+        floor = np.clip(self.place(self.mu), DEEPEST, HIGHEST_FLOOR)
+        return {"approximation": self.approximation, "fpr_floor": floor}
 
     def equivalent_mu(self, value):
         return value
@@ -89,7 +93,7 @@ class ApproximateMu(Target):
         """f_μ is d-approximately ν-GDP for the smallest ν whose curve, shrunk by 1 − d, lies below
         f_μ.
         """
-        return _approximate_mu_of_gaussian(mu, self.d)
+        return _approximate_mu_of_gaussian(mu, self.approximation)
 
     def gaussian_mu(self):
         low, high = self.mu, self.mu + 1e-300
@@ -102,10 +106,10 @@ class ApproximateMu(Target):
         return low
 
     def place(self, mu):
-        return ndtr(ndtri(self.d) - mu)
+        return ndtr(ndtri(self.approximation) - mu)
 
     def without_noise(self, detected, adjacency):
-        return np.where(detected <= self.d, 0.0, np.inf)
+        return np.where(detected <= self.approximation, 0.0, np.inf)
 
 
 def _approximate_mu_of_gaussian(mu, d):

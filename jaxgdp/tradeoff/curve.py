@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import options
 from ..bracket import STATUS, Bracket
+from ..deprecation import renamed_arguments
 from ..mechanisms import Composition
 from ..mechanisms.description import describe
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.showing import cells, html_table, short
 from .asked import Asked
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def _told(status) -> str:
@@ -76,7 +81,7 @@ class TradeoffCurve(Asked):
         ]
         return html_table(caption, ("quantity", "at", "lower", "upper (report)"), rows)
 
-    def mu(self, fpr_floor=None) -> Bracket:
+    def mu(self, fpr_floor: ArrayLike | None = None) -> Bracket:
         """μ*: the tight Gaussian-DP parameter over FPRs from the floor to f(floor) (Gomez 2025, Eq.
         11).
 
@@ -100,24 +105,25 @@ class TradeoffCurve(Asked):
         """
         return self.quantity("mu", fpr_floor)
 
-    def approximate_mu(self, d=options.D) -> Bracket:
+    @renamed_arguments(d="approximation")
+    def approximate_mu(self, approximation: ArrayLike = options.APPROXIMATION) -> Bracket:
         """d-approximate μ: f(α) ≥ (1 − d)·f_μ(α/(1 − d)) for all α, that is δ(ε) ≤ d + (1 −
         d)·δ_μ(ε).
 
         Unlike μ with a floor it holds at every FPR, and composes: √Σμ² with 1 − Π(1 − d_i).
 
         Args:
-            d: in (0, 1).
+            approximation: d, in (0, 1).
 
         Returns:
             Bracket; report the upper side, with d.
 
         Raises:
-            ValueError: d is out of range (before tracing).
+            ValueError: the approximation is out of range (before tracing).
         """
-        return self.quantity("approximate_mu", d)
+        return self.quantity("approximate_mu", approximation)
 
-    def regret(self, fpr_floor=None) -> Bracket:
+    def regret(self, fpr_floor: ArrayLike | None = None) -> Bracket:
         """Δ of reporting :meth:`mu` in place of the curve: max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε).
 
         How far the Gaussian curve lies below the true one, along the diagonal; the rotated, exact
@@ -143,13 +149,13 @@ class TradeoffCurve(Asked):
         """
         return self.quantity("advantage")
 
-    def advantage_fpr(self):
+    def advantage_fpr(self) -> Array:
         """α*: the FPR of the attack that reaches the lower side of the advantage, shape of the
         mechanism.
         """
         return self._query("advantage_fpr", np.zeros(())).upper
 
-    def epsilon(self, delta) -> Bracket:
+    def epsilon(self, delta: ArrayLike) -> Bracket:
         """Smallest ε ≥ 0 with δ(ε) ≤ δ, in nats.
 
         Args:
@@ -163,7 +169,7 @@ class TradeoffCurve(Asked):
         """
         return self.quantity("epsilon", delta)
 
-    def delta(self, epsilon) -> Bracket:
+    def delta(self, epsilon: ArrayLike) -> Bracket:
         """Privacy profile δ(ε) = Pr[Y > ε] − e^ε·Pr[X > ε], the larger direction for "add_remove".
 
         Args:
@@ -177,7 +183,7 @@ class TradeoffCurve(Asked):
         """
         return self.quantity("delta", epsilon)
 
-    def log_delta(self, epsilon) -> Bracket:
+    def log_delta(self, epsilon: ArrayLike) -> Bracket:
         """log δ(ε), for a δ below the smallest double.
 
         Args:
@@ -191,7 +197,7 @@ class TradeoffCurve(Asked):
         """
         return self._loss("log_delta", epsilon)
 
-    def log_rest(self, epsilon) -> Bracket:
+    def log_rest(self, epsilon: ArrayLike) -> Bracket:
         """log(1 − δ(ε)), which keeps its digits where δ is next to 1.
 
         Args:
@@ -212,7 +218,7 @@ class TradeoffCurve(Asked):
         """
         return np.array([row[-1].shown_mu for row in self._curves]).reshape(self.shape)
 
-    def log_tpr(self, fpr) -> Bracket:
+    def log_tpr(self, fpr: ArrayLike) -> Bracket:
         """log TPR at an FPR, for rates below the smallest double.
 
         Args:
@@ -226,7 +232,7 @@ class TradeoffCurve(Asked):
         """
         return self._rate("log_tpr", "fpr", fpr)
 
-    def tpr(self, fpr) -> Bracket:
+    def tpr(self, fpr: ArrayLike) -> Bracket:
         """Largest TPR of any attack at an FPR: 1 − f(α).
 
         Args:
@@ -240,35 +246,37 @@ class TradeoffCurve(Asked):
         """
         return self.quantity("tpr", fpr)
 
-    def log_beta(self, alpha) -> Bracket:
+    @renamed_arguments(alpha="fpr")
+    def log_beta(self, fpr: ArrayLike) -> Bracket:
         """log f(α), for rates below the smallest double.
 
         Args:
-            alpha: in [0, 1].
+            fpr: α, in [0, 1].
 
         Returns:
             Bracket; report the lower side.
 
         Raises:
-            ValueError: α is out of range (before tracing).
+            ValueError: the FPR is out of range (before tracing).
         """
-        return self._rate("log_beta", "alpha", alpha)
+        return self._rate("log_beta", "fpr", fpr)
 
-    def beta(self, alpha) -> Bracket:
+    @renamed_arguments(alpha="fpr")
+    def beta(self, fpr: ArrayLike) -> Bracket:
         """The trade-off curve itself: the least FNR at FPR α, β = f(α).
 
         Args:
-            alpha: in [0, 1].
+            fpr: α, in [0, 1].
 
         Returns:
             Bracket; report the lower side.
 
         Raises:
-            ValueError: α is out of range (before tracing).
+            ValueError: the FPR is out of range (before tracing).
         """
-        return self._rate("beta", "alpha", alpha)
+        return self._rate("beta", "fpr", fpr)
 
-    def bayes_risk(self, prior=options.PRIOR) -> Bracket:
+    def bayes_risk(self, prior: ArrayLike = options.PRIOR) -> Bracket:
         """Least error probability of an attacker: min over α of π·α + (1 − π)·f(α).
 
         Args:
@@ -282,7 +290,7 @@ class TradeoffCurve(Asked):
         """
         return self.quantity("bayes_risk", prior)
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the curve with its Gaussian summary and their FPR floor
         (:func:`jaxgdp.plot.tradeoff_curve`).
 

@@ -42,6 +42,7 @@ def _grid(max_steps: int, every, period: int = 1) -> np.ndarray:
     )
 
 
+@renamed_arguments(d="approximation")
 def plan_budget(
     noise_multiplier,
     sampling_prob=None,
@@ -57,7 +58,7 @@ def plan_budget(
     delta=1e-5,
     epsilon=1.0,
     fpr=1e-3,
-    d=1e-10,
+    approximation=1e-10,
     prior=0.5,
     progress=None,
 ) -> Plan:
@@ -92,7 +93,7 @@ def plan_budget(
         delta: δ of "epsilon", in (0, 1).
         epsilon: ε of "delta", nats.
         fpr: FPR of "tpr" and "beta", in (0, 1).
-        d: of "approximate_mu", in (0, 1).
+        approximation: d of "approximate_mu", in (0, 1).
         prior: of "bayes_risk", the probability that the record is absent, in (0, 1).
         progress: called with the number of settings finished, as they finish; None shows them on a
             terminal.
@@ -129,7 +130,9 @@ def plan_budget(
         "delta": delta,
         "epsilon": epsilon,
     }
-    names, asked = question(quantities, overflow, given | {"fpr": fpr, "d": d, "prior": prior})
+    names, asked = question(
+        quantities, overflow, given | {"fpr": fpr, "approximation": approximation, "prior": prior}
+    )
     if "regret" in names and run.period > 1:
         raise ValueError(
             "quantities must not have 'regret', which is not monotone, where an epoch is accounted"

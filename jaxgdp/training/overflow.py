@@ -34,7 +34,7 @@ ASKED_AT = {
     "delta": "epsilon",
     "tpr": "fpr",
     "beta": "fpr",
-    "approximate_mu": "d",
+    "approximate_mu": "approximation",
     "bayes_risk": "prior",
 }
 _CHECKS = {
@@ -43,7 +43,7 @@ _CHECKS = {
     "delta": open_unit,
     "epsilon": nonnegative,
     "fpr": open_unit,
-    "d": open_unit,
+    "approximation": open_unit,
     "prior": open_unit,
 }
 DEFAULTS = {
@@ -53,7 +53,7 @@ DEFAULTS = {
     "delta": 1e-5,
     "epsilon": 1.0,
     "fpr": 1e-3,
-    "d": 1e-10,
+    "approximation": 1e-10,
     "prior": 0.5,
 }
 FALLING = ("beta", "bayes_risk")  # their safe side is the lower one
@@ -79,7 +79,10 @@ _ORDERS = (
 )  # of a Rényi bound that need not be sharp
 _NARROW = 1e-3  # of rtol: what the bound on ε at slightly less than δ may add to ε
 _NEGLIGIBLE = 1e-12  # nats, likewise, where ε is 0
-_REDUCED = {"epsilon": "delta", "approximate_mu": "d"}  # asked at less than the rate itself
+_REDUCED = {
+    "epsilon": "delta",
+    "approximate_mu": "approximation",
+}  # asked at less than the rate itself
 
 
 def question(quantities, overflow, given: dict) -> tuple[tuple[str, ...], dict]:

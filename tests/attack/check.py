@@ -14,7 +14,7 @@ from jaxgdp.accounting.run import engine
 
 ARGUMENT = {
     "mu": "fpr_floor", "regret": "fpr_floor", "epsilon": "delta", "delta": "epsilon", "tpr": "fpr", "beta": "fpr",
-    "bayes_risk": "prior", "approximate_mu": "d",
+    "bayes_risk": "prior", "approximate_mu": "approximation",
 }  # fmt: skip
 LARGEST_LATTICE = 2**13  # a bracket has to hold on any lattice, and the small ones are quick
 ROUNDING = mpf("1e-15")  # the last digit of a double is not what is looked for

@@ -11,7 +11,7 @@ import numpy as np
 
 ARGUMENTS = {
     "mu": "fpr_floor", "regret": "fpr_floor", "epsilon": "delta", "delta": "epsilon", "tpr": "fpr", "beta": "fpr",
-    "bayes_risk": "prior", "approximate_mu": "d",
+    "bayes_risk": "prior", "approximate_mu": "approximation",
 }  # fmt: skip
 QUANTITIES = (*ARGUMENTS, "advantage")
 ADJACENCIES = ("add_remove", "add", "remove")
@@ -142,7 +142,7 @@ def _arguments(rng) -> dict[str, float]:
         "delta": _log_uniform(rng, 1e-12, 0.1),
         "epsilon": float(rng.choice([0.0, _log_uniform(rng, 0.01, 10.0)])),
         "fpr": _log_uniform(rng, 1e-10, 0.4),
-        "d": _log_uniform(rng, 1e-10, 1e-2),
+        "approximation": _log_uniform(rng, 1e-10, 1e-2),
         "prior": float(f"{rng.uniform(0.01, 0.99):.4g}"),
     }
 

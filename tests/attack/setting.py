@@ -68,7 +68,7 @@ def rates(rng, largest_loss: float, deepest: float = 1e-12) -> dict[str, float]:
     at = {
         "delta": rate(0.9),
         "fpr": rate(0.9),
-        "d": moderate(0.5),
+        "approximation": moderate(0.5),
         "fpr_floor": rate(0.3),
         "prior": float(rng.uniform(0.01, 0.99)),
     }

@@ -21,7 +21,7 @@ BAD_TARGETS = [
     (lambda: targets.Mu(0.0), "mu must be"),
     (lambda: targets.Mu(np.inf), "mu must be"),
     (lambda: targets.Mu(1.0, 0.5), "fpr_floor"),
-    (lambda: targets.ApproximateMu(1.0, 0.0), "d must be"),
+    (lambda: targets.ApproximateMu(1.0, 0.0), "approximation must be"),
     (lambda: targets.EpsilonDelta(-1.0, 1e-5), "epsilon"),
     (lambda: targets.EpsilonDelta(1.0, 0.0), "delta"),
     (lambda: targets.EpsilonDelta(1.0, 1.0), "delta"),

@@ -57,7 +57,7 @@ def central():
     step = 1e-2
     moves = [np.zeros(3)] + [sign * row for row in np.eye(3) for sign in (1, -1)]
     rows = np.array([[row * (1 + step * move) for move in moves] for row in SETTINGS])
-    asked = dict(delta=1e-5, epsilon=0.5, fpr=1e-3, prior=0.6, d=1e-8)
+    asked = dict(delta=1e-5, epsilon=0.5, fpr=1e-3, prior=0.6, approximation=1e-8)
     first, others = rows[:1], rows[1:]
     brackets = jaxgdp.measure(
         steps(np.moveaxis(first, -1, 0)), tuple(ASKED), rtol=1e-4, **asked
@@ -123,7 +123,7 @@ def test_mechanisms_with_atoms(kind):
     mechanism, settings, count = ATOMS[kind]
     step = 5e-3
     at = np.array(settings)[:, None] * (1 + step * np.array([0, 1, -1]))
-    asked = dict(delta=1e-5, epsilon=0.5, fpr=1e-3, prior=0.6, d=1e-8)
+    asked = dict(delta=1e-5, epsilon=0.5, fpr=1e-3, prior=0.6, approximation=1e-8)
     # every quantity in the first setting, μ in the others
     tight = dict(
         jaxgdp.measure(

@@ -24,7 +24,9 @@ def test_a_delta_is_the_mass_at_infinity_or_it_is_not(epsilon, mass):
     mechanism = jaxgdp.ApproximateDP(epsilon, mass)
     asked = np.array([mass * (1.0 - 5e-13), mass, mass * (1.0 + 5e-13)])
     exact = np.array([np.inf, epsilon, epsilon])
-    found = jaxgdp.measure(mechanism, ("epsilon", "approximate_mu"), delta=asked, d=asked).brackets
+    found = jaxgdp.measure(
+        mechanism, ("epsilon", "approximate_mu"), delta=asked, approximation=asked
+    ).brackets
     curve = jaxgdp.tradeoff(mechanism)
     for bracket in (found["epsilon"], curve.epsilon(asked)):
         assert np.all(bracket.lower <= exact) and np.all(bracket.upper >= exact)

@@ -67,7 +67,7 @@ def test_every_class_has_a_setting():
     assert public == set(SETTINGS)
 
 
-AT = dict(rtol=1e-2, fpr_floor=1e-6, delta=1e-4, d=1e-4)
+AT = dict(rtol=1e-2, fpr_floor=1e-6, delta=1e-4, approximation=1e-4)
 
 
 @pytest.mark.slow
