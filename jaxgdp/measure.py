@@ -18,6 +18,7 @@ from .accounting.run.lower_bound_member import answer as achieved_answer
 from .accounting.run.nested import answer as nested_answer
 from .accounting.run.nested import narrowed
 from .bracket import STATUS, Bracket
+from .deprecation import renamed_arguments
 from .mechanisms import as_composition
 from .numerics.showing import cells, html_table, short, sides
 from .numerics.validation import broadcast, floor_rate, on_host, relative_width
@@ -39,7 +40,7 @@ class Measured(NamedTuple):
     Attributes:
         brackets: quantity → :class:`Bracket`; report the upper side, of "beta" and "bayes_risk" the
             lower one.
-        at: quantity → the δ, ε, FPR, prior or d it was asked at; only those that have one.
+        at: quantity → the δ, ε, FPR, prior or approximation it was asked at; only those that have one.
         status: quantity → codes of ``jaxgdp.bracket.STATUS``: 0 where ``rtol`` was reached, 1 where
             not; 2 where the two sides contradicted each other, so that the bracket is all that the
             quantity can be. Brackets hold in any case.
@@ -113,6 +114,7 @@ class Measured(NamedTuple):
         return functools.reduce(np.maximum, self.status.values(), np.zeros_like(self.lattice_size))
 
 
+@renamed_arguments(d="approximation")
 def measure(
     mechanism,
     quantities=("mu", "regret"),
@@ -122,7 +124,7 @@ def measure(
     delta: Any = options.DELTA,
     epsilon: Any = options.EPSILON,
     fpr: Any = options.FPR,
-    d: Any = options.D,
+    approximation: Any = options.APPROXIMATION,
     prior: Any = options.PRIOR,
     progress=None,
     nested: bool = True,
@@ -145,7 +147,7 @@ def measure(
         delta: δ of "epsilon".
         epsilon: ε of "delta", nats.
         fpr: FPR of "tpr" and "beta".
-        d: of "approximate_mu".
+        approximation: d of "approximate_mu".
         prior: of "bayes_risk", the probability that the record is absent, in (0, 1).
         progress: called with the number of settings finished, as they finish.
         nested: whether brackets shall lie within those that a coarser ``rtol`` gives; the levels
@@ -159,7 +161,7 @@ def measure(
             registered there, too.
         **others: what quantities registered by others are asked at.
 
-        ``fpr_floor``, ``delta``, ``epsilon``, ``fpr``, ``d`` and ``prior`` are numbers or arrays
+        ``fpr_floor``, ``delta``, ``epsilon``, ``fpr``, ``approximation`` and ``prior`` are numbers or arrays
         that broadcast with the mechanism's shape.
 
     Returns:
@@ -175,9 +177,17 @@ def measure(
         >>> measure(batch, quantities=("mu", "epsilon"), delta=[1e-5, 1e-6]).brackets["mu"].upper.shape
         (2,)
     """
-    on_host("measure", mechanism, fpr_floor, rtol, delta, epsilon, fpr, d, prior, others)
+    on_host(
+        "measure", mechanism, fpr_floor, rtol, delta, epsilon, fpr, approximation, prior, others
+    )
     mechanism = as_composition(mechanism)
-    given = {"delta": delta, "epsilon": epsilon, "fpr": fpr, "d": d, "prior": prior} | others
+    given = {
+        "delta": delta,
+        "epsilon": epsilon,
+        "fpr": fpr,
+        "approximation": approximation,
+        "prior": prior,
+    } | others
     asked = registry.checked_arguments("measure", given)
     records = registry.select(quantities)
     at = {

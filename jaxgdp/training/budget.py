@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..deprecation import renamed_arguments
 from ..numerics.validation import checked, positive, probability, whole
 from .float32 import above, below
 from .overflow import question, single, without_steps
