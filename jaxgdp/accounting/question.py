@@ -23,7 +23,7 @@ class Question:
         rtol: relative width of the μ bracket.
         fpr_floor: FPR floor of μ and of the regret.
         adjacency: order or orders in which the pair is taken; a name is made an ``Adjacency``.
-        asked: quantities wanted (``quantities.Quantity``), each with the rate, ε or prior it is
+        asked: quantities wanted, each with the rate, ε or prior it is
             asked at; None for those asked at the FPR floor and those asked at nothing.
         deepest: smallest TPR (or δ) that has to be resolved, or None for nothing beyond the floor.
         keep: whether whole curves are wanted instead of numbers.

@@ -219,7 +219,7 @@ class BlackBox:
         """The target's own quantity: certified upper risk, and the least it can be if the function
         is exact.
 
-        Of ``Mu``, over error rates from the floor on, as :meth:`jaxgdp.tradeoff.TradeoffCurve.mu`
+        Of ``Mu``, over error rates from the floor on, as :meth:`jaxgdp.TradeoffCurve.mu`
         has it: ∞ where no point of the profile tells how small the other rate can be at the floor.
 
         Raises:

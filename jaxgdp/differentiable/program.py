@@ -60,7 +60,7 @@ _OF_FLOOR = ("mu", "regret")  # numbers whose query is the floor
 
 
 class Rates(NamedTuple):
-    """What a number is asked at, as in ``summaries.quantities``, and depths (in standard
+    """What a number is asked at, as in ``Question.asked``, and depths (in standard
     deviations) out to which the curve has to be known, of FPR and of TPR."""
 
     query: Any

@@ -30,7 +30,7 @@ class Tangency(NamedTuple):
         sign: of the weight at each, shape (points,).
         log_weight: log of its size for both half-curves (plus, minus), −∞ where there is none,
             shape (2, points).
-        slope: derivative with respect to the query, as ``summaries.quantities`` has it.
+        slope: derivative with respect to the query, of the quantity itself.
     """
 
     epsilon: Any

@@ -12,4 +12,30 @@
   certified.
 
 Every number handed out is the safe side of a certified bracket: upper for μ, ε, δ, advantage, TPR
-and regret, lower for β."""
+and regret, lower for β.
+Each is loaded when it is first asked for (PEP 562)."""
+
+from __future__ import annotations
+
+import importlib
+import types
+
+_MODULES = (
+    "dp_accounting",
+    "gdpnum",
+    "jax_privacy",
+    "jax_privacy_auditing",
+    "opacus",
+    "registry",
+    "riskcal",
+)
+
+
+def __getattr__(name: str) -> types.ModuleType:
+    if name in _MODULES:
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

@@ -4,8 +4,7 @@ Needs dp_accounting (``pip install "jaxgdp[interop]"``), not jax_privacy itself.
 
     from jaxgdp.interop.jax_privacy import accountant_fn
 
-    config = BandMFExecutionPlanConfig.default(...).calibrate(epsilon=1.0, delta=1e-5,
-    accountant_fn=accountant_fn)
+    plan_config.calibrate(epsilon=1.0, delta=1e-5, accountant_fn=accountant_fn)
 
 Versions that take an accountant object instead get
 ``accountant=accountant_fn(NeighboringRelation.REPLACE_SPECIAL)``."""

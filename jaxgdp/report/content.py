@@ -236,7 +236,7 @@ class Report:
 
     @classmethod
     def from_dict(cls, data: dict) -> Report:
-        """The inverse of :meth:`to_dict`; nothing is recomputed (``jaxgdp.report.recompute`` does
+        """The inverse of :meth:`to_dict`; nothing is recomputed (``recompute`` of this folder does
         that).
 
         Raises:

@@ -52,7 +52,7 @@ class Lattice(NamedTuple):
     pieces: int
 
     def grids(self):
-        """Shapes and tables of the two half-curves; see ``engine._half_program``."""
+        """Shapes and tables of the two half-curves, for :mod:`jaxgdp.accounting.run.stages`."""
         if self.kind == "sparse":
             key = (self.size, self.frequencies, self.vertices, self.base)
             plus, minus = (self.short, self.long), (self.long, self.short)
