@@ -22,6 +22,7 @@ from .deprecation import renamed_arguments
 from .mechanisms import as_composition
 from .numerics.showing import cells, html_table, short, sides
 from .numerics.validation import broadcast, floor_rate, on_host, relative_width
+from .progress import counting
 from .quantities import registry
 from .tradeoff import dominating
 
@@ -149,7 +150,8 @@ def measure(
         fpr: FPR of "tpr" and "beta".
         approximation: d of "approximate_mu".
         prior: of "bayes_risk", the probability that the record is absent, in (0, 1).
-        progress: called with the number of settings finished, as they finish.
+        progress: called with the number of settings finished, as they finish; or True for a bar
+            with the settings done, how many a second and the time left.
         nested: whether brackets shall lie within those that a coarser ``rtol`` gives; the levels
             1e-3, 1e-4, … down to ``rtol`` are then all computed.
         executor: "eager" (NumPy, at once), "compiled" (JAX, for many settings), "product" (the same
@@ -228,9 +230,10 @@ def measure(
 
     by_name(executor)
     how = "nested" if nested else "plain"
-    found = _answer(
-        how, jax.tree.map(spread, paired.stacked()), question, executor, client, progress
-    )
+    with counting(progress, "measuring", int(np.prod(shape))) as count:
+        found = _answer(
+            how, jax.tree.map(spread, paired.stacked()), question, executor, client, count
+        )
     monotone = tuple(entry for entry in question.asked if entry[0].monotone)
     for achieved in paired.lower_bound_mechanisms() if monotone else ():
         seen = dataclasses.replace(question, asked=monotone)

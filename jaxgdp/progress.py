@@ -1,125 +1,132 @@
-"""What long work on the host is doing: one line on a terminal, from the second second on, gone when
-the work is done.
+"""The progress of long work: one line on a terminal, from the first second on, removed when the work
+is done.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO
 
-_PATIENCE = 1.0  # seconds without a word
-_AGAIN = 0.5  # seconds from one look at what is being done to the next
+_PATIENCE = 1.0  # seconds before the first line
+_INTERVAL = 0.5  # seconds between two updates
 _SELDOM = 10.0  # seconds between two lines where no terminal can overwrite the last one
 _LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 
-_SHOWN: list[Telling] = []  # what is being done, the outermost first; only the outermost has a line
+_WORK: list[
+    Progress
+] = []  # work in progress, the outermost first; only the outermost has a display
+_COMPILING: set[int] = set()  # threads that are inside JAX's compiler
 
 
-class Telling:
-    """What is being done and how much of it is finished; calling it counts.
+class Progress:
+    """A piece of work and how much of it is finished; calling it counts.
 
     Args:
-        doing: such as "calibrating". about: number of things expected, None where nothing is
-            counted. noun: what they are.
-        rate: tell also how many are finished in a second, and how long the rest will take.
+        doing: such as "calibrating".
+        total: number of things expected; None where nothing is counted.
+        noun: what they are.
+        rate: whether the text also gives the number finished per second and the time left.
     """
 
     def __init__(
-        self, doing: str, about: int | None = None, noun: str = "evaluations", rate: bool = False
+        self, doing: str, total: int | None = None, noun: str = "evaluations", rate: bool = False
     ):
-        self.doing, self.about, self.noun, self.done = doing, about, noun, 0
-        self.rate, self.before, self.begin = rate, 0, time.monotonic()
+        self.doing, self.total, self.noun, self.rate = doing, total, noun, rate
+        self.done, self.skipped, self.begin = 0, 0, time.monotonic()
 
     def __call__(self, number: int) -> None:
         """Count ``number`` more as finished."""
         self.done += int(number)
 
-    def already(self, number: int) -> None:
+    def skip(self, number: int) -> None:
         """Count ``number`` as finished before the work began."""
         self.done += int(number)
-        self.before += int(number)
+        self.skipped += int(number)
 
-    def pace(self) -> str:
-        """How many are finished in a second, and how long the rest will take; nothing before the
-        first.
-        """
-        speed = (self.done - self.before) / max(time.monotonic() - self.begin, 1e-9)
-        if not self.rate or not speed or self.about is None:
-            return ""
-        left = max(self.about - self.done, 0) / speed
-        return f", {speed:.3g} a second, {left:.0f} s left"
-
-    def say(self, doing: str) -> None:
+    def describe(self, doing: str) -> None:
         """Go on to something else."""
         self.doing = doing
 
     def expect(self, more: int) -> None:
         """Expect that ``more`` are still to come after what is finished."""
-        self.about = self.done + int(more)
+        self.total = self.done + int(more)
 
     def __str__(self) -> str:
-        if self.about is None:
+        if self.total is None:
             return self.doing
-        return (
-            f"{self.doing}, {self.done} of about {max(self.about, self.done)}"
-            f" {self.noun}{self.pace()}"
-        )
+        text = f"{self.doing}, {self.done} of about {max(self.total, self.done)} {self.noun}"
+        speed = (self.done - self.skipped) / max(time.monotonic() - self.begin, 1e-9)
+        if not (self.rate and speed):
+            return text
+        return f"{text}, {speed:.3g} a second, {max(self.total - self.done, 0) / speed:.0f} s left"
 
 
-class _Compiling:
-    """Which threads are inside the compiler, told by JAX; nothing before JAX is imported."""
-
-    def __init__(self):
-        self.threads: set[int] = set()
-        self.heard = None
-
-    def heed(self, event: str, _seconds: float, **_) -> None:
-        if event == _LOWERED:
-            self.threads.add(threading.get_ident())
-        elif event == _COMPILED:
-            self.threads.discard(threading.get_ident())
-
-    def listen(self) -> None:
-        monitoring = sys.modules.get("jax.monitoring")
-        register = getattr(monitoring, "register_event_duration_secs_listener", None)
-        if (
-            self.heard is None
-            and register is not None
-            and hasattr(monitoring, "unregister_event_duration_listener")
-        ):
-            register(self.heed)
-            self.heard = monitoring
-
-    def stop(self) -> None:
-        if self.heard is not None:
-            self.heard.unregister_event_duration_listener(self.heed)
+def _note_compilation(event: str, _seconds: float, **_: Any) -> None:
+    if event == _LOWERED:
+        _COMPILING.add(threading.get_ident())
+    elif event == _COMPILED:
+        _COMPILING.discard(threading.get_ident())
 
 
-class _Line:
-    """The line of the outermost work, written by a thread of its own: it appears even while nothing
-    finishes.
+@functools.cache
+def _listen_to(monitoring: Any) -> None:
+    monitoring.register_event_duration_secs_listener(_note_compilation)
+
+
+@functools.cache
+def _rich() -> bool:
+    return importlib.util.find_spec("rich") is not None
+
+
+class _Display(threading.Thread):
+    """Writes the text of all work in progress from a thread of its own: the text appears even while
+    nothing finishes. With rich on a terminal it is a progress bar.
     """
 
-    def __init__(self, out, terminal: bool, after: float):
-        self.out, self.terminal, self.after = out, terminal, after
+    def __init__(self, out: TextIO, terminal: bool):
+        super().__init__(daemon=True)
+        self.out, self.terminal, self.finished = out, terminal, threading.Event()
         self.begin, self.width, self.last, self.written = time.monotonic(), 0, "", -_SELDOM
-        self.compiling, self.finished = _Compiling(), threading.Event()
-        self.thread = threading.Thread(target=self.show, daemon=True)
+        self.bar: Any = None
 
-    def text(self) -> str:
-        told = ": ".join(str(telling) for telling in list(_SHOWN))
-        return told + ("; compiling, once" if self.compiling.threads else "")
+    def run(self) -> None:
+        wait = _PATIENCE
+        while not self.finished.wait(wait):
+            if "jax.monitoring" in sys.modules:
+                _listen_to(sys.modules["jax.monitoring"])
+            text = ": ".join(map(str, list(_WORK))) + ("; compiling, once" if _COMPILING else "")
+            with contextlib.suppress(OSError, ValueError):  # (a closed terminal stops nothing)
+                (self.draw_bar if self.terminal and _rich() else self.draw_line)(text)
+            wait = _INTERVAL
 
-    def write(self, text: str) -> None:
-        self.out.write(text)
-        self.out.flush()
+    def draw_bar(self, text: str) -> None:
+        from rich import progress
+        from rich.console import Console
 
-    def draw(self) -> None:
-        seconds, text = time.monotonic() - self.begin, self.text()
+        outer = next(iter(_WORK), None)
+        total = None if outer is None else outer.total
+        if self.bar is None:
+            bar = () if total is None else (progress.BarColumn(),)
+            columns = progress.TextColumn("{task.description}", markup=False), *bar
+            self.bar = progress.Progress(
+                *columns,
+                progress.TimeElapsedColumn(),
+                console=Console(file=self.out),
+                transient=True,
+            )
+            self.bar.add_task(text, total=total)
+            self.bar.start()
+        self.bar.update(0, description=text, completed=outer.done if outer else 0, total=total)
+
+    def draw_line(self, text: str) -> None:
+        seconds = time.monotonic() - self.begin
         line = f"{text}, {seconds:.0f} s"
         if self.terminal:
             self.write("\r" + line.ljust(self.width))
@@ -128,117 +135,74 @@ class _Line:
             self.write(line + "\n")
             self.last, self.written = text, seconds
 
-    def clear(self) -> None:
-        if self.width:
-            self.write("\r" + " " * self.width + "\r")
+    def write(self, text: str) -> None:
+        self.out.write(text)
+        self.out.flush()
 
-    def show(self) -> None:
-        wait = self.after
-        while not self.finished.wait(wait):
-            self.compiling.listen()
-            with contextlib.suppress(OSError, ValueError):  # a terminal that is gone stops nothing
-                self.draw()
-            wait = _AGAIN
-
-    def end(self) -> None:
+    def close(self) -> None:
         self.finished.set()
-        self.thread.join()
-        self.compiling.stop()
+        self.join()
         with contextlib.suppress(OSError, ValueError):
-            self.clear()
-
-
-class _Bar(_Line):
-    """The same by rich: a bar where something is counted, and the time."""
-
-    bar = None
-
-    def draw(self) -> None:
-        outer = _SHOWN[0]
-        if self.bar is None:
-            from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                Progress,
-                TextColumn,
-                TimeElapsedColumn,
-            )
-
-            counted = () if outer.about is None else (BarColumn(), MofNCompleteColumn())
-            columns = (
-                TextColumn("{task.description}", markup=False),
-                *counted,
-                TimeElapsedColumn(),
-            )
-            self.bar = Progress(*columns, console=Console(file=self.out), transient=True)
-            self.task = self.bar.add_task("", total=outer.about)
-            self.bar.start()
-        self.bar.update(self.task, description=self.text(), completed=outer.done, total=outer.about)
-
-    def clear(self) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+            if self.bar is not None:
+                self.bar.stop()
+            elif self.width:
+                self.write("\r" + " " * self.width + "\r")
 
 
 @contextlib.contextmanager
-def telling(
+def show_progress(
     doing: str,
-    about: int | None = None,
-    after: float | None = None,
-    stream=None,
+    total: int | None = None,
+    progress: Callable[[int], object] | bool | None = None,
     noun: str = "evaluations",
-    anywhere: bool = False,
-    bar: bool = False,
-    silent: bool = False,
     rate: bool = False,
-):
-    """Show on a terminal what is being done, and count what is finished.
+) -> Iterator[Any]:
+    """Show long work on stderr while it lasts, and count what is finished.
 
-    Work that is told of inside other work shows behind it, in the same line. While JAX compiles,
-    the line says so. Where ``stream`` is not a terminal nothing is written, unless asked for.
+    Work inside other work is shown behind it, in the same line. While JAX compiles, the line says
+    so.
 
     Args:
-        doing: such as "planning". about: number of things expected; None where nothing is counted.
-            noun: what they are.
-        after: seconds without a word, one by default; work that is done before says nothing.
-        stream: text stream; None for ``sys.stderr``.
-        anywhere: write a line of its own now and then also where the stream is no terminal.
-        bar: draw a bar on a terminal, where rich is installed. silent: show nothing, nor of work
-            inside this work.
-        rate: tell also how many are finished in a second, and how long the rest will take.
+        doing: such as "planning".
+        total: number of things expected; None where nothing is counted.
+        progress: None shows work that takes longer than a second where stderr is a terminal; True
+            also writes a line now and then where it is none; False shows nothing, nor any work
+            inside; a function of the number finished is called instead.
+        noun: what is counted.
+        rate: whether to show also the number finished per second and the time left.
 
     Yields:
-        :class:`Telling`, a function (number finished) → None.
+        The function (number finished) → None: :class:`Progress`, or the caller's own.
 
     Example:
-        >>> with telling("planning", about=8) as count:
+        >>> with show_progress("planning", total=8) as count:
         ...     count(3)  # after a second: planning, 3 of about 8 evaluations, 1 s
     """
-    mine = Telling(doing, about, noun, rate)
-    out = sys.stderr if stream is None else stream
-    terminal = out is not None and out.isatty()
-    if not (_SHOWN or silent or terminal or (anywhere and out is not None)):
-        yield mine
-        return
-    kind = _Bar if bar and terminal and importlib.util.find_spec("rich") else _Line
-    line = None if _SHOWN or silent else kind(out, terminal, _PATIENCE if after is None else after)
-    _SHOWN.append(mine)
-    try:
-        if line is not None:
-            line.thread.start()
-        yield mine
-    finally:
-        if line is not None:
-            line.end()
-        _SHOWN.remove(mine)
-
-
-@contextlib.contextmanager
-def counting(progress, doing: str, about: int | None = None, noun: str = "evaluations"):
-    """The caller's own function if there is one, else :func:`telling`."""
-    if progress is not None:
+    if callable(progress):
         yield progress
         return
-    with telling(doing, about, noun=noun) as count:
-        yield count
+    mine, out, display = Progress(doing, total, noun, rate), sys.stderr, None
+    terminal = out is not None and out.isatty()
+    if not (_WORK or progress is False or terminal or (progress and out is not None)):
+        yield mine
+        return
+    if not _WORK and progress is not False:
+        display = _Display(out, terminal)
+    _WORK.append(mine)
+    try:
+        if display is not None:
+            display.start()
+        yield mine
+    finally:
+        if display is not None:
+            display.close()
+        _WORK.remove(mine)
+
+
+def counting(
+    progress: Callable[[int], object] | bool | None, doing: str, total: int
+) -> contextlib.AbstractContextManager[Any]:
+    """:func:`show_progress` for a function that shows nothing unless ``progress`` is True."""
+    if progress is True:
+        return show_progress(doing, total, True, "settings", rate=True)
+    return contextlib.nullcontext(progress or None)

@@ -23,14 +23,14 @@ def on_a_terminal(monkeypatch, work):
     """
     from jaxgdp import progress
 
-    def seen_and_ended(line):
-        assert until(lambda: line.width)
-        ended(line)
+    def seen_and_closed(display):
+        assert until(lambda: display.width)
+        close(display)
 
-    terminal, ended = Terminal(), progress._Line.end
+    terminal, close = Terminal(), progress._Display.close
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "_Bar", progress._Line)
-    monkeypatch.setattr(progress._Line, "end", seen_and_ended)
+    monkeypatch.setattr(progress, "_rich", lambda: False)
+    monkeypatch.setattr(progress._Display, "close", seen_and_closed)
     work()
     return terminal.getvalue()

@@ -1,23 +1,35 @@
-"""Long work says what it does on a terminal, and nothing anywhere else."""
+"""Long work shows its progress on a terminal, and nothing anywhere else."""
 
 import io
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 from terminal import Terminal, on_a_terminal, until
 
 import jaxgdp
-from jaxgdp import targets
-from jaxgdp.progress import telling
+from jaxgdp import progress, targets
+from jaxgdp.progress import show_progress
 from jaxgdp.reproduce import reproduce
 from jaxgdp.training import plan_budget
 
 
-def test_says_what_it_does_and_how_far_it_is_and_leaves_nothing():
-    terminal = Terminal()
-    with telling("planning", about=8, after=0.0, stream=terminal) as count:
+@pytest.fixture
+def terminal(monkeypatch):
+    """A terminal for stderr, without rich, on which work is shown at once."""
+    found = Terminal()
+    # (pytest puts a stderr of its own in place between a fixture and its test)
+    own = types.SimpleNamespace(stderr=found, modules=sys.modules)
+    monkeypatch.setattr(progress, "sys", own)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_rich", lambda: False)
+    return found
+
+
+def test_progress_says_what_it_does_and_how_far_it_is_and_leaves_nothing(terminal):
+    with show_progress("planning", 8) as count:
         assert until(lambda: "planning, 0 of about 8 evaluations" in terminal.getvalue())
         count(3)
         assert until(lambda: "planning, 3 of about 8 evaluations" in terminal.getvalue())
@@ -25,40 +37,43 @@ def test_says_what_it_does_and_how_far_it_is_and_leaves_nothing():
         assert until(lambda: "planning, 12 of about 12 evaluations" in terminal.getvalue())
     said = terminal.getvalue()
     assert said.endswith(" \r") and "\n" not in said
-    with telling("compiling, once", after=0.0, stream=terminal):
+    with show_progress("compiling, once"):
         assert until(lambda: "compiling, once, 0 s" in terminal.getvalue())
 
 
-def test_says_nothing_where_nobody_looks_or_where_it_is_done_at_once():
-    elsewhere, terminal = io.StringIO(), Terminal()
-    with telling("planning", about=8, after=0.0, stream=elsewhere) as count:
+def test_progress_says_nothing_without_a_terminal_or_where_work_is_done_at_once(
+    terminal, monkeypatch
+):
+    monkeypatch.setattr(progress, "_PATIENCE", 1000.0)
+    with show_progress("planning", 8) as count:
         count(1)
-    with telling("planning", about=8, after=1000.0, stream=terminal) as count:
+    elsewhere = io.StringIO()
+    monkeypatch.setattr(progress.sys, "stderr", elsewhere)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    with show_progress("planning", 8) as count:
         count(1)
     assert elsewhere.getvalue() == terminal.getvalue() == ""
 
 
-def test_an_error_ends_the_line_and_a_closed_terminal_ends_nothing():
-    terminal = Terminal()
-    with pytest.raises(KeyboardInterrupt), telling("planning", after=0.0, stream=terminal):
+def test_progress_ends_with_an_error_and_a_closed_terminal_ends_nothing(terminal):
+    with pytest.raises(KeyboardInterrupt), show_progress("planning"):
         assert until(lambda: terminal.getvalue())
         raise KeyboardInterrupt
     assert terminal.getvalue().endswith(" \r")
-    with telling("planning", after=0.0, stream=terminal):
+    with show_progress("planning"):
         terminal.close()
         terminal.isatty = lambda: True
 
 
-def test_work_inside_other_work_has_no_line_of_its_own():
-    terminal = Terminal()
-    with telling("figure-3", about=4, noun="figures", after=0.0, stream=terminal):
-        with telling("calibrating", about=0, after=0.0, stream=terminal) as told:
-            told.expect(8)
-            told(3)
+def test_progress_inside_other_work_has_no_line_of_its_own(terminal):
+    with show_progress("figure-3", 4, noun="figures"):
+        with show_progress("calibrating", 0) as count:
+            count.expect(8)
+            count(3)
             wanted = "figure-3, 0 of about 4 figures: calibrating, 3 of about 8 evaluations"
             assert until(lambda: wanted in terminal.getvalue())
-            told.expect(2)
-            told.say("asking again")
+            count.expect(2)
+            count.describe("asking again")
             assert until(
                 lambda: "figures: asking again, 3 of about 5 evaluations" in terminal.getvalue()
             )
@@ -67,11 +82,10 @@ def test_work_inside_other_work_has_no_line_of_its_own():
     assert terminal.getvalue().endswith(" \r")
 
 
-def test_compiling_is_told_while_it_lasts():
+def test_progress_names_a_compilation_while_it_lasts(terminal):
     from jax import monitoring
 
-    terminal = Terminal()
-    with telling("measuring", after=0.0, stream=terminal):
+    with show_progress("measuring"):
         assert until(lambda: "measuring, 0 s" in terminal.getvalue())
         # the same events as of a compilation, which lasts until it has been seen
         monitoring.record_event_duration_secs(
@@ -83,7 +97,7 @@ def test_compiling_is_told_while_it_lasts():
         assert until(lambda: "measuring, " in terminal.getvalue()[length:])
 
 
-def test_jax_tells_of_a_compilation_before_and_after():
+def test_progress_relies_on_events_of_jax_before_and_after_a_compilation():
     import jax
     from jax import monitoring
 
@@ -102,46 +116,41 @@ def test_jax_tells_of_a_compilation_before_and_after():
     assert events == ["jaxpr_to_mlir_module_duration", "backend_compile_duration"]
 
 
-def test_elsewhere_only_where_asked_for():
+def test_progress_elsewhere_only_on_demand(terminal, monkeypatch):
     elsewhere = io.StringIO()
-    with telling("measuring", about=9, after=0.0, stream=elsewhere, anywhere=True) as told:
+    monkeypatch.setattr(progress.sys, "stderr", elsewhere)
+    with show_progress("measuring", 9, True) as count:
         assert until(lambda: elsewhere.getvalue() == "measuring, 0 of about 9 evaluations, 0 s\n")
-        told(1)
+        count(1)
     assert elsewhere.getvalue().count("\n") == 1  # not every change: a log is no terminal
 
 
-def test_a_bar_where_rich_is_installed():
+def test_progress_is_a_bar_where_rich_is_installed(terminal, monkeypatch):
     pytest.importorskip("rich")
-    terminal = Terminal()
-    with telling(
-        "measuring", about=9, noun="settings", after=0.0, stream=terminal, bar=True
-    ) as told:
-        told(4)
-        assert until(lambda: "measuring" in terminal.getvalue() and "4/9" in terminal.getvalue())
+    monkeypatch.setattr(progress, "_rich", lambda: True)
+    with show_progress("measuring", 9, noun="settings") as count:
+        count(4)
+        assert until(lambda: "4 of about 9" in terminal.getvalue() and "━" in terminal.getvalue())
 
 
-def test_silence_holds_for_work_inside():
-    terminal = Terminal()
-    with telling("reproducing", after=0.0, stream=terminal, silent=True):
-        with telling("calibrating", after=0.0, stream=terminal) as told:
-            told(1)
+def test_progress_that_is_off_is_off_for_work_inside(terminal):
+    with show_progress("reproducing", progress=False):
+        with show_progress("calibrating") as count:
+            count(1)
             time.sleep(0.05)
     assert terminal.getvalue() == ""
 
 
-def test_plans_tell_their_caller_or_the_terminal(monkeypatch, capsys):
+def test_progress_of_plans_goes_to_their_caller_or_the_terminal(terminal, monkeypatch):
     finished = []
     plan = plan_budget(8.0, 1.0, 9, "mu", every=3, progress=finished.append)
     assert sum(finished) == 3
     plan.max_steps_within(mu=0.26, progress=finished.append)
-    assert sum(finished) == 5 and capsys.readouterr().err == ""
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr("jaxgdp.progress._PATIENCE", 0.0)
-    told = []
+    assert sum(finished) == 5 and terminal.getvalue() == ""
+    shown = []
 
     def slow(run, *asked):
-        told.append(until(lambda: "planning, 0 of about 2 evaluations" in terminal.getvalue()))
+        shown.append(until(lambda: "planning, 0 of about 2 evaluations" in terminal.getvalue()))
         return real(run, *asked)
 
     from jaxgdp.training.runs import Run
@@ -149,16 +158,17 @@ def test_plans_tell_their_caller_or_the_terminal(monkeypatch, capsys):
     real = Run.certified
     monkeypatch.setattr(Run, "certified", slow)
     plan_budget(8.0, 1.0, 6, "mu", every=3)
-    assert told == [True]
+    assert shown == [True]
 
 
-def _optimize():
-    jaxgdp.optimize(
+def _optimize(**more):
+    return jaxgdp.optimize(
         lambda s: (s.noise_multiplier**2).sum(),
         targets.Mu(0.5),
         noise_multiplier=[9.0],
         num_steps=[4],
         iterations=1,
+        **more,
     )
 
 
@@ -176,8 +186,22 @@ def _optimize():
     ],
     ids=["report", "calibrate", "plan_budget", "reproduce", "optimize"],
 )
-def test_long_work_of_every_kind_tells_what_it_does(work, said, tmp_path, monkeypatch):
+def test_progress_of_long_work_of_every_kind(work, said, tmp_path, monkeypatch):
     assert said in on_a_terminal(monkeypatch, lambda: work(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "work, said",
+    [
+        (lambda: jaxgdp.measure(jaxgdp.Gaussian([2.0, 3.0]), progress=True), "measuring, "),
+        (lambda: jaxgdp.tradeoff(jaxgdp.Gaussian(2.0), progress=True), "measuring, "),
+        (lambda: jaxgdp.calibrate(targets.Mu(1.0), 0.1, 9, progress=True), "calibrating, "),
+        pytest.param(lambda: _optimize(progress=True), "optimising, ", marks=pytest.mark.slow),
+    ],
+    ids=["measure", "tradeoff", "calibrate", "optimize"],
+)
+def test_progress_true_shows_it_elsewhere_too(work, said, monkeypatch):
+    assert said in on_a_terminal(monkeypatch, work)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +216,7 @@ def test_long_work_of_every_kind_tells_what_it_does(work, said, tmp_path, monkey
     ],
     ids=["report", "calibrate", "reproduce"],
 )
-def test_commands_tell_what_they_do(command, said, tmp_path, monkeypatch):
+def test_progress_of_commands(command, said, tmp_path, monkeypatch):
     pytest.importorskip("typer")
     from jaxgdp.cli import main
 
@@ -202,7 +226,7 @@ def test_commands_tell_what_they_do(command, said, tmp_path, monkeypatch):
     assert codes == [0] and all(words in told for words in said), told
 
 
-def test_the_first_word_of_a_command_does_not_wait_for_jax():
+def test_progress_of_a_command_does_not_wait_for_jax():
     """What takes long to import is imported while the line says so."""
     pytest.importorskip("typer")
     code = (

@@ -19,6 +19,7 @@ from ..bracket import Bracket
 from ..mechanisms import FromProfile
 from ..numerics.errors import BLACK_BOX, BLACK_BOX_VALUES
 from ..numerics.validation import checked, open_unit
+from ..progress import show_progress
 from ..targets import (
     FNR,
     TPR,
@@ -368,6 +369,7 @@ class _BoxSolver(Solver):
             one = self.target.take(np.array([row]))
             bracket = self.family.box(float(value)).refine(one, 0.25 * self.tolerance)
             low[i], high[i] = (float(np.squeeze(side)) for side in bracket)
+            self.evaluated(1)
         return Bracket(low, high), np.zeros(len(rows), np.int64)
 
     def sharpen(self):
@@ -384,10 +386,10 @@ def solve_black_box(target: Target, make, tolerance: float, progress=None):
             " box(scale).mechanism"
         )
     family = _Boxes(make, target.shape)
-    return (
-        family,
-        _BoxSolver(family, target.flat(target.shape), tolerance, "add_remove", progress).run(),
-    )
+    flat, function = target.flat(target.shape), progress if callable(progress) else None
+    with show_progress("calibrating", 0, None if function else progress) as evaluated:
+        solver = _BoxSolver(family, flat, tolerance, "add_remove", function, evaluated)
+        return family, solver.run()
 
 
 __all__ = ["BlackBox", "solve_black_box"]

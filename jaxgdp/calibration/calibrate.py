@@ -75,7 +75,8 @@ def calibrate(
         adjacency: as for :func:`jaxgdp.measure`.
         infeasible: "raise", or "flag" to leave in ``status`` what some elements of a batch cannot
             have.
-        progress: called with the number of calibrations finished, as they finish.
+        progress: called with the number of calibrations finished, as they finish; True shows them
+            on stderr, also where that is no terminal.
         client: ``dask.distributed.Client`` or the address of a scheduler (extra ``scale``), whose
             workers search, in pieces of up to 256 calibrations; for DP-SGD and random allocation.
 
@@ -258,7 +259,7 @@ def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress, 
             put(
                 found, rows, closed_form.solve(flat.take(rows), family.unknown, per_unit, tolerance)
             )
-        if progress:
+        if callable(progress):
             progress(len(rows))
     if family.unknown is NOISE_MULTIPLIER and not isinstance(target, Regret):
         detected = -np.expm1(

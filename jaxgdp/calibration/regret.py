@@ -16,7 +16,7 @@ _TOGETHER = 8  # values of the scan asked at once
 
 
 def solve(
-    family, target: Regret, tolerance: float, adjacency: str, progress=None, told=None
+    family, target: Regret, tolerance: float, adjacency: str, progress=None, evaluated=None
 ) -> Solved:
     """The last crossing: every noise above the answer met the target wherever it was looked at.
 
@@ -24,8 +24,8 @@ def solve(
     to 2Φ⁻¹(½ + Δ*) every noise provably meets the target. From there the scan goes down in factors
     of ``STEP`` to the first value that does not, and the ordinary search closes in between. A
     violation that lives between two neighbouring values of the scan is not seen."""
-    sure = Solver(family, target.surely(), 0.05, adjacency, None, told).run()
-    solver = Solver(family, target, tolerance, adjacency, progress, told)
+    sure = Solver(family, target.surely(), 0.05, adjacency, None, evaluated).run()
+    solver = Solver(family, target, tolerance, adjacency, progress, evaluated)
     rows = np.flatnonzero(sure.status != NONE)
     top = sure.value
     solver.evaluations += sure.evaluations
@@ -35,7 +35,7 @@ def solve(
         factors = STEP ** -np.arange(done, done + _TOGETHER, dtype=float)
         owners = np.repeat(rows, _TOGETHER)
         values = (top[rows][:, None] * factors).reshape(-1)
-        solver.told.expect(2 * len(owners))
+        solver.evaluated.expect(2 * len(owners))
         own, status = solver.ask(owners, values)
         solver.evaluations[rows] += _TOGETHER
         solver.iterations[rows] += 1

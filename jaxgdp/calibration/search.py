@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..bracket import Bracket
-from ..progress import telling
+from ..progress import show_progress
 from ..targets import Regret, Target
 from . import regret
 from .families import DPSGD, UNKNOWNS, Epochs
@@ -35,17 +35,18 @@ def search(
         :class:`jaxgdp.calibration.solver.Solved`, one row each.
     """
     if client is None:
-        with telling("calibrating", about=0) as told:
+        function = progress if callable(progress) else None
+        with show_progress("calibrating", 0, None if function else progress) as evaluated:
             if isinstance(target, Regret):
-                return regret.solve(family, target, tolerance, adjacency, progress, told)
-            return Solver(family, target, tolerance, adjacency, progress, told).run()
+                return regret.solve(family, target, tolerance, adjacency, function, evaluated)
+            return Solver(family, target, tolerance, adjacency, function, evaluated).run()
     from ..scale.cluster import each
 
     found = empty(len(target.goal))
-    for start, part in each(client, _piece, _pieces(family, target, tolerance, adjacency)):
-        put(found, np.arange(start, start + len(part.value)), part)
-        if progress is not None:
-            progress(len(part.value))
+    with show_progress("calibrating", len(target.goal), progress, "calibrations") as count:
+        for start, part in each(client, _piece, _pieces(family, target, tolerance, adjacency)):
+            put(found, np.arange(start, start + len(part.value)), part)
+            count(len(part.value))
     return found
 
 

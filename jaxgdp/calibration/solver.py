@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from ..bracket import Bracket
 from ..measure import measure
-from ..progress import Telling
+from ..progress import Progress
 from ..targets import Target
 from .saddlepoint import approximate_mu
 from .status import EVERY, NONE, OK, OPEN, WIDE
@@ -99,14 +99,20 @@ class Solver:
 
     Args:
         family: :class:`DPSGD` or :class:`Scaled`, of the batch. target: flat, of the same length.
-        tolerance: relative step. adjacency, progress: as for :func:`jaxgdp.calibrate`. told: counts
-            evaluations for who watches.
+        tolerance: relative step. adjacency, progress: as for :func:`jaxgdp.calibrate`. evaluated:
+            counts evaluations.
     """
 
     few: ClassVar[int] = _FEW
 
     def __init__(
-        self, family, target: Target, tolerance: float, adjacency: str, progress=None, told=None
+        self,
+        family,
+        target: Target,
+        tolerance: float,
+        adjacency: str,
+        progress=None,
+        evaluated=None,
     ):
         self.family, self.target, self.tolerance, self.adjacency = (
             family,
@@ -116,7 +122,7 @@ class Solver:
         )
         self.unknown = family.unknown
         self.progress = progress or (lambda done: None)
-        self.told = Telling("calibrating") if told is None else told
+        self.evaluated = evaluated or Progress("calibrating")
         self.number = number = len(target.goal)
         self.step = np.log1p(tolerance)
         self.accepted, self.refused = _Side(number), _Side(number)
@@ -132,7 +138,7 @@ class Solver:
         mechanism = self.family.at(values, rows)
         asked = {"rtol": self.rtol, "adjacency": self.adjacency, "nested": False}
         found = measure(mechanism, (target.quantity,), **asked, **target.parameters())
-        self.told(len(rows))
+        self.evaluated(len(rows))
         bracket = Bracket(*(np.asarray(side) for side in found.brackets[target.quantity]))
         return target.read(bracket), np.asarray(found.status[target.quantity])
 
@@ -275,7 +281,7 @@ class Solver:
     def run(self) -> Solved:
         """Search until every calibration is closed or at an end of its range."""
         rows = np.arange(self.number)
-        self.told.expect(2 * self.few * self.number)
+        self.evaluated.expect(2 * self.few * self.number)
         self.learn(*self.probes(rows, self.start(), np.full(self.number, np.inf), first=True))
         self.iterations += 1
         self.narrow(rows, self.progress)
@@ -293,7 +299,7 @@ class Solver:
             rows = rows[~done]
             if len(rows) == 0:
                 break
-            self.told.expect(self.few * len(rows))
+            self.evaluated.expect(self.few * len(rows))
             u, error = self.estimate(rows, round_number)
             self.learn(*self.probes(rows, u, error, first=False))
             self.iterations[rows] += 1

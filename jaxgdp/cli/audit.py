@@ -111,7 +111,7 @@ def audit_command(
         from .. import audit
 
         cache_compiled_programs()
-        told.say("auditing")
+        told.describe("auditing")
         if method == "one-run":
             if num_guesses is None:
                 raise ValueError(

@@ -97,7 +97,7 @@ def bridge_command(
             pairs = (
                 _read_csv(csv) if csv is not None else [_pair(text) for text in epsilon_delta or ()]
             )
-            told.say("measuring")
+            told.describe("measuring")
             found = _of_statements(pairs, settings)
         else:
             cache_compiled_programs()
@@ -172,7 +172,7 @@ def _of_spec(path: str, settings, told) -> _Found:
     from ..tradeoff import tradeoff
 
     described = read_spec(path)
-    told.say("measuring")
+    told.describe("measuring")
     adjacency = described.settings.get("adjacency", "add_remove")
     curve = tradeoff(described.mechanism, adjacency=adjacency, **settings)
     verdict = identify(curve, rtol=settings["rtol"])

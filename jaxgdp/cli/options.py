@@ -10,7 +10,7 @@ import os
 import platform
 from pathlib import Path
 
-from ..progress import telling
+from ..progress import show_progress
 
 try:
     import typer
@@ -176,9 +176,8 @@ def working(
             long the rest will take.
 
     Yields:
-        :class:`jaxgdp.progress.Telling`.
+        :class:`jaxgdp.progress.Progress`.
     """
-    with telling(
-        doing, total, noun=noun, anywhere=always, bar=True, silent=quiet, rate=rate
-    ) as told:
-        yield told
+    progress = False if quiet else always or None
+    with show_progress(doing, total, progress, noun, rate) as shown:
+        yield shown

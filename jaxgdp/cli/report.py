@@ -175,10 +175,10 @@ def report_command(
         from ..report import report
 
         cache_compiled_programs()
-        told.say("reporting")
+        told.describe("reporting")
         result = report(mechanism, **settings)
         if form in ("html", "pdf"):
-            told.say("drawing")
+            told.describe("drawing")
         text = _text(result, form, path, about)
     if path is not None:
         if text is not None:
@@ -325,7 +325,7 @@ def _check(path: str, given: list[str], other_form: bool, told) -> int:
     try:
         old = Report.from_dict(data)
         cache_compiled_programs()
-        told.say("computing again")
+        told.describe("computing again")
         found = differences(old, fresh := recompute(old))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None

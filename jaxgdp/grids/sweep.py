@@ -4,8 +4,7 @@ disk.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from ..measure import measure
 from ..mechanisms import Composition, dpsgd
 from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import on_host, positive, probability, relative_width, whole
-from ..progress import Telling, telling
+from ..progress import counting
 from ..quantities import registry
 from ..scale.cluster import connected
 from ..scale.compute import compute_missing
@@ -202,11 +201,12 @@ def sweep(
         chosen = chosen or (executors.EAGER if number <= _FEW else executors.COMPILED)
         grid = grid._replace(executor=chosen.name)
     template = grid.template(chunk_size)
-    with connected(client) as client, _counting(progress, number) as count:
+    with connected(client) as client, counting(progress, "sweeping", number) as given:
+        count = given or (lambda done: None)
         if store is None:
             data = grid.measured(grid.whole, count, client)
             return dataset.labelled(axes, data, template.variables, template.attributes)
-        skip = count.already if isinstance(count, Telling) else count
+        skip = getattr(count, "skip", count)
         compute_missing(path, template, grid.measured, skip, count, client)
     import xarray
 
@@ -222,13 +222,3 @@ def _storable(store: Any) -> Path:
             "jaxgdp.sweep with a store needs zarr and dask: pip install 'jaxgdp[scale]'"
         ) from None
     return local(store)
-
-
-@contextlib.contextmanager
-def _counting(progress: Count | bool | None, number: int) -> Iterator[Count]:
-    """Where settings are counted: by the caller, by a bar, or nowhere."""
-    if progress is not True:
-        yield progress or (lambda done: None)
-        return
-    with telling("sweeping", number, noun="settings", anywhere=True, bar=True, rate=True) as count:
-        yield count

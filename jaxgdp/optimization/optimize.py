@@ -18,7 +18,7 @@ from ..mechanisms import Composition, SubsampledGaussian, compose
 from ..numerics.precision import with_float64
 from ..numerics.showing import html_table, short
 from ..numerics.validation import broadcast, checked, positive, probability, whole
-from ..progress import telling
+from ..progress import show_progress
 from ..targets import Regret, Target
 
 VARIABLES = ("noise_multiplier", "sampling_prob", "clip")
@@ -182,7 +182,8 @@ def optimize(
         optimizer: an optax optimiser; default Adam with a falling learning rate from 0.05.
         tolerance: of the common scale, see :func:`jaxgdp.calibrate`.
         adjacency: as there.
-        progress: called with the number of iterations finished, as they finish.
+        progress: called with the number of iterations finished, as they finish; True shows them on
+            stderr, also where that is no terminal.
 
     Returns:
         :class:`Optimized`.
@@ -212,9 +213,11 @@ def optimize(
         checked(
             "sampling_prob", start.sampling_prob, "in (0, 1) where it may change", lambda p: p < 1.0
         )
-    with telling("optimising", iterations, noun="iterations") as told:
+    function = progress if callable(progress) else None
+    shown = None if function else progress
+    with show_progress("optimising", iterations, shown, "iterations") as count:
         return _optimised(
-            proxy, target, start, over, iterations, optimizer, tolerance, adjacency, progress, told
+            proxy, target, start, over, iterations, optimizer, tolerance, adjacency, function, count
         )
 
 
@@ -228,12 +231,12 @@ def _optimised(
     tolerance,
     adjacency,
     progress,
-    told,
+    count,
 ) -> Optimized:
     begun = calibrate(target, mechanism=start.scaled, tolerance=tolerance, adjacency=adjacency)
     start = start._replace(noise_multiplier=float(begun.value) * start.noise_multiplier)
     best, history = _descend(
-        proxy, target, start, over, iterations, optimizer, adjacency, progress, told
+        proxy, target, start, over, iterations, optimizer, adjacency, progress, count
     )
     found = calibrate(target, mechanism=best.scaled, tolerance=tolerance, adjacency=adjacency)
     best = best._replace(noise_multiplier=float(found.value) * best.noise_multiplier)
@@ -248,7 +251,7 @@ def _evaluated(proxy, schedule: Schedule):
 
 @with_float64
 def _descend(
-    proxy, target, start: Schedule, over, iterations, optimizer, adjacency, progress, told
+    proxy, target, start: Schedule, over, iterations, optimizer, adjacency, progress, count
 ):
     """The best schedule on the way, and the proxy at every iteration."""
     if optimizer is None:
@@ -296,7 +299,7 @@ def _descend(
             )
         if history[-1] < least and abs(float(off)) < _NEAR:
             best, least = jax.tree.map(np.asarray, before), history[-1]
-        told(1)
+        count(1)
         if progress:
             progress(done + 1)
     return best, np.asarray(history)

@@ -22,7 +22,7 @@ from ..mechanisms import as_composition
 from ..mechanisms.description import describe
 from ..numerics.provenance import today
 from ..numerics.validation import floor_rate, open_unit, relative_width
-from ..progress import telling
+from ..progress import show_progress
 from ..quantities.registry import REGISTRY
 from ..spec import SETTINGS, Spec, from_dict, to_dict
 from ..tradeoff import ContradictionWarning, tradeoff
@@ -290,7 +290,7 @@ def _differs(value, default) -> bool:
     return tuple(value) != default if isinstance(default, tuple) else value != default
 
 
-@telling("measuring")
+@show_progress("measuring")
 def report(
     mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None, approximation=None
 ) -> Report:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..numerics.validation import one_of
-from ..progress import telling
+from ..progress import show_progress
 from . import document, published, result
 from .result import Result, Row
 
@@ -154,7 +154,7 @@ def reproduce(
     sections: list[tuple[str, Result, list[Path]]] = []
     for position, name in enumerate(chosen):
         start = time.perf_counter()
-        with telling(f"{name}, {position + 1} of {len(chosen)}"):
+        with show_progress(f"{name}, {position + 1} of {len(chosen)}"):
             found = known[name][1](quick)
             question = (
                 f"{known[name][0]} ({name} of {published.read(paper)['paper']['identifier']})"

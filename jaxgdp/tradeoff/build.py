@@ -13,12 +13,17 @@ from ..bracket import Bracket
 from ..mechanisms import as_composition
 from ..mechanisms.dominating import dominating
 from ..numerics.validation import floor_rate, on_host, relative_width
+from ..progress import counting
 from ..quantities import registry
 from .curve import TradeoffCurve
 
 
 def tradeoff(
-    mechanism, rtol=options.RTOL, fpr_floor=options.FPR_FLOOR, adjacency=options.ADJACENCY
+    mechanism,
+    rtol=options.RTOL,
+    fpr_floor=options.FPR_FLOOR,
+    adjacency=options.ADJACENCY,
+    progress=None,
 ) -> TradeoffCurve:
     """Certified trade-off curve of a mechanism, down to error rates of 1e-300.
 
@@ -32,6 +37,7 @@ def tradeoff(
         adjacency: "add_remove" (both orders), "remove" (slopes of P against Q as they are), "add",
             or "replace_one" (both orders of the pair of replacing a record; Gaussian and Laplace
             noise then count for half).
+        progress: called with the number of settings finished, as they finish; or True for a bar.
 
     Returns:
         A :class:`TradeoffCurve`.
@@ -61,7 +67,8 @@ def tradeoff(
     groups = paired.stacked()
     axes = len(mechanism.shape)
     flat = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), groups)
-    found = nested.answer(flat, question)
+    with counting(progress, "measuring", int(np.prod(mechanism.shape))) as count:
+        found = nested.answer(flat, question, progress=count)
     sides, attacks = found.results["mu"], []
     for achieved in paired.lower_bound_mechanisms():
         own = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), achieved.stacked())

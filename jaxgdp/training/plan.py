@@ -16,7 +16,7 @@ from jax.core import Tracer
 from ..bracket import Bracket
 from ..numerics.showing import cells, html_table, short
 from ..numerics.validation import checked
-from ..progress import counting
+from ..progress import show_progress
 from .float32 import above, below
 from .goals import Limit, checked_target, score
 from .overflow import ASKED_AT, FALLING
@@ -223,7 +223,7 @@ class Plan:
         new = np.setdiff1d(np.asarray(steps).astype(np.int64), np.asarray(plan.steps))
         if not len(new):
             return plan
-        with counting(progress, "planning", len(new)) as count:
+        with show_progress("planning", len(new), progress) as count:
             brackets, status = self._run.certified(
                 new, self.quantities, dict(self.asked), self.overflow, count
             )
@@ -310,7 +310,7 @@ class Plan:
             raise ValueError("max_steps_within needs a target or a limit, got none")
         self._on_host()
         own = [goal for goal in goals if isinstance(goal, Limit) or self._tabulates(goal)]
-        with counting(progress, "looking for the last step within the budget", _SEARCH) as count:
+        with show_progress("searching for the last step", _SEARCH, progress) as count:
             last = self._within(own, count) if own else self.max_steps
             return last if len(own) == len(goals) else self._search(target, last, count)
 

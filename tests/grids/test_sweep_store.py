@@ -184,8 +184,8 @@ def test_an_unfinished_store_does_not_look_finished(tmp_path):
 def test_the_bar_tells_the_rate_and_the_time_left(monkeypatch, capsys):
     from jaxgdp import progress
 
-    told = progress.Telling("sweeping", 100, "settings", rate=True)
-    told.already(60)
+    told = progress.Progress("sweeping", 100, "settings", rate=True)
+    told.skip(60)
     assert str(told) == "sweeping, 60 of about 100 settings"
     monkeypatch.setattr(progress.time, "monotonic", lambda: told.begin + 4.0)
     told(20)
@@ -196,7 +196,7 @@ def test_a_sweep_with_a_bar_is_the_same(plain, monkeypatch, capsys):
     from jaxgdp import progress
 
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "_AGAIN", 0.01)
+    monkeypatch.setattr(progress, "_INTERVAL", 0.01)
     xarray.testing.assert_identical(jaxgdp.sweep(**GRID, executor="eager", progress=True), plain)
     assert "settings" in capsys.readouterr().err
 
