@@ -5,9 +5,10 @@ A *source* is a mechanism, a composition, a :class:`jaxgdp.TradeoffCurve`, a pro
 :func:`refine`, or a callable ε ↦ δ, an upper bound on the profile for both orders of the
 neighbours."""
 
+from ..deprecation import warn
 from .clip_rectify import Amplified, clip_and_rectify, clip_and_rectify_outputs, clipped_fpr
 from .head import Head, head, head_mu
-from .identify import Verdict, identify
+from .identify import GdpVerdict, identify
 from .profile import Profile, refine
 from .subsampling import poisson_mask, subsample
 from .summary import Summary, summarize
@@ -16,10 +17,10 @@ from .transformation import gdp_transformation
 
 __all__ = [
     "Amplified",
+    "GdpVerdict",
     "Head",
     "Profile",
     "Summary",
-    "Verdict",
     "clip_and_rectify",
     "clip_and_rectify_outputs",
     "clipped_fpr",
@@ -33,3 +34,10 @@ __all__ = [
     "summarize",
     "tail_mu",
 ]
+
+
+def __getattr__(name: str) -> type[GdpVerdict]:
+    if name == "Verdict":
+        warn("jaxgdp.bridge.Verdict", "jaxgdp.bridge.GdpVerdict")
+        return GdpVerdict
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,6 +18,7 @@ beforehand."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ from ..bracket import Bracket
 from ..mechanisms import Composition, Gaussian, Laplace
 from ..mechanisms.base import AccountedBy, Mechanism
 from ..numerics.errors import SPACING
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import checked, finite, positive
 from ..tradeoff import TradeoffCurve, dominating
 from .head import RTOL, head
@@ -36,7 +38,7 @@ from .profile import Profile, refine
 from .source import Source, as_source
 
 _POINTS = 129
-_ROOM = 64.0 * SPACING
+ROOM = 64.0 * SPACING
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,9 @@ class Amplified(AccountedBy):
     changed: float
 
 
-def clip_and_rectify(source, fpr: float, rate: float = 0.0, *, rtol: float = RTOL) -> Amplified:
+def clip_and_rectify(
+    source: Any, fpr: float, rate: float = 0.0, *, rtol: float = RTOL
+) -> Amplified:
     """The mechanism whose outputs of the largest and smallest privacy losses are merged, and
     rectified (Liu et al. 2022, Theorem 4.4).
 
@@ -92,7 +96,7 @@ def clip_and_rectify(source, fpr: float, rate: float = 0.0, *, rtol: float = RTO
         )
     known = as_source(source, 0.5 * rtol)
     curve = curve_of_both_orders(known, [each for each in Adjacency if each.symmetric])
-    tpr = min(float(curve.tpr(fpr).upper) * (1.0 + _ROOM), 1.0)
+    tpr = min(float(curve.tpr(fpr).upper) * (1.0 + ROOM), 1.0)
     if fpr > 0.0:
         largest = np.log(tpr) - np.log(fpr)
     else:
@@ -102,16 +106,16 @@ def clip_and_rectify(source, fpr: float, rate: float = 0.0, *, rtol: float = RTO
             raise ValueError(
                 "fpr must be above 0 where the finite privacy losses are unbounded, got 0"
             )
-    largest = float(largest) * (1.0 + _ROOM) + _ROOM
-    epsilon, delta = _points(known, largest, rtol)
+    largest = float(largest) * (1.0 + ROOM) + ROOM
+    epsilon, delta = points(known, largest, rtol)
     profile = refine(
-        np.append(epsilon, largest), np.append(delta * (1.0 - rate) * (1.0 + _ROOM), 0.0)
+        np.append(epsilon, largest), np.append(delta * (1.0 - rate) * (1.0 + ROOM), 0.0)
     )
-    changed = min(((1.0 - rate) * (fpr + tpr) + rate) * (1.0 + _ROOM), 1.0)
+    changed = min(((1.0 - rate) * (fpr + tpr) + rate) * (1.0 + ROOM), 1.0)
     return Amplified(profile.mechanism, profile, head(profile, largest, rtol).mu, changed)
 
 
-def curve_of_both_orders(known: Source, adjacencies) -> TradeoffCurve:
+def curve_of_both_orders(known: Source, adjacencies: Iterable[str]) -> TradeoffCurve:
     """The scalar curve of a source, for one of some neighbouring relations.
 
     Raises:
@@ -128,13 +132,13 @@ def curve_of_both_orders(known: Source, adjacencies) -> TradeoffCurve:
     return curve
 
 
-def _points(known, most: float, rtol: float):
+def points(known: Source, most: float, rtol: float) -> tuple[Array, Array]:
     """ε and upper bounds on δ: where they decide, and evenly between."""
     found = head(known, most, rtol)
     even = np.linspace(0.0, most, _POINTS)
-    _, (log_delta, _) = known.sides(even)
+    log_delta = known.sides(even).upper.log_delta
     epsilon = np.concatenate([found.profile[0], even])
-    delta = np.concatenate([found.profile[1], np.exp(log_delta)]) * (1.0 + _ROOM * 16.0)
+    delta = np.concatenate([found.profile[1], np.exp(log_delta)]) * (1.0 + ROOM * 16.0)
     return epsilon, np.minimum(delta, 1.0)
 
 
@@ -148,7 +152,11 @@ def _loss_bounds(composition: Composition) -> tuple[float, float]:
 
 
 def clipped_fpr(
-    mechanism, lower: float, upper: float, query: tuple[float, float], sensitivity: float = 1.0
+    mechanism: Mechanism,
+    lower: float,
+    upper: float,
+    query: tuple[float, float],
+    sensitivity: float = 1.0,
 ) -> float:
     """α_c of clipping a noisy answer to [lower, upper], for a query that is known to lie in a
     range.
@@ -191,7 +199,9 @@ def clipped_fpr(
     return float(tail) * (1.0 - 1e-9)
 
 
-def clip_and_rectify_outputs(values, lower, upper, rate=0.0, *, rng: Any):
+def clip_and_rectify_outputs(
+    values: ArrayLike, lower: float, upper: float, rate: float = 0.0, *, rng: Any
+) -> Array:
     """Outputs clipped to [lower, upper], each replaced with probability r by one of both ends, at
     even odds.
 
@@ -212,7 +222,8 @@ def clip_and_rectify_outputs(values, lower, upper, rate=0.0, *, rng: Any):
         ValueError: bounds that are not in order, or a rate out of range.
 
     Example:
-        >>> clip_and_rectify_outputs([-3.0, 0.2, float("nan")], -1.0, 1.0, rng=np.random.default_rng(0)).tolist()
+        >>> rng, outputs = np.random.default_rng(0), [-3.0, 0.2, float("nan")]
+        >>> clip_and_rectify_outputs(outputs, -1.0, 1.0, rng=rng).tolist()
         [-1.0, 0.2, 1.0]
     """
     lower, upper = float(finite("lower", lower)), float(finite("upper", upper))

@@ -8,13 +8,16 @@ the profile does beyond."""
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from .. import options
 from ..bracket import Bracket
+from ..mechanisms import Composition
 from ..numerics.errors import COMPOSED_MU
 from ..numerics.rounding import rounded_outward
 from ..numerics.validation import floor_rate
@@ -24,16 +27,16 @@ from .profile import Profile, refine
 from .source import Source, as_source
 from .tail import part_limits, tail_mu
 
-_FIRST = 2.0  # ε up to which a function is looked at first
+_FIRST = 2.0  # ε up to which a function is measured first
 _MOST = 5000.0
 _ROUNDS = 12
 _POINTS = 513  # statements taken from a function that is no profile
-_PROBES = (30.0, 100.0, 300.0, 700.0)  # where a function is asked whether it has come to 0
+_PROBES = (30.0, 100.0, 300.0, 700.0)  # where a function may have come to 0
 _SURE = 1e-290  # a δ above this that is followed by 0 has not been lost to underflow
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GdpVerdict:
     """Whether something is Gaussian-DP, and what is known of its μ; build it with :func:`identify`.
 
     Attributes:
@@ -84,7 +87,9 @@ class Verdict:
         return f"{self.claim}: {self.reason}"
 
 
-def identify(source, *, fpr_floor=options.FPR_FLOOR, rtol=options.RTOL) -> Verdict:
+def identify(
+    source: Any, *, fpr_floor: float = options.FPR_FLOOR, rtol: float = options.RTOL
+) -> GdpVerdict:
     """Whether a mechanism, or whatever else has a privacy profile, is Gaussian-DP, with which μ and
     why.
 
@@ -96,7 +101,7 @@ def identify(source, *, fpr_floor=options.FPR_FLOOR, rtol=options.RTOL) -> Verdi
         rtol: relative width asked of the bracket of the head μ, in [1e-8, 1).
 
     Returns:
-        A :class:`Verdict`.
+        A :class:`GdpVerdict`.
 
     Raises:
         ValueError: an argument is out of range or batched, or a callable raises, returns no number
@@ -105,8 +110,10 @@ def identify(source, *, fpr_floor=options.FPR_FLOOR, rtol=options.RTOL) -> Verdi
     Example:
         >>> import jaxgdp
         >>> verdict = identify(jaxgdp.Laplace(scale=1.0))
-        >>> verdict.is_gdp, verdict.tail_mu, round(float(verdict.head_mu.upper), 4), verdict.fpr_floor
-        (True, 0.0, 1.0301, 0.0)
+        >>> verdict.is_gdp, verdict.tail_mu, verdict.fpr_floor
+        (True, 0.0, 0.0)
+        >>> round(float(verdict.head_mu.upper), 4)
+        1.0301
         >>> identify(jaxgdp.ApproximateDP(1.0, 1e-6)).is_gdp
         False
     """
@@ -121,7 +128,7 @@ def identify(source, *, fpr_floor=options.FPR_FLOOR, rtol=options.RTOL) -> Verdi
     )
 
 
-def _of_curve(curve: TradeoffCurve, rtol: float) -> Verdict:
+def _of_curve(curve: TradeoffCurve, rtol: float) -> GdpVerdict:
     if curve.shape != ():
         raise ValueError(
             f"source must be scalar (shape ()) to be identified, got shape {curve.shape}"
@@ -144,12 +151,12 @@ def _of_curve(curve: TradeoffCurve, rtol: float) -> Verdict:
         floor, found = 0.0, Bracket(found.lower, everywhere.upper)
     if np.isnan(limit):
         gdp = True if np.isfinite(everywhere.upper) else None
-        return Verdict(gdp, None, found, floor, everywhere, _dominated(mechanism, everywhere))
+        return GdpVerdict(gdp, None, found, floor, everywhere, _dominated(mechanism, everywhere))
     gdp = bool(np.isfinite(limit))
-    return Verdict(gdp, limit, found, floor, everywhere, _why(curve, mechanism, limit))
+    return GdpVerdict(gdp, limit, found, floor, everywhere, _why(curve, mechanism, limit))
 
 
-def _why(curve: TradeoffCurve, mechanism, limit: float) -> str:
+def _why(curve: TradeoffCurve, mechanism: Composition, limit: float) -> str:
     """The tail in words."""
     parts = part_limits(mechanism)
     names = lambda wanted: ", ".join(
@@ -174,7 +181,7 @@ def _why(curve: TradeoffCurve, mechanism, limit: float) -> str:
     return words + ("; sampling does not help that far out" if sampled else "")
 
 
-def _dominated(mechanism, everywhere: Bracket) -> str:
+def _dominated(mechanism: Composition, everywhere: Bracket) -> str:
     """Why nothing is said of the tail."""
     names = ", ".join(
         dict.fromkeys(type(m).__name__ for m, _, t in part_limits(mechanism) if np.isnan(t))
@@ -189,7 +196,7 @@ def _dominated(mechanism, everywhere: Bracket) -> str:
     return words
 
 
-def _until(measure, floor: float, epsilon: float, most: float) -> Head:
+def _until(measure: Callable[[float], Head], floor: float, epsilon: float, most: float) -> Head:
     """Measure the head on longer and longer ranges of ε until its μ holds down to the floor, or up
     to ``most``.
     """
@@ -206,24 +213,24 @@ def _until(measure, floor: float, epsilon: float, most: float) -> Head:
     return found
 
 
-def _of_profile(profile: Profile, floor: float, rtol: float) -> Verdict:
+def _of_profile(profile: Profile, floor: float, rtol: float) -> GdpVerdict:
     last = float(profile.epsilon[-1])
     if profile.infinite_mass == 0.0:
         found = head(profile, last, rtol)
         why = f"delta is 0 from epsilon = {last:g} on, so mu_t = 0"
-        return Verdict(True, 0.0, found.mu, 0.0, found.mu, why)
+        return GdpVerdict(True, 0.0, found.mu, 0.0, found.mu, why)
     nowhere = Bracket(np.inf, np.inf)
     why = (
         f"the statements leave a delta of {profile.infinite_mass:g} however large epsilon is, so"
         " mu_t is infinite"
     )
     if profile.infinite_mass == 1.0:
-        return Verdict(False, np.inf, nowhere, 1.0, nowhere, "delta = 1 says nothing")
+        return GdpVerdict(False, np.inf, nowhere, 1.0, nowhere, "delta = 1 says nothing")
     found = _until(lambda most: head(profile, most, rtol), floor, max(last, _FIRST), 1e6)
-    return Verdict(False, np.inf, found.mu, found.fpr_floor, nowhere, why)
+    return GdpVerdict(False, np.inf, found.mu, found.fpr_floor, nowhere, why)
 
 
-def _of_function(source: Source, floor: float, rtol: float) -> Verdict:
+def _of_function(source: Source, floor: float, rtol: float) -> GdpVerdict:
     zero = _zero(source)
     if zero is not None:
         found = _head_of_function(source, zero, rtol)
@@ -231,7 +238,7 @@ def _of_function(source: Source, floor: float, rtol: float) -> Verdict:
             f"the function is 0 from epsilon = {zero:.6g} on, which is pure differential privacy,"
             " so mu_t = 0"
         )
-        return Verdict(True, 0.0, found.mu, 0.0, found.mu, why + _how(found))
+        return GdpVerdict(True, 0.0, found.mu, 0.0, found.mu, why + _how(found))
     found = _until(lambda most: _head_of_function(source, most, rtol), floor, _FIRST, _PROBES[-1])
     everywhere = Bracket(0.0 if np.isinf(found.mu.lower) else found.mu.lower, np.inf)
     some = [(e, d) for e, d in source.known.items() if _SURE < d < 1.0]
@@ -246,7 +253,7 @@ def _of_function(source: Source, floor: float, rtol: float) -> Verdict:
         f"known up to epsilon = {found.epsilon_max:g} only: a finite number of values does not tell"
         f" the tail{told}"
     )
-    return Verdict(None, None, found.mu, found.fpr_floor, everywhere, why + _how(found))
+    return GdpVerdict(None, None, found.mu, found.fpr_floor, everywhere, why + _how(found))
 
 
 def _how(found: Head) -> str:
@@ -271,14 +278,12 @@ def _head_of_function(source: Source, most: float, rtol: float) -> Head:
     known = sorted((e, d) for e, d in source.known.items() if e <= most)
     implied = head(refine(*np.array(known).T), most, rtol)
     upper = implied.mu.upper
-    return Head(
-        **{
-            **implied.__dict__,
-            "mu": Bracket(0.0, upper),
-            "convex": False,
-            "fpr_floor": fpr_where_it_holds(upper, most),
-            "evaluations": source.calls,
-        }
+    return replace(
+        implied,
+        mu=Bracket(0.0, upper),
+        convex=False,
+        fpr_floor=fpr_where_it_holds(upper, most),
+        evaluations=source.calls,
     )
 
 
@@ -301,9 +306,9 @@ def _zero(source: Source) -> float | None:
         middle = 0.5 * (left + right)
         if not left < middle < right or right - left <= 1e-9 * right:
             break
-        value = float(np.exp(source.sides(np.array([middle]))[1][0][0]))
+        value = float(np.exp(source.sides(np.array([middle])).upper.log_delta[0]))
         left, right = (middle, right) if value > 0.0 else (left, middle)
     return right if source.known[left] > _SURE else None
 
 
-__all__ = ["Verdict", "identify"]
+__all__ = ["GdpVerdict", "identify"]

@@ -7,10 +7,13 @@ evaluated and found below, and above, by more than its rounding."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ..numerics import gaussian_profile
 from ..numerics.normal import LOG_SQRT_2PI, log1mexp, ndtri_exp, ndtri_half_plus
+from ..numerics.shapes import Array, ArrayLike
 
 _MARGIN = 1.5e-12  # of log δ_μ and log(1 − δ_μ), whose own promise is 1e-12
 _STEP = 1e-11  # half the width of the answer, relative
@@ -18,7 +21,7 @@ _HALF = np.log(0.5)
 _LEAST = 1e-307
 
 
-def _log_of(epsilon, mu, body):
+def _log_of(epsilon: Array, mu: Array, body: Array) -> Array:
     """log(1 − δ_μ(ε)) where it is the body that is asked for, log δ_μ(ε) elsewhere; of both only
     what is needed is worked out.
     """
@@ -28,7 +31,7 @@ def _log_of(epsilon, mu, body):
     return np.where(body, gaussian_profile.log_rest(epsilon, mu), value) if np.any(body) else value
 
 
-def exceeds(epsilon, log_delta, log_rest, mu: float):
+def exceeds(epsilon: Array, log_delta: Array, log_rest: Array, mu: float) -> Array:
     """Whether δ at ε lies above the Gaussian profile of μ, as far as doubles can tell."""
     if mu == 0.0 or np.isinf(mu):
         return log_delta > -np.inf if mu == 0.0 else np.zeros(np.shape(epsilon), bool)
@@ -38,11 +41,12 @@ def exceeds(epsilon, log_delta, log_rest, mu: float):
     return np.where(body, log_rest < own, log_delta > own)
 
 
-def mu_of(epsilon, log_delta, log_rest):
+def mu_of(epsilon: ArrayLike, log_delta: ArrayLike, log_rest: ArrayLike) -> tuple[Array, Array]:
     """Lower and upper bound, 3e-11 apart relative, on the μ with δ_μ(ε) = δ.
 
     Args:
-        epsilon: ε ≥ 0 in nats. log_delta, log_rest: log δ and log(1 − δ); arrays of one shape.
+        epsilon: ε ≥ 0 in nats.
+        log_delta, log_rest: log δ and log(1 − δ); arrays of one shape.
 
     Returns:
         (lower, upper); 0 where δ is 0, ∞ where it is 1.
@@ -52,7 +56,7 @@ def mu_of(epsilon, log_delta, log_rest):
         return _mu_of(epsilon, log_delta, log_rest)
 
 
-def _mu_of(epsilon, log_delta, log_rest):
+def _mu_of(epsilon: Array, log_delta: Array, log_rest: Array) -> tuple[Array, Array]:
     zero, one = log_delta == -np.inf, log_rest == -np.inf
     settled = zero | one
     epsilon = np.where(settled, 1.0, epsilon)
@@ -65,7 +69,7 @@ def _mu_of(epsilon, log_delta, log_rest):
     goal = np.where(body, log_rest, log_delta)
     margin = _MARGIN + 1e-15 * np.abs(goal)
 
-    def excess(x):
+    def excess(x: Array) -> tuple[Array, Array]:
         """How far the profile of e^x lies above the goal, and its slope."""
         mu = np.exp(x)
         value = np.maximum(_log_of(epsilon, mu, body), -1e300)
@@ -120,6 +124,8 @@ def _mu_of(epsilon, log_delta, log_rest):
     )[()]
 
 
-def mu_of_sides(epsilon, low, high):
+def mu_of_sides(
+    epsilon: ArrayLike, low: Iterable[Array], high: Iterable[Array]
+) -> tuple[Array, Array]:
     """Bounds on μ from bounds on δ: each a pair (log δ, log(1 − δ)), arrays of one shape."""
     return mu_of(epsilon, *low)[0], mu_of(epsilon, *high)[1]

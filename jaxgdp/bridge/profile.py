@@ -17,9 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..deprecation import renamed_arguments
 from ..mechanisms import FromProfile
 from ..numerics.errors import SPACING
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import broadcast, checked, closed_unit, finite
+from .callables import ProfileFunction, values
 
 _UP, _DOWN = 1.0 + 16.0 * SPACING, 1.0 - 16.0 * SPACING  # some exp and expm1, a few products
 
@@ -51,7 +54,7 @@ class Profile:
             f" {self.delta[-1]:g})"
         )
 
-    def __call__(self, epsilon):
+    def __call__(self, epsilon: ArrayLike) -> Array:
         """δ at ε, rounded up by at most 1e-14 relative; never above a statement it was made of.
 
         Args:
@@ -71,7 +74,7 @@ class Profile:
         mirrored = np.minimum((-np.expm1(-size) + np.exp(-size) * above) * _UP, 1.0)
         return np.where(epsilon < 0.0, mirrored, above)[()]
 
-    def _between(self, epsilon) -> _Ends:
+    def _between(self, epsilon: Array) -> _Ends:
         """Corners and shares; both corners are the last one beyond it."""
         k = np.searchsorted(self.epsilon, epsilon, side="right")
         last = len(self.epsilon) - 1
@@ -86,7 +89,7 @@ class Profile:
         to_right = np.where(some, np.exp(-ahead) * np.expm1(-behind) / np.expm1(-safe), 0.0)
         return _Ends(left, right, to_left, to_right)
 
-    def _middle(self, epsilon):
+    def _middle(self, epsilon: Array) -> tuple[Array, Array]:
         """e^ε_1 − e^ε over 1 + e^ε_1, and (1 + e^ε)/(1 + e^ε_1), with ε_1 the first corner; for ε
         up to there.
         """
@@ -96,7 +99,7 @@ class Profile:
             1.0 + np.exp(-first)
         )
 
-    def _delta(self, epsilon):
+    def _delta(self, epsilon: Array) -> Array:
         ends = self._between(epsilon)
         value = self.delta[ends.left] * ends.left_share + self.delta[ends.right] * ends.right_share
         # at a corner it is what was stated, and never more than what is stated before
@@ -108,12 +111,12 @@ class Profile:
         first = np.minimum((self.delta[0] + (1.0 - self.delta[0]) * gap) * _UP, 1.0)
         return np.where(epsilon < self.epsilon[0], first, value)
 
-    def log_delta(self, epsilon):
+    def log_delta(self, epsilon: ArrayLike) -> Array:
         """log δ(ε) for ε ≥ 0, −∞ where δ is 0."""
         with np.errstate(divide="ignore"):
             return np.log(self._delta(np.asarray(epsilon, float)))
 
-    def log_rest(self, epsilon):
+    def log_rest(self, epsilon: ArrayLike) -> Array:
         """log(1 − δ(ε)) for ε ≥ 0, rounded down; its digits do not cancel where δ is next to 1."""
         epsilon = np.asarray(epsilon, float)
         ends = self._between(epsilon)
@@ -128,25 +131,26 @@ class Profile:
         slack = 16.0 * SPACING * (1.0 + np.where(np.isfinite(found), np.abs(found), 0.0))
         return np.minimum(found - slack, 0.0)
 
-    def beta(self, alpha):
+    @renamed_arguments(alpha="fpr")
+    def beta(self, fpr: ArrayLike) -> Array:
         """The trade-off curve that the statements imply: max over corners of 1 − δ − e^ε·α, and of
         its mirror image (1 − δ − α)·e^{−ε}.
 
         Args:
-            alpha: FPR in [0, 1], any shape.
+            fpr: FPR α in [0, 1], any shape.
 
         Returns:
             FNR, float64, of that shape, rounded down: no attack errs less often.
 
         Raises:
-            ValueError: α is out of range.
+            ValueError: ``fpr`` is out of range.
         """
-        alpha = closed_unit("alpha", alpha)[..., None]
+        fpr = closed_unit("fpr", fpr)[..., None]
         rest = 1.0 - self.delta
         with np.errstate(over="ignore", divide="ignore"):
-            lost = np.exp(np.minimum(self.epsilon + np.log(alpha), 1.0)) * _UP
+            lost = np.exp(np.minimum(self.epsilon + np.log(fpr), 1.0)) * _UP
         steep = rest * _DOWN - lost
-        flat = np.exp(-self.epsilon) * np.maximum(rest * _DOWN - alpha, 0.0) * _DOWN
+        flat = np.exp(-self.epsilon) * np.maximum(rest * _DOWN - fpr, 0.0) * _DOWN
         return np.max(np.maximum(np.maximum(steep, flat), 0.0), axis=-1)[()]
 
     @property
@@ -164,7 +168,7 @@ class Profile:
         return FromProfile(self.epsilon, self.delta)
 
 
-def _kept(epsilon, delta) -> list[int]:
+def _kept(epsilon: Array, delta: Array) -> list[int]:
     """Indices of the lower hull of points by increasing ε and decreasing δ, from the far end to the
     chord over γ = 1.
     """
@@ -192,7 +196,7 @@ def _kept(epsilon, delta) -> list[int]:
     return hull[::-1]
 
 
-def refine(epsilon, delta) -> Profile:
+def refine(epsilon: ArrayLike, delta: ArrayLike | ProfileFunction) -> Profile:
     """The profile that (ε, δ) statements imply: convex in e^ε, symmetric, and no smaller one (Liu
     et al. 2022, Theorem 2.1).
 
@@ -215,9 +219,7 @@ def refine(epsilon, delta) -> Profile:
     """
     epsilon = np.atleast_1d(checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0))
     if callable(delta):
-        from .source import asked
-
-        delta = asked(delta, epsilon)
+        delta = values(delta, epsilon)
     delta = np.atleast_1d(closed_unit("delta", delta))
     shape = broadcast(epsilon=epsilon, delta=delta)
     if len(shape) != 1 or len(epsilon) not in (1, len(delta)) and len(delta) != 1:

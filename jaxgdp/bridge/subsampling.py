@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..mechanisms import Composition, Gaussian, Laplace, SubsampledGaussian, SubsampledLaplace
+from ..numerics.shapes import Array
 from ..numerics.validation import probability, whole
-from .clip_rectify import _ROOM, Amplified, _points, curve_of_both_orders
+from ..tradeoff import TradeoffCurve
+from .clip_rectify import ROOM, Amplified, curve_of_both_orders, points
 from .head import RTOL
 from .identify import identify
 from .profile import refine
@@ -24,7 +26,7 @@ _WORD = 2.0**32
 _LEAST = 1e-30  # δ at which statements about a profile without end are enough
 
 
-def subsample(source, sampling_prob: float, *, rtol: float = RTOL) -> Amplified:
+def subsample(source: Any, sampling_prob: float, *, rtol: float = RTOL) -> Amplified:
     """The mechanism run on a Poisson sample of the records (Liu et al. 2022, Section 4.3; Balle et
     al. 2020, Theorem 8).
 
@@ -50,9 +52,9 @@ def subsample(source, sampling_prob: float, *, rtol: float = RTOL) -> Amplified:
     known = as_source(source, 0.5 * rtol)
     curve = curve_of_both_orders(known, ("add_remove",))
     most = _end(curve)
-    epsilon, delta = _points(known, most, rtol)
-    after = np.log1p(p * np.expm1(epsilon)) * (1.0 + _ROOM)
-    profile = refine(after, np.minimum(p * delta * (1.0 + _ROOM), 1.0))
+    epsilon, delta = points(known, most, rtol)
+    after = np.log1p(p * np.expm1(epsilon)) * (1.0 + ROOM)
+    profile = refine(after, np.minimum(p * delta * (1.0 + ROOM), 1.0))
     exact = _exact(curve.mechanism, p)
     if exact is not None:
         mu = identify(exact, rtol=rtol).everywhere
@@ -61,7 +63,7 @@ def subsample(source, sampling_prob: float, *, rtol: float = RTOL) -> Amplified:
     return Amplified(exact if exact is not None else profile.mechanism, profile, mu, 1.0 - p)
 
 
-def _end(curve) -> float:
+def _end(curve: TradeoffCurve) -> float:
     """The ε from which on δ is 0, or where it is small enough, or no more than what no ε does away
     with.
     """
@@ -92,12 +94,13 @@ def _exact(composition: Composition, p: float):
     return None
 
 
-def poisson_mask(number: int, sampling_prob: float, *, rng: Any):
+def poisson_mask(number: int, sampling_prob: float, *, rng: Any) -> Array:
     """Which of a number of records are in the sample: each with probability p, rounded down to a
     multiple of 2⁻³².
 
     Args:
-        number: of records, a whole number ≥ 1. sampling_prob: p in (0, 1].
+        number: of records, a whole number ≥ 1.
+        sampling_prob: p in (0, 1].
         rng: a ``numpy.random.Generator``, or a JAX key used for nothing else (which may be traced).
 
     Returns:

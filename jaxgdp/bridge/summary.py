@@ -8,19 +8,29 @@ larger one where μ holds at every rate."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from .. import gdp, options
 from ..bracket import Bracket
-from ..mechanisms import Composition, as_composition
+from ..mechanisms import Composition, Mechanism, as_composition
 from ..numerics.errors import COMPOSED_MU
 from ..numerics.rounding import rounded_outward
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import open_unit
 from ..tradeoff import TradeoffCurve, tradeoff
-from .identify import Verdict, identify
+from .identify import GdpVerdict, identify
 
 DELTAS = (1e-3, 1e-5, 1e-6, 1e-10)
+
+
+class Part(NamedTuple):
+    """A part of a composition, its uses, and the verdict on one use."""
+
+    mechanism: Mechanism
+    uses: float
+    verdict: GdpVerdict
 
 
 @dataclass(frozen=True)
@@ -28,19 +38,20 @@ class Summary:
     """A composition by three routes; build it with :func:`summarize`.
 
     Attributes:
-        mus: (mechanism, uses, verdict) of each part, used once.
+        mus: the verdict on each part, used once.
         by_parts: √(Σ k·μ²) of the upper sides; ∞ where a part has no μ at every rate.
         whole: verdict on the exact composition: the summary by its own μ.
         deltas: δ at which the ε of each are compared.
-        exact: bracket of ε of the exact composition at each δ; report the upper side. by_mu: ε of
-            the Gaussian mechanism of ``whole.head_mu``, which bounds it where that μ holds.
-            by_parts_epsilon: that of ``by_parts``. All in nats.
+        exact: bracket of ε of the exact composition at each δ, nats; report the upper side.
+        by_mu: ε of the Gaussian mechanism of ``whole.head_mu``, nats, which bounds the exact ε
+            where that μ holds.
+        by_parts_epsilon: ε of the Gaussian mechanism of ``by_parts``, nats.
         curve: the trade-off curve of the exact composition.
     """
 
-    mus: tuple
+    mus: tuple[Part, ...]
     by_parts: float
-    whole: Verdict
+    whole: GdpVerdict
     deltas: tuple[float, ...]
     exact: Bracket
     by_mu: np.ndarray
@@ -68,7 +79,11 @@ class Summary:
 
 
 def summarize(
-    mechanism, *, deltas=DELTAS, fpr_floor=options.FPR_FLOOR, rtol=options.RTOL
+    mechanism: Mechanism | Composition,
+    *,
+    deltas: ArrayLike = DELTAS,
+    fpr_floor: float = options.FPR_FLOOR,
+    rtol: float = options.RTOL,
 ) -> Summary:
     """The exact composition, its Gaussian summary, and the composition of the parts' own μ, side by
     side.
@@ -98,12 +113,12 @@ def summarize(
     whole = identify(curve)
     parts = []
     for part, uses in zip(composition.mechanisms, composition.counts, strict=True):
-        parts.append((part, float(uses), identify(part, rtol=rtol)))
+        parts.append(Part(part, float(uses), identify(part, rtol=rtol)))
     squares = sum(uses * float(verdict.everywhere.upper) ** 2 for _, uses, verdict in parts)
     by_parts = float(np.sqrt(squares)) * (1.0 + COMPOSED_MU)
     at = np.array(deltas)
 
-    def epsilon(mu):
+    def epsilon(mu: float) -> np.ndarray:
         return (
             gdp.epsilon(delta=at, mu=mu) * (1.0 + 1e-9)
             if np.isfinite(mu)

@@ -10,16 +10,24 @@ mechanism by no more than log p, so μ_t = 1/σ as without. Of independent losse
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ..mechanisms import Composition, as_composition
+from ..mechanisms import Composition, Mechanism, as_composition
 from ..numerics import namespace as xp
 
 
-def part_limits(composition: Composition):
-    """(mechanism, uses, μ_t of one use) of every part of a scalar composition; NaN where it is not
-    known.
-    """
+class PartLimit(NamedTuple):
+    """A part of a composition, its uses, and μ_t of one use; NaN where it is not known."""
+
+    mechanism: Mechanism
+    uses: float
+    mu: float
+
+
+def part_limits(composition: Composition) -> list[PartLimit]:
+    """The limit of every part of a scalar composition."""
     found = []
     with np.errstate(all="ignore"):
         for mechanism, uses in zip(composition.mechanisms, composition.counts, strict=True):
@@ -28,11 +36,12 @@ def part_limits(composition: Composition):
                 np.sum(count * xp.vmap(lambda m: m.limit_precision())(part))
                 for part, count in groups
             )
-            found.append((mechanism, float(np.asarray(uses)), float(np.sqrt(sum(squares)))))
+            limit = float(np.sqrt(sum(squares)))
+            found.append(PartLimit(mechanism, float(np.asarray(uses)), limit))
     return found
 
 
-def tail_mu(mechanism) -> float:
+def tail_mu(mechanism: Mechanism | Composition) -> float:
     """μ_t = limsup ε/√(−2 log δ(ε)) of a mechanism or composition, from what is known of its parts
     (Liu et al. 2022, Theorem 3.3).
 
@@ -60,4 +69,4 @@ def tail_mu(mechanism) -> float:
     return float(np.sqrt(sum(uses * limit * limit for _, uses, limit in part_limits(composition))))
 
 
-__all__ = ["part_limits", "tail_mu"]
+__all__ = ["PartLimit", "part_limits", "tail_mu"]

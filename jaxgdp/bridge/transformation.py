@@ -4,10 +4,13 @@ same δ (Liu et al. 2022, Section 4).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..bracket import Bracket
 from ..numerics.errors import COMPOSED_MU
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import broadcast, checked
 from .inversion import mu_of_sides
 from .source import as_source
@@ -15,7 +18,7 @@ from .source import as_source
 RTOL = 1e-4
 
 
-def gdp_transformation(source, epsilon, *, rtol=RTOL) -> Bracket:
+def gdp_transformation(source: Any, epsilon: ArrayLike, *, rtol: float = RTOL) -> Bracket:
     """μ_A(ε), the solution of δ_μ(ε) = δ_A(ε) (Liu et al. 2022, Definition 4.1).
 
     A mechanism is μ-GDP if and only if μ_A(ε) ≤ μ for every ε ≥ 0 (Corollary 4.1). The
@@ -29,7 +32,7 @@ def gdp_transformation(source, epsilon, *, rtol=RTOL) -> Bracket:
         rtol: relative width asked of the curve of a mechanism, in [1e-8, 1).
 
     Returns:
-        Bracket; report the upper side. Of a callable both sides are those of the function itself:
+        Bracket; report the upper side. Both sides for a callable are those of the function itself:
         the mechanism behind it has at most the upper one, and it takes another statement than the
         function's own to show less than the lower one. 0 where δ is 0, ∞ where it is 1.
 
@@ -39,7 +42,8 @@ def gdp_transformation(source, epsilon, *, rtol=RTOL) -> Bracket:
 
     Example:
         >>> import jaxgdp
-        >>> bracket = gdp_transformation(lambda epsilon: jaxgdp.gdp.delta(epsilon=epsilon, mu=1.5), [0.0, 1.0, 6.0])
+        >>> profile = lambda epsilon: jaxgdp.gdp.delta(epsilon=epsilon, mu=1.5)
+        >>> bracket = gdp_transformation(profile, [0.0, 1.0, 6.0])
         >>> bool(bracket.contains(1.5).all()), bool((bracket.width < 1e-9).all())
         (True, True)
     """

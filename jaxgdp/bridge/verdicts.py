@@ -4,17 +4,19 @@ built.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import mechanisms
 from ..mechanisms import dpsgd
 from ..numerics.rounding import rounded_outward
-from .identify import Verdict, identify
+from .identify import GdpVerdict, identify
 
 _GRID = np.linspace(-12.0, 13.0, 101)
 
 
-def examples() -> dict:
+def examples() -> dict[str, Any]:
     """One setting of every mechanism, by what it is."""
     densities = mechanisms.FromDensities.normalized(
         _GRID, -np.abs(_GRID) / 1.5, -np.abs(_GRID - 1.0) / 1.5
@@ -44,7 +46,7 @@ def examples() -> dict:
     }
 
 
-def verdicts() -> dict[str, Verdict]:
+def verdicts() -> dict[str, GdpVerdict]:
     """The verdict on each of :func:`examples`."""
     return {name: identify(mechanism) for name, mechanism in examples().items()}
 

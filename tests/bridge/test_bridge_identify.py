@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from contract.mechanisms_of_every_class import SETTINGS
+from mechanisms_of_every_class import SETTINGS
 from known_profiles import gaussian, laplace, laplace_mu, pure
 
 import jaxgdp

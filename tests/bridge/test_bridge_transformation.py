@@ -5,7 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from contract.mechanisms_of_every_class import SETTINGS
+from mechanisms_of_every_class import SETTINGS
 from known_profiles import gaussian, laplace, pure, random_pair
 from scipy.special import ndtri
 
