@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from mechanisms_of_every_class import SETTINGS
 from known_profiles import gaussian, laplace, laplace_mu, pure
+from mechanisms_of_every_class import SETTINGS
 
 import jaxgdp
 from jaxgdp import bridge, gdp

@@ -5,8 +5,8 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from mechanisms_of_every_class import SETTINGS
 from known_profiles import gaussian, laplace, pure, random_pair
+from mechanisms_of_every_class import SETTINGS
 from scipy.special import ndtri
 
 import jaxgdp
