@@ -24,7 +24,7 @@ def run_on_four(code):
 
 def test_rows_are_split_and_nothing_passes_between_devices():
     run_on_four(
-        "import functools, jax, numpy as np\nfrom jaxgdp.accounting import devices\nassert"
+        "import functools, jax, numpy as np\nfrom jaxgdp.accounting.run import devices\nassert"
         " devices.number() == 4\none = lambda row, table: {'sum': table @ row[0], 'place': row[1] +"
         " 1.0}\nprogram = jax.jit(lambda rows, table: devices.mapped(one, rows, table))\ntable ="
         " np.arange(15.0).reshape(3, 5)\nfor length in (8, 5, 1):\n    rows ="
@@ -46,7 +46,7 @@ def test_the_real_program_has_no_transfer_between_devices():
     device's share.
     """
     run_on_four(
-        "import jax, numpy as np, jaxgdp\nfrom jaxgdp.accounting import devices, executors\nfrom"
+        "import jax, numpy as np, jaxgdp\nfrom jaxgdp.accounting.run import devices, executors\nfrom"
         " jaxgdp.numerics.precision import with_float64\ngroups = jaxgdp.dpsgd(np.full((8, 1),"
         " 2.0), 0.1, np.full((8, 1), 500.0)).stacked()\nrows = jax.tree.map(lambda a: a[:, 0],"
         " groups)\nseen = np.full((8, 2), np.inf), np.zeros((8, 2))\ntext = with_float64(lambda:"
