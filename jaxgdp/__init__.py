@@ -30,6 +30,15 @@ if TYPE_CHECKING:
     from .grids.compare_samplers import compare_samplers
     from .grids.sweep import sweep
     from .measure import Measured, measure
+    from .measure.by_name import advantage as advantage
+    from .measure.by_name import approximate_mu as approximate_mu
+    from .measure.by_name import bayes_risk as bayes_risk
+    from .measure.by_name import beta as beta
+    from .measure.by_name import delta as delta
+    from .measure.by_name import epsilon as epsilon
+    from .measure.by_name import mu as mu
+    from .measure.by_name import regret as regret
+    from .measure.by_name import tpr as tpr
     from .mechanisms import (
         ApproximateDP,
         Composition,
@@ -123,13 +132,32 @@ _HOMES = {
     "TradeoffCurve": "tradeoff",
     "tradeoff": "tradeoff",
 }
-# modules and folders of the package that are reached as attributes; those that lie elsewhere than
-# their name says, with their place
+# modules and folders of the package that are reached as attributes
 _MODULES = frozenset(
-    "accounting audit bracket bridge calibration conversions deployments differentiable gdp grids interop landscape mechanisms"
-    " numerics optimization options pairs plot quantities reproduce samplers scale spec targets training".split()
+    (
+        "accounting adjacency audit bracket bridge calibration cli comparison conversions"
+        " deployments deprecation differentiable gdp grids interop landscape mechanisms numerics"
+        " optimization options pairs plot progress quantities reproduce samplers scale spec targets"
+        " training vocabulary"
+    ).split()
 )
-_PLACES = {"landscape": "grids.landscape"}
+# modules that have moved: old place → new one
+_MOVED = {
+    "comparison": "grids.compare_samplers",
+    "landscape": "grids.landscape",
+    "sweep": "grids.sweep",
+}
+
+
+def _quantities() -> tuple[str, ...]:
+    """Names of the functions of one quantity; quantities can be registered once they are loaded."""
+    loaded = sys.modules.get(__name__ + ".quantities.registry")
+    if loaded is not None:
+        return tuple(loaded.REGISTRY)
+    return (
+        "mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk",
+        "approximate_mu",
+    )  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -138,12 +166,19 @@ def __getattr__(name: str) -> Any:
         value = globals()[name] = getattr(home, name)
         return value
     if name in _MODULES:
-        return importlib.import_module("." + _PLACES.get(name, name), __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return importlib.import_module("." + _MOVED.get(name, name), __name__)
+    if not name.startswith("_") and name in _quantities():
+        return getattr(importlib.import_module(".measure.by_name", __name__), name)
+    hint = ""
+    if not name.startswith("_"):
+        from .vocabulary import did_you_mean
+
+        hint = did_you_mean(name, __dir__())
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    return sorted({*globals(), *__all__, *_MODULES, *_quantities()})
 
 
 class _Package(types.ModuleType):
@@ -157,4 +192,33 @@ class _Package(types.ModuleType):
         super().__setattr__(name, value)
 
 
+class _Moved:
+    """Finds modules at their old places, such as ``jaxgdp.landscape``, and warns."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+        old = name.removeprefix(__name__ + ".")
+        if name == old or old not in _MOVED:
+            return None
+        from importlib.machinery import ModuleSpec
+
+        return ModuleSpec(name, _Moved)  # type: ignore[arg-type]
+
+    @staticmethod
+    def create_module(spec: Any) -> types.ModuleType:
+        from .deprecation import warn
+
+        new = _MOVED[spec.name.removeprefix(__name__ + ".")]
+        warn(f"the module {spec.name}", f"{__name__}.{new}")
+        module = importlib.import_module("." + new, __name__)
+        spec.loader_state = module.__spec__
+        return module
+
+    @staticmethod
+    def exec_module(module: types.ModuleType) -> None:
+        """Nothing is run: the module keeps the specification of its new place."""
+        module.__spec__ = module.__spec__ and module.__spec__.loader_state
+
+
 sys.modules[__name__].__class__ = _Package
+sys.meta_path.append(_Moved)  # type: ignore[arg-type]

@@ -5,9 +5,12 @@ they are worth.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 SAME = 1e-11  # relative distance up to which rounding may make two sides cross
 LEAST = 1e-300  # a distance, and a value, that counts as nothing
@@ -35,7 +38,7 @@ STATUS: dict[int, str] = {
 class Bracket(NamedTuple):
     """A certified pair ``lower ≤ true ≤ upper``.
 
-    Arrays of equal shape, float64. Each quantity's docstring says which side is the safe one to
+    Arrays of equal shape, float64, or two plain floats. Each quantity's docstring says which side is the safe one to
     report: the upper side for everything that grows with privacy loss (μ, ε, δ, advantage, TPR),
     the lower side for the error rates of an attacker (β, Bayes risk).
 
@@ -49,25 +52,29 @@ class Bracket(NamedTuple):
     upper: Any
 
     @property
-    def width(self):
+    def width(self) -> Any:
         """upper − lower."""
         return self.upper - self.lower
 
     @property
-    def midpoint(self):
+    def midpoint(self) -> Any:
         """The middle of the bracket: an estimate, not a certified number.
 
         Method: docs/method/limits.md#estimates
         """
         return self.lower + 0.5 * (self.upper - self.lower)
 
-    def contains(self, value):
+    def contains(self, value: ArrayLike) -> Any:
         """Whether ``value`` lies in the bracket, elementwise."""
         return (self.lower <= value) & (value <= self.upper)
 
     @classmethod
     def from_sides(
-        cls, lower, upper, extent=(-np.inf, np.inf), rounding: float = LEAST
+        cls,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        extent: tuple[float, float] = (-np.inf, np.inf),
+        rounding: float = LEAST,
     ) -> tuple[Bracket, Any]:
         """Two sides worked out on their own, compared before anything is done to them.
 
@@ -77,16 +84,18 @@ class Bracket(NamedTuple):
         ``extent``.
 
         Args:
-            lower, upper: arrays that broadcast.
+            lower: an array.
+            upper: an array that broadcasts with it.
             extent: (least, largest) value the number can have, whatever the mechanism.
             rounding: absolute distance that rounding may make two sides cross by.
 
         Returns:
             (bracket, whether its sides contradicted each other), host arrays of the broadcast
-            shape.
+            shape; plain floats where there is one number.
 
         Example:
-            >>> bracket, contradicted = Bracket.from_sides([0.1, 0.3], [0.2, 0.2], extent=(0.0, 1.0))
+            >>> sides = [0.1, 0.3], [0.2, 0.2]
+            >>> bracket, contradicted = Bracket.from_sides(*sides, extent=(0.0, 1.0))
             >>> bracket.lower.tolist(), bracket.upper.tolist(), contradicted.tolist()
             ([0.1, 0.0], [0.2, 1.0], [False, True])
 
@@ -100,4 +109,4 @@ class Bracket(NamedTuple):
             sound = (low == high) | (low - high <= np.where(np.isfinite(slack), slack, 0.0))
         swapped = np.clip(np.minimum(low, high), *extent), np.clip(np.maximum(low, high), *extent)
         sides = (np.where(sound, side, end) for side, end in zip(swapped, extent, strict=True))
-        return cls(*sides), ~sound
+        return cls(*(float(side) if side.ndim == 0 else side for side in sides)), ~sound

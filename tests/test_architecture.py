@@ -317,7 +317,10 @@ def _typed_names() -> dict[str, str]:
 
 def test_type_checkers_and_users_see_the_same_names():
     typed = _typed_names()
-    assert set(typed) | {"__version__"} == set(jaxgdp.__all__)
+    # (`from jaxgdp import *` must not replace anybody's own delta)
+    quantities = set(jaxgdp.quantities.registry.REGISTRY)
+    assert set(typed) | {"__version__"} == set(jaxgdp.__all__) | quantities
+    assert not quantities & set(jaxgdp.__all__)
     assert set(jaxgdp.__all__) <= set(dir(jaxgdp))
     for name, module in typed.items():
         home = importlib.import_module(f"jaxgdp.{module or name}")

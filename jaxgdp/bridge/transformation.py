@@ -60,7 +60,7 @@ def gdp_transformation(source: Any, epsilon: ArrayLike, *, rtol: float = RTOL) -
     lower = np.maximum(lower, np.asarray(shown) * (1.0 - COMPOSED_MU))
     upper = np.minimum(upper, np.asarray(most) * (1.0 + COMPOSED_MU))
     bracket, _ = Bracket.from_sides(lower, upper, (0.0, np.inf), 1e-14)
-    return Bracket(bracket.lower[()], bracket.upper[()])
+    return bracket
 
 
 __all__ = ["gdp_transformation"]

@@ -104,7 +104,7 @@ def sweep_command(
         "delta": delta,
         "epsilon": epsilon,
         "fpr": fpr,
-        "d": d,
+        "approximation": d,
         "prior": prior,
     }
     settings = {name: number("--" + name.replace("_", "-"), text) for name, text in texts.items()}

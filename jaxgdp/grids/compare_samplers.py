@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 QUANTITIES = ("epsilon", "mu", "advantage")
 
 
-@renamed_arguments(epochs="num_epochs")
+@renamed_arguments(epochs="num_epochs", d="approximation")
 @keywords_after(
-    5, "samplers", "rtol", "fpr_floor", "adjacency", "delta", "epsilon", "fpr", "d", "prior",
+    5, "samplers", "rtol", "fpr_floor", "adjacency", "delta", "epsilon", "fpr", "approximation", "prior",
     "truncated_batch_size", "progress",
 )  # fmt: skip
 def compare_samplers(

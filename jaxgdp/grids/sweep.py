@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import options
 from ..accounting.run import executors
-from ..deprecation import keywords_after
+from ..deprecation import keywords_after, renamed_arguments
 from ..measure import measure
 from ..mechanisms import Composition, dpsgd
 from ..numerics.shapes import Array, ArrayLike
@@ -107,8 +107,9 @@ class _Grid(NamedTuple):
         return Template(self.axes, described, about, question, layout)
 
 
+@renamed_arguments(d="approximation")
 @keywords_after(
-    4, "rtol", "fpr_floor", "adjacency", "delta", "epsilon", "fpr", "d", "prior", "progress",
+    4, "rtol", "fpr_floor", "adjacency", "delta", "epsilon", "fpr", "approximation", "prior", "progress",
     "store", "client", "chunk_size", "executor",
 )  # fmt: skip
 def sweep(
@@ -155,7 +156,7 @@ def sweep(
             depend neither on chunks nor on what ran before. Numbers by "eager", "compiled" and
             "product" agree to rounding.
         **at: single numbers that quantities are asked at, as for :func:`jaxgdp.measure`: ``delta``
-            of "epsilon", ``epsilon`` of "delta", ``fpr`` of "tpr" and "beta", ``d`` of
+            of "epsilon", ``epsilon`` of "delta", ``fpr`` of "tpr" and "beta", ``approximation`` of
             "approximate_mu", ``prior`` of "bayes_risk", and those of quantities registered by
             others.
 

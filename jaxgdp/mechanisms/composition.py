@@ -12,6 +12,7 @@ from jax.core import Tracer
 from ..numerics import namespace as xp
 from ..numerics.pytree import pytree
 from ..numerics.validation import broadcast, whole
+from ..vocabulary import explain_arguments
 from .base import AccountedBy, Mechanism
 from .subsampled_gaussian import SubsampledGaussian
 
@@ -182,6 +183,7 @@ def compose(mechanisms) -> Composition:
     return Composition(tuple(parts), tuple(counts))
 
 
+@explain_arguments
 def dpsgd(noise_multiplier, sampling_prob, num_steps) -> Composition:
     """DP-SGD with Poisson sampling: T steps of the subsampled Gaussian mechanism (Abadi et al.
     2016).

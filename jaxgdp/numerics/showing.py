@@ -4,6 +4,7 @@ outward.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 
 import numpy as np
@@ -14,7 +15,7 @@ _SHOWN = 4  # numbers of an array that a line shows
 MOST_ROWS = 24  # of a table
 
 
-def _numbers(value):
+def _numbers(value: object) -> np.ndarray | None:
     """An array of floats, or None where there are no numbers yet, as in what JAX traces."""
     try:
         return np.asarray(value, float)
@@ -22,7 +23,7 @@ def _numbers(value):
         return None
 
 
-def short(value, digits: int = 6) -> str:
+def short(value: object, digits: int = 6) -> str:
     """A number, the numbers of a short array, or shape and range of a long one.
 
     Example:
@@ -40,7 +41,7 @@ def short(value, digits: int = 6) -> str:
     return f"<shape {array.shape}{ends}>"
 
 
-def sides(bracket, digits: int = 6) -> str:
+def sides(bracket: Iterable[object], digits: int = 6) -> str:
     """Both sides of a bracket, rounded outward; of many brackets, all that they cover.
 
     Example:
@@ -63,12 +64,12 @@ def sides(bracket, digits: int = 6) -> str:
     )
 
 
-def cells(low, high) -> tuple[str, str]:
+def cells(low: float, high: float) -> tuple[str, str]:
     """Both sides for a table, rounded outward."""
     return rounded_outward(float(low), up=False), rounded_outward(float(high), up=True)
 
 
-def html_table(caption: str, header, rows) -> str:
+def html_table(caption: str, header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     """A table for notebooks; what goes beyond ``MOST_ROWS`` rows is counted.
 
     Example:

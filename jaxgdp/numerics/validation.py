@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
+import decimal
 import math
-from typing import Any
+import numbers
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
+from jax import dtypes
 from jax.core import Tracer
 
+from ..vocabulary import did_you_mean
 from .batching import Batched
 
 _WITHOUT_NUMBERS: Any = (Tracer, Batched)
+_Choice = TypeVar("_Choice")
 
 
-def _numbers(name: str, value, valid: str):
+def _numbers(name: str, value: Any, valid: str) -> np.ndarray:
     if isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name} must be {valid}, got {value!r}")
     try:
         array = np.asarray(value)
-        if array.dtype == bool or array.dtype.kind not in "iuf":
-            raise TypeError
+        if array.dtype.kind in "US" or _holds_text(array):
+            raise ValueError(f"{name} must be a number ({valid}), not text, got {value!r}")
+        if not _holds_numbers(array):
+            raise ValueError(f"{name} must be {valid}, got {value!r}")
         return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, OverflowError):
         raise ValueError(f"{name} must be {valid}, got {value!r}") from None
 
 
-def checked(name: str, value, valid: str, test):
+def _holds_text(array: np.ndarray) -> bool:
+    return array.dtype == object and any(isinstance(x, (str, bytes)) for x in array.flat)
+
+
+def _holds_numbers(array: np.ndarray) -> bool:
+    """Whether these are real numbers: of any precision, fractions and decimal numbers, too."""
+    if array.dtype == object:
+        kinds = (numbers.Real, decimal.Decimal)
+        return all(isinstance(x, kinds) and not isinstance(x, bool) for x in array.flat)
+    return array.dtype.kind in "iuf" or dtypes.issubdtype(array.dtype, np.floating)
+
+
+def checked(name: str, value: Any, valid: str, test: Callable[[Any], Any]) -> Any:
     """``value`` as a float64 array if ``test`` holds for every element; tracers and rows of many
     pass through unchecked.
 
@@ -45,7 +65,9 @@ def checked(name: str, value, valid: str, test):
     return array
 
 
-def known(mechanism, why="its losses are sorted by their values", **fields):
+def known(
+    mechanism: object, why: str = "its losses are sorted by their values", **fields: Any
+) -> None:
     """Refuse tracers in a mechanism whose losses are made from known numbers.
 
     Raises:
@@ -60,47 +82,47 @@ def known(mechanism, why="its losses are sorted by their values", **fields):
             )
 
 
-def positive(name: str, value):
+def positive(name: str, value: Any) -> Any:
     """Strictly positive and finite."""
     return checked(name, value, "a finite number > 0", lambda a: a > 0.0)
 
 
-def nonnegative(name: str, value):
+def nonnegative(name: str, value: Any) -> Any:
     """At least zero and finite."""
     return checked(name, value, "a finite number >= 0", lambda a: a >= 0.0)
 
 
-def probability(name: str, value):
+def probability(name: str, value: Any) -> Any:
     """In (0, 1]."""
     return checked(name, value, "in (0, 1]", lambda a: (a > 0.0) & (a <= 1.0))
 
 
-def open_unit(name: str, value):
+def open_unit(name: str, value: Any) -> Any:
     """In (0, 1)."""
     return checked(name, value, "in (0, 1)", lambda a: (a > 0.0) & (a < 1.0))
 
 
-def closed_unit(name: str, value):
+def closed_unit(name: str, value: Any) -> Any:
     """In [0, 1]."""
     return checked(name, value, "in [0, 1]", lambda a: (a >= 0.0) & (a <= 1.0))
 
 
-def finite(name: str, value):
+def finite(name: str, value: Any) -> Any:
     """Any finite number."""
     return checked(name, value, "a finite number", lambda a: np.isfinite(a))
 
 
-def relative_width(name: str, value):
+def relative_width(name: str, value: Any) -> Any:
     """A relative width that a bracket may be asked for."""
     return checked(name, value, "in [1e-8, 1)", lambda a: (a >= 1e-8) & (a < 1.0))
 
 
-def floor_rate(name: str, value):
+def floor_rate(name: str, value: Any) -> Any:
     """An FPR floor that a curve reaches."""
     return checked(name, value, "in [1e-300, 0.5)", lambda a: (a >= 1e-300) & (a < 0.5))
 
 
-def whole(name: str, value):
+def whole(name: str, value: Any) -> Any:
     """A whole number, at least 1 and small enough to be exact in float64."""
     return checked(
         name,
@@ -110,7 +132,7 @@ def whole(name: str, value):
     )
 
 
-def broadcast(**arrays) -> tuple[int, ...]:
+def broadcast(**arrays: Any) -> tuple[int, ...]:
     """The common NumPy broadcast shape of named arrays.
 
     Raises:
@@ -123,14 +145,17 @@ def broadcast(**arrays) -> tuple[int, ...]:
         raise ValueError(f"shapes do not broadcast together: {shapes}") from None
 
 
-def one_of(name: str, value, choices):
+def one_of(name: str, value: _Choice, choices: Iterable[_Choice]) -> _Choice:
     """A value from a fixed list."""
+    choices = tuple(choices)
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+        shown = ", ".join(map(repr, choices))
+        close = did_you_mean(str(value), map(str, choices))
+        raise ValueError(f"{name} must be one of {shown}, got {value!r}{close}")
     return value
 
 
-def on_host(name: str, *values):
+def on_host(name: str, *values: Any) -> None:
     """Refuse values that JAX is tracing: ``name`` chooses its lattices from the numbers themselves.
 
     Raises:

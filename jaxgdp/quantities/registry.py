@@ -10,6 +10,7 @@ import pkgutil
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..vocabulary import did_you_mean, unknown_argument
 from . import __name__ as _PACKAGE
 from . import __path__ as _PATH
 from .base import Quantity
@@ -60,7 +61,10 @@ def named(name: str) -> Quantity:
         ValueError: there is none; lists those that there are.
     """
     if name not in REGISTRY:
-        raise ValueError(f"quantity must be one of {', '.join(map(repr, REGISTRY))}, got {name!r}")
+        raise ValueError(
+            f"quantity must be one of {', '.join(map(repr, REGISTRY))}, got"
+            f" {name!r}{did_you_mean(str(name), REGISTRY)}"
+        )
     return REGISTRY[name]
 
 
@@ -95,7 +99,8 @@ def checked_arguments(function: str, given: Mapping[str, Any]) -> dict[str, Any]
     known = arguments()
     for name in given:
         if name not in known:
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+            own = ("quantities", "rtol", "fpr_floor", "adjacency", *known)
+            raise unknown_argument(function, name, own)
     return {name: record.checked(given.get(name, record.default)) for name, record in known.items()}
 
 

@@ -2,6 +2,7 @@
 arrays.
 """
 
+from ..vocabulary import did_you_mean
 from .base import Target
 from .curve import ApproximateMu, Mu, Regret
 from .of_quantity import OfQuantity
@@ -23,3 +24,11 @@ __all__ = [
     "Regret",
     "Target",
 ]
+
+_OTHERS = {"Epsilon": "EpsilonDelta", "Delta": "OfQuantity", "Beta": "FNR", "GDP": "Mu"}
+
+
+def __getattr__(name: str) -> type[Target]:
+    close = _OTHERS.get(name)
+    hint = f"; did you mean {close!r}?" if close else did_you_mean(name, __all__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -209,8 +209,14 @@ def test_defaults_are_those_of_the_records():
     for function in (jaxgdp.measure, jaxgdp.sweep):
         defaults = {name: p.default for name, p in inspect.signature(function).parameters.items()}
         for record in registry.REGISTRY.values():
-            if record.argument in defaults:  # (grids take those of the registry)
-                assert defaults[record.argument] == record.default, (function.__name__, record.name)
+            # (None: that of the registry)
+            assert defaults.get(record.argument) in (None, options.FPR_FLOOR), record.name
+    for record in registry.REGISTRY.values():
+        parameters = inspect.signature(getattr(jaxgdp, record.name)).parameters
+        if record.argument is not None:
+            assert parameters[record.argument].default == record.default, record.name
+    for function in (jaxgdp.measure, jaxgdp.sweep, jaxgdp.epsilon):
+        defaults = {name: p.default for name, p in inspect.signature(function).parameters.items()}
         assert (defaults["rtol"], defaults["adjacency"]) == (options.RTOL, options.ADJACENCY)
 
 
