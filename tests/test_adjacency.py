@@ -14,7 +14,7 @@ PACKAGE = Path(jaxgdp.__file__).parent
 NAMES = {relation.value for relation in Adjacency}
 
 
-def test_a_relation_says_what_it_covers():
+def test_relation_says_what_it_covers():
     said = {a.value: (a.symmetric, a.swapped, a.replaces, a.order.value) for a in Adjacency}
     assert said == {
         "add_remove": (True, False, False, "add_remove"),
@@ -24,7 +24,7 @@ def test_a_relation_says_what_it_covers():
     }
 
 
-def test_a_relation_is_the_string_that_users_pass():
+def test_relation_is_the_string_that_users_pass():
     relation = Adjacency.checked("add")
     assert relation == "add" and {"add": 1}[relation] == 1
     assert (repr(relation), f"{relation}", json.dumps(relation)) == ("'add'", "add", '"add"')
@@ -34,7 +34,7 @@ def test_a_relation_is_the_string_that_users_pass():
             Adjacency.checked(unknown)
 
 
-def test_an_unknown_relation_is_refused():
+def test_unknown_relation_is_refused():
     with pytest.raises(ValueError, match="adjacency must be one of .*, got 'both'"):
         jaxgdp.measure(jaxgdp.Gaussian(1.0), adjacency="both")
 

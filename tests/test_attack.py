@@ -22,7 +22,7 @@ def test_brackets_hold(family):
         assert failures(setting) == [], f"setting {index}: {setting}"
 
 
-def test_a_wrong_bracket_is_reported():
+def test_wrong_bracket_is_reported():
     setting = setting_of(SEED, 0, "discrete")
     # the same questions, with the curve of a mechanism that is perfectly private
     setting.curve = Polygon([(mpf(1) / 2, mpf(1) / 2), (mpf(1) / 2, mpf(1) / 2)]).symmetrised()
@@ -93,7 +93,7 @@ def alone(adjacency, *names):
 ALONE_AT = {"fpr": 0.05, "epsilon": 1.0, "fpr_floor": 1e-10}
 
 
-def test_the_end_of_a_curve_without_losses_above_zero():
+def test_end_of_a_curve_without_losses_above_zero():
     kept = mpf("0.47661055") ** 3
     found = alone("add", "delta", "advantage")
     for name in ("delta", "advantage"):
@@ -103,7 +103,7 @@ def test_the_end_of_a_curve_without_losses_above_zero():
         assert found[name].upper - found[name].lower <= 1e-6
 
 
-def test_a_single_finite_loss_is_bracketed_from_both_sides():
+def test_single_finite_loss_is_bracketed_from_both_sides():
     """TPR = α/κ up to κ = 0.47661055³, 1 from there on; δ(ε) = 1 − e^ε·κ; μ is reached where β is
     the floor.
     """

@@ -40,7 +40,7 @@ def _in_process(worker, task, folder):
     return json.loads(result.read_text())
 
 
-def test_a_session_of_different_questions_stays_small(tmp_path):
+def test_session_of_different_questions_stays_small(tmp_path):
     found = _in_process("session", {"number": 20, "seed": 0}, tmp_path)
     assert len(found["seconds"]) == 20
     assert found["peak_memory"][-1] < GIB

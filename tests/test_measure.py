@@ -162,7 +162,7 @@ def test_traced_numbers_are_refused_by_name(function):
             transformed(0.5)
 
 
-def test_what_is_no_mechanism_is_told_what_is():
+def test_values_that_are_not_mechanisms_are_refused_with_what_is():
     class Event:
         __module__ = "dp_accounting.dp_event"
 
@@ -182,7 +182,7 @@ def test_what_is_no_mechanism_is_told_what_is():
     assert "from_event" not in str(told.value)
 
 
-def test_a_smaller_batch_after_a_larger_one_compiles_nothing():
+def test_smaller_batch_after_a_larger_one_compiles_nothing():
     """However few settings are asked for, what they cost is not a new program."""
     compiled = []
     heed = lambda event, *_, **__: (

@@ -325,7 +325,7 @@ def test_line_numbers_are_left_out_where_they_would_mislead(tmp_path, monkeypatc
         spec.read_spec("b.toml")
 
 
-def test_to_dict_rejects_what_it_cannot_write():
+def test_mechanisms_that_a_file_cannot_hold_are_refused():
     with pytest.raises(ValueError, match="setting must be one of"):
         spec.to_dict(jaxgdp.Gaussian(1.0), colour="red")
     with pytest.raises(ValueError, match="mechanism 0 must be"):

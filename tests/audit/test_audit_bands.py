@@ -38,7 +38,7 @@ def test_coverage_of_two_uniforms_in_closed_form():
 
 
 @pytest.mark.parametrize(("trials", "miss"), [(1, 0.025), (9, 0.025), (200, 0.025), (1500, 1e-4)])
-def test_the_band_misses_as_often_as_allowed_and_no_oftener(trials, miss):
+def test_band_misses_as_often_as_allowed_and_no_oftener(trials, miss):
     at = bands.ranks(trials)
     level = bands.local_level(trials, miss)
     missed = 1.0 - bands.coverage(bands.clopper_pearson(at - 1, trials, level), at, trials)
@@ -65,7 +65,7 @@ def test_ranks_that_are_left_out_cost_little_and_never_the_coverage():
     assert 1.0 - bands.coverage(band[:trials], every, trials) <= 0.025
 
 
-def test_the_band_is_narrower_than_that_of_dvoretzky_kiefer_and_wolfowitz_in_the_tail():
+def test_band_is_narrower_than_that_of_dvoretzky_kiefer_and_wolfowitz_in_the_tail():
     trials = 1000
     band, counts = bands.simultaneous(trials, 0.025), np.arange(trials + 1)
     dkw = np.minimum(counts / trials + np.sqrt(np.log(1.0 / 0.025) / (2.0 * trials)), 1.0)

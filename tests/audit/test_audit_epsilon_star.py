@@ -60,7 +60,7 @@ def true_epsilon_star(shift, delta):
 
 
 @pytest.mark.parametrize(("shift", "delta"), [(0.5, 1e-3), (1.0, 1e-5), (3.0, 1e-5)])
-def test_of_two_gaussians_is_the_supremum(shift, delta):
+def test_epsilon_star_of_two_gaussians_is_the_supremum(shift, delta):
     one = lambda mean: mixtures.Mixture(np.ones(1), np.array([mean]), np.ones(1))
     assert of_mixtures(one(shift), one(0.0), delta) == pytest.approx(
         true_epsilon_star(shift, delta), rel=1e-3
@@ -84,7 +84,7 @@ def test_parametric_is_that_of_the_fitted_gaussians():
     assert low < found < high and high - low < found
 
 
-def test_the_same_distribution_is_near_zero_and_an_interval_shows_the_noise():
+def test_same_distribution_is_near_zero_and_an_interval_shows_the_noise():
     rng = np.random.default_rng(3)
     losses = rng.gamma(2.0, 5.0, (2, 20_000))
     assert audit.epsilon_star(*losses, 1e-5, method="parametric") < 0.05
@@ -136,7 +136,7 @@ def test_constant_losses_are_zero():
         ),
     ],
 )
-def test_what_is_refused(arguments, settings, words):
+def test_bad_arguments_of_epsilon_star_are_refused(arguments, settings, words):
     with pytest.raises(ValueError, match=words):
         audit.epsilon_star(*arguments, **settings)
 

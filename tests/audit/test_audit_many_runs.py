@@ -42,7 +42,7 @@ def test_mu_is_covered(method, confidence):
     assert np.median(bound) > 0.3 * MU  # and says something
 
 
-def test_the_optimistic_variant_fails_the_same_test():
+def test_optimistic_variant_fails_the_same_test():
     member, nonmember = gaussian_scores(1)
     assert miss_test(optimistic(member, nonmember, 0.6) > MU, 0.4)
     # at 95 % it takes more runs to see
@@ -62,7 +62,7 @@ def test_epsilon_and_advantage_are_covered(method):
     assert np.median(advantage) > 0.0 and np.median(epsilon) > 0.0
 
 
-def test_the_whole_curve_is_covered_at_once():
+def test_whole_curve_is_covered_at_once():
     member, nonmember = gaussian_scores(3)
     limits = [
         audit.lower_bounds(a, b, 0.6) for a, b in zip(member[:400], nonmember[:400], strict=True)
@@ -72,7 +72,7 @@ def test_the_whole_curve_is_covered_at_once():
     assert not miss_test(np.array(below), 0.4)
 
 
-def test_one_threshold_in_closed_form():
+def test_single_threshold_in_closed_form():
     member, nonmember = np.arange(1000) < 500, np.arange(1000) < 10
     bound = audit.mu_lower_bound(member, nonmember, method="threshold")
     a, b = beta_law.ppf(0.975, 11, 990), beta_law.ppf(0.975, 501, 500)
@@ -167,7 +167,7 @@ def test_order_and_monotone_transformations_change_nothing():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_what_proves_nothing_is_zero(method):
+def test_scores_that_prove_nothing_give_zero(method):
     ones = np.ones(500)
     assert audit.mu_lower_bound(ones, ones, method=method) == 0.0
     assert audit.mu_lower_bound([1.0], [0.0], method=method) == 0.0
@@ -221,7 +221,7 @@ def test_ties_are_not_told_apart():
         ),
     ],
 )
-def test_what_is_refused(arguments, settings, words):
+def test_bad_scores_are_refused(arguments, settings, words):
     with pytest.raises(ValueError, match=words):
         audit.mu_lower_bound(*arguments, **settings)
 
@@ -233,7 +233,7 @@ def test_counts_that_are_refused():
         audit.from_counts(0.5, 10, 0, 10)
 
 
-def test_a_bound_says_what_it_is():
+def test_bound_says_what_it_is():
     bound = audit.mu_lower_bound(np.arange(300) + 200.0, np.arange(300.0))
     assert isinstance(bound, float) and bound.side == "lower bound" and bound.confidence == 0.95
     assert str(bound).startswith("mu >= ") and "confidence 95 %" in str(bound)

@@ -130,7 +130,7 @@ def test_mu_is_covered(m, r):
         assert refused(wrong, 1.0, 0.4)
 
 
-def test_a_certified_curve_is_the_null_on_its_safe_side():
+def test_certified_curve_is_the_null_on_its_safe_side():
     gaussian = audit.one_run_level(0.8, 300, 60, 57)
     certified = audit.one_run_level(jaxgdp.Gaussian(noise_multiplier=1.0 / 0.8), 300, 60, 57)
     mu = audit.one_run_mu(300, 60, 57, 0.95)
@@ -150,7 +150,7 @@ def test_knots_stay_below_the_curve():
         assert np.max(truth - found) < 3e-3
 
 
-def test_a_claim_of_epsilon_and_delta_by_its_curve():
+def test_claim_of_epsilon_and_delta_by_its_curve():
     # f-DP with the curve of (ε, δ) knows no more than Steinke's theorem at δ = 0: the same binomial
     level = audit.one_run_level((0.5, 0.0), 80, 80, 60)
     assert level >= audit.one_run_p_value(80, 80, 60, 0.5) * (1.0 - 1e-6)
@@ -169,7 +169,7 @@ def test_a_claim_of_epsilon_and_delta_by_its_curve():
         ((10, 5, np.nan, 0.0), "num_correct must be"),
     ],
 )
-def test_what_is_refused(arguments, words):
+def test_bad_counts_of_guesses_are_refused(arguments, words):
     with pytest.raises(ValueError, match=words):
         audit.one_run_epsilon(*arguments)
     with pytest.raises(ValueError, match="num_guesses must be at most"):

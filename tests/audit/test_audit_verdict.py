@@ -25,7 +25,7 @@ def attack(claim, rng, runs):
     return loss(noise[0] + (rng.random((runs, 20)) < 0.1)), loss(noise[1])
 
 
-def test_more_than_is_claimed_is_refuted_and_as_much_is_not():
+def test_claim_is_refuted_by_more_than_it_allows_and_not_by_as_much():
     assert audit.verdict(1.0, QUANTILES + 1.5, QUANTILES).refuted
     assert not audit.verdict(1.0, QUANTILES + 1.0, QUANTILES).refuted
     assert audit.verdict((0.5, 1e-5), QUANTILES + 1.5, QUANTILES).refuted
@@ -35,7 +35,7 @@ def test_more_than_is_claimed_is_refuted_and_as_much_is_not():
     assert audit.verdict(CURVE, QUANTILES + 2.0, QUANTILES).refuted
 
 
-def test_a_curve_is_refuted_where_no_single_epsilon_or_mu_would_be():
+def test_curve_is_refuted_where_no_single_epsilon_or_mu_would_be():
     """The claim is the mechanism's own curve: between what its μ and what its (ε, δ) allow."""
     mu, epsilon = float(CURVE.mu().upper), float(CURVE.epsilon(1e-5).upper)
     scores = QUANTILES + 0.93 * mu, QUANTILES
@@ -46,7 +46,7 @@ def test_a_curve_is_refuted_where_no_single_epsilon_or_mu_would_be():
     )
 
 
-def test_the_safe_side_of_the_bracket_decides():
+def test_safe_side_of_the_bracket_decides():
     limits = audit.lower_bounds(QUANTILES + 1.5, QUANTILES)
     between = audit.Claim(
         "between",
@@ -98,7 +98,7 @@ def test_text_and_json():
     json.loads(fine.to_json())
 
 
-def test_one_run():
+def test_single_run():
     rng = np.random.default_rng(6)
     included = rng.random(1000) < 0.5
     scores = 3.0 * included + rng.standard_normal(1000)

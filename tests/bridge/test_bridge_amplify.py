@@ -41,7 +41,7 @@ def binomial_pair(epsilon, uses):
 
 @pytest.mark.parametrize("rate", [0.0, 0.1])
 @pytest.mark.parametrize("number", [1, 3])
-def test_never_less_than_the_clipped_pair_itself(number, rate):
+def test_bound_is_never_less_than_the_clipped_pair_itself(number, rate):
     losses, p = binomial_pair(0.4, 8)
     fpr = float(p[-number:].sum())
     found = bridge.clip_and_rectify(
@@ -202,7 +202,7 @@ def test_summary_compares_three_routes():
     )
 
 
-def test_what_is_refused():
+def test_bad_rates_of_clipping_are_refused():
     laplace = jaxgdp.Laplace(1.0)
     for call, words in (
         (lambda: bridge.clip_and_rectify(laplace, 0.0), "fpr or rate must be above 0"),
@@ -225,7 +225,7 @@ def test_what_is_refused():
             call()
 
 
-def test_what_is_amplified_is_taken_wherever_a_mechanism_is():
+def test_amplified_mechanism_is_taken_wherever_a_mechanism_is():
     mended = bridge.clip_and_rectify(jaxgdp.ApproximateDP(1.0, 0.1), fpr=0.01)
     own = mended.mechanism
     for question in (

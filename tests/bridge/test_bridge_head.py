@@ -54,7 +54,7 @@ def test_published_numbers():
     np.testing.assert_allclose(found, [0.623893, 1.232035, 2.357961, 4.194478], atol=1e-6)
 
 
-def test_few_evaluations_and_fewer_searches():
+def test_evaluations_are_few_and_searches_fewer():
     # a black box of 1 ms is measured to 1e-4 within a second if it is called fewer than 900 times
     for mu, epsilon_max in ((0.1, 2.0), (1.0, 10.0), (1.0, 20.0), (3.0, 10.0), (3.0, 60.0)):
         box, asked = counted(gaussian(mu))
@@ -122,7 +122,7 @@ def test_random_functions_that_are_no_profiles():
         assert found.mu.width <= 1e-3 * found.mu.upper, k
 
 
-def test_the_upper_side_holds_where_it_says():
+def test_upper_side_holds_where_it_says():
     """δ ≤ δ_μ up to ε_max means f ≥ f_μ from the FPR on that is stated, whatever comes beyond."""
     rng = np.random.default_rng(SEED + 2)
     for _ in range(4):
@@ -144,7 +144,7 @@ def test_the_upper_side_holds_where_it_says():
 
 
 @pytest.mark.slow
-def test_consistent_with_the_accountant_on_200_random_mechanisms():
+def test_head_agrees_with_the_accountant_on_200_random_mechanisms():
     """Over all its ε the head of a profile in closed form is the μ that the composed lattices
     bracket.
     """
@@ -174,7 +174,7 @@ def test_consistent_with_the_accountant_on_200_random_mechanisms():
     ],
     ids=lambda m: type(m).__name__,
 )
-def test_a_curve_holds_where_its_head_says(mechanism):
+def test_curve_holds_where_its_head_says(mechanism):
     curve = jaxgdp.tradeoff(mechanism, rtol=1e-2)
     for epsilon_max in (0.5, 3.0):
         found = bridge.head(curve, epsilon_max, rtol=3e-2)
@@ -212,7 +212,7 @@ def test_degenerate_functions():
     assert far.contains(gdp.mu_from_pure_dp(epsilon=1e4)) and far.width <= 1e-4 * far.upper
 
 
-def test_a_function_with_rounding_of_its_own_is_no_increase():
+def test_function_with_rounding_of_its_own_is_no_increase():
     def noisy(epsilon):
         a, b = 0.5 - epsilon, -0.5 - epsilon
         return float(max(ndtr(a) - math.exp(epsilon) * ndtr(b), 0.0))
@@ -221,7 +221,7 @@ def test_a_function_with_rounding_of_its_own_is_no_increase():
     assert found.mu.lower <= 1.0 * (1 + 1e-9) and found.mu.upper >= 1.0 and found.status == "ok"
 
 
-def test_too_few_evaluations_are_told():
+def test_evaluations_that_are_too_few_are_reported():
     found = bridge.head(gaussian(1.0), 10.0, max_evaluations=100)
     assert found.mu.contains(1.0) and found.mu.width > 1e-4 and found.evaluations <= 100
     words = found.status.split()

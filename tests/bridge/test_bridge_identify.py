@@ -47,7 +47,7 @@ def second(name):
     return type(mechanism)(**fields)
 
 
-def test_the_table_has_every_class():
+def test_table_has_every_class():
     assert set(TAILS) == set(SETTINGS)
 
 
@@ -91,7 +91,7 @@ def test_compositions_add_squares():
     )
 
 
-def test_the_limit_is_the_limit():
+def test_limit_is_the_limit():
     """ε/√(−2 log δ(ε)) of the closed profile far out, in the log domain."""
     from jaxgdp.numerics import gaussian_profile
 
@@ -146,7 +146,7 @@ def test_functions():
     assert perfect.is_gdp is True and perfect.head_mu == (0.0, 0.0)
 
 
-def test_a_function_that_is_no_profile_is_refined_first():
+def test_function_that_is_no_profile_is_refined_first():
     found = bridge.identify(lambda e: math.exp(-e * e))
     assert "refine" in found.reason and found.head_mu.lower == 0.0
     # statements taken from it imply no less than all of it does: a finer set of them, from below
@@ -158,7 +158,7 @@ def test_a_function_that_is_no_profile_is_refined_first():
     assert found.head_mu.upper >= implied.lower * (1 - 1e-4)
 
 
-def test_a_function_that_overflows_far_out_is_no_error():
+def test_function_that_overflows_far_out_is_no_error():
     found = bridge.identify(
         lambda e: float(gdp.delta(epsilon=e, mu=1.0)) if e < 25.0 else math.exp(1e4)
     )
@@ -187,7 +187,7 @@ def test_replacing_a_record_is_another_pair():
 
 
 @pytest.mark.slow
-def test_the_documented_table_has_every_mechanism_and_its_numbers(monkeypatch):
+def test_documented_table_has_every_mechanism_and_its_numbers(monkeypatch):
     from jaxgdp.bridge import verdicts
 
     shown = {type(m).__name__ for m in verdicts.examples().values()} | {"SubsampledGaussian"}

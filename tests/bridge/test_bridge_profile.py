@@ -47,7 +47,7 @@ def random_statements(rng):
     return epsilon, delta
 
 
-def test_is_the_hull_in_exact_arithmetic():
+def test_profile_is_the_hull_in_exact_arithmetic():
     rng = np.random.default_rng(SEED)
     for _ in range(60):
         epsilon, delta = random_statements(rng)
@@ -95,7 +95,7 @@ def test_order_is_preserved():
         )
 
 
-def test_a_true_profile_is_left_alone_at_its_points_and_convex_between():
+def test_true_profile_is_left_alone_at_its_points_and_convex_between():
     grid = np.linspace(0.0, 6.0, 25)
     profile = bridge.refine(grid, lambda e: gdp.delta(epsilon=e, mu=1.3))
     np.testing.assert_array_equal(profile(grid), gdp.delta(epsilon=grid, mu=1.3))
@@ -111,7 +111,7 @@ def test_a_true_profile_is_left_alone_at_its_points_and_convex_between():
     np.testing.assert_allclose(profile(-half), 1 - np.exp(-half) * (1 - profile(half)), atol=1e-13)
 
 
-def test_the_mechanism_of_the_statements_has_that_profile():
+def test_mechanism_of_the_statements_has_that_profile():
     profile = bridge.refine([2.0, 0.5, 1.0], [1e-6, 0.2, 0.05])
     at = np.array([0.0, 0.3, 0.5, 0.8, 1.5, 4.0])
     found = tradeoff(profile.mechanism).delta(at)
@@ -124,7 +124,7 @@ def test_the_mechanism_of_the_statements_has_that_profile():
     assert np.all(alone.lower <= one * (1 + 1e-12)) and np.all(one * (1 - 1e-12) <= alone.upper)
 
 
-def test_far_beyond_doubles():
+def test_profile_far_beyond_doubles():
     profile = bridge.refine([1e4, 1e300], [1e-300, 0.0])
     at = np.array([0.0, 9999.0, 1e4, 1e5, 1e300])
     found = profile(at)
@@ -153,6 +153,6 @@ def test_far_beyond_doubles():
         ([1.0, 2.0], lambda e: np.nan if e > 1.5 else 0.1, r"got nan at epsilon = 2\.0"),
     ],
 )
-def test_what_is_refused(epsilon, delta, words):
+def test_bad_statements_are_refused(epsilon, delta, words):
     with pytest.raises(ValueError, match=words):
         bridge.refine(epsilon, delta)

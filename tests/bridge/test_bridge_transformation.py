@@ -43,7 +43,7 @@ def test_constant_for_gaussians_down_to_1e_300():
     assert np.all(found.contains(2.0)) and np.all(found.width < 1e-9)
 
 
-def test_at_zero_it_is_the_advantage():
+def test_transformation_at_zero_is_the_advantage():
     found = bridge.gdp_transformation(lambda epsilon: 0.25, 0.0)
     assert found.lower <= -2.0 * ndtri(0.375) <= found.upper
 
@@ -79,7 +79,7 @@ def test_laplace_and_pure_dp():
     assert found.lower <= gdp.mu_from_pure_dp(epsilon=1.0) <= found.upper
 
 
-def test_keeps_order():
+def test_transformation_keeps_order():
     rng = np.random.default_rng(SEED + 1)
     epsilon = np.linspace(0.0, 2.5, 11)
     for _ in range(15):
@@ -140,7 +140,7 @@ def test_black_boxes_that_are_refused(function, words):
         bridge.gdp_transformation(function, [0.0, 3.0])
 
 
-def test_what_else_is_refused():
+def test_transformation_refuses_other_bad_input():
     with pytest.raises(ValueError, match="source must be a mechanism"):
         bridge.gdp_transformation(3.0, 1.0)
     with pytest.raises(ValueError, match="epsilon must be a finite number >= 0, got -1"):

@@ -67,7 +67,7 @@ def test_calibrated_gaussian_is_the_closed_form(kind, target):
         assert found.achieved.lower >= goal > found.rejected_achieved.lower
 
 
-def test_a_bare_function_and_many_targets():
+def test_bare_function_and_many_targets():
     fnr = np.array([0.6, 0.8])
     found = jaxgdp.calibrate(
         targets.FNR(fnr, 0.1),
@@ -82,7 +82,7 @@ def test_a_bare_function_and_many_targets():
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.describe())
-def test_an_upper_bound_stays_on_the_safe_side(target):
+def test_upper_bound_stays_on_the_safe_side(target):
     """A function that is no profile, only above one: the answer is safe, and nothing is claimed
     about the other side.
     """
@@ -132,7 +132,7 @@ def test_pessimism_bounds_the_gap_everywhere(kind):
     assert before < 2e-2
 
 
-def test_it_becomes_a_mechanism_to_compose():
+def test_black_box_becomes_a_mechanism_to_compose():
     profile = box("delta", 2.0, grid=np.linspace(0.0, 4.0, 60))
     mechanism = profile.mechanism
     assert isinstance(mechanism, jaxgdp.FromProfile) and profile.calls == 60

@@ -104,7 +104,7 @@ def test_refining_keeps_its_points_apart():
             assert holds(profile.read(target), truth(Gaussian(mu), target))
 
 
-def test_a_function_that_is_no_profile_says_nothing_from_below():
+def test_function_that_is_no_profile_says_nothing_from_below():
     """Not convex by more than its error: there is no profile that it could be."""
     values = {0.0: 0.3, 0.5: 0.29, 1.0: 0.05, 2.0: 0.01}
     bent = jaxgdp.BlackBox(delta=values.__getitem__, grid=list(values))

@@ -169,7 +169,7 @@ def test_steps_and_rates_of_dpsgd():
     assert np.all(np.abs(back.value - 1.0) < 5e-3)
 
 
-def test_a_rate_of_one_is_an_answer():
+def test_rate_of_one_is_an_answer():
     found = jaxgdp.calibrate(
         targets.Advantage(0.3), num_steps=1000, noise_multiplier=100.0, solve_for="sampling_prob"
     )
@@ -179,7 +179,7 @@ def test_a_rate_of_one_is_an_answer():
     )
 
 
-def test_where_another_search_stops_on_the_unsafe_side():
+def test_search_ends_on_the_safe_side_where_another_does_not():
     """riskcal 1.5.1 answers 0.48146820068359375 for an FNR of at least 0.7 at FPR 0.1, p = 0.001, T
     = 10,000.
     """
@@ -255,7 +255,7 @@ def test_tolerance_is_what_it_says():
     assert 1 / (1 + 2e-4) <= coarse.value / fine.value <= 1.03
 
 
-def test_one_direction_never_needs_more_noise():
+def test_single_direction_never_needs_more_noise():
     target = targets.AttackSuccess(0.3, [0.05, 0.1])
     both, remove, add = (
         jaxgdp.calibrate(target, 0.01, 1000, adjacency=adjacency)
@@ -332,7 +332,7 @@ def test_cost_comes_with_the_result():
     assert jaxgdp.calibrate(targets.Mu(1.0)).cost is None
 
 
-def test_the_guess_is_good():
+def test_guess_is_good():
     """The saddle-point approximation is exact for Gaussians and close for DP-SGD."""
     groups = jaxgdp.compose([(jaxgdp.Gaussian(np.array([2.0, 5.0])), 4)]).stacked()
     assert np.allclose(

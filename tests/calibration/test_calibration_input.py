@@ -137,7 +137,7 @@ def test_weaker_than_no_noise_is_told_before_compiling(no_compilation):
         jaxgdp.calibrate(targets.Regret(0.01), 1.0, 10)
 
 
-def test_what_cannot_be_had_is_flagged_and_leaves_the_rest_alone():
+def test_impossible_targets_are_flagged_and_leave_the_rest_alone():
     target = targets.Advantage([0.2, 0.02, 0.1])
     found = jaxgdp.calibrate(target, [1.0, 1e-3, 1.0], [1, 10, 4], infeasible="flag")
     assert found.status.tolist() == [0, 3, 0] and "weaker" in STATUS[3]
@@ -160,7 +160,7 @@ def test_what_cannot_be_had_is_flagged_and_leaves_the_rest_alone():
         jaxgdp.calibrate(targets.Advantage(0.01), noise_multiplier=1.0, solve_for="num_steps")
 
 
-def test_a_floor_that_other_parts_set_cannot_be_met():
+def test_floor_that_other_parts_set_cannot_be_met():
     """A composition that leaves a risk no noise of the scaled part removes."""
     fixed = lambda s: jaxgdp.compose(
         [(jaxgdp.Gaussian(s), 1), (jaxgdp.Gaussian(np.broadcast_to(2.0, np.shape(s))), 1)]

@@ -8,7 +8,7 @@ from jaxgdp import targets
 from jaxgdp.calibration import STATUS
 
 
-def test_the_noise_of_random_allocation_meets_the_target_and_a_little_less_does_not():
+def test_noise_of_random_allocation_meets_the_target_and_a_little_less_does_not():
     found = jaxgdp.calibrate(
         targets.Advantage(0.1),
         num_steps=20,
@@ -24,7 +24,9 @@ def test_the_noise_of_random_allocation_meets_the_target_and_a_little_less_does_
 
 
 @pytest.mark.parametrize("sampler", ["deterministic", "shuffled"])
-def test_what_has_the_upper_side_of_a_fixed_order_needs_the_noise_of_gaussian_mechanisms(sampler):
+def test_samplers_with_the_upper_side_of_a_fixed_order_need_the_noise_of_gaussian_mechanisms(
+    sampler,
+):
     # E epochs in a fixed order are √E/σ-GDP, and the advantage of μ-GDP is 2Φ(μ/2) − 1
     found = jaxgdp.calibrate(
         targets.Advantage(0.5), num_steps=20, num_epochs=4, sampler=sampler, tolerance=1e-2

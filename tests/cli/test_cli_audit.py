@@ -67,7 +67,7 @@ def test_claims(files, capsys, claim, first):
     assert capsys.readouterr().out.startswith(first)
 
 
-def test_a_described_mechanism_and_one_run(files, tmp_path, capsys):
+def test_described_mechanism_and_one_run(files, tmp_path, capsys):
     spec = tmp_path / "spec.toml"
     spec.write_text(
         'title = "One release"\n[[mechanism]]\ntype = "Gaussian"\nnoise_multiplier = 2.0\n',
@@ -119,6 +119,6 @@ def test_options_that_are_refused(files, capsys, claim, words):
     assert words in capsys.readouterr().err
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_missing_file_is_named(tmp_path):
     with pytest.raises(ValueError, match="cannot be read"):
         read_scores(tmp_path / "none.csv")

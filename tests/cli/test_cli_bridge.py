@@ -78,7 +78,7 @@ def test_text_says_verdict_range_and_rates(capsys):
     assert sum(line.split()[-1] == "-" for line in out.splitlines()[6:]) >= 3
 
 
-def test_a_described_mechanism_and_its_figure(capsys, tmp_path):
+def test_described_mechanism_and_its_figure(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     (tmp_path / "m.toml").write_text(
         '[[mechanism]]\ntype = "Laplace"\nscale = 1.0\n', encoding="utf-8"
@@ -106,7 +106,7 @@ def test_a_described_mechanism_and_its_figure(capsys, tmp_path):
         (("--epsilon-delta", "1,0", "--fpr-floor", "2"), "fpr_floor"),
     ],
 )
-def test_what_is_refused(capsys, tmp_path, arguments, words):
+def test_bad_statements_are_refused_in_one_line(capsys, tmp_path, arguments, words):
     (tmp_path / "bad.csv").write_text("epsilon,delta\n1,a lot\n", encoding="utf-8")
     (tmp_path / "empty.csv").write_text("epsilon,delta\n", encoding="utf-8")
     (tmp_path / "wide.csv").write_text("1,2,3\n", encoding="utf-8")

@@ -167,7 +167,7 @@ def test_composition_from_a_file_and_a_black_box(capsys, tmp_path, monkeypatch):
     assert 1.0 <= json.loads(capsys.readouterr().out)["value"] * mu <= 1.003
 
 
-def test_another_sampler(capsys):
+def test_sampler_other_than_poisson(capsys):
     argv = [
         "calibrate",
         "--mu",

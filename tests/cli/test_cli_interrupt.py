@@ -88,19 +88,19 @@ def _interrupted(process, *cues):
         process.communicate()
 
 
-def test_an_interrupted_command_says_so(tmp_path):
+def test_interrupted_command_says_so(tmp_path):
     (tmp_path / "slow.py").write_text(_SLOW, encoding="utf-8")
     command = ["-m", "jaxgdp", "calibrate", "--advantage", "0.1", "--black-box", "slow:make"]
     code, said = _interrupted(_start(command, tmp_path), "ready")
     assert code == 130 and said == "jaxgdp: error: interrupted\n", said
 
 
-def test_a_second_interrupt_does_not_wait_for_other_threads(tmp_path):
+def test_second_interrupt_does_not_wait_for_other_threads(tmp_path):
     code, said = _interrupted(_start(["-c", _DEAF], tmp_path), "ready", "again")
     assert code == 130 and said == "jaxgdp: error: interrupted\n", said
 
 
-def test_the_caller_keeps_its_own_handler():
+def test_caller_keeps_its_own_handler():
     from jaxgdp.cli import main
 
     before = signal.getsignal(signal.SIGINT)

@@ -103,7 +103,7 @@ def test_bad_options_are_one_line(capsys, tmp_path, more, mention):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_store_is_the_sweep(store):
+def test_store_is_the_sweep(store):
     grid = {
         "noise_multiplier": [1.0, 2.0, 4.0],
         "sampling_prob": [0.1, 1.0],
@@ -114,7 +114,7 @@ def test_the_store_is_the_sweep(store):
         xarray.testing.assert_identical(found.load(), jaxgdp.sweep(**grid, executor="eager"))
 
 
-def test_the_same_command_goes_on_and_another_is_refused(store, capsys, monkeypatch):
+def test_same_command_goes_on_and_another_is_refused(store, capsys, monkeypatch):
     import sys
 
     def never(*_, **__):
@@ -145,7 +145,7 @@ def test_workers_of_its_own(store, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["lines", "heat-map"])
-def test_a_landscape_of_a_store(store, tmp_path, capsys, kind):
+def test_landscape_of_a_store(store, tmp_path, capsys, kind):
     pytest.importorskip("matplotlib")
     pytest.importorskip("h5netcdf")
     paths = {name: tmp_path / f"landscape.{name}" for name in ("csv", "nc", "png")}
@@ -168,7 +168,7 @@ def test_a_landscape_of_a_store(store, tmp_path, capsys, kind):
     assert paths["png"].stat().st_size > 5000
 
 
-def test_a_landscape_of_what_cannot_be_drawn_says_why(store, tmp_path, capsys, monkeypatch):
+def test_landscape_of_what_cannot_be_drawn_says_why(store, tmp_path, capsys, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
 
@@ -198,7 +198,7 @@ def test_a_landscape_of_what_cannot_be_drawn_says_why(store, tmp_path, capsys, m
 
 
 @pytest.mark.parametrize("how", ["other numbers", "no numbers"])
-def test_a_landscape_of_a_damaged_store_names_the_file(store, tmp_path, capsys, how):
+def test_landscape_of_a_damaged_store_names_the_file(store, tmp_path, capsys, how):
     """Even where what lies there can be read as numbers."""
     pytest.importorskip("matplotlib")
     other = tmp_path / "damaged.zarr"
@@ -228,7 +228,7 @@ def test_a_landscape_of_a_damaged_store_names_the_file(store, tmp_path, capsys, 
     assert not (tmp_path / "a.csv").exists()
 
 
-def test_another_worker_is_one_line(capsys, tmp_path, monkeypatch):
+def test_worker_that_is_missing_is_one_line(capsys, tmp_path, monkeypatch):
     from jaxgdp.scale import cluster
 
     def refused(client, function, items):
@@ -255,7 +255,7 @@ def some_regrets():
     return upper, data
 
 
-def test_the_heat_map_tells_a_setting_beside_the_mouse():
+def test_heat_map_tells_a_setting_beside_the_mouse():
     """A mouse that moves over the figure, as a notebook's would: the note is there, with Δ, σ, p
     and T, and goes with it.
     """
@@ -284,7 +284,7 @@ def test_the_heat_map_tells_a_setting_beside_the_mouse():
         )
 
 
-def test_the_heat_map_says_what_the_data_say():
+def test_heat_map_says_what_the_data_say():
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 

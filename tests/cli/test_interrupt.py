@@ -23,7 +23,7 @@ def python_interrupts():
     signal.signal(signal.SIGINT, before)
 
 
-def test_the_command_line_says_that_it_was_interrupted(monkeypatch, capsys, python_interrupts):
+def test_command_line_says_that_it_was_interrupted(monkeypatch, capsys, python_interrupts):
     pytest.importorskip("typer")
     from jaxgdp.cli import main
 
@@ -53,7 +53,7 @@ runpy.run_path("{path}", run_name="__main__")
         ("noise_schedule_digits", "jaxgdp", "calibrate"),
     ],
 )
-def test_the_examples_say_that_they_were_interrupted(example, module, function):
+def test_examples_say_that_they_were_interrupted(example, module, function):
     pytest.importorskip("sklearn")
     path = EXAMPLES / f"{example}.py"
     if not path.exists():

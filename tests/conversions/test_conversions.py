@@ -302,7 +302,7 @@ def tail_after_shift(alpha, mu):
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.2, 1.0, 4.0, 12.0])
-def test_everything_else_that_mu_says(mu):
+def test_mu_implies_the_other_quantities(mu):
     m = mp.mpf(mu)
     assert float(gdp.advantage(mu=mu)) == pytest.approx(float(2 * mp.ncdf(m / 2) - 1), rel=1e-14)
     assert float(gdp.advantage(mu=mu)) == pytest.approx(
@@ -454,6 +454,6 @@ def test_extremes_stay_ordered():
     )
 
 
-def test_the_curve_of_zcdp_is_convex():
+def test_curve_of_zcdp_is_convex():
     alphas = np.linspace(0.001, 0.999, 999)
     assert np.min(np.diff(conversions.beta_from_zcdp(fpr=alphas, rho=0.5), 2)) >= -1e-12

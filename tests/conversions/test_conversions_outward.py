@@ -97,7 +97,7 @@ def test_simple_zcdp():
         assert above(d, mp.exp(-gap * gap / (4 * r)) if r > 0 else mp.mpf(0)), (e, r)
 
 
-def test_a_delta_below_every_double_is_not_zero():
+def test_delta_below_every_double_is_not_zero():
     assert 0.0 < conversions.delta_from_zcdp(epsilon=100.0, rho=0.01) <= 2.3e-308
     assert 0.0 < conversions.simple_delta_from_zcdp(epsilon=100.0, rho=0.01) <= 2.3e-308
     assert 0.0 < conversions.delta_from_rdp(epsilon=2000.0, orders=[2.0], rho=[1.0]) <= 2.3e-308

@@ -123,7 +123,7 @@ def test_de_et_al_2022_spend_what_they_report():
     assert np.all(np.abs(found.midpoint / claimed - 1.0) < 0.1)
 
 
-def test_the_table_can_be_read():
+def test_table_can_be_read():
     text = str(deployments.about("census_2020_pl94_persons"))
     assert "Abowd" in text and "github.com/uscensusbureau" in text and "hispanic * cenrace" in text
     assert len(text.splitlines()) == 1 + 4 + 1 + 2 + 65
@@ -178,7 +178,7 @@ def test_wrong_shares_are_noticed(monkeypatch):
         census.query_budgets("census_2020_pl94_units")
 
 
-def test_the_curve_of_a_release():
+def test_curve_of_a_release():
     """The discrete Gaussian is as good as the Gaussian: the paper's μ = 2.702, from every query's
     own noise.
     """

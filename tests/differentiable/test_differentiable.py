@@ -229,7 +229,7 @@ def test_mixed_composition():
     assert np.allclose(found, (middle[1::2] - middle[2::2]) / (2 * step * at), rtol=1e-2)
 
 
-def test_refused_by_name():
+def test_fields_without_derivatives_are_refused_by_name():
     """A derivative that nobody has declared is refused before anything is computed, not guessed."""
     from jaxgdp import mechanisms as m
 
@@ -261,7 +261,7 @@ def test_refused_by_name():
             )(0.5)
 
 
-def test_documented_as_declared():
+def test_documentation_lists_the_declared_fields():
     """The table in the module's docstring is what mechanisms declare, no more and no less."""
     from jaxgdp import mechanisms as m
 
@@ -280,7 +280,7 @@ def test_documented_as_declared():
     }
 
 
-def test_a_mechanism_that_declares_nothing_is_refused():
+def test_mechanism_that_declares_nothing_is_refused():
     @pytree
     @dataclass(frozen=True)
     class Own(jaxgdp.Laplace):
@@ -341,7 +341,7 @@ def test_derivatives_in_what_is_asked(lattice):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["delta", pytest.param("mu", marks=pytest.mark.nightly)])
-def test_inside_jit_vmap_and_jacobian(name, lattice):
+def test_derivatives_inside_jit_vmap_and_jacobian(name, lattice):
     """One trace for a batch; rows of the Jacobian are the gradients one by one."""
     function = functools.partial(getattr(differentiable, name), lattice=lattice)
     with jax.enable_x64(True):
@@ -417,7 +417,7 @@ def test_calibrated_noise_within_a_program(monkeypatch):
     assert np.isnan(found[2])  # more noise than is searched
 
 
-def test_without_a_lattice_under_jit(monkeypatch):
+def test_jit_without_a_lattice(monkeypatch):
     """A default serves DP-SGD; the bracket says how well."""
     chosen, halves = [], program._halves
     monkeypatch.setattr(

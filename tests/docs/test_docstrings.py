@@ -42,7 +42,7 @@ def test_every_argument_has_its_line(function):
     assert documented(function.__doc__) == list(inspect.signature(function).parameters)
 
 
-def test_the_check_itself():
+def test_check_itself():
     doc = """One.
 
     Args:
@@ -56,7 +56,7 @@ def test_the_check_itself():
     assert documented(doc) == ["a", "c"]
 
 
-def test_the_reference_has_every_quantity():
+def test_reference_has_every_quantity():
     docs = Path(jaxgdp.__file__).parents[1] / "docs"
     if not docs.exists():
         pytest.skip("run without the documentation")

@@ -43,7 +43,7 @@ def test_digits_are_learned_within_the_budget(tmp_path, capsys):
     assert (tmp_path / "run.png").stat().st_size > 10_000
 
 
-def test_a_run_that_ends_before_its_budget_does_not_say_that_it_is_spent(
+def test_run_that_ends_before_its_budget_does_not_say_that_it_is_spent(
     tmp_path, capsys, monkeypatch
 ):
     pytest.importorskip("sklearn")
@@ -92,7 +92,7 @@ def test_broken_loops_are_refuted_and_the_correct_one_is_not(broken, tmp_path, c
     assert (tmp_path / "cyclic.json").stat().st_size > 500
 
 
-def test_a_correct_loop_is_refuted_no_oftener_than_the_level_allows(broken):
+def test_correct_loop_is_refuted_no_oftener_than_the_level_allows(broken):
     repetitions, number, at_once = 200, 60, 600  # as many at once as in the test above: one program
     claimed = broken.claim()
     keys = broken.jax.random.split(broken.jax.random.key(3), 2 * repetitions * number // at_once)

@@ -30,7 +30,7 @@ def gallery():
 NAMES = gallery().NAMES if DOCS.exists() else ()
 
 
-def test_the_page_shows_every_script_and_its_figure():
+def test_page_shows_every_script_and_its_figure():
     assert len(NAMES) >= 12
     assert set(NAMES) == {path.stem for path in (DOCS / "gallery").glob("*.py")}
     page = gallery().page()
@@ -69,7 +69,7 @@ def drawn(x_label="steps", y_label="risk"):
     return figure, ax
 
 
-def test_a_figure_without_faults_has_none():
+def test_figure_without_faults_has_none():
     assert plot.faults(drawn()[0]) == []
 
 
@@ -131,7 +131,7 @@ def test_every_kind_of_fault_is_found(spoil, message):
         lambda ax: (ax.axhline(3.0, color="black", ls="--"), ax.text(0.2, 2.95, "limit")),
     ],
 )
-def test_what_is_no_fault(harmless):
+def test_legible_figures_have_no_fault(harmless):
     figure, ax = drawn()
     harmless(ax)
     assert plot.faults(figure) == []
@@ -153,7 +153,7 @@ def test_styles_of_lines_differ_without_colour():
     assert len({(str(s["linestyle"]), s["marker"]) for s in styles}) == 6
 
 
-def test_nothing_below_the_axis_is_drawn_along_it():
+def test_points_below_the_axis_are_not_drawn_along_it():
     xarray = pytest.importorskip("xarray")
     values = np.array([1e-3, 1e-7, 0.0])[None, :, None]
     axes = ("noise_multiplier", "sampling_prob", "num_steps")
@@ -173,7 +173,7 @@ def test_nothing_below_the_axis_is_drawn_along_it():
 
 
 @pytest.mark.parametrize(("quantity", "limit"), [("mu", 1.001), ("beta", 0.9)])
-def test_the_staircase_is_what_the_plan_tells_and_within_the_budget_up_to_its_last_step(
+def test_staircase_is_what_the_plan_tells_and_within_the_budget_up_to_its_last_step(
     quantity, limit
 ):
     plan = plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=100, quantities=quantity)

@@ -177,7 +177,7 @@ def test_every_mechanism_says_which_relation_it_is_of(generated):
             assert "refused" not in row
 
 
-def test_the_bracket_by_hand_meets_that_of_the_package():
+def test_bracket_by_hand_meets_that_of_the_package():
     """The examples of the page, so that they run with every other test."""
     failed, number = doctest.testfile(
         str(PAGES / "example.md"), module_relative=False, encoding="utf-8"
@@ -220,7 +220,7 @@ def test_formulas_are_drawn_without_a_network(hooks):
         "<p>as $x$ grows</p>",
     ],
 )
-def test_a_page_that_fetches_something_or_is_not_drawn_is_an_error(hooks, page):
+def test_page_that_fetches_something_or_is_not_drawn_is_an_error(hooks, page):
     class Page:
         class file:
             src_uri = "page.md"
@@ -238,7 +238,7 @@ TITLES = (
 )
 
 
-def test_the_paper_with_two_titles_is_cited_one_way():
+def test_paper_with_two_titles_is_cited_one_way():
     """arXiv:2503.10945 has had two titles; whoever gives one gives both, in one way."""
     cited = 0
     for path in [

@@ -54,7 +54,7 @@ def agree(stored: str, fresh: str, rtol=1e-6) -> bool:
     return all(math.isclose(x, y, rel_tol=rtol, abs_tol=1e-12) for x, y in pairs)
 
 
-def test_there_is_one_per_theme():
+def test_notebooks_are_one_a_theme():
     assert [re.match(r"\d", path.name).group() for path in NOTEBOOKS] == [
         "1",
         "2",
@@ -67,7 +67,7 @@ def test_there_is_one_per_theme():
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_stored_with_the_outputs_of_its_own_cells(path):
+def test_notebook_is_stored_with_the_outputs_of_its_own_cells(path):
     book = nbformat.read(path, as_version=4)
     nbformat.validate(book)
     cells = [cell for cell in book.cells if cell.cell_type == "code"]
@@ -111,7 +111,7 @@ def test_stale_numbers_and_words_are_seen():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_a_fresh_run_gives_what_is_stored(path, tmp_path, monkeypatch):
+def test_fresh_run_gives_what_is_stored(path, tmp_path, monkeypatch):
     for package in ("nbclient", "ipykernel", "matplotlib", "xarray"):
         pytest.importorskip(package)
     root = str(path.parent.parent)

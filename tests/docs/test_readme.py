@@ -112,7 +112,7 @@ def test_tables_are_those_of_the_stored_measurements(monkeypatch):
             del sys.modules[name]
 
 
-def test_both_commands_that_run_the_tests_install_the_same():
+def test_commands_that_run_the_tests_install_the_same():
     """What runs for every change is what `make test` runs, with the same extras."""
     makefile, script = (
         (ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", ".ci/run")

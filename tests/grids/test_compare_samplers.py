@@ -37,7 +37,7 @@ def test_each_sampler_has_the_brackets_of_its_mechanism(found):
     assert "shuffled: the upper side" in found.loose and "poisson" not in found.loose
 
 
-def test_the_answer_is_a_line_and_true(found):
+def test_answer_is_a_line_and_true(found):
     first, second = found.answer.splitlines()
     assert first.startswith(
         "sigma = 0.5, 100 batches an epoch, 1 epoch: shuffled, but accounted for as Poisson"
@@ -194,7 +194,7 @@ def test_cut_and_fixed_batches_are_compared_where_asked_for():
     assert not set(names) & set(comparison._chosen(None))
 
 
-def test_a_new_sampler_is_one_registration(monkeypatch):
+def test_new_sampler_is_one_registration(monkeypatch):
     monkeypatch.setattr(samplers, "REGISTRY", dict(samplers.REGISTRY))
     own = samplers.Sampler(
         "all",

@@ -35,7 +35,7 @@ def _less_private_side(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", tuple(registry.REGISTRY))
-def test_the_variable_without_a_suffix_claims_the_less_privacy(every_quantity, name):
+def test_variable_without_a_suffix_claims_the_less_privacy(every_quantity, name):
     found = every_quantity
     assert np.all(found[f"{name}_lower"] <= found[f"{name}_upper"])
     side = _less_private_side(name)
@@ -48,7 +48,7 @@ def test_the_variable_without_a_suffix_claims_the_less_privacy(every_quantity, n
     assert found[f"status_{name}"].dtype == np.int64
 
 
-def test_both_sides_are_those_of_measure(every_quantity):
+def test_sides_are_those_of_measure(every_quantity):
     found = jaxgdp.measure(jaxgdp.dpsgd([1.0, 2.0], 1.0, 1), tuple(registry.REGISTRY), rtol=1e-2)
     for name, bracket in found.brackets.items():
         for side in ("lower", "upper"):
@@ -57,7 +57,7 @@ def test_both_sides_are_those_of_measure(every_quantity):
         assert np.array_equal(every_quantity[f"status_{name}"].values.ravel(), found.status[name])
 
 
-def test_a_quantity_of_others_that_is_safe_from_below_is_named_so_too(monkeypatch):
+def test_quantity_of_others_that_is_safe_from_below_is_named_so_too(monkeypatch):
     monkeypatch.setattr(registry, "REGISTRY", dict(registry.REGISTRY))
     read = lambda curve, query, symmetric, **_: Bracket(0.25, 0.75)
     registry.register(
@@ -83,7 +83,7 @@ def test_samplers_name_sides_like_sweeps(tmp_path):
         assert (row["batch_size"], row["num_epochs"], row["noise_multiplier"]) == ("50", "1", "2.0")
 
 
-def test_a_csv_of_a_grid_has_the_side_to_report_and_both_sides(every_quantity, tmp_path):
+def test_csv_of_a_grid_has_the_side_to_report_and_both_sides(every_quantity, tmp_path):
     landscape.write_csv(every_quantity, tmp_path / "grid.csv")
     rows = list(csv.DictReader(rows_of(tmp_path / "grid.csv")))
     assert len(rows) == 2 and "lattice_size" not in rows[0]
@@ -102,7 +102,7 @@ def test_data_of_the_old_layout_are_refused_and_never_misread(every_quantity, tm
     assert not (tmp_path / "old.csv").exists()
 
 
-def test_a_store_of_the_old_layout_is_refused_with_what_to_do(tmp_path, monkeypatch):
+def test_store_of_the_old_layout_is_refused_with_what_to_do(tmp_path, monkeypatch):
     pytest.importorskip("zarr")
     pytest.importorskip("dask")
     grid = {"noise_multiplier": 1.0, "sampling_prob": 1.0, "num_steps": [1, 2], "rtol": 1e-2}

@@ -165,7 +165,7 @@ def test_figure_has_a_line_per_sigma_and_steps_and_marks_the_limit():
     assert (axes.get_xscale(), axes.get_yscale(), axes.get_ylim()[0]) == ("log", "log", 1e-5)
 
 
-def test_the_command_compiles_nothing(monkeypatch, tmp_path):
+def test_command_compiles_nothing(monkeypatch, tmp_path):
     """It asks once, and NumPy is done before a program is compiled."""
     pytest.importorskip("typer")
     from jaxgdp.cli import main

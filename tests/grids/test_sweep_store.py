@@ -64,7 +64,7 @@ def test_layouts_cover_every_setting_once():
         assert np.all(seen == 1)
 
 
-def test_what_lies_in_the_store_is_what_a_sweep_in_memory_returns(plain, whole):
+def test_store_holds_what_a_sweep_in_memory_returns(plain, whole):
     path, returned = whole
     xarray.testing.assert_identical(returned.load(), plain)
     with xarray.open_zarr(path) as read:
@@ -106,7 +106,7 @@ def test_chunks_change_no_bit_of_compiled_sweeps(tmp_path):
         )
 
 
-def test_called_again_it_computes_only_what_is_missing(whole, tmp_path, counted):
+def test_second_sweep_computes_only_what_is_missing(whole, tmp_path, counted):
     path, done = tmp_path / "sweep.zarr", []
 
     def stop(number):
@@ -132,7 +132,9 @@ def test_called_again_it_computes_only_what_is_missing(whole, tmp_path, counted)
     [("rtol", 1e-3), ("delta", 1e-5), ("fpr_floor", 1e-9), ("num_steps", [10, 41]), ("adjacency", "add"),
      ("quantities", ("mu", "epsilon")), ("executor", "compiled"), ("chunk_size", 2)],
 )  # fmt: skip
-def test_another_question_is_refused_before_anything_is_computed(whole, counted, name, value):
+def test_question_of_another_store_is_refused_before_anything_is_computed(
+    whole, counted, name, value
+):
     path, _ = whole
     before = files(path)
     told = {"delta": "asked at", "chunk_size": "chunk"}.get(name, name)
@@ -141,7 +143,7 @@ def test_another_question_is_refused_before_anything_is_computed(whole, counted,
     assert counted == [] and files(path) == before
 
 
-def test_what_does_not_matter_to_the_question_is_no_other_question(whole, counted):
+def test_arguments_that_do_not_matter_make_no_other_question(whole, counted):
     path, returned = whole
     again = jaxgdp.sweep(
         **(GRID | {"prior": 0.1, "noise_multiplier": (1, 4, 2)}), store=path, chunk_size=5
@@ -165,7 +167,7 @@ def test_bad_arguments_are_named_before_a_store_is_made(tmp_path, more, message)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unfinished_store_does_not_look_finished(tmp_path):
+def test_unfinished_store_does_not_look_finished(tmp_path):
     with pytest.raises(KeyboardInterrupt):
 
         def stop(_):
@@ -181,7 +183,7 @@ def test_an_unfinished_store_does_not_look_finished(tmp_path):
         assert read["noise_multiplier"].values.tolist() == GRID["noise_multiplier"]
 
 
-def test_the_bar_tells_the_rate_and_the_time_left(monkeypatch, capsys):
+def test_bar_tells_the_rate_and_the_time_left(monkeypatch, capsys):
     from jaxgdp import progress
 
     told = progress.Progress("sweeping", 100, "settings", rate=True)
@@ -192,7 +194,7 @@ def test_the_bar_tells_the_rate_and_the_time_left(monkeypatch, capsys):
     assert str(told) == "sweeping, 80 of about 100 settings, 5 a second, 4 s left"
 
 
-def test_a_sweep_with_a_bar_is_the_same(plain, monkeypatch, capsys):
+def test_sweep_with_a_bar_is_the_same(plain, monkeypatch, capsys):
     from jaxgdp import progress
 
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
@@ -201,7 +203,7 @@ def test_a_sweep_with_a_bar_is_the_same(plain, monkeypatch, capsys):
     assert "settings" in capsys.readouterr().err
 
 
-def test_what_is_missing_is_named(monkeypatch, tmp_path):
+def test_missing_variables_are_named(monkeypatch, tmp_path):
     import sys
 
     monkeypatch.setitem(sys.modules, "zarr", None)

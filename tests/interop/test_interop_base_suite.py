@@ -38,7 +38,7 @@ class TestPrivacyAccountant(_BASE):
         return [Accountant(relation) for relation in dpa.NeighboringRelation]
 
 
-def test_the_suite_is_there():
+def test_suite_is_there():
     names = [name for name in dir(TestPrivacyAccountant) if name.startswith("test_")]
     assert len(names) >= 13
 

@@ -129,7 +129,7 @@ def test_unsupported_events_are_refused_by_name(name, relation):
     assert isinstance(known.ledger, ev.NoOpDpEvent) and known._spent.nothing
 
 
-def test_a_user_s_own_subclass_is_not_taken_for_its_parent():
+def test_user_s_own_subclass_is_not_taken_for_its_parent():
     class GaussianDpEvent(ev.GaussianDpEvent):
         pass
 
@@ -311,7 +311,7 @@ def test_dpsgd_next_to_their_accountant():
     )
 
 
-def test_calibrate_dp_mechanism_takes_it():
+def test_accountant_is_taken_by_calibrate_dp_mechanism():
     make = lambda sigma: ev.SelfComposedDpEvent(ev.GaussianDpEvent(sigma), 4)
     sigma = dpa.calibrate_dp_mechanism(
         Accountant, make, target_epsilon=1.0, target_delta=1e-5, tol=1e-6

@@ -64,7 +64,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_distribution_keeps_its_profile_and_its_infinite_mass(name):
+def test_distribution_keeps_its_profile_and_its_infinite_mass(name):
     pld = CASES[name]
     pair = from_pld(pld).mechanisms[0]
     assert np.allclose(mass(pair), 1.0, atol=1e-12)
@@ -106,7 +106,7 @@ def test_optimistic_and_foreign_objects_are_refused():
         from_pld(half)
 
 
-def test_a_mechanism_as_a_distribution_dominates_it_in_both_orders():
+def test_mechanism_as_a_distribution_dominates_it_in_both_orders():
     step = jaxgdp.ApproximateDP(epsilon=0.5, delta=0.01)
     pld = to_pld(jaxgdp.compose([(step, 2)]), value_discretization_interval=0.05)
     # exact: losses −1, 0, 1 or infinite
@@ -130,7 +130,7 @@ def test_a_mechanism_as_a_distribution_dominates_it_in_both_orders():
         to_pld(step, value_discretization_interval=0.0)
 
 
-def test_an_asymmetric_mechanism_keeps_its_two_orders_apart():
+def test_asymmetric_mechanism_keeps_its_two_orders_apart():
     # one use of the sampled pair: adding is the milder order
     p, q = np.array([0.75, 0.25]), np.array([0.5, 0.5])
     pair = dominating_pair(jaxgdp.FromPMFs(p, q), spacing=0.01).mechanism()

@@ -20,7 +20,7 @@ def parameters(function):
     return list(inspect.signature(function).parameters)
 
 
-def test_their_one_liners_have_their_arguments():
+def test_functions_of_others_have_their_arguments():
     three = ["noise_multiplier", "sample_rate", "num_steps"]
     assert parameters(gdpnum.get_mu_and_regret_for_dpsgd) == [*three, "grid_step", "err"]
     assert parameters(gdpnum.get_worst_case_regret) == ["alphas", "betas", "mu", "tol"]
@@ -200,7 +200,7 @@ def test_plans_of_jax_privacy():
 
 
 @pytest.mark.slow
-def test_a_real_plan_of_jax_privacy_calibrated_by_our_accountant():
+def test_real_plan_of_jax_privacy_calibrated_by_our_accountant():
     plans = pytest.importorskip(
         "jax_privacy.experimental.execution_plan", reason="jax_privacy is not installed"
     )

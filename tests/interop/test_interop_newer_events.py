@@ -128,7 +128,7 @@ def test_sampling_amplifies_a_guarantee_as_known(event, epsilon, delta, rate):
         )
 
 
-def test_a_response_is_not_sampled_however_it_is_wrapped():
+def test_response_is_not_sampled_however_it_is_wrapped():
     response = ev.ComposedDpEvent([ev.RandomizedResponseDpEvent(0.5, 3)])
     with pytest.raises(ValueError, match="PoissonSampledDpEvent"):
         from_event(ev.PoissonSampledDpEvent(0.1, response), SPECIAL)

@@ -29,7 +29,7 @@ def test_history_is_assigned_or_stepped():
     assert counts == {1.5: 751, 1.0: 2}
 
 
-def test_without_sampling_it_is_exact():
+def test_steps_without_sampling_are_exact():
     accountant = GDPAccountant()
     accountant.history = [(2.0, 1.0, 4)]
     assert math.isclose(
@@ -51,7 +51,7 @@ def test_without_sampling_it_is_exact():
     )
 
 
-def test_the_value_opacus_tests_for():
+def test_value_opacus_tests_for():
     # their PRV accountant, an upper bound with an ε error of 0.01: σ = 1.5, q = 0.04, 2250 steps, δ
     # = 1e-5
     accountant = GDPAccountant()
@@ -59,7 +59,7 @@ def test_the_value_opacus_tests_for():
     assert 6.777395712150674 - 0.01 < accountant.get_epsilon(1e-5) < 6.777395712150674 * (1 + 1e-3)
 
 
-def test_nothing_and_everything():
+def test_steps_that_reveal_nothing_and_everything():
     accountant = GDPAccountant()
     assert accountant.get_epsilon(1e-5) == 0.0 and accountant.get_mu() == 0.0
     accountant.step(noise_multiplier=1.0, sample_rate=0.0)
@@ -125,7 +125,7 @@ def test_bad_steps_are_not_counted(bad):
     assert len(accountant) == 0
 
 
-def test_needs_neither_torch_nor_opacus():
+def test_accountant_needs_neither_torch_nor_opacus():
     code = (
         "import sys\n"
         "for name in ('opacus', 'dp_accounting', 'gdpnum', 'riskcal', 'jax_privacy'):\n"

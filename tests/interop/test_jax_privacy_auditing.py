@@ -58,7 +58,7 @@ def test_scores_of_an_auditor():
         theirs.scores(1)
 
 
-def test_what_is_refused():
+def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="in_canary_scores must hold no NaN"):
         theirs.epsilon_one_run([np.nan], [1.0], 0.05, 1e-6)
     with pytest.raises(ValueError, match=r"significance must be in \(0, 1\)"):

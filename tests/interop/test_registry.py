@@ -79,7 +79,7 @@ def _same_schema(branch, schema, place=""):
             assert theirs.get("type") in (kind, ["number", "string"]), key
 
 
-def test_the_schema_is_theirs_key_by_key():
+def test_schema_is_theirs_key_by_key():
     _same_schema(registry.RECORD, SCHEMA)
     assert registry.VARIANTS == (
         "Pure DP",
@@ -114,7 +114,7 @@ def test_every_public_record_is_read(records):
     }
 
 
-def test_a_record_without_numbers_has_none(records):
+def test_record_without_numbers_has_none(records):
     empty = records["korean_statistics_datahub"]
     assert (
         empty.claims == ()
@@ -254,7 +254,7 @@ def test_disagreements(records):
         assert all(mark in line for mark, line in zip(lines, said[name], strict=True)), said[name]
 
 
-def test_what_the_census_discrepancies_are():
+def test_census_discrepancies_are_explained():
     """Printed ε are conversions of ρ: the optimal one for the redistricting data, the simple one
     for the DHC, whose ρ holds both files.
     """
@@ -357,14 +357,14 @@ def test_numbers_in_text():
         ),
     ],
 )
-def test_what_is_no_record(text, mark, tmp_path):
+def test_files_that_are_not_records(text, mark, tmp_path):
     (tmp_path / "bad.yaml").write_text(text)
     with pytest.raises(ValueError) as caught:
         registry.read(tmp_path / "bad.yaml")
     assert "bad.yaml" in str(caught.value) and mark in str(caught.value)
 
 
-def test_a_malformed_record_is_read_as_far_as_it_goes():
+def test_malformed_record_is_read_as_far_as_it_goes():
     record = registry.from_dict({"deployment": {"basic": 3, "privacy_loss": [1], "other": {}}})
     assert record.claims == () and len(record.problems) >= 5
 
@@ -412,7 +412,7 @@ def test_reports_go_there_and_back(suffix, tmp_path):
     assert "μ = 1" in details and "1e-10 (the FPR floor)" in details and report.command in details
 
 
-def test_what_is_not_stated_is_said_to_be():
+def test_missing_fields_are_said_not_to_be_stated():
     record = jaxgdp.report(jaxgdp.dpsgd(9.4, 0.32768, 2000), rtol=1e-2).to_registry(
         status="Pending", delta=1e-6
     )
@@ -444,7 +444,7 @@ def test_bad_metadata(metadata, mark):
     assert mark in str(caught.value)
 
 
-def test_nothing_finite_is_no_record():
+def test_infinite_numbers_make_no_record():
     with pytest.raises(ValueError, match="no finite epsilon at delta = 1e-10"):
         jaxgdp.report(jaxgdp.ApproximateDP(1.0, 0.01), rtol=1e-2).to_registry(delta=1e-10)
 
@@ -455,7 +455,7 @@ def test_every_leaf_has_a_name_of_its_own():
     assert len(names) == len(set(names))
 
 
-def test_the_page_of_results_is_what_is_computed(records):
+def test_page_of_results_is_what_is_computed(records):
     """All but the composed mechanisms of the census, which take long; ``make registry`` writes the
     page.
     """
@@ -497,7 +497,7 @@ def test_mu_of_next_to_nothing_is_on_both_sides_of_the_truth(epsilon, delta):
     assert found.lower <= true <= found.upper and found.upper <= true * (1 + 1e-8) + 3e-13
 
 
-def test_a_small_rho_is_answered_soon_and_from_above():
+def test_small_rho_is_answered_soon_and_from_above():
     loss = {"privacy_unit": "Person-level", "privacy_parameters": {"rho": 1e-8}}
     found = registry.from_dict(
         {

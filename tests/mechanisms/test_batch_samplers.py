@@ -80,7 +80,7 @@ def test_no_data_set_shows_more_than_a_capped_sample_may(rate, batch):
             assert bracket.lower <= value + _GRID
 
 
-def test_a_cap_that_is_never_met_is_poisson_sampling():
+def test_cap_that_is_never_met_is_poisson_sampling():
     capped = jaxgdp.measure(
         jaxgdp.compose([(jaxgdp.TruncatedPoisson(1.5, 0.02, 500, 500), 300)]), "mu"
     ).brackets["mu"]
@@ -89,7 +89,7 @@ def test_a_cap_that_is_never_met_is_poisson_sampling():
     assert capped.upper - capped.lower <= 2e-3 * capped.upper
 
 
-def test_rarely_cut_batches_cost_next_to_nothing():
+def test_batches_that_are_rarely_cut_cost_next_to_nothing():
     steps = jaxgdp.compose([(jaxgdp.TruncatedPoisson(1.0, 0.01, [160.0, 250.0], 10_000), 100)])
     found = jaxgdp.measure(steps, "epsilon", delta=1e-5, adjacency="remove").brackets["epsilon"]
     plain = jaxgdp.measure(
@@ -119,7 +119,7 @@ def test_no_data_set_shows_more_than_a_fixed_batch_may(batch):
                 assert found.upper <= value * (1.0 + 1e-2) + 1e-6
 
 
-def test_the_whole_data_as_one_batch_is_the_gaussian_mechanism():
+def test_whole_data_as_one_batch_is_the_gaussian_mechanism():
     for adjacency, mu in (("add_remove", 0.5), ("replace_one", 1.0)):
         found = jaxgdp.measure(jaxgdp.FixedSize(2.0, 7, 7), "mu", adjacency=adjacency).brackets[
             "mu"

@@ -75,7 +75,7 @@ def test_cells_of_the_dominating_pair(epsilon):
         check_masses(cells, exact)
 
 
-def test_the_pair_is_the_upper_envelope_of_the_family():
+def test_pair_is_the_upper_envelope_of_the_family():
     epsilon = 1.5
     curve = tradeoff(ExponentialMechanism(epsilon))
     t = np.linspace(0.0, epsilon, 3001)
@@ -105,7 +105,7 @@ def test_largest_mu_is_in_the_middle(epsilon):
     assert mu.max() <= jaxgdp.gdp.mu_from_pure_dp(epsilon=epsilon / 2) * (1 + 1e-9)
 
 
-def test_one_use():
+def test_single_use():
     epsilons = np.array([0.5, 1.0, 4.0])
     mu = tradeoff(ExponentialMechanism(epsilons)).mu()
     exact = jaxgdp.gdp.mu_from_pure_dp(epsilon=epsilons / 2)
@@ -163,7 +163,7 @@ def test_profiles_in_extended_precision_agree(monkeypatch):
         assert bounded_range.PROFILE > 1e-12
 
 
-def test_more_uses_than_a_block():
+def test_uses_beyond_a_block():
     mu = tradeoff(compose([(ExponentialMechanism(0.1), [100, 3, 1])])).mu()
     assert np.all(mu.lower <= mu.upper) and np.all(
         mu.upper - mu.lower <= [0.03 * mu.upper[0], 0.1, 1e-6]
@@ -176,7 +176,7 @@ def test_more_uses_than_a_block():
 
 
 @pytest.mark.parametrize(("epsilon", "uses"), [(1e-3, 7), (0.2, 10), (3.0, 64)])
-def test_a_block_read_off_its_tables_is_within_what_a_lattice_finds(epsilon, uses, monkeypatch):
+def test_block_read_off_its_tables_is_within_what_a_lattice_finds(epsilon, uses, monkeypatch):
     names, block = (
         ("mu", "delta", "tpr", "bayes_risk"),
         compose([(ExponentialMechanism(epsilon), uses)]),
@@ -193,7 +193,7 @@ def test_a_block_read_off_its_tables_is_within_what_a_lattice_finds(epsilon, use
         assert mine.upper - mine.lower <= 1.001 * (theirs.upper - theirs.lower) + 1e-11
 
 
-def test_the_attack_in_tables_is_on_exact_binomials():
+def test_attack_in_tables_is_on_exact_binomials():
     (part, _), *_ = compose([(ExponentialMechanism(8.0), 64)]).stacked()
     seen = jax.tree.map(lambda a: a[0], part).bracketed()
     mpmath.mp.dps = 40

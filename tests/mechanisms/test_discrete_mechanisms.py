@@ -141,7 +141,7 @@ def mass(sigma, reach):
     return k, p / p.sum()
 
 
-def test_one_use(gaussian):
+def test_single_use(gaussian):
     mu = gaussian.mu()
     assert np.all(mu.upper - mu.lower <= 1e-3 * mu.upper)
     for i, sigma in enumerate(SIGMAS):

@@ -19,7 +19,7 @@ def test_delta_just_beyond_the_largest_loss():
 
 
 @pytest.mark.parametrize("epsilon, mass", [(1.0, 0.1), (1.0, 1e-5), (0.3, 1e-9), (2.5, 1e-200)])
-def test_a_delta_is_the_mass_at_infinity_or_it_is_not(epsilon, mass):
+def test_delta_is_the_mass_at_infinity_or_it_is_not(epsilon, mass):
     """One use of (ε, δ)-DP: ε from δ on, ∞ below, be it by 5e-13 of it."""
     mechanism = jaxgdp.ApproximateDP(epsilon, mass)
     asked = np.array([mass * (1.0 - 5e-13), mass, mass * (1.0 + 5e-13)])

@@ -18,7 +18,7 @@ def delta(mechanism, epsilon, **others):
     ]
 
 
-def test_a_fixed_order_is_gaussian():
+def test_fixed_order_is_gaussian():
     sigma, epochs = np.array([0.5, 1.0, 3.0]), np.array([1.0, 4.0, 10.0])
     found = measure(
         Deterministic(sigma, epochs), ("mu", "epsilon", "advantage"), delta=1e-5
@@ -69,7 +69,7 @@ def test_published_numbers():
         assert low <= epsilon.lower <= epsilon.upper <= high
 
 
-def test_one_batch_is_a_fixed_order():
+def test_single_batch_is_a_fixed_order():
     found = measure(Shuffled([0.7, 2.0], 1), ("epsilon", "advantage"), delta=1e-6).brackets
     assert np.all(found["epsilon"].width < 1e-3 * found["epsilon"].upper)
     assert np.all(found["advantage"].width < 2e-3 * found["advantage"].upper)
@@ -201,7 +201,7 @@ def test_bad_input_is_refused_by_name(build, message):
         build()
 
 
-def test_where_the_noise_is_large_random_allocation_is_the_attack():
+def test_attack_is_random_allocation_where_the_noise_is_large():
     """The data set whose other records are all zero makes of shuffled batches a random
     allocation.
     """
@@ -222,7 +222,7 @@ def test_where_the_noise_is_large_random_allocation_is_the_attack():
 
 
 @pytest.mark.parametrize("adjacency", ["remove", "add"])
-def test_kept_curves_have_the_attack_of_their_own_order(adjacency):
+def test_curves_that_are_kept_have_the_attack_of_their_own_order(adjacency):
     batches = jaxgdp.Shuffled(0.8, 1000)
     found = jaxgdp.measure(batches, "epsilon", delta=1e-5, adjacency=adjacency).brackets["epsilon"]
     kept = jaxgdp.tradeoff(batches, adjacency=adjacency).epsilon(1e-5)

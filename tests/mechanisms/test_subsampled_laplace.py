@@ -48,7 +48,7 @@ def test_cells_are_exact(b, p):
         check_cells(reverse_of(cells, ell), -ell[::-1])
 
 
-def test_an_open_cell_holds_everything_beyond():
+def test_open_cell_holds_everything_beyond():
     ell = np.linspace(-1.1, 1.2, POINTS)
     closed, opened = (cells_of(SubsampledLaplace(1.0, 0.7), ell, end) for end in (np.inf, 0.2))
     k = np.searchsorted(ell, 0.2) + 1
@@ -62,7 +62,7 @@ def test_an_open_cell_holds_everything_beyond():
     )
 
 
-def test_without_sampling_it_is_laplace():
+def test_laplace_without_sampling():
     ell = np.linspace(-1.1, 1.2, POINTS)
     one, other = cells_of(SubsampledLaplace(1.0, 1.0), ell), cells_of(Laplace(1.0), ell)
     for name in ("log_x", "log_y", "up"):
@@ -105,7 +105,7 @@ def one_use():
 
 
 @pytest.mark.parametrize("direction", ["remove", "add"])
-def test_one_use(one_use, direction):
+def test_single_use(one_use, direction):
     for epsilon in (0.0, 0.05, 0.1):
         found = one_use[direction].delta(epsilon)
         for i, b in enumerate((0.5, 2.0)):

@@ -80,7 +80,7 @@ def test_tails_are_rounded_up_by_little(name):
             assert found <= max(wanted * (1 + CLOSE), LEAST) or wanted > 1e153, argument
 
 
-def test_what_an_attacker_certainly_sees_is_rounded_down():
+def test_precision_that_an_attacker_has_is_rounded_down():
     for sigma in ARGUMENTS:
         with np.errstate(all="ignore"):
             found = np.sqrt(np.asarray(Gaussian(sigma).canonical().gaussian_part_precision()))

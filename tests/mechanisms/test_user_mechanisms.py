@@ -60,7 +60,7 @@ def test_composition_of_pmfs_against_all_outcomes(three_uses):
     assert np.isinf(three_uses.tail_mu) and np.isinf(three_uses.mu(fpr_floor=0.0).upper)
 
 
-def test_one_use_of_pmfs():
+def test_single_use_of_pmfs():
     curve = tradeoff(FromPMFs([0.2, 0.3, 0.5], [[0.5, 0.3, 0.2], [0.3, 0.3, 0.4]]))
     exact = np.array([-ndtri(0.2), max(ndtri(0.3) - ndtri(0.2), ndtri(0.6) - ndtri(0.5))])
     found = curve.mu()
@@ -110,7 +110,7 @@ def hull(epsilons, deltas):
 
 
 @pytest.mark.parametrize(("epsilons", "deltas"), PROFILES)
-def test_the_pair_of_a_profile_is_its_hull(epsilons, deltas):
+def test_pair_of_a_profile_is_its_hull(epsilons, deltas):
     pair = FromProfile(epsilons, deltas).canonical()
     p, q = np.exp(pair.log_p), np.exp(pair.log_q)
     assert p.sum() + np.exp(pair.log_p_minus) == pytest.approx(1.0, abs=1e-14)
@@ -128,7 +128,7 @@ def test_the_pair_of_a_profile_is_its_hull(epsilons, deltas):
         assert other == pytest.approx(delta, rel=1e-9, abs=1e-15 if epsilon < 7.0 else 1e-30)
 
 
-def test_one_pair_of_a_profile_is_approximate_dp():
+def test_pair_of_a_simple_profile_is_approximate_dp():
     ell = np.linspace(-1.5, 1.4, POINTS)
     one, other = cells_of(FromProfile([1.0], [1e-5]), ell), cells_of(ApproximateDP(1.0, 1e-5), ell)
     check_cells(one, ell)
@@ -254,7 +254,7 @@ def test_cells_of_wavy_densities(span):
     check_masses(cells, wavy_masses(x, log_p, log_q, ell))
 
 
-def test_one_use_of_wavy_densities():
+def test_single_use_of_wavy_densities():
     x, log_p, log_q = wavy()
     curve = tradeoff(FromDensities(x, log_p, log_q), adjacency="remove")
     fine = 4000

@@ -96,7 +96,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_rows_cannot_do_is_done_one_by_one(name):
+def test_functions_without_a_rule_are_run_row_by_row(name):
     function, columns = REFUSED[name], (SCALARS, VECTORS, MATRICES)
     with pytest.raises((TypeError, ValueError)):
         batching.mapped(function, columns, 10)
@@ -119,7 +119,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("error", WRONG, ids=lambda error: error.__name__)
-def test_an_error_of_the_function_is_raised_where_rows_are_together(error):
+def test_error_of_the_function_is_raised_where_rows_are_together(error):
     calls = []
 
     def wrong(s):
@@ -132,7 +132,7 @@ def test_an_error_of_the_function_is_raised_where_rows_are_together(error):
     assert len(calls) == 1 and not batching.inside()
 
 
-def test_what_only_rows_get_wrong_is_no_reason_to_go_row_by_row():
+def test_errors_of_rows_are_no_reason_to_go_row_by_row():
     """A rule that is wrong is a fault of the rule, and shall be seen."""
 
     def function(s):

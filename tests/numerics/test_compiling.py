@@ -30,7 +30,7 @@ def test_options_change_nothing_but_the_compiler(monkeypatch, options, quickly):
     assert np.all(program(np.arange(3.0), times=2) == np.array([0.0, 4.0, 8.0]))
 
 
-def test_an_option_that_the_compiler_does_not_know_is_left_out(monkeypatch):
+def test_option_that_the_compiler_does_not_know_is_left_out(monkeypatch):
     known = dict(compiling._THOROUGH) if jax.default_backend() == "cpu" else {}
     monkeypatch.setattr(
         compiling, "_THOROUGH", compiling._THOROUGH | {"xla_cpu_no_such_option": True}
@@ -42,13 +42,13 @@ def test_an_option_that_the_compiler_does_not_know_is_left_out(monkeypatch):
 @pytest.mark.skipif(
     jax.default_backend() != "cpu", reason="options are those of the compiler for CPUs"
 )
-def test_this_compiler_knows_the_options():
+def test_compiler_knows_the_options():
     assert compiling.compiler_options() == compiling._THOROUGH
     assert compiling.compiler_options(quickly=True) == compiling._QUICK
 
 
 @pytest.mark.parametrize("asked, quickly", [("quick", True), ("thorough", False), ("", False)])
-def test_the_environment_asks_for_quick_compilation(monkeypatch, asked, quickly):
+def test_environment_asks_for_quick_compilation(monkeypatch, asked, quickly):
     monkeypatch.setenv("JAXGDP_COMPILE", asked)
     assert compiling.quick() is quickly
     assert compiling.compiler_options() == compiling._options_known(quickly)
@@ -57,7 +57,7 @@ def test_the_environment_asks_for_quick_compilation(monkeypatch, asked, quickly)
     assert compiling.Program(lambda x: x + 1)(1.0) == 2.0
 
 
-def test_another_word_is_refused_where_a_program_is_compiled(monkeypatch):
+def test_unknown_word_is_refused_where_a_program_is_compiled(monkeypatch):
     monkeypatch.setenv("JAXGDP_COMPILE", "slowly")
     with pytest.raises(ValueError, match="JAXGDP_COMPILE must be 'thorough' or 'quick', got 'slow"):
         compiling.Program(lambda x: x + 1)(1.0)

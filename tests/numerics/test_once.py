@@ -27,7 +27,7 @@ def no_calls():
     CALLS.clear()
 
 
-def test_only_while_somebody_shares():
+def test_results_are_shared_only_while_somebody_shares():
     a = np.arange(3.0)
     scaled([a], 1.0), scaled([a], 1.0)
     assert len(CALLS) == 2
@@ -41,7 +41,7 @@ def test_only_while_somebody_shares():
 
 
 @pytest.mark.parametrize("store", [None, Recent(2**20)])
-def test_by_arrays_and_by_the_bits_of_numbers(store):
+def test_results_are_kept_by_arrays_and_by_the_bits_of_numbers(store):
     a, b = np.arange(3.0), np.arange(3.0)
     with sharing(store):
         for tree, factor in [
@@ -63,7 +63,7 @@ def test_by_arrays_and_by_the_bits_of_numbers(store):
         assert all(scaled([np.full(2, float(i))], 1.0)[0][0] == np.exp(i) for i in range(100))
 
 
-def test_a_trace_shares_with_itself_only():
+def test_trace_shares_with_itself_only():
     def twice(a):
         return scaled([a], 2.0)[0] + scaled([a], 2.0)[0]
 

@@ -66,7 +66,7 @@ def test_figures_of_other_kinds_are_refused():
         plot.save(None, "a.gif", question="?", fpr_floor=None)
 
 
-def test_what_a_reproduction_writes(tmp_path):
+def test_provenance_of_a_reproduction(tmp_path):
     table = Table(("x",), (("1",),))
     for floor, said in ((None, "none"), (1e-7, "1e-07")):
         write_csv(table, tmp_path / "a.csv", QUESTION, floor)

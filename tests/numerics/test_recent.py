@@ -18,7 +18,7 @@ def number(kept, *keys, size=100):
     return len(made)
 
 
-def test_the_least_recently_used_is_forgotten_first():
+def test_least_recently_used_is_forgotten_first():
     kept = Recent(208)
     assert number(kept, 1, 2, 1, 2) == 2
     assert number(kept, 1, 3) == 1
@@ -26,7 +26,7 @@ def test_the_least_recently_used_is_forgotten_first():
     assert number(kept, 2) == 1
 
 
-def test_the_latest_stays_however_large():
+def test_latest_stays_however_large():
     kept = Recent(50)
     assert number(kept, 1, 1, 1) == 1
     assert number(kept, 2, 2) == 1
@@ -85,7 +85,7 @@ def test_small_arrays_take_their_places():
     assert number(kept, 992, size=8) == 1
 
 
-def test_what_is_shared_is_made_once_while_it_is_held():
+def test_shared_value_is_made_once_while_it_is_held():
     kept, made = Shared(), []
 
     def pair(key="key"):

@@ -106,7 +106,7 @@ def test_sides_are_rounded_outward(shown):
     assert sides((np.nan, np.inf)) == "[nan, inf]"
 
 
-def test_what_is_traced_has_a_repr():
+def test_traced_value_has_a_repr():
     def seen(x):
         assert "<" in repr(Schedule(x, x, x, x)) and short(x) == f"<{type(x).__name__}>"
         return x

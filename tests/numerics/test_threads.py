@@ -26,14 +26,14 @@ def test_turns_are_short_inside_only():
     assert sys.getswitchinterval() == pytest.approx(0.02)
 
 
-def test_an_error_ends_them():
+def test_error_ends_them():
     with pytest.raises(KeyboardInterrupt), taking_turns():
         raise KeyboardInterrupt
     assert sys.getswitchinterval() == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize("microseconds", [1, 7, 50, 51, 99, 4999, 20001])
-def test_what_was_set_is_what_is_left(microseconds):
+def test_interval_is_left_as_it_was_set(microseconds):
     """Turns that are shorter already stay; nothing is cut off however often it is set."""
     sys.setswitchinterval(1e-6 * microseconds + 5e-7)
     before = sys.getswitchinterval()
@@ -43,7 +43,7 @@ def test_what_was_set_is_what_is_left(microseconds):
     assert sys.getswitchinterval() == before
 
 
-def test_whoever_leaves_first_leaves_the_others_theirs():
+def test_threads_that_leave_first_leave_the_others_theirs():
     inside, leave = threading.Event(), threading.Event()
 
     def other():
@@ -61,7 +61,7 @@ def test_whoever_leaves_first_leaves_the_others_theirs():
     assert sys.getswitchinterval() == pytest.approx(0.02)
 
 
-def test_an_answer_leaves_the_interval_as_it_was(monkeypatch):
+def test_answer_leaves_the_interval_as_it_was(monkeypatch):
     seen, run = [], engine._run
 
     def watched(pool, jobs):

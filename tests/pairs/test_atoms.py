@@ -56,7 +56,7 @@ def test_connecting_the_dots_keeps_both_masses():
     assert float(cells.lost) == 0.0
 
 
-def test_an_open_cell_holds_everything_beyond_the_end():
+def test_open_cell_holds_everything_beyond_the_end():
     closed, log_p, log_q, *_ = cells_of(LATTICE)
     end = 1.0
     cells = cells_of(LATTICE, end)[0]

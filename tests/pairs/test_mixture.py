@@ -46,7 +46,7 @@ def exact_loss(p, v):
 
 @pytest.mark.parametrize("name", ["numpy", "compiled"])
 @pytest.mark.parametrize("p", PROBS)
-def test_the_loss_is_right_for_every_likelihood_ratio(p, name):
+def test_loss_is_right_for_every_likelihood_ratio(p, name):
     rng = np.random.default_rng(3)
     turn = np.log1p(-0.5 / p) if p > 0.5 else -1.0
     seams = np.array(
@@ -73,7 +73,7 @@ def test_the_loss_is_right_for_every_likelihood_ratio(p, name):
 
 @pytest.mark.parametrize("name", ["numpy", "compiled"])
 @pytest.mark.parametrize("p", PROBS)
-def test_the_likelihood_ratio_has_the_loss_it_was_asked_for(p, name):
+def test_likelihood_ratio_has_the_loss_it_was_asked_for(p, name):
     rng = np.random.default_rng(4)
     least = float(mpmath.log1p(-mpmath.mpf(p))) if p < 1.0 else -np.inf
     turn = np.log1p(-0.5 * p)

@@ -71,7 +71,7 @@ def test_chords_of_the_lower_side_would_not_do():
     ids=["gaussian", "little noise", "laplace", "randomized response"],
 )
 @pytest.mark.parametrize("number", [3, 5, 21, 200])
-def test_what_is_drawn_through_points_lies_below_the_curve(exact, number):
+def test_line_through_points_lies_below_the_curve(exact, number):
     alpha = np.linspace(0.0, 1.0, number)
     corners = below(alpha, exact(alpha))
     inside = RATES[RATES > 0.0]  # (the first corner is twofold)
@@ -89,7 +89,7 @@ def test_one_sided_relations_are_outlined_too():
     assert np.max(np.abs(np.interp(middle, *sides.lower) - exact)) < 1e-3
 
 
-def test_one_curve_at_a_time():
+def test_outline_takes_one_curve_at_a_time():
     curve = jaxgdp.tradeoff(jaxgdp.Gaussian([1.0, 2.0]))
     with pytest.raises(ValueError, match=r"curve must be that of one mechanism, got shape \(2,\)"):
         outline(curve)
@@ -97,7 +97,7 @@ def test_one_curve_at_a_time():
         outline(jaxgdp.tradeoff(jaxgdp.Gaussian(1.0)), number=1)
 
 
-def test_a_curve_draws_itself_with_its_floor():
+def test_curve_draws_itself_with_its_floor():
     figures = pytest.importorskip("matplotlib.figure")
     curve = jaxgdp.tradeoff(jaxgdp.Gaussian(1.0), fpr_floor=1e-6)
     ax = figures.Figure().add_subplot()

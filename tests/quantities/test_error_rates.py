@@ -31,7 +31,7 @@ def test_fnr_and_tpr_hold_the_exact_curve(case, alpha):
     assert tpr.lower <= 1.0 - true + 1e-12 and tpr.upper >= 1.0 - true - 1e-12
 
 
-def test_between_corners_the_attack_reaches_the_curve():
+def test_attack_reaches_the_curve_between_corners():
     found = jaxgdp.tradeoff(CURVES["randomized response"][0]).beta([0.01, 0.1, 0.2, 0.4, 0.9])
     assert np.max(found.width) <= 1e-9
 

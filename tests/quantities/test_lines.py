@@ -129,7 +129,7 @@ def test_no_rate_is_read_beyond_the_digits_of_its_log(law):
                         )
 
 
-def test_a_chord_is_taken_where_only_its_fnr_tells_it_from_the_tests_beside_it():
+def test_chord_is_taken_where_only_its_fnr_tells_it_from_the_tests_beside_it():
     """FNRs far below the last digit of a TPR next to 1: the chord between two tests has a smaller
     one than the stricter test.
     """
@@ -152,7 +152,7 @@ def test_a_chord_is_taken_where_only_its_fnr_tells_it_from_the_tests_beside_it()
             )
 
 
-def test_a_line_meets_fpr_0_at_a_difference_that_its_rounding_does_not_hide():
+def test_line_meets_fpr_0_at_a_difference_that_its_rounding_does_not_hide():
     """δ at thresholds next to the loss of the only outcome above them: TPR − e^ε·α is a small share
     of either.
     """

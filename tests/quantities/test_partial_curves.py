@@ -58,7 +58,7 @@ def read(record, curve, argument, symmetric=True):
     "record", [r for r in REGISTRY.values() if r.name != "regret"], ids=lambda r: r.name
 )
 @pytest.mark.parametrize("stretch", STRETCHES, ids=str)
-def test_nothing_false_on_a_stretch(gaussian, record, stretch):
+def test_brackets_of_a_stretch_are_true(gaussian, record, stretch):
     part = kept(gaussian, *stretch)
     for argument in ARGUMENTS[record.argument]:
         exact = (
@@ -77,7 +77,7 @@ def test_nothing_false_on_a_stretch(gaussian, record, stretch):
 
 
 @pytest.mark.parametrize("stretch", STRETCHES, ids=str)
-def test_the_regret_is_not_false_on_a_stretch(gaussian, stretch):
+def test_regret_is_not_false_on_a_stretch(gaussian, stretch):
     """Of reporting μ = 1 there is none; of what a stretch certifies, at most ½."""
     bracket, contradicted = read(REGISTRY["regret"], kept(gaussian, *stretch), 1e-10)
     assert not contradicted and bracket.lower < 1e-12 and bracket.upper >= 0.0
@@ -111,7 +111,7 @@ def test_stretches_that_decide_are_as_sharp_as_the_whole_curve(gaussian):
         assert np.allclose(bracket, whole, rtol=1e-9, atol=0.0), name
 
 
-def test_a_delta_above_those_of_the_stretch_is_not_zero_epsilon(gaussian):
+def test_delta_above_those_of_the_stretch_is_not_zero_epsilon(gaussian):
     """δ(ε) at ε = 1.6 is below 0.2, so ε(0.2) lies before: nothing but 'at most 1.6' can be
     said.
     """
@@ -122,7 +122,7 @@ def test_a_delta_above_those_of_the_stretch_is_not_zero_epsilon(gaussian):
 
 
 @pytest.mark.parametrize("name", ["mu", "approximate_mu"])
-def test_what_needs_the_whole_curve_says_nothing_without_its_middle(gaussian, name):
+def test_quantities_of_the_whole_curve_are_idle_without_its_middle(gaussian, name):
     for argument in (1e-10, 1e-3):
         assert read(REGISTRY[name], kept(gaussian, 0.7, np.inf), argument)[0].upper == np.inf
         assert read(REGISTRY[name], gaussian, argument)[0].upper < 1.01

@@ -93,7 +93,7 @@ def exact(slope, mu=0.5):
     return 1e4 * jaxgdp.gdp.delta(epsilon=slope, mu=mu)
 
 
-def test_a_new_file_is_a_quantity_of_everything_that_asks(toy, capsys):
+def test_new_file_is_a_quantity_of_everything_that_asks(toy, capsys):
     mechanism = jaxgdp.Gaussian(2.0)
     found = jaxgdp.measure(mechanism, ("mu", "basis_points"), slope=[0.25, 1.0])
     assert found.at["basis_points"].tolist() == [0.25, 1.0] and found.status[
@@ -138,7 +138,7 @@ def test_a_new_file_is_a_quantity_of_everything_that_asks(toy, capsys):
     assert "| `basis_points` | bp | slope = 0.5 | bp | upper |" in hooks.on_page_markdown(page)
 
 
-def test_a_new_quantity_is_in_sweeps(toy):
+def test_new_quantity_is_in_sweeps(toy):
     pytest.importorskip("xarray")
     grid = jaxgdp.sweep(2.0, 1.0, [1, 4], quantities=("basis_points",), slope=0.25)
     assert (
@@ -150,7 +150,7 @@ def test_a_new_quantity_is_in_sweeps(toy):
     assert grid.status_basis_points.values.tolist() == grid.status.values.tolist() == [[[0, 0]]]
 
 
-def test_what_was_added_is_gone_again():
+def test_quantity_that_was_added_is_gone_again():
     assert "basis_points" not in registry.REGISTRY and "basis_points" not in table.markdown()
     with pytest.raises(ValueError, match="basis_points"):
         jaxgdp.measure(jaxgdp.Gaussian(2.0), "basis_points")
@@ -261,7 +261,7 @@ def test_adding_a_mechanism_touches_one_file_and_one_export(tmp_path, monkeypatc
         ("epsilon", 2.0, 1e-6, jaxgdp.targets.EpsilonDelta(2.0, 1e-6)),
     ],
 )
-def test_a_target_by_name_is_the_target_of_that_name(name, value, at, other):
+def test_target_by_name_is_the_target_of_that_name(name, value, at, other):
     """The Gaussian mechanism is calibrated in closed form: to the same noise, whichever way the
     target is said.
     """

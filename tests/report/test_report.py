@@ -99,7 +99,7 @@ def test_json_goes_there_and_back(gaussian, response):
     assert json.loads(endless.to_json())["tail_mu"] == "inf"
 
 
-def test_a_report_agrees_with_its_own_description(gaussian, response):
+def test_report_agrees_with_its_own_description(gaussian, response):
     for report in (gaussian, response):
         assert differences(report, recompute(report)) == []
         assert recompute(Report.from_dict(json.loads(report.to_json()))) == report
@@ -130,13 +130,13 @@ def _with(data, path, value):
         (("tail_mu",), None, "tail_mu: stored None"),
     ],
 )
-def test_a_changed_report_is_noticed(gaussian, path, value, named):
+def test_changed_report_is_noticed(gaussian, path, value, named):
     data = _with(json.loads(gaussian.to_json()), path, value)
     found = differences(Report.from_dict(data), gaussian)
     assert any(line.startswith(named) for line in found), found
 
 
-def test_another_mechanism_is_noticed(gaussian):
+def test_report_of_another_mechanism_is_noticed(gaussian):
     data = _with(json.loads(gaussian.to_json()), ("spec", "mechanism", 0, "noise_multiplier"), 2.01)
     stored = Report.from_dict(data)
     assert any(line.startswith("mu.upper: ") for line in differences(stored, recompute(stored)))
@@ -175,7 +175,7 @@ def test_rounding_between_machines_is_not_a_difference(gaussian):
         ),
     ],
 )
-def test_what_is_no_report(gaussian, change, message):
+def test_files_that_are_not_reports(gaussian, change, message):
     data = json.loads(gaussian.to_json())
     change(data)
     with pytest.raises(ValueError) as caught:
@@ -248,9 +248,7 @@ def test_commands(gaussian, content, command):
     assert dataclasses.replace(gaussian, spec=content).command == command
 
 
-def test_the_printed_command_gives_the_same_numbers(
-    gaussian, response, capsys, tmp_path, monkeypatch
-):
+def test_printed_command_gives_the_same_numbers(gaussian, response, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "spec.json").write_text(json.dumps(response.spec))
     for report in (gaussian, response):
@@ -281,7 +279,7 @@ def test_rich_tables(gaussian, response):
             assert word in out.getvalue()
 
 
-def test_a_terminal_gets_a_rich_table(response, capsys, monkeypatch, tmp_path):
+def test_terminal_gets_a_rich_table(response, capsys, monkeypatch, tmp_path):
     pytest.importorskip("rich")
     (tmp_path / "spec.json").write_text(json.dumps(response.spec))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -306,7 +304,7 @@ def run_main(capsys, *argv):
     return code, out, err
 
 
-def test_from_on_the_command_line(response, capsys, tmp_path):
+def test_option_from_on_the_command_line(response, capsys, tmp_path):
     path = tmp_path / "report.json"
     path.write_text(response.to_json())
     code, out, err = run_main(capsys, "report", "--from", str(path))

@@ -81,7 +81,7 @@ class Reader(html.parser.HTMLParser):
             self.text += data
 
 
-def test_a_report_says_what_it_assumes_in_words(subsampled):
+def test_report_says_what_it_assumes_in_words(subsampled):
     for text in (str(subsampled), subsampled.to_markdown()):
         flat = " ".join(text.split())
         for said in (
@@ -146,7 +146,7 @@ def test_sampling_of_a_deployment_and_of_a_mixture():
     )
 
 
-def test_a_pair_with_words_of_its_own_is_not_called_added_or_removed(subsampled):
+def test_pair_with_words_of_its_own_is_not_called_added_or_removed(subsampled):
     """The census replaces records: its "add_remove" says that both orders of that pair are
     covered.
     """
@@ -181,7 +181,7 @@ def test_sentences_round_up(subsampled):
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 20.0])
-def test_the_figure_is_the_curve(sigma):
+def test_figure_is_the_curve(sigma):
     """Straight lines between its points stray from the closed form by less than a line's width;
     mirrored points included.
     """
@@ -280,7 +280,7 @@ def test_text_has_contrast_enough(page):
             )
 
 
-def test_a_stored_report_draws_the_same_curve(subsampled):
+def test_stored_report_draws_the_same_curve(subsampled):
     stored = Report.from_dict(json.loads(subsampled.to_json()))
     assert stored.to_html() == subsampled.to_html()
 
@@ -414,7 +414,7 @@ def test_pdf_on_the_command_line(capsys, tmp_path):
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF-")
 
 
-def test_a_file_is_not_replaced_unasked(capsys, tmp_path, monkeypatch):
+def test_file_is_not_replaced_unasked(capsys, tmp_path, monkeypatch):
     path = tmp_path / "report.json"
     path.write_text("mine")
     with monkeypatch.context() as patched:

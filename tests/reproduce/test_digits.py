@@ -31,7 +31,7 @@ def descent(data, steps, rate, clip):
 
 
 @pytest.mark.parametrize("clip", [0.5, 100.0])
-def test_without_noise_and_with_whole_batches_it_is_gradient_descent(clip):
+def test_training_without_noise_on_whole_batches_is_gradient_descent(clip):
     # updates are divided by the clip: a large one needs a rate as much larger
     rate = 0.3 * max(clip, 1.0)
     found = digits.train(
@@ -43,7 +43,7 @@ def test_without_noise_and_with_whole_batches_it_is_gradient_descent(clip):
     np.testing.assert_allclose(found, expected, atol=1.5 / len(digits.load().test_labels))
 
 
-def test_a_split_that_stays_and_images_of_unit_length():
+def test_split_that_stays_and_images_of_unit_length():
     data = digits.load()
     assert data.records + len(data.test_labels) == 1797
     np.testing.assert_allclose(np.linalg.norm(data.train_images[:, :-1], axis=1), 1.0, rtol=1e-5)
@@ -61,7 +61,7 @@ def test_seeds_repeat_and_noise_costs_accuracy():
     assert np.all(quiet > 0.7) and np.all(loud < quiet - 0.2)
 
 
-def test_a_schedule_of_equal_numbers_is_a_constant_and_others_are_not():
+def test_schedule_of_equal_numbers_is_a_constant_and_others_are_not():
     constant = digits.train(2.0, num_steps=60, seeds=[5])
     even = digits.train(
         np.full(60, 2.0), clip=np.ones(60), sampling_prob=np.full(60, digits.RATE), seeds=[5]

@@ -47,12 +47,12 @@ PAPERS = "'gomez2025', 'kulynych2024', 'liu2022', 'chua2024', 'negoescu2023'"
         ("10^-3", "0.5e-3", "1.5e-3"),
     ],
 )
-def test_a_printed_number_stands_for_half_a_unit_to_either_side(text, low, high):
+def test_printed_number_stands_for_half_a_unit_to_either_side(text, low, high):
     assert printed_range(text) == (float(Fraction(low)), float(Fraction(high)))
 
 
 @pytest.mark.parametrize("text", ["", "about 1", "nan", "inf", "1,3"])
-def test_what_is_no_decimal_is_refused(text):
+def test_text_that_is_no_decimal_is_refused(text):
     with pytest.raises(ValueError, match="printed must be a decimal number"):
         printed_range(text)
 
@@ -77,7 +77,7 @@ def test_verdicts(printed, relation, bracket, outcome):
     assert judge(printed, Bracket(*bracket), relation).outcome == outcome
 
 
-def test_a_number_that_differs_is_explained_only_by_a_reading_that_agrees():
+def test_number_that_differs_is_explained_only_by_a_reading_that_agrees():
     theirs = ("at N = 60,000", Bracket(1.3067, 1.3069))
     other = ("at N = 55,000", Bracket(1.42, 1.43))
     assert (
@@ -91,7 +91,7 @@ def test_a_number_that_differs_is_explained_only_by_a_reading_that_agrees():
     assert "above the certified upper side" in judge("1.7", Bracket(1.5669, 1.5671)).because
 
 
-def test_a_printed_number_below_the_bracket_is_called_rounded_down():
+def test_printed_number_below_the_bracket_is_called_rounded_down():
     assert "rounded down" in judge("0.72", Bracket(0.72414, 0.72417)).because
     assert judge("0.73", Bracket(0.72514, 0.72517)).because == ""
 
@@ -146,7 +146,7 @@ def test_breakpoints_miss_the_regret_of_randomized_response():
     assert exact_response_regret() == pytest.approx(0.0575464, abs=1e-7)
 
 
-def test_with_many_breakpoints_the_breakpoint_search_finds_the_regret():
+def test_breakpoint_search_finds_the_regret_with_many_breakpoints():
     # f_1 against f_1.2: symmetric, and the gap is largest on the diagonal
     alpha = ndtr(np.linspace(-8.0, 8.0, 20001))
     alpha = np.unique([0.0, *alpha, 1.0])
@@ -432,7 +432,7 @@ def test_command_writes_where_it_is_told(command, tmp_path, capsys):
     assert (tmp_path / "out" / "gomez2025.md").exists()
 
 
-def test_only_files_that_would_be_written_stop_the_command(command, tmp_path, capsys):
+def test_files_that_would_be_written_stop_the_command(command, tmp_path, capsys):
     run = ["reproduce", "gomez2025", "--output", "out", "--only", "table-3", "--quick", "--quiet"]
     (tmp_path / "out").mkdir()
     others = ["table-3-notes.csv", "table-3.png", "gomez2025-old.md", "figure-1.csv"]

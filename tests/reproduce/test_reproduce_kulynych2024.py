@@ -55,7 +55,7 @@ def test_noise_of_the_runs_is_the_printed_one_to_its_digits():
     assert paper["repository_steps"] == pytest.approx(3 / paper["repository_rate"], rel=5e-3)
 
 
-def test_what_cannot_be_shown_is_neither_for_nor_against():
+def test_statements_that_cannot_be_tested_are_neither_for_nor_against():
     listed = [p for p in numbers("kulynych2024") if p.name == "figure-1-accuracy"]
     (row,) = rows(listed, {"figure-1-accuracy": NotHere("shown elsewhere", "too large")})
     assert row.verdict == ELSEWHERE and row.because == "too large"
@@ -103,7 +103,7 @@ def test_printed_accuracy_is_never_a_probability():
     assert all(printed(a, acc) < 0 for a in (0.01, 0.05, 0.1) for acc in (0.55, 0.7, 0.9))
 
 
-def test_the_check_of_conversions_sees_a_small_mistake():
+def test_check_of_conversions_sees_a_small_mistake():
     accuracy = {c.name: c for c in CONVERSIONS}["accuracy"].risk
     assert returns_fnr(accuracy, lambda a, r: 2 * (1 - r) - a)
     assert not returns_fnr(accuracy, lambda a, r: 2 * (1 - r) + a)
@@ -337,7 +337,7 @@ def test_noise_agrees_with_another_accountant(dpsgd_figures):
     assert 0.404 < direct < 0.41
 
 
-def test_the_touching_line_is_one_of_the_mechanism_s_own(dpsgd_figures):
+def test_touching_line_is_one_of_the_mechanism_s_own(dpsgd_figures):
     found, _ = dpsgd_figures
     epsilon, delta = (
         json.loads(found[f"figure-5-{name}"].ours.split(";")[0]) for name in ("epsilon", "delta")
@@ -427,7 +427,7 @@ def test_full_command_line(tmp_path, monkeypatch, capsys):
     )
 
 
-def test_a_missing_package_is_named(monkeypatch, tmp_path):
+def test_missing_package_is_named(monkeypatch, tmp_path):
     import sys
 
     monkeypatch.setitem(sys.modules, "sklearn", None)

@@ -24,7 +24,7 @@ def test_published_numbers_are_well_formed():
     assert {p.item for p in listed} == set(items("liu2022"))
 
 
-def test_the_columns_are_those_that_three_rows_give_back():
+def test_columns_are_those_that_three_rows_give_back():
     setting = read("liu2022")["composition"]
     printed = {p.name: printed_range(p.printed) for p in numbers("liu2022") if p.item == "table-1"}
     for route in ("basic", "advanced", "rdp"):

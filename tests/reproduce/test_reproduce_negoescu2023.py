@@ -49,7 +49,7 @@ def test_exact_star_of_two_gammas():
     assert simulations.exact_star(2, delta) > simulations.exact_star(1, delta)
 
 
-def test_the_loss_of_the_attacker_is_that_of_the_paper():
+def test_loss_of_the_attacker_is_that_of_the_paper():
     rng = np.random.default_rng(0)
     for classes in (2, 5):
         logits, labels = 3.0 * rng.standard_normal((20, classes)), rng.integers(0, classes, 20)
@@ -144,7 +144,7 @@ def test_missing_data_is_named(monkeypatch, tmp_path):
         data.adult(path)
 
 
-def test_one_hot_of_what_scikit_learn_downloads():
+def test_downloads_of_scikit_learn_become_one_hot():
     table = np.array(
         [[30, "a", 5], [40, "b", 6], [50, None, 7], [60, "?", 8], [np.nan, "a", 9]], object
     )

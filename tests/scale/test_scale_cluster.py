@@ -61,7 +61,7 @@ def test_workers_fill_a_store_even_if_one_is_killed(client, tmp_path):
     assert files(tmp_path / "store.zarr") == files(filled(tmp_path / "undisturbed.zarr"))
 
 
-def test_a_sweep_by_workers_is_the_sweep(client, tmp_path):
+def test_sweep_by_workers_is_the_sweep(client, tmp_path):
     grid = {
         "noise_multiplier": [1.0, 2.0, 3.0],
         "sampling_prob": [0.1, 1.0],
@@ -133,6 +133,6 @@ def _fails(item):
     raise FloatingPointError(f"item {item}")
 
 
-def test_an_error_of_the_work_itself_ends_it(client):
+def test_error_of_the_work_itself_ends_it(client):
     with pytest.raises(FloatingPointError, match="item"):
         list(cluster.each(client, _fails, range(3)))

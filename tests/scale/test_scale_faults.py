@@ -52,7 +52,7 @@ def started(store, pause):
     )
 
 
-def test_the_store_holds_the_table(undisturbed):
+def test_store_holds_the_table(undisturbed):
     import xarray
 
     x, y = np.arange(SHAPE[0]), np.arange(SHAPE[1])
@@ -65,7 +65,7 @@ def test_the_store_holds_the_table(undisturbed):
         assert found.attrs == {"title": "products"} and found["product"].attrs == {"units": "1"}
 
 
-def test_killed_at_random_moments_and_gone_on_with_it_is_the_same_byte_by_byte(store, undisturbed):
+def test_store_is_the_same_byte_by_byte_if_killed_at_random_moments(store, undisturbed):
     moments, done = random.Random(20261122), 0
     for _ in range(3):
         process = started(store, 0.3)  # five chunks: no run comes to its end within half a second
@@ -117,9 +117,7 @@ def test_half_a_chunk_counts_as_none(store, undisturbed):
 
 @pytest.mark.parametrize("name", ["product/c/3/0", "odd/c/0/0", "jaxgdp/done/c/2/0/0"])
 @pytest.mark.parametrize("how", ["a bit", "cut short", "empty"])
-def test_a_damaged_file_is_named_and_its_chunk_alone_is_computed_anew(
-    store, undisturbed, name, how
-):
+def test_damaged_file_is_named_and_its_chunk_alone_is_computed_anew(store, undisturbed, name, how):
     filled(store)
     content = bytearray((store / name).read_bytes())
     content[5] ^= 4
@@ -147,7 +145,7 @@ def test_a_damaged_file_is_named_and_its_chunk_alone_is_computed_anew(
 @pytest.mark.parametrize(
     "name", ["zarr.json", "x/c/0", "odd/zarr.json", "jaxgdp/zarr.json", "jaxgdp/fingerprint/c/0/0"]
 )
-def test_a_damaged_template_is_named(store, name):
+def test_damaged_template_is_named(store, name):
     filled(store)
     (store / name).write_bytes((store / name).read_bytes()[:-1])
     with pytest.raises(OSError, match="damaged") as error:
@@ -155,7 +153,7 @@ def test_a_damaged_template_is_named(store, name):
     assert error.value.filename == str(store / name)
 
 
-def test_another_question_and_other_versions_are_refused_by_name(store, monkeypatch):
+def test_questions_and_versions_of_another_store_are_refused_by_name(store, monkeypatch):
     filled(store)
     before = files(store)
     with pytest.raises(
@@ -172,7 +170,7 @@ def test_another_question_and_other_versions_are_refused_by_name(store, monkeypa
     assert files(store) == before
 
 
-def test_what_is_no_store_is_left_alone(tmp_path):
+def test_folder_that_is_no_store_is_left_alone(tmp_path):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "thesis.txt").write_text("mine")
@@ -189,7 +187,7 @@ def test_what_is_no_store_is_left_alone(tmp_path):
     assert files(filled(tmp_path / "empty"))
 
 
-def test_a_second_process_is_told_who_writes_and_takes_over_from_a_dead_one(store, undisturbed):
+def test_second_process_is_told_who_writes_and_takes_over_from_a_dead_one(store, undisturbed):
     process = started(store, 600.0)
     try:
         while not (beside(store).exists() and beside(store).read_bytes()):
@@ -216,7 +214,7 @@ def test_two_threads_of_one_process_do_not_share_a_store(store):
     assert not beside(store).exists()
 
 
-def test_a_lock_of_another_machine_is_respected_even_if_the_file_system_forgot_it(store):
+def test_lock_of_another_machine_is_respected_even_if_the_file_system_forgot_it(store):
     beside(store).write_text(json.dumps({"pid": 1, "host": "elsewhere.example"}))
     with pytest.raises(
         BlockingIOError, match="process 1 on elsewhere.example is writing this store"
@@ -239,7 +237,7 @@ def without_privileges():
         os.seteuid(0)
 
 
-def test_where_nothing_may_be_written_a_file_is_named_and_what_is_whole_can_be_read():
+def test_read_only_store_names_a_file_and_can_be_read():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         whole, part = filled(folder / "whole.zarr"), filled(folder / "part.zarr")
@@ -257,7 +255,7 @@ def test_where_nothing_may_be_written_a_file_is_named_and_what_is_whole_can_be_r
         assert len(files(part)) == len(files(whole)) - 1
 
 
-def test_a_full_disk_is_named_and_loses_nothing(store, undisturbed):
+def test_full_disk_is_named_and_loses_nothing(store, undisturbed):
     limit, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     regions = []
 

@@ -61,7 +61,7 @@ def test_queries_are_those_of_the_composition():
         assert bracket.width < 3e-3 * bracket.upper, name
 
 
-def test_before_the_first_step_nothing_is_spent():
+def test_spent_is_zero_before_the_first_step():
     found = accountant.init(TWO).spent(
         ("mu", "epsilon", "tpr", "beta", "bayes_risk"), fpr=0.01, prior=0.3
     )
@@ -92,7 +92,7 @@ def test_merge_unites_settings_and_adds_counts():
     assert sorted(accountant.merge(other, one).checked_counts()) == sorted(merged.checked_counts())
 
 
-def test_a_step_that_names_no_setting_is_not_lost():
+def test_step_that_names_no_setting_is_not_lost():
     for index in (2, -1, 2**20):
         account = jax.jit(accountant.step)(accountant.init(TWO), index)
         for query in (lambda: account.num_steps, account.mu, lambda: checkpoint.to_json(account)):  # noqa: B023
@@ -103,7 +103,7 @@ def test_a_step_that_names_no_setting_is_not_lost():
 
 
 @pytest.mark.parametrize("count", [-1, -(2**31), np.uint32(2**31), np.uint32(2**32 - 3)])
-def test_a_traced_count_that_is_none_is_not_lost_and_takes_nothing_back(count):
+def test_traced_count_that_is_none_is_not_lost_and_takes_nothing_back(count):
     account = accountant.step(accountant.init(TWO), 0, count=7)
     account = jax.jit(accountant.step)(account, 0, count)
     assert np.asarray(account.counts).tolist() == [7, 0, 1]
@@ -247,7 +247,7 @@ def test_foreign_arrays_are_refused(array):
 
 
 @pytest.mark.parametrize("when", ["fsync", "replace"])
-def test_an_interrupted_save_leaves_the_last_one(tmp_path, monkeypatch, when):
+def test_interrupted_save_leaves_the_last_one(tmp_path, monkeypatch, when):
     path = tmp_path / "account.json"
     checkpoint.save(example(), path)
 
@@ -292,7 +292,7 @@ def run(steps, store, crash_at=None, every=7):
     return params, account
 
 
-def test_a_run_that_crashes_again_and_again_ends_like_one_that_does_not():
+def test_run_that_crashes_again_and_again_ends_like_one_that_does_not():
     whole_params, whole = run(30, [])
     assert whole.checked_counts().tolist() == [15, 15]
     store = []

@@ -53,7 +53,7 @@ def test_every_record_is_in_k_allocated_batches_alike_and_on_its_own(selected):
     assert np.max(np.abs(np.corrcoef(chosen.T) - np.eye(n))) < 5.5 / np.sqrt(3000)
 
 
-def test_an_allocated_batch_that_does_not_fit_is_emptied():
+def test_allocated_batch_that_does_not_fit_is_emptied():
     sampler = AllocationSampler(100, 2, 1, padded_size=50, overflow=0.5, max_steps=1)
     batch = jax.vmap(lambda k: sampler.sample(k, 0))(jax.random.split(KEY, 300))
     over, sizes = np.asarray(batch.overflowed), np.asarray(batch.mask).sum(1)
@@ -73,7 +73,7 @@ def test_part_of_an_epoch_is_bounded_by_all_and_by_none_of_it():
     assert plan.max_steps_within(mu=1.5) == 20 and plan.max_steps_within(mu=0.5) == 0
 
 
-def test_a_plan_refuses_another_sampler():
+def test_plan_refuses_another_sampler():
     made = shuffle_sampler(100, 10)
     plan = plan_budget(2.0, max_steps=10, sampler=made, quantities="mu")
     assert plan.check(made) is made and plan.check(shuffle_sampler(200, 20)).num_batches == 10

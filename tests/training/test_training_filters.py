@@ -58,7 +58,7 @@ def test_gaussian_costs():
         ),
     ],
 )
-def test_the_admitted_costs_never_exceed_the_budget(state, cost):
+def test_admitted_costs_never_exceed_the_budget(state, cost):
     costs = jnp.asarray(cost)
     picks = jax.random.randint(jax.random.key(0), (4000,), 0, 50)
 
@@ -177,6 +177,6 @@ def test_bad_input_is_named(call, named):
         call()
 
 
-def test_a_cost_that_is_not_a_number_is_refused():
+def test_cost_that_is_not_a_number_is_refused():
     state, go = jax.jit(filters.admit)(filters.gdp_filter(1.0), jnp.array([jnp.nan]))
     assert not bool(go) and bool(state.closed) and float(state.spent[0]) == 0.0

@@ -40,7 +40,7 @@ def closed_forms(steps):
     }
 
 
-def test_holds_at_every_step_and_is_narrow_where_it_was_computed(gaussian):
+def test_plan_holds_at_every_step_and_is_narrow_where_it_was_computed(gaussian):
     steps = np.arange(101)
     found, truth = gaussian.at(steps), closed_forms(steps)
     for name in QUANTITIES:
@@ -59,14 +59,14 @@ def test_holds_at_every_step_and_is_narrow_where_it_was_computed(gaussian):
     ]
 
 
-def test_nothing_is_promised_beyond_the_last_step(gaussian):
+def test_plan_promises_nothing_beyond_the_last_step(gaussian):
     found = gaussian.at(jnp.array([101, 2**30]))
     assert np.all(np.isinf(found["mu"].upper)) and np.all(np.isinf(found["epsilon"].upper))
     assert np.all(found["advantage"].upper == 1.0) and np.all(found["beta"].lower == 0.0)
     assert np.all(found["mu"].lower >= 1.24)
 
 
-def test_agrees_with_measure_at_other_steps(subsampled):
+def test_plan_agrees_with_measure_at_other_steps(subsampled):
     steps = np.array([150, 237, 399])
     direct = jaxgdp.measure(
         jaxgdp.dpsgd(SIGMA, RATE, steps), QUANTITIES, delta=1e-6, fpr=0.01
@@ -79,7 +79,7 @@ def test_agrees_with_measure_at_other_steps(subsampled):
     assert np.all(found["mu"].upper[:1] < 1.2 * direct["mu"].upper[:1])
 
 
-def test_the_best_attack_on_real_runs_is_as_good_as_the_plan_says(subsampled):
+def test_best_attack_on_real_runs_is_as_good_as_the_plan_says(subsampled):
     """Batches, clipping and noise as they run, 100 steps, watched by an attacker who knows all
     gradients; with and without the record.
     """
@@ -109,7 +109,7 @@ def test_the_best_attack_on_real_runs_is_as_good_as_the_plan_says(subsampled):
     assert detected > 0.08
 
 
-def test_works_in_compiled_float32_code_without_retracing(subsampled):
+def test_plan_works_in_compiled_float32_code_without_retracing(subsampled):
     assert not jax.config.jax_enable_x64
     traces = []
 
@@ -159,7 +159,7 @@ def test_steps_within_several_limits_and_at_the_ends(gaussian, subsampled):
     assert 200 <= subsampled.max_steps_within(mu=middle) <= 201
 
 
-def test_a_limit_is_not_rounded_to_float32(gaussian):
+def test_limit_is_not_rounded_to_float32(gaussian):
     upper = float(gaussian.at(49)["mu"].upper)
     assert gaussian.max_steps_within(mu=upper) >= 49
     # the same number in float32, but smaller
@@ -298,7 +298,7 @@ def test_bad_queries_are_named(gaussian):
         gaussian.max_steps_within(3.0)
 
 
-def test_between_computed_steps_a_plan_holds_against_measure():
+def test_plan_holds_between_computed_steps():
     """Any step of a long run, by the accountant asked directly: no side of the plan contradicts it,
     none is wider than the next entry.
     """

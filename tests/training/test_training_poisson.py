@@ -47,12 +47,12 @@ def test_rate_is_not_rounded_to_the_grid_of_float32_uniforms(monkeypatch, p):
     assert p - 2.0**-32 < threshold / 2.0**32 <= p
 
 
-def test_without_subsampling_every_record_is_in_every_batch():
+def test_batches_without_subsampling_hold_every_record():
     batch = poisson_sampler(7, 1.0, max_steps=3).sample(jax.random.key(0))
     assert batch.indices.tolist() == list(range(7)) and bool(np.all(batch.mask))
 
 
-def test_a_batch_that_does_not_fit_is_emptied_not_cut():
+def test_batch_that_does_not_fit_is_emptied_not_cut():
     sampler = PoissonSampler(
         num_examples=100, sampling_prob=0.5, padded_size=50, overflow=0.5, max_steps=1
     )

@@ -73,7 +73,7 @@ def test_no_step_within_a_budget_shows_more_than_the_budget(plan, limits):
     assert plan.max_steps_within(**limits, progress=asked.append) == steps and not asked
 
 
-def test_a_limit_between_two_float32_numbers_is_kept_as_it_is_shown():
+def test_limit_between_two_float32_numbers_is_kept_as_it_is_shown():
     plan = plan_budget(8.0, 1.0, 9, "mu", every=9)
     exact = float(jaxgdp.measure(jaxgdp.dpsgd(8.0, 1.0, 4), "mu").brackets["mu"].upper)
     limit = float(np.nextafter(exact, 2.0))  # certified in float64; the next float32 is above it
@@ -82,7 +82,7 @@ def test_a_limit_between_two_float32_numbers_is_kept_as_it_is_shown():
     assert steps in (3, 4) and float(plan.at(steps)["mu"].upper) <= limit
 
 
-def test_a_target_at_the_rates_of_the_plan_is_kept_too_and_limits_keep_their_own():
+def test_target_at_the_rates_of_the_plan_is_kept_too_and_limits_keep_their_own():
     plan = plan_budget(8.0, 1.0, 100, ("mu", "epsilon"), every=50, delta=DELTA)
     steps = plan.max_steps_within(jaxgdp.targets.EpsilonDelta(3.7, DELTA))
     exact = (
@@ -138,7 +138,7 @@ def test_steps_of_any_type_and_size_never_show_too_little(plan):
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 0.1, 3.0])
 @pytest.mark.parametrize("most", [1, 2, 7, 5000, 2**24])
-def test_the_search_is_exact_and_short(power, most):
+def test_search_is_exact_and_short(power, most):
     for last in sorted({0, 1, most // 5, most // 3, most - 1, most}):
         seen = []
 
@@ -152,7 +152,7 @@ def test_the_search_is_exact_and_short(power, most):
         ), seen
 
 
-def test_the_search_is_exact_without_numbers_to_steer_by():
+def test_search_is_exact_without_numbers_to_steer_by():
     for last in (0, 77, 4999):
         assert last_within(lambda t: (t <= last, np.full(len(t), np.nan)), 0, 5001) == last  # noqa: B023
         assert last_within(lambda t: (t <= last, np.where(t <= last, 0.0, np.inf)), 0, 5001) == last  # noqa: B023
@@ -176,7 +176,7 @@ def test_candidates_lie_strictly_inside_the_gap():
         )
 
 
-def test_few_numbers_of_steps_are_computed_and_near_each_other():
+def test_computed_numbers_of_steps_are_few_and_near_each_other():
     # what a plan costs: 394 at one per cent apart
     assert len(_grid(5000, None)) <= 30
     for most in (1, 2, 99, 100, 101, 999, 1000, 5000, 2**24):

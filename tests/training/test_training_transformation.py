@@ -126,7 +126,7 @@ def train(transformation, steps, params, batch):
     )
 
 
-def test_stops_when_the_budget_is_spent_and_freezes_the_optimiser():
+def test_transformation_stops_when_the_budget_is_spent_and_freezes_the_optimiser():
     params, batch = jnp.ones(3), jnp.ones((2, 3))
     transformation = privatize(1.0, 1.0, 2.0, KEY, max_steps=4, inner=optax.adam(0.1))
     (last, state), (history, spent) = train(transformation, 9, params, batch)
@@ -140,7 +140,7 @@ def test_stops_when_the_budget_is_spent_and_freezes_the_optimiser():
     assert np.array_equal(same, params) and int(none.step) == 0 and bool(none.spent)
 
 
-def test_composes_in_a_chain_and_is_float32():
+def test_transformation_composes_in_a_chain_and_is_float32():
     chain = optax.chain(privatize(1.0, 1e-6, 4.0, KEY, max_steps=1), optax.scale(-2.0))
     params = jnp.zeros(3)
     state = chain.init(params)
@@ -169,7 +169,7 @@ def test_schedules_and_choices_that_depend_on_the_data():
 
 
 @pytest.mark.parametrize("last", [0.0, -1.0, np.nan])
-def test_a_step_without_noise_releases_nothing(last):
+def test_step_without_noise_releases_nothing(last):
     g = jnp.full((2, 3), 0.1)
     falling = privatize(1.0, lambda step: jnp.where(step < 2, 1e-9, last), 1.0, KEY)
     (_, state), (history, spent) = train(falling, 5, jnp.zeros(3), jnp.full((2, 3), 0.1))
@@ -208,7 +208,7 @@ def test_many_runs_at_once_are_the_single_runs():
         )
 
 
-def test_with_64_bit_on_the_counters_keep_their_types():
+def test_counters_keep_their_types_with_64_bit_on():
     with jax.enable_x64(True):
         params, batch = jnp.ones(3), jnp.ones((2, 3))
         transformation = privatize(1.0, 1.0, 2.0, KEY, max_steps=4, inner=optax.sgd(0.1))
@@ -255,7 +255,7 @@ def test_averaged_gradients_of_a_number_are_refused_in_a_chain():
     assert jax.jit(chain.update)(jnp.ones(5), state)[0].shape == ()
 
 
-def test_the_shapes_are_part_of_the_structure_and_no_array():
+def test_shapes_are_part_of_the_structure_and_no_array():
     params = {"w": jnp.ones((4, 3)), "b": jnp.ones((4,))}
     state = privatize(1.0, 1.0, 8.0, KEY).init(params)
     assert state.shapes.read() == {"['w']": (4, 3), "['b']": (4,)}
@@ -281,7 +281,7 @@ def test_the_shapes_are_part_of_the_structure_and_no_array():
         jnp.zeros(()),
     ],
 )
-def test_what_is_no_key_is_refused_by_name(key):
+def test_values_that_are_not_keys_are_refused_by_name(key):
     with pytest.raises(ValueError, match="key must be one JAX PRNG key"):
         privatize(1.0, 1.0, 8.0, key)
     with pytest.raises(ValueError, match="key must be one JAX PRNG key"):
@@ -331,7 +331,7 @@ assert draw(jax.random.split(key, 2)).shape == (8,)
 """
 
 
-def test_on_two_devices_the_sums_are_added_and_the_noise_is_added_once():
+def test_sums_of_two_devices_are_added_and_the_noise_is_added_once():
     environment = os.environ | {
         "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
         "JAX_PLATFORMS": "cpu",

@@ -147,7 +147,7 @@ def test_composed_jumps_are_the_difference_of_two_laws(seed):
     assert found.noise < 1e-12 * (count @ np.sum(jumps, axis=1)) < 1e-27
 
 
-def test_what_small_steps_reach_is_in_the_bound():
+def test_reach_of_small_steps_is_in_the_bound():
     """No jump at all: the tail of a binomial law, whose mass beyond the first vertex must be in
     what is left out.
     """

@@ -28,7 +28,9 @@ def exactly(re, im, length):
 )
 @pytest.mark.parametrize("decay", [0.0, 8.0])
 @pytest.mark.parametrize("run", ["numpy", "jax"])
-def test_it_is_the_inverse_transform_to_the_rounding_allowed(frequencies, length, decay, run):
+def test_products_are_the_inverse_transform_to_the_rounding_allowed(
+    frequencies, length, decay, run
+):
     size = np.exp(-decay * np.linspace(0.0, 1.0, frequencies) ** 2)
     re, im = size * RANDOM.standard_normal((2, frequencies))
     im[0] = 0.0
@@ -47,7 +49,7 @@ def test_it_is_the_inverse_transform_to_the_rounding_allowed(frequencies, length
     assert off <= matrix_transform.rounding(frequencies, length) * UNIT * norm
 
 
-def test_the_rounding_allowed_is_a_worst_case_and_no_fantasy():
+def test_rounding_allowed_is_a_worst_case_and_no_fantasy():
     """Random spectra stay below it, by no more than its counts and roots explain; an FFT is
     better.
     """

@@ -88,7 +88,7 @@ def test_products_are_as_exact_as_their_bound(length):
             )
 
 
-def test_the_bound_is_met_by_some():
+def test_bound_is_met_by_some():
     """Numbers that are all cut off alike: a bound ten times smaller would be wrong."""
     number = 0.5 + 0.49 * ozaki.LOST
     left = right = np.full((1, 512), number)
@@ -97,7 +97,7 @@ def test_the_bound_is_met_by_some():
     assert 0.1 * bound[0, 0] < off <= bound[0, 0]
 
 
-def test_longer_rows_are_refused():
+def test_rows_that_are_too_long_are_refused():
     cut = ozaki.sliced(np.ones((1, ozaki.longest() + 1)))
     with pytest.raises(ValueError, match="4096 numbers"):
         ozaki.products(cut, cut)
@@ -135,7 +135,7 @@ def test_frequencies_are_as_exact_as_their_bound(key):
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_a_step_and_its_mirror_image_have_tables_of_their_own(first):
+def test_step_and_its_mirror_image_have_tables_of_their_own(first):
     """They share their waves, but only one of them has a point at the largest distance."""
     sides = [(2**13, 128, 512, 32, *octaves) for octaves in ((3, 5), (5, 3))]
     for key in (sides[first], sides[1 - first]):
@@ -149,7 +149,7 @@ def test_a_step_and_its_mirror_image_have_tables_of_their_own(first):
         assert np.all(off <= found.off[0] + 1e-13)
 
 
-def test_the_change_of_a_product_of_powers_is_bounded():
+def test_change_of_a_product_of_powers_is_bounded():
     steps = np.array([40.0, 3.0])
     for size in (1e-12, 1e-6, 1e-2, 0.5, 10.0):
         for _ in range(20):
@@ -211,7 +211,7 @@ def look():
 
 
 @pytest.mark.parametrize("number", [3, 4, 7])
-def test_what_is_left_out_is_in_the_bracket(look, monkeypatch, number):
+def test_omitted_terms_are_in_the_bracket(look, monkeypatch, number):
     """With few slices less is known, and what is known holds, rate by rate."""
     arguments, (above, below) = look
     monkeypatch.setattr(ozaki, "SLICES", number)

@@ -48,7 +48,7 @@ def test_measure_says_so(crossed):
     )
 
 
-def test_a_curve_says_so(crossed):
+def test_curve_says_so(crossed):
     curve = jaxgdp.tradeoff(jaxgdp.Gaussian(2.0))
     bracket, status = curve.answer(crossed)
     assert status == Status.CONTRADICTION and withheld(crossed, bracket)
@@ -59,7 +59,7 @@ def test_a_curve_says_so(crossed):
         assert withheld(crossed, getattr(curve, crossed)(*arguments[crossed]))
 
 
-def test_a_report_and_the_command_line_say_so(crossed, capsys):
+def test_report_and_the_command_line_say_so(crossed, capsys):
     report = jaxgdp.report(jaxgdp.Gaussian(2.0))
     told = f"CONTRADICTION: the two sides exclude each other, so the value is withheld ({crossed})"
     assert told in report.status and told in str(report) and told in report.to_markdown()
@@ -76,7 +76,7 @@ def test_a_report_and_the_command_line_say_so(crossed, capsys):
     assert "CONTRADICTION" in capsys.readouterr().out
 
 
-def test_a_sweep_says_so(crossed):
+def test_sweep_says_so(crossed):
     pytest.importorskip("xarray")
     grid = jaxgdp.sweep(2.0, 1.0, [1], quantities=("advantage", crossed))
     assert grid[f"status_{crossed}"].item() == grid.status.item() == Status.CONTRADICTION
@@ -112,7 +112,7 @@ def test_rounding_is_no_contradiction_and_widens():
         (1e-200, 1e-201),
     ],
 )
-def test_what_cannot_be_is_a_contradiction(lower, upper):
+def test_impossible_brackets_are_contradictions(lower, upper):
     """Crossing sides, sides that are no numbers, and sides beyond what the number can be."""
     bracket, contradicted = Bracket.from_sides(lower, upper, extent=(0.0, 1.0))
     assert contradicted and bracket == (0.0, 1.0)

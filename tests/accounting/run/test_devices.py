@@ -41,7 +41,7 @@ def test_rows_are_split_and_nothing_passes_between_devices():
     )
 
 
-def test_the_real_program_has_no_transfer_between_devices():
+def test_real_program_has_no_transfer_between_devices():
     """Lowered, not compiled: every operation on rows stands inside the manual computation of one
     device's share.
     """

@@ -155,7 +155,7 @@ def test_every_quantity_of_atoms(names, monkeypatch):
 
 
 @pytest.mark.parametrize("adjacency", ["add", "remove"])
-def test_one_order(adjacency, monkeypatch):
+def test_symmetric_pairs_have_one_order(adjacency, monkeypatch):
     compare(
         monkeypatch, composition("SubsampledGaussian"), ("epsilon",), rtol=1e-2, adjacency=adjacency
     )

@@ -77,7 +77,7 @@ def test_programs_export_without_callbacks_and_custom_calls(calls, stage):
     assert custom_calls(text) == set()  # what calls back to Python is a custom call, too
 
 
-def test_the_check_sees_a_custom_call():
+def test_check_sees_a_custom_call():
     def eigenvalues(a):
         return jax.numpy.linalg.eigvalsh(a)
 
@@ -87,7 +87,7 @@ def test_the_check_sees_a_custom_call():
     assert custom_calls(found) != set()
 
 
-def test_by_products_no_fft_and_no_complex_number_is_left(calls):
+def test_product_program_has_no_fft_and_no_complex_number(calls):
     args, static = calls["half"]
     assert args[3] is not None, "the lattice has to be a sparse one"
     text = exported(executors._half, calls["half"], ("tpu",), product=True)
@@ -95,11 +95,11 @@ def test_by_products_no_fft_and_no_complex_number_is_left(calls):
     assert "stablehlo.dot_general" in text
 
 
-def test_the_check_sees_an_fft(calls):
+def test_check_sees_an_fft(calls):
     assert "stablehlo.fft" in exported(executors._half, calls["half"], ("tpu",))
 
 
-def test_by_32_bits_the_device_sees_no_number_of_64(monkeypatch):
+def test_float32_program_has_no_number_of_64_bits(monkeypatch):
     """What it is given by real looks, and its program: neither doubles nor complex numbers, and
     nothing but sums of products.
     """

@@ -21,7 +21,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("sigma, p, uses, name, at", SETTINGS)
-def test_what_is_tiny_is_as_accurate_as_asked(sigma, p, uses, name, at):
+def test_tiny_numbers_are_as_accurate_as_asked(sigma, p, uses, name, at):
     found = jaxgdp.measure(jaxgdp.dpsgd(sigma, p, uses), name, rtol=1e-3, **at)
     bracket = found.brackets[name]
     assert found.status[name] == 0

@@ -35,7 +35,7 @@ ALL = (
         ),
     ],
 )  # fmt: skip
-def test_a_vertex_where_delta_is_asked_leaves_the_middle_of_the_curve_known(noise, rate, steps, at):
+def test_vertex_where_delta_is_asked_leaves_the_middle_of_the_curve_known(noise, rate, steps, at):
     """A lattice with a vertex at ε has, seldom, none at ℓ = 0: the slopes of the one below hold it
     then.
     """
@@ -47,7 +47,7 @@ def test_a_vertex_where_delta_is_asked_leaves_the_middle_of_the_curve_known(nois
     assert together.lower <= alone.upper and alone.lower <= together.upper
 
 
-def test_where_delta_is_asked_does_not_matter_for_mu():
+def test_mu_does_not_depend_on_the_delta_of_another_quantity():
     """Anchors all along a block of the lattice."""
     epsilon = np.geomspace(0.01, 0.05, 12)
     found = jaxgdp.measure(
@@ -68,7 +68,7 @@ def test_few_steps_are_as_accurate_as_many(noise, rate, steps):
     assert found.status["mu"] == 0 and found.status["regret"] == 0, found.brackets
 
 
-def test_a_setting_that_is_sharper_than_one_level_asks_for_gets_the_next_ones():
+def test_setting_that_is_sharper_than_one_level_asks_for_gets_the_next_ones():
     """Of accuracies that follow each other, the first look may meet the second one, and not the
     third that was asked for.
     """
@@ -113,7 +113,7 @@ def test_a_setting_that_is_sharper_than_one_level_asks_for_gets_the_next_ones():
         ),
     ],
 )
-def test_a_window_off_by_several_spreads_is_moved_until_it_holds_the_threshold(
+def test_window_off_by_several_spreads_is_moved_until_it_holds_the_threshold(
     noise, rate, steps, scale, laplaces, epsilon, answers, name, at
 ):
     of = jaxgdp.mechanisms

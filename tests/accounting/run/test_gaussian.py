@@ -127,7 +127,7 @@ def test_regret_and_advantage(curve):
         assert eta.upper[i] - eta.lower[i] <= 1e-11 * exact
 
 
-def test_almost_perfect_and_no_privacy():
+def test_privacy_that_is_almost_perfect_and_none():
     tiny = jaxgdp.tradeoff(jaxgdp.dpsgd(1e6, 1.0, 1))
     assert tiny.mu().lower <= 1e-6 <= tiny.mu().upper
     assert tiny.mu().upper - tiny.mu().lower <= 1e-9
@@ -146,7 +146,7 @@ def test_composition_of_gaussians_is_one_gaussian():
     assert found.upper - found.lower <= 1e-3 * exact
 
 
-def test_only_what_is_exactly_gaussian_counts_from_below():
+def test_gaussian_parts_count_from_below_only_if_they_are_exact():
     discrete, sampled, plain = (
         jaxgdp.DiscreteGaussian(10.0),
         jaxgdp.dpsgd(1.0, 0.01, 200),

@@ -39,7 +39,7 @@ def test_rows_together_answer_as_one_by_one(name, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-def test_the_view_of_one_threshold_too(monkeypatch):
+def test_view_of_one_threshold_too(monkeypatch):
     def answer(run):
         with monkeypatch.context() as patch:
             patch.setenv("JAXGDP_EXECUTOR", "eager")

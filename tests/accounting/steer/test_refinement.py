@@ -58,7 +58,7 @@ def test_accurate_enough_ends_a_view():
 @pytest.mark.parametrize(
     "ends", [(2.0, 3.0), (3.0, 2.0), (3.0, 4.0)], ids=["short", "short too", "beyond"]
 )
-def test_a_window_that_was_off_is_planned_again_where_the_look_says(ends):
+def test_window_that_was_off_is_planned_again_where_the_look_says(ends):
     found = looked(50.0, ends=(ends, (-20.0, -21.0)))
     step = refine(whole(0, 1e3, RULES), found, RULES, ladder)
     assert step.action == PLAN and step.view.seen == found.ends and step.view.again == 1
@@ -84,7 +84,7 @@ def test_wide_brackets_get_a_finer_lattice_in_proportion():
     assert 1.0 < slightly.view.detail and 4.0 <= far.view.detail
 
 
-def test_where_a_finer_lattice_did_not_help_the_view_looks_from_nearer():
+def test_task_is_focused_after_a_finer_lattice_did_not_help():
     view = dataclasses.replace(whole(0, 1e3, RULES), tries=1, excess=10.0, detail=4.0)
     step = refine(view, looked(9.5), RULES, ladder)
     assert (
@@ -98,7 +98,7 @@ def test_where_a_finer_lattice_did_not_help_the_view_looks_from_nearer():
     assert again.action == RUN and again.view.detail >= 8.0 * step.view.detail
 
 
-def test_a_single_step_under_one_tilt_gets_some_where_neither_points_nor_nearness_helped():
+def test_single_step_under_one_tilt_gets_some_where_neither_points_nor_nearness_helped():
     single = HEAVY._replace(kind="whole", size=2**16)
     view = dataclasses.replace(
         whole(0, 1e3, RULES),
@@ -128,7 +128,7 @@ def test_a_single_step_under_one_tilt_gets_some_where_neither_points_nor_nearnes
         assert refine(other, looked(9.5, lattice), rules, nothing_finer).action == DONE
 
 
-def test_a_pair_that_is_not_closed_is_not_chased():
+def test_pair_that_is_not_closed_is_not_chased():
     rules = dataclasses.replace(RULES, tight=False)
     view = dataclasses.replace(whole(0, 1e3, rules), tries=policy._FEW_TRIES - 1, excess=10.0)
     assert refine(view, looked(9.9), rules, nothing_finer).why != "accurate enough"
@@ -136,13 +136,13 @@ def test_a_pair_that_is_not_closed_is_not_chased():
     assert refine(late, looked(9.9), rules, ladder).action == DONE
 
 
-def test_a_sparse_lattice_that_is_lost_is_given_up_for_a_dense_one():
+def test_sparse_lattice_that_is_lost_is_given_up_for_a_dense_one():
     view = dataclasses.replace(whole(0, 1e3, RULES), tries=1, closer=1, excess=1e3, detail=16.0)
     step = refine(view, looked(1e3), RULES, ladder)
     assert step.action == RUN and step.view.dense and ladder(step.view).kind == "heavy"
 
 
-def test_nothing_left_is_the_end():
+def test_refinement_ends_when_nothing_is_left():
     nearest = dataclasses.replace(whole(0, 1e3, RULES), closer=1)
     assert refine(nearest, looked(7.0), RULES, nothing_finer).action == DONE
     assert refine(nearest, looked(7.0, LARGEST), RULES, ladder).action == DONE
@@ -155,7 +155,7 @@ def test_no_finer_lattice_is_looked_at_from_nearer_first():
     assert step.action == PLAN and step.view.closer == 1
 
 
-def test_a_view_of_one_threshold_follows_it():
+def test_view_of_one_threshold_follows_it():
     view = focus(3, 1, 2.0, 1e3, RULES)
     assert (view.setting, view.aim, view.threshold, view.pieces) == (3, 1, 2.0, 1)
     step = refine(view, looked(5.0, threshold=2.4, spread=0.5), RULES, ladder)
@@ -165,7 +165,7 @@ def test_a_view_of_one_threshold_follows_it():
         assert near.action == RUN and near.view.threshold == 2.0
 
 
-def test_a_view_of_one_threshold_gets_as_near_as_there_are_shares_of_jumps():
+def test_view_of_one_threshold_gets_as_near_as_there_are_shares_of_jumps():
     """… where there are jumps; elsewhere they decide nothing, and it ends."""
     start, jumps = focus(0, 0, 2.0, 1e3, RULES), LARGEST._replace(kind="jump")
     assert refine(start, looked(100.0, LARGEST), RULES, ladder).action == DONE
@@ -210,7 +210,7 @@ def test_every_view_comes_to_an_end(aim, seed):
     )
 
 
-def test_the_policy_changes_nothing_it_was_given():
+def test_policy_changes_nothing_it_was_given():
     view, found = whole(0, 1e3, RULES), looked(9.0)
     before = dataclasses.asdict(view)
     one, two = (refine(view, found, RULES, ladder) for _ in range(2))
@@ -248,7 +248,7 @@ def test_compiling_pays_for_many_looks():
     )
 
 
-def test_the_only_call_of_a_process_is_left_to_numpy(monkeypatch):
+def test_single_call_of_a_process_is_left_to_numpy(monkeypatch):
     monkeypatch.delenv("JAXGDP_EXECUTOR", raising=False)
     most = executors.MANY_AND_NO_MORE
     assert executors.for_one_call(1) == executors.for_one_call(most) == "eager"
@@ -260,7 +260,7 @@ def test_the_only_call_of_a_process_is_left_to_numpy(monkeypatch):
     assert executors.for_one_call(1) is None
 
 
-def test_what_is_asked_for_again_and_again_is_compiled_in_the_end(monkeypatch):
+def test_repeated_questions_are_compiled_in_the_end(monkeypatch):
     """After as many looks as compiling takes; for a few at a time never, nor for fewer than were
     done at once before.
     """
@@ -284,7 +284,7 @@ def test_what_is_asked_for_again_and_again_is_compiled_in_the_end(monkeypatch):
 @pytest.mark.parametrize(
     "kind, near, far, times", [("jump", 3.0, 50.0, 2), ("heavy", 3.0, 50.0, 4)]
 )
-def test_a_view_of_one_threshold_gets_more_points_where_they_will_do(kind, near, far, times):
+def test_view_of_one_threshold_gets_more_points_where_they_will_do(kind, near, far, times):
     need = Needs(3e6, 3e6, 1e9, 512.0, 10.0, 10.0, 32.0, 2000.0, False, True, kind == "jump")
 
     def choice(view: View) -> Lattice:
@@ -306,7 +306,7 @@ def test_a_view_of_one_threshold_gets_more_points_where_they_will_do(kind, near,
         )
 
 
-def test_a_second_look_at_one_threshold_is_dense_up_to_the_largest_lattice():
+def test_second_look_at_one_threshold_is_dense_up_to_the_largest_lattice():
     """Even where a sparse one would serve: points that are equally far apart leave nothing to
     chance.
     """
@@ -320,7 +320,7 @@ def test_a_second_look_at_one_threshold_is_dense_up_to_the_largest_lattice():
     assert near.kind == "heavy" and near.size == 2**21
 
 
-def test_a_whole_curve_gets_no_more_points_than_usual():
+def test_whole_curve_gets_no_more_points_than_usual():
     need = Needs(3e6, 3e6, 1e9, 512.0, 10.0, 10.0, 32.0, 2000.0, False, False, False)
     assert choose(need, 4.0, 1e-3, 1, RULES.max_size, False, excess=2.0).size == 2**20
     assert refine(whole(0, 2e3, RULES), looked(2.0, LARGEST), RULES, nothing_finer).action != RUN
@@ -329,7 +329,7 @@ def test_a_whole_curve_gets_no_more_points_than_usual():
 @pytest.mark.parametrize("whole_step", [False, True])
 @pytest.mark.parametrize("jumps", [False, True])
 @pytest.mark.parametrize("largest", [2**k for k in range(10, 21)])
-def test_a_limit_on_lattices_holds(largest, jumps, whole_step):
+def test_limit_on_lattices_holds(largest, jumps, whole_step):
     need = Needs(3e6, 3e6, 1e9, 512.0, 10.0, 10.0, 32.0, 2000.0, whole_step, True, jumps)
     for detail, excess in itertools.product((1.0, 4.0, 64.0), (2.0, 50.0)):
         found = choose(need, detail, 1e-3, 1, largest, True, excess=excess)

@@ -55,7 +55,7 @@ def test_mu_and_advantage_are_as_narrow_as_promised():
         assert np.all(bracket.upper - bracket.lower <= 1e-3 * bracket.upper)
 
 
-def test_a_million_steps_of_much_noise():
+def test_million_steps_of_much_noise():
     # E(U − 1)₊ of a mean of t independent V: half of E|U − 1|, within E|V − 1|³/(variance·t) of
     # that of a normal law (Goldstein 2010, in the distance of functions of slope one)
     sigma = np.array([3.0, 10.0, 50.0])
@@ -161,7 +161,7 @@ def test_simulation(sigma):
                 assert _delta(above, epsilon, direction) >= mean - 5.0 * error
 
 
-def test_one_of_one_is_the_gaussian_mechanism():
+def test_single_batch_is_the_gaussian_mechanism():
     found = _measured(jaxgdp.RandomAllocation(2.0, 1), "mu")
     assert found.lower == pytest.approx(0.5, rel=1e-12) and found.upper == pytest.approx(
         0.5, rel=1e-12
@@ -207,7 +207,7 @@ def test_points_of_a_layout_are_where_values_are_placed():
 
 
 @pytest.mark.parametrize("adjacency", ["remove", "add", "add_remove"])
-def test_one_epoch_read_off_its_tables_is_within_what_a_lattice_finds(adjacency, monkeypatch):
+def test_epoch_read_off_its_tables_is_within_what_a_lattice_finds(adjacency, monkeypatch):
     epoch = jaxgdp.RandomAllocation(1.3, 40)
     names = ("mu", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk")
     asked = {"delta": 1e-6, "epsilon": 0.4, "fpr": 1e-4, "prior": 0.3, "adjacency": adjacency}
@@ -229,7 +229,7 @@ def test_one_epoch_read_off_its_tables_is_within_what_a_lattice_finds(adjacency,
         assert kept.upper == pytest.approx(float(mine.upper), rel=1e-9)
 
 
-def test_one_epoch_beside_settings_of_other_kinds_is_what_it_is_alone():
+def test_epoch_beside_settings_of_other_kinds_is_what_it_is_alone():
     mixed = jaxgdp.measure(
         jaxgdp.RandomAllocation(2.0, 12, np.array([1.0, 3.0])), "mu", rtol=1e-2
     ).brackets["mu"]
@@ -293,7 +293,7 @@ def test_width_of_several_of_many():
     assert found.upper - found.lower <= 0.02 * found.upper
 
 
-def test_the_attack_by_labels_is_no_better_than_the_exact_law_of_one_of_many():
+def test_attack_by_labels_is_no_better_than_the_exact_law_of_one_of_many():
     pair, above = label_sum.label_sum(1.0, 60, 1), allocation.spread_out(1.0, 60)
     below = allocation.gathered(1.0, 60)
     for epsilon in (0.0, 0.2):
@@ -303,13 +303,13 @@ def test_the_attack_by_labels_is_no_better_than_the_exact_law_of_one_of_many():
             assert found >= 0.99 * _delta(below, epsilon, direction)
 
 
-def test_more_selected_steps_show_more():
+def test_selected_steps_show_more_if_they_are_more():
     found = _measured(jaxgdp.RandomAllocation(3.0, 12, np.array([1.0, 3.0, 12.0])), "mu", rtol=1e-2)
     assert np.all(np.diff(found.lower) > 0.0) and np.all(np.diff(found.upper) > 0.0)
     assert found.upper[-1] == pytest.approx(math.sqrt(12.0) / 3.0, rel=1e-3)
 
 
-def test_both_sides_fall_with_noise_and_steps():
+def test_sides_fall_with_noise_and_steps():
     noise, steps = np.array([0.7, 1.0, 2.0]), np.array([5.0, 60.0])
     found = _measured(jaxgdp.RandomAllocation(noise[:, None], steps), "advantage", rtol=1e-3)
     for side in (found.lower, found.upper):
@@ -356,7 +356,7 @@ def test_bad_input_is_refused_by_name(arguments, named):
         jaxgdp.RandomAllocation(*arguments)
 
 
-def test_what_is_not_known_is_refused_by_name():
+def test_unknown_pairs_are_refused_by_name():
     with pytest.raises(ValueError, match="RandomAllocation"):
         jaxgdp.measure(jaxgdp.RandomAllocation(1.0, 10), "mu", adjacency="replace_one")
 

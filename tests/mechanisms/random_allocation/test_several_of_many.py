@@ -126,7 +126,7 @@ def test_no_law_exceeds_the_largest_call():
         )
 
 
-def test_the_largest_call_is_reached_by_two_points():
+def test_largest_call_is_reached_by_two_points():
     # at the two points where a parabola touches: mean 1, variance 1/4
     mean, variance = 1.0, 0.25
     for c in (0.7, 1.0, 1.6):
@@ -146,7 +146,7 @@ def test_the_largest_call_is_reached_by_two_points():
                 assert float(found) == pytest.approx(share * (top - c), rel=1e-12)
 
 
-def test_the_hull_of_bounds_lies_above_what_it_was_made_from():
+def test_hull_of_bounds_lies_above_what_it_was_made_from():
     # a Gaussian pair, and bounds that are larger by an uneven factor
     mu, losses = 0.8, np.union1d(np.linspace(-6.0, 7.0, 301), 0.0)
     rng = np.random.default_rng(4)
