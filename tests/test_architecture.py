@@ -168,7 +168,7 @@ def test_no_circle_between_modules():
     assert _cycle(graph) is None
 
 
-def test_the_check_for_circles_sees_late_imports_and_no_type_hints():
+def test_check_for_circles_sees_late_imports_and_no_type_hints():
     known = {"jaxgdp.a", "jaxgdp.b", "jaxgdp.b.c", "jaxgdp.b.d", "jaxgdp.e"}
     source = (
         "from typing import TYPE_CHECKING\n"
@@ -185,7 +185,7 @@ def test_the_check_for_circles_sees_late_imports_and_no_type_hints():
     assert imported_modules("from .c import h", "jaxgdp.b", True, known) == {"jaxgdp.b.c"}
 
 
-def test_the_check_itself_sees_every_kind_of_import():
+def test_check_itself_sees_every_kind_of_import():
     source = (
         "from . import cli\n"
         "def f():\n"
@@ -210,7 +210,7 @@ def test_every_stage_names_something_that_exists():
         assert (PACKAGE / f"{name}.py").exists() or (PACKAGE / name / "__init__.py").exists(), name
 
 
-def test_the_documentation_draws_the_stages_and_the_folder_holds_them(monkeypatch):
+def test_documentation_draws_the_stages_and_the_folder_holds_them(monkeypatch):
     docs = PACKAGE.parent / "docs"
     if not docs.exists():
         pytest.skip("run without the documentation")
@@ -236,7 +236,7 @@ def test_the_documentation_draws_the_stages_and_the_folder_holds_them(monkeypatc
     assert files - set(ENTRY_POINTS) == set(STAGE_OF)
 
 
-def test_where_the_readme_draws_the_stages_they_are_these():
+def test_readme_draws_the_stages_of_this_list():
     text = (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
     if "Data flows one way" not in text or "_version" not in text:
         pytest.skip("the README draws none")
@@ -280,7 +280,7 @@ def test_import_is_light():
     _not_loaded("import jaxgdp\nfor name in jaxgdp.__all__:\n    getattr(jaxgdp, name)", slow)
 
 
-def test_an_answer_loads_only_what_it_needs():
+def test_answer_loads_only_what_it_needs():
     ours = (
         "calibration",
         "differentiable",
@@ -331,7 +331,7 @@ def test_type_checkers_and_users_see_the_same_names():
         exec("from jaxgdp import measur")
 
 
-def test_a_function_is_not_replaced_by_the_module_of_its_name():
+def test_function_is_not_replaced_by_the_module_of_its_name():
     _run(
         "import types\n"
         "import jaxgdp.report, jaxgdp.measure, jaxgdp.calibration\n"
