@@ -256,11 +256,19 @@ def _run(code: str) -> None:
 
 def test_import_needs_no_extra_and_leaves_the_configuration_alone():
     _run(
-        "import sys\nextras = 'xarray h5netcdf h5py pandas matplotlib typer rich dp_accounting zarr"
-        " dask distributed'\nfor name in extras.split():\n    sys.modules[name] = None\nimport"
-        " jax\nbefore = dict(jax.config.values)\nimport jaxgdp\nfor name in jaxgdp.__all__:\n   "
-        " getattr(jaxgdp, name)\nimport jaxgdp.cli, jaxgdp.reproduce, jaxgdp.grids.landscape\nassert"
-        " dict(jax.config.values) == before\nassert not jax.config.jax_enable_x64\n"
+        "import sys\n"
+        "extras = 'xarray h5netcdf h5py pandas matplotlib typer rich dp_accounting zarr dask "
+        "distributed'\n"
+        "for name in extras.split():\n"
+        "    sys.modules[name] = None\n"
+        "import jax\n"
+        "before = dict(jax.config.values)\n"
+        "import jaxgdp\n"
+        "for name in jaxgdp.__all__:\n"
+        "    getattr(jaxgdp, name)\n"
+        "import jaxgdp.cli, jaxgdp.reproduce, jaxgdp.grids.landscape\n"
+        "assert dict(jax.config.values) == before\n"
+        "assert not jax.config.jax_enable_x64\n"
     )
 
 

@@ -150,16 +150,23 @@ def test_composition_from_a_file_and_a_black_box(capsys, tmp_path, monkeypatch):
     """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "two.toml").write_text(
-        '[[mechanism]]\ntype = "Gaussian"\nnoise_multiplier = 3.0\n[[mechanism]]\ntype ='
-        ' "Gaussian"\nnoise_multiplier = 4.0\n'
+        "[[mechanism]]\n"
+        'type = "Gaussian"\n'
+        "noise_multiplier = 3.0\n"
+        "[[mechanism]]\n"
+        'type = "Gaussian"\n'
+        "noise_multiplier = 4.0\n"
     )
     mu = float(jaxgdp.targets.FNR(0.7, 0.1).gaussian_mu())
     assert main(["calibrate", *FNR, "--spec", "two.toml", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["solve_for"] == "scale" and 1.0 <= told["value"] * 2.4 * mu <= 1.003
     (tmp_path / "my_accountant_for_a_test.py").write_text(
-        "from jaxgdp import gdp\n\n\ndef profile(scale):\n    return lambda epsilon:"
-        " gdp.delta(epsilon=epsilon, mu=1.0 / scale)\n"
+        "from jaxgdp import gdp\n"
+        "\n"
+        "\n"
+        "def profile(scale):\n"
+        "    return lambda epsilon: gdp.delta(epsilon=epsilon, mu=1.0 / scale)\n"
     )
     assert (
         main(["calibrate", *FNR, "--black-box", "my_accountant_for_a_test:profile", "--json"]) == 0

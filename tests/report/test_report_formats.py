@@ -448,8 +448,11 @@ def test_bad_formats(argv, mention, capsys):
 def test_metadata_of_a_registry_record(capsys, tmp_path):
     yaml = pytest.importorskip("yaml")
     about = (
-        'name = "Digits"\ndata_curators = ["Us"]\nmodel_name ='
-        ' "Central"\n[basic]\ndata_product_sector = "Education"\n'
+        'name = "Digits"\n'
+        'data_curators = ["Us"]\n'
+        'model_name = "Central"\n'
+        "[basic]\n"
+        'data_product_sector = "Education"\n'
     )
     (tmp_path / "about.toml").write_text(about)
     assert main([*RUN, "--format", "registry", "--metadata", str(tmp_path / "about.toml")]) == 0

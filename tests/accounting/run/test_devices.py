@@ -24,20 +24,28 @@ def run_on_four(code):
 
 def test_rows_are_split_and_nothing_passes_between_devices():
     run_on_four(
-        "import functools, jax, numpy as np\nfrom jaxgdp.accounting.run import devices\nassert"
-        " devices.number() == 4\none = lambda row, table: {'sum': table @ row[0], 'place': row[1] +"
-        " 1.0}\nprogram = jax.jit(lambda rows, table: devices.mapped(one, rows, table))\ntable ="
-        " np.arange(15.0).reshape(3, 5)\nfor length in (8, 5, 1):\n    rows ="
-        " np.random.default_rng(0).random((length, 5)), np.arange(float(length))\n    placed ="
-        " devices.placed(rows)\n    found = program(placed, table)\n   "
-        " np.testing.assert_allclose(found['sum'], rows[0] @ table.T, rtol=1e-6)\n   "
-        " np.testing.assert_array_equal(found['place'], rows[1] + 1.0)\n    if length == 8:\n      "
-        "  assert len(placed[0].sharding.device_set) == 4 and len(found['sum'].sharding.device_set)"
-        " == 4\n        assert {s.data.shape for s in found['sum'].addressable_shards} == {(2,"
-        " 3)}\n        text = program.lower(placed, table).compile().as_text()\n        for word in"
-        " ('all-gather', 'all-reduce', 'all-to-all', 'collective-permute', 'reduce-scatter'):\n    "
-        "        assert word not in text, word\nwith jax.default_device(jax.devices()[1]):\n   "
-        " assert devices.number() == 1 and devices.placed(rows) is rows\n"
+        "import functools, jax, numpy as np\n"
+        "from jaxgdp.accounting.run import devices\n"
+        "assert devices.number() == 4\n"
+        "one = lambda row, table: {'sum': table @ row[0], 'place': row[1] + 1.0}\n"
+        "program = jax.jit(lambda rows, table: devices.mapped(one, rows, table))\n"
+        "table = np.arange(15.0).reshape(3, 5)\n"
+        "for length in (8, 5, 1):\n"
+        "    rows = np.random.default_rng(0).random((length, 5)), np.arange(float(length))\n"
+        "    placed = devices.placed(rows)\n"
+        "    found = program(placed, table)\n"
+        "    np.testing.assert_allclose(found['sum'], rows[0] @ table.T, rtol=1e-6)\n"
+        "    np.testing.assert_array_equal(found['place'], rows[1] + 1.0)\n"
+        "    if length == 8:\n"
+        "        assert len(placed[0].sharding.device_set) == 4 and "
+        "len(found['sum'].sharding.device_set) == 4\n"
+        "        assert {s.data.shape for s in found['sum'].addressable_shards} == {(2, 3)}\n"
+        "        text = program.lower(placed, table).compile().as_text()\n"
+        "        for word in ('all-gather', 'all-reduce', 'all-to-all', 'collective-permute', "
+        "'reduce-scatter'):\n"
+        "            assert word not in text, word\n"
+        "with jax.default_device(jax.devices()[1]):\n"
+        "    assert devices.number() == 1 and devices.placed(rows) is rows\n"
     )
 
 
@@ -46,14 +54,19 @@ def test_real_program_has_no_transfer_between_devices():
     device's share.
     """
     run_on_four(
-        "import jax, numpy as np, jaxgdp\nfrom jaxgdp.accounting.run import devices, executors\nfrom"
-        " jaxgdp.numerics.precision import with_float64\ngroups = jaxgdp.dpsgd(np.full((8, 1),"
-        " 2.0), 0.1, np.full((8, 1), 500.0)).stacked()\nrows = jax.tree.map(lambda a: a[:, 0],"
-        " groups)\nseen = np.full((8, 2), np.inf), np.zeros((8, 2))\ntext = with_float64(lambda:"
-        " executors._plan_whole.plain.lower(\n    rows, (np.full(8, 6.3), None), np.zeros(8), seen,"
-        " np.zeros(8), 1e-2, pieces=1).as_text())()\nassert 'manual_computation' in text or"
-        " 'SPMDFullToShardShape' in text\nfor word in ('all_gather', 'all_reduce', 'all_to_all',"
-        " 'collective_permute', 'reduce_scatter'):\n    assert word not in text, word\n"
+        "import jax, numpy as np, jaxgdp\n"
+        "from jaxgdp.accounting.run import devices, executors\n"
+        "from jaxgdp.numerics.precision import with_float64\n"
+        "groups = jaxgdp.dpsgd(np.full((8, 1), 2.0), 0.1, np.full((8, 1), 500.0)).stacked()\n"
+        "rows = jax.tree.map(lambda a: a[:, 0], groups)\n"
+        "seen = np.full((8, 2), np.inf), np.zeros((8, 2))\n"
+        "text = with_float64(lambda: executors._plan_whole.plain.lower(\n"
+        "    rows, (np.full(8, 6.3), None), np.zeros(8), seen, np.zeros(8), 1e-2, "
+        "pieces=1).as_text())()\n"
+        "assert 'manual_computation' in text or 'SPMDFullToShardShape' in text\n"
+        "for word in ('all_gather', 'all_reduce', 'all_to_all', 'collective_permute', "
+        "'reduce_scatter'):\n"
+        "    assert word not in text, word\n"
     )
 
 
@@ -61,12 +74,13 @@ def test_real_program_has_no_transfer_between_devices():
 @pytest.mark.nightly
 def test_compiled_brackets_of_four_devices_are_those_of_numpy():
     run_on_four(
-        "import jax, numpy as np, jaxgdp\nassert len(jax.devices()) == 4\nbatch ="
-        " jaxgdp.dpsgd(np.linspace(1.0, 1.4, 6), 0.2, np.arange(500.0, 1100.0, 100.0))\nasked ="
-        " {'quantities': 'mu', 'rtol': 1e-2, 'fpr_floor': 1e-6, 'nested': False}\nhere, there ="
-        " (jaxgdp.measure(batch, **asked, executor=e).brackets['mu'] for e in ('compiled',"
-        " 'eager'))\nfor mine, other in zip(here, there):\n   "
-        " np.testing.assert_array_less(abs(mine - other), 1e-9 * other + 0.05 *"
-        " there.width)\nassert np.all(here.lower <= there.upper) and np.all(there.lower <="
-        " here.upper)\n"
+        "import jax, numpy as np, jaxgdp\n"
+        "assert len(jax.devices()) == 4\n"
+        "batch = jaxgdp.dpsgd(np.linspace(1.0, 1.4, 6), 0.2, np.arange(500.0, 1100.0, 100.0))\n"
+        "asked = {'quantities': 'mu', 'rtol': 1e-2, 'fpr_floor': 1e-6, 'nested': False}\n"
+        "here, there = (jaxgdp.measure(batch, **asked, executor=e).brackets['mu'] for e in "
+        "('compiled', 'eager'))\n"
+        "for mine, other in zip(here, there):\n"
+        "    np.testing.assert_array_less(abs(mine - other), 1e-9 * other + 0.05 * there.width)\n"
+        "assert np.all(here.lower <= there.upper) and np.all(there.lower <= here.upper)\n"
     )
