@@ -1,11 +1,11 @@
-# Everything runs in its own virtual environment; all that is needed is make and python3 (3.11 or later).
+# Everything runs in a virtual environment of its own; make and python3 (3.11 or later) suffice.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: help landscape reproduce test attack bench lint docs gallery notebooks registry matrix clean
 
-# (what lies in out/ belongs to these targets: they replace it)
+# (these targets replace the files in out/)
 landscape: $(VENV)/.ready  ## the regret landscape of DP-SGD: figure, CSV and NetCDF in out/
 	mkdir -p out
 	cd out && ../$(BIN)/jaxgdp landscape --force
@@ -24,7 +24,7 @@ reproduce: $(VENV)/.ready  ## figures and tables of five papers, in out/
 test: $(VENV)/.ready  ## all tests
 	$(BIN)/python -m pytest tests jaxgdp --doctest-modules -n 2 --dist loadfile --no-loadscope-reorder
 
-attack: $(VENV)/.ready  ## random settings against exact answers, other ones every day, and the longest tests
+attack: $(VENV)/.ready  ## random settings against exact answers (new ones every day), and the longest tests
 	$(BIN)/python -m tests.attack --number 1000
 	$(BIN)/python -m tests.attack.nesting --number 20
 	$(BIN)/python -m pytest tests -m nightly
@@ -52,14 +52,14 @@ registry: $(VENV)/.ready  ## docs/registry.md, with every number computed again
 gallery: $(VENV)/.ready  ## the figures of the gallery, minutes
 	$(BIN)/python docs/draw_gallery.py
 
-notebooks: $(VENV)/.ready  ## runs the notebooks, stores their outputs and checks them, minutes
+notebooks: $(VENV)/.ready  ## run the notebooks, store their outputs and check them; takes minutes
 	$(BIN)/python notebooks/run.py
 	$(BIN)/python -m pytest tests/docs/test_notebooks.py -m "not slow"
 
 matrix:  ## the supported range of Python and JAX
 	.ci/matrix
 
-clean:  ## what the other targets made, but not out/
+clean:  ## remove the files that the other targets made, but not out/
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
 	find jaxgdp tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
