@@ -62,7 +62,11 @@ def ours(task: dict) -> dict:
 
     target = jaxgdp.targets.FNR(task["fnr"], task["fpr"])
     ask = lambda: jaxgdp.calibrate(
-        target, task["sampling_prob"], task["num_steps"], tolerance=TOLERANCE, infeasible="flag"
+        target,
+        sampling_prob=task["sampling_prob"],
+        num_steps=task["num_steps"],
+        rtol=TOLERANCE,
+        infeasible="flag",
     )
     cold, _, _ = clocks(ask)
     runs = [clocks(ask) for _ in range(task.get("repeats", 3))]

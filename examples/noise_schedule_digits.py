@@ -70,7 +70,7 @@ def certified(
         stages = [jaxgdp.SubsampledGaussian(scale * weight, sampling_prob) for weight in weights]
         return jaxgdp.compose([(stage, steps_per_stage) for stage in stages])
 
-    found = jaxgdp.calibrate(target, mechanism=run, tolerance=tolerance)
+    found = jaxgdp.calibrate(target, mechanism=run, rtol=tolerance)
     return float(found.value) * weights, found
 
 

@@ -109,4 +109,14 @@ class Bracket(NamedTuple):
             sound = (low == high) | (low - high <= np.where(np.isfinite(slack), slack, 0.0))
         swapped = np.clip(np.minimum(low, high), *extent), np.clip(np.maximum(low, high), *extent)
         sides = (np.where(sound, side, end) for side, end in zip(swapped, extent, strict=True))
-        return cls(*(float(side) if side.ndim == 0 else side for side in sides)), ~sound
+        return plain(cls(*sides)), ~sound
+
+
+def plain(bracket: Bracket) -> Bracket:
+    """The same, of two plain floats where each side is one number.
+
+    Example:
+        >>> plain(Bracket(np.array(1.0), np.float64(1.5)))
+        Bracket(lower=1.0, upper=1.5)
+    """
+    return Bracket(*(float(side) if np.ndim(side) == 0 else side for side in bracket))

@@ -176,7 +176,10 @@ def _optimize(**more):
     "work, said",
     [
         (lambda folder: jaxgdp.report(jaxgdp.Gaussian(2.0)), "measuring, "),
-        (lambda folder: jaxgdp.calibrate(targets.Advantage(0.1), 0.1, 9), "calibrating, "),
+        (
+            lambda folder: jaxgdp.calibrate(targets.Advantage(0.1), sampling_prob=0.1, num_steps=9),
+            "calibrating, ",
+        ),
         (lambda folder: plan_budget(8.0, 1.0, 9, "mu", every=9), "planning, "),
         (
             lambda folder: reproduce("gomez2025", output=folder, only=["table-3"], quick=True),
@@ -195,7 +198,12 @@ def test_progress_of_long_work_of_every_kind(work, said, tmp_path, monkeypatch):
     [
         (lambda: jaxgdp.measure(jaxgdp.Gaussian([2.0, 3.0]), progress=True), "measuring, "),
         (lambda: jaxgdp.tradeoff(jaxgdp.Gaussian(2.0), progress=True), "measuring, "),
-        (lambda: jaxgdp.calibrate(targets.Mu(1.0), 0.1, 9, progress=True), "calibrating, "),
+        (
+            lambda: jaxgdp.calibrate(
+                targets.Mu(1.0), sampling_prob=0.1, num_steps=9, progress=True
+            ),
+            "calibrating, ",
+        ),
         pytest.param(lambda: _optimize(progress=True), "optimising, ", marks=pytest.mark.slow),
     ],
     ids=["measure", "tradeoff", "calibrate", "optimize"],

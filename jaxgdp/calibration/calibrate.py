@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
 import numpy as np
 
+from .. import options
 from ..adjacency import Adjacency
-from ..bracket import Bracket
+from ..bracket import Bracket, plain
+from ..deprecation import keywords_after, renamed_arguments
 from ..measure import measure
+from ..mechanisms import Composition
+from ..mechanisms.base import Mechanism
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
 from ..samplers import REGISTRY
 from ..targets import TPR, Regret, Target
 from ..tradeoff import dominating
+from ..vocabulary import explain_arguments
 from . import closed_form
 from .black_box import solve_black_box
 from .common_scale import common_scale, gaussian_mu
@@ -23,28 +33,52 @@ from .status import EVERY, NONE
 _CHECKS = {"noise_multiplier": positive, "sampling_prob": probability, "num_steps": whole}
 
 
+@dataclass(frozen=True)
+class _How:
+    """How a calibration is searched for, checked; see :func:`calibrate`."""
+
+    rtol: float
+    adjacency: Adjacency
+    infeasible: str
+    progress: Callable[[int], object] | bool | None
+    client: Any
+
+
+class _Found(NamedTuple):
+    """Answers, and which of them closed forms gave."""
+
+    found: Solved
+    closed: Array
+
+
+Family: TypeAlias = DPSGD | Epochs | Scaled | Any  # (or black boxes)
+
+
+@explain_arguments
+@renamed_arguments(tolerance="rtol", epochs="num_epochs")
+@keywords_after(1, "sampling_prob", "num_steps")
 def calibrate(
-    target,
-    sampling_prob=1.0,
-    num_steps=1,
+    target: Target,
     *,
-    noise_multiplier=None,
-    solve_for="noise_multiplier",
-    mechanism=None,
-    black_box=None,
-    sampler="poisson",
-    num_epochs=1,
-    tolerance=1e-3,
-    adjacency="add_remove",
-    infeasible="raise",
-    progress=None,
-    client=None,
+    sampling_prob: ArrayLike = 1.0,
+    num_steps: ArrayLike = 1,
+    noise_multiplier: ArrayLike | None = None,
+    solve_for: str = "noise_multiplier",
+    mechanism: Mechanism | Composition | Callable[[Any], Mechanism | Composition] | None = None,
+    black_box: Callable[[float], Any] | None = None,
+    sampler: str = "poisson",
+    num_epochs: ArrayLike = 1,
+    rtol: float = options.RTOL,
+    adjacency: str = options.ADJACENCY,
+    infeasible: str = "raise",
+    progress: Callable[[int], object] | bool | None = None,
+    client: Any = None,
 ) -> Calibration:
     """The smallest noise, or the largest number of steps or sampling rate, that provably meets a
     privacy target.
 
     The safe side of the certified bracket meets the target at ``value``; at ``rejected``, at most
-    one tolerance step towards less privacy, it does not (Kulynych 2024, Eq. 9, with brackets in
+    one step of ``rtol`` towards less privacy, it does not (Kulynych 2024, Eq. 9, with brackets in
     place of estimates). Targets and parameters broadcast: thousands of calibrations advance
     together, each round being one call of :func:`jaxgdp.measure`. The Gaussian mechanism (sampling
     rate 1) uses closed forms.
@@ -71,7 +105,7 @@ def calibrate(
             1e4]. Nobody knows a better upper side of shuffled batches than that of a fixed order,
             so they need as much.
         num_epochs: whole numbers ≥ 1, for samplers other than "poisson".
-        tolerance: relative step, in [1e-6, 0.1]; for steps at least 1.
+        rtol: relative step, in [1e-6, 0.1]; for steps at least 1.
         adjacency: as for :func:`jaxgdp.measure`.
         infeasible: "raise", or "flag" to leave in ``status`` what some elements of a batch cannot
             have.
@@ -98,68 +132,58 @@ def calibrate(
         raise ValueError(
             f"target must be one of jaxgdp.targets, such as targets.Advantage(0.1), got {target!r}"
         )
-    tolerance = float(
-        checked("tolerance", tolerance, "in [1e-6, 0.1]", lambda a: (a >= 1e-6) & (a <= 0.1))
+    how = _How(
+        float(checked("rtol", rtol, "in [1e-6, 0.1]", lambda a: (a >= 1e-6) & (a <= 0.1))),
+        Adjacency.checked(adjacency),
+        one_of("infeasible", infeasible, ("raise", "flag")),
+        progress,
+        client,
     )
-    relation = Adjacency.checked(adjacency)
-    one_of("infeasible", infeasible, ("raise", "flag"))
     one_of("solve_for", solve_for, tuple(UNKNOWNS))
     given = {
-        "sampling_prob": sampling_prob,
-        "num_steps": num_steps,
+        "sampling_prob": sampling_prob, "num_steps": num_steps,
         "noise_multiplier": noise_multiplier,
-    }
-    one_of("sampler", sampler, tuple(name for name, record in REGISTRY.items() if not record.needs))
+    }  # fmt: skip
+    own = {"mechanism": mechanism, "black_box": black_box}
+    one_of("sampler", sampler, tuple(name for name, entry in REGISTRY.items() if not entry.needs))
     if sampler != "poisson":
-        return _epochs(
-            sampler, target, given | {"mechanism": mechanism, "black_box": black_box, "num_epochs": num_epochs}, solve_for,
-            tolerance, adjacency, infeasible, progress, client,
-        )  # fmt: skip
+        return _epochs(sampler, target, given | own | {"num_epochs": num_epochs}, solve_for, how)
     if not (np.ndim(num_epochs) == 0 and num_epochs == 1):
         raise ValueError(
             "num_epochs must not be given with sampler='poisson': num_steps counts the steps of all"
             " epochs there"
         )
-    own = [
-        name
-        for name, other in (("mechanism", mechanism), ("black_box", black_box))
-        if other is not None
-    ]
-    if own:
-        _only_a_mechanism(own, given, solve_for)
-        if client is not None:
-            raise ValueError(
-                f"client is for DP-SGD and random allocation: it must not be given with {own[0]}"
-            )
+    if any(other is not None for other in own.values()):
+        _only_a_mechanism([name for name, v in own.items() if v is not None], given, solve_for)
+        return _of_mechanism(target, mechanism, black_box, how)
+    return _dpsgd(target, given, solve_for, how)
+
+
+def _of_mechanism(target: Target, mechanism: Any, black_box: Any, how: _How) -> Calibration:
+    """The scale of a mechanism, or of a black box."""
+    if how.client is not None:
+        own = "mechanism" if black_box is None else "black_box"
+        raise ValueError(
+            f"client is for DP-SGD and random allocation: it must not be given with {own}"
+        )
     if black_box is not None:
-        if not relation.symmetric or relation.replaces:
+        if not how.adjacency.symmetric or how.adjacency.replaces:
             raise ValueError(
                 "adjacency must be 'add_remove' for a black box, which bounds both orders, got"
-                f" {adjacency!r}"
+                f" {how.adjacency!r}"
             )
-        family, found = solve_black_box(target, black_box, tolerance, progress)
-        return _finish(
-            (found, np.zeros(len(found.value), bool)),
-            family,
-            target,
-            tolerance,
-            adjacency,
-            infeasible,
-        )
-    if mechanism is not None:
-        fixed = not callable(mechanism)
-        family = Scaled(common_scale(mechanism) if fixed else mechanism, target.shape)
-        mu = gaussian_mu(mechanism) if fixed else None
-        found = (
-            _gaussian(family, target, tolerance, adjacency, mu)
-            if mu is not None
-            else _search(family, target, tolerance, adjacency, progress)
-        )
-        return _finish(found, family, target, tolerance, adjacency, infeasible)
-    return _dpsgd(target, given, solve_for, tolerance, adjacency, infeasible, progress, client)
+        boxes, found = solve_black_box(target, black_box, how.rtol, how.progress)
+        return _finish(_Found(found, np.zeros(len(found.value), bool)), boxes, target, how)
+    fixed = not callable(mechanism)
+    family = Scaled(common_scale(mechanism) if fixed else mechanism, target.shape)
+    mu = gaussian_mu(mechanism) if fixed else None
+    searched = (
+        _gaussian(family, target, how, mu) if mu is not None else _search(family, target, how)
+    )
+    return _finish(searched, family, target, how)
 
 
-def _only_a_mechanism(own, given, solve_for):
+def _only_a_mechanism(own: list[str], given: dict[str, Any], solve_for: str) -> None:
     if len(own) > 1:
         raise ValueError("give mechanism or black_box, not both")
     extra = [
@@ -178,9 +202,7 @@ def _only_a_mechanism(own, given, solve_for):
         )
 
 
-def _dpsgd(
-    target, given, solve_for, tolerance, adjacency, infeasible, progress, client
-) -> Calibration:
+def _dpsgd(target: Target, given: dict[str, Any], solve_for: str, how: _How) -> Calibration:
     unknown = UNKNOWNS[solve_for]
     known = {name: value for name, value in given.items() if name != solve_for}
     if solve_for == "noise_multiplier" and given["noise_multiplier"] is not None:
@@ -196,25 +218,18 @@ def _dpsgd(
         raise ValueError(f"solve_for must be 'noise_multiplier' for a regret, got {solve_for!r}")
     known = {name: _CHECKS[name](name, value) for name, value in known.items()}
     plain = np.all(np.asarray(known.get("sampling_prob", 0.0)) == 1.0)
-    if Adjacency(adjacency).replaces and not plain:
+    if how.adjacency.replaces and not plain:
         # names the mechanism and the adjacencies it has
         measure(
             DPSGD(unknown, (1,), dict.fromkeys(known, 0.5) | {"num_steps": 1}).at(np.ones(1), [0]),
-            adjacency=adjacency,
+            adjacency=how.adjacency,
         )
     family = DPSGD(unknown, broadcast(target=np.empty(target.shape), **known), known)
-    return _finish(
-        _by_kind(family, target, tolerance, adjacency, infeasible, progress, client),
-        family,
-        target,
-        tolerance,
-        adjacency,
-        infeasible,
-    )
+    return _finish(_by_kind(family, target, how), family, target, how)
 
 
 def _epochs(
-    sampler, target, given, solve_for, tolerance, adjacency, infeasible, progress, client
+    sampler: str, target: Target, given: dict[str, Any], solve_for: str, how: _How
 ) -> Calibration:
     sampled = given.pop("sampling_prob")
     extra = [
@@ -232,12 +247,11 @@ def _epochs(
     known = {name: whole(name, given[name]) for name in ("num_steps", "num_epochs")}
     family = Epochs(sampler, broadcast(target=np.empty(target.shape), **known), known)
     # (names the mechanism and the adjacencies it has)
-    dominating(family.at(np.ones(len(family.known["num_steps"])), slice(None)), adjacency)
-    found = _search(family, target, tolerance, adjacency, progress, client)
-    return _finish(found, family, target, tolerance, adjacency, infeasible)
+    dominating(family.at(np.ones(len(family.known["num_steps"])), slice(None)), how.adjacency)
+    return _finish(_search(family, target, how), family, target, how)
 
 
-def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress, client):
+def _by_kind(family: DPSGD, target: Target, how: _How) -> _Found:
     """Closed forms where the mechanism is Gaussian, the search elsewhere."""
     flat, number = target.flat(family.shape), int(np.prod(family.shape))
     found = empty(number)
@@ -248,7 +262,7 @@ def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress, 
         searched = ~closed
     if np.any(closed):
         rows = np.flatnonzero(closed)
-        twice = 2.0 if Adjacency(adjacency).replaces else 1.0
+        twice = 2.0 if how.adjacency.replaces else 1.0
         if family.unknown is NOISE_MULTIPLIER:
             per_unit = twice * np.sqrt(family.known["num_steps"][rows])
         else:
@@ -256,21 +270,19 @@ def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress, 
         if isinstance(target, Regret):
             found.status[rows] = EVERY
         else:
-            put(
-                found, rows, closed_form.solve(flat.take(rows), family.unknown, per_unit, tolerance)
-            )
-        if callable(progress):
-            progress(len(rows))
+            put(found, rows, closed_form.solve(flat.take(rows), family.unknown, per_unit, how.rtol))
+        if callable(how.progress):
+            how.progress(len(rows))
     if family.unknown is NOISE_MULTIPLIER and not isinstance(target, Regret):
         detected = -np.expm1(
             family.known["num_steps"]
             * np.log1p(-np.minimum(family.known["sampling_prob"], 1.0 - 1e-16))
         )
-        limit = np.broadcast_to(flat.without_noise(detected, adjacency), number)
+        limit = np.broadcast_to(flat.without_noise(detected, how.adjacency), number)
         weak = searched & (flat.goal >= limit if flat.safe == "upper" else flat.goal <= limit)
         found.status[weak] = EVERY
         searched = searched & ~weak
-        if infeasible == "raise" and np.any(weak):
+        if how.infeasible == "raise" and np.any(weak):
             _complain(found, family, target)
     rows = np.flatnonzero(searched)
     if len(rows):
@@ -279,37 +291,42 @@ def _by_kind(family: DPSGD, target, tolerance, adjacency, infeasible, progress, 
             (len(rows),),
             {name: value[rows] for name, value in family.known.items()},
         )
-        put(found, rows, search(part, flat.take(rows), tolerance, adjacency, progress, client))
-    return found, closed
+        put(
+            found,
+            rows,
+            search(part, flat.take(rows), how.rtol, how.adjacency, how.progress, how.client),
+        )
+    return _Found(found, closed)
 
 
-def _gaussian(family, target, tolerance, adjacency, mu):
+def _gaussian(family: Scaled, target: Target, how: _How, mu: Array) -> _Found:
     """Closed forms of compositions of Gaussian mechanisms whose μ at scale 1 is given."""
     number = int(np.prod(family.shape))
     if isinstance(target, Regret):
         found = empty(number)
         found.status[:] = EVERY
-        return found, np.ones(number, bool)
-    per_unit = (2.0 if Adjacency(adjacency).replaces else 1.0) * np.broadcast_to(
-        mu, family.shape
-    ).reshape(-1)
-    found = closed_form.solve(target.flat(family.shape), family.unknown, per_unit, tolerance)
-    return found, np.ones(number, bool)
+        return _Found(found, np.ones(number, bool))
+    per_unit = (2.0 if how.adjacency.replaces else 1.0) * np.broadcast_to(mu, family.shape).reshape(
+        -1
+    )
+    found = closed_form.solve(target.flat(family.shape), family.unknown, per_unit, how.rtol)
+    return _Found(found, np.ones(number, bool))
 
 
-def _search(family, target, tolerance, adjacency, progress, client=None):
-    found = search(family, target.flat(family.shape), tolerance, adjacency, progress, client)
-    return found, np.zeros(len(found.value), bool)
+def _search(family: Family, target: Target, how: _How) -> _Found:
+    flat = target.flat(family.shape)
+    found = search(family, flat, how.rtol, how.adjacency, how.progress, how.client)
+    return _Found(found, np.zeros(len(found.value), bool))
 
 
-def _impossible(found: Solved, family):
+def _impossible(found: Solved, family: Family) -> Array:
     """Which elements have no answer; a sampling rate of 1 is one."""
     return (found.status == NONE) | (
         (found.status == EVERY) & (family.unknown is not SAMPLING_PROB)
     )
 
 
-def _complain(found: Solved, family, target):
+def _complain(found: Solved, family: Family, target: Target) -> NoReturn:
     """Raise for the first element that cannot be had."""
     bad = np.flatnonzero(_impossible(found, family))
     flat, row = target.flat(family.shape), bad[0]
@@ -336,14 +353,14 @@ def _one(flat: Target, row: int) -> Target:
     return flat.take(np.array([row]))
 
 
-def _finish(answer, family, target, tolerance, adjacency, infeasible) -> Calibration:
+def _finish(answer: _Found, family: Family, target: Target, how: _How) -> Calibration:
     """The result in the user's shape."""
     found, closed = answer
     shape = family.shape
-    if infeasible == "raise" and np.any(_impossible(found, family)):
+    if how.infeasible == "raise" and np.any(_impossible(found, family)):
         _complain(found, family, target)
 
-    def measure_tpr(fprs):
+    def measure_tpr(fprs: tuple[float, ...]) -> Bracket:
         """TPR of the calibrated mechanisms at a few FPRs, along one more axis."""
         some = np.flatnonzero(np.isfinite(found.value) & (found.status != EVERY))
         sides = np.full((2, len(found.value), len(fprs)), np.nan)
@@ -358,7 +375,7 @@ def _finish(answer, family, target, tolerance, adjacency, infeasible) -> Calibra
             asked = np.tile(np.asarray(fprs), len(some))
             mechanism = family.at(found.value[rows], rows)
             part = measure(
-                mechanism, ("tpr",), fpr=asked, fpr_floor=0.5 * asked, adjacency=adjacency
+                mechanism, ("tpr",), fpr=asked, fpr_floor=0.5 * asked, adjacency=how.adjacency
             ).brackets["tpr"]
             sides[:, some] = np.reshape(part, (2, len(some), len(fprs)))
         return Bracket(*(side.reshape(*shape, len(fprs)) for side in sides))
@@ -372,9 +389,10 @@ def _finish(answer, family, target, tolerance, adjacency, infeasible) -> Calibra
         for a in found
     ]
     value, achieved, rejected, rejected_achieved, status, iterations, evaluations = shaped
+    achieved, rejected_achieved = plain(achieved), plain(rejected_achieved)
     return Calibration(
         value, achieved, rejected, rejected_achieved, status, iterations, evaluations,
-        tolerance, target, family.unknown.name, adjacency, closed.reshape(shape), measure_tpr,
+        how.rtol, target, family.unknown.name, str(how.adjacency), closed.reshape(shape), measure_tpr,
     )  # fmt: skip
 
 

@@ -11,7 +11,9 @@ from typing import Any, cast
 import numpy as np
 
 from ..bracket import Bracket
+from ..deprecation import warn
 from ..numerics.provenance import provenance
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.showing import cells, html_table, short, sides
 from ..targets import Advantage, Target
 from .cost import FPRS, AdvantageCost, advantage_cost
@@ -26,14 +28,14 @@ class Calibration:
         value: the safe parameter: the smallest noise multiplier or scale, or the largest number of
             steps or sampling rate, found to meet the target.
         achieved: bracket of the target's quantity at ``value``; its safe side meets the target.
-        rejected: a value at most one tolerance step towards less privacy.
+        rejected: a value at most one step of ``rtol`` towards less privacy.
         rejected_achieved: bracket there; its safe side does not meet the target.
         status: 0 where all of this holds, else a code of ``jaxgdp.calibration.STATUS``. Where every
             parameter meets the target there is no ``rejected`` (NaN); where none does, no ``value``
             (NaN).
         iterations: rounds of the search; 0 for a closed form.
         evaluations: how often the accountant was asked for this element.
-        tolerance: the relative step asked for.
+        rtol: the relative step asked for.
         target: the target.
         solve_for: name of the parameter.
         adjacency: "add_remove", "add", "remove" or "replace_one".
@@ -47,7 +49,7 @@ class Calibration:
     status: Any
     iterations: Any
     evaluations: Any
-    tolerance: float
+    rtol: float
     target: Target
     solve_for: str
     adjacency: str
@@ -84,7 +86,7 @@ class Calibration:
             "target": {"type": type(self.target).__name__} | target,
             "solve_for": self.solve_for,
             "adjacency": self.adjacency,
-            "tolerance": self.tolerance,
+            "rtol": self.rtol,
             "value": _plain(self.value),
             "achieved": sides(self.achieved),
             "rejected": _plain(self.rejected),
@@ -108,7 +110,13 @@ class Calibration:
         return found
 
     @property
-    def proved_tight(self):
+    def tolerance(self) -> float:
+        """The old name of ``rtol``."""
+        warn("Calibration.tolerance", "Calibration.rtol")
+        return self.rtol
+
+    @property
+    def proved_tight(self) -> Array:
         """Where an attack breaks the target at ``rejected``: then no accountant could show that
         ``rejected`` meets it.
         """
@@ -168,7 +176,7 @@ class Calibration:
         return "\n".join(lines)
 
 
-def _plain(array):
+def _plain(array: ArrayLike) -> Any:
     """Nested lists, None in place of what is not finite."""
     array = np.asarray(array, float)
     return np.where(np.isfinite(array), array.astype(object), np.array(None)).tolist()

@@ -159,9 +159,7 @@ def calibrate_command(
             metavar="TEXT",
         ),
     ] = None,
-    tolerance: Annotated[
-        str, option("--tolerance", help="Relative step, in [1e-6, 0.1].")
-    ] = "1e-3",
+    tolerance: Annotated[str, option("--rtol", help="Relative step, in [1e-6, 0.1].")] = "1e-3",
     adjacency: Annotated[
         str | None,
         option(
@@ -211,14 +209,14 @@ def calibrate_command(
         adjacency = adjacency or found.settings.get("adjacency")
     if black_box is not None:
         arguments["black_box"] = _imported(black_box)
-    step = number("--tolerance", tolerance)
+    step = number("--rtol", tolerance)
     with working("loading", quiet=quiet, always=progress):
         from ..calibration import calibrate
 
         cache_compiled_programs()
     total = _count(target, arguments)
     settings = {
-        "solve_for": solve_for, "tolerance": step, "adjacency": adjacency or "add_remove", "sampler": sampler or "poisson",
+        "solve_for": solve_for, "rtol": step, "adjacency": adjacency or "add_remove", "sampler": sampler or "poisson",
     }  # fmt: skip
     shown = (f"solving for {solve_for}", total if total > 1 else None, "calibrations")
     with working(*shown, quiet, progress) as count:

@@ -133,7 +133,7 @@ def find_noise_multiplier_for_advantage(
     positive("grid_step", grid_step)
     tolerance = float(open_unit("advantage_tol", advantage_tol))
     found = calibrate(
-        Advantage(advantage), sampling_prob=sample_rate, num_steps=num_steps, tolerance=tolerance
+        Advantage(advantage), sampling_prob=sample_rate, num_steps=num_steps, rtol=tolerance
     )
     return _in_range(found, noise_min, noise_max)
 
@@ -163,7 +163,7 @@ def find_noise_multiplier_for_err_rates(
     positive("grid_step", grid_step)
     tolerance = float(open_unit("beta_tol", beta_tol))
     target = FNR(fnr=beta, fpr=alpha)
-    found = calibrate(target, sampling_prob=sample_rate, num_steps=num_steps, tolerance=tolerance)
+    found = calibrate(target, sampling_prob=sample_rate, num_steps=num_steps, rtol=tolerance)
     return _in_range(found, noise_min, noise_max)
 
 

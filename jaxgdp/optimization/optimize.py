@@ -233,12 +233,12 @@ def _optimised(
     progress,
     count,
 ) -> Optimized:
-    begun = calibrate(target, mechanism=start.scaled, tolerance=tolerance, adjacency=adjacency)
+    begun = calibrate(target, mechanism=start.scaled, rtol=tolerance, adjacency=adjacency)
     start = start._replace(noise_multiplier=float(begun.value) * start.noise_multiplier)
     best, history = _descend(
         proxy, target, start, over, iterations, optimizer, adjacency, progress, count
     )
-    found = calibrate(target, mechanism=best.scaled, tolerance=tolerance, adjacency=adjacency)
+    found = calibrate(target, mechanism=best.scaled, rtol=tolerance, adjacency=adjacency)
     best = best._replace(noise_multiplier=float(found.value) * best.noise_multiplier)
     value, first = (float(_evaluated(proxy, schedule)) for schedule in (best, start))
     return Optimized(best, found, value, start, first, history)

@@ -66,7 +66,7 @@ def test_calibration_to_a_high_floor_asks_for_the_noise_it_takes(infeasible):
     found = jaxgdp.calibrate(
         targets.Mu(3.0, fpr_floor=0.1),
         black_box=lambda sigma: lambda epsilon: gdp.delta(epsilon=epsilon, mu=1.0 / sigma),
-        tolerance=1e-2,
+        rtol=1e-2,
         infeasible=infeasible,
     )
     assert 1.0 / 3.0 <= found.value <= 1.02 / 3.0 and found.achieved.upper <= 3.0

@@ -112,7 +112,10 @@ def test_dpsgd_targets_against_a_second_look():
         "epsilon": targets.EpsilonDelta(1.0, 1e-5),
         "mu": targets.Mu(0.8, 1e-5),
     }
-    found = {name: jaxgdp.calibrate(target, 0.01, 1000) for name, target in asked.items()}
+    found = {
+        name: jaxgdp.calibrate(target, sampling_prob=0.01, num_steps=1000)
+        for name, target in asked.items()
+    }
     for name, one in found.items():
         safe_here_and_not_there(one, name)
         assert np.all(one.evaluations > 0) and np.all(one.iterations <= 4), name
@@ -151,7 +154,9 @@ def test_dpsgd_targets_against_a_second_look():
 
 def test_steps_and_rates_of_dpsgd():
     target = targets.TPR([0.2, 0.3], 0.1)
-    steps = jaxgdp.calibrate(target, 0.01, noise_multiplier=1.0, solve_for="num_steps")
+    steps = jaxgdp.calibrate(
+        target, sampling_prob=0.01, noise_multiplier=1.0, solve_for="num_steps"
+    )
     safe_here_and_not_there(steps)
     assert np.all(steps.value == np.floor(steps.value)) and np.all(steps.value > 100)
     assert np.all(
@@ -165,7 +170,7 @@ def test_steps_and_rates_of_dpsgd():
     # more steps, or a higher rate, for a weaker target; and the noise for those steps is the noise
     # that was given
     assert np.all(np.diff(steps.value) > 0) and np.all(np.diff(rates.value) > 0)
-    back = jaxgdp.calibrate(target, 0.01, steps.value)
+    back = jaxgdp.calibrate(target, sampling_prob=0.01, num_steps=steps.value)
     assert np.all(np.abs(back.value - 1.0) < 5e-3)
 
 
@@ -183,7 +188,7 @@ def test_search_ends_on_the_safe_side_where_another_does_not():
     """riskcal 1.5.1 answers 0.48146820068359375 for an FNR of at least 0.7 at FPR 0.1, p = 0.001, T
     = 10,000.
     """
-    found = jaxgdp.calibrate(targets.FNR(0.7, 0.1), 0.001, 10_000)
+    found = jaxgdp.calibrate(targets.FNR(0.7, 0.1), sampling_prob=0.001, num_steps=10_000)
     safe_here_and_not_there(found)
     there = jaxgdp.measure(
         jaxgdp.dpsgd(0.48146820068359375, 0.001, 10_000), "beta", fpr=0.1, fpr_floor=0.05
@@ -198,7 +203,9 @@ def test_many_targets_in_one_call():
     tpr = np.linspace(0.15, 0.5, 5)[:, None]
     p = np.array([0.005, 0.01])
     done = []
-    found = jaxgdp.calibrate(targets.FNR(1.0 - tpr, fpr), p, 1000, progress=done.append)
+    found = jaxgdp.calibrate(
+        targets.FNR(1.0 - tpr, fpr), sampling_prob=p, num_steps=1000, progress=done.append
+    )
     assert found.value.shape == (3, 5, 2) and sum(done) == 30
     safe_here_and_not_there(found)
     assert np.all(found.status == 0)
@@ -207,7 +214,7 @@ def test_many_targets_in_one_call():
     assert np.all(np.diff(found.value, axis=1) < 0) and np.all(np.diff(found.value, axis=0) > 0)
     assert np.all(np.diff(found.value, axis=2) > 0)
     assert np.mean(found.proved_tight) > 0.5
-    alone = jaxgdp.calibrate(targets.FNR(1.0 - tpr[2, 0], 0.05), 0.01, 1000)
+    alone = jaxgdp.calibrate(targets.FNR(1.0 - tpr[2, 0], 0.05), sampling_prob=0.01, num_steps=1000)
     assert alone.value == pytest.approx(found.value[1, 2, 1], rel=1.5 * TOLERANCE)
 
 
@@ -247,8 +254,8 @@ def test_composition_of_gaussians_has_a_closed_form():
 
 def test_tolerance_is_what_it_says():
     target = targets.FNR(0.8, 0.1)
-    fine = jaxgdp.calibrate(target, 0.01, 1000, tolerance=1e-4)
-    coarse = jaxgdp.calibrate(target, 0.01, 1000, tolerance=2e-2)
+    fine = jaxgdp.calibrate(target, sampling_prob=0.01, num_steps=1000, rtol=1e-4)
+    coarse = jaxgdp.calibrate(target, sampling_prob=0.01, num_steps=1000, rtol=2e-2)
     for found, tolerance in ((fine, 1e-4), (coarse, 2e-2)):
         safe_here_and_not_there(found)
         assert found.value / found.rejected <= (1 + tolerance) * (1 + 1e-12)
@@ -258,7 +265,7 @@ def test_tolerance_is_what_it_says():
 def test_single_direction_never_needs_more_noise():
     target = targets.AttackSuccess(0.3, [0.05, 0.1])
     both, remove, add = (
-        jaxgdp.calibrate(target, 0.01, 1000, adjacency=adjacency)
+        jaxgdp.calibrate(target, sampling_prob=0.01, num_steps=1000, adjacency=adjacency)
         for adjacency in ("add_remove", "remove", "add")
     )
     for found in (both, remove, add):
@@ -268,7 +275,7 @@ def test_single_direction_never_needs_more_noise():
 
 def test_regret_is_met_from_the_answer_on():
     target = targets.Regret(0.01)
-    found = jaxgdp.calibrate(target, 0.01, 1000, tolerance=1e-2)
+    found = jaxgdp.calibrate(target, sampling_prob=0.01, num_steps=1000, rtol=1e-2)
     safe_here_and_not_there(found)
     above = jaxgdp.measure(
         jaxgdp.dpsgd(found.value * np.geomspace(1.0, 40.0, 12), 0.01, 1000), "regret"
@@ -345,7 +352,10 @@ def test_guess_is_good():
 
 def test_dict_is_plain_and_complete():
     found = jaxgdp.calibrate(
-        targets.Advantage([0.1, 0.99999]), [1.0, 1e-3], [1, 10], infeasible="flag"
+        targets.Advantage([0.1, 0.99999]),
+        sampling_prob=[1.0, 1e-3],
+        num_steps=[1, 10],
+        infeasible="flag",
     )
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert told["status"] == [0, 3] and set(told["meaning"]) == {"0", "3"}

@@ -43,20 +43,20 @@ BAD_TARGETS = [
 ]
 BAD_CALLS = [
     (lambda: jaxgdp.calibrate(0.1), "target must be one of jaxgdp.targets"),
-    (lambda: jaxgdp.calibrate(GOAL, 0.0), "sampling_prob"),
-    (lambda: jaxgdp.calibrate(GOAL, 1.5), "sampling_prob"),
-    (lambda: jaxgdp.calibrate(GOAL, np.nan), "sampling_prob"),
-    (lambda: jaxgdp.calibrate(GOAL, 0.1, 0), "num_steps"),
-    (lambda: jaxgdp.calibrate(GOAL, 0.1, 2.5), "num_steps"),
+    (lambda: jaxgdp.calibrate(GOAL, sampling_prob=0.0), "sampling_prob"),
+    (lambda: jaxgdp.calibrate(GOAL, sampling_prob=1.5), "sampling_prob"),
+    (lambda: jaxgdp.calibrate(GOAL, sampling_prob=np.nan), "sampling_prob"),
+    (lambda: jaxgdp.calibrate(GOAL, sampling_prob=0.1, num_steps=0), "num_steps"),
+    (lambda: jaxgdp.calibrate(GOAL, sampling_prob=0.1, num_steps=2.5), "num_steps"),
     (
-        lambda: jaxgdp.calibrate(targets.Advantage([0.1, 0.2]), [0.1, 0.2, 0.3]),
+        lambda: jaxgdp.calibrate(targets.Advantage([0.1, 0.2]), sampling_prob=[0.1, 0.2, 0.3]),
         "shapes do not broadcast",
     ),
-    (lambda: jaxgdp.calibrate(GOAL, tolerance=0.0), "tolerance"),
-    (lambda: jaxgdp.calibrate(GOAL, tolerance=0.5), "tolerance"),
+    (lambda: jaxgdp.calibrate(GOAL, rtol=0.0), "rtol"),
+    (lambda: jaxgdp.calibrate(GOAL, rtol=0.5), "rtol"),
     (lambda: jaxgdp.calibrate(GOAL, adjacency="swap"), "adjacency"),
     (
-        lambda: jaxgdp.calibrate(GOAL, 0.1, adjacency="replace_one"),
+        lambda: jaxgdp.calibrate(GOAL, sampling_prob=0.1, adjacency="replace_one"),
         "adjacency .* SubsampledGaussian",
     ),
     (lambda: jaxgdp.calibrate(GOAL, solve_for="sigma"), "solve_for"),
@@ -78,7 +78,7 @@ BAD_CALLS = [
     (lambda: jaxgdp.calibrate(GOAL, mechanism=lambda scale: 1.0), "mechanism"),
     (lambda: jaxgdp.calibrate(GOAL, mechanism=lambda scale: jaxgdp.Gaussian(1.0)), "shape"),
     (
-        lambda: jaxgdp.calibrate(GOAL, 0.1, mechanism=jaxgdp.Gaussian),
+        lambda: jaxgdp.calibrate(GOAL, sampling_prob=0.1, mechanism=jaxgdp.Gaussian),
         "sampling_prob must not be given",
     ),
     (lambda: jaxgdp.calibrate(GOAL, mechanism=jaxgdp.Gaussian, black_box=len), "not both"),
@@ -132,14 +132,16 @@ def test_weaker_than_no_noise_is_told_before_compiling(no_compilation):
         targets.Mu(9.0, 1e-10),
     ):
         with pytest.raises(ValueError, match="target weaker than no noise"):
-            jaxgdp.calibrate(target, 0.001, 10)
+            jaxgdp.calibrate(target, sampling_prob=0.001, num_steps=10)
     with pytest.raises(ValueError, match="target weaker than no noise"):
-        jaxgdp.calibrate(targets.Regret(0.01), 1.0, 10)
+        jaxgdp.calibrate(targets.Regret(0.01), sampling_prob=1.0, num_steps=10)
 
 
 def test_impossible_targets_are_flagged_and_leave_the_rest_alone():
     target = targets.Advantage([0.2, 0.02, 0.1])
-    found = jaxgdp.calibrate(target, [1.0, 1e-3, 1.0], [1, 10, 4], infeasible="flag")
+    found = jaxgdp.calibrate(
+        target, sampling_prob=[1.0, 1e-3, 1.0], num_steps=[1, 10, 4], infeasible="flag"
+    )
     assert found.status.tolist() == [0, 3, 0] and "weaker" in STATUS[3]
     assert (
         np.isnan(found.value[1])

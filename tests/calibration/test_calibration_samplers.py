@@ -10,11 +10,7 @@ from jaxgdp.calibration import STATUS
 
 def test_noise_of_random_allocation_meets_the_target_and_a_little_less_does_not():
     found = jaxgdp.calibrate(
-        targets.Advantage(0.1),
-        num_steps=20,
-        num_epochs=2,
-        sampler="random_allocation",
-        tolerance=0.02,
+        targets.Advantage(0.1), num_steps=20, num_epochs=2, sampler="random_allocation", rtol=0.02
     )
     epochs = lambda sigma: jaxgdp.compose([(jaxgdp.RandomAllocation(sigma, 20), 2)])
     met = jaxgdp.measure(epochs(float(found.value)), "advantage").brackets["advantage"]
@@ -29,7 +25,7 @@ def test_samplers_with_the_upper_side_of_a_fixed_order_need_the_noise_of_gaussia
 ):
     # E epochs in a fixed order are √E/σ-GDP, and the advantage of μ-GDP is 2Φ(μ/2) − 1
     found = jaxgdp.calibrate(
-        targets.Advantage(0.5), num_steps=20, num_epochs=4, sampler=sampler, tolerance=1e-2
+        targets.Advantage(0.5), num_steps=20, num_epochs=4, sampler=sampler, rtol=1e-2
     )
     exact = 1.0 / float(ndtri(0.75))
     assert exact <= found.value <= exact * 1.01

@@ -35,7 +35,7 @@ def no_cache(monkeypatch):
         ([*FNR, "--sampling-prob", "0"], "sampling_prob must be in (0, 1]"),
         ([*FNR, "--num-steps", "1.5"], "num_steps must be a whole number >= 1, got 1.5"),
         ([*FNR, "--num-steps", "1,2", "--sampling-prob", "1,1,1"], "shapes do not broadcast"),
-        ([*FNR, "--tolerance", "0"], "tolerance must be"),
+        ([*FNR, "--rtol", "0"], "rtol must be"),
         ([*FNR, "--adjacency", "swap"], "adjacency must be one of"),
         ([*FNR, "--solve-for", "num_steps"], "noise_multiplier must be given"),
         ([*FNR, "--solve-for", "clip"], "solve_for must be one of"),

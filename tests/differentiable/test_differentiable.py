@@ -381,7 +381,7 @@ def test_calibrated_noise_is_differentiable(lattice, in_one_program):
         jaxgdp.targets.Mu(np.array([0.8, 0.9, 0.81, 0.79, 0.8, 0.8, 0.8, 0.8])),
         sampling_prob=p * np.array([1, 1, 1, 1, 1.02, 0.98, 1, 1]),
         num_steps=np.array([1000] * 6 + [1020, 980]),
-        tolerance=1e-4,
+        rtol=1e-4,
     ).value
     both = lambda g: noise_of_mu(g, p, float(number), lattice)
     with jax.enable_x64(True):

@@ -103,7 +103,7 @@ def test_stages_of_equal_noise_are_the_constant_schedule():
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     stages, found = example.certified((1.0, 1.0), steps_per_stage=60, tolerance=1e-2)
-    alone = jaxgdp.calibrate(example.TARGET, digits.RATE, 120, tolerance=1e-2)
+    alone = jaxgdp.calibrate(example.TARGET, sampling_prob=digits.RATE, num_steps=120, rtol=1e-2)
     assert stages[0] == stages[1] == pytest.approx(float(alone.value), rel=2e-2)
     assert found.achieved.upper <= example.TARGET.mu and alone.achieved.upper <= example.TARGET.mu
     accuracy = example.train(np.repeat(stages, 60), seeds=[0, 1])

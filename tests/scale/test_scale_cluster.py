@@ -98,7 +98,7 @@ def test_measure_by_workers_is_measure(client):
 @pytest.mark.slow
 def test_calibrations_by_workers_meet_their_targets(client):
     goals = np.linspace(0.05, 0.3, 3)
-    asked = {"sampling_prob": [[0.1], [1.0]], "num_steps": 4, "tolerance": 2e-2}
+    asked = {"sampling_prob": [[0.1], [1.0]], "num_steps": 4, "rtol": 2e-2}
     done = []
     here = jaxgdp.calibrate(jaxgdp.targets.Advantage(goals), **asked)
     there = jaxgdp.calibrate(

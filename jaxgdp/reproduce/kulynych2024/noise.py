@@ -67,7 +67,7 @@ def smallest_noise(target, quick: bool) -> Bracket:
         :class:`Bracket` of arrays; a lower side of 0 says that nothing was proved.
     """
     tolerance = QUICK_TOLERANCE if quick else TOLERANCE
-    found = calibrate(target, RATE, STEPS, tolerance=tolerance)
+    found = calibrate(target, sampling_prob=RATE, num_steps=STEPS, rtol=tolerance)
     proved = np.asarray(target.violates(found.rejected_achieved))
     lower = np.where(proved, found.rejected, 0.0)
     value = np.asarray(found.rejected, np.float64)
@@ -318,7 +318,7 @@ def time_of_calibration(quick: bool) -> NotHere:
     seconds = []
     for fnr in (0.6, 0.55):
         start = time.perf_counter()
-        calibrate(targets.FNR(fnr, 0.1), RATE, STEPS, tolerance=QUICK_TOLERANCE)
+        calibrate(targets.FNR(fnr, 0.1), sampling_prob=RATE, num_steps=STEPS, rtol=QUICK_TOLERANCE)
         seconds.append(time.perf_counter() - start)
     return NotHere(
         f"{seconds[1]:.2f} s, compiled; {seconds[0]:.1f} s the first time",

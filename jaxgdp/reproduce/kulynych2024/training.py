@@ -330,9 +330,14 @@ def _gains_on_digits(seeds: int):
     tpr, fpr = (np.array(column) for column in zip(*_RISKS, strict=True))
     epsilon = epsilon_for_rates(fpr, 1.0 - tpr, DELTA)
     standard = calibrate(
-        targets.EpsilonDelta(epsilon, DELTA), digits.RATE, STEPS, tolerance=QUICK_RTOL
+        targets.EpsilonDelta(epsilon, DELTA),
+        sampling_prob=digits.RATE,
+        num_steps=STEPS,
+        rtol=QUICK_RTOL,
     ).value
-    direct = calibrate(targets.TPR(tpr, fpr), digits.RATE, STEPS, tolerance=QUICK_RTOL).value
+    direct = calibrate(
+        targets.TPR(tpr, fpr), sampling_prob=digits.RATE, num_steps=STEPS, rtol=QUICK_RTOL
+    ).value
     return [
         (r, trained(s, seeds), trained(d, seeds))
         for r, s, d in zip(_RISKS, standard, direct, strict=True)

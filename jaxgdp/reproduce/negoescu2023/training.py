@@ -231,7 +231,9 @@ def train(data: Data, plan: Plan) -> list[Strategy]:
     steps = plan.private_epochs * per_epoch
     probability = plan.batch / records
     target = EpsilonDelta(np.array(plan.epsilons), delta_of(records))
-    sigmas = np.atleast_1d(calibrate(target, probability, steps, tolerance=1e-2).value)
+    sigmas = np.atleast_1d(
+        calibrate(target, sampling_prob=probability, num_steps=steps, rtol=1e-2).value
+    )
     sampler = poisson_sampler(records, probability, steps)
     run = functools.partial(_private, sizes=sizes, sampler=sampler)
     for epsilon, sigma in zip(plan.epsilons, sigmas, strict=True):
