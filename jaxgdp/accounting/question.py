@@ -134,6 +134,9 @@ class Rates(NamedTuple):
     queries: tuple
 
 
+NO_EXECUTOR = "none"  # stands for the executor where no lattice was needed
+
+
 class Answer(NamedTuple):
     """Results of one batch.
 
@@ -143,9 +146,12 @@ class Answer(NamedTuple):
         sizes: lattice points used per setting, 0 where none are needed.
         lattices: the lattice of each setting's best bracket, None where there is none.
         curves: one Curve per setting when curves were kept.
+        executors: name of the executor that composed the half-curves of each setting's best bracket,
+            ``NO_EXECUTOR`` where no lattice was needed.
     """
 
     results: dict
     sizes: Any
     lattices: list
     curves: list
+    executors: Any

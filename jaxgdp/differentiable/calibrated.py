@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ..accounting.steer.lattice_choice import Lattice
+from ..accounting.steer.lattice_choice import LatticeChoice
 from ..mechanisms import Composition, SubsampledGaussian
 from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
 from . import quantities
@@ -25,7 +25,7 @@ class _Form(NamedTuple):
     quantity: str
     adjacency: str
     rtol: float
-    lattice: Lattice | None
+    lattice: LatticeChoice | None
     between: tuple
     asked: bool
 

@@ -24,7 +24,7 @@ from ..accounting.certify.half_curve import (
 )
 from ..accounting.question import Question
 from ..accounting.run import engine
-from ..accounting.steer.lattice_choice import Lattice
+from ..accounting.steer.lattice_choice import LatticeChoice
 from ..accounting.steer.windows import plan_whole
 from ..adjacency import Adjacency
 from ..bracket import Bracket
@@ -36,11 +36,11 @@ from ..quantities.quantities import quantity
 from .tangency import Tangency, tangency
 
 # serves most settings of 100 steps or more with a bracket of about 1e-3; see ``lattice``
-DEFAULT = Lattice("sparse", 2048, 1024, 2**17, 64, 8, 13, 1)
+DEFAULT = LatticeChoice("sparse", 2048, 1024, 2**17, 64, 8, 13, 1)
 # of the accuracy asked for, on a lattice that is chosen: a slope is off by some ten times as much
 # as a bracket is wide
 _FINER = 0.25
-WITH_ATOMS = Lattice("whole", 2048, 0, 2**15, 0, 0, 0, 1)
+WITH_ATOMS = LatticeChoice("whole", 2048, 0, 2**15, 0, 0, 0, 1)
 _NOTHING_SEEN = (np.full(2, np.inf), np.zeros(2))
 _FAINTEST = 16.0
 
@@ -51,7 +51,7 @@ class Form(NamedTuple):
 
     name: str
     adjacency: Adjacency
-    lattice: Any  # a Lattice or None
+    lattice: Any  # a LatticeChoice or None
     rtol: float
 
 
@@ -69,7 +69,7 @@ class Rates(NamedTuple):
     z_delta: Any
 
 
-def _grids(lattice: Lattice):
+def _grids(lattice: LatticeChoice):
     """Shapes and tables (None if dense) of both half-curves, built outside of any trace."""
     with jax.ensure_compile_time_eval():
         return lattice.grids()
@@ -294,7 +294,7 @@ def _number_jvp(form, primals, tangents):
     return jax.tree.map(jnp.asarray, found), Bracket(change, change)
 
 
-def default(groups) -> Lattice:
+def default(groups) -> LatticeChoice:
     """The lattice where none can be chosen: a dense one, on which atoms keep their places, if there
     are any.
     """
@@ -324,7 +324,7 @@ def deepest(rates: Rates):
 
 
 @with_float64
-def settled(groups, rtol, fpr_floor, adjacency, deepest) -> list[Lattice]:
+def settled(groups, rtol, fpr_floor, adjacency, deepest) -> list[LatticeChoice]:
     """The lattice on which each setting of a flat batch reached its accuracy, or came nearest to
     it.
     """

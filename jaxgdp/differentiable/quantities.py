@@ -8,7 +8,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .. import options
-from ..accounting.steer.lattice_choice import Lattice
+from ..accounting.steer.lattice_choice import LatticeChoice
 from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..deprecation import renamed_arguments
@@ -82,7 +82,7 @@ def _ask(
     return Bracket(*(side.reshape(shape) for side in found))
 
 
-def _common(groups, rates, form) -> Lattice:
+def _common(groups, rates, form) -> LatticeChoice:
     """One lattice for a batch: the finest that one of its settings needs, or the default one where
     they are not known.
     """
@@ -96,7 +96,7 @@ def _common(groups, rates, form) -> Lattice:
     )
 
 
-def _finest(lattices) -> Lattice:
+def _finest(lattices) -> LatticeChoice:
     """One that serves settings of all these: the one with most vertices, with the reach and the
     pieces of the widest.
 
@@ -117,7 +117,9 @@ def _finest(lattices) -> Lattice:
     return largest._replace(pieces=pieces, **ends)
 
 
-def lattice(mechanism, rtol=1e-3, fpr_floor=1e-10, deepest=None, adjacency="add_remove") -> Lattice:
+def lattice(
+    mechanism, rtol=1e-3, fpr_floor=1e-10, deepest=None, adjacency="add_remove"
+) -> LatticeChoice:
     """The lattice to trace with: chosen on the host from representative settings, then fixed.
 
     A traced program cannot choose its own shapes. Brackets hold on any lattice; on a poor one they

@@ -228,16 +228,14 @@ def _measured(composition: Composition, settings: _Settings, progress: Count | N
         own = found_by(pieces.LOWER_BOUND, member, of_monotone, None).results
         for quantity, _ in monotone:
             results[quantity.name] = narrowed(quantity, results[quantity.name], own[quantity.name])
-    return _settled(settings, shape, results, found.sizes)
+    return _settled(settings, shape, found._replace(results=results))
 
 
-def _settled(
-    settings: _Settings, shape: tuple[int, ...], results: Mapping[str, Bracket], sizes: Array
-) -> Measured:
+def _settled(settings: _Settings, shape: tuple[int, ...], found: Found) -> Measured:
     """Sides that were worked out on their own, compared and in the user's shape."""
     brackets, status = {}, {}
     for quantity in settings.asked:
-        sides = Bracket(*(np.reshape(side, shape) for side in results[quantity.name]))
+        sides = Bracket(*(np.reshape(side, shape) for side in found.results[quantity.name]))
         brackets[quantity.name], contradicted = quantity.settle(sides)
         status[quantity.name] = quantity.status(
             brackets[quantity.name], contradicted, settings.rtol
@@ -247,8 +245,9 @@ def _settled(
         for q in settings.asked
         if q.own_argument is not None
     }
+    sizes, executors = np.reshape(found.sizes, shape), np.reshape(found.executors, shape)
     floor = _number(settings.floor)
-    return Measured(brackets, at, status, np.reshape(sizes, shape), settings.rtol, floor)
+    return Measured(brackets, at, status, sizes, settings.rtol, floor, executors[()])
 
 
 def _number(value: Array) -> Array | float:

@@ -13,6 +13,7 @@ from ..accounting.run import engine
 from ..accounting.run.executors import by_name
 from ..accounting.run.lower_bound_member import answer as lower_bound_answer
 from ..accounting.run.nested import answer as nested_answer
+from ..accounting.run.rows import take
 from ..bracket import Bracket
 from ..quantities import registry
 
@@ -24,10 +25,11 @@ PLAIN, NESTED, LOWER_BOUND = "plain", "nested", "lower bound"
 
 
 class Found(NamedTuple):
-    """Sides of every quantity of a flat batch, and the lattice points used."""
+    """Sides of every quantity of a flat batch, the lattice points used and who computed."""
 
     results: dict[str, Bracket]
     sizes: Any
+    executors: Any
 
 
 class Piece(NamedTuple):
@@ -52,15 +54,15 @@ def answer(piece: Piece, client: Any = None, progress: Count | None = None) -> F
 
     number, asked = piece.groups[0][1].shape[0], piece.question.asked
     results = {quantity.name: Bracket(np.empty(number), np.empty(number)) for quantity, _ in asked}
-    sizes = np.empty(number, np.int64)
+    sizes, executors = np.empty(number, np.int64), np.empty(number, object)
     for start, found in each(client, _there, _cut(piece, number)):
         rows = slice(start, start + len(found.sizes))
-        sizes[rows] = found.sizes
+        sizes[rows], executors[rows] = found.sizes, found.executors
         for name, bracket in found.results.items():
             results[name].lower[rows], results[name].upper[rows] = bracket
         if progress is not None:
             progress(len(found.sizes))
-    return Found(results, sizes)
+    return Found(results, sizes, executors)
 
 
 def _cut(piece: Piece, number: int) -> list[tuple[int, Piece]]:
@@ -75,7 +77,7 @@ def _cut(piece: Piece, number: int) -> list[tuple[int, Piece]]:
         # quantities travel by name: what is pickled by value would be a new program for every piece
         asked = tuple((quantity.name, value) for quantity, value in part.asked)
         question = dataclasses.replace(part, asked=asked)
-        taken = piece._replace(groups=engine.take(piece.groups, rows), question=question)
+        taken = piece._replace(groups=take(piece.groups, rows), question=question)
         pieces.append((start, taken))
     return pieces
 
@@ -95,4 +97,4 @@ def _here(piece: Piece, progress: Count | None = None) -> Found:
     else:
         compute = nested_answer if piece.how == NESTED else engine.answer
         found = compute(piece.groups, piece.question, progress=progress, executor=executor)
-    return Found(found.results, found.sizes)
+    return Found(found.results, found.sizes, found.executors)

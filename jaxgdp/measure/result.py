@@ -22,7 +22,7 @@ QUANTITIES = registry.REGISTRY.keys()  # a view: whatever is registered
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["brackets", "at", "status", "lattice_size", "rtol", "fpr_floor"],
+    data_fields=["brackets", "at", "status", "lattice_size", "rtol", "fpr_floor", "executor"],
     meta_fields=[],
 )
 @dataclass(frozen=True, repr=False, eq=False)
@@ -43,6 +43,8 @@ class Measured(Mapping[str, Bracket]):
         lattice_size: lattice points used.
         rtol: as asked.
         fpr_floor: as asked.
+        executor: name of the executor that composed the curve of each setting's bracket: "eager",
+            "compiled", "product" or "float32"; "none" where a law from tables needed no lattice.
 
     Raises:
         KeyError: (by ``found[name]``) a quantity was not asked for; names those that were.
@@ -61,6 +63,7 @@ class Measured(Mapping[str, Bracket]):
     lattice_size: Any
     rtol: float
     fpr_floor: Any
+    executor: Any
 
     def __getitem__(self, name: str) -> Bracket:
         if name not in self.brackets:

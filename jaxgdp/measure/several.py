@@ -96,4 +96,5 @@ def joined(batches: Sequence[Batch], found: Sequence[Measured]) -> Measured:
         },
         status={name: along([f.status[name] for f in found]) for name in first},
         lattice_size=along([f.lattice_size for f in found]),
+        executor=along([np.asarray(f.executor, object) for f in found]),
     )

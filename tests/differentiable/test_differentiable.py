@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 import jaxgdp
 from jaxgdp import differentiable
-from jaxgdp.accounting.steer.lattice_choice import Lattice
+from jaxgdp.accounting.steer.lattice_choice import LatticeChoice
 from jaxgdp.differentiable import calibrated, program
 from jaxgdp.mechanisms import Composition, SubsampledGaussian
 from jaxgdp.numerics.compiling import compiler_options
@@ -101,7 +101,7 @@ ATOMS = {
     "SubsampledLaplace": (lambda b: jaxgdp.SubsampledLaplace(b, 0.1), (2.0, 1.0, 4.0), 100.0),
     "DiscreteGaussian": (jaxgdp.DiscreteGaussian, (20.0, 12.0, 45.0), 100.0),
 }
-DENSE = Lattice("whole", 2048, 0, 2**15, 0, 0, 0, 1)
+DENSE = LatticeChoice("whole", 2048, 0, 2**15, 0, 0, 0, 1)
 
 
 def slope(name, mechanism, at, count, lattice=DENSE):

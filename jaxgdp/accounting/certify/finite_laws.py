@@ -13,7 +13,7 @@ from ...mechanisms.bounded_range import BoundedRangeBlock
 from ...mechanisms.bracketed_pair import BracketedPair
 from ...numerics.errors import BRACKETED, SPACING, UNIT
 from ...numerics.precision import with_float64
-from ..question import Answer, Question
+from ..question import NO_EXECUTOR, Answer, Question
 from ..run.stages import numbers
 from .curve import Curve
 from .vertices import Vertices
@@ -259,7 +259,9 @@ def answer(groups, rows, question: Question) -> Answer:
                 pair = pair.bracketed() if isinstance(pair, BoundedRangeBlock) else pair
                 curves[i] = oriented(pair_curve(pair), question.adjacency)
     none = np.zeros(len(rows), np.int64)
-    return Answer(read(curves, question), none, [None] * len(rows), curves if question.keep else [])
+    executors = np.full(len(rows), NO_EXECUTOR, object)
+    kept = curves if question.keep else []
+    return Answer(read(curves, question), none, [None] * len(rows), kept, executors)
 
 
 @with_float64

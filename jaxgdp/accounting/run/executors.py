@@ -37,22 +37,24 @@ class Executor(Protocol):
         name: "eager", "compiled", "product" or "float32".
         padded: whether chunks should all have the same size.
         devices: over how many devices it spreads a chunk.
-        coarse: log of how many times larger its noise is than that of doubles; steers how strongly
+        log_noise: log of how many times larger its noise is than that of doubles; decides how strongly
             laws are tilted.
     """
 
     name: str
     padded: bool
-    coarse: float
+    log_noise: float
 
     @property
     def devices(self) -> int: ...
 
     def parts(self, groups) -> Any: ...
 
-    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, pieces) -> Any: ...
+    def plan_whole(
+        self, groups, depths, rtol, max_neg_log_density, known_reach, anchor, pieces
+    ) -> Any: ...
 
-    def plan_threshold(self, groups, threshold, rtol, faintest, share) -> Any: ...
+    def plan_threshold(self, groups, threshold, rtol, share) -> Any: ...
 
     def step(self, groups, plans, reverse, tables, shape) -> Any: ...
 
@@ -115,18 +117,20 @@ def _sums(steps, tables) -> low_frequencies.Sums:
 class Eager:
     """NumPy and SciPy, setting by setting; nothing is compiled."""
 
-    name, padded, devices, coarse = "eager", False, 1, 0.0
+    name, padded, devices, log_noise = "eager", False, 1, 0.0
 
     def parts(self, groups):
         return _looped(gaussian_parts)(groups)
 
-    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, pieces):
+    def plan_whole(self, groups, depths, rtol, max_neg_log_density, known_reach, anchor, pieces):
         stage = lambda g, d, f, s, a: stages.plan_whole(g, d, rtol, f, s, a, pieces)
-        return _looped(stage, _planned(groups))(groups, depths, faintest, seen, anchor)
+        return _looped(stage, _planned(groups))(
+            groups, depths, max_neg_log_density, known_reach, anchor
+        )
 
-    def plan_threshold(self, groups, threshold, rtol, faintest, share):
-        stage = lambda g, t, f, s: stages.plan_threshold(g, t, rtol, f, s)
-        return _looped(stage, _planned(groups))(groups, threshold, faintest, share)
+    def plan_threshold(self, groups, threshold, rtol, share):
+        stage = lambda g, t, s: stages.plan_threshold(g, t, rtol, s)
+        return _looped(stage, _planned(groups))(groups, threshold, share)
 
     def step(self, groups, plans, reverse, tables, shape):
         grid = _grid(shape, tables)
@@ -153,7 +157,7 @@ class Compiled:
     once for each shape.
     """
 
-    name, padded, product, coarse = "compiled", True, False, 0.0
+    name, padded, product, log_noise = "compiled", True, False, 0.0
 
     @property
     def devices(self) -> int:
@@ -162,12 +166,12 @@ class Compiled:
     def parts(self, groups):
         return jax.tree.map(np.asarray, _parts(groups))
 
-    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, pieces):
-        rows = devices.placed((groups, depths, faintest, seen, anchor))
+    def plan_whole(self, groups, depths, rtol, max_neg_log_density, known_reach, anchor, pieces):
+        rows = devices.placed((groups, depths, max_neg_log_density, known_reach, anchor))
         return _plan_whole(*rows, rtol, pieces=pieces)
 
-    def plan_threshold(self, groups, threshold, rtol, faintest, share):
-        return _plan_threshold(*devices.placed((groups, threshold, faintest, share)), rtol)
+    def plan_threshold(self, groups, threshold, rtol, share):
+        return _plan_threshold(*devices.placed((groups, threshold, share)), rtol)
 
     def step(self, groups, plans, reverse, tables, shape):
         return _step(
@@ -212,7 +216,7 @@ class Float32:
     Brackets are wider, and as certain. The rest is done in 64 bits by another executor, on the CPU
     of the host, and lattices that the device does not serve by NumPy."""
 
-    name, coarse = "float32", 10.0
+    name, log_noise = "float32", 10.0
 
     def __init__(self, host: Executor):
         self.host, self.padded = host, host.padded
@@ -225,13 +229,15 @@ class Float32:
         with _on_host():
             return self.host.parts(groups)
 
-    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, pieces):
+    def plan_whole(self, groups, depths, rtol, max_neg_log_density, known_reach, anchor, pieces):
         with _on_host():
-            return self.host.plan_whole(groups, depths, rtol, faintest, seen, anchor, pieces)
+            return self.host.plan_whole(
+                groups, depths, rtol, max_neg_log_density, known_reach, anchor, pieces
+            )
 
-    def plan_threshold(self, groups, threshold, rtol, faintest, share):
+    def plan_threshold(self, groups, threshold, rtol, share):
         with _on_host():
-            return self.host.plan_threshold(groups, threshold, rtol, faintest, share)
+            return self.host.plan_threshold(groups, threshold, rtol, share)
 
     def step(self, groups, plans, reverse, tables, shape):
         with _on_host():
@@ -267,21 +273,23 @@ def _parts(groups):
 
 
 @functools.partial(Program, static_argnames=("pieces",))
-def _plan_whole(groups, depths, faintest, seen, anchor, rtol, *, pieces):
+def _plan_whole(groups, depths, max_neg_log_density, known_reach, anchor, rtol, *, pieces):
     def one(row, rtol):
-        groups, depths, faintest, seen, anchor = row
-        return stages.plan_whole(groups, depths, rtol, faintest, seen, anchor, pieces)
+        groups, depths, max_neg_log_density, known_reach, anchor = row
+        return stages.plan_whole(
+            groups, depths, rtol, max_neg_log_density, known_reach, anchor, pieces
+        )
 
-    return devices.mapped(one, (groups, depths, faintest, seen, anchor), rtol)
+    return devices.mapped(one, (groups, depths, max_neg_log_density, known_reach, anchor), rtol)
 
 
 @Program
-def _plan_threshold(groups, threshold, faintest, share, rtol):
+def _plan_threshold(groups, threshold, share, rtol):
     def one(row, rtol):
-        groups, threshold, faintest, share = row
-        return stages.plan_threshold(groups, threshold, rtol, faintest, share)
+        groups, threshold, share = row
+        return stages.plan_threshold(groups, threshold, rtol, share)
 
-    return devices.mapped(one, (groups, threshold, faintest, share), rtol)
+    return devices.mapped(one, (groups, threshold, share), rtol)
 
 
 @functools.partial(Program, static_argnames=("shape",))
@@ -318,7 +326,7 @@ def _read(parts, plus, minus, rates, *, kind, pieces):
 EAGER, COMPILED, PRODUCT = Eager(), Compiled(), Product()
 FLOAT32 = Float32(COMPILED)
 BY_NAME: dict[str, Executor] = {who.name: who for who in (EAGER, COMPILED, PRODUCT, FLOAT32)}
-# looks at once, on 512 vertices each, that take NumPy a fifth of the time of compiling programs:
+# passes at once, on 512 vertices each, that take NumPy a fifth of the time of compiling programs:
 # more are compiled for
 MANY = 600
 MANY_IN_ALL = 1800  # … that take about as long, all those before counted
@@ -354,13 +362,14 @@ def by_name(name: str | None) -> Executor | None:
 
 
 def choose(work: float, compiled: bool, before: float = 0.0) -> Executor:
-    """Who does so many looks: NumPy a few, a program many, for whose compiling the next ones have
+    """Who does so many passes: NumPy a few, a program many, for whose compiling the next ones have
     to wait.
 
     Args:
-        work: looks. compiled: whether their program is compiled already. before: looks that it
-            would have spared NumPy so far. What has been done by NumPy for as long as compiling
-            takes will be asked for again.
+        work: passes, on 512 vertices each.
+        compiled: whether their program is compiled already.
+        before: passes that it would have spared NumPy so far: what NumPy has done for as long as
+            compiling takes will be asked for again.
     """
     pays = work > MANY_ONCE_COMPILED and (compiled or work > MANY or before + work > MANY_IN_ALL)
     return COMPILED if pays else EAGER

@@ -8,14 +8,19 @@ levels (1e-3, 1e-4, …), and the answer at one level is what all levels down to
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...bracket import Bracket
-from ..question import Question
+from ...numerics.shapes import Array, Bool, Float, Int
+from ..certify.curve import Curve
+from ..question import NO_EXECUTOR, Answer, Question
 from . import engine
 from .executors import Executor
+from .rows import take
+from .running_brackets import unknown
 
 _COARSEST = 3  # decimal places of the first level; a coarser one would hardly be cheaper
 
@@ -32,34 +37,66 @@ class Nested(NamedTuple):
     Attributes:
         results: name → Bracket of arrays of shape (settings,): both sides as found, not compared
             with each other.
-        excess: name → width over the width promised, shape (settings,).
+        excess: name → width over the width promised.
         sizes: lattice points used per setting.
         curves: for every setting a tuple of curves, the finest last, when curves were kept.
+        executors: as in ``Answer``, of the finest level that each setting took part in.
     """
 
-    results: dict
-    excess: dict
-    sizes: Any
-    curves: list
+    results: dict[str, Bracket]
+    excess: dict[str, Float[Array, " settings"]]
+    sizes: Int[Array, " settings"]
+    curves: list[tuple[Curve, ...]]
+    executors: Array
 
 
-def unknown(number: int) -> Bracket:
-    """Brackets of which nothing is known yet."""
-    return Bracket(np.full(number, -np.inf), np.full(number, np.inf))
-
-
-def narrowed(record, bracket: Bracket, achieved: Bracket) -> Bracket:
+def narrowed(quantity: Any, bracket: Bracket, member: Bracket) -> Bracket:
     """A bracket of a mechanism, narrowed by that of one which can be made of its outputs: one side
     of it, for what is monotone.
     """
-    if not record.monotone:
+    if not quantity.monotone:
         return bracket
-    if record.grows:
-        return Bracket(np.maximum(bracket.lower, achieved.lower), bracket.upper)
-    return Bracket(bracket.lower, np.minimum(bracket.upper, achieved.upper))
+    if quantity.grows:
+        return Bracket(np.maximum(bracket.lower, member.lower), bracket.upper)
+    return Bracket(bracket.lower, np.minimum(bracket.upper, member.upper))
 
 
-def answer(groups, question: Question, progress=None, executor: Executor | None = None) -> Nested:
+class _Levels:
+    """What all levels so far have in common."""
+
+    def __init__(self, number: int, question: Question):
+        self.question = question
+        self.results = {q.name: unknown(number) for q, _ in question.asked}
+        self.sizes = np.zeros(number, np.int64)
+        self.curves: list[tuple[Curve, ...]] = [()] * number if question.keep else []
+        self.executors = np.full(number, NO_EXECUTOR, object)
+
+    def excess(self, rtol: float) -> dict[str, Float[Array, " settings"]]:
+        """Width over the width promised at an accuracy, by quantity."""
+        return {q.name: q.excess(self.results[q.name], rtol) for q, _ in self.question.asked}
+
+    def wider(self, rtol: float) -> Bool[Array, " settings"]:
+        """Which settings have some quantity that is not as narrow as that."""
+        return np.max(list(self.excess(rtol).values()), axis=0) > 1.0
+
+    def add(self, rows: Int[Array, " rows"], found: Answer) -> None:
+        """Narrow some settings by the answer of a level."""
+        for name, bracket in found.results.items():
+            known = self.results[name]
+            known.lower[rows] = np.maximum(known.lower[rows], bracket.lower)
+            known.upper[rows] = np.minimum(known.upper[rows], bracket.upper)
+        self.sizes[rows] = found.sizes
+        self.executors[rows] = found.executors
+        for row, curve in zip(rows, found.curves, strict=False):
+            self.curves[row] += (curve,)
+
+
+def answer(
+    groups: tuple,
+    question: Question,
+    progress: Callable[[int], Any] | None = None,
+    executor: Executor | None = None,
+) -> Nested:
     """``engine.answer`` at every level down to that of ``question.rtol``, and what they have in
     common.
 
@@ -68,38 +105,22 @@ def answer(groups, question: Question, progress=None, executor: Executor | None 
     Method: docs/method/index.md#steering
     """
     number = groups[0][1].shape[0]
-    results = {q.name: unknown(number) for q, _ in question.asked}
-    sizes = np.zeros(number, np.int64)
-    curves: list = [()] * number if question.keep else []
-    steps, finished, told = levels(question.rtol), progress or (lambda done: None), 0
-
-    def wider(level):
-        """Which settings have some quantity that is not as narrow as that."""
-        return np.max([q.excess(results[q.name], level) for q, _ in question.asked], axis=0) > 1.0
-
+    found, steps = _Levels(number, question), levels(question.rtol)
+    report, reported = progress or (lambda done: None), 0
     for level in steps:
-        rows, last = np.flatnonzero(wider(level)), level == steps[-1]
+        rows, last = np.flatnonzero(found.wider(level)), level == steps[-1]
         if len(rows):
             part = question if len(rows) == number else question.take(rows, number)
-            mine = groups if len(rows) == number else engine.take(groups, rows)
+            mine = groups if len(rows) == number else take(groups, rows)
             part = dataclasses.replace(part, rtol=level)
-            found = engine.answer(mine, part, progress if last else None, executor=executor)
-            for name, bracket in found.results.items():
-                known = results[name]
-                known.lower[rows] = np.maximum(known.lower[rows], bracket.lower)
-                known.upper[rows] = np.minimum(known.upper[rows], bracket.upper)
-            sizes[rows] = found.sizes
-            for i, row in enumerate(rows):
-                if question.keep:
-                    curves[row] += (found.curves[i],)
+            found.add(
+                rows, engine.answer(mine, part, progress if last else None, executor=executor)
+            )
         if not last:
-            # (those that need no look at the last level)
-            done = number - int(np.count_nonzero(wider(steps[-1])))
-            finished(done - told)
-            told = done
+            # (those that need no pass at the last level)
+            done = number - int(np.count_nonzero(found.wider(steps[-1])))
+            report(done - reported)
+            reported = done
     return Nested(
-        results,
-        {q.name: q.excess(results[q.name], question.rtol) for q, _ in question.asked},
-        sizes,
-        curves,
+        found.results, found.excess(question.rtol), found.sizes, found.curves, found.executors
     )

@@ -1,4 +1,4 @@
-"""What is computed for one setting, in three stages: plan its looks, compose half a curve, read
+"""What is computed for one setting, in three stages: plan its passes, compose half a curve, read
 numbers off both halves.
 
 Unbatched functions of arrays, of whichever library the arrays are (``namespace``); an executor runs
@@ -20,20 +20,20 @@ from ..question import Kind, Rates
 from ..steer import windows
 
 
-def plan_whole(groups, depths, rtol, faintest, seen, anchor, pieces):
+def plan_whole(groups, depths, rtol, max_neg_log_density, known_reach, anchor, pieces):
     """Plans of both half-curves (leading axes: sides, pieces), and the merged number of steps."""
     merged, count = merge(groups)
-    return windows.plan_whole(merged, count, *depths, rtol, faintest, seen, anchor, pieces), xp.sum(
-        count
-    )
+    return windows.plan_whole(
+        merged, count, *depths, rtol, max_neg_log_density, known_reach, anchor, pieces
+    ), xp.sum(count)
 
 
-def plan_threshold(groups, threshold, rtol, faintest, share):
+def plan_threshold(groups, threshold, rtol, share):
     """Plans of both half-curves (leading axes: sides, one piece) about one threshold, and the
     merged number of steps.
     """
     merged, count = merge(groups)
-    plan = windows.plan_threshold(merged, count, threshold, rtol, faintest, share)
+    plan = windows.plan_threshold(merged, count, threshold, rtol, share)
     return jax.tree.map(lambda a: a[:, None], plan), xp.sum(count)
 
 

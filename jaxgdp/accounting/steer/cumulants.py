@@ -6,18 +6,19 @@ against Q) on an axis of their own, "sides"; the axis of components is last."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...mechanisms.base import Mechanism
 from ...numerics import namespace as xp
+from ...numerics.shapes import Array, Bool, Float
 
 
-class Loss(NamedTuple):
+class LossQuadrature(NamedTuple):
     """Quadrature of each component's privacy loss, ready for cumulants.
 
     Attributes:
-        loss: nodes, shape (1 or sides, components, nodes). log_weight: their log P-masses, shape
-            (components, nodes).
+        nodes: privacy losses, shape (1 or sides, components, nodes).
+        log_weight: their log P-masses, shape (components, nodes).
         precision: 1/σ² of components that are exactly Gaussian, else 0, shape (components,).
         count: number of uses, shape (components,).
         bottom, top: ends of each component's loss under P, ∓∞ where there are none, shape
@@ -27,35 +28,51 @@ class Loss(NamedTuple):
         reverse: whether the pair is swapped (Q against P), shape (sides,).
     """
 
-    loss: Any
-    log_weight: Any
-    precision: Any
-    count: Any
-    bottom: Any
-    top: Any
-    atomic: Any
+    nodes: Float[Array, "sides components nodes"]
+    log_weight: Float[Array, "components nodes"]
+    precision: Float[Array, " components"]
+    count: Float[Array, " components"]
+    bottom: Float[Array, " components"]
+    top: Float[Array, " components"]
+    atomic: Float[Array, " components"]
     bounded: bool
-    reverse: Any
+    reverse: Bool[Array, " sides"]
 
-    def cut(self, longest) -> Loss:
-        """With no node beyond ``longest``, shape (sides,)."""
-        return self._replace(loss=xp.minimum(self.loss, longest[:, None, None]))
+    def cut(self, longest: Float[Array, " sides"]) -> LossQuadrature:
+        """The same loss with no node beyond ``longest``."""
+        return self._replace(nodes=xp.minimum(self.nodes, longest[:, None, None]))
 
-    def ends(self):
+    def node_range(self) -> tuple[Array, Array]:
         """Smallest and largest node of each component in the direction of the pair, shape (sides,
         components).
         """
-        first, last, swap = self.loss[..., 0], self.loss[..., -1], self.reverse[:, None]
+        first, last, swap = self.nodes[..., 0], self.nodes[..., -1], self.reverse[:, None]
         return xp.where(swap, -last, first), xp.where(swap, -first, last)
 
-    def support(self):
+    def support(self) -> tuple[Array, Array]:
         """Smallest and largest composed loss, in the direction of the pair, shape (sides,)."""
         low = xp.sum(self.count * self.bottom)
-        high = xp.sum(self.count * xp.minimum(self.top, xp.max(self.loss, axis=-1)), axis=-1)
+        high = xp.sum(self.count * xp.minimum(self.top, xp.max(self.nodes, axis=-1)), axis=-1)
         return xp.where(self.reverse, -high, low), xp.where(self.reverse, -low, high)
 
 
-def quadrature(groups, depth, reverse) -> Loss:
+class Cumulants(NamedTuple):
+    """Cumulant generating function of a loss at a tilt, and its first two derivatives.
+
+    Attributes:
+        value: K(s) = log E_P e^{s·ℓ}.
+        mean: K'(s), the mean under the tilt.
+        variance: K''(s), the variance under the tilt.
+    """
+
+    value: Array
+    mean: Array
+    variance: Array
+
+
+def quadrature(
+    groups: tuple, depth: Float[Array, " components"], reverse: Bool[Array, " sides"]
+) -> LossQuadrature:
     """Quadrature of every component's loss; ``depth`` per component (see ``Mechanism.loss_nodes``).
 
     Method: docs/method/index.md#steering
@@ -85,7 +102,7 @@ def quadrature(groups, depth, reverse) -> Loss:
     ]
     bottom, top = xp.moveaxis(join(ends), -1, 0)
     bounded = any(m.bounded() for m, _ in groups)
-    return Loss(
+    return LossQuadrature(
         join(nodes)[None],
         join(weights),
         join(precision),
@@ -98,30 +115,35 @@ def quadrature(groups, depth, reverse) -> Loss:
     )
 
 
-def _tilted(loss: Loss, s):
-    """K at s, the weights of the nodes there and their sum, and the tilt of the pair as it is."""
+class _Tilted(NamedTuple):
+    """K of each component at a tilt, the nodes' weights under it and their sums, and the tilt of
+    the pair as it is, not swapped.
+    """
+
+    value: Array
+    weight: Array
+    total: Array
+    tilt: Array
+
+
+def _tilted(loss: LossQuadrature, s: Array) -> _Tilted:
     s = xp.where(loss.reverse[:, None], 1.0 - s, s)
-    exponent = loss.log_weight + s[..., None] * loss.loss
+    exponent = loss.log_weight + s[..., None] * loss.nodes
     top = xp.max(exponent, axis=-1, keepdims=True)
     weight = xp.exp(exponent - top)
     total = xp.sum(weight, axis=-1)
     value = top[..., 0] + xp.log(total)
-    return (
-        xp.where(loss.precision > 0.0, 0.5 * s * (s - 1.0) * loss.precision, value),
-        weight,
-        total,
-        s,
-    )
+    value = xp.where(loss.precision > 0.0, 0.5 * s * (s - 1.0) * loss.precision, value)
+    return _Tilted(value, weight, total, s)
 
 
-def cumulant(loss: Loss, s):
+def cumulant(loss: LossQuadrature, s: Array) -> Array:
     """K of each component's loss at s, as :func:`cumulants` has it."""
-    return _tilted(loss, s)[0]
+    return _tilted(loss, s).value
 
 
-def cumulants(loss: Loss, s):
-    """K, K', K'' of each component's loss at s, K(s) = log E_P e^{s·ℓ}; shapes (…, sides,
-    components).
+def cumulants(loss: LossQuadrature, s: Array) -> Cumulants:
+    """K, K', K'' of each component's loss at s; shapes (…, sides, components).
 
     ``s`` has shape (…, sides, components), or 1 in the place of components for one tilt for all.
     The swapped pair has K(1 − s).
@@ -129,20 +151,22 @@ def cumulants(loss: Loss, s):
     Method: docs/method/tilting.md#saddle
     """
     value, weight, total, s = _tilted(loss, s)
-    mean = xp.sum(weight * loss.loss, axis=-1) / total
-    square = xp.sum(weight * (loss.loss - mean[..., None]) ** 2, axis=-1) / total
+    mean = xp.sum(weight * loss.nodes, axis=-1) / total
+    square = xp.sum(weight * (loss.nodes - mean[..., None]) ** 2, axis=-1) / total
     exact = loss.precision > 0.0
     mean = xp.where(exact, (s - 0.5) * loss.precision, mean)
     square = xp.where(exact, loss.precision, square)
-    return value, xp.where(loss.reverse[:, None], -mean, mean), xp.maximum(square, 1e-300)
+    mean = xp.where(loss.reverse[:, None], -mean, mean)
+    return Cumulants(value, mean, xp.maximum(square, 1e-300))
 
 
-def composed(loss: Loss, s):
+def composed(loss: LossQuadrature, s: Float[Array, "... sides"]) -> Cumulants:
     """Λ, Λ', Λ'' of the composed loss at s, all of shape (…, sides)."""
-    return tuple(xp.sum(loss.count * k, axis=-1) for k in cumulants(loss, s[..., None]))
+    each = cumulants(loss, s[..., None])
+    return Cumulants(*(xp.sum(loss.count * k, axis=-1) for k in each))
 
 
-def common_unit(groups):
+def common_unit(groups: tuple) -> Array:
     """Greatest common divisor of the units of all atoms (unbatched), by Euclid with room for
     rounding; 0 where there are none.
     """

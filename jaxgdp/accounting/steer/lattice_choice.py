@@ -7,11 +7,13 @@ wrong."""
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from ...numerics.shapes import Array, Bool, Float
 from ..certify import low_frequencies, trig_tables
 from ..certify.half_curve import Dense
 from ..plan import Plan
@@ -24,11 +26,25 @@ _NEAR = {"jump": (5.0, 2), "heavy": (5.0, 4), "whole": (5.0, 4)}
 _MOST_VERTICES = 2**16  # of one of those
 _FOCUSED_VERTICES = 8192  # of a dense lattice for one threshold
 _COARSE = 512  # … and of a sparse one that is no finer than foreseen
-_FOCUSED = 1200.0  # vertices across the composed law that a view of one threshold needs at most
+_FOCUSED = (
+    1200.0  # vertices across the composed law that the neighbourhood of one threshold needs at most
+)
 _VERTICES = 24.0  # vertices between ℓ = 0 and the floor at rtol 1e-3, at least
 
 
-class Lattice(NamedTuple):
+class Grids(NamedTuple):
+    """Shapes and tables of the lattices of two half-curves.
+
+    Attributes:
+        shapes: the ``Dense`` lattice of each side, or its number of vertices if it is sparse.
+        tables: ``low_frequencies.Tables`` of each side, None if it is dense.
+    """
+
+    shapes: tuple[Any, Any]
+    tables: tuple[Any, Any] = (None, None)
+
+
+class LatticeChoice(NamedTuple):
     """What a bucket of settings shares; equal ones run together, and those of equal shapes share a
     program.
 
@@ -36,8 +52,10 @@ class Lattice(NamedTuple):
         kind: "sparse" (many small steps), "heavy" (dense, one step reaches up to half of the
             window, to the right), "whole" (dense, one step is most of the composition) or "jump"
             (dense, only what takes a jump).
-        vertices: of each piece. frequencies: kept, if sparse. size: N. base: points per octave, if
-            sparse.
+        vertices: of each piece.
+        frequencies: kept, if sparse.
+        size: N, lattice points of the composed loss.
+        base: points per octave, if sparse.
         short, long: octaves of points on the two sides of one step, if sparse.
         pieces: tilts along the half-curve.
     """
@@ -51,26 +69,19 @@ class Lattice(NamedTuple):
     long: int
     pieces: int
 
-    def grids(self):
+    def grids(self) -> Grids:
         """Shapes and tables of the two half-curves, for :mod:`jaxgdp.accounting.run.stages`."""
         if self.kind == "sparse":
             key = (self.size, self.frequencies, self.vertices, self.base)
             plus, minus = (self.short, self.long), (self.long, self.short)
-            return (self.vertices,) * 2, (
-                low_frequencies.tables(*key, *plus),
-                low_frequencies.tables(*key, *minus),
-            )
+            tables = low_frequencies.tables(*key, *plus), low_frequencies.tables(*key, *minus)
+            return Grids((self.vertices, self.vertices), tables)
         size, block = self.size, self.size // self.vertices
-        if self.kind == "jump":
-            left, right, block = size // 8, 3 * size // 4, size // self.vertices
-            return (Dense(size, left, right, block, True), Dense(size, right, left, block, True)), (
-                None,
-                None,
-            )
         if self.kind == "whole":
-            return (Dense(size, size // 2, size // 2, block),) * 2, (None, None)
-        left, right = size // 32, size // 2
-        return (Dense(size, left, right, block), Dense(size, right, left, block)), (None, None)
+            return Grids((Dense(size, size // 2, size // 2, block),) * 2)
+        jump = self.kind == "jump"
+        left, right = (size // 8, 3 * size // 4) if jump else (size // 32, size // 2)
+        return Grids((Dense(size, left, right, block, jump), Dense(size, right, left, block, jump)))
 
     @property
     def compiled(self) -> bool:
@@ -81,11 +92,11 @@ class Lattice(NamedTuple):
 
     @property
     def work(self) -> float:
-        """What a view costs NumPy, in looks on 512 vertices."""
+        """What a task costs NumPy, in passes on 512 vertices."""
         return self.pieces * max(1.0, self.vertices / 512)
 
     def read_together(self) -> int:
-        """Settings whose numbers are read at once."""
+        """Settings whose numbers are read off at once."""
         return max(1, min(_TOGETHER, _CHUNK // (2 * self.vertices)) // self.pieces)
 
     def together(self, components: int) -> int:
@@ -129,42 +140,37 @@ class Needs(NamedTuple):
     """What each setting needs of a lattice at accuracy ``rtol`` (arrays over settings).
 
     Attributes:
-        points: points of a sparse lattice; dense: of a dense one. bandwidth: frequencies. vertices:
-            of a piece.
+        points: lattice points, if sparse.
+        dense: lattice points, if dense.
+        bandwidth: frequencies.
+        vertices: of a piece.
         short, long: reach of a step on its two sides, in points of a sparse lattice.
         base: points per octave, if sparse.
-        steps: number of steps. whole: whether one step is most of the composition.
-        focused: whether the view is of one threshold. jumps: whether a single step is the likeliest
-            way there.
+        steps: number of steps.
+        whole: whether one step is most of the composition.
+        focused: whether the task is about one threshold.
+        jumps: whether a single step is the likeliest way there.
     """
 
-    points: Any
-    dense: Any
-    bandwidth: Any
-    vertices: Any
-    short: Any
-    long: Any
-    base: Any
-    steps: Any
-    whole: Any
-    focused: Any
-    jumps: Any
+    points: Float[Array, " settings"]
+    dense: Float[Array, " settings"]
+    bandwidth: Float[Array, " settings"]
+    vertices: Float[Array, " settings"]
+    short: Float[Array, " settings"]
+    long: Float[Array, " settings"]
+    base: Float[Array, " settings"]
+    steps: Float[Array, " settings"]
+    whole: Bool[Array, " settings"]
+    focused: Bool[Array, " settings"]
+    jumps: Bool[Array, " settings"]
 
 
-def likeliest(rtol: float) -> Lattice:
+def likeliest(rtol: float) -> LatticeChoice:
     """The lattice (but for its size) that most settings of many small steps get."""
     extra = _sharper(rtol)
     frequencies, vertices, _, base, short, long = _MENU[0]
-    return Lattice(
-        "sparse",
-        vertices << extra,
-        frequencies,
-        16 * (vertices << extra),
-        base << extra,
-        short,
-        long,
-        1,
-    )
+    vertices, base = vertices << extra, base << extra
+    return LatticeChoice("sparse", vertices, frequencies, 16 * vertices, base, short, long, 1)
 
 
 def _sharper(rtol: float) -> int:
@@ -173,51 +179,87 @@ def _sharper(rtol: float) -> int:
 
 
 def most_points(kind: str, largest: int, focused: bool, excess: float) -> int:
-    """Points of the largest dense lattice, at most ``largest`` as a rule, for a view so many times
-    as wide as promised.
+    """Points of the largest dense lattice, at most ``largest`` as a rule, for a task whose bracket
+    is ``excess`` times as wide as promised.
 
-    Views of one threshold that need not much more than the largest of all get as many as memory
+    Tasks about one threshold that need not much more than the largest of all get as many as memory
     allows; a lattice for what takes a jump has more arrays."""
     usual, (near, times) = 2 ** SIZES[kind][-1], _NEAR[kind]
     return usual * times if focused and excess <= near and usual <= largest else min(largest, usual)
 
 
 def choose(
-    need: Needs, detail, rtol: float, pieces: int, largest: int, dense, excess=np.inf
-) -> Lattice:
-    """The lattice for one setting (numbers in ``need``), ``detail`` times finer than foreseen;
-    ``excess``: of the looks so far.
+    need: Needs,
+    detail: float,
+    rtol: float,
+    pieces: int,
+    largest: int,
+    dense: bool,
+    excess: float = np.inf,
+) -> LatticeChoice:
+    """The lattice for one setting.
+
+    Args:
+        need: numbers of one setting.
+        detail: how many times finer a lattice than foreseen.
+        rtol: relative accuracy asked for.
+        pieces: tilts along the half-curve.
+        largest: points of the largest dense lattice, as a rule.
+        dense: whether only dense lattices will do.
+        excess: width over the width promised, of the passes so far.
 
     Method: docs/method/index.md#steering
     """
-    sharper = _sharper(rtol)
-    many_steps = not dense and need.steps >= (_FEWEST if detail <= 1.0 else _FEW)
-    # as fine, and with as many points and vertices, as ``detail`` asks for if some lattice serves,
-    # less otherwise; N costs nothing, so it is rounded up generously where a step then still fits
-    ladder = range(sharper, sharper + (6 if need.focused else 4))
-    if need.focused:
-        pairs = itertools.product(((detail, detail), (1.0, detail), (1.0, 1.0)), ladder)
-    else:
-        demands = ((detail, detail), (detail, 1.0), (2.0, 1.0), (1.0, 1.0))
-        pairs = (
-            itertools.product(demands, ladder)
-            if detail > 8.0
-            else ((d, extra) for extra in ladder for d in demands)
-        )
-    uniform = need.points * detail / 2.0
     if need.jumps:
         most = most_points("jump", largest, True, excess)
-        size = int(np.clip(2.0 ** np.ceil(np.log2(2.0 * uniform)), 2**13, most))
-        return Lattice("jump", min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
-    kind = "whole" if need.whole else "heavy"
-    most = most_points(kind, largest, True, excess)
-    if need.focused and detail > 1.0 and uniform <= (most / 2 if most <= largest else most):
-        # (a second look, at few thresholds: points that are equally far apart everywhere leave
-        # nothing to chance)
-        wanted = 2 ** int(np.ceil(np.log2(uniform * (4.0 if need.whole else 1.0))))
-        size = int(np.clip(wanted, 2**13, max(most, 2 * largest)))
-        return Lattice(kind, min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
-    tries = itertools.product(pairs, _MENU, ((_BLOCK, 2), (4, 4), (4, 2))) if many_steps else ()
+        points = float(2.0 ** np.ceil(np.log2(need.points * detail)))
+        return _uniform("jump", points, most, pieces)
+    if need.focused and detail > 1.0:
+        kind, uniform = _dense_kind(need), need.points * detail / 2.0
+        most = most_points(kind, largest, True, excess)
+        if uniform <= (most / 2 if most <= largest else most):
+            # (a second pass, at few thresholds: points that are equally far apart everywhere leave
+            # nothing to chance)
+            points = 2 ** int(np.ceil(np.log2(uniform * (4.0 if need.whole else 1.0))))
+            return _uniform(kind, points, max(most, 2 * largest), pieces)
+    if not dense and need.steps >= (_FEWEST if detail <= 1.0 else _FEW):
+        sparse = _sparse(need, detail, rtol, pieces)
+        if sparse is not None:
+            return sparse
+    return _dense(need, detail, pieces, largest, excess)
+
+
+def _dense_kind(need: Needs) -> str:
+    return "whole" if need.whole else "heavy"
+
+
+def _uniform(kind: str, points: float, most: int, pieces: int) -> LatticeChoice:
+    """A dense lattice of about so many points for the neighbourhood of one threshold."""
+    size = int(np.clip(points, 2**13, most))
+    return LatticeChoice(kind, min(size // 2, _FOCUSED_VERTICES), 0, size, 0, 0, 0, pieces)
+
+
+def _demands(need: Needs, detail: float, rtol: float) -> Iterator[tuple]:
+    """((how many times finer, how many times more vertices), doublings), in the order they are
+    tried: as fine, and with as many points and vertices, as ``detail`` asks for if some lattice
+    serves, less otherwise.
+    """
+    sharper = _sharper(rtol)
+    ladder = range(sharper, sharper + (6 if need.focused else 4))
+    if need.focused:
+        return itertools.product(((detail, detail), (1.0, detail), (1.0, 1.0)), ladder)
+    demands = ((detail, detail), (detail, 1.0), (2.0, 1.0), (1.0, 1.0))
+    if detail > 8.0:
+        return itertools.product(demands, ladder)
+    return ((demand, extra) for extra in ladder for demand in demands)
+
+
+def _sparse(need: Needs, detail: float, rtol: float, pieces: int) -> LatticeChoice | None:
+    """The first sparse lattice of the menu that serves.
+
+    N costs nothing, so it is rounded up generously where a step then still fits."""
+    roundings = (_BLOCK, 2), (4, 4), (4, 2)
+    tries = itertools.product(_demands(need, detail, rtol), _MENU, roundings)
     for ((finer, denser), extra), (frequencies, vertices, room, base, short, long), (
         block,
         factor,
@@ -236,70 +278,89 @@ def choose(
             and scale * need.long + 8 < trig_tables.reach(base, long)
             and base * (short + long + 4) * frequencies <= _TABLE
         ):
-            return Lattice("sparse", vertices, frequencies, size, base, short, long, pieces)
+            return LatticeChoice("sparse", vertices, frequencies, size, base, short, long, pieces)
+    return None
+
+
+def _dense(need: Needs, detail: float, pieces: int, largest: int, excess: float) -> LatticeChoice:
+    """The smallest dense lattice that serves, or the largest of all."""
+    kind = _dense_kind(need)
     sizes = [2**k for k in SIZES[kind] if 2**k <= largest] or [largest]
     most = max(sizes[-1], most_points(kind, sizes[-1], need.focused, excess))
     size = next((size for size in sizes if size >= need.dense * detail), most)
     share = (2 if pieces == 1 else 8) if kind == "heavy" else 16
     vertices = size // share if size <= sizes[-1] else _MOST_VERTICES
-    return Lattice(kind, vertices, 0, size, 0, 0, 0, pieces)
+    return LatticeChoice(kind, vertices, 0, size, 0, 0, 0, pieces)
 
 
-def needs(plus: Plan, minus: Plan, steps, rtol, focused: bool = False) -> Needs:
-    """What settings need, from the plans of their two half-curves (leaves (settings, pieces, …))
-    and their numbers of steps.
+def needs(
+    plus: Plan, minus: Plan, steps: Float[Array, " settings"], rtol: float, focused: bool = False
+) -> Needs:
+    """What settings need of a lattice.
+
+    Args:
+        plus, minus: plans of their two half-curves, leaves of shape (settings, pieces, …).
+        steps: their numbers of steps.
+        rtol: relative accuracy asked for.
+        focused: whether the plans are about one threshold.
     """
-    sides = (plus, minus)
-    most = lambda a, b: np.maximum(np.max(a, axis=1), np.max(b, axis=1))
+    sides = plus, minus
     width = [p.high - p.low for p in sides]
     # expected relative width 0.14·h²·T/V, from the variance under the tilt; the brackets themselves
     # decide later
     fine = np.sqrt(0.6 * rtol / 0.14)
     spacing = [fine * p.smooth / np.sqrt(steps[:, None]) for p in sides]
-    points = most(*(1.02 * w / h for w, h in zip(width, spacing, strict=True)))
-    bandwidth = most(
-        *(1.05 * w * p.bandwidth / (2.0 * np.pi) for w, p in zip(width, sides, strict=True))
+    points = _largest(1.02 * w / h for w, h in zip(width, spacing, strict=True))
+    bandwidth = _largest(
+        1.05 * w * p.bandwidth / (2.0 * np.pi) for w, p in zip(width, sides, strict=True)
     )
-    # vertices: enough of them across the composed law, and between the thresholds asked for
-    across = most(*(w / (fine * p.spread) for w, p in zip(width, sides, strict=True)))
-    asked = most(
-        *(w / np.maximum(p.cut_high - p.cut_low, 1e-300) for w, p in zip(width, sides, strict=True))
-    )
-    # a view of one threshold has a vertex there
-    across = np.minimum(across, _FOCUSED) if focused else across
-    vertices = np.maximum(0.75 * across, _VERTICES * np.sqrt(1e-3 / rtol) * np.minimum(asked, 40.0))
-
-    def reach(p, low):
-        moved = p.middle - p.centre
-        return np.max(p.reach_low + moved if low else p.reach_high - moved, axis=-1)
-
+    vertices = _vertices_needed(sides, width, fine, rtol, focused)
     short, long = (
-        most(*(reach(p, low) / w for p, low, w in zip(sides, lows, width, strict=True)))
+        _largest(_step_reach(p, low) / w for p, low, w in zip(sides, lows, width, strict=True))
         for lows in ((True, False), (False, True))
     )
-    dense = most(
-        *(
-            np.sqrt(steps[:, None]) * w / (fine * p.spread)
-            for w, p in zip(width, sides, strict=True)
-        )
+    dense = _largest(
+        np.sqrt(steps[:, None]) * w / (fine * p.spread) for w, p in zip(width, sides, strict=True)
     )
     whole = short >= 0.9 / 32
     dense = dense * np.maximum(np.where(whole, 2.0 * np.maximum(long, short), 2.0 * long), 1.0)
-    dense = np.maximum(dense, 1.4 * vertices)
-    jumps = np.any(np.isfinite(plus.jump) | np.isfinite(minus.jump), axis=1)
-    # the error of a tail grows with the square of its depth, and falls with the square of the
-    # points in an octave
-    base = np.full(len(steps), (32.0 if focused else 8.0) * 2 ** _sharper(rtol))
     return Needs(
-        points,
-        dense,
-        bandwidth,
-        vertices,
-        short * points,
-        long * points,
-        base,
-        steps,
-        whole,
-        np.full(len(steps), focused),
-        jumps,
+        points=points,
+        dense=np.maximum(dense, 1.4 * vertices),
+        bandwidth=bandwidth,
+        vertices=vertices,
+        short=short * points,
+        long=long * points,
+        # the error of a tail grows with the square of its depth, and falls with the square of the
+        # points in an octave
+        base=np.full(len(steps), (32.0 if focused else 8.0) * 2 ** _sharper(rtol)),
+        steps=steps,
+        whole=whole,
+        focused=np.full(len(steps), focused),
+        jumps=np.any(np.isfinite(plus.jump) | np.isfinite(minus.jump), axis=1),
     )
+
+
+def _largest(values: Iterable) -> Any:
+    """The largest of all pieces of both sides."""
+    plus, minus = values
+    return np.maximum(np.max(plus, axis=1), np.max(minus, axis=1))
+
+
+def _vertices_needed(
+    sides: tuple[Plan, Plan], width: list, fine: float, rtol: float, focused: bool
+) -> Any:
+    """Enough vertices across the composed law, and between the thresholds asked for."""
+    across = _largest(w / (fine * p.spread) for w, p in zip(width, sides, strict=True))
+    asked = _largest(
+        w / np.maximum(p.cut_high - p.cut_low, 1e-300) for w, p in zip(width, sides, strict=True)
+    )
+    # (a task about one threshold has a vertex there)
+    across = np.minimum(across, _FOCUSED) if focused else across
+    return np.maximum(0.75 * across, _VERTICES * np.sqrt(1e-3 / rtol) * np.minimum(asked, 40.0))
+
+
+def _step_reach(plan: Plan, low: bool) -> Any:
+    """How far a step reaches below, or above, its median."""
+    moved = plan.middle - plan.centre
+    return np.max(plan.reach_low + moved if low else plan.reach_high - moved, axis=-1)

@@ -1,97 +1,132 @@
-"""Which look a setting gets next, and why: a pure policy, apart from whoever carries it out.
+"""Which pass a setting gets next, and why: a pure policy, apart from whoever carries it out.
 
-A *view* is one way of looking at a setting: at its whole curve down to the rates asked for, or at
-the neighbourhood of one threshold, where one quantity is read off. :func:`refine` takes a view and
-what its last look found and says what to do next. Nothing here is part of a certificate: a poor
-choice makes a bracket wide, never wrong."""
+A *task* is one way to compute a setting: its whole curve down to the rates asked for
+(:class:`CurveTask`), or the neighbourhood of the one threshold where a quantity is read off
+(:class:`PointTask`). :func:`refine` takes a task and what its last pass found, and decides what to
+do next. Nothing here is part of a certificate: a poor choice makes a bracket wide, never wrong."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from .lattice_choice import Lattice, most_points
+from .lattice_choice import LatticeChoice, most_points
 
-WHOLE = -1  # aim of a view of the whole curve; others are positions in ``Question.asked``
 PIECES = (1, 8, 64)  # tilts along a half-curve, fewest first
 LONGEST_PIECE = 12.0  # standard deviations one tilt serves
-NOTHING_SEEN = ((np.inf, np.inf), (0.0, 0.0))
-_FAINTEST = 24.5  # −log of the density, per unit of rtol, that rounding leaves usable
+# −log of the density, per unit of rtol, that rounding leaves usable
+_MAX_NEG_LOG_DENSITY = 24.5
 _FEW_STEPS = 1000.0  # up to which their number does not matter
-_TRIES, _FEW_TRIES = 6, 2  # lattices for one view, at most
-_VACUOUS = 0.3  # relative width of a bracket that tells next to nothing
+_TRIES, _FEW_TRIES = 6, 2  # lattices for one task, at most
+_VACUOUS = 0.3  # relative width of a bracket that says next to nothing
 _STEPS = 12  # towards more detail, before there is said to be no finer lattice
-JUMP_SHARES = (
-    0.15,
-    0.06,
-    0.3,
-    0.0,
-)  # of a threshold: what counts as a jump, at the first look, the second one, …
-_MOST_AGAIN = 2  # looks again at a window that was off
-_MOST_STEPS = (
-    7  # … of one threshold, which comes nearer by a spread with each of them, where a look is cheap
-)
+# part of a threshold beyond which a step counts as a jump: in the first pass, in the second one, …
+JUMP_SHARES = (0.15, 0.06, 0.3, 0.0)
+_MOST_MOVES = 2  # of a window that was off
+# … about one threshold, which comes nearer by a spread with each of them, where a pass is cheap
+_MOST_CHEAP_MOVES = 7
 
 
-@dataclass(frozen=True)
-class View:
-    """A way of looking at one setting, and what has been tried.
+class Reach(NamedTuple):
+    """How far out each of the two half-curves has to be known.
+
+    Attributes:
+        thresholds: privacy losses |ℓ|, ∞ where that is not known.
+        log_fprs: log of the FPR there, 0 where that is not known.
+    """
+
+    thresholds: tuple[float, float]
+    log_fprs: tuple[float, float]
+
+
+NO_KNOWN_REACH = Reach((np.inf, np.inf), (0.0, 0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Task:
+    """A way to compute one setting, and what has been tried.
 
     Attributes:
         setting: its row in the batch.
-        aim: ``WHOLE``, or the position of the one quantity the view is for.
-        threshold: privacy loss |ℓ| that a view of one quantity is centred at (NaN for the whole
-            curve).
-        pieces: tilts along a half-curve.
-        faintest: −log of the smallest density, under its tilt, at which a piece is used.
-        seen: thresholds, and log FPRs there, at which either half was seen to be deep enough; see
-            ``windows.plan_whole``.
+        max_neg_log_density: −log of the smallest density, under its tilt, at which a piece is used.
         detail: how many times finer a lattice than foreseen.
         dense: whether only dense lattices will do.
-        tries: looks so far. again: those that only moved the window. closer: those from nearer to
-            the far end. idle: those on a finer lattice that hardly helped. size: lattice points of
-            the last one.
+        tries: passes so far.
+        window_moves: passes after which only the window was moved.
+        gentler_tilts: how many times the tilt was weakened.
+        stalled: passes on a finer lattice that hardly helped.
+        size: lattice points of the last pass.
         excess: smallest excess so far (width over the width promised), of the quantities that the
-            view serves.
+            task serves.
     """
 
     setting: int
-    aim: int = WHOLE
-    threshold: float = np.nan
-    pieces: int = 1
-    faintest: float = 19.0
-    seen: tuple = NOTHING_SEEN
+    max_neg_log_density: float = 19.0
     detail: float = 1.0
     dense: bool = False
     tries: int = 0
-    again: int = 0
-    closer: int = 0
-    idle: int = 0
+    window_moves: int = 0
+    gentler_tilts: int = 0
+    stalled: int = 0
     size: int = 0
     excess: float = np.inf
 
 
-class Outcome(NamedTuple):
-    """What one look found.
+@dataclass(frozen=True, kw_only=True)
+class CurveTask(_Task):
+    """A setting's whole curve, down to the rates asked for.
+
+    Attributes:
+        pieces: tilts along a half-curve.
+        known_reach: how far out the halves have to be known, as the last pass found.
+        quantity: None, as a curve serves all quantities.
+    """
+
+    pieces: int = 1
+    known_reach: Reach = NO_KNOWN_REACH
+    quantity: ClassVar[None] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointTask(_Task):
+    """The neighbourhood of one threshold, for the one quantity that is read off there.
+
+    Attributes:
+        quantity: its position in ``Question.asked``.
+        threshold: privacy loss |ℓ| ≥ 0 in the middle of the window.
+        pieces: one tilt is enough.
+    """
+
+    quantity: int
+    threshold: float
+    pieces: ClassVar[int] = 1
+
+
+Task: TypeAlias = CurveTask | PointTask
+Choice: TypeAlias = Callable[[Task], LatticeChoice]
+
+
+class PassResult(NamedTuple):
+    """What one pass found for one task.
 
     Attributes:
         lattice: the lattice it had.
-        excess: width over the width promised, the worst of the quantities the view serves, all
-            looks so far taken together.
-        ends: thresholds, and log FPRs there, out to which each half has to be known.
-        reach: thresholds out to which each half was planned.
+        excess: width over the width promised, the worst of the quantities the task serves, all
+            passes so far taken together.
+        required_reach: how far out each half has to be known.
+        planned_reach: thresholds out to which each half was planned.
         threshold: where the quantity was found to be read off; NaN if that is not known.
         spread: half the stretch of thresholds that the window resolves.
     """
 
-    lattice: Lattice
+    lattice: LatticeChoice
     excess: float
-    ends: tuple
-    reach: tuple
+    required_reach: Reach
+    planned_reach: tuple[float, ...]
     threshold: float = np.nan
     spread: float = np.inf
 
@@ -106,21 +141,24 @@ class Rules:
         tight: whether both sides are of the same pair, so that a finer lattice brings them
             together.
         keep: whether whole curves are kept.
-        coarse: log of how many times larger noise is than that of doubles.
+        log_noise: log of how many times larger noise is than that of doubles.
     """
 
     rtol: float
     max_size: int
     tight: bool = True
     keep: bool = False
-    coarse: float = 0.0
+    log_noise: float = 0.0
 
-    def faintest(self, steps) -> float:
+    def max_neg_log_density(self, steps: float) -> float:
         """−log of the smallest usable density: rounding errors grow with the root of the number of
         steps.
         """
         usable = (
-            _FAINTEST - self.coarse + np.log(self.rtol) - 0.5 * np.log(max(steps / _FEW_STEPS, 1.0))
+            _MAX_NEG_LOG_DENSITY
+            - self.log_noise
+            + np.log(self.rtol)
+            - 0.5 * np.log(max(steps / _FEW_STEPS, 1.0))
         )
         return float(np.clip(usable, 6.0, 19.0))
 
@@ -128,143 +166,189 @@ class Rules:
 PLAN, RUN, DONE = "plan", "run", "done"
 
 
-class Step(NamedTuple):
-    """What to do next with a view: plan it (anew), run it on another lattice, or nothing; and
-    why.
+class Decision(NamedTuple):
+    """What to do next with a task, and why.
+
+    Attributes:
+        task: the task as it is from now on.
+        action: ``PLAN`` it (anew), ``RUN`` it on another lattice, or nothing (``DONE``).
+        why: the reason, in words.
     """
 
-    view: View
+    task: Task
     action: str
     why: str
 
 
-def whole(setting: int, steps: float, rules: Rules) -> View:
-    """The first view of a setting's whole curve."""
-    return View(setting, pieces=PIECES[1 if rules.keep else 0], faintest=rules.faintest(steps))
+def whole_curve(setting: int, steps: float, rules: Rules) -> CurveTask:
+    """The first task of a setting: its whole curve."""
+    return CurveTask(
+        setting=setting,
+        pieces=PIECES[1 if rules.keep else 0],
+        max_neg_log_density=rules.max_neg_log_density(steps),
+    )
 
 
-def focus(setting: int, aim: int, threshold: float, steps: float, rules: Rules) -> View:
-    """The first view of one quantity at its threshold."""
-    return View(setting, aim, float(threshold), 1, rules.faintest(steps))
+def one_threshold(
+    setting: int, quantity: int, threshold: float, steps: float, rules: Rules
+) -> PointTask:
+    """The first task for one quantity at its threshold."""
+    return PointTask(
+        setting=setting,
+        quantity=quantity,
+        threshold=float(threshold),
+        max_neg_log_density=rules.max_neg_log_density(steps),
+    )
 
 
-def more_pieces(view: View, length: float) -> View | None:
-    """The view with more tilts, where one piece is too long for one tilt."""
-    if view.aim != WHOLE or length <= LONGEST_PIECE or view.pieces == PIECES[-1]:
+def more_pieces(task: Task, length: float) -> CurveTask | None:
+    """The task with more tilts, where one piece is too long for one tilt; else None."""
+    if isinstance(task, PointTask) or length <= LONGEST_PIECE or task.pieces == PIECES[-1]:
         return None
-    return dataclasses.replace(view, pieces=next(more for more in PIECES if more > view.pieces))
+    return dataclasses.replace(task, pieces=next(more for more in PIECES if more > task.pieces))
 
 
-def finer(
-    view: View, lattice: Lattice, more: float, choice: Callable[[View], Lattice]
-) -> View | None:
-    """The view with at least ``more`` times the detail on another lattice, if there is one."""
+def finer(task: Task, lattice: LatticeChoice, more: float, choice: Choice) -> Task | None:
+    """The task with at least ``more`` times the detail on another lattice, if there is one."""
     for _ in range(_STEPS):
-        view = dataclasses.replace(view, detail=view.detail * more)
-        if choice(view) != lattice:
-            return view
+        task = dataclasses.replace(task, detail=task.detail * more)
+        if choice(task) != lattice:
+            return task
         more = max(more, 1.5)
     return None
 
 
-def refine(view: View, found: Outcome, rules: Rules, choice: Callable[[View], Lattice]) -> Step:
-    """What to do after a look.
+def refine(task: Task, found: PassResult, rules: Rules, choice: Choice) -> Decision:
+    """What to do after a pass.
 
-    A window that was off is moved first; where a finer lattice did not help, the view looks from
-    nearer to the far end, then uses many more points, or where one step is most of it more tilts;
-    and it ends when it is accurate enough or nothing is left to try.
+    A window that was off is moved first. Where a finer lattice did not help, the tilt is weakened;
+    then the task gets many more points, or more tilts where one step is most of the composition. It
+    ends when it is accurate enough or nothing is left to try.
 
     Args:
-        view: as it was looked at. found: what was found. rules: of the whole batch.
-        choice: the lattice that a view would get.
+        task: as the pass had it.
+        found: what the pass found.
+        rules: of the whole batch.
+        choice: the lattice that a task would get.
 
     Method: docs/method/index.md#steering
     """
     lattice, excess = found.lattice, found.excess
-    stuck = view.tries > 0 and excess > 0.9 * view.excess
-    idle = view.idle + (stuck and lattice.size > view.size)
+    stuck = task.tries > 0 and excess > 0.9 * task.excess
     after = dataclasses.replace(
-        view, tries=view.tries + 1, idle=idle, size=lattice.size, excess=min(excess, view.excess)
+        task,
+        tries=task.tries + 1,
+        stalled=task.stalled + (stuck and lattice.size > task.size),
+        size=lattice.size,
+        excess=min(excess, task.excess),
     )
     if excess <= 1.0:
-        return Step(after, DONE, "accurate enough")
-    most = _TRIES if rules.tight else _FEW_TRIES
-    moved = _moved(after, found)
-    if moved is not None:
-        return Step(moved, PLAN, "the window was off")
-    detail = after.detail if view.aim == WHOLE else 1.0
-    closer = dataclasses.replace(
-        after, closer=after.closer + 1, faintest=0.5 * after.faintest, detail=detail
-    )
-    # not yet as near as can be (a view of one threshold comes nearer by other jumps, where there
-    # are any)
-    near = after.closer < (
-        1 if view.aim == WHOLE else len(JUMP_SHARES) - 1 if lattice.kind == "jump" else 0
-    )
-    unseen = lattice.kind == "jump" and excess * rules.rtol > _VACUOUS
-    if (stuck or unseen) and near and most > _FEW_TRIES:
-        return Step(
-            closer,
-            PLAN,
-            "a finer lattice did not help, or will not: look from nearer to the far end",
-        )
-    sparse = lattice.kind == "sparse"
-    if not sparse and view.aim == WHOLE and stuck and idle > 0 and not near:
-        return _in_more_pieces(after, lattice, rules) or Step(
+        return Decision(after, DONE, "accurate enough")
+    if (moved := _moved(after, found)) is not None:
+        return Decision(moved, PLAN, "the window was off")
+    can_weaken = _can_weaken_tilt(after, lattice)
+    unresolved = lattice.kind == "jump" and excess * rules.rtol > _VACUOUS
+    if (stuck or unresolved) and can_weaken and rules.tight:
+        why = "a finer lattice did not help, or will not: a gentler tilt"
+        return Decision(_with_gentler_tilt(after), PLAN, why)
+    sparse, curve = lattice.kind == "sparse", isinstance(after, CurveTask)
+    if curve and not sparse and stuck and after.stalled > 0 and not can_weaken:
+        return _in_more_pieces(after, lattice, rules) or Decision(
             after, DONE, "finer lattices do not help"
         )
-    focused = view.aim != WHOLE
-    largest = not sparse and lattice.size >= most_points(
-        lattice.kind, rules.max_size, focused, after.excess
-    )
-    tried = (
-        after.tries
-        - max(after.again - _MOST_AGAIN, 0)
-        - (after.closer if rules.tight and focused else 0)
-    )
-    if tried < most and not largest:
-        more, next_view = 8.0 if stuck else float(np.clip(np.sqrt(excess / 0.8), 1.3, 4.0)), after
-        if sparse and stuck and excess * rules.rtol > _VACUOUS:
-            next_view, more = dataclasses.replace(after, dense=True, detail=1.0), 1.0
-        better = finer(next_view, lattice, more, choice)
-        if better is not None:
-            return Step(better, RUN, "wider than asked: a finer lattice")
-    if (sparse or view.aim != WHOLE) and near and after.tries < most:
-        return Step(closer, PLAN, "no finer lattice: look from nearer to the far end")
-    return Step(after, DONE, "nothing left to try")
+    if (better := _on_finer_lattice(after, found, stuck, rules, choice)) is not None:
+        return Decision(better, RUN, "wider than asked: a finer lattice")
+    if (sparse or not curve) and can_weaken and after.tries < _most_tries(rules):
+        return Decision(_with_gentler_tilt(after), PLAN, "no finer lattice: a gentler tilt")
+    return Decision(after, DONE, "nothing left to try")
 
 
-def _in_more_pieces(view: View, lattice: Lattice, rules: Rules) -> Step | None:
-    """Another start of a view of one tilt, with some, where one step is most of the composition:
+def _most_tries(rules: Rules) -> int:
+    return _TRIES if rules.tight else _FEW_TRIES
+
+
+def _can_weaken_tilt(task: Task, lattice: LatticeChoice) -> bool:
+    """Whether a gentler tilt is left: one of a whole curve; about one threshold as many as there
+    are other jumps, where there are any.
+    """
+    if isinstance(task, CurveTask):
+        return task.gentler_tilts < 1
+    return task.gentler_tilts < (len(JUMP_SHARES) - 1 if lattice.kind == "jump" else 0)
+
+
+def _with_gentler_tilt(task: Task) -> Task:
+    return dataclasses.replace(
+        task,
+        gentler_tilts=task.gentler_tilts + 1,
+        max_neg_log_density=0.5 * task.max_neg_log_density,
+        detail=task.detail if isinstance(task, CurveTask) else 1.0,
+    )
+
+
+def _on_finer_lattice(
+    task: Task, found: PassResult, stuck: bool, rules: Rules, choice: Choice
+) -> Task | None:
+    """The task on a finer lattice, unless there is none or it was tried too many times."""
+    lattice, focused = found.lattice, isinstance(task, PointTask)
+    sparse = lattice.kind == "sparse"
+    if not sparse and lattice.size >= most_points(
+        lattice.kind, rules.max_size, focused, task.excess
+    ):
+        return None
+    tried = task.tries - max(task.window_moves - _MOST_MOVES, 0)
+    tried -= task.gentler_tilts if rules.tight and focused else 0
+    if tried >= _most_tries(rules):
+        return None
+    if sparse and stuck and found.excess * rules.rtol > _VACUOUS:
+        return finer(dataclasses.replace(task, dense=True, detail=1.0), lattice, 1.0, choice)
+    more = 8.0 if stuck else float(np.clip(np.sqrt(found.excess / 0.8), 1.3, 4.0))
+    return finer(task, lattice, more, choice)
+
+
+def _in_more_pieces(task: CurveTask, lattice: LatticeChoice, rules: Rules) -> Decision | None:
+    """A new start of a task of one tilt, with several, where one step is most of the composition:
     they cost little there.
 
-    The tilt that serves the far end may lose sight of the near one.
+    The tilt that serves the far end may leave nothing to resolve at the near one.
     """
-    if not rules.tight or view.pieces != PIECES[0] or lattice.kind != "whole":
+    if not rules.tight or task.pieces != PIECES[0] or lattice.kind != "whole":
         return None
-    faintest = view.faintest * 2.0**view.closer
-    fresh = dataclasses.replace(view, pieces=PIECES[1], faintest=faintest, detail=1.0, closer=0)
-    return Step(fresh, PLAN, "neither a finer lattice nor a nearer look helped: more tilts")
+    fresh = dataclasses.replace(
+        task,
+        pieces=PIECES[1],
+        max_neg_log_density=task.max_neg_log_density * 2.0**task.gentler_tilts,
+        detail=1.0,
+        gentler_tilts=0,
+    )
+    return Decision(fresh, PLAN, "neither a finer lattice nor a gentler tilt helped: more tilts")
 
 
-def _moved(view: View, found: Outcome) -> View | None:
-    """The view with its window where the last look says it should be, if that was elsewhere."""
-    cheap = view.aim != WHOLE and found.lattice.kind == "sparse"
-    if view.again >= (_MOST_STEPS if cheap else _MOST_AGAIN) or view.pieces != 1:
+def _moved(task: Task, found: PassResult) -> Task | None:
+    """The task with its window where the last pass found that it should be, if that is elsewhere."""
+    if isinstance(task, PointTask):
+        return _moved_to_threshold(task, found)
+    if task.window_moves >= _MOST_MOVES or task.pieces != 1:
         return None
-    if view.aim != WHOLE:
-        off = (
-            np.isfinite(found.threshold)
-            and abs(found.threshold - view.threshold) > 0.5 * found.spread
-        )
-        return (
-            dataclasses.replace(view, threshold=float(found.threshold), again=view.again + 1)
-            if off
-            else None
-        )
     # a window that reaches just as far as is needed is cheaper and sharper
     off = any(
-        t < 0.9 * reach or (np.isfinite(t) and t > reach)
-        for t, reach in zip(found.ends[0], found.reach, strict=True)
+        required < 0.9 * planned or (np.isfinite(required) and required > planned)
+        for required, planned in zip(
+            found.required_reach.thresholds, found.planned_reach, strict=True
+        )
     )
-    return dataclasses.replace(view, seen=found.ends, again=view.again + 1) if off else None
+    if not off:
+        return None
+    return dataclasses.replace(
+        task, known_reach=found.required_reach, window_moves=task.window_moves + 1
+    )
+
+
+def _moved_to_threshold(task: PointTask, found: PassResult) -> PointTask | None:
+    cheap = found.lattice.kind == "sparse"
+    if task.window_moves >= (_MOST_CHEAP_MOVES if cheap else _MOST_MOVES):
+        return None
+    threshold = found.threshold
+    off = np.isfinite(threshold) and abs(threshold - task.threshold) > 0.5 * found.spread
+    if not off:
+        return None
+    return dataclasses.replace(task, threshold=float(threshold), window_moves=task.window_moves + 1)

@@ -1,12 +1,16 @@
 """Exponential tilts: where the saddle point of an error rate or of a threshold lies.
 
 All functions work on arrays with the two directions of the pair on the last axis, "sides". They
-steer; nothing here is part of a certificate."""
+only guide the search; no certificate depends on them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from ...numerics import namespace as xp
-from .cumulants import Loss, composed
+from ...numerics.shapes import Array, Float
+from .cumulants import LossQuadrature, composed
 
 _CLOSE = 1e-6  # a Newton step of a tilt, relative, after which there is no other
 _FEW_JUMPS = (
@@ -18,18 +22,33 @@ _HIDDEN = 8.0  # −log of the part of what takes a jump that is about the thres
 MARGIN = 0.05  # how far past the asked depth, in standard deviations, the pieces reach
 
 
-def depths(loss: Loss, s):
-    """Saddle-point depths of α and of 1 − β at tilt s, in standard deviations, and Λ', Λ''.
+class Depths(NamedTuple):
+    """Saddle-point depths of the two error rates at a tilt; shapes (…, sides).
 
-    α ≈ Φ(−r_X) and TPR ≈ Φ(−r_Y), with r_X² = 2(sΛ' − Λ) and r_Y² = 2((s − 1)Λ' − Λ), the sign of s
-    − 1."""
+    Attributes:
+        fpr: r_X in standard deviations, FPR ≈ Φ(−r_X).
+        tpr: r_Y in standard deviations, TPR ≈ Φ(−r_Y).
+        threshold: Λ', the mean of the composed loss under the tilt.
+        variance: Λ'', its variance.
+    """
+
+    fpr: Array
+    tpr: Array
+    threshold: Array
+    variance: Array
+
+
+def depths(loss: LossQuadrature, s: Float[Array, "... sides"]) -> Depths:
+    """Saddle-point depths of both rates at tilt s.
+
+    r_X² = 2(sΛ' − Λ) and r_Y² = 2((s − 1)Λ' − Λ), with the sign of s − 1."""
     value, mean, square = composed(loss, s)
     r_x = xp.sqrt(xp.maximum(2.0 * (s * mean - value), 1e-30))
     r_y = xp.sign(s - 1.0) * xp.sqrt(xp.maximum(2.0 * ((s - 1.0) * mean - value), 0.0))
-    return r_x, r_y, mean, square
+    return Depths(r_x, r_y, mean, square)
 
 
-def at_depth(loss: Loss, low, target, of_y):
+def at_depth(loss: LossQuadrature, low: Array, target: Array, of_y: Array) -> Array:
     """The tilt above ``low`` at which r_X (or r_Y, where ``of_y``) equals ``target``.
 
     Method: docs/method/tilting.md#saddle
@@ -46,7 +65,7 @@ def at_depth(loss: Loss, low, target, of_y):
     return _increasing_root(error, xp.maximum(low, 1e-3), start)
 
 
-def at_threshold(loss: Loss, low, target):
+def at_threshold(loss: LossQuadrature, low: Array, target: Array) -> Array:
     """The tilt above ``low`` at which the mean Λ' equals ``target``.
 
     Method: docs/method/tilting.md#saddle
@@ -60,20 +79,33 @@ def at_threshold(loss: Loss, low, target):
     return _increasing_root(error, low, low + xp.maximum(target - mean, 0.0) / square)
 
 
+class WithOneJump(NamedTuple):
+    """A composed loss with one large step under a tilt; shapes (sides,).
+
+    Attributes:
+        log_number: log of the mean number of large steps.
+        mean, variance: of the composed loss with one of them.
+    """
+
+    log_number: Array
+    mean: Array
+    variance: Array
+
+
 class Jumps:
     """A composed loss as that of many small steps and of few large ones, beyond ``least``; see
     ``at_jump``.
     """
 
-    def __init__(self, loss: Loss, least):
+    def __init__(self, loss: LossQuadrature, least: Float[Array, " sides"]):
         swap = loss.reverse[:, None, None]
-        self.loss, self.nodes = loss, xp.where(swap, -loss.loss, loss.loss)
+        self.loss, self.nodes = loss, xp.where(swap, -loss.nodes, loss.nodes)
         self.log_weight = xp.where(
-            swap, loss.log_weight + loss.loss, loss.log_weight + 0.0 * self.nodes
+            swap, loss.log_weight + loss.nodes, loss.log_weight + 0.0 * self.nodes
         )
         self.large = self.nodes > least[:, None, None]
 
-    def log_number(self, s, some):
+    def log_number(self, s: Array, some: Array) -> Array:
         """log of the mean number of steps in ``some`` under tilt s, for each that is not large;
         shape (sides,).
         """
@@ -84,10 +116,8 @@ class Jumps:
 
         return xp.logsumexp(xp.log(self.loss.count) + mass(some) - mass(~self.large), axis=-1)
 
-    def one(self, s):
-        """log of the mean number of large steps under tilt s; mean and variance of the loss with
-        one of them; shape (sides,).
-        """
+    def one(self, s: Float[Array, " sides"]) -> WithOneJump:
+        """What is expected under tilt s, of the loss with one large step."""
         exponent, count = self.log_weight + s[:, None, None] * self.nodes, self.loss.count
 
         def parts(some):
@@ -108,28 +138,45 @@ class Jumps:
         share = xp.exp(number - all_of_them[:, None])
         jump = xp.sum(share * far, axis=-1)
         spread = xp.sum(share * (far_square + (far - jump[:, None]) ** 2), axis=-1)
-        return (
+        return WithOneJump(
             all_of_them,
             xp.sum(count * near, axis=-1) + jump,
             xp.sum(count * near_square, axis=-1) + spread,
         )
 
-    def beyond(self, threshold):
+    def beyond(self, threshold: Float[Array, " sides"]) -> Array:
         """Which nodes lie beyond a threshold (about: nodes are far apart)."""
         most = xp.max(self.nodes, axis=(-2, -1))
         return self.nodes > xp.minimum(0.98 * threshold, 0.999 * most)[:, None, None]
 
 
-def fall(loss: Loss, least, threshold):
-    """How fast the probability of a jump beyond the threshold falls with it: −d log Pr/dℓ, shape
-    (sides,).
-    """
+def tail_slope(
+    loss: LossQuadrature, least: Float[Array, " sides"], threshold: Float[Array, " sides"]
+) -> Float[Array, " sides"]:
+    """How fast the probability of a jump beyond the threshold falls with it: −d log Pr/dℓ."""
     jumps, plain = Jumps(loss, least), 0.0 * threshold
     here, there = (jumps.log_number(plain, jumps.beyond(f * threshold)) for f in (1.0, 1.25))
     return xp.maximum((here - there) / (0.25 * threshold), 1e-3)
 
 
-def at_jump(loss: Loss, least, threshold, high):
+class JumpTilt(NamedTuple):
+    """The tilt for a composed loss with a jump; shapes (sides,).
+
+    Attributes:
+        tilt: s.
+        neg_log_mass: −log of the mass about the threshold that the loss has under the tilt.
+    """
+
+    tilt: Array
+    neg_log_mass: Array
+
+
+def at_jump(
+    loss: LossQuadrature,
+    least: Float[Array, " sides"],
+    threshold: Float[Array, " sides"],
+    high: Float[Array, " sides"],
+) -> JumpTilt:
     """The tilt for a composed loss with a step beyond ``least``, and −log of the mass about the
     threshold that this has under it.
 
@@ -167,10 +214,10 @@ def at_jump(loss: Loss, least, threshold, high):
         tilt_of(lambda s: one(s)[0] + _FEW_JUMPS), tilt_of(lambda s: _HIDDEN - hidden(s))
     )
     tilt = xp.minimum(tilt, xp.minimum(there, several))
-    return tilt, xp.maximum(hidden(tilt) - one(tilt)[0], 0.0) + _UNSURE
+    return JumpTilt(tilt, xp.maximum(hidden(tilt) - one(tilt)[0], 0.0) + _UNSURE)
 
 
-def _increasing_root(error, low, start):
+def _increasing_root(error: Callable, low: Array, start: Array) -> Array:
     """Root above ``low`` of an increasing function that gives (value, slope).
 
     Newton steps in log s within a bracket, which is halved where a step leaves it or is not much
@@ -198,7 +245,7 @@ def _increasing_root(error, low, start):
     )[0]
 
 
-def at_zero(loss: Loss):
+def at_zero(loss: LossQuadrature) -> Float[Array, " sides"]:
     """The tilt at which the mean is about 0, shape (sides,)."""
     tilt = 0.5 + xp.zeros(loss.reverse.shape)
     for _ in range(4):
@@ -207,21 +254,21 @@ def at_zero(loss: Loss):
     return tilt
 
 
-def _next_to_top(loss: Loss, tilt0):
+def _next_to_top(loss: LossQuadrature, tilt0: Array) -> Array:
     """The mean next to the largest composed loss: by a fiftieth of the standard deviation at
     ``tilt0``. ∞ where losses are unbounded.
     """
     return loss.support()[1] - 0.02 * xp.sqrt(composed(loss, tilt0)[2])
 
 
-def at_top(loss: Loss, tilt0, tilt):
-    """Whether the mean under a tilt is next to the largest composed loss: a stronger one would see
-    nothing else.
+def at_top(loss: LossQuadrature, tilt0: Array, tilt: Array) -> Array:
+    """Whether the mean under a tilt is next to the largest composed loss: a stronger one would
+    leave nothing else.
     """
     return composed(loss, tilt)[1] >= _next_to_top(loss, tilt0)
 
 
-def below_top(loss: Loss, tilt0, tilt):
+def below_top(loss: LossQuadrature, tilt0: Array, tilt: Array) -> Array:
     """The tilt, or the weakest that is ``at_top`` where it is beyond that."""
     end, most = _next_to_top(loss, tilt0), xp.log(1e4 / (0.02 * xp.sqrt(composed(loss, tilt0)[2])))
 
@@ -242,10 +289,26 @@ def below_top(loss: Loss, tilt0, tilt):
     )
 
 
-def ends(loss: Loss, z_floor, z_delta):
-    """Tilts and depths at ℓ = 0 and at the far end; there also the threshold, and the standard
-    deviation at ℓ = 0.
+class TiltRange(NamedTuple):
+    """The tilts between ℓ = 0 and the far end of a half-curve; shapes (sides,).
+
+    Attributes:
+        tilt0, depth0: tilt at ℓ = 0, and the depth of the FPR there.
+        tilt_end, depth_end: tilt at the far end, and the depth of the FPR there.
+        threshold: ℓ at the far end.
+        spread: standard deviation of the composed loss at ``tilt0``.
     """
+
+    tilt0: Array
+    depth0: Array
+    tilt_end: Array
+    depth_end: Array
+    threshold: Array
+    spread: Array
+
+
+def tilt_range(loss: LossQuadrature, z_floor: Array, z_delta: Array | None) -> TiltRange:
+    """The tilts from ℓ = 0 down to FPR Φ(−z_floor) and TPR Φ(−z_delta)."""
     tilt0 = at_zero(loss)
     value0, _, square0 = composed(loss, tilt0)
     r_0 = xp.sqrt(xp.maximum(-2.0 * value0, 1e-30))
@@ -262,12 +325,20 @@ def ends(loss: Loss, z_floor, z_delta):
     if loss.bounded:
         tilt_end = below_top(loss, tilt0, tilt_end)
     depth, _, threshold, _ = depths(loss, tilt_end)
-    return tilt0, r_0, tilt_end, xp.maximum(depth, r_0 + 1e-3), threshold, xp.sqrt(square0)
+    depth_end = xp.maximum(depth, r_0 + 1e-3)
+    return TiltRange(tilt0, r_0, tilt_end, depth_end, threshold, xp.sqrt(square0))
 
 
-def gentle(loss: Loss, faintest, low, high, depth, threshold):
+def weakest_usable_tilt(
+    loss: LossQuadrature,
+    max_neg_log_density: Array,
+    low: Array,
+    high: Array,
+    depth: Array,
+    threshold: Array,
+) -> Array:
     """The smallest tilt in [low, high] under which the density at a piece's far end is still
-    e^{−faintest}, or as high as goes.
+    e^{−max_neg_log_density}, or as high as goes.
 
     A stronger tilt would serve that end better, but where single large steps take over from many
     small ones it fills the window with them."""
@@ -277,7 +348,7 @@ def gentle(loss: Loss, faintest, low, high, depth, threshold):
         middle = xp.sqrt(below * above)
         value, mean, square = composed(loss, middle)
         enough = (
-            (0.5 * depth**2 - middle * threshold + value <= faintest)
+            (0.5 * depth**2 - middle * threshold + value <= max_neg_log_density)
             | (mean >= threshold)
             | (square > widest)
         )
@@ -288,18 +359,25 @@ def gentle(loss: Loss, faintest, low, high, depth, threshold):
     return xp.where(composed(loss, high)[2] > widest, low, high)
 
 
-def smoothness(loss: Loss, s, target):
-    """Medians of the tilted steps (sides, components), and the frequency ω above which |φ|^T falls
-    below about e^{−target}.
+class Smoothness(NamedTuple):
+    """Medians of the tilted steps, shape (sides, components), and the bandwidth, shape (sides,)."""
+
+    median: Array
+    bandwidth: Array
+
+
+def smoothness(loss: LossQuadrature, s: Float[Array, " sides"], target: Array) -> Smoothness:
+    """Medians of the tilted steps, and the frequency ω above which |φ|^T falls below about
+    e^{−target}.
 
     T·log|φ(ω)| is near −T·E min(0.4·(ω·distance to the median)², 1), whatever the shape of the
     steps; ω is huge where T is too small to get there."""
     sign = xp.where(loss.reverse, 1.0 - s, s)[:, None]
-    exponent = loss.log_weight + sign[..., None] * loss.loss
+    exponent = loss.log_weight + sign[..., None] * loss.nodes
     weight = xp.exp(exponent - xp.max(exponent, axis=-1, keepdims=True))
     weight = weight / xp.sum(weight, axis=-1, keepdims=True)
     at = xp.argmax(xp.cumsum(weight, axis=-1) >= 0.5, axis=-1)
-    nodes = xp.broadcast_to(loss.loss, weight.shape)
+    nodes = xp.broadcast_to(loss.nodes, weight.shape)
     median = xp.take_along_axis(nodes, at[..., None], -1)[..., 0]
     exact = loss.precision > 0.0
     median = xp.where(exact, (sign - 0.5) * loss.precision, median)
@@ -317,4 +395,4 @@ def smoothness(loss: Loss, s, target):
         return xp.where(enough, low, middle), xp.where(enough, middle, high)
 
     high = xp.fori_loop(0, 12, halve, (-xp.log(total), 35.0 - xp.log(total)))[1]
-    return xp.where(loss.reverse[:, None], -median, median), xp.exp(high)
+    return Smoothness(xp.where(loss.reverse[:, None], -median, median), xp.exp(high))

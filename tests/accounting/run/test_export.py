@@ -28,9 +28,14 @@ class Recording(executors.Eager):
     def __init__(self):
         self.calls = {}
 
-    def plan_whole(self, groups, depths, rtol, faintest, seen, anchor, pieces):
-        self.calls["plan"] = (groups, depths, faintest, seen, anchor, rtol), {"pieces": pieces}
-        return super().plan_whole(groups, depths, rtol, faintest, seen, anchor, pieces)
+    def plan_whole(self, groups, depths, rtol, max_neg_log_density, known_reach, anchor, pieces):
+        self.calls["plan"] = (
+            (groups, depths, max_neg_log_density, known_reach, anchor, rtol),
+            {"pieces": pieces},
+        )
+        return super().plan_whole(
+            groups, depths, rtol, max_neg_log_density, known_reach, anchor, pieces
+        )
 
     def half(self, groups, plans, reverse, tables, shape):
         self.calls["half"] = (groups, plans, np.asarray(reverse), tables), {"shape": shape}
@@ -100,7 +105,7 @@ def test_check_sees_an_fft(calls):
 
 
 def test_float32_program_has_no_number_of_64_bits(monkeypatch):
-    """What it is given by real looks, and its program: neither doubles nor complex numbers, and
+    """What it is given by real passes, and its program: neither doubles nor complex numbers, and
     nothing but sums of products.
     """
     seen, run = [], ozaki._compiled

@@ -1,4 +1,4 @@
-"""Numbers read off views of several lattices together go back to the settings they belong to."""
+"""Numbers read off tasks of several lattices together go back to the settings they belong to."""
 
 import numpy as np
 import pytest
@@ -30,15 +30,15 @@ def alone():
 
 @pytest.mark.parametrize("together", [1, 3000, 2**24])
 def test_every_setting_gets_its_own_numbers(monkeypatch, alone, together):
-    looks, look_at = [], passes.look_at
+    calls, run_passes = [], passes.run_passes
     monkeypatch.setattr(passes, "_READ_TOGETHER", together)
     monkeypatch.setattr(
         jaxgdp.accounting.run.engine,
-        "look_at",
-        lambda *mine: looks.append(len(mine[1])) or look_at(*mine),
+        "run_passes",
+        lambda *mine: calls.append(len(mine[1])) or run_passes(*mine),
     )
     found = asked(np.arange(12))
-    assert max(looks) > 2
+    assert max(calls) > 2
     for name in NAMES:
         assert np.all(found.status[name] == 0)
         for i, single in enumerate(alone):

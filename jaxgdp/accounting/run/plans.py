@@ -1,0 +1,97 @@
+"""Plans of many tasks at once: tilts and windows, and what they need of a lattice."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from ..plan import Plan
+from ..steer.lattice_choice import Needs, needs
+from ..steer.refinement import JUMP_SHARES, CurveTask, PointTask, Task
+from .batch import Batch, plan_program
+from .executors import Executor
+from .rows import chunks, joined, take
+
+TOGETHER = 64  # tasks that are planned at once
+_PIECES_PLANNED = 4.0  # tilts that are planned in the time of a pass
+
+
+class PlannedTasks(NamedTuple):
+    """Plans of several tasks.
+
+    Attributes:
+        plans: leaves of shape (tasks, sides, pieces, …).
+        needs: what each task needs of a lattice.
+    """
+
+    plans: Plan
+    needs: Needs
+
+
+class PlannedTask(NamedTuple):
+    """The plan of one of several tasks: a row of their plans."""
+
+    together: PlannedTasks
+    row: int
+
+    @property
+    def needs(self) -> Needs:
+        """What this task needs of a lattice."""
+        return Needs(*(column[self.row] for column in self.together.needs))
+
+
+def plan_tasks(batch: Batch, tasks: list[Task]) -> PlannedTasks:
+    """Plans of tasks of one kind, one quantity and one number of pieces."""
+    whole, pieces, rtol = isinstance(tasks[0], CurveTask), tasks[0].pieces, batch.question.rtol
+    program = plan_program(whole, pieces)
+    executor = batch.choose(len(tasks) * max(1.0, pieces / _PIECES_PLANNED), program)
+    found = []
+    for rows, real in chunks(len(tasks), TOGETHER, executor.padded):
+        chunk = [tasks[row] for row in rows]
+        part = (_plan_curves if whole else _plan_points)(batch, executor, chunk)
+        found.append(take(part, slice(0, real)))
+    batch.remember(executor, program)
+    plans, steps = joined(found)
+    plus, minus = (jax.tree.map(lambda a: a[:, 0], plans), jax.tree.map(lambda a: a[:, 1], plans))
+    return PlannedTasks(plans, needs(plus, minus, steps, rtol, not whole))
+
+
+def _plan_curves(batch: Batch, executor: Executor, tasks: list[CurveTask]) -> tuple:
+    settings = np.array([task.setting for task in tasks])
+    depths = take((batch.rates.z_floor, batch.rates.z_delta), settings)
+    known_reach = tuple(np.array([t.known_reach[i] for t in tasks], float) for i in (0, 1))
+    return executor.plan_whole(
+        take(batch.groups, settings),
+        depths,
+        batch.question.rtol,
+        np.array([task.max_neg_log_density for task in tasks]),
+        known_reach,
+        batch.anchor[settings],
+        tasks[0].pieces,
+    )
+
+
+def _plan_points(batch: Batch, executor: Executor, tasks: list[PointTask]) -> tuple:
+    return executor.plan_threshold(
+        take(batch.groups, np.array([task.setting for task in tasks])),
+        np.array([task.threshold for task in tasks]),
+        batch.question.rtol,
+        np.array([JUMP_SHARES[task.gentler_tilts] for task in tasks]),
+    )
+
+
+def plans_of(planned: list[PlannedTask]) -> Plan:
+    """Plans of several tasks in one batch, in their order."""
+    rows: dict[int, list[int]] = {}
+    positions: dict[int, list[int]] = {}
+    plans: dict[int, Plan] = {}
+    for position, task in enumerate(planned):
+        key = id(task.together.plans)
+        plans[key] = task.together.plans
+        rows.setdefault(key, []).append(task.row)
+        positions.setdefault(key, []).append(position)
+    parts = joined([take(plans[key], np.array(some)) for key, some in rows.items()])
+    order = np.argsort(np.concatenate(list(positions.values())), kind="stable")
+    return take(parts, order)

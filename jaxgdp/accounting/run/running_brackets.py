@@ -1,0 +1,76 @@
+"""Brackets as they narrow: what all passes over a setting have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...bracket import Bracket
+from ...numerics.shapes import Array, Float, Int
+from ..certify.curve import Curve
+from ..question import NO_EXECUTOR, Answer, Question
+from ..steer.lattice_choice import LatticeChoice
+from .passes import Pass
+from .rows import take
+
+
+def unknown(number: int) -> Bracket:
+    """Brackets of which nothing is known yet."""
+    return Bracket(np.full(number, -np.inf), np.full(number, np.inf))
+
+
+class RunningBrackets:
+    """The brackets so far, and of each setting's best one the lattice, the executor and the curve.
+
+    Args:
+        number: settings.
+        question: what is computed.
+    """
+
+    def __init__(self, number: int, question: Question):
+        self.asked = question.asked
+        self.results = {quantity.name: unknown(number) for quantity, _ in self.asked}
+        self.excess = np.full(number, np.inf)
+        self.sizes = np.zeros(number, np.int64)
+        self.lattices: list[LatticeChoice | None] = [None] * number
+        self.executors = np.full(number, NO_EXECUTOR, object)
+        self.curves: list[Any] = [None] * number if question.keep else []
+
+    def add(self, settings: Int[Array, " tasks"], found: Mapping[str, Bracket]) -> None:
+        """Narrow the brackets of some settings."""
+        for name, bracket in found.items():
+            known = self.results[name]
+            known.lower[settings] = np.fmax(known.lower[settings], bracket.lower)
+            known.upper[settings] = np.fmin(known.upper[settings], bracket.upper)
+
+    def add_best(self, setting: int, excess: float, one: Pass, curve: Curve | None) -> None:
+        """Remember how a setting was computed, if its brackets were never narrower."""
+        if excess < self.excess[setting] or self.sizes[setting] == 0:
+            self.excess[setting], self.sizes[setting] = excess, one.lattice.size
+            self.lattices[setting], self.executors[setting] = one.lattice, one.executor.name
+            if self.curves:
+                self.curves[setting] = curve
+
+    def put(self, settings: Int[Array, " tasks"], answer: Answer) -> None:
+        """Add what is known of some settings by other means."""
+        self.add(settings, answer.results)
+        self.sizes[settings] = answer.sizes
+        self.executors[settings] = answer.executors
+        for i, lattice in zip(settings, answer.lattices, strict=True):
+            self.lattices[i] = lattice
+        for i, curve in zip(settings, answer.curves, strict=False):
+            self.curves[i] = curve
+
+    def answer(self) -> Answer:
+        """All that was found."""
+        return Answer(self.results, self.sizes, self.lattices, self.curves, self.executors)
+
+    def width_over_promise(
+        self, rtol: float, settings: Int[Array, " tasks"]
+    ) -> Float[Array, "quantities tasks"]:
+        """Width over the width promised, of every quantity."""
+        return np.stack(
+            [q.excess(take(self.results[q.name], settings), rtol) for q, _ in self.asked]
+        )
