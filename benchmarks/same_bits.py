@@ -58,30 +58,51 @@ def _densities(rng):
 # class → (a mechanism, the largest number of its uses)
 CLASSES = {
     "SubsampledGaussian": lambda r: (
-        jaxgdp.SubsampledGaussian(_log_uniform(r, 0.6, 20.0), _log_uniform(r, 1e-3, 0.9)), 3000),
+        jaxgdp.SubsampledGaussian(_log_uniform(r, 0.6, 20.0), _log_uniform(r, 1e-3, 0.9)),
+        3000,
+    ),
     "Gaussian": lambda r: (jaxgdp.Gaussian(_log_uniform(r, 0.5, 50.0)), 100),
     "Laplace": lambda r: (jaxgdp.Laplace(_log_uniform(r, 1.0, 30.0)), 30),
     "SubsampledLaplace": lambda r: (
-        jaxgdp.SubsampledLaplace(_log_uniform(r, 0.7, 5.0), _log_uniform(r, 1e-2, 0.9)), 50),
+        jaxgdp.SubsampledLaplace(_log_uniform(r, 0.7, 5.0), _log_uniform(r, 1e-2, 0.9)),
+        50,
+    ),
     "DiscreteGaussian": lambda r: (jaxgdp.DiscreteGaussian(_log_uniform(r, 2.0, 10.0)), 20),
     "DiscreteLaplace": lambda r: (jaxgdp.DiscreteLaplace(_log_uniform(r, 1.0, 8.0)), 20),
     "RandomizedResponse": lambda r: (jaxgdp.RandomizedResponse(_log_uniform(r, 0.1, 2.0)), 20),
     "PureDP": lambda r: (jaxgdp.PureDP(_log_uniform(r, 0.05, 1.0)), 20),
     "ApproximateDP": lambda r: (
-        jaxgdp.ApproximateDP(_log_uniform(r, 0.05, 1.0), _log_uniform(r, 1e-12, 1e-6)), 20),
+        jaxgdp.ApproximateDP(_log_uniform(r, 0.05, 1.0), _log_uniform(r, 1e-12, 1e-6)),
+        20,
+    ),
     "ExponentialMechanism": lambda r: (jaxgdp.ExponentialMechanism(_log_uniform(r, 0.1, 1.0)), 10),
     "RandomAllocation": lambda r: (
-        jaxgdp.RandomAllocation(_log_uniform(r, 1.0, 4.0), int(r.integers(5, 40))), 2),
+        jaxgdp.RandomAllocation(_log_uniform(r, 1.0, 4.0), int(r.integers(5, 40))),
+        2,
+    ),
     "TruncatedPoisson": lambda r: (
-        jaxgdp.TruncatedPoisson(_log_uniform(r, 0.9, 3.0), _log_uniform(r, 0.01, 0.1), 120, 1000), 60),
-    "FixedSize": lambda r: (jaxgdp.FixedSize(_log_uniform(r, 2.0, 5.0), int(r.integers(10, 60)), 1000), 6),
+        jaxgdp.TruncatedPoisson(_log_uniform(r, 0.9, 3.0), _log_uniform(r, 0.01, 0.1), 120, 1000),
+        60,
+    ),
+    "FixedSize": lambda r: (
+        jaxgdp.FixedSize(_log_uniform(r, 2.0, 5.0), int(r.integers(10, 60)), 1000),
+        6,
+    ),
     "FromPMFs": lambda r: (_pmfs(r), 5),
     "FromProfile": lambda r: (
-        jaxgdp.FromProfile([0.0, 0.5, 1.0], [0.2, 0.1, float(r.choice([0.0, 0.01]))]), 4),
+        jaxgdp.FromProfile([0.0, 0.5, 1.0], [0.2, 0.1, float(r.choice([0.0, 0.01]))]),
+        4,
+    ),
     "FromDensities": lambda r: (_densities(r), 6),
-    "Deterministic": lambda r: (jaxgdp.Deterministic(_log_uniform(r, 1.5, 6.0), int(r.integers(2, 9))), 7),
-    "Shuffled": lambda r: (jaxgdp.Shuffled(_log_uniform(r, 0.5, 2.5), int(r.integers(10, 200)), 1), 2),
-}  # fmt: skip
+    "Deterministic": lambda r: (
+        jaxgdp.Deterministic(_log_uniform(r, 1.5, 6.0), int(r.integers(2, 9))),
+        7,
+    ),
+    "Shuffled": lambda r: (
+        jaxgdp.Shuffled(_log_uniform(r, 0.5, 2.5), int(r.integers(10, 200)), 1),
+        2,
+    ),
+}
 SLOW = (
     "RandomAllocation",
     "TruncatedPoisson",
@@ -145,9 +166,13 @@ def measured(index: int) -> dict:
 BATCHES = {
     "dpsgd": lambda: jaxgdp.dpsgd(np.geomspace(0.8, 5.0, 12), 0.02, 2000),
     "laplace": lambda: jaxgdp.compose([(jaxgdp.Laplace(np.geomspace(2.0, 9.0, 12)), 40)]),
-    "mixed": lambda: jaxgdp.compose([
-        (jaxgdp.SubsampledGaussian(np.geomspace(1.0, 3.0, 12), 0.05), 400), (jaxgdp.DiscreteGaussian(6.0), 5)]),
-}  # fmt: skip
+    "mixed": lambda: jaxgdp.compose(
+        [
+            (jaxgdp.SubsampledGaussian(np.geomspace(1.0, 3.0, 12), 0.05), 400),
+            (jaxgdp.DiscreteGaussian(6.0), 5),
+        ]
+    ),
+}
 
 
 def batched(executor: str, name: str) -> dict:

@@ -171,10 +171,16 @@ def main() -> None:
     if options.output is not None:
         options.output.mkdir(parents=True, exist_ok=True)
         found = {
-            "settings": options.settings, "files": len(expected), "seconds_undisturbed": round(seconds, 1),
-            "sweep": {"kills": options.kills, "chunks_whole_after_each": whole, "same_bytes": same_sweep},
+            "settings": options.settings,
+            "files": len(expected),
+            "seconds_undisturbed": round(seconds, 1),
+            "sweep": {
+                "kills": options.kills,
+                "chunks_whole_after_each": whole,
+                "same_bytes": same_sweep,
+            },
             "workers": {"kills": killed, "same_bytes": same_workers},
-        }  # fmt: skip
+        }
         (options.output / "kills.json").write_text(json.dumps(found, indent=2) + "\n")
     shutil.rmtree(folder)
     if not (same_sweep and same_workers):

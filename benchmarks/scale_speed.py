@@ -105,8 +105,11 @@ def overhead(settings: int = 100_000, chunk: int = 1000) -> dict:
     table = {name: np.zeros((1, chunk)) for name in names}
     template = Template(
         {"a": np.arange(float(shape[0])), "b": np.arange(float(chunk))},
-        {name: Variable("float64", {}) for name in names}, {}, {}, Layout(shape, (1, chunk)),
-    )  # fmt: skip
+        {name: Variable("float64", {}) for name in names},
+        {},
+        {},
+        Layout(shape, (1, chunk)),
+    )
     seconds = []
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(2):
@@ -116,10 +119,12 @@ def overhead(settings: int = 100_000, chunk: int = 1000) -> dict:
             )
             seconds.append(time.perf_counter() - start)
     return {
-        "settings": settings, "settings_of_a_chunk": chunk, "variables": len(names),
+        "settings": settings,
+        "settings_of_a_chunk": chunk,
+        "variables": len(names),
         "microseconds_to_write_one": round(1e6 * seconds[0] / settings, 2),
         "microseconds_to_check_one": round(1e6 * seconds[1] / settings, 2),
-    }  # fmt: skip
+    }
 
 
 def _cpu_seconds() -> float:
@@ -157,10 +162,13 @@ def workers_speed(number: int, settings: int) -> dict:
         seconds, client_after = time.perf_counter() - start, _cpu_seconds()
         after = client.run(_cpu_seconds)
     return {
-        "workers": number, "settings": count, "seconds": round(seconds, 2), "per_second": round(count / seconds, 2),
+        "workers": number,
+        "settings": count,
+        "seconds": round(seconds, 2),
+        "per_second": round(count / seconds, 2),
         "cpu_seconds_of_workers": [round(after[worker] - before[worker], 2) for worker in before],
         "cpu_seconds_of_client": round(client_after - client_before, 2),
-    }  # fmt: skip
+    }
 
 
 def whole_grid(settings: int) -> dict:
@@ -192,13 +200,18 @@ def whole_grid(settings: int) -> dict:
     slope = float(np.polyfit(number[late], memory[late], 1)[0])
     peak = float(np.max(memory))
     return {
-        "settings": done, "as_narrow_as_asked": met, "seconds": round(time.perf_counter() - start, 1), "samples": len(memory),
+        "settings": done,
+        "as_narrow_as_asked": met,
+        "seconds": round(time.perf_counter() - start, 1),
+        "samples": len(memory),
         "resident_mib": {
-            f"{part:.0%}": round(float(memory[np.argmax(number >= part * done)]), 1) for part in (0.01, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+            f"{part:.0%}": round(float(memory[np.argmax(number >= part * done)]), 1)
+            for part in (0.01, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
         },
-        "peak_mib": round(peak, 1), "mib_for_each_100000_more": round(1e5 * slope, 2),
+        "peak_mib": round(peak, 1),
+        "mib_for_each_100000_more": round(1e5 * slope, 2),
         "mib_at_1000000": round(peak + max(slope, 0.0) * (10**6 - done), 1),
-    }  # fmt: skip
+    }
 
 
 TASKS = {"memory": memory, "overhead": overhead, "workers": workers_speed, "whole": whole_grid}
@@ -226,8 +239,9 @@ def about() -> dict:
     device = landscape_speed.in_process("device", {})
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": landscape_speed.machine(device), "versions": device["versions"],
-    }  # fmt: skip
+        "machine": landscape_speed.machine(device),
+        "versions": device["versions"],
+    }
 
 
 def fastest(run: dict) -> dict[int, dict]:
@@ -255,13 +269,20 @@ def table(run: dict, whole: dict | None = None) -> str:
         [sum(row["cpu_seconds_of_workers"]) / row["settings"] for row in (one, two)],
     )
     lines = [
-        f"{m['cpu']}, {m['cores']} cores; {run['date']}{busy(run)}.", "", "| | |", "|---|---|",
+        f"{m['cpu']}, {m['cores']} cores; {run['date']}{busy(run)}.",
+        "",
+        "| | |",
+        "|---|---|",
         f"| one worker on one core | {one['per_second']:.1f} settings/s |",
-        f"| two workers on a core each | {two['per_second']:.1f} settings/s, **{two['per_second'] / one['per_second']:.2f}×** |",
-        f"| CPU time of a setting, by one and by two workers | {1e3 * cpu[0]:.1f} ms, {1e3 * cpu[1]:.1f} ms |",
-        f"| the store: writing a setting, checking one (chunks of {run['overhead']['settings_of_a_chunk']}) | "
-        f"{run['overhead']['microseconds_to_write_one']:.0f} µs, {run['overhead']['microseconds_to_check_one']:.1f} µs |",
-    ]  # fmt: skip
+        f"| two workers on a core each | {two['per_second']:.1f} settings/s,"
+        f" **{two['per_second'] / one['per_second']:.2f}×** |",
+        "| CPU time of a setting, by one and by two workers |"
+        f" {1e3 * cpu[0]:.1f} ms, {1e3 * cpu[1]:.1f} ms |",
+        "| the store: writing a setting, checking one"
+        f" (chunks of {run['overhead']['settings_of_a_chunk']}) |"
+        f" {run['overhead']['microseconds_to_write_one']:.0f} µs,"
+        f" {run['overhead']['microseconds_to_check_one']:.1f} µs |",
+    ]
     lines += [
         f"| resident memory after {len(row['after_each_chunk'])} chunks of {CHUNK}, grid of"
         f" {row['settings']:,} | {row['after_each_chunk'][-1]:.0f} MiB |"

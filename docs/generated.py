@@ -275,8 +275,8 @@ def commands() -> str:
             )
         shown = "\n".join(line.strip() for line in example.strip().splitlines()[1:])
         parts.append(
-            "## jaxgdp"
-            f" {name}\n\n{words.strip()}\n\n```sh\n{shown}\n```\n\n{_table(('option', 'meaning'), rows)}"
+            f"## jaxgdp {name}\n\n{words.strip()}\n\n```sh\n{shown}\n```\n\n"
+            + _table(("option", "meaning"), rows)
         )
     return "\n\n".join(parts)
 

@@ -207,8 +207,15 @@ def test_powers_and_sums():
 def test_shapes_are_those_of_the_arguments(shape):
     mu = np.full(shape, 1.3)
     calls = (
-        gdp.delta(epsilon=0.5, mu=mu), gdp.epsilon(delta=1e-3, mu=mu), gdp.bayes_risk(prior=0.3, mu=mu), gdp.mu_from_epsilon_delta(epsilon=mu, delta=0.1), gdp.mu_from_pure_dp(epsilon=mu),
-        gdp.mu_from_rates(fpr=0.1, tpr=np.full(shape, 0.2)), gdp.mu_from_advantage(advantage=np.full(shape, 0.2)), gdp.compose(mu, 2.0), gdp.zcdp(mu=mu),
-    )  # fmt: skip
+        gdp.delta(epsilon=0.5, mu=mu),
+        gdp.epsilon(delta=1e-3, mu=mu),
+        gdp.bayes_risk(prior=0.3, mu=mu),
+        gdp.mu_from_epsilon_delta(epsilon=mu, delta=0.1),
+        gdp.mu_from_pure_dp(epsilon=mu),
+        gdp.mu_from_rates(fpr=0.1, tpr=np.full(shape, 0.2)),
+        gdp.mu_from_advantage(advantage=np.full(shape, 0.2)),
+        gdp.compose(mu, 2.0),
+        gdp.zcdp(mu=mu),
+    )
     for found in calls:
         assert np.shape(found) == shape and np.asarray(found).dtype == np.float64

@@ -13,9 +13,15 @@ import jaxgdp
 from jaxgdp.accounting.run import engine
 
 ARGUMENT = {
-    "mu": "fpr_floor", "regret": "fpr_floor", "epsilon": "delta", "delta": "epsilon", "tpr": "fpr", "beta": "fpr",
-    "bayes_risk": "prior", "approximate_mu": "approximation",
-}  # fmt: skip
+    "mu": "fpr_floor",
+    "regret": "fpr_floor",
+    "epsilon": "delta",
+    "delta": "epsilon",
+    "tpr": "fpr",
+    "beta": "fpr",
+    "bayes_risk": "prior",
+    "approximate_mu": "approximation",
+}
 LARGEST_LATTICE = 2**13  # a bracket has to hold on any lattice, and the small ones are quick
 ROUNDING = mpf("1e-15")  # the last digit of a double is not what is looked for
 SMALLER = ("beta", "bayes_risk")  # smaller on the curve of the less private

@@ -23,9 +23,15 @@ from .questions import ARGUMENTS, built, question_of
 
 # what a curve is asked at, from … to …, each of every size
 VALUES = {
-    "epsilon": (1e-14, 0.5), "delta": (1e-3, 20.0), "tpr": (1e-12, 0.9), "beta": (1e-12, 0.9), "bayes_risk": (1e-4, 1.0 - 1e-4),
-    "approximate_mu": (1e-10, 0.1), "mu": (1e-14, 0.1), "regret": (1e-14, 0.1),
-}  # fmt: skip
+    "epsilon": (1e-14, 0.5),
+    "delta": (1e-3, 20.0),
+    "tpr": (1e-12, 0.9),
+    "beta": (1e-12, 0.9),
+    "bayes_risk": (1e-4, 1.0 - 1e-4),
+    "approximate_mu": (1e-10, 0.1),
+    "mu": (1e-14, 0.1),
+    "regret": (1e-14, 0.1),
+}
 
 
 def wrong(found, status) -> bool:

@@ -76,8 +76,11 @@ def main(arguments=None) -> int:
             wrong = np.flatnonzero(disjoint(one, other))
             failed += len(wrong)
             for i in wrong:
-                print(f"{name} of σ = {sigma[i]!r}, p = {rate[i]!r}, T = {steps[i]!r}: {one[0][i]!r} … {one[1][i]!r} by 64 bits, "
-                      f"{other[0][i]!r} … {other[1][i]!r} by 32")  # fmt: skip
+                print(
+                    f"{name} of σ = {sigma[i]!r}, p = {rate[i]!r}, T = {steps[i]!r}: "
+                    f"{one[0][i]!r} … {one[1][i]!r} by 64 bits, "
+                    f"{other[0][i]!r} … {other[1][i]!r} by 32"
+                )
             unmet[name] += int(np.sum(both[1].status[name] != 0))
             for bits, bracket in ((64, one), (32, other)):
                 widths[name, bits].append(width(name, bracket))

@@ -10,9 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 ARGUMENTS = {
-    "mu": "fpr_floor", "regret": "fpr_floor", "epsilon": "delta", "delta": "epsilon", "tpr": "fpr", "beta": "fpr",
-    "bayes_risk": "prior", "approximate_mu": "approximation",
-}  # fmt: skip
+    "mu": "fpr_floor",
+    "regret": "fpr_floor",
+    "epsilon": "delta",
+    "delta": "epsilon",
+    "tpr": "fpr",
+    "beta": "fpr",
+    "bayes_risk": "prior",
+    "approximate_mu": "approximation",
+}
 QUANTITIES = (*ARGUMENTS, "advantage")
 ADJACENCIES = ("add_remove", "add", "remove")
 
@@ -104,12 +110,18 @@ CLASSES = {
     "DiscreteLaplace": (_one("jaxgdp.DiscreteLaplace({})", 0.7, 20.0), 100),
     "RandomizedResponse": (_one("jaxgdp.RandomizedResponse({})", 0.02, 3.0), 100),
     "PureDP": (_one("jaxgdp.PureDP({})", 0.02, 2.0), 100),
-    "ApproximateDP": (lambda rng: f"jaxgdp.ApproximateDP({_log_uniform(rng, 0.02, 2.0)}, {_log_uniform(rng, 1e-14, 1e-4)})", 50),
+    "ApproximateDP": (
+        lambda rng: (
+            f"jaxgdp.ApproximateDP({_log_uniform(rng, 0.02, 2.0)}, "
+            f"{_log_uniform(rng, 1e-14, 1e-4)})"
+        ),
+        50,
+    ),
     "ExponentialMechanism": (_one("jaxgdp.ExponentialMechanism({})", 0.02, 2.0), 50),
     "FromPMFs": (_from_pmfs, 30),
     "FromProfile": (_from_profile, 20),
     "FromDensities": (_from_densities, 30),
-}  # fmt: skip
+}
 
 
 def _classes(rng, name: str | None = None) -> list[str]:

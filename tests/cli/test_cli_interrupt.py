@@ -30,7 +30,8 @@ import sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 import jaxgdp.deployments
 
-known = threading.Event()  # that the pool has its thread: an interrupt before would leave nothing to wait for
+# that the pool has its thread: an interrupt before would leave nothing to wait for
+known = threading.Event()
 
 def deaf():
     known.wait()

@@ -50,9 +50,15 @@ def store(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "texts, found",
-    [(["1,2", "3"], [1, 2, 3]), (["1:3:5"], [1, 1.5, 2, 2.5, 3]), (["1:100:3:log,7"], [1, 10, 100, 7]), (["2:2:1"], [2]),
-     (["1/4:1:2:linear"], [0.25, 1]), (["3:1:3"], [3, 2, 1])],
-)  # fmt: skip
+    [
+        (["1,2", "3"], [1, 2, 3]),
+        (["1:3:5"], [1, 1.5, 2, 2.5, 3]),
+        (["1:100:3:log,7"], [1, 10, 100, 7]),
+        (["2:2:1"], [2]),
+        (["1/4:1:2:linear"], [0.25, 1]),
+        (["3:1:3"], [3, 2, 1]),
+    ],
+)
 def test_axes(texts, found):
     np.testing.assert_allclose(axis("--x", texts), found, rtol=1e-15)
 
@@ -63,9 +69,17 @@ def test_ranges_of_whole_numbers_are_rounded_and_numbers_as_typed_are_not():
 
 @pytest.mark.parametrize(
     "text, mention",
-    [("1:2", "FROM:TO:NUMBER"), ("1:2:3:cubic", "FROM:TO:NUMBER"), ("1:2:0", "whole number of values"), ("0:2:3:log", "above 0"),
-     ("1:2:2.5", "whole number of values"), ("a:2:3", "must be a number"), ("1:inf:3", "finite"), ("1:2:9e9", "from 1 to")],
-)  # fmt: skip
+    [
+        ("1:2", "FROM:TO:NUMBER"),
+        ("1:2:3:cubic", "FROM:TO:NUMBER"),
+        ("1:2:0", "whole number of values"),
+        ("0:2:3:log", "above 0"),
+        ("1:2:2.5", "whole number of values"),
+        ("a:2:3", "must be a number"),
+        ("1:inf:3", "finite"),
+        ("1:2:9e9", "from 1 to"),
+    ],
+)
 def test_bad_ranges_are_one_line(capsys, tmp_path, text, mention):
     assert (
         main(
@@ -92,10 +106,14 @@ def test_bad_ranges_are_one_line(capsys, tmp_path, text, mention):
 
 @pytest.mark.parametrize(
     "more, mention",
-    [(["--workers", "2", "--scheduler", "tcp://x:1"], "--workers or --scheduler"), (["--workers", "0"], "--workers must be"),
-     (["--quantity", "mu,nonsense"], "nonsense"), (["--chunk-size", "0"], "--chunk-size must be"),
-     (["--executor", "abacus"], "executor must be one of")],
-)  # fmt: skip
+    [
+        (["--workers", "2", "--scheduler", "tcp://x:1"], "--workers or --scheduler"),
+        (["--workers", "0"], "--workers must be"),
+        (["--quantity", "mu,nonsense"], "nonsense"),
+        (["--chunk-size", "0"], "--chunk-size must be"),
+        (["--executor", "abacus"], "executor must be one of"),
+    ],
+)
 def test_bad_options_are_one_line(capsys, tmp_path, more, mention):
     assert main(["sweep", "--store", str(tmp_path / "s.zarr"), *AXES, *more]) == 2
     said = capsys.readouterr().err

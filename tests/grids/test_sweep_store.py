@@ -129,9 +129,17 @@ def test_second_sweep_computes_only_what_is_missing(whole, tmp_path, counted):
 
 @pytest.mark.parametrize(
     "name, value",
-    [("rtol", 1e-3), ("delta", 1e-5), ("fpr_floor", 1e-9), ("num_steps", [10, 41]), ("adjacency", "add"),
-     ("quantities", ("mu", "epsilon")), ("executor", "compiled"), ("chunk_size", 2)],
-)  # fmt: skip
+    [
+        ("rtol", 1e-3),
+        ("delta", 1e-5),
+        ("fpr_floor", 1e-9),
+        ("num_steps", [10, 41]),
+        ("adjacency", "add"),
+        ("quantities", ("mu", "epsilon")),
+        ("executor", "compiled"),
+        ("chunk_size", 2),
+    ],
+)
 def test_question_of_another_store_is_refused_before_anything_is_computed(
     whole, counted, name, value
 ):
@@ -154,11 +162,16 @@ def test_arguments_that_do_not_matter_make_no_other_question(whole, counted):
 
 @pytest.mark.parametrize(
     "more, message",
-    [({"store": 3}, "store must be a path"), ({"store": "s3://bucket/x.zarr"}, "store must be the path of a folder"),
-     ({"store": "/nowhere/at/all.zarr"}, "store must lie in an existing folder"), ({"chunk_size": 0.5}, "chunk_size must be"),
-     ({"executor": "abacus"}, "executor must be one of"), ({"adjacency": "replace_one"}, "replace_one"),
-     ({"client": 3}, "client must be a dask")],
-)  # fmt: skip
+    [
+        ({"store": 3}, "store must be a path"),
+        ({"store": "s3://bucket/x.zarr"}, "store must be the path of a folder"),
+        ({"store": "/nowhere/at/all.zarr"}, "store must lie in an existing folder"),
+        ({"chunk_size": 0.5}, "chunk_size must be"),
+        ({"executor": "abacus"}, "executor must be one of"),
+        ({"adjacency": "replace_one"}, "replace_one"),
+        ({"client": 3}, "client must be a dask"),
+    ],
+)
 def test_bad_arguments_are_named_before_a_store_is_made(tmp_path, more, message):
     if "client" in more:
         pytest.importorskip("distributed")

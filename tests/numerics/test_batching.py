@@ -19,35 +19,113 @@ SQUARE = RNG.uniform(0.1, 2.0, (7, 7))
 
 # of a number, a vector of 7 and a matrix of 4 × 7
 FUNCTIONS = {
-    "arithmetic": lambda s, v, m: ((-v + s) * m - PLAIN / v) ** 2.0 % 1.5 + 2.0 * abs(m) - 1.0 / (s + m),
+    "arithmetic": lambda s, v, m: (
+        ((-v + s) * m - PLAIN / v) ** 2.0 % 1.5 + 2.0 * abs(m) - 1.0 / (s + m)
+    ),
     "comparisons": lambda s, v, m: xp.where((m > v) & ~(m == s) | (v <= 1.0), m, s),
     "ufuncs": lambda s, v, m: np.logaddexp(xp.exp(m), erfcx(v)) + xp.maximum(PLAIN, s),
-    "sums": lambda s, v, m: (xp.sum(m), xp.sum(m, axis=-1), xp.sum(m, axis=0), xp.max(m, axis=(0, 1)), xp.mean(v)),
+    "sums": lambda s, v, m: (
+        xp.sum(m),
+        xp.sum(m, axis=-1),
+        xp.sum(m, axis=0),
+        xp.max(m, axis=(0, 1)),
+        xp.mean(v),
+    ),
     "kept": lambda s, v, m: m - xp.max(m, axis=-1, keepdims=True),
-    "where the largest is": lambda s, v, m: (xp.argmax(m, axis=-1), xp.argmin(v), xp.all(m > s), xp.any(m > s, axis=0)),
-    "products": lambda s, v, m: (m @ v, v @ v, m @ SQUARE, SQUARE @ v, v @ SQUARE, m @ PLAIN, PLAIN @ v, PLAIN @ (v * SQUARE)),
+    "where the largest is": lambda s, v, m: (
+        xp.argmax(m, axis=-1),
+        xp.argmin(v),
+        xp.all(m > s),
+        xp.any(m > s, axis=0),
+    ),
+    "products": lambda s, v, m: (
+        m @ v,
+        v @ v,
+        m @ SQUARE,
+        SQUARE @ v,
+        v @ SQUARE,
+        m @ PLAIN,
+        PLAIN @ v,
+        PLAIN @ (v * SQUARE),
+    ),
     "einsum": lambda s, v, m: (xp.einsum("c,ck->k", m[:, 0], m), xp.einsum("cj,qj->qc", m, SQUARE)),
-    "shapes": lambda s, v, m: (m.reshape(2, 14), m.reshape(-1), xp.swapaxes(m, 0, 1), xp.moveaxis(m, 0, -1), v[:, None] * PLAIN),
-    "slices": lambda s, v, m: (m[1:, ::-1], m[..., -1], v[None, 2:4], m[:, [0, 3, 3]], m[0], len(m), [row[0] for row in m]),
-    "joined": lambda s, v, m: (xp.concatenate([v, PLAIN, v[:2]]), xp.stack([v, PLAIN], axis=-1), xp.append(v, s), xp.stack([s, 1.0])),
-    "padded": lambda s, v, m: (xp.pad(v, (1, 2)), xp.pad(m, ((0, 0), (0, 1)), mode="edge"), xp.pad(m, 1, constant_values=-1.0)),
-    "along": lambda s, v, m: (xp.cumsum(m, axis=0), xp.diff(v, prepend=0.0), xp.argsort(m), xp.cummax(v), xp.cumulative_logaddexp(v)),
-    "alike": lambda s, v, m: (xp.zeros_like(m), xp.ones_like(v), xp.full_like(v, s), xp.round(m), xp.broadcast_to(v, (2, 7))),
+    "shapes": lambda s, v, m: (
+        m.reshape(2, 14),
+        m.reshape(-1),
+        xp.swapaxes(m, 0, 1),
+        xp.moveaxis(m, 0, -1),
+        v[:, None] * PLAIN,
+    ),
+    "slices": lambda s, v, m: (
+        m[1:, ::-1],
+        m[..., -1],
+        v[None, 2:4],
+        m[:, [0, 3, 3]],
+        m[0],
+        len(m),
+        [row[0] for row in m],
+    ),
+    "joined": lambda s, v, m: (
+        xp.concatenate([v, PLAIN, v[:2]]),
+        xp.stack([v, PLAIN], axis=-1),
+        xp.append(v, s),
+        xp.stack([s, 1.0]),
+    ),
+    "padded": lambda s, v, m: (
+        xp.pad(v, (1, 2)),
+        xp.pad(m, ((0, 0), (0, 1)), mode="edge"),
+        xp.pad(m, 1, constant_values=-1.0),
+    ),
+    "along": lambda s, v, m: (
+        xp.cumsum(m, axis=0),
+        xp.diff(v, prepend=0.0),
+        xp.argsort(m),
+        xp.cummax(v),
+        xp.cumulative_logaddexp(v),
+    ),
+    "alike": lambda s, v, m: (
+        xp.zeros_like(m),
+        xp.ones_like(v),
+        xp.full_like(v, s),
+        xp.round(m),
+        xp.broadcast_to(v, (2, 7)),
+    ),
     "polynomial": lambda s, v, m: xp.polyval(np.array([1.0, -2.0, 0.5]), v),
-    "searches": lambda s, v, m: (xp.searchsorted(np.sort(PLAIN), v), xp.interp(v, np.sort(PLAIN), PLAIN)),
-    "gathered": lambda s, v, m: (v[xp.argmax(m, axis=-1)], xp.take(PLAIN, xp.argmax(v)), m[xp.argmin(m[:, 0])]),
+    "searches": lambda s, v, m: (
+        xp.searchsorted(np.sort(PLAIN), v),
+        xp.interp(v, np.sort(PLAIN), PLAIN),
+    ),
+    "gathered": lambda s, v, m: (
+        v[xp.argmax(m, axis=-1)],
+        xp.take(PLAIN, xp.argmax(v)),
+        m[xp.argmin(m[:, 0])],
+    ),
     "along an axis": lambda s, v, m: xp.take_along_axis(m, xp.argmax(m, axis=-1)[:, None], -1),
-    "set": lambda s, v, m: (xp.at_set(m, (slice(None), 0), v[:4]), xp.at_set(PLAIN, -1, s), xp.at_set(v, xp.argmax(v), 9.0)),
+    "set": lambda s, v, m: (
+        xp.at_set(m, (slice(None), 0), v[:4]),
+        xp.at_set(PLAIN, -1, s),
+        xp.at_set(v, xp.argmax(v), 9.0),
+    ),
     "added": lambda s, v, m: xp.at_add(xp.zeros((7,)), xp.argsort(v) // 2, v),
     "raised": lambda s, v, m: xp.at_max(PLAIN, xp.argsort(v) // 2, v + s),
-    "transforms": lambda s, v, m: (xp.rfft(m).real, xp.rfft(v).imag, xp.irfft(xp.complex(v, PLAIN), 12)),
+    "transforms": lambda s, v, m: (
+        xp.rfft(m).real,
+        xp.rfft(v).imag,
+        xp.irfft(xp.complex(v, PLAIN), 12),
+    ),
     "sums of logs": lambda s, v, m: (xp.logsumexp(m, axis=-1), xp.logsumexp(v)),
     "either": lambda s, v, m: xp.cond(s > 0.7, lambda x: (x, s), lambda x: (-x, 2.0 * s), m),
-    "loop": lambda s, v, m: xp.fori_loop(0, 9, lambda i, x: xp.where(x > 2.0, x, x * 1.5 + i), v, lambda x: x > 2.0),
-    "rows within": lambda s, v, m: xp.vmap(lambda row, x: (row * s + v, xp.sum(row) * x, PLAIN))(m, v[:4]),
-    "rows within rows": lambda s, v, m: xp.vmap(lambda row: xp.vmap(lambda x: row[0] * x + s + v)(row))(m),
+    "loop": lambda s, v, m: xp.fori_loop(
+        0, 9, lambda i, x: xp.where(x > 2.0, x, x * 1.5 + i), v, lambda x: x > 2.0
+    ),
+    "rows within": lambda s, v, m: xp.vmap(lambda row, x: (row * s + v, xp.sum(row) * x, PLAIN))(
+        m, v[:4]
+    ),
+    "rows within rows": lambda s, v, m: xp.vmap(
+        lambda row: xp.vmap(lambda x: row[0] * x + s + v)(row)
+    )(m),
     "plain rows within": lambda s, v, m: xp.vmap(lambda row, x: xp.sum(row * v) + x)(SQUARE, PLAIN),
-}  # fmt: skip
+}
 
 
 def both_ways(function, room):

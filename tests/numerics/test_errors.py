@@ -67,14 +67,33 @@ def quantile(log_p, near):
 
 
 ELEMENTARY = {
-    "exp": (xp.exp, mpmath.exp, np.concatenate([RANDOM.uniform(-700, 700, 300), -SMALL]), errors.EXP),
-    "expm1": (xp.expm1, mpmath.expm1, np.concatenate([RANDOM.uniform(-40, 40, 200), SMALL, -SMALL]), errors.EXP),
-    "log": (xp.log, mpmath.log, np.concatenate([10.0 ** RANDOM.uniform(-300, 300, 100), RANDOM.uniform(0.5, 2, 200)]), errors.EXP),
-    "log1p": (
-        xp.log1p, mpmath.log1p,
-        np.concatenate([RANDOM.uniform(-0.75, 0, 300), np.linspace(-0.5, -0.3, 200), SMALL, -0.7 * SMALL]), errors.LOG1P * errors.UNIT,
+    "exp": (
+        xp.exp,
+        mpmath.exp,
+        np.concatenate([RANDOM.uniform(-700, 700, 300), -SMALL]),
+        errors.EXP,
     ),
-}  # fmt: skip
+    "expm1": (
+        xp.expm1,
+        mpmath.expm1,
+        np.concatenate([RANDOM.uniform(-40, 40, 200), SMALL, -SMALL]),
+        errors.EXP,
+    ),
+    "log": (
+        xp.log,
+        mpmath.log,
+        np.concatenate([10.0 ** RANDOM.uniform(-300, 300, 100), RANDOM.uniform(0.5, 2, 200)]),
+        errors.EXP,
+    ),
+    "log1p": (
+        xp.log1p,
+        mpmath.log1p,
+        np.concatenate(
+            [RANDOM.uniform(-0.75, 0, 300), np.linspace(-0.5, -0.3, 200), SMALL, -0.7 * SMALL]
+        ),
+        errors.LOG1P * errors.UNIT,
+    ),
+}
 
 
 @backends
@@ -323,8 +342,14 @@ def test_every_constant_is_used():
     used = set()
     for path in root.rglob("*.py"):
         if path.name != "errors.py":
-            names = {n for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ImportFrom)
-                     for a in node.names if node.module and node.module.endswith("errors") for n in (a.name,)}  # fmt: skip
+            names = {
+                n
+                for node in ast.walk(ast.parse(path.read_text("utf-8")))
+                if isinstance(node, ast.ImportFrom)
+                for a in node.names
+                if node.module and node.module.endswith("errors")
+                for n in (a.name,)
+            }
             used |= names
     declared = {name for name in vars(errors) if name.isupper()}
     assert declared - used <= {"AT_INFINITY", "ERFCX", "LOG_NDTR"}

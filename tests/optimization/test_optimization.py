@@ -14,9 +14,12 @@ def test_gaussian_stages_have_a_closed_form():
     """Σ w_k·σ_k² at Σ T_k/σ_k² = μ² is least for σ_k ∝ (T_k/w_k)^{1/4}."""
     weights, steps = np.array([6.0, 1.0, 0.5]), np.array([100.0, 200.0, 100.0])
     found = jaxgdp.optimize(
-        lambda s: (s.noise_multiplier**2) @ weights, targets.Mu(0.5), noise_multiplier=np.full(3, 30.0), num_steps=steps,
+        lambda s: (s.noise_multiplier**2) @ weights,
+        targets.Mu(0.5),
+        noise_multiplier=np.full(3, 30.0),
+        num_steps=steps,
         iterations=40,
-    )  # fmt: skip
+    )
     shape = (steps / weights) ** 0.25
     exact = shape * np.sqrt(np.sum(steps / shape**2)) / 0.5
     assert np.allclose(found.schedule.noise_multiplier, exact, rtol=1e-2)
@@ -42,9 +45,14 @@ def test_subsampled_optimum_cannot_be_bettered_nearby():
 
     target = targets.TPR(tpr=0.2, fpr=0.1)
     found = jaxgdp.optimize(
-        proxy, target, noise_multiplier=np.full(2, 2.0), sampling_prob=0.05, num_steps=100,
-        over=("noise_multiplier", "sampling_prob"), iterations=40,
-    )  # fmt: skip
+        proxy,
+        target,
+        noise_multiplier=np.full(2, 2.0),
+        sampling_prob=0.05,
+        num_steps=100,
+        over=("noise_multiplier", "sampling_prob"),
+        iterations=40,
+    )
     best = found.schedule
     again = jaxgdp.measure(best.mechanism(), "tpr", fpr=0.1, rtol=1e-4).brackets["tpr"]
     assert (

@@ -61,7 +61,8 @@ class FlippedBit(Mechanism):
     flip: Any
 
     def __post_init__(self):
-        object.__setattr__(self, "flip", checked("flip", self.flip, "in (0, 0.5)", lambda q: (q > 0.0) & (q < 0.5)))
+        flip = checked("flip", self.flip, "in (0, 0.5)", lambda q: (q > 0.0) & (q < 0.5))
+        object.__setattr__(self, "flip", flip)
 
     def loss_nodes(self, depth):
         rates = xp.stack([xp.log1p(-self.flip), xp.log(self.flip)])

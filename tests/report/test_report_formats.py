@@ -394,8 +394,12 @@ def test_formats_on_the_command_line(name, capsys, tmp_path):
     assert main([*RUN, "--format", name]) == 0
     printed = capsys.readouterr().out
     beginning = {
-        "json": "{", "markdown": "### Privacy report", "text": "jaxgdp ", "html": "<!DOCTYPE html>", "registry": "url_slug: ",
-    }  # fmt: skip
+        "json": "{",
+        "markdown": "### Privacy report",
+        "text": "jaxgdp ",
+        "html": "<!DOCTYPE html>",
+        "registry": "url_slug: ",
+    }
     assert printed.startswith(beginning[name])
     suffix = {"json": "json", "markdown": "md", "text": "txt", "html": "html", "registry": "yaml"}[
         name

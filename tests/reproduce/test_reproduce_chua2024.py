@@ -63,10 +63,12 @@ def test_renyi_divergences_of_whole_orders_are_binomial_sums():
     with mpmath.workdps(40):
         for order in (2, 5, 12):
             terms = (
-                mpmath.binomial(order, k) * (1 - mpmath.mpf(rate)) ** (order - k) * mpmath.mpf(rate) ** k
+                mpmath.binomial(order, k)
+                * (1 - mpmath.mpf(rate)) ** (order - k)
+                * mpmath.mpf(rate) ** k
                 * mpmath.exp(k * (k - 1) / (2 * mpmath.mpf(sigma) ** 2))
                 for k in range(order + 1)
-            )  # fmt: skip
+            )
             exact = steps * mpmath.log(sum(terms)) / (order - 1)
             (i,) = np.flatnonzero(np.isclose(renyi.ORDERS, order))
             assert float(exact) == pytest.approx(found[i], rel=1e-6)

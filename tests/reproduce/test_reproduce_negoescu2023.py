@@ -90,7 +90,10 @@ def adult_text():
         f"{20 + i},{1e5 + i:g},{i % 16},0,0,40,{i % 2},{1 - i % 2},{i % 3 > 0:d},{i % 3 == 0:d}"
         for i in range(60)
     ]
-    columns = "age,fnlwgt,education-num,capital-gain,capital-loss,hours-per-week,sex_Female,sex_Male,salary_<=50K,salary_>50K"
+    columns = (
+        "age,fnlwgt,education-num,capital-gain,capital-loss,hours-per-week,sex_Female,sex_Male,"
+        "salary_<=50K,salary_>50K"
+    )
     return "\n".join([columns, *rows]) + "\n"
 
 

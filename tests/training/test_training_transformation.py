@@ -310,7 +310,8 @@ g = jnp.linspace(-2.0, 3.0, 24).reshape(8, 3)
 mask = jnp.arange(8) % 3 > 0
 whole = privatize(1.0, 0.5, 4.0, key)
 alone, _ = whole.update(g, whole.init(None), mask=mask)
-plan = Plan(np.arange(4, dtype=np.int32), np.arange(4, dtype=np.int32), {"mu": np.arange(4, dtype=np.float32)},
+counts = np.arange(4, dtype=np.int32)
+plan = Plan(counts, np.arange(4, dtype=np.int32), {"mu": np.arange(4, dtype=np.float32)},
             {"mu": np.arange(4, dtype=np.float32) + 1}, 1.0, 1.0, 3, 0.0, (), 0)
 
 def step(g, mask):
@@ -319,14 +320,18 @@ def step(g, mask):
     return update, plan.at(state.step)["mu"].upper
 
 mesh = Mesh(np.array(jax.devices()), ("data",))
-sharded = jax.jit(jax.shard_map(step, mesh=mesh, in_specs=(P("data"), P("data")), out_specs=(P(), P())))
+sharded = jax.jit(
+    jax.shard_map(step, mesh=mesh, in_specs=(P("data"), P("data")), out_specs=(P(), P()))
+)
 update, upper = sharded(g, mask)
 assert np.allclose(update, alone, atol=1e-6), (update, alone)
 assert float(upper) == 2.0
 updates, uppers = jax.pmap(step, axis_name="data")(g.reshape(2, 4, 3), mask.reshape(2, 4))
 assert np.allclose(updates, alone, atol=1e-6) and uppers.tolist() == [2.0, 2.0]
 sampler = poisson_sampler(4, 0.5, max_steps=10)
-draw = jax.shard_map(lambda k: sampler.sample(k[0]).mask, mesh=mesh, in_specs=P("data"), out_specs=P("data"))
+draw = jax.shard_map(
+    lambda k: sampler.sample(k[0]).mask, mesh=mesh, in_specs=P("data"), out_specs=P("data")
+)
 assert draw(jax.random.split(key, 2)).shape == (8,)
 """
 

@@ -22,19 +22,46 @@ ALL = (
     "noise, rate, steps, at",
     [
         (
-            1.92938, 0.00161275, 1229,
-            {"fpr": 7.64718e-07, "epsilon": 0.0210399, "fpr_floor": 1.41632e-07, "delta": 1.19479e-10, "approximation": 3.26083e-05, "prior": 0.6089},
+            1.92938,
+            0.00161275,
+            1229,
+            {
+                "fpr": 7.64718e-07,
+                "epsilon": 0.0210399,
+                "fpr_floor": 1.41632e-07,
+                "delta": 1.19479e-10,
+                "approximation": 3.26083e-05,
+                "prior": 0.6089,
+            },
         ),
         (
-            0.578164, 0.107404, 2296,
-            {"fpr": 1.46531e-05, "epsilon": 0.0192802, "fpr_floor": 3.09719e-05, "delta": 1.22219e-09, "approximation": 2.29693e-06, "prior": 0.1857},
+            0.578164,
+            0.107404,
+            2296,
+            {
+                "fpr": 1.46531e-05,
+                "epsilon": 0.0192802,
+                "fpr_floor": 3.09719e-05,
+                "delta": 1.22219e-09,
+                "approximation": 2.29693e-06,
+                "prior": 0.1857,
+            },
         ),
         (
-            3.90701, 0.00280098, 146,
-            {"fpr": 9.87643e-05, "epsilon": 0.0367541, "fpr_floor": 0.00404546, "delta": 2.4825e-12, "approximation": 2.53192e-09, "prior": 0.2492},
+            3.90701,
+            0.00280098,
+            146,
+            {
+                "fpr": 9.87643e-05,
+                "epsilon": 0.0367541,
+                "fpr_floor": 0.00404546,
+                "delta": 2.4825e-12,
+                "approximation": 2.53192e-09,
+                "prior": 0.2492,
+            },
         ),
     ],
-)  # fmt: skip
+)
 def test_vertex_where_delta_is_asked_leaves_the_middle_of_the_curve_known(noise, rate, steps, at):
     """A lattice with a vertex at ε has, seldom, none at ℓ = 0: the slopes of the one below hold it
     then.
@@ -61,8 +88,14 @@ def test_mu_does_not_depend_on_the_delta_of_another_quantity():
 
 @pytest.mark.parametrize(
     "noise, rate, steps",
-    [(2.377092, 0.097801, 107), (2.223752, 0.032646, 111), (1.906481, 0.432801, 119), (2.314409, 0.00184, 105), (1.178004, 0.000939, 121)],
-)  # fmt: skip
+    [
+        (2.377092, 0.097801, 107),
+        (2.223752, 0.032646, 111),
+        (1.906481, 0.432801, 119),
+        (2.314409, 0.00184, 105),
+        (1.178004, 0.000939, 121),
+    ],
+)
 def test_few_steps_are_as_accurate_as_many(noise, rate, steps):
     found = jaxgdp.measure(jaxgdp.dpsgd(noise, rate, steps), ("mu", "regret"), rtol=1e-3)
     assert found.status["mu"] == 0 and found.status["regret"] == 0, found.brackets

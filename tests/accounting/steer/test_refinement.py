@@ -134,8 +134,10 @@ def test_single_step_gets_more_tilts_where_neither_points_nor_a_gentler_tilt_hel
     # nor of compositions, nor where the sides do not close, nor twice
     open_rules = dataclasses.replace(RULES, tight=False)
     for other, lattice, rules in (
-        (task, HEAVY, RULES), (task, single, open_rules), (dataclasses.replace(task, pieces=8), single, RULES),
-    ):  # fmt: skip
+        (task, HEAVY, RULES),
+        (task, single, open_rules),
+        (dataclasses.replace(task, pieces=8), single, RULES),
+    ):
         assert refine(other, passed(9.5, lattice), rules, nothing_finer).action == DONE
 
 
