@@ -1,9 +1,9 @@
-"""Write ``docs/registry.md``: every number of it is computed from the records and the shipped
+"""Write ``docs/registry.md``: every number of it is computed from the entries and the shipped
 deployments.
 
     python docs/make_registry.py [FOLDER OF RECORDS]
 
-The records are those of OpenDP's registry of deployments of differential privacy (MIT licence, ©
+The entries are those of OpenDP's registry of deployments of differential privacy (MIT licence, ©
 2025 OpenDP)."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RECORDS = HERE.parent / "tests" / "interop" / "data" / "registry"
 MARKS = "<!-- {} -->"
 DELTA = 1e-10
 
-# which claim is about which shipped deployment: (record, label of its claim, deployment)
+# which claim is about which shipped deployment: (entry, label of its claim, deployment)
 CENSUS = (
     ("census_redistricting_data", "Person Tables", "census_2020_pl94_persons"),
     ("census_redistricting_data", "Housing Unit Tables", "census_2020_pl94_units"),
@@ -29,7 +29,7 @@ CENSUS = (
     ("census_demographic_and_housing", "Housing Unit Tables", "census_2020_dhc_housing"),
 )
 
-# why, and what is not known; of the records that arithmetic finds at odds with themselves
+# why, and what is not known; of the entries that arithmetic finds at odds with themselves
 EXPLAINED = {
     "apple_iconic_scenes_photo_selections_2023": (
         "The two fields exclude each other. The brackets are those of (ε, δ), the weaker claim."
@@ -46,11 +46,11 @@ EXPLAINED = {
         " 0.021 was, it is an overestimate."
     ),
     "recurve_energy_dp": (
-        "The record says why: the paper's ε = 0.843 comes from a wrong amplification formula, 4.72"
+        "The entry says why: the paper's ε = 0.843 comes from a wrong amplification formula, 4.72"
         " from the right one, and 6.8 holds if the sampling does not amplify at all. Which sampling"
         " was used is not established; 6.8 is the safe one."
     ),
-    "uber": "δ is a formula in the number of records, n, which the record does not state.",
+    "uber": "δ is a formula in the number of records, n, which the entry does not state.",
     "user_url_privacy": (
         "Two accountings side by side: ε comes from μ = 0.376, ρ from adding up 14 times 0.0052."
         " Both may hold at once, but ε does not follow from the printed ρ. Why the ρ of the"
@@ -58,14 +58,14 @@ EXPLAINED = {
     ),
     "wikimedia_russian_editor_activity_statistics_2023": (
         "The noise scale of the same line gives 0.1, as the parameters say. The value 0.9 stands in"
-        " the same place of another record, of editor activity; that it was copied from there is"
+        " the same place of another entry, of editor activity; that it was copied from there is"
         " likely, not established."
     ),
 }
 
 
-def read_all(folder=RECORDS) -> dict[str, registry.Record]:
-    """Every record of a folder by the stem of its file."""
+def read_entries(folder=RECORDS) -> dict[str, registry.Entry]:
+    """Every entry of a folder by the stem of its file."""
     paths = sorted(
         path for path in Path(folder).glob("*.yaml") if path.name != "deployments-schema.yaml"
     )
@@ -93,12 +93,12 @@ def _sides(bracket) -> str:
     return high if close else f"{low} … {high}"
 
 
-def results(records: dict[str, registry.Record]) -> str:
+def results(entries: dict[str, registry.Entry]) -> str:
     """A row for each claim with numbers."""
     rows = []
-    for record in records.values():
-        for position, claim in enumerate(record.claims):
-            name = record.name if position == 0 else f"… {claim.label or 'the same, otherwise'}"
+    for entry in entries.values():
+        for position, claim in enumerate(entry.claims):
+            name = entry.name if position == 0 else f"… {claim.label or 'the same, otherwise'}"
             cells = [
                 _sides(claim.brackets.get(key))
                 for key in ("mu", "approximate_mu", "advantage", "tpr")
@@ -106,8 +106,8 @@ def results(records: dict[str, registry.Record]) -> str:
             rows.append(
                 (
                     name,
-                    record.variant if position == 0 else "",
-                    record.unit if position == 0 else "",
+                    entry.variant if position == 0 else "",
+                    entry.unit if position == 0 else "",
                     claim.stated,
                     *cells,
                 )
@@ -125,20 +125,20 @@ def results(records: dict[str, registry.Record]) -> str:
     return _table(header, rows)
 
 
-def silent(records: dict[str, registry.Record]) -> str:
-    """The records without numbers."""
-    return "; ".join(sorted(record.name for record in records.values() if not record.claims)) + "."
+def silent(entries: dict[str, registry.Entry]) -> str:
+    """The entries without numbers."""
+    return "; ".join(sorted(entry.name for entry in entries.values() if not entry.claims)) + "."
 
 
-def at_odds(records: dict[str, registry.Record]) -> str:
-    """A section for each record that disagrees with itself."""
+def at_odds(entries: dict[str, registry.Entry]) -> str:
+    """A section for each entry that disagrees with itself."""
     parts = []
-    for stem, record in records.items():
-        if record.disagreements:
+    for stem, entry in entries.items():
+        if entry.disagreements:
             lines = [
-                f"### {record.name}",
+                f"### {entry.name}",
                 "",
-                *(f"- {line}" for line in record.disagreements),
+                *(f"- {line}" for line in entry.disagreements),
                 "",
                 EXPLAINED[stem],
                 "",
@@ -154,13 +154,13 @@ def _of(bracket) -> str:
     )
 
 
-def census(records: dict[str, registry.Record]) -> str:
+def census(entries: dict[str, registry.Entry]) -> str:
     """Printed ε against both conversions of the exact budget and against the composed
     mechanisms.
     """
     rows = []
     for stem, label, name in CENSUS:
-        (claim,) = (claim for claim in records[stem].claims if claim.label == label)
+        (claim,) = (claim for claim in entries[stem].claims if claim.label == label)
         rho = float(deployments.census.total_budget(name))
         curve = jaxgdp.tradeoff(deployments.mechanism(name))
         rows.append(
@@ -201,19 +201,19 @@ def budgets() -> str:
     return _table(("release", "ρ"), rows)
 
 
-def page(records: dict[str, registry.Record]) -> str:
+def page(entries: dict[str, registry.Entry]) -> str:
     """The whole page: the text of ``registry.template`` with what is computed in the place of its
     marks.
     """
     text = (HERE / "registry.template").read_text(encoding="utf-8")
     made = {
-        "results": results(records),
-        "silent": silent(records),
-        "at odds": at_odds(records),
-        "census": census(records),
+        "results": results(entries),
+        "silent": silent(entries),
+        "at odds": at_odds(entries),
+        "census": census(entries),
         "budgets": budgets(),
         "count": (
-            f"{len(records)} records, {sum(bool(r.claims) for r in records.values())} of them with"
+            f"{len(entries)} entries, {sum(bool(r.claims) for r in entries.values())} of them with"
             " numbers"
         ),
         "version": jaxgdp.__version__,
@@ -224,4 +224,4 @@ def page(records: dict[str, registry.Record]) -> str:
 
 
 if __name__ == "__main__":
-    (HERE / "registry.md").write_text(page(read_all(*sys.argv[1:2])), encoding="utf-8")
+    (HERE / "registry.md").write_text(page(read_entries(*sys.argv[1:2])), encoding="utf-8")

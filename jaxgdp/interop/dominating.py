@@ -1,18 +1,22 @@
-"""A pair of laws on a grid of privacy losses that dominates a mechanism: what the certified upper
-side of its curve says, as masses.
+"""A pair of laws on a grid of privacy losses that dominates a mechanism: the certified upper side of
+its curve as masses.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..accounting.certify.curve import log_delta_at
+from ..mechanisms import Composition
+from ..mechanisms.base import Mechanism
 from ..mechanisms.finite_pair import FinitePair
 from ..numerics.compiling import Program
 from ..numerics.precision import with_float64
-from ..tradeoff import tradeoff
+from ..numerics.shapes import Array
+from ..tradeoff import TradeoffCurve, tradeoff
 
 _MOST = 2**21  # grid points of a half
 
@@ -23,10 +27,13 @@ class LossPair(NamedTuple):
 
     Attributes:
         spacing: the grid's spacing h.
-        above: positions k > 0 of losses k·h. q_above: their Q-masses (record present).
-        below: positions k > 0 of losses −k·h. p_below: their P-masses (record absent).
+        above: positions k > 0 of losses k·h.
+        q_above: their Q-masses (record present).
+        below: positions k > 0 of losses −k·h.
+        p_below: their P-masses (record absent).
         centre: P- and Q-mass at loss 0.
-        q_plus: Q-mass at +∞. p_minus: P-mass at −∞.
+        q_plus: Q-mass at +∞.
+        p_minus: P-mass at −∞.
     """
 
     spacing: float
@@ -49,22 +56,34 @@ class LossPair(NamedTuple):
         return FinitePair.build(loss, log_p, log_p + loss, *(np.asarray(end) for end in ends))
 
 
-_look_up = Program(log_delta_at)
+_log_delta = Program(log_delta_at)
 
 
-def _profiles(curve, epsilon):
+class _Half(NamedTuple):
+    """One half of a hull: its vertices, the slope right of each, and the slope left of the first,
+    where another half is beside it.
+    """
+
+    vertices: list[int]
+    slopes: list[np.longdouble]
+    first: Any = None
+
+    def shorter(self) -> _Half:
+        return self._replace(vertices=self.vertices[:-1], slopes=self.slopes[:-1])
+
+
+@with_float64
+def _profiles(curve: TradeoffCurve, epsilon: Array) -> tuple[Array, Array]:
     """Upper sides of δ(ε) of both orders, ε ≥ 0."""
-
-    @with_float64
-    def ask():
-        finest = curve._curves[0][-1]
-        sides = (finest.upper_plus, finest.upper_minus)
-        return tuple(np.exp(np.minimum(np.asarray(_look_up(side, epsilon)), 0.0)) for side in sides)
-
-    return ask()
+    finest = curve._curves[0][-1]
+    plus, minus = (
+        np.exp(np.minimum(np.asarray(_log_delta(side, epsilon)), 0.0))
+        for side in (finest.upper_plus, finest.upper_minus)
+    )
+    return plus, minus
 
 
-def _reach(curve, spacing, tail):
+def _reach(curve: TradeoffCurve, spacing: float, tail: float) -> int:
     """Grid points until neither order's δ falls by more than ``tail`` any more."""
     ladder = np.unique(np.round(np.geomspace(16, _MOST, 400)))
     flat = np.ones(len(ladder), bool)
@@ -78,7 +97,7 @@ def _reach(curve, spacing, tail):
     return int(ladder[np.argmax(flat)])
 
 
-def _hull(gamma, height):
+def _hull(gamma: Array, height: Array) -> _Half:
     """Lower convex hull of a falling curve over [1, ∞) that is flat beyond its last point: vertices
     and the slope right of each.
     """
@@ -95,11 +114,14 @@ def _hull(gamma, height):
             slope = np.longdouble(0.0)
         vertices.append(i)
         slopes.append(slope)
-    return vertices, slopes
+    return _Half(vertices, slopes)
 
 
 def dominating_pair(
-    mechanism, spacing: float = 1e-4, tail: float = 1e-20, rtol: float = 1e-3
+    mechanism: Mechanism | Composition,
+    spacing: float = 1e-4,
+    tail: float = 1e-20,
+    rtol: float = 1e-3,
 ) -> LossPair:
     """A pair on multiples of a spacing that dominates a mechanism in both orders.
 
@@ -111,8 +133,9 @@ def dominating_pair(
     Args:
         mechanism: an unbatched mechanism or composition; its pair in the order (record absent,
             record present).
-        spacing: h > 0. tail: how much mass may be moved to infinity. rtol: width asked of the
-            curve.
+        spacing: h > 0.
+        tail: how much mass may be moved to infinity.
+        rtol: width asked of the curve.
 
     Returns:
         A :class:`LossPair`.
@@ -128,9 +151,10 @@ def dominating_pair(
     )
     # both orders share δ(0), the total variation distance
     plus[0] = minus[0] = min(plus[0], minus[0])
-    (right, right_slope), (left, left_slope) = _hull(gamma, plus), _hull(gamma, minus)
+    right, left = _hull(gamma, plus), _hull(gamma, minus)
+    pair = functools.partial(_pair, spacing, epsilon, q_plus=plus[-1], p_minus=minus[-1])
 
-    def across(here, there, i, j):
+    def across(here: Array, there: Array, i: int, j: int) -> np.longdouble:
         """Slope of the chord from the mirror image of the other half's vertex j to vertex i, in
         this half's coordinate.
         """
@@ -138,50 +162,34 @@ def dominating_pair(
         return (here[i] - mirrored) / (gamma[i] - 1.0 / gamma[j])
 
     # where the halves meet the whole has to be convex too
-    if right[-1] == 0 and left[-1] == 0:
-        at_zero = right_slope[-1] - (minus[0] - left_slope[-1] - 1.0)
-        if at_zero >= 0.0 or len(right) == 1 or len(left) == 1:
-            centre = max(float(at_zero), 0.0)
-            return _pair(
-                spacing,
-                epsilon,
-                (right, right_slope, None),
-                (left, left_slope, None),
-                centre,
-                plus[-1],
-                minus[-1],
-            )
-        right, right_slope, left, left_slope = (
-            right[:-1],
-            right_slope[:-1],
-            left[:-1],
-            left_slope[:-1],
-        )
+    if right.vertices[-1] == 0 and left.vertices[-1] == 0:
+        at_zero = right.slopes[-1] - (minus[0] - left.slopes[-1] - 1.0)
+        if at_zero >= 0.0 or len(right.vertices) == 1 or len(left.vertices) == 1:
+            return pair(right, left, max(float(at_zero), 0.0))
+        right, left = right.shorter(), left.shorter()
     while True:
-        from_left, from_right = (
-            across(plus, minus, right[-1], left[-1]),
-            across(minus, plus, left[-1], right[-1]),
-        )
-        if from_left > right_slope[-1] and len(right) > 1:
-            right, right_slope = right[:-1], right_slope[:-1]
-        elif from_right > left_slope[-1] and len(left) > 1:
-            left, left_slope = left[:-1], left_slope[:-1]
+        i, j = right.vertices[-1], left.vertices[-1]
+        from_left, from_right = across(plus, minus, i, j), across(minus, plus, j, i)
+        if from_left > right.slopes[-1] and len(right.vertices) > 1:
+            right = right.shorter()
+        elif from_right > left.slopes[-1] and len(left.vertices) > 1:
+            left = left.shorter()
         else:
             break
-    return _pair(
-        spacing,
-        epsilon,
-        (right, right_slope, from_left),
-        (left, left_slope, from_right),
-        0.0,
-        plus[-1],
-        minus[-1],
-    )
+    return pair(right._replace(first=from_left), left._replace(first=from_right), 0.0)
 
 
-def _pair(spacing, epsilon, right, left, centre, q_plus, p_minus) -> LossPair:
+def _pair(
+    spacing: float,
+    epsilon: Array,
+    right: _Half,
+    left: _Half,
+    centre: float,
+    q_plus: float,
+    p_minus: float,
+) -> LossPair:
     """Changes of slope as masses."""
-    halves = []
+    halves: list[Array] = []
     for vertices, slopes, first in (right, left):
         slopes = np.array(slopes)
         before = np.append(slopes[1:], slopes[-1] if first is None else first)

@@ -10,19 +10,19 @@ of the bracket. ``err`` is the FPR floor."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
 from .. import gdp
-from ..measure import measure
 from ..mechanisms import dpsgd
 from ..numerics.errors import SHORT
-from ..numerics.validation import checked, closed_unit, nonnegative, positive
+from ..numerics.shapes import ArrayLike
+from ..numerics.validation import closed_unit, nonnegative, positive
 from .opacus import GDPAccountant
-
-_DEFAULT_ALPHAS = 10.0 ** np.array([-10, -8, -6, -4, -3, -2, -1])
+from .safe_sides import MuAndRegret, default_fprs, mu_and_regret, on_closed_unit, safe_side
 
 
 def get_mu_and_regret_for_dpsgd(
@@ -31,13 +31,16 @@ def get_mu_and_regret_for_dpsgd(
     num_steps: int,
     grid_step: float = 1e-4,
     err: float = 1e-10,
-) -> tuple[float, float]:
+) -> MuAndRegret:
     """μ of DP-SGD with Poisson sampling at FPRs down to ``err``, and the regret of reporting it
     (Gomez 2025, Section 3).
 
     Args:
-        noise_multiplier: σ > 0. sample_rate: in (0, 1]. num_steps: a whole number ≥ 1.
-        grid_step: > 0, not needed. err: FPR floor, in [1e-300, 0.5).
+        noise_multiplier: σ > 0.
+        sample_rate: in (0, 1].
+        num_steps: a whole number ≥ 1.
+        grid_step: > 0, not needed.
+        err: FPR floor, in [1e-300, 0.5).
 
     Returns:
         μ and regret, both upper bounds.
@@ -51,13 +54,12 @@ def get_mu_and_regret_for_dpsgd(
         True
     """
     positive("grid_step", grid_step)
-    found = measure(
-        dpsgd(noise_multiplier, sample_rate, num_steps), ("mu", "regret"), fpr_floor=err
-    ).brackets
-    return float(found["mu"].upper), float(found["regret"].upper)
+    return mu_and_regret(dpsgd(noise_multiplier, sample_rate, num_steps), err)
 
 
-def get_worst_case_regret(alphas, betas, mu: float, tol: float = 1e-10) -> float:
+def get_worst_case_regret(
+    alphas: ArrayLike, betas: ArrayLike, mu: float, tol: float = 1e-10
+) -> float:
     """Regret of reporting μ for the straight-line trade-off curve through (alphas, betas): the
     least Δ with f(α + Δ) − Δ ≤ f_μ(α).
 
@@ -124,34 +126,23 @@ class CTDAccountant(GDPAccountant):
         """Name under which a state is saved."""
         return "ctd"
 
-    def get_pld(self, grid_step: float = 1e-4, use_connect_dots: bool = True):
+    def get_pld(self, grid_step: float = 1e-4, use_connect_dots: bool = True) -> Any:
         """A ``PrivacyLossDistribution`` that dominates the steps so far (needs dp_accounting)."""
         from .dp_accounting import to_pld
 
         del use_connect_dots
         return to_pld(self.composition(), grid_step)
 
-    def get_epsilon(self, delta: float, **kwargs: Any) -> float:
-        """Smallest ε known to hold at δ, an upper bound."""
-        return super().get_epsilon(delta)
-
-    def get_beta(self, alpha=None, **kwargs: Any):
+    def get_beta(self, alpha: ArrayLike | None = None, **kwargs: Any) -> Any:
         """Least FNR at FPRs, a lower bound; by default at 1e-10, …, 0.1 and (1 − advantage)/2."""
-        if alpha is None:
-            alpha = np.append(_DEFAULT_ALPHAS, 0.5 * (1.0 - self.get_advantage()))
-        return super().get_beta(alpha)
+        fprs = default_fprs(self.get_advantage()) if alpha is None else closed_unit("alpha", alpha)
+        return super().get_beta(fprs)
 
-    def get_mu_and_regret(
-        self, fpr_floor: float | None = None, **kwargs: Any
-    ) -> tuple[float, float]:
+    def get_mu_and_regret(self, fpr_floor: float | None = None, **kwargs: Any) -> MuAndRegret:
         """μ at FPRs down to the floor and its regret, both upper bounds; also by the name
         ``err``.
         """
         return super().get_mu_and_regret(kwargs.get("err", fpr_floor))
-
-    def get_advantage(self, **kwargs: Any) -> float:
-        """Membership advantage, an upper bound."""
-        return super().get_advantage()
 
 
 class PLDConverter:
@@ -165,7 +156,7 @@ class PLDConverter:
         ValueError: an optimistic one, or masses that do not sum to one.
     """
 
-    def __init__(self, pld):
+    def __init__(self, pld: Any):
         from .dp_accounting import from_pld
 
         self.pld = pld
@@ -173,38 +164,30 @@ class PLDConverter:
 
     def get_advantage(self) -> float:
         """Membership advantage, an upper bound."""
-        return float(measure(self._mechanism, "advantage").brackets["advantage"].upper)
+        return safe_side(self._mechanism, "advantage")
 
-    def get_beta(self, input_alphas=None):
+    def get_beta(self, input_alphas: ArrayLike | None = None) -> Any:
         """Least FNR at FPRs in [0, 1], a lower bound; by default at 1e-10, …, 0.1 and (1 −
         advantage)/2.
         """
         if input_alphas is None:
-            input_alphas = np.append(_DEFAULT_ALPHAS, 0.5 * (1.0 - self.get_advantage()))
-        alphas = closed_unit("input_alphas", input_alphas)
-        inner = (alphas > 0.0) & (alphas < 1.0)
-        found = (
-            measure(self._mechanism, "beta", fpr=np.where(inner, alphas, 0.5))
-            .brackets["beta"]
-            .lower
-        )
+            input_alphas = default_fprs(self.get_advantage())
+        fprs = closed_unit("input_alphas", input_alphas)
         pair = self._mechanism.mechanisms[0]
         # at FPR 0 only mass at infinity gives a record away
         certain = float(np.exp(np.maximum(pair.log_q_plus, pair.log_p_minus)))
-        found = np.where(inner, found, np.where(alphas == 0.0, 1.0 - certain - SHORT, 0.0))
-        return float(found) if alphas.ndim == 0 else found
+        return on_closed_unit(self._mechanism, "beta", "fpr", fprs, 1.0 - certain - SHORT, 0.0)
 
     def get_mu(self, err: float = 1e-10) -> float:
         """μ at FPRs down to ``err``, an upper bound."""
         return self.get_mu_and_regret(err)[0]
 
-    def get_mu_and_regret(self, err: float = 1e-10) -> tuple[float, float]:
+    def get_mu_and_regret(self, err: float = 1e-10) -> MuAndRegret:
         """μ at FPRs down to ``err`` and its regret, both upper bounds."""
-        found = measure(self._mechanism, ("mu", "regret"), fpr_floor=err).brackets
-        return float(found["mu"].upper), float(found["regret"].upper)
+        return mu_and_regret(self._mechanism, err)
 
 
-def gaussian_fdp(mu: float):
+def gaussian_fdp(mu: float) -> Callable[[ArrayLike], Any]:
     """The trade-off curve of μ-GDP as a function of α.
 
     Example:
@@ -212,6 +195,4 @@ def gaussian_fdp(mu: float):
         0.740489
     """
     mu = float(nonnegative("mu", mu))
-    return lambda alpha: gdp.beta(
-        fpr=checked("alpha", alpha, "in [0, 1]", lambda a: (a >= 0.0) & (a <= 1.0)), mu=mu
-    )
+    return lambda alpha: gdp.beta(fpr=closed_unit("alpha", alpha), mu=mu)

@@ -17,6 +17,9 @@ needed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
@@ -25,13 +28,14 @@ from ..audit import one_run_p_value
 from ..audit.bands import clopper_pearson
 from ..audit.one_run import least_mass
 from ..audit.scores import two_classes
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import closed_unit, open_unit
 
 _CHUNK = 1024
 _HALVINGS = 28  # of an interval that is no longer than the answer
 
 
-def scores(auditor) -> tuple[np.ndarray, np.ndarray]:
+def scores(auditor: Any) -> tuple[np.ndarray, np.ndarray]:
     """Score arrays of a ``CanaryScoreAuditor``: (of held-in canaries, of held-out canaries), as
     every function of this library takes them.
 
@@ -56,7 +60,7 @@ def scores(auditor) -> tuple[np.ndarray, np.ndarray]:
     return found[0], found[1]
 
 
-def _hull_counts(member, nonmember):
+def _hull_counts(member: Array, nonmember: Array) -> tuple[Array, Array]:
     """(false negatives, true negatives) of the thresholds on the convex hull, and the number of
     thresholds there.
     """
@@ -75,24 +79,45 @@ def _hull_counts(member, nonmember):
     return hull[:, 0], hull[:, 1]
 
 
-def _checked(in_scores, out_scores, significance, delta):
+class _Asked(NamedTuple):
+    """Checked arguments."""
+
+    member: Array
+    nonmember: Array
+    significance: float
+    delta: float
+
+
+def _checked(
+    in_scores: ArrayLike, out_scores: ArrayLike, significance: float, delta: float
+) -> _Asked:
     member, nonmember = two_classes(
         in_scores, out_scores, ("in_canary_scores", "out_canary_scores")
     )
     if member.ndim > 1:
         raise ValueError(f"in_canary_scores must be of one model, got shape {member.shape}")
-    return (
-        member,
-        nonmember,
+    level, delta = (
         float(open_unit("significance", significance)),
         float(closed_unit("delta", delta)),
     )
+    return _Asked(member, nonmember, level, delta)
 
 
-def _guesses(in_scores, out_scores, significance, delta):
-    """(canaries, guesses, right ones) by decreasing lower limit of the precision, and the level of
-    each threshold.
+class _Guesses(NamedTuple):
+    """Number of canaries; guesses and right guesses by decreasing lower limit of the precision; the
+    level of each threshold; δ.
     """
+
+    canaries: int
+    made: Array
+    right: Array
+    level: float
+    delta: float
+
+
+def _guesses(
+    in_scores: ArrayLike, out_scores: ArrayLike, significance: float, delta: float
+) -> _Guesses:
     member, nonmember, significance, delta = _checked(in_scores, out_scores, significance, delta)
     fn, tn = _hull_counts(member, nonmember)
     level = significance / len(fn)
@@ -101,16 +126,20 @@ def _guesses(in_scores, out_scores, significance, delta):
     some = made > 0
     precision = 1.0 - clopper_pearson(wrong[some], made[some], level)
     order = np.flatnonzero(some)[np.argsort(-precision, kind="stable")]
-    return len(member) + len(nonmember), made[order], right[order], level, delta
+    canaries = len(member) + len(nonmember)
+    return _Guesses(canaries, made[order], right[order], level, delta)
 
 
-def epsilon_one_run(in_scores, out_scores, significance, delta) -> float:
+def epsilon_one_run(
+    in_scores: ArrayLike, out_scores: ArrayLike, significance: float, delta: float
+) -> float:
     """``CanaryScoreAuditor(in_scores, out_scores).epsilon_one_run(significance, delta)`` (Steinke
     et al. 2023).
 
     Args:
-        in_scores, out_scores: of held-in and held-out canaries. significance: in (0, 1). delta: in
-            (0, 1).
+        in_scores, out_scores: of held-in and held-out canaries.
+        significance: in (0, 1).
+        delta: in (0, 1).
 
     Returns:
         ε, as published; see the top of this file for what it is worth.
@@ -131,7 +160,7 @@ def epsilon_one_run(in_scores, out_scores, significance, delta) -> float:
     return best
 
 
-def _root(refuted, low: float) -> float:
+def _root(refuted: Callable[[float], Any], low: float) -> float:
     high = max(1.0, 2.0 * low)
     while refuted(high):
         low, high = high, 2.0 * high
@@ -141,7 +170,9 @@ def _root(refuted, low: float) -> float:
     return low
 
 
-def epsilon_one_run_fdp(in_scores, out_scores, significance, delta) -> float:
+def epsilon_one_run_fdp(
+    in_scores: ArrayLike, out_scores: ArrayLike, significance: float, delta: float
+) -> float:
     """``CanaryScoreAuditor(in_scores, out_scores).epsilon_one_run_fdp(significance, delta)``
     (Mahloujifar et al. 2024, Gaussian curves).
 
@@ -156,7 +187,7 @@ def epsilon_one_run_fdp(in_scores, out_scores, significance, delta) -> float:
     """
     m, made, right, level, delta = _guesses(in_scores, out_scores, significance, delta)
 
-    def refuted(mu, rows):
+    def refuted(mu: float, rows: Array) -> Array:
         lower = lambda x, _: ndtr(ndtri(x) - mu)
         return least_mass(lower, m, made[rows], right[rows], level) > 1.0
 
@@ -168,25 +199,31 @@ def epsilon_one_run_fdp(in_scores, out_scores, significance, delta) -> float:
         if not len(better):
             start += _CHUNK
             continue
-        # the first in line decides which of the others are looked at
+        # the first in line decides which of the others are tested
         first = better[:1]
         best = _root(lambda mu, first=first: bool(refuted(mu, first)[0]), best)
         epsilon, start = float(gdp.epsilon(delta=delta, mu=best)), int(first[0]) + 1
     return epsilon
 
 
-def _limits(in_scores, out_scores, significance, delta):
-    member, nonmember, significance, delta = _checked(in_scores, out_scores, significance, delta)
+class _Limits(NamedTuple):
+    """Upper limits of FPR and FNR at every threshold."""
+
+    fpr: Array
+    fnr: Array
+
+
+def _limits(in_scores: ArrayLike, out_scores: ArrayLike, significance: float) -> _Limits:
+    member, nonmember, significance, _ = _checked(in_scores, out_scores, significance, 0.0)
     fn, tn = _hull_counts(member, nonmember)
     tail = significance / (2.0 * len(fn))
-    return (
+    return _Limits(
         clopper_pearson(len(nonmember) - tn, len(nonmember), tail),
         clopper_pearson(fn, len(member), tail),
-        delta,
     )
 
 
-def mu_from_gdp(in_scores, out_scores, significance) -> float:
+def mu_from_gdp(in_scores: ArrayLike, out_scores: ArrayLike, significance: float) -> float:
     """The μ behind ``CanaryScoreAuditor(in_scores, out_scores).epsilon_from_gdp(significance,
     delta)`` (Nasr et al. 2023).
 
@@ -203,16 +240,19 @@ def mu_from_gdp(in_scores, out_scores, significance) -> float:
     Raises:
         ValueError: as for :func:`epsilon_one_run`.
     """
-    a, b, _ = _limits(in_scores, out_scores, significance, 0.0)
+    a, b = _limits(in_scores, out_scores, significance)
     return max(0.0, float(np.max(-ndtri(a) - ndtri(b))))
 
 
-def epsilon_clopper_pearson(in_scores, out_scores, significance, delta=0.0) -> float:
+def epsilon_clopper_pearson(
+    in_scores: ArrayLike, out_scores: ArrayLike, significance: float, delta: float = 0.0
+) -> float:
     """``CanaryScoreAuditor(in_scores, out_scores).epsilon_clopper_pearson(significance, delta)``
     (Jagielski et al. 2020).
 
     Args:
-        in_scores, out_scores, significance: as for :func:`epsilon_one_run`. delta: in [0, 1].
+        in_scores, out_scores, significance: as for :func:`epsilon_one_run`.
+        delta: in [0, 1].
 
     Returns:
         ε; see the top of this file, and :func:`jaxgdp.audit.epsilon_lower_bound`, which is larger
@@ -221,6 +261,7 @@ def epsilon_clopper_pearson(in_scores, out_scores, significance, delta=0.0) -> f
     Raises:
         ValueError: as for :func:`epsilon_one_run`.
     """
-    a, b, delta = _limits(in_scores, out_scores, significance, delta)
+    a, b = _limits(in_scores, out_scores, significance)
+    delta = float(closed_unit("delta", delta))
     top = 1.0 - b - delta
     return max(0.0, float(np.max(np.log(np.maximum(top, 1e-300)) - np.log(a))))

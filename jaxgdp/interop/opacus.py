@@ -18,14 +18,17 @@ from typing import Any
 
 import numpy as np
 
+from ..deprecation import renamed_arguments
 from ..mechanisms import Composition, Gaussian, SubsampledGaussian
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import floor_rate, relative_width
+from .safe_sides import MuAndRegret, MuOrRegret
 from .spent import Spent
 
 _KEYS = ("history", "mechanism")
 
 
-class GDPAccountant:
+class GDPAccountant(MuOrRegret):
     """Has the interface of Opacus' ``IAccountant`` and answers with the safe side of certified
     brackets.
 
@@ -64,7 +67,8 @@ class GDPAccountant:
         """Count one step.
 
         Args:
-            noise_multiplier: σ ≥ 0. sample_rate: in [0, 1].
+            noise_multiplier: σ ≥ 0.
+            sample_rate: in [0, 1].
 
         Raises:
             ValueError: an argument is out of range; nothing is counted.
@@ -111,8 +115,9 @@ class GDPAccountant:
         """Smallest ε known to hold at δ, an upper bound; ∞ without noise.
 
         Args:
-            delta: δ in [0, 1]. kwargs: what other accountants of Opacus take (``alphas``,
-                ``eps_error``, …) is not needed.
+            delta: δ in [0, 1].
+            **kwargs: arguments of other accountants of Opacus (``alphas``, ``eps_error``, …), which
+                are not needed.
         """
         del kwargs
         return self._spent().epsilon(delta, self.rtol)
@@ -121,29 +126,22 @@ class GDPAccountant:
         """δ(ε), an upper bound."""
         return self._spent().delta(epsilon, self.rtol)
 
-    def get_mu(self, fpr_floor: float | None = None) -> float:
-        """μ at FPRs down to the floor, an upper bound."""
-        return self.get_mu_and_regret(fpr_floor)[0]
+    def get_mu_and_regret(self, fpr_floor: float | None = None) -> MuAndRegret:
+        """μ at FPRs down to the floor and the regret of reporting it, both upper bounds."""
+        floor = self.fpr_floor if fpr_floor is None else fpr_floor
+        return self._spent().mu_and_regret(floor, self.rtol)
 
-    def get_regret(self, fpr_floor: float | None = None) -> float:
-        """Regret of reporting :meth:`get_mu`, an upper bound."""
-        return self.get_mu_and_regret(fpr_floor)[1]
-
-    def get_mu_and_regret(self, fpr_floor: float | None = None) -> tuple[float, float]:
-        """Both from one computation."""
-        return self._spent().mu_and_regret(
-            self.fpr_floor if fpr_floor is None else fpr_floor, self.rtol
-        )
-
-    def get_advantage(self) -> float:
-        """Membership advantage max TPR − FPR, an upper bound."""
+    def get_advantage(self, **kwargs: Any) -> float:
+        """Membership advantage max TPR − FPR, an upper bound; further arguments are not needed."""
+        del kwargs
         return self._spent().advantage(self.rtol)
 
-    def get_beta(self, alpha):
+    @renamed_arguments(alpha="fpr")
+    def get_beta(self, fpr: ArrayLike) -> Any:
         """Least FNR of any attack at an FPR, a lower bound; a float for a number, else an array."""
-        return self._spent().beta(alpha, self.rtol)
+        return self._spent().beta(fpr, self.rtol)
 
-    def get_tpr(self, fpr):
+    def get_tpr(self, fpr: ArrayLike) -> Any:
         """Largest TPR of any attack at an FPR, an upper bound; a float for a number, else an
         array.
         """
@@ -192,7 +190,7 @@ class GDPAccountant:
         self._history = _checked_history(state_dict["history"])
 
 
-def _checked_entry(entry, place) -> tuple[float, float, int]:
+def _checked_entry(entry: Any, place: str) -> tuple[float, float, int]:
     """One entry of a history, in plain numbers."""
     try:
         sigma, rate, steps = entry
@@ -211,7 +209,7 @@ def _checked_entry(entry, place) -> tuple[float, float, int]:
     return float(sigma), float(rate), int(steps)
 
 
-def _checked_history(history) -> list[tuple[float, float, int]]:
+def _checked_history(history: Any) -> list[tuple[float, float, int]]:
     if isinstance(history, (str, bytes, Mapping)) or not isinstance(history, Iterable):
         raise ValueError(
             f"history must be a list of (noise_multiplier, sample_rate, num_steps), got {history!r}"

@@ -11,15 +11,18 @@ noise."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import conversions, gdp
 from ..calibration import calibrate
-from ..measure import measure
 from ..mechanisms import dpsgd
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import closed_unit, open_unit, positive
-from ..targets import FNR, Advantage
+from ..targets import FNR, Advantage, Target
 from .gdpnum import CTDAccountant, PLDConverter
+from .safe_sides import on_closed_unit, plain, safe_side
 
 __all__ = [
     "CTDAccountant",
@@ -42,14 +45,9 @@ __all__ = [
 ]
 
 
-def _plain(value):
-    """A number for a number."""
-    return float(value) if np.ndim(value) == 0 else np.asarray(value)
-
-
 def get_advantage_for_dpsgd(
     noise_multiplier: float, sample_rate: float, num_steps: int, grid_step: float = 1e-4
-):
+) -> Any:
     """Membership advantage of DP-SGD with Poisson sampling, an upper bound.
 
     Args:
@@ -65,16 +63,16 @@ def get_advantage_for_dpsgd(
         0.383
     """
     positive("grid_step", grid_step)
-    return _plain(
-        measure(dpsgd(noise_multiplier, sample_rate, num_steps), "advantage")
-        .brackets["advantage"]
-        .upper
-    )
+    return safe_side(dpsgd(noise_multiplier, sample_rate, num_steps), "advantage")
 
 
 def get_beta_for_dpsgd(
-    noise_multiplier: float, sample_rate: float, num_steps: int, alpha, grid_step: float = 1e-4
-):
+    noise_multiplier: float,
+    sample_rate: float,
+    num_steps: int,
+    alpha: ArrayLike,
+    grid_step: float = 1e-4,
+) -> Any:
     """FNR of the best attack on DP-SGD with Poisson sampling at FPR α, a lower bound.
 
     Args:
@@ -90,15 +88,20 @@ def get_beta_for_dpsgd(
         True
     """
     positive("grid_step", grid_step)
-    alpha = closed_unit("alpha", alpha)
-    inner = (alpha > 0.0) & (alpha < 1.0)
     mechanism = dpsgd(noise_multiplier, sample_rate, num_steps)
-    found = measure(mechanism, "beta", fpr=np.where(inner, alpha, 0.5)).brackets["beta"].lower
-    return _plain(np.where(inner, found, 1.0 - alpha))
+    return on_closed_unit(mechanism, "beta", "fpr", closed_unit("alpha", alpha), 1.0, 0.0)
 
 
-def _in_range(found, noise_min, noise_max):
-    """The calibrated noise, at least ``noise_min``."""
+def _calibrated(
+    target: Target,
+    sample_rate: float,
+    num_steps: int,
+    rtol: float,
+    noise_min: float,
+    noise_max: float,
+) -> Any:
+    """The noise multiplier that provably meets a target, at least ``noise_min``."""
+    found = calibrate(target, sampling_prob=sample_rate, num_steps=num_steps, rtol=rtol)
     low, high = float(positive("noise_min", noise_min)), float(positive("noise_max", noise_max))
     if low >= high:
         raise ValueError(f"noise_max must be larger than noise_min = {low:g}, got {high:g}")
@@ -107,7 +110,7 @@ def _in_range(found, noise_min, noise_max):
         raise ValueError(
             f"noise_max must be at least {np.max(value):g}, which the target needs, got {high:g}"
         )
-    return _plain(value)
+    return plain(value)
 
 
 def find_noise_multiplier_for_advantage(
@@ -118,7 +121,7 @@ def find_noise_multiplier_for_advantage(
     advantage_tol: float = 1e-3,
     noise_min: float = 0.1,
     noise_max: float = 50.0,
-):
+) -> Any:
     """Smallest noise multiplier that provably keeps the advantage of an attack on DP-SGD at or
     below a target (Kulynych 2024).
 
@@ -131,11 +134,8 @@ def find_noise_multiplier_for_advantage(
         ValueError: an argument is out of range, or the target needs more noise than ``noise_max``.
     """
     positive("grid_step", grid_step)
-    tolerance = float(open_unit("advantage_tol", advantage_tol))
-    found = calibrate(
-        Advantage(advantage), sampling_prob=sample_rate, num_steps=num_steps, rtol=tolerance
-    )
-    return _in_range(found, noise_min, noise_max)
+    rtol = float(open_unit("advantage_tol", advantage_tol))
+    return _calibrated(Advantage(advantage), sample_rate, num_steps, rtol, noise_min, noise_max)
 
 
 def find_noise_multiplier_for_err_rates(
@@ -147,7 +147,7 @@ def find_noise_multiplier_for_err_rates(
     beta_tol: float = 1e-3,
     noise_min: float = 0.1,
     noise_max: float = 50.0,
-):
+) -> Any:
     """Smallest noise multiplier that provably keeps the FNR of an attack on DP-SGD at FPR α at or
     above β (Kulynych 2024).
 
@@ -161,25 +161,24 @@ def find_noise_multiplier_for_err_rates(
         ValueError: an argument is out of range, or the target needs more noise than ``noise_max``.
     """
     positive("grid_step", grid_step)
-    tolerance = float(open_unit("beta_tol", beta_tol))
+    rtol = float(open_unit("beta_tol", beta_tol))
     target = FNR(fnr=beta, fpr=alpha)
-    found = calibrate(target, sampling_prob=sample_rate, num_steps=num_steps, rtol=tolerance)
-    return _in_range(found, noise_min, noise_max)
+    return _calibrated(target, sample_rate, num_steps, rtol, noise_min, noise_max)
 
 
-def get_beta_from_pld(pld, alpha):
+def get_beta_from_pld(pld: Any, alpha: ArrayLike) -> Any:
     """FNR of the best attack at FPR α in [0, 1] from a ``PrivacyLossDistribution``, a lower
     bound.
     """
     return PLDConverter(pld).get_beta(alpha)
 
 
-def get_advantage_from_pld(pld) -> float:
+def get_advantage_from_pld(pld: Any) -> float:
     """Membership advantage from a ``PrivacyLossDistribution``, an upper bound."""
     return PLDConverter(pld).get_advantage()
 
 
-def get_bayes_risk_from_pld(pld, prior):
+def get_bayes_risk_from_pld(pld: Any, prior: ArrayLike) -> Any:
     """Least error probability of an attacker from a ``PrivacyLossDistribution``, a lower bound.
 
     Args:
@@ -187,67 +186,61 @@ def get_bayes_risk_from_pld(pld, prior):
     """
     from .dp_accounting import from_pld
 
-    prior = closed_unit("prior", prior)
-    inner = (prior > 0.0) & (prior < 1.0)
-    found = (
-        measure(from_pld(pld), "bayes_risk", prior=np.where(inner, prior, 0.5))
-        .brackets["bayes_risk"]
-        .lower
-    )
-    return _plain(np.where(inner, found, 0.0))
+    priors = closed_unit("prior", prior)
+    return on_closed_unit(from_pld(pld), "bayes_risk", "prior", priors, 0.0, 0.0)
 
 
-def get_beta_from_gdp(mu, alpha):
+def get_beta_from_gdp(mu: ArrayLike, alpha: ArrayLike) -> Any:
     """FNR of μ-GDP at FPR α.
 
     Example:
         >>> round(get_beta_from_gdp(1.0, 0.05), 6)
         0.740489
     """
-    return _plain(gdp.beta(fpr=alpha, mu=mu))
+    return plain(gdp.beta(fpr=alpha, mu=mu))
 
 
-def get_advantage_from_gdp(mu):
+def get_advantage_from_gdp(mu: ArrayLike) -> Any:
     """Advantage of μ-GDP."""
-    return _plain(gdp.advantage(mu=mu))
+    return plain(gdp.advantage(mu=mu))
 
 
-def get_bayes_risk_from_gdp(mu, prior):
+def get_bayes_risk_from_gdp(mu: ArrayLike, prior: ArrayLike) -> Any:
     """Bayes risk of μ-GDP at a prior, μ = 0 and priors 0 and 1 included.
 
     Example:
         >>> get_bayes_risk_from_gdp(0.0, 0.3), get_bayes_risk_from_gdp(1.0, 0.0)
         (0.3, 0.0)
     """
-    return _plain(gdp.bayes_risk(prior=prior, mu=mu))
+    return plain(gdp.bayes_risk(prior=prior, mu=mu))
 
 
-def get_beta_from_adp(epsilon, delta, alpha):
+def get_beta_from_adp(epsilon: ArrayLike, delta: ArrayLike, alpha: ArrayLike) -> Any:
     """FNR that (ε, δ)-DP implies at FPR α, a lower bound."""
-    return _plain(conversions.beta_from_approximate_dp(fpr=alpha, epsilon=epsilon, delta=delta))
+    return plain(conversions.beta_from_approximate_dp(fpr=alpha, epsilon=epsilon, delta=delta))
 
 
-def get_advantage_from_adp(epsilon, delta):
+def get_advantage_from_adp(epsilon: ArrayLike, delta: ArrayLike) -> Any:
     """Advantage that (ε, δ)-DP implies, an upper bound."""
-    return _plain(conversions.advantage_from_approximate_dp(epsilon=epsilon, delta=delta))
+    return plain(conversions.advantage_from_approximate_dp(epsilon=epsilon, delta=delta))
 
 
-def get_beta_from_rdp(epsilon, alpha, order):
+def get_beta_from_rdp(epsilon: ArrayLike, alpha: ArrayLike, order: ArrayLike) -> Any:
     """FNR that one Rényi guarantee (order, ε) implies at FPR α, a lower bound."""
-    return _plain(conversions.beta_from_rdp(fpr=alpha, orders=[order], rho=[epsilon]))
+    return plain(conversions.beta_from_rdp(fpr=alpha, orders=[order], rho=[epsilon]))
 
 
-def get_beta_from_zcdp(rho, alpha):
+def get_beta_from_zcdp(rho: ArrayLike, alpha: ArrayLike) -> Any:
     """FNR that ρ-zCDP implies at FPR α, a lower bound."""
-    return _plain(conversions.beta_from_zcdp(fpr=alpha, rho=rho))
+    return plain(conversions.beta_from_zcdp(fpr=alpha, rho=rho))
 
 
-def get_advantage_from_zcdp(rho):
+def get_advantage_from_zcdp(rho: ArrayLike) -> Any:
     """Advantage that ρ-zCDP implies, an upper bound."""
-    return _plain(conversions.advantage_from_zcdp(rho=rho))
+    return plain(conversions.advantage_from_zcdp(rho=rho))
 
 
-def get_epsilon_from_err_rates(delta, alpha, beta):
+def get_epsilon_from_err_rates(delta: ArrayLike, alpha: ArrayLike, beta: ArrayLike) -> Any:
     """Smallest ε with which (ε, δ)-DP allows an attack with FPR α and FNR β; ∞ where α or β is 0
     and δ too small (Dong et al. 2022, Eq. 5).
 
@@ -265,7 +258,7 @@ def get_epsilon_from_err_rates(delta, alpha, beta):
             np.log(np.maximum(1.0 - delta - a, 0.0)) - np.log(b)
             for a, b in ((alpha, beta), (beta, alpha))
         ]
-    return _plain(
+    return plain(
         np.maximum.reduce(
             [*(np.nan_to_num(s, nan=0.0, posinf=np.inf, neginf=0.0) for s in sides), np.zeros(())]
         )

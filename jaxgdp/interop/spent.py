@@ -1,5 +1,5 @@
-"""What has been spent so far, as counts of mechanisms, and the safe side of every question about
-it.
+"""Privacy that has been spent so far, as counts of mechanisms, and the safe side of every number
+about it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import gdp
+from .. import gdp, options
 from ..measure import measure
 from ..mechanisms import (
     ApproximateDP,
@@ -29,12 +29,14 @@ from ..mechanisms import (
 )
 from ..mechanisms.base import Mechanism
 from ..numerics.errors import CLOSED_FORM, SHORT
-from ..numerics.validation import checked, closed_unit
+from ..numerics.shapes import Array, ArrayLike
+from ..numerics.validation import closed_unit, floor_rate
+from .safe_sides import MuAndRegret, mu_and_regret, plain, safe_side
 from .zcdp import zcdp_mechanism
 
 _UP = 1.0 + CLOSED_FORM  # room for the rounding of a closed form
 # a mechanism's class and its fields, all hashable
-Use = tuple[type[Mechanism], tuple]
+Use = tuple[type[Mechanism], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Spent:
         logs = [sum(times * np.log1p(-both[i]) for times, both in masses) for i in (0, 1)]
         return float(min(-math.expm1(min(logs)) * _UP, 1.0)) if masses else 0.0
 
-    def epsilon(self, delta, rtol=1e-3) -> float:
+    def epsilon(self, delta: ArrayLike, rtol: float = options.RTOL) -> float:
         """Smallest ε ≥ 0 known to have δ(ε) ≤ δ: an upper bound.
 
         Args:
@@ -135,12 +137,9 @@ class Spent:
         mu = self._gaussian_mu()
         if mu is not None:
             return float(gdp.epsilon(delta=delta, mu=mu)) * _UP
-        found = (
-            measure(self.mechanism(), "epsilon", rtol=rtol, delta=delta).brackets["epsilon"].upper
-        )
-        return min(float(found), pure)
+        return min(safe_side(self.mechanism(), "epsilon", rtol=rtol, delta=delta), pure)
 
-    def delta(self, epsilon, rtol=1e-3) -> float:
+    def delta(self, epsilon: ArrayLike, rtol: float = options.RTOL) -> float:
         """δ(ε), an upper bound; below ε = 0 by δ(ε) = 1 − e^ε·(1 − δ(−ε)), which holds for the
         larger of both orders.
 
@@ -164,11 +163,9 @@ class Spent:
         mu = self._gaussian_mu()
         if mu is not None:
             return min(float(gdp.delta(epsilon=epsilon, mu=mu)) * (1.0 + 1e-9), 1.0)
-        return float(
-            measure(self.mechanism(), "delta", rtol=rtol, epsilon=epsilon).brackets["delta"].upper
-        )
+        return safe_side(self.mechanism(), "delta", rtol=rtol, epsilon=epsilon)
 
-    def tpr(self, fpr, rtol=1e-3):
+    def tpr(self, fpr: ArrayLike, rtol: float = options.RTOL) -> Any:
         """Largest TPR of any attack at an FPR, an upper bound.
 
         Args:
@@ -179,19 +176,19 @@ class Spent:
         """
         return self._rates("tpr", fpr, rtol)
 
-    def beta(self, alpha, rtol=1e-3):
+    def beta(self, fpr: ArrayLike, rtol: float = options.RTOL) -> Any:
         """Least FNR of any attack at an FPR, a lower bound.
 
         Args:
-            alpha: in [0, 1], any shape.
+            fpr: in [0, 1], any shape.
 
         Returns:
             Array of that shape, or a float for a number.
         """
-        return self._rates("beta", alpha, rtol)
+        return self._rates("beta", fpr, rtol)
 
-    def _rates(self, quantity, fpr, rtol):
-        rates = closed_unit("fpr" if quantity == "tpr" else "alpha", fpr)
+    def _rates(self, quantity: str, fpr: ArrayLike, rtol: float) -> Any:
+        rates = closed_unit("fpr", fpr)
         flat = rates.reshape(-1)
         if self.non_private:
             tpr, fnr = np.ones_like(flat), np.zeros_like(flat)
@@ -202,19 +199,20 @@ class Spent:
             fnr[zero] = np.maximum(1.0 - tpr[zero] - SHORT, 0.0)
             if np.any(inner):
                 tpr[inner], fnr[inner] = self._inner_rates(flat[inner], rtol)
-        found = (tpr if quantity == "tpr" else fnr).reshape(rates.shape)
-        return float(found) if rates.ndim == 0 else found
+        return plain((tpr if quantity == "tpr" else fnr).reshape(rates.shape))
 
-    def _inner_rates(self, fpr, rtol):
+    def _inner_rates(self, fpr: Array, rtol: float) -> tuple[Array, Array]:
+        """Largest TPR and least FNR at FPRs between 0 and 1."""
         mu = self._gaussian_mu()
         if mu is not None:
-            return np.minimum(gdp.tpr(fpr=fpr, mu=mu) * (1.0 + 1e-9), 1.0), gdp.beta(
-                fpr=fpr, mu=mu
-            ) * (1.0 - 1e-9)
+            tpr, fnr = gdp.tpr(fpr=fpr, mu=mu), gdp.beta(fpr=fpr, mu=mu)
+            return np.minimum(tpr * (1.0 + 1e-9), 1.0), fnr * (1.0 - 1e-9)
         found = measure(self.mechanism(), ("tpr", "beta"), rtol=rtol, fpr=fpr).brackets
         return found["tpr"].upper, found["beta"].lower
 
-    def mu_and_regret(self, fpr_floor=1e-10, rtol=1e-3) -> tuple[float, float]:
+    def mu_and_regret(
+        self, fpr_floor: float = options.FPR_FLOOR, rtol: float = options.RTOL
+    ) -> MuAndRegret:
         """The Gaussian-DP parameter at FPRs down to the floor and the regret of reporting it, both
         upper bounds.
 
@@ -224,25 +222,22 @@ class Spent:
         Raises:
             ValueError: the floor is out of range.
         """
-        floor = float(
-            checked("fpr_floor", fpr_floor, "in [1e-300, 0.5)", lambda a: (a >= 1e-300) & (a < 0.5))
-        )
+        floor = float(floor_rate("fpr_floor", fpr_floor))
         if self.non_private:
-            return math.inf, 0.0
+            return MuAndRegret(math.inf, 0.0)
         if self.nothing:
-            return 0.0, 0.0
+            return MuAndRegret(0.0, 0.0)
         mu = self._gaussian_mu()
         if mu is not None:
-            return mu, CLOSED_FORM
-        found = measure(self.mechanism(), ("mu", "regret"), rtol=rtol, fpr_floor=floor).brackets
-        return float(found["mu"].upper), float(found["regret"].upper)
+            return MuAndRegret(mu, CLOSED_FORM)
+        return mu_and_regret(self.mechanism(), floor, rtol=rtol)
 
-    def advantage(self, rtol=1e-3) -> float:
+    def advantage(self, rtol: float = options.RTOL) -> float:
         """η = max TPR − FPR = δ(0), an upper bound."""
         return self.delta(0.0, rtol)
 
 
-def _largest_loss(kind, fields) -> float:
+def _largest_loss(kind: type[Mechanism], fields: tuple[Any, ...]) -> float:
     """Largest loss of one use in either order."""
     if kind in (Gaussian, SubsampledGaussian):
         return math.inf
@@ -269,7 +264,7 @@ def _largest_loss(kind, fields) -> float:
     return math.inf
 
 
-def _infinite_masses(kind, fields) -> tuple[float, float]:
+def _infinite_masses(kind: type[Mechanism], fields: tuple[Any, ...]) -> tuple[float, float]:
     """Masses that only the record's presence, and only its absence, ever shows in one use."""
     if kind is ApproximateDP:
         return float(fields[1]), float(fields[1])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["SUPPORTED", "Accountant", "UnsupportedEvent", "from_event", "from_pld", "to_pld"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> type[Accountant]:
     if name == "Accountant":
         try:
             from .accountant import Accountant

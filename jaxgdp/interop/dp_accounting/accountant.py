@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import dp_accounting as dpa
 
 from ...mechanisms import Composition
+from ...numerics.shapes import ArrayLike
 from ...numerics.validation import floor_rate, relative_width
+from ..safe_sides import MuAndRegret, MuOrRegret
 from ..spent import Spent
 from .events import UnsupportedEvent, relation_name, spending
 
 
-class Accountant(dpa.PrivacyAccountant):
+class Accountant(MuOrRegret, dpa.PrivacyAccountant):
     """Certified accounting of ``DpEvent``s; every number is the safe side of a bracket.
 
     Pass the class, or ``lambda: Accountant(...)``, to ``dp_accounting.calibrate_dp_mechanism`` and
@@ -42,9 +47,9 @@ class Accountant(dpa.PrivacyAccountant):
         self.rtol = float(relative_width("rtol", rtol))
         self.fpr_floor = float(floor_rate("fpr_floor", fpr_floor))
         self._spent = Spent()
-        self._answers: dict = {}
+        self._answers: dict[tuple[Any, ...], Any] = {}
 
-    def _maybe_compose(self, event, count, do_compose):
+    def _maybe_compose(self, event: dpa.DpEvent, count: int, do_compose: bool) -> Any:
         try:
             if count < 0:
                 raise UnsupportedEvent(
@@ -63,7 +68,8 @@ class Accountant(dpa.PrivacyAccountant):
         """Add an event, used a number of times.
 
         Args:
-            event: a ``DpEvent``. count: a whole number ≥ 1.
+            event: a ``DpEvent``.
+            count: a whole number ≥ 1.
 
         Returns:
             This accountant.
@@ -95,7 +101,7 @@ class Accountant(dpa.PrivacyAccountant):
         """
         return self._spent.mechanism()
 
-    def _once(self, name, *arguments):
+    def _once(self, name: str, *arguments: float) -> Any:
         key = (name, *arguments)
         if key not in self._answers:
             self._answers[key] = getattr(self._spent, name)(*arguments)
@@ -109,40 +115,33 @@ class Accountant(dpa.PrivacyAccountant):
         """δ(ε), an upper bound."""
         return self._once("delta", float(target_epsilon), self.rtol)
 
-    def get_true_positive_rates(self, false_positive_rates, deltas=None):
+    def get_true_positive_rates(self, false_positive_rates: ArrayLike, deltas: Any = None) -> Any:
         """Largest TPR of any attack at each FPR, an upper bound; a float for a number, else an
         array.
 
         Args:
-            false_positive_rates: in [0, 1]. deltas: not needed, the whole curve is used.
+            false_positive_rates: in [0, 1].
+            deltas: not needed, the whole curve is used.
         """
         del deltas
         return self._spent.tpr(false_positive_rates, self.rtol)
 
-    def get_false_negative_rates(self, false_positive_rates):
+    def get_false_negative_rates(self, false_positive_rates: ArrayLike) -> Any:
         """Least FNR of any attack at each FPR, the trade-off curve: a lower bound."""
         return self._spent.beta(false_positive_rates, self.rtol)
 
-    def get_mu_and_regret(self, fpr_floor: float | None = None) -> tuple[float, float]:
+    def get_mu_and_regret(self, fpr_floor: float | None = None) -> MuAndRegret:
         """μ at FPRs down to the floor and the regret of reporting it, both upper bounds."""
         floor = self.fpr_floor if fpr_floor is None else float(fpr_floor)
         return self._once("mu_and_regret", floor, self.rtol)
-
-    def get_mu(self, fpr_floor: float | None = None) -> float:
-        """μ at FPRs down to the floor, an upper bound."""
-        return self.get_mu_and_regret(fpr_floor)[0]
-
-    def get_regret(self, fpr_floor: float | None = None) -> float:
-        """What is lost by reporting :meth:`get_mu` in place of the whole curve, an upper bound
-        (Gomez 2025, Eq. 13).
-        """
-        return self.get_mu_and_regret(fpr_floor)[1]
 
     def get_advantage(self) -> float:
         """Membership advantage max TPR − FPR, an upper bound."""
         return self._once("advantage", self.rtol)
 
-    def get_gdp_parameter_estimate(self, false_positive_rates=None, deltas=None) -> float:
+    def get_gdp_parameter_estimate(
+        self, false_positive_rates: Sequence[float] | None = None, deltas: Any = None
+    ) -> float:
         """μ at FPRs down to the smallest one given, an upper bound rather than an estimate."""
         del deltas
         floor = None if false_positive_rates is None else float(min(false_positive_rates))

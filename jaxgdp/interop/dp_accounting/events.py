@@ -5,6 +5,7 @@ nobody should say.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from ...mechanisms import (
     SubsampledLaplace,
     TruncatedPoisson,
 )
+from ...mechanisms.base import Mechanism
 from ..spent import Spent, Use
 from .discrete import (
     approximate_pair,
@@ -47,7 +49,7 @@ class UnsupportedEvent(ValueError):
         bad_value: whether a value in it is out of range, rather than its kind unsupported.
     """
 
-    def __init__(self, event, message: str, bad_value: bool = False):
+    def __init__(self, event: Any, message: str, bad_value: bool = False):
         super().__init__(message)
         self.event, self.bad_value = event, bad_value
 
@@ -60,7 +62,7 @@ class _Place(NamedTuple):
     def name(self) -> str:
         return type(self.event).__name__
 
-    def number(self, field, valid, test) -> float:
+    def number(self, field: str, valid: str, test: Callable[[float], bool]) -> float:
         """A field of the event as a number in range."""
         value = getattr(self.event, field)
         try:
@@ -74,27 +76,27 @@ class _Place(NamedTuple):
             )
         return number
 
-    def at_least_zero(self, field) -> float:
+    def at_least_zero(self, field: str) -> float:
         return self.number(field, "a number >= 0", lambda a: a >= 0.0)
 
-    def rate(self, field) -> float:
+    def rate(self, field: str) -> float:
         return self.number(field, "in [0, 1]", lambda a: 0.0 <= a <= 1.0)
 
-    def whole(self, field, least=0) -> int:
+    def whole(self, field: str, least: int = 0) -> int:
         return int(
             self.number(
                 field, f"a whole number >= {least}", lambda a: a >= least and a == math.floor(a)
             )
         )
 
-    def only(self, *relations) -> None:
+    def only(self, *relations: str) -> None:
         if self.relation not in relations:
             allowed = " or ".join(relations)
             raise self.unsupported(
                 f"is supported for the neighbouring relation {allowed} only, got {self.relation}"
             )
 
-    def unsupported(self, why) -> UnsupportedEvent:
+    def unsupported(self, why: str) -> UnsupportedEvent:
         return UnsupportedEvent(self.event, f"{self.name} {why}")
 
     @property
@@ -109,7 +111,7 @@ _NOTHING = Spent()
 _EVERYTHING = Spent(non_private=True)
 
 
-def _use(kind, *fields) -> Spent:
+def _use(kind: type[Mechanism], *fields: Any) -> Spent:
     use: Use = (kind, fields)
     return Spent({use: 1})
 
@@ -119,7 +121,7 @@ def _gaussian(at: _Place) -> Spent:
     return _gaussian_noise(sigma / at.reach)
 
 
-def _gaussian_noise(sigma) -> Spent:
+def _gaussian_noise(sigma: float) -> Spent:
     if sigma == math.inf:
         return _NOTHING
     return _use(Gaussian, sigma) if sigma > 0.0 else _EVERYTHING
@@ -256,7 +258,7 @@ def _mixture(at: _Place) -> Spent:
     return _sampled_gaussian(sigma / sizes[0], min(math.fsum(probs[real]), 1.0))
 
 
-def _sampled_gaussian(sigma, p) -> Spent:
+def _sampled_gaussian(sigma: float, p: float) -> Spent:
     if p == 0.0 or sigma == math.inf:
         return _NOTHING
     if sigma == 0.0:
@@ -308,7 +310,7 @@ def _allocation(at: _Place) -> Spent:
     return _use(RandomAllocation, sigma, float(steps), float(selected))
 
 
-def _mentions(event, name) -> bool:
+def _mentions(event: Any, name: str) -> bool:
     """Whether an event of that name is anywhere in the tree."""
     inner = [getattr(event, "event", None), *getattr(event, "events", ())]
     return type(event).__name__ == name or any(_mentions(e, name) for e in inner if e is not None)
@@ -406,7 +408,7 @@ _RULES = {
 SUPPORTED = tuple(sorted(_RULES))
 
 
-def relation_name(neighboring_relation) -> str:
+def relation_name(neighboring_relation: Any) -> str:
     """The name of a dp_accounting ``NeighboringRelation``.
 
     Raises:
@@ -421,7 +423,7 @@ def relation_name(neighboring_relation) -> str:
     return name
 
 
-def spending(event, relation: str) -> Spent:
+def spending(event: Any, relation: str) -> Spent:
     """What an event tree spends.
 
     Raises:
@@ -435,7 +437,7 @@ def spending(event, relation: str) -> Spent:
     return _RULES[name](_Place(event, relation))
 
 
-def from_event(event, neighboring_relation="ADD_OR_REMOVE_ONE") -> Composition:
+def from_event(event: Any, neighboring_relation: Any = "ADD_OR_REMOVE_ONE") -> Composition:
     """The composition that an event of dp_accounting stands for, every count respected.
 
     The pairs of the composition are those of the neighbouring relation, so ask it with the default

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from ...mechanisms import Composition, compose
+from ...mechanisms.base import Mechanism
 from ...mechanisms.finite_pair import FinitePair
 from ...numerics.errors import FOREIGN_SUM, SHORT
+from ...numerics.shapes import Array
 from ...numerics.validation import positive, relative_width
 from ..dominating import dominating_pair
 
 _SUM = 1e-6  # how far from one the masses may sum
 
 
-def _table(pmf, name):
+def _table(pmf: Any, name: str) -> tuple[Array, Array, float]:
     """Losses, masses and mass at infinity of one half."""
     if not getattr(pmf, "_pessimistic_estimate", True):
         raise ValueError(
@@ -38,11 +41,11 @@ def _table(pmf, name):
     return spacing * places, np.maximum(masses, 0.0), infinite
 
 
-def _delta_at_zero(loss, mass, infinite) -> float:
+def _delta_at_zero(loss: Array, mass: Array, infinite: float) -> float:
     return infinite + math.fsum(-np.expm1(-loss) * mass)
 
 
-def _lowered(loss, mass, infinite, delta):
+def _lowered(loss: Array, mass: Array, infinite: float, delta: float) -> tuple[Array, Array]:
     """Losses and masses of the lower convex hull once δ(0) is known to be smaller: the least losses
     give way to a chord.
 
@@ -63,7 +66,7 @@ def _lowered(loss, mass, infinite, delta):
     return loss[first:], mass[first:]
 
 
-def from_pld(pld) -> Composition:
+def from_pld(pld: Any) -> Composition:
     """A mechanism with the privacy losses of a ``PrivacyLossDistribution``.
 
     The distribution for removal gives the losses above 0, with masses under "record present", that
@@ -149,11 +152,11 @@ def from_pld(pld) -> Composition:
 
 
 def to_pld(
-    mechanism,
+    mechanism: Mechanism | Composition,
     value_discretization_interval: float = 1e-4,
     tail_mass: float = 1e-20,
     rtol: float = 1e-3,
-):
+) -> Any:
     """A ``PrivacyLossDistribution`` that dominates a mechanism, in both orders.
 
     Its masses are those of the certified upper side of the whole composition: no convolution of

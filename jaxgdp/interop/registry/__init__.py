@@ -1,25 +1,30 @@
-"""Records of OpenDP's registry of deployments of differential privacy, read with certified brackets
+"""Entries of OpenDP's registry of deployments of differential privacy, read with certified brackets
 and written from reports.
 
-:func:`read` turns a record's (ε, δ), ρ or ε into brackets of μ, advantage and TPR, names what is
+:func:`read` turns an entry's (ε, δ), ρ or ε into brackets of μ, advantage and TPR, names what is
 assumed, and says where its numbers disagree with each other; ``jaxgdp.report(…).to_registry(…)``
-gives a record that fits the schema; :func:`problems` says what does not."""
+gives an entry that fits the schema; :func:`problems` says what does not."""
 
-from .claims import Claim, Printed
+from __future__ import annotations
+
+from typing import Any
+
+from ...deprecation import warn
+from .claims import Printed, StatedGuarantee
+from .entry import Entry, from_dict, read
 from .files import dump, load
-from .record import Record, from_dict, read
-from .schema import RECORD, REQUIRED, STATUSES, VARIANTS, Leaf, leaves, problems
+from .schema import REQUIRED, SCHEMA, STATUSES, VARIANTS, Leaf, leaves, problems
 from .write import from_report
 
 __all__ = [
-    "RECORD",
     "REQUIRED",
+    "SCHEMA",
     "STATUSES",
     "VARIANTS",
-    "Claim",
+    "Entry",
     "Leaf",
     "Printed",
-    "Record",
+    "StatedGuarantee",
     "dump",
     "from_dict",
     "from_report",
@@ -28,3 +33,12 @@ __all__ = [
     "problems",
     "read",
 ]
+
+_OLD = {"RECORD": "SCHEMA", "Record": "Entry", "Claim": "StatedGuarantee"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OLD:
+        warn(f"jaxgdp.interop.registry.{name}", f"jaxgdp.interop.registry.{_OLD[name]}")
+        return globals()[_OLD[name]]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,10 +1,11 @@
-"""What a record claims: its structured parameters, and the numbers that stand in its text."""
+"""The claims of an entry: its structured parameters, and the numbers that stand in its text."""
 
 from __future__ import annotations
 
 import math
 import re
 import textwrap
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 SYMBOLS = ("epsilon", "delta", "rho", "mu")
@@ -22,7 +23,8 @@ class Printed(NamedTuple):
     """A number as it was printed.
 
     Attributes:
-        value: the number. half: half a unit of its last digit: what rounding may hide.
+        value: the number.
+        half: half a unit of its last digit: what rounding may hide.
     """
 
     value: float
@@ -33,11 +35,11 @@ class Printed(NamedTuple):
         return abs(value - self.value) <= self.half * (1.0 + 1e-9) + slack
 
 
-class Claim(NamedTuple):
-    """One guarantee that a record states.
+class StatedGuarantee(NamedTuple):
+    """One guarantee that an entry states.
 
     Attributes:
-        label: for what, in the record's words; "" for the whole.
+        label: for what, in the entry's words; "" for the whole.
         source: key that it stands under.
         epsilon, delta, rho, mu: as printed, or None.
         brackets: what it implies, by quantity; empty where it does not determine a guarantee.
@@ -65,13 +67,15 @@ class Part(NamedTuple):
     """A piece of text with its claim.
 
     Attributes:
-        claim: its numbers. depth: of bullets it stands under. parent: position of the piece it
-            belongs to, or None.
-        listed: whether it is an element of a list. scale: (sensitivity, noise scale) where both are
-            printed, or None. text: as it stands.
+        claim: its numbers.
+        depth: of bullets it stands under.
+        parent: position of the piece it belongs to, or None.
+        listed: whether it is an element of a list.
+        scale: (sensitivity, noise scale) where both are printed, or None.
+        text: as it stands.
     """
 
-    claim: Claim
+    claim: StatedGuarantee
     depth: int
     parent: int | None
     listed: bool
@@ -79,7 +83,7 @@ class Part(NamedTuple):
     text: str
 
 
-def printed(value) -> Printed:
+def printed(value: float) -> Printed:
     """A number of a structured field, which has as many digits as it needs."""
     text = repr(value)
     mantissa, _, exponent = text.lower().partition("e")
@@ -87,7 +91,7 @@ def printed(value) -> Printed:
     return Printed(float(value), 0.5 * 10.0 ** (int(exponent or 0) - decimals))
 
 
-def _from_groups(ten, mantissa, power) -> Printed:
+def _from_groups(ten: str | None, mantissa: str, power: str | None) -> Printed:
     if ten is not None:
         return Printed(10.0 ** -int(ten), 0.0)
     plain = (
@@ -111,11 +115,11 @@ def plain(text: str) -> str:
     return re.sub(r"\\+(epsilon|rho|delta|mu)", r"\1", text)
 
 
-def _claim(text: str, source: str) -> Claim:
+def _claim(text: str, source: str) -> StatedGuarantee:
     """The numbers of one piece of text; a symbol with several different numbers counts as none, but
     for the one behind "total".
     """
-    found: dict[str, list] = {}
+    found: dict[str, list[tuple[Printed, bool]]] = {}
     for match in _CLAIM.finditer(text):
         before = text[: match.start()]
         found.setdefault(match[1], []).append(
@@ -126,7 +130,7 @@ def _claim(text: str, source: str) -> Claim:
         totals = [number for number, total in seen if total] or [number for number, _ in seen]
         if len({number.value for number in totals}) == 1:
             numbers[name] = totals[0]
-    return Claim(_label(text), source, **numbers)
+    return StatedGuarantee(_label(text), source, **numbers)
 
 
 def _label(text: str) -> str:
@@ -137,7 +141,7 @@ def _label(text: str) -> str:
     return textwrap.shorten(label, 60, placeholder=" …")
 
 
-def _scale(text: str):
+def _scale(text: str) -> tuple[float, float] | None:
     match = _SCALE.search(text)
     if match is None:
         return None
@@ -145,13 +149,13 @@ def _scale(text: str):
     return _from_groups(*groups[:3]).value, _from_groups(*groups[3:]).value
 
 
-def _pieces(text: str):
+def _pieces(text: str) -> Iterator[tuple[int, bool, str]]:
     """(depth, listed, text) of paragraphs and bullets, in order; "•" and ";" make a list of a
     paragraph.
     """
     paragraph: list[str] = []
 
-    def flush():
+    def flush() -> Iterator[tuple[int, bool, str]]:
         whole = " ".join(paragraph)
         paragraph.clear()
         split = re.split(r"•|;", whole)
@@ -174,7 +178,7 @@ def _pieces(text: str):
     yield from flush()
 
 
-def parts(text, source: str) -> list[Part]:
+def parts(text: Any, source: str) -> list[Part]:
     """Pieces of a text with their claims, and which belongs to which."""
     if not isinstance(text, str):
         return []
@@ -192,7 +196,7 @@ def parts(text, source: str) -> list[Part]:
     return found
 
 
-def structured(parameters) -> list[Claim]:
+def structured(parameters: dict[str, Any] | None) -> list[StatedGuarantee]:
     """The claims of ``privacy_parameters``: (ε, δ), and ρ."""
     parameters = parameters or {}
     value = lambda name: (
@@ -202,9 +206,11 @@ def structured(parameters) -> list[Claim]:
     )
     claims = []
     if value("rho") is not None:
-        claims.append(Claim("", "privacy_parameters", rho=value("rho")))
+        claims.append(StatedGuarantee("", "privacy_parameters", rho=value("rho")))
     if value("epsilon") is not None:
         claims.append(
-            Claim("", "privacy_parameters", epsilon=value("epsilon"), delta=value("delta"))
+            StatedGuarantee(
+                "", "privacy_parameters", epsilon=value("epsilon"), delta=value("delta")
+            )
         )
     return claims

@@ -1,22 +1,24 @@
-"""Where the numbers of a record disagree with each other, as far as arithmetic can tell; every
+"""Where the numbers of an entry disagree with each other, as far as arithmetic can tell; every
 number is allowed its rounding.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from ... import gdp
 from ...conversions import epsilon_from_zcdp, simple_epsilon_from_zcdp
-from .claims import Claim, Part, Printed
+from .claims import Part, Printed, StatedGuarantee
 
 _ADDITIVE = {"epsilon": "ε", "rho": "ρ"}  # parameters of parts that add up to those of the whole
 _FACTOR = re.compile(r"\bfactor (?:of )?(\d+)\b")
 
 
-def _of_variant(variant, claims: list[Claim]):
+def _of_variant(variant: str | None, claims: list[StatedGuarantee]) -> Iterator[str]:
     stated = next((claim for claim in claims if claim.epsilon is not None), None)
     delta = None if stated is None else stated.delta
     if variant == "Pure DP" and delta is not None and delta.value > 0.0:
@@ -27,13 +29,13 @@ def _of_variant(variant, claims: list[Claim]):
         yield "the variant is zero-concentrated DP, but no ρ is stated"
 
 
-def _whole(claims: list[Claim], name: str) -> Printed | None:
+def _whole(claims: list[StatedGuarantee], name: str) -> Printed | None:
     return next(
         (getattr(claim, name) for claim in claims if getattr(claim, name) is not None), None
     )
 
 
-def _sums(source: str, parts: list[Part], claims: list[Claim]):
+def _sums(source: str, parts: list[Part], claims: list[StatedGuarantee]) -> Iterator[str]:
     """Parts of a list against what they are parts of."""
     groups: dict[int | None, list[Part]] = {}
     for part in parts:
@@ -66,7 +68,7 @@ def _sums(source: str, parts: list[Part], claims: list[Claim]):
             )
 
 
-def _other_values(parts: list[Part], claims: list[Claim]):
+def _other_values(parts: list[Part], claims: list[StatedGuarantee]) -> Iterator[str]:
     """Other values of a parameter in the text about parameters, which are not parts of a whole."""
     for name, letter in _ADDITIVE.items():
         whole = _whole(claims, name)
@@ -86,11 +88,11 @@ def _other_values(parts: list[Part], claims: list[Claim]):
                 yield f"{told} (“{part.claim.label}”)"
 
 
-def _between(function, low: float, high: float) -> tuple[float, float]:
+def _between(function: Callable[[float], Any], low: float, high: float) -> tuple[float, float]:
     return float(function(max(low, 1e-12))), float(function(high))
 
 
-def _conversions(claims: list[Claim], mu: Printed | None):
+def _conversions(claims: list[StatedGuarantee], mu: Printed | None) -> Iterator[str]:
     """ε printed beside ρ and δ, against both standard conversions."""
     for claim in claims:
         rho, epsilon, delta = claim.rho, claim.epsilon, claim.delta
@@ -134,7 +136,7 @@ def _conversions(claims: list[Claim], mu: Printed | None):
             yield f"{said} is more than ρ-zCDP implies: the optimal conversion gives {middle:.4g}"
 
 
-def _scales(parts: list[Part]):
+def _scales(parts: list[Part]) -> Iterator[str]:
     """ε of Laplace noise against its sensitivity over its scale."""
     for part in parts:
         if part.scale is not None and part.claim.epsilon is not None:
@@ -146,12 +148,15 @@ def _scales(parts: list[Part]):
                 )
 
 
-def disagreements(variant, claims: list[Claim], texts: dict[str, list[Part]]) -> tuple[str, ...]:
-    """What does not fit together, one sentence each.
+def disagreements(
+    variant: str | None, claims: list[StatedGuarantee], texts: dict[str, list[Part]]
+) -> tuple[str, ...]:
+    """Numbers that do not fit together, one sentence each.
 
     Args:
-        variant: name of the DP variant, or None. claims: the structured ones. texts: parts of the
-            record's texts, by their keys.
+        variant: name of the DP variant, or None.
+        claims: the structured ones.
+        texts: parts of the entry's texts, by their keys.
     """
     details = texts.get("privacy_parameters_details", [])
     mu = next((part.claim.mu for part in details if part.claim.mu is not None), None)

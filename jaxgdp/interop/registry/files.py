@@ -1,23 +1,24 @@
-"""Records as files: YAML, or JSON, which is YAML as well."""
+"""Entries as files: YAML, or JSON, which is YAML as well."""
 
 from __future__ import annotations
 
 import json
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ...spec import read_json, read_text
 
 
-def _yaml():
+def _yaml() -> Any:
     try:
         import yaml
     except ImportError:
-        raise ImportError("records in YAML need pyyaml: pip install 'jaxgdp[report]'") from None
+        raise ImportError("entries in YAML need pyyaml: pip install 'jaxgdp[report]'") from None
     return yaml
 
 
-def load(path) -> Any:
+def load(path: str | PathLike[str]) -> Any:
     """Contents of a YAML or JSON file; dates stay text.
 
     Args:
@@ -48,11 +49,11 @@ def load(path) -> Any:
         raise ValueError(f"{path}{where}: {getattr(error, 'problem', None) or error}") from None
 
 
-def dump(record: dict) -> str:
-    """A record as YAML.
+def dump(entry: dict[str, Any]) -> str:
+    """An entry as YAML.
 
     Raises:
-        ImportError: pyyaml is missing (the ``report`` extra); ``json.dumps(record)`` gives a file
+        ImportError: pyyaml is missing (the ``report`` extra); ``json.dumps(entry)`` gives a file
             that is YAML, too.
     """
     yaml = _yaml()
@@ -67,9 +68,5 @@ def dump(record: dict) -> str:
 
     Dumper.add_representer(str, text)
     return yaml.dump(
-        json.loads(json.dumps(record)),
-        Dumper=Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        width=100,
+        json.loads(json.dumps(entry)), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100
     )

@@ -9,7 +9,7 @@ from ... import gdp
 from ...bracket import Bracket
 from ...conversions import advantage_from_approximate_dp, advantage_from_zcdp, beta_from_zcdp
 from ...numerics.normal import ndtri_half_plus
-from .claims import Claim
+from .claims import StatedGuarantee
 
 _ROUNDING = 1e-9  # relative: far more than the closed forms lose
 _APART = 1e-13  # absolute, of the difference of two quantiles
@@ -138,7 +138,7 @@ def from_rho(rho: float, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
     }
 
 
-def brackets(claim: Claim, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
+def brackets(claim: StatedGuarantee, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
     """What a claim implies: of ρ where it is stated, else of ε with δ (0 where none is stated),
     else of μ; nothing where none is.
     """

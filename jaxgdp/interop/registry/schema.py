@@ -1,4 +1,4 @@
-"""Keys, kinds, enumerations and tiers of a record, as OpenDP's deployments registry has them
+"""Keys, kinds, enumerations and tiers of an entry, as OpenDP's deployments registry has them
 (``deployments-schema.yaml``, 2025).
 
 The schema is © 2025 OpenDP, under the MIT licence; its authors name as its ground the research of
@@ -15,13 +15,13 @@ class Leaf(NamedTuple):
     """One key that holds a value.
 
     Attributes:
-        kind: "text", "texts", "whole", "number", "number or text", "date" or "anything". one_of:
-            the values allowed, or ().
+        kind: "text", "texts", "whole", "number", "number or text", "date" or "anything".
+        one_of: the values allowed, or ().
         tier: of completeness that it belongs to; 0 for none.
     """
 
     kind: str = "text"
-    one_of: tuple = ()
+    one_of: tuple[Any, ...] = ()
     tier: int = 0
 
 
@@ -46,7 +46,7 @@ _PRODUCTS = (
 _SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 _MODELS = ("Local", "Central", "Shuffle", "Federated", "Varies")
 
-RECORD: dict[str, Any] = {
+SCHEMA: dict[str, Any] = {
     "url_slug": Leaf(),
     "status": Leaf(one_of=STATUSES),
     "tier": Leaf("whole", (1, 2, 3)),
@@ -117,7 +117,7 @@ REQUIRED = {
 
 
 def leaves(
-    branch: dict[str, Any] = RECORD, above: tuple[str, ...] = ()
+    branch: dict[str, Any] = SCHEMA, above: tuple[str, ...] = ()
 ) -> dict[tuple[str, ...], Leaf]:
     """Every key that holds a value, by the keys that lead to it."""
     found: dict[tuple[str, ...], Leaf] = {}
@@ -153,11 +153,11 @@ _KINDS = {
 }
 
 
-def problems(data, branch: dict[str, Any] = RECORD, name: str = "") -> list[str]:
-    """What keeps a record from fitting the schema, in words; empty where it fits.
+def problems(data: Any, branch: dict[str, Any] = SCHEMA, name: str = "") -> list[str]:
+    """What keeps an entry from fitting the schema, in words; empty where it fits.
 
     Args:
-        data: a record, as read from YAML or JSON.
+        data: an entry, as read from YAML or JSON.
 
     Example:
         >>> for line in problems({"url_slug": "mine", "status": "Draft", "tier": 4, "deployment": {"basics": {}}}):
@@ -167,14 +167,14 @@ def problems(data, branch: dict[str, Any] = RECORD, name: str = "") -> list[str]
         deployment needs the key 'basic'
     """
     if not isinstance(data, dict):
-        return [f"{name or 'a record'} must be a table of keys, got {data!r}"]
+        return [f"{name or 'an entry'} must be a table of keys, got {data!r}"]
     found = []
     place = f"{name}." if name else ""
     for key, value in data.items():
         if key not in branch:
             close = difflib.get_close_matches(str(key), branch, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
-            found.append(f"{name or 'the record'} has the unknown key {key!r}{hint}")
+            found.append(f"{name or 'the entry'} has the unknown key {key!r}{hint}")
             continue
         inner = branch[key]
         if isinstance(inner, dict):
@@ -186,7 +186,7 @@ def problems(data, branch: dict[str, Any] = RECORD, name: str = "") -> list[str]
         elif not _KINDS[inner.kind](value):
             found.append(f"{place}{key} must be {inner.kind}, got {value!r}")
     return found + [
-        f"{name or 'the record'} needs the key {key!r}"
+        f"{name or 'the entry'} needs the key {key!r}"
         for key in REQUIRED.get(name, ())
         if key not in data
     ]

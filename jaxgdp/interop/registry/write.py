@@ -1,4 +1,4 @@
-"""A report as a record of the registry."""
+"""A report as an entry of the registry."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ...numerics.rounding import rounded_outward
 from ...numerics.validation import one_of
-from .schema import RECORD, leaves, problems
+from .schema import SCHEMA, leaves, problems
 
 NOT_STATED = "Not stated"
 _TEXTS = (
@@ -26,18 +26,18 @@ def _places() -> dict[str, tuple[str, ...]]:
     found = {path[-1]: path for path in leaves() if path[-1] not in _COMPUTED}
     return (
         found
-        | {name: ("deployment", name) for name in RECORD["deployment"]}
+        | {name: ("deployment", name) for name in SCHEMA["deployment"]}
         | {"deployment": ("deployment",)}
     )
 
 
-def _given(metadata: dict) -> dict[tuple[str, ...], Any]:
+def _given(metadata: dict[str, Any]) -> dict[tuple[str, ...], Any]:
     """What a caller gave, by place: flat keys, or sections as tables."""
     places = _places()
     found: dict[tuple[str, ...], Any] = {}
 
-    def add(path: tuple[str, ...], value) -> None:
-        branch: Any = RECORD
+    def add(path: tuple[str, ...], value: Any) -> None:
+        branch: Any = SCHEMA
         for key in path:
             if not isinstance(branch, dict) or key not in branch:
                 close = difflib.get_close_matches(
@@ -67,7 +67,7 @@ def _given(metadata: dict) -> dict[tuple[str, ...], Any]:
     return found
 
 
-def _details(report) -> str:
+def _details(report: Any) -> str:
     up = lambda value: rounded_outward(float(value), up=True)
     lines = [
         (
@@ -96,11 +96,11 @@ def _details(report) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _tier(record: dict) -> int:
+def _tier(entry: dict[str, Any]) -> int:
     """The highest tier all of whose keys hold something that was stated."""
 
-    def filled(path) -> bool:
-        branch: Any = record
+    def filled(path: tuple[str, ...]) -> bool:
+        branch: Any = entry
         for key in path:
             branch = branch.get(key) if isinstance(branch, dict) else None
         return branch not in (None, "", NOT_STATED, [NOT_STATED])
@@ -119,12 +119,14 @@ def _tier(record: dict) -> int:
     return reached
 
 
-def from_report(report, said: dict[str, str], *, delta=None, **metadata) -> dict:
-    """A record that fits the registry's schema, with the report's numbers in it.
+def from_report(
+    report: Any, said: dict[str, str], *, delta: float | None = None, **metadata: Any
+) -> dict[str, Any]:
+    """An entry that fits the registry's schema, with the report's numbers in it.
 
     Args:
-        report: of one mechanism, with its brackets. said: "sampling", "adjacency", "unit" and
-            "not_counted", in words.
+        report: of one mechanism, with its brackets.
+        said: "sampling", "adjacency", "unit" and "not_counted", in words.
         delta: which of the report's δ to state ε for; default 1e-5, or the first where that is not
             among them.
         **metadata: any key of the schema but the numbers, by its own name (``name``,
@@ -203,19 +205,19 @@ def from_report(report, said: dict[str, str], *, delta=None, **metadata) -> dict
     notes = ("deployment", "administrative", "notes")
     if missing:
         told = (
-            f"Not stated by whoever made this record, or filled in by jaxgdp: {', '.join(missing)}."
+            f"Not stated by whoever made this entry, or filled in by jaxgdp: {', '.join(missing)}."
         )
         given[notes] = f"{given[notes]}\n{told}" if notes in given else told
-    record: dict = {}
+    entry: dict[str, Any] = {}
     for path in leaves():
         if (value := (defaults | given).get(path)) is not None:
-            branch = record
+            branch = entry
             for key in path[:-1]:
                 branch = branch.setdefault(key, {})
             branch[path[-1]] = value
     if ("tier",) not in given:
-        record["tier"] = _tier(record)
-    wrong = problems(record)
+        entry["tier"] = _tier(entry)
+    wrong = problems(entry)
     if wrong:
         raise ValueError("; ".join(wrong))
-    return record
+    return entry

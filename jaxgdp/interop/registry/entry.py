@@ -1,4 +1,4 @@
-"""A record of the registry: its claims, what they imply, what is assumed, and where its numbers
+"""An entry of the registry: its claims, what they imply, what is assumed, and where its numbers
 disagree.
 """
 
@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any
 
 from ... import options
 from ...bracket import Bracket
 from ...numerics.validation import floor_rate, open_unit
-from .claims import Claim, Part, parts, structured
+from .claims import Part, StatedGuarantee, parts, structured
 from .disagreements import disagreements
 from .files import load
 from .implied import brackets
@@ -27,12 +28,13 @@ _PERIOD = re.compile(
 
 
 @dataclass(frozen=True)
-class Record:
+class Entry:
     """A published use of differential privacy as the registry describes it; build it with
     :func:`read` or :func:`from_dict`.
 
     Attributes:
-        name: of the data product. slug: its ``url_slug``.
+        name: of the data product.
+        slug: its ``url_slug``.
         variant: of differential privacy, or "".
         unit: of privacy, or "".
         claims: every guarantee with numbers: the structured ones, then those of the text about
@@ -44,21 +46,22 @@ class Record:
         assumptions: what the brackets take for granted, in words.
         disagreements: where its own numbers do not fit together, in words.
         problems: what keeps it from fitting the registry's schema; empty where it fits.
-        fpr: of the TPR. fpr_floor: of μ.
-        data: the record itself.
+        fpr: of the TPR.
+        fpr_floor: of μ.
+        data: the entry itself.
     """
 
     name: str
     slug: str
     variant: str
     unit: str
-    claims: tuple[Claim, ...]
+    claims: tuple[StatedGuarantee, ...]
     assumptions: tuple[str, ...]
     disagreements: tuple[str, ...]
     problems: tuple[str, ...]
     fpr: float
     fpr_floor: float
-    data: dict = field(repr=False)
+    data: dict[str, Any] = field(repr=False)
 
     @property
     def brackets(self) -> dict[str, Bracket]:
@@ -81,13 +84,13 @@ class Record:
         return "\n".join([*lines, *(f"  assumed: {line}" for line in self.assumptions)])
 
 
-def _section(deployment: dict, name: str) -> dict:
+def _section(deployment: dict[str, Any], name: str) -> dict[str, Any]:
     found = deployment.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _assumptions(deployment: dict, claims: tuple[Claim, ...]) -> list[str]:
-    """What has to be true for the brackets to be."""
+def _assumptions(deployment: dict[str, Any], claims: tuple[StatedGuarantee, ...]) -> list[str]:
+    """Statements that have to be true for the brackets to be."""
     if not claims:
         return []
     loss, model = _section(deployment, "privacy_loss"), _section(deployment, "deployment_model")
@@ -102,7 +105,7 @@ def _assumptions(deployment: dict, claims: tuple[Claim, ...]) -> list[str]:
     found.append(
         f"one unit is protected, as stated: {unit}"
         if unit
-        else "one unit is protected; the record does not say which"
+        else "one unit is protected; the entry does not say which"
     )
     if _PERIOD.search(unit):
         found.append("whoever contributes more than one such unit is protected less")
@@ -135,13 +138,13 @@ def _assumptions(deployment: dict, claims: tuple[Claim, ...]) -> list[str]:
         found.append("what is released without noise (unprotected quantities) reveals nothing more")
     if not _section(deployment, "implementation").get("preprocessing_and_hyperparameter_tuning"):
         found.append(
-            "preparing the data and choosing hyperparameters cost nothing: the record says nothing"
+            "preparing the data and choosing hyperparameters cost nothing: the entry says nothing"
             " of them"
         )
     return found
 
 
-def _same(claim: Claim, other: Claim) -> bool:
+def _same(claim: StatedGuarantee, other: StatedGuarantee) -> bool:
     """Whether a text only repeats a structured claim."""
     return all(
         (mine := getattr(claim, name)) is None
@@ -151,26 +154,32 @@ def _same(claim: Claim, other: Claim) -> bool:
 
 
 def from_dict(
-    data: Any, *, fpr=options.FPR, fpr_floor=options.FPR_FLOOR, source: str = "record"
-) -> Record:
-    """A record that is already a dictionary.
+    data: Any,
+    *,
+    fpr: float = options.FPR,
+    fpr_floor: float = options.FPR_FLOOR,
+    source: str = "entry",
+) -> Entry:
+    """An entry that is already a dictionary.
 
     Args:
-        data: as read from YAML or JSON. fpr: at which to give the TPR, in (0, 1). fpr_floor: of μ,
-            in [1e-300, 0.5).
+        data: as read from YAML or JSON.
+        fpr: at which to give the TPR, in (0, 1).
+        fpr_floor: of μ, in [1e-300, 0.5).
         source: how messages call it.
 
     Returns:
-        A :class:`Record`; whether it fits the schema is in its ``problems``.
+        An :class:`Entry`; whether it fits the schema is in its ``problems``.
 
     Raises:
-        ValueError: it is no record at all: no table of keys with a table ``deployment``; or a rate
+        ValueError: it is no entry at all: no table of keys with a table ``deployment``; or a rate
             is out of range.
 
     Example:
         >>> loss = {"privacy_parameters": {"epsilon": 1.0}}
-        >>> record = from_dict({"deployment": {"dp_variant": {"variant_name": "Pure DP"}, "privacy_loss": loss}})
-        >>> round(float(record.brackets["mu"].upper), 6), record.disagreements
+        >>> variant = {"variant_name": "Pure DP"}
+        >>> entry = from_dict({"deployment": {"dp_variant": variant, "privacy_loss": loss}})
+        >>> round(float(entry.brackets["mu"].upper), 6), entry.disagreements
         (1.232035, ())
     """
     if not isinstance(data, dict) or not isinstance(data.get("deployment"), dict):
@@ -210,7 +219,7 @@ def from_dict(
     if isinstance(text_delta, str):
         assumptions.append(f"no bracket of ε: δ is stated as a formula, {text_delta}")
     basic = _section(deployment, "basic")
-    return Record(
+    return Entry(
         name=str(basic.get("name") or data.get("url_slug") or source),
         slug=str(data.get("url_slug") or ""),
         variant=variant,
@@ -225,7 +234,7 @@ def from_dict(
     )
 
 
-def _check_range(claims: list[Claim], source: str) -> None:
+def _check_range(claims: list[StatedGuarantee], source: str) -> None:
     """Numbers that no guarantee can have."""
     for claim in claims:
         for name, valid, words in (
@@ -240,18 +249,21 @@ def _check_range(claims: list[Claim], source: str) -> None:
                 )
 
 
-def read(path, *, fpr=options.FPR, fpr_floor=options.FPR_FLOOR) -> Record:
-    """A record of the registry from a file, with its claims turned into brackets.
+def read(
+    path: str | PathLike[str], *, fpr: float = options.FPR, fpr_floor: float = options.FPR_FLOOR
+) -> Entry:
+    """An entry of the registry from a file, with its claims turned into brackets.
 
     Args:
-        path: of a YAML file, or JSON if its name ends in .json. fpr: at which to give the TPR.
-            fpr_floor: smallest FPR of μ.
+        path: of a YAML file, or JSON if its name ends in .json.
+        fpr: at which to give the TPR.
+        fpr_floor: smallest FPR of μ.
 
     Returns:
-        A :class:`Record`. One without numbers has no claims and no brackets, and is no error.
+        An :class:`Entry`. One without numbers has no claims and no brackets, and is no error.
 
     Raises:
-        ValueError: the file cannot be read, is malformed or is no record; names the file.
+        ValueError: the file cannot be read, is malformed or is no entry; names the file.
         ImportError: pyyaml is missing where it is needed (the ``report`` extra).
     """
     return from_dict(load(path), fpr=fpr, fpr_floor=fpr_floor, source=str(path))
