@@ -125,3 +125,29 @@ def keywords_after(number: int, *names: str) -> Callable[[_Function], _Function]
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 20 and "\n" not in text else "…"
+
+
+def renamed_names(module: str, **names: Any) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module in which something had another name.
+
+    Args:
+        module: its ``__name__``.
+        names: what is meant, by the old name.
+
+    Example:
+        >>> import warnings
+        >>> find = renamed_names("jaxgdp.bridge", Verdict=Warning)
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     found = find("Verdict")
+        >>> found is Warning, str(caught[0].message)
+        (True, 'jaxgdp.bridge.Verdict is deprecated: write jaxgdp.bridge.Warning')
+    """
+
+    def find(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        warn(f"{module}.{name}", f"{module}.{names[name].__name__}")
+        return names[name]
+
+    return find

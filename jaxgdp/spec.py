@@ -24,6 +24,7 @@ import json
 import math
 import re
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from . import deployments, mechanisms
+from .mechanisms.base import known_mechanisms
 from .numerics.validation import floor_rate, open_unit, relative_width, whole
 
 SETTINGS = ("adjacency", "fpr_floor", "rtol", "deltas", "approximation")
@@ -54,7 +56,7 @@ class Spec:
         source: file or other place it came from, for messages.
     """
 
-    mechanism: Any
+    mechanism: mechanisms.Composition
     title: str
     neighbours: str
     settings: dict
@@ -62,19 +64,7 @@ class Spec:
     source: str
 
 
-def known_mechanisms() -> dict[str, type]:
-    """Mechanism classes a file may name."""
-    found = {name: getattr(mechanisms, name) for name in mechanisms.__all__}
-    return {
-        name: value
-        for name, value in sorted(found.items())
-        if isinstance(value, type)
-        and issubclass(value, mechanisms.Mechanism)
-        and dataclasses.is_dataclass(value)
-    }
-
-
-def _suggest(word, known) -> str:
+def _suggest(word: Any, known: Iterable) -> str:
     close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1)
     return f"did you mean {close[0]!r}? " if close else ""
 
@@ -86,11 +76,11 @@ class _Place:
         self.source, self.lines = source, text.splitlines()
         self.headers = [i for i, line in enumerate(self.lines) if _HEADER.match(line)]
 
-    def _find(self, key, first, last):
+    def _find(self, key: Any, first: int, last: int):
         pattern = re.compile(rf"^\s*[\"']?{re.escape(str(key))}[\"']?\s*=")
         return next((i for i in range(first, last) if pattern.match(self.lines[i])), None)
 
-    def at(self, entry=None, key=None, number=0) -> str:
+    def at(self, entry: int | None = None, key: Any = None, number: int = 0) -> str:
         """``source, line 12`` for a key, or for the ``entry``-th of ``number`` mechanisms and a key
         of it.
         """
@@ -107,7 +97,7 @@ class _Place:
         return self.source if line is None else f"{self.source}, line {line + 1}"
 
 
-def _number(value):
+def _number(value: Any):
     """Numbers as they are; text such as "1/3" or "-inf" as the number it stands for; lists element
     by element.
     """
@@ -122,7 +112,7 @@ def _number(value):
     return value
 
 
-def _part(entry, place: _Place, position: int, number: int):
+def _part(entry: Any, place: _Place, position: int, number: int):
     """One element of ``mechanism``: (mechanism, count)."""
     label = f"mechanism {position + 1}"
     where = lambda key=None: place.at(position, key, number)
@@ -205,7 +195,7 @@ def _settings(data: dict, place: _Place) -> dict:
     return found
 
 
-def _build(data, place: _Place) -> Spec:
+def _build(data: Any, place: _Place) -> Spec:
     if not isinstance(data, dict):
         raise ValueError(f"{place.source}: must hold a table of keys, got {type(data).__name__}")
     for key in data:
@@ -252,7 +242,8 @@ def from_dict(data: dict, source: str = "specification") -> Spec:
     """A description that is already a dictionary, as read from TOML or JSON.
 
     Args:
-        data: keys as in a file. source: how messages call it.
+        data: keys as in a file.
+        source: how messages call it.
 
     Returns:
         A :class:`Spec`.
@@ -280,7 +271,7 @@ def from_deployment(name: str) -> Spec:
     return from_dict({"deployment": name}, "deployment")
 
 
-def _no_twins(pairs):
+def _no_twins(pairs: list[tuple[str, Any]]):
     keys = [key for key, _ in pairs]
     twins = {key for key in keys if keys.count(key) > 1}
     if twins:
@@ -288,7 +279,7 @@ def _no_twins(pairs):
     return dict(pairs)
 
 
-def read_text(path) -> str:
+def read_text(path: str | Path) -> str:
     """Text of a UTF-8 file of sensible size.
 
     Raises:
@@ -305,7 +296,7 @@ def read_text(path) -> str:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def read_json(path):
+def read_json(path: str | Path):
     """Contents of a JSON file.
 
     Raises:
@@ -325,7 +316,7 @@ def read_json(path):
         ) from None
 
 
-def read_spec(path) -> Spec:
+def read_spec(path: str | Path) -> Spec:
     """Description of a mechanism from a file: JSON if its name ends in .json, else TOML.
 
     Args:
@@ -350,7 +341,7 @@ def read_spec(path) -> Spec:
     return _build(data, _Place(str(path), text))
 
 
-def _plain(value):
+def _plain(value: Any):
     """Numbers of any shape as JSON values: whole floats stay floats, infinities become text."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
@@ -359,12 +350,12 @@ def _plain(value):
     return value
 
 
-def to_dict(mechanism, **settings) -> dict:
+def to_dict(mechanism: mechanisms.Mechanism | mechanisms.Composition, **settings: Any) -> dict:
     """The description of a mechanism, the inverse of :func:`from_dict`.
 
     Args:
-        mechanism: a mechanism or composition, batched or not. settings: title, neighbours,
-            adjacency, fpr_floor, rtol, deltas, approximation.
+        mechanism: a mechanism or composition, batched or not.
+        settings: title, neighbours, adjacency, fpr_floor, rtol, deltas, approximation.
 
     Returns:
         A dictionary ready for JSON or :func:`to_toml`.

@@ -4,6 +4,7 @@ import numpy as np
 
 import jaxgdp
 from jaxgdp import mechanisms
+from jaxgdp.mechanisms.base import known_mechanisms
 
 _X = np.linspace(-12.0, 13.0, 101)
 _DENSITIES = mechanisms.FromDensities.normalized(_X, -np.abs(_X) / 1.5, -np.abs(_X - 1.0) / 1.5)
@@ -38,6 +39,14 @@ SETTINGS = {
     "Deterministic": (mechanisms.Deterministic([2.0, 5.0], 4), [1, 7]),
     "Shuffled": (mechanisms.Shuffled([2.0, 0.8], [20, 100], [1, 2]), [1, 2]),
 }
+# (a class of one new file: one of its examples, with two numbers of uses)
+SETTINGS.update(
+    {
+        name: (next(iter(kind.examples.values()))(), [2, 3])
+        for name, kind in known_mechanisms().items()
+        if name not in SETTINGS
+    }
+)
 
 
 def composition(name):

@@ -30,6 +30,8 @@ import functools
 import numpy as np
 from scipy.special import betainccinv, gammaln
 
+from ..numerics.shapes import ArrayLike
+
 _INFLATE = 1.0 + 1e-9  # rounding of the inverse incomplete beta function
 _SPACING = 0.12  # ranks looked at, apart in standard deviations of the count, up to
 _MANY = 100_000  # scores, and further apart with the root of their number beyond
@@ -38,13 +40,14 @@ _SLACK = 1e-12  # of computed probabilities
 _WIDE = 1.002  # how closely the local level is searched
 
 
-def clopper_pearson(count, trials, tail):
+def clopper_pearson(count: ArrayLike, trials: int, tail: float):
     """Upper confidence limit of a probability: the p with Pr[Bin(n, p) ≤ k] = tail (Clopper and
     Pearson 1934).
 
     Args:
-        count: k, whole numbers from 0 to n. trials: n ≥ 1. tail: probability, in (0, 1), that the
-            limit is too small.
+        count: k, whole numbers from 0 to n.
+        trials: n ≥ 1.
+        tail: probability, in (0, 1), that the limit is too small.
 
     Returns:
         Limits in (0, 1], float64, rounded up; 1 where k = n.
@@ -73,12 +76,14 @@ def ranks(trials: int) -> np.ndarray:
     return np.array(found)
 
 
-def coverage(limits, at, trials: int) -> float:
+def coverage(limits: np.ndarray, at: np.ndarray, trials: int) -> float:
     """Pr[U₍ᵢ₎ ≤ limit for every rank i], U₍ᵢ₎ the i-th smallest of n independent uniforms; from
     below.
 
     Args:
-        limits: increasing, in (0, 1]. at: ranks i, increasing. trials: n.
+        limits: increasing, in (0, 1].
+        at: ranks i, increasing.
+        trials: n.
 
     Returns:
         A probability; what is neglected is below 1e-13.
@@ -90,7 +95,7 @@ def coverage(limits, at, trials: int) -> float:
     n = trials
     logs = gammaln(np.arange(n + 2.0) + 1.0)
 
-    def poisson(mean, top):
+    def poisson(mean: np.ndarray, top: ArrayLike):
         k = np.arange(top + 1.0)
         return np.exp(k * np.log(mean) - mean - logs[: top + 1])
 
@@ -122,7 +127,8 @@ def local_level(trials: int, miss: float) -> float:
     at most ``miss``.
 
     Args:
-        trials: n ≥ 1. miss: in (0, 1).
+        trials: n ≥ 1.
+        miss: in (0, 1).
 
     Returns:
         A float between miss/n and miss.
@@ -135,7 +141,7 @@ def local_level(trials: int, miss: float) -> float:
     if len(at) == 1:
         return miss
 
-    def missed(level):
+    def missed(level: float):
         return 1.0 - coverage(clopper_pearson(at - 1, trials, level), at, trials)
 
     low, high = miss / len(at), miss  # the union bound is safe
@@ -162,7 +168,8 @@ def simultaneous(trials: int, miss: float) -> np.ndarray:
     """The band u(0) … u(n): upper limits that hold at every threshold at once.
 
     Args:
-        trials: n ≥ 1. miss: probability, in (0, 1), that any of them is too small.
+        trials: n ≥ 1.
+        miss: probability, in (0, 1), that any of them is too small.
 
     Returns:
         Limits by count, shape (n + 1,), read-only.
@@ -186,7 +193,8 @@ def one_by_one(trials: int, miss: float) -> np.ndarray:
     scores were seen.
 
     Args:
-        trials: n ≥ 1. miss: in (0, 1).
+        trials: n ≥ 1.
+        miss: in (0, 1).
 
     Returns:
         Limits, shape (n + 1,), read-only.

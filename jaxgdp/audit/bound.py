@@ -34,7 +34,15 @@ class Bound(float):
     caveat: str
     details: dict[str, Any]
 
-    def __new__(cls, value, quantity, side=LOWER, confidence=None, caveat="", details=None):
+    def __new__(
+        cls,
+        value: float,
+        quantity: str,
+        side: str = LOWER,
+        confidence: float | None = None,
+        caveat: str = "",
+        details: dict[str, Any] | None = None,
+    ):
         made = super().__new__(cls, value)
         made.quantity, made.side, made.confidence, made.caveat = quantity, side, confidence, caveat
         made.details = {} if details is None else details

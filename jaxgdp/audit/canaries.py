@@ -10,15 +10,19 @@ jaxgdp.audit.one_run_mu(len(canaries), 100, right)
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import positive, whole
 from .scores import score_rows
 
 
-def coins(key, num_canaries):
+def coins(key: Array, num_canaries: int):
     """Which canaries are put in: independent fair coins, as audits in one run assume.
 
     Args:
@@ -36,7 +40,7 @@ def coins(key, num_canaries):
     return jax.random.bits(key, (int(whole("num_canaries", num_canaries)),), jnp.uint32) >> 31 == 1
 
 
-def insert(records, canaries, included):
+def insert(records: Any, canaries: Any, included: ArrayLike):
     """Records with the chosen canaries behind them.
 
     Args:
@@ -71,7 +75,7 @@ def insert(records, canaries, included):
     )
 
 
-def directions(key, num_canaries, size, norm=1.0):
+def directions(key: Array, num_canaries: int, size: int, norm: float = 1.0):
     """Gradient canaries: random directions, nearly orthogonal to one another and to everything else
     where ``size`` is large.
 
@@ -94,7 +98,7 @@ def directions(key, num_canaries, size, norm=1.0):
     return float(positive("norm", norm)) * drawn / jnp.linalg.norm(drawn, axis=1, keepdims=True)
 
 
-def loss_scores(loss, parameters, canaries):
+def loss_scores(loss: Callable, parameters: Any, canaries: Any):
     """−loss of each canary: larger, the more likely it was trained on.
 
     Args:
@@ -113,7 +117,7 @@ def loss_scores(loss, parameters, canaries):
     return -jax.vmap(loss, in_axes=(None,) + (0,) * len(canaries))(parameters, *canaries)
 
 
-def gradient_scores(gradients, update, parameters, canaries):
+def gradient_scores(gradients: Callable, update: Any, parameters: Any, canaries: Any):
     """Dot product of each canary's gradient with what an update did to the parameters, downhill
     (Nasr et al. 2023).
 
@@ -139,7 +143,7 @@ def gradient_scores(gradients, update, parameters, canaries):
     return -sum(jax.tree.leaves(products))
 
 
-def guess(scores, num_guesses):
+def guess(scores: ArrayLike, num_guesses: int):
     """The surest guesses, as many as were decided on beforehand: "in" for the largest scores, "out"
     for the smallest, else abstention.
 
@@ -171,7 +175,7 @@ def guess(scores, num_guesses):
     return found
 
 
-def count_right(guesses, included) -> int:
+def count_right(guesses: ArrayLike, included: ArrayLike) -> int:
     """How many guesses are right.
 
     Args:

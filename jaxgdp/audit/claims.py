@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..mechanisms import Composition, Mechanism, compose
 from ..mechanisms.base import AccountedBy
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import checked, nonnegative
 from ..tradeoff import TradeoffCurve, tradeoff
 
@@ -57,7 +59,7 @@ class Claim:
         side = self.fnr(grid)
         lower, upper = np.asarray(side.lower, float), np.asarray(side.upper, float)
 
-        def fnr(alpha):
+        def fnr(alpha: ArrayLike):
             after = np.searchsorted(grid, np.asarray(alpha, float), side="left")
             before = np.searchsorted(grid, np.asarray(alpha, float), side="right") - 1
             return Bracket(lower[after], upper[before])
@@ -84,7 +86,7 @@ class Claim:
         onward = (low[1:] - high[:-1]) / gaps  # slopes of lines used to the right of their segment
         back = (high[1:] - low[:-1]) / gaps  # and to the left
 
-        def lower(right):
+        def lower(right: ArrayLike):
             right = np.asarray(right, float)
             j = np.clip(np.searchsorted(knots, right, side="right") - 1, 0, len(knots) - 1)
             found = low[j]
@@ -100,7 +102,7 @@ class Claim:
 
 
 def _gaussian(mu: float) -> Claim:
-    def fnr(alpha):
+    def fnr(alpha: ArrayLike):
         beta = gdp.beta(fpr=alpha, mu=mu)
         return Bracket(beta * (1.0 - 1e-11), np.minimum(beta * (1.0 + 1e-11), 1.0))
 
@@ -108,7 +110,7 @@ def _gaussian(mu: float) -> Claim:
 
 
 def _approximate(epsilon: float, delta: float) -> Claim:
-    def fnr(alpha):
+    def fnr(alpha: ArrayLike):
         alpha = np.asarray(alpha, float)
         first, second = (
             1.0 - delta - np.exp(epsilon) * alpha,
@@ -132,7 +134,7 @@ def _curve(curve: TradeoffCurve, text: str) -> Claim:
     )
 
 
-def as_claim(claim) -> Claim:
+def as_claim(claim: Any) -> Claim:
     """Any way of stating a claim, as a :class:`Claim`.
 
     Args:
@@ -177,7 +179,7 @@ def as_claim(claim) -> Claim:
     )
 
 
-def _named(mechanism) -> str:
+def _named(mechanism: Mechanism | Composition | AccountedBy) -> str:
     if not isinstance(mechanism, Composition):
         mechanism = compose([(mechanism, 1)])
     texts = []
@@ -194,7 +196,7 @@ def _named(mechanism) -> str:
     return " + ".join(texts)
 
 
-def _scalar(part, field) -> bool:
+def _scalar(part: Mechanism, field: dataclasses.Field) -> bool:
     value = getattr(part, field.name, None)
     return (
         field.init

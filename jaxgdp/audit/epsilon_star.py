@@ -27,6 +27,7 @@ import numpy as np
 
 from ..numerics.compiling import Program
 from ..numerics.precision import with_float64
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import checked, one_of, whole
 from . import mixtures
 from .bound import ESTIMATE, Bound
@@ -43,12 +44,13 @@ KEPT = 1e-3  # empirical rates are kept in (KEPT, 1 − KEPT)
 _QUANTILES = np.concatenate([tail := np.geomspace(1e-6, 0.5, 2000), 1.0 - tail[-2::-1]])
 
 
-def log_ratio(fpr, fnr, delta, least=0.0):
+def log_ratio(fpr: Array, fnr: Array, delta: float, least: float = 0.0):
     """ε* of rates, maximised over the last axis: the formula at the top of this file.
 
     Args:
-        fpr, fnr: t and η in [0, 1], shape (..., thresholds). delta: in [0, 1). least: rates are
-            kept in (least, 1 − least).
+        fpr, fnr: t and η in [0, 1], shape (..., thresholds).
+        delta: in [0, 1).
+        least: rates are kept in (least, 1 − least).
 
     Returns:
         ε* in nats, shape (...), 0 where no threshold is left.
@@ -71,7 +73,7 @@ def log_ratio(fpr, fnr, delta, least=0.0):
     return xp.where(best > 1.0 + _SAME, xp.log(xp.maximum(best, 1.0)), 0.0)
 
 
-def _rates(member, nonmember):
+def _rates(member: Array, nonmember: Array):
     """Empirical (t, η) at every loss."""
     xp, how = (np, {}) if isinstance(member, np.ndarray) else (jnp, {"method": "sort"})
     member, nonmember = xp.sort(member), xp.sort(nonmember)
@@ -84,7 +86,7 @@ def _rates(member, nonmember):
     )
 
 
-def _empirical(member, nonmember, delta):
+def _empirical(member: Array, nonmember: Array, delta: float):
     fpr, fnr = _rates(member, nonmember)
     found = log_ratio(fpr, fnr, delta, KEPT)
     # where no threshold has both rates inside (classes far apart, or few different losses), rates
@@ -100,7 +102,7 @@ def _empirical(member, nonmember, delta):
 _models = Program(jax.vmap(_empirical, (0, 0, None)))
 
 
-def _resampled(key, member, nonmember, delta):
+def _resampled(key: Array, member: Array, nonmember: Array, delta: float):
     one, other = jax.random.split(key)
     draw = lambda k, x: x[jax.random.randint(k, x.shape, 0, x.shape[0])]
     return _empirical(draw(one, member), draw(other, nonmember), delta)
@@ -109,7 +111,7 @@ def _resampled(key, member, nonmember, delta):
 _bootstrap = Program(jax.vmap(_resampled, (0, None, None, None)))
 
 
-def _checked_delta(delta) -> float:
+def _checked_delta(delta: float) -> float:
     found = checked("delta", delta, "one number in [0, 0.5)", lambda a: (a >= 0.0) & (a < 0.5))
     if found.ndim:
         raise ValueError(f"delta must be one number in [0, 0.5), got shape {found.shape}")
@@ -118,7 +120,12 @@ def _checked_delta(delta) -> float:
 
 @with_float64
 def epsilon_star(
-    member_losses, nonmember_losses, delta=0.0, method="empirical", components=1, seed=0
+    member_losses: ArrayLike,
+    nonmember_losses: ArrayLike,
+    delta: float = 0.0,
+    method: str = "empirical",
+    components: int | str = 1,
+    seed: int = 0,
 ):
     """Epsilon* of a trained model (Negoescu et al. 2023, Definition 2): an estimate, of this model
     only.
@@ -175,7 +182,7 @@ def epsilon_star(
     )
 
 
-def _parametric(member, nonmember, delta, components, seed):
+def _parametric(member: Array, nonmember: Array, delta: float, components: int | str, seed: int):
     inside, outside = mixtures.transformed(member, nonmember)
     if np.ptp(np.concatenate([inside, outside])) == 0.0:
         return 0.0, {"method": "parametric", "components": (1, 1)}
@@ -188,12 +195,15 @@ def _parametric(member, nonmember, delta, components, seed):
     }
 
 
-def of_mixtures(member, nonmember, delta, least=None) -> float:
+def of_mixtures(
+    member: mixtures.Mixture, nonmember: mixtures.Mixture, delta: float, least: float | None = None
+) -> float:
     """ε* of two fitted distributions of transformed losses (larger for smaller losses).
 
     Args:
-        member, nonmember: :class:`jaxgdp.audit.mixtures.Mixture`. delta: in [0, 0.5). least: rates
-            are kept in (least, 1 − least); default δ.
+        member, nonmember: :class:`jaxgdp.audit.mixtures.Mixture`.
+        delta: in [0, 0.5).
+        least: rates are kept in (least, 1 − least); default δ.
 
     Returns:
         ε* in nats.
@@ -206,14 +216,14 @@ def of_mixtures(member, nonmember, delta, least=None) -> float:
 
 @with_float64
 def epsilon_star_interval(
-    member_losses,
-    nonmember_losses,
-    delta=0.0,
-    method="empirical",
-    confidence=0.95,
-    draws=200,
-    components=1,
-    seed=0,
+    member_losses: ArrayLike,
+    nonmember_losses: ArrayLike,
+    delta: float = 0.0,
+    method: str = "empirical",
+    confidence: float = 0.95,
+    draws: int = 200,
+    components: int | str = 1,
+    seed: int = 0,
 ) -> tuple[float, float]:
     """Bootstrap interval of ε*: how much it would vary over samples of as many records, not where
     the true ε* lies.

@@ -25,12 +25,14 @@ one model."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtri
 
 from ..numerics.precision import with_float64
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import closed_unit, nonnegative, one_of, whole
 from . import bands, thresholds
 from .bound import Bound
@@ -51,8 +53,10 @@ class Limits:
     Attributes:
         alpha, beta: limits, sorted by ``alpha``; those that no line between two others undercuts.
             f(alpha) ≤ beta.
-        empirical_alpha, empirical_beta: the rates as counted. threshold: where.
-        confidence, method: as asked. members, nonmembers: scores counted.
+        empirical_alpha, empirical_beta: the rates as counted.
+        threshold: where.
+        confidence, method: as asked.
+        members, nonmembers: scores counted.
     """
 
     alpha: np.ndarray
@@ -65,7 +69,7 @@ class Limits:
     members: int
     nonmembers: int
 
-    def _bound(self, value, quantity) -> Bound:
+    def _bound(self, value: float, quantity: str) -> Bound:
         return Bound(value, quantity, confidence=self.confidence, details={"method": self.method})
 
     @property
@@ -78,7 +82,7 @@ class Limits:
         """Lower bound on the advantage 1 − α − β."""
         return self._bound(max(0.0, float(np.max(1.0 - self.alpha - self.beta))), "advantage")
 
-    def epsilon(self, delta=0.0) -> Bound:
+    def epsilon(self, delta: float = 0.0) -> Bound:
         """Lower bound on ε at a δ.
 
         Args:
@@ -94,7 +98,7 @@ class Limits:
         )
         return self._bound(max(0.0, found), f"epsilon(delta = {delta:g})")
 
-    def delta(self, epsilon) -> Bound:
+    def delta(self, epsilon: float) -> Bound:
         """Lower bound on δ at an ε.
 
         Args:
@@ -110,7 +114,7 @@ class Limits:
         )
         return self._bound(max(0.0, float(found)), f"delta(epsilon = {float(epsilon):g})")
 
-    def fnr(self, fpr) -> np.ndarray:
+    def fnr(self, fpr: ArrayLike) -> np.ndarray:
         """The trade-off curve is at most this: the lower convex hull of the limits, (0, 1) and (1,
         0).
 
@@ -131,18 +135,18 @@ class Limits:
         return np.asarray(np.interp(fpr, alpha[kept], beta[kept]))
 
 
-def _mu(alpha, beta):
+def _mu(alpha: np.ndarray, beta: np.ndarray):
     return -ndtri(alpha) - ndtri(beta)
 
 
-def _log_ratio(top, bottom) -> float:
+def _log_ratio(top: np.ndarray, bottom: np.ndarray) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(
             np.max(np.where(top > 0.0, np.log(np.maximum(top, 0.0)) - np.log(bottom), -np.inf))
         )
 
 
-def _hull(alpha, beta) -> np.ndarray:
+def _hull(alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
     """Indices of the vertices of the lower convex hull, by increasing alpha."""
     order = np.lexsort((beta, alpha))
     kept: list[int] = []
@@ -158,19 +162,19 @@ def _hull(alpha, beta) -> np.ndarray:
     return np.array(kept)
 
 
-def _setting(method, confidence, nonmembers: int, members: int):
+def _setting(method: str, confidence: float, nonmembers: int, members: int):
     """Tables of limits by count that the method uses."""
     table = bands.simultaneous if method == "bands" else bands.one_by_one
     miss = 0.5 * (1.0 - confidence)
     return table(nonmembers, miss), table(members, miss)
 
 
-def _halves(number: int, rng) -> tuple[np.ndarray, np.ndarray]:
+def _halves(number: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     order = rng.permutation(number)
     return order[: number // 2], order[number // 2 :]
 
 
-def _split(member, nonmember, seed: int):
+def _split(member: np.ndarray, nonmember: np.ndarray, seed: int):
     """Scores that pick the threshold, and scores that are counted; the same places for every
     model.
     """
@@ -179,13 +183,13 @@ def _split(member, nonmember, seed: int):
     return member[..., a], nonmember[..., c], member[..., b], nonmember[..., d]
 
 
-def _mu_tables(alpha, beta):
+def _mu_tables(alpha: np.ndarray, beta: np.ndarray):
     with np.errstate(divide="ignore"):
         return -ndtri(alpha)[None], -ndtri(beta)[None]
 
 
-def _epsilon_tables(delta):
-    def tables(alpha, beta):
+def _epsilon_tables(delta: float):
+    def tables(alpha: np.ndarray, beta: np.ndarray):
         with np.errstate(divide="ignore", invalid="ignore"):
             top = lambda x: np.where(
                 1.0 - delta - x > 0.0, np.log(np.maximum(1.0 - delta - x, 0.0)), -np.inf
@@ -195,12 +199,20 @@ def _epsilon_tables(delta):
     return tables
 
 
-def _advantage_tables(alpha, beta):
+def _advantage_tables(alpha: np.ndarray, beta: np.ndarray):
     return (1.0 - alpha)[None], -beta[None]
 
 
 @with_float64
-def _largest(members, nonmembers, confidence, method, threshold, seed, tables) -> np.ndarray:
+def _largest(
+    members: ArrayLike,
+    nonmembers: ArrayLike,
+    confidence: float,
+    method: str,
+    threshold: ArrayLike,
+    seed: int,
+    tables: Callable,
+) -> np.ndarray:
     """The largest value over the thresholds that the method allows, for every model, at least 0."""
     one_of("method", method, METHODS)
     confidence = confidence_level("confidence", confidence)
@@ -223,21 +235,26 @@ def _largest(members, nonmembers, confidence, method, threshold, seed, tables) -
     return np.maximum(np.asarray(found), 0.0).reshape(lead)
 
 
-def _fixed(threshold) -> float:
+def _fixed(threshold: ArrayLike) -> float:
     value = np.asarray(threshold, float)
     if value.ndim or np.isnan(value):
         raise ValueError(f"threshold must be one number, got {threshold!r}")
     return float(value)
 
 
-def _result(found, quantity, confidence, method):
+def _result(found: np.ndarray, quantity: str, confidence: float, method: str):
     if found.ndim:
         return found
     return Bound(float(found), quantity, confidence=float(confidence), details={"method": method})
 
 
 def mu_lower_bound(
-    member_scores, nonmember_scores, confidence=0.95, method="bands", threshold=THRESHOLD, seed=0
+    member_scores: ArrayLike,
+    nonmember_scores: ArrayLike,
+    confidence: float = 0.95,
+    method: str = "bands",
+    threshold: ArrayLike = THRESHOLD,
+    seed: int = 0,
 ):
     """Lower bound on μ from scores of runs with and without a record: max over τ of Φ⁻¹(1 − a(τ)) −
     Φ⁻¹(b(τ)).
@@ -277,13 +294,13 @@ def mu_lower_bound(
 
 
 def epsilon_lower_bound(
-    member_scores,
-    nonmember_scores,
-    delta=0.0,
-    confidence=0.95,
-    method="bands",
-    threshold=THRESHOLD,
-    seed=0,
+    member_scores: ArrayLike,
+    nonmember_scores: ArrayLike,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    method: str = "bands",
+    threshold: ArrayLike = THRESHOLD,
+    seed: int = 0,
 ):
     """Lower bound on ε(δ): log max over τ of {(1 − δ − b)/a, (1 − δ − a)/b, 1}.
 
@@ -314,7 +331,12 @@ def epsilon_lower_bound(
 
 
 def advantage_lower_bound(
-    member_scores, nonmember_scores, confidence=0.95, method="bands", threshold=THRESHOLD, seed=0
+    member_scores: ArrayLike,
+    nonmember_scores: ArrayLike,
+    confidence: float = 0.95,
+    method: str = "bands",
+    threshold: ArrayLike = THRESHOLD,
+    seed: int = 0,
 ):
     """Lower bound on the advantage: max over τ of 1 − a(τ) − b(τ).
 
@@ -345,7 +367,12 @@ def advantage_lower_bound(
 
 @with_float64
 def lower_bounds(
-    member_scores, nonmember_scores, confidence=0.95, method="bands", threshold=THRESHOLD, seed=0
+    member_scores: ArrayLike,
+    nonmember_scores: ArrayLike,
+    confidence: float = 0.95,
+    method: str = "bands",
+    threshold: ArrayLike = THRESHOLD,
+    seed: int = 0,
 ) -> Limits:
     """The limits of both error rates, from which μ, ε(δ), δ(ε), advantage and the trade-off curve
     follow at once.
@@ -394,13 +421,29 @@ def lower_bounds(
     return _limits(alpha[fp], beta[fn], fp, fn, at, confidence, method, len(member), len(nonmember))
 
 
-def _limits(alpha, beta, fp, fn, at, confidence, method, members, nonmembers) -> Limits:
+def _limits(
+    alpha: np.ndarray,
+    beta: np.ndarray,
+    fp: np.ndarray,
+    fn: np.ndarray,
+    at: np.ndarray,
+    confidence: float,
+    method: str,
+    members: int,
+    nonmembers: int,
+) -> Limits:
     kept = _hull(alpha, beta)
     found = alpha[kept], beta[kept], fp[kept] / nonmembers, fn[kept] / members, at[kept]
     return Limits(*found, confidence, method, members, nonmembers)
 
 
-def from_counts(false_positives, nonmembers, false_negatives, members, confidence=0.95) -> Limits:
+def from_counts(
+    false_positives: int,
+    nonmembers: int,
+    false_negatives: int,
+    members: int,
+    confidence: float = 0.95,
+) -> Limits:
     """Limits from the counts of one threshold that was fixed beforehand: for numbers of runs too
     large to keep their scores.
 

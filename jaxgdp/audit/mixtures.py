@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import whole
 from .bound import ESTIMATE, Bound
 
@@ -27,15 +28,15 @@ class Mixture(NamedTuple):
     means: np.ndarray
     deviations: np.ndarray
 
-    def below(self, x):
+    def below(self, x: ArrayLike):
         """Pr[X < x], shape of ``x``."""
         return ndtr((np.asarray(x, float)[..., None] - self.means) / self.deviations) @ self.weights
 
-    def above(self, x):
+    def above(self, x: ArrayLike):
         """Pr[X ≥ x], accurate in the tail, shape of ``x``."""
         return ndtr((self.means - np.asarray(x, float)[..., None]) / self.deviations) @ self.weights
 
-    def quantile(self, prob):
+    def quantile(self, prob: ArrayLike):
         """The x with Pr[X < x] = prob, by bisection between the components' own quantiles."""
         prob = np.asarray(prob, float)
         ends = self.means + self.deviations * ndtri(prob)[..., None]
@@ -46,13 +47,13 @@ class Mixture(NamedTuple):
             low, high = np.where(less, middle, low), np.where(less, high, middle)
         return 0.5 * (low + high)
 
-    def sample(self, number: int, rng) -> np.ndarray:
+    def sample(self, number: int, rng: np.random.Generator) -> np.ndarray:
         """Independent draws, shape (number,)."""
         which = rng.choice(len(self.weights), size=number, p=self.weights / self.weights.sum())
         return self.means[which] + self.deviations[which] * rng.standard_normal(number)
 
 
-def transformed(member_losses, nonmember_losses):
+def transformed(member_losses: ArrayLike, nonmember_losses: ArrayLike):
     """The paper's transformation of losses: to [0, 1] by the pooled least and largest, plus 1, p =
     e^{−·}, logit(p).
 
@@ -70,19 +71,20 @@ def transformed(member_losses, nonmember_losses):
     least, spread = pooled.min(), np.ptp(pooled)
     scale = 1.0 / spread if spread > 0.0 else 0.0
 
-    def one(losses):
+    def one(losses: np.ndarray):
         exponent = -((losses - least) * scale + 1.0)
         return exponent - np.log(-np.expm1(exponent))
 
     return one(np.asarray(member_losses, float)), one(np.asarray(nonmember_losses, float))
 
 
-def fit(values, components=1, seed=0) -> Mixture:
+def fit(values: np.ndarray, components: int | str = 1, seed: int = 0) -> Mixture:
     """A mixture fitted by expectation maximisation; one component by mean and standard deviation.
 
     Args:
-        values: shape (n,), at least ten. components: 1 to 20, or "bic" for the number with the
-            least Bayesian information criterion. seed: of the starting points.
+        values: shape (n,), at least ten.
+        components: 1 to 20, or "bic" for the number with the least Bayesian information criterion.
+        seed: of the starting points.
 
     Returns:
         A :class:`Mixture`.
@@ -123,7 +125,7 @@ def fit(values, components=1, seed=0) -> Mixture:
     return Mixture(weights[order], means[order], deviations[order])
 
 
-def _expectation_maximisation(values, number: int, seed: int):
+def _expectation_maximisation(values: np.ndarray, number: int, seed: int):
     try:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.mixture import GaussianMixture
@@ -142,14 +144,17 @@ def _expectation_maximisation(values, number: int, seed: int):
         return model.fit(values[:, None])
 
 
-def goodness_of_fit(values, components=1, num_samples=1000, seed=0) -> Bound:
+def goodness_of_fit(
+    values: np.ndarray, components: int | str = 1, num_samples: int = 1000, seed: int = 0
+) -> Bound:
     """p-value that a mixture fits: fit on one part, draw from the fit, compare with the other part
     (Appendix B, Kolmogorov-Smirnov).
 
     Args:
-        values: transformed losses of one class, shape (n,). components: 1 to 20 or "bic".
-            num_samples: of the part kept for the comparison, and of the draw; less than n − 10.
-            seed: of the partition, the fit and the draw.
+        values: transformed losses of one class, shape (n,).
+        components: 1 to 20 or "bic".
+        num_samples: of the part kept for the comparison, and of the draw; less than n − 10.
+        seed: of the partition, the fit and the draw.
 
     Returns:
         The p-value, a :class:`jaxgdp.audit.Bound` that is an estimate: small means that the fit is

@@ -32,9 +32,13 @@ monotone: the certified lower side of f does."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy.special import betainc, expit, ndtr, ndtri
 
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import checked, whole
 from .bound import Bound
 from .claims import as_claim
@@ -47,7 +51,7 @@ _LANES = 256
 _FULL = 1.0 + 1e-12  # more than all probability, and room for rounding
 
 
-def _numbers(num_canaries, num_guesses, num_correct) -> tuple[int, int, int]:
+def _numbers(num_canaries: int, num_guesses: int, num_correct: int) -> tuple[int, int, int]:
     m, r = int(whole("num_canaries", num_canaries)), int(whole("num_guesses", num_guesses))
     v = checked(
         "num_correct", num_correct, "a whole number >= 0", lambda a: (a >= 0.0) & (a == np.floor(a))
@@ -61,7 +65,7 @@ def _numbers(num_canaries, num_guesses, num_correct) -> tuple[int, int, int]:
     return m, r, int(v)
 
 
-def _tail(number: int, prob: float, at_least):
+def _tail(number: int, prob: float, at_least: np.ndarray):
     """Pr[Bin(number, prob) ≥ at_least]."""
     k = np.asarray(at_least, float)
     inside = (k > 0) & (k <= number)
@@ -69,7 +73,9 @@ def _tail(number: int, prob: float, at_least):
     return np.where(k <= 0, 1.0, np.where(inside, betainc(safe, number - safe + 1.0, prob), 0.0))
 
 
-def one_run_p_value(num_canaries, num_guesses, num_correct, epsilon, delta=0.0) -> float:
+def one_run_p_value(
+    num_canaries: int, num_guesses: int, num_correct: int, epsilon: float, delta: float = 0.0
+) -> float:
     """Bound on the probability that as many guesses are right under (ε, δ)-DP (Steinke et al. 2023,
     Theorem 5.2).
 
@@ -96,7 +102,7 @@ def one_run_p_value(num_canaries, num_guesses, num_correct, epsilon, delta=0.0) 
     return _p_value(m, r, v, epsilon, delta)
 
 
-def _p_value(m, r, v, epsilon, delta) -> float:
+def _p_value(m: int, r: ArrayLike, v: ArrayLike, epsilon: float, delta: float) -> float:
     prob = float(expit(epsilon))
     most = float(_tail(r, prob, v))
     if delta == 0.0 or v == 0:
@@ -105,7 +111,7 @@ def _p_value(m, r, v, epsilon, delta) -> float:
     return min(1.0, most + 2.0 * m * delta * float(np.max((_tail(r, prob, v - i) - most) / i)))
 
 
-def _largest_refuted(refuted, most: float) -> float:
+def _largest_refuted(refuted: Callable, most: float) -> float:
     """The largest number that is refuted, from below; 0 where none is."""
     if not refuted(0.0):
         return 0.0
@@ -120,7 +126,9 @@ def _largest_refuted(refuted, most: float) -> float:
     return low
 
 
-def one_run_epsilon(num_canaries, num_guesses, num_correct, delta, confidence=0.95) -> Bound:
+def one_run_epsilon(
+    num_canaries: int, num_guesses: int, num_correct: int, delta: float, confidence: float = 0.95
+) -> Bound:
     """Largest ε such that (ε, δ)-DP is refuted by the guesses of one run (Steinke et al. 2023).
 
     Args:
@@ -150,7 +158,9 @@ def one_run_epsilon(num_canaries, num_guesses, num_correct, delta, confidence=0.
     return Bound(found, f"epsilon(delta = {delta:g})", confidence=confidence)
 
 
-def least_mass(lower, m, r, v, level, enough=1.0):
+def least_mass(
+    lower: Callable, m: int, r: ArrayLike, v: ArrayLike, level: ArrayLike, enough: float = 1.0
+):
     """Smallest total probability of right-guess counts under a curve, if at least ``v`` of ``r``
     are right with probability ``level``.
 
@@ -159,7 +169,9 @@ def least_mass(lower, m, r, v, level, enough=1.0):
     Args:
         lower: function of R in [0, 1] (an array of shape (k,), and the places it belongs to) → a
             lower bound on f(1 − R).
-        m: canaries. r, v: whole numbers, shape (k,). level: τ, shape (k,) or scalar.
+        m: canaries.
+        r, v: whole numbers, shape (k,).
+        level: τ, shape (k,) or scalar.
         enough: masses above this need not be known further.
 
     Returns:
@@ -184,7 +196,9 @@ def least_mass(lower, m, r, v, level, enough=1.0):
     return total
 
 
-def _last(refuted, low: float, high: float, rounds: int, spaced=np.linspace) -> float:
+def _last(
+    refuted: Callable, low: float, high: float, rounds: int, spaced: Callable = np.linspace
+) -> float:
     """The last number from ``low`` on that is refuted, from below, by looking at many at a time;
     ``low`` must be.
     """
@@ -196,7 +210,9 @@ def _last(refuted, low: float, high: float, rounds: int, spaced=np.linspace) -> 
     return low
 
 
-def one_run_mu(num_canaries, num_guesses, num_correct, confidence=0.95) -> Bound:
+def one_run_mu(
+    num_canaries: int, num_guesses: int, num_correct: int, confidence: float = 0.95
+) -> Bound:
     """Largest μ such that μ-GDP is refuted by the guesses of one run (Mahloujifar et al. 2024, with
     f = f_μ).
 
@@ -220,7 +236,7 @@ def one_run_mu(num_canaries, num_guesses, num_correct, confidence=0.95) -> Bound
     m, r, v = _numbers(num_canaries, num_guesses, num_correct)
     confidence = confidence_level("confidence", confidence)
 
-    def refuted(mu):
+    def refuted(mu: float):
         lower = lambda right, places: ndtr(ndtri(right) - mu[places])
         return least_mass(lower, m, np.full(mu.shape, r), v, 1.0 - confidence) > _FULL
 
@@ -228,7 +244,7 @@ def one_run_mu(num_canaries, num_guesses, num_correct, confidence=0.95) -> Bound
     return Bound(found, "mu", confidence=confidence)
 
 
-def one_run_level(claim, num_canaries, num_guesses, num_correct) -> float:
+def one_run_level(claim: Any, num_canaries: int, num_guesses: int, num_correct: int) -> float:
     """Smallest level at which the guesses of one run refute a claim: a p-value under the claim's
     own trade-off curve.
 

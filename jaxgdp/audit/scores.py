@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import checked
 
 LEAST = 10  # losses of each class from which rates are estimated
 
 
-def score_rows(name: str, values) -> np.ndarray:
+def score_rows(name: str, values: ArrayLike) -> np.ndarray:
     """Scores of one class as float64, models along the leading axes and repetitions along the last;
     infinite ones keep their order.
 
@@ -34,7 +35,11 @@ def score_rows(name: str, values) -> np.ndarray:
     return array
 
 
-def two_classes(members, nonmembers, names=("member_scores", "nonmember_scores")):
+def two_classes(
+    members: ArrayLike,
+    nonmembers: ArrayLike,
+    names: tuple[str, str] = ("member_scores", "nonmember_scores"),
+):
     """Scores of both classes with a common leading shape.
 
     Raises:
@@ -53,7 +58,7 @@ def two_classes(members, nonmembers, names=("member_scores", "nonmember_scores")
     )
 
 
-def losses(members, nonmembers):
+def losses(members: ArrayLike, nonmembers: ArrayLike):
     """Losses of members and of others: finite, and at least ten of each.
 
     Raises:
@@ -74,7 +79,7 @@ def losses(members, nonmembers):
     return pair
 
 
-def confidence_level(name: str, value) -> float:
+def confidence_level(name: str, value: float) -> float:
     """A confidence level, and room for the tails it leaves.
 
     Raises:

@@ -5,16 +5,19 @@ NumPy, and for a few models, the same lines run on the host."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..numerics.compiling import Program
+from ..numerics.shapes import Array, ArrayLike
 
 FEW = 8  # models for which nothing is compiled anywhere
 
 
-def counts(member, nonmember, xp=np):
+def counts(member: Array, nonmember: Array, xp: Any = np):
     """Errors of guessing "member" at or above each score, and of never guessing it.
 
     Args:
@@ -43,7 +46,7 @@ def counts(member, nonmember, xp=np):
     return tuple(xp.concatenate(pair) for pair in zip(found, never, strict=True))
 
 
-def _best(member, nonmember, of_fpr, of_fnr, xp=jnp):
+def _best(member: Array, nonmember: Array, of_fpr: Array, of_fnr: Array, xp: Any = jnp):
     thresholds, fp, fn = counts(member, nonmember, xp)
     values = xp.max(of_fpr[:, fp] + of_fnr[:, fn], axis=0)
     best = xp.argmax(values)
@@ -53,13 +56,13 @@ def _best(member, nonmember, of_fpr, of_fnr, xp=jnp):
 _compiled = Program(jax.vmap(_best, (0, 0, None, None)))
 
 
-def best(member, nonmember, of_fpr, of_fnr):
+def best(member: Array, nonmember: Array, of_fpr: Array, of_fnr: Array):
     """Largest over thresholds and rows j of ``of_fpr[j][false positives] + of_fnr[j][false
     negatives]``, and where.
 
     Args:
-        member, nonmember: scores, shapes (models, n₁) and (models, n₀). of_fpr, of_fnr: tables of
-            shape (rows, n₀ + 1) and (rows, n₁ + 1).
+        member, nonmember: scores, shapes (models, n₁) and (models, n₀).
+        of_fpr, of_fnr: tables of shape (rows, n₀ + 1) and (rows, n₁ + 1).
 
     Returns:
         (values, thresholds), shape (models,).
@@ -70,11 +73,12 @@ def best(member, nonmember, of_fpr, of_fnr):
     return tuple(np.array(column) for column in zip(*found, strict=True))
 
 
-def at(member, nonmember, threshold, of_fpr, of_fnr):
+def at(member: Array, nonmember: Array, threshold: ArrayLike, of_fpr: Array, of_fnr: Array):
     """The same sum at one threshold for each model.
 
     Args:
-        member, nonmember, of_fpr, of_fnr: as for :func:`best`. threshold: shape (models,).
+        member, nonmember, of_fpr, of_fnr: as for :func:`best`.
+        threshold: shape (models,).
 
     Returns:
         Values, shape (models,).

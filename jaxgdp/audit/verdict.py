@@ -13,6 +13,7 @@ import numpy as np
 
 from ..bracket import Bracket
 from ..numerics.provenance import provenance
+from ..numerics.shapes import ArrayLike
 from .canaries import count_right, guess
 from .claims import Claim, as_claim
 from .many_runs import THRESHOLD, Limits, lower_bounds
@@ -124,7 +125,7 @@ class Verdict:
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
 
-def _plain(value):
+def _plain(value: Any):
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
@@ -134,13 +135,13 @@ def _plain(value):
 
 
 def verdict(
-    claim,
-    member_scores,
-    nonmember_scores,
-    confidence=0.95,
-    method="bands",
-    threshold=THRESHOLD,
-    seed=0,
+    claim: Any,
+    member_scores: ArrayLike,
+    nonmember_scores: ArrayLike,
+    confidence: float = 0.95,
+    method: str = "bands",
+    threshold: ArrayLike = THRESHOLD,
+    seed: int = 0,
 ) -> Verdict:
     """Is a claim consistent with scores of runs with and without a record?
 
@@ -199,7 +200,9 @@ def verdict(
     )
 
 
-def one_run_verdict(claim, scores, included, num_guesses, confidence=0.95) -> Verdict:
+def one_run_verdict(
+    claim: Any, scores: ArrayLike, included: ArrayLike, num_guesses: int, confidence: float = 0.95
+) -> Verdict:
     """Is a claim consistent with one run that had many canaries, each put in or left out by its own
     fair coin?
 

@@ -5,7 +5,7 @@ A *source* is a mechanism, a composition, a :class:`jaxgdp.TradeoffCurve`, a pro
 :func:`refine`, or a callable ε ↦ δ, an upper bound on the profile for both orders of the
 neighbours."""
 
-from ..deprecation import warn
+from ..deprecation import renamed_names
 from .clip_rectify import Amplified, clip_and_rectify, clip_and_rectify_outputs, clipped_fpr
 from .head import Head, head, head_mu
 from .identify import GdpVerdict, identify
@@ -35,9 +35,4 @@ __all__ = [
     "tail_mu",
 ]
 
-
-def __getattr__(name: str) -> type[GdpVerdict]:
-    if name == "Verdict":
-        warn("jaxgdp.bridge.Verdict", "jaxgdp.bridge.GdpVerdict")
-        return GdpVerdict
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = renamed_names(__name__, Verdict=GdpVerdict)

@@ -4,46 +4,20 @@ built.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from .. import mechanisms
-from ..mechanisms import dpsgd
+from ..mechanisms import Composition, Mechanism, dpsgd
+from ..mechanisms.base import known_mechanisms
 from ..numerics.rounding import rounded_outward
 from .identify import GdpVerdict, identify
 
-_GRID = np.linspace(-12.0, 13.0, 101)
 
-
-def examples() -> dict[str, Any]:
-    """One setting of every mechanism, by what it is."""
-    densities = mechanisms.FromDensities.normalized(
-        _GRID, -np.abs(_GRID) / 1.5, -np.abs(_GRID - 1.0) / 1.5
-    )
-    return {
-        "Gaussian(2)": mechanisms.Gaussian(2.0),
-        "SubsampledGaussian(1, 0.1)": mechanisms.SubsampledGaussian(1.0, 0.1),
-        "dpsgd(9.4, 0.32768, 2000)": dpsgd(9.4, 16384 / 50_000, 2000),
-        "Deterministic(2, 4 epochs)": mechanisms.Deterministic(2.0, 4),
-        "Shuffled(1, 100 batches)": mechanisms.Shuffled(1.0, 100),
-        "RandomAllocation(1, 100 steps)": mechanisms.RandomAllocation(1.0, 100),
-        "TruncatedPoisson(1, 0.02, 30 of 1000)": mechanisms.TruncatedPoisson(1.0, 0.02, 30, 1000),
-        "FixedSize(1, 20 of 1000)": mechanisms.FixedSize(1.0, 20, 1000),
-        "DiscreteGaussian(2)": mechanisms.DiscreteGaussian(2.0),
-        "Laplace(1)": mechanisms.Laplace(1.0),
-        "SubsampledLaplace(1, 0.1)": mechanisms.SubsampledLaplace(1.0, 0.1),
-        "DiscreteLaplace(1)": mechanisms.DiscreteLaplace(1.0),
-        "RandomizedResponse(1)": mechanisms.RandomizedResponse(1.0),
-        "PureDP(1)": mechanisms.PureDP(1.0),
-        "ApproximateDP(1, 1e-6)": mechanisms.ApproximateDP(1.0, 1e-6),
-        "ExponentialMechanism(1)": mechanisms.ExponentialMechanism(1.0),
-        "FromPMFs, same outputs": mechanisms.FromPMFs([0.5, 0.3, 0.2], [0.3, 0.3, 0.4]),
-        "FromPMFs, one output of Q only": mechanisms.FromPMFs([0.6, 0.4, 0.0], [0.5, 0.4, 0.1]),
-        "FromProfile, last δ = 0": mechanisms.FromProfile([0.0, 0.5, 1.0], [0.3, 0.1, 0.0]),
-        "FromProfile, last δ = 1e-6": mechanisms.FromProfile([0.0, 0.5, 1.0], [0.3, 0.1, 1e-6]),
-        "FromDensities, nothing missing": densities,
+def examples() -> dict[str, Mechanism | Composition]:
+    """Settings of every mechanism, by what they are."""
+    found = {
+        name: make() for kind in known_mechanisms().values() for name, make in kind.examples.items()
     }
+    return {**found, "dpsgd(9.4, 0.32768, 2000)": dpsgd(9.4, 16384 / 50_000, 2000)}
 
 
 def verdicts() -> dict[str, GdpVerdict]:

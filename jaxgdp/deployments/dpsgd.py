@@ -27,7 +27,7 @@ def settings() -> dict[str, tuple[int, float]]:
     return {setting_name(*pair): pair for pair in pairs}
 
 
-def de_et_al_2022(table=4, epsilon=None, dataset_size=None):
+def de_et_al_2022(table: int = 4, epsilon: float | None = None, dataset_size: int | None = None):
     """DP-SGD on CIFAR-10 as De et al. 2022 trained it (Gomez 2025, Tables 4 and 5).
 
     Args:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .. import options
-from ..deprecation import keywords_after
+from ..deprecation import keywords_after, renamed_names
 from ..numerics.rounding import rounded_outward
 from ..numerics.shapes import Array, ArrayLike, Float
 from ..scale.store import undamaged
@@ -302,3 +302,6 @@ def summary_text(dataset: xarray.Dataset) -> str:
         ),
     ]
     return "\n".join(lines)
+
+
+__getattr__ = renamed_names("jaxgdp.landscape", Verdict=RuleVerdict)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..numerics import namespace as xp
 from ..numerics.normal import pure_dp_mu, square_above
-from ..numerics.pytree import pytree
-from ..numerics.validation import broadcast, checked, nonnegative
+from ..numerics.pytree import check_fields, pytree
+from ..numerics.shapes import Array, ArrayLike, Parameter
+from ..numerics.validation import checked, nonnegative
 from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
-from .base import Mechanism
+from .base import FIXED_GUARANTEE, Mechanism
 
 _LEAST = 1e-9  # a loss below this is planned for as if it were this large
 
@@ -37,30 +38,26 @@ class ApproximateDP(Mechanism):
         (2,)
     """
 
-    epsilon: Any
-    delta: Any
+    epsilon: Parameter
+    delta: Parameter
 
     symmetric: ClassVar[bool] = True
     differentiable: ClassVar[tuple[str, ...]] = ("epsilon", "delta")
     relation: ClassVar[str] = "those that (ε, δ) was stated for"
+    sampling: ClassVar[str] = FIXED_GUARANTEE
+    examples: ClassVar[dict] = {"ApproximateDP(1, 1e-6)": lambda: ApproximateDP(1.0, 1e-6)}
 
-    def __post_init__(self):
-        object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
-        object.__setattr__(
-            self,
-            "delta",
-            checked("delta", self.delta, "in [0, 1)", lambda a: (a >= 0.0) & (a < 1.0)),
-        )
-        broadcast(epsilon=self.epsilon, delta=self.delta)
+    def __post_init__(self) -> None:
+        check_fields(self, epsilon=nonnegative, delta=_below_one)
 
-    def _atoms(self, epsilon):
+    def _atoms(self, epsilon: Array):
         """Finite losses in increasing order and log P-masses."""
         log_p = (
             xp.log1p(-self.delta) - xp.stack([xp.zeros(()), epsilon]) - xp.log1p(xp.exp(-epsilon))
         )
         return epsilon * xp.array([-1.0, 1.0]), log_p
 
-    def loss_nodes(self, depth):
+    def loss_nodes(self, depth: Array | float):
         """The two finite atoms."""
         return self._atoms(xp.maximum(self.epsilon, _LEAST))
 
@@ -76,7 +73,7 @@ class ApproximateDP(Mechanism):
         """ε."""
         return self.epsilon
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the atoms by cell, with δ at both infinities (unbatched).
 
         Method: docs/method/dominating.md#profile
@@ -88,7 +85,7 @@ class ApproximateDP(Mechanism):
             loss, log_p, log_p[::-1], ell, end, log_p_minus=log_delta, log_q_plus=log_delta
         )
 
-    def atoms(self, ell):
+    def atoms(self, ell: Array):
         """The two finite atoms."""
         loss, log_p = self._atoms(self.epsilon)
         return atom_cell(loss, ell), loss, log_p[::-1]
@@ -96,3 +93,7 @@ class ApproximateDP(Mechanism):
     def replace_one(self) -> ApproximateDP:
         """Itself, for (ε, δ) stated for replacing a record."""
         return self
+
+
+def _below_one(name: str, value: ArrayLike) -> Array:
+    return checked(name, value, "in [0, 1)", lambda a: (a >= 0.0) & (a < 1.0))

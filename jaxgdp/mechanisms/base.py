@@ -8,12 +8,14 @@ methods unbatched (fields are scalars) and batches them with ``vmap``. It must d
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from ..deprecation import warn
 from ..numerics import namespace as xp
+from ..numerics.shapes import Array
 
 _RENAMED = {  # parts of the contract, by their names before 0.3
     "closes": "tight",
@@ -22,6 +24,21 @@ _RENAMED = {  # parts of the contract, by their names before 0.3
     "achieved": "lower_bound_mechanisms",
     "shown_precision": "gaussian_part_precision",
 }
+
+
+EVERY_RECORD = "none: every use looks at every record"
+FIXED_GUARANTEE = "whatever it was: only the guarantee is known"
+
+
+def poisson_words(rate: Array) -> str:
+    """Poisson sampling at a rate, in words for reports."""
+    if float(rate) == 1.0:
+        return EVERY_RECORD
+    return (
+        f"Poisson sampling: each step takes every record with probability {float(rate):.6g},"
+        " independently of all others and of other steps; shuffled data or batches of a fixed size"
+        " are not covered"
+    )
 
 
 class AccountedBy:
@@ -53,6 +70,10 @@ class Mechanism:
         undifferentiable: why there are no derivatives in the other fields, for those who try.
         relation: what "remove" and "add" mean for its pair, in words: the relation of data sets
             that it is a pair of.
+        sampling: how records get into its uses, in words for reports; "" where its author does not
+            say.
+        examples: settings by name, one or more, of a class of the package that users build: what
+            tables of the documentation and tests of every class go through.
 
     Method: docs/method/notation.md#brackets
     """
@@ -65,6 +86,8 @@ class Mechanism:
     differentiable: ClassVar[tuple[str, ...]] = ()
     undifferentiable: ClassVar[str] = "it does not declare how its cells move with that"
     relation: ClassVar[str] = "those of the pair it was made from"
+    sampling: ClassVar[str] = ""
+    examples: ClassVar[dict[str, Callable[[], Mechanism]]] = {}
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Classes that define something by its name of versions before 0.3 work, and warn."""
@@ -90,17 +113,21 @@ class Mechanism:
         """Broadcast shape of the parameters."""
         return np.broadcast_shapes(*(outer for outer, _ in self.parameter_shapes().values()))
 
+    def describe_sampling(self) -> str:
+        """How records get into the uses of this mechanism, in words for reports."""
+        return self.sampling or f"as {type(self).__name__} has it"
+
     def canonical(self) -> Mechanism:
         """This mechanism in the form that compositions stack: itself."""
         return self
 
-    def gathered(self, count):
+    def gathered(self, count: Array):
         """Mechanisms with numbers of uses that dominate ``count`` uses of this one together:
         itself, unless there is better.
         """
         return [(self, count)]
 
-    def merge(self, count, into):
+    def merge(self, count: Array, into: Array | float):
         """Replace ``count`` uses by ``into`` uses of another mechanism where that is exact: here it
         is not.
         """
@@ -126,7 +153,7 @@ class Mechanism:
         """
         return ()
 
-    def loss_nodes(self, depth):
+    def loss_nodes(self, depth: Array | float):
         """Increasing nodes of the finite privacy losses under P and their log weights (unbatched);
         for steering only.
 
@@ -179,14 +206,14 @@ class Mechanism:
         """
         return xp.zeros(())
 
-    def cells(self, ell, end):
+    def cells(self, ell: Array, end: Array | float):
         """Exact masses of the cells between the points ``ell`` (unbatched); see ``cells.Cells``.
 
         The first cell whose lower point is at least ``end`` is open: it holds everything beyond.
         """
         raise NotImplementedError
 
-    def atoms(self, ell):
+    def atoms(self, ell: Array):
         """Cells, losses and log Q-masses of what moves along the loss in one piece when a parameter
         changes (unbatched).
 
@@ -208,3 +235,22 @@ class Mechanism:
         raise ValueError(
             f"adjacency must be one of 'add_remove', 'add', 'remove' for {name}, got 'replace_one'"
         )
+
+
+def known_mechanisms() -> dict[str, type[Mechanism]]:
+    """Classes of the package that users build, by name: those with ``examples`` of their own.
+
+    Example:
+        >>> sorted(known_mechanisms())[:3]
+        ['ApproximateDP', 'Deterministic', 'DiscreteGaussian']
+    """
+    kinds: list[type[Mechanism]] = [Mechanism]
+    for kind in kinds:  # (grows as it goes)
+        kinds.extend(kind.__subclasses__())
+    package = __name__.rpartition(".")[0]
+    own = [
+        kind
+        for kind in kinds[1:]
+        if "examples" in vars(kind) and kind.__module__.startswith(f"{package}.")
+    ]
+    return {kind.__name__: kind for kind in sorted(own, key=lambda kind: kind.__name__)}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammaln
@@ -15,6 +15,7 @@ from ..numerics import namespace as xp
 from ..numerics.errors import BINOMIAL, PROFILE, TABLE, UNIT
 from ..numerics.normal import pure_dp_mu, square_above
 from ..numerics.pytree import pytree
+from ..numerics.shapes import Array
 from ..pairs.atoms import atom_cells
 from ..pairs.cells import Cells
 from .base import Mechanism
@@ -37,12 +38,12 @@ class RangeMember(Mechanism):
         loss, log_p: atoms, shape (…, atoms).
     """
 
-    loss: Any
-    log_p: Any
+    loss: Array
+    log_p: Array
 
     trailing: ClassVar[dict[str, int]] = {"loss": 1, "log_p": 1}
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the atoms by cell (unbatched)."""
         cells = atom_cells(self.loss, self.log_p, self.log_p + self.loss, ell, end)
         return cells._replace(roundoff=cells.roundoff + BINOMIAL)
@@ -61,12 +62,12 @@ class BoundedRangeBlock(Mechanism):
         epsilon, uses: ε and k.
     """
 
-    loss: Any
-    log_p: Any
-    member_loss: Any
-    member_p: Any
-    epsilon: Any
-    uses: Any
+    loss: Array
+    log_p: Array
+    member_loss: Array
+    member_p: Array
+    epsilon: Array
+    uses: Array
 
     tight: ClassVar[bool] = False
     symmetric: ClassVar[bool] = True
@@ -75,7 +76,7 @@ class BoundedRangeBlock(Mechanism):
     )
 
     @classmethod
-    def build(cls, epsilon, uses, most) -> BoundedRangeBlock:
+    def build(cls, epsilon: np.ndarray, uses: np.ndarray, most: int) -> BoundedRangeBlock:
         """For arrays of ε and of k ≤ 64 of one shape; k = 0 is a mechanism that reveals nothing.
         Padded as for ``most`` uses.
         """
@@ -116,7 +117,7 @@ class BoundedRangeBlock(Mechanism):
             self.tail_precision(), self.loss, self.log_p,
         )  # fmt: skip
 
-    def loss_nodes(self, depth):
+    def loss_nodes(self, depth: Array | float):
         """The atoms, gathered."""
         return self._dominating().loss_nodes(depth)
 
@@ -129,17 +130,17 @@ class BoundedRangeBlock(Mechanism):
         """Smallest and largest loss with mass."""
         return self._dominating().loss_bounds()
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the atoms by cell (unbatched)."""
         return self._dominating().cells(ell, end)
 
 
-def _pad(loss, log_p, number):
+def _pad(loss: Array, log_p: Array, number: int):
     extra = number - len(loss)
     return np.pad(loss, (0, extra), mode="edge"), np.pad(log_p, (0, extra), constant_values=-np.inf)
 
 
-def _pair(epsilon, uses):
+def _pair(epsilon: float, uses: int):
     """Losses and log P-masses of the dominating pair of ``uses`` uses."""
     if uses == 0 or epsilon == 0.0:
         return np.zeros(1), np.zeros(1)
@@ -149,7 +150,7 @@ def _pair(epsilon, uses):
 
 
 @functools.lru_cache(maxsize=64)
-def _profiles(epsilon, uses):
+def _profiles(epsilon: float, uses: int):
     """(ε_i, δ_i) on a lattice ε_i ≥ 0 that bound the profiles of 1, …, ``uses`` adaptive uses from
     above.
 
@@ -195,7 +196,7 @@ def _profiles(epsilon, uses):
     return tuple(profiles)
 
 
-def _chords(g, h, upper):
+def _chords(g: np.ndarray, h: np.ndarray, upper: np.ndarray):
     """Left end of the lattice cells below points ``upper``, how steeply h falls over them, and h at
     that end.
     """

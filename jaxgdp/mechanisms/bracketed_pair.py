@@ -5,13 +5,14 @@ achieves.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..numerics import namespace as xp
 from ..numerics.errors import BRACKETED, UNIT
 from ..numerics.pytree import pytree
+from ..numerics.shapes import Array
 from ..pairs.atoms import atom_cells
 from ..pairs.cells import Cells
 from ..pairs.table import NOTHING, Table
@@ -21,7 +22,15 @@ from .finite_pair import padded
 _NODES = 256  # for steering
 
 
-def _atom_cells(loss, log_p, log_q, ell, end, uncertain, **infinity) -> Cells:
+def _atom_cells(
+    loss: Array,
+    log_p: Array,
+    log_q: Array,
+    ell: Array,
+    end: Array | float,
+    uncertain: Array | float,
+    **infinity: Array,
+) -> Cells:
     # a loss that is off by so much is a Q-mass that is: no noise of single masses either
     uncertain = uncertain + BRACKETED * UNIT
     return atom_cells(loss, log_p, log_q, ell, end, **infinity)._replace(uncertain=uncertain)
@@ -33,18 +42,18 @@ class AttackPair(Mechanism):
     """The pair that an attack achieves; only its cells are asked for.
 
     Attributes:
-        loss, log_p, log_q: its atoms, shape (…, atoms). uncertain: bound on the relative error of
-            every mass.
+        loss, log_p, log_q: its atoms, shape (…, atoms).
+        uncertain: bound on the relative error of every mass.
     """
 
-    loss: Any
-    log_p: Any
-    log_q: Any
-    uncertain: Any
+    loss: Array
+    log_p: Array
+    log_q: Array
+    uncertain: Array | float
 
     trailing: ClassVar[dict[str, int]] = dict.fromkeys(("loss", "log_p", "log_q"), 1)
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Masses of the atoms by cell (unbatched)."""
         return _atom_cells(self.loss, self.log_p, self.log_q, ell, end, self.uncertain)
 
@@ -58,27 +67,29 @@ class BracketedPair(Mechanism):
     Attributes:
         loss, log_p: increasing losses and log P-masses of the dominating pair, log_q = log_p +
             loss; shape (…, atoms).
-        log_p_minus: log P-mass at loss −∞. log_q_plus: log Q-mass at loss +∞.
+        log_p_minus: log P-mass at loss −∞.
+        log_q_plus: log Q-mass at loss +∞.
         uncertain: bound on the relative error of every mass.
-        attack_loss, attack_p, attack_q, attack_uncertain: the same for the attack (without infinities).
-            attack_apart: how far its q/p may be off (``Table.apart``).
+        attack_loss, attack_p, attack_q, attack_uncertain: the same for the attack, which has no
+            mass at the infinities.
+        attack_apart: how far its q/p may be off (``Table.apart``).
         precision: square of a Gaussian-DP parameter that bounds one use at every FPR.
         node, node_p: losses and log P-masses for steering.
     """
 
-    loss: Any
-    log_p: Any
-    log_p_minus: Any
-    log_q_plus: Any
-    uncertain: Any
-    attack_loss: Any
-    attack_p: Any
-    attack_q: Any
-    attack_uncertain: Any
-    attack_apart: Any
-    precision: Any
-    node: Any
-    node_p: Any
+    loss: Array
+    log_p: Array
+    log_p_minus: Array | float
+    log_q_plus: Array | float
+    uncertain: Array | float
+    attack_loss: Array
+    attack_p: Array
+    attack_q: Array
+    attack_uncertain: Array | float
+    attack_apart: Array | float
+    precision: Array
+    node: Array
+    node_p: Array
 
     trailing: ClassVar[dict[str, int]] = dict.fromkeys(
         ("loss", "log_p", "attack_loss", "attack_p", "attack_q", "node", "node_p"), 1
@@ -86,7 +97,7 @@ class BracketedPair(Mechanism):
     undifferentiable: ClassVar[str] = "its pair is made from known numbers"
 
     @classmethod
-    def build(cls, above, below, precision) -> BracketedPair:
+    def build(cls, above: np.ndarray, below: np.ndarray, precision: Array | float) -> BracketedPair:
         """Of tables from above and from below, and of μ² of one use: object arrays of one shape,
         and an array.
 
@@ -114,7 +125,7 @@ class BracketedPair(Mechanism):
         """The pair that the attack of the lower side is run on."""
         return AttackPair(self.attack_loss, self.attack_p, self.attack_q, self.attack_uncertain)
 
-    def loss_nodes(self, depth):
+    def loss_nodes(self, depth: Array | float):
         """Means of groups of atoms, out to where both P and Q have a tail of e^{−depth}."""
         loss, log_p = self.node, self.node_p
         log_q = log_p + loss
@@ -129,7 +140,7 @@ class BracketedPair(Mechanism):
         """μ² of one use, as given."""
         return self.precision
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Masses of the atoms of the dominating pair by cell, with the mass at both infinities
         (unbatched).
         """
@@ -149,7 +160,7 @@ class OpenPair(BracketedPair):
     tight: ClassVar[bool] = False
 
 
-def _row(above: Table, below: Table, precision) -> dict:
+def _row(above: Table, below: Table, precision: float) -> dict:
     # (windows and tilts have to serve the attack where there is nothing else)
     node, node_p = _nodes(below if above is NOTHING else above)
     rounded = 1.0 + above.error + 64.0 * UNIT
@@ -172,7 +183,7 @@ def _row(above: Table, below: Table, precision) -> dict:
     }
 
 
-def _pad(values, number, edge):
+def _pad(values: np.ndarray, number: int, edge: bool):
     extra = (0, number - len(values))
     return (
         np.pad(values, extra, mode="edge")

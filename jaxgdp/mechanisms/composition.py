@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +12,14 @@ from jax.core import Tracer
 
 from ..numerics import namespace as xp
 from ..numerics.pytree import pytree
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import broadcast, whole
 from ..vocabulary import explain_arguments
-from .base import AccountedBy, Mechanism
+from .base import AccountedBy, Mechanism, known_mechanisms
 from .subsampled_gaussian import SubsampledGaussian
 
 
-def _traced(*values) -> bool:
+def _traced(*values: Any) -> bool:
     return any(isinstance(value, Tracer) for value in values)
 
 
@@ -67,7 +69,7 @@ class Composition:
                 kinds.setdefault((type(part), inner), []).append((part, uses))
         shape = self.shape
 
-        def side_by_side(inner, *values):
+        def side_by_side(inner: tuple[int, ...], *values: Any):
             numpy = xp if _traced(*values) else np
             return numpy.stack(
                 [numpy.broadcast_to(v, shape + inner) for v in values], axis=len(shape)
@@ -108,19 +110,7 @@ class Composition:
         return Composition(tuple(part.replace_one() for part in self.mechanisms), self.counts)
 
 
-def _public() -> list[str]:
-    """Mechanisms that users build."""
-    from .. import mechanisms
-
-    found = ((name, getattr(mechanisms, name)) for name in mechanisms.__all__)
-    return sorted(
-        name
-        for name, kind in found
-        if isinstance(kind, type) and issubclass(kind, Mechanism) and kind is not Mechanism
-    )
-
-
-def _advice(value) -> str:
+def _advice(value: Any) -> str:
     """How something that another library describes becomes a mechanism."""
     library = type(value).__module__.partition(".")[0]
     if library == "dp_accounting":
@@ -131,7 +121,7 @@ def _advice(value) -> str:
     return ""
 
 
-def compose(mechanisms) -> Composition:
+def compose(mechanisms: Iterable) -> Composition:
     """Compose mechanisms adaptively on one data set, each with a number of uses.
 
     Args:
@@ -173,7 +163,7 @@ def compose(mechanisms) -> Composition:
             counts.append(count)
         else:
             raise ValueError(
-                f"mechanism {position} must be one of {', '.join(_public())} or a Composition, got"
+                f"mechanism {position} must be one of {', '.join(known_mechanisms())} or a Composition, got"
                 f" {mechanism!r}{_advice(mechanism)}"
             )
     if not parts:
@@ -184,7 +174,9 @@ def compose(mechanisms) -> Composition:
 
 
 @explain_arguments
-def dpsgd(noise_multiplier, sampling_prob, num_steps) -> Composition:
+def dpsgd(
+    noise_multiplier: ArrayLike, sampling_prob: ArrayLike, num_steps: ArrayLike
+) -> Composition:
     """DP-SGD with Poisson sampling: T steps of the subsampled Gaussian mechanism (Abadi et al.
     2016).
 
@@ -211,7 +203,7 @@ def dpsgd(noise_multiplier, sampling_prob, num_steps) -> Composition:
     return Composition((step,), (steps,))
 
 
-def as_composition(mechanism) -> Composition:
+def as_composition(mechanism: Mechanism | Composition | AccountedBy) -> Composition:
     """A mechanism used once, or a composition as it is.
 
     Raises:

@@ -6,15 +6,18 @@ import dataclasses
 
 import numpy as np
 
+from ..numerics.shapes import Array
+from .composition import Composition
+
 _SHOWN = 6  # parts of a composition that one line shows
 
 
-def _value(value) -> str:
+def _value(value: Array) -> str:
     """A number, or how many there are."""
     return f"{float(value):.10g}" if np.ndim(value) == 0 else f"<{np.size(value)} values>"
 
 
-def describe(mechanism) -> str:
+def describe(mechanism: Composition) -> str:
     """A composition of scalars in one line: ``SubsampledGaussian(…) x count``, parts joined by
     ``+``, many parts cut short.
     """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..numerics import namespace as xp
-from ..numerics.pytree import pytree
-from ..numerics.validation import broadcast, positive, whole
+from ..numerics.pytree import check_fields, default, pytree
+from ..numerics.shapes import Parameter
+from ..numerics.validation import positive, whole
 from .base import Mechanism
 from .gaussian import Gaussian
 from .subsampled_gaussian import SubsampledGaussian
@@ -42,20 +43,18 @@ class Deterministic(Mechanism):
         (2,)
     """
 
-    noise_multiplier: Any
-    num_epochs: Any = 1
+    noise_multiplier: Parameter
+    num_epochs: Parameter = default(1)
 
     atomic = False
     differentiable: ClassVar[tuple[str, ...]] = ("noise_multiplier",)
     undifferentiable: ClassVar[str] = "that is a whole number"
     relation: ClassVar[str] = "zeroing a record, and the reverse"
+    sampling: ClassVar[str] = "none: batches in a fixed order, each record in one batch an epoch"
+    examples: ClassVar[dict] = {"Deterministic(2, 4 epochs)": lambda: Deterministic(2.0, 4)}
 
-    def __post_init__(self):
-        object.__setattr__(
-            self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier)
-        )
-        object.__setattr__(self, "num_epochs", whole("num_epochs", self.num_epochs))
-        broadcast(noise_multiplier=self.noise_multiplier, num_epochs=self.num_epochs)
+    def __post_init__(self) -> None:
+        check_fields(self, noise_multiplier=positive, num_epochs=whole)
 
     def canonical(self) -> SubsampledGaussian:
         """The Gaussian mechanism of noise σ/√E, with a sampling rate of 1."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb, factorial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import bernoulli
@@ -12,11 +12,12 @@ from scipy.special import bernoulli
 from ..numerics import namespace as xp
 from ..numerics.errors import DISCRETE, INTEGERS
 from ..numerics.normal import LOG_SQRT_2PI, half_mills, ndtri_half_plus, square_above
-from ..numerics.pytree import pytree
-from ..numerics.validation import broadcast, checked, positive
+from ..numerics.pytree import check_fields, default, pytree
+from ..numerics.shapes import Array, ArrayLike, Parameter
+from ..numerics.validation import checked, positive
 from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
-from .base import Mechanism
+from .base import EVERY_RECORD, Mechanism
 from .subsampled_gaussian import _hermite_series
 
 _FEW = 10.0  # σ below which every integer is looked at
@@ -29,7 +30,7 @@ _NARROW = 0.2  # widest cell, in standard deviations and in its own scale, that 
 _MOST = 16  # largest sensitivity
 
 
-def _edge_coefficients(terms=16, orders=5):
+def _edge_coefficients(terms: int = 16, orders: int = 5):
     """c[j, i] with E(λ) = Σ_{j,i} c[j, i]·σ^{−2i}·λ^{2j + 1}, see ``_edge``.
 
     F(v) = 1/v − 1/(2·sinh(v/2)) = Σ_r f_r·v^{2r + 1}, f_r = −B_{2r + 2}(1/2)/(2r + 2)!, and
@@ -79,27 +80,20 @@ class DiscreteGaussian(Mechanism):
         (2,)
     """
 
-    sigma: Any
-    sensitivity: Any = 1
+    sigma: Parameter
+    sensitivity: Parameter = default(1)
 
     symmetric: ClassVar[bool] = True
     differentiable: ClassVar[tuple[str, ...]] = ("sigma",)
     undifferentiable: ClassVar[str] = "that is a whole number"
     relation: ClassVar[str] = "leaving out and adding a record"
+    sampling: ClassVar[str] = EVERY_RECORD
+    examples: ClassVar[dict] = {"DiscreteGaussian(2)": lambda: DiscreteGaussian(2.0)}
 
-    def __post_init__(self):
-        object.__setattr__(self, "sigma", positive("sigma", self.sigma))
-        valid = f"a whole number from 1 to {_MOST}"
-        whole = checked(
-            "sensitivity",
-            self.sensitivity,
-            valid,
-            lambda a: (a >= 1) & (a <= _MOST) & (a == np.floor(a)),
-        )
-        object.__setattr__(self, "sensitivity", whole)
-        broadcast(sigma=self.sigma, sensitivity=self.sensitivity)
+    def __post_init__(self) -> None:
+        check_fields(self, sigma=positive, sensitivity=_sensitivity)
 
-    def _loss(self, k):
+    def _loss(self, k: Array):
         """Privacy loss at the integers k."""
         return self.sensitivity / self.sigma**2 * (k - 0.5 * self.sensitivity)
 
@@ -116,7 +110,7 @@ class DiscreteGaussian(Mechanism):
         """log of the total."""
         return xp.log(self._total())
 
-    def loss_nodes(self, depth):
+    def loss_nodes(self, depth: Array | float):
         """Integers around the centre where σ is small, else the nodes of the Gaussian with the same
         cumulants.
         """
@@ -147,7 +141,7 @@ class DiscreteGaussian(Mechanism):
         """(s/σ)²: far out the masses fall like the normal density."""
         return (self.sensitivity / self.sigma) ** 2
 
-    def _quantile(self, m):
+    def _quantile(self, m: Array):
         """z_m = Φ⁻¹(Pr[k < m]) for 1 ≤ m ≤ 9."""
         k = xp.arange(1.0, 0.5 * _MOST + 1.0)
         inside = 0.5 + xp.sum(xp.where(k < m, xp.exp(-0.5 * (k / self.sigma) ** 2), 0.0))
@@ -172,7 +166,7 @@ class DiscreteGaussian(Mechanism):
         """
         return DiscreteGaussian(self.sigma, 2 * np.asarray(self.sensitivity))
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares
         (unbatched).
 
@@ -180,7 +174,7 @@ class DiscreteGaussian(Mechanism):
         integers of each cell."""
         return xp.cond(self.sigma < _FEW, lambda: self._few(ell, end), lambda: self._many(ell))
 
-    def atoms(self, ell):
+    def atoms(self, ell: Array):
         """All integers where σ is small, else the middle of each cell's."""
         few = self.sigma < _FEW
         centre = xp.floor(0.5 * self.sensitivity)
@@ -197,7 +191,7 @@ class DiscreteGaussian(Mechanism):
             xp.concatenate([xp.where(few, log_q, -xp.inf), xp.where(some, many.log_y, -xp.inf)]),
         )
 
-    def _few(self, ell, end) -> Cells:
+    def _few(self, ell: Array, end: Array | float) -> Cells:
         """Cells from a list of integers; what lies beyond it has mass below e^{−1000}."""
         sigma = xp.minimum(self.sigma, _FEW)
         k = xp.floor(0.5 * self.sensitivity) + xp.arange(_INTEGERS) - _INTEGERS // 2
@@ -211,7 +205,7 @@ class DiscreteGaussian(Mechanism):
         more, each = DISCRETE
         return cells._replace(roundoff=more * cells.roundoff, jitter=more * cells.jitter + each)
 
-    def _many(self, ell) -> Cells:
+    def _many(self, ell: Array) -> Cells:
         """Cells for σ ≥ 10, by number of integers in each.
 
         A cell of the integers a..b is summed one by one if they are few, or from its heavier end if
@@ -238,7 +232,7 @@ class DiscreteGaussian(Mechanism):
         wide = ~direct & ~narrow
         coefficients = xp.asarray(_EDGE) @ sigma ** (-2.0 * xp.arange(_EDGE.shape[1]))
 
-        def law(shift):
+        def law(shift: Array | float):
             """log of the mass relative to e^{−r²/2}/√(2π) at a reference point r standard
             deviations out, and log of that.
             """
@@ -284,7 +278,7 @@ class DiscreteGaussian(Mechanism):
         )  # fmt: skip
 
 
-def _sum(start, number, sigma):
+def _sum(start: Array, number: Array, sigma: Array):
     """Σ e^{−((start + i)² − start²)/(2σ²)} over 0 ≤ i < min(number, 16), each term from the one
     before.
     """
@@ -298,7 +292,7 @@ def _sum(start, number, sigma):
     return total
 
 
-def _edge(u, sigma, coefficients):
+def _edge(u: Array, sigma: Array, coefficients: Array):
     """What sums over the integers beyond σu (a half) have beyond the integral, relative to
     e^{−u²/2}, over σ.
 
@@ -314,7 +308,7 @@ def _edge(u, sigma, coefficients):
     return value * slope / sigma
 
 
-def _narrow(width, m, edge):
+def _narrow(width: Array, m: Array, edge: Array):
     """Mass of narrow cells of middle m over e^{−m²/2}: the Hermite series, and what both edges
     add.
     """
@@ -325,7 +319,7 @@ def _narrow(width, m, edge):
     return width * (1.0 + _hermite_series(m, width)) + ends
 
 
-def _wide(u, edge):
+def _wide(u: Array, edge: Array):
     """Mass of cells between consecutive u over e^{base}, and the base.
 
     From tails e^{−u²/2}·G, with G the Mills ratio and what the edge adds; cells across 0 are one
@@ -339,3 +333,8 @@ def _wide(u, edge):
     across = np.sqrt(2.0 * np.pi) - tail[:-1] - tail[1:]
     outside = right | left
     return xp.where(outside, mass, across), xp.where(right, e[:-1], xp.where(left, e[1:], 0.0))
+
+
+def _sensitivity(name: str, value: ArrayLike) -> Array:
+    valid = f"a whole number from 1 to {_MOST}"
+    return checked(name, value, valid, lambda a: (a >= 1) & (a <= _MOST) & (a == np.floor(a)))

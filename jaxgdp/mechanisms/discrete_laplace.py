@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from ..numerics.pytree import pytree
+from ..numerics.pytree import check_fields, pytree
+from ..numerics.shapes import Parameter
 from ..numerics.validation import positive
-from .base import Mechanism
+from .base import EVERY_RECORD, Mechanism
 from .from_pmfs import FromPMFs
 from .randomized_response import RandomizedResponse
 
@@ -34,13 +35,15 @@ class DiscreteLaplace(Mechanism):
         (2,)
     """
 
-    scale: Any
+    scale: Parameter
 
     differentiable: ClassVar[tuple[str, ...]] = ("scale",)
     relation: ClassVar[str] = "leaving out and adding a record"
+    sampling: ClassVar[str] = EVERY_RECORD
+    examples: ClassVar[dict] = {"DiscreteLaplace(1)": lambda: DiscreteLaplace(1.0)}
 
-    def __post_init__(self):
-        object.__setattr__(self, "scale", positive("scale", self.scale))
+    def __post_init__(self) -> None:
+        check_fields(self, scale=positive)
 
     def canonical(self) -> RandomizedResponse:
         """Binary randomized response at ε = 1/b."""

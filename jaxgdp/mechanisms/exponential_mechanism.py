@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..numerics import namespace as xp
 from ..numerics.normal import pure_dp_mu, square_above
-from ..numerics.pytree import pytree
+from ..numerics.pytree import check_fields, pytree
+from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import nonnegative
 from ..pairs.cells import Cells
 from ..pairs.peak import bounded_nodes
 from ..pairs.stretches import stretch_cells
-from .base import Mechanism
+from .base import EVERY_RECORD, Mechanism
 from .bounded_range import LEAST_EPSILON, MOST_USES, BoundedRangeBlock
 from .randomized_response import RandomizedResponse
 
@@ -58,7 +59,7 @@ class ExponentialMechanism(Mechanism):
         (2,)
     """
 
-    epsilon: Any
+    epsilon: Parameter
 
     tight: ClassVar[bool] = False
     symmetric: ClassVar[bool] = True
@@ -66,11 +67,13 @@ class ExponentialMechanism(Mechanism):
         "the largest profile of several uses is found by a program on known numbers"
     )
     relation: ClassVar[str] = "those that the range was stated for"
+    sampling: ClassVar[str] = EVERY_RECORD
+    examples: ClassVar[dict] = {"ExponentialMechanism(1)": lambda: ExponentialMechanism(1.0)}
 
-    def __post_init__(self):
-        object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
+    def __post_init__(self) -> None:
+        check_fields(self, epsilon=nonnegative)
 
-    def gathered(self, count):
+    def gathered(self, count: Array):
         """Blocks of up to 64 uses, with the dominating pair of each block."""
         epsilon, count = np.broadcast_arrays(self.epsilon, count)
         if np.all(count == 1.0) or np.any(epsilon < LEAST_EPSILON):
@@ -89,7 +92,7 @@ class ExponentialMechanism(Mechanism):
         """The mechanism of ε-bounded range on which the attack of the lower side is run."""
         return RandomizedResponse(0.5 * self.epsilon, np.full((), 2.0))
 
-    def loss_nodes(self, depth):
+    def loss_nodes(self, depth: Array | float):
         """Means of narrow cells."""
         return bounded_nodes(self)
 
@@ -112,7 +115,7 @@ class ExponentialMechanism(Mechanism):
         largest = xp.maximum(self.epsilon, _LEAST)
         return -largest, largest
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the cells of the dominating pair (unbatched).
 
         A stretch of width w about the loss m has P-mass e^{−m/2}·sinh(w/4)/sinh(ε/2) and Q-mass e^m

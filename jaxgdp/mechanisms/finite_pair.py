@@ -5,13 +5,14 @@ by users.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..numerics import namespace as xp
 from ..numerics.errors import TABLE
 from ..numerics.pytree import pytree
+from ..numerics.shapes import Array
 from ..pairs.atoms import atom_cells, atom_nodes
 from ..pairs.cells import Cells
 from ..pairs.peak import largest_mu
@@ -30,19 +31,27 @@ class FinitePair(Mechanism):
         loss: shape (…, atoms), finite and not decreasing.
         log_p, log_q: log masses under P and Q, shape (…, atoms), log_q = log_p + loss; −inf for
             padding.
-        log_p_minus: log P-mass at loss −∞. log_q_plus: log Q-mass at loss +∞.
+        log_p_minus: log P-mass at loss −∞.
+        log_q_plus: log Q-mass at loss +∞.
     """
 
-    loss: Any
-    log_p: Any
-    log_q: Any
-    log_p_minus: Any
-    log_q_plus: Any
+    loss: Array
+    log_p: Array
+    log_q: Array
+    log_p_minus: Array
+    log_q_plus: Array
 
     trailing: ClassVar[dict[str, int]] = {"loss": 1, "log_p": 1, "log_q": 1}
 
     @classmethod
-    def build(cls, loss, log_p, log_q, log_p_minus, log_q_plus) -> FinitePair:
+    def build(
+        cls,
+        loss: np.ndarray,
+        log_p: np.ndarray,
+        log_q: np.ndarray,
+        log_p_minus: Array,
+        log_q_plus: Array,
+    ) -> FinitePair:
         """Sorted, and padded to a power of two so that pairs of similar size share a program."""
         order = np.argsort(loss, axis=-1, kind="stable")
         columns = [np.take_along_axis(a, order, axis=-1) for a in (loss, log_p, log_q)]
@@ -52,7 +61,7 @@ class FinitePair(Mechanism):
         log_p, log_q = (np.pad(a, wide, constant_values=-np.inf) for a in columns[1:])
         return cls(loss, log_p, log_q, log_p_minus, log_q_plus)
 
-    def loss_nodes(self, depth):
+    def loss_nodes(self, depth: Array | float):
         """The atoms, gathered if there are many; a law on a single loss is planned for as if it had
         a little width.
         """
@@ -91,7 +100,7 @@ class FinitePair(Mechanism):
         some = xp.any(real)
         return xp.where(some, low, 0.0), xp.where(some, high, 0.0)
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the atoms by cell, with the mass at both infinities (unbatched)."""
         infinity = {"log_p_minus": self.log_p_minus, "log_q_plus": self.log_q_plus}
         cells = atom_cells(self.loss, self.log_p, self.log_q, ell, end, **infinity)
@@ -101,6 +110,6 @@ class FinitePair(Mechanism):
         return cells._replace(roundoff=cells.roundoff + TABLE, jitter=2.0 * cells.jitter + place)
 
 
-def padded(number):
+def padded(number: int):
     """The next power of two, at least 8."""
     return max(8, 1 << (number - 1).bit_length())

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from .. import gdp
 from ..numerics.errors import CLOSED_FORM, PRECISION
-from ..numerics.pytree import pytree
-from ..numerics.validation import broadcast, known, positive
+from ..numerics.pytree import check_fields, pytree
+from ..numerics.shapes import Array, Parameter
+from ..numerics.validation import at_most, known, positive, whole
 from .base import Mechanism
 from .finite_pair import FinitePair
 from .from_profile import FromProfile
-from .subsampled_gaussian import SubsampledGaussian
-from .truncated_poisson import sizes
+from .subsampled_gaussian import SubsampledGaussian, sampled_gaussian
 
 _POINTS = 1500  # of a profile
 _DEPTH = 13.0  # standard deviations that a profile reaches to: δ below 1e-38 is mass at infinity
@@ -54,9 +54,9 @@ class FixedSize(Mechanism):
         ()
     """
 
-    noise_multiplier: Any
-    batch_size: Any
-    dataset_size: Any
+    noise_multiplier: Parameter
+    batch_size: Parameter
+    dataset_size: Parameter
 
     tight: ClassVar[bool] = False
     why_not_tight: ClassVar[str] = (
@@ -65,21 +65,20 @@ class FixedSize(Mechanism):
     )
     undifferentiable: ClassVar[str] = "its profile is made from known numbers"
     relation: ClassVar[str] = "zeroing a record, and the reverse"
+    sampling: ClassVar[str] = (
+        "batches of a fixed size, drawn at random without replacement, anew at every step"
+    )
+    examples: ClassVar[dict] = {"FixedSize(1, 20 of 1000)": lambda: FixedSize(1.0, 20, 1000)}
 
-    def __post_init__(self):
-        fields = {
-            name: getattr(self, name) for name in ("noise_multiplier", "batch_size", "dataset_size")
-        }
-        known(self, why="its profile is made from its parameters", **fields)
-        sigma = positive("noise_multiplier", self.noise_multiplier)
-        batch, size = sizes(self.batch_size, self.dataset_size)
-        broadcast(noise_multiplier=sigma, batch_size=batch, dataset_size=size)
-        if np.any(sigma < 0.05):
+    def __post_init__(self) -> None:
+        known(self, why="its profile is made from its parameters", **vars(self))
+        check_fields(self, noise_multiplier=positive, batch_size=whole, dataset_size=whole)
+        at_most("batch_size", self.batch_size, "dataset_size", self.dataset_size)
+        if np.any(self.noise_multiplier < 0.05):
             raise ValueError(
-                f"noise_multiplier must be at least 0.05 for FixedSize, got {np.min(sigma):g}"
+                "noise_multiplier must be at least 0.05 for FixedSize, got"
+                f" {np.min(self.noise_multiplier):g}"
             )
-        for name, value in zip(fields, (sigma, batch, size), strict=True):
-            object.__setattr__(self, name, value)
 
     def canonical(self) -> SampledPair:
         """The pair of the profile for zero-out adjacency."""
@@ -92,7 +91,7 @@ class FixedSize(Mechanism):
         """
         return ReplacedInFixedSize(self.noise_multiplier, self.batch_size, self.dataset_size)
 
-    def _pair(self, near) -> SampledPair:
+    def _pair(self, near: float) -> SampledPair:
         """``near``: how far a batch with the record lies from one with what takes its place in the
         other data set.
         """
@@ -149,9 +148,9 @@ class SampledPair(FinitePair):
         member_noise, member_prob: σ and rate of that Gaussian.
     """
 
-    precision: Any
-    member_noise: Any
-    member_prob: Any
+    precision: Array
+    member_noise: Array
+    member_prob: Array
 
     tight: ClassVar[bool] = False
 
@@ -165,7 +164,4 @@ class SampledPair(FinitePair):
 
     def lower_bound_member(self) -> SubsampledGaussian:
         """What data that are zero, or all opposite to the record, show."""
-        found = SubsampledGaussian.__new__(SubsampledGaussian)
-        object.__setattr__(found, "noise_multiplier", self.member_noise)
-        object.__setattr__(found, "sampling_prob", self.member_prob)
-        return found
+        return sampled_gaussian(self.member_noise, self.member_prob)

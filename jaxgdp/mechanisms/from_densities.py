@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..numerics.errors import DENSITY
 from ..numerics.pytree import pytree
+from ..numerics.shapes import ArrayLike, Parameter
 from ..numerics.validation import broadcast, checked, finite, known
 from .base import Mechanism
 from .piecewise_pair import PiecewisePair, log_sinhc
@@ -47,11 +48,13 @@ class FromDensities(Mechanism):
         ()
     """
 
-    outputs: Any
-    log_p: Any
-    log_q: Any
+    outputs: Parameter
+    log_p: Parameter
+    log_q: Parameter
 
     trailing: ClassVar[dict[str, int]] = {"outputs": 1, "log_p": 1, "log_q": 1}
+    sampling: ClassVar[str] = "whatever is in the given densities"
+    examples: ClassVar[dict] = {"FromDensities, nothing missing": lambda: _two_laplace_densities()}
 
     def __post_init__(self):
         known(self, outputs=self.outputs, log_p=self.log_p, log_q=self.log_q)
@@ -88,7 +91,7 @@ class FromDensities(Mechanism):
             object.__setattr__(self, name, value)
 
     @classmethod
-    def normalized(cls, outputs, log_p, log_q) -> FromDensities:
+    def normalized(cls, outputs: ArrayLike, log_p: ArrayLike, log_q: ArrayLike) -> FromDensities:
         """The mechanism whose densities are proportional to these and zero outside the grid.
 
         Args and Raises as for the class, but a density may integrate to any positive number.
@@ -129,16 +132,16 @@ class FromDensities(Mechanism):
         return self
 
 
-def _log_density(name, value):
+def _log_density(name: str, value: ArrayLike) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.kind == "f" and array.size:
         below = np.isneginf(array)
         checked(name, np.where(below, 0.0, array), "numbers or -inf", np.isfinite)
         return array.astype(np.float64)
-    return checked(name, value, "numbers or -inf", np.isfinite)
+    return np.asarray(checked(name, value, "numbers or -inf", np.isfinite))
 
 
-def log_masses(x, log_density):
+def log_masses(x: np.ndarray, log_density: np.ndarray):
     """log of the integrals over the intervals of a grid, −∞ where the density is zero at either
     end.
     """
@@ -150,11 +153,11 @@ def log_masses(x, log_density):
     return np.where(live, width + 0.5 * (low + high) + log_sinhc(0.5 * (high - low), np), -np.inf)
 
 
-def _log_total(log_mass):
+def _log_total(log_mass: np.ndarray):
     return np.logaddexp.reduce(log_mass, axis=-1)
 
 
-def _log_missing(log_mass, live):
+def _log_missing(log_mass: np.ndarray, live: np.ndarray):
     """log of all mass that is not on intervals where both densities live: what is missing from one,
     unless rounding.
     """
@@ -166,3 +169,9 @@ def _log_missing(log_mass, live):
     missing = np.where((missing <= rounding) & (dead == 0.0), 0.0, np.maximum(missing, dead))
     with np.errstate(divide="ignore"):
         return np.log(missing)
+
+
+def _two_laplace_densities() -> FromDensities:
+    """An example: Laplace densities of scale 1.5, one apart."""
+    x = np.linspace(-12.0, 13.0, 101)
+    return FromDensities.normalized(x, -np.abs(x) / 1.5, -np.abs(x - 1.0) / 1.5)

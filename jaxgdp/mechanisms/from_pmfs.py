@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import fsum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..numerics.pytree import pytree
+from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import broadcast, checked, known
 from .base import Mechanism
 from .finite_pair import FinitePair
@@ -41,10 +42,15 @@ class FromPMFs(Mechanism):
         (2,)
     """
 
-    p: Any
-    q: Any
+    p: Parameter
+    q: Parameter
 
     trailing: ClassVar[dict[str, int]] = {"p": 1, "q": 1}
+    sampling: ClassVar[str] = "whatever is in the given probabilities"
+    examples: ClassVar[dict] = {
+        "FromPMFs, same outputs": lambda: FromPMFs([0.5, 0.3, 0.2], [0.3, 0.3, 0.4]),
+        "FromPMFs, one output of Q only": lambda: FromPMFs([0.6, 0.4, 0.0], [0.5, 0.4, 0.1]),
+    }
 
     def __post_init__(self):
         known(self, p=self.p, q=self.q)
@@ -98,6 +104,6 @@ class FromPMFs(Mechanism):
         return self
 
 
-def _sums(value):
+def _sums(value: Array):
     """Correctly rounded sums along the last axis."""
     return np.apply_along_axis(fsum, -1, value)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..numerics.pytree import pytree
+from ..numerics.shapes import Parameter
 from ..numerics.validation import broadcast, checked, closed_unit, known
 from .base import Mechanism
 from .finite_pair import FinitePair
@@ -41,11 +42,16 @@ class FromProfile(Mechanism):
         ()
     """
 
-    epsilons: Any
-    deltas: Any
+    epsilons: Parameter
+    deltas: Parameter
 
     trailing: ClassVar[dict[str, int]] = {"epsilons": 1, "deltas": 1}
     relation: ClassVar[str] = "those that the profile was stated for"
+    sampling: ClassVar[str] = "whatever it was: only the privacy profile is known"
+    examples: ClassVar[dict] = {
+        "FromProfile, last δ = 0": lambda: FromProfile([0.0, 0.5, 1.0], [0.3, 0.1, 0.0]),
+        "FromProfile, last δ = 1e-6": lambda: FromProfile([0.0, 0.5, 1.0], [0.3, 0.1, 1e-6]),
+    }
 
     def __post_init__(self):
         known(self, epsilons=self.epsilons, deltas=self.deltas)
@@ -100,7 +106,7 @@ class FromProfile(Mechanism):
         return self
 
 
-def _half_hull(epsilons, deltas):
+def _half_hull(epsilons: np.ndarray, deltas: np.ndarray):
     """log P-masses at ε ≥ 0 of the lower convex hull of the points (e^ε, δ) and their mirror
     images; −inf off the hull.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from ..numerics.pytree import pytree
+from ..numerics.pytree import check_fields, pytree
+from ..numerics.shapes import Parameter
 from ..numerics.validation import positive
-from .base import Mechanism
+from .base import EVERY_RECORD, Mechanism
 from .subsampled_gaussian import SubsampledGaussian
 
 
@@ -31,16 +32,16 @@ class Gaussian(Mechanism):
         (2,)
     """
 
-    noise_multiplier: Any
+    noise_multiplier: Parameter
 
     atomic = False
     differentiable: ClassVar[tuple[str, ...]] = ("noise_multiplier",)
     relation: ClassVar[str] = "leaving out and adding a record"
+    sampling: ClassVar[str] = EVERY_RECORD
+    examples: ClassVar[dict] = {"Gaussian(2)": lambda: Gaussian(2.0)}
 
-    def __post_init__(self):
-        object.__setattr__(
-            self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier)
-        )
+    def __post_init__(self) -> None:
+        check_fields(self, noise_multiplier=positive)
 
     def canonical(self) -> SubsampledGaussian:
         """The subsampled Gaussian with p = 1, so that compositions stack both kinds together."""

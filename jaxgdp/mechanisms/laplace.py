@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..numerics import namespace as xp
 from ..numerics.normal import ndtri_half_plus, square_above
-from ..numerics.pytree import pytree
+from ..numerics.pytree import check_fields, pytree
+from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import positive
 from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
-from .base import Mechanism
+from .base import EVERY_RECORD, Mechanism
 
 _GAUSS = np.polynomial.legendre.leggauss(62)
 
@@ -38,16 +39,18 @@ class Laplace(Mechanism):
         (2,)
     """
 
-    scale: Any
+    scale: Parameter
 
     symmetric: ClassVar[bool] = True
     differentiable: ClassVar[tuple[str, ...]] = ("scale",)
     relation: ClassVar[str] = "leaving out and adding a record"
+    sampling: ClassVar[str] = EVERY_RECORD
+    examples: ClassVar[dict] = {"Laplace(1)": lambda: Laplace(1.0)}
 
-    def __post_init__(self):
-        object.__setattr__(self, "scale", positive("scale", self.scale))
+    def __post_init__(self) -> None:
+        check_fields(self, scale=positive)
 
-    def loss_nodes(self, depth):
+    def loss_nodes(self, depth: Array | float):
         """Both atoms, and Gauss-Legendre nodes between them."""
         largest = 1.0 / self.scale
         ends = xp.stack([-largest, largest])
@@ -73,7 +76,7 @@ class Laplace(Mechanism):
         """1/b: the atoms are at ∓1/b."""
         return 1.0 / self.scale
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares
         (unbatched).
 
@@ -95,7 +98,7 @@ class Laplace(Mechanism):
         log_p = xp.concatenate([log_x, np.log(0.5) - 0.5 * (bound + largest)])
         return atom_cells(loss, log_p, log_p + loss, ell, end)
 
-    def atoms(self, ell):
+    def atoms(self, ell: Array):
         """Those at ∓1/b."""
         largest = 1.0 / self.scale
         bound = xp.stack([-largest, largest])

@@ -14,6 +14,7 @@ from ..numerics import namespace as xp
 from ..numerics.errors import PIECES
 from ..numerics.normal import log_sub
 from ..numerics.pytree import pytree
+from ..numerics.shapes import Array
 from ..pairs.atoms import _log_sums
 from ..pairs.cells import Cells
 from ..pairs.peak import bounded_mu, bounded_nodes
@@ -26,7 +27,7 @@ _FLAT = 1e-12
 _CHAINS = 64  # most intervals that may share a loss
 
 
-def log_sinhc(z, xp=xp):
+def log_sinhc(z: Array, xp: Any = xp):
     """log(sinh(z)/z) for any z; ``xp`` is jax.numpy or numpy."""
     z = xp.abs(z)
     near = z < 0.1
@@ -48,19 +49,20 @@ class PiecewisePair(Mechanism):
         slope: change of the log of the P-density in loss from low to high.
         log_p, log_q: log masses of the stretches, −∞ for padding.
         atom, atom_p, atom_q: losses and log masses of the atoms, shape (…, atoms).
-        log_p_minus: log P-mass at loss −∞. log_q_plus: log Q-mass at loss +∞.
+        log_p_minus: log P-mass at loss −∞.
+        log_q_plus: log Q-mass at loss +∞.
     """
 
-    low: Any
-    high: Any
-    slope: Any
-    log_p: Any
-    log_q: Any
-    atom: Any
-    atom_p: Any
-    atom_q: Any
-    log_p_minus: Any
-    log_q_plus: Any
+    low: Array
+    high: Array
+    slope: Array
+    log_p: Array
+    log_q: Array
+    atom: Array
+    atom_p: Array
+    atom_q: Array
+    log_p_minus: Array
+    log_q_plus: Array
 
     trailing: ClassVar[dict[str, int]] = {
         **dict.fromkeys(("low", "high", "slope", "log_p", "log_q"), 2),
@@ -69,7 +71,15 @@ class PiecewisePair(Mechanism):
 
     @classmethod
     def build(
-        cls, first, last, slope, log_p, log_q, live, log_p_minus, log_q_plus
+        cls,
+        first: np.ndarray,
+        last: np.ndarray,
+        slope: np.ndarray,
+        log_p: np.ndarray,
+        log_q: np.ndarray,
+        live: np.ndarray,
+        log_p_minus: Array,
+        log_q_plus: Array,
     ) -> PiecewisePair:
         """Sort intervals (arrays of shape (…, intervals)) into chains of increasing loss, and flat
         ones into atoms.
@@ -77,7 +87,8 @@ class PiecewisePair(Mechanism):
         Args:
             first, last: loss at the two ends of each interval.
             slope: change of the log P-density from the first to the last end.
-            log_p, log_q: log masses. live: which intervals count.
+            log_p, log_q: log masses.
+            live: which intervals count.
             log_p_minus, log_q_plus: log masses at the infinities.
 
         Raises:
@@ -105,7 +116,7 @@ class PiecewisePair(Mechanism):
         leaves += [points[..., i].reshape(*shape, number) for i in range(3)]
         return cls(*leaves, log_p_minus, log_q_plus)
 
-    def loss_nodes(self, depth):
+    def loss_nodes(self, depth: Array | float):
         """Means of narrow cells."""
         return bounded_nodes(self)
 
@@ -122,7 +133,7 @@ class PiecewisePair(Mechanism):
         some = xp.isfinite(low)
         return xp.where(some, low, 0.0), xp.where(some, high, 0.0)
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the cells between the points ``ell`` (unbatched).
 
         In each chain a cell has the rest of the interval at its lower end, whole intervals (from
@@ -159,7 +170,7 @@ class PiecewisePair(Mechanism):
         )  # fmt: skip
 
 
-def _piece(log_p, slope, low, width, u, v):
+def _piece(log_p: Array, slope: Array, low: Array, width: Array, u: Array, v: Array):
     """log P- and Q-mass of what lies between losses u ≤ v of a stretch (−∞ where u = v)."""
     some = v > u
     share = xp.where(some, v - u, 1.0) / width
@@ -177,7 +188,7 @@ def _piece(log_p, slope, low, width, u, v):
     return xp.where(some, log_x, -xp.inf), xp.where(some, log_y, -xp.inf)
 
 
-def _whole(log_mass, first, after):
+def _whole(log_mass: Array, first: Array, after: Array):
     """log of the sum of the masses first ≤ i < after, and its relative error in epsilons.
 
     From cumulative sums of the side that has less; a single mass as it is.
@@ -198,7 +209,7 @@ def _whole(log_mass, first, after):
     return mass, xp.where(real, steps * xp.exp(most - xp.where(real, mass, most)), 0.0)
 
 
-def _chain_parts(bounds, low, high, slope, log_p, log_q):
+def _chain_parts(bounds: Array, low: Array, high: Array, slope: Array, log_p: Array, log_q: Array):
     """The three parts of each cell between ``bounds``: log P-mass, log Q-mass, loss at which it
     acts, error in epsilons.
     """
@@ -228,7 +239,14 @@ def _chain_parts(bounds, low, high, slope, log_p, log_q):
     return log_x, log_y, loss, xp.stack([zero, xp.maximum(error_x, error_y), zero])
 
 
-def _chains(first, last, slope, log_p, log_q, live):
+def _chains(
+    first: np.ndarray,
+    last: np.ndarray,
+    slope: np.ndarray,
+    log_p: np.ndarray,
+    log_q: np.ndarray,
+    live: np.ndarray,
+):
     """Chains of (low, high, slope, log P-mass, log Q-mass), each of increasing loss, and atoms, of
     one row of intervals.
     """

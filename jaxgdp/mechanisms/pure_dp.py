@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from ..numerics.pytree import pytree
+from ..numerics.pytree import check_fields, pytree
+from ..numerics.shapes import Parameter
 from ..numerics.validation import nonnegative
-from .base import Mechanism
+from .base import FIXED_GUARANTEE, Mechanism
 from .randomized_response import RandomizedResponse
 
 
@@ -32,13 +33,15 @@ class PureDP(Mechanism):
         (2,)
     """
 
-    epsilon: Any
+    epsilon: Parameter
 
     differentiable: ClassVar[tuple[str, ...]] = ("epsilon",)
     relation: ClassVar[str] = "those that ε was stated for"
+    sampling: ClassVar[str] = FIXED_GUARANTEE
+    examples: ClassVar[dict] = {"PureDP(1)": lambda: PureDP(1.0)}
 
-    def __post_init__(self):
-        object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
+    def __post_init__(self) -> None:
+        check_fields(self, epsilon=nonnegative)
 
     def canonical(self) -> RandomizedResponse:
         """Binary randomized response, so that compositions stack both kinds together."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..numerics import namespace as xp
 from ..numerics.normal import pure_dp_mu, square_above
-from ..numerics.pytree import pytree
-from ..numerics.validation import broadcast, checked, nonnegative
+from ..numerics.pytree import check_fields, default, pytree
+from ..numerics.shapes import Array, ArrayLike, Parameter
+from ..numerics.validation import checked, nonnegative
 from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
-from .base import Mechanism
+from .base import EVERY_RECORD, Mechanism
 
 _LEAST = 1e-9  # a loss below this is planned for as if it were this large
 
@@ -40,26 +41,20 @@ class RandomizedResponse(Mechanism):
         (2,)
     """
 
-    epsilon: Any
-    num_categories: Any = 2
+    epsilon: Parameter
+    num_categories: Parameter = default(2)
 
     symmetric: ClassVar[bool] = True
     differentiable: ClassVar[tuple[str, ...]] = ("epsilon",)
     undifferentiable: ClassVar[str] = "that is a whole number"
     relation: ClassVar[str] = "both the same: another true answer, in either order"
+    sampling: ClassVar[str] = EVERY_RECORD
+    examples: ClassVar[dict] = {"RandomizedResponse(1)": lambda: RandomizedResponse(1.0)}
 
-    def __post_init__(self):
-        object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
-        categories = checked(
-            "num_categories",
-            self.num_categories,
-            "a whole number >= 2",
-            lambda a: (a >= 2.0) & (a == np.floor(a)),
-        )
-        object.__setattr__(self, "num_categories", categories)
-        broadcast(epsilon=self.epsilon, num_categories=self.num_categories)
+    def __post_init__(self) -> None:
+        check_fields(self, epsilon=nonnegative, num_categories=_categories)
 
-    def _atoms(self, epsilon):
+    def _atoms(self, epsilon: Array):
         """Losses in increasing order and log P-masses."""
         others = self.num_categories - 2.0
         log_others = xp.where(others > 0.0, xp.log(xp.where(others > 0.0, others, 1.0)), -xp.inf)
@@ -68,7 +63,7 @@ class RandomizedResponse(Mechanism):
         log_total = xp.log1p((self.num_categories - 1.0) * xp.exp(-epsilon))
         return epsilon * xp.array([-1.0, 0.0, 1.0]), log_p - log_total
 
-    def loss_nodes(self, depth):
+    def loss_nodes(self, depth: Array | float):
         """The three atoms."""
         return self._atoms(xp.maximum(self.epsilon, _LEAST))
 
@@ -86,12 +81,12 @@ class RandomizedResponse(Mechanism):
         """ε."""
         return self.epsilon
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the atoms by cell (unbatched)."""
         loss, log_p = self._atoms(self.epsilon)
         return atom_cells(loss, log_p, log_p[::-1], ell, end)
 
-    def atoms(self, ell):
+    def atoms(self, ell: Array):
         """The three atoms."""
         loss, log_p = self._atoms(self.epsilon)
         return atom_cell(loss, ell), loss, log_p[::-1]
@@ -99,3 +94,7 @@ class RandomizedResponse(Mechanism):
     def replace_one(self) -> RandomizedResponse:
         """Itself: the pair is that of two different true answers."""
         return self
+
+
+def _categories(name: str, value: ArrayLike) -> Array:
+    return checked(name, value, "a whole number >= 2", lambda a: (a >= 2.0) & (a == np.floor(a)))

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..numerics import namespace as xp
 from ..numerics.errors import PRECISION
-from ..numerics.pytree import pytree
-from ..numerics.validation import broadcast, known, positive, whole
+from ..numerics.pytree import check_fields, default, pytree
+from ..numerics.shapes import Array, ArrayLike, Parameter
+from ..numerics.validation import known, positive, whole
 from ..pairs.cells import Cells
 from .base import Mechanism
 from .random_allocation import RandomAllocation
 from .shuffled_attack import Slices, attack
 from .subsampled_gaussian import SubsampledGaussian
 
-_WORTH, _BETTER = (
-    0.6,
-    1.5,
-    # noise from which random allocation is worth a look, and from which it is the better one of several
-    # epochs
-)
+_WORTH = 0.6  # noise from which random allocation is worth a look
+_BETTER = 1.5  # noise from which it is the better one for several epochs
 _MOST_NOISE, _MOST_BATCHES = 1e4, 1e7  # for which there are tables of it
-_ZERO_OUT, _REPLACE = (
-    (1.0, 2.0),
-    (0.0, 2.0),
-)  # mean of the sum that the record is in, without and with it
+# mean of the sum that the record is in, without and with it
+_ZERO_OUT, _REPLACE = (1.0, 2.0), (0.0, 2.0)
 
 
 @pytree
@@ -74,10 +69,10 @@ class Shuffled(Mechanism):
         (True, True)
     """
 
-    noise_multiplier: Any
-    num_batches: Any
-    num_epochs: Any = 1
-    reshuffle: Any = True
+    noise_multiplier: Parameter
+    num_batches: Parameter
+    num_epochs: Parameter = default(1)
+    reshuffle: Parameter = default(True)
 
     tight: ClassVar[bool] = False
     why_not_tight: ClassVar[str] = (
@@ -88,25 +83,19 @@ class Shuffled(Mechanism):
         "the attack of its lower side is a table made from known numbers"
     )
     relation: ClassVar[str] = "zeroing a record, and the reverse"
+    sampling: ClassVar[str] = "shuffling: batches of a fixed size cut from a random permutation"
+    examples: ClassVar[dict] = {"Shuffled(1, 100 batches)": lambda: Shuffled(1.0, 100)}
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         known(
             self,
             noise_multiplier=self.noise_multiplier,
             num_batches=self.num_batches,
             num_epochs=self.num_epochs,
         )
-        object.__setattr__(
-            self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier)
+        check_fields(
+            self, noise_multiplier=positive, num_batches=whole, num_epochs=whole, reshuffle=_truth
         )
-        object.__setattr__(self, "num_batches", whole("num_batches", self.num_batches))
-        object.__setattr__(self, "num_epochs", whole("num_epochs", self.num_epochs))
-        reshuffle = np.asarray(self.reshuffle)
-        if reshuffle.dtype != bool:
-            raise ValueError(f"reshuffle must be True or False, got {self.reshuffle!r}")
-        object.__setattr__(self, "reshuffle", reshuffle)
-        names = ("noise_multiplier", "num_batches", "num_epochs", "reshuffle")
-        broadcast(**{name: getattr(self, name) for name in names})
 
     def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
         """What the attacker of the lower side sees; and random allocation, which is what is left
@@ -137,13 +126,20 @@ class Shuffled(Mechanism):
         """
         return self._pair(2.0, _REPLACE)
 
-    def _pair(self, sensitivity: float, means) -> ShuffledPair:
+    def _pair(self, sensitivity: float, means: tuple[float, float]) -> ShuffledPair:
         arrays = self.noise_multiplier, self.num_batches, self.num_epochs, self.reshuffle
         sigma, batches, epochs, reshuffle = np.broadcast_arrays(*arrays)
         sigma = np.where(reshuffle, sigma, sigma / np.sqrt(epochs))
         found = attack(sigma, batches, means)
         uses = np.where(reshuffle, epochs, 1.0)
         return ShuffledPair(sigma / sensitivity, uses, found.loss, found.log_p, found.error)
+
+
+def _truth(name: str, value: ArrayLike) -> Array:
+    truth = np.asarray(value)
+    if truth.dtype != bool:
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return truth
 
 
 @pytree
@@ -158,16 +154,16 @@ class ShuffledPair(Mechanism):
         loss, log_p, error: of the attack, see :class:`Slices`.
     """
 
-    noise_multiplier: Any
-    epochs: Any
-    loss: Any
-    log_p: Any
-    error: Any
+    noise_multiplier: Array
+    epochs: Array
+    loss: Array
+    log_p: Array
+    error: Array
 
     tight: ClassVar[bool] = False
     trailing: ClassVar[dict[str, int]] = {"loss": 1, "log_p": 1}
 
-    def gathered(self, count):
+    def gathered(self, count: Array):
         """One epoch, as often as there are epochs."""
         one = ShuffledPair(self.noise_multiplier, np.ones(()), self.loss, self.log_p, self.error)
         return [(one, count * self.epochs)]
@@ -183,7 +179,7 @@ class ShuffledPair(Mechanism):
     def _dominating(self) -> SubsampledGaussian:
         return SubsampledGaussian(self.noise_multiplier, xp.ones_like(self.noise_multiplier))
 
-    def loss_nodes(self, depth):
+    def loss_nodes(self, depth: Array | float):
         """Those of the Gaussian pair."""
         return self._dominating().loss_nodes(depth)
 
@@ -195,7 +191,7 @@ class ShuffledPair(Mechanism):
         """1/σ², rounded up."""
         return self.noise_multiplier**-2.0 * (1.0 + PRECISION)
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Cells of the Gaussian pair (unbatched)."""
         return self._dominating().cells(ell, end)
 
@@ -214,14 +210,14 @@ class ShuffledEpochs(Mechanism):
         loss, log_p, error: see :class:`Slices`.
     """
 
-    epochs: Any
-    loss: Any
-    log_p: Any
-    error: Any
+    epochs: Array
+    loss: Array
+    log_p: Array
+    error: Array
 
     trailing: ClassVar[dict[str, int]] = {"loss": 1, "log_p": 1}
 
-    def gathered(self, count):
+    def gathered(self, count: Array):
         """One epoch, as often as there are epochs."""
         return [(Slices(self.loss, self.log_p, self.error), count * self.epochs)]
 
@@ -235,11 +231,11 @@ class AllocatedEpochs(Mechanism):
         noise_multiplier, num_batches, epochs: σ, T and how many epochs this stands for.
     """
 
-    noise_multiplier: Any
-    num_batches: Any
-    epochs: Any
+    noise_multiplier: Array
+    num_batches: Array
+    epochs: Array
 
-    def gathered(self, count):
+    def gathered(self, count: Array):
         """One epoch, as often as there are epochs."""
         return (
             RandomAllocation(self.noise_multiplier, self.num_batches)

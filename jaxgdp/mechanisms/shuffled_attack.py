@@ -12,8 +12,9 @@ attack."""
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -22,6 +23,7 @@ from ..numerics import namespace as xp
 from ..numerics.errors import SLICES, UNIT
 from ..numerics.normal import log1mexp, log_sub
 from ..numerics.pytree import pytree
+from ..numerics.shapes import Array
 from ..pairs.atoms import atom_cells
 from ..pairs.cells import Cells
 from .base import Mechanism
@@ -43,9 +45,9 @@ class Slices(Mechanism):
         error: bound on the relative error of any mass.
     """
 
-    loss: Any
-    log_p: Any
-    error: Any
+    loss: Array
+    log_p: Array
+    error: Array
 
     trailing: ClassVar[dict[str, int]] = {"loss": 1, "log_p": 1}
 
@@ -53,7 +55,7 @@ class Slices(Mechanism):
         none = xp.asarray(-xp.inf)
         return FinitePair(self.loss, self.log_p, self.log_p + self.loss, none, none)
 
-    def loss_nodes(self, depth):
+    def loss_nodes(self, depth: Array | float):
         """The slices, gathered."""
         return self._pair().loss_nodes(depth)
 
@@ -65,19 +67,21 @@ class Slices(Mechanism):
         """Smallest and largest loss."""
         return self._pair().loss_bounds()
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the slices by cell (unbatched)."""
         cells = atom_cells(self.loss, self.log_p, self.log_p + self.loss, ell, end)
         return cells._replace(roundoff=cells.roundoff + self.error / UNIT)
 
 
-def log_below(threshold, noise_multiplier, num_batches, mean):
+def log_below(threshold: Array, noise_multiplier: Array, num_batches: Array, mean: float):
     """log of the probability that all T noisy sums are below a threshold C: log Φ((C − m)/σ) + (T −
     1)·log Φ(C/σ).
 
     Args:
-        threshold: C, any shape. noise_multiplier: σ. num_batches: T. mean: m, of the one sum that
-            is not centred.
+        threshold: C, any shape.
+        noise_multiplier: σ.
+        num_batches: T.
+        mean: m, of the one sum that is not centred.
     """
     rest = (num_batches - 1.0) * log_ndtr(threshold / noise_multiplier)
     return log_ndtr((threshold - mean) / noise_multiplier) + rest
@@ -94,7 +98,7 @@ def slices(noise_multiplier: float, num_batches: float, means: tuple[float, floa
         return _slices(noise_multiplier, num_batches, means)
 
 
-def _slices(noise_multiplier, num_batches, means):
+def _slices(noise_multiplier: float, num_batches: float, means: tuple[float, float]):
     below = [
         functools.partial(
             log_below, noise_multiplier=noise_multiplier, num_batches=num_batches, mean=m
@@ -123,7 +127,7 @@ def _slices(noise_multiplier, num_batches, means):
     return loss, np.where(some, log_p, -np.inf), max(errors_p, errors_q)
 
 
-def _where(log_cdf, depth: float, means, sigma: float) -> float:
+def _where(log_cdf: Callable, depth: float, means: tuple[float, float], sigma: float) -> float:
     """The threshold with a lower tail of e^{depth}, or an upper one of e^{−depth} for a positive
     depth.
     """
@@ -136,7 +140,7 @@ def _where(log_cdf, depth: float, means, sigma: float) -> float:
     return high
 
 
-def _masses(log_cdf):
+def _masses(log_cdf: np.ndarray):
     """log masses of the slices between edges, ends included, and the largest relative error of one.
 
     Differences of lower tails below the median and of upper tails above it. A log of a tail is
@@ -159,12 +163,13 @@ def _masses(log_cdf):
     return log_mass, float(np.max(known))
 
 
-def attack(noise_multiplier, num_batches, means) -> Slices:
+def attack(noise_multiplier: Array, num_batches: Array, means: tuple[float, float]) -> Slices:
     """The slices of settings of one shape.
 
     Args:
-        noise_multiplier: σ. num_batches: T. means: (a, b) of the sum that the record is in, without
-            and with it.
+        noise_multiplier: σ.
+        num_batches: T.
+        means: (a, b) of the sum that the record is in, without and with it.
     """
     found = [
         slices(float(s), float(t), means)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import numpy as np
@@ -11,11 +11,12 @@ import numpy as np
 from ..numerics import namespace as xp
 from ..numerics.errors import CELL, EDGE, FAR, FAR_CELL, LEFT_OVER, PRECISION
 from ..numerics.normal import LOG_SQRT_2PI, half_mills
-from ..numerics.pytree import pytree
-from ..numerics.validation import broadcast, positive, probability
+from ..numerics.pytree import check_fields, pytree, unchecked
+from ..numerics.shapes import Array, Parameter
+from ..numerics.validation import positive, probability
 from ..pairs.cells import Cells
 from ..pairs.mixture import log_mixture, log_unmixed, unmixed_below
-from .base import Mechanism
+from .base import Mechanism, poisson_words
 
 _NODES = 128  # quadrature nodes for cumulants; they steer tilts and windows, never a certificate
 _LEAST, _LARGEST = 1e-307, 1e307  # of 1/σ² as a double: beyond, a bound takes its place
@@ -42,21 +43,22 @@ class SubsampledGaussian(Mechanism):
         ()
     """
 
-    noise_multiplier: Any
-    sampling_prob: Any
+    noise_multiplier: Parameter
+    sampling_prob: Parameter
 
     atomic = False
     differentiable: ClassVar[tuple[str, ...]] = ("noise_multiplier", "sampling_prob")
     relation: ClassVar[str] = "leaving out and adding a record"
+    examples: ClassVar[dict] = {"SubsampledGaussian(1, 0.1)": lambda: SubsampledGaussian(1.0, 0.1)}
 
-    def __post_init__(self):
-        object.__setattr__(
-            self, "noise_multiplier", positive("noise_multiplier", self.noise_multiplier)
-        )
-        object.__setattr__(self, "sampling_prob", probability("sampling_prob", self.sampling_prob))
-        broadcast(noise_multiplier=self.noise_multiplier, sampling_prob=self.sampling_prob)
+    def __post_init__(self) -> None:
+        check_fields(self, noise_multiplier=positive, sampling_prob=probability)
 
-    def merge(self, count, into):
+    def describe_sampling(self) -> str:
+        """Poisson sampling, unless every record takes part."""
+        return poisson_words(self.sampling_prob)
+
+    def merge(self, count: Array, into: Array | float):
         """Replace ``count`` uses by ``into`` uses where that is exact: T Gaussians are n, with
         noise σ·√(n/T).
         """
@@ -66,7 +68,7 @@ class SubsampledGaussian(Mechanism):
         )
         return SubsampledGaussian(sigma, self.sampling_prob), xp.where(plain, into, count)
 
-    def loss_nodes(self, depth):
+    def loss_nodes(self, depth: Array | float):
         """Quadrature nodes of the privacy loss under P and their log weights (unbatched).
 
         Equally spaced nodes in o/σ, spectrally accurate for the normal density, out to where both P
@@ -113,7 +115,7 @@ class SubsampledGaussian(Mechanism):
             )
         return SubsampledGaussian(self.noise_multiplier / 2.0, self.sampling_prob)
 
-    def log_ratio(self, ell):
+    def log_ratio(self, ell: Array):
         """log r(ℓ) with r = 1 + expm1(ℓ)/p: the N(1, σ²)/N(0, σ²) likelihood ratio at privacy loss
         ℓ.
 
@@ -121,7 +123,7 @@ class SubsampledGaussian(Mechanism):
         """
         return log_unmixed(self.sampling_prob, ell)
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares
         (unbatched).
 
@@ -137,8 +139,15 @@ class SubsampledGaussian(Mechanism):
         return _cells(self, ell, end)
 
 
+def sampled_gaussian(noise_multiplier: Array, sampling_prob: Array) -> SubsampledGaussian:
+    """A Poisson-subsampled Gaussian of numbers that are known to be in range (unchecked)."""
+    return unchecked(
+        SubsampledGaussian, noise_multiplier=noise_multiplier, sampling_prob=sampling_prob
+    )
+
+
 @xp.custom_jvp
-def _cells(step: SubsampledGaussian, ell, end) -> Cells:
+def _cells(step: SubsampledGaussian, ell: Array, end: Array | float) -> Cells:
     sigma, p = step.noise_multiplier, step.sampling_prob
     tau = 1.0 / sigma
     log_r = step.log_ratio(ell)
@@ -200,7 +209,7 @@ def _cells(step: SubsampledGaussian, ell, end) -> Cells:
 
 
 @_cells.defjvp
-def _cells_jvp(primals, tangents):
+def _cells_jvp(primals: tuple, tangents: tuple):
     """How masses between fixed points of the loss change with σ and p; the points themselves do not
     move.
 
@@ -223,7 +232,7 @@ def _cells_jvp(primals, tangents):
     du = (log_r - 0.5 * tau**2) * dsigma + sigma / p * xp.expm1(xp.minimum(-log_r, 600.0)) * dp
     end_points = xp.full((1,), -xp.inf)
 
-    def change(log_flux, rate, log_mass):
+    def change(log_flux: Array, rate: Array, log_mass: Array):
         """Σ over both ends of a cell of flux·rate over the cell's mass."""
         rate = xp.concatenate([xp.zeros((1,)), rate, xp.zeros((1,))])
         log_flux = xp.concatenate([end_points, log_flux, end_points])
@@ -251,7 +260,7 @@ def _cells_jvp(primals, tangents):
     return cells, zero._replace(log_x=dx, log_y=dy, up=dup)
 
 
-def _hermite_series(m, w):
+def _hermite_series(m: Array, w: Array):
     """∫φ(m + t) over |t| ≤ w/2, divided by w·φ(m), minus 1: Σ He_{2k}(m)·(w/2)^{2k}/(2k + 1)!."""
     v, q = m * m, 0.25 * w * w
     he6 = ((v - 15.0) * v + 45.0) * v - 15.0
@@ -259,7 +268,7 @@ def _hermite_series(m, w):
     return q * ((v - 1.0) / 6.0 + q * (he4 / 120.0 + q * he6 / 5040.0))
 
 
-def _hermite_difference(m, m1, w):
+def _hermite_difference(m: Array, m1: Array, w: Array):
     """series(m1) − series(m), with the factor m1² − m² taken out so that nothing cancels."""
     v, v1, q = m * m, m1 * m1, 0.25 * w * w
     first = (m1 - m) * (m1 + m)
@@ -268,7 +277,7 @@ def _hermite_difference(m, m1, w):
     return first * q * (1.0 / 6.0 + q * (d4 / 120.0 + q * d6 / 5040.0))
 
 
-def _log_mass(u, narrow, w, m, series):
+def _log_mass(u: Array, narrow: Array, w: Array, m: Array, series: Array):
     """log of the normal mass of the cells between consecutive u, with both unbounded ends (n + 1
     values).
 

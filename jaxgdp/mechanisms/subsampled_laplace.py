@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ..numerics import namespace as xp
 from ..numerics.errors import PRECISION
-from ..numerics.pytree import pytree
-from ..numerics.validation import broadcast, positive, probability
+from ..numerics.pytree import check_fields, pytree
+from ..numerics.shapes import Array, Parameter
+from ..numerics.validation import positive, probability
 from ..pairs.cells import Cells
 from ..pairs.mixture import log_mixture, log_unmixed, unmixed_below
 from ..pairs.peak import bounded_mu, bounded_nodes
 from ..pairs.stretches import position, stretch_cells
-from .base import Mechanism
+from .base import Mechanism, poisson_words
 
 
 @pytree
@@ -40,18 +41,21 @@ class SubsampledLaplace(Mechanism):
         (2,)
     """
 
-    scale: Any
-    sampling_prob: Any
+    scale: Parameter
+    sampling_prob: Parameter
 
     differentiable: ClassVar[tuple[str, ...]] = ("scale", "sampling_prob")
     relation: ClassVar[str] = "leaving out and adding a record"
+    examples: ClassVar[dict] = {"SubsampledLaplace(1, 0.1)": lambda: SubsampledLaplace(1.0, 0.1)}
 
-    def __post_init__(self):
-        object.__setattr__(self, "scale", positive("scale", self.scale))
-        object.__setattr__(self, "sampling_prob", probability("sampling_prob", self.sampling_prob))
-        broadcast(scale=self.scale, sampling_prob=self.sampling_prob)
+    def __post_init__(self) -> None:
+        check_fields(self, scale=positive, sampling_prob=probability)
 
-    def loss_nodes(self, depth):
+    def describe_sampling(self) -> str:
+        """Poisson sampling, unless every record takes part."""
+        return poisson_words(self.sampling_prob)
+
+    def loss_nodes(self, depth: Array | float):
         """Means of narrow cells."""
         return bounded_nodes(self)
 
@@ -64,11 +68,11 @@ class SubsampledLaplace(Mechanism):
         largest = (1.0 + PRECISION) / self.scale
         return self._loss(-largest) * (1.0 + PRECISION), self._loss(largest) * (1.0 + PRECISION)
 
-    def _loss(self, v):
+    def _loss(self, v: Array):
         """log(1 − p + p·e^v)."""
         return log_mixture(self.sampling_prob, v)
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares
         (unbatched).
 
@@ -111,7 +115,7 @@ class SubsampledLaplace(Mechanism):
         top = xp.where(upper > -xp.inf, upper, 0.0)
         below = unmixed_below(p, ell[:-1], top)
 
-        def share(u):
+        def share(u: Array):
             near = position(u, xp.where(inside, lower, -1.0), xp.where(inside, upper, 1.0))
             deep = (xp.exp(xp.minimum(u - top, 0.0)) - below) / xp.where(
                 below < 1.0, 1.0 - below, 1.0
@@ -132,7 +136,7 @@ class SubsampledLaplace(Mechanism):
             log_x, self._loss(rho), ell, end, share=xp.clip(up, 0.0, 1.0), jitter=xp.abs(a)
         )
 
-    def atoms(self, ell):
+    def atoms(self, ell: Array):
         """Those at the ends, v = ∓1/b."""
         largest = 1.0 / self.scale
         bound = xp.stack([-largest, largest])

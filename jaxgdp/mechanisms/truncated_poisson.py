@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import betainc, betaincc
 
 from ..numerics import namespace as xp
 from ..numerics.errors import CAPPED, PRECISION
-from ..numerics.pytree import pytree
-from ..numerics.validation import broadcast, known, positive, probability, whole
+from ..numerics.pytree import check_fields, pytree
+from ..numerics.shapes import Array, Parameter
+from ..numerics.validation import at_most, known, positive, probability, whole
 from ..pairs.cells import Cells
 from .base import Mechanism
-from .subsampled_gaussian import SubsampledGaussian
+from .subsampled_gaussian import SubsampledGaussian, sampled_gaussian
 
 _LEAST = 1e-307  # μ² as a double
 
@@ -51,10 +52,10 @@ class TruncatedPoisson(Mechanism):
         ()
     """
 
-    noise_multiplier: Any
-    sampling_prob: Any
-    batch_size: Any
-    dataset_size: Any
+    noise_multiplier: Parameter
+    sampling_prob: Parameter
+    batch_size: Parameter
+    dataset_size: Parameter
 
     tight: ClassVar[bool] = False
     why_not_tight: ClassVar[str] = (
@@ -63,19 +64,23 @@ class TruncatedPoisson(Mechanism):
     )
     undifferentiable: ClassVar[str] = "its rates are made from known numbers"
     relation: ClassVar[str] = "leaving out and adding a record"
+    sampling: ClassVar[str] = (
+        "Poisson sampling of which at most a fixed number of records is kept, chosen at random"
+    )
+    examples: ClassVar[dict] = {
+        "TruncatedPoisson(1, 0.02, 30 of 1000)": lambda: TruncatedPoisson(1.0, 0.02, 30, 1000)
+    }
 
-    def __post_init__(self):
-        fields = {
-            name: getattr(self, name)
-            for name in ("noise_multiplier", "sampling_prob", "batch_size", "dataset_size")
-        }
-        known(self, why="its rates are made from its parameters", **fields)
-        sigma = positive("noise_multiplier", self.noise_multiplier)
-        rate = probability("sampling_prob", self.sampling_prob)
-        batch, size = sizes(self.batch_size, self.dataset_size)
-        broadcast(noise_multiplier=sigma, sampling_prob=rate, batch_size=batch, dataset_size=size)
-        for name, value in zip(fields, (sigma, rate, batch, size), strict=True):
-            object.__setattr__(self, name, value)
+    def __post_init__(self) -> None:
+        known(self, why="its rates are made from its parameters", **vars(self))
+        check_fields(
+            self,
+            noise_multiplier=positive,
+            sampling_prob=probability,
+            batch_size=whole,
+            dataset_size=whole,
+        )
+        at_most("batch_size", self.batch_size, "dataset_size", self.dataset_size)
 
     def canonical(self) -> CappedPair:
         """The mixture of the two pairs, with its attack."""
@@ -107,18 +112,20 @@ class CappedPair(Mechanism):
     told; not checked.
 
     Attributes:
-        noise_multiplier: σ. sampling_prob: rate of the first. cut: probability of the second. rest:
-            that of the first, 1 − cut.
+        noise_multiplier: σ.
+        sampling_prob: rate of the first.
+        cut: probability of the second.
+        rest: that of the first, 1 − cut.
         replaced: rate of the second.
         member_prob: rate of the Poisson-subsampled Gaussian of the lower side.
     """
 
-    noise_multiplier: Any
-    sampling_prob: Any
-    cut: Any
-    rest: Any
-    replaced: Any
-    member_prob: Any
+    noise_multiplier: Array
+    sampling_prob: Array
+    cut: Array
+    rest: Array
+    replaced: Array
+    member_prob: Array
 
     atomic: ClassVar[bool] = False
     tight: ClassVar[bool] = False
@@ -129,24 +136,15 @@ class CappedPair(Mechanism):
         log_rest = xp.where(
             self.rest > 0.0, xp.log(xp.where(self.rest > 0.0, self.rest, 1.0)), none
         )
-        first = SubsampledGaussian.__new__(SubsampledGaussian)
-        second = SubsampledGaussian.__new__(SubsampledGaussian)
-        for part, sigma, rate in (
-            (first, self.noise_multiplier, self.sampling_prob),
-            (second, 0.5 * self.noise_multiplier, self.replaced),
-        ):
-            object.__setattr__(part, "noise_multiplier", sigma)
-            object.__setattr__(part, "sampling_prob", rate)
+        first = sampled_gaussian(self.noise_multiplier, self.sampling_prob)
+        second = sampled_gaussian(0.5 * self.noise_multiplier, self.replaced)
         return (log_rest, first), (log_cut, second)
 
     def lower_bound_member(self) -> SubsampledGaussian:
         """The step when all other records are zero."""
-        found = SubsampledGaussian.__new__(SubsampledGaussian)
-        object.__setattr__(found, "noise_multiplier", self.noise_multiplier)
-        object.__setattr__(found, "sampling_prob", self.member_prob)
-        return found
+        return sampled_gaussian(self.noise_multiplier, self.member_prob)
 
-    def loss_nodes(self, depth):
+    def loss_nodes(self, depth: Array | float):
         """Nodes of both parts, in increasing order."""
         loss, weight = [], []
         for log_part, part in self._parts():
@@ -166,7 +164,7 @@ class CappedPair(Mechanism):
         """Not known where batches are cut: some data may show less than the pair that dominates."""
         return xp.where(self.cut > 0.0, xp.nan, self.tail_precision())
 
-    def cells(self, ell, end) -> Cells:
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Masses of both parts, added up cell by cell (unbatched); the shares of connect-the-dots
         are means by P-mass.
         """
@@ -193,20 +191,3 @@ class CappedPair(Mechanism):
             xp.maximum(a.jitter, b.jitter),
             uncertain=uncertain,
         )
-
-
-def sizes(batch_size, dataset_size):
-    """A batch and the data it is from, as arrays.
-
-    Raises:
-        ValueError: not whole numbers, or a batch larger than the data.
-    """
-    batch, size = whole("batch_size", batch_size), whole("dataset_size", dataset_size)
-    broadcast(batch_size=batch, dataset_size=size)
-    if np.any(batch > size):
-        b, n = np.broadcast_arrays(batch, size)
-        b, n = b[b > n].flat[0], n[b > n].flat[0]
-        raise ValueError(
-            f"batch_size must be a whole number in [1, dataset_size] = [1, {n:g}], got {b:g}"
-        )
-    return batch, size

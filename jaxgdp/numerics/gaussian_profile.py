@@ -16,6 +16,8 @@ import numpy as np
 from numpy.polynomial import chebyshev, legendre
 from scipy.special import erfcx, ndtr
 
+from .shapes import Array
+
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
 _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 _SHIFT, _SCALE = 0.3, 5.0
@@ -55,7 +57,7 @@ _SLOPE = (
 )
 
 
-def _slope(x):
+def _slope(x: Array):
     """m′(x) = 1 + x·m(x) for x ≤ 0.3, to 1e-15 relative however far below 0."""
     rest = np.maximum(_SHIFT - x, 0.0)
     # (T − 5)/(T + 5) of T up to ∞
@@ -63,15 +65,15 @@ def _slope(x):
     return value / (1.0 + rest) / (1.0 + rest)
 
 
-def _ratio(x):
+def _ratio(x: Array):
     """m(x) = Φ(x)/φ(x) for x ≤ 0."""
     return 0.5 * _SQRT_2PI * erfcx(-x * np.sqrt(0.5))
 
 
-def _product(x, y):
+def _product(x: Array, y: Array):
     """x·y and its rounding error (Dekker 1971)."""
 
-    def halves(v):
+    def halves(v: Array):
         high = _SPLIT * v
         high = high - (high - v)
         return high, v - high
@@ -81,7 +83,7 @@ def _product(x, y):
     return value, ((a * c - value) + a * d + b * c) + b * d
 
 
-def arguments(epsilon, mu):
+def arguments(epsilon: Array, mu: Array):
     """a = μ/2 − ε/μ and b = −μ/2 − ε/μ of ε ≥ 0 and μ > 0, a to the last digits also where its
     terms all but cancel.
     """
@@ -96,7 +98,7 @@ def arguments(epsilon, mu):
     return a, -0.5 * mu - ratio
 
 
-def _parts(epsilon, mu):
+def _parts(epsilon: Array, mu: Array):
     """a, m(b), and δ/φ(a) where a < 0 or the difference is an integral, with where that is; Φ(a) −
     φ(a)·m(b) elsewhere.
     """
@@ -112,7 +114,7 @@ def _parts(epsilon, mu):
     return a, tail, difference, near | (a < 0.0)
 
 
-def delta(epsilon, mu):
+def delta(epsilon: Array, mu: Array):
     """δ_μ(ε) for ε ≥ 0 and μ > 0, arrays of one shape: 1e-12 relative where δ ≥ 2.3e-308, below
     that to the next double.
     """
@@ -124,7 +126,7 @@ def delta(epsilon, mu):
         return np.where(below, density * difference, ndtr(a) - density * tail)
 
 
-def log_delta(epsilon, mu):
+def log_delta(epsilon: Array, mu: Array):
     """log δ_μ(ε), at any depth."""
     a, tail, difference, below = _parts(epsilon, mu)
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
@@ -133,20 +135,20 @@ def log_delta(epsilon, mu):
     return np.where(below, deep, body)
 
 
-def _log_rest(a, tail):
+def _log_rest(a: Array, tail: Array):
     """log(Φ(−a) + φ(a)·m(b)) for a ≥ 0, where both terms share the factor φ(a)."""
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
         return np.log(_ratio(-np.maximum(a, 0.0)) + tail) - 0.5 * a * a - _LOG_SQRT_2PI
 
 
-def rest(epsilon, mu):
+def rest(epsilon: Array, mu: Array):
     """1 − δ_μ(ε), with its own relative accuracy of 1e-12."""
     a, tail, _, _ = _parts(epsilon, mu)
     with np.errstate(under="ignore", over="ignore"):
         return ndtr(-a) + np.exp(-0.5 * a * a) / _SQRT_2PI * tail
 
 
-def log_rest(epsilon, mu):
+def log_rest(epsilon: Array, mu: Array):
     """log(1 − δ_μ(ε)), at any depth."""
     a, tail, _, _ = _parts(epsilon, mu)
     with np.errstate(under="ignore", over="ignore", divide="ignore"):

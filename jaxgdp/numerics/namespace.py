@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -38,7 +39,7 @@ _KNOWN: dict[type, bool] = {
 }
 
 
-def _of_jax(value) -> bool:
+def _of_jax(value: Any) -> bool:
     kind = type(value)
     known = _KNOWN.get(kind)
     if known is None:
@@ -48,24 +49,24 @@ def _of_jax(value) -> bool:
     return known
 
 
-def is_jax(*values) -> bool:
+def is_jax(*values: Any) -> bool:
     """Whether any of the values (arrays, numbers, lists of them) is a JAX array or a tracer."""
     return builtins.any(_of_jax(value) for value in values)
 
 
-def tree_is_jax(tree) -> bool:
+def tree_is_jax(tree: Any) -> bool:
     """Whether any leaf of a pytree is a JAX array or a tracer."""
     return builtins.any(_of_jax(leaf) for leaf in jax.tree.leaves(tree))
 
 
-def _either(by_numpy, by_jax) -> Any:
+def _either(by_numpy: Callable, by_jax: Callable) -> Any:
     # (what NumPy would ask of rows, without the way there)
     elementwise = functools.partial(batching.elementwise, by_numpy)
     rule = elementwise if isinstance(by_numpy, np.ufunc) else RULES.get(by_numpy, by_numpy)
     name = getattr(by_numpy, "__name__", "function")
 
     @functools.wraps(by_numpy, assigned=("__name__",), updated=())
-    def function(*args, **kwargs):
+    def function(*args: Any, **kwargs: Any):
         chosen = by_numpy
         for value in args:
             kind = type(value)
@@ -166,12 +167,12 @@ cumulative_logaddexp = _either(
 stop_gradient = _either(lambda a: a, jax.lax.stop_gradient)
 
 
-def einsum(subscripts: str, *operands):
+def einsum(subscripts: str, *operands: Any):
     """``einsum`` of the library that the operands belong to."""
     return (jnp if is_jax(*operands) else np).einsum(subscripts, *operands)
 
 
-def logsumexp(a, axis=None):
+def logsumexp(a: Any, axis: int | None = None):
     """log Σ e^a along an axis, −∞ where nothing is finite."""
     if _of_jax(a):
         return jax.nn.logsumexp(a, axis=axis)
@@ -181,7 +182,7 @@ def logsumexp(a, axis=None):
     return total + np.reshape(top, np.shape(total))
 
 
-def _updated(put, a, index, value) -> Any:
+def _updated(put: Callable, a: Any, index: Any, value: Any) -> Any:
     if Batched in builtins.map(type, (a, value, *(index if type(index) is tuple else (index,)))):
         return batching.updated(put, a, index, value)
     a = np.array(a)
@@ -189,21 +190,21 @@ def _updated(put, a, index, value) -> Any:
     return a
 
 
-def at_set(a, index, value):
+def at_set(a: Any, index: Any, value: Any):
     """A copy of ``a`` with ``a[index] = value``."""
     if is_jax(a, index, value):
         return jnp.asarray(a).at[index].set(value)
     return _updated(batching.assign, a, index, value)
 
 
-def at_add(a, index, value):
+def at_add(a: Any, index: Any, value: Any):
     """A copy of ``a`` with ``value`` added at ``index``, as often as an index occurs."""
     if is_jax(a, index, value):
         return jnp.asarray(a).at[index].add(value)
     return _updated(np.add.at, a, index, value)
 
 
-def at_max(a, index, value):
+def at_max(a: Any, index: Any, value: Any):
     """A copy of ``a`` with the largest ``value`` at each ``index``, if larger than what is there;
     without a derivative.
     """
@@ -212,7 +213,7 @@ def at_max(a, index, value):
     return _updated(np.maximum.at, a, index, value)
 
 
-def cond(condition, yes, no, *operands):
+def cond(condition: Any, yes: Callable, no: Callable, *operands: Any):
     """``yes(*operands)`` where the scalar condition holds, else ``no(*operands)``."""
     if _of_jax(condition):
         return jax.lax.cond(condition, yes, no, *operands)
@@ -221,7 +222,7 @@ def cond(condition, yes, no, *operands):
     return yes(*operands) if condition else no(*operands)
 
 
-def fori_loop(first: int, after: int, body, state, done=None):
+def fori_loop(first: int, after: int, body: Callable, state: Any, done: Callable | None = None):
     """``state = body(i, state)`` for whole numbers from ``first`` up to ``after``.
 
     ``done(state)`` tells where nothing changes any more; a loop that is run step by step ends when
@@ -235,13 +236,13 @@ def fori_loop(first: int, after: int, body, state, done=None):
     return state
 
 
-def vmap(function):
+def vmap(function: Callable):
     """``function`` over the leading axis of all its arguments: JAX's, all rows at once within
     ``batching.run``, else a plain loop.
     """
 
     @functools.wraps(function)
-    def mapped(*args):
+    def mapped(*args: Any):
         leaves, structure = jax.tree.flatten(args)
         if builtins.any(_of_jax(leaf) for leaf in leaves):
             return jax.vmap(function)(*args)
@@ -256,21 +257,21 @@ def vmap(function):
     return mapped
 
 
-def lax_map(function, rows):
+def lax_map(function: Callable, rows: Any):
     """``function`` of one row of ``rows`` after the other."""
     return (
         jax.lax.map(function, rows) if _of_jax(rows) else np.stack([function(row) for row in rows])
     )
 
 
-def custom_jvp(function):
+def custom_jvp(function: Callable):
     """``jax.custom_jvp`` for JAX arguments, the plain function for others; ``defjvp`` states the
     rule.
     """
     ruled = jax.custom_jvp(function)
 
     @functools.wraps(function)
-    def either(*args):
+    def either(*args: Any):
         return ruled(*args) if tree_is_jax(args) else function(*args)
 
     either_: Any = either

@@ -9,6 +9,7 @@ import scipy.special
 
 from . import namespace as xp
 from .errors import LOG, LOGS, SQUARED_QUANTILE, UNIT
+from .shapes import Array
 
 LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 
@@ -49,7 +50,7 @@ _TAIL = 0.3  # x from which on the quantile is that of the tail
 _LEAST = 1e-307  # a square below this is no normal double
 
 
-def erfcx(z):
+def erfcx(z: Array):
     """Scaled complementary error function e^{z²}·erfc(z) for z ≥ 0, to ``errors.ERFCX`` relative.
 
     NumPy arrays get SciPy's. For the compiler a single polynomial in (z − 3)/(z + 3) multiplies
@@ -64,18 +65,18 @@ def erfcx(z):
     return xp.where(xp.isinf(z), 0.0, value / (1.0 + 2.0 * finite))
 
 
-def half_mills(z):
+def half_mills(z: Array):
     """Φ(−|z|)·e^{z²/2}, the tail probability without its exponential factor."""
     return 0.5 * erfcx(xp.abs(z) * np.sqrt(0.5))
 
 
-def log_sub(a, b):
+def log_sub(a: Array, b: Array):
     """log(e^a − e^b) for a ≥ b; −inf where they meet (or where b > a by rounding)."""
     gap = xp.where(a > b, b - a, -1.0)
     return xp.where(a > b, a + xp.log(-xp.expm1(gap)), -xp.inf)
 
 
-def log_error(*logs):
+def log_error(*logs: Array):
     """Absolute error of the log of what a few operations make of numbers with these logs: each is
     rounded in units of itself.
 
@@ -84,7 +85,7 @@ def log_error(*logs):
     return LOGS + LOG * UNIT * sum(xp.where(xp.isfinite(log), xp.abs(log), 0.0) for log in logs)
 
 
-def log1mexp(a):
+def log1mexp(a: Array):
     """log(1 − e^a) for a ≤ 0.
 
     Method: docs/method/rounding.md#constants
@@ -96,7 +97,7 @@ def log1mexp(a):
     return xp.where(near, xp.log(-xp.expm1(a)), xp.log1p(-xp.exp(xp.where(near, -1.0, a))))
 
 
-def ndtri_exp(log_p):
+def ndtri_exp(log_p: Array):
     """Φ⁻¹(e^{log_p}) for log_p in [−inf, 0], accurate where e^{log_p} underflows and where it is
     next to 1.
 
@@ -129,14 +130,15 @@ def ndtri_exp(log_p):
     return xp.where(deep, -root, central)
 
 
-def ndtri_half_plus(x, log_rest):
+def ndtri_half_plus(x: Array, log_rest: Array):
     """Φ⁻¹(½ + x) for 0 ≤ x ≤ ½ with relative accuracy (1e-14) however small x or ½ − x is.
 
     A series in x, Φ⁻¹ of the double ½ + x, or minus that of the tail e^{log_rest}, whichever has
     all digits.
 
     Args:
-        x: of any shape. log_rest: log(½ − x).
+        x: of any shape.
+        log_rest: log(½ − x).
     """
     y = np.sqrt(2.0 * np.pi) * x
     few = xp.minimum(y, _SERIES)
@@ -146,7 +148,7 @@ def ndtri_half_plus(x, log_rest):
     return xp.where(y < _SERIES, series, xp.where(x < _TAIL, middle, tail))
 
 
-def pure_dp_mu(epsilon):
+def pure_dp_mu(epsilon: Array):
     """μ = 2Φ⁻¹(e^ε/(1 + e^ε)) of any ε-DP mechanism (Gomez 2025, Proposition 6.1), to 1e-14
     relative at any ε ≥ 0.
     """
@@ -156,12 +158,12 @@ def pure_dp_mu(epsilon):
     )
 
 
-def square_above(mu):
+def square_above(mu: Array):
     """μ² rounded up: above it by no more than 1e-13 relative, and never 0 for μ > 0."""
     return xp.where(mu > 0.0, xp.maximum(mu * mu * (1.0 + 2.0 * SQUARED_QUANTILE), _LEAST), 0.0)
 
 
-def log_ndtr(z):
+def log_ndtr(z: Array):
     """log Φ(z) to 3e-14 relative at any depth (a library routine with a short series is off by 4e-9
     near −20).
 
@@ -172,7 +174,7 @@ def log_ndtr(z):
     return xp.where(z > 0.0, above, xp.log(tail) - 0.5 * z * z)
 
 
-def gaussian_delta(epsilon, mu):
+def gaussian_delta(epsilon: Array, mu: Array):
     """δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) for ε ≥ 0, μ > 0, to about 1e-16 absolute (Balle &
     Wang 2018).
 
@@ -182,7 +184,7 @@ def gaussian_delta(epsilon, mu):
     return xp.maximum(0.5 * xp.erfc(-a * np.sqrt(0.5)) - xp.exp(-0.5 * a * a) * half_mills(b), 0.0)
 
 
-def log_gaussian_delta(epsilon, mu):
+def log_gaussian_delta(epsilon: Array, mu: Array):
     """log δ_μ(ε) for ε ≥ 0, μ > 0, with relative accuracy at any depth.
 
     Below the mean (a < 0) both terms share the factor e^{−a²/2}; what is left is a difference of
@@ -199,12 +201,12 @@ def log_gaussian_delta(epsilon, mu):
     return xp.where(deep, tail, body)
 
 
-def safe_log(value):
+def safe_log(value: Array):
     """log of a number that may be zero or, by rounding, below it: then −inf."""
     return xp.where(value > 0.0, xp.log(xp.where(value > 0.0, value, 1.0)), -xp.inf)
 
 
-def argmax(values):
+def argmax(values: Array):
     """Index of the first largest entry of a row without NaN; unlike a search that carries indices
     along, this runs in vectors.
     """

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import jax
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
-def with_float64(function):
+
+def with_float64(function: _Function) -> _Function:
     """Run a host-level function inside a local 64-bit context; the global configuration is
     untouched.
     """
 
     @functools.wraps(function)
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: Any, **kwargs: Any):
         with jax.enable_x64(True):
             return function(*args, **kwargs)
 
-    return wrapped
+    return wrapped  # type: ignore[return-value]

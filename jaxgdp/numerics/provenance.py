@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
+from typing import Any
 
 from .._version import __version__
 
@@ -17,7 +19,7 @@ def today() -> str:
     return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
-def provenance(question: str, fpr_floor=None, **asked) -> dict:
+def provenance(question: str, fpr_floor: Any = None, **asked: Any) -> dict:
     """Version, date, question, FPR floor and whatever else was asked, ready for JSON or the
     attributes of a data set.
 
@@ -51,7 +53,7 @@ def comments(told: dict) -> str:
     return "".join(f"# {name}: {' '.join(str(value).split())}\n" for name, value in told.items())
 
 
-def rows_of(path) -> list[str]:
+def rows_of(path: str | Path) -> list[str]:
     """The lines of a CSV file without its comments, for ``csv.reader``; pandas reads it with
     ``comment="#"``.
 

@@ -16,6 +16,10 @@ losses         privacy losses that a function is asked at
 =============  ==================================================================================
 
 A scalar has the shape ``""``, and ``"..."`` stands for any axes.
+
+Fields of mechanisms are ``Parameter``: users give what is ``ArrayLike`` (a number, a list, an array),
+and what is read is an ``Array``, as it has been checked and converted. Type checkers know both sides
+of that; at run time it is a plain field.
 """
 
 from __future__ import annotations
@@ -29,7 +33,13 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = jax.Array | np.ndarray
     ArrayLike: TypeAlias = jax.Array | np.ndarray | float | int | bool | list | tuple
-else:
-    Array = ArrayLike = Bool = Float = Int = Any
 
-__all__ = ["Array", "ArrayLike", "Bool", "Float", "Int"]
+    class Parameter:
+        """What is given as ``ArrayLike`` and read as an ``Array``."""
+
+        def __get__(self, instance: object, owner: Any = None) -> Array: ...
+        def __set__(self, instance: object, value: ArrayLike) -> None: ...
+else:
+    Array = ArrayLike = Bool = Float = Int = Parameter = Any
+
+__all__ = ["Array", "ArrayLike", "Bool", "Float", "Int", "Parameter"]

@@ -15,6 +15,7 @@ from jax.core import Tracer
 
 from ..vocabulary import did_you_mean
 from .batching import Batched
+from .shapes import Array
 
 _WITHOUT_NUMBERS: Any = (Tracer, Batched)
 _Choice = TypeVar("_Choice")
@@ -46,7 +47,7 @@ def _holds_numbers(array: np.ndarray) -> bool:
     return array.dtype.kind in "iuf" or dtypes.issubdtype(array.dtype, np.floating)
 
 
-def checked(name: str, value: Any, valid: str, test: Callable[[Any], Any]) -> Any:
+def checked(name: str, value: Any, valid: str, test: Callable[[Any], Any]) -> Array:
     """``value`` as a float64 array if ``test`` holds for every element; tracers and rows of many
     pass through unchecked.
 
@@ -130,6 +131,20 @@ def whole(name: str, value: Any) -> Any:
         "a whole number >= 1",
         lambda a: (a >= 1.0) & (a == np.floor(a)) & (a <= 2.0**53),
     )
+
+
+def at_most(name: str, value: Any, limit_name: str, limit: Any) -> None:
+    """Refuse a whole number that is larger than another.
+
+    Raises:
+        ValueError: there is one; names both.
+    """
+    if np.any(value > limit):
+        value, limit = np.broadcast_arrays(value, limit)
+        worst, most = value[value > limit].flat[0], limit[value > limit].flat[0]
+        raise ValueError(
+            f"{name} must be a whole number in [1, {limit_name}] = [1, {most:g}], got {worst:g}"
+        )
 
 
 def broadcast(**arrays: Any) -> tuple[int, ...]:

@@ -4,18 +4,17 @@ losses.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..numerics import namespace as xp
 from ..numerics.errors import CELL, LEFT_OVER, PLACE
+from ..numerics.shapes import Array
 from .cells import Cells
 
 _NODES = 128  # most nodes kept for steering
 
 
-def _log_sums(log_mass, index, number):
+def _log_sums(log_mass: Array, index: Array, number: int):
     """log Σ e^{log_mass} of the atoms by cell (−inf where none), and each cell's largest exponent
     (finite).
     """
@@ -26,7 +25,7 @@ def _log_sums(log_mass, index, number):
     return xp.where(inside, top + xp.log(xp.where(inside, total, 1.0)), -xp.inf), top
 
 
-def atom_cell(loss, ell):
+def atom_cell(loss: Array, ell: Array):
     """The cell (of n + 1) in which an atom is: one on a lattice point up to rounding belongs below
     it.
     """
@@ -34,7 +33,14 @@ def atom_cell(loss, ell):
 
 
 def atom_cells(
-    loss, log_p, log_q, ell, end, *, log_p_minus: Any = -np.inf, log_q_plus: Any = -np.inf
+    loss: Array,
+    log_p: Array,
+    log_q: Array,
+    ell: Array,
+    end: Array | float,
+    *,
+    log_p_minus: Array | float = -np.inf,
+    log_q_plus: Array | float = -np.inf,
 ) -> Cells:
     """Cells of a pair whose finite privacy losses are atoms (unbatched).
 
@@ -49,7 +55,8 @@ def atom_cells(
         log_p, log_q: log masses under P and Q, log_q = log_p + loss up to rounding.
         ell: increasing lattice points, shape (n,).
         end: the first cell whose lower point is at least ``end`` holds everything beyond.
-        log_p_minus: log P-mass at loss −∞. log_q_plus: log Q-mass at loss +∞.
+        log_p_minus: log P-mass at loss −∞.
+        log_q_plus: log Q-mass at loss +∞.
 
     Returns:
         :class:`Cells`.
@@ -97,7 +104,7 @@ def atom_cells(
     return Cells(log_x, log_y, up, lost, CELL + atoms + xp.minimum(depth, 1e6), jitter, minus, plus)
 
 
-def atom_nodes(loss, log_p, nodes=_NODES):
+def atom_nodes(loss: Array, log_p: Array, nodes: int = _NODES):
     """Quadrature nodes for planning from atoms in any order: increasing losses and log weights
     under P (unbatched).
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.shapes import Array
 
 
 class Cells(NamedTuple):
@@ -38,19 +39,19 @@ class Cells(NamedTuple):
     Method: docs/method/rounding.md#shared
     """
 
-    log_x: Any
-    log_y: Any
-    up: Any
-    lost: Any
-    roundoff: Any
-    jitter: Any
-    log_p_minus: Any = -np.inf
-    log_q_plus: Any = -np.inf
-    dropped: Any = 0.0
-    uncertain: Any = 0.0
+    log_x: Array
+    log_y: Array
+    up: Array
+    lost: Array
+    roundoff: Array
+    jitter: Array
+    log_p_minus: Array | float = -np.inf
+    log_q_plus: Array | float = -np.inf
+    dropped: Array | float = 0.0
+    uncertain: Array | float = 0.0
 
 
-def reverse(cells: Cells, ell, end=np.inf) -> Cells:
+def reverse(cells: Cells, ell: Array, end: Array | float = np.inf) -> Cells:
     """The cells of the swapped pair (Q against P), on the lattice −ℓ read backwards.
 
     P and Q change places and so do the ends of each cell. The share moved up in the mirrored cell

@@ -13,7 +13,7 @@ from .table import Table
 _ROOM = 1e-9
 
 
-def hull(losses, call, put) -> Table:
+def hull(losses: np.ndarray, call: np.ndarray, put: np.ndarray) -> Table:
     """The pair of the lower convex hull of bounds: of all pairs with E(U − c)₊ ≤ call and E(c − U)₊
     ≤ put it dominates each.
 
@@ -22,8 +22,8 @@ def hull(losses, call, put) -> Table:
     largest c is Q-mass at loss +∞, the slope at 0 P-mass at −∞.
 
     Args:
-        losses: log c, increasing, with 0 among them. call, put: bounds on E(U − c)₊ and E(c − U)₊
-            at each, positive.
+        losses: log c, increasing, with 0 among them.
+        call, put: bounds on E(U − c)₊ and E(c − U)₊ at each, positive.
 
     Raises:
         ArithmeticError: rounding has broken the hull.
@@ -37,7 +37,7 @@ def hull(losses, call, put) -> Table:
     call[one] = put[one] = min(call[one], put[one])
     value = put.tolist()[: one + 1], call.tolist()[one:]
 
-    def rise(i, j, low):
+    def rise(i: int, j: int, low: bool):
         """Slope of the chord from i to j, of E(c − U)₊ or of E(U − c)₊."""
         gap = float(c[j] - c[i])
         if j <= one:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.shapes import Array
 
 _LARGE = 600.0  # e^v beyond which is not computed
 _FAR = 40.0  # ℓ beyond which e^ℓ − 1 + p is e^ℓ to the last digit
@@ -17,19 +18,20 @@ _TINY = 1e-80  # p below which (e^ℓ − 1)/p may be no double
 _SMALL = 1e-40  # … unless e^ℓ − 1 is smaller than this
 
 
-def log_unsampled(p):
+def log_unsampled(p: Array | float):
     """log(1 − p), −∞ at p = 1: the smallest privacy loss there can be."""
     some, few = p < 1.0, p < 0.5
     small, rest = xp.log1p(-xp.where(few, p, 0.0)), xp.log(xp.where(some, 1.0 - p, 1.0))
     return xp.where(some, xp.where(few, small, rest), -xp.inf)
 
 
-def log_mixture(p, v):
+def log_mixture(p: Array | float, v: Array):
     """ℓ = log(1 − p + p·e^v), to a few epsilons of |v|, of |ℓ| and of the ratio between the loss's
     two terms.
 
     Args:
-        p: sampling probability in (0, 1]. v: log-likelihood ratio without sampling, any number.
+        p: sampling probability in (0, 1].
+        v: log-likelihood ratio without sampling, any number.
     """
     moderate = v <= _LARGE
     most = p > 0.5
@@ -44,7 +46,7 @@ def log_mixture(p, v):
     return xp.where(p == 1.0, v, found)
 
 
-def log_unmixed(p, ell):
+def log_unmixed(p: Array | float, ell: Array):
     """v = log(1 + (e^ℓ − 1)/p), the log-likelihood ratio without sampling at a privacy loss ℓ; −∞
     at and below log(1 − p).
 
@@ -67,7 +69,7 @@ def log_unmixed(p, ell):
     return xp.where(p == 1.0, ell, found)
 
 
-def unmixed_below(p, ell, log_scale):
+def unmixed_below(p: Array | float, ell: Array, log_scale: Array):
     """(1 + (e^ℓ − 1)/p)·e^{−log_scale}, not positive, at losses ℓ below log(1 − p); any number
     elsewhere.
     """

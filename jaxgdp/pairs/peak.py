@@ -4,20 +4,36 @@ steering.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from ..numerics import namespace as xp
 from ..numerics.errors import PEAK
 from ..numerics.normal import log_sub, ndtri_exp
+from ..numerics.shapes import Array
+from .cells import Cells
 
 _POINTS = 1024  # of the lattice on which a continuous loss is bounded
 _NODES = 256
 
 
-def _cumulative(log_mass):
+class Bounded(Protocol):
+    """A mechanism of bounded loss."""
+
+    def loss_bounds(self) -> tuple[Array, Array]:
+        """Smallest and largest finite privacy loss."""
+        ...
+
+    def cells(self, ell: Array, end: Array | float) -> Cells:
+        """Masses of the cells between points."""
+        ...
+
+
+def _cumulative(log_mass: Array):
     """log of the sums over all entries up to and including each one."""
     return xp.cumulative_logaddexp(log_mass)
 
 
-def largest_mu(log_p, log_q):
+def largest_mu(log_p: Array, log_q: Array):
     """max of Φ⁻¹(TPR) − Φ⁻¹(α) over all tests that reject above a threshold, rounded up.
 
     The trade-off curve is straight between those, where a Gaussian curve is convex, so no other
@@ -43,7 +59,7 @@ def largest_mu(log_p, log_q):
     return xp.max(xp.where(inside, z_tpr - z_alpha + room, 0.0))
 
 
-def bounded_mu(mechanism):
+def bounded_mu(mechanism: Bounded):
     """Upper bound on μ of one use of a mechanism of bounded loss at any FPR, from a pair that
     dominates it.
 
@@ -64,7 +80,7 @@ def bounded_mu(mechanism):
     return xp.where(infinite, xp.inf, largest_mu(log_p, log_p + ell))
 
 
-def bounded_nodes(mechanism):
+def bounded_nodes(mechanism: Bounded):
     """Quadrature nodes of a mechanism of bounded loss: the means of cells that are finest around
     loss 0.
     """

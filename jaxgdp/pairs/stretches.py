@@ -4,16 +4,15 @@ ratio.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..numerics import namespace as xp
 from ..numerics.errors import LEFT_OVER, STRETCH
+from ..numerics.shapes import Array
 from .cells import Cells
 
 
-def position(loss, lower, upper):
+def position(loss: Array, lower: Array, upper: Array):
     """(e^loss − e^lower)/(e^upper − e^lower), cut to [0, 1]: the connect-the-dots share of an atom.
 
     Method: docs/method/dominating.md#split
@@ -23,16 +22,16 @@ def position(loss, lower, upper):
 
 
 def stretch_cells(
-    log_x,
-    loss,
-    ell,
-    end,
+    log_x: Array,
+    loss: Array,
+    ell: Array,
+    end: Array | float,
     *,
-    share=None,
-    roundoff: Any = STRETCH,
-    jitter=None,
-    minus: Any = -np.inf,
-    plus: Any = -np.inf,
+    share: Array | None = None,
+    roundoff: Array | float = STRETCH,
+    jitter: Array | None = None,
+    minus: Array | float = -np.inf,
+    plus: Array | float = -np.inf,
 ) -> Cells:
     """Cells from the P-mass and log(Q-mass/P-mass) of each (unbatched).
 

@@ -14,8 +14,10 @@ class Table(NamedTuple):
     """A pair of laws on finitely many losses, without padding.
 
     Attributes:
-        loss: increasing losses. p, q: masses, q = p·e^{loss}.
-        p_minus: P-mass at loss −∞. q_plus: Q-mass at loss +∞.
+        loss: increasing losses.
+        p, q: masses, q = p·e^{loss}.
+        p_minus: P-mass at loss −∞.
+        q_plus: Q-mass at loss +∞.
         error: bound on the relative error of every mass.
         apart: bound on that of q/p, where all outcomes that are one in the table have their own:
             that of their mean weighted by p as it is here. It is 0 for losses that are known.
@@ -37,7 +39,7 @@ NOTHING = Table(
 )  # of a mechanism that shows nothing
 
 
-def grid(loss, p, finest, coarsest, share):
+def grid(loss: np.ndarray, p: np.ndarray, finest: float, coarsest: float, share: float):
     """Losses at which a table of many more may be kept: ``finest`` apart around its mean, and a
     ``share`` of the distance from there.
     """
@@ -63,7 +65,7 @@ def grid(loss, p, finest, coarsest, share):
     return points[max(first, 0) : last + 1]
 
 
-def dominating(table: Table, points) -> Table:
+def dominating(table: Table, points: np.ndarray) -> Table:
     """The table on fewer losses: each atom goes to its two neighbours, with its P- and its Q-mass
     kept (connect the dots).
     """
@@ -84,7 +86,7 @@ def dominating(table: Table, points) -> Table:
     )
 
 
-def merged(table: Table, points) -> Table:
+def merged(table: Table, points: np.ndarray) -> Table:
     """The table with all atoms between two neighbouring points merged: what is seen by whoever does
     not tell them apart.
     """
@@ -94,7 +96,7 @@ def merged(table: Table, points) -> Table:
     return from_masses(np.bincount(cell, table.p), np.bincount(cell, table.q), error, apart)
 
 
-def from_masses(p, q, error, apart=None) -> Table:
+def from_masses(p: np.ndarray, q: np.ndarray, error: float, apart: float | None = None) -> Table:
     """A table of two laws on one set of outputs, in increasing order of the loss; outputs that one
     of them lacks are left out.
     """

@@ -45,27 +45,6 @@ NOT_COUNTED = (
         " noise, weak random numbers, timing"
     ),
 )
-_ALL = "none: every use looks at every record"
-_POISSON = (
-    "Poisson sampling: each step takes every record with probability {rate}, independently of all"
-    " others and of other steps; shuffled data or batches of a fixed size are not covered"
-)
-_SAMPLING = {
-    "TruncatedPoisson": (
-        "Poisson sampling of which at most a fixed number of records is kept, chosen at random"
-    ),
-    "FixedSize": "batches of a fixed size, drawn at random without replacement, anew at every step",
-    "Deterministic": "none: batches in a fixed order, each record in one batch an epoch",
-    "Shuffled": "shuffling: batches of a fixed size cut from a random permutation",
-    "RandomAllocation": (
-        "random allocation (balls and bins): each record in some of the steps, chosen at random"
-    ),
-    "PureDP": "whatever it was: only the guarantee is known",
-    "ApproximateDP": "whatever it was: only the guarantee is known",
-    "FromProfile": "whatever it was: only the privacy profile is known",
-    "FromPMFs": "whatever is in the given probabilities",
-    "FromDensities": "whatever is in the given densities",
-}
 
 
 _LETTERS = {
@@ -91,20 +70,13 @@ def greek(text: str) -> str:
     )
 
 
-def _entries(spec: dict):
-    """(name of the mechanism, its sampling rate or None) of every part."""
-    if "deployment" not in spec and all("type" in entry for entry in spec["mechanism"]):
-        return [(entry["type"], entry.get("sampling_prob")) for entry in spec["mechanism"]]
-    parts = from_dict(spec).mechanism.mechanisms
-    return [(type(part).__name__, getattr(part, "sampling_prob", None)) for part in parts]
-
-
-def _sampled(name: str, rate) -> str:
-    if name in ("SubsampledGaussian", "SubsampledLaplace"):
-        return _ALL if float(rate) == 1.0 else _POISSON.format(rate=f"{float(rate):.6g}")
-    if name in _SAMPLING:
-        return _SAMPLING[name]
-    return _ALL if name in known_mechanisms() else f"as {name} has it"
+def _sampled(entry: dict) -> list[str]:
+    """Words for one part; a mechanism from outside the package is known by its name alone."""
+    name = entry.get("type")
+    if name is not None and name not in known_mechanisms():
+        return [f"as {name} has it"]
+    parts = from_dict({"mechanism": [entry]}).mechanism.mechanisms
+    return [part.describe_sampling() for part in parts]
 
 
 def sampling(spec: dict) -> str:
@@ -117,7 +89,8 @@ def sampling(spec: dict) -> str:
         >>> sampling({"mechanism": [{"type": "Laplace", "scale": 2.0}]})
         'none: every use looks at every record'
     """
-    return "; also ".join(dict.fromkeys(_sampled(*entry) for entry in _entries(spec)))
+    entries = [{"deployment": spec["deployment"]}] if "deployment" in spec else spec["mechanism"]
+    return "; also ".join(dict.fromkeys(words for entry in entries for words in _sampled(entry)))
 
 
 def adjacency(report) -> str:

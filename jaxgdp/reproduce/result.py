@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..bracket import Bracket
 from .published import Published
-from .verdict import ELSEWHERE, Verdict, judge, judge_claim, shown
+from .verdict import ELSEWHERE, Comparison, judge, judge_claim, shown
 
 
 class Number(NamedTuple):
@@ -30,15 +30,15 @@ class Number(NamedTuple):
         others = [f"{shown(other)} {name}" for name, other in self.alternatives]
         return "; ".join([shown(self.bracket), *others])
 
-    def verdict(self, published: Published) -> Verdict:
+    def verdict(self, published: Published) -> Comparison:
         """Compared with the number as printed."""
         outcome, because = judge(
             published.printed, self.bracket, published.relation, self.alternatives
         )
-        return Verdict(outcome, "; ".join(filter(None, (because, self.note))))
+        return Comparison(outcome, "; ".join(filter(None, (because, self.note))))
 
 
-class Claim(NamedTuple):
+class Finding(NamedTuple):
     """Our answer to a statement in words.
 
     Attributes:
@@ -51,7 +51,7 @@ class Claim(NamedTuple):
     holds: bool | None
     evidence: str
 
-    def verdict(self, published: Published) -> Verdict:
+    def verdict(self, published: Published) -> Comparison:
         """Whether the statement holds."""
         return judge_claim(self.holds, self.evidence)
 
@@ -67,9 +67,9 @@ class NotHere(NamedTuple):
     text: str
     why: str
 
-    def verdict(self, published: Published) -> Verdict:
+    def verdict(self, published: Published) -> Comparison:
         """Neither for nor against."""
-        return Verdict(ELSEWHERE, self.why)
+        return Comparison(ELSEWHERE, self.why)
 
 
 class Table(NamedTuple):
@@ -84,7 +84,7 @@ class Result:
     """What one figure or table came to.
 
     Attributes:
-        answers: :class:`Number`, :class:`Claim` or :class:`NotHere` by the name of the published
+        answers: :class:`Number`, :class:`Finding` or :class:`NotHere` by the name of the published
             number; keys must be those the data file lists.
         draw: a function that draws on a matplotlib ``Figure``, or None for tables.
         size: width and height of the figure in inches.
@@ -93,7 +93,7 @@ class Result:
             FPR, None where there are none.
     """
 
-    answers: Mapping[str, Number | Claim | NotHere]
+    answers: Mapping[str, Number | Finding | NotHere]
     draw: Callable | None = None
     size: tuple[float, float] = (7.0, 4.0)
     tables: dict[str, Table] = field(default_factory=dict)
@@ -113,7 +113,9 @@ class Row(NamedTuple):
     because: str
 
 
-def rows(published: list[Published], answers: Mapping[str, Number | Claim | NotHere]) -> list[Row]:
+def rows(
+    published: list[Published], answers: Mapping[str, Number | Finding | NotHere]
+) -> list[Row]:
     """The verdict on every published number that has been answered, in the order of the paper's
     list.
     """

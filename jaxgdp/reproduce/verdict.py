@@ -13,7 +13,7 @@ AGREES, DIFFERS, UNDECIDED, ELSEWHERE = "agrees", "differs", "undecided", "not r
 _POWER = re.compile(r"10\^(-?\d+)")
 
 
-class Verdict(NamedTuple):
+class Comparison(NamedTuple):
     """What a comparison found.
 
     Attributes:
@@ -85,7 +85,7 @@ def _outcome(printed: str, relation: str, bracket: Bracket) -> str:
     raise ValueError(f"relation must be one of '=', '≈', '<', '>', got {relation!r}")
 
 
-def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) -> Verdict:
+def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) -> Comparison:
     """Compare a printed number with a bracket, and a number that differs with brackets of other
     readings.
 
@@ -98,7 +98,7 @@ def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) 
             first one that agrees is the explanation.
 
     Returns:
-        A :class:`Verdict`. "=" agrees if the whole bracket rounds to the printed number and differs
+        A :class:`Comparison`. "=" agrees if the whole bracket rounds to the printed number and differs
         if none of it does.
 
     Raises:
@@ -106,21 +106,21 @@ def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) 
 
     Example:
         >>> judge("1.307", Bracket(1.5669, 1.5671), alternatives=[("at N = 60,000", Bracket(1.30671, 1.30689))])
-        Verdict(outcome='differs', because='the printed number is the one at N = 60,000, where the bracket is [1.3067, 1.3069]')
+        Comparison(outcome='differs', because='the printed number is the one at N = 60,000, where the bracket is [1.3067, 1.3069]')
     """
     outcome = _outcome(printed, relation, bracket)
     if outcome == AGREES:
         if relation == "=" and _value(printed) < float(bracket.lower):
-            return Verdict(
+            return Comparison(
                 outcome,
                 "to the digits printed; the printed number is rounded down, below the certified"
                 " lower side",
             )
-        return Verdict(outcome, "")
+        return Comparison(outcome, "")
     if outcome == DIFFERS:
         for description, other in alternatives:
             if _outcome(printed, relation, other) == AGREES:
-                return Verdict(
+                return Comparison(
                     outcome,
                     f"the printed number is the one {description}, where the bracket is"
                     f" {shown(other)}",
@@ -131,17 +131,17 @@ def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) 
                 if _value(printed) < float(bracket.lower)
                 else "above the certified upper side"
             )
-            return Verdict(outcome, f"the printed number lies {side}")
+            return Comparison(outcome, f"the printed number lies {side}")
         side = (
             f"lower side is not below {printed}"
             if relation == "<"
             else f"upper side is not above {printed}"
         )
-        return Verdict(outcome, f"the certified {side}")
-    return Verdict(outcome, "the bracket straddles the limit")
+        return Comparison(outcome, f"the certified {side}")
+    return Comparison(outcome, "the bracket straddles the limit")
 
 
-def judge_claim(holds: bool | None, evidence: str) -> Verdict:
+def judge_claim(holds: bool | None, evidence: str) -> Comparison:
     """The verdict on a statement in words.
 
     Args:
@@ -149,10 +149,10 @@ def judge_claim(holds: bool | None, evidence: str) -> Verdict:
         evidence: what they show.
 
     Returns:
-        A :class:`Verdict`.
+        A :class:`Comparison`.
 
     Example:
         >>> judge_claim(None, "brackets overlap").outcome
         'undecided'
     """
-    return Verdict(UNDECIDED if holds is None else AGREES if holds else DIFFERS, evidence)
+    return Comparison(UNDECIDED if holds is None else AGREES if holds else DIFFERS, evidence)

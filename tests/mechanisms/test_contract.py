@@ -2,7 +2,17 @@
 
 import pytest
 
+import jaxgdp
 from jaxgdp.mechanisms import Mechanism
+from jaxgdp.mechanisms.base import known_mechanisms
+
+
+def test_known_mechanisms_are_the_public_ones():
+    public = {name for name in jaxgdp.mechanisms.__all__ if name[0].isupper()}
+    assert set(known_mechanisms()) == public - {"Mechanism", "Composition"}
+    for name, kind in known_mechanisms().items():
+        assert getattr(jaxgdp, name) is kind
+        assert kind.examples and kind.relation != Mechanism.relation or name.startswith("From")
 
 
 def test_contract_by_names_of_the_version_before():

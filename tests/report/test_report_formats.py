@@ -124,15 +124,13 @@ def test_sampling_in_words(entry, said):
 
 
 def test_every_mechanism_has_words_for_its_sampling():
-    known = spec.known_mechanisms()
-    assert set(words._SAMPLING) <= set(known)
-    told = {name: words._sampled(name, 0.5) for name in known}
     random = ("Subsampled", "Poisson", "FixedSize", "Shuffled", "Allocation", "Deterministic")
-    assert all(
-        ("every use looks" not in told[name])
-        for name in known
-        if any(word in name for word in random)
-    )
+    for name, kind in spec.known_mechanisms().items():
+        for make in kind.examples.values():
+            told = make().describe_sampling()
+            assert "has it" not in told, name
+            if any(word in name for word in random):
+                assert "every use looks" not in told, name
 
 
 def test_sampling_of_a_deployment_and_of_a_mixture():

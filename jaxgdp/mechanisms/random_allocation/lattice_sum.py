@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -34,13 +34,17 @@ _DROPPED = 1e-30  # share of a mixture below which a component is an error
 _FLAT = -60.0  # log height below which frequencies are left out
 
 
+# for each component of a mixture its log weight and the number of terms of each law
+Mixture: TypeAlias = list[tuple[float, tuple[int, ...]]]
+
+
 @dataclass(frozen=True)
-class Lattice:
+class LatticeLaws:
     """Laws of one number on a lattice, and the window in which sums are looked at.
 
     Attributes:
-        index, step: the numbers are step·index. masses: laws, each of the shape of ``index``, of
-            any total.
+        index, step: the numbers are step·index.
+        masses: laws, each of the shape of ``index``, of any total.
         first, size: the window is step·[first, first + size), size a power of two.
         spread: standard deviation of the sum of as many as there are.
     """
@@ -52,7 +56,7 @@ class Lattice:
     size: int
     spread: float
 
-    def tilted(self, mass, s):
+    def tilted(self, mass: np.ndarray, s: float):
         """Masses under a tilt, log of what they were divided by, and a bound on their relative
         rounding errors where they matter.
         """
@@ -67,7 +71,7 @@ class Lattice:
         )
         return w / w.sum(), largest + math.log(w.sum()), rounding
 
-    def tilts(self, number):
+    def tilts(self, number: int):
         """Tilts under which the sum of ``number`` of the first law has its mean at some standard
         deviations from where it is.
         """
@@ -75,7 +79,7 @@ class Lattice:
         start = np.arange(0, len(self.index), -(-len(self.index) // _GROUPS))
         mass, place = np.add.reduceat(self.masses[0], start), self.step * self.index[start]
 
-        def mean(s):
+        def mean(s: float):
             with np.errstate(divide="ignore"):
                 exponent = np.log(mass) + s * place
             w = np.exp(exponent - exponent.max())
@@ -102,7 +106,7 @@ class Lattice:
         return [*found, *_JUMPS]
 
 
-def window(step, low, high):
+def window(step: float, low: float, high: float):
     """First index and size of a window that holds [low, high], and the spacing, larger than asked
     if it must be.
     """
@@ -110,7 +114,7 @@ def window(step, low, high):
     return math.floor(low / step), 1 << math.ceil(math.log2((high - low) / (0.9 * step))), step
 
 
-def _log_sum(exponent):
+def _log_sum(exponent: np.ndarray):
     """log Σ e^{exponent}."""
     top = exponent.max()
     return top + math.log(np.sum(np.exp(exponent - top)))
@@ -150,7 +154,7 @@ class _View(NamedTuple):
             some, self.error / np.where(some, self.mass - self.error, 1.0) + self.shared, np.inf
         )
 
-    def beyond(self, end, last):
+    def beyond(self, end: int, last: bool):
         """The mass up to (from) a point of the window, the point included, and its relative error,
         ∞ where the tilt is the wrong one.
         """
@@ -169,7 +173,7 @@ class _View(NamedTuple):
 class _Tilt:
     """All laws of a lattice under one tilt."""
 
-    def __init__(self, lattice: Lattice, s):
+    def __init__(self, lattice: LatticeLaws, s: float):
         self.lattice, self.s = lattice, s
         size, step = lattice.size, lattice.step
         self.edges = (lattice.first + size) * step, -lattice.first * step
@@ -188,7 +192,7 @@ class _Tilt:
             ]
             self.parts.append(_Part(log_total, rounding, log_abs, angle, error, np.array(moments)))
 
-    def view(self, mixture) -> _View:
+    def view(self, mixture: Mixture) -> _View:
         """The law of a mixture of sums: (log weight, number of terms of each law) for each
         component.
         """
@@ -249,8 +253,9 @@ class Sums(NamedTuple):
     """Laws of a few sums on one run of points, what lies beyond merged with its ends.
 
     Attributes:
-        value: the points. masses, errors: of each law the masses and bounds on their relative
-            errors, shape (laws, points).
+        value: the points.
+        masses, errors: of each law the masses and bounds on their relative errors, shape (laws,
+            points).
     """
 
     value: np.ndarray
@@ -258,11 +263,14 @@ class Sums(NamedTuple):
     errors: np.ndarray
 
 
-def sums(lattice: Lattice, number, mixtures, together) -> list[Sums | None]:
+def sums(
+    lattice: LatticeLaws, number: int, mixtures: list[Mixture], together: list[tuple[int, ...]]
+) -> list[Sums | None]:
     """Laws of several sums of numbers on a lattice, each a mixture of compositions.
 
     Args:
-        lattice: the numbers. number: how many of the first law tilts are made for.
+        lattice: the numbers.
+        number: how many of the first law tilts are made for.
         mixtures: for each sum its components (log weight, number of terms of each of the lattice's
             laws).
         together: which of them are wanted on one run of points, tuples of places in ``mixtures``.
@@ -294,7 +302,14 @@ def sums(lattice: Lattice, number, mixtures, together) -> list[Sums | None]:
     ]
 
 
-def _run(lattice, mixtures, tilts, pick, log_mass, error) -> Sums | None:
+def _run(
+    lattice: LatticeLaws,
+    mixtures: list[Mixture],
+    tilts: list[float],
+    pick: np.ndarray,
+    log_mass: np.ndarray,
+    error: np.ndarray,
+) -> Sums | None:
     """The longest run of points where all laws are known."""
     for level in _KNOWN:
         known = np.flatnonzero(np.all((error < level) & (np.abs(log_mass) < _LOG), axis=0))
@@ -308,7 +323,15 @@ def _run(lattice, mixtures, tilts, pick, log_mass, error) -> Sums | None:
     return None
 
 
-def _merge_ends(lattice, mixtures, tilts, pick, run, masses, errors):
+def _merge_ends(
+    lattice: LatticeLaws,
+    mixtures: list[Mixture],
+    tilts: list[float],
+    pick: np.ndarray,
+    run: np.ndarray,
+    masses: np.ndarray,
+    errors: np.ndarray,
+):
     """Put what lies beyond the ends of a run into them, from the tilts that know the ends best and
     their neighbours.
     """

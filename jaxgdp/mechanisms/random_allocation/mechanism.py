@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ...numerics.errors import PRECISION
-from ...numerics.pytree import pytree
-from ...numerics.validation import broadcast, checked, known, positive, whole
+from ...numerics.pytree import check_fields, default, pytree
+from ...numerics.shapes import Array, ArrayLike, Parameter
+from ...numerics.validation import at_most, checked, known, positive, whole
 from ..base import Mechanism
 from ..bracketed_pair import BracketedPair, OpenPair
 from ..gaussian import Gaussian
-from . import allocation, several_of_many
+from . import one_of_many, several_of_many
 
 _SMALLEST, _LARGEST = 0.2, 1e4  # noise multipliers for which tables are made
 _STEPS = 10**7  # most steps
@@ -32,13 +33,13 @@ class RandomAllocation(Mechanism):
     k = 1: the likelihood ratio is the mean U of t independent V_i = e^{z_i/σ − 1/(2σ²)}, δ(ε) = E(U
     − e^ε)₊ for removing a record and E(1 − e^ε·U)₊ for adding one. Both sides of a bracket are
     tables of the law of U, sums of V on a lattice: from above with mass moved apart and its mean
-    kept, from below with merged labels (``jaxgdp.mechanisms.random_allocation.allocation``). Of one
+    kept, from below with merged labels (``jaxgdp.mechanisms.random_allocation.one_of_many``). Of one
     epoch they are 1e-3 apart or less in ε, μ and advantage for σ up to 50 and t up to 10⁶, but for
     an ε of 1e-5 and less. Tables end at masses of about 1e-44: below such an FPR floor the upper μ
     is 1/σ.
 
     k > 1: from below, an attack that adds up log(1 − q + q·V_i) over the steps, with a q next to
-    k/t (``jaxgdp.mechanisms.random_allocation.label_sum``). From above
+    k/t (``jaxgdp.mechanisms.random_allocation.label_attack``). From above
     (``jaxgdp.mechanisms.random_allocation.several_of_many``), the smaller of two bounds: for k up
     to 64 that from the mean and the mean square of the likelihood ratio given this sum, and for all
     k allocation to 1 of ⌊t/k⌋ or ⌈t/k⌉ steps k times, a random partition of the steps into k
@@ -64,46 +65,31 @@ class RandomAllocation(Mechanism):
         True
     """
 
-    noise_multiplier: Any
-    num_steps: Any
-    num_selected: Any = 1
+    noise_multiplier: Parameter
+    num_steps: Parameter
+    num_selected: Parameter = default(1)
 
     tight: ClassVar[bool] = False
     undifferentiable: ClassVar[str] = "its tables are made from known numbers"
     relation: ClassVar[str] = "zeroing a record, and the reverse"
+    sampling: ClassVar[str] = (
+        "random allocation (balls and bins): each record in some of the steps, chosen at random"
+    )
+    examples: ClassVar[dict] = {
+        "RandomAllocation(1, 100 steps)": lambda: RandomAllocation(1.0, 100)
+    }
 
-    def __post_init__(self):
-        known(
-            self,
-            why="its tables are made from its parameters",
-            noise_multiplier=self.noise_multiplier,
-            num_steps=self.num_steps,
-            num_selected=self.num_selected,
-        )
-        sigma = allocation_noise(self.noise_multiplier, type(self).__name__)
-        steps, selected = (
-            whole("num_steps", self.num_steps),
-            whole("num_selected", self.num_selected),
-        )
-        broadcast(noise_multiplier=sigma, num_steps=steps, num_selected=selected)
-        if np.any(steps > _STEPS):
+    def __post_init__(self) -> None:
+        known(self, why="its tables are made from its parameters", **vars(self))
+        check_fields(self, noise_multiplier=_noise, num_steps=whole, num_selected=whole)
+        if np.any(self.num_steps > _STEPS):
             raise ValueError(
-                f"num_steps must be at most {_STEPS:g} for RandomAllocation, got {np.max(steps):g}"
+                f"num_steps must be at most {_STEPS:g} for RandomAllocation, got"
+                f" {np.max(self.num_steps):g}"
             )
-        if np.any(selected > steps):
-            k, t = np.broadcast_arrays(selected, steps)
-            k, t = k[k > t].flat[0], t[k > t].flat[0]
-            raise ValueError(
-                f"num_selected must be a whole number in [1, num_steps] = [1, {t:g}], got {k:g}"
-            )
-        for name, value in (
-            ("noise_multiplier", sigma),
-            ("num_steps", steps),
-            ("num_selected", selected),
-        ):
-            object.__setattr__(self, name, value)
+        at_most("num_selected", self.num_selected, "num_steps", self.num_steps)
 
-    def gathered(self, count):
+    def gathered(self, count: Array):
         """Tables of k of t steps; t Gaussian mechanisms where k = t."""
         arrays = (self.noise_multiplier, self.num_steps, self.num_selected)
         sigma, steps, selected = np.broadcast_arrays(*(np.asarray(a, float) for a in arrays))
@@ -120,16 +106,16 @@ class RandomAllocation(Mechanism):
         return [(pair.build(above, below, precision), np.where(every, steps, 1.0) * count)]
 
 
-def allocation_noise(value, name):
+def _noise(name: str, value: ArrayLike) -> Array:
     """σ in the range for which tables are made."""
-    positive("noise_multiplier", value)
-    valid = f"in [{_SMALLEST:g}, {_LARGEST:g}] for {name}"
-    return checked("noise_multiplier", value, valid, lambda a: (a >= _SMALLEST) & (a <= _LARGEST))
+    positive(name, value)
+    valid = f"in [{_SMALLEST:g}, {_LARGEST:g}] for RandomAllocation"
+    return checked(name, value, valid, lambda a: (a >= _SMALLEST) & (a <= _LARGEST))
 
 
 @functools.lru_cache(maxsize=1024)
 def _tables(sigma: float, steps: int, selected: int):
     """Tables of ``selected`` of so many steps, from above and from below."""
     if selected == 1:
-        return allocation.spread_out(sigma, steps), allocation.gathered(sigma, steps)
+        return one_of_many.dominating_table(sigma, steps), one_of_many.attack_table(sigma, steps)
     return several_of_many.tables(sigma, steps, selected)

@@ -2,7 +2,7 @@
 
 U is the mean of V_{i1}·…·V_{ik} over all sets of k steps. With its law P without the record, δ(ε) =
 E(U − e^ε)₊ in one direction and E(1 − e^ε·U)₊ in the other. From below: what is seen through the
-sum S of the steps' labels (``label_sum``). From above E(U − c)₊ and E(c − U)₊ are bounded one by
+sum S of the steps' labels (``label_attack``). From above E(U − c)₊ and E(c − U)₊ are bounded one by
 one, for many c, by the smallest of what is known: from a partition of the steps into k blocks
 (:class:`_Blocks`), and from moments of U given S (:func:`_moment_bounds`). Both expectations are
 convex in c and differ by 1 − c, so they lie below all chords between bounds: the lower convex hull
@@ -20,11 +20,11 @@ from ...numerics.errors import ALLOCATION, UNIT
 from ...pairs import table
 from ...pairs.hull import hull
 from ...pairs.table import NOTHING, Table
-from . import allocation, label_sum, lattice_sum
-from .lattice_sum import FINE, WIDTH, Lattice, Sums
+from . import label_attack, lattice_sum, one_of_many
+from .lattice_sum import FINE, WIDTH, LatticeLaws, Sums
 
 _WEIGHTS = (1.0, 0.8, 0.6, 0.5)  # of labels that are tried
-_AT = 1e-6  # δ at which the best attack is told
+_AT = 1e-6  # δ at which attacks are compared
 _FEW = 64  # k up to which moments are used: blocks lose a share of 1/k
 _KEPT = 160.0  # losses at which bounds are made per standard deviation
 _COARSEST = 1.0 / 96.0  # most between them
@@ -46,13 +46,13 @@ def tables(sigma: float, number: int, selected: int) -> tuple[Table, Table]:
     """
     blocks = _Blocks.of(sigma, number, selected)
     losses = blocks.losses()
-    bounds, seen = [blocks.bounds(np.exp(losses))], [NOTHING]
+    bounds, attacks = [blocks.bounds(np.exp(losses))], [NOTHING]
     mixtures = _mixtures(sigma, number, selected)
     together = [(0, 1), (0, 1, 2)][: len(mixtures) - 1]
     for weight in _WEIGHTS:
-        labels = label_sum.labels(sigma, number, selected, weight)
-        shown, *known = lattice_sum.sums(labels.lattice, number, mixtures, together)
-        seen.append(label_sum.seen(shown, number) if shown else NOTHING)
+        labels = label_attack.labels(sigma, number, selected, weight)
+        law, *known = lattice_sum.sums(labels.lattice, number, mixtures, together)
+        attacks.append(label_attack.merged_table(law, number) if law else NOTHING)
         bounds += [
             _moment_bounds(sigma, number, selected, labels, found, losses)
             for found in known
@@ -61,7 +61,7 @@ def tables(sigma: float, number: int, selected: int) -> tuple[Table, Table]:
     call, put = (
         np.minimum.reduce([getattr(each, side) for each in bounds]) for side in Bounds._fields
     )
-    return hull(losses, call, put), max(seen, key=_epsilon)
+    return hull(losses, call, put), max(attacks, key=_epsilon)
 
 
 def _epsilon(pair: Table):
@@ -77,8 +77,8 @@ class _Blocks(NamedTuple):
     times, added up.
 
     Attributes:
-        loss: the points of the sum. p: upper bounds on their P-masses; those at the ends are of all
-            beyond.
+        loss: the points of the sum.
+        p: upper bounds on their P-masses; those at the ends are of all beyond.
         minus, plus: the same of the P-mass at −∞, and of the Q-mass at +∞ and from the last point
             on.
     """
@@ -89,11 +89,12 @@ class _Blocks(NamedTuple):
     plus: float
 
     @classmethod
-    def of(cls, sigma, number, selected) -> _Blocks:
+    def of(cls, sigma: float, number: int, selected: int) -> _Blocks:
         longer = number % selected
         counts = (selected - longer, longer)
         pairs = [
-            allocation.spread_out(sigma, number // selected + i) for i in range(2 if longer else 1)
+            one_of_many.dominating_table(sigma, number // selected + i)
+            for i in range(2 if longer else 1)
         ]
         used = list(zip(counts, pairs, strict=False))
         means, squares = (
@@ -125,7 +126,7 @@ class _Blocks(NamedTuple):
         )
         none = (0,) * len(pairs)
         mixtures = [[(0.0, counts[: len(pairs)] + none)], [(0.0, none + counts[: len(pairs)])]]
-        lattice = Lattice(
+        lattice = LatticeLaws(
             index, step, (*masses[0], *masses[1]), first, size, math.sqrt(total(spreads, 0))
         )
         (found,) = lattice_sum.sums(lattice, selected, mixtures, [(0, 1)])
@@ -142,7 +143,7 @@ class _Blocks(NamedTuple):
         found = table.grid(self.loss, p, finest, max(finest, _COARSEST), 1.0 / _KEPT)
         return np.union1d(found, 0.0)
 
-    def bounds(self, c) -> Bounds:
+    def bounds(self, c: np.ndarray) -> Bounds:
         """The bounds of this pair."""
         # all at or below the first point is at 0; what is beyond the last one counts in full
         x, p = np.exp(self.loss), self.p[:-1]
@@ -158,7 +159,7 @@ class _Blocks(NamedTuple):
         return Bounds(call, below[at] + (c - x[at]) * head[at] + self.minus * c)
 
 
-def _mixtures(sigma, number, selected):
+def _mixtures(sigma: float, number: int, selected: int):
     """Of P, of U·P and of U²·P: (log weight, terms without the record, with it, and weighted by
     V²).
     """
@@ -179,7 +180,12 @@ def _mixtures(sigma, number, selected):
 
 
 def _moment_bounds(
-    sigma, number, selected, labels: label_sum.Labels, found: Sums, losses
+    sigma: float,
+    number: int,
+    selected: int,
+    labels: label_attack.Labels,
+    found: Sums,
+    losses: np.ndarray,
 ) -> Bounds:
     """Bounds from what is known of U given the sum S of labels: its mean, its mean square, and how
     large it can be.
@@ -222,7 +228,9 @@ def _moment_bounds(
     return Bounds(call + beyond, put)
 
 
-def largest_call(lowest, mean, square, top, c):
+def largest_call(
+    lowest: np.ndarray, mean: np.ndarray, square: np.ndarray, top: np.ndarray | float, c: np.ndarray
+):
     """An upper bound on E(X − c)₊ of a variable X ≤ top with a mean in [lowest, mean] and a mean
     square of at most ``square``.
 

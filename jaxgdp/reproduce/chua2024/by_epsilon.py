@@ -10,7 +10,7 @@ from ...bracket import Bracket
 from ...measure import measure
 from ...mechanisms import Deterministic, dpsgd
 from ...tradeoff import tradeoff
-from ..result import Claim, Number, Result, Table
+from ..result import Finding, Number, Result, Table
 from ..verdict import judge, shown
 from . import figures
 from .samplers import Compared, over_epsilon
@@ -67,20 +67,20 @@ def figure_2(quick: bool) -> Result:
         else "nowhere in particular"
     )
     answers = {
-        "figure-2-small": Claim(
+        "figure-2-small": Finding(
             f"δ(0): Poisson {shown(_one(poisson, 0))}, fixed order {shown(_one(order, 0))}",
             bool(below[0]),
             f"the upper side of Poisson sampling is below the fixed order's at {int(below.sum())}"
             " values of ε, from 0 on",
         ),
-        "figure-2-large": Claim(
+        "figure-2-large": Finding(
             f"δ({epsilon[-1]:g}): Poisson {shown(_one(poisson, -1))}, fixed order"
             f" {shown(_one(order, -1))}",
             bool(above[-1]),
             f"the lower side of Poisson sampling is above the fixed order's at {int(above.sum())}"
             " values of ε",
         ),
-        "figure-2-crossing": Claim(
+        "figure-2-crossing": Finding(
             f"they cross {between}",
             True if once and told else None,
             f"brackets tell the curves apart at {int((below | above).sum())} of {len(epsilon)}"
@@ -112,12 +112,12 @@ def figure_3(quick: bool) -> Result:
         "figure-3-shuffled": Number(four.shuffled),
         "figure-3-deterministic": Number(four.deterministic),
         "figure-3-shuffled-12": _bound("7.5e-5", twelve.shuffled),
-        "figure-3-larger": Claim(
+        "figure-3-larger": Finding(
             f"shuffled, δ(12) {shown(twelve.shuffled)}; Poisson, δ(4) {shown(four.poisson)}",
             bool(twelve.shuffled.lower > four.poisson.upper),
             "the lower side of the one lies above the upper side of the other",
         ),
-        "figure-3-theorem": Claim(
+        "figure-3-theorem": Finding(
             f"{len(found.x)} values of ε",
             bool(np.all(found.shuffled.lower <= found.deterministic.upper)),
             "proved in the paper's Appendix B: shuffling first is a mixture; our lower side, an"
@@ -141,7 +141,7 @@ def figure_6(quick: bool) -> Result:
         ),
         "figure-6-shuffled-1": _bound("0.018", one.shuffled),
         "figure-6-shuffled-4": _bound("1.6e-4", four.shuffled),
-        "figure-6-instability": Claim(
+        "figure-6-instability": Finding(
             f"Poisson, δ(4) {shown(four.poisson)}; Rényi DP {four.renyi:.3g}",
             bool(four.poisson.upper < four.renyi),
             "δ(4) itself is certified to lie below what Rényi DP gives, so an upper bound above"
@@ -173,13 +173,13 @@ def figure_7(quick: bool) -> Result:
             " does",
         ),
         "figure-7-shuffled-4": _bound("4.38e-7", four.shuffled),
-        "figure-7-instability": Claim(
+        "figure-7-instability": Finding(
             f"Poisson, δ(1) {shown(one.poisson)}, δ(4) {shown(four.poisson)}",
             bool(four.poisson.upper < 1e-6 * one.poisson.lower),
             "the certified δ falls by more than a factor of a million from ε = 1 to 4, so a bound"
             " that does not is the accountant's doing",
         ),
-        "figure-7-distinct": Claim(
+        "figure-7-distinct": Finding(
             f"{int(apart.sum())} of {len(found.x)} values of ε",
             bool(np.all(apart[found.x > 0.0])),
             "the attack's δ is below half of a fixed order's, and above the upper side of Poisson"

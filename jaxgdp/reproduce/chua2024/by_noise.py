@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from ...plot.style import power
-from ..result import Claim, Number, Result
+from ..result import Finding, Number, Result
 from ..verdict import shown
 from . import figures
 from .samplers import Compared, over_noise
@@ -42,7 +42,7 @@ def figure_1(quick: bool) -> Result:
     answers = {
         "figure-1-poisson": Number(here.poisson),
         "figure-1-shuffled": Number(here.shuffled),
-        "figure-1-amplification": Claim(
+        "figure-1-amplification": Finding(
             f"σ = 0.4: fixed order {shown(here.deterministic)}, shuffled {shown(here.shuffled)},"
             f" Poisson {shown(here.poisson)}",
             bool(near),

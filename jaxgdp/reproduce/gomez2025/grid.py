@@ -14,7 +14,7 @@ from ...grids.landscape import (
     landscape,
     rule_of_thumb,
 )
-from ..result import Claim, Number, Result, Table
+from ..result import Finding, Number, Result, Table
 from . import figures
 
 _AXES = ("noise_multiplier", "sampling_prob", "num_steps")
@@ -35,7 +35,7 @@ def figure_3(quick: bool) -> Result:
     }
     dataset = landscape(**(_QUICK if quick else full)).transpose(*_AXES)
     lower, upper = dataset["regret_lower"].values, dataset["regret_upper"].values
-    answers: dict[str, Number | Claim] = {
+    answers: dict[str, Number | Finding] = {
         "figure-3-rule": _rule(dataset),
         "figure-3-steps": _always_lowers(lower, upper, dataset, 2),
         "figure-3-noise": _always_lowers(lower, upper, dataset, 0),
@@ -59,7 +59,7 @@ def figure_3(quick: bool) -> Result:
     )
 
 
-def _rule(dataset) -> Claim:
+def _rule(dataset) -> Finding:
     """σ ≥ 2 and T ≥ 400 imply Δ < 0.01?"""
     verdicts = rule_of_thumb(dataset)
     failed = [v for v in verdicts if v.verdict == "fails"]
@@ -80,10 +80,10 @@ def _rule(dataset) -> Claim:
             f" {max(v.sampling_probs):.3g}"
             for v in failed
         )
-        return Claim(
+        return Finding(
             text, False, f"the certified lower side of Δ reaches {RULE_LIMIT:g} at {where}"
         )
-    return Claim(
+    return Finding(
         text,
         None if undecided else True,
         "every upper side is below it" if not undecided else "some brackets straddle it",
@@ -97,7 +97,7 @@ def _setting(dataset, index) -> str:
     return f"σ = {sigma:g}, p = {rate:.3g}, T = {steps:g}"
 
 
-def _always_lowers(lower, upper, dataset, axis: int) -> Claim:
+def _always_lowers(lower, upper, dataset, axis: int) -> Finding:
     """Whether Δ falls from each grid point to the next along an axis, by the brackets."""
     low, high = np.moveaxis(lower, axis, -1), np.moveaxis(upper, axis, -1)
     falls, rises = high[..., 1:] < low[..., :-1], low[..., 1:] > high[..., :-1]
@@ -117,24 +117,24 @@ def _always_lowers(lower, upper, dataset, axis: int) -> Claim:
         name = ("σ", "p", "T")[axis]
         there = f"{float(dataset[_AXES[axis]].values[after[axis]]):g}"
         values = f"{upper[tuple(index)]:.3g} to at least {lower[tuple(after)]:.3g}"
-        return Claim(
+        return Finding(
             text,
             False,
             f"Δ rises from at most {values} between {_setting(dataset, index)} and {name} ="
             f" {there}",
         )
     if unknown:
-        return Claim(text, None, "no certified rise; where the brackets overlap they cannot tell")
-    return Claim(text, True, "every pair falls, by the brackets")
+        return Finding(text, None, "no certified rise; where the brackets overlap they cannot tell")
+    return Finding(text, True, "every pair falls, by the brackets")
 
 
-def _not_monotonic(lower, upper, dataset) -> Claim:
+def _not_monotonic(lower, upper, dataset) -> Finding:
     """Whether Δ both rises and falls with the sampling rate, by the brackets."""
     low, high = np.moveaxis(lower, 1, -1), np.moveaxis(upper, 1, -1)
     peak = np.max(low, axis=-1)
     both = (peak > high[..., 0]) & (peak > high[..., -1])
     text = f"Δ rises and then falls with p for {int(both.sum())} of {both.size} pairs (σ, T)"
-    return Claim(
+    return Finding(
         text,
         True if both.any() else None,
         "the largest lower side exceeds the upper sides at both ends of the range",

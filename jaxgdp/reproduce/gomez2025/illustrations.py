@@ -14,7 +14,7 @@ from ...bracket import Bracket
 from ...mechanisms import ApproximateDP, DiscreteGaussian, RandomizedResponse
 from ...tradeoff import tradeoff
 from ..published import read
-from ..result import Claim, Number, Result, Table
+from ..result import Finding, Number, Result, Table
 from ..theorem_b2 import breakpoint_regret
 from ..verdict import shown
 from . import figures, training
@@ -86,9 +86,9 @@ def figure_1(quick: bool) -> Result:
     at = 0.01
     alone = float(1.0 - conversions.beta_from_approximate_dp(fpr=at, epsilon=EPSILON, delta=DELTA))
     whole = float(1.0 - gdp.beta(fpr=at, mu=mu))
-    answers: dict[str, Number | Claim] = {
+    answers: dict[str, Number | Finding] = {
         "figure-1-mu": Number(_mu_at(EPSILON, DELTA)),
-        "figure-1-risk": Claim(
+        "figure-1-risk": Finding(
             f"{alone:.4f} from (8, 1e-5) alone, {whole:.4f} from the profile",
             whole < 0.5 * alone,
             f"the single pair overstates the risk by a factor of {alone / whole:.1f}",
@@ -119,11 +119,11 @@ def table_3(quick: bool) -> Result:
     """μ for common (ε, δ)."""
     paper = read("gomez2025")["table-3"]
     found = {(e, d): _mu_at(float(e), float(d)) for e in paper["epsilon"] for d in paper["delta"]}
-    answers: dict[str, Number | Claim] = {
+    answers: dict[str, Number | Finding] = {
         f"table-3-{e}-{d}": Number(b) for (e, d), b in found.items()
     }
     strict, loose = _mu_at(8.0, 1e-9), _mu_at(6.0, 1e-5)
-    answers["table-3-order"] = Claim(
+    answers["table-3-order"] = Finding(
         f"μ {shown(strict)} against {shown(loose)}",
         bool(strict.upper < loose.lower),
         "the smaller μ is the more private one",
@@ -173,14 +173,14 @@ def figure_2(quick: bool) -> Result:
         float(conversions.advantage_from_zcdp(rho=rho)),
         float(gdp.advantage(mu=panel.mu.upper)),
     ]
-    answers: dict[str, Number | Claim] = {
-        "figure-2-regret": Claim(
+    answers: dict[str, Number | Finding] = {
+        "figure-2-regret": Finding(
             f"μ {shown(panel.mu)}, Δ {shown(panel.regret, 3)}",
             True if panel.regret.upper < 0.01 else False if panel.regret.lower >= 0.01 else None,
             "one use has a coarse curve of few segments; at its breakpoints alone (Algorithm 2)"
             f" the regret would be {theirs:.2g}",
         ),
-        "figure-2-order": Claim(
+        "figure-2-order": Finding(
             f"advantage: ({epsilon:.2f}, 1e-5)-DP {order[0]:.4f}, {rho:g}-zCDP {order[1]:.4f}, "
             f"μ-GDP {order[2]:.4f}, exact {shown(true)}",
             bool(order[0] > order[1] > order[2] >= true.lower),
@@ -231,7 +231,7 @@ def _numbers(panels) -> Table:
 
 def figure_4(quick: bool) -> Result:
     """Trade-off curves of DP-SGD, TopDown and randomized response beside their μ-GDP bounds."""
-    answers: dict[str, Number | Claim] = {}
+    answers: dict[str, Number | Finding] = {}
     panels = [
         _dpsgd(answers, quick),
         _topdown(answers, quick),
@@ -275,7 +275,7 @@ def _topdown(answers, quick: bool) -> Panel:
         seconds.append(time.perf_counter() - start)
     answers["figure-4b-mu"] = Number(mu)
     answers["figure-4b-regret"] = Number(regret)
-    answers["figure-4b-seconds"] = Claim(
+    answers["figure-4b-seconds"] = Finding(
         f"{seconds[0]:.1f} s with compilation, {seconds[1]:.2f} s again",
         seconds[1] < _FEW_SECONDS,
         f"9 hours are {_NINE_HOURS / seconds[1]:,.0f} times as long as the second call, and that"
@@ -289,13 +289,13 @@ def _randomized_response(answers, quick: bool) -> Panel:
     corner = 1.0 / (1.0 + np.e)
     formula = float(gdp.mu_from_pure_dp(epsilon=1.0))
     panel = _panel("(c) randomized response", curve, quick, extra=[0.0, corner, 1.0])
-    answers["figure-4c-mu"] = Claim(
+    answers["figure-4c-mu"] = Finding(
         shown(panel.mu, 7),
         bool(panel.mu.lower <= formula <= panel.mu.upper),
         f"the bracket holds the formula's value {formula:.6f}",
     )
     theirs = breakpoint_regret([0.0, corner, 1.0], [1.0, corner, 0.0], formula)
-    answers["figure-4c-regret"] = Claim(
+    answers["figure-4c-regret"] = Finding(
         shown(panel.regret),
         bool(panel.regret.lower <= theirs <= panel.regret.upper),
         f"Algorithm 2 looks at breakpoints only, where the curves touch, and returns {theirs:.1g};"
@@ -306,7 +306,7 @@ def _randomized_response(answers, quick: bool) -> Panel:
 
 def _approximate_dp(answers) -> None:
     mu = tradeoff(ApproximateDP(epsilon=1.0, delta=0.1)).mu(fpr_floor=0.0)
-    answers["figure-4c-approximate"] = Claim(
+    answers["figure-4c-approximate"] = Finding(
         f"upper side {float(mu.upper)}",
         bool(np.isinf(mu.upper)),
         "the mass 0.1 at infinite loss is carried, not dropped",

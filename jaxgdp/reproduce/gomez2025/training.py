@@ -15,7 +15,7 @@ from ...tradeoff import tradeoff
 from ..gap import Gap, largest_gap
 from ..published import read
 from ..renyi import renyi_epsilon
-from ..result import Claim, Number, Result, Table
+from ..result import Finding, Number, Result, Table
 from ..verdict import shown
 from . import figures
 
@@ -70,7 +70,7 @@ def table_2(quick: bool) -> Result:
     """μ in place of (ε, δ) for the image classifiers of De et al. 2022."""
     paper = read("gomez2025")["table-2"]
     found = runs(quick)
-    answers: dict[str, Number | Claim] = {}
+    answers: dict[str, Number | Finding] = {}
     ours = {}
     for kind, name in (("trained", "table-4"), ("tuned", "table-5")):
         ours[kind] = []
@@ -113,7 +113,7 @@ def hyperparameters(name: str, quick: bool) -> Result:
         [renyi_epsilon(r.noise_multiplier, r.sampling_prob, r.num_steps, delta) for r in column]
         for column in (stated, other)
     ]
-    answers: dict[str, Number | Claim] = {}
+    answers: dict[str, Number | Finding] = {}
     for run, bound in zip(stated, renyi[0], strict=True):
         printed = float(run.epsilon)
         holds = (
@@ -123,7 +123,7 @@ def hyperparameters(name: str, quick: bool) -> Result:
             if run.tight_epsilon.lower > printed
             else None
         )
-        answers[f"{name}-epsilon-{run.epsilon}"] = Claim(
+        answers[f"{name}-epsilon-{run.epsilon}"] = Finding(
             shown(run.tight_epsilon),
             holds,
             f"printed is an upper bound: Rényi accounting gives {bound:.3f}; the certified ε is "
@@ -136,7 +136,7 @@ def hyperparameters(name: str, quick: bool) -> Result:
         for bounds in renyi
     ]
     lists = [", ".join(f"{b:.2f}" for b in bounds) for bounds in renyi]
-    answers[f"{name}-records"] = Claim(
+    answers[f"{name}-records"] = Finding(
         f"Rényi ε {lists[0]} at N = {STATED:,}; {lists[1]} at N = {OTHER:,}",
         fits[0] and not fits[1],
         (
@@ -242,7 +242,7 @@ def curves_and_gaps(figure: str, name: str, quick: bool) -> Result:
     ]
     header = ("mechanism", "noise_multiplier", "fpr", "fnr_lower", "fnr_upper", "fnr_gdp")
     return Result(
-        {f"{figure}-gap": Claim(text, holds, evidence)},
+        {f"{figure}-gap": Finding(text, holds, evidence)},
         draw=functools.partial(figures.curves_and_gaps, found),
         size=(7.2, 3.5),
         tables={figure: Table(header, tuple(body))},

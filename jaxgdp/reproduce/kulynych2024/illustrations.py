@@ -13,7 +13,7 @@ from ... import gdp
 from ...bracket import Bracket
 from ...calibration import standard_epsilon, worst_case_gap
 from ...conversions import advantage_from_approximate_dp, beta_from_approximate_dp
-from ..result import Claim, Number, Result, Table
+from ..result import Finding, Number, Result, Table
 from . import figures
 
 DELTA = 1e-5
@@ -79,7 +79,7 @@ def figure_2(quick: bool) -> Result:
         for r, (own, generic) in zip(panels, gaps, strict=True)
     )
     answers = {
-        "figure-2-conservative": Claim(
+        "figure-2-conservative": Finding(
             f"at FPR 0.1, δ = 1e-5, {text}",
             bool(above and all(own < generic for own, generic in gaps)),
             f"f_μ lies on or above the curve of Eq. 5 at all {sum(len(r.alpha) for r in panels):,}"
@@ -87,7 +87,7 @@ def figure_2(quick: bool) -> Result:
         ),
         "figure-2-closest": _closest(panels),
         "figure-2-advantage": _bound_on_advantage(panels),
-        "figure-2-name": Claim(
+        "figure-2-name": Finding(
             "TPR − FPR",
             False,
             "a slip of the pen: α is the paper's FPR, and Eq. 7 has 1 − β − α; TPR minus FNR would"
@@ -111,7 +111,7 @@ def figure_2(quick: bool) -> Result:
     )
 
 
-def _closest(panels) -> Claim:
+def _closest(panels) -> Finding:
     """Is 1 − α − f(α) largest where α² + f(α)² is smallest?"""
     same, text = True, []
     for r in panels:
@@ -127,21 +127,21 @@ def _closest(panels) -> Claim:
             f"ε = {r.epsilon:g}: η = {float(gdp.advantage(mu=r.mu)):.4f} at α ="
             f" {fixed_point(r.mu):.4f}"
         )
-    return Claim(
+    return Finding(
         "; ".join(text),
         bool(same),
         "both curves are convex and symmetric, so both are extremal on the diagonal",
     )
 
 
-def _bound_on_advantage(panels) -> Claim:
+def _bound_on_advantage(panels) -> Finding:
     """Is Eq. 8 reached, and never exceeded, by the curve of Eq. 5?"""
     largest = [float(np.max(1.0 - r.alpha - r.generic)) for r in panels]
     formula = [
         float(advantage_from_approximate_dp(epsilon=r.epsilon, delta=r.delta)) for r in panels
     ]
     text = "; ".join(f"ε = {r.epsilon:g}: {a:.6f}" for r, a in zip(panels, largest, strict=True))
-    return Claim(
+    return Finding(
         text,
         bool(np.allclose(largest, formula, rtol=0.0, atol=1e-12)),
         "the largest 1 − α − f(α) of Eq. 5 is the formula's value",
@@ -197,7 +197,7 @@ def cost(alpha, advantage=ADVANTAGE, delta=DELTA) -> Cost:
     )
 
 
-def figure_3b() -> dict[str, Number | Claim]:
+def figure_3b() -> dict[str, Number | Finding]:
     """Answers about the generic mechanism: Proposition 3.6 and its example."""
     at = cost([AT])
     gap = float(at.generic[0])
@@ -207,7 +207,7 @@ def figure_3b() -> dict[str, Number | Claim]:
     return {
         "figure-3b-gap": Number(Bracket(gap - _SLACK, gap + _SLACK)),
         "figure-3b-accuracy": Number(Bracket(*[0.5 * (1.0 + ADVANTAGE)] * 2)),
-        "figure-3b-proposition": Claim(
+        "figure-3b-proposition": Finding(
             f"largest difference {error:.0e} at 501 FPRs up to {limit:g}",
             error < 1e-12,
             "= (η − δ)(1 − 2α/(1 − η)), derived from Eqs. 8 and 31; an equality for this mechanism,"
@@ -230,14 +230,14 @@ def figure_6(quick: bool) -> Result:
     )
     mixed = 100.0 * float(at.generic_standard[1] - at.gaussian_direct[1])
     answers = {
-        "figure-6-low": Claim(
+        "figure-6-low": Finding(
             f"{100 * most[1]:.1f} percentage points at FPR {where:.3f}, against {100 * most[0]:.1f}"
             " as FPR goes to 0",
             most[1] < most[0],
             "towards FPR 0 the Gaussian mechanism loses nothing and the generic one all of η − δ;"
             f" {listed}",
         ),
-        "figure-6-ten": Claim(
+        "figure-6-ten": Finding(
             f"{points[0, 1]:.1f} percentage points against {points[1, 1]:.1f}",
             bool(points[0, 1] < points[1, 1]),
             f"from FPR {crossing:.2f} on the Gaussian mechanism loses more than the generic one, as"

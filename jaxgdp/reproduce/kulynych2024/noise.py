@@ -16,7 +16,7 @@ from ...measure import measure
 from ...mechanisms import dpsgd
 from ..published import read
 from ..renyi import RenyiCurve
-from ..result import Claim, NotHere, Number, Result, Table
+from ..result import Finding, NotHere, Number, Result, Table
 from ..verdict import shown
 from . import figures, illustrations
 from .standard import epsilon_for_rates
@@ -117,7 +117,7 @@ def _table(pair: Pair) -> Table:
     )
 
 
-def _always_less(pair: Pair) -> Claim:
+def _always_less(pair: Pair) -> Finding:
     """Is the direct noise smaller at every target?"""
     below = pair.direct.upper < pair.standard.lower
     saved = 100.0 * (1.0 - 1.0 / pair.ratio.lower)
@@ -132,7 +132,7 @@ def _always_less(pair: Pair) -> Claim:
         f"{np.min(saved):.0f} to {np.max(saved):.0f} % less noise, certified, over {len(saved)}"
         " targets"
     )
-    return Claim(
+    return Finding(
         text, holds, "the certified direct noise is below what standard calibration provably needs"
     )
 
@@ -147,7 +147,7 @@ def figure_3(quick: bool) -> Result:
     )
     answers = {
         "figure-3a-lower": _always_less(pair),
-        "figure-3a-ratio": Claim(
+        "figure-3a-ratio": Finding(
             f"up to at least {ratio.lower[most]:.3f} times, at η = {eta[most]:g}",
             False if ratio.lower[most] >= 2.5 else True if np.all(ratio.upper < 2.5) else None,
             "with tight accounting on both sides the gain is larger than printed, 2 being near the"
@@ -183,13 +183,13 @@ def figure_4(quick: bool) -> Result:
     )
     answers = {
         "figure-4-lower": _always_less(pair),
-        "figure-4-drastic": Claim(
+        "figure-4-drastic": Finding(
             f"noise ratios {ratio.lower[low]:.3f} ({at(low)}) to {ratio.lower[high]:.3f}"
             f" ({at(high)}), against up to {against[1]:.3f}",
             holds,
             "largest ratio of Figure 4 against the largest one of Figure 3(a)",
         ),
-        "figure-4-range": Claim(
+        "figure-4-range": Finding(
             "TPR above FPR only",
             False,
             "at FPR 0.1 an attacker who guesses has TPR 0.1: no finite noise meets that target, by"

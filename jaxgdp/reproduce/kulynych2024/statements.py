@@ -12,7 +12,7 @@ from ... import gdp
 from ...measure import measure
 from ...mechanisms import Gaussian, dpsgd
 from ..published import read
-from ..result import Claim, NotHere, Result, Table
+from ..result import Finding, NotHere, Result, Table
 from ..verdict import shown
 from . import closed_forms, noise
 
@@ -43,7 +43,7 @@ def section_3(quick: bool) -> Result:
             " settings in a call",
         ),
         "section-3-calibration": noise.time_of_calibration(quick),
-        "section-3-limit": Claim(
+        "section-3-limit": Finding(
             text,
             all(under),
             (
@@ -92,7 +92,7 @@ def appendix_b(quick: bool) -> Result:
     )
     pair = lambda low, high: shown(type(advantage)(low, high), 4)
     answers = {
-        "appendix-b-advantage": Claim(
+        "appendix-b-advantage": Finding(
             "; ".join(
                 f"η = {e:g}: σ = {s:.5f}, {pair(a, b)}"
                 for e, s, a, b in zip(eta, by_advantage, *advantage, strict=False)
@@ -100,7 +100,7 @@ def appendix_b(quick: bool) -> Result:
             holds,
             "each certified bracket of the advantage holds its target",
         ),
-        "appendix-b-rates": Claim(
+        "appendix-b-rates": Finding(
             "; ".join(
                 f"β = {e:g}: σ = {s:.5f}, {pair(1 - b, 1 - a)}"
                 for e, s, a, b in zip(beta, by_rates, *rates, strict=True)
@@ -108,7 +108,7 @@ def appendix_b(quick: bool) -> Result:
             same,
             "each certified bracket of the FNR at FPR 0.1 holds its target",
         ),
-        "appendix-b-profile": Claim(
+        "appendix-b-profile": Finding(
             f"δ(1) from {np.min(profile):.4g} to {np.max(profile):.4g}",
             inside,
             "each certified bracket of δ(1) holds the formula's value",

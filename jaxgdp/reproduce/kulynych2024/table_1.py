@@ -8,7 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from ..result import Claim, Result, Table
+from ..result import Finding, Result, Table
 
 
 class Conversion(NamedTuple):
@@ -96,7 +96,7 @@ def table_1(quick: bool) -> Result:
                 )
             if len(got) > 1:
                 evidence += f"; other readings fail too: {', '.join(got[1:])}"
-        answers[f"table-1-{c.name}"] = Claim(f"β = {label}", bool(right), evidence)
+        answers[f"table-1-{c.name}"] = Finding(f"β = {label}", bool(right), evidence)
         for kind, (text, reading) in [("derived", c.derived), *(("printed", p) for p in c.printed)]:
             holds = "yes" if returns_fnr(c.risk, reading) else "no"
             body.append(

@@ -17,7 +17,7 @@ from ...measure import measure
 from ...mechanisms import Gaussian, compose, dpsgd
 from .. import digits
 from ..published import read
-from ..result import Claim, NotHere, Number, Result, Table
+from ..result import Finding, NotHere, Number, Result, Table
 from . import figures
 from .standard import epsilon_for_rates, tpr_allowed
 
@@ -106,14 +106,14 @@ def images(quick: bool) -> tuple[np.ndarray, Risk]:
     return sigma, risk((mechanism, len(sigma)), QUICK_RTOL if quick else RTOL)
 
 
-def _lower_risk(found: Risk, what: str) -> Claim:
+def _lower_risk(found: Risk, what: str) -> Finding:
     """Is the certified TPR below what standard calibration allows, everywhere?"""
     below = found.direct.upper < found.standard
     largest = np.max(found.standard / found.direct.upper, axis=0)
     text = "; ".join(
         f"FPR {a:g}: up to {x:.2f} times lower" for a, x in zip(FPRS, largest, strict=True)
     )
-    return Claim(
+    return Finding(
         text,
         bool(np.all(below)),
         f"the certified TPR lies below the one that (ε, 1e-5)-DP allows at {int(below.sum())} of"
@@ -121,14 +121,14 @@ def _lower_risk(found: Risk, what: str) -> Claim:
     )
 
 
-def _gain(theirs: Risk) -> Claim:
+def _gain(theirs: Risk) -> Finding:
     """Does the run with the least noise, read directly, risk no more than the run with the most
     noise, read by its ε?
     """
     direct, standard = float(theirs.direct.upper[0, 0]), float(theirs.standard[-1, 0])
     accuracy = read("kulynych2024")["language"]["repository_accuracy"]
     gain = 100.0 * (accuracy[0] - accuracy[-1])
-    return Claim(
+    return Finding(
         f"TPR at most {direct:.5f} at the least noise (direct), {standard:.5f} allowed at the most"
         " noise (standard)",
         direct <= standard,
@@ -262,7 +262,7 @@ def figure_1_digits(quick: bool) -> Result:
     chance = max(ttest_rel(d.runs, s.runs, alternative="greater").pvalue for _, s, d in gains)
     gained = [100.0 * (d.mean - s.mean) for _, s, d in gains]
     answers = {
-        "figure-1-digits-gain": Claim(
+        "figure-1-digits-gain": Finding(
             text,
             True if chance < _CHANCE else False if max(gained) < 0.0 else None,
             f"shape agrees on other data: gains of {min(gained):.1f} to {max(gained):.1f}"

@@ -11,7 +11,7 @@ from ...bridge import head_mu, identify
 from ...mechanisms import Laplace, PureDP, compose
 from ...tradeoff import tradeoff
 from ..published import read
-from ..result import Claim, Result, Table
+from ..result import Finding, Result, Table
 from ..verdict import shown
 from . import figures
 
@@ -66,7 +66,7 @@ def figure_3(quick: bool) -> Result:
         and np.all(curves[0][1] <= curves[1][1])
     )
     answers = {
-        "figure-3-order": Claim(
+        "figure-3-order": Finding(
             f"regret of the summary {shown(regret)}",
             ordered,
             "at every FPR of the grid: GDP from pure DP below GDP from Laplace noise, and the"
@@ -99,7 +99,7 @@ def section_5(quick: bool) -> Result:
     verdict = identify(exact)
     parts, asymptotic = by_parts(), limit()
     answers = {
-        "section-5-pure": Claim(
+        "section-5-pure": Finding(
             "; ".join(
                 f"ε = {r[0]}: [{float(r[1]):.6f}, {float(r[2]):.6f}], {float(r[3]):.6f}"
                 for r in rows
@@ -108,12 +108,12 @@ def section_5(quick: bool) -> Result:
             "each certified bracket of the head up to ε holds the closed form; δ is 0 beyond, so it"
             " holds at every rate",
         ),
-        "section-5-laplace": Claim(
+        "section-5-laplace": Finding(
             f"√50·μ: {parts[0]:.5f} for 0.2-DP, {parts[1]:.5f} for Laplace noise",
             parts[1] < parts[0],
             "μ of one use composed as √(Σ μ²)",
         ),
-        "section-5-summary": Claim(
+        "section-5-summary": Finding(
             f"μ of the optimal composition {shown(verdict.head_mu)}, at every rate; by the central"
             f" limit theorem {asymptotic:.5f}",
             bool(verdict.fpr_floor == 0.0 and verdict.head_mu.upper < parts[1]),

@@ -10,7 +10,7 @@ from ... import gdp
 from ...bridge import gdp_transformation, head, head_mu
 from ...bridge.inversion import mu_of
 from ...mechanisms import Laplace
-from ..result import Claim, Result, Table
+from ..result import Finding, Result, Table
 from ..verdict import shown
 from . import figures, profiles
 
@@ -46,13 +46,13 @@ def figure_1(quick: bool) -> Result:
         name: (p(0.0), float(refined[name](0.0))) for name, p in (("noise", noise), ("ICEA", cloak))
     }
     answers = {
-        "figure-1-laplace": Claim(
+        "figure-1-laplace": Finding(
             f"μ in {shown(mu)}",
             bool(mu.lower > 1.0 and mu.upper < 2.0),
             "the largest value of its GDP transformation, which is 0 from ε = 1 on, lies between 1"
             " and 2",
         ),
-        "figure-1-icea": Claim(
+        "figure-1-icea": Finding(
             "; ".join(
                 f"above the profile of {m:g}-GDP at ε = {e:.4g}"
                 for m, e in crossed.items()
@@ -62,7 +62,7 @@ def figure_1(quick: bool) -> Result:
             "a statement that the others do not improve lies above each of them; the tail falls"
             " like 1/ε",
         ),
-        "figure-1-refined": Claim(
+        "figure-1-refined": Finding(
             "; ".join(
                 f"{name}: δ(0) = {a:g} as inverted, {b:.6g} refined"
                 for name, (a, b) in at_zero.items()
@@ -105,14 +105,14 @@ def figure_2(quick: bool) -> Result:
     growing = [ratio(cloak, e) for e in (1e2, 1e4, 1e6)]
     falls = bool(laplace(1.0) == 0.0 and np.all(np.diff(np.abs(np.array(far) - limit)) < 0.0))
     answers = {
-        "figure-2-origin": Claim(
+        "figure-2-origin": Finding(
             "; ".join(
                 f"{name}: {value:.5g}" for (name, _), value in zip(drawn, at_zero, strict=True)
             ),
             bool(np.all(np.isfinite(at_zero))),
             "μ_A(0) = 2Φ⁻¹((1 + δ(0))/2) of the refined profiles, whose δ(0) is below 1",
         ),
-        "figure-2-tails": Claim(
+        "figure-2-tails": Finding(
             "Laplace: δ = 0 from ε = 1 on, μ_t = 0; noise: ratio"
             f" {', '.join(f'{x:.5f}' for x in far)} at ε = 5, 15, 35, μ_t = {limit:.6g}; ICEA:"
             f" ratio {', '.join(f'{x:.4g}' for x in growing)} at ε = 1e2, 1e4, 1e6, μ_t = ∞",
@@ -147,7 +147,7 @@ def figure_2(quick: bool) -> Result:
     )
 
 
-def _staircases() -> Claim:
+def _staircases() -> Finding:
     """Between both staircases lies the transformation, and they are at most √(π/2) times the width
     apart on one value of δ.
     """
@@ -166,7 +166,7 @@ def _staircases() -> Claim:
             inside &= bool(
                 np.all(least <= high * (1 + 1e-10)) and np.all(low <= above * (1 + 1e-10))
             )
-    return Claim(
+    return Finding(
         f"steepest rise of a step {worst:.5f} per unit of ε, against √(π/2) ="
         f" {math.sqrt(math.pi / 2):.5f}",
         inside and worst <= math.sqrt(math.pi / 2) * (1 + 1e-9),
@@ -191,7 +191,7 @@ def figure_e1(quick: bool) -> Result:
         f"ε = {r[0]}: [{float(r[1]):.6f}, {float(r[2]):.6f}] < {float(r[3]):.6f}" for r in rows
     )
     answers = {
-        "figure-e1-below": Claim(
+        "figure-e1-below": Finding(
             text,
             below,
             "certified heads up to ε = Δ/b, beyond which δ is 0, against −2Φ⁻¹(1/(1 + e^ε))",

@@ -12,14 +12,14 @@ from ... import gdp
 from ...bridge import clip_and_rectify, gdp_transformation, head, identify, subsample
 from ...mechanisms import ApproximateDP, Laplace
 from ...numerics import gaussian_profile
-from ..result import Claim, Result, Table
+from ..result import Finding, Result, Table
 from ..verdict import shown
 from . import figures, profiles
 
 _RATES = (1.0, 0.5, 0.25, 0.1)
 
 
-def _slope() -> Claim:
+def _slope() -> Finding:
     """Theorem 4.2: 0 ≤ ∂μ/∂ε ≤ √(π/2) at fixed δ, Mills' ratio Φ(b)/φ(b) at b = −μ/2 − ε/μ ≤ 0."""
     rng = np.random.default_rng(0)
     mu, epsilon = 10.0 ** rng.uniform(-2, 1, 2000), 10.0 ** rng.uniform(-3, 1.5, 2000)
@@ -34,7 +34,7 @@ def _slope() -> Claim:
     )
     slope = -(down / step) / (up / (2.0 * moved))
     largest = float(np.max(slope))
-    return Claim(
+    return Finding(
         f"largest of 2,000 slopes {largest:.5f}, least {float(np.min(slope)):.3g}",
         bool(largest <= math.sqrt(math.pi / 2) * (1 + 1e-3) and np.min(slope) >= 0.0),
         "differences of δ_μ(ε); in closed form the slope is Φ(b)/φ(b) at b = −μ/2 − ε/μ, at most"
@@ -42,13 +42,13 @@ def _slope() -> Claim:
     )
 
 
-def _searches(quick: bool) -> Claim:
+def _searches(quick: bool) -> Finding:
     rows = []
     for name, profile, _ in profiles.three()[:2]:
         refined = profiles.statements(profile, 60.0, 401 if quick else 2001)
         found = head(refined, 8.0, 1e-4)
         rows.append((name, found.evaluations, found.searches, found.status, found.mu))
-    return Claim(
+    return Finding(
         "; ".join(
             f"{n}: {e} evaluations, {s} binary searches, μ in {shown(m)}" for n, e, s, _, m in rows
         ),
@@ -75,25 +75,25 @@ def section_4(quick: bool) -> Result:
     answers = {
         "section-4-slope": _slope(),
         "section-4-searches": _searches(quick),
-        "section-4-gap": Claim(
+        "section-4-gap": Finding(
             f"δ_6(100) = 10^{gap:.1f}",
             gap < -30.0,
             "the Gaussian profile at ε = 100 with μ = 6: what a head μ verified up to ε_h = 100 may"
             " miss",
         ),
-        "section-4-head": Claim(
+        "section-4-head": Finding(
             "with a failure of probability 1e-10 on top of 1-GDP the head up to ε = 5 is"
             f" {shown(measured.mu)}, for FPRs from {measured.fpr_floor:.2g} on",
             bool(measured.mu.upper < 1.01 and identify(failing).is_gdp is False),
             "the statements leave mass at infinity, so no μ holds at every rate",
         ),
-        "section-4-rectify": Claim(
+        "section-4-rectify": Finding(
             f"(1, 1e-5)-DP, clipped at α = 1e-3: μ in {shown(mended.mu)} at every rate; "
             f"outputs changed with probability at most {mended.changed:.3g}",
             before.is_gdp is False and after.is_gdp is True and bool(np.isfinite(mended.mu.upper)),
             "no μ held before; the mended mechanism's losses are bounded",
         ),
-        "section-4-sampling": Claim(
+        "section-4-sampling": Finding(
             "; ".join(f"p = {rate:g}: {shown(mu)}" for rate, mu in sampled),
             falling,
             "Laplace noise with b = 1, Poisson sampling; brackets of the μ at every rate",
@@ -122,7 +122,7 @@ def figure_e2(quick: bool) -> Result:
     for row in zip(epsilon, *(values.upper for _, values in drawn), strict=True):
         body.append(tuple(f"{x:.17g}" for x in row))
     answers = {
-        "figure-e2-order": Claim(
+        "figure-e2-order": Finding(
             "; ".join(
                 f"p = {rate:g}: {float(values.upper[0]):.5f} at ε = 0" for rate, values in drawn
             ),

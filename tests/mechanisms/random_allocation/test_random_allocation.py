@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 import jaxgdp
 from jaxgdp.accounting.certify import finite_laws
-from jaxgdp.mechanisms.random_allocation import allocation, dyadic, label_sum
+from jaxgdp.mechanisms.random_allocation import dyadic_sum, label_attack, one_of_many
 from jaxgdp.numerics.errors import ALLOCATION
 
 
@@ -125,7 +125,10 @@ def _quadrature(sigma, steps, epsilon, nodes):
     [(1.0, 2, 100_000), (0.7, 2, 100_000), (1.5, 3, 120), (2.0, 4, 60), (3.0, 5, 40), (2.0, 6, 26)],
 )
 def test_exact_quadrature_of_few_steps(sigma, steps, nodes):
-    above, below = allocation.spread_out(sigma, steps), allocation.gathered(sigma, steps)
+    above, below = (
+        one_of_many.dominating_table(sigma, steps),
+        one_of_many.attack_table(sigma, steps),
+    )
     for epsilon in (0.0, 0.1, 0.3):
         exact, rough = (
             _quadrature(sigma, steps, epsilon, nodes),
@@ -153,7 +156,10 @@ def _simulated(sigma, steps, epsilon, rng, draws=30_000):
 def test_simulation(sigma):
     rng = np.random.default_rng(7)
     for steps in (4, 100) if sigma < 0.5 else (4, 21, 100):
-        above, below = allocation.spread_out(sigma, steps), allocation.gathered(sigma, steps)
+        above, below = (
+            one_of_many.dominating_table(sigma, steps),
+            one_of_many.attack_table(sigma, steps),
+        )
         for epsilon in (0.0, 0.5 / (sigma * math.sqrt(steps))):
             found = _simulated(sigma, steps, epsilon, rng)
             for direction, (mean, error) in zip(("remove", "add"), found, strict=True):
@@ -174,7 +180,7 @@ def test_single_batch_is_the_gaussian_mechanism():
 
 def test_tables_of_one_step_bracket_the_gaussian_mechanism():
     for sigma in (0.3, 1.0, 8.0):
-        above, below = allocation.spread_out(sigma, 1), allocation.gathered(sigma, 1)
+        above, below = one_of_many.dominating_table(sigma, 1), one_of_many.attack_table(sigma, 1)
         for epsilon in (0.0, 0.5 / sigma, 3.0 / sigma):
             exact = float(jaxgdp.gdp.delta(epsilon=epsilon, mu=1.0 / sigma))
             for direction in ("remove", "add"):
@@ -185,7 +191,10 @@ def test_tables_of_one_step_bracket_the_gaussian_mechanism():
 
 @pytest.mark.parametrize(("sigma", "steps"), [(0.2, 1), (0.2, 3), (50.0, 1), (50.0, 10), (5.0, 30)])
 def test_tables_are_as_narrow_at_the_ends_of_the_range(sigma, steps):
-    above, below = allocation.spread_out(sigma, steps), allocation.gathered(sigma, steps)
+    above, below = (
+        one_of_many.dominating_table(sigma, steps),
+        one_of_many.attack_table(sigma, steps),
+    )
     for epsilon in (0.0, 0.3 / (sigma * math.sqrt(steps))):
         for direction in ("remove", "add"):
             low, high = _delta(below, epsilon, direction), _delta(above, epsilon, direction)
@@ -194,9 +203,9 @@ def test_tables_are_as_narrow_at_the_ends_of_the_range(sigma, steps):
 
 def test_points_of_a_layout_are_where_values_are_placed():
     for layout in (
-        dyadic.Layout(0.0, -8, 8, 64),
-        dyadic.Layout(3.0, -4, 16, 32),
-        dyadic.Layout(0.0, -300, 4, 8),
+        dyadic_sum.Layout(0.0, -8, 8, 64),
+        dyadic_sum.Layout(3.0, -4, 16, 32),
+        dyadic_sum.Layout(0.0, -300, 4, 8),
     ):
         values = layout.between(layout.centre, layout.centre + 1e9)
         level, index, part = layout.locate(values)
@@ -241,7 +250,10 @@ def test_deep_tails_of_removing_are_those_of_one_large_step():
     # for U far above its body, δ(ε) ≥ E((V − 1 + 1)/t + … − e^ε)₊ with the other steps at their
     # mean (Jensen), a closed form
     sigma, steps = 1.0, 1000
-    above, below = allocation.spread_out(sigma, steps), allocation.gathered(sigma, steps)
+    above, below = (
+        one_of_many.dominating_table(sigma, steps),
+        one_of_many.attack_table(sigma, steps),
+    )
     for epsilon in (1.0, 1.5):
         jensen = float(_call(1.0, steps * math.exp(epsilon) - (steps - 1.0), sigma))
         assert jensen < 1e-12
@@ -294,8 +306,8 @@ def test_width_of_several_of_many():
 
 
 def test_attack_by_labels_is_no_better_than_the_exact_law_of_one_of_many():
-    pair, above = label_sum.label_sum(1.0, 60, 1), allocation.spread_out(1.0, 60)
-    below = allocation.gathered(1.0, 60)
+    pair, above = label_attack.attack_table(1.0, 60, 1), one_of_many.dominating_table(1.0, 60)
+    below = one_of_many.attack_table(1.0, 60)
     for epsilon in (0.0, 0.2):
         for direction in ("remove", "add"):
             found = _delta(pair, epsilon, direction)
@@ -363,14 +375,16 @@ def test_unknown_pairs_are_refused_by_name():
 
 def _law(rng, layout, low, high, number, sets=1):
     values = rng.uniform(low, high, number)
-    return dyadic.spread(layout, values, rng.uniform(0.1, 1.0, (sets, number)), 0.0, 0.0), values
+    return dyadic_sum.spread(
+        layout, values, rng.uniform(0.1, 1.0, (sets, number)), 0.0, 0.0
+    ), values
 
 
 def test_masses_of_cells_are_as_accurate_as_stated():
     with mpmath.workdps(60):
         for low in (-13.9, -6.0, -0.03, 2.0, 18.5):
             for width in (1e-3, 0.05, 0.5):
-                _, masses = allocation.quadrature(np.array([low]), np.array([low + width]))
+                _, masses = one_of_many.quadrature(np.array([low]), np.array([low + width]))
                 tails = [
                     mpmath.erfc(abs(mpmath.mpf(z)) / mpmath.sqrt(2)) / 2 for z in (low, low + width)
                 ]
@@ -386,11 +400,11 @@ def test_spreading_keeps_masses_and_means():
     rng = np.random.default_rng(5)
     values, masses = rng.lognormal(0.0, 3.0, 300), rng.uniform(0.1, 1.0, (2, 300))
     for layout in (
-        dyadic.Layout(0.0, -8, 8, 32),
-        dyadic.Layout(3.0, -4, 16, 32),
-        dyadic.Layout(0.0, -30, 4, 8),
+        dyadic_sum.Layout(0.0, -8, 8, 32),
+        dyadic_sum.Layout(3.0, -4, 16, 32),
+        dyadic_sum.Layout(0.0, -30, 4, 8),
     ):
-        law = dyadic.spread(layout, values, masses, 0.0, 0.0)
+        law = dyadic_sum.spread(layout, values, masses, 0.0, 0.0)
         at, found = law.flat()
         assert found.sum(axis=1) == pytest.approx(masses.sum(axis=1), rel=1e-13)
         assert found @ at == pytest.approx(masses @ values, rel=1e-13)
@@ -405,9 +419,9 @@ def test_spreading_keeps_masses_and_means():
 @pytest.mark.parametrize("same", [False, True])
 def test_sums_are_those_of_exact_arithmetic(same):
     rng = np.random.default_rng(6)
-    one, _ = _law(rng, dyadic.Layout(2.0, -3, 4, 16), 0.5, 30.0, 40, 2)
-    two = one if same else _law(rng, dyadic.Layout(1.0, -2, 4, 16), 0.5, 9.0, 25, 2)[0]
-    values, masses, error, apart = dyadic.add(one, two)
+    one, _ = _law(rng, dyadic_sum.Layout(2.0, -3, 4, 16), 0.5, 30.0, 40, 2)
+    two = one if same else _law(rng, dyadic_sum.Layout(1.0, -2, 4, 16), 0.5, 9.0, 25, 2)[0]
+    values, masses, error, apart = dyadic_sum.add(one, two)
     assert error < 1e-13 and apart < 2e-13
     # without the coarser view of inner points every pair of points would be a term of its own:
     # total, mean and carried masses are the same

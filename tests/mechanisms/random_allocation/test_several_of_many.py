@@ -10,7 +10,7 @@ import pytest
 from scipy.special import ndtr
 
 import jaxgdp
-from jaxgdp.mechanisms.random_allocation import label_sum, lattice_sum, several_of_many
+from jaxgdp.mechanisms.random_allocation import label_attack, lattice_sum, several_of_many
 from jaxgdp.numerics.errors import UNIT
 from jaxgdp.pairs.hull import hull
 
@@ -69,10 +69,10 @@ def test_few_steps_by_quadrature(sigma, steps, selected, nodes):
 def test_moments_given_labels_are_those_of_an_enumeration():
     # three labels, five steps of which two use the record: every outcome
     sigma, steps, selected = 1.3, 5, 2
-    labels = label_sum.labels(sigma, steps, selected, 0.8)
+    labels = label_attack.labels(sigma, steps, selected, 0.8)
     cut = np.linspace(0, len(labels.lattice.index), 4).astype(int)[:3]
     p, q, square = (np.add.reduceat(mass, cut) for mass in labels.lattice.masses)
-    lattice = lattice_sum.Lattice(np.arange(3), 1.0, (p, q, square), -1, 32, 1.0)
+    lattice = lattice_sum.LatticeLaws(np.arange(3), 1.0, (p, q, square), -1, 32, 1.0)
     mixtures = several_of_many._mixtures(sigma, steps, selected)
     (found,) = lattice_sum.sums(lattice, steps, mixtures, [(0, 1, 2)])
     assert found is not None

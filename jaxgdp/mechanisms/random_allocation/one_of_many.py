@@ -6,9 +6,9 @@ law without the record is all there is to know: δ(ε) = E(U − e^ε)₊ in one
 e^ε·U)₊ in the other, expectations of convex functions of U. So
 
 - moving mass of V, or of a sum, apart with its mean kept only raises them (from above:
-  :func:`spread_out`);
+  :func:`dominating_table`);
 - what is seen through a coarser window, here the sum of labels of the V, only lowers them (from
-  below: :func:`gathered`): that is data processing, whatever the labels are. Beside the P-mass of
+  below: :func:`attack_table`): that is data processing, whatever the labels are. Beside the P-mass of
   each label its Q-mass is carried, the mean of U there.
 
 Both are of second order in the spacing, and both stay what they are under composition.
@@ -17,6 +17,7 @@ Both are of second order in the spacing, and both stay what they are under compo
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ from scipy.special import ndtr, ndtri
 from ...numerics.errors import ALLOCATION, UNIT
 from ...pairs import table
 from ...pairs.table import Table
-from . import dyadic
+from . import dyadic_sum
 
 _DEPTH = 14.0  # standard deviations of one step that a table reaches to: beyond, there is 1e-44
 _NEGLIGIBLE = 1e-45  # mass that may go to the infinities in one go
@@ -42,7 +43,7 @@ _WEIGHTS = np.tile(0.25 * _GAUSS[1], 2)
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _SumLayout:
     """How sums of V are laid out: in multiples of 1/scale, so that powers of two are the spacings
     wanted; in these units mean and variance of one V without jumps, variance without the larger
     ones, and the smallest sum that matters."""
@@ -56,11 +57,11 @@ class _Plan:
     least: float
 
     @classmethod
-    def of(cls, sigma, number):
+    def of(cls, sigma: float, number: int):
         tau = 1.0 / sigma
 
         # the body is what one expects without the few largest among all steps
-        def body(jumps):
+        def body(jumps: float):
             cut = -ndtri(min(jumps / number, 0.4))
             moments = [math.exp(0.5 * j * (j - 1) * tau**2) * ndtr(cut - j * tau) for j in range(3)]
             return moments[1] / moments[0], moments[2] / moments[0]
@@ -82,7 +83,7 @@ class _Plan:
         ratio = math.sqrt(self.variance / self.number) / self.mean
         return _OCTAVE // 2 if ratio * _OCTAVE > 2.0 * _FINE else _OCTAVE
 
-    def layout(self, terms) -> dyadic.Layout:
+    def layout(self, terms: int) -> dyadic_sum.Layout:
         """Points for a sum of so many V: around 0 while it varies by much, else around its mean."""
         share = math.sqrt(terms / self.number)
         body = math.sqrt(self.inner * terms) / _FINE
@@ -93,11 +94,11 @@ class _Plan:
         finest = small if not narrow else body if apart else max(body, small)
         exponent = math.floor(math.log2(finest))
         if not apart:
-            return dyadic.Layout(0.0, exponent, self.octave, _CORE)
+            return dyadic_sum.Layout(0.0, exponent, self.octave, _CORE)
         # 0 is kept a point as long as the sum may be near it
         centre = terms * self.mean
         coarse = exponent if ratio < 0.05 else max(exponent, math.floor(math.log2(centre)) - 7)
-        return dyadic.Layout(
+        return dyadic_sum.Layout(
             math.ldexp(round(math.ldexp(centre, -coarse)), coarse), exponent, self.octave, _CORE
         )
 
@@ -113,22 +114,22 @@ class _Plan:
         values = layout.between(0.0, self.scale * math.exp(_DEPTH * tau + 0.5 * tau**2))
         return layout, values if values[0] == 0.0 else np.append(0.0, values)
 
-    def normal(self, values):
+    def normal(self, values: np.ndarray):
         """z where V is so many units."""
         with np.errstate(divide="ignore"):
             return self.sigma * np.log(values / self.scale) + 0.5 / self.sigma
 
 
-def quadrature(low, high):
+def quadrature(low: np.ndarray, high: np.ndarray):
     """Nodes in intervals of z, and their normal masses: a composite Gauss rule."""
     width = high - low
     z = low[:, None] + width[:, None] * _NODES
     return z, _WEIGHTS * width[:, None] * np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
 
 
-def spread_out(sigma: float, number: int) -> Table:
+def dominating_table(sigma: float, number: int) -> Table:
     """A pair that dominates that of a record in one of ``number`` steps, in both directions."""
-    plan = _Plan.of(sigma, number)
+    plan = _SumLayout.of(sigma, number)
     layout, v = plan.points()
     z, tau = plan.normal(v), 1.0 / sigma
     node, mass = quadrature(z[1:-1], z[2:])
@@ -144,16 +145,16 @@ def spread_out(sigma: float, number: int) -> Table:
     # beyond the last point: the P-mass stays there, all Q-mass goes to +∞
     p[-1] += ndtr(-z[-1])
     start = _Sum(
-        dyadic.spread(layout, v, p[None], ALLOCATION, 0.0),
+        dyadic_sum.spread(layout, v, p[None], ALLOCATION, 0.0),
         0.0,
         plan.scale * float(ndtr(tau - z[-1])),
     )
 
     def join(a: _Sum, b: _Sum, terms: int) -> _Sum:
-        s, masses, error, _ = dyadic.add(a.law, b.law)
+        s, masses, error, _ = dyadic_sum.add(a.law, b.law)
         p, minus, plus = _trimmed(s, masses[0], terms * plan.scale, _NEGLIGIBLE * terms / number)
         some = p > 0.0
-        law = dyadic.spread(plan.layout(terms), s[some], p[None, some], error, 0.0)
+        law = dyadic_sum.spread(plan.layout(terms), s[some], p[None, some], error, 0.0)
         other = terms - a.terms
         lost = plan.scale * (a.minus * other + b.minus * a.terms)
         minus, plus = minus + a.minus + b.minus, plus + a.plus + b.plus + lost
@@ -174,13 +175,13 @@ def spread_out(sigma: float, number: int) -> Table:
 
 
 class _Sum(NamedTuple):
-    law: dyadic.Law
+    law: dyadic_sum.Law
     minus: float = 0.0
     plus: float = 0.0
     terms: int = 1
 
 
-def _power(start, number, join):
+def _power(start: _Sum, number: int, join: Callable):
     """The sum of ``number`` independent terms, by doubling."""
     total, terms = start, 1
     for bit in bin(number)[3:]:
@@ -192,7 +193,7 @@ def _power(start, number, join):
     return total
 
 
-def _trimmed(s, p, mean, tolerance):
+def _trimmed(s: np.ndarray, p: np.ndarray, mean: float, tolerance: float):
     """Masses without the far ends: what is low goes to 0 and ∞, what is high leaves its P-mass at
     the last point kept.
 
@@ -217,11 +218,11 @@ def _trimmed(s, p, mean, tolerance):
     return p, minus, plus
 
 
-def gathered(sigma: float, number: int) -> Table:
+def attack_table(sigma: float, number: int) -> Table:
     """A pair that an attack on a record in one of ``number`` steps achieves: the sum of rounded
     V.
     """
-    plan = _Plan.of(sigma, number)
+    plan = _SumLayout.of(sigma, number)
     layout, v = plan.points()
     tau = 1.0 / sigma
     z = plan.normal(0.5 * (v[1:] + v[:-1]))
@@ -231,16 +232,16 @@ def gathered(sigma: float, number: int) -> Table:
     masses = np.stack(
         [np.concatenate([[a], m, [b]]) for m, (a, b) in zip(inside, ends, strict=True)]
     )
-    start = _Sum(dyadic.spread(layout, v, masses, ALLOCATION, 2.0 * ALLOCATION))
+    start = _Sum(dyadic_sum.spread(layout, v, masses, ALLOCATION, 2.0 * ALLOCATION))
 
     def join(a: _Sum, b: _Sum, terms: int) -> _Sum:
-        s, masses, *errors = dyadic.add(a.law, b.law)
+        s, masses, *errors = dyadic_sum.add(a.law, b.law)
         # labels far up are one label
         upward = np.argsort(-s, kind="stable")
         high = int(np.searchsorted(np.cumsum(masses[1][upward]), _NEGLIGIBLE * terms))
         if high:
             s[upward[:high]] = s[upward[high]]
-        return _Sum(dyadic.spread(plan.layout(terms), s, masses, *errors), terms=terms)
+        return _Sum(dyadic_sum.spread(plan.layout(terms), s, masses, *errors), terms=terms)
 
     total = _power(start, number, join)
     _, (p, q) = total.law.flat()

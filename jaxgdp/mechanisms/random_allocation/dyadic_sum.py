@@ -40,7 +40,7 @@ class Layout:
     octave: int
     core: int
 
-    def locate(self, values):
+    def locate(self, values: np.ndarray):
         """Level, index of the point at or below, and distance to it in spacings of that level."""
         distance = values - self.centre
         _, exponent = np.frexp(np.abs(distance))
@@ -52,14 +52,14 @@ class Layout:
         index = np.floor(scaled)
         return level - self.finest, index.astype(np.int64), scaled - index
 
-    def values(self, levels):
+    def values(self, levels: int):
         """Values of all points of the lowest ``levels`` levels, shape (levels, 2K + 1)."""
         index = np.arange(-self.core, self.core + 1)
         return self.centre + np.ldexp(
             index[None, :].astype(float), self.finest + np.arange(levels)[:, None]
         )
 
-    def between(self, low, high):
+    def between(self, low: float, high: float):
         """Values of its points in [low, high], increasing."""
         level, _, _ = self.locate(np.array([low, high]))
         found = self.values(int(level.max()) + 1)
@@ -108,7 +108,9 @@ class Law:
         return values[order], masses[:, order]
 
 
-def spread(layout: Layout, values, masses, error, apart) -> Law:
+def spread(
+    layout: Layout, values: np.ndarray, masses: np.ndarray, error: float, apart: float
+) -> Law:
     """Masses (sets, points) at ``values`` on the points of a layout: each goes to its two
     neighbours, with its mean kept.
     """
@@ -128,7 +130,7 @@ def spread(layout: Layout, values, masses, error, apart) -> Law:
     return Law(layout, np.stack(placed), error + (most + 3) * UNIT, apart + 2 * (most + 3) * UNIT)
 
 
-def _halved(masses):
+def _halved(masses: np.ndarray):
     """One level's masses (…, 2K + 1) on the points of the next one."""
     width = masses.shape[-1]
     half = (width - 1) // 4
@@ -141,7 +143,7 @@ def _halved(masses):
     return out
 
 
-def _inner(masses):
+def _inner(masses: np.ndarray):
     """For every level the masses of all finer ones, on its points."""
     out = np.zeros_like(masses)
     for level in range(1, masses.shape[-2]):
@@ -149,7 +151,7 @@ def _inner(masses):
     return out
 
 
-def _spans(masses):
+def _spans(masses: np.ndarray):
     """For every level its stretches with mass, (first, one beyond the last): two where the middle
     of a coarser level is hollow.
     """
@@ -176,7 +178,7 @@ def _spans(masses):
     return found
 
 
-def _convolve(short, long, out):
+def _convolve(short: np.ndarray, long: np.ndarray, out: np.ndarray):
     """Add their convolution to ``out``, in sums of at most _CHUNK products."""
     if len(short) > len(long):
         short, long = long, short
@@ -188,7 +190,7 @@ def _convolve(short, long, out):
         out += np.correlate(long, short[::-1], "full")
 
 
-def _products(mine, spans, other, out):
+def _products(mine: np.ndarray, spans: list, other: np.ndarray, out: np.ndarray):
     """Add to ``out`` (levels, 4K + 1) all sums of a point of one and a point of the other of the
     same level.
     """
@@ -209,7 +211,7 @@ def add(first: Law, second: Law):
     tops = [law.layout.finest + law.masses.shape[1] for law in (first, second)]
     levels, width = max(tops) - finest, 2 * core + 1
 
-    def aligned(law):
+    def aligned(law: Law):
         full = np.zeros((len(law.masses), levels, width))
         at = law.layout.finest - finest
         full[:, at : at + law.masses.shape[1]] = law.masses

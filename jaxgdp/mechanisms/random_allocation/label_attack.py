@@ -22,8 +22,8 @@ from ...numerics.errors import ALLOCATION, UNIT
 from ...pairs import table
 from ...pairs.table import NOTHING, Table
 from . import lattice_sum
-from .allocation import quadrature
-from .lattice_sum import FINE, WIDTH, Lattice, Sums
+from .lattice_sum import FINE, WIDTH, LatticeLaws, Sums
+from .one_of_many import quadrature
 
 _DEPTH = 14.0  # standard deviations of one step that are told apart
 _WIDE = 0.5  # of a cell in z, above which it is a difference of normal probabilities
@@ -33,14 +33,14 @@ _MOST = 0.99  # P-mass that has to be known so well, else less accuracy is enoug
 _KEPT = 160.0  # losses of a table per standard deviation
 
 
-def _difference(low, high):
+def _difference(low: np.ndarray, high: np.ndarray):
     """Φ(high) − Φ(low) with relative accuracy."""
     flip = low > 0.0
     a, b = np.where(flip, -high, low), np.where(flip, -low, high)
     return ndtr(b) - ndtr(a)
 
 
-def _masses(edges, shift):
+def _masses(edges: np.ndarray, shift: float):
     """Normal probabilities of the cells between edges less ``shift``, the two ends open."""
     low, high = np.append(-np.inf, edges) - shift, np.append(edges, np.inf) - shift
     with np.errstate(invalid="ignore"):
@@ -56,16 +56,17 @@ class Labels(NamedTuple):
     Attributes:
         lattice: labels, with the P-mass and the Q-mass of each, and the mean of V² in each under P
             over e^{1/σ²}.
-        share: w·q. last: z from which on a step has the last label, which is as large as it should
-            be for smaller z only.
+        share: w·q.
+        last: z from which on a step has the last label, which is as large as it should be for
+            smaller z only.
     """
 
-    lattice: Lattice
+    lattice: LatticeLaws
     share: float
     last: float
 
 
-def labels(sigma, number, selected, weight) -> Labels:
+def labels(sigma: float, number: int, selected: int, weight: float) -> Labels:
     """Labels log(1 − wq + wq·V) of one step, w = ``weight``, rounded to a lattice."""
     tau, share = 1.0 / sigma, weight * selected / number
     z = np.linspace(-10.0, 10.0 + tau, 4001)
@@ -89,10 +90,10 @@ def labels(sigma, number, selected, weight) -> Labels:
         edges = sigma * np.log1p(ratio) + 0.5 * tau
     edges = np.where(ratio > -1.0, edges, -np.inf)
     masses = tuple(_masses(edges, shift) for shift in (0.0, tau, 2.0 * tau))
-    return Labels(Lattice(index, step, masses, first, size, spread), share, float(edges[-1]))
+    return Labels(LatticeLaws(index, step, masses, first, size, spread), share, float(edges[-1]))
 
 
-def label_sum(sigma: float, number: int, selected: int, weight: float = 1.0) -> Table:
+def attack_table(sigma: float, number: int, selected: int, weight: float = 1.0) -> Table:
     """A pair that the attack with labels log(1 − wq + wq·V) achieves, w = ``weight``.
 
     Method: docs/method/attack.md#family
@@ -100,11 +101,11 @@ def label_sum(sigma: float, number: int, selected: int, weight: float = 1.0) -> 
     lattice = labels(sigma, number, selected, weight).lattice
     mixtures = [[(0.0, (number, 0, 0))], [(0.0, (number - selected, selected, 0))]]
     (found,) = lattice_sum.sums(lattice, number, mixtures, [(0, 1)])
-    return NOTHING if found is None else seen(found, number)
+    return NOTHING if found is None else merged_table(found, number)
 
 
-def seen(found: Sums, number) -> Table:
-    """The table of what is seen through the labels, from their laws without and with the record."""
+def merged_table(found: Sums, number: int) -> Table:
+    """The table of the labels, from their laws without and with the record."""
     # what is not known well is merged with the ends of what is
     p, loss = found.masses[0], np.log(found.masses[1]) - np.log(found.masses[0])
     well = _WELL * min(math.sqrt(max(p @ loss**2 - (p @ loss) ** 2, 1e-8)), 1.0)
