@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import jaxgdp
-from jaxgdp import deployments, mechanisms, spec
+from jaxgdp import deployments, spec
 from jaxgdp.bridge import verdicts
 from jaxgdp.numerics import errors
 from jaxgdp.numerics.rounding import rounded_outward
@@ -113,10 +113,8 @@ def constants_table() -> str:
 
 def _shown(mechanism) -> str:
     """A mechanism in short: its class and its numbers."""
-    fields = [
-        np.asarray(getattr(mechanism, f.name)) for f in dataclasses.fields(mechanism) if f.init
-    ]
-    if any(a.ndim for a in fields) or type(mechanism).__name__ not in mechanisms.__all__:
+    fields = [np.asarray(getattr(mechanism, name)) for name in mechanism.given_fields()]
+    if any(a.ndim for a in fields) or type(mechanism).__name__ not in spec.known_mechanisms():
         return "a pair of its own"
     return f"`{type(mechanism).__name__}({', '.join(f'{float(a):g}' for a in fields)})`"
 
@@ -295,10 +293,9 @@ def specified() -> str:
     rows = []
     for name, kind in spec.known_mechanisms().items():
         fields = []
-        for field in dataclasses.fields(kind):
-            if field.init:
-                given = field.default is not dataclasses.MISSING
-                fields.append(f"`{field.name}`" + (f" (default {field.default})" if given else ""))
+        for field in kind.given_fields().values():
+            given = field.default is not dataclasses.MISSING
+            fields.append(f"`{field.name}`" + (f" (default {field.default})" if given else ""))
         rows.append((f"`{name}`", ", ".join(fields), (kind.__doc__ or "").strip().splitlines()[0]))
     return _table(("type", "fields", "what it is"), rows)
 

@@ -148,7 +148,7 @@ def _part(entry: Any, place: _Place, position: int, number: int):
             f"{where('type')}: {label}: unknown mechanism {name!r}; {hint}known are"
             f" {', '.join(known)}"
         )
-    own = {field.name: field for field in dataclasses.fields(known[name]) if field.init}
+    own = known[name].given_fields()
     for key in fields:
         if key not in own:
             hint = _suggest(key, own)
@@ -368,9 +368,7 @@ def to_dict(mechanism: mechanisms.Mechanism | mechanisms.Composition, **settings
     entries = []
     for part, count in zip(composition.mechanisms, composition.counts, strict=True):
         fields = {
-            f.name: _plain(np.asarray(getattr(part, f.name)).tolist())
-            for f in dataclasses.fields(part)
-            if f.init
+            name: _plain(np.asarray(getattr(part, name)).tolist()) for name in part.given_fields()
         }
         entries.append(
             {"type": type(part).__name__, **fields, "count": np.asarray(count).astype(int).tolist()}

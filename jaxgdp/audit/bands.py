@@ -95,7 +95,7 @@ def coverage(limits: np.ndarray, at: np.ndarray, trials: int) -> float:
     n = trials
     logs = gammaln(np.arange(n + 2.0) + 1.0)
 
-    def poisson(mean: np.ndarray, top: ArrayLike):
+    def poisson(mean: np.ndarray, top: int):
         k = np.arange(top + 1.0)
         return np.exp(k * np.log(mean) - mean - logs[: top + 1])
 

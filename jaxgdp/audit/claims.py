@@ -184,22 +184,10 @@ def _named(mechanism: Mechanism | Composition | AccountedBy) -> str:
         mechanism = compose([(mechanism, 1)])
     texts = []
     for part, count in zip(mechanism.mechanisms, mechanism.counts, strict=True):
+        given = {name: getattr(part, name) for name in part.given_fields()}
         fields = ", ".join(
-            f"{f.name} = {float(getattr(part, f.name)):.6g}"
-            for f in dataclasses.fields(part)
-            if _scalar(part, f)
+            f"{name} = {float(value):.6g}" for name, value in given.items() if np.ndim(value) == 0
         )
-        texts.append(
-            f"{type(part).__name__}({fields})"
-            + (f" x {int(np.max(count))}" if np.max(count) > 1 else "")
-        )
+        uses = f" x {int(np.max(count))}" if np.max(count) > 1 else ""
+        texts.append(f"{type(part).__name__}({fields}){uses}")
     return " + ".join(texts)
-
-
-def _scalar(part: Mechanism, field: dataclasses.Field) -> bool:
-    value = getattr(part, field.name, None)
-    return (
-        field.init
-        and isinstance(value, int | float | np.number | np.ndarray)
-        and np.ndim(value) == 0
-    )

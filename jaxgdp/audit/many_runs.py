@@ -415,8 +415,8 @@ def lower_bounds(
             first, other, member, nonmember = _split(member, nonmember, seed)
             picked = _setting(method, confidence, len(other), len(first))
             _, at = thresholds.best(first[None], other[None], *_mu_tables(*picked))
-        fp = np.sum(nonmember >= at, keepdims=True)
-        fn = np.sum(member < at, keepdims=True)
+        fp = np.atleast_1d(np.sum(nonmember >= at, keepdims=True))
+        fn = np.atleast_1d(np.sum(member < at, keepdims=True))
     alpha, beta = _setting(method, confidence, len(nonmember), len(member))
     return _limits(alpha[fp], beta[fn], fp, fn, at, confidence, method, len(member), len(nonmember))
 

@@ -65,7 +65,7 @@ def _numbers(num_canaries: int, num_guesses: int, num_correct: int) -> tuple[int
     return m, r, int(v)
 
 
-def _tail(number: int, prob: float, at_least: np.ndarray):
+def _tail(number: int, prob: float, at_least: np.ndarray | int):
     """Pr[Bin(number, prob) ≥ at_least]."""
     k = np.asarray(at_least, float)
     inside = (k > 0) & (k <= number)
@@ -102,7 +102,7 @@ def one_run_p_value(
     return _p_value(m, r, v, epsilon, delta)
 
 
-def _p_value(m: int, r: ArrayLike, v: ArrayLike, epsilon: float, delta: float) -> float:
+def _p_value(m: int, r: int, v: int, epsilon: float, delta: float) -> float:
     prob = float(expit(epsilon))
     most = float(_tail(r, prob, v))
     if delta == 0.0 or v == 0:
@@ -236,7 +236,7 @@ def one_run_mu(
     m, r, v = _numbers(num_canaries, num_guesses, num_correct)
     confidence = confidence_level("confidence", confidence)
 
-    def refuted(mu: float):
+    def refuted(mu: np.ndarray):
         lower = lambda right, places: ndtr(ndtri(right) - mu[places])
         return least_mass(lower, m, np.full(mu.shape, r), v, 1.0 - confidence) > _FULL
 

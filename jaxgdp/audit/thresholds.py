@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..numerics.compiling import Program
-from ..numerics.shapes import Array, ArrayLike
+from ..numerics.shapes import Array
 
 FEW = 8  # models for which nothing is compiled anywhere
 
@@ -73,7 +73,7 @@ def best(member: Array, nonmember: Array, of_fpr: Array, of_fnr: Array):
     return tuple(np.array(column) for column in zip(*found, strict=True))
 
 
-def at(member: Array, nonmember: Array, threshold: ArrayLike, of_fpr: Array, of_fnr: Array):
+def at(member: Array, nonmember: Array, threshold: np.ndarray, of_fpr: Array, of_fnr: Array):
     """The same sum at one threshold for each model.
 
     Args:

@@ -108,6 +108,11 @@ class Mechanism:
             shapes[field.name] = shape[:kept], shape[kept:]
         return shapes
 
+    @classmethod
+    def given_fields(cls) -> dict[str, dataclasses.Field]:
+        """Fields that users give, by name: what files and one-line descriptions hold."""
+        return {field.name: field for field in dataclasses.fields(cast(Any, cls)) if field.init}
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Broadcast shape of the parameters."""

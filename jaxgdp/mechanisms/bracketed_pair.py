@@ -29,7 +29,7 @@ def _atom_cells(
     ell: Array,
     end: Array | float,
     uncertain: Array | float,
-    **infinity: Array,
+    **infinity: Array | float,
 ) -> Cells:
     # a loss that is off by so much is a Q-mass that is: no noise of single masses either
     uncertain = uncertain + BRACKETED * UNIT

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from ..numerics.shapes import Array
@@ -23,9 +21,7 @@ def describe(mechanism: Composition) -> str:
     """
     parts = []
     for part, count in zip(mechanism.mechanisms, mechanism.counts, strict=True):
-        fields = ", ".join(
-            f"{f.name}={_value(getattr(part, f.name))}" for f in dataclasses.fields(part)
-        )
+        fields = ", ".join(f"{name}={_value(getattr(part, name))}" for name in part.given_fields())
         parts.append(f"{type(part).__name__}({fields}) x {float(count):.16g}")
     if len(parts) > _SHOWN:
         uses = sum(float(count) for count in mechanism.counts)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..numerics.errors import DENSITY
 from ..numerics.pytree import pytree
-from ..numerics.shapes import ArrayLike, Parameter
+from ..numerics.shapes import Array, ArrayLike, Parameter
 from ..numerics.validation import broadcast, checked, finite, known
 from .base import Mechanism
 from .piecewise_pair import PiecewisePair, log_sinhc
@@ -141,7 +141,7 @@ def _log_density(name: str, value: ArrayLike) -> np.ndarray:
     return np.asarray(checked(name, value, "numbers or -inf", np.isfinite))
 
 
-def log_masses(x: np.ndarray, log_density: np.ndarray):
+def log_masses(x: Array, log_density: Array):
     """log of the integrals over the intervals of a grid, −∞ where the density is zero at either
     end.
     """

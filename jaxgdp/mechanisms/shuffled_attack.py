@@ -73,7 +73,9 @@ class Slices(Mechanism):
         return cells._replace(roundoff=cells.roundoff + self.error / UNIT)
 
 
-def log_below(threshold: Array, noise_multiplier: Array, num_batches: Array, mean: float):
+def log_below(
+    threshold: Array, noise_multiplier: Array | float, num_batches: Array | float, mean: float
+):
     """log of the probability that all T noisy sums are below a threshold C: log Φ((C − m)/σ) + (T −
     1)·log Φ(C/σ).
 

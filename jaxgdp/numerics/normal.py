@@ -70,7 +70,7 @@ def half_mills(z: Array):
     return 0.5 * erfcx(xp.abs(z) * np.sqrt(0.5))
 
 
-def log_sub(a: Array, b: Array):
+def log_sub(a: Array, b: Array | float):
     """log(e^a − e^b) for a ≥ b; −inf where they meet (or where b > a by rounding)."""
     gap = xp.where(a > b, b - a, -1.0)
     return xp.where(a > b, a + xp.log(-xp.expm1(gap)), -xp.inf)
@@ -85,7 +85,7 @@ def log_error(*logs: Array):
     return LOGS + LOG * UNIT * sum(xp.where(xp.isfinite(log), xp.abs(log), 0.0) for log in logs)
 
 
-def log1mexp(a: Array):
+def log1mexp(a: Array | float):
     """log(1 − e^a) for a ≤ 0.
 
     Method: docs/method/rounding.md#constants
