@@ -18,13 +18,13 @@ or key, the value and what is valid."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import difflib
 import json
 import math
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ import numpy as np
 from . import deployments, mechanisms
 from .mechanisms.base import known_mechanisms
 from .numerics.validation import floor_rate, open_unit, relative_width, whole
+from .vocabulary import did_you_mean
 
 SETTINGS = ("adjacency", "fpr_floor", "rtol", "deltas", "approximation")
 _WORDS = ("title", "neighbours")
@@ -65,8 +66,7 @@ class Spec:
 
 
 def _suggest(word: Any, known: Iterable) -> str:
-    close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1)
-    return f"did you mean {close[0]!r}? " if close else ""
+    return f"{did_you_mean(str(word), known) or ';'} "
 
 
 class _Place:
@@ -95,6 +95,14 @@ class _Place:
                 self._find(key, first, last) if self._find(key, first, last) is not None else line
             )
         return self.source if line is None else f"{self.source}, line {line + 1}"
+
+    @contextlib.contextmanager
+    def blamed(self, label: str = "", **place: Any) -> Iterator[None]:
+        """Errors of what is done inside say where (:meth:`at`) and in what."""
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(f"{self.at(**place)}: {label}{error}") from None
 
 
 def _number(value: Any):
@@ -127,25 +135,21 @@ def _part(entry: Any, place: _Place, position: int, number: int):
         raise ValueError(
             f"{where()}: {label} must have either a type or a deployment, got {sorted(entry)}"
         )
-    try:
+    with place.blamed(f"{label}: ", entry=position, key="count", number=number):
         count = whole("count", _number(entry.get("count", 1)))
-    except ValueError as error:
-        raise ValueError(f"{where('count')}: {label}: {error}") from None
     if "deployment" in entry:
         if fields:
             raise ValueError(
                 f"{where(next(iter(fields)))}: {label}: a deployment has no field"
                 f" {next(iter(fields))!r}"
             )
-        try:
+        with place.blamed(f"{label}: ", entry=position, key="deployment", number=number):
             return deployments.mechanism(entry["deployment"]), count
-        except ValueError as error:
-            raise ValueError(f"{where('deployment')}: {label}: {error}") from None
     known, name = known_mechanisms(), entry["type"]
     if not isinstance(name, str) or name not in known:
         hint = _suggest(name, known)
         raise ValueError(
-            f"{where('type')}: {label}: unknown mechanism {name!r}; {hint}known are"
+            f"{where('type')}: {label}: unknown mechanism {name!r}{hint}known are"
             f" {', '.join(known)}"
         )
     own = known[name].given_fields()
@@ -153,7 +157,7 @@ def _part(entry: Any, place: _Place, position: int, number: int):
         if key not in own:
             hint = _suggest(key, own)
             raise ValueError(
-                f"{where(key)}: {label} ({name}): unknown field {key!r}; {hint}its fields are"
+                f"{where(key)}: {label} ({name}): unknown field {key!r}{hint}its fields are"
                 f" {', '.join(own)}, and count"
             )
     for key, field in own.items():
@@ -183,10 +187,8 @@ def _settings(data: dict, place: _Place) -> dict:
             if not isinstance(value, str):
                 raise ValueError(f"{place.at(key=name)}: adjacency must be text, got {value!r}")
             continue
-        try:
+        with place.blamed(key=name):
             checked = tests[name](name, _number(value))
-        except ValueError as error:
-            raise ValueError(f"{place.at(key=name)}: {error}") from None
         if name != "deltas" and checked.ndim:
             raise ValueError(f"{place.at(key=name)}: {name} must be one number, got {value!r}")
         found[name] = (
@@ -202,7 +204,7 @@ def _build(data: Any, place: _Place) -> Spec:
         if key not in _KEYS:
             hint = _suggest(key, _KEYS)
             raise ValueError(
-                f"{place.at(key=key)}: unknown key {key!r}; {hint}known are {', '.join(_KEYS)}"
+                f"{place.at(key=key)}: unknown key {key!r}{hint}known are {', '.join(_KEYS)}"
             )
     if ("mechanism" in data) == ("deployment" in data):
         raise ValueError(
@@ -214,15 +216,10 @@ def _build(data: Any, place: _Place) -> Spec:
             raise ValueError(f"{place.at(key=key)}: {key} must be text, got {data[key]!r}")
     title, neighbours = (data.get(key, "") for key in _WORDS)
     if "deployment" in data:
-        try:
-            record = deployments.about(data["deployment"])
-        except ValueError as error:
-            raise ValueError(f"{place.at(key='deployment')}: {error}") from None
-        mechanism, title, neighbours = (
-            record.mechanism(),
-            title or record.title,
-            neighbours or record.neighbours,
-        )
+        with place.blamed(key="deployment"):
+            deployment = deployments.about(data["deployment"])
+        mechanism = deployment.mechanism()
+        title, neighbours = title or deployment.title, neighbours or deployment.neighbours
     else:
         entries = data["mechanism"]
         if not isinstance(entries, list) or not entries:
@@ -231,10 +228,8 @@ def _build(data: Any, place: _Place) -> Spec:
                 f" {entries!r}"
             )
         parts = [_part(entry, place, i, len(entries)) for i, entry in enumerate(entries)]
-        try:
+        with place.blamed():
             mechanism = mechanisms.compose(parts)
-        except ValueError as error:
-            raise ValueError(f"{place.source}: {error}") from None
     return Spec(mechanism, title, neighbours, _settings(data, place), data, place.source)
 
 

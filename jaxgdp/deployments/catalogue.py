@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-
+from ..vocabulary import did_you_mean
 from . import census, dpsgd
 from .record import Deployment
 
@@ -38,9 +37,8 @@ def about(name: str) -> Deployment:
         return census.record(name)
     if name in dpsgd.settings():
         return dpsgd.record(name)
-    close = difflib.get_close_matches(str(name), names(), n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    raise ValueError(f"no deployment is called {name!r}; {hint}there are {', '.join(names())}")
+    hint = did_you_mean(str(name), names()) or ";"
+    raise ValueError(f"no deployment is called {name!r}{hint} there are {', '.join(names())}")
 
 
 def mechanism(name: str):

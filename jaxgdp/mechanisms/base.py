@@ -54,6 +54,10 @@ class AccountedBy:
 class Mechanism:
     """Defaults of a mechanism whose privacy loss has atoms and no shortcut.
 
+    A mechanism stands for a dominating pair (P, Q) and gives its *privacy loss distribution*, the
+    law of ℓ = log(dQ/dP) under P and under Q, exactly: as masses of the cells between lattice
+    points, with the *infinity masses* at −∞ and +∞ apart.
+
     Attributes:
         atomic: whether the loss sits on atoms, so that even many uses never get smooth: dense
             lattices only.

@@ -30,7 +30,8 @@ class Composition:
 
     Attributes:
         mechanisms: tuple of mechanisms.
-        counts: tuple of arrays, uses of each mechanism, broadcast against its parameters.
+        counts: tuple of arrays, uses of each mechanism (its *self-composition*), broadcast against
+            its parameters.
     """
 
     mechanisms: tuple

@@ -23,8 +23,9 @@ class FromPMFs(Mechanism):
     """A mechanism with finitely many outputs, from the probabilities of each without and with the
     record.
 
-    The privacy loss of output o is log(q_o/p_o). What only Q shows has loss +∞ and what only P
-    shows −∞: it is carried as such, so put there whatever a longer table would have held. The pair
+    The privacy loss of output o is log(q_o/p_o): the table is a *privacy loss distribution*. What
+    only Q shows has loss +∞ and what only P shows −∞. This *infinity mass* is carried as such, so
+    put there whatever a longer table would have held (the mass lost by *truncation*). The pair
     has to dominate every pair of neighbouring data sets of the relation it is meant for.
 
     Args:

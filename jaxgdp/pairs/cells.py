@@ -11,7 +11,8 @@ from ..numerics.shapes import Array
 
 
 class Cells(NamedTuple):
-    """Masses of the n + 1 cells that n lattice points cut the privacy-loss axis into.
+    """The privacy loss distribution as masses of the n + 1 cells that n lattice points cut the axis
+    into.
 
     Cell 0 is everything up to the first point, cell n everything beyond the last one; cell c lies
     between points c − 1 and c.
@@ -22,13 +23,13 @@ class Cells(NamedTuple):
         up: share of the P-mass of each interior cell that connect-the-dots moves to the cell's
             upper end, (y/x − e^{lower})/(e^{upper} − e^{lower}), shape (n − 1,), in [0, 1].
         lost: Q-mass that connect-the-dots sends to +∞ because the lattice stops resolving the tail
-            (scalar).
+            (truncation; scalar).
         roundoff: bound on the relative rounding error of the masses in units of the machine
             epsilon, shape (n + 1,).
         jitter: the same for errors that neighbouring cells share with opposite signs (the position
             of a cell's edge).
-        log_p_minus: log of the P-mass at loss −∞, which Q never shows; part of ``log_x[0]``. −inf
-            where there is none.
+        log_p_minus: log of the P-mass at loss −∞, which Q never shows (infinity mass); part of
+            ``log_x[0]``. −inf where there is none.
         log_q_plus: log of the Q-mass at loss +∞, which P never shows; part of ``log_y[n]``.
         dropped: share of the P-mass of each interior cell that connect-the-dots sends to −∞, shape
             (n − 1,) or a number.

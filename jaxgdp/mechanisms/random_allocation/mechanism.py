@@ -35,7 +35,7 @@ class RandomAllocation(Mechanism):
     tables of the law of U, sums of V on a lattice: from above with mass moved apart and its mean
     kept, from below with merged labels (``jaxgdp.mechanisms.random_allocation.one_of_many``). Of one
     epoch they are 1e-3 apart or less in ε, μ and advantage for σ up to 50 and t up to 10⁶, but for
-    an ε of 1e-5 and less. Tables end at masses of about 1e-44: below such an FPR floor the upper μ
+    an ε of 1e-5 and less. Tables are truncated at masses of about 1e-44: below such an FPR floor the upper μ
     is 1/σ.
 
     k > 1: from below, an attack that adds up log(1 − q + q·V_i) over the steps, with a q next to
