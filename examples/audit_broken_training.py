@@ -258,7 +258,7 @@ def main(argv=None):
     for own, name in ((False, "jax.random.normal"), (True, "jaxgdp.training.standard_normal")):
         start = time.perf_counter()
         limits, demanded, outside, inside = audit_noise(own, draws)
-        refuted = bool(limits.beta[0] < demanded)
+        refuted = bool(limits.fnr_limit[0] < demanded)
         outcomes[name] = refuted
         print(
             f"{name:32} {'REFUTED' if refuted else 'consistent':11} {outside} of"

@@ -59,9 +59,9 @@ class Claim:
         side = self.fnr(grid)
         lower, upper = np.asarray(side.lower, float), np.asarray(side.upper, float)
 
-        def fnr(alpha: ArrayLike):
-            after = np.searchsorted(grid, np.asarray(alpha, float), side="left")
-            before = np.searchsorted(grid, np.asarray(alpha, float), side="right") - 1
+        def fnr(fpr: ArrayLike):
+            after = np.searchsorted(grid, np.asarray(fpr, float), side="left")
+            before = np.searchsorted(grid, np.asarray(fpr, float), side="right") - 1
             return Bracket(lower[after], upper[before])
 
         return dataclasses.replace(self, fnr=fnr)
@@ -102,20 +102,18 @@ class Claim:
 
 
 def _gaussian(mu: float) -> Claim:
-    def fnr(alpha: ArrayLike):
-        beta = gdp.beta(fpr=alpha, mu=mu)
+    def fnr(fpr: ArrayLike):
+        beta = gdp.beta(fpr=fpr, mu=mu)
         return Bracket(beta * (1.0 - 1e-11), np.minimum(beta * (1.0 + 1e-11), 1.0))
 
     return Claim(f"{mu:.6g}-GDP", fnr, Bracket(mu, mu), 0.0)
 
 
 def _approximate(epsilon: float, delta: float) -> Claim:
-    def fnr(alpha: ArrayLike):
-        alpha = np.asarray(alpha, float)
-        first, second = (
-            1.0 - delta - np.exp(epsilon) * alpha,
-            np.exp(-epsilon) * (1.0 - delta - alpha),
-        )
+    def fnr(fpr: ArrayLike):
+        fpr = np.asarray(fpr, float)
+        first = 1.0 - delta - np.exp(epsilon) * fpr
+        second = np.exp(-epsilon) * (1.0 - delta - fpr)
         beta = np.maximum(np.maximum(first, second), 0.0)
         return Bracket(np.maximum(beta - 1e-15, 0.0), beta)
 
@@ -129,9 +127,7 @@ def _curve(curve: TradeoffCurve, text: str) -> Claim:
         raise ValueError(
             f"claim must cover both orders of the data sets, got adjacency {curve.adjacency!r}"
         )
-    return Claim(
-        text, lambda alpha: curve.beta(np.asarray(alpha, float)), curve.mu(), curve.fpr_floor
-    )
+    return Claim(text, lambda fpr: curve.beta(np.asarray(fpr, float)), curve.mu(), curve.fpr_floor)
 
 
 def as_claim(claim: Any) -> Claim:

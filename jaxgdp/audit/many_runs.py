@@ -27,10 +27,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
+from ..deprecation import warn
 from ..numerics.precision import with_float64
 from ..numerics.shapes import ArrayLike
 from ..numerics.validation import closed_unit, nonnegative, one_of, whole
@@ -40,6 +42,12 @@ from .scores import confidence_level, two_classes
 
 METHODS = ("bands", "split", "threshold")
 THRESHOLD = 0.5
+_RENAMED = {  # of limits, by their names before 0.3
+    "alpha": "fpr_limit",
+    "beta": "fnr_limit",
+    "empirical_alpha": "empirical_fpr",
+    "empirical_beta": "empirical_fnr",
+}
 
 
 @dataclass(frozen=True)
@@ -51,23 +59,29 @@ class Limits:
     was run and for every quantity of the mechanism that covers it.
 
     Attributes:
-        alpha, beta: limits, sorted by ``alpha``; those that no line between two others undercuts.
-            f(alpha) ≤ beta.
-        empirical_alpha, empirical_beta: the rates as counted.
+        fpr_limit, fnr_limit: limits, sorted by ``fpr_limit``; those that no line between two others undercuts.
+            f(fpr_limit) ≤ fnr_limit.
+        empirical_fpr, empirical_fnr: the rates as counted.
         threshold: where.
         confidence, method: as asked.
         members, nonmembers: scores counted.
     """
 
-    alpha: np.ndarray
-    beta: np.ndarray
-    empirical_alpha: np.ndarray
-    empirical_beta: np.ndarray
+    fpr_limit: np.ndarray
+    fnr_limit: np.ndarray
+    empirical_fpr: np.ndarray
+    empirical_fnr: np.ndarray
     threshold: np.ndarray
     confidence: float
     method: str
     members: int
     nonmembers: int
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _RENAMED:
+            raise AttributeError(f"Limits has no attribute {name!r}")
+        warn(f"Limits.{name}", f"Limits.{_RENAMED[name]}")
+        return getattr(self, _RENAMED[name])
 
     def _bound(self, value: float, quantity: str) -> Bound:
         return Bound(value, quantity, confidence=self.confidence, details={"method": self.method})
@@ -75,12 +89,14 @@ class Limits:
     @property
     def mu(self) -> Bound:
         """Lower bound on μ of Gaussian differential privacy."""
-        return self._bound(max(0.0, float(np.max(_mu(self.alpha, self.beta)))), "mu")
+        return self._bound(max(0.0, float(np.max(_mu(self.fpr_limit, self.fnr_limit)))), "mu")
 
     @property
     def advantage(self) -> Bound:
         """Lower bound on the advantage 1 − α − β."""
-        return self._bound(max(0.0, float(np.max(1.0 - self.alpha - self.beta))), "advantage")
+        return self._bound(
+            max(0.0, float(np.max(1.0 - self.fpr_limit - self.fnr_limit))), "advantage"
+        )
 
     def epsilon(self, delta: float = 0.0) -> Bound:
         """Lower bound on ε at a δ.
@@ -93,8 +109,8 @@ class Limits:
         """
         delta = float(closed_unit("delta", delta))
         found = max(
-            _log_ratio(1.0 - delta - self.beta, self.alpha),
-            _log_ratio(1.0 - delta - self.alpha, self.beta),
+            _log_ratio(1.0 - delta - self.fnr_limit, self.fpr_limit),
+            _log_ratio(1.0 - delta - self.fpr_limit, self.fnr_limit),
         )
         return self._bound(max(0.0, found), f"epsilon(delta = {delta:g})")
 
@@ -109,8 +125,8 @@ class Limits:
         """
         factor = float(np.exp(nonnegative("epsilon", epsilon)))
         found = max(
-            np.max(1.0 - self.beta - factor * self.alpha),
-            np.max(1.0 - self.alpha - factor * self.beta),
+            np.max(1.0 - self.fnr_limit - factor * self.fpr_limit),
+            np.max(1.0 - self.fpr_limit - factor * self.fnr_limit),
         )
         return self._bound(max(0.0, float(found)), f"delta(epsilon = {float(epsilon):g})")
 
@@ -126,11 +142,12 @@ class Limits:
         """
         fpr = closed_unit("fpr", fpr)
         kept = _hull(
-            np.append(np.append(self.alpha, 0.0), 1.0), np.append(np.append(self.beta, 1.0), 0.0)
+            np.append(np.append(self.fpr_limit, 0.0), 1.0),
+            np.append(np.append(self.fnr_limit, 1.0), 0.0),
         )
         alpha, beta = (
             np.append(np.append(side, a), b)
-            for side, a, b in ((self.alpha, 0.0, 1.0), (self.beta, 1.0, 0.0))
+            for side, a, b in ((self.fpr_limit, 0.0, 1.0), (self.fnr_limit, 1.0, 0.0))
         )
         return np.asarray(np.interp(fpr, alpha[kept], beta[kept]))
 

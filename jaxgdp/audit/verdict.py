@@ -72,7 +72,7 @@ class Verdict:
                 f" <= {self.details['level']:.3g}"
             )
         else:
-            a, b = self.points.alpha[self.worst], self.points.beta[self.worst]
+            a, b = self.points.fpr_limit[self.worst], self.points.fnr_limit[self.worst]
             why = (
                 f"an attack has FPR <= {a:.4g} and FNR <= {b:.4g}, where the claim demands FNR >="
                 f" {self.details['demanded']:.4g}"
@@ -88,8 +88,8 @@ class Verdict:
         steep.
         """
         half = np.geomspace(1e-4, 0.5, _CURVE // 2)
-        alpha = np.concatenate([[0.0], half, 1.0 - half[-2::-1], [1.0]])
-        return alpha, self.stated.fnr(alpha)
+        fprs = np.concatenate([[0.0], half, 1.0 - half[-2::-1], [1.0]])
+        return fprs, self.stated.fnr(fprs)
 
     def __str__(self) -> str:
         return self.line
@@ -98,7 +98,7 @@ class Verdict:
         """Everything but the curve, ready for JSON."""
         points = None
         if self.points is not None:
-            names = ("alpha", "beta", "empirical_alpha", "empirical_beta", "threshold")
+            names = ("fpr_limit", "fnr_limit", "empirical_fpr", "empirical_fnr", "threshold")
             points = {name: [_plain(x) for x in getattr(self.points, name)] for name in names}
             points |= {"members": self.points.members, "nonmembers": self.points.nonmembers}
         mu = (
@@ -179,8 +179,8 @@ def verdict(
     """
     stated = as_claim(claim)
     points = lower_bounds(member_scores, nonmember_scores, confidence, method, threshold, seed)
-    demanded = np.asarray(stated.fnr(points.alpha).lower, float)
-    margin = demanded * _ROUNDING - points.beta
+    demanded = np.asarray(stated.fnr(points.fpr_limit).lower, float)
+    margin = demanded * _ROUNDING - points.fnr_limit
     worst = int(np.argmax(margin))
     return Verdict(
         stated.text,

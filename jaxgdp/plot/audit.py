@@ -32,7 +32,11 @@ def audit_verdict(verdict, ax):
     if points is not None:
         colour = COLOURS[1] if verdict.refuted else COLOURS[2]
         rows = zip(
-            points.empirical_alpha, points.empirical_beta, points.alpha, points.beta, strict=True
+            points.empirical_fpr,
+            points.empirical_fnr,
+            points.fpr_limit,
+            points.fnr_limit,
+            strict=True,
         )
         for a, b, up, high in rows:
             ax.add_patch(
@@ -47,18 +51,18 @@ def audit_verdict(verdict, ax):
                 )
             )
         ax.plot(
-            points.empirical_alpha, points.empirical_beta, ".", color=colour, ms=4, label="counted"
+            points.empirical_fpr, points.empirical_fnr, ".", color=colour, ms=4, label="counted"
         )
         ax.plot(
-            points.alpha,
-            points.beta,
+            points.fpr_limit,
+            points.fnr_limit,
             "+",
             color=colour,
             ms=6,
             label=f"limits at {100 * verdict.confidence:g} %",
         )
         if verdict.worst is not None:
-            at = points.alpha[verdict.worst], points.beta[verdict.worst]
+            at = points.fpr_limit[verdict.worst], points.fnr_limit[verdict.worst]
             ax.plot(
                 *at,
                 "o",

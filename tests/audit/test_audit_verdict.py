@@ -88,8 +88,8 @@ def test_text_and_json():
     assert data["refuted"] is True and data["mu_lower_bound"] == pytest.approx(
         float(found.mu_lower)
     )
-    assert len(data["points"]["alpha"]) == len(found.points.alpha)
-    a, b = found.points.alpha[found.worst], found.points.beta[found.worst]
+    assert len(data["points"]["fpr_limit"]) == len(found.points.fpr_limit)
+    a, b = found.points.fpr_limit[found.worst], found.points.fnr_limit[found.worst]
     assert b < gdp.beta(fpr=a, mu=1.0) == pytest.approx(found.details["demanded"])
     fine = audit.verdict(CURVE, QUANTILES, QUANTILES)
     assert str(fine).startswith(
@@ -130,3 +130,11 @@ def test_members_that_are_no_truth_values_are_refused():
         audit.one_run_verdict(1.0, [0.1, 0.2], [0.5, 1.0], 1)
     with pytest.raises(ValueError, match="at most the number of scores"):
         audit.one_run_verdict(1.0, [0.1, 0.2], [0, 1], 3)
+
+
+def test_limits_by_names_of_the_version_before():
+    limits = audit.from_counts(10, 100, 20, 100)
+    with pytest.warns(DeprecationWarning, match="Limits.alpha is deprecated: write Limits.fpr"):
+        assert limits.alpha is limits.fpr_limit
+    with pytest.warns(DeprecationWarning, match="Limits.empirical_beta is deprecated"):
+        assert limits.empirical_beta[0] == 0.2
