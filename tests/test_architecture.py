@@ -40,8 +40,6 @@ STAGES = (
     ("cli",),
 )
 STAGE_OF = {name: stage for stage, names in enumerate(STAGES) for name in names}
-# imports that close a circle between modules, and are to go
-KNOWN_CIRCLES = {"jaxgdp.mechanisms.composition": "jaxgdp.mechanisms"}
 # entry points may import anything
 ENTRY_POINTS = ("__init__", "__main__")
 
@@ -161,11 +159,7 @@ def _module_graph() -> dict[str, set[str]]:
 
 def test_no_circle_between_modules():
     """Imports within functions count: a circle that is broken by a late import is still one."""
-    graph = _module_graph()
-    for importer, imported in KNOWN_CIRCLES.items():
-        assert imported in graph[importer], f"{importer} no longer imports {imported}: take it out"
-        graph[importer] = graph[importer] - {imported}
-    assert _cycle(graph) is None
+    assert _cycle(_module_graph()) is None
 
 
 def test_check_for_circles_sees_late_imports_and_no_type_hints():
