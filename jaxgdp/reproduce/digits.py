@@ -5,13 +5,15 @@ batches, schedules allowed.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import broadcast, positive, probability, whole
 from ..training import clipped_sum, noisy_mean, per_example_gradients, poisson_sampler
 
@@ -62,7 +64,7 @@ def load() -> Digits:
     )
 
 
-def _loss(weights, image, label):
+def _loss(weights: jax.Array, image: jax.Array, label: jax.Array) -> jax.Array:
     return optax.softmax_cross_entropy_with_integer_labels(image @ weights, label)
 
 
@@ -70,7 +72,16 @@ _gradients = per_example_gradients(_loss)
 
 
 @functools.partial(jax.jit, static_argnames="space")
-def _run(key, noise, clip, threshold, size, rate, data: Digits, space: int):
+def _run(
+    key: jax.Array,
+    noise: jax.Array,
+    clip: jax.Array,
+    threshold: jax.Array,
+    size: jax.Array,
+    rate: jax.Array,
+    data: Digits,
+    space: int,
+) -> jax.Array:
     """Test accuracy of one run, from one number a step each: ``threshold`` is 2³²·p, ``size`` n·p,
     ``rate`` the learning rate.
     """
@@ -78,7 +89,7 @@ def _run(key, noise, clip, threshold, size, rate, data: Digits, space: int):
     optimizer = optax.sgd(1.0, momentum=MOMENTUM)
     weights = jnp.zeros((data.train_images.shape[1], CLASSES))
 
-    def step(state, schedule):
+    def step(state: Any, schedule: Any) -> tuple[Any, None]:
         weights, moments, key = state
         sigma, bound, limit, expected, learning = schedule
         key, draw, perturb = jax.random.split(key, 3)
@@ -100,13 +111,13 @@ def _run(key, noise, clip, threshold, size, rate, data: Digits, space: int):
 
 
 def train(
-    noise_multiplier,
-    clip=CLIP,
-    sampling_prob=RATE,
-    num_steps=None,
-    seeds=range(5),
-    learning_rate=LEARNING_RATE,
-):
+    noise_multiplier: ArrayLike,
+    clip: ArrayLike = CLIP,
+    sampling_prob: ArrayLike = RATE,
+    num_steps: int | None = None,
+    seeds: Iterable[int] = range(5),
+    learning_rate: ArrayLike = LEARNING_RATE,
+) -> np.ndarray:
     """Test accuracies of DP-SGD on the digits, for schedules of noise, clipping norm and sampling
     rate.
 
@@ -115,9 +126,11 @@ def train(
     a seed decides batches and noise. Padded batches overflow in at most one run in 10²⁰.
 
     Args:
-        noise_multiplier: σ_t > 0, scalar or one number a step. clip: C_t > 0, likewise.
-            sampling_prob: p_t in (0, 1], likewise.
-        num_steps: T; needed if all the others are scalars. seeds: whole numbers, one run each.
+        noise_multiplier: σ_t > 0, scalar or one number a step.
+        clip: C_t > 0, likewise.
+        sampling_prob: p_t in (0, 1], likewise.
+        num_steps: T; needed if all the others are scalars.
+        seeds: whole numbers, one run each.
         learning_rate: of gradient descent with momentum 0.9, > 0, scalar or one number a step.
 
     Returns:

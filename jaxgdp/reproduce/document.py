@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from .._version import __version__
 from ..numerics.provenance import comments, provenance, today
-from .result import Row, Table
+from .result import Result, Row, Table
 from .verdict import AGREES, DIFFERS, ELSEWHERE, UNDECIDED
+
+Section: TypeAlias = tuple[str, Result, list[Path]]  # name, result, files
 
 _LONGEST = 30  # a longer table is data behind a figure: its CSV file is enough
 
@@ -30,7 +33,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def markdown_table(header, body) -> list[str]:
+def markdown_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> list[str]:
     """A Markdown table, line by line.
 
     Example:
@@ -71,14 +74,22 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def markdown(
-    citation: dict, titles: dict, rows: list[Row], seconds: dict, sections, quick: bool
+    citation: dict[str, str],
+    titles: dict[str, str],
+    rows: list[Row],
+    seconds: dict[str, float],
+    sections: Iterable[Section],
+    quick: bool,
 ) -> str:
     """The whole document: verdict table, timings, then each figure and table.
 
     Args:
-        citation: of the paper. titles: of its figures and tables. rows: verdicts. seconds: by
-            figure or table.
-        sections: (name, result, files) of each. quick: whether grids were coarse.
+        citation: of the paper.
+        titles: of its figures and tables.
+        rows: verdicts.
+        seconds: by figure or table.
+        sections: (name, result, files) of each.
+        quick: whether grids were coarse.
 
     Returns:
         Markdown text; figures are linked by file name.
@@ -131,7 +142,13 @@ def markdown(
     return "\n".join(lines)
 
 
-def json_text(citation: dict, rows: list[Row], seconds: dict, sections, quick: bool) -> str:
+def json_text(
+    citation: dict[str, str],
+    rows: list[Row],
+    seconds: dict[str, float],
+    sections: Iterable[Section],
+    quick: bool,
+) -> str:
     """The verdict table and timings as JSON; the FPR floor is that of each figure and table."""
     floors = {
         name: "none" if found.fpr_floor is None else found.fpr_floor for name, found, _ in sections

@@ -9,17 +9,21 @@ from scipy.special import ndtr, ndtri
 
 from .. import gdp
 from ..bracket import Bracket
+from ..numerics.shapes import Array
+from ..tradeoff import TradeoffCurve
 
 _REACH = 7.0
 _AT_ONCE = 16
 
 
 class Gap(NamedTuple):
-    """max over α of f(α) − f_μ(α), and where the curve was looked at.
+    """max over α of f(α) − f_μ(α), and where the curve was evaluated.
 
     Attributes:
         largest: bracket of the maximum.
-        alpha: FPRs looked at, increasing. beta: bracket of f there. gaussian: f_μ there.
+        alpha: FPRs, increasing.
+        beta: bracket of f there.
+        gaussian: f_μ there.
     """
 
     largest: Bracket
@@ -28,7 +32,7 @@ class Gap(NamedTuple):
     gaussian: np.ndarray
 
 
-def _cell_bounds(alpha, upper, gaussian, mu):
+def _cell_bounds(alpha: Array, upper: Array, gaussian: Array, mu: float) -> Array:
     """Upper bound on f − f_μ in each cell: f lies below its chord and f_μ above its tangents at
     both ends.
 
@@ -50,17 +54,20 @@ def _cell_bounds(alpha, upper, gaussian, mu):
     return np.minimum(np.maximum(inner, ends), upper[:-1] - gaussian[1:])
 
 
-def largest_gap(curve, mu: float, points: int = 141, rounds: int = 8, rtol: float = 0.02) -> Gap:
+def largest_gap(
+    curve: TradeoffCurve, mu: float, points: int = 141, rounds: int = 8, rtol: float = 0.02
+) -> Gap:
     """How far f rises above f_μ: a certified bracket of max over α of f(α) − f_μ(α).
 
-    Branch and bound: f is looked at where Φ⁻¹(α) is evenly spaced, and again within the cells that
+    Branch and bound: f is evaluated where Φ⁻¹(α) is evenly spaced, and again within the cells that
     may hold the maximum.
 
     Args:
         curve: a scalar :class:`jaxgdp.TradeoffCurve`.
         mu: μ > 0 of the Gaussian curve, such as the upper side of ``curve.mu()``.
-        points: FPRs of the first look. rounds: further looks, at most.
-        rtol: relative width of the bracket at which to stop looking.
+        points: FPRs of the first round.
+        rounds: further rounds, at most.
+        rtol: relative width of the bracket at which to stop.
 
     Returns:
         A :class:`Gap`.

@@ -27,7 +27,9 @@ def _divergence(order: int, sigma: float, rate: float) -> float:
     return float(np.asarray(logsumexp(terms))) / (order - 1)
 
 
-def renyi_epsilon(noise_multiplier, sampling_prob, num_steps, delta) -> float:
+def renyi_epsilon(
+    noise_multiplier: float, sampling_prob: float, num_steps: int, delta: float
+) -> float:
     """An upper bound on ε(δ) of DP-SGD with Poisson sampling, from Rényi divergences of orders 2 to
     256.
 
@@ -35,8 +37,10 @@ def renyi_epsilon(noise_multiplier, sampling_prob, num_steps, delta) -> float:
     2019; Canonne, Kamath, Steinke 2020, Proposition 12).
 
     Args:
-        noise_multiplier: σ > 0. sampling_prob: p in (0, 1]. num_steps: T, a whole number ≥ 1.
-            delta: δ in (0, 1). Scalars.
+        noise_multiplier: σ > 0, scalar.
+        sampling_prob: p in (0, 1], scalar.
+        num_steps: T, a whole number ≥ 1.
+        delta: δ in (0, 1), scalar.
 
     Returns:
         ε in nats; safe to report, but larger than the truth.
@@ -69,16 +73,19 @@ class RenyiCurve:
     of older accounting, not a bound.
 
     Args:
-        noise_multiplier: σ > 0. sampling_prob: p in (0, 1). num_steps: T ≥ 1. Scalars.
+        noise_multiplier: σ > 0, scalar.
+        sampling_prob: p in (0, 1), scalar.
+        num_steps: T ≥ 1.
 
     Example:
-        >>> abs(RenyiCurve(2.0, 0.05, 500).epsilon(1e-5) / renyi_epsilon(2.0, 0.05, 500, 1e-5) - 1.0) < 0.02
+        >>> ratio = RenyiCurve(2.0, 0.05, 500).epsilon(1e-5) / renyi_epsilon(2.0, 0.05, 500, 1e-5)
+        >>> abs(ratio - 1.0) < 0.02
         True
     """
 
     orders = np.array([1.0 + k / 10.0 for k in range(1, 100)] + list(range(12, 64)))
 
-    def __init__(self, noise_multiplier, sampling_prob, num_steps):
+    def __init__(self, noise_multiplier: float, sampling_prob: float, num_steps: int):
         sigma = float(positive("noise_multiplier", noise_multiplier))
         rate, steps = (
             float(open_unit("sampling_prob", sampling_prob)),
@@ -91,7 +98,7 @@ class RenyiCurve:
         moments = logsumexp(log_null + self.orders[:, None] * loss, axis=1) + np.log(x[1] - x[0])
         self.divergence = steps * moments / (self.orders - 1.0)
 
-    def epsilon(self, delta) -> float:
+    def epsilon(self, delta: float) -> float:
         """ε at δ (Canonne, Kamath, Steinke 2020, Proposition 12)."""
         t = self.orders
         bounds = self.divergence + np.log1p(-1.0 / t) - (np.log(delta) + np.log(t)) / (t - 1.0)

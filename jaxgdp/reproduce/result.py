@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..bracket import Bracket
 from .published import Published
-from .verdict import ELSEWHERE, Comparison, judge, judge_claim, shown
+from .verdict import ELSEWHERE, Comparison, judge, judge_statement, shown
 
 
 class Number(NamedTuple):
@@ -53,7 +53,7 @@ class Finding(NamedTuple):
 
     def verdict(self, published: Published) -> Comparison:
         """Whether the statement holds."""
-        return judge_claim(self.holds, self.evidence)
+        return judge_statement(self.holds, self.evidence)
 
 
 class NotHere(NamedTuple):
@@ -78,6 +78,47 @@ class Table(NamedTuple):
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
+    @classmethod
+    def of_rows(
+        cls, header: str | Iterable[str], rows: Iterable[Iterable[Any]], digits: int | None = None
+    ) -> Table:
+        """A table of text and numbers.
+
+        Args:
+            header: names of the columns, or one text with spaces between them.
+            rows: cells; text is left as it is.
+            digits: significant digits of numbers; None for all that they have.
+
+        Example:
+            >>> Table.of_rows("name value", [("a", 1 / 3)], digits=3).rows
+            (('a', '0.333'),)
+        """
+        names = header.split() if isinstance(header, str) else header
+        return cls(tuple(names), tuple(tuple(_cell(x, digits) for x in row) for row in rows))
+
+    @classmethod
+    def of_columns(
+        cls, header: str | Iterable[str], *columns: Iterable[Any], digits: int | None = None
+    ) -> Table:
+        """The same from columns of equal length."""
+        return cls.of_rows(header, zip(*columns, strict=True), digits)
+
+
+def _cell(value: Any, digits: int | None) -> str:
+    if isinstance(value, str):
+        return value
+    return repr(float(value)) if digits is None else f"{float(value):.{digits}g}"
+
+
+def decided(holds: Any, fails: Any) -> bool | None:
+    """True where a statement certainly holds, False where it certainly fails, else None."""
+    return True if holds else False if fails else None
+
+
+def element(bracket: Bracket, index: int) -> Bracket:
+    """One element of a bracket of arrays, as floats."""
+    return Bracket(float(bracket.lower[index]), float(bracket.upper[index]))
+
 
 @dataclass(frozen=True)
 class Result:
@@ -94,7 +135,7 @@ class Result:
     """
 
     answers: Mapping[str, Number | Finding | NotHere]
-    draw: Callable | None = None
+    draw: Callable[[Any], Any] | None = None
     size: tuple[float, float] = (7.0, 4.0)
     tables: dict[str, Table] = field(default_factory=dict)
     fpr_floor: float | None = None

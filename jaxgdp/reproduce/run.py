@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ..numerics.validation import one_of
 from ..progress import show_progress
@@ -15,6 +16,7 @@ from .result import Result, Row
 
 PAPERS = ("gomez2025", "kulynych2024", "liu2022", "chua2024", "negoescu2023")
 FORMATS = ("png", "pdf", "svg")
+Item: TypeAlias = tuple[str, Callable[[bool], Result]]  # its title, and what computes it
 
 
 class Reproduction(NamedTuple):
@@ -33,7 +35,7 @@ class Reproduction(NamedTuple):
     files: tuple[Path, ...]
 
 
-def items(paper: str) -> dict:
+def items(paper: str) -> dict[str, Item]:
     """The figures and tables of a paper by name, each as (what it shows, function that computes
     it).
 
@@ -51,11 +53,13 @@ def items(paper: str) -> dict:
     return _module(paper).ITEMS
 
 
-def outputs(paper: str, names, figure_format: str = "png") -> list[str]:
+def outputs(paper: str, names: Iterable[str], figure_format: str = "png") -> list[str]:
     """Names of the files that :func:`reproduce` writes, the document with the verdict table first.
 
     Args:
-        paper: one of ``PAPERS``. names: of figures and tables. figure_format: of figures.
+        paper: one of ``PAPERS``.
+        names: of figures and tables.
+        figure_format: of figures.
 
     Example:
         >>> outputs("gomez2025", ["figure-1", "table-2"])
@@ -64,15 +68,17 @@ def outputs(paper: str, names, figure_format: str = "png") -> list[str]:
     found = [f"{paper}.md", f"{paper}.json"]
     for name in names:
         found += [f"{name}.{figure_format}"] if name.startswith("figure") else []
-        found += [f"{stem}.csv" for stem in _module(paper).TABLES.get(name, (name,))]
+        found += [
+            f"{stem}.csv" for stem in getattr(_module(paper), "TABLES", {}).get(name, (name,))
+        ]
     return found
 
 
-def _module(paper: str):
+def _module(paper: str) -> Any:
     return importlib.import_module(f".{paper}", __package__)
 
 
-def _folder(output) -> Path:
+def _folder(output: str | os.PathLike[str]) -> Path:
     path = Path(output)
     if not str(output) or (path.exists() and not path.is_dir()):
         raise ValueError(f"output must be the path of a folder, got {str(output)!r}")
@@ -83,8 +89,15 @@ def _folder(output) -> Path:
     return path
 
 
-def check(paper, *, output, only=None, quick=False, figure_format="png") -> tuple[list[str], Path]:
-    """What :func:`reproduce` checks before it computes anything.
+def check(
+    paper: str,
+    *,
+    output: str | os.PathLike[str],
+    only: str | Iterable[str] | None = None,
+    quick: bool = False,
+    figure_format: str = "png",
+) -> tuple[list[str], Path]:
+    """The checks of :func:`reproduce` before it computes anything.
 
     Args:
         paper, output, only, quick, figure_format: as for :func:`reproduce`.
@@ -104,12 +117,18 @@ def check(paper, *, output, only=None, quick=False, figure_format="png") -> tupl
         raise ValueError(f"quick must be True or False, got {quick!r}")
     one_of("figure_format", figure_format, FORMATS)
     folder = _folder(output)
-    _need(chosen, _module(paper).NEEDS)
+    _need(chosen, getattr(_module(paper), "NEEDS", {}))
     return [name for name in known if name in chosen], folder
 
 
 def reproduce(
-    paper="gomez2025", *, output, only=None, quick=False, figure_format="png", progress=None
+    paper: str = "gomez2025",
+    *,
+    output: str | os.PathLike[str],
+    only: str | Iterable[str] | None = None,
+    quick: bool = False,
+    figure_format: str = "png",
+    progress: Callable[[str], None] | None = None,
 ) -> Reproduction:
     """Regenerate figures and tables of a paper as files, and compare its numbers with certified
     brackets.
@@ -178,9 +197,9 @@ def reproduce(
     return Reproduction(paper, tuple(rows), seconds, (text, data, *written))
 
 
-def _need(chosen, needs: dict[str, dict[str, str]]) -> None:
-    """Packages outside the core: matplotlib for figures, and what the paper's module lists for each
-    item.
+def _need(chosen: Iterable[str], needs: dict[str, dict[str, str]]) -> None:
+    """Refuse items whose packages are missing: matplotlib for figures, and those that the paper's
+    module lists.
     """
     wanted = {"matplotlib": "plot"} if any(name.startswith("figure") for name in chosen) else {}
     for name in chosen:

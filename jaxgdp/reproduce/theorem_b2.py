@@ -7,11 +7,12 @@ from __future__ import annotations
 import numpy as np
 
 from .. import gdp
+from ..numerics.shapes import ArrayLike
 
 _HALVINGS = 60
 
 
-def breakpoint_regret(alpha, beta, mu: float) -> float:
+def breakpoint_regret(alpha: ArrayLike, beta: ArrayLike, mu: float) -> float:
     """inf{κ ≥ 0: f(α_i + κ) − κ ≤ f_μ(α_i) at every breakpoint α_i} (Gomez 2025, Eq. 30), by
     Algorithm 2.
 
@@ -34,7 +35,8 @@ def breakpoint_regret(alpha, beta, mu: float) -> float:
 
     Example:
         >>> x = 1 / (1 + np.e)
-        >>> breakpoint_regret([0.0, x, 1.0], [1.0, x, 0.0], gdp.mu_from_pure_dp(epsilon=1.0)) < 1e-15
+        >>> mu = float(gdp.mu_from_pure_dp(epsilon=1.0))
+        >>> breakpoint_regret([0.0, x, 1.0], [1.0, x, 0.0], mu) < 1e-15
         True
     """
     alpha, beta = np.asarray(alpha, np.float64), np.asarray(beta, np.float64)

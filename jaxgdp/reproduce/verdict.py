@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -85,7 +86,12 @@ def _outcome(printed: str, relation: str, bracket: Bracket) -> str:
     raise ValueError(f"relation must be one of '=', '≈', '<', '>', got {relation!r}")
 
 
-def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) -> Comparison:
+def judge(
+    printed: str,
+    bracket: Bracket,
+    relation: str = "=",
+    alternatives: Iterable[tuple[str, Bracket]] = (),
+) -> Comparison:
     """Compare a printed number with a bracket, and a number that differs with brackets of other
     readings.
 
@@ -98,15 +104,17 @@ def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) 
             first one that agrees is the explanation.
 
     Returns:
-        A :class:`Comparison`. "=" agrees if the whole bracket rounds to the printed number and differs
-        if none of it does.
+        A :class:`Comparison`. "=" agrees if the whole bracket rounds to the printed number and
+        differs if none of it does.
 
     Raises:
         ValueError: the text is no decimal, or the relation is unknown.
 
     Example:
-        >>> judge("1.307", Bracket(1.5669, 1.5671), alternatives=[("at N = 60,000", Bracket(1.30671, 1.30689))])
-        Comparison(outcome='differs', because='the printed number is the one at N = 60,000, where the bracket is [1.3067, 1.3069]')
+        >>> others = [("at N = 60,000", Bracket(1.30671, 1.30689))]
+        >>> outcome, because = judge("1.307", Bracket(1.5669, 1.5671), alternatives=others)
+        >>> outcome, because.partition(",")[0]
+        ('differs', 'the printed number is the one at N = 60')
     """
     outcome = _outcome(printed, relation, bracket)
     if outcome == AGREES:
@@ -141,7 +149,7 @@ def judge(printed: str, bracket: Bracket, relation: str = "=", alternatives=()) 
     return Comparison(outcome, "the bracket straddles the limit")
 
 
-def judge_claim(holds: bool | None, evidence: str) -> Comparison:
+def judge_statement(holds: bool | None, evidence: str) -> Comparison:
     """The verdict on a statement in words.
 
     Args:
@@ -152,7 +160,7 @@ def judge_claim(holds: bool | None, evidence: str) -> Comparison:
         A :class:`Comparison`.
 
     Example:
-        >>> judge_claim(None, "brackets overlap").outcome
+        >>> judge_statement(None, "brackets overlap").outcome
         'undecided'
     """
     return Comparison(UNDECIDED if holds is None else AGREES if holds else DIFFERS, evidence)

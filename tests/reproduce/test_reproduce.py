@@ -24,7 +24,7 @@ from jaxgdp.reproduce.gap import largest_gap
 from jaxgdp.reproduce.published import RELATIONS, numbers, read
 from jaxgdp.reproduce.renyi import renyi_epsilon
 from jaxgdp.reproduce.theorem_b2 import breakpoint_regret
-from jaxgdp.reproduce.verdict import judge, judge_claim, printed_range, shown
+from jaxgdp.reproduce.verdict import judge, judge_statement, printed_range, shown
 
 mpmath.mp.dps = 30
 CORNER = 1.0 / (1.0 + math.e)
@@ -102,7 +102,7 @@ def test_unknown_relation_is_refused():
 
 
 def test_claims():
-    assert [judge_claim(h, "x").outcome for h in (True, False, None)] == [
+    assert [judge_statement(h, "x").outcome for h in (True, False, None)] == [
         "agrees",
         "differs",
         "undecided",

@@ -17,9 +17,3 @@ ITEMS = {
     "figure-6": ("δ against ε, σ = 0.8, T = 1000", by_epsilon.figure_6),
     "figure-7": ("δ against ε, σ = 1, T = 1000", by_epsilon.figure_7),
 }
-
-# packages of an extra that an item needs, beside matplotlib for figures: {name: {package: extra}}
-NEEDS: dict[str, dict[str, str]] = {}
-
-# CSV files of an item whose numbers are not in one of its own name: {name: stems}
-TABLES: dict[str, tuple[str, ...]] = {}

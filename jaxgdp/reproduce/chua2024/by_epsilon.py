@@ -10,7 +10,7 @@ from ...bracket import Bracket
 from ...measure import measure
 from ...mechanisms import Deterministic, dpsgd
 from ...tradeoff import tradeoff
-from ..result import Finding, Number, Result, Table
+from ..result import Finding, Number, Result, Table, element
 from ..verdict import judge, shown
 from . import figures
 from .samplers import Compared, over_epsilon
@@ -20,30 +20,38 @@ _ROUNDED = "the printed bound is the number rounded to its last digit, and not a
 _ATTACK = "the printed bound is our lower side, the same attack, rounded up to its last digit"
 
 
-def _grid(most: float, quick: bool, named=()) -> np.ndarray:
+def _grid(most: float, quick: bool, named: tuple[float, ...] = ()) -> np.ndarray:
     return np.union1d(np.linspace(0.0, most, 5 if quick else 25), named)
 
 
 @functools.cache
-def _found(sigma: float, batches: int, most: float, named: tuple, quick: bool) -> Compared:
+def _found(
+    sigma: float, batches: int, most: float, named: tuple[float, ...], quick: bool
+) -> Compared:
     return over_epsilon(sigma, batches, _grid(most, quick, named), quick)
 
 
 def _result(
-    found, answers, name: str, sigma: float, batches: int, table: Table, least: float
+    found: Compared,
+    answers: dict[str, Number | Finding],
+    name: str,
+    sigma: float,
+    batches: int,
+    table: Table,
+    least: float,
 ) -> Result:
     title = rf"$\sigma = {sigma:g}$, $T = {batches:,}$"
     draw = functools.partial(figures.compared, found, r"$\varepsilon$", r"$\delta$", title, least)
     return Result(answers, draw=draw, size=(5.2, 3.6), tables={name: table})
 
 
-def _bound(printed: str, bracket: Bracket, alternatives=()) -> Number:
+def _bound(printed: str, bracket: Bracket) -> Number:
     """A printed lower bound, which may have been rounded up."""
     outcome = judge(printed, bracket, ">").outcome
     if outcome == "differs" and judge(printed, bracket, "≈").outcome == "agrees":
-        return Number(bracket, alternatives, _ROUNDED)
+        return Number(bracket, note=_ROUNDED)
     same = judge(printed, Bracket(bracket.lower, bracket.lower), "≈").outcome == "agrees"
-    return Number(bracket, alternatives, _ATTACK if outcome == "undecided" and same else "")
+    return Number(bracket, note=_ATTACK if outcome == "undecided" and same else "")
 
 
 def figure_2(quick: bool) -> Result:
@@ -68,14 +76,14 @@ def figure_2(quick: bool) -> Result:
     )
     answers = {
         "figure-2-small": Finding(
-            f"δ(0): Poisson {shown(_one(poisson, 0))}, fixed order {shown(_one(order, 0))}",
+            f"δ(0): Poisson {shown(element(poisson, 0))}, fixed order {shown(element(order, 0))}",
             bool(below[0]),
             f"the upper side of Poisson sampling is below the fixed order's at {int(below.sum())}"
             " values of ε, from 0 on",
         ),
         "figure-2-large": Finding(
-            f"δ({epsilon[-1]:g}): Poisson {shown(_one(poisson, -1))}, fixed order"
-            f" {shown(_one(order, -1))}",
+            f"δ({epsilon[-1]:g}): Poisson {shown(element(poisson, -1))}, fixed order"
+            f" {shown(element(order, -1))}",
             bool(above[-1]),
             f"the lower side of Poisson sampling is above the fixed order's at {int(above.sum())}"
             " values of ε",
@@ -88,17 +96,10 @@ def figure_2(quick: bool) -> Result:
             " that a grid supports and does not prove",
         ),
     }
-    header = ("epsilon", "deterministic", "poisson_lower", "poisson_upper")
-    columns = epsilon, order.upper, *poisson
-    table = Table(
-        header, tuple(tuple(f"{float(v):.10g}" for v in row) for row in zip(*columns, strict=True))
-    )
+    header = "epsilon deterministic poisson_lower poisson_upper"
+    table = Table.of_columns(header, epsilon, order.upper, *poisson, digits=10)
     found = Compared(epsilon, order, poisson, None, None)
     return _result(found, answers, "figure-2", sigma, batches, table, 1e-9)
-
-
-def _one(bracket: Bracket, i: int) -> Bracket:
-    return Bracket(float(bracket.lower[i]), float(bracket.upper[i]))
 
 
 def figure_3(quick: bool) -> Result:

@@ -22,7 +22,9 @@ def _found(batches: int, delta: float, named: float, quick: bool) -> Compared:
     return over_noise(sigma, batches, delta, quick)
 
 
-def _result(found: Compared, answers, name: str, batches: int, delta: float) -> Result:
+def _result(
+    found: Compared, answers: dict[str, Number | Finding], name: str, batches: int, delta: float
+) -> Result:
     title = rf"$T = {batches:,}$, $\delta = {power(delta)}$"
     draw = functools.partial(
         figures.compared, found, r"noise multiplier $\sigma$", r"$\varepsilon$", title, None

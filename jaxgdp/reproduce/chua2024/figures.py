@@ -1,22 +1,31 @@
-"""Figures of Chua 2024: each function takes results and a ``Figure``, and computes nothing."""
+"""Figures of Chua 2024: from results, on a matplotlib ``Figure``; nothing is computed."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...plot import BLACK, COLOURS, DASHES, marked
+from ..drawing import DASHED, grid, legend_above
 
-_DASHED = (0, (4, 1.6))
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .samplers import Compared
 
 
-def compared(found, axis: str, value: str, title: str, least: float | None, figure) -> None:
+def compared(
+    found: Compared, axis: str, value: str, title: str, least: float | None, figure: Figure
+) -> None:
     """The three samplers side by side; brackets are bands, and what is known from both sides is a
     line.
 
     Args:
         found: x, deterministic, poisson, shuffled, renyi; what is None is not drawn.
-        axis, value, title: texts. least: lower end of the value axis, or None.
-        figure: matplotlib ``Figure`` to draw on.
+        axis, value, title: texts.
+        least: lower end of the value axis, or None.
+        figure: to draw on.
     """
     ax = figure.subplots()
     floor = 1e-300 if least is None else least
@@ -30,33 +39,13 @@ def compared(found, axis: str, value: str, title: str, least: float | None, figu
         lower, upper = np.maximum(bracket.lower, floor), np.maximum(bracket.upper, floor)
         ax.fill_between(found.x, lower, upper, color=colour, alpha=0.3, lw=0)
         side, label = (lower, f"{name}, lower side") if name == "shuffled" else (upper, name)
-        ax.plot(
-            found.x,
-            side,
-            color=colour,
-            ls=dash,
-            lw=1.5,
-            label=label,
-            marker=mark,
-            **marked(len(found.x)),
-        )
+        style = {"color": colour, "ls": dash, "lw": 1.5, "marker": mark} | marked(len(found.x))
+        ax.plot(found.x, side, label=label, **style)
     if found.renyi is not None:
-        ax.plot(
-            found.x,
-            np.maximum(found.renyi, floor),
-            color=COLOURS[0],
-            ls=_DASHED,
-            lw=1.2,
-            label="Poisson, Rényi DP",
-        )
+        style = {"color": COLOURS[0], "ls": DASHED, "lw": 1.2}
+        ax.plot(found.x, np.maximum(found.renyi, floor), label="Poisson, Rényi DP", **style)
     ax.set(xlabel=axis, ylabel=value, title=title, yscale="log")
     if least is not None:
         ax.set_ylim(least, None)
-    ax.grid(True, lw=0.4, alpha=0.5)
-    figure.legend(
-        *ax.get_legend_handles_labels(),
-        frameon=False,
-        fontsize=8,
-        loc="outside upper center",
-        ncols=2,
-    )
+    grid(ax)
+    legend_above(figure, ax, 2)

@@ -14,12 +14,12 @@ ORDERS = np.concatenate(
 _NODES, _TAIL = 4001, 12.0
 
 
-def divergences(noise_multiplier, sampling_prob, num_steps):
+def divergences(noise_multiplier: float, sampling_prob: float, num_steps: int) -> np.ndarray:
     """Rényi divergences of T steps at ``ORDERS``: T·log E(1 − p + p·e^ℓ)^t/(t − 1), by quadrature
     over the normal law of ℓ.
 
     Args:
-        noise_multiplier: σ. sampling_prob: p. num_steps: T. Scalars.
+        noise_multiplier, sampling_prob, num_steps: σ, p and T.
     """
     sigma = float(noise_multiplier)
     t = ORDERS[:, None]
@@ -37,12 +37,13 @@ def divergences(noise_multiplier, sampling_prob, num_steps):
     return num_steps * np.maximum(moment, 0.0) / (ORDERS - 1.0)
 
 
-def epsilon(divergence, delta: float) -> float:
+def epsilon(divergence: np.ndarray, delta: float) -> float:
     """ε at δ: the best over orders t of D_t + log(1 − 1/t) − (log δ + log t)/(t − 1) (Canonne,
     Kamath, Steinke 2020, Proposition 12).
 
     Args:
-        divergence: from :func:`divergences`. delta: δ.
+        divergence: from :func:`divergences`.
+        delta: δ.
     """
     bounds = (
         divergence + np.log1p(-1.0 / ORDERS) - (np.log(delta) + np.log(ORDERS)) / (ORDERS - 1.0)
@@ -50,11 +51,12 @@ def epsilon(divergence, delta: float) -> float:
     return float(max(np.min(bounds), 0.0))
 
 
-def delta(divergence, epsilon: float) -> float:
+def delta(divergence: np.ndarray, epsilon: float) -> float:
     """δ at ε: the best over orders t of e^{(t − 1)(D_t − ε)}·(1 − 1/t)^t/(t − 1), likewise.
 
     Args:
-        divergence: from :func:`divergences`. epsilon: ε.
+        divergence: from :func:`divergences`.
+        epsilon: ε.
     """
     bounds = (
         (ORDERS - 1.0) * (divergence - epsilon)

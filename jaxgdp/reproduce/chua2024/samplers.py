@@ -11,7 +11,8 @@ import numpy as np
 from ...bracket import Bracket
 from ...measure import measure
 from ...mechanisms import Deterministic, Shuffled, dpsgd
-from ..result import Table
+from ...numerics.shapes import Array, ArrayLike
+from ..result import Table, element
 from . import renyi
 
 RTOL, QUICK_RTOL = 1e-3, 1e-2
@@ -36,14 +37,8 @@ class Compared(NamedTuple):
     def at(self, x: float) -> Compared:
         """The numbers at one place."""
         (i,) = np.flatnonzero(self.x == x)
-        one = lambda b: Bracket(float(b.lower[i]), float(b.upper[i]))
-        return Compared(
-            self.x[i],
-            one(self.deterministic),
-            one(self.poisson),
-            one(self.shuffled),
-            float(self.renyi[i]),
-        )
+        brackets = (element(b, i) for b in (self.deterministic, self.poisson, self.shuffled))
+        return Compared(self.x[i], *brackets, float(self.renyi[i]))
 
     def table(self, name: str) -> Table:
         """Everything, as text."""
@@ -53,11 +48,10 @@ class Compared(NamedTuple):
             *(f"{s}_{side}" for s in ("poisson", "shuffled") for side in ("lower", "upper")),
         )
         columns = self.x, self.deterministic.upper, *self.poisson, *self.shuffled, self.renyi
-        rows = tuple(tuple(f"{float(v):.10g}" for v in row) for row in zip(*columns, strict=True))
-        return Table((*header, "poisson_renyi"), rows)
+        return Table.of_columns((*header, "poisson_renyi"), *columns, digits=10)
 
 
-def _three(sigma, batches: int, rtol: float, quantity: str, **at):
+def _three(sigma: Array, batches: int, rtol: float, quantity: str, **at: Any) -> list[Bracket]:
     number = len(sigma)
     made = (
         Deterministic(sigma),
@@ -69,12 +63,14 @@ def _three(sigma, batches: int, rtol: float, quantity: str, **at):
     ]
 
 
-def over_noise(sigma, batches: int, delta: float, quick: bool) -> Compared:
+def over_noise(sigma: ArrayLike, batches: int, delta: float, quick: bool) -> Compared:
     """ε(δ) over noise multipliers.
 
     Args:
-        sigma: noise multipliers, increasing. batches: T. delta: δ. quick: whether wider brackets
-            will do.
+        sigma: noise multipliers, increasing.
+        batches: T.
+        delta: δ.
+        quick: whether wider brackets will do.
     """
     sigma = np.asarray(sigma, float)
     found = _three(sigma, batches, QUICK_RTOL if quick else RTOL, "epsilon", delta=delta)
@@ -82,12 +78,14 @@ def over_noise(sigma, batches: int, delta: float, quick: bool) -> Compared:
     return Compared(sigma, *found, np.array(bound))
 
 
-def over_epsilon(sigma: float, batches: int, epsilon, quick: bool) -> Compared:
+def over_epsilon(sigma: float, batches: int, epsilon: ArrayLike, quick: bool) -> Compared:
     """δ(ε) over ε.
 
     Args:
-        sigma: noise multiplier. batches: T. epsilon: increasing. quick: whether wider brackets will
-            do.
+        sigma: noise multiplier.
+        batches: T.
+        epsilon: increasing.
+        quick: whether wider brackets will do.
     """
     epsilon = np.asarray(epsilon, float)
     found = _three(

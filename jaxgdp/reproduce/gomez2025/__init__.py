@@ -34,6 +34,3 @@ ITEMS = {
 
 # packages of an extra that an item needs, beside matplotlib for figures: {name: {package: extra}}
 NEEDS = {"figure-3": {"xarray": "sweep"}}
-
-# CSV files of an item whose numbers are not in one of its own name: {name: stems}
-TABLES: dict[str, tuple[str, ...]] = {}

@@ -1,18 +1,20 @@
-"""Figures of Gomez 2025: each function takes results and a ``Figure``, and computes nothing."""
+"""Figures of Gomez 2025: each function takes results and a matplotlib ``Figure``, and computes
+nothing.
+"""
 
 from __future__ import annotations
 
-from ...plot import (
-    BLACK,
-    COLOURS,
-    DASHES,
-    from_floor,
-    gaussian_curve,
-    regret_panels,
-    square_axes,
-    tradeoff_band,
-)
+from typing import TYPE_CHECKING
+
+from ...plot import BLACK, COLOURS, DASHES, from_floor, gaussian_curve, square_axes, tradeoff_band
 from ...report import rounded_outward
+from ..drawing import grid, legend_above
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .illustrations import Panel, Profile
+    from .training import Line
 
 
 def _up(value: float, digits: int) -> str:
@@ -27,13 +29,9 @@ def _pair(epsilon: float, delta: float) -> str:
     return rf"$\varepsilon = {epsilon:.3g}$, $\delta = {times}10^{{{int(exponent)}}}$"
 
 
-def profile_and_attacks(profile, figure) -> None:
+def profile_and_attacks(profile: Profile, figure: Figure) -> None:
     """Figure 1: the privacy profile with single (ε, δ) pairs on it, and the attack bounds of the
     pairs and of the whole.
-
-    Args:
-        profile: results with ``epsilon``, ``delta``, ``pairs``, ``fpr``, ``tpr`` and ``pair_tprs``.
-        figure: matplotlib ``Figure`` to draw on.
     """
     left, right = figure.subplots(1, 2)
     left.plot(profile.epsilon, profile.delta, color=BLACK, lw=1.8)
@@ -66,56 +64,30 @@ def profile_and_attacks(profile, figure) -> None:
     )
     right.set_xscale("log")
     right.set(xlim=(1e-6, 1.0), ylim=(0.0, 1.02), xlabel="FPR", ylabel="bound on TPR")
-    figure.legend(
-        *right.get_legend_handles_labels(),
-        frameon=False,
-        fontsize=8,
-        loc="outside upper center",
-        ncols=3,
-    )
+    legend_above(figure, right, 3)
     for ax in (left, right):
-        ax.grid(True, lw=0.4, alpha=0.5)
+        grid(ax)
 
 
-def _summary(panel) -> str:
-    return rf"$\mu$-GDP, $\mu \leq {_up(panel.mu.upper, 5)}$ ({from_floor(panel.fpr_floor)})"
-
-
-def definitions(panel, figure) -> None:
-    """Figure 2: one mechanism's exact curve and the bounds on it from other definitions of privacy.
-
-    Args:
-        panel: results with ``alpha``, ``beta``, ``gaussian``, ``mu`` and ``others``.
-        figure: matplotlib ``Figure`` to draw on.
+def definitions(panel: Panel, figure: Figure) -> None:
+    """Figure 2: one mechanism's exact curve and the bounds on it from other definitions of
+    privacy.
     """
     ax = figure.subplots()
     tradeoff_band(
         panel.alpha, panel.beta, ax, colour=COLOURS[0], label="exact (certified)", linewidth=2.6
     )
-    gaussian_curve(panel.alpha, panel.gaussian, ax, label=_summary(panel))
+    floor = from_floor(panel.fpr_floor)
+    label = rf"$\mu$-GDP, $\mu \leq {_up(panel.mu.upper, 5)}$ ({floor})"
+    gaussian_curve(panel.alpha, panel.gaussian, ax, label=label)
     for (name, values), colour, dash in zip(panel.others, COLOURS[1:], DASHES[1:], strict=False):
         ax.plot(panel.alpha, values, color=colour, ls=dash, lw=1.6, label=name)
     square_axes(ax)
     ax.legend(frameon=False, fontsize=9)
 
 
-def landscape(dataset, figure) -> None:
-    """Figure 3: regret against sampling rate.
-
-    Args:
-        dataset: from :func:`jaxgdp.landscape.landscape`.
-        figure: matplotlib ``Figure`` to draw on.
-    """
-    regret_panels(dataset, figure)
-
-
-def three_panels(panels, figure) -> None:
-    """Figure 4: three mechanisms' exact curves beside their μ-GDP bounds.
-
-    Args:
-        panels: results with ``title``, ``alpha``, ``beta``, ``gaussian``, ``mu`` and ``regret``.
-        figure: matplotlib ``Figure`` to draw on.
-    """
+def three_panels(panels: list[Panel], figure: Figure) -> None:
+    """Figure 4: three mechanisms' exact curves beside their μ-GDP bounds."""
     for panel, ax in zip(panels, figure.subplots(1, len(panels), sharey=True), strict=True):
         tradeoff_band(
             panel.alpha, panel.beta, ax, colour=COLOURS[0], label="exact (certified)", linewidth=2.0
@@ -128,22 +100,14 @@ def three_panels(panels, figure) -> None:
         ax.text(0.96, 0.66, rf"$\mu \leq {_up(panel.mu.upper, 5)}$", ha="right", fontsize=9)
         ax.text(0.96, 0.57, rf"$\Delta \leq {_up(panel.regret.upper, 3)}$", ha="right", fontsize=9)
         ax.legend(frameon=False, fontsize=8, loc="upper right")
-        ax.set(
-            xticks=(0.0, 0.5, 1.0),
-            yticks=(0.0, 0.5, 1.0),
-            xticklabels=("0", "0.5", "1"),
-            yticklabels=("0", "0.5", "1"),
-        )
+        ticks, labels = (0.0, 0.5, 1.0), ("0", "0.5", "1")
+        ax.set(xticks=ticks, yticks=ticks, xticklabels=labels, yticklabels=labels)
         ax.label_outer()
 
 
-def curves_and_gaps(lines, figure) -> None:
+def curves_and_gaps(lines: list[Line], figure: Figure) -> None:
     """Figures 5 and 6: trade-off curves beside their μ-GDP bounds, and their differences on a
     logarithmic axis.
-
-    Args:
-        lines: results with ``label``, ``noise_multiplier``, ``mu`` and ``gap``.
-        figure: matplotlib ``Figure`` to draw on.
     """
     left, right = figure.subplots(1, 2)
     for line, colour, dash in zip(lines, COLOURS, DASHES, strict=False):
@@ -158,16 +122,10 @@ def curves_and_gaps(lines, figure) -> None:
         right.plot(gap.alpha, high, color=colour, ls=dash, lw=1.5)
     gaussian_curve([], [], left, label=rf"$\mu$-GDP of each, {from_floor(lines[0].fpr_floor)}")
     square_axes(left)
-    figure.legend(
-        *left.get_legend_handles_labels(),
-        frameon=False,
-        fontsize=8,
-        loc="outside upper center",
-        ncols=3,
-    )
+    legend_above(figure, left, 3)
     right.set_xscale("log")
     right.set_xlim(1e-6, 1.0)
     right.set_ylim(0.0, 1.08 * right.get_ylim()[1])
     right.set(xlabel="FPR", ylabel=r"FNR, exact minus $\mu$-GDP")
     right.ticklabel_format(axis="y", style="sci", scilimits=(-3, -3))
-    right.grid(True, lw=0.4, alpha=0.5)
+    grid(right)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +16,11 @@ from ...grids.landscape import (
     landscape,
     rule_of_thumb,
 )
+from ...plot import regret_panels
 from ..result import Finding, Number, Result, Table
-from . import figures
+
+if TYPE_CHECKING:
+    import xarray
 
 _AXES = ("noise_multiplier", "sampling_prob", "num_steps")
 # a few settings, the rule of thumb's worst one among them
@@ -39,27 +44,21 @@ def figure_3(quick: bool) -> Result:
         "figure-3-rule": _rule(dataset),
         "figure-3-steps": _always_lowers(lower, upper, dataset, 2),
         "figure-3-noise": _always_lowers(lower, upper, dataset, 0),
-        "figure-3-rate": _not_monotonic(lower, upper, dataset),
+        "figure-3-rate": _not_monotonic(lower, upper),
     }
     columns = ("mu_lower", "mu_upper", "regret_lower", "regret_upper", "status")
-    values = [dataset[name].values for name in (*_AXES, *columns)]
-    body = tuple(
-        (
-            *(f"{axis[i]:.17g}" for axis, i in zip(values[:3], index, strict=True)),
-            *(f"{v[index]:.17g}" for v in values[3:]),
-        )
-        for index in np.ndindex(*lower.shape)
-    )
+    axes = np.meshgrid(*(dataset[name].values for name in _AXES), indexing="ij")
+    values = [a.ravel() for a in (*axes, *(dataset[name].values for name in columns))]
     return Result(
         answers,
-        draw=functools.partial(figures.landscape, dataset),
+        draw=functools.partial(regret_panels, dataset),
         size=(10.2, 4.2),
-        tables={"figure-3": Table((*_AXES, *columns), body)},
+        tables={"figure-3": Table.of_columns((*_AXES, *columns), *values, digits=17)},
         fpr_floor=dataset.attrs["fpr_floor"],
     )
 
 
-def _rule(dataset) -> Finding:
+def _rule(dataset: xarray.Dataset) -> Finding:
     """σ ≥ 2 and T ≥ 400 imply Δ < 0.01?"""
     verdicts = rule_of_thumb(dataset)
     failed = [v for v in verdicts if v.verdict == "fails"]
@@ -90,14 +89,16 @@ def _rule(dataset) -> Finding:
     )
 
 
-def _setting(dataset, index) -> str:
+def _setting(dataset: xarray.Dataset, index: Iterable[int]) -> str:
     sigma, rate, steps = (
         float(dataset[name].values[i]) for name, i in zip(_AXES, index, strict=True)
     )
     return f"σ = {sigma:g}, p = {rate:.3g}, T = {steps:g}"
 
 
-def _always_lowers(lower, upper, dataset, axis: int) -> Finding:
+def _always_lowers(
+    lower: np.ndarray, upper: np.ndarray, dataset: xarray.Dataset, axis: int
+) -> Finding:
     """Whether Δ falls from each grid point to the next along an axis, by the brackets."""
     low, high = np.moveaxis(lower, axis, -1), np.moveaxis(upper, axis, -1)
     falls, rises = high[..., 1:] < low[..., :-1], low[..., 1:] > high[..., :-1]
@@ -128,7 +129,7 @@ def _always_lowers(lower, upper, dataset, axis: int) -> Finding:
     return Finding(text, True, "every pair falls, by the brackets")
 
 
-def _not_monotonic(lower, upper, dataset) -> Finding:
+def _not_monotonic(lower: np.ndarray, upper: np.ndarray) -> Finding:
     """Whether Δ both rises and falls with the sampling rate, by the brackets."""
     low, high = np.moveaxis(lower, 1, -1), np.moveaxis(upper, 1, -1)
     peak = np.max(low, axis=-1)

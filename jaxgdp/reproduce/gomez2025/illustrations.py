@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import time
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import ndtr
@@ -12,14 +13,16 @@ from scipy.special import ndtr
 from ... import conversions, deployments, gdp
 from ...bracket import Bracket
 from ...mechanisms import ApproximateDP, DiscreteGaussian, RandomizedResponse
-from ...tradeoff import tradeoff
+from ...tradeoff import TradeoffCurve, tradeoff
 from ..published import read
-from ..result import Finding, Number, Result, Table
+from ..result import Finding, Number, Result, Table, decided
 from ..theorem_b2 import breakpoint_regret
 from ..verdict import shown
 from . import figures, training
 
 EPSILON, DELTA = 8.0, 1e-5  # of Figure 1
+Answers: TypeAlias = dict[str, Number | Finding]
+
 _NINE_HOURS = 9 * 3600.0
 _FEW_SECONDS = 10.0
 
@@ -29,8 +32,12 @@ class Profile(NamedTuple):
     single pairs on it.
 
     Attributes:
-        mu: μ. epsilon, delta: its profile. pairs: (ε, δ) on it, the calibration point first.
-        fpr: FPRs. tpr: largest TPR there. pair_tprs: the bound on it from each pair alone.
+        mu: μ.
+        epsilon, delta: its profile.
+        pairs: (ε, δ) on it, the calibration point first.
+        fpr: FPRs.
+        tpr: largest TPR there.
+        pair_tprs: the bound on it from each pair alone.
     """
 
     mu: float
@@ -46,9 +53,13 @@ class Panel(NamedTuple):
     """One certified trade-off curve beside its μ-GDP bound.
 
     Attributes:
-        title: of the panel. mu, regret: brackets.
-        alpha: FPRs. beta: bracket of the FNRs. gaussian: f_μ there, for the upper μ.
-        fpr_floor: of μ. others: name and FNRs of further bounds.
+        title: of the panel.
+        mu, regret: brackets.
+        alpha: FPRs.
+        beta: bracket of the FNRs.
+        gaussian: f_μ there, for the upper μ.
+        fpr_floor: of μ.
+        others: name and FNRs of further bounds.
     """
 
     title: str
@@ -86,7 +97,7 @@ def figure_1(quick: bool) -> Result:
     at = 0.01
     alone = float(1.0 - conversions.beta_from_approximate_dp(fpr=at, epsilon=EPSILON, delta=DELTA))
     whole = float(1.0 - gdp.beta(fpr=at, mu=mu))
-    answers: dict[str, Number | Finding] = {
+    answers: Answers = {
         "figure-1-mu": Number(_mu_at(EPSILON, DELTA)),
         "figure-1-risk": Finding(
             f"{alone:.4f} from (8, 1e-5) alone, {whole:.4f} from the profile",
@@ -95,14 +106,11 @@ def figure_1(quick: bool) -> Result:
         ),
     }
     header = ("fpr", "tpr", *(f"tpr_from_epsilon_{e:.4g}_delta_{d:g}" for e, d in pairs))
-    body = tuple(
-        tuple(repr(float(x)) for x in row) for row in zip(fpr, found.tpr, *bounds, strict=True)
-    )
     return Result(
         answers,
         draw=functools.partial(figures.profile_and_attacks, found),
         size=(7.2, 3.4),
-        tables={"figure-1": Table(header, body)},
+        tables={"figure-1": Table.of_columns(header, fpr, found.tpr, *bounds)},
     )
 
 
@@ -119,9 +127,7 @@ def table_3(quick: bool) -> Result:
     """μ for common (ε, δ)."""
     paper = read("gomez2025")["table-3"]
     found = {(e, d): _mu_at(float(e), float(d)) for e in paper["epsilon"] for d in paper["delta"]}
-    answers: dict[str, Number | Finding] = {
-        f"table-3-{e}-{d}": Number(b) for (e, d), b in found.items()
-    }
+    answers: Answers = {f"table-3-{e}-{d}": Number(b) for (e, d), b in found.items()}
     strict, loose = _mu_at(8.0, 1e-9), _mu_at(6.0, 1e-5)
     answers["table-3-order"] = Finding(
         f"μ {shown(strict)} against {shown(loose)}",
@@ -133,7 +139,7 @@ def table_3(quick: bool) -> Result:
     return Result(answers, tables={"table-3": Table(header, body)})
 
 
-def _panel(title: str, curve, quick: bool, extra=()) -> Panel:
+def _panel(title: str, curve: TradeoffCurve, quick: bool, extra: Iterable[float] = ()) -> Panel:
     """A curve where Φ⁻¹(α) is evenly spaced, with the Gaussian one of the upper μ."""
     mu, regret = (Bracket(float(b.lower), float(b.upper)) for b in (curve.mu(), curve.regret()))
     alpha = np.unique(
@@ -173,10 +179,10 @@ def figure_2(quick: bool) -> Result:
         float(conversions.advantage_from_zcdp(rho=rho)),
         float(gdp.advantage(mu=panel.mu.upper)),
     ]
-    answers: dict[str, Number | Finding] = {
+    answers: Answers = {
         "figure-2-regret": Finding(
             f"μ {shown(panel.mu)}, Δ {shown(panel.regret, 3)}",
-            True if panel.regret.upper < 0.01 else False if panel.regret.lower >= 0.01 else None,
+            decided(panel.regret.upper < 0.01, panel.regret.lower >= 0.01),
             "one use has a coarse curve of few segments; at its breakpoints alone (Algorithm 2)"
             f" the regret would be {theirs:.2g}",
         ),
@@ -196,7 +202,7 @@ def figure_2(quick: bool) -> Result:
     )
 
 
-def _discrete_gaussian_breakpoints(sigma: float):
+def _discrete_gaussian_breakpoints(sigma: float) -> tuple[np.ndarray, np.ndarray]:
     """(α, β) of the tests "output at least m" of N_Z(0, σ²) against N_Z(1, σ²), summed over
     integers (Canonne et al. 2020).
     """
@@ -210,28 +216,20 @@ def _discrete_gaussian_breakpoints(sigma: float):
     return np.append(alpha[used], 1.0), np.append(beta[used], 0.0)
 
 
-def _numbers(panels) -> Table:
-    header = (
-        "mechanism",
-        "fpr",
-        "fnr_lower",
-        "fnr_upper",
-        "fnr_gdp",
-        *(name for name, _ in panels[0].others),
-    )
-    body = [
-        (p.title, *(repr(float(x)) for x in row))
+def _numbers(panels: list[Panel]) -> Table:
+    others = (name for name, _ in panels[0].others)
+    header = ("mechanism", "fpr", "fnr_lower", "fnr_upper", "fnr_gdp", *others)
+    rows = (
+        (p.title, *row)
         for p in panels
-        for row in zip(
-            p.alpha, *p.beta, p.gaussian, *(values for _, values in p.others), strict=True
-        )
-    ]
-    return Table(header, tuple(body))
+        for row in zip(p.alpha, *p.beta, p.gaussian, *(b for _, b in p.others), strict=True)
+    )
+    return Table.of_rows(header, rows)
 
 
 def figure_4(quick: bool) -> Result:
     """Trade-off curves of DP-SGD, TopDown and randomized response beside their μ-GDP bounds."""
-    answers: dict[str, Number | Finding] = {}
+    answers: Answers = {}
     panels = [
         _dpsgd(answers, quick),
         _topdown(answers, quick),
@@ -247,7 +245,7 @@ def figure_4(quick: bool) -> Result:
     )
 
 
-def _dpsgd(answers, quick: bool) -> Panel:
+def _dpsgd(answers: Answers, quick: bool) -> Panel:
     stated, other = (
         training.runs(quick)["table-4", n][-1] for n in (training.STATED, training.OTHER)
     )
@@ -266,7 +264,7 @@ def _dpsgd(answers, quick: bool) -> Panel:
     )
 
 
-def _topdown(answers, quick: bool) -> Panel:
+def _topdown(answers: Answers, quick: bool) -> Panel:
     seconds = []
     for _ in range(2):
         start = time.perf_counter()
@@ -284,7 +282,7 @@ def _topdown(answers, quick: bool) -> Panel:
     return _panel("(b) TopDown", curve, quick)
 
 
-def _randomized_response(answers, quick: bool) -> Panel:
+def _randomized_response(answers: Answers, quick: bool) -> Panel:
     curve = tradeoff(RandomizedResponse(epsilon=1.0))
     corner = 1.0 / (1.0 + np.e)
     formula = float(gdp.mu_from_pure_dp(epsilon=1.0))
@@ -304,7 +302,7 @@ def _randomized_response(answers, quick: bool) -> Panel:
     return panel
 
 
-def _approximate_dp(answers) -> None:
+def _approximate_dp(answers: Answers) -> None:
     mu = tradeoff(ApproximateDP(epsilon=1.0, delta=0.1)).mu(fpr_floor=0.0)
     answers["figure-4c-approximate"] = Finding(
         f"upper side {float(mu.upper)}",

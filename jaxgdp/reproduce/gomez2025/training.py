@@ -15,7 +15,7 @@ from ...tradeoff import tradeoff
 from ..gap import Gap, largest_gap
 from ..published import read
 from ..renyi import renyi_epsilon
-from ..result import Finding, Number, Result, Table
+from ..result import Finding, Number, Result, Table, decided, element
 from ..verdict import shown
 from . import figures
 
@@ -59,7 +59,7 @@ def runs(quick: bool) -> dict[tuple[str, int], list[Run]]:
     ).brackets.values()
     found: dict[tuple[str, int], list[Run]] = {}
     for i, (name, records, eps, *_) in enumerate(columns):
-        brackets = (Bracket(float(b.lower[i]), float(b.upper[i])) for b in answers)
+        brackets = (element(b, i) for b in answers)
         found.setdefault((name, records), []).append(
             Run(eps, float(sigma[i]), int(steps[i]), float(rate[i]), *brackets)
         )
@@ -99,7 +99,7 @@ def table_2(quick: bool) -> Result:
     )
 
 
-def _largest(brackets) -> Bracket:
+def _largest(brackets: list[Bracket]) -> Bracket:
     return Bracket(max(b.lower for b in brackets), max(b.upper for b in brackets))
 
 
@@ -116,13 +116,8 @@ def hyperparameters(name: str, quick: bool) -> Result:
     answers: dict[str, Number | Finding] = {}
     for run, bound in zip(stated, renyi[0], strict=True):
         printed = float(run.epsilon)
-        holds = (
-            True
-            if run.tight_epsilon.upper <= printed
-            else False
-            if run.tight_epsilon.lower > printed
-            else None
-        )
+        tight = run.tight_epsilon
+        holds = decided(tight.upper <= printed, tight.lower > printed)
         answers[f"{name}-epsilon-{run.epsilon}"] = Finding(
             shown(run.tight_epsilon),
             holds,
@@ -154,8 +149,9 @@ def hyperparameters(name: str, quick: bool) -> Result:
     header = ("σ", "T", "p", "ε printed", "ε certified", *bounds, "μ", f"μ {_OTHER_NAME}", "Δ")
     body = tuple(
         (
-            f"{a.noise_multiplier:g}", f"{a.num_steps}", f"{a.sampling_prob:.5g}", a.epsilon, shown(a.tight_epsilon), f"{x:.3f}",
-            f"{y:.3f}", shown(a.mu), shown(b.mu), shown(a.regret, 3),
+            f"{a.noise_multiplier:g}", f"{a.num_steps}", f"{a.sampling_prob:.5g}", a.epsilon,
+            shown(a.tight_epsilon), f"{x:.3f}", f"{y:.3f}", shown(a.mu), shown(b.mu),
+            shown(a.regret, 3),
         )
         for a, b, x, y in zip(stated, other, *renyi, strict=True)
     )  # fmt: skip
@@ -196,9 +192,8 @@ def lines(name: str, quick: bool) -> list[Line]:
 
 def _against_twice_regret(line: Line) -> bool | None:
     """Whether the largest distance is at most 2Δ."""
-    if line.gap.largest.upper <= 2.0 * line.regret.lower:
-        return True
-    return False if line.gap.largest.lower > 2.0 * line.regret.upper else None
+    gap, regret = line.gap.largest, line.regret
+    return decided(gap.upper <= 2.0 * regret.lower, gap.lower > 2.0 * regret.upper)
 
 
 def curves_and_gaps(figure: str, name: str, quick: bool) -> Result:
@@ -229,22 +224,15 @@ def curves_and_gaps(figure: str, name: str, quick: bool) -> Result:
         evidence = f"ratio to 2Δ from {min(ratios):.2f} to {max(ratios):.2f}; {evidence}"
 
     body = [
-        (
-            x.label,
-            f"{x.noise_multiplier:g}",
-            repr(float(a)),
-            repr(float(low)),
-            repr(float(high)),
-            repr(float(g)),
-        )
+        (x.label, f"{x.noise_multiplier:g}", a, low, high, g)
         for x in found
         for a, low, high, g in zip(x.gap.alpha, *x.gap.beta, x.gap.gaussian, strict=True)
     ]
-    header = ("mechanism", "noise_multiplier", "fpr", "fnr_lower", "fnr_upper", "fnr_gdp")
+    header = "mechanism noise_multiplier fpr fnr_lower fnr_upper fnr_gdp"
     return Result(
         {f"{figure}-gap": Finding(text, holds, evidence)},
         draw=functools.partial(figures.curves_and_gaps, found),
         size=(7.2, 3.5),
-        tables={figure: Table(header, tuple(body))},
+        tables={figure: Table.of_rows(header, body)},
         fpr_floor=max(line.fpr_floor for line in found),
     )

@@ -7,10 +7,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
+from ...numerics.shapes import Array, ArrayLike
 from ...numerics.validation import broadcast, open_unit
 
 
-def sigma_for_advantage(advantage):
+def sigma_for_advantage(advantage: ArrayLike) -> Array:
     """σ = 1/(2Φ⁻¹((η + 1)/2)) (Corollary B.3).
 
     Args:
@@ -29,11 +30,11 @@ def sigma_for_advantage(advantage):
     return 0.5 / ndtri(0.5 * (open_unit("advantage", advantage) + 1.0))
 
 
-def sigma_for_rates(fpr, fnr):
+def sigma_for_rates(fpr: ArrayLike, fnr: ArrayLike) -> Array:
     """σ = 1/(Φ⁻¹(1 − α) − Φ⁻¹(β)) (Corollary B.4).
 
     Args:
-        fpr: α in (0, 1). fnr: β in (0, 1), α + β < 1. Any shapes that broadcast.
+        fpr, fnr: α and β in (0, 1), α + β < 1, any shapes that broadcast.
 
     Returns:
         σ, float64: the FNR at this FPR is β exactly.

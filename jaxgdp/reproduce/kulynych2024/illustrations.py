@@ -13,6 +13,7 @@ from ... import gdp
 from ...bracket import Bracket
 from ...calibration import standard_epsilon, worst_case_gap
 from ...conversions import advantage_from_approximate_dp, beta_from_approximate_dp
+from ...numerics.shapes import ArrayLike
 from ..result import Finding, Number, Result, Table
 from . import figures
 
@@ -94,24 +95,21 @@ def figure_2(quick: bool) -> Result:
             " be 1 − 2β",
         ),
     }
-    body = tuple(
-        (f"{r.epsilon:g}", f"{r.delta:g}", *(repr(float(x)) for x in row))
+    rows = (
+        (f"{r.epsilon:g}", f"{r.delta:g}", *row)
         for r in panels
         for row in zip(r.alpha, r.generic, r.exact, strict=True)
     )
+    header = "epsilon delta fpr fnr_any_mechanism fnr_gaussian"
     return Result(
         answers,
         draw=functools.partial(figures.regions, panels),
         size=(7.6, 2.9),
-        tables={
-            "figure-2": Table(
-                ("epsilon", "delta", "fpr", "fnr_any_mechanism", "fnr_gaussian"), body
-            )
-        },
+        tables={"figure-2": Table.of_rows(header, rows)},
     )
 
 
-def _closest(panels) -> Finding:
+def _closest(panels: list[Region]) -> Finding:
     """Is 1 − α − f(α) largest where α² + f(α)² is smallest?"""
     same, text = True, []
     for r in panels:
@@ -134,7 +132,7 @@ def _closest(panels) -> Finding:
     )
 
 
-def _bound_on_advantage(panels) -> Finding:
+def _bound_on_advantage(panels: list[Region]) -> Finding:
     """Is Eq. 8 reached, and never exceeded, by the curve of Eq. 5?"""
     largest = [float(np.max(1.0 - r.alpha - r.generic)) for r in panels]
     formula = [
@@ -170,14 +168,16 @@ class Cost(NamedTuple):
         return self.gaussian_standard - self.gaussian_direct
 
 
-def cost(alpha, advantage=ADVANTAGE, delta=DELTA) -> Cost:
+def cost(alpha: ArrayLike, advantage: float = ADVANTAGE, delta: float = DELTA) -> Cost:
     """What each calibration leaves an attacker at each FPR.
 
     Generic: (ε*, δ*) with ε* of Eq. 30 against (0, η*). Gaussian: μ of the mechanism that just
     meets (ε*, δ*), against the μ whose advantage is η* (Corollary B.3).
 
     Args:
-        alpha: FPRs in [0, 1]. advantage: η*. delta: δ*.
+        alpha: FPRs in [0, 1].
+        advantage: η*.
+        delta: δ*.
 
     Returns:
         A :class:`Cost`.
@@ -245,11 +245,10 @@ def figure_6(quick: bool) -> Result:
             f" (ε, δ) bound instead of the mechanism's own curve it would be {mixed:.1f}",
         ),
     }
-    header = ("fpr", "generic_standard", "generic_direct", "gaussian_standard", "gaussian_direct")
-    body = tuple(tuple(repr(float(x)) for x in row) for row in zip(*found, strict=True))
+    header = "fpr generic_standard generic_direct gaussian_standard gaussian_direct"
     return Result(
         answers,
         draw=functools.partial(figures.cost_panels, found, ADVANTAGE),
         size=(7.2, 3.4),
-        tables={"figure-6": Table(header, body)},
+        tables={"figure-6": Table.of_columns(header, *found)},
     )

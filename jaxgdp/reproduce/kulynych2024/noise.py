@@ -16,7 +16,7 @@ from ...measure import measure
 from ...mechanisms import dpsgd
 from ..published import read
 from ..renyi import RenyiCurve
-from ..result import Finding, NotHere, Number, Result, Table
+from ..result import Finding, NotHere, Number, Result, Table, decided
 from ..verdict import shown
 from . import figures, illustrations
 from .standard import epsilon_for_rates
@@ -35,7 +35,8 @@ class Pair(NamedTuple):
     """Noise multipliers by both calibrations to the same risks.
 
     Attributes:
-        risk: the risks, by name. epsilon: ε of the standard calibration.
+        risk: the risks, by name.
+        epsilon: ε of the standard calibration.
         standard, direct: brackets of the smallest noise that meets the risk; the upper side is the
             one certified to meet it.
     """
@@ -53,7 +54,7 @@ class Pair(NamedTuple):
         )
 
 
-def smallest_noise(target, quick: bool) -> Bracket:
+def smallest_noise(target: targets.Target, quick: bool) -> Bracket:
     """Certified bracket of the smallest noise multiplier that meets a target, for DP-SGD with p =
     0.001 and T = 10,000.
 
@@ -61,7 +62,8 @@ def smallest_noise(target, quick: bool) -> Bracket:
     breaks the target, so an attack exists that less noise does not stop.
 
     Args:
-        target: one of ``jaxgdp.targets``, one-dimensional. quick: a coarser tolerance.
+        target: one of ``jaxgdp.targets``, one-dimensional.
+        quick: a coarser tolerance.
 
     Returns:
         :class:`Bracket` of arrays; a lower side of 0 says that nothing was proved.
@@ -109,25 +111,16 @@ def by_rates(quick: bool) -> Pair:
 
 
 def _table(pair: Pair) -> Table:
-    names = tuple(pair.risk)
-    header = (*names, "standard_epsilon", "standard_lower", "standard", "direct_lower", "direct")
+    noise = ("standard_epsilon", "standard_lower", "standard", "direct_lower", "direct")
     columns = (*pair.risk.values(), pair.epsilon, *pair.standard, *pair.direct)
-    return Table(
-        header, tuple(tuple(repr(float(x)) for x in row) for row in zip(*columns, strict=True))
-    )
+    return Table.of_columns((*pair.risk, *noise), *columns)
 
 
 def _always_less(pair: Pair) -> Finding:
     """Is the direct noise smaller at every target?"""
     below = pair.direct.upper < pair.standard.lower
     saved = 100.0 * (1.0 - 1.0 / pair.ratio.lower)
-    holds = (
-        True
-        if np.all(below)
-        else False
-        if np.any(pair.direct.lower > pair.standard.upper)
-        else None
-    )
+    holds = decided(np.all(below), np.any(pair.direct.lower > pair.standard.upper))
     text = (
         f"{np.min(saved):.0f} to {np.max(saved):.0f} % less noise, certified, over {len(saved)}"
         " targets"
@@ -149,7 +142,7 @@ def figure_3(quick: bool) -> Result:
         "figure-3a-lower": _always_less(pair),
         "figure-3a-ratio": Finding(
             f"up to at least {ratio.lower[most]:.3f} times, at η = {eta[most]:g}",
-            False if ratio.lower[most] >= 2.5 else True if np.all(ratio.upper < 2.5) else None,
+            decided(np.all(ratio.upper < 2.5), ratio.lower[most] >= 2.5),
             "with tight accounting on both sides the gain is larger than printed, 2 being near the"
             f" right end; ratios: {listed}",
         ),
@@ -174,13 +167,7 @@ def figure_4(quick: bool) -> Result:
     at = lambda i: f"FPR {pair.risk['fpr'][i]:g}, TPR {pair.risk['tpr'][i]:g}"
     against = np.max(other.ratio.upper), np.max(other.ratio.lower)
     # "less drastic": no ratio of Figure 4 above the largest one of Figure 3(a)
-    holds = (
-        True
-        if np.max(ratio.upper) < against[1]
-        else False
-        if np.max(ratio.lower) > against[0]
-        else None
-    )
+    holds = decided(np.max(ratio.upper) < against[1], np.max(ratio.lower) > against[0])
     answers = {
         "figure-4-lower": _always_less(pair),
         "figure-4-drastic": Finding(
@@ -218,7 +205,9 @@ def tangent(sigma: float, fpr: float, quick: bool) -> Tangent:
     between what the brackets of f allow: from 1 − f to the left over h, and to the right.
 
     Args:
-        sigma: noise multiplier. fpr: α. quick: wider brackets.
+        sigma: noise multiplier.
+        fpr: α.
+        quick: wider brackets.
     """
     steps = fpr * np.array([0.02, 0.05, 0.1])
     at = np.concatenate([fpr - steps, [fpr], fpr + steps])
@@ -240,24 +229,31 @@ def tangent(sigma: float, fpr: float, quick: bool) -> Tangent:
     return Tangent(epsilon, delta)
 
 
+class _Line(NamedTuple):
+    """Rényi accounting at one σ: ε' and δ' of its best line, and its ε at δ = 1e-5."""
+
+    sigma: float
+    epsilon: float
+    delta: float
+    epsilon_at_delta: float
+
+
 @functools.cache
-def _renyi():
-    """The same target met by Rényi accounting: ε' and δ' of its best line, and its ε at δ =
-    1e-5.
-    """
+def _renyi() -> _Line:
+    """The same target met by Rényi accounting."""
     tpr, fpr = _TARGET
 
-    def best(sigma):
+    def best(sigma: float) -> tuple[float, _Line]:
         curve = RenyiCurve(sigma, RATE, STEPS)
         deltas = np.linspace(DELTA, 1.0 - fpr, 2001)
         epsilons = np.array([curve.epsilon(d) for d in deltas])
         values = 1.0 - deltas - np.exp(np.minimum(epsilons, 700.0)) * fpr
         k = int(np.argmax(values))
-        return float(values[k]), float(epsilons[k]), float(deltas[k]), curve
+        at_delta = float(curve.epsilon(DELTA))
+        return float(values[k]), _Line(sigma, float(epsilons[k]), float(deltas[k]), at_delta)
 
     sigma = brentq(lambda s: best(s)[0] - (1.0 - tpr), 0.35, 1.0, xtol=1e-5)
-    _, epsilon, delta, curve = best(sigma)
-    return sigma, epsilon, delta, float(curve.epsilon(DELTA))
+    return best(sigma)[1]
 
 
 def figure_5(quick: bool) -> Result:
@@ -294,7 +290,7 @@ def figure_5(quick: bool) -> Result:
         ),
     }
     body = [
-        (name, repr(float(s)), *(repr(float(x)) for x in row))
+        (name, s, *row)
         for k, (name, s) in enumerate(zip(("standard", "direct"), sigmas, strict=True))
         for row in zip(alpha, curves.lower[k], curves.upper[k], strict=True)
     ]
@@ -306,9 +302,7 @@ def figure_5(quick: bool) -> Result:
         draw=functools.partial(figures.touching_lines, drawn),
         size=(5.2, 4.4),
         tables={
-            "figure-5": Table(
-                ("calibration", "noise_multiplier", "fpr", "fnr_lower", "fnr_upper"), tuple(body)
-            )
+            "figure-5": Table.of_rows("calibration noise_multiplier fpr fnr_lower fnr_upper", body)
         },
     )
 

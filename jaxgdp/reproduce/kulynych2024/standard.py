@@ -7,10 +7,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...conversions import beta_from_approximate_dp
+from ...numerics.shapes import Array, ArrayLike
 from ...numerics.validation import broadcast, open_unit
 
 
-def epsilon_for_rates(fpr, fnr, delta):
+def epsilon_for_rates(fpr: ArrayLike, fnr: ArrayLike, delta: ArrayLike) -> Array:
     """Largest ε at which every (ε, δ)-DP mechanism keeps attacks of this FPR at this FNR or above:
     Eq. 5 solved for ε.
 
@@ -18,7 +19,7 @@ def epsilon_for_rates(fpr, fnr, delta):
     allow.
 
     Args:
-        fpr: α in (0, 1). fnr: β in (0, 1). delta: δ in (0, 1). Any shapes that broadcast.
+        fpr, fnr, delta: α, β and δ in (0, 1), any shapes that broadcast.
 
     Returns:
         ε in nats, float64.
@@ -38,11 +39,13 @@ def epsilon_for_rates(fpr, fnr, delta):
     return np.maximum(np.log((1.0 - d - beta) / alpha), np.log((1.0 - d - alpha) / beta))
 
 
-def tpr_allowed(fpr, epsilon, delta):
+def tpr_allowed(fpr: ArrayLike, epsilon: ArrayLike, delta: ArrayLike) -> Array:
     """Largest TPR that some (ε, δ)-DP mechanism allows at an FPR: 1 − f(α), f of Eq. 5.
 
     Args:
-        fpr: α in [0, 1]. epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.
+        fpr: α in [0, 1].
+        epsilon: ε ≥ 0 in nats.
+        delta: δ in [0, 1]; any shapes that broadcast.
 
     Returns:
         TPR, float64.

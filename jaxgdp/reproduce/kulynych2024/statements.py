@@ -53,12 +53,9 @@ def section_3(quick: bool) -> Result:
             ),
         ),
     }
-    header = ("noise_multiplier", "asymptotic_mu", "asymptotic_tpr", "tpr_lower", "tpr_upper")
-    body = tuple(
-        tuple(repr(float(x)) for x in row)
-        for row in zip(sigma, limit, asymptotic, *tpr, strict=True)
-    )
-    return Result(answers, tables={"section-3": Table(header, body)})
+    header = "noise_multiplier asymptotic_mu asymptotic_tpr tpr_lower tpr_upper"
+    table = Table.of_columns(header, sigma, limit, asymptotic, *tpr)
+    return Result(answers, tables={"section-3": table})
 
 
 def appendix_b(quick: bool) -> Result:
@@ -114,13 +111,13 @@ def appendix_b(quick: bool) -> Result:
             "each certified bracket of δ(1) holds the formula's value",
         ),
     }
-    header = ("target", "value", "sigma", "lower", "upper")
     body = [
-        ("advantage", f"{e:g}", f"{s:.17g}", f"{a:.17g}", f"{b:.17g}")
+        ("advantage", f"{e:g}", s, a, b)
         for e, s, a, b in zip(eta, by_advantage, *advantage, strict=False)
     ]
     body += [
-        ("fnr at fpr 0.1", f"{e:g}", f"{s:.17g}", f"{1 - b:.17g}", f"{1 - a:.17g}")
+        ("fnr at fpr 0.1", f"{e:g}", s, 1 - b, 1 - a)
         for e, s, a, b in zip(beta, by_rates, *rates, strict=True)
     ]
-    return Result(answers, tables={"appendix-b": Table(header, tuple(body))})
+    table = Table.of_rows("target value sigma lower upper", body, digits=17)
+    return Result(answers, tables={"appendix-b": table})

@@ -6,24 +6,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ..result import Finding, Result, Table
+
+Formula: TypeAlias = Callable[[Any, Any], Any]
 
 
 class Conversion(NamedTuple):
     """One row of the table.
 
     Attributes:
-        name: of the risk measure. risk: the measure from FPR and FNR, its definition.
-        derived: FNR from FPR and the measure, with the formula. printed: readings of what the paper
-            prints, likewise.
+        name: of the risk measure.
+        risk: the measure from FPR and FNR, its definition.
+        derived: FNR from FPR and the measure, with the formula.
+        printed: readings of what the paper prints, likewise.
     """
 
     name: str
-    risk: Callable
-    derived: tuple[str, Callable]
-    printed: tuple[tuple[str, Callable], ...]
+    risk: Formula
+    derived: tuple[str, Formula]
+    printed: tuple[tuple[str, Formula], ...]
 
 
 CONVERSIONS = (
@@ -56,12 +59,12 @@ _RATES = [(Fraction(i, 40), Fraction(j, 40)) for i in range(1, 39) for j in rang
 _EXAMPLE = (Fraction(1, 10), Fraction(1, 2))
 
 
-def _exchanged(a, b):
+def _exchanged(a: Fraction, b: Fraction) -> Fraction:
     """Precision with FPR and FNR exchanged."""
     return (1 - a) / (1 - a + b)
 
 
-def returns_fnr(risk: Callable, formula: Callable) -> bool:
+def returns_fnr(risk: Formula, formula: Formula) -> bool:
     """Whether a formula gives β back from α and risk(α, β), in exact fractions at every rational
     point tried.
 

@@ -5,6 +5,7 @@ a model that can be trained here.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +15,10 @@ from ... import targets
 from ...bracket import Bracket
 from ...calibration import calibrate
 from ...measure import measure
-from ...mechanisms import Gaussian, compose, dpsgd
+from ...mechanisms import Composition, Gaussian, compose, dpsgd
 from .. import digits
 from ..published import read
-from ..result import Finding, NotHere, Number, Result, Table
+from ..result import Finding, NotHere, Number, Result, Table, decided, element
 from . import figures
 from .standard import epsilon_for_rates, tpr_allowed
 
@@ -33,7 +34,8 @@ class Risk(NamedTuple):
 
     Attributes:
         epsilon: bracket of ε at δ = 1e-5.
-        standard: the TPR that (upper ε, 1e-5)-DP allows. direct: bracket of the TPR itself.
+        standard: the TPR that (upper ε, 1e-5)-DP allows.
+        direct: bracket of the TPR itself.
     """
 
     epsilon: Bracket
@@ -41,14 +43,14 @@ class Risk(NamedTuple):
     direct: Bracket
 
 
-def risk(mechanism, rtol: float) -> Risk:
+def risk(batch: Callable[[np.ndarray], Composition], number: int, rtol: float) -> Risk:
     """Both readings of the risk of a one-dimensional batch of mechanisms, in one call.
 
     Args:
-        mechanism: (function of indices → batch of mechanisms, number of settings). rtol: relative
-            width of the brackets.
+        batch: indices → batch of mechanisms.
+        number: of settings.
+        rtol: relative width of the brackets.
     """
-    batch, number = mechanism
     rows = np.repeat(np.arange(number), len(FPRS))
     asked = np.tile(FPRS, number)
     found = measure(
@@ -74,7 +76,8 @@ def language(quick: bool) -> tuple[np.ndarray, int, Risk, Risk]:
     rates = np.repeat([rate, paper["repository_rate"]], len(sigma))
     counts = np.repeat([steps, paper["repository_steps"]], len(sigma))
     both = risk(
-        (lambda rows: dpsgd(sigmas[rows], rates[rows], counts[rows]), len(sigmas)),
+        lambda rows: dpsgd(sigmas[rows], rates[rows], counts[rows]),
+        len(sigmas),
         QUICK_RTOL if quick else _LANGUAGE_RTOL,
     )
     half = lambda part: Risk._make(
@@ -91,19 +94,13 @@ def images(quick: bool) -> tuple[np.ndarray, Risk]:
     steps = np.array(paper["repository_epochs"]) * paper["repository_steps_per_epoch"]
     rate = paper["batch"] / paper["records"]
 
-    def mechanism(rows):
-        training = dpsgd(sigma[rows], rate, steps[rows])
-        return compose(
-            [
-                (training, 1),
-                (
-                    Gaussian(paper["repository_normalisation_sigma"]),
-                    paper["repository_normalisation_uses"],
-                ),
-            ]
-        )
+    normalisation = Gaussian(paper["repository_normalisation_sigma"])
+    uses = paper["repository_normalisation_uses"]
 
-    return sigma, risk((mechanism, len(sigma)), QUICK_RTOL if quick else RTOL)
+    def both(rows: np.ndarray) -> Composition:
+        return compose([(dpsgd(sigma[rows], rate, steps[rows]), 1), (normalisation, uses)])
+
+    return sigma, risk(both, len(sigma), QUICK_RTOL if quick else RTOL)
 
 
 def _lower_risk(found: Risk, what: str) -> Finding:
@@ -145,7 +142,7 @@ def figure_1(quick: bool) -> Result:
     at_theirs = f"at the {paper['language']['repository_steps']} steps of the authors' data file"
     answers = {
         f"figure-1-epsilon-{name}": Number(
-            _one(stated.epsilon, i), ((at_theirs, _one(theirs.epsilon, i)),)
+            element(stated.epsilon, i), ((at_theirs, element(theirs.epsilon, i)),)
         )
         for i, name in enumerate(paper["language"]["sigma"])
     }
@@ -179,36 +176,17 @@ def figure_1(quick: bool) -> Result:
     )
 
 
-def _one(bracket: Bracket, i: int) -> Bracket:
-    return Bracket(float(bracket.lower[i]), float(bracket.upper[i]))
-
-
-def _risk_table(sigma, found: Risk, accuracy) -> Table:
+def _risk_table(sigma: np.ndarray, found: Risk, accuracy: np.ndarray) -> Table:
     header = (
-        "noise_multiplier",
-        "epsilon_lower",
-        "epsilon_upper",
-        "fpr",
-        "tpr_standard",
-        "tpr_lower",
-        "tpr_upper",
-        "accuracy_percent",
+        "noise_multiplier epsilon_lower epsilon_upper fpr tpr_standard tpr_lower tpr_upper"
+        " accuracy_percent"
     )
-    rows = [
-        (
-            sigma[i],
-            found.epsilon.lower[i],
-            found.epsilon.upper[i],
-            a,
-            found.standard[i, k],
-            found.direct.lower[i, k],
-            found.direct.upper[i, k],
-            accuracy[i],
-        )
-        for i in range(len(sigma))
-        for k, a in enumerate(FPRS)
-    ]
-    return Table(header, tuple(tuple(f"{float(x):.10g}" for x in row) for row in rows))
+    number = len(FPRS)
+    each = (np.repeat(a, number) for a in (sigma, *found.epsilon))
+    risks = (a.ravel() for a in (found.standard, *found.direct))
+    fprs = np.tile(FPRS, len(sigma))
+    columns = (*each, fprs, *risks, np.repeat(accuracy, number))
+    return Table.of_columns(header, *columns, digits=10)
 
 
 # the digits
@@ -247,7 +225,8 @@ def figure_1_digits(quick: bool) -> Result:
     seeds = QUICK_SEEDS if quick else SEEDS
     sigma = np.array(_QUICK_NOISE if quick else NOISE)
     found = risk(
-        (lambda rows: dpsgd(sigma[rows], digits.RATE, STEPS), len(sigma)),
+        lambda rows: dpsgd(sigma[rows], digits.RATE, STEPS),
+        len(sigma),
         QUICK_RTOL if quick else RTOL,
     )
     models = [trained(s, seeds) for s in sigma]
@@ -264,7 +243,7 @@ def figure_1_digits(quick: bool) -> Result:
     answers = {
         "figure-1-digits-gain": Finding(
             text,
-            True if chance < _CHANCE else False if max(gained) < 0.0 else None,
+            decided(chance < _CHANCE, max(gained) < 0.0),
             f"shape agrees on other data: gains of {min(gained):.1f} to {max(gained):.1f}"
             f" percentage points, p ≤ {chance:.1g} by a paired t-test over {seeds} seeds;"
             f" {digits.load().records} records, δ = 1e-5 as in the paper; hyperparameters are fixed"
@@ -272,50 +251,24 @@ def figure_1_digits(quick: bool) -> Result:
         )
     }
     header = (
-        "noise_multiplier",
-        "accuracy_mean",
-        "accuracy_standard_error",
-        "seeds",
-        "epsilon_upper",
-        "fpr",
-        "tpr_standard",
-        "tpr_lower",
-        "tpr_upper",
+        "noise_multiplier accuracy_mean accuracy_standard_error seeds epsilon_upper fpr"
+        " tpr_standard tpr_lower tpr_upper"
     )
+    risks = found.standard, *found.direct
     body = [
-        (
-            m.noise_multiplier,
-            m.mean,
-            m.error,
-            seeds,
-            found.epsilon.upper[i],
-            a,
-            found.standard[i, k],
-            found.direct.lower[i, k],
-            found.direct.upper[i, k],
-        )
+        (*m[:3], seeds, found.epsilon.upper[i], a, *(values[i, k] for values in risks))
         for i, m in enumerate(models)
         for k, a in enumerate(FPRS)
     ]
-    pairs = [(t, a, x.noise_multiplier, x.mean, x.error) for (t, a), s, d in gains for x in (s, d)]
+    gain = [
+        (f"{t:g}", f"{a:g}", name, *x[:3])
+        for (t, a), *both in gains
+        for name, x in zip(("standard", "direct"), both, strict=True)
+    ]
+    of_gain = "tpr fpr calibration noise_multiplier accuracy_mean accuracy_standard_error"
     tables = {
-        "figure-1-digits": Table(
-            header, tuple(tuple(f"{float(x):.10g}" for x in row) for row in body)
-        ),
-        "figure-1-digits-gain": Table(
-            (
-                "tpr",
-                "fpr",
-                "calibration",
-                "noise_multiplier",
-                "accuracy_mean",
-                "accuracy_standard_error",
-            ),
-            tuple(
-                (f"{t:g}", f"{a:g}", ("standard", "direct")[k % 2], *(f"{x:.10g}" for x in rest))
-                for k, (t, a, *rest) in enumerate(pairs)
-            ),
-        ),
+        "figure-1-digits": Table.of_rows(header, body, digits=10),
+        "figure-1-digits-gain": Table.of_rows(of_gain, gain, digits=10),
     }
     draw = functools.partial(
         figures.digits, FPRS, found, [(100 * m.mean, 100 * m.error) for m in models], 2.0
@@ -323,7 +276,7 @@ def figure_1_digits(quick: bool) -> Result:
     return Result(answers, draw=draw, size=(7.6, 2.9), tables=tables)
 
 
-def _gains_on_digits(seeds: int):
+def _gains_on_digits(seeds: int) -> list[tuple[tuple[float, float], Trained, Trained]]:
     """At each risk: the model trained with the noise of standard calibration, and with that of
     direct calibration.
     """

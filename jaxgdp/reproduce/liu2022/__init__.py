@@ -30,9 +30,3 @@ ITEMS = {
     "figure-e1": ("the Laplace mechanism under GDP", examples.figure_e1),
     "figure-e2": ("the effect of sampling", measuring.figure_e2),
 }
-
-# packages of an extra that an item needs, beside matplotlib for figures: {name: {package: extra}}
-NEEDS: dict[str, dict[str, str]] = {}
-
-# CSV files of an item whose numbers are not in one of its own name: {name: stems}
-TABLES: dict[str, tuple[str, ...]] = {}

@@ -9,20 +9,20 @@ import numpy as np
 from ... import gdp
 from ...bridge import head_mu, identify
 from ...mechanisms import Laplace, PureDP, compose
-from ...tradeoff import tradeoff
+from ...tradeoff import TradeoffCurve, tradeoff
 from ..published import read
 from ..result import Finding, Result, Table
 from ..verdict import shown
 from . import figures
 
 
-def setting():
+def setting() -> tuple[float, int]:
     """(ε of one use, number of uses)."""
     paper = read("liu2022")["composition"]
     return paper["epsilon"], paper["uses"]
 
 
-def curve(quick: bool):
+def curve(quick: bool) -> TradeoffCurve:
     """Certified trade-off curve of the composition: the optimal composition theorem's (Kairouz et
     al. 2015).
     """
@@ -30,7 +30,7 @@ def curve(quick: bool):
     return tradeoff(compose([(PureDP(epsilon), uses)]), rtol=1e-3 if quick else 1e-5)
 
 
-def by_parts():
+def by_parts() -> tuple[float, float]:
     """μ of the composition from that of one use: of any ε-DP mechanism (Theorem 5.1), and of
     Laplace noise (head algorithm).
     """
@@ -74,13 +74,12 @@ def figure_3(quick: bool) -> Result:
         )
     }
     header = ("fpr", "fnr_lower", "fnr_upper", *(name for name, _ in curves))
-    columns = (alpha, beta.lower, beta.upper, *(c for _, c in curves))
-    rows = tuple(tuple(f"{x:.17g}" for x in row) for row in zip(*columns, strict=True))
+    table = Table.of_columns(header, alpha, *beta, *(c for _, c in curves), digits=17)
     return Result(
         answers,
         lambda figure: figures.composition(alpha, beta, curves, figure),
         (4.6, 4.4),
-        {"figure-3": Table(header, rows)},
+        {"figure-3": table},
         float(verdict.fpr_floor),
     )
 

@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from ... import gdp
-from ...bridge import gdp_transformation, head, head_mu
+from ...bridge import Profile, gdp_transformation, head, head_mu
 from ...bridge.inversion import mu_of
 from ...mechanisms import Laplace
+from ...numerics.shapes import Array
 from ..result import Finding, Result, Table
 from ..verdict import shown
 from . import figures, profiles
@@ -17,11 +18,11 @@ from . import figures, profiles
 _MOST = 8.0
 
 
-def _grid(quick: bool):
+def _grid(quick: bool) -> int:
     return 81 if quick else 401
 
 
-def crossing(refined, mu: float) -> float | None:
+def crossing(refined: Profile, mu: float) -> float | None:
     """The first corner of a refined profile, a statement that no other one improves, above the
     profile of μ-GDP, if any is.
     """
@@ -32,7 +33,7 @@ def crossing(refined, mu: float) -> float | None:
 def figure_1(quick: bool) -> Result:
     """Privacy profiles of the three examples, naive and refined."""
     epsilon = np.linspace(0.0, _MOST, _grid(quick))
-    rows, drawn = [], []
+    drawn = []
     refined = {}
     for name, profile, _ in profiles.three():
         naive = np.array([profile(float(e)) for e in epsilon])
@@ -76,16 +77,15 @@ def figure_1(quick: bool) -> Result:
         *(f"{name}_{kind}" for name, *_ in drawn for kind in ("inverted", "refined")),
     )
     columns = [epsilon, *(c for _, a, b in drawn for c in (a, b))]
-    rows = tuple(tuple(f"{x:.17g}" for x in row) for row in zip(*columns, strict=True))
     return Result(
         answers,
         lambda figure: figures.profiles(epsilon, drawn, reference, figure),
         (8.0, 3.6),
-        {"figure-1": Table(header, rows)},
+        {"figure-1": Table.of_columns(header, *columns, digits=17)},
     )
 
 
-def _transformed(epsilon, values):
+def _transformed(epsilon: Array, values: Array) -> tuple[Array, Array]:
     with np.errstate(divide="ignore"):
         return mu_of(epsilon, np.log(values), np.log1p(-values))
 
@@ -136,14 +136,12 @@ def figure_2(quick: bool) -> Result:
             )
         )
     header = ("epsilon", *(name for name, _ in drawn))
-    rows = tuple(
-        tuple(f"{x:.17g}" for x in row) for row in zip(epsilon, *(v for _, v in drawn), strict=True)
-    )
+    table = Table.of_columns(header, epsilon, *(v for _, v in drawn), digits=17)
     return Result(
         answers,
         lambda figure: figures.transformations(epsilon, drawn, stairs, figure),
         (8.0, 3.6),
-        {"figure-2": Table(header, rows)},
+        {"figure-2": table},
     )
 
 

@@ -1,6 +1,8 @@
-"""Figures of Liu 2022: each function takes results and a ``Figure``, and computes nothing."""
+"""Figures of Liu 2022: from results, on a matplotlib ``Figure``; nothing is computed."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,34 +16,48 @@ from ...plot import (
     square_axes,
     tradeoff_band,
 )
+from ..drawing import DASHED, grid
 
-_DASHED = (0, (4, 1.6))
-_DOTTED = (0, (1, 1.6))
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ...bracket import Bracket
+    from ...numerics.shapes import Array
+
+_DOTTED: Any = (0, (1, 1.6))
 
 
-def _style(k: int, points: int, lines: int) -> dict:
+def _style(k: int, points: int, lines: int) -> dict[str, Any]:
     """Colour and markers of a line whose dashes mean something else."""
     return {name: line_style(k)[name] for name in ("color", "marker")} | marked(points, k, lines)
 
 
-def _labels(ax, x, y) -> None:
+def _labels(ax: Axes, x: str, y: str) -> None:
     ax.set(xlabel=x, ylabel=y)
-    ax.grid(True, lw=0.4, alpha=0.5)
+    grid(ax)
 
 
-def profiles(epsilon, drawn, reference, figure) -> None:
+def profiles(
+    epsilon: Array,
+    drawn: list[tuple[str, Array, Array]],
+    reference: list[tuple[float, Array]],
+    figure: Figure,
+) -> None:
     """Figure 1: profiles as inverted (dashed) and refined, left as they are, right in the log with
     those of Gaussian mechanisms.
 
     Args:
-        epsilon: ε. drawn: (name, inverted, refined) each. reference: (μ, its profile) each. figure:
-            matplotlib ``Figure``.
+        epsilon: ε.
+        drawn: (name, inverted, refined) each.
+        reference: (μ, its profile) each.
+        figure: to draw on.
     """
     left, right = figure.subplots(1, 2)
     for k, (name, naive, refined) in enumerate(drawn):
         style = _style(k, len(epsilon), len(drawn))
         for ax in (left, right):
-            ax.plot(epsilon, naive, ls=_DASHED, lw=1.2, **style)
+            ax.plot(epsilon, naive, ls=DASHED, lw=1.2, **style)
             ax.plot(epsilon, refined, lw=1.8, label=name, **style)
     gaussian = [
         right.plot(
@@ -58,19 +74,26 @@ def profiles(epsilon, drawn, reference, figure) -> None:
     )
 
 
-def transformations(epsilon, drawn, stairs, figure) -> None:
+def transformations(
+    epsilon: Array,
+    drawn: list[tuple[str, Array]],
+    stairs: list[tuple[float, Array, Array, Array]],
+    figure: Figure,
+) -> None:
     """Figure 2: the transformations, and both staircases around one of them.
 
     Args:
-        epsilon: ε. drawn: (name, μ_A) each. stairs: (width, grid, lower steps, upper steps) each.
-            figure: matplotlib ``Figure``.
+        epsilon: ε.
+        drawn: (name, μ_A) each.
+        stairs: (width, edges, lower steps, upper steps) each.
+        figure: to draw on.
     """
     left, right = figure.subplots(1, 2)
     for k, (name, values) in enumerate(drawn):
         left.plot(epsilon, values, lw=1.8, label=name, **_style(k, len(epsilon), len(drawn)))
-    for (width, grid, low, high), colour in zip(stairs, COLOURS, strict=False):
-        right.stairs(high, grid, color=colour, lw=1.2, label=f"width {width:g}", baseline=None)
-        right.stairs(low, grid, color=colour, lw=1.2, ls=_DASHED, baseline=None)
+    for (width, edges, low, high), colour in zip(stairs, COLOURS, strict=False):
+        right.stairs(high, edges, color=colour, lw=1.2, label=f"width {width:g}", baseline=None)
+        right.stairs(low, edges, color=colour, lw=1.2, ls=DASHED, baseline=None)
     name, values = drawn[1]
     inside = epsilon <= stairs[0][1][-1]
     right.plot(epsilon[inside], values[inside], color=BLACK, lw=1.4, label=name)
@@ -79,53 +102,52 @@ def transformations(epsilon, drawn, stairs, figure) -> None:
         ax.legend(frameon=False, fontsize=8)
 
 
-def composition(alpha, beta, curves, figure) -> None:
+def composition(fpr: Array, beta: Bracket, curves: list[tuple[str, Array]], figure: Figure) -> None:
     """Figure 3: the exact composition and Gaussian curves by each route.
 
     Args:
-        alpha: FPRs. beta: bracket of the FNRs. curves: (name, FNRs) each. figure: matplotlib
-            ``Figure``.
+        fpr: FPRs.
+        beta: bracket of the FNRs.
+        curves: (name, FNRs) each.
+        figure: to draw on.
     """
     ax = figure.subplots()
-    tradeoff_band(alpha, beta, ax, label="optimal")
+    tradeoff_band(fpr, beta, ax, label="optimal")
     for (name, values), colour, dash in zip(curves[:2], COLOURS[1:], DASHES[1:], strict=False):
-        ax.plot(alpha, values, color=colour, ls=dash, lw=1.4, label=name)
-    gaussian_curve(alpha, curves[2][1], ax, label=curves[2][0])
+        ax.plot(fpr, values, color=colour, ls=dash, lw=1.4, label=name)
+    gaussian_curve(fpr, curves[2][1], ax, label=curves[2][0])
     square_axes(ax)
     ax.legend(frameon=False, fontsize=8)
 
 
-def laplace(drawn, figure) -> None:
+def laplace(drawn: list[tuple[float, Array, Array, float]], figure: Figure) -> None:
     """Figure E.1: transformations of Laplace mechanisms, and the μ of pure DP at the same ε.
 
     Args:
-        drawn: (ε of the mechanism, ε, μ_A, bound) each. figure: matplotlib ``Figure``.
+        drawn: (ε of the mechanism, ε, μ_A, bound) each.
+        figure: to draw on.
     """
     ax = figure.subplots()
     for k, (loss, epsilon, values, bound) in enumerate(drawn):
         style = _style(k, len(epsilon), len(drawn))
         ax.plot(epsilon, values, lw=1.8, label=rf"$\Delta/b = {loss:g}$", **style)
-        ax.plot(
-            epsilon[[0, -1]], np.full(2, bound), ls=_DOTTED, lw=1.2, **(style | {"markevery": None})
-        )
+        flat = style | {"markevery": None, "ls": _DOTTED, "lw": 1.2}
+        ax.plot(epsilon[[0, -1]], np.full(2, bound), **flat)
     _labels(ax, r"$\varepsilon$", r"$\mu_A(\varepsilon)$")
     ax.legend(frameon=False, fontsize=8)
 
 
-def sampled(epsilon, drawn, figure) -> None:
+def sampled(epsilon: Array, drawn: list[tuple[float, Bracket]], figure: Figure) -> None:
     """Figure E.2: transformations of the sampled Laplace mechanism.
 
     Args:
-        epsilon: ε. drawn: (sampling probability, bracket) each. figure: matplotlib ``Figure``.
+        epsilon: ε.
+        drawn: (sampling probability, bracket) each.
+        figure: to draw on.
     """
     ax = figure.subplots()
     for k, (rate, values) in enumerate(drawn):
-        ax.plot(
-            epsilon,
-            values.upper,
-            lw=1.8,
-            label=f"p = {rate:g}",
-            **_style(k, len(epsilon), len(drawn)),
-        )
+        style = _style(k, len(epsilon), len(drawn))
+        ax.plot(epsilon, values.upper, lw=1.8, label=f"p = {rate:g}", **style)
     _labels(ax, r"$\varepsilon$", r"$\mu_A(\varepsilon)$")
     ax.legend(frameon=False, fontsize=8)

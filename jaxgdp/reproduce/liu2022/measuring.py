@@ -99,19 +99,14 @@ def section_4(quick: bool) -> Result:
             "Laplace noise with b = 1, Poisson sampling; brackets of the μ at every rate",
         ),
     }
-    body = tuple(
-        (f"{rate:g}", f"{float(mu.lower):.17g}", f"{float(mu.upper):.17g}") for rate, mu in sampled
-    )
-    return Result(
-        answers,
-        tables={"section-4": Table(("sampling_prob", "mu_lower", "mu_upper"), body)},
-        fpr_floor=0.0,
-    )
+    body = ((f"{rate:g}", *mu) for rate, mu in sampled)
+    table = Table.of_rows("sampling_prob mu_lower mu_upper", body, digits=17)
+    return Result(answers, tables={"section-4": table}, fpr_floor=0.0)
 
 
 def figure_e2(quick: bool) -> Result:
     """GDP transformations of the sampled Laplace mechanism."""
-    drawn, body, least = [], [], True
+    drawn, least = [], True
     epsilon = np.linspace(0.0, 1.1, 41 if quick else 221)
     for rate in _RATES:
         found = subsample(Laplace(1.0), rate, rtol=1e-3)
@@ -119,8 +114,6 @@ def figure_e2(quick: bool) -> Result:
         if drawn:
             least &= bool(np.all(values.lower <= drawn[-1][1].upper * (1 + 1e-9)))
         drawn.append((rate, values))
-    for row in zip(epsilon, *(values.upper for _, values in drawn), strict=True):
-        body.append(tuple(f"{x:.17g}" for x in row))
     answers = {
         "figure-e2-order": Finding(
             "; ".join(
@@ -131,9 +124,10 @@ def figure_e2(quick: bool) -> Result:
         )
     }
     header = ("epsilon", *(f"mu_at_p_{rate:g}" for rate in _RATES))
+    table = Table.of_columns(header, epsilon, *(v.upper for _, v in drawn), digits=17)
     return Result(
         answers,
         lambda figure: figures.sampled(epsilon, drawn, figure),
         (5.6, 3.8),
-        {"figure-e2": Table(header, tuple(body))},
+        {"figure-e2": table},
     )

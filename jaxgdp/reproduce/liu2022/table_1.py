@@ -35,33 +35,6 @@ def rdp(epsilon: float, uses: int, delta: float) -> float:
     return 4.0 * epsilon * math.sqrt(2.0 * uses * math.log(1.0 / delta))
 
 
-def exact_epsilon(epsilon: float, uses: int, delta: float) -> float:
-    """Of the optimal composition, from binomial sums in 40 digits (Kairouz et al. 2015): for a
-    check of the lattices.
-    """
-    import mpmath
-
-    with mpmath.workdps(40):
-        e = mpmath.mpf(epsilon)
-        flip = 1 / (1 + mpmath.exp(e))
-        weight = [mpmath.binomial(uses, i) for i in range(uses + 1)]
-        p = [w * flip**i * (1 - flip) ** (uses - i) for i, w in enumerate(weight)]
-        loss = [e * (2 * i - uses) for i in range(uses + 1)]
-
-        def profile(x):
-            return sum(
-                m * (mpmath.exp(ell) - mpmath.exp(x))
-                for m, ell in zip(p, loss, strict=True)
-                if ell > x
-            )
-
-        low, high = mpmath.mpf(0), e * uses
-        for _ in range(80):
-            middle = (low + high) / 2
-            low, high = (middle, high) if profile(middle) > delta else (low, middle)
-        return float(high)
-
-
 def table_1(quick: bool) -> Result:
     """Seven routes at four δ."""
     epsilon, uses = composition.setting()

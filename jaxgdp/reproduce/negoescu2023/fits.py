@@ -12,7 +12,8 @@ import numpy as np
 from ...audit import mixtures
 from ..result import Finding, Result, Table
 from . import figures
-from .landscapes import two
+from .landscapes import parts, two
+from .training import Strategy
 
 COMPONENTS, SAMPLES = (1, 2, 3, 4, 5, 7, 10, 15, 20), (100, 300, 1000)
 QUICK_COMPONENTS, QUICK_SAMPLES = (1, 3), (50, 100)
@@ -23,8 +24,9 @@ class Fits(NamedTuple):
     """p-values of one model.
 
     Attributes:
-        name: of the model. components, samples: what was varied. pvalues: shape (samples,
-            components).
+        name: of the model.
+        components, samples: numbers of each that were tried.
+        pvalues: shape (samples, components).
     """
 
     name: str
@@ -33,7 +35,7 @@ class Fits(NamedTuple):
     pvalues: np.ndarray
 
 
-def fits(strategy, quick: bool) -> Fits:
+def fits(strategy: Strategy, quick: bool) -> Fits:
     """p-values of the first model of a strategy, of every number of components and of samples."""
     components, samples = (QUICK_COMPONENTS, QUICK_SAMPLES) if quick else (COMPONENTS, SAMPLES)
     values, _ = mixtures.transformed(strategy.member[0], strategy.nonmember[0])
@@ -45,8 +47,7 @@ def fits(strategy, quick: bool) -> Fits:
 def figure_6(quick: bool) -> Result:
     """A model without DP-SGD, and one with."""
     data, strategies, missing = two(quick)
-    plain = [s for s in strategies if s.epsilon is None][-1]
-    private = [s for s in strategies if s.epsilon is not None][0]
+    (*_, plain), (private, *_) = parts(strategies)
     panels = [fits(s, quick) for s in (plain, private)]
     shares = [float(np.mean(p.pvalues > _LEVEL)) for p in panels]
     one = [float(np.mean(p.pvalues[:, 0] > _LEVEL)) for p in panels]
@@ -66,12 +67,12 @@ def figure_6(quick: bool) -> Result:
         ),
     }
     rows = [
-        (p.name, str(n), str(k), f"{p.pvalues[i, j]:.6g}")
+        (p.name, str(n), str(k), p.pvalues[i, j])
         for p in panels
         for i, n in enumerate(p.samples)
         for j, k in enumerate(p.components)
     ]
-    table = Table(("model", "samples", "components", "p_value"), tuple(rows))
+    table = Table.of_rows("model samples components p_value", rows, digits=6)
     return Result(
         answers,
         draw=functools.partial(figures.fits, panels),

@@ -5,10 +5,11 @@ and Theorem 2 on these models.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 import numpy as np
 
-from ..result import Finding, NotHere, Result, Table
+from ..result import Finding, NotHere, Result, Table, decided
 from . import figures
 from .data import Data, binary, many_classes
 from .training import Plan, Strategy, delta_of, train
@@ -35,14 +36,14 @@ def two(quick: bool) -> tuple[Data, list[Strategy], str]:
     return data, train(data, plan), missing
 
 
-def _texts(strategies) -> str:
+def _texts(strategies: list[Strategy]) -> str:
     return "; ".join(
         f"{s.name}: {s.star.mean():.3g} (utility {100 * s.utility.mean():.1f} %)"
         for s in strategies
     )
 
 
-def _below_epsilon(data: Data, private) -> Finding:
+def _below_epsilon(data: Data, private: list[Strategy]) -> Finding:
     worst = max(private, key=lambda s: s.star.max() / s.epsilon)
     holds = all(s.star.max() < s.epsilon for s in private)
     return Finding(
@@ -53,21 +54,21 @@ def _below_epsilon(data: Data, private) -> Finding:
     )
 
 
-def _order(low, high) -> bool | None:
+def _order(low: np.ndarray, high: np.ndarray) -> bool | None:
     """Whether a mean over seeds is below another: yes, no, or None where they are the wrong way
     round by less than two standard errors.
     """
     gap = float(high.mean() - low.mean())
     error = float(np.sqrt(low.var(ddof=1) / len(low) + high.var(ddof=1) / len(high)))
-    return True if gap > 0.0 else False if gap < -2.0 * error else None
+    return decided(gap > 0.0, gap < -2.0 * error)
 
 
-def _all(orders) -> bool | None:
+def _all(orders: Iterable[bool | None]) -> bool | None:
     found = list(orders)
     return False if False in found else None if None in found else True
 
 
-def _growing(data: Data, plain) -> Finding:
+def _growing(data: Data, plain: list[Strategy]) -> Finding:
     shown = "; ".join(f"{s.name}: {s.star.mean():.3g} ± {s.star.std(ddof=1):.1g}" for s in plain)
     return Finding(
         shown,
@@ -79,7 +80,7 @@ def _growing(data: Data, plain) -> Finding:
     )
 
 
-def _reduced(data: Data, plain, private) -> Finding:
+def _reduced(data: Data, plain: list[Strategy], private: list[Strategy]) -> Finding:
     most, least = (
         max(float(s.star.mean()) for s in plain),
         min(float(s.star.mean()) for s in private),
@@ -93,33 +94,26 @@ def _reduced(data: Data, plain, private) -> Finding:
     )
 
 
-def _table(strategies) -> Table:
-    header = ("strategy", "dp_epsilon", "epochs", "seed", "epsilon_star", "utility")
-    rows = [
-        (
-            s.name,
-            "" if s.epsilon is None else f"{s.epsilon:g}",
-            str(s.epochs),
-            str(i),
-            f"{e:.10g}",
-            f"{u:.10g}",
-        )
+def _table(strategies: list[Strategy]) -> Table:
+    shown = lambda epsilon: "" if epsilon is None else f"{epsilon:g}"
+    rows = (
+        (s.name, shown(s.epsilon), str(s.epochs), str(i), e, u)
         for s in strategies
         for i, (e, u) in enumerate(zip(s.star, s.utility, strict=True))
-    ]
-    return Table(header, tuple(rows))
+    )
+    return Table.of_rows("strategy dp_epsilon epochs seed epsilon_star utility", rows, digits=10)
 
 
-def _parts(strategies):
-    return [s for s in strategies if s.epsilon is None], [
-        s for s in strategies if s.epsilon is not None
-    ]
+def parts(strategies: list[Strategy]) -> tuple[list[Strategy], list[Strategy]]:
+    """Strategies without DP-SGD, and with it."""
+    private = [s for s in strategies if s.epsilon is not None]
+    return [s for s in strategies if s.epsilon is None], private
 
 
 def figure_1(quick: bool) -> Result:
     """Epsilon* against accuracy on many classes."""
     data, strategies = many(quick)
-    plain, private = _parts(strategies)
+    plain, private = parts(strategies)
     not_here = NotHere(_texts(plain), f"Purchase-100 is not to be had; shown on {data.name}")
     largest = max(float(s.star.max()) for s in private)
     best = [max(float(s.utility.mean()) for s in part) for part in (private, plain)]
@@ -148,7 +142,7 @@ def figure_1(quick: bool) -> Result:
 def figure_2(quick: bool) -> Result:
     """Epsilon* against the area under the curve on Adult, or on what stands in for it."""
     data, strategies, missing = two(quick)
-    plain, private = _parts(strategies)
+    plain, private = parts(strategies)
     largest = max(float(s.star.max()) for s in strategies)
     later = min((s for s in plain if s.epochs >= 5), key=lambda s: s.star.mean())
     most = max(private, key=lambda s: s.star.mean())
@@ -181,7 +175,7 @@ def figure_2(quick: bool) -> Result:
     return Result(answers, draw=draw, size=(6.4, 4.2), tables={"figure-2": _table(strategies)})
 
 
-def _star_at(fpr, fnr, delta):
+def _star_at(fpr: np.ndarray, fnr: np.ndarray, delta: float) -> np.ndarray:
     """ε* with every rate allowed, 0 and 1 included, so that it may be ∞: the statement of the
     theorem removes none.
     """

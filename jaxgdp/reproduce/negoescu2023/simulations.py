@@ -27,7 +27,8 @@ class Ratios(NamedTuple):
     """The first two ratios of Eq. 7 of N(0, 1) against N(3, 1), with rates known and counted.
 
     Attributes:
-        where: ½(TPR + FPR). least: smaller of the known FPR and FNR.
+        where: ½(TPR + FPR).
+        least: smaller of the known FPR and FNR.
         exact, counted: shape (2, thresholds), in logarithms; NaN where a rate is removed.
     """
 
@@ -37,7 +38,7 @@ class Ratios(NamedTuple):
     counted: np.ndarray
 
 
-def _ratios(t, n):
+def _ratios(t: np.ndarray, n: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.stack([np.log((1.0 - n) / t), np.log((1.0 - t) / n)])
     return np.where((t > _SMALLEST) & (n > _SMALLEST), found, np.nan)
@@ -47,13 +48,11 @@ def ratios(number: int, seed: int = 0) -> Ratios:
     """Ratios at equally spaced quantiles of both losses, members N(0, 1), others N(3, 1).
 
     Args:
-        number: losses drawn of each. seed: of the draw.
+        number: losses drawn of each.
+        seed: of the draw.
     """
-    at = np.sort(
-        np.concatenate(
-            [ndtri(np.linspace(0, 1, 1002)[1:-1]), _SHIFT + ndtri(np.linspace(0, 1, 1002)[1:-1])]
-        )
-    )
+    quantiles = ndtri(np.linspace(0, 1, 1002)[1:-1])
+    at = np.sort(np.concatenate([quantiles, _SHIFT + quantiles]))
     t, n = ndtr(at - _SHIFT), ndtr(-at)
     rng = np.random.default_rng(seed)
     member, other = (
@@ -85,8 +84,8 @@ def figure_3(quick: bool) -> Result:
         )
     }
     columns = np.vstack([found.where, found.exact, found.counted])
-    header = ("half_tpr_plus_fpr", "exact_1", "exact_2", "counted_1", "counted_2")
-    table = Table(header, tuple(tuple(f"{x:.8g}" for x in row) for row in columns.T))
+    header = "half_tpr_plus_fpr exact_1 exact_2 counted_1 counted_2"
+    table = Table.of_columns(header, *columns, digits=8)
     return Result(
         answers,
         draw=functools.partial(figures.ratios, found),
@@ -99,7 +98,9 @@ def exact_star(distance: float, delta: float, least: float | None = None) -> flo
     """ε* of losses Γ(2, 5) of members and Γ(2 + d, 5) of others, rates known.
 
     Args:
-        distance: d ≥ 0. delta: in [0, 0.5). least: rates are kept in (least, 1 − least), default δ.
+        distance: d ≥ 0.
+        delta: in [0, 0.5).
+        least: rates are kept in (least, 1 − least), default δ.
 
     Returns:
         ε* in nats, over quantiles of both from one in a million on.
@@ -174,33 +175,17 @@ def figure_4(quick: bool) -> Result:
     return Result(answers, draw=draw, size=(4.6, 3.2), tables={"figure-4": _table([(0, found)])})
 
 
-def _table(panels) -> Table:
-    header = (
-        "distance",
-        "number",
-        "exact",
-        "exact_rates_in_0.001_0.999",
-        "method",
-        "mean",
-        "standard_deviation",
-    )
+def _table(panels: list[tuple[int, Simulated]]) -> Table:
+    header = "distance number exact exact_rates_in_0.001_0.999 method mean standard_deviation"
     rows = [
-        (
-            str(d),
-            str(n),
-            f"{exact[0]:.8g}",
-            f"{exact[1]:.8g}",
-            method,
-            f"{x.mean():.8g}",
-            f"{x.std(ddof=1):.8g}",
-        )
+        (str(d), str(n), *exact, method, x.mean(), x.std(ddof=1))
         for d, found in panels
         for n, exact, e, p in zip(
             found.numbers, found.exact, found.empirical, found.parametric, strict=True
         )
         for method, x in (("empirical", e), ("parametric", p))
     ]
-    return Table(header, tuple(rows))
+    return Table.of_rows(header, rows, digits=8)
 
 
 def figure_5(quick: bool) -> Result:

@@ -5,7 +5,8 @@ other records.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -16,19 +17,31 @@ from scipy.special import logsumexp
 from ...audit import epsilon_star
 from ...calibration import calibrate
 from ...targets import EpsilonDelta
-from ...training import clipped_sum, noisy_mean, per_example_gradients, poisson_sampler
+from ...training import (
+    PoissonSampler,
+    clipped_sum,
+    noisy_mean,
+    per_example_gradients,
+    poisson_sampler,
+)
 from .data import Data
 
 MOMENTUM, CLIP = 0.9, 1.0
+Weights: TypeAlias = list[tuple[jax.Array, jax.Array]]  # matrix and bias of each layer
 
 
 class Plan(NamedTuple):
     """How the models of a figure are trained.
 
     Attributes:
-        hidden: widths of the hidden layers. batch: expected batch size. rate: learning rate without
-            DP. private_rate: with DP, of gradients over the clipping norm. epochs: of the models
-            without DP. epsilons: of those with DP. private_epochs: theirs. seeds: runs of each.
+        hidden: widths of the hidden layers.
+        batch: expected batch size.
+        rate: learning rate without DP.
+        private_rate: with DP, of gradients over the clipping norm.
+        epochs: of the models without DP.
+        epsilons: of those with DP.
+        private_epochs: theirs.
+        seeds: runs of each.
     """
 
     hidden: tuple[int, ...]
@@ -45,10 +58,12 @@ class Strategy(NamedTuple):
     """Models that were trained alike, over seeds.
 
     Attributes:
-        name: such as "10 epochs" or "ε = 3". epsilon: of DP-SGD, or None. epochs: passes over the
-            data.
-        member, nonmember: losses, shapes (seeds, n₁) and (seeds, n₀). utility: shape (seeds,).
-            star: parametric Epsilon*, shape (seeds,).
+        name: such as "10 epochs" or "ε = 3".
+        epsilon: of DP-SGD, or None.
+        epochs: passes over the data.
+        member, nonmember: losses, shapes (seeds, n₁) and (seeds, n₀).
+        utility: shape (seeds,).
+        star: parametric Epsilon*, shape (seeds,).
     """
 
     name: str
@@ -65,11 +80,11 @@ def delta_of(records: int) -> float:
     return 1.0 / (records * np.log(records))
 
 
-def _over_seeds(run):
+def _over_seeds(run: Callable[..., Any]) -> Callable[..., Any]:
     """``run`` for an array of keys, its first argument; the other positional ones are shared."""
 
     @functools.wraps(run)
-    def all_runs(keys, *shared, **static):
+    def all_runs(keys: jax.Array, *shared: Any, **static: Any) -> Any:
         return jax.vmap(functools.partial(run, **static), (0, *(None for _ in shared)))(
             keys, *shared
         )
@@ -77,35 +92,37 @@ def _over_seeds(run):
     return all_runs
 
 
-def _initial(key, sizes):
+def _initial(key: jax.Array, sizes: tuple[int, ...]) -> Weights:
     keys = jax.random.split(key, len(sizes) - 1)
     pairs = zip(keys, sizes[:-1], sizes[1:], strict=True)
     return [(jax.random.normal(k, (a, b)) / np.sqrt(a), jnp.zeros(b)) for k, a, b in pairs]
 
 
-def _logits(weights, x):
+def _logits(weights: Weights, x: jax.Array) -> jax.Array:
     for matrix, bias in weights[:-1]:
         x = jax.nn.relu(x @ matrix + bias)
     matrix, bias = weights[-1]
     return x @ matrix + bias
 
 
-def _loss(weights, x, label):
+def _loss(weights: Weights, x: jax.Array, label: jax.Array) -> jax.Array:
     return optax.softmax_cross_entropy_with_integer_labels(_logits(weights, x), label)
 
 
-def margin_loss(logits, labels):
+def margin_loss(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """−(log p − log(1 − p)) of the true class: the loss of the paper's attacker (its footnote 1),
     both for two classes and for many.
 
     Args:
-        logits: shape (n, classes). labels: shape (n,).
+        logits: shape (n, classes).
+        labels: shape (n,).
 
     Returns:
         Losses, shape (n,).
 
     Example:
-        >>> margin_loss(np.log(np.array([[0.2, 0.7, 0.1]])), np.array([1])).round(6).tolist()  # −log(0.7/0.3)
+        >>> logits = np.log(np.array([[0.2, 0.7, 0.1]]))
+        >>> margin_loss(logits, np.array([1])).round(6).tolist()  # −log(0.7/0.3)
         [-0.847298]
     """
     own = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
@@ -115,14 +132,23 @@ def margin_loss(logits, labels):
 
 @functools.partial(jax.jit, static_argnames=("sizes", "batch"))
 @_over_seeds
-def _plain(key, inputs, labels, rate, steps, *, sizes, batch):
+def _plain(
+    key: jax.Array,
+    inputs: jax.Array,
+    labels: jax.Array,
+    rate: float,
+    steps: int,
+    *,
+    sizes: tuple[int, ...],
+    batch: int,
+) -> Weights:
     """One model by stochastic gradient descent with momentum, batches drawn with replacement."""
     optimiser = optax.sgd(rate, momentum=MOMENTUM)
     start, draw = jax.random.split(key)
     weights = _initial(start, sizes)
     mean = lambda w, x, y: jnp.mean(jax.vmap(_loss, (None, 0, 0))(w, x, y))
 
-    def step(number, carry):
+    def step(number: jax.Array, carry: Any) -> Any:
         weights, state = carry
         rows = jax.random.randint(jax.random.fold_in(draw, number), (batch,), 0, inputs.shape[0])
         updates, state = optimiser.update(
@@ -135,14 +161,24 @@ def _plain(key, inputs, labels, rate, steps, *, sizes, batch):
 
 @functools.partial(jax.jit, static_argnames=("sizes", "sampler"))
 @_over_seeds
-def _private(key, inputs, labels, rate, steps, sigma, *, sizes, sampler):
+def _private(
+    key: jax.Array,
+    inputs: jax.Array,
+    labels: jax.Array,
+    rate: float,
+    steps: int,
+    sigma: jax.Array,
+    *,
+    sizes: tuple[int, ...],
+    sampler: PoissonSampler,
+) -> Weights:
     """One model by DP-SGD: Poisson batches, gradients clipped one by one, noise."""
     optimiser = optax.sgd(rate, momentum=MOMENTUM)
     start, draw = jax.random.split(key)
     weights = _initial(start, sizes)
     gradients = per_example_gradients(_loss)
 
-    def step(number, carry):
+    def step(number: jax.Array, carry: Any) -> Any:
         weights, state = carry
         choose, perturb = jax.random.split(jax.random.fold_in(draw, number))
         batch = sampler.sample(choose)
@@ -156,7 +192,7 @@ def _private(key, inputs, labels, rate, steps, sigma, *, sizes, sampler):
     return jax.lax.fori_loop(0, steps, step, (weights, optimiser.init(weights)))[0]
 
 
-def _scored(weights, inputs) -> np.ndarray:
+def _scored(weights: Weights, inputs: np.ndarray) -> np.ndarray:
     """Scores of the classes, on the host."""
     x = np.asarray(inputs, float)
     layers = [(np.asarray(matrix, float), np.asarray(bias, float)) for matrix, bias in weights]
@@ -166,7 +202,7 @@ def _scored(weights, inputs) -> np.ndarray:
     return x @ matrix + bias
 
 
-def _utility(data: Data, logits) -> float:
+def _utility(data: Data, logits: np.ndarray) -> float:
     """Accuracy, or area under the receiver operating characteristic for two classes, on records not
     trained on.
     """
@@ -183,7 +219,9 @@ def _utility(data: Data, logits) -> float:
     return float((np.sum(ranks[positive]) / 2.0 - ones * (ones + 1) / 2.0) / (ones * zeros))
 
 
-def _strategy(data: Data, name, epsilon, epochs, models) -> Strategy:
+def _strategy(
+    data: Data, name: str, epsilon: float | None, epochs: int, models: Weights
+) -> Strategy:
     """The losses of models, a tree of weights with an axis of models in front."""
     member, nonmember, utility = [], [], []
     for number in range(len(jax.tree.leaves(models)[0])):
@@ -197,22 +235,16 @@ def _strategy(data: Data, name, epsilon, epochs, models) -> Strategy:
         float(epsilon_star(a, b, delta, "parametric"))
         for a, b in zip(member, nonmember, strict=True)
     ]
-    return Strategy(
-        name,
-        epsilon,
-        epochs,
-        np.stack(member),
-        np.stack(nonmember),
-        np.array(utility),
-        np.array(star),
-    )
+    losses = np.stack(member), np.stack(nonmember)
+    return Strategy(name, epsilon, epochs, *losses, np.array(utility), np.array(star))
 
 
 def train(data: Data, plan: Plan) -> list[Strategy]:
     """Every model of a figure.
 
     Args:
-        data: what to train on. plan: how.
+        data: to train on.
+        plan: of the training.
 
     Returns:
         Strategies: those without DP by epochs, then those with DP by ε.
