@@ -30,7 +30,7 @@ from ..bracket import Bracket
 from ..mechanisms import Composition, Gaussian, Laplace
 from ..mechanisms.base import AccountedBy, Mechanism
 from ..numerics.errors import SPACING
-from ..numerics.shapes import Array, ArrayLike
+from ..numerics.shapes import Array
 from ..numerics.validation import checked, finite, positive
 from ..tradeoff import TradeoffCurve, dominating
 from .head import RTOL, head
@@ -200,7 +200,7 @@ def clipped_fpr(
 
 
 def clip_and_rectify_outputs(
-    values: ArrayLike, lower: float, upper: float, rate: float = 0.0, *, rng: Any
+    values: Any, lower: float, upper: float, rate: float = 0.0, *, rng: Any
 ) -> Array:
     """Outputs clipped to [lower, upper], each replaced with probability r by one of both ends, at
     even odds.

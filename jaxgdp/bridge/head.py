@@ -148,7 +148,7 @@ def _measured(
 ) -> Head:
     """The head μ on a grid that is refined until its sides are as near as asked."""
     search = Search(grid, limits)
-    wanted, status = 0, "ok"
+    wanted, status, upper = 0, "ok", np.inf
     for _ in range(_ROUNDS):
         search.points()
         if len(grid.epsilon) < 2:

@@ -67,7 +67,7 @@ class Profile:
         Raises:
             ValueError: ε is not finite.
         """
-        epsilon = finite("epsilon", epsilon)
+        epsilon = np.asarray(finite("epsilon", epsilon))
         size = np.abs(epsilon)
         above = self._delta(size)
         # δ(−ε) = 1 − e^{−ε}·(1 − δ(ε)), as −expm1(−ε) + e^{−ε}·δ(ε)

@@ -17,7 +17,7 @@ from ..bracket import Bracket
 from ..mechanisms import Composition, Mechanism, as_composition
 from ..numerics.errors import COMPOSED_MU
 from ..numerics.rounding import rounded_outward
-from ..numerics.shapes import ArrayLike
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import open_unit
 from ..tradeoff import TradeoffCurve, tradeoff
 from .identify import GdpVerdict, identify
@@ -54,8 +54,8 @@ class Summary:
     whole: GdpVerdict
     deltas: tuple[float, ...]
     exact: Bracket
-    by_mu: np.ndarray
-    by_parts_epsilon: np.ndarray
+    by_mu: Array
+    by_parts_epsilon: Array
     curve: TradeoffCurve
 
     def table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
@@ -118,7 +118,7 @@ def summarize(
     by_parts = float(np.sqrt(squares)) * (1.0 + COMPOSED_MU)
     at = np.array(deltas)
 
-    def epsilon(mu: float) -> np.ndarray:
+    def epsilon(mu: float) -> Array:
         return (
             gdp.epsilon(delta=at, mu=mu) * (1.0 + 1e-9)
             if np.isfinite(mu)

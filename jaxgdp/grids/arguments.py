@@ -11,8 +11,6 @@ from ..numerics.shapes import Array, ArrayLike, Float
 from ..numerics.validation import floor_rate
 from ..quantities import registry
 
-RATES = ("delta", "epsilon", "fpr", "approximation", "prior")  # once taken by position
-
 
 def axis(
     name: str, value: ArrayLike, check: Callable[[str, ArrayLike], Array]
@@ -30,7 +28,7 @@ def axis(
 
 def single_numbers(
     caller: str, fpr_floor: ArrayLike, given: Mapping[str, ArrayLike]
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """The FPR floor and what every registered quantity is asked at, its default where nothing is
     given.
 

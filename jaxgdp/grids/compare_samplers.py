@@ -211,13 +211,13 @@ def _of_batches(value: ArrayLike | None, grid: tuple[int, ...]) -> Float[Array, 
     """One number for each setting of the grid, from one for all or one for each batch size."""
     if value is None:
         return None
-    value = whole("truncated_batch_size", value)
-    if value.shape not in ((), (1,), (grid[1],)):
+    numbers = whole("truncated_batch_size", value)
+    if numbers.shape not in ((), (1,), (grid[1],)):
         raise ValueError(
             f"truncated_batch_size must be a number or one for each of {grid[1]} batch sizes, got"
-            f" shape {value.shape}"
+            f" shape {numbers.shape}"
         )
-    return np.broadcast_to(value.reshape(1, -1, 1), grid).reshape(-1)
+    return np.broadcast_to(numbers.reshape(1, -1, 1), grid).reshape(-1)
 
 
 def _remarks(made: dict[str, Composition], left_out: list[str]) -> dict[str, str]:

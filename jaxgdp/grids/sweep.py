@@ -47,9 +47,9 @@ class _Grid(NamedTuple):
         rtol, adjacency, executor: as for ``measure``.
     """
 
-    axes: dict[str, np.ndarray]
+    axes: dict[str, Array]
     quantities: tuple[str, ...]
-    numbers: dict[str, float]
+    numbers: dict[str, Any]
     rtol: float
     adjacency: str
     executor: str | None
@@ -196,15 +196,15 @@ def sweep(
     chosen = executors.by_name(executor)
     number = int(np.prod(grid.shape))
     chunk_size = int(whole("chunk_size", chunk_size))
-    if store is not None:
-        path = _storable(store)
+    path = None if store is None else _storable(store)
+    if path is not None:
         dominating(dpsgd(1.0, axes["sampling_prob"], 1), adjacency)
         chosen = chosen or (executors.EAGER if number <= _FEW else executors.COMPILED)
         grid = grid._replace(executor=chosen.name)
     template = grid.template(chunk_size)
     with connected(client) as client, counting(progress, "sweeping", number) as given:
         count = given or (lambda done: None)
-        if store is None:
+        if path is None:
             data = grid.measured(grid.whole, count, client)
             return dataset.labelled(axes, data, template.variables, template.attributes)
         skip = getattr(count, "skip", count)

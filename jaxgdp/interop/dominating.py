@@ -65,7 +65,7 @@ class _Half(NamedTuple):
     """
 
     vertices: list[int]
-    slopes: list[np.longdouble]
+    slopes: list[Any]
     first: Any = None
 
     def shorter(self) -> _Half:
@@ -101,7 +101,7 @@ def _hull(gamma: Array, height: Array) -> _Half:
     """Lower convex hull of a falling curve over [1, ∞) that is flat beyond its last point: vertices
     and the slope right of each.
     """
-    vertices, slopes = [len(height) - 1], [np.longdouble(0.0)]
+    vertices, slopes = [len(height) - 1], list[Any]([np.longdouble(0.0)])
     for i in range(len(height) - 2, -1, -1):
         while (
             slope := (height[vertices[-1]] - height[i]) / (gamma[vertices[-1]] - gamma[i])

@@ -133,10 +133,12 @@ class CTDAccountant(GDPAccountant):
         del use_connect_dots
         return to_pld(self.composition(), grid_step)
 
-    def get_beta(self, alpha: ArrayLike | None = None, **kwargs: Any) -> Any:
-        """Least FNR at FPRs, a lower bound; by default at 1e-10, …, 0.1 and (1 − advantage)/2."""
-        fprs = default_fprs(self.get_advantage()) if alpha is None else closed_unit("alpha", alpha)
-        return super().get_beta(fprs)
+    def get_beta(self, fpr: ArrayLike | None = None, **kwargs: Any) -> Any:
+        """Least FNR at FPRs, a lower bound; by default at 1e-10, …, 0.1 and (1 − advantage)/2; also
+        by the name ``alpha``.
+        """
+        fpr = kwargs.get("alpha", fpr)
+        return super().get_beta(default_fprs(self.get_advantage()) if fpr is None else fpr)
 
     def get_mu_and_regret(self, fpr_floor: float | None = None, **kwargs: Any) -> MuAndRegret:
         """μ at FPRs down to the floor and its regret, both upper bounds; also by the name

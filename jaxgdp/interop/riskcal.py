@@ -248,15 +248,11 @@ def get_epsilon_from_err_rates(delta: ArrayLike, alpha: ArrayLike, beta: ArrayLi
         >>> round(get_epsilon_from_err_rates(0.001, 0.001, 0.8), 3)
         5.293
     """
-    delta, alpha, beta = (
-        closed_unit("delta", delta),
-        closed_unit("alpha", alpha),
-        closed_unit("beta", beta),
-    )
+    d, fpr = closed_unit("delta", delta), closed_unit("alpha", alpha)
+    fnr = closed_unit("beta", beta)
     with np.errstate(divide="ignore", invalid="ignore"):
         sides = [
-            np.log(np.maximum(1.0 - delta - a, 0.0)) - np.log(b)
-            for a, b in ((alpha, beta), (beta, alpha))
+            np.log(np.maximum(1.0 - d - a, 0.0)) - np.log(b) for a, b in ((fpr, fnr), (fnr, fpr))
         ]
     return plain(
         np.maximum.reduce(

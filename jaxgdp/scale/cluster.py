@@ -99,6 +99,7 @@ def each(
     with connected(client) as cluster:
         from distributed import KilledWorker, as_completed
 
+        assert cluster is not None
         name = getattr(getattr(function, "func", function), "__name__", "task").strip("_")
         task = functools.partial(_checked, versions(), function)
         tasks = cluster.map(task, items, pure=False, key=f"jaxgdp-{name}")

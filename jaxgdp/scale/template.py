@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..numerics.provenance import today
+from ..numerics.shapes import Array
 from .layout import Layout
 
 OWN = "jaxgdp"  # the group of a store's own question, versions and checksums
@@ -48,7 +49,7 @@ class Template(NamedTuple):
         layout: the grid and its chunks.
     """
 
-    axes: dict[str, np.ndarray]
+    axes: dict[str, Array]
     variables: dict[str, Variable]
     attributes: dict[str, Any]
     question: dict[str, Any]

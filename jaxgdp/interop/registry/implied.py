@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import ndtr, ndtri
 
@@ -56,11 +58,11 @@ def from_epsilon_delta(
     corner = (1.0 - delta) * shrink / (1.0 + shrink)
     # (½ less the corner, of which small ε and δ leave every digit)
     middle = (-np.expm1(-epsilon) + 2.0 * delta * shrink) / (2.0 * (1.0 + shrink))
-    found = {"mu": 2.0 * float(ndtri_half_plus(middle, np.log(corner)))}
-    seen = delta + np.exp(min(epsilon, 700.0)) * fpr_floor
+    found: dict[str, Any] = {"mu": 2.0 * float(ndtri_half_plus(middle, np.log(corner)))}
+    tpr_at_floor = delta + np.exp(min(epsilon, 700.0)) * fpr_floor
     at_floor = -np.inf
     if delta > 0.0 and fpr_floor < corner:
-        at_floor = ndtri(seen) - ndtri(fpr_floor)
+        at_floor = ndtri(tpr_at_floor) - ndtri(fpr_floor)
     if delta > 0.0:
         found["approximate_mu"] = gdp.mu_from_pure_dp(epsilon=epsilon)
     steep, flat = (
