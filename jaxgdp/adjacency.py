@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from .vocabulary import did_you_mean
+
 
 class Adjacency(StrEnum):
     """A neighbouring relation; equal to its name, which is what users pass.
@@ -38,7 +40,8 @@ class Adjacency(StrEnum):
         """
         if value not in tuple(cls):
             known = ", ".join(repr(each.value) for each in cls)
-            raise ValueError(f"{name} must be one of {known}, got {value!r}")
+            close = did_you_mean(str(value), map(str, cls))
+            raise ValueError(f"{name} must be one of {known}, got {value!r}{close}")
         return cls(value)
 
     @property

@@ -54,9 +54,9 @@ class _Found(NamedTuple):
 Family: TypeAlias = DPSGD | Epochs | Scaled | Any  # (or black boxes)
 
 
-@explain_arguments
 @renamed_arguments(tolerance="rtol", epochs="num_epochs")
 @keywords_after(1, "sampling_prob", "num_steps")
+@explain_arguments
 def calibrate(
     target: Target,
     *,

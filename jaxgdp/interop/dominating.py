@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import options
 from ..accounting.certify.curve import log_delta_at
 from ..mechanisms import Composition
 from ..mechanisms.base import Mechanism
@@ -121,7 +122,7 @@ def dominating_pair(
     mechanism: Mechanism | Composition,
     spacing: float = 1e-4,
     tail: float = 1e-20,
-    rtol: float = 1e-3,
+    rtol: float = options.RTOL,
 ) -> LossPair:
     """A pair on multiples of a spacing that dominates a mechanism in both orders.
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import options
 from ..deprecation import renamed_arguments
 from ..mechanisms import Composition, Gaussian, SubsampledGaussian
 from ..numerics.shapes import ArrayLike
@@ -47,7 +48,7 @@ class GDPAccountant(MuOrRegret):
         ([(2.0, 1.0, 4)], 4, 4.3772)
     """
 
-    def __init__(self, rtol: float = 1e-3, fpr_floor: float = 1e-10):
+    def __init__(self, rtol: float = options.RTOL, fpr_floor: float = options.FPR_FLOOR):
         self.rtol = float(relative_width("rtol", rtol))
         self.fpr_floor = float(floor_rate("fpr_floor", fpr_floor))
         self._history: list[tuple[float, float, int]] = []

@@ -26,17 +26,18 @@ def _numbers(name: str, value: Any, valid: str) -> np.ndarray:
         raise ValueError(f"{name} must be {valid}, got {value!r}")
     try:
         array = np.asarray(value)
-        if array.dtype.kind in "US" or _holds_text(array):
-            raise ValueError(f"{name} must be a number ({valid}), not text, got {value!r}")
-        if not _holds_numbers(array):
-            raise ValueError(f"{name} must be {valid}, got {value!r}")
-        return array.astype(np.float64)
-    except (TypeError, OverflowError):
-        raise ValueError(f"{name} must be {valid}, got {value!r}") from None
+        found = array.astype(np.float64) if _holds_numbers(array) else None
+    except (TypeError, ValueError, OverflowError):
+        array = found = None
+    if found is None:
+        text = array is not None and _holds_text(array)
+        valid = f"a number ({valid}), not text" if text else valid
+        raise ValueError(f"{name} must be {valid}, got {value!r}")
+    return found
 
 
 def _holds_text(array: np.ndarray) -> bool:
-    return array.dtype == object and any(isinstance(x, (str, bytes)) for x in array.flat)
+    return array.dtype.kind in "US" or any(isinstance(x, (str, bytes)) for x in array.flat)
 
 
 def _holds_numbers(array: np.ndarray) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import numpy as np
 
@@ -10,20 +12,26 @@ from ..accounting.question import Question
 from ..accounting.run import lower_bound_member as attacks_on
 from ..accounting.run import nested
 from ..bracket import Bracket
-from ..mechanisms import as_composition
+from ..deprecation import keywords_after
+from ..mechanisms import Composition, as_composition
+from ..mechanisms.base import Mechanism
 from ..mechanisms.dominating import dominating
 from ..numerics.validation import floor_rate, on_host, relative_width
 from ..progress import counting
 from ..quantities import registry
+from ..vocabulary import explain_arguments
 from .curve import TradeoffCurve
 
 
+@keywords_after(1, "rtol", "fpr_floor", "adjacency")
+@explain_arguments
 def tradeoff(
-    mechanism,
-    rtol=options.RTOL,
-    fpr_floor=options.FPR_FLOOR,
-    adjacency=options.ADJACENCY,
-    progress=None,
+    mechanism: Mechanism | Composition,
+    *,
+    rtol: float = options.RTOL,
+    fpr_floor: float = options.FPR_FLOOR,
+    adjacency: str = options.ADJACENCY,
+    progress: Callable[[int], object] | bool | None = None,
 ) -> TradeoffCurve:
     """Certified trade-off curve of a mechanism, down to error rates of 1e-300.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import dp_accounting as dpa
 
+from ... import options
 from ...mechanisms import Composition
 from ...numerics.shapes import ArrayLike
 from ...numerics.validation import floor_rate, relative_width
@@ -39,8 +40,8 @@ class Accountant(MuOrRegret, dpa.PrivacyAccountant):
     def __init__(
         self,
         neighboring_relation: dpa.NeighboringRelation = dpa.NeighboringRelation.ADD_OR_REMOVE_ONE,
-        rtol: float = 1e-3,
-        fpr_floor: float = 1e-10,
+        rtol: float = options.RTOL,
+        fpr_floor: float = options.FPR_FLOOR,
     ):
         self._relation = relation_name(neighboring_relation)
         super().__init__(dpa.NeighboringRelation[self._relation])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import options
 from ...mechanisms import Composition, compose
 from ...mechanisms.base import Mechanism
 from ...mechanisms.finite_pair import FinitePair
@@ -155,7 +156,7 @@ def to_pld(
     mechanism: Mechanism | Composition,
     value_discretization_interval: float = 1e-4,
     tail_mass: float = 1e-20,
-    rtol: float = 1e-3,
+    rtol: float = options.RTOL,
 ) -> Any:
     """A ``PrivacyLossDistribution`` that dominates a mechanism, in both orders.
 
