@@ -87,7 +87,7 @@ def test_waves_are_as_exact_as_said():
 
 def test_brackets_by_products_agree_with_the_others(monkeypatch):
     """Run by NumPy, so that nothing is compiled: the arithmetic is the same."""
-    from jaxgdp.accounting.run import executors
+    from jaxgdp.accounting.run import eager, executors, grids, stages
 
     batch = jaxgdp.dpsgd([1.0, 4.0, 2.0], [0.05, 0.2, 0.02], [1000, 400, 3000])
     asked = {"quantities": ("mu", "epsilon"), "rtol": 1e-2}
@@ -99,9 +99,9 @@ def test_brackets_by_products_agree_with_the_others(monkeypatch):
         def half(self, groups, plans, reverse, tables, shape):
             if tables is not None:
                 self.sparse += 1
-            grid = executors._grid(shape, tables, product=True)
-            one = lambda g, p: executors.stages.half(g, p, grid, np.bool_(reverse))
-            return executors._looped(one)(groups, plans)
+            grid = grids.grid_of(shape, tables, product=True)
+            one = lambda g, p: stages.half(g, p, grid, np.bool_(reverse))
+            return eager._looped(one)(groups, plans)
 
     mine = EagerProducts()
     monkeypatch.setitem(executors.BY_NAME, "eager", mine)

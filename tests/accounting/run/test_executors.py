@@ -15,7 +15,7 @@ from mechanisms_of_every_class import SETTINGS, composition, one_of_each
 
 import jaxgdp
 from jaxgdp import mechanisms
-from jaxgdp.accounting.run import executors
+from jaxgdp.accounting.run import compiled, executors
 from jaxgdp.bracket import Status
 from jaxgdp.numerics.precision import with_float64
 from jaxgdp.quantities import registry
@@ -78,11 +78,11 @@ def test_every_quantity_of_a_smooth_law(monkeypatch):
 @pytest.mark.slow
 def test_no_retrace_within_a_sweep_and_no_change_of_configuration():
     programs = (
-        executors._parts,
-        executors._plan_whole,
-        executors._plan_threshold,
-        executors._half,
-        executors._read,
+        compiled._parts,
+        compiled._plan_whole,
+        compiled._plan_threshold,
+        compiled._half,
+        compiled._read,
     )
 
     def sweep(least, most, rarest, uses):
@@ -124,7 +124,7 @@ def test_compiled_equals_eager(monkeypatch):
     monkeypatch.setitem(executors.BY_NAME, "compiled", recorded)
     mechanism = composition("SubsampledGaussian")
     jaxgdp.measure(mechanism, tuple(registry.REGISTRY), nested=False, executor="compiled", **AT)
-    (parts, _, _, rates, kind, pieces), (compiled, *_) = recorded.reads[0]
+    (parts, _, _, rates, kind, pieces), (by_jax, *_) = recorded.reads[0]
     row = functools.partial(jax.tree.map, lambda a: np.asarray(a)[:1])
     sides = [
         executors.EAGER.half(row(groups), row(plan), reverse, tables, shape)
@@ -132,8 +132,8 @@ def test_compiled_equals_eager(monkeypatch):
     ]
     assert pieces == 1 and [arguments[2] for arguments in recorded.halves[:2]] == [False, True]
     eager, *_ = executors.EAGER.read(row(parts), *sides, row(rates), kind, pieces)
-    assert set(compiled) == set(registry.REGISTRY)
-    for name, bracket in compiled.items():
+    assert set(by_jax) == set(registry.REGISTRY)
+    for name, bracket in by_jax.items():
         assert np.allclose(row(bracket), eager[name], rtol=1e-7, atol=1e-12), name
 
 
@@ -206,10 +206,10 @@ def test_cells_and_nodes_of_a_class(name):
     """Within the rounding that both state for themselves."""
     mechanism, ell = first(name), 0.037 * np.arange(-40.0, 41.0)
     stages = lambda m, ell: (m.cells(ell, np.inf), m.loss_nodes(30.0))
-    compiled = with_float64(jax.jit(stages))(mechanism, ell)
+    by_jax = with_float64(jax.jit(stages))(mechanism, ell)
     with np.errstate(all="ignore"):
         cells, nodes = stages(mechanism, ell)
-    other, others = compiled
+    other, others = by_jax
     for mine, theirs in zip((cells.log_x, cells.log_y), (other.log_x, other.log_y), strict=True):
         mine, theirs = np.asarray(mine), np.asarray(theirs)
         some = mine > -700.0

@@ -13,7 +13,7 @@ import pytest
 import jaxgdp
 from jaxgdp.accounting.experimental import ozaki
 from jaxgdp.accounting.question import Question
-from jaxgdp.accounting.run import engine, executors
+from jaxgdp.accounting.run import compiled, engine, executors
 from jaxgdp.numerics.precision import with_float64
 from jaxgdp.quantities import registry
 
@@ -72,7 +72,7 @@ def custom_calls(text):
     return set(re.findall(r'custom_call\s*@(\w+)|call_target_name = "([^"]+)"', text))
 
 
-STAGES = {"plan": executors._plan_whole, "half": executors._half, "read": executors._read}
+STAGES = {"plan": compiled._plan_whole, "half": compiled._half, "read": compiled._read}
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -95,13 +95,13 @@ def test_check_sees_a_custom_call():
 def test_product_program_has_no_fft_and_no_complex_number(calls):
     args, static = calls["half"]
     assert args[3] is not None, "the lattice has to be a sparse one"
-    text = exported(executors._half, calls["half"], ("tpu",), product=True)
+    text = exported(compiled._half, calls["half"], ("tpu",), product=True)
     assert "stablehlo.fft" not in text and "complex<" not in text and custom_calls(text) == set()
     assert "stablehlo.dot_general" in text
 
 
 def test_check_sees_an_fft(calls):
-    assert "stablehlo.fft" in exported(executors._half, calls["half"], ("tpu",))
+    assert "stablehlo.fft" in exported(compiled._half, calls["half"], ("tpu",))
 
 
 def test_float32_program_has_no_number_of_64_bits(monkeypatch):

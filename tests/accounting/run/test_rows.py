@@ -7,7 +7,7 @@ import pytest
 from mechanisms_of_every_class import SETTINGS, composition
 
 import jaxgdp
-from jaxgdp.accounting.run import executors
+from jaxgdp.accounting.run import eager
 from jaxgdp.numerics import batching
 from jaxgdp.quantities import registry
 
@@ -28,7 +28,7 @@ def _one_by_one(stage, columns, room):
 def _mu(mechanism, run, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setenv("JAXGDP_EXECUTOR", "eager")
-        patch.setattr(executors.batching, "run", run)
+        patch.setattr(eager.batching, "run", run)
         return jaxgdp.measure(mechanism, "mu", nested=False).brackets["mu"]
 
 
@@ -43,7 +43,7 @@ def test_view_of_one_threshold_too(monkeypatch):
     def answer(run):
         with monkeypatch.context() as patch:
             patch.setenv("JAXGDP_EXECUTOR", "eager")
-            patch.setattr(executors.batching, "run", run)
+            patch.setattr(eager.batching, "run", run)
             return jaxgdp.measure(
                 composition("Laplace"), "delta", epsilon=0.5, nested=False
             ).brackets["delta"]
@@ -58,7 +58,7 @@ def test_every_quantity_is_read_off_rows_together_as_one_by_one(monkeypatch):
     def answer(run):
         with monkeypatch.context() as patch:
             patch.setenv("JAXGDP_EXECUTOR", "eager")
-            patch.setattr(executors.batching, "run", run)
+            patch.setattr(eager.batching, "run", run)
             return jaxgdp.measure(mechanism, tuple(registry.REGISTRY)).brackets
 
     one, many = answer(_one_by_one), answer(_strictly)

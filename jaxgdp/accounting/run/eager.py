@@ -1,0 +1,126 @@
+"""NumPy: setting by setting in one call, nothing is compiled."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...numerics import batching
+from ...numerics.shapes import Array, Float
+from ..certify import low_frequencies
+from ..certify.curve import gaussian_parts
+from ..plan import Plan
+from ..question import Kind, Rates
+from . import stages
+from .executor import Groups, Halves
+from .grids import grid_of, in_pieces
+
+_IN_CACHE = 2**17  # numbers in an array of many rows, at most, that the host has close by
+_PLANNED = 128  # pieces of one component that are planned at once
+
+
+def _looped(stage: Callable, room: int = 1) -> Callable:
+    """A stage over the leading axis of its arguments: as many rows at once as there is room for,
+    see ``batching.run``.
+    """
+
+    def rows(*columns: Any) -> Any:
+        _keep_memory()
+        columns = jax.tree.map(np.asarray, columns)
+        with np.errstate(all="ignore"):
+            return batching.run(stage, columns, room)
+
+    return rows
+
+
+def _components(groups: Groups) -> int:
+    return sum(count.shape[-1] for _, count in groups)
+
+
+def _planned(groups: Groups) -> int:
+    """Half-curve pieces that are planned at once."""
+    return _PLANNED // _components(groups)
+
+
+def _worked_on(groups: Groups, grid: Any) -> int:
+    """Rows of a lattice that are worked on at once: three laws for each half-curve piece."""
+    return _IN_CACHE // (grid.widest * _components(groups))
+
+
+@functools.cache
+def _keep_memory() -> None:
+    """Ask the allocator once for much and give it back: a C library whose threshold follows the
+    largest block that was freed then keeps what large arrays leave for the next ones, instead of a
+    new page fault for every page of each."""
+    np.empty(2**21)
+
+
+def _sums(steps: Any, tables: Any) -> low_frequencies.Sums:
+    """The low frequencies of all laws of many steps, by one product."""
+    weight = np.stack([law.weight for law in steps[0]], axis=1)
+    found = low_frequencies.sums(weight.reshape(-1, weight.shape[-1]), tables)
+    return jax.tree.map(lambda a: a.reshape(weight.shape[:-1] + a.shape[-1:]), found)
+
+
+class Eager:
+    """NumPy and SciPy, setting by setting; nothing is compiled."""
+
+    name, padded, devices, log_noise = "eager", False, 1, 0.0
+
+    def parts(self, groups: Groups) -> Any:
+        return _looped(gaussian_parts)(groups)
+
+    def plan_whole(
+        self,
+        groups: Groups,
+        depths: tuple[Array, Array | None],
+        rtol: float,
+        max_neg_log_density: Float[Array, " settings"],
+        known_reach: tuple[Array, Array],
+        anchor: Float[Array, " settings"],
+        pieces: int,
+    ) -> tuple[Plan, Array]:
+        stage = lambda g, d, f, s, a: stages.plan_whole(g, d, rtol, f, s, a, pieces)
+        return _looped(stage, _planned(groups))(
+            groups, depths, max_neg_log_density, known_reach, anchor
+        )
+
+    def plan_threshold(
+        self,
+        groups: Groups,
+        threshold: Float[Array, " settings"],
+        rtol: float,
+        share: Float[Array, " settings"],
+    ) -> tuple[Plan, Array]:
+        stage = lambda g, t, s: stages.plan_threshold(g, t, rtol, s)
+        return _looped(stage, _planned(groups))(groups, threshold, share)
+
+    def step(self, groups: Groups, plans: Plan, reverse: bool, tables: Any, shape: Any) -> Any:
+        grid = grid_of(shape, tables)
+        stage = lambda g, p: stages.steps(g, p, grid, np.bool_(reverse))
+        return _looped(stage, _worked_on(groups, grid))(groups, plans)
+
+    def half(
+        self, groups: Groups, plans: Plan, reverse: bool, tables: Any, shape: Any, known: Any = None
+    ) -> Halves:
+        grid = grid_of(shape, tables)
+        if tables is not None and known is None:
+            steps = self.step(groups, plans, reverse, tables, shape)
+            known = steps, _sums(steps, tables)
+        stage = lambda g, p, k: stages.half(g, p, grid, np.bool_(reverse), k)
+        return _looped(stage, _worked_on(groups, grid))(groups, plans, known)
+
+    def read(
+        self, parts: Any, plus: list, minus: list, rates: Rates, kind: Kind, pieces: int
+    ) -> Any:
+        room = _IN_CACHE // (2 * plus[0].used.shape[-1] * pieces)
+        return _looped(lambda *mine: stages.read(*mine, kind), room)(
+            parts, *in_pieces((plus, minus), pieces), rates
+        )
+
+
+EAGER = Eager()

@@ -1,0 +1,94 @@
+"""An accelerator of 32 bits, for what those do without rounding; the rest by its host."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...numerics.shapes import Array, Float
+from ..experimental import ozaki_frequencies
+from ..plan import Plan
+from ..question import Kind, Rates
+from . import devices
+from .compiled import COMPILED
+from .eager import EAGER
+from .executor import Executor, Groups, Halves
+
+
+class Float32:
+    """Sums over the points of one step by a device that computes in 32 bits, with a bound on what
+    it leaves out.
+
+    Brackets are wider, and as certain. The rest is done in 64 bits by another executor, on the CPU
+    of the host, and lattices that the device does not serve by NumPy."""
+
+    name, log_noise = "float32", 10.0
+
+    def __init__(self, host: Executor):
+        self.host, self.padded = host, host.padded
+
+    @property
+    def devices(self) -> int:
+        return devices.number()
+
+    def parts(self, groups: Groups) -> Any:
+        with _on_host():
+            return self.host.parts(groups)
+
+    def plan_whole(
+        self,
+        groups: Groups,
+        depths: tuple[Array, Array | None],
+        rtol: float,
+        max_neg_log_density: Float[Array, " settings"],
+        known_reach: tuple[Array, Array],
+        anchor: Float[Array, " settings"],
+        pieces: int,
+    ) -> tuple[Plan, Array]:
+        with _on_host():
+            return self.host.plan_whole(
+                groups, depths, rtol, max_neg_log_density, known_reach, anchor, pieces
+            )
+
+    def plan_threshold(
+        self,
+        groups: Groups,
+        threshold: Float[Array, " settings"],
+        rtol: float,
+        share: Float[Array, " settings"],
+    ) -> tuple[Plan, Array]:
+        with _on_host():
+            return self.host.plan_threshold(groups, threshold, rtol, share)
+
+    def step(self, groups: Groups, plans: Plan, reverse: bool, tables: Any, shape: Any) -> Any:
+        with _on_host():
+            return jax.tree.map(np.asarray, self.host.step(groups, plans, reverse, tables, shape))
+
+    def half(
+        self, groups: Groups, plans: Plan, reverse: bool, tables: Any, shape: Any, known: Any = None
+    ) -> Halves:
+        if not ozaki_frequencies.serves(tables):
+            return EAGER.half(groups, plans, reverse, tables, shape)
+        steps = self.step(groups, plans, reverse, tables, shape)
+        sums = ozaki_frequencies.sums(np.stack([law.weight for law in steps[0]], axis=1), tables)
+        with _on_host():
+            return self.host.half(groups, plans, reverse, tables, shape, (steps, sums))
+
+    def read(
+        self, parts: Any, plus: list, minus: list, rates: Rates, kind: Kind, pieces: int
+    ) -> Any:
+        with _on_host():
+            return self.host.read(parts, plus, minus, rates, kind, pieces)
+
+
+def _on_host():
+    """Where JAX computes on an accelerator: on the CPU beside it."""
+    if jax.default_backend() == "cpu":
+        return contextlib.nullcontext()
+    return jax.default_device(jax.local_devices(backend="cpu")[0])
+
+
+FLOAT32 = Float32(COMPILED)

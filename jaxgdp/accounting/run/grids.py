@@ -1,0 +1,19 @@
+"""The lattice of a half-curve, and its pieces, as stages take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from ..certify.half_curve import Sparse
+
+
+def grid_of(shape: Any, tables: Any, product: bool = False) -> Any:
+    """A ``Dense`` lattice as it is, or a ``Sparse`` one of so many vertices with its tables."""
+    return shape if tables is None else Sparse(tables, shape, product)
+
+
+def in_pieces(halves: Any, pieces: int) -> Any:
+    """Halves with an axis of pieces of their own."""
+    return jax.tree.map(lambda a: a.reshape((-1, pieces) + a.shape[1:]), halves)

@@ -1,0 +1,89 @@
+"""An executor that is named gives a batch the same bits, whatever its process did before."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+import jaxgdp
+
+# what is measured, by name: a batch that is cut in two where its programs are compiled already, one
+# of thresholds that are known beforehand, one of pieces, atoms beside a smooth law
+PROGRAM = """
+import json, sys
+import numpy as np
+import jaxgdp
+
+AT = dict(rtol=1e-2, fpr_floor=1e-6, delta=1e-4, epsilon=0.4)
+
+def smooth(number, most):
+    return jaxgdp.dpsgd(np.geomspace(0.9, most, number), 0.02, 1000)
+
+def atoms(number):
+    return jaxgdp.compose([(jaxgdp.Laplace(np.geomspace(4.0, 9.0, number)), 60),
+                           (jaxgdp.RandomizedResponse(0.3), 4)])
+
+MEASURED = {
+    "a batch that is cut": lambda: (smooth(210, 5.0), ("mu", "epsilon")),
+    "thresholds": lambda: (smooth(7, 3.0), "delta"),
+    "atoms": lambda: (atoms(3), ("mu", "delta")),
+    "one setting": lambda: (jaxgdp.dpsgd(1.3, 0.01, 2000), ("mu", "regret")),
+}
+
+def bits(executor):
+    found = {}
+    for name, setting in MEASURED.items():
+        mechanism, quantities = setting()
+        measured = jaxgdp.measure(mechanism, quantities, executor=executor, **AT)
+        found[name] = [[float(x).hex() for x in np.ravel(side)]
+                       for bracket in measured.brackets.values() for side in bracket]
+        assert set(np.ravel(measured.executor).tolist()) == {executor}, measured.executor
+    return found
+
+def others(executor):
+    for number in (300, 65, 2):
+        jaxgdp.measure(smooth(number, 4.0), ("mu", "epsilon"), executor=executor, **AT)
+    jaxgdp.measure(atoms(5), "delta", executor=executor, **AT)
+    jaxgdp.measure(smooth(3, 2.0), "mu", executor=executor, rtol=3e-4)
+    jaxgdp.tradeoff(smooth(2, 2.0), rtol=1e-2)
+
+found = {}
+for step in sys.argv[1:]:
+    kind, _, executor = step.partition(":")
+    if kind == "others":
+        others(executor or None)
+    else:
+        found[executor] = bits(executor)
+print(json.dumps(found))
+"""
+
+
+def bits(*steps):
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(jaxgdp.__file__).parent.parent),
+        "JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir),
+    }
+    found = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *steps], env=environment, capture_output=True, text=True
+    )
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)
+
+
+@pytest.mark.slow
+def test_named_executor_gives_the_same_bits_whatever_its_process_did_before():
+    """Other batches and sizes, by both executors and by none that is named."""
+    fresh = bits("measure:eager") | bits("measure:compiled")
+    later = bits(
+        *("others:", "others:compiled", "measure:compiled", "others:eager", "measure:eager")
+    )
+    assert fresh.keys() == later.keys() == {"eager", "compiled"}
+    for executor, answers in fresh.items():
+        for name, answer in answers.items():
+            assert answer == later[executor][name], (executor, name)
