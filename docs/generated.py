@@ -255,25 +255,19 @@ def accounting() -> str:
 
 def commands() -> str:
     """Every command with its options, from the program itself."""
-    import typer
-
     from jaxgdp.cli import app
 
-    group, parts = typer.main.get_command(app), []
-    for name, command in group.commands.items():  # type: ignore[attr-defined]
-        words, _, example = (command.help or "").partition("\b")
+    parts = []
+    for name, command in app.commands.items():
         rows = []
-        for option in command.params:
-            meaning, shown = getattr(option, "help", None) or "", getattr(option, "default", None)
-            if isinstance(shown, str) and shown and "[default:" not in meaning:
-                meaning += f" [default: {shown}]"
-            flags = ", ".join(f"`{flag}`" for flag in (*option.opts, *option.secondary_opts))
-            rows.append(
-                (flags if option.param_type_name == "option" else f"`{option.name}`", meaning)
-            )
-        shown = "\n".join(line.strip() for line in example.strip().splitlines()[1:])
+        for option in command.get_params(command.make_context(name, [], resilient_parsing=True)):
+            if option.param_type_name == "argument":
+                rows.append((f"`{option.human_readable_name}`", ""))
+            elif option.name != "help":
+                rows.append((", ".join(f"`{flag}`" for flag in option.opts), option.help or ""))
+        examples = "\n".join(command.examples)
         parts.append(
-            f"## jaxgdp {name}\n\n{words.strip()}\n\n```sh\n{shown}\n```\n\n"
+            f"## jaxgdp {name}\n\n{command.help.strip()}\n\n```sh\n{examples}\n```\n\n"
             + _table(("option", "meaning"), rows)
         )
     return "\n\n".join(parts)

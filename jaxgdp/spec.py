@@ -32,11 +32,14 @@ from typing import Any
 import numpy as np
 
 from . import deployments, mechanisms
+from .deprecation import renamed_arguments
 from .mechanisms.base import known_mechanisms
 from .numerics.validation import floor_rate, open_unit, relative_width, whole
 from .vocabulary import did_you_mean
 
-SETTINGS = ("adjacency", "fpr_floor", "rtol", "deltas", "approximation")
+SETTINGS = ("adjacency", "fpr_floor", "rtol", "delta", "fpr", "approximation")
+SEVERAL = ("delta", "fpr")  # settings that hold several numbers
+_OLD = {"deltas": "delta"}  # keys of earlier versions, which files still have
 _WORDS = ("title", "neighbours")
 _KEYS = (*_WORDS, "deployment", "mechanism", *SETTINGS)
 _LARGEST_FILE = 16 * 2**20
@@ -52,7 +55,7 @@ class Spec:
         mechanism: the :class:`jaxgdp.Composition`.
         title: what it is, or "".
         neighbours: which data sets the mechanism's pair tells apart, in words, or "".
-        settings: those given of adjacency, fpr_floor, rtol, deltas and approximation.
+        settings: those given of adjacency, fpr_floor, rtol, delta, fpr and approximation.
         content: the description itself, ready for JSON.
         source: file or other place it came from, for messages.
     """
@@ -179,7 +182,8 @@ def _settings(data: dict, place: _Place) -> dict:
     tests = {
         "fpr_floor": floor_rate,
         "rtol": relative_width,
-        "deltas": open_unit,
+        "delta": open_unit,
+        "fpr": open_unit,
         "approximation": open_unit,
     }
     for name, value in found.items():
@@ -189,17 +193,23 @@ def _settings(data: dict, place: _Place) -> dict:
             continue
         with place.blamed(key=name):
             checked = tests[name](name, _number(value))
-        if name != "deltas" and checked.ndim:
+        if name not in SEVERAL and checked.ndim:
             raise ValueError(f"{place.at(key=name)}: {name} must be one number, got {value!r}")
         found[name] = (
-            np.atleast_1d(checked).reshape(-1).tolist() if name == "deltas" else float(checked)
+            np.atleast_1d(checked).reshape(-1).tolist() if name in SEVERAL else float(checked)
         )
     return found
+
+
+def renamed(data: dict) -> dict:
+    """A description whose keys had the names of earlier versions, which stored files still have."""
+    return {_OLD.get(key, key): value for key, value in data.items()}
 
 
 def _build(data: Any, place: _Place) -> Spec:
     if not isinstance(data, dict):
         raise ValueError(f"{place.source}: must hold a table of keys, got {type(data).__name__}")
+    data = renamed(data)
     for key in data:
         if key not in _KEYS:
             hint = _suggest(key, _KEYS)
@@ -345,12 +355,14 @@ def _plain(value: Any):
     return value
 
 
+@renamed_arguments(deltas="delta")
 def to_dict(mechanism: mechanisms.Mechanism | mechanisms.Composition, **settings: Any) -> dict:
     """The description of a mechanism, the inverse of :func:`from_dict`.
 
     Args:
         mechanism: a mechanism or composition, batched or not.
-        settings: title, neighbours, adjacency, fpr_floor, rtol, deltas, approximation.
+        settings: title, neighbours, adjacency, fpr_floor, rtol, delta, fpr,
+            approximation.
 
     Returns:
         A dictionary ready for JSON or :func:`to_toml`.
@@ -374,7 +386,7 @@ def to_dict(mechanism: mechanisms.Mechanism | mechanisms.Composition, **settings
             f"setting must be one of {', '.join((*_WORDS, *SETTINGS))}, got {sorted(unknown)[0]!r}"
         )
     plain = {
-        name: _plain(np.asarray(v).tolist() if name == "deltas" else v)
+        name: _plain(np.asarray(v).tolist() if name in SEVERAL else v)
         for name, v in settings.items()
     }
     return {**plain, "mechanism": entries}

@@ -251,7 +251,7 @@ def _run(code: str) -> None:
 def test_import_needs_no_extra_and_leaves_the_configuration_alone():
     _run(
         "import sys\n"
-        "extras = 'xarray h5netcdf h5py pandas matplotlib typer rich dp_accounting zarr dask "
+        "extras = 'xarray h5netcdf h5py pandas matplotlib click rich dp_accounting zarr dask "
         "distributed'\n"
         "for name in extras.split():\n"
         "    sys.modules[name] = None\n"

@@ -225,7 +225,7 @@ def test_progress_true_shows_it_elsewhere_too(work, said, monkeypatch):
     ids=["report", "calibrate", "reproduce"],
 )
 def test_progress_of_commands(command, said, tmp_path, monkeypatch):
-    pytest.importorskip("typer")
+    pytest.importorskip("click")
     from jaxgdp.cli import main
 
     monkeypatch.chdir(tmp_path)
@@ -236,7 +236,7 @@ def test_progress_of_commands(command, said, tmp_path, monkeypatch):
 
 def test_progress_of_a_command_does_not_wait_for_jax():
     """What takes long to import is imported while the line says so."""
-    pytest.importorskip("typer")
+    pytest.importorskip("click")
     code = (
         "import sys, jaxgdp.cli; sys.exit(', '.join({'jax', 'numpy', 'scipy', 'rich'} &"
         " sys.modules.keys()) or 0)"

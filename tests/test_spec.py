@@ -18,7 +18,7 @@ title = "Five releases"
 adjacency = "add_remove"
 fpr_floor = 1e-8
 rtol = 0.01
-deltas = [1e-5, "1/1000000"]
+delta = [1e-5, "1/1000000"]
 
 # the first
 [[mechanism]]
@@ -58,7 +58,7 @@ def test_toml_file(tmp_path):
         "adjacency": "add_remove",
         "fpr_floor": 1e-8,
         "rtol": 0.01,
-        "deltas": [1e-5, 1e-6],
+        "delta": [1e-5, 1e-6],
     }
     by_hand = [
         (jaxgdp.Gaussian(8.28), 10),
@@ -117,7 +117,7 @@ def examples():
 def test_every_mechanism_goes_there_and_back(name, fields, tmp_path):
     mechanism = spec.known_mechanisms()[name](**fields)
     composition = jaxgdp.compose([(mechanism, 7), jaxgdp.Gaussian(1 / 7)])
-    data = spec.to_dict(composition, title='quo"ted', rtol=1e-4, deltas=(1e-5,))
+    data = spec.to_dict(composition, title='quo"ted', rtol=1e-4, delta=(1e-5,))
     for path, text in (
         (tmp_path / "a.toml", spec.to_toml(data)),
         (tmp_path / "a.json", json.dumps(data, allow_nan=False)),
@@ -125,7 +125,7 @@ def test_every_mechanism_goes_there_and_back(name, fields, tmp_path):
         path.write_text(text)
         found = spec.read_spec(path)
         same(found.mechanism, composition)
-        assert found.title == 'quo"ted' and found.settings == {"rtol": 1e-4, "deltas": [1e-5]}
+        assert found.title == 'quo"ted' and found.settings == {"rtol": 1e-4, "delta": [1e-5]}
         assert spec.to_dict(found.mechanism, title=found.title, **found.settings) == data
 
 
@@ -175,7 +175,7 @@ BAD_TOML = [
         "bad.toml, line 3: fpr_floor must be .*, got nan",
     ),
     (changed("fpr_floor = 1e-8", 'fpr_floor = "1/0"'), "bad.toml, line 3: fpr_floor must be"),
-    (changed("[1e-5,", "[0.0,"), r"bad.toml, line 5: deltas must be in \(0, 1\), got 0"),
+    (changed("[1e-5,", "[0.0,"), r"bad.toml, line 5: delta must be in \(0, 1\), got 0"),
     (changed('"add_remove"', "3"), "bad.toml, line 2: adjacency must be text, got 3"),
     (changed("rtol = 0.01", "neighbours = 1"), "bad.toml, line 4: neighbours must be text, got 1"),
     (changed('"Five releases"', "5"), "bad.toml, line 1: title must be text, got 5"),

@@ -4,126 +4,111 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
+from .command import command
 from .options import (
-    FORCE_HELP,
-    PROGRESS_HELP,
+    FIGURE,
+    FORCE,
+    argument,
     cache_compiled_programs,
     figure_path,
+    flag,
+    flag_name,
+    given,
     need,
     number,
     option,
-    typer,
+    progress_options,
+    shared,
     working,
     writable,
 )
 
+if TYPE_CHECKING:
+    from ..numerics.shapes import Array
+
+_CONFIDENCE, _METHOD, _THRESHOLD = 0.95, "bands", 0.5
 _TRUE, _FALSE = ("1", "true", "yes", "in", "member"), ("0", "false", "no", "out", "nonmember")
 
 
+def _options() -> list[Any]:
+    return [
+        argument("scores"),
+        option("mu", "Claim: this μ of Gaussian differential privacy.", read=number),
+        option("epsilon", "Claim: this ε, with --delta.", read=number),
+        option("delta", "δ of the claimed ε, in [0, 1).", read=number),
+        option("spec", "Claim: the mechanism that this TOML or JSON file describes.",
+               metavar="PATH"),
+        shared("noise_multiplier", "claim: DP-SGD with this noise multiplier"),
+        shared("sampling_prob"),
+        shared("num_steps"),
+        option("confidence", "Confidence of the verdict, in [0.5, 1).", default=_CONFIDENCE,
+               read=number),
+        option("method", "bands, split or threshold (a score for each run), or one-run (a score for"
+               " each canary of one run).", metavar="TEXT", default=_METHOD),
+        option("threshold", "For threshold: at or above it a score means member.",
+               default=_THRESHOLD, read=number),
+        option("num_guesses", "For one-run: how many of the surest guesses to make.", read=number),
+        option("figure", FIGURE, metavar="PATH"),
+        option("json", "JSON file to write; - prints it instead.", metavar="PATH"),
+        flag("force", FORCE),
+        *progress_options(),
+    ]  # fmt: skip
+
+
+@command(
+    _options,
+    (
+        "jaxgdp audit scores.csv --noise-multiplier 1 --sampling-prob 0.01 --num-steps 1000",
+        "jaxgdp audit scores.csv --mu 1 --figure audit.png --json audit.json",
+        "jaxgdp audit canaries.csv --epsilon 4 --delta 1e-5 --method one-run --num-guesses 200",
+    ),
+)
 def audit_command(
-    scores: Annotated[
-        str,
-        (
-            typer.Argument(help="CSV file with the columns score and member.", metavar="SCORES")
-            if typer
-            else None
-        ),
-    ],
-    mu: Annotated[
-        str | None, option("--mu", help="Claim: this mu of Gaussian differential privacy.")
-    ] = None,
-    epsilon: Annotated[
-        str | None, option("--epsilon", help="Claim: this epsilon, with --delta.")
-    ] = None,
-    delta: Annotated[
-        str | None, option("--delta", help="Of the claimed epsilon, in [0, 1).")
-    ] = None,
-    spec: Annotated[
-        str | None,
-        option(
-            "--spec",
-            help="Claim: the mechanism that this TOML or JSON file describes.",
-            metavar="PATH",
-        ),
-    ] = None,
-    noise_multiplier: Annotated[
-        str | None, option("--noise-multiplier", help="Claim: DP-SGD of this noise multiplier.")
-    ] = None,
-    sampling_prob: Annotated[
-        str | None, option("--sampling-prob", help="Of DP-SGD. [default: 1]")
-    ] = None,
-    num_steps: Annotated[str | None, option("--num-steps", help="Of DP-SGD.")] = None,
-    confidence: Annotated[str, option("--confidence", help="In [0.5, 1).")] = "0.95",
-    method: Annotated[
-        str,
-        option(
-            "--method",
-            help=(
-                "bands, split or threshold (a score for each run), or one-run (a score for each"
-                " canary of one run)."
-            ),
-            metavar="TEXT",
-        ),
-    ] = "bands",
-    threshold: Annotated[
-        str, option("--threshold", help="For threshold: at or above it a score means member.")
-    ] = "0.5",
-    num_guesses: Annotated[
-        str | None,
-        option("--num-guesses", help="For one-run: how many of the surest guesses to make."),
-    ] = None,
-    figure: Annotated[
-        str | None, option("--figure", help="Figure to write: .png, .pdf or .svg.", metavar="PATH")
-    ] = None,
-    json: Annotated[
-        str | None,
-        option("--json", help="JSON file to write; - prints it instead.", metavar="PATH"),
-    ] = None,
-    force: Annotated[bool, option("--force", help=FORCE_HELP, metavar=None)] = False,
-    quiet: Annotated[
-        bool, option("--quiet", help="Not a word about what is being done.", metavar=None)
-    ] = False,
-    progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
+    scores: str,
+    mu: float | None,
+    epsilon: float | None,
+    delta: float | None,
+    spec: str | None,
+    confidence: float | None,
+    method: str | None,
+    threshold: float | None,
+    num_guesses: float | None,
+    figure: str | None,
+    json: str | None,
+    force: bool,
+    quiet: bool,
+    progress: bool,
+    **run: float | None,
 ) -> None:
     """Scores of an attack against a claim: consistent, or a bug is proven with this confidence.
 
-    Larger scores mean "more likely a member". Rows of one run with many canaries need --method
-    one-run. The exit code is 0 whatever the verdict; the first word of the line says it.
-
-    \b
-    Examples:
-      jaxgdp audit scores.csv --noise-multiplier 1 --sampling-prob 0.01 --num-steps 1000
-      jaxgdp audit scores.csv --mu 1 --figure audit.png --json audit.json
-      jaxgdp audit canaries.csv --epsilon 4 --delta 1e-5 --method one-run --num-guesses 200
+    SCORES is a CSV file with the columns score and member. Larger scores mean "more likely a
+    member". Rows of one run with many canaries need --method one-run. The exit code is 0 whatever
+    the verdict; the first word of the line says it.
     """
     drawn = _checked(figure, json, force)
-    run = {
-        "noise_multiplier": noise_multiplier,
-        "sampling_prob": sampling_prob,
-        "num_steps": num_steps,
-    }
-    level, at = number("--confidence", confidence), number("--threshold", threshold)
+    asked = {"confidence": _CONFIDENCE, "method": _METHOD, "threshold": _THRESHOLD}
+    asked |= given(confidence=confidence, method=method, threshold=threshold)
     rows = read_scores(scores)
-    with working("loading", quiet=quiet, always=progress) as told:
+    with working("loading", quiet=quiet, always=progress) as shown:
         claim = _claim(mu, epsilon, delta, spec, run)
         from .. import audit
 
         cache_compiled_programs()
-        told.describe("auditing")
-        if method == "one-run":
+        shown.describe("auditing")
+        if asked["method"] == "one-run":
             if num_guesses is None:
                 raise ValueError(
                     "--method one-run needs --num-guesses, decided on before looking at the scores"
                 )
-            guesses = number("--num-guesses", num_guesses)
-            found = audit.one_run_verdict(claim, *rows, num_guesses=guesses, confidence=level)
+            found = audit.one_run_verdict(
+                claim, *rows, num_guesses=num_guesses, confidence=asked["confidence"]
+            )
         else:
             member, nonmember = (_scores_of(rows, kind) for kind in (True, False))
-            found = audit.verdict(
-                claim, member, nonmember, confidence=level, method=method, threshold=at
-            )
+            found = audit.verdict(claim, member, nonmember, **asked)
     if drawn is not None:
         _draw(found, drawn)
     if json == "-":
@@ -137,7 +122,7 @@ def audit_command(
         print(f"wrote {', '.join(written)}")
 
 
-def read_scores(path):
+def read_scores(path: str | Path) -> tuple[Array, Array]:
     """Scores and membership from a CSV file with the columns ``score`` and ``member``, in any
     order, others ignored.
 
@@ -185,7 +170,7 @@ def read_scores(path):
     return np.array(scores), np.array(members)
 
 
-def _scores_of(rows, kind: bool):
+def _scores_of(rows: tuple[Array, Array], kind: bool) -> Array:
     scores, members = rows
     chosen = scores[members == kind]
     if not len(chosen):
@@ -205,40 +190,44 @@ def _checked(figure: str | None, json: str | None, force: bool) -> Path | None:
     return path
 
 
-def _claim(mu, epsilon, delta, spec, run: dict):
+def _claim(
+    mu: float | None,
+    epsilon: float | None,
+    delta: float | None,
+    spec: str | None,
+    run: dict[str, float | None],
+) -> Any:
     """Exactly one claim."""
-    given = {
+    claims = {
         "--mu": mu is not None,
         "--epsilon": epsilon is not None or delta is not None,
         "--spec": spec is not None,
-        "--noise-multiplier": any(text is not None for text in run.values()),
+        "--noise-multiplier": any(value is not None for value in run.values()),
     }
-    chosen = [name for name, there in given.items() if there]
+    chosen = [name for name, there in claims.items() if there]
     if len(chosen) != 1:
         raise ValueError(
-            f"give one claim: {', '.join(given)}; got {' and '.join(chosen) or 'none'}"
+            f"give one claim: {', '.join(claims)}; got {' and '.join(chosen) or 'none'}"
         )
     if mu is not None:
-        return number("--mu", mu)
-    if given["--epsilon"]:
+        return mu
+    if claims["--epsilon"]:
         if epsilon is None or delta is None:
             raise ValueError("a claim of epsilon needs both --epsilon and --delta")
-        return number("--epsilon", epsilon), number("--delta", delta)
+        return epsilon, delta
     if spec is not None:
         from ..spec import read_spec
 
         return read_spec(spec)
     missing = [name for name in ("noise_multiplier", "num_steps") if run[name] is None]
     if missing:
-        raise ValueError(f"missing --{missing[0].replace('_', '-')}")
+        raise ValueError(f"missing {flag_name(missing[0])}")
     from ..mechanisms import dpsgd
 
-    return dpsgd(
-        **{k: 1.0 if v is None else number("--" + k.replace("_", "-"), v) for k, v in run.items()}
-    )
+    return dpsgd(**{name: 1.0 if value is None else value for name, value in run.items()})
 
 
-def _draw(found, path: Path) -> None:
+def _draw(found: Any, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

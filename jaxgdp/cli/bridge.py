@@ -8,21 +8,26 @@ import csv as csv_format
 import json as json_format
 import math
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import options
+from .command import command
 from .options import (
-    FLOOR_HELP,
-    FORCE_HELP,
-    PROGRESS_HELP,
-    QUIET_HELP,
-    RTOL_HELP,
+    FORCE,
     cache_compiled_programs,
     figure_path,
+    flag,
+    given,
     need,
     number,
     option,
+    progress_options,
+    shared,
     working,
 )
+
+if TYPE_CHECKING:
+    from ..progress import Progress
 
 FPRS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
 _POINTS = 301
@@ -39,69 +44,59 @@ class _Found(NamedTuple):
     source: Any
 
 
-def bridge_command(
-    epsilon_delta: Annotated[
-        list[str] | None,
-        option(
-            "--epsilon-delta",
-            help="A statement EPSILON,DELTA (epsilon in nats); repeated.",
-            metavar="EPSILON,DELTA",
-        ),
-    ] = None,
-    csv: Annotated[
-        str | None,
-        option("--csv", help="CSV file of statements: columns epsilon, delta.", metavar="PATH"),
-    ] = None,
-    spec: Annotated[
-        str | None,
-        option(
-            "--spec", help="TOML or JSON file that describes a composed mechanism.", metavar="PATH"
-        ),
-    ] = None,
-    fpr_floor: Annotated[str, option("--fpr-floor", help=FLOOR_HELP)] = "1e-10",
-    rtol: Annotated[str, option("--rtol", help=RTOL_HELP)] = "1e-3",
-    figure: Annotated[
-        str | None,
-        option(
-            "--figure",
-            help="Profile, transformation and trade-off curve: .png, .pdf or .svg.",
-            metavar="PATH",
-        ),
-    ] = None,
-    force: Annotated[bool, option("--force", help=FORCE_HELP, metavar=None)] = False,
-    json: Annotated[
-        bool, option("--json", help="Print JSON instead of text.", metavar=None)
-    ] = False,
-    quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
-    progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
-) -> None:
-    """Gaussian DP from a privacy profile: whether, with which mu, and from which FPR on.
+def _options() -> list[Any]:
+    return [
+        option("epsilon_delta", "A statement EPSILON,DELTA (ε in nats); repeated.",
+               metavar="EPSILON,DELTA", many=True, read=lambda _, text: [_pair(text)], to="pairs"),
+        option("csv", "CSV file of statements: columns epsilon, delta.", metavar="PATH"),
+        option("spec", "TOML or JSON file that describes a composed mechanism.", metavar="PATH"),
+        shared("fpr_floor"),
+        shared("rtol"),
+        option("figure", "Profile, transformation and trade-off curve: .png, .pdf or .svg.",
+               metavar="PATH"),
+        flag("force", FORCE),
+        flag("json", "Print JSON instead of text."),
+        *progress_options(),
+    ]  # fmt: skip
 
-    \b
-    Examples:
-      jaxgdp bridge --epsilon-delta 1,1e-5 --epsilon-delta 2,1e-9
-      jaxgdp bridge --csv statements.csv --figure bridge.pdf
-      jaxgdp bridge --spec mechanism.toml --json
-    """
-    given = {"--epsilon-delta": epsilon_delta, "--csv": csv, "--spec": spec}
-    chosen = [name for name, value in given.items() if value]
+
+@command(
+    _options,
+    (
+        "jaxgdp bridge --epsilon-delta 1,1e-5 --epsilon-delta 2,1e-9",
+        "jaxgdp bridge --csv statements.csv --figure bridge.pdf",
+        "jaxgdp bridge --spec mechanism.toml --json",
+    ),
+)
+def bridge_command(
+    pairs: list[tuple[float, float]] | None,
+    csv: str | None,
+    spec: str | None,
+    figure: str | None,
+    force: bool,
+    json: bool,
+    quiet: bool,
+    progress: bool,
+    **settings: float | None,
+) -> None:
+    """Gaussian DP from a privacy profile: whether, with which mu, and from which FPR on."""
+    sources = {"--epsilon-delta": pairs, "--csv": csv, "--spec": spec}
+    chosen = [name for name, value in sources.items() if value]
     if len(chosen) != 1:
-        raise ValueError(f"give one of {', '.join(given)}; got {' and '.join(chosen) or 'none'}")
-    settings = {"fpr_floor": number("--fpr-floor", fpr_floor), "rtol": number("--rtol", rtol)}
+        raise ValueError(f"give one of {', '.join(sources)}; got {' and '.join(chosen) or 'none'}")
+    asked = {"fpr_floor": options.FPR_FLOOR, "rtol": options.RTOL} | given(**settings)
     path = None
     if figure is not None:
         path = figure_path("--figure", figure, force)
         need("matplotlib")
-    with working("loading", quiet=quiet, always=progress) as told:
+    with working("loading", quiet=quiet, always=progress) as shown:
         if spec is None:
-            pairs = (
-                _read_csv(csv) if csv is not None else [_pair(text) for text in epsilon_delta or ()]
-            )
-            told.describe("measuring")
-            found = _of_statements(pairs, settings)
+            statements = _read_csv(csv) if csv is not None else pairs or []
+            shown.describe("measuring")
+            found = _of_statements(statements, asked)
         else:
             cache_compiled_programs()
-            found = _of_spec(spec, settings, told)
+            found = _of_spec(spec, asked, shown)
     rows = _rates(found)
     print(_json(found, rows) if json else _text(found, rows))
     if path is not None:
@@ -155,7 +150,7 @@ def _read_csv(path: str) -> list[tuple[float, float]]:
     return pairs
 
 
-def _of_statements(pairs, settings) -> _Found:
+def _of_statements(pairs: list[tuple[float, float]], settings: dict[str, float]) -> _Found:
     import numpy as np
 
     from ..bridge import identify, refine
@@ -166,13 +161,13 @@ def _of_statements(pairs, settings) -> _Found:
     return _Found(verdict, profile, profile.beta, float(profile.epsilon[-1]), profile)
 
 
-def _of_spec(path: str, settings, told) -> _Found:
+def _of_spec(path: str, settings: dict[str, float], shown: Progress) -> _Found:
     from ..bridge import identify
     from ..spec import read_spec
     from ..tradeoff import tradeoff
 
     described = read_spec(path)
-    told.describe("measuring")
+    shown.describe("measuring")
     adjacency = described.settings.get("adjacency", "add_remove")
     curve = tradeoff(described.mechanism, adjacency=adjacency, **settings)
     verdict = identify(curve, rtol=settings["rtol"])
@@ -199,7 +194,7 @@ def _rates(found: _Found) -> list[tuple[float, float, float]]:
     return rows
 
 
-def _text(found: _Found, rows) -> str:
+def _text(found: _Found, rows: list[tuple[float, float, float]]) -> str:
     from ..numerics.rounding import rounded_outward
 
     verdict = found.verdict
@@ -221,7 +216,7 @@ def _text(found: _Found, rows) -> str:
     return "\n".join(lines)
 
 
-def _json(found: _Found, rows) -> str:
+def _json(found: _Found, rows: list[tuple[float, float, float]]) -> str:
     from ..numerics.provenance import provenance
 
     plain = lambda x: x if x is None or math.isfinite(x) else ("inf" if x > 0 else None)

@@ -1,288 +1,203 @@
 """``jaxgdp calibrate``: from an accepted risk to the noise, the number of steps or the sampling
-rate.
+rate. Its options are the registered targets and their fields.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json as json_format
 import sys
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+from .. import options
+from ..arguments import ARGUMENTS, of, sentence, shown
+from .command import command
 from .options import (
-    FLOOR_HELP,
-    PROGRESS_HELP,
-    QUIET_HELP,
+    axis,
     cache_compiled_programs,
+    flag,
+    flag_name,
+    given,
     number,
-    numbers,
     option,
+    progress_options,
+    shared,
     working,
 )
 
-# option of the goal → (class in jaxgdp.targets, its other fields → their option, whether they have
-# a default)
-_TARGETS = {
-    "mu": ("Mu", {"fpr_floor": ("--fpr-floor", True)}),
-    "approximate_mu": ("ApproximateMu", {"approximation": ("--approximation", True)}),
-    "epsilon": ("EpsilonDelta", {"delta": ("--delta", False)}),
-    "advantage": ("Advantage", {}),
-    "fnr": ("FNR", {"fpr": ("--fpr", False)}),
-    "tpr": ("TPR", {"fpr": ("--fpr", False)}),
-    "accuracy": ("Accuracy", {"fpr": ("--fpr", False)}),
-    "precision": ("Precision", {"fpr": ("--fpr", False)}),
-    "bayes_risk": ("BayesRisk", {"prior": ("--prior", True)}),
-    "success": ("AttackSuccess", {"baseline": ("--baseline", False)}),
-    "regret": ("Regret", {"fpr_floor": ("--fpr-floor", True)}),
-    "value": ("OfQuantity", {"quantity": ("--quantity", False), "at": ("--at", True)}),
+if TYPE_CHECKING:
+    from ..calibration import Calibration
+    from ..targets import Target
+
+_SAFE = {"upper": "at most", "lower": "at least"}
+# fields of targets that are no shared arguments
+_MEANINGS = {
+    "quantity": "quantity of --value, by name",
+    "at": "number at which --quantity is asked",
 }
-_LIST = "A number or a comma-separated list."
 
 
-def _goal(name: str, help: str):
-    return option(name, help=help)
+def _goal(name: str, target: type[Target]) -> Any:
+    safe = f", {_SAFE[target.safe]}" if isinstance(target.safe, str) else ""
+    return option(name, f"Target: {target.meaning or name}{safe}.", read=axis, many=True)
 
 
+def _fields() -> dict[str, list[type[Target]]]:
+    """Fields of targets beside their goals, and whose they are."""
+    from ..targets import REGISTRY
+
+    found: dict[str, list[type[Target]]] = {}
+    for target in REGISTRY.values():
+        for field in target.others():
+            found.setdefault(field.name, []).append(target)
+    return found
+
+
+def _field(name: str, owners: list[type[Target]]) -> Any:
+    """The option of a field of targets."""
+    fields = [field for owner in owners for field in owner.others() if field.name == name]
+    if name in _MEANINGS:
+        help = _MEANINGS[name]
+    else:
+        help = ARGUMENTS[name].meaning if name in ARGUMENTS else name
+        help = of(help, ", ".join(flag_name(owner.option) for owner in owners))
+    default = fields[0].default
+    default = "its own" if default is None else default
+    text = fields[0].type == "str"
+    return option(
+        name,
+        sentence(help),
+        default=None if default is dataclasses.MISSING else default,
+        metavar="NAME" if text else "NUMBER",
+        read=None if text else axis,
+        many=not text,
+    )
+
+
+def _options() -> list[Any]:
+    from ..calibration.families import UNKNOWNS
+    from ..samplers import REGISTRY as SAMPLERS
+    from ..targets import REGISTRY
+
+    samplers = [name for name, sampler in SAMPLERS.items() if not sampler.needs]
+    return [
+        *(_goal(name, target) for name, target in REGISTRY.items()),
+        *(_field(name, owners) for name, owners in _fields().items() if name not in REGISTRY),
+        shared("sampling_prob", many=True),
+        shared("num_steps", many=True, default=1),
+        shared("noise_multiplier", "given where something else is solved for", many=True),
+        option("sampler", f"One of {', '.join(samplers)}; all but poisson: --num-steps of one"
+               " epoch.", metavar="NAME", default="poisson"),
+        shared("num_epochs", "number of epochs, for other samplers than poisson", many=True),
+        option("solve_for", f"One of {', '.join(UNKNOWNS)}.", metavar="TEXT",
+               default="noise_multiplier"),
+        option("spec", "TOML or JSON file of a composition whose noise gets a common scale.",
+               metavar="PATH"),
+        option("black_box", "MODULE:FUNCTION in Python: scale to a callable epsilon -> delta, or to"
+               " a jaxgdp.BlackBox.", metavar="TEXT"),
+        option("rtol", f"Relative step between what meets the target and what does not, in [1e-6,"
+               f" 0.1]. [default: {shown(options.RTOL)}]", read=number),
+        shared("adjacency"),
+        flag("json", "Print JSON instead of text."),
+        *progress_options(),
+    ]  # fmt: skip
+
+
+@command(
+    _options,
+    (
+        "jaxgdp calibrate --fnr 0.7 --fpr 0.1 --sampling-prob 0.001 --num-steps 10000",
+        "jaxgdp calibrate --advantage 0.05,0.1,0.2 --sampling-prob 0.01 --num-steps 1000 --json",
+        "jaxgdp calibrate --epsilon 2 --delta 1e-5 --noise-multiplier 1 --sampling-prob 0.01"
+        " --solve-for num_steps",
+        "jaxgdp calibrate --mu 1 --spec mechanism.toml",
+        "jaxgdp calibrate --epsilon 2 --delta 1e-5 --sampler random_allocation --num-steps 100"
+        " --num-epochs 10",
+    ),
+    renamed={"--tolerance": "--rtol"},
+)
 def calibrate_command(
-    mu: Annotated[str | None, _goal("--mu", "Target: mu, over FPRs from --fpr-floor on.")] = None,
-    approximate_mu: Annotated[
-        str | None, _goal("--approximate-mu", "Target: d-approximate mu, d in --approximation.")
-    ] = None,
-    epsilon: Annotated[str | None, _goal("--epsilon", "Target: epsilon at --delta, nats.")] = None,
-    advantage: Annotated[
-        str | None, _goal("--advantage", "Target: membership advantage, max TPR - FPR.")
-    ] = None,
-    fnr: Annotated[
-        str | None, _goal("--fnr", "Target: FNR of every attack at --fpr, at least.")
-    ] = None,
-    tpr: Annotated[
-        str | None, _goal("--tpr", "Target: TPR of every attack at --fpr, at most.")
-    ] = None,
-    accuracy: Annotated[
-        str | None, _goal("--accuracy", "Target: attack accuracy at --fpr, equal priors.")
-    ] = None,
-    precision: Annotated[
-        str | None, _goal("--precision", "Target: attack precision at --fpr, equal priors.")
-    ] = None,
-    bayes_risk: Annotated[
-        str | None, _goal("--bayes-risk", "Target: least error probability at --prior.")
-    ] = None,
-    success: Annotated[
-        str | None,
-        _goal(
-            "--success",
-            "Target: success of re-identification, attribute inference or reconstruction, at"
-            " --baseline.",
-        ),
-    ] = None,
-    regret: Annotated[str | None, _goal("--regret", "Target: regret of reporting mu.")] = None,
-    value: Annotated[
-        str | None,
-        _goal("--value", "Target: safe side of --quantity, any that `jaxgdp quantities` lists."),
-    ] = None,
-    quantity: Annotated[
-        str | None, option("--quantity", help="Quantity of --value, by name.", metavar="NAME")
-    ] = None,
-    at: Annotated[
-        str | None, option("--at", help="What --quantity is asked at. [default: its own]")
-    ] = None,
-    fpr: Annotated[
-        str | None, option("--fpr", help="FPR of --fnr, --tpr, --accuracy and --precision.")
-    ] = None,
-    delta: Annotated[str | None, option("--delta", help="Delta of --epsilon, in (0, 1).")] = None,
-    prior: Annotated[
-        str | None,
-        option(
-            "--prior",
-            help="Probability that the record is absent, for --bayes-risk. [default: 0.5]",
-        ),
-    ] = None,
-    baseline: Annotated[
-        str | None, option("--baseline", help="Success without seeing the output.")
-    ] = None,
-    fpr_floor: Annotated[
-        str | None, option("--fpr-floor", help=f"{FLOOR_HELP} [default: 1e-10]")
-    ] = None,
-    approximation: Annotated[
-        str | None,
-        option("--approximation", help="d of --approximate-mu, in (0, 1). [default: 1e-10]"),
-    ] = None,
-    sampling_prob: Annotated[
-        list[str] | None,
-        option("--sampling-prob", help=f"Sampling rate in (0, 1]. {_LIST} [default: 1]"),
-    ] = None,
-    num_steps: Annotated[
-        list[str] | None,
-        option("--num-steps", help=f"Number of steps, whole. {_LIST} [default: 1]"),
-    ] = None,
-    noise_multiplier: Annotated[
-        list[str] | None,
-        option("--noise-multiplier", help=f"Given when something else is solved for. {_LIST}"),
-    ] = None,
-    sampler: Annotated[
-        str | None,
-        option(
-            "--sampler",
-            help=(
-                "poisson, random_allocation, shuffled or deterministic; all but poisson:"
-                " --num-steps of one epoch. [default: poisson]"
-            ),
-            metavar="NAME",
-        ),
-    ] = None,
-    num_epochs: Annotated[
-        list[str] | None,
-        option(
-            "--num-epochs",
-            help=f"Epochs, whole, for other samplers than poisson. {_LIST} [default: 1]",
-        ),
-    ] = None,
-    solve_for: Annotated[
-        str,
-        option("--solve-for", help="noise_multiplier, num_steps or sampling_prob.", metavar="TEXT"),
-    ] = "noise_multiplier",
-    spec: Annotated[
-        str | None,
-        option(
-            "--spec",
-            help="TOML or JSON file of a composition whose noise gets a common scale.",
-            metavar="PATH",
-        ),
-    ] = None,
-    black_box: Annotated[
-        str | None,
-        option(
-            "--black-box",
-            help=(
-                "MODULE:FUNCTION in Python: scale to a callable epsilon -> delta, or to a"
-                " jaxgdp.BlackBox."
-            ),
-            metavar="TEXT",
-        ),
-    ] = None,
-    tolerance: Annotated[str, option("--rtol", help="Relative step, in [1e-6, 0.1].")] = "1e-3",
-    adjacency: Annotated[
-        str | None,
-        option(
-            "--adjacency",
-            help="add_remove, add, remove or replace_one. [default: add_remove]",
-            metavar="TEXT",
-        ),
-    ] = None,
-    json: Annotated[
-        bool, option("--json", help="Print JSON instead of text.", metavar=None)
-    ] = False,
-    quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
-    progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
+    spec: str | None,
+    black_box: str | None,
+    json: bool,
+    quiet: bool,
+    progress: bool,
+    sampling_prob: list[float] | None,
+    num_steps: list[float] | None,
+    noise_multiplier: list[float] | None,
+    num_epochs: list[float] | None,
+    solve_for: str | None,
+    sampler: str | None,
+    rtol: float | None,
+    adjacency: str | None,
+    **typed: Any,
 ) -> None:
     """The smallest noise, or most steps, that provably meets a privacy target; one target, numbers
     or lists that broadcast.
-
-    \b
-    Examples: jaxgdp calibrate --fnr 0.7 --fpr 0.1 --sampling-prob 0.001 --num-steps 10000 jaxgdp
-      calibrate --advantage 0.05,0.1,0.2 --sampling-prob 0.01 --num-steps 1000 --json jaxgdp
-      calibrate --epsilon 2 --delta 1e-5 --noise-multiplier 1 --sampling-prob 0.01 --solve-for
-      num_steps jaxgdp calibrate --mu 1 --spec mechanism.toml jaxgdp calibrate --epsilon 2 --delta
-      1e-5 --sampler random_allocation --num-steps 100 --num-epochs 10
     """
-    given = {
-        "mu": mu, "approximate_mu": approximate_mu, "epsilon": epsilon, "advantage": advantage, "fnr": fnr, "tpr": tpr,
-        "accuracy": accuracy, "precision": precision, "bayes_risk": bayes_risk, "success": success, "regret": regret,
-        "value": value,
-    }  # fmt: skip
-    others = {
-        "--fpr": fpr, "--delta": delta, "--prior": prior, "--baseline": baseline, "--fpr-floor": fpr_floor,
-        "--approximation": approximation, "--quantity": quantity, "--at": at,
-    }  # fmt: skip
-    with working("loading", quiet=quiet, always=progress):
-        target = _target(given, others)
-    settings = {
-        "sampling_prob": sampling_prob, "num_steps": num_steps, "noise_multiplier": noise_multiplier, "num_epochs": num_epochs,
-    }  # fmt: skip
-    arguments: dict[str, Any] = {
-        name: _array("--" + name.replace("_", "-"), texts)
-        for name, texts in settings.items()
-        if texts is not None
-    }
-    if spec is not None:
-        found = _from_spec(spec)
-        arguments["mechanism"] = found.mechanism
-        adjacency = adjacency or found.settings.get("adjacency")
-    if black_box is not None:
-        arguments["black_box"] = _imported(black_box)
-    step = number("--rtol", tolerance)
+    target = _target(given(**typed))
+    axes = given(sampling_prob=sampling_prob, num_steps=num_steps,
+                 noise_multiplier=noise_multiplier, num_epochs=num_epochs)  # fmt: skip
+    arguments: dict[str, Any] = {name: _array(values) for name, values in axes.items()}
+    settings = given(solve_for=solve_for, sampler=sampler, rtol=rtol, adjacency=adjacency)
     with working("loading", quiet=quiet, always=progress):
         from ..calibration import calibrate
+        from ..spec import read_spec
 
+        if spec is not None:
+            found = read_spec(spec)
+            arguments["mechanism"] = found.mechanism
+            settings = {k: v for k, v in found.settings.items() if k == "adjacency"} | settings
+        if black_box is not None:
+            arguments["black_box"] = _imported(black_box)
         cache_compiled_programs()
-    total = _count(target, arguments)
-    settings = {
-        "solve_for": solve_for, "rtol": step, "adjacency": adjacency or "add_remove", "sampler": sampler or "poisson",
-    }  # fmt: skip
-    shown = (f"solving for {solve_for}", total if total > 1 else None, "calibrations")
-    with working(*shown, quiet, progress) as count:
-        # of many, those that cannot be had are told in their status
-        found = calibrate(
-            target,
-            **arguments,
-            **settings,
-            infeasible="flag" if total > 1 else "raise",
-            progress=count,
-        )
+    total = _count(target, axes)
+    doing = f"solving for {solve_for or 'noise_multiplier'}"
+    with working(doing, total if total > 1 else None, "calibrations", quiet, progress) as count:
+        # of many, those that cannot be had have a status that says so
+        infeasible = "flag" if total > 1 else "raise"
+        found = calibrate(target, **arguments, **settings, infeasible=infeasible, progress=count)
     print(json_format.dumps(found.to_dict(), indent=1, allow_nan=False) if json else _text(found))
 
 
-def _target(given: dict, others: dict):
+def _target(typed: dict[str, Any]) -> Target:
     """The one target asked for."""
-    from .. import targets
+    from ..targets import REGISTRY
 
-    chosen = [name for name, value in given.items() if value is not None]
-    names = ", ".join("--" + name.replace("_", "-") for name in given)
-    if len(chosen) != 1:
-        told = " and ".join("--" + name.replace("_", "-") for name in chosen) or "none"
-        raise ValueError(f"give exactly one target of {names}; got {told}")
-    goal = chosen[0]
-    kind, fields = _TARGETS[goal]
-    values = {
-        "mu" if goal == "approximate_mu" else goal: _array(
-            "--" + goal.replace("_", "-"), [given[goal]]
-        )
-    }
-    needed = {name for name, _ in fields.values()}
-    if stray := [
-        name for name, value in others.items() if value is not None and name not in needed
-    ]:
-        raise ValueError(f"{stray[0]} does not belong to --{goal.replace('_', '-')}")
-    for field, (name, has_default) in fields.items():
-        if others[name] is not None:
-            values[field] = others[name] if field == "quantity" else _array(name, [others[name]])
-        elif not has_default:
-            raise ValueError(f"--{goal.replace('_', '-')} needs {name}")
-    return getattr(targets, kind)(**values)
+    names, fields = ", ".join(map(flag_name, REGISTRY)), _fields()
+    # (a goal that is also a field of another target, such as an epsilon, belongs to that one)
+    chosen = [name for name in REGISTRY if name in typed]
+    several = [name for name in chosen if not any(o.option in chosen for o in fields.get(name, []))]
+    if len(several) != 1:
+        both = " and ".join(map(flag_name, several)) or "none"
+        raise ValueError(f"give exactly one target of {names}; got {both}")
+    goal, kind = several[0], REGISTRY[several[0]]
+    own = {field.name: field for field in kind.others()}
+    if stray := [name for name in typed if name != goal and name not in own]:
+        raise ValueError(f"{flag_name(stray[0])} does not belong to {flag_name(goal)}")
+    for name, field in own.items():
+        if name not in typed and field.default is dataclasses.MISSING:
+            raise ValueError(f"{flag_name(goal)} needs {flag_name(name)}")
+    values = {name: _array(typed[name]) for name in own if name in typed}
+    return kind(**{kind.goal_field: _array(typed[goal])}, **values)
 
 
-def _array(name: str, texts):
-    found = numbers(name, texts)
-    return found[0] if len(found) == 1 else found
+def _array(values: Any) -> Any:
+    """One number as it is, several as a list."""
+    return values[0] if isinstance(values, list) and len(values) == 1 else values
 
 
-def _count(target, arguments) -> int:
+def _count(target: Target, axes: dict[str, list[float]]) -> int:
     import numpy as np
 
     from ..numerics.validation import broadcast
 
-    plain = {
-        name: value for name, value in arguments.items() if name not in ("mechanism", "black_box")
-    }
-    return int(np.prod(broadcast(target=np.empty(target.shape), **plain)))
+    settings = {name: _array(values) for name, values in axes.items()}
+    return int(np.prod(broadcast(target=np.empty(target.shape), **settings)))
 
 
-def _from_spec(path: str):
-    from ..spec import read_spec
-
-    return read_spec(path)
-
-
-def _imported(text: str):
+def _imported(text: str) -> Callable[[float], Any]:
     """``module:function``, found from the working folder too."""
     import importlib
 
@@ -298,7 +213,7 @@ def _imported(text: str):
         sys.path.remove("")
 
 
-def _text(found) -> str:
+def _text(found: Calibration) -> str:
     """The one result, or a row for each."""
     import numpy as np
 

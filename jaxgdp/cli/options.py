@@ -1,21 +1,25 @@
-"""What every command of the command line shares: options, numbers typed as text, output paths, the
-cache.
+"""What every command of the command line shares: options made from the shared arguments, numbers
+typed as text, output paths, the cache.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import math
 import os
 import platform
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
+from ..arguments import ARGUMENTS, WHOLE, Argument, sentence, shown, spelled_out
 from ..progress import show_progress
 
 try:
-    import typer
-except ImportError:
-    typer = None
+    import click
+except ImportError:  # (the command line says which extra has it)
+    click = None
 
 _EXTRAS = {
     **dict.fromkeys(("xarray", "h5netcdf", "h5py"), "sweep"),
@@ -37,17 +41,18 @@ def number(option: str, text: str) -> float:
         raise ValueError(f"{option} must be a number, got {text!r}") from None
 
 
-def numbers(option: str, texts) -> list[float]:
+def numbers(option: str, texts: Iterable[str]) -> list[float]:
     """Numbers from a repeated option or comma-separated lists."""
     return [number(option, piece) for text in texts for piece in text.split(",")]
 
 
-def axis(name: str, texts, rounded: bool = False) -> list[float]:
+def axis(name: str, texts: Iterable[str], rounded: bool = False) -> list[float]:
     """Numbers from a repeated option, comma-separated lists and ranges FROM:TO:NUMBER[:log].
 
     Args:
-        name: of the option. texts: as typed. rounded: round what ranges give to whole numbers, each
-            once.
+        name: of the option.
+        texts: as typed.
+        rounded: whether what ranges give is rounded to whole numbers, each once.
 
     Example:
         >>> axis("--x", ["1,2", "1:100:3:log"])
@@ -90,7 +95,7 @@ def need(*modules: str) -> None:
 
 def writable(option: str, text: str, force: bool = False) -> Path:
     """An output path whose folder exists, checked before hours of work; a file that is there
-    already is replaced only if told so.
+    already is replaced only with ``force``.
     """
     path = Path(text)
     if not text or path.is_dir():
@@ -103,8 +108,8 @@ def writable(option: str, text: str, force: bool = False) -> Path:
     return path
 
 
-def kept(paths, force: bool) -> None:
-    """Refuse to replace files, unless told to.
+def kept(paths: Iterable[str | Path], force: bool) -> None:
+    """Refuse to replace files without ``force``.
 
     Raises:
         ValueError: one of them exists; names the first and how to go on.
@@ -143,18 +148,117 @@ def cache_compiled_programs() -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
-def option(*names: str, help: str, metavar: str | None = "NUMBER"):
-    return typer.Option(*names, help=help, metavar=metavar) if typer else None
+RANGES = "Repeated, comma-separated, or ranges FROM:TO:NUMBER[:log]."
+FORCE = "Replace files that exist already."
+QUIET = "Show no progress and no summary."
+PROGRESS = "Show progress on stderr also where that is no terminal."
+FIGURE = "Figure to write: .png, .pdf or .svg."
 
 
-SIGMA_HELP = "Noise multiplier, > 0."
-FLOOR_HELP = "Smallest FPR at which mu must hold, in [1e-300, 0.5)."
-RTOL_HELP = "Relative width asked of the mu bracket, in [1e-8, 1)."
+def flag_name(name: str) -> str:
+    """The option of an argument: ``--fpr-floor`` of ``fpr_floor``."""
+    return "--" + name.replace("_", "-")
 
 
-FORCE_HELP = "Replace files that are there already."
-QUIET_HELP = "Not a word about what is being done."
-PROGRESS_HELP = "Say what is being done on stderr, also where that is no terminal."
+def option(
+    name: str,
+    help: str = "",
+    *,
+    default: Any = None,
+    metavar: str = "NUMBER",
+    read: Callable[[str, str], Any] | None = None,
+    many: bool = False,
+    required: bool = False,
+    to: str | None = None,
+) -> Any:
+    """An option whose value is None where it is not given, so that defaults stand where they are
+    used.
+
+    Args:
+        name: of the argument, such as "fpr_floor".
+        help: a sentence.
+        default: shown after the help.
+        metavar: placeholder of the value.
+        read: (option, text) → value; None keeps the text.
+        many: whether it may be repeated; the value is then one list of everything that was read.
+        required: whether the command fails without it.
+        to: name of the command's argument where that is another one.
+    """
+
+    def read_all(context: Any, param: Any, value: Any) -> Any:
+        if many:
+            found = [each for text in value for each in (read or _words)(flag_name(name), text)]
+            return found or None
+        return value if value is None or read is None else read(flag_name(name), value)
+
+    extra = "" if default is None else f" [default: {shown(default)}]"
+    return click.Option(
+        [flag_name(name), to or name], help=spelled_out(help) + extra, metavar=metavar,
+        multiple=many, required=required, callback=read_all,
+    )  # fmt: skip
+
+
+def _words(name: str, text: str) -> list[str]:
+    return text.split(",")
+
+
+def flag(name: str, help: str) -> Any:
+    """An option without a value."""
+    return click.Option([flag_name(name), name], is_flag=True, help=help)
+
+
+def argument(name: str, **settings: Any) -> Any:
+    """What is given without an option's name."""
+    return click.Argument([name], metavar=name.upper(), **settings)
+
+
+def shared(
+    name: str,
+    meaning: str | None = None,
+    *,
+    many: bool = False,
+    default: Any = None,
+    required: bool = False,
+    known: Argument | None = None,
+) -> Any:
+    """The option of an argument that many functions share, from the table of arguments.
+
+    A number out of range is refused before anything is loaded.
+
+    Args:
+        name: of the argument. meaning: what it means to this command, where that is special.
+        many: whether it takes several numbers and ranges. default: other than the table's; required:
+            there is none. known: the argument itself, where it is in no table.
+    """
+    found = known or ARGUMENTS[name]
+    meaning = meaning or found.meaning
+    valid = "" if found.range is None else f", {found.range.words}"
+    help = sentence(meaning + valid) + (f" {RANGES}" if many else "")
+    text = name == "adjacency" or name == "executor"
+
+    def read(flag: str, typed: str) -> Any:
+        values = axis(flag, [typed], rounded=found.range is WHOLE) if many else number(flag, typed)
+        for value in values if isinstance(values, list) else [values]:
+            if found.range and not (math.isfinite(value) and found.range.holds(value)):
+                label = name if known is None else flag
+                raise ValueError(f"{label} must be {found.range.words}, got {value:g}")
+        return values
+
+    default = None if required else found.default if default is None else default
+    return option(
+        name, help, default=default, metavar="TEXT" if text else "NUMBER",
+        read=None if text else read, many=many, required=required,
+    )  # fmt: skip
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Those of some options that were given."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def progress_options() -> list[Any]:
+    """``--quiet`` and ``--progress``."""
+    return [flag("quiet", QUIET), flag("progress", PROGRESS)]
 
 
 @contextlib.contextmanager
@@ -166,18 +270,18 @@ def working(
     always: bool = False,
     rate: bool = False,
 ):
-    """Say what is being done, and how much of it is finished, on stderr: a bar on a terminal;
-    elsewhere lines, if asked for.
+    """Show on stderr what is being done and how much of it is finished.
 
     Args:
-        doing: such as "measuring". total: how much there is to do, None where nothing is counted.
-            noun: of what.
-        quiet: say nothing. always: also where stderr is no terminal. rate: also how fast, and how
-            long the rest will take.
+        doing: such as "measuring".
+        total: how much there is to do; None where nothing is counted.
+        noun: what is counted.
+        quiet: whether nothing is shown.
+        always: whether it is shown also where stderr is no terminal.
+        rate: whether to show also how fast it is, and how long the rest will take.
 
     Yields:
         :class:`jaxgdp.progress.Progress`.
     """
-    progress = False if quiet else always or None
-    with show_progress(doing, total, progress, noun, rate) as shown:
+    with show_progress(doing, total, False if quiet else always or None, noun, rate) as shown:
         yield shown

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from .command import command
+from .options import flag
 
-from .options import option
 
-
-def quantities_command(
-    markdown: Annotated[
-        bool, option("--markdown", help="Print Markdown instead of text.", metavar=None)
-    ] = False,
-) -> None:
-    """The quantities that can be asked for: what each is asked at, which side to report, what
-    accuracy it promises.
-
-    \b
-    Example:
-      jaxgdp quantities
-    """
+@command(lambda: [flag("markdown", "Print Markdown instead of text.")], ("jaxgdp quantities",))
+def quantities_command(markdown: bool) -> None:
+    """Every quantity: its argument and default, the side to report, the accuracy it promises."""
     from ..quantities import table
 
     print(table.markdown() if markdown else table.plain())

@@ -4,103 +4,82 @@ another one than is used.
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from .command import command
 from .options import (
-    FLOOR_HELP,
-    FORCE_HELP,
-    PROGRESS_HELP,
-    QUIET_HELP,
-    RTOL_HELP,
+    FIGURE,
+    FORCE,
     cache_compiled_programs,
     figure_path,
+    flag,
+    given,
     need,
-    number,
-    numbers,
     option,
+    progress_options,
+    shared,
     working,
     writable,
 )
 
+if TYPE_CHECKING:
+    import xarray
 
-def samplers_command(
-    noise_multiplier: Annotated[
-        list[str],
-        option("--noise-multiplier", help="Noise multipliers, repeated or comma-separated."),
-    ],
-    dataset_size: Annotated[str, option("--dataset-size", help="Number of records.")],
-    batch_size: Annotated[
-        list[str],
-        option("--batch-size", help="(Expected) batch sizes, repeated or comma-separated."),
-    ],
-    epochs: Annotated[
-        list[str] | None,
-        option("--epochs", help="Numbers of epochs, repeated or comma-separated. [default: 1]"),
-    ] = None,
-    sampler: Annotated[
-        list[str] | None,
+
+def _options() -> list[Any]:
+    from .. import samplers
+
+    slow = [name for name, sampler in samplers.REGISTRY.items() if not sampler.by_default]
+    return [
+        shared("noise_multiplier", many=True, required=True),
+        shared("dataset_size", required=True),
+        shared("batch_size", many=True, required=True),
+        shared("num_epochs", many=True),
         option(
-            "--sampler",
-            help=(
-                "Samplers, repeated or comma-separated. [default: all but truncated_poisson and"
-                " fixed_size, which take minutes]"
-            ),
+            "sampler",
+            f"Samplers, repeated or comma-separated, of {', '.join(samplers.REGISTRY)}. [default:"
+            f" all but {' and '.join(slow)}, which take minutes]",
             metavar="NAME",
+            many=True,
+            to="samplers",
         ),
-    ] = None,
-    truncated_batch_size: Annotated[
-        list[str] | None,
-        option(
-            "--truncated-batch-size",
-            help="Most records of a batch of truncated_poisson, for all or each batch size.",
-        ),
-    ] = None,
-    delta: Annotated[str, option("--delta", help="Delta at which to give epsilon.")] = "1e-5",
-    fpr_floor: Annotated[str, option("--fpr-floor", help=FLOOR_HELP)] = "1e-10",
-    rtol: Annotated[str, option("--rtol", help=RTOL_HELP)] = "1e-3",
-    adjacency: Annotated[
-        str, option("--adjacency", help="add_remove, add, remove or replace_one.", metavar="TEXT")
-    ] = "add_remove",
-    csv: Annotated[str | None, option("--csv", help="CSV file to write.", metavar="PATH")] = None,
-    figure: Annotated[
-        str | None, option("--figure", help="Figure to write: .png, .pdf or .svg.", metavar="PATH")
-    ] = None,
-    force: Annotated[bool, option("--force", help=FORCE_HELP, metavar=None)] = False,
-    quiet: Annotated[bool, option("--quiet", help=QUIET_HELP, metavar=None)] = False,
-    progress: Annotated[bool, option("--progress", help=PROGRESS_HELP, metavar=None)] = False,
+        shared("truncated_batch_size", "for all or each batch size: largest number of records in a"
+               " batch of truncated_poisson", many=True),
+        shared("delta", "δ at which to give ε"),
+        shared("fpr_floor"),
+        shared("rtol"),
+        shared("adjacency"),
+        option("csv", "CSV file to write.", metavar="PATH"),
+        option("figure", FIGURE, metavar="PATH"),
+        flag("force", FORCE),
+        *progress_options(),
+    ]  # fmt: skip
+
+
+@command(
+    _options,
+    (
+        "jaxgdp samplers --noise-multiplier 0.5 --dataset-size 10000 --batch-size 10 --num-epochs 1,10",
+    ),
+    renamed={"--epochs": "--num-epochs"},
+)
+def samplers_command(
+    csv: str | None, figure: str | None, force: bool, quiet: bool, progress: bool, **settings: Any
 ) -> None:
     """Epsilon, mu and advantage of one training by every batch sampler, side by side.
 
     The last lines answer: "I shuffle, but I accounted for Poisson sampling: how wrong am I?"
-
-    \b
-    Example:
-      jaxgdp samplers --noise-multiplier 0.5 --dataset-size 10000 --batch-size 10 --epochs 1,10
     """
     need("xarray", *(["matplotlib"] if figure is not None else []))
     paths = {} if csv is None else {"csv": writable("--csv", csv, force)}
     paths |= {} if figure is None else {"figure": figure_path("--figure", figure, force)}
-    settings = {
-        "noise_multiplier": numbers("--noise-multiplier", noise_multiplier),
-        "dataset_size": number("--dataset-size", dataset_size),
-        "batch_size": numbers("--batch-size", batch_size),
-        "num_epochs": numbers("--epochs", epochs) if epochs else 1,
-        "samplers": (
-            None if sampler is None else [name for text in sampler for name in text.split(",")]
-        ),
-        "delta": number("--delta", delta),
-        "fpr_floor": number("--fpr-floor", fpr_floor),
-        "rtol": number("--rtol", rtol),
-        "adjacency": adjacency,
-    }
-    if truncated_batch_size:
-        settings["truncated_batch_size"] = numbers("--truncated-batch-size", truncated_batch_size)
     with working("loading", quiet=quiet, always=progress):
         from ..grids import compare_samplers
 
         cache_compiled_programs()
     with working("measuring", quiet=quiet, always=progress):
-        found = compare_samplers.compare_samplers(**settings)
+        found = compare_samplers.compare_samplers(**given(**settings))
     if csv is not None:
         compare_samplers.write_csv(found, paths["csv"])
     if figure is not None:
@@ -110,7 +89,7 @@ def samplers_command(
         print(f"\nwrote {', '.join(str(path) for path in paths.values())}")
 
 
-def _draw(found, path) -> None:
+def _draw(found: xarray.Dataset, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

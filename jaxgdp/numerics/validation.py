@@ -13,6 +13,7 @@ import numpy as np
 from jax import dtypes
 from jax.core import Tracer
 
+from ..arguments import FLOOR_RATE, OPEN_UNIT, POSITIVE, PROBABILITY, RELATIVE_WIDTH, WHOLE
 from ..vocabulary import did_you_mean
 from .batching import Batched
 from .shapes import Array
@@ -86,7 +87,7 @@ def known(
 
 def positive(name: str, value: Any) -> Any:
     """Strictly positive and finite."""
-    return checked(name, value, "a finite number > 0", lambda a: a > 0.0)
+    return checked(name, value, *POSITIVE)
 
 
 def nonnegative(name: str, value: Any) -> Any:
@@ -96,12 +97,12 @@ def nonnegative(name: str, value: Any) -> Any:
 
 def probability(name: str, value: Any) -> Any:
     """In (0, 1]."""
-    return checked(name, value, "in (0, 1]", lambda a: (a > 0.0) & (a <= 1.0))
+    return checked(name, value, *PROBABILITY)
 
 
 def open_unit(name: str, value: Any) -> Any:
     """In (0, 1)."""
-    return checked(name, value, "in (0, 1)", lambda a: (a > 0.0) & (a < 1.0))
+    return checked(name, value, *OPEN_UNIT)
 
 
 def closed_unit(name: str, value: Any) -> Any:
@@ -116,22 +117,17 @@ def finite(name: str, value: Any) -> Any:
 
 def relative_width(name: str, value: Any) -> Any:
     """A relative width that a bracket may be asked for."""
-    return checked(name, value, "in [1e-8, 1)", lambda a: (a >= 1e-8) & (a < 1.0))
+    return checked(name, value, *RELATIVE_WIDTH)
 
 
 def floor_rate(name: str, value: Any) -> Any:
     """An FPR floor that a curve reaches."""
-    return checked(name, value, "in [1e-300, 0.5)", lambda a: (a >= 1e-300) & (a < 0.5))
+    return checked(name, value, *FLOOR_RATE)
 
 
 def whole(name: str, value: Any) -> Any:
     """A whole number, at least 1 and small enough to be exact in float64."""
-    return checked(
-        name,
-        value,
-        "a whole number >= 1",
-        lambda a: (a >= 1.0) & (a == np.floor(a)) & (a <= 2.0**53),
-    )
+    return checked(name, value, *WHOLE)
 
 
 def at_most(name: str, value: Any, limit_name: str, limit: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..arguments import ARGUMENTS, of
 from .registry import REGISTRY
 
 TITLES = ("quantity", "symbol", "asked at", "unit", "report", "accuracy", "meaning")
@@ -73,3 +74,15 @@ def plain() -> str:
         )
         lines += [f"    {meaning}"] if meaning else []
     return "\n".join(lines)
+
+
+def meaning(argument: str) -> str:
+    """What an argument of quantities means: of which quantities it is what.
+
+    Example:
+        >>> meaning("fpr")
+        'FPR of tpr and beta'
+    """
+    names = " and ".join(each.name for each in REGISTRY.values() if each.argument == argument)
+    noun = ARGUMENTS[argument].meaning if argument in ARGUMENTS else argument
+    return of(noun, names)

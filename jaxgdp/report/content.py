@@ -7,8 +7,10 @@ from __future__ import annotations
 import json
 import platform
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,14 +20,16 @@ from .._version import __version__
 from ..adjacency import Adjacency
 from ..bracket import STATUS, Bracket, Status
 from ..bridge.identify import identify
-from ..mechanisms import as_composition
+from ..deprecation import renamed_arguments
+from ..mechanisms import Composition, Mechanism, as_composition
 from ..mechanisms.description import describe
 from ..numerics.provenance import today
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import floor_rate, open_unit, relative_width
 from ..progress import show_progress
 from ..quantities.registry import REGISTRY
-from ..spec import SETTINGS, Spec, from_dict, to_dict
-from ..tradeoff import ContradictionWarning, tradeoff
+from ..spec import SETTINGS, SEVERAL, Spec, from_dict, to_dict
+from ..tradeoff import ContradictionWarning, TradeoffCurve, tradeoff
 from . import stored, text
 from .words import question
 
@@ -44,7 +48,8 @@ DEFAULTS = {
     "adjacency": options.ADJACENCY,
     "fpr_floor": options.FPR_FLOOR,
     "rtol": options.RTOL,
-    "deltas": options.REPORT_DELTAS,
+    "delta": options.REPORT_DELTAS,
+    "fpr": options.REPORT_FPRS,
     "approximation": options.APPROXIMATION,
 }
 _OWN_ROWS = (
@@ -143,8 +148,38 @@ class Report:
     def __str__(self) -> str:
         return text.plain(self)
 
-    def __rich__(self):
+    def __rich__(self) -> Any:
         return text.rich_form(self)
+
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
+
+    def save(self, path: str | Path, format: str | None = None, **metadata: Any) -> None:
+        """Write the report to a file, which is replaced where it exists.
+
+        Args:
+            path: of the file.
+            format: a name of ``jaxgdp.report.formats.FORMATS``, such as "html"; default what the
+                name of the file ends in, else "text".
+            **metadata: what the format takes beside the report, as :meth:`to_registry` does.
+
+        Raises:
+            ValueError: there is no such format.
+            ImportError: the format needs a module that is missing (the ``report`` extra).
+
+        Example:
+            >>> import pathlib, tempfile
+            >>> import jaxgdp
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     path = pathlib.Path(folder) / "report.md"
+            ...     jaxgdp.report(jaxgdp.Gaussian(2.0)).save(path)
+            ...     path.read_text(encoding="utf-8")[:18]
+            '### Privacy report'
+        """
+        from . import formats
+
+        chosen = formats.of_path(path) if format is None else formats.named(format)
+        chosen.save(self, path, **metadata)
 
     def to_markdown(self) -> str:
         """The report as a Markdown list and tables."""
@@ -163,7 +198,7 @@ class Report:
 
         return page(self)
 
-    def to_pdf(self, path) -> None:
+    def to_pdf(self, path: str | Path) -> None:
         """:meth:`to_html`'s content as a PDF file, with the description of the mechanism attached.
 
         Args:
@@ -176,7 +211,7 @@ class Report:
 
         write(self, path)
 
-    def to_registry(self, *, delta=None, **metadata) -> dict:
+    def to_registry(self, *, delta: float | None = None, **metadata: Any) -> dict[str, Any]:
         """The report as a record of OpenDP's registry of deployments (its schema of 2025).
 
         ε, rounded up, and δ go into ``privacy_parameters``; μ with its floor and everything else
@@ -213,7 +248,7 @@ class Report:
         }
         return from_report(self, said, delta=delta, **metadata)
 
-    def curve(self):
+    def curve(self) -> TradeoffCurve:
         """The :class:`jaxgdp.TradeoffCurve` behind the numbers; computed again where the report was
         stored and read back.
         """
@@ -245,7 +280,9 @@ class Report:
         return cls(**stored.fields(data))
 
 
-def _settled(mechanism, given: dict):
+def _settled(
+    mechanism: Mechanism | Composition | Spec, given: dict[str, Any]
+) -> tuple[Composition, dict[str, str], dict[str, Any], dict[str, Any]]:
     """(composition, title and neighbours, settings, description) with what is not given taken from
     a description, or the default.
     """
@@ -273,7 +310,8 @@ def _settled(mechanism, given: dict):
     settings["rtol"] = float(relative_width("rtol", settings["rtol"]))
     settings["fpr_floor"] = float(floor_rate("fpr_floor", settings["fpr_floor"]))
     settings["approximation"] = float(open_unit("approximation", settings["approximation"]))
-    settings["deltas"] = np.atleast_1d(open_unit("delta", settings["deltas"])).reshape(-1).tolist()
+    for name in SEVERAL:
+        settings[name] = np.atleast_1d(open_unit(name, settings[name])).reshape(-1).tolist()
     changed = {key: value for key, value in settings.items() if _differs(value, DEFAULTS[key])}
     if content is not None and "deployment" in content:
         if Adjacency(settings["adjacency"]).replaces:
@@ -286,13 +324,21 @@ def _settled(mechanism, given: dict):
     return composition, words, settings, content
 
 
-def _differs(value, default) -> bool:
+def _differs(value: Any, default: Any) -> bool:
     return tuple(value) != default if isinstance(default, tuple) else value != default
 
 
+@renamed_arguments(deltas="delta", fprs="fpr")
 @show_progress("measuring")
 def report(
-    mechanism, *, rtol=None, fpr_floor=None, adjacency=None, deltas=None, approximation=None
+    mechanism: Mechanism | Composition | Spec,
+    *,
+    rtol: float | None = None,
+    fpr_floor: float | None = None,
+    adjacency: str | None = None,
+    delta: ArrayLike | None = None,
+    fpr: ArrayLike | None = None,
+    approximation: float | None = None,
 ) -> Report:
     """Everything worth publishing about one mechanism, as Gomez 2025 recommends (Tier I or Tier
     II).
@@ -303,7 +349,8 @@ def report(
         rtol: relative width asked of the μ bracket, in [1e-8, 1); default 1e-3.
         fpr_floor: smallest FPR at which μ must hold, in [1e-300, 0.5); default 1e-10.
         adjacency: "add_remove" (default), "add", "remove" or "replace_one".
-        deltas: δ values in (0, 1) at which to give ε; default 1e-3, 1e-5, 1e-6, 1e-10.
+        delta: δ at which to give ε, one or several in (0, 1); default 1e-3, 1e-5, 1e-6, 1e-10.
+        fpr: FPR at which to give the TPR, one or several in (0, 1); default 1e-10, 1e-9, …, 0.1.
         approximation: d of the d-approximate μ, in (0, 1); default 1e-10.
 
     Returns:
@@ -321,7 +368,8 @@ def report(
         "rtol": rtol,
         "fpr_floor": fpr_floor,
         "adjacency": adjacency,
-        "deltas": deltas,
+        "delta": delta,
+        "fpr": fpr,
         "approximation": approximation,
     }
     composition, words, settings, content = _settled(mechanism, given)
@@ -330,7 +378,7 @@ def report(
     best_fpr = float(curve.advantage_fpr())
     codes: dict[str, int] = {}
 
-    def ask(name, argument=None):
+    def ask(name: str, argument: ArrayLike | None = None) -> Bracket:
         bracket, status = curve.answer(name, argument)
         codes[name] = max(codes.get(name, 0), int(np.max(status)))
         return bracket
@@ -345,11 +393,11 @@ def report(
         except ContradictionWarning:
             codes["mu"] = int(Status.CONTRADICTION)
     tier = "I" if regret.upper < TIER_LIMIT else "II"
-    tpr_fprs, curve_fprs = (*TPR_FPRS, best_fpr), (*CURVE_FPRS, best_fpr)
+    tpr_fprs, curve_fprs = (*settings["fpr"], best_fpr), (*CURVE_FPRS, best_fpr)
     found = {
         "mu": _scalar(ask("mu")),
         "approximate_mu": _scalar(ask("approximate_mu", settings["approximation"])),
-        "epsilons": _paired(settings["deltas"], ask("epsilon", np.array(settings["deltas"]))),
+        "epsilons": _paired(settings["delta"], ask("epsilon", np.array(settings["delta"]))),
         "advantage": _scalar(ask("advantage")),
         "tprs": _paired(tpr_fprs, ask("tpr", np.array(tpr_fprs))),
         "fnrs": _paired(curve_fprs, ask("beta", np.array(curve_fprs))) if tier == "II" else (),
@@ -386,7 +434,7 @@ def report(
     )
 
 
-def _whole_curve(composition, settings):
+def _whole_curve(composition: Composition, settings: dict[str, Any]) -> TradeoffCurve:
     return tradeoff(
         composition, **{key: settings[key] for key in ("rtol", "fpr_floor", "adjacency")}
     )
@@ -397,7 +445,7 @@ def _software() -> dict[str, str]:
     return {"jaxgdp": __version__, **versions, "python": platform.python_version()}
 
 
-def _others(ask):
+def _others(ask: Callable[..., Bracket]) -> Iterator[tuple[str, float | None, Bracket]]:
     """(name, argument, bracket) of every quantity of the registry that wants a row and has no
     field.
     """
@@ -411,7 +459,7 @@ def _others(ask):
             yield record.name, float(argument), _scalar(ask(record.name, argument))
 
 
-def _status(codes: dict[str, int], composition) -> str:
+def _status(codes: dict[str, int], composition: Composition) -> str:
     """What is wrong, worst first, and with which quantities, and why that cannot be helped; "ok"
     where nothing is.
     """
@@ -433,6 +481,6 @@ def _scalar(bracket: Bracket) -> Bracket:
     return Bracket(np.float64(bracket.lower), np.float64(bracket.upper))
 
 
-def _paired(arguments, bracket: Bracket) -> tuple[tuple[float, Bracket], ...]:
+def _paired(arguments: Iterable[float], bracket: Bracket) -> tuple[tuple[float, Bracket], ...]:
     sides = zip(arguments, bracket.lower, bracket.upper, strict=True)
     return tuple((float(a), Bracket(np.float64(low), np.float64(high))) for a, low, high in sides)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..bracket import Bracket
 from ..quantities.registry import named
+from ..spec import renamed
 
 _GDP = ("is_gdp", "same_mu", "gdp_reason")
 
@@ -117,7 +118,7 @@ def fields(data: dict) -> dict:
         | tables
         | numbers
         | {key: _bracket_back for key in ("mu", "regret", "advantage")}
-        | {"spec": dict}
+        | {"spec": lambda data: renamed(dict(data))}
     )
     found = {}
     for key, read in readers.items():

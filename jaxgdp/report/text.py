@@ -9,6 +9,7 @@ import shlex
 
 from ..numerics.rounding import rounded_outward
 from ..quantities.registry import named
+from ..spec import SEVERAL
 from . import words
 
 TIER_LIMIT = 0.01
@@ -59,8 +60,9 @@ def command(spec: dict) -> str:
     for name in ("adjacency", "fpr_floor", "rtol", "approximation"):
         if name in spec:
             words += ["--" + name.replace("_", "-"), str(spec[name])]
-    if "deltas" in spec:
-        words += ["--delta", ",".join(map(repr, spec["deltas"]))]
+    for name in SEVERAL:
+        if name in spec:
+            words += [f"--{name}", ",".join(map(repr, spec[name]))]
     return shlex.join(words)
 
 

@@ -1,9 +1,14 @@
 """What a calibration can aim at: one dataclass for each kind of accepted risk, scalars or
 arrays.
+
+A new target is one new file of this folder: a subclass of :class:`Target` that names its ``option``.
 """
 
+import importlib
+import pkgutil
+
 from ..vocabulary import did_you_mean
-from .base import Target
+from .base import REGISTRY, Target
 from .curve import ApproximateMu, Mu, Regret
 from .of_quantity import OfQuantity
 from .profile import Advantage, BayesRisk, EpsilonDelta
@@ -21,6 +26,7 @@ __all__ = [
     "Mu",
     "OfQuantity",
     "Precision",
+    "REGISTRY",
     "Regret",
     "Target",
 ]
@@ -32,3 +38,7 @@ def __getattr__(name: str) -> type[Target]:
     close = _OTHERS.get(name)
     hint = f"; did you mean {close!r}?" if close else did_you_mean(name, __all__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+
+
+for _found in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_found.name}")

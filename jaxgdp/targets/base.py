@@ -27,18 +27,37 @@ def first(condition, *arrays):
     return tuple(array[condition].flat[0] for array in arrays)
 
 
+REGISTRY: dict[str, type[Target]] = {}  # name of the goal on the command line → target
+
+
 class Target:
-    """What all targets share.
+    """What all targets share; a subclass that names its ``option`` is a choice of ``jaxgdp
+    calibrate`` from then on.
 
     Attributes:
         quantity: name of the quantity of ``measure`` that decides.
         safe: "upper" if the quantity must not exceed the goal, "lower" if it must not fall below.
-        goal_field: the field that holds the goal.
+        goal_field: the field that holds the goal; the other fields are options of their own names.
+        option: name of the goal on the command line: "approximate_mu" is ``--approximate-mu``.
+        meaning: of the goal, a phrase.
     """
 
     quantity: ClassVar[str]
     safe: ClassVar[str] = "upper"
     goal_field: ClassVar[str]
+    option: ClassVar[str] = ""
+    meaning: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if cls.option:
+            REGISTRY[cls.option] = cls
+
+    @classmethod
+    def others(cls) -> tuple[dataclasses.Field[Any], ...]:
+        """The fields beside the goal."""
+        fields = dataclasses.fields(cast(Any, cls))
+        return tuple(field for field in fields if field.name != cls.goal_field)
 
     def __post_init__(self):
         values = {name: getattr(self, name) for name in self.numbers()}

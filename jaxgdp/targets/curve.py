@@ -36,6 +36,8 @@ class Mu(Target):
 
     quantity: ClassVar[str] = "mu"
     goal_field: ClassVar[str] = "mu"
+    option: ClassVar[str] = "mu"
+    meaning: ClassVar[str] = "μ over FPRs from --fpr-floor on"
 
     def _checked(self, name, value):
         return positive(name, value) if name == "mu" else floor_rate(name, value)
@@ -78,6 +80,8 @@ class ApproximateMu(Target):
 
     quantity: ClassVar[str] = "approximate_mu"
     goal_field: ClassVar[str] = "mu"
+    option: ClassVar[str] = "approximate_mu"
+    meaning: ClassVar[str] = "d-approximate μ, d in --approximation"
 
     def _checked(self, name, value):
         return positive(name, value) if name == "mu" else open_unit(name, value)
@@ -157,6 +161,8 @@ class Regret(Target):
 
     quantity: ClassVar[str] = "regret"
     goal_field: ClassVar[str] = "regret"
+    option: ClassVar[str] = "regret"
+    meaning: ClassVar[str] = "regret of reporting μ"
 
     def _checked(self, name, value):
         if name == "fpr_floor":

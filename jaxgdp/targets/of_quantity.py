@@ -48,6 +48,8 @@ class OfQuantity(Target):
     at: Any = None
 
     goal_field: ClassVar[str] = "value"
+    option: ClassVar[str] = "value"
+    meaning: ClassVar[str] = "safe side of --quantity, any that `jaxgdp quantities` lists"
 
     def __post_init__(self):
         record = named(self.quantity)

@@ -40,6 +40,8 @@ class EpsilonDelta(Target):
 
     quantity: ClassVar[str] = "epsilon"
     goal_field: ClassVar[str] = "epsilon"
+    option: ClassVar[str] = "epsilon"
+    meaning: ClassVar[str] = "ε at --delta, in nats"
 
     def _checked(self, name, value):
         return nonnegative(name, value) if name == "epsilon" else open_unit(name, value)
@@ -84,6 +86,8 @@ class Advantage(Target):
 
     quantity: ClassVar[str] = "advantage"
     goal_field: ClassVar[str] = "advantage"
+    option: ClassVar[str] = "advantage"
+    meaning: ClassVar[str] = "membership advantage, the largest TPR - FPR"
 
     def _checked(self, name, value):
         valid = "in (0, 1) (0 needs infinite noise, 1 is weaker than no noise)"
@@ -136,6 +140,8 @@ class BayesRisk(Target):
     quantity: ClassVar[str] = "bayes_risk"
     safe: ClassVar[str] = "lower"
     goal_field: ClassVar[str] = "bayes_risk"
+    option: ClassVar[str] = "bayes_risk"
+    meaning: ClassVar[str] = "least error probability at --prior"
 
     def _feasible(self):
         guess = np.minimum(self.prior, 1.0 - self.prior)

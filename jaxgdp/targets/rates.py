@@ -56,6 +56,8 @@ class FNR(Target):
     quantity: ClassVar[str] = "beta"
     safe: ClassVar[str] = "lower"
     goal_field: ClassVar[str] = "fnr"
+    option: ClassVar[str] = "fnr"
+    meaning: ClassVar[str] = "FNR of every attack at --fpr"
 
     def _feasible(self):
         if np.any(bad := self.fnr + self.fpr >= 1.0):
@@ -102,6 +104,8 @@ class TPR(Target):
 
     quantity: ClassVar[str] = "tpr"
     goal_field: ClassVar[str] = "tpr"
+    option: ClassVar[str] = "tpr"
+    meaning: ClassVar[str] = "TPR of every attack at --fpr"
 
     def _feasible(self):
         if np.any(bad := self.tpr <= self.fpr):
@@ -151,6 +155,8 @@ class Accuracy(Target):
 
     quantity: ClassVar[str] = "beta"
     goal_field: ClassVar[str] = "accuracy"
+    option: ClassVar[str] = "accuracy"
+    meaning: ClassVar[str] = "accuracy of attacks at --fpr, with equal priors"
 
     def _feasible(self):
         if np.any(bad := self.accuracy <= 0.5):
@@ -208,6 +214,8 @@ class Precision(Target):
 
     quantity: ClassVar[str] = "tpr"
     goal_field: ClassVar[str] = "precision"
+    option: ClassVar[str] = "precision"
+    meaning: ClassVar[str] = "precision of attacks at --fpr, with equal priors"
 
     def _feasible(self):
         if np.any(bad := self.precision <= 0.5):
@@ -274,6 +282,10 @@ class AttackSuccess(Target):
 
     quantity: ClassVar[str] = "tpr"
     goal_field: ClassVar[str] = "success"
+    option: ClassVar[str] = "success"
+    meaning: ClassVar[str] = (
+        "success of re-identification, attribute inference or reconstruction, at --baseline"
+    )
 
     def _feasible(self):
         if np.any(bad := self.success <= self.baseline):

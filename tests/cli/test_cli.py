@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-pytest.importorskip("typer")
+pytest.importorskip("click")
 
 from jaxgdp.cli import main
 from jaxgdp.report import rounded_outward, rows_of

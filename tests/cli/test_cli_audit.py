@@ -9,7 +9,7 @@ from jaxgdp import audit
 from jaxgdp.cli import main
 from jaxgdp.cli.audit import read_scores
 
-pytest.importorskip("typer")
+pytest.importorskip("click")
 
 
 @pytest.fixture(scope="module")

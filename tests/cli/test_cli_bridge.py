@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-pytest.importorskip("typer")
+pytest.importorskip("click")
 
 from jaxgdp import bridge, gdp
 from jaxgdp.cli import main

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-pytest.importorskip("typer")
+pytest.importorskip("click")
 
 import jaxgdp
 from jaxgdp.cli import main

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("typer")
+pytest.importorskip("click")
 
 import jaxgdp
 

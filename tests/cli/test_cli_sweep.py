@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-pytest.importorskip("typer")
+pytest.importorskip("click")
 xarray = pytest.importorskip("xarray")
 pytest.importorskip("zarr")
 pytest.importorskip("dask")

@@ -24,7 +24,7 @@ def python_interrupts():
 
 
 def test_command_line_says_that_it_was_interrupted(monkeypatch, capsys, python_interrupts):
-    pytest.importorskip("typer")
+    pytest.importorskip("click")
     from jaxgdp.cli import main
 
     def interrupted():

@@ -87,7 +87,7 @@ def test_tables_and_figures(found, tmp_path):
 
 
 def test_command(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("typer")
+    pytest.importorskip("click")
     monkeypatch.setenv("JAXGDP_NO_CACHE", "1")
     monkeypatch.chdir(tmp_path)
     from jaxgdp.cli import main

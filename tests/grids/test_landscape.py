@@ -167,7 +167,7 @@ def test_figure_has_a_line_per_sigma_and_steps_and_marks_the_limit():
 
 def test_command_compiles_nothing(monkeypatch, tmp_path):
     """It asks once, and NumPy is done before a program is compiled."""
-    pytest.importorskip("typer")
+    pytest.importorskip("click")
     from jaxgdp.cli import main
 
     seen = []

@@ -14,7 +14,7 @@ import jaxgdp
 from jaxgdp import gdp, spec
 from jaxgdp.report import CURVE_FPRS, TPR_FPRS, Report, describe, differences, recompute
 
-pytest.importorskip("typer")
+pytest.importorskip("click")
 
 from jaxgdp.cli import main
 
@@ -191,10 +191,10 @@ def test_descriptions_are_settled_in_order():
         "title": "mine",
         "neighbours": "all",
         "rtol": 0.05,
-        "deltas": [0.1],
+        "delta": [0.1],
         "mechanism": [{"type": "PureDP", "epsilon": 1.0}],
     }
-    found = jaxgdp.report(spec.from_dict(content), deltas=[0.2])
+    found = jaxgdp.report(spec.from_dict(content), delta=[0.2])
     assert (found.title, found.neighbours, found.rtol, found.fpr_floor) == (
         "mine",
         "all",
@@ -207,7 +207,7 @@ def test_descriptions_are_settled_in_order():
         "title": "mine",
         "neighbours": "all",
         "rtol": 0.05,
-        "deltas": [0.2],
+        "delta": [0.2],
         "mechanism": [{"type": "PureDP", "epsilon": 1.0, "count": 1}],
     }
     assert recompute(found) == found
@@ -232,7 +232,7 @@ def test_descriptions_are_settled_in_order():
         (
             {
                 "rtol": 0.01,
-                "deltas": [0.1, 1e-6],
+                "delta": [0.1, 1e-6],
                 "mechanism": [{"type": "Gaussian", "noise_multiplier": 2.0, "count": 4}],
             },
             "jaxgdp report --noise-multiplier 2.0 --num-steps 4 --rtol 0.01 --delta 0.1,1e-06",

@@ -21,7 +21,7 @@ from jaxgdp.adjacency import Adjacency
 from jaxgdp.report import Report, differences, figure, words
 
 pytest.importorskip("matplotlib")
-pytest.importorskip("typer")
+pytest.importorskip("click")
 
 from jaxgdp.cli import main
 

@@ -400,7 +400,7 @@ def test_markdown_cells_keep_their_bars():
 
 @pytest.fixture
 def command(monkeypatch, tmp_path):
-    pytest.importorskip("typer")
+    pytest.importorskip("click")
     pytest.importorskip("rich")
     monkeypatch.setenv("JAXGDP_NO_CACHE", "1")
     monkeypatch.chdir(tmp_path)

@@ -395,7 +395,7 @@ def test_figure_1_and_the_remaining_statements(tmp_path):
 
 
 def test_full_command_line(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("typer")
+    pytest.importorskip("click")
     pytest.importorskip("rich")
     pytest.importorskip("matplotlib")
     monkeypatch.setenv("JAXGDP_NO_CACHE", "1")

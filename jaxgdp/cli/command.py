@@ -1,0 +1,85 @@
+"""A command of the command line: a function, its options, its examples and the old names of its
+options.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+try:
+    import click
+except ImportError:  # (the command line says which extra has it)
+    click = None
+
+COMMANDS: dict[str, Any] = {}  # name → command, in the order of the help
+
+
+if click is not None:
+
+    class Command(click.Command):
+        """A command whose options are made when they are needed: some come from registries, which
+        take a while to load.
+        """
+
+        def __init__(
+            self,
+            name: str,
+            function: Callable[..., Any],
+            options: Callable[[], list[Any]],
+            examples: tuple[str, ...],
+            renamed: Mapping[str, str],
+        ):
+            super().__init__(name, callback=function, help=inspect.getdoc(function))
+            self.make, self.examples, self.renamed = options, examples, renamed
+
+        def get_params(self, ctx: Any) -> list[Any]:
+            if self.make is not None:
+                self.params, self.make = self.make(), None
+            return super().get_params(ctx)
+
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            return super().parse_args(ctx, [self._present(text) for text in args])
+
+        def _present(self, text: str) -> str:
+            """The name of an option that had another one, with a warning; anything else as it is."""
+            name, equals, value = text.partition("=")
+            if name not in self.renamed:
+                return text
+            new = self.renamed[name]
+            print(f"jaxgdp: warning: {name} is deprecated: write {new}", file=sys.stderr)
+            return new + equals + value
+
+        def format_epilog(self, ctx: Any, formatter: Any) -> None:
+            show_examples(self.examples, formatter)
+
+
+def show_examples(examples: tuple[str, ...], formatter: Any) -> None:
+    """Examples as they are typed, one a line."""
+    with formatter.section("Examples" if len(examples) > 1 else "Example"):
+        for line in examples:
+            formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+def command(
+    options: Callable[[], list[Any]],
+    examples: tuple[str, ...],
+    renamed: Mapping[str, str] | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add a function to the command line: ``report_command`` becomes ``jaxgdp report``.
+
+    Args:
+        options: () → the options; their names are the function's arguments.
+        examples: as typed.
+        renamed: old name of an option → its name.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        if click is not None:
+            name = function.__name__.removesuffix("_command")
+            COMMANDS[name] = Command(name, function, options, examples, renamed or {})
+        return function
+
+    return decorate

@@ -1,0 +1,173 @@
+"""``jaxgdp landscape``: the regret of reporting μ over a grid of DP-SGD settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .command import command
+from .options import (
+    FIGURE,
+    FORCE,
+    cache_compiled_programs,
+    figure_path,
+    flag,
+    flag_name,
+    given,
+    need,
+    number,
+    option,
+    progress_options,
+    shared,
+    working,
+    writable,
+)
+
+if TYPE_CHECKING:
+    import xarray
+
+_MOST_RATES = 100_000
+_MOST_COLUMNS = 3  # panels of a figure side by side
+_RATES = {"sampling_probs_number": 64, "min_sampling_prob": 1e-4, "max_sampling_prob": 1}
+_FILES = {"csv": "landscape.csv", "netcdf": "landscape.nc", "figure": "landscape.png"}
+_KINDS = ("lines", "heat-map")
+
+
+def _options() -> list[Any]:
+    return [
+        shared("noise_multiplier", many=True, default="0.5 to 8"),
+        shared("num_steps", many=True, default="400,1000,2000"),
+        shared("sampling_prob", many=True, default="the range below"),
+        option("sampling_probs_number", "Number of log-spaced sampling rates.",
+               default=_RATES["sampling_probs_number"], read=number),
+        option("min_sampling_prob", "Smallest sampling rate.",
+               default=_RATES["min_sampling_prob"], read=number),
+        option("max_sampling_prob", "Largest sampling rate.",
+               default=_RATES["max_sampling_prob"], read=number),
+        shared("fpr_floor"),
+        shared("rtol"),
+        option("from", "Draw a store of `jaxgdp sweep`, or some values of it, and compute nothing.",
+               metavar="PATH", to="source"),
+        option("figure_type", "lines, or heat-map with a panel for each number of steps.",
+               metavar="TEXT", default=_KINDS[0]),
+        option("csv", "CSV file to write.", metavar="PATH", default=_FILES["csv"]),
+        option("netcdf", "NetCDF file to write.", metavar="PATH", default=_FILES["netcdf"]),
+        option("figure", FIGURE, metavar="PATH", default=_FILES["figure"]),
+        flag("force", FORCE),
+        *progress_options(),
+    ]  # fmt: skip
+
+
+@command(
+    _options,
+    (
+        "jaxgdp landscape --noise-multiplier 1,2,4 --num-steps 400,2000 --figure regret.pdf",
+        "jaxgdp landscape --from sweep.zarr --figure-type heat-map --figure regret.pdf",
+    ),
+)
+def landscape_command(
+    source: str | None,
+    figure_type: str | None,
+    force: bool,
+    quiet: bool,
+    progress: bool,
+    **typed: Any,
+) -> None:
+    """Regret of reporting mu over a grid of DP-SGD settings: figure, CSV, NetCDF and a summary."""
+    names = {name: typed.pop(name) or default for name, default in _FILES.items()}
+    paths = [writable("--csv", names["csv"], force), writable("--netcdf", names["netcdf"], force),
+             figure_path("--figure", names["figure"], force)]  # fmt: skip
+    from ..numerics.validation import one_of
+
+    kind = one_of("--figure-type", figure_type or _KINDS[0], _KINDS)
+    need("xarray", "h5netcdf", "h5py", "matplotlib", *([] if source is None else ["zarr", "dask"]))
+    rates = {name: typed.pop(name) for name in _RATES}
+    asked = given(**typed)
+    if source is not None:
+        dataset = _stored(source, asked, quiet, progress)
+    else:
+        if "sampling_prob" not in asked:
+            asked["sampling_prob"] = _log_spaced(*(_RATES | given(**rates)).values())
+        dataset = _computed(asked, quiet, progress)
+    _write(paths, kind, dataset, quiet, progress)
+
+
+def _log_spaced(number: float, low: float, high: float) -> list[float]:
+    import numpy as np
+
+    if not (0.0 < low <= high <= 1.0):
+        raise ValueError(
+            f"sampling rates must satisfy 0 < min <= max <= 1, got min {low:g} and max {high:g}"
+        )
+    if not (1 <= number <= _MOST_RATES and number == int(number)):
+        raise ValueError(
+            f"--sampling-probs-number must be a whole number from 1 to {_MOST_RATES}, got"
+            f" {number:g}"
+        )
+    return np.geomspace(low, high, int(number)).tolist()
+
+
+def _stored(source: str, wanted: dict[str, Any], quiet: bool, always: bool) -> xarray.Dataset:
+    if fixed := [flag_name(name) for name in ("rtol", "fpr_floor") if name in wanted]:
+        raise ValueError(
+            f"{', '.join(fixed)} is what the store was computed at: it must not be given with --from"
+        )
+    with working("reading", quiet=quiet, always=always):
+        from ..grids import landscape as grid
+
+        dataset = grid.read_store(source)
+        for name, values in wanted.items():
+            dataset = grid.chosen(dataset, name, values)
+    return dataset
+
+
+def _computed(asked: dict[str, Any], quiet: bool, always: bool) -> xarray.Dataset:
+    with working("loading", quiet=quiet, always=always):
+        from ..accounting.run.executors import for_one_call
+        from ..grids import landscape as grid
+
+        cache_compiled_programs()
+    asked = {"noise_multiplier": grid.NOISE_MULTIPLIERS, "num_steps": grid.NUM_STEPS} | asked
+    axes = ("noise_multiplier", "sampling_prob", "num_steps")
+    total = len(asked[axes[0]]) * len(asked[axes[1]]) * len(asked[axes[2]])
+    with working("measuring", total, quiet=quiet, always=always) as count:
+        return grid.landscape(progress=count, executor=for_one_call(total), **asked)
+
+
+def _write(
+    paths: list[Path], kind: str, dataset: xarray.Dataset, quiet: bool, always: bool
+) -> None:
+    from ..grids import landscape as grid
+
+    csv, netcdf, figure = paths
+    with working("writing", quiet=quiet, always=always):
+        grid.write_csv(dataset, csv)
+        grid.write_netcdf(dataset, netcdf)
+        _save_figure(dataset, figure, kind)
+    if not quiet:
+        print(grid.summary_text(dataset))
+        print(f"wrote {csv}, {netcdf}, {figure}")
+
+
+def _save_figure(dataset: xarray.Dataset, path: Path, kind: str) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from ..grids.landscape import QUESTION
+    from ..plot import regret_heat_map, regret_panels, save
+
+    panels = dataset.sizes["num_steps"]
+    columns = min(panels, _MOST_COLUMNS)
+    rows = -(-panels // columns)
+    heat = kind == "heat-map"
+    size = (1.5 + 3.2 * columns, 1.2 + 3.2 * rows) if heat else (3.4 * max(2, panels), 4.4)
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    if heat:
+        axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
+        regret_heat_map(dataset, axes[:panels])
+        for spare in axes[panels:]:
+            spare.remove()
+    else:
+        regret_panels(dataset, figure)
+    save(figure, path, question=QUESTION, fpr_floor=dataset.attrs["fpr_floor"])
