@@ -30,7 +30,7 @@ import optax
 
 import jaxgdp
 import jaxgdp.plot
-from jaxgdp.progress import telling
+from jaxgdp.progress import show_progress
 from jaxgdp.training import (
     accountant,
     checkpoint,
@@ -266,7 +266,7 @@ def main(argv=None):
             " --output"
         )
 
-    with telling("loading the digits", after=0.0):
+    with show_progress("loading the digits"):
         train, test = digits()
     sampler = poisson_sampler(len(train[0]), args.sampling_prob, args.max_steps)
     begin = time.perf_counter()
@@ -286,7 +286,7 @@ def main(argv=None):
             "not even one step is within the budget: raise --max-mu or --noise-multiplier"
         )
     if args.measure:
-        with telling("compiling, once, and measuring", after=0.0):
+        with show_progress("compiling, once, and measuring"):
             with_it, without, lookup = cost_of_accounting(args, sampler, plan, budget, train, test)
         print(
             f"a step takes {with_it * 1e6:.1f} µs, without accounting {without * 1e6:.1f} µs:"
@@ -305,7 +305,7 @@ def main(argv=None):
     history = {name: np.asarray(value)[: int(rows)] for name, value in history.items()}
 
     args.output.mkdir(parents=True, exist_ok=True)
-    with telling("certifying the run", after=0.0):
+    with show_progress("certifying the run"):
         spent = account.spent(delta=DELTA, overflow=sampler.overflow)
     # the optimiser also stops at --max-steps: the budget is spent only where the step after the
     # last would not be within it
@@ -322,7 +322,7 @@ def main(argv=None):
     checkpoint.save(account, args.output / "account.json")
     plot(plan, history, args.max_mu, args.output / "run.png")
     if not args.no_report:
-        with telling("reporting the whole trade-off curve", after=0.0):
+        with show_progress("reporting the whole trade-off curve"):
             report = jaxgdp.report(account.composition())
         (args.output / "report.md").write_text(report.to_markdown(), encoding="utf-8")
         print(report)

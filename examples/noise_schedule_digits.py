@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxgdp
-from jaxgdp.progress import telling
+from jaxgdp.progress import show_progress
 from jaxgdp.reproduce import digits
 
 STAGES, STEPS_PER_STAGE = 4, 75
@@ -130,7 +130,7 @@ def balanced(
         :class:`jaxgdp.optimization.Optimized`.
     """
     weights = jnp.asarray(np.asarray(weights) / np.sum(weights))
-    with telling("optimising the schedule", about=ITERATIONS, after=0.0) as count:
+    with show_progress("optimising the schedule", ITERATIONS) as count:
         return jaxgdp.optimize(
             lambda schedule: weights @ schedule.noise_multiplier**2,
             target,
@@ -154,16 +154,16 @@ def main(arguments=None) -> None:
         " one standard error",
         flush=True,
     )
-    with telling("calibrating constant noise", after=0.0):
+    with show_progress("calibrating constant noise"):
         constant, _ = certified(SHAPES["constant"])
-    with telling("compiling, once, and training with more noise in each stage", after=0.0):
+    with show_progress("compiling, once, and training with more noise in each stage"):
         weights = influence(constant, seeds=range(seeds))
     print(
         "points lost by 1.6 times the noise in one stage:",
         ", ".join(f"{w:.2f}" for w in weights),
         flush=True,
     )
-    with telling("training with a constant learning rate", after=0.0):
+    with show_progress("training with a constant learning rate"):
         plain = 100.0 * train(
             np.repeat(constant, STEPS_PER_STAGE), seeds=range(seeds), learning_rate=CONSTANT_RATE
         )
@@ -175,7 +175,7 @@ def main(arguments=None) -> None:
     best = balanced(constant, np.maximum(weights, 0.1))
     reference = None
     for name, shape in (SHAPES | {"by influence": best.schedule.noise_multiplier}).items():
-        with telling(f"calibrating and training: {name}", after=0.0):
+        with show_progress(f"calibrating and training: {name}"):
             noise, found = certified(shape)
             accuracy = 100.0 * train(np.repeat(noise, STEPS_PER_STAGE), seeds=range(seeds))
         reference = accuracy if reference is None else reference

@@ -18,7 +18,16 @@ PACKAGE = Path(jaxgdp.__file__).parent
 
 # modules and folders of the package, by stage
 STAGES = (
-    ("_version", "adjacency", "bracket", "deprecation", "options", "progress", "vocabulary"),
+    (
+        "_version",
+        "adjacency",
+        "arguments",
+        "bracket",
+        "deprecation",
+        "options",
+        "progress",
+        "vocabulary",
+    ),
     ("numerics",),
     ("scale",),
     ("gdp",),

@@ -38,9 +38,13 @@ _MEANINGS = {
 }
 
 
+def _numbers(flag: str, text: str) -> list[float]:
+    return axis(flag, [text])
+
+
 def _goal(name: str, target: type[Target]) -> Any:
     safe = f", {_SAFE[target.safe]}" if isinstance(target.safe, str) else ""
-    return option(name, f"Target: {target.meaning or name}{safe}.", read=axis, many=True)
+    return option(name, f"Target: {target.meaning or name}{safe}.", read=_numbers, many=True)
 
 
 def _fields() -> dict[str, list[type[Target]]]:
@@ -70,7 +74,7 @@ def _field(name: str, owners: list[type[Target]]) -> Any:
         sentence(help),
         default=None if default is dataclasses.MISSING else default,
         metavar="NAME" if text else "NUMBER",
-        read=None if text else axis,
+        read=None if text else _numbers,
         many=not text,
     )
 
