@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from scipy.special import ndtr
 
 from .style import BLACK, COLOURS, grid
 from .tradeoff import tradeoff_band
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def audit_verdict(verdict, ax):
+
+def audit_verdict(verdict: Any, ax: Axes) -> Axes:
     """An audit against a claim: the claim's curve as a band, error rates as counted, each with its
     confidence box.
 

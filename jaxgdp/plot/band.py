@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..bracket import Bracket
+from ..numerics.shapes import ArrayLike
 from .style import grid, line_style, marked
 
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
 
-def band(x, bracket, ax, *, label=None, number=0, lines=1, side="upper"):
+
+def band(
+    x: ArrayLike,
+    bracket: Bracket,
+    ax: Axes,
+    *,
+    label: str | None = None,
+    number: int = 0,
+    lines: int = 1,
+    side: str = "upper",
+) -> Axes:
     """A bracket along an axis.
 
     Args:
@@ -28,7 +44,8 @@ def band(x, bracket, ax, *, label=None, number=0, lines=1, side="upper"):
         >>> from matplotlib.figure import Figure
         >>> import jaxgdp
         >>> found = jaxgdp.measure(jaxgdp.dpsgd([1.0, 2.0, 4.0], 0.01, 1000), "mu")
-        >>> ax = band([1.0, 2.0, 4.0], found.brackets["mu"], Figure().add_subplot(), label="p = 0.01")
+        >>> ax = Figure().add_subplot()
+        >>> ax = band([1.0, 2.0, 4.0], found["mu"], ax, label="p = 0.01")
         >>> ax.lines[0].get_label()
         'p = 0.01'
     """
@@ -54,7 +71,7 @@ def band(x, bracket, ax, *, label=None, number=0, lines=1, side="upper"):
     return ax
 
 
-def both_sides(dataset, quantity) -> Bracket:
+def both_sides(dataset: xarray.Dataset, quantity: str) -> Bracket:
     """The bracket of a quantity of labelled data, such as those of ``jaxgdp.sweep``.
 
     Raises:

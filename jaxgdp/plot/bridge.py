@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from ..bracket import Bracket
+from ..numerics.shapes import Array
 from .profile import gdp_transformation
 from .style import BLACK, COLOURS, DOTTED, from_floor, grid, rounded_up
 from .tradeoff import gaussian_curve, square_axes
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def bridge_panels(epsilon, delta, transformation, tradeoff, mu, fpr_floor, figure):
+
+def bridge_panels(
+    epsilon: Array,
+    delta: tuple[Array, Array],
+    transformation: Bracket,
+    tradeoff: tuple[Array, Array, Array],
+    mu: float,
+    fpr_floor: float,
+    figure: Figure,
+) -> Figure:
     """A privacy profile, its GDP transformation and its trade-off curve side by side, each with
     that of one μ (Liu et al. 2022).
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ..bracket import Bracket
+from ..numerics.shapes import Array
 from .style import COLOURS, from_floor, grid, power
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 _LABELS = {"mu": r"$\mu$", "epsilon": r"$\varepsilon$", "delta": r"$\delta$", "tpr": "TPR"}
 _UNITS = {
@@ -17,7 +24,7 @@ _UNITS = {
 _AT = {"epsilon": (r"\delta", "delta"), "delta": (r"\varepsilon", "epsilon"), "tpr": ("FPR", "fpr")}
 
 
-def budget(plan, ax, quantity="mu", limit=None):
+def budget(plan: Any, ax: Axes, quantity: str = "mu", limit: float | None = None) -> Axes:
     """The certified privacy loss of the first t steps of a planned run, the budget, and the last
     step within it.
 
@@ -40,7 +47,9 @@ def budget(plan, ax, quantity="mu", limit=None):
     Example:
         >>> from matplotlib.figure import Figure
         >>> from jaxgdp.training import plan_budget
-        >>> plan = plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=16, quantities="mu")
+        >>> plan = plan_budget(
+        ...     noise_multiplier=4.0, sampling_prob=1.0, max_steps=16, quantities="mu"
+        ... )
         >>> ax = budget(plan, Figure().add_subplot(), limit=0.9)
         >>> _, labels = ax.get_legend_handles_labels()
         >>> labels[-1]
@@ -81,7 +90,7 @@ def budget(plan, ax, quantity="mu", limit=None):
     return ax
 
 
-def _computed(plan, quantity):
+def _computed(plan: Any, quantity: str) -> tuple[Array, Bracket, Array]:
     """Numbers of steps with a value of their own, the brackets told there, and the sides to report.
 
     The side to report is that of the next computed number of steps, so each stretch of equal values

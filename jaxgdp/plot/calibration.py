@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ..bracket import Bracket
+from ..numerics.shapes import ArrayLike
 from .band import band
 from .style import plain_log
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 def calibration_curves(
-    found, values, ax, *, axis_label, parameter_label=r"noise multiplier $\sigma$"
-):
+    found: Mapping[str, Any],
+    values: ArrayLike,
+    ax: Axes,
+    *,
+    axis_label: str,
+    parameter_label: str = r"noise multiplier $\sigma$",
+) -> Axes:
     """Calibrated noise against the accepted risk, for one kind of target or several.
 
     The line is the calibrated value, which provably meets the target; the band reaches to the

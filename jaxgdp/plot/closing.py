@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from ..bracket import Bracket
 from .style import grid, line_style
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def closing_brackets(rtol, found, ax):
+
+def closing_brackets(
+    rtol: Sequence[float], found: Mapping[str, Sequence[Bracket]], ax: Axes
+) -> Axes:
     """Brackets of one number at finer and finer ``rtol``, about the middle of the finest one.
 
     Args:

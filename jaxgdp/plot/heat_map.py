@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from ..numerics.shapes import Array
 from .band import both_sides
 from .regret import LOWEST, REGRET_LIMIT
 from .style import from_floor, need_matplotlib
 
+if TYPE_CHECKING:
+    import xarray
 
-def regret_heat_map(dataset, axes):
+
+def regret_heat_map(dataset: xarray.Dataset, axes: Any) -> Any:
     """Δ over noise multiplier and sampling rate as colours, one panel for each number of steps,
     with the contour of Δ = 0.01.
 
@@ -90,7 +97,7 @@ def regret_heat_map(dataset, axes):
     return axes
 
 
-def _edges(values):
+def _edges(values: Array) -> Array:
     """Edges of the cells around points on a logarithmic axis."""
     logs = np.log(values)
     if len(logs) == 1:
@@ -101,7 +108,7 @@ def _edges(values):
     )
 
 
-def _follow(told) -> None:
+def _follow(told: dict[Any, Callable[[float, float], str]]) -> None:
     """A note beside the mouse, with what is told of the nearest of an artist's points; nothing
     where mplcursors is missing.
     """
@@ -115,10 +122,12 @@ def _follow(told) -> None:
     )
 
 
-def _setting(rates, sigmas, steps, lower, upper):
+def _setting(
+    rates: Array, sigmas: Array, steps: float, lower: Array, upper: Array
+) -> Callable[[float, float], str]:
     """What the status line says at a place: the nearest setting and its bracket."""
 
-    def told(x, y) -> str:
+    def told(x: float, y: float) -> str:
         j, i = (
             int(np.argmin(np.abs(np.log(values / at)))) for values, at in ((rates, x), (sigmas, y))
         )

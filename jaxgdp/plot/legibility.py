@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from .style import need_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 
 _PIXELS = 1.0  # by which boxes may touch
 _LIGHTNESS = 25.0  # by which greys differ that the eye tells apart, in L* of CIELAB
 _SMALLEST = 6.0  # points
 
 
-def faults(figure) -> list[str]:
+def faults(figure: Figure) -> list[str]:
     """Reasons why a figure cannot be read, in words; an empty list where there are none.
 
     Text outside the figure or on top of other text, notes that a curve runs through, text below 6
@@ -64,7 +71,7 @@ def faults(figure) -> list[str]:
     return found
 
 
-def _drawn(figure):
+def _drawn(figure: Figure) -> Iterator[Any]:
     """Every text that is drawn; of tick labels those within the axes' limits."""
     from matplotlib.text import Text
 
@@ -85,14 +92,14 @@ def _drawn(figure):
             yield text
 
 
-def _box(text, renderer):
+def _box(text: Any, renderer: Any) -> Any:
     """Where the letters are; of an annotation without its arrow."""
     from matplotlib.text import Text
 
     return Text.get_window_extent(text, renderer)
 
 
-def _unlabelled(ax):
+def _unlabelled(ax: Axes) -> Iterator[str]:
     """Axes that have numbers but no label; those of a row or column may share one."""
     for axis, name in ((ax.xaxis, "x"), (ax.yaxis, "y")):
         numbers = axis.get_visible() and any(
@@ -102,7 +109,7 @@ def _unlabelled(ax):
             yield f"axes without {'an' if name == 'x' else 'a'} {name} label"
 
 
-def _covered(ax, renderer):
+def _covered(ax: Axes, renderer: Any) -> Iterator[str]:
     """Notes and legends that a curve or an error bar runs through. Straight lines along an axis may
     carry theirs.
     """
@@ -127,12 +134,12 @@ def _covered(ax, renderer):
             yield f"a curve runs through {note.get_text()!r}"
 
 
-def _slanted(path) -> bool:
+def _slanted(path: Any) -> bool:
     """Whether a path is long in both directions."""
     return len(path.vertices) > 1 and all(abs(path.vertices[-1] - path.vertices[0]) > _PIXELS)
 
 
-def _alike(ax):
+def _alike(ax: Axes) -> Iterator[str]:
     """Pairs of lines whose hue alone tells them apart."""
     from matplotlib.colors import to_hex, to_rgb
 
@@ -149,7 +156,7 @@ def _alike(ax):
             yield f"only their hue tells lines in {colour} and {other[2]} apart"
 
 
-def _lightness(rgb) -> float:
+def _lightness(rgb: Any) -> float:
     """L* of an sRGB colour (CIE 1976)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

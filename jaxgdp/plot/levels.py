@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from ..bracket import Bracket
 from .style import BLACK, COLOURS, from_floor, grid, rounded_up
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def parts(brackets, total, fpr_floor, ax):
+
+def parts(brackets: Mapping[str, Bracket], total: Bracket, fpr_floor: float, ax: Axes) -> Axes:
     """μ of every part of a release as bars, and that of the whole; μ² adds up where each part is
     Gaussian.
 

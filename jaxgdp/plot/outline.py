@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from ..adjacency import Adjacency
+from ..deprecation import renamed_arguments
+from ..numerics.shapes import Array, ArrayLike
 
 _NUMBER = 32
 _TANGENTS = 96
@@ -27,7 +29,7 @@ class Outline(NamedTuple):
     upper: tuple[np.ndarray, np.ndarray]
 
 
-def outline(curve, number: int = _NUMBER) -> Outline:
+def outline(curve: Any, number: int = _NUMBER) -> Outline:
     """What to draw of a certified trade-off curve f.
 
     f is convex, so the line between two of its points lies above it, on the unsafe side of what is
@@ -80,7 +82,8 @@ def outline(curve, number: int = _NUMBER) -> Outline:
     )
 
 
-def below(alpha, lower) -> tuple[np.ndarray, np.ndarray]:
+@renamed_arguments(alpha="fpr")
+def below(fpr: ArrayLike, lower: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Corners of a polygon that lies below every falling convex curve through given points.
 
     Between two points such a curve lies above the lines through the two points before and through
@@ -88,7 +91,8 @@ def below(alpha, lower) -> tuple[np.ndarray, np.ndarray]:
     it.
 
     Args:
-        alpha: FPRs, increasing. lower: FNRs there, of a convex curve; one-dimensional.
+        fpr: FPRs, increasing.
+        lower: FNRs there, of a convex curve; one-dimensional.
 
     Returns:
         (FPRs, FNRs) of the corners, the given points among them.
@@ -99,13 +103,12 @@ def below(alpha, lower) -> tuple[np.ndarray, np.ndarray]:
         >>> bool((corners[1] <= jaxgdp.gdp.beta(fpr=corners[0], mu=1.0) + 1e-15).all())
         True
     """
-    alpha, lower = np.asarray(alpha, float), np.asarray(lower, float)
-    if len(alpha) < 3:
-        return alpha, lower
-    width, chord = np.diff(alpha), np.diff(lower) / np.diff(alpha)
-    before = np.append(
-        np.inf, chord[:-1]
-    )  # slope of the line from the left into each cell; none into the first
+    fpr, lower = np.asarray(fpr, float), np.asarray(lower, float)
+    if len(fpr) < 3:
+        return fpr, lower
+    width, chord = np.diff(fpr), np.diff(lower) / np.diff(fpr)
+    # slope of the line from the left into each cell; none into the first
+    before = np.append(np.inf, chord[:-1])
     after = np.append(chord[1:], 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         # where lower[i] + before·x meets lower[i + 1] − after·(width − x)
@@ -114,24 +117,24 @@ def below(alpha, lower) -> tuple[np.ndarray, np.ndarray]:
     x[0] = 0.0
     corner = lower[1:] - after * (width - x)
     corner = np.minimum(corner, lower[:-1] + chord * x)  # (rounding may bend points the wrong way)
-    order = np.argsort(np.concatenate([alpha, alpha[:-1] + x]), kind="stable")
-    return np.concatenate([alpha, alpha[:-1] + x])[order], np.concatenate([lower, corner])[order]
+    order = np.argsort(np.concatenate([fpr, fpr[:-1] + x]), kind="stable")
+    return np.concatenate([fpr, fpr[:-1] + x])[order], np.concatenate([lower, corner])[order]
 
 
-def _last(curve) -> float:
+def _last(curve: Any) -> float:
     """An ε beyond which tangents tell nothing that shows."""
     found = np.asarray(curve.epsilon(np.array(_SMALL)).upper)
     finite = found[np.isfinite(found)]
     return min(float(finite[0]), _MOST) if len(finite) else _MOST
 
 
-def _through(alpha, beta) -> tuple[np.ndarray, np.ndarray]:
+def _through(alpha: Array, beta: Array) -> tuple[np.ndarray, np.ndarray]:
     """Corners in order of their FPR, and the end (1, 0) of every curve."""
     order = np.lexsort((-beta, alpha))
     return np.append(alpha[order], 1.0), np.append(beta[order], 0.0)
 
 
-def _envelope(slope, intercept) -> tuple[np.ndarray, np.ndarray]:
+def _envelope(slope: Array, intercept: Array) -> tuple[np.ndarray, np.ndarray]:
     """Corners of the largest of lines and of 0, on [0, 1] (the monotone chain of lines sorted by
     slope).
     """

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .. import gdp
+from ..bracket import Bracket
+from ..numerics.shapes import Array
 from .band import band
 from .style import BLACK, DOTTED, from_floor, grid, rounded_up
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 _LEAST = 1e-20
 
 
-def privacy_profile(curve, epsilon, ax, *, gaussian=True):
+def privacy_profile(curve: Any, epsilon: Array, ax: Axes, *, gaussian: bool = True) -> Axes:
     """The privacy profile δ(ε) of a curve on a logarithmic axis, and that of its Gaussian summary.
 
     The Gaussian line is δ_μ with the upper μ at the curve's FPR floor. It covers the profile only
@@ -45,7 +54,7 @@ def privacy_profile(curve, epsilon, ax, *, gaussian=True):
     return ax
 
 
-def epsilon_against_delta(curves, delta, ax):
+def epsilon_against_delta(curves: Mapping[str, Any], delta: Array, ax: Axes) -> Axes:
     """The smallest ε of each δ, for one curve or several.
 
     Args:
@@ -63,7 +72,7 @@ def epsilon_against_delta(curves, delta, ax):
     return ax
 
 
-def gdp_transformation(epsilon, transformation, mu, ax):
+def gdp_transformation(epsilon: Array, transformation: Bracket, mu: float, ax: Axes) -> Axes:
     """The GDP transformation μ_A(ε) of a profile, and the μ that covers it (Liu et al. 2022).
 
     Args:

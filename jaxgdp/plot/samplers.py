@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .band import both_sides
 from .style import BLACK, COLOURS, DASHES, MARKERS, from_floor, grid, marked, power
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 
 # colour, dashes, marker and its size: open markers show where two lines are one
 _SAMPLER_STYLES = {
@@ -23,7 +32,9 @@ _SYMBOLS = {"epsilon": r"$\varepsilon$ (nats)", "mu": r"$\mu$", "advantage": r"a
 _AT = {"epsilon": r"\delta", "delta": r"\varepsilon", "tpr": "FPR", "beta": "FPR"}
 
 
-def sampler_bands(dataset, ax, quantity="epsilon", *, legend=True):
+def sampler_bands(
+    dataset: xarray.Dataset, ax: Axes, quantity: str = "epsilon", *, legend: bool = True
+) -> Axes:
     """One quantity of every batch sampler, from ``jaxgdp.compare_samplers``: the band between both
     sides, the side to report as a line.
 
@@ -87,7 +98,11 @@ def sampler_bands(dataset, ax, quantity="epsilon", *, legend=True):
     return ax
 
 
-def sampler_panels(dataset, figure, quantities=("epsilon", "mu", "advantage")):
+def sampler_panels(
+    dataset: xarray.Dataset,
+    figure: Figure,
+    quantities: Sequence[str] = ("epsilon", "mu", "advantage"),
+) -> Figure:
     """:func:`sampler_bands`, a panel for each quantity, the samplers named above them.
 
     Args:

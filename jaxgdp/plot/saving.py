@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import datetime
+from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .._version import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 _DOTS = 200  # per inch, of PNG
 
 
-def save(figure, path, *, question: str, fpr_floor: float | None) -> None:
+def save(
+    figure: Figure, path: str | PathLike[str], *, question: str, fpr_floor: float | None
+) -> None:
     """Write a figure with the version, the question, the FPR floor and the date in its metadata.
 
     Args:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .style import COLOURS, DASHES, MARKERS, grid
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def noise_schedules(schedules, ax):
+
+def noise_schedules(schedules: Mapping[str, Any], ax: Axes) -> Axes:
     """Noise multipliers over the steps of a run, one staircase for each schedule; every step is a
     change that the schedule makes.
 

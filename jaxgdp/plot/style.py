@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 # Okabe and Ito's palette, told apart by colour-blind readers; its yellow is left out as too pale
 # for print
@@ -53,7 +57,7 @@ def marked(number_of_points: int, line: int = 0, lines: int = 1) -> dict[str, An
     return {"markersize": 4, "markevery": (_APART * (line % lines) / lines, _APART)}
 
 
-def grid(ax) -> None:
+def grid(ax: Axes) -> None:
     """A faint grid behind everything."""
     ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
     ax.set_axisbelow(True)
@@ -97,7 +101,7 @@ def rounded_up(value: float) -> str:
     return f"{float(f'{mantissa}e{exponent}'):.4g}"
 
 
-def plain_log(axis) -> None:
+def plain_log(axis: Any) -> None:
     """A logarithmic axis over few decades: 1, 2 and 5 in full, in place of powers of ten."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
@@ -106,7 +110,7 @@ def plain_log(axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def axes_or_current(ax):
+def axes_or_current(ax: Axes | None) -> Axes:
     """``ax``, or the current one of pyplot where it is None.
 
     Raises:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .style import rounded_up
 from .tradeoff import tradeoff_curve
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def report_tier(report, curve, ax):
+
+def report_tier(report: Any, curve: Any, ax: Axes) -> Axes:
     """A report's trade-off curve with its Gaussian summary, and the tier that the distance between
     the two decides (Gomez et al. 2025).
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from scipy.special import ndtr
 
 from .. import gdp
+from ..bracket import Bracket
+from ..deprecation import renamed_arguments
+from ..numerics.shapes import Array
 from .outline import below, outline
 from .style import (
     BLACK,
@@ -19,10 +25,24 @@ from .style import (
     rounded_up,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
 _DENSE = ndtr(np.linspace(-9.0, 9.0, 721))  # so dense that no corner of the polygon shows
 
 
-def tradeoff_band(alpha, beta, ax, *, colour=COLOURS[0], label=None, linestyle="-", linewidth=1.5):
+@renamed_arguments(alpha="fpr", beta="fnr")
+def tradeoff_band(
+    fpr: Array,
+    fnr: Bracket,
+    ax: Axes,
+    *,
+    colour: str = COLOURS[0],
+    label: str | None = None,
+    linestyle: Any = "-",
+    linewidth: float = 1.5,
+) -> Axes:
     """A certified trade-off curve at given rates: the band between its sides, and the lower side,
     the one to report, as a line.
 
@@ -30,42 +50,46 @@ def tradeoff_band(alpha, beta, ax, *, colour=COLOURS[0], label=None, linestyle="
     drawn lies below it between them (:func:`jaxgdp.plot.below`).
 
     Args:
-        alpha: FPRs, increasing.
-        beta: bracket of the FNRs there, such as ``curve.beta(alpha)``.
+        fpr: FPRs, increasing.
+        fnr: bracket of the FNRs there, such as ``curve.beta(fpr)``.
         ax: matplotlib ``Axes`` to draw on.
         colour, label, linestyle, linewidth: of the line.
 
     Returns:
         The same ``ax``.
     """
-    lower = below(alpha, beta.lower)
-    _fill(lower, (np.asarray(alpha), np.asarray(beta.upper)), ax, colour)
+    lower = below(fpr, fnr.lower)
+    _fill(lower, (np.asarray(fpr), np.asarray(fnr.upper)), ax, colour)
     ax.plot(*lower, color=colour, label=label, linestyle=linestyle, linewidth=linewidth)
     return ax
 
 
-def _fill(lower, upper, ax, colour) -> None:
+def _fill(lower: tuple[Array, Array], upper: tuple[Array, Array], ax: Axes, colour: str) -> None:
     """The area between two polygons with corners of their own."""
     corners = (np.concatenate([a, b[::-1]]) for a, b in zip(lower, upper, strict=True))
     ax.fill(*corners, color=colour, alpha=0.3, linewidth=0)
 
 
-def gaussian_curve(alpha, beta, ax, *, colour=BLACK, label=None):
+@renamed_arguments(alpha="fpr", beta="fnr")
+def gaussian_curve(
+    fpr: Array, fnr: Array, ax: Axes, *, colour: str = BLACK, label: str | None = None
+) -> Axes:
     """A Gaussian trade-off curve as a dotted line on top of what is there.
 
     Args:
-        alpha: FPRs, increasing. beta: f_μ there, such as ``jaxgdp.gdp.beta(fpr=alpha, mu=mu)``.
+        fpr: FPRs, increasing.
+        fnr: f_μ there, such as ``jaxgdp.gdp.beta(fpr=fpr, mu=mu)``.
         ax: matplotlib ``Axes`` to draw on.
         colour, label: of the line.
 
     Returns:
         The same ``ax``.
     """
-    ax.plot(alpha, beta, color=colour, label=label, linestyle=DOTTED, linewidth=1.5, zorder=3)
+    ax.plot(fpr, fnr, color=colour, label=label, linestyle=DOTTED, linewidth=1.5, zorder=3)
     return ax
 
 
-def square_axes(ax):
+def square_axes(ax: Axes) -> Axes:
     """Axes of a trade-off plot: both error rates from 0 to 1, and the line of perfect privacy.
 
     Args:
@@ -81,7 +105,15 @@ def square_axes(ax):
     return ax
 
 
-def tradeoff_curve(curve, ax=None, *, gaussian=True, label=None, number=0, lines=1):
+def tradeoff_curve(
+    curve: Any,
+    ax: Axes | None = None,
+    *,
+    gaussian: bool = True,
+    label: str | None = None,
+    number: int = 0,
+    lines: int = 1,
+) -> Axes:
     """A certified trade-off curve, and its Gaussian summary f_μ with the upper μ at the curve's own
     FPR floor.
 
@@ -127,7 +159,7 @@ def tradeoff_curve(curve, ax=None, *, gaussian=True, label=None, number=0, lines
     return ax
 
 
-def compare_curves(curves, ax):
+def compare_curves(curves: Mapping[str, Any], ax: Axes) -> Axes:
     """Certified trade-off curves of several mechanisms: lower sides as lines, each with its own
     dashes and marker.
 
