@@ -1,4 +1,6 @@
-"""``jaxgdp.compare_samplers``: one training with its batches drawn in different ways, side by side."""
+"""``jaxgdp.compare_samplers``: one training with its batches drawn in different ways, side by
+side.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ QUANTITIES = ("epsilon", "mu", "advantage")
 
 @renamed_arguments(epochs="num_epochs", d="approximation")
 @keywords_after(
-    5, "samplers", "rtol", "fpr_floor", "adjacency", "delta", "epsilon", "fpr", "approximation", "prior",
-    "truncated_batch_size", "progress",
+    5, "samplers", "rtol", "fpr_floor", "adjacency", "delta", "epsilon", "fpr", "approximation",
+    "prior", "truncated_batch_size", "progress",
 )  # fmt: skip
 def compare_samplers(
     noise_multiplier: ArrayLike,
@@ -82,10 +84,10 @@ def compare_samplers(
             for :func:`jaxgdp.measure`.
 
     Returns:
-        ``xarray.Dataset`` with dimensions sampler, noise_multiplier, batch_size, num_epochs and, for
-        each quantity q, the variables ``q`` (the side to report), ``q_lower``, ``q_upper`` and
-        ``status_q`` as in :func:`jaxgdp.sweep`; the attribute ``answer`` says in a line how wrong it
-        is to shuffle and to account for Poisson sampling.
+        ``xarray.Dataset`` with dimensions sampler, noise_multiplier, batch_size, num_epochs and,
+        for each quantity q, the variables ``q`` (the side to report), ``q_lower``, ``q_upper`` and
+        ``status_q`` as in :func:`jaxgdp.sweep`; the attribute ``answer`` says in a line how wrong
+        it is to shuffle and to account for Poisson sampling.
 
     Raises:
         ValueError: an argument is out of range, a name unknown, a batch larger than the data, or a

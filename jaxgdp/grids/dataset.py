@@ -67,10 +67,8 @@ def variables(quantities: Iterable[Quantity], at: Mapping[str, float]) -> dict[s
         }
         if name in at:
             about["at"] = at[name]
-        sides = {
-            side: f"{side}: {'safe to report' if quantity.safe_side == side else 'achieved by an attack'}"
-            for side in ("lower", "upper")
-        }
+        sides = {side: f"{side}: achieved by an attack" for side in ("lower", "upper")}
+        sides[quantity.safe_side] = f"{quantity.safe_side}: safe to report"
         found[name] = Variable("float64", about | {"side": sides[quantity.safe_side]})
         for side, what in sides.items():
             found[f"{name}_{side}"] = Variable("float64", about | {"side": what})

@@ -221,7 +221,7 @@ def rule_of_thumb(dataset: xarray.Dataset, limit: float = RULE_LIMIT) -> list[Ru
         limit: the bound on Δ.
 
     Returns:
-        One :class:`RuleVerdict` per (σ, T) with σ ≥ 2 and T ≥ 400, for the sampling rates of the grid.
+        One :class:`RuleVerdict` per (σ, T) with σ ≥ 2 and T ≥ 400, for the grid's sampling rates.
     """
     verdicts = []
     for sigma, steps, rates, lower, upper in _lines(dataset):

@@ -109,8 +109,8 @@ class _Grid(NamedTuple):
 
 @renamed_arguments(d="approximation")
 @keywords_after(
-    4, "rtol", "fpr_floor", "adjacency", "delta", "epsilon", "fpr", "approximation", "prior", "progress",
-    "store", "client", "chunk_size", "executor",
+    4, "rtol", "fpr_floor", "adjacency", "delta", "epsilon", "fpr", "approximation", "prior",
+    "progress", "store", "client", "chunk_size", "executor",
 )  # fmt: skip
 def sweep(
     noise_multiplier: ArrayLike,

@@ -1,5 +1,5 @@
-"""A pair of laws on a grid of privacy losses that dominates a mechanism: the certified upper side of
-its curve as masses.
+"""A pair of laws on a grid of privacy losses that dominates a mechanism: the certified upper side
+of its curve as masses.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def get_mu_and_regret_for_dpsgd(
         ValueError: an argument is out of range (before tracing).
 
     Example:
-        >>> mu, regret = get_mu_and_regret_for_dpsgd(noise_multiplier=2.0, sample_rate=1.0, num_steps=4)
+        >>> mu, regret = get_mu_and_regret_for_dpsgd(2.0, sample_rate=1.0, num_steps=4)
         >>> 1.0 <= mu < 1.001
         True
     """

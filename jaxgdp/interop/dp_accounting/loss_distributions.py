@@ -86,7 +86,8 @@ def from_pld(pld: Any) -> Composition:
 
     Example:
         >>> from dp_accounting.pld import common, privacy_loss_distribution
-        >>> pld = privacy_loss_distribution.from_privacy_parameters(common.DifferentialPrivacyParameters(1.0, 0.1))
+        >>> parameters = common.DifferentialPrivacyParameters(1.0, 0.1)
+        >>> pld = privacy_loss_distribution.from_privacy_parameters(parameters)
         >>> float(from_pld(pld).mechanisms[0].log_q_plus.round(6))
         -2.302585
     """
@@ -179,7 +180,8 @@ def to_pld(
 
     Example:
         >>> import jaxgdp
-        >>> pld = to_pld(jaxgdp.ApproximateDP(epsilon=1.0, delta=0.1), value_discretization_interval=0.125)
+        >>> mechanism = jaxgdp.ApproximateDP(epsilon=1.0, delta=0.1)
+        >>> pld = to_pld(mechanism, value_discretization_interval=0.125)
         >>> round(float(pld.get_delta_for_epsilon(2.0)), 9)
         0.1
     """

@@ -160,8 +160,8 @@ def problems(data: Any, branch: dict[str, Any] = SCHEMA, name: str = "") -> list
         data: an entry, as read from YAML or JSON.
 
     Example:
-        >>> for line in problems({"url_slug": "mine", "status": "Draft", "tier": 4, "deployment": {"basics": {}}}):
-        ...     print(line)
+        >>> entry = {"url_slug": "mine", "status": "Draft", "tier": 4, "deployment": {"basics": {}}}
+        >>> print("\\n".join(problems(entry)))
         tier must be one of 1, 2, 3, got 4
         deployment has the unknown key 'basics'; did you mean 'basic'?
         deployment needs the key 'basic'
