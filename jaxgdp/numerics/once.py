@@ -28,7 +28,7 @@ class Store(Protocol):
 
 
 class Everything(dict):
-    """Results by key, all of them: for as long as one setting is looked at."""
+    """Results by key, all of them: for as long as one setting is read off."""
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:  # type: ignore[override]
         """What is under ``key``, made where it is not there."""
@@ -58,7 +58,7 @@ def sharing(store: Store | None = None) -> Iterator[None]:
         _HERE.store = before
 
 
-def _same(leaf) -> Hashable:
+def _same(leaf: Any) -> Hashable:
     """What tells one argument from another: numbers by value, to the last bit, and arrays by
     themselves.
     """
@@ -69,13 +69,13 @@ def _same(leaf) -> Hashable:
     return struct.pack("d", leaf) if isinstance(leaf, float) else id(leaf)
 
 
-def once(function):
+def once(function: Callable) -> Callable:
     """``function`` of pytrees of arrays (and named constants), run once for the same arrays while
     somebody is :func:`sharing`.
     """
 
     @functools.wraps(function)
-    def kept(*args, **constants):
+    def kept(*args: Any, **constants: Any) -> Any:
         if (store := _HERE.store) is None:
             return function(*args, **constants)
         leaves, structure = jax.tree.flatten(args)

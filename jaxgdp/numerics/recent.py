@@ -46,7 +46,7 @@ class Recent:
                 self._count(self._kept.popitem(last=False)[1], -1)
         return made
 
-    def _count(self, result, change: int) -> None:
+    def _count(self, result: Any, change: int) -> None:
         """One more holder, or one less, of every array in a result."""
         leaves = jax.tree.leaves(result)
         self._bytes += change * self.each * len(leaves)
@@ -82,6 +82,6 @@ class Shared:
                 self._arrays[key, 0], self._arrays[key, 1] = made
         return made if known is None else known
 
-    def _known(self, key):
+    def _known(self, key: Hashable) -> tuple[Any, Any] | None:
         first, second = self._arrays.get((key, 0)), self._arrays.get((key, 1))
         return None if first is None or second is None else (first, second)

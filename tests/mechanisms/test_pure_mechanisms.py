@@ -7,7 +7,7 @@ import itertools
 import mpmath
 import numpy as np
 import pytest
-from asking import ask
+from engine_run import run_engine
 from scipy.special import ndtri
 
 import jaxgdp
@@ -484,7 +484,7 @@ def test_random_mixtures_hold_the_exact_numbers():
         ]
     )
     names = {"mu": None, "advantage": None, "delta": 1.0, "tpr": 1e-3, "epsilon": 1e-5}
-    found = ask(mechanism, names, fpr_floor=floor)
+    found = run_engine(mechanism, names, fpr_floor=floor)
     for name, bracket in found.brackets.items():
         assert not np.any(np.isnan(bracket)) and np.all(bracket.lower <= bracket.upper), name
         assert np.all(found.status[name] == 0), name

@@ -93,6 +93,7 @@ def test_measure_by_workers_is_measure(client):
     for name, bracket in here.brackets.items():
         np.testing.assert_array_equal(there.brackets[name], bracket)
     np.testing.assert_array_equal(there.lattice_size, here.lattice_size)
+    np.testing.assert_array_equal(there.executor, here.executor)
 
 
 @pytest.mark.slow

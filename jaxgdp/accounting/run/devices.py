@@ -5,6 +5,8 @@ them.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +33,7 @@ def _mesh() -> Mesh:
     return Mesh(np.array(jax.local_devices()), (_AXIS,))
 
 
-def placed(rows):
+def placed(rows: Any) -> Any:
     """Rows on the devices that will work on them, where they divide evenly."""
     several = number()
     if several == 1 or any(np.shape(leaf)[0] % several for leaf in jax.tree.leaves(rows)):
@@ -39,7 +41,7 @@ def placed(rows):
     return jax.device_put(rows, NamedSharding(_mesh(), P(_AXIS)))
 
 
-def mapped(one, rows, others=()):
+def mapped(one: Callable, rows: Any, others: Any = ()) -> Any:
     """``one(row, others)`` over the leading axis of ``rows``, inside a compiled function.
 
     Each device runs the same program on its rows; where they do not divide evenly the first is

@@ -13,7 +13,7 @@ from .rows import Batched, Unbatchable, depth_of, elementwise, implements, in_ro
 def _reduction(function: Callable) -> Callable:
     """Over one axis, several or all."""
 
-    def rule(a, axis=None, keepdims=False):
+    def rule(a: Batched, axis: Any = None, keepdims: bool = False) -> Batched:
         value, depth = a.value, a.depth
         if axis is None:
             if keepdims and a.ndim != 1:
@@ -33,7 +33,7 @@ def _along(function: Callable) -> Callable:
     named.
     """
 
-    def rule(a, axis=-1, **kwargs):
+    def rule(a: Batched, axis: Any = -1, **kwargs: Any) -> Batched:
         if axis is None and a.ndim != 1:
             raise Unbatchable("more than one axis")
         axis = -1 if axis is None else axis
@@ -47,7 +47,7 @@ def _along(function: Callable) -> Callable:
 def _moved(function: Callable) -> Callable:
     """What names two axes."""
 
-    def rule(a, first, second):
+    def rule(a: Batched, first: int, second: int) -> Batched:
         shift = lambda axis: axis + a.depth if axis >= 0 else axis
         return Batched(function(a.value, shift(first), shift(second)), a.depth)
 
@@ -113,7 +113,7 @@ def _take_along_axis(a: Any, index: Any, axis: int) -> Batched:
 def _row_by_row(function: Callable) -> Callable:
     """A one-dimensional search, for which NumPy has no axis, of each row."""
 
-    def rule(*arrays):
+    def rule(*arrays: Any) -> Batched:
         values, depth = in_rows(arrays)
         rows = values[0].shape[:depth]
         found = [function(*(value[at] for value in values)) for at in np.ndindex(rows)]

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from asking import ask
+from engine_run import run_engine
 
 import jaxgdp
 from jaxgdp.accounting.certify import low_frequencies, trig_tables
@@ -157,12 +157,12 @@ def test_sparse_and_dense_lattices_agree(monkeypatch):
         jaxgdp.dpsgd(sigma, p, steps),
         {"mu": None, "regret": None, "advantage": None, "epsilon": 1e-5},
     )
-    sparse = ask(mechanism, names)
+    sparse = run_engine(mechanism, names)
     with monkeypatch.context() as dense_only:
         dense_only.setattr(
             engine, "choose", lambda *arguments, **more: choose(*arguments[:-1], True, **more)
         )
-        dense = ask(mechanism, names, max_size=2**16)
+        dense = run_engine(mechanism, names, max_size=2**16)
     assert all(lattice.kind == "sparse" for lattice in sparse.lattices)
     assert all(lattice.kind != "sparse" for lattice in dense.lattices)
     for name, bracket in sparse.brackets.items():

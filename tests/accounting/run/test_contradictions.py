@@ -26,7 +26,7 @@ def crossed(request, monkeypatch):
         return Bracket(found.upper * (1.0 + 1e-6), found.upper)
 
     monkeypatch.setitem(registry.REGISTRY, record.name, dataclasses.replace(record, read=read))
-    # (one look each: what several looks have in common is the engine's to compare)
+    # (one pass each: what several passes have in common is the engine's to compare)
     monkeypatch.setitem(vars(pieces), "nested_answer", engine.answer)
     return record.name
 

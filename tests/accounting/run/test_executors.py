@@ -119,7 +119,7 @@ class Recording(executors.Compiled):
 
 @pytest.mark.slow
 def test_compiled_equals_eager(monkeypatch):
-    """The same look at a setting, stage by stage: what ``jit`` makes of it and what NumPy does."""
+    """The same pass over a setting, stage by stage: what ``jit`` makes of it and what NumPy does."""
     recorded = Recording()
     monkeypatch.setitem(executors.BY_NAME, "compiled", recorded)
     mechanism = composition("SubsampledGaussian")
@@ -218,3 +218,23 @@ def test_cells_and_nodes_of_a_class(name):
         assert np.all(theirs[~some] <= -699.0)
     for mine, theirs in zip(nodes, others, strict=True):
         assert np.allclose(np.maximum(mine, -1e3), np.maximum(theirs, -1e3), rtol=1e-9, atol=1e-9)
+
+
+def test_measure_names_the_executor_of_each_setting(monkeypatch):
+    """Of a single setting one name; "none" where a law from tables needs no lattice."""
+    monkeypatch.delenv("JAXGDP_EXECUTOR", raising=False)
+    few = jaxgdp.measure(jaxgdp.dpsgd(2.0, 0.1, [300, 500]), "mu", rtol=1e-2, fpr_floor=1e-6)
+    assert few.executor.tolist() == ["eager", "eager"]
+    one = jaxgdp.measure(jaxgdp.dpsgd(2.0, 0.1, 300), "mu", rtol=1e-2, fpr_floor=1e-6)
+    assert one.executor == "eager" and isinstance(one.executor, str)
+    # one use of a pair known from tables, beside two of it, with and without levels of accuracy
+    pair = mechanisms.RandomAllocation(2.0, 10)
+    uses = jaxgdp.compose([(pair, np.array([1.0, 2.0]))])
+    for nested in (False, True):
+        found = jaxgdp.measure(uses, "advantage", rtol=1e-2, nested=nested, executor="eager")
+        assert found.executor.tolist() == ["none", "eager"], nested
+        assert found.lattice_size[0] == 0 < found.lattice_size[1]
+    # in a list of runs each has its own
+    runs = [jaxgdp.dpsgd(2.0, 0.1, 300), pair]
+    listed = jaxgdp.measure(runs, "advantage", rtol=1e-2, executor="eager")
+    assert listed.executor.tolist() == ["eager", "none"]

@@ -1,4 +1,4 @@
-"""δ and FNR far below the rounding of one meet the accuracy asked for, too, by few looks."""
+"""δ and FNR far below the rounding of one meet the accuracy asked for, too, in few passes."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_tiny_numbers_are_as_accurate_as_asked(sigma, p, uses, name, at):
     assert 0.0 < bracket.lower <= bracket.upper <= bracket.lower * 1.00101
 
 
-def test_coarser_and_finer_looks_at_a_tiny_delta_agree():
+def test_coarser_and_finer_passes_at_a_tiny_delta_agree():
     """Other accuracies get other lattices and other tilts: nothing but the truth is common to
     them.
     """

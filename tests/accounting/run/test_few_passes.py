@@ -102,10 +102,10 @@ def test_few_steps_are_as_accurate_as_many(noise, rate, steps):
 
 
 def test_setting_that_is_sharper_than_one_level_asks_for_gets_the_next_ones():
-    """Of accuracies that follow each other, the first look may meet the second one, and not the
+    """Among accuracies that follow each other, the first pass may meet the second one, and not the
     third that was asked for.
     """
-    told = []
+    finished = []
     mechanism = jaxgdp.dpsgd(
         np.array([0.5314327, 5.24, 1.35]),
         np.array([0.0011155, 0.0002115, 0.32]),
@@ -113,8 +113,8 @@ def test_setting_that_is_sharper_than_one_level_asks_for_gets_the_next_ones():
     )
     once = jaxgdp.measure(mechanism, "advantage", rtol=1e-3).brackets["advantage"]
     assert np.any((once.width <= 1e-4 * once.upper) & (once.width > 1e-5 * once.upper))
-    found = jaxgdp.measure(mechanism, "advantage", rtol=1e-5, progress=told.append)
-    assert np.all(found.status["advantage"] == 0) and sum(told) == 3
+    found = jaxgdp.measure(mechanism, "advantage", rtol=1e-5, progress=finished.append)
+    assert np.all(found.status["advantage"] == 0) and sum(finished) == 3
     finer = found.brackets["advantage"]
     assert np.all((finer.lower >= once.lower) & (finer.upper <= once.upper))
 

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from asking import ask
 from attack.nesting import TOLERANCES, apart, not_inside, random_settings, two_answers
+from engine_run import run_engine
 
 import jaxgdp
 from jaxgdp.bracket import Status
@@ -16,7 +16,9 @@ SUMMARIES = ("mu", "regret", "advantage")
 
 
 def answer(sigma, p, steps, rtol=1e-3, max_size=2**16, executor=None):
-    return ask(jaxgdp.dpsgd(sigma, p, steps), SUMMARIES, rtol, max_size=max_size, executor=executor)
+    return run_engine(
+        jaxgdp.dpsgd(sigma, p, steps), SUMMARIES, rtol, max_size=max_size, executor=executor
+    )
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pathlib
 import jax
 import numpy as np
 import pytest
-from asking import ask
+from engine_run import run_engine
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr, ndtri
 
@@ -25,7 +25,7 @@ SLACK = 2e-5
 
 @pytest.mark.parametrize("rtol", [1e-3, 1e-5])
 def test_mu_overlaps_and_meets_rtol(rtol):
-    found = ask(MECHANISM, ("mu",), rtol)
+    found = run_engine(MECHANISM, ("mu",), rtol)
     mu = found.brackets["mu"]
     assert np.all(found.status["mu"] == 0)
     assert np.all((mu.upper - mu.lower) <= rtol * mu.upper)
@@ -98,7 +98,9 @@ def test_reference_has_lost_digits_of_small_rates():
         f = np.real(np.exp(steps * log_mean - z * epsilon) / (z * (z + 1)))
         return (2 * np.sum(f) - f[0]) * (u[1] - u[0]) / (2 * np.pi)
 
-    found = ask(jaxgdp.dpsgd([sigma], p, steps), {"epsilon": 1e-10, "tpr": 1e-10}, 1e-5).brackets
+    found = run_engine(
+        jaxgdp.dpsgd([sigma], p, steps), {"epsilon": 1e-10, "tpr": 1e-10}, 1e-5
+    ).brackets
     assert delta(found["epsilon"].upper[0]) <= 1e-10 <= delta(found["epsilon"].lower[0])
     assert delta(case["brackets"]["eps@1e-10"][1]) > 1e-10 * (1 + 5e-5)
     # the curve lies below all its tangents, and on one of them
@@ -121,7 +123,7 @@ def test_reference_mu_looks_at_breakpoints_only():
     shown = ndtri(np.array(case["brackets"]["tpr@0.001"])) - ndtri(1e-3)
     assert shown[0] > case["brackets"]["mu@0.001"][1] * (1 + 1e-6)
     mechanism = jaxgdp.dpsgd([0.7], case["sampling_prob"], case["num_steps"])
-    mu = ask(mechanism, ("mu",), 1e-4, fpr_floor=1e-3).brackets["mu"]
+    mu = run_engine(mechanism, ("mu",), 1e-4, fpr_floor=1e-3).brackets["mu"]
     assert mu.lower[0] <= shown[1] and mu.upper[0] >= shown[0]
 
 
@@ -171,7 +173,7 @@ def test_reference_at_deep_floors(floor):
     shown = ndtri(tpr[k]) - ndtri(alpha[k])
     assert shown > case["brackets"][f"mu@{floor:g}"][1]
     mechanism = jaxgdp.dpsgd(40.0, case["sampling_prob"], [case["num_steps"]])
-    mu = ask(mechanism, ("mu",), 1e-5, fpr_floor=floor).brackets["mu"]
+    mu = run_engine(mechanism, ("mu",), 1e-5, fpr_floor=floor).brackets["mu"]
     assert mu.upper[0] >= shown
     assert mu.lower[0] == pytest.approx(shown, rel=1e-5)
 

@@ -1,4 +1,4 @@
-"""Ask the engine itself: at one accuracy, of one executor if wanted, with nothing laid over what it
+"""One run of the engine: at one accuracy, by one executor if wanted, with nothing laid over what it
 found.
 """
 
@@ -12,7 +12,7 @@ from jaxgdp.mechanisms import as_composition
 from jaxgdp.quantities import registry
 
 
-class Asked(NamedTuple):
+class EngineRun(NamedTuple):
     """Brackets and statuses by quantity (as ``measure`` gives them), and the lattice of each
     setting.
     """
@@ -31,7 +31,7 @@ def question(names, rtol=1e-3, fpr_floor=1e-10, adjacency="add_remove"):
     return engine.Question(rtol, fpr_floor, adjacency, asked, deepest)
 
 
-def ask(
+def run_engine(
     mechanism,
     names,
     rtol=1e-3,
@@ -48,4 +48,4 @@ def ask(
     for record, _ in asked.asked:
         brackets[record.name], contradicted = record.settle(found.results[record.name])
         status[record.name] = record.status(brackets[record.name], contradicted, rtol)
-    return Asked(brackets, status, found.lattices)
+    return EngineRun(brackets, status, found.lattices)
