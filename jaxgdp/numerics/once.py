@@ -21,7 +21,7 @@ from . import batching
 from .namespace import is_jax
 
 
-class Store(Protocol):
+class ResultCache(Protocol):
     """Where results are kept: ``recent.Recent``, or :class:`Everything`."""
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any: ...
@@ -38,14 +38,14 @@ class Everything(dict):
 
 
 class _Here(threading.local):
-    store: Store | None = None
+    store: ResultCache | None = None
 
 
 _HERE = _Here()
 
 
 @contextlib.contextmanager
-def sharing(store: Store | None = None) -> Iterator[None]:
+def sharing(store: ResultCache | None = None) -> Iterator[None]:
     """Within it functions marked :func:`once` keep their results in ``store`` (none: until the
     end), if nobody around does so already.
     """
