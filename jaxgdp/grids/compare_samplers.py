@@ -14,6 +14,7 @@ from ..adjacency import Adjacency
 from ..deprecation import keywords_after, renamed_arguments
 from ..measure import measure
 from ..mechanisms import Composition
+from ..numerics.optional import Dataset
 from ..numerics.shapes import Array, ArrayLike, Float
 from ..numerics.validation import broadcast, checked, on_host, positive, whole
 from ..quantities import registry
@@ -26,8 +27,6 @@ from .samplers_text import DIMENSIONS, answers, summary_text
 
 if TYPE_CHECKING:
     from os import PathLike
-
-    import xarray
 
 QUANTITIES = ("epsilon", "mu", "advantage")
 
@@ -51,7 +50,7 @@ def compare_samplers(
     truncated_batch_size: ArrayLike | None = None,
     progress: Callable[[int], None] | None = None,
     **at: float,
-) -> xarray.Dataset:
+) -> Dataset:
     """Certified privacy of one training by every batch sampler, side by side.
 
     An epoch has T = ⌈n/b⌉ batches; the last one of an epoch in order may be smaller, which changes
@@ -234,7 +233,7 @@ def _remarks(made: dict[str, Composition], left_out: list[str]) -> dict[str, str
     return {name: "; ".join(lines) for name, lines in remarks.items() if lines}
 
 
-def write_csv(found: xarray.Dataset, path: str | PathLike[str]) -> None:
+def write_csv(found: Dataset, path: str | PathLike[str]) -> None:
     """One row per sampler and setting: every quantity with both sides and its status.
 
     Above the header stand lines that begin with "#": version, date, question and settings (pandas:

@@ -12,21 +12,19 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._version import __version__
 from ..bracket import STATUS
 from ..measure import Measured
+from ..numerics.optional import Dataset
 from ..numerics.provenance import comments, provenance
 from ..numerics.shapes import Array
 from ..quantities import registry
 from ..quantities.base import Quantity
 from ..scale.template import Variable
-
-if TYPE_CHECKING:
-    import xarray
 
 LAYOUT = 2  # of the names below; a store of another layout is of another question
 _WHOLE_NUMBERS = ("num_steps", "batch_size", "num_epochs")  # axes that files show as integers
@@ -108,7 +106,7 @@ def labelled(
     data: Mapping[str, Array],
     described: Mapping[str, Variable],
     about: Mapping[str, Any],
-) -> xarray.Dataset:
+) -> Dataset:
     """The data set.
 
     Args:
@@ -123,7 +121,7 @@ def labelled(
     return xarray.Dataset(arrays, coords=axes, attrs=about)
 
 
-def quantities_of(dataset: xarray.Dataset) -> list[str]:
+def quantities_of(dataset: Dataset) -> list[str]:
     """Names of the quantities that a data set holds with both sides.
 
     Raises:
@@ -141,7 +139,7 @@ def quantities_of(dataset: xarray.Dataset) -> list[str]:
     return names
 
 
-def question_of(dataset: xarray.Dataset, question: str) -> dict[str, Any]:
+def question_of(dataset: Dataset, question: str) -> dict[str, Any]:
     """What a file of the data says of itself: version, date, question and what was asked."""
     asked = {name: dataset.attrs[name] for name in _QUESTION if name in dataset.attrs}
     asked |= {
@@ -153,7 +151,7 @@ def question_of(dataset: xarray.Dataset, question: str) -> dict[str, Any]:
 
 
 def write_csv(
-    dataset: xarray.Dataset, path: str | PathLike[str], question: str, axes: Sequence[str]
+    dataset: Dataset, path: str | PathLike[str], question: str, axes: Sequence[str]
 ) -> None:
     """One row per setting: its coordinates, then every variable of the data set but the lattice.
 

@@ -6,20 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from .. import options
 from ..deprecation import keywords_after, renamed_names
+from ..numerics.optional import Dataset
 from ..numerics.rounding import rounded_outward
 from ..numerics.shapes import Array, ArrayLike, Float
 from ..scale.store import undamaged
 from . import dataset as labelled_data
 from .sweep import sweep
-
-if TYPE_CHECKING:
-    import xarray
 
 NOISE_MULTIPLIERS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 NUM_STEPS = (400, 1000, 2000)
@@ -74,7 +72,7 @@ def landscape(
     fpr_floor: float = options.FPR_FLOOR,
     progress: Callable[[int], None] | None = None,
     executor: str | None = None,
-) -> xarray.Dataset:
+) -> Dataset:
     """μ* and its regret Δ over a grid of DP-SGD settings; the default grid is that of Gomez 2025,
     Figure 3.
 
@@ -112,7 +110,7 @@ def landscape(
     )
 
 
-def read_store(path: str | PathLike[str]) -> xarray.Dataset:
+def read_store(path: str | PathLike[str]) -> Dataset:
     """What :func:`jaxgdp.sweep` wrote to a store, in memory, if it can be drawn as a landscape.
 
     Args:
@@ -149,7 +147,7 @@ def read_store(path: str | PathLike[str]) -> xarray.Dataset:
     return found
 
 
-def chosen(dataset: xarray.Dataset, name: str, values: Sequence[float]) -> xarray.Dataset:
+def chosen(dataset: Dataset, name: str, values: Sequence[float]) -> Dataset:
     """The part of a data set at some coordinates.
 
     Raises:
@@ -179,7 +177,7 @@ class _Line(NamedTuple):
     upper: Float[Array, " settings"]
 
 
-def _lines(dataset: xarray.Dataset) -> Iterator[_Line]:
+def _lines(dataset: Dataset) -> Iterator[_Line]:
     """The line of every (σ, T)."""
     ordered = dataset.transpose(*_DIMENSIONS).sortby("sampling_prob")
     rates = ordered["sampling_prob"].values
@@ -189,7 +187,7 @@ def _lines(dataset: xarray.Dataset) -> Iterator[_Line]:
             yield _Line(float(sigma), int(steps), rates, lower[i, :, k], upper[i, :, k])
 
 
-def worst_regret(dataset: xarray.Dataset) -> list[Worst]:
+def worst_regret(dataset: Dataset) -> list[Worst]:
     """Largest regret of the reported (upper) μ over sampling rates, for every (σ, T).
 
     max_p lower(p) ≤ max_p Δ(p) ≤ max_p upper(p).
@@ -208,7 +206,7 @@ def worst_regret(dataset: xarray.Dataset) -> list[Worst]:
     ]
 
 
-def rule_of_thumb(dataset: xarray.Dataset, limit: float = RULE_LIMIT) -> list[RuleVerdict]:
+def rule_of_thumb(dataset: Dataset, limit: float = RULE_LIMIT) -> list[RuleVerdict]:
     """Where "σ ≥ 2 and T ≥ 400 imply Δ < 0.01" (Gomez 2025, Section 5) holds, decided by the
     brackets.
 
@@ -239,7 +237,7 @@ def rule_of_thumb(dataset: xarray.Dataset, limit: float = RULE_LIMIT) -> list[Ru
     return verdicts
 
 
-def write_csv(dataset: xarray.Dataset, path: str | PathLike[str]) -> None:
+def write_csv(dataset: Dataset, path: str | PathLike[str]) -> None:
     """One row per setting: σ, p, T, both sides of the μ and Δ brackets, status (0: as narrow as
     asked).
 
@@ -248,7 +246,7 @@ def write_csv(dataset: xarray.Dataset, path: str | PathLike[str]) -> None:
     labelled_data.write_csv(dataset, path, QUESTION, _DIMENSIONS)
 
 
-def write_netcdf(dataset: xarray.Dataset, path: str | PathLike[str]) -> None:
+def write_netcdf(dataset: Dataset, path: str | PathLike[str]) -> None:
     """The whole data set as NetCDF 4, with units, version, date, question, FPR floor and
     ``rtol``.
     """
@@ -261,11 +259,11 @@ def _rates(rates: Sequence[float]) -> str:
     return f"{ends} ({len(rates)} of the grid's rates)"
 
 
-def _as_narrow_as_asked(dataset: xarray.Dataset, row: Worst) -> bool:
+def _as_narrow_as_asked(dataset: Dataset, row: Worst) -> bool:
     return int(dataset["status"].sel({name: getattr(row, name) for name in _DIMENSIONS})) == 0
 
 
-def summary_text(dataset: xarray.Dataset) -> str:
+def summary_text(dataset: Dataset) -> str:
     """Worst Δ of every (σ, T), and where the rule of thumb holds, as plain text."""
     floor = dataset.attrs.get("fpr_floor")
     lines = [

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..bracket import Bracket
+from ..numerics.optional import Dataset
 from ..numerics.rounding import rounded_outward
 from ..quantities.registry import named
 from .dataset import quantities_of
 
-if TYPE_CHECKING:
-    import xarray
-
 DIMENSIONS = ("noise_multiplier", "batch_size", "num_epochs")
 
 
-def answers(found: xarray.Dataset) -> list[str]:
+def answers(found: Dataset) -> list[str]:
     """ "I shuffle, but I accounted for Poisson sampling: how wrong am I?", a line for each setting.
 
     Args:
@@ -72,7 +68,7 @@ def _how_wrong(told: Bracket, truth: Bracket) -> str:
     )
 
 
-def summary_text(found: xarray.Dataset) -> str:
+def summary_text(found: Dataset) -> str:
     """Both sides of every quantity by sampler, and the answers, as plain text."""
     own = quantities_of(found)
     columns = "".join(f"  {name + ' lower':>18}  {name + ' upper':>18}" for name in own)

@@ -14,6 +14,7 @@ from ..accounting.run import executors
 from ..deprecation import keywords_after, renamed_arguments
 from ..measure import measure
 from ..mechanisms import Composition, dpsgd
+from ..numerics.optional import Dataset
 from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import on_host, positive, probability, relative_width, whole
 from ..progress import counting
@@ -29,8 +30,6 @@ from .arguments import asked_at, axis, single_numbers
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import xarray
 
 Count = Callable[[int], None]
 
@@ -127,7 +126,7 @@ def sweep(
     chunk_size: int = SETTINGS,
     executor: str | None = None,
     **at: float,
-) -> xarray.Dataset:
+) -> Dataset:
     """Certified quantities over the product of noise multipliers, sampling rates and numbers of
     steps.
 

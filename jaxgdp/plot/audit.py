@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
+from ..numerics.optional import Axes
 from .style import BLACK, COLOURS, grid
 from .tradeoff import tradeoff_band
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def audit_verdict(verdict: Any, ax: Axes) -> Axes:

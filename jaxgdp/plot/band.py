@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..bracket import Bracket
+from ..numerics.optional import Axes, Dataset
 from ..numerics.shapes import ArrayLike
 from .style import grid, line_style, marked
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
 
 
 def band(
@@ -71,7 +66,7 @@ def band(
     return ax
 
 
-def both_sides(dataset: xarray.Dataset, quantity: str) -> Bracket:
+def both_sides(dataset: Dataset, quantity: str) -> Bracket:
     """The bracket of a quantity of labelled data, such as those of ``jaxgdp.sweep``.
 
     Raises:

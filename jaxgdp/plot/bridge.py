@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..bracket import Bracket
+from ..numerics.optional import Figure
 from ..numerics.shapes import Array
 from .profile import gdp_transformation
 from .style import BLACK, COLOURS, DOTTED, from_floor, grid, rounded_up
 from .tradeoff import gaussian_curve, square_axes
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def bridge_panels(

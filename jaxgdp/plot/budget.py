@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..bracket import Bracket
+from ..numerics.optional import Axes
 from ..numerics.shapes import Array
 from .style import COLOURS, from_floor, grid, power
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _LABELS = {"mu": r"$\mu$", "epsilon": r"$\varepsilon$", "delta": r"$\delta$", "tpr": "TPR"}
 _UNITS = {

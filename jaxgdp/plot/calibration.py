@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..bracket import Bracket
+from ..numerics.optional import Axes
 from ..numerics.shapes import ArrayLike
 from .band import band
 from .style import plain_log
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def calibration_curves(

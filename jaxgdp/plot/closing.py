@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..bracket import Bracket
+from ..numerics.optional import Axes
 from .style import grid, line_style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def closing_brackets(

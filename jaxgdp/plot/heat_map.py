@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ..numerics.optional import Dataset
 from ..numerics.shapes import Array
 from .band import both_sides
 from .regret import LOWEST, REGRET_LIMIT
 from .style import from_floor, need_matplotlib
 
-if TYPE_CHECKING:
-    import xarray
 
-
-def regret_heat_map(dataset: xarray.Dataset, axes: Any) -> Any:
+def regret_heat_map(dataset: Dataset, axes: Any) -> Any:
     """Δ over noise multiplier and sampling rate as colours, one panel for each number of steps,
     with the contour of Δ = 0.01.
 

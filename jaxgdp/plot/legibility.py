@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..numerics.optional import Axes, Figure
 from .style import need_matplotlib
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 _PIXELS = 1.0  # by which boxes may touch
 _LIGHTNESS = 25.0  # by which greys differ that the eye tells apart, in L* of CIELAB

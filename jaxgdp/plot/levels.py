@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..bracket import Bracket
+from ..numerics.optional import Axes
 from .style import BLACK, COLOURS, from_floor, grid, rounded_up
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def parts(brackets: Mapping[str, Bracket], total: Bracket, fpr_floor: float, ax: Axes) -> Axes:

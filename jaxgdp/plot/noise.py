@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ..numerics.optional import Axes, Dataset
 from .band import band, both_sides
 from .style import plain_log, power
 
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-
 
 def risks_against_noise(
-    dataset: xarray.Dataset, ax: Axes, quantities: Sequence[str] = ("advantage", "tpr")
+    dataset: Dataset, ax: Axes, quantities: Sequence[str] = ("advantage", "tpr")
 ) -> Axes:
     """Risks between 0 and 1 against the noise multiplier, the upper sides as lines.
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import gdp
 from ..bracket import Bracket
+from ..numerics.optional import Axes
 from ..numerics.shapes import Array
 from .band import band
 from .style import BLACK, DOTTED, from_floor, grid, rounded_up
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _LEAST = 1e-20
 

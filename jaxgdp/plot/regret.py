@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from ..numerics.optional import Axes, Dataset, Figure
 from .band import both_sides
 from .style import DASHES, MARKERS, from_floor, grid, marked, need_matplotlib
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 REGRET_LIMIT = 0.01
 LOWEST = 1e-5  # the axis begins here; what is smaller is not drawn
@@ -21,7 +14,7 @@ _STEP_DASHES = (DASHES[3], DASHES[1], DASHES[0])  # the largest number of steps 
 
 
 def regret_landscape(
-    dataset: xarray.Dataset, ax: Axes, *, num_steps: int | None = None, legend: bool = True
+    dataset: Dataset, ax: Axes, *, num_steps: int | None = None, legend: bool = True
 ) -> Axes:
     """Δ against sampling rate: colour and marker are the noise multiplier σ, dashes the number of
     steps T (Gomez 2025, Figure 3).
@@ -115,7 +108,7 @@ def regret_landscape(
     return ax
 
 
-def regret_panels(dataset: xarray.Dataset, figure: Figure) -> Figure:
+def regret_panels(dataset: Dataset, figure: Figure) -> Figure:
     """:func:`regret_landscape`, a panel for each number of steps T.
 
     Args:

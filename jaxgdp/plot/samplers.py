@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..numerics.optional import Axes, Dataset, Figure
 from .band import both_sides
 from .style import BLACK, COLOURS, DASHES, MARKERS, from_floor, grid, marked, power
-
-if TYPE_CHECKING:
-    import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 # colour, dashes, marker and its size: open markers show where two lines are one
 _SAMPLER_STYLES = {
@@ -33,7 +27,7 @@ _AT = {"epsilon": r"\delta", "delta": r"\varepsilon", "tpr": "FPR", "beta": "FPR
 
 
 def sampler_bands(
-    dataset: xarray.Dataset, ax: Axes, quantity: str = "epsilon", *, legend: bool = True
+    dataset: Dataset, ax: Axes, quantity: str = "epsilon", *, legend: bool = True
 ) -> Axes:
     """One quantity of every batch sampler, from ``jaxgdp.compare_samplers``: the band between both
     sides, the side to report as a line.
@@ -99,9 +93,7 @@ def sampler_bands(
 
 
 def sampler_panels(
-    dataset: xarray.Dataset,
-    figure: Figure,
-    quantities: Sequence[str] = ("epsilon", "mu", "advantage"),
+    dataset: Dataset, figure: Figure, quantities: Sequence[str] = ("epsilon", "mu", "advantage")
 ) -> Figure:
     """:func:`sampler_bands`, a panel for each quantity, the samplers named above them.
 

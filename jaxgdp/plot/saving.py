@@ -5,13 +5,9 @@ from __future__ import annotations
 import datetime
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .._version import __version__
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+from ..numerics.optional import Figure
 
 _DOTS = 200  # per inch, of PNG
 

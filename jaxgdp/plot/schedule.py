@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ..numerics.optional import Axes
 from .style import COLOURS, DASHES, MARKERS, grid
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def noise_schedules(schedules: Mapping[str, Any], ax: Axes) -> Axes:

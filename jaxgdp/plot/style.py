@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from ..numerics.optional import Axes
 
 # Okabe and Ito's palette, told apart by colour-blind readers; its yellow is left out as too pale
 # for print

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..numerics.optional import Axes
 from .style import rounded_up
 from .tradeoff import tradeoff_curve
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def report_tier(report: Any, curve: Any, ax: Axes) -> Axes:

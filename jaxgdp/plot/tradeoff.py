@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -11,6 +11,7 @@ from scipy.special import ndtr
 from .. import gdp
 from ..bracket import Bracket
 from ..deprecation import renamed_arguments
+from ..numerics.optional import Axes
 from ..numerics.shapes import Array
 from .outline import below, outline
 from .style import (
@@ -24,10 +25,6 @@ from .style import (
     marked,
     rounded_up,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _DENSE = ndtr(np.linspace(-9.0, 9.0, 721))  # so dense that no corner of the polygon shows
 

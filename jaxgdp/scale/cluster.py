@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from ..numerics.optional import Client
 from .template import versions
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

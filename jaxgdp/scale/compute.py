@@ -7,17 +7,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ..numerics.optional import Client
 from .layout import Layout
 from .lock import locked
 from .store import Store, opened, opened_or_made
 from .template import Template
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 Compute = Callable[..., dict[str, Any]]
 Count = Callable[[int], Any]

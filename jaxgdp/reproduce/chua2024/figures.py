@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...numerics.optional import Figure
 from ...plot import BLACK, COLOURS, DASHES, marked
 from ..drawing import DASHED, grid, legend_above
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from .samplers import Compared
 
 

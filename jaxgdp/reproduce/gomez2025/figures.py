@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...numerics.optional import Figure
 from ...plot import BLACK, COLOURS, DASHES, from_floor, gaussian_curve, square_axes, tradeoff_band
 from ...report import rounded_outward
 from ..drawing import grid, legend_above
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from .illustrations import Panel, Profile
     from .training import Line
 

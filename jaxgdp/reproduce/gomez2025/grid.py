@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,11 +15,9 @@ from ...grids.landscape import (
     landscape,
     rule_of_thumb,
 )
+from ...numerics.optional import Dataset
 from ...plot import regret_panels
 from ..result import Finding, Number, Result, Table
-
-if TYPE_CHECKING:
-    import xarray
 
 _AXES = ("noise_multiplier", "sampling_prob", "num_steps")
 # a few settings, the rule of thumb's worst one among them
@@ -58,7 +55,7 @@ def figure_3(quick: bool) -> Result:
     )
 
 
-def _rule(dataset: xarray.Dataset) -> Finding:
+def _rule(dataset: Dataset) -> Finding:
     """σ ≥ 2 and T ≥ 400 imply Δ < 0.01?"""
     verdicts = rule_of_thumb(dataset)
     failed = [v for v in verdicts if v.verdict == "fails"]
@@ -89,16 +86,14 @@ def _rule(dataset: xarray.Dataset) -> Finding:
     )
 
 
-def _setting(dataset: xarray.Dataset, index: Iterable[int]) -> str:
+def _setting(dataset: Dataset, index: Iterable[int]) -> str:
     sigma, rate, steps = (
         float(dataset[name].values[i]) for name, i in zip(_AXES, index, strict=True)
     )
     return f"σ = {sigma:g}, p = {rate:.3g}, T = {steps:g}"
 
 
-def _always_lowers(
-    lower: np.ndarray, upper: np.ndarray, dataset: xarray.Dataset, axis: int
-) -> Finding:
+def _always_lowers(lower: np.ndarray, upper: np.ndarray, dataset: Dataset, axis: int) -> Finding:
     """Whether Δ falls from each grid point to the next along an axis, by the brackets."""
     low, high = np.moveaxis(lower, axis, -1), np.moveaxis(upper, axis, -1)
     falls, rises = high[..., 1:] < low[..., :-1], low[..., 1:] > high[..., :-1]

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...bracket import Bracket
+from ...numerics.optional import Axes, Figure
 from ...numerics.shapes import Array
 from ...plot import BLACK, COLOURS, gaussian_curve, square_axes, tradeoff_band
 from ..drawing import DASHED, grid, legend_above
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from .illustrations import Cost, Region
     from .noise import Pair
     from .training import Risk

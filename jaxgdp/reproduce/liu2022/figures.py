@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...numerics.optional import Axes, Figure
 from ...plot import (
     BLACK,
     COLOURS,
@@ -19,9 +20,6 @@ from ...plot import (
 from ..drawing import DASHED, grid
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from ...bracket import Bracket
     from ...numerics.shapes import Array
 

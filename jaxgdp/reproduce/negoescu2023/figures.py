@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...numerics.optional import Figure
 from ...plot import BLACK, COLOURS, line_style
 from ..drawing import grid, legend_above
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from .fits import Fits
     from .simulations import Ratios, Simulated
     from .training import Strategy
