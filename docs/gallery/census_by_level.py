@@ -22,7 +22,7 @@ def figure(quick=False):
     total = jaxgdp.compose([row for rows in queries.values() for row in rows])
     floor = 1e-10
     found = [
-        jaxgdp.measure(each, "mu", fpr_floor=floor).brackets["mu"] for each in (*levels, total)
+        jaxgdp.mu(each, fpr_floor=floor) for each in (*levels, total)
     ]
     drawn = Figure(figsize=(6.0, 3.6), layout="constrained")
     plot.parts(dict(zip(queries, found, strict=False)), found[-1], floor, drawn.add_subplot())

@@ -19,7 +19,7 @@ def figure(quick=False):
         "epsilon": r"$\varepsilon$ at $\delta = 10^{-5}$",
     }
     drawn = Figure(figsize=(5.4, 3.6), layout="constrained")
-    found = {label: [answer.brackets[name] for answer in answers] for name, label in names.items()}
+    found = {label: [answer[name] for answer in answers] for name, label in names.items()}
     plot.closing_brackets(rtol, found, drawn.add_subplot())
     return drawn, answers[0].fpr_floor
 
