@@ -21,9 +21,7 @@ def figure(quick=False):
     levels = [jaxgdp.compose(rows) for rows in queries.values()]
     total = jaxgdp.compose([row for rows in queries.values() for row in rows])
     floor = 1e-10
-    found = [
-        jaxgdp.mu(each, fpr_floor=floor) for each in (*levels, total)
-    ]
+    found = [jaxgdp.mu(each, fpr_floor=floor) for each in (*levels, total)]
     drawn = Figure(figsize=(6.0, 3.6), layout="constrained")
     plot.parts(dict(zip(queries, found, strict=False)), found[-1], floor, drawn.add_subplot())
     return drawn, floor
