@@ -32,8 +32,8 @@ from ..numerics import namespace as xp
 from ..numerics.compiling import Program
 from ..numerics.precision import with_float64
 from ..quantities import registry
-from ..quantities.quantities import quantity
-from .tangency import Tangency, tangency
+from ..quantities.quantities import quantity, reading
+from ..quantities.tangency import HalfCurves, Tangency
 
 # serves most settings of 100 steps or more with a bracket of about 1e-3; see ``lattice``
 DEFAULT = LatticeChoice("sparse", 2048, 1024, 2**17, 64, 8, 13, 1)
@@ -56,11 +56,24 @@ class Form(NamedTuple):
 
 
 NOTHING = -1000.0  # depth of TPR that every curve reaches at once: none is asked for
-_OF_FLOOR = ("mu", "regret")  # numbers whose query is the floor
+
+
+def refuse_unknown_tangency(name: str) -> None:
+    """Raise where nobody has said how a quantity's derivative acts on the curve.
+
+    Raises:
+        ValueError: there is no such quantity.
+        NotImplementedError: its ``tangency`` is not known; names it.
+    """
+    if reading(name).tangency is None:
+        raise NotImplementedError(
+            f"jaxgdp.differentiable has no derivatives of {name!r}: its quantity says nothing of its"
+            " tangency, how a derivative acts on the curve"
+        )
 
 
 class Rates(NamedTuple):
-    """What a number is asked at, as in ``Question.asked``, and depths (in standard
+    """What a number is asked at, as ``Quantity.query`` makes it, and depths (in standard
     deviations) out to which the curve has to be known, of FPR and of TPR."""
 
     query: Any
@@ -153,16 +166,17 @@ def _read(groups, halves, rates: Rates, *, name, adjacency):
     order = (1, 0) if adjacency.swapped else (0, 1)
     above, below, *bare = ([jax.tree.map(lambda a: a[s], half) for s in order] for half in halves)  # noqa: B023
     curve, symmetric = Curve(*above, *below, *gaussian_parts(groups)), adjacency.symmetric
-    query = rates.log_floor if name in _OF_FLOOR else rates.query
+    record = reading(name)
+    query = rates.log_floor if record.argument == "fpr_floor" else rates.query
     found = quantity(name, curve, query, symmetric=symmetric)
     if not bare:
         return found, None
-    value = 0.5 * (found.lower + found.upper)
-    if name == "regret":
-        value = quantity("mu", curve, query, symmetric=symmetric).upper
-    elif name == "epsilon":
-        value = xp.where(xp.isfinite(found.upper), value, xp.inf)
-    touched = tangency(name, tuple(bare[0]), query, value, symmetric=symmetric)
+    assert record.tangency is not None  # refused before
+    given = (
+        None if record.after is None else quantity(record.after, curve, query, symmetric=symmetric)
+    )
+    bare_halves = HalfCurves(tuple(bare[0]), symmetric)
+    touched = record.tangency(bare_halves, query, found, given)
     if adjacency.swapped:
         touched = touched._replace(log_weight=touched.log_weight[::-1])
     return found, touched
@@ -289,7 +303,8 @@ def _number_jvp(form, primals, tangents):
         by_groups = _pull(groups, plans, touch, form)
     moved_groups, moved = tangents
     products = jax.tree.map(lambda a, b: jnp.sum(a * b), by_groups, moved_groups)
-    moved_query = moved.log_floor if form.name in _OF_FLOOR else moved.query
+    of_floor = reading(form.name).argument == "fpr_floor"
+    moved_query = moved.log_floor if of_floor else moved.query
     change = sum(jax.tree.leaves(products)) + touch.slope * moved_query
     return jax.tree.map(jnp.asarray, found), Bracket(change, change)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,23 +14,18 @@ from ..accounting.steer.lattice_choice import LatticeChoice
 from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..deprecation import renamed_arguments
-from ..mechanisms import as_composition
+from ..mechanisms import Composition, as_composition
+from ..mechanisms.base import Mechanism
 from ..numerics import namespace as xp
 from ..numerics.normal import ndtri_exp
-from ..numerics.validation import (
-    broadcast,
-    closed_unit,
-    floor_rate,
-    nonnegative,
-    open_unit,
-    relative_width,
-)
+from ..numerics.shapes import Array, ArrayLike
+from ..numerics.validation import broadcast, closed_unit, floor_rate, open_unit, relative_width
+from ..quantities.base import Quantity
+from ..quantities.quantities import reading
 from ..tradeoff import dominating
 from .declared import declared
-from .program import NOTHING, Form, Rates, default, number, settled
+from .program import NOTHING, Form, Rates, default, number, refuse_unknown_tangency, settled
 from .program import deepest as smallest
-
-_SHALLOW = 1e-6  # smallest rate that matters for numbers from the middle of the curve
 
 
 def need_64_bits(name: str) -> None:
@@ -41,21 +38,78 @@ def need_64_bits(name: str) -> None:
         )
 
 
-def _ask(
-    name, mechanism, query, logged, adjacency, rtol, fpr_floor, lattice, deepest=None
+def quantity(
+    name: str,
+    mechanism: Composition | Mechanism,
+    argument: ArrayLike | None = None,
+    *,
+    fpr_floor: ArrayLike | None = None,
+    adjacency: str = options.ADJACENCY,
+    rtol: float = options.RTOL,
+    lattice: LatticeChoice | None = None,
 ) -> Bracket:
-    """``query`` as the user gave it, taken to its log where ``logged``; ``deepest``: a rate that
-    has to be resolved.
+    """Any quantity of the registry that says how its derivative acts on the curve, by name.
+
+    Args:
+        name: as for :func:`jaxgdp.measure`; or "log_tpr" or "log_beta".
+        mechanism: a mechanism or composition whose fields and counts may be traced; a count may be
+            any real number.
+        argument: what the quantity is asked at; its default where not given.
+        fpr_floor: FPR out to which the curve is computed; as far as the quantity needs it where not
+            given.
+        adjacency: as in :func:`jaxgdp.measure`.
+        rtol: accuracy for which windows are laid out and, where nothing is traced by ``jit`` or
+            ``vmap``, the lattice chosen.
+        lattice: from :func:`lattice`; see there what happens without one.
+
+    Returns:
+        Bracket, both of whose sides have the derivative of the quantity itself.
+
+    Raises:
+        RuntimeError: JAX computes in 32 bits.
+        ValueError: the quantity is unknown, or a number that is not traced is out of range.
+        NotImplementedError: the quantity does not say how its derivative acts on the curve, or a
+            mechanism does not declare derivatives in what is traced; names it.
+
+    Example:
+        >>> import jax, jaxgdp
+        >>> with jax.enable_x64(True):
+        ...     found = quantity("epsilon", jaxgdp.Gaussian(1.0), 1e-5)
+        >>> bool(found.contains(jaxgdp.gdp.epsilon(delta=1e-5, mu=1.0)))
+        True
     """
-    need_64_bits(name)
+    refuse_unknown_tangency(name)
+    record = reading(name)
+    argument = record.default if argument is None else argument
+    return _ask(record, mechanism, record.checked(argument), fpr_floor, adjacency, rtol, lattice)
+
+
+def _ask(
+    record: Quantity,
+    mechanism: Composition | Mechanism,
+    argument: Any,
+    fpr_floor: ArrayLike | None,
+    adjacency: str,
+    rtol: float,
+    lattice: LatticeChoice | None,
+) -> Bracket:
+    """A quantity at an argument that is checked."""
+    need_64_bits(record.name)
     mechanism = as_composition(mechanism)
     mechanism = declared(mechanism, Adjacency.checked(adjacency))
     paired, order = dominating(mechanism, adjacency)
     groups = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), paired.stacked())
+    floor, deepest = record.traced_reach(argument)
+    if fpr_floor is not None:
+        floor = floor_rate("fpr_floor", fpr_floor)
     # (by NumPy what is known: nothing is compiled for it)
     query, floor, depth = (
         jnp.asarray(a, float) if isinstance(a, Tracer) else np.asarray(a, float)
-        for a in (query, fpr_floor, 0.5 if deepest is None else deepest)
+        for a in (
+            0.0 if record.own_argument is None else argument,
+            floor,
+            0.5 if deepest is None else deepest,
+        )
     )
     shape, axes = (
         broadcast(mechanism=np.empty(mechanism.shape), query=query, fpr_floor=floor),
@@ -63,12 +117,13 @@ def _ask(
     )
     log_floor = xp.log(floor)
     depth = np.asarray(NOTHING) if deepest is None else -ndtri_exp(xp.log(depth))
-    rates = Rates(xp.log(query) if logged else query, log_floor, -ndtri_exp(log_floor), depth)
-    form = Form(name, order, lattice, float(relative_width("rtol", rtol)))
+    query = query if record.own_argument is None else record.query(query)
+    rates = Rates(query, log_floor, -ndtri_exp(log_floor), depth)
+    form = Form(record.name, order, lattice, float(relative_width("rtol", rtol)))
     if shape == ():
         return number(form, groups, rates)
 
-    def spread(leaf, own=0):
+    def spread(leaf: Array, own: int = 0) -> Array:
         inner = leaf.shape[leaf.ndim - own :] if own else ()
         outer = leaf.shape[: leaf.ndim - own]
         leaf = leaf.reshape((1,) * (len(shape) - len(outer)) + leaf.shape)
@@ -82,7 +137,7 @@ def _ask(
     return Bracket(*(side.reshape(shape) for side in found))
 
 
-def _common(groups, rates, form) -> LatticeChoice:
+def _common(groups: Any, rates: Rates, form: Form) -> LatticeChoice:
     """One lattice for a batch: the finest that one of its settings needs, or the default one where
     they are not known.
     """
@@ -96,7 +151,7 @@ def _common(groups, rates, form) -> LatticeChoice:
     )
 
 
-def _finest(lattices) -> LatticeChoice:
+def _finest(lattices: list[LatticeChoice]) -> LatticeChoice:
     """One that serves settings of all these: the one with most vertices, with the reach and the
     pieces of the widest.
 
@@ -118,7 +173,11 @@ def _finest(lattices) -> LatticeChoice:
 
 
 def lattice(
-    mechanism, rtol=1e-3, fpr_floor=1e-10, deepest=None, adjacency="add_remove"
+    mechanism: Composition | Mechanism,
+    rtol: float = options.RTOL,
+    fpr_floor: float = options.FPR_FLOOR,
+    deepest: float | None = None,
+    adjacency: str = options.ADJACENCY,
 ) -> LatticeChoice:
     """The lattice to trace with: chosen on the host from representative settings, then fixed.
 
@@ -151,7 +210,14 @@ def lattice(
     return _finest(settled(flat, float(relative_width("rtol", rtol)), floor, order, deepest))
 
 
-def mu(mechanism, fpr_floor=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+def mu(
+    mechanism: Composition | Mechanism,
+    fpr_floor: ArrayLike = options.FPR_FLOOR,
+    *,
+    adjacency: str = options.ADJACENCY,
+    rtol: float = options.RTOL,
+    lattice: LatticeChoice | None = None,
+) -> Bracket:
     """μ*(floor), traced and differentiable; see :meth:`jaxgdp.TradeoffCurve.mu`.
 
     By the envelope theorem ∂μ* = ∂δ(ε*)/φ(Φ⁻¹(TPR)) at the point of the curve where μ is largest.
@@ -182,101 +248,168 @@ def mu(mechanism, fpr_floor=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice
         >>> bool(abs(float(slope) + 10 / 5.0**2) < 1e-2)
         True
     """
-    fpr_floor = floor_rate("fpr_floor", fpr_floor)
-    return _ask("mu", mechanism, 0.0, False, adjacency, rtol, fpr_floor, lattice)
+    return quantity("mu", mechanism, fpr_floor, adjacency=adjacency, rtol=rtol, lattice=lattice)
 
 
 def regret(
-    mechanism, fpr_floor=1e-10, *, adjacency="add_remove", rtol=1e-3, lattice=None
+    mechanism: Composition | Mechanism,
+    fpr_floor: ArrayLike = options.FPR_FLOOR,
+    *,
+    adjacency: str = options.ADJACENCY,
+    rtol: float = options.RTOL,
+    lattice: LatticeChoice | None = None,
 ) -> Bracket:
     """Δ of reporting μ*(floor), traced and differentiable; arguments as in :func:`mu`.
 
     ∂Δ = (φ(ε*/μ − μ/2)·∂μ* − ∂δ(ε*))/(1 + e^{ε*}) at the slope where the gap is widest. Report the
-    upper side."""
-    fpr_floor = floor_rate("fpr_floor", fpr_floor)
-    return _ask("regret", mechanism, 0.0, False, adjacency, rtol, fpr_floor, lattice)
+    upper side.
+    """
+    return quantity("regret", mechanism, fpr_floor, adjacency=adjacency, rtol=rtol, lattice=lattice)
 
 
 @renamed_arguments(d="approximation")
 def approximate_mu(
-    mechanism,
-    approximation=options.APPROXIMATION,
+    mechanism: Composition | Mechanism,
+    approximation: ArrayLike = options.APPROXIMATION,
     *,
-    adjacency="add_remove",
-    rtol=1e-3,
-    lattice=None,
+    adjacency: str = options.ADJACENCY,
+    rtol: float = options.RTOL,
+    lattice: LatticeChoice | None = None,
 ) -> Bracket:
-    """d-approximate μ, traced and differentiable; d (``approximation``) in (0, 1), other arguments as in :func:`mu`.
-    Report the upper side.
+    """d-approximate μ, traced and differentiable; ``approximation`` is d in (0, 1), other arguments
+    as in :func:`mu`. Report the upper side.
     """
-    d = open_unit("approximation", approximation)
-    return _ask("approximate_mu", mechanism, d, True, adjacency, rtol, d, lattice, d)
+    return quantity(
+        "approximate_mu", mechanism, approximation, adjacency=adjacency, rtol=rtol, lattice=lattice
+    )
 
 
-def advantage(mechanism, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+def advantage(
+    mechanism: Composition | Mechanism,
+    *,
+    adjacency: str = options.ADJACENCY,
+    rtol: float = options.RTOL,
+    lattice: LatticeChoice | None = None,
+) -> Bracket:
     """η = δ(0), traced and differentiable; arguments as in :func:`mu`. Report the upper side."""
-    return _ask("advantage", mechanism, 0.0, False, adjacency, rtol, _SHALLOW, lattice)
+    return quantity("advantage", mechanism, adjacency=adjacency, rtol=rtol, lattice=lattice)
 
 
-def epsilon(mechanism, delta, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
-    """ε(δ) in nats, traced and differentiable; δ in (0, 1), other arguments as in :func:`mu`.
-    Report the upper side.
+def epsilon(
+    mechanism: Composition | Mechanism,
+    delta: ArrayLike,
+    *,
+    adjacency: str = options.ADJACENCY,
+    rtol: float = options.RTOL,
+    lattice: LatticeChoice | None = None,
+) -> Bracket:
+    """ε(δ) in nats, traced and differentiable; δ in (0, 1), other arguments as in :func:`mu`. Report
+    the upper side.
 
     ∂ε = ∂δ(ε)/(e^ε·α) at fixed δ, with α the FPR of the threshold ε (implicit function theorem).
     """
-    delta = open_unit("delta", delta)
-    return _ask("epsilon", mechanism, delta, True, adjacency, rtol, _SHALLOW, lattice, delta)
+    return quantity("epsilon", mechanism, delta, adjacency=adjacency, rtol=rtol, lattice=lattice)
 
 
 def delta(
-    mechanism, epsilon, *, adjacency="add_remove", rtol=1e-3, fpr_floor=1e-10, lattice=None
+    mechanism: Composition | Mechanism,
+    epsilon: ArrayLike,
+    *,
+    fpr_floor: ArrayLike = options.FPR_FLOOR,
+    adjacency: str = options.ADJACENCY,
+    rtol: float = options.RTOL,
+    lattice: LatticeChoice | None = None,
 ) -> Bracket:
     """δ(ε), traced and differentiable; ε ≥ 0 in nats, other arguments as in :func:`mu`. Report the
     upper side.
 
     ``fpr_floor`` says how far out the curve is computed: beyond it δ(ε) is bounded by its value
-    there."""
-    epsilon, fpr_floor = nonnegative("epsilon", epsilon), floor_rate("fpr_floor", fpr_floor)
-    return _ask("delta", mechanism, epsilon, False, adjacency, rtol, fpr_floor, lattice)
+    there.
+    """
+    return quantity(
+        "delta",
+        mechanism,
+        epsilon,
+        fpr_floor=fpr_floor,
+        adjacency=adjacency,
+        rtol=rtol,
+        lattice=lattice,
+    )
 
 
-def _at_fpr(name, mechanism, argument, fpr, adjacency, rtol, lattice):
-    fpr = open_unit(argument, fpr)
-    floor = xp.minimum(fpr, _SHALLOW)
-    return _ask(name, mechanism, fpr, True, adjacency, rtol, floor, lattice, floor)
-
-
-def tpr(mechanism, fpr, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+def tpr(
+    mechanism: Composition | Mechanism,
+    fpr: ArrayLike,
+    *,
+    adjacency: str = options.ADJACENCY,
+    rtol: float = options.RTOL,
+    lattice: LatticeChoice | None = None,
+) -> Bracket:
     """Largest TPR at an FPR in (0, 1), traced and differentiable; other arguments as in :func:`mu`.
     Report the upper side.
     """
-    return _at_fpr("tpr", mechanism, "fpr", fpr, adjacency, rtol, lattice)
+    return quantity("tpr", mechanism, fpr, adjacency=adjacency, rtol=rtol, lattice=lattice)
 
 
 @renamed_arguments(alpha="fpr")
-def beta(mechanism, fpr, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+def beta(
+    mechanism: Composition | Mechanism,
+    fpr: ArrayLike,
+    *,
+    adjacency: str = options.ADJACENCY,
+    rtol: float = options.RTOL,
+    lattice: LatticeChoice | None = None,
+) -> Bracket:
     """f(α), the least FNR at an FPR in (0, 1), traced and differentiable; arguments as in
     :func:`mu`. Report the lower side.
     """
-    return _at_fpr("beta", mechanism, "fpr", fpr, adjacency, rtol, lattice)
+    return quantity("beta", mechanism, fpr, adjacency=adjacency, rtol=rtol, lattice=lattice)
 
 
-def log_tpr(mechanism, fpr, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+def log_tpr(
+    mechanism: Composition | Mechanism,
+    fpr: ArrayLike,
+    *,
+    adjacency: str = options.ADJACENCY,
+    rtol: float = options.RTOL,
+    lattice: LatticeChoice | None = None,
+) -> Bracket:
     """log TPR at an FPR, traced and differentiable; arguments as in :func:`tpr`. Report the upper
     side.
     """
-    return _at_fpr("log_tpr", mechanism, "fpr", fpr, adjacency, rtol, lattice)
+    return quantity("log_tpr", mechanism, fpr, adjacency=adjacency, rtol=rtol, lattice=lattice)
 
 
 @renamed_arguments(alpha="fpr")
-def log_beta(mechanism, fpr, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
+def log_beta(
+    mechanism: Composition | Mechanism,
+    fpr: ArrayLike,
+    *,
+    adjacency: str = options.ADJACENCY,
+    rtol: float = options.RTOL,
+    lattice: LatticeChoice | None = None,
+) -> Bracket:
     """log f(α), traced and differentiable; arguments as in :func:`beta`. Report the lower side."""
-    return _at_fpr("log_beta", mechanism, "fpr", fpr, adjacency, rtol, lattice)
+    return quantity("log_beta", mechanism, fpr, adjacency=adjacency, rtol=rtol, lattice=lattice)
 
 
-def bayes_risk(mechanism, prior=0.5, *, adjacency="add_remove", rtol=1e-3, lattice=None) -> Bracket:
-    """Least error probability of an attacker, traced and differentiable; ``prior`` in (0, 1) is the
-    probability that the record is absent, other arguments as in :func:`mu`. Report the lower
-    side."""
-    prior = closed_unit("prior", prior)
-    return _ask("bayes_risk", mechanism, prior, False, adjacency, rtol, _SHALLOW, lattice)
+def bayes_risk(
+    mechanism: Composition | Mechanism,
+    prior: ArrayLike = options.PRIOR,
+    *,
+    adjacency: str = options.ADJACENCY,
+    rtol: float = options.RTOL,
+    lattice: LatticeChoice | None = None,
+) -> Bracket:
+    """Least error probability of an attacker, traced and differentiable; ``prior`` in [0, 1] is the
+    probability that the record is absent, other arguments as in :func:`mu`. Report the lower side.
+    """
+    return _ask(
+        reading("bayes_risk"),
+        mechanism,
+        closed_unit("prior", prior),
+        None,
+        adjacency,
+        rtol,
+        lattice,
+    )

@@ -6,9 +6,12 @@ from .. import gdp
 from ..accounting.certify.curve import Curve, log_delta_at, path
 from ..bracket import Bracket
 from ..numerics import namespace as xp
+from ..numerics.shapes import Array
+from . import overflow
 from .base import Quantity
 from .reading import unsampled
 from .reading.profile import delta_achieved, probability
+from .tangency import HalfCurves, Tangency, single_point
 
 
 def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
@@ -28,6 +31,15 @@ def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
     )
 
 
+def tangency(
+    halves: HalfCurves, query: Array, found: Bracket, given: Bracket | None = None
+) -> Tangency:
+    """δ(0) itself."""
+    zero = xp.zeros(())
+    side, _ = halves.larger(zero)
+    return single_point(side, zero, zero, zero)
+
+
 QUANTITY = Quantity(
     name="advantage",
     symbol="η",
@@ -37,6 +49,8 @@ QUANTITY = Quantity(
     threshold=lambda argument: 0.0,
     unit="probability",
     extent=(0.0, 1.0),
+    tangency=tangency,
+    overflow=overflow.Overflow(shift=overflow.probability_raised),
     of_gaussian=lambda mu, argument: gdp.advantage(mu=mu),
     order=30,
 )

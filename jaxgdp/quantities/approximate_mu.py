@@ -7,10 +7,23 @@ from ..accounting.certify.curve import Curve, Points, both_sides, path, points
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.errors import COMPOSED_MU
-from ..numerics.normal import log1mexp
+from ..numerics.normal import argmax, log1mexp, ndtri_exp
+from ..numerics.shapes import Array
 from ..numerics.validation import open_unit
+from . import overflow
 from .base import Quantity, identity, log_rate
 from .reading.quantiles import difference, from_the_middle, gaps, quantiles
+from .tangency import (
+    HalfCurves,
+    Tangency,
+    between,
+    largest,
+    log_density,
+    peak,
+    single_point,
+    touching_slope,
+    tpr_quantile,
+)
 
 
 def approximate_mu(curve: Curve, log_d) -> Bracket:
@@ -58,6 +71,48 @@ def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
     return approximate_mu(curve, query)
 
 
+def tangency(
+    halves: HalfCurves, query: Array, found: Bracket, given: Bracket | None = None
+) -> Tangency:
+    """Where Φ⁻¹((TPR − d)/(1 − d)) − Φ⁻¹(α/(1 − d)) is largest."""
+    log_d = query
+    log_rest, rest = log1mexp(log_d), -xp.expm1(log_d)
+    sides = []
+    for side in (0, 1):
+        p = halves.points[side]
+        above = p.used & (p.log_tpr > log_d)
+        excess = xp.where(
+            above,
+            p.log_tpr + log1mexp(xp.minimum(log_d - xp.where(above, p.log_tpr, 0.0), 0.0)),
+            -1.0,
+        )
+        log_tpr, log_beta = (
+            xp.minimum(excess - log_rest, 0.0),
+            xp.minimum(p.log_beta - log_rest, 0.0),
+        )
+        z_alpha, z_tpr = (
+            ndtri_exp(xp.minimum(p.log_alpha - log_rest, 0.0)),
+            tpr_quantile(log_tpr, log_beta),
+        )
+        usable = above & xp.isfinite(z_alpha) & xp.isfinite(z_tpr)
+        z_alpha, z_tpr = xp.where(usable, z_alpha, 0.0), xp.where(usable, z_tpr, 0.0)
+        value = xp.where(usable, z_tpr - z_alpha, -xp.inf)
+        k = argmax(value)
+        shift, single = peak(value, usable, k)
+        z1, z0 = between(z_tpr, k, shift), between(z_alpha, k, shift)
+        epsilon = touching_slope(z0, z1, p, value, usable, k)
+        # ∂/∂d of (TPR − d)/(1 − d) and of α/(1 − d), α and TPR held fixed; the query is log d
+        slope = xp.exp(log_d + p.log_alpha[k] - 2.0 * log_rest - log_density(z0))
+        slope = -xp.exp(log_d + p.log_beta[k] - 2.0 * log_rest - log_density(z1)) - slope
+        sides.append(
+            (
+                value[k],
+                single_point(side, epsilon, -log_density(z1) - xp.log(rest), slope, single=single),
+            )
+        )
+    return largest(sides)
+
+
 QUANTITY = Quantity(
     name="approximate_mu",
     symbol="μ_d",
@@ -73,5 +128,8 @@ QUANTITY = Quantity(
     query=log_rate,
     rate=identity,
     rounding=1e-14,
+    reach=lambda d: (d, d),
+    tangency=tangency,
+    overflow=overflow.Overflow(reduced=overflow.rate_above),
     order=90,
 )

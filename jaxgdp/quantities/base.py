@@ -6,26 +6,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from ..bracket import LEAST, Bracket, Status
+from ..numerics import namespace as xp
+from ..numerics.shapes import Array, ArrayLike
+from .overflow import Overflow
+from .tangency import Tangency
+
+SHALLOW = 1e-6  # smallest rate that matters for numbers from the middle of the curve
+_Value = TypeVar("_Value")
 
 
-def identity(value):
+def identity(value: _Value) -> _Value:
     """The argument itself."""
     return value
 
 
-def log_rate(value):
-    """log of a rate, −∞ at 0."""
+def log_rate(value: ArrayLike) -> Array:
+    """log of a rate, −∞ at 0; the rate may be traced."""
     with np.errstate(divide="ignore"):
-        return np.log(value)
+        return xp.log(value)
 
 
-def nothing(argument=None):
-    """0, of nearly everything where nothing has been released."""
+def nothing(argument: Array | None = None) -> float:
+    """0: the value of nearly every quantity where nothing has been released."""
     return 0.0
 
 
@@ -36,7 +43,7 @@ class Quantity:
 
     Attributes:
         name: as users ask for it.
-        symbol: as reports print it.
+        symbol: as reports and tables show it.
         read: ``read(curve, query, symmetric=…)`` → :class:`Bracket` (unbatched, arrays of either
             library). Each side is worked out on its own and must hold on a curve of which only some
             vertices are known; nobody compares the two before :meth:`settle`.
@@ -44,8 +51,8 @@ class Quantity:
             been read already.
         long_name: what it is called in full.
         description: what it means, in one sentence.
-        argument: name of what it is asked at ("delta", "epsilon", "fpr", "prior", "approximation"), or None.
-            "fpr_floor" is that of the whole question.
+        argument: name of what it is asked at, such as "delta", or None. "fpr_floor" is that of the
+            whole question.
         default: of the argument.
         check: ``check(name, value)`` → the argument as an array, or a ValueError that names it.
         closed: whether a whole curve answers at 0 and 1, too, where ``check`` allows numbers in
@@ -70,6 +77,14 @@ class Quantity:
         reported: arguments at which a report gives it; () where it does not, None for the default
             alone.
         idle: its value, of the argument, where nothing has been released.
+        tangency: ``tangency(halves, query, found, given)`` → :class:`~.tangency.Tangency`: how its
+            derivative acts on the curve, where both half-curves of the dominating pair, the query
+            and the bracket at it are known, and that of ``after``. None where nobody has said so:
+            ``jaxgdp.differentiable`` refuses it by name.
+        reach: ``reach(argument)`` → (FPR floor, smallest other rate or None) out to which a curve
+            that is traced has to be known; by default as far as ``rate``.
+        overflow: :class:`~.overflow.Overflow`: how an overflow of padded batches shifts it. None
+            where nobody has said so: plans of runs that may overflow refuse it by name.
         of_gaussian: ``of_gaussian(μ, argument)``, its value on the curve of the Gaussian mechanism;
             None where there is no closed form.
         order: place in tables.
@@ -82,28 +97,31 @@ class Quantity:
     long_name: str = ""
     description: str = ""
     argument: str | None = None
-    default: Any = None
-    check: Callable[[str, Any], Any] | None = None
+    default: float | None = None
+    check: Callable[[str, ArrayLike], Any] | None = None
     closed: bool = False
     query: Callable[[Any], Any] = identity
     rate: Callable[[Any], Any] | None = None
     threshold: Callable[[Any], Any] | None = None
-    locate: Callable[..., Any] | None = None
+    locate: Callable[..., Array] | None = None
     absolute: float | None = None
-    safe_side: str = "upper"
+    safe_side: Literal["upper", "lower"] = "upper"
     monotone: bool = True
     unit: str = ""
     extent: tuple[float, float] = (0.0, np.inf)
     rounding: float = LEAST
-    reported: tuple | None = None
+    reported: tuple[float, ...] | None = None
     idle: Callable[[Any], Any] = nothing
     of_gaussian: Callable[[Any, Any], Any] | None = None
+    tangency: Callable[..., Tangency] | None = None
+    reach: Callable[[Any], tuple[Any, Any]] | None = None
+    overflow: Overflow | None = None
     order: int = 100
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.name)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantity) and self.name == other.name and self.read == other.read
 
     @property
@@ -117,13 +135,29 @@ class Quantity:
         return None if self.argument == "fpr_floor" else self.argument
 
     @property
+    def worst(self) -> float:
+        """The end of its extent that says nothing: what is reported where nothing is known."""
+        return self.extent[1] if self.grows else self.extent[0]
+
+    @property
     def promise(self) -> str:
         """The accuracy promised, in words."""
         if self.absolute is None:
             return "relative width at most rtol"
         return f"width at most {self.absolute:g} rtol"
 
-    def checked(self, value):
+    def traced_reach(self, argument: Any) -> tuple[Any, Any]:
+        """``reach``, or as far as ``rate``: (FPR floor, smallest other rate or None)."""
+        if self.reach is not None:
+            return self.reach(argument)
+        if self.argument == "fpr_floor":
+            return argument, None
+        if self.rate is None:
+            return SHALLOW, None
+        rate = xp.minimum(self.rate(argument), SHALLOW)
+        return rate, rate
+
+    def checked(self, value: ArrayLike | None) -> Any:
         """The argument as an array; None for a quantity that is asked at nothing.
 
         Raises:
@@ -135,7 +169,7 @@ class Quantity:
             return None
         return np.asarray(value, float) if self.check is None else self.check(self.argument, value)
 
-    def excess(self, bracket: Bracket, rtol: float):
+    def excess(self, bracket: Bracket, rtol: float) -> Array:
         """How many times wider a bracket is than promised (host arrays): met where it is at most
         1.
         """
@@ -147,7 +181,7 @@ class Quantity:
         small = (np.abs(upper) <= LEAST) & (self.absolute is None)
         return np.where(small, 0.0, np.where(np.isnan(excess), np.inf, excess))
 
-    def settle(self, bracket: Bracket) -> tuple[Bracket, Any]:
+    def settle(self, bracket: Bracket) -> tuple[Bracket, Array]:
         """The bracket to be shown for two sides that were worked out on their own, and where they
         contradict each other.
 
@@ -158,7 +192,7 @@ class Quantity:
         """
         return Bracket.from_sides(bracket.lower, bracket.upper, self.extent, self.rounding)
 
-    def status(self, bracket: Bracket, contradicted, rtol: float):
+    def status(self, bracket: Bracket, contradicted: Array, rtol: float) -> Array:
         """Codes of :class:`jaxgdp.bracket.Status` for what :meth:`settle` returned."""
         reached = np.where(self.excess(bracket, rtol) <= 1.0, Status.OK, Status.WIDE)
         return np.where(contradicted, Status.CONTRADICTION, reached)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from .. import gdp, options
-from ..accounting.certify.curve import Curve, Points, log_rest_at, path
+from ..accounting.certify.curve import Curve, Points, log_delta_at, log_rest_at, path
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.errors import CLOSED_RISK, RISK
+from ..numerics.shapes import Array
 from ..numerics.validation import open_unit
-from .base import Quantity
+from . import overflow
+from .base import SHALLOW, Quantity
 from .reading import unsampled
+from .tangency import HalfCurves, Tangency, single_point
 
 LEAST_RISK = 1e-6  # smallest rate that the curve has to resolve
 
@@ -55,6 +58,24 @@ def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
     return Bracket(lower, xp.maximum(upper, xp.where(guess > 0.0, np.finfo(float).tiny, 0.0)))
 
 
+def tangency(
+    halves: HalfCurves, query: Array, found: Bracket, given: Bracket | None = None
+) -> Tangency:
+    """π·α + (1 − π)·β is (1 − π)·(1 − δ(ε)) at e^ε = π/(1 − π), and the mirror image below one
+    half; its derivative in π is α − β.
+    """
+    rare = xp.minimum(query, 1.0 - query)
+    epsilon = xp.abs(xp.log(query) - xp.log1p(-query))
+    below = query < 0.5
+    side, log_delta = halves.larger(epsilon)
+    if not halves.symmetric:
+        side = below.astype(int)
+        log_delta = xp.where(below, log_delta_at(halves.vertices[1], epsilon), log_delta)
+    alpha = xp.exp(halves.log_fpr(side, epsilon))
+    slope = alpha * (1.0 + xp.exp(epsilon)) - 1.0 + xp.exp(log_delta)
+    return single_point(side, epsilon, xp.log(rare), xp.where(below, -slope, slope), -1.0)
+
+
 QUANTITY = Quantity(
     name="bayes_risk",
     symbol="R",
@@ -73,6 +94,9 @@ QUANTITY = Quantity(
     safe_side="lower",
     unit="probability",
     extent=(0.0, 1.0),
+    reach=lambda prior: (SHALLOW, None),
+    tangency=tangency,
+    overflow=overflow.Overflow(shift=overflow.risk_lowered),
     reported=(),
     idle=lambda prior: np.minimum(prior, 1.0 - prior),
     of_gaussian=lambda mu, prior: gdp.bayes_risk(prior=prior, mu=mu),

@@ -5,15 +5,25 @@ from __future__ import annotations
 from .. import gdp, options
 from ..accounting.certify.curve import Curve
 from ..bracket import Bracket
+from ..numerics.shapes import Array
 from ..numerics.validation import open_unit
+from . import overflow
 from .base import Quantity, identity, log_rate
 from .reading.profile import probability
 from .reading.rates import error_rates, threshold_of_fpr
+from .tangency import HalfCurves, Tangency, at_fpr
 
 
 def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
     """f(α) at the log of an FPR α."""
     return probability(error_rates(curve, query, symmetric=symmetric)[1])
+
+
+def tangency(
+    halves: HalfCurves, query: Array, found: Bracket, given: Bracket | None = None
+) -> Tangency:
+    """1 − TPR, at the line through the curve at the FPR."""
+    return at_fpr(halves, query).tangency(sign=-1.0)
 
 
 QUANTITY = Quantity(
@@ -32,6 +42,8 @@ QUANTITY = Quantity(
     safe_side="lower",
     unit="probability",
     extent=(0.0, 1.0),
+    tangency=tangency,
+    overflow=overflow.Overflow(shift=overflow.probability_lowered),
     reported=(),
     idle=lambda fpr: 1.0 - fpr,
     of_gaussian=lambda mu, fpr: gdp.beta(fpr=fpr, mu=mu),

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
 from .. import gdp, options
 from ..accounting.certify.curve import Curve, Points, path, points, safe_log1m
 from ..accounting.certify.vertices import Vertices
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.normal import log_error
+from ..numerics.shapes import Array
 from ..numerics.validation import open_unit
-from .base import Quantity, identity, log_rate
+from . import overflow
+from .base import SHALLOW, Quantity, identity, log_rate
 from .reading import unsampled
+from .tangency import HalfCurves, Tangency, single_point
 
 
 def _root(p: Points, log_d, side):
@@ -65,6 +72,50 @@ def locate(curve: Curve, query, found: Bracket | None = None, *, symmetric: bool
     return (epsilon(curve, query, symmetric=symmetric) if found is None else found).upper
 
 
+def tangency(
+    halves: HalfCurves, query: Array, found: Bracket, given: Bracket | None = None
+) -> Tangency:
+    """Where δ(ε) is δ: ∂ε = ∂δ/(e^ε·α) at fixed δ, with α the FPR of the threshold ε."""
+    epsilon = xp.where(xp.isfinite(found.upper), 0.5 * (found.lower + found.upper), xp.inf)
+    known = xp.isfinite(epsilon) & (epsilon > 0.0)
+    epsilon = xp.where(known, epsilon, 0.0)
+    side, _ = halves.larger(epsilon)
+    log_alpha = halves.log_fpr(side, epsilon)
+    log_weight = xp.where(known, -epsilon - log_alpha, -xp.inf)
+    return single_point(
+        side, epsilon, log_weight, xp.where(known, -xp.exp(query - epsilon - log_alpha), 0.0)
+    )
+
+
+def epsilon_at_less(
+    upper: Array, delta: float, less: float, rough: Callable[[float], Array]
+) -> Array:
+    """A bound on ε at a rate slightly below δ from the bound at δ: no second evaluation.
+
+    The profile is convex in γ = e^ε, being the largest of Q(A) − γ·P(A) over all events A. It is at
+    most δ at γ₁ = e^upper and, by another bound, at most δ/2 at some γ₂. With s = 2·(δ − less)/δ it
+    is hence at most (1 − s)·δ + s·δ/2 = less at (1 − s)·γ₁ + s·γ₂.
+
+    Args:
+        upper: ε at ``delta``, an upper bound.
+        delta: δ in (0, 1).
+        less: smaller rate, in (0, δ].
+        rough: another upper bound on ε at a rate, of the same shape, which need not be sharp; ∞
+            where there is none.
+
+    Returns:
+        ε at ``less``, an upper bound; ∞ where nothing is known.
+    """
+    # (at s = 1 there is no room to be made: there the bound is ε at δ/2 itself)
+    share = min(2.0 * (delta - less) / delta * overflow.ROOM, 1.0)
+    if less < 0.5 * delta:
+        return np.full(np.shape(upper), np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        far = rough(0.5 * delta)
+        more = upper + np.log1p(share * np.expm1(np.maximum(far - upper, 0.0)))
+        return np.where(np.isnan(more), np.inf, more * overflow.ROOM)
+
+
 def of_gaussian(mu, delta):
     """ε of the Gaussian mechanism."""
     return gdp.epsilon(delta=delta, mu=mu)
@@ -86,6 +137,9 @@ QUANTITY = Quantity(
     locate=locate,
     unit="nats",
     rounding=1e-14,
+    reach=lambda delta: (SHALLOW, delta),
+    tangency=tangency,
+    overflow=overflow.Overflow(reduced=overflow.rate_above, near=epsilon_at_less),
     reported=options.REPORT_DELTAS,
     of_gaussian=of_gaussian,
     order=40,

@@ -10,10 +10,23 @@ from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.errors import COMPOSED_MU
 from ..numerics.normal import argmax, log1mexp, ndtri_exp
+from ..numerics.shapes import Array
 from ..numerics.validation import floor_rate
+from . import overflow
 from .base import Quantity, log_rate
 from .reading.chords import alpha_chord, alpha_line, chord_to_end, some_tests, tpr_chord, tpr_line
 from .reading.quantiles import difference, from_the_middle, gaps, quantiles
+from .tangency import (
+    HalfCurves,
+    Tangency,
+    between,
+    largest,
+    log_density,
+    peak,
+    single_point,
+    touching_slope,
+    tpr_quantile,
+)
 
 _TESTS = 128  # tests of an attack whose μ is computed, per piece
 
@@ -154,6 +167,48 @@ def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
     return mu(curve, query)
 
 
+def mu_tangency(halves: HalfCurves, log_floor: Array) -> Tangency:
+    """Where Φ⁻¹(TPR) − Φ⁻¹(α) is largest, at the floor or inside: ∂μ = ∂δ(ε*)/φ(Φ⁻¹(TPR))."""
+    found = []
+    for side in (0, 1):
+        p = halves.points[side]
+        z_alpha, z_tpr = ndtri_exp(p.log_alpha), tpr_quantile(p.log_tpr, p.log_beta)
+        above = (p.log_alpha >= log_floor) & (p.log_beta >= log_floor)
+        seen = above | ((p.log_alpha <= log_floor) & (p.log_beta <= log_floor))
+        usable = p.used & seen & xp.isfinite(z_alpha) & xp.isfinite(z_tpr)
+        value = xp.where(
+            usable, xp.where(usable, z_tpr, 0.0) - xp.where(usable, z_alpha, 0.0), -xp.inf
+        )
+        k = argmax(value)
+        shift, single = peak(value, usable, k)
+        z0, z1 = (between(xp.where(usable, z, 0.0), k, shift) for z in (z_alpha, z_tpr))
+        epsilon = touching_slope(z0, z1, p, value, usable, k)
+        inner = single_point(side, epsilon, -log_density(z1), xp.zeros(()), single=single)
+        found.append((value[k], inner))
+
+        touch = halves.tpr(log_floor, side)
+        visible = xp.max(xp.where(p.used, p.log_alpha, -xp.inf)) >= log_floor
+        visible = visible & (xp.min(xp.where(p.used, p.log_alpha, 0.0)) <= log_floor)
+        z0, z1 = ndtri_exp(log_floor), tpr_quantile(touch.log_tpr, touch.log_beta)
+        gain = xp.exp(log_floor + touch.epsilon - log_density(z1)) - xp.exp(
+            log_floor - log_density(z0)
+        )
+        found.append(
+            (
+                xp.where(visible, z1 - z0, -xp.inf),
+                single_point(side, touch.epsilon, -log_density(z1), gain, single=touch.single),
+            )
+        )
+    return largest(found)
+
+
+def tangency(
+    halves: HalfCurves, query: Array, found: Bracket, given: Bracket | None = None
+) -> Tangency:
+    """:func:`mu_tangency`."""
+    return mu_tangency(halves, query)
+
+
 QUANTITY = Quantity(
     name="mu",
     symbol="μ",
@@ -168,6 +223,8 @@ QUANTITY = Quantity(
     check=floor_rate,
     query=log_rate,
     rounding=1e-14,
+    tangency=tangency,
+    overflow=overflow.Overflow(shift=overflow.mu),
     of_gaussian=lambda mu, floor: mu,
     order=10,
 )

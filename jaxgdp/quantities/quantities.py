@@ -4,27 +4,32 @@ and derivatives use.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ..accounting.certify.curve import Curve, log_rest_at, path
+from ..accounting.certify.curve import Curve, Points, log_rest_at, path
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.normal import log_error, log_ndtr
-from .base import Quantity
+from ..numerics.shapes import Array
+from ..numerics.validation import open_unit
+from .base import Quantity, identity, log_rate
 from .reading.profile import log_delta as _log_delta
 from .reading.rates import error_rates
 from .registry import named
+from .tangency import HalfCurves, Tangency, at_fpr
 
 
-def _log_tpr(curve, query, *, symmetric):
+def _log_tpr(curve: Curve, query: Array, *, symmetric: bool) -> Any:
     return error_rates(curve, query, symmetric=symmetric)[0]
 
 
-def _log_beta(curve, query, *, symmetric):
+def _log_beta(curve: Curve, query: Array, *, symmetric: bool) -> Any:
     return error_rates(curve, query, symmetric=symmetric)[1]
 
 
-def _advantage_fpr(curve, query, *, symmetric):
+def _advantage_fpr(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
     attack = path(curve.lower_plus)
     gain = xp.exp(attack.log_tpr) - xp.exp(attack.log_alpha)
     k = xp.argmax(gain)
@@ -34,7 +39,7 @@ def _advantage_fpr(curve, query, *, symmetric):
     return Bracket(fpr, fpr)
 
 
-def _log_rest(curve, query, *, symmetric):
+def _log_rest(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
     """log(1 − δ(ε)) = log min(β + e^ε·α): of the dominating pair from below, of the attack's tests
     from above.
     """
@@ -46,47 +51,78 @@ def _log_rest(curve, query, *, symmetric):
     return Bracket(lower, upper)
 
 
-def _achieved(attack, epsilon):
+def _achieved(attack: Points, epsilon: Array) -> Array:
     found = xp.logaddexp(attack.log_beta, epsilon + attack.log_alpha)
     found = found + log_error(found, epsilon, attack.log_alpha)
     return xp.minimum(xp.min(xp.where(attack.used, found, 0.0)), 0.0)
 
 
-_LOG = (-xp.inf, 0.0)
+def _log_tpr_tangency(
+    halves: HalfCurves, query: Array, found: Bracket, given: Bracket | None = None
+) -> Tangency:
+    """∂ log TPR = ∂TPR/TPR."""
+    at = at_fpr(halves, query)
+    log_tpr = at.touch.log_tpr
+    return at.tangency(-log_tpr, at.slope / xp.exp(log_tpr))
+
+
+def _log_beta_tangency(
+    halves: HalfCurves, query: Array, found: Bracket, given: Bracket | None = None
+) -> Tangency:
+    """∂ log β = −∂TPR/β."""
+    at = at_fpr(halves, query)
+    log_beta = at.touch.log_beta
+    return at.tangency(-log_beta, -at.slope / xp.exp(log_beta), -1.0)
+
+
+_LOG = (-np.inf, 0.0)
+_AT_FPR: dict[str, Any] = {
+    "argument": "fpr", "check": open_unit, "query": log_rate, "rate": identity,
+}  # fmt: skip
 READINGS = {
     reading.name: reading
     for reading in (
         Quantity(
-            "log_delta",
-            "log δ",
-            _log_delta,
-            "log of the privacy profile",
+            name="log_delta",
+            symbol="log δ",
+            read=_log_delta,
+            long_name="log of the privacy profile",
             extent=_LOG,
             rounding=1e-12,
         ),
         Quantity(
-            "log_rest",
-            "log (1 − δ)",
-            _log_rest,
-            "log of 1 − δ",
+            name="log_rest",
+            symbol="log (1 − δ)",
+            read=_log_rest,
+            long_name="log of 1 − δ",
             extent=_LOG,
             rounding=1e-12,
             safe_side="lower",
         ),
-        Quantity("log_tpr", "log TPR", _log_tpr, "log of the largest TPR at an FPR", extent=_LOG),
         Quantity(
-            "log_beta",
-            "log β",
-            _log_beta,
-            "log of the least FNR at an FPR",
+            name="log_tpr",
+            symbol="log TPR",
+            read=_log_tpr,
+            long_name="log of the largest TPR at an FPR",
             extent=_LOG,
-            safe_side="lower",
+            tangency=_log_tpr_tangency,
+            **_AT_FPR,
         ),
         Quantity(
-            "advantage_fpr",
-            "α*",
-            _advantage_fpr,
-            "FPR of the attack that reaches the advantage",
+            name="log_beta",
+            symbol="log β",
+            read=_log_beta,
+            long_name="log of the least FNR at an FPR",
+            extent=_LOG,
+            safe_side="lower",
+            tangency=_log_beta_tangency,
+            **_AT_FPR,
+        ),
+        Quantity(
+            name="advantage_fpr",
+            symbol="α*",
+            read=_advantage_fpr,
+            long_name="FPR of the attack that reaches the advantage",
             extent=(0.0, 1.0),
             monotone=False,
         ),
@@ -103,14 +139,12 @@ def reading(name: str) -> Quantity:
     return READINGS[name] if name in READINGS else named(name)
 
 
-def quantity(name: str, curve: Curve, query, *, symmetric: bool) -> Bracket:
+def quantity(name: str, curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
     """Both sides of one number of one curve (unbatched), each worked out on its own: see
     ``Quantity.settle``.
 
-    ``query`` is what it is asked at: log FPR floor of "mu" and "regret", log d of "approximate_mu",
-    log δ of "epsilon", ε of "delta", "log_delta" and "log_rest", log FPR of "tpr", "beta",
-    "log_tpr" and "log_beta", the prior of "bayes_risk"; "advantage" and "advantage_fpr" (where the
-    attack reaches it) ignore it.
+    ``query`` is what the quantity is asked at, as ``Quantity.query`` makes it; a quantity that is
+    asked at nothing ignores it.
 
     Raises:
         ValueError: the name is unknown (while tracing).

@@ -16,7 +16,7 @@ from . import __path__ as _PATH
 from .base import Quantity
 
 REGISTRY: dict[str, Quantity] = {}
-_NO_QUANTITIES = ("base", "registry", "quantities", "table")
+_NO_QUANTITIES = ("base", "overflow", "quantities", "registry", "table", "tangency")
 
 
 def _sorted() -> None:

@@ -10,10 +10,13 @@ from ..accounting.certify.vertices import Vertices
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.errors import GAP
-from ..numerics.normal import argmax, gaussian_delta, log_sub
+from ..numerics.normal import argmax, gaussian_delta, log_sub, safe_log
+from ..numerics.shapes import Array
 from ..numerics.validation import floor_rate
+from . import overflow
 from .base import Quantity, log_rate
-from .mu import mu
+from .mu import mu, mu_tangency
+from .tangency import HalfCurves, Tangency, lines_of, log_density, peak, pick, single_point
 
 _DEEPEST = float(np.log(options.DEEPEST))
 _SAME = 1e-6  # relative difference of FPRs that rounding may cause
@@ -126,6 +129,48 @@ def read(curve: Curve, query, *, symmetric: bool, given: Bracket | None = None) 
     return regret(curve, reported, symmetric=symmetric)
 
 
+def tangency(
+    halves: HalfCurves, query: Array, found: Bracket, given: Bracket | None = None
+) -> Tangency:
+    """Where (δ_μ(ε) − δ(ε))/(1 + e^ε) is largest, and the tangency of the reported μ (``given``).
+
+    ∂Δ = (φ(ε*/μ − μ/2)·∂μ − ∂δ(ε*))/(1 + e^{ε*}).
+    """
+    assert given is not None  # that of ``after``
+    mu = given.upper
+    sides = []
+    for side in (0, 1):
+        others = (halves.vertices[1 - side],) if halves.symmetric else ()
+        lines = lines_of(halves.points[side], others)
+        growth = 1.0 + xp.exp(xp.minimum(lines.epsilon, 600.0))
+        gap = (
+            gaussian_delta(xp.minimum(lines.epsilon, 600.0), mu) - xp.exp(lines.log_delta)
+        ) / growth
+        gap = xp.where(lines.usable, gap, -xp.inf)
+        k = argmax(gap)
+        shift, single = peak(gap, lines.usable, k)
+        epsilon = lines.epsilon[k] + shift * lines.step[k]
+        sides.append((gap[k], xp.maximum(epsilon, 0.0), xp.asarray(side), single))
+    which = argmax(xp.stack([f[0] for f in sides]))
+    epsilon, side, single = (pick([f[i] for f in sides], which) for i in (1, 2, 3))
+    if halves.symmetric:
+        side = halves.larger(epsilon)[0]
+    growth = 1.0 + xp.exp(xp.minimum(epsilon, 600.0))
+    by_mu = xp.exp(log_density(epsilon / mu - 0.5 * mu)) / growth
+    here, of_mu = (
+        single_point(side, epsilon, -xp.log(growth), xp.zeros(()), -1.0, single),
+        mu_tangency(halves, query),
+    )
+    of_mu = of_mu._replace(log_weight=of_mu.log_weight + safe_log(by_mu))
+    points = (
+        xp.concatenate([getattr(t, name) for t in (here, of_mu)])
+        for name in ("epsilon", "spread", "sign")
+    )
+    return Tangency(
+        *points, xp.concatenate([here.log_weight, of_mu.log_weight], axis=1), by_mu * of_mu.slope
+    )
+
+
 QUANTITY = Quantity(
     name="regret",
     symbol="Δ",
@@ -144,6 +189,8 @@ QUANTITY = Quantity(
     extent=(0.0, 0.5),
     monotone=False,
     rounding=1e-13,
+    tangency=tangency,
+    overflow=overflow.Overflow(shift=overflow.regret),
     of_gaussian=lambda mu, floor: 0.0 * mu,
     order=20,
 )

@@ -5,15 +5,25 @@ from __future__ import annotations
 from .. import gdp, options
 from ..accounting.certify.curve import Curve
 from ..bracket import Bracket
+from ..numerics.shapes import Array
 from ..numerics.validation import open_unit
+from . import overflow
 from .base import Quantity, identity, log_rate
 from .reading.profile import probability
 from .reading.rates import error_rates, threshold_of_fpr
+from .tangency import HalfCurves, Tangency, at_fpr
 
 
 def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
     """1 − f(α) at the log of an FPR α."""
     return probability(error_rates(curve, query, symmetric=symmetric)[0])
+
+
+def tangency(
+    halves: HalfCurves, query: Array, found: Bracket, given: Bracket | None = None
+) -> Tangency:
+    """TPR itself, at the line through the curve at the FPR."""
+    return at_fpr(halves, query).tangency()
 
 
 QUANTITY = Quantity(
@@ -31,6 +41,8 @@ QUANTITY = Quantity(
     locate=threshold_of_fpr,
     unit="probability",
     extent=(0.0, 1.0),
+    tangency=tangency,
+    overflow=overflow.Overflow(shift=overflow.probability_raised),
     reported=options.REPORT_FPRS,
     idle=identity,
     of_gaussian=lambda mu, fpr: gdp.tpr(fpr=fpr, mu=mu),
