@@ -1,8 +1,9 @@
 """Certified numbers that can be traced: inside ``jit``, ``vmap`` and ``grad``, in mechanisms'
 parameters, T and what they are asked at.
 
-Derivatives are there in what a mechanism declares (``Mechanism.differentiable``), and of every
-quantity of this module:
+There are derivatives of every quantity that says how its derivative acts on the curve
+(``Quantity.tangency``): by the functions of this module, or by name with :func:`quantity`. They are
+derivatives in what a mechanism declares (``Mechanism.differentiable``):
 
 =====================================  ==================================
 ``SubsampledGaussian``                 ``noise_multiplier``, ``sampling_prob``
@@ -30,7 +31,15 @@ be used.
 Parameters of the pairs of replacing a record are refused where those are made from known numbers
 (``DiscreteLaplace``)."""
 
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from ..bracket import Bracket
+from ..quantities.registry import REGISTRY
 from .calibrated import noise_multiplier
+from .program import refuse_unknown_tangency
 from .quantities import (
     advantage,
     approximate_mu,
@@ -42,6 +51,7 @@ from .quantities import (
     log_beta,
     log_tpr,
     mu,
+    quantity,
     regret,
     tpr,
 )
@@ -58,6 +68,15 @@ __all__ = [
     "log_tpr",
     "mu",
     "noise_multiplier",
+    "quantity",
+    "refuse_unknown_tangency",
     "regret",
     "tpr",
 ]
+
+
+def __getattr__(name: str) -> Callable[..., Bracket]:
+    """A quantity that is registered and has no function of its own here."""
+    if name not in REGISTRY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return functools.partial(quantity, name)

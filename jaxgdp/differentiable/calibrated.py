@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import NamedTuple
 
 import jax
@@ -10,38 +11,47 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .. import options
 from ..accounting.steer.lattice_choice import LatticeChoice
+from ..adjacency import Adjacency
 from ..mechanisms import Composition, SubsampledGaussian
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
+from ..quantities.registry import REGISTRY, named
 from . import quantities
-from .program import DEFAULT
+from .program import DEFAULT, refuse_unknown_tangency
 
-QUANTITIES = ("mu", "approximate_mu", "advantage", "epsilon", "delta", "tpr", "beta", "bayes_risk")
-_SAFE_BELOW = ("beta", "bayes_risk")
 _NARROW = 1e-7  # relative, of the bisection
 
 
 class _Form(NamedTuple):
     quantity: str
-    adjacency: str
+    adjacency: Adjacency
     rtol: float
     lattice: LatticeChoice | None
-    between: tuple
+    between: tuple[float, float]
     asked: bool
 
+    @property
+    def grows(self) -> bool:
+        return named(self.quantity).grows
 
-def _safe_side(form: _Form, sigma, p, steps, at):
+
+def _safe_side(form: _Form, sigma: Array, p: Array, steps: Array, at: Array) -> Array:
     mechanism = Composition((SubsampledGaussian(sigma, p),), (steps,))
-    query = (at,) if form.asked else ()
-    function = getattr(quantities, form.quantity)
-    found = function(
-        mechanism, *query, adjacency=form.adjacency, rtol=form.rtol, lattice=form.lattice
+    found = quantities.quantity(
+        form.quantity,
+        mechanism,
+        at if form.asked else None,
+        adjacency=form.adjacency,
+        rtol=form.rtol,
+        lattice=form.lattice,
     )
-    return found.lower if form.quantity in _SAFE_BELOW else found.upper
+    return found.upper if form.grows else found.lower
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _solve(form: _Form, goal, p, steps, at):
+def _solve(form: _Form, goal: Array, p: Array, steps: Array, at: Array) -> Array:
     """The upper end of a bisection in log σ: there the target is met."""
     if any(isinstance(a, Tracer) for a in (goal, p, steps, at)):
         return _bisected(form, goal, p, steps, at)
@@ -54,11 +64,11 @@ def _rounds(form: _Form) -> int:
     return int(np.ceil(np.log2(np.log(form.between[1] / form.between[0]) / _NARROW)))
 
 
-def _met(form: _Form, value, goal):
-    return value >= goal if form.quantity in _SAFE_BELOW else value <= goal
+def _met(form: _Form, value: Array, goal: Array) -> Array:
+    return value <= goal if form.grows else value >= goal
 
 
-def _bisected(form: _Form, goal, p, steps, at):
+def _bisected(form: _Form, goal: Array, p: Array, steps: Array, at: Array) -> Array:
     """The bisection as a part of a program."""
 
     def halve(_, ends):
@@ -74,7 +84,7 @@ def _bisected(form: _Form, goal, p, steps, at):
     return jnp.where(found, jnp.exp(high), jnp.nan)
 
 
-def _found(form: _Form, goal, p, steps, at) -> float:
+def _found(form: _Form, goal: Array, p: Array, steps: Array, at: Array) -> float:
     """The same bisection on the host, for which nothing is compiled."""
     low, high = ends = tuple(float(np.log(end)) for end in form.between)
     for _ in range(_rounds(form)):
@@ -85,7 +95,9 @@ def _found(form: _Form, goal, p, steps, at) -> float:
 
 
 @_solve.defjvp
-def _solve_jvp(form, primals, tangents):
+def _solve_jvp(
+    form: _Form, primals: tuple[Array, ...], tangents: tuple[Array, ...]
+) -> tuple[Array, Array]:
     """dσ = (dgoal − ∂g·d(p, T, at))/∂_σ g."""
     goal, *rest = primals
     moved_goal, *moved = tangents
@@ -96,35 +108,46 @@ def _solve_jvp(form, primals, tangents):
     return sigma, (moved_goal - change) / slope
 
 
+def _refuse_missing_argument(name: str, at: Array | None) -> None:
+    """Raise where the function of a quantity needs an argument that is not given, or takes none."""
+    if at is not None and named(name).argument is None:
+        raise ValueError(f"at must not be given for {name!r}, which is asked at nothing")
+    function = getattr(quantities, name, None)
+    needed = [] if function is None else list(inspect.signature(function).parameters.values())[1:2]
+    if at is None and any(p.default is p.empty for p in needed):
+        raise ValueError(f"at must be given for {name!r}")
+
+
 def noise_multiplier(
-    quantity,
-    goal,
-    sampling_prob=1.0,
-    num_steps=1,
+    quantity: str,
+    goal: ArrayLike,
+    sampling_prob: ArrayLike = 1.0,
+    num_steps: ArrayLike = 1,
     *,
-    at=None,
-    adjacency="add_remove",
-    rtol=1e-3,
-    lattice=None,
-    between=(0.1, 1e4),
-):
-    """Noise multiplier of DP-SGD at which the safe side of a number equals ``goal``; traced and
+    at: ArrayLike | None = None,
+    adjacency: str = options.ADJACENCY,
+    rtol: float = options.RTOL,
+    lattice: LatticeChoice | None = None,
+    between: tuple[float, float] = (0.1, 1e4),
+) -> Array:
+    """Noise multiplier of DP-SGD at which the safe side of a quantity equals ``goal``; traced and
     differentiable.
 
-    With g(σ, p, T, at) the number, ∂σ = (∂goal − ∂g)/∂_σ g (implicit function theorem).
+    With g(σ, p, T, at) the quantity, ∂σ = (∂goal − ∂g)/∂_σ g (implicit function theorem).
     :func:`jaxgdp.calibrate` finds the same noise on the host, for any target, with a certificate;
     this one lives inside ``jit`` and ``grad``.
 
     Args:
-        quantity: "mu", "approximate_mu", "advantage", "epsilon", "delta", "tpr", "beta" or
-            "bayes_risk".
-        goal: value to be met, any shape. sampling_prob: p in (0, 1]. num_steps: T; may be any real
-            number if traced. All broadcast.
-        at: what it is asked at (δ of "epsilon", ε of "delta", FPR of "tpr" and "beta", d, prior, or
-            the floor of "mu").
-        adjacency, rtol, lattice: as in :func:`jaxgdp.differentiable.mu`; without a lattice, the
-            default one.
-        between: the noise searched.
+        quantity: name of one that has a derivative and grows or falls steadily with the noise
+            (not "regret").
+        goal: value to be met, any shape; broadcasts with the next two.
+        sampling_prob: p in (0, 1].
+        num_steps: T; any real number if traced.
+        at: what the quantity is asked at, such as δ of "epsilon" or the floor of "mu".
+        adjacency: as in :func:`jaxgdp.measure`.
+        rtol: as in :func:`jaxgdp.differentiable.mu`.
+        lattice: likewise; without one, the default lattice.
+        between: noise multipliers that are searched.
 
     Returns:
         σ of the broadcast shape, 1e-7 (relative) on the safe side of the root; NaN where
@@ -132,7 +155,10 @@ def noise_multiplier(
 
     Raises:
         RuntimeError: JAX computes in 32 bits.
-        ValueError: a number that is not traced is out of range.
+        ValueError: a number that is not traced is out of range, or the quantity is unknown or
+            does not grow or fall steadily with the noise.
+        NotImplementedError: the quantity does not say how its derivative acts on the curve; names
+            it.
 
     Example:
         >>> import jax, jaxgdp
@@ -143,7 +169,8 @@ def noise_multiplier(
         True
     """
     quantities.need_64_bits("noise_multiplier")
-    one_of("quantity", quantity, QUANTITIES)
+    one_of("quantity", quantity, [name for name, entry in REGISTRY.items() if entry.monotone])
+    refuse_unknown_tangency(quantity)
     low, high = (float(positive("between", end)) for end in between)
     if not low < high:
         raise ValueError(f"between must hold two increasing numbers, got {between!r}")
@@ -153,12 +180,9 @@ def noise_multiplier(
         "num_steps": whole("num_steps", num_steps),
         "at": 0.5 if at is None else positive("at", at),
     }
-    needed = quantity in ("epsilon", "delta", "tpr", "beta")
-    if needed and at is None:
-        raise ValueError(f"at must be given for {quantity!r}")
-    if quantity == "advantage" and at is not None:
-        raise ValueError("at must not be given for 'advantage', which is asked at nothing")
-    form = _Form(quantity, adjacency, float(rtol), lattice or DEFAULT, (low, high), at is not None)
+    _refuse_missing_argument(quantity, at)
+    relation = Adjacency.checked(adjacency)
+    form = _Form(quantity, relation, float(rtol), lattice or DEFAULT, (low, high), at is not None)
     shape = broadcast(**columns)
     rows = [
         jnp.broadcast_to(jnp.asarray(column, float), shape).reshape(-1)

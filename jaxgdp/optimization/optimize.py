@@ -19,17 +19,10 @@ from ..numerics.precision import with_float64
 from ..numerics.showing import html_table, short
 from ..numerics.validation import broadcast, checked, positive, probability, whole
 from ..progress import show_progress
-from ..targets import Regret, Target
+from ..quantities.registry import named
+from ..targets import Target
 
 VARIABLES = ("noise_multiplier", "sampling_prob", "clip")
-_ASKED_AT = {
-    "mu": "fpr_floor",
-    "approximate_mu": "approximation",
-    "epsilon": "delta",
-    "tpr": "fpr",
-    "beta": "fpr",
-    "bayes_risk": "prior",
-}
 _MANY = 400  # iterations from which on compiling the derivatives pays
 _STRIDE = 0.3  # largest correction of the common scale in one iteration, in logarithms
 _NEAR = 0.01  # relative distance from the target at which an iterate counts
@@ -138,10 +131,13 @@ def _schedule(fixed: Schedule, free, log_scale) -> Schedule:
 
 def _privacy(target: Target, schedule: Schedule, adjacency, lattice):
     """log of (target's own quantity over its goal), traced; 0 where the target is just met."""
-    name, asked = target.quantity, target.parameters()
-    at = (asked[_ASKED_AT[name]],) if name in _ASKED_AT else ()
-    bracket = getattr(differentiable, name)(
-        schedule.mechanism(), *at, adjacency=adjacency, lattice=lattice
+    argument = named(target.quantity).argument
+    bracket = differentiable.quantity(
+        target.quantity,
+        schedule.mechanism(),
+        None if argument is None else target.parameters()[argument],
+        adjacency=adjacency,
+        lattice=lattice,
     )
     own = target.read(bracket)
     return jnp.log(own.upper if target.safe == "upper" else own.lower) - jnp.log(target.goal)
@@ -172,7 +168,8 @@ def optimize(
     Args:
         proxy: differentiable function from a :class:`Schedule` (JAX arrays) to a number, smaller is
             better.
-        target: one of ``jaxgdp.targets`` with scalar fields, except ``Regret``.
+        target: one of ``jaxgdp.targets`` with scalar fields, whose quantity has a derivative and
+            grows or falls steadily with the noise (not ``Regret``).
         noise_multiplier: σ_k > 0, where to start (only ratios matter), shape (stages,).
         sampling_prob: p_k in (0, 1], broadcast against σ.
         num_steps: whole numbers ≥ 1, likewise.
@@ -190,6 +187,8 @@ def optimize(
 
     Raises:
         ValueError: an argument is out of range (before tracing), or no noise meets the target.
+        NotImplementedError: the target's quantity does not say how its derivative acts on the
+            curve; names it.
 
     Example:
         >>> import jaxgdp
@@ -200,8 +199,9 @@ def optimize(
         >>> bool(found.proxy < found.start_proxy), bool(found.calibration.achieved.upper <= 1.0)
         (True, True)
     """
-    if not isinstance(target, Target) or isinstance(target, Regret):
+    if not isinstance(target, Target) or not named(target.quantity).monotone:
         raise ValueError(f"target must be one of jaxgdp.targets other than Regret, got {target!r}")
+    differentiable.refuse_unknown_tangency(target.quantity)
     if target.shape != ():
         raise ValueError(f"target must be a single one, got shape {target.shape}")
     over = (over,) if isinstance(over, str) else tuple(over)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .. import options
 from ..bracket import Bracket
+from ..deprecation import renamed_arguments
 from ..mechanisms import SubsampledGaussian, compose
 from ..numerics.validation import positive, probability
 from .overflow import certified, question, single, without_steps
@@ -31,7 +34,7 @@ from .overflow import certified, question, single, without_steps
 _MOST = 2**31 - 1
 
 
-def fingerprint(settings) -> np.ndarray:
+def fingerprint(settings: Iterable[tuple[float, float]]) -> np.ndarray:
     """Eight bytes of a hash of the settings, which tie counts to the settings they count."""
     packed = b"".join(struct.pack("<dd", *pair) for pair in settings)
     return np.frombuffer(hashlib.sha256(packed).digest()[:8], np.uint32)
@@ -100,16 +103,21 @@ class Account:
         ]
         return compose(parts) if parts else None
 
+    @renamed_arguments(d="approximation")
     def spent(
-        self, quantities=("mu", "epsilon", "advantage"), *, overflow=0.0, **asked
+        self,
+        quantities: str | Iterable[str] = ("mu", "epsilon", "advantage"),
+        *,
+        overflow: float = 0.0,
+        **asked: Any,
     ) -> dict[str, Bracket]:
         """Certified privacy of the run so far.
 
         Args:
-            quantities: any of those of :func:`jaxgdp.measure`. overflow: as for
-                :func:`plan_budget`, of the whole run.
-            **asked: rtol, fpr_floor, adjacency, delta, epsilon, fpr, d, prior: as for ``measure``,
-                scalars.
+            quantities: any of those of :func:`jaxgdp.measure`.
+            overflow: as for :func:`plan_budget`, of the whole run.
+            **asked: rtol, fpr_floor, adjacency, and what the quantities are asked at (delta,
+                epsilon, fpr, approximation, prior, …): as for ``measure``, scalars.
 
         Returns:
             quantity → :class:`Bracket`; report the upper side, of "beta" and "bayes_risk" the lower
@@ -130,23 +138,23 @@ class Account:
             return certified(run, names, asked, overflow)[0]
         return {name: Bracket(*(np.float64(without_steps(name, asked)),) * 2) for name in names}
 
-    def mu(self, fpr_floor=1e-10, **asked) -> Bracket:
+    def mu(self, fpr_floor: float = options.FPR_FLOOR, **asked: Any) -> Bracket:
         """μ over FPRs from the floor on; report the upper side."""
         return self.spent("mu", fpr_floor=fpr_floor, **asked)["mu"]
 
-    def epsilon(self, delta=1e-5, **asked) -> Bracket:
+    def epsilon(self, delta: float = options.DELTA, **asked: Any) -> Bracket:
         """ε at δ, in nats; report the upper side."""
         return self.spent("epsilon", delta=delta, **asked)["epsilon"]
 
-    def delta(self, epsilon=1.0, **asked) -> Bracket:
+    def delta(self, epsilon: float = options.EPSILON, **asked: Any) -> Bracket:
         """δ at ε; report the upper side."""
         return self.spent("delta", epsilon=epsilon, **asked)["delta"]
 
-    def advantage(self, **asked) -> Bracket:
+    def advantage(self, **asked: Any) -> Bracket:
         """Membership advantage; report the upper side."""
         return self.spent("advantage", **asked)["advantage"]
 
-    def tpr(self, fpr=1e-3, **asked) -> Bracket:
+    def tpr(self, fpr: float = options.FPR, **asked: Any) -> Bracket:
         """Largest TPR at an FPR; report the upper side."""
         return self.spent("tpr", fpr=fpr, **asked)["tpr"]
 

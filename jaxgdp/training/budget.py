@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
+from .. import options
 from ..deprecation import renamed_arguments
 from ..numerics.validation import checked, positive, probability, whole
+from ..quantities import registry
 from .float32 import above, below
 from .overflow import question, single, without_steps
 from .plan import Plan
 from .runs import Run
 
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
-_SMOOTH, _LONG = (
-    100,
-    1000,
-)  # steps: fewer are composed on dense lattices; a run that does without those
-_APART = (
-    1.15  # between computed numbers of steps: what grows with their root is then 7 % apart at most
-)
+# steps: fewer are composed on dense lattices; a run that does without those
+_SMOOTH, _LONG = 100, 1000
+# between computed numbers of steps: what grows with their root is then 7 % apart at most
+_APART = 1.15
 
 
-def _grid(max_steps: int, every, period: int = 1) -> np.ndarray:
+def _grid(max_steps: int, every: int | None, period: int = 1) -> np.ndarray:
     """Numbers of steps to compute: multiples of ``every``, or few where each costs most (below 100)
     and then a constant factor apart.
 
@@ -45,23 +47,24 @@ def _grid(max_steps: int, every, period: int = 1) -> np.ndarray:
 
 @renamed_arguments(d="approximation")
 def plan_budget(
-    noise_multiplier,
-    sampling_prob=None,
-    max_steps=None,
-    quantities=("mu", "epsilon", "advantage"),
+    noise_multiplier: float,
+    sampling_prob: float | None = None,
+    max_steps: int | None = None,
+    quantities: str | Iterable[str] = ("mu", "epsilon", "advantage"),
     *,
-    sampler=None,
-    every=None,
-    overflow=0.0,
-    rtol=1e-3,
-    fpr_floor=1e-10,
-    adjacency="add_remove",
-    delta=1e-5,
-    epsilon=1.0,
-    fpr=1e-3,
-    approximation=1e-10,
-    prior=0.5,
-    progress=None,
+    sampler: Any = None,
+    every: int | None = None,
+    overflow: float = 0.0,
+    rtol: float = options.RTOL,
+    fpr_floor: float = options.FPR_FLOOR,
+    adjacency: str = options.ADJACENCY,
+    delta: float = options.DELTA,
+    epsilon: float = options.EPSILON,
+    fpr: float = options.FPR,
+    approximation: float = options.APPROXIMATION,
+    prior: float = options.PRIOR,
+    progress: Any = None,
+    **others: float,
 ) -> Plan:
     """Certified privacy of DP-SGD after 0, 1, …, ``max_steps`` steps, for use inside the training
     loop.
@@ -85,7 +88,8 @@ def plan_budget(
             cost most and matter least). In between :meth:`Plan.at` answers with the computed ones
             around it: on the safe side, and up to 7 per cent more where a quantity grows with the
             root of the steps. :meth:`Plan.max_steps_within` computes what it needs in between, and
-            :meth:`Plan.refined` what you name. "regret" needs ``every=1``: it is not monotone.
+            :meth:`Plan.refined` what you name. A quantity that is not monotone in the steps, such
+            as "regret", needs ``every=1``.
         overflow: probability that a padded batch of the run overflows: ``sampler.overflow`` of
             :func:`poisson_sampler`; not given with a ``sampler``, whose own it is.
         rtol: relative width asked of every bracket, in [1e-8, 1).
@@ -99,12 +103,16 @@ def plan_budget(
         progress: called with the number of settings finished, as they finish; None shows them on a
             terminal.
 
+        **others: what other registered quantities are asked at.
+
     Returns:
         A :class:`Plan`.
 
     Raises:
-        ValueError: an argument is out of range or not a scalar, a quantity is unknown, or δ or d is
-            not above the overflow (before tracing).
+        ValueError: an argument is out of range or not a scalar, a quantity is unknown, δ or d is
+            not above the overflow, or a quantity does not say how an overflow shifts it (before
+            tracing).
+        TypeError: no quantity has an argument of that name.
 
     Example:
         >>> import jax
@@ -120,30 +128,15 @@ def plan_budget(
     )
     sigma = single("noise_multiplier", noise_multiplier, positive)
     run = Run(sigma, accounted)
-    last, stride = (
-        int(single("max_steps", max_steps, whole)),
-        None if every is None else int(single("every", every, whole)),
-    )
+    last = int(single("max_steps", max_steps, whole))
+    stride = None if every is None else int(single("every", every, whole))
+    registry.checked_arguments("plan_budget", others)
     given = {
-        "rtol": rtol,
-        "fpr_floor": fpr_floor,
-        "adjacency": adjacency,
-        "delta": delta,
-        "epsilon": epsilon,
-    }
-    names, asked = question(
-        quantities, overflow, given | {"fpr": fpr, "approximation": approximation, "prior": prior}
-    )
-    if "regret" in names and run.period > 1:
-        raise ValueError(
-            "quantities must not have 'regret', which is not monotone, where an epoch is accounted"
-            " for as a whole"
-        )
-    if "regret" in names and stride != 1:
-        raise ValueError(
-            "every must be 1 where quantities has 'regret', which is not monotone in the steps,"
-            f" got {every!r}"
-        )
+        "rtol": rtol, "fpr_floor": fpr_floor, "adjacency": adjacency, "delta": delta,
+        "epsilon": epsilon, "fpr": fpr, "approximation": approximation, "prior": prior,
+    } | others  # fmt: skip
+    names, asked = question(quantities, overflow, given)
+    _refuse_not_monotone(names, run.period, stride)
 
     nothing = {name: without_steps(name, asked) for name in names}
     start = Plan(
@@ -162,7 +155,28 @@ def plan_budget(
     return start.refined(_grid(last, stride, run.period), progress)
 
 
-def _sampled(sampler, sampling_prob, max_steps, overflow):
+def _refuse_not_monotone(names: tuple[str, ...], period: int, every: int | None) -> None:
+    """Raise where the table of a plan would say something of steps that are not computed, for a
+    quantity that may fall with another step.
+    """
+    for record in registry.select(names):
+        if record.monotone:
+            continue
+        if period > 1:
+            raise ValueError(
+                f"quantities must not have {record.name!r}, which is not monotone, where an epoch"
+                " is accounted for as a whole"
+            )
+        if every != 1:
+            raise ValueError(
+                f"every must be 1 where quantities has {record.name!r}, which is not monotone in the"
+                f" steps, got {every!r}"
+            )
+
+
+def _sampled(
+    sampler: Any, sampling_prob: float | None, max_steps: int | None, overflow: float
+) -> tuple[tuple, Any, float]:
     """What the accounting knows of the sampler, the most steps, and the overflow."""
     if sampler is None:
         if sampling_prob is None or max_steps is None:

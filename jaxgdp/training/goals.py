@@ -5,26 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from ..bracket import Bracket
+from ..numerics.shapes import Array
 from ..numerics.validation import nonnegative, one_of
-from .overflow import FALLING, single
+from ..quantities.registry import named
+from ..targets import Target
+from .overflow import single
 
 
 class Limit:
     """A bound on the safe side of one quantity of a plan; reads like a target."""
 
-    def __init__(self, name, value, quantities: tuple[str, ...]):
+    def __init__(self, name: str, value: float, quantities: tuple[str, ...]):
         self.quantity = one_of("limit", name, quantities)
-        self.safe = "lower" if name in FALLING else "upper"
+        self.safe = named(name).safe_side
         self.goal = single(name, value, nonnegative)
 
     def read(self, bracket: Bracket) -> Bracket:
         return bracket
 
-    def meets(self, own: Bracket):
+    def meets(self, own: Bracket) -> Array:
         return own.lower >= self.goal if self.safe == "lower" else own.upper <= self.goal
 
 
-def score(goal, own: Bracket):
+def score(goal: Limit | Target, own: Bracket) -> Array:
     """Quantity over goal, at most 1 where the goal is met; NaN where there is no such number. It
     only steers a search.
     """
@@ -36,7 +39,7 @@ def score(goal, own: Bracket):
         return np.asarray(own.upper / accepted if rising else accepted / own.lower, np.float64)
 
 
-def checked_target(target):
+def checked_target(target: Target) -> Target:
     """A target of ``jaxgdp.targets`` that a number of steps can be found for."""
     if (
         not all(
@@ -45,7 +48,7 @@ def checked_target(target):
         or target.shape != ()
     ):
         raise ValueError(f"target must be a scalar target of jaxgdp.targets, got {target!r}")
-    if target.quantity == "regret":
+    if not named(target.quantity).monotone:
         raise ValueError(
             f"target must be of a quantity that only grows with the steps, got {target!r}"
         )

@@ -1,125 +1,97 @@
-"""Certified numbers of a run whose padded batches may overflow, and of a run of no steps.
+"""Certified quantities of a run whose padded batches may overflow, and of a run of no steps.
 
-A run of padded batches has a trade-off curve g with (1 − d)·f(α/(1 − d)) ≤ g(α) in place of the
-curve f of exact Poisson sampling, d the probability of an overflow, and g ≤ f, as small data sets
-never overflow (see ``poisson``). As f is convex with f(0) ≤ 1, the left side is at least f(α) − d.
-Hence, on the safe side: δ(ε) + d, advantage + d, TPR + d, β − d, (1 − d)·Bayes risk, ε at (δ −
-d)/(1 − d), d'-approximate μ at (d' − d)/(1 − d), and, as |dΦ⁻¹(x)/dx| ≤ √(π/2)/min(x, 1 − x), μ +
-√(π/2)·d/floor. The regret of reporting that μ moves by at most φ(0) times as much."""
+Every quantity says in its own file what an overflow does to it; the formulas, and why they hold,
+stand in ``jaxgdp.quantities.overflow``. A quantity that says nothing is refused by name as soon as
+batches may overflow."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
 import numpy as np
 
+from .. import options
 from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..conversions import epsilon_from_rdp
-from ..measure import QUANTITIES, measure
-from ..mechanisms import SubsampledGaussian
-from ..numerics.errors import CLOSED_FORM, SHORT
-from ..numerics.validation import (
-    checked,
-    floor_rate,
-    nonnegative,
-    one_of,
-    open_unit,
-    relative_width,
-)
+from ..measure import measure
+from ..mechanisms import Composition, SubsampledGaussian
+from ..numerics.shapes import Array, ArrayLike
+from ..numerics.validation import checked, floor_rate, one_of, relative_width
+from ..quantities import registry
+from ..quantities.base import Quantity
+from ..quantities.overflow import ROOM
 from .filters import rdp_cost
 
-ASKED_AT = {
-    "mu": "fpr_floor",
-    "regret": "fpr_floor",
-    "epsilon": "delta",
-    "delta": "epsilon",
-    "tpr": "fpr",
-    "beta": "fpr",
-    "approximate_mu": "approximation",
-    "bayes_risk": "prior",
-}
-_CHECKS = {
-    "rtol": relative_width,
-    "fpr_floor": floor_rate,
-    "delta": open_unit,
-    "epsilon": nonnegative,
-    "fpr": open_unit,
-    "approximation": open_unit,
-    "prior": open_unit,
-}
-DEFAULTS = {
-    "rtol": 1e-3,
-    "fpr_floor": 1e-10,
-    "adjacency": "add_remove",
-    "delta": 1e-5,
-    "epsilon": 1.0,
-    "fpr": 1e-3,
-    "approximation": 1e-10,
-    "prior": 0.5,
-}
-FALLING = ("beta", "bayes_risk")  # their safe side is the lower one
-_ROOM = 1.0 + CLOSED_FORM  # for the rounding of what is added
-_SLOPE = np.sqrt(np.pi / 2.0) * _ROOM
-_DENSITY = 1.0 / np.sqrt(2.0 * np.pi)
-_ORDERS = (
-    2,
-    3,
-    4,
-    6,
-    8,
-    12,
-    16,
-    24,
-    32,
-    48,
-    64,
-    96,
-    128,
-    192,
-    256,
-)  # of a Rényi bound that need not be sharp
-_NARROW = 1e-3  # of rtol: what the bound on ε at slightly less than δ may add to ε
-_NEGLIGIBLE = 1e-12  # nats, likewise, where ε is 0
-_REDUCED = {
-    "epsilon": "delta",
-    "approximate_mu": "approximation",
-}  # asked at less than the rate itself
+# of a Rényi bound that need not be sharp
+_ORDERS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+_NARROW = 1e-3  # of rtol: what a bound at slightly less than the argument may add
+_NEGLIGIBLE = 1e-12  # likewise, where the quantity is 0
 
 
-def question(quantities, overflow, given: dict) -> tuple[tuple[str, ...], dict]:
+def question(
+    quantities: str | Iterable[str], overflow: float, given: Mapping[str, Any]
+) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Names of the quantities, and of the arguments of ``measure`` those that they need.
 
+    Args:
+        quantities: names, as for :func:`jaxgdp.measure`.
+        overflow: probability d of an overflow.
+        given: rtol, fpr_floor, adjacency and whatever quantities are asked at; the default where
+            an argument is missing.
+
     Raises:
-        ValueError: a quantity or an argument is unknown, out of range or no single number, or a
-            rate is not above the overflow.
+        ValueError: a quantity or an argument is unknown, out of range or no single number, a rate
+            is not above the overflow, or a quantity does not say what an overflow does to it.
     """
     names = (quantities,) if isinstance(quantities, str) else tuple(quantities)
-    names = tuple(dict.fromkeys(one_of("quantity", q, QUANTITIES) for q in names))
+    names = tuple(dict.fromkeys(one_of("quantity", q, registry.REGISTRY) for q in names))
     if not names:
         raise ValueError("quantities must name at least one, got none")
     d = _overflow(overflow)
-    asked = {}
-    needed = {"rtol", "adjacency", "fpr_floor"} | {ASKED_AT[q] for q in names if q in ASKED_AT}
-    for name, value in (DEFAULTS | given).items():
-        if one_of("argument", name, DEFAULTS) == "adjacency":
-            value = Adjacency.checked(value)
-        else:
-            value = single(name, value, _CHECKS[name])
-        if name in needed:
-            asked[name] = value
-    for quantity, rate in _REDUCED.items():
-        if quantity in names and asked[rate] <= d:
-            raise ValueError(f"{rate} must be above the overflow {d:g}, got {asked[rate]:g}")
+    own = registry.arguments()
+    for name in given:
+        one_of("argument", name, ("rtol", "fpr_floor", "adjacency", *own))
+    asked: dict[str, Any] = {
+        "rtol": single("rtol", given.get("rtol", options.RTOL), relative_width),
+        "fpr_floor": single("fpr_floor", given.get("fpr_floor", options.FPR_FLOOR), floor_rate),
+        "adjacency": Adjacency.checked(given.get("adjacency", options.ADJACENCY)),
+    }
+    rates = {
+        name: single(
+            name, given.get(name, first.default), lambda _, value, q=first: q.checked(value)
+        )
+        for name, first in own.items()
+    }
+    records = registry.select(names)
+    needed = {record.own_argument for record in records}
+    asked |= {name: value for name, value in rates.items() if name in needed}
+    for record in records if d > 0.0 else ():
+        _refuse_overflow(record, asked, d)
     return names, asked
 
 
-def single(name: str, value, check) -> float:
+def _refuse_overflow(record: Quantity, asked: Mapping[str, Any], d: float) -> None:
+    """Raise where a quantity cannot pay for an overflow."""
+    if record.overflow is None:
+        raise ValueError(
+            f"overflow must be 0 for {record.name!r}, got {d:g}: this quantity does not say how an"
+            " overflow shifts it"
+        )
+    if record.overflow.reduced is not None and asked[str(record.argument)] <= d:
+        rate = asked[str(record.argument)]
+        raise ValueError(f"{record.argument} must be above the overflow {d:g}, got {rate:g}")
+
+
+def single(name: str, value: ArrayLike, check: Callable[[str, Any], Any]) -> float:
     """A checked number that is not an array."""
     if np.ndim(check(name, value)) > 0:
         raise ValueError(f"{name} must be a single number, got shape {np.shape(value)}")
-    return float(value)
+    return float(value)  # type: ignore[arg-type]
 
 
-def _overflow(value) -> float:
+def _overflow(value: ArrayLike) -> float:
     return single(
         "overflow",
         value,
@@ -127,71 +99,47 @@ def _overflow(value) -> float:
     )
 
 
-def without_steps(name: str, asked: dict) -> float:
+def without_steps(name: str, asked: Mapping[str, Any]) -> float:
     """A quantity before the first step, when nothing has been released."""
-    if name == "tpr":
-        return asked["fpr"]
-    if name == "beta":
-        return 1.0 - asked["fpr"]
-    if name == "bayes_risk":
-        return min(asked["prior"], 1.0 - asked["prior"])
-    return 0.0
+    record = registry.named(name)
+    return float(record.idle(None if record.argument is None else asked[record.argument]))
 
 
-def _shifted(bracket: Bracket, name: str, d: float, floor: float) -> Bracket:
-    lower, upper = bracket
-    if name == "mu":
-        return Bracket(lower, upper + _SLOPE * d / floor)
-    if name == "regret":
-        return Bracket(np.maximum(lower - d, 0.0), upper + _DENSITY * _SLOPE * d / floor)
-    if name in ("delta", "advantage", "tpr"):
-        return Bracket(lower, np.minimum(upper + d * _ROOM, 1.0))
-    if name == "beta":
-        return Bracket(np.maximum(lower - d * _ROOM, 0.0), upper)
-    if name == "bayes_risk":
-        return Bracket(lower * (1.0 - d * _ROOM), upper)
-    return bracket
-
-
-def epsilon_at_less(mechanism, upper, delta: float, less: float):
-    """A bound on ε at a rate slightly below δ from the bound at δ: no second evaluation.
-
-    The profile is convex in γ = e^ε, being the largest of Q(A) − γ·P(A) over all events A. It is at
-    most δ at γ₁ = e^upper and, by Rényi DP, at most δ/2 at some γ₂. With s = 2·(δ − less)/δ it is
-    hence at most (1 − s)·δ + s·δ/2 = less at (1 − s)·γ₁ + s·γ₂.
-
-    Args:
-        mechanism: a composition. upper: ε at ``delta``, an upper bound, of the mechanism's shape.
-            delta, less: δ ≥ less > 0.
-
-    Returns:
-        ε at ``less``, an upper bound; ∞ where this says nothing.
+def _rough_epsilon(mechanism: Composition, adjacency: Adjacency) -> Callable[[float], Array] | None:
+    """Function from δ to an upper bound on ε by Rényi DP, which need not be sharp; None where no
+    Rényi bound is known.
     """
-    # (at s = 1 there is no room to be made: there the bound is ε at δ/2 itself)
-    share = min(2.0 * (delta - less) / delta * _ROOM, 1.0)
     parts = list(zip(mechanism.mechanisms, mechanism.counts, strict=True))
-    if less < 0.5 * delta or not all(isinstance(part, SubsampledGaussian) for part, _ in parts):
-        return np.full(np.shape(upper), np.inf)
-    with np.errstate(over="ignore", invalid="ignore"):
+    if adjacency.replaces or not all(isinstance(part, SubsampledGaussian) for part, _ in parts):
+        return None
+
+    def rough(delta: float) -> Array:
         costs = [
             np.asarray(count, np.float64)[..., None]
             * rdp_cost(part.noise_multiplier, part.sampling_prob, _ORDERS)
             for part, count in parts
         ]
-        far = epsilon_from_rdp(delta=0.5 * delta, orders=_ORDERS, rho=sum(costs) * _ROOM)
-        more = upper + np.log1p(share * np.expm1(np.maximum(far - upper, 0.0)))
-        return np.where(np.isnan(more), np.inf, more * _ROOM)
+        return epsilon_from_rdp(delta=delta, orders=_ORDERS, rho=sum(costs) * ROOM)
+
+    return rough
 
 
 def certified(
-    mechanism, names, asked: dict, overflow: float = 0.0, progress=None
+    mechanism: Composition,
+    names: tuple[str, ...],
+    asked: Mapping[str, Any],
+    overflow: float = 0.0,
+    progress: Any = None,
 ) -> tuple[dict[str, Bracket], np.ndarray]:
     """Brackets of quantities of a batch of mechanisms, as :func:`jaxgdp.measure` finds them,
     widened by the overflow.
 
     Args:
-        mechanism: as for ``measure``. names, asked: from :func:`question`. overflow: d. progress:
-            as for ``measure``.
+        mechanism: as for ``measure``.
+        names: of the quantities, from :func:`question`.
+        asked: likewise.
+        overflow: probability d of an overflow.
+        progress: as for ``measure``.
 
     Returns:
         (name → Bracket, status).
@@ -201,28 +149,60 @@ def certified(
     brackets = dict(found.brackets)
     if d == 0.0:
         return brackets, found.worst
-    reduced = tuple(name for name in names if name in _REDUCED)
-    # the lower side is that of the rate itself, the upper one that of slightly less
-    rates = {_REDUCED[name]: asked[_REDUCED[name]] for name in reduced}
-    less: dict = {
-        name: float(np.nextafter((rate - d) / (1.0 - d) * (1.0 - SHORT), 0.0))
-        for name, rate in rates.items()
+    records = registry.select(names)
+    for record in records:
+        _refuse_overflow(record, asked, d)
+    _at_reduced_arguments(mechanism, records, asked, d, brackets)
+    shifted = {
+        record.name: record.overflow.shift(
+            brackets[record.name], d, None if record.argument is None else asked[record.argument]
+        )
+        for record in records
+        if record.overflow is not None
     }
-    if "epsilon" in names and not asked["adjacency"].replaces:
-        lower, upper = brackets["epsilon"]
-        more = epsilon_at_less(mechanism, upper, asked["delta"], less["delta"])
+    return shifted, found.worst
+
+
+def _at_reduced_arguments(
+    mechanism: Composition,
+    records: tuple[Quantity, ...],
+    asked: Mapping[str, Any],
+    d: float,
+    brackets: dict[str, Bracket],
+) -> None:
+    """Put the safe side at the argument that an overflow leaves in place of that at the argument
+    itself; the other side stays.
+    """
+    reduced: dict[str, float] = {}
+    for record in records:
+        if record.overflow is not None and record.overflow.reduced is not None:
+            reduced[record.name] = record.overflow.reduced(asked[str(record.argument)], d)
+    rough = _rough_epsilon(mechanism, asked["adjacency"])
+    for record in records:
+        near = None if record.overflow is None else record.overflow.near
+        if near is None or rough is None or record.name not in reduced:
+            continue
+        lower, upper = brackets[record.name]
+        more = near(upper, asked[str(record.argument)], reduced[record.name], rough)
         if np.all(more - upper <= _NARROW * asked["rtol"] * upper + _NEGLIGIBLE):
-            brackets["epsilon"] = Bracket(lower, more)
-            reduced = tuple(name for name in reduced if name != "epsilon")
-    if reduced:
-        less = {_REDUCED[name]: less[_REDUCED[name]] for name in reduced}
-        for name, bracket in measure(
-            mechanism, quantities=reduced, **(asked | less)
-        ).brackets.items():
-            brackets[name] = Bracket(
-                brackets[name].lower, np.maximum(bracket.upper, brackets[name].upper)
+            brackets[record.name] = Bracket(lower, more)
+            del reduced[record.name]
+    # (quantities of one argument that are reduced to different ones are asked apart)
+    while reduced:
+        at: dict[str, float] = {}
+        for name, value in reduced.items():
+            at.setdefault(str(registry.named(name).argument), value)
+        together = tuple(
+            name
+            for name, value in reduced.items()
+            if at[str(registry.named(name).argument)] == value
+        )
+        less = measure(mechanism, quantities=together, **(dict(asked) | at)).brackets
+        for name in together:
+            (lower, upper), new = brackets[name], less[name]
+            brackets[name] = (
+                Bracket(lower, np.maximum(new.upper, upper))
+                if registry.named(name).grows
+                else Bracket(np.minimum(new.lower, lower), upper)
             )
-    floor = asked["fpr_floor"]
-    return {
-        name: _shifted(bracket, name, d, floor) for name, bracket in brackets.items()
-    }, found.worst
+            del reduced[name]

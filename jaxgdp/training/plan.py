@@ -17,13 +17,12 @@ from ..bracket import Bracket
 from ..numerics.showing import cells, html_table, short
 from ..numerics.validation import checked
 from ..progress import show_progress
+from ..quantities.registry import named
 from .float32 import above, below
 from .goals import Limit, checked_target, score
-from .overflow import ASKED_AT, FALLING
 from .runs import Run
 from .stopping import candidates, last_within
 
-_UNBOUNDED = ("mu", "epsilon", "regret", "approximate_mu")
 _ROWS = 11  # numbers of steps in a table
 _SEARCH = 10  # evaluations that a search usually takes
 
@@ -185,12 +184,11 @@ class Plan:
         scalar = () if xp is np else ...
         for name in table.upper:
             lower, upper = xp.asarray(table.lower[name]), xp.asarray(table.upper[name])
-            if name in FALLING:
-                found[name] = Bracket(
-                    xp.where(beyond, np.float32(0.0), lower[after])[scalar], upper[before]
-                )
+            record = named(name)
+            worst = np.float32(record.worst)
+            if not record.grows:
+                found[name] = Bracket(xp.where(beyond, worst, lower[after])[scalar], upper[before])
             else:
-                worst = np.float32(np.inf if name in _UNBOUNDED else 1.0)
                 found[name] = Bracket(lower[before], xp.where(beyond, worst, upper[after])[scalar])
         return found
 
@@ -242,8 +240,9 @@ class Plan:
             full = Bracket(
                 *(np.concatenate([np.asarray(old), np.asarray(side)])[order] for side, old in sides)
             )
+            record = named(name)
             lower[name], upper[name] = (
-                full if name == "regret" else _monotone(full, name in FALLING)
+                full if not record.monotone else _monotone(full, record.grows)
             )
         steps = steps[order].astype(np.int32)
         position = np.searchsorted(steps, np.arange(self.max_steps + 1)).astype(np.int32)
@@ -320,7 +319,7 @@ class Plan:
         """
         if target.quantity not in self.upper:
             return False
-        rate, asked = ASKED_AT.get(target.quantity), dict(self.asked)
+        rate, asked = named(target.quantity).argument, dict(self.asked)
         return rate is None or float(target.parameters().get(rate, asked[rate])) == asked[rate]
 
     def _within(self, goals, progress) -> int:
@@ -368,14 +367,14 @@ class Plan:
         return min(period * last_within(evaluate, 0, -(-most // period) + 1), most)
 
 
-def _monotone(bracket: Bracket, falling: bool) -> Bracket:
+def _monotone(bracket: Bracket, grows: bool) -> Bracket:
     """What more and fewer steps say about each number of steps: privacy never improves with another
     step.
     """
     before, after = np.maximum.accumulate, np.minimum.accumulate
-    if falling:
-        return Bracket(before(bracket.lower[::-1])[::-1], after(bracket.upper))
-    return Bracket(before(bracket.lower), after(bracket.upper[::-1])[::-1])
+    if grows:
+        return Bracket(before(bracket.lower), after(bracket.upper[::-1])[::-1])
+    return Bracket(before(bracket.lower[::-1])[::-1], after(bracket.upper))
 
 
 _ARRAYS = ("steps", "position", "lower", "upper")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..bracket import Bracket
 from ..mechanisms import Composition, RandomAllocation, Shuffled, compose, dpsgd
-from .overflow import FALLING, certified, without_steps
+from ..numerics.shapes import Array
+from ..quantities.registry import named
+from .overflow import certified, without_steps
 
 
 class Run(NamedTuple):
@@ -36,13 +38,20 @@ class Run(NamedTuple):
             return self.sampler[1]
         return (self.sampler[2] if self.sampler[0] == "random_allocation" else 1) / self.sampler[1]
 
-    def _epochs(self, epochs) -> Composition:
+    def _epochs(self, epochs: Array) -> Composition:
         name, batches, other = self.sampler
         if name == "shuffled":
             return compose([Shuffled(self.noise_multiplier, batches, epochs, other)])
         return compose([(RandomAllocation(self.noise_multiplier, batches, other), epochs)])
 
-    def certified(self, steps, names, asked: dict, overflow: float, progress=None):
+    def certified(
+        self,
+        steps: Array,
+        names: tuple[str, ...],
+        asked: dict[str, Any],
+        overflow: float,
+        progress: Any = None,
+    ) -> tuple[dict[str, Bracket], np.ndarray]:
         """Brackets of quantities after numbers of steps: as
         :func:`jaxgdp.training.overflow.certified`.
 
@@ -50,7 +59,11 @@ class Run(NamedTuple):
         record may be in any of its batches.
 
         Args:
-            steps: whole numbers ≥ 1, one-dimensional. names, asked, overflow, progress: as there.
+            steps: whole numbers ≥ 1, one-dimensional.
+            names: as there, like all that follows.
+            asked: what ``measure`` is asked.
+            overflow: probability d of an overflow.
+            progress: as for ``measure``.
 
         Returns:
             (name → Bracket, status).
@@ -73,7 +86,7 @@ class Run(NamedTuple):
             sides = [np.concatenate([[nothing], side]) for side in bracket]
             before, after = (np.searchsorted(epochs, e) + 1 for e in (np.maximum(fewer, 1), more))
             before = np.where(fewer > 0, before, 0)
-            places = (after, before) if name in FALLING else (before, after)
+            places = (before, after) if named(name).grows else (after, before)
             brackets[name] = Bracket(
                 *(side[place] for side, place in zip(sides, places, strict=True))
             )
