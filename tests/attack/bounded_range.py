@@ -8,6 +8,8 @@ import mpmath
 import numpy as np
 from mpmath import mpf
 
+from jaxgdp.quantities import registry
+
 from .polygon import Polygon, repeated
 from .setting import Setting, built, rates
 from .smooth import Smooth
@@ -50,16 +52,7 @@ def draw(rng) -> Setting:
         half = [(mpmath.exp(e) / (1 + mpmath.exp(e)), 1 / (1 + mpmath.exp(e)))]
         most = Polygon(repeated([half[0], half[0][::-1]], uses)).symmetrised()
         text = f"jaxgdp.compose([(jaxgdp.ExponentialMechanism({epsilon!r}), {uses})])"
-        quantities = (
-            "mu",
-            "advantage",
-            "epsilon",
-            "delta",
-            "tpr",
-            "beta",
-            "bayes_risk",
-            "approximate_mu",
-        )
+        quantities = tuple(name for name, q in registry.REGISTRY.items() if q.monotone)
         curve = (least, most)
         if uses == 1:
             # all of the family together: exact where no single member is what is asked for

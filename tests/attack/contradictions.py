@@ -18,20 +18,20 @@ import numpy as np
 
 import jaxgdp
 from jaxgdp.bracket import Status
+from jaxgdp.quantities.registry import named
 
-from .questions import ARGUMENTS, built, question_of
+from .questions import built, question_of
 
 # what a curve is asked at, from … to …, each of every size
 VALUES = {
-    "epsilon": (1e-14, 0.5),
-    "delta": (1e-3, 20.0),
-    "tpr": (1e-12, 0.9),
-    "beta": (1e-12, 0.9),
-    "bayes_risk": (1e-4, 1.0 - 1e-4),
-    "approximate_mu": (1e-10, 0.1),
-    "mu": (1e-14, 0.1),
-    "regret": (1e-14, 0.1),
+    "delta": (1e-14, 0.5),
+    "epsilon": (1e-3, 20.0),
+    "fpr": (1e-12, 0.9),
+    "prior": (1e-4, 1.0 - 1e-4),
+    "approximation": (1e-10, 0.1),
+    "fpr_floor": (1e-14, 0.1),
 }
+SEARCHED = ("fpr_floor", "approximation")  # quantities asked at these search, each value anew
 
 
 def wrong(found, status) -> bool:
@@ -56,11 +56,11 @@ def contradictions_of_curve(asked, generator, number: int) -> tuple[list[str], i
     with np.errstate(all="ignore"):
         curve = jaxgdp.tradeoff(built(asked.mechanism), rtol=asked.rtol, adjacency=asked.adjacency)
         for name in asked.quantities:
-            if name not in VALUES:
+            argument = named(name).argument
+            if argument not in VALUES:
                 continue
-            # (μ and the regret search, each value anew)
-            few = 2 if name in ("mu", "regret", "approximate_mu") else number
-            low, high = np.log(VALUES[name])
+            few = 2 if argument in SEARCHED else number
+            low, high = np.log(VALUES[argument])
             for value in (
                 np.exp(generator.uniform(low, high, few))
                 if few == 2
@@ -68,7 +68,7 @@ def contradictions_of_curve(asked, generator, number: int) -> tuple[list[str], i
             ):
                 brackets += np.size(value)
                 if wrong(*curve.answer(name, value)):
-                    bad.append(f"{name} at {ARGUMENTS[name]} {value}")
+                    bad.append(f"{name} at {argument} {value}")
     return bad, brackets
 
 

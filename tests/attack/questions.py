@@ -9,18 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-ARGUMENTS = {
-    "mu": "fpr_floor",
-    "regret": "fpr_floor",
-    "epsilon": "delta",
-    "delta": "epsilon",
-    "tpr": "fpr",
-    "beta": "fpr",
-    "bayes_risk": "prior",
-    "approximate_mu": "approximation",
-}
-QUANTITIES = (*ARGUMENTS, "advantage")
-ADJACENCIES = ("add_remove", "add", "remove")
+from jaxgdp.adjacency import Adjacency
+from jaxgdp.quantities import registry
+
+ADJACENCIES = tuple(relation for relation in Adjacency if not relation.replaces)
+
+
+def asked_at() -> dict[str, str]:
+    """What each quantity of the registry is asked at, where it is asked at something."""
+    return {q.name: q.argument for q in registry.REGISTRY.values() if q.argument is not None}
+
+
+def names() -> tuple[str, ...]:
+    """Every quantity of the registry; those that are asked at nothing last."""
+    return tuple(dict.fromkeys([*asked_at(), *registry.REGISTRY]))
 
 
 class Asked(NamedTuple):
@@ -149,7 +151,8 @@ def mechanism_of(rng, name: str | None = None) -> str:
 
 def _arguments(rng) -> dict[str, float]:
     """A value of everything that a quantity may be asked at."""
-    return {
+    defaults = {name: q.default for name, q in registry.arguments().items()}
+    return defaults | {
         "fpr_floor": _log_uniform(rng, 1e-12, 1e-2),
         "delta": _log_uniform(rng, 1e-12, 0.1),
         "epsilon": float(rng.choice([0.0, _log_uniform(rng, 0.01, 10.0)])),
@@ -160,7 +163,8 @@ def _arguments(rng) -> dict[str, float]:
 
 
 def _named(quantities, at) -> dict[str, float]:
-    return {ARGUMENTS[q]: at[ARGUMENTS[q]] for q in quantities if q in ARGUMENTS}
+    arguments = asked_at()
+    return {arguments[q]: at[arguments[q]] for q in quantities if q in arguments}
 
 
 def question_of(seed: int, index: int, rtols=(1e-2, 1e-3, 1e-4, 1e-5), number: int = 9) -> Asked:
@@ -170,7 +174,7 @@ def question_of(seed: int, index: int, rtols=(1e-2, 1e-3, 1e-4, 1e-5), number: i
     rng = np.random.default_rng([seed, index])
     mechanism = mechanism_of(rng, list(CLASSES)[index % len(CLASSES)])
     at = _arguments(rng)
-    quantities = tuple(str(q) for q in rng.permutation(QUANTITIES)[:number])
+    quantities = tuple(str(q) for q in rng.permutation(names())[:number])
     return Asked(
         mechanism,
         quantities,
@@ -187,12 +191,15 @@ def questions_alike(
     else at random.
     """
     rng = np.random.default_rng([seed, index, size])
-    names = _classes(rng, list(CLASSES)[index % len(CLASSES)])
-    quantities = tuple(str(q) for q in rng.permutation(QUANTITIES)[:number])
+    classes = _classes(rng, list(CLASSES)[index % len(CLASSES)])
+    quantities = tuple(str(q) for q in rng.permutation(names())[:number])
     how = str(rng.choice(ADJACENCIES)), float(rng.choice(rtols))
     return [
         Asked(
-            _composed(rng, names, outputs=3), quantities, *how, _named(quantities, _arguments(rng))
+            _composed(rng, classes, outputs=3),
+            quantities,
+            *how,
+            _named(quantities, _arguments(rng)),
         )
         for _ in range(size)
     ]

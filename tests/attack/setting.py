@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 import jaxgdp
+from jaxgdp.adjacency import Adjacency
+from jaxgdp.quantities import registry
 
 
 @dataclass
@@ -20,7 +22,7 @@ class Setting:
         adjacency: as :func:`jaxgdp.measure` takes it.
         curve: the exact curve of that adjacency; or (curve, curve) between which the truth lies
             (more private first).
-        at: arguments of ``measure``: fpr_floor, delta, epsilon, fpr, d, prior, rtol.
+        at: arguments of ``measure``: fpr_floor, rtol and what quantities are asked at.
         digits: decimal digits that the exact curve needs.
         accuracy: relative accuracy of the exact curve, 0 where it is exact.
         quantities: what to ask.
@@ -33,17 +35,7 @@ class Setting:
     at: dict[str, float]
     digits: int = 60
     accuracy: float = 0.0
-    quantities: tuple[str, ...] = (
-        "mu",
-        "regret",
-        "advantage",
-        "epsilon",
-        "delta",
-        "tpr",
-        "beta",
-        "bayes_risk",
-        "approximate_mu",
-    )
+    quantities: tuple[str, ...] = field(default_factory=lambda: tuple(registry.REGISTRY))
     notes: list[str] = field(default_factory=list)
 
     def __str__(self):
@@ -65,7 +57,7 @@ def rates(rng, largest_loss: float, deepest: float = 1e-12) -> dict[str, float]:
     def moderate(high):
         return float(np.exp(rng.uniform(np.log(1e-12), np.log(high))))
 
-    at = {
+    at = {name: q.default for name, q in registry.arguments().items()} | {
         "delta": rate(0.9),
         "fpr": rate(0.9),
         "approximation": moderate(0.5),
@@ -88,9 +80,10 @@ def adjacency_of(rng, choices=("add_remove", "add", "remove")) -> str:
 
 def of_adjacency(curve, adjacency):
     """The exact curve of one relation from that of P against Q."""
-    if adjacency in ("add_remove", "replace_one"):
+    relation = Adjacency(adjacency)
+    if relation.symmetric:
         return curve.symmetrised()
-    return curve if adjacency == "remove" else curve.swapped()
+    return curve.swapped() if relation.swapped else curve
 
 
 def built(text: str):
