@@ -7,17 +7,21 @@ Pr[S ≥ τ without] and β(τ) = Pr[S < τ with]. If the mechanism's trade-off 
 f(α(τ)) at every τ. So if α(τ) ≤ a and β(τ) ≤ b for sure, then f(a) ≤ f(α) ≤ β ≤ b, f being
 non-increasing:
 
-    μ ≥ Φ⁻¹(1 − a) − Φ⁻¹(b) (never its absolute value: a worse guess than chance proves nothing
-    here) ε ≥ log max{(1 − δ − b)/a, (1 − δ − a)/b, 1} (both orders of the data sets) δ(ε) ≥ max{1 −
-    b − e^ε·a, 1 − a − e^ε·b, 0} advantage ≥ 1 − a − b
+    μ ≥ Φ⁻¹(1 − a) − Φ⁻¹(b)
+    ε ≥ log max{(1 − δ − b)/a, (1 − δ − a)/b, 1}
+    δ(ε) ≥ max{1 − b − e^ε·a, 1 − a − e^ε·b, 0}
+    advantage ≥ 1 − a − b
 
-where a and b are upper limits, each missed with probability at most (1 − confidence)/2. Which
-limits, and at which thresholds:
+where a and b are upper limits, each missed with probability at most (1 − confidence)/2. The bound on
+μ is never an absolute value: a guess worse than chance proves nothing here. The bounds on ε and δ(ε)
+are for both orders of the data sets. Three methods say which limits to use, and at which thresholds:
 
-    "bands" limits that hold at every threshold at once (:mod:`.bands`): the best threshold may be
-    taken after looking "split" half the scores pick a threshold, the other half are counted there,
-    with limits for one threshold "threshold" one threshold that was fixed before the scores were
-    seen, with limits for one threshold
+    "bands"      limits that hold at every threshold at once (:mod:`.bands`): the best threshold may
+                 be taken after looking
+    "split"      half of the scores pick a threshold, the other half are counted there, with limits
+                 for one threshold
+    "threshold"  one threshold that was fixed before the scores were known, with limits for one
+                 threshold
 
 Picking the best threshold and then using limits for one is not among them: it promises a confidence
 that it does not have. Scores must be independent draws: one per run of the mechanism, not many from

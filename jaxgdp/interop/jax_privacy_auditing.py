@@ -3,9 +3,10 @@ honest instead.
 
     from jaxgdp.interop.jax_privacy_auditing import epsilon_one_run, scores
 
-    epsilon_one_run(*scores(auditor), significance=0.05, delta=1e-6) # as
-    CanaryScoreAuditor.epsilon_one_run jaxgdp.audit.epsilon_lower_bound(*scores(auditor),
-    delta=1e-6) # holds at all thresholds at once
+    # as CanaryScoreAuditor.epsilon_one_run
+    epsilon_one_run(*scores(auditor), significance=0.05, delta=1e-6)
+    # holds at all thresholds at once
+    jaxgdp.audit.epsilon_lower_bound(*scores(auditor), delta=1e-6)
 
 The functions here repeat that module's default procedure: the best of all thresholds, each at a
 level of significance over the number of thresholds that remain on the convex hull. Thresholds and

@@ -1,4 +1,4 @@
-"""What every mechanism has unless it says otherwise, and how a new one is written.
+"""The contract of mechanisms, with defaults, and how a new one is written.
 
 A mechanism is a frozen dataclass of numeric fields, registered with ``pytree``, that inherits from
 :class:`Mechanism`. A user builds it with fields of any shape that broadcast; the core calls its
@@ -42,7 +42,7 @@ def poisson_words(rate: Array) -> str:
 
 
 class AccountedBy:
-    """What is no mechanism itself, but accounted for by one, and taken wherever a mechanism is.
+    """Something that a mechanism accounts for, and that is accepted wherever a mechanism is.
 
     Attributes:
         mechanism: the one that accounts for it.

@@ -163,5 +163,5 @@ class SampledPair(FinitePair):
         return np.nan * self.precision
 
     def lower_bound_member(self) -> SubsampledGaussian:
-        """What data that are zero, or all opposite to the record, show."""
+        """The law if the other data are zero, or all opposite to the record."""
         return sampled_gaussian(self.member_noise, self.member_prob)

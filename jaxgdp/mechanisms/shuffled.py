@@ -98,8 +98,8 @@ class Shuffled(Mechanism):
         )
 
     def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
-        """What the attacker of the lower side sees; and random allocation, which is what is left
-        where all other records are zero.
+        """The attack of the lower side; and random allocation, to which shuffled batches come down
+        if all other records are zero.
         """
         pair = self.canonical()
         sigma = pair.noise_multiplier
@@ -169,11 +169,11 @@ class ShuffledPair(Mechanism):
         return [(one, count * self.epochs)]
 
     def lower_bound_member(self) -> Slices:
-        """What the attacker looks at."""
+        """The law of the slices."""
         return Slices(self.loss, self.log_p, self.error)
 
     def lower_bound_mechanisms(self) -> tuple[ShuffledEpochs]:
-        """What the attacker sees of all epochs."""
+        """The attack on all epochs."""
         return (ShuffledEpochs(self.epochs, self.loss, self.log_p, self.error),)
 
     def _dominating(self) -> SubsampledGaussian:
@@ -203,7 +203,7 @@ class ShuffledPair(Mechanism):
 @pytree
 @dataclass(frozen=True)
 class ShuffledEpochs(Mechanism):
-    """What an attack sees of several epochs; not checked.
+    """The attack on several epochs; not checked.
 
     Attributes:
         epochs: how many uses of the attack this stands for.

@@ -1,3 +1,3 @@
-"""What authors of mechanisms use: exact cells of a pair of laws, from atoms, stretches or
+"""The kit for authors of mechanisms: exact cells of a pair of laws, from atoms, stretches or
 densities.
 """

@@ -1,4 +1,4 @@
-"""What a mechanism hands to the discretisation: exact masses of the cells of a loss lattice."""
+"""Exact masses of the cells of a loss lattice: a mechanism gives them to the discretisation."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """An account of a run whose noise or sampling rate changes on a schedule: how often each setting
 was used.
 
-    account = accountant.init([(1.0, 0.01), (2.0, 0.02)]) # (noise multiplier, sampling probability)
-    of each setting account = accountant.step(account, 0) # inside jit or scan: one step with the
-    first of them account.mu(), account.epsilon(delta=1e-5) # on the host, certified
+    # (noise multiplier, sampling probability) of each setting
+    account = accountant.init([(1.0, 0.01), (2.0, 0.02)])
+    account = accountant.step(account, 0)  # inside jit or scan: one step with the first of them
+    account.mu(), account.epsilon(delta=1e-5)  # on the host, certified
 
 The settings are fixed before the run; which one a step uses may be traced. A schedule that depends
-on the data needs a filter
-instead (``filters``): the composition here is right only for a schedule that the data do not
-influence."""
+on the data needs a filter instead (``filters``): the composition here is right only for a schedule
+that the data do not influence."""
 
 from __future__ import annotations
 
