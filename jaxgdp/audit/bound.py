@@ -48,7 +48,7 @@ class Bound(float):
         made.details = {} if details is None else details
         return made
 
-    def __getnewargs__(self):
+    def __getnewargs__(self):  # type: ignore[override]
         return float(self), self.quantity, self.side, self.confidence, self.caveat, self.details
 
     def __repr__(self) -> str:

@@ -240,7 +240,10 @@ def _largest(
     member, nonmember = two_classes(members, nonmembers)
     lead = member.shape[:-1]
     member, nonmember = (side.reshape((-1, side.shape[-1])) for side in (member, nonmember))
-    if method == "split":
+    at = np.empty(0)
+    if method == "threshold":
+        at = np.full(len(member), _fixed(threshold))
+    elif method == "split":
         if min(member.shape[-1], nonmember.shape[-1]) < 2:
             return np.zeros(lead)
         first, other, member, nonmember = _split(member, nonmember, seed)
@@ -250,8 +253,6 @@ def _largest(
     if method == "bands":
         found, _ = thresholds.best(member, nonmember, *tables(*limits))
     else:
-        if method == "threshold":
-            at = np.full(len(member), _fixed(threshold))
         found = thresholds.at(member, nonmember, at, *tables(*limits))
     return np.maximum(np.asarray(found), 0.0).reshape(lead)
 

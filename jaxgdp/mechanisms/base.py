@@ -8,7 +8,7 @@ methods unbatched (fields are scalars) and batches them with ``vmap``. It must d
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from ..deprecation import warn
 from ..numerics import namespace as xp
 from ..numerics.shapes import Array
+from ..pairs.cells import Cells
 
 _RENAMED = {  # parts of the contract, by their names before 0.3
     "closes": "tight",
@@ -130,7 +131,7 @@ class Mechanism:
         """This mechanism in the form that compositions stack: itself."""
         return self
 
-    def gathered(self, count: Array):
+    def gathered(self, count: Array) -> Sequence[tuple[Mechanism, Array]]:
         """Mechanisms with numbers of uses that dominate ``count`` uses of this one together:
         itself, unless there is better.
         """
@@ -154,15 +155,15 @@ class Mechanism:
         """Mechanisms that are certainly no more revealing than this one, and worth looking at on
         their own; none by default.
 
-        Where ``lower_bound_member`` is a law far from that of the dominating pair, lattices planned
-        for the one serve the other badly. The lower sides of brackets are then those of these mechanisms,
-        too, with lattices of their own.
+        If the law of ``lower_bound_member`` is far from that of the dominating pair, a lattice
+        planned for the one serves the other badly. The lower sides of brackets are then also those
+        of these mechanisms, on lattices of their own.
 
         Method: docs/method/attack.md#family
         """
         return ()
 
-    def loss_nodes(self, depth: Array | float):
+    def loss_nodes(self, depth: Array | float) -> tuple[Array, Array]:
         """Increasing nodes of the finite privacy losses under P and their log weights (unbatched);
         for steering only.
 
@@ -170,25 +171,25 @@ class Mechanism:
         the ends of that range."""
         raise NotImplementedError
 
-    def gaussian_precision(self):
+    def gaussian_precision(self) -> Array:
         """1/σ² where the loss has the cumulants of a Gaussian one (closed form), else 0; for
         steering only.
         """
         return xp.zeros(())
 
-    def gaussian_part_precision(self):
+    def gaussian_part_precision(self) -> Array:
         """Square of a Gaussian-DP parameter that one use certainly has at every FPR: 1/σ² where it
         is exactly Gaussian, else 0.
         """
         return xp.zeros(())
 
-    def tail_precision(self):
+    def tail_precision(self) -> Array:
         """Square of a Gaussian-DP parameter that bounds one use at every FPR; ∞ with mass at +∞ or
         −∞.
         """
         raise NotImplementedError
 
-    def limit_precision(self):
+    def limit_precision(self) -> Array:
         """Square of limsup ε/√(−2 log δ(ε)) of one use, the least μ² that can hold far out (Liu et
         al. 2022, Theorem 3.3).
 
@@ -200,7 +201,7 @@ class Mechanism:
         everywhere = self.tail_precision()
         return xp.where(xp.isinf(everywhere), xp.inf, 0.0) if self.bounded() else everywhere
 
-    def loss_bounds(self):
+    def loss_bounds(self) -> tuple[Array, Array]:
         """Smallest and largest finite privacy loss, rounded outward; ∓∞ where there is none."""
         return xp.asarray(-xp.inf), xp.asarray(xp.inf)
 
@@ -209,20 +210,20 @@ class Mechanism:
         """Whether the class has loss bounds of its own."""
         return cls.loss_bounds is not Mechanism.loss_bounds
 
-    def loss_unit(self):
+    def loss_unit(self) -> Array:
         """The length of which every atom's loss is a whole multiple, or 0; a lattice in step with
         it keeps atoms exact.
         """
         return xp.zeros(())
 
-    def cells(self, ell: Array, end: Array | float):
+    def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the cells between the points ``ell`` (unbatched); see ``cells.Cells``.
 
         The first cell whose lower point is at least ``end`` is open: it holds everything beyond.
         """
         raise NotImplementedError
 
-    def atoms(self, ell: Array):
+    def atoms(self, ell: Array) -> tuple[Array, Array, Array] | None:
         """Cells, losses and log Q-masses of what moves along the loss in one piece when a parameter
         changes (unbatched).
 

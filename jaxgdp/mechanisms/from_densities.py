@@ -96,22 +96,22 @@ class FromDensities(Mechanism):
 
         Args and Raises as for the class, but a density may integrate to any positive number.
         """
-        outputs = finite("outputs", outputs)
+        x = np.asarray(finite("outputs", outputs))
         scaled = []
         for name, value in (("log_p", log_p), ("log_q", log_q)):
             value = _log_density(name, value)
-            if value.ndim == 0 or outputs.ndim == 0 or value.shape[-1] != outputs.shape[-1]:
+            if value.ndim == 0 or x.ndim == 0 or value.shape[-1] != x.shape[-1]:
                 raise ValueError(
                     f"{name} must have as many points as outputs, got shapes {value.shape} and"
-                    f" {outputs.shape}"
+                    f" {x.shape}"
                 )
-            total = _log_total(log_masses(outputs, value))
+            total = _log_total(log_masses(x, value))
             if not np.all(np.isfinite(total)):
                 raise ValueError(
                     f"{name} must integrate to a positive number, got log integral {total.min():g}"
                 )
             scaled.append(value - total[..., None])
-        return cls(outputs, *scaled)
+        return cls(x, *scaled)
 
     def canonical(self) -> PiecewisePair:
         """The loss as straight stretches and atoms."""

@@ -13,6 +13,7 @@ from ...mechanisms.bounded_range import BoundedRangeBlock
 from ...mechanisms.bracketed_pair import BracketedPair
 from ...numerics.errors import BRACKETED, SPACING, UNIT
 from ...numerics.precision import with_float64
+from ...numerics.shapes import Array
 from ..question import NO_EXECUTOR, Answer, Question
 from ..run.stages import numbers
 from .curve import Curve
@@ -87,7 +88,9 @@ def _advantage(half: Vertices) -> float:
     )
 
 
-def _both(half, loss, log_p, log_q, error: float, apart: float, *others) -> list[Vertices]:
+def _both(
+    half, loss, log_p, log_q, error: Array | float, apart: Array | float, *others
+) -> list[Vertices]:
     """Both halves of the curve of a finite pair. ``others``: what else the half takes, one for each
     or one for both.
     """
