@@ -277,8 +277,8 @@ def shipped() -> str:
     """Every deployment that is shipped: what it is, who its neighbours are, where it is from."""
     rows = []
     for name in deployments.names():
-        record = deployments.about(name)
-        rows.append((f"`{name}`", record.title, record.neighbours, record.citation))
+        found = deployments.about(name)
+        rows.append((f"`{name}`", found.title, found.neighbours, found.citation))
     return _table(("name", "what it is", "neighbouring data sets", "source"), rows)
 
 

@@ -13,8 +13,8 @@ from .census import (
     census_2020_pl94_units,
     census_2022_august,
 )
+from .deployment import Deployment
 from .dpsgd import de_et_al_2022
-from .record import Deployment
 
 __all__ = [
     "Deployment",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..vocabulary import did_you_mean
 from . import census, dpsgd
-from .record import Deployment
+from .deployment import Deployment
 
 
 def names() -> tuple[str, ...]:
@@ -34,9 +34,9 @@ def about(name: str) -> Deployment:
         ('US', 'query 1')
     """
     if name in census.NAMES:
-        return census.record(name)
+        return census.deployment(name)
     if name in dpsgd.settings():
-        return dpsgd.record(name)
+        return dpsgd.deployment(name)
     hint = did_you_mean(str(name), names()) or ";"
     raise ValueError(f"no deployment is called {name!r}{hint} there are {', '.join(names())}")
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from ..mechanisms import DiscreteGaussian, compose
-from .record import Deployment, read_data
+from .deployment import Deployment, read_data
 
 NAMES = (
     "census_2020_pl94_persons",
@@ -69,7 +69,7 @@ def _composed(name: str):
     return compose([(DiscreteGaussian(sigma=sigma(rho)), count) for rho, count in uses.items()])
 
 
-def record(name: str) -> Deployment:
+def deployment(name: str) -> Deployment:
     """A census release with its table: level, query, ρ_q, share of the whole, σ and number of
     counts one record touches.
     """

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..mechanisms import dpsgd
 from ..numerics.validation import one_of, whole
-from .record import Deployment, read_data
+from .deployment import Deployment, read_data
 
 _FILE = "de_et_al_2022"
 TABLES = (4, 5)
@@ -69,7 +69,7 @@ def de_et_al_2022(table: int = 4, epsilon: float | None = None, dataset_size: in
     return dpsgd(noise_multiplier=sigma, sampling_prob=data["batch_size"] / size, num_steps=steps)
 
 
-def record(name: str) -> Deployment:
+def deployment(name: str) -> Deployment:
     """One run with the row of its table."""
     number, epsilon = settings()[name]
     data, table = read_data(_FILE), _table(number)

@@ -106,19 +106,19 @@ class FixedSize(Mechanism):
         epsilon = reach * (0.25 * t + 0.75 * t**3)
         q = rate[..., None]
         with np.errstate(over="ignore"):
-            seen = np.where(
+            subsampled = np.where(
                 epsilon < 30.0,
                 np.log1p(q * np.expm1(np.minimum(epsilon, 30.0))),
                 epsilon + np.log(q + (1.0 - q) * np.exp(-epsilon)),
             )
-        beta = np.exp(seen - epsilon)
+        beta = np.exp(subsampled - epsilon)
         far, close = (
             np.asarray(gdp.delta(epsilon=epsilon, mu=np.broadcast_to(m, epsilon.shape)), float)
             for m in (mu[..., None], near / sigma[..., None])
         )
         delta = q * ((1.0 - beta) * far + beta * close)
         delta = np.minimum(delta * (1.0 + 4.0 * CLOSED_FORM) + 1e-300, 1.0)
-        found = FromProfile(seen, delta).canonical()
+        found = FromProfile(subsampled, delta).canonical()
         precision = (near / sigma) ** 2 * (1.0 + 4.0 * PRECISION)
         fields = (found.loss, found.log_p, found.log_q, found.log_p_minus, found.log_q_plus)
         return SampledPair(*fields, precision, sigma / near, rate)

@@ -129,9 +129,9 @@ def test_table_can_be_read():
     assert len(text.splitlines()) == 1 + 4 + 1 + 2 + 65
     markdown = deployments.about("census_2020_pl94_persons").to_markdown()
     assert "| State | total |" in markdown and "hispanic \\* cenrace" in markdown
-    record = deployments.about("de_et_al_2022_table5_epsilon_2")
-    assert dict(zip(record.columns, record.rows[0], strict=True))["num_steps"] == 500
-    assert "2204.13650" in record.citation
+    found = deployments.about("de_et_al_2022_table5_epsilon_2")
+    assert dict(zip(found.columns, found.rows[0], strict=True))["num_steps"] == 500
+    assert "2204.13650" in found.citation
 
 
 @pytest.mark.parametrize(
