@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import collections
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -115,18 +115,23 @@ class FinishedPass(NamedTuple):
 
     def result(self, row: int, excess: float, quantity: str | None) -> PassResult:
         """What it found for one task: of ``quantity``, if the task has one."""
-        reach, located = self.readings.required_reach, self.readings.located
+        thresholds, log_fprs = self.readings.required_reach
+        located = self.readings.located
         cut_high = self.one.plans.cut_high[row, :, -1]
         found = PassResult(
             self.one.lattice,
             excess,
-            Reach(*(tuple(float(x) for x in side[row]) for side in reach)),
+            Reach(_both_sides(thresholds[row]), _both_sides(log_fprs[row])),
             tuple(float(x) for x in cut_high),
         )
         if quantity is None:
             return found
         threshold = float(located[quantity][row]) if quantity in located else np.nan
         return found._replace(threshold=threshold, spread=float(np.min(self.one.plans.spread[row])))
+
+
+def _both_sides(values: Float[Array, " sides"]) -> tuple[float, float]:
+    return float(values[0]), float(values[1])
 
 
 class Engine:
@@ -150,7 +155,7 @@ class Engine:
     ):
         self.question, self.progress = question, progress
         self.number = groups[0][1].shape[0]
-        self.steps: Float[Array, " settings"] = sum(np.sum(n, axis=-1) for _, n in groups)
+        self.steps = np.asarray(sum(np.sum(n, axis=-1) for _, n in groups))
         # thresholds that are known beforehand, and quantities that get tasks of their own
         self.thresholds = [known_threshold(q, at, self.number) for q, at in question.asked]
         self.at_threshold = [
@@ -210,19 +215,19 @@ class Engine:
             for one in passes:
                 self.absorb(one)
 
-    def first_tasks(self) -> list[Task]:
+    def first_tasks(self) -> Sequence[Task]:
         """Whole curves, or the thresholds themselves where all of them are known beforehand."""
         known = [row for row in self.thresholds if row is not None]
         settings = range(self.number)
         if not known or len(known) < len(self.thresholds) or self.question.keep:
             return [whole_curve(i, self.steps[i], self.rules) for i in settings]
         return [
-            one_threshold(i, quantity, row[i], self.steps[i], self.rules)
+            one_threshold(i, quantity, float(row[i]), self.steps[i], self.rules)
             for quantity, row in enumerate(known)
             for i in settings
         ]
 
-    def start(self, tasks: list[Task]) -> None:
+    def start(self, tasks: Sequence[Task]) -> None:
         """Plan new tasks in the next round."""
         self.to_plan += tasks
         for task in tasks:
@@ -324,7 +329,7 @@ class Engine:
 
     def follow_up(
         self, done: FinishedPass, row: int, excess: Float[Array, " quantities"], decision: Decision
-    ) -> list[Task]:
+    ) -> Sequence[Task]:
         """New tasks of a setting after a pass.
 
         A quantity that is read off at one threshold gets a task of its own where the first pass

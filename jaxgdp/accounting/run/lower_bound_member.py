@@ -10,6 +10,7 @@ import dataclasses
 
 import numpy as np
 
+from ...adjacency import Adjacency
 from ...bracket import Bracket
 from ...mechanisms.shuffled_attack import Slices
 from ...numerics.shapes import Array, Bool, Int
@@ -61,7 +62,9 @@ def _used_once(groups: tuple) -> Bool[Array, " settings"]:
     return np.zeros(count.shape[0], bool)
 
 
-def _finite_curves(mechanism: Slices, rows: Int[Array, " rows"], adjacency: str) -> list[Curve]:
+def _finite_curves(
+    mechanism: Slices, rows: Int[Array, " rows"], adjacency: Adjacency
+) -> list[Curve]:
     columns = (mechanism.loss, mechanism.log_p, mechanism.error)
     loss, log_p, error = (np.asarray(column)[rows, 0] for column in columns)
     curves = (

@@ -18,7 +18,6 @@ from ..certify.curve import Curve
 from ..certify.vertices import Vertices, trimmed
 from ..plan import Plan
 from ..steer.lattice_choice import LatticeChoice
-from ..steer.refinement import Reach
 from .batch import Batch
 from .executors import Executor
 from .rows import chunks, joined, take
@@ -53,13 +52,13 @@ class Readings(NamedTuple):
     Attributes:
         numbers: quantity → its brackets.
         located: quantity → thresholds at which it was read off, for those that are.
-        required_reach: how far out each half has to be known, arrays of shape (tasks, sides).
+        required_reach: how far out each half has to be known: thresholds, and log FPRs there.
         curves: one for each task where they are kept; else as many Nones.
     """
 
     numbers: dict[str, Bracket]
     located: dict[str, Float[Array, " tasks"]]
-    required_reach: Reach
+    required_reach: tuple[Float[Array, "tasks sides"], Float[Array, "tasks sides"]]
     curves: list[Curve | None]
 
 
@@ -146,7 +145,7 @@ def _in_order(readings: list[_Reading]) -> Readings:
     readings = sorted(readings, key=lambda reading: reading.first)
     numbers, located, reach = joined([reading.numbers for reading in readings])
     curves = [curve for reading in readings for curve in reading.curves]
-    return Readings(numbers, located, Reach(*reach), curves)
+    return Readings(numbers, located, reach, curves)
 
 
 def _composed(batch: Batch, position: int, one: Pass) -> Iterator[_Part]:

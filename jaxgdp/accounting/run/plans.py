@@ -61,13 +61,14 @@ def plan_tasks(batch: Batch, tasks: list[Task]) -> PlannedTasks:
 def _plan_curves(batch: Batch, executor: Executor, tasks: list[CurveTask]) -> tuple:
     settings = np.array([task.setting for task in tasks])
     depths = take((batch.rates.z_floor, batch.rates.z_delta), settings)
-    known_reach = tuple(np.array([t.known_reach[i] for t in tasks], float) for i in (0, 1))
+    thresholds = np.array([task.known_reach.thresholds for task in tasks], float)
+    log_fprs = np.array([task.known_reach.log_fprs for task in tasks], float)
     return executor.plan_whole(
         take(batch.groups, settings),
         depths,
         batch.question.rtol,
         np.array([task.max_neg_log_density for task in tasks]),
-        known_reach,
+        (thresholds, log_fprs),
         batch.anchor[settings],
         tasks[0].pieces,
     )

@@ -20,7 +20,7 @@ class LossQuadrature(NamedTuple):
         nodes: privacy losses, shape (1 or sides, components, nodes).
         log_weight: their log P-masses, shape (components, nodes).
         precision: 1/σ² of components that are exactly Gaussian, else 0, shape (components,).
-        count: number of uses, shape (components,).
+        uses: number of uses, shape (components,).
         bottom, top: ends of each component's loss under P, ∓∞ where there are none, shape
             (components,).
         atomic: 1 for components whose law never gets smooth, else 0, shape (components,).
@@ -31,7 +31,7 @@ class LossQuadrature(NamedTuple):
     nodes: Float[Array, "sides components nodes"]
     log_weight: Float[Array, "components nodes"]
     precision: Float[Array, " components"]
-    count: Float[Array, " components"]
+    uses: Float[Array, " components"]
     bottom: Float[Array, " components"]
     top: Float[Array, " components"]
     atomic: Float[Array, " components"]
@@ -51,8 +51,8 @@ class LossQuadrature(NamedTuple):
 
     def support(self) -> tuple[Array, Array]:
         """Smallest and largest composed loss, in the direction of the pair, shape (sides,)."""
-        low = xp.sum(self.count * self.bottom)
-        high = xp.sum(self.count * xp.minimum(self.top, xp.max(self.nodes, axis=-1)), axis=-1)
+        low = xp.sum(self.uses * self.bottom)
+        high = xp.sum(self.uses * xp.minimum(self.top, xp.max(self.nodes, axis=-1)), axis=-1)
         return xp.where(self.reverse, -high, low), xp.where(self.reverse, -low, high)
 
 
@@ -163,7 +163,7 @@ def cumulants(loss: LossQuadrature, s: Array) -> Cumulants:
 def composed(loss: LossQuadrature, s: Float[Array, "... sides"]) -> Cumulants:
     """Λ, Λ', Λ'' of the composed loss at s, all of shape (…, sides)."""
     each = cumulants(loss, s[..., None])
-    return Cumulants(*(xp.sum(loss.count * k, axis=-1) for k in each))
+    return Cumulants(*(xp.sum(loss.uses * k, axis=-1) for k in each))
 
 
 def common_unit(groups: tuple) -> Array:

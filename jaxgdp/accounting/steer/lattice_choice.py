@@ -78,7 +78,8 @@ class LatticeChoice(NamedTuple):
             return Grids((self.vertices, self.vertices), tables)
         size, block = self.size, self.size // self.vertices
         if self.kind == "whole":
-            return Grids((Dense(size, size // 2, size // 2, block),) * 2)
+            shape = Dense(size, size // 2, size // 2, block)
+            return Grids((shape, shape))
         jump = self.kind == "jump"
         left, right = (size // 8, 3 * size // 4) if jump else (size // 32, size // 2)
         return Grids((Dense(size, left, right, block, jump), Dense(size, right, left, block, jump)))
@@ -286,7 +287,7 @@ def _dense(need: Needs, detail: float, pieces: int, largest: int, excess: float)
     """The smallest dense lattice that serves, or the largest of all."""
     kind = _dense_kind(need)
     sizes = [2**k for k in SIZES[kind] if 2**k <= largest] or [largest]
-    most = max(sizes[-1], most_points(kind, sizes[-1], need.focused, excess))
+    most = max(sizes[-1], most_points(kind, sizes[-1], bool(need.focused), excess))
     size = next((size for size in sizes if size >= need.dense * detail), most)
     share = (2 if pieces == 1 else 8) if kind == "heavy" else 16
     vertices = size // share if size <= sizes[-1] else _MOST_VERTICES

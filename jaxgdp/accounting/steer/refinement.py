@@ -251,14 +251,14 @@ def refine(task: Task, found: PassResult, rules: Rules, choice: Choice) -> Decis
     if (stuck or unresolved) and can_weaken and rules.tight:
         why = "a finer lattice did not help, or will not: a gentler tilt"
         return Decision(_with_gentler_tilt(after), PLAN, why)
-    sparse, curve = lattice.kind == "sparse", isinstance(after, CurveTask)
-    if curve and not sparse and stuck and after.stalled > 0 and not can_weaken:
+    sparse, stalled = lattice.kind == "sparse", stuck and after.stalled > 0
+    if isinstance(after, CurveTask) and not sparse and stalled and not can_weaken:
         return _in_more_pieces(after, lattice, rules) or Decision(
             after, DONE, "finer lattices do not help"
         )
     if (better := _on_finer_lattice(after, found, stuck, rules, choice)) is not None:
         return Decision(better, RUN, "wider than asked: a finer lattice")
-    if (sparse or not curve) and can_weaken and after.tries < _most_tries(rules):
+    if (sparse or isinstance(task, PointTask)) and can_weaken and after.tries < _most_tries(rules):
         return Decision(_with_gentler_tilt(after), PLAN, "no finer lattice: a gentler tilt")
     return Decision(after, DONE, "nothing left to try")
 

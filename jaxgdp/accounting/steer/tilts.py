@@ -114,11 +114,11 @@ class Jumps:
         def mass(some):
             return xp.logsumexp(xp.where(some, exponent, -1e300), axis=-1)
 
-        return xp.logsumexp(xp.log(self.loss.count) + mass(some) - mass(~self.large), axis=-1)
+        return xp.logsumexp(xp.log(self.loss.uses) + mass(some) - mass(~self.large), axis=-1)
 
     def one(self, s: Float[Array, " sides"]) -> WithOneJump:
         """What is expected under tilt s, of the loss with one large step."""
-        exponent, count = self.log_weight + s[:, None, None] * self.nodes, self.loss.count
+        exponent, count = self.log_weight + s[:, None, None] * self.nodes, self.loss.uses
 
         def parts(some):
             masked = xp.where(some, exponent, -1e300)
@@ -383,7 +383,7 @@ def smoothness(loss: LossQuadrature, s: Float[Array, " sides"], target: Array) -
     median = xp.where(exact, (sign - 0.5) * loss.precision, median)
     square = (nodes - median[..., None]) ** 2
     total = xp.sqrt(composed(loss, s)[2])
-    uses = loss.count * (1.0 - loss.atomic)
+    uses = loss.uses * (1.0 - loss.atomic)
 
     def halve(_, bounds):
         low, high = bounds

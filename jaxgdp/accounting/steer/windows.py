@@ -117,7 +117,11 @@ def _least(bound: Callable, gaussian: Array) -> _Bound:
 
 
 def _window(
-    loss: LossQuadrature, s: Float[Array, " sides"], piece: _Piece, rtol: Array, fainter: Array
+    loss: LossQuadrature,
+    s: Float[Array, " sides"],
+    piece: _Piece,
+    rtol: Array | float,
+    fainter: Array | float,
 ) -> _Window:
     """The window of a piece under tilt s.
 
@@ -132,12 +136,12 @@ def _window(
     Method: docs/method/windows.md#plan
     """
     each = cumulants(loss, s[:, None])
-    total = lambda k: xp.sum(loss.count * k, axis=-1)
+    total = lambda k: xp.sum(loss.uses * k, axis=-1)
     value, spread = total(each.value), xp.sqrt(total(each.variance))
     keep = _neg_log_mass_missed(s, value, spread, piece, rtol, fainter)
     # one step: keep all but e^{−keep}/T of the tilted mass; Q-mass beyond goes to the atom at
     # infinity, so it must also stay far below the TPR and FNR of this piece
-    miss = keep[:, None] + xp.log(loss.count)
+    miss = keep[:, None] + xp.log(loss.uses)
     y_low, y_high = piece.tpr_depths[0], piece.tpr_depths[1]
     deep = miss + (0.5 * xp.maximum(y_low**2, y_high**2) + 3.0)[:, None]
 
@@ -170,7 +174,12 @@ def _window(
 
 
 def _neg_log_mass_missed(
-    s: Array, value: Array, spread: Array, piece: _Piece, rtol: Array, fainter: Array
+    s: Array,
+    value: Array,
+    spread: Array,
+    piece: _Piece,
+    rtol: Array | float,
+    fainter: Array | float,
 ) -> Float[Array, " sides"]:
     """−log of the tilted mass that a window may miss."""
     # −log of the tilted density at the piece's ends: r²/2 − s·t + Λ, for a normal loss an eighth of
@@ -265,7 +274,7 @@ def _made(unit: Array, loss: LossQuadrature, tilt: Array, window: _Window, cut: 
     )
 
 
-def _fine(rtol: Array, square: Array) -> Array:
+def _fine(rtol: Array | float, square: Array) -> Array:
     """Depth that a relative accuracy takes beyond that of a rate: μ is a difference of quantiles, a
     small one needs more.
     """
@@ -297,7 +306,7 @@ def _shared(
     count: Array,
     z_floor: Array,
     z_delta: Array | None,
-    rtol: Array,
+    rtol: Array | float,
     max_neg_log_density: Array,
     known_reach: tuple,
     sides: Bool[Array, " sides"],
@@ -337,7 +346,12 @@ def _shared(
 
 
 def _piece(
-    shared: _Shared, rtol: Array, known_reach: tuple, anchor: Array, piece: Array, pieces: int
+    shared: _Shared,
+    rtol: Array | float,
+    known_reach: tuple,
+    anchor: Array,
+    piece: Array | int,
+    pieces: int,
 ) -> Plan:
     """The plan of one of several pieces of a half-curve."""
     loss, unit, tilt0, depth0, tilt_end, depth_end, max_neg_log_density = shared
@@ -464,7 +478,9 @@ def _saddle(loss: LossQuadrature, threshold: Array) -> _Saddle:
     return _Saddle(tilt0, xp.minimum(tilt, far), place)
 
 
-def _quadrature_about(groups: tuple, count: Array, threshold: Array, rtol: Array) -> LossQuadrature:
+def _quadrature_about(
+    groups: tuple, count: Array, threshold: Array, rtol: Array | float
+) -> LossQuadrature:
     """A quadrature that is deep enough for the rates at a threshold."""
     shallow = quadrature(groups, xp.full(count.shape, 30.0), _BOTH)
     value, _, square = (a[0] for a in composed(shallow, np.full(2, 0.5)))
@@ -517,7 +533,7 @@ def _by_jump(
     by_jump, fainter = at_jump(apart, least, positive, tilt)
     jumps = (variance > _WIDEST * bulk**2) & (by_jump > 1.0) & (place > 0.0) & (share > 0.0)
     # (a single step with atoms is no composition: nothing is beside it)
-    jumps = jumps & ((xp.sum(loss.count) > 1.0) | (xp.max(loss.atomic) == 0.0))
+    jumps = jumps & ((xp.sum(loss.uses) > 1.0) | (xp.max(loss.atomic) == 0.0))
     return _ByJump(jumps, apart, by_jump, fainter)
 
 

@@ -77,7 +77,7 @@ def mapped(function: Callable, args: Any, room: int | None = None) -> Any:
     room = room or _HERE.room
     number, level = len(leaves[0]), _HERE.depth
     together = max(1, room // _HERE.rows)
-    parts = []
+    parts, shape = [], None
     for start in range(0, number, together):
         part = slice(start, min(start + together, number))
         count = part.stop - part.start
@@ -92,6 +92,7 @@ def mapped(function: Callable, args: Any, room: int | None = None) -> Any:
         if len(parts) == 1
         else [np.concatenate(column) for column in zip(*parts, strict=True)]
     )
+    assert shape is not None
     return jax.tree.unflatten(shape, columns)
 
 
