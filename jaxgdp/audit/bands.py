@@ -40,7 +40,7 @@ _SLACK = 1e-12  # of computed probabilities
 _WIDE = 1.002  # how closely the local level is searched
 
 
-def clopper_pearson(count: ArrayLike, trials: int, tail: float):
+def clopper_pearson(count: ArrayLike, trials: ArrayLike, tail: float):
     """Upper confidence limit of a probability: the p with Pr[Bin(n, p) ≤ k] = tail (Clopper and
     Pearson 1934).
 

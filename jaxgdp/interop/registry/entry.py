@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from ... import options
@@ -250,7 +250,7 @@ def _check_range(claims: list[StatedGuarantee], source: str) -> None:
 
 
 def read(
-    path: str | PathLike[str], *, fpr: float = options.FPR, fpr_floor: float = options.FPR_FLOOR
+    path: str | Path, *, fpr: float = options.FPR, fpr_floor: float = options.FPR_FLOOR
 ) -> Entry:
     """An entry of the registry from a file, with its claims turned into brackets.
 

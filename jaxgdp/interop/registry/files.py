@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ def _yaml() -> Any:
     return yaml
 
 
-def load(path: str | PathLike[str]) -> Any:
+def load(path: str | Path) -> Any:
     """Contents of a YAML or JSON file; dates stay text.
 
     Args:
