@@ -12,6 +12,9 @@ All but :func:`compose` take keywords only."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy.special import erf, erfinv, ndtr, ndtri
 
@@ -24,7 +27,7 @@ from .vocabulary import keywords_only
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
 
 
-def _find_root(function, bracket, args):
+def _find_root(function: Callable[..., Any], bracket: tuple[Any, Any], args: tuple[Any, ...]):
     """Elementwise roots; scipy.optimize takes half a second to import, so not before it is
     needed.
     """
@@ -33,7 +36,7 @@ def _find_root(function, bracket, args):
     return elementwise.find_root(function, bracket, args=args)
 
 
-def _nonnegative(name, value):
+def _nonnegative(name: str, value: Any):
     return checked(name, value, "a finite number >= 0", lambda a: a >= 0.0)
 
 
@@ -125,10 +128,10 @@ def bayes_risk(*, prior: ArrayLike, mu: ArrayLike) -> Array:
         >>> round(float(bayes_risk(prior=0.5, mu=1.0)), 6)
         0.308538
     """
-    prior, mu = closed_unit("prior", prior), _nonnegative("mu", mu)
-    broadcast(prior=prior, mu=mu)
+    absent, mu = closed_unit("prior", prior), _nonnegative("mu", mu)
+    broadcast(prior=absent, mu=mu)
     # min(π, 1 − π)·(1 − δ(|ℓ|)); the smaller prior is exact, and so is what the larger has more
-    rare = np.minimum(prior, 1.0 - prior)
+    rare = np.minimum(absent, 1.0 - absent)
     certain = (rare == 0.0) | (mu == 0.0)
     safe = np.where(rare > 0.0, rare, 0.5)
     threshold = np.where(
@@ -179,10 +182,10 @@ def rdp(*, order: ArrayLike, mu: ArrayLike) -> Array:
         >>> float(rdp(order=4.0, mu=1.0))
         2.0
     """
-    order, mu = positive("order", order), _nonnegative("mu", mu)
-    broadcast(order=order, mu=mu)
+    t, m = positive("order", order), _nonnegative("mu", mu)
+    broadcast(order=t, mu=m)
     with np.errstate(over="ignore", under="ignore"):
-        return (order * mu) * (0.5 * mu)
+        return (t * m) * (0.5 * m)
 
 
 @keywords_only
@@ -207,7 +210,7 @@ def mu_from_zcdp_of_gaussian(*, rho: ArrayLike) -> Array:
     return np.sqrt(2.0) * np.sqrt(_nonnegative("rho", rho))
 
 
-def _mu_of_advantage(eta):
+def _mu_of_advantage(eta: Any):
     """2Φ⁻¹((1 + η)/2), from 1 − η where that is small."""
     return np.where(
         eta < 0.5, np.sqrt(8.0) * erfinv(np.minimum(eta, 0.5)), -2.0 * ndtri(0.5 * (1.0 - eta))
@@ -327,7 +330,7 @@ def epsilon(*, delta: ArrayLike, mu: ArrayLike) -> Array:
     free = (mu == 0.0) | (erf(mu / np.sqrt(8.0)) <= target)
     goal, sign = _logs(target)
 
-    def gap(x, m, t, s, skip):
+    def gap(x: Any, m: Any, t: Any, s: Any, skip: Any):
         return np.where(skip, x - 0.5, s * (t - _log_of(x, m, s)))
 
     # at the second end a = μ/2 − ε/μ is where Φ(a) ≤ e^{−a²/2}/2 is below δ already
@@ -341,13 +344,13 @@ def epsilon(*, delta: ArrayLike, mu: ArrayLike) -> Array:
     return np.where(free, 0.0, np.where(endless, np.inf, root.x))[()]
 
 
-def _logs(delta):
+def _logs(delta: Any):
     """log δ, or where δ is above one half log(1 − δ), and a sign that tells which (1 or −1)."""
     sign = np.where(delta > 0.5, -1.0, 1.0)
     return np.where(delta > 0.5, np.log1p(-np.maximum(delta, 0.5)), np.log(delta)), sign
 
 
-def _log_of(epsilon, mu, sign):
+def _log_of(epsilon: Any, mu: Any, sign: Any):
     """log δ_μ(ε), or log(1 − δ_μ(ε)) where the sign is −1."""
     value = np.where(sign > 0.0, profile.log_delta(epsilon, mu), profile.log_rest(epsilon, mu))
     return np.maximum(value, -1e300)  # (a root search cannot go by −∞)
@@ -386,7 +389,7 @@ def mu_from_epsilon_delta(*, epsilon: ArrayLike, delta: ArrayLike) -> Array:
     by_tail = np.where(z > 0.0, z + root, size * (size / np.maximum(root + np.abs(z), 1e-300)))
     low = np.log(np.maximum(np.maximum(at_zero, by_tail), 1e-308)) - 1e-12
 
-    def gap(x, e, t, s, skip):
+    def gap(x: Any, e: Any, t: Any, s: Any, skip: Any):
         return np.where(skip, x - 0.5, s * (_log_of(e, np.exp(x), s) - t))
 
     skip = eps == 0.0

@@ -12,12 +12,14 @@ The points (ε, δ) stand for both orders of the neighbours, so the profile goes
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ..bracket import Bracket
 from ..mechanisms import FromProfile
 from ..numerics.errors import BLACK_BOX, BLACK_BOX_VALUES
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import checked, open_unit
 from ..progress import show_progress
 from ..targets import (
@@ -82,13 +84,13 @@ class BlackBox:
 
     def __init__(
         self,
-        delta=None,
-        epsilon=None,
-        grid=None,
-        exact=True,
+        delta: Callable[[Any], Any] | None = None,
+        epsilon: Callable[[Any], Any] | None = None,
+        grid: ArrayLike | None = None,
+        exact: bool = True,
         *,
-        error=BLACK_BOX_VALUES[0],
-        absolute_error=BLACK_BOX_VALUES[1],
+        error: float = BLACK_BOX_VALUES[0],
+        absolute_error: float = BLACK_BOX_VALUES[1],
     ):
         if (delta is None) == (epsilon is None):
             raise ValueError(
@@ -117,7 +119,7 @@ class BlackBox:
                 grid = checked(
                     "grid", grid, f"in [0, {_LARGEST:g}]", lambda a: (a >= 0.0) & (a <= _LARGEST)
                 )
-            for value in np.unique(np.atleast_1d(grid)):
+            for value in np.unique(np.atleast_1d(np.asarray(grid))):
                 self._ask(value)
 
     def _default_grid(self):
@@ -132,7 +134,7 @@ class BlackBox:
         for value in np.linspace(0.0, last, _POINTS)[1:-1]:
             self._ask(value)
 
-    def _ask(self, value):
+    def _ask(self, value: Any):
         """One call of the function; what it says is kept."""
         value = float(value)
         self.calls += 1
@@ -228,7 +230,7 @@ class BlackBox:
         """
         return self._read(target)[0]
 
-    def _read(self, target):
+    def _read(self, target: Target):
         """The bracket and the e^ε − 1 where a further point would narrow it."""
         above, below = self._sides()
         (low, high), at = _answer(target, above, below)
@@ -265,7 +267,7 @@ class BlackBox:
             bracket, at = self._read(target)
         return bracket
 
-    def _add(self, g):
+    def _add(self, g: float):
         """Ask near g = e^ε − 1 ≥ 0, unless a point near it is known."""
         epsilon = min(float(np.log1p(max(g, 0.0))), _LARGEST)
         if self._delta is not None:
@@ -281,7 +283,7 @@ class BlackBox:
             self._ask(min(max(delta, 1e-300), 1.0 - 1e-12))
 
 
-def _answer(target, above: Above, below: Below):
+def _answer(target: Target, above: Above, below: Below):
     """The target's own quantity, and where a further point would narrow it."""
     if isinstance(target, FNR | TPR | Accuracy | Precision | AttackSuccess):
         fpr = float(
@@ -334,7 +336,7 @@ class _Boxes:
 
     unknown = SCALE
 
-    def __init__(self, make, shape):
+    def __init__(self, make: Any, shape: tuple[int, ...]):
         self.make, self.shape = make, shape
         self.made: dict[float, BlackBox] = {}
 
@@ -351,7 +353,7 @@ class _Boxes:
             self.made[scale] = found
         return self.made[scale]
 
-    def guess(self, mu):
+    def guess(self, mu: np.ndarray):
         return np.clip(-np.log(mu), -6.0, 15.0)
 
 
@@ -363,7 +365,7 @@ class _BoxSolver(Solver):
     def start(self):
         return self.family.guess(self.target.gaussian_mu())
 
-    def ask(self, rows, values):
+    def ask(self, rows: np.ndarray, values: np.ndarray):
         low, high = np.empty(len(rows)), np.empty(len(rows))
         for i, (row, value) in enumerate(zip(rows, values, strict=True)):
             one = self.target.take(np.array([row]))
@@ -376,7 +378,7 @@ class _BoxSolver(Solver):
         """Nothing: the boxes are already as fine as asked."""
 
 
-def solve_black_box(target: Target, make, tolerance: float, progress=None):
+def solve_black_box(target: Target, make: Any, tolerance: float, progress: Any = None):
     """The family and the answers for a callable scale → black box."""
     if not callable(make):
         raise ValueError(f"black_box must be a callable scale -> BlackBox, got {make!r}")

@@ -51,7 +51,7 @@ class _Found(NamedTuple):
     closed: Array
 
 
-Family: TypeAlias = DPSGD | Epochs | Scaled | Any  # (or black boxes)
+Family: TypeAlias = Any  # DPSGD, Epochs, Scaled or black boxes
 
 
 @renamed_arguments(tolerance="rtol", epochs="num_epochs")

@@ -16,7 +16,7 @@ from .solver import Solved
 from .status import EVERY, NONE, OK
 
 
-def gaussian_bracket(target: Target, mu) -> Bracket:
+def gaussian_bracket(target: Target, mu: np.ndarray) -> Bracket:
     """The target's own quantity of f_μ, opened by its rounding error."""
     with np.errstate(over="ignore"):
         sides = [
@@ -26,7 +26,7 @@ def gaussian_bracket(target: Target, mu) -> Bracket:
     return Bracket(np.minimum(*sides), np.maximum(*sides))
 
 
-def solve(target: Target, unknown: Unknown, per_unit, tolerance: float) -> Solved:
+def solve(target: Target, unknown: Unknown, per_unit: np.ndarray, tolerance: float) -> Solved:
     """The calibration of Gaussian mechanisms with μ = per_unit/σ, or per_unit·√T (all arrays flat).
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ NOISE = {
 }
 
 
-def common_scale(mechanism):
+def common_scale(mechanism: Any):
     """The family scale → mechanism that multiplies every part's noise parameter by the scale.
 
     Args:
@@ -55,7 +56,7 @@ def common_scale(mechanism):
                 f" {type(part).__name__}"
             )
 
-    def scaled(scale):
+    def scaled(scale: np.ndarray):
         parts = []
         for part in composition.mechanisms:
             field = NOISE[type(part)]
@@ -67,7 +68,7 @@ def common_scale(mechanism):
     return scaled
 
 
-def gaussian_mu(mechanism):
+def gaussian_mu(mechanism: Any):
     """μ = √(Σ T/σ²) of a composition of nothing but Gaussian mechanisms, at scale 1; None of any
     other.
     """

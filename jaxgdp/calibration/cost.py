@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..bracket import Bracket
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import broadcast, closed_unit, open_unit
 
 FPRS = (0.01, 0.05, 0.1)
@@ -36,7 +37,7 @@ class AdvantageCost:
     standard_tpr: Any
 
 
-def standard_epsilon(advantage, delta: Any = DELTA):
+def standard_epsilon(advantage: ArrayLike, delta: Any = DELTA):
     """ε* such that (ε*, δ*)-DP bounds the advantage by η: e^ε* = (1 + η − 2δ*)/(1 − η) (Kulynych
     2024, Eq. 30).
 
@@ -55,11 +56,11 @@ def standard_epsilon(advantage, delta: Any = DELTA):
         >>> round(float(standard_epsilon(0.5, 1e-5)), 5)
         1.0986
     """
-    advantage, delta = _checked(advantage, delta)
-    return np.log1p(advantage - 2.0 * delta) - np.log1p(-advantage)
+    eta, rare = _checked(advantage, delta)
+    return np.log1p(eta - 2.0 * rare) - np.log1p(-eta)
 
 
-def worst_case_gap(advantage, fpr, delta=DELTA):
+def worst_case_gap(advantage: ArrayLike, fpr: ArrayLike, delta: ArrayLike = DELTA):
     """How much higher the TPR can be after calibrating for advantage than after standard
     calibration (Kulynych 2024, Prop. 3.6).
 
@@ -87,16 +88,18 @@ def worst_case_gap(advantage, fpr, delta=DELTA):
         0.3
     """
     alpha = closed_unit("fpr", fpr)
-    eta, delta = _checked(advantage, delta)
+    eta, rare = _checked(advantage, delta)
     broadcast(advantage=eta, fpr=alpha)
-    small = (eta - delta) * (1.0 - 2.0 * alpha / (1.0 - eta))
-    large = generic_beta(alpha, standard_epsilon(eta, delta), delta) - np.maximum(
+    small = (eta - rare) * (1.0 - 2.0 * alpha / (1.0 - eta))
+    large = generic_beta(alpha, standard_epsilon(eta, rare), rare) - np.maximum(
         1.0 - eta - alpha, 0.0
     )
     return np.maximum(np.where(alpha <= 0.5 * (1.0 - eta), small, large), 0.0)
 
 
-def advantage_cost(advantage, tpr: Bracket, fpr=FPRS, delta=DELTA) -> AdvantageCost:
+def advantage_cost(
+    advantage: ArrayLike, tpr: Bracket, fpr: ArrayLike = FPRS, delta: float = DELTA
+) -> AdvantageCost:
     """The table of both: what the proposition says, and the certified TPR of the calibrated
     mechanism.
 
@@ -114,18 +117,18 @@ def advantage_cost(advantage, tpr: Bracket, fpr=FPRS, delta=DELTA) -> AdvantageC
     return AdvantageCost(rates, delta, blank(epsilon)[..., 0], worst, tpr, standard)
 
 
-def generic_beta(alpha, epsilon, delta):
+def generic_beta(alpha: Any, epsilon: Any, delta: Any):
     """f of the generic (ε, δ)-DP mechanism (Kulynych 2024, Eq. 5)."""
     steep, flat = 1.0 - delta - np.exp(epsilon) * alpha, np.exp(-epsilon) * (1.0 - delta - alpha)
     return np.maximum(np.maximum(steep, flat), 0.0)
 
 
-def _checked(advantage, delta):
-    advantage, delta = open_unit("advantage", advantage), open_unit("delta", delta)
-    broadcast(advantage=advantage, delta=delta)
-    if np.any(bad := advantage <= delta):
-        eta = np.broadcast_to(advantage, bad.shape)[bad].flat[0]
+def _checked(advantage: ArrayLike, delta: ArrayLike):
+    eta, rare = open_unit("advantage", advantage), open_unit("delta", delta)
+    broadcast(advantage=eta, delta=rare)
+    if np.any(bad := eta <= rare):
+        first = np.broadcast_to(eta, bad.shape)[bad].flat[0]
         raise ValueError(
-            f"advantage must be above delta for standard calibration to exist, got {eta:g}"
+            f"advantage must be above delta for standard calibration to exist, got {first:g}"
         )
-    return advantage, delta
+    return eta, rare

@@ -32,16 +32,16 @@ class Unknown:
     high: float
     whole: bool = False
 
-    def value(self, u):
+    def value(self, u: np.ndarray):
         """The parameter at u, rounded towards privacy."""
         value = np.clip(np.exp(np.clip(self.sign * u, -700.0, 700.0)), self.low, self.high)
         return np.maximum(np.floor(value), self.low) if self.whole else value
 
-    def coordinate(self, value):
+    def coordinate(self, value: np.ndarray):
         """u of a parameter."""
         return self.sign * np.log(value)
 
-    def less_private(self, value, tolerance):
+    def less_private(self, value: np.ndarray, tolerance: float):
         """One tolerance step towards less privacy, at least 1 for whole numbers; not beyond the
         range searched.
         """
@@ -76,20 +76,20 @@ class DPSGD:
             to the shape.
     """
 
-    def __init__(self, unknown: Unknown, shape, known: dict[str, Any]):
+    def __init__(self, unknown: Unknown, shape: tuple[int, ...], known: dict[str, Any]):
         self.unknown, self.shape = unknown, shape
         self.known = {
             name: np.broadcast_to(value, shape).reshape(-1) for name, value in known.items()
         }
 
-    def at(self, values, rows) -> Composition:
+    def at(self, values: np.ndarray, rows: Any) -> Composition:
         """The mechanisms of the given rows, with these values of the unknown."""
         return dpsgd(
             **{self.unknown.name: values},
             **{name: known[rows] for name, known in self.known.items()},
         )
 
-    def guess(self, mu):
+    def guess(self, mu: np.ndarray):
         """u of a central-limit guess: μ ≈ p·√(T·(e^{1/σ²} − 1)) (Bu et al. 2020), exact where T/σ²
         is small and p = 1.
         """
@@ -122,20 +122,20 @@ class Epochs:
             "num_epochs", which broadcast to it.
     """
 
-    def __init__(self, sampler: str, shape, known: dict[str, Any]):
+    def __init__(self, sampler: str, shape: tuple[int, ...], known: dict[str, Any]):
         self.sampler, self.shape = sampler, shape
         self.unknown = ALLOCATED_NOISE if sampler == "random_allocation" else NOISE_MULTIPLIER
         self.known = {
             name: np.broadcast_to(value, shape).reshape(-1) for name, value in known.items()
         }
 
-    def at(self, values, rows) -> Composition:
+    def at(self, values: np.ndarray, rows: Any) -> Composition:
         """The mechanisms of the given rows, with these noise multipliers."""
         return samplers.mechanism(
             self.sampler, values, self.known["num_steps"][rows], self.known["num_epochs"][rows]
         )
 
-    def guess(self, mu):
+    def guess(self, mu: np.ndarray):
         """u of μ = √E/σ, or for random allocation of a central-limit guess: μ ≈ √(E·(e^{1/σ²} −
         1)/t), as for Poisson sampling.
         """
@@ -160,7 +160,7 @@ class Scaled:
 
     unknown = SCALE
 
-    def __init__(self, make, shape):
+    def __init__(self, make: Any, shape: tuple[int, ...]):
         self.make = make
         own = self._made(np.ones(())).shape
         self.shape = broadcast(target=np.empty(shape), mechanism=np.empty(own))
@@ -171,7 +171,7 @@ class Scaled:
                 f" scales of shape {(2, *self.shape)}"
             )
 
-    def _made(self, scale) -> Composition:
+    def _made(self, scale: np.ndarray) -> Composition:
         try:
             return as_composition(self.make(scale))
         except TypeError as error:
@@ -179,7 +179,7 @@ class Scaled:
                 f"mechanism must be a callable scale -> mechanism, got {self.make!r} ({error})"
             ) from None
 
-    def at(self, values, rows) -> Composition:
+    def at(self, values: np.ndarray, rows: Any) -> Composition:
         """The mechanisms of the given rows, with these scales."""
         number = int(np.prod(self.shape))
         # every row of the batch gets its own scales, as many as the row with most of them
@@ -192,16 +192,16 @@ class Scaled:
         made = self._made(scales.reshape(-1, *self.shape))
         return _flat_rows(made, place * number + rows)
 
-    def guess(self, mu):
+    def guess(self, mu: np.ndarray):
         """u of a scale that is 1 over μ."""
         return np.clip(-np.log(mu), -6.0, 15.0)
 
 
-def _flat_rows(composition: Composition, rows) -> Composition:
+def _flat_rows(composition: Composition, rows: Any) -> Composition:
     """Some elements of a batched composition, by their number in row-major order."""
     shape = composition.shape
 
-    def taken(mechanism):
+    def taken(mechanism: Any):
         inner = [kept for _, kept in mechanism.parameter_shapes().values()]
         leaves, structure = jax.tree.flatten(mechanism)
         wide = [

@@ -15,6 +15,8 @@ its digits where ε is small."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +55,7 @@ def mirrored(box: Box) -> Box:
     return Box(*(np.concatenate([[first], a[inside], b]) for first, a, b in columns))
 
 
-def _hull(g, value):
+def _hull(g: Any, value: np.ndarray):
     """Indices of the lower convex hull of points in order; as computed, but any choice of points is
     a sound one.
     """
@@ -69,12 +71,12 @@ def _hull(g, value):
     return np.array(kept)
 
 
-def _fixed_point(g, delta):
+def _fixed_point(g: Any, delta: Any):
     """x = 1 − δ − γ·x, rounded down: where a line meets its mirror image."""
     return (1.0 - delta) / (2.0 + g) * _DOWN
 
 
-def _fnr(g, delta, alpha):
+def _fnr(g: Any, delta: Any, alpha: Any):
     """1 − δ − γ·α, rounded down; with the fixed point x of the line it is x + γ·(x − α), which does
     not cancel for α ≤ x.
     """
@@ -94,7 +96,7 @@ class Above:
         kept = order[_hull(g[order], value[order])]
         self.g, self.value = g[kept], value[kept]
 
-    def delta(self, g):
+    def delta(self, g: Any):
         """h at γ = 1 + g, on the chord of the hull."""
         g = np.asarray(g, float)
         k = np.searchsorted(self.g, g, side="right")
@@ -121,7 +123,7 @@ class Above:
         found = left + share * (right - left) + 8.0 * SPACING * (abs(left) + abs(right))
         return float(max(min(found, right), 0.0))
 
-    def rates(self, alpha):
+    def rates(self, alpha: Any):
         """(TPR, FNR) at FPR α: no attack has more, or less."""
         g, d = self.lines
         a = np.asarray(alpha, float)[..., None]
@@ -209,7 +211,7 @@ class Below:
         self.g, self.value = low_g, low
         self.left, self.right = left, np.maximum(right, -1.0)
 
-    def _lines(self, g):
+    def _lines(self, g: Any):
         """Every prolonged chord at g, rounded down: those from points at its left, then those from
         points at its right.
         """
@@ -235,7 +237,7 @@ class Below:
         )
         return float(max(np.max(found - 4.0 * SPACING * np.abs(found)), 0.0))
 
-    def rates(self, alpha):
+    def rates(self, alpha: Any):
         """(TPR, FNR, g) at FPR α: some attack has at least, and at most, as much; and the γ = 1 + g
         about which little is known there.
 
@@ -255,11 +257,11 @@ class Below:
         line_b = [np.where(inner, self.value[following] + right * (b - end), 0.0) for end in (a, b)]
         sizes = self.value[k] + left * (b - start), line_b[0]
 
-        def mixture(t):
+        def mixture(t: Any):
             guard = 8.0 * SPACING * (t * sizes[0] + (1.0 - t) * sizes[1])
             return [t * p + (1.0 - t) * q - guard for p, q in zip(line_a, line_b, strict=True)]
 
-        def share(numerator, denominator):
+        def share(numerator: np.ndarray, denominator: np.ndarray):
             flat = denominator <= 0.0
             with np.errstate(over="ignore"):
                 return np.clip(
@@ -301,7 +303,7 @@ class Below:
             self._middle(k[at]),
         )
 
-    def _middle(self, k):
+    def _middle(self, k: Any):
         """g where the lines of the piece behind point k meet, kept off both ends as ε goes; or well
         past the last point.
         """
@@ -323,7 +325,7 @@ class Below:
         with np.errstate(over="ignore"):
             return np.expm1(np.where(k < len(g) - 1, meet, past))
 
-    def mu(self, alpha, floor: float, d: float) -> float:
+    def mu(self, alpha: Any, floor: float, d: float) -> float:
         """μ that the attacks at these FPRs show over error rates from the floor on."""
         alpha = np.asarray(alpha, float)
         tpr, beta, _ = self.rates(alpha)
@@ -359,7 +361,7 @@ class Below:
         return max(float(above.delta(g) - self.delta(g)) for g in corners[corners >= 0.0])
 
 
-def gaussian_mu(alpha, tpr, beta, sign: float):
+def gaussian_mu(alpha: Any, tpr: np.ndarray, beta: np.ndarray, sign: float):
     """Φ⁻¹(TPR) − Φ⁻¹(α), the TPR from the smaller of itself and FNR, moved by its rounding error in
     the direction of ``sign``.
     """

@@ -4,6 +4,8 @@ then a search.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..targets import Regret
@@ -16,7 +18,12 @@ _TOGETHER = 8  # values of the scan asked at once
 
 
 def solve(
-    family, target: Regret, tolerance: float, adjacency: str, progress=None, evaluated=None
+    family: Any,
+    target: Regret,
+    tolerance: float,
+    adjacency: str,
+    progress: Any = None,
+    evaluated: Any = None,
 ) -> Solved:
     """The last crossing: every noise above the answer met the target wherever it was looked at.
 

@@ -9,6 +9,7 @@ one number s stands for one point of the curve."""
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,6 +18,7 @@ from ..accounting.run.executors import COMPILED, by_name
 from ..numerics import namespace as xp
 from ..numerics.compiling import Program
 from ..numerics.precision import with_float64
+from ..numerics.shapes import Array
 
 _DEPTH = 60.0  # −log of the tails of one step that count
 _HALVINGS = 24
@@ -25,23 +27,23 @@ _AT_ONCE = 512
 _FEW = 64  # so many points cost less by NumPy than compiling does
 
 
-def _sinh(y):
+def _sinh(y: Any):
     return 0.5 * (xp.expm1(y) - xp.expm1(-y))
 
 
-def _nodes(groups):
+def _nodes(groups: tuple[tuple[Any, Array], ...]):
     """(loss, log weight, count) of the single-step quadratures of each group (unbatched); weights
     sum to one.
     """
 
-    def one(mechanism, count):
+    def one(mechanism: Any, count: Any):
         loss, log_weight = mechanism.loss_nodes(_DEPTH)
         return loss, log_weight - xp.logsumexp(log_weight), count
 
     return [xp.vmap(one)(mechanism, counts) for mechanism, counts in groups]
 
 
-def _cumulants(nodes, s):
+def _cumulants(nodes: list[tuple[Array, Array, Array]], s: Any):
     """K, K' and K'' of the composed loss under P at s (unbatched)."""
     total = xp.zeros(3)
     for loss, log_weight, counts in nodes:
@@ -54,7 +56,7 @@ def _cumulants(nodes, s):
     return total
 
 
-def _tail(s, t, k, variance):
+def _tail(s: Any, t: Any, k: Any, variance: Any):
     """Φ⁻¹ of Pr[· > t] for the law whose saddle at t is s and whose cumulant there is k, in
     Barndorff-Nielsen's form.
     """
@@ -65,21 +67,21 @@ def _tail(s, t, k, variance):
     return -xp.where(small, u, w + xp.log(xp.clip(u / w, 1e-6, 1e6)) / w)
 
 
-def _point(nodes, s):
+def _point(nodes: list[tuple[Array, Array, Array]], s: Any):
     """Threshold, Φ⁻¹(FPR) and Φ⁻¹(TPR) of the test that belongs to s."""
     k, t, variance = _cumulants(nodes, s)
     return t, _tail(s, t, k, variance), _tail(s - 1.0, t, k - _cumulants(nodes, 1.0)[0], variance)
 
 
-def _solve(groups, goal, by_threshold):
+def _solve(groups: tuple[tuple[Any, Array], ...], goal: Any, by_threshold: bool):
     """Φ⁻¹(TPR) − Φ⁻¹(FPR) at a threshold, or at a Φ⁻¹(FPR)."""
     nodes = _nodes(groups)
 
-    def too_far(s):
+    def too_far(s: Any):
         k, t, variance = _cumulants(nodes, s)
         return t > goal if by_threshold else _tail(s, t, k, variance) < goal
 
-    def halve(_, ends):
+    def halve(_: int, ends: tuple[Array, Array]):
         low, high = ends
         middle = 0.5 * (low + high)
         far = too_far(_sinh(middle))
@@ -92,12 +94,12 @@ def _solve(groups, goal, by_threshold):
 
 
 @functools.partial(Program, static_argnames=("by_threshold",))
-def _program(groups, goal, *, by_threshold):
+def _program(groups: tuple[tuple[Any, Array], ...], goal: Any, *, by_threshold: bool):
     return jax.vmap(functools.partial(_solve, by_threshold=by_threshold))(groups, goal)
 
 
 @with_float64
-def approximate_mu(groups, goal, by_threshold: bool):
+def approximate_mu(groups: tuple[tuple[Any, Array], ...], goal: Any, by_threshold: bool):
     """μ of the Gaussian curve through one point of each of a batch of curves, approximately; NaN
     where it fails.
 

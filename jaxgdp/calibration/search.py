@@ -21,7 +21,12 @@ _Piece = tuple[int, str, dict[str, Any], Target, float, str]
 
 
 def search(
-    family, target: Target, tolerance: float, adjacency: str, progress=None, client=None
+    family: Any,
+    target: Target,
+    tolerance: float,
+    adjacency: str,
+    progress: Any = None,
+    client: Any = None,
 ) -> Solved:
     """Search every calibration of a batch.
 
@@ -50,7 +55,7 @@ def search(
     return found
 
 
-def _pieces(family, target: Target, tolerance: float, adjacency: str) -> list[_Piece]:
+def _pieces(family: Any, target: Target, tolerance: float, adjacency: str) -> list[_Piece]:
     number = len(target.goal)
     size = int(np.clip(-(-number // _PIECES), *_SIZES))
     pieces = []
@@ -85,7 +90,7 @@ def empty(number: int) -> Solved:
     )
 
 
-def put(found: Solved, rows, part: Solved) -> None:
+def put(found: Solved, rows: np.ndarray, part: Solved) -> None:
     """Write the answers of some rows."""
     for whole, piece in zip(found, part, strict=True):
         for kept, new in (

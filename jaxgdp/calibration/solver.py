@@ -67,7 +67,7 @@ class _Side:
         self.own = Bracket(np.full(number, np.nan), np.full(number, np.nan))
         self.measured = np.zeros(number, np.int64)
 
-    def keep(self, rows, value, u, gap, own, measured):
+    def keep(self, rows: np.ndarray, value: Any, u: Any, gap: Any, own: Any, measured: Any) -> None:
         self.value[rows], self.u[rows], self.gap[rows], self.measured[rows] = (
             value,
             u,
@@ -76,7 +76,7 @@ class _Side:
         )
         self.own.lower[rows], self.own.upper[rows] = own
 
-    def known(self, rows=slice(None)):
+    def known(self, rows: np.ndarray | slice = slice(None)):
         return ~np.isnan(self.value[rows])
 
 
@@ -84,7 +84,7 @@ def _safe(own: Bracket, target: Target):
     return own.upper if target.safe == "upper" else own.lower
 
 
-def _log_ratio(mu, goal):
+def _log_ratio(mu: np.ndarray, goal: np.ndarray):
     """log(μ/goal), kept finite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.clip(
@@ -107,12 +107,12 @@ class Solver:
 
     def __init__(
         self,
-        family,
+        family: Any,
         target: Target,
         tolerance: float,
         adjacency: str,
-        progress=None,
-        evaluated=None,
+        progress: Any = None,
+        evaluated: Any = None,
     ):
         self.family, self.target, self.tolerance, self.adjacency = (
             family,
@@ -132,7 +132,7 @@ class Solver:
 
     # what is asked
 
-    def ask(self, rows, values):
+    def ask(self, rows: np.ndarray, values: np.ndarray):
         """The target's own quantity of the rows' mechanisms, and the status of its bracket."""
         target = self.target.take(rows)
         mechanism = self.family.at(values, rows)
@@ -142,7 +142,7 @@ class Solver:
         bracket = Bracket(*(np.asarray(side) for side in found.brackets[target.quantity]))
         return target.read(bracket), np.asarray(found.status[target.quantity])
 
-    def gaps(self, rows, own):
+    def gaps(self, rows: np.ndarray, own: Bracket):
         """log of the safe side's equivalent μ over that of the goal: positive where the target is
         not met.
         """
@@ -153,7 +153,7 @@ class Solver:
 
     # where to start
 
-    def model(self, rows, u):
+    def model(self, rows: np.ndarray, u: np.ndarray):
         """The same gap by the saddle-point approximation."""
         mechanism = self.family.at(self.unknown.value(u), rows)
         groups = jax.tree.map(np.asarray, mechanism.stacked())
@@ -194,7 +194,7 @@ class Solver:
 
     # one round
 
-    def estimate(self, rows, round_number):
+    def estimate(self, rows: np.ndarray, round_number: int):
         """Where the root of each row should be, and how far from there it may be."""
         a, r = self.accepted, self.refused
         u, error = np.empty(len(rows)), np.empty(len(rows))
@@ -217,7 +217,7 @@ class Solver:
                 u[i], error[i] = side.u[row] + move, _TRUST * abs(move)
         return u, error
 
-    def probes(self, rows, u, error, first: bool):
+    def probes(self, rows: np.ndarray, u: np.ndarray, error: np.ndarray, first: bool):
         """Values to ask: (row of each, value of each)."""
         many = self.number > _FLOWING
         share = _FULL // max(len(rows), 1) if many else self.few // max(len(rows), 1)
@@ -239,7 +239,7 @@ class Solver:
             values.append(found)
         return np.concatenate(owners), np.concatenate(values)
 
-    def learn(self, owners, values):
+    def learn(self, owners: np.ndarray, values: np.ndarray):
         """Ask the accountant and keep what is nearest to the root on either side."""
         own, status = self.ask(owners, values)
         gaps = self.gaps(owners, own)
@@ -288,7 +288,7 @@ class Solver:
         self.sharpen()
         return self.result()
 
-    def narrow(self, rows, progress=lambda done: None):
+    def narrow(self, rows: np.ndarray, progress: Any = lambda done: None):
         """Go on from what is known of some rows until they are closed or at an end of their
         range.
         """

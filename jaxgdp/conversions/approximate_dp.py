@@ -4,6 +4,8 @@ unless δ = 0.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import gdp
@@ -15,7 +17,7 @@ from ..vocabulary import keywords_only
 from .outward import SMALLEST, UNIT, one_minus, up
 
 
-def _guarantee(epsilon, delta):
+def _guarantee(epsilon: Any, delta: Any):
     eps = checked("epsilon", epsilon, "a finite number >= 0", lambda a: a >= 0.0)
     d = closed_unit("delta", delta)
     return eps, d

@@ -4,6 +4,9 @@ the result is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from .renyi import last_ruled_out
@@ -13,7 +16,7 @@ _ROUNDS = 8
 _STEPS = 30  # at most; three to six are usual
 
 
-def best_order(value, low, high):
+def best_order(value: Callable[[np.ndarray], np.ndarray], low: Any, high: Any):
     """log(t − 1) of the order at which ``value`` is largest: a grid between two ends, narrowed
     about its best point again and again.
 
@@ -26,6 +29,7 @@ def best_order(value, low, high):
         log(t − 1), the shape of ``low``.
     """
     grid = np.linspace(0.0, 1.0, _POINTS)
+    middle = low
     for _ in range(_ROUNDS):
         points = low[..., None] + (high - low)[..., None] * grid
         best = np.argmax(value(points), axis=-1)[..., None]
@@ -34,7 +38,7 @@ def best_order(value, low, high):
     return middle
 
 
-def last_ruled_out_by_any(margin, low, high, lowest):
+def last_ruled_out_by_any(margin: Callable[..., Any], low: Any, high: Any, lowest: float):
     """The largest y that some order t ≥ 1 rules out.
 
     From what t = 1 rules out, take the order that rules the point out by most (per t), then the

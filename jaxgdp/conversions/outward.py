@@ -4,6 +4,8 @@ than there is.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..numerics.errors import SPACING as UNIT
@@ -11,7 +13,7 @@ from ..numerics.errors import SPACING as UNIT
 SMALLEST = np.finfo(np.float64).tiny  # what is below it has lost digits, or all
 
 
-def one_minus(x):
+def one_minus(x: np.ndarray):
     """1 − x for x in [0, 1], rounded down where it is no double."""
     rest = 1.0 - x
     # (both differences are exact)
@@ -19,7 +21,7 @@ def one_minus(x):
     return np.where(error < 0.0, np.nextafter(rest, -1.0), rest)
 
 
-def up(value, roundings=4.0):
+def up(value: Any, roundings: float = 4.0):
     """A value ≥ 0 of so many roundings, from above; what underflows is the smallest normal double,
     0 stays 0.
     """
@@ -27,7 +29,7 @@ def up(value, roundings=4.0):
         return np.where(value > 0.0, np.maximum(value * (1.0 + roundings * UNIT), SMALLEST), 0.0)
 
 
-def exp_up(log_value, size=None):
+def exp_up(log_value: Any, size: Any = None):
     """e^{log_value} from above, at most 1, for an exponent ≤ 0 that has been rounded at ``size``
     (by default its own); 0 only at −∞.
     """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..numerics.shapes import Array, ArrayLike
@@ -10,7 +12,7 @@ from ..vocabulary import keywords_only
 from .outward import up
 
 
-def _epsilon(value):
+def _epsilon(value: Any):
     return checked("epsilon", value, "a finite number >= 0", lambda a: a >= 0.0)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..deprecation import renamed_arguments
@@ -21,7 +23,7 @@ from .renyi import (
 )
 
 
-def _curve(orders, rho):
+def _curve(orders: ArrayLike, rho: Any):
     """Orders and the divergences at them, checked; both may be infinite."""
     try:
         t, r = np.asarray(orders, dtype=np.float64), np.asarray(rho, dtype=np.float64)
@@ -40,7 +42,7 @@ def _curve(orders, rho):
     return t, r
 
 
-def _at_zero(t, rho):
+def _at_zero(t: Any, rho: Any):
     """f(0): 1 from orders t ≥ 1; below, where a record may be seen for certain, the two closed
     forms.
     """
@@ -121,7 +123,7 @@ def advantage_from_rdp(*, orders: ArrayLike, rho: ArrayLike) -> Array:
     return np.min(advantage(y), axis=-1)[()]
 
 
-def log_delta_at_order(epsilon, s, rho):
+def log_delta_at_order(epsilon: Any, s: Any, rho: Any):
     """log δ from one order t = 1 + s > 1: s·(ρ − ε) + t·log(1 − 1/t) − log s (Canonne et al. 2020,
     Proposition 12), rounded up.
     """
@@ -131,7 +133,7 @@ def log_delta_at_order(epsilon, s, rho):
         return s * (rho - epsilon) - fixed + RDP * (1.0 + s * (rho + epsilon) + fixed)
 
 
-def epsilon_at_order(log_delta, s, rho):
+def epsilon_at_order(log_delta: Any, s: Any, rho: Any):
     """ε from one order t = 1 + s > 1, the inverse of :func:`log_delta_at_order`, rounded up."""
     with np.errstate(all="ignore"):
         parts = rho, -log_delta / s, np.log1p(s) / s, np.log1p(1.0 / s)

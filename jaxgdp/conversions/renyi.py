@@ -9,6 +9,9 @@ rounding."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from ..numerics.errors import RENYI, SPACING
@@ -20,13 +23,13 @@ LOWEST_ADVANTAGE = -np.log(745.0)
 _HALVINGS = 62
 
 
-def _growth(s, v):
+def _growth(s: Any, v: Any):
     """(e^{sv} − 1)/s, which is v at s = 0."""
     flat = s == 0.0
     return np.where(flat, v, np.expm1(s * v) / np.where(flat, 1.0, s))
 
 
-def divergence_from_below(s, weights, others, losses):
+def divergence_from_below(s: Any, weights: Any, others: Any, losses: Any):
     """Lower bound of D_t = log(Σ w_i·e^{s·v_i})/s, t = 1 + s, over outcomes of probability w_i, or
     w_i·e^{−v_i} under the other.
 
@@ -69,7 +72,7 @@ def divergence_from_below(s, weights, others, losses):
     )
 
 
-def fnr_margin(alpha, y, s, rho, *, reverse):
+def fnr_margin(alpha: Any, y: Any, s: Any, rho: Any, *, reverse: bool):
     """How far D_{1+s} exceeds ρ at FPR α and β = (1 − α)/(1 + e^{−y}): positive only where (α, β)
     is ruled out.
 
@@ -87,7 +90,7 @@ def fnr_margin(alpha, y, s, rho, *, reverse):
     return np.where(finite, bound, worst) - rho * (1.0 + 4.0 * SPACING)
 
 
-def advantage_margin(y, s, rho):
+def advantage_margin(y: Any, s: Any, rho: Any):
     """The same at α = β with advantage tanh(L/2), L = log((1 − α)/α) = e^{−y}.
 
     What ρ allows is convex and symmetric in (α, β), so the advantage is largest at α = β.
@@ -101,7 +104,7 @@ def advantage_margin(y, s, rho):
     return np.where(finite, bound, loss) - rho * (1.0 + 4.0 * SPACING)
 
 
-def last_ruled_out(margin, lowest, shape):
+def last_ruled_out(margin: Callable[..., Any], lowest: float, shape: tuple[int, ...]):
     """The largest y, to within bisection, that ``margin`` rules out; −∞ if it does not rule out
     ``lowest``.
     """
@@ -114,7 +117,7 @@ def last_ruled_out(margin, lowest, shape):
     return np.where(never, -np.inf, low)
 
 
-def fnr(alpha, y):
+def fnr(alpha: Any, y: Any):
     """β at y, rounded down."""
     log_share = -np.logaddexp(0.0, -y)
     with np.errstate(invalid="ignore", under="ignore"):
@@ -123,7 +126,7 @@ def fnr(alpha, y):
     return np.where(value < np.finfo(np.float64).tiny, 0.0, value)
 
 
-def advantage(y):
+def advantage(y: Any):
     """Advantage at y, rounded up."""
     with np.errstate(over="ignore"):
         return np.minimum(np.tanh(0.5 * np.exp(-y)) * (1.0 + 4.0 * SPACING), 1.0)

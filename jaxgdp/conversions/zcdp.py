@@ -4,6 +4,8 @@ over every Rényi order.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..deprecation import renamed_arguments
@@ -18,11 +20,11 @@ from .renyi import LOWEST_ADVANTAGE, LOWEST_FNR, advantage, advantage_margin, fn
 _TINY = 1e-300
 
 
-def _rho(value):
+def _rho(value: Any):
     return checked("rho", value, "a finite number >= 0", lambda a: a >= 0.0)
 
 
-def _range(rho, depth):
+def _range(rho: Any, depth: Any):
     """log(t − 1) between which the best order lies: about √(depth/ρ), depth the logarithm of the
     smallest rate looked at.
     """
@@ -62,7 +64,7 @@ def beta_from_zcdp(*, fpr: ArrayLike, rho: ArrayLike) -> Array:
     best = np.zeros(a.shape)
     for reverse in (False, True):
 
-        def margin(y, s, reverse=reverse):
+        def margin(y: Any, s: Any, reverse: bool = reverse):
             rate, budget = (v[..., None] if y.ndim > v.ndim else v for v in (inside, used))
             return fnr_margin(rate, y, s, (1.0 + s) * budget, reverse=reverse)
 
@@ -90,7 +92,7 @@ def advantage_from_zcdp(*, rho: ArrayLike) -> Array:
     r = _rho(rho)
     used = np.where(r > 0.0, r, 1.0)
 
-    def margin(y, s):
+    def margin(y: Any, s: Any):
         return advantage_margin(y, s, (1.0 + s) * (used[..., None] if y.ndim > used.ndim else used))
 
     best = advantage(

@@ -129,7 +129,7 @@ def measure(
         ) as count:
             found = [_measured(batch.composition, settings, count) for batch in batches]
         return several.joined(batches, found)
-    composition = as_composition(mechanism)
+    composition = as_composition(mechanism)  # type: ignore[arg-type]
     with counting(progress, "measuring", math.prod(settings.shape(composition))) as count:
         return _measured(composition, settings, count)
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jax import dtypes
 from jax.core import Tracer
 
 from ..arguments import FLOOR_RATE, OPEN_UNIT, POSITIVE, PROBABILITY, RELATIVE_WIDTH, WHOLE
@@ -46,7 +46,7 @@ def _holds_numbers(array: np.ndarray) -> bool:
     if array.dtype == object:
         kinds = (numbers.Real, decimal.Decimal)
         return all(isinstance(x, kinds) and not isinstance(x, bool) for x in array.flat)
-    return array.dtype.kind in "iuf" or dtypes.issubdtype(array.dtype, np.floating)
+    return array.dtype.kind in "iuf" or jnp.issubdtype(array.dtype, np.floating)
 
 
 def checked(name: str, value: Any, valid: str, test: Callable[[Any], Any]) -> Array:

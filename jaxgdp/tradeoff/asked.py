@@ -15,6 +15,7 @@ from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..mechanisms import Composition
 from ..numerics.precision import with_float64
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import broadcast, checked, closed_unit, nonnegative, on_host
 from ..quantities import registry
 from ..quantities.base import Quantity, log_rate
@@ -45,7 +46,7 @@ class Asked:
         return self.mechanism.shape
 
     @with_float64
-    def _sides(self, record: Quantity, values) -> Bracket:
+    def _sides(self, record: Quantity, values: Array) -> Bracket:
         """What all looks at each curve have in common, side by side and not yet compared."""
         if (
             record.name == "mu"
@@ -62,7 +63,7 @@ class Asked:
             )
         return found
 
-    def _query(self, name: str, values) -> Bracket:
+    def _query(self, name: str, values: Array) -> Bracket:
         """One reading at the argument that it takes; a contradiction is withheld and warned of."""
         bracket, contradicted = reading(name).settle(self._sides(reading(name), values))
         if np.any(contradicted):
@@ -74,12 +75,12 @@ class Asked:
             )
         return bracket
 
-    def _rate(self, name: str, argument: str, value) -> Bracket:
+    def _rate(self, name: str, argument: str, value: ArrayLike) -> Bracket:
         """A reading at the log of a rate in [0, 1], named ``argument`` in errors."""
         on_host(f"TradeoffCurve.{name}", value)
         return self._query(name, log_rate(closed_unit(argument, value)))
 
-    def _argument(self, record: Quantity, argument):
+    def _argument(self, record: Quantity, argument: ArrayLike | None):
         on_host(f"TradeoffCurve.{record.name}", argument)
         if record.argument is None:
             record.checked(argument)
@@ -91,7 +92,7 @@ class Asked:
             return record.query(closed_unit(record.argument or "", argument))
         return record.query(record.checked(argument))
 
-    def quantity(self, name: str, argument=None) -> Bracket:
+    def quantity(self, name: str, argument: ArrayLike | None = None) -> Bracket:
         """Any quantity of the registry, by name.
 
         Args:
@@ -114,7 +115,7 @@ class Asked:
         record = registry.named(name)
         return self._query(name, self._argument(record, argument))
 
-    def answer(self, name: str, argument=None) -> tuple[Bracket, Any]:
+    def answer(self, name: str, argument: ArrayLike | None = None) -> tuple[Bracket, Any]:
         """:meth:`quantity`, and what is known of it beside its sides.
 
         Args:
@@ -135,10 +136,10 @@ class Asked:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return functools.partial(self.quantity, name)
 
-    def _floor(self, fpr_floor):
+    def _floor(self, fpr_floor: ArrayLike | None):
         floor = self.fpr_floor if fpr_floor is None else fpr_floor
         return checked("fpr_floor", floor, "in [0, 0.5)", lambda a: (a >= 0.0) & (a < 0.5))
 
-    def _loss(self, name: str, epsilon) -> Bracket:
+    def _loss(self, name: str, epsilon: ArrayLike) -> Bracket:
         on_host(f"TradeoffCurve.{name}", epsilon)
         return self._query(name, nonnegative("epsilon", epsilon))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def _told(status) -> str:
+def _told(status: Array) -> str:
     """The worst of all codes, in words."""
     return STATUS[int(np.max(status))]
 

@@ -5,6 +5,7 @@ compiled where they are many.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import jax
 import numpy as np
@@ -15,6 +16,7 @@ from ..bracket import Bracket
 from ..numerics.compiling import Program
 from ..numerics.once import sharing
 from ..numerics.recent import Recent
+from ..numerics.shapes import ArrayLike
 from ..numerics.validation import broadcast
 from ..quantities.base import Quantity
 
@@ -26,14 +28,16 @@ _COMPILED: set = set()  # readings whose program is compiled
 
 
 @functools.partial(Program, static_argnames=("record", "symmetric"))
-def _ask_all(curves: Curve, queries, *, record: Quantity, symmetric: bool) -> Bracket:
+def _ask_all(curves: Curve, queries: np.ndarray, *, record: Quantity, symmetric: bool) -> Bracket:
     """Every curve of a stack (leading axis) at each of its own queries (second axis)."""
     return jax.vmap(lambda c, row: jax.vmap(lambda q: record.read(c, q, symmetric=symmetric))(row))(
         curves, queries
     )
 
 
-def read_all(curves, record: Quantity, values, shape: tuple[int, ...], symmetric: bool) -> Bracket:
+def read_all(
+    curves: tuple, record: Quantity, values: ArrayLike, shape: tuple[int, ...], symmetric: bool
+) -> Bracket:
     """What all looks at each of many mechanisms say together, not yet compared.
 
     Args:
@@ -73,7 +77,15 @@ def read_all(curves, record: Quantity, values, shape: tuple[int, ...], symmetric
     return Bracket(low.reshape(wide), high.reshape(wide))
 
 
-def _read_compiled(record: Quantity, symmetric: bool, entries, where, flat, low, high) -> None:
+def _read_compiled(
+    record: Quantity,
+    symmetric: bool,
+    entries: list[tuple[int, Curve]],
+    where: Sequence[np.ndarray],
+    flat: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+) -> None:
     """Narrow ``low`` and ``high`` by every curve at its own queries, many at a time."""
     _COMPILED.add((record, symmetric))
     kinds: dict[tuple, list[int]] = {}
