@@ -38,9 +38,9 @@ STATUS: dict[int, str] = {
 class Bracket(NamedTuple):
     """A certified pair ``lower ≤ true ≤ upper``.
 
-    Arrays of equal shape, float64, or two plain floats. Each quantity's docstring says which side is the safe one to
-    report: the upper side for everything that grows with privacy loss (μ, ε, δ, advantage, TPR),
-    the lower side for the error rates of an attacker (β, Bayes risk).
+    Arrays of equal shape, float64, or two plain floats. Each quantity's docstring says which side
+    is the safe one to report: the upper side for everything that grows with privacy loss (μ, ε, δ,
+    advantage, TPR), the lower side for the error rates of an attacker (β, Bayes risk).
 
     Example:
         >>> b = Bracket(1.0, 1.5)

@@ -294,14 +294,14 @@ def delta(*, epsilon: ArrayLike, mu: ArrayLike) -> Array:
 
     Method: docs/method/notation.md#pairs
     """
-    epsilon, mu = finite("epsilon", epsilon), _nonnegative("mu", mu)
-    broadcast(epsilon=epsilon, mu=mu)
-    perfect = np.maximum(-np.expm1(np.minimum(epsilon, 0.0)), 0.0)
-    size, safe = np.broadcast_arrays(np.abs(epsilon), np.where(mu > 0.0, mu, 1.0))
+    e, mu = finite("epsilon", epsilon), _nonnegative("mu", mu)
+    broadcast(epsilon=e, mu=mu)
+    perfect = np.maximum(-np.expm1(np.minimum(e, 0.0)), 0.0)
+    size, safe = np.broadcast_arrays(np.abs(e), np.where(mu > 0.0, mu, 1.0))
     above = profile.delta(size, safe)
     # δ(−ε) = 1 − e^{−ε}·(1 − δ(ε))
     with np.errstate(under="ignore"):
-        value = np.where(epsilon < 0.0, perfect + np.exp(-size) * above, above)
+        value = np.where(e < 0.0, perfect + np.exp(-size) * above, above)
     return np.where(mu > 0.0, value, perfect)[()]
 
 

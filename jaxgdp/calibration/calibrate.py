@@ -392,7 +392,8 @@ def _finish(answer: _Found, family: Family, target: Target, how: _How) -> Calibr
     achieved, rejected_achieved = plain(achieved), plain(rejected_achieved)
     return Calibration(
         value, achieved, rejected, rejected_achieved, status, iterations, evaluations,
-        how.rtol, target, family.unknown.name, str(how.adjacency), closed.reshape(shape), measure_tpr,
+        how.rtol, target, family.unknown.name, str(how.adjacency), closed.reshape(shape),
+        measure_tpr,
     )  # fmt: skip
 
 

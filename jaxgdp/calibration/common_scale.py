@@ -43,7 +43,8 @@ def common_scale(mechanism: Any):
 
     Example:
         >>> import jaxgdp
-        >>> family = common_scale(jaxgdp.compose([(jaxgdp.Gaussian(2.0), 10), (jaxgdp.Laplace(3.0), 1)]))
+        >>> run = jaxgdp.compose([(jaxgdp.Gaussian(2.0), 10), (jaxgdp.Laplace(3.0), 1)])
+        >>> family = common_scale(run)
         >>> float(family(2.0).mechanisms[1].scale)
         6.0
     """

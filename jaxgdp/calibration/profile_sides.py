@@ -15,9 +15,7 @@ its digits where ε is small."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri

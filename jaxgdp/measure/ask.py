@@ -95,8 +95,8 @@ def measure(
         :class:`Measured`.
 
     Raises:
-        ValueError: an argument is out of range, shapes do not broadcast, a quantity is unknown, or no
-            quantities are named, but what one of them is asked at.
+        ValueError: an argument is out of range, shapes do not broadcast, a quantity is unknown, or
+            no quantities are named, but what one of them is asked at.
         TypeError: the mechanism or an argument is traced by JAX, or an argument is unknown.
 
     Example:

@@ -1,4 +1,4 @@
-"""One quantity by its name: ``jaxgdp.epsilon(run, delta=1e-5)`` and its kin, made from the registry.
+"""One quantity by its name: ``jaxgdp.epsilon(run, delta=1e-5)`` and its kin, from the registry.
 
 Every registered quantity has such a function, also those that are registered later.
 """

@@ -56,7 +56,8 @@ def tradeoff(
 
     Example:
         >>> import jaxgdp
-        >>> curve = jaxgdp.tradeoff(jaxgdp.dpsgd(noise_multiplier=2.0, sampling_prob=1.0, num_steps=4))
+        >>> run = jaxgdp.dpsgd(noise_multiplier=2.0, sampling_prob=1.0, num_steps=4)
+        >>> curve = jaxgdp.tradeoff(run)
         >>> bool(curve.epsilon(delta=1e-5).contains(jaxgdp.gdp.epsilon(delta=1e-5, mu=1.0)))
         True
     """

@@ -14,7 +14,7 @@ from ..mechanisms import Composition
 from ..mechanisms.description import describe
 from ..numerics.shapes import Array, ArrayLike
 from ..numerics.showing import cells, html_table, short
-from .asked import Asked
+from .queries import Queries
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ def _told(status: Array) -> str:
 
 
 @dataclass(frozen=True)
-class TradeoffCurve(Asked):
+class TradeoffCurve(Queries):
     """Both sides of the trade-off curve of a mechanism; build it with :func:`tradeoff`.
 
     Every method broadcasts its argument against the mechanism's shape and returns a

@@ -27,21 +27,21 @@ _ARRAYS = 8  # times the bytes of a curve that what its readings need may take
 _COMPILED: set = set()  # readings whose program is compiled
 
 
-@functools.partial(Program, static_argnames=("record", "symmetric"))
-def _ask_all(curves: Curve, queries: np.ndarray, *, record: Quantity, symmetric: bool) -> Bracket:
+@functools.partial(Program, static_argnames=("quantity", "symmetric"))
+def _ask_all(curves: Curve, queries: np.ndarray, *, quantity: Quantity, symmetric: bool) -> Bracket:
     """Every curve of a stack (leading axis) at each of its own queries (second axis)."""
-    return jax.vmap(lambda c, row: jax.vmap(lambda q: record.read(c, q, symmetric=symmetric))(row))(
-        curves, queries
-    )
+    return jax.vmap(
+        lambda c, row: jax.vmap(lambda q: quantity.read(c, q, symmetric=symmetric))(row)
+    )(curves, queries)
 
 
-def read_all(
-    curves: tuple, record: Quantity, values: ArrayLike, shape: tuple[int, ...], symmetric: bool
+def read_curves(
+    curves: tuple, quantity: Quantity, values: ArrayLike, shape: tuple[int, ...], symmetric: bool
 ) -> Bracket:
     """What all looks at each of many mechanisms say together, not yet compared.
 
     Args:
-        curves: for each mechanism of ``shape`` a row of its certified curves. record: what is read.
+        curves: for each mechanism of ``shape`` a row of its certified curves. quantity: what is read.
             values: what it is read at, broadcast against ``shape``. symmetric: whether both orders
             of the pair count.
 
@@ -53,23 +53,23 @@ def read_all(
     flat = np.broadcast_to(np.asarray(values, float), wide).reshape(-1)
     low, high = np.full(flat.shape, -np.inf), np.full(flat.shape, np.inf)
     # a place belongs to one curve
-    single = record.name == "advantage_fpr"
+    single = quantity.name == "advantage_fpr"
     entries = [
         (i, curve) for i, row in enumerate(curves) for curve in (row[-1:] if single else row)
     ]
     of_setting = [np.flatnonzero(owner == i) for i in range(len(curves))]
     where = [of_setting[i] for i, _ in entries]
     number = sum(map(len, where))
-    executor = choose(-(-number // _READS), (record, symmetric) in _COMPILED)
+    executor = choose(-(-number // _READS), (quantity, symmetric) in _COMPILED)
     if executor is COMPILED:
-        _read_compiled(record, symmetric, entries, where, flat, low, high)
+        _read_compiled(quantity, symmetric, entries, where, flat, low, high)
     else:
         for (_, curve), rows in zip(entries, where, strict=True):
             # (what a large curve needs is kept no longer than it is read)
             small = 8 * sum(map(np.size, jax.tree.leaves(curve))) <= _SHARED.most // _ARRAYS
             with np.errstate(all="ignore"), sharing(_SHARED if small else None):
                 for row in rows:
-                    found = record.read(curve, flat[row], symmetric=symmetric)
+                    found = quantity.read(curve, flat[row], symmetric=symmetric)
                     low[row], high[row] = (
                         np.maximum(low[row], found.lower),
                         np.minimum(high[row], found.upper),
@@ -78,7 +78,7 @@ def read_all(
 
 
 def _read_compiled(
-    record: Quantity,
+    quantity: Quantity,
     symmetric: bool,
     entries: list[tuple[int, Curve]],
     where: Sequence[np.ndarray],
@@ -87,7 +87,7 @@ def _read_compiled(
     high: np.ndarray,
 ) -> None:
     """Narrow ``low`` and ``high`` by every curve at its own queries, many at a time."""
-    _COMPILED.add((record, symmetric))
+    _COMPILED.add((quantity, symmetric))
     kinds: dict[tuple, list[int]] = {}
     for k, (_, curve) in enumerate(entries):
         kinds.setdefault(tuple(np.shape(leaf) for leaf in jax.tree.leaves(curve)), []).append(k)
@@ -107,6 +107,6 @@ def _read_compiled(
                 rows = np.stack(
                     [np.resize(where[k], longest).take(columns, mode="wrap") for k in part]
                 )
-                found = _ask_all(stack, flat[rows], record=record, symmetric=symmetric)
+                found = _ask_all(stack, flat[rows], quantity=quantity, symmetric=symmetric)
                 np.maximum.at(low, rows, np.asarray(found.lower))
                 np.minimum.at(high, rows, np.asarray(found.upper))

@@ -20,7 +20,7 @@ from ..numerics.validation import broadcast, checked, closed_unit, nonnegative, 
 from ..quantities import registry
 from ..quantities.base import Quantity, log_rate
 from ..quantities.quantities import reading
-from .looks import read_all
+from .readings import read_curves
 
 
 class ContradictionWarning(RuntimeWarning):
@@ -29,7 +29,7 @@ class ContradictionWarning(RuntimeWarning):
     """
 
 
-class Asked:
+class Queries:
     """What :class:`TradeoffCurve` answers by any name; its attributes are described there."""
 
     mechanism: Composition
@@ -46,20 +46,20 @@ class Asked:
         return self.mechanism.shape
 
     @with_float64
-    def _sides(self, record: Quantity, values: Array) -> Bracket:
+    def _sides(self, asked: Quantity, values: Array) -> Bracket:
         """What all looks at each curve have in common, side by side and not yet compared."""
         if (
-            record.name == "mu"
+            asked.name == "mu"
             and self._mu is not None
-            and np.all(values == record.query(self.fpr_floor))
+            and np.all(values == asked.query(self.fpr_floor))
         ):
             shape = broadcast(mechanism=np.empty(self.shape), argument=values)
             return Bracket(*(np.broadcast_to(side, shape) for side in self._mu))
         symmetric = Adjacency(self.adjacency).symmetric
-        found = read_all(self._curves, record, values, self.shape, symmetric)
-        for curves in self._achieved if record.monotone else ():
+        found = read_curves(self._curves, asked, values, self.shape, symmetric)
+        for curves in self._achieved if asked.monotone else ():
             found = nested.narrowed(
-                record, found, read_all(curves, record, values, self.shape, symmetric)
+                asked, found, read_curves(curves, asked, values, self.shape, symmetric)
             )
         return found
 
@@ -80,17 +80,17 @@ class Asked:
         on_host(f"TradeoffCurve.{name}", value)
         return self._query(name, log_rate(closed_unit(argument, value)))
 
-    def _argument(self, record: Quantity, argument: ArrayLike | None):
-        on_host(f"TradeoffCurve.{record.name}", argument)
-        if record.argument is None:
-            record.checked(argument)
+    def _argument(self, asked: Quantity, argument: ArrayLike | None):
+        on_host(f"TradeoffCurve.{asked.name}", argument)
+        if asked.argument is None:
+            asked.checked(argument)
             return np.zeros(())
-        if record.argument == "fpr_floor":
-            return record.query(self._floor(argument))
-        argument = record.default if argument is None else argument
-        if record.closed:
-            return record.query(closed_unit(record.argument or "", argument))
-        return record.query(record.checked(argument))
+        if asked.argument == "fpr_floor":
+            return asked.query(self._floor(argument))
+        argument = asked.default if argument is None else argument
+        if asked.closed:
+            return asked.query(closed_unit(asked.argument or "", argument))
+        return asked.query(asked.checked(argument))
 
     def quantity(self, name: str, argument: ArrayLike | None = None) -> Bracket:
         """Any quantity of the registry, by name.
@@ -112,8 +112,8 @@ class Asked:
             >>> curve.quantity("epsilon", 1e-6) == curve.epsilon(1e-6)
             True
         """
-        record = registry.named(name)
-        return self._query(name, self._argument(record, argument))
+        asked = registry.named(name)
+        return self._query(name, self._argument(asked, argument))
 
     def answer(self, name: str, argument: ArrayLike | None = None) -> tuple[Bracket, Any]:
         """:meth:`quantity`, and what is known of it beside its sides.
@@ -126,9 +126,9 @@ class Asked:
             ``rtol`` asks, 1 where not, 2 where its two sides contradicted each other, so that it is
             all that the quantity can be.
         """
-        record = registry.named(name)
-        bracket, contradicted = record.settle(self._sides(record, self._argument(record, argument)))
-        return bracket, record.status(bracket, contradicted, self.rtol)
+        asked = registry.named(name)
+        bracket, contradicted = asked.settle(self._sides(asked, self._argument(asked, argument)))
+        return bracket, asked.status(bracket, contradicted, self.rtol)
 
     def __getattr__(self, name: str):
         # (only what has no method of its own comes here)
