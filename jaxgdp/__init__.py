@@ -135,7 +135,7 @@ _HOMES = {
 # modules and folders of the package that are reached as attributes
 _MODULES = frozenset(
     (
-        "accounting adjacency audit bracket bridge calibration cli comparison conversions"
+        "accounting adjacency arguments audit bracket bridge calibration cli comparison conversions"
         " deployments deprecation differentiable gdp grids interop landscape mechanisms numerics"
         " optimization options pairs plot progress quantities reproduce samplers scale spec targets"
         " training vocabulary"
