@@ -176,7 +176,8 @@ def _of_mechanism(target: Target, mechanism: Any, black_box: Any, how: _How) -> 
         return _finish(_Found(found, np.zeros(len(found.value), bool)), boxes, target, how)
     fixed = not callable(mechanism)
     family = Scaled(common_scale(mechanism) if fixed else mechanism, target.shape)
-    mu = gaussian_mu(mechanism) if fixed else None
+    # (without a closed form, Gaussian curves only guide the search)
+    mu = gaussian_mu(mechanism) if fixed and target.has_closed_form else None
     searched = (
         _gaussian(family, target, how, mu) if mu is not None else _search(family, target, how)
     )
@@ -258,7 +259,7 @@ def _by_kind(family: DPSGD, target: Target, how: _How) -> _Found:
     closed = np.zeros(number, bool)
     searched = np.ones(number, bool)
     if family.unknown in (NOISE_MULTIPLIER, NUM_STEPS):
-        closed = family.known["sampling_prob"] == 1.0
+        closed = (family.known["sampling_prob"] == 1.0) & target.has_closed_form
         searched = ~closed
     if np.any(closed):
         rows = np.flatnonzero(closed)

@@ -134,6 +134,11 @@ class Target:
         """The target's own quantity of the Gaussian curve f_μ."""
         raise NotImplementedError
 
+    @property
+    def has_closed_form(self) -> bool:
+        """Whether :meth:`of_gaussian` is exact; else it only guides a search."""
+        return True
+
     def gaussian_mu(self):
         """The largest μ whose Gaussian curve meets the target."""
         return self.equivalent_mu(self.goal)

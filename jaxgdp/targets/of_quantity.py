@@ -74,6 +74,10 @@ class OfQuantity(Target):
         """The quantity itself."""
         return named(self.quantity)
 
+    @property
+    def has_closed_form(self) -> bool:
+        return self.record.of_gaussian is not None
+
     def numbers(self):
         return ("value", "at")
 

@@ -97,8 +97,13 @@ def test_sweeps(odds_gain):
 def test_targets(odds_gain):
     target = jaxgdp.targets.OfQuantity("odds_gain", exact(1.0), at=DELTA)
     assert target.safe == "upper" and float(target.parameters()["delta"]) == DELTA
-    found = jaxgdp.calibrate(target, mechanism=jaxgdp.Gaussian)
-    assert float(found.value) == pytest.approx(1.0, rel=5e-3)
+    # (a quantity without a closed form is searched for, whatever the mechanism)
+    for mechanism in (jaxgdp.Gaussian, jaxgdp.Gaussian(1.0)):
+        found = jaxgdp.calibrate(target, mechanism=mechanism)
+        assert float(found.value) == pytest.approx(1.0, rel=5e-3)
+        assert holds(found.achieved, exact(1.0 / float(found.value)))
+    found = jaxgdp.calibrate(target, sampling_prob=1.0, num_steps=4)
+    assert float(found.value) == pytest.approx(2.0, rel=5e-3)
     with pytest.raises(ValueError, match="value must be above 1, where odds_gain is"):
         jaxgdp.targets.OfQuantity("odds_gain", 1.0, at=DELTA)
 
