@@ -195,7 +195,7 @@ def audit_noise(own: bool, number: int, chunk=5_000_000) -> tuple[audit.Limits, 
     )
     total = keys.shape[1] * chunk
     limits = audit.from_counts(outside, total, total - inside, total, CONFIDENCE)
-    return limits, float(jaxgdp.gdp.beta(fpr=limits.alpha[0], mu=1.0)), outside, inside
+    return limits, float(jaxgdp.gdp.beta(fpr=limits.fpr_limit[0], mu=1.0)), outside, inside
 
 
 def needed_draws() -> float:

@@ -120,9 +120,9 @@ def test_noise_without_a_tail_would_be_told_by_its_counts(broken):
     # the counts expected of 200 million draws of each kind
     hit = broken.ndtr(1.0 - broken.END)
     found = broken.audit.from_counts(0, 2e8, round(2e8 * (1 - hit)), 2e8)
-    assert found.beta[0] < broken.jaxgdp.gdp.beta(fpr=found.alpha[0], mu=1.0)
+    assert found.fnr_limit[0] < broken.jaxgdp.gdp.beta(fpr=found.fpr_limit[0], mu=1.0)
     honest = broken.audit.from_counts(
         round(2e8 * broken.ndtr(-broken.END)), 2e8, round(2e8 * (1 - hit)), 2e8
     )
-    assert honest.beta[0] > broken.jaxgdp.gdp.beta(fpr=honest.alpha[0], mu=1.0)
+    assert honest.fnr_limit[0] > broken.jaxgdp.gdp.beta(fpr=honest.fpr_limit[0], mu=1.0)
     assert 1e7 < broken.needed_draws() < 2e8
