@@ -7,9 +7,11 @@ from __future__ import annotations
 import ast
 import dataclasses
 import html
+import io
 import re
 import tokenize
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -234,7 +236,7 @@ ACCOUNTING = (
     ("discretise", "accounting/certify/discretisation.py"),
     ("compose", "accounting/certify/convolution.py", "accounting/certify/low_frequencies.py"),
     ("curve", "accounting/certify/half_curve.py", "accounting/certify/curve.py"),
-    ("read", "quantities/"),
+    ("read", "accounting/certify/reading.py", "quantities/"),
     ("refine", "accounting/steer/refinement.py", "accounting/run/engine.py"),
 )
 
@@ -247,6 +249,78 @@ def accounting() -> str:
         "From the exact law of one use to certified numbers",
         titles=True,
         widest=210,
+    )
+
+
+# what each part of accounting/ may import of the others, and what it holds
+WALL = {
+    "plan": ((), "tilts and windows: the data that crosses the wall"),
+    "question": ((), "what is asked, and the form of an answer"),
+    "certify": (("plan", "question"), "everything a bracket rests on"),
+    "steer": (("plan", "question", "certify"), "where to look: a poor choice makes a bracket wide"),
+    "experimental": (
+        ("plan", "question", "certify"),
+        "what no device has proven yet: exact 32-bit products, transforms without an FFT",
+    ),
+    "run": (
+        ("plan", "question", "certify", "steer", "experimental"),
+        "passes over batches, executors, devices",
+    ),
+}
+
+
+class Lines(NamedTuple):
+    """Lines of some modules: all, and those that hold code."""
+
+    all: int
+    code: int
+
+
+def lines_of(*rooms: str) -> Lines:
+    """Lines of parts of accounting/, or of other folders of the package (``"pairs/"``)."""
+    total = code = 0
+    for room in rooms:
+        place = PACKAGE / room if room.endswith("/") else PACKAGE / "accounting" / room
+        paths = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+        for path in paths:
+            source = path.read_text(encoding="utf-8")
+            total += len(source.splitlines())
+            code += len(_code(source))
+    return Lines(total, code)
+
+
+def _code(source: str) -> set[int]:
+    """Numbers of the lines that are neither empty nor comment nor docstring."""
+    skipped = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    numbers: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in (*skipped, tokenize.ENDMARKER):
+            numbers |= set(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(
+            node
+        ):
+            words = node.body[0]
+            numbers -= set(range(words.lineno, (words.end_lineno or words.lineno) + 1))
+    return numbers
+
+
+def wall() -> str:
+    """The parts of accounting/, what each may import, and how many lines certify."""
+    rows = []
+    for room, (allowed, words) in WALL.items():
+        mine = lines_of(room)
+        others = ", ".join(f"`{name}`" for name in allowed) or "–"
+        rows.append((f"`{room}`", others, words, f"{mine.all:,}", f"{mine.code:,}"))
+    table = _table(("part", "may import", "holds", "lines", "of them code"), rows)
+    core, exact = lines_of("certify", "plan", "question"), lines_of("pairs/", "mechanisms/")
+    read = lines_of("quantities/")
+    return (
+        f"{table}\n\n`certify` has {lines_of('certify').all:,} lines,"
+        f" {lines_of('certify').code:,} of them code. With the data it is given (`plan`,"
+        f" `question`) these are {core.code:,} lines of code: together with the exact laws of"
+        f" `pairs/` and `mechanisms/` ({exact.code:,}), the readings of `quantities/`"
+        f" ({read.code:,}) and the bounds of `numerics/`, they are what an auditor has to read."
     )
 
 
@@ -302,6 +376,7 @@ MARKS = {
     "<!-- relations -->": relations,
     "<!-- pipeline -->": pipeline,
     "<!-- accounting -->": accounting,
+    "<!-- wall -->": wall,
     "<!-- commands -->": commands,
     "<!-- deployments -->": shipped,
     "<!-- specification -->": specified,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from ..numerics.shapes import Array, Float
 
 
 class Plan(NamedTuple):
@@ -33,26 +35,26 @@ class Plan(NamedTuple):
             way to the piece; ∞ elsewhere.
     """
 
-    tilt: Any
-    low: Any
-    high: Any
-    miss_low: Any
-    miss_high: Any
-    scale: Any
-    centre: Any
-    reach_low: Any
-    reach_high: Any
-    end: Any
-    cut_low: Any
-    cut_high: Any
-    spread: Any
-    middle: Any
-    smooth: Any
-    bandwidth: Any
-    length: Any
-    unit: Any
-    anchor: Any
-    jump: Any
+    tilt: Float[Array, "*pieces"]
+    low: Float[Array, "*pieces"]
+    high: Float[Array, "*pieces"]
+    miss_low: Float[Array, "*pieces"]
+    miss_high: Float[Array, "*pieces"]
+    scale: Float[Array, "*pieces components"]
+    centre: Float[Array, "*pieces components"]
+    reach_low: Float[Array, "*pieces components"]
+    reach_high: Float[Array, "*pieces components"]
+    end: Float[Array, "*pieces components"]
+    cut_low: Float[Array, "*pieces"]
+    cut_high: Float[Array, "*pieces"]
+    spread: Float[Array, "*pieces"]
+    middle: Float[Array, "*pieces components"]
+    smooth: Float[Array, "*pieces"]
+    bandwidth: Float[Array, "*pieces"]
+    length: Float[Array, "*pieces"]
+    unit: Float[Array, "*pieces"]
+    anchor: Float[Array, "*pieces"]
+    jump: Float[Array, "*pieces"]
 
     @classmethod
     def blank(cls, shape: tuple[int, ...], components: int) -> Plan:

@@ -4,14 +4,47 @@ the form of an answer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from scipy.special import ndtri_exp
 
 from .. import options
 from ..adjacency import Adjacency
+from ..bracket import Bracket
+from ..numerics.shapes import Array, ArrayLike, Float, Int
+
+
+class Quantity(Protocol):
+    """What an accountant needs to know of a number that is asked for; see ``quantities.Quantity``."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def argument(self) -> str | None: ...
+
+    @property
+    def query(self) -> Callable[[Any], Any]: ...
+
+    @property
+    def read(self) -> Callable[..., Bracket]: ...
+
+    @property
+    def after(self) -> str | None: ...
+
+    @property
+    def threshold(self) -> Callable[[Any], Any] | None: ...
+
+    @property
+    def locate(self) -> Callable[..., Any] | None: ...
+
+    def excess(self, bracket: Bracket, rtol: float) -> Any: ...
+
+
+Asked: TypeAlias = tuple[tuple[Quantity, Any], ...]  # each with what it is asked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +63,10 @@ class Question:
     """
 
     rtol: float
-    fpr_floor: Any
+    fpr_floor: ArrayLike
     adjacency: Adjacency = Adjacency.ADD_REMOVE
-    asked: tuple = ()
-    deepest: Any = None
+    asked: Asked = ()
+    deepest: ArrayLike | None = None
     keep: bool = False
 
     def __post_init__(self) -> None:
@@ -67,7 +100,7 @@ class Question:
             next(k for k in each if k == i or same(self.asked[k], self.asked[i])) for i in each
         )
 
-    def take(self, rows, number: int) -> Question:
+    def take(self, rows: Array, number: int) -> Question:
         """The same question about some of ``number`` settings."""
 
         def some(value):
@@ -85,11 +118,8 @@ class Question:
     def rates(self, number: int) -> Rates:
         """Its rates, one row for each of ``number`` settings."""
 
-        def row(value) -> Any:
-            return None if value is None else np.broadcast_to(np.asarray(value, float), (number,))
-
-        def depth(log_rate):
-            return None if log_rate is None else -ndtri_exp(log_rate)
+        def row(value):
+            return np.broadcast_to(np.asarray(value, float), (number,))
 
         log_floor = np.log(row(self.fpr_floor))
         log_deepest = None if self.deepest is None else np.log(row(self.deepest))
@@ -103,8 +133,8 @@ class Question:
         return Rates(
             log_floor,
             log_deepest,
-            depth(log_floor),
-            depth(log_deepest),
+            -ndtri_exp(log_floor),
+            None if log_deepest is None else -ndtri_exp(log_deepest),
             tuple(row(q) for q in queries),
         )
 
@@ -112,26 +142,36 @@ class Question:
 class Kind(NamedTuple):
     """The part of a question that decides the program.
 
-    ``shared``: whether quantities asked at the FPR floor are all asked at the same one, none of
-    them at 0. ``alike``: for each quantity the first one that is asked at the same."""
+    Attributes:
+        adjacency, keep: as in :class:`Question`.
+        quantities: those that are asked for.
+        shared: whether quantities asked at the FPR floor are all asked at the same one, none of
+            them at 0.
+        alike: for each quantity the first one that is asked at the same.
+    """
 
     adjacency: Adjacency
-    quantities: tuple
+    quantities: tuple[Quantity, ...]
     keep: bool
     shared: bool = False
     alike: tuple[int, ...] = ()
 
 
 class Rates(NamedTuple):
-    """The other part, by setting; z are depths in standard deviations, of the floor and of the
-    smallest rate.
+    """The other part, by setting.
+
+    Attributes:
+        log_floor: log of the FPR floor.
+        log_deepest: log of the smallest rate to be resolved, or None.
+        z_floor, z_delta: depths of both in standard deviations.
+        queries: what each quantity is asked at.
     """
 
-    log_floor: Any
-    log_deepest: Any
-    z_floor: Any
-    z_delta: Any
-    queries: tuple
+    log_floor: Float[Array, " settings"]
+    log_deepest: Float[Array, " settings"] | None
+    z_floor: Float[Array, " settings"]
+    z_delta: Float[Array, " settings"] | None
+    queries: tuple[Float[Array, " settings"], ...]
 
 
 NO_EXECUTOR = "none"  # stands for the executor where no lattice was needed
@@ -150,8 +190,8 @@ class Answer(NamedTuple):
             ``NO_EXECUTOR`` where no lattice was needed.
     """
 
-    results: dict
-    sizes: Any
-    lattices: list
-    curves: list
+    results: dict[str, Bracket]
+    sizes: Int[np.ndarray, " settings"]
+    lattices: list[Any]
+    curves: list[Any]
     executors: Any

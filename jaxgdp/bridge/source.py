@@ -109,7 +109,7 @@ class Source:
         """
         if self.curve is None:
             return 0.0, np.inf
-        return self.curve.shown_mu, self.curve.tail_mu
+        return self.curve.gaussian_part_mu, self.curve.tail_mu
 
 
 def as_source(source: Any, rtol: float, **settings: Any) -> Source:

@@ -14,20 +14,17 @@ from jax.core import Tracer
 from scipy.special import ndtr
 
 from ..accounting.certify.curve import Curve, gaussian_parts
-from ..accounting.certify.half_curve import (
-    Law,
-    Sparse,
-    dominating_law,
-    half_curve,
-    log_delta,
-    merge,
-)
+from ..accounting.certify.differentiable_law import Law, dominating_law, log_delta
+from ..accounting.certify.half_curve import half_curve
+from ..accounting.certify.lattice import Sparse
+from ..accounting.certify.steps import uses
 from ..accounting.question import Question
 from ..accounting.run import engine
 from ..accounting.steer.lattice_choice import LatticeChoice
 from ..accounting.steer.windows import plan_whole
 from ..adjacency import Adjacency
 from ..bracket import Bracket
+from ..mechanisms.composition import collapse_gaussians
 from ..numerics import namespace as xp
 from ..numerics.compiling import Program
 from ..numerics.precision import with_float64
@@ -92,13 +89,13 @@ def _stacked(rows):
     return jax.tree.map(lambda *a: xp.stack(a), *rows)
 
 
-def _plans(groups, count, rates: Rates, form: Form):
+def _plans(groups, rates: Rates, form: Form):
     """Plans of both half-curves (leading axes: side, piece), constants for every derivative."""
-    merged, count, z_floor, z_delta = jax.tree.map(
-        xp.stop_gradient, (groups, count, rates.z_floor, rates.z_delta)
+    groups, z_floor, z_delta = jax.tree.map(
+        xp.stop_gradient, (groups, rates.z_floor, rates.z_delta)
     )
     depths = z_floor, z_delta, form.rtol, _FAINTEST, _NOTHING_SEEN
-    return plan_whole(merged, count, *depths, 0.0, form.lattice.pieces)
+    return plan_whole(groups, uses(groups), *depths, 0.0, form.lattice.pieces)
 
 
 def _both(one_piece, plans, form: Form, tables):
@@ -124,10 +121,9 @@ def _both(one_piece, plans, form: Form, tables):
 @functools.partial(jax.jit, static_argnames=("form", "bare"))
 def _compiled_halves(groups, rates: Rates, tables, *, form: Form, bare: bool):
     """Plans and vertices of both sides, for any number: (plans, above, below, …)."""
-    merged, count = merge(groups)
-    plans = _plans(merged, count, rates, form)
+    plans = _plans(groups, rates, form)
     return plans, *_both(
-        lambda plan, grid, reverse: half_curve(merged, count, plan, grid, reverse, bare),
+        lambda plan, grid, reverse: half_curve(groups, uses(groups), plan, grid, reverse, bare),
         plans,
         form,
         tables,
@@ -145,13 +141,12 @@ def _halves(groups, rates: Rates, form: Form, bare: bool):
             groups, rates, None if tables[0] is None else _stacked(tables), form=form, bare=bare
         )
     shapes, tables = form.lattice.grids()
-    merged, count = merge(groups)
-    plans, pieces, sides = _plans(merged, count, rates, form), range(form.lattice.pieces), []
+    plans, pieces, sides = _plans(groups, rates, form), range(form.lattice.pieces), []
     for side, reverse in enumerate((np.bool_(False), np.bool_(True))):
         grid = _grid(shapes[side], tables[side])
         of = [jax.tree.map(lambda a: a[side, piece], plans) for piece in pieces]  # noqa: B023
         sides.append(
-            _stacked([half_curve(merged, count, plan, grid, reverse, bare) for plan in of])
+            _stacked([half_curve(groups, uses(groups), plan, grid, reverse, bare) for plan in of])
         )
     return plans, *_stacked(sides)
 
@@ -232,8 +227,7 @@ def _slope(groups, plan, place, reverse, shape, table):
     """log δ(ε) of one side and its derivative, by way of the masses of one step: what comes after
     them compiles once for all mechanisms.
     """
-    merged, count = merge(groups)
-    law = dominating_law(merged, plan, _grid(shape, table), reverse)
+    law, count = dominating_law(groups, plan, _grid(shape, table), reverse), uses(groups)
     if _traced(groups, plan, place):
         value, by_law = _by_law(law, count, plan, table, place, shape=shape)
         return value, _by_groups(groups, plan, table, reverse, by_law, shape=shape)
@@ -259,8 +253,7 @@ def _by_groups(groups, plan, table, reverse, by_law, *, shape):
     """What that is in the parameters."""
 
     def steps(groups):
-        merged, count = merge(groups)
-        return dominating_law(merged, plan, _grid(shape, table), reverse), count
+        return dominating_law(groups, plan, _grid(shape, table), reverse), uses(groups)
 
     return jax.vjp(steps, groups)[1](by_law)[0]
 
@@ -288,7 +281,7 @@ def number(form: Form, groups, rates: Rates) -> Bracket:
     groups, rates = _known(groups, rates)
     form = _with_lattice(form, groups, rates)
     with np.errstate(all="ignore"):
-        _, *halves = _halves(groups, rates, form, bare=False)
+        _, *halves = _halves(collapse_gaussians(groups), rates, form, bare=False)
         return jax.tree.map(jnp.asarray, _answer(groups, halves, rates, form)[0])
 
 
@@ -297,11 +290,13 @@ def _number_jvp(form, primals, tangents):
     groups, rates = _known(*primals)
     form = _with_lattice(form, groups, rates)
     with np.errstate(all="ignore"):
-        plans, *halves = _halves(groups, rates, form, bare=True)
+        moved_groups, moved = tangents
+        collapsed = collapse_gaussians(groups)
+        _, moved_groups = jax.jvp(collapse_gaussians, (groups,), (moved_groups,))
+        plans, *halves = _halves(collapsed, rates, form, bare=True)
         found, touch = _answer(groups, halves, rates, form)
         assert touch is not None  # halves have a bare pair
-        by_groups = _pull(groups, plans, touch, form)
-    moved_groups, moved = tangents
+        by_groups = _pull(collapsed, plans, touch, form)
     products = jax.tree.map(lambda a, b: jnp.sum(a * b), by_groups, moved_groups)
     of_floor = reading(form.name).argument == "fpr_floor"
     moved_query = moved.log_floor if of_floor else moved.query

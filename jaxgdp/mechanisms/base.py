@@ -24,6 +24,7 @@ _RENAMED = {  # parts of the contract, by their names before 0.3
     "attacked": "lower_bound_member",
     "achieved": "lower_bound_mechanisms",
     "shown_precision": "gaussian_part_precision",
+    "merge": "collapse_gaussians",
 }
 
 
@@ -137,7 +138,7 @@ class Mechanism:
         """
         return [(self, count)]
 
-    def merge(self, count: Array, into: Array | float):
+    def collapse_gaussians(self, count: Array, into: float) -> tuple[Mechanism, Array]:
         """Replace ``count`` uses by ``into`` uses of another mechanism where that is exact: here it
         is not.
         """

@@ -58,15 +58,19 @@ class SubsampledGaussian(Mechanism):
         """Poisson sampling, unless every record takes part."""
         return poisson_words(self.sampling_prob)
 
-    def merge(self, count: Array, into: Array | float):
-        """Replace ``count`` uses by ``into`` uses where that is exact: T Gaussians are n, with
-        noise σ·√(n/T).
+    def collapse_gaussians(self, count: Array, into: float) -> tuple[SubsampledGaussian, Array]:
+        """Replace ``count`` uses by ``into`` uses where that is exact: without subsampling T
+        Gaussians are n, with noise σ·√(n/T).
         """
         plain = self.sampling_prob == 1.0
         sigma = xp.where(
             plain, self.noise_multiplier * xp.sqrt(into / count), self.noise_multiplier
         )
-        return SubsampledGaussian(sigma, self.sampling_prob), xp.where(plain, into, count)
+        # (whatever is out of range by now was in range when it was given)
+        collapsed = unchecked(
+            SubsampledGaussian, noise_multiplier=sigma, sampling_prob=self.sampling_prob
+        )
+        return collapsed, xp.where(plain, into, count)
 
     def loss_nodes(self, depth: Array | float):
         """Quadrature nodes of the privacy loss under P and their log weights (unbatched).

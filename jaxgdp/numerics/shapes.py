@@ -4,18 +4,22 @@
 
 =============  ==================================================================================
 settings       mechanisms or compositions of one batch
-components     mechanisms of one composition, equal ones merged
+components     mechanisms of one composition, equal ones as one
 sides          half-curves: of removing a record, and of adding one
 pieces         tilts along a half-curve
 vertices       thresholds of a piece
 points         lattice points of one step
 frequencies    of the composed law
+distances      of the points of a step from its centre
+rows           laws of which something is worked out at once
+units          pieces of several settings in a row
 nodes          points of a quadrature
 atoms          outcomes of a finite law
 losses         privacy losses that a function is asked at
 =============  ==================================================================================
 
-A scalar has the shape ``""``, and ``"..."`` stands for any axes.
+A scalar has the shape ``""``, one axis begins with a space (``" settings"``, so that nothing takes it
+for a name), ``"*units"`` stands for any number of axes, and a plain ``Array`` has any shape.
 
 Fields of mechanisms are ``Parameter``: users give what is ``ArrayLike`` (a number, a list, an array),
 and what is read is an ``Array``, as it has been checked and converted. Type checkers know both sides

@@ -27,7 +27,7 @@ def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
         *(delta_achieved(path(side), zero) for side in (curve.lower_plus, curve.lower_minus))
     )
     return probability(
-        Bracket(xp.maximum(lower, unsampled.log_delta(zero, curve.shown_mu, -1.0)), upper)
+        Bracket(xp.maximum(lower, unsampled.log_delta(zero, curve.gaussian_part_mu, -1.0)), upper)
     )
 
 

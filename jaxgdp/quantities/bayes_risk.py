@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import gdp, options
-from ..accounting.certify.curve import Curve, Points, log_delta_at, log_rest_at, path
+from ..accounting.certify.curve import Curve, Points, log_delta_at, log_one_minus_delta_at, path
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.errors import CLOSED_RISK, RISK
@@ -42,7 +42,9 @@ def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
     """
     inside = xp.where((query > 0.0) & (query < 1.0), query, 0.5)
     guess, slope = xp.minimum(query, 1.0 - query), odds(inside)
-    plus, minus = (log_rest_at(side, slope) for side in (curve.upper_plus, curve.upper_minus))
+    plus, minus = (
+        log_one_minus_delta_at(side, slope) for side in (curve.upper_plus, curve.upper_minus)
+    )
     log_rest = xp.minimum(plus, minus) if symmetric else xp.where(query >= 0.5, plus, minus)
     # (a log of that size is known to as many units)
     lower = guess * xp.exp(log_rest) * (1.0 - RISK * (1.0 - xp.maximum(log_rest, -800.0)))
@@ -53,7 +55,7 @@ def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
     risks = [_achieved(p, *w) for order in orders for p, w in zip(order, weights, strict=True)]
     upper = xp.min(xp.stack([guess, *risks])) * (1.0 + RISK)
     lower = xp.maximum(lower, unsampled.bayes_risk(query, curve.tail_mu) - CLOSED_RISK)
-    upper = xp.minimum(upper, unsampled.bayes_risk(query, curve.shown_mu) + CLOSED_RISK)
+    upper = xp.minimum(upper, unsampled.bayes_risk(query, curve.gaussian_part_mu) + CLOSED_RISK)
     # (a risk below every double is still not 0)
     return Bracket(lower, xp.maximum(upper, xp.where(guess > 0.0, np.finfo(float).tiny, 0.0)))
 

@@ -64,7 +64,7 @@ def epsilon(curve: Curve, log_d, *, symmetric: bool) -> Bracket:
         upper = xp.maximum(upper, _certified(curve.upper_minus, log_d))
         lower = xp.maximum(lower, _achieved(path(curve.lower_minus), log_d))
     upper = xp.minimum(upper, unsampled.epsilon(log_d, curve.tail_mu, 1.0))
-    return Bracket(xp.maximum(lower, unsampled.epsilon(log_d, curve.shown_mu, -1.0)), upper)
+    return Bracket(xp.maximum(lower, unsampled.epsilon(log_d, curve.gaussian_part_mu, -1.0)), upper)
 
 
 def locate(curve: Curve, query, found: Bracket | None = None, *, symmetric: bool):

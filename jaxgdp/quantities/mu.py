@@ -159,7 +159,7 @@ def mu(curve: Curve, log_floor) -> Bracket:
     # (where nothing tells P from Q no rate between 0 and 1 is left at floor 0)
     upper = xp.maximum(upper, 0.0) + xp.max(xp.vmap(lambda v: gaps(v, matters))(above))
     upper = xp.minimum(upper, curve.tail_mu * (1.0 + COMPOSED_MU))
-    return Bracket(xp.maximum(shown, curve.shown_mu * (1.0 - COMPOSED_MU)), upper)
+    return Bracket(xp.maximum(shown, curve.gaussian_part_mu * (1.0 - COMPOSED_MU)), upper)
 
 
 def read(curve: Curve, query, *, symmetric: bool) -> Bracket:

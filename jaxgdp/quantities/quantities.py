@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..accounting.certify.curve import Curve, Points, log_rest_at, path
+from ..accounting.certify.curve import Curve, Points, log_one_minus_delta_at, path
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.normal import log_error, log_ndtr
@@ -34,7 +34,7 @@ def _advantage_fpr(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
     gain = xp.exp(attack.log_tpr) - xp.exp(attack.log_alpha)
     k = xp.argmax(gain)
     # the Gaussian parts alone: a threshold halfway between the means
-    alone = xp.exp(log_ndtr(-0.5 * curve.shown_mu))
+    alone = xp.exp(log_ndtr(-0.5 * curve.gaussian_part_mu))
     fpr = xp.where(1.0 - 2.0 * alone >= gain[k], alone, xp.exp(attack.log_alpha[k]))
     return Bracket(fpr, fpr)
 
@@ -43,10 +43,10 @@ def _log_rest(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
     """log(1 − δ(ε)) = log min(β + e^ε·α): of the dominating pair from below, of the attack's tests
     from above.
     """
-    lower = log_rest_at(curve.upper_plus, query)
+    lower = log_one_minus_delta_at(curve.upper_plus, query)
     upper = _achieved(path(curve.lower_plus), query)
     if symmetric:
-        lower = xp.minimum(lower, log_rest_at(curve.upper_minus, query))
+        lower = xp.minimum(lower, log_one_minus_delta_at(curve.upper_minus, query))
         upper = xp.minimum(upper, _achieved(path(curve.lower_minus), query))
     return Bracket(lower, upper)
 

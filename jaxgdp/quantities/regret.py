@@ -117,7 +117,7 @@ def regret(curve: Curve, reported: Bracket, *, symmetric: bool) -> Bracket:
         upper = xp.maximum(_upper(attacks[0], high), _upper(attacks[1], high))
         lower = xp.maximum(_lower(plus, both[:1], low), _lower(minus, both[1:], low))
     # δ_μ(ε) grows with μ by at most 1/√(2π)
-    alone = (high - curve.shown_mu) * np.sqrt(1.0 / (8.0 * np.pi)) + GAP
+    alone = (high - curve.gaussian_part_mu) * np.sqrt(1.0 / (8.0 * np.pi)) + GAP
     return Bracket(lower, xp.minimum(upper, alone))
 
 

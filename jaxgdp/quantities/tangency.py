@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..accounting.certify.curve import Points, log_delta_at, points, safe_log1m
-from ..accounting.certify.half_curve import ACROSS
+from ..accounting.certify.differentiable_law import ACROSS
 from ..accounting.certify.vertices import Vertices
 from ..numerics import namespace as xp
 from ..numerics.normal import LOG_SQRT_2PI, argmax, log1mexp, ndtri_exp

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import options
 from ..bracket import STATUS, Bracket
-from ..deprecation import renamed_arguments
+from ..deprecation import renamed_arguments, warn
 from ..mechanisms import Composition
 from ..mechanisms.description import describe
 from ..numerics.shapes import Array, ArrayLike
@@ -212,11 +212,17 @@ class TradeoffCurve(Queries):
         return self._loss("log_rest", epsilon)
 
     @property
-    def shown_mu(self):
+    def gaussian_part_mu(self):
         """√(Σ T/σ²) of the parts that are exactly Gaussian, shape of the mechanism: what an
         attacker reaches who looks at nothing else.
         """
-        return np.array([row[-1].shown_mu for row in self._curves]).reshape(self.shape)
+        return np.array([row[-1].gaussian_part_mu for row in self._curves]).reshape(self.shape)
+
+    @property
+    def shown_mu(self) -> Array:
+        """Deprecated: ``gaussian_part_mu``."""
+        warn("TradeoffCurve.shown_mu", "TradeoffCurve.gaussian_part_mu")
+        return self.gaussian_part_mu
 
     def log_tpr(self, fpr: ArrayLike) -> Bracket:
         """log TPR at an FPR, for rates below the smallest double.

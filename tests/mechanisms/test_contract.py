@@ -31,15 +31,20 @@ def test_contract_by_names_of_the_version_before():
             def shown_precision(self):
                 return 0.25
 
+            def merge(self, count, into):
+                return self, into
+
     messages = sorted(str(warning.message) for warning in warnings)
     assert messages == [
         "Old.achieved is deprecated: write Old.lower_bound_mechanisms",
         "Old.attacked is deprecated: write Old.lower_bound_member",
         "Old.closes is deprecated: write Old.tight",
         "Old.loose is deprecated: write Old.why_not_tight",
+        "Old.merge is deprecated: write Old.collapse_gaussians",
         "Old.shown_precision is deprecated: write Old.gaussian_part_precision",
     ]
     assert Old.tight is False and Old.why_not_tight == "the upper side"
     assert Old().lower_bound_member() == "member"
     assert Old().lower_bound_mechanisms() == ("mechanism",)
     assert Old().gaussian_part_precision() == 0.25
+    assert Old().collapse_gaussians(3.0, 256.0)[1] == 256.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.fft
 
-from jaxgdp.accounting.certify import convolution, low_frequencies
+from jaxgdp.accounting.certify import convolution, frequency_tables
 from jaxgdp.mechanisms import FromPMFs
 from jaxgdp.numerics import errors, normal
 from jaxgdp.numerics import namespace as xp
@@ -218,7 +218,7 @@ def test_sums_over_a_block(number, decay):
     """Gauss nodes against the sums themselves (geometric: a closed form), for waves up to half a
     turn over the block.
     """
-    node, weight = low_frequencies._discrete_gauss(number, low_frequencies._NODES)
+    node, weight = frequency_tables._discrete_gauss(number, frequency_tables.NODES)
     for turns in (0.0, 0.1, 0.5):
         rate, theta = decay / number, 2.0 * np.pi * turns / number
         found = np.sum(weight * np.exp(-rate * node) * np.exp(1j * theta * node))

@@ -6,7 +6,7 @@ import threading
 import jax
 import numpy as np
 
-from jaxgdp.accounting.certify import low_frequencies
+from jaxgdp.accounting.certify import frequency_tables
 from jaxgdp.numerics.recent import Recent, Shared
 
 
@@ -64,14 +64,17 @@ def test_tables_stay_within_their_bytes(monkeypatch):
     """Twenty lattices, one after the other, as a session asks for them: none of the first is left,
     the last is.
     """
-    monkeypatch.setattr(low_frequencies, "_MADE", Recent(2**23))
+    monkeypatch.setattr(frequency_tables, "_MADE", Recent(2**23))
     keys = [(2**k, 128, 512, 32 + 2 * j, 3, 5) for k in range(13, 18) for j in range(4)]
-    tables = [low_frequencies.tables(*key) for key in keys]
+    tables = [frequency_tables.tables(*key) for key in keys]
     each = sum(a.nbytes for a in {id(a): a for t in tables for a in jax.tree.leaves(t)}.values())
-    assert low_frequencies._MADE._bytes <= 2**23 < each
-    assert low_frequencies.tables(*keys[-1]) is tables[-1]
-    assert low_frequencies.tables(*keys[0]) is not tables[0]
-    both = low_frequencies.tables(*keys[-1]).sine, low_frequencies.tables(*keys[-1][:4], 5, 3).sine
+    assert frequency_tables._MADE._bytes <= 2**23 < each
+    assert frequency_tables.tables(*keys[-1]) is tables[-1]
+    assert frequency_tables.tables(*keys[0]) is not tables[0]
+    both = (
+        frequency_tables.tables(*keys[-1]).sine,
+        frequency_tables.tables(*keys[-1][:4], 5, 3).sine,
+    )
     assert all(a is b for a, b in zip(*both, strict=True))
 
 

@@ -30,7 +30,7 @@ ARGUMENTS = {
 def gaussian():
     """μ = 1, from its lattice alone."""
     curve = jaxgdp.tradeoff(jaxgdp.Gaussian(1.0))._curves[0][-1]
-    return curve._replace(tail_mu=np.inf, shown_mu=0.0)
+    return curve._replace(tail_mu=np.inf, gaussian_part_mu=0.0)
 
 
 def kept(curve, low, high):

@@ -21,7 +21,7 @@ def two_point_curve(epsilon):
         log_tpr=np.array([[np.log1p(-alpha), -np.inf]]),
         log_beta=np.array([[np.log(alpha), 0.0]]),
         used=np.array([[True, True]]),
-        firm=np.array([[True, True]]),
+        above_noise=np.array([[True, True]]),
     )
     return Curve(half, half, half, half, np.asarray(np.inf))
 

@@ -1,14 +1,16 @@
-"""The certified curve that every summary reads: both halves, from above and from below."""
+"""The certified curve that every quantity is read off: both halves, from above and from below."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 
+from ...mechanisms.composition import Groups
 from ...numerics import namespace as xp
 from ...numerics.normal import argmax, log1mexp, log_error
 from ...numerics.once import once
+from ...numerics.shapes import Array, Bool, Float
 from .vertices import Vertices
 
 
@@ -24,8 +26,8 @@ class Curve(NamedTuple):
         lower_plus, lower_minus: error rates the attack achieves.
         tail_mu: a μ that holds at every FPR, √Σ T/σ² for Gaussians: the whole mechanism without
             subsampling; ∞ where none does.
-        shown_mu: √Σ T/σ² of the parts that are exactly Gaussian: what an attacker reaches who looks
-            at nothing else.
+        gaussian_part_mu: √Σ T/σ² of the parts that are exactly Gaussian: what an attacker reaches
+            who looks at nothing else.
 
     Method: docs/method/blocks.md#halves
     """
@@ -34,8 +36,8 @@ class Curve(NamedTuple):
     upper_minus: Vertices
     lower_plus: Vertices
     lower_minus: Vertices
-    tail_mu: Any
-    shown_mu: Any = 0.0
+    tail_mu: Float[Array, ""]
+    gaussian_part_mu: Float[Array, ""] | float = 0.0
 
 
 class Points(NamedTuple):
@@ -43,16 +45,23 @@ class Points(NamedTuple):
     TPR) = (1, 0).
     """
 
-    low: Any
-    high: Any
-    log_alpha: Any
-    log_tpr: Any
-    log_beta: Any
-    used: Any
+    low: Float[Array, " vertices"]
+    high: Float[Array, " vertices"]
+    log_alpha: Float[Array, " vertices"]
+    log_tpr: Float[Array, " vertices"]
+    log_beta: Float[Array, " vertices"]
+    used: Bool[Array, " vertices"]
 
 
-def gaussian_parts(groups):
-    """``tail_mu`` and ``shown_mu`` of one setting.
+class GaussianParts(NamedTuple):
+    """The Gaussian curves that a curve lies between; see :class:`Curve`."""
+
+    tail_mu: Float[Array, ""]
+    gaussian_part_mu: Float[Array, ""]
+
+
+def gaussian_parts(groups: Groups) -> GaussianParts:
+    """Both of one setting, of which the uses are as they were stated.
 
     Method: docs/method/reading.md#closed
     """
@@ -63,7 +72,7 @@ def gaussian_parts(groups):
         )
         for mechanism, count in groups
     ]
-    return tuple(xp.sqrt(sum(parts)) for parts in zip(*sums, strict=True))
+    return GaussianParts(*(xp.sqrt(sum(parts)) for parts in zip(*sums, strict=True)))
 
 
 def both_sides(plus: Vertices, minus: Vertices) -> Vertices:
@@ -84,7 +93,7 @@ def points(v: Vertices) -> Points:
     ]
     if v.top is None:
         return Points(*(a.reshape(-1) for a in (t, v.slopes_end(), *rates, used)))
-    top, log_infinite = (xp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinite))
+    top, log_infinity_mass = (xp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinity_mass))
     # (where no loss is above 0 the end is all there is)
     reached = (xp.max(xp.where(used, v.slopes_end(), -xp.inf)) >= top) | (
         (top <= 0.0) & (top > -xp.inf)
@@ -98,8 +107,8 @@ def points(v: Vertices) -> Points:
         flat(t, last),
         flat(v.slopes_end(), xp.inf),
         flat(rates[0], xp.where(reached, -xp.inf, 0.0)),
-        flat(rates[1], xp.where(reached, log_infinite, -xp.inf)),
-        flat(rates[2], xp.where(reached, log1mexp(log_infinite), 0.0)),
+        flat(rates[1], xp.where(reached, log_infinity_mass, -xp.inf)),
+        flat(rates[2], xp.where(reached, log1mexp(log_infinity_mass), 0.0)),
         flat(used, reached),
     )
 
@@ -117,11 +126,11 @@ def path(v: Vertices) -> Points:
     return Points(*(a[k] for a in p))
 
 
-def log_delta_at(v: Vertices, epsilon):
-    """log δ(ε) of a dominating half-curve, for ε ≥ 0 of any shape.
+def log_delta_at(v: Vertices, epsilon: Array) -> Array:
+    """log δ(ε), the hockey-stick divergence, of a dominating half-curve, for ε ≥ 0 of any shape.
 
-    Every vertex gives δ(ε) ≥ TPR_k − e^ε·α_k and the one whose slope range holds e^ε gives
-    equality, so that vertex is used; where pieces overlap, the smaller of their bounds. Beyond the
+    Every vertex has δ(ε) ≥ TPR_k − e^ε·α_k, with equality for the one whose slope range holds e^ε,
+    so that vertex is used; where pieces overlap, the smaller of their bounds. Beyond the
     last vertex its TPR bounds δ, and beyond the largest loss only the mass at +∞ is left.
 
     Method: docs/method/reading.md#lines
@@ -134,21 +143,21 @@ def log_delta_at(v: Vertices, epsilon):
         # the threshold and ε may differ in the last digit: δ is continuous, allow for as much
         return xp.where(inside, log_intercept(e, one.log_alpha[k], one.log_tpr[k]), 0.0)
 
-    best = xp.min(xp.vmap(piece)(v._replace(top=None, log_infinite=None)), axis=0)
+    best = xp.min(xp.vmap(piece)(v._replace(top=None, log_infinity_mass=None)), axis=0)
     reach = xp.max(xp.where(v.used, v.threshold(), -xp.inf))
     last = xp.min(xp.where(v.used, v.log_tpr, 0.0))
     best = xp.minimum(best, xp.where(e >= reach, last, 0.0))
     if v.top is None:
         return best.reshape(shape)
-    top, log_infinite = (xp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinite))
+    top, log_infinity_mass = (xp.reshape(a, (-1,))[0] for a in (v.top, v.log_infinity_mass))
     # no loss is above the largest one: δ(ε) ≤ δ(top) + 1 − e^{ε − top}; and no δ is below the mass
     # at +∞, whatever the vertex before says
-    rest = safe_log1m(xp.minimum(e - top, 0.0))
-    best = xp.maximum(best, log_infinite)
-    return xp.minimum(best, xp.logaddexp(log_infinite, rest)).reshape(shape)
+    beyond = safe_log1m(xp.minimum(e - top, 0.0))
+    best = xp.maximum(best, log_infinity_mass)
+    return xp.minimum(best, xp.logaddexp(log_infinity_mass, beyond)).reshape(shape)
 
 
-def log_rest_at(v: Vertices, epsilon):
+def log_one_minus_delta_at(v: Vertices, epsilon: Array) -> Array:
     """A lower bound on log(1 − δ(ε)) of a dominating half-curve, for ε ≥ 0 of any shape: accurate
     where δ(ε) is next to 1.
 
@@ -166,16 +175,16 @@ def log_rest_at(v: Vertices, epsilon):
             inside & one.used[k], value - log_error(value, e, one.log_alpha[k]), -xp.inf
         )
 
-    rest = xp.max(xp.vmap(piece)(v._replace(top=None, log_infinite=None)), axis=0)
+    rest = xp.max(xp.vmap(piece)(v._replace(top=None, log_infinity_mass=None)), axis=0)
     # (a log next to 0 is known to its absolute rounding, which 1 − δ(ε) may be as small as)
     rest = xp.maximum(rest, log1mexp(xp.minimum(log_delta_at(v, e) + log_error(), 0.0)))
-    if v.log_infinite is not None:
+    if v.log_infinity_mass is not None:
         # beyond the largest loss δ(ε) is the mass at +∞, whatever the vertex before says
-        rest = xp.minimum(rest, log1mexp(xp.reshape(v.log_infinite, (-1,))[0]))
+        rest = xp.minimum(rest, log1mexp(xp.reshape(v.log_infinity_mass, (-1,))[0]))
     return xp.minimum(rest, 0.0).reshape(shape)
 
 
-def log_intercept(threshold, log_alpha, log_tpr, side=1.0):
+def log_intercept(threshold: Array, log_alpha: Array, log_tpr: Array, side: float = 1.0) -> Array:
     """log(TPR − e^ε·α), where the line of slope e^ε through a test meets FPR 0, from above
     (``side`` 1.0) or below (−1.0).
 
@@ -191,7 +200,7 @@ def log_intercept(threshold, log_alpha, log_tpr, side=1.0):
     )
 
 
-def safe_log1m(log_ratio):
+def safe_log1m(log_ratio: Array) -> Array:
     """log(1 − e^{log_ratio}) with −inf at 0."""
     inside = log_ratio < 0.0
     gap = xp.where(inside, log_ratio, -1.0)

@@ -18,18 +18,29 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...numerics.shapes import Array, Bool, Float, Int
+from ...pairs.cells import Cells
 
-def _carried(value):
+
+def _carried(value: Array) -> Array:
     """Zero, with the derivative of ``value``; zero without one where it is not finite."""
     fixed = jax.lax.stop_gradient(value)
     return jnp.where(jnp.isfinite(fixed), value - jnp.where(jnp.isfinite(fixed), fixed, 0.0), 0.0)
 
 
-def _exp(exponent):
+def _exp(exponent: Array) -> Array:
     return jnp.exp(jnp.minimum(jax.lax.stop_gradient(exponent), 700.0))
 
 
-def dominating_change(cells, atoms, ell, end, tilt, log_scale, reverse):
+def dominating_change(
+    cells: Cells,
+    atoms: tuple[Int[Array, " atoms"], Float[Array, " atoms"], Float[Array, " atoms"]] | None,
+    ell: Float[Array, " points"],
+    end: Float[Array, ""],
+    tilt: Float[Array, ""],
+    log_scale: Float[Array, ""],
+    reverse: Bool[Array, ""] | bool,
+) -> Float[Array, " points"]:
     """Change of the tilted masses of the dominating pair, at the points ``ell`` of the pair as it
     is or (``reverse``) swapped.
 
@@ -39,7 +50,8 @@ def dominating_change(cells, atoms, ell, end, tilt, log_scale, reverse):
             None.
         end: the first cell whose lower point is at least ``end`` is open: its P-mass stays at that
             point.
-        tilt, log_scale: P-masses of the pair asked for are multiplied by e^{tilt·ℓ − log_scale}.
+        tilt: P-masses of the pair asked for are multiplied by e^{tilt·ℓ − log_scale}.
+        log_scale: see ``tilt``.
         reverse: whether that is the swapped pair, on the lattice −ℓ read backwards.
 
     Returns:
@@ -64,7 +76,7 @@ def dominating_change(cells, atoms, ell, end, tilt, log_scale, reverse):
     return jnp.where(reverse, change[::-1], change)
 
 
-def fixed_but_for_ends(cells):
+def fixed_but_for_ends(cells: Cells) -> Cells:
     """The cells without derivatives, except those of what goes to the infinities."""
     ends = jnp.arange(cells.log_x.shape[0]) % (cells.log_x.shape[0] - 1) == 0
     fixed = jax.tree.map(jax.lax.stop_gradient, cells)
@@ -75,7 +87,13 @@ def fixed_but_for_ends(cells):
     return fixed._replace(log_x=log_x, log_y=log_y, lost=cells.lost, **infinity)
 
 
-def _between_middles(cell, loss, log_q, ell, scale):
+def _between_middles(
+    cell: Int[Array, " atoms"],
+    loss: Float[Array, " atoms"],
+    log_q: Float[Array, " atoms"],
+    ell: Float[Array, " points"],
+    scale: Float[Array, " points"],
+) -> Float[Array, " cells"]:
     """What moving atoms carry up in the cells besides what their own cell's chord says, times e^b −
     e^a and over e^a.
 
@@ -100,7 +118,14 @@ def _between_middles(cell, loss, log_q, ell, scale):
     return jnp.zeros(count).at[near].add(carried(near)).at[cell].add(-carried(cell))
 
 
-def uses_change(count, log_total, log_abs, arg, centre, size):
+def uses_change(
+    count: Float[Array, " components"],
+    log_total: Float[Array, " components"],
+    log_abs: Float[Array, "components frequencies"],
+    arg: Float[Array, "components frequencies"],
+    centre: Float[Array, " components"],
+    size: int,
+) -> tuple[Float[Array, " frequencies"], Float[Array, " frequencies"]]:
     """Change of the log of the modulus of Π (M·φ)^T and of its angle with the numbers of uses T, at
     the frequencies 2πk/size.
 
@@ -126,4 +151,5 @@ def uses_change(count, log_total, log_abs, arg, centre, size):
     # (where |φ| is as small as that, φ^T is nothing)
     exponent = jnp.maximum(log_abs, -30.0) + log_total[:, None]
     changes = jnp.sinh(exponent) * jnp.cos(angle), jnp.cosh(exponent) * jnp.sin(angle)
-    return tuple(more @ jax.lax.stop_gradient(change) for change in changes)
+    power, turned = (more @ jax.lax.stop_gradient(change) for change in changes)
+    return power, turned

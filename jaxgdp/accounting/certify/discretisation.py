@@ -1,16 +1,18 @@
 """From exact cell masses to two discrete pairs on a lattice: one that dominates, one that an attack
 achieves.
 
-Both are handed on tilted: mass·e^{s·ℓ}/M, with log M kept beside them.
+The law of the privacy loss on a lattice is what others call a privacy loss distribution. Both are handed on tilted: mass·e^{s·ℓ}/M, with log M kept beside them.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...numerics import namespace as xp
 from ...numerics.errors import LOG_AT_INFINITY, UNIT
 from ...numerics.normal import log_sub
+from ...numerics.shapes import Array, Float
+from ...pairs.cells import Cells
 
 
 class Weights(NamedTuple):
@@ -29,18 +31,25 @@ class Weights(NamedTuple):
         error: relative error of each mass, shape (n,).
     """
 
-    weight: Any
-    log_total: Any
-    roundoff: Any
-    noise: Any
-    jitter: Any
-    relative: Any
-    moved: Any
-    error: Any
+    weight: Float[Array, "*components points"]
+    log_total: Float[Array, "*components"]
+    roundoff: Float[Array, "*components"]
+    noise: Float[Array, "*components"]
+    jitter: Float[Array, "*components"]
+    relative: Float[Array, "*components"]
+    moved: Float[Array, "*components"]
+    error: Float[Array, "*components points"]
 
 
-def _normalise(weight, scale, shaken, gap, log_scale, uncertain=0.0) -> Weights:
-    """``scale`` and ``shaken``: relative errors of the masses, in epsilons; ``gap``: lattice points
+def _normalise(
+    weight: Float[Array, " points"],
+    scale: Float[Array, " points"],
+    edge_error: Float[Array, " points"],
+    gap: Float[Array, " points"],
+    log_scale: Float[Array, ""],
+    uncertain: Float[Array, ""] | float = 0.0,
+) -> Weights:
+    """Masses over their sum. ``scale`` and ``edge_error``: relative errors of the masses, in epsilons; ``gap``: lattice points
     between neighbours.
 
     ``uncertain``: bound on the relative error of every mass, which is one of the composition and no
@@ -50,7 +59,7 @@ def _normalise(weight, scale, shaken, gap, log_scale, uncertain=0.0) -> Weights:
     """
     total = xp.sum(weight)
     weight = weight / total
-    scaled, moved = weight * scale, weight * shaken
+    scaled, moved = weight * scale, weight * edge_error
     product = lambda a, b: xp.einsum("i,i->", a, b)
     return Weights(
         weight,
@@ -60,11 +69,18 @@ def _normalise(weight, scale, shaken, gap, log_scale, uncertain=0.0) -> Weights:
         UNIT * xp.sqrt(product(moved, moved)),
         UNIT * xp.sqrt(product(scaled, scale)),
         UNIT * product(moved, gap),
-        UNIT * (scale + shaken),
+        UNIT * (scale + edge_error),
     )
 
 
-def dominating_weights(cells, ell, gap, tilt, log_scale, change=None) -> tuple[Weights, Any]:
+def dominating_weights(
+    cells: Cells,
+    ell: Float[Array, " points"],
+    gap: Float[Array, " points"],
+    tilt: Float[Array, ""],
+    log_scale: Float[Array, ""],
+    change: Float[Array, " points"] | None = None,
+) -> tuple[Weights, Float[Array, ""]]:
     """Connect the dots (Doroshenko et al. 2022): a pair at least as revealing, in both directions.
 
     Each interior cell's P-mass is split between its ends so that its Q-mass is kept too. Below the
@@ -92,17 +108,19 @@ def dominating_weights(cells, ell, gap, tilt, log_scale, change=None) -> tuple[W
     if change is not None:
         weight = xp.stop_gradient(weight) + change
     scale = xp.maximum(roundoff[:-1], roundoff[1:]) + xp.abs(tilt * ell)
-    shaken = xp.maximum(jitter[:-1], jitter[1:])
+    edge_error = xp.maximum(jitter[:-1], jitter[1:])
     q_top = xp.exp(log_y[-1])
     at_infinity = (
         lost * (1.0 + uncertain)
         + xp.maximum(q_top - xp.exp(log_x[-1] + ell[-1]), 0.0)
         + q_top * (roundoff[-1] * UNIT + uncertain)
     )
-    return _normalise(weight, scale, shaken, gap, log_scale, uncertain), at_infinity
+    return _normalise(weight, scale, edge_error, gap, log_scale, uncertain), at_infinity
 
 
-def attack_weights(cells, ell, gap, tilt) -> tuple[Weights, Weights]:
+def attack_weights(
+    cells: Cells, ell: Float[Array, " points"], gap: Float[Array, " points"], tilt: Float[Array, ""]
+) -> tuple[Weights, Weights]:
     """A real test: every cell is labelled with its upper point, and the sum of labels is
     thresholded.
 
@@ -134,7 +152,7 @@ def attack_weights(cells, ell, gap, tilt) -> tuple[Weights, Weights]:
     return tilted(log_x, tilt), tilted(log_y, tilt - 1.0)
 
 
-def _without(log_whole, log_part):
+def _without(log_whole: Float[Array, ""], log_part: Float[Array, ""]) -> Float[Array, ""]:
     """log of a mass less a part of it, raised by the rounding error (it sits at an end point, whose
     mass is in the guard).
     """

@@ -4,6 +4,8 @@ is needed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import jax
 import numpy as np
 
@@ -11,24 +13,28 @@ from ...adjacency import Adjacency
 from ...bracket import Bracket
 from ...mechanisms.bounded_range import BoundedRangeBlock
 from ...mechanisms.bracketed_pair import BracketedPair
+from ...mechanisms.composition import Groups
 from ...numerics.errors import BRACKETED, SPACING, UNIT
 from ...numerics.precision import with_float64
-from ...numerics.shapes import Array
+from ...numerics.shapes import Array, Bool, Float, Int
 from ..question import NO_EXECUTOR, Answer, Question
-from ..run.stages import numbers
 from .curve import Curve
+from .reading import numbers
 from .vertices import Vertices
 
 _SMALL = 20.0  # ε up to which it pays to look at both rates together
 _REST = np.log(0.05)  # of a TPR of 0.95: FNRs below are sums of their own
 _SIDE = 0.05  # nats below 0 from which on thresholds of an attack are looked at
-_SHORTEST, _LONGER = (
-    1024,
-    2,
-)  # rows of vertices have this length, or so many times it: readings are compiled once for each
+# rows of vertices have this length, or so many times it: readings are compiled once for each
+_SHORTEST, _LONGER = 1024, 2
 
 
-def attack_curve(loss, log_p, log_q, error: float) -> Curve:
+def attack_curve(
+    loss: Float[np.ndarray, " atoms"],
+    log_p: Float[np.ndarray, " atoms"],
+    log_q: Float[np.ndarray, " atoms"],
+    error: float,
+) -> Curve:
     """The curve of which the lower side is that of one use of a finite pair, and of which the upper
     side is not known.
 
@@ -41,7 +47,10 @@ def attack_curve(loss, log_p, log_q, error: float) -> Curve:
     """
     plus, minus = _padded(_both(_attack, loss, log_p, log_q, error, 2.0 * error))
     unknown = plus._replace(
-        used=np.zeros_like(plus.used), firm=np.zeros_like(plus.firm), top=None, log_infinite=None
+        used=np.zeros_like(plus.used),
+        above_noise=np.zeros_like(plus.above_noise),
+        top=None,
+        log_infinity_mass=None,
     )
     return Curve(unknown, unknown, plus, minus, np.float64(np.inf), np.float64(0.0))
 
@@ -89,7 +98,13 @@ def _advantage(half: Vertices) -> float:
 
 
 def _both(
-    half, loss, log_p, log_q, error: Array | float, apart: Array | float, *others
+    half: Callable[..., Vertices],
+    loss: Float[np.ndarray, " atoms"],
+    log_p: Float[np.ndarray, " atoms"],
+    log_q: Float[np.ndarray, " atoms"],
+    error: Array | float,
+    apart: Array | float,
+    *others: float | tuple[float, float],
 ) -> list[Vertices]:
     """Both halves of the curve of a finite pair. ``others``: what else the half takes, one for each
     or one for both.
@@ -108,16 +123,24 @@ def _both(
     return [plus, half(-loss[::-1], log_q[::-1], log_p[::-1], *slacks, *second)]
 
 
-def _up(log_mass):
+def _up(log_mass: Float[np.ndarray, " atoms"]) -> Float[np.ndarray, " atoms"]:
     """log of the masses from each place on."""
     return np.logaddexp.accumulate(log_mass[::-1])[::-1]
 
 
-def _vertices(at, log_alpha, log_tpr, log_beta, used, top, log_infinite) -> Vertices:
+def _vertices(
+    at: Float[np.ndarray, " ends"],
+    log_alpha: Float[np.ndarray, " atoms"],
+    log_tpr: Float[np.ndarray, " atoms"],
+    log_beta: Float[np.ndarray, " atoms"],
+    used: Bool[np.ndarray, " atoms"],
+    top: float,
+    log_infinity_mass: float,
+) -> Vertices:
     """One piece, with the ends of its slopes."""
     rows = (a[None] for a in (log_alpha, log_tpr, log_beta, used, used))
     return Vertices(
-        np.zeros(1), np.ones(1), *rows, np.full(1, top), np.full(1, log_infinite), at[None]
+        np.zeros(1), np.ones(1), *rows, np.full(1, top), np.full(1, log_infinity_mass), at[None]
     )
 
 
@@ -129,7 +152,13 @@ def _padded(halves: list[Vertices]) -> list[Vertices]:
 
     def wide(half: Vertices) -> Vertices:
         extra = (0, 0), (0, length - half.used.shape[-1])
-        rest = {"log_alpha": 0.0, "log_tpr": -np.inf, "log_beta": 0.0, "used": False, "firm": False}
+        rest = {
+            "log_alpha": 0.0,
+            "log_tpr": -np.inf,
+            "log_beta": 0.0,
+            "used": False,
+            "above_noise": False,
+        }
         rows = {
             name: np.pad(getattr(half, name), extra, constant_values=value)
             for name, value in rest.items()
@@ -139,7 +168,14 @@ def _padded(halves: list[Vertices]) -> list[Vertices]:
     return [wide(half) for half in halves]
 
 
-def _dominating(loss, log_p, log_q, slack: float, near: float, infinite: float) -> Vertices:
+def _dominating(
+    loss: Float[np.ndarray, " atoms"],
+    log_p: Float[np.ndarray, " atoms"],
+    log_q: Float[np.ndarray, " atoms"],
+    slack: float,
+    near: float,
+    infinite: float,
+) -> Vertices:
     """Vertices at 0 and at all losses above it, but for the largest: there the curve ends. Rates
     are moved to the certified side.
 
@@ -187,7 +223,14 @@ def _dominating(loss, log_p, log_q, slack: float, near: float, infinite: float) 
     )
 
 
-def _attack(loss, log_p, log_q, slack: float, near: float, most: float = 1.0) -> Vertices:
+def _attack(
+    loss: Float[np.ndarray, " atoms"],
+    log_p: Float[np.ndarray, " atoms"],
+    log_q: Float[np.ndarray, " atoms"],
+    slack: float,
+    near: float,
+    most: float = 1.0,
+) -> Vertices:
     """Tests "the loss is at least that of outcome k" for increasing losses, rates moved to the
     certified side.
 
@@ -227,10 +270,10 @@ def oriented(curve: Curve, adjacency: Adjacency) -> Curve:
     if not adjacency.swapped:
         return curve
     upper, lower = (curve.upper_minus, curve.upper_plus), (curve.lower_minus, curve.lower_plus)
-    return Curve(*upper, *lower, curve.tail_mu, curve.shown_mu)
+    return Curve(*upper, *lower, curve.tail_mu, curve.gaussian_part_mu)
 
 
-def used_once(groups):
+def used_once(groups: Groups) -> Bool[np.ndarray, " settings"]:
     """Settings in which all there is, beside what shows nothing, is one use of a pair known from
     tables; shape (settings,).
     """
@@ -247,12 +290,13 @@ def used_once(groups):
 
 
 @with_float64
-def answer(groups, rows, question: Question) -> Answer:
+def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -> Answer:
     """Certified numbers of one use of a pair known from tables.
 
     Args:
-        groups: as for the engine. rows: settings that :func:`used_once` names. question: about
-            these.
+        groups: as for the engine.
+        rows: settings that :func:`used_once` names.
+        question: about these.
     """
     curves: list = [None] * len(rows)
     for mechanism, _ in groups:
@@ -268,7 +312,7 @@ def answer(groups, rows, question: Question) -> Answer:
 
 
 @with_float64
-def read(curves, question: Question) -> dict:
+def read(curves: Sequence[Curve], question: Question) -> dict[str, Bracket]:
     """Both sides of every quantity of a question, of one curve for each setting.
 
     Args:
@@ -283,7 +327,7 @@ def read(curves, question: Question) -> dict:
     for i, curve in enumerate(curves):
         with np.errstate(all="ignore"):
             found.append(numbers(curve, jax.tree.map(lambda a: a[i], rates), kind))  # noqa: B023
-    columns = {record.name: [row[record.name] for row in found] for record in kind.quantities}
+    columns = {quantity.name: [row[quantity.name] for row in found] for quantity in kind.quantities}
     return {
         name: Bracket(
             *(np.array([getattr(both, side) for both in column], float) for side in Bracket._fields)

@@ -3,20 +3,27 @@ lattices of all lengths.
 
 Points are spaced 1 next to the centre and 2, 4, … further out. An octave of them on N lattice
 points has the angles of the octave before it on N/2, so lattices whose lengths are powers of two
-share all their waves but those of a few octaves."""
+share all their sines but those of a few octaves."""
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 import numpy as np
 
 from ...numerics.recent import Shared
+from ...numerics.shapes import Array, Float, Int
+
+# a table of all distances, octave after octave: arrays (slabs, rows, row, K/slabs), on a device
+# as rows apart where there is one slab
+Octaves: TypeAlias = tuple[Array | tuple[Array, ...], ...]
 
 LONGEST = 64  # numbers in a row of a sum, which bounds its rounding
 _SLAB = 1024  # frequencies summed at once, so that they stay in cache
 _SHARED = Shared()
 
 
-def points(base: int, octaves: int) -> np.ndarray:
+def points(base: int, octaves: int) -> Int[np.ndarray, " distances"]:
     """Distances 1 … 2·base, then ``base`` more in each octave at spacing 2, 4, …"""
     parts = [np.arange(1, 2 * base + 1)]
     for octave in range(1, octaves + 1):
@@ -36,7 +43,7 @@ def row(base: int) -> int:
     return base
 
 
-def at_points(size: int, frequencies: int, base: int, octaves: int):
+def at_points(size: int, frequencies: int, base: int, octaves: int) -> tuple[Octaves, Octaves]:
     """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K at the distances ``points(base,
     octaves)``, in that order.
 
@@ -49,22 +56,27 @@ def at_points(size: int, frequencies: int, base: int, octaves: int):
     # (next to the centre there is no octave before the first one)
     parts = [(near, size), *((far, max(size >> octave, 1)) for octave in range(octaves + 1))]
     found = [_octave(distance, turn, frequencies) for distance, turn in parts]
-    return tuple(zip(*found, strict=True))
+    sine, versine = zip(*found, strict=True)
+    return sine, versine
 
 
-def flat(octaves) -> np.ndarray:
+def flat(octaves: Octaves) -> Float[np.ndarray, "distances frequencies"]:
     """One of the tuples of :func:`at_points` as one table of all distances and frequencies."""
     return np.concatenate(
         [np.moveaxis(a, 0, 2).reshape(-1, a.shape[0] * a.shape[-1]) for a in octaves]
     )
 
 
-def _octave(distance: np.ndarray, size: int, frequencies: int):
+def _octave(
+    distance: Int[np.ndarray, " distances"], size: int, frequencies: int
+) -> tuple[np.ndarray, np.ndarray]:
     key = (int(distance[0]), len(distance), size, frequencies)
-    return _SHARED.pair(key, lambda: _waves(distance, size, frequencies=frequencies))
+    return _SHARED.pair(key, lambda: _table(distance, size, frequencies))
 
 
-def _waves(distance, size, *, frequencies):
+def _table(
+    distance: Int[np.ndarray, " distances"], size: int, frequencies: int
+) -> tuple[np.ndarray, np.ndarray]:
     """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K; whole turns are taken off exactly (N is
     a power of two).
     """
@@ -75,18 +87,20 @@ def _waves(distance, size, *, frequencies):
     sine = np.sin(half)
     shape = (-1, row(len(distance)), max(1, frequencies // _SLAB), min(frequencies, _SLAB))
 
-    def in_slabs(wave):
-        wave = wave[turn] if known else wave
-        return np.ascontiguousarray(np.moveaxis(wave.reshape(shape), 2, 0))
+    def in_slabs(a):
+        a = a[turn] if known else a
+        return np.ascontiguousarray(np.moveaxis(a.reshape(shape), 2, 0))
 
     return in_slabs(2.0 * sine * np.cos(half)), in_slabs(2.0 * sine * sine)
 
 
-def at_nodes(size: int, frequencies: int, node: np.ndarray):
+def at_nodes(
+    size: int, frequencies: int, node: Float[np.ndarray, " nodes"]
+) -> tuple[Float[np.ndarray, "nodes frequencies"], Float[np.ndarray, "nodes frequencies"]]:
     """cos and sin of 2π·k·node/N, shape (nodes, K): the same arrays for the same nodes."""
 
-    def waves():
+    def both():
         angle = 2.0 * np.pi / size * node[:, None] * np.arange(frequencies)
         return np.cos(angle), np.sin(angle)
 
-    return _SHARED.pair(("nodes", size, frequencies, node.tobytes()), waves)
+    return _SHARED.pair(("nodes", size, frequencies, node.tobytes()), both)

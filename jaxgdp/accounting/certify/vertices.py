@@ -5,15 +5,15 @@ reads numbers off them is compiled once for all."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...numerics import namespace as xp
+from ...numerics.shapes import Array, Bool, Float, Int
 
-_SHORTEST = (
-    272  # length of the shortest row: it holds what is used of the lattices of fewest vertices
-)
+# length of the shortest row: it holds what is used of the lattices of fewest vertices
+_SHORTEST = 272
 _LONGER = 4  # each length is so many times the one before
 
 
@@ -25,38 +25,38 @@ class Vertices(NamedTuple):
             + 1.
         log_alpha, log_tpr, log_beta: error rates, each on the certified side.
         used: vertices that belong to their piece.
-        firm: vertices at which the rounding guard is a small part of α.
+        above_noise: vertices at which the rounding guard is a small part of α.
         top: threshold beyond which the curve is known exactly (the largest composed loss): there α
             is 0 and TPR is …
-        log_infinite: … the log of the mass at +∞, on the certified side. One of each for every
+        log_infinity_mass: … the log of the mass at +∞, on the certified side. One of each for every
             piece, all equal; both are None for mechanisms without atoms or a largest loss (static).
         at: thresholds of the vertices and the end of the last one's slopes, not decreasing, where
             they are not equally far apart; else None (static).
     """
 
-    first: Any
-    step: Any
-    log_alpha: Any
-    log_tpr: Any
-    log_beta: Any
-    used: Any
-    firm: Any
-    top: Any = None
-    log_infinite: Any = None
-    at: Any = None
+    first: Float[Array, "*units"]
+    step: Float[Array, "*units"]
+    log_alpha: Float[Array, "*units vertices"]
+    log_tpr: Float[Array, "*units vertices"]
+    log_beta: Float[Array, "*units vertices"]
+    used: Bool[Array, "*units vertices"]
+    above_noise: Bool[Array, "*units vertices"]
+    top: Float[Array, "*units"] | None = None
+    log_infinity_mass: Float[Array, "*units"] | None = None
+    at: Float[Array, "*units ends"] | None = None
 
-    def threshold(self):
+    def threshold(self) -> Float[Array, "*units vertices"]:
         """ℓ of every vertex."""
         if self.at is not None:
             return self.at[..., :-1]
         k = xp.arange(self.log_alpha.shape[-1], dtype=float)
         return self.step[..., None] * (self.first[..., None] + k)
 
-    def slopes_end(self):
+    def slopes_end(self) -> Float[Array, "*units vertices"]:
         """ℓ up to which the slopes of every vertex go."""
         return self.threshold() + self.step[..., None] if self.at is None else self.at[..., 1:]
 
-    def within(self, loss):
+    def within(self, loss: Array) -> tuple[Array, Array]:
         """The vertex in whose slopes a loss of any shape is, of one piece (unbatched), and whether
         there is one.
         """
@@ -81,7 +81,9 @@ def trimmed(halves: list[Vertices]) -> list[Vertices]:
     return [_cut(half, first, length) for half, (first, _) in zip(halves, spans, strict=True)]
 
 
-def _span(used):
+def _span(
+    used: Bool[np.ndarray, "units vertices"],
+) -> tuple[Int[np.ndarray, " units"], Int[np.ndarray, " units"]]:
     """First used vertex of each row, and the one after the last."""
     number = used.shape[-1]
     any_used = np.any(used, axis=-1)
@@ -89,7 +91,7 @@ def _span(used):
     return np.where(any_used, first, 0), np.where(any_used, last, 0)
 
 
-def _cut(half: Vertices, first, length: int) -> Vertices:
+def _cut(half: Vertices, first: Int[np.ndarray, " units"], length: int) -> Vertices:
     number = half.used.shape[-1]
     at = first[:, None] + np.arange(length)
     inside = at < number
@@ -98,5 +100,8 @@ def _cut(half: Vertices, first, length: int) -> Vertices:
         name: getattr(half, name).reshape(-1).take(flat)
         for name in ("log_alpha", "log_tpr", "log_beta")
     }
-    marks = {name: getattr(half, name).reshape(-1).take(flat) & inside for name in ("used", "firm")}
+    marks = {
+        name: getattr(half, name).reshape(-1).take(flat) & inside
+        for name in ("used", "above_noise")
+    }
     return half._replace(first=half.first + first, **rates, **marks)

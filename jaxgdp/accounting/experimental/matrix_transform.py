@@ -14,6 +14,7 @@ import numpy as np
 
 from ...numerics import namespace as xp
 from ...numerics.errors import TWIDDLE
+from ...numerics.shapes import Array, Float
 
 
 def factors(frequencies: int, length: int) -> tuple[int, int, int]:
@@ -24,14 +25,18 @@ def factors(frequencies: int, length: int) -> tuple[int, int, int]:
     return -(-frequencies // second), length // second, second
 
 
-def _wave(rows: int, columns: int, period: int):
+def _turns(
+    rows: int, columns: int, period: int
+) -> tuple[Float[np.ndarray, "rows columns"], Float[np.ndarray, "rows columns"]]:
     """cos and sin of 2π·row·column/period; whole turns are taken off exactly."""
     turns = np.outer(np.arange(rows), np.arange(columns)) % period
     angle = 2.0 * np.pi * (np.where(turns > period // 2, turns - period, turns) / period)
     return np.cos(angle), np.sin(angle)
 
 
-def inverse(re, im, length: int):
+def inverse(
+    re: Float[Array, " frequencies"], im: Float[Array, " frequencies"], length: int
+) -> Float[Array, " numbers"]:
     """``irfft`` of the lowest frequencies re + i·im, shape (K,), to ``length`` numbers
     (unbatched).
     """
@@ -41,11 +46,11 @@ def inverse(re, im, length: int):
     re, im = (
         xp.pad(a * weight, (0, rows * second - number)).reshape(rows, second).T for a in (re, im)
     )
-    cos, sin = _wave(rows, first, first)
+    cos, sin = _turns(rows, first, first)
     re, im = re @ cos - im @ sin, re @ sin + im @ cos
-    cos, sin = _wave(second, first, length)
+    cos, sin = _turns(second, first, length)
     re, im = re * cos - im * sin, re * sin + im * cos
-    cos, sin = _wave(second, second, second)
+    cos, sin = _turns(second, second, second)
     return (re.T @ cos - im.T @ sin).T.reshape(length)
 
 
@@ -54,12 +59,32 @@ def rounding(frequencies: int, length: int) -> float:
     most.
 
     A sum of n products in any order is off by n units of Σ |a·b|, and a row of n numbers has Σ |a|
-    ≤ √n·(Σ a²)^½. With waves to ``TWIDDLE`` units, 2K₁ products in each part of the first product,
+    ≤ √n·(Σ a²)^½. With sines to ``TWIDDLE`` units, 2K₁ products in each part of the first product,
     2L₂ in the second, and Parseval's identity for either, that is √2·(2K₁ + √2·TWIDDLE)·√K₁ and
     (2L₂ + √2·TWIDDLE)·√L₂ units; the factor in between adds 2√2 + √2·TWIDDLE, the weights one. All
     of it is relative to Σ c²·|S|², at most twice the Σ x² of a real sequence."""
     rows, _, second = factors(frequencies, length)
-    waves = math.sqrt(2.0) * TWIDDLE
-    one = math.sqrt(2.0 * rows) * (2.0 * rows + waves)
-    other = math.sqrt(second) * (2.0 * second + waves)
-    return math.sqrt(2.0) * (one + other + 2.0 * math.sqrt(2.0) + waves + 1.0)
+    sines = math.sqrt(2.0) * TWIDDLE
+    one = math.sqrt(2.0 * rows) * (2.0 * rows + sines)
+    other = math.sqrt(second) * (2.0 * second + sines)
+    return math.sqrt(2.0) * (one + other + 2.0 * math.sqrt(2.0) + sines + 1.0)
+
+
+class _ByMatrices:
+    """An ``InverseTransform`` of the certifying part: see :func:`inverse` and :func:`rounding`."""
+
+    def of_product(
+        self,
+        real: Float[Array, " frequencies"],
+        imaginary: Float[Array, " frequencies"],
+        cos: Float[Array, " frequencies"],
+        sin: Float[Array, " frequencies"],
+        length: int,
+    ) -> Float[Array, " numbers"]:
+        return inverse(real * cos - imaginary * sin, real * sin + imaginary * cos, length)
+
+    def rounding(self, frequencies: int, length: int) -> float:
+        return rounding(frequencies, length)
+
+
+BY_MATRICES = _ByMatrices()

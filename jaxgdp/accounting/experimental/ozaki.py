@@ -10,13 +10,15 @@ and sums put together, in doubles."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...numerics.compiling import Program
-from ..run import devices
+from ...numerics.shapes import Array, Float, Int
 
 BITS, SLICES = 7, 7
 LOST = 2.0 ** (-BITS * SLICES)  # of a number of at most 1, at most
@@ -27,20 +29,20 @@ class Sliced(NamedTuple):
     """Numbers in slices, scaled by powers of two.
 
     Attributes:
-        whole: whole numbers up to 64, float32, shape (SLICES, …). exponent: of what each row was
-            divided by.
+        whole: whole numbers up to 64, float32, shape (SLICES, …).
+        exponent: of what each row was divided by.
         lost: bound, in units of the divisor times ``LOST``, on what a row takes part in: Σ of all
             its |aᵢ|/64.
         total: Σ of its absolute values, in units of the divisor.
     """
 
-    whole: Any
-    exponent: Any
-    lost: Any
-    total: Any
+    whole: Float[Array, "slices rows length"]
+    exponent: Int[Array, " rows"]
+    lost: Float[Array, " rows"]
+    total: Float[Array, " rows"]
 
 
-def sliced(numbers) -> Sliced:
+def sliced(numbers: Float[np.ndarray, "rows length"]) -> Sliced:
     """Slices of rows of doubles (last axis), each row divided by a power of two beyond its largest.
 
     Method: docs/method/narrow.md#slices
@@ -74,38 +76,60 @@ def _pairs(length: int) -> list[list[tuple[int, int]]]:
     return found
 
 
-def exact_sums(rows, columns):
-    """Whole numbers Σ_j a_ij·b_jk of slices of equal power, in float32: what the device does
-    (compiled).
+def exact_sums(
+    row: Float[Array, "slices length"], columns: Float[Array, "slices columns length"]
+) -> Float[Array, "sums columns"]:
+    """Whole numbers Σ_j a_j·b_jk of slices of equal power, in float32: what the device does for one
+    row (compiled).
 
     Args:
-        rows: slices of every row, shape (rows, SLICES, length). columns: of every column, shape
-            (SLICES, columns, length).
+        row: slices of the row, shape (SLICES, length).
+        columns: of every column, shape (SLICES, columns, length).
 
     Returns:
-        Shape (rows, sums, columns), in the order of the powers.
+        Shape (sums, columns), in the order of the powers.
     """
-
-    def one(row, columns):
-        sums = []
-        for pairs in _pairs(columns.shape[-1]):
-            left = jnp.concatenate([row[i] for i, _ in pairs])
-            right = jnp.concatenate([columns[j] for _, j in pairs], axis=-1)
-            sums.append(right @ left)
-        return jnp.stack(sums)
-
-    return devices.mapped(one, rows, columns)
+    sums = []
+    for pairs in _pairs(columns.shape[-1]):
+        left = jnp.concatenate([row[i] for i, _ in pairs])
+        right = jnp.concatenate([columns[j] for _, j in pairs], axis=-1)
+        sums.append(right @ left)
+    return jnp.stack(sums)
 
 
-_compiled = Program(exact_sums)
+@Program
+def by_one_device(
+    rows: Float[Array, "rows slices length"], columns: Float[Array, "slices columns length"]
+) -> Float[Array, "rows sums columns"]:
+    """:func:`exact_sums` of every row."""
+    return jax.vmap(lambda row: exact_sums(row, columns))(rows)
 
 
-def products(rows: Sliced, columns: Sliced, on_device=None) -> tuple[np.ndarray, np.ndarray]:
-    """Σ_j a_j·b_jk of every row and column, and a bound on what was left out of it; shapes (rows,
-    columns).
+class Products(NamedTuple):
+    """Σ_j a_j·b_j of every row and column, and a bound on what was left out of it."""
+
+    value: Float[np.ndarray, "rows columns"]
+    left_out: Float[np.ndarray, "rows columns"]
+
+
+def products(
+    rows: Sliced,
+    columns: Sliced,
+    on_device: Array | None = None,
+    compute: Callable[[Array, Array], Array] = by_one_device,
+) -> Products:
+    """Products of all rows and columns.
 
     The bound is that of slices beyond the last and of products of slices whose powers are beyond
     it.
+
+    Args:
+        rows, columns: their slices.
+        on_device: the slices of the columns where they are on a device already.
+        compute: :func:`exact_sums` of every row, on whichever devices.
+
+    Raises:
+        ValueError: rows too long to be added up without rounding.
 
     Method: docs/method/narrow.md#slices
     """
@@ -115,15 +139,12 @@ def products(rows: Sliced, columns: Sliced, on_device=None) -> tuple[np.ndarray,
             f"rows of up to {_LONGEST} numbers are added up without rounding, got {length}"
         )
     number = rows.whole.shape[1]
-    whole = np.zeros(
-        (2 ** int(np.ceil(np.log2(number))), SLICES, length), np.float32
-    )  # (few shapes: each is compiled)
-    whole[:number] = np.moveaxis(rows.whole, 0, 1)
-    found = np.asarray(
-        _compiled(devices.placed(whole), columns.whole if on_device is None else on_device)
-    )
+    # (few shapes: each is compiled)
+    whole = np.zeros((2 ** int(np.ceil(np.log2(number))), SLICES, length), np.float32)
+    whole[:number] = np.moveaxis(np.asarray(rows.whole), 0, 1)
+    found = np.asarray(compute(whole, columns.whole if on_device is None else on_device))
     found = found[:number].astype(float)
     powers = np.array([pairs[0][0] + pairs[0][1] for pairs in _pairs(length)])
     value = np.einsum("g,rgk->rk", np.ldexp(1.0, -2 * (BITS - 1) - BITS * powers), found)
     scale = np.ldexp(1.0, rows.exponent[:, None] + columns.exponent)
-    return scale * value, scale * (LOST * (rows.lost[:, None] + columns.total))
+    return Products(scale * value, scale * (LOST * (rows.lost[:, None] + columns.total)))

@@ -1,18 +1,21 @@
 """The low frequencies of many steps by a device that computes in 32 bits: the part of the work that
 grows with their number.
 
-Masses and tables are cut into slices on the host (``slices``), the device adds up products of whole
+Masses and tables are cut into slices on the host (``ozaki``), the device adds up products of whole
 numbers, and what the slices leave out is part of the certificate. Everything else is done on the
 host in doubles."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import jax
 import numpy as np
 
-from ..certify import low_frequencies, trig_tables
+from ...numerics.shapes import Array, Float, Int
+from ..certify import frequency_tables, low_frequencies, trig_tables
+from ..certify.frequency_tables import Tables
 from . import ozaki
 
 LARGEST = 2**21  # entries of a table that is cut into slices; the host does without them in more
@@ -21,7 +24,7 @@ LARGEST = 2**21  # entries of a table that is cut into slices; the host does wit
 class _Table:
     """Constant matrices of one lattice, told from others by being the same object."""
 
-    def __init__(self, tables: low_frequencies.Tables):
+    def __init__(self, tables: Tables):
         self.tables = tables
 
     def __hash__(self):
@@ -31,26 +34,26 @@ class _Table:
         return self.tables.offset is other.tables.offset
 
 
-def serves(tables: low_frequencies.Tables | None) -> bool:
+def serves(tables: Tables | None) -> bool:
     """Whether a lattice is left to the device: one of few frequencies, whose rows are added up
     without rounding.
     """
     return (
         tables is not None
-        and low_frequencies.entries(tables) <= LARGEST
+        and frequency_tables.entries(tables) <= LARGEST
         and tables.right.size <= ozaki.longest()
     )
 
 
 @functools.lru_cache(maxsize=8)
-def _cut(table: _Table):
+def _cut(table: _Table) -> list[tuple[ozaki.Sliced, jax.Array]]:
     """Slices of versine and sine as columns, each divided by the size it has next to the centre:
     distance squared, or distance.
     """
     tables, found = table.tables, []
     distance, number = _distance(tables), tables.node_cos.shape[-1]
     for octaves, power in ((tables.versine, 2), (tables.sine, 1)):
-        # (where no point is there is no mass, and the table's wave would only make its column
+        # (where no point is there is no mass, and the table's sine would only make its column
         # large)
         columns = np.where(
             distance > 0.0,
@@ -62,19 +65,24 @@ def _cut(table: _Table):
     return found
 
 
-def _distance(tables: low_frequencies.Tables):
+def _distance(tables: Tables) -> Float[np.ndarray, " distances"]:
     """From the centre to the points that each row of the tables is for; 0 where there are none."""
     padded = np.append(np.abs(tables.offset), 0.0)
     return np.maximum(padded[tables.right], padded[tables.left])
 
 
-def _exponent(distance):
+def _exponent(distance: Float[np.ndarray, " distances"]) -> Int[np.ndarray, " distances"]:
     """Of the power of two next below each distance, 0 for none."""
     return np.frexp(np.maximum(distance, 1.0))[1] - 1
 
 
-def sums(weight, tables: low_frequencies.Tables) -> low_frequencies.Sums:
-    """Σ w·(1 − cos θ) and Σ w·sin θ of every row of masses, shape (…, n).
+def sums(
+    weight: Float[np.ndarray, "... points"],
+    tables: Tables,
+    compute: Callable[[Array, Array], Array] = ozaki.by_one_device,
+) -> low_frequencies.Sums:
+    """Σ w·(1 − cos θ) and Σ w·sin θ of every row of masses, shape (…, n); ``compute`` as for
+    ``ozaki.products``.
 
     Method: docs/method/narrow.md#spectrum
     """
@@ -87,6 +95,6 @@ def sums(weight, tables: low_frequencies.Tables) -> low_frequencies.Sums:
         strict=True,
     ):
         rows = ozaki.sliced(np.ldexp(part, power * exponent))
-        found.append(ozaki.products(rows, columns, on_device))
+        found.append(ozaki.products(rows, columns, on_device, compute))
     (versine, one), (sine, other) = found
     return low_frequencies.Sums(*(a.reshape(*lead, -1) for a in (versine, sine, one + other)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...numerics.compiling import Program
 from ...numerics.shapes import Array, Float
-from ..certify import low_frequencies
+from ..certify import frequency_tables, reading
 from ..certify.curve import gaussian_parts
 from ..plan import Plan
 from ..question import Kind, Rates
@@ -100,7 +100,7 @@ class Product(Compiled):
 
 def _moved(tables: Any) -> Any:
     """The tables of a sparse lattice, on the device."""
-    return None if tables is None else low_frequencies.on_device(tables)
+    return None if tables is None else frequency_tables.on_device(tables)
 
 
 @Program
@@ -174,7 +174,7 @@ def _half(
 def _read(parts: Any, plus: list, minus: list, rates: Rates, *, kind: Kind, pieces: int) -> Any:
     """The halves hold ``pieces`` pieces of each setting in a row."""
     rows = parts, *in_pieces((plus, minus), pieces), rates
-    return devices.mapped(lambda row, _: stages.read(*row, kind), rows)
+    return devices.mapped(lambda row, _: reading.read(*row, kind), rows)
 
 
 COMPILED, PRODUCT = Compiled(), Product()

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...numerics import batching
 from ...numerics.shapes import Array, Float
-from ..certify import low_frequencies
+from ..certify import low_frequencies, reading
 from ..certify.curve import gaussian_parts
 from ..plan import Plan
 from ..question import Kind, Rates
@@ -118,7 +118,7 @@ class Eager:
         self, parts: Any, plus: list, minus: list, rates: Rates, kind: Kind, pieces: int
     ) -> Any:
         room = _IN_CACHE // (2 * plus[0].used.shape[-1] * pieces)
-        return _looped(lambda *mine: stages.read(*mine, kind), room)(
+        return _looped(lambda *mine: reading.read(*mine, kind), room)(
             parts, *in_pieces((plus, minus), pieces), rates
         )
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...bracket import STATUS
+from ...mechanisms.composition import collapse_gaussians
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Array, Float
 from ...numerics.threads import taking_turns
@@ -183,7 +184,7 @@ class Engine:
         parts = (executor or executors.choose(self.number, False)).parts(groups)
         known = [row for row in self.thresholds if row is not None]
         anchor = known[0] if known else np.zeros(self.number)
-        return Batch(groups, self.question, rates, parts, anchor, executor)
+        return Batch(collapse_gaussians(groups), self.question, rates, parts, anchor, executor)
 
     def answer(self) -> Answer:
         """Everything that was asked for."""

@@ -8,8 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from ...numerics.compiling import Program
 from ...numerics.shapes import Array, Float
-from ..experimental import ozaki_frequencies
+from ..experimental import ozaki, ozaki_frequencies
 from ..plan import Plan
 from ..question import Kind, Rates
 from . import devices
@@ -73,7 +74,8 @@ class Float32:
         if not ozaki_frequencies.serves(tables):
             return EAGER.half(groups, plans, reverse, tables, shape)
         steps = self.step(groups, plans, reverse, tables, shape)
-        sums = ozaki_frequencies.sums(np.stack([law.weight for law in steps[0]], axis=1), tables)
+        weight = np.stack([law.weight for law in steps.laws], axis=1)
+        sums = ozaki_frequencies.sums(weight, tables, _exact_sums)
         with _on_host():
             return self.host.half(groups, plans, reverse, tables, shape, (steps, sums))
 
@@ -82,6 +84,16 @@ class Float32:
     ) -> Any:
         with _on_host():
             return self.host.read(parts, plus, minus, rates, kind, pieces)
+
+
+@Program
+def _whole_sums(rows: Array, columns: Array) -> Array:
+    return devices.mapped(ozaki.exact_sums, rows, columns)
+
+
+def _exact_sums(rows: Array, columns: Array) -> Array:
+    """``ozaki.exact_sums`` of every row, over all devices."""
+    return _whole_sums(devices.placed(rows), columns)
 
 
 def _on_host():

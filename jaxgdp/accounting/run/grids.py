@@ -6,12 +6,15 @@ from typing import Any
 
 import jax
 
-from ..certify.half_curve import Sparse
+from ..certify.inverse_transform import BY_FFT
+from ..certify.lattice import Sparse
+from ..experimental.matrix_transform import BY_MATRICES
 
 
 def grid_of(shape: Any, tables: Any, product: bool = False) -> Any:
     """A ``Dense`` lattice as it is, or a ``Sparse`` one of so many vertices with its tables."""
-    return shape if tables is None else Sparse(tables, shape, product)
+    transform = BY_MATRICES if product else BY_FFT
+    return shape if tables is None else Sparse(tables, shape, transform)
 
 
 def in_pieces(halves: Any, pieces: int) -> Any:

@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 from ...numerics.shapes import Array, Bool, Float
-from ..certify import low_frequencies, trig_tables
-from ..certify.half_curve import Dense
+from ..certify import frequency_tables, trig_tables
+from ..certify.lattice import Dense
 from ..plan import Plan
 
 _CHUNK = 2**19  # numbers in the largest array worked on at once
@@ -37,7 +37,7 @@ class Grids(NamedTuple):
 
     Attributes:
         shapes: the ``Dense`` lattice of each side, or its number of vertices if it is sparse.
-        tables: ``low_frequencies.Tables`` of each side, None if it is dense.
+        tables: ``frequency_tables.Tables`` of each side, None if it is dense.
     """
 
     shapes: tuple[Any, Any]
@@ -74,7 +74,7 @@ class LatticeChoice(NamedTuple):
         if self.kind == "sparse":
             key = (self.size, self.frequencies, self.vertices, self.base)
             plus, minus = (self.short, self.long), (self.long, self.short)
-            tables = low_frequencies.tables(*key, *plus), low_frequencies.tables(*key, *minus)
+            tables = frequency_tables.tables(*key, *plus), frequency_tables.tables(*key, *minus)
             return Grids((self.vertices, self.vertices), tables)
         size, block = self.size, self.size // self.vertices
         if self.kind == "whole":

@@ -44,4 +44,6 @@ def log_delta(curve: Curve, epsilon, *, symmetric: bool) -> Bracket:
         upper = xp.maximum(upper, log_delta_at(curve.upper_minus, epsilon))
         lower = xp.maximum(lower, delta_achieved(path(curve.lower_minus), epsilon))
     upper = xp.minimum(upper, unsampled.log_delta(epsilon, curve.tail_mu, 1.0))
-    return Bracket(xp.maximum(lower, unsampled.log_delta(epsilon, curve.shown_mu, -1.0)), upper)
+    return Bracket(
+        xp.maximum(lower, unsampled.log_delta(epsilon, curve.gaussian_part_mu, -1.0)), upper
+    )

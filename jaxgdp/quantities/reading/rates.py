@@ -9,7 +9,7 @@ from ...accounting.certify.curve import (
     Points,
     log_delta_at,
     log_intercept,
-    log_rest_at,
+    log_one_minus_delta_at,
     path,
     points,
     safe_log1m,
@@ -37,7 +37,7 @@ def _lines(p: Points, others: tuple[Vertices, ...]):
     log_rest = log_rest - log_error(log_rest, epsilon, p.log_alpha)
     for other in others:
         rival = log_delta_at(other, epsilon)
-        log_rest = xp.minimum(log_rest, log_rest_at(other, epsilon))
+        log_rest = xp.minimum(log_rest, log_one_minus_delta_at(other, epsilon))
         log_delta = xp.maximum(log_delta, rival)
     usable = p.used & (p.low >= -1e-12)
     return epsilon, log_delta, log_rest, usable
@@ -107,7 +107,7 @@ def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bra
     candidates = [tpr_chord(attack, log_fpr), tpr_chord(_mirror(other), log_fpr)]
     if symmetric:
         candidates += [tpr_chord(other, log_fpr), tpr_chord(_mirror(attack), log_fpr)]
-    tpr_shown, beta_shown = unsampled.error_rates(log_fpr, curve.shown_mu, -1.0)
+    tpr_shown, beta_shown = unsampled.error_rates(log_fpr, curve.gaussian_part_mu, -1.0)
     tpr_low, beta_high = (
         xp.max(xp.stack([c[0] for c in candidates])),
         xp.min(xp.stack([c[1] for c in candidates])),

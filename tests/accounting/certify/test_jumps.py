@@ -8,8 +8,10 @@ import pytest
 from mpmath import mpf
 
 import jaxgdp
-from jaxgdp.accounting.certify.convolution import compose_jumps, escaped_mass
+from jaxgdp.accounting.certify.composed import Window
 from jaxgdp.accounting.certify.discretisation import Weights
+from jaxgdp.accounting.certify.jumps import compose_jumps
+from jaxgdp.accounting.certify.truncation import escaped_mass
 
 DIGITS = 30
 
@@ -132,7 +134,7 @@ def test_composed_jumps_are_the_difference_of_two_laws(seed):
     none = np.zeros(2)
     law = Weights(weights, none, none, none, none, none, none, np.zeros_like(weights))
     found = compose_jumps(
-        law, count, start, 0.0, h, 3.0, 3.0, beyond, 90, left=left, size=size, block=block
+        law, count, Window(start, 0.0, h, 3.0, 3.0), beyond, 90, left=left, size=size, block=block
     )  # fmt: skip
     reachable = np.zeros(size)
     at = np.arange(len(whole)) + least - start
@@ -157,10 +159,9 @@ def test_reach_of_small_steps_is_in_the_bound():
     weights[0, left], weights[0, left + 1] = 1.0 - p, p
     none, beyond = np.zeros(1), np.zeros_like(weights, bool)
     law = Weights(weights, none, none, none, none, none, none, np.zeros_like(weights))
+    window = Window(-64, 0.0, 1.0, 2.0, 2.0)
     for from_point in (5, 12, 25, 38):
-        found = compose_jumps(
-            law, count, -64, 0.0, 1.0, 2.0, 2.0, beyond, from_point, left=left, size=256, block=8
-        )
+        found = compose_jumps(law, count, window, beyond, from_point, left=left, size=256, block=8)
         with mpmath.workdps(DIGITS):
             tail = mpmath.fsum(
                 mpmath.binomial(40, k) * mpf(p) ** k * (1 - mpf(p)) ** (40 - k)
@@ -174,5 +175,5 @@ def test_large_steps_are_not_cut_off_in_exponential_moments():
     """One step of 1000 with a probability of 1e-280 leaves a window that ends at 900."""
     weights = np.array([[0.0, 1.0, 1e-280, 0.0]])
     steps = np.array([-1.0, 0.0, 1000.0, 1001.0])
-    escaped = escaped_mass(weights, np.array([1.0]), steps, -10.0, 910.0, 1.0, 1.0, 1.0)
+    escaped = escaped_mass(weights, np.array([1.0]), steps, 910, Window(-10.0, 0.0, 1.0, 1.0, 1.0))
     assert 1e-280 <= escaped <= 1e-200

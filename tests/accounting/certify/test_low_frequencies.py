@@ -6,7 +6,7 @@ import pytest
 from engine_run import run_engine
 
 import jaxgdp
-from jaxgdp.accounting.certify import low_frequencies, trig_tables
+from jaxgdp.accounting.certify import block_sums, frequency_tables, low_frequencies, trig_tables
 from jaxgdp.accounting.certify.vertices import Vertices, trimmed
 from jaxgdp.accounting.run import engine
 from jaxgdp.accounting.steer.lattice_choice import choose
@@ -14,7 +14,7 @@ from jaxgdp.accounting.steer.lattice_choice import choose
 
 @pytest.mark.parametrize("number", [1, 2, 16, 33, 1024, 65536])
 def test_sums_over_a_block(number):
-    x, weight = low_frequencies._discrete_gauss(number, low_frequencies._NODES)
+    x, weight = frequency_tables._discrete_gauss(number, frequency_tables.NODES)
     i = np.arange(number)
     for decay in (0.0, 1e-6, 1.0, 30.0):
         for turn in (0.0, 1.0, np.pi):
@@ -27,7 +27,7 @@ def test_sums_over_a_block(number):
 
 def laws():
     """Skewed, spiky, smooth and two-sided laws on a sparse pattern, as rows."""
-    offset = np.asarray(low_frequencies.tables(2**13, 128, 512, 32, 3, 5).offset)
+    offset = np.asarray(frequency_tables.tables(2**13, 128, 512, 32, 3, 5).offset)
     rng = np.random.default_rng(0)
     rows = [
         np.exp(-0.5 * (offset / 15.0) ** 2),
@@ -40,7 +40,7 @@ def laws():
 
 def test_dropped_frequencies_are_bounded():
     with jax.enable_x64(True):
-        table = low_frequencies.tables(2**13, 128, 512, 32, 3, 5)
+        table = frequency_tables.tables(2**13, 128, 512, 32, 3, 5)
         offset, rows = laws()
         k = np.arange(128, 2**12 + 1)
         for row in rows:
@@ -52,7 +52,7 @@ def test_dropped_frequencies_are_bounded():
 
 def test_transform_of_few_points_is_the_long_one():
     with jax.enable_x64(True):
-        table = low_frequencies.tables(2**13, 128, 512, 32, 3, 5)
+        table = frequency_tables.tables(2**13, 128, 512, 32, 3, 5)
         offset, rows = laws()
         even, odd = low_frequencies.fold(rows, table)
         versine, sine = (
@@ -113,7 +113,7 @@ def test_sums_of_many_laws_are_those_of_each(monkeypatch, laws, products):
     """However they are cut, each law's low frequencies are its long transform."""
     monkeypatch.setattr(low_frequencies, "_LAWS", laws)
     monkeypatch.setattr(low_frequencies, "ONE_THREAD", products)
-    table = low_frequencies.tables(2**14, 2048, 512, 32, 3, 5)
+    table = frequency_tables.tables(2**14, 2048, 512, 32, 3, 5)
     rows = np.random.default_rng(2).random((7, len(table.offset)))
     rows /= rows.sum(axis=1, keepdims=True)
     found = low_frequencies.sums(rows, table)
@@ -125,12 +125,12 @@ def test_sums_of_many_laws_are_those_of_each(monkeypatch, laws, products):
 @pytest.mark.parametrize("frequencies", [128, 2048])
 def test_sums_by_a_program_are_those_of_the_long_transform(frequencies):
     """With tables that were moved to the device, in one slab and in two: once, and in doubles."""
-    table = low_frequencies.tables(2**14, frequencies, 512, 32, 3, 5)
-    moved = low_frequencies.on_device(table)
+    table = frequency_tables.tables(2**14, frequencies, 512, 32, 3, 5)
+    moved = frequency_tables.on_device(table)
     assert all(
         a is b
         for a, b in zip(
-            jax.tree.leaves(moved), jax.tree.leaves(low_frequencies.on_device(table)), strict=True
+            jax.tree.leaves(moved), jax.tree.leaves(frequency_tables.on_device(table)), strict=True
         )
     )
     rows = np.random.default_rng(3).random((5, len(table.offset)))
@@ -185,7 +185,7 @@ def test_joined_blocks_are_those_of_a_wider_block(tilt):
 
     plain, split = (side.reshape(blocks, -1) for side in sums(fine))
     with jax.enable_x64(True):
-        joined = low_frequencies.joined(plain, split, tilt, h * fine)
+        joined = block_sums.joined(plain, split, tilt, h * fine)
     for found, exact in zip(joined, sums(wide), strict=True):
         assert np.allclose(found, exact, rtol=1e-13)
 
@@ -202,7 +202,7 @@ def test_trimmed_rows_hold_every_used_vertex():
         first=rng.integers(-9, 9, number) * 1.0,
         step=rng.random(number),
         used=used,
-        firm=~used,
+        above_noise=~used,
         **rates,
     )
     short = trimmed([half, half._replace(used=used[:, ::-1])])[0]

@@ -70,7 +70,9 @@ def test_waves_are_as_exact_as_said():
     for rows, columns, period in ((64, 32, 2048), (128, 128, 128), (7, 64, 512)):
         with mpmath.workdps(30):
             for wave, exact in zip(
-                matrix_transform._wave(rows, columns, period), (mpmath.cos, mpmath.sin), strict=True
+                matrix_transform._turns(rows, columns, period),
+                (mpmath.cos, mpmath.sin),
+                strict=True,
             ):
                 for j, k in RANDOM.integers(0, (rows, columns), (60, 2)):
                     worst = max(

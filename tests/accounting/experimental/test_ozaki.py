@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import jax
 import mpmath
 import numpy as np
 import pytest
 from attack.narrow import disjoint, settings
 
 import jaxgdp
-from jaxgdp.accounting.certify import low_frequencies
+from jaxgdp.accounting.certify import frequency_tables, low_frequencies
 from jaxgdp.accounting.experimental import ozaki, ozaki_frequencies
 from jaxgdp.accounting.question import Question
 from jaxgdp.accounting.run import engine, executors
@@ -65,7 +64,7 @@ def test_sums_are_exact_at_their_largest():
     assert length * 64 * 64 == 2**24
     ones = np.full((1, ozaki.SLICES, length), 64.0, np.float32)
     ones[:, :, 0] = 63.0
-    found = np.asarray(jax.jit(ozaki.exact_sums)(ones, np.moveaxis(ones, 1, 0)))
+    found = np.asarray(ozaki.by_one_device(ones, np.moveaxis(ones, 1, 0)))
     assert found.dtype == np.float32 and np.all(found == (length - 1) * 64**2 + 63**2)
 
 
@@ -105,7 +104,7 @@ def test_rows_that_are_too_long_are_refused():
 
 @pytest.mark.parametrize("key", [(2**13, 128, 512, 32, 3, 5), (2**22, 128, 512, 32, 4, 12)])
 def test_frequencies_are_as_exact_as_their_bound(key):
-    tables = low_frequencies.tables(*key)
+    tables = frequency_tables.tables(*key)
     offset = np.asarray(tables.offset)
     laws = np.exp(-0.5 * (offset / np.array([[15.0], [200.0], [3.0]])) ** 2) * (
         1.0 + 0.3 * np.sign(offset)
@@ -139,7 +138,7 @@ def test_step_and_its_mirror_image_have_tables_of_their_own(first):
     """They share their waves, but only one of them has a point at the largest distance."""
     sides = [(2**13, 128, 512, 32, *octaves) for octaves in ((3, 5), (5, 3))]
     for key in (sides[first], sides[1 - first]):
-        tables = low_frequencies.tables(*key)
+        tables = frequency_tables.tables(*key)
         law = np.where(np.abs(tables.offset) == np.max(np.abs(tables.offset)), 0.25, 0.0)
         law[np.flatnonzero(tables.offset == 0)] = 1.0 - np.sum(law)
         found = ozaki_frequencies.sums(law[None], tables)
@@ -234,5 +233,5 @@ def test_omitted_terms_are_in_the_bracket(look, monkeypatch, number):
 
 def test_lattices_that_the_device_does_not_serve():
     assert not ozaki_frequencies.serves(None)
-    assert ozaki_frequencies.serves(low_frequencies.tables(2**13, 128, 512, 32, 3, 5))
-    assert not ozaki_frequencies.serves(low_frequencies.tables(2**20, 4096, 2048, 48, 3, 15))
+    assert ozaki_frequencies.serves(frequency_tables.tables(2**13, 128, 512, 32, 3, 5))
+    assert not ozaki_frequencies.serves(frequency_tables.tables(2**20, 4096, 2048, 48, 3, 15))

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp.accounting.experimental import ozaki
 from jaxgdp.accounting.question import Question
-from jaxgdp.accounting.run import compiled, engine, executors
+from jaxgdp.accounting.run import compiled, engine, executors, float32
 from jaxgdp.numerics.precision import with_float64
 from jaxgdp.quantities import registry
 
@@ -108,9 +107,9 @@ def test_float32_program_has_no_number_of_64_bits(monkeypatch):
     """What it is given by real passes, and its program: neither doubles nor complex numbers, and
     nothing but sums of products.
     """
-    seen, run = [], ozaki._compiled
+    seen, run = [], float32._whole_sums
     monkeypatch.setattr(
-        ozaki, "_compiled", lambda *arguments: seen.append(arguments) or run(*arguments)
+        float32, "_whole_sums", lambda *arguments: seen.append(arguments) or run(*arguments)
     )
     monkeypatch.setitem(executors.BY_NAME, "float32", executors.Float32(executors.EAGER))
     jaxgdp.measure(jaxgdp.dpsgd(2.0, 0.1, 500), "mu", rtol=3e-2, nested=False, executor="float32")

@@ -69,7 +69,7 @@ def test_lattices_hold_the_closed_form_too(curve):
     """Without the closed forms of its Gaussian parts, what the lattice alone certifies."""
     with jax.enable_x64(True):
         for i, (sigma, steps) in enumerate(SETTINGS):
-            alone = curve._curves[i][-1]._replace(shown_mu=0.0, tail_mu=np.inf)
+            alone = curve._curves[i][-1]._replace(gaussian_part_mu=0.0, tail_mu=np.inf)
             mu = mpmath.sqrt(steps) / mpmath.mpf(sigma)
             for fpr in (0.3, 1e-10, 1e-100):
                 z = _quantile(fpr) + mu
@@ -152,10 +152,10 @@ def test_gaussian_parts_count_from_below_only_if_they_are_exact():
         jaxgdp.dpsgd(1.0, 0.01, 200),
         jaxgdp.Gaussian(2.0),
     )
-    assert jaxgdp.tradeoff(discrete)._curves[0][-1].shown_mu == 0.0
-    assert jaxgdp.tradeoff(sampled)._curves[0][-1].shown_mu == 0.0
+    assert jaxgdp.tradeoff(discrete)._curves[0][-1].gaussian_part_mu == 0.0
+    assert jaxgdp.tradeoff(sampled)._curves[0][-1].gaussian_part_mu == 0.0
     curve = jaxgdp.tradeoff(jaxgdp.compose([(plain, 3), (sampled, 1)]))._curves[0][-1]
-    assert curve.shown_mu == pytest.approx(np.sqrt(3) / 2.0, rel=1e-15)
+    assert curve.gaussian_part_mu == pytest.approx(np.sqrt(3) / 2.0, rel=1e-15)
     with jax.enable_x64(True):
         # what the lattices show by themselves lies above, so the closed form claims no more than
         # there is
@@ -165,10 +165,10 @@ def test_gaussian_parts_count_from_below_only_if_they_are_exact():
             ("delta", 1.0),
             ("log_tpr", np.log(1e-4)),
         ):
-            alone = quantity(name, curve._replace(shown_mu=0.0), at, symmetric=True)
+            alone = quantity(name, curve._replace(gaussian_part_mu=0.0), at, symmetric=True)
             both = quantity(name, curve, at, symmetric=True)
             assert both.lower <= both.upper == alone.upper and both.lower >= alone.lower
-            assert _gaussian(name, float(curve.shown_mu)) <= float(alone.upper)
+            assert _gaussian(name, float(curve.gaussian_part_mu)) <= float(alone.upper)
 
 
 def _gaussian(name, mu):

@@ -1,0 +1,190 @@
+"""The constant matrices with which low frequencies are summed, bounded and turned into block sums:
+made once, moved to a device once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ...numerics.precision import with_float64
+from ...numerics.recent import Recent
+from ...numerics.shapes import Array, Float, Int
+from . import trig_tables
+
+# intervals on which dropped frequencies are bounded, up to the scale of one step and again beyond
+# it
+_PROBES = 24
+NODES = 32  # nodes of the sums over one block
+_SMALL = 2**21  # entries of tables that are moved to a device
+_MADE = Recent(3 * 2**27)  # tables for the next bucket, on the host …
+_MOVED = Recent(2**28)  # … and on devices
+
+
+class Tables(NamedTuple):
+    """Constant matrices of one point pattern and one lattice length; arguments of a program, not
+    part of it.
+
+    Attributes:
+        offset: lattice offsets of the n points from the centre, increasing whole numbers.
+        size: N, lattice points of the composed loss.
+        block: lattice points between vertices.
+        inner: lattice points of the blocks that the transform sums; so many of them make a block
+            between vertices.
+        right, left: indices of the points at each distance above and below the centre, n where
+            there is none, shape (D,); at the end, that of the centre itself.
+        sine, versine: sin θ and 1 − cos θ with θ = 2π·distance·k/N, octave by octave, as
+            ``trig_tables.at_points`` gives them; see :func:`on_device`.
+        even, odd: columns that bound |φ| on each probed interval, shapes (4, probes, D), (2,
+            probes, D); see ``_probes``.
+        probe_width: widths of the intervals, in radians per lattice point.
+        core: 1 at points with neighbours at distance one on both sides, shape (n,).
+        beyond: 1/(2·sin(θ/2)) at the lower ends of the intervals beyond the scale of one step, else
+            huge.
+        node, node_weight: nodes and weights for sums over i = 0 … block − 1.
+        node_cos, node_sin: cos and sin of 2π·k·node/N, shape (nodes, K).
+    """
+
+    offset: Float[Array, " points"]
+    size: Float[Array, ""]
+    block: Float[Array, ""]
+    inner: Float[Array, ""]
+    right: Int[Array, " distances"]
+    left: Int[Array, " distances"]
+    sine: trig_tables.Octaves
+    versine: trig_tables.Octaves
+    even: Float[Array, "columns probes distances"]
+    odd: Float[Array, "columns probes distances"]
+    probe_width: Float[Array, " probes"]
+    core: Float[Array, " points"]
+    beyond: Float[Array, " probes"]
+    node: Float[Array, " nodes"]
+    node_weight: Float[Array, " nodes"]
+    node_cos: Float[Array, "nodes frequencies"]
+    node_sin: Float[Array, "nodes frequencies"]
+
+
+def transform_length(frequencies: int, vertices: int) -> int:
+    """Blocks that the transform sums: as many as vertices, or more where there are as many
+    frequencies.
+    """
+    return max(vertices, 2 * frequencies)
+
+
+def _discrete_gauss(
+    number: int, nodes: int
+) -> tuple[Float[Array, " nodes"], Float[Array, " nodes"]]:
+    """Nodes and weights with Σ_{i<number} f(i) = Σ w·f(x), exact to degree 2·nodes − 1 (Gram
+    polynomials).
+
+    Method: docs/method/frequencies.md#sparse
+    """
+    count = min(number, nodes)
+    k = np.arange(1, count)
+    side = 0.5 * k * np.sqrt((number**2 - k**2) / (4.0 * k * k - 1.0))
+    values, vectors = np.linalg.eigh(np.diag(side, 1) + np.diag(side, -1))
+    x, weight = values + 0.5 * (number - 1), number * vectors[0] ** 2
+    return np.pad(x, (0, nodes - count)), np.pad(weight, (0, nodes - count))
+
+
+class _Probes(NamedTuple):
+    """``even``, ``odd`` and ``probe_width`` of :class:`Tables`."""
+
+    even: Float[Array, "columns probes distances"]
+    odd: Float[Array, "columns probes distances"]
+    width: Float[Array, " probes"]
+
+
+def _probes(distance: Float[Array, " distances"], edge: Float[Array, " edges"]) -> _Probes:
+    """Columns for the bound of |φ(θ)| on the intervals between ``edge``.
+
+    On an interval of width Δ about m, with A the points where |offset|·Δ ≤ 2,
+    |φ(θ)| ≤ |φ_A(m) + (θ − m)·φ_A'(m)| + Δ²/8·E_A offset² + (mass outside A).
+    The even columns are cos, offset·sin, 1 and offset², the odd ones sin and offset·cos, all
+    restricted to A.
+
+    Method: docs/method/frequencies.md#sparse
+    """
+    middle, width = 0.5 * (edge[1:] + edge[:-1]), np.diff(edge)
+    j = distance[:, None]
+    inside = j * width <= 2.0
+    cos, sin = np.cos(middle * j), np.sin(middle * j)
+    restricted = lambda *columns: np.stack([np.where(inside, column, 0.0).T for column in columns])
+    square = np.broadcast_to(j * j, cos.shape)
+    even = restricted(cos, j * sin, np.ones_like(cos), square)
+    return _Probes(even, restricted(sin, j * cos), width)
+
+
+def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:
+    """Tables of a lattice of ``size`` points: ``base`` points an octave, so many octaves below and
+    above the centre.
+    """
+    key = (size, frequencies, vertices, base, below, above)
+    return _MADE.get(key, lambda: _tables(*key))
+
+
+def _tables(
+    size: int, frequencies: int, vertices: int, base: int, below: int, above: int
+) -> Tables:
+    left, right = trig_tables.points(base, below), trig_tables.points(base, above)[:-1]
+    offset = np.concatenate([-left[::-1], [0], right]).astype(float)
+    core = np.zeros(len(offset))
+    core[len(left) - 2 * base : len(left) + 2 * base] = 1.0
+    # (the centre comes last: its sines are all 0)
+    distance = np.append(trig_tables.points(base, max(below, above)), 0).astype(float)
+    to_right, to_left = np.full(len(distance), len(offset)), np.full(len(distance), len(offset))
+    to_right[: len(right)], to_right[-1] = len(left) + 1 + np.arange(len(right)), len(left)
+    to_left[: len(left)] = len(left) - 1 - np.arange(len(left))
+    first = min(2.0 * np.pi * frequencies / size, np.pi)
+    last = max(first, min(8.0 / base, np.pi))
+    edge = np.append(
+        np.geomspace(first, last, _PROBES + 1),
+        np.linspace(last**0.5, np.pi**0.5, _PROBES + 1)[1:] ** 2,
+    )
+    probes = _probes(distance, edge)
+    beyond = np.append(np.full(_PROBES, 1e300), 0.5 / np.sin(0.5 * edge[_PROBES:-1]))
+    inner = size // transform_length(frequencies, vertices)
+    node, weight = _discrete_gauss(inner, NODES)
+    # (sines are the same for a step and for its mirror image)
+    sine, versine = trig_tables.at_points(size, frequencies, base, max(below, above))
+    cos, sin = trig_tables.at_nodes(size, frequencies, node)
+    block, whole = float(size // vertices), float(size)
+    made = Tables(
+        offset, whole, block, float(inner), to_right, to_left, sine, versine,
+        *probes, core, beyond, node, weight, cos, sin,
+    )  # fmt: skip
+    return jax.tree.map(np.asarray, made)
+
+
+def entries(t: Tables) -> int:
+    """Numbers in a table of sines."""
+    return t.right.size * t.node_cos.shape[-1]
+
+
+def on_device(t: Tables) -> Tables:
+    """Tables as arguments of a compiled program: moved once, and the rows of sines in one slab
+    apart, so that no call copies any.
+
+    ``t`` as :func:`tables` gives it; larger ones stay on the host.
+    """
+    if entries(t) > _SMALL:
+        return t
+    where = getattr(jax.config, "jax_default_device", None)
+
+    # (what was moved is kept together with its copy on the host, which is how it is found again)
+    def moved(a):
+        return _MOVED.get((id(a), where), lambda: (a, _put(_rows(a))))[1]
+
+    sine, versine = (tuple(moved(a) for a in table) for table in (t.sine, t.versine))
+    rest: Any = t._replace(sine=None, versine=None)
+    rest = _MOVED.get((id(t.offset), where), lambda: (rest, _put(rest)))[1]
+    return rest._replace(sine=sine, versine=versine)
+
+
+def _rows(table: Array) -> Array | tuple[Array, ...]:
+    return tuple(table[0]) if table.shape[0] == 1 else table
+
+
+_put = with_float64(jax.device_put)

@@ -1,0 +1,152 @@
+"""Vertices of one piece of a half-curve, from block sums: error rates at every block boundary, each
+on the certified side.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...numerics import namespace as xp
+from ...numerics.errors import NEAR_ONE
+from ...numerics.normal import log1mexp, safe_log
+from ...numerics.shapes import Array, Bool, Float
+from ..plan import Plan
+from .block_sums import tail_sums
+from .composed import Composed
+from .lattice import Placement
+from .vertices import Vertices
+
+# (a test that hardly ever misses, guard included)
+_NEGLIGIBLE_LOG_FNR = np.log(1e-9)
+_MIN_SIGNAL_TO_GUARD = (
+    1e3  # an attack vertex is used where its rates exceed the guard by this factor
+)
+
+
+def right_or_left(
+    value_right: Float[Array, " vertices"],
+    value_left: Float[Array, " vertices"],
+    right: Bool[Array, ""],
+    sign: float,
+) -> tuple[Float[Array, " vertices"], Float[Array, " vertices"]]:
+    """(log TPR, log β) from whichever of the two is summed without cancellation.
+
+    Method: docs/method/tilting.md#tilt
+    """
+    # (moved by its own rounding towards the certified side: what is left to 1 may be as small as
+    # that)
+    tpr_right = xp.minimum(value_right + sign * NEAR_ONE, 0.0)
+    beta_left = xp.minimum(value_left, 0.0)
+    log_tpr = xp.where(right, tpr_right, log1mexp(beta_left))
+    log_beta = xp.where(right, log1mexp(tpr_right), beta_left)
+    return log_tpr, log_beta
+
+
+def dominating_vertices(
+    c: Composed, plan: Plan, place: Placement, log_not_at_infinity: Float[Array, ""]
+) -> Vertices:
+    """α from below and TPR from above at every block boundary of the dominating pair.
+
+    Mass inside a block is split between the block's ends by connect-the-dots once more, so the
+    thinned pair still dominates; with q = e^{−sMh}, α_k ∝ q·A_{k+1} + U_k and TPR_k ∝ A^Y_{k+1} +
+    e^{Mh}·U_k.
+
+    Args:
+        c: the composed pair.
+        plan, place: of the piece.
+        log_not_at_infinity: log(1 − mass at +∞) of the pair on the lattice.
+
+    Method: docs/method/blocks.md#thinning
+    """
+    s, width = plan.tilt, place.width
+    t = place.thresholds(c.plain.shape[-1])
+    p_guard = c.guard(s, place.h, place.size)
+    q_guard = c.guard(xp.abs(s - 1.0), place.h, place.size) * xp.exp(width)
+    y_blocks = c.plain + xp.expm1(width) * c.split
+    after = lambda a: xp.pad(a[1:], (0, 1))
+    low, high = c.log_total - c.roundoff, c.log_total + c.roundoff
+
+    q = xp.exp(-s * width)
+    alpha = q * after(tail_sums(c.plain, q)) + c.split - p_guard
+    log_alpha = low - s * t + safe_log(alpha)
+    above_noise = alpha > 10.0 * p_guard
+
+    r = xp.exp(-xp.maximum(s - 1.0, 0.0) * width)
+    tpr = r * after(tail_sums(y_blocks, r)) + xp.exp(width) * c.split + q_guard
+    log_tpr = high - (s - 1.0) * t + safe_log(tpr)
+    log_tpr = xp.logaddexp(log_tpr, safe_log(-xp.expm1(log_not_at_infinity)))
+
+    # 1 − TPR from the left: everything up to t, and in block k the Q-mass left at its lower end
+    decay = xp.exp(-xp.maximum(1.0 - s, 0.0) * width)
+    left = tail_sums(y_blocks[::-1], decay)[::-1]
+    before = xp.pad(left[:-1], (1, 0))
+    beta = decay * before + (y_blocks - xp.exp(width) * c.split) - q_guard
+    log_beta = low + (1.0 - s) * t + safe_log(beta)
+    log_tpr, log_beta = right_or_left(log_tpr, log_beta, s >= 1.0, 1.0)
+    used = _used_of_dominating(plan, t, width)
+    return Vertices(place.first, width, log_alpha, log_tpr, log_beta, used, above_noise)
+
+
+def _used_of_dominating(
+    plan: Plan, t: Float[Array, " vertices"], width: Float[Array, ""]
+) -> Bool[Array, " vertices"]:
+    """Neighbouring pieces overlap, so that together they hold a vertex near every point of the true
+    curve.
+    """
+    overlap = 0.05 * plan.spread + width
+    used = (t >= plan.cut_low - overlap) & (t <= plan.cut_high + overlap)
+    # (at ℓ = 0 the curve goes on with slope −1, along which μ only falls: of what is below, only
+    # the vertex whose slopes hold 0 is needed, wherever an anchor puts it)
+    return used & (t > -(1.0 - 1e-9) * width)
+
+
+def attack_vertices(
+    p_side: Composed,
+    q_side: Composed,
+    plan: Plan,
+    place: Placement,
+    shift: Float[Array, ""],
+    log_certain: Float[Array, ""],
+) -> Vertices:
+    """α from above and TPR from below for the test 'sum of labels beyond the threshold'.
+
+    Vertices are kept where the guard is a small part of both rates; every one of them is
+    achievable. Outcomes at +∞, with a mass of e^{log_certain}, are always rejected. ``shift`` is
+    how far the window of the labels is from that of the losses, in blocks.
+
+    Method: docs/method/attack.md#labels
+    Method: docs/method/blocks.md#attack-vertices
+    """
+    s, width = plan.tilt, place.width
+    p_guard = p_side.guard(s, place.h, place.size)
+    q_guard = q_side.guard(xp.abs(s - 1.0), place.h, place.size)
+    loss = place.thresholds(p_side.plain.shape[-1])
+    t = loss + width * shift
+    q = xp.exp(-s * width)
+    alpha = tail_sums(p_side.plain, q)
+    used = alpha > _MIN_SIGNAL_TO_GUARD * p_guard
+    alpha = alpha + p_guard
+    log_alpha = p_side.log_total + p_side.roundoff - s * t + safe_log(alpha)
+
+    r = xp.exp(-xp.maximum(s - 1.0, 0.0) * width)
+    tpr = tail_sums(q_side.plain, r)
+    right = s >= 1.0
+    used = used & xp.where(right, tpr > _MIN_SIGNAL_TO_GUARD * q_guard, True)
+    tpr = tpr - q_guard
+    log_tpr = q_side.log_total - q_side.roundoff - (s - 1.0) * t + safe_log(tpr)
+    log_tpr = xp.logaddexp(log_tpr, log_certain)
+    decay = xp.exp(-xp.maximum(1.0 - s, 0.0) * width)
+    left = tail_sums(q_side.plain[::-1], decay)[::-1]
+    beta = decay * xp.pad(left[:-1], (1, 0))
+    clear = right | (beta > _MIN_SIGNAL_TO_GUARD * q_guard)
+    beta = beta + q_guard
+    log_beta = q_side.log_total + q_side.roundoff + (1.0 - s) * t + safe_log(beta)
+    # (a test that hardly ever misses is as good as one that never does)
+    used = used & (clear | (log_beta < _NEGLIGIBLE_LOG_FNR))
+    log_tpr, log_beta = right_or_left(log_tpr, log_beta, right, -1.0)
+    log_alpha = xp.minimum(log_alpha, 0.0)
+    start = xp.where(plan.cut_low == 0.0, -0.1 * plan.spread - width, plan.cut_low)
+    used = used & (loss >= start) & (loss < plan.cut_high)
+    used = used & (log_tpr > log_alpha) & (log_alpha < 0.0)
+    top = xp.asarray(-xp.inf)
+    return Vertices(place.first, width, log_alpha, log_tpr, log_beta, used, used, top, log_certain)

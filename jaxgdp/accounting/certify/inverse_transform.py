@@ -1,0 +1,52 @@
+"""How the few lowest frequencies of a law become numbers on a coarse lattice, and how much rounding
+that adds.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from ...numerics import namespace as xp
+from ...numerics.errors import FFT
+from ...numerics.shapes import Array, Float
+
+
+class InverseTransform(Protocol):
+    """A way to do it, with its own bound on its rounding."""
+
+    def of_product(
+        self,
+        real: Float[Array, " frequencies"],
+        imaginary: Float[Array, " frequencies"],
+        cos: Float[Array, " frequencies"],
+        sin: Float[Array, " frequencies"],
+        length: int,
+    ) -> Float[Array, " vertices"]:
+        """``irfft`` of (real + i·imaginary)·(cos + i·sin), all other frequencies 0, to ``length``
+        numbers (unbatched).
+        """
+        ...
+
+    def rounding(self, frequencies: int, length: int) -> float:
+        """Units by which the root of Σ x² of the result is off, over that of the exact one, at
+        most.
+        """
+        ...
+
+
+class _ByFFT:
+    """One short FFT."""
+
+    def of_product(self, real, imaginary, cos, sin, length):
+        padded = xp.pad(
+            xp.complex(real, imaginary) * xp.complex(cos, sin), (0, length // 2 + 1 - real.shape[0])
+        )
+        return xp.irfft(padded, length)
+
+    def rounding(self, frequencies, length):
+        return FFT * np.log2(length)
+
+
+BY_FFT: InverseTransform = _ByFFT()

@@ -1,0 +1,208 @@
+"""The part of a self-composition in which at least one step is a jump.
+
+Where one large step carries the sum past a threshold, tilting alone shows that part beside a law of
+many small steps that is larger by far more than rounding allows. With φ = φ_small + φ_jump the
+difference φ^T − φ_small^T = φ_small^T·expm1(T·log1p(φ_jump/φ_small)) has relative accuracy. What is
+left out, no jump at all, is bounded (Chernoff) beyond a point: no vertex below it is used."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...numerics import namespace as xp
+from ...numerics.errors import FFT, UNIT
+from ...numerics.shapes import Array, Bool, Float
+from .block_sums import block_sums
+from .composed import Composed, Window, normalisation
+from .convolution import LogTransform, chord, circular, less_point_mass, log_transform, shifted
+from .discretisation import Weights
+from .truncation import escaped_mass, log_moment
+
+_COARSE = 2048  # points of the lattice on which a tilt is chosen
+
+
+class _Parts(NamedTuple):
+    """Masses of one step and their transforms, components in rows.
+
+    Attributes:
+        small, jump: masses of small steps and of jumps.
+        total: mass of the small steps.
+        d: small masses over their total, less a point mass at the centre.
+        log_small: log φ_small, of the small masses over their total.
+        ratio: φ_jump/φ_small, real and imaginary part.
+        log_ratio: log(1 + ratio).
+    """
+
+    small: Float[Array, "components points"]
+    jump: Float[Array, "components points"]
+    total: Float[Array, " components"]
+    d: Float[Array, "components points"]
+    log_small: LogTransform
+    ratio_re: Float[Array, "components frequencies"]
+    ratio_im: Float[Array, "components frequencies"]
+    log_ratio: LogTransform
+
+
+class _Difference(NamedTuple):
+    """φ^T − φ_small^T over the direction of φ_small^T.
+
+    Attributes:
+        re, im: its parts. size: its absolute value.
+        power, angle: absolute value and angle of φ_small^T.
+        whole: absolute value of φ^T, at most 1.
+        tame: whether the two differ by less than a factor e.
+    """
+
+    re: Float[Array, " frequencies"]
+    im: Float[Array, " frequencies"]
+    size: Float[Array, " frequencies"]
+    power: Float[Array, " frequencies"]
+    angle: Float[Array, " frequencies"]
+    whole: Float[Array, " frequencies"]
+    tame: Bool[Array, " frequencies"]
+
+
+def compose_jumps(
+    weights: Weights,
+    count: Float[Array, " components"],
+    window: Window,
+    beyond: Bool[Array, "components points"],
+    from_point: Float[Array, ""],
+    *,
+    left: int,
+    size: int,
+    block: int,
+) -> Composed:
+    """The part of the composition in which at least one step is a jump (unbatched).
+
+    Args:
+        weights, count, window, left, size, block: see ``convolution.compose_blocks``.
+        beyond: which masses are jumps, shape (components, points).
+        from_point: first lattice point (from the sum of centres) that is looked at: use no vertex
+            below it.
+
+    Method: docs/method/frequencies.md#jumps
+    """
+    w = weights.weight
+    offset = xp.arange(-left, w.shape[-1] - left)
+    parts = _parts(w, beyond, left, size)
+    more = _difference(parts, count)
+    noise = _noise(weights, count, parts, more, size)
+    escaped = escaped_mass(w, count, offset, size, window)
+    escaped = escaped + _no_jump(parts, count, window, offset, left, from_point)
+    # (in one expression: NumPy rounds a product of complex numbers another way where neither is
+    # kept)
+    spectrum = shifted(xp.ones_like(more.power), more.angle, window.start, size) * xp.complex(
+        more.re, more.im
+    )
+    blocks = block_sums(spectrum, window.tilt, window.h, size, block)
+    return Composed(*blocks, *normalisation(weights, count), noise, escaped)
+
+
+def _parts(
+    w: Float[Array, "components points"],
+    beyond: Bool[Array, "components points"],
+    left: int,
+    size: int,
+) -> _Parts:
+    small, jump = xp.where(beyond, 0.0, w), xp.where(beyond, w, 0.0)
+    total = xp.sum(small, axis=-1)
+    d = less_point_mass(small, left) / total[:, None]
+    near = xp.rfft(circular(d, left, size))
+    log_small = log_transform(near.real, near.imag)
+    far = xp.rfft(circular(jump, left, size))
+    # (φ = 0 to rounding is kept finite, as in its log)
+    some = xp.abs(1.0 + near.real) + xp.abs(near.imag) > 1e-140
+    phi = xp.complex(xp.where(some, 1.0 + near.real, 1e-140), xp.where(some, near.imag, 0.0))
+    ratio = far / (phi * total[:, None])
+    # (1 + ratio may be next to 1)
+    log_ratio = log_transform(ratio.real, ratio.imag)
+    return _Parts(small, jump, total, d, log_small, ratio.real, ratio.imag, log_ratio)
+
+
+def _difference(parts: _Parts, count: Float[Array, " components"]) -> _Difference:
+    real, imaginary = count @ parts.log_ratio.log_abs, count @ parts.log_ratio.arg
+    log_power = count @ (parts.log_small.log_abs + xp.log(parts.total)[:, None])
+    angle = count @ parts.log_small.arg
+    # times e^{a + ib} − 1 = expm1(a)·cos b − 2·sin²(b/2) + i·e^a·sin b; where φ_small is next to
+    # nothing e^a alone may overflow
+    power, whole = xp.exp(log_power), xp.exp(xp.minimum(log_power + real, 0.0))
+    half, cosine = xp.sin(0.5 * imaginary), xp.cos(imaginary)
+    tame = xp.abs(real) < 1.0
+    shrunk = xp.where(tame, real, 0.0)
+    re = xp.where(
+        tame, power * (xp.expm1(shrunk) * cosine - 2.0 * half * half), whole * cosine - power
+    )
+    im = whole * xp.sin(imaginary)
+    return _Difference(re, im, xp.sqrt(re * re + im * im), power, angle, whole, tame)
+
+
+def _noise(
+    weights: Weights,
+    count: Float[Array, " components"],
+    parts: _Parts,
+    more: _Difference,
+    size: int,
+) -> Float[Array, ""]:
+    """Rounding of all frequencies: of φ_small as in ``convolution.compose_blocks``, as far as it
+    reaches the part with jumps; of φ_jump, relative to its own mass.
+    """
+    re, im, d, jump = parts.ratio_re, parts.ratio_im, parts.d, parts.jump
+    depth = FFT * np.log2(size) * UNIT
+    inverse = xp.exp(-parts.log_small.log_abs) / parts.total[:, None]
+    size_d = parts.total * xp.sqrt(xp.sum(d * d, axis=-1))
+    single = (
+        (depth * size_d + weights.noise)[:, None] + chord(size) * weights.jitter[:, None]
+    ) * inverse + 4.0 * UNIT
+    own = depth * xp.sqrt(xp.sum(jump * jump, axis=-1)) + xp.sum(jump * weights.error, axis=-1)
+    small_error = single + parts.log_small.error
+    moved = own[:, None] * inverse + xp.sqrt(re * re + im * im) * small_error
+    least = xp.maximum(xp.sqrt((1.0 + re) ** 2 + im * im), 1e-100)
+    error = more.size * (count @ small_error + depth) + more.whole * (
+        count @ (moved / least + parts.log_ratio.error)
+    )
+    rest = (more.power + more.whole) * (count @ small_error + depth)
+    error = error + xp.where(more.tame, 0.0, rest)
+    return xp.sqrt(2.0 * xp.sum(error * error) / size)
+
+
+def _no_jump(
+    parts: _Parts,
+    count: Float[Array, " components"],
+    window: Window,
+    offset: Float[Array, " points"],
+    left: int,
+    from_point: Float[Array, ""],
+) -> Float[Array, ""]:
+    """Chernoff bound on the mass of small steps alone from ``from_point`` on."""
+    h, total = window.h, parts.total
+
+    def log_bound(a, mass, offset):
+        return (
+            xp.sum(count * (log_moment(mass, a * h * offset) + xp.log(total))) - a * h * from_point
+        )
+
+    # (any tilt gives a bound: the best one on a coarse lattice will do)
+    share, tilts = parts.small / total[:, None], window.miss_high * 2.0 ** xp.arange(-6.0, 9.0)
+    coarse = _coarser(share, left)
+    best = xp.argmin(xp.stack([log_bound(tilts[i], *coarse) for i in range(15)]))
+    return xp.exp(xp.minimum(log_bound(xp.take(tilts, best), share, offset), 0.0))
+
+
+def _coarser(
+    mass: Float[Array, "components points"], left: int
+) -> tuple[Float[Array, "components points"], Float[Array, " points"]]:
+    """Masses (components, points) and offsets on a lattice of about so many points, each mass
+    shared by the two points beside it.
+    """
+    each = max(1, mass.shape[-1] // _COARSE)
+    cells = -(-mass.shape[-1] // each)
+    rows = xp.pad(mass, ((0, 0), (0, cells * each - mass.shape[-1]))).reshape(-1, cells, each)
+    above = rows @ (np.arange(each) / each)
+    below = xp.sum(rows, axis=-1) - above
+    return (
+        xp.pad(below, ((0, 0), (0, 1))) + xp.pad(above, ((0, 0), (1, 0))),
+        each * np.arange(cells + 1.0) - left,
+    )

@@ -1,0 +1,158 @@
+"""One step of every component of a composition on a lattice: what is self-composed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+
+from ...mechanisms.base import Mechanism
+from ...mechanisms.composition import Groups
+from ...numerics import namespace as xp
+from ...numerics.shapes import Array, Bool, Float
+from ...pairs.cells import Cells
+from ...pairs.cells import reverse as reverse_cells
+from ..plan import Plan
+from .curve_end import infinity_mass
+from .derivative import dominating_change, fixed_but_for_ends
+from .discretisation import Weights, attack_weights, dominating_weights
+from .lattice import Grid, spacing
+
+
+class Laws(NamedTuple):
+    """Tilted lattice masses of one step: of the pair that dominates, P-masses; of the attack,
+    P-masses and Q-masses. Components are stacked.
+    """
+
+    dominating: Weights
+    attack_p: Weights
+    attack_q: Weights
+
+
+class Steps(NamedTuple):
+    """One step of every component on the lattice of a piece.
+
+    Attributes:
+        laws: their masses, components stacked.
+        log_not_at_infinity: log(1 − mass at +∞) of the composed dominating pair on the lattice.
+        log_infinity_mass: log of the mass at +∞ of the composed mechanism, rounded up.
+        log_not_certain: log(1 − mass at +∞) of the composition that is attacked.
+        centre: where the components are centred, in lattice points, shape (components,).
+    """
+
+    laws: Laws
+    log_not_at_infinity: Float[Array, ""]
+    log_infinity_mass: Float[Array, ""]
+    log_not_certain: Float[Array, ""]
+    centre: Float[Array, " components"]
+
+
+class _Infinity(NamedTuple):
+    """Masses at +∞ of one use.
+
+    Attributes:
+        on_lattice: of the dominating pair on the lattice.
+        log_own: log of that of the mechanism.
+        attacked: that of the mechanism that is attacked.
+    """
+
+    on_lattice: Float[Array, ""]
+    log_own: Float[Array, ""]
+    attacked: Float[Array, ""]
+
+
+class _Points(NamedTuple):
+    """Lattice points of a step, and for which pair.
+
+    Attributes:
+        offset: of the points from the centre of a component.
+        gap: lattice points between neighbours, the larger one of both sides.
+        h: spacing.
+        tilt: of the piece.
+        reverse: whether the pair is swapped.
+    """
+
+    offset: Float[Array, " points"]
+    gap: Float[Array, " points"]
+    h: Float[Array, ""]
+    tilt: Float[Array, ""]
+    reverse: Bool[Array, ""] | bool
+
+
+def uses(groups: Groups) -> Float[Array, " components"]:
+    """Numbers of uses of all components of one setting in a row."""
+    return xp.concatenate([count for _, count in groups])
+
+
+def step(
+    groups: Groups, plan: Plan, grid: Grid, reverse: Bool[Array, ""] | bool, *, moving: bool = False
+) -> Steps:
+    """One step of every component on the lattice: what :func:`half_curve.half_curve` composes
+    (unbatched; arguments as there).
+
+    ``moving``: the dominating pair has derivatives in the parameters.
+    """
+    h = spacing(plan, grid)
+    offset = xp.asarray(grid.offset)
+    centre = xp.round(grid.centre(plan) / h)
+    between = xp.diff(offset)
+    gap = xp.maximum(xp.append(between, 1.0), xp.append(1.0, between))
+    points = _Points(offset, gap, h, plan.tilt, reverse)
+    laws, on_lattice, own, attacked, masses, at = [], 0.0, 0.0, 0.0, [], 0
+    for mechanism, count in groups:
+        here = slice(at, at + count.shape[0])
+        at += count.shape[0]
+        mine, infinity = xp.vmap(lambda *of: _component(*of, points, moving))(
+            mechanism, centre[here], plan.scale[here], plan.end[here]
+        )
+        on_lattice = on_lattice + xp.sum(
+            count * xp.log1p(-xp.minimum(infinity.on_lattice, 1.0 - 1e-16))
+        )
+        own = own + xp.sum(count * xp.log1p(-xp.exp(infinity.log_own)))
+        masses.append(infinity.log_own)
+        attacked = attacked + xp.sum(count * xp.log1p(-infinity.attacked))
+        laws.append(mine)
+    log_infinity_mass = infinity_mass(own, xp.concatenate(masses), uses(groups))
+    stacked = laws[0] if len(laws) == 1 else jax.tree.map(lambda *x: xp.concatenate(x), *laws)
+    return Steps(stacked, on_lattice, log_infinity_mass, attacked, centre)
+
+
+def _component(
+    mechanism: Mechanism,
+    centre: Float[Array, ""],
+    log_scale: Float[Array, ""],
+    end: Float[Array, ""],
+    points: _Points,
+    moving: bool,
+) -> tuple[Laws, _Infinity]:
+    """One step of one component (unbatched)."""
+    _, gap, h, tilt, reverse = points
+    ell = h * (centre + points.offset)
+    read = xp.where(reverse, -ell[::-1], ell)
+    cells, change = mechanism.cells(read, end), None
+    if moving and xp.tree_is_jax(mechanism):
+        atoms = mechanism.atoms(read)
+        change = dominating_change(cells, atoms, read, end, tilt, log_scale, reverse)
+        cells = fixed_but_for_ends(cells)
+    cells = _oriented(cells, read, end, reverse)
+    upper, lost = dominating_weights(cells, ell, gap, tilt, log_scale, change)
+    member = mechanism.lower_bound_member()
+    attacked = (
+        cells if member is mechanism else _oriented(member.cells(read, end), read, end, reverse)
+    )
+    laws = Laws(upper, *attack_weights(attacked, ell, gap, tilt))
+    return laws, _Infinity(lost, cells.log_q_plus, xp.exp(attacked.log_q_plus))
+
+
+def _oriented(
+    cells: Cells,
+    read: Float[Array, " points"],
+    end: Float[Array, ""],
+    reverse: Bool[Array, ""] | bool,
+) -> Cells:
+    """The cells, or those of the swapped pair."""
+    # (a conditional, so that the cells are worked out once and not again in whatever reads them)
+    cells = cells._replace(dropped=xp.zeros_like(cells.up))
+    return xp.cond(
+        reverse, lambda cells: reverse_cells(cells, read, end), lambda cells: cells, cells
+    )
