@@ -7,12 +7,11 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from . import options
 from .adjacency import Adjacency
 
-_Documented = TypeVar("_Documented", bound=Callable[..., Any])
 _PLACE = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.M)
 _WIDTH = 100
 _NAMES = str.maketrans(
@@ -72,7 +71,11 @@ ARGUMENTS: dict[str, Argument] = {
     "truncated_batch_size": Argument(
         "largest number of records in a batch of truncated_poisson", None, WHOLE
     ),
-    "rtol": Argument("relative width asked of every bracket", options.RTOL, RELATIVE_WIDTH),
+    "rtol": Argument(
+        "relative width asked of every bracket (of the regret: a width of rtol/10)",
+        options.RTOL,
+        RELATIVE_WIDTH,
+    ),
     "fpr_floor": Argument("smallest FPR at which μ must hold", options.FPR_FLOOR, FLOOR_RATE),
     "adjacency": Argument(f"neighbouring relation: {_RELATIONS}", options.ADJACENCY),
     "delta": Argument("δ", options.DELTA, OPEN_UNIT),
@@ -139,20 +142,20 @@ def filled(text: str, more: Mapping[str, str] | None = None) -> str:
 
     Args:
         text: the docstring.
-        more: name → meaning of arguments that are not in ``ARGUMENTS``; also of those that mean
-            something special.
+        more: name → meaning, of those that mean something special.
 
     Example:
         >>> print(filled("Args:\\n    {rtol}"))
         Args:
-            rtol: relative width asked of every bracket, in [1e-8, 1); default 1e-3.
+            rtol: relative width asked of every bracket (of the regret: a width of rtol/10), in [1e-8, 1);
+            default 1e-3.
     """
 
     def lines(found: re.Match[str]) -> str:
         indent, names = found[1], found[2].split(", ")
         entries = [
             textwrap.fill(
-                f"{name}: {(more or {}).get(name) or _entry(name)}.",
+                f"{name}: {_entry(name, (more or {}).get(name))}.",
                 _WIDTH,
                 initial_indent=indent,
                 subsequent_indent=indent + "    ",
@@ -165,14 +168,8 @@ def filled(text: str, more: Mapping[str, str] | None = None) -> str:
     return _PLACE.sub(lines, text)
 
 
-def _entry(name: str) -> str:
+def _entry(name: str, meaning: str | None) -> str:
     argument = ARGUMENTS[name]
+    argument = argument._replace(meaning=meaning or argument.meaning)
     default = "" if argument.default is None else f"; default {shown(argument.default)}"
     return f"{argument}{default}"
-
-
-def documented(function: _Documented) -> _Documented:
-    """A function whose docstring names shared arguments in a line such as ``{rtol, fpr_floor}``."""
-    if function.__doc__:
-        function.__doc__ = filled(function.__doc__)
-    return function

@@ -50,7 +50,7 @@ def _options() -> list[Any]:
         shared("rtol"),
         shared("delta", "δ at which to give ε", many=True, default=options.REPORT_DELTAS),
         shared("fpr", "FPR at which to give the TPR", many=True, default="1e-10, 1e-9, ..., 0.1"),
-        shared("approximation", "d of the d-approximate μ"),
+        shared("approximation", "probability d that is set aside by the d-approximate μ"),
         shared("adjacency"),
         option("format", f"{', '.join(FORMATS)}. [default: what the name of --output ends in, else"
                " text]", metavar="TEXT", to="form"),

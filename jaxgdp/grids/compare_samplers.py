@@ -18,6 +18,7 @@ from ..numerics.optional import Dataset
 from ..numerics.shapes import Array, ArrayLike, Float
 from ..numerics.validation import broadcast, checked, on_host, positive, whole
 from ..quantities import registry
+from ..quantities.table import documented
 from ..samplers import REGISTRY, mechanism
 from ..samplers import named as sampler_named
 from ..tradeoff import dominating
@@ -36,6 +37,7 @@ QUANTITIES = ("epsilon", "mu", "advantage")
     5, "samplers", "rtol", "fpr_floor", "adjacency", "delta", "epsilon", "fpr", "approximation",
     "prior", "truncated_batch_size", "progress",
 )  # fmt: skip
+@documented
 def compare_samplers(
     noise_multiplier: ArrayLike,
     dataset_size: int,
@@ -74,8 +76,7 @@ def compare_samplers(
             brackets are wide and take minutes.
         rtol: relative width asked of every bracket. That of "shuffled" does not close: nobody knows
             how private it is.
-        fpr_floor: FPR floor of μ, in [1e-300, 0.5).
-        adjacency: "add_remove", "add", "remove", or "replace_one" where that is sound.
+        {fpr_floor, adjacency}
         truncated_batch_size: B, the most records of a batch of "truncated_poisson", whole numbers
             from 1 to n; a number, or one for each batch size.
         progress: called with the number of settings finished, as they finish.

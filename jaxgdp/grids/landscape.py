@@ -15,6 +15,7 @@ from ..deprecation import keywords_after, renamed_names
 from ..numerics.optional import Dataset
 from ..numerics.rounding import rounded_outward
 from ..numerics.shapes import Array, ArrayLike, Float
+from ..quantities.table import documented
 from ..scale.store import undamaged
 from . import dataset as labelled_data
 from .sweep import sweep
@@ -63,6 +64,7 @@ class RuleVerdict(NamedTuple):
 
 
 @keywords_after(3, "rtol", "fpr_floor", "progress", "executor")
+@documented
 def landscape(
     noise_multiplier: ArrayLike = NOISE_MULTIPLIERS,
     sampling_prob: ArrayLike = SAMPLING_PROBS,
@@ -80,8 +82,7 @@ def landscape(
         noise_multiplier: σ > 0, one-dimensional.
         sampling_prob: p in (0, 1], one-dimensional.
         num_steps: whole numbers T ≥ 1, one-dimensional.
-        rtol: relative width asked of the μ bracket, in [1e-8, 1).
-        fpr_floor: FPR floor of μ, in [1e-300, 0.5).
+        {rtol, fpr_floor}
         progress: called with the number of settings finished, as they finish.
         executor: as for :func:`jaxgdp.sweep`.
 

@@ -19,6 +19,7 @@ from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import on_host, positive, probability, relative_width, whole
 from ..progress import counting
 from ..quantities import registry
+from ..quantities.table import documented
 from ..scale.cluster import connected
 from ..scale.compute import compute_missing
 from ..scale.layout import SETTINGS, Layout, Region, chunk_shape
@@ -111,6 +112,7 @@ class _Grid(NamedTuple):
     4, "rtol", "fpr_floor", "adjacency", "delta", "epsilon", "fpr", "approximation", "prior",
     "progress", "store", "client", "chunk_size", "executor",
 )  # fmt: skip
+@documented
 def sweep(
     noise_multiplier: ArrayLike,
     sampling_prob: ArrayLike,
@@ -139,9 +141,7 @@ def sweep(
         num_steps: whole numbers ≥ 1, likewise.
         quantities: names of registered quantities (``jaxgdp.quantities``), such as "mu", "regret",
             "epsilon" or "beta".
-        rtol: relative width asked of every bracket (of the regret: a width of rtol/10).
-        fpr_floor: FPR floor of μ, in [1e-300, 0.5).
-        adjacency: "add_remove", "add", "remove", or "replace_one" (where every sampling rate is 1).
+        {rtol, fpr_floor, adjacency}
         progress: called with the number of settings finished, as they finish; or True for a bar
             with the settings done, how many a second and the time left.
         store: path of a Zarr store to fill (extra ``scale``); None keeps everything in memory. It

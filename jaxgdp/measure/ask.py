@@ -24,6 +24,7 @@ from ..numerics.validation import broadcast, floor_rate, on_host, relative_width
 from ..progress import counting
 from ..quantities import registry
 from ..quantities.base import Quantity
+from ..quantities.table import documented
 from ..tradeoff import dominating
 from . import pieces, several
 from .pieces import Count, Found, Piece
@@ -39,6 +40,7 @@ DEFAULT = ("mu", "regret")  # quantities
     *("rtol", "fpr_floor", "adjacency", "delta", "epsilon", "fpr", "approximation", "prior"),
     *("progress", "nested", "executor", "client"),
 )
+@documented
 def measure(
     mechanism: Measurable | Sequence[Measurable],
     quantities: str | Iterable[str] = DEFAULT,
@@ -67,15 +69,7 @@ def measure(
         mechanism: a mechanism or composition, scalar or batched; or a list of those.
         quantities: any of "mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta",
             "bayes_risk", "approximate_mu" and whatever else is registered (``jaxgdp.quantities``).
-        rtol: relative width asked of every bracket (of the regret: a width of rtol/10), in [1e-8,
-            1).
-        fpr_floor: FPR floor of μ and of the regret, in [1e-300, 0.5).
-        adjacency: "add_remove", "add", "remove", or "replace_one" where that is sound.
-        delta: δ of "epsilon", in (0, 1); 1e-5 where it is not given.
-        epsilon: ε of "delta", nats; 1.
-        fpr: FPR of "tpr" and "beta", in (0, 1); 1e-3.
-        approximation: d of "approximate_mu", in (0, 1); 1e-10.
-        prior: of "bayes_risk", the probability that the record is absent, in (0, 1); 0.5.
+        {rtol, fpr_floor, adjacency, delta, epsilon, fpr, approximation, prior}
         progress: called with the number of settings finished, as they finish; True draws a bar.
         nested: whether brackets shall lie within those that a coarser ``rtol`` gives; the levels
             1e-3, 1e-4, … down to ``rtol`` are then all computed.

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from ..arguments import ARGUMENTS, of
-from .registry import REGISTRY
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..arguments import ARGUMENTS, filled, of
+from .registry import REGISTRY, arguments
+
+_Documented = TypeVar("_Documented", bound=Callable[..., Any])
 
 TITLES = ("quantity", "symbol", "asked at", "unit", "report", "accuracy", "meaning")
 
@@ -86,3 +91,16 @@ def meaning(argument: str) -> str:
     names = " and ".join(each.name for each in REGISTRY.values() if each.argument == argument)
     noun = ARGUMENTS[argument].meaning if argument in ARGUMENTS else argument
     return of(noun, names)
+
+
+def with_meanings(docstring: str) -> str:
+    """A docstring whose line ``{rtol, delta}`` is replaced by what these arguments mean."""
+    owned = {name: meaning(name) for name in arguments() if name in ARGUMENTS}
+    return filled(docstring, owned)
+
+
+def documented(function: _Documented) -> _Documented:
+    """A function whose docstring names shared arguments in a line ``{rtol, delta}``."""
+    if function.__doc__:
+        function.__doc__ = with_meanings(function.__doc__)
+    return function
