@@ -159,8 +159,8 @@ class Report:
 
         Args:
             path: of the file.
-            format: a name of ``jaxgdp.report.formats.FORMATS``, such as "html"; default what the
-                name of the file ends in, else "text".
+            format: name of a registered format, such as "html"; default what the name of the file
+                ends in, else "text".
             **metadata: what the format takes beside the report, as :meth:`to_registry` does.
 
         Raises:
