@@ -145,10 +145,9 @@ def filled(text: str, more: Mapping[str, str] | None = None) -> str:
         more: name → meaning, of those that mean something special.
 
     Example:
-        >>> print(filled("Args:\\n    {rtol}"))
+        >>> print(filled("Args:\\n    {fpr_floor}"))
         Args:
-            rtol: relative width asked of every bracket (of the regret: a width of rtol/10), in [1e-8, 1);
-            default 1e-3.
+            fpr_floor: smallest FPR at which μ must hold, in [1e-300, 0.5); default 1e-10.
     """
 
     def lines(found: re.Match[str]) -> str:

@@ -18,6 +18,7 @@ from .mechanisms import (
     compose,
     dpsgd,
 )
+from .numerics.shapes import ArrayLike
 from .numerics.validation import one_of, probability, whole
 
 
@@ -69,10 +70,10 @@ def register(sampler: Sampler) -> Sampler:
     """Add a sampler; from then on it is compared, and asked for by name, like any other.
 
     Args:
-        sampler: the record.
+        sampler: the entry.
 
     Returns:
-        The same record.
+        The same entry.
 
     Raises:
         ValueError: its name is taken.
@@ -94,13 +95,13 @@ def named(name: str) -> Sampler:
 
 def mechanism(
     sampler: str,
-    noise_multiplier,
-    num_batches,
-    num_epochs: Any = 1,
-    sampling_prob=None,
-    batch_size=None,
-    dataset_size=None,
-    truncated_batch_size=None,
+    noise_multiplier: ArrayLike,
+    num_batches: ArrayLike,
+    num_epochs: ArrayLike = 1,
+    sampling_prob: ArrayLike | None = None,
+    batch_size: ArrayLike | None = None,
+    dataset_size: ArrayLike | None = None,
+    truncated_batch_size: ArrayLike | None = None,
 ) -> Composition:
     """What a sampler's training releases.
 

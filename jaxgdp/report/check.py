@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 from .. import spec
 from .content import Report, report
@@ -19,7 +21,7 @@ def recompute(stored: Report) -> Report:
     return report(spec.from_dict(stored.spec, "spec of the report"))
 
 
-def _walk(value, name=""):
+def _walk(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """(name, leaf) of everything in a report's dictionary."""
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -32,7 +34,7 @@ def _walk(value, name=""):
         yield name, value
 
 
-def _equal(a, b) -> bool:
+def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, (int, float)) and isinstance(b, (int, float)):
         return a == b or math.isclose(a, b, rel_tol=_SAME, abs_tol=1e-15)
     return a == b

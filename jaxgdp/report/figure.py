@@ -6,13 +6,20 @@ from __future__ import annotations
 
 import io
 import re
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from .. import gdp
 from ..adjacency import Adjacency
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..numerics.shapes import Array
+    from .content import Report
 
 _TAIL, _MIDDLE, _FINE = (
     12,
@@ -53,7 +60,7 @@ def _places(mu: float, floor: float, last: float) -> np.ndarray:
     )
 
 
-def points(report) -> Drawn:
+def points(report: Report) -> Drawn:
     """The curve of a report at the rates that are drawn; where it covers both orders, its second
     half is the mirror image of the first.
     """
@@ -87,7 +94,7 @@ def _matplotlib():
     return mpl, Figure, FigureCanvasSVG
 
 
-def _lines(drawn: Drawn, ax, shown) -> None:
+def _lines(drawn: Drawn, ax: Axes, shown: Callable[[Array], Array]) -> None:
     """The band between both sides, the lower side of the curve, the Gaussian curve of the reported
     μ, and guessing.
     """
@@ -102,7 +109,7 @@ def _lines(drawn: Drawn, ax, shown) -> None:
     ax.plot(*shown(chance).T, color=_CHANCE, linewidth=1.2, linestyle="--", label="guessing")
 
 
-def whole(drawn: Drawn, ax) -> None:
+def whole(drawn: Drawn, ax: Axes) -> None:
     """FNR against FPR from 0 to 1."""
     _lines(drawn, ax, lambda curve: curve)
     ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
@@ -111,10 +118,10 @@ def whole(drawn: Drawn, ax) -> None:
     ax.legend(loc="upper right", frameon=False)
 
 
-def far_out(drawn: Drawn, ax) -> None:
+def far_out(drawn: Drawn, ax: Axes) -> None:
     """TPR against small FPR, from the floor on: where an attacker may accuse hardly anybody."""
 
-    def found(curve):
+    def found(curve: Array) -> Array:
         inside = curve[(curve[:, 0] >= drawn.fpr_floor) & (curve[:, 0] <= 0.5)]
         return np.column_stack([inside[:, 0], np.maximum(1.0 - inside[:, 1], inside[:, 0])])
 
@@ -138,7 +145,7 @@ PANELS = (
 )
 
 
-def svgs(report, font: str = "none") -> list[str]:
+def svgs(report: Report, font: str = "none") -> list[str]:
     """The figures as SVG elements.
 
     Args:

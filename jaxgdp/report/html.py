@@ -7,12 +7,17 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
+from collections.abc import Iterable
 from html import escape
+from typing import TYPE_CHECKING
 
 from . import words
 from .figure import PANELS, svgs
 from .text import curve_rows, rows, statement
 from .words import greek
+
+if TYPE_CHECKING:
+    from .content import Report
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -56,7 +61,7 @@ a:focus-visible { outline: 3px solid #d55e00; }
 """
 
 
-def description(report) -> str:
+def description(report: Report) -> str:
     """What the figures show, for whoever does not see them."""
     told = "; ".join(
         f"{name} from {low} to {high}"
@@ -78,7 +83,7 @@ def _labelled(svg: str, number: int, title: str, told: str) -> str:
     return f"{start}{names}>{inside}{rest}"
 
 
-def _table(caption: str, titles, body) -> str:
+def _table(caption: str, titles: Iterable[str], body: Iterable[tuple[str, str, str, str]]) -> str:
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
     lines = []
     for name, low, high, side in body:
@@ -90,11 +95,11 @@ def _table(caption: str, titles, body) -> str:
     return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
 
-def _list(items) -> str:
+def _list(items: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>"
 
 
-def assumptions(report) -> list[tuple[str, str]]:
+def assumptions(report: Report) -> list[tuple[str, str]]:
     """What the numbers take for granted, by name."""
     return [
         ("Mechanism", report.mechanism),
@@ -111,7 +116,7 @@ def assumptions(report) -> list[tuple[str, str]]:
     ]
 
 
-def software(report) -> str:
+def software(report: Report) -> str:
     """Versions of what computed it, in one line."""
     return ", ".join(
         f"{name} {version}"
@@ -119,7 +124,7 @@ def software(report) -> str:
     )
 
 
-def page(report) -> str:
+def page(report: Report) -> str:
     """The whole page.
 
     Raises:

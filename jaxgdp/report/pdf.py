@@ -7,11 +7,15 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from . import words
 from .figure import PANELS, svgs
 from .html import assumptions, description, software
 from .text import curve_rows, rows, statement
+
+if TYPE_CHECKING:
+    from .content import Report
 
 _MARGIN, _WIDTH = 12.0, 186.0  # of A4, mm
 _GAP = 6.0
@@ -32,7 +36,7 @@ def _library():
 class _Sheet:
     """Blocks of text, one below the other."""
 
-    def __init__(self, report, size: float):
+    def __init__(self, report: Report, size: float):
         fpdf, fonts = _library()
         self.pdf, self.size, self.line = fpdf.FPDF(format="A4"), size, 0.45 * size
         self.pdf.set_margin(_MARGIN)
@@ -46,7 +50,9 @@ class _Sheet:
         self.pdf.set_creator(f"jaxgdp {report.version}")
         self.pdf.add_page()
 
-    def write(self, text: str, *, style="", scale=1.0, family="text") -> None:
+    def write(
+        self, text: str, *, style: str = "", scale: float = 1.0, family: str = "text"
+    ) -> None:
         self.pdf.set_font(family, style, self.size * scale)
         self.pdf.multi_cell(
             _WIDTH, self.line * scale, text, align="L", new_x="LMARGIN", new_y="NEXT"
@@ -84,7 +90,7 @@ class _Sheet:
             self.pdf.multi_cell(0.5 * _WIDTH - _GAP, 0.9 * self.line, caption, align="C")
         self.pdf.set_x(_MARGIN)
 
-    def table(self, title: str, body) -> None:
+    def table(self, title: str, body: list[tuple[str, str, str, str]]) -> None:
         """Rows of (name, lower, upper, side to report), in two columns."""
         half = (len(body) + 1) // 2
         for start in range(half):
@@ -93,7 +99,7 @@ class _Sheet:
             self.pdf.ln(self.line)
         self.write(title, scale=0.9)
 
-    def _cells(self, row, x: float) -> None:
+    def _cells(self, row: tuple[str, str, str, str], x: float) -> None:
         name, low, high, side = row
         wide = 0.5 * (_WIDTH - _GAP)
         self.pdf.set_x(x)
@@ -106,7 +112,7 @@ class _Sheet:
             self.pdf.cell(share * wide, self.line, text)
 
 
-def _laid_out(report, drawn: list[str], size: float):
+def _laid_out(report: Report, drawn: list[str], size: float) -> Any:
     sheet = _Sheet(report, size)
     sheet.write(report.title or "Privacy report", style="B", scale=1.8)
     date = f" on {report.date}" if report.date else ""
@@ -152,7 +158,7 @@ def _laid_out(report, drawn: list[str], size: float):
     return sheet.pdf
 
 
-def write(report, path) -> None:
+def write(report: Report, path: str | Path) -> None:
     """The PDF file.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,17 +11,20 @@ from ..bracket import Bracket
 from ..quantities.registry import named
 from ..spec import renamed
 
+if TYPE_CHECKING:
+    from .content import Report
+
 _GDP = ("is_gdp", "same_mu", "gdp_reason")
 
 
-def _json_number(value):
+def _json_number(value: float) -> float | str | None:
     """Finite numbers as they are, infinities as text, NaN as null."""
     if math.isfinite(value):
         return float(value)
     return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
 
 
-def _json_bracket(bracket: Bracket, side="upper") -> dict:
+def _json_bracket(bracket: Bracket, side: str = "upper") -> dict:
     return {
         "lower": _json_number(bracket.lower),
         "upper": _json_number(bracket.upper),
@@ -28,12 +32,12 @@ def _json_bracket(bracket: Bracket, side="upper") -> dict:
     }
 
 
-def _json_other(name, argument, bracket) -> dict:
+def _json_other(name: str, argument: float | None, bracket: Bracket) -> dict:
     at = {} if argument is None else {named(name).argument: argument}
     return {"quantity": name, **at, **_json_bracket(bracket, named(name).safe_side)}
 
 
-def _other_back(row) -> tuple[str, float | None, Bracket]:
+def _other_back(row: dict[str, Any]) -> tuple[str, float | None, Bracket]:
     argument = named(row["quantity"]).own_argument
     return (
         row["quantity"],
@@ -42,7 +46,7 @@ def _other_back(row) -> tuple[str, float | None, Bracket]:
     )
 
 
-def _number_back(value) -> float:
+def _number_back(value: Any) -> float:
     if value is None:
         return math.nan
     if (
@@ -54,13 +58,13 @@ def _number_back(value) -> float:
     return float(value)
 
 
-def _bracket_back(value) -> Bracket:
+def _bracket_back(value: Any) -> Bracket:
     return Bracket(
         np.float64(_number_back(value["lower"])), np.float64(_number_back(value["upper"]))
     )
 
 
-def plain_values(report) -> dict:
+def plain_values(report: Report) -> dict:
     """A report's dictionary: infinities are the text "inf", NaN is ``None``."""
     listed = lambda key, pairs, side="upper": [{key: a} | _json_bracket(b, side) for a, b in pairs]
     return {

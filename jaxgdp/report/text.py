@@ -6,11 +6,16 @@ from __future__ import annotations
 
 import json
 import shlex
+from typing import TYPE_CHECKING, Any
 
 from ..numerics.rounding import rounded_outward
 from ..quantities.registry import named
 from ..spec import SEVERAL
 from . import words
+
+if TYPE_CHECKING:
+    from ..bracket import Bracket
+    from .content import Report
 
 TIER_LIMIT = 0.01
 _NAMES = str.maketrans(
@@ -38,7 +43,7 @@ _VERDICTS = {
 }
 
 
-def command(spec: dict) -> str:
+def command(spec: dict[str, Any]) -> str:
     """The command line that gives the report of a description: options where they suffice, else its
     name or a file.
     """
@@ -66,7 +71,7 @@ def command(spec: dict) -> str:
     return shlex.join(words)
 
 
-def statement(report) -> str:
+def statement(report: Report) -> str:
     """What to publish in one sentence."""
     up = lambda value: rounded_outward(float(value), up=True)
     return (
@@ -76,7 +81,7 @@ def statement(report) -> str:
     )
 
 
-def gdp_line(report) -> str:
+def gdp_line(report: Report) -> str:
     """Whether a μ holds at every rate, and why (Liu et al. 2022, Theorem 3.3)."""
     if report.same_mu:
         where = "at every rate, with that mu"
@@ -90,7 +95,7 @@ def gdp_line(report) -> str:
     return f"{where}: {report.gdp_reason}"
 
 
-def head(report) -> list[tuple[str, str]]:
+def head(report: Report) -> list[tuple[str, str]]:
     """Names and values above the tables."""
     title = [("title", report.title)] if report.title else []
     neighbours = [("neighbours", report.neighbours)] if report.neighbours else []
@@ -109,7 +114,7 @@ def head(report) -> list[tuple[str, str]]:
     ]
 
 
-def _sides(name, bracket, side) -> tuple[str, str, str, str]:
+def _sides(name: str, bracket: Bracket, side: str) -> tuple[str, str, str, str]:
     lower, upper = (
         rounded_outward(float(bracket.lower), up=False),
         rounded_outward(float(bracket.upper), up=True),
@@ -117,7 +122,7 @@ def _sides(name, bracket, side) -> tuple[str, str, str, str]:
     return name, lower, upper, side
 
 
-def rows(report) -> list[tuple[str, str, str, str]]:
+def rows(report: Report) -> list[tuple[str, str, str, str]]:
     """Quantity, lower, upper, side to report."""
     brackets = [
         (f"mu, FPR and FNR >= {report.fpr_floor:g}", report.mu),
@@ -140,7 +145,7 @@ def rows(report) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _other_name(name, argument) -> str:
+def _other_name(name: str, argument: float | None) -> str:
     record = named(name)
     return (
         record.long_name or name
@@ -149,7 +154,7 @@ def _other_name(name, argument) -> str:
     )
 
 
-def curve_rows(report) -> list[tuple[str, str, str, str]]:
+def curve_rows(report: Report) -> list[tuple[str, str, str, str]]:
     """Tier II: FPR, lower and upper FNR of the trade-off curve, side to report (Gomez 2025, Section
     4.3).
     """
@@ -161,14 +166,14 @@ def curve_rows(report) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _tables(report) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+def _tables(report: Report) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
     tables = [(("quantity", "lower", "upper", "report"), rows(report))]
     if report.fnrs:
         tables.append((("trade-off curve", "lower", "upper", "report"), curve_rows(report)))
     return tables
 
 
-def _reproduction(report) -> list[str]:
+def _reproduction(report: Report) -> list[str]:
     """How anyone gets the same numbers; in Tier II, or where the command needs it, with the
     description.
     """
@@ -183,18 +188,18 @@ def _ascii(text: str) -> str:
     return text.translate(_NAMES)
 
 
-def _explanations(report) -> list[tuple[str, str]]:
+def _explanations(report: Report) -> list[tuple[str, str]]:
     """What the tables' names mean and what is not in them."""
     told = [*words.definitions(report), ("not counted", "; ".join(words.NOT_COUNTED))]
     return [(_ascii(name), _ascii(text)) for name, text in told]
 
 
-def heading(report) -> str:
+def heading(report: Report) -> str:
     """Who computed it, and when."""
     return f"jaxgdp {report.version} privacy report" + (f", {report.date}" if report.date else "")
 
 
-def plain(report) -> str:
+def plain(report: Report) -> str:
     """The report as plain text."""
     lines = [heading(report), *(f"{name:<10} {text}" for name, text in head(report))]
     for titles, table in _tables(report):
@@ -209,7 +214,7 @@ def plain(report) -> str:
     return "\n".join([*lines, "", *_reproduction(report)])
 
 
-def markdown(report) -> str:
+def markdown(report: Report) -> str:
     """The report as Markdown: a list, one or two tables, what the names mean, and how to reproduce
     it.
     """
@@ -228,7 +233,7 @@ def markdown(report) -> str:
     return "\n".join(lines)
 
 
-def rich_form(report):
+def rich_form(report: Report):
     """The report as something a rich console prints.
 
     Raises:

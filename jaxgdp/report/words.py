@@ -5,9 +5,13 @@ its description.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from ..numerics.rounding import rounded_outward
 from ..spec import from_dict, known_mechanisms
+
+if TYPE_CHECKING:
+    from .content import Report
 
 ADJACENCIES = {
     "add_remove": (
@@ -93,7 +97,7 @@ def sampling(spec: dict) -> str:
     return "; also ".join(dict.fromkeys(words for entry in entries for words in _sampled(entry)))
 
 
-def adjacency(report) -> str:
+def adjacency(report: Report) -> str:
     """The neighbouring relation: its name, and what it means; of a pair that has words of its own,
     which orders of it count.
     """
@@ -101,7 +105,7 @@ def adjacency(report) -> str:
     return f"{report.adjacency} ({meaning})"
 
 
-def question(report) -> str:
+def question(report: Report) -> str:
     """What the report answers."""
     return (
         "how well an attacker can tell two neighbouring data sets apart by the output of"
@@ -109,7 +113,7 @@ def question(report) -> str:
     )
 
 
-def unit(report) -> str:
+def unit(report: Report) -> str:
     """Whom the numbers protect."""
     return report.neighbours or "one record, as the mechanism's sensitivity or clipping has it"
 
@@ -131,7 +135,7 @@ def _of(share: float) -> str:
 _ACCUSED = {1e-3: "a thousand", 1e-6: "a million"}
 
 
-def verdict(report) -> list[str]:
+def verdict(report: Report) -> list[str]:
     """What an attacker can do at most, in sentences; every number is the upper side, rounded up."""
     told = []
     for fpr, bracket in reversed(report.tprs):
@@ -149,7 +153,7 @@ def verdict(report) -> list[str]:
     return told
 
 
-def tier(report) -> str:
+def tier(report: Report) -> str:
     """Whether one number will do."""
     up = lambda value: rounded_outward(float(value), up=True)
     if report.tier == "I":
@@ -163,7 +167,7 @@ def tier(report) -> str:
     )
 
 
-def definitions(report) -> list[tuple[str, str]]:
+def definitions(report: Report) -> list[tuple[str, str]]:
     """The words of a report and what they mean."""
     anywhere = rounded_outward(report.tail_mu, up=True)
     if report.same_mu:

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import options
 from ..bracket import Bracket
+from ..numerics.shapes import Array
 from ..numerics.showing import short
 from ..numerics.validation import broadcast, open_unit
 
@@ -21,7 +22,7 @@ DEEPEST = options.DEEPEST
 HIGHEST_FLOOR = 0.45
 
 
-def first(condition, *arrays):
+def first(condition: Array, *arrays: Array) -> tuple[Any, ...]:
     """The elements at the first place where the condition holds."""
     condition, *arrays = np.broadcast_arrays(condition, *arrays)
     return tuple(array[condition].flat[0] for array in arrays)
@@ -72,10 +73,10 @@ class Target:
         """Names of the fields that hold numbers, scalars or arrays."""
         return tuple(f.name for f in dataclasses.fields(cast(Any, self)))
 
-    def _checked(self, name, value):
+    def _checked(self, name: str, value: Any) -> Any:
         return open_unit(name, value)
 
-    def _feasible(self):
+    def _feasible(self) -> None:
         """Raise where no noise, or any noise, meets the target whatever the mechanism."""
 
     @property
@@ -88,7 +89,7 @@ class Target:
         """The accepted value of :meth:`read`."""
         return getattr(self, self.goal_field)
 
-    def flat(self, shape) -> Target:
+    def flat(self, shape: tuple[int, ...]) -> Target:
         """The same with one-dimensional fields, broadcast to a shape."""
         return self._unchecked(
             {
@@ -97,11 +98,11 @@ class Target:
             }
         )
 
-    def take(self, rows) -> Target:
+    def take(self, rows: Array) -> Target:
         """Some elements of a flat target."""
         return self._unchecked({name: getattr(self, name)[rows] for name in self.numbers()})
 
-    def _unchecked(self, fields):
+    def _unchecked(self, fields: dict[str, Any]) -> Target:
         new = object.__new__(type(self))
         kept = {f.name: getattr(self, f.name) for f in dataclasses.fields(cast(Any, self))}
         for name, value in (kept | fields).items():
@@ -116,21 +117,21 @@ class Target:
         """The target's own quantity from that of ``measure``."""
         return bracket
 
-    def meets(self, own: Bracket):
+    def meets(self, own: Bracket) -> Array:
         """Whether the safe side of :meth:`read` meets the goal."""
         return own.upper <= self.goal if self.safe == "upper" else own.lower >= self.goal
 
-    def violates(self, own: Bracket):
+    def violates(self, own: Bracket) -> Array:
         """Whether the other side already breaks the goal, so that no accountant could show that it
         is met.
         """
         return own.lower > self.goal if self.safe == "upper" else own.upper < self.goal
 
-    def equivalent_mu(self, value):
+    def equivalent_mu(self, value: Array) -> Array:
         """μ of the Gaussian curve whose quantity has this value; ∞ or 0 where there is none."""
         raise NotImplementedError
 
-    def of_gaussian(self, mu):
+    def of_gaussian(self, mu: Array) -> Array:
         """The target's own quantity of the Gaussian curve f_μ."""
         raise NotImplementedError
 
@@ -139,15 +140,15 @@ class Target:
         """Whether :meth:`of_gaussian` is exact; else it only guides a search."""
         return True
 
-    def gaussian_mu(self):
+    def gaussian_mu(self) -> Array:
         """The largest μ whose Gaussian curve meets the target."""
         return self.equivalent_mu(self.goal)
 
-    def place(self, mu):
+    def place(self, mu: Array | None) -> Array:
         """FPR of the point of f_μ that decides, on the half of the curve with FPR ≤ FNR."""
         raise NotImplementedError
 
-    def without_noise(self, detected, adjacency):
+    def without_noise(self, detected: Array, adjacency: str) -> Array:
         """The quantity of a run that shows whether the record was sampled, which happens with
         probability ``detected``.
         """

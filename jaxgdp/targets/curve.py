@@ -11,6 +11,7 @@ from scipy.special import ndtr, ndtri
 from .. import options
 from ..deprecation import renamed_fields
 from ..numerics.errors import CLOSED_FORM
+from ..numerics.shapes import Array
 from ..numerics.validation import checked, floor_rate, open_unit, positive
 from .base import DEEPEST, HIGHEST_FLOOR, Target
 from .rates import mu_of_rates
@@ -39,22 +40,22 @@ class Mu(Target):
     option: ClassVar[str] = "mu"
     meaning: ClassVar[str] = "μ over FPRs from --fpr-floor on"
 
-    def _checked(self, name, value):
+    def _checked(self, name: str, value: Any) -> Any:
         return positive(name, value) if name == "mu" else floor_rate(name, value)
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         return {"fpr_floor": self.fpr_floor}
 
-    def equivalent_mu(self, value):
+    def equivalent_mu(self, value: Array) -> Array:
         return value
 
-    def of_gaussian(self, mu):
+    def of_gaussian(self, mu: Array) -> Array:
         return mu
 
-    def place(self, mu):
+    def place(self, mu: Array | None) -> Array:
         return self.fpr_floor
 
-    def without_noise(self, detected, adjacency):
+    def without_noise(self, detected: Array, adjacency: str) -> Array:
         return mu_of_rates(self.fpr_floor, np.minimum(detected + self.fpr_floor, 1.0))
 
 
@@ -83,23 +84,23 @@ class ApproximateMu(Target):
     option: ClassVar[str] = "approximate_mu"
     meaning: ClassVar[str] = "d-approximate μ, d in --approximation"
 
-    def _checked(self, name, value):
+    def _checked(self, name: str, value: Any) -> Any:
         return positive(name, value) if name == "mu" else open_unit(name, value)
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         floor = np.clip(self.place(self.mu), DEEPEST, HIGHEST_FLOOR)
         return {"approximation": self.approximation, "fpr_floor": floor}
 
-    def equivalent_mu(self, value):
+    def equivalent_mu(self, value: Array) -> Array:
         return value
 
-    def of_gaussian(self, mu):
+    def of_gaussian(self, mu: Array) -> Array:
         """f_μ is d-approximately ν-GDP for the smallest ν whose curve, shrunk by 1 − d, lies below
         f_μ.
         """
         return _approximate_mu_of_gaussian(mu, self.approximation)
 
-    def gaussian_mu(self):
+    def gaussian_mu(self) -> Array:
         low, high = self.mu, self.mu + 1e-300
         while np.any(short := self.of_gaussian(high) < self.mu):
             high = np.where(short, 2.0 * high, high)
@@ -109,14 +110,14 @@ class ApproximateMu(Target):
             low, high = np.where(met, middle, low), np.where(met, high, middle)
         return low
 
-    def place(self, mu):
+    def place(self, mu: Array | None) -> Array:
         return ndtr(ndtri(self.approximation) - mu)
 
-    def without_noise(self, detected, adjacency):
+    def without_noise(self, detected: Array, adjacency: str) -> Array:
         return np.where(detected <= self.approximation, 0.0, np.inf)
 
 
-def _approximate_mu_of_gaussian(mu, d):
+def _approximate_mu_of_gaussian(mu: Array, d: Array) -> Array:
     """max over α with TPR > d of Φ⁻¹(1 − α/(1 − d)) − Φ⁻¹(β/(1 − d)), by golden-section search over
     Φ⁻¹(α).
     """
@@ -164,15 +165,15 @@ class Regret(Target):
     option: ClassVar[str] = "regret"
     meaning: ClassVar[str] = "regret of reporting μ"
 
-    def _checked(self, name, value):
+    def _checked(self, name: str, value: Any) -> Any:
         if name == "fpr_floor":
             return floor_rate(name, value)
         return checked(name, value, "in (0, 0.5)", lambda a: (a > 0.0) & (a < 0.5))
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         return {"fpr_floor": self.fpr_floor}
 
-    def equivalent_mu(self, value):
+    def equivalent_mu(self, value: Array) -> Array:
         """The regret itself: no Gaussian curve has any."""
         return value
 
@@ -180,5 +181,5 @@ class Regret(Target):
         """A μ below which the regret is met whatever the curve: Δ ≤ ½·δ_μ(0) = Φ(μ/2) − ½."""
         return Mu(2.0 * ndtri(0.5 + self.regret) * (1.0 - CLOSED_FORM), self.fpr_floor)
 
-    def of_gaussian(self, mu):
+    def of_gaussian(self, mu: Array) -> Array:
         return np.zeros(np.broadcast_shapes(np.shape(mu), self.shape))

@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from .. import options
 from ..measure import measure
 from ..mechanisms import Gaussian
+from ..numerics.shapes import Array
 from ..numerics.showing import short
 from ..numerics.validation import finite
 from ..quantities.base import Quantity
@@ -89,7 +90,7 @@ class OfQuantity(Target):
         )
         return f"{self.quantity} {short(np.squeeze(self.value))}{at}"
 
-    def _checked(self, name, value):
+    def _checked(self, name: str, value: Any) -> Any:
         if name == "at":
             return (
                 np.asarray(value, float)
@@ -98,7 +99,7 @@ class OfQuantity(Target):
             )
         return finite(name, value)
 
-    def _feasible(self):
+    def _feasible(self) -> None:
         idle = np.asarray(self.record.idle(self.at), float)
         bad = self.value <= idle if self.record.grows else self.value >= idle
         if np.any(bad):
@@ -109,7 +110,7 @@ class OfQuantity(Target):
                 f" released, got {value:g}"
             )
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         if self.record.argument is None:
             return {"fpr_floor": self._floor()}
         if self.record.argument == "fpr_floor":
@@ -124,7 +125,7 @@ class OfQuantity(Target):
             deep if known else np.minimum(deep, options.FPR_FLOOR), DEEPEST, HIGHEST_FLOOR
         )
 
-    def equivalent_mu(self, value):
+    def equivalent_mu(self, value: Array) -> Array:
         value, at = np.broadcast_arrays(np.asarray(value, float), self.at)
         low, high = (
             np.full(value.shape, np.log(_LEAST_MU)),
@@ -137,10 +138,10 @@ class OfQuantity(Target):
             low, high = np.where(less, middle, low), np.where(less, high, middle)
         return np.exp(0.5 * (low + high))
 
-    def of_gaussian(self, mu):
+    def of_gaussian(self, mu: Array) -> Array:
         return self._of_gaussian(mu, self.at)
 
-    def _of_gaussian(self, mu, at):
+    def _of_gaussian(self, mu: Array, at: Array) -> Array:
         if self.record.of_gaussian is not None:
             with np.errstate(all="ignore"):
                 return np.asarray(self.record.of_gaussian(mu, at))
@@ -152,13 +153,13 @@ class OfQuantity(Target):
             found[here] = np.interp(np.log(mu[here]), grid, values)
         return found
 
-    def place(self, mu):
+    def place(self, mu: Array | None) -> Array:
         if self.record.argument == "fpr":
             return np.clip(self.at, DEEPEST, HIGHEST_FLOOR)
         slope = 0.0 if self.record.threshold is None else self.record.threshold(self.at)
         return np.clip(ndtr(-mu / 2.0 - slope / mu), DEEPEST, HIGHEST_FLOOR)
 
-    def without_noise(self, detected, adjacency):
+    def without_noise(self, detected: Array, adjacency: str) -> Array:
         """The worst that the quantity can be: that no noise meets the target is left to the search
         to find.
         """
@@ -167,7 +168,7 @@ class OfQuantity(Target):
 
 
 @functools.lru_cache(maxsize=64)
-def _table(record: Quantity, at) -> tuple[Any, Any]:
+def _table(record: Quantity, at: float | None) -> tuple[Any, Any]:
     """(log μ, value) of a few Gaussian curves, monotone: for steering only."""
     grid = np.linspace(np.log(_LEAST_MU), np.log(_LARGEST_MU), _TABLE)
     asked = {} if record.argument is None else {record.argument: at}

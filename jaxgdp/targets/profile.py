@@ -10,11 +10,12 @@ from scipy.special import ndtr
 
 from .. import gdp, options
 from ..adjacency import Adjacency
+from ..numerics.shapes import Array
 from ..numerics.validation import checked, nonnegative, open_unit
 from .base import DEEPEST, HIGHEST_FLOOR, Target, first
 
 
-def _mu_of_profile(epsilon, delta):
+def _mu_of_profile(epsilon: Array, delta: Array) -> Array:
     inside = (delta > DEEPEST) & (delta < 1.0 - 1e-15)
     mu = gdp.mu_from_epsilon_delta(epsilon=epsilon, delta=np.where(inside, delta, 0.5))
     return np.where(inside, mu, np.where(delta >= 0.5, np.inf, 0.0))
@@ -43,23 +44,23 @@ class EpsilonDelta(Target):
     option: ClassVar[str] = "epsilon"
     meaning: ClassVar[str] = "ε at --delta, in nats"
 
-    def _checked(self, name, value):
+    def _checked(self, name: str, value: Any) -> Any:
         return nonnegative(name, value) if name == "epsilon" else open_unit(name, value)
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         return {"delta": self.delta, "fpr_floor": self.place(self.gaussian_mu())}
 
-    def equivalent_mu(self, value):
+    def equivalent_mu(self, value: Array) -> Array:
         finite = np.isfinite(value)
         return np.where(finite, _mu_of_profile(np.where(finite, value, 1.0), self.delta), np.inf)
 
-    def of_gaussian(self, mu):
+    def of_gaussian(self, mu: Array) -> Array:
         return gdp.epsilon(delta=self.delta, mu=mu)
 
-    def place(self, mu):
+    def place(self, mu: Array | None) -> Array:
         return np.clip(ndtr(-mu / 2.0 - self.epsilon / mu), DEEPEST, HIGHEST_FLOOR)
 
-    def without_noise(self, detected, adjacency):
+    def without_noise(self, detected: Array, adjacency: str) -> Array:
         with np.errstate(divide="ignore"):
             rare = np.maximum(np.log1p(-self.delta) - np.log1p(-detected), 0.0)
         return (
@@ -89,11 +90,11 @@ class Advantage(Target):
     option: ClassVar[str] = "advantage"
     meaning: ClassVar[str] = "membership advantage, the largest TPR - FPR"
 
-    def _checked(self, name, value):
+    def _checked(self, name: str, value: Any) -> Any:
         valid = "in (0, 1) (0 needs infinite noise, 1 is weaker than no noise)"
         return checked(name, value, valid, lambda a: (a > 0.0) & (a < 1.0))
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         return {
             "fpr_floor": (
                 0.6
@@ -101,18 +102,18 @@ class Advantage(Target):
             )
         }
 
-    def equivalent_mu(self, value):
+    def equivalent_mu(self, value: Array) -> Array:
         return np.where(
             value < 1.0, gdp.mu_from_advantage(advantage=np.minimum(value, 1.0 - 1e-16)), np.inf
         )
 
-    def of_gaussian(self, mu):
+    def of_gaussian(self, mu: Array) -> Array:
         return gdp.advantage(mu=mu)
 
-    def place(self, mu):
+    def place(self, mu: Array | None) -> Array:
         return ndtr(-mu / 2.0)
 
-    def without_noise(self, detected, adjacency):
+    def without_noise(self, detected: Array, adjacency: str) -> Array:
         return detected
 
 
@@ -143,7 +144,7 @@ class BayesRisk(Target):
     option: ClassVar[str] = "bayes_risk"
     meaning: ClassVar[str] = "least error probability at --prior"
 
-    def _feasible(self):
+    def _feasible(self) -> None:
         guess = np.minimum(self.prior, 1.0 - self.prior)
         if np.any(bad := self.bayes_risk >= guess):
             risk, prior = first(bad, self.bayes_risk, self.prior)
@@ -152,30 +153,30 @@ class BayesRisk(Target):
                 f" risk of guessing, got {risk:g}"
             )
 
-    def _profile(self, value):
+    def _profile(self, value: Array) -> tuple[Array, Array]:
         """The point (ε, δ) of the profile that decides: R = min(π, 1 − π)·(1 − δ(|log(π/(1 −
         π))|)).
         """
         rare = np.minimum(self.prior, 1.0 - self.prior)
         return np.log1p(-rare) - np.log(rare), 1.0 - value / rare
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         return {
             "prior": self.prior,
             "fpr_floor": 0.8 * self.place(self.equivalent_mu(self.bayes_risk)),
         }
 
-    def equivalent_mu(self, value):
+    def equivalent_mu(self, value: Array) -> Array:
         return _mu_of_profile(*self._profile(value))
 
-    def of_gaussian(self, mu):
+    def of_gaussian(self, mu: Array) -> Array:
         return gdp.bayes_risk(prior=self.prior, mu=mu)
 
-    def place(self, mu):
+    def place(self, mu: Array | None) -> Array:
         epsilon, _ = self._profile(self.bayes_risk)
         return np.clip(ndtr(-mu / 2.0 - epsilon / mu), DEEPEST, HIGHEST_FLOOR)
 
-    def without_noise(self, detected, adjacency):
+    def without_noise(self, detected: Array, adjacency: str) -> Array:
         absent, present = self.prior, 1.0 - self.prior
         relation = Adjacency(adjacency)
         if relation.symmetric:

@@ -13,14 +13,15 @@ from scipy.special import ndtri
 from .. import gdp
 from ..adjacency import Adjacency
 from ..bracket import Bracket
+from ..numerics.shapes import Array
 from .base import DEEPEST, HIGHEST_FLOOR, Target, first
 
 
-def rate_place(fpr, fnr):
+def rate_place(fpr: Array, fnr: Array) -> Array:
     return np.clip(np.minimum(fpr, fnr), DEEPEST, HIGHEST_FLOOR)
 
 
-def tpr_without_noise(fpr, detected, adjacency):
+def tpr_without_noise(fpr: Array, detected: Array, adjacency: str) -> Array:
     relation = Adjacency(adjacency)
     if relation.symmetric:
         return np.minimum(detected + fpr, 1.0)
@@ -29,7 +30,7 @@ def tpr_without_noise(fpr, detected, adjacency):
     return detected + (1.0 - detected) * fpr
 
 
-def mu_of_rates(fpr, tpr):
+def mu_of_rates(fpr: Array, tpr: Array) -> Array:
     with np.errstate(divide="ignore"):
         return np.maximum(ndtri(np.clip(tpr, 0.0, 1.0)) - ndtri(fpr), 0.0)
 
@@ -59,7 +60,7 @@ class FNR(Target):
     option: ClassVar[str] = "fnr"
     meaning: ClassVar[str] = "FNR of every attack at --fpr"
 
-    def _feasible(self):
+    def _feasible(self) -> None:
         if np.any(bad := self.fnr + self.fpr >= 1.0):
             fnr, fpr = first(bad, self.fnr, self.fpr)
             raise ValueError(
@@ -67,20 +68,20 @@ class FNR(Target):
                 f" {fnr:g} and fpr {fpr:g}"
             )
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         return {"fpr": self.fpr, "fpr_floor": 0.8 * rate_place(self.fpr, self.fnr)}
 
-    def equivalent_mu(self, value):
+    def equivalent_mu(self, value: Array) -> Array:
         with np.errstate(divide="ignore"):
             return np.maximum(-ndtri(np.clip(value, 0.0, 1.0)) - ndtri(self.fpr), 0.0)
 
-    def of_gaussian(self, mu):
+    def of_gaussian(self, mu: Array) -> Array:
         return gdp.beta(fpr=self.fpr, mu=mu)
 
-    def place(self, mu):
+    def place(self, mu: Array | None) -> Array:
         return rate_place(self.fpr, self.fnr)
 
-    def without_noise(self, detected, adjacency):
+    def without_noise(self, detected: Array, adjacency: str) -> Array:
         return 1.0 - tpr_without_noise(self.fpr, detected, adjacency)
 
 
@@ -107,7 +108,7 @@ class TPR(Target):
     option: ClassVar[str] = "tpr"
     meaning: ClassVar[str] = "TPR of every attack at --fpr"
 
-    def _feasible(self):
+    def _feasible(self) -> None:
         if np.any(bad := self.tpr <= self.fpr):
             tpr, fpr = first(bad, self.tpr, self.fpr)
             raise ValueError(
@@ -115,19 +116,19 @@ class TPR(Target):
                 f" and fpr {fpr:g}"
             )
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         return {"fpr": self.fpr, "fpr_floor": 0.8 * self.place(None)}
 
-    def equivalent_mu(self, value):
+    def equivalent_mu(self, value: Array) -> Array:
         return mu_of_rates(self.fpr, value)
 
-    def of_gaussian(self, mu):
+    def of_gaussian(self, mu: Array) -> Array:
         return gdp.tpr(fpr=self.fpr, mu=mu)
 
-    def place(self, mu):
+    def place(self, mu: Array | None) -> Array:
         return rate_place(self.fpr, 1.0 - self.tpr)
 
-    def without_noise(self, detected, adjacency):
+    def without_noise(self, detected: Array, adjacency: str) -> Array:
         return tpr_without_noise(self.fpr, detected, adjacency)
 
 
@@ -158,7 +159,7 @@ class Accuracy(Target):
     option: ClassVar[str] = "accuracy"
     meaning: ClassVar[str] = "accuracy of attacks at --fpr, with equal priors"
 
-    def _feasible(self):
+    def _feasible(self) -> None:
         if np.any(bad := self.accuracy <= 0.5):
             raise ValueError(
                 "accuracy must be above 0.5 (guessing reaches it), got"
@@ -171,22 +172,22 @@ class Accuracy(Target):
                 f" no noise), got {accuracy:g}"
             )
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         return {"fpr": self.fpr, "fpr_floor": 0.8 * self.place(None)}
 
-    def read(self, bracket):
+    def read(self, bracket: Bracket) -> Bracket:
         return Bracket(*(1.0 - 0.5 * (self.fpr + side) for side in (bracket.upper, bracket.lower)))
 
-    def equivalent_mu(self, value):
+    def equivalent_mu(self, value: Array) -> Array:
         return mu_of_rates(self.fpr, 2.0 * value - 1.0 + self.fpr)
 
-    def of_gaussian(self, mu):
+    def of_gaussian(self, mu: Array) -> Array:
         return 1.0 - 0.5 * (self.fpr + gdp.beta(fpr=self.fpr, mu=mu))
 
-    def place(self, mu):
+    def place(self, mu: Array | None) -> Array:
         return rate_place(self.fpr, 2.0 * (1.0 - self.accuracy) - self.fpr)
 
-    def without_noise(self, detected, adjacency):
+    def without_noise(self, detected: Array, adjacency: str) -> Array:
         return 0.5 * (1.0 - self.fpr + tpr_without_noise(self.fpr, detected, adjacency))
 
 
@@ -217,7 +218,7 @@ class Precision(Target):
     option: ClassVar[str] = "precision"
     meaning: ClassVar[str] = "precision of attacks at --fpr, with equal priors"
 
-    def _feasible(self):
+    def _feasible(self) -> None:
         if np.any(bad := self.precision <= 0.5):
             raise ValueError(
                 "precision must be above 0.5 (guessing reaches it), got"
@@ -230,27 +231,27 @@ class Precision(Target):
                 f" than no noise), got {precision:g}"
             )
 
-    def _tpr(self, value):
+    def _tpr(self, value: Array) -> Array:
         with np.errstate(divide="ignore"):
             return self.fpr * value / (1.0 - np.minimum(value, 1.0 / (1.0 + self.fpr)))
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         return {"fpr": self.fpr, "fpr_floor": 0.8 * self.place(None)}
 
-    def read(self, bracket):
+    def read(self, bracket: Bracket) -> Bracket:
         return Bracket(*(side / (side + self.fpr) for side in bracket))
 
-    def equivalent_mu(self, value):
+    def equivalent_mu(self, value: Array) -> Array:
         return mu_of_rates(self.fpr, self._tpr(value))
 
-    def of_gaussian(self, mu):
+    def of_gaussian(self, mu: Array) -> Array:
         tpr = gdp.tpr(fpr=self.fpr, mu=mu)
         return tpr / (tpr + self.fpr)
 
-    def place(self, mu):
+    def place(self, mu: Array | None) -> Array:
         return rate_place(self.fpr, np.maximum(1.0 - self._tpr(self.precision), DEEPEST))
 
-    def without_noise(self, detected, adjacency):
+    def without_noise(self, detected: Array, adjacency: str) -> Array:
         tpr = tpr_without_noise(self.fpr, detected, adjacency)
         return tpr / (tpr + self.fpr)
 
@@ -287,7 +288,7 @@ class AttackSuccess(Target):
         "success of re-identification, attribute inference or reconstruction, at --baseline"
     )
 
-    def _feasible(self):
+    def _feasible(self) -> None:
         if np.any(bad := self.success <= self.baseline):
             success, baseline = first(bad, self.success, self.baseline)
             raise ValueError(
@@ -295,17 +296,17 @@ class AttackSuccess(Target):
                 f" {success:g} and baseline {baseline:g}"
             )
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         return {"fpr": self.baseline, "fpr_floor": 0.8 * self.place(None)}
 
-    def equivalent_mu(self, value):
+    def equivalent_mu(self, value: Array) -> Array:
         return mu_of_rates(self.baseline, value)
 
-    def of_gaussian(self, mu):
+    def of_gaussian(self, mu: Array) -> Array:
         return gdp.tpr(fpr=self.baseline, mu=mu)
 
-    def place(self, mu):
+    def place(self, mu: Array | None) -> Array:
         return rate_place(self.baseline, 1.0 - self.success)
 
-    def without_noise(self, detected, adjacency):
+    def without_noise(self, detected: Array, adjacency: str) -> Array:
         return tpr_without_noise(self.baseline, detected, adjacency)
