@@ -22,6 +22,7 @@ from ..numerics.errors import BLACK_BOX, BLACK_BOX_VALUES
 from ..numerics.shapes import ArrayLike
 from ..numerics.validation import checked, open_unit
 from ..progress import show_progress
+from ..quantities.registry import named
 from ..targets import (
     FNR,
     TPR,
@@ -290,7 +291,8 @@ def _answer(target: Target, above: Above, below: Below):
             np.squeeze(target.baseline if isinstance(target, AttackSuccess) else target.fpr)
         )
         (most, least), (tpr, beta, at) = above.rates(fpr), below.rates(fpr)
-        sides = Bracket(least, beta) if target.quantity == "beta" else Bracket(tpr, most)
+        falls = not named(target.quantity).grows
+        sides = Bracket(least, beta) if falls else Bracket(tpr, most)
         return target.read(sides), at
     if isinstance(target, Advantage):
         return Bracket(below.delta(0.0), above.delta(0.0)), 0.0

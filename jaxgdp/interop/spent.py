@@ -31,6 +31,7 @@ from ..mechanisms.base import Mechanism
 from ..numerics.errors import CLOSED_FORM, SHORT
 from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import closed_unit, floor_rate
+from ..quantities.registry import named
 from .safe_sides import MuAndRegret, mu_and_regret, plain, safe_side
 from .zcdp import zcdp_mechanism
 
@@ -199,7 +200,7 @@ class Spent:
             fnr[zero] = np.maximum(1.0 - tpr[zero] - SHORT, 0.0)
             if np.any(inner):
                 tpr[inner], fnr[inner] = self._inner_rates(flat[inner], rtol)
-        return plain((tpr if quantity == "tpr" else fnr).reshape(rates.shape))
+        return plain((tpr if named(quantity).grows else fnr).reshape(rates.shape))
 
     def _inner_rates(self, fpr: Array, rtol: float) -> tuple[Array, Array]:
         """Largest TPR and least FNR at FPRs between 0 and 1."""

@@ -9,16 +9,8 @@ import numpy as np
 from ..bracket import Bracket
 from ..numerics.optional import Axes
 from ..numerics.shapes import Array
-from .style import COLOURS, from_floor, grid, power
-
-_LABELS = {"mu": r"$\mu$", "epsilon": r"$\varepsilon$", "delta": r"$\delta$", "tpr": "TPR"}
-_UNITS = {
-    "epsilon": " (nats)",
-    "delta": " (probability)",
-    "advantage": " (probability)",
-    "tpr": " (probability)",
-}
-_AT = {"epsilon": (r"\delta", "delta"), "delta": (r"\varepsilon", "epsilon"), "tpr": ("FPR", "fpr")}
+from ..quantities.registry import named
+from .style import COLOURS, at_argument, grid, symbol
 
 
 def budget(plan: Any, ax: Axes, quantity: str = "mu", limit: float | None = None) -> Axes:
@@ -74,13 +66,10 @@ def budget(plan: Any, ax: Axes, quantity: str = "mu", limit: float | None = None
             linewidth=1.0,
             label=f"budget: {last} steps",
         )
-    asked = dict(plan.asked)
-    label = _LABELS.get(quantity, quantity)
-    if quantity == "mu":
-        label += f" ({from_floor(asked['fpr_floor'])})"
-    elif quantity in _AT:
-        label += f" at ${_AT[quantity][0]} = {power(asked[_AT[quantity][1]])}$"
-    label += _UNITS.get(quantity, "")
+    of = named(quantity)
+    at = None if of.argument is None else dict(plan.asked)[of.argument]
+    label = symbol(of) + ("" if at is None else at_argument(of, at))
+    label += f" ({of.unit})" if of.unit else ""
     ax.set(xlabel="steps", ylabel=label, xlim=(0, steps[-1]), ylim=(0.0, None))
     grid(ax)
     ax.legend(frameon=False, fontsize=8, loc="lower right")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..numerics.optional import Axes, Dataset
+from ..quantities.registry import named
 from .band import band, both_sides
-from .style import plain_log, power
+from .style import at_argument, plain_log, symbol
 
 
 def risks_against_noise(
@@ -39,10 +40,9 @@ def risks_against_noise(
                 f"quantities must grow with the privacy loss, got {name!r}, whose lower side is the"
                 " one to report"
             )
-        at = one[name].attrs.get("at")
-        label = {"tpr": "TPR", "delta": r"$\delta$"}.get(name) or name
-        if at is not None:
-            label += f" at {'FPR' if name == 'tpr' else 'argument'} = ${power(at)}$"
+        at, of = one[name].attrs.get("at"), named(name)
+        label = symbol(of) if at is not None else name
+        label += "" if at is None else at_argument(of, at)
         sides = both_sides(one, name)
         band(
             one["noise_multiplier"].values,

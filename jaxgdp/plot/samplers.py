@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..numerics.optional import Axes, Dataset, Figure
+from ..quantities.registry import named
 from .band import both_sides
-from .style import BLACK, COLOURS, DASHES, MARKERS, from_floor, grid, marked, power
+from .style import BLACK, COLOURS, DASHES, MARKERS, at_argument, grid, marked, symbol
 
 # colour, dashes, marker and its size: open markers show where two lines are one
 _SAMPLER_STYLES = {
@@ -22,8 +23,6 @@ _AXES = {
     "batch_size": "batch size (records)",
     "num_epochs": "epochs",
 }
-_SYMBOLS = {"epsilon": r"$\varepsilon$ (nats)", "mu": r"$\mu$", "advantage": r"advantage $\eta$"}
-_AT = {"epsilon": r"\delta", "delta": r"\varepsilon", "tpr": "FPR", "beta": "FPR"}
 
 
 def sampler_bands(
@@ -81,11 +80,9 @@ def sampler_bands(
         ax.set_xlabel(_AXES[along])
         if legend:
             ax.legend(frameon=False, fontsize=8)
-    label = _SYMBOLS.get(quantity) or dataset[quantity].attrs.get("symbol", quantity)
-    if quantity == "mu":
-        label += f" ({from_floor(dataset.attrs['fpr_floor'])})"
-    elif quantity in _AT:
-        label += f" at ${_AT[quantity]} = {power(dataset[quantity].attrs['at'])}$"
+    of = named(quantity)
+    at = dataset.attrs["fpr_floor"] if of.own_argument is None else dataset[quantity].attrs["at"]
+    label = symbol(of) + (f" ({of.unit})" if of.unit == "nats" else "") + at_argument(of, at)
     ax.set_ylabel(label)
     ax.set_yscale("log")
     grid(ax)

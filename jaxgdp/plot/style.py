@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..numerics.optional import Axes
+from ..quantities.base import Quantity
+from ..quantities.registry import REGISTRY
 
 # Okabe and Ito's palette, told apart by colour-blind readers; its yellow is left out as too pale
 # for print
@@ -16,6 +18,9 @@ DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (8
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 DOTTED = ":"
 FEW = 25  # so many points or fewer are data of their own and get a marker each
+_LETTERS = {"μ": r"\mu", "μ_d": r"\mu_d", "ε": r"\varepsilon", "δ": r"\delta", "β": r"\beta"} | {
+    "η": r"\eta", "Δ": r"\Delta",
+}  # fmt: skip
 _APART = 0.13  # between markers, of the diagonal of the axes
 
 
@@ -72,6 +77,36 @@ def power(value: float) -> str:
     if not exponent:
         return mantissa
     return ("" if mantissa == "1" else rf"{mantissa} \times ") + f"10^{{{int(exponent)}}}"
+
+
+def symbol(quantity: Quantity) -> str:
+    """The symbol of a quantity as mathematical text.
+
+    Example:
+        >>> symbol(REGISTRY["epsilon"]), symbol(REGISTRY["tpr"])
+        ('$\\\\varepsilon$', 'TPR')
+    """
+    letter = _LETTERS.get(quantity.symbol)
+    return quantity.symbol if letter is None else f"${letter}$"
+
+
+def at_argument(quantity: Quantity, value: float) -> str:
+    """What a quantity is asked at, for a label; "" of one that is asked at nothing.
+
+    Example:
+        >>> at_argument(REGISTRY["epsilon"], 1e-5), at_argument(REGISTRY["tpr"], 0.1)
+        (' at $\\\\delta = 10^{-5}$', ' at FPR $= 0.1$')
+        >>> at_argument(REGISTRY["mu"], 0.0)
+        ' (every FPR)'
+    """
+    argument = quantity.argument
+    if argument is None:
+        return ""
+    if quantity.own_argument is None:
+        return f" ({from_floor(value)})"
+    if argument not in REGISTRY:
+        return f" at {argument.upper() if argument == 'fpr' else argument} $= {power(value)}$"
+    return f" at ${symbol(REGISTRY[argument]).strip('$')} = {power(value)}$"
 
 
 def from_floor(fpr_floor: float) -> str:

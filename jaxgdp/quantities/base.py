@@ -70,6 +70,8 @@ class Quantity:
             above.
         monotone: whether a mechanism of which another one's outputs can be made has at least as
             much of it (if it ``grows``; at most as much, otherwise).
+        of_one_curve: whether it is a place on one curve, so that the sides read off several curves
+            of a mechanism must not be combined.
         unit: "nats", "probability" or "".
         extent: (least, largest) value it can have, whatever the mechanism.
         rounding: absolute distance that the rounding of the readings may make the two sides cross
@@ -107,6 +109,7 @@ class Quantity:
     absolute: float | None = None
     safe_side: Literal["upper", "lower"] = "upper"
     monotone: bool = True
+    of_one_curve: bool = False
     unit: str = ""
     extent: tuple[float, float] = (0.0, np.inf)
     rounding: float = LEAST

@@ -125,6 +125,7 @@ READINGS = {
             long_name="FPR of the attack that reaches the advantage",
             extent=(0.0, 1.0),
             monotone=False,
+            of_one_curve=True,
         ),
     )
 }

@@ -101,7 +101,10 @@ def checked_arguments(function: str, given: Mapping[str, Any]) -> dict[str, Any]
         if name not in known:
             own = ("quantities", "rtol", "fpr_floor", "adjacency", *known)
             raise unknown_argument(function, name, own)
-    return {name: record.checked(given.get(name, record.default)) for name, record in known.items()}
+    return {
+        name: quantity.checked(given.get(name, quantity.default))
+        for name, quantity in known.items()
+    }
 
 
 discover()

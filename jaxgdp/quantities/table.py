@@ -18,17 +18,17 @@ def rows() -> list[tuple[str, ...]]:
     accuracy, long name and description.
     """
     found = []
-    for record in REGISTRY.values():
-        asked = "" if record.argument is None else f"{record.argument} = {record.default:g}"
-        meaning = record.description or record.long_name
+    for quantity in REGISTRY.values():
+        asked = "" if quantity.argument is None else f"{quantity.argument} = {quantity.default:g}"
+        meaning = quantity.description or quantity.long_name
         found.append(
             (
-                record.name,
-                record.symbol,
+                quantity.name,
+                quantity.symbol,
                 asked,
-                record.unit,
-                record.safe_side,
-                record.promise,
+                quantity.unit,
+                quantity.safe_side,
+                quantity.promise,
                 meaning,
             )
         )
@@ -49,20 +49,21 @@ def sections() -> str:
     report, and how it is read off.
     """
     parts = []
-    for record in REGISTRY.values():
+    for quantity in REGISTRY.values():
         facts = [
-            f"Symbol {record.symbol}" + (f", in {record.unit}" if record.unit == "nats" else "")
+            f"Symbol {quantity.symbol}"
+            + (f", in {quantity.unit}" if quantity.unit == "nats" else "")
         ]
-        if record.argument is not None:
-            facts.append(f"asked at `{record.argument}` (default {record.default:g})")
-        least, largest = record.extent
+        if quantity.argument is not None:
+            facts.append(f"asked at `{quantity.argument}` (default {quantity.default:g})")
+        least, largest = quantity.extent
         facts.append(f"between {least:g} and {'∞' if largest == float('inf') else f'{largest:g}'}")
-        facts.append(f"report the {record.safe_side} side")
-        facts.append(record.promise)
-        heading = record.long_name or record.name
-        meaning = f"\n\n{record.description}" if record.description else ""
+        facts.append(f"report the {quantity.safe_side} side")
+        facts.append(quantity.promise)
+        heading = quantity.long_name or quantity.name
+        meaning = f"\n\n{quantity.description}" if quantity.description else ""
         parts.append(
-            f"## `{record.name}`\n\n{heading[:1].upper() + heading[1:]}.{meaning}\n\n{'; '.join(facts)}."
+            f"## `{quantity.name}`\n\n{heading[:1].upper() + heading[1:]}.{meaning}\n\n{'; '.join(facts)}."
         )
     return "\n\n".join(parts)
 

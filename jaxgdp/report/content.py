@@ -8,7 +8,7 @@ import json
 import platform
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -52,14 +52,6 @@ DEFAULTS = {
     "fpr": options.REPORT_FPRS,
     "approximation": options.APPROXIMATION,
 }
-_OWN_ROWS = (
-    "mu",
-    "approximate_mu",
-    "regret",
-    "epsilon",
-    "advantage",
-    "tpr",
-)  # quantities that have fields of their own
 
 
 @dataclass(frozen=True)
@@ -394,15 +386,6 @@ def report(
             codes["mu"] = int(Status.CONTRADICTION)
     tier = "I" if regret.upper < TIER_LIMIT else "II"
     tpr_fprs, curve_fprs = (*settings["fpr"], best_fpr), (*CURVE_FPRS, best_fpr)
-    found = {
-        "mu": _scalar(ask("mu")),
-        "approximate_mu": _scalar(ask("approximate_mu", settings["approximation"])),
-        "epsilons": _paired(settings["delta"], ask("epsilon", np.array(settings["delta"]))),
-        "advantage": _scalar(ask("advantage")),
-        "tprs": _paired(tpr_fprs, ask("tpr", np.array(tpr_fprs))),
-        "fnrs": _paired(curve_fprs, ask("beta", np.array(curve_fprs))) if tier == "II" else (),
-        "others": tuple(_others(ask)),
-    }
     return Report(
         title=words.get("title", ""),
         neighbours=words.get("neighbours", ""),
@@ -412,6 +395,13 @@ def report(
         fpr_floor=settings["fpr_floor"],
         approximation=settings["approximation"],
         regret=regret,
+        mu=_scalar(ask("mu")),
+        approximate_mu=_scalar(ask("approximate_mu", settings["approximation"])),
+        epsilons=_paired(settings["delta"], ask("epsilon", np.array(settings["delta"]))),
+        advantage=_scalar(ask("advantage")),
+        tprs=_paired(tpr_fprs, ask("tpr", np.array(tpr_fprs))),
+        fnrs=_paired(curve_fprs, ask("beta", np.array(curve_fprs))) if tier == "II" else (),
+        others=tuple(_others(ask)),
         advantage_fpr=best_fpr,
         tail_mu=float(curve.tail_mu),
         status=_status(codes, composition),
@@ -430,7 +420,6 @@ def report(
                 "gdp_reason": verdict.reason,
             }
         ),
-        **found,
     )
 
 
@@ -449,14 +438,15 @@ def _others(ask: Callable[..., Bracket]) -> Iterator[tuple[str, float | None, Br
     """(name, argument, bracket) of every quantity of the registry that wants a row and has no
     field.
     """
-    for record in REGISTRY.values():
-        if record.name in _OWN_ROWS or record.reported == ():
+    own = {each.name.removesuffix("s") for each in fields(Report)}
+    for quantity in REGISTRY.values():
+        if quantity.name in own or quantity.reported == ():
             continue
-        if record.own_argument is None:
-            yield record.name, None, _scalar(ask(record.name))
+        if quantity.own_argument is None:
+            yield quantity.name, None, _scalar(ask(quantity.name))
             continue
-        for argument in (record.default,) if record.reported is None else record.reported:
-            yield record.name, float(argument), _scalar(ask(record.name, argument))
+        for argument in (quantity.default,) if quantity.reported is None else quantity.reported:
+            yield quantity.name, float(argument), _scalar(ask(quantity.name, argument))
 
 
 def _status(codes: dict[str, int], composition: Composition) -> str:

@@ -41,7 +41,7 @@ class Mu(Target):
     meaning: ClassVar[str] = "μ over FPRs from --fpr-floor on"
 
     def _checked(self, name: str, value: Any) -> Any:
-        return positive(name, value) if name == "mu" else floor_rate(name, value)
+        return positive(name, value) if name == self.goal_field else floor_rate(name, value)
 
     def parameters(self) -> dict[str, Any]:
         return {"fpr_floor": self.fpr_floor}
@@ -85,7 +85,7 @@ class ApproximateMu(Target):
     meaning: ClassVar[str] = "d-approximate μ, d in --approximation"
 
     def _checked(self, name: str, value: Any) -> Any:
-        return positive(name, value) if name == "mu" else open_unit(name, value)
+        return positive(name, value) if name == self.goal_field else open_unit(name, value)
 
     def parameters(self) -> dict[str, Any]:
         floor = np.clip(self.place(self.mu), DEEPEST, HIGHEST_FLOOR)

@@ -17,7 +17,7 @@ from ..numerics.showing import short
 from ..numerics.validation import finite
 from ..quantities.base import Quantity
 from ..quantities.registry import named
-from .base import DEEPEST, HIGHEST_FLOOR, Target, first
+from .base import DEEPEST, HIGHEST_FLOOR, REGISTRY, Target, first
 
 _LEAST_MU, _LARGEST_MU = 1e-4, 1e2
 _HALVINGS = 50
@@ -53,31 +53,33 @@ class OfQuantity(Target):
     meaning: ClassVar[str] = "safe side of --quantity, any that `jaxgdp quantities` lists"
 
     def __post_init__(self):
-        record = named(self.quantity)
-        if self.quantity == "regret":
+        asked = named(self.quantity)
+        if not asked.monotone:
+            targets = REGISTRY.values()
+            own = [each.__name__ for each in targets if vars(each).get("quantity") == asked.name]
             raise ValueError(
-                "quantity must not be 'regret', which does not fall steadily with the noise: use"
-                " targets.Regret"
+                f"quantity must not be {asked.name!r}, which does not fall steadily with the noise"
+                + "".join(f": use targets.{name}" for name in own[:1])
             )
         if self.at is None:
-            object.__setattr__(self, "at", np.nan if record.argument is None else record.default)
-        elif record.argument is None:
-            record.checked(self.at)
+            object.__setattr__(self, "at", np.nan if asked.argument is None else asked.default)
+        elif asked.argument is None:
+            asked.checked(self.at)
         super().__post_init__()
 
     @property
     def safe(self) -> str:  # type: ignore[override]
         """The side that decides."""
-        return self.record.safe_side
+        return self.asked.safe_side
 
     @property
-    def record(self) -> Quantity:
+    def asked(self) -> Quantity:
         """The quantity itself."""
         return named(self.quantity)
 
     @property
     def has_closed_form(self) -> bool:
-        return self.record.of_gaussian is not None
+        return self.asked.of_gaussian is not None
 
     def numbers(self):
         return ("value", "at")
@@ -85,8 +87,8 @@ class OfQuantity(Target):
     def describe(self):
         at = (
             ""
-            if self.record.argument is None
-            else f" at {self.record.argument} {short(np.squeeze(self.at))}"
+            if self.asked.argument is None
+            else f" at {self.asked.argument} {short(np.squeeze(self.at))}"
         )
         return f"{self.quantity} {short(np.squeeze(self.value))}{at}"
 
@@ -94,33 +96,33 @@ class OfQuantity(Target):
         if name == "at":
             return (
                 np.asarray(value, float)
-                if self.record.argument is None
-                else self.record.checked(value)
+                if self.asked.argument is None
+                else self.asked.checked(value)
             )
         return finite(name, value)
 
     def _feasible(self) -> None:
-        idle = np.asarray(self.record.idle(self.at), float)
-        bad = self.value <= idle if self.record.grows else self.value >= idle
+        idle = np.asarray(self.asked.idle(self.at), float)
+        bad = self.value <= idle if self.asked.grows else self.value >= idle
         if np.any(bad):
             value, reached = first(bad, self.value, idle)
-            side = "above" if self.record.grows else "below"
+            side = "above" if self.asked.grows else "below"
             raise ValueError(
                 f"value must be {side} {reached:g}, where {self.quantity} is when nothing is"
                 f" released, got {value:g}"
             )
 
     def parameters(self) -> dict[str, Any]:
-        if self.record.argument is None:
+        if self.asked.argument is None:
             return {"fpr_floor": self._floor()}
-        if self.record.argument == "fpr_floor":
+        if self.asked.argument == "fpr_floor":
             return {"fpr_floor": self.at}
-        return {self.record.argument: self.at, "fpr_floor": self._floor()}
+        return {self.asked.argument: self.at, "fpr_floor": self._floor()}
 
     def _floor(self):
         """As far out as the goal is decided, where that is known; else the default, or further."""
         deep = 0.5 * self.place(np.clip(self.gaussian_mu(), _LEAST_MU, _LARGEST_MU))
-        known = self.record.argument == "fpr" or self.record.threshold is not None
+        known = self.asked.argument == "fpr" or self.asked.threshold is not None
         return np.clip(
             deep if known else np.minimum(deep, options.FPR_FLOOR), DEEPEST, HIGHEST_FLOOR
         )
@@ -134,7 +136,7 @@ class OfQuantity(Target):
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
             found = self._of_gaussian(np.exp(middle), at)
-            less = found < value if self.record.grows else found > value
+            less = found < value if self.asked.grows else found > value
             low, high = np.where(less, middle, low), np.where(less, high, middle)
         return np.exp(0.5 * (low + high))
 
@@ -142,40 +144,40 @@ class OfQuantity(Target):
         return self._of_gaussian(mu, self.at)
 
     def _of_gaussian(self, mu: Array, at: Array) -> Array:
-        if self.record.of_gaussian is not None:
+        if self.asked.of_gaussian is not None:
             with np.errstate(all="ignore"):
-                return np.asarray(self.record.of_gaussian(mu, at))
+                return np.asarray(self.asked.of_gaussian(mu, at))
         mu, at = np.broadcast_arrays(np.asarray(mu, float), at)
         found = np.empty(mu.shape)
         for each in np.unique(at):
             here = np.isnan(at) if np.isnan(each) else at == each
-            grid, values = _table(self.record, None if np.isnan(each) else float(each))
+            grid, values = _table(self.asked, None if np.isnan(each) else float(each))
             found[here] = np.interp(np.log(mu[here]), grid, values)
         return found
 
     def place(self, mu: Array | None) -> Array:
-        if self.record.argument == "fpr":
+        if self.asked.argument == "fpr":
             return np.clip(self.at, DEEPEST, HIGHEST_FLOOR)
-        slope = 0.0 if self.record.threshold is None else self.record.threshold(self.at)
+        slope = 0.0 if self.asked.threshold is None else self.asked.threshold(self.at)
         return np.clip(ndtr(-mu / 2.0 - slope / mu), DEEPEST, HIGHEST_FLOOR)
 
     def without_noise(self, detected: Array, adjacency: str) -> Array:
         """The worst that the quantity can be: that no noise meets the target is left to the search
         to find.
         """
-        worst = self.record.extent[1] if self.record.grows else self.record.extent[0]
+        worst = self.asked.extent[1] if self.asked.grows else self.asked.extent[0]
         return np.full(np.broadcast_shapes(np.shape(detected), self.shape), worst)
 
 
 @functools.lru_cache(maxsize=64)
-def _table(record: Quantity, at: float | None) -> tuple[Any, Any]:
+def _table(quantity: Quantity, at: float | None) -> tuple[Any, Any]:
     """(log μ, value) of a few Gaussian curves, monotone: for steering only."""
     grid = np.linspace(np.log(_LEAST_MU), np.log(_LARGEST_MU), _TABLE)
-    asked = {} if record.argument is None else {record.argument: at}
+    asked = {} if quantity.argument is None else {quantity.argument: at}
     found = measure(
-        Gaussian(np.exp(-grid)), record.name, rtol=1e-2, nested=False, **asked
-    ).brackets[record.name]
-    sign = 1.0 if record.grows else -1.0
+        Gaussian(np.exp(-grid)), quantity.name, rtol=1e-2, nested=False, **asked
+    ).brackets[quantity.name]
+    sign = 1.0 if quantity.grows else -1.0
     return grid, sign * np.maximum.accumulate(
-        sign * np.asarray(found.upper if record.grows else found.lower)
+        sign * np.asarray(found.upper if quantity.grows else found.lower)
     )

@@ -45,7 +45,7 @@ class EpsilonDelta(Target):
     meaning: ClassVar[str] = "ε at --delta, in nats"
 
     def _checked(self, name: str, value: Any) -> Any:
-        return nonnegative(name, value) if name == "epsilon" else open_unit(name, value)
+        return nonnegative(name, value) if name == self.goal_field else open_unit(name, value)
 
     def parameters(self) -> dict[str, Any]:
         return {"delta": self.delta, "fpr_floor": self.place(self.gaussian_mu())}

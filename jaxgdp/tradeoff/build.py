@@ -95,5 +95,5 @@ def tradeoff(
         tail.reshape(mechanism.shape),
         tuple(found.curves),
         tuple(attacks),
-        Bracket(*(np.reshape(side, mechanism.shape) for side in sides)),
+        {mu.name: Bracket(*(np.reshape(side, mechanism.shape) for side in sides))},
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,8 +57,9 @@ class TradeoffCurve(Queries):
     # of mechanisms that are no more revealing, where those are looked at on their own: for one side
     # only
     _achieved: tuple = ()
-    # both sides of μ at ``fpr_floor`` as they were found with the curve, of the mechanism's shape
-    _mu: Any = None
+    # both sides of quantities at ``fpr_floor`` as they were found with the curve, of the mechanism's
+    # shape
+    _known: Mapping[str, Bracket] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         asked = f"rtol={self.rtol:g}, fpr_floor={self.fpr_floor:g}, tail_mu={short(self.tail_mu)}"

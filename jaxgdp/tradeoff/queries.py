@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ class Queries:
     fpr_floor: float
     _curves: tuple
     _achieved: tuple
-    _mu: Any
+    _known: Mapping[str, Bracket]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -48,13 +49,9 @@ class Queries:
     @with_float64
     def _sides(self, asked: Quantity, values: Array) -> Bracket:
         """What all looks at each curve have in common, side by side and not yet compared."""
-        if (
-            asked.name == "mu"
-            and self._mu is not None
-            and np.all(values == asked.query(self.fpr_floor))
-        ):
+        if asked.name in self._known and np.all(values == asked.query(self.fpr_floor)):
             shape = broadcast(mechanism=np.empty(self.shape), argument=values)
-            return Bracket(*(np.broadcast_to(side, shape) for side in self._mu))
+            return Bracket(*(np.broadcast_to(side, shape) for side in self._known[asked.name]))
         symmetric = Adjacency(self.adjacency).symmetric
         found = read_curves(self._curves, asked, values, self.shape, symmetric)
         for curves in self._achieved if asked.monotone else ():

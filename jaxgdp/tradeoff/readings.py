@@ -53,9 +53,10 @@ def read_curves(
     flat = np.broadcast_to(np.asarray(values, float), wide).reshape(-1)
     low, high = np.full(flat.shape, -np.inf), np.full(flat.shape, np.inf)
     # a place belongs to one curve
-    single = quantity.name == "advantage_fpr"
     entries = [
-        (i, curve) for i, row in enumerate(curves) for curve in (row[-1:] if single else row)
+        (i, curve)
+        for i, row in enumerate(curves)
+        for curve in (row[-1:] if quantity.of_one_curve else row)
     ]
     of_setting = [np.flatnonzero(owner == i) for i in range(len(curves))]
     where = [of_setting[i] for i, _ in entries]
