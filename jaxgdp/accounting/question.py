@@ -18,7 +18,7 @@ from ..numerics.shapes import Array, ArrayLike, Float, Int
 
 
 class Quantity(Protocol):
-    """What an accountant needs to know of a number that is asked for; see ``quantities.Quantity``."""
+    """What an accountant needs to know of a number asked for; see ``quantities.Quantity``."""
 
     @property
     def name(self) -> str: ...
@@ -186,8 +186,8 @@ class Answer(NamedTuple):
         sizes: lattice points used per setting, 0 where none are needed.
         lattices: the lattice of each setting's best bracket, None where there is none.
         curves: one Curve per setting when curves were kept.
-        executors: name of the executor that composed the half-curves of each setting's best bracket,
-            ``NO_EXECUTOR`` where no lattice was needed.
+        executors: name of the executor that composed the half-curves of each setting's best
+            bracket, ``NO_EXECUTOR`` where no lattice was needed.
     """
 
     results: dict[str, Bracket]

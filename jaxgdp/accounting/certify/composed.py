@@ -53,7 +53,9 @@ class Composed(NamedTuple):
     noise: Float[Array, ""]
     escaped: Float[Array, ""]
 
-    def guard(self, rate: Float[Array, ""], h: Float[Array, ""], size: int) -> Float[Array, ""]:
+    def guard(
+        self, rate: Float[Array, ""], h: Float[Array, ""], size: Array | float
+    ) -> Float[Array, ""]:
         """Bound on the error of Σ e^{−rate·i·h}·W over any stretch of the window (Cauchy–Schwarz on
         the rounding).
 
@@ -76,9 +78,13 @@ class Composed(NamedTuple):
         )
         clean = lambda a: xp.where(finite, a, 0.0)
         return Composed(
-            clean(self.plain), clean(self.split), clean(self.log_total), clean(self.roundoff), self.noise,
+            clean(self.plain),
+            clean(self.split),
+            clean(self.log_total),
+            clean(self.roundoff),
+            self.noise,
             xp.where(finite, self.escaped, xp.inf),
-        )  # fmt: skip
+        )
 
 
 def normalisation(

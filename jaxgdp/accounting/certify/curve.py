@@ -36,7 +36,7 @@ class Curve(NamedTuple):
     upper_minus: Vertices
     lower_plus: Vertices
     lower_minus: Vertices
-    tail_mu: Float[Array, ""]
+    tail_mu: Float[Array, ""] | float
     gaussian_part_mu: Float[Array, ""] | float = 0.0
 
 
@@ -100,7 +100,7 @@ def points(v: Vertices) -> Points:
     )
     last = xp.where(xp.isfinite(top), xp.maximum(top, 0.0), xp.max(xp.where(used, t, 0.0)))
 
-    def flat(a, end):
+    def flat(a: Array, end: Array | float) -> Array:
         return xp.append(a.reshape(-1), end)
 
     return Points(
@@ -137,7 +137,7 @@ def log_delta_at(v: Vertices, epsilon: Array) -> Array:
     """
     shape, e = xp.shape(epsilon), xp.reshape(epsilon, (-1,))
 
-    def piece(one):
+    def piece(one: Vertices) -> Array:
         k, inside = one.within(e)
         inside = inside & one.used[k]
         # the threshold and ε may differ in the last digit: δ is continuous, allow for as much
@@ -168,7 +168,7 @@ def log_one_minus_delta_at(v: Vertices, epsilon: Array) -> Array:
     """
     shape, e = xp.shape(epsilon), xp.reshape(epsilon, (-1,))
 
-    def piece(one):
+    def piece(one: Vertices) -> Array:
         k, inside = one.within(e)
         value = xp.logaddexp(one.log_beta[k], e + one.log_alpha[k])
         return xp.where(

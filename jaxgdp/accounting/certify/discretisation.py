@@ -1,7 +1,8 @@
 """From exact cell masses to two discrete pairs on a lattice: one that dominates, one that an attack
 achieves.
 
-The law of the privacy loss on a lattice is what others call a privacy loss distribution. Both are handed on tilted: mass·e^{s·ℓ}/M, with log M kept beside them.
+The law of the loss on a lattice is what others call a *privacy loss distribution*. Both are handed
+on tilted: mass·e^{s·ℓ}/M, with log M kept beside them.
 """
 
 from __future__ import annotations
@@ -49,8 +50,10 @@ def _normalise(
     log_scale: Float[Array, ""],
     uncertain: Float[Array, ""] | float = 0.0,
 ) -> Weights:
-    """Masses over their sum. ``scale`` and ``edge_error``: relative errors of the masses, in epsilons; ``gap``: lattice points
-    between neighbours.
+    """Masses over their sum.
+
+    ``scale`` and ``edge_error``: relative errors of the masses, in epsilons; ``gap``: lattice
+    points between neighbours.
 
     ``uncertain``: bound on the relative error of every mass, which is one of the composition and no
     noise.
@@ -139,8 +142,8 @@ def attack_weights(
         scale = cells.roundoff[:-1] + xp.abs(s * ell)
         last = xp.arange(ell.shape[0]) == ell.shape[0] - 1
         log_mass = xp.where(last, xp.logaddexp(log_mass[-2], log_mass[-1]), log_mass[:-1]) + s * ell
-        # (its own scale: the pair of the lower side may have much less mass far out than what was planned
-        # for)
+        # (its own scale: the pair of the lower side may have much less mass far out than what was
+        # planned for)
         largest = xp.max(log_mass)
         return _normalise(
             xp.exp(log_mass - largest), scale, cells.jitter[:-1], gap, largest, cells.uncertain
@@ -152,7 +155,7 @@ def attack_weights(
     return tilted(log_x, tilt), tilted(log_y, tilt - 1.0)
 
 
-def _without(log_whole: Float[Array, ""], log_part: Float[Array, ""]) -> Float[Array, ""]:
+def _without(log_whole: Float[Array, ""], log_part: Array | float) -> Float[Array, ""]:
     """log of a mass less a part of it, raised by the rounding error (it sits at an end point, whose
     mass is in the guard).
     """

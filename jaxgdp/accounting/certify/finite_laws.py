@@ -5,6 +5,7 @@ is needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -30,9 +31,9 @@ _SHORTEST, _LONGER = 1024, 2
 
 
 def attack_curve(
-    loss: Float[np.ndarray, " atoms"],
-    log_p: Float[np.ndarray, " atoms"],
-    log_q: Float[np.ndarray, " atoms"],
+    loss: Float[Array, " atoms"],
+    log_p: Float[Array, " atoms"],
+    log_q: Float[Array, " atoms"],
     error: float,
 ) -> Curve:
     """The curve of which the lower side is that of one use of a finite pair, and of which the upper
@@ -99,9 +100,9 @@ def _advantage(half: Vertices) -> float:
 
 def _both(
     half: Callable[..., Vertices],
-    loss: Float[np.ndarray, " atoms"],
-    log_p: Float[np.ndarray, " atoms"],
-    log_q: Float[np.ndarray, " atoms"],
+    loss: Float[Array, " atoms"],
+    log_p: Float[Array, " atoms"],
+    log_q: Float[Array, " atoms"],
     error: Array | float,
     apart: Array | float,
     *others: float | tuple[float, float],
@@ -123,17 +124,17 @@ def _both(
     return [plus, half(-loss[::-1], log_q[::-1], log_p[::-1], *slacks, *second)]
 
 
-def _up(log_mass: Float[np.ndarray, " atoms"]) -> Float[np.ndarray, " atoms"]:
+def _up(log_mass: Float[Array, " atoms"]) -> Float[Array, " atoms"]:
     """log of the masses from each place on."""
     return np.logaddexp.accumulate(log_mass[::-1])[::-1]
 
 
 def _vertices(
-    at: Float[np.ndarray, " ends"],
-    log_alpha: Float[np.ndarray, " atoms"],
-    log_tpr: Float[np.ndarray, " atoms"],
-    log_beta: Float[np.ndarray, " atoms"],
-    used: Bool[np.ndarray, " atoms"],
+    at: Float[Array, " ends"],
+    log_alpha: Float[Array, " atoms"],
+    log_tpr: Float[Array, " atoms"],
+    log_beta: Float[Array, " atoms"],
+    used: Bool[Array, " atoms"],
     top: float,
     log_infinity_mass: float,
 ) -> Vertices:
@@ -151,6 +152,7 @@ def _padded(halves: list[Vertices]) -> list[Vertices]:
         length *= _LONGER
 
     def wide(half: Vertices) -> Vertices:
+        assert half.at is not None  # losses are not equally far apart
         extra = (0, 0), (0, length - half.used.shape[-1])
         rest = {
             "log_alpha": 0.0,
@@ -169,9 +171,9 @@ def _padded(halves: list[Vertices]) -> list[Vertices]:
 
 
 def _dominating(
-    loss: Float[np.ndarray, " atoms"],
-    log_p: Float[np.ndarray, " atoms"],
-    log_q: Float[np.ndarray, " atoms"],
+    loss: Float[Array, " atoms"],
+    log_p: Float[Array, " atoms"],
+    log_q: Float[Array, " atoms"],
     slack: float,
     near: float,
     infinite: float,
@@ -224,9 +226,9 @@ def _dominating(
 
 
 def _attack(
-    loss: Float[np.ndarray, " atoms"],
-    log_p: Float[np.ndarray, " atoms"],
-    log_q: Float[np.ndarray, " atoms"],
+    loss: Float[Array, " atoms"],
+    log_p: Float[Array, " atoms"],
+    log_q: Float[Array, " atoms"],
     slack: float,
     near: float,
     most: float = 1.0,
@@ -299,6 +301,7 @@ def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -
         question: about these.
     """
     curves: list = [None] * len(rows)
+    mechanism: Any  # with tables, see ``used_once``
     for mechanism, _ in groups:
         for i, row in enumerate(rows):
             for k in np.flatnonzero(np.any(mechanism.loss[row] != 0.0, axis=-1)):

@@ -48,9 +48,9 @@ class Tables(NamedTuple):
     """
 
     offset: Float[Array, " points"]
-    size: Float[Array, ""]
-    block: Float[Array, ""]
-    inner: Float[Array, ""]
+    size: Float[Array, ""] | float
+    block: Float[Array, ""] | float
+    inner: Float[Array, ""] | float
     right: Int[Array, " distances"]
     left: Int[Array, " distances"]
     sine: trig_tables.Octaves

@@ -19,6 +19,7 @@ from ...numerics.shapes import Array, Bool, Float
 from ..plan import Plan
 from .composed import Composed, Window
 from .curve_end import has_curve_end, with_curve_end
+from .discretisation import Weights
 from .half_vertices import attack_vertices, dominating_vertices
 from .lattice import Grid, Placement, placement
 from .low_frequencies import Sums
@@ -119,10 +120,10 @@ def _compose(
     tilts = xp.stack([plan.tilt, plan.tilt, plan.tilt - 1.0])
     shifts = xp.stack([xp.zeros(()), shift, shift])
 
-    def run(weights, tilt, shift, *sums):
+    def run(weights: Weights, tilt: Array, shift: Array, sums: Sums | None = None) -> Composed:
         start = xp.round(place.first * grid.block) + shift + 1.0 - base
         window = Window(start, tilt, h, plan.miss_low, plan.miss_high)
-        return grid.compose(weights, count, window, plan, centre, shift, *sums).sound()
+        return grid.compose(weights, count, window, plan, centre, shift, sums).sound()
 
     stacked = jax.tree.map(lambda *x: xp.stack(x), *laws)
     composed = xp.vmap(run)(stacked, tilts, shifts, *([] if sums is None else [sums]))

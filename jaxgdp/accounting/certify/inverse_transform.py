@@ -39,13 +39,20 @@ class InverseTransform(Protocol):
 class _ByFFT:
     """One short FFT."""
 
-    def of_product(self, real, imaginary, cos, sin, length):
+    def of_product(
+        self,
+        real: Float[Array, " frequencies"],
+        imaginary: Float[Array, " frequencies"],
+        cos: Float[Array, " frequencies"],
+        sin: Float[Array, " frequencies"],
+        length: int,
+    ) -> Float[Array, " vertices"]:
         padded = xp.pad(
             xp.complex(real, imaginary) * xp.complex(cos, sin), (0, length // 2 + 1 - real.shape[0])
         )
         return xp.irfft(padded, length)
 
-    def rounding(self, frequencies, length):
+    def rounding(self, frequencies: int, length: int) -> float:
         return FFT * np.log2(length)
 
 

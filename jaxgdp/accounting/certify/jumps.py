@@ -179,7 +179,7 @@ def _no_jump(
     """Chernoff bound on the mass of small steps alone from ``from_point`` on."""
     h, total = window.h, parts.total
 
-    def log_bound(a, mass, offset):
+    def log_bound(a: Array, mass: Array, offset: Array) -> Array:
         return (
             xp.sum(count * (log_moment(mass, a * h * offset) + xp.log(total))) - a * h * from_point
         )

@@ -89,8 +89,8 @@ class Dense(NamedTuple):
         """Self-composition of a step; ``real_uses`` with derivatives in the numbers of uses."""
         shape = {"left": self.left, "size": self.size, "block": self.block}
         if not self.jumps:
-            real = {"centre": centre} if real_uses else {}
-            return compose_blocks(weights, count, window, **shape, **real)
+            moving = centre if real_uses else None
+            return compose_blocks(weights, count, window, **shape, centre=moving)
         h = window.h
         beyond = h * (centre[:, None] + self.offset) > plan.jump
         # (vertices below are not used, see ``half_vertices.dominating_vertices``)
@@ -118,11 +118,11 @@ class Sparse(NamedTuple):
         return self.tables.offset
 
     @property
-    def size(self) -> Float[Array, ""]:
+    def size(self) -> Float[Array, ""] | float:
         return self.tables.size
 
     @property
-    def block(self) -> Float[Array, ""]:
+    def block(self) -> Float[Array, ""] | float:
         return self.tables.block
 
     @property
@@ -182,7 +182,7 @@ class Placement(NamedTuple):
     h: Float[Array, ""]
     width: Float[Array, ""]
     first: Float[Array, ""]
-    size: Float[Array, ""] | int
+    size: Float[Array, ""] | float
 
     def thresholds(self, number: int) -> Float[Array, " vertices"]:
         """Those of so many vertices."""
@@ -222,7 +222,7 @@ def _reaching(h: Float[Array, ""], anchor: Float[Array, ""]) -> Float[Array, ""]
 
 
 def _phase(
-    h: Float[Array, ""], anchor: Float[Array, ""], block: Float[Array, ""] | int
+    h: Float[Array, ""], anchor: Float[Array, ""], block: Float[Array, ""] | float
 ) -> Float[Array, ""]:
     points = xp.round(anchor / h)
     return points - block * xp.floor(points / block)

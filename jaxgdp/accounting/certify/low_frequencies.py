@@ -84,7 +84,7 @@ def _row(table: Octaves) -> int:
 
 
 def _in_small_products(
-    rows: Float[np.ndarray, "components rows row"], table: Octaves
+    rows: Float[Array, "components rows row"], table: Octaves
 ) -> Float[np.ndarray, "components frequencies"]:
     """The same by NumPy: each product so small that BLAS leaves it to one thread; of two on busy
     cores one would wait for the other.
@@ -185,9 +185,9 @@ def compose(
     angle = angle + (2.0 * np.pi) * (turns - xp.floor(turns))
     real, imaginary = power * xp.cos(angle), power * xp.sin(angle)
 
-    def numbers(cos, sin):
-        seen = transform.of_product(real, imaginary, cos, sin, length)
-        return (seen / t.inner).reshape(vertices, -1)
+    def numbers(cos: Array, sin: Array) -> Array:
+        summed = transform.of_product(real, imaginary, cos, sin, length)
+        return (summed / t.inner).reshape(vertices, -1)
 
     blocks = _block_sums(numbers, window, t)
     return Composed(*blocks, *normalisation(weights, count), noise, escaped)

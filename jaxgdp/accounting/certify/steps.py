@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
@@ -57,7 +57,7 @@ class _Infinity(NamedTuple):
     """
 
     on_lattice: Float[Array, ""]
-    log_own: Float[Array, ""]
+    log_own: Float[Array, ""] | float
     attacked: Float[Array, ""]
 
 
@@ -98,7 +98,10 @@ def step(
     between = xp.diff(offset)
     gap = xp.maximum(xp.append(between, 1.0), xp.append(1.0, between))
     points = _Points(offset, gap, h, plan.tilt, reverse)
-    laws, on_lattice, own, attacked, masses, at = [], 0.0, 0.0, 0.0, [], 0
+    laws, masses, at = [], [], 0
+    on_lattice: Any = 0.0
+    own: Any = 0.0
+    attacked: Any = 0.0
     for mechanism, count in groups:
         here = slice(at, at + count.shape[0])
         at += count.shape[0]

@@ -63,7 +63,10 @@ def at_points(size: int, frequencies: int, base: int, octaves: int) -> tuple[Oct
 def flat(octaves: Octaves) -> Float[np.ndarray, "distances frequencies"]:
     """One of the tuples of :func:`at_points` as one table of all distances and frequencies."""
     return np.concatenate(
-        [np.moveaxis(a, 0, 2).reshape(-1, a.shape[0] * a.shape[-1]) for a in octaves]
+        [
+            np.moveaxis(a, 0, 2).reshape(-1, a.shape[0] * a.shape[-1])
+            for a in map(np.asarray, octaves)
+        ]
     )
 
 
@@ -87,7 +90,7 @@ def _table(
     sine = np.sin(half)
     shape = (-1, row(len(distance)), max(1, frequencies // _SLAB), min(frequencies, _SLAB))
 
-    def in_slabs(a):
+    def in_slabs(a: np.ndarray) -> np.ndarray:
         a = a[turn] if known else a
         return np.ascontiguousarray(np.moveaxis(a.reshape(shape), 2, 0))
 
@@ -95,7 +98,7 @@ def _table(
 
 
 def at_nodes(
-    size: int, frequencies: int, node: Float[np.ndarray, " nodes"]
+    size: int, frequencies: int, node: Float[Array, " nodes"]
 ) -> tuple[Float[np.ndarray, "nodes frequencies"], Float[np.ndarray, "nodes frequencies"]]:
     """cos and sin of 2π·k·node/N, shape (nodes, K): the same arrays for the same nodes."""
 

@@ -36,7 +36,7 @@ def escaped_mass(
     w: Float[Array, "components points"],
     count: Float[Array, " components"],
     offset: Float[Array, " points"],
-    size: Float[Array, ""] | int,
+    size: Float[Array, ""] | float,
     window: Window,
 ) -> Float[Array, ""]:
     """Chernoff bound on the composed mass outside a window of ``size`` lattice points.
@@ -52,7 +52,7 @@ def escaped_mass(
     steps, start, length = h * offset, h * window.start, h * size
     inner = xp.at_set(xp.at_set(w, (slice(None), 0), 0.0), (slice(None), -1), 0.0)
 
-    def moment(a):
+    def moment(a: Array) -> Array:
         return xp.sum(count * log_moment(inner, a * steps))
 
     above = xp.exp(moment(window.miss_high) - window.miss_high * (start + length))

@@ -82,7 +82,7 @@ def trimmed(halves: list[Vertices]) -> list[Vertices]:
 
 
 def _span(
-    used: Bool[np.ndarray, "units vertices"],
+    used: Bool[Array, "units vertices"],
 ) -> tuple[Int[np.ndarray, " units"], Int[np.ndarray, " units"]]:
     """First used vertex of each row, and the one after the last."""
     number = used.shape[-1]
