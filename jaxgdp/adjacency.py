@@ -17,7 +17,7 @@ class Adjacency(StrEnum):
         (True, False)
         >>> Adjacency.checked("none")
         Traceback (most recent call last):
-        ValueError: adjacency must be one of 'add_remove', 'add', 'remove', 'replace_one', got 'none'
+        ValueError: adjacency must be one of 'add_remove', 'add', ..., got 'none'
     """
 
     ADD_REMOVE = "add_remove"
@@ -65,3 +65,36 @@ class Adjacency(StrEnum):
         known.
         """
         return Adjacency.ADD_REMOVE if self.replaces else self
+
+    @property
+    def meaning(self) -> str:
+        """What the relation means for data sets that differ by a record, in words for reports."""
+        return _MEANINGS[self]
+
+    @property
+    def order_meaning(self) -> str:
+        """What the relation means for a pair whose neighbours are described apart, in words for
+        reports.
+        """
+        if self.symmetric:
+            return (
+                "both orders: neither of the two neighbouring data sets, as described, may be told"
+                " from the other"
+            )
+        doubted = "first" if self.swapped else "second"
+        return (
+            f"one order only: the attacker doubts the {doubted} of the two neighbouring data sets"
+        )
+
+
+_MEANINGS = {
+    Adjacency.ADD_REMOVE: (
+        "one record added or removed: neither of “it is there” and “it is not” may be told from the"
+        " other"
+    ),
+    Adjacency.ADD: "one record added: the attacker doubts a data set without it",
+    Adjacency.REMOVE: "one record removed: the attacker doubts a data set with it",
+    Adjacency.REPLACE_ONE: (
+        "one record replaced by another: the number of records stays the same and may be known"
+    ),
+}

@@ -17,6 +17,7 @@ from ..mechanisms import Composition
 from ..mechanisms.base import Mechanism
 from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
+from ..quantities.table import documented
 from ..samplers import REGISTRY
 from ..targets import TPR, Regret, Target
 from ..tradeoff import dominating
@@ -57,6 +58,7 @@ Family: TypeAlias = Any  # DPSGD, Epochs, Scaled or black boxes
 @renamed_arguments(tolerance="rtol", epochs="num_epochs")
 @keywords_after(1, "sampling_prob", "num_steps")
 @explain_arguments
+@documented
 def calibrate(
     target: Target,
     *,
@@ -89,8 +91,7 @@ def calibrate(
 
     Args:
         target: one of ``jaxgdp.targets``, with scalars or arrays.
-        sampling_prob: p in (0, 1].
-        num_steps: whole numbers ≥ 1.
+        {sampling_prob, num_steps}
         noise_multiplier: σ > 0, given only when it is not solved for.
         solve_for: "noise_multiplier", "num_steps" or "sampling_prob"; what is solved for is not
             given.
@@ -106,7 +107,7 @@ def calibrate(
             so they need as much.
         num_epochs: whole numbers ≥ 1, for samplers other than "poisson".
         rtol: relative step, in [1e-6, 0.1]; for steps at least 1.
-        adjacency: as for :func:`jaxgdp.measure`.
+        {adjacency}
         infeasible: "raise", or "flag" to leave in ``status`` what some elements of a batch cannot
             have.
         progress: called with the number of calibrations finished, as they finish; True shows them

@@ -31,9 +31,10 @@ if click is not None:
             options: Callable[[], list[Any]],
             examples: tuple[str, ...],
             renamed: Mapping[str, str],
+            more: Callable[[], str] | None,
         ):
             super().__init__(name, callback=function, help=inspect.getdoc(function))
-            self.make, self.examples, self.renamed = options, examples, renamed
+            self.make, self.examples, self.renamed, self.more = options, examples, renamed, more
 
         def get_params(self, ctx: Any) -> list[Any]:
             if self.make is not None:
@@ -44,13 +45,20 @@ if click is not None:
             return super().parse_args(ctx, [self._present(text) for text in args])
 
         def _present(self, text: str) -> str:
-            """The name of an option that had another one, with a warning; anything else as it is."""
+            """The new name of an option, with a warning where it is the old one; other text as is."""
             name, equals, value = text.partition("=")
             if name not in self.renamed:
                 return text
             new = self.renamed[name]
             print(f"jaxgdp: warning: {name} is deprecated: write {new}", file=sys.stderr)
             return new + equals + value
+
+        def format_help_text(self, ctx: Any, formatter: Any) -> None:
+            super().format_help_text(ctx, formatter)
+            if self.more is not None:
+                formatter.write_paragraph()
+                with formatter.indentation():
+                    formatter.write_text(self.more())
 
         def format_epilog(self, ctx: Any, formatter: Any) -> None:
             show_examples(self.examples, formatter)
@@ -67,6 +75,7 @@ def command(
     options: Callable[[], list[Any]],
     examples: tuple[str, ...],
     renamed: Mapping[str, str] | None = None,
+    more: Callable[[], str] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add a function to the command line: ``report_command`` becomes ``jaxgdp report``.
 
@@ -74,12 +83,13 @@ def command(
         options: () → the options; their names are the function's arguments.
         examples: as typed.
         renamed: old name of an option → its name.
+        more: () → a sentence of the help that takes a while to make.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if click is not None:
             name = function.__name__.removesuffix("_command")
-            COMMANDS[name] = Command(name, function, options, examples, renamed or {})
+            COMMANDS[name] = Command(name, function, options, examples, renamed or {}, more)
         return function
 
     return decorate

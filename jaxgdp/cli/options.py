@@ -226,9 +226,12 @@ def shared(
     A number out of range is refused before anything is loaded.
 
     Args:
-        name: of the argument. meaning: what it means to this command, where that is special.
-        many: whether it takes several numbers and ranges. default: other than the table's; required:
-            there is none. known: the argument itself, where it is in no table.
+        name: of the argument.
+        meaning: what it means to this command, where that is special.
+        many: whether it takes several numbers and ranges.
+        default: other than the table's.
+        required: whether there is no default.
+        known: the argument itself, where it is in no table.
     """
     found = known or ARGUMENTS[name]
     meaning = meaning or found.meaning

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _MOST_DIFFERENCES = 10
 _SHORT = ("json", "markdown")  # formats that have an option of their own
 _RUN = ("noise_multiplier", "num_steps", "sampling_prob")
-_SETTINGS = ("fpr_floor", "rtol", "delta", "fpr", "approximation", "adjacency")
 
 
 def _options() -> list[Any]:
@@ -88,8 +87,8 @@ def report_command(
     **numbers: Any,
 ) -> int:
     """Certified privacy of one DP-SGD run, of a described mechanism, or of a deployment."""
-    run = {name: numbers[name] for name in _RUN}
-    settings = given(**{name: numbers[name] for name in _SETTINGS})
+    run = {name: numbers.pop(name) for name in _RUN}
+    settings = given(**numbers)
     _one_source(run, {"--spec": spec, "--deployment": deployment, "--from": stored})
     short = [name for name, chosen in zip(_SHORT, (json, markdown), strict=True) if chosen]
     kind, path = _form(form, short, output, force, metadata)

@@ -8,6 +8,7 @@ from typing import Any
 
 from .command import command
 from .options import (
+    FIGURE_SUFFIXES,
     FORCE,
     argument,
     cache_compiled_programs,
@@ -26,10 +27,17 @@ def _options() -> list[Any]:
         option("only", "A figure or table, such as figure-3, repeated or comma-separated. [default:"
                " all]", metavar="NAME", many=True),
         flag("quick", "Coarser grids, for a first look."),
-        option("format", "Format of figures: png, pdf or svg.", metavar="TEXT", default="png"),
+        option("format", f"Format of figures: {', '.join(name[1:] for name in FIGURE_SUFFIXES)}.",
+               metavar="TEXT", default="png"),
         flag("force", FORCE),
         *progress_options(),
     ]  # fmt: skip
+
+
+def _papers() -> str:
+    from ..reproduce import PAPERS
+
+    return f"PAPER is one of {', '.join(PAPERS)}."
 
 
 @command(
@@ -38,6 +46,7 @@ def _options() -> list[Any]:
         "jaxgdp reproduce gomez2025 --output reproduction --only figure-4,table-2",
         "jaxgdp reproduce kulynych2024 --output reproduction --quick",
     ),
+    more=_papers,
 )
 def reproduce_command(
     paper: str,
@@ -49,10 +58,7 @@ def reproduce_command(
     quiet: bool,
     progress: bool,
 ) -> None:
-    """Figures and tables of a paper as files, and a verdict on each of its numbers.
-
-    PAPER is gomez2025, kulynych2024, liu2022, chua2024 or negoescu2023.
-    """
+    """Figures and tables of a paper as files, and a verdict on each of its numbers."""
     figure_format = format or "png"
     with working("loading", quiet=quiet, always=progress):
         from ..reproduce import check, items, outputs, reproduce

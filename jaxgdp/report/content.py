@@ -8,7 +8,7 @@ import json
 import platform
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from ..numerics.shapes import ArrayLike
 from ..numerics.validation import floor_rate, open_unit, relative_width
 from ..progress import show_progress
 from ..quantities.registry import REGISTRY
+from ..quantities.table import documented
 from ..spec import SETTINGS, SEVERAL, Spec, from_dict, to_dict
 from ..tradeoff import ContradictionWarning, TradeoffCurve, tradeoff
 from . import stored, text
@@ -52,6 +53,17 @@ DEFAULTS = {
     "fpr": options.REPORT_FPRS,
     "approximation": options.APPROXIMATION,
 }
+
+
+def _certified(quantity: str, *, several: bool = False, key: str | None = None) -> Any:
+    """A field of a report that holds brackets of a quantity.
+
+    Args:
+        quantity: its name.
+        several: whether it holds (argument, bracket) of some arguments, or one bracket.
+        key: in the dictionary of the report; default the name of the quantity.
+    """
+    return field(metadata={"quantity": quantity, "several": several, "key": key or quantity})
 
 
 @dataclass(frozen=True)
@@ -104,16 +116,16 @@ class Report:
     mechanism: str
     adjacency: str
     tier: str
-    mu: Bracket
+    mu: Bracket = _certified("mu")
     fpr_floor: float
-    approximate_mu: Bracket
+    approximate_mu: Bracket = _certified("approximate_mu")
     approximation: float
-    regret: Bracket
-    epsilons: tuple[tuple[float, Bracket], ...]
-    advantage: Bracket
+    regret: Bracket = _certified("regret")
+    epsilons: tuple[tuple[float, Bracket], ...] = _certified("epsilon", several=True)
+    advantage: Bracket = _certified("advantage")
     advantage_fpr: float
-    tprs: tuple[tuple[float, Bracket], ...]
-    fnrs: tuple[tuple[float, Bracket], ...]
+    tprs: tuple[tuple[float, Bracket], ...] = _certified("tpr", several=True)
+    fnrs: tuple[tuple[float, Bracket], ...] = _certified("beta", several=True, key="fnr")
     tail_mu: float
     status: str
     rtol: float
@@ -126,6 +138,38 @@ class Report:
     date: str = field(default="", compare=False)
     software: dict = field(default_factory=dict, compare=False)
     _curve: Any = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def certified_fields(cls) -> list[Field]:
+        """The fields that hold brackets of a quantity, which their metadata name."""
+        return [each for each in fields(cls) if "quantity" in each.metadata]
+
+    def __getitem__(self, name: str) -> Bracket | dict[float, Bracket]:
+        """The bracket of a quantity, or argument → bracket where there are several.
+
+        Raises:
+            KeyError: the report does not hold that quantity; names those that it holds.
+
+        Example:
+            >>> import jaxgdp
+            >>> found = jaxgdp.report(jaxgdp.Gaussian(2.0))
+            >>> round(float(found["mu"].upper), 6), round(float(found["epsilon"][1e-5].upper), 3)
+            (0.5, 1.993)
+        """
+        held = {
+            each.metadata["quantity"]: getattr(self, each.name) for each in self.certified_fields()
+        }
+        held |= {
+            other: tuple((at, bracket) for also, at, bracket in self.others if also == other)
+            for other, _, _ in self.others
+        }
+        if not held.get(name):
+            known = ", ".join(key for key, value in held.items() if value)
+            raise KeyError(f"the report holds {known}; got {name!r}")
+        found = held[name]
+        if isinstance(found, Bracket):
+            return found
+        return found[0][1] if len(found) == 1 else dict(found)
 
     @property
     def question(self) -> str:
@@ -145,6 +189,11 @@ class Report:
 
     def _repr_markdown_(self) -> str:
         return self.to_markdown()
+
+    def _repr_html_(self) -> str:
+        from .html import fragment
+
+        return fragment(self)
 
     def save(self, path: str | Path, format: str | None = None, **metadata: Any) -> None:
         """Write the report to a file, which is replaced where it exists.
@@ -269,7 +318,7 @@ class Report:
         Raises:
             ValueError: a key is missing or holds something else; names it.
         """
-        return cls(**stored.fields(data))
+        return cls(**stored.values_back(cls, data))
 
 
 def _settled(
@@ -322,6 +371,7 @@ def _differs(value: Any, default: Any) -> bool:
 
 @renamed_arguments(deltas="delta", fprs="fpr")
 @show_progress("measuring")
+@documented
 def report(
     mechanism: Mechanism | Composition | Spec,
     *,
@@ -338,12 +388,10 @@ def report(
     Args:
         mechanism: a scalar mechanism or composition, or a :class:`jaxgdp.spec.Spec`, whose settings
             count where no other is given.
-        rtol: relative width asked of the μ bracket, in [1e-8, 1); default 1e-3.
-        fpr_floor: smallest FPR at which μ must hold, in [1e-300, 0.5); default 1e-10.
-        adjacency: "add_remove" (default), "add", "remove" or "replace_one".
+        {rtol, fpr_floor, adjacency}
         delta: δ at which to give ε, one or several in (0, 1); default 1e-3, 1e-5, 1e-6, 1e-10.
         fpr: FPR at which to give the TPR, one or several in (0, 1); default 1e-10, 1e-9, …, 0.1.
-        approximation: d of the d-approximate μ, in (0, 1); default 1e-10.
+        {approximation}
 
     Returns:
         A :class:`Report`; of every bracket but those of ``fnrs``, report the upper side.
@@ -404,7 +452,7 @@ def report(
         others=tuple(_others(ask)),
         advantage_fpr=best_fpr,
         tail_mu=float(curve.tail_mu),
-        status=_status(codes, composition),
+        status=_status(codes, composition),  # (of all that has been asked above)
         rtol=settings["rtol"],
         spec=content,
         version=__version__,
@@ -438,7 +486,7 @@ def _others(ask: Callable[..., Bracket]) -> Iterator[tuple[str, float | None, Br
     """(name, argument, bracket) of every quantity of the registry that wants a row and has no
     field.
     """
-    own = {each.name.removesuffix("s") for each in fields(Report)}
+    own = {each.metadata["quantity"] for each in Report.certified_fields()}
     for quantity in REGISTRY.values():
         if quantity.name in own or quantity.reported == ():
             continue

@@ -95,6 +95,21 @@ def _table(caption: str, titles: Iterable[str], body: Iterable[tuple[str, str, s
     return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
 
+def _tables(report: Report) -> str:
+    tables = _table(
+        "Each number lies between the two; the one in bold is safe to publish.",
+        ("quantity", "lower", "upper"),
+        rows(report),
+    )
+    if report.fnrs:
+        tables += _table(
+            "The curve itself: least FNR at each FPR.",
+            ("trade-off curve", "lower", "upper"),
+            curve_rows(report),
+        )
+    return tables
+
+
 def _list(items: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>"
 
@@ -124,6 +139,14 @@ def software(report: Report) -> str:
     )
 
 
+def fragment(report: Report) -> str:
+    """What notebooks show: the verdict, the sentence to publish, and the numbers."""
+    told = [*words.verdict(report), f"To publish: {greek(statement(report))}."]
+    title = escape(report.title or report.mechanism)
+    paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
+    return f"<section><h3>{title}</h3>{paragraphs}{_tables(report)}</section>"
+
+
 def page(report: Report) -> str:
     """The whole page.
 
@@ -136,17 +159,7 @@ def page(report: Report) -> str:
         f"<figure>{_labelled(svg, number, caption, told)}<figcaption>{escape(caption)}</figcaption></figure>"
         for number, (svg, (_, caption)) in enumerate(zip(svgs(report), PANELS, strict=True), 1)
     )
-    tables = _table(
-        "Each number lies between the two; the one in bold is safe to publish.",
-        ("quantity", "lower", "upper"),
-        rows(report),
-    )
-    if report.fnrs:
-        tables += _table(
-            "The curve itself: least FNR at each FPR.",
-            ("trade-off curve", "lower", "upper"),
-            curve_rows(report),
-        )
+    tables = _tables(report)
     spec = json.dumps(report.spec, allow_nan=False)
     data = b64encode(spec.encode()).decode()
     status = (

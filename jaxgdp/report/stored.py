@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import Field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,18 +34,30 @@ def _json_bracket(bracket: Bracket, side: str = "upper") -> dict:
     }
 
 
-def _json_other(name: str, argument: float | None, bracket: Bracket) -> dict:
+def _json_row(name: str, argument: float | None, bracket: Bracket) -> dict:
+    """A bracket of a quantity, and what it is asked at."""
     at = {} if argument is None else {named(name).argument: argument}
-    return {"quantity": name, **at, **_json_bracket(bracket, named(name).safe_side)}
+    return at | _json_bracket(bracket, named(name).safe_side)
+
+
+def _json_field(name: str, value: Bracket | tuple[tuple[float, Bracket], ...]) -> Any:
+    """A bracket of a quantity, or the list of several."""
+    if isinstance(value, Bracket):
+        return _json_row(name, None, value)
+    return [_json_row(name, *pair) for pair in value]
+
+
+def _field_back(each: Field, value: Any) -> Any:
+    """The inverse of :func:`_json_field`."""
+    if each.metadata["several"]:
+        at = named(each.metadata["quantity"]).own_argument
+        return tuple((_number_back(row[at]), _bracket_back(row)) for row in value)
+    return _bracket_back(value)
 
 
 def _other_back(row: dict[str, Any]) -> tuple[str, float | None, Bracket]:
-    argument = named(row["quantity"]).own_argument
-    return (
-        row["quantity"],
-        None if argument is None else _number_back(row[argument]),
-        _bracket_back(row),
-    )
+    at = named(row["quantity"]).own_argument
+    return row["quantity"], None if at is None else _number_back(row[at]), _bracket_back(row)
 
 
 def _number_back(value: Any) -> float:
@@ -66,7 +80,11 @@ def _bracket_back(value: Any) -> Bracket:
 
 def plain_values(report: Report) -> dict:
     """A report's dictionary: infinities are the text "inf", NaN is ``None``."""
-    listed = lambda key, pairs, side="upper": [{key: a} | _json_bracket(b, side) for a, b in pairs]
+    kept = {
+        each.metadata["key"]: _json_field(each.metadata["quantity"], getattr(report, each.name))
+        for each in report.certified_fields()
+    }
+    kept["approximate_mu"] = {"d": report.approximation} | kept["approximate_mu"]
     return {
         "version": report.version,
         **({"date": report.date, "software": report.software} if report.date else {}),
@@ -79,23 +97,22 @@ def plain_values(report: Report) -> dict:
         "tier": report.tier,
         "status": report.status,
         "fpr_floor": report.fpr_floor,
-        "mu": _json_bracket(report.mu),
-        "approximate_mu": {"d": report.approximation} | _json_bracket(report.approximate_mu),
-        "regret": _json_bracket(report.regret),
-        "epsilon": listed("delta", report.epsilons),
-        "advantage": _json_bracket(report.advantage),
+        **kept,
         "advantage_fpr": _json_number(report.advantage_fpr),
-        "tpr": listed("fpr", report.tprs),
-        "fnr": listed("fpr", report.fnrs, "lower"),
         "tail_mu": _json_number(report.tail_mu),
         **({} if report.is_gdp is None else {"gdp": {key: getattr(report, key) for key in _GDP}}),
-        **({"others": [_json_other(*other) for other in report.others]} if report.others else {}),
+        **_others(report),
         "command": report.command,
         "spec": report.spec,
     }
 
 
-def fields(data: dict) -> dict:
+def _others(report: Report) -> dict[str, list[dict]]:
+    rows = [{"quantity": name} | _json_row(name, *rest) for name, *rest in report.others]
+    return {"others": rows} if rows else {}
+
+
+def values_back(kind: type[Report], data: dict) -> dict:
     """The fields of a report from its dictionary; nothing is recomputed.
 
     Raises:
@@ -103,27 +120,14 @@ def fields(data: dict) -> dict:
     """
     if not isinstance(data, dict):
         raise ValueError(f"report must be a table of keys, got {type(data).__name__}")
-    listed = lambda key: (
-        lambda rows: tuple((_number_back(row[key]), _bracket_back(row)) for row in rows)
-    )
     words = {
         key: str
         for key in ("version", "title", "neighbours", "mechanism", "adjacency", "tier", "status")
     }
-    tables = {
-        "epsilon": listed("delta"),
-        "tpr": listed("fpr"),
-        "fnr": listed("fpr"),
-        "approximate_mu": _bracket_back,
-    }
+    certified = {each.metadata["key"]: each for each in kind.certified_fields()}
+    brackets = {key: partial(_field_back, each) for key, each in certified.items()}
     numbers = {key: _number_back for key in ("rtol", "fpr_floor", "advantage_fpr", "tail_mu")}
-    readers = (
-        words
-        | tables
-        | numbers
-        | {key: _bracket_back for key in ("mu", "regret", "advantage")}
-        | {"spec": lambda data: renamed(dict(data))}
-    )
+    readers = words | brackets | numbers | {"spec": lambda data: renamed(dict(data))}
     found = {}
     for key, read in readers.items():
         if key not in data:
@@ -141,9 +145,7 @@ def fields(data: dict) -> dict:
         raise ValueError("key 'approximate_mu' of the report needs a number d") from None
     if found["tier"] not in ("I", "II"):
         raise ValueError(f"key 'tier' of the report must be 'I' or 'II', got {found['tier']!r}")
-    found["epsilons"], found["tprs"], found["fnrs"] = (
-        found.pop(key) for key in ("epsilon", "tpr", "fnr")
-    )
+    found |= {each.name: found.pop(key) for key, each in certified.items()}
     try:
         found["others"] = tuple(_other_back(row) for row in data.get("others", ()))
     except (ValueError, TypeError, KeyError) as error:

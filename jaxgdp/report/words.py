@@ -7,33 +7,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ..adjacency import Adjacency
 from ..numerics.rounding import rounded_outward
 from ..spec import from_dict, known_mechanisms
 
 if TYPE_CHECKING:
     from .content import Report
 
-ADJACENCIES = {
-    "add_remove": (
-        "one record added or removed: neither of “it is there” and “it is not” may be told from the"
-        " other"
-    ),
-    "add": "one record added: the attacker doubts a data set without it",
-    "remove": "one record removed: the attacker doubts a data set with it",
-    "replace_one": (
-        "one record replaced by another: the number of records stays the same and may be known"
-    ),
-}
-_BOTH = (
-    "both orders: neither of the two neighbouring data sets, as described, may be told from the"
-    " other"
-)
-_ORDERS = {  # of a pair whose neighbours are described apart
-    "add_remove": _BOTH,
-    "add": "one order only: the attacker doubts the first of the two neighbouring data sets",
-    "remove": "one order only: the attacker doubts the second of the two neighbouring data sets",
-    "replace_one": _BOTH,
-}
 NOT_COUNTED = (
     "trials: choosing hyperparameters, or the best of several runs, by looking at the same data",
     (
@@ -101,8 +81,9 @@ def adjacency(report: Report) -> str:
     """The neighbouring relation: its name, and what it means; of a pair that has words of its own,
     which orders of it count.
     """
-    meaning = (_ORDERS if report.neighbours else ADJACENCIES)[report.adjacency]
-    return f"{report.adjacency} ({meaning})"
+    relation = Adjacency.checked(report.adjacency)
+    meaning = relation.order_meaning if report.neighbours else relation.meaning
+    return f"{relation} ({meaning})"
 
 
 def question(report: Report) -> str:

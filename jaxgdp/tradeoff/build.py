@@ -19,12 +19,14 @@ from ..mechanisms.dominating import dominating
 from ..numerics.validation import floor_rate, on_host, relative_width
 from ..progress import counting
 from ..quantities import registry
+from ..quantities.table import documented
 from ..vocabulary import explain_arguments
 from .curve import TradeoffCurve
 
 
 @keywords_after(1, "rtol", "fpr_floor", "adjacency")
 @explain_arguments
+@documented
 def tradeoff(
     mechanism: Mechanism | Composition,
     *,
@@ -40,8 +42,7 @@ def tradeoff(
 
     Args:
         mechanism: a mechanism or composition, scalar or batched.
-        rtol: relative width asked of the μ bracket, in (0, 1).
-        fpr_floor: FPR floor at which it is asked, in [1e-300, 0.5).
+        {rtol, fpr_floor}
         adjacency: "add_remove" (both orders), "remove" (slopes of P against Q as they are), "add",
             or "replace_one" (both orders of the pair of replacing a record; Gaussian and Laplace
             noise then count for half).

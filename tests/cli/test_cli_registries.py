@@ -96,13 +96,26 @@ def test_registered_format_writes_reports(tmp_path, capsys):
             "--epochs",
             "--num-epochs",
         ),
+        (
+            "sweep --noise-multiplier 1 --num-steps 1 --quantity approximate_mu --d 1e-6"
+            " --store {folder}/a.zarr --quiet",
+            "--d",
+            "--approximation",
+        ),
     ],
 )
-def test_old_option_works_and_warns(capsys, argv, old, new):
-    pytest.importorskip("xarray")
-    assert main(argv.split()) == 0
+def test_old_option_works_and_warns(capsys, tmp_path, argv, old, new):
+    for module in ("xarray", "zarr", "dask"):
+        pytest.importorskip(module)
+    assert main(argv.format(folder=tmp_path).split()) == 0
     assert capsys.readouterr().err == f"jaxgdp: warning: {old} is deprecated: write {new}\n"
     assert old not in options(argv.split()[0])
+
+
+def test_papers_are_those_of_the_package(capsys):
+    assert main(["reproduce", "--help"]) == 0
+    help = " ".join(capsys.readouterr().out.split())
+    assert f"PAPER is one of {', '.join(jaxgdp.reproduce.PAPERS)}." in help
 
 
 @pytest.mark.parametrize(

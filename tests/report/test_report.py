@@ -60,6 +60,21 @@ def test_tier_one(gaussian):
     assert "1e-10" in line and "d = 1e-10" in line and "Delta <=" in line
 
 
+def test_brackets_by_name_of_the_quantity(gaussian, response):
+    assert gaussian["mu"] is gaussian.mu and gaussian["tpr"] == dict(gaussian.tprs)
+    assert response["beta"] == dict(response.fnrs)
+    one = jaxgdp.report(jaxgdp.Gaussian(1.0), delta=1e-5)
+    assert one["epsilon"] is one.epsilons[0][1]
+    with pytest.raises(KeyError, match="the report holds mu, .*, tpr; got 'beta'"):
+        gaussian["beta"]
+
+
+def test_notebooks_show_verdict_and_numbers(response):
+    html = response._repr_html_()
+    assert "What is assumed" not in html and "To publish: μ = " in html
+    assert html.count("<table>") == 2 and "<section>" in html
+
+
 def test_tier_two(response):
     """Randomized response with ε = 1: regret 0.0575464, so its curve is tabulated."""
     slopes = np.linspace(0.0, 1.0, 100_001)
