@@ -16,8 +16,8 @@ _POINTER = re.compile(r"^Method: docs/method/([\w-]+)\.md#([\w-]+)$", re.M)
 
 
 class Docstrings(griffe.Extension):
-    """Shared arguments have their meanings; an "Example" is a section like "Examples"; a line "Method: docs/method/page.md#place" leads
-    there.
+    """Shared arguments have their meanings; an "Example" is a section like "Examples"; a line
+    "Method: docs/method/page.md#place" leads there.
     """
 
     def on_object(self, *, obj, **_):

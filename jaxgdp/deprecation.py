@@ -58,7 +58,7 @@ def renamed_arguments(**names: str) -> Callable[[_Function], _Function]:
 
 
 def renamed_fields(**names: str) -> Callable[[type[_Class]], type[_Class]]:
-    """A dataclass whose fields had other names: ``renamed_fields(old="new")``, above ``@dataclass``.
+    """A dataclass whose fields had other names: ``renamed_fields(old="new")`` above ``@dataclass``.
 
     Example:
         >>> import dataclasses, warnings

@@ -1,5 +1,5 @@
-"""The progress of long work: one line on a terminal, from the first second on, removed when the work
-is done.
+"""The progress of long work: one line on a terminal, from the first second on, removed when the
+work is done.
 """
 
 from __future__ import annotations

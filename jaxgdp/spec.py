@@ -257,7 +257,8 @@ def from_dict(data: dict, source: str = "specification") -> Spec:
         ValueError: anything unknown, missing or out of range; names the key.
 
     Example:
-        >>> from_dict({"mechanism": [{"type": "Gaussian", "noise_multiplier": 2.0, "count": 4}]}).mechanism.shape
+        >>> part = {"type": "Gaussian", "noise_multiplier": 2.0, "count": 4}
+        >>> from_dict({"mechanism": [part]}).mechanism.shape
         ()
     """
     return _build(data, _Place(source))

@@ -6,9 +6,10 @@
     one_run                 one training run with many canaries (Steinke et al. 2023, Mahloujifar et
                             al. 2024)
     canaries                included by fair coins, scored in JAX, guessed with abstention
-    epsilon_star, mixtures  how much the losses of one trained model give away (Negoescu et al. 2023)
-    claims, verdict         a claim (μ, (ε, δ), or a mechanism's own certified curve), and whether it
-                            is refuted
+    epsilon_star, mixtures  how much the losses of one trained model give away (Negoescu et al.
+                            2023)
+    claims, verdict         a claim (μ, (ε, δ), or a mechanism's own certified curve), and whether
+                            it is refuted
 
 A lower bound comes with a confidence: the chance, over repetitions of the whole experiment, that it
 does not exceed the truth. Epsilon* is an estimate and bounds no mechanism."""

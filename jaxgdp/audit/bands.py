@@ -89,7 +89,7 @@ def coverage(limits: np.ndarray, at: np.ndarray, trials: int) -> float:
         A probability; what is neglected is below 1e-13.
 
     Example:
-        >>> round(coverage(np.array([0.5]), np.array([1]), 2), 12)  # the smaller of two is at most a half
+        >>> round(coverage(np.array([0.5]), np.array([1]), 2), 12)  # the smaller one of two
         0.75
     """
     n = trials

@@ -56,7 +56,8 @@ def insert(records: Any, canaries: Any, included: ArrayLike):
         ValueError: structures or numbers of canaries differ.
 
     Example:
-        >>> insert(np.zeros((2, 1)), np.array([[1.0], [2.0], [3.0]]), np.array([True, False, True])).ravel().tolist()
+        >>> canaries, included = np.array([[1.0], [2.0], [3.0]]), np.array([True, False, True])
+        >>> insert(np.zeros((2, 1)), canaries, included).ravel().tolist()
         [0.0, 0.0, 1.0, 3.0]
     """
     chosen = np.asarray(included, bool)
@@ -90,7 +91,8 @@ def directions(key: Array, num_canaries: int, size: int, norm: float = 1.0):
 
     Example:
         >>> import jax
-        >>> bool(jnp.allclose(jnp.linalg.norm(directions(jax.random.key(0), 3, 50, norm=2.0), axis=1), 2.0))
+        >>> found = directions(jax.random.key(0), 3, 50, norm=2.0)
+        >>> bool(jnp.allclose(jnp.linalg.norm(found, axis=1), 2.0))
         True
     """
     shape = int(whole("num_canaries", num_canaries)), int(whole("size", size))

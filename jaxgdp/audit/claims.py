@@ -51,7 +51,8 @@ class Claim:
             points: FPRs in the table, closest near 0 and 1.
 
         Example:
-            >>> float(as_claim(1.0).tabulated().fnr(np.array([0.1])).lower[0]) <= float(gdp.beta(fpr=0.1, mu=1.0))
+            >>> tabulated = as_claim(1.0).tabulated().fnr(np.array([0.1]))
+            >>> float(tabulated.lower[0]) <= float(gdp.beta(fpr=0.1, mu=1.0))
             True
         """
         half = np.geomspace(1e-7, 0.5, points // 2)

@@ -12,9 +12,10 @@ non-increasing:
     δ(ε) ≥ max{1 − b − e^ε·a, 1 − a − e^ε·b, 0}
     advantage ≥ 1 − a − b
 
-where a and b are upper limits, each missed with probability at most (1 − confidence)/2. The bound on
-μ is never an absolute value: a guess worse than chance proves nothing here. The bounds on ε and δ(ε)
-are for both orders of the data sets. Three methods say which limits to use, and at which thresholds:
+where a and b are upper limits, each missed with probability at most (1 − confidence)/2. The bound
+on μ is never an absolute value: a guess worse than chance proves nothing here. The bounds on ε and
+δ(ε) are for both orders of the data sets. Three methods say which limits to use, and at which
+thresholds:
 
     "bands"      limits that hold at every threshold at once (:mod:`.bands`): the best threshold may
                  be taken after looking
@@ -63,8 +64,8 @@ class Limits:
     was run and for every quantity of the mechanism that covers it.
 
     Attributes:
-        fpr_limit, fnr_limit: limits, sorted by ``fpr_limit``; those that no line between two others undercuts.
-            f(fpr_limit) ≤ fnr_limit.
+        fpr_limit, fnr_limit: limits, sorted by ``fpr_limit``; those that no line between two others
+            undercuts. f(fpr_limit) ≤ fnr_limit.
         empirical_fpr, empirical_fnr: the rates as counted.
         threshold: where.
         confidence, method: as asked.

@@ -173,7 +173,7 @@ def verdict(
         >>> from scipy.special import ndtri
         >>> z = ndtri((np.arange(1000) + 0.5) / 1000)
         >>> print(verdict(1.0, z + 1.0, z))
-        consistent: 1-GDP is not refuted at confidence 95 % (bands; mu >= 0.7293, claimed mu <= 1 at its FPR floor)
+        consistent: 1-GDP is not refuted at confidence 95 % (bands; mu >= 0.7293, claimed mu ...
         >>> verdict(1.0, z + 2.0, z).refuted
         True
     """

@@ -110,7 +110,8 @@ def _log_spaced(number: float, low: float, high: float) -> list[float]:
 def _stored(source: str, wanted: dict[str, Any], quiet: bool, always: bool) -> xarray.Dataset:
     if fixed := [flag_name(name) for name in ("rtol", "fpr_floor") if name in wanted]:
         raise ValueError(
-            f"{', '.join(fixed)} is what the store was computed at: it must not be given with --from"
+            f"{', '.join(fixed)} is what the store was computed at: it must not be given with"
+            " --from"
         )
     with working("reading", quiet=quiet, always=always):
         from ..grids import landscape as grid

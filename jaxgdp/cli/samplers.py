@@ -60,7 +60,8 @@ def _options() -> list[Any]:
 @command(
     _options,
     (
-        "jaxgdp samplers --noise-multiplier 0.5 --dataset-size 10000 --batch-size 10 --num-epochs 1,10",
+        "jaxgdp samplers --noise-multiplier 0.5 --dataset-size 10000 --batch-size 10"
+        " --num-epochs 1,10",
     ),
     renamed={"--epochs": "--num-epochs"},
 )

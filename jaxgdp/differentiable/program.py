@@ -64,8 +64,8 @@ def refuse_unknown_tangency(name: str) -> None:
     """
     if reading(name).tangency is None:
         raise NotImplementedError(
-            f"jaxgdp.differentiable has no derivatives of {name!r}: its quantity says nothing of its"
-            " tangency, how a derivative acts on the curve"
+            f"jaxgdp.differentiable has no derivatives of {name!r}: its quantity says nothing of"
+            " its tangency, how a derivative acts on the curve"
         )
 
 

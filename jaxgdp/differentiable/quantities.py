@@ -303,8 +303,8 @@ def epsilon(
     rtol: float = options.RTOL,
     lattice: LatticeChoice | None = None,
 ) -> Bracket:
-    """ε(δ) in nats, traced and differentiable; δ in (0, 1), other arguments as in :func:`mu`. Report
-    the upper side.
+    """ε(δ) in nats, traced and differentiable; δ in (0, 1), other arguments as in :func:`mu`.
+    Report the upper side.
 
     ∂ε = ∂δ(ε)/(e^ε·α) at fixed δ, with α the FPR of the threshold ε (implicit function theorem).
     """

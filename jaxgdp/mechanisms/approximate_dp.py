@@ -23,8 +23,9 @@ class ApproximateDP(Mechanism):
     """Any (ε, δ)-DP mechanism, known only as such (Kairouz et al. 2015, Theorem 3.4).
 
     Its dominating pair has four outputs: with probability δ one that only Q shows (loss +∞) or only
-    P shows (−∞), the *infinity mass*, else binary randomized response. Where δ > 0 no finite μ holds at every FPR (Gomez
-    2025, Proposition 6.2). The pair holds for whatever neighbouring relation (ε, δ) was stated for.
+    P shows (−∞), the *infinity mass*, else binary randomized response. Where δ > 0 no finite μ
+    holds at every FPR (Gomez 2025, Proposition 6.2). The pair holds for whatever neighbouring
+    relation (ε, δ) was stated for.
 
     Args:
         epsilon: ε ≥ 0 in nats, any shape.

@@ -113,8 +113,8 @@ class BoundedRangeBlock(Mechanism):
         )
         off = (BINOMIAL + 8.0 * (deepest + BINOMIAL)) * UNIT
         return OpenPair(
-            self.loss, self.log_p, none, none, TABLE * UNIT, self.member_loss, self.member_p, member_q, off, off,
-            self.tail_precision(), self.loss, self.log_p,
+            self.loss, self.log_p, none, none, TABLE * UNIT, self.member_loss, self.member_p,
+            member_q, off, off, self.tail_precision(), self.loss, self.log_p,
         )  # fmt: skip
 
     def loss_nodes(self, depth: Array | float):

@@ -181,8 +181,8 @@ def compose(mechanisms: Iterable) -> Composition:
             counts.append(count)
         else:
             raise ValueError(
-                f"mechanism {position} must be one of {', '.join(known_mechanisms())} or a Composition, got"
-                f" {mechanism!r}{_advice(mechanism)}"
+                f"mechanism {position} must be one of {', '.join(known_mechanisms())} or a"
+                f" Composition, got {mechanism!r}{_advice(mechanism)}"
             )
     if not parts:
         raise ValueError("mechanisms must hold at least one mechanism, got none")

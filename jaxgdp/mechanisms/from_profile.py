@@ -21,8 +21,9 @@ _LARGEST = 5000.0  # largest ε: e^ε has to be a long double
 class FromProfile(Mechanism):
     """Any mechanism that is (ε_i, δ_i)-DP for every i of a finite list, known only as such.
 
-    δ(ε) is the *hockey-stick divergence* of order e^ε. A profile h(γ) = δ(log γ) is convex in γ = e^ε, does not increase, and the same statement in the
-    other direction is δ(−ε) = 1 − e^{−ε}·(1 − δ(ε)) (Liu 2022, refined profile). The lower convex
+    δ(ε) is the *hockey-stick divergence* of order e^ε. A profile h(γ) = δ(log γ) is convex in
+    γ = e^ε, does not increase, and the same statement in the other direction is
+    δ(−ε) = 1 − e^{−ε}·(1 − δ(ε)) (Liu 2022, refined profile). The lower convex
     hull of all these points is the largest profile they allow: each of its vertices is an atom of
     the dominating pair, with P-mass the change of slope there, and the last δ is the mass at +∞ and
     −∞. One pair (ε, δ) gives ``ApproximateDP``. Both sides of a bracket are of this pair: the

@@ -64,7 +64,8 @@ class Shuffled(Mechanism):
 
     Example:
         >>> import jaxgdp
-        >>> delta = jaxgdp.measure(Shuffled(noise_multiplier=0.4, num_batches=10_000), "delta", epsilon=4.0).brackets["delta"]
+        >>> epoch = Shuffled(noise_multiplier=0.4, num_batches=10_000)
+        >>> delta = jaxgdp.measure(epoch, "delta", epsilon=4.0).delta
         >>> bool(delta.lower > 0.226), bool(delta.upper < 0.2442)  # Poisson sampling: below 1.2e-5
         (True, True)
     """

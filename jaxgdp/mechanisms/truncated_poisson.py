@@ -48,7 +48,9 @@ class TruncatedPoisson(Mechanism):
             broadcast (before tracing).
 
     Example:
-        >>> TruncatedPoisson(noise_multiplier=1.0, sampling_prob=0.01, batch_size=150, dataset_size=10_000).shape
+        >>> TruncatedPoisson(
+        ...     noise_multiplier=1.0, sampling_prob=0.01, batch_size=150, dataset_size=10_000
+        ... ).shape
         ()
     """
 

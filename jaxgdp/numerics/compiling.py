@@ -2,8 +2,8 @@
 
 The environment variable ``JAXGDP_COMPILE`` decides how much the compiler for CPUs optimises:
 "thorough" (the default), or "quick", which takes a third of the time and makes programs that run up
-to five times slower. "quick" is for tests, and for whoever asks each program once. It is read when a
-program is first called. Brackets hold either way, and differ in their last digits."""
+to five times slower. "quick" is for tests, and for whoever asks each program once. It is read when
+a program is first called. Brackets hold either way, and differ in their last digits."""
 
 from __future__ import annotations
 

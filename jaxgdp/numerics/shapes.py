@@ -1,6 +1,6 @@
 """Shapes of arrays, for readers and type checkers: nothing is loaded or checked at run time.
 
-``Float[Array, "pieces vertices"]`` is an array of floats of that shape, of NumPy or of JAX. The axes:
+``Float[Array, "pieces vertices"]`` is an array of floats of that shape, of NumPy or of JAX. Axes:
 
 =============  ==================================================================================
 settings       mechanisms or compositions of one batch
@@ -18,12 +18,12 @@ atoms          outcomes of a finite law
 losses         privacy losses that a function is asked at
 =============  ==================================================================================
 
-A scalar has the shape ``""``, one axis begins with a space (``" settings"``, so that nothing takes it
-for a name), ``"*units"`` stands for any number of axes, and a plain ``Array`` has any shape.
+A scalar has the shape ``""``, one axis begins with a space (``" settings"``, so that nothing takes
+it for a name), ``"*units"`` stands for any number of axes, and a plain ``Array`` has any shape.
 
-Fields of mechanisms are ``Parameter``: users give what is ``ArrayLike`` (a number, a list, an array),
-and what is read is an ``Array``, as it has been checked and converted. Type checkers know both sides
-of that; at run time it is a plain field.
+Fields of mechanisms are ``Parameter``: users give what is ``ArrayLike`` (a number, a list, an
+array), and what is read is an ``Array``, as it has been checked and converted. Type checkers know
+both sides of that; at run time it is a plain field.
 """
 
 from __future__ import annotations

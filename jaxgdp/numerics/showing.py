@@ -74,7 +74,7 @@ def html_table(caption: str, header: Iterable[object], rows: Iterable[Iterable[o
 
     Example:
         >>> html_table("a < b", ["x"], [["1"]])
-        '<table><caption>a &lt; b</caption><thead><tr><th>x</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>'
+        '<table><caption>a &lt; b</caption><thead><tr><th>x</th></tr></thead><tbody><tr><td>1...'
     """
     rows = list(rows)
     more = f" ({len(rows) - MOST_ROWS} more rows)" if len(rows) > MOST_ROWS else ""
@@ -83,4 +83,7 @@ def html_table(caption: str, header: Iterable[object], rows: Iterable[Iterable[o
         "<tr>" + "".join(f"<td>{escape(str(x))}</td>" for x in row) + "</tr>"
         for row in rows[:MOST_ROWS]
     )
-    return f"<table><caption>{escape(caption)}{more}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return (
+        f"<table><caption>{escape(caption)}{more}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table>"
+    )

@@ -4,8 +4,9 @@ A run of padded batches has a trade-off curve g with (1 − d)·f(α/(1 − d)) 
 curve f of exact Poisson sampling, d the probability of an overflow, and g ≤ f, as small data sets
 never overflow (see ``jaxgdp.training.poisson``). As f is convex with f(0) ≤ 1, the left side is at
 least f(α) − d. Hence, on the safe side: δ(ε) + d, advantage + d, TPR + d, β − d, (1 − d)·Bayes
-risk, ε at (δ − d)/(1 − d), d'-approximate μ at (d' − d)/(1 − d), and, as |dΦ⁻¹(x)/dx| ≤ √(π/2)/min(x,
-1 − x), μ + √(π/2)·d/floor. The regret of reporting that μ moves by at most φ(0) times as much.
+risk, ε at (δ − d)/(1 − d), d'-approximate μ at (d' − d)/(1 − d), and, as |dΦ⁻¹(x)/dx| ≤
+√(π/2)/min(x, 1 − x), μ + √(π/2)·d/floor. The regret of reporting that μ moves by at most φ(0)
+times as much.
 
 Each quantity says in its own file which of these holds for it (``Quantity.overflow``)."""
 

@@ -147,7 +147,7 @@ def between(values: Array, k: Array, shift: Array) -> Array:
 
 
 def lines_of(p: Points, others: Sequence[Vertices]) -> Lines:
-    """The supporting lines of a half-curve; at each ε the largest δ of it and of ``others`` counts."""
+    """The supporting lines of a half-curve; at each ε the largest δ of it and ``others`` counts."""
     epsilon = xp.maximum(p.low, 0.0)
     reachable = xp.maximum(p.log_tpr, -1e300)
     log_delta = p.log_tpr + safe_log1m(xp.minimum(epsilon + p.log_alpha - reachable, 0.0))

@@ -274,7 +274,8 @@ class Report:
 
         Example:
             >>> import jaxgdp
-            >>> record = jaxgdp.report(jaxgdp.Gaussian(2.0)).to_registry(name="Counts", data_curators=["Us"])
+            >>> report = jaxgdp.report(jaxgdp.Gaussian(2.0))
+            >>> record = report.to_registry(name="Counts", data_curators=["Us"])
             >>> sorted(record)
             ['deployment', 'status', 'tier', 'url_slug']
         """

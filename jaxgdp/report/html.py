@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _STYLE = """
 :root { color-scheme: light; }
 * { box-sizing: border-box; }
-body { font: 1rem/1.45 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; color: #1a1a1a; background: #fff;
+body { font: 1rem/1.45 system-ui, "Segoe UI", Helvetica, Arial, sans-serif;
+  color: #1a1a1a; background: #fff;
   max-width: 62rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.5rem; line-height: 1.2; margin: 0 0 .3rem; }
 h2 { font-size: 1.15rem; margin: 1.4rem 0 .4rem; border-bottom: 1px solid #8a8a8a; }
@@ -36,7 +37,8 @@ figure svg { width: 100%; height: auto; display: block; }
 figcaption { font-size: .9rem; color: #444; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-size: .9rem; color: #444; }
-th, td { text-align: left; padding: .15rem .5rem .15rem 0; border-bottom: 1px solid #c8c8c8; vertical-align: top; }
+th, td { text-align: left; padding: .15rem .5rem .15rem 0; border-bottom: 1px solid #c8c8c8;
+  vertical-align: top; }
 thead th { border-bottom: 2px solid #1a1a1a; }
 tbody th { font-weight: 400; }
 td { white-space: nowrap; }
@@ -53,7 +55,8 @@ a:focus-visible { outline: 3px solid #d55e00; }
   h1 { font-size: 13pt; } h2 { font-size: 9.5pt; margin: .5rem 0 .15rem; break-after: avoid; }
   p, ul, dl { margin: .12rem 0; }
   .verdict { font-size: 9pt; } .small, figcaption, caption, code, pre { font-size: 7pt; }
-  figure { max-width: 56mm; flex-basis: 50mm; } dt, dd { display: inline; margin: 0; } .figures { justify-content: space-around; }
+  figure { max-width: 56mm; flex-basis: 50mm; } dt, dd { display: inline; margin: 0; }
+  .figures { justify-content: space-around; }
   .columns { columns: 2; column-gap: 8mm; } .columns h2:first-child { margin-top: 0; }
   th, td { padding: 0 .5rem 0 0; } section, tr, figure, dt { break-inside: avoid; }
   pre { background: none; border: 1px solid #8a8a8a; padding: .2rem; }
@@ -89,10 +92,13 @@ def _table(caption: str, titles: Iterable[str], body: Iterable[tuple[str, str, s
     for name, low, high, side in body:
         marks = {"lower": "", "upper": "", side: ' class="safe"'}
         lines.append(
-            "<tr><th"
-            f' scope="row">{escape(greek(name))}</th><td{marks["lower"]}>{low}</td><td{marks["upper"]}>{high}</td></tr>'
+            f'<tr><th scope="row">{escape(greek(name))}</th><td{marks["lower"]}>{low}</td>'
+            f"<td{marks['upper']}>{high}</td></tr>"
         )
-    return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    return (
+        f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(lines)}</tbody></table>"
+    )
 
 
 def _tables(report: Report) -> str:
@@ -156,7 +162,8 @@ def page(report: Report) -> str:
     title = report.title or "Privacy report"
     told = description(report)
     figures = "".join(
-        f"<figure>{_labelled(svg, number, caption, told)}<figcaption>{escape(caption)}</figcaption></figure>"
+        f"<figure>{_labelled(svg, number, caption, told)}"
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
         for number, (svg, (_, caption)) in enumerate(zip(svgs(report), PANELS, strict=True), 1)
     )
     tables = _tables(report)
@@ -171,6 +178,7 @@ def page(report: Report) -> str:
         f"<div><dt>{escape(name)}</dt> <dd>{escape(text)}</dd></div>"
         for name, text in words.definitions(report)
     )
+    verdict = "".join(f"<p>{escape(sentence)}</p>" for sentence in words.verdict(report))
     bold = [
         f"<strong>{escape(name)}:</strong> {escape(text)}" for name, text in assumptions(report)
     ]
@@ -193,7 +201,7 @@ Question: {escape(report.question)}.</p>
 <main>
 <section>
 <h2>What an attacker can do</h2>
-<div class="verdict">{"".join(f"<p>{escape(sentence)}</p>" for sentence in words.verdict(report))}</div>
+<div class="verdict">{verdict}</div>
 <p>{escape(words.tier(report))} To publish: <strong>{escape(greek(statement(report)))}</strong>.</p>
 {status}
 </section>
@@ -222,7 +230,8 @@ Question: {escape(report.question)}.</p>
 <h2>How to check it</h2>
 <p>Compute every number again:</p>
 <pre>{escape(report.command)}</pre>
-<p>The mechanism and all settings (<a download="spec.json" href="data:application/json;base64,{data}">spec.json</a>):</p>
+<p>The mechanism and all settings (<a download="spec.json"
+href="data:application/json;base64,{data}">spec.json</a>):</p>
 <pre>{escape(spec)}</pre>
 </section>
 </div>

@@ -27,9 +27,9 @@ class Gap(NamedTuple):
     """
 
     largest: Bracket
-    alpha: np.ndarray
+    alpha: Array
     beta: Bracket
-    gaussian: np.ndarray
+    gaussian: Array
 
 
 def _cell_bounds(alpha: Array, upper: Array, gaussian: Array, mu: float) -> Array:
@@ -80,7 +80,8 @@ def largest_gap(
     """
     alpha = ndtr(np.linspace(-_REACH, _REACH, points))
     lower, upper = curve.beta(alpha)
-    for left in range(rounds, -1, -1):
+    left = rounds
+    while True:
         gaussian = gdp.beta(fpr=alpha, mu=mu)
         bounds = _cell_bounds(alpha, upper, gaussian, mu)
         # beyond the outermost points: f is at most 1 on the left and falls on the right
@@ -89,11 +90,11 @@ def largest_gap(
         worst = np.argsort(bounds)[::-1][:_AT_ONCE]
         worst = worst[bounds[worst] > best.lower]
         if left == 0 or worst.size == 0 or best.width <= rtol * best.lower:
-            break
+            return Gap(best, alpha, Bracket(lower, upper), gaussian)
+        left -= 1
         new = 0.5 * (alpha[worst] + alpha[worst + 1])
         found = curve.beta(new)
         order = np.argsort(np.concatenate([alpha, new]))
         alpha = np.concatenate([alpha, new])[order]
         lower = np.concatenate([lower, found.lower])[order]
         upper = np.concatenate([upper, found.upper])[order]
-    return Gap(best, alpha, Bracket(lower, upper), gaussian)

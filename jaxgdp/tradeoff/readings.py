@@ -41,9 +41,11 @@ def read_curves(
     """What all looks at each of many mechanisms say together, not yet compared.
 
     Args:
-        curves: for each mechanism of ``shape`` a row of its certified curves. quantity: what is read.
-            values: what it is read at, broadcast against ``shape``. symmetric: whether both orders
-            of the pair count.
+        curves: for each mechanism of ``shape`` a row of its certified curves.
+        quantity: what is read.
+        values: what it is read at, broadcast against ``shape``.
+        shape: that of the mechanisms.
+        symmetric: whether both orders of the pair count.
 
     Returns:
         The narrowest sides, of the broadcast shape.

@@ -90,7 +90,7 @@ def check_one_per_example(gradients, shapes: dict[str, tuple[int, ...]]) -> None
         >>> check_one_per_example({"w": jnp.ones((8, 4, 3))}, {"['w']": (4, 3)})
         >>> check_one_per_example({"w": jnp.ones((4, 3))}, {"['w']": (4, 3)})
         Traceback (most recent call last):
-        ValueError: gradients['w'] must have shape (examples, 4, 3), one entry per example, got (4, 3), ...
+        ValueError: gradients['w'] must have shape (examples, 4, 3), one entry per example, got ...
     """
     for path, shape in _shapes(gradients).items():
         if path not in shapes:

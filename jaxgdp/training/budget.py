@@ -116,7 +116,8 @@ def plan_budget(
 
     Example:
         >>> import jax
-        >>> plan = plan_budget(noise_multiplier=8.0, sampling_prob=1.0, max_steps=64, quantities=("mu", "advantage"))
+        >>> step = {"noise_multiplier": 8.0, "sampling_prob": 1.0}
+        >>> plan = plan_budget(**step, max_steps=64, quantities=("mu", "advantage"))
         >>> now = jax.jit(lambda plan, t: plan.at(t))(plan, 64)
         >>> bool(now["mu"].contains(1.0)), now["mu"].upper.dtype.name
         (True, 'float32')
@@ -169,8 +170,8 @@ def _refuse_not_monotone(names: tuple[str, ...], period: int, every: int | None)
             )
         if every != 1:
             raise ValueError(
-                f"every must be 1 where quantities has {record.name!r}, which is not monotone in the"
-                f" steps, got {every!r}"
+                f"every must be 1 where quantities has {record.name!r}, which is not monotone in"
+                f" the steps, got {every!r}"
             )
 
 

@@ -26,7 +26,8 @@ def per_example_gradients(loss):
 
     Example:
         >>> import jax.numpy as jnp
-        >>> losses, gradients = per_example_gradients(lambda w, x: w * x)(2.0, jnp.array([1.0, 3.0]))
+        >>> gradient = per_example_gradients(lambda w, x: w * x)
+        >>> losses, gradients = gradient(2.0, jnp.array([1.0, 3.0]))
         >>> gradients.tolist()
         [1.0, 3.0]
     """
@@ -83,7 +84,8 @@ def clipped_sum(gradients, clip_norm, mask=None):
     Example:
         >>> import jax.numpy as jnp
         >>> gradients = jnp.array([[3.0, 4.0], [0.3, 0.4], [jnp.nan, 0.0], [9.0, 9.0]])
-        >>> [round(float(x), 3) for x in clipped_sum(gradients, 1.0, mask=jnp.array([True, True, True, False]))]
+        >>> mask = jnp.array([True, True, True, False])
+        >>> [round(float(x), 3) for x in clipped_sum(gradients, 1.0, mask=mask)]
         [0.9, 1.2]
     """
     leaves, number = _leaves(gradients)

@@ -48,7 +48,8 @@ class _ByEpoch:
 
         Example:
             >>> import jax, numpy as np
-            >>> for sampler in (shuffle_sampler(1000, batch_size=100), allocation_sampler(1000, num_batches=10, max_steps=10)):
+            >>> shuffled = shuffle_sampler(1000, batch_size=100)
+            >>> for sampler in (shuffled, allocation_sampler(1000, num_batches=10, max_steps=10)):
             ...     batches = jax.vmap(sampler.sample, (None, 0))(jax.random.key(0), np.arange(10))
             ...     sorted(batches.indices[batches.mask].tolist()) == list(range(1000))
             True

@@ -107,10 +107,11 @@ class Plan:
 
         Example:
             >>> from jaxgdp.training import plan_budget, shuffle_sampler
-            >>> plan = plan_budget(noise_multiplier=4.0, sampling_prob=0.1, max_steps=16, quantities="mu")
+            >>> step = {"noise_multiplier": 4.0, "sampling_prob": 0.1}
+            >>> plan = plan_budget(**step, max_steps=16, quantities="mu")
             >>> plan.check(shuffle_sampler(num_examples=100, batch_size=10))
             Traceback (most recent call last):
-            ValueError: sampler must be the one that the plan was made for, ('poisson', 0.1), got ('shuffled', 10, True)
+            ValueError: sampler must be the one that the plan was made for, ('poisson', 0.1), ...
         """
         own = getattr(sampler, "accounted", None)
         if own != self.sampler:
@@ -159,7 +160,8 @@ class Plan:
 
         Example:
             >>> from jaxgdp.training import plan_budget
-            >>> plan = plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=16, quantities="mu")
+            >>> step = {"noise_multiplier": 4.0, "sampling_prob": 1.0}
+            >>> plan = plan_budget(**step, max_steps=16, quantities="mu")
             >>> bool(plan.at(4)["mu"].contains(0.5))
             True
         """
@@ -208,8 +210,10 @@ class Plan:
 
         Example:
             >>> from jaxgdp.training import plan_budget
-            >>> plan = plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=100, quantities="mu", every=50)
-            >>> float(plan.at(4)["mu"].upper) > 1.7, float(plan.refined(4).at(4)["mu"].upper) < 0.501
+            >>> step = {"noise_multiplier": 4.0, "sampling_prob": 1.0}
+            >>> plan = plan_budget(**step, max_steps=100, quantities="mu", every=50)
+            >>> refined = plan.refined(4)
+            >>> float(plan.at(4)["mu"].upper) > 1.7, float(refined.at(4)["mu"].upper) < 0.501
             (True, True)
         """
         self._on_host()
@@ -296,7 +300,8 @@ class Plan:
 
         Example:
             >>> from jaxgdp.training import plan_budget
-            >>> plan = plan_budget(noise_multiplier=4.0, sampling_prob=1.0, max_steps=100, quantities="mu")
+            >>> step = {"noise_multiplier": 4.0, "sampling_prob": 1.0}
+            >>> plan = plan_budget(**step, max_steps=100, quantities="mu")
             >>> plan.max_steps_within(mu=1.0 + 1e-3)
             16
             >>> bool(plan.at(16)["mu"].upper <= 1.0 + 1e-3)

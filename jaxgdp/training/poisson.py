@@ -125,7 +125,8 @@ def overflow_probability(num_examples, sampling_prob, padded_size, max_steps) ->
         ValueError: an argument is out of range.
 
     Example:
-        >>> overflow_probability(num_examples=10, sampling_prob=0.5, padded_size=9, max_steps=1)  # (10 + 1)/2¹⁰, rounded up
+        >>> # 11/2¹⁰, rounded up
+        >>> overflow_probability(num_examples=10, sampling_prob=0.5, padded_size=9, max_steps=1)
         0.010742198...
     """
     n, size = int(whole("num_examples", num_examples)), int(whole("padded_size", padded_size))

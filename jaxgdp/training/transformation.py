@@ -145,10 +145,14 @@ def privatize(
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> optimiser = privatize(1.0, 0.5, expected_batch_size=2.0, key=jax.random.key(0), max_steps=1, inner=optax.sgd(0.1))
+        >>> optimiser = privatize(
+        ...     1.0, 0.5, expected_batch_size=2.0, key=jax.random.key(0), max_steps=1,
+        ...     inner=optax.sgd(0.1),
+        ... )
         >>> state = optimiser.init(jnp.zeros(3))
         >>> for _ in range(2):
-        ...     update, state = optimiser.update(jnp.ones((4, 3)), state, mask=jnp.array([True, True, False, False]))
+        ...     mask = jnp.array([True, True, False, False])
+        ...     update, state = optimiser.update(jnp.ones((4, 3)), state, mask=mask)
         >>> int(state.step), bool(state.spent), update.tolist()
         (1, True, [0.0, 0.0, 0.0])
     """

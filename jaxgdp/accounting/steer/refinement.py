@@ -324,7 +324,7 @@ def _in_more_pieces(task: CurveTask, lattice: LatticeChoice, rules: Rules) -> De
 
 
 def _moved(task: Task, found: PassResult) -> Task | None:
-    """The task with its window where the last pass found that it should be, if that is elsewhere."""
+    """The task with its window where the last pass found that it should be, if it has to move."""
     if isinstance(task, PointTask):
         return _moved_to_threshold(task, found)
     if task.window_moves >= _MOST_MOVES or task.pieces != 1:

@@ -501,7 +501,7 @@ class _ByJump(NamedTuple):
 
     Attributes:
         likeliest: whether it is.
-        loss: with steps cut where they are of no use, and nodes of shape (sides, components, nodes).
+        loss: with steps cut where they are of no use; nodes of shape (sides, components, nodes).
         tilt: for what takes a jump.
         neg_log_mass: −log of its mass about the threshold under that tilt.
     """

@@ -33,10 +33,10 @@ class RandomAllocation(Mechanism):
     k = 1: the likelihood ratio is the mean U of t independent V_i = e^{z_i/σ − 1/(2σ²)}, δ(ε) = E(U
     − e^ε)₊ for removing a record and E(1 − e^ε·U)₊ for adding one. Both sides of a bracket are
     tables of the law of U, sums of V on a lattice: from above with mass moved apart and its mean
-    kept, from below with merged labels (``jaxgdp.mechanisms.random_allocation.one_of_many``). Of one
-    epoch they are 1e-3 apart or less in ε, μ and advantage for σ up to 50 and t up to 10⁶, but for
-    an ε of 1e-5 and less. Tables are truncated at masses of about 1e-44: below such an FPR floor the upper μ
-    is 1/σ.
+    kept, from below with merged labels (``jaxgdp.mechanisms.random_allocation.one_of_many``). For
+    one epoch they are 1e-3 apart or less in ε, μ and advantage for σ up to 50 and t up to 10⁶, but
+    for an ε of 1e-5 and less. Tables are truncated at masses of about 1e-44: below such an FPR
+    floor the upper μ is 1/σ.
 
     k > 1: from below, an attack that adds up log(1 − q + q·V_i) over the steps, with a q next to
     k/t (``jaxgdp.mechanisms.random_allocation.label_attack``). From above
@@ -60,7 +60,7 @@ class RandomAllocation(Mechanism):
     Example:
         >>> import jaxgdp
         >>> epoch = RandomAllocation(noise_multiplier=1.0, num_steps=1000)
-        >>> found = jaxgdp.measure(epoch, "epsilon", delta=1e-5, adjacency="remove").brackets["epsilon"]
+        >>> found = jaxgdp.measure(epoch, "epsilon", delta=1e-5, adjacency="remove").epsilon
         >>> bool(0.1387 < found.lower < 0.138847 < found.upper < 0.1390)
         True
     """

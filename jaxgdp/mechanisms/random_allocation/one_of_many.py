@@ -8,8 +8,8 @@ e^ε·U)₊ in the other, expectations of convex functions of U. So
 - moving mass of V, or of a sum, apart with its mean kept only raises them (from above:
   :func:`dominating_table`);
 - what is seen through a coarser window, here the sum of labels of the V, only lowers them (from
-  below: :func:`attack_table`): that is data processing, whatever the labels are. Beside the P-mass of
-  each label its Q-mass is carried, the mean of U there.
+  below: :func:`attack_table`): that is data processing, whatever the labels are. Beside the P-mass
+  of each label its Q-mass is carried, the mean of U there.
 
 Both are of second order in the spacing, and both stay what they are under composition.
 """

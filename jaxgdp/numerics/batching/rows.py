@@ -157,14 +157,16 @@ def _operator(ufunc: np.ufunc, swapped: bool = False) -> Callable:
 
 
 for _name, _ufunc in {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
-    "mod": np.remainder, "pow": np.power, "and": np.bitwise_and, "or": np.bitwise_or,
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide,
+    "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "and": np.bitwise_and,
+    "or": np.bitwise_or,
     "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
 }.items():  # fmt: skip
     setattr(Batched, f"__{_name}__", _operator(_ufunc))
     setattr(Batched, f"__r{_name}__", _operator(_ufunc, swapped=True))
 for _name, _ufunc in {
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
+    "ne": np.not_equal,
 }.items():  # fmt: skip
     setattr(Batched, f"__{_name}__", _operator(_ufunc))
 for _name, _ufunc in {

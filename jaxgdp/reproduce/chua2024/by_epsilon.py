@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def _found(
 
 def _result(
     found: Compared,
-    answers: dict[str, Number | Finding],
+    answers: Mapping[str, Number | Finding],
     name: str,
     sigma: float,
     batches: int,

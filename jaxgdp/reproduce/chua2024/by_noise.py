@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -23,7 +24,7 @@ def _found(batches: int, delta: float, named: float, quick: bool) -> Compared:
 
 
 def _result(
-    found: Compared, answers: dict[str, Number | Finding], name: str, batches: int, delta: float
+    found: Compared, answers: Mapping[str, Number | Finding], name: str, batches: int, delta: float
 ) -> Result:
     title = rf"$T = {batches:,}$, $\delta = {power(delta)}$"
     draw = functools.partial(

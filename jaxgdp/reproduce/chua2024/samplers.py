@@ -36,7 +36,7 @@ class Compared(NamedTuple):
 
     def at(self, x: float) -> Compared:
         """The numbers at one place."""
-        (i,) = np.flatnonzero(self.x == x)
+        i = np.flatnonzero(self.x == x).item()
         brackets = (element(b, i) for b in (self.deterministic, self.poisson, self.shuffled))
         return Compared(self.x[i], *brackets, float(self.renyi[i]))
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ...numerics.optional import Figure
 from ...plot import BLACK, COLOURS, DASHES, from_floor, gaussian_curve, square_axes, tradeoff_band
 from ...report import rounded_outward
@@ -119,7 +121,8 @@ def curves_and_gaps(lines: list[Line], figure: Figure) -> None:
         low, high = gap.beta.lower - gap.gaussian, gap.beta.upper - gap.gaussian
         right.fill_between(gap.alpha, low, high, color=colour, alpha=0.35, lw=0)
         right.plot(gap.alpha, high, color=colour, ls=dash, lw=1.5)
-    gaussian_curve([], [], left, label=rf"$\mu$-GDP of each, {from_floor(lines[0].fpr_floor)}")
+    nowhere, label = np.empty(0), rf"$\mu$-GDP of each, {from_floor(lines[0].fpr_floor)}"
+    gaussian_curve(nowhere, nowhere, left, label=label)
     square_axes(left)
     legend_above(figure, left, 3)
     right.set_xscale("log")

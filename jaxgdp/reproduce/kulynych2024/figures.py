@@ -35,7 +35,8 @@ def _both(
 
 def regions(panels: list[Region], figure: Figure) -> None:
     """Figure 2: the curve of any (ε, δ)-DP mechanism, and that of the Gaussian mechanism."""
-    for panel, ax in zip(panels, figure.subplots(1, len(panels), sharey=True), strict=True):
+    axes = figure.subplots(1, len(panels), sharey=True)
+    for panel, ax in zip(panels, axes, strict=True):
         ax.fill_between(panel.alpha, panel.generic, 1.0 - panel.alpha, color="0.88", lw=0)
         label = r"any $(\varepsilon, \delta)$-DP mechanism"
         ax.plot(panel.alpha, panel.generic, color=STANDARD, lw=1.8, label=label)
@@ -46,7 +47,7 @@ def regions(panels: list[Region], figure: Figure) -> None:
         square_axes(ax)
         ax.set_title(rf"$\varepsilon = {panel.epsilon:g}$, $\delta = 10^{{-5}}$", fontsize=10)
         ax.label_outer()
-    ax.legend(frameon=False, fontsize=8, loc="upper right")
+    axes[-1].legend(frameon=False, fontsize=8, loc="upper right")
 
 
 def advantage_panels(pair: Pair, cost: Cost, advantage: float, at: float, figure: Figure) -> None:
@@ -94,7 +95,8 @@ def _noise(pair: Pair, x: Array, part: Any, ax: Axes) -> None:
 def rate_panels(pair: Pair, figure: Figure) -> None:
     """Figure 4: noise against ``risk["tpr"]``, one panel for each ``risk["fpr"]``."""
     rates = np.unique(pair.risk["fpr"])
-    for fpr, ax in zip(rates, figure.subplots(1, len(rates), sharey=True), strict=True):
+    axes = figure.subplots(1, len(rates), sharey=True)
+    for fpr, ax in zip(rates, axes, strict=True):
         _noise(pair, pair.risk["tpr"], pair.risk["fpr"] == fpr, ax)
         ax.set_title(rf"FPR $\alpha = {fpr:g}$", fontsize=10)
         ax.set(
@@ -102,7 +104,7 @@ def rate_panels(pair: Pair, figure: Figure) -> None:
         )
         ax.label_outer()
         grid(ax)
-    ax.legend(frameon=False, fontsize=8)
+    axes[-1].legend(frameon=False, fontsize=8)
 
 
 class Touching(NamedTuple):
@@ -215,7 +217,8 @@ def digits(
         figure: to draw on.
     """
     mean, error = (np.array(column) for column in zip(*accuracy, strict=True))
-    for k, (fpr, ax) in enumerate(zip(fprs, figure.subplots(1, len(fprs)), strict=True)):
+    axes = figure.subplots(1, len(fprs))
+    for k, (fpr, ax) in enumerate(zip(fprs, axes, strict=True)):
         for values, colour, dash, label in (
             (risk.standard[:, k], STANDARD, "-", "standard calibration"),
             (risk.direct.upper[:, k], DIRECT, DASHED, "direct calibration"),
@@ -225,4 +228,4 @@ def digits(
         ax.set_title(rf"digits, $\alpha = {fpr:g}$", fontsize=10)
         ax.set(xlabel="accuracy, per cent", ylabel="bound on TPR", ylim=(0.0, 1.02))
         grid(ax)
-    ax.legend(frameon=False, fontsize=8, loc="upper left")
+    axes[-1].legend(frameon=False, fontsize=8, loc="upper left")

@@ -13,7 +13,7 @@ from ... import gdp
 from ...bracket import Bracket
 from ...calibration import standard_epsilon, worst_case_gap
 from ...conversions import advantage_from_approximate_dp, beta_from_approximate_dp
-from ...numerics.shapes import ArrayLike
+from ...numerics.shapes import Array, ArrayLike
 from ..result import Finding, Number, Result, Table
 from . import figures
 
@@ -32,12 +32,12 @@ class Region(NamedTuple):
     epsilon: float
     delta: float
     mu: float
-    alpha: np.ndarray
-    generic: np.ndarray
-    exact: np.ndarray
+    alpha: Array
+    generic: Array
+    exact: Array
 
 
-def _rates(quick: bool) -> np.ndarray:
+def _rates(quick: bool) -> Array:
     return np.linspace(0.0, 1.0, 201 if quick else 2001)
 
 
@@ -151,19 +151,19 @@ class Cost(NamedTuple):
     the Gaussian one.
     """
 
-    alpha: np.ndarray
-    generic_standard: np.ndarray
-    generic_direct: np.ndarray
-    gaussian_standard: np.ndarray
-    gaussian_direct: np.ndarray
+    alpha: Array
+    generic_standard: Array
+    generic_direct: Array
+    gaussian_standard: Array
+    gaussian_direct: Array
 
     @property
-    def generic(self) -> np.ndarray:
+    def generic(self) -> Array:
         """FNR lost by the generic mechanism."""
         return self.generic_standard - self.generic_direct
 
     @property
-    def gaussian(self) -> np.ndarray:
+    def gaussian(self) -> Array:
         """FNR lost by the Gaussian mechanism."""
         return self.gaussian_standard - self.gaussian_direct
 

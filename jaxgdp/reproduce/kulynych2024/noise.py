@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from scipy.optimize import brentq
@@ -14,6 +14,7 @@ from ...bracket import Bracket
 from ...calibration import calibrate, standard_epsilon
 from ...measure import measure
 from ...mechanisms import dpsgd
+from ...numerics.shapes import Array
 from ..published import read
 from ..renyi import RenyiCurve
 from ..result import Finding, NotHere, Number, Result, Table, decided
@@ -41,8 +42,8 @@ class Pair(NamedTuple):
             one certified to meet it.
     """
 
-    risk: dict[str, np.ndarray]
-    epsilon: np.ndarray
+    risk: dict[str, Array]
+    epsilon: Array
     standard: Bracket
     direct: Bracket
 
@@ -252,7 +253,7 @@ def _renyi() -> _Line:
         at_delta = float(curve.epsilon(DELTA))
         return float(values[k]), _Line(sigma, float(epsilons[k]), float(deltas[k]), at_delta)
 
-    sigma = brentq(lambda s: best(s)[0] - (1.0 - tpr), 0.35, 1.0, xtol=1e-5)
+    sigma = cast(float, brentq(lambda s: best(s)[0] - (1.0 - tpr), 0.35, 1.0, xtol=1e-5))
     return best(sigma)[1]
 
 

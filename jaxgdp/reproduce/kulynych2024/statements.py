@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from ... import gdp
-from ...measure import measure
+from ...measure import Measured, measure
 from ...mechanisms import Gaussian, dpsgd
 from ..published import read
 from ..result import Finding, NotHere, Result, Table
@@ -23,11 +23,13 @@ def section_3(quick: bool) -> Result:
     rate, steps = paper["sampling_prob"], paper["num_steps"]
     sigma = np.array([0.6, 1.0, 2.0])
     settings = {"quantities": ("tpr", "mu"), "fpr": 0.01, "fpr_floor": 1e-3, "rtol": 1e-2}
-    seconds = []
-    for _ in range(2):
+
+    def asked() -> tuple[float, Measured]:
         start = time.perf_counter()
         found = measure(dpsgd(sigma, rate, steps), **settings)
-        seconds.append((time.perf_counter() - start) / len(sigma))
+        return (time.perf_counter() - start) / len(sigma), found
+
+    (first, _), (again, found) = asked(), asked()
     limit = rate * np.sqrt(steps * np.expm1(1.0 / sigma**2))
     tpr, asymptotic = found.brackets["tpr"], gdp.tpr(fpr=0.01, mu=limit)
     text = "; ".join(
@@ -37,8 +39,7 @@ def section_3(quick: bool) -> Result:
     under = [bool(a < low) for a, low in zip(asymptotic, tpr.lower, strict=True)]
     answers = {
         "section-3-evaluation": NotHere(
-            f"{1e3 * seconds[1]:.0f} ms a setting, compiled; {1e3 * seconds[0]:.0f} ms the first"
-            " time",
+            f"{1e3 * again:.0f} ms a setting, compiled; {1e3 * first:.0f} ms the first time",
             f"another program on another machine; ours: both sides of TPR and μ, {len(sigma)}"
             " settings in a call",
         ),

@@ -16,6 +16,7 @@ from ...bracket import Bracket
 from ...calibration import calibrate
 from ...measure import measure
 from ...mechanisms import Composition, Gaussian, compose, dpsgd
+from ...numerics.shapes import Array
 from .. import digits
 from ..published import read
 from ..result import Finding, NotHere, Number, Result, Table, decided, element
@@ -39,11 +40,11 @@ class Risk(NamedTuple):
     """
 
     epsilon: Bracket
-    standard: np.ndarray
+    standard: Array
     direct: Bracket
 
 
-def risk(batch: Callable[[np.ndarray], Composition], number: int, rtol: float) -> Risk:
+def risk(batch: Callable[[Array], Composition], number: int, rtol: float) -> Risk:
     """Both readings of the risk of a one-dimensional batch of mechanisms, in one call.
 
     Args:
@@ -63,7 +64,7 @@ def risk(batch: Callable[[np.ndarray], Composition], number: int, rtol: float) -
 
 
 @functools.cache
-def language(quick: bool) -> tuple[np.ndarray, int, Risk, Risk]:
+def language(quick: bool) -> tuple[Array, int, Risk, Risk]:
     """GPT-2 on SST-2: noise multipliers, steps as stated, risk as stated, and risk of the runs in
     the authors' repository.
     """
@@ -87,7 +88,7 @@ def language(quick: bool) -> tuple[np.ndarray, int, Risk, Risk]:
 
 
 @functools.cache
-def images(quick: bool) -> tuple[np.ndarray, Risk]:
+def images(quick: bool) -> tuple[Array, Risk]:
     """CIFAR-10: noise multipliers, and the risk of training and normalisation together."""
     paper = read("kulynych2024")["images"]
     sigma = np.array(paper["sigma"])
@@ -97,7 +98,7 @@ def images(quick: bool) -> tuple[np.ndarray, Risk]:
     normalisation = Gaussian(paper["repository_normalisation_sigma"])
     uses = paper["repository_normalisation_uses"]
 
-    def both(rows: np.ndarray) -> Composition:
+    def both(rows: Array) -> Composition:
         return compose([(dpsgd(sigma[rows], rate, steps[rows]), 1), (normalisation, uses)])
 
     return sigma, risk(both, len(sigma), QUICK_RTOL if quick else RTOL)
@@ -176,7 +177,7 @@ def figure_1(quick: bool) -> Result:
     )
 
 
-def _risk_table(sigma: np.ndarray, found: Risk, accuracy: np.ndarray) -> Table:
+def _risk_table(sigma: Array, found: Risk, accuracy: Array) -> Table:
     header = (
         "noise_multiplier epsilon_lower epsilon_upper fpr tpr_standard tpr_lower tpr_upper"
         " accuracy_percent"
@@ -209,7 +210,7 @@ class Trained(NamedTuple):
     noise_multiplier: float
     mean: float
     error: float
-    runs: np.ndarray
+    runs: Array
 
 
 def trained(sigma: float, seeds: int) -> Trained:

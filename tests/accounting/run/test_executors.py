@@ -119,7 +119,7 @@ class Recording(executors.Compiled):
 
 @pytest.mark.slow
 def test_compiled_equals_eager(monkeypatch):
-    """The same pass over a setting, stage by stage: what ``jit`` makes of it and what NumPy does."""
+    """One pass over a setting, stage by stage: what ``jit`` makes of it and what NumPy does."""
     recorded = Recording()
     monkeypatch.setitem(executors.BY_NAME, "compiled", recorded)
     mechanism = composition("SubsampledGaussian")
