@@ -45,7 +45,7 @@ if click is not None:
             return super().parse_args(ctx, [self._present(text) for text in args])
 
         def _present(self, text: str) -> str:
-            """The new name of an option, with a warning where it is the old one; other text as is."""
+            """The new name of a renamed option, with a warning; any other text as it is."""
             name, equals, value = text.partition("=")
             if name not in self.renamed:
                 return text

@@ -63,7 +63,8 @@ def sections() -> str:
         heading = quantity.long_name or quantity.name
         meaning = f"\n\n{quantity.description}" if quantity.description else ""
         parts.append(
-            f"## `{quantity.name}`\n\n{heading[:1].upper() + heading[1:]}.{meaning}\n\n{'; '.join(facts)}."
+            f"## `{quantity.name}`\n\n{heading[:1].upper() + heading[1:]}.{meaning}\n\n"
+            f"{'; '.join(facts)}."
         )
     return "\n\n".join(parts)
 

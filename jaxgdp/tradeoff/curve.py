@@ -57,8 +57,8 @@ class TradeoffCurve(Queries):
     # of mechanisms that are no more revealing, where those are looked at on their own: for one side
     # only
     _achieved: tuple = ()
-    # both sides of quantities at ``fpr_floor`` as they were found with the curve, of the mechanism's
-    # shape
+    # both sides of quantities at ``fpr_floor`` as they were found with the curve, in the shape of
+    # the mechanism
     _known: Mapping[str, Bracket] = field(default_factory=dict)
 
     def __repr__(self) -> str:
