@@ -17,7 +17,6 @@ FOREIGN = "names of fields or columns of a format"
 EXPORTED = "names that the module exports"
 PAPER = "the numbers that the paper prints"
 LANDSCAPE = "the landscape is that of μ and of the regret of reporting it"
-LISTED = frozenset({"epsilon", "tpr"})
 ALLOWED = {
     ("__init__.py", frozenset(REGISTRY)): EXPORTED,
     ("arguments.py", frozenset({"delta", "epsilon"})): ARGUMENTS,
@@ -35,13 +34,6 @@ ALLOWED = {
     ("mechanisms/approximate_dp.py", frozenset({"delta", "epsilon"})): "fields of the mechanism",
     ("plot/noise.py", frozenset({"advantage", "tpr"})): DEFAULT,
     ("plot/samplers.py", frozenset({"advantage", "epsilon", "mu"})): DEFAULT,
-    (
-        "report/stored.py",
-        frozenset({"advantage", "approximate_mu", "mu", "regret"} | LISTED),
-    ): FOREIGN,
-    ("report/stored.py", frozenset({"advantage", "mu", "regret"})): FOREIGN,
-    ("report/stored.py", LISTED | {"approximate_mu"}): FOREIGN,
-    ("report/stored.py", LISTED): FOREIGN,
     ("report/words.py", frozenset({"delta", "epsilon", "mu"})): "Greek letters by name",
     ("reproduce", None): PAPER,
     ("training/accountant.py", frozenset({"advantage", "epsilon", "mu"})): DEFAULT,
