@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
 from ..adjacency import Adjacency
 from ..bracket import Bracket
-from ..mechanisms import Composition, Gaussian, Laplace
+from ..mechanisms import Composition
 from ..mechanisms.base import AccountedBy, Mechanism
 from ..numerics.errors import SPACING
 from ..numerics.shapes import Array
@@ -165,7 +164,8 @@ def clipped_fpr(
     that of the answer farthest from it.
 
     Args:
-        mechanism: ``Laplace`` or ``Gaussian``, scalar.
+        mechanism: a scalar one whose noise has a known law (``noise_tail``): ``Laplace`` or
+            ``Gaussian``.
         lower, upper: bounds on the output; finite.
         query: (least, largest) true answer on any data.
         sensitivity: > 0, by how much neighbours' answers differ at most.
@@ -190,13 +190,9 @@ def clipped_fpr(
             f" {most:g}]"
         )
     far = max(upper - least, most - lower) / unit
-    if isinstance(mechanism, Laplace) and mechanism.shape == ():
-        tail = 0.5 * np.exp(-max(far, 0.0) / float(mechanism.scale))
-    elif isinstance(mechanism, Gaussian) and mechanism.shape == ():
-        tail = ndtr(-far / float(mechanism.noise_multiplier))
-    else:
-        raise ValueError(f"mechanism must be a scalar Laplace or Gaussian, got {mechanism!r}")
-    return float(tail) * (1.0 - 1e-9)
+    if not isinstance(mechanism, Mechanism) or mechanism.shape != ():
+        raise ValueError(f"mechanism must be a scalar mechanism, got {mechanism!r}")
+    return float(mechanism.noise_tail(far)) * (1.0 - 1e-9)
 
 
 def clip_and_rectify_outputs(

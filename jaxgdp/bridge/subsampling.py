@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..mechanisms import Composition, Gaussian, Laplace, SubsampledGaussian, SubsampledLaplace
+from ..mechanisms import Composition
+from ..mechanisms.base import Mechanism
 from ..numerics.shapes import Array
 from ..numerics.validation import probability, whole
 from ..tradeoff import TradeoffCurve
@@ -81,17 +82,11 @@ def _end(curve: TradeoffCurve) -> float:
     return high
 
 
-def _exact(composition: Composition, p: float):
-    """The subsampled form of one use of Gaussian or Laplace noise."""
+def _exact(composition: Composition, p: float) -> Mechanism | None:
+    """The subsampled form of one use of a mechanism that has one."""
     if len(composition.mechanisms) != 1 or float(composition.counts[0]) != 1.0:
         return None
-    (mechanism,) = composition.mechanisms
-    before: Any = getattr(mechanism, "sampling_prob", 1.0)
-    if isinstance(mechanism, Gaussian | SubsampledGaussian):
-        return SubsampledGaussian(mechanism.noise_multiplier, p * before)
-    if isinstance(mechanism, Laplace | SubsampledLaplace):
-        return SubsampledLaplace(mechanism.scale, p * before)
-    return None
+    return composition.mechanisms[0].subsampled(p)
 
 
 def poisson_mask(number: int, sampling_prob: float, *, rng: Any) -> Array:

@@ -7,25 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..mechanisms import (
-    Composition,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Gaussian,
-    Laplace,
-    SubsampledGaussian,
-    SubsampledLaplace,
-    as_composition,
-)
+from ..mechanisms import Composition, Gaussian, as_composition
+from ..mechanisms.base import Mechanism, known_mechanisms
 
-NOISE = {
-    Gaussian: "noise_multiplier",
-    SubsampledGaussian: "noise_multiplier",
-    Laplace: "scale",
-    SubsampledLaplace: "scale",
-    DiscreteGaussian: "sigma",
-    DiscreteLaplace: "scale",
-}
+
+def _noise_field(kind: type[Mechanism]) -> str:
+    """The field that all noise of a class is proportional to, as the class itself says."""
+    return vars(kind).get("noise_scale", "")
 
 
 def common_scale(mechanism: Any):
@@ -50,8 +38,8 @@ def common_scale(mechanism: Any):
     """
     composition = as_composition(mechanism)
     for part in composition.mechanisms:
-        if type(part) not in NOISE:
-            names = ", ".join(kind.__name__ for kind in NOISE)
+        if not _noise_field(type(part)):
+            names = ", ".join(name for name, kind in known_mechanisms().items() if kind.noise_scale)
             raise ValueError(
                 f"a common scale needs parts with a noise parameter ({names}), got"
                 f" {type(part).__name__}"
@@ -60,7 +48,7 @@ def common_scale(mechanism: Any):
     def scaled(scale: np.ndarray):
         parts = []
         for part in composition.mechanisms:
-            field = NOISE[type(part)]
+            field = _noise_field(type(part))
             parts.append(
                 dataclasses.replace(part, **{field: np.asarray(getattr(part, field)) * scale})
             )

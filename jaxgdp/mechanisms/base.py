@@ -78,6 +78,8 @@ class Mechanism:
             that it is a pair of.
         sampling: how records get into its uses, in words for reports; "" where its author does not
             say.
+        noise_scale: the field that all its noise is proportional to, by which calibration scales
+            it; "" where there is none.
         examples: settings by name, one or more, of a class of the package that users build: what
             tables of the documentation and tests of every class go through.
 
@@ -93,6 +95,7 @@ class Mechanism:
     undifferentiable: ClassVar[str] = "it does not declare how its cells move with that"
     relation: ClassVar[str] = "those of the pair it was made from"
     sampling: ClassVar[str] = ""
+    noise_scale: ClassVar[str] = ""
     examples: ClassVar[dict[str, Callable[[], Mechanism]]] = {}
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -127,6 +130,25 @@ class Mechanism:
     def describe_sampling(self) -> str:
         """How records get into the uses of this mechanism, in words for reports."""
         return self.sampling or f"as {type(self).__name__} has it"
+
+    def subsampled(self, sampling_prob: float) -> Mechanism | None:
+        """The mechanism on a Poisson sample of the records, exactly; None where nobody knows it.
+
+        Args:
+            sampling_prob: probability that a record is in the sample, in (0, 1].
+        """
+        return None
+
+    def noise_tail(self, distance: float) -> float:
+        """Mass of the noise at ``distance`` (in units of the sensitivity) and beyond, on one side;
+        of a scalar mechanism that adds noise to an answer.
+
+        Raises:
+            ValueError: it does not, or nobody has said so.
+        """
+        raise ValueError(
+            f"mechanism must add noise of a known law, as Laplace and Gaussian do, got {self!r}"
+        )
 
     def canonical(self) -> Mechanism:
         """This mechanism in the form that compositions stack: itself."""

@@ -88,6 +88,7 @@ class DiscreteGaussian(Mechanism):
     undifferentiable: ClassVar[str] = "that is a whole number"
     relation: ClassVar[str] = "leaving out and adding a record"
     sampling: ClassVar[str] = EVERY_RECORD
+    noise_scale: ClassVar[str] = "sigma"
     examples: ClassVar[dict] = {"DiscreteGaussian(2)": lambda: DiscreteGaussian(2.0)}
 
     def __post_init__(self) -> None:

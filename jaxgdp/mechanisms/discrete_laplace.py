@@ -40,6 +40,7 @@ class DiscreteLaplace(Mechanism):
     differentiable: ClassVar[tuple[str, ...]] = ("scale",)
     relation: ClassVar[str] = "leaving out and adding a record"
     sampling: ClassVar[str] = EVERY_RECORD
+    noise_scale: ClassVar[str] = "scale"
     examples: ClassVar[dict] = {"DiscreteLaplace(1)": lambda: DiscreteLaplace(1.0)}
 
     def __post_init__(self) -> None:

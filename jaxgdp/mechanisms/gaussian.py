@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import ndtr
 
 from ..numerics.pytree import check_fields, pytree
 from ..numerics.shapes import Parameter
@@ -38,6 +39,7 @@ class Gaussian(Mechanism):
     differentiable: ClassVar[tuple[str, ...]] = ("noise_multiplier",)
     relation: ClassVar[str] = "leaving out and adding a record"
     sampling: ClassVar[str] = EVERY_RECORD
+    noise_scale: ClassVar[str] = "noise_multiplier"
     examples: ClassVar[dict] = {"Gaussian(2)": lambda: Gaussian(2.0)}
 
     def __post_init__(self) -> None:
@@ -46,6 +48,14 @@ class Gaussian(Mechanism):
     def canonical(self) -> SubsampledGaussian:
         """The subsampled Gaussian with p = 1, so that compositions stack both kinds together."""
         return SubsampledGaussian(self.noise_multiplier, np.ones(()))
+
+    def subsampled(self, sampling_prob: float) -> SubsampledGaussian:
+        """The subsampled Gaussian of the same noise."""
+        return SubsampledGaussian(self.noise_multiplier, sampling_prob)
+
+    def noise_tail(self, distance: float) -> float:
+        """Φ(−distance/σ)."""
+        return ndtr(-distance / float(self.noise_multiplier))
 
     def replace_one(self) -> Gaussian:
         """Replacing a record moves the query by up to 2: noise over that is σ/2.

@@ -15,6 +15,7 @@ from ..numerics.validation import positive
 from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
 from .base import EVERY_RECORD, Mechanism
+from .subsampled_laplace import SubsampledLaplace
 
 _GAUSS = np.polynomial.legendre.leggauss(62)
 
@@ -45,10 +46,19 @@ class Laplace(Mechanism):
     differentiable: ClassVar[tuple[str, ...]] = ("scale",)
     relation: ClassVar[str] = "leaving out and adding a record"
     sampling: ClassVar[str] = EVERY_RECORD
+    noise_scale: ClassVar[str] = "scale"
     examples: ClassVar[dict] = {"Laplace(1)": lambda: Laplace(1.0)}
 
     def __post_init__(self) -> None:
         check_fields(self, scale=positive)
+
+    def subsampled(self, sampling_prob: float) -> SubsampledLaplace:
+        """The subsampled Laplace of the same noise."""
+        return SubsampledLaplace(self.scale, sampling_prob)
+
+    def noise_tail(self, distance: float) -> float:
+        """½·e^{−distance/b}, and ½ where the distance is negative."""
+        return 0.5 * np.exp(-max(distance, 0.0) / float(self.scale))
 
     def loss_nodes(self, depth: Array | float):
         """Both atoms, and Gauss-Legendre nodes between them."""

@@ -49,6 +49,7 @@ class SubsampledGaussian(Mechanism):
     atomic = False
     differentiable: ClassVar[tuple[str, ...]] = ("noise_multiplier", "sampling_prob")
     relation: ClassVar[str] = "leaving out and adding a record"
+    noise_scale: ClassVar[str] = "noise_multiplier"
     examples: ClassVar[dict] = {"SubsampledGaussian(1, 0.1)": lambda: SubsampledGaussian(1.0, 0.1)}
 
     def __post_init__(self) -> None:
@@ -57,6 +58,10 @@ class SubsampledGaussian(Mechanism):
     def describe_sampling(self) -> str:
         """Poisson sampling, unless every record takes part."""
         return poisson_words(self.sampling_prob)
+
+    def subsampled(self, sampling_prob: float) -> SubsampledGaussian:
+        """A sample of a sample: the product of both probabilities."""
+        return SubsampledGaussian(self.noise_multiplier, sampling_prob * self.sampling_prob)
 
     def collapse_gaussians(self, count: Array, into: float) -> tuple[SubsampledGaussian, Array]:
         """Replace ``count`` uses by ``into`` uses where that is exact: without subsampling T

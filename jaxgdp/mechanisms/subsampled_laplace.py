@@ -46,6 +46,7 @@ class SubsampledLaplace(Mechanism):
 
     differentiable: ClassVar[tuple[str, ...]] = ("scale", "sampling_prob")
     relation: ClassVar[str] = "leaving out and adding a record"
+    noise_scale: ClassVar[str] = "scale"
     examples: ClassVar[dict] = {"SubsampledLaplace(1, 0.1)": lambda: SubsampledLaplace(1.0, 0.1)}
 
     def __post_init__(self) -> None:
@@ -54,6 +55,10 @@ class SubsampledLaplace(Mechanism):
     def describe_sampling(self) -> str:
         """Poisson sampling, unless every record takes part."""
         return poisson_words(self.sampling_prob)
+
+    def subsampled(self, sampling_prob: float) -> SubsampledLaplace:
+        """A sample of a sample: the product of both probabilities."""
+        return SubsampledLaplace(self.scale, sampling_prob * self.sampling_prob)
 
     def loss_nodes(self, depth: Array | float):
         """Means of narrow cells."""

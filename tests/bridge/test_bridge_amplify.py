@@ -211,7 +211,7 @@ def test_bad_rates_of_clipping_are_refused():
         (lambda: bridge.clip_and_rectify(lambda e: 0.1, 0.1), "source must be a scalar mechanism"),
         (
             lambda: bridge.clipped_fpr(jaxgdp.PureDP(1.0), 0.0, 1.0, (0.0, 1.0)),
-            "scalar Laplace or Gaussian",
+            "as Laplace and Gaussian do",
         ),
         (lambda: bridge.clipped_fpr(laplace, 1.0, 0.0, (0.0, 1.0)), "in order"),
         (

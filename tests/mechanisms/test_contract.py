@@ -48,3 +48,20 @@ def test_contract_by_names_of_the_version_before():
     assert Old().lower_bound_mechanisms() == ("mechanism",)
     assert Old().gaussian_part_precision() == 0.25
     assert Old().collapse_gaussians(3.0, 256.0)[1] == 256.0
+
+
+@pytest.mark.parametrize(
+    "plain, sampled",
+    [
+        (jaxgdp.Gaussian(2.0), jaxgdp.SubsampledGaussian(2.0, 0.25)),
+        (jaxgdp.Laplace(3.0), jaxgdp.SubsampledLaplace(3.0, 0.25)),
+    ],
+)
+def test_subsampled_multiplies_probabilities(plain, sampled):
+    assert plain.subsampled(0.25) == sampled and plain.subsampled(0.5).subsampled(0.5) == sampled
+    assert jaxgdp.PureDP(1.0).subsampled(0.25) is None
+
+
+def test_noise_scale_is_a_field_that_users_give():
+    for kind in known_mechanisms().values():
+        assert not kind.noise_scale or kind.noise_scale in kind.given_fields()
