@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from ..numerics.optional import missing
 from ..numerics.shapes import ArrayLike
 from ..numerics.validation import whole
 from .bound import ESTIMATE, Bound
@@ -130,9 +131,7 @@ def _expectation_maximisation(values: np.ndarray, number: int, seed: int):
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.mixture import GaussianMixture
     except ImportError:
-        raise ImportError(
-            "Gaussian mixtures need scikit-learn: pip install 'jaxgdp[audit]'"
-        ) from None
+        raise missing("Gaussian mixtures need scikit-learn", "audit") from None
     import warnings
 
     smallest = max((_SPREAD * float(np.ptp(values))) ** 2, 1e-300)

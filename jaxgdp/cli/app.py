@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from .._version import __version__
+from ..numerics.optional import how_to_install
 from .command import COMMANDS, click, show_examples
 from .options import flag
 
@@ -113,7 +114,7 @@ def main(argv: list[str] | None = None) -> int:
         interrupted.
     """
     if click is None:
-        return _fail("the command line needs click: pip install 'jaxgdp[cli]'")
+        return _fail(f"the command line needs click: {how_to_install('cli')}")
     try:
         with _second_interrupt_ends():
             return _run(sys.argv[1:] if argv is None else list(argv))

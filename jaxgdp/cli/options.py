@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..arguments import ARGUMENTS, WHOLE, Argument, sentence, shown, spelled_out
+from ..numerics.optional import how_to_install
 from ..progress import show_progress
 
 try:
@@ -88,9 +89,7 @@ def need(*modules: str) -> None:
     """Fail before computing if an optional package is missing."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
-            raise ValueError(
-                f"this command needs {module}: pip install 'jaxgdp[{_EXTRAS[module]}]'"
-            )
+            raise ValueError(f"this command needs {module}: {how_to_install(_EXTRAS[module])}")
 
 
 def writable(option: str, text: str, force: bool = False) -> Path:

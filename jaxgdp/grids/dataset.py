@@ -19,7 +19,7 @@ import numpy as np
 from .._version import __version__
 from ..bracket import STATUS
 from ..measure import Measured
-from ..numerics.optional import Dataset
+from ..numerics.optional import Dataset, missing
 from ..numerics.provenance import comments, provenance
 from ..numerics.shapes import Array
 from ..quantities import registry
@@ -40,7 +40,7 @@ def need_xarray(caller: str) -> None:
     try:
         import xarray  # noqa: F401
     except ImportError:
-        raise ImportError(f"jaxgdp.{caller} needs xarray: pip install 'jaxgdp[sweep]'") from None
+        raise missing(f"jaxgdp.{caller} needs xarray", "sweep") from None
 
 
 def variables(quantities: Iterable[Quantity], at: Mapping[str, float]) -> dict[str, Variable]:

@@ -14,7 +14,7 @@ from ..accounting.run import executors
 from ..deprecation import keywords_after, renamed_arguments
 from ..measure import measure
 from ..mechanisms import Composition, dpsgd
-from ..numerics.optional import Dataset
+from ..numerics.optional import Dataset, missing
 from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import on_host, positive, probability, relative_width, whole
 from ..progress import counting
@@ -174,14 +174,15 @@ def sweep(
         TypeError: an argument is traced by JAX, or no quantity has an argument of that name.
         OSError: names a file of the store that cannot be written or is damaged, or the lock of
             another process that writes it.
-        ImportError: xarray is missing (extra ``sweep``), or what a store or a client needs (extra
-            ``scale``).
+        ImportError: xarray is missing (extra ``sweep``), or a package that a store or a client
+            needs (extra ``scale``).
 
     Example:
         >>> grid = sweep(noise_multiplier=[1.0, 2.0], sampling_prob=1.0, num_steps=[1])
         >>> bool((grid.mu_lower <= 1.0)[0, 0, 0] & (grid.mu >= 1.0)[0, 0, 0])
         True
     """
+    path = None if store is None else _storable(store)
     dataset.need_xarray("sweep")
     on_host("sweep", noise_multiplier, sampling_prob, num_steps, rtol, fpr_floor, at)
     axes = {
@@ -195,7 +196,6 @@ def sweep(
     chosen = executors.by_name(executor)
     number = int(np.prod(grid.shape))
     chunk_size = int(whole("chunk_size", chunk_size))
-    path = None if store is None else _storable(store)
     if path is not None:
         dominating(dpsgd(1.0, axes["sampling_prob"], 1), adjacency)
         chosen = chosen or (executors.EAGER if number <= _FEW else executors.COMPILED)
@@ -216,9 +216,8 @@ def sweep(
 def _storable(store: Any) -> Path:
     try:
         import dask  # noqa: F401
+        import xarray  # noqa: F401
         import zarr  # noqa: F401
     except ImportError:
-        raise ImportError(
-            "jaxgdp.sweep with a store needs zarr and dask: pip install 'jaxgdp[scale]'"
-        ) from None
+        raise missing("jaxgdp.sweep with a store needs xarray, zarr and dask", "scale") from None
     return local(store)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..numerics.optional import Axes
+from ..numerics.optional import Axes, missing
 from ..quantities.base import Quantity
 from ..quantities.registry import REGISTRY
 
@@ -162,4 +162,4 @@ def need_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise ImportError("figures need matplotlib: pip install 'jaxgdp[plot]'") from None
+        raise missing("figures need matplotlib", "plot") from None

@@ -14,6 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from .. import gdp
 from ..adjacency import Adjacency
+from ..numerics.optional import missing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,9 +89,7 @@ def _matplotlib():
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError(
-            "reports with figures need matplotlib: pip install 'jaxgdp[report]'"
-        ) from None
+        raise missing("reports with figures need matplotlib", "report") from None
     return mpl, Figure, FigureCanvasSVG
 
 

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..numerics.optional import missing
 from . import words
 from .figure import PANELS, svgs
 from .html import assumptions, description, software
@@ -27,9 +28,7 @@ def _library():
         import fpdf
         import matplotlib as mpl
     except ImportError:
-        raise ImportError(
-            "reports in PDF need matplotlib and fpdf2: pip install 'jaxgdp[report]'"
-        ) from None
+        raise missing("reports in PDF need matplotlib and fpdf2", "report") from None
     return fpdf, Path(mpl.get_data_path()) / "fonts" / "ttf"
 
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from ..numerics.optional import missing
 from ..numerics.shapes import ArrayLike
 from ..numerics.validation import broadcast, positive, probability, whole
 from ..training import clipped_sum, noisy_mean, per_example_gradients, poisson_sampler
@@ -51,9 +52,7 @@ def load() -> Digits:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise ImportError(
-            "the digits data set needs scikit-learn: pip install 'jaxgdp[data]'"
-        ) from None
+        raise missing("the digits data set needs scikit-learn", "data") from None
     images, labels = (np.asarray(a) for a in load_digits(return_X_y=True))
     images = images / np.linalg.norm(images, axis=1, keepdims=True)
     images = np.concatenate([images, np.ones((len(images), 1))], axis=1).astype(np.float32)

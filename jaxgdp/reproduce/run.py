@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from ..numerics.optional import missing
 from ..numerics.validation import one_of
 from ..progress import show_progress
 from . import document, published, result
@@ -208,9 +209,7 @@ def _need(chosen: Iterable[str], needs: dict[str, dict[str, str]]) -> None:
         try:
             importlib.import_module(package)
         except ImportError as error:
-            raise ImportError(
-                f"this reproduction needs {error.name}: pip install 'jaxgdp[{extra}]'"
-            ) from None
+            raise missing(f"this reproduction needs {error.name}", extra) from None
 
 
 def _write(found: Result, files: list[Path], question: str) -> None:

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from ..numerics.optional import Client
+from ..numerics.optional import Client, missing
 from .template import versions
 
 _Item = TypeVar("_Item")
@@ -65,7 +65,7 @@ def connected(client: Client | str | None) -> Iterator[Client | None]:
     try:
         from distributed import Client
     except ImportError:
-        raise ImportError("client= needs dask.distributed: pip install 'jaxgdp[scale]'") from None
+        raise missing("client= needs dask.distributed", "scale") from None
     if isinstance(client, Client):
         yield client
     elif isinstance(client, str):

@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..numerics.optional import missing
+
 if TYPE_CHECKING:
     from distributed import Client, Worker
 
@@ -52,7 +54,7 @@ def workers(number: int) -> Iterator[Client]:
         from dask import config
         from distributed import Client, LocalCluster, WorkerPlugin
     except ImportError:
-        raise ImportError("workers need dask.distributed: pip install 'jaxgdp[scale]'") from None
+        raise missing("workers need dask.distributed", "scale") from None
     import jax
 
     here = cores()

@@ -26,9 +26,9 @@ def __getattr__(name: str) -> type[Accountant]:
     if name == "Accountant":
         try:
             from .accountant import Accountant
-        except ImportError as missing:
-            raise ImportError(
-                'jaxgdp.interop.dp_accounting needs dp_accounting: pip install "jaxgdp[interop]"'
-            ) from missing
+        except ImportError as error:
+            from ...numerics.optional import missing
+
+            raise missing("jaxgdp.interop.dp_accounting needs dp_accounting", "interop") from error
         return Accountant
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ...numerics.optional import missing
 from ...spec import read_json, read_text
 
 
@@ -13,7 +14,7 @@ def _yaml() -> Any:
     try:
         import yaml
     except ImportError:
-        raise ImportError("entries in YAML need pyyaml: pip install 'jaxgdp[report]'") from None
+        raise missing("entries in YAML need pyyaml", "report") from None
     return yaml
 
 
