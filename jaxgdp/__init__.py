@@ -3,8 +3,8 @@
 Every number comes as a bracket ``lower ≤ true ≤ upper``: the upper side from a dominating pair, the
 lower one from an attack that achieves it.
 
-Names are loaded when they are first asked for (PEP 562): who accounts for one run does not wait for
-the optimiser, for training or for other libraries' interfaces."""
+Names are loaded at their first use (PEP 562), so that accounting for one run does not wait for the
+optimiser, for training or for the interfaces of other libraries."""
 
 import importlib
 import sys

@@ -1,4 +1,5 @@
-"""Neighbouring relations of data sets, and what each says about the pair of a mechanism."""
+"""Neighbouring relations of data sets, and the orders in which each takes the pair of a
+mechanism."""
 
 from __future__ import annotations
 

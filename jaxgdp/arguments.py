@@ -21,7 +21,7 @@ _NAMES = str.maketrans(
 
 
 class Range(NamedTuple):
-    """What an argument may be: in words, and as a test of a number or an array."""
+    """The range of an argument: in words, and as a test of a number or an array."""
 
     words: str
     holds: Callable[[Any], Any]
@@ -42,10 +42,10 @@ WHOLE = Range("a whole number >= 1", _is_whole)
 
 
 class Argument(NamedTuple):
-    """What an argument means.
+    """The meaning of an argument.
 
     Attributes:
-        meaning: a phrase; of what a quantity is asked at, the noun before "of that quantity".
+        meaning: a phrase; for the argument of a quantity, the noun before "of that quantity".
         default: the value where nothing is given; None where there is none.
         range: valid values; None where the function that takes it decides.
     """

@@ -1,5 +1,5 @@
-"""The answer of this library: two numbers with the truth between them, and a status that says what
-they are worth.
+"""The answer of this library: two numbers with the truth between them, and a status that rates
+them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ LEAST = 1e-300  # a distance, and a value, that counts as nothing
 
 
 class Status(IntEnum):
-    """What is known of a bracket beside its sides; whatever it is, the truth lies in the
-    bracket.
-    """
+    """The status of a bracket; whatever it is, the truth lies in the bracket."""
 
     OK = 0
     WIDE = 1
@@ -38,9 +36,9 @@ STATUS: dict[int, str] = {
 class Bracket(NamedTuple):
     """A certified pair ``lower ≤ true ≤ upper``.
 
-    Arrays of equal shape, float64, or two plain floats. Each quantity's docstring says which side
-    is the safe one to report: the upper side for everything that grows with privacy loss (μ, ε, δ,
-    advantage, TPR), the lower side for the error rates of an attacker (β, Bayes risk).
+    Arrays of equal shape, float64, or two plain floats. Each quantity's docstring names the safe
+    side to report: the upper side for everything that grows with privacy loss (μ, ε, δ, advantage,
+    TPR), the lower side for the error rates of an attacker (β, Bayes risk).
 
     Example:
         >>> b = Bracket(1.0, 1.5)

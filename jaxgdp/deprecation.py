@@ -12,7 +12,7 @@ _Class = TypeVar("_Class")
 
 
 def warn(old: str, new: str, stacklevel: int = 3) -> None:
-    """A ``DeprecationWarning`` that says what to write instead.
+    """A ``DeprecationWarning`` that names the new call.
 
     Args:
         old: what was written.

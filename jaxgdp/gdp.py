@@ -1,12 +1,13 @@
-"""Closed forms for Gaussian differential privacy: one number μ says everything (Dong et al. 2022).
+"""Closed forms for Gaussian differential privacy: one number μ describes the whole trade-off curve
+(Dong et al. 2022).
 
 Of a μ: trade-off curve, TPR, (ε, δ), advantage, Bayes risk, Rényi divergence and zCDP; and back
 from what determines μ.
 
 Host-side functions of scalars and arrays with NumPy broadcasting, float64. Results that are normal
 doubles have 1e-12 relative accuracy over the whole range of the arguments; results below 2.3e-308
-may be 0, and above 1.8e308 they are ∞. (:func:`epsilon` says where it depends on the last digits of
-δ.)
+may be 0, and above 1.8e308 they are ∞. (See :func:`epsilon` for where it depends on the last digits
+of δ.)
 
 All but :func:`compose` take keywords only."""
 
@@ -46,7 +47,8 @@ def beta(*, fpr: ArrayLike, mu: ArrayLike) -> Array:
     """Trade-off curve f_μ(α) = Φ(Φ⁻¹(1 − α) − μ): the least FNR at FPR α (Dong et al. 2022, Eq. 6).
 
     Args:
-        fpr: FPR in [0, 1]. mu: μ ≥ 0. Any shapes that broadcast.
+        fpr: FPR in [0, 1].
+        mu: μ ≥ 0. Any shapes that broadcast.
 
     Returns:
         FNR, float64.
@@ -70,7 +72,8 @@ def tpr(*, fpr: ArrayLike, mu: ArrayLike) -> Array:
     """Largest TPR of any attack at an FPR: 1 − f_μ(α) = Φ(Φ⁻¹(α) + μ).
 
     Args:
-        fpr: α in [0, 1]. mu: μ ≥ 0. Any shapes that broadcast.
+        fpr: α in [0, 1].
+        mu: μ ≥ 0. Any shapes that broadcast.
 
     Returns:
         TPR, float64, accurate however small.
@@ -115,8 +118,8 @@ def bayes_risk(*, prior: ArrayLike, mu: ArrayLike) -> Array:
     The best test rejects above the privacy loss ℓ = log(π/(1 − π)).
 
     Args:
-        prior: π in [0, 1], the prior probability that the record is absent. mu: μ ≥ 0. Any shapes
-            that broadcast.
+        prior: π in [0, 1], the prior probability that the record is absent.
+        mu: μ ≥ 0. Any shapes that broadcast.
 
     Returns:
         Error probability, float64; min(π, 1 − π) at μ = 0.
@@ -170,7 +173,8 @@ def rdp(*, order: ArrayLike, mu: ArrayLike) -> Array:
     By post-processing of the Gaussian pair this bounds D_t of every μ-GDP mechanism.
 
     Args:
-        order: t > 0. mu: μ ≥ 0. Any shapes that broadcast.
+        order: t > 0.
+        mu: μ ≥ 0. Any shapes that broadcast.
 
     Returns:
         D_t in nats, float64.
@@ -244,7 +248,8 @@ def mu_from_rates(*, fpr: ArrayLike, tpr: ArrayLike) -> Array:
     the FPR.
 
     Args:
-        fpr: in (0, 1). tpr: in (0, 1). Any shapes that broadcast.
+        fpr: in (0, 1).
+        tpr: in (0, 1). Any shapes that broadcast.
 
     Returns:
         μ, float64.
@@ -280,7 +285,8 @@ def delta(*, epsilon: ArrayLike, mu: ArrayLike) -> Array:
     """Privacy profile δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) (Balle & Wang 2018, Theorem 8).
 
     Args:
-        epsilon: ε in nats, any finite number. mu: μ ≥ 0.
+        epsilon: ε in nats, any finite number.
+        mu: μ ≥ 0.
 
     Returns:
         δ, float64; 0 at μ = 0 for ε ≥ 0, and 1 − e^ε for ε < 0.
@@ -310,7 +316,8 @@ def epsilon(*, delta: ArrayLike, mu: ArrayLike) -> Array:
     """Smallest ε ≥ 0 with δ_μ(ε) ≤ δ, in nats.
 
     Args:
-        delta: δ in (0, 1). mu: μ ≥ 0.
+        delta: δ in (0, 1).
+        mu: μ ≥ 0.
 
     Returns:
         ε, float64: of a δ that differs by at most 1e-14·min(δ, 1 − δ), to 1e-12 relative; ∞ above
@@ -365,7 +372,8 @@ def mu_from_epsilon_delta(*, epsilon: ArrayLike, delta: ArrayLike) -> Array:
     implies: with δ > 0 that guarantee alone implies no finite μ (Gomez 2025, Proposition 6.2).
 
     Args:
-        epsilon: ε ≥ 0 in nats. delta: δ in (0, 1).
+        epsilon: ε ≥ 0 in nats.
+        delta: δ in (0, 1).
 
     Returns:
         μ, float64.

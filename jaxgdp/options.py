@@ -1,4 +1,4 @@
-"""What every entry point takes where nothing else is said, written once."""
+"""The defaults of every entry point, written once."""
 
 from __future__ import annotations
 

@@ -159,15 +159,15 @@ def show_progress(
 ) -> Iterator[Any]:
     """Show long work on stderr while it lasts, and count what is finished.
 
-    Work inside other work is shown behind it, in the same line. While JAX compiles, the line says
-    so.
+    Work inside other work is displayed behind it, in the same line, and so is the compilation of
+    JAX programs.
 
     Args:
         doing: such as "planning".
         total: number of things expected; None where nothing is counted.
-        progress: None shows work that takes longer than a second where stderr is a terminal; True
-            also writes a line now and then where it is none; False shows nothing, nor any work
-            inside; a function of the number finished is called instead.
+        progress: None displays work that takes longer than a second if stderr is a terminal; True
+            also writes a line now and then if stderr is not a terminal; False displays nothing, nor
+            any work inside; a function is called with the number finished instead.
         noun: what is counted.
         rate: whether to show also the number finished per second and the time left.
 
@@ -202,7 +202,7 @@ def show_progress(
 def counting(
     progress: Callable[[int], object] | bool | None, doing: str, total: int
 ) -> contextlib.AbstractContextManager[Any]:
-    """:func:`show_progress` for a function that shows nothing unless ``progress`` is True."""
+    """:func:`show_progress` for a function that displays nothing unless ``progress`` is True."""
     if progress is True:
         return show_progress(doing, total, True, "settings", rate=True)
     return contextlib.nullcontext(progress or None)

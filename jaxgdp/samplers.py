@@ -27,11 +27,14 @@ class Setting:
     """One training, or an array of them, whose batches are to be drawn; what is None was not given.
 
     Attributes:
-        noise_multiplier: σ > 0. num_batches: T, batches of an epoch. num_epochs: E.
+        noise_multiplier: σ > 0.
+        num_batches: T, batches of an epoch.
+        num_epochs: E.
         sampling_prob: the chance of a record to be in a batch, for samplers that draw batches on
             their own.
-        batch_size: b. dataset_size: n. truncated_batch_size: B, the most records of a batch that is
-            cut.
+        batch_size: b.
+        dataset_size: n.
+        truncated_batch_size: B, the most records of a batch that is cut.
     """
 
     noise_multiplier: Any
@@ -67,7 +70,7 @@ REGISTRY: dict[str, Sampler] = {}
 
 
 def register(sampler: Sampler) -> Sampler:
-    """Add a sampler; from then on it is compared, and asked for by name, like any other.
+    """Add a sampler, which can be compared and requested by name from then on, like any other.
 
     Args:
         sampler: the entry.
@@ -112,7 +115,8 @@ def mechanism(
         num_epochs: E, whole numbers ≥ 1.
         sampling_prob: the chance of a record to be in a batch, for samplers that draw batches on
             their own; 1/T where not given.
-        batch_size: b, for "fixed_size". dataset_size: n, for "fixed_size" and "truncated_poisson".
+        batch_size: b, for "fixed_size".
+        dataset_size: n, for "fixed_size" and "truncated_poisson".
         truncated_batch_size: B, the most records of a batch, for "truncated_poisson".
 
     Returns:

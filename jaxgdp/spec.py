@@ -54,7 +54,7 @@ class Spec:
     Attributes:
         mechanism: the :class:`jaxgdp.Composition`.
         title: what it is, or "".
-        neighbours: which data sets the mechanism's pair tells apart, in words, or "".
+        neighbours: which data sets are neighbours, in words, or "".
         settings: those given of adjacency, fpr_floor, rtol, delta, fpr and approximation.
         content: the description itself, ready for JSON.
         source: file or other place it came from, for messages.
@@ -73,7 +73,7 @@ def _suggest(word: Any, known: Iterable) -> str:
 
 
 class _Place:
-    """Where in a file something stands, as far as its text tells."""
+    """The place of something in a file, as far as its text determines it."""
 
     def __init__(self, source: str, text: str = ""):
         self.source, self.lines = source, text.splitlines()
@@ -101,7 +101,7 @@ class _Place:
 
     @contextlib.contextmanager
     def blamed(self, label: str = "", **place: Any) -> Iterator[None]:
-        """Errors of what is done inside say where (:meth:`at`) and in what."""
+        """Errors of what is done inside name the place (:meth:`at`) and the file."""
         try:
             yield
         except ValueError as error:

@@ -14,7 +14,7 @@ _Found = TypeVar("_Found")
 
 
 def keywords_only(function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
-    """A function of keywords alone, whose refusal of a positional call shows the call to write.
+    """A function of keywords alone, whose refusal of a positional call contains the call to write.
 
     Raises:
         TypeError: (when called) an argument was given by position.
@@ -136,7 +136,7 @@ def unknown_argument(function: str, name: str, known: Iterable[str]) -> TypeErro
 
 
 def explain_arguments(function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
-    """A function that says what to write for an argument that it does not have.
+    """A function whose error names the right argument for one that it does not have.
 
     Example:
         >>> @explain_arguments

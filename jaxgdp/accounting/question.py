@@ -18,7 +18,7 @@ from ..numerics.shapes import Array, ArrayLike, Float, Int
 
 
 class Quantity(Protocol):
-    """What an accountant needs to know of a number asked for; see ``quantities.Quantity``."""
+    """What an accountant needs to know of a number requested; see ``quantities.base.Quantity``."""
 
     @property
     def name(self) -> str: ...
@@ -144,7 +144,7 @@ class Kind(NamedTuple):
 
     Attributes:
         adjacency, keep: as in :class:`Question`.
-        quantities: those that are asked for.
+        quantities: those that are requested.
         shared: whether quantities asked at the FPR floor are all asked at the same one, none of
             them at 0.
         alike: for each quantity the first one that is asked at the same.

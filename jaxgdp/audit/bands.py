@@ -11,9 +11,9 @@ sequence u(0) ≤ … ≤ u(n) = 1 with
 
 Let F be continuous. While K(x) = k, F(x) rises to the (k+1)-st smallest of the Uᵢ = F(Xᵢ), which
 are uniform, so the band holds just when U₍ᵢ₎ ≤ u(i − 1) for i = 1 … n. If F has atoms, X = F⁻¹(U)
-for a uniform U, and K(x) counts Uᵢ ≤ F(x−): the same event, looked at for some of its points only,
-so that ties make the band safer. Looking at some ranks i only, and taking u of the next rank looked
-at in between, keeps it true as well, since u is only larger.
+for a uniform U, and K(x) counts Uᵢ ≤ F(x−): the same event, restricted to some of its points, so
+that ties make the band safer. The event also stays true if only some ranks i are used, with the u
+of the next used rank in between, since that u is only larger.
 
 The limits are Clopper and Pearson's at one common local level λ (Berk and Jones 1979; Aldor-Noiman
 et al. 2013), and λ is found so that the probability of the whole event is 1 − miss. That
@@ -63,7 +63,7 @@ def clopper_pearson(count: ArrayLike, trials: ArrayLike, tail: float):
 
 
 def ranks(trials: int) -> np.ndarray:
-    """Order statistics that the band looks at, fixed by n alone: every one near both ends, fewer
+    """Order statistics that the band uses, fixed by n alone: every one near both ends, fewer
     between.
     """
     n, found, rank = trials, [], 1

@@ -8,7 +8,7 @@ LOWER, ESTIMATE = "lower bound", "estimate"
 
 
 class Bound(float):
-    """A float that says what it vouches for: ``print`` shows it, arithmetic and formatting are
+    """A float together with its meaning: ``print`` writes both, while arithmetic and formatting are
     those of a float.
 
     Attributes:
@@ -17,7 +17,7 @@ class Bound(float):
             guarantee).
         confidence: probability, over repetitions of the experiment, that a lower bound is one; None
             for an estimate.
-        caveat: what is not said by it.
+        caveat: what the number does not prove.
         details: other findings, by name.
 
     Example:

@@ -49,7 +49,7 @@ def insert(records: Any, canaries: Any, included: ArrayLike):
         included: from :func:`coins`.
 
     Returns:
-        Pytree of NumPy arrays; its length tells how many were put in, so keep it to yourself or
+        Pytree of NumPy arrays; its length reveals how many were included, so keep it secret or
         train with a mask instead.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What is claimed of a mechanism, as a trade-off curve that is never above the true one."""
+"""A claim about a mechanism, as a trade-off curve that is never above the true one."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Claim:
         near end is lowered and its far one raised.
 
         Args:
-            most: largest R asked for, in (0, 1].
+            most: largest R requested, in (0, 1].
         """
         fine = np.geomspace(_SMALLEST, most, _KNOTS - 1)
         knots = np.concatenate([[0.0], fine])

@@ -1,4 +1,4 @@
-"""Epsilon* of a trained model: how well its losses tell its own training records from others
+"""Epsilon* of a trained model: how well its losses distinguish its own training records from others
 (Negoescu et al. 2023, Definition 2).
 
 With t = Pr[loss ≤ τ] of a record from the population (FPR) and η = Pr[loss > τ] of a training
@@ -135,17 +135,17 @@ def epsilon_star(
             only).
         nonmember_losses: of records of the same population that were not trained on, shape (...,
             n₀).
-        delta: δ in [0, 0.5). At δ = 0 the parametric value depends on the smallest rates looked at,
-            one in a million: the largest ratio of two Gaussian tails is infinite.
+        delta: δ in [0, 0.5). At δ = 0 the parametric value depends on the smallest rates
+            considered, one in a million: the largest ratio of two Gaussian tails is infinite.
         method: "empirical" or "parametric".
         components: of the Gaussian mixtures, for "parametric": a number from 1 to 20, or "bic" to
             choose it for each class.
         seed: of the mixtures' starting points.
 
     Returns:
-        ε* in nats: a :class:`jaxgdp.audit.Bound` whose side is "estimate" and whose caveat says
-        what it is of; with "parametric", its details hold the numbers of components. An array over
-        models if the losses have leading axes.
+        ε* in nats: a :class:`jaxgdp.audit.Bound` whose side is "estimate" and whose caveat names
+        what it is an estimate of; with "parametric", its details hold the numbers of components. An
+        array over models if the losses have leading axes.
 
     Raises:
         ValueError: NaN or infinite losses, fewer than ten of a class, or an argument out of range.

@@ -1,5 +1,5 @@
-"""What many runs prove about a mechanism: lower bounds on μ, ε(δ), advantage and the trade-off
-curve, with confidence.
+"""Lower bounds on μ, ε(δ), the advantage and the trade-off curve of a mechanism from many of its
+runs, with confidence.
 
 Run the mechanism n₀ times without a record and n₁ times with it, and score each output; larger
 means more likely with. Guessing "with" at or above a threshold τ errs with probabilities α(τ) =
@@ -14,19 +14,18 @@ non-increasing:
 
 where a and b are upper limits, each missed with probability at most (1 − confidence)/2. The bound
 on μ is never an absolute value: a guess worse than chance proves nothing here. The bounds on ε and
-δ(ε) are for both orders of the data sets. Three methods say which limits to use, and at which
-thresholds:
+δ(ε) are for both orders of the data sets. Three methods choose the limits and the thresholds:
 
     "bands"      limits that hold at every threshold at once (:mod:`.bands`): the best threshold may
-                 be taken after looking
+                 be chosen from the scores themselves
     "split"      half of the scores pick a threshold, the other half are counted there, with limits
                  for one threshold
     "threshold"  one threshold that was fixed before the scores were known, with limits for one
                  threshold
 
-Picking the best threshold and then using limits for one is not among them: it promises a confidence
-that it does not have. Scores must be independent draws: one per run of the mechanism, not many from
-one model."""
+Choosing the best threshold and then using limits for one threshold is not among them: the promised
+confidence would not hold. Scores must be independent draws: one per run of the mechanism, not many
+from one model."""
 
 from __future__ import annotations
 
@@ -68,7 +67,7 @@ class Limits:
             undercuts. f(fpr_limit) ≤ fnr_limit.
         empirical_fpr, empirical_fnr: the rates as counted.
         threshold: where.
-        confidence, method: as asked.
+        confidence, method: as requested.
         members, nonmembers: scores counted.
     """
 

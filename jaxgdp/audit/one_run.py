@@ -1,5 +1,5 @@
-"""What one training run with many canaries proves: Steinke et al. 2023 for (ε, δ), Mahloujifar et
-al. 2024 for any trade-off curve.
+"""Lower bounds from one training run with many canaries: Steinke et al. 2023 for (ε, δ),
+Mahloujifar et al. 2024 for any trade-off curve.
 
 The experiment. Each of m canaries is put into the training data or left out by its own fair coin.
 An attacker sees the output and guesses r of the m coins (r fixed beforehand; it abstains on the
@@ -249,9 +249,9 @@ def one_run_level(claim: Any, num_canaries: int, num_guesses: int, num_correct: 
     own trade-off curve.
 
     Args:
-        claim: a mechanism, a :class:`jaxgdp.TradeoffCurve`, μ, or (ε, δ). Of a certified curve the
-            side that allows the attacker more is taken, so that no mechanism within its bracket is
-            refuted wrongly.
+        claim: a mechanism, a :class:`jaxgdp.TradeoffCurve`, μ, or (ε, δ). For a certified curve,
+            the side that allows the attacker more is taken, so that no mechanism within its bracket
+            is refuted wrongly.
         num_canaries: as for :func:`one_run_mu`.
         num_guesses: as for :func:`one_run_mu`.
         num_correct: as for :func:`one_run_mu`.

@@ -1,5 +1,5 @@
-"""What attackers achieved against what is claimed: consistent, or a bug is proven with this
-confidence.
+"""A claim compared with what attackers achieved: either they are consistent, or a bug is proven
+with this confidence.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Verdict:
     Attributes:
         claim: in words.
         refuted: whether the claim is refuted: with the confidence, no mechanism that satisfies it
-            does what was seen.
+            does what was observed.
         confidence: probability that a mechanism which satisfies the claim is not refuted.
         method: "bands", "split", "threshold" or "one run".
         mu_lower: lower bound on μ that the scores prove, with the same confidence.
@@ -148,7 +148,7 @@ def verdict(
     The two data sets must be neighbours in the relation that the claim is about, and each score
     come from a run of its own. The claim is refuted if, at some threshold, the upper limit of the
     FNR lies below what the claim demands at the upper limit of the FPR: b < f(a) ≤ f(α) contradicts
-    β ≥ f(α), β ≤ b. Of a certified curve the lower side stands for f, so a mechanism is refuted
+    β ≥ f(α), β ≤ b. For a certified curve the lower side stands for f, so a mechanism is refuted
     only where it does worse than the *upper* side of its privacy loss. As the true curve is convex,
     the limits that no line between two others undercuts are enough.
 
@@ -163,7 +163,7 @@ def verdict(
         seed: as for :func:`jaxgdp.audit.mu_lower_bound`.
 
     Returns:
-        A :class:`Verdict`; ``print`` shows one line.
+        A :class:`Verdict`; ``print`` writes one line.
 
     Raises:
         ValueError: scores or numbers that are refused, or no claim.

@@ -1,17 +1,17 @@
 """Clip and rectify: a post-processing that makes any mechanism Gaussian-DP (Liu et al. 2022,
 Theorem 4.4).
 
-Clipping merges the outputs that tell most: those of the largest privacy losses, with P-mass α_c in
+Clipping merges the most revealing outputs: those of the largest privacy losses, with P-mass α_c in
 all, and those of the smallest ones, with Q-mass α_c. That replaces the trade-off curve f by the
 chord from (0, 1) to (α_c, f(α_c)), and by its mirror image at the other end. No loss is left above
 log((1 − f(α_c))/α_c), the slope of that chord: the result is pure ε-DP and so GDP at every rate,
 though there may have been mass at infinity, and its profile is what δ(ε) and (log((1 −
 f(α_c))/α_c), 0) together imply.
 
-Rectifying replaces the output with probability r by a fair coin between both ends. Both ends are
-then shown with probability at least r/2 whatever the data, δ(ε) becomes at most (1 − r)·δ(ε), and
-what only one of two neighbours shows, if it is clipped, is bounded even where α_c = 0: its ratio is
-at most ((1 − r)·δ_∞ + r/2)/(r/2).
+Rectifying replaces the output with probability r by a fair coin between both ends. Both ends then
+occur with probability at least r/2 whatever the data, δ(ε) becomes at most (1 − r)·δ(ε), and
+clipped outputs that only one of two neighbours can have are bounded even where α_c = 0: their ratio
+is at most ((1 − r)·δ_∞ + r/2)/(r/2).
 
 The set of outputs that is clipped must not depend on the data: bounds on a numeric output, known
 beforehand."""
@@ -46,7 +46,7 @@ class Amplified(AccountedBy):
 
     Attributes:
         mechanism: that has the amplified profile.
-        profile: what is known of it: an upper bound on the true profile at every ε.
+        profile: an upper bound on the true profile at every ε.
         mu: bracket of the μ of ``mechanism`` at every rate; report the upper side. ∞ where none is
             enough.
         changed: probability that an output is not what it would have been, at most.
@@ -68,11 +68,11 @@ def clip_and_rectify(
         source: a mechanism, a composition, or a trade-off curve; scalar, for both orders of the
             neighbours.
         fpr: α_c in [0, 0.25): P-mass of the outputs that are merged at the upper end, and Q-mass of
-            those at the lower end; 0 merges only what one of both never shows. :func:`clipped_fpr`
-            says what bounds on a numeric output come to.
-        rate: r in [0, 1): probability of showing a fair coin between both ends instead of the
-            output.
-        rtol: relative width asked of the bracket of μ, in [1e-8, 1).
+            those at the lower end; 0 merges only outputs that one of the two neighbours cannot
+            have. :func:`clipped_fpr` computes it from bounds on a numeric output.
+        rate: r in [0, 1): probability of replacing the output by one of both ends, chosen by a fair
+            coin.
+        rtol: requested relative width of the bracket of μ, in [1e-8, 1).
 
     Returns:
         An :class:`Amplified`, μ-GDP at every rate.
@@ -201,8 +201,8 @@ def clip_and_rectify_outputs(
     """Outputs clipped to [lower, upper], each replaced with probability r by one of both ends, at
     even odds.
 
-    What is no number is taken for the upper end, so that a failure tells no more than an output
-    beyond it.
+    NaN is replaced by the upper end, so that a failure reveals no more than an output beyond that
+    end.
 
     Args:
         values: outputs of the mechanism, of any shape; a JAX array where ``rng`` is a JAX key,

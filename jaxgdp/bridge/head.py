@@ -12,10 +12,10 @@ chords come together with the square of the width. A grid of n points takes one 
 each new largest value only, O(log n) of them in random order (Algorithm 1); all else are
 comparisons.
 
-Cells are cut where they decide, until both sides are as near as asked. On a Gaussian profile, where
-they all do, that is to a width of μ·√(8·rtol), and nobody can do with fewer values: the profile
-that is made of the chords has the same ones. Where the values of a function are not convex, and so
-not those of a profile, the staircases alone count."""
+Cells are cut where they decide, until both sides are as close as requested. On a Gaussian profile,
+where they all do, that is to a width of μ·√(8·rtol), and no method needs fewer values: the profile
+made of the chords has the same values. Where the values of a function are not convex, and so not
+those of a profile, the staircases alone count."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NO_DIGITS = "wider than rtol: the values of the profile are not known to more d
 
 @dataclass(frozen=True)
 class Head:
-    """What is known of a head μ; build it with :func:`head`.
+    """A head μ with its bracket; build it with :func:`head`.
 
     Attributes:
         mu: bracket of the largest value of the GDP transformation on [0, ``epsilon_max``]; report
@@ -57,7 +57,8 @@ class Head:
             − ε_h/μ).
         evaluations: number of ε at which the profile was evaluated.
         searches: number of values of the transformation that had to be solved for.
-        status: "ok", or what keeps the bracket wider than asked and how many evaluations would do.
+        status: "ok", or what keeps the bracket wider than requested and how many evaluations would
+            do.
         profile: ε and δ of every evaluation, increasing in ε.
         convex: whether the values are those of a profile.
     """
@@ -94,7 +95,7 @@ def head(
         source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a
             callable ε ↦ δ; scalar.
         epsilon_max: ε_h ≥ 0, nats.
-        rtol: relative width asked of the bracket, in [1e-8, 1).
+        rtol: requested relative width of the bracket, in [1e-8, 1).
         max_evaluations: number of ε at which the profile may be evaluated. A few dozens are enough
             for most profiles; a Gaussian one that is known by its values only needs
             (ε_h/μ)/√(8·rtol) of them, whoever measures it.
@@ -146,7 +147,7 @@ def head(
 def _measured(
     grid: Grid, limits: tuple[float, float], most: float, rtol: float, budget: int
 ) -> Head:
-    """The head μ on a grid that is refined until its sides are as near as asked."""
+    """The head μ on a grid that is refined until its sides are as close as requested."""
     search = Search(grid, limits)
     wanted, status, upper = 0, "ok", np.inf
     for _ in range(_ROUNDS):
@@ -204,7 +205,7 @@ def _parts(search: Search, above: Array, curved: Array, rtol: float) -> Array | 
 def _inner_points(epsilon: Array, parts: Array, curved: Array) -> Array:
     """The ε at which cells are cut in this round.
 
-    A large number of parts is a guess: the cell is cut into a share of them, and looked up again.
+    A large number of parts is a guess: the cell is cut into a share of them, and examined again.
     """
     few = np.where(parts > _MOST_CUTS, np.ceil(np.minimum(parts / _MOST_CUTS, _FIRST_CUTS)), parts)
     most = np.where(curved, _MOST_CUTS, 3)
@@ -237,14 +238,14 @@ def _finished(search: Search, upper: float, most: float, status: str) -> Head:
 
 
 def head_mu(source: Any, epsilon_max: float, rtol: float = RTOL) -> Bracket:
-    """The head μ on [0, ε_h] as a bracket: :func:`head` tells what it took, and why a bracket is
-    wider than asked.
+    """The head μ on [0, ε_h] as a bracket: :func:`head` also returns the number of evaluations, and
+    why a bracket is wider than requested.
 
     Args:
         source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a
             callable ε ↦ δ; scalar.
         epsilon_max: ε_h ≥ 0, nats.
-        rtol: relative width asked, in [1e-8, 1).
+        rtol: requested relative width, in [1e-8, 1).
 
     Returns:
         Bracket of floats; report the upper side, with ε_h or the FPR down to which it holds.

@@ -37,16 +37,16 @@ _SURE = 1e-290  # a δ above this that is followed by 0 has not been lost to und
 
 @dataclass(frozen=True)
 class GdpVerdict:
-    """Whether something is Gaussian-DP, and what is known of its μ; build it with :func:`identify`.
+    """Whether something is Gaussian-DP, with brackets of its μ; build it with :func:`identify`.
 
     Attributes:
         is_gdp: True where some μ holds at every rate, False where none does, None where that cannot
-            be known: finitely many values of a function say nothing about its tail.
+            be known: finitely many values of a function do not determine its tail.
         tail_mu: μ_t = limsup ε/√(−2 log δ(ε)): no smaller μ holds at every rate; ∞ where none does,
             None where it is not known.
         head_mu: bracket of the μ that holds at every FPR from ``fpr_floor`` on (and, by symmetry,
-            where both rates are that large); report the upper side. Of a function that is no
-            profile the lower side is 0: nothing is said from below.
+            where both rates are that large); report the upper side. For a function that is no
+            profile the lower side is 0: there is no bound from below.
         fpr_floor: smallest FPR at which the upper side of ``head_mu`` holds; 0 where it holds at
             every rate, 1 where it is ∞.
         everywhere: bracket of the least μ that holds at every rate, ∞ where none is known.
@@ -62,7 +62,7 @@ class GdpVerdict:
 
     @property
     def claim(self) -> str:
-        """What may be said, in one line."""
+        """The verdict, in one line."""
         upper = float(self.head_mu.upper)
         if not np.isfinite(upper):
             return "no finite mu at any rate"
@@ -96,9 +96,9 @@ def identify(
     Args:
         source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a
             callable ε ↦ δ, an upper bound for both orders of the neighbours; scalar.
-        fpr_floor: FPR down to which the head μ is asked to hold where none holds everywhere, in
+        fpr_floor: FPR down to which the head μ must hold where no μ holds everywhere, in
             [1e-300, 0.5); a curve has its own.
-        rtol: relative width asked of the bracket of the head μ, in [1e-8, 1).
+        rtol: requested relative width of the bracket of the head μ, in [1e-8, 1).
 
     Returns:
         A :class:`GdpVerdict`.
@@ -182,7 +182,7 @@ def _why(curve: TradeoffCurve, mechanism: Composition, limit: float) -> str:
 
 
 def _dominated(mechanism: Composition, everywhere: Bracket) -> str:
-    """Why nothing is said of the tail."""
+    """Why there is no verdict on the tail."""
     names = ", ".join(
         dict.fromkeys(type(m).__name__ for m, _, t in part_limits(mechanism) if np.isnan(t))
     )
@@ -288,8 +288,8 @@ def _head_of_function(source: Source, most: float, rtol: float) -> Head:
 
 
 def _zero(source: Source) -> float | None:
-    """The ε from which on the function says δ = 0, where that is no underflow; it is asked gently,
-    so that an error far out is none.
+    """The ε from which on the function returns δ = 0, where that is no underflow; it is evaluated
+    carefully, so that an error far out is none.
     """
     source.sides(np.array([0.0, _FIRST]))
     known = lambda: sorted(source.known.items())

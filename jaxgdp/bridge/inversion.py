@@ -22,7 +22,7 @@ _LEAST = 1e-307
 
 
 def _log_of(epsilon: Array, mu: Array, body: Array) -> Array:
-    """log(1 − δ_μ(ε)) where it is the body that is asked for, log δ_μ(ε) elsewhere; of both only
+    """log(1 − δ_μ(ε)) where it is the body that is requested, log δ_μ(ε) elsewhere; of both only
     what is needed is worked out.
     """
     if np.all(body):

@@ -2,7 +2,7 @@
 Section 2).
 
 (ε, δ)-DP implies (ε′, δ′)-DP for ε′ ≤ ε if and only if δ′ ≥ δ + (1 − δ)(e^ε − e^{ε′})/(1 + e^ε)
-(Theorem 2.1). Of several statements together the profile h(γ) = δ(log γ), γ = e^ε, is the largest
+(Theorem 2.1). For several statements together, the profile h(γ) = δ(log γ), γ = e^ε, is the largest
 function below all of them that is convex in γ, does not increase, has h(0) = 1 and is its own
 mirror image, δ(−ε) = 1 − e^{−ε}(1 − δ(ε)): their lower convex hull. The hull's chord over γ = 1,
 from a statement to its own mirror image, is Theorem 2.1.
@@ -163,7 +163,7 @@ class Profile:
         """The mechanism that has exactly this profile, to compose or to :func:`jaxgdp.measure`.
 
         Raises:
-            ValueError: an ε is above 5000, or the profile says nothing (δ = 1).
+            ValueError: an ε is above 5000, or the profile is trivial there (δ = 1).
         """
         return FromProfile(self.epsilon, self.delta)
 
@@ -203,7 +203,7 @@ def refine(epsilon: ArrayLike, delta: ArrayLike | ProfileFunction) -> Profile:
     Args:
         epsilon: ε ≥ 0 of each statement, nats, in any order; a number or one-dimensional.
         delta: δ in [0, 1] of each, as many (or one number for all); or a callable ε ↦ δ, which is
-            asked at every ε.
+            evaluated at every ε.
 
     Returns:
         A :class:`Profile`: a callable, vectorised, never above a statement, and itself refined.

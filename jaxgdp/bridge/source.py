@@ -59,7 +59,7 @@ class Source:
 
     @property
     def calls(self) -> int:
-        """Distinct ε at which the callable was asked."""
+        """Distinct ε at which the callable was evaluated."""
         return len(self.known)
 
     def sides(self, epsilon: ArrayLike) -> Sides:
@@ -90,7 +90,7 @@ class Source:
 
     @staticmethod
     def _of_curve(curve: TradeoffCurve, epsilon: Array) -> Sides:
-        """log(1 − δ) is asked for only where it has more digits than δ."""
+        """log(1 − δ) is requested only where it has more digits than δ."""
         delta = curve.log_delta(epsilon)
         with np.errstate(divide="ignore"):
             low, high = (np.array(log1mexp(side)) for side in delta)
@@ -117,7 +117,7 @@ def as_source(source: Any, rtol: float, **settings: Any) -> Source:
 
     Args:
         source: see ``KINDS``.
-        rtol: relative width asked of the curve of a mechanism.
+        rtol: requested relative width of the curve of a mechanism.
         settings: further ones of :func:`jaxgdp.tradeoff`.
 
     Raises:

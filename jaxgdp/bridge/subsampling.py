@@ -1,9 +1,9 @@
 """Sampling records before a mechanism: what it does to a privacy profile, and the sample itself
 (Balle et al. 2020, Theorem 8).
 
-Each record enters with probability p. Of neighbours that differ by one record, the larger one's
-outputs follow (1 − p)·P + p·Q, and with ε′ = log(1 + p(e^ε − 1)) the excess over e^{ε′}·P is p·(Q −
-e^ε·P): δ′(ε′) = p·δ(ε). The other order of the neighbours has no more."""
+Each record enters with probability p. If neighbours differ by one record, the outputs of the larger
+data set follow (1 − p)·P + p·Q, and with ε′ = log(1 + p(e^ε − 1)) the excess over e^{ε′}·P is p·(Q
+− e^ε·P): δ′(ε′) = p·δ(ε). The other order of the neighbours has no more."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def subsample(source: Any, sampling_prob: float, *, rtol: float = RTOL) -> Ampli
         source: a mechanism, a composition (all of it run on one sample), or a trade-off curve;
             scalar, for adding or removing a record.
         sampling_prob: p in (0, 1].
-        rtol: relative width asked of the bracket of μ, in [1e-8, 1).
+        rtol: requested relative width of the bracket of μ, in [1e-8, 1).
 
     Returns:
-        An :class:`Amplified`. Of ``Gaussian``, ``Laplace`` and their subsampled forms, used once,
+        An :class:`Amplified`. For one use of ``Gaussian``, ``Laplace`` or their subsampled forms,
         ``mechanism`` is the exact one; else one that dominates it.
 
     Raises:

@@ -91,9 +91,9 @@ def summarize(
     Args:
         mechanism: a mechanism or composition, scalar.
         deltas: δ in (0, 1) at which ε is compared, one axis.
-        fpr_floor: FPR down to which μ of the whole is asked to hold where none holds everywhere, in
+        fpr_floor: FPR down to which the μ of the whole must hold where no μ holds everywhere, in
             [1e-300, 0.5).
-        rtol: relative width asked of the brackets, in [1e-8, 1).
+        rtol: requested relative width of the brackets, in [1e-8, 1).
 
     Returns:
         A :class:`Summary`.

@@ -4,7 +4,7 @@ al. 2022, Theorems 3.2 and 3.3).
 A mechanism is Gaussian-DP if and only if μ_t = limsup ε/√(−2 log δ(ε)) is finite, and then no μ
 below μ_t holds at every rate. For bounded losses δ is 0 from some ε on, so μ_t = 0; with mass at
 infinity δ does not go to 0, so μ_t = ∞; Poisson subsampling shifts the losses of a Gaussian
-mechanism by no more than log p, so μ_t = 1/σ as without. Of independent losses the tail exponents
+mechanism by no more than log p, so μ_t = 1/σ as without. For independent losses the tail exponents
 ε²/(2μ²) are shared out in the cheapest way, min Σ ε_i²/(2μ_i²) over Σ ε_i = ε, which is ε²/(2 Σ
 μ_i²): a composition has μ_t² = Σ μ_{t,i}²."""
 
@@ -42,7 +42,7 @@ def part_limits(composition: Composition) -> list[PartLimit]:
 
 
 def tail_mu(mechanism: Mechanism | Composition) -> float:
-    """μ_t = limsup ε/√(−2 log δ(ε)) of a mechanism or composition, from what is known of its parts
+    """μ_t = limsup ε/√(−2 log δ(ε)) of a mechanism or composition, from the μ_t of its parts
     (Liu et al. 2022, Theorem 3.3).
 
     Args:

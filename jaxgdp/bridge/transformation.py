@@ -29,12 +29,12 @@ def gdp_transformation(source: Any, epsilon: ArrayLike, *, rtol: float = RTOL) -
             callable ε ↦ δ, an upper bound on the profile for both orders of neighbours. A curve of
             one order only ("add") answers for that order.
         epsilon: ε ≥ 0 in nats, any shape; broadcast against the mechanism's.
-        rtol: relative width asked of the curve of a mechanism, in [1e-8, 1).
+        rtol: requested relative width of the curve of a mechanism, in [1e-8, 1).
 
     Returns:
         Bracket; report the upper side. Both sides for a callable are those of the function itself:
-        the mechanism behind it has at most the upper one, and it takes another statement than the
-        function's own to show less than the lower one. 0 where δ is 0, ∞ where it is 1.
+        the mechanism behind it has at most the upper one, and only a statement other than the
+        function's own could give less than the lower one. 0 where δ is 0, ∞ where it is 1.
 
     Raises:
         ValueError: the source is none of these, ε is out of range, or the callable raises, returns

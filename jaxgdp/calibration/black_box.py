@@ -4,7 +4,7 @@ A).
 At finitely many points the profile h(γ) = δ(log γ) is known; in between it lies below the chords,
 because it is convex. If the function is exact it also lies above every chord prolonged past its
 ends. Every target is read off both (``profile_sides``): the upper one certifies, the lower one
-tells how pessimistic the grid is. Points are added where the two differ at the target.
+measures how pessimistic the grid is. Points are added where the two differ at the target.
 
 The points (ε, δ) stand for both orders of the neighbours, so the profile goes on below γ = 1 by
 δ(−ε) = 1 − e^{−ε}(1 − δ(ε))."""
@@ -57,10 +57,10 @@ class BlackBox:
         delta: callable ε ↦ δ(ε) for ε ≥ 0, a float each; an upper bound on the profile for both
             orders of neighbours.
         epsilon: in place of it, callable δ ↦ ε(δ) ≥ 0.
-        grid: where to ask first: ε ≥ 0 for ``delta``, δ in (0, 1) for ``epsilon``. By default a few
-            points out to δ = 1e-12.
+        grid: where to evaluate first: ε ≥ 0 for ``delta``, δ in (0, 1) for ``epsilon``. By default
+            a few points out to δ = 1e-12.
         exact: whether the function is the profile itself and no mere upper bound. If so, lower
-            sides say how pessimistic the grid is; if not they are those of guessing, or 0.
+            sides measure how pessimistic the grid is; if not they are those of guessing, or 0.
         error: relative error of the function's values, of δ where it is small and of 1 − δ, beside
             1e-15, where it is near 1; in [0, 0.1]. Both sides allow for it. Give 0 for an upper
             bound that holds as it is.
@@ -136,7 +136,7 @@ class BlackBox:
             self._ask(value)
 
     def _ask(self, value: Any):
-        """One call of the function; what it says is kept."""
+        """One call of the function; its result is kept."""
         value = float(value)
         self.calls += 1
         if self._delta is not None:
@@ -207,7 +207,7 @@ class BlackBox:
         return Box(low_g, high_g, np.maximum(low, 0.0), np.minimum(high, 1.0))
 
     def _sides(self) -> tuple[Above, Below]:
-        """What the points say from above and from below.
+        """The bracket that the points imply.
 
         A function that is convex only within more than its error is no profile, so nothing is
         claimed from below."""
@@ -223,8 +223,8 @@ class BlackBox:
         """The target's own quantity: certified upper risk, and the least it can be if the function
         is exact.
 
-        Of ``Mu``, over error rates from the floor on, as :meth:`jaxgdp.TradeoffCurve.mu`
-        has it: ∞ where no point of the profile tells how small the other rate can be at the floor.
+        For ``Mu``, over error rates from the floor on, as :meth:`jaxgdp.TradeoffCurve.mu`
+        has it: ∞ where no point of the profile bounds the other rate at the floor.
 
         Raises:
             ValueError: the target is a regret; use :attr:`mechanism` for that.
@@ -244,7 +244,7 @@ class BlackBox:
         return Bracket(low, high), float(at)
 
     def refine(self, target: Target, width: float) -> Bracket:
-        """Add points until the bracket of the target is as narrow as asked, relative in the
+        """Add points until the bracket of the target is as narrow as requested, relative in the
         equivalent Gaussian μ.
 
         Or until more points do not help: none comes nearer than 1e-5 relative to one that is known.
@@ -269,7 +269,7 @@ class BlackBox:
         return bracket
 
     def _add(self, g: float):
-        """Ask near g = e^ε − 1 ≥ 0, unless a point near it is known."""
+        """Evaluate near g = e^ε − 1 ≥ 0, unless a point near it is known."""
         epsilon = min(float(np.log1p(max(g, 0.0))), _LARGEST)
         if self._delta is not None:
             if all(abs(known - epsilon) > _APART * known for known in self._known):
@@ -377,7 +377,7 @@ class _BoxSolver(Solver):
         return Bracket(low, high), np.zeros(len(rows), np.int64)
 
     def sharpen(self):
-        """Nothing: the boxes are already as fine as asked."""
+        """Nothing: the boxes are already as fine as requested."""
 
 
 def solve_black_box(target: Target, make: Any, tolerance: float, progress: Any = None):

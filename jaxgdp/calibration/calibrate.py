@@ -87,7 +87,7 @@ def calibrate(
 
     The regret does not fall steadily with the noise. There, ``value`` is the last crossing: all
     noise from some point on meets the target by Δ ≤ Φ(μ/2) − ½, and between that point and
-    ``value`` so did every noise looked at, in factors of 1.1.
+    ``value`` so did every noise tried, in factors of 1.1.
 
     Args:
         target: one of ``jaxgdp.targets``, with scalars or arrays.
@@ -103,15 +103,15 @@ def calibrate(
         sampler: "poisson" (``dpsgd``), or "random_allocation", "shuffled" or "deterministic": each
             record in one of the ``num_steps`` steps of each of ``num_epochs`` epochs
             (``jaxgdp.samplers``). Only the noise is solved for, for random allocation in [0.2,
-            1e4]. Nobody knows a better upper side of shuffled batches than that of a fixed order,
-            so they need as much.
+            1e4]. No better upper side is known for shuffled batches than that of a fixed order, so
+            they need as much noise.
         num_epochs: whole numbers ≥ 1, for samplers other than "poisson".
         rtol: relative step, in [1e-6, 0.1]; for steps at least 1.
         {adjacency}
         infeasible: "raise", or "flag" to leave in ``status`` what some elements of a batch cannot
             have.
-        progress: called with the number of calibrations finished, as they finish; True shows them
-            on stderr, also where that is no terminal.
+        progress: called with the number of calibrations finished, as they finish; True displays
+            them on stderr even if it is not a terminal.
         client: ``dask.distributed.Client`` or the address of a scheduler (extra ``scale``), whose
             workers search, in pieces of up to 256 calibrations; for DP-SGD and random allocation.
 

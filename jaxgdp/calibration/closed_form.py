@@ -30,8 +30,9 @@ def solve(target: Target, unknown: Unknown, per_unit: np.ndarray, tolerance: flo
     """The calibration of Gaussian mechanisms with μ = per_unit/σ, or per_unit·√T (all arrays flat).
 
     Args:
-        target: flat. unknown: the noise multiplier, a scale or the number of steps. per_unit: μ at
-            the value 1.
+        target: flat.
+        unknown: the noise multiplier, a scale or the number of steps.
+        per_unit: μ at the value 1.
         tolerance: relative step.
     """
     mu = target.gaussian_mu() * (1.0 - 4.0 * CLOSED_MU)

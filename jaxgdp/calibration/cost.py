@@ -1,4 +1,4 @@
-"""What calibrating for advantage may cost at small FPRs (Kulynych 2024, Proposition 3.6)."""
+"""The cost of calibrating for advantage at small FPRs (Kulynych 2024, Proposition 3.6)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AdvantageCost:
         standard_epsilon: ε* of it: the (ε*, δ*)-DP that bounds the advantage by the target.
         worst_case: by how much the TPR of some mechanism with that advantage exceeds what (ε*,
             δ*)-DP allows (Proposition 3.6).
-        tpr: certified TPR of the mechanism calibrated here; its upper side is the one to look at.
+        tpr: certified TPR of the mechanism calibrated here; its upper side is the relevant one.
         standard_tpr: the largest TPR that (ε*, δ*)-DP allows.
     """
 
@@ -44,7 +44,8 @@ def standard_epsilon(advantage: ArrayLike, delta: Any = DELTA):
     From η = (e^ε − 1 + 2δ)/(e^ε + 1) (Eq. 8, Kairouz et al. 2015).
 
     Args:
-        advantage: η in (δ*, 1). delta: δ* in (0, 1). Any shapes that broadcast.
+        advantage: η in (δ*, 1).
+        delta: δ* in (0, 1). Any shapes that broadcast.
 
     Returns:
         ε* in nats.
@@ -75,7 +76,9 @@ def worst_case_gap(advantage: ArrayLike, fpr: ArrayLike, delta: ArrayLike = DELT
     the difference of the two curves is taken as it is.
 
     Args:
-        advantage: η in (δ*, 1). fpr: α in [0, 1]. delta: δ* in (0, 1). Any shapes that broadcast.
+        advantage: η in (δ*, 1).
+        fpr: α in [0, 1].
+        delta: δ* in (0, 1). Any shapes that broadcast.
 
     Returns:
         The gap in TPR, in [0, 1].
@@ -100,8 +103,7 @@ def worst_case_gap(advantage: ArrayLike, fpr: ArrayLike, delta: ArrayLike = DELT
 def advantage_cost(
     advantage: ArrayLike, tpr: Bracket, fpr: ArrayLike = FPRS, delta: float = DELTA
 ) -> AdvantageCost:
-    """The table of both: what the proposition says, and the certified TPR of the calibrated
-    mechanism.
+    """A table of the TPR from the proposition and the certified TPR of the calibrated mechanism.
 
     Args:
         advantage: η, any shape; NaN in the answer where it is not above δ*.

@@ -1,13 +1,11 @@
-"""What finitely many points of a privacy profile say about the whole of it, from above and from
-below.
+"""Bounds from above and from below on a whole privacy profile, from finitely many of its points.
 
 With γ = e^ε the profile h(γ) = δ(log γ) is convex, does not increase, has slopes in [−1, 0], and
-holds for both orders of the
-neighbours: h(1/γ) = 1 − (1 − h(γ))/γ. Every point carries its error, a box [γ] × [δ] that holds the
-true point. From above, h lies below the chords between upper right corners, and every upper right
-corner is a line β ≥ 1 − δ − γ·α that no attack crosses. From below, h lies above every chord
-prolonged past its ends; the slope of a chord is bounded over both boxes, so that points closer than
-their errors say nothing and distant ones decide.
+holds for both orders of the neighbours: h(1/γ) = 1 − (1 − h(γ))/γ. Every point carries its error, a
+box [γ] × [δ] that holds the true point. From above, h lies below the chords between upper right
+corners, and every upper right corner is a line β ≥ 1 − δ − γ·α that no attack crosses. From below,
+h lies above every chord prolonged past its ends; the slope of a chord is bounded over both boxes,
+so that points closer than their errors have no effect and distant ones decide.
 
 No result depends on a vertex being where it was computed: a bound is the best of several, each of
 which holds for itself, rounded outwards. Everything is written in g = γ − 1 = expm1(ε), which keeps
@@ -109,8 +107,8 @@ class Above:
         return np.where(k == len(self.g), self.value[-1], np.minimum(value, self.value[left]))[()]
 
     def g_of(self, delta: float) -> float:
-        """The g from which on h is at most δ: 0 where it always is for γ ≥ 1, ∞ where no point says
-        so.
+        """The g from which on h is at most δ: 0 where it always is for γ ≥ 1, ∞ where no point
+        implies that.
         """
         below = np.flatnonzero(self.value <= delta)
         if len(below) == 0:
@@ -133,7 +131,7 @@ class Above:
 
     def mu(self, floor: float, d: float) -> tuple[float, np.ndarray]:
         """μ over the curve's FPRs between the floor and f(floor), and the rates at which it was
-        looked at, the deciding one first.
+        evaluated, the deciding one first.
 
         By symmetry both rates can be exchanged, so the smaller one, x, runs from ``floor``, or from
         f(floor) where that lies below, to the fixed point x = f(x). What lies above a Gaussian
@@ -141,7 +139,8 @@ class Above:
         lower bound of the fixed point both rates are at least that.
 
         Args:
-            floor: in [0, 0.5). d: 0, or the d of a d-approximate μ, which has no floor.
+            floor: in [0, 0.5).
+            d: 0, or the d of a d-approximate μ, which has no floor.
         """
         g, delta = self.lines
         top = float(np.max(_fixed_point(g, delta)))
@@ -324,7 +323,7 @@ class Below:
             return np.expm1(np.where(k < len(g) - 1, meet, past))
 
     def mu(self, alpha: Any, floor: float, d: float) -> float:
-        """μ that the attacks at these FPRs show over error rates from the floor on."""
+        """μ that the attacks at these FPRs achieve over error rates from the floor on."""
         alpha = np.asarray(alpha, float)
         tpr, beta, _ = self.rates(alpha)
         rest = 1.0 - d

@@ -25,12 +25,12 @@ def solve(
     progress: Any = None,
     evaluated: Any = None,
 ) -> Solved:
-    """The last crossing: every noise above the answer met the target wherever it was looked at.
+    """The last crossing: every noise above the answer met the target wherever it was evaluated.
 
     Δ ≤ ½·δ_μ(0) for every curve, and μ falls as noise grows, so beyond the noise that brings μ down
     to 2Φ⁻¹(½ + Δ*) every noise provably meets the target. From there the scan goes down in factors
     of ``STEP`` to the first value that does not, and the ordinary search closes in between. A
-    violation that lives between two neighbouring values of the scan is not seen."""
+    violation between two neighbouring values of the scan is not found."""
     sure = Solver(family, target.surely(), 0.05, adjacency, None, evaluated).run()
     solver = Solver(family, target, tolerance, adjacency, progress, evaluated)
     rows = np.flatnonzero(sure.status != NONE)

@@ -1,4 +1,4 @@
-"""What a calibration returns."""
+"""The result of a calibration."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Calibration:
             parameter meets the target there is no ``rejected`` (NaN); where none does, no ``value``
             (NaN).
         iterations: rounds of the search; 0 for a closed form.
-        evaluations: how often the accountant was asked for this element.
-        rtol: the relative step asked for.
+        evaluations: number of calls of the accountant for this element.
+        rtol: the relative step requested.
         target: the target.
         solve_for: name of the parameter.
         adjacency: "add_remove", "add", "remove" or "replace_one".
@@ -61,7 +61,7 @@ class Calibration:
         """For an advantage: what this choice of target may cost at small FPRs (Kulynych 2024,
         Proposition 3.6); else None.
 
-        Computed when first asked for. NaN where there is no value, or where the advantage is not
+        Computed when first requested. NaN where there is no value, or where the advantage is not
         above δ* = 1e-5."""
         if not isinstance(self.target, Advantage) or self._measure_tpr is None:
             return None
@@ -117,8 +117,8 @@ class Calibration:
 
     @property
     def proved_tight(self) -> Array:
-        """Where an attack breaks the target at ``rejected``: then no accountant could show that
-        ``rejected`` meets it.
+        """Whether an attack breaks the target at ``rejected``: if so, no accountant could certify
+        ``rejected``.
         """
         with np.errstate(invalid="ignore"):
             return np.asarray(self.target.violates(self.rejected_achieved))

@@ -31,8 +31,8 @@ def search(
     """Search every calibration of a batch.
 
     Args:
-        family: of the batch, with a client DP-SGD or epochs of a sampler. target: flat, of the same
-            length.
+        family: of the batch, with a client DP-SGD or epochs of a sampler.
+        target: flat, of the same length.
         tolerance, adjacency, progress: as for :func:`jaxgdp.calibrate`.
         client: ``dask.distributed.Client`` or the address of a scheduler; None for here.
 

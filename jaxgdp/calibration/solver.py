@@ -5,7 +5,7 @@ A calibration keeps a value that meets its target and one that does not, and sto
 tolerance step apart. The search runs on log-log axes, where the μ of the Gaussian curve that just
 meets the target is nearly linear in the parameter: a saddle-point guess, one correction along its
 slope, then secants through what is known, and halving when those stall. Near the end two values one
-step apart are asked together, so that acceptance and rejection are shown in one call."""
+step apart are evaluated together, so that acceptance and rejection come from one call."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class Solver:
         return u, error
 
     def probes(self, rows: np.ndarray, u: np.ndarray, error: np.ndarray, first: bool):
-        """Values to ask: (row of each, value of each)."""
+        """Values to evaluate: (row of each, value of each)."""
         many = self.number > _FLOWING
         share = _FULL // max(len(rows), 1) if many else self.few // max(len(rows), 1)
         owners, values = [], []

@@ -1,4 +1,4 @@
-"""What can be said of one calibration."""
+"""The status of one calibration."""
 
 OK, WIDE, OPEN, EVERY, NONE = range(5)
 STATUS = {

@@ -86,7 +86,7 @@ def audit_command(
 
     SCORES is a CSV file with the columns score and member. Larger scores mean "more likely a
     member". Rows of one run with many canaries need --method one-run. The exit code is 0 whatever
-    the verdict; the first word of the line says it.
+    the verdict, which is the first word of the line.
     """
     drawn = _checked(figure, json, force)
     asked = {"confidence": _CONFIDENCE, "method": _METHOD, "threshold": _THRESHOLD}

@@ -166,7 +166,7 @@ def calibrate_command(
 
 
 def _target(typed: dict[str, Any]) -> Target:
-    """The one target asked for."""
+    """The one target requested."""
     from ..targets import REGISTRY
 
     names, fields = ", ".join(map(flag_name, REGISTRY)), _fields()

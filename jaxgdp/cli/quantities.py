@@ -1,4 +1,4 @@
-"""``jaxgdp quantities``: what can be asked of a mechanism."""
+"""``jaxgdp quantities``: the quantities that a mechanism has."""
 
 from __future__ import annotations
 

@@ -155,7 +155,8 @@ def _about(path: str) -> dict[str, Any]:
     ("jaxgdp deployments census_2020_pl94_persons",),
 )
 def deployments_command(name: str | None, markdown: bool) -> None:
-    """The deployments that this package knows; of one, its table, source and citation."""
+    """The deployments of this package; with a name, the table, source and citation of that
+    deployment."""
     from .. import deployments
 
     if name is not None:
@@ -209,7 +210,7 @@ def _show(result: Report) -> None:
 
 
 def _check(path: str, settings: list[str], other_form: bool, shown: Progress) -> int:
-    """Compute a stored report again; exit code 1 if it says anything else."""
+    """Compute a stored report again; exit code 1 if the result differs."""
     if settings or other_form:
         raise ValueError("--from takes everything from the stored report: give no other option")
     from ..report import Report, differences, recompute

@@ -74,8 +74,8 @@ def sweep_command(
 ) -> None:
     """Certified quantities over a grid of DP-SGD settings, in a Zarr store that xarray opens.
 
-    What a store has already is not computed again: after Ctrl-C or a failure, the same command goes
-    on.
+    Settings that are already in the store are not computed again: after Ctrl-C or a failure, the
+    same command goes on.
     """
     need("xarray", "zarr", "dask", *(["distributed"] if workers or scheduler else []))
     if workers is not None and scheduler is not None:

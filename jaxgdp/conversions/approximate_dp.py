@@ -1,4 +1,4 @@
-"""What a single (ε, δ)-DP guarantee implies: a trade-off curve, an advantage, and no finite μ
+"""Implications of a single (ε, δ)-DP guarantee: a trade-off curve, an advantage, and no finite μ
 unless δ = 0.
 """
 
@@ -30,7 +30,9 @@ def beta_from_approximate_dp(*, fpr: ArrayLike, epsilon: ArrayLike, delta: Array
     2022; Gomez 2025, Section A.6).
 
     Args:
-        fpr: FPR in [0, 1]. epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.
+        fpr: FPR in [0, 1].
+        epsilon: ε ≥ 0 in nats.
+        delta: δ in [0, 1]. Any shapes that broadcast.
 
     Returns:
         FNR, float64: a lower bound for every (ε, δ)-DP mechanism, reached by one of them but for
@@ -60,11 +62,12 @@ def beta_from_approximate_dp(*, fpr: ArrayLike, epsilon: ArrayLike, delta: Array
 def advantage_from_approximate_dp(*, epsilon: ArrayLike, delta: ArrayLike) -> Array:
     """Largest advantage of an attacker under (ε, δ)-DP: η = (e^ε − 1 + 2δ)/(e^ε + 1).
 
-    Where the two slopes of f meet, α = f(α) = (1 − δ)/(1 + e^ε); there 1 − α − f(α) is largest
+    The two slopes of f meet where α = f(α) = (1 − δ)/(1 + e^ε); there 1 − α − f(α) is largest
     (Kulynych 2024).
 
     Args:
-        epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.
+        epsilon: ε ≥ 0 in nats.
+        delta: δ in [0, 1]. Any shapes that broadcast.
 
     Returns:
         η, float64: an upper bound for every (ε, δ)-DP mechanism, reached by one of them but for
@@ -91,12 +94,13 @@ def mu_from_approximate_dp(*, epsilon: ArrayLike, delta: ArrayLike) -> Array:
     """μ that an (ε, δ)-DP guarantee implies: −2Φ⁻¹(1/(e^ε + 1)) for δ = 0, else ∞ (Gomez 2025,
     Propositions 6.1 and 6.2).
 
-    With δ > 0 some (ε, δ)-DP mechanism shows a record for certain with probability δ, which no
+    With δ > 0 some (ε, δ)-DP mechanism reveals a record for certain with probability δ, which no
     finite μ allows. The μ of a Gaussian mechanism calibrated to (ε, δ) is another question:
     :func:`jaxgdp.gdp.mu_from_epsilon_delta`.
 
     Args:
-        epsilon: ε ≥ 0 in nats. delta: δ in [0, 1]. Any shapes that broadcast.
+        epsilon: ε ≥ 0 in nats.
+        delta: δ in [0, 1]. Any shapes that broadcast.
 
     Returns:
         μ, float64, tight but for 2e-12 relative: an upper bound.

@@ -48,7 +48,8 @@ def last_ruled_out_by_any(margin: Callable[..., Any], low: Any, high: Any, lowes
     Args:
         margin: function of (y, s), s = t − 1, positive where the order rules y out; it has to
             accept one more axis at the end.
-        low, high: ends of the search for log s. lowest: smallest y.
+        low, high: ends of the search for log s.
+        lowest: smallest y.
 
     Returns:
         y, the shape of ``low``; −∞ where nothing is ruled out.

@@ -20,9 +20,9 @@ def _epsilon(value: Any):
 def zcdp_from_pure_dp(*, epsilon: ArrayLike) -> Array:
     """Smallest ρ with which pure ε-DP implies ρ-zCDP: ρ = ε·tanh(ε/2).
 
-    Of all ε-DP pairs randomized response has the largest Rényi divergence at every order, D_t/t is
-    largest as t → 1, and there it is the Kullback-Leibler divergence ε·(e^ε − 1)/(e^ε + 1) (never
-    more than the ε²/2 of Bun & Steinke 2016, Proposition 3.3).
+    Among all ε-DP pairs, randomized response has the largest Rényi divergence at every order, D_t/t
+    is largest as t → 1, and there it is the Kullback-Leibler divergence ε·(e^ε − 1)/(e^ε + 1)
+    (never more than the ε²/2 of Bun & Steinke 2016, Proposition 3.3).
 
     Args:
         epsilon: ε ≥ 0 in nats, any shape.

@@ -43,7 +43,7 @@ def _curve(orders: ArrayLike, rho: Any):
 
 
 def _at_zero(t: Any, rho: Any):
-    """f(0): 1 from orders t ≥ 1; below, where a record may be seen for certain, the two closed
+    """f(0): 1 from orders t ≥ 1; below, where a record may be revealed for certain, the two closed
     forms.
     """
     with np.errstate(invalid="ignore"):
@@ -65,7 +65,8 @@ def beta_from_rdp(*, fpr: ArrayLike, orders: ArrayLike, rho: ArrayLike) -> Array
     the orders imply, and the lower side of each root is returned.
 
     Args:
-        fpr: FPR in [0, 1], any shape. orders: t ≥ 1/2, one-dimensional, ∞ allowed (pure DP).
+        fpr: FPR in [0, 1], any shape.
+        orders: t ≥ 1/2, one-dimensional, ∞ allowed (pure DP).
         rho: ρ(t) ≥ 0 in nats, orders on its last axis, the rest broadcast against α; ∞ allowed.
 
     Returns:
@@ -106,7 +107,8 @@ def advantage_from_rdp(*, orders: ArrayLike, rho: ArrayLike) -> Array:
     the orders.
 
     Args:
-        orders: t ≥ 1/2, one-dimensional, ∞ allowed. rho: ρ(t) ≥ 0 in nats, orders on its last axis.
+        orders: t ≥ 1/2, one-dimensional, ∞ allowed.
+        rho: ρ(t) ≥ 0 in nats, orders on its last axis.
 
     Returns:
         η, float64, shape of ``rho`` without its last axis: an upper bound, the safe side to report.
@@ -153,8 +155,8 @@ def delta_from_rdp(*, epsilon: ArrayLike, orders: ArrayLike, rho: ArrayLike) -> 
     Canonne, Kamath & Steinke 2020, Proposition 12; Balle et al. 2020.
 
     Args:
-        epsilon: ε ≥ 0 in nats, any shape. orders: t ≥ 1/2, one-dimensional; those ≤ 1 say nothing
-            here; ∞ allowed.
+        epsilon: ε ≥ 0 in nats, any shape.
+        orders: t ≥ 1/2, one-dimensional; those ≤ 1 have no effect here; ∞ allowed.
         rho: ρ(t) ≥ 0 in nats, orders on its last axis, the rest broadcast against ε; ∞ allowed.
 
     Returns:
@@ -192,12 +194,12 @@ def epsilon_from_rdp(*, delta: ArrayLike, orders: ArrayLike, rho: ArrayLike) -> 
     Canonne, Kamath & Steinke 2020, Proposition 12; Balle et al. 2020.
 
     Args:
-        delta: δ in (0, 1), any shape. orders: t ≥ 1/2, one-dimensional; those ≤ 1 say nothing here;
-            ∞ allowed.
+        delta: δ in (0, 1), any shape.
+        orders: t ≥ 1/2, one-dimensional; those ≤ 1 have no effect here; ∞ allowed.
         rho: ρ(t) ≥ 0 in nats, orders on its last axis, the rest broadcast against δ; ∞ allowed.
 
     Returns:
-        ε ≥ 0 in nats, float64, ∞ where no order says anything: an upper bound, the safe side to
+        ε ≥ 0 in nats, float64, ∞ where no order gives a bound: an upper bound, the safe side to
         report.
 
     Raises:

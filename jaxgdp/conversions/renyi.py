@@ -39,8 +39,9 @@ def divergence_from_below(s: Any, weights: Any, others: Any, losses: Any):
     second bound, sharper for large divergences; the larger of the two counts.
 
     Args:
-        s: t − 1 ≥ −1/2. weights, others, losses: pairs of arrays, probabilities under both and v_i;
-            all broadcast together.
+        s: t − 1 ≥ −1/2.
+        weights, others, losses: pairs of arrays, probabilities under both and v_i; all broadcast
+            together.
 
     Returns:
         A number ≥ 0 that D_t is not below.

@@ -28,7 +28,8 @@ def table3(*, epsilons: ArrayLike = TABLE3_EPSILONS, deltas: ArrayLike = TABLE3_
     """μ with δ_μ(ε) = δ for every pair of an ε and a δ (Gomez 2025, Table 3).
 
     Args:
-        epsilons: one-dimensional, ε ≥ 0 in nats. deltas: one-dimensional, δ in (0, 1).
+        epsilons: one-dimensional, ε ≥ 0 in nats.
+        deltas: one-dimensional, δ in (0, 1).
 
     Returns:
         μ, float64, shape (number of ε, number of δ): the largest μ that is (ε, δ)-DP.

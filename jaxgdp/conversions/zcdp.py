@@ -26,7 +26,7 @@ def _rho(value: Any):
 
 def _range(rho: Any, depth: Any):
     """log(t − 1) between which the best order lies: about √(depth/ρ), depth the logarithm of the
-    smallest rate looked at.
+    smallest rate considered.
     """
     middle = 0.5 * (np.log1p(depth) - np.log(rho))
     return np.minimum(middle, 0.0) - 16.0, np.maximum(middle, 0.0) + 8.0
@@ -42,7 +42,8 @@ def beta_from_zcdp(*, fpr: ArrayLike, rho: ArrayLike) -> Array:
     costs no validity.
 
     Args:
-        fpr: FPR in [0, 1]. rho: ρ ≥ 0. Any shapes that broadcast.
+        fpr: FPR in [0, 1].
+        rho: ρ ≥ 0. Any shapes that broadcast.
 
     Returns:
         FNR, float64: a lower bound, the safe side to report.
@@ -107,7 +108,8 @@ def epsilon_from_zcdp(*, delta: ArrayLike, rho: ArrayLike) -> Array:
     (Canonne, Kamath & Steinke 2020, Corollary 13).
 
     Args:
-        delta: δ in (0, 1). rho: ρ ≥ 0. Any shapes that broadcast.
+        delta: δ in (0, 1).
+        rho: ρ ≥ 0. Any shapes that broadcast.
 
     Returns:
         ε ≥ 0 in nats, float64: an upper bound, the safe side to report.
@@ -138,7 +140,8 @@ def delta_from_zcdp(*, epsilon: ArrayLike, rho: ArrayLike) -> Array:
     Kamath & Steinke 2020, Corollary 13).
 
     Args:
-        epsilon: ε ≥ 0 in nats. rho: ρ ≥ 0. Any shapes that broadcast.
+        epsilon: ε ≥ 0 in nats.
+        rho: ρ ≥ 0. Any shapes that broadcast.
 
     Returns:
         δ ≤ 1, float64: an upper bound, the safe side to report.
@@ -172,7 +175,8 @@ def simple_epsilon_from_zcdp(*, delta: ArrayLike, rho: ArrayLike) -> Array:
     :func:`epsilon_from_zcdp`.
 
     Args:
-        delta: δ in (0, 1). rho: ρ ≥ 0. Any shapes that broadcast.
+        delta: δ in (0, 1).
+        rho: ρ ≥ 0. Any shapes that broadcast.
 
     Returns:
         ε in nats, float64: an upper bound, the safe side to report.
@@ -195,7 +199,8 @@ def simple_delta_from_zcdp(*, epsilon: ArrayLike, rho: ArrayLike) -> Array:
     & Steinke 2016).
 
     Args:
-        epsilon: ε ≥ 0 in nats. rho: ρ ≥ 0. Any shapes that broadcast.
+        epsilon: ε ≥ 0 in nats.
+        rho: ρ ≥ 0. Any shapes that broadcast.
 
     Returns:
         δ ≤ 1, float64: an upper bound, the safe side to report.

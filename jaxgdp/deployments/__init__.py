@@ -1,8 +1,8 @@
 """Real deployments, shipped as data with their citations: each function returns the mechanism that
 was run.
 
-``about(name)`` shows the table a mechanism is built from, its source and how to cite it;
-``names()`` lists what there is. The data are plain TOML files in the folder ``data`` beside this
+``about(name)`` returns the table from which a mechanism is built, its source and its citation;
+``names()`` lists the deployments. The data are plain TOML files in the folder ``data`` beside this
 one."""
 
 from .catalogue import about, mechanism, names

@@ -30,10 +30,10 @@ class Deployment:
     Attributes:
         name: how the library calls it.
         title: what it is.
-        neighbours: which two data sets it tells apart.
+        neighbours: which two data sets are neighbours.
         citation: whom to cite.
         sources: where the numbers stand.
-        note: what to know before using them.
+        note: caveats on their use.
         columns: names of the columns of ``rows``.
         rows: the table; exact fractions stay exact (``fractions.Fraction``).
         file: name of the data file.

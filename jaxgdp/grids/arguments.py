@@ -1,4 +1,4 @@
-"""What grids are given: axes, and the single numbers that quantities are asked at."""
+"""Arguments of grids: axes, and a single number for each argument of the quantities."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def axis(
 def single_numbers(
     caller: str, fpr_floor: ArrayLike, given: Mapping[str, ArrayLike]
 ) -> dict[str, Any]:
-    """The FPR floor and what every registered quantity is asked at, its default where nothing is
+    """The FPR floor and the argument of every registered quantity, its default where nothing is
     given.
 
     Raises:
@@ -45,6 +45,6 @@ def single_numbers(
 
 
 def asked_at(names: tuple[str, ...], numbers: Mapping[str, Any]) -> dict[str, float]:
-    """Quantity → the number that it is asked at, of those quantities that have an argument."""
+    """Quantity → its argument, for those quantities that have one."""
     owned = ((name, registry.named(name).own_argument) for name in names)
     return {name: numbers[argument] for name, argument in owned if argument is not None}

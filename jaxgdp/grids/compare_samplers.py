@@ -74,24 +74,24 @@ def compare_samplers(
         samplers: names, such as ("poisson", "shuffled"); default those of
             ``jaxgdp.samplers.REGISTRY`` but for "truncated_poisson" and "fixed_size", whose
             brackets are wide and take minutes.
-        rtol: relative width asked of every bracket. That of "shuffled" does not close: nobody knows
-            how private it is.
+        rtol: requested relative width of every bracket. That of "shuffled" does not close: its
+            exact privacy is an open question.
         {fpr_floor, adjacency}
         truncated_batch_size: B, the most records of a batch of "truncated_poisson", whole numbers
             from 1 to n; a number, or one for each batch size.
         progress: called with the number of settings finished, as they finish.
-        **at: single numbers that quantities are asked at (``delta``, ``epsilon``, ``fpr``, …), as
+        **at: arguments of the quantities, single numbers (``delta``, ``epsilon``, ``fpr``, …), as
             for :func:`jaxgdp.measure`.
 
     Returns:
         ``xarray.Dataset`` with dimensions sampler, noise_multiplier, batch_size, num_epochs and,
         for each quantity q, the variables ``q`` (the side to report), ``q_lower``, ``q_upper`` and
-        ``status_q`` as in :func:`jaxgdp.sweep`; the attribute ``answer`` says in a line how wrong
-        it is to shuffle and to account for Poisson sampling.
+        ``status_q`` as in :func:`jaxgdp.sweep`; the attribute ``answer`` states in one line how
+        wrong it is to shuffle and to account for Poisson sampling.
 
     Raises:
         ValueError: an argument is out of range, a name unknown, a batch larger than the data, or a
-            sampler that was asked for by name has no bracket for a setting.
+            sampler that was requested by name has no bracket for a setting.
         TypeError: an argument is traced by JAX, or no quantity has an argument of that name.
 
     Example:

@@ -47,8 +47,8 @@ def variables(quantities: Iterable[Quantity], at: Mapping[str, float]) -> dict[s
     """Every variable of the data: its kind of number and its attributes.
 
     Args:
-        quantities: those that are asked for.
-        at: quantity → the single number that it is asked at, of those that have an argument.
+        quantities: those that are requested.
+        at: quantity → its argument, for those that have one.
 
     Example:
         >>> list(variables([registry.named("beta")], {"beta": 1e-3}))
@@ -91,7 +91,7 @@ def values(found: Measured) -> dict[str, Array]:
 
 
 def attributes(title: str, fpr_floor: float, rtol: float, adjacency: str) -> dict[str, Any]:
-    """Attributes of the whole data set: what was asked, and by which version."""
+    """Attributes of the whole data set: the question and the version that computed it."""
     return {
         "title": title,
         "jaxgdp_version": __version__,
@@ -140,7 +140,7 @@ def quantities_of(dataset: Dataset) -> list[str]:
 
 
 def question_of(dataset: Dataset, question: str) -> dict[str, Any]:
-    """What a file of the data says of itself: version, date, question and what was asked."""
+    """Header of a file of the data: version, date, question and its arguments."""
     asked = {name: dataset.attrs[name] for name in _QUESTION if name in dataset.attrs}
     asked |= {
         f"{name}_at": dataset[name].attrs["at"]

@@ -47,10 +47,11 @@ class Worst(NamedTuple):
 
 
 class RuleVerdict(NamedTuple):
-    """What the brackets decide about the rule of thumb at one (σ, T).
+    """The rule of thumb at one (σ, T), as decided by the brackets.
 
     Attributes:
-        noise_multiplier: σ. num_steps: T.
+        noise_multiplier: σ.
+        num_steps: T.
         verdict: "holds" (every upper side below the limit), "fails" (some lower side of Δ(μ*)
             reaches it) or "undecided".
         sampling_probs: rates on the grid where it fails, or, if undecided, where the bracket
@@ -112,7 +113,8 @@ def landscape(
 
 
 def read_store(path: str | PathLike[str]) -> Dataset:
-    """What :func:`jaxgdp.sweep` wrote to a store, in memory, if it can be drawn as a landscape.
+    """The data that :func:`jaxgdp.sweep` wrote to a store, in memory, if they can be drawn as a
+    landscape.
 
     Args:
         path: of the store.
@@ -152,7 +154,7 @@ def chosen(dataset: Dataset, name: str, values: Sequence[float]) -> Dataset:
     """The part of a data set at some coordinates.
 
     Raises:
-        ValueError: there is no such coordinate; says what there is.
+        ValueError: there is no such coordinate; lists those that exist.
     """
     there = dataset[name].values
     rows = []
@@ -208,12 +210,12 @@ def worst_regret(dataset: Dataset) -> list[Worst]:
 
 
 def rule_of_thumb(dataset: Dataset, limit: float = RULE_LIMIT) -> list[RuleVerdict]:
-    """Where "σ ≥ 2 and T ≥ 400 imply Δ < 0.01" (Gomez 2025, Section 5) holds, decided by the
-    brackets.
+    """The region in which "σ ≥ 2 and T ≥ 400 imply Δ < 0.01" (Gomez 2025, Section 5) holds, decided
+    by the brackets.
 
     The rule fails where a lower side reaches the limit and holds where every upper side stays below
-    it. Settings whose bracket is wider than asked (``status`` not 0) count like the others: their
-    brackets are valid.
+    it. Settings whose bracket is wider than requested (``status`` not 0) count like the others:
+    their brackets are valid.
 
     Args:
         dataset: from :func:`landscape`.
@@ -240,7 +242,7 @@ def rule_of_thumb(dataset: Dataset, limit: float = RULE_LIMIT) -> list[RuleVerdi
 
 def write_csv(dataset: Dataset, path: str | PathLike[str]) -> None:
     """One row per setting: σ, p, T, both sides of the μ and Δ brackets, status (0: as narrow as
-    asked).
+    requested).
 
     Above the header stand lines that begin with "#": version, date, question, FPR floor and
     ``rtol`` (pandas: ``comment="#"``)."""

@@ -1,4 +1,4 @@
-"""What a comparison of samplers says, as plain text."""
+"""A comparison of samplers as plain text."""
 
 from __future__ import annotations
 

@@ -38,12 +38,12 @@ _FEW = 1024  # settings that a store has computed without compiling: that is soo
 
 
 class _Grid(NamedTuple):
-    """What is asked where.
+    """A question and its grid.
 
     Attributes:
         axes: dimension → coordinates.
         quantities: their names.
-        numbers: what they are asked at, and the FPR floor.
+        numbers: arguments of the quantities, and the FPR floor.
         rtol, adjacency, executor: as for ``measure``.
     """
 
@@ -86,7 +86,7 @@ class _Grid(NamedTuple):
         return {name: np.reshape(a, shape) for name, a in dataset.values(found).items()}
 
     def template(self, settings: int) -> Template:
-        """What a store of chunks of so many settings holds before its first chunk."""
+        """The template of a store whose chunks hold so many settings."""
         layout = Layout(self.shape, chunk_shape(self.shape, settings))
         asked = asked_at(self.quantities, self.numbers)
         question = {
@@ -154,7 +154,7 @@ def sweep(
             with a store is "eager" up to 1024 settings and "compiled" beyond, so that numbers
             depend neither on chunks nor on what ran before. Numbers by "eager", "compiled" and
             "product" agree to rounding.
-        **at: single numbers that quantities are asked at, as for :func:`jaxgdp.measure`: ``delta``
+        **at: arguments of the quantities, single numbers, as for :func:`jaxgdp.measure`: ``delta``
             of "epsilon", ``epsilon`` of "delta", ``fpr`` of "tpr" and "beta", ``approximation`` of
             "approximate_mu", ``prior`` of "bayes_risk", and those of quantities registered by
             others.

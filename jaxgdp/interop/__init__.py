@@ -1,19 +1,19 @@
-"""Other libraries' formats: nothing outside this folder knows them, and nothing here is imported by
-``import jaxgdp``.
+"""Formats of other libraries: no code outside this folder depends on them, and ``import jaxgdp``
+imports nothing of it.
 
 - :mod:`jaxgdp.interop.dp_accounting`: events, accountants and privacy loss distributions of
   Google's dp_accounting.
 - :mod:`jaxgdp.interop.opacus`: an accountant for Opacus' ``PrivacyEngine``; needs neither Opacus
   nor torch.
 - :mod:`jaxgdp.interop.jax_privacy`: the accountant function and execution plans of jax_privacy.
-- :mod:`jaxgdp.interop.registry`: records of OpenDP's registry of deployments, read with brackets
+- :mod:`jaxgdp.interop.registry`: entries of OpenDP's registry of deployments, read with brackets
   and written from reports.
 - :mod:`jaxgdp.interop.gdpnum`, :mod:`jaxgdp.interop.riskcal`: the entry points of those libraries,
   certified.
 
 Every number handed out is the safe side of a certified bracket: upper for μ, ε, δ, advantage, TPR
 and regret, lower for β.
-Each is loaded when it is first asked for (PEP 562)."""
+Each is loaded when it is first requested (PEP 562)."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ _MOST = 2**21  # grid points of a half
 
 
 class LossPair(NamedTuple):
-    """Atoms of the privacy loss at multiples of a spacing, each half with the masses of the law it
-    is told apart by.
+    """Atoms of the privacy loss at multiples of a spacing, each half with the masses of the law
+    from which it is distinguished.
 
     Attributes:
         spacing: the grid's spacing h.
@@ -128,15 +128,15 @@ def dominating_pair(
 
     The certified δ(ε) at the grid points bounds the profile from above there, and the lower convex
     hull of these points, as a function of e^ε, bounds it everywhere, because the profile is convex
-    (Doroshenko et al. 2022). Its changes of slope are the masses. What is left beyond the last
-    point goes to infinity, with the mechanism's own mass there.
+    (Doroshenko et al. 2022). Its changes of slope are the masses. Mass beyond the last point goes
+    to infinity, with the mechanism's own mass there.
 
     Args:
         mechanism: an unbatched mechanism or composition; its pair in the order (record absent,
             record present).
         spacing: h > 0.
         tail: how much mass may be moved to infinity.
-        rtol: width asked of the curve.
+        rtol: requested width of the curve.
 
     Returns:
         A :class:`LossPair`.

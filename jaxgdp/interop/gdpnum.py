@@ -69,7 +69,8 @@ def get_worst_case_regret(
 
     Args:
         alphas, betas: points of the curve in order of increasing α, in [0, 1].
-        mu: μ > 0. tol: > 0, not needed.
+        mu: μ > 0.
+        tol: > 0, not needed.
 
     Returns:
         Δ, an upper bound but for rounding.

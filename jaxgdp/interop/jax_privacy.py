@@ -51,7 +51,7 @@ def from_plan(plan: Any, neighboring_relation: Any = None) -> Composition:
             it has one, else REPLACE_SPECIAL, which plans of older versions assume.
 
     Returns:
-        A :class:`jaxgdp.Composition`; ask it with the default adjacency, both orders.
+        A :class:`jaxgdp.Composition`, for the default adjacency, both orders.
 
     Raises:
         ValueError: no ``dp_event``, an unknown relation, or an event that is not supported; names

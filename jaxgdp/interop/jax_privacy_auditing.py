@@ -143,7 +143,7 @@ def epsilon_one_run(
         delta: in (0, 1).
 
     Returns:
-        ε, as published; see the top of this file for what it is worth.
+        ε, as published; see the top of this file for its limits.
 
     Raises:
         ValueError: a number out of range, NaN, or an empty class.

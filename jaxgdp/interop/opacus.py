@@ -34,7 +34,7 @@ class GDPAccountant(MuOrRegret):
     brackets.
 
     Args:
-        rtol: relative width asked of the brackets, in [1e-8, 1).
+        rtol: requested relative width of the brackets, in [1e-8, 1).
         fpr_floor: default FPR floor of μ and regret, in [1e-300, 0.5).
 
     Raises:

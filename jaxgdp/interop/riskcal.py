@@ -51,8 +51,9 @@ def get_advantage_for_dpsgd(
     """Membership advantage of DP-SGD with Poisson sampling, an upper bound.
 
     Args:
-        noise_multiplier: σ > 0. sample_rate: in (0, 1]. num_steps: a whole number ≥ 1. Any shapes
-            that broadcast.
+        noise_multiplier: σ > 0.
+        sample_rate: in (0, 1].
+        num_steps: a whole number ≥ 1. Any shapes that broadcast.
         grid_step: > 0, not needed.
 
     Raises:
@@ -76,7 +77,9 @@ def get_beta_for_dpsgd(
     """FNR of the best attack on DP-SGD with Poisson sampling at FPR α, a lower bound.
 
     Args:
-        noise_multiplier: σ > 0. sample_rate: in (0, 1]. num_steps: a whole number ≥ 1.
+        noise_multiplier: σ > 0.
+        sample_rate: in (0, 1].
+        num_steps: a whole number ≥ 1.
         alpha: FPR in [0, 1]. Any shapes that broadcast.
         grid_step: > 0, not needed.
 
@@ -126,8 +129,11 @@ def find_noise_multiplier_for_advantage(
     below a target (Kulynych 2024).
 
     Args:
-        advantage: η in (0, 1). sample_rate: in (0, 1]. num_steps: a whole number ≥ 1.
-        grid_step: > 0, not needed. advantage_tol: relative tolerance of the noise, in (0, 1).
+        advantage: η in (0, 1).
+        sample_rate: in (0, 1].
+        num_steps: a whole number ≥ 1.
+        grid_step: > 0, not needed.
+        advantage_tol: relative tolerance of the noise, in (0, 1).
         noise_min, noise_max: range of the noise multiplier.
 
     Raises:
@@ -152,9 +158,12 @@ def find_noise_multiplier_for_err_rates(
     above β (Kulynych 2024).
 
     Args:
-        alpha: FPR in (0, 1). beta: FNR in (0, 1), with α + β < 1. sample_rate: in (0, 1].
-            num_steps: a whole number ≥ 1.
-        grid_step: > 0, not needed. beta_tol: relative tolerance of the noise, in (0, 1).
+        alpha: FPR in (0, 1).
+        beta: FNR in (0, 1), with α + β < 1.
+        sample_rate: in (0, 1].
+        num_steps: a whole number ≥ 1.
+        grid_step: > 0, not needed.
+        beta_tol: relative tolerance of the noise, in (0, 1).
         noise_min, noise_max: range of the noise multiplier.
 
     Raises:

@@ -266,7 +266,7 @@ def _largest_loss(kind: type[Mechanism], fields: tuple[Any, ...]) -> float:
 
 
 def _infinite_masses(kind: type[Mechanism], fields: tuple[Any, ...]) -> tuple[float, float]:
-    """Masses that only the record's presence, and only its absence, ever shows in one use."""
+    """Masses of outputs that are possible only with the record, and only without it, in one use."""
     if kind is ApproximateDP:
         return float(fields[1]), float(fields[1])
     if kind is FromPMFs:

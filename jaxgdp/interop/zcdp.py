@@ -24,7 +24,8 @@ def zcdp_mechanism(rho: float, xi: float = 0.0) -> FromProfile:
     becomes mass at infinity.
 
     Args:
-        rho: ρ ≥ 0. xi: ξ ≥ 0.
+        rho: ρ ≥ 0.
+        xi: ξ ≥ 0.
 
     Returns:
         A :class:`jaxgdp.FromProfile` for whatever neighbouring relation ρ was stated for.

@@ -80,17 +80,15 @@ def measure(
         client: ``dask.distributed.Client`` or the address of a scheduler (extra ``scale``): its
             workers compute, in pieces of up to 1024 settings. Quantities of your own have to be
             registered there, too.
-        **others: what quantities registered by others are asked at.
-
-        ``fpr_floor`` and what quantities are asked at are numbers or arrays that broadcast with the
-        mechanism's shape.
+        **others: arguments of other registered quantities. ``fpr_floor`` and the arguments of
+            quantities are numbers or arrays that broadcast with the mechanism's shape.
 
     Returns:
         :class:`Measured`.
 
     Raises:
         ValueError: an argument is out of range, shapes do not broadcast, a quantity is unknown, or
-            no quantities are named, but what one of them is asked at.
+            an argument of a quantity is given although no quantities are named.
         TypeError: the mechanism or an argument is traced by JAX, or an argument is unknown.
 
     Example:
@@ -129,14 +127,14 @@ def measure(
 
 
 def _arguments(asked: tuple[Quantity, ...], given: Mapping[str, ArrayLike]) -> dict[str, Any]:
-    """Argument → the checked value, of those arguments that the quantities are asked at."""
+    """Argument → the checked value, for the arguments of the quantities."""
     checked = registry.checked_arguments("measure", given)
     needed = [q.own_argument for q in asked if q.own_argument is not None]
     return {name: checked[name] for name in needed}
 
 
 def _refuse_what_nothing_takes(given: Mapping[str, ArrayLike]) -> None:
-    """Who names no quantities, but what one is asked at, wants more than the default."""
+    """Refuse an argument of a quantity without the quantity: the default does not include it."""
     for name in given:
         takes = [q.name for q in registry.REGISTRY.values() if q.own_argument == name]
         if takes and not set(takes) & set(DEFAULT):
@@ -148,11 +146,11 @@ def _refuse_what_nothing_takes(given: Mapping[str, ArrayLike]) -> None:
 
 
 class _Settings:
-    """What is asked of every mechanism, checked.
+    """The checked question for every mechanism.
 
     Attributes:
         asked: the quantities.
-        at: argument → what those that have it are asked at.
+        at: argument → its value, for the quantities that take it.
         floor: FPR floor.
     """
 
@@ -174,12 +172,12 @@ class _Settings:
         self.executor, self.client = executor, client
 
     def shape(self, composition: Composition) -> tuple[int, ...]:
-        """The common shape of a mechanism and of what it is asked at."""
+        """The common shape of a mechanism and of the arguments."""
         mechanism = np.empty(composition.shape)
         return broadcast(mechanism=mechanism, fpr_floor=self.floor, **self.at)
 
     def question(self, shape: tuple[int, ...], order: Any) -> Question:
-        """What is asked of a flat batch."""
+        """The question for a flat batch."""
 
         def rows(value: Any) -> Any:
             return value if np.ndim(value) == 0 else np.broadcast_to(value, shape).reshape(-1)

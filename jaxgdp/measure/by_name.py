@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .pieces import Count
 
     class Settings(TypedDict, total=False):
-        """How a quantity is asked, as by :func:`jaxgdp.measure`."""
+        """The bracket of a quantity, as by :func:`jaxgdp.measure`."""
 
         rtol: float
         fpr_floor: ArrayLike
@@ -139,5 +139,5 @@ def _docstring(quantity: Quantity) -> str:
 
 
 def _at(quantity: Quantity) -> str:
-    """What a quantity is asked at, for its help."""
+    """The argument of a quantity, for its help."""
     return f"what it is asked at, a number or an array; default {quantity.default:g}."

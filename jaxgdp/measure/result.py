@@ -1,4 +1,4 @@
-"""What :func:`jaxgdp.measure` found: brackets by the name of their quantity."""
+"""The result of :func:`jaxgdp.measure`: brackets by the name of their quantity."""
 
 from __future__ import annotations
 
@@ -27,27 +27,28 @@ QUANTITIES = registry.REGISTRY.keys()  # a view: whatever is registered
 )
 @dataclass(frozen=True, repr=False, eq=False)
 class Measured(Mapping[str, Bracket]):
-    """What :func:`jaxgdp.measure` found: ``found["epsilon"]`` and ``found.epsilon`` are brackets.
+    """The result of :func:`jaxgdp.measure`: ``found["epsilon"]`` and ``found.epsilon`` are
+    brackets.
 
-    Arrays have the common shape of the mechanism and of what it was asked at; numbers of a single
+    Arrays have the common shape of the mechanism and of the arguments; numbers of a single
     setting are plain floats. It is a mapping from the names of quantities to their brackets.
 
     Attributes:
         brackets: quantity → :class:`Bracket`; report the upper side, of "beta" and "bayes_risk" the
             lower one.
-        at: quantity → the δ, ε, FPR, prior or approximation it was asked at; only those that have
-            one.
+        at: quantity → the δ, ε, FPR, prior or approximation at which it was computed; only those
+            that have one.
         status: quantity → codes of ``jaxgdp.bracket.STATUS``: 0 where ``rtol`` was reached, 1 where
             not; 2 where the two sides contradicted each other, so that the bracket is all that the
             quantity can be. Brackets hold in any case.
         lattice_size: lattice points used.
-        rtol: as asked.
-        fpr_floor: as asked.
+        rtol: as requested.
+        fpr_floor: as requested.
         executor: name of the executor that composed the curve of each setting's bracket: "eager",
             "compiled", "product" or "float32"; "none" where a law from tables needed no lattice.
 
     Raises:
-        KeyError: (by ``found[name]``) a quantity was not asked for; names those that were.
+        KeyError: (by ``found[name]``) a quantity was not computed; names those that were.
         AttributeError: (by ``found.name``) the same.
 
     Example:

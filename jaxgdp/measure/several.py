@@ -37,7 +37,7 @@ def batches(runs: Sequence[Composition], **arguments: Array) -> list[Batch]:
 
     Args:
         runs: compositions of any structure and shape.
-        **arguments: what they are asked at, which broadcasts with every run.
+        **arguments: arguments of the quantities, which broadcast with every run.
 
     Raises:
         ValueError: there is no run, or shapes do not broadcast.

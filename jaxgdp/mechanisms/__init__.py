@@ -1,4 +1,4 @@
-"""Mechanisms: immutable, batched pytrees that know the exact privacy loss of one use."""
+"""Mechanisms: immutable, batched pytrees with the exact privacy loss of one use."""
 
 from .approximate_dp import ApproximateDP
 from .base import Mechanism

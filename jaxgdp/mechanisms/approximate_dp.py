@@ -22,10 +22,10 @@ _LEAST = 1e-9  # a loss below this is planned for as if it were this large
 class ApproximateDP(Mechanism):
     """Any (ε, δ)-DP mechanism, known only as such (Kairouz et al. 2015, Theorem 3.4).
 
-    Its dominating pair has four outputs: with probability δ one that only Q shows (loss +∞) or only
-    P shows (−∞), the *infinity mass*, else binary randomized response. Where δ > 0 no finite μ
-    holds at every FPR (Gomez 2025, Proposition 6.2). The pair holds for whatever neighbouring
-    relation (ε, δ) was stated for.
+    Its dominating pair has four outputs: with probability δ one that is possible only under Q (loss
+    +∞) or only under P (−∞), the *infinity mass*, else binary randomized response. If δ > 0, no
+    finite μ holds at every FPR (Gomez 2025, Proposition 6.2). The pair holds for whatever
+    neighbouring relation (ε, δ) was stated for.
 
     Args:
         epsilon: ε ≥ 0 in nats, any shape.

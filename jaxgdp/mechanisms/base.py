@@ -76,8 +76,8 @@ class Mechanism:
         undifferentiable: why there are no derivatives in the other fields, for those who try.
         relation: what "remove" and "add" mean for its pair, in words: the relation of data sets
             that it is a pair of.
-        sampling: how records get into its uses, in words for reports; "" where its author does not
-            say.
+        sampling: how records get into its uses, in words for reports; "" where its author gives
+            none.
         noise_scale: the field that all its noise is proportional to, by which calibration scales
             it; "" where there is none.
         examples: settings by name, one or more, of a class of the package that users build: what
@@ -217,7 +217,7 @@ class Mechanism:
         al. 2022, Theorem 3.3).
 
         ∞ with mass at +∞ or −∞; else 0 where the loss is bounded, and ``tail_precision`` unless the
-        mechanism knows better. NaN where it is not known.
+        mechanism has a smaller bound. NaN where it is not known.
 
         Method: docs/method/mu.md#tail
         """
@@ -251,7 +251,7 @@ class Mechanism:
         changes (unbatched).
 
         Losses have derivatives in the parameters, as have the masses that ``cells`` finds between
-        the points ``ell``; both together say how a mechanism changes. Cells are numbered as in
+        the points ``ell``; together they describe how a mechanism changes. Cells are numbered as in
         ``cells``, which has each atom in the cell named here; what is in one cell may be given as
         one. None where the loss has a density, smooth in the parameters, at every place."""
         return None

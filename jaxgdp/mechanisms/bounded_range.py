@@ -32,7 +32,7 @@ _PRECISE = 0.02  # ε below which extended precision is used
 @pytree
 @dataclass(frozen=True)
 class RangeMember(Mechanism):
-    """k uses of randomized response at ε/2, a member of the family; only its cells are asked for.
+    """k uses of randomized response at ε/2, a member of the family; only its cells are requested.
 
     Attributes:
         loss, log_p: atoms, shape (…, atoms).
@@ -155,7 +155,7 @@ def _profiles(epsilon: float, uses: int):
     above.
 
     h_k(γ) = max over t of p_t·h_{k−1}(γe^{−t}) + (1 − q_t)·e^{t−ε}·h_{k−1}(γe^{ε−t}), with p_t =
-    e^t·q_t, from h_0(γ) = (1 − γ)₊: whoever chooses the mechanisms sees what came before, and for
+    e^t·q_t, from h_0(γ) = (1 − γ)₊: the mechanisms are chosen adaptively by an adversary, and for
     each γ takes the worst t (Dong, Durfee & Rogers 2020). Each h is convex, so chords between
     lattice points bound it; within a lattice cell the chords' maximum over t is at u = e^t =
     √(B/A), for a function C − A·u − B/u."""

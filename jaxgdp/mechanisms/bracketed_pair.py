@@ -39,7 +39,7 @@ def _atom_cells(
 @pytree
 @dataclass(frozen=True)
 class AttackPair(Mechanism):
-    """The pair that an attack achieves; only its cells are asked for.
+    """The pair that an attack achieves; only its cells are requested.
 
     Attributes:
         loss, log_p, log_q: its atoms, shape (…, atoms).

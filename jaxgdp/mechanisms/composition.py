@@ -93,11 +93,11 @@ class Composition:
         return tuple(groups)
 
     def lower_bound_mechanisms(self) -> tuple[Composition, ...]:
-        """Compositions that are certainly no more revealing, of what every part says of itself, to
-        be looked at on their own.
+        """Compositions that are certainly no more revealing, from the members that each part
+        declares, to be accounted for on their own.
 
-        None where some part has nothing to say: what dominates that part is part of the attack as
-        well, and lattices serve both."""
+        None where some part declares none: then the pair that dominates that part is part of the
+        attack as well, and lattices serve both."""
         own = [part.lower_bound_mechanisms() for part in self.mechanisms]
         number = max(map(len, own)) if all(own) else 0
         return tuple(

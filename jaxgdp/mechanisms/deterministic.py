@@ -1,4 +1,4 @@
-"""Batches in a fixed order: every record is seen exactly once an epoch."""
+"""Batches in a fixed order: every record is used exactly once an epoch."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ class FixedSize(Mechanism):
       either nothing or another record in its place. For both directions;
     - "replace_one": δ(ε') ≤ q·δ_{2/σ}(ε).
 
-    The pair of that profile dominates, and does so under composition; no pair of data sets need
-    show all of it. The attack of the lower side is on data that are zero but for the record
+    The pair of that profile dominates, and does so under composition; no single pair of data sets
+    need have all of it. The attack of the lower side is on data that are zero but for the record
     (zero-out), or all opposite to it (replace-one): Poisson-subsampled Gaussians of rate q, one
     after the other in one order. One step of replace-one is known exactly; compositions and
     zero-out are not.
@@ -159,7 +159,7 @@ class SampledPair(FinitePair):
         return self.precision
 
     def limit_precision(self):
-        """Not known: no pair of data sets need show all of the profile."""
+        """Not known: no single pair of data sets need have all of the profile."""
         return np.nan * self.precision
 
     def lower_bound_member(self) -> SubsampledGaussian:

@@ -23,10 +23,11 @@ class FromPMFs(Mechanism):
     """A mechanism with finitely many outputs, from the probabilities of each without and with the
     record.
 
-    The privacy loss of output o is log(q_o/p_o): the table is a *privacy loss distribution*. What
-    only Q shows has loss +∞ and what only P shows −∞. This *infinity mass* is carried as such, so
-    put there whatever a longer table would have held (the mass lost by *truncation*). The pair
-    has to dominate every pair of neighbouring data sets of the relation it is meant for.
+    The privacy loss of output o is log(q_o/p_o): the table is a *privacy loss distribution*.
+    Outputs that are possible only under Q have loss +∞, those possible only under P loss −∞. This
+    *infinity mass* is carried as such, so put there whatever a longer table would have held (the
+    mass lost by *truncation*). The pair has to dominate every pair of neighbouring data sets of the
+    relation it is meant for.
 
     Args:
         p: probabilities without the record, shape (…, outputs), summing to one along the last axis.
@@ -35,8 +36,8 @@ class FromPMFs(Mechanism):
     Raises:
         ValueError: a value outside [0, 1], a sum that is not one within 1e-9 (sums within that are
             divided out), different numbers of outputs, leading shapes that do not broadcast, or no
-            output that both can show: it gives the record away, and nothing is left to account for
-            (before tracing).
+            output that is possible under both: any output then gives the record away, and nothing
+            is left to account for (before tracing).
 
     Example:
         >>> FromPMFs(p=[0.5, 0.5], q=[[0.4, 0.6], [0.3, 0.7]]).shape

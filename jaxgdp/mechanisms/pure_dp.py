@@ -17,8 +17,8 @@ from .randomized_response import RandomizedResponse
 @pytree
 @dataclass(frozen=True)
 class PureDP(Mechanism):
-    """Any ε-DP mechanism, known only as such: its dominating pair is binary randomized response
-    (Kairouz et al. 2015).
+    """Any ε-DP mechanism of which nothing else is known: its dominating pair is binary randomized
+    response (Kairouz et al. 2015).
 
     The pair holds for whatever neighbouring relation ε was stated for.
 

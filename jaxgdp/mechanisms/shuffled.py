@@ -1,4 +1,4 @@
-"""Shuffled batches: each record is in one batch an epoch, and nobody knows in which."""
+"""Shuffled batches: each record is in one batch an epoch, at a secret position."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class Shuffled(Mechanism):
       again before each.
     - The lower side is an attack that is carried out: the data set whose other records all point
       away from the one in question, and the largest of the T noisy sums (their Section 4.3;
-      ``shuffled_attack``). Reshuffled epochs repeat it; if one permutation serves all epochs, the T
-      means over epochs are what is looked at, of noise σ/√E. Where the noise is large, random
+      ``shuffled_attack``). Reshuffled epochs repeat it; if one permutation serves all epochs, the
+      attack uses the T means over epochs, of noise σ/√E. Where the noise is large, random
       allocation is the better lower side: shuffled batches come to just that on a data set whose
       other records are all zero.
 
     For small σ the sides nearly meet; for large σ the upper side is loose by a factor of up to √T
-    in μ, as far as anyone knows: amplification by shuffling is proven for pure local differential
+    in μ, as far as is known: amplification by shuffling is proven for pure local differential
     privacy, and the Gaussian mechanism has none. Its (ε₀, δ₀) forms need T·δ₀·e^{ε₀} far below δ at
-    an e^{ε₀} far below T, which says nothing at the noise of training and little elsewhere.
+    an e^{ε₀} far below T, which gives no bound at the noise of training and a weak one elsewhere.
 
     Neighbouring data sets are those of the zero-out relation: one record counts as zero in one of
     them and keeps its place, as the number of records is fixed. "remove" is a record that becomes
@@ -146,8 +146,8 @@ def _truth(name: str, value: ArrayLike) -> Array:
 @pytree
 @dataclass(frozen=True)
 class ShuffledPair(Mechanism):
-    """Epochs of shuffled batches: a Gaussian pair that dominates one, and what an attack sees of
-    it; not checked.
+    """Epochs of shuffled batches: a Gaussian pair that dominates one, and the law that an attack on
+    it observes; not checked.
 
     Attributes:
         noise_multiplier: σ of the Gaussian pair.
@@ -197,7 +197,7 @@ class ShuffledPair(Mechanism):
         return self._dominating().cells(ell, end)
 
     def replace_one(self) -> ShuffledPair:
-        """Itself: whoever builds it says which relation it is of."""
+        """Itself: the relation is chosen when it is built."""
         return self
 
 

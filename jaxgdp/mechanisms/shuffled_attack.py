@@ -1,7 +1,7 @@
-"""An attack on shuffled batches: laws of what is seen where the record is in one of T batches that
-nobody knows (Chua et al. 2024, §4.3).
+"""An attack on shuffled batches: laws of the observed sums where the record is in one of T batches
+at a secret position (Chua et al. 2024, §4.3).
 
-Let every other record point away from the one that is looked for. Of the T noisy sums, moved so
+Let every other record point away from the attacked one. Among the T noisy sums, moved so
 that a batch without it has mean 0, one has mean b where the record is there and mean a where it is
 not: P = avg_t N(a·e_t, σ²I) against Q = avg_t N(b·e_t, σ²I). Under the zero-out relation (a, b) =
 (1, 2), under replacing a record (0, 2). What an attacker makes of the T sums is theirs to choose;

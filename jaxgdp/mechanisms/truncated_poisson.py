@@ -32,9 +32,9 @@ class TruncatedPoisson(Mechanism):
     (1 − q')·N(0, σ²) + q'·N(2, σ²), q' = E[qB/(X + 1) | X ≥ B] = B·Pr[Bin(n, q) > B]/(n·p),
     whatever X is, as the batch without the record is a uniform one of B of the others.
 
-    From above, whoever looks is told which of the two it is. From below all other records are zero:
-    a Poisson-subsampled Gaussian of rate (1 − p)·q + p·q'. The sides differ where batches are often
-    cut.
+    From above, the attacker also learns which of the two it is. From below all other records are
+    zero: a Poisson-subsampled Gaussian of rate (1 − p)·q + p·q'. The sides differ where batches are
+    often cut.
 
     Args:
         noise_multiplier: σ, standard deviation of the noise over the clipping norm; > 0, any shape.
@@ -111,7 +111,7 @@ class TruncatedPoisson(Mechanism):
 @dataclass(frozen=True)
 class CappedPair(Mechanism):
     """Two Poisson-subsampled Gaussians, of noise σ and σ/2, one of which is chosen at random and
-    told; not checked.
+    published; not checked.
 
     Attributes:
         noise_multiplier: σ.
@@ -163,7 +163,8 @@ class CappedPair(Mechanism):
         return xp.maximum(size * self.noise_multiplier**-2.0 * (1.0 + PRECISION), _LEAST)
 
     def limit_precision(self):
-        """Not known where batches are cut: some data may show less than the pair that dominates."""
+        """Not known where batches are cut: some data may reveal less than the pair that
+        dominates."""
         return xp.where(self.cut > 0.0, xp.nan, self.tail_precision())
 
     def cells(self, ell: Array, end: Array | float) -> Cells:

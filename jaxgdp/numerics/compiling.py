@@ -2,7 +2,7 @@
 
 The environment variable ``JAXGDP_COMPILE`` decides how much the compiler for CPUs optimises:
 "thorough" (the default), or "quick", which takes a third of the time and makes programs that run up
-to five times slower. "quick" is for tests, and for whoever asks each program once. It is read when
+to five times slower. "quick" is for tests, and for users who run each program once. It is read when
 a program is first called. Brackets hold either way, and differ in their last digits."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MADE_ONCE = threading.Lock()
 
 
 def quick() -> bool:
-    """Whether ``JAXGDP_COMPILE`` asks for quick compilation of every program.
+    """Whether ``JAXGDP_COMPILE`` requests quick compilation of every program.
 
     Raises:
         ValueError: it is neither "thorough" nor "quick".
@@ -44,7 +44,8 @@ def quick() -> bool:
 
 
 def compiler_options(quickly: bool = False) -> dict[str, Any]:
-    """Options for the compiler of the backend that JAX computes on; none that it does not know.
+    """Options for the compiler of the backend that JAX computes on; none that this backend does not
+    have.
 
     Args:
         quickly: whether the program is not worth optimising; so are all where ``JAXGDP_COMPILE`` is

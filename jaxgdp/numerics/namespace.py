@@ -225,8 +225,8 @@ def cond(condition: Any, yes: Callable, no: Callable, *operands: Any):
 def fori_loop(first: int, after: int, body: Callable, state: Any, done: Callable | None = None):
     """``state = body(i, state)`` for whole numbers from ``first`` up to ``after``.
 
-    ``done(state)`` tells where nothing changes any more; a loop that is run step by step ends when
-    that is everywhere."""
+    ``done(state)`` is True where nothing changes any more; a loop that is run step by step ends
+    when it is True everywhere."""
     if tree_is_jax(state):
         return jax.lax.fori_loop(first, after, body, state)
     for i in range(first, after):

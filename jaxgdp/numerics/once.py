@@ -1,8 +1,8 @@
 """What several readings of the same arrays need, computed once: results by the very arrays they
 were computed from.
 
-A function marked :func:`once` is an ordinary one until somebody :func:`sharing` says for how long
-results are kept. What is traced is shared within one trace: the program has it once."""
+A function marked :func:`once` is an ordinary one until :func:`sharing` sets for how long results
+are kept. What is traced is shared within one trace: the program has it once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def sharing(store: ResultCache | None = None) -> Iterator[None]:
 
 
 def _same(leaf: Any) -> Hashable:
-    """What tells one argument from another: numbers by value, to the last bit, and arrays by
+    """The key of an argument: numbers by value, to the last bit, and arrays by
     themselves.
     """
     if isinstance(leaf, np.generic):

@@ -1,4 +1,4 @@
-"""Optional packages: their types, for readers and type checkers, and the error that names the extra.
+"""Optional packages: their types, for type checkers, and the error that names the extra.
 
 Nothing is loaded at run time."""
 
@@ -35,7 +35,9 @@ def missing(what: str, extra: str) -> ImportError:
         extra: the extra of ``jaxgdp`` that holds the package.
 
     Example:
-        >>> missing("figures need matplotlib", "plot").args[0]
-        "figures need matplotlib: pip install 'jaxgdp[plot]', or from a checkout: pip install '.[plot]'"
+        >>> raise missing("figures need matplotlib", "plot")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        ImportError: figures need matplotlib: pip install 'jaxgdp[plot]', or from a checkout: ...
     """
     return ImportError(f"{what}: {how_to_install(extra)}")

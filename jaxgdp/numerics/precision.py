@@ -1,4 +1,4 @@
-"""Float64 inside, whatever the user's JAX configuration says outside."""
+"""Float64 inside, whatever the user's JAX configuration is outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every data file says of itself: who computed it, when, and what was asked."""
+"""The provenance in every data file: version, date, question and arguments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def today() -> str:
 
 
 def provenance(question: str, fpr_floor: Any = None, **asked: Any) -> dict:
-    """Version, date, question, FPR floor and whatever else was asked, ready for JSON or the
+    """Version, date, question, FPR floor and the other arguments, ready for JSON or the
     attributes of a data set.
 
     Args:

@@ -60,8 +60,8 @@ class Recent:
 
 
 class Shared:
-    """Arrays by key, for as long as anybody else holds them: whoever asks again meanwhile gets the
-    very same ones.
+    """Arrays by key, for as long as other objects hold them: the same key meanwhile returns the
+    very same arrays.
     """
 
     def __init__(self):

@@ -15,14 +15,14 @@ rows           laws of which something is worked out at once
 units          pieces of several settings in a row
 nodes          points of a quadrature
 atoms          outcomes of a finite law
-losses         privacy losses that a function is asked at
+losses         privacy losses at which a function is evaluated
 =============  ==================================================================================
 
 A scalar has the shape ``""``, one axis begins with a space (``" settings"``, so that nothing takes
 it for a name), ``"*units"`` stands for any number of axes, and a plain ``Array`` has any shape.
 
 Fields of mechanisms are ``Parameter``: users give what is ``ArrayLike`` (a number, a list, an
-array), and what is read is an ``Array``, as it has been checked and converted. Type checkers know
+array), and what is read is an ``Array``, as it has been checked and converted. Type checkers handle
 both sides of that; at run time it is a plain field.
 """
 

@@ -1,4 +1,4 @@
-"""Results in one line and as tables: what ``repr`` and notebooks show; sides are rounded
+"""Results in one line and as tables, for ``repr`` and notebooks; sides are rounded
 outward.
 """
 

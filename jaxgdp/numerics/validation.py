@@ -116,7 +116,7 @@ def finite(name: str, value: Any) -> Any:
 
 
 def relative_width(name: str, value: Any) -> Any:
-    """A relative width that a bracket may be asked for."""
+    """A relative width that may be requested of a bracket."""
     return checked(name, value, *RELATIVE_WIDTH)
 
 
@@ -171,7 +171,7 @@ def on_host(name: str, *values: Any) -> None:
     """Refuse values that JAX is tracing: ``name`` chooses its lattices from the numbers themselves.
 
     Raises:
-        TypeError: one is traced; says what can be.
+        TypeError: one is traced; names those that can be.
     """
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(values)):
         raise TypeError(

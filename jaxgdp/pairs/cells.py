@@ -28,9 +28,9 @@ class Cells(NamedTuple):
             epsilon, shape (n + 1,).
         jitter: the same for errors that neighbouring cells share with opposite signs (the position
             of a cell's edge).
-        log_p_minus: log of the P-mass at loss −∞, which Q never shows (infinity mass); part of
+        log_p_minus: log of the P-mass at loss −∞, impossible under Q (infinity mass); part of
             ``log_x[0]``. −inf where there is none.
-        log_q_plus: log of the Q-mass at loss +∞, which P never shows; part of ``log_y[n]``.
+        log_q_plus: log of the Q-mass at loss +∞, impossible under P; part of ``log_y[n]``.
         dropped: share of the P-mass of each interior cell that connect-the-dots sends to −∞, shape
             (n − 1,) or a number.
         uncertain: bound on the relative error of every mass, a number, on top of ``roundoff``. It
@@ -59,8 +59,8 @@ def reverse(cells: Cells, ell: Array, end: Array | float = np.inf) -> Cells:
     is the share of Q-mass that the original split left at the lower end: 1 − up' =
     up·x·e^{upper}/y, so up' = (1 − up)·e^{lower}·x/y. The cell that is open beyond ``end`` keeps at
     its near end the P-mass that belongs to its Q-mass there; the rest, lost to +∞ before, is now
-    P-mass that Q hardly shows, and goes to −∞: left at the far end it would bring Q-mass along that
-    there is not.
+    P-mass that is nearly impossible under Q, and goes to −∞: left at the far end it would bring
+    Q-mass along that there is not.
 
     Method: docs/method/dominating.md#reverse
     """

@@ -87,8 +87,8 @@ def dominating(table: Table, points: np.ndarray) -> Table:
 
 
 def merged(table: Table, points: np.ndarray) -> Table:
-    """The table with all atoms between two neighbouring points merged: what is seen by whoever does
-    not tell them apart.
+    """The table with all atoms between two neighbouring points merged: the observation of an
+    attacker who cannot distinguish them.
     """
     cell = np.searchsorted(points, table.loss, "right")
     error = table.error + (np.bincount(cell).max() + 8) * UNIT

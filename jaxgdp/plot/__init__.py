@@ -1,7 +1,7 @@
 """Figures: each function takes results and a matplotlib ``Axes`` (of several panels a ``Figure``)
 and gives it back.
 
-Colours are those of Okabe and Ito; dashes and markers tell the same lines apart in grey.
+Colours are those of Okabe and Ito; dashes and markers distinguish the same lines in grey.
 :func:`faults` finds what keeps a figure from being read. All of it needs the ``plot`` extra."""
 
 from .audit import audit_verdict

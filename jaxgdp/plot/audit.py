@@ -18,11 +18,12 @@ def audit_verdict(verdict: Any, ax: Axes) -> Axes:
 
     A box runs from the counted rates to their upper limits; its far corner is what is sure. A
     corner below the band refutes the claim. Both axes are symmetric-logarithmic, so that small
-    rates show.
+    rates are visible.
 
     Args:
         verdict: from ``jaxgdp.audit.verdict`` or ``jaxgdp.audit.one_run_verdict`` (of one run, the
-            claim only). ax: matplotlib ``Axes``.
+            claim only).
+        ax: matplotlib ``Axes``.
 
     Returns:
         The same ``ax``.

@@ -23,9 +23,11 @@ def band(
     """A bracket along an axis.
 
     Args:
-        x: one-dimensional. bracket: with ``lower`` and ``upper`` of the same length.
+        x: one-dimensional.
+        bracket: with ``lower`` and ``upper`` of the same length.
         ax: matplotlib ``Axes`` to draw on.
-        label: of the line. number, lines: which of how many lines, for its style.
+        label: of the line.
+        number, lines: which of how many lines, for its style.
         side: "upper" or "lower", the one to report, drawn as the line. Few points get a marker
             each, so that the straight lines between them are not taken for answers.
 

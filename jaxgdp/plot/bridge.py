@@ -25,10 +25,12 @@ def bridge_panels(
     that of one μ (Liu et al. 2022).
 
     Args:
-        epsilon: ε, increasing. delta: (profile, that of μ) there. transformation: bracket of the
-            GDP transformation there.
-        tradeoff: (FPRs, FNRs of the curve, of μ). mu: the μ. fpr_floor: from which FPR on it holds;
-            0 for everywhere.
+        epsilon: ε, increasing.
+        delta: (profile, that of μ) there.
+        transformation: bracket of the GDP transformation there.
+        tradeoff: (FPRs, FNRs of the curve, of μ).
+        mu: the μ.
+        fpr_floor: from which FPR on it holds; 0 for everywhere.
         figure: matplotlib ``Figure`` to draw on.
 
     Returns:

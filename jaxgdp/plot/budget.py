@@ -17,9 +17,9 @@ def budget(plan: Any, ax: Axes, quantity: str = "mu", limit: float | None = None
     """The certified privacy loss of the first t steps of a planned run, the budget, and the last
     step within it.
 
-    A plan computes the privacy of some numbers of steps, which the markers show, and tells a step
-    between two of them the value of the next one, which the staircase shows: nobody is told less
-    than what was spent. (A straight line between them would tell less.)
+    A plan computes the privacy of some numbers of steps, drawn as markers. A step between two of
+    them has the value of the next one, drawn as a staircase, so that no value is below the privacy
+    spent. (A straight line between them would be below it.)
 
     Args:
         plan: from ``jaxgdp.training.plan_budget``.
@@ -77,7 +77,7 @@ def budget(plan: Any, ax: Axes, quantity: str = "mu", limit: float | None = None
 
 
 def _computed(plan: Any, quantity: str) -> tuple[Array, Bracket, Array]:
-    """Numbers of steps with a value of their own, the brackets told there, and the sides to report.
+    """Numbers of steps with a value of their own, the brackets there, and the sides to report.
 
     The side to report is that of the next computed number of steps, so each stretch of equal values
     ends with the one it is of."""

@@ -29,8 +29,10 @@ def calibration_curves(
 
     Args:
         found: mapping from a name to a ``jaxgdp.calibrate`` result over ``values``.
-        values: what the targets accept, one-dimensional. ax: matplotlib ``Axes`` to draw on.
-        axis_label: of ``values``, with its unit. parameter_label: of the parameter solved for.
+        values: what the targets accept, one-dimensional.
+        ax: matplotlib ``Axes`` to draw on.
+        axis_label: of ``values``, with its unit.
+        parameter_label: of the parameter solved for.
 
     Returns:
         The same ``ax``.

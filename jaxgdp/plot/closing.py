@@ -1,4 +1,4 @@
-"""Brackets that close as more accuracy is asked for."""
+"""Brackets that narrow as more accuracy is requested."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def closing_brackets(
     """Brackets of one number at finer and finer ``rtol``, about the middle of the finest one.
 
     Args:
-        rtol: relative widths asked for, decreasing. found: mapping from a name to the brackets at
-            each of them.
+        rtol: requested relative widths, decreasing.
+        found: mapping from a name to the brackets at each of them.
         ax: matplotlib ``Axes`` to draw on.
 
     Returns:

@@ -19,10 +19,10 @@ def regret_heat_map(dataset: Dataset, axes: Any) -> Any:
     with the contour of Δ = 0.01.
 
     Colours and the solid contour are of the upper side, the one to report; the dashed contour is of
-    the lower side, and shows only where the brackets are wide. Values below 1e-5 have the colour of
-    1e-5. In a figure that follows the mouse (a notebook with ipympl), the status line tells the
-    setting and its bracket, and so does a note beside the mouse where mplcursors is installed
-    (extra ``interactive``).
+    the lower side, and is visible only where the brackets are wide. Values below 1e-5 have the
+    colour of 1e-5. In a figure that follows the mouse (a notebook with ipympl), the status line
+    contains the setting and its bracket, and so does a note beside the mouse where mplcursors is
+    installed (extra ``interactive``).
 
     Args:
         dataset: from ``jaxgdp.landscape.landscape`` or ``jaxgdp.sweep`` with the regret.
@@ -107,7 +107,7 @@ def _edges(values: Array) -> Array:
 
 
 def _follow(told: dict[Any, Callable[[float, float], str]]) -> None:
-    """A note beside the mouse, with what is told of the nearest of an artist's points; nothing
+    """A note beside the mouse, with the text of the nearest of an artist's points; nothing
     where mplcursors is missing.
     """
     try:
@@ -123,7 +123,7 @@ def _follow(told: dict[Any, Callable[[float, float], str]]) -> None:
 def _setting(
     rates: Array, sigmas: Array, steps: float, lower: Array, upper: Array
 ) -> Callable[[float, float], str]:
-    """What the status line says at a place: the nearest setting and its bracket."""
+    """The status line at a place: the nearest setting and its bracket."""
 
     def told(x: float, y: float) -> str:
         j, i = (

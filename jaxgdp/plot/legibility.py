@@ -18,7 +18,7 @@ def faults(figure: Figure) -> list[str]:
     """Reasons why a figure cannot be read, in words; an empty list where there are none.
 
     Text outside the figure or on top of other text, notes that a curve runs through, text below 6
-    points, axes without labels, and lines that only their hue tells apart (same dashes and marker,
+    points, axes without labels, and lines that differ only in hue (same dashes and marker,
     and greys within 25 of CIELAB's L*).
 
     Args:
@@ -136,7 +136,7 @@ def _slanted(path: Any) -> bool:
 
 
 def _alike(ax: Axes) -> Iterator[str]:
-    """Pairs of lines whose hue alone tells them apart."""
+    """Pairs of lines that differ only in hue."""
     from matplotlib.colors import to_hex, to_rgb
 
     lines = {}

@@ -19,9 +19,10 @@ def parts(brackets: Mapping[str, Bracket], total: Bracket, fpr_floor: float, ax:
     side.
 
     Args:
-        brackets: mapping from a part's name to the bracket of its μ. total: bracket of the μ of all
-            of them.
-        fpr_floor: of all μ. ax: matplotlib ``Axes`` to draw on.
+        brackets: mapping from a part's name to the bracket of its μ.
+        total: bracket of the μ of all of them.
+        fpr_floor: of all μ.
+        ax: matplotlib ``Axes`` to draw on.
 
     Returns:
         The same ``ax``.

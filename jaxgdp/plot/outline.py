@@ -22,7 +22,8 @@ class Outline(NamedTuple):
     corners only.
 
     Attributes:
-        lower: (FPRs, FNRs) of the corners of an envelope of tangents. upper: those of chords.
+        lower: (FPRs, FNRs) of the corners of an envelope of tangents.
+        upper: those of chords.
     """
 
     lower: tuple[np.ndarray, np.ndarray]

@@ -25,7 +25,8 @@ def privacy_profile(curve: Any, epsilon: Array, ax: Axes, *, gaussian: bool = Tr
 
     Args:
         curve: from ``jaxgdp.tradeoff``, of one mechanism.
-        epsilon: ε ≥ 0 in nats, increasing. ax: matplotlib ``Axes`` to draw on.
+        epsilon: ε ≥ 0 in nats, increasing.
+        ax: matplotlib ``Axes`` to draw on.
         gaussian: whether to draw δ_μ.
 
     Returns:
@@ -56,7 +57,8 @@ def epsilon_against_delta(curves: Mapping[str, Any], delta: Array, ax: Axes) -> 
 
     Args:
         curves: mapping from a name to a curve from ``jaxgdp.tradeoff``, each of one mechanism.
-        delta: in (0, 1), increasing. ax: matplotlib ``Axes`` to draw on.
+        delta: in (0, 1), increasing.
+        ax: matplotlib ``Axes`` to draw on.
 
     Returns:
         The same ``ax``.
@@ -73,8 +75,10 @@ def gdp_transformation(epsilon: Array, transformation: Bracket, mu: float, ax: A
     """The GDP transformation μ_A(ε) of a profile, and the μ that covers it (Liu et al. 2022).
 
     Args:
-        epsilon: ε, increasing. transformation: bracket there. mu: the μ. ax: matplotlib ``Axes`` to
-            draw on.
+        epsilon: ε, increasing.
+        transformation: bracket there.
+        mu: the μ.
+        ax: matplotlib ``Axes`` to draw on.
 
     Returns:
         The same ``ax``.

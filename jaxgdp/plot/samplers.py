@@ -95,7 +95,8 @@ def sampler_panels(
     """:func:`sampler_bands`, a panel for each quantity, the samplers named above them.
 
     Args:
-        dataset: from ``jaxgdp.compare_samplers``. figure: matplotlib ``Figure`` to draw on.
+        dataset: from ``jaxgdp.compare_samplers``.
+        figure: matplotlib ``Figure`` to draw on.
         quantities: names that the data set has.
 
     Returns:

@@ -18,8 +18,8 @@ def save(
     """Write a figure with the version, the question, the FPR floor and the date in its metadata.
 
     Args:
-        figure: matplotlib ``Figure``. path: ending in .png, .pdf or .svg; an existing file is
-            replaced.
+        figure: matplotlib ``Figure``.
+        path: ending in .png, .pdf or .svg; an existing file is replaced.
         question: what the figure answers, such as the command that makes it.
         fpr_floor: of the μ in it, 0 where it holds at every FPR, or None where nothing in it
             depends on one: the file says "none".

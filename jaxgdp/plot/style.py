@@ -49,8 +49,8 @@ def marked(number_of_points: int, line: int = 0, lines: int = 1) -> dict[str, An
     along it, each line at its own.
 
     Args:
-        number_of_points: on the line. line, lines: which of how many lines, so that markers do not
-            cover one another.
+        number_of_points: on the line.
+        line, lines: which of how many lines, so that markers do not cover one another.
 
     Returns:
         Keywords of matplotlib's ``plot``.

@@ -14,8 +14,8 @@ def report_tier(report: Any, curve: Any, ax: Axes) -> Axes:
     the two decides (Gomez et al. 2025).
 
     Args:
-        report: from ``jaxgdp.report``. curve: from ``jaxgdp.tradeoff``, of the same mechanism with
-            the same floor.
+        report: from ``jaxgdp.report``.
+        curve: from ``jaxgdp.tradeoff``, of the same mechanism with the same floor.
         ax: matplotlib ``Axes`` to draw on.
 
     Returns:

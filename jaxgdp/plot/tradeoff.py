@@ -121,7 +121,8 @@ def tradeoff_curve(
         curve: from ``jaxgdp.tradeoff``, of one mechanism.
         ax: matplotlib ``Axes``, or None for the current one of pyplot.
         gaussian: whether to draw f_μ.
-        label: of the line. number, lines: which of how many lines, for its style.
+        label: of the line.
+        number, lines: which of how many lines, for its style.
 
     Returns:
         The ``ax``.

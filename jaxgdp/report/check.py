@@ -41,7 +41,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def differences(stored: Report, fresh: Report) -> list[str]:
-    """What a stored report says otherwise than a fresh one, in words; version, date and software do
+    """The differences of a stored report from a fresh one, in words; version, date and software do
     not count.
 
     Args:

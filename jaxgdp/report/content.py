@@ -75,7 +75,7 @@ class Report:
 
     Attributes:
         title: what it is, or "".
-        neighbours: which data sets its pair tells apart, in words, or "".
+        neighbours: which data sets are neighbours, in words, or "".
         mechanism: text of the composition.
         adjacency: "add_remove", "add", "remove" or "replace_one".
         tier: "I" where the upper side of the regret is below 0.01, else "II".
@@ -96,20 +96,19 @@ class Report:
             have no field here.
         status: "ok", or what is not as it should be, and of which quantities: wider than ``rtol``,
             or contradictory and therefore withheld; the brackets hold all the same.
-        rtol: relative width asked of the μ bracket.
+        rtol: requested relative width of the μ bracket.
         spec: description of the mechanism and of all settings, from which the report can be
             computed again (``jaxgdp.spec``).
         version: of jaxgdp.
         is_gdp: whether some μ holds at every rate (Liu et al. 2022, Theorem 3.3); None in reports
-            stored by versions that did not say.
+            stored by versions without this field.
         same_mu: whether that is ``mu`` itself.
         gdp_reason: why, in words.
-        date: on which it was computed, as YYYY-MM-DD; "" in reports stored by versions that did not
-            say.
+        date: on which it was computed, as YYYY-MM-DD; "" in reports stored by versions without this
+            field.
         software: names and versions of what computed it.
 
-    Two reports are equal where what they say of the mechanism is: ``date`` and ``software`` do not
-    count."""
+    Two reports are equal if all of it but ``date`` and ``software`` is equal."""
 
     title: str
     neighbours: str
@@ -253,7 +252,7 @@ class Report:
         write(self, path)
 
     def to_registry(self, *, delta: float | None = None, **metadata: Any) -> dict[str, Any]:
-        """The report as a record of OpenDP's registry of deployments (its schema of 2025).
+        """The report as an entry of OpenDP's registry of deployments (its schema of 2025).
 
         ε, rounded up, and δ go into ``privacy_parameters``; μ with its floor and everything else
         into ``privacy_parameters_details``.
@@ -275,8 +274,8 @@ class Report:
         Example:
             >>> import jaxgdp
             >>> report = jaxgdp.report(jaxgdp.Gaussian(2.0))
-            >>> record = report.to_registry(name="Counts", data_curators=["Us"])
-            >>> sorted(record)
+            >>> entry = report.to_registry(name="Counts", data_curators=["Us"])
+            >>> sorted(entry)
             ['deployment', 'status', 'tier', 'url_slug']
         """
         from ..interop.registry import from_report

@@ -37,7 +37,8 @@ class Drawn(NamedTuple):
     Attributes:
         low, high: (α, β) of the lower and of the upper side of f, α increasing.
         gaussian: (α, f_μ(α)) of the reported μ, which lies below.
-        fpr_floor: smallest FPR of ``mu``. mu: the reported μ.
+        fpr_floor: smallest FPR of ``mu``.
+        mu: the reported μ.
     """
 
     low: np.ndarray
@@ -49,7 +50,7 @@ class Drawn(NamedTuple):
 
 def _places(mu: float, floor: float, last: float) -> np.ndarray:
     """FPRs up to ``last``: evenly spaced in Φ⁻¹ for the small ones, and in α − f_μ(α) for those
-    that are seen on plain axes.
+    that are visible on plain axes.
     """
     tail = ndtr(np.linspace(ndtri(floor), ndtri(last), _TAIL))
     fine = ndtr(np.linspace(ndtri(floor), ndtri(last), _FINE))
@@ -148,7 +149,8 @@ def svgs(report: Report, font: str = "none") -> list[str]:
     """The figures as SVG elements.
 
     Args:
-        report: a :class:`Report`. font: "none" keeps text as text, "path" draws it.
+        report: a :class:`Report`.
+        font: "none" keeps text as text, "path" draws it.
 
     Raises:
         ImportError: matplotlib is missing (the ``report`` extra).

@@ -65,7 +65,7 @@ a:focus-visible { outline: 3px solid #d55e00; }
 
 
 def description(report: Report) -> str:
-    """What the figures show, for whoever does not see them."""
+    """A description of the figures, for readers who cannot see them."""
     told = "; ".join(
         f"{name} from {low} to {high}"
         for name, low, high, _ in rows(report)

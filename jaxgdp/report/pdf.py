@@ -161,7 +161,8 @@ def write(report: Report, path: str | Path) -> None:
     """The PDF file.
 
     Args:
-        report: a :class:`Report`. path: of the file.
+        report: a :class:`Report`.
+        path: of the file.
 
     Raises:
         ImportError: matplotlib or fpdf2 is missing (the ``report`` extra).

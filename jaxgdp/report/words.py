@@ -1,5 +1,5 @@
-"""What a report says to readers who are no specialists: whole sentences, made of its numbers and
-its description.
+"""The sentences of a report for readers who are no specialists, made of its numbers and its
+description.
 """
 
 from __future__ import annotations

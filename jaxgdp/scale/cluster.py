@@ -19,7 +19,7 @@ _PATIENCE = 5
 
 
 class OtherWorker(RuntimeError, ValueError):
-    """A worker is not the same as the client: known only while it runs, and yet a matter of which
+    """A worker is not the same as the client: raised only while it runs, and yet a matter of which
     client was given.
     """
 
@@ -28,7 +28,7 @@ def _same_as(there: dict[str, str]) -> None:
     """Refuse to compute on a worker that would compute other numbers than the client.
 
     Raises:
-        OtherWorker: it has other versions, or no doubles; says which.
+        OtherWorker: it has other versions, or no doubles; names which.
     """
     import jax
 

@@ -37,12 +37,13 @@ def compute_missing(
         compute: (region of the grid, progress) → variable → array of the region's shape.
         skip: called with the number of settings that are there already.
         progress: called with the number of settings finished, as they finish.
-        client: ``dask.distributed.Client`` whose workers see the same path; None computes here.
+        client: ``dask.distributed.Client`` whose workers can read and write the same path; None
+            computes here.
 
     Raises:
         ValueError: the store belongs to another question or version.
-        OSError: names a file that cannot be written or is damaged, or says that another process
-            writes this store.
+        OSError: names a file that cannot be written or is damaged, or the lock of another process
+            that writes this store.
     """
     store = opened(path, template)
     if store is not None and not store.missing():

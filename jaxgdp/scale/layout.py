@@ -29,7 +29,8 @@ class Layout(NamedTuple):
     """A grid and its chunks, which are numbered in C order.
 
     Attributes:
-        shape: of the grid. chunk: of one chunk; those at the far ends may hold less.
+        shape: of the grid.
+        chunk: of one chunk; those at the far ends may hold less.
     """
 
     shape: tuple[int, ...]

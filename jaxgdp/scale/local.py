@@ -23,7 +23,7 @@ _QUIET = {
 
 def cores() -> list[int]:
     """Numbers of the cores that this process may use; none where the operating system does not
-    tell.
+    provide them.
     """
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
@@ -43,7 +43,7 @@ def workers(number: int) -> Iterator[Client]:
     """A ``dask.distributed.Client`` of so many processes on this machine, each with one thread for
     tasks.
 
-    XLA and BLAS use all cores they see, so each process is kept to its share before it loads them;
+    XLA and BLAS use all available cores, so each process is kept to its share before it loads them;
     one that dies is replaced. Dask's sampling profiler is off and its monitors tick slowly: with
     few cores they cost as much as a twentieth of the work.
 

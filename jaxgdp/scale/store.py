@@ -69,7 +69,7 @@ class Store:
         return self.path / chunk_file(name, self.layout.place(chunk))
 
     def marker(self, chunk: int) -> Path:
-        """The file that says that a chunk is whole."""
+        """The file that marks a chunk as complete."""
         return self.path / chunk_file(f"{OWN}/done", (chunk, 0, 0))
 
     def _put(self, name: str, place: int | Region, values: np.ndarray) -> None:
@@ -123,7 +123,7 @@ class Store:
         """Chunks that are still to be computed; all others are checked.
 
         Raises:
-            OSError: a file is not what was written; names the first and says how many chunks have
+            OSError: a file is not what was written; names the first and counts the chunks that have
                 one.
         """
         missing, broken = [], []

@@ -187,7 +187,7 @@ class Engine:
         return Batch(collapse_gaussians(groups), self.question, rates, parts, anchor, executor)
 
     def answer(self) -> Answer:
-        """Everything that was asked for."""
+        """Everything that was requested."""
         self.start(self.first_tasks())
         with taking_turns(), ThreadPoolExecutor(min(2, len(cores()) or 2)) as pool:
             precompiled = jobs.precompile(pool, self.batch)

@@ -80,7 +80,7 @@ class Executor(Protocol):
     def read(
         self, parts: Any, plus: list, minus: list, rates: Rates, kind: Kind, pieces: int
     ) -> Any:
-        """Numbers asked for; see ``reading.read``. The halves hold ``pieces`` pieces of each
+        """Numbers requested; see ``reading.read``. The halves hold ``pieces`` pieces of each
         setting in a row.
         """
         ...

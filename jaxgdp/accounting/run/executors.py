@@ -40,7 +40,7 @@ def for_one_call(number: int) -> str | None:
 
 
 def by_name(name: str | None) -> Executor | None:
-    """The executor asked for by an argument, else by the environment variable ``JAXGDP_EXECUTOR``;
+    """The executor requested by an argument, else by the environment variable ``JAXGDP_EXECUTOR``;
     None where neither decides.
 
     Raises:
@@ -62,7 +62,7 @@ def choose(work: float, compiled: bool, before: float = 0.0) -> Executor:
         work: passes, on 512 vertices each.
         compiled: whether their program is compiled already.
         before: passes that it would have spared NumPy so far: what NumPy has done for as long as
-            compiling takes will be asked for again.
+            compiling takes will be requested again.
     """
     pays = work > MANY_ONCE_COMPILED and (compiled or work > MANY or before + work > MANY_IN_ALL)
     return COMPILED if pays else EAGER

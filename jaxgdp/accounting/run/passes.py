@@ -52,7 +52,7 @@ class Readings(NamedTuple):
     Attributes:
         numbers: quantity → its brackets.
         located: quantity → thresholds at which it was read off, for those that are.
-        required_reach: how far out each half has to be known: thresholds, and log FPRs there.
+        required_reach: how far out each half must be known: thresholds, and log FPRs there.
         curves: one for each task where they are kept; else as many Nones.
     """
 

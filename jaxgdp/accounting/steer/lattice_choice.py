@@ -203,7 +203,7 @@ def choose(
     Args:
         need: numbers of one setting.
         detail: how many times finer a lattice than foreseen.
-        rtol: relative accuracy asked for.
+        rtol: requested relative accuracy.
         pieces: tilts along the half-curve.
         largest: points of the largest dense lattice, as a rule.
         dense: whether only dense lattices will do.
@@ -302,7 +302,7 @@ def needs(
     Args:
         plus, minus: plans of their two half-curves, leaves of shape (settings, pieces, …).
         steps: their numbers of steps.
-        rtol: relative accuracy asked for.
+        rtol: requested relative accuracy.
         focused: whether the plans are about one threshold.
     """
     sides = plus, minus
@@ -351,7 +351,7 @@ def _largest(values: Iterable) -> Any:
 def _vertices_needed(
     sides: tuple[Plan, Plan], width: list, fine: float, rtol: float, focused: bool
 ) -> Any:
-    """Enough vertices across the composed law, and between the thresholds asked for."""
+    """Enough vertices across the composed law, and between the thresholds requested."""
     across = _largest(w / (fine * p.spread) for w, p in zip(width, sides, strict=True))
     asked = _largest(
         w / np.maximum(p.cut_high - p.cut_low, 1e-300) for w, p in zip(width, sides, strict=True)

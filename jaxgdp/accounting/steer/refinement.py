@@ -1,6 +1,6 @@
 """Which pass a setting gets next, and why: a pure policy, apart from whoever carries it out.
 
-A *task* is one way to compute a setting: its whole curve down to the rates asked for
+A *task* is one way to compute a setting: its whole curve down to the rates requested
 (:class:`CurveTask`), or the neighbourhood of the one threshold where a quantity is read off
 (:class:`PointTask`). :func:`refine` takes a task and what its last pass found, and decides what to
 do next. Nothing here is part of a certificate: a poor choice makes a bracket wide, never wrong."""
@@ -32,7 +32,7 @@ _MOST_CHEAP_MOVES = 7
 
 
 class Reach(NamedTuple):
-    """How far out each of the two half-curves has to be known.
+    """How far out each of the two half-curves must be known.
 
     Attributes:
         thresholds: privacy losses |ℓ|, ∞ where that is not known.
@@ -78,7 +78,7 @@ class _Task:
 
 @dataclass(frozen=True, kw_only=True)
 class CurveTask(_Task):
-    """A setting's whole curve, down to the rates asked for.
+    """A setting's whole curve, down to the rates requested.
 
     Attributes:
         pieces: tilts along a half-curve.
@@ -117,7 +117,7 @@ class PassResult(NamedTuple):
         lattice: the lattice it had.
         excess: width over the width promised, the worst of the quantities the task serves, all
             passes so far taken together.
-        required_reach: how far out each half has to be known.
+        required_reach: how far out each half must be known.
         planned_reach: thresholds out to which each half was planned.
         threshold: where the quantity was found to be read off; NaN if that is not known.
         spread: half the stretch of thresholds that the window resolves.
@@ -136,7 +136,7 @@ class Rules:
     """What the policy has to know of the question and of the mechanisms.
 
     Attributes:
-        rtol: relative accuracy asked for.
+        rtol: requested relative accuracy.
         max_size: largest dense lattice.
         tight: whether both sides are of the same pair, so that a finer lattice brings them
             together.

@@ -21,11 +21,11 @@ class Accountant(MuOrRegret, dpa.PrivacyAccountant):
 
     Pass the class, or ``lambda: Accountant(...)``, to ``dp_accounting.calibrate_dp_mechanism`` and
     to jax_privacy. Events are kept as counts, so memory and time do not grow with the number of
-    steps. What is not known to be sound is refused by name and changes nothing.
+    steps. Events that are not known to be sound are refused by name and change nothing.
 
     Args:
         neighboring_relation: a ``dp_accounting.NeighboringRelation``.
-        rtol: relative width asked of the brackets, in [1e-8, 1).
+        rtol: requested relative width of the brackets, in [1e-8, 1).
         fpr_floor: default FPR floor of μ and regret, in [1e-300, 0.5).
 
     Raises:
@@ -94,7 +94,7 @@ class Accountant(MuOrRegret, dpa.PrivacyAccountant):
         return self
 
     def mechanism(self) -> Composition:
-        """What was composed so far, for :func:`jaxgdp.measure`, :func:`jaxgdp.tradeoff` and
+        """The composition so far, for :func:`jaxgdp.measure`, :func:`jaxgdp.tradeoff` and
         :func:`jaxgdp.report`: both sides of every bracket.
 
         Raises:

@@ -424,7 +424,7 @@ def relation_name(neighboring_relation: Any) -> str:
 
 
 def spending(event: Any, relation: str) -> Spent:
-    """What an event tree spends.
+    """The mechanisms that an event tree spends.
 
     Raises:
         UnsupportedEvent: names the part of the tree, and what is wrong with it.

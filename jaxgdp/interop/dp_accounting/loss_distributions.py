@@ -168,7 +168,7 @@ def to_pld(
         mechanism: an unbatched mechanism or composition.
         value_discretization_interval: spacing of the losses, > 0.
         tail_mass: mass that may be moved to infinity, > 0.
-        rtol: relative width asked of the μ bracket, in [1e-8, 1).
+        rtol: requested relative width of the μ bracket, in [1e-8, 1).
 
     Returns:
         A pessimistic ``PrivacyLossDistribution`` with separate distributions for removal and

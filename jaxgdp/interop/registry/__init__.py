@@ -2,8 +2,8 @@
 and written from reports.
 
 :func:`read` turns an entry's (ε, δ), ρ or ε into brackets of μ, advantage and TPR, names what is
-assumed, and says where its numbers disagree with each other; ``jaxgdp.report(…).to_registry(…)``
-gives an entry that fits the schema; :func:`problems` says what does not."""
+assumed, and lists where its numbers disagree with each other; ``jaxgdp.report(…).to_registry(…)``
+gives an entry that fits the schema; :func:`problems` lists what does not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the numbers of an entry disagree with each other, as far as arithmetic can tell; every
+"""Numbers of an entry that contradict each other, as far as arithmetic can decide; every
 number is allowed its rounding.
 """
 

@@ -1,4 +1,4 @@
-"""What a claim implies: brackets of the most revealing mechanism that it allows."""
+"""Implications of a claim: brackets of the most revealing mechanism that it allows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def from_epsilon_delta(
     e^ε)) at every rate (Gomez 2025, Proposition 6.1).
 
     Args:
-        epsilon: ε ≥ 0 in nats. delta: δ in [0, 1). fpr: of the TPR. fpr_floor: of μ.
+        epsilon: ε ≥ 0 in nats.
+        delta: δ in [0, 1).
+        fpr: of the TPR.
+        fpr_floor: of μ.
 
     Example:
         >>> round(float(from_epsilon_delta(1.0, 0.0, 1e-3, 1e-10)["mu"].upper), 6)
@@ -113,7 +116,9 @@ def from_rho(rho: float, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
     of ρ so small that this would take minutes, to what the search has found.
 
     Args:
-        rho: ρ > 0. fpr: of the TPR. fpr_floor: of μ.
+        rho: ρ > 0.
+        fpr: of the TPR.
+        fpr_floor: of μ.
 
     Example:
         >>> bracket = from_rho(0.5, 1e-3, 1e-10)["advantage"]
@@ -141,8 +146,8 @@ def from_rho(rho: float, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
 
 
 def brackets(claim: StatedGuarantee, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
-    """What a claim implies: of ρ where it is stated, else of ε with δ (0 where none is stated),
-    else of μ; nothing where none is.
+    """The implications of a claim: of ρ where it is stated, else of ε with δ (0 where none is
+    stated), else of μ; nothing where none is.
     """
     if claim.rho is not None and claim.rho.value > 0.0:
         return from_rho(claim.rho.value, fpr, fpr_floor)

@@ -154,7 +154,7 @@ _KINDS = {
 
 
 def problems(data: Any, branch: dict[str, Any] = SCHEMA, name: str = "") -> list[str]:
-    """What keeps an entry from fitting the schema, in words; empty where it fits.
+    """The reasons why an entry does not fit the schema, in words; empty where it fits.
 
     Args:
         data: an entry, as read from YAML or JSON.

@@ -130,8 +130,8 @@ def from_report(
         delta: which of the report's δ to state ε for; default 1e-5, or the first where that is not
             among them.
         **metadata: any key of the schema but the numbers, by its own name (``name``,
-            ``data_curators``, ``model_name``, …) or in tables (``basic={…}``). What the schema
-            requires and is not given is "Not stated", and listed in the notes.
+            ``data_curators``, ``model_name``, …) or in tables (``basic={…}``). A field that the
+            schema requires and that is not given is "Not stated", and listed in the notes.
 
     Returns:
         A dictionary ready for YAML or JSON.

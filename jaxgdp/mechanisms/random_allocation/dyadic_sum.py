@@ -6,7 +6,7 @@ A sum of many heavy-tailed numbers has a narrow body and a tail that is longer b
 each octave of the distance, so that a few thousand points hold it all. Spacings are powers of two:
 points of one level are points of all finer ones, and their sums are exact.
 
-Two laws are added level by level, the part of one that lies further in than a level seen on the
+Two laws are added level by level, the part of a law that lies further in than a level on the
 spacing of that level. Every such step, and the way back onto a lattice (:func:`spread`), moves mass
 to the two neighbouring points with its mean kept. All of it is sums of products of positive
 numbers, so masses have relative accuracy, however small they are: ``Law.error`` bounds it."""
@@ -25,7 +25,7 @@ _CHUNK = 129  # longest sum of products that is added up in whatever order
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the points of a law are.
+    """The positions of the points of a law.
 
     Attributes:
         centre: value of the middle point.

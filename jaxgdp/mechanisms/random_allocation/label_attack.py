@@ -2,10 +2,10 @@
 
 The likelihood ratio is an elementary symmetric polynomial of the steps' own ratios V, and no sum.
 But any statistic is an attack: here each step is labelled by log(1 − wq + wq·V), q = k/t, rounded
-to a lattice, and the labels are added up (w = 1 is the likelihood ratio of Poisson sampling; where
-the record shows, the best w is a little smaller). Without the record that sum is a t-fold
-convolution of one law p; with it, whichever k steps are chosen, of t − k times p and k times q, the
-law of the label of a step that uses the record.
+to a lattice, and the labels are added up (w = 1 is the likelihood ratio of Poisson sampling; with
+the record, the best w is a little smaller). Without the record that sum is a t-fold convolution of
+one law p; with it, whichever k steps are chosen, of t − k times p and k times q, the law of the
+label of a step that uses the record.
 
 Both are sums on a lattice (``jaxgdp.mechanisms.random_allocation.lattice_sum``).
 """

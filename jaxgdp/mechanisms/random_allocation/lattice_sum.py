@@ -2,8 +2,8 @@
 of every mass.
 
 Tilted by e^{s·S}, masses have relative accuracy where the tilted law is large; each mass is taken
-from the tilt that knows it best, and what none knows well enough, far out, is merged with the next
-one that is known."""
+from the tilt in which it has the smallest error; masses that no tilt resolves well enough, far out,
+are merged with the next one that is resolved."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Mixture: TypeAlias = list[tuple[float, tuple[int, ...]]]
 
 @dataclass(frozen=True)
 class LatticeLaws:
-    """Laws of one number on a lattice, and the window in which sums are looked at.
+    """Laws of one number on a lattice, and the window in which sums are computed.
 
     Attributes:
         index, step: the numbers are step·index.
@@ -107,8 +107,8 @@ class LatticeLaws:
 
 
 def window(step: float, low: float, high: float):
-    """First index and size of a window that holds [low, high], and the spacing, larger than asked
-    if it must be.
+    """First index and size of a window that holds [low, high], and the spacing, larger than
+    requested if it must be.
     """
     step = max(step, (high - low) / (0.9 * MOST))
     return math.floor(low / step), 1 << math.ceil(math.log2((high - low) / (0.9 * step))), step
@@ -332,8 +332,8 @@ def _merge_ends(
     masses: np.ndarray,
     errors: np.ndarray,
 ):
-    """Put what lies beyond the ends of a run into them, from the tilts that know the ends best and
-    their neighbours.
+    """Put what lies beyond the ends of a run into them, from the tilts that resolve the ends best
+    and their neighbours.
     """
     ends = {0: False, -1: True}
     near = {k + d for place in ends for k in pick[:, place].tolist() for d in (-1, 0, 1)}

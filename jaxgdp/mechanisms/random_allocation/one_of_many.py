@@ -1,13 +1,13 @@
 """The likelihood ratio of a record that is used in one of t noisy steps, from above and from below.
 
-Without the record every step shows N(0, σ²); with it one step, chosen evenly, shows N(1, σ²). The
-likelihood ratio is U = (V_1 + … + V_t)/t, where V = e^{z/σ − 1/(2σ²)} is that of one step, and its
-law without the record is all there is to know: δ(ε) = E(U − e^ε)₊ in one direction and E(1 −
+Without the record every step outputs N(0, σ²); with it one step, chosen evenly, outputs N(1, σ²).
+The likelihood ratio is U = (V_1 + … + V_t)/t, where V = e^{z/σ − 1/(2σ²)} is that of one step, and
+its law without the record determines everything: δ(ε) = E(U − e^ε)₊ in one direction and E(1 −
 e^ε·U)₊ in the other, expectations of convex functions of U. So
 
 - moving mass of V, or of a sum, apart with its mean kept only raises them (from above:
   :func:`dominating_table`);
-- what is seen through a coarser window, here the sum of labels of the V, only lowers them (from
+- a coarser observation, here the sum of labels of the V, only lowers them (from
   below: :func:`attack_table`): that is data processing, whatever the labels are. Beside the P-mass
   of each label its Q-mass is carried, the mean of U there.
 

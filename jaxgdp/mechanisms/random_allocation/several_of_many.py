@@ -1,7 +1,7 @@
 """The likelihood ratio of a record that is used in k of t noisy steps, from above and from below.
 
 U is the mean of V_{i1}·…·V_{ik} over all sets of k steps. With its law P without the record, δ(ε) =
-E(U − e^ε)₊ in one direction and E(1 − e^ε·U)₊ in the other. From below: what is seen through the
+E(U − e^ε)₊ in one direction and E(1 − e^ε·U)₊ in the other. From below: an attack that observes the
 sum S of the steps' labels (``label_attack``). From above E(U − c)₊ and E(c − U)₊ are bounded one by
 one, for many c, by the smallest of what is known: from a partition of the steps into k blocks
 (:class:`_Blocks`), and from moments of U given S (:func:`_moment_bounds`). Both expectations are

@@ -3,9 +3,9 @@ row.
 
 Most of what NumPy spends on small arrays is spent on each call and not on its numbers. Inside
 :func:`run` the arguments of a function are :class:`Batched`: an array with axes of rows in front,
-of which the function sees one row. Operators, ufuncs and the functions that have a rule
-(``rules``) act on all rows at once. A function may not ask whether a row of many is true, make a
-plain array or a number of it, or hand it to a function without a rule: that raises
+which has the shape of one row for the function. Operators, ufuncs and the functions that have a
+rule (``rules``) act on all rows at once. A function may not test whether a row of many is true,
+make a plain array or a number of it, or hand it to a function without a rule: that raises
 :class:`Unbatchable`, and :func:`run` goes through the rows one by one. Every other error is the
 function's own and is raised."""
 

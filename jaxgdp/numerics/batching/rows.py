@@ -1,4 +1,4 @@
-"""Arrays of many rows that look like one row, and the registry of what NumPy's functions do with
+"""Arrays of many rows with the shape of one row, and the registry of what NumPy's functions do with
 them."""
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Unbatchable(TypeError):
 
 
 class UnknownAttribute(Unbatchable, AttributeError):
-    """A function asked for an attribute of arrays that rows do not have."""
+    """A function requested an attribute of arrays that rows do not have."""
 
 
 class Batched:
-    """Rows of arrays that look like one.
+    """Rows of arrays with the shape of one row.
 
     Attributes:
         value: all of them, the axes of rows in front; such an axis has length one where all its

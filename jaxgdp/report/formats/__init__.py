@@ -49,7 +49,7 @@ FORMATS: dict[str, Format] = {}
 
 
 def register(new: Format) -> Format:
-    """Add a format, which reports and the command line know from then on.
+    """Add a format, which reports and the command line accept from then on.
 
     Raises:
         ValueError: there is another one of that name.

@@ -119,8 +119,9 @@ class Simulated(NamedTuple):
     """Epsilon* of simulated losses.
 
     Attributes:
-        numbers: sample sizes. exact: ε* with rates in (δ, 1 − δ) and in (0.001, 0.999), shape
-            (sizes, 2). empirical, parametric: shape (sizes, repeats).
+        numbers: sample sizes.
+        exact: ε* with rates in (δ, 1 − δ) and in (0.001, 0.999), shape (sizes, 2).
+        empirical, parametric: shape (sizes, repeats).
     """
 
     numbers: tuple[int, ...]
