@@ -69,8 +69,9 @@ def renamed_fields(**names: str) -> Callable[[type[_Class]], type[_Class]]:
         >>> with warnings.catch_warnings(record=True) as caught:
         ...     warnings.simplefilter("always")
         ...     target = Target(d=1e-6)
-        >>> target.approximation, str(caught[0].message)
-        (1e-06, 'Target(d=…) is deprecated: write Target(approximation=…)')
+        ...     same = target.d
+        >>> target.approximation == same, str(caught[0].message), str(caught[1].message)
+        (True, 'Target(d=…) is deprecated: write Target(approximation=…)', 'Target.d is deprecated: write Target.approximation')
     """
 
     def decorate(cls: type[_Class]) -> type[_Class]:
@@ -78,9 +79,19 @@ def renamed_fields(**names: str) -> Callable[[type[_Class]], type[_Class]]:
         made = functools.wraps(init)(lambda self, *args, **given: init(self, *args, **given))
         made.__name__ = cls.__name__
         cls.__init__ = renamed_arguments(**names)(made)  # type: ignore[method-assign]
+        for old, new in names.items():
+            setattr(cls, old, _read_by_new_name(cls.__name__, old, new))
         return cls
 
     return decorate
+
+
+def _read_by_new_name(owner: str, old: str, new: str) -> property:
+    def read(self: Any) -> Any:
+        warn(f"{owner}.{old}", f"{owner}.{new}")
+        return getattr(self, new)
+
+    return property(read)
 
 
 def keywords_after(number: int, *names: str) -> Callable[[_Function], _Function]:

@@ -64,14 +64,14 @@ def _rounds(form: _Form) -> int:
     return int(np.ceil(np.log2(np.log(form.between[1] / form.between[0]) / _NARROW)))
 
 
-def _met(form: _Form, value: Array, goal: Array) -> Array:
+def _met(form: _Form, value: Array | float, goal: Array | float) -> Array:
     return value <= goal if form.grows else value >= goal
 
 
 def _bisected(form: _Form, goal: Array, p: Array, steps: Array, at: Array) -> Array:
     """The bisection as a part of a program."""
 
-    def halve(_, ends):
+    def halve(_, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = 0.5 * (low + high)
         met = _met(form, _safe_side(form, jnp.exp(middle), p, steps, at), goal)

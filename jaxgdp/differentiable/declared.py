@@ -13,6 +13,7 @@ from jax.core import Tracer
 from ..adjacency import Adjacency
 from ..mechanisms import Composition
 from ..mechanisms.base import Mechanism
+from ..numerics.shapes import Array
 
 _NEEDS_NUMBERS = (
     jax.errors.TracerArrayConversionError,
@@ -32,13 +33,13 @@ def _refusal(mechanism: Mechanism, where: str) -> str:
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _constant(message: str, value):
+def _constant(message: str, value: Array) -> Array:
     """``value``, of which no derivative may be taken."""
     return value
 
 
 @_constant.defjvp
-def _constant_jvp(message, primals, tangents):
+def _constant_jvp(message: str, primals: tuple[Array], tangents: tuple[Array]):
     raise NotImplementedError(message)
 
 

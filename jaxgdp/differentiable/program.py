@@ -5,6 +5,7 @@ derivative.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -16,18 +17,20 @@ from scipy.special import ndtr
 from ..accounting.certify.curve import Curve, gaussian_parts
 from ..accounting.certify.differentiable_law import Law, dominating_law, log_delta
 from ..accounting.certify.half_curve import half_curve
-from ..accounting.certify.lattice import Sparse
+from ..accounting.certify.lattice import Grid, Sparse
 from ..accounting.certify.steps import uses
+from ..accounting.plan import Plan
 from ..accounting.question import Question
 from ..accounting.run import engine
 from ..accounting.steer.lattice_choice import LatticeChoice
 from ..accounting.steer.windows import plan_whole
 from ..adjacency import Adjacency
 from ..bracket import Bracket
-from ..mechanisms.composition import collapse_gaussians
+from ..mechanisms.composition import Groups, collapse_gaussians
 from ..numerics import namespace as xp
 from ..numerics.compiling import Program
 from ..numerics.precision import with_float64
+from ..numerics.shapes import Array, PyTree
 from ..quantities import registry
 from ..quantities.quantities import quantity, reading
 from ..quantities.tangency import HalfCurves, Tangency
@@ -47,8 +50,8 @@ class Form(NamedTuple):
     chosen) and whether the query is the smallest rate that matters."""
 
     name: str
-    adjacency: Adjacency
-    lattice: Any  # a LatticeChoice or None
+    adjacency: Adjacency | str
+    lattice: LatticeChoice | None
     rtol: float
 
 
@@ -73,10 +76,10 @@ class Rates(NamedTuple):
     """What a number is asked at, as ``Quantity.query`` makes it, and depths (in standard
     deviations) out to which the curve has to be known, of FPR and of TPR."""
 
-    query: Any
-    log_floor: Any
-    z_floor: Any
-    z_delta: Any
+    query: Array
+    log_floor: Array
+    z_floor: Array
+    z_delta: Array
 
 
 def _grids(lattice: LatticeChoice):
@@ -85,11 +88,11 @@ def _grids(lattice: LatticeChoice):
         return lattice.grids()
 
 
-def _stacked(rows):
+def _stacked(rows: Sequence[PyTree]) -> PyTree:
     return jax.tree.map(lambda *a: xp.stack(a), *rows)
 
 
-def _plans(groups, rates: Rates, form: Form):
+def _plans(groups: Groups, rates: Rates, form: Form) -> Plan:
     """Plans of both half-curves (leading axes: side, piece), constants for every derivative."""
     groups, z_floor, z_delta = jax.tree.map(
         xp.stop_gradient, (groups, rates.z_floor, rates.z_delta)
@@ -98,14 +101,16 @@ def _plans(groups, rates: Rates, form: Form):
     return plan_whole(groups, uses(groups), *depths, 0.0, form.lattice.pieces)
 
 
-def _both(one_piece, plans, form: Form, tables):
+def _both(
+    one_piece: Callable[[Plan, Grid, Array], PyTree], plans: Plan, form: Form, tables: Array | None
+) -> PyTree:
     """``one_piece(plan, grid, reverse)`` for every piece of both sides, compiled once where both
     have lattices of one shape.
     """
     shapes = _grids(form.lattice)[0]
     if shapes[0] == shapes[1]:
 
-        def side(of):
+        def side(of: PyTree):
             plan, table, reverse = of
             grid = shapes[0] if table is None else Sparse(table, cast(int, shapes[0]))
             return jax.vmap(lambda p: one_piece(p, grid, reverse))(plan)
@@ -119,7 +124,9 @@ def _both(one_piece, plans, form: Form, tables):
 
 
 @functools.partial(jax.jit, static_argnames=("form", "bare"))
-def _compiled_halves(groups, rates: Rates, tables, *, form: Form, bare: bool):
+def _compiled_halves(
+    groups: Groups, rates: Rates, tables: Array | None, *, form: Form, bare: bool
+) -> tuple[PyTree, ...]:
     """Plans and vertices of both sides, for any number: (plans, above, below, …)."""
     plans = _plans(groups, rates, form)
     return plans, *_both(
@@ -130,7 +137,7 @@ def _compiled_halves(groups, rates: Rates, tables, *, form: Form, bare: bool):
     )
 
 
-def _halves(groups, rates: Rates, form: Form, bare: bool):
+def _halves(groups: Groups, rates: Rates, form: Form, bare: bool) -> tuple[PyTree, ...]:
     """Plans and vertices of both sides (see ``half_curve``): by NumPy where all is known, else by a
     program.
     """
@@ -151,27 +158,31 @@ def _halves(groups, rates: Rates, form: Form, bare: bool):
     return plans, *_stacked(sides)
 
 
-def _answer(groups, halves, rates: Rates, form: Form):
+def _answer(
+    groups: Groups, halves: Sequence[PyTree], rates: Rates, form: Form
+) -> tuple[Bracket, Tangency | None]:
     """A number and, with halves of the bare pair, its tangency."""
     run = _compiled_answer if _traced(groups, rates) else _read
     return run(groups, halves, rates, name=form.name, adjacency=form.adjacency)
 
 
-def _read(groups, halves, rates: Rates, *, name, adjacency):
+def _read(
+    groups: Groups, halves: Sequence[PyTree], rates: Rates, *, name: str, adjacency: Adjacency
+) -> tuple[Bracket, Tangency | None]:
     order = (1, 0) if adjacency.swapped else (0, 1)
     above, below, *bare = ([jax.tree.map(lambda a: a[s], half) for s in order] for half in halves)  # noqa: B023
     curve, symmetric = Curve(*above, *below, *gaussian_parts(groups)), adjacency.symmetric
-    record = reading(name)
-    query = rates.log_floor if record.argument == "fpr_floor" else rates.query
+    asked = reading(name)
+    query = rates.log_floor if asked.argument == "fpr_floor" else rates.query
     found = quantity(name, curve, query, symmetric=symmetric)
     if not bare:
         return found, None
-    assert record.tangency is not None  # refused before
+    assert asked.tangency is not None  # refused before
     given = (
-        None if record.after is None else quantity(record.after, curve, query, symmetric=symmetric)
+        None if asked.after is None else quantity(asked.after, curve, query, symmetric=symmetric)
     )
     bare_halves = HalfCurves(tuple(bare[0]), symmetric)
-    touched = record.tangency(bare_halves, query, found, given)
+    touched = asked.tangency(bare_halves, query, found, given)
     if adjacency.swapped:
         touched = touched._replace(log_weight=touched.log_weight[::-1])
     return found, touched
@@ -180,7 +191,7 @@ def _read(groups, halves, rates: Rates, *, name, adjacency):
 _compiled_answer = functools.partial(jax.jit, static_argnames=("name", "adjacency"))(_read)
 
 
-def _pull(groups, plans, touch: Tangency, form: Form):
+def _pull(groups: Groups, plans: Plan, touch: Tangency, form: Form) -> Groups:
     """Σ sign·e^{log_weight}·∂δ_side(ε) in every leaf of ``groups``: of both sides and all points.
 
     Points without weight are left out where that is known. Where it is not, one program serves all
@@ -188,10 +199,10 @@ def _pull(groups, plans, touch: Tangency, form: Form):
     shapes, tables = _grids(form.lattice)
     points = touch.epsilon, touch.spread, touch.sign
 
-    def at(shape, table, reverse, plans, log_weights):
+    def at(shape: Any, table: Array | None, reverse: Array, plans: Plan, log_weights: Array):
         """Of one side: a plan for each piece, and what follows them for each point."""
 
-        def one(point):
+        def one(point: tuple[Array, ...]):
             epsilon, spread, sign, log_weight = point
             piece = xp.sum(plans.cut_high[:-1] <= epsilon)
             plan = jax.tree.map(lambda a: a[piece], plans)
@@ -215,15 +226,22 @@ def _pull(groups, plans, touch: Tangency, form: Form):
     return functools.reduce(_sum, [at(*side) for side in sides])
 
 
-def _sum(a, b):
+def _sum(a: PyTree, b: PyTree) -> PyTree:
     return jax.tree.map(lambda x, y: x + y, a, b)
 
 
-def _rows(tree):
+def _rows(tree: PyTree) -> list[PyTree]:
     return [jax.tree.map(lambda a: a[side], tree) for side in (0, 1)]  # noqa: B023
 
 
-def _slope(groups, plan, place, reverse, shape, table):
+def _slope(
+    groups: Groups,
+    plan: Plan,
+    place: tuple[Array, Array],
+    reverse: Array,
+    shape: Any,
+    table: Array | None,
+) -> tuple[Array, Groups]:
     """log δ(ε) of one side and its derivative, by way of the masses of one step: what comes after
     them compiles once for all mechanisms.
     """
@@ -238,21 +256,37 @@ def _slope(groups, plan, place, reverse, shape, table):
         return jax.tree.map(np.asarray, (value, by_groups))
 
 
-def _grid(shape, table):
+def _grid(shape: Any, table: Array | None) -> Grid:
     return shape if table is None else Sparse(table, shape)
 
 
-def _by_law(law: Law, count, plan, table, place, *, shape):
+def _by_law(
+    law: Law,
+    count: Array,
+    plan: Plan,
+    table: Array | None,
+    place: tuple[Array, Array],
+    *,
+    shape: Any,
+) -> tuple[Array, tuple[Law, Array]]:
     """log δ(ε), and its derivative in the masses of one step and in the numbers of uses."""
     return jax.value_and_grad(lambda of: log_delta(*of, plan, _grid(shape, table), *place))(
         (law, count)
     )
 
 
-def _by_groups(groups, plan, table, reverse, by_law, *, shape):
+def _by_groups(
+    groups: Groups,
+    plan: Plan,
+    table: Array | None,
+    reverse: Array,
+    by_law: tuple[Law, Array],
+    *,
+    shape: Any,
+) -> Groups:
     """What that is in the parameters."""
 
-    def steps(groups):
+    def steps(groups: Groups):
         return dominating_law(groups, plan, _grid(shape, table), reverse), uses(groups)
 
     return jax.vjp(steps, groups)[1](by_law)[0]
@@ -264,17 +298,17 @@ _quick_by_law, _quick_by_groups = (
 )
 
 
-def _traced(*trees) -> bool:
+def _traced(*trees: PyTree) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(trees))
 
 
-def _known(*trees):
+def _known(*trees: PyTree) -> Any:
     """NumPy arrays where nothing is traced: those are worked on without a compiler."""
     return trees if _traced(*trees) else jax.tree.map(np.asarray, trees)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def number(form: Form, groups, rates: Rates) -> Bracket:
+def number(form: Form, groups: Groups, rates: Rates) -> Bracket:
     """One certified number of one setting; both sides of the bracket have the derivative of the
     number itself.
     """
@@ -286,7 +320,9 @@ def number(form: Form, groups, rates: Rates) -> Bracket:
 
 
 @number.defjvp
-def _number_jvp(form, primals, tangents):
+def _number_jvp(
+    form: Form, primals: tuple[Groups, Rates], tangents: tuple[Groups, Rates]
+) -> tuple[Bracket, Bracket]:
     groups, rates = _known(*primals)
     form = _with_lattice(form, groups, rates)
     with np.errstate(all="ignore"):
@@ -304,14 +340,14 @@ def _number_jvp(form, primals, tangents):
     return jax.tree.map(jnp.asarray, found), Bracket(change, change)
 
 
-def default(groups) -> LatticeChoice:
+def default(groups: Groups) -> LatticeChoice:
     """The lattice where none can be chosen: a dense one, on which atoms keep their places, if there
     are any.
     """
     return WITH_ATOMS if any(mechanism.atomic for mechanism, _ in groups) else DEFAULT
 
 
-def _with_lattice(form: Form, groups, rates: Rates) -> Form:
+def _with_lattice(form: Form, groups: Groups, rates: Rates) -> Form:
     """The form with a lattice: chosen for the setting where its parameters are known, else the
     default one.
     """
@@ -326,7 +362,7 @@ def _with_lattice(form: Form, groups, rates: Rates) -> Form:
     return form._replace(lattice=lattice)
 
 
-def deepest(rates: Rates):
+def deepest(rates: Rates) -> Array | None:
     """The smallest rate to be resolved, or None."""
     return (
         None if np.all(np.asarray(rates.z_delta) <= NOTHING) else ndtr(-np.asarray(rates.z_delta))
@@ -334,7 +370,13 @@ def deepest(rates: Rates):
 
 
 @with_float64
-def settled(groups, rtol, fpr_floor, adjacency, deepest) -> list[LatticeChoice]:
+def settled(
+    groups: Groups,
+    rtol: float,
+    fpr_floor: Array | float,
+    adjacency: Adjacency,
+    deepest: Array | None,
+) -> list[LatticeChoice]:
     """The lattice on which each setting of a flat batch reached its accuracy, or came nearest to
     it.
     """

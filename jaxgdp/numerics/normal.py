@@ -163,7 +163,7 @@ def square_above(mu: Array):
     return xp.where(mu > 0.0, xp.maximum(mu * mu * (1.0 + 2.0 * SQUARED_QUANTILE), _LEAST), 0.0)
 
 
-def log_ndtr(z: Array):
+def log_ndtr(z: Array | float):
     """log Φ(z) to 3e-14 relative at any depth (a library routine with a short series is off by 4e-9
     near −20).
 
@@ -174,7 +174,7 @@ def log_ndtr(z: Array):
     return xp.where(z > 0.0, above, xp.log(tail) - 0.5 * z * z)
 
 
-def gaussian_delta(epsilon: Array, mu: Array):
+def gaussian_delta(epsilon: Array | float, mu: Array):
     """δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) for ε ≥ 0, μ > 0, to about 1e-16 absolute (Balle &
     Wang 2018).
 

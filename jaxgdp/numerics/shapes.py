@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = jax.Array | np.ndarray
     ArrayLike: TypeAlias = jax.Array | np.ndarray | float | int | bool | list | tuple
+    PyTree: TypeAlias = Any  # arrays in containers of any kind
 
     class Parameter:
         """What is given as ``ArrayLike`` and read as an ``Array``."""
@@ -44,6 +45,6 @@ if TYPE_CHECKING:
         def __get__(self, instance: object, owner: Any = None) -> Array: ...
         def __set__(self, instance: object, value: ArrayLike) -> None: ...
 else:
-    Array = ArrayLike = Bool = Float = Int = Parameter = Any
+    Array = ArrayLike = Bool = Float = Int = Parameter = PyTree = Any
 
-__all__ = ["Array", "ArrayLike", "Bool", "Float", "Int", "Parameter"]
+__all__ = ["Array", "ArrayLike", "Bool", "Float", "Int", "Parameter", "PyTree"]

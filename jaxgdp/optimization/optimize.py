@@ -4,18 +4,21 @@ provably meets a privacy target.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-from .. import differentiable
+from .. import differentiable, options
 from ..calibration import Calibration, calibrate
+from ..deprecation import renamed_arguments
 from ..mechanisms import Composition, SubsampledGaussian, compose
 from ..numerics.precision import with_float64
+from ..numerics.shapes import Array, ArrayLike, Float
 from ..numerics.showing import html_table, short
 from ..numerics.validation import broadcast, checked, positive, probability, whole
 from ..progress import show_progress
@@ -37,10 +40,10 @@ class Schedule(NamedTuple):
         clip: C_k, the clipping norm; privacy does not depend on it.
     """
 
-    noise_multiplier: Any
-    sampling_prob: Any
-    num_steps: Any
-    clip: Any
+    noise_multiplier: Float[Array, " stages"]
+    sampling_prob: Float[Array, " stages"]
+    num_steps: Float[Array, " stages"]
+    clip: Float[Array, " stages"]
 
     def __repr__(self) -> str:
         return (
@@ -58,11 +61,14 @@ class Schedule(NamedTuple):
         rows = zip(self.noise_multiplier, self.sampling_prob, self.num_steps, strict=True)
         return compose([(SubsampledGaussian(sigma, p), steps) for sigma, p, steps in rows])
 
-    def scaled(self, scale) -> Composition:
+    def scaled(self, scale: ArrayLike) -> Composition:
         """All stages composed, with the noise of each multiplied by ``scale`` (of any shape)."""
         return self._replace(
             noise_multiplier=[scale * sigma for sigma in self.noise_multiplier]
         ).mechanism()
+
+
+Proxy: TypeAlias = Callable[[Schedule], Any]  # the number to make small
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,9 @@ class Optimized:
         return self.schedule._repr_html_() + self.calibration._repr_html_()
 
 
-def _columns(noise_multiplier, sampling_prob, num_steps, clip) -> Schedule:
+def _columns(
+    noise_multiplier: ArrayLike, sampling_prob: ArrayLike, num_steps: ArrayLike, clip: ArrayLike
+) -> Schedule:
     columns = {
         "noise_multiplier": positive("noise_multiplier", noise_multiplier),
         "sampling_prob": probability("sampling_prob", sampling_prob),
@@ -111,7 +119,7 @@ def _columns(noise_multiplier, sampling_prob, num_steps, clip) -> Schedule:
     )
 
 
-def _variables(schedule: Schedule, over) -> dict[str, Any]:
+def _variables(schedule: Schedule, over: tuple[str, ...]) -> dict[str, Array]:
     """Unconstrained coordinates of what is free: logarithms, of a rate its logit."""
     free = {}
     for name in over:
@@ -120,7 +128,7 @@ def _variables(schedule: Schedule, over) -> dict[str, Any]:
     return free
 
 
-def _schedule(fixed: Schedule, free, log_scale) -> Schedule:
+def _schedule(fixed: Schedule, free: dict[str, Array], log_scale: Array) -> Schedule:
     moved = {
         name: jax.nn.sigmoid(v) if name == "sampling_prob" else jnp.exp(v)
         for name, v in free.items()
@@ -129,7 +137,7 @@ def _schedule(fixed: Schedule, free, log_scale) -> Schedule:
     return schedule._replace(noise_multiplier=schedule.noise_multiplier * jnp.exp(log_scale))
 
 
-def _privacy(target: Target, schedule: Schedule, adjacency, lattice):
+def _privacy(target: Target, schedule: Schedule, adjacency: str, lattice: Any) -> Array:
     """log of (target's own quantity over its goal), traced; 0 where the target is just met."""
     argument = named(target.quantity).argument
     bracket = differentiable.quantity(
@@ -143,20 +151,21 @@ def _privacy(target: Target, schedule: Schedule, adjacency, lattice):
     return jnp.log(own.upper if target.safe == "upper" else own.lower) - jnp.log(target.goal)
 
 
+@renamed_arguments(tolerance="rtol")
 def optimize(
-    proxy,
-    target,
+    proxy: Proxy,
+    target: Target,
     *,
-    noise_multiplier=1.0,
-    sampling_prob=1.0,
-    num_steps=1,
-    clip=1.0,
-    over=("noise_multiplier",),
-    iterations=200,
-    optimizer=None,
-    tolerance=1e-3,
-    adjacency="add_remove",
-    progress=None,
+    noise_multiplier: ArrayLike = 1.0,
+    sampling_prob: ArrayLike = 1.0,
+    num_steps: ArrayLike = 1,
+    clip: ArrayLike = 1.0,
+    over: str | Iterable[str] = ("noise_multiplier",),
+    iterations: int = 200,
+    optimizer: optax.GradientTransformation | None = None,
+    rtol: float = options.RTOL,
+    adjacency: str = options.ADJACENCY,
+    progress: bool | Callable[[int], Any] | None = None,
 ) -> Optimized:
     """A schedule of DP-SGD that minimises ``proxy`` subject to a privacy target.
 
@@ -177,7 +186,7 @@ def optimize(
         over: what may change, of "noise_multiplier", "sampling_prob" (below 1) and "clip".
         iterations: of the optimiser.
         optimizer: an optax optimiser; default Adam with a falling learning rate from 0.05.
-        tolerance: of the common scale, see :func:`jaxgdp.calibrate`.
+        rtol: relative step of the common scale, see :func:`jaxgdp.calibrate`.
         adjacency: as there.
         progress: called with the number of iterations finished, as they finish; True shows them on
             stderr, also where that is no terminal.
@@ -217,42 +226,50 @@ def optimize(
     shown = None if function else progress
     with show_progress("optimising", iterations, shown, "iterations") as count:
         return _optimised(
-            proxy, target, start, over, iterations, optimizer, tolerance, adjacency, function, count
+            proxy, target, start, over, iterations, optimizer, rtol, adjacency, function, count
         )
 
 
 def _optimised(
-    proxy,
-    target,
+    proxy: Proxy,
+    target: Target,
     start: Schedule,
-    over,
-    iterations,
-    optimizer,
-    tolerance,
-    adjacency,
-    progress,
-    count,
+    over: tuple[str, ...],
+    iterations: int,
+    optimizer: optax.GradientTransformation | None,
+    rtol: float,
+    adjacency: str,
+    progress: Callable[[int], Any] | None,
+    count: Callable[[int], None],
 ) -> Optimized:
-    begun = calibrate(target, mechanism=start.scaled, rtol=tolerance, adjacency=adjacency)
+    begun = calibrate(target, mechanism=start.scaled, rtol=rtol, adjacency=adjacency)
     start = start._replace(noise_multiplier=float(begun.value) * start.noise_multiplier)
     best, history = _descend(
         proxy, target, start, over, iterations, optimizer, adjacency, progress, count
     )
-    found = calibrate(target, mechanism=best.scaled, rtol=tolerance, adjacency=adjacency)
+    found = calibrate(target, mechanism=best.scaled, rtol=rtol, adjacency=adjacency)
     best = best._replace(noise_multiplier=float(found.value) * best.noise_multiplier)
     value, first = (float(_evaluated(proxy, schedule)) for schedule in (best, start))
     return Optimized(best, found, value, start, first, history)
 
 
 @with_float64
-def _evaluated(proxy, schedule: Schedule):
+def _evaluated(proxy: Proxy, schedule: Schedule) -> Array:
     return proxy(jax.tree.map(jnp.asarray, schedule))
 
 
 @with_float64
 def _descend(
-    proxy, target, start: Schedule, over, iterations, optimizer, adjacency, progress, count
-):
+    proxy: Proxy,
+    target: Target,
+    start: Schedule,
+    over: tuple[str, ...],
+    iterations: int,
+    optimizer: optax.GradientTransformation | None,
+    adjacency: str,
+    progress: Callable[[int], Any] | None,
+    count: Callable[[int], None],
+) -> tuple[Schedule, np.ndarray]:
     """The best schedule on the way, and the proxy at every iteration."""
     if optimizer is None:
         optimizer = optax.adam(optax.cosine_decay_schedule(0.05, iterations, 0.02))
@@ -263,11 +280,18 @@ def _descend(
         jax.tree.map(jnp.asarray, _variables(start, over)),
     )
 
-    def privacy(free, log_scale):
+    def privacy(free: dict[str, Array], log_scale: Array) -> Array:
         return _privacy(target, _schedule(fixed, free, log_scale), adjacency, lattice)
 
     @jax.jit
-    def advance(free, state, log_scale, off, by_free, by_scale):
+    def advance(
+        free: dict[str, Array],
+        state: optax.OptState,
+        log_scale: Array,
+        off: Array,
+        by_free: dict[str, Array],
+        by_scale: Array,
+    ) -> tuple[dict[str, Array], optax.OptState, Array, Any]:
         usefulness = lambda free, log_scale: proxy(_schedule(fixed, free, log_scale))
         value, (gain, gain_scale) = jax.value_and_grad(usefulness, argnums=(0, 1))(free, log_scale)
         slope = jax.tree.map(

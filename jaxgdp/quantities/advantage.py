@@ -14,7 +14,7 @@ from .reading.profile import delta_achieved, probability
 from .tangency import HalfCurves, Tangency, single_point
 
 
-def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
+def read(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
     """η = max over α of 1 − α − f(α) = δ(0), which both directions share (Kaissis 2024; Kulynych
     2024).
 

@@ -26,7 +26,7 @@ from .tangency import (
 )
 
 
-def approximate_mu(curve: Curve, log_d) -> Bracket:
+def approximate_mu(curve: Curve, log_d: Array) -> Bracket:
     """d-approximate μ: the smallest μ with f(α) ≥ (1 − d)·f_μ(α/(1 − d)) for all α, that is δ(ε) ≤
     d + (1 − d)·δ_μ(ε).
 
@@ -37,7 +37,7 @@ def approximate_mu(curve: Curve, log_d) -> Bracket:
     """
     log_rest = log1mexp(log_d)
 
-    def best(p: Points, sign):
+    def best(p: Points, sign: float) -> Array:
         excess = xp.where(
             p.log_tpr > log_d, p.log_tpr + log1mexp(xp.minimum(log_d - p.log_tpr, 0.0)), -xp.inf
         )
@@ -45,7 +45,7 @@ def approximate_mu(curve: Curve, log_d) -> Bracket:
         value = difference(*quantiles(p.log_alpha - log_rest, tpr, beta), sign)
         return xp.max(xp.where(p.used & (p.log_tpr > log_d), value, -xp.inf))
 
-    def upper(p: Points):
+    def upper(p: Points) -> Array:
         known = from_the_middle(p) & xp.any(p.used & (p.log_tpr <= log_d))
         return xp.where(known, best(p, 1.0), xp.inf)
 
@@ -55,7 +55,7 @@ def approximate_mu(curve: Curve, log_d) -> Bracket:
     )
     high = xp.max(xp.vmap(lambda side: upper(points(side)))(above))
 
-    def matters(log_alpha, log_tpr, log_beta):
+    def matters(log_alpha: Array, log_tpr: Array, log_beta: Array) -> Array:
         return log_tpr > log_d
 
     # (nothing need be above d: the curve of μ = 0 holds then)
@@ -66,7 +66,7 @@ def approximate_mu(curve: Curve, log_d) -> Bracket:
     return Bracket(low, xp.minimum(high, curve.tail_mu * (1.0 + COMPOSED_MU)))
 
 
-def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
+def read(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
     """:func:`approximate_mu`, which all orders of the pair share."""
     return approximate_mu(curve, query)
 

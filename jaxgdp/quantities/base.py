@@ -170,7 +170,8 @@ class Quantity:
             if value is not None:
                 raise ValueError(f"{self.name} is asked at nothing, got {value!r}")
             return None
-        return np.asarray(value, float) if self.check is None else self.check(self.argument, value)
+        given = np.nan if value is None else value
+        return np.asarray(given, float) if self.check is None else self.check(self.argument, given)
 
     def excess(self, bracket: Bracket, rtol: float) -> Array:
         """How many times wider a bracket is than promised (host arrays): met where it is at most

@@ -19,18 +19,18 @@ from .tangency import HalfCurves, Tangency, single_point
 LEAST_RISK = 1e-6  # smallest rate that the curve has to resolve
 
 
-def odds(prior):
+def odds(prior: Array) -> Array:
     """|log(π/(1 − π))|: the slope of the curve's tangent that decides."""
     return xp.abs(xp.log(prior) - xp.log1p(-prior))
 
 
-def _achieved(p: Points, weight_alpha, weight_beta):
+def _achieved(p: Points, weight_alpha: Array, weight_beta: Array) -> Array:
     """The least risk of an attack's tests."""
     risk = weight_alpha * xp.exp(p.log_alpha) + weight_beta * xp.exp(p.log_beta)
     return xp.min(xp.where(p.used, risk, xp.inf))
 
 
-def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
+def read(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
     """R(π) = min over α of π·α + (1 − π)·f(α) = min(π, 1 − π)·(1 − δ(|log(π/(1 − π))|)), π the
     prior probability that the record is absent.
 

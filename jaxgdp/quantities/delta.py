@@ -14,7 +14,7 @@ from .reading.profile import log_delta, probability
 from .tangency import HalfCurves, Tangency, single_point
 
 
-def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
+def read(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
     """δ(ε) = Pr[Y > ε] − e^ε·Pr[X > ε], the larger direction for the symmetrised curve."""
     return probability(log_delta(curve, query, symmetric=symmetric))
 

@@ -12,7 +12,7 @@ from ..accounting.certify.vertices import Vertices
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.normal import log_error
-from ..numerics.shapes import Array
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import open_unit
 from . import overflow
 from .base import SHALLOW, Quantity, identity, log_rate
@@ -20,7 +20,7 @@ from .reading import unsampled
 from .tangency import HalfCurves, Tangency, single_point
 
 
-def _root(p: Points, log_d, side):
+def _root(p: Points, log_d: Array, side: float) -> Array:
     """ε with TPR_k − e^ε·α_k = δ at every vertex, moved by its rounding towards ``side``; −∞ where
     TPR_k ≤ δ.
     """
@@ -30,7 +30,7 @@ def _root(p: Points, log_d, side):
     return xp.where(some, excess - p.log_alpha + side * log_error(excess, p.log_alpha), -xp.inf)
 
 
-def _certified(v: Vertices, log_d):
+def _certified(v: Vertices, log_d: Array) -> Array:
     """The first ε at which a dominating half-curve is known to have δ(ε) ≤ δ.
 
     On the slopes [low_k, high_k] of a vertex δ(ε) is TPR_k − e^ε·α_k, which falls to δ at its root:
@@ -48,12 +48,12 @@ def _certified(v: Vertices, log_d):
     return xp.maximum(xp.min(xp.where(p.used & (from_here <= end), from_here, xp.inf)), 0.0)
 
 
-def _achieved(p: Points, log_d):
+def _achieved(p: Points, log_d: Array) -> Array:
     value = xp.where(p.used & (p.log_tpr > log_d), _root(p, log_d, -1.0), 0.0)
     return xp.maximum(xp.max(value), 0.0)
 
 
-def epsilon(curve: Curve, log_d, *, symmetric: bool) -> Bracket:
+def epsilon(curve: Curve, log_d: Array, *, symmetric: bool) -> Bracket:
     """ε(δ): the smallest ε ≥ 0 with δ(ε) ≤ δ, in nats.
 
     Method: docs/method/attack.md#lower
@@ -67,7 +67,7 @@ def epsilon(curve: Curve, log_d, *, symmetric: bool) -> Bracket:
     return Bracket(xp.maximum(lower, unsampled.epsilon(log_d, curve.gaussian_part_mu, -1.0)), upper)
 
 
-def locate(curve: Curve, query, found: Bracket | None = None, *, symmetric: bool):
+def locate(curve: Curve, query: Array, found: Bracket | None = None, *, symmetric: bool) -> Array:
     """ε itself, from above."""
     return (epsilon(curve, query, symmetric=symmetric) if found is None else found).upper
 
@@ -116,7 +116,7 @@ def epsilon_at_less(
         return np.where(np.isnan(more), np.inf, more * overflow.ROOM)
 
 
-def of_gaussian(mu, delta):
+def of_gaussian(mu: ArrayLike, delta: ArrayLike) -> Array:
     """ε of the Gaussian mechanism."""
     return gdp.epsilon(delta=delta, mu=mu)
 

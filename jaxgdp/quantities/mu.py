@@ -31,7 +31,7 @@ from .tangency import (
 _TESTS = 128  # tests of an attack whose μ is computed, per piece
 
 
-def _with(p: Points, *extra):
+def _with(p: Points, *extra: tuple[Array, Array, Array]) -> tuple[Array, ...]:
     """The rates of a row of points, followed by single (log α, log TPR, log β) points."""
     rows = (p.log_alpha, p.log_tpr, p.log_beta)
     return tuple(
@@ -40,7 +40,7 @@ def _with(p: Points, *extra):
     )
 
 
-def _upper_rates(p: Points, log_floor):
+def _upper_rates(p: Points, log_floor: Array) -> tuple[Array, Array, Array]:
     """Rates of a dominating half-curve at which μ is evaluated: its vertices, and both ends of the
     range of rates.
 
@@ -57,7 +57,9 @@ def _upper_rates(p: Points, log_floor):
     return _with(p, at_fpr, (log_alpha, log1mexp(log_floor), log_floor))
 
 
-def _upper(p: Points, z_alpha, z_tpr, other_ends, log_floor, z_floor):
+def _upper(
+    p: Points, z_alpha: Array, z_tpr: Array, other_ends: Array, log_floor: Array, z_floor: Array
+) -> Array:
     """Largest μ of a dominating half-curve over the range of rates, from the quantiles of
     ``_upper_rates``.
 
@@ -84,7 +86,7 @@ def _upper(p: Points, z_alpha, z_tpr, other_ends, log_floor, z_floor):
     return xp.where(from_the_middle(p), known, xp.inf)
 
 
-def _lower_rates(p: Points, tests: Points, log_floor):
+def _lower_rates(p: Points, tests: Points, log_floor: Array) -> tuple[Array, Array, Array]:
     """Rates an attack achieves at which μ is evaluated: its tests, and chords between neighbours at
     both ends of the range.
     """
@@ -95,7 +97,14 @@ def _lower_rates(p: Points, tests: Points, log_floor):
     return _with(tests, (log_floor, log_tpr, log_beta), (at_fnr, tpr_at_fnr, log_floor))
 
 
-def _lower(tests: Points, rates, z_alpha, z_tpr, log_floor, z_floor):
+def _lower(
+    tests: Points,
+    rates: tuple[Array, Array, Array],
+    z_alpha: Array,
+    z_tpr: Array,
+    log_floor: Array,
+    z_floor: Array,
+) -> Array:
     """Largest μ that the attack shows over the range of rates, from ``_lower_rates`` and their
     quantiles.
 
@@ -111,7 +120,7 @@ def _lower(tests: Points, rates, z_alpha, z_tpr, log_floor, z_floor):
     return xp.maximum(visible, xp.max(xp.where(both, plain, -xp.inf)))
 
 
-def mu(curve: Curve, log_floor) -> Bracket:
+def mu(curve: Curve, log_floor: Array) -> Bracket:
     """μ*(floor) = max Φ⁻¹(1 − α) − Φ⁻¹(β) over the curve's FPRs between the floor and f(floor)
     (Gomez 2025, Eq. 11).
 
@@ -153,7 +162,7 @@ def mu(curve: Curve, log_floor) -> Bracket:
         )
     )
 
-    def matters(log_alpha, log_tpr, log_beta):
+    def matters(log_alpha: Array, log_tpr: Array, log_beta: Array) -> Array:
         return (log_alpha >= log_floor) | (log_beta <= log_floor)
 
     # (where nothing tells P from Q no rate between 0 and 1 is left at floor 0)
@@ -162,7 +171,7 @@ def mu(curve: Curve, log_floor) -> Bracket:
     return Bracket(xp.maximum(shown, curve.gaussian_part_mu * (1.0 - COMPOSED_MU)), upper)
 
 
-def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
+def read(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
     """:func:`mu`, which all orders of the pair share."""
     return mu(curve, query)
 

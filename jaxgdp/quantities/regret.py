@@ -22,7 +22,7 @@ _DEEPEST = float(np.log(options.DEEPEST))
 _SAME = 1e-6  # relative difference of FPRs that rounding may cause
 
 
-def _upper(p: Points, mu):
+def _upper(p: Points, mu: Array) -> Array:
     """Largest possible gap, from rates the attack achieves (a polygon above the true curve).
 
     With u = α − β and v = α + β, a gap of κ along both axes is 2κ in v at equal u. Between two
@@ -41,7 +41,7 @@ def _upper(p: Points, mu):
 
     rise = log_sub(log_tpr[:-1], log_tpr[1:]) - log_sub(log_alpha[:-1], log_alpha[1:])
 
-    def bound(epsilon):
+    def bound(epsilon: Array) -> Array:
         growth = xp.exp(epsilon)
         here = tpr[:-1] - growth * alpha[:-1]
         there = tpr[1:] - growth * alpha[1:]
@@ -70,7 +70,7 @@ def _apart(p: Points) -> Points:
     return Points(*(a[k] for a in p))
 
 
-def _lower(p: Points, sides: tuple[Vertices, ...], mu):
+def _lower(p: Points, sides: tuple[Vertices, ...], mu: Array) -> Array:
     """A gap that is certainly there: (δ_μ(ε) − δ(ε))/(1 + e^ε) at the best threshold of the
     dominating pair.
 
@@ -83,7 +83,7 @@ def _lower(p: Points, sides: tuple[Vertices, ...], mu):
     usable = p.used & (p.low >= -1e-12)
     best = epsilon[argmax(xp.where(usable, gap, -xp.inf))]
 
-    def at(e):
+    def at(e: Array) -> Array:
         delta = xp.exp(xp.max(xp.stack([log_delta_at(v, e) for v in sides])))
         return (gaussian_delta(e, mu) - delta) / (1.0 + xp.exp(e))
 
@@ -121,7 +121,7 @@ def regret(curve: Curve, reported: Bracket, *, symmetric: bool) -> Bracket:
     return Bracket(lower, xp.minimum(upper, alone))
 
 
-def read(curve: Curve, query, *, symmetric: bool, given: Bracket | None = None) -> Bracket:
+def read(curve: Curve, query: Array, *, symmetric: bool, given: Bracket | None = None) -> Bracket:
     """:func:`regret` of reporting μ (``given``, if it is known) at the log of a floor, or of the
     smallest one where that is 0.
     """

@@ -169,7 +169,7 @@ def log_density(z: Array) -> Array:
 
 
 def single_point(
-    side: Array,
+    side: Array | int,
     epsilon: Array,
     log_weight: Array,
     slope: Array,

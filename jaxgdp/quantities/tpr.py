@@ -14,7 +14,7 @@ from .reading.rates import error_rates, threshold_of_fpr
 from .tangency import HalfCurves, Tangency, at_fpr
 
 
-def read(curve: Curve, query, *, symmetric: bool) -> Bracket:
+def read(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
     """1 − f(α) at the log of an FPR α."""
     return probability(error_rates(curve, query, symmetric=symmetric)[0])
 

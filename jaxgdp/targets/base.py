@@ -24,8 +24,8 @@ HIGHEST_FLOOR = 0.45
 
 def first(condition: Array, *arrays: Array) -> tuple[Any, ...]:
     """The elements at the first place where the condition holds."""
-    condition, *arrays = np.broadcast_arrays(condition, *arrays)
-    return tuple(array[condition].flat[0] for array in arrays)
+    where, *rest = np.broadcast_arrays(condition, *arrays)
+    return tuple(array[where].flat[0] for array in rest)
 
 
 REGISTRY: dict[str, type[Target]] = {}  # name of the goal on the command line → target

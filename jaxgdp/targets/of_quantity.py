@@ -173,7 +173,7 @@ class OfQuantity(Target):
 def _table(quantity: Quantity, at: float | None) -> tuple[Any, Any]:
     """(log μ, value) of a few Gaussian curves, monotone: for steering only."""
     grid = np.linspace(np.log(_LEAST_MU), np.log(_LARGEST_MU), _TABLE)
-    asked = {} if quantity.argument is None else {quantity.argument: at}
+    asked: dict[str, Any] = {} if quantity.argument is None else {quantity.argument: at}
     found = measure(
         Gaussian(np.exp(-grid)), quantity.name, rtol=1e-2, nested=False, **asked
     ).brackets[quantity.name]

@@ -27,7 +27,8 @@ from jax.core import Tracer
 from .. import options
 from ..bracket import Bracket
 from ..deprecation import renamed_arguments
-from ..mechanisms import SubsampledGaussian, compose
+from ..mechanisms import Composition, SubsampledGaussian, compose
+from ..numerics.shapes import Array, ArrayLike, Int
 from ..numerics.validation import positive, probability
 from .overflow import certified, question, single, without_steps
 
@@ -57,8 +58,8 @@ class Account:
     """
 
     settings: tuple[tuple[float, float], ...]
-    counts: Any
-    mark: Any
+    counts: Int[Array, " settings"]
+    mark: Int[Array, "2"]
 
     def checked_counts(self) -> np.ndarray:
         """Steps by setting, as int64.
@@ -93,7 +94,7 @@ class Account:
         """Steps taken, all settings together."""
         return int(np.sum(self.checked_counts()))
 
-    def composition(self):
+    def composition(self) -> Composition | None:
         """The run so far as a :class:`jaxgdp.Composition`; None before the first step."""
         counts = self.checked_counts()
         parts = [
@@ -162,7 +163,7 @@ class Account:
 jax.tree_util.register_dataclass(Account, data_fields=["counts", "mark"], meta_fields=["settings"])
 
 
-def _pair(setting) -> tuple[float, float]:
+def _pair(setting: Any) -> tuple[float, float]:
     try:
         sigma, p = setting
     except (TypeError, ValueError):
@@ -172,7 +173,7 @@ def _pair(setting) -> tuple[float, float]:
     return single("noise_multiplier", sigma, positive), single("sampling_prob", p, probability)
 
 
-def init(settings=()) -> Account:
+def init(settings: Iterable[tuple[float, float]] = ()) -> Account:
     """An account of no steps.
 
     Args:
@@ -193,7 +194,7 @@ def init(settings=()) -> Account:
     return Account(pairs, np.zeros(len(pairs) + 1, np.int32), fingerprint(pairs))
 
 
-def step(account: Account, setting, count=1) -> Account:
+def step(account: Account, setting: ArrayLike, count: ArrayLike = 1) -> Account:
     """The account after one more step, or ``count`` more steps, with one setting.
 
     Args:
@@ -265,7 +266,7 @@ def step(account: Account, setting, count=1) -> Account:
     return dataclasses.replace(account, counts=counts)
 
 
-def _with_settings(account: Account, settings) -> Account:
+def _with_settings(account: Account, settings: tuple[tuple[float, float], ...]) -> Account:
     """The same counts in an account of more settings."""
     if isinstance(account.counts, Tracer):
         raise ValueError("setting must be an index inside jit: name all settings in init")

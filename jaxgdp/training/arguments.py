@@ -5,14 +5,16 @@ still one per example.
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..numerics.shapes import Array, PyTree
 
-def prng_key(name: str, key):
+
+def prng_key(name: str, key: Any) -> Array:
     """A single JAX PRNG key, new-style or raw.
 
     Args:
@@ -54,7 +56,7 @@ class ParameterShapes(NamedTuple):
     text: str = ""
 
     @classmethod
-    def of(cls, params) -> ParameterShapes:
+    def of(cls, params: PyTree | None) -> ParameterShapes:
         """The shapes of a pytree of arrays; of None, none."""
         return cls("" if params is None else repr(_shapes(params)))
 
@@ -66,7 +68,7 @@ class ParameterShapes(NamedTuple):
 jax.tree_util.register_static(ParameterShapes)
 
 
-def _shapes(tree) -> dict[str, tuple[int, ...]]:
+def _shapes(tree: PyTree) -> dict[str, tuple[int, ...]]:
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {
         jax.tree_util.keystr(path): tuple(map(int, jnp.shape(leaf)))
@@ -75,7 +77,7 @@ def _shapes(tree) -> dict[str, tuple[int, ...]]:
     }
 
 
-def check_one_per_example(gradients, shapes: dict[str, tuple[int, ...]]) -> None:
+def check_one_per_example(gradients: PyTree, shapes: dict[str, tuple[int, ...]]) -> None:
     """Refuse gradients that are not one per example: those averaged over a batch have no norm to
     clip, whatever their leading size.
 

@@ -14,7 +14,7 @@ from ..quantities import registry
 from .float32 import above, below
 from .overflow import question, single, without_steps
 from .plan import Plan
-from .runs import Run
+from .runs import Run, Sampler
 
 _MOST_STEPS = 2**24  # int32 steps, and a table of them that fits in memory
 # steps: fewer are composed on dense lattices; a run that does without those
@@ -52,7 +52,7 @@ def plan_budget(
     max_steps: int | None = None,
     quantities: str | Iterable[str] = ("mu", "epsilon", "advantage"),
     *,
-    sampler: Any = None,
+    sampler: Sampler | None = None,
     every: int | None = None,
     overflow: float = 0.0,
     rtol: float = options.RTOL,
@@ -160,24 +160,24 @@ def _refuse_not_monotone(names: tuple[str, ...], period: int, every: int | None)
     """Raise where the table of a plan would say something of steps that are not computed, for a
     quantity that may fall with another step.
     """
-    for record in registry.select(names):
-        if record.monotone:
+    for quantity in registry.select(names):
+        if quantity.monotone:
             continue
         if period > 1:
             raise ValueError(
-                f"quantities must not have {record.name!r}, which is not monotone, where an epoch"
+                f"quantities must not have {quantity.name!r}, which is not monotone, where an epoch"
                 " is accounted for as a whole"
             )
         if every != 1:
             raise ValueError(
-                f"every must be 1 where quantities has {record.name!r}, which is not monotone in"
+                f"every must be 1 where quantities has {quantity.name!r}, which is not monotone in"
                 f" the steps, got {every!r}"
             )
 
 
 def _sampled(
-    sampler: Any, sampling_prob: float | None, max_steps: int | None, overflow: float
-) -> tuple[tuple, Any, float]:
+    sampler: Sampler | None, sampling_prob: float | None, max_steps: int | None, overflow: float
+) -> tuple[tuple, int, float]:
     """What the accounting knows of the sampler, the most steps, and the overflow."""
     if sampler is None:
         if sampling_prob is None or max_steps is None:
@@ -201,4 +201,5 @@ def _sampled(
             f"max_steps must be at most the {most} steps that the sampler was made for, got"
             f" {max_steps!r}"
         )
-    return sampler.accounted, most if max_steps is None else max_steps, sampler.overflow
+    steps = most if max_steps is None else max_steps
+    return sampler.accounted, steps, sampler.overflow

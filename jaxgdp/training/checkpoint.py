@@ -16,11 +16,13 @@ import hashlib
 import json
 import os
 import tempfile
+from os import PathLike
 from pathlib import Path
 
 import jax
 import numpy as np
 
+from ..numerics.shapes import Array
 from .accountant import Account, _pair, fingerprint
 
 FORMAT, VERSION = "jaxgdp.training.account", 1
@@ -29,7 +31,7 @@ _LARGEST = 2**24
 _MOST = 2**31 - 1
 
 
-def _checksum(settings, counts) -> str:
+def _checksum(settings: list[list[float]], counts: list[int]) -> str:
     text = json.dumps([FORMAT, VERSION, settings, counts], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -58,7 +60,7 @@ def to_json(account: Account) -> str:
     return json.dumps(content | {"checksum": _checksum(settings, counts)}, indent=1)
 
 
-def _foreign(content) -> str:
+def _foreign(content: object) -> str:
     """What a JSON value that is no account looks like."""
     if not isinstance(content, dict):
         return f"a JSON {type(content).__name__}"
@@ -69,7 +71,7 @@ def _foreign(content) -> str:
     return f"an object with the keys {', '.join(map(repr, list(content)[:6])) or 'none'}"
 
 
-def from_json(text, source="the checkpoint") -> Account:
+def from_json(text: str | bytes, source: str = "the checkpoint") -> Account:
     """The account that :func:`to_json` wrote.
 
     Args:
@@ -131,7 +133,7 @@ def from_json(text, source="the checkpoint") -> Account:
     return Account(pairs, np.array([*counts, 0], np.int32), fingerprint(pairs))
 
 
-def save(account: Account, path) -> None:
+def save(account: Account, path: str | PathLike[str]) -> None:
     """Write an account to a file, whole or not at all: an interrupted call leaves what was there
     before.
 
@@ -154,7 +156,7 @@ def save(account: Account, path) -> None:
         raise
 
 
-def load(path) -> Account:
+def load(path: str | PathLike[str]) -> Account:
     """Read an account from a file that :func:`save` wrote.
 
     Args:
@@ -192,7 +194,7 @@ def to_array(account: Account) -> np.ndarray:
     return np.frombuffer(to_json(account).encode(), np.uint8).copy()
 
 
-def from_array(array, source="the checkpoint") -> Account:
+def from_array(array: Array, source: str = "the checkpoint") -> Account:
     """The account that :func:`to_array` wrote.
 
     Args:

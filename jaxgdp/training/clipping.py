@@ -4,15 +4,19 @@ norm.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import optax
+
+from ..numerics.shapes import Array, ArrayLike, PyTree
 
 # norms are float32; clipping to a hair less keeps the sum's sensitivity below the clipping norm
 _MARGIN = 1e-4
 
 
-def per_example_gradients(loss):
+def per_example_gradients(loss: Callable[..., Array]) -> Callable[..., tuple[Array, PyTree]]:
     """Gradients of a loss of one record, for a whole batch: ``vmap(value_and_grad(loss),
     in_axes=(None, 0, …))``.
 
@@ -33,13 +37,13 @@ def per_example_gradients(loss):
     """
     single = jax.value_and_grad(loss)
 
-    def batched(parameters, *batch):
+    def batched(parameters: PyTree, *batch: PyTree) -> tuple[Array, PyTree]:
         return jax.vmap(single, in_axes=(None,) + (0,) * len(batch))(parameters, *batch)
 
     return batched
 
 
-def _leaves(gradients):
+def _leaves(gradients: PyTree) -> tuple[list[Array], int]:
     leaves = jax.tree.leaves(gradients)
     if not leaves:
         raise ValueError("gradients must hold at least one array, got an empty tree")
@@ -57,7 +61,9 @@ def _leaves(gradients):
     return leaves, sizes.pop()[0]
 
 
-def clipped_sum(gradients, clip_norm, mask=None):
+def clipped_sum(
+    gradients: PyTree, clip_norm: Array | float, mask: ArrayLike | None = None
+) -> PyTree:
     """Σ over the real examples of g·min(1, C/‖g‖), ‖·‖ over all parameters together (Abadi et al.
     2016, Algorithm 1).
 

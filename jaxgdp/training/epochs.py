@@ -21,6 +21,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..deprecation import renamed_arguments, renamed_fields
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import checked, whole
 from .arguments import prng_key
 from .poisson import Batch, checked_padding, padded_batch
@@ -31,9 +33,9 @@ _MOST_SELECTED = 64  # steps of an epoch that a record is in; a table of them is
 class _ByEpoch:
     """What samplers of one epoch at a time share."""
 
-    num_batches: Any
+    num_batches: Any  # an int; a field of one sampler, a property of the other
 
-    def sample(self, key, step) -> Batch:
+    def sample(self, key: Array, step: ArrayLike) -> Batch:
         """The batch of one step; step // T is its epoch.
 
         Args:
@@ -61,21 +63,22 @@ class _ByEpoch:
             raise ValueError(f"step must be an integer, got {step!r}")
         return self._drawn(key, *jnp.divmod(step, self.num_batches))
 
-    def _drawn(self, key, epoch, place) -> Batch:
+    def _drawn(self, key: Array, epoch: Array, place: Array) -> Batch:
         raise NotImplementedError
 
 
+@renamed_fields(num_examples="dataset_size")
 @dataclass(frozen=True)
 class ShuffleSampler(_ByEpoch):
     """Cuts a random permutation of the data into batches; build it with :func:`shuffle_sampler`.
 
     Attributes:
-        num_examples: n, records in the data set.
+        dataset_size: n, records in the data set.
         padded_size: b, records in a batch; the last one of an epoch has what is left, and padding.
         reshuffle: whether every epoch has a permutation of its own.
     """
 
-    num_examples: int
+    dataset_size: int
     padded_size: int
     reshuffle: bool = True
 
@@ -84,7 +87,7 @@ class ShuffleSampler(_ByEpoch):
     @property
     def num_batches(self) -> int:
         """T = ⌈n/b⌉, batches of an epoch."""
-        return -(-self.num_examples // self.padded_size)
+        return -(-self.dataset_size // self.padded_size)
 
     @property
     def expected_batch_size(self) -> float:
@@ -98,24 +101,25 @@ class ShuffleSampler(_ByEpoch):
         """What the accounting has to know."""
         return "shuffled", self.num_batches, self.reshuffle
 
-    def _drawn(self, key, epoch, place) -> Batch:
+    def _drawn(self, key: Array, epoch: Array, place: Array) -> Batch:
         order = jax.random.permutation(
-            jax.random.fold_in(key, epoch if self.reshuffle else 0), self.num_examples
+            jax.random.fold_in(key, epoch if self.reshuffle else 0), self.dataset_size
         )
-        room = self.num_batches * self.padded_size - self.num_examples
-        order = jnp.pad(order.astype(jnp.int32), (0, room), constant_values=self.num_examples)
+        room = self.num_batches * self.padded_size - self.dataset_size
+        order = jnp.pad(order.astype(jnp.int32), (0, room), constant_values=self.dataset_size)
         indices = jax.lax.dynamic_slice(order, (place * self.padded_size,), (self.padded_size,))
-        mask = indices < self.num_examples
+        mask = indices < self.dataset_size
         return Batch(jnp.where(mask, indices, 0), mask, jnp.zeros((), bool))
 
 
+@renamed_fields(num_examples="dataset_size")
 @dataclass(frozen=True)
 class AllocationSampler(_ByEpoch):
     """Puts every record into k of the t steps of an epoch, on its own and all of them alike; build
     it with :func:`allocation_sampler`.
 
     Attributes:
-        num_examples: n, records in the data set.
+        dataset_size: n, records in the data set.
         num_batches: t, steps of an epoch.
         num_selected: k, steps of an epoch that a record is in.
         padded_size: B, the static size of a batch.
@@ -123,7 +127,7 @@ class AllocationSampler(_ByEpoch):
         max_steps: number of steps it was computed for.
     """
 
-    num_examples: int
+    dataset_size: int
     num_batches: int
     num_selected: int
     padded_size: int
@@ -133,22 +137,22 @@ class AllocationSampler(_ByEpoch):
     @property
     def expected_batch_size(self) -> float:
         """n·k/t: what the noisy sum of a batch is divided by, whatever its actual size."""
-        return self.num_examples * self.num_selected / self.num_batches
+        return self.dataset_size * self.num_selected / self.num_batches
 
     @property
     def accounted(self) -> tuple:
         """What the accounting has to know."""
         return "random_allocation", self.num_batches, self.num_selected
 
-    def _drawn(self, key, epoch, place) -> Batch:
+    def _drawn(self, key: Array, epoch: Array, place: Array) -> Batch:
         allotted = _subsets(
-            jax.random.fold_in(key, epoch), self.num_examples, self.num_batches, self.num_selected
+            jax.random.fold_in(key, epoch), self.dataset_size, self.num_batches, self.num_selected
         )
         chosen = jnp.any(allotted == place, axis=0)
         return padded_batch(chosen, self.padded_size)
 
 
-def _subsets(key, number: int, of: int, size: int):
+def _subsets(key: Array, number: int, of: int, size: int) -> Array:
     """Random subsets of {0, …, of − 1}, one for each of ``number`` records, shape (size, number):
     Floyd's algorithm.
 
@@ -163,7 +167,8 @@ def _subsets(key, number: int, of: int, size: int):
     return chosen
 
 
-def shuffle_sampler(num_examples, batch_size, reshuffle=True) -> ShuffleSampler:
+@renamed_arguments(num_examples="dataset_size")
+def shuffle_sampler(dataset_size: int, batch_size: int, reshuffle: bool = True) -> ShuffleSampler:
     """A sampler of shuffled batches of fixed size, each record once an epoch.
 
     Only its lower side is known to be near the truth where the noise is large (see
@@ -171,7 +176,7 @@ def shuffle_sampler(num_examples, batch_size, reshuffle=True) -> ShuffleSampler:
     :func:`poisson_sampler`.
 
     Args:
-        num_examples: n ≥ 1, records in the data set, taken to be public.
+        dataset_size: n ≥ 1, records in the data set, taken to be public.
         batch_size: b, a whole number in [1, n].
         reshuffle: whether to shuffle again before every epoch.
 
@@ -182,10 +187,10 @@ def shuffle_sampler(num_examples, batch_size, reshuffle=True) -> ShuffleSampler:
         ValueError: an argument is out of range.
 
     Example:
-        >>> shuffle_sampler(num_examples=60_000, batch_size=256).num_batches
+        >>> shuffle_sampler(dataset_size=60_000, batch_size=256).num_batches
         235
     """
-    n = int(whole("num_examples", num_examples))
+    n = int(whole("dataset_size", dataset_size))
     valid = f"a whole number in [1, {n}]"
     size = int(
         checked("batch_size", batch_size, valid, lambda a: (a >= 1) & (a <= n) & (a == np.floor(a)))
@@ -195,14 +200,20 @@ def shuffle_sampler(num_examples, batch_size, reshuffle=True) -> ShuffleSampler:
     return ShuffleSampler(n, size, bool(reshuffle))
 
 
+@renamed_arguments(num_examples="dataset_size")
 def allocation_sampler(
-    num_examples, num_batches, max_steps, num_selected=1, overflow=1e-20, padded_size=None
+    dataset_size: int,
+    num_batches: int,
+    max_steps: int,
+    num_selected: int = 1,
+    overflow: float = 1e-20,
+    padded_size: int | None = None,
 ) -> AllocationSampler:
     """A sampler by random allocation whose padded size is the smallest that keeps the overflow of
     the whole run within ``overflow``.
 
     Args:
-        num_examples: n ≥ 1, records in the data set, taken to be public.
+        dataset_size: n ≥ 1, records in the data set, taken to be public.
         num_batches: t ≥ 1, steps of an epoch.
         max_steps: most steps of the run.
         num_selected: k, steps of an epoch that a record is in, a whole number in [1, min(t, 64)].
@@ -219,11 +230,11 @@ def allocation_sampler(
             in a thousand.
 
     Example:
-        >>> sampler = allocation_sampler(num_examples=60_000, num_batches=100, max_steps=1000)
+        >>> sampler = allocation_sampler(dataset_size=60_000, num_batches=100, max_steps=1000)
         >>> sampler.padded_size, sampler.expected_batch_size
         (860, 600.0)
     """
-    n, t = int(whole("num_examples", num_examples)), int(whole("num_batches", num_batches))
+    n, t = int(whole("dataset_size", dataset_size)), int(whole("num_batches", num_batches))
     steps, most = int(whole("max_steps", max_steps)), min(t, _MOST_SELECTED)
     valid = f"a whole number in [1, {most}]"
     k = int(

@@ -20,6 +20,7 @@ zCDP, so subsampled runs want the Rényi filter."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,7 @@ from scipy.special import gammaln, logsumexp
 from ..conversions import epsilon_from_rdp
 from ..gdp import mu_from_epsilon_delta
 from ..numerics.errors import FILTER_COST, SHORT
+from ..numerics.shapes import Array, ArrayLike, Bool, Float, Int
 from ..numerics.validation import broadcast, nonnegative, open_unit, positive, probability
 from .float32 import above, below
 
@@ -56,10 +58,10 @@ class Filter:
         orders: orders of "rdp", else empty.
     """
 
-    budget: Any
-    spent: Any
-    admitted: Any
-    closed: Any
+    budget: Float[Array, " orders"]
+    spent: Float[Array, " orders"]
+    admitted: Int[Array, ""]
+    closed: Bool[Array, ""]
     kind: str
     orders: tuple[float, ...] = ()
 
@@ -77,14 +79,14 @@ jax.tree_util.register_dataclass(
 )
 
 
-def _filter(kind, budget, orders=()):
+def _filter(kind: str, budget: ArrayLike, orders: Iterable[float] = ()) -> Filter:
     low = below(np.atleast_1d(budget))
     return Filter(
         low, np.zeros_like(low), np.zeros((), np.int32), np.zeros((), bool), kind, tuple(orders)
     )
 
 
-def gdp_filter(mu) -> Filter:
+def gdp_filter(mu: float) -> Filter:
     """A filter for μ-GDP: admits steps while Σ μ_t² ≤ μ².
 
     Args:
@@ -109,7 +111,7 @@ def gdp_filter(mu) -> Filter:
     return _filter("gdp", float(positive("mu", mu)) ** 2 * (1.0 - SHORT))
 
 
-def zcdp_filter(rho) -> Filter:
+def zcdp_filter(rho: float) -> Filter:
     """A filter for ρ-zCDP: admits steps while Σ ρ_t ≤ ρ.
 
     Args:
@@ -129,7 +131,7 @@ def zcdp_filter(rho) -> Filter:
     return _filter("zcdp", float(positive("rho", rho)))
 
 
-def rdp_filter(orders, rho) -> Filter:
+def rdp_filter(orders: ArrayLike, rho: ArrayLike) -> Filter:
     """A filter for Rényi DP: admits steps while Σ D_t(a) ≤ ρ(a) at every order a.
 
     The orders are fixed before the run. Admitting steps while *some* order has budget left would
@@ -150,17 +152,16 @@ def rdp_filter(orders, rho) -> Filter:
         >>> bool(go), int(state.admitted)
         (True, 1)
     """
-    orders = _orders(orders)
+    at = _orders(orders)
     budget = positive("rho", rho)
-    if budget.shape not in ((), orders.shape):
+    if budget.shape not in ((), at.shape):
         raise ValueError(
-            f"rho must be one number or one for each of {len(orders)} orders, got shape"
-            f" {budget.shape}"
+            f"rho must be one number or one for each of {len(at)} orders, got shape {budget.shape}"
         )
-    return _filter("rdp", np.broadcast_to(budget, orders.shape), (float(order) for order in orders))
+    return _filter("rdp", np.broadcast_to(budget, at.shape), (float(order) for order in at))
 
 
-def rdp_filter_for(epsilon, delta, order=None) -> Filter:
+def rdp_filter_for(epsilon: float, delta: float, order: int | None = None) -> Filter:
     """A Rényi filter at one order whose budget implies (ε, δ)-DP.
 
     Args:
@@ -201,7 +202,7 @@ def rdp_filter_for(epsilon, delta, order=None) -> Filter:
     return _filter("rdp", [low], [float(a)])
 
 
-def _orders(orders):
+def _orders(orders: ArrayLike) -> np.ndarray:
     array = positive("orders", orders)
     if array.ndim != 1 or np.any(
         (array != np.floor(array)) | (array < 2) | (array > _LARGEST_ORDER)
@@ -213,7 +214,7 @@ def _orders(orders):
     return array
 
 
-def gdp_cost(noise_multiplier, sampling_prob=1.0):
+def gdp_cost(noise_multiplier: ArrayLike, sampling_prob: ArrayLike = 1.0) -> Array:
     """μ² = 1/σ² of a step: of Gaussian noise, subsampled or not, as subsampling does not improve μ
     at every FPR.
 
@@ -231,7 +232,7 @@ def gdp_cost(noise_multiplier, sampling_prob=1.0):
     return _upward(1.0 / positive("noise_multiplier", noise_multiplier) ** 2)
 
 
-def zcdp_cost(noise_multiplier, sampling_prob=1.0):
+def zcdp_cost(noise_multiplier: ArrayLike, sampling_prob: ArrayLike = 1.0) -> Array:
     """ρ = 1/(2σ²) of a step (Bun, Steinke 2016), which subsampling does not improve at every order.
 
     Args:
@@ -248,13 +249,15 @@ def zcdp_cost(noise_multiplier, sampling_prob=1.0):
     return _upward(0.5 / positive("noise_multiplier", noise_multiplier) ** 2)
 
 
-def _upward(value):
+def _upward(value: Array) -> Array:
     if isinstance(value, Tracer):
         return value * (1.0 + 4.0 * jnp.finfo(value.dtype).eps)
     return above(np.asarray(value) * _ROUND)
 
 
-def rdp_cost(noise_multiplier, sampling_prob, orders):
+def rdp_cost(
+    noise_multiplier: ArrayLike, sampling_prob: ArrayLike, orders: ArrayLike
+) -> np.ndarray:
     """D_a of a step of Poisson-subsampled Gaussian noise, at whole orders a, in the worse of both
     directions.
 
@@ -296,7 +299,7 @@ def rdp_cost(noise_multiplier, sampling_prob, orders):
     return above(np.stack(columns, axis=-1))
 
 
-def admit(state: Filter, cost) -> tuple[Filter, Any]:
+def admit(state: Filter, cost: ArrayLike) -> tuple[Filter, Array]:
     """Ask whether a step may be taken, before it is taken; pure, for use inside ``jit`` and
     ``scan``.
 

@@ -15,7 +15,7 @@ from .overflow import single
 class Limit:
     """A bound on the safe side of one quantity of a plan; reads like a target."""
 
-    def __init__(self, name: str, value: float, quantities: tuple[str, ...]):
+    def __init__(self, name: str, value: float, quantities: tuple[str, ...]) -> None:
         self.quantity = one_of("limit", name, quantities)
         self.safe = named(name).safe_side
         self.goal = single(name, value, nonnegative)

@@ -16,11 +16,14 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
+
+from ..numerics.shapes import Array
 
 _EIGHTH = np.pi / 4.0
 
 
-def pairs_from_words(words, dtype):
+def pairs_from_words(words: Array, dtype: DTypeLike) -> tuple[Array, Array]:
     """Two independent standard normal numbers from each row of random words.
 
     Args:
@@ -50,7 +53,7 @@ def pairs_from_words(words, dtype):
     return radius * jnp.where(left, -x, x), radius * jnp.where(down, -y, y)
 
 
-def standard_normal(key, shape, dtype=jnp.float32):
+def standard_normal(key: Array, shape: tuple[int, ...], dtype: DTypeLike = jnp.float32) -> Array:
     """Independent standard normal numbers with tails to 11.6 standard deviations.
 
     Args:

@@ -64,24 +64,24 @@ def question(
         )
         for name, first in own.items()
     }
-    records = registry.select(names)
-    needed = {record.own_argument for record in records}
+    selected = registry.select(names)
+    needed = {quantity.own_argument for quantity in selected}
     asked |= {name: value for name, value in rates.items() if name in needed}
-    for record in records if d > 0.0 else ():
-        _refuse_overflow(record, asked, d)
+    for quantity in selected if d > 0.0 else ():
+        _refuse_overflow(quantity, asked, d)
     return names, asked
 
 
-def _refuse_overflow(record: Quantity, asked: Mapping[str, Any], d: float) -> None:
+def _refuse_overflow(quantity: Quantity, asked: Mapping[str, Any], d: float) -> None:
     """Raise where a quantity cannot pay for an overflow."""
-    if record.overflow is None:
+    if quantity.overflow is None:
         raise ValueError(
-            f"overflow must be 0 for {record.name!r}, got {d:g}: this quantity does not say how an"
+            f"overflow must be 0 for {quantity.name!r}, got {d:g}: this quantity does not say how an"
             " overflow shifts it"
         )
-    if record.overflow.reduced is not None and asked[str(record.argument)] <= d:
-        rate = asked[str(record.argument)]
-        raise ValueError(f"{record.argument} must be above the overflow {d:g}, got {rate:g}")
+    if quantity.overflow.reduced is not None and asked[str(quantity.argument)] <= d:
+        rate = asked[str(quantity.argument)]
+        raise ValueError(f"{quantity.argument} must be above the overflow {d:g}, got {rate:g}")
 
 
 def single(name: str, value: ArrayLike, check: Callable[[str, Any], Any]) -> float:
@@ -101,8 +101,8 @@ def _overflow(value: ArrayLike) -> float:
 
 def without_steps(name: str, asked: Mapping[str, Any]) -> float:
     """A quantity before the first step, when nothing has been released."""
-    record = registry.named(name)
-    return float(record.idle(None if record.argument is None else asked[record.argument]))
+    quantity = registry.named(name)
+    return float(quantity.idle(None if quantity.argument is None else asked[quantity.argument]))
 
 
 def _rough_epsilon(mechanism: Composition, adjacency: Adjacency) -> Callable[[float], Array] | None:
@@ -130,7 +130,7 @@ def certified(
     asked: Mapping[str, Any],
     overflow: float = 0.0,
     progress: Any = None,
-) -> tuple[dict[str, Bracket], np.ndarray]:
+) -> tuple[dict[str, Bracket], Array]:
     """Brackets of quantities of a batch of mechanisms, as :func:`jaxgdp.measure` finds them,
     widened by the overflow.
 
@@ -149,23 +149,25 @@ def certified(
     brackets = dict(found.brackets)
     if d == 0.0:
         return brackets, found.worst
-    records = registry.select(names)
-    for record in records:
-        _refuse_overflow(record, asked, d)
-    _at_reduced_arguments(mechanism, records, asked, d, brackets)
+    selected = registry.select(names)
+    for quantity in selected:
+        _refuse_overflow(quantity, asked, d)
+    _at_reduced_arguments(mechanism, selected, asked, d, brackets)
     shifted = {
-        record.name: record.overflow.shift(
-            brackets[record.name], d, None if record.argument is None else asked[record.argument]
+        quantity.name: quantity.overflow.shift(
+            brackets[quantity.name],
+            d,
+            None if quantity.argument is None else asked[quantity.argument],
         )
-        for record in records
-        if record.overflow is not None
+        for quantity in selected
+        if quantity.overflow is not None
     }
     return shifted, found.worst
 
 
 def _at_reduced_arguments(
     mechanism: Composition,
-    records: tuple[Quantity, ...],
+    selected: tuple[Quantity, ...],
     asked: Mapping[str, Any],
     d: float,
     brackets: dict[str, Bracket],
@@ -174,19 +176,19 @@ def _at_reduced_arguments(
     itself; the other side stays.
     """
     reduced: dict[str, float] = {}
-    for record in records:
-        if record.overflow is not None and record.overflow.reduced is not None:
-            reduced[record.name] = record.overflow.reduced(asked[str(record.argument)], d)
+    for quantity in selected:
+        if quantity.overflow is not None and quantity.overflow.reduced is not None:
+            reduced[quantity.name] = quantity.overflow.reduced(asked[str(quantity.argument)], d)
     rough = _rough_epsilon(mechanism, asked["adjacency"])
-    for record in records:
-        near = None if record.overflow is None else record.overflow.near
-        if near is None or rough is None or record.name not in reduced:
+    for quantity in selected:
+        near = None if quantity.overflow is None else quantity.overflow.near
+        if near is None or rough is None or quantity.name not in reduced:
             continue
-        lower, upper = brackets[record.name]
-        more = near(upper, asked[str(record.argument)], reduced[record.name], rough)
+        lower, upper = brackets[quantity.name]
+        more = near(upper, asked[str(quantity.argument)], reduced[quantity.name], rough)
         if np.all(more - upper <= _NARROW * asked["rtol"] * upper + _NEGLIGIBLE):
-            brackets[record.name] = Bracket(lower, more)
-            del reduced[record.name]
+            brackets[quantity.name] = Bracket(lower, more)
+            del reduced[quantity.name]
     # (quantities of one argument that are reduced to different ones are asked apart)
     while reduced:
         at: dict[str, float] = {}
@@ -197,7 +199,7 @@ def _at_reduced_arguments(
             for name, value in reduced.items()
             if at[str(registry.named(name).argument)] == value
         )
-        less = measure(mechanism, quantities=together, **(dict(asked) | at)).brackets
+        less = measure(mechanism, quantities=together, **{**asked, **at}).brackets
         for name in together:
             (lower, upper), new = brackets[name], less[name]
             brackets[name] = (

@@ -5,8 +5,9 @@ goes.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,15 +15,18 @@ import numpy as np
 from jax.core import Tracer
 
 from ..bracket import Bracket
+from ..numerics.shapes import Array, ArrayLike, Float, Int
 from ..numerics.showing import cells, html_table, short
 from ..numerics.validation import checked
 from ..progress import show_progress
 from ..quantities.registry import named
+from ..targets import Target
 from .float32 import above, below
 from .goals import Limit, checked_target, score
-from .runs import Run
+from .runs import Run, Sampler
 from .stopping import candidates, last_within
 
+_Sampler = TypeVar("_Sampler", bound=Sampler)
 _ROWS = 11  # numbers of steps in a table
 _SEARCH = 10  # evaluations that a search usually takes
 
@@ -47,10 +51,10 @@ class Plan:
             the same.
     """
 
-    steps: Any
-    position: Any
-    lower: dict[str, Any]
-    upper: dict[str, Any]
+    steps: Int[Array, " computed"]
+    position: Int[Array, " steps"]
+    lower: dict[str, Float[Array, " computed"]]
+    upper: dict[str, Float[Array, " computed"]]
     noise_multiplier: float
     sampling_prob: float
     max_steps: int
@@ -76,7 +80,7 @@ class Plan:
                 *(
                     cell
                     for name in self.quantities
-                    for cell in cells(self.lower[name][i], self.upper[name][i])
+                    for cell in cells(float(self.lower[name][i]), float(self.upper[name][i]))
                 ),
             )
             for i in chosen
@@ -91,7 +95,7 @@ class Plan:
     def _run(self) -> Run:
         return Run(self.noise_multiplier, self.sampler)
 
-    def check(self, sampler):
+    def check(self, sampler: _Sampler) -> _Sampler:
         """The sampler, if it is the one that the plan was made for; call it before training.
 
         Args:
@@ -109,7 +113,7 @@ class Plan:
             >>> from jaxgdp.training import plan_budget, shuffle_sampler
             >>> step = {"noise_multiplier": 4.0, "sampling_prob": 0.1}
             >>> plan = plan_budget(**step, max_steps=16, quantities="mu")
-            >>> plan.check(shuffle_sampler(num_examples=100, batch_size=10))
+            >>> plan.check(shuffle_sampler(dataset_size=100, batch_size=10))
             Traceback (most recent call last):
             ValueError: sampler must be the one that the plan was made for, ('poisson', 0.1), ...
         """
@@ -124,10 +128,11 @@ class Plan:
                 f"sampler must overflow with a probability of at most the plan's {self.overflow:g},"
                 f" got {sampler.overflow:g}"
             )
-        if getattr(sampler, "max_steps", self.max_steps) < self.max_steps:
+        most = getattr(sampler, "max_steps", self.max_steps)
+        if most < self.max_steps:
             raise ValueError(
                 f"sampler must be made for all {self.max_steps} steps of the plan, got one for"
-                f" {sampler.max_steps}"
+                f" {most}"
             )
         return sampler
 
@@ -136,7 +141,7 @@ class Plan:
         """Names of the quantities."""
         return tuple(self.upper)
 
-    def at(self, step) -> dict[str, Bracket]:
+    def at(self, step: ArrayLike) -> dict[str, Bracket]:
         """The privacy of the first ``step`` steps: a gather, for use inside ``jit``, ``scan``,
         ``vmap``, ``pmap`` or ``shard_map``.
 
@@ -186,15 +191,15 @@ class Plan:
         scalar = () if xp is np else ...
         for name in table.upper:
             lower, upper = xp.asarray(table.lower[name]), xp.asarray(table.upper[name])
-            record = named(name)
-            worst = np.float32(record.worst)
-            if not record.grows:
+            of = named(name)
+            worst = np.float32(of.worst)
+            if not of.grows:
                 found[name] = Bracket(xp.where(beyond, worst, lower[after])[scalar], upper[before])
             else:
                 found[name] = Bracket(lower[before], xp.where(beyond, worst, upper[after])[scalar])
         return found
 
-    def refined(self, steps, progress=None) -> Plan:
+    def refined(self, steps: ArrayLike, progress: Any = None) -> Plan:
         """The plan with more numbers of steps computed, so that :meth:`at` is as narrow there as
         ``rtol`` asks.
 
@@ -231,7 +236,7 @@ class Plan:
             )
         return plan._with(new, brackets, int(np.sum(status != 0)))
 
-    def _with(self, new, brackets: dict[str, Bracket], wide: int) -> Plan:
+    def _with(self, new: np.ndarray, brackets: dict[str, Bracket], wide: int) -> Plan:
         """The plan with float64 brackets at new numbers of steps, none of which is in its table."""
         steps = np.concatenate([np.asarray(self.steps), new])
         order = np.argsort(steps)
@@ -244,17 +249,15 @@ class Plan:
             full = Bracket(
                 *(np.concatenate([np.asarray(old), np.asarray(side)])[order] for side, old in sides)
             )
-            record = named(name)
-            lower[name], upper[name] = (
-                full if not record.monotone else _monotone(full, record.grows)
-            )
+            of = named(name)
+            lower[name], upper[name] = full if not of.monotone else _monotone(full, of.grows)
         steps = steps[order].astype(np.int32)
         position = np.searchsorted(steps, np.arange(self.max_steps + 1)).astype(np.int32)
         return dataclasses.replace(
             self, steps=steps, position=position, lower=lower, upper=upper, wide=self.wide + wide
         )
 
-    def _table(self, name) -> Bracket:
+    def _table(self, name: str) -> Bracket:
         """The computed brackets of one quantity, as float64: beside a float32 array a limit would
         be rounded.
         """
@@ -266,13 +269,15 @@ class Plan:
         """The plan with the numbers of steps that :meth:`max_steps_within` has computed since."""
         return vars(self).get("_known", self)
 
-    def _on_host(self):
+    def _on_host(self) -> None:
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self)):
             raise ValueError(
                 "a plan can be asked for a number of steps on the host only; inside jit use at()"
             )
 
-    def max_steps_within(self, target=None, *, progress=None, **limits) -> int:
+    def max_steps_within(
+        self, target: Target | None = None, *, progress: Any = None, **limits: float
+    ) -> int:
         """The largest number of steps, up to ``max_steps``, at which every limit is certified to
         hold.
 
@@ -316,9 +321,11 @@ class Plan:
         own = [goal for goal in goals if isinstance(goal, Limit) or self._tabulates(goal)]
         with show_progress("searching for the last step", _SEARCH, progress) as count:
             last = self._within(own, count) if own else self.max_steps
-            return last if len(own) == len(goals) else self._search(target, last, count)
+            if target is None or len(own) == len(goals):
+                return last
+            return self._search(target, last, count)
 
-    def _tabulates(self, target) -> bool:
+    def _tabulates(self, target: Target) -> bool:
         """Whether a target is about a quantity of the plan at the plan's own δ, ε, FPR, d or
         floor.
         """
@@ -327,7 +334,7 @@ class Plan:
         rate, asked = named(target.quantity).argument, dict(self.asked)
         return rate is None or float(target.parameters().get(rate, asked[rate])) == asked[rate]
 
-    def _within(self, goals, progress) -> int:
+    def _within(self, goals: list[Limit | Target], progress: Any) -> int:
         """The last step of the plan's own table within some limits, once the table has it and the
         step after it.
         """
@@ -354,14 +361,14 @@ class Plan:
         )  # the one thing a plan ever learns; its fields stay as they were made
         return int(computed[last]) if last >= 0 else 0
 
-    def _search(self, target, most: int, progress) -> int:
+    def _search(self, target: Target, most: int, progress: Any) -> int:
         """The last step up to ``most`` that is within a target the table knows nothing about."""
         asked = dict(self.asked) | {
             name: float(value) for name, value in target.parameters().items()
         }
         period = self._run.period
 
-        def evaluate(periods):
+        def evaluate(periods: np.ndarray) -> tuple[Array, Array]:
             steps = np.minimum(period * np.asarray(periods), most)
             brackets, _ = self._run.certified(
                 steps, (target.quantity,), asked, self.overflow, progress
@@ -386,13 +393,13 @@ _ARRAYS = ("steps", "position", "lower", "upper")
 _STATIC = tuple(field.name for field in dataclasses.fields(Plan) if field.name not in _ARRAYS)
 
 
-def _flatten_with_keys(plan: Plan):
+def _flatten_with_keys(plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     table = plan._latest()
     arrays = tuple((jax.tree_util.GetAttrKey(name), getattr(table, name)) for name in _ARRAYS)
     return arrays, tuple(getattr(table, name) for name in _STATIC)
 
 
-def _unflatten(static, arrays) -> Plan:
+def _unflatten(static: tuple[Any, ...], arrays: Iterable[Any]) -> Plan:
     return Plan(*arrays, **dict(zip(_STATIC, static, strict=True)))
 
 

@@ -19,13 +19,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from scipy.special import betainc
 
+from ..deprecation import renamed_arguments, renamed_fields
 from ..numerics.errors import BINOMIAL_TAIL
+from ..numerics.shapes import Array, Bool, Int
 from ..numerics.validation import checked, probability, whole
 from .arguments import prng_key
 
@@ -43,18 +45,19 @@ class Batch(NamedTuple):
             bool.
     """
 
-    indices: Any
-    mask: Any
-    overflowed: Any
+    indices: Int[Array, " padded"]
+    mask: Bool[Array, " padded"]
+    overflowed: Bool[Array, ""]
 
 
+@renamed_fields(num_examples="dataset_size")
 @dataclass(frozen=True)
 class PoissonSampler:
     """Draws padded Poisson batches inside ``jit``, ``scan``, ``vmap`` and ``shard_map``; build it
     with :func:`poisson_sampler`.
 
     Attributes:
-        num_examples: n, records in the data set (or in one device's share of it).
+        dataset_size: n, records in the data set (or in one device's share of it).
         sampling_prob: p asked for; the draw uses p rounded down to a multiple of 2⁻³², which is at
             least as private.
         padded_size: B, the static size of a batch.
@@ -62,7 +65,7 @@ class PoissonSampler:
         max_steps: number of steps it was computed for.
     """
 
-    num_examples: int
+    dataset_size: int
     sampling_prob: float
     padded_size: int
     overflow: float
@@ -76,9 +79,9 @@ class PoissonSampler:
     @property
     def expected_batch_size(self) -> float:
         """n·p: what the noisy sum of a batch is divided by, whatever its actual size."""
-        return self.num_examples * self.sampling_prob
+        return self.dataset_size * self.sampling_prob
 
-    def sample(self, key) -> Batch:
+    def sample(self, key: Array) -> Batch:
         """Draw one batch.
 
         Args:
@@ -92,30 +95,33 @@ class PoissonSampler:
 
         Example:
             >>> import jax
-            >>> sampler = poisson_sampler(num_examples=1000, sampling_prob=0.05, max_steps=100)
+            >>> sampler = poisson_sampler(dataset_size=1000, sampling_prob=0.05, max_steps=100)
             >>> batch = jax.jit(sampler.sample)(jax.random.key(0))
             >>> batch.indices.shape == batch.mask.shape == (sampler.padded_size,)
             True
         """
         prng_key("key", key)
         if self.sampling_prob == 1.0:
-            chosen = jnp.ones(self.num_examples, bool)
+            chosen = jnp.ones(self.dataset_size, bool)
         else:
             # whole words: a float32 uniform has only 23 bits, which would move a small p by per
             # cents
-            words = jax.random.bits(key, (self.num_examples,), jnp.uint32)
+            words = jax.random.bits(key, (self.dataset_size,), jnp.uint32)
             chosen = words < jnp.uint32(math.floor(self.sampling_prob * _WORD))
         return padded_batch(chosen, self.padded_size)
 
 
-def overflow_probability(num_examples, sampling_prob, padded_size, max_steps) -> float:
+@renamed_arguments(num_examples="dataset_size")
+def overflow_probability(
+    dataset_size: int, sampling_prob: float, padded_size: int, max_steps: int
+) -> float:
     """Bound on the probability that a run draws a batch of ``padded_size`` records or more:
     max_steps·Pr[Bin(n, p) ≥ B].
 
     0 where the whole data set fits.
 
     Args:
-        num_examples: n ≥ 1. sampling_prob: p in (0, 1]. padded_size: B ≥ 1. max_steps: whole number
+        dataset_size: n ≥ 1. sampling_prob: p in (0, 1]. padded_size: B ≥ 1. max_steps: whole number
             ≥ 1.
 
     Returns:
@@ -126,10 +132,10 @@ def overflow_probability(num_examples, sampling_prob, padded_size, max_steps) ->
 
     Example:
         >>> # 11/2¹⁰, rounded up
-        >>> overflow_probability(num_examples=10, sampling_prob=0.5, padded_size=9, max_steps=1)
+        >>> overflow_probability(dataset_size=10, sampling_prob=0.5, padded_size=9, max_steps=1)
         0.010742198...
     """
-    n, size = int(whole("num_examples", num_examples)), int(whole("padded_size", padded_size))
+    n, size = int(whole("dataset_size", dataset_size)), int(whole("padded_size", padded_size))
     p, steps = (
         float(probability("sampling_prob", sampling_prob)),
         int(whole("max_steps", max_steps)),
@@ -141,14 +147,19 @@ def overflow_probability(num_examples, sampling_prob, padded_size, max_steps) ->
     )
 
 
+@renamed_arguments(num_examples="dataset_size")
 def poisson_sampler(
-    num_examples, sampling_prob, max_steps, overflow=1e-20, padded_size=None
+    dataset_size: int,
+    sampling_prob: float,
+    max_steps: int,
+    overflow: float = 1e-20,
+    padded_size: int | None = None,
 ) -> PoissonSampler:
     """A sampler whose padded size is the smallest that keeps the overflow of the whole run within
     ``overflow``.
 
     Args:
-        num_examples: n ≥ 1, records in the data set, taken to be public. On several devices, in one
+        dataset_size: n ≥ 1, records in the data set, taken to be public. On several devices, in one
             device's share: each samples its own share with its own key, the union is a Poisson
             sample of the whole, and as a record is in one share only, the ``overflow`` of one share
             is that of all.
@@ -167,11 +178,11 @@ def poisson_sampler(
             in a thousand.
 
     Example:
-        >>> sampler = poisson_sampler(num_examples=60_000, sampling_prob=0.01, max_steps=1000)
+        >>> sampler = poisson_sampler(dataset_size=60_000, sampling_prob=0.01, max_steps=1000)
         >>> sampler.padded_size, sampler.expected_batch_size
         (860, 600.0)
     """
-    n, steps = int(whole("num_examples", num_examples)), int(whole("max_steps", max_steps))
+    n, steps = int(whole("dataset_size", dataset_size)), int(whole("max_steps", max_steps))
     p = float(
         checked(
             "sampling_prob",
@@ -183,7 +194,7 @@ def poisson_sampler(
     return PoissonSampler(n, p, *checked_padding(n, p, steps, overflow, padded_size), steps)
 
 
-def padded_batch(chosen, padded_size: int) -> Batch:
+def padded_batch(chosen: Array, padded_size: int) -> Batch:
     """The chosen records as a batch of ``padded_size``, emptied if they are more.
 
     Args:
@@ -197,13 +208,13 @@ def padded_batch(chosen, padded_size: int) -> Batch:
 
 
 def checked_padding(
-    num_examples: int, rate: float, max_steps: int, overflow, padded_size
+    dataset_size: int, rate: float, max_steps: int, overflow: float, padded_size: int | None
 ) -> tuple[int, float]:
     """The padded size, as given or the smallest that ``overflow`` allows, and its
     :func:`overflow_probability`.
 
     Args:
-        num_examples, rate, max_steps: as for :func:`overflow_probability`. overflow, padded_size:
+        dataset_size, rate, max_steps: as for :func:`overflow_probability`. overflow, padded_size:
             as for :func:`poisson_sampler`.
 
     Raises:
@@ -214,10 +225,10 @@ def checked_padding(
         checked("overflow", overflow, "in [1e-100, 1e-3]", lambda a: (a >= 1e-100) & (a <= 1e-3))
     )
     if padded_size is None:
-        size = _smallest_padded_size(num_examples, rate, max_steps, largest)
+        size = _smallest_padded_size(dataset_size, rate, max_steps, largest)
     else:
         size = int(whole("padded_size", padded_size))
-    found = overflow_probability(num_examples, rate, size, max_steps)
+    found = overflow_probability(dataset_size, rate, size, max_steps)
     if found > 1e-3:
         raise ValueError(
             f"padded_size must overflow in at most one run in a thousand, got {size}: {found:.3g}"
@@ -226,17 +237,17 @@ def checked_padding(
 
 
 def _smallest_padded_size(
-    num_examples: int, sampling_prob: float, max_steps: int, overflow: float
+    dataset_size: int, sampling_prob: float, max_steps: int, overflow: float
 ) -> int:
     """The smallest B with an :func:`overflow_probability` of at most ``overflow``.
 
     Args:
-        num_examples, sampling_prob, max_steps: as for :func:`overflow_probability`. overflow: the
+        dataset_size, sampling_prob, max_steps: as for :func:`overflow_probability`. overflow: the
             bound.
     """
-    low, high = 0, num_examples  # the bound holds at high, never at low
+    low, high = 0, dataset_size  # the bound holds at high, never at low
     while high - low > 1:
         middle = (low + high) // 2
-        fits = overflow_probability(num_examples, sampling_prob, middle, max_steps) <= overflow
+        fits = overflow_probability(dataset_size, sampling_prob, middle, max_steps) <= overflow
         low, high = (low, middle) if fits else (middle, high)
     return high

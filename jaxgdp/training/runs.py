@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -11,6 +11,20 @@ from ..mechanisms import Composition, RandomAllocation, Shuffled, compose, dpsgd
 from ..numerics.shapes import Array
 from ..quantities.registry import named
 from .overflow import certified, without_steps
+
+
+class Sampler(Protocol):
+    """What the accounting reads of a sampler of batches."""
+
+    @property
+    def accounted(self) -> tuple:
+        """Its kind, and what else decides the privacy of a run."""
+        ...
+
+    @property
+    def overflow(self) -> float:
+        """Bound on the probability that any batch of a run overflows."""
+        ...
 
 
 class Run(NamedTuple):
@@ -51,7 +65,7 @@ class Run(NamedTuple):
         asked: dict[str, Any],
         overflow: float,
         progress: Any = None,
-    ) -> tuple[dict[str, Bracket], np.ndarray]:
+    ) -> tuple[dict[str, Bracket], Array]:
         """Brackets of quantities after numbers of steps: as
         :func:`jaxgdp.training.overflow.certified`.
 

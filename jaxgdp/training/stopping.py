@@ -16,7 +16,7 @@ _GUESSES = 4  # rounds that trust the power law
 _GUARD = 32  # a guess is flanked at this part of the gap
 
 
-def _guess(good: int, bad: int, scores) -> float | None:
+def _guess(good: int, bad: int, scores: dict[int, float]) -> float | None:
     """Where the power law through both ends of a gap has the score 1; from no steps on, that
     through two ends beyond, or a root.
     """
@@ -93,7 +93,7 @@ def last_within(evaluate: Callable, good: int, bad: int) -> int:
     return good
 
 
-def narrowed(good: int, bad: int, tried, met) -> tuple[int, int]:
+def narrowed(good: int, bad: int, tried: np.ndarray, met: np.ndarray) -> tuple[int, int]:
     """The gap after some numbers of steps in it were tried: up to the last that is within, or from
     there on.
     """

@@ -4,18 +4,21 @@ when the budget is spent.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
+from ..numerics.shapes import Array, ArrayLike, Bool, Int, PyTree
 from ..numerics.validation import checked, positive
 from .arguments import ParameterShapes, check_one_per_example, prng_key
 from .clipping import clipped_sum
 from .noise import standard_normal
 
+Schedule: TypeAlias = Callable[[Any], Any]  # step → number
 _MOST = 2**31 - 2
 _UNLIMITED = _MOST + 1
 
@@ -35,15 +38,21 @@ class PrivatizeState(NamedTuple):
             against them.
     """
 
-    key: Any
-    step: Any
-    max_steps: Any
-    spent: Any
-    inner: Any
-    shapes: Any = ParameterShapes()
+    key: Array
+    step: Int[Array, ""]
+    max_steps: Int[Array, ""]
+    spent: Bool[Array, ""]
+    inner: PyTree
+    shapes: ParameterShapes = ParameterShapes()
 
 
-def noisy_mean(total, key, clip_norm, noise_multiplier, expected_batch_size):
+def noisy_mean(
+    total: PyTree,
+    key: Array,
+    clip_norm: Array | float,
+    noise_multiplier: Array | float,
+    expected_batch_size: Array | float,
+) -> PyTree:
     """(Σ + σ·C·N(0, I)) / expected batch size, for a sum of clipped gradients.
 
     Args:
@@ -70,7 +79,7 @@ def noisy_mean(total, key, clip_norm, noise_multiplier, expected_batch_size):
     return jax.tree.unflatten(structure, noisy)
 
 
-def _copied(key):
+def _copied(key: Array) -> Array:
     """The same key in an array of its own, so that donating a state does not delete the caller's
     key.
     """
@@ -81,7 +90,7 @@ def _copied(key):
     return jnp.copy(key)
 
 
-def _steps(max_steps):
+def _steps(max_steps: ArrayLike | None) -> Array:
     if max_steps is None:
         return jnp.asarray(_UNLIMITED, jnp.int32)
     valid = f"a whole number in [0, {_MOST}] or None"
@@ -90,13 +99,13 @@ def _steps(max_steps):
 
 
 def privatize(
-    clip_norm,
-    noise_multiplier,
-    expected_batch_size,
-    key,
-    max_steps=None,
-    inner=None,
-    axis_name=None,
+    clip_norm: Array | float,
+    noise_multiplier: ArrayLike | Schedule,
+    expected_batch_size: ArrayLike | Schedule,
+    key: Array,
+    max_steps: ArrayLike | None = None,
+    inner: optax.GradientTransformation | None = None,
+    axis_name: str | None = None,
 ) -> optax.GradientTransformationExtraArgs:
     """DP-SGD as an optax transformation: per-example gradients in, a private update out.
 
@@ -168,7 +177,7 @@ def privatize(
     optimiser = optax.with_extra_args_support(inner if inner is not None else optax.identity())
     at = lambda value, step: value(step) if callable(value) else value
 
-    def init(params):
+    def init(params: PyTree) -> PrivatizeState:
         return PrivatizeState(
             _copied(key),
             jnp.zeros((), jnp.int32),
@@ -179,15 +188,15 @@ def privatize(
         )
 
     def update(
-        updates,
-        state,
-        params=None,
+        updates: PyTree,
+        state: PrivatizeState,
+        params: PyTree = None,
         *,
-        mask=None,
-        noise_multiplier=noise_multiplier,
-        admitted=True,
-        **extra,
-    ):
+        mask: ArrayLike | None = None,
+        noise_multiplier: ArrayLike | Schedule = noise_multiplier,
+        admitted: ArrayLike = True,
+        **extra: Any,
+    ) -> tuple[PyTree, PrivatizeState]:
         known = state.shapes if params is None else ParameterShapes.of(params)
         shapes = ParameterShapes.read(known)
         if shapes is not None:
@@ -215,4 +224,4 @@ def privatize(
             state.shapes,
         )
 
-    return optax.GradientTransformationExtraArgs(init, update)
+    return optax.GradientTransformationExtraArgs(init, update)  # type: ignore[arg-type]

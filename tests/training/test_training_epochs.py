@@ -20,7 +20,7 @@ def epoch(sampler, start, key=KEY):
 
 
 def test_every_record_is_in_one_shuffled_batch_an_epoch():
-    sampler = shuffle_sampler(num_examples=50, batch_size=8)
+    sampler = shuffle_sampler(dataset_size=50, batch_size=8)
     first, second = epoch(sampler, 0), epoch(sampler, sampler.num_batches)
     for batches in (first, second):
         assert sorted(np.concatenate(batches).tolist()) == list(range(50))

@@ -54,7 +54,7 @@ def test_batches_without_subsampling_hold_every_record():
 
 def test_batch_that_does_not_fit_is_emptied_not_cut():
     sampler = PoissonSampler(
-        num_examples=100, sampling_prob=0.5, padded_size=50, overflow=0.5, max_steps=1
+        dataset_size=100, sampling_prob=0.5, padded_size=50, overflow=0.5, max_steps=1
     )
     batch = jax.vmap(sampler.sample)(jax.random.split(jax.random.key(0), 400))
     sizes = np.asarray(batch.mask).sum(1)
@@ -125,7 +125,7 @@ def test_cost_of_emptying_is_within_the_bound_and_would_be_missed_without_it():
 @pytest.mark.parametrize(
     "bad, named",
     [
-        ({"num_examples": 0}, "num_examples"),
+        ({"dataset_size": 0}, "dataset_size"),
         ({"sampling_prob": 0.0}, "sampling_prob"),
         ({"sampling_prob": 1e-12}, r"sampling_prob must be in \[2\*\*-32, 1\]"),
         ({"max_steps": 1.5}, "max_steps"),
@@ -135,4 +135,4 @@ def test_cost_of_emptying_is_within_the_bound_and_would_be_missed_without_it():
 )
 def test_bad_input_is_named(bad, named):
     with pytest.raises(ValueError, match=named):
-        poisson_sampler(**({"num_examples": 100, "sampling_prob": 0.1, "max_steps": 10} | bad))
+        poisson_sampler(**({"dataset_size": 100, "sampling_prob": 0.1, "max_steps": 10} | bad))

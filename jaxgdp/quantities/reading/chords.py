@@ -10,9 +10,10 @@ from ...accounting.certify.curve import Points, log_intercept
 from ...numerics import namespace as xp
 from ...numerics.errors import UNIT
 from ...numerics.normal import argmax, log1mexp, log_error, log_sub, safe_log
+from ...numerics.shapes import Array
 
 
-def tpr_line(p: Points, log_fpr):
+def tpr_line(p: Points, log_fpr: Array) -> tuple[Array, Array]:
     """Upper bound on log TPR, and lower bound on log β, at one FPR: the lowest of the supporting
     lines with slopes e^{ℓ_k}.
 
@@ -33,7 +34,7 @@ def tpr_line(p: Points, log_fpr):
     return log_tpr, xp.maximum(log1mexp(log_tpr), log_beta - log_error(log_beta))
 
 
-def alpha_line(p: Points, log_fnr):
+def alpha_line(p: Points, log_fnr: Array) -> Array:
     """Lower bound on log α at one FNR: the highest of the supporting lines with slopes e^{ℓ_k}.
 
     Method: docs/method/mu.md#floor
@@ -46,7 +47,7 @@ def alpha_line(p: Points, log_fnr):
     return log_alpha - log_error(log_alpha)
 
 
-def tpr_chord(p: Points, log_fpr):
+def tpr_chord(p: Points, log_fpr: Array) -> tuple[Array, Array]:
     """(log TPR, log β) that the attack achieves at one FPR: chords between consecutive tests, a
     stricter test, or a laxer one obeyed only part of the time.
 
@@ -85,7 +86,7 @@ def tpr_chord(p: Points, log_fpr):
     )
 
 
-def chord_to_end(p: Points, log_fpr):
+def chord_to_end(p: Points, log_fpr: Array) -> tuple[Array, Array]:
     """(log TPR, log β) at one FPR of the chord from the strictest test above it to the last point,
     at α = 0.
     """
@@ -98,7 +99,7 @@ def chord_to_end(p: Points, log_fpr):
     return xp.where(usable, mix(p.log_tpr), -xp.inf), xp.where(usable, mix(p.log_beta), 0.0)
 
 
-def alpha_chord(p: Points, log_fnr):
+def alpha_chord(p: Points, log_fnr: Array) -> tuple[Array, Array]:
     """(log α, log TPR) that the attack achieves at one FNR: the chord between the last test
     certainly not above it and the next.
 

@@ -8,6 +8,7 @@ from ...accounting.certify.curve import Curve, Points, log_delta_at, log_interce
 from ...bracket import Bracket
 from ...numerics import namespace as xp
 from ...numerics.errors import EXP
+from ...numerics.shapes import Array
 from . import unsampled
 
 
@@ -20,7 +21,7 @@ def probability(log_bracket: Bracket) -> Bracket:
     return Bracket(lower * (1.0 - EXP), xp.minimum(xp.maximum(upper * (1.0 + EXP), tiny), 1.0))
 
 
-def delta_achieved(p: Points, epsilon):
+def delta_achieved(p: Points, epsilon: Array) -> Array:
     """log of the best TPR − e^ε·α over the attack's tests.
 
     Method: docs/method/attack.md#lower
@@ -28,7 +29,7 @@ def delta_achieved(p: Points, epsilon):
     return xp.max(xp.where(p.used, log_intercept(epsilon, p.log_alpha, p.log_tpr, -1.0), -xp.inf))
 
 
-def log_delta(curve: Curve, epsilon, *, symmetric: bool) -> Bracket:
+def log_delta(curve: Curve, epsilon: Array, *, symmetric: bool) -> Bracket:
     """log δ(ε), ε ≥ 0, with δ(ε) = Pr[Y > ε] − e^ε·Pr[X > ε] (the larger direction for the
     symmetrised curve).
 

@@ -4,6 +4,7 @@ points.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...accounting.certify.curve import Points
@@ -11,9 +12,10 @@ from ...accounting.certify.vertices import Vertices
 from ...numerics import namespace as xp
 from ...numerics.errors import QUANTILE, QUANTILE_AT_ZERO
 from ...numerics.normal import ndtri_exp
+from ...numerics.shapes import Array
 
 
-def quantiles(log_alpha, log_tpr, log_beta):
+def quantiles(log_alpha: Array, log_tpr: Array, log_beta: Array) -> tuple[Array, Array]:
     """Φ⁻¹(α) and Φ⁻¹(TPR) of many points in one evaluation, TPR from the smaller of itself and
     FNR.
     """
@@ -21,7 +23,7 @@ def quantiles(log_alpha, log_tpr, log_beta):
     return z_alpha, xp.where(log_tpr < log_beta, z, -z)
 
 
-def difference(z_alpha, z_tpr, sign):
+def difference(z_alpha: Array, z_tpr: Array, sign: float) -> Array:
     """μ = Φ⁻¹(TPR) − Φ⁻¹(α), moved by its rounding error in the direction of ``sign``."""
     value = (
         z_tpr
@@ -33,7 +35,7 @@ def difference(z_alpha, z_tpr, sign):
     return xp.where((z_alpha == -xp.inf) & (z_tpr > -xp.inf), xp.inf, value)
 
 
-def from_the_middle(p: Points):
+def from_the_middle(p: Points) -> Array:
     """Whether the vertices of a dominating half-curve begin at ℓ = 0: what lies before the first
     one is unknown.
 
@@ -42,7 +44,9 @@ def from_the_middle(p: Points):
     return xp.min(xp.where(p.used, p.low, xp.inf)) <= 0.0
 
 
-def gaps(v: Vertices, matters, log_rest: Any = 0.0):
+def gaps(
+    v: Vertices, matters: Callable[[Array, Array, Array], Array], log_rest: Any = 0.0
+) -> Array:
     """What μ may exceed that of all vertices by, in gaps between the FPRs that one piece and the
     next one reach.
 

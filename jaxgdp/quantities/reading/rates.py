@@ -20,6 +20,7 @@ from ...numerics import namespace as xp
 from ...numerics.errors import LOGS
 from ...numerics.normal import log1mexp, log_error
 from ...numerics.once import once
+from ...numerics.shapes import Array
 from . import unsampled
 from .chords import tpr_chord
 
@@ -43,7 +44,9 @@ def _lines(p: Points, others: tuple[Vertices, ...]):
     return epsilon, log_delta, log_rest, usable
 
 
-def _certified(upper_lines, lower_lines, log_fpr):
+def _certified(
+    upper_lines: tuple[Array, ...], lower_lines: tuple[Array, ...], log_fpr: Array
+) -> tuple[Array, Array]:
     """(log TPR, log β) no attacker can beat at one FPR.
 
     Slopes above one: TPR ≤ δ + e^ε·α. Slopes below one: β ≥ e^{−ε}·(1 − δ − α).
@@ -82,7 +85,7 @@ def _mirror(p: Points) -> Points:
 
 
 @once
-def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bracket]:
+def error_rates(curve: Curve, log_fpr: Array, *, symmetric: bool) -> tuple[Bracket, Bracket]:
     """log TPR and log FNR at one FPR, each a bracket.
 
     The upper TPR and the lower FNR belong to the dominating pair; the other sides are achieved by
@@ -120,7 +123,7 @@ def error_rates(curve: Curve, log_fpr, *, symmetric: bool) -> tuple[Bracket, Bra
     return Bracket(tpr_low, tpr_high), Bracket(beta_low, beta_high)
 
 
-def _together(log_tpr, log_beta, side):
+def _together(log_tpr: Array, log_beta: Array, side: float) -> tuple[Array, Array]:
     """Bounds on both rates (TPR from above for side 1.0, from below for −1.0), each with what the
     other says: next to 1 a rate has lost the digits of its log, and the other has them all."""
     tpr, beta = log1mexp(log_beta) * (1.0 - side * LOGS), log1mexp(log_tpr) * (1.0 + side * LOGS)
@@ -129,7 +132,9 @@ def _together(log_tpr, log_beta, side):
     return xp.maximum(log_tpr, tpr), xp.minimum(log_beta, beta)
 
 
-def threshold_of_fpr(curve: Curve, log_fpr, found=None, *, symmetric: bool):
+def threshold_of_fpr(
+    curve: Curve, log_fpr: Array, found: Bracket | None = None, *, symmetric: bool
+) -> Array:
     """|ℓ| at which the dominating pair has an FPR, by log-linear interpolation between vertices: an
     estimate.
 
@@ -144,7 +149,7 @@ def threshold_of_fpr(curve: Curve, log_fpr, found=None, *, symmetric: bool):
     return xp.maximum(xp.maximum(right, left), 0.0)
 
 
-def _crossing(p: Points, falling, value):
+def _crossing(p: Points, falling: Array, value: Array) -> Array:
     """Threshold at which a rate that falls along the vertices has a value; 0 where it starts below,
     the last where it ends above.
     """

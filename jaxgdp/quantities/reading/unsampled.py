@@ -10,11 +10,12 @@ from __future__ import annotations
 from ...numerics import namespace as xp
 from ...numerics.errors import CLOSED_LOG_DELTA, CLOSED_RATES
 from ...numerics.normal import log_gaussian_delta, log_ndtr, ndtri_exp
+from ...numerics.shapes import Array
 
 _PARTS, _ROUNDS = 33, 13  # so many parts in every round: 64 halvings in all
 
 
-def log_delta(epsilon, mu, side):
+def log_delta(epsilon: Array, mu: Array, side: float) -> Array:
     """log δ_μ(ε) for ε ≥ 0, moved by its rounding error: for small μ it is a difference of nearly
     equal Mills ratios.
 
@@ -28,7 +29,7 @@ def log_delta(epsilon, mu, side):
     return xp.where(some, value, xp.where(mu > 0.0, 0.0, -xp.inf))
 
 
-def epsilon(log_d, mu, side):
+def epsilon(log_d: Array, mu: Array, side: float) -> Array:
     """ε with δ_μ(ε) = δ, by a search in equal parts; 0 where δ_μ(0) ≤ δ, and ∞ where μ is."""
     known = xp.isfinite(mu)
     finite = xp.where(known, mu, 1.0)
@@ -36,7 +37,7 @@ def epsilon(log_d, mu, side):
 
     share = xp.arange(1.0, _PARTS) / _PARTS
 
-    def narrow(_, ends):
+    def narrow(_, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         at = low[..., None] + (high - low)[..., None] * share
         within = ~(log_delta(at, finite, side) > log_d)
@@ -50,7 +51,7 @@ def epsilon(log_d, mu, side):
     return xp.where(known, xp.where(side > 0.0, high, low), xp.inf)
 
 
-def error_rates(log_fpr, mu, side):
+def error_rates(log_fpr: Array, mu: Array, side: float) -> tuple[Array, Array]:
     """(log TPR, log FNR) at one FPR on the curve of μ: TPR moved towards ``side``, FNR away from
     it.
 
@@ -68,7 +69,7 @@ def error_rates(log_fpr, mu, side):
     return xp.minimum(log_tpr, 0.0), xp.minimum(log_beta, 0.0)
 
 
-def bayes_risk(prior, mu):
+def bayes_risk(prior: Array, mu: Array):
     """min over α of π·α + (1 − π)·f_μ(α), to ``errors.CLOSED_RISK``; π is the prior probability
     that the record is absent.
     """
