@@ -64,7 +64,7 @@ def _rounds(form: _Form) -> int:
     return int(np.ceil(np.log2(np.log(form.between[1] / form.between[0]) / _NARROW)))
 
 
-def _met(form: _Form, value: Array | float, goal: Array | float) -> Array:
+def _met(form: _Form, value: Array | float, goal: Array | float) -> Array | bool:
     return value <= goal if form.grows else value >= goal
 
 
@@ -108,7 +108,7 @@ def _solve_jvp(
     return sigma, (moved_goal - change) / slope
 
 
-def _refuse_missing_argument(name: str, at: Array | None) -> None:
+def _refuse_missing_argument(name: str, at: ArrayLike | None) -> None:
     """Raise where the function of a quantity needs an argument that is not given, or takes none."""
     if at is not None and named(name).argument is None:
         raise ValueError(f"at must not be given for {name!r}, which is asked at nothing")

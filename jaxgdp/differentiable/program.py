@@ -16,6 +16,7 @@ from scipy.special import ndtr
 
 from ..accounting.certify.curve import Curve, gaussian_parts
 from ..accounting.certify.differentiable_law import Law, dominating_law, log_delta
+from ..accounting.certify.frequency_tables import Tables
 from ..accounting.certify.half_curve import half_curve
 from ..accounting.certify.lattice import Grid, Sparse
 from ..accounting.certify.steps import uses
@@ -50,9 +51,15 @@ class Form(NamedTuple):
     chosen) and whether the query is the smallest rate that matters."""
 
     name: str
-    adjacency: Adjacency | str
+    adjacency: Adjacency
     lattice: LatticeChoice | None
     rtol: float
+
+    @property
+    def chosen(self) -> LatticeChoice:
+        """The lattice, once there is one."""
+        assert self.lattice is not None
+        return self.lattice
 
 
 NOTHING = -1000.0  # depth of TPR that every curve reaches at once: none is asked for
@@ -98,16 +105,16 @@ def _plans(groups: Groups, rates: Rates, form: Form) -> Plan:
         xp.stop_gradient, (groups, rates.z_floor, rates.z_delta)
     )
     depths = z_floor, z_delta, form.rtol, _FAINTEST, _NOTHING_SEEN
-    return plan_whole(groups, uses(groups), *depths, 0.0, form.lattice.pieces)
+    return plan_whole(groups, uses(groups), *depths, 0.0, form.chosen.pieces)
 
 
 def _both(
-    one_piece: Callable[[Plan, Grid, Array], PyTree], plans: Plan, form: Form, tables: Array | None
+    one_piece: Callable[[Plan, Grid, Array], PyTree], plans: Plan, form: Form, tables: Tables | None
 ) -> PyTree:
     """``one_piece(plan, grid, reverse)`` for every piece of both sides, compiled once where both
     have lattices of one shape.
     """
-    shapes = _grids(form.lattice)[0]
+    shapes = _grids(form.chosen)[0]
     if shapes[0] == shapes[1]:
 
         def side(of: PyTree):
@@ -125,7 +132,7 @@ def _both(
 
 @functools.partial(jax.jit, static_argnames=("form", "bare"))
 def _compiled_halves(
-    groups: Groups, rates: Rates, tables: Array | None, *, form: Form, bare: bool
+    groups: Groups, rates: Rates, tables: Tables | None, *, form: Form, bare: bool
 ) -> tuple[PyTree, ...]:
     """Plans and vertices of both sides, for any number: (plans, above, below, …)."""
     plans = _plans(groups, rates, form)
@@ -141,15 +148,15 @@ def _halves(groups: Groups, rates: Rates, form: Form, bare: bool) -> tuple[PyTre
     """Plans and vertices of both sides (see ``half_curve``): by NumPy where all is known, else by a
     program.
     """
-    form = Form("", "", form.lattice, form.rtol)
+    form = form._replace(name="", adjacency=Adjacency.ADD_REMOVE)
     if _traced(groups, rates):
-        tables = _grids(form.lattice)[1]
+        tables = _grids(form.chosen)[1]
         return _compiled_halves(
             groups, rates, None if tables[0] is None else _stacked(tables), form=form, bare=bare
         )
-    shapes, tables = form.lattice.grids()
-    plans, pieces, sides = _plans(groups, rates, form), range(form.lattice.pieces), []
-    for side, reverse in enumerate((np.bool_(False), np.bool_(True))):
+    shapes, tables = form.chosen.grids()
+    plans, pieces, sides = _plans(groups, rates, form), range(form.chosen.pieces), []
+    for side, reverse in enumerate(np.array([False, True])):
         grid = _grid(shapes[side], tables[side])
         of = [jax.tree.map(lambda a: a[side, piece], plans) for piece in pieces]  # noqa: B023
         sides.append(
@@ -196,10 +203,10 @@ def _pull(groups: Groups, plans: Plan, touch: Tangency, form: Form) -> Groups:
 
     Points without weight are left out where that is known. Where it is not, one program serves all
     points of both sides, if their lattices have one shape."""
-    shapes, tables = _grids(form.lattice)
+    shapes, tables = _grids(form.chosen)
     points = touch.epsilon, touch.spread, touch.sign
 
-    def at(shape: Any, table: Array | None, reverse: Array, plans: Plan, log_weights: Array):
+    def at(shape: Any, table: Tables | None, reverse: Array, plans: Plan, log_weights: Array):
         """Of one side: a plan for each piece, and what follows them for each point."""
 
         def one(point: tuple[Array, ...]):
@@ -240,7 +247,7 @@ def _slope(
     place: tuple[Array, Array],
     reverse: Array,
     shape: Any,
-    table: Array | None,
+    table: Tables | None,
 ) -> tuple[Array, Groups]:
     """log δ(ε) of one side and its derivative, by way of the masses of one step: what comes after
     them compiles once for all mechanisms.
@@ -256,7 +263,7 @@ def _slope(
         return jax.tree.map(np.asarray, (value, by_groups))
 
 
-def _grid(shape: Any, table: Array | None) -> Grid:
+def _grid(shape: Any, table: Tables | None) -> Grid:
     return shape if table is None else Sparse(table, shape)
 
 
@@ -264,7 +271,7 @@ def _by_law(
     law: Law,
     count: Array,
     plan: Plan,
-    table: Array | None,
+    table: Tables | None,
     place: tuple[Array, Array],
     *,
     shape: Any,
@@ -278,7 +285,7 @@ def _by_law(
 def _by_groups(
     groups: Groups,
     plan: Plan,
-    table: Array | None,
+    table: Tables | None,
     reverse: Array,
     by_law: tuple[Law, Array],
     *,
@@ -375,7 +382,7 @@ def settled(
     rtol: float,
     fpr_floor: Array | float,
     adjacency: Adjacency,
-    deepest: Array | None,
+    deepest: Array | float | None,
 ) -> list[LatticeChoice]:
     """The lattice on which each setting of a flat batch reached its accuracy, or came nearest to
     it.

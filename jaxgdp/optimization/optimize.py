@@ -291,7 +291,7 @@ def _descend(
         off: Array,
         by_free: dict[str, Array],
         by_scale: Array,
-    ) -> tuple[dict[str, Array], optax.OptState, Array, Any]:
+    ) -> tuple[Any, optax.OptState, Array, Any]:
         usefulness = lambda free, log_scale: proxy(_schedule(fixed, free, log_scale))
         value, (gain, gain_scale) = jax.value_and_grad(usefulness, argnums=(0, 1))(free, log_scale)
         slope = jax.tree.map(

@@ -40,7 +40,7 @@ def _with(p: Points, *extra: tuple[Array, Array, Array]) -> tuple[Array, ...]:
     )
 
 
-def _upper_rates(p: Points, log_floor: Array) -> tuple[Array, Array, Array]:
+def _upper_rates(p: Points, log_floor: Array) -> tuple[Array, ...]:
     """Rates of a dominating half-curve at which μ is evaluated: its vertices, and both ends of the
     range of rates.
 
@@ -86,7 +86,7 @@ def _upper(
     return xp.where(from_the_middle(p), known, xp.inf)
 
 
-def _lower_rates(p: Points, tests: Points, log_floor: Array) -> tuple[Array, Array, Array]:
+def _lower_rates(p: Points, tests: Points, log_floor: Array) -> tuple[Array, ...]:
     """Rates an attack achieves at which μ is evaluated: its tests, and chords between neighbours at
     both ends of the range.
     """
@@ -99,7 +99,7 @@ def _lower_rates(p: Points, tests: Points, log_floor: Array) -> tuple[Array, Arr
 
 def _lower(
     tests: Points,
-    rates: tuple[Array, Array, Array],
+    rates: tuple[Array, ...],
     z_alpha: Array,
     z_tpr: Array,
     log_floor: Array,

@@ -144,7 +144,7 @@ class Target:
         """The largest μ whose Gaussian curve meets the target."""
         return self.equivalent_mu(self.goal)
 
-    def place(self, mu: Array | None) -> Array:
+    def place(self, mu: Array) -> Array:
         """FPR of the point of f_μ that decides, on the half of the curve with FPR ≤ FNR."""
         raise NotImplementedError
 

@@ -52,7 +52,7 @@ class Mu(Target):
     def of_gaussian(self, mu: Array) -> Array:
         return mu
 
-    def place(self, mu: Array | None) -> Array:
+    def place(self, mu: Array) -> Array:
         return self.fpr_floor
 
     def without_noise(self, detected: Array, adjacency: str) -> Array:
@@ -110,7 +110,7 @@ class ApproximateMu(Target):
             low, high = np.where(met, middle, low), np.where(met, high, middle)
         return low
 
-    def place(self, mu: Array | None) -> Array:
+    def place(self, mu: Array) -> Array:
         return ndtr(ndtri(self.approximation) - mu)
 
     def without_noise(self, detected: Array, adjacency: str) -> Array:

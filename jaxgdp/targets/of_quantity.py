@@ -155,7 +155,7 @@ class OfQuantity(Target):
             found[here] = np.interp(np.log(mu[here]), grid, values)
         return found
 
-    def place(self, mu: Array | None) -> Array:
+    def place(self, mu: Array) -> Array:
         if self.asked.argument == "fpr":
             return np.clip(self.at, DEEPEST, HIGHEST_FLOOR)
         slope = 0.0 if self.asked.threshold is None else self.asked.threshold(self.at)

@@ -57,7 +57,7 @@ class EpsilonDelta(Target):
     def of_gaussian(self, mu: Array) -> Array:
         return gdp.epsilon(delta=self.delta, mu=mu)
 
-    def place(self, mu: Array | None) -> Array:
+    def place(self, mu: Array) -> Array:
         return np.clip(ndtr(-mu / 2.0 - self.epsilon / mu), DEEPEST, HIGHEST_FLOOR)
 
     def without_noise(self, detected: Array, adjacency: str) -> Array:
@@ -110,7 +110,7 @@ class Advantage(Target):
     def of_gaussian(self, mu: Array) -> Array:
         return gdp.advantage(mu=mu)
 
-    def place(self, mu: Array | None) -> Array:
+    def place(self, mu: Array) -> Array:
         return ndtr(-mu / 2.0)
 
     def without_noise(self, detected: Array, adjacency: str) -> Array:
@@ -172,7 +172,7 @@ class BayesRisk(Target):
     def of_gaussian(self, mu: Array) -> Array:
         return gdp.bayes_risk(prior=self.prior, mu=mu)
 
-    def place(self, mu: Array | None) -> Array:
+    def place(self, mu: Array) -> Array:
         epsilon, _ = self._profile(self.bayes_risk)
         return np.clip(ndtr(-mu / 2.0 - epsilon / mu), DEEPEST, HIGHEST_FLOOR)
 

@@ -192,7 +192,8 @@ def _sampled(
             "sampling_prob and overflow are those of the sampler: give one or the others"
         )
     most = getattr(sampler, "max_steps", None)
-    if max_steps is None and most is None:
+    steps = most if max_steps is None else max_steps
+    if steps is None:
         raise ValueError(
             "max_steps must be given with a sampler that is made for any number of steps"
         )
@@ -201,5 +202,4 @@ def _sampled(
             f"max_steps must be at most the {most} steps that the sampler was made for, got"
             f" {max_steps!r}"
         )
-    steps = most if max_steps is None else max_steps
     return sampler.accounted, steps, sampler.overflow

@@ -402,9 +402,9 @@ def plan_whole(
     z_floor: Float[Array, ""],
     z_delta: Float[Array, ""] | None,
     rtol: float,
-    max_neg_log_density: Float[Array, ""],
+    max_neg_log_density: Float[Array, ""] | float,
     known_reach: tuple[Float[Array, " sides"], Float[Array, " sides"]],
-    anchor: Float[Array, ""],
+    anchor: Float[Array, ""] | float,
     pieces: int,
 ) -> Plan:
     """The tilted windows that cover thresholds ℓ ≥ 0 down to FPR Φ(−z_floor) and TPR Φ(−z_delta),

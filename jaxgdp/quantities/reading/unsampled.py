@@ -15,7 +15,7 @@ from ...numerics.shapes import Array
 _PARTS, _ROUNDS = 33, 13  # so many parts in every round: 64 halvings in all
 
 
-def log_delta(epsilon: Array, mu: Array, side: float) -> Array:
+def log_delta(epsilon: Array, mu: Array | float, side: float) -> Array:
     """log δ_μ(ε) for ε ≥ 0, moved by its rounding error: for small μ it is a difference of nearly
     equal Mills ratios.
 
@@ -29,7 +29,7 @@ def log_delta(epsilon: Array, mu: Array, side: float) -> Array:
     return xp.where(some, value, xp.where(mu > 0.0, 0.0, -xp.inf))
 
 
-def epsilon(log_d: Array, mu: Array, side: float) -> Array:
+def epsilon(log_d: Array, mu: Array | float, side: float) -> Array:
     """ε with δ_μ(ε) = δ, by a search in equal parts; 0 where δ_μ(0) ≤ δ, and ∞ where μ is."""
     known = xp.isfinite(mu)
     finite = xp.where(known, mu, 1.0)
@@ -51,7 +51,7 @@ def epsilon(log_d: Array, mu: Array, side: float) -> Array:
     return xp.where(known, xp.where(side > 0.0, high, low), xp.inf)
 
 
-def error_rates(log_fpr: Array, mu: Array, side: float) -> tuple[Array, Array]:
+def error_rates(log_fpr: Array, mu: Array | float, side: float) -> tuple[Array, Array]:
     """(log TPR, log FNR) at one FPR on the curve of μ: TPR moved towards ``side``, FNR away from
     it.
 
@@ -69,7 +69,7 @@ def error_rates(log_fpr: Array, mu: Array, side: float) -> tuple[Array, Array]:
     return xp.minimum(log_tpr, 0.0), xp.minimum(log_beta, 0.0)
 
 
-def bayes_risk(prior: Array, mu: Array):
+def bayes_risk(prior: Array, mu: Array | float):
     """min over α of π·α + (1 − π)·f_μ(α), to ``errors.CLOSED_RISK``; π is the prior probability
     that the record is absent.
     """
