@@ -59,7 +59,7 @@ class Account:
 
     settings: tuple[tuple[float, float], ...]
     counts: Int[Array, " settings"]
-    mark: Int[Array, "2"]
+    mark: Int[Array, " words"]
 
     def checked_counts(self) -> np.ndarray:
         """Steps by setting, as int64.
