@@ -69,14 +69,12 @@ class Adjacency(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """What the relation means for data sets that differ by a record, in words for reports."""
+        """The relation of data sets that differ by a record, in words for reports."""
         return _MEANINGS[self]
 
     @property
     def order_meaning(self) -> str:
-        """What the relation means for a pair whose neighbours are described apart, in words for
-        reports.
-        """
+        """The relation of a pair whose neighbours are described elsewhere, in words for reports."""
         if self.symmetric:
             return (
                 "both orders: neither of the two neighbouring data sets, as described, may be told"

@@ -1,7 +1,7 @@
 """Closed forms for Gaussian differential privacy: one number μ describes the whole trade-off curve
 (Dong et al. 2022).
 
-Of a μ: trade-off curve, TPR, (ε, δ), advantage, Bayes risk, Rényi divergence and zCDP; and back
+From a μ: trade-off curve, TPR, (ε, δ), advantage, Bayes risk, Rényi divergence and zCDP; and back
 from what determines μ.
 
 Host-side functions of scalars and arrays with NumPy broadcasting, float64. Results that are normal

@@ -106,7 +106,7 @@ def mechanism(
     dataset_size: ArrayLike | None = None,
     truncated_batch_size: ArrayLike | None = None,
 ) -> Composition:
-    """What a sampler's training releases.
+    """The mechanism that a sampler's training releases.
 
     Args:
         sampler: a registered name.

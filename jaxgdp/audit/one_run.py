@@ -22,7 +22,7 @@ k + 1 right, and B the wrong ones of runs with at least k right:
     R_{k+1} ≤ G(H_k), R_k = Σ_{j≥k} j·p_j/m, H_k = Σ_{j≥k} (r − j)·p_j/m, that is H_k ≥ f(1 −
     R_{k+1}).
 
-Suppose Pr[right ≥ v] ≥ τ. Of all p that satisfy this, the one with the least total mass has τ at v
+Suppose Pr[right ≥ v] ≥ τ. Among all p that satisfy this, the p with the least total mass has τ at v
 and, going down from v − 1, just as much at each k as the inequality demands: mass at a smaller k
 adds more to H and less to R than the same mass further up, so waiting costs least (by induction
 from k + 1 to k, R_k − κ·H_k is least for every κ from 0 to k/(r − k), and so are R_k and the total

@@ -14,8 +14,8 @@ comparisons.
 
 Cells are cut where they decide, until both sides are as close as requested. On a Gaussian profile,
 where they all do, that is to a width of μ·√(8·rtol), and no method needs fewer values: the profile
-made of the chords has the same values. Where the values of a function are not convex, and so not
-those of a profile, the staircases alone count."""
+made of the chords has the same values. If the values of a function are not convex, and so not those
+of a profile, only the staircases count."""
 
 from __future__ import annotations
 

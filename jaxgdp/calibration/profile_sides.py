@@ -134,7 +134,7 @@ class Above:
         evaluated, the deciding one first.
 
         By symmetry both rates can be exchanged, so the smaller one, x, runs from ``floor``, or from
-        f(floor) where that lies below, to the fixed point x = f(x). What lies above a Gaussian
+        f(floor) where that lies below, to the fixed point x = f(x). The region above a Gaussian
         curve is convex, so the μ of a straight piece is the larger of those at its ends. Beyond a
         lower bound of the fixed point both rates are at least that.
 

@@ -30,8 +30,8 @@ class Calibration:
         achieved: bracket of the target's quantity at ``value``; its safe side meets the target.
         rejected: a value at most one step of ``rtol`` towards less privacy.
         rejected_achieved: bracket there; its safe side does not meet the target.
-        status: 0 where all of this holds, else a code of ``jaxgdp.calibration.STATUS``. Where every
-            parameter meets the target there is no ``rejected`` (NaN); where none does, no ``value``
+        status: 0 where all of this holds, else a code of ``jaxgdp.calibration.STATUS``. If every
+            parameter meets the target, there is no ``rejected`` (NaN); if none does, no ``value``
             (NaN).
         iterations: rounds of the search; 0 for a closed form.
         evaluations: number of calls of the accountant for this element.

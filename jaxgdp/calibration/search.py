@@ -68,7 +68,7 @@ def _pieces(family: Any, target: Target, tolerance: float, adjacency: str) -> li
 
 
 def _piece(piece: _Piece) -> tuple[int, Solved]:
-    """What a worker does."""
+    """The task of a worker."""
     start, kind, known, target, tolerance, adjacency = piece
     shape = (len(target.goal),)
     family = DPSGD(UNKNOWNS[kind], shape, known) if kind in UNKNOWNS else Epochs(kind, shape, known)

@@ -195,7 +195,7 @@ class Solver:
     # one round
 
     def estimate(self, rows: np.ndarray, round_number: int):
-        """Where the root of each row should be, and how far from there it may be."""
+        """The expected root of each row, and how far from there the root may be."""
         a, r = self.accepted, self.refused
         u, error = np.empty(len(rows)), np.empty(len(rows))
         has_a, has_r = a.known(rows), r.known(rows)
@@ -328,7 +328,7 @@ class Solver:
         self.narrow(rows)
 
     def result(self) -> Solved:
-        """What was found, with the status of each."""
+        """The results, with the status of each."""
         a, r = self.accepted, self.refused
         every, none = self.ended()
         status = np.full(self.number, OPEN)

@@ -35,7 +35,7 @@ _LARGEST_FILE = 16 * 2**20
 
 
 class _Found(NamedTuple):
-    """What is printed and drawn: the verdict, and the functions it was found from."""
+    """The printed and drawn results: the verdict, and the functions it was found from."""
 
     verdict: Any
     profile: Any

@@ -1,4 +1,4 @@
-"""What every command of the command line shares: options made from the shared arguments, numbers
+"""Shared parts of all commands: options made from the shared arguments, numbers
 typed as text, output paths, the cache.
 """
 
@@ -207,7 +207,7 @@ def flag(name: str, help: str) -> Any:
 
 
 def argument(name: str, **settings: Any) -> Any:
-    """What is given without an option's name."""
+    """A positional argument."""
     return click.Argument([name], metavar=name.upper(), **settings)
 
 

@@ -138,7 +138,7 @@ def _form(
 
 
 def _about(path: str) -> dict[str, Any]:
-    """What is given beside the numbers."""
+    """The options beside the numbers."""
     import tomllib
 
     from ..interop.registry import load

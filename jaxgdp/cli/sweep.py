@@ -101,7 +101,7 @@ def sweep_command(
     if not quiet:
         wide = int((status != 0).sum())
         print(
-            f"{total} settings, {total - wide} as narrow as asked, {wide} wider (their brackets"
+            f"{total} settings, {total - wide} as narrow as requested, {wide} wider (their brackets"
             " hold too)"
         )
         print(f"{store} is whole")

@@ -35,7 +35,7 @@ def divergence_from_below(s: Any, weights: Any, others: Any, losses: Any):
 
     As both sum to one, the sum is 1 + s·K with K = Σ w_i·((e^{s·v_i} − 1)/s + e^{−v_i} − 1): no
     term is negative and nothing cancels between terms, at any order, t = 1 (Kullback-Leibler) and t
-    < 1 included. What cancels within a term enters the guard. The logarithm of the sum itself is a
+    < 1 included. Cancellation within a term enters the guard. The logarithm of the sum itself is a
     second bound, sharper for large divergences; the larger of the two counts.
 
     Args:
@@ -94,7 +94,8 @@ def fnr_margin(alpha: Any, y: Any, s: Any, rho: Any, *, reverse: bool):
 def advantage_margin(y: Any, s: Any, rho: Any):
     """The same at α = β with advantage tanh(L/2), L = log((1 − α)/α) = e^{−y}.
 
-    What ρ allows is convex and symmetric in (α, β), so the advantage is largest at α = β.
+    The region that ρ allows is convex and symmetric in (α, β), so the advantage is largest at α =
+    β.
     """
     finite = np.isfinite(s)
     loss = np.exp(-y)

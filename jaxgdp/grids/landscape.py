@@ -298,7 +298,7 @@ def summary_text(dataset: Dataset) -> str:
     lines += [
         "",
         (
-            f"{total} settings, {total - wide} as narrow as asked, {wide} wider (their brackets"
+            f"{total} settings, {total - wide} as narrow as requested, {wide} wider (their brackets"
             " hold too)"
         ),
     ]

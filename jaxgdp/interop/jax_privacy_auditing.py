@@ -228,7 +228,7 @@ def mu_from_gdp(in_scores: ArrayLike, out_scores: ArrayLike, significance: float
     """The μ behind ``CanaryScoreAuditor(in_scores, out_scores).epsilon_from_gdp(significance,
     delta)`` (Nasr et al. 2023).
 
-    Where a guess is worse than chance, that module takes the absolute value; here it proves
+    If a guess is worse than chance, that module takes the absolute value; here it proves
     nothing.
 
     Args:

@@ -83,7 +83,7 @@ def _cut(piece: Piece, number: int) -> list[tuple[int, Piece]]:
 
 
 def _there(numbered: tuple[int, Piece]) -> tuple[int, Found]:
-    """What a worker does."""
+    """The task of a worker."""
     start, piece = numbered
     asked = tuple((registry.named(name), value) for name, value in piece.question.asked)
     question = dataclasses.replace(piece.question, asked=asked)

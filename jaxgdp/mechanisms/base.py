@@ -28,7 +28,7 @@ _RENAMED = {  # parts of the contract, by their names before 0.3
 }
 
 
-EVERY_RECORD = "none: every use looks at every record"
+EVERY_RECORD = "none: every use includes every record"
 FIXED_GUARANTEE = "whatever it was: only the guarantee is known"
 
 

@@ -98,8 +98,8 @@ class BracketedPair(Mechanism):
 
     @classmethod
     def build(cls, above: np.ndarray, below: np.ndarray, precision: Array | float) -> BracketedPair:
-        """Of tables from above and from below, and of μ² of one use: object arrays of one shape,
-        and an array.
+        """Object arrays of tables from above and from below, of one shape, and an array of μ² of
+        one use.
 
         A table from below may be ``None``: then the lower side is that of no attack.
         """

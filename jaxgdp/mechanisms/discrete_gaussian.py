@@ -171,8 +171,8 @@ class DiscreteGaussian(Mechanism):
         """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares
         (unbatched).
 
-        Where σ is small, from the list of all integers that carry mass; else by sums over the
-        integers of each cell."""
+        If σ is small, they come from the list of all integers that carry mass; else from sums over
+        the integers of each cell."""
         return xp.cond(self.sigma < _FEW, lambda: self._few(ell, end), lambda: self._many(ell))
 
     def atoms(self, ell: Array):
@@ -294,7 +294,7 @@ def _sum(start: Array, number: Array, sigma: Array):
 
 
 def _edge(u: Array, sigma: Array, coefficients: Array):
-    """What sums over the integers beyond σu (a half) have beyond the integral, relative to
+    """The excess of sums over the integers beyond σu (a half) over the integral, relative to
     e^{−u²/2}, over σ.
 
     Σ_{k > x} g(k) = ∫_x^∞ g + g(x)·E(x/σ²) at a half-integer x, g(x) = e^{−x²/(2σ²)}: as an

@@ -24,10 +24,10 @@ class FromDensities(Mechanism):
     of outputs.
 
     Between neighbouring grid points the log densities are straight lines: that is the definition of
-    the mechanism, and the privacy loss log q − log p is a straight line there too. Where a log
-    density is −∞ at either end of an interval, the density is zero on it; a grid point given twice
-    makes a jump. Mass that P or Q has outside the grid, or that straight lines cut off, is taken to
-    be impossible under the other one: the P-mass missing from one sits at loss −∞, the Q-mass at +∞
+    the mechanism, and the privacy loss log q − log p is a straight line there too. If a log density
+    is −∞ at either end of an interval, the density is zero on it; a grid point given twice makes a
+    jump. Mass that P or Q has outside the grid, or that straight lines cut off, is taken to be
+    impossible under the other one: the P-mass missing from one sits at loss −∞, the Q-mass at +∞
     (*infinity mass*, here from *truncation*). :meth:`normalized` declares that nothing is missing.
     The pair has to dominate every pair of neighbouring data sets of the relation it is meant for.
 

@@ -92,7 +92,7 @@ class Laplace(Mechanism):
 
         A stretch (a, c] between −L and L has P-mass ½·e^{−(a + L)/2}·(1 − e^{−(c − a)/2}) and
         Q-mass e^{(a + c)/2} times that, so both it and the atoms count as atoms, at (a + c)/2 and
-        at ∓L. Where the first cell past ``end`` opens, the stretch of Q-mass beyond is lost as it
+        at ∓L. At the first cell past ``end``, the stretch of Q-mass beyond is lost as it
         is for atoms."""
         largest = 1.0 / self.scale
         # (a point at an end moves with it: a derivative takes the whole of what is there)

@@ -39,9 +39,9 @@ class Shuffled(Mechanism):
     - The lower side is an attack that is carried out: the data set whose other records all point
       away from the one in question, and the largest of the T noisy sums (their Section 4.3;
       ``shuffled_attack``). Reshuffled epochs repeat it; if one permutation serves all epochs, the
-      attack uses the T means over epochs, of noise σ/√E. Where the noise is large, random
-      allocation is the better lower side: shuffled batches come to just that on a data set whose
-      other records are all zero.
+      attack uses the T means over epochs, of noise σ/√E. If the noise is large, random allocation
+      is the better lower side: shuffled batches come to just that on a data set whose other records
+      are all zero.
 
     For small σ the sides nearly meet; for large σ the upper side is loose by a factor of up to √T
     in μ, as far as is known: amplification by shuffling is proven for pure local differential

@@ -1,13 +1,12 @@
 """An attack on shuffled batches: laws of the observed sums where the record is in one of T batches
 at a secret position (Chua et al. 2024, §4.3).
 
-Let every other record point away from the attacked one. Among the T noisy sums, moved so
-that a batch without it has mean 0, one has mean b where the record is there and mean a where it is
-not: P = avg_t N(a·e_t, σ²I) against Q = avg_t N(b·e_t, σ²I). Under the zero-out relation (a, b) =
-(1, 2), under replacing a record (0, 2). What an attacker makes of the T sums is theirs to choose;
-here it is the slice of a partition of the line in which the largest of them lies, whose masses are
-known in closed form. So every number computed from the two laws of the slice is achieved by an
-attack."""
+Let every other record point away from the attacked one. Among the T noisy sums, moved so that a
+batch without it has mean 0, one has mean b where the record is there and mean a where it is not: P
+= avg_t N(a·e_t, σ²I) against Q = avg_t N(b·e_t, σ²I). Under the zero-out relation (a, b) = (1, 2),
+under replacing a record (0, 2). The attacker may use any function of the T sums; here it is the
+slice of a partition of the line in which the largest of them lies, whose masses are known in closed
+form. So every number computed from the two laws of the slice is achieved by an attack."""
 
 from __future__ import annotations
 

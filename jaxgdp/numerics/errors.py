@@ -1,12 +1,12 @@
 """The error model: every constant by which rounding enters a certificate, with where it comes from.
 It has no other home.
 
-Discretisation and truncation are bounded by mathematics and need no constant. What floating-point
-arithmetic adds is bounded here: by a count of roundings where the algorithm is short, else by a
-measurement against more digits, with room; ``tests/numerics/test_errors.py`` measures each one on
-every backend that is present. Constants that only steer (windows, tilts, menus of lattices) stay
-where they are used: they make a bracket wide, never wrong. How far two sides may cross before that
-is called a contradiction is ``bracket.SAME``.
+Discretisation and truncation are bounded by mathematics and need no constant. The error of
+floating-point arithmetic is bounded here: by a count of roundings where the algorithm is short,
+else by a measurement against more digits, with room; ``tests/numerics/test_errors.py`` measures
+each one on every backend that is present. Constants that only steer (windows, tilts, menus of
+lattices) stay where they are used: they make a bracket wide, never wrong. How far two sides may
+cross before that is called a contradiction is ``bracket.SAME``.
 
 Relative errors unless said otherwise. "Units" are roundings of a double, ``UNIT`` each.
 """

@@ -6,7 +6,7 @@ With a = μ/2 − ε/μ and b = a − μ the normal densities obey φ(a) = e^ε�
     δ = Φ(a) − e^ε·Φ(b) = φ(a)·(m(a) − m(b)), 1 − δ = Φ(−a) + φ(a)·m(b), m(x) = Φ(x)/φ(x) = ∫₀^∞
     e^{xs − s²/2} ds
 
-(Balle & Wang 2018, Theorem 8). Where m(a) and m(b) are near each other their difference is ∫_b^a
+(Balle & Wang 2018, Theorem 8). If m(a) and m(b) are near each other, their difference is ∫_b^a
 m′(x) dx with m′(x) = 1 + x·m(x) = ∫₀^∞ s·e^{xs − s²/2} ds > 0, whose values are a polynomial fit
 and whose integral is Gauss-Legendre's. Host-side, NumPy."""
 

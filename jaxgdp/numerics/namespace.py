@@ -3,9 +3,9 @@
 Between a mechanism and its numbers everything is written once, against this module (``from
 ..numerics import namespace as xp``). Given NumPy arrays and numbers only, a function answers at
 once with NumPy and SciPy, and nothing is compiled; as soon as one argument is a JAX array or a
-tracer, it is the JAX function of the same name. Where the two libraries differ (``vmap`` over an
-axis, bounded loops, indexed updates, conditionals, a derivative rule) there is one helper here for
-both.
+tracer, it is the JAX function of the same name. For functions in which the two libraries differ
+(``vmap`` over an axis, bounded loops, indexed updates, conditionals, a derivative rule) there is
+one helper here for both.
 
 Code that uses it may not rely on what only JAX does: gathers are not clamped to the array, updates
 out of bounds are not dropped."""

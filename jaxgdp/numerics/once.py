@@ -1,8 +1,8 @@
-"""What several readings of the same arrays need, computed once: results by the very arrays they
-were computed from.
+"""Results that several readings of the same arrays need, computed once: they are kept by the very
+arrays they were computed from.
 
 A function marked :func:`once` is an ordinary one until :func:`sharing` sets for how long results
-are kept. What is traced is shared within one trace: the program has it once."""
+are kept. Traced results are shared within one trace: the program has it once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .namespace import is_jax
 
 
 class ResultCache(Protocol):
-    """Where results are kept: ``recent.Recent``, or :class:`Everything`."""
+    """The place of the kept results: ``recent.Recent``, or :class:`Everything`."""
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any: ...
 
@@ -31,7 +31,7 @@ class Everything(dict):
     """Results by key, all of them: for as long as one setting is read off."""
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """What is under ``key``, made where it is not there."""
+        """The value of ``key``, made if it is missing."""
         if key not in self:
             self[key] = make()
         return self[key]

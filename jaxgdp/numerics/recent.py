@@ -1,4 +1,4 @@
-"""What was made lately, kept for the next time: as much of it as fits into so many bytes."""
+"""A cache of recent values: as many as fit into a number of bytes."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     PyTree: TypeAlias = Any  # arrays in containers of any kind
 
     class Parameter:
-        """What is given as ``ArrayLike`` and read as an ``Array``."""
+        """A field that is given as ``ArrayLike`` and read as an ``Array``."""
 
         def __get__(self, instance: object, owner: Any = None) -> Array: ...
         def __set__(self, instance: object, value: ArrayLike) -> None: ...

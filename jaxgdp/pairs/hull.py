@@ -18,8 +18,8 @@ def hull(losses: np.ndarray, call: np.ndarray, put: np.ndarray) -> Table:
     ≤ put it dominates each.
 
     E(U − c)₊ is convex in c, and E(c − U)₊ = E(U − c)₊ + c − 1, so it is below all chords between
-    bounds. The slopes of the hull are the probabilities Pr[U' > c] of the pair. What is left at the
-    largest c is Q-mass at loss +∞, the slope at 0 P-mass at −∞.
+    bounds. The slopes of the hull are the probabilities Pr[U' > c] of the pair. The remainder at
+    the largest c is Q-mass at loss +∞, the slope at 0 P-mass at −∞.
 
     Args:
         losses: log c, increasing, with 0 among them.

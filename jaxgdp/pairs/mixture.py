@@ -50,8 +50,8 @@ def log_unmixed(p: Array | float, ell: Array):
     """v = log(1 + (e^ℓ − 1)/p), the log-likelihood ratio without sampling at a privacy loss ℓ; −∞
     at and below log(1 − p).
 
-    What is computed is exact at a loss within a few epsilons of max(1, |log(1 − p)|) of ℓ. For p ≥
-    ½ it is ℓ − log p + log(1 − e^{log(1 − p) − ℓ}) where e^ℓ is small."""
+    The computed value is exact at a loss within a few epsilons of max(1, |log(1 − p)|) of ℓ. For p
+    ≥ ½ it is ℓ − log p + log(1 − e^{log(1 − p) − ℓ}) where e^ℓ is small."""
     far, log_p = ell > _FAR, xp.log(p)
     rest = log_unsampled(xp.where(p == 1.0, 0.5, p))
     steep = (p >= 0.5) & (ell <= xp.log1p(-0.5 * p))

@@ -1,4 +1,4 @@
-"""What a run spends, step by step."""
+"""The privacy that a run spends, step by step."""
 
 from __future__ import annotations
 

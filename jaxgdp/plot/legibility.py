@@ -1,4 +1,4 @@
-"""What keeps a figure from being read, found from the bounding boxes of its renderer."""
+"""Faults that make a figure hard to read, found from the bounding boxes of its renderer."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _drawn(figure: Figure) -> Iterator[Any]:
 
 
 def _box(text: Any, renderer: Any) -> Any:
-    """Where the letters are; of an annotation without its arrow."""
+    """The box of the letters; of an annotation without its arrow."""
     from matplotlib.text import Text
 
     return Text.get_window_extent(text, renderer)

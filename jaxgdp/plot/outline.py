@@ -31,7 +31,7 @@ class Outline(NamedTuple):
 
 
 def outline(curve: Any, number: int = _NUMBER) -> Outline:
-    """What to draw of a certified trade-off curve f.
+    """The outline of a certified trade-off curve f.
 
     f is convex, so the line between two of its points lies above it, on the unsafe side of what is
     to be reported. The lower polygon is made of the lines 1 − δ(ε) − e^ε·α and e^−ε·(1 − δ(ε) − α)

@@ -45,8 +45,8 @@ def line_style(number: int) -> dict[str, Any]:
 
 
 def marked(number_of_points: int, line: int = 0, lines: int = 1) -> dict[str, Any]:
-    """Where the markers of a line sit: at every point where these are few, else at equal distances
-    along it, each line at its own.
+    """The places of the markers of a line: at every point where these are few, else at equal
+    distances along it, each line at its own.
 
     Args:
         number_of_points: on the line.
@@ -91,7 +91,7 @@ def symbol(quantity: Quantity) -> str:
 
 
 def at_argument(quantity: Quantity, value: float) -> str:
-    """What a quantity is asked at, for a label; "" of one that is asked at nothing.
+    """The argument of a quantity, for a label; "" if it has none.
 
     Example:
         >>> at_argument(REGISTRY["epsilon"], 1e-5), at_argument(REGISTRY["tpr"], 0.1)

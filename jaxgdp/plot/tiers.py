@@ -1,4 +1,4 @@
-"""What a report says, as a figure."""
+"""A report as a figure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a report holds, and how it is computed: every number a bracket, every bracket with the side
-that is safe to report.
+"""The contents of a report, and how they are computed: every number a bracket, every bracket with
+the side that is safe to report.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _certified(quantity: str, *, several: bool = False, key: str | None = None) 
 
 @dataclass(frozen=True)
 class Report:
-    """What to publish about one mechanism; build it with :func:`report`.
+    """The numbers to publish about one mechanism; build it with :func:`report`.
 
     All brackets are scalars of float64; the upper side is the safe one to report, except for those
     of ``fnrs``.
@@ -172,7 +172,7 @@ class Report:
 
     @property
     def question(self) -> str:
-        """What the report answers, in words."""
+        """The question of the report, in words."""
         return question(self)
 
     @property
@@ -261,8 +261,8 @@ class Report:
             delta: which of the report's δ to state ε for; default 1e-5, or the first where that is
                 not among them.
             **metadata: any key of the schema but the numbers, by its own name (``name``,
-                ``data_curators``, ``model_name``, …) or in tables (``basic={…}``). What the schema
-                requires and is not given is "Not stated", and listed in the notes.
+                ``data_curators``, ``model_name``, …) or in tables (``basic={…}``). A field that the
+                schema requires and that is not given is "Not stated", and listed in the notes.
 
         Returns:
             A dictionary ready for YAML (``jaxgdp.interop.registry.dump``) or JSON.
@@ -498,9 +498,7 @@ def _others(ask: Callable[..., Bracket]) -> Iterator[tuple[str, float | None, Br
 
 
 def _status(codes: dict[str, int], composition: Composition) -> str:
-    """What is wrong, worst first, and with which quantities, and why that cannot be helped; "ok"
-    where nothing is.
-    """
+    """The faults, worst first, with their quantities and reasons; "ok" where there are none."""
     wrong = sorted({code for code in codes.values() if code}, reverse=True)
     told = (
         f"{STATUS[code]} ({', '.join(name for name, mine in codes.items() if mine == code)})"

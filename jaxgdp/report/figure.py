@@ -31,7 +31,7 @@ _BAND, _GAUSSIAN, _CHANCE = "#0072B2", "#000000", "#767676"
 
 
 class Drawn(NamedTuple):
-    """What is drawn of a report: points so close that the straight lines between them are no
+    """The curves of a report: points so close that the straight lines between them are no
     visible error.
 
     Attributes:

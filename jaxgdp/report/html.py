@@ -121,7 +121,7 @@ def _list(items: Iterable[str]) -> str:
 
 
 def assumptions(report: Report) -> list[tuple[str, str]]:
-    """What the numbers take for granted, by name."""
+    """The assumptions behind the numbers, by name."""
     return [
         ("Mechanism", report.mechanism),
         ("Sampling", words.sampling(report.spec)),
@@ -146,7 +146,7 @@ def software(report: Report) -> str:
 
 
 def fragment(report: Report) -> str:
-    """What notebooks show: the verdict, the sentence to publish, and the numbers."""
+    """The form in notebooks: the verdict, the sentence to publish, and the numbers."""
     told = [*words.verdict(report), f"To publish: {greek(statement(report))}."]
     title = escape(report.title or report.mechanism)
     paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)

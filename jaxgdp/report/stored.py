@@ -35,7 +35,7 @@ def _json_bracket(bracket: Bracket, side: str = "upper") -> dict:
 
 
 def _json_row(name: str, argument: float | None, bracket: Bracket) -> dict:
-    """A bracket of a quantity, and what it is asked at."""
+    """A bracket of a quantity, and its argument."""
     at = {} if argument is None else {named(name).argument: argument}
     return at | _json_bracket(bracket, named(name).safe_side)
 

@@ -72,7 +72,7 @@ def command(spec: dict[str, Any]) -> str:
 
 
 def statement(report: Report) -> str:
-    """What to publish in one sentence."""
+    """The statement to publish, in one sentence."""
     up = lambda value: rounded_outward(float(value), up=True)
     return (
         f"mu = {up(report.mu.upper)} at every FPR and FNR >= {report.fpr_floor:g}; mu ="
@@ -189,7 +189,7 @@ def _ascii(text: str) -> str:
 
 
 def _explanations(report: Report) -> list[tuple[str, str]]:
-    """What the tables' names mean and what is not in them."""
+    """The meaning of the tables' names, and the omissions."""
     told = [*words.definitions(report), ("not counted", "; ".join(words.NOT_COUNTED))]
     return [(_ascii(name), _ascii(text)) for name, text in told]
 

@@ -71,7 +71,7 @@ def sampling(spec: dict) -> str:
 
     Example:
         >>> sampling({"mechanism": [{"type": "Laplace", "scale": 2.0}]})
-        'none: every use looks at every record'
+        'none: every use includes every record'
     """
     entries = [{"deployment": spec["deployment"]}] if "deployment" in spec else spec["mechanism"]
     return "; also ".join(dict.fromkeys(words for entry in entries for words in _sampled(entry)))
@@ -87,7 +87,7 @@ def adjacency(report: Report) -> str:
 
 
 def question(report: Report) -> str:
-    """What the report answers."""
+    """The question of the report."""
     return (
         "how well an attacker can tell two neighbouring data sets apart by the output of"
         f" {report.title or report.mechanism}"
@@ -117,7 +117,8 @@ _ACCUSED = {1e-3: "a thousand", 1e-6: "a million"}
 
 
 def verdict(report: Report) -> list[str]:
-    """What an attacker can do at most, in sentences; every number is the upper side, rounded up."""
+    """The most that an attacker can do, in sentences; every number is the upper side, rounded
+    up."""
     told = []
     for fpr, bracket in reversed(report.tprs):
         if fpr in _ACCUSED:
@@ -155,12 +156,12 @@ def definitions(report: Report) -> list[tuple[str, str]]:
         beyond = "; but this μ holds at smaller ones, too"
     elif anywhere == "inf":
         beyond = (
-            ". Attackers more careful than that may do better than μ says; no finite μ is known to"
+            ". Attackers more careful than that may do better than μ allows; no finite μ is known to"
             " hold for all"
         )
     else:
         beyond = (
-            f". Attackers more careful than that may do better than μ says; μ = {anywhere} holds"
+            f". Attackers more careful than that may do better than μ allows; μ = {anywhere} holds"
             " for all of them"
         )
     return [

@@ -83,7 +83,7 @@ def each(
 ) -> Iterator[_Result]:
     """``function`` of every item by the workers, in the order in which they finish.
 
-    What a worker was doing when it died is done by another one; an error of the function itself
+    If a worker dies, another worker takes over its task; an error of the function itself
     ends everything.
 
     Args:

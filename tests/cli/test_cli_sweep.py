@@ -140,7 +140,7 @@ def test_same_command_goes_on_and_another_is_refused(store, capsys, monkeypatch)
 
     monkeypatch.setattr(sys.modules["jaxgdp.grids.sweep"], "measure", never)
     assert main(["sweep", "--store", str(store), *AXES]) == 0
-    assert "12 settings, 12 as narrow as asked, 0 wider" in capsys.readouterr().out
+    assert "12 settings, 12 as narrow as requested, 0 wider" in capsys.readouterr().out
     assert main(["sweep", "--store", str(store), *AXES, "--fpr-floor", "1e-9"]) == 2
     assert (
         f"store {store} is of another question: its fpr_floor is 1e-10, here it is 1e-09"

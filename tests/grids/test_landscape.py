@@ -91,7 +91,7 @@ def test_rule_of_thumb_counts_wide_brackets_and_takes_another_limit():
     assert landscape.rule_of_thumb(dataset, limit=0.3)[0].verdict == "undecided"
     assert landscape.rule_of_thumb(dataset, limit=0.6)[0].verdict == "holds"
     text = landscape.summary_text(dataset)
-    assert "1 as narrow as asked, 2 wider" in text
+    assert "1 as narrow as requested, 2 wider" in text
     assert "0.1  (mu bracket wider than asked)" in text
 
 

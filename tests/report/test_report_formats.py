@@ -105,7 +105,7 @@ def test_report_says_what_it_assumes_in_words(subsampled):
     [
         (
             {"type": "SubsampledGaussian", "noise_multiplier": 1.0, "sampling_prob": 1.0},
-            "none: every use looks at every record",
+            "none: every use includes every record",
         ),
         (
             {"type": "FixedSize", "noise_multiplier": 1.0, "batch_size": 2, "dataset_size": 9},
@@ -140,7 +140,7 @@ def test_sampling_of_a_deployment_and_of_a_mixture():
         {"type": "SubsampledLaplace", "scale": 1.0, "sampling_prob": 0.25},
     ]
     assert words.sampling({"mechanism": both}).startswith(
-        "none: every use looks at every record; also Poisson"
+        "none: every use includes every record; also Poisson"
     )
 
 

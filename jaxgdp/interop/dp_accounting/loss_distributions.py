@@ -120,7 +120,7 @@ def from_pld(pld: Any) -> Composition:
             excess = other / rest if rest > 0.0 else math.inf
             if excess > 1.0 + 1e-2:
                 raise ValueError(
-                    f"pld must be a pair of laws told apart in both orders, got masses {other:g}"
+                    f"pld must be a pair of laws in both orders, got masses {other:g}"
                     f" and {rest:g} on one side"
                 )
             loss = loss + math.log(excess) + SHORT

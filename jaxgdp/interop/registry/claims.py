@@ -134,7 +134,7 @@ def _claim(text: str, source: str) -> StatedGuarantee:
 
 
 def _label(text: str) -> str:
-    """What stands before the number, or behind it where nothing does."""
+    """The words before the number, or behind it where none stand before."""
     label = re.split(r"[:(=]", text, maxsplit=1)[0].strip(" -\"'")
     if label in SYMBOLS:
         label = _CLAIM.sub("", text, count=1).strip(" .,-\"'")

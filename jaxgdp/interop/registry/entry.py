@@ -99,13 +99,13 @@ def _assumptions(deployment: dict[str, Any], claims: tuple[StatedGuarantee, ...]
         str(loss.get("privacy_unit_details") or ""),
     )
     found = [
-        "the claim is true: nothing but the printed numbers is looked at, and the mechanisms may"
-        " reveal less than they say"
+        "the claim is true: only the printed numbers are used, and the mechanisms may reveal less"
+        " than these numbers allow"
     ]
     found.append(
         f"one unit is protected, as stated: {unit}"
         if unit
-        else "one unit is protected; the entry does not say which"
+        else "one unit is protected; the entry does not state which"
     )
     if _PERIOD.search(unit):
         found.append("whoever contributes more than one such unit is protected less")
@@ -115,15 +115,15 @@ def _assumptions(deployment: dict[str, Any], claims: tuple[StatedGuarantee, ...]
         found.append("neighbouring data sets: one unit added or removed")
     else:
         found.append(
-            "neighbouring data sets: not said; the brackets hold for the relation that the claim is"
+            "neighbouring data sets: not stated; the brackets hold for the relation that the claim is"
             " about"
         )
     if model.get("model_name") == "Local":
         found.append("local model: of one report of one user, before anything is added up")
     if model.get("release_type") == "Many releases":
         found.append(
-            "many releases: of what the claim covers, not of all releases together unless it"
-            " says so"
+            "many releases: the claim may cover only some releases, not all of them together,"
+            " unless it states so"
         )
     if any(
         claim.delta is None and claim.epsilon is not None and claim.rho is None for claim in claims
@@ -138,8 +138,8 @@ def _assumptions(deployment: dict[str, Any], claims: tuple[StatedGuarantee, ...]
         found.append("what is released without noise (unprotected quantities) reveals nothing more")
     if not _section(deployment, "implementation").get("preprocessing_and_hyperparameter_tuning"):
         found.append(
-            "preparing the data and choosing hyperparameters cost nothing: the entry says nothing"
-            " of them"
+            "preparing the data and choosing hyperparameters cost nothing: the entry does not"
+            " mention them"
         )
     return found
 

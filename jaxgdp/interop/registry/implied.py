@@ -43,7 +43,7 @@ def from_epsilon_delta(
     Its curve is max(0, 1 − δ − e^ε·α, e^{−ε}·(1 − δ − α)) (Kairouz et al. 2015; Dong et al. 2022).
     A Gaussian curve is convex, so it lies below straight lines where it does so at their ends: μ
     over rates from the floor on is the larger of the one at the floor and the one at the corner, α
-    = β = (1 − δ)/(1 + e^ε). Where the corner lies below the floor, no two rates are both above it,
+    = β = (1 − δ)/(1 + e^ε). If the corner lies below the floor, no two rates are both above it,
     and μ is that of the corner. But for probability δ the mechanism is ε-DP, so μ = −2Φ⁻¹(1/(1 +
     e^ε)) at every rate (Gomez 2025, Proposition 6.1).
 

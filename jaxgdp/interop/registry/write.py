@@ -22,7 +22,7 @@ _COMPUTED = ("privacy_parameters", "epsilon", "delta", "rho")
 
 
 def _places() -> dict[str, tuple[str, ...]]:
-    """Where every key that a caller may give belongs; no two have one name."""
+    """The place of every key that a caller may give; no two have one name."""
     found = {path[-1]: path for path in leaves() if path[-1] not in _COMPUTED}
     return (
         found
@@ -32,7 +32,7 @@ def _places() -> dict[str, tuple[str, ...]]:
 
 
 def _given(metadata: dict[str, Any]) -> dict[tuple[str, ...], Any]:
-    """What a caller gave, by place: flat keys, or sections as tables."""
+    """The caller's keywords, by place: flat keys, or sections as tables."""
     places = _places()
     found: dict[tuple[str, ...], Any] = {}
 

@@ -204,7 +204,7 @@ def add(first: Law, second: Law):
     """Values, masses (sets, points) and errors of the sum of two independent laws (of layouts with
     equal M and K).
 
-    Of masses in further sets, m_1 … , the sum has first.m_i·second.p + first.p·second.m_i: what is
+    For masses in further sets, m_1 … , the sum has first.m_i·second.p + first.p·second.m_i: what is
     added up over the terms of a sum."""
     core = first.layout.core
     finest = min(first.layout.finest, second.layout.finest)

@@ -160,7 +160,7 @@ class _Blocks(NamedTuple):
 
 
 def _mixtures(sigma: float, number: int, selected: int):
-    """Of P, of U·P and of U²·P: (log weight, terms without the record, with it, and weighted by
+    """For P, U·P and U²·P: (log weight, terms without the record, with it, and weighted by
     V²).
     """
     found = [[(0.0, (number, 0, 0))], [(0.0, (number - selected, selected, 0))]]
@@ -234,9 +234,9 @@ def largest_call(
     """An upper bound on E(X − c)₊ of a variable X ≤ top with a mean in [lowest, mean] and a mean
     square of at most ``square``.
 
-    Of parabolas above (x − c)₊ the one that touches it on both sides of c, (x − c + h)²/(4h), h² =
-    (mean − c)² + variance (Scarf 1958); or, where that would touch it beyond b = top, the one
-    through (b, b − c) that touches 0 at mean − variance/(b − mean) (Lo 1987).
+    Among parabolas above (x − c)₊, the parabola that touches it on both sides of c, (x − c +
+    h)²/(4h), h² = (mean − c)² + variance (Scarf 1958); or, where that would touch it beyond b =
+    top, the one through (b, b − c) that touches 0 at mean − variance/(b − mean) (Lo 1987).
 
     Method: docs/method/dominating.md#several
     """

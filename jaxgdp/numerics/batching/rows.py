@@ -191,7 +191,7 @@ def lifted(a: Any, depth: int, rank: int) -> Any:
     """The plain array of ``a`` with so many axes of rows and, between them and its own axes, as
     many of length one as make ``rank``.
 
-    What has no rows stays as it is: its axes are the last ones anyway.
+    An array without rows stays as it is: its axes are the last ones anyway.
     """
     if type(a) is not Batched:
         return a

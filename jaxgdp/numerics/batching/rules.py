@@ -1,4 +1,4 @@
-"""What NumPy's functions do with rows of arrays: each as if it were called for every row."""
+"""Rules of NumPy's functions for rows of arrays: each as if it were called for every row."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _along(function: Callable) -> Callable:
 
 
 def _moved(function: Callable) -> Callable:
-    """What names two axes."""
+    """Functions that name two axes."""
 
     def rule(a: Batched, first: int, second: int) -> Batched:
         shift = lambda axis: axis + a.depth if axis >= 0 else axis

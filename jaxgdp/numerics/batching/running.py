@@ -20,7 +20,7 @@ def assign(array: np.ndarray, index: Any, value: Any) -> None:
 
 
 def of_last_axis(function: Callable) -> Callable:
-    """What NumPy or SciPy does along the last axis, of rows as well."""
+    """A function of NumPy or SciPy along the last axis, of rows as well."""
 
     @functools.wraps(function, updated=())
     def along(a: Any, *args: Any) -> Any:
