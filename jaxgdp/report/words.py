@@ -156,8 +156,8 @@ def definitions(report: Report) -> list[tuple[str, str]]:
         beyond = "; but this μ holds at smaller ones, too"
     elif anywhere == "inf":
         beyond = (
-            ". Attackers more careful than that may do better than μ allows; no finite μ is known to"
-            " hold for all"
+            ". Attackers more careful than that may do better than μ allows; no finite μ is known"
+            " to hold for all"
         )
     else:
         beyond = (

@@ -295,6 +295,7 @@ def categories(epsilon, k):
 
 
 def test_mixture_of_incommensurable_atoms():
+    # ε with four arbitrary digits each, so that no two losses have a common unit
     mechanism = jaxgdp.compose(
         [
             (jaxgdp.RandomizedResponse(0.7312, 4), 3),

@@ -115,8 +115,7 @@ def _assumptions(deployment: dict[str, Any], claims: tuple[StatedGuarantee, ...]
         found.append("neighbouring data sets: one unit added or removed")
     else:
         found.append(
-            "neighbouring data sets: not stated; the brackets hold for the relation that the claim is"
-            " about"
+            "neighbouring data sets: not stated; the brackets hold for the relation of the claim"
         )
     if model.get("model_name") == "Local":
         found.append("local model: of one report of one user, before anything is added up")

@@ -1,10 +1,15 @@
-"""δ and FNR far below the rounding of one meet the accuracy asked for, too, in few passes."""
+"""δ and FNR far below the rounding of one meet the requested accuracy, too, in few passes.
+
+The odd settings of this file are draws of random searches, like those of ``python -m tests.attack``,
+rounded to a few digits. Their seeds were not recorded. The comments beside them give the size of the
+number, and the way there.
+"""
 
 import pytest
 
 import jaxgdp
 
-# σ, p, T, quantity, what it is asked at
+# σ, p, T, quantity, its argument
 SETTINGS = [
     (
         2.118,
