@@ -70,8 +70,12 @@ def renamed_fields(**names: str) -> Callable[[type[_Class]], type[_Class]]:
         ...     warnings.simplefilter("always")
         ...     target = Target(d=1e-6)
         ...     same = target.d
-        >>> target.approximation == same, str(caught[0].message), str(caught[1].message)
-        (True, 'Target(d=…) is deprecated: write Target(approximation=…)', 'Target.d is deprecated: write Target.approximation')
+        >>> target.approximation == same
+        True
+        >>> for warning in caught:
+        ...     print(warning.message)
+        Target(d=…) is deprecated: write Target(approximation=…)
+        Target.d is deprecated: write Target.approximation
     """
 
     def decorate(cls: type[_Class]) -> type[_Class]:

@@ -7,7 +7,7 @@ from jaxgdp.mechanisms.composition import collapse_gaussians
 
 
 def test_gaussians_keep_their_mu():
-    """√(Σ T)/σ of a composition of Gaussian mechanisms is its μ (Dong et al. 2022, Corollary 3.3)."""
+    """The μ of composed Gaussian mechanisms is √(Σ T)/σ (Dong et al. 2022, Corollary 3.3)."""
     sigma, uses = np.array([0.7, 3.0, 40.0]), np.array([300.0, 2_000.0, 1e9])
     ((mechanism, count),) = collapse_gaussians(
         jaxgdp.compose([(jaxgdp.Gaussian(sigma), uses)]).stacked()

@@ -75,7 +75,7 @@ def test_mu_where_nearly_all_mass_is_at_infinity(adjacency, floor, uses):
     """Twenty uses show everything but for 1.6e-4: no tilt has its mean at ℓ = 0, and one half has
     next to no losses.
     """
-    # masses and the first floor: from a random search whose seed was not recorded; the other floors
+    # masses and the first floor: origin not recorded, probably a random search; the other floors
     # are round numbers beside it
     few, many = np.array([0.483646, 0.516354]), np.array([0.31141, 0.334856])
     k, flips = np.arange(21), np.arange(uses + 1)
@@ -100,7 +100,7 @@ def test_mu_where_both_error_rates_have_to_be_at_most_the_floor():
     """No vertex has: the range is a stretch of one edge, whose end at the floor an attack
     achieves.
     """
-    # masses and floor: from a random search whose seed was not recorded
+    # masses and floor: origin not recorded, probably a random search
     null, shown = (
         np.array([0.0, 0.26382563, 0.43108885, 0.30508552]),
         np.array([0.5, 0.0116625, 0.36394091, 0.12439659]),

@@ -1,8 +1,8 @@
 """δ and FNR far below the rounding of one meet the requested accuracy, too, in few passes.
 
-The odd settings of this file are draws of random searches, like those of ``python -m tests.attack``,
-rounded to a few digits. Their seeds were not recorded. The comments beside them give the size of the
-number, and the way there.
+The origin of the odd settings of this file was not recorded; they look like draws of a random
+search, rounded to a few digits. The comments beside them give the size of the number, and the way
+there.
 """
 
 import pytest

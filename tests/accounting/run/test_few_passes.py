@@ -1,9 +1,9 @@
-"""Numbers computed together, or for few steps, are as accurate as numbers computed alone, or for many
-steps.
+"""Numbers computed together, or for few steps, are as accurate as numbers computed alone, or for
+many steps.
 
-The odd constants of this file are single draws of random searches, like those of
-``python -m tests.attack``, kept because a bracket was wider than requested. Their seeds were not
-recorded. Settings written with few digits were chosen by hand.
+The odd constants of this file come from searches over random settings, of which neither script nor
+seed was recorded; ``python -m tests.attack`` makes such searches today. Settings written with few
+digits were chosen by hand.
 """
 
 import numpy as np
