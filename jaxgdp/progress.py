@@ -186,7 +186,7 @@ def show_progress(
     if not (_WORK or progress is False or terminal or (progress and out is not None)):
         yield mine
         return
-    if not _WORK and progress is not False:
+    if out is not None and not _WORK and progress is not False:
         display = _Display(out, terminal)
     _WORK.append(mine)
     try:

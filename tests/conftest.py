@@ -15,10 +15,8 @@ _CACHE = os.environ.get(
 jax.config.update("jax_compilation_cache_dir", _CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
-# Tests compile quickly, unless JAXGDP_COMPILE=thorough asks for the programs that users run, as the
-# nightly ones do. Worth a run of a few minutes that way, since they compile most of what users do:
-# tests/accounting/run/test_executors.py, tests/accounting/run/test_process_state.py,
-# tests/numerics/test_compiling.py and tests/grids/test_sweep.py
+# Tests compile quickly, unless JAXGDP_COMPILE=thorough asks for the programs that users run:
+# .ci/run does so once for the files that compile most of what users do, and the nightly tests do
 _THOROUGH = os.environ.get("JAXGDP_COMPILE") == "thorough"
 
 # what the tests themselves compile runs a few times: for CPUs with LLVM's quick optimisations only

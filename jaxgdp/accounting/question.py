@@ -27,6 +27,9 @@ class Quantity(Protocol):
     def argument(self) -> str | None: ...
 
     @property
+    def monotone(self) -> bool: ...
+
+    @property
     def query(self) -> Callable[[Any], Any]: ...
 
     @property

@@ -15,6 +15,7 @@ from ..deprecation import keywords_after, renamed_arguments
 from ..measure import measure
 from ..mechanisms import Composition
 from ..mechanisms.base import Mechanism
+from ..numerics.optional import Client
 from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import broadcast, checked, one_of, positive, probability, whole
 from ..quantities.table import documented
@@ -42,7 +43,7 @@ class _How:
     adjacency: Adjacency
     infeasible: str
     progress: Callable[[int], object] | bool | None
-    client: Any
+    client: Client | str | None
 
 
 class _Found(NamedTuple):
@@ -74,7 +75,7 @@ def calibrate(
     adjacency: str = options.ADJACENCY,
     infeasible: str = "raise",
     progress: Callable[[int], object] | bool | None = None,
-    client: Any = None,
+    client: Client | str | None = None,
 ) -> Calibration:
     """The smallest noise, or the largest number of steps or sampling rate, that provably meets a
     privacy target.
@@ -382,20 +383,15 @@ def _finish(answer: _Found, family: Family, target: Target, how: _How) -> Calibr
             sides[:, some] = np.reshape(part, (2, len(some), len(fprs)))
         return Bracket(*(side.reshape(*shape, len(fprs)) for side in sides))
 
-    shaped = [
-        (
-            Bracket(*(side.reshape(shape) for side in a))
-            if isinstance(a, Bracket)
-            else a.reshape(shape)
-        )
-        for a in found
-    ]
-    value, achieved, rejected, rejected_achieved, status, iterations, evaluations = shaped
-    achieved, rejected_achieved = plain(achieved), plain(rejected_achieved)
+    def shaped(bracket: Bracket) -> Bracket:
+        return plain(Bracket(*(side.reshape(shape) for side in bracket)))
+
     return Calibration(
-        value, achieved, rejected, rejected_achieved, status, iterations, evaluations,
-        how.rtol, target, family.unknown.name, str(how.adjacency), closed.reshape(shape),
-        measure_tpr,
+        found.value.reshape(shape), shaped(found.achieved),
+        found.rejected.reshape(shape), shaped(found.rejected_achieved),
+        found.status.reshape(shape), found.iterations.reshape(shape),
+        found.evaluations.reshape(shape), how.rtol, target, family.unknown.name,
+        str(how.adjacency), closed.reshape(shape), measure_tpr,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..bracket import Bracket
-from ..numerics.shapes import ArrayLike
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import broadcast, closed_unit, open_unit
 
 FPRS = (0.01, 0.05, 0.1)
@@ -29,12 +29,12 @@ class AdvantageCost:
         standard_tpr: the largest TPR that (ε*, δ*)-DP allows.
     """
 
-    fpr: Any
+    fpr: Array
     delta: float
-    standard_epsilon: Any
-    worst_case: Any
+    standard_epsilon: Array
+    worst_case: Array
     tpr: Bracket
-    standard_tpr: Any
+    standard_tpr: Array
 
 
 def standard_epsilon(advantage: ArrayLike, delta: Any = DELTA):

@@ -34,7 +34,7 @@ def solve(
     sure = Solver(family, target.surely(), 0.05, adjacency, None, evaluated).run()
     solver = Solver(family, target, tolerance, adjacency, progress, evaluated)
     rows = np.flatnonzero(sure.status != NONE)
-    top = sure.value
+    top = np.asarray(sure.value)
     solver.evaluations += sure.evaluations
     solver.iterations += sure.iterations
     done = 0

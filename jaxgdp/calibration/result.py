@@ -42,18 +42,18 @@ class Calibration:
         closed_form: where a closed form of the Gaussian mechanism gave the answer.
     """
 
-    value: Any
+    value: Array
     achieved: Bracket
-    rejected: Any
+    rejected: Array
     rejected_achieved: Bracket
-    status: Any
-    iterations: Any
-    evaluations: Any
+    status: Array
+    iterations: Array
+    evaluations: Array
     rtol: float
     target: Target
     solve_for: str
     adjacency: str
-    closed_form: Any
+    closed_form: Array
     _measure_tpr: Callable | None = field(default=None, repr=False, compare=False)
 
     @cached_property

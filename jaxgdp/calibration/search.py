@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..bracket import Bracket
+from ..numerics.optional import Client
 from ..progress import show_progress
 from ..targets import Regret, Target
 from . import regret
@@ -25,8 +27,8 @@ def search(
     target: Target,
     tolerance: float,
     adjacency: str,
-    progress: Any = None,
-    client: Any = None,
+    progress: Callable[[int], object] | bool | None = None,
+    client: Client | str | None = None,
 ) -> Solved:
     """Search every calibration of a batch.
 

@@ -17,6 +17,7 @@ from scipy.special import ndtri
 
 from ..bracket import Bracket
 from ..measure import measure
+from ..numerics.shapes import Array
 from ..progress import Progress
 from ..targets import Target
 from .saddlepoint import approximate_mu
@@ -50,13 +51,13 @@ _TRUST = 0.25  # relative error left after a correction by the model's slope
 class Solved(NamedTuple):
     """Arrays over calibrations: see :class:`jaxgdp.calibration.Calibration`."""
 
-    value: Any
+    value: Array
     achieved: Bracket
-    rejected: Any
+    rejected: Array
     rejected_achieved: Bracket
-    status: Any
-    iterations: Any
-    evaluations: Any
+    status: Array
+    iterations: Array
+    evaluations: Array
 
 
 class _Side:
@@ -84,7 +85,7 @@ def _safe(own: Bracket, target: Target):
     return own.upper if target.safe == "upper" else own.lower
 
 
-def _log_ratio(mu: np.ndarray, goal: np.ndarray):
+def _log_ratio(mu: Array, goal: Array) -> Array:
     """log(μ/goal), kept finite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.clip(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .command import command
 from .options import (
@@ -104,7 +104,7 @@ def audit_command(
                     "--method one-run needs --num-guesses, decided on before looking at the scores"
                 )
             found = audit.one_run_verdict(
-                claim, *rows, num_guesses=num_guesses, confidence=asked["confidence"]
+                claim, *rows, num_guesses=cast(int, num_guesses), confidence=asked["confidence"]
             )
         else:
             member, nonmember = (_scores_of(rows, kind) for kind in (True, False))

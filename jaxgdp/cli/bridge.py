@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv as csv_format
 import json as json_format
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +28,8 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from ..bridge import GdpVerdict
+    from ..numerics.shapes import Array, ArrayLike
     from ..progress import Progress
 
 FPRS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -37,9 +40,9 @@ _LARGEST_FILE = 16 * 2**20
 class _Found(NamedTuple):
     """The printed and drawn results: the verdict, and the functions it was found from."""
 
-    verdict: Any
-    profile: Any
-    beta: Any
+    verdict: GdpVerdict
+    profile: Callable[[ArrayLike], Array]
+    beta: Callable[[ArrayLike], Array]
     last: float
     source: Any
 
@@ -150,7 +153,7 @@ def _read_csv(path: str) -> list[tuple[float, float]]:
     return pairs
 
 
-def _of_statements(pairs: list[tuple[float, float]], settings: dict[str, float]) -> _Found:
+def _of_statements(pairs: list[tuple[float, float]], settings: dict[str, Any]) -> _Found:
     import numpy as np
 
     from ..bridge import identify, refine
@@ -161,7 +164,7 @@ def _of_statements(pairs: list[tuple[float, float]], settings: dict[str, float])
     return _Found(verdict, profile, profile.beta, float(profile.epsilon[-1]), profile)
 
 
-def _of_spec(path: str, settings: dict[str, float], shown: Progress) -> _Found:
+def _of_spec(path: str, settings: dict[str, Any], shown: Progress) -> _Found:
     from ..bridge import identify
     from ..spec import read_spec
     from ..tradeoff import tradeoff

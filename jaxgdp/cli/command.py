@@ -7,12 +7,15 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-try:
+if TYPE_CHECKING:
     import click
-except ImportError:  # (the command line says which extra has it)
-    click = None
+else:
+    try:
+        import click
+    except ImportError:  # (the command line says which extra has it)
+        click = None
 
 COMMANDS: dict[str, Any] = {}  # name → command, in the order of the help
 

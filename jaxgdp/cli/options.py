@@ -11,16 +11,19 @@ import os
 import platform
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..arguments import ARGUMENTS, WHOLE, Argument, sentence, shown, spelled_out
 from ..numerics.optional import how_to_install
 from ..progress import show_progress
 
-try:
+if TYPE_CHECKING:
     import click
-except ImportError:  # (the command line says which extra has it)
-    click = None
+else:
+    try:
+        import click
+    except ImportError:  # (the command line says which extra has it)
+        click = None
 
 _EXTRAS = {
     **dict.fromkeys(("xarray", "h5netcdf", "h5py"), "sweep"),

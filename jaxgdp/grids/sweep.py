@@ -14,7 +14,7 @@ from ..accounting.run import executors
 from ..deprecation import keywords_after, renamed_arguments
 from ..measure import measure
 from ..mechanisms import Composition, dpsgd
-from ..numerics.optional import Dataset, missing
+from ..numerics.optional import Client, Dataset, missing
 from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import on_host, positive, probability, relative_width, whole
 from ..progress import counting
@@ -69,7 +69,7 @@ class _Grid(NamedTuple):
         return dpsgd(*(a.reshape(-1) for a in np.meshgrid(*parts, indexing="ij")))
 
     def measured(
-        self, region: Region, progress: Count | None, client: Any = None
+        self, region: Region, progress: Count | None, client: Client | str | None = None
     ) -> dict[str, Array]:
         """All variables of a part of the grid."""
         found = measure(

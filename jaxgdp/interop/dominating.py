@@ -66,8 +66,8 @@ class _Half(NamedTuple):
     """
 
     vertices: list[int]
-    slopes: list[Any]
-    first: Any = None
+    slopes: list[np.longdouble]
+    first: np.longdouble | None = None
 
     def shorter(self) -> _Half:
         return self._replace(vertices=self.vertices[:-1], slopes=self.slopes[:-1])

@@ -19,6 +19,7 @@ from ..bracket import Bracket
 from ..deprecation import keywords_after, renamed_arguments
 from ..mechanisms import Composition, as_composition
 from ..mechanisms.base import AccountedBy, Mechanism
+from ..numerics.optional import Client
 from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import broadcast, floor_rate, on_host, relative_width
 from ..progress import counting
@@ -56,7 +57,7 @@ def measure(
     progress: Count | bool | None = None,
     nested: bool = True,
     executor: str | None = None,
-    client: Any = None,
+    client: Client | str | None = None,
     **others: ArrayLike,
 ) -> Measured:
     """Certified quantities of a batch of mechanisms, each computed only as far out as they need.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from ..accounting.run.lower_bound_member import answer as lower_bound_answer
 from ..accounting.run.nested import answer as nested_answer
 from ..accounting.run.rows import take
 from ..bracket import Bracket
+from ..numerics.optional import Client
+from ..numerics.shapes import Array
 from ..quantities import registry
 
 # pieces that a batch is cut into for the workers of a client, unless they would be too small
@@ -28,8 +30,8 @@ class Found(NamedTuple):
     """Sides of every quantity of a flat batch, the lattice points used and who computed."""
 
     results: dict[str, Bracket]
-    sizes: Any
-    executors: Any
+    sizes: Array
+    executors: Array
 
 
 class Piece(NamedTuple):
@@ -46,7 +48,9 @@ class Piece(NamedTuple):
 Count = Callable[[int], None]
 
 
-def answer(piece: Piece, client: Any = None, progress: Count | None = None) -> Found:
+def answer(
+    piece: Piece, client: Client | str | None = None, progress: Count | None = None
+) -> Found:
     """Numbers of a flat batch, computed here or by the workers of a client."""
     if client is None:
         return _here(piece, progress)
@@ -85,7 +89,7 @@ def _cut(piece: Piece, number: int) -> list[tuple[int, Piece]]:
 def _there(numbered: tuple[int, Piece]) -> tuple[int, Found]:
     """The task of a worker."""
     start, piece = numbered
-    asked = tuple((registry.named(name), value) for name, value in piece.question.asked)
+    asked = tuple((registry.named(cast(str, name)), value) for name, value in piece.question.asked)
     question = dataclasses.replace(piece.question, asked=asked)
     return start, _here(piece._replace(question=question))
 

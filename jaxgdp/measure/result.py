@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from ..bracket import STATUS, Bracket
-from ..numerics.shapes import Array
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.showing import cells, html_table, short, sides
 from ..quantities import registry
 from ..vocabulary import did_you_mean
@@ -61,10 +61,10 @@ class Measured(Mapping[str, Bracket]):
     brackets: dict[str, Bracket]
     at: dict[str, Any]
     status: Mapping[str, Any]
-    lattice_size: Any
+    lattice_size: Array
     rtol: float
-    fpr_floor: Any
-    executor: Any
+    fpr_floor: ArrayLike
+    executor: Array
 
     def __getitem__(self, name: str) -> Bracket:
         if name not in self.brackets:

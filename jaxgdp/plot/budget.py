@@ -56,7 +56,7 @@ def budget(plan: Any, ax: Axes, quantity: str = "mu", limit: float | None = None
     ax.plot(
         steps, safe, color=COLOURS[0], linewidth=0.9, drawstyle="steps-pre", label="told in between"
     )
-    if limit is not None:
+    if limit is not None and last is not None:
         ax.axhline(limit, color="black", linestyle="--", linewidth=1.0)
         ax.plot(
             [last, last],

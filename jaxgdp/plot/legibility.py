@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from ..numerics.optional import Axes, Figure
 from .style import need_matplotlib
 
@@ -119,7 +121,7 @@ def _covered(ax: Axes, renderer: Any) -> Iterator[str]:
     paths = [
         line.get_path().transformed(line.get_transform()) for line in ax.lines if line.get_visible()
     ]
-    paths = [path for path in paths if len(path.vertices) > 2 or _slanted(path)]
+    paths = [path for path in paths if np.shape(path.vertices)[0] > 2 or _slanted(path)]
     for bars in ax.collections:
         if isinstance(bars, LineCollection) and bars.get_visible():
             paths += [path.transformed(bars.get_transform()) for path in bars.get_paths()]
@@ -141,7 +143,7 @@ def _alike(ax: Axes) -> Iterator[str]:
 
     lines = {}
     for line in ax.lines:
-        if line.get_visible() and len(line.get_xdata()):
+        if line.get_visible() and np.size(line.get_xdata()):
             marker = line.get_marker() if line.get_marker() not in (None, "None", "", " ") else None
             lines[line] = (line.get_linestyle(), marker, to_hex(line.get_color()))
     styles = sorted(set(lines.values()), key=str)

@@ -23,7 +23,7 @@ def noise_schedules(schedules: Mapping[str, Any], ax: Axes) -> Axes:
     Returns:
         The same ``ax``.
     """
-    highest = 0.0
+    highest, edges = 0.0, np.zeros(1)
     for number, (name, schedule) in enumerate(schedules.items()):
         edges = np.concatenate([[0.0], np.cumsum(np.asarray(schedule.num_steps, float))])
         noise = np.asarray(schedule.noise_multiplier, float)

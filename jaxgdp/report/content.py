@@ -55,15 +55,15 @@ DEFAULTS = {
 }
 
 
-def _certified(quantity: str, *, several: bool = False, key: str | None = None) -> Any:
-    """A field of a report that holds brackets of a quantity.
+def _certified(quantity: str, *, several: bool = False, key: str | None = None) -> dict[str, Any]:
+    """What is said of a field of a report that holds brackets of a quantity.
 
     Args:
         quantity: its name.
         several: whether it holds (argument, bracket) of some arguments, or one bracket.
         key: in the dictionary of the report; default the name of the quantity.
     """
-    return field(metadata={"quantity": quantity, "several": several, "key": key or quantity})
+    return {"quantity": quantity, "several": several, "key": key or quantity}
 
 
 @dataclass(frozen=True)
@@ -115,16 +115,20 @@ class Report:
     mechanism: str
     adjacency: str
     tier: str
-    mu: Bracket = _certified("mu")
+    mu: Bracket = field(metadata=_certified("mu"))
     fpr_floor: float
-    approximate_mu: Bracket = _certified("approximate_mu")
+    approximate_mu: Bracket = field(metadata=_certified("approximate_mu"))
     approximation: float
-    regret: Bracket = _certified("regret")
-    epsilons: tuple[tuple[float, Bracket], ...] = _certified("epsilon", several=True)
-    advantage: Bracket = _certified("advantage")
+    regret: Bracket = field(metadata=_certified("regret"))
+    epsilons: tuple[tuple[float, Bracket], ...] = field(
+        metadata=_certified("epsilon", several=True)
+    )
+    advantage: Bracket = field(metadata=_certified("advantage"))
     advantage_fpr: float
-    tprs: tuple[tuple[float, Bracket], ...] = _certified("tpr", several=True)
-    fnrs: tuple[tuple[float, Bracket], ...] = _certified("beta", several=True, key="fnr")
+    tprs: tuple[tuple[float, Bracket], ...] = field(metadata=_certified("tpr", several=True))
+    fnrs: tuple[tuple[float, Bracket], ...] = field(
+        metadata=_certified("beta", several=True, key="fnr")
+    )
     tail_mu: float
     status: str
     rtol: float
@@ -494,7 +498,8 @@ def _others(ask: Callable[..., Bracket]) -> Iterator[tuple[str, float | None, Br
             yield quantity.name, None, _scalar(ask(quantity.name))
             continue
         for argument in (quantity.default,) if quantity.reported is None else quantity.reported:
-            yield quantity.name, float(argument), _scalar(ask(quantity.name, argument))
+            if argument is not None:
+                yield quantity.name, float(argument), _scalar(ask(quantity.name, argument))
 
 
 def _status(codes: dict[str, int], composition: Composition) -> str:

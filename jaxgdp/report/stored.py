@@ -108,7 +108,10 @@ def plain_values(report: Report) -> dict:
 
 
 def _others(report: Report) -> dict[str, list[dict]]:
-    rows = [{"quantity": name} | _json_row(name, *rest) for name, *rest in report.others]
+    rows = [
+        {"quantity": name} | _json_row(name, argument, bracket)
+        for name, argument, bracket in report.others
+    ]
     return {"others": rows} if rows else {}
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..numerics.optional import Axes, Figure
 
-DASHED: Any = (0, (4, 1.6))
+DASHED = (0, (4, 1.6))
 
 
 def grid(ax: Axes) -> None:

@@ -76,8 +76,8 @@ def _refuse_overflow(quantity: Quantity, asked: Mapping[str, Any], d: float) -> 
     """Raise where a quantity cannot pay for an overflow."""
     if quantity.overflow is None:
         raise ValueError(
-            f"overflow must be 0 for {quantity.name!r}, got {d:g}: this quantity does not say how an"
-            " overflow shifts it"
+            f"overflow must be 0 for {quantity.name!r}, got {d:g}: this quantity does not say how"
+            " an overflow shifts it"
         )
     if quantity.overflow.reduced is not None and asked[str(quantity.argument)] <= d:
         rate = asked[str(quantity.argument)]

@@ -42,7 +42,6 @@ LIBRARIES = {
             "optax",
             "scipy",
             "sklearn",
-            "typer",
             "xarray",
             "zarr",
         )

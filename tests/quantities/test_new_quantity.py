@@ -169,7 +169,7 @@ def test_derivatives_are_refused_by_name(odds_gain):
 
 
 def test_reports_the_command_line_and_the_reference(odds_gain, capsys):
-    pytest.importorskip("typer")
+    pytest.importorskip("click")
     from jaxgdp.cli.app import main
 
     report = jaxgdp.report(jaxgdp.Gaussian(1.0))

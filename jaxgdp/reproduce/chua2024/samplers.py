@@ -28,7 +28,7 @@ class Compared(NamedTuple):
         renyi: upper bound on that of Poisson sampling by Rényi DP.
     """
 
-    x: Any
+    x: Array
     deterministic: Bracket
     poisson: Bracket
     shuffled: Any

@@ -16,7 +16,6 @@ from ...grids.landscape import (
     rule_of_thumb,
 )
 from ...numerics.optional import Dataset
-from ...numerics.shapes import Array
 from ...plot import regret_panels
 from ..result import Finding, Number, Result, Table
 
@@ -94,7 +93,7 @@ def _setting(dataset: Dataset, index: Iterable[int]) -> str:
     return f"σ = {sigma:g}, p = {rate:.3g}, T = {steps:g}"
 
 
-def _always_lowers(lower: Array, upper: Array, dataset: Dataset, axis: int) -> Finding:
+def _always_lowers(lower: np.ndarray, upper: np.ndarray, dataset: Dataset, axis: int) -> Finding:
     """Whether Δ falls from each grid point to the next along an axis, by the brackets."""
     low, high = np.moveaxis(lower, axis, -1), np.moveaxis(upper, axis, -1)
     falls, rises = high[..., 1:] < low[..., :-1], low[..., 1:] > high[..., :-1]
@@ -125,7 +124,7 @@ def _always_lowers(lower: Array, upper: Array, dataset: Dataset, axis: int) -> F
     return Finding(text, True, "every pair falls, by the brackets")
 
 
-def _not_monotonic(lower: Array, upper: Array) -> Finding:
+def _not_monotonic(lower: np.ndarray, upper: np.ndarray) -> Finding:
     """Whether Δ both rises and falls with the sampling rate, by the brackets."""
     low, high = np.moveaxis(lower, 1, -1), np.moveaxis(upper, 1, -1)
     peak = np.max(low, axis=-1)

@@ -4,6 +4,7 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..drawing import DASHED, grid, legend_above
 
 if TYPE_CHECKING:
     from .illustrations import Cost, Region
-    from .noise import Pair
+    from .noise import Pair, Tangent
     from .training import Risk
 
 STANDARD, DIRECT = COLOURS[0], COLOURS[1]
@@ -117,7 +118,7 @@ class Touching(NamedTuple):
     noise_multiplier: np.ndarray
     epsilon: Bracket
     needed: float
-    tangent: Any
+    tangent: Tangent
     delta: float
     target: tuple[float, float]
 
@@ -179,7 +180,7 @@ def cost_panels(cost: Cost, advantage: float, figure: Figure) -> None:
 
 
 def risk_against_accuracy(
-    panels: list[tuple[str, Array, Risk]], fprs: tuple[float, ...], figure: Figure
+    panels: Sequence[tuple[str, Array, Risk]], fprs: tuple[float, ...], figure: Figure
 ) -> None:
     """Figure 1: risk by both readings against published accuracy.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...bracket import Bracket
     from ...numerics.shapes import Array
 
-_DOTTED: Any = (0, (1, 1.6))
+_DOTTED = (0, (1, 1.6))
 
 
 def _style(k: int, points: int, lines: int) -> dict[str, Any]:

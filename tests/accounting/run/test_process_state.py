@@ -47,10 +47,8 @@ def bits(executor):
     return found
 
 def others(executor):
-    for number in (300, 65, 2):
+    for number in (65, 2):
         jaxgdp.measure(smooth(number, 4.0), ("mu", "epsilon"), executor=executor, **AT)
-    jaxgdp.measure(atoms(5), "delta", executor=executor, **AT)
-    jaxgdp.measure(smooth(3, 2.0), "mu", executor=executor, rtol=3e-4)
     jaxgdp.tradeoff(smooth(2, 2.0), rtol=1e-2)
 
 found = {}
