@@ -14,7 +14,7 @@ from ..accounting.run import nested
 from ..bracket import Bracket
 from ..deprecation import keywords_after
 from ..mechanisms import Composition, as_composition
-from ..mechanisms.base import Mechanism
+from ..mechanisms.base import AccountedBy, Mechanism
 from ..mechanisms.dominating import dominating
 from ..numerics.validation import floor_rate, on_host, relative_width
 from ..progress import counting
@@ -28,7 +28,7 @@ from .curve import TradeoffCurve
 @explain_arguments
 @documented
 def tradeoff(
-    mechanism: Mechanism | Composition,
+    mechanism: Mechanism | Composition | AccountedBy,
     *,
     rtol: float = options.RTOL,
     fpr_floor: float = options.FPR_FLOOR,
@@ -63,21 +63,23 @@ def tradeoff(
         True
     """
     on_host("tradeoff", mechanism, rtol, fpr_floor)
-    mechanism = as_composition(mechanism)
-    paired, order = dominating(mechanism, adjacency)
+    composition = as_composition(mechanism)
+    paired, order = dominating(composition, adjacency)
     mu = registry.named("mu")
+    width = float(relative_width("rtol", rtol))
+    floor = float(floor_rate("fpr_floor", fpr_floor))
     question = Question(
-        rtol=float(relative_width("rtol", rtol)),
-        fpr_floor=float(floor_rate("fpr_floor", fpr_floor)),
+        rtol=width,
+        fpr_floor=floor,
         adjacency=order,
         asked=((mu, None),),
         deepest=options.DEEPEST,
         keep=True,
     )
     groups = paired.stacked()
-    axes = len(mechanism.shape)
+    axes = len(composition.shape)
     flat = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[axes:]), groups)
-    with counting(progress, "measuring", int(np.prod(mechanism.shape))) as count:
+    with counting(progress, "measuring", int(np.prod(composition.shape))) as count:
         found = nested.answer(flat, question, progress=count)
     sides, attacks = found.results["mu"], []
     for achieved in paired.lower_bound_mechanisms():
@@ -88,13 +90,13 @@ def tradeoff(
     settled, contradicted = mu.settle(sides)
     tail = np.array([row[-1].tail_mu for row in found.curves])
     return TradeoffCurve(
-        mechanism,
+        composition,
         adjacency,
-        question.rtol,
-        question.fpr_floor,
-        mu.status(settled, contradicted, question.rtol).reshape(mechanism.shape),
-        tail.reshape(mechanism.shape),
+        width,
+        floor,
+        mu.status(settled, contradicted, width).reshape(composition.shape),
+        tail.reshape(composition.shape),
         tuple(found.curves),
         tuple(attacks),
-        {mu.name: Bracket(*(np.reshape(side, mechanism.shape) for side in sides))},
+        {mu.name: Bracket(*(np.reshape(side, composition.shape) for side in sides))},
     )
