@@ -95,7 +95,7 @@ def _read_by_new_name(owner: str, old: str, new: str) -> property:
         warn(f"{owner}.{old}", f"{owner}.{new}")
         return getattr(self, new)
 
-    return property(read)
+    return property(read, doc=f"Old name of ``{new}``.")
 
 
 def keywords_after(number: int, *names: str) -> Callable[[_Function], _Function]:

@@ -79,13 +79,13 @@ def quantity(
         True
     """
     refuse_unknown_tangency(name)
-    record = reading(name)
-    argument = record.default if argument is None else argument
-    return _ask(record, mechanism, record.checked(argument), fpr_floor, adjacency, rtol, lattice)
+    asked = reading(name)
+    argument = asked.default if argument is None else argument
+    return _ask(asked, mechanism, asked.checked(argument), fpr_floor, adjacency, rtol, lattice)
 
 
 def _ask(
-    record: Quantity,
+    asked: Quantity,
     mechanism: Composition | Mechanism,
     argument: Any,
     fpr_floor: ArrayLike | None,
@@ -94,19 +94,19 @@ def _ask(
     lattice: LatticeChoice | None,
 ) -> Bracket:
     """A quantity at an argument that is checked."""
-    need_64_bits(record.name)
+    need_64_bits(asked.name)
     mechanism = as_composition(mechanism)
     mechanism = declared(mechanism, Adjacency.checked(adjacency))
     paired, order = dominating(mechanism, adjacency)
     groups = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), paired.stacked())
-    floor, deepest = record.traced_reach(argument)
+    floor, deepest = asked.traced_reach(argument)
     if fpr_floor is not None:
         floor = floor_rate("fpr_floor", fpr_floor)
     # (by NumPy what is known: nothing is compiled for it)
     query, floor, depth = (
         jnp.asarray(a, float) if isinstance(a, Tracer) else np.asarray(a, float)
         for a in (
-            0.0 if record.own_argument is None else argument,
+            0.0 if asked.own_argument is None else argument,
             floor,
             0.5 if deepest is None else deepest,
         )
@@ -117,9 +117,9 @@ def _ask(
     )
     log_floor = xp.log(floor)
     depth = np.asarray(NOTHING) if deepest is None else -ndtri_exp(xp.log(depth))
-    query = query if record.own_argument is None else record.query(query)
+    query = query if asked.own_argument is None else asked.query(query)
     rates = Rates(query, log_floor, -ndtri_exp(log_floor), depth)
-    form = Form(record.name, order, lattice, float(relative_width("rtol", rtol)))
+    form = Form(asked.name, order, lattice, float(relative_width("rtol", rtol)))
     if shape == ():
         return number(form, groups, rates)
 
@@ -402,7 +402,7 @@ def bayes_risk(
     lattice: LatticeChoice | None = None,
 ) -> Bracket:
     """Least error probability of an attacker, traced and differentiable; ``prior`` in [0, 1] is the
-    probability that the record is absent, other arguments as in :func:`mu`. Report the lower side.
+    probability that the asked is absent, other arguments as in :func:`mu`. Report the lower side.
     """
     return _ask(
         reading("bayes_risk"),

@@ -14,6 +14,7 @@ import numpy as np
 import optax
 
 from .. import differentiable, options
+from ..accounting.steer.lattice_choice import LatticeChoice
 from ..calibration import Calibration, calibrate
 from ..deprecation import renamed_arguments
 from ..mechanisms import Composition, SubsampledGaussian, compose
@@ -137,7 +138,7 @@ def _schedule(fixed: Schedule, free: dict[str, Array], log_scale: Array) -> Sche
     return schedule._replace(noise_multiplier=schedule.noise_multiplier * jnp.exp(log_scale))
 
 
-def _privacy(target: Target, schedule: Schedule, adjacency: str, lattice: Any) -> Array:
+def _privacy(target: Target, schedule: Schedule, adjacency: str, lattice: LatticeChoice) -> Array:
     """log of (target's own quantity over its goal), traced; 0 where the target is just met."""
     argument = named(target.quantity).argument
     bracket = differentiable.quantity(

@@ -21,6 +21,7 @@ from .base import DEEPEST, HIGHEST_FLOOR, REGISTRY, Target, first
 
 _LEAST_MU, _LARGEST_MU = 1e-4, 1e2
 _HALVINGS = 50
+_INSIDE = 1.0 + 1e-9  # from the ends of that range, where a search for μ stops
 _TABLE = 24  # Gaussian curves that stand for all, where a quantity has no closed form
 
 
@@ -79,7 +80,13 @@ class OfQuantity(Target):
 
     @property
     def has_closed_form(self) -> bool:
-        return self.asked.of_gaussian is not None
+        """Whether the quantity has one, and the goal is that of a μ within the range that is
+        searched for it.
+        """
+        if self.asked.of_gaussian is None:
+            return False
+        mu = self.gaussian_mu()
+        return bool(np.all((mu > _LEAST_MU * _INSIDE) & (mu < _LARGEST_MU / _INSIDE)))
 
     def numbers(self):
         return ("value", "at")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from .. import options
 from ..deprecation import renamed_arguments
+from ..measure.pieces import Count
 from ..numerics.validation import checked, positive, probability, whole
 from ..quantities import registry
 from .float32 import above, below
@@ -63,7 +63,7 @@ def plan_budget(
     fpr: float = options.FPR,
     approximation: float = options.APPROXIMATION,
     prior: float = options.PRIOR,
-    progress: Any = None,
+    progress: Count | bool | None = None,
     **others: float,
 ) -> Plan:
     """Certified privacy of DP-SGD after 0, 1, …, ``max_steps`` steps, for use inside the training

@@ -16,6 +16,7 @@ from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..conversions import epsilon_from_rdp
 from ..measure import measure
+from ..measure.pieces import Count
 from ..mechanisms import Composition, SubsampledGaussian
 from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import checked, floor_rate, one_of, relative_width
@@ -129,7 +130,7 @@ def certified(
     names: tuple[str, ...],
     asked: Mapping[str, Any],
     overflow: float = 0.0,
-    progress: Any = None,
+    progress: Count | bool | None = None,
 ) -> tuple[dict[str, Bracket], Array]:
     """Brackets of quantities of a batch of mechanisms, as :func:`jaxgdp.measure` finds them,
     widened by the overflow.

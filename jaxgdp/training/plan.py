@@ -15,6 +15,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..bracket import Bracket
+from ..measure.pieces import Count
 from ..numerics.shapes import Array, ArrayLike, Float, Int
 from ..numerics.showing import cells, html_table, short
 from ..numerics.validation import checked
@@ -199,7 +200,7 @@ class Plan:
                 found[name] = Bracket(lower[before], xp.where(beyond, worst, upper[after])[scalar])
         return found
 
-    def refined(self, steps: ArrayLike, progress: Any = None) -> Plan:
+    def refined(self, steps: ArrayLike, progress: Count | bool | None = None) -> Plan:
         """The plan with more numbers of steps computed, so that :meth:`at` is as narrow there as
         ``rtol`` asks.
 
@@ -276,7 +277,7 @@ class Plan:
             )
 
     def max_steps_within(
-        self, target: Target | None = None, *, progress: Any = None, **limits: float
+        self, target: Target | None = None, *, progress: Count | bool | None = None, **limits: float
     ) -> int:
         """The largest number of steps, up to ``max_steps``, at which every limit is certified to
         hold.
@@ -334,7 +335,7 @@ class Plan:
         rate, asked = named(target.quantity).argument, dict(self.asked)
         return rate is None or float(target.parameters().get(rate, asked[rate])) == asked[rate]
 
-    def _within(self, goals: list[Limit | Target], progress: Any) -> int:
+    def _within(self, goals: list[Limit | Target], progress: Count | None) -> int:
         """The last step of the plan's own table within some limits, once the table has it and the
         step after it.
         """
@@ -361,7 +362,7 @@ class Plan:
         )  # the one thing a plan ever learns; its fields stay as they were made
         return int(computed[last]) if last >= 0 else 0
 
-    def _search(self, target: Target, most: int, progress: Any) -> int:
+    def _search(self, target: Target, most: int, progress: Count | None) -> int:
         """The last step up to ``most`` that is within a target the table knows nothing about."""
         asked = dict(self.asked) | {
             name: float(value) for name, value in target.parameters().items()

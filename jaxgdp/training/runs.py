@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..bracket import Bracket
+from ..measure.pieces import Count
 from ..mechanisms import Composition, RandomAllocation, Shuffled, compose, dpsgd
 from ..numerics.shapes import Array
 from ..quantities.registry import named
@@ -64,7 +65,7 @@ class Run(NamedTuple):
         names: tuple[str, ...],
         asked: dict[str, Any],
         overflow: float,
-        progress: Any = None,
+        progress: Count | bool | None = None,
     ) -> tuple[dict[str, Bracket], Array]:
         """Brackets of quantities after numbers of steps: as
         :func:`jaxgdp.training.overflow.certified`.

@@ -80,3 +80,21 @@ def test_the_closed_form_of_a_quantity_is_that_of_its_certified_bracket(name):
     given = {} if asked.argument is None else {asked.argument: asked.default}
     bracket = jaxgdp.measure(jaxgdp.Gaussian(2.0), name, **given)[name]
     assert holds(bracket, float(asked.of_gaussian(0.5, asked.default)))
+
+
+@pytest.mark.parametrize(
+    ("target", "mu"),
+    [
+        (targets.OfQuantity("mu", 1e3), 1e3),
+        (targets.OfQuantity("mu", 1e-6), 1e-6),
+        (targets.OfQuantity("epsilon", 1e4, at=1e-5), None),
+    ],
+)
+def test_goals_beyond_the_range_of_the_closed_form_are_searched_for(target, mu):
+    """A search for μ in closed form ends at 1e-4 and at 100: what lies beyond is not said to be
+    met as closely as can be, or not at all.
+    """
+    found = jaxgdp.calibrate(target, mechanism=jaxgdp.Gaussian(1.0))
+    assert not found.closed_form
+    assert found.achieved.upper <= target.value < found.rejected_achieved.upper
+    assert mu is None or 1.0 / float(found.value) == pytest.approx(mu, rel=2e-3)
