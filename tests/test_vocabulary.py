@@ -51,7 +51,7 @@ def test_other_names_stand_for_arguments_of_public_functions():
     ("argument", "quantity"),
     [("delta", "epsilon"), ("epsilon", "delta"), ("fpr", "tpr"), ("prior", "bayes_risk")],
 )
-def test_what_no_default_quantity_is_asked_at_is_refused(argument, quantity):
+def test_argument_of_no_default_quantity_is_refused(argument, quantity):
     with pytest.raises(ValueError, match=rf"jaxgdp\.{quantity}\(…, {argument}=…\)"):
         jaxgdp.measure(RUN, **{argument: 0.5})
 

@@ -1,7 +1,7 @@
 """Certified numbers that can be traced: inside ``jit``, ``vmap`` and ``grad``, in mechanisms'
-parameters, T and what they are asked at.
+parameters, T and their arguments.
 
-There are derivatives of every quantity that says how its derivative acts on the curve
+There are derivatives of every quantity that defines how its derivative acts on the curve
 (``Quantity.tangency``): by the functions of this module, or by name with :func:`quantity`. They are
 derivatives in what a mechanism declares (``Mechanism.differentiable``):
 
@@ -16,14 +16,14 @@ derivatives in what a mechanism declares (``Mechanism.differentiable``):
 =====================================  ==================================
 
 and in the number of uses of all but ``ExponentialMechanism``. Everything else raises
-``NotImplementedError`` with the mechanism's name. Where nothing is traced by ``jit`` or ``vmap``,
-two small programs are compiled, one for all mechanisms and one for each class.
+``NotImplementedError`` with the mechanism's name. If nothing is traced by ``jit`` or ``vmap``, two
+small programs are compiled, one for all mechanisms and one for each class.
 
-Where losses are atoms, numbers are smooth in a parameter only between the places where an atom
+If losses are atoms, numbers are smooth in a parameter only between the places where an atom
 moves past a threshold. Derivatives are exact where atoms lie far apart (between two of them, and
 where the curve touches in a corner), and means over half a percent of ε where they lie close. In
 the number of uses they are half the difference between one more use and one less, at fixed ε: meant
-for many. Where a use has few atoms (``RandomizedResponse``, ``PureDP``), those of an odd and of an
+for many. If a use has few atoms (``RandomizedResponse``, ``PureDP``), those of an odd and of an
 even number of uses lie in different places: there only δ at a fixed ε has a meaningful one; of the
 numbers that touch the curve in one of its corners (μ, TPR at an FPR), as of ε at a δ, none should
 be used.

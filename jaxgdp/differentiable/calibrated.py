@@ -111,7 +111,7 @@ def _solve_jvp(
 def _refuse_missing_argument(name: str, at: ArrayLike | None) -> None:
     """Raise where the function of a quantity needs an argument that is not given, or takes none."""
     if at is not None and named(name).argument is None:
-        raise ValueError(f"at must not be given for {name!r}, which is asked at nothing")
+        raise ValueError(f"at must not be given for {name!r}, which takes no argument")
     function = getattr(quantities, name, None)
     needed = [] if function is None else list(inspect.signature(function).parameters.values())[1:2]
     if at is None and any(p.default is p.empty for p in needed):
@@ -143,7 +143,7 @@ def noise_multiplier(
         goal: value to be met, any shape; broadcasts with the next two.
         sampling_prob: p in (0, 1].
         num_steps: T; any real number if traced.
-        at: what the quantity is asked at, such as δ of "epsilon" or the floor of "mu".
+        at: the argument of the quantity, such as δ of "epsilon" or the floor of "mu".
         adjacency: as in :func:`jaxgdp.measure`.
         rtol: as in :func:`jaxgdp.differentiable.mu`.
         lattice: likewise; without one, the default lattice.
@@ -157,8 +157,8 @@ def noise_multiplier(
         RuntimeError: JAX computes in 32 bits.
         ValueError: a number that is not traced is out of range, or the quantity is unknown or
             does not grow or fall steadily with the noise.
-        NotImplementedError: the quantity does not say how its derivative acts on the curve; names
-            it.
+        NotImplementedError: the quantity does not define how its derivative acts on the curve;
+            names it.
 
     Example:
         >>> import jax, jaxgdp

@@ -1,4 +1,4 @@
-"""What may be differentiated: mechanisms declare the fields in which their derivatives are right,
+"""Differentiable parameters: mechanisms declare the fields in which their derivatives are right,
 everything else is refused by name.
 """
 

@@ -47,7 +47,7 @@ _FAINTEST = 16.0
 
 
 class Form(NamedTuple):
-    """What decides a program: the number by name, the order of the pair, the lattice (None: to be
+    """The key of a program: the number by name, the order of the pair, the lattice (None: to be
     chosen) and whether the query is the smallest rate that matters."""
 
     name: str
@@ -66,7 +66,7 @@ NOTHING = -1000.0  # depth of TPR that every curve reaches at once: none is aske
 
 
 def refuse_unknown_tangency(name: str) -> None:
-    """Raise where nobody has said how a quantity's derivative acts on the curve.
+    """Raise if a quantity does not define how its derivative acts on the curve.
 
     Raises:
         ValueError: there is no such quantity.
@@ -74,14 +74,14 @@ def refuse_unknown_tangency(name: str) -> None:
     """
     if reading(name).tangency is None:
         raise NotImplementedError(
-            f"jaxgdp.differentiable has no derivatives of {name!r}: its quantity says nothing of"
-            " its tangency, how a derivative acts on the curve"
+            f"jaxgdp.differentiable has no derivatives of {name!r}: its quantity does not"
+            " define its tangency, how a derivative acts on the curve"
         )
 
 
 class Rates(NamedTuple):
-    """What a number is asked at, as ``Quantity.query`` makes it, and depths (in standard
-    deviations) out to which the curve has to be known, of FPR and of TPR."""
+    """The argument of a number, as ``Quantity.query`` makes it, and depths (in standard
+    deviations) out to which the curve must be known, of FPR and of TPR."""
 
     query: Array
     log_floor: Array
@@ -201,7 +201,7 @@ _compiled_answer = functools.partial(jax.jit, static_argnames=("name", "adjacenc
 def _pull(groups: Groups, plans: Plan, touch: Tangency, form: Form) -> Groups:
     """Σ sign·e^{log_weight}·∂δ_side(ε) in every leaf of ``groups``: of both sides and all points.
 
-    Points without weight are left out where that is known. Where it is not, one program serves all
+    Points without weight are left out where that is known. Otherwise one program serves all
     points of both sides, if their lattices have one shape."""
     shapes, tables = _grids(form.chosen)
     points = touch.epsilon, touch.spread, touch.sign

@@ -1,4 +1,4 @@
-"""The public functions: what may be differentiated, and how each is asked."""
+"""The public functions: one for each quantity, and their arguments."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def quantity(
     rtol: float = options.RTOL,
     lattice: LatticeChoice | None = None,
 ) -> Bracket:
-    """Any quantity of the registry that says how its derivative acts on the curve, by name.
+    """Any quantity of the registry that defines how its derivative acts on the curve, by name.
 
     Args:
         name: as for :func:`jaxgdp.measure`; or "log_tpr" or "log_beta".
         mechanism: a mechanism or composition whose fields and counts may be traced; a count may be
             any real number.
-        argument: what the quantity is asked at; its default where not given.
+        argument: the argument of the quantity; its default where not given.
         fpr_floor: FPR out to which the curve is computed; as far as the quantity needs it where not
             given.
         adjacency: as in :func:`jaxgdp.measure`.
@@ -68,7 +68,7 @@ def quantity(
     Raises:
         RuntimeError: JAX computes in 32 bits.
         ValueError: the quantity is unknown, or a number that is not traced is out of range.
-        NotImplementedError: the quantity does not say how its derivative acts on the curve, or a
+        NotImplementedError: the quantity does not define how its derivative acts on the curve, or a
             mechanism does not declare derivatives in what is traced; names it.
 
     Example:
@@ -187,10 +187,10 @@ def lattice(
     above about 0.6, or a dense one if losses have atoms.
 
     Args:
-        mechanism: settings like those that will be asked for, scalar or batched.
-        rtol: relative width asked of the μ bracket.
+        mechanism: settings like those that will be requested, scalar or batched.
+        rtol: requested relative width of the μ bracket.
         fpr_floor: FPR floor of μ.
-        deepest: smallest FPR, TPR or δ to be asked for, or None.
+        deepest: smallest FPR, TPR or δ to be requested, or None.
         adjacency: as in :func:`jaxgdp.measure`.
 
     Returns:
@@ -323,7 +323,7 @@ def delta(
     """δ(ε), traced and differentiable; ε ≥ 0 in nats, other arguments as in :func:`mu`. Report the
     upper side.
 
-    ``fpr_floor`` says how far out the curve is computed: beyond it δ(ε) is bounded by its value
+    ``fpr_floor`` sets how far out the curve is computed: beyond it δ(ε) is bounded by its value
     there.
     """
     return quantity(

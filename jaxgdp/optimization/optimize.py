@@ -37,7 +37,8 @@ class Schedule(NamedTuple):
 
     Attributes:
         noise_multiplier: σ_k, standard deviation of the noise over the clipping norm.
-            sampling_prob: p_k. num_steps: T_k.
+        sampling_prob: p_k.
+        num_steps: T_k.
         clip: C_k, the clipping norm; privacy does not depend on it.
     """
 
@@ -77,10 +78,12 @@ class Optimized:
     """An optimised schedule.
 
     Attributes:
-        schedule: the schedule, whose certified bracket meets the target. calibration: that
-            certificate; its ``value`` is 1 to within what the common scale had to be moved by.
-        proxy: the proxy there. start, start_proxy: the schedule one began with, calibrated to the
-            same target, and its proxy.
+        schedule: the schedule, whose certified bracket meets the target.
+        calibration: that certificate; its ``value`` is 1 to within what the common scale had to be
+            moved by.
+        proxy: the proxy there.
+        start, start_proxy: the schedule one began with, calibrated to the same target, and its
+            proxy.
         history: the proxy at each iteration, on the way (there the target is met only
             approximately).
     """
@@ -189,15 +192,15 @@ def optimize(
         optimizer: an optax optimiser; default Adam with a falling learning rate from 0.05.
         rtol: relative step of the common scale, see :func:`jaxgdp.calibrate`.
         adjacency: as there.
-        progress: called with the number of iterations finished, as they finish; True shows them on
-            stderr, also where that is no terminal.
+        progress: called with the number of iterations finished, as they finish; True displays them
+            on stderr even if it is not a terminal.
 
     Returns:
         :class:`Optimized`.
 
     Raises:
         ValueError: an argument is out of range (before tracing), or no noise meets the target.
-        NotImplementedError: the target's quantity does not say how its derivative acts on the
+        NotImplementedError: the target's quantity does not define how its derivative acts on the
             curve; names it.
 
     Example:

@@ -1,4 +1,4 @@
-"""What can be asked of a certified trade-off curve: one file for each quantity, and the registry
+"""Quantities of a certified trade-off curve: one file for each quantity, and the registry
 that finds them.
 
 A file holds how its quantity is read off a curve (an unbatched function of a ``Curve`` and a query,

@@ -1,5 +1,5 @@
-"""What a quantity is: its name, what it is asked at, how it is read off a certified curve and what
-accuracy it promises.
+"""The definition of a quantity: its name, its argument, how it is read off a certified curve and
+what accuracy it promises.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class Quantity:
     compiled programs are found again.
 
     Attributes:
-        name: as users ask for it.
-        symbol: as reports and tables show it.
+        name: as users write it.
+        symbol: in reports and tables.
         read: ``read(curve, query, symmetric=…)`` → :class:`Bracket` (unbatched, arrays of either
             library). Each side is worked out on its own and must hold on a curve of which only some
-            vertices are known; nobody compares the two before :meth:`settle`.
+            vertices are known; the two are not compared before :meth:`settle`.
         after: name of a quantity of the same argument that ``read`` takes as ``given`` where it has
             been read already.
         long_name: what it is called in full.
         description: what it means, in one sentence.
-        argument: name of what it is asked at, such as "delta", or None. "fpr_floor" is that of the
+        argument: name of its argument, such as "delta", or None. "fpr_floor" is that of the
             whole question.
         default: of the argument.
         check: ``check(name, value)`` → the argument as an array, or a ValueError that names it.
@@ -63,7 +63,7 @@ class Quantity:
         threshold: privacy loss |ℓ| at which an argument is read off, where that is known
             beforehand.
         locate: ``locate(curve, query, found, symmetric=…)`` → |ℓ|, where it is known from a first
-            look only; ``found`` is what ``read`` gave.
+            pass only; ``found`` is what ``read`` gave.
         absolute: the accuracy promised is ``absolute``·rtol instead of rtol relative to the upper
             side.
         safe_side: "upper" or "lower", the one to report; what grows with privacy loss is safe from
@@ -81,12 +81,12 @@ class Quantity:
         idle: its value, of the argument, where nothing has been released.
         tangency: ``tangency(halves, query, found, given)`` → :class:`~.tangency.Tangency`: how its
             derivative acts on the curve, where both half-curves of the dominating pair, the query
-            and the bracket at it are known, and that of ``after``. None where nobody has said so:
+            and the bracket at it are known, and that of ``after``. None where this is not defined:
             ``jaxgdp.differentiable`` refuses it by name.
         reach: ``reach(argument)`` → (FPR floor, smallest other rate or None) out to which a curve
-            that is traced has to be known; by default as far as ``rate``.
+            that is traced must be known; by default as far as ``rate``.
         overflow: :class:`~.overflow.Overflow`: how an overflow of padded batches shifts it. None
-            where nobody has said so: plans of runs that may overflow refuse it by name.
+            where this is not defined: plans of runs that may overflow refuse it by name.
         of_gaussian: ``of_gaussian(μ, argument)``, its value on the curve of the Gaussian mechanism;
             None where there is no closed form.
         order: place in tables.
@@ -139,7 +139,7 @@ class Quantity:
 
     @property
     def worst(self) -> float:
-        """The end of its extent that says nothing: what is reported where nothing is known."""
+        """The trivial end of its extent, which is reported where nothing is known."""
         return self.extent[1] if self.grows else self.extent[0]
 
     @property
@@ -161,14 +161,14 @@ class Quantity:
         return rate, rate
 
     def checked(self, value: ArrayLike | None) -> Any:
-        """The argument as an array; None for a quantity that is asked at nothing.
+        """The argument as an array; None for a quantity without an argument.
 
         Raises:
             ValueError: it is out of range, or there is none to be given; names it.
         """
         if self.argument is None:
             if value is not None:
-                raise ValueError(f"{self.name} is asked at nothing, got {value!r}")
+                raise ValueError(f"{self.name} takes no argument, got {value!r}")
             return None
         given = np.nan if value is None else value
         return np.asarray(given, float) if self.check is None else self.check(self.argument, given)
@@ -186,8 +186,8 @@ class Quantity:
         return np.where(small, 0.0, np.where(np.isnan(excess), np.inf, excess))
 
     def settle(self, bracket: Bracket) -> tuple[Bracket, Array]:
-        """The bracket to be shown for two sides that were worked out on their own, and where they
-        contradict each other.
+        """The bracket to be returned for two sides that were worked out on their own, and where
+        they contradict each other.
 
         To be called once both sides hold all that is known (the intersection of all looks at a
         setting), on the host.

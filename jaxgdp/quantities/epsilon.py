@@ -34,7 +34,7 @@ def _certified(v: Vertices, log_d: Array) -> Array:
     """The first ε at which a dominating half-curve is known to have δ(ε) ≤ δ.
 
     On the slopes [low_k, high_k] of a vertex δ(ε) is TPR_k − e^ε·α_k, which falls to δ at its root:
-    from there on, or from low_k where it is below δ already, δ(ε) ≤ δ. Each vertex says so by
+    from there on, or from low_k where it is below δ already, δ(ε) ≤ δ. Each vertex proves this by
     itself, whatever is known of the others.
 
     Method: docs/method/reading.md#lines

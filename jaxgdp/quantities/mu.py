@@ -44,7 +44,7 @@ def _upper_rates(p: Points, log_floor: Array) -> tuple[Array, ...]:
     """Rates of a dominating half-curve at which μ is evaluated: its vertices, and both ends of the
     range of rates.
 
-    Where its vertices end before the range does, the line of the last one holds up to there.
+    If its vertices end before the range does, the line of the last one holds up to there.
     """
     k = xp.arange(p.used.shape[0])
     last = p.used & (k == xp.max(xp.where(p.used, k, -1)))
@@ -64,7 +64,7 @@ def _upper(
     ``_upper_rates``.
 
     ``other_ends``: μ at the ends with the least FPR and the least FNR, from the lines of the other
-    half. Where this half's thresholds grow towards an end, the lines of either half hold there.
+    half. If this half's thresholds grow towards an end, the lines of either half hold there.
 
     Method: docs/method/mu.md#floor
     """
@@ -105,7 +105,7 @@ def _lower(
     log_floor: Array,
     z_floor: Array,
 ) -> Array:
-    """Largest μ that the attack shows over the range of rates, from ``_lower_rates`` and their
+    """Largest μ that the attack achieves over the range of rates, from ``_lower_rates`` and their
     quantiles.
 
     Method: docs/method/mu.md#floor

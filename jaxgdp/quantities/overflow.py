@@ -8,7 +8,7 @@ risk, ε at (δ − d)/(1 − d), d'-approximate μ at (d' − d)/(1 − d), and
 √(π/2)/min(x, 1 − x), μ + √(π/2)·d/floor. The regret of reporting that μ moves by at most φ(0)
 times as much.
 
-Each quantity says in its own file which of these holds for it (``Quantity.overflow``)."""
+Each quantity's own file declares which of these holds for it (``Quantity.overflow``)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def unshifted(bracket: Bracket, d: float, argument: float | None) -> Bracket:
 
 @dataclass(frozen=True)
 class Overflow:
-    """What an overflow of probability d does to the bracket of a quantity.
+    """The effect of an overflow of probability d on the bracket of a quantity.
 
     Attributes:
         shift: ``shift(bracket, d, argument)`` → the bracket with an overflow, its safe side moved.

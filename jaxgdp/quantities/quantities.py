@@ -144,8 +144,8 @@ def quantity(name: str, curve: Curve, query: Array, *, symmetric: bool) -> Brack
     """Both sides of one number of one curve (unbatched), each worked out on its own: see
     ``Quantity.settle``.
 
-    ``query`` is what the quantity is asked at, as ``Quantity.query`` makes it; a quantity that is
-    asked at nothing ignores it.
+    ``query`` is the argument of the quantity, as ``Quantity.query`` makes it; a quantity without an
+    argument ignores it.
 
     Raises:
         ValueError: the name is unknown (while tracing).

@@ -25,7 +25,7 @@ def _sorted() -> None:
 
 
 def register(quantity: Quantity) -> Quantity:
-    """Add a quantity, which everything that asks for quantities knows from then on.
+    """Add a quantity, which is available everywhere from then on.
 
     Raises:
         ValueError: there is another one of that name.
@@ -79,7 +79,7 @@ def select(names: str | Iterable[str]) -> tuple[Quantity, ...]:
 
 
 def arguments() -> dict[str, Quantity]:
-    """What quantities are asked at beside the FPR floor: argument → the first quantity that has
+    """The arguments of quantities beside the FPR floor: argument → the first quantity that has
     it.
     """
     found: dict[str, Quantity] = {}
@@ -90,7 +90,7 @@ def arguments() -> dict[str, Quantity]:
 
 
 def checked_arguments(function: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything that quantities are asked at, checked; the default where nothing is given.
+    """All arguments of quantities, checked; the default where nothing is given.
 
     Raises:
         ValueError: an argument is out of range.

@@ -45,8 +45,8 @@ def markdown() -> str:
 
 
 def sections() -> str:
-    """One section of Markdown for each quantity: what it means, what it is asked at, which side to
-    report, and how it is read off.
+    """One section of Markdown for each quantity: its meaning, its argument, the side to report, and
+    how it is read off.
     """
     parts = []
     for quantity in REGISTRY.values():
@@ -70,7 +70,7 @@ def sections() -> str:
 
 
 def plain() -> str:
-    """The table as text: one line of facts for each quantity and one that says what it is."""
+    """The table as text: one line of facts for each quantity and one line with its meaning."""
     table = [row[:-1] for row in (TITLES, *rows())]
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     meanings = ["", *(row[-1] for row in rows())]
@@ -84,7 +84,7 @@ def plain() -> str:
 
 
 def meaning(argument: str) -> str:
-    """What an argument of quantities means: of which quantities it is what.
+    """The meaning of an argument of quantities, with the quantities that take it.
 
     Example:
         >>> meaning("fpr")

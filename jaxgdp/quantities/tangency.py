@@ -1,12 +1,12 @@
-"""Where a quantity touches the curve: its derivative is a weight times that of δ(ε) at a few ε.
+"""Tangency of a quantity to the curve: its derivative is a weight times that of δ(ε) at a few ε.
 
 TPR(α) = min over ε of δ(ε) + e^ε·α, so by the envelope theorem ∂TPR(α) = ∂δ(ε*) at the slope e^{ε*}
 of the curve there; every other quantity is a function of TPRs, a maximum over them, or an inverse
 of δ. Besides, ε* itself is needed; it is interpolated between vertices, because an ε* that is off
 makes a derivative wrong to first order.
 
-Each quantity says in its own file where it touches the curve (``Quantity.tangency``), with what
-stands here."""
+Each quantity's own file declares where it touches the curve (``Quantity.tangency``), by functions
+of this file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TIE = 1e-11  # relative difference of what rounding alone sets apart
 
 class Tangency(NamedTuple):
     """A number's derivative is Σ sign·e^{log_weight}·∂δ_side(ε) over its points, and ``slope``
-    times that of what it is asked at.
+    times that of its argument.
 
     Attributes:
         epsilon: points ε ≥ 0, shape (points,).

@@ -1,4 +1,4 @@
-"""What a calibration can aim at: one dataclass for each kind of accepted risk, scalars or
+"""Targets of a calibration: one dataclass for each kind of accepted risk, scalars or
 arrays.
 
 A new target is one new file of this folder: a subclass of :class:`Target` that names its

@@ -1,4 +1,4 @@
-"""What every target has: the risk that is accepted, as a frozen dataclass of scalars or arrays.
+"""The base of every target: an accepted risk, as a frozen dataclass of scalars or arrays.
 
 Every target names a quantity of :func:`jaxgdp.measure`, which side of its bracket is safe, and the
 Î¼ of the Gaussian curve that just meets it: nearly linear in the noise on logarithmic axes, so that
@@ -32,7 +32,7 @@ REGISTRY: dict[str, type[Target]] = {}  # name of the goal on the command line â
 
 
 class Target:
-    """What all targets share; a subclass that names its ``option`` is a choice of ``jaxgdp
+    """The base class of targets; a subclass that names its ``option`` is a choice of ``jaxgdp
     calibrate`` from then on.
 
     Attributes:
@@ -110,7 +110,7 @@ class Target:
         return new
 
     def parameters(self) -> dict[str, Any]:
-        """What ``measure`` has to be told beside the name of the quantity."""
+        """The arguments of ``measure`` beside the name of the quantity."""
         return {}
 
     def read(self, bracket: Bracket) -> Bracket:
@@ -122,8 +122,8 @@ class Target:
         return own.upper <= self.goal if self.safe == "upper" else own.lower >= self.goal
 
     def violates(self, own: Bracket) -> Array:
-        """Whether the other side already breaks the goal, so that no accountant could show that it
-        is met.
+        """Whether the other side already breaks the goal, so that no accountant could certify the
+        target.
         """
         return own.lower > self.goal if self.safe == "upper" else own.upper < self.goal
 
@@ -149,7 +149,7 @@ class Target:
         raise NotImplementedError
 
     def without_noise(self, detected: Array, adjacency: str) -> Array:
-        """The quantity of a run that shows whether the record was sampled, which happens with
+        """The quantity of a run that reveals whether the record was sampled, which happens with
         probability ``detected``.
         """
         raise NotImplementedError

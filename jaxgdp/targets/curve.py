@@ -22,7 +22,8 @@ class Mu(Target):
     """μ* ≤ μ over FPRs from the floor to f(floor).
 
     Args:
-        mu: > 0, any shape. fpr_floor: in [1e-300, 0.5).
+        mu: > 0, any shape.
+        fpr_floor: in [1e-300, 0.5).
 
     Raises:
         ValueError: a field is out of range, or shapes do not broadcast.
@@ -147,7 +148,8 @@ class Regret(Target):
     Δ does not fall steadily with the noise. See :func:`jaxgdp.calibrate` for what is returned.
 
     Args:
-        regret: in (0, ½), any shape. fpr_floor: in [1e-300, 0.5).
+        regret: in (0, ½), any shape.
+        fpr_floor: in [1e-300, 0.5).
 
     Raises:
         ValueError: a field is out of range, or shapes do not broadcast.

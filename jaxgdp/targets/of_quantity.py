@@ -33,7 +33,7 @@ class OfQuantity(Target):
     Args:
         quantity: name, as for :func:`jaxgdp.measure`.
         value: the goal, any shape.
-        at: what the quantity is asked at (δ of "epsilon", ε of "delta", an FPR, a prior, …); its
+        at: the argument of the quantity (δ of "epsilon", ε of "delta", an FPR, a prior, …); its
             default where not given.
 
     Raises:

@@ -26,7 +26,8 @@ class EpsilonDelta(Target):
     """(ε, δ)-DP: the quantity is ε at δ, which must not exceed the target's.
 
     Args:
-        epsilon: ε ≥ 0 in nats, any shape. delta: δ in (0, 1).
+        epsilon: ε ≥ 0 in nats, any shape.
+        delta: δ in (0, 1).
 
     Raises:
         ValueError: a field is out of range, or shapes do not broadcast.
@@ -123,8 +124,8 @@ class BayesRisk(Target):
     π)·f(α).
 
     Args:
-        bayes_risk: in (0, min(π, 1 − π)), any shape. prior: π in (0, 1), the probability that the
-            record is absent.
+        bayes_risk: in (0, min(π, 1 − π)), any shape.
+        prior: π in (0, 1), the probability that the record is absent.
 
     Raises:
         ValueError: a field is out of range, or the risk is not below min(π, 1 − π), that of

@@ -41,7 +41,8 @@ class FNR(Target):
     Eq. 18).
 
     Args:
-        fnr: β* in (0, 1), any shape. fpr: α* in (0, 1).
+        fnr: β* in (0, 1), any shape.
+        fpr: α* in (0, 1).
 
     Raises:
         ValueError: a field is out of range, or α* + β* ≥ 1, which only infinite noise reaches.
@@ -90,7 +91,8 @@ class TPR(Target):
     """TPR at most ``tpr`` for every attack with FPR at most ``fpr``; the same as an FNR of 1 − TPR.
 
     Args:
-        tpr: in (0, 1), any shape. fpr: in (0, 1), below the TPR.
+        tpr: in (0, 1), any shape.
+        fpr: in (0, 1), below the TPR.
 
     Raises:
         ValueError: a field is out of range, or TPR ≤ FPR, which only infinite noise reaches.
@@ -140,7 +142,8 @@ class Accuracy(Target):
     So β* = 2(1 − accuracy) − α. (Kulynych 2024, Table 1 prints 2(α − accuracy), which is negative.)
 
     Args:
-        accuracy: in (½, 1 − α/2), any shape. fpr: α in (0, 1).
+        accuracy: in (½, 1 − α/2), any shape.
+        fpr: α in (0, 1).
 
     Raises:
         ValueError: accuracy ≤ ½, which only infinite noise reaches, or ≥ 1 − α/2, which everything
@@ -199,7 +202,8 @@ class Precision(Target):
     So TPR* = α·v/(1 − v) for a precision of v.
 
     Args:
-        precision: v in (½, 1/(1 + α)), any shape. fpr: α in (0, 1).
+        precision: v in (½, 1/(1 + α)), any shape.
+        fpr: α in (0, 1).
 
     Raises:
         ValueError: v ≤ ½, which only infinite noise reaches, or ≥ 1/(1 + α), which everything
@@ -261,13 +265,14 @@ class AttackSuccess(Target):
     """Success of re-identification, attribute inference or reconstruction: 1 − f(κ) ≤ success, at
     baseline κ.
 
-    κ is the success of the best attack that does not see the output. With adjacency "add_remove"
+    κ is the success of the best attack without the output. With adjacency "add_remove"
     this covers attacks on either side of the curve; for the reconstruction of a record that is
     present only its removal matters, γ(κ) = sup{Q(E): P(E) ≤ κ} (Hayes et al. 2024), which
-    ``adjacency="remove"`` computes and which never asks for more noise.
+    ``adjacency="remove"`` computes and which never needs more noise.
 
     Args:
-        success: in (0, 1), above the baseline, any shape. baseline: κ in (0, 1).
+        success: in (0, 1), above the baseline, any shape.
+        baseline: κ in (0, 1).
 
     Raises:
         ValueError: a field is out of range, or success ≤ baseline, which only infinite noise

@@ -1,4 +1,4 @@
-"""The certified trade-off curve of a mechanism, kept to be asked as often as one likes.
+"""The certified trade-off curve of a mechanism, kept for any number of evaluations.
 
 pair      the dominating pair of an adjacency
 build     ``tradeoff``: from a mechanism to its curve

@@ -1,4 +1,4 @@
-"""The certified trade-off curve of a mechanism, asked as often as one likes."""
+"""The certified trade-off curve of a mechanism, kept for any number of evaluations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TradeoffCurve(Queries):
     Attributes:
         mechanism: the composition.
         adjacency: "add_remove", "add", "remove" or "replace_one".
-        rtol: relative width asked of the μ bracket at ``fpr_floor``.
+        rtol: requested relative width of the μ bracket at ``fpr_floor``.
         fpr_floor: default FPR floor of :meth:`mu` and :meth:`regret`.
         status: of μ at ``fpr_floor``: 0 where ``rtol`` was reached, else another code of
             ``jaxgdp.bracket.STATUS``; brackets hold all the same. :meth:`answer` gives that of any
@@ -215,8 +215,8 @@ class TradeoffCurve(Queries):
 
     @property
     def gaussian_part_mu(self):
-        """√(Σ T/σ²) of the parts that are exactly Gaussian, shape of the mechanism: what an
-        attacker reaches who looks at nothing else.
+        """√(Σ T/σ²) of the parts that are exactly Gaussian, shape of the mechanism: the μ that an
+        attacker reaches by using nothing else.
         """
         return np.array([row[-1].gaussian_part_mu for row in self._curves]).reshape(self.shape)
 

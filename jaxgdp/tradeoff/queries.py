@@ -1,5 +1,5 @@
-"""How a kept curve is asked: any quantity by name, at an argument that is checked, with its status
-or with a warning.
+"""Evaluation of a kept curve: any quantity by name, at a checked argument, with its status or with
+a warning.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ContradictionWarning(RuntimeWarning):
 
 
 class Queries:
-    """What :class:`TradeoffCurve` answers by any name; its attributes are described there."""
+    """Quantities of a :class:`TradeoffCurve` by name; its attributes are described there."""
 
     mechanism: Composition
     adjacency: str
@@ -48,7 +48,7 @@ class Queries:
 
     @with_float64
     def _sides(self, asked: Quantity, values: Array) -> Bracket:
-        """What all looks at each curve have in common, side by side and not yet compared."""
+        """The common part of all readings of each curve, side by side and not yet compared."""
         if asked.name in self._known and np.all(values == asked.query(self.fpr_floor)):
             shape = broadcast(mechanism=np.empty(self.shape), argument=values)
             return Bracket(*(np.broadcast_to(side, shape) for side in self._known[asked.name]))
@@ -93,12 +93,12 @@ class Queries:
         """Any quantity of the registry, by name.
 
         Args:
-            name: one that ``jaxgdp.measure`` knows.
-            argument: what it is asked at, broadcast against the mechanism's shape; its default (or
+            name: of a quantity of ``jaxgdp.measure``.
+            argument: its argument, broadcast against the mechanism's shape; its default (or
                 the curve's floor) where not given.
 
         Returns:
-            Bracket; ``jaxgdp.quantities`` says which side is the one to report.
+            Bracket; ``jaxgdp.quantities`` names the side to report.
 
         Raises:
             ValueError: the name is unknown, or the argument out of range.
@@ -113,15 +113,15 @@ class Queries:
         return self._query(name, self._argument(asked, argument))
 
     def answer(self, name: str, argument: ArrayLike | None = None) -> tuple[Bracket, Any]:
-        """:meth:`quantity`, and what is known of it beside its sides.
+        """:meth:`quantity`, with its status.
 
         Args:
             name, argument: as for :meth:`quantity`.
 
         Returns:
             (bracket, codes of ``jaxgdp.bracket.STATUS``): 0 where the bracket is as narrow as
-            ``rtol`` asks, 1 where not, 2 where its two sides contradicted each other, so that it is
-            all that the quantity can be.
+            ``rtol`` requires, 1 where not, 2 where its two sides contradicted each other, so that
+            it is all that the quantity can be.
         """
         asked = registry.named(name)
         bracket, contradicted = asked.settle(self._sides(asked, self._argument(asked, argument)))

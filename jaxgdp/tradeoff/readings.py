@@ -38,7 +38,7 @@ def _ask_all(curves: Curve, queries: np.ndarray, *, quantity: Quantity, symmetri
 def read_curves(
     curves: tuple, quantity: Quantity, values: ArrayLike, shape: tuple[int, ...], symmetric: bool
 ) -> Bracket:
-    """What all looks at each of many mechanisms say together, not yet compared.
+    """The common part of all readings of each of many mechanisms, not yet compared.
 
     Args:
         curves: for each mechanism of ``shape`` a row of its certified curves.

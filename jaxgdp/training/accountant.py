@@ -70,7 +70,7 @@ class Account:
         """
         if isinstance(self.counts, Tracer):
             raise ValueError(
-                "an account can be asked on the host only; inside jit use a plan's at()"
+                "an account is evaluated on the host only; inside jit use a plan's at()"
             )
         counts, number = np.asarray(self.counts).astype(np.int64), len(self.settings)
         if counts.shape != (number + 1,) or not np.array_equal(
@@ -117,7 +117,7 @@ class Account:
         Args:
             quantities: any of those of :func:`jaxgdp.measure`.
             overflow: as for :func:`plan_budget`, of the whole run.
-            **asked: rtol, fpr_floor, adjacency, and what the quantities are asked at (delta,
+            **asked: rtol, fpr_floor, adjacency, and the arguments of the quantities (delta,
                 epsilon, fpr, approximation, prior, …): as for ``measure``, scalars.
 
         Returns:
@@ -181,7 +181,7 @@ def init(settings: Iterable[tuple[float, float]] = ()) -> Account:
             are one.
 
     Returns:
-        An :class:`Account`; ``account.settings`` shows which index each setting has.
+        An :class:`Account`; ``account.settings`` lists the settings by index.
 
     Raises:
         ValueError: a setting is no pair, or out of range.

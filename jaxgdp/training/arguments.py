@@ -1,4 +1,4 @@
-"""What a training step is given, checked while it is traced: PRNG keys, and gradients that are
+"""Arguments of a training step, checked while they are traced: PRNG keys, and gradients that are
 still one per example.
 """
 
@@ -18,7 +18,8 @@ def prng_key(name: str, key: Any) -> Array:
     """A single JAX PRNG key, new-style or raw.
 
     Args:
-        name: of the argument. key: what was passed; may be traced.
+        name: of the argument.
+        key: what was passed; may be traced.
 
     Returns:
         The key.
@@ -82,7 +83,8 @@ def check_one_per_example(gradients: PyTree, shapes: dict[str, tuple[int, ...]])
     clip, whatever their leading size.
 
     Args:
-        gradients: pytree of arrays. shapes: path → shape of the parameters.
+        gradients: pytree of arrays.
+        shapes: path → shape of the parameters.
 
     Raises:
         ValueError: an array is not of its parameter's shape behind a leading axis, or has no

@@ -27,7 +27,8 @@ def _grid(max_steps: int, every: int | None, period: int = 1) -> np.ndarray:
     """Numbers of steps to compute: multiples of ``every``, or few where each costs most (below 100)
     and then a constant factor apart.
 
-    Where nothing changes within a ``period``, that of whole periods, and the last step.
+    If nothing changes within a ``period``, the numbers of whole periods are computed, and the last
+    step.
     """
     if every is None and period > 1:
         epochs = _grid(max_steps // period, None) if max_steps >= period else np.zeros(0, np.int64)
@@ -92,7 +93,7 @@ def plan_budget(
             as "regret", needs ``every=1``.
         overflow: probability that a padded batch of the run overflows: ``sampler.overflow`` of
             :func:`poisson_sampler`; not given with a ``sampler``, whose own it is.
-        rtol: relative width asked of every bracket, in [1e-8, 1).
+        rtol: requested relative width of every bracket, in [1e-8, 1).
         fpr_floor: of μ and the regret, in [1e-300, 0.5).
         adjacency: as in ``measure``.
         delta: δ of "epsilon", in (0, 1).
@@ -100,17 +101,17 @@ def plan_budget(
         fpr: FPR of "tpr" and "beta", in (0, 1).
         approximation: d of "approximate_mu", in (0, 1).
         prior: of "bayes_risk", the probability that the record is absent, in (0, 1).
-        progress: called with the number of settings finished, as they finish; None shows them on a
-            terminal.
+        progress: called with the number of settings finished, as they finish; None displays them on
+            a terminal.
 
-        **others: what other registered quantities are asked at.
+        **others: arguments of other registered quantities.
 
     Returns:
         A :class:`Plan`.
 
     Raises:
         ValueError: an argument is out of range or not a scalar, a quantity is unknown, δ or d is
-            not above the overflow, or a quantity does not say how an overflow shifts it (before
+            not above the overflow, or a quantity does not define how an overflow shifts it (before
             tracing).
         TypeError: no quantity has an argument of that name.
 
@@ -157,7 +158,7 @@ def plan_budget(
 
 
 def _refuse_not_monotone(names: tuple[str, ...], period: int, every: int | None) -> None:
-    """Raise where the table of a plan would say something of steps that are not computed, for a
+    """Raise where the table of a plan would give values for steps that are not computed, for a
     quantity that may fall with another step.
     """
     for quantity in registry.select(names):
@@ -178,7 +179,7 @@ def _refuse_not_monotone(names: tuple[str, ...], period: int, every: int | None)
 def _sampled(
     sampler: Sampler | None, sampling_prob: float | None, max_steps: int | None, overflow: float
 ) -> tuple[tuple, int, float]:
-    """What the accounting knows of the sampler, the most steps, and the overflow."""
+    """The accounting's description of the sampler, the most steps, and the overflow."""
     if sampler is None:
         if sampling_prob is None or max_steps is None:
             raise ValueError("sampling_prob and max_steps must be given where no sampler is")

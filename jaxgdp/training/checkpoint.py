@@ -61,7 +61,7 @@ def to_json(account: Account) -> str:
 
 
 def _foreign(content: object) -> str:
-    """What a JSON value that is no account looks like."""
+    """A description of a JSON value that is no account."""
     if not isinstance(content, dict):
         return f"a JSON {type(content).__name__}"
     if "format" in content:
@@ -75,7 +75,8 @@ def from_json(text: str | bytes, source: str = "the checkpoint") -> Account:
     """The account that :func:`to_json` wrote.
 
     Args:
-        text: str or bytes. source: what to call it in messages.
+        text: str or bytes.
+        source: what to call it in messages.
 
     Returns:
         A new :class:`Account`.
@@ -138,7 +139,8 @@ def save(account: Account, path: str | PathLike[str]) -> None:
     before.
 
     Args:
-        account: with valid counts. path: of the file.
+        account: with valid counts.
+        path: of the file.
 
     Raises:
         ValueError: the counts are not valid. OSError: the file cannot be written.
@@ -198,7 +200,8 @@ def from_array(array: Array, source: str = "the checkpoint") -> Account:
     """The account that :func:`to_array` wrote.
 
     Args:
-        array: one-dimensional uint8 array. source: what to call it in messages.
+        array: one-dimensional uint8 array.
+        source: what to call it in messages.
 
     Returns:
         A new :class:`Account`.

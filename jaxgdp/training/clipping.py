@@ -68,8 +68,8 @@ def clipped_sum(
     2016, Algorithm 1).
 
     The clipping is ``optax.per_example_global_norm_clip``, given what it does not do itself:
-    padding and examples whose gradient is not finite count as zero (one NaN would otherwise show in
-    the sum for all to see), sums are taken in at least float32 at full matrix precision (a GPU's or
+    padding and examples whose gradient is not finite count as zero (a single NaN would otherwise be
+    visible in the sum), sums are taken in at least float32 at full matrix precision (a GPU's or
     TPU's shortened products would let the sum move by more than C), and norms are cut at C·(1 −
     1e-4), room for their own rounding. In float32 a gradient of norm above about 1e19 counts as
     zero.

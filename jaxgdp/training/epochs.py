@@ -2,15 +2,15 @@
 (balls and bins).
 
 Both are functions of the run's key and of the step, so that a run restored from a checkpoint goes
-on with the same epoch, and a step can be drawn without the ones before it. What an epoch costs in
-privacy is that of ``jaxgdp.Shuffled`` and ``jaxgdp.RandomAllocation``.
+on with the same epoch, and a step can be drawn without the ones before it. The privacy cost of an
+epoch is that of ``jaxgdp.Shuffled`` and ``jaxgdp.RandomAllocation``.
 
-A shuffled batch is never larger than asked. An allocated one may be: it is padded and, if it does
-not fit, emptied, as in ``poisson``. The argument there holds here, too. The batch A_t of a step
-without the record that an attacker looks for does not depend on where that record is put; a step
-with more than B records is noise either way, and only |A_t| = B in a step to which the record is
-allocated tells. Summed over the steps that has a probability of at most Σ_t Pr[Bin(n, k/t) ≥ B],
-the d of ``poisson``."""
+A shuffled batch is never larger than requested. An allocated batch may be: it is padded and, if it
+does not fit, emptied, as in ``poisson``. The argument there holds here, too. The batch A_t of a
+step without the record under attack does not depend on where that record is put; a step with more
+than B records is noise either way, and only |A_t| = B in a step to which the record is allocated
+reveals something. Summed over the steps, this event has a probability of at most Σ_t Pr[Bin(n, k/t)
+≥ B], the d of ``poisson``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_SELECTED = 64  # steps of an epoch that a record is in; a table of them is
 
 
 class _ByEpoch:
-    """What samplers of one epoch at a time share."""
+    """The base of samplers of one epoch at a time."""
 
     num_batches: Any  # an int; a field of one sampler, a property of the other
 
@@ -98,7 +98,7 @@ class ShuffleSampler(_ByEpoch):
 
     @property
     def accounted(self) -> tuple:
-        """What the accounting has to know."""
+        """The facts that the accounting needs."""
         return "shuffled", self.num_batches, self.reshuffle
 
     def _drawn(self, key: Array, epoch: Array, place: Array) -> Batch:
@@ -141,7 +141,7 @@ class AllocationSampler(_ByEpoch):
 
     @property
     def accounted(self) -> tuple:
-        """What the accounting has to know."""
+        """The facts that the accounting needs."""
         return "random_allocation", self.num_batches, self.num_selected
 
     def _drawn(self, key: Array, epoch: Array, place: Array) -> Batch:

@@ -1,11 +1,11 @@
 """Privacy filters: budgets that stay valid when the data influence the noise, the sampling rate or
 the decision to go on.
 
-A plan or an account composes settings that the data do not influence. Where they do (noise that
+A plan or an account composes settings that the data do not influence. If they do (noise that
 follows the validation loss of the same records, stopping rules on noisy statistics), the
-composition of the steps actually taken is not the privacy of the run. A filter is told what each
-step would cost before it is taken, and admits it only if the sum stays within a budget fixed in
-advance:
+composition of the steps actually taken is not the privacy of the run. A filter receives the cost of
+each step before the step is taken, and admits the step only if the sum stays within a budget fixed
+in advance:
 
 - :func:`gdp_filter`: Σ μ_t² ≤ B² gives B-GDP (Koskela, Tobaben, Honkela 2023; Smith, Thakurta
   2022).
@@ -66,7 +66,7 @@ class Filter:
     orders: tuple[float, ...] = ()
 
     def guarantee(self) -> dict[str, Any]:
-        """What the whole run satisfies, whatever was chosen on the way: the budget, by name."""
+        """The guarantee of the whole run, whatever was chosen on the way: the budget, by name."""
         if self.kind == "gdp":
             return {"mu": float(np.sqrt(np.float64(self.budget[0])))}
         if self.kind == "zcdp":
@@ -138,8 +138,8 @@ def rdp_filter(orders: ArrayLike, rho: ArrayLike) -> Filter:
     need a union bound over the orders, which this does not ask anyone to remember.
 
     Args:
-        orders: whole numbers in [2, 1024], one-dimensional. rho: the budget at each, > 0; one
-            number for all or one each.
+        orders: whole numbers in [2, 1024], one-dimensional.
+        rho: the budget at each, > 0; one number for all or one each.
 
     Returns:
         A :class:`Filter`.
@@ -165,7 +165,8 @@ def rdp_filter_for(epsilon: float, delta: float, order: int | None = None) -> Fi
     """A Rényi filter at one order whose budget implies (ε, δ)-DP.
 
     Args:
-        epsilon: ε > 0. delta: δ in (0, 1).
+        epsilon: ε > 0.
+        delta: δ in (0, 1).
         order: whole number in [2, 1024], fixed before the run; by default the one that a Gaussian
             mechanism of the same (ε, δ) would use, which suits most runs.
 
@@ -219,8 +220,8 @@ def gdp_cost(noise_multiplier: ArrayLike, sampling_prob: ArrayLike = 1.0) -> Arr
     at every FPR.
 
     Args:
-        noise_multiplier: σ > 0, any shape; may be traced. sampling_prob: in (0, 1], does not
-            matter.
+        noise_multiplier: σ > 0, any shape; may be traced.
+        sampling_prob: in (0, 1], does not matter.
 
     Returns:
         Cost, rounded up.
@@ -236,8 +237,8 @@ def zcdp_cost(noise_multiplier: ArrayLike, sampling_prob: ArrayLike = 1.0) -> Ar
     """ρ = 1/(2σ²) of a step (Bun, Steinke 2016), which subsampling does not improve at every order.
 
     Args:
-        noise_multiplier: σ > 0, any shape; may be traced. sampling_prob: in (0, 1], does not
-            matter.
+        noise_multiplier: σ > 0, any shape; may be traced.
+        sampling_prob: in (0, 1], does not matter.
 
     Returns:
         Cost, rounded up.
@@ -266,8 +267,9 @@ def rdp_cost(
     record first is the worse (their Theorem 5).
 
     Args:
-        noise_multiplier: σ > 0. sampling_prob: p in (0, 1]. Any shapes that broadcast: a table of
-            choices is computed before the run, and indexed inside it.
+        noise_multiplier: σ > 0.
+        sampling_prob: p in (0, 1]. Any shapes that broadcast: a table of choices is computed before
+            the run, and indexed inside it.
         orders: as the filter's.
 
     Returns:
@@ -304,9 +306,9 @@ def admit(state: Filter, cost: ArrayLike) -> tuple[Filter, Array]:
     ``scan``.
 
     Args:
-        state: a filter. cost: of the step, in the filter's kind: :func:`gdp_cost`,
-            :func:`zcdp_cost`, or :func:`rdp_cost` at the filter's orders; ≥ 0, may be traced. A NaN
-            is refused.
+        state: a filter.
+        cost: of the step, in the filter's kind: :func:`gdp_cost`, :func:`zcdp_cost`, or
+            :func:`rdp_cost` at the filter's orders; ≥ 0, may be traced. A NaN is refused.
 
     Returns:
         (new filter, whether to take the step): a refused step costs nothing and closes the filter.

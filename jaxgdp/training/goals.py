@@ -1,4 +1,4 @@
-"""What a number of steps has to keep within: limits on a plan's own quantities, and targets."""
+"""Limits on a number of steps: bounds on a plan's own quantities, and targets."""
 
 from __future__ import annotations
 

@@ -3,12 +3,13 @@
 ``jax.random.normal`` in float32 turns 23 random bits into one of 8.4 million numbers between −5.42
 and 5.22. An output that lies further out than the noise can reach gives a record away: at σ = 1, p
 = 0.01 and 1000 steps this happens with probability 1000·0.01·Pr[z > 5.22 − 1] = 1e-4, whatever the
-accountant says about δ = 1e-5, and a grid that coarse shows in single outputs (Mironov 2012). Here
-each pair of numbers takes at least 128 random bits (Box and Muller 1958): a radius r = √(−2 log u)
-with u as fine near 0 as near 1, so that r reaches 11.6 and misses only Pr[r > 11.6] = 1e-29, and an
-angle that is fine near every axis.
+accountant computes for δ = 1e-5, and a grid that coarse is visible in single outputs (Mironov
+2012). Here each pair of numbers takes at least 128 random bits (Box and Muller 1958): a radius r =
+√(−2 log u) with u as fine near 0 as near 1, so that r reaches 11.6 and misses only Pr[r > 11.6] =
+1e-29, and an angle that is fine near every axis.
 
-What is left is the rounding of float32 itself, in the noise and in its sum with the gradients.
+The remaining error is the rounding of float32 itself, in the noise and in its sum with the
+gradients.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def pairs_from_words(words: Array, dtype: DTypeLike) -> tuple[Array, Array]:
 
     Args:
         words: uint32, shape (number, 4), or (number, 5) for the finer angle that float64 wants.
-            dtype: float32 or float64.
+        dtype: float32 or float64.
 
     Returns:
         Two arrays of shape (number,).
@@ -57,8 +58,9 @@ def standard_normal(key: Array, shape: tuple[int, ...], dtype: DTypeLike = jnp.f
     """Independent standard normal numbers with tails to 11.6 standard deviations.
 
     Args:
-        key: a JAX PRNG key, used for nothing else. shape: of the result. dtype: float32, or float64
-            where it is enabled.
+        key: a JAX PRNG key, used for nothing else.
+        shape: of the result.
+        dtype: float32, or float64 where it is enabled.
 
     Returns:
         Array of that shape and type.

@@ -1,7 +1,7 @@
 """Certified quantities of a run whose padded batches may overflow, and of a run of no steps.
 
-Every quantity says in its own file what an overflow does to it; the formulas, and why they hold,
-stand in ``jaxgdp.quantities.overflow``. A quantity that says nothing is refused by name as soon as
+Every quantity's own file declares its shift by an overflow; the formulas, and why they hold,
+stand in ``jaxgdp.quantities.overflow``. A quantity that declares none is refused by name as soon as
 batches may overflow."""
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def question(
     Args:
         quantities: names, as for :func:`jaxgdp.measure`.
         overflow: probability d of an overflow.
-        given: rtol, fpr_floor, adjacency and whatever quantities are asked at; the default where
+        given: rtol, fpr_floor, adjacency and the arguments of quantities; the default where
             an argument is missing.
 
     Raises:
         ValueError: a quantity or an argument is unknown, out of range or no single number, a rate
-            is not above the overflow, or a quantity does not say what an overflow does to it.
+            is not above the overflow, or a quantity does not define its shift by an overflow.
     """
     names = (quantities,) if isinstance(quantities, str) else tuple(quantities)
     names = tuple(dict.fromkeys(one_of("quantity", q, registry.REGISTRY) for q in names))
@@ -77,8 +77,8 @@ def _refuse_overflow(quantity: Quantity, asked: Mapping[str, Any], d: float) -> 
     """Raise where a quantity cannot pay for an overflow."""
     if quantity.overflow is None:
         raise ValueError(
-            f"overflow must be 0 for {quantity.name!r}, got {d:g}: this quantity does not say how"
-            " an overflow shifts it"
+            f"overflow must be 0 for {quantity.name!r}, got {d:g}: this quantity does not define"
+            " how an overflow shifts it"
         )
     if quantity.overflow.reduced is not None and asked[str(quantity.argument)] <= d:
         rate = asked[str(quantity.argument)]

@@ -44,9 +44,9 @@ class Plan:
             below it is.
         lower, upper: quantity → float32 array over ``steps``, rounded outward.
         noise_multiplier, sampling_prob, max_steps, overflow: of the run.
-        sampler: what the accounting knows of its sampler, such as ("poisson", 0.01): see
+        sampler: the accounting's description of its sampler, such as ("poisson", 0.01): see
             :meth:`check`.
-        asked: what was asked: rtol, adjacency, fpr_floor, and the δ, ε, FPR, d and prior of the
+        asked: the question: rtol, adjacency, fpr_floor, and the δ, ε, FPR, d and prior of the
             quantities.
         wide: how many computed numbers of steps are wider than ``rtol``; their brackets hold all
             the same.
@@ -149,7 +149,7 @@ class Plan:
         Between computed numbers of steps, the side that grows is that of the next computed one and
         the other side that of the one before: right, as more steps never are more private. At a
         step that :meth:`max_steps_within` returned, and at all before it, the safe side is within
-        the limits that were asked for. Beyond ``max_steps`` the safe side is the worst possible
+        the limits that were requested. Beyond ``max_steps`` the safe side is the worst possible
         value.
 
         Args:
@@ -202,11 +202,11 @@ class Plan:
 
     def refined(self, steps: ArrayLike, progress: Count | bool | None = None) -> Plan:
         """The plan with more numbers of steps computed, so that :meth:`at` is as narrow there as
-        ``rtol`` asks.
+        ``rtol`` requires.
 
         Args:
-            steps: whole numbers in [1, max_steps], any shape. progress: as for
-                :func:`jaxgdp.training.plan_budget`.
+            steps: whole numbers in [1, max_steps], any shape.
+            progress: as for :func:`jaxgdp.training.plan_budget`.
 
         Returns:
             A new :class:`Plan` of the same run; its brackets lie within this one's.
@@ -273,7 +273,7 @@ class Plan:
     def _on_host(self) -> None:
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self)):
             raise ValueError(
-                "a plan can be asked for a number of steps on the host only; inside jit use at()"
+                "more steps of a plan can be computed on the host only; inside jit use at()"
             )
 
     def max_steps_within(
@@ -282,16 +282,16 @@ class Plan:
         """The largest number of steps, up to ``max_steps``, at which every limit is certified to
         hold.
 
-        The table tells between which two computed numbers of steps it lies; some between are then
-        computed, about ten, until one number of steps is found within the limits and the next is
-        not. The plan remembers them: from then on :meth:`at` shows a safe side within the limits
-        (in float32, as it is shown) at the number returned and at all before it. So ask before the
-        plan is closed over by a function that is compiled, copied or put on a device: what was made
-        of it before keeps the table it saw.
+        The table determines between which two computed numbers of steps it lies; some between are
+        then computed, about ten, until one number of steps is found within the limits and the next
+        is not. The plan remembers them: from then on :meth:`at` returns a safe side within the
+        limits (in float32, as it is returned) at the number returned and at all before it. So call
+        this before the plan is closed over by a function that is compiled, copied or put on a
+        device: copies made before keep their table.
 
         Args:
             target: an object of ``jaxgdp.targets`` with its own δ, FPR or floor, or None.
-            progress: called with the number of evaluations finished, as they finish; None shows
+            progress: called with the number of evaluations finished, as they finish; None displays
                 them on a terminal.
             **limits: quantity of the plan → number that its safe side must not exceed ("beta" and
                 "bayes_risk": fall below), at the plan's own δ, ε, FPR, d, floor and prior:
@@ -363,7 +363,8 @@ class Plan:
         return int(computed[last]) if last >= 0 else 0
 
     def _search(self, target: Target, most: int, progress: Count | None) -> int:
-        """The last step up to ``most`` that is within a target the table knows nothing about."""
+        """The last step up to ``most`` that is within a target beyond the quantities of the
+        table."""
         asked = dict(self.asked) | {
             name: float(value) for name, value in target.parameters().items()
         }
@@ -381,7 +382,7 @@ class Plan:
 
 
 def _monotone(bracket: Bracket, grows: bool) -> Bracket:
-    """What more and fewer steps say about each number of steps: privacy never improves with another
+    """Bounds on each number of steps from more and fewer steps: privacy never improves with another
     step.
     """
     before, after = np.maximum.accumulate, np.minimum.accumulate

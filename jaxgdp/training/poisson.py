@@ -6,9 +6,9 @@ any size below the whole data set. Cutting the batch down quietly would no longe
 sampling. Here a batch that does not fit is emptied instead (the step then releases noise only), the
 chance of that is bounded before training starts, and the accounting takes it in.
 
-What emptying costs. Let A be the batch without the record that an attacker looks for, and B the
-padded size; A does not depend on that record. Given |A| < B the record never causes an overflow and
-the step is the usual one. Given |A| > B the step is noise either way. Only |A| = B tells: the
+The cost of emptying. Let A be the batch without the record under attack, and B the padded size; A
+does not depend on that record. Given |A| < B the record never causes an overflow and the step is
+the usual one. Given |A| > B the step is noise either way. Only |A| = B reveals something: the
 record's presence may then empty the batch. In one step that has probability at most Pr[Bin(n, p) ≥
 B], the same with and without the record. Let d be the sum of that over the steps. A run of exact
 Poisson sampling with trade-off curve f then becomes one with a curve of at least (1 − d)·f(α/(1 −
@@ -58,7 +58,7 @@ class PoissonSampler:
 
     Attributes:
         dataset_size: n, records in the data set (or in one device's share of it).
-        sampling_prob: p asked for; the draw uses p rounded down to a multiple of 2⁻³², which is at
+        sampling_prob: requested p; the draw uses p rounded down to a multiple of 2⁻³², which is at
             least as private.
         padded_size: B, the static size of a batch.
         overflow: bound on the probability that any batch of the run overflows: the d above.
@@ -73,7 +73,7 @@ class PoissonSampler:
 
     @property
     def accounted(self) -> tuple:
-        """What the accounting has to know."""
+        """The facts that the accounting needs."""
         return "poisson", self.sampling_prob
 
     @property
@@ -121,8 +121,10 @@ def overflow_probability(
     0 where the whole data set fits.
 
     Args:
-        dataset_size: n ≥ 1. sampling_prob: p in (0, 1]. padded_size: B ≥ 1. max_steps: whole number
-            ≥ 1.
+        dataset_size: n ≥ 1.
+        sampling_prob: p in (0, 1].
+        padded_size: B ≥ 1.
+        max_steps: whole number ≥ 1.
 
     Returns:
         A float, rounded up.
@@ -163,7 +165,8 @@ def poisson_sampler(
             device's share: each samples its own share with its own key, the union is a Poisson
             sample of the whole, and as a record is in one share only, the ``overflow`` of one share
             is that of all.
-        sampling_prob: p in [2⁻³², 1]. max_steps: most steps of the run.
+        sampling_prob: p in [2⁻³², 1].
+        max_steps: most steps of the run.
         overflow: largest bound on the probability of any overflow in the run, in [1e-100, 1e-3]. It
             is part of the privacy cost: pass the sampler's own ``overflow`` to
             :func:`jaxgdp.training.plan_budget`.
@@ -198,7 +201,8 @@ def padded_batch(chosen: Array, padded_size: int) -> Batch:
     """The chosen records as a batch of ``padded_size``, emptied if they are more.
 
     Args:
-        chosen: which records, bool of shape (n,). padded_size: B.
+        chosen: which records, bool of shape (n,).
+        padded_size: B.
     """
     number = len(chosen)
     overflowed = jnp.sum(chosen, dtype=jnp.int32) > padded_size
@@ -214,8 +218,8 @@ def checked_padding(
     :func:`overflow_probability`.
 
     Args:
-        dataset_size, rate, max_steps: as for :func:`overflow_probability`. overflow, padded_size:
-            as for :func:`poisson_sampler`.
+        dataset_size, rate, max_steps: as for :func:`overflow_probability`.
+        overflow, padded_size: as for :func:`poisson_sampler`.
 
     Raises:
         ValueError: ``overflow`` is not in [1e-100, 1e-3], or ``padded_size`` overflows in more than
@@ -242,8 +246,8 @@ def _smallest_padded_size(
     """The smallest B with an :func:`overflow_probability` of at most ``overflow``.
 
     Args:
-        dataset_size, sampling_prob, max_steps: as for :func:`overflow_probability`. overflow: the
-            bound.
+        dataset_size, sampling_prob, max_steps: as for :func:`overflow_probability`.
+        overflow: the bound.
     """
     low, high = 0, dataset_size  # the bound holds at high, never at low
     while high - low > 1:

@@ -1,4 +1,4 @@
-"""What a number of steps of a run costs, by the sampler that draws its batches."""
+"""The privacy cost of a number of steps of a run, by the sampler that draws its batches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Run(NamedTuple):
 
     Attributes:
         noise_multiplier: σ.
-        sampler: what the accounting knows of the sampler: its name, and what else there is to know.
+        sampler: the accounting's description of the sampler: its name, and what else there is to
+            know.
     """
 
     noise_multiplier: float
@@ -76,7 +77,7 @@ class Run(NamedTuple):
         Args:
             steps: whole numbers ≥ 1, one-dimensional.
             names: as there, like all that follows.
-            asked: what ``measure`` is asked.
+            asked: the question to ``measure``.
             overflow: probability d of an overflow.
             progress: as for ``measure``.
 

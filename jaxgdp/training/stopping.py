@@ -17,8 +17,8 @@ _GUARD = 32  # a guess is flanked at this part of the gap
 
 
 def _guess(good: int, bad: int, scores: dict[int, float]) -> float | None:
-    """Where the power law through both ends of a gap has the score 1; from no steps on, that
-    through two ends beyond, or a root.
+    """The step at which the power law through both ends of a gap has the score 1; from no steps on,
+    that through two ends beyond, or a root.
     """
     low, high = scores.get(good, np.nan), scores.get(bad, np.nan)
     if not 1.0 < high < np.inf:
@@ -37,9 +37,10 @@ def candidates(good: int, bad: int, scores: dict[int, float], tries: int = 0) ->
     that is not.
 
     Args:
-        good, bad: the largest number known to be within, the smallest known not to be. scores:
-            number of steps → quantity over budget, as far as known: at most 1 where it is within.
-            tries: rounds before this one.
+        good, bad: the largest number known to be within, the smallest known not to be.
+        scores: number of steps → quantity over budget, as far as known: at most 1 where it is
+            within.
+        tries: rounds before this one.
 
     Returns:
         Increasing whole numbers, at most four.
@@ -70,8 +71,8 @@ def last_within(evaluate: Callable, good: int, bad: int) -> int:
     Args:
         evaluate: function (increasing whole numbers) → (whether each is within, quantity over
             budget or NaN of each).
-        good: a number of steps that is within. bad: above it, one that is not, or that does not
-            count.
+        good: a number of steps that is within.
+        bad: above it, one that is not, or that does not count.
 
     Returns:
         A whole number in [good, bad).

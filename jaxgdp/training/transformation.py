@@ -56,10 +56,11 @@ def noisy_mean(
     """(Σ + σ·C·N(0, I)) / expected batch size, for a sum of clipped gradients.
 
     Args:
-        total: what :func:`clipped_sum` returned, summed over devices. key: a PRNG key, used for
-            nothing else.
-        clip_norm: C. noise_multiplier: σ. expected_batch_size: n·p, not the number of records
-            drawn.
+        total: what :func:`clipped_sum` returned, summed over devices.
+        key: a PRNG key, used for nothing else.
+        clip_norm: C.
+        noise_multiplier: σ.
+        expected_batch_size: n·p, not the number of records drawn.
 
     Returns:
         Pytree like ``total``.
@@ -113,7 +114,7 @@ def privatize(
     (Abadi et al. 2016, Algorithm 1). The divisor is the expected batch size: dividing by the number
     of examples drawn would release that number. This is why
     ``optax.contrib.differentially_private_aggregate``, which divides by the (padded) array size and
-    knows no mask, is not used; optax's clipping is.
+    takes no mask, is not used; optax's clipping is.
 
     Use it first in ``optax.chain``; its updates are zero once ``max_steps`` noisy gradients are
     released. Momentum further down the chain keeps moving the parameters then, which is private but
@@ -124,8 +125,9 @@ def privatize(
     still floating-point, and attacks on low-order bits (Mironov 2012) outside the accounting.
 
     Args:
-        clip_norm: C > 0. noise_multiplier: σ > 0, the noise's standard deviation over C; a number,
-            or a function step → number for a schedule fixed in advance. Both may be traced.
+        clip_norm: C > 0.
+        noise_multiplier: σ > 0, the noise's standard deviation over C; a number, or a function step
+            → number for a schedule fixed in advance. Both may be traced.
         expected_batch_size: n·p > 0 of the whole batch over all devices; a number or a function of
             the step.
         key: a JAX PRNG key; batches must be drawn with another.
@@ -138,9 +140,9 @@ def privatize(
     Returns:
         ``optax.GradientTransformationExtraArgs``. ``update(gradients, state, params, mask=...)``:
         gradients have a leading axis, one entry per example of the padded batch; the update has
-        not. ``mask`` says which examples are real (None: all). Gradients that have no such axis,
-        being averaged already, are refused: each must have the shape of its parameter behind it.
-        The parameters are those given to ``update``, else those given to ``init``; only after
+        not. ``mask`` marks the examples that are real (None: all). Gradients that have no such
+        axis, being averaged already, are refused: each must have the shape of its parameter behind
+        it. The parameters are those given to ``update``, else those given to ``init``; only after
         ``init(None)`` and without them nothing is known to hold gradients against. State:
         :class:`PrivatizeState`. Two more arguments of ``update`` are for noise that depends on the
         data, with a filter (``jaxgdp.training.filters``): ``noise_multiplier`` of this step, and

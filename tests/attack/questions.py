@@ -21,7 +21,7 @@ def asked_at() -> dict[str, str]:
 
 
 def names() -> tuple[str, ...]:
-    """Every quantity of the registry; those that are asked at nothing last."""
+    """Every quantity of the registry; those without an argument last."""
     return tuple(dict.fromkeys([*asked_at(), *registry.REGISTRY]))
 
 

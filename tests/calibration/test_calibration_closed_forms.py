@@ -52,7 +52,7 @@ CALIBRATED = {
 
 @pytest.mark.parametrize("kind", CALIBRATED)
 @pytest.mark.parametrize("d", [0.05, 1e-10])
-def test_without_a_closed_form_what_is_achieved_holds(kind, d):
+def test_achieved_bracket_holds_without_a_closed_form(kind, d):
     how, mu = CALIBRATED[kind]
     assert REGISTRY["approximate_mu"].of_gaussian is None
     found = jaxgdp.calibrate(targets.OfQuantity("approximate_mu", 0.5, at=d), rtol=1e-3, **how)
@@ -64,7 +64,7 @@ def test_without_a_closed_form_what_is_achieved_holds(kind, d):
 
 @pytest.mark.parametrize("kind", CALIBRATED)
 @pytest.mark.parametrize("d", [0.05, 1e-10])
-def test_a_target_with_a_closed_form_of_its_own_is_not_searched_for(kind, d):
+def test_target_with_a_closed_form_of_its_own_is_not_searched_for(kind, d):
     how, mu = CALIBRATED[kind]
     found = jaxgdp.calibrate(targets.ApproximateMu(0.5, approximation=d), **how)
     truth = approximate_mu(mu(found.value), d)
@@ -74,7 +74,7 @@ def test_a_target_with_a_closed_form_of_its_own_is_not_searched_for(kind, d):
 
 
 @pytest.mark.parametrize("name", [q.name for q in REGISTRY.values() if q.of_gaussian is not None])
-def test_the_closed_form_of_a_quantity_is_that_of_its_certified_bracket(name):
+def test_closed_form_of_a_quantity_is_that_of_its_certified_bracket(name):
     """What calibration calls achieved in closed form lies in the bracket that ``measure`` finds."""
     asked = REGISTRY[name]
     given = {} if asked.argument is None else {asked.argument: asked.default}

@@ -206,7 +206,7 @@ def test_attacks(odds_gain, monkeypatch):
     assert all("odds_gain" in question.quantities for question in asked)
 
 
-def test_a_quantity_may_bring_an_argument_of_its_own(odds_gain):
+def test_quantity_may_bring_an_argument_of_its_own(odds_gain):
     """An argument that no other quantity has is asked for by its name, everywhere."""
     from jaxgdp.numerics.validation import open_unit
 
@@ -222,6 +222,6 @@ def test_a_quantity_may_bring_an_argument_of_its_own(odds_gain):
         plan_budget(2.0, 1.0, 4, "odds_gain", chance=0.5)
 
 
-def test_the_module_is_found_by_its_file_alone(odds_gain):
+def test_module_is_found_by_its_file_alone(odds_gain):
     module = importlib.import_module("jaxgdp.quantities.odds_gain")
     assert module.QUANTITY is odds_gain and json.dumps(list(registry.REGISTRY)).count("odds") == 1

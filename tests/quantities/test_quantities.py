@@ -286,7 +286,7 @@ def test_profiles_are_targets():
         (("regret", 0.1), "targets.Regret"),
         (("delta", 1e-4, -1.0), "epsilon"),
         (("delta", -1e-4, 1.0), "value"),
-        (("advantage", 0.1, 0.5), "asked at nothing"),
+        (("advantage", 0.1, 0.5), "takes no argument"),
         (("tpr", 0.01, 0.1), "above 0.1"),
         (("beta", 0.95, 0.1), "below 0.9"),
         (("bayes_risk", 0.5, 0.5), "below 0.5"),

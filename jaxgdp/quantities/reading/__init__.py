@@ -1,5 +1,5 @@
-"""What several quantities read off a certified curve in the same way; unbatched functions of arrays
+"""Readings of a certified curve that several quantities share; unbatched functions of arrays
 of either library.
 
 Each side of a bracket is worked out on its own: nothing here compares the two, so that a
-contradiction stays visible until ``Quantity.settle`` looks for it."""
+contradiction remains until ``Quantity.settle`` checks for it."""

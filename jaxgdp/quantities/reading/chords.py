@@ -1,5 +1,5 @@
-"""What an attack shows at one FPR, from its tests and mixtures of them; and what no attack can
-beat, from supporting lines.
+"""The TPR that an attack achieves at one FPR, from its tests and mixtures of them, and the TPR that
+no attack can exceed, from supporting lines.
 """
 
 from __future__ import annotations

@@ -52,9 +52,9 @@ def gaps(
 
     TPR is no more there than at the gap's upper end α₁, so μ is no more than there plus Φ⁻¹(α₁) −
     Φ⁻¹(α₂). Where pieces overlap, there are none; on a plateau between two atoms of the loss, there
-    is rounding. ``matters`` tells from the rates at the upper end whether a gap lies within the
-    range asked for. That the first vertex is at ℓ = 0 (:func:`from_the_middle`) and the last one
-    past the range is for the caller to see.
+    is rounding. ``matters`` decides from the rates at the upper end whether a gap lies within the
+    range requested. That the first vertex is at ℓ = 0 (:func:`from_the_middle`) and the last one
+    past the range is for the caller to ensure.
 
     Method: docs/method/mu.md#floor
     """

@@ -1,4 +1,4 @@
-"""What an attacker can reach: TPR and FNR at a given FPR, from both sides of a curve."""
+"""The rates that an attacker can reach: TPR and FNR at a given FPR, from both sides of a curve."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def error_rates(curve: Curve, log_fpr: Array, *, symmetric: bool) -> tuple[Brack
 
 
 def _together(log_tpr: Array, log_beta: Array, side: float) -> tuple[Array, Array]:
-    """Bounds on both rates (TPR from above for side 1.0, from below for −1.0), each with what the
-    other says: next to 1 a rate has lost the digits of its log, and the other has them all."""
+    """Bounds on both rates (TPR from above for side 1.0, from below for −1.0), each with the help
+    of the other: next to 1 a rate has lost the digits of its log, and the other has them all."""
     tpr, beta = log1mexp(log_beta) * (1.0 - side * LOGS), log1mexp(log_tpr) * (1.0 + side * LOGS)
     if side > 0.0:
         return xp.minimum(log_tpr, tpr), xp.maximum(log_beta, beta)

@@ -2,8 +2,8 @@
 
 No curve falls below that of the whole mechanism without subsampling (``Curve.tail_mu``), and none
 rises above that of the parts that are exactly Gaussian (``Curve.gaussian_part_mu``), which an
-attacker can look at alone. Every function takes the GDP parameter of such a curve and the side on
-which its rounding has to fall: 1.0 for above, −1.0 for below."""
+attacker can use alone. Every function takes the GDP parameter of such a curve and the side on which
+its rounding has to fall: 1.0 for above, −1.0 for below."""
 
 from __future__ import annotations
 
