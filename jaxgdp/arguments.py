@@ -14,10 +14,10 @@ from .adjacency import Adjacency
 
 _PLACE = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.M)
 _WIDTH = 100
-_NAMES = str.maketrans(
-    {"μ": "mu", "Δ": "Delta", "ε": "epsilon", "δ": "delta", "α": "alpha", "σ": "sigma", "½": "1/2"}
-    | {"−": "-", "≥": ">=", "≤": "<=", "“": '"', "”": '"', "–": "-"}
-)
+_LETTERS = {"μ": "mu", "Δ": "Delta", "ε": "epsilon", "δ": "delta", "α": "alpha", "σ": "sigma"}
+_SIGNS = {"≥": ">=", "≤": "<="}
+_NAMES = str.maketrans(_LETTERS | _SIGNS | {"½": "1/2", "−": "-", "“": '"', "”": '"', "–": "-"})
+_BACK = {name: letter for letter, name in (_LETTERS | _SIGNS).items()}
 
 
 class Range(NamedTuple):
@@ -99,6 +99,17 @@ def spelled_out(text: str) -> str:
         'mu >= 0'
     """
     return text.translate(_NAMES)
+
+
+def greek(text: str) -> str:
+    """The text with names of Greek letters and signs replaced by these.
+
+    Example:
+        >>> greek("mu, FPR and FNR >= 1e-10")
+        'μ, FPR and FNR ≥ 1e-10'
+    """
+    names = "|".join(_LETTERS.values())
+    return re.sub(rf"\b({names})\b|[<>]=", lambda found: _BACK[found.group()], text)
 
 
 def of(noun: str, names: str) -> str:

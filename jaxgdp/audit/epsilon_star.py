@@ -28,7 +28,7 @@ import numpy as np
 from ..numerics.compiling import Program
 from ..numerics.precision import with_float64
 from ..numerics.shapes import Array, ArrayLike
-from ..numerics.validation import checked, one_of, whole
+from ..numerics.validation import one_number, one_of, whole
 from . import mixtures
 from .bound import ESTIMATE, Bound
 from .scores import confidence_level, losses
@@ -112,10 +112,7 @@ _bootstrap = Program(jax.vmap(_resampled, (0, None, None, None)))
 
 
 def _checked_delta(delta: float) -> float:
-    found = checked("delta", delta, "one number in [0, 0.5)", lambda a: (a >= 0.0) & (a < 0.5))
-    if found.ndim:
-        raise ValueError(f"delta must be one number in [0, 0.5), got shape {found.shape}")
-    return float(found)
+    return one_number("delta", delta, "in [0, 0.5)", lambda a: (a >= 0.0) & (a < 0.5))
 
 
 @with_float64

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..numerics.shapes import ArrayLike
-from ..numerics.validation import checked
+from ..numerics.validation import one_number
 
 LEAST = 10  # losses of each class from which rates are estimated
 
@@ -85,9 +85,4 @@ def confidence_level(name: str, value: float) -> float:
     Raises:
         ValueError: not one number in [0.5, 1 - 1e-9].
     """
-    array = checked(
-        name, value, "one number in [0.5, 1 - 1e-9]", lambda a: (a >= 0.5) & (a <= 1.0 - 1e-9)
-    )
-    if array.ndim:
-        raise ValueError(f"{name} must be one number in [0.5, 1 - 1e-9], got shape {array.shape}")
-    return float(array)
+    return one_number(name, value, "in [0.5, 1 - 1e-9]", lambda a: (a >= 0.5) & (a <= 1.0 - 1e-9))

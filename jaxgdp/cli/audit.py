@@ -16,7 +16,6 @@ from .options import (
     flag,
     flag_name,
     given,
-    need,
     number,
     option,
     progress_options,
@@ -183,11 +182,7 @@ def _scores_of(rows: tuple[Array, Array], kind: bool) -> Array:
 def _checked(figure: str | None, json: str | None, force: bool) -> Path | None:
     if json is not None and json != "-":
         writable("--json", json, force)
-    if figure is None:
-        return None
-    path = figure_path("--figure", figure, force)
-    need("matplotlib")
-    return path
+    return None if figure is None else figure_path("--figure", figure, force)
 
 
 def _claim(
@@ -228,12 +223,9 @@ def _claim(
 
 
 def _draw(found: Any, path: Path) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     from ..plot import audit_verdict, save
+    from ..plot.saving import blank_figure
 
-    figure = Figure(figsize=(5.2, 4.6), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank_figure((5.2, 4.6))
     audit_verdict(found, figure.add_subplot())
     save(figure, path, question=found.line, fpr_floor=found.stated.fpr_floor)

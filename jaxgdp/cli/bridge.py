@@ -19,7 +19,6 @@ from .options import (
     figure_path,
     flag,
     given,
-    need,
     number,
     option,
     progress_options,
@@ -88,10 +87,7 @@ def bridge_command(
     if len(chosen) != 1:
         raise ValueError(f"give one of {', '.join(sources)}; got {' and '.join(chosen) or 'none'}")
     asked = {"fpr_floor": options.FPR_FLOOR, "rtol": options.RTOL} | given(**settings)
-    path = None
-    if figure is not None:
-        path = figure_path("--figure", figure, force)
-        need("matplotlib")
+    path = None if figure is None else figure_path("--figure", figure, force)
     with working("loading", quiet=quiet, always=progress) as shown:
         if spec is None:
             statements = _read_csv(csv) if csv is not None else pairs or []
@@ -254,12 +250,11 @@ def _json(found: _Found, rows: list[tuple[float, float, float]]) -> str:
 
 def _draw(found: _Found, path: Path) -> None:
     import numpy as np
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     from .. import gdp
     from ..bridge import gdp_transformation
     from ..plot import bridge_panels, save
+    from ..plot.saving import blank_figure
 
     mu = float(found.verdict.head_mu.upper)
     epsilon = np.linspace(0.0, 1.1 * min(max(found.last, 0.5), 500.0), _POINTS)
@@ -267,8 +262,7 @@ def _draw(found: _Found, path: Path) -> None:
     shown = mu if math.isfinite(mu) else 0.0
     delta = np.asarray(found.profile(epsilon)), gdp.delta(epsilon=epsilon, mu=shown)
     rates = alpha, np.asarray(found.beta(alpha)), gdp.beta(fpr=alpha, mu=shown)
-    figure = Figure(figsize=(10.5, 3.4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank_figure((10.5, 3.4))
     transformation = gdp_transformation(found.source, epsilon)
     bridge_panels(epsilon, delta, transformation, rates, shown, found.verdict.fpr_floor, figure)
     save(

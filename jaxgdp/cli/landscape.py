@@ -80,7 +80,7 @@ def landscape_command(
     from ..numerics.validation import one_of
 
     kind = one_of("--figure-type", figure_type or _KINDS[0], _KINDS)
-    need("xarray", "h5netcdf", "h5py", "matplotlib", *([] if source is None else ["zarr", "dask"]))
+    need("xarray", "h5netcdf", "h5py", *([] if source is None else ["zarr", "dask"]))
     rates = {name: typed.pop(name) for name in _RATES}
     asked = given(**typed)
     if source is not None:
@@ -151,19 +151,16 @@ def _write(
 
 
 def _save_figure(dataset: xarray.Dataset, path: Path, kind: str) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     from ..grids.landscape import QUESTION
     from ..plot import regret_heat_map, regret_panels, save
+    from ..plot.saving import blank_figure
 
     panels = dataset.sizes["num_steps"]
     columns = min(panels, _MOST_COLUMNS)
     rows = -(-panels // columns)
     heat = kind == "heat-map"
     size = (1.5 + 3.2 * columns, 1.2 + 3.2 * rows) if heat else (3.4 * max(2, panels), 4.4)
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank_figure(size)
     if heat:
         axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
         regret_heat_map(dataset, axes[:panels])

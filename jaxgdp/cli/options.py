@@ -125,10 +125,11 @@ def kept(paths: Iterable[str | Path], force: bool) -> None:
 
 
 def figure_path(option: str, text: str, force: bool = False) -> Path:
-    """:func:`writable`, for a figure."""
+    """:func:`writable`, for a figure; matplotlib must be there to draw it."""
     path = writable(option, text, force)
     if path.suffix.lower() not in FIGURE_SUFFIXES:
         raise ValueError(f"{option} must end in {', '.join(FIGURE_SUFFIXES)}, got {text!r}")
+    need("matplotlib")
     return path
 
 

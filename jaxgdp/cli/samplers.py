@@ -72,7 +72,7 @@ def samplers_command(
 
     The last lines answer: "I shuffle, but I accounted for Poisson sampling: how wrong am I?"
     """
-    need("xarray", *(["matplotlib"] if figure is not None else []))
+    need("xarray")
     paths = {} if csv is None else {"csv": writable("--csv", csv, force)}
     paths |= {} if figure is None else {"figure": figure_path("--figure", figure, force)}
     with working("loading", quiet=quiet, always=progress):
@@ -91,13 +91,10 @@ def samplers_command(
 
 
 def _draw(found: xarray.Dataset, path: Path) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     from ..grids.compare_samplers import QUANTITIES
     from ..plot import sampler_panels, save
+    from ..plot.saving import blank_figure
 
-    figure = Figure(figsize=(10.2, 3.8), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank_figure((10.2, 3.8))
     sampler_panels(found, figure, QUANTITIES)
     save(figure, path, question=found.attrs["title"], fpr_floor=found.attrs["fpr_floor"])

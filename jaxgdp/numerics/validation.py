@@ -68,6 +68,18 @@ def checked(name: str, value: Any, valid: str, test: Callable[[Any], Any]) -> Ar
     return array
 
 
+def one_number(name: str, value: Any, valid: str, test: Callable[[Any], Any]) -> float:
+    """:func:`checked`, of one number.
+
+    Raises:
+        ValueError: it is out of range, or an array.
+    """
+    array = checked(name, value, f"one number {valid}", test)
+    if array.ndim:
+        raise ValueError(f"{name} must be one number {valid}, got shape {array.shape}")
+    return float(array)
+
+
 def known(
     mechanism: object, why: str = "its losses are sorted by their values", **fields: Any
 ) -> None:

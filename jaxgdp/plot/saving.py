@@ -12,6 +12,16 @@ from ..numerics.optional import Figure
 _DOTS = 200  # per inch, of PNG
 
 
+def blank_figure(size: tuple[float, float]) -> Figure:
+    """A figure of (width, height) in inches that needs no screen."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
 def save(
     figure: Figure, path: str | PathLike[str], *, question: str, fpr_floor: float | None
 ) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
+from ..arguments import greek
 from . import words
 from .figure import PANELS, svgs
 from .text import curve_rows, rows, statement
-from .words import greek
 
 if TYPE_CHECKING:
     from .content import Report

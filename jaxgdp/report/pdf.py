@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import greek
 from ..numerics.optional import missing
 from . import words
 from .figure import PANELS, svgs
@@ -103,7 +104,7 @@ class _Sheet:
         wide = 0.5 * (_WIDTH - _GAP)
         self.pdf.set_x(x)
         for text, share, bold in (
-            (words.greek(name), 0.54, False),
+            (greek(name), 0.54, False),
             (low, 0.23, side == "lower"),
             (high, 0.23, side == "upper"),
         ):
@@ -123,7 +124,7 @@ def _laid_out(report: Report, drawn: list[str], size: float) -> Any:
     for sentence in words.verdict(report):
         sheet.write(sentence, scale=1.2)
     sheet.write(words.tier(report))
-    sheet.named("To publish:", words.greek(statement(report)) + ".")
+    sheet.named("To publish:", greek(statement(report)) + ".")
     if report.status != "ok":
         sheet.named("Accuracy:", report.status + ".")
     sheet.heading("The trade-off curve")

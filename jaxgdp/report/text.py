@@ -8,6 +8,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import spelled_out
 from ..numerics.rounding import rounded_outward
 from ..quantities.registry import named
 from ..spec import SEVERAL
@@ -18,19 +19,6 @@ if TYPE_CHECKING:
     from .content import Report
 
 TIER_LIMIT = 0.01
-_NAMES = str.maketrans(
-    {
-        "μ": "mu",
-        "Δ": "Delta",
-        "ε": "epsilon",
-        "δ": "delta",
-        "α": "alpha",
-        "½": "1/2",
-        "−": "-",
-        "“": '"',
-        "”": '"',
-    }
-)
 _VERDICTS = {
     "I": (
         f"Tier I: the regret is certified below {TIER_LIMIT:g}, so mu stands for the whole"
@@ -101,11 +89,11 @@ def head(report: Report) -> list[tuple[str, str]]:
     neighbours = [("neighbours", report.neighbours)] if report.neighbours else []
     return [
         *title,
-        ("question", _ascii(report.question)),
+        ("question", spelled_out(report.question)),
         ("mechanism", report.mechanism),
         ("sampling", words.sampling(report.spec)),
         *neighbours,
-        ("adjacency", _ascii(words.adjacency(report))),
+        ("adjacency", spelled_out(words.adjacency(report))),
         ("in words", " ".join(words.verdict(report))),
         ("verdict", _VERDICTS[report.tier]),
         ("publish", statement(report)),
@@ -183,15 +171,10 @@ def _reproduction(report: Report) -> list[str]:
     return [f"reproduce with: {report.command}{file}", *spec]
 
 
-def _ascii(text: str) -> str:
-    """Greek letters by name, as the tables have them, and nothing that a terminal may lack."""
-    return text.translate(_NAMES)
-
-
 def _explanations(report: Report) -> list[tuple[str, str]]:
     """The meaning of the tables' names, and the omissions."""
     told = [*words.definitions(report), ("not counted", "; ".join(words.NOT_COUNTED))]
-    return [(_ascii(name), _ascii(text)) for name, text in told]
+    return [(spelled_out(name), spelled_out(text)) for name, text in told]
 
 
 def heading(report: Report) -> str:

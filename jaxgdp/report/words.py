@@ -4,7 +4,6 @@ description.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from ..adjacency import Adjacency
@@ -29,29 +28,6 @@ NOT_COUNTED = (
         " noise, weak random numbers, timing"
     ),
 )
-
-
-_LETTERS = {
-    "mu": "μ",
-    "Delta": "Δ",
-    "epsilon": "ε",
-    "delta": "δ",
-    "alpha": "α",
-    ">=": "≥",
-    "<=": "≤",
-}
-
-
-def greek(text: str) -> str:
-    """The names of the tables with Greek letters.
-
-    Example:
-        >>> greek("mu, FPR and FNR >= 1e-10")
-        'μ, FPR and FNR ≥ 1e-10'
-    """
-    return re.sub(
-        r"\b(mu|Delta|epsilon|delta|alpha)\b|[<>]=", lambda found: _LETTERS[found.group()], text
-    )
 
 
 def _sampled(entry: dict) -> list[str]:

@@ -215,13 +215,9 @@ def _need(chosen: Iterable[str], needs: dict[str, dict[str, str]]) -> None:
 def _write(found: Result, files: list[Path], question: str) -> None:
     """The figure, where there is one, and the tables of one item; each has its file."""
     if found.draw is not None:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        from ..plot.saving import blank_figure, save
 
-        from ..plot import save
-
-        figure = Figure(figsize=found.size, layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = blank_figure(found.size)
         found.draw(figure)
         save(figure, files[0], question=question, fpr_floor=found.fpr_floor)
     tables = {path.stem: path for path in files if path.suffix == ".csv"}

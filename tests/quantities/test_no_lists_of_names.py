@@ -34,7 +34,6 @@ ALLOWED = {
     ("mechanisms/approximate_dp.py", frozenset({"delta", "epsilon"})): "fields of the mechanism",
     ("plot/noise.py", frozenset({"advantage", "tpr"})): DEFAULT,
     ("plot/samplers.py", frozenset({"advantage", "epsilon", "mu"})): DEFAULT,
-    ("report/words.py", frozenset({"delta", "epsilon", "mu"})): "Greek letters by name",
     ("reproduce", None): PAPER,
     ("training/accountant.py", frozenset({"advantage", "epsilon", "mu"})): DEFAULT,
     ("training/budget.py", frozenset({"advantage", "epsilon", "mu"})): DEFAULT,
