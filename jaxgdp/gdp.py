@@ -359,7 +359,9 @@ def _logs(delta: Any):
 
 def _log_of(epsilon: Any, mu: Any, sign: Any):
     """log δ_μ(ε), or log(1 − δ_μ(ε)) where the sign is −1."""
-    value = np.where(sign > 0.0, profile.log_delta(epsilon, mu), profile.log_rest(epsilon, mu))
+    value = np.where(
+        sign > 0.0, profile.log_delta(epsilon, mu), profile.log_one_minus_delta(epsilon, mu)
+    )
     return np.maximum(value, -1e300)  # (a root search cannot go by −∞)
 
 

@@ -22,7 +22,7 @@ class Ends(NamedTuple):
 
     epsilon: Array
     log_delta: Array
-    log_rest: Array
+    log_one_minus_delta: Array
 
 
 class Tangent(NamedTuple):
@@ -40,7 +40,10 @@ def chord_mu(left: Ends, right: Ends) -> Tangent:
         left, right: ends of the cells, log δ from above and log(1 − δ) from below.
     """
     e, width = (left.epsilon, right.epsilon), right.epsilon - left.epsilon
-    log_delta, log_rest = (left.log_delta, right.log_delta), (left.log_rest, right.log_rest)
+    log_delta, log_one_minus_delta = (
+        (left.log_delta, right.log_delta),
+        (left.log_one_minus_delta, right.log_one_minus_delta),
+    )
     fall = log_sub(log_delta[0], log_delta[1])
     log_fpr = np.minimum(fall - e[1] - np.log(-np.expm1(-width)), 0.0)
     flat = log_fpr == -np.inf
@@ -51,7 +54,7 @@ def chord_mu(left: Ends, right: Ends) -> Tangent:
         np.maximum(*(np.logaddexp(d, x + safe) for d, x in zip(log_delta, e, strict=True))) + room
     )
     lost = [x + safe for x in e]
-    keeps = [r > x + 4.0 * room for r, x in zip(log_rest, lost, strict=True)]
+    keeps = [r > x + 4.0 * room for r, x in zip(log_one_minus_delta, lost, strict=True)]
     log_fnr = np.minimum(
         *(
             np.where(
@@ -60,7 +63,7 @@ def chord_mu(left: Ends, right: Ends) -> Tangent:
                 - 2.0 * room / -np.expm1(np.where(k, x - r, -1.0)),
                 -np.inf,
             )
-            for r, x, k in zip(log_rest, lost, keeps, strict=True)
+            for r, x, k in zip(log_one_minus_delta, lost, keeps, strict=True)
         )
     )
     by_tpr = log_tpr < np.log(0.5)

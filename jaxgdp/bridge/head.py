@@ -140,7 +140,7 @@ def head(
         )
     least, greatest = (float(x) for x in source.limits())
     first = Grid(source, start[:1])
-    grid = first if first.low.log_rest[0] == -np.inf else Grid(source, start)
+    grid = first if first.low.log_one_minus_delta[0] == -np.inf else Grid(source, start)
     return _measured(grid, (least, greatest), most, rtol, budget)
 
 

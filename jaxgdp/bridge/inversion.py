@@ -26,47 +26,55 @@ def _log_of(epsilon: Array, mu: Array, body: Array) -> Array:
     what is needed is worked out.
     """
     if np.all(body):
-        return gaussian_profile.log_rest(epsilon, mu)
+        return gaussian_profile.log_one_minus_delta(epsilon, mu)
     value = gaussian_profile.log_delta(epsilon, mu)
-    return np.where(body, gaussian_profile.log_rest(epsilon, mu), value) if np.any(body) else value
+    return (
+        np.where(body, gaussian_profile.log_one_minus_delta(epsilon, mu), value)
+        if np.any(body)
+        else value
+    )
 
 
-def exceeds(epsilon: Array, log_delta: Array, log_rest: Array, mu: float) -> Array:
+def exceeds(epsilon: Array, log_delta: Array, log_one_minus_delta: Array, mu: float) -> Array:
     """Whether δ at ε lies above the Gaussian profile of μ, as far as doubles can tell."""
     if mu == 0.0 or np.isinf(mu):
         return log_delta > -np.inf if mu == 0.0 else np.zeros(np.shape(epsilon), bool)
     body = log_delta > _HALF
     with np.errstate(all="ignore"):
         own = _log_of(epsilon, np.full(np.shape(epsilon), mu), body)
-    return np.where(body, log_rest < own, log_delta > own)
+    return np.where(body, log_one_minus_delta < own, log_delta > own)
 
 
-def mu_of(epsilon: ArrayLike, log_delta: ArrayLike, log_rest: ArrayLike) -> tuple[Array, Array]:
+def mu_of(
+    epsilon: ArrayLike, log_delta: ArrayLike, log_one_minus_delta: ArrayLike
+) -> tuple[Array, Array]:
     """Lower and upper bound, 3e-11 apart relative, on the μ with δ_μ(ε) = δ.
 
     Args:
         epsilon: ε ≥ 0 in nats.
-        log_delta, log_rest: log δ and log(1 − δ); arrays of one shape.
+        log_delta, log_one_minus_delta: log δ and log(1 − δ); arrays of one shape.
 
     Returns:
         (lower, upper); 0 where δ is 0, ∞ where it is 1.
     """
-    epsilon, log_delta, log_rest = (np.asarray(a, float) for a in (epsilon, log_delta, log_rest))
+    epsilon, log_delta, log_one_minus_delta = (
+        np.asarray(a, float) for a in (epsilon, log_delta, log_one_minus_delta)
+    )
     with np.errstate(all="ignore"):
-        return _mu_of(epsilon, log_delta, log_rest)
+        return _mu_of(epsilon, log_delta, log_one_minus_delta)
 
 
-def _mu_of(epsilon: Array, log_delta: Array, log_rest: Array) -> tuple[Array, Array]:
-    zero, one = log_delta == -np.inf, log_rest == -np.inf
+def _mu_of(epsilon: Array, log_delta: Array, log_one_minus_delta: Array) -> tuple[Array, Array]:
+    zero, one = log_delta == -np.inf, log_one_minus_delta == -np.inf
     settled = zero | one
     epsilon = np.where(settled, 1.0, epsilon)
-    log_delta, log_rest = (
+    log_delta, log_one_minus_delta = (
         np.where(settled, -1.0, log_delta),
-        np.where(settled, log1mexp(-1.0), log_rest),
+        np.where(settled, log1mexp(-1.0), log_one_minus_delta),
     )
     body = log_delta > _HALF
     sign = np.where(body, -1.0, 1.0)
-    goal = np.where(body, log_rest, log_delta)
+    goal = np.where(body, log_one_minus_delta, log_delta)
     margin = _MARGIN + 1e-15 * np.abs(goal)
 
     def excess(x: Array) -> tuple[Array, Array]:
@@ -80,8 +88,8 @@ def _mu_of(epsilon: Array, log_delta: Array, log_rest: Array) -> tuple[Array, Ar
         return sign * (value - goal), slope
 
     # δ_μ(ε) is at most δ_μ(0), and at most Φ(μ/2 − ε/μ); either gives a μ that is not too large
-    at_zero = 2.0 * ndtri_half_plus(0.5 * np.exp(log_delta), log_rest + _HALF)
-    z = np.where(body, -ndtri_exp(log_rest), ndtri_exp(log_delta))
+    at_zero = 2.0 * ndtri_half_plus(0.5 * np.exp(log_delta), log_one_minus_delta + _HALF)
+    z = np.where(body, -ndtri_exp(log_one_minus_delta), ndtri_exp(log_delta))
     size = np.sqrt(2.0) * np.sqrt(epsilon)
     root = np.hypot(z, size)
     by_tail = np.where(z > 0.0, z + root, size * (size / np.maximum(root + np.abs(z), 1e-300)))

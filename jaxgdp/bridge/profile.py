@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..deprecation import renamed_arguments
+from ..deprecation import renamed_arguments, warn
 from ..mechanisms import FromProfile
 from ..numerics.errors import SPACING
 from ..numerics.shapes import Array, ArrayLike
@@ -117,6 +117,11 @@ class Profile:
             return np.log(self._delta(np.asarray(epsilon, float)))
 
     def log_rest(self, epsilon: ArrayLike) -> Array:
+        """The old name of :meth:`log_one_minus_delta`; warns."""
+        warn("Profile.log_rest", "Profile.log_one_minus_delta")
+        return self.log_one_minus_delta(epsilon)
+
+    def log_one_minus_delta(self, epsilon: ArrayLike) -> Array:
         """log(1 − δ(ε)) for ε ≥ 0, rounded down; its digits do not cancel where δ is next to 1."""
         epsilon = np.asarray(epsilon, float)
         ends = self._between(epsilon)

@@ -50,10 +50,10 @@ class Grid:
         """log δ and log(1 − δ) from above, without the increases that rounding may make; a
         function's true value is no less.
         """
-        log_delta, log_rest = self.high
+        log_delta, log_one_minus_delta = self.high
         return Logs(
             np.maximum.accumulate(log_delta[::-1])[::-1],
-            np.minimum.accumulate(log_rest[::-1])[::-1],
+            np.minimum.accumulate(log_one_minus_delta[::-1])[::-1],
         )
 
     def concave(self) -> Array:
@@ -126,9 +126,9 @@ class Search:
     def cells(self) -> Heights:
         """How high the transformation may be in each cell."""
         grid = self.grid
-        log_delta, log_rest = grid.falling()
-        left = Ends(grid.epsilon[:-1], log_delta[:-1], log_rest[:-1])
-        right = Ends(grid.epsilon[1:], log_delta[1:], log_rest[1:])
+        log_delta, log_one_minus_delta = grid.falling()
+        left = Ends(grid.epsilon[:-1], log_delta[:-1], log_one_minus_delta[:-1])
+        right = Ends(grid.epsilon[1:], log_delta[1:], log_one_minus_delta[1:])
         with np.errstate(all="ignore"):
             by_chord, at = chord_mu(left, right)
         width = right.epsilon - left.epsilon
@@ -138,7 +138,7 @@ class Search:
         chord = np.where(concave[:-1] | concave[1:], np.inf, chord)
         stairs = np.full(len(width), self.above)
         # only where the staircase is above what is known is its height needed
-        step = right.epsilon, left.log_delta, left.log_rest
+        step = right.epsilon, left.log_delta, left.log_one_minus_delta
         needed = exceeds(*step, self.above) & (chord > self.above)
         if np.any(needed):
             self.searches += 1

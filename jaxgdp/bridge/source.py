@@ -31,7 +31,7 @@ class Logs(NamedTuple):
     """log δ and log(1 − δ), arrays of one shape."""
 
     log_delta: Array
-    log_rest: Array
+    log_one_minus_delta: Array
 
 
 class Sides(NamedTuple):
@@ -72,7 +72,7 @@ class Source:
             return self._of_curve(self.curve, epsilon)
         if self.profile is not None:
             # (rounded up by at most 1e-14)
-            delta, rest = self.profile.log_delta(epsilon), self.profile.log_rest(epsilon)
+            delta, rest = self.profile.log_delta(epsilon), self.profile.log_one_minus_delta(epsilon)
             room = 2e-14 * (1.0 + np.where(np.isfinite(rest), np.abs(rest), 0.0))
             return Sides(Logs(delta - 2e-14, np.minimum(rest + room, 0.0)), Logs(delta, rest))
         assert self.function is not None
@@ -96,10 +96,10 @@ class Source:
             low, high = (np.array(log1mexp(side)) for side in delta)
         body = np.asarray(delta.upper > _BODY)
         if np.any(body) and curve.shape == ():
-            rest = curve.log_rest(epsilon[body])
+            rest = curve.log_one_minus_delta(epsilon[body])
             low[body], high[body] = rest.upper, rest.lower
         elif np.any(body):
-            rest = curve.log_rest(epsilon)
+            rest = curve.log_one_minus_delta(epsilon)
             low, high = rest.upper, rest.lower
         return Sides(Logs(delta.lower, low), Logs(delta.upper, high))
 

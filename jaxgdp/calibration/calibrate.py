@@ -46,7 +46,7 @@ class _How:
     client: Client | str | None
 
 
-class _Found(NamedTuple):
+class _Answer(NamedTuple):
     """Answers, and which of them closed forms gave."""
 
     found: Solved
@@ -175,7 +175,7 @@ def _of_mechanism(target: Target, mechanism: Any, black_box: Any, how: _How) -> 
                 f" {how.adjacency!r}"
             )
         boxes, found = solve_black_box(target, black_box, how.rtol, how.progress)
-        return _finish(_Found(found, np.zeros(len(found.value), bool)), boxes, target, how)
+        return _finish(_Answer(found, np.zeros(len(found.value), bool)), boxes, target, how)
     fixed = not callable(mechanism)
     family = Scaled(common_scale(mechanism) if fixed else mechanism, target.shape)
     # (without a closed form, Gaussian curves only guide the search)
@@ -254,7 +254,7 @@ def _epochs(
     return _finish(_search(family, target, how), family, target, how)
 
 
-def _by_kind(family: DPSGD, target: Target, how: _How) -> _Found:
+def _by_kind(family: DPSGD, target: Target, how: _How) -> _Answer:
     """Closed forms where the mechanism is Gaussian, the search elsewhere."""
     flat, number = target.flat(family.shape), int(np.prod(family.shape))
     found = empty(number)
@@ -299,27 +299,27 @@ def _by_kind(family: DPSGD, target: Target, how: _How) -> _Found:
             rows,
             search(part, flat.take(rows), how.rtol, how.adjacency, how.progress, how.client),
         )
-    return _Found(found, closed)
+    return _Answer(found, closed)
 
 
-def _gaussian(family: Scaled, target: Target, how: _How, mu: Array) -> _Found:
+def _gaussian(family: Scaled, target: Target, how: _How, mu: Array) -> _Answer:
     """Closed forms of compositions of Gaussian mechanisms whose μ at scale 1 is given."""
     number = int(np.prod(family.shape))
     if isinstance(target, Regret):
         found = empty(number)
         found.status[:] = EVERY
-        return _Found(found, np.ones(number, bool))
+        return _Answer(found, np.ones(number, bool))
     per_unit = (2.0 if how.adjacency.replaces else 1.0) * np.broadcast_to(mu, family.shape).reshape(
         -1
     )
     found = closed_form.solve(target.flat(family.shape), family.unknown, per_unit, how.rtol)
-    return _Found(found, np.ones(number, bool))
+    return _Answer(found, np.ones(number, bool))
 
 
-def _search(family: Family, target: Target, how: _How) -> _Found:
+def _search(family: Family, target: Target, how: _How) -> _Answer:
     flat = target.flat(family.shape)
     found = search(family, flat, how.rtol, how.adjacency, how.progress, how.client)
-    return _Found(found, np.zeros(len(found.value), bool))
+    return _Answer(found, np.zeros(len(found.value), bool))
 
 
 def _impossible(found: Solved, family: Family) -> Array:
@@ -356,7 +356,7 @@ def _one(flat: Target, row: int) -> Target:
     return flat.take(np.array([row]))
 
 
-def _finish(answer: _Found, family: Family, target: Target, how: _How) -> Calibration:
+def _finish(answer: _Answer, family: Family, target: Target, how: _How) -> Calibration:
     """The result in the user's shape."""
     found, closed = answer
     shape = family.shape

@@ -36,7 +36,7 @@ _POINTS = 301
 _LARGEST_FILE = 16 * 2**20
 
 
-class _Found(NamedTuple):
+class _Result(NamedTuple):
     """The printed and drawn results: the verdict, and the functions it was found from."""
 
     verdict: GdpVerdict
@@ -149,7 +149,7 @@ def _read_csv(path: str) -> list[tuple[float, float]]:
     return pairs
 
 
-def _of_statements(pairs: list[tuple[float, float]], settings: dict[str, Any]) -> _Found:
+def _of_statements(pairs: list[tuple[float, float]], settings: dict[str, Any]) -> _Result:
     import numpy as np
 
     from ..bridge import identify, refine
@@ -157,10 +157,10 @@ def _of_statements(pairs: list[tuple[float, float]], settings: dict[str, Any]) -
     epsilon, delta = np.array(pairs, float).T
     profile = refine(epsilon, delta)
     verdict = identify(profile, **settings)
-    return _Found(verdict, profile, profile.beta, float(profile.epsilon[-1]), profile)
+    return _Result(verdict, profile, profile.beta, float(profile.epsilon[-1]), profile)
 
 
-def _of_spec(path: str, settings: dict[str, Any], shown: Progress) -> _Found:
+def _of_spec(path: str, settings: dict[str, Any], shown: Progress) -> _Result:
     from ..bridge import identify
     from ..spec import read_spec
     from ..tradeoff import tradeoff
@@ -172,12 +172,12 @@ def _of_spec(path: str, settings: dict[str, Any], shown: Progress) -> _Found:
     verdict = identify(curve, rtol=settings["rtol"])
     last = float(curve.epsilon(1e-12).upper)
     last = last if math.isfinite(last) else 20.0
-    return _Found(
+    return _Result(
         verdict, lambda e: curve.delta(e).upper, lambda a: curve.beta(a).lower, last, curve
     )
 
 
-def _rates(found: _Found) -> list[tuple[float, float, float]]:
+def _rates(found: _Result) -> list[tuple[float, float, float]]:
     """(FPR, least FNR, least FNR by μ or NaN where it does not hold)."""
     from .. import gdp
 
@@ -193,7 +193,7 @@ def _rates(found: _Found) -> list[tuple[float, float, float]]:
     return rows
 
 
-def _text(found: _Found, rows: list[tuple[float, float, float]]) -> str:
+def _text(found: _Result, rows: list[tuple[float, float, float]]) -> str:
     from ..numerics.rounding import rounded_outward
 
     verdict = found.verdict
@@ -215,7 +215,7 @@ def _text(found: _Found, rows: list[tuple[float, float, float]]) -> str:
     return "\n".join(lines)
 
 
-def _json(found: _Found, rows: list[tuple[float, float, float]]) -> str:
+def _json(found: _Result, rows: list[tuple[float, float, float]]) -> str:
     from ..numerics.provenance import provenance
 
     plain = lambda x: x if x is None or math.isfinite(x) else ("inf" if x > 0 else None)
@@ -248,7 +248,7 @@ def _json(found: _Found, rows: list[tuple[float, float, float]]) -> str:
     )
 
 
-def _draw(found: _Found, path: Path) -> None:
+def _draw(found: _Result, path: Path) -> None:
     import numpy as np
 
     from .. import gdp

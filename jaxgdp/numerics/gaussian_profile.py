@@ -131,11 +131,11 @@ def log_delta(epsilon: Array, mu: Array):
     a, tail, difference, below = _parts(epsilon, mu)
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
         deep = np.log(difference) - 0.5 * a * a - _LOG_SQRT_2PI
-        body = np.log1p(-np.exp(_log_rest(a, tail)))
+        body = np.log1p(-np.exp(_log_one_minus_delta(a, tail)))
     return np.where(below, deep, body)
 
 
-def _log_rest(a: Array, tail: Array):
+def _log_one_minus_delta(a: Array, tail: Array):
     """log(Φ(−a) + φ(a)·m(b)) for a ≥ 0, where both terms share the factor φ(a)."""
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
         return np.log(_ratio(-np.maximum(a, 0.0)) + tail) - 0.5 * a * a - _LOG_SQRT_2PI
@@ -148,9 +148,9 @@ def rest(epsilon: Array, mu: Array):
         return ndtr(-a) + np.exp(-0.5 * a * a) / _SQRT_2PI * tail
 
 
-def log_rest(epsilon: Array, mu: Array):
+def log_one_minus_delta(epsilon: Array, mu: Array):
     """log(1 − δ_μ(ε)), at any depth."""
     a, tail, _, _ = _parts(epsilon, mu)
     with np.errstate(under="ignore", over="ignore", divide="ignore"):
         body = np.log(ndtr(-a) + np.exp(-0.5 * a * a) / _SQRT_2PI * tail)
-    return np.where(a > 0.0, _log_rest(a, tail), body)
+    return np.where(a > 0.0, _log_one_minus_delta(a, tail), body)

@@ -39,7 +39,7 @@ def _advantage_fpr(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
     return Bracket(fpr, fpr)
 
 
-def _log_rest(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
+def _log_one_minus_delta(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
     """log(1 − δ(ε)) = log min(β + e^ε·α): of the dominating pair from below, of the attack's tests
     from above.
     """
@@ -91,9 +91,9 @@ READINGS = {
             rounding=1e-12,
         ),
         Quantity(
-            name="log_rest",
+            name="log_one_minus_delta",
             symbol="log (1 − δ)",
-            read=_log_rest,
+            read=_log_one_minus_delta,
             long_name="log of 1 − δ",
             extent=_LOG,
             rounding=1e-12,

@@ -199,7 +199,7 @@ class TradeoffCurve(Queries):
         """
         return self._loss("log_delta", epsilon)
 
-    def log_rest(self, epsilon: ArrayLike) -> Bracket:
+    def log_one_minus_delta(self, epsilon: ArrayLike) -> Bracket:
         """log(1 − δ(ε)), which keeps its digits where δ is next to 1.
 
         Args:
@@ -211,7 +211,12 @@ class TradeoffCurve(Queries):
         Raises:
             ValueError: ε is negative or not finite (before tracing).
         """
-        return self._loss("log_rest", epsilon)
+        return self._loss("log_one_minus_delta", epsilon)
+
+    def log_rest(self, epsilon: ArrayLike) -> Bracket:
+        """The old name of :meth:`log_one_minus_delta`; warns."""
+        warn("TradeoffCurve.log_rest", "TradeoffCurve.log_one_minus_delta")
+        return self.log_one_minus_delta(epsilon)
 
     @property
     def gaussian_part_mu(self):

@@ -132,7 +132,7 @@ def test_profile_far_beyond_doubles():
     # 1 − 1/e, and 1 − δ keeps its digits where δ is 1
     assert abs(found[1] - (1 - math.exp(-1))) < 1e-14
     exact = math.log(2) - 1e4
-    assert exact * (1 + 1e-13) <= profile.log_rest(0.0) <= exact
+    assert exact * (1 + 1e-13) <= profile.log_one_minus_delta(0.0) <= exact
     mu = bridge.gdp_transformation(profile, 0.0)
     assert (
         mu.lower <= mu.upper < np.inf

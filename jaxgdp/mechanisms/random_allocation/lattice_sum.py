@@ -136,7 +136,7 @@ class _Part(NamedTuple):
 _OF_FREQUENCY = ("log_abs", "angle", "error")
 
 
-class _View(NamedTuple):
+class _TiltedLaw(NamedTuple):
     """The law of a sum under one tilt: its masses are m·e^{back}, m known to ``error``, and all of
     them relative to ``shared``.
     """
@@ -192,7 +192,7 @@ class _Tilt:
             ]
             self.parts.append(_Part(log_total, rounding, log_abs, angle, error, np.array(moments)))
 
-    def view(self, mixture: Mixture) -> _View:
+    def view(self, mixture: Mixture) -> _TiltedLaw:
         """The law of a mixture of sums: (log weight, number of terms of each law) for each
         component.
         """
@@ -246,7 +246,9 @@ class _Tilt:
         place = self.s * step * at
         shared = (8.0 * (scale + np.abs(place).max()) + 4.0 * len(mixture)) * UNIT + rounding
         mass = np.fft.irfft(full, size)[at % size]
-        return _View(self.s, mass, 2.0 * bound / size + back + error, log_total - place, shared)
+        return _TiltedLaw(
+            self.s, mass, 2.0 * bound / size + back + error, log_total - place, shared
+        )
 
 
 class Sums(NamedTuple):

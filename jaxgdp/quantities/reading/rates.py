@@ -34,14 +34,16 @@ def _lines(p: Points, others: tuple[Vertices, ...]):
     """
     epsilon = xp.maximum(p.low, 0.0)
     log_delta = log_intercept(epsilon, p.log_alpha, p.log_tpr)
-    log_rest = xp.logaddexp(p.log_beta, epsilon + p.log_alpha)
-    log_rest = log_rest - log_error(log_rest, epsilon, p.log_alpha)
+    log_one_minus_delta = xp.logaddexp(p.log_beta, epsilon + p.log_alpha)
+    log_one_minus_delta = log_one_minus_delta - log_error(log_one_minus_delta, epsilon, p.log_alpha)
     for other in others:
         rival = log_delta_at(other, epsilon)
-        log_rest = xp.minimum(log_rest, log_one_minus_delta_at(other, epsilon))
+        log_one_minus_delta = xp.minimum(
+            log_one_minus_delta, log_one_minus_delta_at(other, epsilon)
+        )
         log_delta = xp.maximum(log_delta, rival)
     usable = p.used & (p.low >= -1e-12)
-    return epsilon, log_delta, log_rest, usable
+    return epsilon, log_delta, log_one_minus_delta, usable
 
 
 def _certified(
@@ -51,15 +53,17 @@ def _certified(
 
     Slopes above one: TPR ≤ δ + e^ε·α. Slopes below one: β ≥ e^{−ε}·(1 − δ − α).
     """
-    epsilon, log_delta, log_rest, usable = upper_lines
+    epsilon, log_delta, log_one_minus_delta, usable = upper_lines
     log_tpr = xp.min(xp.where(usable, xp.logaddexp(log_delta, epsilon + log_fpr), 0.0))
     # (next to FPR 1 a rest is a difference of what is nearly equal: it is as small as its rounding
     # allows)
-    ratio = xp.minimum(epsilon + log_fpr - log_rest + log_error(epsilon, log_fpr), 0.0)
-    log_beta = xp.max(xp.where(usable, log_rest + safe_log1m(ratio), -xp.inf))
-    epsilon, log_delta, log_rest, usable = lower_lines
+    ratio = xp.minimum(epsilon + log_fpr - log_one_minus_delta + log_error(epsilon, log_fpr), 0.0)
+    log_beta = xp.max(xp.where(usable, log_one_minus_delta + safe_log1m(ratio), -xp.inf))
+    epsilon, log_delta, log_one_minus_delta, usable = lower_lines
     mirrored = (
-        log_rest + safe_log1m(xp.minimum(log_fpr - log_rest + log_error(log_fpr), 0.0)) - epsilon
+        log_one_minus_delta
+        + safe_log1m(xp.minimum(log_fpr - log_one_minus_delta + log_error(log_fpr), 0.0))
+        - epsilon
     )
     log_beta = xp.maximum(log_beta, xp.max(xp.where(usable, mirrored, -xp.inf)))
     # each rate also bounds the other; next to 1 the log of a TPR is as small as its rounding, which
