@@ -45,7 +45,7 @@ MECHANISM = '''
 """A bit that is flipped with a given probability."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxgdp.mechanisms.base import Mechanism
 from jaxgdp.numerics import namespace as xp
@@ -59,6 +59,8 @@ from jaxgdp.pairs.atoms import atom_cells
 @dataclass(frozen=True)
 class FlippedBit(Mechanism):
     flip: Any
+
+    examples: ClassVar[dict] = {"FlippedBit(0.3)": lambda: FlippedBit(0.3)}
 
     def __post_init__(self):
         flip = checked("flip", self.flip, "in (0, 0.5)", lambda q: (q > 0.0) & (q < 0.5))
@@ -226,9 +228,10 @@ def test_adding_a_mechanism_touches_one_file_and_one_export(tmp_path, monkeypatc
     takes or names mechanisms.
     """
     (tmp_path / "flipped_bit.py").write_text(MECHANISM, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("flipped_bit", tmp_path / "flipped_bit.py")
+    name = "jaxgdp.mechanisms.flipped_bit"
+    spec = importlib.util.spec_from_file_location(name, tmp_path / "flipped_bit.py")
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "flipped_bit", module)
+    monkeypatch.setitem(sys.modules, name, module)
     spec.loader.exec_module(module)
     monkeypatch.setattr(jaxgdp.mechanisms, "FlippedBit", module.FlippedBit, raising=False)
     monkeypatch.setattr(jaxgdp.mechanisms, "__all__", [*jaxgdp.mechanisms.__all__, "FlippedBit"])

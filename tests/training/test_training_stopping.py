@@ -11,6 +11,8 @@ import pytest
 
 import jaxgdp
 from jaxgdp import gdp
+from jaxgdp.adjacency import Adjacency
+from jaxgdp.quantities.epsilon import epsilon_at_less
 from jaxgdp.training import overflow, plan_budget
 from jaxgdp.training.budget import _grid
 from jaxgdp.training.stopping import candidates, last_within
@@ -194,17 +196,15 @@ def test_computed_numbers_of_steps_are_few_and_near_each_other():
 def test_epsilon_at_slightly_less_than_delta_is_bounded_without_another_evaluation(monkeypatch):
     steps = np.array([1, 4, 64, 400])
     mu, run = np.sqrt(steps) / 8.0, jaxgdp.dpsgd(8.0, 1.0, steps)
+    rough = overflow._rough_epsilon(run, Adjacency.ADD_REMOVE)
     for delta in (1e-3, 1e-5, 1e-9):
         at = gdp.epsilon(delta=delta, mu=mu)
         for share in (1e-15, 1e-9, 1e-3, 0.3, 0.5):
             less = delta * (1.0 - share)
-            bound, truth = (
-                overflow.epsilon_at_less(run, at, delta, less),
-                gdp.epsilon(delta=less, mu=mu),
-            )
+            bound, truth = (epsilon_at_less(at, delta, less, rough), gdp.epsilon(delta=less, mu=mu))
             assert np.all(truth <= bound)
             assert np.all(bound - truth <= (1.5 * share + 1e-11) * truth), (delta, share)
-        assert np.all(np.isinf(overflow.epsilon_at_less(run, at, delta, 0.4 * delta)))
+        assert np.all(np.isinf(epsilon_at_less(at, delta, 0.4 * delta, rough)))
     measured, calls = overflow.measure, []
     monkeypatch.setattr(
         overflow, "measure", lambda *args, **asked: calls.append(asked) or measured(*args, **asked)
