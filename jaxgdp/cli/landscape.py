@@ -74,13 +74,13 @@ def landscape_command(
     **typed: Any,
 ) -> None:
     """Regret of reporting mu over a grid of DP-SGD settings: figure, CSV, NetCDF and a summary."""
+    need("xarray", "h5netcdf", "h5py", *([] if source is None else ["zarr", "dask"]))
     names = {name: typed.pop(name) or default for name, default in _FILES.items()}
     paths = [writable("--csv", names["csv"], force), writable("--netcdf", names["netcdf"], force),
              figure_path("--figure", names["figure"], force)]  # fmt: skip
     from ..numerics.validation import one_of
 
     kind = one_of("--figure-type", figure_type or _KINDS[0], _KINDS)
-    need("xarray", "h5netcdf", "h5py", *([] if source is None else ["zarr", "dask"]))
     rates = {name: typed.pop(name) for name in _RATES}
     asked = given(**typed)
     if source is not None:
