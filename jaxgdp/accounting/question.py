@@ -47,7 +47,7 @@ class Quantity(Protocol):
     def excess(self, bracket: Bracket, rtol: float) -> Any: ...
 
 
-Asked: TypeAlias = tuple[tuple[Quantity, Any], ...]  # each with what it is asked at
+QuantitiesAsked: TypeAlias = tuple[tuple[Quantity, Any], ...]  # each with what it is asked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Question:
     rtol: float
     fpr_floor: ArrayLike
     adjacency: Adjacency = Adjacency.ADD_REMOVE
-    asked: Asked = ()
+    asked: QuantitiesAsked = ()
     deepest: ArrayLike | None = None
     keep: bool = False
 

@@ -80,7 +80,7 @@ def _hull_counts(member: Array, nonmember: Array) -> tuple[Array, Array]:
     return hull[:, 0], hull[:, 1]
 
 
-class _Asked(NamedTuple):
+class _Scores(NamedTuple):
     """Checked arguments."""
 
     member: Array
@@ -91,7 +91,7 @@ class _Asked(NamedTuple):
 
 def _checked(
     in_scores: ArrayLike, out_scores: ArrayLike, significance: float, delta: float
-) -> _Asked:
+) -> _Scores:
     member, nonmember = two_classes(
         in_scores, out_scores, ("in_canary_scores", "out_canary_scores")
     )
@@ -101,7 +101,7 @@ def _checked(
         float(open_unit("significance", significance)),
         float(closed_unit("delta", delta)),
     )
-    return _Asked(member, nonmember, level, delta)
+    return _Scores(member, nonmember, level, delta)
 
 
 class _Guesses(NamedTuple):
