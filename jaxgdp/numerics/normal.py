@@ -65,7 +65,7 @@ def erfcx(z: Array):
     return xp.where(xp.isinf(z), 0.0, value / (1.0 + 2.0 * finite))
 
 
-def half_mills(z: Array):
+def half_mills(z: Array | float):
     """Φ(−|z|)·e^{z²/2}, the tail probability without its exponential factor."""
     return 0.5 * erfcx(xp.abs(z) * np.sqrt(0.5))
 

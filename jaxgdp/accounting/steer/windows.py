@@ -235,7 +235,7 @@ class _Cut(NamedTuple):
     low: Array
     high: Array
     length: Array
-    anchor: Array
+    anchor: Array | float
     jump: Array | float = xp.inf
 
 
@@ -307,7 +307,7 @@ def _shared(
     z_floor: Array,
     z_delta: Array | None,
     rtol: Array | float,
-    max_neg_log_density: Array,
+    max_neg_log_density: Array | float,
     known_reach: tuple,
     sides: Bool[Array, " sides"],
 ) -> _Shared:
@@ -349,7 +349,7 @@ def _piece(
     shared: _Shared,
     rtol: Array | float,
     known_reach: tuple,
-    anchor: Array,
+    anchor: Array | float,
     piece: Array | int,
     pieces: int,
 ) -> Plan:
