@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import jaxgdp
-from jaxgdp.accounting.run import engine
+from jaxgdp.accounting.run import jobs
 from jaxgdp.numerics.threads import taking_turns
 
 
@@ -62,12 +62,12 @@ def test_threads_that_leave_first_leave_the_others_theirs():
 
 
 def test_answer_leaves_the_interval_as_it_was(monkeypatch):
-    seen, run = [], engine._run
+    seen, run = [], jobs.run_all
 
-    def watched(pool, jobs):
+    def watched(pool, functions):
         seen.append(sys.getswitchinterval())
-        return run(pool, jobs)
+        return run(pool, functions)
 
-    monkeypatch.setattr(engine, "_run", watched)
+    monkeypatch.setattr(jobs, "run_all", watched)
     jaxgdp.measure(jaxgdp.dpsgd(1.1, 0.01, 200), "mu")
     assert seen and max(seen) < 1e-3 and sys.getswitchinterval() == pytest.approx(0.02)

@@ -81,7 +81,7 @@ def test_whole_curves_nest():
 
 def test_mu_found_with_a_curve_is_read_off_it():
     curve = jaxgdp.tradeoff(jaxgdp.compose([(jaxgdp.Laplace([3.0, 8.0]), 20)]))
-    found, read = curve.mu(), dataclasses.replace(curve, _mu=None).mu()
+    found, read = curve.mu(), dataclasses.replace(curve, _known={}).mu()
     assert np.all((read.lower <= found.lower) & (found.upper <= read.upper))
     assert np.allclose(found, read, rtol=curve.rtol)
     floors = np.array([[curve.fpr_floor], [0.1]])
