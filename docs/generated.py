@@ -232,7 +232,13 @@ def pipeline() -> str:
 ACCOUNTING = (
     ("exact law", "pairs/", "mechanisms/"),
     ("loss", "accounting/steer/cumulants.py"),
-    ("window", "accounting/steer/windows.py", "accounting/steer/tilts.py"),
+    (
+        "window",
+        "accounting/steer/plan_whole.py",
+        "accounting/steer/plan_threshold.py",
+        "accounting/steer/windows.py",
+        "accounting/steer/tilts.py",
+    ),
     ("discretise", "accounting/certify/discretisation.py"),
     ("compose", "accounting/certify/convolution.py", "accounting/certify/low_frequencies.py"),
     ("curve", "accounting/certify/half_curve.py", "accounting/certify/curve.py"),

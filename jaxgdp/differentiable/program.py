@@ -24,7 +24,7 @@ from ..accounting.plan import Plan
 from ..accounting.question import Question
 from ..accounting.run import engine
 from ..accounting.steer.lattice_choice import LatticeChoice
-from ..accounting.steer.windows import plan_whole
+from ..accounting.steer.plan_whole import plan_whole
 from ..adjacency import Adjacency
 from ..bracket import Bracket
 from ..mechanisms.composition import Groups, collapse_gaussians

@@ -66,6 +66,11 @@ def _sums(steps: Any, tables: Any) -> low_frequencies.Sums:
     return jax.tree.map(lambda a: a.reshape(weight.shape[:-1] + a.shape[-1:]), found)
 
 
+def _scalar(value: bool) -> Any:
+    """A number of NumPy's, which has what arrays have."""
+    return np.bool_(value)
+
+
 class Eager:
     """NumPy and SciPy, setting by setting; nothing is compiled."""
 
@@ -100,8 +105,8 @@ class Eager:
         return _looped(stage, _planned(groups))(groups, threshold, share)
 
     def step(self, groups: Groups, plans: Plan, reverse: bool, tables: Any, shape: Any) -> Any:
-        grid = grid_of(shape, tables)
-        stage = lambda g, p: stages.steps(g, p, grid, np.bool_(reverse))
+        grid, swapped = grid_of(shape, tables), _scalar(reverse)
+        stage = lambda g, p: stages.steps(g, p, grid, swapped)
         return _looped(stage, _worked_on(groups, grid))(groups, plans)
 
     def half(
@@ -111,7 +116,8 @@ class Eager:
         if tables is not None and known is None:
             steps = self.step(groups, plans, reverse, tables, shape)
             known = steps, _sums(steps, tables)
-        stage = lambda g, p, k: stages.half(g, p, grid, np.bool_(reverse), k)
+        swapped = _scalar(reverse)
+        stage = lambda g, p, k: stages.half(g, p, grid, swapped, k)
         return _looped(stage, _worked_on(groups, grid))(groups, plans, known)
 
     def read(
