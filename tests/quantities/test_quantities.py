@@ -223,7 +223,7 @@ def test_defaults_are_those_of_the_records():
         assert (defaults["rtol"], defaults["adjacency"]) == (options.RTOL, options.ADJACENCY)
 
 
-def test_adding_a_mechanism_touches_one_file_and_one_export(tmp_path, monkeypatch):
+def test_adding_a_mechanism_touches_one_file_and_one_export(tmp_path, monkeypatch, request):
     """A class in a file of its own, exported by the package, is a mechanism of everything that
     takes or names mechanisms.
     """
@@ -233,6 +233,8 @@ def test_adding_a_mechanism_touches_one_file_and_one_export(tmp_path, monkeypatc
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, name, module)
     spec.loader.exec_module(module)
+    # (without examples a class is none of those that users build: other tests shall not meet it)
+    request.addfinalizer(lambda: delattr(module.FlippedBit, "examples"))
     monkeypatch.setattr(jaxgdp.mechanisms, "FlippedBit", module.FlippedBit, raising=False)
     monkeypatch.setattr(jaxgdp.mechanisms, "__all__", [*jaxgdp.mechanisms.__all__, "FlippedBit"])
 
