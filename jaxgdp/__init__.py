@@ -182,9 +182,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(types.ModuleType):
-    """``jaxgdp.measure`` is the function, not the module of that name that the import system would
-    set in its place.
-    """
+    """``jaxgdp.measure`` stays the function where the import system would set the module."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _HOMES and isinstance(value, types.ModuleType):

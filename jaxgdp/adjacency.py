@@ -1,5 +1,4 @@
-"""Neighbouring relations of data sets, and the orders in which each takes the pair of a
-mechanism."""
+"""Neighbouring relations of data sets, and the orders in which each takes a mechanism's pair."""
 
 from __future__ import annotations
 
@@ -62,9 +61,7 @@ class Adjacency(StrEnum):
 
     @property
     def order(self) -> Adjacency:
-        """The relation that takes the pair meant in the same order or orders, once the pair is
-        known.
-        """
+        """The relation that takes a known pair in the same order or orders."""
         return Adjacency.ADD_REMOVE if self.replaces else self
 
     @property

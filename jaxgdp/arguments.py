@@ -148,8 +148,7 @@ def shown(value: Any) -> str:
 
 
 def filled(text: str, more: Mapping[str, str] | None = None) -> str:
-    """A docstring with every line ``{rtol, fpr_floor}`` replaced by what these arguments mean, a
-    line each.
+    """A docstring with every line ``{rtol, fpr_floor}`` replaced by their meanings, a line each.
 
     Args:
         text: the docstring.

@@ -1,6 +1,4 @@
-"""The answer of this library: two numbers with the truth between them, and a status that rates
-them.
-"""
+"""The answer of this library: two numbers with the truth between them, and their status."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Closed forms for Gaussian differential privacy: one number μ describes the whole trade-off curve
-(Dong et al. 2022).
+"""Closed forms of Gaussian DP: one number μ describes the whole trade-off curve (Dong et al. 2022).
 
 From a μ: trade-off curve, TPR, (ε, δ), advantage, Bayes risk, Rényi divergence and zCDP; and back
 from what determines μ.
@@ -29,9 +28,7 @@ _SQRT_2PI = np.sqrt(2.0 * np.pi)
 
 
 def _find_root(function: Callable[..., Any], bracket: tuple[Any, Any], args: tuple[Any, ...]):
-    """Elementwise roots; scipy.optimize takes half a second to import, so not before it is
-    needed.
-    """
+    """Elementwise roots, by scipy.optimize: it takes half a second to import, so only here."""
     from scipy.optimize import elementwise
 
     return elementwise.find_root(function, bracket, args=args)
@@ -244,8 +241,7 @@ def mu_from_advantage(*, advantage: ArrayLike) -> Array:
 
 @keywords_only
 def mu_from_rates(*, fpr: ArrayLike, tpr: ArrayLike) -> Array:
-    """μ = Φ⁻¹(TPR) − Φ⁻¹(FPR): the Gaussian curve through one point, 0 where the TPR is not above
-    the FPR.
+    """μ = Φ⁻¹(TPR) − Φ⁻¹(FPR): the Gaussian curve through one point, 0 where TPR ≤ FPR.
 
     Args:
         fpr: in (0, 1).
@@ -367,8 +363,7 @@ def _log_of(epsilon: Any, mu: Any, sign: Any):
 
 @keywords_only
 def mu_from_epsilon_delta(*, epsilon: ArrayLike, delta: ArrayLike) -> Array:
-    """The μ whose Gaussian curve passes through (ε, δ): the largest μ that is (ε, δ)-DP, δ_μ(ε) =
-    δ.
+    """The μ whose Gaussian curve passes through (ε, δ): the largest that is (ε, δ)-DP.
 
     This is how much Gaussian noise an (ε, δ) target allows. It is not what an (ε, δ)-DP guarantee
     implies: with δ > 0 that guarantee alone implies no finite μ (Gomez 2025, Proposition 6.2).

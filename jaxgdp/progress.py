@@ -1,6 +1,4 @@
-"""The progress of long work: one line on a terminal, from the first second on, removed when the
-work is done.
-"""
+"""The progress of long work: one line on a terminal, from the first second to the end."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Batch samplers by name: how records get into the batches of an epoch, and the mechanism that
-accounts for it.
-"""
+"""Batch samplers by name: how records get into batches, and the mechanism behind it."""
 
 from __future__ import annotations
 

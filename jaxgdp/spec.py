@@ -48,8 +48,7 @@ _HEADER = re.compile(r"^\s*\[\[\s*\"?mechanism\"?\s*\]\]")
 
 @dataclass(frozen=True)
 class Spec:
-    """A mechanism and how to report it; build it with :func:`read_spec`, :func:`from_dict` or
-    :func:`from_deployment`.
+    """A mechanism and how to report it; from :func:`read_spec` or its kin.
 
     Attributes:
         mechanism: the :class:`jaxgdp.Composition`.
@@ -84,9 +83,7 @@ class _Place:
         return next((i for i in range(first, last) if pattern.match(self.lines[i])), None)
 
     def at(self, entry: int | None = None, key: Any = None, number: int = 0) -> str:
-        """``source, line 12`` for a key, or for the ``entry``-th of ``number`` mechanisms and a key
-        of it.
-        """
+        """``source, line 12`` for a key, or for the ``entry``-th mechanism and its key."""
         first, last, line = 0, self.headers[0] if self.headers else len(self.lines), None
         if entry is not None:
             if len(self.headers) != number:
@@ -109,9 +106,7 @@ class _Place:
 
 
 def _number(value: Any):
-    """Numbers as they are; text such as "1/3" or "-inf" as the number it stands for; lists element
-    by element.
-    """
+    """Numbers as they are, text such as "1/3" or "-inf" as numbers; lists by element."""
     if isinstance(value, list):
         return [_number(item) for item in value]
     if isinstance(value, str):

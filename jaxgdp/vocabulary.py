@@ -1,6 +1,4 @@
-"""The public vocabulary: names that people bring along, and calls that are refused with the right
-one.
-"""
+"""The public vocabulary: names that people bring along, and the right ones."""
 
 from __future__ import annotations
 
@@ -102,8 +100,7 @@ _ELSEWHERE = {
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'epsilon'?"`` for a name that is close to a known one, or stands for one;
-    "" where nothing is.
+    """``"; did you mean 'epsilon'?"`` for a name that is close to a known one, else "".
 
     Example:
         >>> did_you_mean("epsilom", ("mu", "epsilon"))

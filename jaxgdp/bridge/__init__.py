@@ -1,5 +1,4 @@
-"""From any privacy profile to Gaussian DP and back: identify, measure and amplify (Liu et al.
-2022).
+"""From any privacy profile to Gaussian DP and back: identify, measure, amplify (Liu et al. 2022).
 
 A *source* is a mechanism, a composition, a :class:`jaxgdp.TradeoffCurve`, a profile of
 :func:`refine`, or a callable ε ↦ δ, an upper bound on the profile for both orders of the

@@ -1,6 +1,4 @@
-"""Privacy profiles that are known as a callable ε ↦ δ: they are called, and refused where they are
-not profiles.
-"""
+"""Privacy profiles known as a callable ε ↦ δ: called, and refused where they are no profiles."""
 
 from __future__ import annotations
 

@@ -82,9 +82,7 @@ def chord_mu(left: Ends, right: Ends) -> Tangent:
 def _small_mu(
     e: tuple[Array, Array], log_delta: tuple[Array, Array], log_fpr: Array, z: Array, room: Array
 ) -> Array:
-    """μ with Φ(z + μ) − Φ(z) = TPR − α = h + (γ − 1)α, a sum of positive terms: ∫₀^μ e^{−zs − s²/2}
-    ds = (TPR − α)/φ(z).
-    """
+    """μ with Φ(z + μ) − Φ(z) = TPR − α, by ∫₀^μ e^{−zs − s²/2} ds, a sum of positive terms."""
     log_gain = np.maximum(
         *(
             np.logaddexp(d, np.log(np.expm1(np.minimum(x, 700.0))) + log_fpr)
@@ -105,18 +103,14 @@ def _small_mu(
 
 
 def _excess(fall: Array) -> Array:
-    """max_t log(chord/curve) of e^{−qt} on [0, 1], log a + 1/a − 1 with a = (1 − e^{−q})/q; q²/8
-    for small q.
-    """
+    """max_t log(chord/curve) of e^{−qt} on [0, 1]: log a + 1/a − 1, a = (1 − e^{−q})/q."""
     q = np.maximum(fall, 1e-4)
     a = -np.expm1(-q) / q
     return np.where(fall < 1e-3, fall * fall / 8.0, np.log(a) + 1.0 / a - 1.0)
 
 
 def cuts(ratio: Array, fall: Array) -> Array:
-    """Parts of a cell whose excess is ``ratio`` times what it may be, where log δ falls evenly by
-    ``fall`` in it; for steering only.
-    """
+    """Parts of a cell whose excess is ``ratio`` times what it may be; for steering only."""
     ratio = np.maximum(ratio, 1.0)
     fall = np.where(np.isfinite(fall), fall, 0.0)
     wanted = _excess(fall) / ratio

@@ -1,5 +1,4 @@
-"""Clip and rectify: a post-processing that makes any mechanism Gaussian-DP (Liu et al. 2022,
-Theorem 4.4).
+"""Clip and rectify: makes any mechanism Gaussian-DP by post-processing (Liu et al. 2022, Thm. 4.4).
 
 Clipping merges the most revealing outputs: those of the largest privacy losses, with P-mass α_c in
 all, and those of the smallest ones, with Q-mass α_c. That replaces the trade-off curve f by the
@@ -61,8 +60,7 @@ class Amplified(AccountedBy):
 def clip_and_rectify(
     source: Any, fpr: float, rate: float = 0.0, *, rtol: float = RTOL
 ) -> Amplified:
-    """The mechanism whose outputs of the largest and smallest privacy losses are merged, and
-    rectified (Liu et al. 2022, Theorem 4.4).
+    """The mechanism with its most revealing outputs merged, rectified (Liu et al. 2022, Thm. 4.4).
 
     Args:
         source: a mechanism, a composition, or a trade-off curve; scalar, for both orders of the
@@ -157,8 +155,7 @@ def clipped_fpr(
     query: tuple[float, float],
     sensitivity: float = 1.0,
 ) -> float:
-    """α_c of clipping a noisy answer to [lower, upper], for a query that is known to lie in a
-    range.
+    """α_c of clipping a noisy answer to [lower, upper], for a query known to lie in a range.
 
     The noise is that of the mechanism times the sensitivity. The smallest P-mass behind a bound is
     that of the answer farthest from it.
@@ -198,8 +195,7 @@ def clipped_fpr(
 def clip_and_rectify_outputs(
     values: Any, lower: float, upper: float, rate: float = 0.0, *, rng: Any
 ) -> Array:
-    """Outputs clipped to [lower, upper], each replaced with probability r by one of both ends, at
-    even odds.
+    """Outputs clipped to [lower, upper], each replaced with probability r by one of both ends.
 
     NaN is replaced by the upper end, so that a failure reveals no more than an output beyond that
     end.

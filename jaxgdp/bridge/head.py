@@ -1,5 +1,4 @@
-"""The certified head μ of a privacy profile: the smallest μ with δ(ε) ≤ δ_μ(ε) on [0, ε_h] (Liu et
-al. 2022, Section 4.1).
+"""The certified head μ: the smallest μ with δ(ε) ≤ δ_μ(ε) on [0, ε_h] (Liu et al. 2022, Sec. 4.1).
 
 On a grid 0 = e_0 < … < e_n = ε_h the GDP transformation is at least the largest of its values
 there, and at most the largest of the solutions of δ_μ(e_{i+1}) = δ(e_i), because a profile does not
@@ -75,9 +74,7 @@ class Head:
 
 
 def fpr_where_it_holds(mu: float, epsilon_max: float) -> float:
-    """The FPR Φ(−μ/2 − ε/μ) at which the Gaussian curve has slope −e^ε: a head μ up to ε holds from
-    there on, rounded up.
-    """
+    """The FPR Φ(−μ/2 − ε/μ), rounded up, from which on a head μ up to ε holds."""
     if mu == 0.0:
         return 0.0
     if not np.isfinite(mu):
@@ -88,8 +85,7 @@ def fpr_where_it_holds(mu: float, epsilon_max: float) -> float:
 def head(
     source: Any, epsilon_max: float, rtol: float = RTOL, *, max_evaluations: int = MOST_EVALUATIONS
 ) -> Head:
-    """The largest value of the GDP transformation on [0, ε_h], with both sides certified (Liu et
-    al. 2022, Theorem 4.3, Algorithm 1).
+    """The largest value of the GDP transformation on [0, ε_h], certified (Liu et al. 2022, Sec. 4).
 
     Args:
         source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a
@@ -185,9 +181,7 @@ def _measured(
 
 
 def _parts(search: Search, above: Array, curved: Array, rtol: float) -> Array | None:
-    """Number of parts that each cell is to be cut into, 0 where it stays whole; None where no cell
-    can be cut.
-    """
+    """Number of parts to cut each cell into, 0 where it stays whole; None where none can be cut."""
     grid = search.grid
     goal = max(search.above, search.low / (1.0 - _SHARE * rtol))
     room = max(goal - search.above, 0.1 * rtol * goal)
@@ -238,8 +232,7 @@ def _finished(search: Search, upper: float, most: float, status: str) -> Head:
 
 
 def head_mu(source: Any, epsilon_max: float, rtol: float = RTOL) -> Bracket:
-    """The head μ on [0, ε_h] as a bracket: :func:`head` also returns the number of evaluations, and
-    why a bracket is wider than requested.
+    """The head μ on [0, ε_h] as a bracket; :func:`head` also says how it was found.
 
     Args:
         source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a

@@ -1,5 +1,4 @@
-"""Is it Gaussian-DP at all, with which μ, and from which error rate on (Liu et al. 2022, Sections 3
-and 4).
+"""Is it Gaussian-DP at all, with which μ, and from which error rate on (Liu et al. 2022, Sec. 3-4).
 
 The tail decides whether (Theorem 3.2), the head with which μ. A head μ that is certified up to ε_h
 holds at every FPR from Φ(−μ/2 − ε_h/μ) on, where the Gaussian curve has slope −e^{ε_h}, whatever
@@ -90,8 +89,7 @@ class GdpVerdict:
 def identify(
     source: Any, *, fpr_floor: float = options.FPR_FLOOR, rtol: float = options.RTOL
 ) -> GdpVerdict:
-    """Whether a mechanism, or whatever else has a privacy profile, is Gaussian-DP, with which μ and
-    why.
+    """Whether a mechanism, or what else has a privacy profile, is Gaussian-DP, with which μ, why.
 
     Args:
         source: a mechanism, a composition, a trade-off curve, a profile of :func:`refine`, or a
@@ -197,9 +195,7 @@ def _dominated(mechanism: Composition, everywhere: Bracket) -> str:
 
 
 def _until(measure: Callable[[float], Head], floor: float, epsilon: float, most: float) -> Head:
-    """Measure the head on longer and longer ranges of ε until its μ holds down to the floor, or up
-    to ``most``.
-    """
+    """The head on longer and longer ranges of ε, until μ holds from the floor, or to ``most``."""
     depth = -float(ndtri(floor)) + 1e-6
     found = measure(min(epsilon, most))
     for _ in range(_ROUNDS):
@@ -265,9 +261,7 @@ def _how(found: Head) -> str:
 
 
 def _head_of_function(source: Source, most: float, rtol: float) -> Head:
-    """The head of the function, or where its values are not those of a profile, that of what they
-    imply.
-    """
+    """The head of the function, or of what its values imply where they are those of no profile."""
     found = head(source, most, rtol)
     if found.convex and np.isfinite(found.mu.upper):
         return found

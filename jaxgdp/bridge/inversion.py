@@ -1,5 +1,4 @@
-"""The μ of the Gaussian profile through a point (ε, δ), with both sides certified (Liu et al. 2022,
-Definition 4.1).
+"""The μ of the Gaussian profile through (ε, δ), both sides certified (Liu et al. 2022, Def. 4.1).
 
 δ_μ(ε) grows with μ. In x = log μ the log of δ, or where that is above one half the log of 1 − δ, is
 inverted by Newton's method inside a bracket; the bracket ends where the profile itself has been
@@ -22,9 +21,7 @@ _LEAST = 1e-307
 
 
 def _log_of(epsilon: Array, mu: Array, body: Array) -> Array:
-    """log(1 − δ_μ(ε)) where it is the body that is requested, log δ_μ(ε) elsewhere; of both only
-    what is needed is worked out.
-    """
+    """log(1 − δ_μ(ε)) where the body is requested, log δ_μ(ε) elsewhere."""
     if np.all(body):
         return gaussian_profile.log_one_minus_delta(epsilon, mu)
     value = gaussian_profile.log_delta(epsilon, mu)

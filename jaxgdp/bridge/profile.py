@@ -1,5 +1,4 @@
-"""The privacy profile that given (ε, δ) statements imply, and no smaller one (Liu et al. 2022,
-Section 2).
+"""The privacy profile that (ε, δ) statements imply, and no smaller one (Liu et al. 2022, Sec. 2).
 
 (ε, δ)-DP implies (ε′, δ′)-DP for ε′ ≤ ε if and only if δ′ ≥ δ + (1 − δ)(e^ε − e^{ε′})/(1 + e^ε)
 (Theorem 2.1). For several statements together, the profile h(γ) = δ(log γ), γ = e^ε, is the largest
@@ -37,8 +36,7 @@ class _Ends(NamedTuple):
 
 
 class Profile:
-    """A privacy profile that is known from finitely many statements; build it with :func:`refine`.
-    Called with ε it gives δ.
+    """A privacy profile known from finitely many statements: δ of ε; see :func:`refine`.
 
     Attributes:
         epsilon, delta: the corners of the profile, ε ≥ 0 increasing and δ decreasing: the
@@ -90,9 +88,7 @@ class Profile:
         return _Ends(left, right, to_left, to_right)
 
     def _middle(self, epsilon: Array) -> tuple[Array, Array]:
-        """e^ε_1 − e^ε over 1 + e^ε_1, and (1 + e^ε)/(1 + e^ε_1), with ε_1 the first corner; for ε
-        up to there.
-        """
+        """(e^ε_1 − e^ε)/(1 + e^ε_1) and (1 + e^ε)/(1 + e^ε_1) for ε up to the first corner ε_1."""
         first = self.epsilon[0]
         back = np.minimum(epsilon - first, 0.0)
         return -np.expm1(back) / (1.0 + np.exp(-first)), (np.exp(-first) + np.exp(back)) / (
@@ -138,8 +134,7 @@ class Profile:
 
     @renamed_arguments(alpha="fpr")
     def beta(self, fpr: ArrayLike) -> Array:
-        """The trade-off curve that the statements imply: max over corners of 1 − δ − e^ε·α, and of
-        its mirror image (1 − δ − α)·e^{−ε}.
+        """The trade-off curve implied: max over corners of 1 − δ − e^ε·α and (1 − δ − α)·e^{−ε}.
 
         Args:
             fpr: FPR α in [0, 1], any shape.
@@ -202,8 +197,7 @@ def _kept(epsilon: Array, delta: Array) -> list[int]:
 
 
 def refine(epsilon: ArrayLike, delta: ArrayLike | ProfileFunction) -> Profile:
-    """The profile that (ε, δ) statements imply: convex in e^ε, symmetric, and no smaller one (Liu
-    et al. 2022, Theorem 2.1).
+    """The profile that (ε, δ) statements imply, and no smaller one (Liu et al. 2022, Theorem 2.1).
 
     Args:
         epsilon: ε ≥ 0 of each statement, nats, in any order; a number or one-dimensional.

@@ -47,9 +47,7 @@ class Grid:
         self.epsilon = np.concatenate([self.epsilon, epsilon])[order]
 
     def falling(self) -> Logs:
-        """log δ and log(1 − δ) from above, without the increases that rounding may make; a
-        function's true value is no less.
-        """
+        """log δ and log(1 − δ) from above, without the increases that rounding may make."""
         log_delta, log_one_minus_delta = self.high
         return Logs(
             np.maximum.accumulate(log_delta[::-1])[::-1],
@@ -72,9 +70,7 @@ class Grid:
 
 
 class Heights(NamedTuple):
-    """The largest value that the transformation may have in each cell, and whether its chord (not
-    the staircase) says so.
-    """
+    """The most that the transformation may be in each cell, and whether its chord says so."""
 
     most: Array
     curved: Array

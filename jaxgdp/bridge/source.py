@@ -1,6 +1,4 @@
-"""Sources of a privacy profile: a mechanism, a composition, a trade-off curve,
-statements, or a callable ε ↦ δ.
-"""
+"""Sources of a privacy profile: mechanisms, trade-off curves, statements, callables ε ↦ δ."""
 
 from __future__ import annotations
 
@@ -104,9 +102,7 @@ class Source:
         return Sides(Logs(delta.lower, low), Logs(delta.upper, high))
 
     def limits(self) -> tuple[Any, Any]:
-        """μ between which the transformation lies whatever ε: those of exactly Gaussian parts, and
-        one that holds at every rate.
-        """
+        """μ between which the transformation lies: of Gaussian parts, and one at every rate."""
         if self.curve is None:
             return 0.0, np.inf
         return self.curve.gaussian_part_mu, self.curve.tail_mu

@@ -1,5 +1,4 @@
-"""Sampling records before a mechanism: what it does to a privacy profile, and the sample itself
-(Balle et al. 2020, Theorem 8).
+"""Sampling before a mechanism: its privacy profile, and the sample (Balle et al. 2020, Theorem 8).
 
 Each record enters with probability p. If neighbours differ by one record, the outputs of the larger
 data set follow (1 − p)·P + p·Q, and with ε′ = log(1 + p(e^ε − 1)) the excess over e^{ε′}·P is p·(Q
@@ -28,8 +27,7 @@ _LEAST = 1e-30  # δ at which statements about a profile without end are enough
 
 
 def subsample(source: Any, sampling_prob: float, *, rtol: float = RTOL) -> Amplified:
-    """The mechanism run on a Poisson sample of the records (Liu et al. 2022, Section 4.3; Balle et
-    al. 2020, Theorem 8).
+    """The mechanism on a Poisson sample of the records (Balle et al. 2020, Theorem 8).
 
     Args:
         source: a mechanism, a composition (all of it run on one sample), or a trade-off curve;
@@ -65,9 +63,7 @@ def subsample(source: Any, sampling_prob: float, *, rtol: float = RTOL) -> Ampli
 
 
 def _end(curve: TradeoffCurve) -> float:
-    """The ε from which on δ is 0, or where it is small enough, or no more than what no ε does away
-    with.
-    """
+    """The ε from which on δ is 0, small enough, or no more than what no ε does away with."""
     epsilon = 1.0
     while epsilon < 600.0:
         delta = float(curve.delta(epsilon).upper)
@@ -90,8 +86,7 @@ def _exact(composition: Composition, p: float) -> Mechanism | None:
 
 
 def poisson_mask(number: int, sampling_prob: float, *, rng: Any) -> Array:
-    """Which of a number of records are in the sample: each with probability p, rounded down to a
-    multiple of 2⁻³².
+    """Which records are in the sample: each with probability p, down to a multiple of 2⁻³².
 
     Args:
         number: of records, a whole number ≥ 1.

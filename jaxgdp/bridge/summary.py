@@ -1,5 +1,4 @@
-"""Composition through one number next to the exact one: what a Gaussian summary costs (Liu et al.
-2022, Section 5.2).
+"""Composition through one number next to the exact one (Liu et al. 2022, Section 5.2).
 
 Each part is replaced by the Gaussian mechanism of its own μ; μ composes as √(Σ k·μ²). Or the exact
 composition is measured first and summarised once. Both are upper bounds; the second is never the
@@ -85,8 +84,7 @@ def summarize(
     fpr_floor: float = options.FPR_FLOOR,
     rtol: float = options.RTOL,
 ) -> Summary:
-    """The exact composition, its Gaussian summary, and the composition of the parts' own μ, side by
-    side.
+    """The exact composition, its Gaussian summary, and the composition of the parts' own μ.
 
     Args:
         mechanism: a mechanism or composition, scalar.

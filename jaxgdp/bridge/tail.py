@@ -1,5 +1,4 @@
-"""The tail of a privacy profile: whether any μ holds far out, and the least one that can (Liu et
-al. 2022, Theorems 3.2 and 3.3).
+"""The tail of a profile: whether any μ holds far out, and the least one (Liu et al. 2022, Sec. 3).
 
 A mechanism is Gaussian-DP if and only if μ_t = limsup ε/√(−2 log δ(ε)) is finite, and then no μ
 below μ_t holds at every rate. For bounded losses δ is 0 from some ε on, so μ_t = 0; with mass at
@@ -42,8 +41,7 @@ def part_limits(composition: Composition) -> list[PartLimit]:
 
 
 def tail_mu(mechanism: Mechanism | Composition) -> float:
-    """μ_t = limsup ε/√(−2 log δ(ε)) of a mechanism or composition, from the μ_t of its parts
-    (Liu et al. 2022, Theorem 3.3).
+    """μ_t = limsup ε/√(−2 log δ(ε)), from that of the parts (Liu et al. 2022, Theorem 3.3).
 
     Args:
         mechanism: a mechanism or composition, scalar.

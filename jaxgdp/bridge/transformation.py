@@ -1,6 +1,4 @@
-"""The GDP transformation of a privacy profile: at every ε the μ of the Gaussian mechanism with the
-same δ (Liu et al. 2022, Section 4).
-"""
+"""The GDP transformation: at every ε the μ of the Gaussian with the same δ (Liu et al. 2022)."""
 
 from __future__ import annotations
 

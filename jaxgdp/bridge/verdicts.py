@@ -1,6 +1,4 @@
-"""The verdict on every mechanism of the package, for its documentation: computed when the page is
-built.
-"""
+"""The verdict on every mechanism of the package, computed when its documentation is built."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ def verdicts() -> dict[str, GdpVerdict]:
 
 
 def markdown() -> str:
-    """A table of :func:`verdicts`: whether a μ holds at every rate and which, μ_t, and the μ down
-    to the default floor.
-    """
+    """A table of :func:`verdicts`: a μ at every rate, μ_t, and the μ down to the default floor."""
     up = lambda x: "∞" if np.isinf(x) else rounded_outward(float(x), up=True, digits=5)
     lines = [
         (

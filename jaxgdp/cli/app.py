@@ -1,6 +1,4 @@
-"""The command line: ``jaxgdp report``, ``calibrate``, ``bridge``, ``audit``, ``samplers``,
-``sweep``, ``landscape`` and others.
-"""
+"""The command line: its commands, errors as one line, and exit codes."""
 
 from __future__ import annotations
 
@@ -79,9 +77,7 @@ def _fail(message: object) -> int:
 
 @contextlib.contextmanager
 def _second_interrupt_ends() -> Iterator[None]:
-    """The first Ctrl-C is an exception as always; a second one does not wait for what is still
-    computing in other threads.
-    """
+    """The first Ctrl-C is an exception as always; a second one waits for no other thread."""
     if threading.current_thread() is not threading.main_thread() or (
         signal.getsignal(signal.SIGINT) is not signal.default_int_handler
     ):

@@ -122,8 +122,7 @@ def audit_command(
 
 
 def read_scores(path: str | Path) -> tuple[Array, Array]:
-    """Scores and membership from a CSV file with the columns ``score`` and ``member``, in any
-    order, others ignored.
+    """Scores and membership from a CSV file with columns ``score`` and ``member`` in any order.
 
     Args:
         path: of the file; membership as 1 or 0, true or false, yes or no, in or out.

@@ -1,6 +1,4 @@
-"""``jaxgdp bridge``: from (ε, δ) statements, or a described mechanism, to a certified μ and where
-it holds.
-"""
+"""``jaxgdp bridge``: from (ε, δ) statements, or a description, to a certified μ."""
 
 from __future__ import annotations
 
@@ -113,9 +111,7 @@ def _pair(text: str) -> tuple[float, float]:
 
 
 def _read_csv(path: str) -> list[tuple[float, float]]:
-    """Statements of a file: two columns, or columns named epsilon and delta; lines that begin with
-    # are left out.
-    """
+    """Statements of a file: two columns, or those named epsilon and delta, without # lines."""
     file = Path(path)
     if not file.is_file():
         raise ValueError(f"--csv must be the path of a file, got {path!r}")

@@ -1,6 +1,4 @@
-"""A command of the command line: a function, its options, its examples and the old names of its
-options.
-"""
+"""A command of the command line: a function, its options with their old names, its examples."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ COMMANDS: dict[str, Any] = {}  # name → command, in the order of the help
 if click is not None:
 
     class Command(click.Command):
-        """A command whose options are made when they are needed: some come from registries, which
-        take a while to load.
-        """
+        """A command whose options are made when needed: registries take a while to load."""
 
         def __init__(
             self,

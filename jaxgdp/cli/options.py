@@ -1,6 +1,4 @@
-"""Shared parts of all commands: options made from the shared arguments, numbers
-typed as text, output paths, the cache.
-"""
+"""Shared parts of all commands: options, numbers typed as text, output paths, the cache."""
 
 from __future__ import annotations
 
@@ -96,9 +94,7 @@ def need(*modules: str) -> None:
 
 
 def writable(option: str, text: str, force: bool = False) -> Path:
-    """An output path whose folder exists, checked before hours of work; a file that is there
-    already is replaced only with ``force``.
-    """
+    """An output path in an existing folder; a file is replaced only with ``force``."""
     path = Path(text)
     if not text or path.is_dir():
         raise ValueError(f"{option} must be the path of a file, got {text!r}")
@@ -134,9 +130,7 @@ def figure_path(option: str, text: str, force: bool = False) -> Path:
 
 
 def cache_compiled_programs() -> None:
-    """Keep compiled programs between runs of this command line, per user and machine; never
-    essential.
-    """
+    """Keep compiled programs between runs, per user and machine; never essential."""
     if os.environ.get("JAXGDP_NO_CACHE", "") not in ("", "0") or os.environ.get(
         "JAX_COMPILATION_CACHE_DIR"
     ):
@@ -174,8 +168,7 @@ def option(
     required: bool = False,
     to: str | None = None,
 ) -> Any:
-    """An option whose value is None where it is not given, so that defaults stand where they are
-    used.
+    """An option whose value is None where not given, so that defaults stand where they are used.
 
     Args:
         name: of the argument, such as "fpr_floor".

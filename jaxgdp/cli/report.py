@@ -1,6 +1,4 @@
-"""``jaxgdp report``, of one DP-SGD run, a description in a file, a deployment or a stored report;
-``jaxgdp deployments``.
-"""
+"""``jaxgdp report``: of one run, a description, a deployment or a stored report."""
 
 from __future__ import annotations
 

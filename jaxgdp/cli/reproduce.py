@@ -1,6 +1,4 @@
-"""``jaxgdp reproduce``: a paper's figures and tables as files, and a verdict on each of its
-numbers.
-"""
+"""``jaxgdp reproduce``: a paper's figures and tables as files, with verdicts on its numbers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""``jaxgdp samplers``: one training by every batch sampler, and how wrong it is to account for
-another one than is used.
-"""
+"""``jaxgdp samplers``: one training by every sampler, and how wrong it is to confuse two."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Real deployments, shipped as data with their citations: each function returns the mechanism that
-was run.
+"""Real deployments, shipped as data with their citations: functions that return the mechanism run.
 
 ``about(name)`` returns the table from which a mechanism is built, its source and its citation;
 ``names()`` lists the deployments. The data are plain TOML files in the folder ``data`` beside this

@@ -1,5 +1,4 @@
-"""The disclosure avoidance system of the US Census 2020: discrete Gaussian noise on every count of
-every query.
+"""The disclosure avoidance system of the US Census 2020: discrete Gaussian noise on every count.
 
 A query of one geographic level that gets ρ_q of the budget has noise of variance k/(2ρ_q) on each
 count, where one record changes k counts of it by one each: k uses of the discrete Gaussian with
@@ -70,9 +69,7 @@ def _composed(name: str):
 
 
 def deployment(name: str) -> Deployment:
-    """A census release with its table: level, query, ρ_q, share of the whole, σ and number of
-    counts one record touches.
-    """
+    """A census release: level, query, ρ_q, share of the whole, σ, counts one record touches."""
     data = read_data(name)
     cells = data["cells_touched"]
     total = total_budget(name)
@@ -95,8 +92,7 @@ def deployment(name: str) -> Deployment:
 
 
 def census_2020_pl94_persons():
-    """Persons in the redistricting data of 2020: ρ = 2.556226, 65 queries over 6 levels (Abowd et
-    al. 2022).
+    """Persons in the redistricting data of 2020: ρ = 2.556226, 65 queries (Abowd et al. 2022).
 
     Returns:
         A :class:`jaxgdp.Composition` of discrete Gaussians; a Gaussian of its budget would have μ =
@@ -111,8 +107,7 @@ def census_2020_pl94_persons():
 
 
 def census_2020_pl94_units():
-    """Housing units in the redistricting data of 2020: ρ = 0.0749437, one query at each of 6 levels
-    (Abowd et al. 2022).
+    """Housing units in the redistricting data of 2020: ρ = 0.0749437 (Abowd et al. 2022).
 
     Returns:
         A :class:`jaxgdp.Composition` of discrete Gaussians; a Gaussian of its budget would have μ =
@@ -126,8 +121,7 @@ def census_2020_pl94_units():
 
 
 def census_2020_dhc_persons():
-    """Persons in the Demographic and Housing Characteristics of 2020: ρ = 4.9622, 80 queries over 8
-    levels (Cumings-Menon et al. 2023).
+    """Persons in the Demographic and Housing Characteristics: ρ = 4.9622, 80 queries (2023).
 
     Returns:
         A :class:`jaxgdp.Composition` of discrete Gaussians; a Gaussian of its budget would have μ =
@@ -156,8 +150,7 @@ def census_2020_dhc_housing():
 
 
 def census_2022_august():
-    """The allocation of 25 August 2022 as Gomez 2025 analyses it: ρ = 3.65, ten equal queries at
-    each of 8 levels (Su et al. 2024).
+    """The allocation of 25 August 2022 as Gomez 2025 analyses it: ρ = 3.65 (Su et al. 2024).
 
     Returns:
         A :class:`jaxgdp.Composition` of discrete Gaussians; Gomez 2025, Section 5, gives μ = 2.702.

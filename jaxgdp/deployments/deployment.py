@@ -1,6 +1,4 @@
-"""One deployment with everything needed to check it: its table, its source, its citation, its
-mechanism.
-"""
+"""One deployment with all that checks it: its table, source, citation and mechanism."""
 
 from __future__ import annotations
 

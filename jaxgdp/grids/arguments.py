@@ -29,8 +29,7 @@ def axis(
 def single_numbers(
     caller: str, fpr_floor: ArrayLike, given: Mapping[str, ArrayLike]
 ) -> dict[str, Any]:
-    """The FPR floor and the argument of every registered quantity, its default where nothing is
-    given.
+    """The FPR floor and the argument of every registered quantity, its default if none is given.
 
     Raises:
         ValueError: one is out of range or not a single number; names it.

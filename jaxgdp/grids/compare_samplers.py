@@ -1,6 +1,4 @@
-"""``jaxgdp.compare_samplers``: one training with its batches drawn in different ways, side by
-side.
-"""
+"""``jaxgdp.compare_samplers``: one training with its batches drawn in different ways."""
 
 from __future__ import annotations
 

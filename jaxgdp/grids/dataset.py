@@ -1,5 +1,4 @@
-"""Certified brackets as labelled data: what every variable is called and means, in memory, in
-stores and in CSV files.
+"""Certified brackets as labelled data: variables and their meaning, in memory, stores, CSV files.
 
 For each quantity the data hold ``<name>``, the side to report (the upper side; of "beta" and
 "bayes_risk" the lower one), both sides as ``<name>_lower`` and ``<name>_upper``, and

@@ -1,6 +1,4 @@
-"""The regret landscape of DP-SGD (Gomez 2025, Figure 3): its grid, its worst cases and its rule of
-thumb.
-"""
+"""The regret landscape of DP-SGD (Gomez 2025, Figure 3): grid, worst cases, rule of thumb."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ _DIMENSIONS = ("noise_multiplier", "sampling_prob", "num_steps")
 
 
 class Worst(NamedTuple):
-    """Largest Δ over sampling rates at one (σ, T): the bracket of the maximum, and the rate where
-    its upper side is.
-    """
+    """The largest Δ over sampling rates at one (σ, T), and the rate of its upper side."""
 
     noise_multiplier: float
     num_steps: int
@@ -76,8 +72,7 @@ def landscape(
     progress: Callable[[int], None] | None = None,
     executor: str | None = None,
 ) -> Dataset:
-    """μ* and its regret Δ over a grid of DP-SGD settings; the default grid is that of Gomez 2025,
-    Figure 3.
+    """μ* and its regret Δ over a grid of DP-SGD settings, by default that of Gomez 2025, Figure 3.
 
     Args:
         noise_multiplier: σ > 0, one-dimensional.
@@ -113,8 +108,7 @@ def landscape(
 
 
 def read_store(path: str | PathLike[str]) -> Dataset:
-    """The data that :func:`jaxgdp.sweep` wrote to a store, in memory, if they can be drawn as a
-    landscape.
+    """The data of a store of :func:`jaxgdp.sweep`, in memory, if they can be drawn as a landscape.
 
     Args:
         path: of the store.
@@ -210,8 +204,7 @@ def worst_regret(dataset: Dataset) -> list[Worst]:
 
 
 def rule_of_thumb(dataset: Dataset, limit: float = RULE_LIMIT) -> list[RuleVerdict]:
-    """The region in which "σ ≥ 2 and T ≥ 400 imply Δ < 0.01" (Gomez 2025, Section 5) holds, decided
-    by the brackets.
+    """Where "σ ≥ 2 and T ≥ 400 imply Δ < 0.01" (Gomez 2025, Section 5) holds, by the brackets.
 
     The rule fails where a lower side reaches the limit and holds where every upper side stays below
     it. Settings whose bracket is wider than requested (``status`` not 0) count like the others:
@@ -241,8 +234,7 @@ def rule_of_thumb(dataset: Dataset, limit: float = RULE_LIMIT) -> list[RuleVerdi
 
 
 def write_csv(dataset: Dataset, path: str | PathLike[str]) -> None:
-    """One row per setting: σ, p, T, both sides of the μ and Δ brackets, status (0: as narrow as
-    requested).
+    """One row per setting: σ, p, T, both sides of μ and Δ, status (0: as narrow as requested).
 
     Above the header stand lines that begin with "#": version, date, question, FPR floor and
     ``rtol`` (pandas: ``comment="#"``)."""
@@ -250,9 +242,7 @@ def write_csv(dataset: Dataset, path: str | PathLike[str]) -> None:
 
 
 def write_netcdf(dataset: Dataset, path: str | PathLike[str]) -> None:
-    """The whole data set as NetCDF 4, with units, version, date, question, FPR floor and
-    ``rtol``.
-    """
+    """The data set as NetCDF 4, with units, version, date, question, FPR floor and ``rtol``."""
     about = labelled_data.question_of(dataset, QUESTION)
     dataset.assign_attrs(about).to_netcdf(path, engine="h5netcdf")
 

@@ -1,6 +1,4 @@
-"""A product grid of DP-SGD settings in one call, as a labelled data set, in memory or in a store on
-disk.
-"""
+"""A product grid of DP-SGD settings in one call, as labelled data in memory or in a store."""
 
 from __future__ import annotations
 
@@ -129,8 +127,7 @@ def sweep(
     executor: str | None = None,
     **at: float,
 ) -> Dataset:
-    """Certified quantities over the product of noise multipliers, sampling rates and numbers of
-    steps.
+    """Certified quantities over a product of noise multipliers, sampling rates, numbers of steps.
 
     Each lattice shape is compiled once. With a ``store`` memory is bounded by a chunk of the grid,
     and what was computed outlives the process: called again, only missing chunks are computed.

@@ -1,5 +1,4 @@
-"""Formats of other libraries: no code outside this folder depends on them, and ``import jaxgdp``
-imports nothing of it.
+"""Formats of other libraries: no other code depends on them, nor does ``import jaxgdp`` load them.
 
 - :mod:`jaxgdp.interop.dp_accounting`: events, accountants and privacy loss distributions of
   Google's dp_accounting.

@@ -1,6 +1,4 @@
-"""A pair of laws on a grid of privacy losses that dominates a mechanism: the certified upper side
-of its curve as masses.
-"""
+"""A pair of laws on a grid of losses that dominates a mechanism: its upper side as masses."""
 
 from __future__ import annotations
 
@@ -23,8 +21,7 @@ _MOST = 2**21  # grid points of a half
 
 
 class LossPair(NamedTuple):
-    """Atoms of the privacy loss at multiples of a spacing, each half with the masses of the law
-    from which it is distinguished.
+    """Atoms of the privacy loss at multiples of a spacing, each half with the masses of one law.
 
     Attributes:
         spacing: the grid's spacing h.
@@ -99,9 +96,7 @@ def _reach(curve: TradeoffCurve, spacing: float, tail: float) -> int:
 
 
 def _hull(gamma: Array, height: Array) -> _Half:
-    """Lower convex hull of a falling curve over [1, ∞) that is flat beyond its last point: vertices
-    and the slope right of each.
-    """
+    """Lower convex hull of a falling curve over [1, ∞), flat beyond its last point."""
     vertices, slopes = [len(height) - 1], list[Any]([np.longdouble(0.0)])
     for i in range(len(height) - 2, -1, -1):
         while (
@@ -156,9 +151,7 @@ def dominating_pair(
     pair = functools.partial(_pair, spacing, epsilon, q_plus=plus[-1], p_minus=minus[-1])
 
     def across(here: Array, there: Array, i: int, j: int) -> np.longdouble:
-        """Slope of the chord from the mirror image of the other half's vertex j to vertex i, in
-        this half's coordinate.
-        """
+        """Slope of the chord from the other half's vertex j, mirrored, to vertex i."""
         mirrored = 1.0 - (1.0 - there[j]) / gamma[j]
         return (here[i] - mirrored) / (gamma[i] - 1.0 / gamma[j])
 

@@ -1,5 +1,4 @@
-"""gdpnum's entry points with the same arguments, answered by certified brackets: the safe side of
-each.
+"""gdpnum's entry points with the same arguments: the safe side of certified brackets.
 
     from jaxgdp.interop import gdpnum # in place of: import gdpnum
     gdpnum.get_mu_and_regret_for_dpsgd(noise_multiplier=9.4, sample_rate=16384 / 50_000,
@@ -32,8 +31,7 @@ def get_mu_and_regret_for_dpsgd(
     grid_step: float = 1e-4,
     err: float = 1e-10,
 ) -> MuAndRegret:
-    """μ of DP-SGD with Poisson sampling at FPRs down to ``err``, and the regret of reporting it
-    (Gomez 2025, Section 3).
+    """μ of DP-SGD with Poisson sampling down to FPR ``err``, and its regret (Gomez 2025, Sec. 3).
 
     Args:
         noise_multiplier: σ > 0.
@@ -60,8 +58,7 @@ def get_mu_and_regret_for_dpsgd(
 def get_worst_case_regret(
     alphas: ArrayLike, betas: ArrayLike, mu: float, tol: float = 1e-10
 ) -> float:
-    """Regret of reporting μ for the straight-line trade-off curve through (alphas, betas): the
-    least Δ with f(α + Δ) − Δ ≤ f_μ(α).
+    """Regret of reporting μ for the curve through (alphas, betas): least Δ, f(α + Δ) − Δ ≤ f_μ(α).
 
     With u = α − β and v = α + β it is ½·max over u of v_f(u) − v_μ(u), and on a segment of slope
     −e^ℓ the maximum is at an end or where f_μ has that slope (Gomez 2025, Eq. 13, rotated): no
@@ -112,8 +109,7 @@ def get_worst_case_regret(
 
 
 class CTDAccountant(GDPAccountant):
-    """gdpnum's (and riskcal's) accountant for Opacus; see
-    :class:`jaxgdp.interop.opacus.GDPAccountant`.
+    """gdpnum's and riskcal's accountant for Opacus: :class:`jaxgdp.interop.opacus.GDPAccountant`.
 
     Example:
         >>> accountant = CTDAccountant()
@@ -135,22 +131,17 @@ class CTDAccountant(GDPAccountant):
         return to_pld(self.composition(), grid_step)
 
     def get_beta(self, fpr: ArrayLike | None = None, **kwargs: Any) -> Any:
-        """Least FNR at FPRs, a lower bound; by default at 1e-10, …, 0.1 and (1 − advantage)/2; also
-        by the name ``alpha``.
-        """
+        """Least FNR at FPRs (also ``alpha``), a lower bound; see :func:`default_fprs`."""
         fpr = kwargs.get("alpha", fpr)
         return super().get_beta(default_fprs(self.get_advantage()) if fpr is None else fpr)
 
     def get_mu_and_regret(self, fpr_floor: float | None = None, **kwargs: Any) -> MuAndRegret:
-        """μ at FPRs down to the floor and its regret, both upper bounds; also by the name
-        ``err``.
-        """
+        """μ down to the FPR floor (also ``err``) and its regret, both upper bounds."""
         return super().get_mu_and_regret(kwargs.get("err", fpr_floor))
 
 
 class PLDConverter:
-    """Trade-off curve, μ and regret of a dp_accounting ``PrivacyLossDistribution``, mass at
-    infinity included.
+    """Trade-off curve, μ and regret of a ``PrivacyLossDistribution``, mass at infinity included.
 
     Args:
         pld: a pessimistic ``PrivacyLossDistribution``.
@@ -170,9 +161,7 @@ class PLDConverter:
         return safe_side(self._mechanism, "advantage")
 
     def get_beta(self, input_alphas: ArrayLike | None = None) -> Any:
-        """Least FNR at FPRs in [0, 1], a lower bound; by default at 1e-10, …, 0.1 and (1 −
-        advantage)/2.
-        """
+        """Least FNR at FPRs in [0, 1], a lower bound; see :func:`default_fprs`."""
         if input_alphas is None:
             input_alphas = default_fprs(self.get_advantage())
         fprs = closed_unit("input_alphas", input_alphas)

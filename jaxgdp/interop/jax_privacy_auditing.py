@@ -1,5 +1,4 @@
-"""Audits as jax_privacy's ``auditing`` module makes them, from the same score arrays, and what is
-honest instead.
+"""Audits as jax_privacy's ``auditing`` makes them, from the same arrays, and what is honest.
 
     from jaxgdp.interop.jax_privacy_auditing import epsilon_one_run, scores
 
@@ -37,8 +36,7 @@ _HALVINGS = 28  # of an interval that is no longer than the answer
 
 
 def scores(auditor: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Score arrays of a ``CanaryScoreAuditor``: (of held-in canaries, of held-out canaries), as
-    every function of this library takes them.
+    """Score arrays of a ``CanaryScoreAuditor``, held in and held out, as this library takes them.
 
     Args:
         auditor: the auditor, or anything with attributes ``in_canary_scores`` and
@@ -62,9 +60,7 @@ def scores(auditor: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _hull_counts(member: Array, nonmember: Array) -> tuple[Array, Array]:
-    """(false negatives, true negatives) of the thresholds on the convex hull, and the number of
-    thresholds there.
-    """
+    """(false negatives, true negatives) on the thresholds' convex hull, and how many there are."""
     at = np.append(np.union1d(member, nonmember), np.inf)
     fn, tn = np.searchsorted(np.sort(member), at), np.searchsorted(np.sort(nonmember), at)
     points = np.stack([fn, tn], axis=1).tolist()
@@ -134,8 +130,7 @@ def _guesses(
 def epsilon_one_run(
     in_scores: ArrayLike, out_scores: ArrayLike, significance: float, delta: float
 ) -> float:
-    """``CanaryScoreAuditor(in_scores, out_scores).epsilon_one_run(significance, delta)`` (Steinke
-    et al. 2023).
+    """``CanaryScoreAuditor(…).epsilon_one_run(significance, delta)`` (Steinke et al. 2023).
 
     Args:
         in_scores, out_scores: of held-in and held-out canaries.
@@ -174,8 +169,7 @@ def _root(refuted: Callable[[float], Any], low: float) -> float:
 def epsilon_one_run_fdp(
     in_scores: ArrayLike, out_scores: ArrayLike, significance: float, delta: float
 ) -> float:
-    """``CanaryScoreAuditor(in_scores, out_scores).epsilon_one_run_fdp(significance, delta)``
-    (Mahloujifar et al. 2024, Gaussian curves).
+    """``CanaryScoreAuditor(…).epsilon_one_run_fdp(significance, delta)`` (Mahloujifar et al. 2024).
 
     Args:
         in_scores, out_scores, significance, delta: as for :func:`epsilon_one_run`.
@@ -225,8 +219,7 @@ def _limits(in_scores: ArrayLike, out_scores: ArrayLike, significance: float) ->
 
 
 def mu_from_gdp(in_scores: ArrayLike, out_scores: ArrayLike, significance: float) -> float:
-    """The μ behind ``CanaryScoreAuditor(in_scores, out_scores).epsilon_from_gdp(significance,
-    delta)`` (Nasr et al. 2023).
+    """The μ behind ``CanaryScoreAuditor(…).epsilon_from_gdp(…)`` (Nasr et al. 2023).
 
     If a guess is worse than chance, that module takes the absolute value; here it proves
     nothing.
@@ -248,8 +241,7 @@ def mu_from_gdp(in_scores: ArrayLike, out_scores: ArrayLike, significance: float
 def epsilon_clopper_pearson(
     in_scores: ArrayLike, out_scores: ArrayLike, significance: float, delta: float = 0.0
 ) -> float:
-    """``CanaryScoreAuditor(in_scores, out_scores).epsilon_clopper_pearson(significance, delta)``
-    (Jagielski et al. 2020).
+    """``CanaryScoreAuditor(…).epsilon_clopper_pearson(…)`` (Jagielski et al. 2020).
 
     Args:
         in_scores, out_scores, significance: as for :func:`epsilon_one_run`.

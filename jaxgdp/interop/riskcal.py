@@ -1,5 +1,4 @@
-"""riskcal's entry points with the same arguments, answered by certified brackets: the safe side of
-each.
+"""riskcal's entry points with the same arguments: the safe side of certified brackets.
 
     from jaxgdp.interop import riskcal # in place of: from riskcal import analysis, calibration
     riskcal.get_beta_for_dpsgd(noise_multiplier=1.0, sample_rate=0.002, num_steps=10_000,
@@ -125,8 +124,7 @@ def find_noise_multiplier_for_advantage(
     noise_min: float = 0.1,
     noise_max: float = 50.0,
 ) -> Any:
-    """Smallest noise multiplier that provably keeps the advantage of an attack on DP-SGD at or
-    below a target (Kulynych 2024).
+    """Smallest noise that provably keeps the advantage at or below a target (Kulynych 2024).
 
     Args:
         advantage: η in (0, 1).
@@ -154,8 +152,7 @@ def find_noise_multiplier_for_err_rates(
     noise_min: float = 0.1,
     noise_max: float = 50.0,
 ) -> Any:
-    """Smallest noise multiplier that provably keeps the FNR of an attack on DP-SGD at FPR α at or
-    above β (Kulynych 2024).
+    """Smallest noise that provably keeps the FNR at FPR α at or above β (Kulynych 2024).
 
     Args:
         alpha: FPR in (0, 1).
@@ -176,9 +173,7 @@ def find_noise_multiplier_for_err_rates(
 
 
 def get_beta_from_pld(pld: Any, alpha: ArrayLike) -> Any:
-    """FNR of the best attack at FPR α in [0, 1] from a ``PrivacyLossDistribution``, a lower
-    bound.
-    """
+    """FNR of the best attack at an FPR from a ``PrivacyLossDistribution``, a lower bound."""
     return PLDConverter(pld).get_beta(alpha)
 
 

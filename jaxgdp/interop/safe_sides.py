@@ -79,7 +79,5 @@ class MuOrRegret:
         return self.get_mu_and_regret(fpr_floor)[0]
 
     def get_regret(self, fpr_floor: float | None = None) -> float:
-        """An upper bound on the loss from reporting :meth:`get_mu` in place of the whole curve
-        (Gomez 2025, Eq. 13).
-        """
+        """The loss from reporting :meth:`get_mu` for the whole curve, an upper bound."""
         return self.get_mu_and_regret(fpr_floor)[1]

@@ -1,6 +1,4 @@
-"""Privacy that has been spent so far, as counts of mechanisms, and the safe side of every number
-about it.
-"""
+"""Privacy spent so far, as counts of mechanisms, and the safe side of every number about it."""
 
 from __future__ import annotations
 
@@ -214,8 +212,7 @@ class Spent:
     def mu_and_regret(
         self, fpr_floor: float = options.FPR_FLOOR, rtol: float = options.RTOL
     ) -> MuAndRegret:
-        """The Gaussian-DP parameter at FPRs down to the floor and the regret of reporting it, both
-        upper bounds.
+        """μ at FPRs down to the floor and the regret of reporting it, both upper bounds.
 
         Args:
             fpr_floor: in [1e-300, 0.5).

@@ -15,8 +15,7 @@ _FARTHEST = 1e-30  # δ at which the profile is cut off; what is left is mass at
 
 @functools.lru_cache(maxsize=64)
 def zcdp_mechanism(rho: float, xi: float = 0.0) -> FromProfile:
-    """The mechanism of the privacy profile that (ξ, ρ)-zCDP implies (Bun & Steinke 2016; Canonne et
-    al. 2020, Corollary 13).
+    """The mechanism of the profile that (ξ, ρ)-zCDP implies (Bun & Steinke 2016).
 
     Its Rényi divergences are at most ξ + ρt, so δ(ε) is at most that of ρ-zCDP at ε − ξ. Several
     such mechanisms are best added up

@@ -27,8 +27,7 @@ QUANTITIES = registry.REGISTRY.keys()  # a view: whatever is registered
 )
 @dataclass(frozen=True, repr=False, eq=False)
 class Measured(Mapping[str, Bracket]):
-    """The result of :func:`jaxgdp.measure`: ``found["epsilon"]`` and ``found.epsilon`` are
-    brackets.
+    """The result of :func:`jaxgdp.measure`; ``found["epsilon"]``, ``found.epsilon`` are brackets.
 
     Arrays have the common shape of the mechanism and of the arguments; numbers of a single
     setting are plain floats. It is a mapping from the names of quantities to their brackets.

@@ -1,6 +1,4 @@
-"""A list of runs as batches: equal structures side by side, and their numbers in the order of the
-list.
-"""
+"""A list of runs as batches: equal structures side by side, answers in the order of the list."""
 
 from __future__ import annotations
 

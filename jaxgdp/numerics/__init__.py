@@ -1,3 +1,1 @@
-"""Arithmetic that everything stands on: the array namespace, normal probabilities, checks of input,
-64 bits.
-"""
+"""Arithmetic below all else: the array namespace, normal probabilities, checks, 64 bits."""

@@ -44,8 +44,7 @@ def quick() -> bool:
 
 
 def compiler_options(quickly: bool = False) -> dict[str, Any]:
-    """Options for the compiler of the backend that JAX computes on; none that this backend does not
-    have.
+    """Options for the compiler of the backend that JAX computes on, only those that it has.
 
     Args:
         quickly: whether the program is not worth optimising; so are all where ``JAXGDP_COMPILE`` is
@@ -77,8 +76,7 @@ def _known(options: dict[str, Any]) -> bool:
 
 
 class Program:
-    """A function that is compiled, once for each shape of its arguments, as quickly as the backend
-    allows.
+    """A function that is compiled, once for each shape of its arguments.
 
     Args:
         function: of arrays, which JAX can trace.
@@ -97,9 +95,7 @@ class Program:
 
     @functools.cached_property
     def jitted(self) -> Any:
-        """As it is compiled here; made when it is first called, since that settles which backend
-        JAX computes on.
-        """
+        """As it is compiled here; made at the first call, which settles JAX's backend."""
         options = compiler_options(self.quickly)
         return (
             jax.jit(self.function, compiler_options=options, **self.static)

@@ -1,5 +1,4 @@
-"""The error model: every constant by which rounding enters a certificate, with where it comes from.
-It has no other home.
+"""The error model: every constant by which rounding enters a certificate; it has no other home.
 
 Discretisation and truncation are bounded by mathematics and need no constant. The error of
 floating-point arithmetic is bounded here: by a count of roundings where the algorithm is short,

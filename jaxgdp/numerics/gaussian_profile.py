@@ -1,5 +1,4 @@
-"""The privacy profile δ_μ(ε) of a Gaussian mechanism and its complement, without cancellation at
-any ε ≥ 0 and μ > 0.
+"""The privacy profile δ_μ(ε) of a Gaussian and its complement, without cancellation anywhere.
 
 With a = μ/2 − ε/μ and b = a − μ the normal densities obey φ(a) = e^ε·φ(b), so that
 
@@ -84,9 +83,7 @@ def _product(x: Array, y: Array):
 
 
 def arguments(epsilon: Array, mu: Array):
-    """a = μ/2 − ε/μ and b = −μ/2 − ε/μ of ε ≥ 0 and μ > 0, a to the last digits also where its
-    terms all but cancel.
-    """
+    """a = μ/2 − ε/μ and b = −μ/2 − ε/μ, a to its last digits also where its terms cancel."""
     with np.errstate(over="ignore", under="ignore"):
         ratio = epsilon / mu
         plain = 0.5 * mu - ratio
@@ -115,9 +112,7 @@ def _parts(epsilon: Array, mu: Array):
 
 
 def delta(epsilon: Array, mu: Array):
-    """δ_μ(ε) for ε ≥ 0 and μ > 0, arrays of one shape: 1e-12 relative where δ ≥ 2.3e-308, below
-    that to the next double.
-    """
+    """δ_μ(ε) for ε ≥ 0, μ > 0 of one shape: 1e-12 relative, below 2.3e-308 to the next double."""
     a, tail, difference, below = _parts(epsilon, mu)
     with np.errstate(under="ignore", over="ignore"):
         density = np.exp(-0.5 * a * a) / _SQRT_2PI

@@ -205,9 +205,7 @@ def at_add(a: Any, index: Any, value: Any):
 
 
 def at_max(a: Any, index: Any, value: Any):
-    """A copy of ``a`` with the largest ``value`` at each ``index``, if larger than what is there;
-    without a derivative.
-    """
+    """A copy of ``a`` with the largest ``value`` at each ``index``; without a derivative."""
     if is_jax(a, index, value):
         return jnp.asarray(jax.lax.stop_gradient(a)).at[index].max(jax.lax.stop_gradient(value))
     return _updated(np.maximum.at, a, index, value)
@@ -237,9 +235,7 @@ def fori_loop(first: int, after: int, body: Callable, state: Any, done: Callable
 
 
 def vmap(function: Callable):
-    """``function`` over the leading axis of all its arguments: JAX's, all rows at once within
-    ``batching.run``, else a plain loop.
-    """
+    """``function`` over the leading axis: JAX's, all rows at once in ``batching.run``, a loop."""
 
     @functools.wraps(function)
     def mapped(*args: Any):
@@ -265,9 +261,7 @@ def lax_map(function: Callable, rows: Any):
 
 
 def custom_jvp(function: Callable):
-    """``jax.custom_jvp`` for JAX arguments, the plain function for others; ``defjvp`` states the
-    rule.
-    """
+    """``jax.custom_jvp`` for JAX arguments, the plain function for others, with ``defjvp``."""
     ruled = jax.custom_jvp(function)
 
     @functools.wraps(function)

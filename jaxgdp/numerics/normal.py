@@ -1,6 +1,4 @@
-"""Normal probabilities in the log domain: tails, intervals and quantiles far below the smallest
-double.
-"""
+"""Normal probabilities in the log domain: tails, intervals, quantiles below every double."""
 
 from __future__ import annotations
 
@@ -77,8 +75,7 @@ def log_sub(a: Array, b: Array | float):
 
 
 def log_error(*logs: Array):
-    """Absolute error of the log of what a few operations make of numbers with these logs: each is
-    rounded in units of itself.
+    """Absolute error of the log of what a few operations make of numbers with these logs.
 
     Method: docs/method/rounding.md#constants
     """
@@ -98,8 +95,7 @@ def log1mexp(a: Array | float):
 
 
 def ndtri_exp(log_p: Array):
-    """Φ⁻¹(e^{log_p}) for log_p in [−inf, 0], accurate where e^{log_p} underflows and where it is
-    next to 1.
+    """Φ⁻¹(e^{log_p}) for log_p in [−inf, 0], accurate at either end.
 
     Above log_p = −600 the quantile of the double is used, or minus that of 1 − e^{log_p} where that
     is the smaller one. Below, w = z² solves w + log(2πw) + 2/w − 5/w² + 74/(3w³) − 353/(2w⁴) =
@@ -149,9 +145,7 @@ def ndtri_half_plus(x: Array, log_rest: Array):
 
 
 def pure_dp_mu(epsilon: Array):
-    """μ = 2Φ⁻¹(e^ε/(1 + e^ε)) of any ε-DP mechanism (Gomez 2025, Proposition 6.1), to 1e-14
-    relative at any ε ≥ 0.
-    """
+    """μ = 2Φ⁻¹(e^ε/(1 + e^ε)) of any ε-DP mechanism (Gomez 2025, Prop. 6.1), to 1e-14 relative."""
     falls = xp.exp(-epsilon)
     return 2.0 * ndtri_half_plus(
         -0.5 * xp.expm1(-epsilon) / (1.0 + falls), -epsilon - xp.log1p(falls)
@@ -164,8 +158,7 @@ def square_above(mu: Array):
 
 
 def log_ndtr(z: Array | float):
-    """log Φ(z) to 3e-14 relative at any depth (a library routine with a short series is off by 4e-9
-    near −20).
+    """log Φ(z) to 3e-14 relative at any depth, where library routines are off by 4e-9.
 
     Method: docs/method/rounding.md#constants
     """
@@ -175,8 +168,7 @@ def log_ndtr(z: Array | float):
 
 
 def gaussian_delta(epsilon: Array | float, mu: Array):
-    """δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) for ε ≥ 0, μ > 0, to about 1e-16 absolute (Balle &
-    Wang 2018).
+    """δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) to about 1e-16 absolute (Balle & Wang 2018).
 
     Both normal densities times their weights are equal, so the second term is e^{−a²/2} times a
     Mills ratio and nothing overflows."""
@@ -207,8 +199,6 @@ def safe_log(value: Array):
 
 
 def argmax(values: Array):
-    """Index of the first largest entry of a row without NaN; unlike a search that carries indices
-    along, this runs in vectors.
-    """
+    """Index of the first largest entry of a row without NaN, by operations on vectors."""
     last = values.shape[-1] - 1
     return xp.min(xp.where(values == xp.max(values), xp.arange(values.shape[-1]), last))

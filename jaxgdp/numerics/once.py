@@ -1,5 +1,4 @@
-"""Results that several readings of the same arrays need, computed once: they are kept by the very
-arrays they were computed from.
+"""Results that several readings of the same arrays need, kept by the very arrays they come from.
 
 A function marked :func:`once` is an ordinary one until :func:`sharing` sets for how long results
 are kept. Traced results are shared within one trace: the program has it once."""
@@ -46,9 +45,7 @@ _HERE = _Here()
 
 @contextlib.contextmanager
 def sharing(store: ResultCache | None = None) -> Iterator[None]:
-    """Within it functions marked :func:`once` keep their results in ``store`` (none: until the
-    end), if nobody around does so already.
-    """
+    """Functions marked :func:`once` keep their results in ``store`` (none: until the end)."""
     before = _HERE.store
     if before is None:
         _HERE.store = Everything() if store is None else store
@@ -59,9 +56,7 @@ def sharing(store: ResultCache | None = None) -> Iterator[None]:
 
 
 def _same(leaf: Any) -> Hashable:
-    """The key of an argument: numbers by value, to the last bit, and arrays by
-    themselves.
-    """
+    """The key of an argument: numbers by value, to the last bit, and arrays by themselves."""
     if isinstance(leaf, np.generic):
         return type(leaf), leaf.tobytes()
     if isinstance(leaf, (bool, int)):
@@ -70,9 +65,7 @@ def _same(leaf: Any) -> Hashable:
 
 
 def once(function: Callable) -> Callable:
-    """``function`` of pytrees of arrays (and named constants), run once for the same arrays while
-    somebody is :func:`sharing`.
-    """
+    """``function`` of pytrees of arrays, run once for the same arrays within :func:`sharing`."""
 
     @functools.wraps(function)
     def kept(*args: Any, **constants: Any) -> Any:

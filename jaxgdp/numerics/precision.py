@@ -12,9 +12,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def with_float64(function: _Function) -> _Function:
-    """Run a host-level function inside a local 64-bit context; the global configuration is
-    untouched.
-    """
+    """Run a function on the host in a local 64-bit context; the global one stays as it is."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any):

@@ -20,8 +20,7 @@ def today() -> str:
 
 
 def provenance(question: str, fpr_floor: Any = None, **asked: Any) -> dict:
-    """Version, date, question, FPR floor and the other arguments, ready for JSON or the
-    attributes of a data set.
+    """Version, date, question, FPR floor and other arguments, ready for JSON or attributes.
 
     Args:
         question: what the numbers answer, in words.
@@ -54,8 +53,7 @@ def comments(told: dict) -> str:
 
 
 def rows_of(path: str | Path) -> list[str]:
-    """The lines of a CSV file without its comments, for ``csv.reader``; pandas reads it with
-    ``comment="#"``.
+    """The lines of a CSV file without its comments (pandas reads it with ``comment="#"``).
 
     Args:
         path: of the file.

@@ -1,6 +1,4 @@
-"""Immutable dataclasses as pytrees: checked when a user builds them, never when JAX rebuilds
-them.
-"""
+"""Immutable dataclasses as pytrees: checked when users build them, never when JAX does."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ _Instance = TypeVar("_Instance")
 
 
 def pytree(cls: _Class) -> _Class:
-    """Register a frozen dataclass whose fields are all children. Unflattening skips
-    ``__post_init__``.
-    """
+    """Register a frozen dataclass of children; unflattening skips ``__post_init__``."""
     names = tuple(field.name for field in dataclasses.fields(cls))
 
     def flatten(value: Any):
@@ -73,7 +69,5 @@ def check_fields(instance: object, **checks: Callable[[str, Any], Array]) -> Non
 
 
 def default(value: Any) -> Any:
-    """The default of a :data:`~jaxgdp.numerics.shapes.Parameter`, which type checkers take to be
-    one.
-    """
+    """The default of a :data:`~jaxgdp.numerics.shapes.Parameter`, for type checkers."""
     return value

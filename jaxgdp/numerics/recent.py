@@ -12,8 +12,7 @@ import jax
 
 
 class Recent:
-    """Results by key, the least recently used of them forgotten first; the latest one stays,
-    however large it is.
+    """Results by key, the least recently used forgotten first; the latest one always stays.
 
     Args:
         most: bytes of the arrays in all of them; an array that several share counts once.
@@ -28,9 +27,7 @@ class Recent:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The pytree of arrays under ``key``, made where it is not there; to two threads that make
-        it at once, the same one.
-        """
+        """The pytree under ``key``, made where it is missing; the same one for all threads."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -60,18 +57,14 @@ class Recent:
 
 
 class Shared:
-    """Arrays by key, for as long as other objects hold them: the same key meanwhile returns the
-    very same arrays.
-    """
+    """Arrays by key, for as long as other objects hold them."""
 
     def __init__(self):
         self._arrays: weakref.WeakValueDictionary[Hashable, Any] = weakref.WeakValueDictionary()
         self._lock = threading.Lock()
 
     def pair(self, key: Hashable, make: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
-        """The two arrays under ``key``, made where they are not there; to two threads that make
-        them at once, the same ones.
-        """
+        """The two arrays under ``key``, made where they are missing; the same for all threads."""
         known = self._known(key)
         if known is not None:
             return known

@@ -1,6 +1,4 @@
-"""Results in one line and as tables, for ``repr`` and notebooks; sides are rounded
-outward.
-"""
+"""Results in one line and as tables, for ``repr`` and notebooks; sides are rounded outward."""
 
 from __future__ import annotations
 

@@ -50,8 +50,7 @@ def _holds_numbers(array: np.ndarray) -> bool:
 
 
 def checked(name: str, value: Any, valid: str, test: Callable[[Any], Any]) -> Array:
-    """``value`` as a float64 array if ``test`` holds for every element; tracers and rows of many
-    pass through unchecked.
+    """``value`` as a float64 array if ``test`` holds for all of it; tracers and rows pass.
 
     Raises:
         ValueError: naming the argument, the first offending value and the valid range.

@@ -1,5 +1,4 @@
-"""Figures: each function takes results and a matplotlib ``Axes`` (of several panels a ``Figure``)
-and gives it back.
+"""Figures: functions that take results and a matplotlib ``Axes`` or ``Figure`` and give it back.
 
 Colours are those of Okabe and Ito; dashes and markers distinguish the same lines in grey.
 :func:`faults` finds what keeps a figure from being read. All of it needs the ``plot`` extra."""

@@ -13,8 +13,7 @@ from .tradeoff import tradeoff_band
 
 
 def audit_verdict(verdict: Any, ax: Axes) -> Axes:
-    """An audit against a claim: the claim's curve as a band, error rates as counted, each with its
-    confidence box.
+    """An audit against a claim: the claim's curve as a band, counted error rates with their boxes.
 
     A box runs from the counted rates to their upper limits; its far corner is what is sure. A
     corner below the band refutes the claim. Both axes are symmetric-logarithmic, so that small

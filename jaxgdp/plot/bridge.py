@@ -21,8 +21,7 @@ def bridge_panels(
     fpr_floor: float,
     figure: Figure,
 ) -> Figure:
-    """A privacy profile, its GDP transformation and its trade-off curve side by side, each with
-    that of one μ (Liu et al. 2022).
+    """A privacy profile, its GDP transformation and trade-off curve, each with that of one μ.
 
     Args:
         epsilon: ε, increasing.

@@ -14,8 +14,7 @@ from .style import COLOURS, at_argument, grid, symbol
 
 
 def budget(plan: Any, ax: Axes, quantity: str = "mu", limit: float | None = None) -> Axes:
-    """The certified privacy loss of the first t steps of a planned run, the budget, and the last
-    step within it.
+    """The certified privacy loss of the first t steps of a planned run, the budget, the last step.
 
     A plan computes the privacy of some numbers of steps, drawn as markers. A step between two of
     them has the value of the next one, drawn as a staircase, so that no value is below the privacy

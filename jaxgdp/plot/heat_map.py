@@ -15,8 +15,7 @@ from .style import from_floor, need_matplotlib
 
 
 def regret_heat_map(dataset: Dataset, axes: Any) -> Any:
-    """Δ over noise multiplier and sampling rate as colours, one panel for each number of steps,
-    with the contour of Δ = 0.01.
+    """Δ over noise and sampling rate as colours, a panel for each T, with the contour Δ = 0.01.
 
     Colours and the solid contour are of the upper side, the one to report; the dashed contour is of
     the lower side, and is visible only where the brackets are wide. Values below 1e-5 have the
@@ -107,9 +106,7 @@ def _edges(values: Array) -> Array:
 
 
 def _follow(told: dict[Any, Callable[[float, float], str]]) -> None:
-    """A note beside the mouse, with the text of the nearest of an artist's points; nothing
-    where mplcursors is missing.
-    """
+    """A note beside the mouse, with the text of the nearest point, if mplcursors is there."""
     try:
         import mplcursors
     except ImportError:

@@ -108,9 +108,7 @@ def _unlabelled(ax: Axes) -> Iterator[str]:
 
 
 def _covered(ax: Axes, renderer: Any) -> Iterator[str]:
-    """Notes and legends that a curve or an error bar runs through. Straight lines along an axis may
-    carry theirs.
-    """
+    """Notes and legends that a curve or an error bar runs through; straight lines may."""
     from matplotlib.collections import LineCollection
     from matplotlib.transforms import Bbox
 

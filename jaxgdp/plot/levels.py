@@ -12,8 +12,7 @@ from .style import BLACK, COLOURS, from_floor, grid, rounded_up
 
 
 def parts(brackets: Mapping[str, Bracket], total: Bracket, fpr_floor: float, ax: Axes) -> Axes:
-    """μ of every part of a release as bars, and that of the whole; μ² adds up where each part is
-    Gaussian.
+    """μ of every part of a release as bars, and of the whole; μ² adds up for Gaussian parts.
 
     A bar ends at the upper side of its bracket, the one to report; the black tick marks the lower
     side.

@@ -18,8 +18,7 @@ _MOST = 30.0  # nats
 
 
 class Outline(NamedTuple):
-    """Two polygons, FPRs ascending, with lower(α) ≤ f(α) ≤ upper(α) everywhere, not at their
-    corners only.
+    """Two polygons, FPRs ascending, with lower(α) ≤ f(α) ≤ upper(α) everywhere.
 
     Attributes:
         lower: (FPRs, FNRs) of the corners of an envelope of tangents.
@@ -136,9 +135,7 @@ def _through(alpha: Array, beta: Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _envelope(slope: Array, intercept: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of the largest of lines and of 0, on [0, 1] (the monotone chain of lines sorted by
-    slope).
-    """
+    """Corners of the largest of lines and of 0 on [0, 1]: the monotone chain by slope."""
     slope, intercept = np.append(slope, 0.0), np.append(intercept, 0.0)
     order = np.lexsort((intercept, slope))
     kept: list[tuple[float, float]] = []

@@ -16,8 +16,7 @@ _STEP_DASHES = (DASHES[3], DASHES[1], DASHES[0])  # the largest number of steps 
 def regret_landscape(
     dataset: Dataset, ax: Axes, *, num_steps: int | None = None, legend: bool = True
 ) -> Axes:
-    """Δ against sampling rate: colour and marker are the noise multiplier σ, dashes the number of
-    steps T (Gomez 2025, Figure 3).
+    """Δ against sampling rate: colour and marker are σ, dashes are T (Gomez 2025, Figure 3).
 
     Each band runs from the lower to the upper side of the bracket; the line is the upper side, the
     one to report. The axis begins at 1e-5; what is smaller is not drawn. Up to 25 rates have a

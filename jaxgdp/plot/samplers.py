@@ -28,8 +28,7 @@ _AXES = {
 def sampler_bands(
     dataset: Dataset, ax: Axes, quantity: str = "epsilon", *, legend: bool = True
 ) -> Axes:
-    """One quantity of every batch sampler, from ``jaxgdp.compare_samplers``: the band between both
-    sides, the side to report as a line.
+    """One quantity of every sampler of ``jaxgdp.compare_samplers``, as bands.
 
     Along the axis of the data set that has several values (the first of noise multiplier, batch
     size and number of epochs that has); a bar for each sampler where none has.

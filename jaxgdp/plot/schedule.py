@@ -12,8 +12,7 @@ from .style import COLOURS, DASHES, MARKERS, grid
 
 
 def noise_schedules(schedules: Mapping[str, Any], ax: Axes) -> Axes:
-    """Noise multipliers over the steps of a run, one staircase for each schedule; every step is a
-    change that the schedule makes.
+    """Noise multipliers over the steps of a run, one staircase for each schedule.
 
     Args:
         schedules: mapping from a name to a schedule with ``noise_multiplier`` and ``num_steps`` of

@@ -45,8 +45,7 @@ def line_style(number: int) -> dict[str, Any]:
 
 
 def marked(number_of_points: int, line: int = 0, lines: int = 1) -> dict[str, Any]:
-    """The places of the markers of a line: at every point where these are few, else at equal
-    distances along it, each line at its own.
+    """The places of a line's markers: every point where these are few, else equal distances.
 
     Args:
         number_of_points: on the line.

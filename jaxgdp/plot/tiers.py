@@ -10,8 +10,7 @@ from .tradeoff import tradeoff_curve
 
 
 def report_tier(report: Any, curve: Any, ax: Axes) -> Axes:
-    """A report's trade-off curve with its Gaussian summary, and the tier that the distance between
-    the two decides (Gomez et al. 2025).
+    """A report's trade-off curve with its Gaussian summary, and its tier (Gomez et al. 2025).
 
     Args:
         report: from ``jaxgdp.report``.

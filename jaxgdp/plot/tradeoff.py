@@ -40,8 +40,7 @@ def tradeoff_band(
     linestyle: Any = "-",
     linewidth: float = 1.5,
 ) -> Axes:
-    """A certified trade-off curve at given rates: the band between its sides, and the lower side,
-    the one to report, as a line.
+    """A certified trade-off curve at given rates: a band, and the lower side as a line.
 
     Straight lines between the points would lie above a convex curve, on its unsafe side; the line
     drawn lies below it between them (:func:`jaxgdp.plot.below`).
@@ -111,8 +110,7 @@ def tradeoff_curve(
     number: int = 0,
     lines: int = 1,
 ) -> Axes:
-    """A certified trade-off curve, and its Gaussian summary f_μ with the upper μ at the curve's own
-    FPR floor.
+    """A certified trade-off curve, and its Gaussian summary f_μ with the upper μ at its FPR floor.
 
     The line is the certified lower side, the one to report: a polygon of tangents δ(ε)
     (:func:`jaxgdp.plot.outline`), nowhere above the curve. The band reaches to the upper side.
@@ -158,8 +156,7 @@ def tradeoff_curve(
 
 
 def compare_curves(curves: Mapping[str, Any], ax: Axes) -> Axes:
-    """Certified trade-off curves of several mechanisms: lower sides as lines, each with its own
-    dashes and marker.
+    """Certified trade-off curves of several mechanisms: lower sides, each with its own style.
 
     Args:
         curves: mapping from a name to a curve from ``jaxgdp.tradeoff``, each of one mechanism.

@@ -1,5 +1,4 @@
-"""Reports of one mechanism's privacy in the two tiers of Gomez 2025: to read, to publish, to store
-and to check.
+"""Reports in the two tiers of Gomez 2025: to read, to publish, to store and to check.
 
 Names are loaded when they are first used: the command line reads the formats of reports without
 loading JAX."""

@@ -41,8 +41,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def differences(stored: Report, fresh: Report) -> list[str]:
-    """The differences of a stored report from a fresh one, in words; version, date and software do
-    not count.
+    """What differs between a stored report and a fresh one; version, date, software do not count.
 
     Args:
         stored, fresh: two reports.

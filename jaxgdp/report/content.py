@@ -1,6 +1,4 @@
-"""The contents of a report, and how they are computed: every number a bracket, every bracket with
-the side that is safe to report.
-"""
+"""The contents of a report, every number a bracket with the side that is safe to report."""
 
 from __future__ import annotations
 
@@ -230,8 +228,7 @@ class Report:
         return text.markdown(self)
 
     def to_html(self) -> str:
-        """The report as one HTML page for readers who are no specialists: curve, verdict,
-        assumptions, definitions, how to check it.
+        """The report as one HTML page for readers who are no specialists.
 
         The page needs no network and no scripts; it prints on A4.
 
@@ -294,9 +291,7 @@ class Report:
         return from_report(self, said, delta=delta, **metadata)
 
     def curve(self) -> TradeoffCurve:
-        """The :class:`jaxgdp.TradeoffCurve` behind the numbers; computed again where the report was
-        stored and read back.
-        """
+        """The :class:`jaxgdp.TradeoffCurve` behind the numbers, computed again if need be."""
         if self._curve is not None:
             return self._curve
         composition, _, settings, _ = _settled(
@@ -305,9 +300,7 @@ class Report:
         return _whole_curve(composition, settings)
 
     def to_dict(self) -> dict:
-        """The report as plain Python values, ready for JSON: infinities are the text "inf", NaN is
-        ``None``.
-        """
+        """The report as values ready for JSON: infinities are the text "inf", NaN is ``None``."""
         return stored.plain_values(self)
 
     def to_json(self) -> str:
@@ -316,8 +309,7 @@ class Report:
 
     @classmethod
     def from_dict(cls, data: dict) -> Report:
-        """The inverse of :meth:`to_dict`; nothing is recomputed (``recompute`` of this folder does
-        that).
+        """The inverse of :meth:`to_dict`; ``recompute`` of this folder computes again.
 
         Raises:
             ValueError: a key is missing or holds something else; names it.
@@ -328,9 +320,7 @@ class Report:
 def _settled(
     mechanism: Mechanism | Composition | Spec, given: dict[str, Any]
 ) -> tuple[Composition, dict[str, str], dict[str, Any], dict[str, Any]]:
-    """(composition, title and neighbours, settings, description) with what is not given taken from
-    a description, or the default.
-    """
+    """(composition, words, settings, description): what is not given is described, or default."""
     words, content, settings, place = {}, None, {}, ""
     if isinstance(mechanism, Spec):
         place = f"{mechanism.source}: "
@@ -386,8 +376,7 @@ def report(
     fpr: ArrayLike | None = None,
     approximation: float | None = None,
 ) -> Report:
-    """Everything worth publishing about one mechanism, as Gomez 2025 recommends (Tier I or Tier
-    II).
+    """Everything worth publishing about one mechanism, in the two tiers of Gomez 2025.
 
     Args:
         mechanism: a scalar mechanism or composition, or a :class:`jaxgdp.spec.Spec`, whose settings
@@ -487,9 +476,7 @@ def _software() -> dict[str, str]:
 
 
 def _others(ask: Callable[..., Bracket]) -> Iterator[tuple[str, float | None, Bracket]]:
-    """(name, argument, bracket) of every quantity of the registry that wants a row and has no
-    field.
-    """
+    """(name, argument, bracket) of every quantity that wants a row and has no field."""
     own = {each.metadata["quantity"] for each in Report.certified_fields()}
     for quantity in REGISTRY.values():
         if quantity.name in own or quantity.reported == ():

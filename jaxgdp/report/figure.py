@@ -1,6 +1,4 @@
-"""The trade-off curve of a report as two figures: all error rates on plain axes, and small ones on
-logarithmic axes.
-"""
+"""The trade-off curve of a report as two figures: on plain axes, and on logarithmic ones."""
 
 from __future__ import annotations
 
@@ -31,8 +29,7 @@ _BAND, _GAUSSIAN, _CHANCE = "#0072B2", "#000000", "#767676"
 
 
 class Drawn(NamedTuple):
-    """The curves of a report: points so close that the straight lines between them are no
-    visible error.
+    """The curves of a report: points so close that lines between them are no visible error.
 
     Attributes:
         low, high: (α, β) of the lower and of the upper side of f, α increasing.
@@ -49,9 +46,7 @@ class Drawn(NamedTuple):
 
 
 def _places(mu: float, floor: float, last: float) -> np.ndarray:
-    """FPRs up to ``last``: evenly spaced in Φ⁻¹ for the small ones, and in α − f_μ(α) for those
-    that are visible on plain axes.
-    """
+    """FPRs up to ``last``: even in Φ⁻¹ for small ones, in α − f_μ(α) for those that are visible."""
     tail = ndtr(np.linspace(ndtri(floor), ndtri(last), _TAIL))
     fine = ndtr(np.linspace(ndtri(floor), ndtri(last), _FINE))
     along = fine - gdp.beta(fpr=fine, mu=min(mu, 5.0))
@@ -63,9 +58,7 @@ def _places(mu: float, floor: float, last: float) -> np.ndarray:
 
 
 def points(report: Report) -> Drawn:
-    """The curve of a report at the rates that are drawn; where it covers both orders, its second
-    half is the mirror image of the first.
-    """
+    """The curve of a report where it is drawn; the half beyond the diagonal may be mirrored."""
     floor, mu = max(report.fpr_floor, 1e-15), float(report.mu.upper)
     symmetric = Adjacency(report.adjacency).symmetric
     # (α* is where a curve may have a corner)
@@ -95,9 +88,7 @@ def _matplotlib():
 
 
 def _lines(drawn: Drawn, ax: Axes, shown: Callable[[Array], Array]) -> None:
-    """The band between both sides, the lower side of the curve, the Gaussian curve of the reported
-    μ, and guessing.
-    """
+    """The band of both sides, the lower side, the Gaussian curve of the reported μ, guessing."""
     band = np.vstack([shown(drawn.low), shown(drawn.high)[::-1]])
     ax.fill(*band.T, color=_BAND, alpha=0.35, linewidth=0)
     ax.plot(*shown(drawn.low).T, color=_BAND, linewidth=1.8, label="this mechanism")

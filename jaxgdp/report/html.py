@@ -1,6 +1,4 @@
-"""A report as one HTML page: no network, no scripts, readable with a screen reader, at 400 % zoom
-and on paper.
-"""
+"""A report as one HTML page: no network, no scripts; for screen readers, zoom and paper."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A report as one page of PDF: the same content as the HTML page, figures as vectors, the
-description attached.
-"""
+"""A report as one page of PDF: the HTML page's content, vector figures, the description."""
 
 from __future__ import annotations
 

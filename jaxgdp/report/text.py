@@ -1,6 +1,4 @@
-"""A report as text, Markdown or a rich table; nothing is computed here, and printed sides are
-rounded outward.
-"""
+"""A report as text, Markdown or a rich table; printed sides are rounded outward."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ _VERDICTS = {
 
 
 def command(spec: dict[str, Any]) -> str:
-    """The command line that gives the report of a description: options where they suffice, else its
-    name or a file.
-    """
+    """The command line of a description's report: options if they suffice, a name, or a file."""
     words = ["jaxgdp", "report"]
     entries = spec.get("mechanism", [])
     plain = {
@@ -143,9 +139,7 @@ def _other_name(name: str, argument: float | None) -> str:
 
 
 def curve_rows(report: Report) -> list[tuple[str, str, str, str]]:
-    """Tier II: FPR, lower and upper FNR of the trade-off curve, side to report (Gomez 2025, Section
-    4.3).
-    """
+    """Tier II: FPR, lower and upper FNR, side to report (Gomez 2025, Section 4.3)."""
     names = [*(f"f(alpha) at alpha = {fpr:g}" for fpr, _ in report.fnrs[:-1])]
     names += [f"f(alpha*) at alpha* = {fpr:.6g}" for fpr, _ in report.fnrs[-1:]]
     return [
@@ -162,9 +156,7 @@ def _tables(report: Report) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]
 
 
 def _reproduction(report: Report) -> list[str]:
-    """How anyone gets the same numbers; in Tier II, or where the command needs it, with the
-    description.
-    """
+    """How anyone gets the same numbers, with the description in Tier II or where needed."""
     described = "--spec" in report.command
     file = " where spec.json holds the description below" if described else ""
     spec = [json.dumps(report.spec, allow_nan=False)] if described or report.tier == "II" else []
@@ -198,9 +190,7 @@ def plain(report: Report) -> str:
 
 
 def markdown(report: Report) -> str:
-    """The report as Markdown: a list, one or two tables, what the names mean, and how to reproduce
-    it.
-    """
+    """The report as Markdown: a list, tables, what the names mean, how to reproduce it."""
     clean = lambda text: text.replace("|", "\\|").replace("*", "\\*")
     date = f", {report.date}" if report.date else ""
     lines = [f"### Privacy report (jaxgdp {report.version}{date})", ""]

@@ -1,6 +1,4 @@
-"""The sentences of a report for readers who are no specialists, made of its numbers and its
-description.
-"""
+"""The sentences of a report for readers who are no specialists."""
 
 from __future__ import annotations
 
@@ -54,9 +52,7 @@ def sampling(spec: dict) -> str:
 
 
 def adjacency(report: Report) -> str:
-    """The neighbouring relation: its name, and what it means; of a pair that has words of its own,
-    which orders of it count.
-    """
+    """The neighbouring relation: its name and meaning, and which orders of a pair count."""
     relation = Adjacency.checked(report.adjacency)
     meaning = relation.order_meaning if report.neighbours else relation.meaning
     return f"{relation} ({meaning})"
@@ -93,8 +89,7 @@ _ACCUSED = {1e-3: "a thousand", 1e-6: "a million"}
 
 
 def verdict(report: Report) -> list[str]:
-    """The most that an attacker can do, in sentences; every number is the upper side, rounded
-    up."""
+    """The most that an attacker can do, in sentences; numbers are upper sides, rounded up."""
     told = []
     for fpr, bracket in reversed(report.tprs):
         if fpr in _ACCUSED:

@@ -1,6 +1,4 @@
-"""Reproductions of published results: every figure and table regenerated, every printed number
-given a verdict.
-"""
+"""Reproductions of published results: figures, tables, and a verdict on every number."""
 
 from .result import Row
 from .run import FORMATS, PAPERS, Reproduction, check, items, outputs, reproduce

@@ -1,6 +1,4 @@
-"""DP-SGD on a small real data set: scikit-learn's handwritten digits, a linear classifier, Poisson
-batches, schedules allowed.
-"""
+"""DP-SGD on scikit-learn's handwritten digits: a linear classifier, Poisson batches."""
 
 from __future__ import annotations
 
@@ -40,8 +38,7 @@ class Digits(NamedTuple):
 
 @functools.cache
 def load() -> Digits:
-    """1,797 images of 8 × 8 pixels, split once and for all into 1,438 for training and 359 for
-    testing.
+    """1,797 images of 8 × 8 pixels, split into 1,438 for training and 359 for testing.
 
     Every image is scaled to unit length by itself, so that no statistic of the data set goes
     unaccounted.
@@ -81,9 +78,7 @@ def _run(
     data: Digits,
     space: int,
 ) -> jax.Array:
-    """Test accuracy of one run, from one number a step each: ``threshold`` is 2³²·p, ``size`` n·p,
-    ``rate`` the learning rate.
-    """
+    """Test accuracy of one run, from one number a step: ``threshold`` is 2³²·p, ``size`` n·p."""
     records = data.train_images.shape[0]
     optimizer = optax.sgd(1.0, momentum=MOMENTUM)
     weights = jnp.zeros((data.train_images.shape[1], CLASSES))
@@ -117,8 +112,7 @@ def train(
     seeds: Iterable[int] = range(5),
     learning_rate: ArrayLike = LEARNING_RATE,
 ) -> np.ndarray:
-    """Test accuracies of DP-SGD on the digits, for schedules of noise, clipping norm and sampling
-    rate.
+    """Test accuracies of DP-SGD on the digits, for schedules of noise, clipping and sampling.
 
     Each step draws a Poisson batch, clips every record's gradient to norm C_t, adds N(0, σ_t²C_t²)
     to the sum and divides by the expected batch size (Abadi et al. 2016). Initial weights are zero;

@@ -19,9 +19,7 @@ _LONGEST = 30  # a longer table is data behind a figure: its CSV file is enough
 
 
 def write_csv(table: Table, path: Path, question: str, fpr_floor: float | None) -> None:
-    """One table as CSV, UTF-8, below lines that begin with "#": version, date, question and FPR
-    floor (pandas: ``comment="#"``).
-    """
+    """One table as CSV, below "#" lines with version, date, question and FPR floor."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         file.write(comments(provenance(question, fpr_floor)))
         writer = csv.writer(file, lineterminator="\n")

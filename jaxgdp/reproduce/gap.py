@@ -33,8 +33,7 @@ class Gap(NamedTuple):
 
 
 def _cell_bounds(alpha: Array, upper: Array, gaussian: Array, mu: float) -> Array:
-    """Upper bound on f − f_μ in each cell: f lies below its chord and f_μ above its tangents at
-    both ends.
+    """Upper bound on f − f_μ in each cell: f is below its chord, f_μ above its end tangents.
 
     The chord minus the higher tangent is largest at an end or where the tangents meet.
     """

@@ -66,8 +66,7 @@ def renyi_epsilon(
 
 
 class RenyiCurve:
-    """ε(δ) of DP-SGD by Rényi divergences of fractional orders from 1.1 to 63, as common
-    accountants take them.
+    """ε(δ) of DP-SGD by Rényi divergences of fractional orders, as common accountants take them.
 
     Divergences by the trapezoidal rule, whose error is far below what is printed. An illustration
     of older accounting, not a bound.

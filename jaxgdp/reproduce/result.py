@@ -157,9 +157,7 @@ class Row(NamedTuple):
 def rows(
     published: list[Published], answers: Mapping[str, Number | Finding | NotHere]
 ) -> list[Row]:
-    """The verdict on every published number that has been answered, in the order of the paper's
-    list.
-    """
+    """The verdict on every published number that was answered, in the paper's order."""
     found = []
     for p in published:
         answer = answers[p.name]

@@ -37,8 +37,7 @@ class Reproduction(NamedTuple):
 
 
 def items(paper: str) -> dict[str, Item]:
-    """The figures and tables of a paper by name, each as (what it shows, function that computes
-    it).
+    """The figures and tables of a paper by name: (what it shows, function that computes it).
 
     Args:
         paper: one of ``PAPERS``.
@@ -131,8 +130,7 @@ def reproduce(
     figure_format: str = "png",
     progress: Callable[[str], None] | None = None,
 ) -> Reproduction:
-    """Regenerate figures and tables of a paper as files, and compare its numbers with certified
-    brackets.
+    """Regenerate a paper's figures and tables as files; compare its numbers with brackets.
 
     Writes, into ``output``: figures, CSV files of the numbers behind them, tables as CSV, and
     ``<paper>.md`` and ``<paper>.json`` with the verdict table: the paper's number, our bracket, and
@@ -199,9 +197,7 @@ def reproduce(
 
 
 def _need(chosen: Iterable[str], needs: dict[str, dict[str, str]]) -> None:
-    """Refuse items whose packages are missing: matplotlib for figures, and those that the paper's
-    module lists.
-    """
+    """Refuse items whose packages are missing: matplotlib, and those the paper's module lists."""
     wanted = {"matplotlib": "plot"} if any(name.startswith("figure") for name in chosen) else {}
     for name in chosen:
         wanted |= needs.get(name, {})

@@ -1,6 +1,4 @@
-"""Regret as Theorem B.2 and Algorithm 2 of Gomez 2025 compute it: at breakpoints only, and
-therefore sometimes too small.
-"""
+"""Regret as Theorem B.2 of Gomez 2025 computes it: at breakpoints only, so at times too small."""
 
 from __future__ import annotations
 
@@ -13,8 +11,7 @@ _HALVINGS = 60
 
 
 def breakpoint_regret(alpha: ArrayLike, beta: ArrayLike, mu: float) -> float:
-    """inf{κ ≥ 0: f(α_i + κ) − κ ≤ f_μ(α_i) at every breakpoint α_i} (Gomez 2025, Eq. 30), by
-    Algorithm 2.
+    """inf{κ ≥ 0: f(α_i + κ) − κ ≤ f_μ(α_i) at every α_i} (Gomez 2025, Eq. 30, Algorithm 2).
 
     Not a bound on the regret Δ: a shift has to be enough at every α, not only at breakpoints.
     Between them f is straight and f_μ convex, so the largest gap of a curve with few breakpoints

@@ -58,8 +58,7 @@ def _value(text: str) -> float:
 
 
 def shown(bracket: Bracket, digits: int = 5) -> str:
-    """A bracket as text, rounded outward: "[1.30675, 1.30683]", or one number where both sides
-    print alike.
+    """A bracket as text, rounded outward: "[1.30675, 1.30683]", or one number.
 
     Example:
         >>> shown(Bracket(1 / 3, 2 / 3), digits=2)
@@ -92,8 +91,7 @@ def judge(
     relation: str = "=",
     alternatives: Iterable[tuple[str, Bracket]] = (),
 ) -> Comparison:
-    """Compare a printed number with a bracket, and a number that differs with brackets of other
-    readings.
+    """Compare a printed number with a bracket, and one that differs with other readings.
 
     Args:
         printed: decimal text as published.

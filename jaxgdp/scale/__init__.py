@@ -1,3 +1,1 @@
-"""Grids larger than one process: a store on disk that is filled chunk by chunk, and workers
-elsewhere (extra ``scale``).
-"""
+"""Grids larger than one process: a store filled chunk by chunk, workers elsewhere (``scale``)."""

@@ -19,9 +19,7 @@ _PATIENCE = 5
 
 
 class OtherWorker(RuntimeError, ValueError):
-    """A worker is not the same as the client: raised only while it runs, and yet a matter of which
-    client was given.
-    """
+    """A worker is not the same as the client: raised while it runs, by which client was given."""
 
 
 def _same_as(there: dict[str, str]) -> None:

@@ -1,6 +1,4 @@
-"""The chunks that a store lacks are computed: here, one after another, or by the workers of a Dask
-client.
-"""
+"""The chunks that a store lacks are computed: here, or by the workers of a Dask client."""
 
 from __future__ import annotations
 

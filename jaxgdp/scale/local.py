@@ -22,9 +22,7 @@ _QUIET = {
 
 
 def cores() -> list[int]:
-    """Numbers of the cores that this process may use; none where the operating system does not
-    provide them.
-    """
+    """Numbers of the cores this process may use; none where the system does not say."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
@@ -40,8 +38,7 @@ def share(here: list[int], workers: int, position: int) -> list[int]:
 
 @contextlib.contextmanager
 def workers(number: int) -> Iterator[Client]:
-    """A ``dask.distributed.Client`` of so many processes on this machine, each with one thread for
-    tasks.
+    """A ``dask.distributed.Client`` of so many processes on this machine, one thread each.
 
     XLA and BLAS use all available cores, so each process is kept to its share before it loads them;
     one that dies is replaced. Dask's sampling profiler is off and its monitors tick slowly: with

@@ -1,6 +1,4 @@
-"""One process at a time writes a store: a lock that the operating system takes back from a dead
-process.
-"""
+"""One process at a time writes a store: a lock that dies with its process."""
 
 from __future__ import annotations
 
@@ -75,8 +73,7 @@ def _open(path: Path) -> int:
 
 @contextlib.contextmanager
 def locked(store: Path) -> Iterator[None]:
-    """Hold the lock of a store: a file beside it, ``<store>.lock``, that names the process and its
-    machine.
+    """Hold the lock of a store, ``<store>.lock``, which names the process and its machine.
 
     A lock whose process died on this machine is free; one of another machine has to be removed by
     hand.

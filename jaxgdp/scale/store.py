@@ -1,5 +1,4 @@
-"""A store of a sweep: every chunk is written once, and counts only with the marker that is written
-after all of its files.
+"""A store of a sweep: every chunk is written once, and counts only with its marker.
 
 The marker of a chunk holds the checksum of each of its files. Files are written under another name
 and renamed. A process that is killed leaves a chunk without a marker, which is computed again; a
@@ -184,9 +183,7 @@ def _to_disk(file: Path) -> None:
 
 
 def opened(path: Path, template: Template) -> Store | None:
-    """The store of this template, or None where there is nothing yet; the errors of
-    ``template.check``.
-    """
+    """The store of this template, or None if there is none yet; errors of ``template.check``."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return None
     check(path, template)

@@ -1,6 +1,4 @@
-"""The template of a store, written before its first chunk: axes, attributes, versions, question
-and date, and a fingerprint of all of it.
-"""
+"""The template of a store, written before its first chunk, with a fingerprint of its question."""
 
 from __future__ import annotations
 
@@ -91,8 +89,7 @@ def _files(template: Template) -> list[str]:
 
 
 def create(path: Path, template: Template) -> None:
-    """Write the template of a new store: beside it first, so that it is there as a whole or not at
-    all.
+    """Write the template of a new store: beside it first, so that it is whole or absent.
 
     Raises:
         FileExistsError: something else has that name.

@@ -84,8 +84,7 @@ class TradeoffCurve(Queries):
         return html_table(caption, ("quantity", "at", "lower", "upper (report)"), rows)
 
     def mu(self, fpr_floor: ArrayLike | None = None) -> Bracket:
-        """μ*: the tight Gaussian-DP parameter over FPRs from the floor to f(floor) (Gomez 2025, Eq.
-        11).
+        """μ*: the tight Gaussian-DP parameter from the FPR floor to f(floor) (Gomez 2025, Eq. 11).
 
         max over α of Φ⁻¹(1 − α) − Φ⁻¹(f(α)). It grows as the floor falls. At floor 0 it is ∞ for a
         pair with mass at infinity, and the upper side is √(Σ T/σ²) for Gaussians, subsampled or
@@ -109,8 +108,7 @@ class TradeoffCurve(Queries):
 
     @renamed_arguments(d="approximation")
     def approximate_mu(self, approximation: ArrayLike = options.APPROXIMATION) -> Bracket:
-        """d-approximate μ: f(α) ≥ (1 − d)·f_μ(α/(1 − d)) for all α, that is δ(ε) ≤ d + (1 −
-        d)·δ_μ(ε).
+        """d-approximate μ: f(α) ≥ (1 − d)·f_μ(α/(1 − d)), that is δ(ε) ≤ d + (1 − d)·δ_μ(ε).
 
         Unlike μ with a floor it holds at every FPR, and composes: √Σμ² with 1 − Π(1 − d_i).
 
@@ -143,8 +141,7 @@ class TradeoffCurve(Queries):
         return self.quantity("regret", fpr_floor)
 
     def advantage(self) -> Bracket:
-        """η = max over α of 1 − α − f(α) = δ(0): membership advantage (Yeom et al. 2018; Kulynych
-        2024).
+        """η = max over α of 1 − α − f(α) = δ(0): membership advantage (Yeom et al. 2018).
 
         Returns:
             Bracket; report the upper side.
@@ -152,9 +149,7 @@ class TradeoffCurve(Queries):
         return self.quantity("advantage")
 
     def advantage_fpr(self) -> Array:
-        """α*: the FPR of the attack that reaches the lower side of the advantage, shape of the
-        mechanism.
-        """
+        """α*: the FPR of the attack that reaches the lower side of the advantage."""
         return self._query("advantage_fpr", np.zeros(())).upper
 
     def epsilon(self, delta: ArrayLike) -> Bracket:
@@ -220,9 +215,7 @@ class TradeoffCurve(Queries):
 
     @property
     def gaussian_part_mu(self):
-        """√(Σ T/σ²) of the parts that are exactly Gaussian, shape of the mechanism: the μ that an
-        attacker reaches by using nothing else.
-        """
+        """√(Σ T/σ²) of the parts that are Gaussian: the μ that an attacker reaches by these."""
         return np.array([row[-1].gaussian_part_mu for row in self._curves]).reshape(self.shape)
 
     @property
@@ -304,8 +297,7 @@ class TradeoffCurve(Queries):
         return self.quantity("bayes_risk", prior)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the curve with its Gaussian summary and their FPR floor
-        (:func:`jaxgdp.plot.tradeoff_curve`).
+        """Draw the curve, its Gaussian summary and FPR floor (:func:`jaxgdp.plot.tradeoff_curve`).
 
         Args:
             ax: matplotlib ``Axes``, or None for the current one of pyplot.

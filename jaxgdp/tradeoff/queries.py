@@ -1,6 +1,4 @@
-"""Evaluation of a kept curve: any quantity by name, at a checked argument, with its status or with
-a warning.
-"""
+"""Evaluation of a kept curve: any quantity at a checked argument, with its status."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ from .readings import read_curves
 
 
 class ContradictionWarning(RuntimeWarning):
-    """The two sides of an answer excluded each other: an error in this library, and nothing is
-    vouched for.
-    """
+    """The two sides of an answer excluded each other: an error in this library."""
 
 
 class Queries:

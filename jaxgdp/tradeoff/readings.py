@@ -1,6 +1,4 @@
-"""One reading off many certified curves, each at its own arguments: by NumPy where they are few,
-compiled where they are many.
-"""
+"""One reading off many certified curves: by NumPy where they are few, else compiled."""
 
 from __future__ import annotations
 

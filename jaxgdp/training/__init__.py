@@ -1,5 +1,4 @@
-"""Privacy in JAX training loops: private batches, an optax transformation, a plan of the budget,
-and an account of a run.
+"""Privacy in JAX training loops: batches, an optax transformation, a plan and an account of a run.
 
     poisson         batches of static shape, and what their static shape costs
     epochs          shuffled and allocated batches, an epoch at a time

@@ -1,5 +1,4 @@
-"""An account of a run whose noise or sampling rate changes on a schedule: how often each setting
-was used.
+"""An account of a run whose noise or rate changes on a schedule: how often each setting was used.
 
     # (noise multiplier, sampling probability) of each setting
     account = accountant.init([(1.0, 0.01), (2.0, 0.02)])
@@ -43,8 +42,7 @@ def fingerprint(settings: Iterable[tuple[float, float]]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Account:
-    """Counts of steps by setting; made by :func:`init`, changed by :func:`step` and :func:`merge`,
-    never in place.
+    """Counts of steps by setting, by :func:`init`, :func:`step`, :func:`merge`; never changed.
 
     A pytree of two small integer arrays, so it goes through ``jit`` and ``scan`` and into any
     checkpoint of arrays. The settings are
@@ -277,8 +275,7 @@ def _with_settings(account: Account, settings: tuple[tuple[float, float], ...]) 
 
 
 def merge(one: Account, other: Account) -> Account:
-    """The account of two runs, or parts of a run, on the same data: settings are united and counts
-    added.
+    """The account of two runs, or parts of a run, on the same data: counts are added.
 
     It is for different steps. An account and its own checkpoint are the same steps: restore
     instead.

@@ -1,6 +1,4 @@
-"""Arguments of a training step, checked while they are traced: PRNG keys, and gradients that are
-still one per example.
-"""
+"""Arguments of a training step, checked while traced: PRNG keys, per-example gradients."""
 
 from __future__ import annotations
 
@@ -46,8 +44,7 @@ def prng_key(name: str, key: Any) -> Array:
 
 
 class ParameterShapes(NamedTuple):
-    """Shapes of parameters by their paths, in an optimiser's state: part of its structure, no
-    array.
+    """Shapes of parameters by path, in an optimiser's state: part of its structure, no array.
 
     Attributes:
         text: the shapes as Python literals, so that what stores states by their fields stores this
@@ -79,8 +76,7 @@ def _shapes(tree: PyTree) -> dict[str, tuple[int, ...]]:
 
 
 def check_one_per_example(gradients: PyTree, shapes: dict[str, tuple[int, ...]]) -> None:
-    """Refuse gradients that are not one per example: those averaged over a batch have no norm to
-    clip, whatever their leading size.
+    """Refuse gradients that are not one per example: averages have no norm to clip.
 
     Args:
         gradients: pytree of arrays.

@@ -24,8 +24,7 @@ _APART = 1.15
 
 
 def _grid(max_steps: int, every: int | None, period: int = 1) -> np.ndarray:
-    """Numbers of steps to compute: multiples of ``every``, or few where each costs most (below 100)
-    and then a constant factor apart.
+    """Numbers of steps to compute: multiples of ``every``, or a constant factor apart from 100 on.
 
     If nothing changes within a ``period``, the numbers of whole periods are computed, and the last
     step.
@@ -67,8 +66,7 @@ def plan_budget(
     progress: Count | bool | None = None,
     **others: float,
 ) -> Plan:
-    """Certified privacy of DP-SGD after 0, 1, …, ``max_steps`` steps, for use inside the training
-    loop.
+    """Certified privacy of DP-SGD after 0, 1, …, ``max_steps`` steps, to use while training.
 
     Batches are Poisson samples, or those of ``sampler``. With shuffled or allocated batches, part
     of an epoch costs on the safe side as much as the whole.
@@ -158,9 +156,7 @@ def plan_budget(
 
 
 def _refuse_not_monotone(names: tuple[str, ...], period: int, every: int | None) -> None:
-    """Raise where the table of a plan would give values for steps that are not computed, for a
-    quantity that may fall with another step.
-    """
+    """Refuse quantities that may fall with another step where steps are left out."""
     for quantity in registry.select(names):
         if quantity.monotone:
             continue

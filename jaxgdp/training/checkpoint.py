@@ -1,5 +1,4 @@
-"""Accounts on disk: JSON that is restored exactly or refused, and the same as an array for
-checkpoints of arrays.
+"""Accounts on disk: JSON, or an array for checkpoints of arrays, restored exactly or refused.
 
 The text holds a format name, a version, the settings as decimal numbers that read back to the same
 float64, the counts, and a checksum of all that. Reading returns a new account or raises; nothing
@@ -135,8 +134,7 @@ def from_json(text: str | bytes, source: str = "the checkpoint") -> Account:
 
 
 def save(account: Account, path: str | PathLike[str]) -> None:
-    """Write an account to a file, whole or not at all: an interrupted call leaves what was there
-    before.
+    """Write an account to a file, whole or not at all, also where the call is interrupted.
 
     Args:
         account: with valid counts.

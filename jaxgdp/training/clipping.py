@@ -1,6 +1,4 @@
-"""Per-example gradients, clipped and summed: no record moves the sum by more than the clipping
-norm.
-"""
+"""Per-example gradients, clipped and summed: no record moves the sum by more than the norm."""
 
 from __future__ import annotations
 
@@ -17,8 +15,7 @@ _MARGIN = 1e-4
 
 
 def per_example_gradients(loss: Callable[..., Array]) -> Callable[..., tuple[Array, PyTree]]:
-    """Gradients of a loss of one record, for a whole batch: ``vmap(value_and_grad(loss),
-    in_axes=(None, 0, …))``.
+    """Gradients of a loss of one record, for a batch: ``vmap(value_and_grad(loss), (None, 0, …))``.
 
     Args:
         loss: function (parameters, *record) → scalar loss of one record.
@@ -64,8 +61,7 @@ def _leaves(gradients: PyTree) -> tuple[list[Array], int]:
 def clipped_sum(
     gradients: PyTree, clip_norm: Array | float, mask: ArrayLike | None = None
 ) -> PyTree:
-    """Σ over the real examples of g·min(1, C/‖g‖), ‖·‖ over all parameters together (Abadi et al.
-    2016, Algorithm 1).
+    """Σ over the real examples of g·min(1, C/‖g‖), ‖·‖ over all parameters (Abadi et al. 2016).
 
     The clipping is ``optax.per_example_global_norm_clip``, given what it does not do itself:
     padding and examples whose gradient is not finite count as zero (a single NaN would otherwise be

@@ -1,5 +1,4 @@
-"""Batches that are drawn an epoch at a time: shuffled ones of fixed size, and random allocation
-(balls and bins).
+"""Batches drawn an epoch at a time: shuffled ones of fixed size, and random allocation.
 
 Both are functions of the run's key and of the step, so that a run restored from a checkpoint goes
 on with the same epoch, and a step can be drawn without the ones before it. The privacy cost of an
@@ -91,9 +90,7 @@ class ShuffleSampler(_ByEpoch):
 
     @property
     def expected_batch_size(self) -> float:
-        """b: what the noisy sum of a batch is divided by, that of the last one of an epoch
-        included.
-        """
+        """b: what the noisy sum of a batch is divided by, also of an epoch's last one."""
         return float(self.padded_size)
 
     @property
@@ -115,8 +112,7 @@ class ShuffleSampler(_ByEpoch):
 @renamed_fields(num_examples="dataset_size")
 @dataclass(frozen=True)
 class AllocationSampler(_ByEpoch):
-    """Puts every record into k of the t steps of an epoch, on its own and all of them alike; build
-    it with :func:`allocation_sampler`.
+    """Puts every record into k of the t steps of an epoch; see :func:`allocation_sampler`.
 
     Attributes:
         dataset_size: n, records in the data set.
@@ -153,8 +149,7 @@ class AllocationSampler(_ByEpoch):
 
 
 def _subsets(key: Array, number: int, of: int, size: int) -> Array:
-    """Random subsets of {0, …, of − 1}, one for each of ``number`` records, shape (size, number):
-    Floyd's algorithm.
+    """Random subsets of {0, …, of − 1}, shape (size, number), by Floyd's algorithm.
 
     For j = of − size, …, of − 1 a number is drawn from 0, …, j; if it is in the subset already, j
     itself goes there."""
@@ -209,8 +204,7 @@ def allocation_sampler(
     overflow: float = 1e-20,
     padded_size: int | None = None,
 ) -> AllocationSampler:
-    """A sampler by random allocation whose padded size is the smallest that keeps the overflow of
-    the whole run within ``overflow``.
+    """A sampler by random allocation of the smallest padded size that keeps to ``overflow``.
 
     Args:
         dataset_size: n ≥ 1, records in the data set, taken to be public.

@@ -1,5 +1,4 @@
-"""Privacy filters: budgets that stay valid when the data influence the noise, the sampling rate or
-the decision to go on.
+"""Privacy filters: budgets that hold when the data influence noise, sampling rate or stopping.
 
 A plan or an account composes settings that the data do not influence. If they do (noise that
 follows the validation loss of the same records, stopping rules on noisy statistics), the
@@ -43,8 +42,7 @@ _LARGEST_ORDER = 1024
 
 @dataclass(frozen=True)
 class Filter:
-    """A budget, what is spent of it, and how many steps were admitted: a small pytree of arrays;
-    see :func:`admit`.
+    """A budget, what is spent of it, and how many steps were admitted; see :func:`admit`.
 
     Every cost is rounded up, so steps that would use the budget up exactly need a budget a hair
     larger.
@@ -216,8 +214,7 @@ def _orders(orders: ArrayLike) -> np.ndarray:
 
 
 def gdp_cost(noise_multiplier: ArrayLike, sampling_prob: ArrayLike = 1.0) -> Array:
-    """μ² = 1/σ² of a step: of Gaussian noise, subsampled or not, as subsampling does not improve μ
-    at every FPR.
+    """μ² = 1/σ² of a step of Gaussian noise: subsampling does not improve μ at every FPR.
 
     Args:
         noise_multiplier: σ > 0, any shape; may be traced.
@@ -259,8 +256,7 @@ def _upward(value: Array) -> Array:
 def rdp_cost(
     noise_multiplier: ArrayLike, sampling_prob: ArrayLike, orders: ArrayLike
 ) -> np.ndarray:
-    """D_a of a step of Poisson-subsampled Gaussian noise, at whole orders a, in the worse of both
-    directions.
+    """D_a of a step of Poisson-subsampled Gaussian noise at whole orders a, the worse direction.
 
     log(1 + Σ_{k≥2} C(a, k)·(1 − p)^{a−k}·p^k·(e^{k(k−1)/(2σ²)} − 1))/(a − 1) (Mironov, Talwar,
     Zhang 2019, Section 3.3, less the binomial sum, so that nothing cancels); the direction with the
@@ -302,8 +298,7 @@ def rdp_cost(
 
 
 def admit(state: Filter, cost: ArrayLike) -> tuple[Filter, Array]:
-    """Ask whether a step may be taken, before it is taken; pure, for use inside ``jit`` and
-    ``scan``.
+    """Ask whether a step may be taken, before it is; pure, for use inside ``jit`` and ``scan``.
 
     Args:
         state: a filter.

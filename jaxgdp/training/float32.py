@@ -10,9 +10,7 @@ _TINY = np.finfo(np.float32).tiny  # devices may flush what is smaller to zero
 
 
 def above(value: ArrayLike) -> np.ndarray:
-    """The least float32 not below a float64 array; of what is positive, at least the smallest
-    normal number.
-    """
+    """The least float32 not below a float64 array; for positive ones a normal number."""
     value = np.asarray(value, np.float64)
     with np.errstate(over="ignore", under="ignore"):
         near = value.astype(np.float32)
@@ -21,9 +19,7 @@ def above(value: ArrayLike) -> np.ndarray:
 
 
 def below(value: ArrayLike) -> np.ndarray:
-    """The largest float32 not above a float64 array; of what is positive and below the smallest
-    normal number, zero.
-    """
+    """The largest float32 not above a float64 array; zero below the smallest normal one."""
     value = np.asarray(value, np.float64)
     with np.errstate(over="ignore", under="ignore"):
         near = value.astype(np.float32)

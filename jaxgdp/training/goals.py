@@ -28,9 +28,7 @@ class Limit:
 
 
 def score(goal: Limit | Target, own: Bracket) -> Array:
-    """Quantity over goal, at most 1 where the goal is met; NaN where there is no such number. It
-    only steers a search.
-    """
+    """Quantity over goal, at most 1 where it is met, NaN where none is; it only steers."""
     accepted = getattr(goal, "goal", None)
     if accepted is None:
         return np.full(np.shape(own.upper), np.nan)

@@ -107,9 +107,7 @@ def without_steps(name: str, asked: Mapping[str, Any]) -> float:
 
 
 def _rough_epsilon(mechanism: Composition, adjacency: Adjacency) -> Callable[[float], Array] | None:
-    """Function from δ to an upper bound on ε by Rényi DP, which need not be sharp; None where no
-    Rényi bound is known.
-    """
+    """δ ↦ an upper bound on ε by Rényi DP, which need not be sharp; None where none is known."""
     parts = list(zip(mechanism.mechanisms, mechanism.counts, strict=True))
     if adjacency.replaces or not all(isinstance(part, SubsampledGaussian) for part, _ in parts):
         return None
@@ -132,8 +130,7 @@ def certified(
     overflow: float = 0.0,
     progress: Count | bool | None = None,
 ) -> tuple[dict[str, Bracket], Array]:
-    """Brackets of quantities of a batch of mechanisms, as :func:`jaxgdp.measure` finds them,
-    widened by the overflow.
+    """Brackets of quantities as :func:`jaxgdp.measure` finds them, widened by the overflow.
 
     Args:
         mechanism: as for ``measure``.
@@ -173,9 +170,7 @@ def _at_reduced_arguments(
     d: float,
     brackets: dict[str, Bracket],
 ) -> None:
-    """Put the safe side at the argument that an overflow leaves in place of that at the argument
-    itself; the other side stays.
-    """
+    """Replace the safe side by that at the argument that an overflow leaves."""
     reduced: dict[str, float] = {}
     for quantity in selected:
         if quantity.overflow is not None and quantity.overflow.reduced is not None:

@@ -1,6 +1,4 @@
-"""The privacy of a run at each of its steps, computed before it starts and looked up while it
-goes.
-"""
+"""The privacy of a run at each of its steps, computed beforehand and looked up on the way."""
 
 from __future__ import annotations
 
@@ -34,8 +32,7 @@ _SEARCH = 10  # evaluations that a search usually takes
 
 @dataclass(frozen=True)
 class Plan:
-    """Certified quantities of every step of a run, a small pytree of int32 and float32 arrays; made
-    by :func:`jaxgdp.training.plan_budget`.
+    """Certified quantities of every step of a run, a small pytree; see :func:`plan_budget`.
 
     Attributes:
         steps: numbers of steps that were computed at first, from 0 on, increasing; those of
@@ -143,8 +140,7 @@ class Plan:
         return tuple(self.upper)
 
     def at(self, step: ArrayLike) -> dict[str, Bracket]:
-        """The privacy of the first ``step`` steps: a gather, for use inside ``jit``, ``scan``,
-        ``vmap``, ``pmap`` or ``shard_map``.
+        """The privacy of the first ``step`` steps: a gather, for use inside ``jit`` and its kin.
 
         Between computed numbers of steps, the side that grows is that of the next computed one and
         the other side that of the one before: right, as more steps never are more private. At a
@@ -201,8 +197,7 @@ class Plan:
         return found
 
     def refined(self, steps: ArrayLike, progress: Count | bool | None = None) -> Plan:
-        """The plan with more numbers of steps computed, so that :meth:`at` is as narrow there as
-        ``rtol`` requires.
+        """The plan with more numbers of steps computed, as narrow as ``rtol`` requires.
 
         Args:
             steps: whole numbers in [1, max_steps], any shape.
@@ -259,9 +254,7 @@ class Plan:
         )
 
     def _table(self, name: str) -> Bracket:
-        """The computed brackets of one quantity, as float64: beside a float32 array a limit would
-        be rounded.
-        """
+        """The computed brackets of one quantity in float64, in which a limit is not rounded."""
         return Bracket(
             np.asarray(self.lower[name], np.float64), np.asarray(self.upper[name], np.float64)
         )
@@ -279,8 +272,7 @@ class Plan:
     def max_steps_within(
         self, target: Target | None = None, *, progress: Count | bool | None = None, **limits: float
     ) -> int:
-        """The largest number of steps, up to ``max_steps``, at which every limit is certified to
-        hold.
+        """The largest number of steps, up to ``max_steps``, certified to be within every limit.
 
         The table determines between which two computed numbers of steps it lies; some between are
         then computed, about ten, until one number of steps is found within the limits and the next
@@ -327,18 +319,14 @@ class Plan:
             return self._search(target, last, count)
 
     def _tabulates(self, target: Target) -> bool:
-        """Whether a target is about a quantity of the plan at the plan's own δ, ε, FPR, d or
-        floor.
-        """
+        """Whether a target is a quantity of the plan at the plan's own argument."""
         if target.quantity not in self.upper:
             return False
         rate, asked = named(target.quantity).argument, dict(self.asked)
         return rate is None or float(target.parameters().get(rate, asked[rate])) == asked[rate]
 
     def _within(self, goals: list[Limit | Target], progress: Count | None) -> int:
-        """The last step of the plan's own table within some limits, once the table has it and the
-        step after it.
-        """
+        """The last step of the plan's own table within limits, once it and the next are there."""
         plan, tries, period = self._latest(), 0, self._run.period
         while True:
             computed = np.asarray(plan.steps)
@@ -363,8 +351,7 @@ class Plan:
         return int(computed[last]) if last >= 0 else 0
 
     def _search(self, target: Target, most: int, progress: Count | None) -> int:
-        """The last step up to ``most`` that is within a target beyond the quantities of the
-        table."""
+        """The last step up to ``most`` within a target beyond the table's quantities."""
         asked = dict(self.asked) | {
             name: float(value) for name, value in target.parameters().items()
         }
@@ -382,9 +369,7 @@ class Plan:
 
 
 def _monotone(bracket: Bracket, grows: bool) -> Bracket:
-    """Bounds on each number of steps from more and fewer steps: privacy never improves with another
-    step.
-    """
+    """Bounds on each number of steps from others: privacy never improves with a step."""
     before, after = np.maximum.accumulate, np.minimum.accumulate
     if grows:
         return Bracket(before(bracket.lower), after(bracket.upper[::-1])[::-1])

@@ -35,8 +35,7 @@ _WORD = 2.0**32
 
 
 class Batch(NamedTuple):
-    """One padded batch. How many records were drawn, and which, is secret: the accounting holds for
-    what the noise covers.
+    """One padded batch. How many records were drawn, and which, is secret.
 
     Attributes:
         indices: records, int32 of shape (padded_size,); padding repeats record 0.
@@ -53,8 +52,7 @@ class Batch(NamedTuple):
 @renamed_fields(num_examples="dataset_size")
 @dataclass(frozen=True)
 class PoissonSampler:
-    """Draws padded Poisson batches inside ``jit``, ``scan``, ``vmap`` and ``shard_map``; build it
-    with :func:`poisson_sampler`.
+    """Draws padded Poisson batches, also inside ``jit``; see :func:`poisson_sampler`.
 
     Attributes:
         dataset_size: n, records in the data set (or in one device's share of it).
@@ -115,8 +113,7 @@ class PoissonSampler:
 def overflow_probability(
     dataset_size: int, sampling_prob: float, padded_size: int, max_steps: int
 ) -> float:
-    """Bound on the probability that a run draws a batch of ``padded_size`` records or more:
-    max_steps·Pr[Bin(n, p) ≥ B].
+    """Bound on the probability of a batch of ``padded_size`` or more: max_steps·Pr[Bin(n, p) ≥ B].
 
     0 where the whole data set fits.
 
@@ -157,8 +154,7 @@ def poisson_sampler(
     overflow: float = 1e-20,
     padded_size: int | None = None,
 ) -> PoissonSampler:
-    """A sampler whose padded size is the smallest that keeps the overflow of the whole run within
-    ``overflow``.
+    """A sampler with the smallest padded size that keeps the run's overflow to ``overflow``.
 
     Args:
         dataset_size: n ≥ 1, records in the data set, taken to be public. On several devices, in one
@@ -214,8 +210,7 @@ def padded_batch(chosen: Array, padded_size: int) -> Batch:
 def checked_padding(
     dataset_size: int, rate: float, max_steps: int, overflow: float, padded_size: int | None
 ) -> tuple[int, float]:
-    """The padded size, as given or the smallest that ``overflow`` allows, and its
-    :func:`overflow_probability`.
+    """The padded size, as given or the smallest for ``overflow``, and its overflow probability.
 
     Args:
         dataset_size, rate, max_steps: as for :func:`overflow_probability`.

@@ -42,9 +42,7 @@ class Run(NamedTuple):
 
     @property
     def period(self) -> int:
-        """Steps that are accounted for together: those of an epoch; 1 where every step stands for
-        itself.
-        """
+        """Steps accounted for together: an epoch; 1 where every step stands alone."""
         return 1 if self.sampler[0] == "poisson" else int(self.sampler[1])
 
     @property
@@ -68,8 +66,7 @@ class Run(NamedTuple):
         overflow: float,
         progress: Count | bool | None = None,
     ) -> tuple[dict[str, Bracket], Array]:
-        """Brackets of quantities after numbers of steps: as
-        :func:`jaxgdp.training.overflow.certified`.
+        """Brackets after numbers of steps: as :func:`jaxgdp.training.overflow.certified`.
 
         Part of an epoch is bounded by all of it on the safe side, and by none of it on the other: a
         record may be in any of its batches.

@@ -17,9 +17,7 @@ _GUARD = 32  # a guess is flanked at this part of the gap
 
 
 def _guess(good: int, bad: int, scores: dict[int, float]) -> float | None:
-    """The step at which the power law through both ends of a gap has the score 1; from no steps on,
-    that through two ends beyond, or a root.
-    """
+    """The step where the power law through both ends of a gap (or two beyond) has score 1."""
     low, high = scores.get(good, np.nan), scores.get(bad, np.nan)
     if not 1.0 < high < np.inf:
         return None
@@ -33,8 +31,7 @@ def _guess(good: int, bad: int, scores: dict[int, float]) -> float | None:
 
 
 def candidates(good: int, bad: int, scores: dict[int, float], tries: int = 0) -> np.ndarray:
-    """Numbers of steps to evaluate next, strictly between one that is within the budget and one
-    that is not.
+    """Numbers of steps to try next, strictly between one within the budget and one beyond it.
 
     Args:
         good, bad: the largest number known to be within, the smallest known not to be.
@@ -95,9 +92,7 @@ def last_within(evaluate: Callable, good: int, bad: int) -> int:
 
 
 def narrowed(good: int, bad: int, tried: np.ndarray, met: np.ndarray) -> tuple[int, int]:
-    """The gap after some numbers of steps in it were tried: up to the last that is within, or from
-    there on.
-    """
+    """The gap once some steps in it were tried: up to the last within, or from there on."""
     last = int(np.flatnonzero(met)[-1]) if np.any(met) else -1
     if last >= 0:
         good = int(tried[last])

@@ -1,6 +1,4 @@
-"""The gradient transformation of DP-SGD for optax: clip, sum, add noise, average, count, and stop
-when the budget is spent.
-"""
+"""The gradient transformation of DP-SGD for optax, which stops when the budget is spent."""
 
 from __future__ import annotations
 
@@ -81,9 +79,7 @@ def noisy_mean(
 
 
 def _copied(key: Array) -> Array:
-    """The same key in an array of its own, so that donating a state does not delete the caller's
-    key.
-    """
+    """The same key in an array of its own, so that donating a state deletes no caller's key."""
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(
             jnp.copy(jax.random.key_data(key)), impl=jax.random.key_impl(key)

@@ -1,5 +1,4 @@
-"""dp_accounting: its events, accountants and privacy loss distributions (``pip install
-"jaxgdp[interop]"``).
+"""dp_accounting: events, accountants and loss distributions (``pip install "jaxgdp[interop]"``).
 
 import dp_accounting
 from jaxgdp.interop.dp_accounting import Accountant

@@ -117,8 +117,7 @@ class Accountant(MuOrRegret, dpa.PrivacyAccountant):
         return self._once("delta", float(target_epsilon), self.rtol)
 
     def get_true_positive_rates(self, false_positive_rates: ArrayLike, deltas: Any = None) -> Any:
-        """Largest TPR of any attack at each FPR, an upper bound; a float for a number, else an
-        array.
+        """Largest TPR of any attack at each FPR, an upper bound; a float, or an array of them.
 
         Args:
             false_positive_rates: in [0, 1].

@@ -1,6 +1,4 @@
-"""Exact pairs of the discrete mechanisms of dp_accounting, as probabilities of (record absent,
-record present).
-"""
+"""Exact pairs of dp_accounting's discrete mechanisms, as (record absent, record present)."""
 
 from __future__ import annotations
 
@@ -35,17 +33,13 @@ def special_response_pair(p: float, k: int) -> tuple[Table, Table]:
 
 
 def approximate_pair(epsilon: float, delta: float = 0.0) -> tuple[Table, Table]:
-    """The dominating pair of (ε, δ)-DP: what only one of the laws shows, and randomized response
-    (Kairouz et al. 2015).
-    """
+    """The dominating pair of (ε, δ)-DP (Kairouz et al. 2015)."""
     more, less = (1.0 - delta) / (1.0 + np.exp(-epsilon)), (1.0 - delta) / (1.0 + np.exp(epsilon))
     return (delta, float(more), float(less), 0.0), (0.0, float(less), float(more), delta)
 
 
 def sampled_pair(absent: Table, present: Table, rate: float) -> tuple[Table, Table]:
-    """The pair after Poisson sampling: P against (1 − p)·P + p·Q (Zhu, Dong & Wang 2022, Theorem
-    11).
-    """
+    """The pair after Poisson sampling: P and (1 − p)·P + p·Q (Zhu et al. 2022, Theorem 11)."""
     p, q = np.asarray(absent), np.asarray(present)
     return absent, tuple(((1.0 - rate) * p + rate * q).tolist())
 

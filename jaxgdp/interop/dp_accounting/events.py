@@ -1,6 +1,4 @@
-"""Events of dp_accounting as mechanisms: what each one costs under a neighbouring relation, or why
-nobody should say.
-"""
+"""Events of dp_accounting as mechanisms: what each one costs, or why nobody should say."""
 
 from __future__ import annotations
 
@@ -101,9 +99,7 @@ class _Place(NamedTuple):
 
     @property
     def reach(self) -> float:
-        """How far one neighbour moves a sum of values of norm one: replacing a record takes one
-        away and adds another.
-        """
+        """How far one neighbour moves a sum of values of norm one: replacing counts twice."""
         return 2.0 if self.relation == REPLACE else 1.0
 
 
@@ -267,8 +263,7 @@ def _sampled_gaussian(sigma: float, p: float) -> Spent:
 
 
 def _truncated(at: _Place) -> Spent:
-    """Poisson sampling whose batches are cut to at most B records (see
-    ``jaxgdp.TruncatedPoisson``).
+    """Poisson sampling whose batches are cut to at most B records: ``jaxgdp.TruncatedPoisson``.
 
     For special-record neighbours: if fewer than B of the other records are drawn, nothing is cut
     and the step is a Poisson-subsampled Gaussian. Else, with probability Pr[Bin(n − 1, p) ≥ B], all

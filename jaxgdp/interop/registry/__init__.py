@@ -1,5 +1,4 @@
-"""Entries of OpenDP's registry of deployments of differential privacy, read with certified brackets
-and written from reports.
+"""Entries of OpenDP's registry of deployments, read with brackets and written from reports.
 
 :func:`read` turns an entry's (ε, δ), ρ or ε into brackets of μ, advantage and TPR, names what is
 assumed, and lists where its numbers disagree with each other; ``jaxgdp.report(…).to_registry(…)``

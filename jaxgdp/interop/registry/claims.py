@@ -116,9 +116,7 @@ def plain(text: str) -> str:
 
 
 def _claim(text: str, source: str) -> StatedGuarantee:
-    """The numbers of one piece of text; a symbol with several different numbers counts as none, but
-    for the one behind "total".
-    """
+    """The numbers of a text by symbol; several different ones count as none, but for a "total"."""
     found: dict[str, list[tuple[Printed, bool]]] = {}
     for match in _CLAIM.finditer(text):
         before = text[: match.start()]
@@ -150,9 +148,7 @@ def _scale(text: str) -> tuple[float, float] | None:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, bool, str]]:
-    """(depth, listed, text) of paragraphs and bullets, in order; "•" and ";" make a list of a
-    paragraph.
-    """
+    """(depth, listed, text) of paragraphs and bullets; "•" and ";" make a list of a paragraph."""
     paragraph: list[str] = []
 
     def flush() -> Iterator[tuple[int, bool, str]]:

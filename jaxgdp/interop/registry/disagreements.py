@@ -1,6 +1,4 @@
-"""Numbers of an entry that contradict each other, as far as arithmetic can decide; every
-number is allowed its rounding.
-"""
+"""Numbers of an entry that contradict each other by arithmetic, each allowed its rounding."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""An entry of the registry: its claims, what they imply, what is assumed, and where its numbers
-disagree.
-"""
+"""An entry of the registry: its claims, what they imply, what is assumed, where it disagrees."""
 
 from __future__ import annotations
 
@@ -29,8 +27,7 @@ _PERIOD = re.compile(
 
 @dataclass(frozen=True)
 class Entry:
-    """A published use of differential privacy as the registry describes it; build it with
-    :func:`read` or :func:`from_dict`.
+    """A published use of DP as the registry describes it; from :func:`read` or :func:`from_dict`.
 
     Attributes:
         name: of the data product.

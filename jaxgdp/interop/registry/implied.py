@@ -37,8 +37,7 @@ def _share(value) -> Bracket:
 def from_epsilon_delta(
     epsilon: float, delta: float, fpr: float, fpr_floor: float
 ) -> dict[str, Bracket]:
-    """μ above a floor, μ but for probability δ, advantage and TPR of the most revealing (ε, δ)-DP
-    mechanism.
+    """μ above a floor, μ but for probability δ, advantage, TPR of the most revealing (ε, δ)-DP.
 
     Its curve is max(0, 1 − δ − e^ε·α, e^{−ε}·(1 − δ − α)) (Kairouz et al. 2015; Dong et al. 2022).
     A Gaussian curve is convex, so it lies below straight lines where it does so at their ends: μ
@@ -87,8 +86,7 @@ def from_epsilon_delta(
 
 
 def _largest_mu(rho: float, fpr_floor: float, middle: float) -> float:
-    """An upper side of μ over FPRs from the floor to where f meets the diagonal, ``middle``;
-    beyond, f is its own mirror image.
+    """An upper side of μ over FPRs from the floor to where f meets the diagonal, ``middle``.
 
     Within an interval of FPRs, −Φ⁻¹(α) is largest at its beginning and −Φ⁻¹(f(α)) at its end:
     together they bound every μ in it."""
@@ -146,9 +144,7 @@ def from_rho(rho: float, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
 
 
 def brackets(claim: StatedGuarantee, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
-    """The implications of a claim: of ρ where it is stated, else of ε with δ (0 where none is
-    stated), else of μ; nothing where none is.
-    """
+    """The implications of a claim: of ρ where stated, else of ε with δ or 0, else of μ."""
     if claim.rho is not None and claim.rho.value > 0.0:
         return from_rho(claim.rho.value, fpr, fpr_floor)
     if claim.epsilon is not None:

@@ -1,5 +1,4 @@
-"""Keys, kinds, enumerations and tiers of an entry, as OpenDP's deployments registry has them
-(``deployments-schema.yaml``, 2025).
+"""Keys, kinds, enumerations and tiers of an entry (OpenDP's ``deployments-schema.yaml``, 2025).
 
 The schema is © 2025 OpenDP, under the MIT licence; its authors name as its ground the research of
 Elena Ghazi, Priyanka Nanayakkara and Salil Vadhan."""

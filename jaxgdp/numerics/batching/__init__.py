@@ -1,5 +1,4 @@
-"""``vmap`` for NumPy: a function of single arrays run once for many rows of them, and not row after
-row.
+"""``vmap`` for NumPy: a function of single arrays run once for many rows of them.
 
 Most of what NumPy spends on small arrays is spent on each call and not on its numbers. Inside
 :func:`run` the arguments of a function are :class:`Batched`: an array with axes of rows in front,

@@ -11,9 +11,7 @@ _ROWS = 24  # of the left matrix in one of them
 
 
 def in_one_thread(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """``a @ b`` in products so small that BLAS leaves each to one thread: of two on busy cores one
-    would wait for the other.
-    """
+    """``a @ b`` in products so small that BLAS leaves each to one thread, which waits for none."""
     (number, inner), width = a.shape, b.shape[1]
     some = min(number, _ROWS)
     step = max(1, ONE_THREAD // max(1, some * inner))

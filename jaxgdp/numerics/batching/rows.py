@@ -1,5 +1,4 @@
-"""Arrays of many rows with the shape of one row, and the registry of what NumPy's functions do with
-them."""
+"""Arrays of many rows with the shape of one, and what NumPy's functions do with them."""
 
 from __future__ import annotations
 
@@ -188,8 +187,7 @@ def depth_of(arrays: Iterable) -> int:
 
 
 def lifted(a: Any, depth: int, rank: int) -> Any:
-    """The plain array of ``a`` with so many axes of rows and, between them and its own axes, as
-    many of length one as make ``rank``.
+    """The plain array of ``a`` with so many axes of rows, and ``rank`` axes of its own behind them.
 
     An array without rows stays as it is: its axes are the last ones anyway.
     """

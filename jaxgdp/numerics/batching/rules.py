@@ -29,9 +29,7 @@ def _reduction(function: Callable) -> Callable:
 
 
 def _along(function: Callable) -> Callable:
-    """From an array to one of the same shape, along an axis; along the only one if none is
-    named.
-    """
+    """From an array to one of the same shape, along an axis, by default the only one."""
 
     def rule(a: Batched, axis: Any = -1, **kwargs: Any) -> Batched:
         if axis is None and a.ndim != 1:

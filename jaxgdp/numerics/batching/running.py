@@ -70,9 +70,7 @@ def _deeper(depth: int, rows: int, room: int) -> Iterator[None]:
 
 
 def mapped(function: Callable, args: Any, room: int | None = None) -> Any:
-    """``function`` over the leading axis of all its arguments, so many rows at once as there is
-    room for (with those around).
-    """
+    """``function`` over the leading axis of all arguments, as many rows at once as have room."""
     leaves, structure = jax.tree.flatten(args)
     room = room or _HERE.room
     number, level = len(leaves[0]), _HERE.depth

@@ -56,9 +56,7 @@ def _bound(printed: str, bracket: Bracket) -> Number:
 
 
 def figure_2(quick: bool) -> Result:
-    """A fixed order against Poisson sampling with little noise: which is more private depends on
-    ε.
-    """
+    """A fixed order against Poisson sampling with little noise: the better one depends on ε."""
     sigma, batches = 0.3, 10
     epsilon = np.linspace(0.0, 24.0, 13 if quick else 121)
     curve = tradeoff(dpsgd(sigma, 1.0 / batches, batches), rtol=1e-2, fpr_floor=1e-6)
@@ -104,9 +102,7 @@ def figure_2(quick: bool) -> Result:
 
 
 def figure_3(quick: bool) -> Result:
-    """Shuffled batches that are hardly better than a fixed order, where Poisson sampling looks
-    private.
-    """
+    """Shuffled batches hardly better than a fixed order, where Poisson sampling looks private."""
     found = _found(0.4, 10_000, 12.0, (4.0, 12.0), quick)
     four, twelve = found.at(4.0), found.at(12.0)
     answers = {
@@ -130,9 +126,7 @@ def figure_3(quick: bool) -> Result:
 
 
 def figure_6(quick: bool) -> Result:
-    """σ = 0.8: the attack on shuffled batches is well below a fixed order and far above Poisson
-    sampling.
-    """
+    """σ = 0.8: the attack on shuffling is well below a fixed order, far above Poisson sampling."""
     found = _found(0.8, 1000, 4.0, (1.0, 4.0), quick)
     one, four = found.at(1.0), found.at(4.0)
     answers = {

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 def compared(
     found: Compared, axis: str, value: str, title: str, least: float | None, figure: Figure
 ) -> None:
-    """The three samplers side by side; brackets are bands, and what is known from both sides is a
-    line.
+    """The three samplers side by side: brackets as bands, lines where both sides are known.
 
     Args:
         found: x, deterministic, poisson, shuffled, renyi; what is None is not drawn.

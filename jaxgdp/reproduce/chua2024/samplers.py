@@ -1,6 +1,4 @@
-"""One epoch of the three samplers of Chua 2024, as brackets, and the Rényi bound of Poisson
-sampling beside them.
-"""
+"""One epoch of the three samplers of Chua 2024, as brackets, and Poisson's Rényi bound."""
 
 from __future__ import annotations
 

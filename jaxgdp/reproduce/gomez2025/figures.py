@@ -1,6 +1,4 @@
-"""Figures of Gomez 2025: each function takes results and a matplotlib ``Figure``, and computes
-nothing.
-"""
+"""Figures of Gomez 2025: from results, on a matplotlib ``Figure``; nothing is computed."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ def _pair(epsilon: float, delta: float) -> str:
 
 
 def profile_and_attacks(profile: Profile, figure: Figure) -> None:
-    """Figure 1: the privacy profile with single (ε, δ) pairs on it, and the attack bounds of the
-    pairs and of the whole.
-    """
+    """Figure 1: the profile with single (ε, δ) on it, and attack bounds of these and of all."""
     left, right = figure.subplots(1, 2)
     left.plot(profile.epsilon, profile.delta, color=BLACK, lw=1.8)
     left.set_yscale("log")
@@ -71,9 +67,7 @@ def profile_and_attacks(profile: Profile, figure: Figure) -> None:
 
 
 def definitions(panel: Panel, figure: Figure) -> None:
-    """Figure 2: one mechanism's exact curve and the bounds on it from other definitions of
-    privacy.
-    """
+    """Figure 2: one mechanism's exact curve, and bounds on it by other definitions."""
     ax = figure.subplots()
     tradeoff_band(
         panel.alpha, panel.beta, ax, colour=COLOURS[0], label="exact (certified)", linewidth=2.6
@@ -107,9 +101,7 @@ def three_panels(panels: list[Panel], figure: Figure) -> None:
 
 
 def curves_and_gaps(lines: list[Line], figure: Figure) -> None:
-    """Figures 5 and 6: trade-off curves beside their μ-GDP bounds, and their differences on a
-    logarithmic axis.
-    """
+    """Figures 5 and 6: trade-off curves with their μ-GDP bounds, and the differences, in log."""
     left, right = figure.subplots(1, 2)
     for line, colour, dash in zip(lines, COLOURS, DASHES, strict=False):
         gap = line.gap

@@ -29,8 +29,7 @@ _FEW_SECONDS = 10.0
 
 
 class Profile(NamedTuple):
-    """Figure 1: a Gaussian mechanism calibrated to one (ε, δ), seen through its profile and through
-    single pairs on it.
+    """Figure 1: a Gaussian calibrated to one (ε, δ), by its profile and by single pairs on it.
 
     Attributes:
         mu: μ.
@@ -74,9 +73,7 @@ class Panel(NamedTuple):
 
 
 def figure_1(quick: bool) -> Result:
-    """The profile of an algorithm calibrated to (8, 1e-5), and what single pairs (ε, δ) say about
-    attacks on it.
-    """
+    """The profile of an algorithm calibrated to (8, 1e-5), and what single pairs say of it."""
     mu = float(gdp.mu_from_epsilon_delta(epsilon=EPSILON, delta=DELTA))
     deltas = (DELTA, 1e-9, 1e-3, 1e-2, 0.1, 0.3)
     pairs = tuple((float(gdp.epsilon(delta=d, mu=mu)), d) for d in deltas)
@@ -158,9 +155,7 @@ def _panel(title: str, curve: TradeoffCurve, quick: bool, extra: Iterable[float]
 
 
 def figure_2(quick: bool) -> Result:
-    """The discrete Gaussian mechanism, σ = 1, and what other definitions of privacy say about
-    it.
-    """
+    """The discrete Gaussian, σ = 1, and what other definitions of privacy say about it."""
     sigma, delta = 1.0, DELTA
     rho = 1.0 / (2.0 * sigma**2)
     curve = tradeoff(DiscreteGaussian(sigma=sigma))
@@ -204,9 +199,7 @@ def figure_2(quick: bool) -> Result:
 
 
 def _discrete_gaussian_breakpoints(sigma: float) -> tuple[Array, Array]:
-    """(α, β) of the tests "output at least m" of N_Z(0, σ²) against N_Z(1, σ²), summed over
-    integers (Canonne et al. 2020).
-    """
+    """(α, β) of the tests "output ≥ m" of N_Z(0, σ²) against N_Z(1, σ²) (Canonne et al. 2020)."""
     k = np.arange(-40, 42)
     null, alternative = (np.exp(-0.5 * ((k - shift) / sigma) ** 2) for shift in (0, 1))
     total = np.sum(null)

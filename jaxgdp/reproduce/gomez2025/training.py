@@ -104,9 +104,7 @@ def _largest(brackets: list[Bracket]) -> Bracket:
 
 
 def hyperparameters(name: str, quick: bool) -> Result:
-    """Table 4 or 5: the ε printed for each column, the certified ε and what Rényi accounting gives
-    for two training-set sizes.
-    """
+    """Table 4 or 5: ε as printed, certified, and by Rényi accounting for two training sets."""
     delta = float(read("gomez2025")[name]["delta"])
     stated, other = (runs(quick)[name, n] for n in (STATED, OTHER))
     renyi = [
@@ -159,9 +157,7 @@ def hyperparameters(name: str, quick: bool) -> Result:
 
 
 class Line(NamedTuple):
-    """One mechanism of Figure 5 or 6: its certified curve, the Gaussian one below it, and their
-    largest distance.
-    """
+    """One mechanism of Figure 5 or 6: its curve, the Gaussian below it, their distance."""
 
     label: str
     noise_multiplier: float
@@ -180,9 +176,7 @@ def _line(epsilon: str, sigma: float, steps: int, rate: float, quick: bool) -> L
 
 
 def lines(name: str, quick: bool) -> list[Line]:
-    """The four mechanisms of Figure 5 (Table 4) or Figure 6 (Table 5), ε = 1, 2, 4, 8, at the
-    stated sampling rate.
-    """
+    """The mechanisms of Figure 5 (Table 4) or 6 (Table 5), ε = 1, 2, 4, 8, at the stated rate."""
     wanted = [str(float(e)) for e in read("gomez2025")["table-2"]["epsilon"]]
     chosen = [r for r in runs(quick)[name, STATED] if r.epsilon in wanted]
     return [

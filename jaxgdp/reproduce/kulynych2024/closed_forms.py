@@ -1,6 +1,4 @@
-"""Noise of the Gaussian mechanism for an attack risk, in closed form (Kulynych 2024, Appendix B),
-at sensitivity 1.
-"""
+"""Noise of a Gaussian of sensitivity 1 for an attack risk (Kulynych 2024, Appendix B)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Figures of Kulynych 2024: each function takes results and a matplotlib ``Figure``, and computes
-nothing.
-"""
+"""Figures of Kulynych 2024: from results, on a ``Figure``; nothing is computed."""
 
 from __future__ import annotations
 
@@ -109,9 +107,7 @@ def rate_panels(pair: Pair, figure: Figure) -> None:
 
 
 class Touching(NamedTuple):
-    """What Figure 5 shows: two curves, the ε of each at δ, the line that touches the second one,
-    and the target.
-    """
+    """What Figure 5 shows: two curves with their ε at δ, a touching line, and the target."""
 
     alpha: np.ndarray
     beta: Bracket
@@ -161,9 +157,7 @@ def touching_lines(found: Touching, figure: Figure) -> None:
 
 
 def cost_panels(cost: Cost, advantage: float, figure: Figure) -> None:
-    """Figure 6: FNR of the Gaussian mechanism by both calibrations, and what direct calibration
-    costs, beside the generic mechanism.
-    """
+    """Figure 6: FNR of the Gaussian by both calibrations, and the cost of direct calibration."""
     left, right = figure.subplots(1, 2)
     curves = cost.gaussian_standard, cost.gaussian_direct
     _both(left, cost.alpha, *curves, name="advantage", lw=1.8)

@@ -1,6 +1,4 @@
-"""Figures 2, 3(b) and 6 of Kulynych 2024: single mechanisms in closed form, and what calibration to
-an advantage costs.
-"""
+"""Figures 2, 3(b), 6 of Kulynych 2024: closed forms, and the cost of an advantage."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ _SLACK = 1e-12  # rounding of the closed forms
 
 
 class Region(NamedTuple):
-    """One panel of Figure 2: the curve of any (ε, δ)-DP mechanism and that of the Gaussian
-    mechanism that just meets it.
-    """
+    """One panel of Figure 2: the curve of any (ε, δ)-DP mechanism, and of the Gaussian."""
 
     epsilon: float
     delta: float
@@ -147,9 +143,7 @@ def _bound_on_advantage(panels: list[Region]) -> Finding:
 
 
 class Cost(NamedTuple):
-    """FNR by standard and by direct calibration to one advantage, of the generic mechanism and of
-    the Gaussian one.
-    """
+    """FNR by either calibration to one advantage, of the generic mechanism and the Gaussian."""
 
     alpha: Array
     generic_standard: Array

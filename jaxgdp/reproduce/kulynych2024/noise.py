@@ -56,8 +56,7 @@ class Pair(NamedTuple):
 
 
 def smallest_noise(target: targets.Target, quick: bool) -> Bracket:
-    """Certified bracket of the smallest noise multiplier that meets a target, for DP-SGD with p =
-    0.001 and T = 10,000.
+    """Certified bracket of the smallest noise that meets a target: p = 0.001, T = 10,000.
 
     The upper side is the calibration; at the lower side the other side of the bracket already
     breaks the target, so an attack exists that less noise does not stop.
@@ -258,9 +257,7 @@ def _renyi() -> _Line:
 
 
 def figure_5(quick: bool) -> Result:
-    """Where the gain comes from: two trade-off curves and the (ε, δ) that meet TPR ≤ 0.5 at FPR
-    0.1.
-    """
+    """Where the gain comes from: two curves, and (ε, δ) that meet TPR ≤ 0.5 at FPR 0.1."""
     tpr, fpr = _TARGET
     pair = by_rates(quick)
     (i,) = np.flatnonzero((pair.risk["fpr"] == fpr) & (pair.risk["tpr"] == tpr))

@@ -1,6 +1,4 @@
-"""Standard calibration as Kulynych 2024 describes it: from error rates to the ε that every (ε,
-δ)-DP mechanism needs, and back.
-"""
+"""Standard calibration of Kulynych 2024: from error rates to the ε needed, and back."""
 
 from __future__ import annotations
 
@@ -12,8 +10,7 @@ from ...numerics.validation import broadcast, open_unit
 
 
 def epsilon_for_rates(fpr: ArrayLike, fnr: ArrayLike, delta: ArrayLike) -> Array:
-    """Largest ε at which every (ε, δ)-DP mechanism keeps attacks of this FPR at this FNR or above:
-    Eq. 5 solved for ε.
+    """Largest ε at which (ε, δ)-DP keeps attacks of this FPR at this FNR or above (Eq. 5).
 
     ε = max(log((1 − δ − β)/α), log((1 − δ − α)/β)), the larger of what the two lines of the curve
     allow.

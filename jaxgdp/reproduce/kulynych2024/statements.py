@@ -1,6 +1,4 @@
-"""What Kulynych 2024 says in Section 3.3 and Appendix B: times, an asymptotic μ, and closed forms
-of the Gaussian mechanism.
-"""
+"""Kulynych 2024, Section 3.3 and Appendix B: times, an asymptotic μ, closed forms."""
 
 from __future__ import annotations
 

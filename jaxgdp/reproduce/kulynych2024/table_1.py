@@ -1,6 +1,4 @@
-"""Table 1 of Kulynych 2024: FNR from FPR and another measure of risk, as printed and as derived,
-checked in exact fractions.
-"""
+"""Table 1 of Kulynych 2024: FNR from FPR and another risk, checked in exact fractions."""
 
 from __future__ import annotations
 
@@ -65,8 +63,7 @@ def _exchanged(a: Fraction, b: Fraction) -> Fraction:
 
 
 def returns_fnr(risk: Formula, formula: Formula) -> bool:
-    """Whether a formula gives β back from α and risk(α, β), in exact fractions at every rational
-    point tried.
+    """Whether a formula gives β back from α and risk(α, β), in exact fractions.
 
     Example:
         >>> returns_fnr(lambda a, b: 1 - a - b, lambda a, r: 1 - a - r)

@@ -1,6 +1,4 @@
-"""Figure 1 of Kulynych 2024: the risk of the models it trains by both readings, and the accuracy of
-a model that can be trained here.
-"""
+"""Figure 1 of Kulynych 2024: the risk of its models, and a model that is trained here."""
 
 from __future__ import annotations
 
@@ -65,9 +63,7 @@ def risk(batch: Callable[[Array], Composition], number: int, rtol: float) -> Ris
 
 @functools.cache
 def language(quick: bool) -> tuple[Array, int, Risk, Risk]:
-    """GPT-2 on SST-2: noise multipliers, steps as stated, risk as stated, and risk of the runs in
-    the authors' repository.
-    """
+    """GPT-2 on SST-2: noise, steps as stated, risk as stated and of the authors' repository."""
     paper = read("kulynych2024")["language"]
     sigma = np.array([float(s) for s in paper["sigma"]])
     rate = paper["batch"] / paper["records"]
@@ -120,9 +116,7 @@ def _lower_risk(found: Risk, what: str) -> Finding:
 
 
 def _gain(theirs: Risk) -> Finding:
-    """Does the run with the least noise, read directly, risk no more than the run with the most
-    noise, read by its ε?
-    """
+    """Does least noise, read directly, risk no more than most noise, read by its ε?"""
     direct, standard = float(theirs.direct.upper[0, 0]), float(theirs.standard[-1, 0])
     accuracy = read("kulynych2024")["language"]["repository_accuracy"]
     gain = 100.0 * (accuracy[0] - accuracy[-1])
@@ -278,9 +272,7 @@ def figure_1_digits(quick: bool) -> Result:
 
 
 def _gains_on_digits(seeds: int) -> list[tuple[tuple[float, float], Trained, Trained]]:
-    """At each risk: the model trained with the noise of standard calibration, and with that of
-    direct calibration.
-    """
+    """At each risk: the models trained with the noise of standard and of direct calibration."""
     tpr, fpr = (np.array(column) for column in zip(*_RISKS, strict=True))
     epsilon = epsilon_for_rates(fpr, 1.0 - tpr, DELTA)
     standard = calibrate(

@@ -23,17 +23,13 @@ def setting() -> tuple[float, int]:
 
 
 def curve(quick: bool) -> TradeoffCurve:
-    """Certified trade-off curve of the composition: the optimal composition theorem's (Kairouz et
-    al. 2015).
-    """
+    """Certified curve of the composition, by the optimal theorem (Kairouz et al. 2015)."""
     epsilon, uses = setting()
     return tradeoff(compose([(PureDP(epsilon), uses)]), rtol=1e-3 if quick else 1e-5)
 
 
 def by_parts() -> tuple[float, float]:
-    """μ of the composition from that of one use: of any ε-DP mechanism (Theorem 5.1), and of
-    Laplace noise (head algorithm).
-    """
+    """μ of the composition from one use: any ε-DP mechanism (Theorem 5.1), Laplace noise."""
     epsilon, uses = setting()
     one = float(gdp.mu_from_pure_dp(epsilon=epsilon))
     laplace = float(head_mu(Laplace(1.0 / epsilon), epsilon, 1e-6).upper)

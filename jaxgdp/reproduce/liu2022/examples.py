@@ -23,9 +23,7 @@ def _grid(quick: bool) -> int:
 
 
 def crossing(refined: Profile, mu: float) -> float | None:
-    """The first corner of a refined profile, a statement that no other one improves, above the
-    profile of μ-GDP, if any is.
-    """
+    """The first corner of a refined profile above the profile of μ-GDP, if any is."""
     above = refined.delta > gdp.delta(epsilon=refined.epsilon, mu=mu) * (1.0 + 1e-11)
     return float(refined.epsilon[np.argmax(above)]) if np.any(above) else None
 
@@ -146,9 +144,7 @@ def figure_2(quick: bool) -> Result:
 
 
 def _staircases() -> Finding:
-    """Between both staircases lies the transformation, and they are at most √(π/2) times the width
-    apart on one value of δ.
-    """
+    """The transformation lies between both staircases, √(π/2) widths apart at most at one δ."""
     worst, inside = 0.0, True
     for _, profile, _ in profiles.three():
         refined = profiles.statements(profile, 60.0, 401)

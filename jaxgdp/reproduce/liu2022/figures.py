@@ -42,8 +42,7 @@ def profiles(
     reference: list[tuple[float, Array]],
     figure: Figure,
 ) -> None:
-    """Figure 1: profiles as inverted (dashed) and refined, left as they are, right in the log with
-    those of Gaussian mechanisms.
+    """Figure 1: profiles as inverted (dashed) and refined; right in the log, with Gaussian ones.
 
     Args:
         epsilon: ε.

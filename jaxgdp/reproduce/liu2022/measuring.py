@@ -1,6 +1,4 @@
-"""Section 4 of Liu 2022: the head algorithm, the gap beyond the head, clip and rectify, and
-sampling (Figure E.2).
-"""
+"""Section 4 of Liu 2022: the head, the gap beyond, clip and rectify, sampling (Figure E.2)."""
 
 from __future__ import annotations
 

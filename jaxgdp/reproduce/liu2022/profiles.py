@@ -1,6 +1,4 @@
-"""The three examples of Liu 2022: privacy profiles in closed form, and what is known of their tails
-(Section 2).
-"""
+"""The three examples of Liu 2022: closed privacy profiles and their tails (Section 2)."""
 
 from __future__ import annotations
 

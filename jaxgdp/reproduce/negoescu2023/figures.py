@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 
 def landscape(strategies: list[Strategy], data: str, utility: str, figure: Figure) -> None:
-    """Figures 1 and 2: each strategy a point, error bars from the least to the largest of its
-    seeds.
-    """
+    """Figures 1 and 2: each strategy a point, error bars over all of its seeds."""
     ax = figure.subplots()
     for number, s in enumerate(strategies):
         private = s.epsilon is not None

@@ -1,6 +1,4 @@
-"""Figure 6 of Negoescu 2023: Kolmogorov-Smirnov p-values of mixtures fitted to transformed training
-losses.
-"""
+"""Figure 6 of Negoescu 2023: Kolmogorov-Smirnov p-values of mixtures fitted to losses."""
 
 from __future__ import annotations
 

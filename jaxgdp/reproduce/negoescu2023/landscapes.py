@@ -1,6 +1,4 @@
-"""Figures 1 and 2 of Negoescu 2023: Epsilon* and utility of models trained with and without DP-SGD;
-and Theorem 2 on these models.
-"""
+"""Figures 1, 2 and Theorem 2 of Negoescu 2023: Epsilon* and utility, with and without DP-SGD."""
 
 from __future__ import annotations
 
@@ -55,9 +53,7 @@ def _below_epsilon(data: Data, private: list[Strategy]) -> Finding:
 
 
 def _order(low: np.ndarray, high: np.ndarray) -> bool | None:
-    """Whether a mean over seeds is below another: yes, no, or None where they are the wrong way
-    round by less than two standard errors.
-    """
+    """Whether a mean is below another; None where they are reversed by under 2 standard errors."""
     gap = float(high.mean() - low.mean())
     error = float(np.sqrt(low.var(ddof=1) / len(low) + high.var(ddof=1) / len(high)))
     return decided(gap > 0.0, gap < -2.0 * error)
@@ -176,9 +172,7 @@ def figure_2(quick: bool) -> Result:
 
 
 def _star_at(fpr: np.ndarray, fnr: np.ndarray, delta: float) -> np.ndarray:
-    """ε* with every rate allowed, 0 and 1 included, so that it may be ∞: the statement of the
-    theorem removes none.
-    """
+    """ε* with every rate allowed, 0 and 1 included, so that it may be ∞."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = (
             (1 - delta - fnr) / fpr,
@@ -190,9 +184,7 @@ def _star_at(fpr: np.ndarray, fnr: np.ndarray, delta: float) -> np.ndarray:
 
 
 def theorem_2(quick: bool) -> Result:
-    """ε̄ ≤ log E[e^{ε*}], each of the two over the same models, quantiles of the losses as
-    thresholds.
-    """
+    """ε̄ ≤ log E[e^{ε*}], both over the same models, quantiles of losses as thresholds."""
     data, strategies = many(quick)
     delta = delta_of(len(data.labels))
     rates = np.linspace(0.01, 0.99, 99)

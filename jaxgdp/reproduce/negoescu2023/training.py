@@ -1,6 +1,4 @@
-"""Networks trained with and without DP-SGD, several seeds at once, and their losses of training and
-other records.
-"""
+"""Networks trained with and without DP-SGD, several seeds at once, and their losses."""
 
 from __future__ import annotations
 
@@ -110,8 +108,7 @@ def _loss(weights: Weights, x: jax.Array, label: jax.Array) -> jax.Array:
 
 
 def margin_loss(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """−(log p − log(1 − p)) of the true class: the loss of the paper's attacker (its footnote 1),
-    both for two classes and for many.
+    """−(log p − log(1 − p)) of the true class: the loss of the paper's attacker (footnote 1).
 
     Args:
         logits: shape (n, classes).
@@ -203,9 +200,7 @@ def _scored(weights: Weights, inputs: np.ndarray) -> np.ndarray:
 
 
 def _utility(data: Data, logits: np.ndarray) -> float:
-    """Accuracy, or area under the receiver operating characteristic for two classes, on records not
-    trained on.
-    """
+    """Accuracy on other records, or for two classes the area under the ROC curve."""
     if data.classes > 2:
         return float(np.mean(np.argmax(logits, axis=1) == data.other_labels))
     score = logits[:, 1] - logits[:, 0]
