@@ -7,7 +7,8 @@ compared by another.
 Two thousand compositions of one to three mechanisms of every class are measured by NumPy, each for
 one to three quantities and one adjacency, so that every class meets every quantity and every
 adjacency; and some batches by the executors that compile. What is refused is compared, too. Both
-runs are fresh processes, and every executor is named."""
+runs are fresh processes, and every executor is named. (``random_mechanisms.py`` goes along with this
+file.)"""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ import time
 from multiprocessing import get_context
 
 import numpy as np
+from random_mechanisms import CLASSES, SLOW, log_uniform
 
 import jaxgdp
 
@@ -38,87 +40,14 @@ APPROXIMATION = "d" if jaxgdp.__version__.startswith("0.2.") else "approximation
 RTOL = (1e-2, 1e-3)
 
 
-def _log_uniform(rng, low: float, high: float) -> float:
-    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
-
-
-def _pmfs(rng):
-    p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
-    if rng.random() < 0.3:
-        p = np.append(p, 0.0)
-        q = np.append(0.99 * q, 0.01)
-    return jaxgdp.FromPMFs(p, q)
-
-
-def _densities(rng):
-    x, scale = np.linspace(-12.0, 13.0, 101), rng.uniform(1.0, 3.0)
-    return jaxgdp.FromDensities.normalized(x, -np.abs(x) / scale, -np.abs(x - 1.0) / scale)
-
-
-# class → (a mechanism, the largest number of its uses)
-CLASSES = {
-    "SubsampledGaussian": lambda r: (
-        jaxgdp.SubsampledGaussian(_log_uniform(r, 0.6, 20.0), _log_uniform(r, 1e-3, 0.9)),
-        3000,
-    ),
-    "Gaussian": lambda r: (jaxgdp.Gaussian(_log_uniform(r, 0.5, 50.0)), 100),
-    "Laplace": lambda r: (jaxgdp.Laplace(_log_uniform(r, 1.0, 30.0)), 30),
-    "SubsampledLaplace": lambda r: (
-        jaxgdp.SubsampledLaplace(_log_uniform(r, 0.7, 5.0), _log_uniform(r, 1e-2, 0.9)),
-        50,
-    ),
-    "DiscreteGaussian": lambda r: (jaxgdp.DiscreteGaussian(_log_uniform(r, 2.0, 10.0)), 20),
-    "DiscreteLaplace": lambda r: (jaxgdp.DiscreteLaplace(_log_uniform(r, 1.0, 8.0)), 20),
-    "RandomizedResponse": lambda r: (jaxgdp.RandomizedResponse(_log_uniform(r, 0.1, 2.0)), 20),
-    "PureDP": lambda r: (jaxgdp.PureDP(_log_uniform(r, 0.05, 1.0)), 20),
-    "ApproximateDP": lambda r: (
-        jaxgdp.ApproximateDP(_log_uniform(r, 0.05, 1.0), _log_uniform(r, 1e-12, 1e-6)),
-        20,
-    ),
-    "ExponentialMechanism": lambda r: (jaxgdp.ExponentialMechanism(_log_uniform(r, 0.1, 1.0)), 10),
-    "RandomAllocation": lambda r: (
-        jaxgdp.RandomAllocation(_log_uniform(r, 1.0, 4.0), int(r.integers(5, 40))),
-        2,
-    ),
-    "TruncatedPoisson": lambda r: (
-        jaxgdp.TruncatedPoisson(_log_uniform(r, 0.9, 3.0), _log_uniform(r, 0.01, 0.1), 120, 1000),
-        60,
-    ),
-    "FixedSize": lambda r: (
-        jaxgdp.FixedSize(_log_uniform(r, 2.0, 5.0), int(r.integers(10, 60)), 1000),
-        6,
-    ),
-    "FromPMFs": lambda r: (_pmfs(r), 5),
-    "FromProfile": lambda r: (
-        jaxgdp.FromProfile([0.0, 0.5, 1.0], [0.2, 0.1, float(r.choice([0.0, 0.01]))]),
-        4,
-    ),
-    "FromDensities": lambda r: (_densities(r), 6),
-    "Deterministic": lambda r: (
-        jaxgdp.Deterministic(_log_uniform(r, 1.5, 6.0), int(r.integers(2, 9))),
-        7,
-    ),
-    "Shuffled": lambda r: (
-        jaxgdp.Shuffled(_log_uniform(r, 0.5, 2.5), int(r.integers(10, 200)), 1),
-        2,
-    ),
-}
-SLOW = (
-    "RandomAllocation",
-    "TruncatedPoisson",
-    "FixedSize",
-    "Shuffled",
-)  # one of these in a composition, at most
-
-
 def _at(rng) -> dict[str, float]:
     return {
-        "delta": _log_uniform(rng, 1e-10, 1e-2),
+        "delta": log_uniform(rng, 1e-10, 1e-2),
         "epsilon": float(rng.uniform(0.0, 4.0)),
-        "fpr": _log_uniform(rng, 1e-8, 0.3),
+        "fpr": log_uniform(rng, 1e-8, 0.3),
         "prior": float(rng.uniform(0.05, 0.95)),
-        APPROXIMATION: _log_uniform(rng, 1e-10, 1e-3),
-        "fpr_floor": _log_uniform(rng, 1e-12, 1e-2),
+        APPROXIMATION: log_uniform(rng, 1e-10, 1e-3),
+        "fpr_floor": log_uniform(rng, 1e-12, 1e-2),
     }
 
 

@@ -20,11 +20,12 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 
 def newest(folder: Path) -> list[dict]:
-    """The newest run of each device (at each accuracy), CPU first."""
+    """The newest run of each device (of each domain and accuracy), CPU first."""
     runs = {}
     for path in sorted(folder.glob("*.json")):
         run = json.loads(path.read_text())
-        key = (run["machine"]["platform"] != "cpu", run["machine"]["device"], -run.get("rtol", 0.0))
+        machine, domain = run["machine"], run.get("domain", "")
+        key = (machine["platform"] != "cpu", machine["device"], domain, -run.get("rtol", 0.0))
         if key not in runs or run["date"] >= runs[key]["date"]:
             runs[key] = run
     return [runs[key] for key in sorted(runs)]
