@@ -7,7 +7,7 @@ compared by another.
 Two thousand compositions of one to three mechanisms of every class are measured by NumPy, each for
 one to three quantities and one adjacency, so that every class meets every quantity and every
 adjacency; and some batches by the executors that compile. What is refused is compared, too. Both
-runs are fresh processes, and every executor is named. (``random_mechanisms.py`` goes along with this
+runs are fresh processes, and every executor is named. (``random_mechanisms.py`` goes with this
 file.)"""
 
 from __future__ import annotations
