@@ -23,9 +23,6 @@ def audit_verdict(verdict: Any, ax: Axes) -> Axes:
         verdict: from ``jaxgdp.audit.verdict`` or ``jaxgdp.audit.one_run_verdict`` (of one run, the
             claim only).
         ax: matplotlib ``Axes``.
-
-    Returns:
-        The same ``ax``.
     """
     from matplotlib.patches import Rectangle
 

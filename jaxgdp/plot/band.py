@@ -31,9 +31,6 @@ def band(
         side: "upper" or "lower", the one to report, drawn as the line. Few points get a marker
             each, so that the straight lines between them are not taken for answers.
 
-    Returns:
-        The same ``ax``.
-
     Raises:
         ValueError: the lengths differ, or ``side`` is neither.
 

@@ -31,9 +31,6 @@ def bridge_panels(
         mu: the μ.
         fpr_floor: from which FPR on it holds; 0 for everywhere.
         figure: matplotlib ``Figure`` to draw on.
-
-    Returns:
-        The same ``figure``.
     """
     left, middle, right = figure.subplots(1, 3)
     name = rf"$\mu$ = {rounded_up(mu)}"

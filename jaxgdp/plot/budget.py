@@ -26,9 +26,6 @@ def budget(plan: Any, ax: Axes, quantity: str = "mu", limit: float | None = None
         quantity: one that the plan has.
         limit: the budget, or None.
 
-    Returns:
-        The same ``ax``.
-
     Raises:
         ValueError: the plan does not have the quantity.
 

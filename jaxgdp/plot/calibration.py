@@ -33,9 +33,6 @@ def calibration_curves(
         ax: matplotlib ``Axes`` to draw on.
         axis_label: of ``values``, with its unit.
         parameter_label: of the parameter solved for.
-
-    Returns:
-        The same ``ax``.
     """
     for number, (name, calibration) in enumerate(found.items()):
         value, rejected = (

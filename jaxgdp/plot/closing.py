@@ -21,9 +21,6 @@ def closing_brackets(
         found: mapping from a name to the brackets at each of them.
         ax: matplotlib ``Axes`` to draw on.
 
-    Returns:
-        The same ``ax``.
-
     Raises:
         ValueError: a bracket reaches outside the one before it, which none of the library's may.
     """

@@ -27,9 +27,6 @@ def regret_heat_map(dataset: Dataset, axes: Any) -> Any:
         dataset: from ``jaxgdp.landscape.landscape`` or ``jaxgdp.sweep`` with the regret.
         axes: as many matplotlib ``Axes`` as the data set has numbers of steps.
 
-    Returns:
-        The same ``axes``.
-
     Raises:
         ValueError: there are more or fewer axes than numbers of steps.
         ImportError: matplotlib is missing (the ``plot`` extra).

@@ -22,9 +22,6 @@ def parts(brackets: Mapping[str, Bracket], total: Bracket, fpr_floor: float, ax:
         total: bracket of the μ of all of them.
         fpr_floor: of all μ.
         ax: matplotlib ``Axes`` to draw on.
-
-    Returns:
-        The same ``ax``.
     """
     names = [*brackets, "all"]
     found = [*brackets.values(), total]

@@ -22,9 +22,6 @@ def risks_against_noise(
         quantities: names of probabilities that the data set has, such as "advantage", "tpr" or
             "delta".
 
-    Returns:
-        The same ``ax``.
-
     Raises:
         ValueError: the data set lacks a quantity, or it is no probability that grows with the
             privacy loss.

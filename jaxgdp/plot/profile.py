@@ -28,9 +28,6 @@ def privacy_profile(curve: Any, epsilon: Array, ax: Axes, *, gaussian: bool = Tr
         epsilon: ε ≥ 0 in nats, increasing.
         ax: matplotlib ``Axes`` to draw on.
         gaussian: whether to draw δ_μ.
-
-    Returns:
-        The same ``ax``.
     """
     delta = curve.delta(epsilon)
     band(epsilon, delta, ax, label=r"certified $\delta(\varepsilon)$")
@@ -59,9 +56,6 @@ def epsilon_against_delta(curves: Mapping[str, Any], delta: Array, ax: Axes) -> 
         curves: mapping from a name to a curve from ``jaxgdp.tradeoff``, each of one mechanism.
         delta: in (0, 1), increasing.
         ax: matplotlib ``Axes`` to draw on.
-
-    Returns:
-        The same ``ax``.
     """
     for number, (name, curve) in enumerate(curves.items()):
         band(delta, curve.epsilon(delta), ax, label=name, number=number, lines=len(curves))
@@ -79,9 +73,6 @@ def gdp_transformation(epsilon: Array, transformation: Bracket, mu: float, ax: A
         transformation: bracket there.
         mu: the μ.
         ax: matplotlib ``Axes`` to draw on.
-
-    Returns:
-        The same ``ax``.
     """
     shown = np.isfinite(transformation.upper)
     lower, upper = transformation.lower[shown], transformation.upper[shown]

@@ -29,9 +29,6 @@ def regret_landscape(
             the panels of :func:`regret_panels`.
         legend: whether to name σ and T beside the axes.
 
-    Returns:
-        The same ``ax``.
-
     Raises:
         ImportError: matplotlib is missing (the ``plot`` extra).
         KeyError: the data set does not have ``num_steps``.
@@ -113,9 +110,6 @@ def regret_panels(dataset: Dataset, figure: Figure) -> Figure:
     Args:
         dataset: from ``jaxgdp.landscape.landscape`` or ``jaxgdp.sweep`` with μ and regret.
         figure: matplotlib ``Figure`` to draw on.
-
-    Returns:
-        The same ``figure``.
 
     Raises:
         ImportError: matplotlib is missing (the ``plot`` extra).

@@ -39,9 +39,6 @@ def sampler_bands(
         quantity: one that the data set has.
         legend: whether to name the samplers within the axes.
 
-    Returns:
-        The same ``ax``.
-
     Raises:
         ValueError: the data set does not have the quantity.
     """
@@ -97,9 +94,6 @@ def sampler_panels(
         dataset: from ``jaxgdp.compare_samplers``.
         figure: matplotlib ``Figure`` to draw on.
         quantities: names that the data set has.
-
-    Returns:
-        The same ``figure``.
 
     Raises:
         ValueError: the data set does not have a quantity.

@@ -18,9 +18,6 @@ def noise_schedules(schedules: Mapping[str, Any], ax: Axes) -> Axes:
         schedules: mapping from a name to a schedule with ``noise_multiplier`` and ``num_steps`` of
             each stage (``jaxgdp.optimize(…).schedule``).
         ax: matplotlib ``Axes`` to draw on.
-
-    Returns:
-        The same ``ax``.
     """
     highest, edges = 0.0, np.zeros(1)
     for number, (name, schedule) in enumerate(schedules.items()):

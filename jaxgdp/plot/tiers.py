@@ -17,9 +17,6 @@ def report_tier(report: Any, curve: Any, ax: Axes) -> Axes:
         curve: from ``jaxgdp.tradeoff``, of the same mechanism with the same floor.
         ax: matplotlib ``Axes`` to draw on.
 
-    Returns:
-        The same ``ax``.
-
     Raises:
         ValueError: the curve's floor is not the report's.
     """

@@ -50,9 +50,6 @@ def tradeoff_band(
         fnr: bracket of the FNRs there, such as ``curve.beta(fpr)``.
         ax: matplotlib ``Axes`` to draw on.
         colour, label, linestyle, linewidth: of the line.
-
-    Returns:
-        The same ``ax``.
     """
     lower = below(fpr, fnr.lower)
     _fill(lower, (np.asarray(fpr), np.asarray(fnr.upper)), ax, colour)
@@ -77,9 +74,6 @@ def gaussian_curve(
         fnr: f_μ there, such as ``jaxgdp.gdp.beta(fpr=fpr, mu=mu)``.
         ax: matplotlib ``Axes`` to draw on.
         colour, label: of the line.
-
-    Returns:
-        The same ``ax``.
     """
     ax.plot(fpr, fnr, color=colour, label=label, linestyle=DOTTED, linewidth=1.5, zorder=3)
     return ax
@@ -90,9 +84,6 @@ def square_axes(ax: Axes) -> Axes:
 
     Args:
         ax: matplotlib ``Axes``.
-
-    Returns:
-        The same ``ax``.
     """
     ax.plot([0.0, 1.0], [1.0, 0.0], color="0.75", linewidth=0.8, zorder=0)
     ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
@@ -121,9 +112,6 @@ def tradeoff_curve(
         gaussian: whether to draw f_μ.
         label: of the line.
         number, lines: which of how many lines, for its style.
-
-    Returns:
-        The ``ax``.
 
     Raises:
         ValueError: the curve is one of several mechanisms.
@@ -161,9 +149,6 @@ def compare_curves(curves: Mapping[str, Any], ax: Axes) -> Axes:
     Args:
         curves: mapping from a name to a curve from ``jaxgdp.tradeoff``, each of one mechanism.
         ax: matplotlib ``Axes`` to draw on.
-
-    Returns:
-        The same ``ax``.
 
     Raises:
         ValueError: a curve is one of several mechanisms, or none is given.

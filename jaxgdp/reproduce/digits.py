@@ -134,13 +134,10 @@ def train(
         ImportError: scikit-learn is missing.
     """
     sigma, bound = positive("noise_multiplier", noise_multiplier), positive("clip", clip)
-    rate, learning = (
-        probability("sampling_prob", sampling_prob),
-        positive("learning_rate", learning_rate),
-    )
-    shape = broadcast(
-        noise_multiplier=sigma, clip=bound, sampling_prob=rate, learning_rate=learning
-    ) or (num_steps,)
+    rate = probability("sampling_prob", sampling_prob)
+    learning = positive("learning_rate", learning_rate)
+    schedules = {"noise_multiplier": sigma, "clip": bound, "sampling_prob": rate}
+    shape = broadcast(**schedules, learning_rate=learning) or (num_steps,)
     if len(shape) != 1 or shape[0] is None or num_steps not in (None, shape[0]):
         raise ValueError(
             f"schedules must be scalars or rows of num_steps = {num_steps} numbers, got shape"
@@ -152,12 +149,10 @@ def train(
     data = load()
     space = poisson_sampler(data.records, float(np.max(rate)), steps).padded_size
     threshold = np.minimum(np.floor(rate * 2.0**32), 2.0**32 - 1.0).astype(np.uint32)
-    schedule = [
-        np.broadcast_to(column, (steps,))
-        for column in (sigma, bound, threshold, rate * data.records, learning)
-    ]
+    schedule = sigma, bound, threshold, rate * data.records, learning
     columns = [
-        jnp.asarray(a, jnp.uint32 if a.dtype == np.uint32 else jnp.float32) for a in schedule
+        jnp.broadcast_to(jnp.asarray(a, jnp.uint32 if a is threshold else jnp.float32), (steps,))
+        for a in schedule
     ]
     runs = jax.vmap(functools.partial(_run, space=space), (0, None, None, None, None, None, None))
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])

@@ -47,18 +47,10 @@ def verdict_table(rows: list[Row]) -> list[str]:
     body = []
     for row in rows:
         verdict = f"**{row.verdict}**" if row.verdict != AGREES else row.verdict
-        body.append(
-            (
-                row.where,
-                row.quantity,
-                row.paper,
-                row.ours,
-                f"{verdict}: {row.because}" if row.because else verdict,
-            )
-        )
-    return markdown_table(
-        ("where", "quantity", "paper", "ours (certified bracket)", "verdict"), body
-    )
+        because = f"{verdict}: {row.because}" if row.because else verdict
+        body.append((row.where, row.quantity, row.paper, row.ours, because))
+    header = ("where", "quantity", "paper", "ours (certified bracket)", "verdict")
+    return markdown_table(header, body)
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -79,18 +71,9 @@ def markdown(
     sections: Iterable[Section],
     quick: bool,
 ) -> str:
-    """The whole document: verdict table, timings, then each figure and table.
+    """The whole document: verdict table, timings, then each figure and table, linked by file name.
 
-    Args:
-        citation: of the paper.
-        titles: of its figures and tables.
-        rows: verdicts.
-        seconds: by figure or table.
-        sections: (name, result, files) of each.
-        quick: whether grids were coarse.
-
-    Returns:
-        Markdown text; figures are linked by file name.
+    ``quick`` says whether grids were coarse.
     """
     lines = [
         f"# Reproduction of {citation['authors'].split(',')[0]} et al. {citation['year']}",
@@ -127,15 +110,10 @@ def markdown(
         ]
         lines += [f"[{path.name}]({path.name})" for path in files if path.suffix == ".pdf"]
         for stem, table in found.tables.items():
-            short = len(table.rows) <= _LONGEST
-            lines += [
-                "",
-                *(
-                    markdown_table(table.header, table.rows)
-                    if short
-                    else [f"Numbers: [{stem}.csv]({stem}.csv)"]
-                ),
-            ]
+            if len(table.rows) <= _LONGEST:
+                lines += ["", *markdown_table(table.header, table.rows)]
+            else:
+                lines += ["", f"Numbers: [{stem}.csv]({stem}.csv)"]
         lines.append("")
     return "\n".join(lines)
 

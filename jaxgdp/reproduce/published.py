@@ -42,26 +42,12 @@ def read(paper: str) -> dict:
         >>> read("gomez2025")["paper"]["identifier"]
         'arXiv:2503.10945'
     """
-    text = (
-        resources.files(__package__ or __name__)
-        .joinpath(paper, "published.toml")
-        .read_text(encoding="utf-8")
-    )
-    return tomllib.loads(text)
+    file = resources.files(__package__ or __name__).joinpath(paper, "published.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def numbers(paper: str) -> list[Published]:
-    """The numbers and statements that the data file lists one by one.
-
-    Args:
-        paper: key of the paper.
-
-    Returns:
-        One :class:`Published` each, in the order of the file.
-    """
-    return [
-        Published(
-            n["id"], n["item"], n["where"], n["quantity"], n["printed"], n.get("relation", "=")
-        )
-        for n in read(paper)["number"]
-    ]
+    """The numbers and statements that a paper's data file lists one by one, in its order."""
+    keys = ("id", "item", "where", "quantity", "printed")
+    listed = read(paper)["number"]
+    return [Published(*(n[key] for key in keys), n.get("relation", "=")) for n in listed]

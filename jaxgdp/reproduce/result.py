@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -139,6 +140,19 @@ class Result:
     size: tuple[float, float] = (7.0, 4.0)
     tables: dict[str, Table] = field(default_factory=dict)
     fpr_floor: float | None = None
+
+
+def drawn(
+    name: str,
+    answers: Mapping[str, Number | Finding | NotHere],
+    table: Table,
+    draw: Callable[..., Any],
+    *shown: Any,
+    size: tuple[float, float],
+    fpr_floor: float | None = None,
+) -> Result:
+    """What a figure came to: ``draw(*shown, figure)`` draws it, the table holds its numbers."""
+    return Result(answers, functools.partial(draw, *shown), size, {name: table}, fpr_floor)
 
 
 class Row(NamedTuple):

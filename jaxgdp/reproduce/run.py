@@ -68,9 +68,8 @@ def outputs(paper: str, names: Iterable[str], figure_format: str = "png") -> lis
     found = [f"{paper}.md", f"{paper}.json"]
     for name in names:
         found += [f"{name}.{figure_format}"] if name.startswith("figure") else []
-        found += [
-            f"{stem}.csv" for stem in getattr(_module(paper), "TABLES", {}).get(name, (name,))
-        ]
+        stems = getattr(_module(paper), "TABLES", {}).get(name, (name,))
+        found += [f"{stem}.csv" for stem in stems]
     return found
 
 
@@ -97,16 +96,10 @@ def check(
     quick: bool = False,
     figure_format: str = "png",
 ) -> tuple[list[str], Path]:
-    """The checks of :func:`reproduce` before it computes anything.
-
-    Args:
-        paper, output, only, quick, figure_format: as for :func:`reproduce`.
+    """The checks of :func:`reproduce`, with the same errors, before it computes anything.
 
     Returns:
         Names of the figures and tables chosen, in the paper's order, and the folder.
-
-    Raises:
-        ValueError, ImportError: as :func:`reproduce`.
     """
     known = items(paper)
     only = [only] if isinstance(only, str) else only
@@ -166,7 +159,7 @@ def reproduce(
     known = items(paper)
     folder.mkdir(exist_ok=True)
 
-    listed = published.numbers(paper)
+    listed, citation = published.numbers(paper), published.read(paper)["paper"]
     rows: list[Row] = []
     seconds: dict[str, float] = {}
     sections: list[tuple[str, Result, list[Path]]] = []
@@ -174,9 +167,7 @@ def reproduce(
         start = time.perf_counter()
         with show_progress(f"{name}, {position + 1} of {len(chosen)}"):
             found = known[name][1](quick)
-            question = (
-                f"{known[name][0]} ({name} of {published.read(paper)['paper']['identifier']})"
-            )
+            question = f"{known[name][0]} ({name} of {citation['identifier']})"
             files = [folder / file for file in outputs(paper, [name], figure_format)[2:]]
             _write(found, files, question)
         seconds[name] = time.perf_counter() - start
@@ -187,7 +178,6 @@ def reproduce(
 
     written = [path for _, _, files in sections for path in files]
     text, data = (folder / file for file in outputs(paper, []))
-    citation = published.read(paper)["paper"]
     titles = {name: title for name, (title, _) in known.items()}
     text.write_text(
         document.markdown(citation, titles, rows, seconds, sections, quick), encoding="utf-8"

@@ -73,16 +73,14 @@ def _outcome(printed: str, relation: str, bracket: Bracket) -> str:
     lower, upper = float(bracket.lower), float(bracket.upper)
     if relation in ("=", "≈"):
         start, end = printed_range(printed)
-        if start <= lower and upper <= end:
-            return AGREES
-        return DIFFERS if upper < start or lower > end else UNDECIDED
-    if relation == "<":
-        bound = _value(printed)
-        return AGREES if upper < bound else DIFFERS if lower >= bound else UNDECIDED
-    if relation == ">":
-        bound = _value(printed)
-        return AGREES if lower > bound else DIFFERS if upper <= bound else UNDECIDED
-    raise ValueError(f"relation must be one of '=', '≈', '<', '>', got {relation!r}")
+        agrees, differs = start <= lower and upper <= end, upper < start or lower > end
+    elif relation == "<":
+        agrees, differs = upper < _value(printed), lower >= _value(printed)
+    elif relation == ">":
+        agrees, differs = lower > _value(printed), upper <= _value(printed)
+    else:
+        raise ValueError(f"relation must be one of '=', '≈', '<', '>', got {relation!r}")
+    return AGREES if agrees else DIFFERS if differs else UNDECIDED
 
 
 def judge(
@@ -115,36 +113,21 @@ def judge(
         ('differs', 'the printed number is the one at N = 60')
     """
     outcome = _outcome(printed, relation, bracket)
+    if outcome == UNDECIDED:
+        return Comparison(outcome, "the bracket straddles the limit")
+    below = _value(printed) < float(bracket.lower)
     if outcome == AGREES:
-        if relation == "=" and _value(printed) < float(bracket.lower):
-            return Comparison(
-                outcome,
-                "to the digits printed; the printed number is rounded down, below the certified"
-                " lower side",
-            )
-        return Comparison(outcome, "")
-    if outcome == DIFFERS:
-        for description, other in alternatives:
-            if _outcome(printed, relation, other) == AGREES:
-                return Comparison(
-                    outcome,
-                    f"the printed number is the one {description}, where the bracket is"
-                    f" {shown(other)}",
-                )
-        if relation in ("=", "≈"):
-            side = (
-                "below the certified lower side"
-                if _value(printed) < float(bracket.lower)
-                else "above the certified upper side"
-            )
-            return Comparison(outcome, f"the printed number lies {side}")
-        side = (
-            f"lower side is not below {printed}"
-            if relation == "<"
-            else f"upper side is not above {printed}"
-        )
-        return Comparison(outcome, f"the certified {side}")
-    return Comparison(outcome, "the bracket straddles the limit")
+        why = "to the digits printed; the printed number is rounded down, below the certified lower"
+        return Comparison(outcome, f"{why} side" if relation == "=" and below else "")
+    for description, other in alternatives:
+        if _outcome(printed, relation, other) == AGREES:
+            why = f"the printed number is the one {description}, where the bracket is"
+            return Comparison(outcome, f"{why} {shown(other)}")
+    if relation in ("=", "≈"):
+        side = "below the certified lower side" if below else "above the certified upper side"
+        return Comparison(outcome, f"the printed number lies {side}")
+    side = {"<": "lower side is not below", ">": "upper side is not above"}[relation]
+    return Comparison(outcome, f"the certified {side} {printed}")
 
 
 def judge_statement(holds: bool | None, evidence: str) -> Comparison:

@@ -31,8 +31,9 @@ class TradeoffCurve(Queries):
     """Both sides of the trade-off curve of a mechanism; build it with :func:`tradeoff`.
 
     Every method broadcasts its argument against the mechanism's shape and returns a
-    :class:`Bracket` of that shape, within the one that a curve of coarser ``rtol`` gives.
-    Quantities that have no method of their own are methods all the same: ``curve.name(argument)``.
+    :class:`Bracket` of that shape, within the one that a curve of coarser ``rtol`` gives; an
+    argument out of its range is a ``ValueError`` (before tracing). Quantities that have no method
+    of their own are methods all the same: ``curve.name(argument)``.
 
     Attributes:
         mechanism: the composition.
@@ -96,9 +97,6 @@ class TradeoffCurve(Queries):
         Returns:
             Bracket; report the upper side, with its floor.
 
-        Raises:
-            ValueError: the floor is out of range (before tracing).
-
         Example:
             >>> import jaxgdp
             >>> bool(jaxgdp.tradeoff(jaxgdp.Gaussian(2.0)).mu().contains(0.5))
@@ -110,16 +108,8 @@ class TradeoffCurve(Queries):
     def approximate_mu(self, approximation: ArrayLike = options.APPROXIMATION) -> Bracket:
         """d-approximate μ: f(α) ≥ (1 − d)·f_μ(α/(1 − d)), that is δ(ε) ≤ d + (1 − d)·δ_μ(ε).
 
-        Unlike μ with a floor it holds at every FPR, and composes: √Σμ² with 1 − Π(1 − d_i).
-
-        Args:
-            approximation: d, in (0, 1).
-
-        Returns:
-            Bracket; report the upper side, with d.
-
-        Raises:
-            ValueError: the approximation is out of range (before tracing).
+        Unlike μ with a floor it holds at every FPR, and composes: √Σμ² with 1 − Π(1 − d_i). Report
+        the upper side, with the approximation d in (0, 1).
         """
         return self.quantity("approximate_mu", approximation)
 
@@ -127,25 +117,12 @@ class TradeoffCurve(Queries):
         """Δ of reporting :meth:`mu` in place of the curve: max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε).
 
         How far the Gaussian curve lies below the true one, along the diagonal; the rotated, exact
-        form of Gomez 2025, Eq. 13.
-
-        Args:
-            fpr_floor: floor of the reported μ, in [0, 0.5).
-
-        Returns:
-            Bracket; report the upper side.
-
-        Raises:
-            ValueError: the floor is out of range (before tracing).
+        form of Gomez 2025, Eq. 13. Report the upper side, with the floor of μ in [0, 0.5).
         """
         return self.quantity("regret", fpr_floor)
 
     def advantage(self) -> Bracket:
-        """η = max over α of 1 − α − f(α) = δ(0): membership advantage (Yeom et al. 2018).
-
-        Returns:
-            Bracket; report the upper side.
-        """
+        """η = max over α of 1 − α − f(α) = δ(0) (Yeom et al. 2018); report the upper side."""
         return self.quantity("advantage")
 
     def advantage_fpr(self) -> Array:
@@ -153,59 +130,22 @@ class TradeoffCurve(Queries):
         return self._query("advantage_fpr", np.zeros(())).upper
 
     def epsilon(self, delta: ArrayLike) -> Bracket:
-        """Smallest ε ≥ 0 with δ(ε) ≤ δ, in nats.
-
-        Args:
-            delta: in (0, 1).
-
-        Returns:
-            Bracket; report the upper side.
-
-        Raises:
-            ValueError: δ is out of range (before tracing).
-        """
+        """Smallest ε ≥ 0 with δ(ε) ≤ δ, in nats, at δ in (0, 1); report the upper side."""
         return self.quantity("epsilon", delta)
 
     def delta(self, epsilon: ArrayLike) -> Bracket:
         """Privacy profile δ(ε) = Pr[Y > ε] − e^ε·Pr[X > ε], the larger direction for "add_remove".
 
-        Args:
-            epsilon: ε ≥ 0 in nats.
-
-        Returns:
-            Bracket; report the upper side.
-
-        Raises:
-            ValueError: ε is negative or not finite (before tracing).
+        ε ≥ 0 in nats; report the upper side.
         """
         return self.quantity("delta", epsilon)
 
     def log_delta(self, epsilon: ArrayLike) -> Bracket:
-        """log δ(ε), for a δ below the smallest double.
-
-        Args:
-            epsilon: ε ≥ 0 in nats.
-
-        Returns:
-            Bracket; report the upper side.
-
-        Raises:
-            ValueError: ε is negative or not finite (before tracing).
-        """
+        """log δ(ε) at ε ≥ 0 in nats, for a δ below the smallest double; report the upper side."""
         return self._loss("log_delta", epsilon)
 
     def log_one_minus_delta(self, epsilon: ArrayLike) -> Bracket:
-        """log(1 − δ(ε)), which keeps its digits where δ is next to 1.
-
-        Args:
-            epsilon: ε ≥ 0 in nats.
-
-        Returns:
-            Bracket; report the lower side.
-
-        Raises:
-            ValueError: ε is negative or not finite (before tracing).
-        """
+        """log(1 − δ(ε)) at ε ≥ 0, with its digits where δ is next to 1; report the lower side."""
         return self._loss("log_one_minus_delta", epsilon)
 
     def log_rest(self, epsilon: ArrayLike) -> Bracket:
@@ -225,90 +165,32 @@ class TradeoffCurve(Queries):
         return self.gaussian_part_mu
 
     def log_tpr(self, fpr: ArrayLike) -> Bracket:
-        """log TPR at an FPR, for rates below the smallest double.
-
-        Args:
-            fpr: in [0, 1].
-
-        Returns:
-            Bracket; report the upper side.
-
-        Raises:
-            ValueError: the FPR is out of range (before tracing).
-        """
+        """log TPR at an FPR in [0, 1], below the smallest double too; report the upper side."""
         return self._rate("log_tpr", "fpr", fpr)
 
     def tpr(self, fpr: ArrayLike) -> Bracket:
-        """Largest TPR of any attack at an FPR: 1 − f(α).
-
-        Args:
-            fpr: in [0, 1].
-
-        Returns:
-            Bracket; report the upper side.
-
-        Raises:
-            ValueError: the FPR is out of range (before tracing).
-        """
+        """Largest TPR of any attack at an FPR in [0, 1], 1 − f(α); report the upper side."""
         return self.quantity("tpr", fpr)
 
     @renamed_arguments(alpha="fpr")
     def log_beta(self, fpr: ArrayLike) -> Bracket:
-        """log f(α), for rates below the smallest double.
-
-        Args:
-            fpr: α, in [0, 1].
-
-        Returns:
-            Bracket; report the lower side.
-
-        Raises:
-            ValueError: the FPR is out of range (before tracing).
-        """
+        """log f(α) at an FPR α in [0, 1], below the smallest double; report the lower side."""
         return self._rate("log_beta", "fpr", fpr)
 
     @renamed_arguments(alpha="fpr")
     def beta(self, fpr: ArrayLike) -> Bracket:
-        """The trade-off curve itself: the least FNR at FPR α, β = f(α).
-
-        Args:
-            fpr: α, in [0, 1].
-
-        Returns:
-            Bracket; report the lower side.
-
-        Raises:
-            ValueError: the FPR is out of range (before tracing).
-        """
+        """The curve itself: the least FNR f(α) at FPR α in [0, 1]; report the lower side."""
         return self._rate("beta", "fpr", fpr)
 
     def bayes_risk(self, prior: ArrayLike = options.PRIOR) -> Bracket:
         """Least error probability of an attacker: min over α of π·α + (1 − π)·f(α).
 
-        Args:
-            prior: π in [0, 1], the prior probability that the record is absent.
-
-        Returns:
-            Bracket; report the lower side.
-
-        Raises:
-            ValueError: the prior is out of range (before tracing).
+        The prior probability π that the record is absent is in [0, 1]; report the lower side.
         """
         return self.quantity("bayes_risk", prior)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the curve, its Gaussian summary and FPR floor (:func:`jaxgdp.plot.tradeoff_curve`).
-
-        Args:
-            ax: matplotlib ``Axes``, or None for the current one of pyplot.
-
-        Returns:
-            The ``ax``.
-
-        Raises:
-            ValueError: the curve is one of several mechanisms.
-            ImportError: matplotlib is missing (the ``plot`` extra).
-        """
+        """Draw the curve and its Gaussian summary: :func:`jaxgdp.plot.tradeoff_curve`."""
         from ..plot import tradeoff_curve
 
         return tradeoff_curve(self, ax)

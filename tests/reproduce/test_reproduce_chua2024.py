@@ -9,8 +9,8 @@ import pytest
 
 from jaxgdp.report import rows_of
 from jaxgdp.reproduce import items, reproduce
-from jaxgdp.reproduce.chua2024 import renyi
 from jaxgdp.reproduce.published import numbers, read
+from jaxgdp.reproduce.renyi import DP_ACCOUNTING, RenyiCurve
 
 
 def test_every_printed_number_belongs_to_a_figure():
@@ -59,7 +59,7 @@ def test_files_are_those_of_other_papers(figure_7):
 
 def test_renyi_divergences_of_whole_orders_are_binomial_sums():
     sigma, rate, steps = 0.8, 1e-3, 1000
-    found = renyi.divergences(sigma, rate, steps)
+    curve = RenyiCurve(sigma, rate, steps, DP_ACCOUNTING)
     with mpmath.workdps(40):
         for order in (2, 5, 12):
             terms = (
@@ -70,10 +70,9 @@ def test_renyi_divergences_of_whole_orders_are_binomial_sums():
                 for k in range(order + 1)
             )
             exact = steps * mpmath.log(sum(terms)) / (order - 1)
-            (i,) = np.flatnonzero(np.isclose(renyi.ORDERS, order))
-            assert float(exact) == pytest.approx(found[i], rel=1e-6)
+            (i,) = np.flatnonzero(np.isclose(curve.orders, order))
+            assert float(exact) == pytest.approx(curve.divergence[i], rel=1e-6)
     # printed: 3.346e-5 and 3.43
-    assert renyi.delta(found, 1.0) == pytest.approx(3.346e-5, rel=1e-3)
-    assert renyi.epsilon(renyi.divergences(0.5, 1e-4, 10_000), 1e-6) == pytest.approx(
-        3.43, abs=0.01
-    )
+    assert curve.delta(1.0) == pytest.approx(3.346e-5, rel=1e-3)
+    other = RenyiCurve(0.5, 1e-4, 10_000, DP_ACCOUNTING)
+    assert other.epsilon(1e-6) == pytest.approx(3.43, abs=0.01)

@@ -11,7 +11,7 @@ from ...bracket import Bracket
 from ...measure import measure
 from ...mechanisms import Deterministic, dpsgd
 from ...tradeoff import tradeoff
-from ..result import Finding, Number, Result, Table, element
+from ..result import Finding, Number, Result, Table, drawn, element
 from ..verdict import judge, shown
 from . import figures
 from .samplers import Compared, over_epsilon
@@ -42,8 +42,8 @@ def _result(
     least: float,
 ) -> Result:
     title = rf"$\sigma = {sigma:g}$, $T = {batches:,}$"
-    draw = functools.partial(figures.compared, found, r"$\varepsilon$", r"$\delta$", title, least)
-    return Result(answers, draw=draw, size=(5.2, 3.6), tables={name: table})
+    texts = r"$\varepsilon$", r"$\delta$", title
+    return drawn(name, answers, table, figures.compared, found, *texts, least, size=(5.2, 3.6))
 
 
 def _bound(printed: str, bracket: Bracket) -> Number:
@@ -68,11 +68,9 @@ def figure_2(quick: bool) -> Result:
     first, last = np.flatnonzero(above), np.flatnonzero(below)
     once = bool(len(first) and len(last) and last[-1] < first[0])
     told = bool(np.all(below | above))
-    between = (
-        f"between ε = {epsilon[last[-1]]:g} and {epsilon[first[0]]:g}"
-        if once
-        else "nowhere in particular"
-    )
+    between = "nowhere in particular"
+    if once:
+        between = f"between ε = {epsilon[last[-1]]:g} and {epsilon[first[0]]:g}"
     answers = {
         "figure-2-small": Finding(
             f"δ(0): Poisson {shown(element(poisson, 0))}, fixed order {shown(element(order, 0))}",

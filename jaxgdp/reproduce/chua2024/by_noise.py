@@ -8,12 +8,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...plot.style import power
-from ..result import Finding, Number, Result
+from ..result import Finding, Number, Result, drawn
 from ..verdict import shown
 from . import figures
 from .samplers import Compared, over_noise
 
 _SIGMAS, _QUICK = np.linspace(0.35, 1.5, 24), np.linspace(0.4, 1.2, 5)
+_AXIS = "noise_multiplier"
 _LITTLE = 0.01  # relative, of what is "not much amplification"
 
 
@@ -27,12 +28,8 @@ def _result(
     found: Compared, answers: Mapping[str, Number | Finding], name: str, batches: int, delta: float
 ) -> Result:
     title = rf"$T = {batches:,}$, $\delta = {power(delta)}$"
-    draw = functools.partial(
-        figures.compared, found, r"noise multiplier $\sigma$", r"$\varepsilon$", title, None
-    )
-    return Result(
-        answers, draw=draw, size=(5.2, 3.6), tables={name: found.table("noise_multiplier")}
-    )
+    texts, table = (r"noise multiplier $\sigma$", r"$\varepsilon$", title), found.table(_AXIS)
+    return drawn(name, answers, table, figures.compared, found, *texts, None, size=(5.2, 3.6))
 
 
 def figure_1(quick: bool) -> Result:

@@ -10,8 +10,8 @@ from ...bracket import Bracket
 from ...measure import measure
 from ...mechanisms import Deterministic, Shuffled, dpsgd
 from ...numerics.shapes import Array, ArrayLike
+from ..renyi import DP_ACCOUNTING, RenyiCurve
 from ..result import Table, element
-from . import renyi
 
 RTOL, QUICK_RTOL = 1e-3, 1e-2
 _FLOOR = 1e-6  # of the lattices of μ, which is not asked
@@ -61,37 +61,22 @@ def _three(sigma: Array, batches: int, rtol: float, quantity: str, **at: Any) ->
     ]
 
 
-def over_noise(sigma: ArrayLike, batches: int, delta: float, quick: bool) -> Compared:
-    """ε(δ) over noise multipliers.
+def _renyi(sigma: float, batches: int) -> RenyiCurve:
+    return RenyiCurve(sigma, 1.0 / batches, batches, DP_ACCOUNTING)
 
-    Args:
-        sigma: noise multipliers, increasing.
-        batches: T.
-        delta: δ.
-        quick: whether wider brackets will do.
-    """
+
+def over_noise(sigma: ArrayLike, batches: int, delta: float, quick: bool) -> Compared:
+    """ε(δ) of T batches over noise multipliers, increasing; wider brackets where quick."""
     sigma = np.asarray(sigma, float)
     found = _three(sigma, batches, QUICK_RTOL if quick else RTOL, "epsilon", delta=delta)
-    bound = [renyi.epsilon(renyi.divergences(s, 1.0 / batches, batches), delta) for s in sigma]
+    bound = [_renyi(s, batches).epsilon(delta) for s in sigma]
     return Compared(sigma, *found, np.array(bound))
 
 
 def over_epsilon(sigma: float, batches: int, epsilon: ArrayLike, quick: bool) -> Compared:
-    """δ(ε) over ε.
-
-    Args:
-        sigma: noise multiplier.
-        batches: T.
-        epsilon: increasing.
-        quick: whether wider brackets will do.
-    """
+    """δ(ε) of T batches over ε, increasing; wider brackets where quick."""
     epsilon = np.asarray(epsilon, float)
-    found = _three(
-        np.full(len(epsilon), sigma),
-        batches,
-        QUICK_RTOL if quick else RTOL,
-        "delta",
-        epsilon=epsilon,
-    )
-    divergence = renyi.divergences(sigma, 1.0 / batches, batches)
-    return Compared(epsilon, *found, np.array([renyi.delta(divergence, e) for e in epsilon]))
+    sigmas, rtol = np.full(len(epsilon), sigma), QUICK_RTOL if quick else RTOL
+    found = _three(sigmas, batches, rtol, "delta", epsilon=epsilon)
+    curve = _renyi(sigma, batches)
+    return Compared(epsilon, *found, np.array([curve.delta(e) for e in epsilon]))

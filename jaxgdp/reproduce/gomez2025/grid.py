@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 
 import numpy as np
 
-from ...grids.landscape import (
-    NOISE_MULTIPLIERS,
-    NUM_STEPS,
-    RULE_LIMIT,
-    SAMPLING_PROBS,
-    landscape,
-    rule_of_thumb,
-)
+from ...grids.landscape import RULE_LIMIT, landscape, rule_of_thumb
 from ...numerics.optional import Dataset
 from ...plot import regret_panels
-from ..result import Finding, Number, Result, Table
+from ..result import Finding, Number, Result, Table, drawn
 
 _AXES = ("noise_multiplier", "sampling_prob", "num_steps")
 # a few settings, the rule of thumb's worst one among them
@@ -30,12 +22,7 @@ _QUICK = {
 
 def figure_3(quick: bool) -> Result:
     """Δ against sampling rate for each σ and T."""
-    full = {
-        "noise_multiplier": NOISE_MULTIPLIERS,
-        "sampling_prob": SAMPLING_PROBS,
-        "num_steps": NUM_STEPS,
-    }
-    dataset = landscape(**(_QUICK if quick else full)).transpose(*_AXES)
+    dataset = landscape(**_QUICK if quick else {}).transpose(*_AXES)
     lower, upper = dataset["regret_lower"].values, dataset["regret_upper"].values
     answers: dict[str, Number | Finding] = {
         "figure-3-rule": _rule(dataset),
@@ -46,12 +33,9 @@ def figure_3(quick: bool) -> Result:
     columns = ("mu_lower", "mu_upper", "regret_lower", "regret_upper", "status")
     axes = np.meshgrid(*(dataset[name].values for name in _AXES), indexing="ij")
     values = [a.ravel() for a in (*axes, *(dataset[name].values for name in columns))]
-    return Result(
-        answers,
-        draw=functools.partial(regret_panels, dataset),
-        size=(10.2, 4.2),
-        tables={"figure-3": Table.of_columns((*_AXES, *columns), *values, digits=17)},
-        fpr_floor=dataset.attrs["fpr_floor"],
+    table, floor = Table.of_columns((*_AXES, *columns), *values, digits=17), dataset.fpr_floor
+    return drawn(
+        "figure-3", answers, table, regret_panels, dataset, size=(10.2, 4.2), fpr_floor=floor
     )
 
 
@@ -79,11 +63,9 @@ def _rule(dataset: Dataset) -> Finding:
         return Finding(
             text, False, f"the certified lower side of Δ reaches {RULE_LIMIT:g} at {where}"
         )
-    return Finding(
-        text,
-        None if undecided else True,
-        "every upper side is below it" if not undecided else "some brackets straddle it",
-    )
+    if undecided:
+        return Finding(text, None, "some brackets straddle it")
+    return Finding(text, True, "every upper side is below it")
 
 
 def _setting(dataset: Dataset, index: Iterable[int]) -> str:

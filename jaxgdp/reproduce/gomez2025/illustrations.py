@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
@@ -16,7 +15,7 @@ from ...mechanisms import ApproximateDP, DiscreteGaussian, RandomizedResponse
 from ...numerics.shapes import Array
 from ...tradeoff import TradeoffCurve, tradeoff
 from ..published import read
-from ..result import Finding, Number, Result, Table, decided
+from ..result import Finding, Number, Result, Table, decided, drawn
 from ..theorem_b2 import breakpoint_regret
 from ..verdict import shown
 from . import figures, training
@@ -82,15 +81,8 @@ def figure_1(quick: bool) -> Result:
     bounds = tuple(
         1.0 - conversions.beta_from_approximate_dp(fpr=fpr, epsilon=e, delta=d) for e, d in pairs
     )
-    found = Profile(
-        mu,
-        epsilon,
-        gdp.delta(epsilon=epsilon, mu=mu),
-        pairs,
-        fpr,
-        1.0 - gdp.beta(fpr=fpr, mu=mu),
-        bounds,
-    )
+    delta, tpr = gdp.delta(epsilon=epsilon, mu=mu), 1.0 - gdp.beta(fpr=fpr, mu=mu)
+    found = Profile(mu, epsilon, delta, pairs, fpr, tpr, bounds)
 
     at = 0.01
     alone = float(1.0 - conversions.beta_from_approximate_dp(fpr=at, epsilon=EPSILON, delta=DELTA))
@@ -104,12 +96,8 @@ def figure_1(quick: bool) -> Result:
         ),
     }
     header = ("fpr", "tpr", *(f"tpr_from_epsilon_{e:.4g}_delta_{d:g}" for e, d in pairs))
-    return Result(
-        answers,
-        draw=functools.partial(figures.profile_and_attacks, found),
-        size=(7.2, 3.4),
-        tables={"figure-1": Table.of_columns(header, fpr, found.tpr, *bounds)},
-    )
+    table = Table.of_columns(header, fpr, found.tpr, *bounds)
+    return drawn("figure-1", answers, table, figures.profile_and_attacks, found, size=(7.2, 3.4))
 
 
 def _mu_at(epsilon: float, delta: float) -> Bracket:
@@ -143,15 +131,8 @@ def _panel(title: str, curve: TradeoffCurve, quick: bool, extra: Iterable[float]
     alpha = np.unique(
         [*ndtr(np.linspace(-4.0, 4.0, 41) if quick else np.linspace(-7.0, 7.0, 141)), *extra]
     )
-    return Panel(
-        title,
-        mu,
-        regret,
-        alpha,
-        curve.beta(alpha),
-        gdp.beta(fpr=alpha, mu=mu.upper),
-        curve.fpr_floor,
-    )
+    gaussian = gdp.beta(fpr=alpha, mu=mu.upper)
+    return Panel(title, mu, regret, alpha, curve.beta(alpha), gaussian, curve.fpr_floor)
 
 
 def figure_2(quick: bool) -> Result:
@@ -189,12 +170,9 @@ def figure_2(quick: bool) -> Result:
             "the bound on the advantage falls in that order",
         ),
     }
-    return Result(
-        answers,
-        draw=functools.partial(figures.definitions, panel),
-        size=(5.0, 4.6),
-        tables={"figure-2": _numbers([panel])},
-        fpr_floor=panel.fpr_floor,
+    floor, table = panel.fpr_floor, _numbers([panel])
+    return drawn(
+        "figure-2", answers, table, figures.definitions, panel, size=(5.0, 4.6), fpr_floor=floor
     )
 
 
@@ -224,18 +202,11 @@ def _numbers(panels: list[Panel]) -> Table:
 def figure_4(quick: bool) -> Result:
     """Trade-off curves of DP-SGD, TopDown and randomized response beside their μ-GDP bounds."""
     answers: Answers = {}
-    panels = [
-        _dpsgd(answers, quick),
-        _topdown(answers, quick),
-        _randomized_response(answers, quick),
-    ]
+    panels = [part(answers, quick) for part in (_dpsgd, _topdown, _randomized_response)]
     _approximate_dp(answers)
-    return Result(
-        answers,
-        draw=functools.partial(figures.three_panels, panels),
-        size=(7.6, 2.9),
-        tables={"figure-4": _numbers(panels)},
-        fpr_floor=max(panel.fpr_floor for panel in panels),
+    floor, table = max(panel.fpr_floor for panel in panels), _numbers(panels)
+    return drawn(
+        "figure-4", answers, table, figures.three_panels, panels, size=(7.6, 2.9), fpr_floor=floor
     )
 
 

@@ -15,7 +15,7 @@ from ...tradeoff import tradeoff
 from ..gap import Gap, largest_gap
 from ..published import read
 from ..renyi import renyi_epsilon
-from ..result import Finding, Number, Result, Table, decided, element
+from ..result import Finding, Number, Result, Table, decided, drawn, element
 from ..verdict import shown
 from . import figures
 
@@ -23,6 +23,7 @@ STATED, OTHER = 50_000, 60_000  # training records: as the paper says, and as it
 RTOL, QUICK_RTOL = 1e-4, 1e-3
 _LINE_RTOL = 2e-5  # differences of curves need more digits than μ
 _TABLES = {"table-4": 4, "table-5": 5}
+_RETURNS = "Rényi accounting returns every printed ε to 1 % at"
 _OTHER_NAME = f"at N = {OTHER:,}"
 
 
@@ -129,20 +130,15 @@ def hyperparameters(name: str, quick: bool) -> Result:
         for bounds in renyi
     ]
     lists = [", ".join(f"{b:.2f}" for b in bounds) for bounds in renyi]
-    answers[f"{name}-records"] = Finding(
-        f"Rényi ε {lists[0]} at N = {STATED:,}; {lists[1]} at N = {OTHER:,}",
-        fits[0] and not fits[1],
-        (
-            f"Rényi accounting returns every printed ε to 1 % at N = {STATED:,}"
-            + (
-                f" and none at N = {OTHER:,}: the printed ε are those of N = {STATED:,}"
-                if not fits[1]
-                else f", but also at N = {OTHER:,}"
-            )
-            if fits[0]
-            else "no number of records tried returns the printed ε"
-        ),
-    )
+    if not fits[0]:
+        why = "no number of records tried returns the printed ε"
+    elif fits[1]:
+        why = f"{_RETURNS} N = {STATED:,}, but also at N = {OTHER:,}"
+    else:
+        why = f"{_RETURNS} N = {STATED:,} and none at N = {OTHER:,}: the printed ε are those of the"
+        why += " former"
+    text = f"Rényi ε {lists[0]} at N = {STATED:,}; {lists[1]} at N = {OTHER:,}"
+    answers[f"{name}-records"] = Finding(text, fits[0] and not fits[1], why)
     bounds = (f"ε Rényi, N = {STATED:,}", f"ε Rényi, N = {OTHER:,}")
     header = ("σ", "T", "p", "ε printed", "ε certified", *bounds, "μ", f"μ {_OTHER_NAME}", "Δ")
     body = tuple(
@@ -223,10 +219,8 @@ def curves_and_gaps(figure: str, name: str, quick: bool) -> Result:
         for a, low, high, g in zip(x.gap.alpha, *x.gap.beta, x.gap.gaussian, strict=True)
     ]
     header = "mechanism noise_multiplier fpr fnr_lower fnr_upper fnr_gdp"
-    return Result(
-        {f"{figure}-gap": Finding(text, holds, evidence)},
-        draw=functools.partial(figures.curves_and_gaps, found),
-        size=(7.2, 3.5),
-        tables={figure: Table.of_rows(header, body)},
-        fpr_floor=max(line.fpr_floor for line in found),
+    answers, table = {f"{figure}-gap": Finding(text, holds, evidence)}, Table.of_rows(header, body)
+    floor = max(line.fpr_floor for line in found)
+    return drawn(
+        figure, answers, table, figures.curves_and_gaps, found, size=(7.2, 3.5), fpr_floor=floor
     )

@@ -12,7 +12,7 @@ from ...bracket import Bracket
 from ...calibration import standard_epsilon, worst_case_gap
 from ...conversions import advantage_from_approximate_dp, beta_from_approximate_dp
 from ...numerics.shapes import Array, ArrayLike
-from ..result import Finding, Number, Result, Table
+from ..result import Finding, Number, Result, Table, drawn
 from . import figures
 
 DELTA = 1e-5
@@ -97,12 +97,8 @@ def figure_2(quick: bool) -> Result:
         for row in zip(r.alpha, r.generic, r.exact, strict=True)
     )
     header = "epsilon delta fpr fnr_any_mechanism fnr_gaussian"
-    return Result(
-        answers,
-        draw=functools.partial(figures.regions, panels),
-        size=(7.6, 2.9),
-        tables={"figure-2": Table.of_rows(header, rows)},
-    )
+    table = Table.of_rows(header, rows)
+    return drawn("figure-2", answers, table, figures.regions, panels, size=(7.6, 2.9))
 
 
 def _closest(panels: list[Region]) -> Finding:
@@ -112,11 +108,9 @@ def _closest(panels: list[Region]) -> Finding:
         for curve in (r.generic, r.exact):
             best, near = np.argmax(1.0 - r.alpha - curve), np.argmin(r.alpha**2 + curve**2)
             fixed = abs(r.alpha[near] - curve[near])
+            largest = 1.0 - r.alpha[best] - curve[best]
             same = same and best == near and fixed < 1e-9
-            same = (
-                same
-                and abs((1.0 - r.alpha[best] - curve[best]) - (1.0 - 2.0 * r.alpha[near])) < 1e-9
-            )
+            same = same and abs(largest - (1.0 - 2.0 * r.alpha[near])) < 1e-9
         text.append(
             f"ε = {r.epsilon:g}: η = {float(gdp.advantage(mu=r.mu)):.4f} at α ="
             f" {fixed_point(r.mu):.4f}"
@@ -165,23 +159,13 @@ class Cost(NamedTuple):
 def cost(alpha: ArrayLike, advantage: float = ADVANTAGE, delta: float = DELTA) -> Cost:
     """What each calibration leaves an attacker at each FPR.
 
-    Generic: (ε*, δ*) with ε* of Eq. 30 against (0, η*). Gaussian: μ of the mechanism that just
-    meets (ε*, δ*), against the μ whose advantage is η* (Corollary B.3).
-
-    Args:
-        alpha: FPRs in [0, 1].
-        advantage: η*.
-        delta: δ*.
-
-    Returns:
-        A :class:`Cost`.
+    Generic: (ε*, δ*) with ε* of Eq. 30 against (0, η*), the advantage. Gaussian: μ of the mechanism
+    that just meets (ε*, δ*), against the μ whose advantage is η* (Corollary B.3).
     """
     alpha = np.asarray(alpha, np.float64)
     epsilon = float(standard_epsilon(advantage, delta))
-    standard, direct = (
-        float(gdp.mu_from_epsilon_delta(epsilon=epsilon, delta=delta)),
-        float(gdp.mu_from_advantage(advantage=advantage)),
-    )
+    standard = float(gdp.mu_from_epsilon_delta(epsilon=epsilon, delta=delta))
+    direct = float(gdp.mu_from_advantage(advantage=advantage))
     return Cost(
         alpha,
         beta_from_approximate_dp(fpr=alpha, epsilon=epsilon, delta=delta),
@@ -240,9 +224,5 @@ def figure_6(quick: bool) -> Result:
         ),
     }
     header = "fpr generic_standard generic_direct gaussian_standard gaussian_direct"
-    return Result(
-        answers,
-        draw=functools.partial(figures.cost_panels, found, ADVANTAGE),
-        size=(7.2, 3.4),
-        tables={"figure-6": Table.of_columns(header, *found)},
-    )
+    table = Table.of_columns(header, *found)
+    return drawn("figure-6", answers, table, figures.cost_panels, found, ADVANTAGE, size=(7.2, 3.4))

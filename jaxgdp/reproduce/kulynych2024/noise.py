@@ -17,7 +17,7 @@ from ...mechanisms import dpsgd
 from ...numerics.shapes import Array
 from ..published import read
 from ..renyi import RenyiCurve
-from ..result import Finding, NotHere, Number, Result, Table, decided
+from ..result import Finding, NotHere, Number, Result, Table, decided, drawn
 from ..verdict import shown
 from . import figures, illustrations
 from .standard import epsilon_for_rates
@@ -149,14 +149,9 @@ def figure_3(quick: bool) -> Result:
         **illustrations.figure_3b(),
     }
     generic = illustrations.cost(np.linspace(0.0, 1.0, 401))
-    return Result(
-        answers,
-        draw=functools.partial(
-            figures.advantage_panels, pair, generic, illustrations.ADVANTAGE, illustrations.AT
-        ),
-        size=(7.4, 3.4),
-        tables={"figure-3": _table(pair)},
-    )
+    shown_at = illustrations.ADVANTAGE, illustrations.AT
+    draw = functools.partial(figures.advantage_panels, pair, generic, *shown_at)
+    return drawn("figure-3", answers, _table(pair), draw, size=(7.4, 3.4))
 
 
 def figure_4(quick: bool) -> Result:
@@ -183,12 +178,7 @@ def figure_4(quick: bool) -> Result:
             " either calibration (the authors' script passes over it)",
         ),
     }
-    return Result(
-        answers,
-        draw=functools.partial(figures.rate_panels, pair),
-        size=(7.6, 2.9),
-        tables={"figure-4": _table(pair)},
-    )
+    return drawn("figure-4", answers, _table(pair), figures.rate_panels, pair, size=(7.6, 2.9))
 
 
 class Tangent(NamedTuple):
@@ -292,17 +282,11 @@ def figure_5(quick: bool) -> Result:
         for k, (name, s) in enumerate(zip(("standard", "direct"), sigmas, strict=True))
         for row in zip(alpha, curves.lower[k], curves.upper[k], strict=True)
     ]
-    drawn = figures.Touching(
+    lines = figures.Touching(
         alpha, curves, sigmas, Bracket(*epsilon), exact, touch, DELTA, (fpr, 1.0 - tpr)
     )
-    return Result(
-        answers,
-        draw=functools.partial(figures.touching_lines, drawn),
-        size=(5.2, 4.4),
-        tables={
-            "figure-5": Table.of_rows("calibration noise_multiplier fpr fnr_lower fnr_upper", body)
-        },
-    )
+    table = Table.of_rows("calibration noise_multiplier fpr fnr_lower fnr_upper", body)
+    return drawn("figure-5", answers, table, figures.touching_lines, lines, size=(5.2, 4.4))
 
 
 def time_of_calibration(quick: bool) -> NotHere:

@@ -99,22 +99,8 @@ def table_1(quick: bool) -> Result:
         answers[f"table-1-{c.name}"] = Finding(f"β = {label}", bool(right), evidence)
         for kind, (text, reading) in [("derived", c.derived), *(("printed", p) for p in c.printed)]:
             holds = "yes" if returns_fnr(c.risk, reading) else "no"
-            body.append(
-                (
-                    c.name,
-                    kind,
-                    text,
-                    f"{float(level):.6g}",
-                    f"{float(reading(alpha, level)):.6g}",
-                    holds,
-                )
-            )
-    header = (
-        "measure",
-        "formula",
-        "β",
-        "measure at α = 0.1, β = 0.5",
-        "β by the formula",
-        "returns β",
-    )
+            numbers = (f"{float(x):.6g}" for x in (level, reading(alpha, level)))
+            body.append((c.name, kind, text, *numbers, holds))
+    at = "measure at α = 0.1, β = 0.5"
+    header = ("measure", "formula", "β", at, "β by the formula", "returns β")
     return Result(answers, tables={"table-1": Table(header, tuple(body))})

@@ -43,13 +43,7 @@ class Risk(NamedTuple):
 
 
 def risk(batch: Callable[[Array], Composition], number: int, rtol: float) -> Risk:
-    """Both readings of the risk of a one-dimensional batch of mechanisms, in one call.
-
-    Args:
-        batch: indices → batch of mechanisms.
-        number: of settings.
-        rtol: relative width of the brackets.
-    """
+    """Both readings of the risk of so many mechanisms, ``batch`` of their indices, in one call."""
     rows = np.repeat(np.arange(number), len(FPRS))
     asked = np.tile(FPRS, number)
     found = measure(
@@ -72,11 +66,8 @@ def language(quick: bool) -> tuple[Array, int, Risk, Risk]:
     sigmas = np.concatenate([sigma, theirs])
     rates = np.repeat([rate, paper["repository_rate"]], len(sigma))
     counts = np.repeat([steps, paper["repository_steps"]], len(sigma))
-    both = risk(
-        lambda rows: dpsgd(sigmas[rows], rates[rows], counts[rows]),
-        len(sigmas),
-        QUICK_RTOL if quick else _LANGUAGE_RTOL,
-    )
+    batch = lambda rows: dpsgd(sigmas[rows], rates[rows], counts[rows])
+    both = risk(batch, len(sigmas), QUICK_RTOL if quick else _LANGUAGE_RTOL)
     half = lambda part: Risk._make(
         Bracket(*(s[part] for s in a)) if isinstance(a, Bracket) else a[part] for a in both
     )
@@ -157,10 +148,9 @@ def figure_1(quick: bool) -> Result:
         ("SST-2, GPT-2", 100 * np.array(paper["language"]["repository_accuracy"]), theirs),
         ("CIFAR-10, ScatterNet", 100 * np.array(paper["images"]["repository_accuracy"]), pictures),
     ]
+    sigmas = np.array(paper["language"]["repository_sigma"])
     tables = {
-        "figure-1-language": _risk_table(
-            np.array(paper["language"]["repository_sigma"]), theirs, panels[0][1]
-        ),
+        "figure-1-language": _risk_table(sigmas, theirs, panels[0][1]),
         "figure-1-images": _risk_table(noise, pictures, panels[1][1]),
     }
     return Result(
@@ -190,11 +180,8 @@ NOISE = (0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 STEPS = 400
 SEEDS, QUICK_SEEDS = 10, 6
 _QUICK_NOISE = (1.0, 2.0, 6.0)
-_RISKS = (
-    (0.03, 0.01),
-    (0.12, 0.05),
-    (0.2, 0.1),
-)  # TPR at FPR at which both calibrations are compared
+# TPR at FPR at which both calibrations are compared
+_RISKS = ((0.03, 0.01), (0.12, 0.05), (0.2, 0.1))
 _CHANCE = 0.01  # of as large a difference of means between runs of the same accuracy
 
 
@@ -210,20 +197,16 @@ class Trained(NamedTuple):
 def trained(sigma: float, seeds: int) -> Trained:
     """DP-SGD on the digits at one noise multiplier, one run for each seed."""
     runs = digits.train(sigma, num_steps=STEPS, seeds=range(seeds))
-    return Trained(
-        float(sigma), float(np.mean(runs)), float(np.std(runs, ddof=1) / np.sqrt(seeds)), runs
-    )
+    error = float(np.std(runs, ddof=1) / np.sqrt(seeds))
+    return Trained(float(sigma), float(np.mean(runs)), error, runs)
 
 
 def figure_1_digits(quick: bool) -> Result:
     """Figure 1 on scikit-learn's digits: accuracy over seeds against the risk by both readings."""
     seeds = QUICK_SEEDS if quick else SEEDS
     sigma = np.array(_QUICK_NOISE if quick else NOISE)
-    found = risk(
-        lambda rows: dpsgd(sigma[rows], digits.RATE, STEPS),
-        len(sigma),
-        QUICK_RTOL if quick else RTOL,
-    )
+    batch = lambda rows: dpsgd(sigma[rows], digits.RATE, STEPS)
+    found = risk(batch, len(sigma), QUICK_RTOL if quick else RTOL)
     models = [trained(s, seeds) for s in sigma]
     gains = _gains_on_digits(seeds)
     text = "; ".join(
@@ -275,15 +258,9 @@ def _gains_on_digits(seeds: int) -> list[tuple[tuple[float, float], Trained, Tra
     """At each risk: the models trained with the noise of standard and of direct calibration."""
     tpr, fpr = (np.array(column) for column in zip(*_RISKS, strict=True))
     epsilon = epsilon_for_rates(fpr, 1.0 - tpr, DELTA)
-    standard = calibrate(
-        targets.EpsilonDelta(epsilon, DELTA),
-        sampling_prob=digits.RATE,
-        num_steps=STEPS,
-        rtol=QUICK_RTOL,
-    ).value
-    direct = calibrate(
-        targets.TPR(tpr, fpr), sampling_prob=digits.RATE, num_steps=STEPS, rtol=QUICK_RTOL
-    ).value
+    setting = {"sampling_prob": digits.RATE, "num_steps": STEPS, "rtol": QUICK_RTOL}
+    standard = calibrate(targets.EpsilonDelta(epsilon, DELTA), **setting).value
+    direct = calibrate(targets.TPR(tpr, fpr), **setting).value
     return [
         (r, trained(s, seeds), trained(d, seeds))
         for r, s, d in zip(_RISKS, standard, direct, strict=True)

@@ -11,7 +11,7 @@ from ...bridge import head_mu, identify
 from ...mechanisms import Laplace, PureDP, compose
 from ...tradeoff import TradeoffCurve, tradeoff
 from ..published import read
-from ..result import Finding, Result, Table
+from ..result import Finding, Result, Table, drawn
 from ..verdict import shown
 from . import figures
 
@@ -71,12 +71,9 @@ def figure_3(quick: bool) -> Result:
     }
     header = ("fpr", "fnr_lower", "fnr_upper", *(name for name, _ in curves))
     table = Table.of_columns(header, alpha, *beta, *(c for _, c in curves), digits=17)
-    return Result(
-        answers,
-        lambda figure: figures.composition(alpha, beta, curves, figure),
-        (4.6, 4.4),
-        {"figure-3": table},
-        float(verdict.fpr_floor),
+    floor, lines = float(verdict.fpr_floor), (alpha, beta, curves)
+    return drawn(
+        "figure-3", answers, table, figures.composition, *lines, size=(4.6, 4.4), fpr_floor=floor
     )
 
 
@@ -87,9 +84,7 @@ def section_5(quick: bool) -> Result:
         found = head_mu(PureDP(epsilon), epsilon, 1e-4)
         closed = float(gdp.mu_from_pure_dp(epsilon=epsilon))
         tight &= bool(found.lower <= closed * (1 + 1e-9) and closed <= found.upper * (1 + 1e-9))
-        rows.append(
-            (f"{epsilon:g}", f"{found.lower:.17g}", f"{found.upper:.17g}", f"{closed:.17g}")
-        )
+        rows.append((f"{epsilon:g}", *(f"{x:.17g}" for x in (*found, closed))))
     exact = curve(quick)
     verdict = identify(exact)
     parts, asymptotic = by_parts(), limit()

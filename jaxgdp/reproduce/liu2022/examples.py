@@ -11,7 +11,7 @@ from ...bridge import Profile, gdp_transformation, head, head_mu
 from ...bridge.inversion import mu_of
 from ...mechanisms import Laplace
 from ...numerics.shapes import Array
-from ..result import Finding, Result, Table
+from ..result import Finding, Result, Table, drawn
 from ..verdict import shown
 from . import figures, profiles
 
@@ -31,12 +31,12 @@ def crossing(refined: Profile, mu: float) -> float | None:
 def figure_1(quick: bool) -> Result:
     """Privacy profiles of the three examples, naive and refined."""
     epsilon = np.linspace(0.0, _MOST, _grid(quick))
-    drawn = []
+    lines = []
     refined = {}
     for name, profile, _ in profiles.three():
         naive = np.array([profile(float(e)) for e in epsilon])
         refined[name] = profiles.statements(profile, 60.0, 401 if quick else 3001)
-        drawn.append((name, naive, refined[name](epsilon)))
+        lines.append((name, naive, refined[name](epsilon)))
     reference = [(mu, gdp.delta(epsilon=epsilon, mu=mu)) for mu in (1.0, 2.0, 4.0)]
     (_, laplace, _), (_, noise, _), (_, cloak, _) = profiles.three()
     mu = head_mu(laplace, 4.0)
@@ -70,17 +70,11 @@ def figure_1(quick: bool) -> Result:
             "the statements at larger ε imply a smaller δ at 0 (Theorem 2.1)",
         ),
     }
-    header = (
-        "epsilon",
-        *(f"{name}_{kind}" for name, *_ in drawn for kind in ("inverted", "refined")),
-    )
-    columns = [epsilon, *(c for _, a, b in drawn for c in (a, b))]
-    return Result(
-        answers,
-        lambda figure: figures.profiles(epsilon, drawn, reference, figure),
-        (8.0, 3.6),
-        {"figure-1": Table.of_columns(header, *columns, digits=17)},
-    )
+    names = (f"{name}_{kind}" for name, *_ in lines for kind in ("inverted", "refined"))
+    columns = [epsilon, *(c for _, a, b in lines for c in (a, b))]
+    table = Table.of_columns(("epsilon", *names), *columns, digits=17)
+    picture = figures.profiles, epsilon, lines, reference
+    return drawn("figure-1", answers, table, *picture, size=(8.0, 3.6))
 
 
 def _transformed(epsilon: Array, values: Array) -> tuple[Array, Array]:
@@ -91,11 +85,11 @@ def _transformed(epsilon: Array, values: Array) -> tuple[Array, Array]:
 def figure_2(quick: bool) -> Result:
     """GDP transformations, and the two staircases of Theorem 4.3 for several widths."""
     epsilon = np.linspace(0.0, _MOST, _grid(quick))
-    drawn = []
+    lines = []
     for name, profile, _ in profiles.three():
         refined = profiles.statements(profile, 60.0, 401 if quick else 3001)
-        drawn.append((name, gdp_transformation(refined, epsilon).upper))
-    at_zero = [float(values[0]) for _, values in drawn]
+        lines.append((name, gdp_transformation(refined, epsilon).upper))
+    at_zero = [float(values[0]) for _, values in lines]
     # by the closed profiles far out: ratios that go to μ_t
     (_, laplace, _), (_, noise, limit), (_, cloak, _) = profiles.three()
     ratio = lambda p, e: e / math.sqrt(-2.0 * math.log(p(e)))
@@ -105,7 +99,7 @@ def figure_2(quick: bool) -> Result:
     answers = {
         "figure-2-origin": Finding(
             "; ".join(
-                f"{name}: {value:.5g}" for (name, _), value in zip(drawn, at_zero, strict=True)
+                f"{name}: {value:.5g}" for (name, _), value in zip(lines, at_zero, strict=True)
             ),
             bool(np.all(np.isfinite(at_zero))),
             "μ_A(0) = 2Φ⁻¹((1 + δ(0))/2) of the refined profiles, whose δ(0) is below 1",
@@ -125,22 +119,12 @@ def figure_2(quick: bool) -> Result:
         delta = np.array([noise(float(e)) for e in grid])
         refined = profiles.statements(noise, 60.0, 401)(grid)
         delta = np.minimum(delta, refined)
-        stairs.append(
-            (
-                width,
-                grid,
-                _transformed(grid[:-1], delta[1:])[0],
-                _transformed(grid[1:], delta[:-1])[1],
-            )
-        )
-    header = ("epsilon", *(name for name, _ in drawn))
-    table = Table.of_columns(header, epsilon, *(v for _, v in drawn), digits=17)
-    return Result(
-        answers,
-        lambda figure: figures.transformations(epsilon, drawn, stairs, figure),
-        (8.0, 3.6),
-        {"figure-2": table},
-    )
+        least, most = _transformed(grid[:-1], delta[1:])[0], _transformed(grid[1:], delta[:-1])[1]
+        stairs.append((width, grid, least, most))
+    header = ("epsilon", *(name for name, _ in lines))
+    table = Table.of_columns(header, epsilon, *(v for _, v in lines), digits=17)
+    picture = figures.transformations, epsilon, lines, stairs
+    return drawn("figure-2", answers, table, *picture, size=(8.0, 3.6))
 
 
 def _staircases() -> Finding:
@@ -172,15 +156,15 @@ def _staircases() -> Finding:
 def figure_e1(quick: bool) -> Result:
     """GDP transformations of Laplace mechanisms, below the bound of Theorem 5.1 for pure DP."""
     losses = (0.5, 1.0, 2.0, 4.0)
-    drawn, rows, below = [], [], True
+    lines, rows, below = [], [], True
     for loss in losses:
         epsilon = np.linspace(0.0, 1.2 * loss, _grid(quick))
         values = np.array([profiles.laplace(1.0 / loss)(float(e)) for e in epsilon])
         found = head(Laplace(1.0 / loss), loss, 1e-3 if quick else 1e-4).mu
         bound = float(gdp.mu_from_pure_dp(epsilon=loss))
         below &= bool(found.upper < bound)
-        drawn.append((loss, epsilon, _transformed(epsilon, values)[1], bound))
-        rows.append((f"{loss:g}", f"{found.lower:.17g}", f"{found.upper:.17g}", f"{bound:.17g}"))
+        lines.append((loss, epsilon, _transformed(epsilon, values)[1], bound))
+        rows.append((f"{loss:g}", *(f"{x:.17g}" for x in (*found, bound))))
     text = "; ".join(
         f"ε = {r[0]}: [{float(r[1]):.6f}, {float(r[2]):.6f}] < {float(r[3]):.6f}" for r in rows
     )
@@ -191,13 +175,6 @@ def figure_e1(quick: bool) -> Result:
             "certified heads up to ε = Δ/b, beyond which δ is 0, against −2Φ⁻¹(1/(1 + e^ε))",
         )
     }
-    table = Table(
-        ("epsilon_of_the_mechanism", "mu_lower", "mu_upper", "mu_of_pure_dp"), tuple(rows)
-    )
-    return Result(
-        answers,
-        lambda figure: figures.laplace(drawn, figure),
-        (5.6, 3.8),
-        {"figure-e1": table},
-        fpr_floor=0.0,
-    )
+    header = ("epsilon_of_the_mechanism", "mu_lower", "mu_upper", "mu_of_pure_dp")
+    table, picture = Table(header, tuple(rows)), (figures.laplace, lines)
+    return drawn("figure-e1", answers, table, *picture, size=(5.6, 3.8), fpr_floor=0.0)

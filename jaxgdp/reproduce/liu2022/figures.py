@@ -44,11 +44,7 @@ def profiles(
 ) -> None:
     """Figure 1: profiles as inverted (dashed) and refined; right in the log, with Gaussian ones.
 
-    Args:
-        epsilon: ε.
-        drawn: (name, inverted, refined) each.
-        reference: (μ, its profile) each.
-        figure: to draw on.
+    ``drawn`` has (name, inverted, refined) of each, ``reference`` (μ, its profile).
     """
     left, right = figure.subplots(1, 2)
     for k, (name, naive, refined) in enumerate(drawn):
@@ -79,11 +75,7 @@ def transformations(
 ) -> None:
     """Figure 2: the transformations, and both staircases around one of them.
 
-    Args:
-        epsilon: ε.
-        drawn: (name, μ_A) each.
-        stairs: (width, edges, lower steps, upper steps) each.
-        figure: to draw on.
+    ``drawn`` has (name, μ_A) of each, ``stairs`` (width, edges, lower steps, upper steps).
     """
     left, right = figure.subplots(1, 2)
     for k, (name, values) in enumerate(drawn):
@@ -100,14 +92,7 @@ def transformations(
 
 
 def composition(fpr: Array, beta: Bracket, curves: list[tuple[str, Array]], figure: Figure) -> None:
-    """Figure 3: the exact composition and Gaussian curves by each route.
-
-    Args:
-        fpr: FPRs.
-        beta: bracket of the FNRs.
-        curves: (name, FNRs) each.
-        figure: to draw on.
-    """
+    """Figure 3: the exact composition and Gaussian curves by each route, as (name, FNRs)."""
     ax = figure.subplots()
     tradeoff_band(fpr, beta, ax, label="optimal")
     for (name, values), colour, dash in zip(curves[:2], COLOURS[1:], DASHES[1:], strict=False):
@@ -120,9 +105,7 @@ def composition(fpr: Array, beta: Bracket, curves: list[tuple[str, Array]], figu
 def laplace(drawn: list[tuple[float, Array, Array, float]], figure: Figure) -> None:
     """Figure E.1: transformations of Laplace mechanisms, and the μ of pure DP at the same ε.
 
-    Args:
-        drawn: (ε of the mechanism, ε, μ_A, bound) each.
-        figure: to draw on.
+    ``drawn`` has (ε of the mechanism, ε, μ_A, bound) of each.
     """
     ax = figure.subplots()
     for k, (loss, epsilon, values, bound) in enumerate(drawn):
@@ -135,13 +118,7 @@ def laplace(drawn: list[tuple[float, Array, Array, float]], figure: Figure) -> N
 
 
 def sampled(epsilon: Array, drawn: list[tuple[float, Bracket]], figure: Figure) -> None:
-    """Figure E.2: transformations of the sampled Laplace mechanism.
-
-    Args:
-        epsilon: ε.
-        drawn: (sampling probability, bracket) each.
-        figure: to draw on.
-    """
+    """Figure E.2: transformations of the sampled Laplace mechanism, by sampling probability."""
     ax = figure.subplots()
     for k, (rate, values) in enumerate(drawn):
         style = _style(k, len(epsilon), len(drawn))

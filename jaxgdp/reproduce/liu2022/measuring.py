@@ -10,7 +10,7 @@ from ... import gdp
 from ...bridge import clip_and_rectify, gdp_transformation, head, identify, subsample
 from ...mechanisms import ApproximateDP, Laplace
 from ...numerics import gaussian_profile
-from ..result import Finding, Result, Table
+from ..result import Finding, Result, Table, drawn
 from ..verdict import shown
 from . import figures, profiles
 
@@ -27,10 +27,8 @@ def _slope() -> Finding:
     # ∂μ/∂ε = −∂_ε log δ/∂_μ log δ by differences
     down = gaussian_profile.log_delta(epsilon + step, mu) - log_delta
     moved = 1e-5 * mu
-    up = gaussian_profile.log_delta(epsilon, mu + moved) - gaussian_profile.log_delta(
-        epsilon, mu - moved
-    )
-    slope = -(down / step) / (up / (2.0 * moved))
+    low, high = (gaussian_profile.log_delta(epsilon, mu + sign * moved) for sign in (-1.0, 1.0))
+    slope = -(down / step) / ((high - low) / (2.0 * moved))
     largest = float(np.max(slope))
     return Finding(
         f"largest of 2,000 slopes {largest:.5f}, least {float(np.min(slope)):.3g}",
@@ -104,28 +102,23 @@ def section_4(quick: bool) -> Result:
 
 def figure_e2(quick: bool) -> Result:
     """GDP transformations of the sampled Laplace mechanism."""
-    drawn, least = [], True
+    lines, least = [], True
     epsilon = np.linspace(0.0, 1.1, 41 if quick else 221)
     for rate in _RATES:
         found = subsample(Laplace(1.0), rate, rtol=1e-3)
         values = gdp_transformation(found.profile, epsilon)
-        if drawn:
-            least &= bool(np.all(values.lower <= drawn[-1][1].upper * (1 + 1e-9)))
-        drawn.append((rate, values))
+        if lines:
+            least &= bool(np.all(values.lower <= lines[-1][1].upper * (1 + 1e-9)))
+        lines.append((rate, values))
     answers = {
         "figure-e2-order": Finding(
             "; ".join(
-                f"p = {rate:g}: {float(values.upper[0]):.5f} at ε = 0" for rate, values in drawn
+                f"p = {rate:g}: {float(values.upper[0]):.5f} at ε = 0" for rate, values in lines
             ),
             least,
             "at every ε of the grid a smaller sampling probability has no larger value",
         )
     }
     header = ("epsilon", *(f"mu_at_p_{rate:g}" for rate in _RATES))
-    table = Table.of_columns(header, epsilon, *(v.upper for _, v in drawn), digits=17)
-    return Result(
-        answers,
-        lambda figure: figures.sampled(epsilon, drawn, figure),
-        (5.6, 3.8),
-        {"figure-e2": table},
-    )
+    table = Table.of_columns(header, epsilon, *(v.upper for _, v in lines), digits=17)
+    return drawn("figure-e2", answers, table, figures.sampled, epsilon, lines, size=(5.6, 3.8))

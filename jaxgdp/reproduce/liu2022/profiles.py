@@ -49,13 +49,11 @@ def three() -> tuple[tuple[str, Callable[[float], float], float], ...]:
     """(name, profile as inverted, μ_t) of the three examples."""
     s = settings()
     noise, cloak = s["noise"], s["cloak"]
+    root = math.sqrt(2.0)
+    by_noise = gaussian_noise(root, noise["factor"], noise["sigma"])
     return (
         ("Laplace", laplace(s["laplace"]["scale"]), 0.0),
-        (
-            "noise",
-            gaussian_noise(math.sqrt(2.0), noise["factor"], noise["sigma"]),
-            gaussian_noise_tail(math.sqrt(2.0), noise["sigma"]),
-        ),
+        ("noise", by_noise, gaussian_noise_tail(root, noise["sigma"])),
         ("ICEA", invisibility_cloak(cloak["users"], cloak["messages"]), math.inf),
     )
 

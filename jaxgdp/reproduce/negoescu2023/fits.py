@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from ...audit import mixtures
-from ..result import Finding, Result, Table
+from ..result import Finding, Result, Table, drawn
 from . import figures
 from .landscapes import parts, two
 from .training import Strategy
@@ -71,9 +70,4 @@ def figure_6(quick: bool) -> Result:
         for j, k in enumerate(p.components)
     ]
     table = Table.of_rows("model samples components p_value", rows, digits=6)
-    return Result(
-        answers,
-        draw=functools.partial(figures.fits, panels),
-        size=(7.6, 3.0),
-        tables={"figure-6": table},
-    )
+    return drawn("figure-6", answers, table, figures.fits, panels, size=(7.6, 3.0))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ..result import Finding, NotHere, Result, Table, decided
+from ..result import Finding, NotHere, Result, Table, decided, drawn
 from . import figures
 from .data import Data, binary, many_classes
 from .training import Plan, Strategy, delta_of, train
@@ -77,10 +77,8 @@ def _growing(data: Data, plain: list[Strategy]) -> Finding:
 
 
 def _reduced(data: Data, plain: list[Strategy], private: list[Strategy]) -> Finding:
-    most, least = (
-        max(float(s.star.mean()) for s in plain),
-        min(float(s.star.mean()) for s in private),
-    )
+    most = max(float(s.star.mean()) for s in plain)
+    least = min(float(s.star.mean()) for s in private)
     factor = most / max(least, 1e-12)
     return Finding(
         f"by a factor of {factor:.3g}: from {most:.3g} to {least:.3g}",
@@ -98,6 +96,17 @@ def _table(strategies: list[Strategy]) -> Table:
         for i, (e, u) in enumerate(zip(s.star, s.utility, strict=True))
     )
     return Table.of_rows("strategy dp_epsilon epochs seed epsilon_star utility", rows, digits=10)
+
+
+def _drawn(
+    name: str,
+    answers: Mapping[str, Finding | NotHere],
+    data: Data,
+    strategies: list[Strategy],
+    utility: str,
+) -> Result:
+    shown = figures.landscape, strategies, data.name, utility
+    return drawn(name, answers, _table(strategies), *shown, size=(6.4, 4.2))
 
 
 def parts(strategies: list[Strategy]) -> tuple[list[Strategy], list[Strategy]]:
@@ -131,8 +140,7 @@ def figure_1(quick: bool) -> Result:
             f"accuracy on records not trained on, {data.name}",
         ),
     }
-    draw = functools.partial(figures.landscape, strategies, data.name, "accuracy")
-    return Result(answers, draw=draw, size=(6.4, 4.2), tables={"figure-1": _table(strategies)})
+    return _drawn("figure-1", answers, data, strategies, "accuracy")
 
 
 def figure_2(quick: bool) -> Result:
@@ -167,8 +175,7 @@ def figure_2(quick: bool) -> Result:
             name: NotHere(f"on {data.name}: {getattr(a, 'text', '')}", missing)
             for name, a in answers.items()
         }
-    draw = functools.partial(figures.landscape, strategies, data.name, "area under the curve")
-    return Result(answers, draw=draw, size=(6.4, 4.2), tables={"figure-2": _table(strategies)})
+    return _drawn("figure-2", answers, data, strategies, "area under the curve")
 
 
 def _star_at(fpr: np.ndarray, fnr: np.ndarray, delta: float) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammainc, gammaincc, gammaincinv, ndtr, ndtri
 
 from ...audit.epsilon_star import KEPT, epsilon_star, log_ratio
-from ..result import Finding, Result, Table
+from ..result import Finding, Result, Table, drawn
 from . import figures
 
 SHAPE, SCALE = 2.0, 5.0
@@ -55,10 +55,8 @@ def ratios(number: int, seed: int = 0) -> Ratios:
     at = np.sort(np.concatenate([quantiles, _SHIFT + quantiles]))
     t, n = ndtr(at - _SHIFT), ndtr(-at)
     rng = np.random.default_rng(seed)
-    member, other = (
-        np.sort(rng.standard_normal(number)),
-        np.sort(_SHIFT + rng.standard_normal(number)),
-    )
+    member = np.sort(rng.standard_normal(number))
+    other = np.sort(_SHIFT + rng.standard_normal(number))
     counted = (
         np.searchsorted(other, at, side="right") / number,
         1.0 - np.searchsorted(member, at, side="right") / number,
@@ -86,12 +84,7 @@ def figure_3(quick: bool) -> Result:
     columns = np.vstack([found.where, found.exact, found.counted])
     header = "half_tpr_plus_fpr exact_1 exact_2 counted_1 counted_2"
     table = Table.of_columns(header, *columns, digits=8)
-    return Result(
-        answers,
-        draw=functools.partial(figures.ratios, found),
-        size=(7.6, 3.2),
-        tables={"figure-3": table},
-    )
+    return drawn("figure-3", answers, table, figures.ratios, found, size=(7.6, 3.2))
 
 
 def exact_star(distance: float, delta: float, least: float | None = None) -> float:
@@ -138,13 +131,8 @@ def simulate(distance: int, quick: bool) -> Simulated:
     exact, empirical, parametric = [], [], []
     for number in numbers:
         delta = 1.0 / (number * np.log(number))
-        pairs = [
-            (
-                SCALE * rng.gamma(SHAPE, size=number),
-                SCALE * rng.gamma(SHAPE + distance, size=number),
-            )
-            for _ in range(repeats)
-        ]
+        draw = lambda shape, size=number: SCALE * rng.gamma(shape, size=size)
+        pairs = [(draw(SHAPE), draw(SHAPE + distance)) for _ in range(repeats)]
         exact.append((exact_star(distance, delta), exact_star(distance, delta, KEPT)))
         empirical.append([float(epsilon_star(*pair, delta)) for pair in pairs])
         parametric.append([float(epsilon_star(*pair, delta, "parametric")) for pair in pairs])
@@ -172,8 +160,8 @@ def figure_4(quick: bool) -> Result:
             "both means fall with the number of losses",
         ),
     }
-    draw = functools.partial(figures.sizes, [(0, found)])
-    return Result(answers, draw=draw, size=(4.6, 3.2), tables={"figure-4": _table([(0, found)])})
+    panels = [(0, found)]
+    return drawn("figure-4", answers, _table(panels), figures.sizes, panels, size=(4.6, 3.2))
 
 
 def _table(panels: list[tuple[int, Simulated]]) -> Table:
@@ -200,7 +188,8 @@ def figure_5(quick: bool) -> Result:
         f"d = {d}: exact {x:.3g}, empirical {x - e:.3g}, parametric {x - p:.3g}"
         for (d, _), x, e, p in zip(apart, exact, short_e, short_p, strict=True)
     )
-    same = [float(np.mean(np.abs(found.empirical[-1] - found.exact[-1, 1]))) for _, found in apart]
+    errs = lambda found, size: float(np.mean(np.abs(found.empirical[size] - found.exact[size, 1])))
+    same = [errs(found, -1) for _, found in apart]
     answers = {
         "figure-5-undershoots": Finding(
             text,
@@ -215,16 +204,9 @@ def figure_5(quick: bool) -> Result:
                 f" {found.empirical[-1].std(ddof=1):.2g}"
                 for d, found in apart
             ),
-            bool(
-                all(
-                    np.mean(np.abs(found.empirical[-1] - found.exact[-1, 1]))
-                    < np.mean(np.abs(found.empirical[0] - found.exact[0, 1]))
-                    for _, found in apart
-                )
-            ),
+            all(errs(found, -1) < errs(found, 0) for _, found in apart),
             "the distance of the empirical version from the exact one with the same range of rates"
             " falls with n",
         ),
     }
-    draw = functools.partial(figures.sizes, panels)
-    return Result(answers, draw=draw, size=(7.6, 3.0), tables={"figure-5": _table(panels)})
+    return drawn("figure-5", answers, _table(panels), figures.sizes, panels, size=(7.6, 3.0))

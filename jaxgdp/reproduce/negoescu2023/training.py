@@ -127,6 +127,27 @@ def margin_loss(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return logsumexp(others, axis=1) - own
 
 
+def _descended(
+    key: jax.Array,
+    sizes: tuple[int, ...],
+    rate: float,
+    steps: int,
+    gradient: Callable[[Weights, jax.Array], Weights],
+) -> Weights:
+    """Weights after steps with momentum along ``gradient`` of (weights, key of the step)."""
+    optimiser = optax.sgd(rate, momentum=MOMENTUM)
+    start, draw = jax.random.split(key)
+    weights = _initial(start, sizes)
+
+    def step(number: jax.Array, carry: Any) -> Any:
+        weights, state = carry
+        found = gradient(weights, jax.random.fold_in(draw, number))
+        updates, state = optimiser.update(found, state, weights)
+        return optax.apply_updates(weights, updates), state
+
+    return jax.lax.fori_loop(0, steps, step, (weights, optimiser.init(weights)))[0]
+
+
 @functools.partial(jax.jit, static_argnames=("sizes", "batch"))
 @_over_seeds
 def _plain(
@@ -140,20 +161,13 @@ def _plain(
     batch: int,
 ) -> Weights:
     """One model by stochastic gradient descent with momentum, batches drawn with replacement."""
-    optimiser = optax.sgd(rate, momentum=MOMENTUM)
-    start, draw = jax.random.split(key)
-    weights = _initial(start, sizes)
     mean = lambda w, x, y: jnp.mean(jax.vmap(_loss, (None, 0, 0))(w, x, y))
 
-    def step(number: jax.Array, carry: Any) -> Any:
-        weights, state = carry
-        rows = jax.random.randint(jax.random.fold_in(draw, number), (batch,), 0, inputs.shape[0])
-        updates, state = optimiser.update(
-            jax.grad(mean)(weights, inputs[rows], labels[rows]), state, weights
-        )
-        return optax.apply_updates(weights, updates), state
+    def gradient(weights: Weights, draw: jax.Array) -> Weights:
+        rows = jax.random.randint(draw, (batch,), 0, inputs.shape[0])
+        return jax.grad(mean)(weights, inputs[rows], labels[rows])
 
-    return jax.lax.fori_loop(0, steps, step, (weights, optimiser.init(weights)))[0]
+    return _descended(key, sizes, rate, steps, gradient)
 
 
 @functools.partial(jax.jit, static_argnames=("sizes", "sampler"))
@@ -170,23 +184,16 @@ def _private(
     sampler: PoissonSampler,
 ) -> Weights:
     """One model by DP-SGD: Poisson batches, gradients clipped one by one, noise."""
-    optimiser = optax.sgd(rate, momentum=MOMENTUM)
-    start, draw = jax.random.split(key)
-    weights = _initial(start, sizes)
     gradients = per_example_gradients(_loss)
 
-    def step(number: jax.Array, carry: Any) -> Any:
-        weights, state = carry
-        choose, perturb = jax.random.split(jax.random.fold_in(draw, number))
+    def gradient(weights: Weights, draw: jax.Array) -> Weights:
+        choose, perturb = jax.random.split(draw)
         batch = sampler.sample(choose)
         _, found = gradients(weights, inputs[batch.indices], labels[batch.indices])
-        mean = noisy_mean(
-            clipped_sum(found, CLIP, batch.mask), perturb, CLIP, sigma, sampler.expected_batch_size
-        )
-        updates, state = optimiser.update(mean, state, weights)
-        return optax.apply_updates(weights, updates), state
+        total = clipped_sum(found, CLIP, batch.mask)
+        return noisy_mean(total, perturb, CLIP, sigma, sampler.expected_batch_size)
 
-    return jax.lax.fori_loop(0, steps, step, (weights, optimiser.init(weights)))[0]
+    return _descended(key, sizes, rate, steps, gradient)
 
 
 def _scored(weights: Weights, inputs: np.ndarray) -> np.ndarray:
@@ -204,11 +211,8 @@ def _utility(data: Data, logits: np.ndarray) -> float:
     if data.classes > 2:
         return float(np.mean(np.argmax(logits, axis=1) == data.other_labels))
     score = logits[:, 1] - logits[:, 0]
-    ranks = (
-        np.searchsorted(np.sort(score), score, side="left")
-        + np.searchsorted(np.sort(score), score, side="right")
-        + 1
-    )
+    ordered = np.sort(score)
+    ranks = np.searchsorted(ordered, score, "left") + np.searchsorted(ordered, score, "right") + 1
     positive = data.other_labels == 1
     ones, zeros = positive.sum(), (~positive).sum()
     return float((np.sum(ranks[positive]) / 2.0 - ones * (ones + 1) / 2.0) / (ones * zeros))
