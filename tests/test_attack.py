@@ -11,7 +11,8 @@ import jaxgdp
 from jaxgdp import SubsampledGaussian, SubsampledLaplace
 from jaxgdp.quantities import registry
 
-SEED, EACH = 20260101, {"bounded_range": 40, "densities": 4, "discrete": 44, "noise": 12}
+SEED = 20260101
+EACH = {"bounded_range": 40, "densities": 4, "discrete": 44, "large_steps": 15, "noise": 12}
 
 
 @pytest.mark.slow

@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import bounded_range, densities, discrete, noise
+from . import bounded_range, densities, discrete, large_steps, noise
 
 FAMILIES = {
     "bounded_range": bounded_range,
     "densities": densities,
     "discrete": discrete,
+    "large_steps": large_steps,
     "noise": noise,
 }
-_OFTEN = {"bounded_range": 0.1, "densities": 0.15, "discrete": 0.4, "noise": 0.35}
+_OFTEN = {
+    "bounded_range": 0.1,
+    "densities": 0.15,
+    "discrete": 0.35,
+    "large_steps": 0.1,
+    "noise": 0.3,
+}
 
 
 def setting_of(seed: int, index: int, only: str | None = None):
