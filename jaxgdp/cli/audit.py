@@ -12,14 +12,16 @@ from .options import (
     FORCE,
     argument,
     cache_compiled_programs,
+    draw,
     figure_path,
     flag,
     flag_name,
-    given,
     number,
+    one_source,
     option,
     progress_options,
     shared,
+    tell_written,
     working,
     writable,
 )
@@ -27,7 +29,7 @@ from .options import (
 if TYPE_CHECKING:
     from ..numerics.shapes import Array
 
-_CONFIDENCE, _METHOD, _THRESHOLD = 0.95, "bands", 0.5
+_DEFAULTS = {"confidence": 0.95, "method": "bands", "threshold": 0.5}
 _TRUE, _FALSE = ("1", "true", "yes", "in", "member"), ("0", "false", "no", "out", "nonmember")
 
 
@@ -42,12 +44,12 @@ def _options() -> list[Any]:
         shared("noise_multiplier", "claim: DP-SGD with this noise multiplier"),
         shared("sampling_prob"),
         shared("num_steps"),
-        option("confidence", "Confidence of the verdict, in [0.5, 1).", default=_CONFIDENCE,
-               read=number),
+        option("confidence", "Confidence of the verdict, in [0.5, 1).", read=number,
+               default=_DEFAULTS["confidence"]),
         option("method", "bands, split or threshold (a score for each run), or one-run (a score for"
-               " each canary of one run).", metavar="TEXT", default=_METHOD),
+               " each canary of one run).", metavar="TEXT", default=_DEFAULTS["method"]),
         option("threshold", "For threshold: at or above it a score means member.",
-               default=_THRESHOLD, read=number),
+               default=_DEFAULTS["threshold"], read=number),
         option("num_guesses", "For one-run: how many of the surest guesses to make.", read=number),
         option("figure", FIGURE, metavar="PATH"),
         option("json", "JSON file to write; - prints it instead.", metavar="PATH"),
@@ -66,20 +68,11 @@ def _options() -> list[Any]:
 )
 def audit_command(
     scores: str,
-    mu: float | None,
-    epsilon: float | None,
-    delta: float | None,
-    spec: str | None,
-    confidence: float | None,
-    method: str | None,
-    threshold: float | None,
     num_guesses: float | None,
     figure: str | None,
     json: str | None,
     force: bool,
-    quiet: bool,
-    progress: bool,
-    **run: float | None,
+    **typed: Any,
 ) -> None:
     """Scores of an attack against a claim: consistent, or a bug is proven with this confidence.
 
@@ -88,11 +81,12 @@ def audit_command(
     the verdict, which is the first word of the line.
     """
     drawn = _checked(figure, json, force)
-    asked = {"confidence": _CONFIDENCE, "method": _METHOD, "threshold": _THRESHOLD}
-    asked |= given(confidence=confidence, method=method, threshold=threshold)
+    asked: dict[str, Any] = {
+        name: default if typed[name] is None else typed[name] for name, default in _DEFAULTS.items()
+    }
     rows = read_scores(scores)
-    with working("loading", quiet=quiet, always=progress) as shown:
-        claim = _claim(mu, epsilon, delta, spec, run)
+    with working("loading") as shown:
+        claim = _claim(**{name: value for name, value in typed.items() if name not in _DEFAULTS})
         from .. import audit
 
         cache_compiled_programs()
@@ -109,16 +103,17 @@ def audit_command(
             member, nonmember = (_scores_of(rows, kind) for kind in (True, False))
             found = audit.verdict(claim, member, nonmember, **asked)
     if drawn is not None:
-        _draw(found, drawn)
+        from ..plot import audit_verdict
+
+        panel = lambda figure: audit_verdict(found, figure.add_subplot())
+        draw(drawn, (5.2, 4.6), panel, found.line, found.stated.fpr_floor)
     if json == "-":
         print(found.to_json())
         return
     if json is not None:
         Path(json).write_text(found.to_json() + "\n", encoding="utf-8")
     print(found)
-    written = [str(path) for path in (figure, json) if path is not None]
-    if written and not quiet:
-        print(f"wrote {', '.join(written)}")
+    tell_written(figure, json)
 
 
 def read_scores(path: str | Path) -> tuple[Array, Array]:
@@ -189,7 +184,7 @@ def _claim(
     epsilon: float | None,
     delta: float | None,
     spec: str | None,
-    run: dict[str, float | None],
+    **run: float | None,
 ) -> Any:
     """Exactly one claim."""
     claims = {
@@ -198,11 +193,7 @@ def _claim(
         "--spec": spec is not None,
         "--noise-multiplier": any(value is not None for value in run.values()),
     }
-    chosen = [name for name, there in claims.items() if there]
-    if len(chosen) != 1:
-        raise ValueError(
-            f"give one claim: {', '.join(claims)}; got {' and '.join(chosen) or 'none'}"
-        )
+    one_source(claims, "claim: ")
     if mu is not None:
         return mu
     if claims["--epsilon"]:
@@ -219,12 +210,3 @@ def _claim(
     from ..mechanisms import dpsgd
 
     return dpsgd(**{name: 1.0 if value is None else value for name, value in run.items()})
-
-
-def _draw(found: Any, path: Path) -> None:
-    from ..plot import audit_verdict, save
-    from ..plot.saving import blank_figure
-
-    figure = blank_figure((5.2, 4.6))
-    audit_verdict(found, figure.add_subplot())
-    save(figure, path, question=found.line, fpr_floor=found.stated.fpr_floor)

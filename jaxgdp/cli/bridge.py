@@ -6,6 +6,7 @@ import csv as csv_format
 import json as json_format
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,13 +15,16 @@ from .command import command
 from .options import (
     FORCE,
     cache_compiled_programs,
+    draw,
     figure_path,
     flag,
     given,
     number,
+    one_source,
     option,
     progress_options,
     shared,
+    tell_written,
     working,
 )
 
@@ -75,18 +79,14 @@ def bridge_command(
     figure: str | None,
     force: bool,
     json: bool,
-    quiet: bool,
-    progress: bool,
     **settings: float | None,
 ) -> None:
     """Gaussian DP from a privacy profile: whether, with which mu, and from which FPR on."""
     sources = {"--epsilon-delta": pairs, "--csv": csv, "--spec": spec}
-    chosen = [name for name, value in sources.items() if value]
-    if len(chosen) != 1:
-        raise ValueError(f"give one of {', '.join(sources)}; got {' and '.join(chosen) or 'none'}")
+    one_source(sources, "of ")
     asked = {"fpr_floor": options.FPR_FLOOR, "rtol": options.RTOL} | given(**settings)
     path = None if figure is None else figure_path("--figure", figure, force)
-    with working("loading", quiet=quiet, always=progress) as shown:
+    with working("loading") as shown:
         if spec is None:
             statements = _read_csv(csv) if csv is not None else pairs or []
             shown.describe("measuring")
@@ -97,10 +97,9 @@ def bridge_command(
     rows = _rates(found)
     print(_json(found, rows) if json else _text(found, rows))
     if path is not None:
-        with working("drawing", quiet=quiet, always=progress):
+        with working("drawing"):
             _draw(found, path)
-        if not (quiet or json):
-            print(f"wrote {path}")
+        tell_written(None if json else path)
 
 
 def _pair(text: str) -> tuple[float, float]:
@@ -168,9 +167,8 @@ def _of_spec(path: str, settings: dict[str, Any], shown: Progress) -> _Result:
     verdict = identify(curve, rtol=settings["rtol"])
     last = float(curve.epsilon(1e-12).upper)
     last = last if math.isfinite(last) else 20.0
-    return _Result(
-        verdict, lambda e: curve.delta(e).upper, lambda a: curve.beta(a).lower, last, curve
-    )
+    delta, beta = lambda e: curve.delta(e).upper, lambda a: curve.beta(a).lower
+    return _Result(verdict, delta, beta, last, curve)
 
 
 def _rates(found: _Result) -> list[tuple[float, float, float]]:
@@ -180,11 +178,8 @@ def _rates(found: _Result) -> list[tuple[float, float, float]]:
     mu, floor = float(found.verdict.head_mu.upper), found.verdict.fpr_floor
     rows = []
     for fpr in FPRS:
-        gaussian = (
-            float(gdp.beta(fpr=fpr, mu=mu))
-            if math.isfinite(mu) and fpr >= floor * (1.0 - 1e-9)
-            else math.nan
-        )
+        holds = math.isfinite(mu) and fpr >= floor * (1.0 - 1e-9)
+        gaussian = float(gdp.beta(fpr=fpr, mu=mu)) if holds else math.nan
         rows.append((fpr, float(found.beta(fpr)), gaussian))
     return rows
 
@@ -194,13 +189,10 @@ def _text(found: _Result, rows: list[tuple[float, float, float]]) -> str:
 
     verdict = found.verdict
     down = lambda x: rounded_outward(x, up=False, digits=6)
-    sides = (
-        f"[{down(float(verdict.head_mu.lower))},"
-        f" {rounded_outward(float(verdict.head_mu.upper), up=True, digits=6)}]"
-    )
-    where = (
-        "at every rate" if verdict.fpr_floor == 0.0 else f"for FPRs from {verdict.fpr_floor:.3g} on"
-    )
+    top = rounded_outward(float(verdict.head_mu.upper), up=True, digits=6)
+    sides = f"[{down(float(verdict.head_mu.lower))}, {top}]"
+    floor = verdict.fpr_floor
+    where = "at every rate" if floor == 0.0 else f"for FPRs from {floor:.3g} on"
     tail = "not known" if verdict.tail_mu is None else f"{verdict.tail_mu:.6g}"
     lines = [f"verdict   {verdict.claim}", f"why       {verdict.reason}"]
     lines += [f"mu        {sides}, {where}; report the upper side", f"tail mu   {tail}", ""]
@@ -216,32 +208,24 @@ def _json(found: _Result, rows: list[tuple[float, float, float]]) -> str:
 
     plain = lambda x: x if x is None or math.isfinite(x) else ("inf" if x > 0 else None)
     verdict = found.verdict
-    bracket = lambda b: {
-        "lower": plain(float(b.lower)),
-        "upper": plain(float(b.upper)),
-        "report": "upper",
+    sides = lambda b: {side: plain(float(getattr(b, side))) for side in ("lower", "upper")}
+    bracket = lambda b: sides(b) | {"report": "upper"}
+    question = "whether a mu of Gaussian DP holds, which, and from which FPR on"
+    content = {
+        **provenance(question, float(verdict.fpr_floor)),
+        "is_gdp": verdict.is_gdp,
+        "tail_mu": plain(verdict.tail_mu),
+        "mu": bracket(verdict.head_mu),
+        "fpr_floor": verdict.fpr_floor,
+        "everywhere": bracket(verdict.everywhere),
+        "claim": verdict.claim,
+        "reason": verdict.reason,
+        "fnr": [
+            {"fpr": fpr, "lower": fnr, "by_mu": None if math.isnan(g) else g}
+            for fpr, fnr, g in rows
+        ],
     }
-    return json_format.dumps(
-        {
-            **provenance(
-                "whether a mu of Gaussian DP holds, which, and from which FPR on",
-                float(verdict.fpr_floor),
-            ),
-            "is_gdp": verdict.is_gdp,
-            "tail_mu": plain(verdict.tail_mu),
-            "mu": bracket(verdict.head_mu),
-            "fpr_floor": verdict.fpr_floor,
-            "everywhere": bracket(verdict.everywhere),
-            "claim": verdict.claim,
-            "reason": verdict.reason,
-            "fnr": [
-                {"fpr": fpr, "lower": fnr, "by_mu": None if math.isnan(g) else g}
-                for fpr, fnr, g in rows
-            ],
-        },
-        indent=1,
-        allow_nan=False,
-    )
+    return json_format.dumps(content, indent=1, allow_nan=False)
 
 
 def _draw(found: _Result, path: Path) -> None:
@@ -249,8 +233,7 @@ def _draw(found: _Result, path: Path) -> None:
 
     from .. import gdp
     from ..bridge import gdp_transformation
-    from ..plot import bridge_panels, save
-    from ..plot.saving import blank_figure
+    from ..plot import bridge_panels
 
     mu = float(found.verdict.head_mu.upper)
     epsilon = np.linspace(0.0, 1.1 * min(max(found.last, 0.5), 500.0), _POINTS)
@@ -258,12 +241,6 @@ def _draw(found: _Result, path: Path) -> None:
     shown = mu if math.isfinite(mu) else 0.0
     delta = np.asarray(found.profile(epsilon)), gdp.delta(epsilon=epsilon, mu=shown)
     rates = alpha, np.asarray(found.beta(alpha)), gdp.beta(fpr=alpha, mu=shown)
-    figure = blank_figure((10.5, 3.4))
-    transformation = gdp_transformation(found.source, epsilon)
-    bridge_panels(epsilon, delta, transformation, rates, shown, found.verdict.fpr_floor, figure)
-    save(
-        figure,
-        path,
-        question=f"is it Gaussian DP: {found.verdict}",
-        fpr_floor=found.verdict.fpr_floor,
-    )
+    floor, transformation = found.verdict.fpr_floor, gdp_transformation(found.source, epsilon)
+    panels = partial(bridge_panels, epsilon, delta, transformation, rates, shown, floor)
+    draw(path, (10.5, 3.4), panels, f"is it Gaussian DP: {found.verdict}", floor)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ..calibration import Calibration
     from ..targets import Target
 
+_AXES = ("sampling_prob", "num_steps", "noise_multiplier", "num_epochs")
+_SETTINGS = ("solve_for", "sampler", "rtol", "adjacency")
 _SAFE = {"upper": "at most", "lower": "at least"}
 # fields of targets that are no shared arguments
 _MEANINGS = {
@@ -61,22 +63,17 @@ def _fields() -> dict[str, list[type[Target]]]:
 def _field(name: str, owners: list[type[Target]]) -> Any:
     """The option of a field of targets."""
     fields = [field for owner in owners for field in owner.others() if field.name == name]
-    if name in _MEANINGS:
-        help = _MEANINGS[name]
-    else:
-        help = ARGUMENTS[name].meaning if name in ARGUMENTS else name
-        help = of(help, ", ".join(flag_name(owner.option) for owner in owners))
+    help = _MEANINGS.get(name)
+    if help is None:
+        noun = ARGUMENTS[name].meaning if name in ARGUMENTS else name
+        help = of(noun, ", ".join(flag_name(owner.option) for owner in owners))
     default = fields[0].default
     default = "its own" if default is None else default
     text = fields[0].type == "str"
-    return option(
-        name,
-        sentence(help),
-        default=None if default is dataclasses.MISSING else default,
-        metavar="NAME" if text else "NUMBER",
-        read=None if text else _numbers,
-        many=not text,
-    )
+    default = None if default is dataclasses.MISSING else default
+    if text:
+        return option(name, sentence(help), default=default, metavar="NAME")
+    return option(name, sentence(help), default=default, read=_numbers, many=True)
 
 
 def _options() -> list[Any]:
@@ -121,31 +118,14 @@ def _options() -> list[Any]:
     ),
     renamed={"--tolerance": "--rtol"},
 )
-def calibrate_command(
-    spec: str | None,
-    black_box: str | None,
-    json: bool,
-    quiet: bool,
-    progress: bool,
-    sampling_prob: list[float] | None,
-    num_steps: list[float] | None,
-    noise_multiplier: list[float] | None,
-    num_epochs: list[float] | None,
-    solve_for: str | None,
-    sampler: str | None,
-    rtol: float | None,
-    adjacency: str | None,
-    **typed: Any,
-) -> None:
+def calibrate_command(spec: str | None, black_box: str | None, json: bool, **typed: Any) -> None:
     """The smallest noise, or most steps, that provably meets a privacy target; one target, numbers
     or lists that broadcast.
     """
+    axes, settings = (given(**{name: typed.pop(name) for name in of}) for of in (_AXES, _SETTINGS))
     target = _target(given(**typed))
-    axes = given(sampling_prob=sampling_prob, num_steps=num_steps,
-                 noise_multiplier=noise_multiplier, num_epochs=num_epochs)  # fmt: skip
     arguments: dict[str, Any] = {name: _array(values) for name, values in axes.items()}
-    settings = given(solve_for=solve_for, sampler=sampler, rtol=rtol, adjacency=adjacency)
-    with working("loading", quiet=quiet, always=progress):
+    with working("loading"):
         from ..calibration import calibrate
         from ..spec import read_spec
 
@@ -157,8 +137,8 @@ def calibrate_command(
             arguments["black_box"] = _imported(black_box)
         cache_compiled_programs()
     total = _count(target, axes)
-    doing = f"solving for {solve_for or 'noise_multiplier'}"
-    with working(doing, total if total > 1 else None, "calibrations", quiet, progress) as count:
+    doing = f"solving for {settings.get('solve_for', 'noise_multiplier')}"
+    with working(doing, total if total > 1 else None, "calibrations") as count:
         # of many, those that cannot be had have a status that says so
         infeasible = "flag" if total > 1 else "raise"
         found = calibrate(target, **arguments, **settings, infeasible=infeasible, progress=count)
@@ -229,9 +209,8 @@ def _text(found: Calibration) -> str:
     goal = np.broadcast_to(found.target.goal, found.status.shape).reshape(-1)
     up = found.solve_for in ("noise_multiplier", "scale")
     name, own = found.solve_for, found.target.goal_field
-    lines = [
-        f"{own + ' asked':>20}  {name:>20}  {own + ' lower':>20}  {own + ' upper':>20}  status"
-    ]
+    titles = (f"{own} asked", name, f"{own} lower", f"{own} upper")
+    lines = ["  ".join([*(f"{title:>20}" for title in titles), "status"])]
     flat = [np.asarray(a).reshape(-1) for a in (goal, found.value, *found.achieved, found.status)]
     for asked, value, low, high, status in zip(*flat, strict=True):
         safe = rounded_outward(value, up=up, digits=8) if np.isfinite(value) else "none"

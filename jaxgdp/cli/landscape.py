@@ -10,6 +10,7 @@ from .options import (
     FIGURE,
     FORCE,
     cache_compiled_programs,
+    draw,
     figure_path,
     flag,
     flag_name,
@@ -18,7 +19,9 @@ from .options import (
     number,
     option,
     progress_options,
+    quiet,
     shared,
+    tell_written,
     working,
     writable,
 )
@@ -66,12 +69,7 @@ def _options() -> list[Any]:
     ),
 )
 def landscape_command(
-    source: str | None,
-    figure_type: str | None,
-    force: bool,
-    quiet: bool,
-    progress: bool,
-    **typed: Any,
+    source: str | None, figure_type: str | None, force: bool, **typed: Any
 ) -> None:
     """Regret of reporting mu over a grid of DP-SGD settings: figure, CSV, NetCDF and a summary."""
     need("xarray", "h5netcdf", "h5py", *([] if source is None else ["zarr", "dask"]))
@@ -84,12 +82,21 @@ def landscape_command(
     rates = {name: typed.pop(name) for name in _RATES}
     asked = given(**typed)
     if source is not None:
-        dataset = _stored(source, asked, quiet, progress)
+        dataset = _stored(source, asked)
     else:
         if "sampling_prob" not in asked:
             asked["sampling_prob"] = _log_spaced(*(_RATES | given(**rates)).values())
-        dataset = _computed(asked, quiet, progress)
-    _write(paths, kind, dataset, quiet, progress)
+        dataset = _computed(asked)
+    with working("writing"):
+        from ..grids import landscape as grid
+
+        csv, netcdf, figure = paths
+        grid.write_csv(dataset, csv)
+        grid.write_netcdf(dataset, netcdf)
+        _save_figure(dataset, figure, kind)
+    if not quiet():
+        print(grid.summary_text(dataset))
+    tell_written(*paths)
 
 
 def _log_spaced(number: float, low: float, high: float) -> list[float]:
@@ -107,13 +114,13 @@ def _log_spaced(number: float, low: float, high: float) -> list[float]:
     return np.geomspace(low, high, int(number)).tolist()
 
 
-def _stored(source: str, wanted: dict[str, Any], quiet: bool, always: bool) -> xarray.Dataset:
+def _stored(source: str, wanted: dict[str, Any]) -> xarray.Dataset:
     if fixed := [flag_name(name) for name in ("rtol", "fpr_floor") if name in wanted]:
         raise ValueError(
             f"{', '.join(fixed)} is what the store was computed at: it must not be given with"
             " --from"
         )
-    with working("reading", quiet=quiet, always=always):
+    with working("reading"):
         from ..grids import landscape as grid
 
         dataset = grid.read_store(source)
@@ -122,8 +129,8 @@ def _stored(source: str, wanted: dict[str, Any], quiet: bool, always: bool) -> x
     return dataset
 
 
-def _computed(asked: dict[str, Any], quiet: bool, always: bool) -> xarray.Dataset:
-    with working("loading", quiet=quiet, always=always):
+def _computed(asked: dict[str, Any]) -> xarray.Dataset:
+    with working("loading"):
         from ..accounting.run.executors import for_one_call
         from ..grids import landscape as grid
 
@@ -131,41 +138,27 @@ def _computed(asked: dict[str, Any], quiet: bool, always: bool) -> xarray.Datase
     asked = {"noise_multiplier": grid.NOISE_MULTIPLIERS, "num_steps": grid.NUM_STEPS} | asked
     axes = ("noise_multiplier", "sampling_prob", "num_steps")
     total = len(asked[axes[0]]) * len(asked[axes[1]]) * len(asked[axes[2]])
-    with working("measuring", total, quiet=quiet, always=always) as count:
+    with working("measuring", total) as count:
         return grid.landscape(progress=count, executor=for_one_call(total), **asked)
-
-
-def _write(
-    paths: list[Path], kind: str, dataset: xarray.Dataset, quiet: bool, always: bool
-) -> None:
-    from ..grids import landscape as grid
-
-    csv, netcdf, figure = paths
-    with working("writing", quiet=quiet, always=always):
-        grid.write_csv(dataset, csv)
-        grid.write_netcdf(dataset, netcdf)
-        _save_figure(dataset, figure, kind)
-    if not quiet:
-        print(grid.summary_text(dataset))
-        print(f"wrote {csv}, {netcdf}, {figure}")
 
 
 def _save_figure(dataset: xarray.Dataset, path: Path, kind: str) -> None:
     from ..grids.landscape import QUESTION
-    from ..plot import regret_heat_map, regret_panels, save
-    from ..plot.saving import blank_figure
+    from ..plot import regret_heat_map, regret_panels
 
     panels = dataset.sizes["num_steps"]
     columns = min(panels, _MOST_COLUMNS)
     rows = -(-panels // columns)
     heat = kind == "heat-map"
     size = (1.5 + 3.2 * columns, 1.2 + 3.2 * rows) if heat else (3.4 * max(2, panels), 4.4)
-    figure = blank_figure(size)
-    if heat:
+
+    def drawing(figure: Any) -> None:
+        if not heat:
+            regret_panels(dataset, figure)
+            return
         axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
         regret_heat_map(dataset, axes[:panels])
         for spare in axes[panels:]:
             spare.remove()
-    else:
-        regret_panels(dataset, figure)
-    save(figure, path, question=QUESTION, fpr_floor=dataset.attrs["fpr_floor"])
+
+    draw(path, size, drawing, QUESTION, dataset.attrs["fpr_floor"])

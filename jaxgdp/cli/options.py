@@ -7,21 +7,14 @@ import importlib.util
 import math
 import os
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..arguments import ARGUMENTS, WHOLE, Argument, sentence, shown, spelled_out
 from ..numerics.optional import how_to_install
-from ..progress import show_progress
-
-if TYPE_CHECKING:
-    import click
-else:
-    try:
-        import click
-    except ImportError:  # (the command line says which extra has it)
-        click = None
+from ..progress import Progress, show_progress
+from .command import click
 
 _EXTRAS = {
     **dict.fromkeys(("xarray", "h5netcdf", "h5py"), "sweep"),
@@ -32,6 +25,20 @@ _EXTRAS = {
 }
 FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 _MOST = 1_000_000  # numbers of one range
+
+
+def one_source(sources: Mapping[str, object], what: str) -> str:
+    """The option that was given, of some that exclude each other.
+
+    Raises:
+        ValueError: none was given, or several; lists all.
+    """
+    chosen = [name for name, value in sources.items() if value]
+    if len(chosen) != 1:
+        raise ValueError(
+            f"give one {what}{', '.join(sources)}; got {' and '.join(chosen) or 'none'}"
+        )
+    return chosen[0]
 
 
 def number(option: str, text: str) -> float:
@@ -198,9 +205,9 @@ def _words(name: str, text: str) -> list[str]:
     return text.split(",")
 
 
-def flag(name: str, help: str) -> Any:
+def flag(name: str, help: str, **settings: Any) -> Any:
     """An option without a value."""
-    return click.Option([flag_name(name), name], is_flag=True, help=help)
+    return click.Option([flag_name(name), name], is_flag=True, help=help, **settings)
 
 
 def argument(name: str, **settings: Any) -> Any:
@@ -256,31 +263,47 @@ def given(**values: Any) -> dict[str, Any]:
 
 
 def progress_options() -> list[Any]:
-    """``--quiet`` and ``--progress``."""
-    return [flag("quiet", QUIET), flag("progress", PROGRESS)]
+    """``--quiet`` and ``--progress``, which :func:`quiet` and :func:`working` read."""
+    helps = {"quiet": QUIET, "progress": PROGRESS}
+    return [flag(name, help, expose_value=False, callback=_keep) for name, help in helps.items()]
 
 
-@contextlib.contextmanager
+def _keep(context: Any, param: Any, value: bool) -> None:
+    context.meta[param.name] = value
+
+
+def quiet() -> bool:
+    """Whether the command is to show no progress and no summary."""
+    return click.get_current_context().meta["quiet"]
+
+
 def working(
-    doing: str,
-    total: int | None = None,
-    noun: str = "settings",
-    quiet: bool = False,
-    always: bool = False,
-    rate: bool = False,
-):
-    """Show on stderr what is being done and how much of it is finished.
-
-    Args:
-        doing: such as "measuring".
-        total: how much there is to do; None where nothing is counted.
-        noun: what is counted.
-        quiet: whether nothing is shown.
-        always: whether it is shown also where stderr is no terminal.
-        rate: whether to show also how fast it is, and how long the rest will take.
-
-    Yields:
-        :class:`jaxgdp.progress.Progress`.
+    doing: str, total: int | None = None, noun: str = "settings", rate: bool = False
+) -> contextlib.AbstractContextManager[Progress]:
+    """Show on stderr what is being done and how much of it is finished, as the command's options
+    have it (see :func:`jaxgdp.progress.show_progress`).
     """
-    with show_progress(doing, total, False if quiet else always or None, noun, rate) as shown:
-        yield shown
+    always = click.get_current_context().meta["progress"]
+    return show_progress(doing, total, False if quiet() else always or None, noun, rate)
+
+
+def tell_written(*paths: str | Path | None) -> None:
+    """Name the files that were written, unless the command is to be quiet."""
+    written = [str(path) for path in paths if path is not None]
+    if written and not quiet():
+        print(f"wrote {', '.join(written)}")
+
+
+def draw(
+    path: Path,
+    size: tuple[float, float],
+    drawing: Callable[[Any], object],
+    question: str,
+    fpr_floor: float | None,
+) -> None:
+    """Save what ``drawing`` puts on a matplotlib ``Figure`` of that size."""
+    from ..plot.saving import blank_figure, save
+
+    figure = blank_figure(size)
+    drawing(figure)
+    save(figure, path, question=question, fpr_floor=fpr_floor)

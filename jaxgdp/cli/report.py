@@ -20,6 +20,7 @@ from .options import (
     option,
     progress_options,
     shared,
+    tell_written,
     working,
     writable,
 )
@@ -80,8 +81,6 @@ def report_command(
     json: bool,
     markdown: bool,
     force: bool,
-    quiet: bool,
-    progress: bool,
     **numbers: Any,
 ) -> int:
     """Certified privacy of one DP-SGD run, of a described mechanism, or of a deployment."""
@@ -91,9 +90,9 @@ def report_command(
     short = [name for name, chosen in zip(_SHORT, (json, markdown), strict=True) if chosen]
     kind, path = _form(form, short, output, force, metadata)
     if stored is not None:
-        with working("loading", quiet=quiet, always=progress) as shown:
+        with working("loading") as shown:
             return _check(stored, list(settings), kind.name != "text" or path is not None, shown)
-    with working("loading", quiet=quiet, always=progress) as shown:
+    with working("loading") as shown:
         mechanism = _mechanism(run, spec, deployment)
         about = {} if metadata is None else _about(metadata)
         from ..report import report
@@ -106,8 +105,7 @@ def report_command(
             kind.save(result, path, **about)
         text = "" if path is not None or kind.text is None else kind.text(result, **about)
     if path is not None:
-        if not quiet:
-            print(f"wrote {path}")
+        tell_written(path)
     elif kind.name == "text":
         _show(result)
     else:
@@ -164,9 +162,8 @@ def deployments_command(name: str | None, markdown: bool) -> None:
     known = [deployments.about(each) for each in deployments.names()]
     width = max(len(each.name) for each in known)
     for each in known:
-        print(
-            f"- `{each.name}`: {each.title}" if markdown else f"{each.name:<{width}}  {each.title}"
-        )
+        name = f"- `{each.name}`:" if markdown else f"{each.name:<{width}} "
+        print(name, each.title)
 
 
 def _one_source(run: dict[str, float | None], sources: dict[str, str | None]) -> None:
@@ -224,19 +221,15 @@ def _check(path: str, settings: list[str], other_form: bool, shown: Progress) ->
         raise ValueError(f"{path}: {error}") from None
     if "command" in data and data["command"] != old.command:
         found.append(f"command: stored {data['command']!r}, computed {old.command!r}")
-    versions = (
-        ""
-        if old.version == fresh.version
-        else f" (stored by jaxgdp {old.version}, computed by {fresh.version})"
-    )
-    if found:
-        print(
-            f"jaxgdp: {path} does not agree with its own specification{versions}:", file=sys.stderr
-        )
-        for line in found[:_MOST_DIFFERENCES]:
-            print(f"  {line}", file=sys.stderr)
-        if len(found) > _MOST_DIFFERENCES:
-            print(f"  and {len(found) - _MOST_DIFFERENCES} more", file=sys.stderr)
-        return 1
-    print(f"{path}: computed again, every number agrees{versions}")
-    return 0
+    versions = ""
+    if old.version != fresh.version:
+        versions = f" (stored by jaxgdp {old.version}, computed by {fresh.version})"
+    if not found:
+        print(f"{path}: computed again, every number agrees{versions}")
+        return 0
+    lines = [f"jaxgdp: {path} does not agree with its own specification{versions}:"]
+    lines += [f"  {line}" for line in found[:_MOST_DIFFERENCES]]
+    if len(found) > _MOST_DIFFERENCES:
+        lines.append(f"  and {len(found) - _MOST_DIFFERENCES} more")
+    print("\n".join(lines), file=sys.stderr)
+    return 1

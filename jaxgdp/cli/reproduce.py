@@ -14,6 +14,7 @@ from .options import (
     kept,
     option,
     progress_options,
+    quiet,
     working,
 )
 
@@ -47,18 +48,11 @@ def _papers() -> str:
     more=_papers,
 )
 def reproduce_command(
-    paper: str,
-    output: str,
-    only: list[str] | None,
-    quick: bool,
-    format: str | None,
-    force: bool,
-    quiet: bool,
-    progress: bool,
+    paper: str, output: str, only: list[str] | None, quick: bool, format: str | None, force: bool
 ) -> None:
     """Figures and tables of a paper as files, and a verdict on each of its numbers."""
     figure_format = format or "png"
-    with working("loading", quiet=quiet, always=progress):
+    with working("loading"):
         from ..reproduce import check, items, outputs, reproduce
         from ..reproduce.document import summary
 
@@ -67,15 +61,13 @@ def reproduce_command(
         chosen, folder = check(paper, **settings)
         kept([folder / name for name in outputs(paper, chosen, figure_format)], force)
         cache_compiled_programs()
-    with working("reproducing", len(chosen), "figures and tables", quiet, progress) as count:
+    with working("reproducing", len(chosen), "figures and tables") as count:
         found = reproduce(paper, **settings, progress=lambda name: count(1))
-    if not quiet:
+    if not quiet():
         print(summary(found.rows))
         for row in found.rows:
             if row.verdict != "agrees":
                 why = f"; {row.because}" if row.because else ""
-                print(
-                    f"  {row.verdict}: {row.where}, {row.quantity}: paper {row.paper}, ours"
-                    f" {row.ours}{why}"
-                )
+                about = f"{row.verdict}: {row.where}, {row.quantity}"
+                print(f"  {about}: paper {row.paper}, ours {row.ours}{why}")
         print(f"wrote {len(found.files)} files, {found.files[0]} first")

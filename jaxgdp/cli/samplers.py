@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .command import command
 from .options import (
     FIGURE,
     FORCE,
     cache_compiled_programs,
+    draw,
     figure_path,
     flag,
     given,
@@ -17,12 +17,10 @@ from .options import (
     option,
     progress_options,
     shared,
+    tell_written,
     working,
     writable,
 )
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def _options() -> list[Any]:
@@ -63,36 +61,26 @@ def _options() -> list[Any]:
     ),
     renamed={"--epochs": "--num-epochs"},
 )
-def samplers_command(
-    csv: str | None, figure: str | None, force: bool, quiet: bool, progress: bool, **settings: Any
-) -> None:
+def samplers_command(csv: str | None, figure: str | None, force: bool, **settings: Any) -> None:
     """Epsilon, mu and advantage of one training by every batch sampler, side by side.
 
     The last lines answer: "I shuffle, but I accounted for Poisson sampling: how wrong am I?"
     """
     need("xarray")
-    paths = {} if csv is None else {"csv": writable("--csv", csv, force)}
-    paths |= {} if figure is None else {"figure": figure_path("--figure", figure, force)}
-    with working("loading", quiet=quiet, always=progress):
+    table = None if csv is None else writable("--csv", csv, force)
+    drawn = None if figure is None else figure_path("--figure", figure, force)
+    with working("loading"):
         from ..grids import compare_samplers
 
         cache_compiled_programs()
-    with working("measuring", quiet=quiet, always=progress):
+    with working("measuring"):
         found = compare_samplers.compare_samplers(**given(**settings))
-    if csv is not None:
-        compare_samplers.write_csv(found, paths["csv"])
-    if figure is not None:
-        _draw(found, paths["figure"])
+    if table is not None:
+        compare_samplers.write_csv(found, table)
+    if drawn is not None:
+        from ..plot import sampler_panels
+
+        panels = lambda figure: sampler_panels(found, figure, compare_samplers.QUANTITIES)
+        draw(drawn, (10.2, 3.8), panels, found.attrs["title"], found.attrs["fpr_floor"])
     print(compare_samplers.summary_text(found))
-    if paths and not quiet:
-        print(f"\nwrote {', '.join(str(path) for path in paths.values())}")
-
-
-def _draw(found: xarray.Dataset, path: Path) -> None:
-    from ..grids.compare_samplers import QUANTITIES
-    from ..plot import sampler_panels, save
-    from ..plot.saving import blank_figure
-
-    figure = blank_figure((10.2, 3.8))
-    sampler_panels(found, figure, QUANTITIES)
-    save(figure, path, question=found.attrs["title"], fpr_floor=found.attrs["fpr_floor"])
+    tell_written(table, drawn)

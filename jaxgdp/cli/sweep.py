@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import Any
 
 from ..arguments import Range
@@ -14,6 +15,7 @@ from .options import (
     need,
     option,
     progress_options,
+    quiet,
     shared,
     working,
 )
@@ -65,12 +67,7 @@ def _options() -> list[Any]:
     renamed={"--d": "--approximation"},
 )
 def sweep_command(
-    store: str,
-    workers: float | None,
-    scheduler: str | None,
-    quiet: bool,
-    progress: bool,
-    **settings: Any,
+    store: str, workers: float | None, scheduler: str | None, **settings: Any
 ) -> None:
     """Certified quantities over a grid of DP-SGD settings, in a Zarr store that xarray opens.
 
@@ -81,16 +78,15 @@ def sweep_command(
     if workers is not None and scheduler is not None:
         raise ValueError("give --workers or --scheduler, not both")
     settings = {"sampling_prob": [1.0]} | given(**settings)
-    axes = (settings[name] for name in ("noise_multiplier", "sampling_prob", "num_steps"))
-    total = 1
-    for values in axes:
-        total *= len(values)
-    with working("loading", quiet=quiet, always=progress):
+    axes = ("noise_multiplier", "sampling_prob", "num_steps")
+    total = math.prod(len(settings[name]) for name in axes)
+    with working("loading"):
+        from ..grids.dataset import narrow_and_wide
         from ..grids.sweep import sweep
 
         cache_compiled_programs()
     with contextlib.ExitStack() as stack:
-        shown = working("sweeping", total, quiet=quiet, always=progress, rate=True)
+        shown = working("sweeping", total, rate=True)
         count, client = stack.enter_context(shown), scheduler
         if workers is not None:
             from ..scale.local import workers as started
@@ -98,10 +94,6 @@ def sweep_command(
             client = stack.enter_context(started(int(workers)))
         found = sweep(**settings, store=store, client=client, progress=count)
         status = found["status"].values
-    if not quiet:
-        wide = int((status != 0).sum())
-        print(
-            f"{total} settings, {total - wide} as narrow as requested, {wide} wider (their brackets"
-            " hold too)"
-        )
+    if not quiet():
+        print(narrow_and_wide(status))
         print(f"{store} is whole")

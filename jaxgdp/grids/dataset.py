@@ -138,6 +138,13 @@ def quantities_of(dataset: Dataset) -> list[str]:
     return names
 
 
+def narrow_and_wide(status: Array) -> str:
+    """How many settings are as narrow as requested, in words."""
+    total, wide = np.size(status), int(np.sum(status != 0))
+    narrow = f"{total} settings, {total - wide} as narrow as requested"
+    return f"{narrow}, {wide} wider (their brackets hold too)"
+
+
 def question_of(dataset: Dataset, question: str) -> dict[str, Any]:
     """Header of a file of the data: version, date, question and its arguments."""
     asked = {name: dataset.attrs[name] for name in _QUESTION if name in dataset.attrs}

@@ -283,16 +283,7 @@ def summary_text(dataset: Dataset) -> str:
         lines.append(f"  sigma = {v.noise_multiplier:g}, T = {v.num_steps}: {v.verdict}{where}")
     if not verdicts:
         lines.append("  no setting of this grid has sigma and T that large")
-    wide = int(np.sum(dataset["status"].values != 0))
-    total = int(dataset["status"].size)
-    lines += [
-        "",
-        (
-            f"{total} settings, {total - wide} as narrow as requested, {wide} wider (their brackets"
-            " hold too)"
-        ),
-    ]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", labelled_data.narrow_and_wide(dataset["status"].values)])
 
 
 __getattr__ = renamed_names("jaxgdp.landscape", Verdict=RuleVerdict)
