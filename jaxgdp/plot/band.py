@@ -51,16 +51,9 @@ def band(
             f"x and the bracket must be one-dimensional and equally long, got {x.shape} and"
             f" {lower.shape}"
         )
-    style = line_style(number)
+    style = line_style(number) | marked(len(x), number, lines)
     ax.fill_between(x, lower, upper, color=style["color"], alpha=0.3, linewidth=0)
-    ax.plot(
-        x,
-        upper if side == "upper" else lower,
-        label=label,
-        linewidth=1.5,
-        **style,
-        **marked(len(x), number, lines),
-    )
+    ax.plot(x, upper if side == "upper" else lower, label=label, linewidth=1.5, **style)
     grid(ax)
     return ax
 

@@ -46,22 +46,14 @@ def budget(plan: Any, ax: Axes, quantity: str = "mu", limit: float | None = None
     last = None if limit is None else plan.max_steps_within(**{quantity: limit})
     steps, told, safe = _computed(plan, quantity)
     ax.vlines(steps, told.lower, told.upper, color=COLOURS[0], alpha=0.3, linewidth=2.0)
-    ax.plot(
-        steps, safe, color=COLOURS[0], linestyle="none", marker="o", markersize=4, label="computed"
-    )
-    ax.plot(
-        steps, safe, color=COLOURS[0], linewidth=0.9, drawstyle="steps-pre", label="told in between"
-    )
+    points = {"color": COLOURS[0], "linestyle": "none", "marker": "o", "markersize": 4}
+    ax.plot(steps, safe, label="computed", **points)
+    stairs = {"color": COLOURS[0], "linewidth": 0.9, "drawstyle": "steps-pre"}
+    ax.plot(steps, safe, label="told in between", **stairs)
     if limit is not None and last is not None:
-        ax.axhline(limit, color="black", linestyle="--", linewidth=1.0)
-        ax.plot(
-            [last, last],
-            [0.0, limit],
-            color="black",
-            linestyle="--",
-            linewidth=1.0,
-            label=f"budget: {last} steps",
-        )
+        dashed = {"color": "black", "linestyle": "--", "linewidth": 1.0}
+        ax.axhline(limit, **dashed)
+        ax.plot([last, last], [0.0, limit], label=f"budget: {last} steps", **dashed)
     of = named(quantity)
     at = None if of.argument is None else dict(plan.asked)[of.argument]
     label = symbol(of) + ("" if at is None else at_argument(of, at))

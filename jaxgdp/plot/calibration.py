@@ -35,9 +35,7 @@ def calibration_curves(
         parameter_label: of the parameter solved for.
     """
     for number, (name, calibration) in enumerate(found.items()):
-        value, rejected = (
-            np.asarray(each, float) for each in (calibration.value, calibration.rejected)
-        )
+        value, rejected = np.asarray(calibration.value), np.asarray(calibration.rejected)
         rejected = np.where(np.isfinite(rejected), rejected, value)
         band(values, Bracket(rejected, value), ax, label=name, number=number, lines=len(found))
     ax.set(yscale="log", xlabel=axis_label, ylabel=parameter_label)

@@ -26,10 +26,7 @@ def closing_brackets(
     """
     places = np.arange(len(rtol), dtype=float)
     for number, (name, brackets) in enumerate(found.items()):
-        lower, upper = (
-            np.array([float(getattr(each, side)) for each in brackets])
-            for side in ("lower", "upper")
-        )
+        lower, upper = np.array([(float(low), float(high)) for low, high in brackets]).T
         if np.any(np.diff(lower) < 0.0) or np.any(np.diff(upper) > 0.0):
             raise ValueError(f"brackets of {name} must each lie within the one before")
         middle = 0.5 * (lower[-1] + upper[-1])
@@ -37,12 +34,7 @@ def closing_brackets(
         style = line_style(number)
         at = places + 0.25 * (number - 0.5 * (len(found) - 1))
         ax.vlines(at, low, high, color=style["color"], linewidth=1.6)
-        ends = {
-            "color": style["color"],
-            "marker": style["marker"],
-            "linestyle": "none",
-            "markersize": 5,
-        }
+        ends = style | {"linestyle": "none", "markersize": 5}
         ax.plot(np.concatenate([at, at]), np.concatenate([low, high]), label=name, **ends)
     ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
     ax.set_xticks(places, [f"{each:g}" for each in rtol])

@@ -10,7 +10,7 @@ import numpy as np
 from ..numerics.optional import Dataset
 from ..numerics.shapes import Array
 from .band import both_sides
-from .regret import LOWEST, REGRET_LIMIT
+from .regret import LOWEST, REGRET_LIMIT, in_order
 from .style import from_floor, need_matplotlib
 
 
@@ -34,12 +34,7 @@ def regret_heat_map(dataset: Dataset, axes: Any) -> Any:
     need_matplotlib()
     from matplotlib.colors import LogNorm
 
-    ordered = dataset.transpose("noise_multiplier", "sampling_prob", "num_steps").sortby(
-        list(dataset.sizes)
-    )
-    sigmas, rates, steps = (
-        ordered[name].values for name in ("noise_multiplier", "sampling_prob", "num_steps")
-    )
+    ordered, (sigmas, rates, steps) = in_order(dataset)
     panels = list(np.atleast_1d(axes))
     if len(panels) != len(steps):
         raise ValueError(
@@ -50,43 +45,24 @@ def regret_heat_map(dataset: Dataset, axes: Any) -> Any:
     norm = LogNorm(LOWEST, max(float(np.max(upper)), 10.0 * REGRET_LIMIT))
     drawn, settings, told = None, np.meshgrid(rates, sigmas), {}
     for k, ax in enumerate(panels):
-        drawn = ax.pcolormesh(
-            _edges(rates),
-            _edges(sigmas),
-            upper[:, :, k],
-            norm=norm,
-            cmap="viridis",
-            rasterized=True,
-        )
+        style = {"norm": norm, "cmap": "viridis", "rasterized": True}
+        drawn = ax.pcolormesh(_edges(rates), _edges(sigmas), upper[:, :, k], **style)
         for side, dashes in ((upper, "solid"), (lower, "dashed")):
             straddles = np.min(side[:, :, k]) < REGRET_LIMIT < np.max(side[:, :, k])
             if min(len(sigmas), len(rates)) > 1 and straddles:
-                ax.contour(
-                    rates,
-                    sigmas,
-                    side[:, :, k],
-                    levels=[REGRET_LIMIT],
-                    colors="white",
-                    linestyles=dashes,
-                    linewidths=1.2,
-                )
+                lines = {"colors": "white", "linestyles": dashes, "linewidths": 1.2}
+                ax.contour(rates, sigmas, side[:, :, k], levels=[REGRET_LIMIT], **lines)
         ax.set(xscale="log", yscale="log", title=f"$T$ = {steps[k]:g}", xlabel="sampling rate $p$")
         ax.format_coord = _setting(rates, sigmas, steps[k], *(side[:, :, k] for side in sides))
         # (what a cursor finds: every setting, however far from the mouse)
-        (points,) = ax.plot(
-            *(a.ravel() for a in settings),
-            linestyle="none",
-            marker=",",
-            alpha=0.0,
-            pickradius=np.inf,
-        )
+        places = (a.ravel() for a in settings)
+        (points,) = ax.plot(*places, ls="none", marker=",", alpha=0.0, pickradius=np.inf)
         told[points] = ax.format_coord
     _follow(told)
     panels[0].set_ylabel(r"noise multiplier $\sigma$")
     floor = dataset.attrs.get("fpr_floor")
-    label = rf"regret $\Delta$ (contour: {REGRET_LIMIT:g})" + (
-        "" if floor is None else f", {from_floor(floor)}"
-    )
+    label = rf"regret $\Delta$ (contour: {REGRET_LIMIT:g})"
+    label += "" if floor is None else f", {from_floor(floor)}"
     panels[0].figure.colorbar(drawn, ax=panels, label=label)
     return axes
 
@@ -97,9 +73,8 @@ def _edges(values: Array) -> Array:
     if len(logs) == 1:
         return np.exp(logs[0] + np.array([-0.5, 0.5]))
     middles = 0.5 * (logs[1:] + logs[:-1])
-    return np.exp(
-        np.concatenate([[2.0 * logs[0] - middles[0]], middles, [2.0 * logs[-1] - middles[-1]]])
-    )
+    ends = [2.0 * logs[0] - middles[0]], [2.0 * logs[-1] - middles[-1]]
+    return np.exp(np.concatenate([ends[0], middles, ends[1]]))
 
 
 def _follow(told: dict[Any, Callable[[float, float], str]]) -> None:

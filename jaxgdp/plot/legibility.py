@@ -49,13 +49,8 @@ def faults(figure: Figure) -> list[str]:
     texts = [(text, _box(text, renderer)) for text in _drawn(figure)]
     found = []
     for text, box in texts:
-        outside = (
-            box.x0 < -_PIXELS
-            or box.y0 < -_PIXELS
-            or box.x1 > figure.bbox.x1 + _PIXELS
-            or box.y1 > figure.bbox.y1 + _PIXELS
-        )
-        if outside:
+        room = figure.bbox.padded(_PIXELS)
+        if box.x0 < room.x0 or box.y0 < room.y0 or box.x1 > room.x1 or box.y1 > room.y1:
             found.append(f"outside the figure: {text.get_text()!r}")
         if text.get_fontsize() < _SMALLEST:
             found.append(f"below {_SMALLEST:g} points: {text.get_text()!r}")
@@ -116,9 +111,8 @@ def _covered(ax: Axes, renderer: Any) -> Iterator[str]:
     notes = [text for text in ax.texts if text.get_visible() and text.get_text().strip()]
     if legend is not None:
         notes += [text for text in legend.get_texts() if text.get_text().strip()]
-    paths = [
-        line.get_path().transformed(line.get_transform()) for line in ax.lines if line.get_visible()
-    ]
+    seen = (line for line in ax.lines if line.get_visible())
+    paths = [line.get_path().transformed(line.get_transform()) for line in seen]
     paths = [path for path in paths if np.shape(path.vertices)[0] > 2 or _slanted(path)]
     for bars in ax.collections:
         if isinstance(bars, LineCollection) and bars.get_visible():
@@ -146,9 +140,8 @@ def _alike(ax: Axes) -> Iterator[str]:
             lines[line] = (line.get_linestyle(), marker, to_hex(line.get_color()))
     styles = sorted(set(lines.values()), key=str)
     for (dash, marker, colour), other in itertools.combinations(styles, 2):
-        if (dash, marker) == other[:2] and abs(
-            _lightness(to_rgb(colour)) - _lightness(to_rgb(other[2]))
-        ) < _LIGHTNESS:
+        apart = abs(_lightness(to_rgb(colour)) - _lightness(to_rgb(other[2])))
+        if (dash, marker) == other[:2] and apart < _LIGHTNESS:
             yield f"only their hue tells lines in {colour} and {other[2]} apart"
 
 
@@ -156,6 +149,5 @@ def _lightness(rgb: Any) -> float:
     """L* of an sRGB colour (CIE 1976)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return (
-        116.0 * luminance ** (1 / 3) - 16.0 if luminance > 216 / 24389 else 24389 / 27 * luminance
-    )
+    bright = luminance > 216 / 24389
+    return 116.0 * luminance ** (1 / 3) - 16.0 if bright else 24389 / 27 * luminance

@@ -40,21 +40,10 @@ def risks_against_noise(
         at, of = one[name].attrs.get("at"), named(name)
         label = symbol(of) if at is not None else name
         label += "" if at is None else at_argument(of, at)
-        sides = both_sides(one, name)
-        band(
-            one["noise_multiplier"].values,
-            sides,
-            ax,
-            label=label,
-            number=number,
-            lines=len(quantities),
-        )
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel=r"noise multiplier $\sigma$",
-        ylabel="upper bound (probability)",
-    )
+        sigma, style = one["noise_multiplier"].values, {"number": number, "lines": len(quantities)}
+        band(sigma, both_sides(one, name), ax, label=label, **style)
+    ax.set(xscale="log", yscale="log", xlabel=r"noise multiplier $\sigma$")
+    ax.set_ylabel("upper bound (probability)")
     plain_log(ax.xaxis)
     ax.set_title(f"$p$ = {float(one.sampling_prob):g}, $T$ = {int(one.num_steps)}", fontsize=10)
     ax.legend(frameon=False, fontsize=8)

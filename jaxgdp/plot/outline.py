@@ -59,8 +59,7 @@ def outline(curve: Any, number: int = _NUMBER) -> Outline:
         raise ValueError(f"curve must be that of one mechanism, got shape {curve.shape}")
     if number < 2:
         raise ValueError(f"number must be a whole number >= 2, got {number!r}")
-    one_sided = not Adjacency(curve.adjacency).symmetric
-    if one_sided:
+    if not Adjacency(curve.adjacency).symmetric:
         alpha = np.concatenate([[0.0], ndtr(np.linspace(-6.0, 6.0, 8 * number)), [1.0]])
         beta = curve.beta(alpha)
         return Outline(below(alpha, beta.lower), (alpha, np.asarray(beta.upper)))
@@ -77,9 +76,8 @@ def outline(curve: Any, number: int = _NUMBER) -> Outline:
     epsilon = np.unique(epsilon)
     rest = 1.0 - np.asarray(curve.delta(epsilon).upper)
     steep, flat = (-np.exp(epsilon), rest), (-np.exp(-epsilon), np.exp(-epsilon) * rest)
-    return Outline(
-        _envelope(*(np.concatenate(pair) for pair in zip(steep, flat, strict=True))), upper
-    )
+    lines = (np.concatenate(pair) for pair in zip(steep, flat, strict=True))
+    return Outline(_envelope(*lines), upper)
 
 
 @renamed_arguments(alpha="fpr")

@@ -34,14 +34,8 @@ def privacy_profile(curve: Any, epsilon: Array, ax: Axes, *, gaussian: bool = Tr
     if gaussian:
         mu = float(curve.mu().upper)
         name = rf"$\mu$-GDP, $\mu$ = {rounded_up(mu)}" + f"\n({from_floor(curve.fpr_floor)})"
-        ax.plot(
-            epsilon,
-            gdp.delta(epsilon=epsilon, mu=mu),
-            color=BLACK,
-            linestyle=DOTTED,
-            linewidth=1.5,
-            label=name,
-        )
+        style = {"color": BLACK, "linestyle": DOTTED, "linewidth": 1.5}
+        ax.plot(epsilon, gdp.delta(epsilon=epsilon, mu=mu), label=name, **style)
     least = float(np.min(delta.lower, where=np.asarray(delta.lower) > 0.0, initial=1.0))
     ax.set(yscale="log", ylim=(max(0.3 * least, _LEAST), 1.5), xlim=(epsilon[0], epsilon[-1]))
     ax.set(xlabel=r"$\varepsilon$ (nats)", ylabel=r"$\delta(\varepsilon)$ (probability)")
@@ -79,10 +73,7 @@ def gdp_transformation(epsilon: Array, transformation: Bracket, mu: float, ax: A
     ax.fill_between(epsilon[shown], lower, upper, color="#0072B2", alpha=0.3)
     ax.plot(epsilon[shown], upper, color="#0072B2", linewidth=1.6)
     ax.axhline(mu, color=BLACK, linestyle=DOTTED, linewidth=1.4)
-    ax.set(
-        xlabel=r"$\varepsilon$ (nats)",
-        ylabel=r"GDP transformation $\mu_A(\varepsilon)$",
-        ylim=(0.0, None),
-    )
+    ax.set(xlabel=r"$\varepsilon$ (nats)", ylim=(0.0, None))
+    ax.set_ylabel(r"GDP transformation $\mu_A(\varepsilon)$")
     grid(ax)
     return ax

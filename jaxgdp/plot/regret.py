@@ -5,12 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from ..numerics.optional import Axes, Dataset, Figure
+from ..numerics.shapes import Array
 from .band import both_sides
 from .style import DASHES, MARKERS, from_floor, grid, marked, need_matplotlib
 
 REGRET_LIMIT = 0.01
 LOWEST = 1e-5  # the axis begins here; what is smaller is not drawn
 _STEP_DASHES = (DASHES[3], DASHES[1], DASHES[0])  # the largest number of steps is solid
+
+
+def in_order(dataset: Dataset) -> tuple[Dataset, list[Array]]:
+    """The data set with σ, p and T as its axes in this order, increasing, and their values."""
+    axes = ("noise_multiplier", "sampling_prob", "num_steps")
+    ordered = dataset.transpose(*axes).sortby(list(dataset.sizes))
+    return ordered, [ordered[name].values for name in axes]
 
 
 def regret_landscape(
@@ -37,14 +45,8 @@ def regret_landscape(
     import matplotlib as mpl
     from matplotlib.lines import Line2D
 
-    ordered = dataset.transpose("noise_multiplier", "sampling_prob", "num_steps").sortby(
-        list(dataset.sizes)
-    )
-    if num_steps is not None:
-        ordered = ordered.sel(num_steps=[num_steps])
-    sigmas, rates, steps = (
-        ordered[name].values for name in ("noise_multiplier", "sampling_prob", "num_steps")
-    )
+    chosen = dataset if num_steps is None else dataset.sel(num_steps=[num_steps])
+    ordered, (sigmas, rates, steps) = in_order(chosen)
     colours = mpl.colormaps["viridis"](np.linspace(0.0, 0.88, len(sigmas)))
     dashes = [_STEP_DASHES[(k - len(steps)) % len(_STEP_DASHES)] for k in range(len(steps))]
     styles = [
@@ -70,9 +72,8 @@ def regret_landscape(
         ax.set_xlim(rates[0], rates[-1])
     ax.set_xlabel("sampling rate $p$")
     floor = dataset.attrs.get("fpr_floor")
-    ax.set_ylabel(
-        r"regret $\Delta$ of reporting $\mu$" + ("" if floor is None else f" ({from_floor(floor)})")
-    )
+    above = "" if floor is None else f" ({from_floor(floor)})"
+    ax.set_ylabel(rf"regret $\Delta$ of reporting $\mu${above}")
     grid(ax)
     if legend:
         by_sigma = [
@@ -81,14 +82,8 @@ def regret_landscape(
         ]
         beside = {"bbox_to_anchor": (1.01, 1.0), "frameon": False, "fontsize": 9}
         first = ax.legend(handles=by_sigma, title=r"noise $\sigma$", loc="upper left", **beside)
-        limit = Line2D(
-            [],
-            [],
-            color="black",
-            linestyle="--",
-            linewidth=1.0,
-            label=rf"$\Delta$ = {REGRET_LIMIT:g}",
-        )
+        label = rf"$\Delta$ = {REGRET_LIMIT:g}"
+        limit = Line2D([], [], color="black", linestyle="--", linewidth=1.0, label=label)
         by_dash = [
             Line2D([], [], color="black", linestyle=dash, linewidth=1.5, label=f"{t:g}")
             for t, dash in zip(steps, dashes, strict=True)
@@ -98,9 +93,8 @@ def regret_landscape(
             beside["bbox_to_anchor"] = (1.01, 0.0)
             ax.legend(handles=[*by_dash, limit], title="steps $T$", loc="lower left", **beside)
         else:
-            ax.legend(
-                handles=[*by_sigma, limit], title=r"noise $\sigma$", loc="upper left", **beside
-            )
+            beside |= {"title": r"noise $\sigma$", "loc": "upper left"}
+            ax.legend(handles=[*by_sigma, limit], **beside)
     return ax
 
 

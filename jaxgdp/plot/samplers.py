@@ -53,20 +53,14 @@ def sampler_bands(
         lower, upper = both_sides(one, quantity)
         if along is None:
             ax.bar(place, upper - lower, bottom=lower, width=0.6, color=colour, alpha=0.35)
-            ax.hlines(
-                [float(lower), float(upper)], place - 0.3, place + 0.3, color=colour, linewidth=1.5
-            )
+            sides = [float(lower), float(upper)]
+            ax.hlines(sides, place - 0.3, place + 0.3, color=colour, linewidth=1.5)
             continue
         at = one[along].values
         order = np.argsort(at)
         ax.fill_between(at[order], lower[order], upper[order], color=colour, alpha=0.3, linewidth=0)
-        style = {
-            "color": colour,
-            "linestyle": dash,
-            "marker": marker,
-            "linewidth": 1.5,
-            "markerfacecolor": "none",
-        }
+        style = {"color": colour, "linestyle": dash, "linewidth": 1.5}
+        style |= {"marker": marker, "markerfacecolor": "none"}
         style |= marked(len(at), place, len(names)) | {"markersize": size}
         ax.plot(at[order], one[quantity].values[order], label=name.replace("_", " "), **style)
     if along is None:
@@ -103,12 +97,6 @@ def sampler_panels(
         sampler_bands(dataset, ax, quantity, legend=False)
     handles, labels = panels[0].get_legend_handles_labels()
     if handles:
-        figure.legend(
-            handles,
-            labels,
-            frameon=False,
-            fontsize=9,
-            ncols=len(labels),
-            loc="outside upper center",
-        )
+        above = {"frameon": False, "fontsize": 9, "loc": "outside upper center"}
+        figure.legend(handles, labels, ncols=len(labels), **above)
     return figure

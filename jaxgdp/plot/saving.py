@@ -48,21 +48,14 @@ def save(
     path, program = Path(path), f"jaxgdp {__version__}"
     said = f"{question}; FPR floor {'none' if fpr_floor is None else f'{fpr_floor:g}'}"
     now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
-    metadata = {
-        ".png": {
-            "Title": question,
-            "Description": said,
-            "Software": program,
-            "Creation Time": now.isoformat(),
-        },
-        ".pdf": {"Title": question, "Subject": said, "Creator": program, "CreationDate": now},
-        ".svg": {
-            "Title": question,
-            "Description": said,
-            "Creator": program,
-            "Date": now.isoformat(),
-        },
+    keys = {
+        ".png": ("Description", "Software", "Creation Time"),
+        ".pdf": ("Subject", "Creator", "CreationDate"),
+        ".svg": ("Description", "Creator", "Date"),
     }
-    if path.suffix.lower() not in metadata:
-        raise ValueError(f"path must end in {', '.join(metadata)}, got {str(path)!r}")
-    figure.savefig(path, dpi=_DOTS, metadata=metadata[path.suffix.lower()])
+    suffix = path.suffix.lower()
+    if suffix not in keys:
+        raise ValueError(f"path must end in {', '.join(keys)}, got {str(path)!r}")
+    date = now if suffix == ".pdf" else now.isoformat()
+    metadata = dict(zip(("Title", *keys[suffix]), (question, said, program, date), strict=True))
+    figure.savefig(path, dpi=_DOTS, metadata=metadata)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..numerics.optional import Axes
-from .style import COLOURS, DASHES, MARKERS, grid
+from .style import grid, line_style
 
 
 def noise_schedules(schedules: Mapping[str, Any], ax: Axes) -> Axes:
@@ -24,25 +24,10 @@ def noise_schedules(schedules: Mapping[str, Any], ax: Axes) -> Axes:
         edges = np.concatenate([[0.0], np.cumsum(np.asarray(schedule.num_steps, float))])
         noise = np.asarray(schedule.noise_multiplier, float)
         highest = max(highest, float(np.max(noise)))
-        style = {
-            "color": COLOURS[number],
-            "linestyle": DASHES[number % len(DASHES)],
-            "linewidth": 1.8,
-        }
-        ax.plot(
-            np.repeat(edges, 2)[1:-1],
-            np.repeat(noise, 2),
-            label=name,
-            marker=MARKERS[number],
-            markersize=4,
-            **style,
-        )
-    ax.set(
-        xlim=(0.0, edges[-1]),
-        ylim=(0.0, 1.4 * highest),
-        xlabel="steps",
-        ylabel=r"noise multiplier $\sigma$",
-    )
+        style = line_style(number) | {"linewidth": 1.8, "markersize": 4}
+        ax.plot(np.repeat(edges, 2)[1:-1], np.repeat(noise, 2), label=name, **style)
+    ax.set(xlim=(0.0, edges[-1]), ylim=(0.0, 1.4 * highest))
+    ax.set(xlabel="steps", ylabel=r"noise multiplier $\sigma$")
     grid(ax)
     ax.legend(frameon=False, fontsize=8, loc="upper left")
     return ax

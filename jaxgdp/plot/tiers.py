@@ -26,8 +26,6 @@ def report_tier(report: Any, curve: Any, ax: Axes) -> Axes:
         )
     tradeoff_curve(curve, ax)
     what = r"$\mu$ is enough" if report.tier == "I" else "the curve is part of the answer"
-    ax.set_title(
-        rf"Tier {report.tier}: {what} ($\Delta \leq$ {rounded_up(float(report.regret.upper))})",
-        fontsize=9,
-    )
+    regret = rf"$\Delta \leq$ {rounded_up(float(report.regret.upper))}"
+    ax.set_title(f"Tier {report.tier}: {what} ({regret})", fontsize=9)
     return ax

@@ -26,6 +26,7 @@ from .style import (
     rounded_up,
 )
 
+FPR_LABEL, FNR_LABEL = "FPR (innocents accused)", "FNR (members missed)"
 _DENSE = ndtr(np.linspace(-9.0, 9.0, 721))  # so dense that no corner of the polygon shows
 
 
@@ -87,7 +88,7 @@ def square_axes(ax: Axes) -> Axes:
     """
     ax.plot([0.0, 1.0], [1.0, 0.0], color="0.75", linewidth=0.8, zorder=0)
     ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
-    ax.set(xlabel="FPR (innocents accused)", ylabel="FNR (members missed)")
+    ax.set(xlabel=FPR_LABEL, ylabel=FNR_LABEL)
     grid(ax)
     return ax
 

@@ -34,15 +34,8 @@ from .words import question
 
 TIER_LIMIT = text.TIER_LIMIT
 TPR_FPRS = options.REPORT_FPRS
-CURVE_FPRS = (
-    1e-10,
-    1e-8,
-    1e-6,
-    1e-4,
-    1e-3,
-    1e-2,
-    1e-1,
-)  # Gomez 2025, Section 4.3; α* is added to both
+# Gomez 2025, Section 4.3; α* is added to both
+CURVE_FPRS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
 DEFAULTS = {
     "adjacency": options.ADJACENCY,
     "fpr_floor": options.FPR_FLOOR,
@@ -54,12 +47,8 @@ DEFAULTS = {
 
 
 def _certified(quantity: str, *, several: bool = False, key: str | None = None) -> dict[str, Any]:
-    """What is said of a field of a report that holds brackets of a quantity.
-
-    Args:
-        quantity: its name.
-        several: whether it holds (argument, bracket) of some arguments, or one bracket.
-        key: in the dictionary of the report; default the name of the quantity.
+    """Metadata of a field with the bracket of a quantity, or several (argument, bracket), under a
+    key of the report's dictionary, by default the quantity.
     """
     return {"quantity": quantity, "several": several, "key": key or quantity}
 
@@ -157,13 +146,10 @@ class Report:
             >>> round(float(found["mu"].upper), 6), round(float(found["epsilon"][1e-5].upper), 3)
             (0.5, 1.993)
         """
-        held = {
-            each.metadata["quantity"]: getattr(self, each.name) for each in self.certified_fields()
-        }
-        held |= {
-            other: tuple((at, bracket) for also, at, bracket in self.others if also == other)
-            for other, _, _ in self.others
-        }
+        fields = self.certified_fields()
+        held = {each.metadata["quantity"]: getattr(self, each.name) for each in fields}
+        for other, at, bracket in self.others:
+            held[other] = (*held.get(other, ()), (at, bracket))
         if not held.get(name):
             known = ", ".join(key for key, value in held.items() if value)
             raise KeyError(f"the report holds {known}; got {name!r}")
@@ -324,11 +310,8 @@ def _settled(
     words, content, settings, place = {}, None, {}, ""
     if isinstance(mechanism, Spec):
         place = f"{mechanism.source}: "
-        words = {
-            key: getattr(mechanism, key)
-            for key in ("title", "neighbours")
-            if getattr(mechanism, key)
-        }
+        words = {"title": mechanism.title, "neighbours": mechanism.neighbours}
+        words = {key: value for key, value in words.items() if value}
         content, settings, mechanism = mechanism.content, mechanism.settings, mechanism.mechanism
     settings = {
         key: given[key] if given[key] is not None else settings.get(key, DEFAULTS[key])
@@ -351,9 +334,8 @@ def _settled(
     if content is not None and "deployment" in content:
         if Adjacency(settings["adjacency"]).replaces:
             raise ValueError(f"{place}adjacency of a deployment is part of it, got 'replace_one'")
-        content = {
-            key: content[key] for key in ("title", "neighbours", "deployment") if key in content
-        } | changed
+        kept = ("title", "neighbours", "deployment")
+        content = {key: content[key] for key in kept if key in content} | changed
     else:
         content = to_dict(composition, **words, **changed)
     return composition, words, settings, content
@@ -452,15 +434,9 @@ def report(
         date=today(),
         software=_software(),
         _curve=curve,
-        **(
-            {}
-            if verdict is None
-            else {
-                "is_gdp": verdict.is_gdp,
-                "same_mu": verdict.fpr_floor == 0.0,
-                "gdp_reason": verdict.reason,
-            }
-        ),
+        is_gdp=None if verdict is None else verdict.is_gdp,
+        same_mu=None if verdict is None else verdict.fpr_floor == 0.0,
+        gdp_reason="" if verdict is None else verdict.reason,
     )
 
 
@@ -492,16 +468,10 @@ def _others(ask: Callable[..., Bracket]) -> Iterator[tuple[str, float | None, Br
 def _status(codes: dict[str, int], composition: Composition) -> str:
     """The faults, worst first, with their quantities and reasons; "ok" where there are none."""
     wrong = sorted({code for code in codes.values() if code}, reverse=True)
-    told = (
-        f"{STATUS[code]} ({', '.join(name for name, mine in codes.items() if mine == code)})"
-        for code in wrong
-    )
-    kinds = {
-        type(part).__name__: part.why_not_tight
-        for part in composition.mechanisms
-        if part.why_not_tight
-    }
-    why = (f"{kind}: {text}" for kind, text in kinds.items() if wrong)
+    names = lambda code: ", ".join(name for name, mine in codes.items() if mine == code)
+    told = (f"{STATUS[code]} ({names(code)})" for code in wrong)
+    kinds = {type(part).__name__: part.why_not_tight for part in composition.mechanisms}
+    why = (f"{kind}: {text}" for kind, text in kinds.items() if text and wrong)
     return "; ".join([*told, *why]) or STATUS[0]
 
 

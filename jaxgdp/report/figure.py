@@ -20,11 +20,8 @@ if TYPE_CHECKING:
     from ..numerics.shapes import Array
     from .content import Report
 
-_TAIL, _MIDDLE, _FINE = (
-    12,
-    20,
-    2001,
-)  # points: of small rates, of the others, and of the Gaussian curve
+# points: of small rates, of the others, and of the Gaussian curve
+_TAIL, _MIDDLE, _FINE = 12, 20, 2001
 _BAND, _GAUSSIAN, _CHANCE = "#0072B2", "#000000", "#767676"
 
 
@@ -50,11 +47,8 @@ def _places(mu: float, floor: float, last: float) -> np.ndarray:
     tail = ndtr(np.linspace(ndtri(floor), ndtri(last), _TAIL))
     fine = ndtr(np.linspace(ndtri(floor), ndtri(last), _FINE))
     along = fine - gdp.beta(fpr=fine, mu=min(mu, 5.0))
-    return np.unique(
-        np.concatenate(
-            [tail, np.interp(np.linspace(along[0], along[-1], _MIDDLE), along, fine), [last]]
-        )
-    )
+    even = np.interp(np.linspace(along[0], along[-1], _MIDDLE), along, fine)
+    return np.unique(np.concatenate([tail, even, [last]]))
 
 
 def points(report: Report) -> Drawn:
@@ -92,10 +86,8 @@ def _lines(drawn: Drawn, ax: Axes, shown: Callable[[Array], Array]) -> None:
     band = np.vstack([shown(drawn.low), shown(drawn.high)[::-1]])
     ax.fill(*band.T, color=_BAND, alpha=0.35, linewidth=0)
     ax.plot(*shown(drawn.low).T, color=_BAND, linewidth=1.8, label="this mechanism")
-    style = {"linestyle": (0, (1, 1.6)), "linewidth": 1.8}
-    ax.plot(
-        *shown(drawn.gaussian).T, color=_GAUSSIAN, label=f"Gaussian, μ = {drawn.mu:.4g}", **style
-    )
+    style = {"linestyle": (0, (1, 1.6)), "linewidth": 1.8, "color": _GAUSSIAN}
+    ax.plot(*shown(drawn.gaussian).T, label=f"Gaussian, μ = {drawn.mu:.4g}", **style)
     chance = np.column_stack([drawn.gaussian[:, 0], 1.0 - drawn.gaussian[:, 0]])
     ax.plot(*shown(chance).T, color=_CHANCE, linewidth=1.2, linestyle="--", label="guessing")
 
@@ -124,24 +116,15 @@ def far_out(drawn: Drawn, ax: Axes) -> None:
     ax.grid(True, which="major", linewidth=0.4, alpha=0.5)
 
 
+_WHOLE = "Trade-off between an attacker's two errors; the nearer to the axes, the better for the"
 PANELS = (
-    (
-        whole,
-        (
-            "Trade-off between an attacker's two errors; the nearer to the axes, the better for the"
-            " attacker."
-        ),
-    ),
+    (whole, f"{_WHOLE} attacker."),
     (far_out, "The same for attackers who accuse very few: how many members they find at most."),
 )
 
 
 def svgs(report: Report, font: str = "none") -> list[str]:
-    """The figures as SVG elements.
-
-    Args:
-        report: a :class:`Report`.
-        font: "none" keeps text as text, "path" draws it.
+    """The figures as SVG elements; the font "none" keeps text as text, "path" draws it.
 
     Raises:
         ImportError: matplotlib is missing (the ``report`` extra).

@@ -64,11 +64,8 @@ a:focus-visible { outline: 3px solid #d55e00; }
 
 def description(report: Report) -> str:
     """A description of the figures, for readers who cannot see them."""
-    told = "; ".join(
-        f"{name} from {low} to {high}"
-        for name, low, high, _ in rows(report)
-        if name.startswith("TPR at FPR")
-    )
+    tprs = [row[:3] for row in rows(report) if row[0].startswith("TPR at FPR")]
+    told = "; ".join(f"{name} from {low} to {high}" for name, low, high in tprs)
     return f"Certified trade-off curve as a band. {told}."
 
 
@@ -100,17 +97,11 @@ def _table(caption: str, titles: Iterable[str], body: Iterable[tuple[str, str, s
 
 
 def _tables(report: Report) -> str:
-    tables = _table(
-        "Each number lies between the two; the one in bold is safe to publish.",
-        ("quantity", "lower", "upper"),
-        rows(report),
-    )
+    caption = "Each number lies between the two; the one in bold is safe to publish."
+    tables = _table(caption, ("quantity", "lower", "upper"), rows(report))
     if report.fnrs:
-        tables += _table(
-            "The curve itself: least FNR at each FPR.",
-            ("trade-off curve", "lower", "upper"),
-            curve_rows(report),
-        )
+        caption, titles = "The curve itself: least FNR at each FPR.", ("trade-off curve",)
+        tables += _table(caption, (*titles, "lower", "upper"), curve_rows(report))
     return tables
 
 
@@ -125,22 +116,14 @@ def assumptions(report: Report) -> list[tuple[str, str]]:
         ("Sampling", words.sampling(report.spec)),
         ("Adjacency", words.adjacency(report)),
         ("Unit of privacy", words.unit(report)),
-        (
-            "Attacker",
-            (
-                "sees everything that was published, knows all other records and the mechanism, and"
-                " has any computing power"
-            ),
-        ),
+        ("Attacker", words.ATTACKER),
     ]
 
 
 def software(report: Report) -> str:
     """Versions of what computed it, in one line."""
-    return ", ".join(
-        f"{name} {version}"
-        for name, version in (report.software or {"jaxgdp": report.version}).items()
-    )
+    versions = report.software or {"jaxgdp": report.version}
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def fragment(report: Report) -> str:
@@ -167,11 +150,8 @@ def page(report: Report) -> str:
     tables = _tables(report)
     spec = json.dumps(report.spec, allow_nan=False)
     data = b64encode(spec.encode()).decode()
-    status = (
-        ""
-        if report.status == "ok"
-        else f"<p><strong>Accuracy:</strong> {escape(report.status)}.</p>"
-    )
+    status = f"<p><strong>Accuracy:</strong> {escape(report.status)}.</p>"
+    status = "" if report.status == "ok" else status
     definitions = "".join(
         f"<div><dt>{escape(name)}</dt> <dd>{escape(text)}</dd></div>"
         for name, text in words.definitions(report)

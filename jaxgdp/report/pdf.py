@@ -75,14 +75,8 @@ class _Sheet:
         height = width * 4.2 / 4.6
         for number, (svg, (_, caption)) in enumerate(zip(drawn, PANELS, strict=True)):
             x = left + number * 0.5 * _WIDTH
-            self.pdf.image(
-                io.BytesIO(svg.encode()),
-                x=x,
-                y=top,
-                w=width,
-                h=height,
-                alt_text=f"{caption} {told}",
-            )
+            place = {"x": x, "y": top, "w": width, "h": height}
+            self.pdf.image(io.BytesIO(svg.encode()), **place, alt_text=f"{caption} {told}")
             self.pdf.set_xy(_MARGIN + number * 0.5 * _WIDTH + 0.5 * _GAP, top + height + 0.5)
             self.pdf.set_font("text", "", 0.9 * self.size)
             self.pdf.multi_cell(0.5 * _WIDTH - _GAP, 0.9 * self.line, caption, align="C")
@@ -157,11 +151,7 @@ def _laid_out(report: Report, drawn: list[str], size: float) -> Any:
 
 
 def write(report: Report, path: str | Path) -> None:
-    """The PDF file.
-
-    Args:
-        report: a :class:`Report`.
-        path: of the file.
+    """Write the PDF file of a report.
 
     Raises:
         ImportError: matplotlib or fpdf2 is missing (the ``report`` extra).

@@ -27,11 +27,8 @@ def _json_number(value: float) -> float | str | None:
 
 
 def _json_bracket(bracket: Bracket, side: str = "upper") -> dict:
-    return {
-        "lower": _json_number(bracket.lower),
-        "upper": _json_number(bracket.upper),
-        "report": side,
-    }
+    lower, upper = map(_json_number, bracket)
+    return {"lower": lower, "upper": upper, "report": side}
 
 
 def _json_row(name: str, argument: float | None, bracket: Bracket) -> dict:
@@ -63,19 +60,14 @@ def _other_back(row: dict[str, Any]) -> tuple[str, float | None, Bracket]:
 def _number_back(value: Any) -> float:
     if value is None:
         return math.nan
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float, str))
-        or (isinstance(value, str) and value not in ("inf", "-inf"))
-    ):
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number and value not in ("inf", "-inf"):
         raise ValueError(f"must be a number, got {value!r}")
     return float(value)
 
 
 def _bracket_back(value: Any) -> Bracket:
-    return Bracket(
-        np.float64(_number_back(value["lower"])), np.float64(_number_back(value["upper"]))
-    )
+    return Bracket(*(np.float64(_number_back(value[side])) for side in ("lower", "upper")))
 
 
 def plain_values(report: Report) -> dict:
@@ -108,10 +100,7 @@ def plain_values(report: Report) -> dict:
 
 
 def _others(report: Report) -> dict[str, list[dict]]:
-    rows = [
-        {"quantity": name} | _json_row(name, argument, bracket)
-        for name, argument, bracket in report.others
-    ]
+    rows = [{"quantity": other[0]} | _json_row(*other) for other in report.others]
     return {"others": rows} if rows else {}
 
 
@@ -123,13 +112,11 @@ def values_back(kind: type[Report], data: dict) -> dict:
     """
     if not isinstance(data, dict):
         raise ValueError(f"report must be a table of keys, got {type(data).__name__}")
-    words = {
-        key: str
-        for key in ("version", "title", "neighbours", "mechanism", "adjacency", "tier", "status")
-    }
+    texts = ("version", "title", "neighbours", "mechanism", "adjacency", "tier", "status")
+    words = dict.fromkeys(texts, str)
     certified = {each.metadata["key"]: each for each in kind.certified_fields()}
     brackets = {key: partial(_field_back, each) for key, each in certified.items()}
-    numbers = {key: _number_back for key in ("rtol", "fpr_floor", "advantage_fpr", "tail_mu")}
+    numbers = dict.fromkeys(("rtol", "fpr_floor", "advantage_fpr", "tail_mu"), _number_back)
     readers = words | brackets | numbers | {"spec": lambda data: renamed(dict(data))}
     found = {}
     for key, read in readers.items():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments import spelled_out
 from ..numerics.rounding import rounded_outward
+from ..numerics.showing import cells
 from ..quantities.registry import named
 from ..spec import SEVERAL
 from . import words
@@ -99,11 +100,7 @@ def head(report: Report) -> list[tuple[str, str]]:
 
 
 def _sides(name: str, bracket: Bracket, side: str) -> tuple[str, str, str, str]:
-    lower, upper = (
-        rounded_outward(float(bracket.lower), up=False),
-        rounded_outward(float(bracket.upper), up=True),
-    )
-    return name, lower, upper, side
+    return name, *cells(bracket.lower, bracket.upper), side
 
 
 def rows(report: Report) -> list[tuple[str, str, str, str]]:
@@ -121,7 +118,7 @@ def rows(report: Report) -> list[tuple[str, str, str, str]]:
         _sides(_other_name(name, at), bracket, named(name).safe_side)
         for name, at, bracket in report.others
     ]
-    limit = rounded_outward(report.tail_mu, up=False), rounded_outward(report.tail_mu, up=True)
+    limit = cells(report.tail_mu, report.tail_mu)
     return [
         *(_sides(name, b, "upper") for name, b in brackets),
         *others,
@@ -130,12 +127,9 @@ def rows(report: Report) -> list[tuple[str, str, str, str]]:
 
 
 def _other_name(name: str, argument: float | None) -> str:
-    record = named(name)
-    return (
-        record.long_name or name
-        if argument is None
-        else f"{name} at {record.argument} = {argument:g}"
-    )
+    if argument is None:
+        return named(name).long_name or name
+    return f"{name} at {named(name).argument} = {argument:g}"
 
 
 def curve_rows(report: Report) -> list[tuple[str, str, str, str]]:
@@ -178,11 +172,9 @@ def plain(report: Report) -> str:
     """The report as plain text."""
     lines = [heading(report), *(f"{name:<10} {text}" for name, text in head(report))]
     for titles, table in _tables(report):
-        cells = [titles, *table]
-        widths = [max(len(row[i]) for row in cells) for i in range(3)]
-        text = [
-            f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}  {d}" for a, b, c, d in cells
-        ]
+        lined = [titles, *table]
+        x, y, z = (max(len(row[i]) for row in lined) for i in range(3))
+        text = [f"{a:<{x}}  {b:>{y}}  {c:>{z}}  {d}" for a, b, c, d in lined]
         text.insert(1, "-" * max(map(len, text)))
         lines += ["", *text]
     lines += ["", *(f"{name}: {text}" for name, text in _explanations(report))]
@@ -217,24 +209,17 @@ def rich_form(report: Report):
     from rich.text import Text
 
     facts = Table.grid(padding=(0, 2))
+    colours = {"verdict": "bold", "publish": f"bold {'green' if report.tier == 'I' else 'yellow'}"}
     for name, text in head(report):
-        colour = {
-            "verdict": "bold",
-            "publish": "bold green" if report.tier == "I" else "bold yellow",
-        }.get(name, "")
-        facts.add_row(Text(name, style="dim"), Text(text, style=colour))
+        facts.add_row(Text(name, style="dim"), Text(text, style=colours.get(name, "")))
     parts = [Text(heading(report), style="bold"), facts]
     for titles, table in _tables(report):
         shown = Table(show_edge=False, pad_edge=False)
         for title, justify in zip(titles, ("left", "right", "right", "left"), strict=True):
             shown.add_column(title, justify=justify)
         for row in table:
-            shown.add_row(
-                *(
-                    Text(cell, style="bold" if row[3] == titles[i] else "")
-                    for i, cell in enumerate(row)
-                )
-            )
+            styles = ("bold" if row[3] == title else "" for title in titles)
+            shown.add_row(*(Text(*cell) for cell in zip(row, styles, strict=True)))
         parts += [Text(), shown]
     explained = (Text.assemble((name, "dim"), f": {text}") for name, text in _explanations(report))
     return Group(*parts, Text(), *explained, Text(), *map(Text, _reproduction(report)))

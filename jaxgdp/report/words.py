@@ -11,6 +11,10 @@ from ..spec import from_dict, known_mechanisms
 if TYPE_CHECKING:
     from .content import Report
 
+ATTACKER = (
+    "sees everything that was published, knows all other records and the mechanism, and has any"
+    " computing power"
+)
 NOT_COUNTED = (
     "trials: choosing hyperparameters, or the best of several runs, by looking at the same data",
     (
@@ -73,15 +77,9 @@ def unit(report: Report) -> str:
 
 def _of(share: float) -> str:
     """A share in natural frequencies, rounded up: "at most 6.34 in 100"."""
-    scales = (
-        (100, "100"),
-        (1000, "1,000"),
-        (10_000, "10,000"),
-        (10**5, "100,000"),
-        (10**6, "a million"),
-        (10**9, "a billion"),
-    )
-    many, said = next((scale for scale in scales if share * scale[0] >= 1.0), scales[-1])
+    scales = {10**k: f"{10**k:,}" for k in range(2, 6)} | {10**6: "a million", 10**9: "a billion"}
+    many = next((scale for scale in scales if share * scale >= 1.0), 10**9)
+    said = scales[many]
     return f"at most {rounded_outward(min(share, 1.0) * many, up=True, digits=3)} in {said}"
 
 
@@ -135,43 +133,19 @@ def definitions(report: Report) -> list[tuple[str, str]]:
             f". Attackers more careful than that may do better than μ allows; μ = {anywhere} holds"
             " for all of them"
         )
-    return [
-        (
-            "μ",
-            (
-                "the attacker's task is at least as hard as telling two bell curves of width 1"
-                " apart whose centres lie μ apart; 0 is perfect privacy"
-            ),
-        ),
-        ("FPR floor", f"smallest error rate that μ speaks of, here {report.fpr_floor:g}{beyond}"),
-        (
-            "d",
-            (
-                f"a probability set aside, here {report.approximation:g}: but for it, the"
-                " d-approximate μ holds at every error rate"
-            ),
-        ),
-        (
-            "Δ, regret",
-            (
-                "how much at most the curve of μ overstates the attacker: the largest gap between"
-                " both curves along the diagonal, from 0 to ½"
-            ),
-        ),
-        ("FPR", "share of those whose record was not used whom the attacker accuses (α)"),
-        (
-            "TPR",
-            (
-                "share of those whose record was used whom the attacker accuses; FNR = 1 − TPR, the"
-                " share that is missed"
-            ),
-        ),
-        ("advantage", "largest TPR − FPR of any attack"),
-        (
-            "ε at δ",
-            (
-                "no set of outcomes gets more likely through the record than e^ε times as likely,"
-                " plus δ"
-            ),
-        ),
-    ]
+    told = {
+        "μ": "the attacker's task is at least as hard as telling two bell curves of width 1 apart"
+        " whose centres lie μ apart; 0 is perfect privacy",
+        "FPR floor": f"smallest error rate that μ speaks of, here {report.fpr_floor:g}{beyond}",
+        "d": f"a probability set aside, here {report.approximation:g}: but for it, the"
+        " d-approximate μ holds at every error rate",
+        "Δ, regret": "how much at most the curve of μ overstates the attacker: the largest gap"
+        " between both curves along the diagonal, from 0 to ½",
+        "FPR": "share of those whose record was not used whom the attacker accuses (α)",
+        "TPR": "share of those whose record was used whom the attacker accuses; FNR = 1 − TPR, the"
+        " share that is missed",
+        "advantage": "largest TPR − FPR of any attack",
+        "ε at δ": "no set of outcomes gets more likely through the record than e^ε times as likely,"
+        " plus δ",
+    }
+    return list(told.items())
