@@ -40,6 +40,12 @@ PLACE = 2e-15  # of an atom's loss, or of a lattice point h·(c + j): three roun
 LOG1P = 256.0  # units, of log1p between −0.75 and 0; XLA on CPU has 241 at −0.43 (NumPy 1)
 ARCTAN2 = 4.0  # units, of the angle of φ; measured: 1.3
 
+# --- limit theorems -------------------------------------------------------------------------------
+
+BERRY_ESSEEN = 0.56  # of the distance of distribution functions, over the Lyapunov ratio, for sums
+# of independent variables of any laws (Shevtsova 2010, Theorem 1: 0.5600)
+MEAN_CENTRAL_LIMIT = 1.0  # of their L¹ distance (Goldstein 2010, Theorem 1.1)
+
 # --- sums and transforms --------------------------------------------------------------------------
 
 FFT = 2.0  # units for each doubling of the length: the root mean square error of one output over

@@ -46,7 +46,7 @@ def attack_curve(
 
     Method: docs/method/attack.md#family
     """
-    plus, minus = _padded(_both(_attack, loss, log_p, log_q, error, 2.0 * error))
+    plus, minus = padded(_both(_attack, loss, log_p, log_q, error, 2.0 * error))
     unknown = plus._replace(
         used=np.zeros_like(plus.used),
         above_noise=np.zeros_like(plus.above_noise),
@@ -85,7 +85,7 @@ def pair_curve(pair: BracketedPair) -> Curve:
         most,
     )
     return Curve(
-        *_padded(upper + lower),
+        *padded(upper + lower),
         np.sqrt(pair.tail_precision()),
         np.sqrt(pair.gaussian_part_precision()),
     )
@@ -145,7 +145,7 @@ def _vertices(
     )
 
 
-def _padded(halves: list[Vertices]) -> list[Vertices]:
+def padded(halves: list[Vertices]) -> list[Vertices]:
     """Half-curves in rows of one standard length."""
     number, length = max(half.used.shape[-1] for half in halves), _SHORTEST
     while length < number:

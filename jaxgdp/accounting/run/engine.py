@@ -41,7 +41,7 @@ from ..steer.refinement import (
     refine,
     whole_curve,
 )
-from . import executors, jobs
+from . import executors, jobs, without_lattice
 from .batch import Batch, half_program, known_threshold, read_program
 from .executors import COMPILED, Executor
 from .jobs import Bucket, PassJob, Precompiled
@@ -75,14 +75,22 @@ def answer(
         An :class:`Answer`.
     """
     executor, progress = executor or executors.by_name(None), progress or (lambda done: None)
-    number, alone = groups[0][1].shape[0], finite_laws.used_once(groups)
-    if not np.any(alone):
+    number, left = groups[0][1].shape[0], ~finite_laws.used_once(groups)
+    long = without_lattice.served(groups, left)
+    if np.all(left) and not np.any(long.tried):
         return _by_lattices(groups, question, progress, max_size, executor)
-    # one use of a pair known from tables needs no lattice
+    # one use of a pair known from tables needs no lattice, nor do most very long runs
     found = RunningBrackets(number, question)
-    rows, others = np.flatnonzero(alone), np.flatnonzero(~alone)
-    found.put(rows, finite_laws.answer(groups, rows, question.take(rows, number)))
-    progress(len(rows))
+    rows = np.flatnonzero(~left)
+    if len(rows):
+        found.put(rows, finite_laws.answer(groups, rows, question.take(rows, number)))
+    rows = np.flatnonzero(long.hopeless if question.keep else long.tried)
+    if len(rows):
+        found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))
+        met = np.all(found.width_over_promise(question.rtol, rows) <= 1.0, axis=0)
+        left[rows] = ~(long.hopeless[rows] | met)
+    progress(int(np.count_nonzero(~left)))
+    others = np.flatnonzero(left)
     if len(others):
         part = take(groups, others), question.take(others, number)
         found.put(others, _by_lattices(*part, progress, max_size, executor))

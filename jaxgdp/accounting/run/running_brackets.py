@@ -71,6 +71,7 @@ class RunningBrackets:
         self, rtol: float, settings: Int[Array, " tasks"]
     ) -> Float[Array, "quantities tasks"]:
         """Width over the width promised, of every quantity."""
+        none = np.zeros((0, len(settings)))
         return np.stack(
-            [q.excess(take(self.results[q.name], settings), rtol) for q, _ in self.asked]
+            [q.excess(take(self.results[q.name], settings), rtol) for q, _ in self.asked] or none
         )

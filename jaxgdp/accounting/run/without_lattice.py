@@ -1,0 +1,155 @@
+"""Answers for compositions that are so long, or so far from private, that no lattice serves or none
+is needed: from exact moments of one use and a limit theorem with its error bound."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...bracket import Bracket
+from ...mechanisms.composition import Groups
+from ...numerics.precision import with_float64
+from ...numerics.shapes import Array, Bool, Int
+from ..certify import finite_laws, normal_curve
+from ..certify.curve import Curve, gaussian_parts
+from ..certify.discrete_pairs import coarsened_pair, dominating_pair
+from ..certify.tilted_moments import Parts
+from ..question import NO_EXECUTOR, Answer, Question
+from ..steer import limit_plan
+from ..steer.limit_plan import Reach
+from .batch import known_threshold
+from .rows import take
+from .running_brackets import unknown
+
+_POINTS, _THRESHOLDS = 2048, 192  # of one step, and of a half-curve, in the first pass
+_FINER = (2, 5)  # times as many of them in the second one
+
+
+class _Sides:
+    """What dominates a composition and what it dominates, from cells of so many points."""
+
+    def __init__(self, groups: Groups, row: int, depth: float, points: int):
+        above, below, precision = [], [], 0.0
+        for stacked, counts in groups:
+            for k, uses in enumerate(counts[row]):
+                mechanism = take(stacked, (row, k))
+                gaussian = float(mechanism.gaussian_precision())
+                if gaussian > 0.0:
+                    precision += gaussian * float(uses)
+                    continue
+                ell = limit_plan.loss_points(mechanism, depth + np.log(uses), points)
+                member = mechanism.lower_bound_member()
+                cells = mechanism.cells(ell, np.inf)
+                above.append((dominating_pair(cells, ell), float(uses)))
+                cells = cells if member is mechanism else member.cells(ell, np.inf)
+                below.append((coarsened_pair(cells, ell), float(uses)))
+        self.above, self.below = (Parts(tuple(side), precision) for side in (above, below))
+
+
+def _curve(groups: Groups, row: int, reach: Reach, rtol: float, finer: tuple[int, int]) -> Curve:
+    """Both sides of both half-curves of one setting."""
+    extra = 10.0 - np.log(rtol)
+    points, number = _POINTS * finer[0], _THRESHOLDS * finer[1]
+    sides = _Sides(groups, row, reach.depth + extra, points)
+    orders = sides.above, sides.above.swapped()
+    deeper = max(limit_plan.depth_at(o, t) for o in orders for t in (0.0, *reach.thresholds))
+    if deeper > reach.depth:
+        sides = _Sides(groups, row, deeper + extra, points)
+    halves = []
+    for swap in (False, True):
+        above, below = (part.swapped() if swap else part for part in (sides.above, sides.below))
+        at = limit_plan.thresholds(above, reach, number)
+        halves.append(normal_curve.dominating_half(above, at))
+        halves.append(normal_curve.achieved_half(below, at))
+    plus, below_plus, minus, below_minus = finite_laws.padded(halves)
+    parts = gaussian_parts(take(groups, row))
+    return Curve(plus, minus, below_plus, below_minus, *parts)
+
+
+def _reach(question: Question, located: tuple[float, ...]) -> Reach:
+    """How far out the curve of the one setting of a question is wanted."""
+    rates = question.rates(1)
+    known = (known_threshold(quantity, at, 1) for quantity, at in question.asked)
+    inside = tuple(float(t[0]) for t in known if t is not None)
+    deepest = None if rates.z_delta is None else float(rates.z_delta[0])
+    return Reach(float(rates.z_floor[0]), deepest, inside + located)
+
+
+def _located(curve: Curve, question: Question) -> tuple[float, ...]:
+    """Thresholds that quantities are read off at, where that follows from a first curve."""
+    kind, rates = question.kind, question.rates(1)
+    found = (
+        float(quantity.locate(curve, query[0], symmetric=kind.adjacency.symmetric))
+        for quantity, query in zip(kind.quantities, rates.queries, strict=True)
+        if quantity.locate is not None
+    )
+    return tuple(t for t in found if np.isfinite(t))
+
+
+class Long(NamedTuple):
+    """Which settings are answered without a lattice, arrays over settings.
+
+    Attributes:
+        tried: those that are so first.
+        hopeless: those that no lattice would do better.
+    """
+
+    tried: Bool[np.ndarray, " settings"]
+    hopeless: Bool[np.ndarray, " settings"]
+
+
+@with_float64
+def served(groups: Groups, some: Bool[Array, " settings"]) -> Long:
+    """Of ``some`` settings of a batch, those that are answered here."""
+    uses = np.asarray(sum(np.sum(count, axis=-1) for _, count in groups))
+    some = some & (uses >= limit_plan.FEWEST_USES)
+    hopeless = some & (uses >= limit_plan.MOST_USES)
+    if np.any(some):
+        for row in np.flatnonzero(some & ~hopeless & limit_plan.may_be_far(groups)):
+            hopeless[row] = limit_plan.far_from_private(take(groups, int(row)))
+    return Long(hopeless | (some & (uses >= limit_plan.MANY_USES)), hopeless)
+
+
+@with_float64
+def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -> Answer:
+    """Certified numbers of some settings of a batch, by their moments alone.
+
+    Args:
+        groups: as for the engine, uses as they were stated.
+        rows: of the settings.
+        question: about these.
+
+    Method: docs/method/limit.md#long-runs
+    """
+    number = len(rows)
+    results = {quantity.name: unknown(number) for quantity, _ in question.asked}
+    curves: list[Any] = [None] * number
+    with np.errstate(all="ignore"):
+        for i, row in enumerate(rows):
+            own, located = question.take(np.array([i]), number), ()
+            for finer in ((1, 1), _FINER):
+                curve = _curve(groups, int(row), _reach(own, located), question.rtol, finer)
+                curves[i] = finite_laws.oriented(curve, question.adjacency)
+                for name, bracket in finite_laws.read([curves[i]], own).items():
+                    _narrow(results[name], i, bracket)
+                if _worst(results, own, i) <= 1.0:
+                    break
+                located = _located(curves[i], own)
+    none, executors = np.zeros(number, np.int64), np.full(number, NO_EXECUTOR, object)
+    kept = curves if question.keep else []
+    return Answer(results, none, [None] * number, kept, executors)
+
+
+def _narrow(known: Bracket, row: int, found: Bracket) -> None:
+    known.lower[row] = np.fmax(known.lower[row], found.lower[0])
+    known.upper[row] = np.fmin(known.upper[row], found.upper[0])
+
+
+def _worst(results: dict[str, Bracket], question: Question, row: int) -> float:
+    """Width over the width promised, of the widest quantity of one setting."""
+    excess = [
+        quantity.excess(take(results[quantity.name], [row]), question.rtol)[0]
+        for quantity, _ in question.asked
+    ]
+    return float(np.max(excess, initial=0.0))

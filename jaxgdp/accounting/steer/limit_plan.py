@@ -1,0 +1,187 @@
+"""Where the curve of a composition is looked at that is answered by its moments alone: points of
+one step, thresholds and tilts; and which compositions are.
+
+Nothing here is part of a certificate: other points give a wider bracket, never a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ...mechanisms.base import Mechanism
+from ...numerics import namespace as xp
+from ...numerics.shapes import Array, Bool, Float
+from ..certify.normal_curve import Thresholds
+from ..certify.tilted_moments import Parts, tilted_sum
+from .cumulants import composed, quadrature
+
+_COARSE = 33  # tilts between which the depth of thresholds is interpolated
+_ROOM = 0.2  # standard deviations beyond the rates that are asked for
+_MOST_DEPTH = 38.6  # standard deviations: rates below have no doubles
+_LARGEST_TILT = 1e15
+FEWEST_USES = 1e3  # below which lattices are small whatever is asked
+MANY_USES = 1e7  # from which on moments are enough for most numbers
+MOST_USES = 1e11  # from which on the rounding of that many uses is all that a lattice would show
+_FAR = 2e4  # −log of the error rates in the middle of the curve, beyond which they decide nothing
+
+
+class Reach(NamedTuple):
+    """How far out a half-curve is wanted: the depths (in standard deviations) of the FPR floor and
+    of the smallest TPR, None for none, and thresholds that have to be among those looked at."""
+
+    floor: float
+    deepest: float | None
+    thresholds: tuple[float, ...] = ()
+
+    @property
+    def depth(self) -> float:
+        """−log of the smallest rate that matters."""
+        return 0.5 * min(max(self.floor, self.deepest or 0.0), _MOST_DEPTH) ** 2 + 3.0
+
+
+def loss_points(mechanism: Mechanism, depth: float, number: int) -> Float[np.ndarray, " points"]:
+    """Increasing losses that cut one use of a mechanism into cells of about equal importance.
+
+    Args:
+        mechanism: unbatched.
+        depth: −log of the mass that may lie beyond them.
+        number: how many there are, at most.
+    """
+    with np.errstate(all="ignore"):
+        nodes = np.sort(np.asarray(mechanism.loss_nodes(depth)[0], float))
+    nodes = nodes[np.isfinite(nodes)]
+    between = np.linspace(0.0, len(nodes) - 1.0, max(number, 2))
+    return np.unique(np.interp(between, np.arange(len(nodes)), nodes))
+
+
+def may_be_far(groups: tuple) -> Bool[np.ndarray, " settings"]:
+    """Settings of a batch for which it is worth asking whether they are ``far_from_private``: their
+    closed form does not exclude it."""
+    own = xp.vmap(xp.vmap(lambda mechanism: mechanism.tail_precision()))
+    bound = sum(np.sum(count * own(mechanism), axis=-1) for mechanism, count in groups)
+    return np.asarray(bound >= 8.0 * _FAR)
+
+
+def far_from_private(groups: tuple) -> bool:
+    """Whether both error rates in the middle of the curve of a composition are so small that
+    nobody needs to know more than how small.
+
+    Args:
+        groups: of one setting.
+
+    Method: docs/method/limit.md#long-runs
+    """
+    count = np.concatenate([count for _, count in groups])
+    with np.errstate(all="ignore"):
+        loss = quadrature(groups, np.full(count.shape, 30.0), np.array([False]))
+        return bool(-composed(loss, np.array([0.5])).value[0] > _FAR)
+
+
+class _Moments:
+    """log moment, mean and deviation of a composition at single tilts, and depths of rates."""
+
+    def __init__(self, parts: Parts):
+        self.parts = parts
+
+    def mean(self, s: float) -> float:
+        return float(tilted_sum(self.parts, np.array([s])).mean[0])
+
+    def step(self, s: float) -> float:
+        """How far a tilt moves the mean by a standard deviation."""
+        found = tilted_sum(self.parts, np.array([s]))
+        size = float(found.deviation[0])
+        return 1.0 / max(size, 1e-9 * abs(float(found.mean[0])), 1e-15)
+
+    def depths(self, s: float) -> tuple[float, float]:
+        """Of the FPR, and of the TPR (negative where that is above one half)."""
+        found = tilted_sum(self.parts, np.array([s]))
+        value, mean = float(found.log_moment[0]), float(found.mean[0])
+        fpr = np.sqrt(max(2.0 * (s * mean - value), 0.0))
+        tpr = np.sqrt(max(2.0 * ((s - 1.0) * mean - value), 0.0))
+        return float(fpr), float(np.copysign(tpr, s - 1.0))
+
+
+def _first(holds: Callable[[float], bool], low: float, high: float, rounds: int) -> float:
+    """About the least number between two from which on something holds."""
+    for _ in range(rounds):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _up_to(holds: Callable[[float], bool], start: float, step: float) -> float:
+    """A number beyond ``start`` at which something holds, or as far as goes."""
+    while not holds(start + step) and step < _LARGEST_TILT:
+        step *= 2.0
+    return start + step
+
+
+def depth_at(parts: Parts, threshold: float) -> float:
+    """−log of about the TPR at a threshold; 0 where it is more than one half."""
+    if not 0.0 < threshold < parts.largest():
+        return 0.0
+    moments = _Moments(parts)
+    past = lambda s: moments.mean(s) >= threshold
+    if past(1.0):
+        return 0.0
+    tilt = _first(past, 1.0, _up_to(past, 1.0, moments.step(1.0)), 24)
+    return 0.5 * min(moments.depths(tilt)[1], _MOST_DEPTH) ** 2 + 3.0
+
+
+def thresholds(parts: Parts, reach: Reach, number: int) -> Thresholds:
+    """Thresholds of a half-curve from 0 to as deep as is asked, about equally far apart in standard
+    deviations, each with the tilt that has its mean there.
+
+    Where privacy is so weak that the middle of the curve lies thousands of standard deviations
+    before the rates that are asked for, a third of them are about these rates.
+
+    Method: docs/method/limit.md#long-runs
+    """
+    moments = _Moments(parts)
+    start = _first(lambda s: moments.mean(s) >= 0.0, 1e-4, 1.0 - 1e-9, 40)
+
+    def enough(s: float) -> bool:
+        fpr, tpr = moments.depths(s)
+        needed = -reach.floor if reach.deepest is None else min(reach.deepest, _MOST_DEPTH)
+        return fpr >= min(reach.floor, _MOST_DEPTH) + _ROOM and tpr >= needed + _ROOM
+
+    end = _first(enough, start, _up_to(enough, start, moments.step(start)), 24)
+    inside = [t for t in reach.thresholds if 0.0 < t < parts.largest()]
+    for t in inside:
+        past = lambda s: moments.mean(s) >= t  # noqa: B023
+        if not past(end):
+            end = _first(past, end, _up_to(past, end, end - start), 24)
+    before = lambda s: moments.depths(s)[1] >= -reach.floor - 1.0
+    middle = start if before(start) else _first(before, start, end, 24)
+    few = 2 * number // 3 if middle > start else 0
+    tilts = np.concatenate(
+        [_spread(moments, start, middle, few), _spread(moments, middle, end, number - few)]
+    )
+    tilts = np.append(tilts, end + 0.3 * moments.step(end))
+    return _at(moments, tilts, inside)
+
+
+def _spread(moments: _Moments, low: float, high: float, number: int) -> Array:
+    """Tilts equally far apart in standard deviations, without the last one."""
+    if number == 0:
+        return np.zeros(0)
+    coarse = np.linspace(low, high, _COARSE)
+    deviation = tilted_sum(moments.parts, coarse).deviation
+    pieces = 0.5 * (deviation[1:] + deviation[:-1]) * np.diff(coarse)
+    depth = np.concatenate([[0.0], np.cumsum(pieces)])
+    return np.interp(np.linspace(0.0, depth[-1], number + 1)[:-1], depth, coarse)
+
+
+def _at(moments: _Moments, tilts: Array, inside: list[float]) -> Thresholds:
+    """Means under the tilts, the first of which is 0, and thresholds with tilts of their own."""
+    loss = tilted_sum(moments.parts, tilts).mean
+    loss[0] = 0.0
+    for t in inside:
+        k = int(np.clip(np.searchsorted(loss, t), 1, len(loss) - 1))
+        low, high = float(tilts[k - 1]), float(tilts[k])
+        own = _first(lambda s: moments.mean(s) >= t, low, high, 40)  # noqa: B023
+        loss, tilts = np.insert(loss, k, t), np.insert(tilts, k, own)
+    keep = np.concatenate([[True], np.diff(np.maximum.accumulate(loss)) > 0.0])
+    return Thresholds(loss[keep], tilts[keep])

@@ -1,0 +1,44 @@
+"""Moments of very many uses of very little, against many digits."""
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+import jaxgdp
+from jaxgdp.accounting.certify.discrete_pairs import coarsened_pair, dominating_pair
+from jaxgdp.accounting.certify.tilted_moments import Parts, tilted_sum
+from jaxgdp.accounting.steer.limit_plan import loss_points
+
+
+def _log_moment(sigma, p, s):
+    """log E_P e^{sℓ} of one step, by quadrature of what has the order ℓ²."""
+    sigma, p, s = mpf(sigma), mpf(p), mpf(s)
+
+    def term(z):
+        more = p * mp.expm1(z / sigma - 1 / (2 * sigma**2))
+        return mp.npdf(z) * ((1 + more) ** s - 1 - s * more)
+
+    ends = [-20, -8, -4, -2, 0, 2, 4, 8, 20 + 2 / sigma]
+    return mp.log1p(mp.quad(term, ends))
+
+
+@pytest.mark.parametrize(
+    "sigma, p, s",
+    [(1.0, 1e-12, 0.5), (1.0, 1e-12, 7.0), (1.0, 1e-6, 5.0), (0.3, 0.1, 2.0), (5.0, 1e-3, 30.0)],
+)
+def test_log_moments_hold_those_of_many_digits(sigma, p, s):
+    mechanism = jaxgdp.SubsampledGaussian(sigma, p)
+    ell = loss_points(mechanism, 70.0, 2048)
+    with np.errstate(all="ignore"):
+        cells = mechanism.cells(ell, np.inf)
+        low, high = (
+            tilted_sum(Parts(((pair(cells, ell), 1e15),)), np.array([s]))
+            for pair in (coarsened_pair, dominating_pair)
+        )
+    with mp.workdps(45):
+        exact = 1e15 * float(_log_moment(sigma, p, s))
+    found = np.array([low.log_moment[0], high.log_moment[0]]) * np.sign(s - 1.0)
+    size, error = abs(exact), max(low.log_error[0], high.log_error[0])
+    assert found[0] - error <= exact * np.sign(s - 1.0) <= found[1] + error
+    assert found[1] - found[0] <= 2e-4 * size + 2.0 * error
+    assert error <= 1e-5 * (1.0 + size)
