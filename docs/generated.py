@@ -75,10 +75,12 @@ def constants() -> list[tuple[str, str, object, str]]:
         if comments[i].startswith("---") or "# ---" in lines[i - 1]
     }
     for first, last, target in places:
-        words = [comments[i] for i in range(first, last + 1) if i in comments]
-        while last + 1 in comments and lines[last].startswith("# ") and last + 1 not in heads:
-            last += 1
-            words.append(comments[last])
+        words, above = [comments[i] for i in range(first, last + 1) if i in comments], first
+        while not words or above < first:  # on the line itself, else above it
+            above -= 1
+            if above not in comments or not lines[above - 1].startswith("#") or above in heads:
+                break
+            words.insert(0, comments[above])
         section = heads[max(i for i in heads if i < first)]
         names = [e.id for e in target.elts] if isinstance(target, ast.Tuple) else [target.id]  # type: ignore[attr-defined]
         for name in names:

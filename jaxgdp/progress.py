@@ -17,9 +17,8 @@ _SELDOM = 10.0  # seconds between two lines where no terminal can overwrite the 
 _LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 
-_WORK: list[
-    Progress
-] = []  # work in progress, the outermost first; only the outermost has a display
+# work in progress, the outermost first; only the outermost has a display
+_WORK: list[Progress] = []
 _COMPILING: set[int] = set()  # threads that are inside JAX's compiler
 
 
@@ -112,13 +111,10 @@ class _Display(threading.Thread):
         total = None if outer is None else outer.total
         if self.bar is None:
             bar = () if total is None else (progress.BarColumn(),)
-            columns = progress.TextColumn("{task.description}", markup=False), *bar
-            self.bar = progress.Progress(
-                *columns,
-                progress.TimeElapsedColumn(),
-                console=Console(file=self.out),
-                transient=True,
-            )
+            text_column = progress.TextColumn("{task.description}", markup=False)
+            columns = text_column, *bar, progress.TimeElapsedColumn()
+            console = Console(file=self.out)
+            self.bar = progress.Progress(*columns, console=console, transient=True)
             self.bar.add_task(text, total=total)
             self.bar.start()
         self.bar.update(0, description=text, completed=outer.done if outer else 0, total=total)

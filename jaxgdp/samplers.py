@@ -140,12 +140,8 @@ def mechanism(
 
 
 def _truncated(setting: Setting) -> Composition:
-    step = TruncatedPoisson(
-        setting.noise_multiplier,
-        setting.sampling_prob,
-        setting.truncated_batch_size,
-        setting.dataset_size,
-    )
+    size, most = setting.dataset_size, setting.truncated_batch_size
+    step = TruncatedPoisson(setting.noise_multiplier, setting.sampling_prob, most, size)
     return compose([(step, setting.num_batches * setting.num_epochs)])
 
 
@@ -154,47 +150,30 @@ def _fixed_size(setting: Setting) -> Composition:
     return compose([(step, setting.num_batches * setting.num_epochs)])
 
 
-register(
-    Sampler(
-        "deterministic",
-        "fixed order",
-        lambda at: compose([Deterministic(at.noise_multiplier, at.num_epochs)]),
-    )
-)
-register(
-    Sampler(
-        "shuffled",
-        "shuffled each epoch",
-        lambda at: compose([Shuffled(at.noise_multiplier, at.num_batches, at.num_epochs)]),
-    )
-)
-register(
-    Sampler(
-        "poisson",
-        "Poisson",
-        lambda at: dpsgd(at.noise_multiplier, at.sampling_prob, at.num_batches * at.num_epochs),
-    )
-)
-register(
-    Sampler(
-        "random_allocation",
-        "random allocation",
-        lambda at: compose(
-            [(RandomAllocation(at.noise_multiplier, at.num_batches), at.num_epochs)]
-        ),
-    )
-)
-register(
-    Sampler(
-        "truncated_poisson",
-        "Poisson, cut",
-        _truncated,
-        ("truncated_batch_size", "dataset_size"),
-        by_default=False,
-    )
-)
-register(
-    Sampler(
-        "fixed_size", "fixed size", _fixed_size, ("batch_size", "dataset_size"), by_default=False
-    )
-)
+def _deterministic(at: Setting) -> Composition:
+    return compose([Deterministic(at.noise_multiplier, at.num_epochs)])
+
+
+def _shuffled(at: Setting) -> Composition:
+    return compose([Shuffled(at.noise_multiplier, at.num_batches, at.num_epochs)])
+
+
+def _poisson(at: Setting) -> Composition:
+    return dpsgd(at.noise_multiplier, at.sampling_prob, at.num_batches * at.num_epochs)
+
+
+def _allocated(at: Setting) -> Composition:
+    return compose([(RandomAllocation(at.noise_multiplier, at.num_batches), at.num_epochs)])
+
+
+for _sampler in (
+    Sampler("deterministic", "fixed order", _deterministic),
+    Sampler("shuffled", "shuffled each epoch", _shuffled),
+    Sampler("poisson", "Poisson", _poisson),
+    Sampler("random_allocation", "random allocation", _allocated),
+    Sampler("truncated_poisson", "Poisson, cut", _truncated,
+            ("truncated_batch_size", "dataset_size"), by_default=False),
+    Sampler("fixed_size", "fixed size", _fixed_size,
+            ("batch_size", "dataset_size"), by_default=False),
+):  # fmt: skip
+    register(_sampler)

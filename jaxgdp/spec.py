@@ -91,9 +91,8 @@ class _Place:
             line = first = self.headers[entry]
             last = self.headers[entry + 1] if entry + 1 < number else len(self.lines)
         if key is not None:
-            line = (
-                self._find(key, first, last) if self._find(key, first, last) is not None else line
-            )
+            found = self._find(key, first, last)
+            line = line if found is None else found
         return self.source if line is None else f"{self.source}, line {line + 1}"
 
     @contextlib.contextmanager
@@ -126,9 +125,8 @@ def _part(entry: Any, place: _Place, position: int, number: int):
         raise ValueError(
             f"{where()}: {label} must be a table with a type and its fields, got {entry!r}"
         )
-    fields = {
-        name: value for name, value in entry.items() if name not in ("type", "deployment", "count")
-    }
+    about = ("type", "deployment", "count")
+    fields = {name: value for name, value in entry.items() if name not in about}
     if ("type" in entry) == ("deployment" in entry):
         raise ValueError(
             f"{where()}: {label} must have either a type or a deployment, got {sorted(entry)}"
@@ -158,12 +156,9 @@ def _part(entry: Any, place: _Place, position: int, number: int):
                 f"{where(key)}: {label} ({name}): unknown field {key!r}{hint}its fields are"
                 f" {', '.join(own)}, and count"
             )
+    missing = dataclasses.MISSING
     for key, field in own.items():
-        if (
-            key not in fields
-            and field.default is dataclasses.MISSING
-            and field.default_factory is dataclasses.MISSING
-        ):
+        if key not in fields and field.default is missing and field.default_factory is missing:
             raise ValueError(f"{where()}: {label} ({name}) needs the field {key!r}")
     try:
         return known[name](**{key: _number(value) for key, value in fields.items()}), count
@@ -174,13 +169,8 @@ def _part(entry: Any, place: _Place, position: int, number: int):
 
 def _settings(data: dict, place: _Place) -> dict:
     found = {name: data[name] for name in SETTINGS if name in data}
-    tests = {
-        "fpr_floor": floor_rate,
-        "rtol": relative_width,
-        "delta": open_unit,
-        "fpr": open_unit,
-        "approximation": open_unit,
-    }
+    tests = dict.fromkeys(("delta", "fpr", "approximation"), open_unit)
+    tests |= {"fpr_floor": floor_rate, "rtol": relative_width}
     for name, value in found.items():
         if name == "adjacency":
             if not isinstance(value, str):
@@ -190,9 +180,7 @@ def _settings(data: dict, place: _Place) -> dict:
             checked = tests[name](name, _number(value))
         if name not in SEVERAL and checked.ndim:
             raise ValueError(f"{place.at(key=name)}: {name} must be one number, got {value!r}")
-        found[name] = (
-            np.atleast_1d(checked).reshape(-1).tolist() if name in SEVERAL else float(checked)
-        )
+        found[name] = np.reshape(checked, -1).tolist() if name in SEVERAL else float(checked)
     return found
 
 
@@ -370,12 +358,10 @@ def to_dict(mechanism: mechanisms.Mechanism | mechanisms.Composition, **settings
     composition = mechanisms.as_composition(mechanism)
     entries = []
     for part, count in zip(composition.mechanisms, composition.counts, strict=True):
-        fields = {
-            name: _plain(np.asarray(getattr(part, name)).tolist()) for name in part.given_fields()
-        }
-        entries.append(
-            {"type": type(part).__name__, **fields, "count": np.asarray(count).astype(int).tolist()}
-        )
+        number = lambda name, part=part: _plain(np.asarray(getattr(part, name)).tolist())
+        fields = {name: number(name) for name in part.given_fields()}
+        times = np.asarray(count).astype(int).tolist()
+        entries.append({"type": type(part).__name__, **fields, "count": times})
     unknown = set(settings) - {*_WORDS, *SETTINGS}
     if unknown:
         raise ValueError(

@@ -235,6 +235,3 @@ def clip_and_rectify_outputs(
         chance, coin = (jax.random.uniform(key, values.shape) for key in keys)
     clipped = numpy.clip(numpy.where(numpy.isnan(values), upper, values), lower, upper)
     return numpy.where(chance < rate, numpy.where(coin < 0.5, lower, upper), clipped)
-
-
-__all__ = ["Amplified", "clip_and_rectify", "clip_and_rectify_outputs", "clipped_fpr"]

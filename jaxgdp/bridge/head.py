@@ -129,11 +129,8 @@ def head(
         start = np.concatenate([start, corners[corners <= most]])
     start = np.unique(start)
     if len(start) > budget:
-        start = (
-            start[np.unique(np.linspace(0, len(start) - 1, budget).round().astype(int))]
-            if budget > 1
-            else start[:1]
-        )
+        kept = np.linspace(0, len(start) - 1 if budget > 1 else 0, budget).round().astype(int)
+        start = start[np.unique(kept)]
     least, greatest = (float(x) for x in source.limits())
     first = Grid(source, start[:1])
     grid = first if first.low.log_one_minus_delta[0] == -np.inf else Grid(source, start)
@@ -163,10 +160,8 @@ def _measured(
         wanted = len(grid.epsilon) + int(np.sum(np.minimum(parts, 1e12)))
         more = _inner_points(grid.epsilon, parts, curved)
         if len(grid.epsilon) + len(more) > budget:
-            status = (
-                f"wider than rtol: about {max(wanted, budget + 1)} evaluations would do, {budget}"
-                " were allowed"
-            )
+            allowed = f"evaluations would do, {budget} were allowed"
+            status = f"wider than rtol: about {max(wanted, budget + 1)} {allowed}"
             break
         before = len(grid.epsilon)
         grid.add(more)
@@ -253,6 +248,3 @@ def head_mu(source: Any, epsilon_max: float, rtol: float = RTOL) -> Bracket:
         1.0301
     """
     return head(source, epsilon_max, rtol).mu
-
-
-__all__ = ["Head", "fpr_where_it_holds", "head", "head_mu"]

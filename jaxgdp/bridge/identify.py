@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from .. import options
-from ..bracket import Bracket
+from ..bracket import Bracket, plain
 from ..mechanisms import Composition
 from ..numerics.errors import COMPOSED_MU
 from ..numerics.rounding import rounded_outward
@@ -69,15 +69,11 @@ class GdpVerdict:
         if self.fpr_floor == 0.0:
             return f"{shown}-GDP at every rate"
         # (a floor such as 1e-10 is no double, but known to one)
-        words = (
-            f"{shown}-GDP from FPR"
-            f" {rounded_outward(self.fpr_floor * (1.0 - 1e-12), up=True, digits=3)} on"
-        )
+        floor = rounded_outward(self.fpr_floor * (1.0 - 1e-12), up=True, digits=3)
+        words = f"{shown}-GDP from FPR {floor} on"
         if np.isfinite(self.everywhere.upper):
-            words += (
-                f", {rounded_outward(float(self.everywhere.upper), up=True, digits=6)}-GDP at every"
-                " rate"
-            )
+            most = rounded_outward(float(self.everywhere.upper), up=True, digits=6)
+            words += f", {most}-GDP at every rate"
         elif self.is_gdp is False:
             words += ", no finite mu at every rate"
         return words
@@ -119,11 +115,9 @@ def identify(
     source = as_source(source, rtol, fpr_floor=floor)
     if source.curve is not None:
         return _of_curve(source.curve, rtol)
-    return (
-        _of_profile(source.profile, floor, rtol)
-        if source.profile is not None
-        else _of_function(source, floor, rtol)
-    )
+    if source.profile is not None:
+        return _of_profile(source.profile, floor, rtol)
+    return _of_function(source, floor, rtol)
 
 
 def _of_curve(curve: TradeoffCurve, rtol: float) -> GdpVerdict:
@@ -133,15 +127,11 @@ def _of_curve(curve: TradeoffCurve, rtol: float) -> GdpVerdict:
         )
     mechanism, _ = dominating(curve.mechanism, curve.adjacency)
     limit = tail_mu(mechanism)
-    found, everywhere = (
-        Bracket(*(float(side) for side in curve.mu(floor))) for floor in (None, 0.0)
-    )
+    found, everywhere = (plain(curve.mu(floor)) for floor in (None, 0.0))
     if not np.isnan(limit):
         # (Theorem 3.3)
-        everywhere = Bracket(
-            min(max(everywhere.lower, limit * (1.0 - COMPOSED_MU)), everywhere.upper),
-            everywhere.upper,
-        )
+        lower = max(everywhere.lower, limit * (1.0 - COMPOSED_MU))
+        everywhere = Bracket(min(lower, everywhere.upper), everywhere.upper)
     floor = curve.fpr_floor
     if np.isinf(found.upper):
         floor = 1.0
@@ -186,11 +176,8 @@ def _dominated(mechanism: Composition, everywhere: Bracket) -> str:
     )
     words = f"only what dominates it is known ({names}), so its own mu_t is not"
     if np.isfinite(everywhere.upper):
-        words += (
-            "; a Gaussian curve of mu ="
-            f" {rounded_outward(float(everywhere.upper), up=True, digits=6)} lies below it at every"
-            " rate"
-        )
+        mu = rounded_outward(float(everywhere.upper), up=True, digits=6)
+        words += f"; a Gaussian curve of mu = {mu} lies below it at every rate"
     return words
 
 
@@ -203,9 +190,8 @@ def _until(measure: Callable[[float], Head], floor: float, epsilon: float, most:
         if found.fpr_floor <= floor or found.epsilon_max >= most or not np.isfinite(upper):
             break
         # Φ(−μ/2 − ε/μ) = floor
-        found = measure(
-            min(max(1.05 * upper * (depth - 0.5 * upper), 1.2 * found.epsilon_max), most)
-        )
+        enough = 1.05 * upper * (depth - 0.5 * upper)
+        found = measure(min(max(enough, 1.2 * found.epsilon_max), most))
     return found
 
 
@@ -241,10 +227,8 @@ def _of_function(source: Source, floor: float, rtol: float) -> GdpVerdict:
     told = ""
     if some:
         e, d = max(some)
-        told = (
-            f"; at epsilon = {e:g} delta is {d:.3g}, and epsilon / sqrt(-2 log delta) is"
-            f" {e / np.sqrt(-2.0 * np.log(d)):.4g}"
-        )
+        ratio = f"epsilon / sqrt(-2 log delta) is {e / np.sqrt(-2.0 * np.log(d)):.4g}"
+        told = f"; at epsilon = {e:g} delta is {d:.3g}, and {ratio}"
     why = (
         f"known up to epsilon = {found.epsilon_max:g} only: a finite number of values does not tell"
         f" the tail{told}"
@@ -253,11 +237,8 @@ def _of_function(source: Source, floor: float, rtol: float) -> GdpVerdict:
 
 
 def _how(found: Head) -> str:
-    return (
-        ""
-        if found.convex
-        else "; the function is no profile, so what it implies (jaxgdp.bridge.refine) was measured"
-    )
+    why = "; the function is no profile, so what it implies (jaxgdp.bridge.refine) was measured"
+    return "" if found.convex else why
 
 
 def _head_of_function(source: Source, most: float, rtol: float) -> Head:
@@ -265,10 +246,8 @@ def _head_of_function(source: Source, most: float, rtol: float) -> Head:
     found = head(source, most, rtol)
     if found.convex and np.isfinite(found.mu.upper):
         return found
-    grid = np.unique(
-        np.concatenate([np.linspace(0.0, most, _POINTS), most * np.linspace(0.0, 1.0, 65) ** 4])
-    )
-    source.sides(grid)
+    near = most * np.linspace(0.0, 1.0, 65) ** 4
+    source.sides(np.union1d(np.linspace(0.0, most, _POINTS), near))
     known = sorted((e, d) for e, d in source.known.items() if e <= most)
     implied = head(refine(*np.array(known).T), most, rtol)
     upper = implied.mu.upper
@@ -303,6 +282,3 @@ def _zero(source: Source) -> float | None:
         value = float(np.exp(source.sides(np.array([middle])).upper.log_delta[0]))
         left, right = (middle, right) if value > 0.0 else (left, middle)
     return right if source.known[left] > _SURE else None
-
-
-__all__ = ["GdpVerdict", "identify"]

@@ -22,14 +22,10 @@ _LEAST = 1e-307
 
 def _log_of(epsilon: Array, mu: Array, body: Array) -> Array:
     """log(1 − δ_μ(ε)) where the body is requested, log δ_μ(ε) elsewhere."""
-    if np.all(body):
-        return gaussian_profile.log_one_minus_delta(epsilon, mu)
-    value = gaussian_profile.log_delta(epsilon, mu)
-    return (
-        np.where(body, gaussian_profile.log_one_minus_delta(epsilon, mu), value)
-        if np.any(body)
-        else value
-    )
+    if not np.any(body):
+        return gaussian_profile.log_delta(epsilon, mu)
+    rest = gaussian_profile.log_one_minus_delta(epsilon, mu)
+    return rest if np.all(body) else np.where(body, rest, gaussian_profile.log_delta(epsilon, mu))
 
 
 def exceeds(epsilon: Array, log_delta: Array, log_one_minus_delta: Array, mu: float) -> Array:
@@ -65,10 +61,8 @@ def _mu_of(epsilon: Array, log_delta: Array, log_one_minus_delta: Array) -> tupl
     zero, one = log_delta == -np.inf, log_one_minus_delta == -np.inf
     settled = zero | one
     epsilon = np.where(settled, 1.0, epsilon)
-    log_delta, log_one_minus_delta = (
-        np.where(settled, -1.0, log_delta),
-        np.where(settled, log1mexp(-1.0), log_one_minus_delta),
-    )
+    log_delta = np.where(settled, -1.0, log_delta)
+    log_one_minus_delta = np.where(settled, log1mexp(-1.0), log_one_minus_delta)
     body = log_delta > _HALF
     sign = np.where(body, -1.0, 1.0)
     goal = np.where(body, log_one_minus_delta, log_delta)
@@ -98,9 +92,8 @@ def _mu_of(epsilon: Array, log_delta: Array, log_one_minus_delta: Array) -> tupl
             break
         step *= 2.0
         high = np.where(short, high + step, high)
-    x = np.where(
-        epsilon == 0.0, np.clip(np.log(np.maximum(at_zero, _LEAST)), low, high), 0.5 * (low + high)
-    )
+    exact = np.clip(np.log(np.maximum(at_zero, _LEAST)), low, high)
+    x = np.where(epsilon == 0.0, exact, 0.5 * (low + high))
     for _ in range(200):
         value, slope = excess(x)
         low, high = np.where(value < -margin, x, low), np.where(value > margin, x, high)
@@ -124,9 +117,8 @@ def _mu_of(epsilon: Array, log_delta: Array, log_one_minus_delta: Array) -> tupl
     low, high = np.exp(low) * (1.0 - room), np.exp(high) * (1.0 + room)
     # a μ below every normal double
     low = np.where(low <= 2.0 * _LEAST, 0.0, low)
-    return np.where(zero, 0.0, np.where(one, np.inf, low))[()], np.where(
-        zero, 0.0, np.where(one, np.inf, high)
-    )[()]
+    low, high = (np.where(zero, 0.0, np.where(one, np.inf, side))[()] for side in (low, high))
+    return low, high
 
 
 def mu_of_sides(

@@ -90,19 +90,16 @@ class Profile:
     def _middle(self, epsilon: Array) -> tuple[Array, Array]:
         """(e^ε_1 − e^ε)/(1 + e^ε_1) and (1 + e^ε)/(1 + e^ε_1) for ε up to the first corner ε_1."""
         first = self.epsilon[0]
-        back = np.minimum(epsilon - first, 0.0)
-        return -np.expm1(back) / (1.0 + np.exp(-first)), (np.exp(-first) + np.exp(back)) / (
-            1.0 + np.exp(-first)
-        )
+        back, whole = np.minimum(epsilon - first, 0.0), 1.0 + np.exp(-first)
+        return -np.expm1(back) / whole, (np.exp(-first) + np.exp(back)) / whole
 
     def _delta(self, epsilon: Array) -> Array:
         ends = self._between(epsilon)
         value = self.delta[ends.left] * ends.left_share + self.delta[ends.right] * ends.right_share
         # at a corner it is what was stated, and never more than what is stated before
         exact = (epsilon == self.epsilon[ends.left]) | (ends.left == ends.right)
-        value = np.where(
-            exact, self.delta[ends.left], np.minimum(value * _UP, self.delta[ends.left])
-        )
+        left = self.delta[ends.left]
+        value = np.where(exact, left, np.minimum(value * _UP, left))
         gap, _ = self._middle(epsilon)
         first = np.minimum((self.delta[0] + (1.0 - self.delta[0]) * gap) * _UP, 1.0)
         return np.where(epsilon < self.epsilon[0], first, value)
@@ -187,9 +184,8 @@ def _kept(epsilon: Array, delta: Array) -> list[int]:
     # what the chord from a statement to its own mirror image already implies (Theorem 2.1)
     while len(hull) >= 2:
         a, b = hull[-1], hull[-2]
-        implied = delta[b] - (1.0 - delta[b]) * np.expm1(epsilon[a] - epsilon[b]) / (
-            1.0 + np.exp(-epsilon[b])
-        )
+        share = np.expm1(epsilon[a] - epsilon[b]) / (1.0 + np.exp(-epsilon[b]))
+        implied = delta[b] - (1.0 - delta[b]) * share
         if delta[a] < implied:
             break
         hull.pop()
@@ -233,6 +229,3 @@ def refine(epsilon: ArrayLike, delta: ArrayLike | ProfileFunction) -> Profile:
     epsilon, delta = epsilon[below], delta[below]
     hull = _kept(epsilon, delta)
     return Profile(epsilon[hull], delta[hull])
-
-
-__all__ = ["Profile", "refine"]

@@ -55,11 +55,8 @@ def subsample(source: Any, sampling_prob: float, *, rtol: float = RTOL) -> Ampli
     after = np.log1p(p * np.expm1(epsilon)) * (1.0 + ROOM)
     profile = refine(after, np.minimum(p * delta * (1.0 + ROOM), 1.0))
     exact = _exact(curve.mechanism, p)
-    if exact is not None:
-        mu = identify(exact, rtol=rtol).everywhere
-    else:
-        mu = identify(profile, rtol=rtol).everywhere
-    return Amplified(exact if exact is not None else profile.mechanism, profile, mu, 1.0 - p)
+    mu = identify(profile if exact is None else exact, rtol=rtol).everywhere
+    return Amplified(profile.mechanism if exact is None else exact, profile, mu, 1.0 - p)
 
 
 def _end(curve: TradeoffCurve) -> float:
@@ -114,6 +111,3 @@ def poisson_mask(number: int, sampling_prob: float, *, rng: Any) -> Array:
     if p == 1.0:
         return jnp.ones(number, bool)
     return jax.random.bits(rng, (number,), jnp.uint32) < jnp.uint32(least)
-
-
-__all__ = ["poisson_mask", "subsample"]

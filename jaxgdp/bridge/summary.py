@@ -109,31 +109,16 @@ def summarize(
     deltas = tuple(np.atleast_1d(open_unit("deltas", deltas)).reshape(-1).tolist())
     curve = tradeoff(composition, rtol=rtol, fpr_floor=fpr_floor)
     whole = identify(curve)
-    parts = []
-    for part, uses in zip(composition.mechanisms, composition.counts, strict=True):
-        parts.append(Part(part, float(uses), identify(part, rtol=rtol)))
+    used = zip(composition.mechanisms, composition.counts, strict=True)
+    parts = [Part(part, float(uses), identify(part, rtol=rtol)) for part, uses in used]
     squares = sum(uses * float(verdict.everywhere.upper) ** 2 for _, uses, verdict in parts)
     by_parts = float(np.sqrt(squares)) * (1.0 + COMPOSED_MU)
     at = np.array(deltas)
 
     def epsilon(mu: float) -> Array:
-        return (
-            gdp.epsilon(delta=at, mu=mu) * (1.0 + 1e-9)
-            if np.isfinite(mu)
-            else np.full(len(at), np.inf)
-        )
+        if not np.isfinite(mu):
+            return np.full(len(at), np.inf)
+        return gdp.epsilon(delta=at, mu=mu) * (1.0 + 1e-9)
 
-    exact = curve.epsilon(at)
-    return Summary(
-        tuple(parts),
-        by_parts,
-        whole,
-        deltas,
-        exact,
-        epsilon(float(whole.head_mu.upper)),
-        epsilon(by_parts),
-        curve,
-    )
-
-
-__all__ = ["Summary", "summarize"]
+    by_mu, by_all = epsilon(float(whole.head_mu.upper)), epsilon(by_parts)
+    return Summary(tuple(parts), by_parts, whole, deltas, curve.epsilon(at), by_mu, by_all, curve)

@@ -65,6 +65,3 @@ def tail_mu(mechanism: Mechanism | Composition) -> float:
     if composition.shape != ():
         raise ValueError(f"mechanism must be scalar (shape ()), got shape {composition.shape}")
     return float(np.sqrt(sum(uses * limit * limit for _, uses, limit in part_limits(composition))))
-
-
-__all__ = ["PartLimit", "part_limits", "tail_mu"]

@@ -59,6 +59,3 @@ def gdp_transformation(source: Any, epsilon: ArrayLike, *, rtol: float = RTOL) -
     upper = np.minimum(upper, np.asarray(most) * (1.0 + COMPOSED_MU))
     bracket, _ = Bracket.from_sides(lower, upper, (0.0, np.inf), 1e-14)
     return bracket
-
-
-__all__ = ["gdp_transformation"]

@@ -36,17 +36,7 @@ def markdown() -> str:
     for name, v in verdicts().items():
         tail = "" if v.tail_mu is None else ("∞" if np.isinf(v.tail_mu) else f"{v.tail_mu:.5g}")
         floor = "0" if v.fpr_floor == 0.0 else f"{v.fpr_floor:.3g}"
-        cells = (
-            name,
-            "yes" if v.is_gdp else "no",
-            up(v.everywhere.upper),
-            tail,
-            up(v.head_mu.upper),
-            floor,
-            v.reason,
-        )
+        everywhere, head = up(v.everywhere.upper), up(v.head_mu.upper)
+        cells = (name, "yes" if v.is_gdp else "no", everywhere, tail, head, floor, v.reason)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-__all__ = ["examples", "markdown", "verdicts"]

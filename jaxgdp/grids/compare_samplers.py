@@ -14,7 +14,7 @@ from ..measure import measure
 from ..mechanisms import Composition
 from ..numerics.optional import Dataset
 from ..numerics.shapes import Array, ArrayLike, Float
-from ..numerics.validation import broadcast, checked, on_host, positive, whole
+from ..numerics.validation import broadcast, on_host, positive, whole, whole_up_to
 from ..quantities import registry
 from ..quantities.table import documented
 from ..samplers import REGISTRY, mechanism
@@ -125,12 +125,8 @@ def compare_samplers(
     parts = [dataset.values(part) for part in found]
     shape = (len(made), *(len(a) for a in axes.values()))
     data = {name: np.stack([part[name] for part in parts]).reshape(shape) for name in parts[0]}
-    about = dataset.attributes(
-        "Certified privacy of one training by every batch sampler",
-        numbers["fpr_floor"],
-        found[0].rtol,
-        adjacency,
-    )
+    title = "Certified privacy of one training by every batch sampler"
+    about = dataset.attributes(title, numbers["fpr_floor"], found[0].rtol, adjacency)
     about |= {"dataset_size": int(size)} | _remarks(made, left_out or [])
     described = dataset.variables(asked, asked_at(tuple(q.name for q in asked), numbers))
     whole_set = dataset.labelled({"sampler": list(made)} | axes, data, described, about)
@@ -144,15 +140,7 @@ def _axes(
     num_epochs: ArrayLike,
 ) -> dict[str, Float[Array, " settings"]]:
     """Coordinates of noise multipliers, batch sizes and numbers of epochs, in this order."""
-
-    def at_most_all(name: str, value: ArrayLike) -> Array:
-        return checked(
-            name,
-            value,
-            f"a whole number in [1, {size:g}]",
-            lambda a: (a >= 1.0) & (a <= size) & (a == np.floor(a)),
-        )
-
+    at_most_all = lambda name, value: whole_up_to(name, value, float(size))
     return {
         "noise_multiplier": axis("noise_multiplier", noise_multiplier, positive),
         "batch_size": axis("batch_size", batch_size, at_most_all),
@@ -178,9 +166,8 @@ def _mechanisms(
     made: dict[str, Composition] = {}
     for name in names:
         try:
-            own = mechanism(
-                name, sigma, np.ceil(size / batch), passes, batch / size, batch, size, cap
-            )
+            batches = np.ceil(size / batch), passes, batch / size
+            own = mechanism(name, sigma, *batches, batch, size, cap)
             broadcast(sampler=np.empty(own.shape), settings=sigma)
             dominating(own, adjacency)
             made[name] = own
@@ -222,12 +209,8 @@ def _of_batches(value: ArrayLike | None, grid: tuple[int, ...]) -> Float[Array, 
 
 def _remarks(made: dict[str, Composition], left_out: list[str]) -> dict[str, str]:
     """Attributes for samplers whose sides do not meet, and for those that are left out."""
-    loose = [
-        f"{name}: {part.why_not_tight}"
-        for name, own in made.items()
-        for part in own.mechanisms
-        if part.why_not_tight
-    ]
+    parts = ((name, part) for name, own in made.items() for part in own.mechanisms)
+    loose = [f"{name}: {part.why_not_tight}" for name, part in parts if part.why_not_tight]
     remarks = {"loose": loose, "left_out": left_out}
     return {name: "; ".join(lines) for name, lines in remarks.items() if lines}
 

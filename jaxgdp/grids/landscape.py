@@ -96,15 +96,10 @@ def landscape(
         True
     """
     return sweep(
-        noise_multiplier=noise_multiplier,
-        sampling_prob=sampling_prob,
-        num_steps=num_steps,
-        quantities=("mu", "regret"),
-        rtol=rtol,
-        fpr_floor=fpr_floor,
-        progress=progress,
+        noise_multiplier=noise_multiplier, sampling_prob=sampling_prob, num_steps=num_steps,
+        quantities=("mu", "regret"), rtol=rtol, fpr_floor=fpr_floor, progress=progress,
         executor=executor,
-    )
+    )  # fmt: skip
 
 
 def read_store(path: str | PathLike[str]) -> Dataset:
@@ -195,12 +190,11 @@ def worst_regret(dataset: Dataset) -> list[Worst]:
     Returns:
         One :class:`Worst` per (σ, T); report the upper side.
     """
-    return [
-        Worst(
-            sigma, steps, float(rates[np.argmax(upper)]), float(np.max(lower)), float(np.max(upper))
-        )
-        for sigma, steps, rates, lower, upper in _lines(dataset)
-    ]
+    found = []
+    for sigma, steps, rates, lower, upper in _lines(dataset):
+        at = int(np.argmax(upper))
+        found.append(Worst(sigma, steps, float(rates[at]), float(np.max(lower)), float(upper[at])))
+    return found
 
 
 def rule_of_thumb(dataset: Dataset, limit: float = RULE_LIMIT) -> list[RuleVerdict]:
@@ -222,14 +216,9 @@ def rule_of_thumb(dataset: Dataset, limit: float = RULE_LIMIT) -> list[RuleVerdi
         if sigma < RULE_NOISE_MULTIPLIER or steps < RULE_NUM_STEPS:
             continue
         fails, holds = lower >= limit, upper < limit
-        if np.any(fails):
-            verdicts.append(RuleVerdict(sigma, steps, "fails", tuple(map(float, rates[fails]))))
-        elif np.all(holds):
-            verdicts.append(RuleVerdict(sigma, steps, "holds", ()))
-        else:
-            verdicts.append(
-                RuleVerdict(sigma, steps, "undecided", tuple(map(float, rates[~holds])))
-            )
+        verdict = "fails" if np.any(fails) else "holds" if np.all(holds) else "undecided"
+        where = rates[fails if np.any(fails) else ~holds]
+        verdicts.append(RuleVerdict(sigma, steps, verdict, tuple(map(float, where))))
     return verdicts
 
 
@@ -265,10 +254,8 @@ def summary_text(dataset: Dataset) -> str:
         f"{'sigma':>8}  {'T':>8}  {'lower':>12}  {'upper':>12}  at p",
     ]
     for row in worst_regret(dataset):
-        low, high = (
-            rounded_outward(row.lower, up=False, digits=4),
-            rounded_outward(row.upper, up=True, digits=4),
-        )
+        low = rounded_outward(row.lower, up=False, digits=4)
+        high = rounded_outward(row.upper, up=True, digits=4)
         wide = "" if _as_narrow_as_asked(dataset, row) else "  (mu bracket wider than asked)"
         columns = f"{row.noise_multiplier:>8g}  {row.num_steps:>8d}  {low:>12}  {high:>12}"
         lines.append(f"{columns}  {row.sampling_prob:.4g}{wide}")

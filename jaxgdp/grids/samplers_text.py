@@ -32,11 +32,7 @@ def answers(found: Dataset) -> list[str]:
     lines = []
     for index in np.ndindex(*(found.sizes[axis] for axis in DIMENSIONS)):
         at = found.isel(dict(zip(DIMENSIONS, index, strict=True)))
-        told, truth = at.sel(sampler="poisson"), at.sel(sampler="shuffled")
-        told, truth = (
-            Bracket(float(one[f"{name}_lower"]), float(one[f"{name}_upper"]))
-            for one in (told, truth)
-        )
+        told, truth = (_bracket(at.sel(sampler=s), name) for s in ("poisson", "shuffled"))
         batches = int(np.ceil(found.attrs["dataset_size"] / float(at["batch_size"])))
         epochs = int(at["num_epochs"])
         where = (
@@ -55,6 +51,10 @@ def answers(found: Dataset) -> list[str]:
             f" {_how_wrong(told, truth)}{argument}"
         )
     return lines
+
+
+def _bracket(one: Dataset, name: str) -> Bracket:
+    return Bracket(float(one[f"{name}_lower"]), float(one[f"{name}_upper"]))
 
 
 def _how_wrong(told: Bracket, truth: Bracket) -> str:
@@ -81,10 +81,7 @@ def summary_text(found: Dataset) -> str:
         )
         for sampler in found["sampler"].values.tolist():
             one = at.sel(sampler=sampler)
-            sides = "".join(
-                f"  {float(one[f'{name}_lower']):>18.6g}  {float(one[f'{name}_upper']):>18.6g}"
-                for name in own
-            )
+            sides = "".join(f"  {x:>18.6g}" for name in own for x in _bracket(one, name))
             lines.append(f"{where}  {sampler:<18}{sides}")
     lines += ["", *answers(found)]
     if "left_out" in found.attrs:

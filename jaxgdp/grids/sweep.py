@@ -70,16 +70,9 @@ class _Grid(NamedTuple):
         self, region: Region, progress: Count | None, client: Client | str | None = None
     ) -> dict[str, Array]:
         """All variables of a part of the grid."""
-        found = measure(
-            self.settings(region),
-            self.quantities,
-            rtol=self.rtol,
-            adjacency=self.adjacency,
-            progress=progress,
-            executor=self.executor,
-            client=client,
-            **self.numbers,
-        )
+        asked = {"rtol": self.rtol, "adjacency": self.adjacency, "executor": self.executor}
+        asked |= {"progress": progress, "client": client}
+        found = measure(self.settings(region), self.quantities, **asked, **self.numbers)
         shape = tuple(part.stop - part.start for part in region)
         return {name: np.reshape(a, shape) for name, a in dataset.values(found).items()}
 

@@ -97,11 +97,9 @@ class Program:
     def jitted(self) -> Any:
         """As it is compiled here; made at the first call, which settles JAX's backend."""
         options = compiler_options(self.quickly)
-        return (
-            jax.jit(self.function, compiler_options=options, **self.static)
-            if options
-            else self.plain
-        )
+        if not options:
+            return self.plain
+        return jax.jit(self.function, compiler_options=options, **self.static)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         with _MADE_ONCE:

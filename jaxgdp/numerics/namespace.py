@@ -29,14 +29,9 @@ from .batching import RULES, Batched
 
 inf, nan, pi = np.inf, np.nan, np.pi
 
-_KNOWN: dict[type, bool] = {
-    np.ndarray: False,
-    np.float64: False,
-    float: False,
-    int: False,
-    bool: False,
-    np.bool_: False,
-}
+_KNOWN: dict[type, bool] = dict.fromkeys(
+    (np.ndarray, np.float64, float, int, bool, np.bool_), False
+)
 
 
 def _of_jax(value: Any) -> bool:
@@ -137,15 +132,8 @@ zeros_like = _either(np.zeros_like, jnp.zeros_like)
 any = _either(np.any, jnp.any)
 
 # made from nothing: NumPy's, which are constants to a JAX function
-arange, array, full, linspace, ones, zeros = (
-    np.arange,
-    np.array,
-    np.full,
-    np.linspace,
-    np.ones,
-    np.zeros,
-)
-shape, ndim = np.shape, np.ndim
+arange, array, full, linspace = np.arange, np.array, np.full, np.linspace
+ones, zeros, shape, ndim = np.ones, np.zeros, np.shape, np.ndim
 
 asarray = _either(
     lambda a, dtype=None: (
@@ -255,9 +243,9 @@ def vmap(function: Callable):
 
 def lax_map(function: Callable, rows: Any):
     """``function`` of one row of ``rows`` after the other."""
-    return (
-        jax.lax.map(function, rows) if _of_jax(rows) else np.stack([function(row) for row in rows])
-    )
+    if _of_jax(rows):
+        return jax.lax.map(function, rows)
+    return np.stack([function(row) for row in rows])
 
 
 def custom_jvp(function: Callable):

@@ -32,14 +32,8 @@ def provenance(question: str, fpr_floor: Any = None, **asked: Any) -> dict:
         >>> list(provenance("mu of a run", 1e-10, rtol=1e-3))
         ['version', 'date', 'question', 'fpr_floor', 'rtol']
     """
-    floor = "none" if fpr_floor is None else fpr_floor
-    return {
-        "version": __version__,
-        "date": today(),
-        "question": question,
-        "fpr_floor": floor,
-        **asked,
-    }
+    told = {"version": __version__, "date": today(), "question": question}
+    return told | {"fpr_floor": "none" if fpr_floor is None else fpr_floor} | asked
 
 
 def comments(told: dict) -> str:

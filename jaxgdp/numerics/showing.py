@@ -51,15 +51,9 @@ def sides(bracket: Iterable[object], digits: int = 6) -> str:
     low, high = (_numbers(side) for side in bracket)
     if low is None or high is None or not low.size:
         return "<no numbers>"
-    ends = (
-        rounded_outward(float(np.min(low)), up=False, digits=digits),
-        rounded_outward(float(np.max(high)), up=True, digits=digits),
-    )
-    return (
-        f"[{ends[0]}, {ends[1]}]"
-        if low.ndim == 0
-        else f"<shape {low.shape}, {ends[0]} to {ends[1]}>"
-    )
+    first = rounded_outward(float(np.min(low)), up=False, digits=digits)
+    last = rounded_outward(float(np.max(high)), up=True, digits=digits)
+    return f"[{first}, {last}]" if low.ndim == 0 else f"<shape {low.shape}, {first} to {last}>"
 
 
 def cells(low: float, high: float) -> tuple[str, str]:

@@ -141,6 +141,12 @@ def whole(name: str, value: Any) -> Any:
     return checked(name, value, *WHOLE)
 
 
+def whole_up_to(name: str, value: Any, most: float) -> Any:
+    """A whole number from 1 to another."""
+    holds = lambda a: (a >= 1) & (a <= most) & (a == np.floor(a))
+    return checked(name, value, f"a whole number in [1, {most:.15g}]", holds)
+
+
 def at_most(name: str, value: Any, limit_name: str, limit: Any) -> None:
     """Refuse a whole number that is larger than another.
 

@@ -40,8 +40,8 @@ def risks_against_noise(
         at, of = one[name].attrs.get("at"), named(name)
         label = symbol(of) if at is not None else name
         label += "" if at is None else at_argument(of, at)
-        sigma, style = one["noise_multiplier"].values, {"number": number, "lines": len(quantities)}
-        band(sigma, both_sides(one, name), ax, label=label, **style)
+        sigma, sides = one["noise_multiplier"].values, both_sides(one, name)
+        band(sigma, sides, ax, label=label, number=number, lines=len(quantities))
     ax.set(xscale="log", yscale="log", xlabel=r"noise multiplier $\sigma$")
     ax.set_ylabel("upper bound (probability)")
     plain_log(ax.xaxis)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..numerics.optional import Axes, Dataset, Figure
-from ..numerics.shapes import Array
 from .band import both_sides
 from .style import DASHES, MARKERS, from_floor, grid, marked, need_matplotlib
 
@@ -14,7 +15,7 @@ LOWEST = 1e-5  # the axis begins here; what is smaller is not drawn
 _STEP_DASHES = (DASHES[3], DASHES[1], DASHES[0])  # the largest number of steps is solid
 
 
-def in_order(dataset: Dataset) -> tuple[Dataset, list[Array]]:
+def in_order(dataset: Dataset) -> tuple[Dataset, list[Any]]:
     """The data set with σ, p and T as its axes in this order, increasing, and their values."""
     axes = ("noise_multiplier", "sampling_prob", "num_steps")
     ordered = dataset.transpose(*axes).sortby(list(dataset.sizes))

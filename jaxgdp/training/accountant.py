@@ -95,11 +95,8 @@ class Account:
     def composition(self) -> Composition | None:
         """The run so far as a :class:`jaxgdp.Composition`; None before the first step."""
         counts = self.checked_counts()
-        parts = [
-            (SubsampledGaussian(*pair), int(c))
-            for pair, c in zip(self.settings, counts, strict=True)
-            if c
-        ]
+        used = zip(self.settings, counts, strict=True)
+        parts = [(SubsampledGaussian(*pair), int(count)) for pair, count in used if count]
         return compose(parts) if parts else None
 
     @renamed_arguments(d="approximation")
@@ -231,9 +228,8 @@ def step(account: Account, setting: ArrayLike, count: ArrayLike = 1) -> Account:
         if index.shape != () or not jnp.issubdtype(index.dtype, jnp.integer):
             raise ValueError(f"setting must be the index of a setting or a pair, got {setting!r}")
         count = jnp.asarray(count)
-        if count.shape != () or not (
-            jnp.issubdtype(count.dtype, jnp.integer) or count.dtype == bool
-        ):
+        whole = jnp.issubdtype(count.dtype, jnp.integer) or count.dtype == bool
+        if count.shape != () or not whole:
             raise ValueError(
                 f"count must be a whole number in [0, {_MOST}], got dtype {count.dtype}, shape"
                 f" {count.shape}"
@@ -241,16 +237,14 @@ def step(account: Account, setting: ArrayLike, count: ArrayLike = 1) -> Account:
         counts = jnp.asarray(account.counts)
         known = (index >= 0) & (index < number)
         counted = count >= 0
-        if (
-            count.dtype != bool and jnp.iinfo(count.dtype).max > _MOST
-        ):  # compared in its own type: int32 may not hold it
+        # (compared in its own type: int32 may not hold it)
+        if count.dtype != bool and jnp.iinfo(count.dtype).max > _MOST:
             counted = counted & (count <= _MOST)
         added = jnp.where(counted, count, 1).astype(counts.dtype)
         counted = counted & (added <= _MOST - counts[jnp.where(known, index, number)])
         index = jnp.where(known & counted, index, number)
-        return dataclasses.replace(
-            account, counts=counts.at[index].add(jnp.where(counted, added, 1))
-        )
+        counts = counts.at[index].add(jnp.where(counted, added, 1))
+        return dataclasses.replace(account, counts=counts)
     index = np.asarray(setting)
     if index.shape != () or index.dtype.kind not in "iu" or not 0 <= index < number:
         raise ValueError(

@@ -13,14 +13,7 @@ from ..numerics.shapes import Array, PyTree
 
 
 def prng_key(name: str, key: Any) -> Array:
-    """A single JAX PRNG key, new-style or raw.
-
-    Args:
-        name: of the argument.
-        key: what was passed; may be traced.
-
-    Returns:
-        The key.
+    """``key``, a single JAX PRNG key, new-style or raw; may be traced.
 
     Raises:
         ValueError: anything else, such as a seed, None, or several keys at once.
@@ -100,15 +93,10 @@ def check_one_per_example(gradients: PyTree, shapes: dict[str, tuple[int, ...]])
                 f" {known}"
             )
         if shape[1:] != shapes[path] or not shape:
-            wanted = ", ".join(["examples", *map(str, shapes[path])]) + (
-                "," if not shapes[path] else ""
-            )
-            averaged = (
-                ", that of the parameter itself: use per_example_gradients"
-                if shape == shapes[path]
-                else ""
-            )
+            wanted = ", ".join(["examples", *map(str, shapes[path])])
+            wanted += "" if shapes[path] else ","
+            averaged = ", that of the parameter itself: use per_example_gradients"
             raise ValueError(
                 f"gradients{path} must have shape ({wanted}), one entry per example, got"
-                f" {shape}{averaged}"
+                f" {shape}{averaged if shape == shapes[path] else ''}"
             )

@@ -9,7 +9,7 @@ import numpy as np
 from .. import options
 from ..deprecation import renamed_arguments
 from ..measure.pieces import Count
-from ..numerics.validation import checked, positive, probability, whole
+from ..numerics.validation import positive, probability, whole, whole_up_to
 from ..quantities import registry
 from .float32 import above, below
 from .overflow import question, single, without_steps
@@ -40,9 +40,8 @@ def _grid(max_steps: int, every: int | None, period: int = 1) -> np.ndarray:
         t = max(t + 1, int(t * 1.5))
     first = min(_SMOOTH, max_steps)
     number = int(np.ceil(np.log(max_steps / first) / np.log(_APART)))
-    return np.unique(
-        [*steps, *np.rint(np.geomspace(first, max_steps, number + 1)).astype(np.int64)]
-    )
+    further = np.rint(np.geomspace(first, max_steps, number + 1)).astype(np.int64)
+    return np.unique([*steps, *further])
 
 
 @renamed_arguments(d="approximation")
@@ -122,10 +121,7 @@ def plan_budget(
         (True, 'float32')
     """
     accounted, max_steps, overflow = _sampled(sampler, sampling_prob, max_steps, overflow)
-    valid = f"a whole number in [1, {_MOST_STEPS}]"
-    checked(
-        "max_steps", max_steps, valid, lambda a: (a >= 1) & (a <= _MOST_STEPS) & (a == np.floor(a))
-    )
+    whole_up_to("max_steps", max_steps, _MOST_STEPS)
     sigma = single("noise_multiplier", noise_multiplier, positive)
     run = Run(sigma, accounted)
     last = int(single("max_steps", max_steps, whole))

@@ -107,11 +107,8 @@ def from_json(text: str | bytes, source: str = "the checkpoint") -> Account:
             f" {', '.join(map(repr, content))}"
         )
     settings, counts = content["settings"], content["counts"]
-    if (
-        not isinstance(settings, list)
-        or not isinstance(counts, list)
-        or len(settings) != len(counts)
-    ):
+    lists = isinstance(settings, list) and isinstance(counts, list)
+    if not lists or len(settings) != len(counts):
         raise ValueError(
             f"{source} must hold one count for each setting, got {settings!r} and {counts!r}"
         )
@@ -208,11 +205,9 @@ def from_array(array: Array, source: str = "the checkpoint") -> Account:
         ValueError: another kind of array, or as :func:`from_json`.
     """
     if not isinstance(array, (np.ndarray, jax.Array)) or array.dtype != np.uint8 or array.ndim != 1:
-        kind = (
-            f"{array.dtype} array of shape {array.shape}"
-            if hasattr(array, "dtype")
-            else type(array).__name__
-        )
+        kind = type(array).__name__
+        if hasattr(array, "dtype"):
+            kind = f"{array.dtype} array of shape {array.shape}"
         raise ValueError(
             f"{source} must hold an account as a one-dimensional uint8 array, got {kind}"
         )

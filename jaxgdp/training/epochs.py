@@ -22,7 +22,7 @@ import numpy as np
 
 from ..deprecation import renamed_arguments, renamed_fields
 from ..numerics.shapes import Array, ArrayLike
-from ..numerics.validation import checked, whole
+from ..numerics.validation import whole, whole_up_to
 from .arguments import prng_key
 from .poisson import Batch, checked_padding, padded_batch
 
@@ -186,10 +186,7 @@ def shuffle_sampler(dataset_size: int, batch_size: int, reshuffle: bool = True) 
         235
     """
     n = int(whole("dataset_size", dataset_size))
-    valid = f"a whole number in [1, {n}]"
-    size = int(
-        checked("batch_size", batch_size, valid, lambda a: (a >= 1) & (a <= n) & (a == np.floor(a)))
-    )
+    size = int(whole_up_to("batch_size", batch_size, n))
     if not isinstance(reshuffle, (bool, np.bool_)):
         raise ValueError(f"reshuffle must be True or False, got {reshuffle!r}")
     return ShuffleSampler(n, size, bool(reshuffle))
@@ -230,15 +227,6 @@ def allocation_sampler(
     """
     n, t = int(whole("dataset_size", dataset_size)), int(whole("num_batches", num_batches))
     steps, most = int(whole("max_steps", max_steps)), min(t, _MOST_SELECTED)
-    valid = f"a whole number in [1, {most}]"
-    k = int(
-        checked(
-            "num_selected",
-            num_selected,
-            valid,
-            lambda a: (a >= 1) & (a <= most) & (a == np.floor(a)),
-        )
-    )
-    return AllocationSampler(
-        n, t, k, *checked_padding(n, k / t, steps, overflow, padded_size), steps
-    )
+    k = int(whole_up_to("num_selected", num_selected, most))
+    padding = checked_padding(n, k / t, steps, overflow, padded_size)
+    return AllocationSampler(n, t, k, *padding, steps)

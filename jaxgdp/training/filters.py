@@ -78,10 +78,8 @@ jax.tree_util.register_dataclass(
 
 
 def _filter(kind: str, budget: ArrayLike, orders: Iterable[float] = ()) -> Filter:
-    low = below(np.atleast_1d(budget))
-    return Filter(
-        low, np.zeros_like(low), np.zeros((), np.int32), np.zeros((), bool), kind, tuple(orders)
-    )
+    low, none, opened = below(np.atleast_1d(budget)), np.zeros((), np.int32), np.zeros((), bool)
+    return Filter(low, np.zeros_like(low), none, opened, kind, tuple(orders))
 
 
 def gdp_filter(mu: float) -> Filter:
@@ -193,19 +191,15 @@ def rdp_filter_for(epsilon: float, delta: float, order: int | None = None) -> Fi
     low, high = 0.0, eps + 1.0
     for _ in range(60):
         middle = 0.5 * (low + high)
-        low, high = (
-            (middle, high)
-            if float(epsilon_from_rdp(delta=d, orders=[a], rho=[middle])) <= eps
-            else (low, middle)
-        )
+        fits = float(epsilon_from_rdp(delta=d, orders=[a], rho=[middle])) <= eps
+        low, high = (middle, high) if fits else (low, middle)
     return _filter("rdp", [low], [float(a)])
 
 
 def _orders(orders: ArrayLike) -> np.ndarray:
     array = positive("orders", orders)
-    if array.ndim != 1 or np.any(
-        (array != np.floor(array)) | (array < 2) | (array > _LARGEST_ORDER)
-    ):
+    wrong = (array != np.floor(array)) | (array < 2) | (array > _LARGEST_ORDER)
+    if array.ndim != 1 or np.any(wrong):
         raise ValueError(
             f"orders must be one-dimensional, whole numbers in [2, {_LARGEST_ORDER}], got"
             f" {orders!r}"
@@ -278,10 +272,8 @@ def rdp_cost(
         >>> rdp_cost([1.0, 2.0], 0.01, [2, 8]).shape
         (2, 2)
     """
-    sigma, p = (
-        positive("noise_multiplier", noise_multiplier),
-        probability("sampling_prob", sampling_prob),
-    )
+    sigma = positive("noise_multiplier", noise_multiplier)
+    p = probability("sampling_prob", sampling_prob)
     broadcast(noise_multiplier=sigma, sampling_prob=p)
     sigma, p = (value[..., None] for value in np.broadcast_arrays(sigma, p))
     columns = []
@@ -317,9 +309,8 @@ def admit(state: Filter, cost: ArrayLike) -> tuple[Filter, Array]:
     size = jnp.shape(state.budget)
     if jnp.shape(cost) not in ((), size) or (jnp.shape(cost) == () and size != (1,)):
         raise ValueError(f"cost must have one entry per order, shape {size}, got {jnp.shape(cost)}")
-    total = jnp.where(
-        cost > 0.0, jnp.nextafter(state.spent + cost, jnp.float32(jnp.inf)), state.spent
-    )
+    above_sum = jnp.nextafter(state.spent + cost, jnp.float32(jnp.inf))
+    total = jnp.where(cost > 0.0, above_sum, state.spent)
     go = jnp.all((total <= state.budget) & (cost >= 0.0)) & ~jnp.asarray(state.closed)
     admitted = state.admitted + jnp.where(go, 1, 0).astype(jnp.int32)
     spent = jnp.where(go, total, state.spent)

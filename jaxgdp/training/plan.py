@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,7 +17,7 @@ from ..bracket import Bracket
 from ..measure.pieces import Count
 from ..numerics.shapes import Array, ArrayLike, Float, Int
 from ..numerics.showing import cells, html_table, short
-from ..numerics.validation import checked
+from ..numerics.validation import whole_up_to
 from ..progress import show_progress
 from ..quantities.registry import named
 from ..targets import Target
@@ -62,32 +63,20 @@ class Plan:
     sampler: tuple = ()
 
     def __repr__(self) -> str:
-        run = (
-            f"noise_multiplier={short(self.noise_multiplier)},"
-            f" sampling_prob={short(self.sampling_prob)}"
-        )
+        names = ("noise_multiplier", "sampling_prob")
+        run = ", ".join(f"{name}={short(getattr(self, name))}" for name in names)
         known = f"{np.size(self.steps)} of {self.max_steps} steps computed"
         return f"Plan({', '.join(self.quantities)}; {run}, {known}, sampler {self.sampler})"
 
     def _repr_html_(self) -> str:
         steps = np.asarray(self.steps)
         chosen = np.unique(np.linspace(0, len(steps) - 1, _ROWS).astype(int))
-        rows = [
-            (
-                int(steps[i]),
-                *(
-                    cell
-                    for name in self.quantities
-                    for cell in cells(float(self.lower[name][i]), float(self.upper[name][i]))
-                ),
-            )
-            for i in chosen
-        ]
-        header = (
-            "steps",
-            *(f"{name} {side}" for name in self.quantities for side in ("lower", "upper")),
-        )
-        return html_table(repr(self), header, rows)
+        rows, names = [], self.quantities
+        for i in chosen:
+            sides = (cells(float(self.lower[n][i]), float(self.upper[n][i])) for n in names)
+            rows.append((int(steps[i]), *itertools.chain.from_iterable(sides)))
+        header = (f"{name} {side}" for name in names for side in ("lower", "upper"))
+        return html_table(repr(self), ("steps", *header), rows)
 
     @property
     def _run(self) -> Run:
@@ -219,10 +208,7 @@ class Plan:
         """
         self._on_host()
         plan = self._latest()
-        valid = f"a whole number in [1, {self.max_steps}]"
-        checked(
-            "steps", steps, valid, lambda a: (a >= 1) & (a <= self.max_steps) & (a == np.floor(a))
-        )
+        whole_up_to("steps", steps, self.max_steps)
         new = np.setdiff1d(np.asarray(steps).astype(np.int64), np.asarray(plan.steps))
         if not len(new):
             return plan
@@ -238,13 +224,9 @@ class Plan:
         order = np.argsort(steps)
         lower, upper = {}, {}
         for name, bracket in brackets.items():
-            sides = (
-                (below(bracket.lower), self.lower[name]),
-                (above(bracket.upper), self.upper[name]),
-            )
-            full = Bracket(
-                *(np.concatenate([np.asarray(old), np.asarray(side)])[order] for side, old in sides)
-            )
+            known = self.lower[name], below(bracket.lower)
+            most = self.upper[name], above(bracket.upper)
+            full = Bracket(*(np.concatenate(list(pair))[order] for pair in (known, most)))
             of = named(name)
             lower[name], upper[name] = full if not of.monotone else _monotone(full, of.grows)
         steps = steps[order].astype(np.int32)
@@ -339,22 +321,18 @@ class Plan:
             first, second = (int(-(-computed[i] // period)) for i in (last, last + 1))
             if second <= first + 1:
                 break
-            scores = np.max(
-                [score(goal, own) for goal, own in zip(goals, read, strict=True)], axis=0
-            )
+            scores = np.max(list(map(score, goals, read)), axis=0)
             ends = {first: float(scores[last]), second: float(scores[last + 1])}
             plan = plan.refined(period * np.asarray(candidates(*ends, ends, tries)), progress)
             tries += 1
-        object.__setattr__(
-            self, "_known", plan
-        )  # the one thing a plan ever learns; its fields stay as they were made
+        # (the one thing a plan ever learns; its fields stay as they were made)
+        object.__setattr__(self, "_known", plan)
         return int(computed[last]) if last >= 0 else 0
 
     def _search(self, target: Target, most: int, progress: Count | None) -> int:
         """The last step up to ``most`` within a target beyond the table's quantities."""
-        asked = dict(self.asked) | {
-            name: float(value) for name, value in target.parameters().items()
-        }
+        own = {name: float(value) for name, value in target.parameters().items()}
+        asked = dict(self.asked) | own
         period = self._run.period
 
         def evaluate(periods: np.ndarray) -> tuple[Array, Array]:

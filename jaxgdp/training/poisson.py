@@ -135,15 +135,12 @@ def overflow_probability(
         0.010742198...
     """
     n, size = int(whole("dataset_size", dataset_size)), int(whole("padded_size", padded_size))
-    p, steps = (
-        float(probability("sampling_prob", sampling_prob)),
-        int(whole("max_steps", max_steps)),
-    )
+    p = float(probability("sampling_prob", sampling_prob))
+    steps = int(whole("max_steps", max_steps))
     if size >= n:
         return 0.0
-    return min(
-        1.0, steps * float(betainc(size, n - size + 1.0, p)) * (1.0 + BINOMIAL_TAIL) + 5e-324
-    )
+    tail = float(betainc(size, n - size + 1.0, p)) * (1.0 + BINOMIAL_TAIL)
+    return min(1.0, steps * tail + 5e-324)
 
 
 @renamed_arguments(num_examples="dataset_size")
@@ -182,24 +179,13 @@ def poisson_sampler(
         (860, 600.0)
     """
     n, steps = int(whole("dataset_size", dataset_size)), int(whole("max_steps", max_steps))
-    p = float(
-        checked(
-            "sampling_prob",
-            sampling_prob,
-            "in [2**-32, 1]",
-            lambda a: (a >= 1.0 / _WORD) & (a <= 1.0),
-        )
-    )
+    at_least = lambda a: (a >= 1.0 / _WORD) & (a <= 1.0)
+    p = float(checked("sampling_prob", sampling_prob, "in [2**-32, 1]", at_least))
     return PoissonSampler(n, p, *checked_padding(n, p, steps, overflow, padded_size), steps)
 
 
 def padded_batch(chosen: Array, padded_size: int) -> Batch:
-    """The chosen records as a batch of ``padded_size``, emptied if they are more.
-
-    Args:
-        chosen: which records, bool of shape (n,).
-        padded_size: B.
-    """
+    """The chosen records, bool of shape (n,), as a batch of ``padded_size``, emptied if more."""
     number = len(chosen)
     overflowed = jnp.sum(chosen, dtype=jnp.int32) > padded_size
     (indices,) = jnp.nonzero(chosen, size=padded_size, fill_value=number)
@@ -238,12 +224,7 @@ def checked_padding(
 def _smallest_padded_size(
     dataset_size: int, sampling_prob: float, max_steps: int, overflow: float
 ) -> int:
-    """The smallest B with an :func:`overflow_probability` of at most ``overflow``.
-
-    Args:
-        dataset_size, sampling_prob, max_steps: as for :func:`overflow_probability`.
-        overflow: the bound.
-    """
+    """The smallest B with an :func:`overflow_probability` of at most ``overflow``."""
     low, high = 0, dataset_size  # the bound holds at high, never at low
     while high - low > 1:
         middle = (low + high) // 2

@@ -73,22 +73,14 @@ class Run(NamedTuple):
 
         Args:
             steps: whole numbers ≥ 1, one-dimensional.
-            names: as there, like all that follows.
-            asked: the question to ``measure``.
-            overflow: probability d of an overflow.
-            progress: as for ``measure``.
+            names, asked, overflow, progress: as there.
 
         Returns:
             (name → Bracket, status).
         """
         if self.sampler[0] == "poisson":
-            return certified(
-                dpsgd(self.noise_multiplier, self.sampler[1], steps),
-                names,
-                asked,
-                overflow,
-                progress,
-            )
+            own = dpsgd(self.noise_multiplier, self.sampler[1], steps)
+            return certified(own, names, asked, overflow, progress)
         steps = np.asarray(steps)
         more, fewer = -(-steps // self.period), steps // self.period
         epochs = np.unique(np.concatenate([more, fewer[fewer > 0]])).astype(np.int64)
@@ -100,7 +92,6 @@ class Run(NamedTuple):
             before, after = (np.searchsorted(epochs, e) + 1 for e in (np.maximum(fewer, 1), more))
             before = np.where(fewer > 0, before, 0)
             places = (before, after) if named(name).grows else (after, before)
-            brackets[name] = Bracket(
-                *(side[place] for side, place in zip(sides, places, strict=True))
-            )
+            low, high = (side[place] for side, place in zip(sides, places, strict=True))
+            brackets[name] = Bracket(low, high)
         return brackets, status[np.searchsorted(epochs, more)]

@@ -23,9 +23,8 @@ def _guess(good: int, bad: int, scores: dict[int, float]) -> float | None:
         return None
     if good >= 1 and 0.0 < low <= 1.0:
         return good * (bad / good) ** (-np.log(low) / (np.log(high) - np.log(low)))
-    further = min(
-        (t for t, score in scores.items() if t > bad and high < score < np.inf), default=None
-    )
+    beyond = (t for t, score in scores.items() if t > bad and high < score < np.inf)
+    further = min(beyond, default=None)
     slope = 0.5 if further is None else np.log(scores[further] / high) / np.log(further / bad)
     return bad * np.exp(max(-np.log(high) / slope, -700.0))
 

@@ -80,11 +80,10 @@ def noisy_mean(
 
 def _copied(key: Array) -> Array:
     """The same key in an array of its own, so that donating a state deletes no caller's key."""
-    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(
-            jnp.copy(jax.random.key_data(key)), impl=jax.random.key_impl(key)
-        )
-    return jnp.copy(key)
+    if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return jnp.copy(key)
+    data = jnp.copy(jax.random.key_data(key))
+    return jax.random.wrap_key_data(data, impl=jax.random.key_impl(key))
 
 
 def _steps(max_steps: ArrayLike | None) -> Array:
@@ -164,10 +163,8 @@ def privatize(
         (1, True, [0.0, 0.0, 0.0])
     """
     positive("clip_norm", clip_norm)
-    for name, value in (
-        ("noise_multiplier", noise_multiplier),
-        ("expected_batch_size", expected_batch_size),
-    ):
+    numbers = {"noise_multiplier": noise_multiplier, "expected_batch_size": expected_batch_size}
+    for name, value in numbers.items():
         if not callable(value):
             positive(name, value)
     prng_key("key", key)
@@ -176,14 +173,9 @@ def privatize(
     at = lambda value, step: value(step) if callable(value) else value
 
     def init(params: PyTree) -> PrivatizeState:
-        return PrivatizeState(
-            _copied(key),
-            jnp.zeros((), jnp.int32),
-            limit,
-            limit <= 0,
-            optimiser.init(params),
-            ParameterShapes.of(params),
-        )
+        start, shapes = jnp.zeros((), jnp.int32), ParameterShapes.of(params)
+        inner_state = optimiser.init(params)
+        return PrivatizeState(_copied(key), start, limit, limit <= 0, inner_state, shapes)
 
     def update(
         updates: PyTree,
@@ -213,13 +205,7 @@ def privatize(
         ready = jax.tree.map(lambda u: jnp.where(spent, jnp.zeros_like(u), u), ready)
         inner_state = jax.tree.map(lambda old, new: jnp.where(spent, old, new), state.inner, moved)
         counted = step + jnp.where(spent, 0, 1).astype(jnp.int32)
-        return ready, PrivatizeState(
-            state.key,
-            counted,
-            state.max_steps,
-            spent | (counted >= state.max_steps),
-            inner_state,
-            state.shapes,
-        )
+        spent = spent | (counted >= state.max_steps)
+        return ready, state._replace(step=counted, spent=spent, inner=inner_state)
 
     return optax.GradientTransformationExtraArgs(init, update)  # type: ignore[arg-type]

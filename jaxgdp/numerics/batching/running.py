@@ -85,22 +85,19 @@ def mapped(function: Callable, args: Any, room: int | None = None) -> Any:
             found = function(*jax.tree.unflatten(structure, rows))
         found, shape = jax.tree.flatten(found)
         parts.append([_as_axis(leaf, level, count) for leaf in found])
-    columns = (
-        parts[0]
-        if len(parts) == 1
-        else [np.concatenate(column) for column in zip(*parts, strict=True)]
-    )
+    columns = parts[0]
+    if len(parts) > 1:
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     assert shape is not None
     return jax.tree.unflatten(shape, columns)
 
 
 def _rows(leaf: Any, level: int, part: slice) -> Batched:
     """Some of the rows of an array, as the newest axis of rows."""
-    value = (
-        lifted(leaf, level, leaf.ndim)
-        if type(leaf) is Batched
-        else leaf.reshape((1,) * level + leaf.shape)
-    )
+    if type(leaf) is Batched:
+        value = lifted(leaf, level, leaf.ndim)
+    else:
+        value = leaf.reshape((1,) * level + leaf.shape)
     return Batched(value[(slice(None),) * level + (part,)], level + 1)
 
 
