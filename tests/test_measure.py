@@ -41,7 +41,7 @@ def test_gaussian_is_exact_enough():
     )
     assert np.all(found.brackets["mu"].contains(1.0 / sigma))
     assert np.all(found.brackets["delta"].contains(jaxgdp.gdp.delta(epsilon=0.5, mu=1.0 / sigma)))
-    assert np.all(found.brackets["tpr"].contains(1.0 - jaxgdp.gdp.beta(fpr=1e-6, mu=1.0 / sigma)))
+    assert np.all(found.brackets["tpr"].contains(jaxgdp.gdp.tpr(fpr=1e-6, mu=1.0 / sigma)))
 
 
 def test_each_setting_has_its_own_rates():

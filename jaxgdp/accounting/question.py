@@ -36,6 +36,9 @@ class Quantity(Protocol):
     def read(self) -> Callable[..., Bracket]: ...
 
     @property
+    def read_known(self) -> Callable[..., Bracket | None] | None: ...
+
+    @property
     def after(self) -> str | None: ...
 
     @property

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from ..numerics import namespace as xp
+from ..numerics.errors import UNIT
 from ..numerics.normal import pure_dp_mu, square_above
 from ..numerics.pytree import check_fields, pytree
 from ..numerics.shapes import Array, ArrayLike, Parameter
 from ..numerics.validation import checked, nonnegative
 from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
+from ..pairs.known_curves import FiniteCurve
 from .base import FIXED_GUARANTEE, Mechanism
 
 _LEAST = 1e-9  # a loss below this is planned for as if it were this large
@@ -57,6 +61,20 @@ class ApproximateDP(Mechanism):
             xp.log1p(-self.delta) - xp.stack([xp.zeros(()), epsilon]) - xp.log1p(xp.exp(-epsilon))
         )
         return epsilon * xp.array([-1.0, 1.0]), log_p
+
+    def known_curve(self) -> FiniteCurve:
+        """The two finite atoms, with δ at both infinities."""
+        loss, log_p = self._atoms(np.asarray(self.epsilon, float))
+        with np.errstate(divide="ignore"):
+            log_delta = np.log(self.delta)
+        return FiniteCurve.of_atoms(
+            loss,
+            log_p,
+            log_p[::-1],
+            mass_error=16.0 * UNIT,
+            log_p_minus=log_delta,
+            log_q_plus=log_delta,
+        )
 
     def loss_nodes(self, depth: Array | float):
         """The two finite atoms."""

@@ -17,6 +17,7 @@ from ..deprecation import warn
 from ..numerics import namespace as xp
 from ..numerics.shapes import Array
 from ..pairs.cells import Cells
+from ..pairs.known_curves import KnownCurve
 
 _RENAMED = {  # parts of the contract, by their names before 0.3
     "closes": "tight",
@@ -185,6 +186,31 @@ class Mechanism:
         Method: docs/method/attack.md#family
         """
         return ()
+
+    def known_curve(self) -> KnownCurve | None:
+        """The trade-off curve of one use where it is known in closed form (unbatched, on the host),
+        else None.
+
+        One use of such a mechanism needs no lattice.
+
+        Method: docs/method/known.md#which
+        """
+        return None
+
+    def bracketed(self) -> Any:
+        """Two tables, of a pair from above and of an attack from below (unbatched), where these are
+        what is known of one use; else None.
+
+        Method: docs/method/reading.md#lines
+        """
+        return None
+
+    def reveals_nothing(self) -> Array:
+        """Whether there is no privacy loss but 0: then the mechanism can be left out."""
+        if not self.bounded():
+            return xp.zeros((), bool)
+        low, high = self.loss_bounds()
+        return (low == 0.0) & (high == 0.0) & xp.isfinite(self.tail_precision())
 
     def loss_nodes(self, depth: Array | float) -> tuple[Array, Array]:
         """Increasing nodes of the finite privacy losses under P and their log weights (unbatched);

@@ -98,7 +98,7 @@ class BoundedRangeBlock(Mechanism):
 
     def _dominating(self) -> FinitePair:
         none = xp.asarray(-xp.inf)
-        return FinitePair(self.loss, self.log_p, self.log_p + self.loss, none, none)
+        return FinitePair(self.loss, self.log_p, self.log_p + self.loss, none, none, TABLE * UNIT)
 
     def lower_bound_member(self) -> RangeMember:
         """The member of the family on which the attack of the lower side is run."""
@@ -116,6 +116,10 @@ class BoundedRangeBlock(Mechanism):
             self.loss, self.log_p, none, none, TABLE * UNIT, self.member_loss, self.member_p,
             member_q, off, off, self.tail_precision(), self.loss, self.log_p,
         )  # fmt: skip
+
+    def reveals_nothing(self):
+        """Whether no table holds a loss but 0."""
+        return xp.all(self.loss == 0.0) & xp.all(self.member_loss == 0.0)
 
     def loss_nodes(self, depth: Array | float):
         """The atoms, gathered."""

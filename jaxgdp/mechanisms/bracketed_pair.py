@@ -121,6 +121,14 @@ class BracketedPair(Mechanism):
             columns[name] = column.reshape(above.shape + column.shape[1:])
         return cls(**columns)
 
+    def bracketed(self) -> BracketedPair:
+        """Itself."""
+        return self
+
+    def reveals_nothing(self):
+        """Whether no table holds a loss but 0."""
+        return xp.all(self.loss == 0.0) & xp.all(self.attack_loss == 0.0)
+
     def lower_bound_member(self) -> AttackPair:
         """The pair that the attack of the lower side is run on."""
         return AttackPair(self.attack_loss, self.attack_p, self.attack_q, self.attack_uncertain)

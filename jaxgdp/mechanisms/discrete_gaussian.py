@@ -10,13 +10,14 @@ import numpy as np
 from scipy.special import bernoulli
 
 from ..numerics import namespace as xp
-from ..numerics.errors import DISCRETE, INTEGERS
+from ..numerics.errors import DISCRETE, INTEGERS, UNIT
 from ..numerics.normal import LOG_SQRT_2PI, half_mills, ndtri_half_plus, square_above
 from ..numerics.pytree import check_fields, default, pytree
 from ..numerics.shapes import Array, ArrayLike, Parameter
 from ..numerics.validation import checked, positive
 from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
+from ..pairs.known_curves import FiniteCurve
 from .base import EVERY_RECORD, Mechanism
 from .subsampled_gaussian import _hermite_series
 
@@ -27,6 +28,7 @@ _NODES = 128
 _TERMS = 16  # integers of a cell that are added one by one
 _STEEP = 2.25  # loss per unit of output beyond which those are all that matter
 _NARROW = 0.2  # widest cell, in standard deviations and in its own scale, that the series serves
+_LISTED, _BEYOND = 256.0, -1000.0  # σ up to which integers are listed, and log of what is beyond
 _MOST = 16  # largest sensitivity
 
 
@@ -110,6 +112,26 @@ class DiscreteGaussian(Mechanism):
     def _log_total(self):
         """log of the total."""
         return xp.log(self._total())
+
+    def known_curve(self) -> FiniteCurve | None:
+        """The atoms of all integers with a mass of e^{−1100} and more, for σ up to 256."""
+        sigma, s = float(self.sigma), float(self.sensitivity)
+        if sigma > _LISTED:
+            return None
+        reach = np.ceil(48.0 * sigma) + s
+        k = np.arange(-reach, reach + s + 1.0)
+        total = float(self._log_total())
+        log_p, log_q = (-0.5 * ((k - shift) / sigma) ** 2 - total for shift in (0.0, s))
+        loss = self._loss(k)
+        off, _ = INTEGERS
+        return FiniteCurve.of_atoms(
+            loss,
+            log_p,
+            log_q,
+            mass_error=2.0 * off * UNIT,
+            loss_error=8.0 * UNIT * np.abs(loss),
+            log_unlisted=_BEYOND,
+        )
 
     def loss_nodes(self, depth: Array | float):
         """Integers around the centre where σ is small, else the nodes of the Gaussian with the same

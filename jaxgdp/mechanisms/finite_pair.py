@@ -10,11 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from ..numerics import namespace as xp
-from ..numerics.errors import TABLE
+from ..numerics.errors import TABLE, UNIT
 from ..numerics.pytree import pytree
 from ..numerics.shapes import Array
 from ..pairs.atoms import atom_cells, atom_nodes
 from ..pairs.cells import Cells
+from ..pairs.known_curves import FiniteCurve
 from ..pairs.peak import largest_mu
 from .base import Mechanism
 
@@ -33,6 +34,7 @@ class FinitePair(Mechanism):
             padding.
         log_p_minus: log P-mass at loss −∞.
         log_q_plus: log Q-mass at loss +∞.
+        place: bound on the error of every loss, in nats, beside a few units of it.
     """
 
     loss: Array
@@ -40,6 +42,7 @@ class FinitePair(Mechanism):
     log_q: Array
     log_p_minus: Array
     log_q_plus: Array
+    place: Array | float
 
     trailing: ClassVar[dict[str, int]] = {"loss": 1, "log_p": 1, "log_q": 1}
 
@@ -51,6 +54,7 @@ class FinitePair(Mechanism):
         log_q: np.ndarray,
         log_p_minus: Array,
         log_q_plus: Array,
+        place: Array | float = TABLE * UNIT,
     ) -> FinitePair:
         """Sorted, and padded to a power of two so that pairs of similar size share a program."""
         order = np.argsort(loss, axis=-1, kind="stable")
@@ -59,7 +63,19 @@ class FinitePair(Mechanism):
         wide = [(0, 0)] * (columns[0].ndim - 1) + [(0, padded(number) - number)]
         loss = np.pad(columns[0], wide, mode="edge")
         log_p, log_q = (np.pad(a, wide, constant_values=-np.inf) for a in columns[1:])
-        return cls(loss, log_p, log_q, log_p_minus, log_q_plus)
+        return cls(loss, log_p, log_q, log_p_minus, log_q_plus, place)
+
+    def known_curve(self) -> FiniteCurve | None:
+        """The atoms and the masses at both infinities."""
+        return FiniteCurve.of_atoms(
+            self.loss,
+            self.log_p,
+            self.log_q,
+            mass_error=TABLE * UNIT,
+            loss_error=self.place + 4.0 * UNIT * np.abs(self.loss),
+            log_p_minus=self.log_p_minus,
+            log_q_plus=self.log_q_plus,
+        )
 
     def loss_nodes(self, depth: Array | float):
         """The atoms, gathered if there are many; a law on a single loss is planned for as if it had
@@ -106,7 +122,7 @@ class FinitePair(Mechanism):
         cells = atom_cells(self.loss, self.log_p, self.log_q, ell, end, **infinity)
         # a loss, as a difference of logs, is known to a few epsilons whatever its size
         gap = xp.concatenate([xp.full((1,), xp.inf), xp.diff(ell), xp.full((1,), xp.inf)])
-        place = xp.where(cells.log_x > -xp.inf, TABLE / gap, 0.0)
+        place = xp.where(cells.log_x > -xp.inf, self.place / UNIT / gap, 0.0)
         return cells._replace(roundoff=cells.roundoff + TABLE, jitter=2.0 * cells.jitter + place)
 
 

@@ -121,7 +121,7 @@ class FixedSize(Mechanism):
         found = FromProfile(subsampled, delta).canonical()
         precision = (near / sigma) ** 2 * (1.0 + 4.0 * PRECISION)
         fields = (found.loss, found.log_p, found.log_q, found.log_p_minus, found.log_q_plus)
-        return SampledPair(*fields, precision, sigma / near, rate)
+        return SampledPair(*fields, found.place, precision, sigma / near, rate)
 
 
 @pytree
@@ -153,6 +153,9 @@ class SampledPair(FinitePair):
     member_prob: Array
 
     tight: ClassVar[bool] = False
+
+    def known_curve(self) -> None:
+        """Not known: no pair of data sets need have all of the profile."""
 
     def tail_precision(self):
         """As given: with every batch fixed, a record moves a sum by no more than its norm."""

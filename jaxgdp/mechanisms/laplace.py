@@ -14,6 +14,7 @@ from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import positive
 from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
+from ..pairs.known_curves import LaplaceCurve, reciprocal
 from .base import EVERY_RECORD, Mechanism
 from .subsampled_laplace import SubsampledLaplace
 
@@ -59,6 +60,10 @@ class Laplace(Mechanism):
     def noise_tail(self, distance: float) -> float:
         """½·e^{−distance/b}, and ½ where the distance is negative."""
         return 0.5 * np.exp(-max(distance, 0.0) / float(self.scale))
+
+    def known_curve(self) -> LaplaceCurve:
+        """Its three pieces."""
+        return LaplaceCurve(*reciprocal(float(self.scale)))
 
     def loss_nodes(self, depth: Array | float):
         """Both atoms, and Gauss-Legendre nodes between them."""

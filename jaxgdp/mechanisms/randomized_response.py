@@ -8,12 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.errors import UNIT
 from ..numerics.normal import pure_dp_mu, square_above
 from ..numerics.pytree import check_fields, default, pytree
 from ..numerics.shapes import Array, ArrayLike, Parameter
 from ..numerics.validation import checked, nonnegative
 from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
+from ..pairs.known_curves import FiniteCurve
 from .base import EVERY_RECORD, Mechanism
 
 _LEAST = 1e-9  # a loss below this is planned for as if it were this large
@@ -62,6 +64,11 @@ class RandomizedResponse(Mechanism):
         log_p = xp.stack([xp.zeros(()), log_others - epsilon, -epsilon])
         log_total = xp.log1p((self.num_categories - 1.0) * xp.exp(-epsilon))
         return epsilon * xp.array([-1.0, 0.0, 1.0]), log_p - log_total
+
+    def known_curve(self) -> FiniteCurve:
+        """The three atoms: losses as they were given, masses to a few roundings."""
+        loss, log_p = self._atoms(np.asarray(self.epsilon, float))
+        return FiniteCurve.of_atoms(loss, log_p, log_p[::-1], mass_error=16.0 * UNIT)
 
     def loss_nodes(self, depth: Array | float):
         """The three atoms."""

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from ..numerics import namespace as xp
-from ..numerics.errors import SLICES, UNIT
+from ..numerics.errors import SLICES, TABLE, UNIT
 from ..numerics.normal import log1mexp, log_sub
 from ..numerics.pytree import pytree
 from ..numerics.shapes import Array
@@ -52,7 +52,7 @@ class Slices(Mechanism):
 
     def _pair(self) -> FinitePair:
         none = xp.asarray(-xp.inf)
-        return FinitePair(self.loss, self.log_p, self.log_p + self.loss, none, none)
+        return FinitePair(self.loss, self.log_p, self.log_p + self.loss, none, none, TABLE * UNIT)
 
     def loss_nodes(self, depth: Array | float):
         """The slices, gathered."""

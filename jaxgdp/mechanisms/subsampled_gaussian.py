@@ -15,6 +15,7 @@ from ..numerics.pytree import check_fields, pytree, unchecked
 from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import positive, probability
 from ..pairs.cells import Cells
+from ..pairs.known_curves import GaussianCurve, SampledCurve, reciprocal
 from ..pairs.mixture import log_mixture, log_unmixed, unmixed_below
 from .base import Mechanism, poisson_words
 
@@ -106,6 +107,11 @@ class SubsampledGaussian(Mechanism):
         Method: docs/method/mu.md#tail
         """
         return xp.maximum(self.noise_multiplier**-2.0 * (1.0 + PRECISION), _LEAST)
+
+    def known_curve(self) -> SampledCurve:
+        """The sampled curve of μ = 1/σ."""
+        base = GaussianCurve(*reciprocal(float(self.noise_multiplier)))
+        return SampledCurve(base, np.asarray(self.sampling_prob, float))
 
     def replace_one(self) -> SubsampledGaussian:
         """Without subsampling (p = 1), that of the Gaussian mechanism: noise σ/2.

@@ -13,6 +13,7 @@ from ..numerics.pytree import check_fields, pytree
 from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import positive, probability
 from ..pairs.cells import Cells
+from ..pairs.known_curves import LaplaceCurve, SampledCurve, reciprocal
 from ..pairs.mixture import log_mixture, log_unmixed, unmixed_below
 from ..pairs.peak import bounded_mu, bounded_nodes
 from ..pairs.stretches import position, stretch_cells
@@ -59,6 +60,11 @@ class SubsampledLaplace(Mechanism):
     def subsampled(self, sampling_prob: float) -> SubsampledLaplace:
         """A sample of a sample: the product of both probabilities."""
         return SubsampledLaplace(self.scale, sampling_prob * self.sampling_prob)
+
+    def known_curve(self) -> SampledCurve:
+        """The sampled curve of the Laplace mechanism."""
+        base = LaplaceCurve(*reciprocal(float(self.scale)))
+        return SampledCurve(base, np.asarray(self.sampling_prob, float))
 
     def loss_nodes(self, depth: Array | float):
         """Means of narrow cells."""

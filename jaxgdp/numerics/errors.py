@@ -61,6 +61,8 @@ TWIDDLE = 8.0
 SUM_OF_LOGS = 4.0, 8.0
 # of sums over a block by Gauss nodes, relative to the sum of absolute values; measured: 7.5e-15
 NODE_SUMS = 1e-14
+# units, of a sum of up to 2⁴⁰ positive terms by NumPy, pairwise down to 128 of them
+PAIRWISE = 64.0
 DROPPED = 1e-14  # absolute, of a bound on |φ|: sums of some hundred positive terms that add up to 1
 # of the exact end of a curve: T·log(1 − mass) and its expm1, some hundred additions
 CURVE_END = 2e-13
@@ -119,6 +121,8 @@ CLOSED_LOG_DELTA = 1e-12, 4e-15
 # absolute, of log Φ of a quantile plus μ: of its own; times (|z| + 1)·(|z| + |quantile| + μ)
 CLOSED_RATES = 1e-12, 2e-14
 CLOSED_RISK = 2e-14  # absolute, of the Bayes risk of a Gaussian curve
+# absolute, of log J(z, x) = log((Φ(z + x) − Φ(z))/φ(z)), beside a few units of the log and of z²
+GAIN = 2e-14
 CLOSED_MU = 1e-11  # of a target's closed form in μ, far more than it loses
 PURE_MU = 2e-12  # of ``gdp.mu_from_pure_dp``, whose own promise is 1e-12
 

@@ -9,7 +9,7 @@ from ..numerics import namespace as xp
 from ..numerics.shapes import Array
 from . import overflow
 from .base import Quantity
-from .reading import unsampled
+from .reading import known, unsampled
 from .reading.profile import delta_achieved, probability
 from .tangency import HalfCurves, Tangency, single_point
 
@@ -44,6 +44,7 @@ QUANTITY = Quantity(
     name="advantage",
     symbol="η",
     read=read,
+    read_known=known.advantage,
     long_name="membership advantage",
     description="The largest difference of TPR and FPR of any attack.",
     threshold=lambda argument: 0.0,

@@ -47,6 +47,9 @@ class Quantity:
         read: ``read(curve, query, symmetric=…)`` → :class:`Bracket` (unbatched, arrays of either
             library). Each side is worked out on its own and must hold on a curve of which only some
             vertices are known; the two are not compared before :meth:`settle`.
+        read_known: ``read_known(known, query, symmetric=…)`` → the same off a batch of curves that
+            are known in closed form (:class:`~jaxgdp.pairs.known_curves.OrientedCurve`), without
+            vertices; None where those curves have no closed form of it, and where no curve has.
         after: name of a quantity of the same argument that ``read`` takes as ``given`` where it has
             been read already.
         long_name: what it is called in full.
@@ -95,6 +98,7 @@ class Quantity:
     name: str
     symbol: str
     read: Callable[..., Bracket]
+    read_known: Callable[..., Bracket | None] | None = None
     after: str | None = None
     long_name: str = ""
     description: str = ""

@@ -13,7 +13,7 @@ from ..numerics.shapes import Array
 from ..numerics.validation import open_unit
 from . import overflow
 from .base import SHALLOW, Quantity
-from .reading import unsampled
+from .reading import known, unsampled
 from .tangency import HalfCurves, Tangency, single_point
 
 LEAST_RISK = 1e-6  # smallest rate that the curve has to resolve
@@ -82,6 +82,7 @@ QUANTITY = Quantity(
     name="bayes_risk",
     symbol="R",
     read=read,
+    read_known=known.bayes_risk,
     long_name="least error probability of an attacker with the given prior",
     description=(
         "The smallest probability that an attacker with a prior errs: min over α of π·α + (1 −"

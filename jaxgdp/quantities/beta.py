@@ -9,6 +9,7 @@ from ..numerics.shapes import Array
 from ..numerics.validation import open_unit
 from . import overflow
 from .base import Quantity, identity, log_rate
+from .reading import known
 from .reading.profile import probability
 from .reading.rates import error_rates, threshold_of_fpr
 from .tangency import HalfCurves, Tangency, at_fpr
@@ -30,6 +31,7 @@ QUANTITY = Quantity(
     name="beta",
     symbol="β",
     read=read,
+    read_known=known.beta,
     long_name="least false negative rate at the given FPR",
     description="The smallest share of present records that every attack misses at the given FPR.",
     argument="fpr",

@@ -10,6 +10,7 @@ from ..numerics.shapes import Array
 from ..numerics.validation import nonnegative
 from . import overflow
 from .base import Quantity, identity
+from .reading import known
 from .reading.profile import log_delta, probability
 from .tangency import HalfCurves, Tangency, single_point
 
@@ -32,6 +33,7 @@ QUANTITY = Quantity(
     name="delta",
     symbol="δ",
     read=read,
+    read_known=known.delta,
     long_name="delta at the given epsilon",
     description="The smallest δ for which the mechanism is (ε, δ)-differentially private.",
     argument="epsilon",

@@ -16,7 +16,7 @@ from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import open_unit
 from . import overflow
 from .base import SHALLOW, Quantity, identity, log_rate
-from .reading import unsampled
+from .reading import known, unsampled
 from .tangency import HalfCurves, Tangency, single_point
 
 
@@ -25,8 +25,9 @@ def _root(p: Points, log_d: Array, side: float) -> Array:
     TPR_k ≤ δ.
     """
     some = p.log_tpr > log_d
-    ratio = xp.where(some, log_d - p.log_tpr, 0.0) - side * log_error(log_d)
-    excess = p.log_tpr + safe_log1m(ratio)
+    log_tpr = xp.where(some, p.log_tpr, 0.0)
+    ratio = xp.where(some, log_d - log_tpr - side * log_error(log_d), -1.0)
+    excess = log_tpr + safe_log1m(ratio)
     return xp.where(some, excess - p.log_alpha + side * log_error(excess, p.log_alpha), -xp.inf)
 
 
@@ -125,6 +126,7 @@ QUANTITY = Quantity(
     name="epsilon",
     symbol="ε",
     read=epsilon,
+    read_known=known.epsilon,
     long_name="epsilon at the given delta",
     description=(
         "The smallest ε ≥ 0, in nats, for which the mechanism is (ε, δ)-differentially private."

@@ -14,6 +14,7 @@ from ..numerics.shapes import Array
 from ..numerics.validation import floor_rate
 from . import overflow
 from .base import Quantity, log_rate
+from .reading import known
 from .reading.chords import alpha_chord, alpha_line, chord_to_end, some_tests, tpr_chord, tpr_line
 from .reading.quantiles import difference, from_the_middle, gaps, quantiles
 from .tangency import (
@@ -222,6 +223,7 @@ QUANTITY = Quantity(
     name="mu",
     symbol="μ",
     read=read,
+    read_known=known.mu,
     long_name="Gaussian-DP parameter over FPRs from the floor to f(floor)",
     description=(
         "The Gaussian mechanism N(μ, 1) against N(0, 1) is at least as easy to attack at every FPR"

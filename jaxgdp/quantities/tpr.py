@@ -9,6 +9,7 @@ from ..numerics.shapes import Array
 from ..numerics.validation import open_unit
 from . import overflow
 from .base import Quantity, identity, log_rate
+from .reading import known
 from .reading.profile import probability
 from .reading.rates import error_rates, threshold_of_fpr
 from .tangency import HalfCurves, Tangency, at_fpr
@@ -30,6 +31,7 @@ QUANTITY = Quantity(
     name="tpr",
     symbol="TPR",
     read=read,
+    read_known=known.tpr,
     long_name="largest true positive rate at the given FPR",
     description="The largest share of present records that an attack finds at the given FPR.",
     argument="fpr",

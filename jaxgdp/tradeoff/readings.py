@@ -60,6 +60,10 @@ def read_curves(
     ]
     of_setting = [np.flatnonzero(owner == i) for i in range(len(curves))]
     where = [of_setting[i] for i, _ in entries]
+    if quantity.read_known is not None:
+        for (_, curve), rows in zip(entries, where, strict=True):
+            _read_known(curve, quantity, symmetric, rows, flat, low, high)
+    entries = [(i, curve._replace(known=None)) for i, curve in entries]
     number = sum(map(len, where))
     executor = choose(-(-number // _READS), (quantity, symmetric) in _COMPILED)
     if executor is COMPILED:
@@ -76,6 +80,28 @@ def read_curves(
                         np.minimum(high[row], found.upper),
                     )
     return Bracket(low.reshape(wide), high.reshape(wide))
+
+
+def _read_known(
+    curve: Curve,
+    quantity: Quantity,
+    symmetric: bool,
+    rows: np.ndarray,
+    flat: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+) -> None:
+    """Narrow ``low`` and ``high`` by what is known of a curve in closed form."""
+    if curve.known is None or quantity.read_known is None or len(rows) == 0:
+        return
+    parts = curve.known.expanded() if curve.known.curve.batched else curve.known
+    with np.errstate(all="ignore"):
+        found = quantity.read_known(parts, flat[rows], symmetric=symmetric)
+    if found is not None:
+        low[rows], high[rows] = (
+            np.maximum(low[rows], found.lower),
+            np.minimum(high[rows], found.upper),
+        )
 
 
 def _read_compiled(

@@ -11,6 +11,7 @@ from ...numerics import namespace as xp
 from ...numerics.normal import argmax, log1mexp, log_error
 from ...numerics.once import once
 from ...numerics.shapes import Array, Bool, Float
+from ...pairs.known_curves import OrientedCurve
 from .vertices import Vertices
 
 
@@ -28,6 +29,7 @@ class Curve(NamedTuple):
             subsampling; ∞ where none does.
         gaussian_part_mu: √Σ T/σ² of the parts that are exactly Gaussian: what an attacker reaches
             who looks at nothing else.
+        known: the curve in closed form, where that is known; it stays on the host.
 
     Method: docs/method/blocks.md#halves
     """
@@ -38,6 +40,7 @@ class Curve(NamedTuple):
     lower_minus: Vertices
     tail_mu: Float[Array, ""] | float
     gaussian_part_mu: Float[Array, ""] | float = 0.0
+    known: OrientedCurve | None = None
 
 
 class Points(NamedTuple):

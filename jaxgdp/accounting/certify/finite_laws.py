@@ -4,23 +4,16 @@ is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-import jax
 import numpy as np
 
-from ...adjacency import Adjacency
-from ...bracket import Bracket
-from ...mechanisms.bounded_range import BoundedRangeBlock
 from ...mechanisms.bracketed_pair import BracketedPair
-from ...mechanisms.composition import Groups
-from ...numerics.errors import BRACKETED, SPACING, UNIT
-from ...numerics.precision import with_float64
-from ...numerics.shapes import Array, Bool, Float, Int
-from ..question import NO_EXECUTOR, Answer, Question
-from .curve import Curve
-from .reading import numbers
+from ...numerics.errors import BRACKETED, PAIRWISE, SPACING, UNIT
+from ...numerics.shapes import Array, Bool, Float
+from ...pairs.known_curves import FiniteCurve
+from ...pairs.known_curves.base import ADD, REMOVE
+from .curve import Curve, GaussianParts
 from .vertices import Vertices
 
 _SMALL = 20.0  # ε up to which it pays to look at both rates together
@@ -89,6 +82,39 @@ def pair_curve(pair: BracketedPair) -> Curve:
         np.sqrt(pair.tail_precision()),
         np.sqrt(pair.gaussian_part_precision()),
     )
+
+
+def finite_curve(known: FiniteCurve, parts: GaussianParts) -> Curve:
+    """Both sides of the curve of one use of a finite pair that is known exactly, but for rounding.
+
+    Args:
+        known: the pair.
+        parts: the Gaussian curves that its curve lies between.
+
+    Method: docs/method/known.md#finite
+    """
+    upper, lower = [], []
+    for order in (REMOVE, ADD):
+        pair = known.oriented(order)
+        deepest = float(max(np.max(np.abs(pair.log_p)), np.max(np.abs(pair.log_q))))
+        near = float(np.max(pair.loss_error)) + (2.0 * len(pair.loss) + PAIRWISE) * UNIT
+        slack = near + pair.mass_error + (len(pair.loss) + PAIRWISE) * (deepest + 4.0) * UNIT
+        slacks = float(np.log1p(slack)), float(np.log1p(near + (deepest + 4.0) * 8.0 * UNIT))
+        columns = pair.loss, pair.log_p, pair.log_q
+        infinite = np.logaddexp(pair.log_q_plus + slack, pair.log_unlisted)
+        upper.append(_dominating(*columns, *slacks, float(infinite)))
+        lower.append(_attack(*_with_end(pair), *slacks))
+    return Curve(*padded(upper + lower), *parts)
+
+
+def _with_end(pair: FiniteCurve) -> tuple[Array, Array, Array]:
+    """Losses and log masses, with what only Q has behind them: a test of FPR 0."""
+    if pair.log_q_plus == -np.inf:
+        return pair.loss, pair.log_p, pair.log_q
+    ends = max(pair.loss[-1], 0.0), -np.inf, pair.log_q_plus
+    columns = (pair.loss, pair.log_p, pair.log_q)
+    loss, log_p, log_q = (np.append(a, end) for a, end in zip(columns, ends, strict=True))
+    return loss, log_p, log_q
 
 
 def _advantage(half: Vertices) -> float:
@@ -207,18 +233,20 @@ def _dominating(
         np.exp(np.logaddexp(_up(log_q[start:]), infinite) + near),
     )
     delta = np.maximum(tpr - np.exp(np.minimum(at[:-1], _SMALL) + together), 0.0)
-    tpr = np.log(tpr + np.expm1(slack) * delta) + 4.0 * SPACING
     with np.errstate(divide="ignore", invalid="ignore"):
+        tpr = np.log(tpr + np.expm1(slack) * delta) + 4.0 * SPACING
         rest = np.log1p(-np.exp(tpr)) * (1.0 + 4.0 * SPACING)
     better = (at[:-1] < _SMALL) & (rest > _REST)
     found = [
         np.where(better, *both)
         for both in ((together, log_alpha), (tpr, log_tpr), (rest, log_beta))
     ]
-    if all(
-        np.all(np.diff(rate) * sign >= 0.0)
-        for rate, sign in zip(found, (-1.0, -1.0, 1.0), strict=True)
-    ):
+    with np.errstate(invalid="ignore"):  # (equal logs of nothing)
+        ordered = [
+            np.all(np.diff(rate) * sign >= 0.0)
+            for rate, sign in zip(found, (-1.0, -1.0, 1.0), strict=True)
+        ]
+    if all(ordered):
         log_alpha, log_tpr, log_beta = found
     return _vertices(
         at, log_alpha, log_tpr, log_beta, np.ones(len(log_alpha), bool), at[-1], infinite
@@ -265,75 +293,3 @@ def _attack(
     return _vertices(
         np.append(loss, loss[-1]), log_alpha, log_tpr, log_beta, used, -np.inf, -np.inf
     )
-
-
-def oriented(curve: Curve, adjacency: Adjacency) -> Curve:
-    """The curve in the order that an adjacency takes the pair in."""
-    if not adjacency.swapped:
-        return curve
-    upper, lower = (curve.upper_minus, curve.upper_plus), (curve.lower_minus, curve.lower_plus)
-    return Curve(*upper, *lower, curve.tail_mu, curve.gaussian_part_mu)
-
-
-def used_once(groups: Groups) -> Bool[np.ndarray, " settings"]:
-    """Settings in which all there is, beside what shows nothing, is one use of a pair known from
-    tables; shape (settings,).
-    """
-    alone, uses = np.ones(groups[0][1].shape[0], bool), 0.0
-    for mechanism, count in groups:
-        if not isinstance(mechanism, (BracketedPair, BoundedRangeBlock)):
-            return np.zeros_like(alone)
-        shown = np.any(mechanism.loss != 0.0, axis=-1)
-        alone &= ~np.any(
-            np.any(mechanism.lower_bound_member().loss != 0.0, axis=-1) & ~shown, axis=-1
-        )
-        uses = uses + np.sum(np.where(shown, count, 0.0), axis=-1)
-    return alone & (uses == 1.0)
-
-
-@with_float64
-def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -> Answer:
-    """Certified numbers of one use of a pair known from tables.
-
-    Args:
-        groups: as for the engine.
-        rows: settings that :func:`used_once` names.
-        question: about these.
-    """
-    curves: list = [None] * len(rows)
-    mechanism: Any  # with tables, see ``used_once``
-    for mechanism, _ in groups:
-        for i, row in enumerate(rows):
-            for k in np.flatnonzero(np.any(mechanism.loss[row] != 0.0, axis=-1)):
-                pair = jax.tree.map(lambda a: a[row, k], mechanism)  # noqa: B023
-                pair = pair.bracketed() if isinstance(pair, BoundedRangeBlock) else pair
-                curves[i] = oriented(pair_curve(pair), question.adjacency)
-    none = np.zeros(len(rows), np.int64)
-    executors = np.full(len(rows), NO_EXECUTOR, object)
-    kept = curves if question.keep else []
-    return Answer(read(curves, question), none, [None] * len(rows), kept, executors)
-
-
-@with_float64
-def read(curves: Sequence[Curve], question: Question) -> dict[str, Bracket]:
-    """Both sides of every quantity of a question, of one curve for each setting.
-
-    Args:
-        curves: from :func:`attack_curve` or :func:`pair_curve`, oriented.
-        question: as for the engine, with one row for each curve, or single numbers.
-
-    Returns:
-        name → Bracket of arrays of shape (curves,).
-    """
-    kind, rates = question.kind, question.rates(len(curves))
-    found = []
-    for i, curve in enumerate(curves):
-        with np.errstate(all="ignore"):
-            found.append(numbers(curve, jax.tree.map(lambda a: a[i], rates), kind))  # noqa: B023
-    columns = {quantity.name: [row[quantity.name] for row in found] for quantity in kind.quantities}
-    return {
-        name: Bracket(
-            *(np.array([getattr(both, side) for both in column], float) for side in Bracket._fields)
-        )
-        for name, column in columns.items()
-    }

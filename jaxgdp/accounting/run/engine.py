@@ -24,7 +24,7 @@ from ...numerics.precision import with_float64
 from ...numerics.shapes import Array, Float
 from ...numerics.threads import taking_turns
 from ...scale.local import cores
-from ..certify import finite_laws
+from ..certify import closed_forms
 from ..question import Answer, Question
 from ..steer.lattice_choice import LatticeChoice, choose
 from ..steer.refinement import (
@@ -75,15 +75,17 @@ def answer(
         An :class:`Answer`.
     """
     executor, progress = executor or executors.by_name(None), progress or (lambda done: None)
-    number, left = groups[0][1].shape[0], ~finite_laws.used_once(groups)
+    known = closed_forms.find(groups)
+    number, left = len(known), np.array([each is None for each in known])
     long = without_lattice.served(groups, left)
     if np.all(left) and not np.any(long.tried):
         return _by_lattices(groups, question, progress, max_size, executor)
-    # one use of a pair known from tables needs no lattice, nor do most very long runs
+    # a curve in closed form needs no lattice, nor do most very long runs
     found = RunningBrackets(number, question)
     rows = np.flatnonzero(~left)
     if len(rows):
-        found.put(rows, finite_laws.answer(groups, rows, question.take(rows, number)))
+        closed = [each for each in known if each is not None]
+        found.put(rows, closed_forms.answer(closed, question.take(rows, number)))
     rows = np.flatnonzero(long.hopeless if question.keep else long.tried)
     if len(rows):
         found.put(rows, without_lattice.answer(groups, rows, question.take(rows, number)))

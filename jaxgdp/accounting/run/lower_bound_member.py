@@ -14,7 +14,7 @@ from ...adjacency import Adjacency
 from ...bracket import Bracket
 from ...mechanisms.shuffled_attack import Slices
 from ...numerics.shapes import Array, Bool, Int
-from ..certify import finite_laws
+from ..certify import closed_forms, finite_laws
 from ..certify.curve import Curve
 from ..question import NO_EXECUTOR, Question
 from . import engine
@@ -44,7 +44,7 @@ def answer(groups: tuple, question: Question, executor: Executor | None = None) 
     rows = np.flatnonzero(alone)
     if len(rows):
         curves = _finite_curves(groups[0][0], rows, question.adjacency)
-        _put(found, rows, finite_laws.read(curves, question.take(rows, number)), curves)
+        _put(found, rows, closed_forms.read(curves, question.take(rows, number)), curves)
     rows = np.flatnonzero(~alone)
     if len(rows):
         coarse = dataclasses.replace(question.take(rows, number), rtol=max(question.rtol, _RTOL))
@@ -71,7 +71,7 @@ def _finite_curves(
         finite_laws.attack_curve(x, p, x + p, float(e))
         for x, p, e in zip(loss, log_p, error, strict=True)
     )
-    return [finite_laws.oriented(curve, adjacency) for curve in curves]
+    return [closed_forms.oriented(curve, adjacency) for curve in curves]
 
 
 def _put(

@@ -1,0 +1,140 @@
+"""Certified numbers of settings whose curve is known in closed form."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+
+from ....adjacency import Adjacency
+from ....bracket import Bracket
+from ....numerics.precision import with_float64
+from ....numerics.shapes import Array
+from ....pairs.known_curves import OrientedCurve
+from ....pairs.known_curves.base import stacked
+from ...question import NO_EXECUTOR, Answer, Kind, Question, Rates
+from ..curve import Curve
+from ..finite_laws import pair_curve
+from ..reading import numbers
+from .find import Found
+from .vertices import known_vertices
+
+
+def oriented(curve: Curve, adjacency: Adjacency) -> Curve:
+    """The curve in the order that an adjacency takes the pair in."""
+    if not adjacency.swapped:
+        return curve
+    upper, lower = (curve.upper_minus, curve.upper_plus), (curve.lower_minus, curve.lower_plus)
+    return Curve(*upper, *lower, curve.tail_mu, curve.gaussian_part_mu, curve.known)
+
+
+@with_float64
+def answer(found: Sequence[Found], question: Question) -> Answer:
+    """Certified numbers of settings whose curve is known.
+
+    Args:
+        found: what is known of each setting.
+        question: about these.
+
+    Method: docs/method/known.md#readings
+    """
+    number = len(found)
+    results = _read_known(found, question)
+    missing = tuple(
+        (quantity, at)
+        for quantity, at in question.asked
+        if quantity.name not in results or _open(results[quantity.name])
+    )
+    curves: list[Curve] = []
+    if missing or question.keep:
+        curves = [_curve(each, question) for each in found]
+        others = read(curves, dataclasses.replace(question, asked=missing)) if missing else {}
+        for name, bracket in others.items():
+            known = results.get(name, Bracket(np.full(number, -np.inf), np.full(number, np.inf)))
+            results[name] = Bracket(
+                np.fmax(known.lower, bracket.lower), np.fmin(known.upper, bracket.upper)
+            )
+    none = np.zeros(number, np.int64)
+    executors = np.full(number, NO_EXECUTOR, object)
+    return Answer(results, none, [None] * number, curves if question.keep else [], executors)
+
+
+def _open(bracket: Bracket) -> bool:
+    """Whether some setting has no closed form of a number."""
+    return bool(np.any(np.isneginf(bracket.lower) | np.isnan(bracket.lower)))
+
+
+def _curve(found: Found, question: Question) -> Curve:
+    if found.tables is not None:
+        return oriented(pair_curve(found.tables), question.adjacency)
+    assert found.known is not None  # one of both is
+    curve = known_vertices(found.known, found.parts, question.rtol)
+    known = OrientedCurve(found.known, question.adjacency.swapped)
+    return oriented(curve, question.adjacency)._replace(known=known)
+
+
+def _read_known(found: Sequence[Found], question: Question) -> dict[str, Bracket]:
+    """Brackets of what has a closed form; −∞ and ∞ where it has none."""
+    rates, number = question.rates(len(found)), len(found)
+    results = {}
+    batches = _batches(found, question.adjacency.swapped)
+    symmetric = question.adjacency.symmetric
+    for (quantity, _), query in zip(question.asked, rates.queries, strict=True):
+        if quantity.read_known is None:
+            continue
+        sides = Bracket(np.full(number, -np.inf), np.full(number, np.inf))
+        for rows, known in batches:
+            with np.errstate(all="ignore"):
+                bracket = quantity.read_known(known, query[rows], symmetric=symmetric)
+            if bracket is not None:
+                sides.lower[rows], sides.upper[rows] = bracket
+        results[quantity.name] = sides
+    return results
+
+
+def _batches(found: Sequence[Found], swapped: bool) -> list[tuple[Array, OrientedCurve]]:
+    """Settings whose curves are of one class, as one curve of a batch; others one by one."""
+    alike: dict[object, list[int]] = {}
+    for row, each in enumerate(found):
+        if each.known is not None:
+            key = _kind(each.known) if each.known.batched else row
+            alike.setdefault(key, []).append(row)
+    batches = []
+    for rows in alike.values():
+        curves = [found[row].known for row in rows]
+        one = stacked(curves) if curves[0].batched else curves[0]  # type: ignore[union-attr]
+        batches.append((np.array(rows), OrientedCurve(one, swapped)))
+    return batches
+
+
+def _kind(known: object) -> tuple[type, ...]:
+    return (type(known), *(type(value) for value in vars(known).values()))
+
+
+@with_float64
+def read(curves: Sequence[Curve], question: Question) -> dict[str, Bracket]:
+    """Both sides of every quantity of a question, of one curve for each setting.
+
+    Args:
+        curves: in the order of the question's adjacency.
+        question: as for the engine, with one row for each curve, or single numbers.
+
+    Returns:
+        name → Bracket of arrays of shape (curves,).
+    """
+    kind, rates = question.kind, question.rates(len(curves))
+    found = [_numbers(curve, rates, i, kind) for i, curve in enumerate(curves)]
+    columns = {quantity.name: [row[quantity.name] for row in found] for quantity in kind.quantities}
+    return {
+        name: Bracket(
+            *(np.array([getattr(both, side) for both in column], float) for side in Bracket._fields)
+        )
+        for name, column in columns.items()
+    }
+
+
+def _numbers(curve: Curve, rates: Rates, row: int, kind: Kind) -> dict[str, Bracket]:
+    with np.errstate(all="ignore"):
+        return numbers(curve._replace(known=None), jax.tree.map(lambda a: a[row], rates), kind)

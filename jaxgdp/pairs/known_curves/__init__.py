@@ -1,0 +1,21 @@
+"""Trade-off curves of one use that are known in closed form, with certified sides: what a mechanism
+answers if it is asked for its ``known_curve``.
+"""
+
+from .base import KnownCurve, OrientedCurve, Rates, Tests, reciprocal
+from .finite import FiniteCurve
+from .gaussian import GaussianCurve
+from .laplace import LaplaceCurve
+from .sampled import SampledCurve
+
+__all__ = [
+    "FiniteCurve",
+    "GaussianCurve",
+    "KnownCurve",
+    "LaplaceCurve",
+    "OrientedCurve",
+    "Rates",
+    "SampledCurve",
+    "Tests",
+    "reciprocal",
+]
