@@ -11,7 +11,7 @@ from ...bracket import Bracket
 from ...mechanisms.composition import Groups
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Array, Bool, Int
-from ..certify import finite_laws, normal_curve
+from ..certify import closed_forms, finite_laws, normal_curve
 from ..certify.curve import Curve, gaussian_parts
 from ..certify.discrete_pairs import coarsened_pair, dominating_pair
 from ..certify.tilted_moments import Parts
@@ -130,8 +130,8 @@ def answer(groups: Groups, rows: Int[np.ndarray, " rows"], question: Question) -
             own, located = question.take(np.array([i]), number), ()
             for finer in ((1, 1), _FINER):
                 curve = _curve(groups, int(row), _reach(own, located), question.rtol, finer)
-                curves[i] = finite_laws.oriented(curve, question.adjacency)
-                for name, bracket in finite_laws.read([curves[i]], own).items():
+                curves[i] = closed_forms.oriented(curve, question.adjacency)
+                for name, bracket in closed_forms.read([curves[i]], own).items():
                     _narrow(results[name], i, bracket)
                 if _worst(results, own, i) <= 1.0:
                     break
