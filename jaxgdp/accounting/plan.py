@@ -58,9 +58,7 @@ class Plan(NamedTuple):
 
     @classmethod
     def blank(cls, shape: tuple[int, ...], components: int) -> Plan:
-        """A plan of the right shapes that plans nothing: what takes it compiles, and its results
-        mean nothing.
-        """
+        """A plan of the right shapes that plans nothing: what takes it only compiles."""
         each = ("scale", "centre", "reach_low", "reach_high", "end", "middle")
         return cls(
             **{name: np.ones(shape + (components,) * (name in each)) for name in cls._fields}

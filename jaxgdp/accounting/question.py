@@ -55,8 +55,7 @@ QuantitiesAsked: TypeAlias = tuple[tuple[Quantity, Any], ...]  # each with what 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What to compute for every setting; rates are numbers for all settings or arrays of shape
-    (settings,).
+    """What to compute for every setting; rates are numbers or arrays of shape (settings,).
 
     Attributes:
         rtol: relative width of the μ bracket.
@@ -90,9 +89,7 @@ class Question:
         )
 
     def _alike(self) -> tuple[int, ...]:
-        """For each quantity the first one that takes the same argument and is asked at the same
-        values of it.
-        """
+        """For each quantity the first one of the same argument, asked at the same values."""
 
         def same(one, other):
             return (

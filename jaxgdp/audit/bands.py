@@ -1,5 +1,4 @@
-"""How large a probability can be, given counts: at one threshold fixed beforehand, or at all
-thresholds at once.
+"""How large a probability can be, given counts: at one fixed threshold, or at all at once.
 
 One threshold: Clopper and Pearson's limit u(k), the probability at which at most k of n is as
 unlikely as the tail allowed.
@@ -41,8 +40,7 @@ _WIDE = 1.002  # how closely the local level is searched
 
 
 def clopper_pearson(count: ArrayLike, trials: ArrayLike, tail: float):
-    """Upper confidence limit of a probability: the p with Pr[Bin(n, p) ≤ k] = tail (Clopper and
-    Pearson 1934).
+    """Upper confidence limit: the p with Pr[Bin(n, p) ≤ k] = tail (Clopper and Pearson 1934).
 
     Args:
         count: k, whole numbers from 0 to n.
@@ -63,9 +61,7 @@ def clopper_pearson(count: ArrayLike, trials: ArrayLike, tail: float):
 
 
 def ranks(trials: int) -> np.ndarray:
-    """Order statistics that the band uses, fixed by n alone: every one near both ends, fewer
-    between.
-    """
+    """Order statistics of the band, fixed by n alone: all near both ends, fewer between."""
     n, found, rank = trials, [], 1
     spacing = _SPACING * max(1.0, np.sqrt(n / _MANY))
     while rank <= n:
@@ -77,8 +73,7 @@ def ranks(trials: int) -> np.ndarray:
 
 
 def coverage(limits: np.ndarray, at: np.ndarray, trials: int) -> float:
-    """Pr[U₍ᵢ₎ ≤ limit for every rank i], U₍ᵢ₎ the i-th smallest of n independent uniforms; from
-    below.
+    """Pr[U₍ᵢ₎ ≤ limit for every rank i], U₍ᵢ₎ the i-th of n sorted uniforms; from below.
 
     Args:
         limits: increasing, in (0, 1].
@@ -123,8 +118,7 @@ def coverage(limits: np.ndarray, at: np.ndarray, trials: int) -> float:
 
 @functools.lru_cache(maxsize=256)
 def local_level(trials: int, miss: float) -> float:
-    """λ: the tail of each Clopper-Pearson limit at which all of them together miss with probability
-    at most ``miss``.
+    """λ: the tail of each limit at which all together miss with probability at most ``miss``.
 
     Args:
         trials: n ≥ 1.
@@ -189,8 +183,7 @@ def simultaneous(trials: int, miss: float) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def one_by_one(trials: int, miss: float) -> np.ndarray:
-    """Clopper-Pearson limits by count, each on its own: for one threshold that was fixed before the
-    scores were seen.
+    """Clopper-Pearson limits by count, for one threshold fixed before the scores were seen.
 
     Args:
         trials: n ≥ 1.

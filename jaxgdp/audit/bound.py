@@ -8,8 +8,7 @@ LOWER, ESTIMATE = "lower bound", "estimate"
 
 
 class Bound(float):
-    """A float together with its meaning: ``print`` writes both, while arithmetic and formatting are
-    those of a float.
+    """A float with its meaning, which ``print`` writes; it computes and formats as a float.
 
     Attributes:
         quantity: what it is about, such as "mu".

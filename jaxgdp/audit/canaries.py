@@ -120,8 +120,7 @@ def loss_scores(loss: Callable, parameters: Any, canaries: Any):
 
 
 def gradient_scores(gradients: Callable, update: Any, parameters: Any, canaries: Any):
-    """Dot product of each canary's gradient with what an update did to the parameters, downhill
-    (Nasr et al. 2023).
+    """Dot product of each canary's gradient with an update, downhill (Nasr et al. 2023).
 
     Args:
         gradients: function (parameters, *batch) → (losses, per-example gradients), as from

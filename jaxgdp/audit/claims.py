@@ -41,8 +41,7 @@ class Claim:
     fpr_floor: float | None = None
 
     def tabulated(self, points: int = 200) -> Claim:
-        """The same claim, looked up in a table from then on: for hundreds of audits against one
-        certified curve.
+        """The same claim as a table: for hundreds of audits against one certified curve.
 
         Between two FPRs of the table the answer is that of the larger one, where the claim demands
         less: nothing is refuted that was not before.

@@ -124,8 +124,7 @@ def epsilon_star(
     components: int | str = 1,
     seed: int = 0,
 ):
-    """Epsilon* of a trained model (Negoescu et al. 2023, Definition 2): an estimate, of this model
-    only.
+    """Epsilon* of a trained model (Negoescu et al. 2023, Def. 2): an estimate, of it only.
 
     Args:
         member_losses: of training records, shape (..., n₁); leading axes are models (empirical
@@ -222,8 +221,7 @@ def epsilon_star_interval(
     components: int | str = 1,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Bootstrap interval of ε*: how much it would vary over samples of as many records, not where
-    the true ε* lies.
+    """Bootstrap interval of ε*: its variation over samples, not where the true ε* lies.
 
     Quantiles of ε* over records drawn again with replacement, each class by itself. As ε* is a
     maximum of noisy ratios, it and its resamples lie above the truth where classes differ little:

@@ -1,5 +1,4 @@
-"""Lower bounds on μ, ε(δ), the advantage and the trade-off curve of a mechanism from many of its
-runs, with confidence.
+"""Lower bounds on μ, ε(δ), advantage and trade-off curve from many runs, with confidence.
 
 Run the mechanism n₀ times without a record and n₁ times with it, and score each output; larger
 means more likely with. Guessing "with" at or above a threshold τ errs with probabilities α(τ) =
@@ -56,8 +55,7 @@ _RENAMED = {  # of limits, by their names before 0.3
 
 @dataclass(frozen=True)
 class Limits:
-    """Upper confidence limits of (FPR, FNR) at thresholds, and what follows; build it with
-    :func:`lower_bounds`.
+    """Upper confidence limits of (FPR, FNR) at thresholds; see :func:`lower_bounds`.
 
     All statements hold at once with the confidence, for the curve f of the order of data sets that
     was run and for every quantity of the mechanism that covers it.
@@ -135,8 +133,7 @@ class Limits:
         return self._bound(max(0.0, float(found)), f"delta(epsilon = {float(epsilon):g})")
 
     def fnr(self, fpr: ArrayLike) -> np.ndarray:
-        """The trade-off curve is at most this: the lower convex hull of the limits, (0, 1) and (1,
-        0).
+        """The trade-off curve is at most this: the lower hull of limits, (0, 1) and (1, 0).
 
         Args:
             fpr: α in [0, 1], any shape.
@@ -196,9 +193,7 @@ def _halves(number: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarr
 
 
 def _split(member: np.ndarray, nonmember: np.ndarray, seed: int):
-    """Scores that pick the threshold, and scores that are counted; the same places for every
-    model.
-    """
+    """Scores that pick the threshold, and scores that are counted, at the same places."""
     rng = np.random.default_rng(int(whole("seed + 1", seed + 1)) - 1)
     (a, b), (c, d) = _halves(member.shape[-1], rng), _halves(nonmember.shape[-1], rng)
     return member[..., a], nonmember[..., c], member[..., b], nonmember[..., d]
@@ -278,8 +273,7 @@ def mu_lower_bound(
     threshold: ArrayLike = THRESHOLD,
     seed: int = 0,
 ):
-    """Lower bound on μ from scores of runs with and without a record: max over τ of Φ⁻¹(1 − a(τ)) −
-    Φ⁻¹(b(τ)).
+    """Lower bound on μ from scores with and without a record: max Φ⁻¹(1 − a(τ)) − Φ⁻¹(b(τ)).
 
     a(τ), b(τ) are upper confidence limits of FPR and FNR of guessing "with" at or above τ (see
     :mod:`jaxgdp.audit.many_runs`).
@@ -396,8 +390,7 @@ def lower_bounds(
     threshold: ArrayLike = THRESHOLD,
     seed: int = 0,
 ) -> Limits:
-    """The limits of both error rates, from which μ, ε(δ), δ(ε), advantage and the trade-off curve
-    follow at once.
+    """The limits of both error rates, from which all the lower bounds follow at once.
 
     Args:
         member_scores: of one model, shape (n₁,).

@@ -1,6 +1,4 @@
-"""Gaussian mixtures fitted to transformed losses, and how well they fit (Negoescu et al. 2023,
-Appendix B).
-"""
+"""Gaussian mixtures fitted to transformed losses, and their fit (Negoescu et al. 2023)."""
 
 from __future__ import annotations
 
@@ -55,8 +53,7 @@ class Mixture(NamedTuple):
 
 
 def transformed(member_losses: ArrayLike, nonmember_losses: ArrayLike):
-    """The paper's transformation of losses: to [0, 1] by the pooled least and largest, plus 1, p =
-    e^{−·}, logit(p).
+    """The paper's transformation of losses: scaled to [0, 1], plus 1, p = e^{−·}, logit(p).
 
     Args:
         member_losses, nonmember_losses: shapes (n₁,) and (n₀,), finite.

@@ -76,8 +76,7 @@ def _tail(number: int, prob: float, at_least: np.ndarray | int):
 def one_run_p_value(
     num_canaries: int, num_guesses: int, num_correct: int, epsilon: float, delta: float = 0.0
 ) -> float:
-    """Bound on the probability that as many guesses are right under (ε, δ)-DP (Steinke et al. 2023,
-    Theorem 5.2).
+    """Bound on Pr[as many guesses are right] under (ε, δ)-DP (Steinke et al. 2023, Thm. 5.2).
 
     Args:
         num_canaries: m ≥ 1.
@@ -213,8 +212,7 @@ def _last(
 def one_run_mu(
     num_canaries: int, num_guesses: int, num_correct: int, confidence: float = 0.95
 ) -> Bound:
-    """Largest μ such that μ-GDP is refuted by the guesses of one run (Mahloujifar et al. 2024, with
-    f = f_μ).
+    """Largest μ such that one run's guesses refute μ-GDP (Mahloujifar et al. 2024, f = f_μ).
 
     Args:
         num_canaries: m ≥ 1, each put in or left out by its own fair coin.
@@ -245,8 +243,7 @@ def one_run_mu(
 
 
 def one_run_level(claim: Any, num_canaries: int, num_guesses: int, num_correct: int) -> float:
-    """Smallest level at which the guesses of one run refute a claim: a p-value under the claim's
-    own trade-off curve.
+    """Smallest level at which one run's guesses refute a claim: a p-value under its curve.
 
     Args:
         claim: a mechanism, a :class:`jaxgdp.TradeoffCurve`, μ, or (ε, δ). For a certified curve,

@@ -57,8 +57,7 @@ _compiled = Program(jax.vmap(_best, (0, 0, None, None)))
 
 
 def best(member: Array, nonmember: Array, of_fpr: Array, of_fnr: Array):
-    """Largest over thresholds and rows j of ``of_fpr[j][false positives] + of_fnr[j][false
-    negatives]``, and where.
+    """Largest over thresholds and rows j of of_fpr[j][FP] + of_fnr[j][FN], and where.
 
     Args:
         member, nonmember: scores, shapes (models, n₁) and (models, n₀).

@@ -84,9 +84,7 @@ class Verdict:
 
     @functools.cached_property
     def curve(self) -> tuple[np.ndarray, Bracket]:
-        """(FPRs, bracket of the FNRs that the claim allows), for figures: closer where the curve is
-        steep.
-        """
+        """(FPRs, bracket of the FNRs that the claim allows), for figures."""
         half = np.geomspace(1e-4, 0.5, _CURVE // 2)
         fprs = np.concatenate([[0.0], half, 1.0 - half[-2::-1], [1.0]])
         return fprs, self.stated.fnr(fprs)
@@ -203,8 +201,7 @@ def verdict(
 def one_run_verdict(
     claim: Any, scores: ArrayLike, included: ArrayLike, num_guesses: int, confidence: float = 0.95
 ) -> Verdict:
-    """Is a claim consistent with one run that had many canaries, each put in or left out by its own
-    fair coin?
+    """Is a claim consistent with one run of many canaries, each put in by a fair coin?
 
     Args:
         claim: as for :func:`verdict`.

@@ -1,6 +1,4 @@
-"""Calibration: the parameter that provably meets an accepted risk (Kulynych 2024, with certified
-brackets).
-"""
+"""Calibration: the parameter that provably meets an accepted risk (Kulynych 2024)."""
 
 from .black_box import BlackBox
 from .calibrate import calibrate

@@ -1,5 +1,4 @@
-"""A privacy profile that is only known as a function, ε ↦ δ(ε) or δ ↦ ε(δ) (Kulynych 2024, Appendix
-A).
+"""A privacy profile known only as a function, ε ↦ δ(ε) or δ ↦ ε(δ) (Kulynych 2024, Appendix A).
 
 At finitely many points the profile h(γ) = δ(log γ) is known; in between it lies below the chords,
 because it is convex. If the function is exact it also lies above every chord prolonged past its
@@ -220,8 +219,7 @@ class BlackBox:
         return above, Below(box if sound else None)
 
     def read(self, target: Target) -> Bracket:
-        """The target's own quantity: certified upper risk, and the least it can be if the function
-        is exact.
+        """The target's own quantity: certified upper risk, and its least if the function is exact.
 
         For ``Mu``, over error rates from the floor on, as :meth:`jaxgdp.TradeoffCurve.mu`
         has it: ∞ where no point of the profile bounds the other rate at the floor.
@@ -244,8 +242,7 @@ class BlackBox:
         return Bracket(low, high), float(at)
 
     def refine(self, target: Target, width: float) -> Bracket:
-        """Add points until the bracket of the target is as narrow as requested, relative in the
-        equivalent Gaussian μ.
+        """Add points until the target's bracket is as narrow as requested, relative in μ.
 
         Or until more points do not help: none comes nearer than 1e-5 relative to one that is known.
 

@@ -77,8 +77,7 @@ def calibrate(
     progress: Callable[[int], object] | bool | None = None,
     client: Client | str | None = None,
 ) -> Calibration:
-    """The smallest noise, or the largest number of steps or sampling rate, that provably meets a
-    privacy target.
+    """The smallest noise, or most steps or sampling rate, that provably meets a privacy target.
 
     The safe side of the certified bracket meets the target at ``value``; at ``rejected``, at most
     one step of ``rtol`` towards less privacy, it does not (Kulynych 2024, Eq. 9, with brackets in

@@ -58,9 +58,7 @@ def common_scale(mechanism: Any):
 
 
 def gaussian_mu(mechanism: Any):
-    """μ = √(Σ T/σ²) of a composition of nothing but Gaussian mechanisms, at scale 1; None of any
-    other.
-    """
+    """μ = √(Σ T/σ²) of a composition of Gaussian mechanisms alone, at scale 1; else None."""
     composition = as_composition(mechanism)
     if not all(isinstance(part, Gaussian) for part in composition.mechanisms):
         return None

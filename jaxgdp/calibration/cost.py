@@ -38,8 +38,7 @@ class AdvantageCost:
 
 
 def standard_epsilon(advantage: ArrayLike, delta: Any = DELTA):
-    """ε* such that (ε*, δ*)-DP bounds the advantage by η: e^ε* = (1 + η − 2δ*)/(1 − η) (Kulynych
-    2024, Eq. 30).
+    """ε* with which (ε*, δ*)-DP bounds the advantage by η: e^ε* = (1 + η − 2δ*)/(1 − η).
 
     From η = (e^ε − 1 + 2δ)/(e^ε + 1) (Eq. 8, Kairouz et al. 2015).
 

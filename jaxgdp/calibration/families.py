@@ -42,9 +42,7 @@ class Unknown:
         return self.sign * np.log(value)
 
     def less_private(self, value: np.ndarray, tolerance: float):
-        """One tolerance step towards less privacy, at least 1 for whole numbers; not beyond the
-        range searched.
-        """
+        """One tolerance step towards less privacy, at least 1 for whole numbers; in range."""
         if self.whole:
             return np.minimum(value + np.maximum(np.floor(value * tolerance), 1.0), self.high)
         moved = value * (1.0 + tolerance) if self.sign < 0 else value / (1.0 + tolerance)
@@ -114,8 +112,7 @@ ALLOCATED_NOISE = Unknown(
 
 
 class Epochs:
-    """Epochs of DP-SGD whose batches a sampler of ``jaxgdp.samplers`` draws, with the noise
-    unknown.
+    """Epochs of DP-SGD with batches by a sampler of ``jaxgdp.samplers``, the noise unknown.
 
     Args:
         sampler: by name. shape: of the batch of calibrations. known: "num_steps" of one epoch and

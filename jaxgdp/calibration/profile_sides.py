@@ -24,9 +24,7 @@ _UP, _DOWN = 1.0 + 8.0 * SPACING, 1.0 - 8.0 * SPACING  # a few roundings of posi
 
 
 class Box(NamedTuple):
-    """Points (g, δ), each known to lie between two corners; arrays of one length, by increasing
-    g.
-    """
+    """Points (g, δ), each between two known corners; arrays of one length, by increasing g."""
 
     low_g: np.ndarray
     high_g: np.ndarray
@@ -52,9 +50,7 @@ def mirrored(box: Box) -> Box:
 
 
 def _hull(g: Any, value: np.ndarray):
-    """Indices of the lower convex hull of points in order; as computed, but any choice of points is
-    a sound one.
-    """
+    """Indices of the lower convex hull of points in order; any choice of points is sound."""
     kept: list[int] = []
     for i in range(len(g)):
         while len(kept) >= 2:
@@ -107,9 +103,7 @@ class Above:
         return np.where(k == len(self.g), self.value[-1], np.minimum(value, self.value[left]))[()]
 
     def g_of(self, delta: float) -> float:
-        """The g from which on h is at most δ: 0 where it always is for γ ≥ 1, ∞ where no point
-        implies that.
-        """
+        """The g from which on h is at most δ: 0 where it is for γ ≥ 1, ∞ where none is known."""
         below = np.flatnonzero(self.value <= delta)
         if len(below) == 0:
             return np.inf

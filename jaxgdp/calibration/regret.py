@@ -1,6 +1,4 @@
-"""Calibration of the regret, which does not fall steadily with the noise: a scan from the safe end,
-then a search.
-"""
+"""Calibration of the regret, which does not fall steadily: a scan, then a search."""
 
 from __future__ import annotations
 

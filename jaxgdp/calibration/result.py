@@ -117,9 +117,7 @@ class Calibration:
 
     @property
     def proved_tight(self) -> Array:
-        """Whether an attack breaks the target at ``rejected``: if so, no accountant could certify
-        ``rejected``.
-        """
+        """Whether an attack breaks the target at ``rejected``: no accountant could certify it."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.target.violates(self.rejected_achieved))
 

@@ -32,9 +32,7 @@ def _sinh(y: Any):
 
 
 def _nodes(groups: tuple[tuple[Any, Array], ...]):
-    """(loss, log weight, count) of the single-step quadratures of each group (unbatched); weights
-    sum to one.
-    """
+    """(loss, log weight, count) of single-step quadratures of each group; weights sum to one."""
 
     def one(mechanism: Any, count: Any):
         loss, log_weight = mechanism.loss_nodes(_DEPTH)
@@ -100,8 +98,7 @@ def _program(groups: tuple[tuple[Any, Array], ...], goal: Any, *, by_threshold: 
 
 @with_float64
 def approximate_mu(groups: tuple[tuple[Any, Array], ...], goal: Any, by_threshold: bool):
-    """μ of the Gaussian curve through one point of each of a batch of curves, approximately; NaN
-    where it fails.
+    """μ of the Gaussian curve through a point of each curve, approximately; NaN if it fails.
 
     Args:
         groups: ``Composition.stacked()`` with leaves of shape (settings, components).

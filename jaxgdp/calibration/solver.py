@@ -1,5 +1,4 @@
-"""The batched root search: every unfinished calibration advances in the same call of the
-accountant.
+"""The batched root search: every unfinished calibration advances in the accountant's same call.
 
 A calibration keeps a value that meets its target and one that does not, and stops when they are one
 tolerance step apart. The search runs on log-log axes, where the μ of the Gaussian curve that just
@@ -144,9 +143,7 @@ class Solver:
         return target.read(bracket), np.asarray(found.status[target.quantity])
 
     def gaps(self, rows: np.ndarray, own: Bracket):
-        """log of the safe side's equivalent μ over that of the goal: positive where the target is
-        not met.
-        """
+        """log of the safe side's equivalent μ over the goal's: positive where it is not met."""
         target = self.target.take(rows)
         return _log_ratio(
             target.equivalent_mu(_safe(own, target)), target.equivalent_mu(target.goal)
@@ -290,9 +287,7 @@ class Solver:
         return self.result()
 
     def narrow(self, rows: np.ndarray, progress: Any = lambda done: None):
-        """Go on from what is known of some rows until they are closed or at an end of their
-        range.
-        """
+        """Go on from what is known of some rows until they are closed or at an end."""
         for round_number in range(1, MAX_ROUNDS):
             every, none = self.ended()
             done = (self.closed() | every | none)[rows]

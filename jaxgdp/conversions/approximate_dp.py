@@ -1,6 +1,4 @@
-"""Implications of a single (ε, δ)-DP guarantee: a trade-off curve, an advantage, and no finite μ
-unless δ = 0.
-"""
+"""Implications of one (ε, δ)-DP guarantee: a curve, an advantage, no finite μ unless δ = 0."""
 
 from __future__ import annotations
 
@@ -91,8 +89,7 @@ def advantage_from_approximate_dp(*, epsilon: ArrayLike, delta: ArrayLike) -> Ar
 
 @keywords_only
 def mu_from_approximate_dp(*, epsilon: ArrayLike, delta: ArrayLike) -> Array:
-    """μ that an (ε, δ)-DP guarantee implies: −2Φ⁻¹(1/(e^ε + 1)) for δ = 0, else ∞ (Gomez 2025,
-    Propositions 6.1 and 6.2).
+    """μ that (ε, δ)-DP implies: −2Φ⁻¹(1/(e^ε + 1)) for δ = 0, else ∞ (Gomez 2025, Prop. 6.1, 6.2).
 
     With δ > 0 some (ε, δ)-DP mechanism reveals a record for certain with probability δ, which no
     finite μ allows. The μ of a Gaussian mechanism calibrated to (ε, δ) is another question:

@@ -1,6 +1,4 @@
-"""Search over Rényi orders. Every order gives a valid bound, so the search decides only how tight
-the result is.
-"""
+"""Search over Rényi orders: every order is valid, so it decides the tightness alone."""
 
 from __future__ import annotations
 

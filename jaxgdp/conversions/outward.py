@@ -1,6 +1,4 @@
-"""Rounding towards the safe side: closed forms whose last digits must not err towards less risk
-than there is.
-"""
+"""Rounding towards the safe side, so that no closed form errs towards less risk."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ def one_minus(x: np.ndarray):
 
 
 def up(value: Any, roundings: float = 4.0):
-    """A value ≥ 0 of so many roundings, from above; what underflows is the smallest normal double,
-    0 stays 0.
-    """
+    """A value ≥ 0 of so many roundings, from above, a normal double at least; 0 stays 0."""
     with np.errstate(over="ignore"):
         return np.where(value > 0.0, np.maximum(value * (1.0 + roundings * UNIT), SMALLEST), 0.0)
 

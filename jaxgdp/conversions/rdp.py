@@ -43,9 +43,7 @@ def _curve(orders: ArrayLike, rho: Any):
 
 
 def _at_zero(t: Any, rho: Any):
-    """f(0): 1 from orders t ≥ 1; below, where a record may be revealed for certain, the two closed
-    forms.
-    """
+    """f(0): 1 from orders t ≥ 1; below, the two closed forms."""
     with np.errstate(invalid="ignore"):
         share = np.where(t < 1.0, (1.0 - t) / t, 0.0)
         least = np.minimum(rho * share, rho)
@@ -56,8 +54,7 @@ def _at_zero(t: Any, rho: Any):
 @renamed_arguments(alpha="fpr")
 @keywords_only
 def beta_from_rdp(*, fpr: ArrayLike, orders: ArrayLike, rho: ArrayLike) -> Array:
-    """Trade-off curve implied by Rényi DP: the least FNR at FPR α with D_t ≤ ρ(t) at every order,
-    both ways round.
+    """Trade-off curve implied by Rényi DP: the least FNR with D_t ≤ ρ(t) at all t, both ways.
 
     (1 − β)^t·α^{1−t} + β^t·(1 − α)^{1−t} ≤ e^{(t−1)ρ(t)} and the same with α and β exchanged (Gomez
     2025, Section A.6; Balle et al. 2020; Asoodeh et al. 2021); Kullback-Leibler at t = 1; reversed
@@ -188,8 +185,7 @@ def delta_from_rdp(*, epsilon: ArrayLike, orders: ArrayLike, rho: ArrayLike) -> 
 
 @keywords_only
 def epsilon_from_rdp(*, delta: ArrayLike, orders: ArrayLike, rho: ArrayLike) -> Array:
-    """ε(δ) from Rényi DP: the least over orders t > 1 of ρ(t) + log(1 − 1/t) − (log δ + log t)/(t −
-    1).
+    """ε(δ) from Rényi DP: least of ρ(t) + log(1 − 1/t) − (log δ + log t)/(t − 1) over t > 1.
 
     Canonne, Kamath & Steinke 2020, Proposition 12; Balle et al. 2020.
 

@@ -1,5 +1,4 @@
-"""Rényi divergence between two coin flips, from below, and the error rates a bound on it leaves an
-attacker.
+"""Rényi divergence between two coin flips, from below, and error rates that a bound on it leaves.
 
 A test turns both output distributions into coin flips, heads with probability α under P and 1 − β
 under Q, and cannot raise the divergence. So a bound ρ on D_t leaves (α, β) with D_t ≤ ρ in both
@@ -74,8 +73,7 @@ def divergence_from_below(s: Any, weights: Any, others: Any, losses: Any):
 
 
 def fnr_margin(alpha: Any, y: Any, s: Any, rho: Any, *, reverse: bool):
-    """How far D_{1+s} exceeds ρ at FPR α and β = (1 − α)/(1 + e^{−y}): positive only where (α, β)
-    is ruled out.
+    """How far D_{1+s} exceeds ρ at α and β = (1 − α)/(1 + e^{−y}): positive if ruled out.
 
     In y both β and the advantage 1 − α − β are accurate however small. The order of the two is Q‖P
     or (``reverse``) P‖Q; s may be ∞."""
@@ -107,9 +105,7 @@ def advantage_margin(y: Any, s: Any, rho: Any):
 
 
 def last_ruled_out(margin: Callable[..., Any], lowest: float, shape: tuple[int, ...]):
-    """The largest y, to within bisection, that ``margin`` rules out; −∞ if it does not rule out
-    ``lowest``.
-    """
+    """The largest y, by bisection, that ``margin`` rules out; −∞ if not ``lowest``."""
     low, high = np.full(shape, lowest), np.full(shape, HIGHEST)
     never = ~(margin(low) > 0.0)
     for _ in range(_HALVINGS):

@@ -195,8 +195,7 @@ def simple_epsilon_from_zcdp(*, delta: ArrayLike, rho: ArrayLike) -> Array:
 
 @keywords_only
 def simple_delta_from_zcdp(*, epsilon: ArrayLike, rho: ArrayLike) -> Array:
-    """δ = e^{−(ε−ρ)²/(4ρ)} for ε ≥ ρ, else 1: the inverse of :func:`simple_epsilon_from_zcdp` (Bun
-    & Steinke 2016).
+    """δ = e^{−(ε−ρ)²/(4ρ)} for ε ≥ ρ, else 1: inverts :func:`simple_epsilon_from_zcdp`.
 
     Args:
         epsilon: ε ≥ 0 in nats.

@@ -130,8 +130,7 @@ def noise_multiplier(
     lattice: LatticeChoice | None = None,
     between: tuple[float, float] = (0.1, 1e4),
 ) -> Array:
-    """Noise multiplier of DP-SGD at which the safe side of a quantity equals ``goal``; traced and
-    differentiable.
+    """Noise of DP-SGD at which the safe side of a quantity equals ``goal``; differentiable.
 
     With g(σ, p, T, at) the quantity, ∂σ = (∂goal − ∂g)/∂_σ g (implicit function theorem).
     :func:`jaxgdp.calibrate` finds the same noise on the host, for any target, with a certificate;

@@ -1,6 +1,4 @@
-"""One compiled program from the parameters of a setting to a certified number and its
-derivative.
-"""
+"""One program from the parameters of a setting to a certified number and its derivative."""
 
 from __future__ import annotations
 
@@ -145,9 +143,7 @@ def _compiled_halves(
 
 
 def _halves(groups: Groups, rates: Rates, form: Form, bare: bool) -> tuple[PyTree, ...]:
-    """Plans and vertices of both sides (see ``half_curve``): by NumPy where all is known, else by a
-    program.
-    """
+    """Plans and vertices of both sides (see ``half_curve``): by NumPy if known, or compiled."""
     form = form._replace(name="", adjacency=Adjacency.ADD_REMOVE)
     if _traced(groups, rates):
         tables = _grids(form.chosen)[1]
@@ -316,9 +312,7 @@ def _known(*trees: PyTree) -> Any:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def number(form: Form, groups: Groups, rates: Rates) -> Bracket:
-    """One certified number of one setting; both sides of the bracket have the derivative of the
-    number itself.
-    """
+    """One certified number of one setting; both sides have the derivative of the number."""
     groups, rates = _known(groups, rates)
     form = _with_lattice(form, groups, rates)
     with np.errstate(all="ignore"):
@@ -348,16 +342,12 @@ def _number_jvp(
 
 
 def default(groups: Groups) -> LatticeChoice:
-    """The lattice where none can be chosen: a dense one, on which atoms keep their places, if there
-    are any.
-    """
+    """The lattice where none can be chosen: a dense one, on which atoms keep their places."""
     return WITH_ATOMS if any(mechanism.atomic for mechanism, _ in groups) else DEFAULT
 
 
 def _with_lattice(form: Form, groups: Groups, rates: Rates) -> Form:
-    """The form with a lattice: chosen for the setting where its parameters are known, else the
-    default one.
-    """
+    """The form with a lattice: for the setting where its parameters are known, or default."""
     lattice = form.lattice
     if lattice is None and _traced(groups, rates):
         lattice = default(groups)
@@ -384,9 +374,7 @@ def settled(
     adjacency: Adjacency,
     deepest: Array | float | None,
 ) -> list[LatticeChoice]:
-    """The lattice on which each setting of a flat batch reached its accuracy, or came nearest to
-    it.
-    """
+    """The lattice on which each setting of a flat batch was accurate, or nearest to it."""
     return engine.answer(
         groups,
         Question(_FINER * rtol, fpr_floor, adjacency, ((registry.named("mu"), None),), deepest),

@@ -153,8 +153,7 @@ def _common(groups: Any, rates: Rates, form: Form) -> LatticeChoice:
 
 
 def _finest(lattices: list[LatticeChoice]) -> LatticeChoice:
-    """One that serves settings of all these: the one with most vertices, with the reach and the
-    pieces of the widest.
+    """One that serves settings of all these: most vertices, widest reach and pieces.
 
     A dense lattice serves settings of few steps and of many; a sparse one only many.
     """
@@ -304,8 +303,7 @@ def epsilon(
     rtol: float = options.RTOL,
     lattice: LatticeChoice | None = None,
 ) -> Bracket:
-    """ε(δ) in nats, traced and differentiable; δ in (0, 1), other arguments as in :func:`mu`.
-    Report the upper side.
+    """ε(δ) in nats, differentiable; δ in (0, 1), others as in :func:`mu`. Report the upper side.
 
     ∂ε = ∂δ(ε)/(e^ε·α) at fixed δ, with α the FPR of the threshold ε (implicit function theorem).
     """
@@ -321,8 +319,7 @@ def delta(
     rtol: float = options.RTOL,
     lattice: LatticeChoice | None = None,
 ) -> Bracket:
-    """δ(ε), traced and differentiable; ε ≥ 0 in nats, other arguments as in :func:`mu`. Report the
-    upper side.
+    """δ(ε), differentiable; ε ≥ 0 in nats, others as in :func:`mu`. Report the upper side.
 
     ``fpr_floor`` sets how far out the curve is computed: beyond it δ(ε) is bounded by its value
     there.
@@ -375,9 +372,7 @@ def log_tpr(
     rtol: float = options.RTOL,
     lattice: LatticeChoice | None = None,
 ) -> Bracket:
-    """log TPR at an FPR, traced and differentiable; arguments as in :func:`tpr`. Report the upper
-    side.
-    """
+    """log TPR at an FPR, differentiable; arguments as in :func:`tpr`. Report the upper side."""
     return quantity("log_tpr", mechanism, fpr, adjacency=adjacency, rtol=rtol, lattice=lattice)
 
 

@@ -108,9 +108,7 @@ class Mechanism:
                 warn(f"{cls.__name__}.{old}", f"{cls.__name__}.{new}")
 
     def parameter_shapes(self) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
-        """By field: the shape that broadcasts, and the trailing shape that belongs to one
-        mechanism.
-        """
+        """By field: the shape that broadcasts, and the trailing shape of one mechanism."""
         shapes = {}
         for field in dataclasses.fields(cast(Any, self)):
             shape = np.shape(getattr(self, field.name))
@@ -162,9 +160,7 @@ class Mechanism:
         return [(self, count)]
 
     def collapse_gaussians(self, count: Array, into: float) -> tuple[Mechanism, Array]:
-        """Replace ``count`` uses by ``into`` uses of another mechanism where that is exact: here it
-        is not.
-        """
+        """Replace ``count`` uses by ``into`` uses of another where that is exact: not here."""
         return self, count
 
     def lower_bound_member(self) -> Mechanism:
@@ -221,9 +217,7 @@ class Mechanism:
         raise NotImplementedError
 
     def gaussian_precision(self) -> Array:
-        """1/σ² where the loss has the cumulants of a Gaussian one (closed form), else 0; for
-        steering only.
-        """
+        """1/σ² where the loss has a Gaussian's cumulants, else 0; for steering only."""
         return xp.zeros(())
 
     def gaussian_part_precision(self) -> Array:
@@ -233,9 +227,7 @@ class Mechanism:
         return xp.zeros(())
 
     def tail_precision(self) -> Array:
-        """Square of a Gaussian-DP parameter that bounds one use at every FPR; ∞ with mass at +∞ or
-        −∞.
-        """
+        """Square of a GDP parameter that bounds one use at every FPR; ∞ with mass at ±∞."""
         raise NotImplementedError
 
     def limit_precision(self) -> Array:

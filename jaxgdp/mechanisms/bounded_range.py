@@ -155,8 +155,7 @@ def _pair(epsilon: float, uses: int):
 
 @functools.lru_cache(maxsize=64)
 def _profiles(epsilon: float, uses: int):
-    """(ε_i, δ_i) on a lattice ε_i ≥ 0 that bound the profiles of 1, …, ``uses`` adaptive uses from
-    above.
+    """(ε_i, δ_i), ε_i ≥ 0, that bound the profiles of 1, …, ``uses`` adaptive uses from above.
 
     h_k(γ) = max over t of p_t·h_{k−1}(γe^{−t}) + (1 − q_t)·e^{t−ε}·h_{k−1}(γe^{ε−t}), with p_t =
     e^t·q_t, from h_0(γ) = (1 − γ)₊: the mechanisms are chosen adaptively by an adversary, and for
@@ -201,8 +200,6 @@ def _profiles(epsilon: float, uses: int):
 
 
 def _chords(g: np.ndarray, h: np.ndarray, upper: np.ndarray):
-    """Left end of the lattice cells below points ``upper``, how steeply h falls over them, and h at
-    that end.
-    """
+    """Left end of lattice cells below points ``upper``, how h falls over them, h there."""
     low = g[upper - 1]
     return low, (h[upper - 1] - h[upper]) / (g[upper] - low), h[upper - 1]

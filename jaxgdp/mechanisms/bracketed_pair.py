@@ -1,6 +1,4 @@
-"""A mechanism known from two tables: a pair that dominates it and one that an attack on it
-achieves.
-"""
+"""A mechanism known from two tables: a pair that dominates, and one that an attack achieves."""
 
 from __future__ import annotations
 
@@ -61,8 +59,7 @@ class AttackPair(Mechanism):
 @pytree
 @dataclass(frozen=True)
 class BracketedPair(Mechanism):
-    """Atoms of a pair that dominates a mechanism, and of one that an attack on it achieves; not
-    checked.
+    """Atoms of a pair that dominates, and of one that an attack achieves; not checked.
 
     Attributes:
         loss, log_p: increasing losses and log P-masses of the dominating pair, log_q = log_p +
@@ -98,8 +95,7 @@ class BracketedPair(Mechanism):
 
     @classmethod
     def build(cls, above: np.ndarray, below: np.ndarray, precision: Array | float) -> BracketedPair:
-        """Object arrays of tables from above and from below, of one shape, and an array of μ² of
-        one use.
+        """Object arrays of tables from above and below, of one shape, and μ² of one use.
 
         A table from below may be ``None``: then the lower side is that of no attack.
         """
@@ -149,9 +145,7 @@ class BracketedPair(Mechanism):
         return self.precision
 
     def cells(self, ell: Array, end: Array | float) -> Cells:
-        """Masses of the atoms of the dominating pair by cell, with the mass at both infinities
-        (unbatched).
-        """
+        """Masses of the dominating pair's atoms by cell, with the mass at both infinities."""
         infinity = {"log_p_minus": self.log_p_minus, "log_q_plus": self.log_q_plus}
         return _atom_cells(
             self.loss, self.log_p, self.log_p + self.loss, ell, end, self.uncertain, **infinity
@@ -161,9 +155,7 @@ class BracketedPair(Mechanism):
 @pytree
 @dataclass(frozen=True)
 class OpenPair(BracketedPair):
-    """The same, where the two tables are of different mechanisms, so that no lattice brings the
-    sides together.
-    """
+    """The same where the tables are of different mechanisms: no lattice joins the sides."""
 
     tight: ClassVar[bool] = False
 

@@ -50,8 +50,7 @@ class Composition:
         return np.broadcast_shapes(*shapes)
 
     def stacked(self) -> Groups:
-        """Mechanisms of one kind side by side: ((mechanism, counts), …) with leaves of shape
-        ``shape + (number,)``.
+        """Mechanisms of one kind side by side: ((mechanism, counts), …), shape + (number,).
 
         Array-valued fields keep their trailing axes behind that; one kind is one class with equal
         trailing axes. Equal mechanisms are one, used as often as all of them.
@@ -106,8 +105,7 @@ class Composition:
         )
 
     def replace_one(self) -> Composition:
-        """The composition under replacing one record: every part's own pair for that (see each
-        mechanism).
+        """The composition under replacing one record: every part's own pair for that.
 
         Raises:
             ValueError: a part has no sound one; names it.
@@ -195,8 +193,7 @@ def compose(mechanisms: Iterable) -> Composition:
 def dpsgd(
     noise_multiplier: ArrayLike, sampling_prob: ArrayLike, num_steps: ArrayLike
 ) -> Composition:
-    """DP-SGD with Poisson sampling: T steps of the subsampled Gaussian mechanism (Abadi et al.
-    2016).
+    """DP-SGD with Poisson sampling: T steps of the subsampled Gaussian (Abadi et al. 2016).
 
     Args:
         noise_multiplier: σ > 0, any shape.

@@ -57,8 +57,7 @@ _EDGE = _edge_coefficients()
 @pytree
 @dataclass(frozen=True)
 class DiscreteGaussian(Mechanism):
-    """Noise on the integers with mass proportional to e^{−k²/(2σ²)}, on an integer query (Canonne
-    et al. 2020).
+    """Noise on the integers with mass ∝ e^{−k²/(2σ²)}, on an integer query (Canonne et al. 2020).
 
     The pair is N_Z(0, σ²) against N_Z(s, σ²), with privacy loss (2ks − s²)/(2σ²) at the integer k:
     atoms s/σ² apart.
@@ -134,9 +133,7 @@ class DiscreteGaussian(Mechanism):
         )
 
     def loss_nodes(self, depth: Array | float):
-        """Integers around the centre where σ is small, else the nodes of the Gaussian with the same
-        cumulants.
-        """
+        """Integers around the centre where σ is small, else nodes of a Gaussian."""
         tail = xp.sqrt(2.0 * depth)
         low, high = -tail - 1.0, tail + self.sensitivity / self.sigma
         step = (high - low) / (_NODES - 1)
@@ -152,9 +149,7 @@ class DiscreteGaussian(Mechanism):
         return xp.where(self.sigma >= _GAUSSIAN, (self.sensitivity / self.sigma) ** 2, 0.0)
 
     def tail_precision(self):
-        """μ² of one use: (z_m + z_{s+1−m})² with m = ⌊s/2⌋ + 1, rounded up by no more than 1e-13
-        relative.
-        """
+        """μ² of one use: (z_m + z_{s+1−m})², m = ⌊s/2⌋ + 1, up by no more than 1e-13 relative."""
         middle = xp.floor(0.5 * self.sensitivity) + 1.0
         return square_above(
             self._quantile(middle) + self._quantile(self.sensitivity + 1.0 - middle)
@@ -190,8 +185,7 @@ class DiscreteGaussian(Mechanism):
         return DiscreteGaussian(self.sigma, 2 * np.asarray(self.sensitivity))
 
     def cells(self, ell: Array, end: Array | float) -> Cells:
-        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares
-        (unbatched).
+        """Exact masses of the cells between points ``ell``, and connect-the-dots shares.
 
         If σ is small, they come from the list of all integers that carry mass; else from sums over
         the integers of each cell."""
@@ -302,9 +296,7 @@ class DiscreteGaussian(Mechanism):
 
 
 def _sum(start: Array, number: Array, sigma: Array):
-    """Σ e^{−((start + i)² − start²)/(2σ²)} over 0 ≤ i < min(number, 16), each term from the one
-    before.
-    """
+    """Σ e^{−((start + i)² − start²)/(2σ²)} over 0 ≤ i < min(number, 16), term by term."""
     ratio = xp.exp(-(xp.maximum(start, -2.0 * _TERMS) + 0.5) / sigma**2)
     fall = xp.exp(-1.0 / sigma**2)
     term, total = xp.ones_like(start), xp.ones_like(start)
@@ -332,9 +324,7 @@ def _edge(u: Array, sigma: Array, coefficients: Array):
 
 
 def _narrow(width: Array, m: Array, edge: Array):
-    """Mass of narrow cells of middle m over e^{−m²/2}: the Hermite series, and what both edges
-    add.
-    """
+    """Mass of narrow cells of middle m over e^{−m²/2}: Hermite series, and both edges."""
     z = 0.125 * width * width
     fall = 1.0 - z * (1.0 - z * (1 / 2 - z * (1 / 6 - z * (1 / 24 - z / 120))))
     rise = xp.exp(xp.minimum(0.5 * width * m, 1.0))

@@ -7,8 +7,7 @@ from . import Composition
 
 
 def dominating(mechanism: Composition, adjacency: str) -> tuple[Composition, Adjacency]:
-    """The composition whose pair belongs to the adjacency, and the order or orders in which to take
-    it.
+    """The composition whose pair belongs to the adjacency, and the orders in which to take it.
 
     Raises:
         ValueError: the adjacency is unknown, or "replace_one" where no sound pair is known; names

@@ -1,6 +1,4 @@
-"""A pair of laws on finitely many privacy losses: the form in which compositions stack tables given
-by users.
-"""
+"""A pair on finitely many losses: the form in which compositions stack users' tables."""
 
 from __future__ import annotations
 

@@ -20,8 +20,7 @@ _EXCESS = 1e-9  # how far above one a density may integrate
 @pytree
 @dataclass(frozen=True)
 class FromDensities(Mechanism):
-    """A mechanism with a real output, from its log densities without and with the record on a grid
-    of outputs.
+    """A mechanism with a real output, from log densities without and with the record on a grid.
 
     Between neighbouring grid points the log densities are straight lines: that is the definition of
     the mechanism, and the privacy loss log q − log p is a straight line there too. If a log density
@@ -142,9 +141,7 @@ def _log_density(name: str, value: ArrayLike) -> np.ndarray:
 
 
 def log_masses(x: Array, log_density: Array):
-    """log of the integrals over the intervals of a grid, −∞ where the density is zero at either
-    end.
-    """
+    """log of the integrals over a grid's intervals, −∞ where the density is 0 at an end."""
     ends = log_density[..., :-1], log_density[..., 1:]
     live = (np.diff(x) > 0.0) & np.isfinite(ends[0]) & np.isfinite(ends[1])
     low, high = (np.where(live, end, 0.0) for end in ends)

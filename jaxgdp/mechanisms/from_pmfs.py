@@ -20,8 +20,7 @@ _SUM = 1e-9  # how far from one a sum may be
 @pytree
 @dataclass(frozen=True)
 class FromPMFs(Mechanism):
-    """A mechanism with finitely many outputs, from the probabilities of each without and with the
-    record.
+    """A mechanism with finitely many outputs, from probabilities without and with the record.
 
     The privacy loss of output o is log(q_o/p_o): the table is a *privacy loss distribution*.
     Outputs that are possible only under Q have loss +∞, those possible only under P loss −∞. This

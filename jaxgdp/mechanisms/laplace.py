@@ -92,8 +92,7 @@ class Laplace(Mechanism):
         return 1.0 / self.scale
 
     def cells(self, ell: Array, end: Array | float) -> Cells:
-        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares
-        (unbatched).
+        """Exact masses of the cells between points ``ell``, and connect-the-dots shares.
 
         A stretch (a, c] between −L and L has P-mass ½·e^{−(a + L)/2}·(1 − e^{−(c − a)/2}) and
         Q-mass e^{(a + c)/2} times that, so both it and the atoms count as atoms, at (a + c)/2 and

@@ -1,6 +1,4 @@
-"""A pair whose privacy loss is a straight line in the output, interval by interval, with log-linear
-densities.
-"""
+"""A pair whose privacy loss is a line in the output by intervals, of log-linear densities."""
 
 from __future__ import annotations
 
@@ -40,8 +38,7 @@ def log_sinhc(z: Array, xp: Any = xp):
 @pytree
 @dataclass(frozen=True)
 class PiecewisePair(Mechanism):
-    """Stretches of the loss with exponential densities in chains without overlap, and atoms; not
-    checked.
+    """Stretches of the loss with exponential densities in disjoint chains, and atoms.
 
     Attributes:
         low, high: ends of each stretch, increasing along the last axis, shape (…, chains,
@@ -81,8 +78,7 @@ class PiecewisePair(Mechanism):
         log_p_minus: Array,
         log_q_plus: Array,
     ) -> PiecewisePair:
-        """Sort intervals (arrays of shape (…, intervals)) into chains of increasing loss, and flat
-        ones into atoms.
+        """Sort intervals (…, intervals) into chains of increasing loss, flat ones into atoms.
 
         Args:
             first, last: loss at the two ends of each interval.

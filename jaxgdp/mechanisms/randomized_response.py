@@ -24,8 +24,7 @@ _LEAST = 1e-9  # a loss below this is planned for as if it were this large
 @pytree
 @dataclass(frozen=True)
 class RandomizedResponse(Mechanism):
-    """Report one's category with probability e^ε/(e^ε + k − 1), any other one with 1/(e^ε + k − 1)
-    (Warner 1965).
+    """Report one's category with probability e^ε/(e^ε + k − 1), else another (Warner 1965).
 
     The pair is the reports of two different true categories. Merging outputs of equal loss leaves
     three atoms: −ε, 0 and ε with P-masses e^ε, k − 2 and 1, over e^ε + k − 1. Replacing a record is

@@ -75,8 +75,7 @@ class Slices(Mechanism):
 def log_below(
     threshold: Array, noise_multiplier: Array | float, num_batches: Array | float, mean: float
 ):
-    """log of the probability that all T noisy sums are below a threshold C: log Φ((C − m)/σ) + (T −
-    1)·log Φ(C/σ).
+    """log Pr[all T noisy sums are below C]: log Φ((C − m)/σ) + (T − 1)·log Φ(C/σ).
 
     Args:
         threshold: C, any shape.
@@ -129,9 +128,7 @@ def _slices(noise_multiplier: float, num_batches: float, means: tuple[float, flo
 
 
 def _where(log_cdf: Callable, depth: float, means: tuple[float, float], sigma: float) -> float:
-    """The threshold with a lower tail of e^{depth}, or an upper one of e^{−depth} for a positive
-    depth.
-    """
+    """The threshold with a lower tail of e^{depth}, or for depth > 0 an upper of e^{−depth}."""
     low, high = -100.0 * sigma, max(means) + 100.0 * sigma
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)

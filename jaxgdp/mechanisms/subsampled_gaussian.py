@@ -101,8 +101,7 @@ class SubsampledGaussian(Mechanism):
         return xp.minimum(self.gaussian_precision() * (1.0 - PRECISION), _LARGEST)
 
     def tail_precision(self):
-        """1/σ²: the squared Gaussian-DP parameter that bounds one step, approached as FPR → 0;
-        rounded up.
+        """1/σ²: the squared GDP parameter that bounds one step as FPR → 0; rounded up.
 
         Method: docs/method/mu.md#tail
         """
@@ -131,16 +130,14 @@ class SubsampledGaussian(Mechanism):
         return SubsampledGaussian(self.noise_multiplier / 2.0, self.sampling_prob)
 
     def log_ratio(self, ell: Array):
-        """log r(ℓ) with r = 1 + expm1(ℓ)/p: the N(1, σ²)/N(0, σ²) likelihood ratio at privacy loss
-        ℓ.
+        """log r(ℓ), r = 1 + expm1(ℓ)/p: N(1, σ²)/N(0, σ²) likelihood ratio at loss ℓ.
 
         −inf at and below ℓ = log(1 − p), where no output lies.
         """
         return log_unmixed(self.sampling_prob, ell)
 
     def cells(self, ell: Array, end: Array | float) -> Cells:
-        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares
-        (unbatched).
+        """Exact masses of the cells between points ``ell``, and connect-the-dots shares.
 
         With u = σ·log r + 1/(2σ) the output at a lattice point in standard deviations, a cell has
         P-mass x = Φ(u_j) − Φ(u_{j−1}), the N(1, σ²) part y₁ of its Q-mass is the same with u − 1/σ,
@@ -225,8 +222,7 @@ def _cells(step: SubsampledGaussian, ell: Array, end: Array | float) -> Cells:
 
 @_cells.defjvp
 def _cells_jvp(primals: tuple, tangents: tuple):
-    """How masses between fixed points of the loss change with σ and p; the points themselves do not
-    move.
+    """How masses between fixed points of the loss change with σ and p; points stay.
 
     The output u at a point moves by ∂u/∂σ = log r − 1/(2σ²) and ∂u/∂p = −σ(1 − 1/r)/p and takes
     P-mass φ(u)·du and Q-mass e^ℓ·φ(u)·du across it; in between, Q itself changes by p·(φ(u_a − 1/σ)
@@ -293,8 +289,7 @@ def _hermite_difference(m: Array, m1: Array, w: Array):
 
 
 def _log_mass(u: Array, narrow: Array, w: Array, m: Array, series: Array):
-    """log of the normal mass of the cells between consecutive u, with both unbounded ends (n + 1
-    values).
+    """log of the normal mass of cells between consecutive u, both unbounded ends too (n + 1).
 
     Narrow cells (width w, midpoint m) use their series; cells in a tail a difference of Mills
     ratios with the larger exponential factored out; the others, across 0, one minus both tails."""

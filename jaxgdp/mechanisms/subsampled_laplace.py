@@ -23,8 +23,7 @@ from .base import Mechanism, poisson_words
 @pytree
 @dataclass(frozen=True)
 class SubsampledLaplace(Mechanism):
-    """Laplace noise on a query of sensitivity one over a Poisson sample: each record enters with
-    probability p.
+    """Laplace noise on a query of sensitivity one over a Poisson sample of the records.
 
     The pair is P = Lap(0, b) against Q = (1 − p)·Lap(0, b) + p·Lap(1, b). With v = log of the
     Laplace likelihood ratio, from −1/b (P-mass ½) to 1/b (P-mass ½·e^{−1/b}) and of density
@@ -84,8 +83,7 @@ class SubsampledLaplace(Mechanism):
         return log_mixture(self.sampling_prob, v)
 
     def cells(self, ell: Array, end: Array | float) -> Cells:
-        """Exact masses of the cells between the points ``ell`` and their connect-the-dots shares
-        (unbatched).
+        """Exact masses of the cells between points ``ell``, and connect-the-dots shares.
 
         A stretch of v from a to c has P-mass ½·e^{−(a + 1/b)/2}·(1 − e^{−(c − a)/2}) and Lap(1, b)
         mass e^{(a + c)/2} times that: it acts as an atom at v = (a + c)/2. Shares are taken in the

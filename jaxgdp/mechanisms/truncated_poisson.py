@@ -23,8 +23,7 @@ _LEAST = 1e-307  # μ² as a double
 @pytree
 @dataclass(frozen=True)
 class TruncatedPoisson(Mechanism):
-    """Gaussian noise on a Poisson sample of which at most B records are kept, chosen at random
-    (arXiv 2508.15089).
+    """Gaussian noise on a Poisson sample cut to at most B random records (arXiv 2508.15089).
 
     Adding or removing one of n records. Let X ~ Bin(n − 1, q) be how many of the others are drawn.
     With X < B nothing is cut: the step is N(0, σ²) against (1 − q)·N(0, σ²) + q·N(1, σ²). With X ≥
@@ -163,8 +162,7 @@ class CappedPair(Mechanism):
         return xp.maximum(size * self.noise_multiplier**-2.0 * (1.0 + PRECISION), _LEAST)
 
     def limit_precision(self):
-        """Not known where batches are cut: some data may reveal less than the pair that
-        dominates."""
+        """Not known where batches are cut: some data may reveal less than that pair."""
         return xp.where(self.cut > 0.0, xp.nan, self.tail_precision())
 
     def cells(self, ell: Array, end: Array | float) -> Cells:

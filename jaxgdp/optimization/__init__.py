@@ -1,6 +1,4 @@
-"""Optimisation through the accountant: schedules that serve a purpose best at one certified level
-of privacy.
-"""
+"""Optimisation through the accountant: schedules that serve best at one level of privacy."""
 
 from .optimize import Optimized, Schedule, optimize
 

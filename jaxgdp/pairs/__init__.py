@@ -1,3 +1,1 @@
-"""The kit for authors of mechanisms: exact cells of a pair of laws, from atoms, stretches or
-densities.
-"""
+"""The kit for authors of mechanisms: exact cells of a pair, of atoms, stretches, densities."""

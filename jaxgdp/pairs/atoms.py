@@ -1,6 +1,4 @@
-"""Privacy losses on atoms: exact cells and quadrature nodes for every mechanism with discrete
-losses.
-"""
+"""Privacy losses on atoms: exact cells and quadrature nodes for discrete losses."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ _NODES = 128  # most nodes kept for steering
 
 
 def _log_sums(log_mass: Array, index: Array, number: int):
-    """log Σ e^{log_mass} of the atoms by cell (−inf where none), and each cell's largest exponent
-    (finite).
-    """
+    """log Σ e^{log_mass} of the atoms by cell (−inf where none), and largest exponents."""
     top = xp.at_max(xp.full((number,), -xp.inf), index, log_mass)
     top = xp.where(top > -xp.inf, top, 0.0)
     total = xp.at_add(xp.zeros((number,)), index, xp.exp(log_mass - top[index]))
@@ -26,9 +22,7 @@ def _log_sums(log_mass: Array, index: Array, number: int):
 
 
 def atom_cell(loss: Array, ell: Array):
-    """The cell (of n + 1) in which an atom is: one on a lattice point up to rounding belongs below
-    it.
-    """
+    """The cell (of n + 1) of an atom: on a lattice point, up to rounding, the one below."""
     return xp.searchsorted(ell, loss - PLACE * xp.abs(loss))
 
 
@@ -105,8 +99,7 @@ def atom_cells(
 
 
 def atom_nodes(loss: Array, log_p: Array, nodes: int = _NODES):
-    """Quadrature nodes for planning from atoms in any order: increasing losses and log weights
-    under P (unbatched).
+    """Quadrature nodes for planning from atoms: increasing losses and log weights under P.
 
     At most ``nodes`` of them: more atoms are gathered in equal bins of the loss, at their mean
     under the density √(p·q). Atoms without mass or with a loss that is not finite do not count."""

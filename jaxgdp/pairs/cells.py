@@ -11,8 +11,7 @@ from ..numerics.shapes import Array
 
 
 class Cells(NamedTuple):
-    """The privacy loss distribution as masses of the n + 1 cells that n lattice points cut the axis
-    into.
+    """The privacy loss distribution as masses of the n + 1 cells between n lattice points.
 
     Cell 0 is everything up to the first point, cell n everything beyond the last one; cell c lies
     between points c − 1 and c.

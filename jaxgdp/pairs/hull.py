@@ -1,6 +1,4 @@
-"""A pair of laws from bounds on the expectations E(U − c)₊ and E(c − U)₊ of its likelihood
-ratio.
-"""
+"""A pair of laws from bounds on E(U − c)₊ and E(c − U)₊ of its likelihood ratio."""
 
 from __future__ import annotations
 

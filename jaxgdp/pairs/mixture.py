@@ -1,5 +1,4 @@
-"""The privacy loss of a sampled mechanism and its inverse, accurate for every sampling probability
-up to one.
+"""The privacy loss of a sampled mechanism and its inverse, for every sampling probability.
 
 P against (1 − p)·P + p·Q₁ has the loss ℓ = log(1 − p + p·e^v), with v = log Q₁/P the loss without
 sampling. Next to p = 1 losses lie far below 0, down to log(1 − p), where 1 + p·(e^v − 1) and its
@@ -26,8 +25,7 @@ def log_unsampled(p: Array | float):
 
 
 def log_mixture(p: Array | float, v: Array):
-    """ℓ = log(1 − p + p·e^v), to a few epsilons of |v|, of |ℓ| and of the ratio between the loss's
-    two terms.
+    """ℓ = log(1 − p + p·e^v), to a few epsilons of |v|, |ℓ| and the ratio of its terms.
 
     Args:
         p: sampling probability in (0, 1].
@@ -70,9 +68,7 @@ def log_unmixed(p: Array | float, ell: Array):
 
 
 def unmixed_below(p: Array | float, ell: Array, log_scale: Array):
-    """(1 + (e^ℓ − 1)/p)·e^{−log_scale}, not positive, at losses ℓ below log(1 − p); any number
-    elsewhere.
-    """
+    """(1 + (e^ℓ − 1)/p)·e^{−log_scale}, not positive, at ℓ below log(1 − p)."""
     rest = log_unsampled(xp.where(p == 1.0, 0.5, p))
     fall = -xp.expm1(xp.minimum(ell - rest, 0.0))
     return -fall * xp.exp(xp.clip(rest - xp.log(p) - log_scale, -700.0, 700.0))

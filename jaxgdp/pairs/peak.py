@@ -1,6 +1,4 @@
-"""The largest μ of one use at any FPR, for mechanisms without a closed form, and nodes for
-steering.
-"""
+"""The largest μ of one use at any FPR, for lack of a closed form, and nodes for steering."""
 
 from __future__ import annotations
 
@@ -60,8 +58,7 @@ def largest_mu(log_p: Array, log_q: Array):
 
 
 def bounded_mu(mechanism: Bounded):
-    """Upper bound on μ of one use of a mechanism of bounded loss at any FPR, from a pair that
-    dominates it.
+    """Upper bound on μ of one use of bounded loss at any FPR, from a dominating pair.
 
     Connect-the-dots on a lattice between the smallest and the largest loss. ∞ with mass at an
     infinity."""
@@ -81,9 +78,7 @@ def bounded_mu(mechanism: Bounded):
 
 
 def bounded_nodes(mechanism: Bounded):
-    """Quadrature nodes of a mechanism of bounded loss: the means of cells that are finest around
-    loss 0.
-    """
+    """Quadrature nodes of a bounded loss: the means of cells, finest around loss 0."""
     low, high = mechanism.loss_bounds()
     t = 2.0 * xp.arange(1, _NODES - 1) / (_NODES - 1) - 1.0
     t = 0.1 * t + 0.9 * t**3

@@ -1,6 +1,4 @@
-"""Cells of a loss that is spread along the axis: each stretch acts as an atom at log of its mass
-ratio.
-"""
+"""Cells of a loss spread along the axis: each stretch is an atom at its log mass ratio."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Quantities of a certified trade-off curve: one file for each quantity, and the registry
-that finds them.
+"""Quantities of a certified trade-off curve, one file each, and the registry that finds them.
 
 A file holds how its quantity is read off a curve (an unbatched function of a ``Curve`` and a query,
 each side worked out on its own) and ends in ``QUANTITY = Quantity(…)``. ``measure``, curves,

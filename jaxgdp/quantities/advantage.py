@@ -15,8 +15,7 @@ from .tangency import HalfCurves, Tangency, single_point
 
 
 def read(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
-    """η = max over α of 1 − α − f(α) = δ(0), which both directions share (Kaissis 2024; Kulynych
-    2024).
+    """η = max over α of 1 − α − f(α) = δ(0), shared by both directions (Kulynych 2024).
 
     Method: docs/method/reading.md#lines
     """

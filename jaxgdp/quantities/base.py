@@ -178,9 +178,7 @@ class Quantity:
         return np.asarray(given, float) if self.check is None else self.check(self.argument, given)
 
     def excess(self, bracket: Bracket, rtol: float) -> Array:
-        """How many times wider a bracket is than promised (host arrays): met where it is at most
-        1.
-        """
+        """How many times wider a bracket is than promised: met where it is at most 1."""
         lower, upper = np.asarray(bracket.lower, float), np.asarray(bracket.upper, float)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             width = np.where(upper == lower, 0.0, upper - lower)

@@ -21,9 +21,7 @@ from .tangency import HalfCurves, Tangency, single_point
 
 
 def _root(p: Points, log_d: Array, side: float) -> Array:
-    """ε with TPR_k − e^ε·α_k = δ at every vertex, moved by its rounding towards ``side``; −∞ where
-    TPR_k ≤ δ.
-    """
+    """ε with TPR_k − e^ε·α_k = δ at every vertex, moved towards ``side``; −∞ if TPR_k ≤ δ."""
     some = p.log_tpr > log_d
     log_tpr = xp.where(some, p.log_tpr, 0.0)
     ratio = xp.where(some, log_d - log_tpr - side * log_error(log_d), -1.0)

@@ -42,8 +42,7 @@ def _with(p: Points, *extra: tuple[Array, Array, Array]) -> tuple[Array, ...]:
 
 
 def _upper_rates(p: Points, log_floor: Array) -> tuple[Array, ...]:
-    """Rates of a dominating half-curve at which μ is evaluated: its vertices, and both ends of the
-    range of rates.
+    """Rates of a dominating half-curve at which μ is evaluated: vertices and both ends.
 
     If its vertices end before the range does, the line of the last one holds up to there.
     """
@@ -61,8 +60,7 @@ def _upper_rates(p: Points, log_floor: Array) -> tuple[Array, ...]:
 def _upper(
     p: Points, z_alpha: Array, z_tpr: Array, other_ends: Array, log_floor: Array, z_floor: Array
 ) -> Array:
-    """Largest μ of a dominating half-curve over the range of rates, from the quantiles of
-    ``_upper_rates``.
+    """Largest μ of a dominating half-curve over the range of rates (``_upper_rates``).
 
     ``other_ends``: μ at the ends with the least FPR and the least FNR, from the lines of the other
     half. If this half's thresholds grow towards an end, the lines of either half hold there.
@@ -106,8 +104,7 @@ def _lower(
     log_floor: Array,
     z_floor: Array,
 ) -> Array:
-    """Largest μ that the attack achieves over the range of rates, from ``_lower_rates`` and their
-    quantiles.
+    """Largest μ that the attack achieves over the range of rates (``_lower_rates``).
 
     Method: docs/method/mu.md#floor
     """
@@ -122,8 +119,7 @@ def _lower(
 
 
 def mu(curve: Curve, log_floor: Array) -> Bracket:
-    """μ*(floor) = max Φ⁻¹(1 − α) − Φ⁻¹(β) over the curve's FPRs between the floor and f(floor)
-    (Gomez 2025, Eq. 11).
+    """μ*(floor) = max Φ⁻¹(1 − α) − Φ⁻¹(β) over FPRs from the floor to f(floor) (Gomez 2025).
 
     That is, over error rates that are both at least the floor (or both at most, where privacy is so
     weak that f(floor) lies below it). The mirrored curve has the same μ, so all adjacencies share

@@ -40,9 +40,7 @@ def _advantage_fpr(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
 
 
 def _log_one_minus_delta(curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
-    """log(1 − δ(ε)) = log min(β + e^ε·α): of the dominating pair from below, of the attack's tests
-    from above.
-    """
+    """log(1 − δ(ε)) = log min(β + e^ε·α): dominating pair from below, tests from above."""
     lower = log_one_minus_delta_at(curve.upper_plus, query)
     upper = _achieved(path(curve.lower_plus), query)
     if symmetric:
@@ -141,8 +139,7 @@ def reading(name: str) -> Quantity:
 
 
 def quantity(name: str, curve: Curve, query: Array, *, symmetric: bool) -> Bracket:
-    """Both sides of one number of one curve (unbatched), each worked out on its own: see
-    ``Quantity.settle``.
+    """Both sides of one number of one curve, each on its own: see ``Quantity.settle``.
 
     ``query`` is the argument of the quantity, as ``Quantity.query`` makes it; a quantity without an
     argument ignores it.

@@ -45,9 +45,7 @@ def unregister(name: str) -> None:
 
 
 def discover() -> None:
-    """Register the quantity of every file in this folder (and in what was added to its
-    ``__path__``).
-    """
+    """Register the quantity of every file of this folder (and of its ``__path__``)."""
     for found in pkgutil.iter_modules(_PATH):
         if found.ispkg or found.name in _NO_QUANTITIES:
             continue
@@ -79,9 +77,7 @@ def select(names: str | Iterable[str]) -> tuple[Quantity, ...]:
 
 
 def arguments() -> dict[str, Quantity]:
-    """The arguments of quantities beside the FPR floor: argument → the first quantity that has
-    it.
-    """
+    """The arguments of quantities beside the floor: argument → the first of that argument."""
     found: dict[str, Quantity] = {}
     for quantity in REGISTRY.values():
         if quantity.own_argument is not None:

@@ -71,8 +71,7 @@ def _apart(p: Points) -> Points:
 
 
 def _lower(p: Points, sides: tuple[Vertices, ...], mu: Array) -> Array:
-    """A gap that is certainly there: (δ_μ(ε) − δ(ε))/(1 + e^ε) at the best threshold of the
-    dominating pair.
+    """A gap that is certainly there: (δ_μ(ε) − δ(ε))/(1 + e^ε) at the best threshold.
 
     Method: docs/method/regret.md#sides
     """
@@ -93,8 +92,7 @@ def _lower(p: Points, sides: tuple[Vertices, ...], mu: Array) -> Array:
 
 
 def regret(curve: Curve, reported: Bracket, *, symmetric: bool) -> Bracket:
-    """Δ(f, f_μ) = max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε), the smallest shift that brings f below
-    f_μ.
+    """Δ(f, f_μ) = max over ε of (δ_μ(ε) − δ(ε))/(1 + e^ε): the shift from f to below f_μ.
 
     Gomez 2025, Eq. 13 checks breakpoints only, which gives 0 for randomized response; this is the
     rotated form, with the maximum taken over every slope. Δ grows with μ, so the upper side is that

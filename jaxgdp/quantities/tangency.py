@@ -217,9 +217,7 @@ class HalfCurves:
         return xp.where(side == 0, *(along(p) for p in self.points))
 
     def larger(self, epsilon: Array) -> tuple[Array, Array]:
-        """(side, log δ) of the larger direction at ε; the plus side alone where one direction is
-        meant.
-        """
+        """(side, log δ) of the larger direction at ε; the plus side where one is meant."""
         plus, minus = (log_delta_at(v, epsilon) for v in self.vertices)
         if not self.symmetric:
             return xp.zeros((), int), plus

@@ -1,5 +1,4 @@
-"""Targets of a calibration: one dataclass for each kind of accepted risk, scalars or
-arrays.
+"""Targets of a calibration: one dataclass for each kind of accepted risk, scalars or arrays.
 
 A new target is one new file of this folder: a subclass of :class:`Target` that names its
 ``option``.

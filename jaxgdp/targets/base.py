@@ -122,9 +122,7 @@ class Target:
         return own.upper <= self.goal if self.safe == "upper" else own.lower >= self.goal
 
     def violates(self, own: Bracket) -> Array:
-        """Whether the other side already breaks the goal, so that no accountant could certify the
-        target.
-        """
+        """Whether the other side already breaks the goal: no accountant could certify it."""
         return own.lower > self.goal if self.safe == "upper" else own.upper < self.goal
 
     def equivalent_mu(self, value: Array) -> Array:

@@ -96,9 +96,7 @@ class ApproximateMu(Target):
         return value
 
     def of_gaussian(self, mu: Array) -> Array:
-        """f_μ is d-approximately ν-GDP for the smallest ν whose curve, shrunk by 1 − d, lies below
-        f_μ.
-        """
+        """f_μ is d-approximately ν-GDP for the least ν whose curve, shrunk, lies below f_μ."""
         return _approximate_mu_of_gaussian(mu, self.approximation)
 
     def gaussian_mu(self) -> Array:
@@ -119,9 +117,7 @@ class ApproximateMu(Target):
 
 
 def _approximate_mu_of_gaussian(mu: Array, d: Array) -> Array:
-    """max over α with TPR > d of Φ⁻¹(1 − α/(1 − d)) − Φ⁻¹(β/(1 − d)), by golden-section search over
-    Φ⁻¹(α).
-    """
+    """max Φ⁻¹(1 − α/(1 − d)) − Φ⁻¹(β/(1 − d)) over α with TPR > d, by golden sections."""
     mu, d = np.broadcast_arrays(np.asarray(mu, float), d)
     rest = 1.0 - d
 
@@ -142,8 +138,7 @@ def _approximate_mu_of_gaussian(mu: Array, d: Array) -> Array:
 
 @dataclass(frozen=True)
 class Regret(Target):
-    """Regret Δ of reporting μ* (at the floor) in place of the whole curve, at most the target
-    (Gomez 2025).
+    """Regret Δ of reporting μ* (at the floor) for the whole curve, at most the target.
 
     Δ does not fall steadily with the noise. See :func:`jaxgdp.calibrate` for what is returned.
 

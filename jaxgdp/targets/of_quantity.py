@@ -80,9 +80,7 @@ class OfQuantity(Target):
 
     @property
     def has_closed_form(self) -> bool:
-        """Whether the quantity has one, and the goal is that of a μ within the range that is
-        searched for it.
-        """
+        """Whether the quantity has one, and the goal is that of a μ in the range searched."""
         if self.asked.of_gaussian is None:
             return False
         mu = self.gaussian_mu()
@@ -169,9 +167,7 @@ class OfQuantity(Target):
         return np.clip(ndtr(-mu / 2.0 - slope / mu), DEEPEST, HIGHEST_FLOOR)
 
     def without_noise(self, detected: Array, adjacency: str) -> Array:
-        """The worst that the quantity can be: that no noise meets the target is left to the search
-        to find.
-        """
+        """The worst the quantity can be: the search finds that no noise meets the target."""
         worst = self.asked.extent[1] if self.asked.grows else self.asked.extent[0]
         return np.full(np.broadcast_shapes(np.shape(detected), self.shape), worst)
 

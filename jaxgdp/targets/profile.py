@@ -120,8 +120,7 @@ class Advantage(Target):
 
 @dataclass(frozen=True)
 class BayesRisk(Target):
-    """Error probability of every attacker at least ``bayes_risk``: min over α of π·α + (1 −
-    π)·f(α).
+    """Error probability of every attacker at least ``bayes_risk``: min of π·α + (1 − π)·f(α).
 
     Args:
         bayes_risk: in (0, min(π, 1 − π)), any shape.
@@ -155,9 +154,7 @@ class BayesRisk(Target):
             )
 
     def _profile(self, value: Array) -> tuple[Array, Array]:
-        """The point (ε, δ) of the profile that decides: R = min(π, 1 − π)·(1 − δ(|log(π/(1 −
-        π))|)).
-        """
+        """The point (ε, δ) that decides: R = min(π, 1 − π)·(1 − δ(|log(π/(1 − π))|))."""
         rare = np.minimum(self.prior, 1.0 - self.prior)
         return np.log1p(-rare) - np.log(rare), 1.0 - value / rare
 

@@ -1,6 +1,4 @@
-"""Targets at one false positive rate: FNR, TPR, accuracy, precision, and the success of attacks
-with a baseline.
-"""
+"""Targets at one FPR: FNR, TPR, accuracy, precision, and success over a baseline."""
 
 from __future__ import annotations
 
@@ -37,8 +35,7 @@ def mu_of_rates(fpr: Array, tpr: Array) -> Array:
 
 @dataclass(frozen=True)
 class FNR(Target):
-    """FNR at least ``fnr`` for every attack with FPR at most ``fpr``: f(α*) ≥ β* (Kulynych 2024,
-    Eq. 18).
+    """FNR at least ``fnr`` for every attack with FPR at most ``fpr`` (Kulynych 2024, Eq. 18).
 
     Args:
         fnr: β* in (0, 1), any shape.
@@ -136,8 +133,7 @@ class TPR(Target):
 
 @dataclass(frozen=True)
 class Accuracy(Target):
-    """Accuracy of membership inference at an FPR, for equal priors: ½·((1 − α) + (1 − β)) ≤
-    accuracy.
+    """Accuracy of membership inference at an FPR, equal priors: ½·((1 − α) + (1 − β)).
 
     So β* = 2(1 − accuracy) − α. (Kulynych 2024, Table 1 prints 2(α − accuracy), which is negative.)
 
@@ -262,8 +258,7 @@ class Precision(Target):
 
 @dataclass(frozen=True)
 class AttackSuccess(Target):
-    """Success of re-identification, attribute inference or reconstruction: 1 − f(κ) ≤ success, at
-    baseline κ.
+    """Success of re-identification, attribute inference or reconstruction: 1 − f(κ).
 
     κ is the success of the best attack without the output. With adjacency "add_remove"
     this covers attacks on either side of the curve; for the reconstruction of a record that is

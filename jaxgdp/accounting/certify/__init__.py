@@ -1,3 +1,1 @@
-"""What certifies: brackets rest on the files of this folder, on the pairs and on the error model
-alone.
-"""
+"""What certifies: brackets rest on this folder, on the pairs and on the error model alone."""

@@ -31,8 +31,7 @@ class Window(NamedTuple):
 
 
 class Composed(NamedTuple):
-    """Block sums of the composed, tilted masses W (unbatched); block k covers lattice points J_k <
-    J ≤ J_k + M.
+    """Block sums of the composed, tilted masses W (unbatched); block k covers J_k < J ≤ J_k + M.
 
     Attributes:
         plain: Σ W_J·e^{−s(ℓ_J − t_k)} over the block, shape (blocks,), t_k the threshold before the
@@ -56,8 +55,7 @@ class Composed(NamedTuple):
     def guard(
         self, rate: Float[Array, ""], h: Float[Array, ""], size: Array | float
     ) -> Float[Array, ""]:
-        """Bound on the error of Σ e^{−rate·i·h}·W over any stretch of the window (Cauchy–Schwarz on
-        the rounding).
+        """Bound on the error of Σ e^{−rate·i·h}·W over any stretch of the window (Cauchy–Schwarz).
 
         Method: docs/method/rounding.md#guard
         Method: docs/method/windows.md#escaped
@@ -68,8 +66,7 @@ class Composed(NamedTuple):
         return xp.where(bound < xp.inf, bound, xp.inf)
 
     def sound(self) -> Composed:
-        """Itself, or, where some block sum is not a finite number, no sums at all and an error of
-        everything.
+        """Itself, or, where some block sum is not finite, no sums and an error of everything.
 
         Method: docs/method/rounding.md#guard
         """

@@ -30,8 +30,7 @@ class LogTransform(NamedTuple):
 def log_transform(
     re: Float[Array, "components frequencies"], im: Float[Array, "components frequencies"]
 ) -> LogTransform:
-    """log|φ| and arg φ from the real and imaginary part of φ − 1, and a bound on their rounding
-    errors.
+    """log|φ| and arg φ from real and imaginary part of φ − 1, and a bound on their rounding.
 
     From φ − 1 where φ is near 1, from φ itself elsewhere; φ = 0 to rounding is kept finite.
 
@@ -122,9 +121,7 @@ def _noise(
     power: Float[Array, " frequencies"],
     size: int,
 ) -> Float[Array, ""]:
-    """Rounding of all frequencies: of the transform (through T/|φ|), of log1p and of the power
-    itself.
-    """
+    """Rounding of all frequencies: of the transform (through T/|φ|), log1p and the power."""
     size_d = xp.sqrt(xp.sum(d * d, axis=-1))
     transform_error = FFT * np.log2(size) * UNIT * size_d + weights.noise
     inverse = xp.exp(-log_phi.log_abs)
@@ -141,9 +138,7 @@ def shifted(
     start: Float[Array, ""],
     size: int,
 ) -> Array:
-    """The spectrum with absolute values ``power`` and angles, moved so that the window's first
-    point comes first.
-    """
+    """The spectrum of absolute values ``power`` and angles, from the window's first point on."""
     k = xp.arange(size // 2 + 1, dtype=float)
     turns = k * (start % size) / size
     angle = angle + (2.0 * np.pi) * (turns - xp.floor(turns))

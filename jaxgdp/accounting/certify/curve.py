@@ -44,9 +44,7 @@ class Curve(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Vertices of a half-curve in one row: thresholds and log error rates; unused ones are at (α,
-    TPR) = (1, 0).
-    """
+    """Vertices of a half-curve in one row: thresholds, log error rates; unused ones at (1, 0)."""
 
     low: Float[Array, " vertices"]
     high: Float[Array, " vertices"]
@@ -85,9 +83,7 @@ def both_sides(plus: Vertices, minus: Vertices) -> Vertices:
 
 @once
 def points(v: Vertices) -> Points:
-    """Pieces laid end to end, and the end of the curve at α = 0 where the vertices reach that
-    far.
-    """
+    """Pieces laid end to end, and the end of the curve at α = 0 if the vertices reach it."""
     t = v.threshold()
     used = v.used
     rates = [
@@ -118,9 +114,7 @@ def points(v: Vertices) -> Points:
 
 @once
 def path(v: Vertices) -> Points:
-    """The attack's tests in order, each unused one replaced by the used one before it (or the
-    first).
-    """
+    """The attack's tests in order, unused ones replaced by the used one before (or the first)."""
     p = points(v)
     k = xp.arange(p.used.shape[0])
     k = xp.where(p.used, k, -1)

@@ -23,8 +23,7 @@ def infinity_mass(
     log_mass: Float[Array, " components"],
     uses: Float[Array, " components"],
 ) -> Float[Array, ""]:
-    """log of the infinity mass, rounded up, from the log of what is left and the log masses of
-    single uses.
+    """log of the infinity mass, rounded up, from logs of what is left and of single uses.
 
     That of a single use is known as it is, with no rounding of ours; so one δ can be told from
     another.
@@ -63,8 +62,7 @@ def _largest(groups: Groups, reverse: Bool[Array, ""] | bool) -> Float[Array, ""
 
 
 def _end_at(v: Vertices, top: Float[Array, ""], log_infinity_mass: Float[Array, ""]) -> Vertices:
-    """The dominating vertices of a mechanism whose composed loss is at most ``top``, but for the
-    mass at +∞.
+    """Dominating vertices of a mechanism with a composed loss of at most ``top``, or +∞.
 
     Beyond ``top`` α is 0 and TPR is the mass at +∞. δ(ε) is convex in e^ε, so from the last
     threshold t before, it lies below the chord from (e^t, δ(t)) to there: the vertex moves along

@@ -1,5 +1,4 @@
-"""How a dominating pair on a fixed lattice changes with a mechanism's parameters and with its
-number of uses.
+"""How a dominating pair on a fixed lattice changes with mechanisms' parameters and uses.
 
 The functions here return zeros whose derivative is meant: added to a value, they leave it as it is
 and give it the right slope.

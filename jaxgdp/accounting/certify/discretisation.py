@@ -1,5 +1,4 @@
-"""From exact cell masses to two discrete pairs on a lattice: one that dominates, one that an attack
-achieves.
+"""From exact cell masses to two discrete pairs: one that dominates, one that an attack achieves.
 
 The law of the loss on a lattice is what others call a *privacy loss distribution*. Both are handed
 on tilted: mass·e^{s·ℓ}/M, with log M kept beside them.
@@ -124,8 +123,7 @@ def dominating_weights(
 def attack_weights(
     cells: Cells, ell: Float[Array, " points"], gap: Float[Array, " points"], tilt: Float[Array, ""]
 ) -> tuple[Weights, Weights]:
-    """A real test: every cell is labelled with its upper point, and the sum of labels is
-    thresholded.
+    """A real test: every cell is labelled with its upper point, the sum has a threshold.
 
     The labels need not be the loss (the last one also stands for everything beyond the lattice). P-
     and Q-masses are tilted separately, by s and s − 1, so that both sit in the same place. Masses

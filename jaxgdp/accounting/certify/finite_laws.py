@@ -1,6 +1,4 @@
-"""One use of a law on finitely many losses: its error rates are sums of its masses, and no lattice
-is needed.
-"""
+"""One use of a law on finitely many losses: its error rates are sums of masses."""
 
 from __future__ import annotations
 
@@ -261,8 +259,7 @@ def _attack(
     near: float,
     most: float = 1.0,
 ) -> Vertices:
-    """Tests "the loss is at least that of outcome k" for increasing losses, rates moved to the
-    certified side.
+    """Tests "the loss is at least that of outcome k", rates moved to the certified side.
 
     ``slack`` and ``near``: as for the other side. ``most``: the advantage is no larger; TPR − FPR
     of any test is a sum of p·(e^loss − 1) over some outcomes, and so known to a share of twice

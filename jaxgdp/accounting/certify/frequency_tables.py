@@ -24,8 +24,7 @@ _MOVED = Recent(2**28)  # … and on devices
 
 
 class Tables(NamedTuple):
-    """Constant matrices of one point pattern and one lattice length; arguments of a program, not
-    part of it.
+    """Constant matrices of one point pattern and lattice length; arguments of a program.
 
     Attributes:
         offset: lattice offsets of the n points from the centre, increasing whole numbers.
@@ -67,17 +66,14 @@ class Tables(NamedTuple):
 
 
 def transform_length(frequencies: int, vertices: int) -> int:
-    """Blocks that the transform sums: as many as vertices, or more where there are as many
-    frequencies.
-    """
+    """Blocks that the transform sums: as many as vertices, or as frequencies if more."""
     return max(vertices, 2 * frequencies)
 
 
 def _discrete_gauss(
     number: int, nodes: int
 ) -> tuple[Float[Array, " nodes"], Float[Array, " nodes"]]:
-    """Nodes and weights with Σ_{i<number} f(i) = Σ w·f(x), exact to degree 2·nodes − 1 (Gram
-    polynomials).
+    """Nodes and weights with Σ_{i<number} f(i) = Σ w·f(x), exact to degree 2·nodes − 1.
 
     Method: docs/method/frequencies.md#sparse
     """

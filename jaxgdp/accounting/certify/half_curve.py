@@ -1,5 +1,4 @@
-"""Half of a trade-off curve: vertices with thresholds ℓ ≥ 0, certified on one side, in the log
-domain.
+"""Half of a trade-off curve: vertices at thresholds ℓ ≥ 0, certified on one side, in the log.
 
 The half-curve of (Q‖P) holds the slopes −e^ℓ, ℓ ≥ 0, of the trade-off curve of P against Q; the
 half-curve of the swapped pair holds its other slopes, mirrored. Together they are the curve of the
@@ -50,9 +49,7 @@ class BareHalf(NamedTuple):
 
 
 class _ComposedLaws(NamedTuple):
-    """Block sums of each of ``steps.Laws``, and how far the window of the attack is shifted, in
-    lattice points.
-    """
+    """Block sums of each of ``steps.Laws``, and the shift of the attack's window in points."""
 
     dominating: Composed
     attack_p: Composed
@@ -69,8 +66,7 @@ def half_curve(
     bare: bool = False,
     known: tuple[Steps, Sums] | None = None,
 ) -> Half | BareHalf:
-    """Vertices of one piece from the dominating pair (upper side) and from the attack (lower side),
-    unbatched.
+    """Vertices of one piece from the dominating pair (upper) and the attack (lower side).
 
     Args:
         groups: tuple of (stacked mechanism, counts), one entry per class, Gaussians collapsed.

@@ -90,9 +90,7 @@ def dominating_vertices(
 def _used_of_dominating(
     plan: Plan, t: Float[Array, " vertices"], width: Float[Array, ""]
 ) -> Bool[Array, " vertices"]:
-    """Neighbouring pieces overlap, so that together they hold a vertex near every point of the true
-    curve.
-    """
+    """Neighbouring pieces overlap: together they have a vertex near every point of the curve."""
     overlap = 0.05 * plan.spread + width
     used = (t >= plan.cut_low - overlap) & (t <= plan.cut_high + overlap)
     # (at ℓ = 0 the curve goes on with slope −1, along which μ only falls: of what is below, only

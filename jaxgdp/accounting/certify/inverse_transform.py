@@ -1,6 +1,4 @@
-"""How the few lowest frequencies of a law become numbers on a coarse lattice, and how much rounding
-that adds.
-"""
+"""How the lowest frequencies of a law become numbers on a coarse lattice, with rounding."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ class InverseTransform(Protocol):
         ...
 
     def rounding(self, frequencies: int, length: int) -> float:
-        """Units by which the root of Σ x² of the result is off, over that of the exact one, at
-        most.
-        """
+        """Units by which the root of Σ x² is off, over that of the exact result, at most."""
         ...
 
 

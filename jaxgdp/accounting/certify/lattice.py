@@ -1,6 +1,4 @@
-"""Shapes of lattices, and where one lies: which points of a step, which frequencies, which
-thresholds.
-"""
+"""Shapes of lattices, and where one lies: points of a step, frequencies, thresholds."""
 
 from __future__ import annotations
 
@@ -70,9 +68,7 @@ class Dense(NamedTuple):
     def phase(
         self, h: Float[Array, ""], unit: Float[Array, ""], anchor: Float[Array, ""]
     ) -> Float[Array, ""]:
-        """Lattice points from a whole number of blocks to the anchor; none where atoms are on
-        vertices.
-        """
+        """Lattice points from a whole block to the anchor; none where atoms are on vertices."""
         return xp.where(unit > 0.0, 0.0, _phase(h, anchor, self.block))
 
     def compose(
@@ -100,8 +96,7 @@ class Dense(NamedTuple):
 
 
 class Sparse(NamedTuple):
-    """A lattice of any length of which only few points of a step, and the lowest frequencies, are
-    used.
+    """A lattice of any length of which few points of a step and low frequencies are used.
 
     Attributes:
         tables: its points and constant matrices (an argument of the program).

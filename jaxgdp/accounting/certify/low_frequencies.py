@@ -194,9 +194,7 @@ def compose(
 
 
 def _block_sums(numbers: Callable[..., Array], window: Window, t: Tables) -> Blocks:
-    """Block sums between vertices. ``numbers`` takes the spectrum of a kernel and convolves the law
-    with it.
-    """
+    """Block sums between vertices; ``numbers`` convolves the law by a kernel's spectrum."""
     i = t.node + 1.0
     decay = t.node_weight * xp.exp(-window.tilt * i * window.h)
     share = xp.expm1(i * window.h) / xp.expm1(t.inner * window.h)

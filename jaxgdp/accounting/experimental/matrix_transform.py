@@ -1,5 +1,4 @@
-"""The short inverse transform as matrix products, for accelerators whose 64-bit FFT is missing or
-slow.
+"""The short inverse transform as matrix products, for accelerators without a fast 64-bit FFT.
 
 x_m = (1/L)·Re Σ_k c_k·S_k·e^{2πikm/L}, k < K ≤ L/2, with c_0 = 1 and c_k = 2 else, is what
 ``irfft`` gives of a spectrum padded with zeros. With L = L₁·L₂, k = L₂·k₁ + k₂ and m = m₁ + L₁·m₂
@@ -18,9 +17,7 @@ from ...numerics.shapes import Array, Float
 
 
 def factors(frequencies: int, length: int) -> tuple[int, int, int]:
-    """(K₁, L₁, L₂) of a transform whose length is a power of two: frequencies come in K₁ rows of
-    L₂.
-    """
+    """(K₁, L₁, L₂) of a transform of a length that is a power of two: K₁ rows of L₂."""
     second = 2 ** math.ceil(math.log2(length) / 2)
     return -(-frequencies // second), length // second, second
 
@@ -37,9 +34,7 @@ def _turns(
 def inverse(
     re: Float[Array, " frequencies"], im: Float[Array, " frequencies"], length: int
 ) -> Float[Array, " numbers"]:
-    """``irfft`` of the lowest frequencies re + i·im, shape (K,), to ``length`` numbers
-    (unbatched).
-    """
+    """``irfft`` of the lowest frequencies re + i·im, shape (K,), to ``length`` numbers."""
     number = re.shape[-1]
     rows, first, second = factors(number, length)
     weight = np.where(np.arange(number) == 0, 1.0, 2.0) / length
@@ -55,8 +50,7 @@ def inverse(
 
 
 def rounding(frequencies: int, length: int) -> float:
-    """Units by which the root of Σ x² of ``inverse`` is off, over that of the exact result, at
-    most.
+    """Units by which the root of Σ x² of ``inverse`` is off, over the exact one, at most.
 
     A sum of n products in any order is off by n units of Σ |a·b|, and a row of n numbers has Σ |a|
     ≤ √n·(Σ a²)^½. With sines to ``TWIDDLE`` units, 2K₁ products in each part of the first product,

@@ -1,5 +1,4 @@
-"""Sums of products that 32-bit arithmetic does without any rounding: numbers in slices of seven
-bits.
+"""Sums of products in 32-bit arithmetic without any rounding: slices of seven bits.
 
 A number of at most 1 is a₀/2⁶ + a₁/2¹³ + … with whole numbers |aᵢ| ≤ 64, exactly but for 2⁻⁷ˢ after
 s of them. Products of two slices are at most 2¹², and so are sums of 4096 of them whole numbers

@@ -81,8 +81,7 @@ def sums(
     tables: Tables,
     compute: Callable[[Array, Array], Array] = ozaki.by_one_device,
 ) -> low_frequencies.Sums:
-    """Σ w·(1 − cos θ) and Σ w·sin θ of every row of masses, shape (…, n); ``compute`` as for
-    ``ozaki.products``.
+    """Σ w·(1 − cos θ) and Σ w·sin θ of every row of masses; ``compute``: ``ozaki.products``.
 
     Method: docs/method/narrow.md#spectrum
     """

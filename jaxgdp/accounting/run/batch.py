@@ -120,9 +120,7 @@ class Batch(NamedTuple):
             _COMPILED.add(self._key(program))
 
     def _key(self, program: Program) -> tuple:
-        """A program with what it depends on of the mechanisms: their classes, and how many there
-        are of each.
-        """
+        """A program with what it depends on of the mechanisms: classes, and their numbers."""
         classes = tuple((type(mechanism), count.shape[1:]) for mechanism, count in self.groups)
         return classes, *program
 

@@ -82,8 +82,7 @@ class Compiled:
 
 
 class Product(Compiled):
-    """Compiled without an FFT: the short inverse transform of the low-frequency method is a product
-    of matrices.
+    """Compiled without an FFT: the short inverse transform is a product of matrices.
 
     Dense lattices, which have long transforms, are left to NumPy on the host.
     """

@@ -1,6 +1,4 @@
-"""A batch over all devices of a process: each has its share of the rows, and nothing passes between
-them.
-"""
+"""A batch over all devices of a process: each has its share of rows, and nothing passes."""
 
 from __future__ import annotations
 

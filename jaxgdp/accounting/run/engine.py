@@ -1,5 +1,4 @@
-"""From a batch of mechanisms to certified numbers: carries out the passes that the policy
-(``refine``) asks for.
+"""From a batch of mechanisms to certified numbers, by the passes that ``refine`` asks for.
 
 Tasks that share a lattice are computed together (``passes``); two jobs run at a time (``jobs``),
 where the process may use two cores, so that one program is compiled while another one runs.

@@ -80,7 +80,5 @@ class Executor(Protocol):
     def read(
         self, parts: Any, plus: list, minus: list, rates: Rates, kind: Kind, pieces: int
     ) -> Any:
-        """Numbers requested; see ``reading.read``. The halves hold ``pieces`` pieces of each
-        setting in a row.
-        """
+        """Numbers requested (see ``reading.read``), of ``pieces`` pieces a setting."""
         ...

@@ -55,8 +55,7 @@ def by_name(name: str | None) -> Executor | None:
 
 
 def choose(work: float, compiled: bool, before: float = 0.0) -> Executor:
-    """Who does so many passes: NumPy a few, a program many, for whose compiling the next ones have
-    to wait.
+    """Who does so many passes: NumPy a few, a program many, as compiling makes others wait.
 
     Args:
         work: passes, on 512 vertices each.

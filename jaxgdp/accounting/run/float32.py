@@ -20,8 +20,7 @@ from .executor import Executor, Groups, Halves
 
 
 class Float32:
-    """Sums over the points of one step by a device that computes in 32 bits, with a bound on what
-    it leaves out.
+    """Sums over the points of one step on a 32-bit device, with a bound on what is left out.
 
     Brackets are wider, and as certain. The rest is done in 64 bits by another executor, on the CPU
     of the host, and lattices that the device does not serve by NumPy."""

@@ -93,8 +93,7 @@ def by_program(chosen: list[tuple[LatticeChoice, Task]]) -> dict[Program, list[B
 
 
 def pass_jobs(batch: Batch, chosen: list[tuple[LatticeChoice, Task]]) -> PassJobs:
-    """Jobs for tasks and the lattices they have. Few tasks of each of several lattices are one job
-    of NumPy's."""
+    """Jobs for tasks and their lattices; few tasks of each of several are one job of NumPy's."""
     compiled: list[PassJob] = []
     eager: list[PassJob] = []
     few: list[Bucket] = []

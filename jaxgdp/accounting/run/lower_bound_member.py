@@ -1,5 +1,4 @@
-"""The numbers of an attack on their own: for one side of a bracket whose other side is of another
-law.
+"""The numbers of an attack alone: for one side of a bracket whose other side has another law.
 
 Lattices are planned for the dominating pair. Where an attack's law lies elsewhere, they resolve
 little of it; here it gets lattices of its own, or none at all where it is used once."""

@@ -97,8 +97,7 @@ def answer(
     progress: Callable[[int], Any] | None = None,
     executor: Executor | None = None,
 ) -> Nested:
-    """``engine.answer`` at every level down to that of ``question.rtol``, and what they have in
-    common.
+    """``engine.answer`` at every level down to ``question.rtol``, and what all have in common.
 
     A setting takes part in a level if some quantity is not as narrow yet.
 

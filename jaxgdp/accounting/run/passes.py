@@ -1,5 +1,4 @@
-"""What is computed for many tasks at once: their half-curves are composed on a lattice, and numbers
-are read off.
+"""What is computed for many tasks at once: half-curves composed, and numbers read off.
 
 Tasks that share a lattice make a pass, chunk after chunk, by an executor (``executors``). What is
 computed next is the engine's business."""
@@ -177,8 +176,7 @@ def _finished(
 
 
 def _half(batch: Batch, one: Pass, side: int, settings: Array, plans: Plan, real: int) -> list:
-    """Vertices of one side of the ``real`` first tasks of a chunk, from above and from below; see
-    :func:`_filled`.
+    """Vertices of one side of a chunk's ``real`` first tasks, both ways; see :func:`_filled`.
 
     As many at a time as the lattice allows; numbers are read off more of them at once.
     """

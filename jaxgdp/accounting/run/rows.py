@@ -34,9 +34,7 @@ class Chunk(NamedTuple):
 
 
 def chunks(number: int, largest: int, padded: bool) -> Iterator[Chunk]:
-    """Cut so many rows into chunks, each of the largest size where they are ``padded`` (by
-    repetition of a row).
-    """
+    """Cut rows into chunks, each of the largest size if ``padded`` by repeated rows."""
     rows = np.arange(number)
     for start in range(0, number, largest):
         part = rows[start : start + largest]

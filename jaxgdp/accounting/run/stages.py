@@ -39,9 +39,7 @@ def plan_whole(
 def plan_threshold(
     groups: Groups, threshold: Float[Array, ""], rtol: float, share: Float[Array, ""]
 ) -> tuple[Plan, Array]:
-    """Plans of both half-curves (leading axes: sides, one piece) about one threshold, and the
-    number of steps.
-    """
+    """Plans of both half-curves (axes: sides, one piece) about one threshold, and steps."""
     count = uses(groups)
     plan = plan_about(groups, count, threshold, rtol, share)
     return jax.tree.map(lambda a: a[:, None], plan), xp.sum(count)

@@ -1,5 +1,4 @@
-"""The privacy loss of every component by quadrature, and its cumulants: what tilts and windows are
-chosen from.
+"""The privacy loss of every component by quadrature, and its cumulants: for tilts and windows.
 
 Nothing here is part of a certificate. Arrays have the two directions of the pair (Q against P, P
 against Q) on an axis of their own, "sides"; the axis of components is last."""
@@ -43,9 +42,7 @@ class LossQuadrature(NamedTuple):
         return self._replace(nodes=xp.minimum(self.nodes, longest[:, None, None]))
 
     def node_range(self) -> tuple[Array, Array]:
-        """Smallest and largest node of each component in the direction of the pair, shape (sides,
-        components).
-        """
+        """Smallest and largest node of each component, shape (sides, components)."""
         first, last, swap = self.nodes[..., 0], self.nodes[..., -1], self.reverse[:, None]
         return xp.where(swap, -last, first), xp.where(swap, -first, last)
 

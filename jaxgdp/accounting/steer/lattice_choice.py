@@ -1,5 +1,4 @@
-"""Which lattice a setting gets: what its plan needs, and the smallest lattice of a short menu that
-offers it.
+"""Which lattice a setting gets: the smallest of a short menu that has what its plan needs.
 
 Few shapes, because each is one more program to compile. A poor choice makes a bracket wide, never
 wrong."""
@@ -45,8 +44,7 @@ class Grids(NamedTuple):
 
 
 class LatticeChoice(NamedTuple):
-    """What a bucket of settings shares; equal ones run together, and those of equal shapes share a
-    program.
+    """What a bucket of settings shares: equal ones run together, equal shapes by one program.
 
     Attributes:
         kind: "sparse" (many small steps), "heavy" (dense, one step reaches up to half of the

@@ -27,8 +27,7 @@ _WIDEST = 3.0  # how many times the variance at ℓ = 0 a saddle point may have 
 
 
 class _Saddle(NamedTuple):
-    """The saddle point of a threshold, no deeper than the side that matters, with some room; shapes
-    (sides,).
+    """The saddle point of a threshold, no deeper than needed, with some room; shapes (sides,).
 
     Attributes:
         tilt0: tilt at ℓ = 0.
@@ -73,8 +72,7 @@ def _quadrature_about(
 
 
 class _ByJump(NamedTuple):
-    """What takes one jump, composed apart, where that is the likeliest way to the threshold; shapes
-    (sides,).
+    """What takes one jump, composed apart, where that is the likeliest way; shapes (sides,).
 
     Attributes:
         likeliest: whether it is.

@@ -143,8 +143,7 @@ def plan_whole(
     anchor: Float[Array, ""] | float,
     pieces: int,
 ) -> Plan:
-    """The tilted windows that cover thresholds ℓ ≥ 0 down to FPR Φ(−z_floor) and TPR Φ(−z_delta),
-    for both sides.
+    """The tilted windows that cover ℓ ≥ 0 down to FPR Φ(−z_floor) and TPR Φ(−z_delta).
 
     Where both error rates at ℓ = 0 are already below the floor (almost no privacy), the mirrored
     end is covered instead: out to FNR Φ(−z_floor). Windows miss a tilted mass small enough for a

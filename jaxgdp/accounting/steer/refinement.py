@@ -151,9 +151,7 @@ class Rules:
     log_noise: float = 0.0
 
     def max_neg_log_density(self, steps: float) -> float:
-        """−log of the smallest usable density: rounding errors grow with the root of the number of
-        steps.
-        """
+        """−log of the smallest usable density: rounding grows with the root of the steps."""
         usable = (
             _MAX_NEG_LOG_DENSITY
             - self.log_noise

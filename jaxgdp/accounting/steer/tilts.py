@@ -93,9 +93,7 @@ class WithOneJump(NamedTuple):
 
 
 class Jumps:
-    """A composed loss as that of many small steps and of few large ones, beyond ``least``; see
-    ``at_jump``.
-    """
+    """A composed loss as of many small and few large steps, beyond ``least`` (``at_jump``)."""
 
     def __init__(self, loss: LossQuadrature, least: Float[Array, " sides"]):
         swap = loss.reverse[:, None, None]
@@ -367,8 +365,7 @@ class Smoothness(NamedTuple):
 
 
 def smoothness(loss: LossQuadrature, s: Float[Array, " sides"], target: Array) -> Smoothness:
-    """Medians of the tilted steps, and the frequency ω above which |φ|^T falls below about
-    e^{−target}.
+    """Medians of the tilted steps, and ω above which |φ|^T falls below about e^{−target}.
 
     T·log|φ(ω)| is near −T·E min(0.4·(ω·distance to the median)², 1), whatever the shape of the
     steps; ω is huge where T is too small to get there."""

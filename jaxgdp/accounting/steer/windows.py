@@ -59,8 +59,7 @@ class _Bound(NamedTuple):
 
 
 def _least(bound: Callable, gaussian: Array) -> _Bound:
-    """Smallest value of a Chernoff bound over offsets a > 0, and where: a coarse search, then a
-    finer one.
+    """Smallest value of a Chernoff bound over offsets a > 0, and where, by two searches.
 
     ``gaussian`` is the best offset for a normal loss; with heavy tails the best one is far below
     it. ``bound`` takes offsets with an axis in front of those of ``gaussian``.

@@ -1,6 +1,4 @@
-"""Random allocation: every record takes part in a fixed number of steps, drawn anew in each
-epoch.
-"""
+"""Random allocation: every record is in a fixed number of steps, drawn anew each epoch."""
 
 from .mechanism import RandomAllocation
 

@@ -1,5 +1,4 @@
-"""Laws of positive numbers on a lattice that gets coarser by octaves away from a centre, and their
-sums.
+"""Laws of positive numbers on a lattice that coarsens by octaves from a centre, and their sums.
 
 A sum of many heavy-tailed numbers has a narrow body and a tail that is longer by many orders. A
 :class:`Law` has K of its finest points on either side of its centre and, further out, M points to
@@ -97,9 +96,7 @@ class Law:
     apart: float
 
     def flat(self):
-        """Values and masses (sets, points) of the points with mass, in increasing order of the
-        value.
-        """
+        """Values and masses (sets, points) of the points with mass, by increasing value."""
         levels = self.masses.shape[1]
         values = self.layout.values(levels).reshape(-1)
         masses = self.masses.reshape(len(self.masses), -1)
@@ -191,9 +188,7 @@ def _convolve(short: np.ndarray, long: np.ndarray, out: np.ndarray):
 
 
 def _products(mine: np.ndarray, spans: list, other: np.ndarray, out: np.ndarray):
-    """Add to ``out`` (levels, 4K + 1) all sums of a point of one and a point of the other of the
-    same level.
-    """
+    """Add to ``out`` (levels, 4K + 1) all sums of points of one and other of a level."""
     for a, b, stretches, others, target in zip(mine, other, spans, _spans(other), out, strict=True):
         for first, last in stretches:
             for start, end in others:
@@ -201,8 +196,7 @@ def _products(mine: np.ndarray, spans: list, other: np.ndarray, out: np.ndarray)
 
 
 def add(first: Law, second: Law):
-    """Values, masses (sets, points) and errors of the sum of two independent laws (of layouts with
-    equal M and K).
+    """Values, masses (sets, points), errors of the sum of two laws (layouts of equal M and K).
 
     For masses in further sets, m_1 … , the sum has first.m_i·second.p + first.p·second.m_i: what is
     added up over the terms of a sum."""

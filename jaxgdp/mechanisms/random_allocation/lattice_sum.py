@@ -1,5 +1,4 @@
-"""Sums of many independent numbers on a lattice, by powers of transforms, with a bound on the error
-of every mass.
+"""Sums of many independent numbers on a lattice, by powers of transforms, with error bounds.
 
 Tilted by e^{s·S}, masses have relative accuracy where the tilted law is large; each mass is taken
 from the tilt in which it has the smallest error; masses that no tilt resolves well enough, far out,
@@ -193,9 +192,7 @@ class _Tilt:
             self.parts.append(_Part(log_total, rounding, log_abs, angle, error, np.array(moments)))
 
     def view(self, mixture: Mixture) -> _TiltedLaw:
-        """The law of a mixture of sums: (log weight, number of terms of each law) for each
-        component.
-        """
+        """The law of a mixture of sums: (log weight, terms of each law) of each component."""
         size, step = self.lattice.size, self.lattice.step
         logs, scale, rounding = [], 0.0, 0.0
         for log_weight, powers in mixture:

@@ -219,9 +219,7 @@ def _trimmed(s: np.ndarray, p: np.ndarray, mean: float, tolerance: float):
 
 
 def attack_table(sigma: float, number: int) -> Table:
-    """A pair that an attack on a record in one of ``number`` steps achieves: the sum of rounded
-    V.
-    """
+    """A pair that an attack on a record in one of ``number`` steps achieves: rounded V."""
     plan = _SumLayout.of(sigma, number)
     layout, v = plan.points()
     tau = 1.0 / sigma

@@ -1,5 +1,4 @@
-"""Readings of a certified curve that several quantities share; unbatched functions of arrays
-of either library.
+"""Readings of a certified curve that quantities share: unbatched functions of either library.
 
 Each side of a bracket is worked out on its own: nothing here compares the two, so that a
 contradiction remains until ``Quantity.settle`` checks for it."""

@@ -87,9 +87,7 @@ def tpr_chord(p: Points, log_fpr: Array) -> tuple[Array, Array]:
 
 
 def chord_to_end(p: Points, log_fpr: Array) -> tuple[Array, Array]:
-    """(log TPR, log β) at one FPR of the chord from the strictest test above it to the last point,
-    at α = 0.
-    """
+    """(log TPR, log β) at one FPR of the chord from the strictest test above to α = 0."""
     own = log_error(log_fpr)
     above = p.used & (p.log_alpha > log_fpr + own)
     k = argmax(xp.where(above, -p.log_alpha, -xp.inf))

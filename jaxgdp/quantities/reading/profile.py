@@ -30,8 +30,7 @@ def delta_achieved(p: Points, epsilon: Array) -> Array:
 
 
 def log_delta(curve: Curve, epsilon: Array, *, symmetric: bool) -> Bracket:
-    """log δ(ε), ε ≥ 0, with δ(ε) = Pr[Y > ε] − e^ε·Pr[X > ε] (the larger direction for the
-    symmetrised curve).
+    """log δ(ε) = log(Pr[Y > ε] − e^ε·Pr[X > ε]), ε ≥ 0 (the larger direction if symmetrised).
 
     Never more than the δ of the mechanism without subsampling, never less than that of its Gaussian
     parts.

@@ -1,6 +1,4 @@
-"""μ at single points of a curve: normal quantiles of its error rates, and what may hide between the
-points.
-"""
+"""μ at points of a curve: normal quantiles of error rates, and what may hide between."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ from ...numerics.shapes import Array
 
 
 def quantiles(log_alpha: Array, log_tpr: Array, log_beta: Array) -> tuple[Array, Array]:
-    """Φ⁻¹(α) and Φ⁻¹(TPR) of many points in one evaluation, TPR from the smaller of itself and
-    FNR.
-    """
+    """Φ⁻¹(α) and Φ⁻¹(TPR) of many points at once, from the smaller of TPR and FNR."""
     z_alpha, z = ndtri_exp(xp.stack([log_alpha, xp.minimum(log_tpr, log_beta)]))
     return z_alpha, xp.where(log_tpr < log_beta, z, -z)
 
@@ -36,8 +32,7 @@ def difference(z_alpha: Array, z_tpr: Array, sign: float) -> Array:
 
 
 def from_the_middle(p: Points) -> Array:
-    """Whether the vertices of a dominating half-curve begin at ℓ = 0: what lies before the first
-    one is unknown.
+    """Whether a half-curve's vertices begin at ℓ = 0: what lies before them is unknown.
 
     Method: docs/method/mu.md#floor
     """
@@ -47,8 +42,7 @@ def from_the_middle(p: Points) -> Array:
 def gaps(
     v: Vertices, matters: Callable[[Array, Array, Array], Array], log_rest: Any = 0.0
 ) -> Array:
-    """What μ may exceed that of all vertices by, in gaps between the FPRs that one piece and the
-    next one reach.
+    """What μ may exceed that of all vertices by, in gaps between the FPRs of pieces.
 
     TPR is no more there than at the gap's upper end α₁, so μ is no more than there plus Φ⁻¹(α₁) −
     Φ⁻¹(α₂). Where pieces overlap, there are none; on a plateau between two atoms of the loss, there

@@ -27,8 +27,7 @@ from .chords import tpr_chord
 
 @once
 def _lines(p: Points, others: tuple[Vertices, ...]):
-    """Supporting lines of a dominating half-curve at its own thresholds: ε, log δ(ε) and log(1 −
-    δ(ε)).
+    """Supporting lines of a half-curve at its own thresholds: ε, log δ(ε), log(1 − δ(ε)).
 
     ``others`` are half-curves that must be dominated too; at each ε the larger δ counts.
     """
@@ -139,8 +138,7 @@ def _together(log_tpr: Array, log_beta: Array, side: float) -> tuple[Array, Arra
 def threshold_of_fpr(
     curve: Curve, log_fpr: Array, found: Bracket | None = None, *, symmetric: bool
 ) -> Array:
-    """|ℓ| at which the dominating pair has an FPR, by log-linear interpolation between vertices: an
-    estimate.
+    """|ℓ| at which the dominating pair has an FPR, interpolated log-linearly: an estimate.
 
     FPRs from the curve's middle on belong to slopes below one, the mirrored half: there the FPR of
     one order is the FNR of the other."""

@@ -52,8 +52,7 @@ def epsilon(log_d: Array, mu: Array | float, side: float) -> Array:
 
 
 def error_rates(log_fpr: Array, mu: Array | float, side: float) -> tuple[Array, Array]:
-    """(log TPR, log FNR) at one FPR on the curve of μ: TPR moved towards ``side``, FNR away from
-    it.
+    """(log TPR, log FNR) at one FPR on the curve of μ: TPR towards ``side``, FNR away.
 
     Method: docs/method/reading.md#closed
     """
