@@ -131,7 +131,6 @@ def _stored(source: str, wanted: dict[str, Any]) -> xarray.Dataset:
 
 def _computed(asked: dict[str, Any]) -> xarray.Dataset:
     with working("loading"):
-        from ..accounting.run.executors import for_one_call
         from ..grids import landscape as grid
 
         cache_compiled_programs()
@@ -139,7 +138,7 @@ def _computed(asked: dict[str, Any]) -> xarray.Dataset:
     axes = ("noise_multiplier", "sampling_prob", "num_steps")
     total = len(asked[axes[0]]) * len(asked[axes[1]]) * len(asked[axes[2]])
     with working("measuring", total) as count:
-        return grid.landscape(progress=count, executor=for_one_call(total), **asked)
+        return grid.landscape(progress=count, **asked)
 
 
 def _save_figure(dataset: xarray.Dataset, path: Path, kind: str) -> None:

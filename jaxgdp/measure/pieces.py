@@ -10,7 +10,8 @@ import numpy as np
 
 from ..accounting.question import Question
 from ..accounting.run import engine
-from ..accounting.run.executors import by_name
+from ..accounting.run.blocks import in_blocks
+from ..accounting.run.executors import Executor, by_name
 from ..accounting.run.lower_bound_member import answer as lower_bound_answer
 from ..accounting.run.nested import answer as nested_answer
 from ..accounting.run.rows import take
@@ -95,10 +96,30 @@ def _there(numbered: tuple[int, Piece]) -> tuple[int, Found]:
 
 
 def _here(piece: Piece, progress: Count | None = None) -> Found:
-    executor = by_name(piece.executor)
+    executor, number = by_name(piece.executor), piece.groups[0][1].shape[0]
+    found = []
+    for rows in in_blocks(piece.groups, executor):
+        part = piece._replace(
+            groups=take(piece.groups, rows), question=piece.question.take(rows, number)
+        )
+        found.append(_block(part if len(rows) < number else piece, executor, progress))
+    return found[0] if len(found) == 1 else _joined(found)
+
+
+def _block(piece: Piece, executor: Executor | None, progress: Count | None) -> Found:
     if piece.how == LOWER_BOUND:
         found = lower_bound_answer(piece.groups, piece.question, executor=executor)
     else:
         compute = nested_answer if piece.how == NESTED else engine.answer
         found = compute(piece.groups, piece.question, progress=progress, executor=executor)
     return Found(found.results, found.sizes, found.executors)
+
+
+def _joined(found: list[Found]) -> Found:
+    """What was found for the blocks of a batch, in one."""
+    results = {
+        name: Bracket(*map(np.concatenate, zip(*(f.results[name] for f in found), strict=True)))
+        for name in found[0].results
+    }
+    sizes, executors = (np.concatenate(x) for x in zip(*(f[1:] for f in found), strict=True))
+    return Found(results, sizes, executors)

@@ -1,18 +1,22 @@
 """What all jobs of one call read and none changes, and who computes each of them.
 
-An executor that is named computes everything. Where none is, the work decides, and what this
-process has compiled and done before: that is all it remembers."""
+An executor that is named computes everything. Where none is, NumPy answers, and what it does often
+is compiled beside it (``background``) and does the rest: a process remembers what it has compiled
+and how much NumPy has done."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ...mechanisms.composition import collapse_gaussians
 from ...numerics.shapes import Array, Float
 from ..question import Kind, Question, Rates
 from ..steer.lattice_choice import LatticeChoice
 from . import executors
+from .background import BACKGROUND
 from .executors import COMPILED, Executor
 from .rows import take
 
@@ -22,14 +26,7 @@ Program: TypeAlias = tuple
 _COMPILED: set[Program] = set()  # programs that have been compiled, with the mechanisms' classes
 
 
-class _EagerWork(NamedTuple):
-    """Passes that NumPy did in place of a program: all of them, and the most at once."""
-
-    total: float
-    most: float
-
-
-_EAGER_WORK_SO_FAR: dict[Program, _EagerWork] = {}
+_EAGER_WORK_SO_FAR: dict[Program, float] = {}  # passes that NumPy did in place of a program
 
 
 def plan_program(whole: bool, pieces: int) -> Program:
@@ -42,9 +39,9 @@ def half_program(lattice: LatticeChoice) -> Program:
     return "half", lattice._replace(size=0, pieces=1)
 
 
-def read_program(pieces: int, kind: Kind) -> Program:
-    """The program that reads numbers off curves."""
-    return "read", pieces, kind
+def read_program(pieces: int, kind: Kind, length: int) -> Program:
+    """The program that reads numbers off curves of so many vertices a piece."""
+    return "read", pieces, kind, length
 
 
 class Batch(NamedTuple):
@@ -57,6 +54,7 @@ class Batch(NamedTuple):
         parts: ``curve.gaussian_parts`` of every setting.
         anchor: a threshold known beforehand, or 0.
         executor: the one that was named, or None.
+        ahead: how many times as much work as that of the batch is expected after it.
     """
 
     groups: tuple
@@ -65,6 +63,7 @@ class Batch(NamedTuple):
     parts: Any
     anchor: Float[Array, " settings"]
     executor: Executor | None
+    ahead: float = 0.0
 
     @property
     def number(self) -> int:
@@ -96,19 +95,38 @@ class Batch(NamedTuple):
         return take(rates, settings)
 
     def choose(self, work: float, program: Program) -> Executor:
-        """Who does so much work with a program: the executor that was named, if one was.
+        """Who does so much work with a program: the executor that was named, if one was; else
+        the program where it is compiled already, and NumPy where it is not.
+        """
+        return self.executor or executors.of_compiled(work, self.is_compiled(program))
 
-        A program is compiled for work that is as large as any before it, so that nothing smaller
-        has to wait for that."""
-        if self.executor is not None:
-            return self.executor
+    def compile_beside(self, work: float, program: Program, compile_it: Callable[[], None]) -> None:
+        """Begin to compile a program beside NumPy, which has so much work that it would have done,
+        if that and what is expected takes about as long as compiling.
+
+        A few passes at a time are never worth it.
+
+        Args:
+            work: passes on 512 vertices each.
+            program: that would have done them.
+            compile_it: runs it once.
+        """
+        if work <= executors.MANY_ONCE_COMPILED or self.is_compiled(program):
+            return
         key = self._key(program)
-        so_far = _EAGER_WORK_SO_FAR.get(key, _EagerWork(0.0, 0.0))
-        before = so_far.total if work >= so_far.most else 0.0
-        executor = executors.choose(work, self.is_compiled(program), before)
-        if executor is not COMPILED and work > executors.MANY_ONCE_COMPILED:
-            _EAGER_WORK_SO_FAR[key] = _EagerWork(so_far.total + work, max(so_far.most, work))
-        return executor
+        so_far = _EAGER_WORK_SO_FAR[key] = _EAGER_WORK_SO_FAR.get(key, 0.0) + work
+        if so_far + work * self.ahead > executors.MANY_IN_ALL:
+
+            def compile_and_remember() -> None:
+                compile_it()
+                self.remember(COMPILED, program)
+
+            BACKGROUND.begin(key, compile_and_remember)
+
+    def wait_for(self, executor: Executor, program: Program) -> None:
+        """Wait for a program that is being compiled, if that executor needs it."""
+        if executor is COMPILED:
+            BACKGROUND.wait(self._key(program))
 
     def is_compiled(self, program: Program) -> bool:
         """Whether a program has been compiled for mechanisms of these classes."""
@@ -120,9 +138,18 @@ class Batch(NamedTuple):
             _COMPILED.add(self._key(program))
 
     def _key(self, program: Program) -> tuple:
-        """A program with what it depends on of the mechanisms: classes, and their numbers."""
-        classes = tuple((type(mechanism), count.shape[1:]) for mechanism, count in self.groups)
-        return classes, *program
+        return _classes(self.groups), *program
+
+
+def _classes(groups: tuple) -> tuple:
+    """What a program depends on of the mechanisms: classes, and how many there are of each."""
+    return tuple((type(mechanism), count.shape[1:]) for mechanism, count in groups)
+
+
+def halves_compiled(groups: tuple) -> bool:
+    """Whether any program that composes half-curves of mechanisms of these classes is compiled."""
+    classes = _classes(collapse_gaussians(groups))
+    return any(key[:2] == (classes, "half") for key in list(_COMPILED))
 
 
 def known_threshold(quantity: Any, value: Any, number: int) -> Float[Array, " settings"] | None:

@@ -18,21 +18,32 @@ from ..question import Kind, Rates
 from . import stages
 from .executor import Groups, Halves
 from .grids import grid_of, in_pieces
+from .rows import joined, take
 
 _IN_CACHE = 2**17  # numbers in an array of many rows, at most, that the host has close by
 _PLANNED = 128  # pieces of one component that are planned at once
 
 
-def _looped(stage: Callable, room: int = 1) -> Callable:
+def _looped(stage: Callable, room: int = 1, components: int = 1) -> Callable:
     """A stage over the leading axis of its arguments: as many rows at once as there is room for,
     see ``batching.run``.
+
+    Args:
+        stage: of one row.
+        room: rows of one component at once.
+        components: of each row. Where there is no room for all of them, rows are worked on one by
+            one, and as many of their components at once as there is room for.
     """
 
     def rows(*columns: Any) -> Any:
         _keep_memory()
         columns = jax.tree.map(np.asarray, columns)
         with np.errstate(all="ignore"):
-            return batching.run(stage, columns, room)
+            if components <= room:
+                return batching.run(stage, columns, room // components)
+            (number,) = {len(leaf) for leaf in jax.tree.leaves(columns)}
+            some = (take(columns, slice(i, i + 1)) for i in range(number))
+            return joined([batching.run(stage, row, room) for row in some])
 
     return rows
 
@@ -41,14 +52,9 @@ def _components(groups: Groups) -> int:
     return sum(count.shape[-1] for _, count in groups)
 
 
-def _planned(groups: Groups) -> int:
-    """Half-curve pieces that are planned at once."""
-    return _PLANNED // _components(groups)
-
-
-def _worked_on(groups: Groups, grid: Any) -> int:
+def _worked_on(grid: Any) -> int:
     """Rows of a lattice that are worked on at once: three laws for each half-curve piece."""
-    return _IN_CACHE // (grid.widest * _components(groups))
+    return _IN_CACHE // grid.widest
 
 
 @functools.cache
@@ -90,7 +96,7 @@ class Eager:
         pieces: int,
     ) -> tuple[Plan, Array]:
         stage = lambda g, d, f, s, a: stages.plan_whole(g, d, rtol, f, s, a, pieces)
-        return _looped(stage, _planned(groups))(
+        return _looped(stage, _PLANNED, _components(groups))(
             groups, depths, max_neg_log_density, known_reach, anchor
         )
 
@@ -102,12 +108,12 @@ class Eager:
         share: Float[Array, " settings"],
     ) -> tuple[Plan, Array]:
         stage = lambda g, t, s: stages.plan_threshold(g, t, rtol, s)
-        return _looped(stage, _planned(groups))(groups, threshold, share)
+        return _looped(stage, _PLANNED, _components(groups))(groups, threshold, share)
 
     def step(self, groups: Groups, plans: Plan, reverse: bool, tables: Any, shape: Any) -> Any:
         grid, swapped = grid_of(shape, tables), _scalar(reverse)
         stage = lambda g, p: stages.steps(g, p, grid, swapped)
-        return _looped(stage, _worked_on(groups, grid))(groups, plans)
+        return _looped(stage, _worked_on(grid), _components(groups))(groups, plans)
 
     def half(
         self, groups: Groups, plans: Plan, reverse: bool, tables: Any, shape: Any, known: Any = None
@@ -118,7 +124,7 @@ class Eager:
             known = steps, _sums(steps, tables)
         swapped = _scalar(reverse)
         stage = lambda g, p, k: stages.half(g, p, grid, swapped, k)
-        return _looped(stage, _worked_on(groups, grid))(groups, plans, known)
+        return _looped(stage, _worked_on(grid), _components(groups))(groups, plans, known)
 
     def read(
         self, parts: Any, plus: list, minus: list, rates: Rates, kind: Kind, pieces: int

@@ -9,7 +9,6 @@ named, what is compiled already decides who computes. Brackets hold in every cas
 
 from __future__ import annotations
 
-import collections
 import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,8 +40,9 @@ from ..steer.refinement import (
     whole_curve,
 )
 from . import executors, jobs, without_lattice
-from .batch import Batch, half_program, known_threshold, read_program
-from .executors import COMPILED, Executor
+from .background import expected
+from .batch import Batch, half_program, known_threshold
+from .executors import EAGER, Executor
 from .jobs import Bucket, PassJob, Precompiled
 from .passes import Pass, Readings, run_passes
 from .plans import PlannedTask, plan_tasks, plans_of
@@ -190,10 +190,12 @@ class Engine:
 
     def _batch(self, groups: tuple, executor: Executor | None) -> Batch:
         rates = self.question.rates(self.number)
-        parts = (executor or executors.choose(self.number, False)).parts(groups)
+        parts = (executor or EAGER).parts(groups)
         known = [row for row in self.thresholds if row is not None]
         anchor = known[0] if known else np.zeros(self.number)
-        return Batch(collapse_gaussians(groups), self.question, rates, parts, anchor, executor)
+        ahead = expected() / self.number
+        groups = collapse_gaussians(groups)
+        return Batch(groups, self.question, rates, parts, anchor, executor, ahead)
 
     def answer(self) -> Answer:
         """Everything that was requested."""
@@ -275,31 +277,24 @@ class Engine:
         """Passes over some buckets of tasks (changes nothing)."""
         if precompiled is not None and job.program == precompiled.program:
             precompiled.future.result()  # (it is being compiled already)
-        batch, passes = self.batch, self._passes(job)
-        found = run_passes(batch, passes)
+        if job.program is not None:
+            self.batch.wait_for(job.executor, job.program)
+        passes = self._passes(job)
+        found = run_passes(self.batch, passes)
         for one in passes:
-            kind = batch.kind(one.quantity)
-            batch.remember(one.executor, half_program(one.lattice))
-            batch.remember(one.reader, read_program(one.lattice.pieces, kind))
+            self.batch.remember(one.executor, half_program(one.lattice))
         return [
             FinishedPass(one, bucket.tasks, readings)
             for one, bucket, readings in zip(passes, job.buckets, found, strict=True)
         ]
 
     def _passes(self, job: PassJob) -> list[Pass]:
-        batch, tasks_of = self.batch, collections.Counter()
-        program = lambda bucket: read_program(bucket.lattice.pieces, batch.kind(bucket.quantity))
-        for bucket in job.buckets:
-            tasks_of[program(bucket)] += len(bucket.tasks)
+        # (what NumPy has composed it reads, too)
+        reader = EAGER if job.executor is EAGER else self.batch.executor
 
         def one_pass(bucket: Bucket) -> Pass:
             lattice, quantity, tasks = bucket
             plans = plans_of([self.plans[t.setting, t.quantity, t.pieces] for t in tasks])
-            # (few tasks of many pieces are work enough to compile their halves, and not their
-            # reading)
-            reading = program(bucket)
-            compiled = job.executor is COMPILED
-            reader = batch.choose(tasks_of[reading], reading) if compiled else job.executor
             settings = np.array([task.setting for task in tasks])
             return Pass(lattice, quantity, settings, plans, job.executor, reader)
 

@@ -11,32 +11,18 @@ from __future__ import annotations
 
 import os
 
-import jax
-
 from .compiled import COMPILED, PRODUCT, Compiled, Product
 from .eager import EAGER, Eager
 from .executor import Executor
 from .float32 import FLOAT32, Float32
 
 BY_NAME: dict[str, Executor] = {who.name: who for who in (EAGER, COMPILED, PRODUCT, FLOAT32)}
-# passes at once, on 512 vertices each, that take NumPy a fifth of the time of compiling programs:
-# more are compiled for
+# passes at once, on 512 vertices each, that take NumPy a fifth of the time of compiling a program
 MANY = 600
-MANY_IN_ALL = 1800  # … that take about as long, all those before counted
-# settings that NumPy answers in as much time as it takes to compile their programs and to run them
-# once
-MANY_AND_NO_MORE = 4000
-MANY_ONCE_COMPILED = 4  # … as a compiled chunk
-
-
-def for_one_call(number: int) -> str | None:
-    """Who answers the only call of a process, of so many settings of DP-SGD, as an argument
-    ``executor``; None leaves it open.
-
-    On a CPU NumPy is done with thousands of settings before their programs are compiled, and
-    nothing comes after them."""
-    left_open = by_name(None) is None and jax.default_backend() == "cpu"
-    return EAGER.name if left_open and number <= MANY_AND_NO_MORE else None
+# passes that take NumPy as long as compiling their programs beside it does: more, those before and
+# those expected counted, are compiled for
+MANY_IN_ALL = 6000
+MANY_ONCE_COMPILED = 4  # passes that take NumPy as long as a compiled chunk
 
 
 def by_name(name: str | None) -> Executor | None:
@@ -54,17 +40,20 @@ def by_name(name: str | None) -> Executor | None:
     return BY_NAME.get(name)
 
 
-def choose(work: float, compiled: bool, before: float = 0.0) -> Executor:
-    """Who does so many passes: NumPy a few, a program many, as compiling makes others wait.
+def choose(work: float, compiled: bool) -> Executor:
+    """Who does so many passes where compiling cannot go on beside them: NumPy a few, a program
+    many.
 
     Args:
         work: passes, on 512 vertices each.
         compiled: whether their program is compiled already.
-        before: passes that it would have spared NumPy so far: what NumPy has done for as long as
-            compiling takes will be requested again.
     """
-    pays = work > MANY_ONCE_COMPILED and (compiled or work > MANY or before + work > MANY_IN_ALL)
-    return COMPILED if pays else EAGER
+    return COMPILED if work > MANY else of_compiled(work, compiled)
+
+
+def of_compiled(work: float, compiled: bool) -> Executor:
+    """Who does so many passes without compiling anything."""
+    return COMPILED if compiled and work > MANY_ONCE_COMPILED else EAGER
 
 
 __all__ = [
@@ -80,5 +69,5 @@ __all__ = [
     "Product",
     "by_name",
     "choose",
-    "for_one_call",
+    "of_compiled",
 ]

@@ -17,8 +17,8 @@ from ...numerics.precision import with_float64
 from ..plan import Plan
 from ..steer.lattice_choice import LatticeChoice, likeliest
 from ..steer.refinement import CurveTask, Task
-from . import executors, plans
-from .batch import Batch, Program, half_program, plan_program, read_program
+from . import plans
+from .batch import Batch, Program, half_program, plan_program
 from .executors import COMPILED, EAGER, Executor
 from .passes import Pass, run_passes
 
@@ -155,14 +155,13 @@ class Precompiled(NamedTuple):
 
 
 def precompile(pool: ThreadPoolExecutor, batch: Batch) -> Precompiled | None:
-    """Compile the programs that most settings of a large batch will need while the first ones are
-    planned; None where that is no use.
+    """Where compiled programs are asked for, compile those that most settings of a large batch will
+    need while the first ones are planned; None where that is no use.
     """
     question, lattice = batch.question, likeliest(batch.question.rtol)
     program = half_program(lattice)
-    executor = batch.executor or executors.choose(batch.number, False)
     if (
-        executor is not COMPILED
+        batch.executor is not COMPILED
         or batch.number <= SEVERAL
         or any(mechanism.atomic for mechanism, _ in batch.groups)
         or question.keep
@@ -176,6 +175,5 @@ def precompile(pool: ThreadPoolExecutor, batch: Batch) -> Precompiled | None:
         blank = Plan.blank((len(settings), 2, 1), batch.components)
         run_passes(batch, [Pass(lattice, None, settings, blank, COMPILED, COMPILED)])
         batch.remember(COMPILED, program)
-        batch.remember(COMPILED, read_program(lattice.pieces, question.kind))
 
     return Precompiled(program, pool.submit(with_float64(compile_both)))

@@ -5,6 +5,7 @@ computed next is the engine's business."""
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -17,8 +18,8 @@ from ..certify.curve import Curve
 from ..certify.vertices import Vertices, trimmed
 from ..plan import Plan
 from ..steer.lattice_choice import LatticeChoice
-from .batch import Batch
-from .executors import Executor
+from .batch import Batch, half_program, read_program
+from .executors import COMPILED, EAGER, Executor
 from .rows import chunks, joined, take
 
 # vertices of a half that NumPy reads numbers off at once: as many as stay in cache
@@ -34,7 +35,7 @@ class Pass(NamedTuple):
         settings: rows of the tasks in the batch.
         plans: of the tasks, leaves of shape (tasks, sides, pieces, …).
         executor: who composes their halves.
-        reader: the executor that reads numbers off them.
+        reader: the executor that reads numbers off them; None leaves that to what is compiled.
     """
 
     lattice: LatticeChoice
@@ -42,7 +43,7 @@ class Pass(NamedTuple):
     settings: Int[Array, " tasks"]
     plans: Plan
     executor: Executor
-    reader: Executor
+    reader: Executor | None
 
 
 class Readings(NamedTuple):
@@ -69,6 +70,7 @@ class _Part(NamedTuple):
         first: the first of the pass's tasks in it.
         settings: rows of the tasks in the batch, of which ``real`` are not filling.
         real: how many tasks there are.
+        reader: who reads their numbers.
         vertices: of both sides, or of the one that both are, each from above and from below.
     """
 
@@ -76,7 +78,13 @@ class _Part(NamedTuple):
     first: int
     settings: Int[Array, " rows"]
     real: int
+    reader: Executor
     vertices: list[Vertices]
+
+    @property
+    def length(self) -> int:
+        """Vertices of a piece."""
+        return self.vertices[0].used.shape[-1]
 
 
 class _Reader(NamedTuple):
@@ -104,12 +112,15 @@ def run_passes(batch: Batch, passes: list[Pass]) -> list[Readings]:
     found: list[list[_Reading]] = [[] for _ in passes]
     waiting: dict[_Reader, list[_Part]] = {}
     for position, one in enumerate(passes):
+        _compile_halves_beside(batch, one)
         for part in _composed(batch, position, one):
-            length = part.vertices[0].used.shape[-1]
-            reader = _Reader(one.reader, one.quantity, one.lattice.pieces, length)
-            if one.reader.padded:
+            length = part.length
+            reader = _Reader(part.reader, one.quantity, one.lattice.pieces, length)
+            if part.reader.padded:
                 _read(batch, reader, [part], found)
                 continue
+            if part.first == 0:
+                _compile_reading_beside(batch, one, part)
             parts = waiting.setdefault(reader, [])
             parts.append(part)
             if sum(len(p.settings) for p in parts) * reader.pieces * length >= _READ_TOGETHER:
@@ -131,12 +142,48 @@ def _read(batch: Batch, reader: _Reader, parts: list[_Part], found: list[list[_R
         batch.kind(reader.quantity),
         reader.pieces,
     )
+    program = read_program(reader.pieces, batch.kind(reader.quantity), reader.length)
+    batch.remember(reader.executor, program)
     at = 0
     for part in parts:
         some = take(tuple(numbers), slice(at, at + part.real))
         own = [take(curves, at + i) for i in range(part.real)]
         found[part.position].append(_Reading(part.first, some, own))
         at += len(part.settings)
+
+
+def _compile_halves_beside(batch: Batch, one: Pass) -> None:
+    """Begin to compile what composes the halves of a pass by NumPy, if that is worth it."""
+    if batch.executor is not None or one.executor is not EAGER or not one.lattice.compiled:
+        return
+    first = slice(0, one.lattice.read_together() * COMPILED.devices)
+    settings, plans = one.settings[first], take(one.plans, first)
+    compiled = one._replace(settings=settings, plans=plans, executor=COMPILED, reader=COMPILED)
+    work = len(one.settings) * one.lattice.work
+    batch.compile_beside(
+        work, half_program(one.lattice), lambda: collections.deque(_composed(batch, 0, compiled), 0)
+    )
+
+
+def _compile_reading_beside(batch: Batch, one: Pass, part: _Part) -> None:
+    """Begin to compile what reads the numbers of a pass, of which NumPy reads this first part, if
+    that is worth it.
+    """
+    if batch.executor is not None or not one.lattice.compiled:
+        return
+    pieces, rows = one.lattice.pieces, one.lattice.read_together() * COMPILED.devices
+
+    def read_once() -> None:
+        some = np.arange(rows) % part.real
+        units = (some[:, None] * pieces + np.arange(pieces)).reshape(-1)
+        padded = part._replace(
+            settings=part.settings[some], reader=COMPILED, vertices=take(part.vertices, units)
+        )
+        reader = _Reader(COMPILED, one.quantity, pieces, part.length)
+        _read(batch, reader, [padded._replace(position=0)], [[]])
+
+    program = read_program(pieces, batch.kind(one.quantity), part.length)
+    batch.compile_beside(len(one.settings), program, read_once)
 
 
 def _in_order(readings: list[_Reading]) -> Readings:
@@ -158,21 +205,23 @@ def _composed(batch: Batch, position: int, one: Pass) -> Iterator[_Part]:
         settings, plans = one.settings[rows], take(one.plans, rows)
         halves = [_half(batch, one, side, settings, plans, real) for side in sides]
         if begun is not None:
-            yield _finished(position, one, *begun)
+            yield _finished(batch, position, one, *begun)
         begun, first = (first, settings, real, halves), first + real
     if begun is not None:
-        yield _finished(position, one, *begun)
+        yield _finished(batch, position, one, *begun)
 
 
 def _finished(
-    position: int, one: Pass, first: int, settings: Array, real: int, halves: list
+    batch: Batch, position: int, one: Pass, first: int, settings: Array, real: int, halves: list
 ) -> _Part:
     """A chunk with all vertices there; only the used ones, and no filling where none is wanted."""
     pieces = one.lattice.pieces
     vertices = trimmed([half for both in halves for half in _filled(both, len(settings) * pieces)])
-    if not one.reader.padded:
+    program = read_program(pieces, batch.kind(one.quantity), vertices[0].used.shape[-1])
+    reader = one.reader or batch.choose(real, program)
+    if not reader.padded:
         settings, vertices = settings[:real], take(vertices, slice(0, real * pieces))
-    return _Part(position, first, settings, real, vertices)
+    return _Part(position, first, settings, real, reader, vertices)
 
 
 def _half(batch: Batch, one: Pass, side: int, settings: Array, plans: Plan, real: int) -> list:

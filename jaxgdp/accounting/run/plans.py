@@ -11,7 +11,7 @@ from ..plan import Plan
 from ..steer.lattice_choice import Needs, needs
 from ..steer.refinement import JUMP_SHARES, CurveTask, PointTask, Task
 from .batch import Batch, plan_program
-from .executors import Executor
+from .executors import COMPILED, EAGER, Executor
 from .rows import chunks, joined, take
 
 TOGETHER = 64  # tasks that are planned at once
@@ -45,12 +45,16 @@ class PlannedTask(NamedTuple):
 def plan_tasks(batch: Batch, tasks: list[Task]) -> PlannedTasks:
     """Plans of tasks of one kind, one quantity and one number of pieces."""
     whole, pieces, rtol = isinstance(tasks[0], CurveTask), tasks[0].pieces, batch.question.rtol
-    program = plan_program(whole, pieces)
+    program, plan = plan_program(whole, pieces), _plan_curves if whole else _plan_points
     executor = batch.choose(len(tasks) * max(1.0, pieces / _PIECES_PLANNED), program)
+    batch.wait_for(executor, program)
+    if executor is EAGER:
+        chunk = [tasks[i % len(tasks)] for i in range(TOGETHER)]
+        work = len(tasks) * pieces / _PIECES_PLANNED
+        batch.compile_beside(work, program, lambda: plan(batch, COMPILED, chunk))
     found = []
     for rows, real in chunks(len(tasks), TOGETHER, executor.padded):
-        chunk = [tasks[row] for row in rows]
-        part = (_plan_curves if whole else _plan_points)(batch, executor, chunk)
+        part = plan(batch, executor, [tasks[row] for row in rows])
         found.append(take(part, slice(0, real)))
     batch.remember(executor, program)
     plans, steps = joined(found)

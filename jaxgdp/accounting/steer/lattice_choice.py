@@ -116,17 +116,39 @@ SIZES = {
     "whole": (13, 16, 18, 20),
     "jump": (13, 20),
 }  # of dense lattices
-# (frequencies, vertices, how many times more vertices may be foreseen, points per octave, octaves
-# on the short and on the long side of one step) at rtol 1e-3: few, because each is one more program
-# to compile
+
+
+class _Shape(NamedTuple):
+    """A sparse lattice of the menu, at rtol 1e-3.
+
+    Attributes:
+        frequencies, vertices: as of a lattice.
+        room: how many times more vertices may be foreseen.
+        base: points per octave.
+        short, long: octaves on the short and on the long side of one step.
+        fewest: steps; the law of fewer is not so smooth, and takes more points to show that its
+            other frequencies are small.
+    """
+
+    frequencies: int
+    vertices: int
+    room: float
+    base: int
+    short: int
+    long: int
+    fewest: float = 0.0
+
+
+# few, because each is one more program to compile
 _MENU = (
-    (128, 512, 1.25, 40, 4, 12),
-    (128, 512, 1.25, 48, 11, 12),
-    (1024, 2048, 1.5, 64, 3, 13),
-    (1024, 2048, 1.5, 48, 12, 13),
-    (2048, 2048, 2.5, 56, 3, 15),
-    (4096, 2048, 3.0, 48, 3, 15),
-    (8192, 2048, 3.0, 48, 3, 15),
+    _Shape(64, 512, 1.25, 32, 4, 12, fewest=700.0),
+    _Shape(128, 512, 1.25, 40, 4, 12),
+    _Shape(128, 512, 1.25, 48, 11, 12),
+    _Shape(1024, 2048, 1.5, 64, 3, 13),
+    _Shape(1024, 2048, 1.5, 48, 12, 13),
+    _Shape(2048, 2048, 2.5, 56, 3, 15),
+    _Shape(4096, 2048, 3.0, 48, 3, 15),
+    _Shape(8192, 2048, 3.0, 48, 3, 15),
 )
 _BLOCK = 128  # points between vertices, where a step then still fits
 _TABLE = 2**24  # largest table
@@ -167,7 +189,7 @@ class Needs(NamedTuple):
 def likeliest(rtol: float) -> LatticeChoice:
     """The lattice (but for its size) that most settings of many small steps get."""
     extra = _sharper(rtol)
-    frequencies, vertices, _, base, short, long = _MENU[0]
+    frequencies, vertices, _, base, short, long, _ = _MENU[0]
     vertices, base = vertices << extra, base << extra
     return LatticeChoice("sparse", vertices, frequencies, 16 * vertices, base, short, long, 1)
 
@@ -259,17 +281,16 @@ def _sparse(need: Needs, detail: float, rtol: float, pieces: int) -> LatticeChoi
     N costs nothing, so it is rounded up generously where a step then still fits."""
     roundings = (_BLOCK, 2), (4, 4), (4, 2)
     tries = itertools.product(_demands(need, detail, rtol), _MENU, roundings)
-    for ((finer, denser), extra), (frequencies, vertices, room, base, short, long), (
-        block,
-        factor,
-    ) in tries:
+    for ((finer, denser), extra), shape, (block, factor) in tries:
+        frequencies, vertices, room, base, short, long, fewest = shape
         vertices, base = vertices << extra, base << extra
         size = block * vertices
         while size < need.points * finer and size < 2**40:
             size *= factor
         scale = 1.1 * size / max(need.points, 1.0)
         if (
-            need.bandwidth <= (1.2 if frequencies < _MENU[-1][0] else 1.5) * frequencies
+            need.steps >= fewest
+            and need.bandwidth <= (1.2 if frequencies < _MENU[-1][0] else 1.5) * frequencies
             and need.vertices * np.sqrt(min(denser, 4.0)) <= room * vertices
             and (not need.focused or min(_COARSE * denser, 2.0 * _FOCUSED_VERTICES) <= vertices)
             and need.base * min(denser, 16.0 if need.focused else 6.0) <= base

@@ -8,8 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-import jaxgdp
-from jaxgdp.accounting.run import batch, executors
+from jaxgdp.accounting.run import executors
 from jaxgdp.accounting.steer import refinement as policy
 from jaxgdp.accounting.steer.lattice_choice import SIZES, LatticeChoice, Needs, choose
 from jaxgdp.accounting.steer.refinement import (
@@ -269,39 +268,6 @@ def test_compiling_pays_for_many_passes():
         executors.choose(few + 1, True) is executors.COMPILED
         and executors.choose(few, True) is executors.EAGER
     )
-
-
-def test_single_call_of_a_process_is_left_to_numpy(monkeypatch):
-    monkeypatch.delenv("JAXGDP_EXECUTOR", raising=False)
-    most = executors.MANY_AND_NO_MORE
-    assert executors.for_one_call(1) == executors.for_one_call(most) == "eager"
-    assert executors.for_one_call(most + 1) is None
-    monkeypatch.setenv("JAXGDP_EXECUTOR", "compiled")
-    assert executors.for_one_call(1) is None
-    monkeypatch.setenv("JAXGDP_EXECUTOR", "auto")
-    monkeypatch.setattr(executors.jax, "default_backend", lambda: "gpu")
-    assert executors.for_one_call(1) is None
-
-
-def test_repeated_questions_are_compiled_in_the_end(monkeypatch):
-    """After as many passes as compiling takes; for a few at a time never, nor for fewer than were
-    done at once before.
-    """
-    monkeypatch.setattr(batch, "_EAGER_WORK_SO_FAR", {})
-    groups = jaxgdp.dpsgd(1.1, 0.01, 2000).stacked()
-    mine = batch.Batch(groups, None, None, None, None, None)
-    most = executors.MANY
-    rounds = executors.MANY_IN_ALL // most
-    assert [mine.choose(most, ("a",)).name for _ in range(rounds + 1)] == ["eager"] * rounds + [
-        "compiled"
-    ]
-    assert mine.choose(most - 1, ("a",)) is executors.EAGER
-    assert mine.choose(most, ("another",)) is executors.EAGER
-    assert all(
-        mine.choose(executors.MANY_ONCE_COMPILED, ("few",)) is executors.EAGER for _ in range(2000)
-    )
-    asked = mine._replace(executor=executors.PRODUCT)
-    assert asked.choose(1, ("a",)) is executors.PRODUCT
 
 
 @pytest.mark.parametrize(

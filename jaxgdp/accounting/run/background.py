@@ -1,0 +1,117 @@
+"""Programs that are compiled beside NumPy's work, one after the other by one thread.
+
+A call for which no executor is named waits for none of them: NumPy answers until they are
+there. An executor that is named waits for the programs that it needs."""
+
+from __future__ import annotations
+
+import collections
+import threading
+import warnings
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
+
+from ...numerics.precision import with_float64
+
+
+class _Request(NamedTuple):
+    """A program to be compiled.
+
+    Attributes:
+        key: of the program.
+        compile_it: compiles it by running it once.
+        done: set once it is compiled, or never will be.
+    """
+
+    key: Hashable
+    compile_it: Callable[[], None]
+    done: threading.Event
+
+
+class Background:
+    """A queue of programs and the thread that compiles them.
+
+    The thread is none of those that die with the interpreter, since a compiler that is cut off
+    takes the process with it; when the program of the user ends, the queue is dropped, and no more
+    than the compilation in progress is waited for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._queue: collections.deque[_Request] = collections.deque()
+        self._known: dict[Hashable, _Request] = {}
+        self._busy = False
+
+    def begin(self, key: Hashable, compile_it: Callable[[], None]) -> None:
+        """Compile a program when those before it are compiled; each is requested once."""
+        with self._lock:
+            if key in self._known:
+                return
+            request = _Request(key, compile_it, threading.Event())
+            self._known[key] = request
+            self._queue.append(request)
+            if self._busy:
+                return
+            self._busy = True
+        threading.Thread(target=self._work, name="jaxgdp-compiler").start()
+
+    def wait(self, key: Hashable) -> None:
+        """Return when a program that was requested is compiled; at once where none was."""
+        request = self._known.get(key)
+        if request is not None:
+            request.done.wait()
+
+    def wait_for_all(self) -> None:
+        """Return when every program that was requested is compiled."""
+        for request in list(self._known.values()):
+            request.done.wait()
+
+    def _work(self) -> None:
+        while (request := self._next()) is not None:
+            try:
+                with_float64(request.compile_it)()
+            except Exception as error:
+                # (NumPy goes on, and no other attempt is made)
+                warnings.warn(
+                    f"a program could not be compiled, and NumPy does its work: {error}",
+                    RuntimeWarning,
+                    stacklevel=1,
+                )
+            finally:
+                request.done.set()
+
+    def _next(self) -> _Request | None:
+        with self._lock:
+            if self._queue and threading.main_thread().is_alive():
+                return self._queue.popleft()
+            for request in self._queue:
+                request.done.set()
+            self._queue.clear()
+            self._busy = False
+            return None
+
+
+BACKGROUND = Background()
+_HERE = threading.local()
+
+
+class Expecting:
+    """Within it, so many settings follow those of the current batch.
+
+    Args:
+        settings: like those of the batch.
+    """
+
+    def __init__(self, settings: int):
+        self.settings = settings
+
+    def __enter__(self) -> None:
+        self.before = expected()
+        _HERE.settings = self.before + self.settings
+
+    def __exit__(self, *_: object) -> None:
+        _HERE.settings = self.before
+
+
+def expected() -> int:
+    """Settings that follow those of the current batch, as far as is known here."""
+    return getattr(_HERE, "settings", 0)

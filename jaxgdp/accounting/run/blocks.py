@@ -1,0 +1,44 @@
+"""A large batch in blocks, one after the other: the first settings are answered, and counted, long
+before the last ones, and what has been compiled meanwhile computes the next block.
+
+The settings of a block depend on their number and the executor that was named, if one was, so that
+a named executor gives a batch the same bits whatever its process did before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...numerics.shapes import Array
+from .background import Expecting
+from .batch import halves_compiled
+from .executors import EAGER, Executor
+from .rows import take
+
+_SMALL = 128  # settings of a block of NumPy's: some tenths of a second
+_LARGE = 1024  # … of one by compiled programs, which lose a little with each
+
+
+def in_blocks(groups: tuple, executor: Executor | None) -> Iterator[Array]:
+    """The rows of each block of a flat batch; those after it are expected while it is computed.
+
+    Args:
+        groups: ``Composition.stacked()`` with leaves of shape (settings, components).
+        executor: the one that was named, or None.
+    """
+    number, first = groups[0][1].shape[0], 0
+    while first < number:
+        size = min(_size(groups, executor), number - first)
+        if number - first - size < size // 2:
+            size = number - first  # (no small rest)
+        with Expecting(number - first - size):
+            yield np.arange(first, first + size)
+        first += size
+
+
+def _size(groups: tuple, executor: Executor | None) -> int:
+    small = executor is EAGER
+    if executor is None:
+        small = not halves_compiled(take(groups, slice(0, 1)))
+    return _SMALL if small else _LARGE
