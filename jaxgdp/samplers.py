@@ -117,9 +117,6 @@ def mechanism(
         dataset_size: n, for "fixed_size" and "truncated_poisson".
         truncated_batch_size: B, the most records of a batch, for "truncated_poisson".
 
-    Returns:
-        A :class:`jaxgdp.Composition`.
-
     Raises:
         ValueError: the sampler is unknown, an argument out of range, or one that the sampler needs
             not given.

@@ -233,9 +233,6 @@ def from_dict(data: dict, source: str = "specification") -> Spec:
         data: keys as in a file.
         source: how messages call it.
 
-    Returns:
-        A :class:`Spec`.
-
     Raises:
         ValueError: anything unknown, missing or out of range; names the key.
 
@@ -307,12 +304,6 @@ def read_json(path: str | Path):
 
 def read_spec(path: str | Path) -> Spec:
     """Description of a mechanism from a file: JSON if its name ends in .json, else TOML.
-
-    Args:
-        path: of the file.
-
-    Returns:
-        A :class:`Spec`.
 
     Raises:
         ValueError: it cannot be read, is malformed, or describes no valid mechanism; names the file

@@ -138,9 +138,6 @@ def as_claim(claim: Any) -> Claim:
             :class:`jaxgdp.TradeoffCurve`, a number μ > 0, a pair (ε, δ), a
             :class:`jaxgdp.spec.Spec`, or a :class:`Claim`.
 
-    Returns:
-        A :class:`Claim`.
-
     Raises:
         ValueError: none of these, out of range, or a batch of mechanisms.
 

@@ -121,9 +121,6 @@ class Limits:
 
         Args:
             epsilon: ε ≥ 0 in nats.
-
-        Returns:
-            A :class:`Bound`.
         """
         factor = float(np.exp(nonnegative("epsilon", epsilon)))
         found = max(

@@ -84,9 +84,6 @@ def fit(values: np.ndarray, components: int | str = 1, seed: int = 0) -> Mixture
         components: 1 to 20, or "bic" for the number with the least Bayesian information criterion.
         seed: of the starting points.
 
-    Returns:
-        A :class:`Mixture`.
-
     Raises:
         ValueError: a number of components out of range. ImportError: scikit-learn is missing (the
             ``audit`` extra).

@@ -210,9 +210,6 @@ def one_run_verdict(
         num_guesses: r, fixed before looking: the surest ones are made (:func:`jaxgdp.audit.guess`).
         confidence: in [0.5, 1 - 1e-9].
 
-    Returns:
-        A :class:`Verdict`.
-
     Raises:
         ValueError: scores or numbers that are refused, or no claim.
 

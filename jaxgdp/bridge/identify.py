@@ -94,9 +94,6 @@ def identify(
             [1e-300, 0.5); a curve has its own.
         rtol: requested relative width of the bracket of the head μ, in [1e-8, 1).
 
-    Returns:
-        A :class:`GdpVerdict`.
-
     Raises:
         ValueError: an argument is out of range or batched, or a callable raises, returns no number
             in [0, 1], or increases; with the ε at which it does.

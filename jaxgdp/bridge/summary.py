@@ -93,9 +93,6 @@ def summarize(
             [1e-300, 0.5).
         rtol: requested relative width of the brackets, in [1e-8, 1).
 
-    Returns:
-        A :class:`Summary`.
-
     Raises:
         ValueError: an argument is out of range or batched.
 

@@ -23,9 +23,6 @@ def about(name: str) -> Deployment:
     Args:
         name: one of :func:`names`.
 
-    Returns:
-        A :class:`Deployment`.
-
     Raises:
         ValueError: there is none of that name; lists those there are.
 

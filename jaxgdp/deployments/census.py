@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..mechanisms import DiscreteGaussian, compose
+from ..mechanisms import Composition, DiscreteGaussian, compose
 from .deployment import Deployment, read_data
 
 NAMES = (
@@ -46,10 +46,8 @@ def query_budgets(name: str) -> list[tuple[str, str, Fraction]]:
                 raise ValueError(
                     f"query_shares of level {level['name']} must sum to {over} in {name}.toml"
                 )
-            rhos = [
-                total * Fraction(level["share"]) * Fraction(part, over)
-                for part in level["query_shares"]
-            ]
+            own = total * Fraction(level["share"])
+            rhos = [own * Fraction(part, over) for part in level["query_shares"]]
             found += [(level["name"], *pair) for pair in zip(data["queries"], rhos, strict=True)]
     return [row for row in found if row[2] > 0]
 
@@ -59,7 +57,7 @@ def total_budget(name: str) -> Fraction:
     return sum((rho for _, _, rho in query_budgets(name)), Fraction(0))
 
 
-def _composed(name: str):
+def _composed(name: str) -> Composition:
     cells = read_data(name)["cells_touched"]
     uses: dict[Fraction, int] = {}
     for _, _, rho in query_budgets(name):
@@ -91,27 +89,22 @@ def deployment(name: str) -> Deployment:
     )
 
 
-def census_2020_pl94_persons():
-    """Persons in the redistricting data of 2020: ρ = 2.556226, 65 queries (Abowd et al. 2022).
+def census_2020_pl94_persons() -> Composition:
+    """Persons in the redistricting data of 2020: 65 queries over 6 levels (Abowd et al. 2022).
 
-    Returns:
-        A :class:`jaxgdp.Composition` of discrete Gaussians; a Gaussian of its budget would have μ =
-        √(2ρ) = 2.26107.
+    A Gaussian of its budget would have μ = √(2ρ) = 2.26107.
 
     Example:
-        >>> from jaxgdp import deployments
         >>> float(total_budget("census_2020_pl94_persons")).__round__(6)
         2.556226
     """
     return _composed("census_2020_pl94_persons")
 
 
-def census_2020_pl94_units():
-    """Housing units in the redistricting data of 2020: ρ = 0.0749437 (Abowd et al. 2022).
+def census_2020_pl94_units() -> Composition:
+    """Housing units in the redistricting data of 2020: a query at 6 levels (Abowd et al. 2022).
 
-    Returns:
-        A :class:`jaxgdp.Composition` of discrete Gaussians; a Gaussian of its budget would have μ =
-        √(2ρ) = 0.38715.
+    A Gaussian of its budget would have μ = √(2ρ) = 0.38715.
 
     Example:
         >>> float(total_budget("census_2020_pl94_units")).__round__(7)
@@ -120,7 +113,7 @@ def census_2020_pl94_units():
     return _composed("census_2020_pl94_units")
 
 
-def census_2020_dhc_persons():
+def census_2020_dhc_persons() -> Composition:
     """Persons in the Demographic and Housing Characteristics: ρ = 4.9622, 80 queries (2023).
 
     Returns:
@@ -134,7 +127,7 @@ def census_2020_dhc_persons():
     return _composed("census_2020_dhc_persons")
 
 
-def census_2020_dhc_housing():
+def census_2020_dhc_housing() -> Composition:
     """Households and units in the Demographic and Housing Characteristics of 2020: ρ = 7.7005, 80
     queries (Cumings-Menon et al. 2023).
 
@@ -149,7 +142,7 @@ def census_2020_dhc_housing():
     return _composed("census_2020_dhc_housing")
 
 
-def census_2022_august():
+def census_2022_august() -> Composition:
     """The allocation of 25 August 2022 as Gomez 2025 analyses it: ρ = 3.65 (Su et al. 2024).
 
     Returns:

@@ -132,9 +132,6 @@ def dominating_pair(
         spacing: h > 0.
         tail: how much mass may be moved to infinity.
         rtol: requested width of the curve.
-
-    Returns:
-        A :class:`LossPair`.
     """
     curve = tradeoff(mechanism, rtol=rtol, adjacency="remove")
     if curve.shape != ():

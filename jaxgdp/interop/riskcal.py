@@ -5,8 +5,10 @@
     alpha=0.01)
 
 β and Bayes risk are lower bounds, advantage and ε upper bounds, and a calibrated noise multiplier
-provably meets its target. ``grid_step`` is accepted and not needed; tolerances are relative to the
-noise."""
+provably meets its target. A noise multiplier is σ > 0, a sample rate in (0, 1], a number of steps a
+whole number ≥ 1; ``grid_step`` > 0 is accepted and not needed, and ``…_tol`` in (0, 1) is relative
+to the noise. What is out of range is a ``ValueError`` (before tracing).
+"""
 
 from __future__ import annotations
 
@@ -47,16 +49,7 @@ __all__ = [
 def get_advantage_for_dpsgd(
     noise_multiplier: float, sample_rate: float, num_steps: int, grid_step: float = 1e-4
 ) -> Any:
-    """Membership advantage of DP-SGD with Poisson sampling, an upper bound.
-
-    Args:
-        noise_multiplier: σ > 0.
-        sample_rate: in (0, 1].
-        num_steps: a whole number ≥ 1. Any shapes that broadcast.
-        grid_step: > 0, not needed.
-
-    Raises:
-        ValueError: an argument is out of range (before tracing).
+    """Membership advantage of DP-SGD with Poisson sampling, an upper bound; arguments broadcast.
 
     Example:
         >>> round(get_advantage_for_dpsgd(noise_multiplier=2.0, sample_rate=1.0, num_steps=4), 3)
@@ -73,17 +66,7 @@ def get_beta_for_dpsgd(
     alpha: ArrayLike,
     grid_step: float = 1e-4,
 ) -> Any:
-    """FNR of the best attack on DP-SGD with Poisson sampling at FPR α, a lower bound.
-
-    Args:
-        noise_multiplier: σ > 0.
-        sample_rate: in (0, 1].
-        num_steps: a whole number ≥ 1.
-        alpha: FPR in [0, 1]. Any shapes that broadcast.
-        grid_step: > 0, not needed.
-
-    Raises:
-        ValueError: an argument is out of range (before tracing).
+    """FNR of the best attack on DP-SGD at FPR α in [0, 1], a lower bound; arguments broadcast.
 
     Example:
         >>> 0.7404 < get_beta_for_dpsgd(2.0, 1.0, 4, alpha=0.05) < 0.7405
@@ -128,14 +111,10 @@ def find_noise_multiplier_for_advantage(
 
     Args:
         advantage: η in (0, 1).
-        sample_rate: in (0, 1].
-        num_steps: a whole number ≥ 1.
-        grid_step: > 0, not needed.
-        advantage_tol: relative tolerance of the noise, in (0, 1).
-        noise_min, noise_max: range of the noise multiplier.
+        noise_min, noise_max: range of the noise multiplier; others as for the whole module.
 
     Raises:
-        ValueError: an argument is out of range, or the target needs more noise than ``noise_max``.
+        ValueError: the target needs more noise than ``noise_max``.
     """
     positive("grid_step", grid_step)
     rtol = float(open_unit("advantage_tol", advantage_tol))
@@ -157,14 +136,10 @@ def find_noise_multiplier_for_err_rates(
     Args:
         alpha: FPR in (0, 1).
         beta: FNR in (0, 1), with α + β < 1.
-        sample_rate: in (0, 1].
-        num_steps: a whole number ≥ 1.
-        grid_step: > 0, not needed.
-        beta_tol: relative tolerance of the noise, in (0, 1).
-        noise_min, noise_max: range of the noise multiplier.
+        noise_min, noise_max: range of the noise multiplier; others as for the whole module.
 
     Raises:
-        ValueError: an argument is out of range, or the target needs more noise than ``noise_max``.
+        ValueError: the target needs more noise than ``noise_max``.
     """
     positive("grid_step", grid_step)
     rtol = float(open_unit("beta_tol", beta_tol))

@@ -144,9 +144,6 @@ def compose(mechanisms: Iterable) -> Composition:
         mechanisms: iterable of mechanisms or (mechanism, count) pairs; counts are whole numbers ≥ 1
             of any shape that broadcasts. A ``Composition`` inside counts as its parts.
 
-    Returns:
-        A :class:`Composition`.
-
     Raises:
         ValueError: nothing to compose, a part that is no mechanism, a count that is no whole number
             ≥ 1, or shapes that do not broadcast (before tracing).

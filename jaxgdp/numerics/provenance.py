@@ -47,10 +47,6 @@ def comments(told: dict) -> str:
 
 
 def rows_of(path: str | Path) -> list[str]:
-    """The lines of a CSV file without its comments (pandas reads it with ``comment="#"``).
-
-    Args:
-        path: of the file.
-    """
+    """The lines of a CSV file without its comments (pandas reads it with ``comment="#"``)."""
     with open(path, newline="", encoding="utf-8") as file:
         return [line for line in file if not line.startswith("#")]

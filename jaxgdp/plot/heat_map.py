@@ -29,7 +29,6 @@ def regret_heat_map(dataset: Dataset, axes: Any) -> Any:
 
     Raises:
         ValueError: there are more or fewer axes than numbers of steps.
-        ImportError: matplotlib is missing (the ``plot`` extra).
     """
     need_matplotlib()
     from matplotlib.colors import LogNorm

@@ -29,9 +29,6 @@ def faults(figure: Figure) -> list[str]:
     Returns:
         List of texts.
 
-    Raises:
-        ImportError: matplotlib is missing (the ``plot`` extra).
-
     Example:
         >>> from matplotlib.figure import Figure
         >>> figure = Figure()

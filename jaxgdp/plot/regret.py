@@ -39,7 +39,6 @@ def regret_landscape(
         legend: whether to name σ and T beside the axes.
 
     Raises:
-        ImportError: matplotlib is missing (the ``plot`` extra).
         KeyError: the data set does not have ``num_steps``.
     """
     need_matplotlib()
@@ -105,9 +104,6 @@ def regret_panels(dataset: Dataset, figure: Figure) -> Figure:
     Args:
         dataset: from ``jaxgdp.landscape.landscape`` or ``jaxgdp.sweep`` with μ and regret.
         figure: matplotlib ``Figure`` to draw on.
-
-    Raises:
-        ImportError: matplotlib is missing (the ``plot`` extra).
     """
     steps = np.sort(np.asarray(dataset["num_steps"].values))
     panels = np.atleast_1d(figure.subplots(1, len(steps), sharex=True, sharey=True))

@@ -143,11 +143,7 @@ def plain_log(axis: Any) -> None:
 
 
 def axes_or_current(ax: Axes | None) -> Axes:
-    """``ax``, or the current one of pyplot where it is None.
-
-    Raises:
-        ImportError: matplotlib is missing (the ``plot`` extra).
-    """
+    """``ax``, or the current one of pyplot where it is None."""
     if ax is not None:
         return ax
     need_matplotlib()

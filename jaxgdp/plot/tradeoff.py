@@ -116,7 +116,6 @@ def tradeoff_curve(
 
     Raises:
         ValueError: the curve is one of several mechanisms.
-        ImportError: matplotlib is missing (the ``plot`` extra).
 
     Example:
         >>> from matplotlib.figure import Figure

@@ -68,9 +68,6 @@ def largest_gap(
         rounds: further rounds, at most.
         rtol: relative width of the bracket at which to stop.
 
-    Returns:
-        A :class:`Gap`.
-
     Example:
         >>> import jaxgdp
         >>> found = largest_gap(jaxgdp.tradeoff(jaxgdp.Gaussian(2.0)), 0.5, points=41, rounds=1)

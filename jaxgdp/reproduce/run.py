@@ -137,9 +137,6 @@ def reproduce(
         figure_format: "png", "pdf" or "svg".
         progress: called with the name of each figure or table once it is written.
 
-    Returns:
-        A :class:`Reproduction`.
-
     Raises:
         ValueError: an unknown paper, figure, table or format, or an unusable folder (before
             anything is computed).

@@ -137,9 +137,6 @@ def judge_statement(holds: bool | None, evidence: str) -> Comparison:
         holds: whether the brackets prove it (True), refute it (False), or do neither (None).
         evidence: what they show.
 
-    Returns:
-        A :class:`Comparison`.
-
     Example:
         >>> judge_statement(None, "brackets overlap").outcome
         'undecided'

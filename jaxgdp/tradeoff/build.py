@@ -48,9 +48,6 @@ def tradeoff(
             noise then count for half).
         progress: called with the number of settings finished, as they finish; or True for a bar.
 
-    Returns:
-        A :class:`TradeoffCurve`.
-
     Raises:
         ValueError: an argument is out of range, or no sound pair is known for the adjacency.
         TypeError: the mechanism or an argument is traced by JAX.

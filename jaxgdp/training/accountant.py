@@ -277,9 +277,6 @@ def merge(one: Account, other: Account) -> Account:
     Args:
         one, other: accounts.
 
-    Returns:
-        A new :class:`Account`.
-
     Raises:
         ValueError: the counts of one are not valid, or add up to more than 2³¹ − 1 of a setting.
 

@@ -103,9 +103,6 @@ def plan_budget(
 
         **others: arguments of other registered quantities.
 
-    Returns:
-        A :class:`Plan`.
-
     Raises:
         ValueError: an argument is out of range or not a scalar, a quantity is unknown, δ or d is
             not above the overflow, or a quantity does not define how an overflow shifts it (before

@@ -77,9 +77,6 @@ def from_json(text: str | bytes, source: str = "the checkpoint") -> Account:
         text: str or bytes.
         source: what to call it in messages.
 
-    Returns:
-        A new :class:`Account`.
-
     Raises:
         ValueError: not JSON, of another format or version, incomplete, damaged, or with values out
             of range; names what it is.
@@ -156,12 +153,6 @@ def save(account: Account, path: str | PathLike[str]) -> None:
 def load(path: str | PathLike[str]) -> Account:
     """Read an account from a file that :func:`save` wrote.
 
-    Args:
-        path: of the file.
-
-    Returns:
-        A new :class:`Account`.
-
     Raises:
         ValueError: as :func:`from_json`, naming the file. OSError: the file cannot be read.
     """
@@ -197,9 +188,6 @@ def from_array(array: Array, source: str = "the checkpoint") -> Account:
     Args:
         array: one-dimensional uint8 array.
         source: what to call it in messages.
-
-    Returns:
-        A new :class:`Account`.
 
     Raises:
         ValueError: another kind of array, or as :func:`from_json`.

@@ -41,9 +41,6 @@ class _ByEpoch:
             key: a JAX PRNG key, the same one at every step of the run and used for nothing else.
             step: number of the step from 0 on, an integer; may be traced.
 
-        Returns:
-            A :class:`Batch`.
-
         Raises:
             ValueError: ``key`` is no PRNG key, or ``step`` no integer.
 
@@ -175,9 +172,6 @@ def shuffle_sampler(dataset_size: int, batch_size: int, reshuffle: bool = True) 
         batch_size: b, a whole number in [1, n].
         reshuffle: whether to shuffle again before every epoch.
 
-    Returns:
-        A :class:`ShuffleSampler`.
-
     Raises:
         ValueError: an argument is out of range.
 
@@ -212,9 +206,6 @@ def allocation_sampler(
             part of the privacy cost, and taken from the sampler by
             :func:`jaxgdp.training.plan_budget`.
         padded_size: take this size instead, whatever its overflow.
-
-    Returns:
-        An :class:`AllocationSampler`.
 
     Raises:
         ValueError: an argument is out of range, or ``padded_size`` overflows in more than one run

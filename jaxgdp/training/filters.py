@@ -89,9 +89,6 @@ def gdp_filter(mu: float) -> Filter:
         mu: the budget, > 0. The cost of a step (:func:`gdp_cost`) is μ_t² of a bound that holds at
             every FPR.
 
-    Returns:
-        A :class:`Filter`.
-
     Raises:
         ValueError: μ is not a positive number.
 
@@ -113,9 +110,6 @@ def zcdp_filter(rho: float) -> Filter:
     Args:
         rho: the budget, > 0.
 
-    Returns:
-        A :class:`Filter`.
-
     Raises:
         ValueError: ρ is not a positive number.
 
@@ -136,9 +130,6 @@ def rdp_filter(orders: ArrayLike, rho: ArrayLike) -> Filter:
     Args:
         orders: whole numbers in [2, 1024], one-dimensional.
         rho: the budget at each, > 0; one number for all or one each.
-
-    Returns:
-        A :class:`Filter`.
 
     Raises:
         ValueError: an order or a budget is out of range, or their shapes do not match.

@@ -89,9 +89,6 @@ class Plan:
             sampler: of :func:`poisson_sampler`, :func:`shuffle_sampler` or
                 :func:`allocation_sampler`.
 
-        Returns:
-            The same sampler.
-
         Raises:
             ValueError: it draws in another way, at another rate, or overflows more often than the
                 plan accounts for.

@@ -85,9 +85,6 @@ class PoissonSampler:
         Args:
             key: a JAX PRNG key, used for nothing else.
 
-        Returns:
-            A :class:`Batch`.
-
         Raises:
             ValueError: ``key`` is no PRNG key.
 
@@ -165,9 +162,6 @@ def poisson_sampler(
             :func:`jaxgdp.training.plan_budget`.
         padded_size: take this size instead, whatever its overflow; a multiple of 8 may suit a
             device better.
-
-    Returns:
-        A :class:`PoissonSampler`.
 
     Raises:
         ValueError: an argument is out of range, or ``padded_size`` overflows in more than one run

@@ -69,9 +69,6 @@ def answer(
             more than 2^20 points.
         executor: who computes; None lets the environment variable ``JAXGDP_EXECUTOR`` decide, else
             the number of settings.
-
-    Returns:
-        An :class:`Answer`.
     """
     executor, progress = executor or executors.by_name(None), progress or (lambda done: None)
     known = closed_forms.find(groups)

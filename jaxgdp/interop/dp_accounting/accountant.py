@@ -72,9 +72,6 @@ class Accountant(MuOrRegret, dpa.PrivacyAccountant):
             event: a ``DpEvent``.
             count: a whole number ≥ 1.
 
-        Returns:
-            This accountant.
-
         Raises:
             ValueError: the count, or a value in the event, is out of range; names it. Nothing is
                 composed.

@@ -444,9 +444,6 @@ def from_event(event: Any, neighboring_relation: Any = "ADD_OR_REMOVE_ONE") -> C
         event: a ``DpEvent``.
         neighboring_relation: a ``NeighboringRelation`` or its name.
 
-    Returns:
-        A :class:`jaxgdp.Composition`.
-
     Raises:
         ValueError: an unknown relation; an event that is unsupported for it, or has a value out of
             range (named); one that spends nothing (``NoOpDpEvent``) or everything

@@ -16,12 +16,8 @@ from .claims import StatedGuarantee
 _ROUNDING = 1e-9  # relative: far more than the closed forms lose
 _APART = 1e-13  # absolute, of the difference of two quantiles
 _MOST = 1000  # intervals looked at again at once
-_POINTS, _PIECES, _ROUNDS, _CLOSE = (
-    150,
-    8,
-    5,
-    1e-3,
-)  # of the search for μ, which ends where no interval may hold more
+# of the search for μ, which ends where no interval may hold more
+_POINTS, _PIECES, _ROUNDS, _CLOSE = 150, 8, 5, 1e-3
 
 
 def _around(value) -> Bracket:
@@ -67,10 +63,8 @@ def from_epsilon_delta(
         at_floor = ndtri(tpr_at_floor) - ndtri(fpr_floor)
     if delta > 0.0:
         found["approximate_mu"] = gdp.mu_from_pure_dp(epsilon=epsilon)
-    steep, flat = (
-        delta + np.exp(min(epsilon, 700.0)) * fpr,
-        1.0 - shrink * np.maximum(1.0 - delta - fpr, 0.0),
-    )
+    steep = delta + np.exp(min(epsilon, 700.0)) * fpr
+    flat = 1.0 - shrink * np.maximum(1.0 - delta - fpr, 0.0)
     shares = {
         "advantage": advantage_from_approximate_dp(epsilon=epsilon, delta=delta),
         "tpr": np.minimum(steep, flat),
@@ -132,15 +126,10 @@ def from_rho(rho: float, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
         "tpr": float(gdp.tpr(fpr=fpr, mu=gaussian)),
     }
     high = {"mu": mu, "advantage": highest, "tpr": 1.0 - float(beta_from_zcdp(fpr=fpr, rho=rho))}
-    sides = {
-        name: Bracket(
-            np.float64(low[name]) * (1.0 - _ROUNDING), np.float64(high[name]) * (1.0 + _ROUNDING)
-        )
-        for name in low
-    }
-    return {
-        k: b if k == "mu" else Bracket(b.lower, np.minimum(b.upper, 1.0)) for k, b in sides.items()
-    }
+    lower = {name: np.float64(value) * (1.0 - _ROUNDING) for name, value in low.items()}
+    upper = {name: np.float64(value) * (1.0 + _ROUNDING) for name, value in high.items()}
+    shares = {name: np.minimum(upper[name], 1.0) for name in ("advantage", "tpr")}
+    return {name: Bracket(lower[name], side) for name, side in (upper | shares).items()}
 
 
 def brackets(claim: StatedGuarantee, fpr: float, fpr_floor: float) -> dict[str, Bracket]:
@@ -151,11 +140,7 @@ def brackets(claim: StatedGuarantee, fpr: float, fpr_floor: float) -> dict[str, 
         delta = 0.0 if claim.delta is None else claim.delta.value
         return from_epsilon_delta(claim.epsilon.value, delta, fpr, fpr_floor)
     if claim.mu is not None:
-        shares = {
-            "advantage": gdp.advantage(mu=claim.mu.value),
-            "tpr": gdp.tpr(fpr=fpr, mu=claim.mu.value),
-        }
-        return {"mu": _around(claim.mu.value)} | {
-            name: _share(value) for name, value in shares.items()
-        }
+        mu = claim.mu.value
+        shares = {"advantage": gdp.advantage(mu=mu), "tpr": gdp.tpr(fpr=fpr, mu=mu)}
+        return {"mu": _around(mu)} | {name: _share(value) for name, value in shares.items()}
     return {}

@@ -25,23 +25,10 @@ class Leaf(NamedTuple):
 
 
 VARIANTS = ("Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom")
-STATUSES = (
-    "Converted",
-    "Draft",
-    "Pending",
-    "Changes Required",
-    "Approved",
-    "Approved (Update Requested)",
-    "Approved (Pending)",
-)
-_PRODUCTS = (
-    "Summary statistics",
-    "Machine learning model",
-    "Dataset",
-    "Synthetic data",
-    "Interactive API",
-    "SQL queries",
-)
+STATUSES = ("Converted", "Draft", "Pending", "Changes Required", "Approved",
+            "Approved (Update Requested)", "Approved (Pending)")  # fmt: skip
+_PRODUCTS = ("Summary statistics", "Machine learning model", "Dataset", "Synthetic data",
+             "Interactive API", "SQL queries")  # fmt: skip
 _SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 _MODELS = ("Local", "Central", "Shuffle", "Federated", "Varies")
 
@@ -102,17 +89,10 @@ SCHEMA: dict[str, Any] = {
 REQUIRED = {
     "": ("url_slug", "status", "tier", "deployment"),
     "deployment": ("basic",),
-    "deployment.basic": (
-        "name",
-        "data_curators",
-        "description",
-        "intended_use",
-        "data_product_type",
-        "data_product_region",
-        "publication_date",
-    ),
+    "deployment.basic": ("name", "data_curators", "description", "intended_use",
+                         "data_product_type", "data_product_region", "publication_date"),
     "deployment.administrative": ("registry_authors",),
-}
+}  # fmt: skip
 
 
 def leaves(
@@ -129,10 +109,10 @@ def leaves(
 def _is_date(value) -> bool:
     if isinstance(value, datetime.date):
         return True
+    if not isinstance(value, str) or len(value) != 10:
+        return False
     try:
-        return (
-            isinstance(value, str) and len(value) == 10 and bool(datetime.date.fromisoformat(value))
-        )
+        return bool(datetime.date.fromisoformat(value))
     except ValueError:
         return False
 

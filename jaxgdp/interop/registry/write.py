@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from typing import Any
 
 from ...numerics.rounding import rounded_outward
@@ -10,25 +11,26 @@ from ...numerics.validation import one_of
 from .schema import SCHEMA, leaves, problems
 
 NOT_STATED = "Not stated"
-_TEXTS = (
-    "name",
-    "data_curators",
-    "intended_use",
-    "data_product_region",
-    "description",
-    "registry_authors",
-)
+_TEXTS = ("name", "data_curators", "intended_use", "data_product_region", "description",
+          "registry_authors", "data_product_type", "publication_date")  # fmt: skip
 _COMPUTED = ("privacy_parameters", "epsilon", "delta", "rho")
 
 
 def _places() -> dict[str, tuple[str, ...]]:
     """The place of every key that a caller may give; no two have one name."""
     found = {path[-1]: path for path in leaves() if path[-1] not in _COMPUTED}
-    return (
-        found
-        | {name: ("deployment", name) for name in SCHEMA["deployment"]}
-        | {"deployment": ("deployment",)}
-    )
+    sections = {name: ("deployment", name) for name in SCHEMA["deployment"]}
+    return found | sections | {"deployment": ("deployment",)}
+
+
+def _computed(key: str) -> ValueError:
+    return ValueError(f"metadata must not hold {key!r}: the report computes it")
+
+
+def _unknown(name: str, key: str, known: Iterable[str]) -> ValueError:
+    close = difflib.get_close_matches(key, tuple(known), n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return ValueError(f"metadata has the unknown key {name!r}{hint}")
 
 
 def _given(metadata: dict[str, Any]) -> dict[tuple[str, ...], Any]:
@@ -40,14 +42,10 @@ def _given(metadata: dict[str, Any]) -> dict[tuple[str, ...], Any]:
         branch: Any = SCHEMA
         for key in path:
             if not isinstance(branch, dict) or key not in branch:
-                close = difflib.get_close_matches(
-                    key, branch if isinstance(branch, dict) else (), n=1
-                )
-                hint = f"; did you mean {close[0]!r}?" if close else ""
-                raise ValueError(f"metadata has the unknown key {'.'.join(path)!r}{hint}")
+                raise _unknown(".".join(path), key, branch if isinstance(branch, dict) else ())
             branch = branch[key]
         if path[-1] in _COMPUTED:
-            raise ValueError(f"metadata must not hold {path[-1]!r}: the report computes it")
+            raise _computed(path[-1])
         if not isinstance(branch, dict):
             found[path] = value
         elif isinstance(value, dict):
@@ -57,12 +55,10 @@ def _given(metadata: dict[str, Any]) -> dict[tuple[str, ...], Any]:
             raise ValueError(f"metadata {'.'.join(path)!r} must be a table of keys, got {value!r}")
 
     for key, value in metadata.items():
+        if key in _COMPUTED:
+            raise _computed(key)
         if key not in places:
-            if key in _COMPUTED:
-                raise ValueError(f"metadata must not hold {key!r}: the report computes it")
-            close = difflib.get_close_matches(key, places, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"metadata has the unknown key {key!r}{hint}")
+            raise _unknown(key, key, places)
         add(places[key], value)
     return found
 
@@ -142,11 +138,8 @@ def from_report(
     """
     given = _given(metadata)
     known = [d for d, _ in report.epsilons]
-    chosen = (
-        one_of("delta", delta, tuple(known))
-        if delta is not None
-        else (1e-5 if 1e-5 in known else known[0])
-    )
+    usual = 1e-5 if 1e-5 in known else known[0]
+    chosen = usual if delta is None else one_of("delta", delta, tuple(known))
     epsilon = float(dict(report.epsilons)[chosen].upper)
     if epsilon == float("inf"):
         raise ValueError(
@@ -154,54 +147,32 @@ def from_report(
         )
     title = report.title or report.mechanism
     product = "Machine learning model" if "Poisson" in said["sampling"] else "Summary statistics"
-    slug = "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())[:80].strip(
-        "-"
-    )
-    defaults = {
-        ("url_slug",): slug,
-        ("status",): "Draft",
-        ("tier",): 1,
-        ("deployment", "basic", "name"): title,
-        ("deployment", "basic", "data_curators"): [NOT_STATED],
-        ("deployment", "basic", "intended_use"): NOT_STATED,
-        ("deployment", "basic", "data_product_type"): product,
-        ("deployment", "basic", "data_product_region"): NOT_STATED,
-        ("deployment", "basic", "description"): NOT_STATED,
-        ("deployment", "basic", "publication_date"): report.date or NOT_STATED,
-        ("deployment", "dp_variant", "variant_name"): "Approximate DP",
-        ("deployment", "privacy_loss", "privacy_unit"): "Record-level",
-        (
-            "deployment",
-            "privacy_loss",
-            "privacy_unit_details",
-        ): f"Adjacency: {said['adjacency']}. Unit: {said['unit']}.",
-        ("deployment", "privacy_loss", "privacy_parameters", "epsilon"): float(
-            rounded_outward(epsilon, up=True)
-        ),
-        ("deployment", "privacy_loss", "privacy_parameters", "delta"): float(chosen),
-        ("deployment", "privacy_loss", "privacy_parameters_details"): _details(report),
-        ("deployment", "accounting", "composition"): (
-            f"The whole trade-off curve of {report.mechanism} is bracketed numerically, by"
-            " convolution of privacy losses (connect-the-dots) from above and by an attack from"
-            " below."
-        ),
-        (
-            "deployment",
-            "implementation",
-            "preprocessing_and_hyperparameter_tuning",
-        ): f"Not counted: {said['not_counted']}.",
-        (
-            "deployment",
-            "implementation",
-            "mechanisms",
-        ): f"{report.mechanism}. Sampling: {said['sampling']}.",
-        ("deployment", "administrative", "registry_authors"): [NOT_STATED],
+    words = "".join(c if c.isalnum() else " " for c in title.lower()).split()
+    slug = "-".join(words)[:80].strip("-")
+    defaults = {("url_slug",): slug, ("status",): "Draft", ("tier",): 1}
+    by_name = {
+        "name": title,
+        "data_curators": [NOT_STATED],
+        "intended_use": NOT_STATED,
+        "data_product_type": product,
+        "data_product_region": NOT_STATED,
+        "description": NOT_STATED,
+        "publication_date": report.date or NOT_STATED,
+        "variant_name": "Approximate DP",
+        "privacy_unit": "Record-level",
+        "privacy_unit_details": f"Adjacency: {said['adjacency']}. Unit: {said['unit']}.",
+        "epsilon": float(rounded_outward(epsilon, up=True)),
+        "delta": float(chosen),
+        "privacy_parameters_details": _details(report),
+        "composition": f"The whole trade-off curve of {report.mechanism} is bracketed numerically,"
+        " by convolution of privacy losses (connect-the-dots) from above and by an attack from"
+        " below.",
+        "preprocessing_and_hyperparameter_tuning": f"Not counted: {said['not_counted']}.",
+        "mechanisms": f"{report.mechanism}. Sampling: {said['sampling']}.",
+        "registry_authors": [NOT_STATED],
     }
-    missing = [
-        path[-1]
-        for path in defaults
-        if path[-1] in (*_TEXTS, "data_product_type", "publication_date") and path not in given
-    ]
+    defaults |= {path: by_name[path[-1]] for path in leaves() if path[-1] in by_name}
+    missing = [path[-1] for path in defaults if path[-1] in _TEXTS and path not in given]
     notes = ("deployment", "administrative", "notes")
     if missing:
         told = (
