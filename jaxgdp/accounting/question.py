@@ -30,6 +30,9 @@ class Quantity(Protocol):
     def monotone(self) -> bool: ...
 
     @property
+    def worse_of_orders(self) -> bool: ...
+
+    @property
     def query(self) -> Callable[[Any], Any]: ...
 
     @property

@@ -73,6 +73,8 @@ class Quantity:
             above.
         monotone: whether a mechanism of which another one's outputs can be made has at least as
             much of it (if it ``grows``; at most as much, otherwise).
+        worse_of_orders: whether, where both orders of a pair count, it is the larger of what the
+            two orders have each, so that each order may be asked for itself.
         of_one_curve: whether it is a place on one curve, so that the sides read off several curves
             of a mechanism must not be combined.
         unit: "nats", "probability" or "".
@@ -113,6 +115,7 @@ class Quantity:
     absolute: float | None = None
     safe_side: Literal["upper", "lower"] = "upper"
     monotone: bool = True
+    worse_of_orders: bool = False
     of_one_curve: bool = False
     unit: str = ""
     extent: tuple[float, float] = (0.0, np.inf)

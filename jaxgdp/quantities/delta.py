@@ -40,6 +40,7 @@ QUANTITY = Quantity(
     default=options.EPSILON,
     check=nonnegative,
     threshold=identity,
+    worse_of_orders=True,
     unit="probability",
     extent=(0.0, 1.0),
     reach=lambda epsilon: (options.FPR_FLOOR, None),

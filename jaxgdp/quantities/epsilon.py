@@ -135,6 +135,7 @@ QUANTITY = Quantity(
     query=log_rate,
     rate=identity,
     locate=locate,
+    worse_of_orders=True,
     unit="nats",
     rounding=1e-14,
     reach=lambda delta: (SHALLOW, delta),

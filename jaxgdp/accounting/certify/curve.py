@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
@@ -42,6 +42,15 @@ class Curve(NamedTuple):
     gaussian_part_mu: Float[Array, ""] | float = 0.0
     known: OrientedCurve | None = None
 
+    def swapped(self) -> Curve:
+        """The curve of the other order."""
+        return self._replace(
+            upper_plus=self.upper_minus,
+            upper_minus=self.upper_plus,
+            lower_plus=self.lower_minus,
+            lower_minus=self.lower_plus,
+        )
+
 
 class Points(NamedTuple):
     """Vertices of a half-curve in one row: thresholds, log error rates; unused ones at (1, 0)."""
@@ -76,7 +85,7 @@ def gaussian_parts(groups: Groups) -> GaussianParts:
     return GaussianParts(*(xp.sqrt(sum(parts)) for parts in zip(*sums, strict=True)))
 
 
-def both_sides(plus: Vertices, minus: Vertices) -> Vertices:
+def both_sides(plus: Any, minus: Any) -> Any:
     """Two halves on a leading axis: what is done to both is written into a program once."""
     return jax.tree.map(lambda *sides: xp.stack(sides), plus, minus)
 

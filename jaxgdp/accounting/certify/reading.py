@@ -22,12 +22,16 @@ class Reading(NamedTuple):
 
     Attributes:
         numbers: quantity → bracket.
-        located: quantity → threshold |ℓ| it was read off at, where that is only known afterwards.
+        by_order: quantity → brackets of each order alone, of shape (sides,), where both count and
+            the quantity is the worse of them.
+        located: quantity → threshold |ℓ| it was read off at, where that is only known afterwards;
+            of shape (sides,) where there are brackets by order.
         reach: (threshold, log FPR) out to which each half has to be known, shape (sides,) each.
         curve: the curve, where it is asked for.
     """
 
     numbers: dict[str, Bracket]
+    by_order: dict[str, Bracket]
     located: dict[str, Float[Array, ""]]
     reach: tuple[Float[Array, " sides"], Float[Array, " sides"]]
     curve: Curve | None
@@ -51,19 +55,65 @@ def read(parts: GaussianParts, plus: Half, minus: Half, rates: Rates, kind: Kind
     curve = Curve(plus[0], minus[0], plus[1], minus[1], *parts)
     symmetric = kind.adjacency.symmetric
     with sharing():
-        found = numbers(curve, rates, kind)
+        by_order = _by_order(curve, rates, kind)
+        found = numbers(curve, rates, kind, by_order)
         located = {
-            quantity.name: quantity.locate(curve, query, found[quantity.name], symmetric=symmetric)
+            quantity.name: _located(curve, quantity, query, found, by_order, symmetric)
             for quantity, query in _asked(rates, kind)
             if quantity.locate is not None and not kind.keep
         }
-    return Reading(found, located, reach, curve if kind.keep else None)
+    return Reading(found, by_order, located, reach, curve if kind.keep else None)
 
 
-def numbers(curve: Curve, rates: Rates, kind: Kind) -> dict[str, Bracket]:
-    """Numbers asked for, read off a curve that is oriented already."""
-    found: dict[str, Bracket] = {}
+def _by_order(curve: Curve, rates: Rates, kind: Kind) -> dict[str, Bracket]:
+    """What each order has alone of quantities that are the worse of both."""
+    if not kind.adjacency.symmetric:
+        return {}
+    orders = curve, curve.swapped()
+    return {
+        quantity.name: both_sides(
+            *(quantity.read(order, query, symmetric=False) for order in orders)
+        )
+        for quantity, query in _asked(rates, kind)
+        if quantity.worse_of_orders
+    }
+
+
+def _located(
+    curve: Curve,
+    quantity: Quantity,
+    query: Array,
+    found: dict[str, Bracket],
+    by_order: dict[str, Bracket],
+    symmetric: bool,
+) -> Array:
+    """The threshold, or thresholds, at which a quantity was read off."""
+    assert quantity.locate is not None
+    if quantity.name not in by_order:
+        return quantity.locate(curve, query, found[quantity.name], symmetric=symmetric)
+    lower, upper = by_order[quantity.name]
+    each = zip((curve, curve.swapped()), range(2), strict=True)
+    return xp.stack(
+        [
+            quantity.locate(order, query, Bracket(lower[i], upper[i]), symmetric=False)
+            for order, i in each
+        ]
+    )
+
+
+def numbers(
+    curve: Curve, rates: Rates, kind: Kind, by_order: dict[str, Bracket] | None = None
+) -> dict[str, Bracket]:
+    """Numbers asked for, read off a curve that is oriented already; ``by_order`` as in
+    :class:`Reading`, where it is known.
+    """
+    found: dict[str, Bracket] = {
+        name: Bracket(*(xp.max(side, axis=-1) for side in both))
+        for name, both in (by_order or {}).items()
+    }
     for quantity, query in sorted(_asked(rates, kind), key=lambda each: bool(each[0].after)):
+        if quantity.name in found:
+            continue
         known: dict[str, Any] = {}
         if kind.shared and quantity.after is not None and quantity.after in found:
             known = {"given": found[quantity.after]}

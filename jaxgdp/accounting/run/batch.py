@@ -11,10 +11,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ...adjacency import Adjacency
 from ...mechanisms.composition import collapse_gaussians
 from ...numerics.shapes import Array, Float
 from ..question import Kind, Question, Rates
-from ..steer.lattice_choice import LatticeChoice
+from ..steer.lattice_choice import Lattices
 from . import executors
 from .background import BACKGROUND
 from .executors import COMPILED, Executor
@@ -29,14 +30,14 @@ _COMPILED: set[Program] = set()  # programs that have been compiled, with the me
 _EAGER_WORK_SO_FAR: dict[Program, float] = {}  # passes that NumPy did in place of a program
 
 
-def plan_program(whole: bool, pieces: int) -> Program:
-    """The program that plans tasks."""
-    return "plan", whole, pieces
+def plan_program(whole: bool, pieces: int, both: bool) -> Program:
+    """The program that plans tasks, of both sides or of one."""
+    return "plan", whole, pieces, both
 
 
-def half_program(lattice: LatticeChoice) -> Program:
-    """The program that composes half-curves on a lattice."""
-    return "half", lattice._replace(size=0, pieces=1)
+def half_program(lattices: Lattices) -> Program:
+    """The program that composes half-curves on lattices."""
+    return "half", lattices.shapes()
 
 
 def read_program(pieces: int, kind: Kind, length: int) -> Program:
@@ -80,9 +81,19 @@ class Batch(NamedTuple):
         """Whether every pair is the same read backwards, so that both halves are equal."""
         return all(mechanism.symmetric for mechanism, _ in self.groups)
 
-    def kind(self, quantity: int | None) -> Kind:
-        """What is read off the curves of a task: of the whole one everything, else one quantity."""
+    def sides(self, side: int | None) -> tuple[int, ...]:
+        """The half-curves that are composed for a task about one side, or about both."""
+        if self.symmetric:
+            return (0,)
+        return (0, 1) if side is None else (side,)
+
+    def kind(self, quantity: int | None, side: int | None = None) -> Kind:
+        """What is read off the curves of a task: of the whole one everything, else one quantity;
+        of one side what the pair has that this is the half-curve of.
+        """
         kind = self.question.kind
+        if side is not None:
+            kind = kind._replace(adjacency=Adjacency.REMOVE)
         if quantity is None:
             return kind
         return kind._replace(quantities=kind.quantities[quantity : quantity + 1], alike=(0,))

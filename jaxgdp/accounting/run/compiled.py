@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from ...numerics.compiling import Program
-from ...numerics.shapes import Array, Float
+from ...numerics.shapes import Array, Bool, Float
 from ..certify import frequency_tables, reading
 from ..certify.curve import gaussian_parts
 from ..plan import Plan
@@ -53,8 +53,9 @@ class Compiled:
         threshold: Float[Array, " settings"],
         rtol: float,
         share: Float[Array, " settings"],
+        reverse: Bool[Array, "settings sides"],
     ) -> tuple[Plan, Array]:
-        return _plan_threshold(*devices.placed((groups, threshold, share)), rtol)
+        return _plan_threshold(*devices.placed((groups, threshold, share, reverse)), rtol)
 
     def step(self, groups: Groups, plans: Plan, reverse: bool, tables: Any, shape: Any) -> Any:
         return _step(
@@ -128,12 +129,14 @@ def _plan_whole(
 
 
 @Program
-def _plan_threshold(groups: Groups, threshold: Array, share: Array, rtol: float) -> Any:
+def _plan_threshold(
+    groups: Groups, threshold: Array, share: Array, reverse: Array, rtol: float
+) -> Any:
     def one(row, rtol):
-        groups, threshold, share = row
-        return stages.plan_threshold(groups, threshold, rtol, share)
+        groups, threshold, share, reverse = row
+        return stages.plan_threshold(groups, threshold, rtol, share, reverse)
 
-    return devices.mapped(one, (groups, threshold, share), rtol)
+    return devices.mapped(one, (groups, threshold, share, reverse), rtol)
 
 
 @functools.partial(Program, static_argnames=("shape",))

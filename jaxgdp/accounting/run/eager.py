@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from ...numerics import batching
-from ...numerics.shapes import Array, Float
+from ...numerics.shapes import Array, Bool, Float
 from ..certify import low_frequencies, reading
 from ..certify.curve import gaussian_parts
 from ..plan import Plan
@@ -106,9 +106,10 @@ class Eager:
         threshold: Float[Array, " settings"],
         rtol: float,
         share: Float[Array, " settings"],
+        reverse: Bool[Array, "settings sides"],
     ) -> tuple[Plan, Array]:
-        stage = lambda g, t, s: stages.plan_threshold(g, t, rtol, s)
-        return _looped(stage, _PLANNED, _components(groups))(groups, threshold, share)
+        stage = lambda g, t, s, r: stages.plan_threshold(g, t, rtol, s, r)
+        return _looped(stage, _PLANNED, _components(groups))(groups, threshold, share, reverse)
 
     def step(self, groups: Groups, plans: Plan, reverse: bool, tables: Any, shape: Any) -> Any:
         grid, swapped = grid_of(shape, tables), _scalar(reverse)

@@ -9,6 +9,7 @@ named, what is compiled already decides who computes. Brackets hold in every cas
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...bracket import STATUS
+from ...bracket import STATUS, Bracket
 from ...mechanisms.composition import collapse_gaussians
 from ...numerics.precision import with_float64
 from ...numerics.shapes import Array, Float
@@ -24,7 +25,7 @@ from ...numerics.threads import taking_turns
 from ...scale.local import cores
 from ..certify import closed_forms
 from ..question import Answer, Question
-from ..steer.lattice_choice import LatticeChoice, choose
+from ..steer.lattice_choice import LatticeChoice, Lattices, choose, choose_each
 from ..steer.refinement import (
     DONE,
     PLAN,
@@ -50,6 +51,8 @@ from .rows import take
 from .running_brackets import RunningBrackets
 
 MAX_SIZE = 2**20
+# part of the other order's value from which on an order may be the worse one
+_DECIDES = 0.9
 
 
 def answer(
@@ -126,14 +129,14 @@ class FinishedPass(NamedTuple):
         located = self.readings.located
         cut_high = self.one.plans.cut_high[row, :, -1]
         found = PassResult(
-            self.one.lattice,
+            self.one.lattices.leading,
             excess,
             Reach(_both_sides(thresholds[row]), _both_sides(log_fprs[row])),
             tuple(float(x) for x in cut_high),
         )
         if quantity is None:
             return found
-        threshold = float(located[quantity][row]) if quantity in located else np.nan
+        threshold = float(np.max(located[quantity][row])) if quantity in located else np.nan
         return found._replace(threshold=threshold, spread=float(np.min(self.one.plans.spread[row])))
 
 
@@ -177,9 +180,11 @@ class Engine:
             executor.log_noise if executor else 0.0,
         )
         self.found = RunningBrackets(self.number, question)
-        # (setting, quantity, pieces) → its plan
+        # whether orders get tasks of their own, for quantities that are the worse of both
+        self.apart = question.adjacency.symmetric and not self.batch.symmetric
+        # (setting, quantity, side, pieces) → its plan
         self.plans: dict[tuple, PlannedTask] = {}
-        self.started: set[tuple[int, int | None]] = set()
+        self.started: set[tuple[int, int | None, int | None]] = set()
         self.open_tasks = np.zeros(self.number, int)
         self.finished = np.zeros(self.number, bool)
         self.to_plan: list[Task] = []
@@ -209,7 +214,7 @@ class Engine:
         """Do all that can be done now."""
         planning = jobs.plan_jobs(self.batch, self.to_plan)
         compiled, eager = jobs.pass_jobs(
-            self.batch, [(self.lattice_of(task), task) for task in self.to_run]
+            self.batch, [(self.lattices_of(task), task) for task in self.to_run]
         )
         running = [*compiled[:1], *eager, *compiled[1:]]
         self.to_plan, self.to_run = [], []
@@ -231,7 +236,9 @@ class Engine:
         if not known or len(known) < len(self.thresholds) or self.question.keep:
             return [whole_curve(i, self.steps[i], self.rules) for i in settings]
         return [
-            one_threshold(i, quantity, float(row[i]), self.steps[i], self.rules)
+            one_threshold(
+                i, quantity, float(row[i]), self.steps[i], self.rules, self.side_of(quantity)
+            )
             for quantity, row in enumerate(known)
             for i in settings
         ]
@@ -240,20 +247,30 @@ class Engine:
         """Plan new tasks in the next round."""
         self.to_plan += tasks
         for task in tasks:
-            self.started.add((task.setting, task.quantity))
-            self.open_tasks[task.setting] += 1
+            self._add(task)
 
-    def lattice_of(self, task: Task) -> LatticeChoice:
-        """The lattice that a task gets."""
-        return choose(
-            self.plans[task.setting, task.quantity, task.pieces].needs,
-            task.detail,
-            self.question.rtol,
-            task.pieces,
-            self.rules.max_size,
-            task.dense,
-            excess=task.excess,
+    def _add(self, task: Task) -> None:
+        self.started.add((task.setting, task.quantity, task.side))
+        self.open_tasks[task.setting] += 1
+
+    def lattices_of(self, task: Task) -> Lattices:
+        """The lattices that a task gets."""
+        return choose_each(
+            self.plans[_place_of(task)].needs,
+            lambda need: choose(
+                need,
+                task.detail,
+                self.question.rtol,
+                task.pieces,
+                self.rules.max_size,
+                task.dense,
+                excess=task.excess,
+            ),
         )
+
+    def leading_lattice_of(self, task: Task) -> LatticeChoice:
+        """The one of them that decides what a pass costs."""
+        return self.lattices_of(task).leading
 
     def plan_pending(self, tasks: list[Task]) -> list[Planned]:
         """Plans of tasks, in more pieces where one is too long (changes nothing)."""
@@ -279,7 +296,7 @@ class Engine:
         passes = self._passes(job)
         found = run_passes(self.batch, passes)
         for one in passes:
-            self.batch.remember(one.executor, half_program(one.lattice))
+            self.batch.remember(one.executor, half_program(one.lattices))
         return [
             FinishedPass(one, bucket.tasks, readings)
             for one, bucket, readings in zip(passes, job.buckets, found, strict=True)
@@ -290,36 +307,111 @@ class Engine:
         reader = EAGER if job.executor is EAGER else self.batch.executor
 
         def one_pass(bucket: Bucket) -> Pass:
-            lattice, quantity, tasks = bucket
-            plans = plans_of([self.plans[t.setting, t.quantity, t.pieces] for t in tasks])
+            lattices, quantity, side, tasks = bucket
+            plans = plans_of([self.plans[_place_of(task)] for task in tasks])
             settings = np.array([task.setting for task in tasks])
-            return Pass(lattice, quantity, settings, plans, job.executor, reader)
+            return Pass(lattices, quantity, side, settings, plans, job.executor, reader)
 
         return [one_pass(bucket) for bucket in job.buckets]
 
     def absorb_plans(self, planned: list[Planned]) -> None:
         """Run planned tasks in the next round."""
         for task, plan in planned:
-            self.plans[task.setting, task.quantity, task.pieces] = plan
+            self.plans[_place_of(task)] = plan
             self.to_run.append(task)
 
     def absorb(self, done: FinishedPass) -> None:
         """Narrow brackets by a pass, and decide what its tasks do next."""
         settings = done.one.settings
-        self.found.add(settings, done.readings.numbers)
+        self._narrow(done)
         excess = self.found.width_over_promise(self.question.rtol, settings)
         served = self._quantities_of(done.one.quantity)
-        name = None if done.one.quantity is None else self._name(done.one.quantity)
         for row, task in enumerate(done.tasks):
             worst = float(np.max(excess[served, row], initial=0.0))
             self.found.add_best(task.setting, worst, done.one, done.readings.curves[row])
-            result = done.result(row, worst, name)
-            decision = refine(task, result, self.rules, self.lattice_of)
-            self._carry_out(decision)
-            self.start(self.follow_up(done, row, excess[:, row], decision))
+            if self._by_order(task.quantity):
+                self._absorb_orders(done, row, excess[:, row])
+            else:
+                name = None if task.quantity is None else self._name(task.quantity)
+                self._decide(done, row, task, done.result(row, worst, name), excess[:, row])
         newly = (self.open_tasks == 0) & ~self.finished
         self.finished |= newly
         self.progress(int(np.sum(newly)))
+
+    def _decide(
+        self, done: FinishedPass, row: int, task: Task, result: PassResult, excess: Array
+    ) -> None:
+        """Refine a task, or end it and start what follows it."""
+        decision = refine(task, result, self.rules, self.leading_lattice_of)
+        self._carry_out(decision)
+        self.start(self.follow_up(done, row, task, excess, decision))
+
+    def _absorb_orders(self, done: FinishedPass, row: int, excess: Array) -> None:
+        """Decide what a task about a quantity of each order does next; one about both orders is
+        followed by one for each that leaves the worse of both too wide.
+        """
+        task = done.tasks[row]
+        i, q = task.setting, task.quantity
+        assert isinstance(task, PointTask) and q is not None
+        for order, own in enumerate(self._excess_of_orders(q, i)):
+            if task.side not in (None, order):
+                continue
+            mine = dataclasses.replace(task, side=order)
+            if task.side is None:
+                if own <= 1.0:
+                    continue
+                self.plans[_place_of(mine)] = self.plans[_place_of(task)].of_side(order)
+                self._add(mine)
+            result = done.result(row, own, None)
+            spread = done.one.plans.spread[row, order if task.side is None else 0, 0]
+            place = (
+                self._threshold_of(q, done, row, order) if self.thresholds[q] is None else np.nan
+            )
+            lattice = done.one.lattices[order]
+            result = result._replace(lattice=lattice, threshold=place, spread=float(spread))
+            self._decide(done, row, mine, result, excess)
+        if task.side is None:
+            self.open_tasks[i] -= 1
+
+    def _narrow(self, done: FinishedPass) -> None:
+        one, numbers = done.one, done.readings.numbers
+        if one.side is not None and self._by_order(one.quantity):
+            self.found.add_orders(one.settings, numbers, one.side)
+            return
+        self.found.add(one.settings, numbers)
+        for side in (0, 1):
+            each = {
+                name: Bracket(both.lower[:, side], both.upper[:, side])
+                for name, both in done.readings.by_order.items()
+            }
+            self.found.add_orders(one.settings, each, side)
+
+    def _by_order(self, quantity: int | None) -> bool:
+        """Whether each order is computed for itself."""
+        return self.apart and quantity is not None and self._worse_of_orders(quantity)
+
+    def _worse_of_orders(self, quantity: int) -> bool:
+        return self.question.asked[quantity][0].worse_of_orders
+
+    def _excess_of_orders(self, quantity: int, setting: int) -> tuple[float, float]:
+        """Width over the width promised that each order leaves the worse of both."""
+        record, name = self.question.asked[quantity][0], self._name(quantity)
+        plus, minus = (
+            float(record.excess(self.found.of_order(name, setting, side), self.question.rtol))
+            for side in (0, 1)
+        )
+        return plus, minus
+
+    def _bar(self, quantity: int, setting: int, side: int) -> float:
+        """The value that the other order has at least, where that is a threshold, and more than
+        is known of this one; else NaN.
+        """
+        name = self._name(quantity)
+        if self.question.asked[quantity][0].locate is None:
+            return np.nan
+        least = float(self.found.results[name].lower[setting])
+        own = float(self.found.by_order[name].lower[setting, side])
+        return least if own < _DECIDES * least else np.nan
 
     def _carry_out(self, decision: Decision) -> None:
         if decision.action == PLAN:
@@ -330,30 +422,54 @@ class Engine:
             self.open_tasks[decision.task.setting] -= 1
 
     def follow_up(
-        self, done: FinishedPass, row: int, excess: Float[Array, " quantities"], decision: Decision
+        self,
+        done: FinishedPass,
+        row: int,
+        task: Task,
+        excess: Float[Array, " quantities"],
+        decision: Decision,
     ) -> Sequence[Task]:
         """New tasks of a setting after a pass.
 
         A quantity that is read off at one threshold gets a task of its own where the first pass
         over the whole curve left it too wide; and a setting whose threshold was not enough gets its
         whole curve."""
-        task = done.tasks[row]
         i = task.setting
         if isinstance(task, PointTask):
             wide = decision.action == DONE and excess[task.quantity] > 1.0
-            if not wide or (i, None) in self.started:
+            if not wide or (i, None, None) in self.started:
                 return []
             return [whole_curve(i, self.steps[i], self.rules)]
         if task.tries > 0 or self.question.keep:
             return []
-        places = {
-            q: self._threshold_of(q, done, row) for q, own in enumerate(self.at_threshold) if own
-        }
-        return [
-            one_threshold(i, q, place, self.steps[i], self.rules)
-            for q, place in places.items()
-            if excess[q] > 1.0 and np.isfinite(place) and (i, q) not in self.started
-        ]
+        own = [q for q, own in enumerate(self.at_threshold) if own]
+        return self._at_thresholds(done, row, own, excess)
+
+    def _at_thresholds(
+        self, done: FinishedPass, row: int, quantities: list[int], excess: Array
+    ) -> list[Task]:
+        """Tasks for quantities that a pass left too wide: one for each order that leaves them so,
+        where each order has its own.
+        """
+        i = done.tasks[row].setting
+        tasks: list[Task] = []
+        for q in quantities:
+            each = self._excess_of_orders(q, i) if self._by_order(q) else (excess[q],)
+            for order, wide in enumerate(each):
+                side = order if self._by_order(q) else self.side_of(q)
+                place = self._threshold_of(q, done, row, side)
+                if wide > 1.0 and np.isfinite(place) and (i, q, side) not in self.started:
+                    tasks.append(one_threshold(i, q, place, self.steps[i], self.rules, side))
+        return tasks
+
+    def side_of(self, quantity: int) -> int | None:
+        """The one half-curve that a quantity is read off where one order is asked for; None where
+        it is read off both.
+        """
+        order = self.question.adjacency
+        if order.symmetric or self.batch.symmetric or not self._worse_of_orders(quantity):
+            return None
+        return int(order.swapped)
 
     def _name(self, quantity: int) -> str:
         return self.question.asked[quantity][0].name
@@ -366,13 +482,24 @@ class Engine:
             return [quantity]
         return [q for q, own in enumerate(self.at_threshold) if self.question.keep or not own]
 
-    def _threshold_of(self, quantity: int, done: FinishedPass, row: int) -> float:
+    def _threshold_of(self, quantity: int, done: FinishedPass, row: int, side: int | None) -> float:
         """Where a quantity is read off: known beforehand, or found in a pass; else NaN."""
-        known = self.thresholds[quantity]
+        known, i = self.thresholds[quantity], done.tasks[row].setting
         if known is not None:
-            return float(known[done.tasks[row].setting])
+            return float(known[i])
         located, name = done.readings.located, self._name(quantity)
-        return float(located[name][row]) if name in located else np.nan
+        if name not in located:
+            return np.nan
+        found = located[name][row]
+        if not self._by_order(quantity):
+            return float(np.max(found))
+        least = self._bar(quantity, i, side)
+        return float(found if np.ndim(found) == 0 else found[side]) if np.isnan(least) else least
+
+
+def _place_of(task: Task) -> tuple:
+    """What tells the plans of different tasks of one batch apart."""
+    return task.setting, task.quantity, task.side, task.pieces
 
 
 __all__ = ["MAX_SIZE", "STATUS", "Answer", "Engine", "Question", "answer"]

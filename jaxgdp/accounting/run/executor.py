@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeAlias
 
-from ...numerics.shapes import Array, Float
+from ...numerics.shapes import Array, Bool, Float
 from ..certify.vertices import Vertices
 from ..plan import Plan
 from ..question import Kind, Rates
@@ -54,6 +54,7 @@ class Executor(Protocol):
         threshold: Float[Array, " settings"],
         rtol: float,
         share: Float[Array, " settings"],
+        reverse: Bool[Array, "settings sides"],
     ) -> tuple[Plan, Array]:
         """Plans about one threshold, and numbers of steps; see ``stages.plan_threshold``."""
         ...

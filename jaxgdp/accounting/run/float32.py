@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from ...numerics.compiling import Program
-from ...numerics.shapes import Array, Float
+from ...numerics.shapes import Array, Bool, Float
 from ..experimental import ozaki, ozaki_frequencies
 from ..plan import Plan
 from ..question import Kind, Rates
@@ -59,9 +59,10 @@ class Float32:
         threshold: Float[Array, " settings"],
         rtol: float,
         share: Float[Array, " settings"],
+        reverse: Bool[Array, "settings sides"],
     ) -> tuple[Plan, Array]:
         with _on_host():
-            return self.host.plan_threshold(groups, threshold, rtol, share)
+            return self.host.plan_threshold(groups, threshold, rtol, share, reverse)
 
     def step(self, groups: Groups, plans: Plan, reverse: bool, tables: Any, shape: Any) -> Any:
         with _on_host():

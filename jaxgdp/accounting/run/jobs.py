@@ -15,7 +15,7 @@ import numpy as np
 
 from ...numerics.precision import with_float64
 from ..plan import Plan
-from ..steer.lattice_choice import LatticeChoice, likeliest
+from ..steer.lattice_choice import Lattices, likeliest
 from ..steer.refinement import CurveTask, Task
 from . import plans
 from .batch import Batch, Program, half_program, plan_program
@@ -26,16 +26,17 @@ SEVERAL = 64  # settings from which on jobs are cut in two and programs compiled
 
 
 class Bucket(NamedTuple):
-    """Tasks of one kind and quantity that share a lattice."""
+    """Tasks of one kind, quantity and side that share their lattices."""
 
-    lattice: LatticeChoice
+    lattices: Lattices
     quantity: int | None
+    side: int | None
     tasks: list[Task]
 
     @property
     def work(self) -> float:
         """What they cost NumPy, in passes on 512 vertices."""
-        return len(self.tasks) * self.lattice.work
+        return len(self.tasks) * self.lattices.work
 
 
 class PassJob(NamedTuple):
@@ -73,26 +74,26 @@ def plan_jobs(batch: Batch, tasks: list[Task]) -> list[list[Task]]:
     """Tasks to be planned, by what decides the shape of their plans."""
     alike: dict[tuple, list[Task]] = {}
     for task in tasks:
-        alike.setdefault((task.quantity, task.pieces), []).append(task)
+        alike.setdefault((task.quantity, task.pieces, task.side), []).append(task)
     jobs: list[list[Task]] = []
     for part in alike.values():
         whole = isinstance(part[0], CurveTask)
-        ready = batch.is_compiled(plan_program(whole, part[0].pieces))
+        ready = batch.is_compiled(plan_program(whole, part[0].pieces, part[0].side is None))
         jobs += cut(part, plans.TOGETHER) if ready else [part]
     return jobs
 
 
-def by_program(chosen: list[tuple[LatticeChoice, Task]]) -> dict[Program, list[Bucket]]:
+def by_program(chosen: list[tuple[Lattices, Task]]) -> dict[Program, list[Bucket]]:
     """Tasks in buckets, by the program that composes their halves; larger lattices first."""
     programs: dict[Program, dict[tuple, Bucket]] = {}
-    for lattice, task in sorted(chosen, key=lambda item: item[0], reverse=True):
-        buckets = programs.setdefault(half_program(lattice), {})
-        key = lattice, task.quantity
-        buckets.setdefault(key, Bucket(lattice, task.quantity, [])).tasks.append(task)
+    for lattices, task in sorted(chosen, key=lambda item: item[0], reverse=True):
+        buckets = programs.setdefault(half_program(lattices), {})
+        key = lattices, task.quantity, task.side
+        buckets.setdefault(key, Bucket(*key, [])).tasks.append(task)
     return {program: list(buckets.values()) for program, buckets in programs.items()}
 
 
-def pass_jobs(batch: Batch, chosen: list[tuple[LatticeChoice, Task]]) -> PassJobs:
+def pass_jobs(batch: Batch, chosen: list[tuple[Lattices, Task]]) -> PassJobs:
     """Jobs for tasks and their lattices; few tasks of each of several are one job of NumPy's."""
     compiled: list[PassJob] = []
     eager: list[PassJob] = []
@@ -106,9 +107,9 @@ def pass_jobs(batch: Batch, chosen: list[tuple[LatticeChoice, Task]]) -> PassJob
                 compiled.append(PassJob(buckets, executor, program))
                 continue
         for bucket in buckets:
-            for part in cut(bucket.tasks, _multiple(batch, executor, bucket.lattice)):
+            for part in cut(bucket.tasks, _multiple(batch, executor, bucket.lattices)):
                 one = bucket._replace(tasks=part)
-                mine = executor or _executor_of(batch, program, len(part) * one.lattice.pieces)
+                mine = executor or _executor_of(batch, program, len(part) * one.lattices.pieces)
                 if mine is EAGER and len(part) <= SEVERAL:
                     few.append(one)
                 else:
@@ -120,14 +121,14 @@ def pass_jobs(batch: Batch, chosen: list[tuple[LatticeChoice, Task]]) -> PassJob
 
 
 def _executor_of(batch: Batch, program: Program, work: float) -> Executor:
-    lattice = program[1]
-    return batch.choose(work, program) if lattice.compiled else batch.executor or EAGER
+    lattices = program[1]
+    return batch.choose(work, program) if lattices.compiled else batch.executor or EAGER
 
 
-def _multiple(batch: Batch, executor: Executor | None, lattice: LatticeChoice) -> int:
+def _multiple(batch: Batch, executor: Executor | None, lattices: Lattices) -> int:
     """Tasks of a chunk, where a cut would change chunks; NumPy's are always cut."""
     executor = batch.executor or executor
-    return 1 if executor is EAGER else lattice.read_together() * COMPILED.devices
+    return 1 if executor is EAGER else lattices.read_together() * COMPILED.devices
 
 
 def _shared(few: list[Bucket], number: int) -> list[list[Bucket]]:
@@ -159,7 +160,8 @@ def precompile(pool: ThreadPoolExecutor, batch: Batch) -> Precompiled | None:
     need while the first ones are planned; None where that is no use.
     """
     question, lattice = batch.question, likeliest(batch.question.rtol)
-    program = half_program(lattice)
+    lattices = Lattices(lattice, lattice)
+    program = half_program(lattices)
     if (
         batch.executor is not COMPILED
         or batch.number <= SEVERAL
@@ -173,7 +175,7 @@ def precompile(pool: ThreadPoolExecutor, batch: Batch) -> Precompiled | None:
     def compile_both():
         settings = np.zeros(lattice.read_together() * COMPILED.devices, np.int64)
         blank = Plan.blank((len(settings), 2, 1), batch.components)
-        run_passes(batch, [Pass(lattice, None, settings, blank, COMPILED, COMPILED)])
+        run_passes(batch, [Pass(lattices, None, None, settings, blank, COMPILED, COMPILED)])
         batch.remember(COMPILED, program)
 
     return Precompiled(program, pool.submit(with_float64(compile_both)))

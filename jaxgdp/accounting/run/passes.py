@@ -17,7 +17,7 @@ from ...numerics.shapes import Array, Float, Int
 from ..certify.curve import Curve
 from ..certify.vertices import Vertices, trimmed
 from ..plan import Plan
-from ..steer.lattice_choice import LatticeChoice
+from ..steer.lattice_choice import Lattices
 from .batch import Batch, half_program, read_program
 from .executors import COMPILED, EAGER, Executor
 from .rows import chunks, joined, take
@@ -27,19 +27,21 @@ _READ_TOGETHER = 2**14
 
 
 class Pass(NamedTuple):
-    """Tasks of one kind and quantity on one lattice, computed together.
+    """Tasks of one kind and quantity on the same lattices, computed together.
 
     Attributes:
-        lattice: of all tasks.
+        lattices: of all tasks.
         quantity: position of the one quantity that is read off, or None for all of them.
+        side: the one half-curve that is composed and read, or None for both.
         settings: rows of the tasks in the batch.
         plans: of the tasks, leaves of shape (tasks, sides, pieces, …).
         executor: who composes their halves.
         reader: the executor that reads numbers off them; None leaves that to what is compiled.
     """
 
-    lattice: LatticeChoice
+    lattices: Lattices
     quantity: int | None
+    side: int | None
     settings: Int[Array, " tasks"]
     plans: Plan
     executor: Executor
@@ -51,13 +53,16 @@ class Readings(NamedTuple):
 
     Attributes:
         numbers: quantity → its brackets.
+        by_order: quantity → its brackets for each order alone, of shape (tasks, sides), where both
+            count and it is the worse of them.
         located: quantity → thresholds at which it was read off, for those that are.
         required_reach: how far out each half must be known: thresholds, and log FPRs there.
         curves: one for each task where they are kept; else as many Nones.
     """
 
     numbers: dict[str, Bracket]
-    located: dict[str, Float[Array, " tasks"]]
+    by_order: dict[str, Bracket]
+    located: dict[str, Float[Array, " tasks *sides"]]
     required_reach: tuple[Float[Array, "tasks sides"], Float[Array, "tasks sides"]]
     curves: list[Curve | None]
 
@@ -92,6 +97,7 @@ class _Reader(NamedTuple):
 
     executor: Executor
     quantity: int | None
+    one_side: bool
     pieces: int
     length: int
 
@@ -115,7 +121,8 @@ def run_passes(batch: Batch, passes: list[Pass]) -> list[Readings]:
         _compile_halves_beside(batch, one)
         for part in _composed(batch, position, one):
             length = part.length
-            reader = _Reader(part.reader, one.quantity, one.lattice.pieces, length)
+            one_side = one.side is not None
+            reader = _Reader(part.reader, one.quantity, one_side, one.lattices.pieces, length)
             if part.reader.padded:
                 _read(batch, reader, [part], found)
                 continue
@@ -134,15 +141,16 @@ def _read(batch: Batch, reader: _Reader, parts: list[_Part], found: list[list[_R
     """Read numbers off several parts together, and give each pass its own."""
     settings = np.concatenate([part.settings for part in parts])
     vertices = joined([part.vertices for part in parts])
+    kind = batch.kind(reader.quantity, 0 if reader.one_side else None)
     *numbers, curves = reader.executor.read(
         take(batch.parts, settings),
         vertices[:2],
         vertices[-2:],
         batch.rates_of(reader.quantity, settings),
-        batch.kind(reader.quantity),
+        kind,
         reader.pieces,
     )
-    program = read_program(reader.pieces, batch.kind(reader.quantity), reader.length)
+    program = read_program(reader.pieces, kind, reader.length)
     batch.remember(reader.executor, program)
     at = 0
     for part in parts:
@@ -154,14 +162,16 @@ def _read(batch: Batch, reader: _Reader, parts: list[_Part], found: list[list[_R
 
 def _compile_halves_beside(batch: Batch, one: Pass) -> None:
     """Begin to compile what composes the halves of a pass by NumPy, if that is worth it."""
-    if batch.executor is not None or one.executor is not EAGER or not one.lattice.compiled:
+    if batch.executor is not None or one.executor is not EAGER or not one.lattices.compiled:
         return
-    first = slice(0, one.lattice.read_together() * COMPILED.devices)
+    first = slice(0, one.lattices.read_together() * COMPILED.devices)
     settings, plans = one.settings[first], take(one.plans, first)
     compiled = one._replace(settings=settings, plans=plans, executor=COMPILED, reader=COMPILED)
-    work = len(one.settings) * one.lattice.work
+    work = len(one.settings) * one.lattices.work
     batch.compile_beside(
-        work, half_program(one.lattice), lambda: collections.deque(_composed(batch, 0, compiled), 0)
+        work,
+        half_program(one.lattices),
+        lambda: collections.deque(_composed(batch, 0, compiled), 0),
     )
 
 
@@ -169,9 +179,9 @@ def _compile_reading_beside(batch: Batch, one: Pass, part: _Part) -> None:
     """Begin to compile what reads the numbers of a pass, of which NumPy reads this first part, if
     that is worth it.
     """
-    if batch.executor is not None or not one.lattice.compiled:
+    if batch.executor is not None or not one.lattices.compiled:
         return
-    pieces, rows = one.lattice.pieces, one.lattice.read_together() * COMPILED.devices
+    pieces, rows = one.lattices.pieces, one.lattices.read_together() * COMPILED.devices
 
     def read_once() -> None:
         some = np.arange(rows) % part.real
@@ -179,27 +189,27 @@ def _compile_reading_beside(batch: Batch, one: Pass, part: _Part) -> None:
         padded = part._replace(
             settings=part.settings[some], reader=COMPILED, vertices=take(part.vertices, units)
         )
-        reader = _Reader(COMPILED, one.quantity, pieces, part.length)
+        reader = _Reader(COMPILED, one.quantity, one.side is not None, pieces, part.length)
         _read(batch, reader, [padded._replace(position=0)], [[]])
 
-    program = read_program(pieces, batch.kind(one.quantity), part.length)
+    program = read_program(pieces, batch.kind(one.quantity, one.side), part.length)
     batch.compile_beside(len(one.settings), program, read_once)
 
 
 def _in_order(readings: list[_Reading]) -> Readings:
     """What was read off the tasks of a pass, whenever it was read, in one."""
     readings = sorted(readings, key=lambda reading: reading.first)
-    numbers, located, reach = joined([reading.numbers for reading in readings])
+    numbers, by_order, located, reach = joined([reading.numbers for reading in readings])
     curves = [curve for reading in readings for curve in reading.curves]
-    return Readings(numbers, located, reach, curves)
+    return Readings(numbers, by_order, located, reach, curves)
 
 
 def _composed(batch: Batch, position: int, one: Pass) -> Iterator[_Part]:
     """The halves of all tasks of a pass, chunk after chunk; the next chunk is begun before one is
     given out, so that a compiled program works on it meanwhile."""
-    lattice, executor = one.lattice, one.executor
-    sides = (0,) if batch.symmetric else (0, 1)
-    largest = lattice.read_together() * executor.devices
+    executor = one.executor
+    sides = batch.sides(one.side)
+    largest = one.lattices.read_together() * executor.devices
     begun, first = None, 0
     for rows, real in chunks(len(one.settings), largest, executor.padded):
         settings, plans = one.settings[rows], take(one.plans, rows)
@@ -215,9 +225,9 @@ def _finished(
     batch: Batch, position: int, one: Pass, first: int, settings: Array, real: int, halves: list
 ) -> _Part:
     """A chunk with all vertices there; only the used ones, and no filling where none is wanted."""
-    pieces = one.lattice.pieces
+    pieces = one.lattices.pieces
     vertices = trimmed([half for both in halves for half in _filled(both, len(settings) * pieces)])
-    program = read_program(pieces, batch.kind(one.quantity), vertices[0].used.shape[-1])
+    program = read_program(pieces, batch.kind(one.quantity, one.side), vertices[0].used.shape[-1])
     reader = one.reader or batch.choose(real, program)
     if not reader.padded:
         settings, vertices = settings[:real], take(vertices, slice(0, real * pieces))
@@ -229,11 +239,12 @@ def _half(batch: Batch, one: Pass, side: int, settings: Array, plans: Plan, real
 
     As many at a time as the lattice allows; numbers are read off more of them at once.
     """
-    lattice, executor = one.lattice, one.executor
-    shapes, tables = lattice.grids()
-    half = jax.tree.map(lambda a: a[:, side], plans)
-    pieces, size = lattice.pieces, len(settings)
-    together = min(size, lattice.together(batch.components) * executor.devices)
+    lattice, executor = one.lattices[side], one.executor
+    shape, table = lattice.grid(side)
+    at = side if one.side is None else 0
+    half = jax.tree.map(lambda a: a[:, at], plans)
+    pieces, size, read = lattice.pieces, len(settings), one.lattices.read_together()
+    together = min(size, lattice.together(batch.components, read) * executor.devices)
     found = []
     for start in range(0, real, together):
         rows = np.minimum(np.arange(start, start + together), size - 1)
@@ -242,7 +253,7 @@ def _half(batch: Batch, one: Pass, side: int, settings: Array, plans: Plan, real
             lambda a: np.repeat(a, pieces, axis=0), take(batch.groups, settings[rows])
         )
         plan = jax.tree.map(lambda a: a.reshape((-1,) + a.shape[2:]), take(half, rows))
-        found.append(executor.half(groups, plan, side == 1, tables[side], shapes[side]))
+        found.append(executor.half(groups, plan, side == 1, table, shape))
     return found
 
 

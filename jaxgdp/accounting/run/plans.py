@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from ..plan import Plan
-from ..steer.lattice_choice import Needs, needs
+from ..steer.lattice_choice import NeedsOfSides, Side, needs
 from ..steer.refinement import JUMP_SHARES, CurveTask, PointTask, Task
 from .batch import Batch, plan_program
 from .executors import COMPILED, EAGER, Executor
@@ -18,16 +20,28 @@ TOGETHER = 64  # tasks that are planned at once
 _PIECES_PLANNED = 4.0  # tilts that are planned in the time of a pass
 
 
-class PlannedTasks(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PlannedTasks:
     """Plans of several tasks.
 
     Attributes:
         plans: leaves of shape (tasks, sides, pieces, …).
-        needs: what each task needs of a lattice.
+        needs: what each task needs of lattices.
     """
 
     plans: Plan
-    needs: Needs
+    needs: NeedsOfSides
+
+    @functools.cached_property
+    def of_sides(self) -> tuple[PlannedTasks, ...]:
+        """The plans of each side for itself."""
+        return tuple(
+            PlannedTasks(
+                jax.tree.map(lambda a: a[:, side : side + 1], self.plans),  # noqa: B023
+                NeedsOfSides(own, (own,)),
+            )
+            for side, own in enumerate(self.needs.each)
+        )
 
 
 class PlannedTask(NamedTuple):
@@ -37,15 +51,20 @@ class PlannedTask(NamedTuple):
     row: int
 
     @property
-    def needs(self) -> Needs:
-        """What this task needs of a lattice."""
-        return Needs(*(column[self.row] for column in self.together.needs))
+    def needs(self) -> NeedsOfSides:
+        """What this task needs of lattices."""
+        return self.together.needs.of(self.row)
+
+    def of_side(self, side: int) -> PlannedTask:
+        """The plan of one of both sides."""
+        return PlannedTask(self.together.of_sides[side], self.row)
 
 
 def plan_tasks(batch: Batch, tasks: list[Task]) -> PlannedTasks:
-    """Plans of tasks of one kind, one quantity and one number of pieces."""
+    """Plans of tasks of one kind, one quantity, one number of pieces and the same sides."""
     whole, pieces, rtol = isinstance(tasks[0], CurveTask), tasks[0].pieces, batch.question.rtol
-    program, plan = plan_program(whole, pieces), _plan_curves if whole else _plan_points
+    side, plan = tasks[0].side, _plan_curves if whole else _plan_points
+    program = plan_program(whole, pieces, side is None)
     executor = batch.choose(len(tasks) * max(1.0, pieces / _PIECES_PLANNED), program)
     batch.wait_for(executor, program)
     if executor is EAGER:
@@ -58,8 +77,16 @@ def plan_tasks(batch: Batch, tasks: list[Task]) -> PlannedTasks:
         found.append(take(part, slice(0, real)))
     batch.remember(executor, program)
     plans, steps = joined(found)
-    plus, minus = (jax.tree.map(lambda a: a[:, 0], plans), jax.tree.map(lambda a: a[:, 1], plans))
-    return PlannedTasks(plans, needs(plus, minus, steps, rtol, not whole))
+    planned = [
+        Side(jax.tree.map(lambda a: a[:, at], plans), swapped == 1)  # noqa: B023
+        for at, swapped in enumerate(sides_of(side))
+    ]
+    return PlannedTasks(plans, needs(planned, steps, rtol, not whole))
+
+
+def sides_of(side: int | None) -> tuple[int, ...]:
+    """The sides that the plans of a task have, in their order."""
+    return (0, 1) if side is None else (side,)
 
 
 def _plan_curves(batch: Batch, executor: Executor, tasks: list[CurveTask]) -> tuple:
@@ -84,6 +111,7 @@ def _plan_points(batch: Batch, executor: Executor, tasks: list[PointTask]) -> tu
         np.array([task.threshold for task in tasks]),
         batch.question.rtol,
         np.array([JUMP_SHARES[task.gentler_tilts] for task in tasks]),
+        np.array([sides_of(task.side) for task in tasks]) == 1,
     )
 
 

@@ -32,6 +32,12 @@ class RunningBrackets:
     def __init__(self, number: int, question: Question):
         self.asked = question.asked
         self.results = {quantity.name: unknown(number) for quantity, _ in self.asked}
+        # (where both orders count) of each order alone, shape (settings, sides)
+        self.by_order = {
+            quantity.name: Bracket(*(np.stack([side, side], -1) for side in unknown(number)))
+            for quantity, _ in self.asked
+            if quantity.worse_of_orders and question.adjacency.symmetric
+        }
         self.excess = np.full(number, np.inf)
         self.sizes = np.zeros(number, np.int64)
         self.lattices: list[LatticeChoice | None] = [None] * number
@@ -45,11 +51,32 @@ class RunningBrackets:
             known.lower[settings] = np.fmax(known.lower[settings], bracket.lower)
             known.upper[settings] = np.fmin(known.upper[settings], bracket.upper)
 
+    def add_orders(
+        self, settings: Int[Array, " tasks"], found: Mapping[str, Bracket], side: int
+    ) -> None:
+        """Narrow the brackets of one order, and those of the worse of both."""
+        for name, bracket in found.items():
+            known = self.by_order[name]
+            lower, upper = known.lower[settings], known.upper[settings]
+            lower[:, side] = np.fmax(lower[:, side], bracket.lower)
+            upper[:, side] = np.fmin(upper[:, side], bracket.upper)
+            known.lower[settings], known.upper[settings] = lower, upper
+            self.add(settings, {name: Bracket(np.max(lower, axis=-1), np.max(upper, axis=-1))})
+
+    def of_order(self, name: str, setting: int, side: int) -> Bracket:
+        """What an order leaves open of the worse of both orders, and no more than that."""
+        total, own = self.results[name], self.by_order[name]
+        lower, upper = total.lower[setting], total.upper[setting]
+        return Bracket(lower, np.maximum(np.minimum(own.upper[setting, side], upper), lower))
+
     def add_best(self, setting: int, excess: float, one: Pass, curve: Curve | None) -> None:
         """Remember how a setting was computed, if its brackets were never narrower."""
         if excess < self.excess[setting] or self.sizes[setting] == 0:
-            self.excess[setting], self.sizes[setting] = excess, one.lattice.size
-            self.lattices[setting], self.executors[setting] = one.lattice, one.executor.name
+            self.excess[setting], self.sizes[setting] = excess, one.lattices.leading.size
+            self.lattices[setting], self.executors[setting] = (
+                one.lattices.leading,
+                one.executor.name,
+            )
             if self.curves:
                 self.curves[setting] = curve
 

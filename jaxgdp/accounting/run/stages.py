@@ -10,7 +10,7 @@ import jax
 
 from ...mechanisms.composition import Groups
 from ...numerics import namespace as xp
-from ...numerics.shapes import Array, Float
+from ...numerics.shapes import Array, Bool, Float
 from ..certify.half_curve import BareHalf, Half, half_curve
 from ..certify.lattice import Grid
 from ..certify.low_frequencies import Sums
@@ -37,11 +37,15 @@ def plan_whole(
 
 
 def plan_threshold(
-    groups: Groups, threshold: Float[Array, ""], rtol: float, share: Float[Array, ""]
+    groups: Groups,
+    threshold: Float[Array, ""],
+    rtol: float,
+    share: Float[Array, ""],
+    reverse: Bool[Array, " sides"],
 ) -> tuple[Plan, Array]:
-    """Plans of both half-curves (axes: sides, one piece) about one threshold, and steps."""
+    """Plans of some half-curves (axes: sides, one piece) about one threshold, and steps."""
     count = uses(groups)
-    plan = plan_about(groups, count, threshold, rtol, share)
+    plan = plan_about(groups, count, threshold, rtol, share, reverse)
     return jax.tree.map(lambda a: a[:, None], plan), xp.sum(count)
 
 

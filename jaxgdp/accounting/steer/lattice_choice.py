@@ -6,7 +6,7 @@ wrong."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -43,6 +43,13 @@ class Grids(NamedTuple):
     tables: tuple[Any, Any] = (None, None)
 
 
+class Grid(NamedTuple):
+    """Shape and tables of the lattice of one half-curve; see :class:`Grids`."""
+
+    shape: Any
+    tables: Any
+
+
 class LatticeChoice(NamedTuple):
     """What a bucket of settings shares: equal ones run together, equal shapes by one program.
 
@@ -66,6 +73,11 @@ class LatticeChoice(NamedTuple):
     short: int
     long: int
     pieces: int
+
+    def grid(self, side: int) -> Grid:
+        """Shape and tables of one of the two half-curves."""
+        shapes, tables = self.grids()
+        return Grid(shapes[side], tables[side])
 
     def grids(self) -> Grids:
         """Shapes and tables of the two half-curves, for :mod:`jaxgdp.accounting.run.stages`."""
@@ -98,8 +110,10 @@ class LatticeChoice(NamedTuple):
         """Settings whose numbers are read off at once."""
         return max(1, min(_TOGETHER, _CHUNK // (2 * self.vertices)) // self.pieces)
 
-    def together(self, components: int) -> int:
-        """Settings whose half-curves are worked on at once: a whole share of those read at once."""
+    def together(self, components: int, read: int | None = None) -> int:
+        """Settings whose half-curves are worked on at once: a whole share of those read at once,
+        ``read`` where that is not as many as this lattice allows.
+        """
         points = self.base * (self.short + self.long + 4)
         wide = (
             max(points, min(32 * max(self.vertices, 2 * self.frequencies), 2**16))
@@ -107,8 +121,47 @@ class LatticeChoice(NamedTuple):
             else self.size
         )
         most = max(1, min(_TOGETHER, _CHUNK // (wide * components)) // self.pieces)
-        read = self.read_together()
+        read = read or self.read_together()
         return next(share for share in range(min(most, read), 0, -1) if read % share == 0)
+
+
+class Lattices(NamedTuple):
+    """The lattices of both half-curves of a task.
+
+    Attributes:
+        plus, minus: of each; the same where only one half-curve is composed.
+    """
+
+    plus: LatticeChoice
+    minus: LatticeChoice
+
+    @property
+    def leading(self) -> LatticeChoice:
+        """The one of more points, which decides what a pass costs."""
+        return max(self, key=lambda lattice: (lattice.kind != "sparse", lattice.size))
+
+    @property
+    def pieces(self) -> int:
+        """Tilts along a half-curve."""
+        return self.plus.pieces
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiling ever pays."""
+        return self.plus.compiled and self.minus.compiled
+
+    @property
+    def work(self) -> float:
+        """What a task costs NumPy, in passes on 512 vertices."""
+        return max(self.plus.work, self.minus.work)
+
+    def shapes(self) -> Lattices:
+        """The part that decides the programs."""
+        return Lattices(*(lattice._replace(size=0, pieces=1) for lattice in self))
+
+    def read_together(self) -> int:
+        """Settings whose numbers are read off at once."""
+        return min(lattice.read_together() for lattice in self)
 
 
 SIZES = {
@@ -186,6 +239,24 @@ class Needs(NamedTuple):
     jumps: Bool[Array, " settings"]
 
 
+class NeedsOfSides(NamedTuple):
+    """What each setting needs of a lattice that serves all its half-curves, and of one that serves
+    one of them.
+
+    Attributes:
+        together: of a lattice for all of them.
+        each: of one for each.
+    """
+
+    together: Needs
+    each: tuple[Needs, ...]
+
+    def of(self, row: int) -> NeedsOfSides:
+        """The needs of one setting."""
+        one = lambda needs: Needs(*(column[row] for column in needs))
+        return NeedsOfSides(one(self.together), tuple(one(own) for own in self.each))
+
+
 def likeliest(rtol: float) -> LatticeChoice:
     """The lattice (but for its size) that most settings of many small steps get."""
     extra = _sharper(rtol)
@@ -207,6 +278,20 @@ def most_points(kind: str, largest: int, focused: bool, excess: float) -> int:
     allows; a lattice for what takes a jump has more arrays."""
     usual, (near, times) = 2 ** SIZES[kind][-1], _NEAR[kind]
     return usual * times if focused and excess <= near and usual <= largest else min(largest, usual)
+
+
+def choose_each(need: NeedsOfSides, one: Callable[[Needs], LatticeChoice]) -> Lattices:
+    """The lattices of one setting: one for both half-curves where a sparse one serves both, else
+    the one that each half-curve needs.
+
+    Args:
+        need: of one setting.
+        one: the lattice for needs, see :func:`choose`.
+    """
+    together = one(need.together)
+    if together.kind == "sparse" or len(need.each) == 1:
+        return Lattices(together, together)
+    return Lattices(*(one(own) for own in need.each))
 
 
 def choose(
@@ -313,71 +398,85 @@ def _dense(need: Needs, detail: float, pieces: int, largest: int, excess: float)
     return LatticeChoice(kind, vertices, 0, size, 0, 0, 0, pieces)
 
 
+class Side(NamedTuple):
+    """Plans of one half-curve.
+
+    Attributes:
+        plan: leaves of shape (settings, pieces, …).
+        swapped: whether the pair is swapped, so that its steps reach further to the left.
+    """
+
+    plan: Plan
+    swapped: bool
+
+
 def needs(
-    plus: Plan, minus: Plan, steps: Float[Array, " settings"], rtol: float, focused: bool = False
-) -> Needs:
-    """What settings need of a lattice.
+    sides: Sequence[Side], steps: Float[Array, " settings"], rtol: float, focused: bool = False
+) -> NeedsOfSides:
+    """What settings need of lattices.
 
     Args:
-        plus, minus: plans of their two half-curves, leaves of shape (settings, pieces, …).
+        sides: their half-curves.
         steps: their numbers of steps.
         rtol: requested relative accuracy.
         focused: whether the plans are about one threshold.
     """
-    sides = plus, minus
-    width = [p.high - p.low for p in sides]
+    raw = [_needs_of(side, steps, rtol, focused) for side in sides]
+    largest = Needs(*(np.maximum.reduce(columns) for columns in zip(*raw, strict=True)))
+    each = tuple(_placed(own) for own in raw)
+    return NeedsOfSides(each[0] if len(each) == 1 else _placed(largest), each)
+
+
+def _placed(own: Needs) -> Needs:
+    """Needs with the reach of a step in points, and the points that it takes of a dense lattice."""
+    short, long = own.short, own.long
+    whole = short >= 0.9 / 32
+    stretch = np.maximum(np.where(whole, 2.0 * np.maximum(long, short), 2.0 * long), 1.0)
+    return own._replace(
+        dense=np.maximum(own.dense * stretch, 1.4 * own.vertices),
+        short=short * own.points,
+        long=long * own.points,
+        whole=whole,
+    )
+
+
+def _needs_of(side: Side, steps: Array, rtol: float, focused: bool) -> Needs:
+    """What one half-curve needs, with the reach of a step in parts of the window; see
+    :func:`_placed`.
+    """
+    plan, width = side.plan, side.plan.high - side.plan.low
     # expected relative width 0.14·h²·T/V, from the variance under the tilt; the brackets themselves
     # decide later
     fine = np.sqrt(0.6 * rtol / 0.14)
-    spacing = [fine * p.smooth / np.sqrt(steps[:, None]) for p in sides]
-    points = _largest(1.02 * w / h for w, h in zip(width, spacing, strict=True))
-    bandwidth = _largest(
-        1.05 * w * p.bandwidth / (2.0 * np.pi) for w, p in zip(width, sides, strict=True)
-    )
-    vertices = _vertices_needed(sides, width, fine, rtol, focused)
-    short, long = (
-        _largest(_step_reach(p, low) / w for p, low, w in zip(sides, lows, width, strict=True))
-        for lows in ((True, False), (False, True))
-    )
-    dense = _largest(
-        np.sqrt(steps[:, None]) * w / (fine * p.spread) for w, p in zip(width, sides, strict=True)
-    )
-    whole = short >= 0.9 / 32
-    dense = dense * np.maximum(np.where(whole, 2.0 * np.maximum(long, short), 2.0 * long), 1.0)
+    root = np.sqrt(steps[:, None])
+    across = _largest(width / (fine * plan.spread))
+    asked = _largest(width / np.maximum(plan.cut_high - plan.cut_low, 1e-300))
+    low, high = (_largest(_step_reach(plan, below) / width) for below in (True, False))
+    short, long = (high, low) if side.swapped else (low, high)
+    # enough vertices across the composed law, and between the thresholds requested (a task about
+    # one threshold has a vertex there)
+    across = np.minimum(across, _FOCUSED) if focused else across
+    vertices = np.maximum(0.75 * across, _VERTICES * np.sqrt(1e-3 / rtol) * np.minimum(asked, 40.0))
     return Needs(
-        points=points,
-        dense=np.maximum(dense, 1.4 * vertices),
-        bandwidth=bandwidth,
+        points=_largest(1.02 * width * root / (fine * plan.smooth)),
+        dense=_largest(root * width / (fine * plan.spread)),
+        bandwidth=_largest(1.05 * width * plan.bandwidth / (2.0 * np.pi)),
         vertices=vertices,
-        short=short * points,
-        long=long * points,
+        short=short,
+        long=long,
         # the error of a tail grows with the square of its depth, and falls with the square of the
         # points in an octave
         base=np.full(len(steps), (32.0 if focused else 8.0) * 2 ** _sharper(rtol)),
         steps=steps,
-        whole=whole,
+        whole=np.zeros(len(steps), bool),
         focused=np.full(len(steps), focused),
-        jumps=np.any(np.isfinite(plus.jump) | np.isfinite(minus.jump), axis=1),
+        jumps=np.any(np.isfinite(plan.jump), axis=1),
     )
 
 
-def _largest(values: Iterable) -> Any:
-    """The largest of all pieces of both sides."""
-    plus, minus = values
-    return np.maximum(np.max(plus, axis=1), np.max(minus, axis=1))
-
-
-def _vertices_needed(
-    sides: tuple[Plan, Plan], width: list, fine: float, rtol: float, focused: bool
-) -> Any:
-    """Enough vertices across the composed law, and between the thresholds requested."""
-    across = _largest(w / (fine * p.spread) for w, p in zip(width, sides, strict=True))
-    asked = _largest(
-        w / np.maximum(p.cut_high - p.cut_low, 1e-300) for w, p in zip(width, sides, strict=True)
-    )
-    # (a task about one threshold has a vertex there)
-    across = np.minimum(across, _FOCUSED) if focused else across
-    return np.maximum(0.75 * across, _VERTICES * np.sqrt(1e-3 / rtol) * np.minimum(asked, 40.0))
+def _largest(values: Float[Array, "settings pieces"]) -> Float[Array, " settings"]:
+    """The largest of all pieces."""
+    return np.max(values, axis=1)
 
 
 def _step_reach(plan: Plan, low: bool) -> Any:

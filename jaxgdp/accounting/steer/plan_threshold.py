@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from ...numerics import namespace as xp
-from ...numerics.shapes import Array, Float
+from ...numerics.shapes import Array, Bool, Float
 from ..plan import Plan
 from .cumulants import LossQuadrature, common_unit, composed, quadrature
 from .tilts import at_depth, at_jump, at_threshold, at_zero, below_top, depths, tail_slope
 from .windows import Cut, Piece, extra_depth, plan_of, window_of
 
-_BOTH = np.array([False, True])
 _DEEPEST = 38.6  # standard deviations out to which relative accuracy is meant: a rate of 1e-325
 # by which the squared depths of two sides differ where the rate of one is nothing beside the
 # other's
@@ -55,20 +52,20 @@ def _saddle(loss: LossQuadrature, threshold: Array) -> _Saddle:
 
 
 def _quadrature_about(
-    groups: tuple, count: Array, threshold: Array, rtol: Array | float
+    groups: tuple, count: Array, threshold: Array, rtol: Array | float, reverse: Array
 ) -> LossQuadrature:
     """A quadrature that is deep enough for the rates at a threshold."""
-    shallow = quadrature(groups, xp.full(count.shape, 30.0), _BOTH)
-    value, _, square = (a[0] for a in composed(shallow, np.full(2, 0.5)))
+    shallow = quadrature(groups, xp.full(count.shape, 30.0), reverse)
+    value, _, square = (a[0] for a in composed(shallow, 0.5 + xp.zeros(reverse.shape)))
     fine = extra_depth(rtol, square)
     # how deep one step's tail matters follows from the depth of the threshold, and that from the
     # tails
     deepest = xp.maximum(40.0, -1.1 * value)
     for _ in range(2):
-        loss = quadrature(groups, deepest + fine + xp.log(count), _BOTH)
+        loss = quadrature(groups, deepest + fine + xp.log(count), reverse)
         r_x = depths(loss, _saddle(loss, threshold).tilt).fpr
         deepest = xp.maximum(deepest, 0.5 * xp.max(r_x) ** 2 + 3.0)
-    return quadrature(groups, deepest + fine + xp.log(count), _BOTH)
+    return quadrature(groups, deepest + fine + xp.log(count), reverse)
 
 
 class _ByJump(NamedTuple):
@@ -118,9 +115,10 @@ def plan_threshold(
     threshold: Float[Array, ""],
     rtol: float,
     share: Float[Array, ""],
+    reverse: Bool[Array, " sides"],
 ) -> Plan:
-    """The tilted window that resolves the neighbourhood of one threshold |ℓ|, for each side: the
-    tilt is the saddle point there.
+    """The tilted window that resolves the neighbourhood of one threshold |ℓ|, for each side:
+    the tilt is the saddle point there.
 
     Deeper than rates of 1e-325 relative accuracy means nothing, so the window stops at that depth.
 
@@ -131,13 +129,15 @@ def plan_threshold(
         rtol: relative accuracy.
         share: of the threshold, beyond which a step is a jump; where one jump is the likeliest way
             there, what takes one is composed apart. 0 for never.
+        reverse: which sides are planned: False for the pair as it is, True for the swapped one. A
+            side beside another one need be no deeper than that one.
 
     Returns:
         A :class:`Plan` with a leading axis of sides.
 
     Method: docs/method/tilting.md#saddle
     """
-    uncut = _quadrature_about(groups, count, threshold, rtol)
+    uncut = _quadrature_about(groups, count, threshold, rtol, reverse)
     tilt0 = at_zero(uncut)
     spread = xp.sqrt(composed(uncut, tilt0)[2])
     # a step that alone carries the sum past the threshold may as well stop there (see

@@ -84,11 +84,13 @@ class CurveTask(_Task):
         pieces: tilts along a half-curve.
         known_reach: how far out the halves have to be known, as the last pass found.
         quantity: None, as a curve serves all quantities.
+        side: None, as it has both half-curves.
     """
 
     pieces: int = 1
     known_reach: Reach = NO_KNOWN_REACH
     quantity: ClassVar[None] = None
+    side: ClassVar[None] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +100,14 @@ class PointTask(_Task):
     Attributes:
         quantity: its position in ``Question.asked``.
         threshold: privacy loss |ℓ| ≥ 0 in the middle of the window.
+        side: the one half-curve it is about (0 for the pair as it is, 1 for the swapped one), None
+            for both.
         pieces: one tilt is enough.
     """
 
     quantity: int
     threshold: float
+    side: int | None = None
     pieces: ClassVar[int] = 1
 
 
@@ -188,13 +193,19 @@ def whole_curve(setting: int, steps: float, rules: Rules) -> CurveTask:
 
 
 def one_threshold(
-    setting: int, quantity: int, threshold: float, steps: float, rules: Rules
+    setting: int,
+    quantity: int,
+    threshold: float,
+    steps: float,
+    rules: Rules,
+    side: int | None = None,
 ) -> PointTask:
-    """The first task for one quantity at its threshold."""
+    """The first task for one quantity at its threshold: of one half-curve, or of both."""
     return PointTask(
         setting=setting,
         quantity=quantity,
         threshold=float(threshold),
+        side=side,
         max_neg_log_density=rules.max_neg_log_density(steps),
     )
 
