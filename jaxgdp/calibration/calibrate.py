@@ -275,12 +275,13 @@ def _by_kind(family: DPSGD, target: Target, how: _How) -> _Answer:
             put(found, rows, closed_form.solve(flat.take(rows), family.unknown, per_unit, how.rtol))
         if callable(how.progress):
             how.progress(len(rows))
+    limit = np.full(number, np.inf)
     if family.unknown is NOISE_MULTIPLIER and not isinstance(target, Regret):
         detected = -np.expm1(
             family.known["num_steps"]
             * np.log1p(-np.minimum(family.known["sampling_prob"], 1.0 - 1e-16))
         )
-        limit = np.broadcast_to(flat.without_noise(detected, how.adjacency), number)
+        limit = np.array(np.broadcast_to(flat.without_noise(detected, how.adjacency), number))
         weak = searched & (flat.goal >= limit if flat.safe == "upper" else flat.goal <= limit)
         found.status[weak] = EVERY
         searched = searched & ~weak
@@ -296,7 +297,15 @@ def _by_kind(family: DPSGD, target: Target, how: _How) -> _Answer:
         put(
             found,
             rows,
-            search(part, flat.take(rows), how.rtol, how.adjacency, how.progress, how.client),
+            search(
+                part,
+                flat.take(rows),
+                how.rtol,
+                how.adjacency,
+                how.progress,
+                how.client,
+                limit[rows],
+            ),
         )
     return _Answer(found, closed)
 

@@ -48,6 +48,15 @@ class Unknown:
         moved = value * (1.0 + tolerance) if self.sign < 0 else value / (1.0 + tolerance)
         return np.clip(moved, self.low, self.high)
 
+    def more_private(self, value: np.ndarray, tolerance: float):
+        """One tolerance step towards more privacy, whose own step towards less leads back."""
+        if self.whole:
+            return np.maximum(
+                np.minimum(np.floor(value / (1.0 + tolerance)), value - 1.0), self.low
+            )
+        moved = value / (1.0 + tolerance) if self.sign < 0 else value * (1.0 + tolerance)
+        return np.clip(moved, self.low, self.high)
+
     @property
     def most_private(self) -> float:
         """The end of the range with most privacy."""
@@ -59,8 +68,8 @@ class Unknown:
         return self.low if self.sign > 0 else self.high
 
 
-NOISE_MULTIPLIER = Unknown("noise_multiplier", 1.0, 1e-2, 1e9)
-SCALE = Unknown("scale", 1.0, 1e-3, 1e9)
+NOISE_MULTIPLIER = Unknown("noise_multiplier", 1.0, 1e-20, 1e20)
+SCALE = Unknown("scale", 1.0, 1e-20, 1e20)
 NUM_STEPS = Unknown("num_steps", -1.0, 1.0, 2.0**40, whole=True)
 SAMPLING_PROB = Unknown("sampling_prob", -1.0, 1e-12, 1.0)
 UNKNOWNS = {unknown.name: unknown for unknown in (NOISE_MULTIPLIER, NUM_STEPS, SAMPLING_PROB)}
@@ -191,7 +200,7 @@ class Scaled:
 
     def guess(self, mu: np.ndarray):
         """u of a scale that is 1 over μ."""
-        return np.clip(-np.log(mu), -6.0, 15.0)
+        return np.clip(-np.log(mu), -40.0, 40.0)
 
 
 def _flat_rows(composition: Composition, rows: Any) -> Composition:

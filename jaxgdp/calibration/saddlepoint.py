@@ -4,7 +4,11 @@ solver, never an answer.
 With K(s) = Σ T·log E_P e^{sℓ} the tilted law at s has mean t = K'(s) and variance K''(s). Lugannani
 and Rice (1980) give both tails of the threshold test at t from it: FPR = Pr[X > t] with w = ±√(2(st
 − K)), u = s·√K'', and TPR = Pr[Y > t] with s − 1 in place of s, because Y is X tilted by one. So
-one number s stands for one point of the curve."""
+one number s stands for one point of the curve.
+
+Where ε is large, its FPR, e^{−ε} and less, is no double any more. There the same s gives
+δ(ε) ≈ e^{K(s) − K(1) − rε}/(r·(1 + r)·√(2πK''(s))) with r = s − 1 at ε = K'(s), the first term of
+the saddle-point expansion of E[(1 − e^{ε − Y})₊]."""
 
 from __future__ import annotations
 
@@ -21,8 +25,10 @@ from ..numerics.precision import with_float64
 from ..numerics.shapes import Array
 
 _DEPTH = 60.0  # −log of the tails of one step that count
-_HALVINGS = 24
-_STEEPEST = 9.0  # s up to sinh of this
+_HALVINGS = 28
+_STEEPEST = 40.0  # s up to sinh of this, and r up to its exponential
+_GENTLEST = 40.0  # −log of the smallest r
+_TWO_PI = 2.0 * np.pi
 _AT_ONCE = 512
 _FEW = 64  # so many points cost less by NumPy than compiling does
 
@@ -91,12 +97,50 @@ def _solve(groups: tuple[tuple[Any, Array], ...], goal: Any, by_threshold: bool)
     return z_tpr - z_alpha
 
 
-@functools.partial(Program, static_argnames=("by_threshold",))
-def _program(groups: tuple[tuple[Any, Array], ...], goal: Any, *, by_threshold: bool):
-    return jax.vmap(functools.partial(_solve, by_threshold=by_threshold))(groups, goal)
+def _mu_at_rate(groups: tuple[tuple[Any, Array], ...], z: Any):
+    """Φ⁻¹(TPR) − Φ⁻¹(FPR) at a Φ⁻¹(FPR)."""
+    return _solve(groups, z, by_threshold=False)
 
 
-@with_float64
+def _mu_at_threshold(groups: tuple[tuple[Any, Array], ...], threshold: Any):
+    """Φ⁻¹(TPR) − Φ⁻¹(FPR) at a threshold."""
+    return _solve(groups, threshold, by_threshold=True)
+
+
+def _epsilon_at_delta(groups: tuple[tuple[Any, Array], ...], log_delta: Any):
+    """ε with δ(ε) = δ, 0 where δ(0) is less."""
+    nodes = _nodes(groups)
+    at_one = _cumulants(nodes, 1.0)[0]
+
+    def log_profile(r: Any):
+        k, epsilon, variance = _cumulants(nodes, 1.0 + r)
+        sizes = xp.log(r) + xp.log1p(r) + 0.5 * xp.log(xp.maximum(variance, 1e-300) * _TWO_PI)
+        return k - at_one - r * epsilon - xp.maximum(sizes, 0.0)
+
+    def halve(_: int, ends: tuple[Array, Array]):
+        low, high = ends
+        middle = 0.5 * (low + high)
+        small = log_profile(xp.exp(middle)) < log_delta
+        return xp.where(small, low, middle), xp.where(small, middle, high)
+
+    low, high = xp.fori_loop(
+        0, _HALVINGS, halve, (0.0 * log_delta - _GENTLEST, 0.0 * log_delta + _STEEPEST)
+    )
+    return xp.maximum(_cumulants(nodes, 1.0 + xp.exp(0.5 * (low + high)))[1], 0.0)
+
+
+_KINDS = {
+    "mu at rate": _mu_at_rate,
+    "mu at threshold": _mu_at_threshold,
+    "epsilon at delta": _epsilon_at_delta,
+}
+
+
+@functools.partial(Program, static_argnames=("kind",))
+def _program(groups: tuple[tuple[Any, Array], ...], goal: Any, *, kind: str):
+    return jax.vmap(_KINDS[kind])(groups, goal)
+
+
 def approximate_mu(groups: tuple[tuple[Any, Array], ...], goal: Any, by_threshold: bool):
     """μ of the Gaussian curve through a point of each curve, approximately; NaN if it fails.
 
@@ -105,26 +149,38 @@ def approximate_mu(groups: tuple[tuple[Any, Array], ...], goal: Any, by_threshol
         goal: the point's privacy-loss threshold in nats, or its Φ⁻¹(FPR), one for each setting.
         by_threshold: which of the two it is.
     """
+    return _of_batch(groups, goal, "mu at threshold" if by_threshold else "mu at rate")
+
+
+def approximate_epsilon(groups: tuple[tuple[Any, Array], ...], log_delta: Any):
+    """ε(δ) of each of a batch of curves, approximately; NaN where it fails.
+
+    Args:
+        groups: ``Composition.stacked()`` with leaves of shape (settings, components).
+        log_delta: log δ, one for each setting.
+    """
+    return _of_batch(groups, log_delta, "epsilon at delta")
+
+
+@with_float64
+def _of_batch(groups: tuple[tuple[Any, Array], ...], goal: Any, kind: str):
+    """One number of each setting, by NumPy if they are few."""
     number = len(goal)
     executor = by_name(None)
     if (number <= _FEW) if executor is None else executor is not COMPILED:
         groups = jax.tree.map(np.asarray, groups)
         with np.errstate(all="ignore"):
             points = [jax.tree.map(lambda a: a[i], groups) for i in range(number)]  # noqa: B023
-            return np.array(
-                [
-                    _solve(point, np.float64(z), by_threshold)
-                    for point, z in zip(points, goal, strict=True)
-                ]
-            )
+            pairs = zip(points, goal, strict=True)
+            return np.array([_KINDS[kind](point, np.float64(z)) for point, z in pairs])
     size = next((size for size in (8, 64) if size >= number), _AT_ONCE)
     found = np.empty(number)
     for start in range(0, number, size):
         rows = np.minimum(np.arange(start, start + size), number - 1)
         part = jax.tree.map(lambda a: np.asarray(a)[rows], groups)  # noqa: B023
-        answer = np.asarray(_program(part, np.asarray(goal)[rows], by_threshold=by_threshold))
+        answer = np.asarray(_program(part, np.asarray(goal)[rows], kind=kind))
         found[start : start + size] = answer[: number - start]
     return found
 
 
-__all__ = ["approximate_mu"]
+__all__ = ["approximate_epsilon", "approximate_mu"]

@@ -29,6 +29,7 @@ def search(
     adjacency: str,
     progress: Callable[[int], object] | bool | None = None,
     client: Client | str | None = None,
+    limit: Any = None,
 ) -> Solved:
     """Search every calibration of a batch.
 
@@ -37,6 +38,7 @@ def search(
         target: flat, of the same length.
         tolerance, adjacency, progress: as for :func:`jaxgdp.calibrate`.
         client: ``dask.distributed.Client`` or the address of a scheduler; None for here.
+        limit: the target's quantity without noise, where it is known; it only guides the search.
 
     Returns:
         :class:`jaxgdp.calibration.solver.Solved`, one row each.
@@ -46,7 +48,7 @@ def search(
         with show_progress("calibrating", 0, None if function else progress) as evaluated:
             if isinstance(target, Regret):
                 return regret.solve(family, target, tolerance, adjacency, function, evaluated)
-            return Solver(family, target, tolerance, adjacency, function, evaluated).run()
+            return Solver(family, target, tolerance, adjacency, function, evaluated, limit).run()
     from ..scale.cluster import each
 
     found = empty(len(target.goal))

@@ -16,7 +16,7 @@ from .base import DEEPEST, HIGHEST_FLOOR, Target, first
 
 
 def _mu_of_profile(epsilon: Array, delta: Array) -> Array:
-    inside = (delta > DEEPEST) & (delta < 1.0 - 1e-15)
+    inside = (delta > 0.0) & (delta < 1.0 - 1e-15)
     mu = gdp.mu_from_epsilon_delta(epsilon=epsilon, delta=np.where(inside, delta, 0.5))
     return np.where(inside, mu, np.where(delta >= 0.5, np.inf, 0.0))
 
@@ -59,7 +59,8 @@ class EpsilonDelta(Target):
         return gdp.epsilon(delta=self.delta, mu=mu)
 
     def place(self, mu: Array) -> Array:
-        return np.clip(ndtr(-mu / 2.0 - self.epsilon / mu), DEEPEST, HIGHEST_FLOOR)
+        with np.errstate(divide="ignore"):
+            return np.clip(ndtr(-mu / 2.0 - self.epsilon / mu), DEEPEST, HIGHEST_FLOOR)
 
     def without_noise(self, detected: Array, adjacency: str) -> Array:
         with np.errstate(divide="ignore"):
