@@ -67,6 +67,9 @@ class Mechanism:
         tight: whether both sides of a bracket are of the same pair, so that a finer lattice brings
             them together.
         why_not_tight: which side of its brackets is not tight and why, in words; "" where both are.
+        sums_to_one: whether the exact P-masses of its cells add up to 1, and the Q-masses too, and
+            its cells bound the error of their shares (``Cells.share_error``): what is known of the
+            sum then keeps digits where steps are tiny.
         symmetric: whether the swapped pair (Q against P) has the same privacy losses, so that one
             half of the curve is enough.
         trailing: number of trailing axes of each array-valued field (0 where not named); they do
@@ -90,6 +93,7 @@ class Mechanism:
     atomic: ClassVar[bool] = True
     tight: ClassVar[bool] = True
     why_not_tight: ClassVar[str] = ""
+    sums_to_one: ClassVar[bool] = False
     symmetric: ClassVar[bool] = False
     trailing: ClassVar[dict[str, int]] = {}
     differentiable: ClassVar[tuple[str, ...]] = ()

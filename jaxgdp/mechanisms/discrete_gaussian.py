@@ -19,7 +19,7 @@ from ..pairs.atoms import atom_cell, atom_cells
 from ..pairs.cells import Cells
 from ..pairs.known_curves import FiniteCurve
 from .base import EVERY_RECORD, Mechanism
-from .subsampled_gaussian import _hermite_series
+from .subsampled_gaussian import NARROW, hermite_series
 
 _FEW = 10.0  # σ below which every integer is looked at
 _INTEGERS = 1024  # how many of them, 48 σ to both sides
@@ -27,7 +27,6 @@ _GAUSSIAN = 1.5  # σ above which cumulants are those of a Gaussian to 1e-19
 _NODES = 128
 _TERMS = 16  # integers of a cell that are added one by one
 _STEEP = 2.25  # loss per unit of output beyond which those are all that matter
-_NARROW = 0.2  # widest cell, in standard deviations and in its own scale, that the series serves
 _LISTED, _BEYOND = 256.0, -1000.0  # σ up to which integers are listed, and log of what is beyond
 _MOST = 16  # largest sensitivity
 
@@ -245,7 +244,7 @@ class DiscreteGaussian(Mechanism):
         direct = (number <= _TERMS) | steep
         width, m = number / sigma, middle / sigma
         reach_m = 1.0 + xp.maximum(xp.abs(m), xp.abs(m - s / sigma))
-        narrow = ~direct & (width * reach_m < _NARROW)
+        narrow = ~direct & (width * reach_m < NARROW)
         wide = ~direct & ~narrow
         coefficients = xp.asarray(_EDGE) @ sigma ** (-2.0 * xp.arange(_EDGE.shape[1]))
 
@@ -329,7 +328,7 @@ def _narrow(width: Array, m: Array, edge: Array):
     fall = 1.0 - z * (1.0 - z * (1 / 2 - z * (1 / 6 - z * (1 / 24 - z / 120))))
     rise = xp.exp(xp.minimum(0.5 * width * m, 1.0))
     ends = fall * (edge[:-1] * rise - edge[1:] / rise)
-    return width * (1.0 + _hermite_series(m, width)) + ends
+    return width * (1.0 + hermite_series(m, width)) + ends
 
 
 def _wide(u: Array, edge: Array):

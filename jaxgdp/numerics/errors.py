@@ -59,6 +59,9 @@ TWIDDLE = 8.0
 # units, of log M of one use (a log and what it is added with), and of |T·log M| (a product and a
 # sum)
 SUM_OF_LOGS = 4.0, 8.0
+# units of m·|x|·e^x, of m·(e^x − 1), x = s·ℓ, beside the error of m: the lattice point (three
+# roundings), two products and expm1
+NEAR_TERM = 16.0
 # of sums over a block by Gauss nodes, relative to the sum of absolute values; measured: 7.5e-15
 NODE_SUMS = 1e-14
 # units, of a sum of up to 2⁴⁰ positive terms by NumPy, pairwise down to 128 of them
@@ -80,6 +83,9 @@ CELL = 8.0
 # of a normal mass below e^−8, for each unit of its log: an edge to two roundings, squared;
 # measured: 3.8 in all
 FAR, FAR_CELL = 8.0, 4.0
+# absolute, of the share that connect-the-dots moves up in a narrow cell, and of a quotient of
+# ratios in a wide one; measured: 36
+SHARE = 192.0
 EDGE = 8.0  # of a normal tail at a cell's edge, which both neighbours share: ``ERFCX``
 STRETCH = 16.0  # of a mass, and of the loss, of a stretch: half a dozen elementary functions
 TABLE = 16.0  # of masses and losses from a user's table, a quotient of sums and its log each

@@ -35,6 +35,9 @@ class Cells(NamedTuple):
         uncertain: bound on the relative error of every mass, a number, on top of ``roundoff``. It
             is not taken for noise of single masses: the composition of masses within 1 ± e of the
             true ones is within (1 ± e)^T of the true composition.
+        share_error: bound on the error of ``up`` in units of the machine epsilon, shape (n − 1,) or
+            a number, where the exact P-masses add up to 1, and so do the exact Q-masses; ∞ where
+            that is not known.
 
     Method: docs/method/rounding.md#shared
     """
@@ -49,6 +52,7 @@ class Cells(NamedTuple):
     log_q_plus: Array | float = -np.inf
     dropped: Array | float = 0.0
     uncertain: Array | float = 0.0
+    share_error: Array | float = np.inf
 
 
 def reverse(cells: Cells, ell: Array, end: Array | float = np.inf) -> Cells:
@@ -80,4 +84,6 @@ def reverse(cells: Cells, ell: Array, end: Array | float = np.inf) -> Cells:
         cells.log_p_minus,
         xp.where(ell[:-1] >= end, 1.0 - up, 0.0)[::-1],
         cells.uncertain,
+        # (up' is a product of 1 − up and of a ratio next to 1)
+        (cells.share_error + 2.0 * cells.roundoff[1:-1] + 8.0)[::-1],
     )

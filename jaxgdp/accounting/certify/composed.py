@@ -92,5 +92,5 @@ def normalisation(
     Method: docs/method/rounding.md#shared
     """
     log_total = count @ weights.log_total
-    each, whole = SUM_OF_LOGS
-    return log_total, count @ (weights.roundoff + each * UNIT) + whole * UNIT * xp.abs(log_total)
+    whole = SUM_OF_LOGS[1] * UNIT * (count @ xp.abs(weights.log_total))
+    return log_total, count @ weights.roundoff + whole

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from ...numerics import namespace as xp
-from ...numerics.errors import LOG_AT_INFINITY, UNIT
+from ...numerics.errors import AT_INFINITY, LOG1P, LOG_AT_INFINITY, NEAR_TERM, SUM_OF_LOGS, UNIT
 from ...numerics.normal import log_sub
 from ...numerics.shapes import Array, Float
 from ...pairs.cells import Cells
@@ -20,9 +22,8 @@ class Weights(NamedTuple):
 
     Attributes:
         weight: masses at the n lattice points, shape (n,).
-        log_total: log of the sum they were divided by.
-        roundoff: bound on the relative rounding error of that sum, and on what all masses are
-            uncertain by.
+        log_total: log of their sum before that.
+        roundoff: bound on the error of that log, and on what all masses are uncertain by.
         noise: root of the summed squares of the masses' own rounding errors.
         jitter: the same for the positions of the cells' edges, errors that cancel between
             neighbours.
@@ -66,13 +67,77 @@ def _normalise(
     return Weights(
         weight,
         log_scale + xp.log(total),
-        UNIT * xp.sum(scaled) + uncertain,
+        UNIT * (xp.sum(scaled) + SUM_OF_LOGS[0]) + uncertain,
         UNIT * xp.sqrt(product(scaled, scaled)),
         UNIT * xp.sqrt(product(moved, moved)),
         UNIT * xp.sqrt(product(scaled, scale)),
         UNIT * product(moved, gap),
         UNIT * (scale + edge_error),
     )
+
+
+class _Total(NamedTuple):
+    """What is known of the sum of masses that are parts of a law of total 1.
+
+    Attributes:
+        mass: the masses before they were tilted, shape (n,).
+        missing: what they lack to a sum of 1.
+        error: bound on the error of ``missing``.
+        roundoff: bound on the relative errors of the masses, in units, shape (n,).
+        moved: bound on the share of each mass that may belong to a neighbouring point, in units.
+    """
+
+    mass: Float[Array, " points"]
+    missing: Float[Array, ""] | float
+    error: Float[Array, ""] | float
+    roundoff: Float[Array, " points"]
+    moved: Float[Array, " points"]
+
+
+def _by_total(
+    weights: Weights, total: _Total, ell: Float[Array, " points"], tilt: Float[Array, ""]
+) -> Weights:
+    """The weights, with the log of their sum from Σ m·e^{sℓ} − 1 = Σ m·(e^{sℓ} − 1) − (1 − Σ m)
+    where that has the smaller bound: where steps are small.
+
+    Args:
+        weights: with log M from the sum itself.
+        total: what is known of the sum of the masses m.
+        ell: losses of the points.
+        tilt: s.
+
+    Method: docs/method/rounding.md#total
+    """
+    mass, exponent = total.mass, tilt * ell
+    small = xp.abs(exponent) < 1.0
+    near = xp.where(small, exponent, 0.0)
+    tilted = weights.weight * xp.exp(weights.log_total)
+    more = xp.sum(xp.where(small, mass * xp.expm1(near), tilted - mass)) - total.missing
+    # (near ones: |e^x − 1| and |x|·e^x are at most e·|x|)
+    size = xp.where(small, np.e * mass * xp.abs(near), tilted * (1.0 + xp.abs(exponent)) + mass)
+    spread = xp.expm1(xp.minimum(xp.abs(tilt) * _reach(ell), 600.0))
+    moved = UNIT * xp.sum(weights.weight * total.moved * spread)
+    rounded = UNIT * xp.sum(size * (total.roundoff + NEAR_TERM + len(ell)))
+    rounded = rounded + moved * xp.exp(weights.log_total)
+    usable = more > -0.5
+    log_total = xp.log1p(xp.where(usable, more, 0.0))
+    error = (rounded + 2.0 * UNIT * total.missing + total.error) / (
+        1.0 + xp.where(usable, more, 0.0)
+    ) + LOG1P * UNIT * xp.abs(log_total)
+    by_sum = weights.roundoff + moved
+    better = usable & (error < by_sum)
+    return weights._replace(
+        log_total=xp.where(better, log_total, weights.log_total),
+        roundoff=xp.where(better, error, by_sum),
+    )
+
+
+def _reach(ell: Float[Array, " points"]) -> Float[Array, " points"]:
+    """Distance between the second neighbours of each point, where an error at the edges of its
+    cells may leave mass.
+    """
+    padded = xp.concatenate([ell[:1], ell[:1], ell, ell[-1:], ell[-1:]])
+    return padded[4:] - padded[:-4]
 
 
 def dominating_weights(
@@ -82,13 +147,15 @@ def dominating_weights(
     tilt: Float[Array, ""],
     log_scale: Float[Array, ""],
     change: Float[Array, " points"] | None = None,
+    sums_to_one: bool = False,
 ) -> tuple[Weights, Float[Array, ""]]:
     """Connect the dots (Doroshenko et al. 2022): a pair at least as revealing, in both directions.
 
     Each interior cell's P-mass is split between its ends so that its Q-mass is kept too. Below the
     first point, Q-mass is moved up to it with the P-mass that belongs there and the other P-mass
     goes to −∞; beyond the last point, P-mass is moved down to it and the Q-mass left over goes to
-    +∞. ``change``, from ``derivative.dominating_change``, replaces the derivative of the masses.
+    +∞. ``change``, from ``derivative.dominating_change``, replaces the derivative of the masses;
+    ``sums_to_one`` as the mechanism says.
 
     Returns:
         The tilted P-masses, and the Q-mass at +∞.
@@ -96,7 +163,7 @@ def dominating_weights(
     Method: docs/method/dominating.md#split
     Method: docs/method/tilting.md#tilt
     """
-    log_x, log_y, up, lost, roundoff, jitter, _, _, dropped, uncertain = cells
+    log_x, log_y, up, lost, roundoff, jitter, _, _, dropped, uncertain, _ = cells
     point = xp.arange(ell.shape[0])
     first = point == 0
     # of the cell below a point goes up what connect-the-dots moves there, of the cell above it the
@@ -106,22 +173,55 @@ def dominating_weights(
     below = xp.where(first, xp.minimum(log_y[:-1] - ell, log_x[:-1]), log_x[:-1])
     base = tilt * ell - log_scale
     stays = 1.0 - share[1:] - xp.concatenate([dropped + xp.zeros_like(up), xp.zeros(1)])
-    weight = xp.exp(below + base) * share[:-1] + xp.exp(log_x[1:] + base) * stays
+    put = lambda base: xp.exp(below + base) * share[:-1] + xp.exp(log_x[1:] + base) * stays
+    weight = put(base)
     if change is not None:
         weight = xp.stop_gradient(weight) + change
-    scale = xp.maximum(roundoff[:-1], roundoff[1:]) + xp.abs(tilt * ell)
-    edge_error = xp.maximum(jitter[:-1], jitter[1:])
+    of_both = lambda a: xp.maximum(a[:-1], a[1:])
+    scale = of_both(roundoff) + xp.abs(tilt * ell)
+    edge_error = of_both(jitter)
     q_top = xp.exp(log_y[-1])
     at_infinity = (
         lost * (1.0 + uncertain)
         + xp.maximum(q_top - xp.exp(log_x[-1] + ell[-1]), 0.0)
         + q_top * (roundoff[-1] * UNIT + uncertain)
     )
-    return _normalise(weight, scale, edge_error, gap, log_scale, uncertain), at_infinity
+    weights = _normalise(weight, scale, edge_error, gap, log_scale, uncertain)
+    if sums_to_one and change is None:
+        weights = _by_total(weights, _total_of_dominating(cells, below, put(0.0)), ell, tilt)
+    return weights, at_infinity
+
+
+def _total_of_dominating(
+    cells: Cells, below: Float[Array, " points"], mass: Float[Array, " points"]
+) -> _Total:
+    """What is known of the P-masses ``mass`` that connect-the-dots leaves on the lattice;
+    ``below``: log of what it takes from the cell below each point.
+
+    Method: docs/method/rounding.md#total
+    """
+    of_both = lambda a: xp.maximum(a[:-1], a[1:])
+    x, dropped = xp.exp(cells.log_x), cells.dropped + xp.zeros_like(cells.up)
+    parts = xp.append(dropped * x[1:-1], x[0] - xp.exp(below[0]))
+    taken = xp.append(dropped * x[1:-1], x[0])
+    room = xp.append(cells.roundoff[1:-1], cells.roundoff[0]) + (len(taken) + 4.0)
+    zero = xp.zeros(1)
+    split = xp.concatenate([zero, cells.share_error + xp.zeros_like(cells.up), zero])
+    return _Total(
+        mass,
+        xp.sum(parts),
+        UNIT * xp.sum(taken * room),
+        of_both(cells.roundoff),
+        of_both(split + 2.0 * cells.jitter),
+    )
 
 
 def attack_weights(
-    cells: Cells, ell: Float[Array, " points"], gap: Float[Array, " points"], tilt: Float[Array, ""]
+    cells: Cells,
+    ell: Float[Array, " points"],
+    gap: Float[Array, " points"],
+    tilt: Float[Array, ""],
+    sums_to_one: bool = False,
 ) -> tuple[Weights, Weights]:
     """A real test: every cell is labelled with its upper point, the sum has a threshold.
 
@@ -136,21 +236,35 @@ def attack_weights(
     Method: docs/method/tilting.md#tilt
     """
 
-    def tilted(log_mass, s):
-        scale = cells.roundoff[:-1] + xp.abs(s * ell)
+    def tilted(log_mass, s, log_missing):
+        roundoff, jitter = cells.roundoff[:-1], cells.jitter[:-1]
         last = xp.arange(ell.shape[0]) == ell.shape[0] - 1
-        log_mass = xp.where(last, xp.logaddexp(log_mass[-2], log_mass[-1]), log_mass[:-1]) + s * ell
+        log_mass = xp.where(last, xp.logaddexp(log_mass[-2], log_mass[-1]), log_mass[:-1])
+        log_tilted = log_mass + s * ell
         # (its own scale: the pair of the lower side may have much less mass far out than what was
         # planned for)
-        largest = xp.max(log_mass)
-        return _normalise(
-            xp.exp(log_mass - largest), scale, cells.jitter[:-1], gap, largest, cells.uncertain
+        largest = xp.max(log_tilted)
+        weights = _normalise(
+            xp.exp(log_tilted - largest),
+            roundoff + xp.abs(s * ell),
+            jitter,
+            gap,
+            largest,
+            cells.uncertain,
         )
+        if not sums_to_one:
+            return weights
+        missing = xp.exp(log_missing)
+        room = AT_INFINITY + UNIT * xp.maximum(cells.roundoff[0], cells.roundoff[-1])
+        roundoff = xp.where(last, xp.maximum(roundoff, cells.roundoff[-1]), roundoff)
+        total = _Total(xp.exp(log_mass), missing, missing * room, roundoff, 2.0 * jitter)
+        return _by_total(weights, total, ell, s)
 
     cell = xp.arange(cells.log_x.shape[0])
     log_x = xp.where(cell == 0, _without(cells.log_x[0], cells.log_p_minus), cells.log_x)
     log_y = xp.where(cell == ell.shape[0], _without(cells.log_y[-1], cells.log_q_plus), cells.log_y)
-    return tilted(log_x, tilt), tilted(log_y, tilt - 1.0)
+    of_p = tilted(log_x, tilt, cells.log_p_minus)
+    return of_p, tilted(log_y, tilt - 1.0, cells.log_q_plus)
 
 
 def _without(log_whole: Float[Array, ""], log_part: Array | float) -> Float[Array, ""]:

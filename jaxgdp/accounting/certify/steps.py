@@ -138,12 +138,14 @@ def _component(
         change = dominating_change(cells, atoms, read, end, tilt, log_scale, reverse)
         cells = fixed_but_for_ends(cells)
     cells = _oriented(cells, read, end, reverse)
-    upper, lost = dominating_weights(cells, ell, gap, tilt, log_scale, change)
+    upper, lost = dominating_weights(
+        cells, ell, gap, tilt, log_scale, change, mechanism.sums_to_one
+    )
     member = mechanism.lower_bound_member()
     attacked = (
         cells if member is mechanism else _oriented(member.cells(read, end), read, end, reverse)
     )
-    laws = Laws(upper, *attack_weights(attacked, ell, gap, tilt))
+    laws = Laws(upper, *attack_weights(attacked, ell, gap, tilt, member.sums_to_one))
     return laws, _Infinity(lost, cells.log_q_plus, xp.exp(attacked.log_q_plus))
 
 
@@ -155,7 +157,8 @@ def _oriented(
 ) -> Cells:
     """The cells, or those of the swapped pair."""
     # (a conditional, so that the cells are worked out once and not again in whatever reads them)
-    cells = cells._replace(dropped=xp.zeros_like(cells.up))
+    none = xp.zeros_like(cells.up)
+    cells = cells._replace(dropped=none, share_error=cells.share_error + none)
     return xp.cond(
         reverse, lambda cells: reverse_cells(cells, read, end), lambda cells: cells, cells
     )
