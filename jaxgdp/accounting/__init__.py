@@ -1,3 +1,1 @@
-"""From a mechanism to its certified curve: loss → window → discretise → compose → curve, refined
-until it is narrow enough.
-"""
+"""From a mechanism to its certified curve: discretised, composed, refined until it is narrow."""

@@ -1,6 +1,4 @@
-"""What is asked of a batch of settings: accuracy, quantities, and the rates they are asked at; and
-the form of an answer.
-"""
+"""What is asked of a batch of settings: accuracy, quantities, rates; and the form of answers."""
 
 from __future__ import annotations
 

@@ -77,8 +77,7 @@ def insert(records: Any, canaries: Any, included: ArrayLike):
 
 
 def directions(key: Array, num_canaries: int, size: int, norm: float = 1.0):
-    """Gradient canaries: random directions, nearly orthogonal to one another and to everything else
-    where ``size`` is large.
+    """Gradient canaries: random directions, nearly orthogonal where ``size`` is large.
 
     Args:
         key: a JAX PRNG key, used for nothing else.

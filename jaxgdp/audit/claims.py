@@ -67,8 +67,7 @@ class Claim:
         return dataclasses.replace(self, fnr=fnr)
 
     def swapped(self, most: float):
-        """R ↦ a lower bound on f(1 − R) for R in [0, ``most``], cheap: the certified side, between
-        knots from below.
+        """R ↦ a cheap lower bound on f(1 − R) for R in [0, ``most``].
 
         f is convex. Beyond a segment, the line through its ends lies below f; so it does if its
         near end is lowered and its far one raised.

@@ -456,8 +456,7 @@ def from_counts(
     members: int,
     confidence: float = 0.95,
 ) -> Limits:
-    """Limits from the counts of one threshold that was fixed beforehand: for numbers of runs too
-    large to keep their scores.
+    """Limits from the counts of one fixed threshold: for too many runs to keep their scores.
 
     Args:
         false_positives: runs without the record, of ``nonmembers``, at or above the threshold.

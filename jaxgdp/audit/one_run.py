@@ -198,9 +198,7 @@ def least_mass(
 def _last(
     refuted: Callable, low: float, high: float, rounds: int, spaced: Callable = np.linspace
 ) -> float:
-    """The last number from ``low`` on that is refuted, from below, by looking at many at a time;
-    ``low`` must be.
-    """
+    """The last number from ``low`` on that is refuted, looking at many at a time."""
     for _ in range(rounds):
         grid = spaced(low, high, _LANES)
         good = refuted(grid[1:-1])

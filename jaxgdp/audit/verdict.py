@@ -1,6 +1,4 @@
-"""A claim compared with what attackers achieved: either they are consistent, or a bug is proven
-with this confidence.
-"""
+"""A claim compared with attacks: consistent, or a bug is proven with this confidence."""
 
 from __future__ import annotations
 

@@ -177,9 +177,7 @@ class BlackBox:
 
     @property
     def pessimism(self) -> float:
-        """The most by which the δ of the points together can exceed the true δ at any ε, if the
-        function is exact.
-        """
+        """The most by which the points' δ can exceed the true δ, if the function is exact."""
         above, below = self._sides()
         return float(below.gap(above))
 

@@ -61,8 +61,7 @@ def standard_epsilon(advantage: ArrayLike, delta: Any = DELTA):
 
 
 def worst_case_gap(advantage: ArrayLike, fpr: ArrayLike, delta: ArrayLike = DELTA):
-    """How much higher the TPR can be after calibrating for advantage than after standard
-    calibration (Kulynych 2024, Prop. 3.6).
+    """How much higher the TPR can be after calibrating for advantage (Kulynych 2024, Prop. 3.6).
 
     The generic (ε*, δ*)-DP mechanism has f(α) = max(0, 1 − δ* − e^ε*·α, e^{−ε*}(1 − δ* − α)) (Eq.
     5), the generic one of advantage η has max(0, 1 − η − α). Their difference, for α ≤ (1 − η)/2,

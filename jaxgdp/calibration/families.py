@@ -97,9 +97,7 @@ class DPSGD:
         )
 
     def guess(self, mu: np.ndarray):
-        """u of a central-limit guess: μ ≈ p·√(T·(e^{1/σ²} − 1)) (Bu et al. 2020), exact where T/σ²
-        is small and p = 1.
-        """
+        """u of a central-limit guess: μ ≈ p·√(T·(e^{1/σ²} − 1)) (Bu et al. 2020)."""
         known = self.known
         with np.errstate(over="ignore", divide="ignore"):
             if self.unknown is NOISE_MULTIPLIER:

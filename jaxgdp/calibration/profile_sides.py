@@ -203,9 +203,7 @@ class Below:
         self.left, self.right = left, np.maximum(right, -1.0)
 
     def _lines(self, g: Any):
-        """Every prolonged chord at g, rounded down: those from points at its left, then those from
-        points at its right.
-        """
+        """Every prolonged chord at g, rounded down: from points left of it, then right."""
         move = g - self.g
         after = (
             self.value + self.left * move - 4.0 * SPACING * (self.value - self.left * np.abs(move))
@@ -295,9 +293,7 @@ class Below:
         )
 
     def _middle(self, k: Any):
-        """g where the lines of the piece behind point k meet, kept off both ends as ε goes; or well
-        past the last point.
-        """
+        """g where the lines of the piece behind point k meet, or well past the last point."""
         g, value = self.g, self.value
         following = np.minimum(k + 1, len(g) - 1)
         width = g[following] - g[k]

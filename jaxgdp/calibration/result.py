@@ -58,8 +58,7 @@ class Calibration:
 
     @cached_property
     def cost(self) -> AdvantageCost | None:
-        """For an advantage: what this choice of target may cost at small FPRs (Kulynych 2024,
-        Proposition 3.6); else None.
+        """For an advantage: what this target may cost at small FPRs (Kulynych 2024); else None.
 
         Computed when first requested. NaN where there is no value, or where the advantage is not
         above δ* = 1e-5."""

@@ -1,5 +1,4 @@
-"""A cheap guess of one point of a trade-off curve, by the saddle-point approximation; it steers the
-solver, never an answer.
+"""A cheap guess of one point of a trade-off curve by the saddle-point approximation, to steer.
 
 With K(s) = Σ T·log E_P e^{sℓ} the tilted law at s has mean t = K'(s) and variance K''(s). Lugannani
 and Rice (1980) give both tails of the threshold test at t from it: FPR = Pr[X > t] with w = ±√(2(st
@@ -61,9 +60,7 @@ def _cumulants(nodes: list[tuple[Array, Array, Array]], s: Any):
 
 
 def _tail(s: Any, t: Any, k: Any, variance: Any):
-    """Φ⁻¹ of Pr[· > t] for the law whose saddle at t is s and whose cumulant there is k, in
-    Barndorff-Nielsen's form.
-    """
+    """Φ⁻¹ of Pr[· > t] for the law with saddle s at t and cumulant k, by Barndorff-Nielsen."""
     u = s * xp.sqrt(variance)
     small = xp.abs(s) < 1e-4
     w = xp.where(small, 1.0, xp.sign(s) * xp.sqrt(xp.maximum(2.0 * (s * t - k), 1e-300)))

@@ -417,9 +417,7 @@ class Solver:
         return found
 
     def sharpen(self):
-        """Ask loose rows again with narrower brackets; what was accepted stays so, what was refused
-        may be accepted now.
-        """
+        """Ask loose rows again with narrower brackets; what was accepted stays so."""
         rows = np.flatnonzero(self.loose())
         if len(rows) == 0:
             return

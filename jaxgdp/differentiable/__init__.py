@@ -1,5 +1,4 @@
-"""Certified numbers that can be traced: inside ``jit``, ``vmap`` and ``grad``, in mechanisms'
-parameters, T and their arguments.
+"""Certified numbers that can be traced by ``jit``, ``vmap`` and ``grad``, in parameters and T.
 
 There are derivatives of every quantity that defines how its derivative acts on the curve
 (``Quantity.tangency``): by the functions of this module, or by name with :func:`quantity`. They are

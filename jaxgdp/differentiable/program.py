@@ -109,9 +109,7 @@ def _plans(groups: Groups, rates: Rates, form: Form) -> Plan:
 def _both(
     one_piece: Callable[[Plan, Grid, Array], PyTree], plans: Plan, form: Form, tables: Tables | None
 ) -> PyTree:
-    """``one_piece(plan, grid, reverse)`` for every piece of both sides, compiled once where both
-    have lattices of one shape.
-    """
+    """``one_piece(plan, grid, reverse)`` for every piece of both sides, compiled once if alike."""
     shapes = _grids(form.chosen)[0]
     if shapes[0] == shapes[1]:
 

@@ -139,9 +139,7 @@ def _ask(
 
 
 def _common(groups: Any, rates: Rates, form: Form) -> LatticeChoice:
-    """One lattice for a batch: the finest that one of its settings needs, or the default one where
-    they are not known.
-    """
+    """One lattice for a batch: the finest that a setting needs, or the default if not known."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((groups, rates))):
         return default(groups)
     flat = jax.tree.map(np.asarray, groups)
@@ -358,9 +356,7 @@ def beta(
     rtol: float = options.RTOL,
     lattice: LatticeChoice | None = None,
 ) -> Bracket:
-    """f(α), the least FNR at an FPR in (0, 1), traced and differentiable; arguments as in
-    :func:`mu`. Report the lower side.
-    """
+    """f(α), least FNR at an FPR in (0, 1), differentiable; as in :func:`mu`. Report the lower."""
     return quantity("beta", mechanism, fpr, adjacency=adjacency, rtol=rtol, lattice=lattice)
 
 

@@ -176,8 +176,7 @@ class Mechanism:
         return self
 
     def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
-        """Mechanisms that are certainly no more revealing than this one, and worth looking at on
-        their own; none by default.
+        """Mechanisms certainly no more revealing than this one, worth a look; none by default.
 
         If the law of ``lower_bound_member`` is far from that of the dominating pair, a lattice
         planned for the one serves the other badly. The lower sides of brackets are then also those
@@ -213,8 +212,7 @@ class Mechanism:
         return (low == 0.0) & (high == 0.0) & xp.isfinite(self.tail_precision())
 
     def loss_nodes(self, depth: Array | float) -> tuple[Array, Array]:
-        """Increasing nodes of the finite privacy losses under P and their log weights (unbatched);
-        for steering only.
+        """Increasing nodes of the finite losses under P and log weights; for steering only.
 
         They reach at least to where both P and Q have a tail of e^{−depth}; first and last node are
         the ends of that range."""
@@ -235,8 +233,7 @@ class Mechanism:
         raise NotImplementedError
 
     def limit_precision(self) -> Array:
-        """Square of limsup ε/√(−2 log δ(ε)) of one use, the least μ² that can hold far out (Liu et
-        al. 2022, Theorem 3.3).
+        """Square of limsup ε/√(−2 log δ(ε)) of one use (Liu et al. 2022, Theorem 3.3).
 
         ∞ with mass at +∞ or −∞; else 0 where the loss is bounded, and ``tail_precision`` unless the
         mechanism has a smaller bound. NaN where it is not known.
@@ -256,9 +253,7 @@ class Mechanism:
         return cls.loss_bounds is not Mechanism.loss_bounds
 
     def loss_unit(self) -> Array:
-        """The length of which every atom's loss is a whole multiple, or 0; a lattice in step with
-        it keeps atoms exact.
-        """
+        """The length of which every atom's loss is a multiple, or 0: keeps atoms exact."""
         return xp.zeros(())
 
     def cells(self, ell: Array, end: Array | float) -> Cells:
@@ -269,8 +264,7 @@ class Mechanism:
         raise NotImplementedError
 
     def atoms(self, ell: Array) -> tuple[Array, Array, Array] | None:
-        """Cells, losses and log Q-masses of what moves along the loss in one piece when a parameter
-        changes (unbatched).
+        """Cells, losses and log Q-masses of what moves when a parameter changes.
 
         Losses have derivatives in the parameters, as have the masses that ``cells`` finds between
         the points ``ell``; together they describe how a mechanism changes. Cells are numbered as in

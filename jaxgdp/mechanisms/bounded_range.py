@@ -1,6 +1,4 @@
-"""Several uses of mechanisms of bounded range, chosen adaptively: their largest privacy profile, by
-dynamic programming.
-"""
+"""Adaptive uses of mechanisms of bounded range: their largest privacy profile (programming)."""
 
 from __future__ import annotations
 
@@ -52,8 +50,7 @@ class RangeMember(Mechanism):
 @pytree
 @dataclass(frozen=True)
 class BoundedRangeBlock(Mechanism):
-    """A pair that dominates k adaptively chosen mechanisms of ε-bounded range, and one member of
-    that family; not checked.
+    """A pair that dominates k adaptive mechanisms of ε-bounded range, and a member; not checked.
 
     Attributes:
         pair: loss, log_p of the dominating pair (symmetric, without mass at infinity), shape (…,

@@ -193,9 +193,7 @@ def _pad(values: np.ndarray, number: int, edge: bool):
 
 
 def _nodes(table: Table):
-    """Nodes and log P-masses for steering: a table's atoms in groups of equal numbers, each at its
-    mean under √(p·q).
-    """
+    """Nodes and log P-masses for steering: a table's atoms in equal groups, at their means."""
     number = len(table.loss)
     group = np.arange(number) * min(_NODES, number) // number
     log_mass = np.log(table.p)

@@ -16,9 +16,7 @@ def _value(value: Array) -> str:
 
 
 def describe(mechanism: Composition) -> str:
-    """A composition of scalars in one line: ``SubsampledGaussian(…) x count``, parts joined by
-    ``+``, many parts cut short.
-    """
+    """A composition of scalars in one line: ``SubsampledGaussian(…) x count``, parts by ``+``."""
     parts = []
     for part, count in zip(mechanism.mechanisms, mechanism.counts, strict=True):
         fields = ", ".join(f"{name}={_value(getattr(part, name))}" for name in part.given_fields())

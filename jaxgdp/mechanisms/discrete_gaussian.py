@@ -99,9 +99,7 @@ class DiscreteGaussian(Mechanism):
         return self.sensitivity / self.sigma**2 * (k - 0.5 * self.sensitivity)
 
     def _total(self):
-        """Σ e^{−k²/(2σ²)} over all integers: e^{−2π²σ²} is all that sets it apart from σ√(2π) where
-        σ is large.
-        """
+        """Σ e^{−k²/(2σ²)} over all integers: σ√(2π) but for e^{−2π²σ²} where σ is large."""
         k = xp.arange(1.0, 10.0)
         few = 1.0 + 2.0 * xp.sum(xp.exp(-0.5 * (k / xp.minimum(self.sigma, 1.0)) ** 2))
         many = 2.0 * xp.exp(-2.0 * (np.pi * xp.clip(self.sigma, 1.0, 10.0)) ** 2)

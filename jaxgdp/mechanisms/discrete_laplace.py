@@ -18,8 +18,7 @@ from .randomized_response import RandomizedResponse
 @pytree
 @dataclass(frozen=True)
 class DiscreteLaplace(Mechanism):
-    """Noise on the integers with mass proportional to e^{−|k|/b}, on an integer query of
-    sensitivity one (Ghosh et al. 2009).
+    """Noise on the integers with mass ∝ e^{−|k|/b}, sensitivity one (Ghosh et al. 2009).
 
     Every integer has privacy loss 1/b or −1/b, and Pr[k ≥ 1] = 1/(1 + e^{1/b}): one use is binary
     randomized response at ε = 1/b, the dominating pair of pure ε-DP.

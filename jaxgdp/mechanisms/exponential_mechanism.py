@@ -25,8 +25,7 @@ _LEAST = 1e-9  # ε below this counts as this much
 @pytree
 @dataclass(frozen=True)
 class ExponentialMechanism(Mechanism):
-    """Any mechanism of ε-bounded range: all its privacy losses lie in some interval of length ε
-    (Durfee & Rogers 2019).
+    """Any mechanism of ε-bounded range: losses in an interval of length ε (Durfee & Rogers 2019).
 
     The exponential mechanism with weights e^{ε·u/(2Δ)} on a score u of sensitivity Δ is, and so is
     report-noisy-max with Gumbel noise, its twin; so is binary randomized response at ε/2.

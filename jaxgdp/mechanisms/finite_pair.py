@@ -76,9 +76,7 @@ class FinitePair(Mechanism):
         )
 
     def loss_nodes(self, depth: Array | float):
-        """The atoms, gathered if there are many; a law on a single loss is planned for as if it had
-        a little width.
-        """
+        """The atoms, gathered if many; a single loss is planned for with a little width."""
         loss, log_weight = atom_nodes(self.loss, self.log_p)
         low, high, width = self._span()
         narrow = width < _LEAST * xp.maximum(xp.abs(low), xp.abs(high))

@@ -92,9 +92,7 @@ class FixedSize(Mechanism):
         return ReplacedInFixedSize(self.noise_multiplier, self.batch_size, self.dataset_size)
 
     def _pair(self, near: float) -> SampledPair:
-        """``near``: how far a batch with the record lies from one with what takes its place in the
-        other data set.
-        """
+        """``near``: how far a batch with the record is from one with its replacement."""
         sigma, batch, size = np.broadcast_arrays(
             self.noise_multiplier, self.batch_size, self.dataset_size
         )

@@ -155,9 +155,7 @@ def _log_total(log_mass: np.ndarray):
 
 
 def _log_missing(log_mass: np.ndarray, live: np.ndarray):
-    """log of all mass that is not on intervals where both densities live: what is missing from one,
-    unless rounding.
-    """
+    """log of all mass off intervals where both densities live, unless rounding."""
     total = np.exp(_log_total(np.where(live, log_mass, -np.inf)))
     missing = np.maximum(1.0 - total, 0.0)
     own, each = DENSITY

@@ -108,8 +108,7 @@ class FromProfile(Mechanism):
 
 
 def _half_hull(epsilons: np.ndarray, deltas: np.ndarray):
-    """log P-masses at ε ≥ 0 of the lower convex hull of the points (e^ε, δ) and their mirror
-    images; −inf off the hull.
+    """log P-masses at ε ≥ 0 of the lower hull of (e^ε, δ) and mirror images; −inf off it.
 
     In extended precision, from the far end, where the hull is flat, towards the middle, where it
     meets its mirror image: the chord between (e^{−ε}, 1 − e^{−ε}(1 − δ)) and (e^ε, δ) has slope −(1

@@ -206,9 +206,7 @@ def _whole(log_mass: Array, first: Array, after: Array):
 
 
 def _chain_parts(bounds: Array, low: Array, high: Array, slope: Array, log_p: Array, log_q: Array):
-    """The three parts of each cell between ``bounds``: log P-mass, log Q-mass, loss at which it
-    acts, error in epsilons.
-    """
+    """The three parts of each cell between ``bounds``: log masses, loss, error in epsilons."""
     end = xp.full((1,), xp.inf)
     log_p, log_q = xp.concatenate([log_p, -end]), xp.concatenate([log_q, -end])
     at = xp.searchsorted(high, bounds)
@@ -243,9 +241,7 @@ def _chains(
     log_q: np.ndarray,
     live: np.ndarray,
 ):
-    """Chains of (low, high, slope, log P-mass, log Q-mass), each of increasing loss, and atoms, of
-    one row of intervals.
-    """
+    """Chains of (low, high, slope, log P-mass, log Q-mass), increasing, and atoms, of one row."""
     first, last, slope, log_p, log_q = (a[live] for a in (first, last, slope, log_p, log_q))
     flat = np.abs(last - first) <= _FLAT * np.maximum(1.0, np.abs(first))
     atoms = np.stack([log_q - log_p, log_p, log_q], axis=-1)[flat]

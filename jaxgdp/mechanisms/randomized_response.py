@@ -74,9 +74,7 @@ class RandomizedResponse(Mechanism):
         return self._atoms(xp.maximum(self.epsilon, _LEAST))
 
     def tail_precision(self):
-        """μ² with μ = −2Φ⁻¹(1/(1 + e^ε)), that of any ε-DP mechanism (Gomez 2025, Proposition 6.1),
-        rounded up.
-        """
+        """μ² of μ = −2Φ⁻¹(1/(1 + e^ε)), as of any ε-DP mechanism (Gomez 2025), up."""
         return square_above(pure_dp_mu(self.epsilon))
 
     def loss_bounds(self):

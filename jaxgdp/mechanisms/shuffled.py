@@ -28,8 +28,7 @@ _ZERO_OUT, _REPLACE = (1.0, 2.0), (0.0, 2.0)
 @pytree
 @dataclass(frozen=True)
 class Shuffled(Mechanism):
-    """Gaussian noise on sums over batches of fixed size cut from a random permutation (Chua et al.
-    2024, Algorithm 3).
+    """Gaussian noise on sums over batches cut from a random permutation (Chua et al. 2024).
 
     No tight pair is known, so the two sides of a bracket are of different laws and do not meet:
 
@@ -146,8 +145,7 @@ def _truth(name: str, value: ArrayLike) -> Array:
 @pytree
 @dataclass(frozen=True)
 class ShuffledPair(Mechanism):
-    """Epochs of shuffled batches: a Gaussian pair that dominates one, and the law that an attack on
-    it observes; not checked.
+    """Epochs of shuffled batches: a dominating Gaussian pair, an attack's law; not checked.
 
     Attributes:
         noise_multiplier: σ of the Gaussian pair.

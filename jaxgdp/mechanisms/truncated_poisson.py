@@ -109,8 +109,7 @@ class TruncatedPoisson(Mechanism):
 @pytree
 @dataclass(frozen=True)
 class CappedPair(Mechanism):
-    """Two Poisson-subsampled Gaussians, of noise σ and σ/2, one of which is chosen at random and
-    published; not checked.
+    """Two Poisson-subsampled Gaussians, of noise σ and σ/2, one at random; not checked.
 
     Attributes:
         noise_multiplier: σ.
@@ -166,9 +165,7 @@ class CappedPair(Mechanism):
         return xp.where(self.cut > 0.0, xp.nan, self.tail_precision())
 
     def cells(self, ell: Array, end: Array | float) -> Cells:
-        """Masses of both parts, added up cell by cell (unbatched); the shares of connect-the-dots
-        are means by P-mass.
-        """
+        """Masses of both parts, added up by cell; shares are means by P-mass."""
         (log_a, a), (log_b, b) = (
             (log_part, part.cells(ell, end)) for log_part, part in self._parts()
         )

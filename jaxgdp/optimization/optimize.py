@@ -1,6 +1,4 @@
-"""``jaxgdp.optimize``: the schedule of noise, sampling and clipping with the best utility that
-provably meets a privacy target.
-"""
+"""``jaxgdp.optimize``: the schedule of best utility that provably meets a privacy target."""
 
 from __future__ import annotations
 

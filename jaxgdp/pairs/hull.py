@@ -12,8 +12,7 @@ _ROOM = 1e-9
 
 
 def hull(losses: np.ndarray, call: np.ndarray, put: np.ndarray) -> Table:
-    """The pair of the lower convex hull of bounds: of all pairs with E(U − c)₊ ≤ call and E(c − U)₊
-    ≤ put it dominates each.
+    """The pair of the lower convex hull of bounds on E(U − c)₊ and E(c − U)₊: it dominates all.
 
     E(U − c)₊ is convex in c, and E(c − U)₊ = E(U − c)₊ + c − 1, so it is below all chords between
     bounds. The slopes of the hull are the probabilities Pr[U' > c] of the pair. The remainder at

@@ -66,9 +66,7 @@ def grid(loss: np.ndarray, p: np.ndarray, finest: float, coarsest: float, share:
 
 
 def dominating(table: Table, points: np.ndarray) -> Table:
-    """The table on fewer losses: each atom goes to its two neighbours, with its P- and its Q-mass
-    kept (connect the dots).
-    """
+    """The table on fewer losses: each atom to its two neighbours (connect the dots)."""
     cell = np.clip(np.searchsorted(points, table.loss, "right") - 1, 0, len(points) - 2)
     low, high = points[cell], points[cell + 1]
     up = np.clip(
@@ -97,9 +95,7 @@ def merged(table: Table, points: np.ndarray) -> Table:
 
 
 def from_masses(p: np.ndarray, q: np.ndarray, error: float, apart: float | None = None) -> Table:
-    """A table of two laws on one set of outputs, in increasing order of the loss; outputs that one
-    of them lacks are left out.
-    """
+    """A table of two laws on one set of outputs, by increasing loss, without one-sided outputs."""
     some = (p > 0.0) & (q > 0.0)
     p, q = p[some], q[some]
     loss = np.log(q) - np.log(p)

@@ -27,8 +27,7 @@ from .tangency import (
 
 
 def approximate_mu(curve: Curve, log_d: Array) -> Bracket:
-    """d-approximate μ: the smallest μ with f(α) ≥ (1 − d)·f_μ(α/(1 − d)) for all α, that is δ(ε) ≤
-    d + (1 − d)·δ_μ(ε).
+    """d-approximate μ: the smallest with δ(ε) ≤ d + (1 − d)·δ_μ(ε) for all ε.
 
     The maximum of Φ⁻¹((TPR − d)/(1 − d)) − Φ⁻¹(α/(1 − d)) over the vertices where TPR > d. It
     composes as √Σμ² with 1 − Π(1 − d_i).

@@ -1,6 +1,4 @@
-"""The definition of a quantity: its name, its argument, how it is read off a certified curve and
-what accuracy it promises.
-"""
+"""The definition of a quantity: name, argument, reading off a certified curve, accuracy."""
 
 from __future__ import annotations
 
@@ -38,8 +36,7 @@ def nothing(argument: Array | None = None) -> float:
 
 @dataclass(frozen=True)
 class Quantity:
-    """One number that can be read off a certified curve; equal by name and reading, so that
-    compiled programs are found again.
+    """One number that can be read off a certified curve; equal by name and reading.
 
     Attributes:
         name: as users write it.
@@ -191,8 +188,7 @@ class Quantity:
         return np.where(small, 0.0, np.where(np.isnan(excess), np.inf, excess))
 
     def settle(self, bracket: Bracket) -> tuple[Bracket, Array]:
-        """The bracket to be returned for two sides that were worked out on their own, and where
-        they contradict each other.
+        """The bracket of two sides worked out on their own, and where they contradict.
 
         To be called once both sides hold all that is known (the intersection of all looks at a
         setting), on the host.

@@ -86,9 +86,7 @@ def _upper(
 
 
 def _lower_rates(p: Points, tests: Points, log_floor: Array) -> tuple[Array, ...]:
-    """Rates an attack achieves at which μ is evaluated: its tests, and chords between neighbours at
-    both ends of the range.
-    """
+    """Rates an attack achieves at which μ is evaluated: tests, and chords at both ends."""
     log_tpr, log_beta = tpr_chord(p, log_floor)
     end_tpr, end_beta = chord_to_end(p, log_floor)
     log_tpr, log_beta = xp.maximum(log_tpr, end_tpr), xp.minimum(log_beta, end_beta)

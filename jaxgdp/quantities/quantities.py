@@ -1,6 +1,4 @@
-"""Every reading of a curve, by name: the quantities of the registry, and readings that only curves
-and derivatives use.
-"""
+"""Every reading of a curve, by name: quantities, and what only curves and derivatives use."""
 
 from __future__ import annotations
 

@@ -59,8 +59,7 @@ def _upper(p: Points, mu: Array) -> Array:
 
 
 def _apart(p: Points) -> Points:
-    """The tests without those that differ from the one before only by rounding, as they do between
-    two atoms of the loss.
+    """The tests without those that differ from the one before only by rounding.
 
     Any test may be left out of an achievable polygon; the segment between two such tests would have
     an arbitrary slope."""

@@ -45,9 +45,7 @@ def markdown() -> str:
 
 
 def sections() -> str:
-    """One section of Markdown for each quantity: its meaning, its argument, the side to report, and
-    how it is read off.
-    """
+    """A section of Markdown for each quantity: meaning, argument, side, and reading."""
     parts = []
     for quantity in REGISTRY.values():
         facts = [

@@ -27,8 +27,7 @@ _TIE = 1e-11  # relative difference of what rounding alone sets apart
 
 
 class Tangency(NamedTuple):
-    """A number's derivative is Σ sign·e^{log_weight}·∂δ_side(ε) over its points, and ``slope``
-    times that of its argument.
+    """A number's derivative: Σ sign·e^{log_weight}·∂δ_side(ε), and ``slope`` times its argument's.
 
     Attributes:
         epsilon: points ε ≥ 0, shape (points,).
@@ -116,8 +115,7 @@ class RateTangency(NamedTuple):
 
 
 def peak(y: Array, usable: Array, k: Array) -> Peak:
-    """Where y, at k the largest or smallest of its neighbours, has its extremum (a shift of 0 where
-    one of them is unusable).
+    """Where y, extremal at k among its neighbours, has its extremum (0 if one is unusable).
 
     Where y is smooth that is the extremum of the parabola through the three. Where the loss has a
     large atom y has a corner, which moves with the atom, and so does the extremum: its derivative
@@ -204,9 +202,7 @@ class HalfCurves:
         self.points = tuple(points(v) for v in self.vertices)
 
     def log_fpr(self, side: Array, epsilon: Array) -> Array:
-        """log FPR of the threshold ε. A vertex has the slopes of the cell above it: its FPR is that
-        of the cell's middle.
-        """
+        """log FPR of the threshold ε; a vertex has that of the middle of the cell above."""
 
         def along(p: Points) -> Array:
             middle = xp.where(p.used & xp.isfinite(p.high), 0.5 * (p.low + p.high), xp.inf)
@@ -271,8 +267,7 @@ def tpr_quantile(log_tpr: Array, log_beta: Array) -> Array:
 def touching_slope(
     z_alpha: Array, z_tpr: Array, p: Points, value: Array, usable: Array, k: Array
 ) -> Array:
-    """log of the slope φ(z_TPR)/φ(z_α) of the Gaussian curve through a point, which touches the
-    mechanism's curve there.
+    """log of the slope φ(z_TPR)/φ(z_α) of the Gaussian curve through a point of the curve.
 
     A curve's corner has a range of slopes. Vertices between two atoms are the same point and share
     it; at the last vertex that counts the Gaussian curve crosses, and the curve's own slope is in

@@ -32,8 +32,7 @@ REGISTRY: dict[str, type[Target]] = {}  # name of the goal on the command line â
 
 
 class Target:
-    """The base class of targets; a subclass that names its ``option`` is a choice of ``jaxgdp
-    calibrate`` from then on.
+    """The base class of targets; one that names its ``option`` is one of ``jaxgdp calibrate``.
 
     Attributes:
         quantity: name of the quantity of ``measure`` that decides.
@@ -147,9 +146,7 @@ class Target:
         raise NotImplementedError
 
     def without_noise(self, detected: Array, adjacency: str) -> Array:
-        """The quantity of a run that reveals whether the record was sampled, which happens with
-        probability ``detected``.
-        """
+        """The quantity of a run that reveals, with probability ``detected``, the record."""
         raise NotImplementedError
 
     def describe(self) -> str:

@@ -192,8 +192,7 @@ class Accuracy(Target):
 
 @dataclass(frozen=True)
 class Precision(Target):
-    """Precision (positive predictive value) of membership inference at an FPR, for equal priors:
-    TPR/(TPR + α) ≤ precision.
+    """Precision of membership inference at an FPR, for equal priors: TPR/(TPR + α) ≤ precision.
 
     So TPR* = α·v/(1 − v) for a precision of v.
 

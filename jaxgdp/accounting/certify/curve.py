@@ -164,8 +164,7 @@ def log_delta_at(v: Vertices, epsilon: Array) -> Array:
 
 
 def log_one_minus_delta_at(v: Vertices, epsilon: Array) -> Array:
-    """A lower bound on log(1 − δ(ε)) of a dominating half-curve, for ε ≥ 0 of any shape: accurate
-    where δ(ε) is next to 1.
+    """Lower bound on log(1 − δ(ε)) of a dominating half-curve, accurate where δ(ε) is next to 1.
 
     The vertex whose slope range holds e^ε has 1 − δ(ε) = β_k + e^ε·α_k; of pieces that overlap the
     larger bound counts, and where no vertex reaches, what δ(ε) itself says.
@@ -191,8 +190,7 @@ def log_one_minus_delta_at(v: Vertices, epsilon: Array) -> Array:
 
 
 def log_intercept(threshold: Array, log_alpha: Array, log_tpr: Array, side: float = 1.0) -> Array:
-    """log(TPR − e^ε·α), where the line of slope e^ε through a test meets FPR 0, from above
-    (``side`` 1.0) or below (−1.0).
+    """log(TPR − e^ε·α), the line of slope e^ε through a test at FPR 0, from above (``side`` 1.0).
 
     The rates differ by a share that may be as small as the rounding of their logs.
 

@@ -40,8 +40,7 @@ def dominating_change(
     log_scale: Float[Array, ""],
     reverse: Bool[Array, ""] | bool,
 ) -> Float[Array, " points"]:
-    """Change of the tilted masses of the dominating pair, at the points ``ell`` of the pair as it
-    is or (``reverse``) swapped.
+    """Change of the dominating pair's tilted masses at ``ell``, as it is or (``reverse``) swapped.
 
     Args:
         cells: masses between the increasing points ``ell`` of the pair as it is, with derivatives.
@@ -93,8 +92,7 @@ def _between_middles(
     ell: Float[Array, " points"],
     scale: Float[Array, " points"],
 ) -> Float[Array, " cells"]:
-    """What moving atoms carry up in the cells besides what their own cell's chord says, times e^b −
-    e^a and over e^a.
+    """What moving atoms carry up in cells beyond their chord, times e^b − e^a, over e^a.
 
     At the share t of its cell an atom's slope is (1 − |t − ½|) of that cell's and |t − ½| of that
     of the nearer neighbour."""
@@ -125,8 +123,7 @@ def uses_change(
     centre: Float[Array, " components"],
     size: int,
 ) -> tuple[Float[Array, " frequencies"], Float[Array, " frequencies"]]:
-    """Change of the log of the modulus of Π (M·φ)^T and of its angle with the numbers of uses T, at
-    the frequencies 2πk/size.
+    """Change of the log modulus of Π (M·φ)^T and of its angle with T, at frequencies 2πk/size.
 
     The derivative in T is taken as half the difference between one more use and one less, which is
     (Mφ)^T·sinh(log Mφ). For many uses that is (Mφ)^T·log Mφ wherever φ^T counts. Where losses are

@@ -22,8 +22,7 @@ ACROSS = (np.arange(9.0) - 4.0) / 4.5  # equal steps, as parts of a spread to bo
 
 
 class Law(NamedTuple):
-    """One step of every component of the dominating pair on a lattice, with derivatives in the
-    mechanisms' parameters.
+    """One step of every component of the dominating pair, with derivatives in the parameters.
 
     Attributes:
         weight: tilted masses that sum to one, shape (components, n).
@@ -52,8 +51,7 @@ def log_delta(
     epsilon: Float[Array, ""],
     spread: Float[Array, ""],
 ) -> Float[Array, ""]:
-    """log δ(ε) of the dominating pair composed of ``law``, without any allowance for rounding: for
-    its derivatives (unbatched).
+    """log δ(ε) of the dominating pair of ``law`` without allowance for rounding, for derivatives.
 
     Between two vertices δ is a straight line in e^ε, as everywhere on a half-curve. Its derivative
     in a parameter jumps where an atom moves past ε, so a mean is taken over the ε within

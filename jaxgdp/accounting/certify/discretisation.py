@@ -268,7 +268,5 @@ def attack_weights(
 
 
 def _without(log_whole: Float[Array, ""], log_part: Array | float) -> Float[Array, ""]:
-    """log of a mass less a part of it, raised by the rounding error (it sits at an end point, whose
-    mass is in the guard).
-    """
+    """log of a mass less a part of it, raised by the rounding error (it is in the guard)."""
     return xp.logaddexp(log_sub(log_whole, log_part), log_part + LOG_AT_INFINITY)

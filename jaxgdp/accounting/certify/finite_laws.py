@@ -27,8 +27,7 @@ def attack_curve(
     log_q: Float[Array, " atoms"],
     error: float,
 ) -> Curve:
-    """The curve of which the lower side is that of one use of a finite pair, and of which the upper
-    side is not known.
+    """The curve of one use of a finite pair from below; of its upper side nothing is known.
 
     Args:
         loss, log_p, log_q: log Q/P, log P and log Q of the outcomes in any order, shape
@@ -131,9 +130,7 @@ def _both(
     apart: Array | float,
     *others: float | tuple[float, float],
 ) -> list[Vertices]:
-    """Both halves of the curve of a finite pair. ``others``: what else the half takes, one for each
-    or one for both.
-    """
+    """Both halves of a finite pair's curve; ``others``: what else each half takes."""
     real = np.isfinite(log_p) & np.isfinite(log_q)
     order = np.argsort(loss[real], kind="stable")
     loss, log_p, log_q = (a[real][order] for a in (loss, log_p, log_q))

@@ -114,9 +114,7 @@ def _probes(distance: Float[Array, " distances"], edge: Float[Array, " edges"]) 
 
 
 def tables(size: int, frequencies: int, vertices: int, base: int, below: int, above: int) -> Tables:
-    """Tables of a lattice of ``size`` points: ``base`` points an octave, so many octaves below and
-    above the centre.
-    """
+    """Tables of a lattice of ``size`` points: ``base`` an octave, so many octaves on each side."""
     key = (size, frequencies, vertices, base, below, above)
     return _MADE.get(key, lambda: _tables(*key))
 
@@ -160,8 +158,7 @@ def entries(t: Tables) -> int:
 
 
 def on_device(t: Tables) -> Tables:
-    """Tables as arguments of a compiled program: moved once, and the rows of sines in one slab
-    apart, so that no call copies any.
+    """Tables as arguments of a compiled program: moved once, and the sines in a slab apart.
 
     ``t`` as :func:`tables` gives it; larger ones stay on the host.
     """

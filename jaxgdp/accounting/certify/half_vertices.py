@@ -1,6 +1,4 @@
-"""Vertices of one piece of a half-curve, from block sums: error rates at every block boundary, each
-on the certified side.
-"""
+"""Vertices of one piece from block sums: error rates at every boundary, certified on one side."""
 
 from __future__ import annotations
 

@@ -22,9 +22,7 @@ class InverseTransform(Protocol):
         sin: Float[Array, " frequencies"],
         length: int,
     ) -> Float[Array, " vertices"]:
-        """``irfft`` of (real + i·imaginary)·(cos + i·sin), all other frequencies 0, to ``length``
-        numbers (unbatched).
-        """
+        """``irfft`` of (real + i·imaginary)·(cos + i·sin), low frequencies, to ``length``."""
         ...
 
     def rounding(self, frequencies: int, length: int) -> float:

@@ -19,8 +19,7 @@ from .jumps import compose_jumps
 
 
 class Dense(NamedTuple):
-    """A lattice on which every point of a step and every frequency is kept (static: decides the
-    shapes of a program).
+    """A lattice on which every point of a step and every frequency is kept (static).
 
     Attributes:
         size: N, lattice points of the composed loss; a power of two.
@@ -131,9 +130,7 @@ class Sparse(NamedTuple):
     def in_step(
         self, h: Float[Array, ""], unit: Float[Array, ""], anchor: Float[Array, ""]
     ) -> Float[Array, ""]:
-        """h, or the next larger spacing with the anchor on a lattice point: what is smooth needs no
-        particular one.
-        """
+        """h, or the next larger spacing that has the anchor on a lattice point."""
         return _reaching(h, anchor)
 
     def phase(
@@ -201,8 +198,7 @@ def spacing(plan: Plan, grid: Grid) -> Float[Array, ""]:
 
 
 def first_vertex(plan: Plan, grid: Grid, h: Float[Array, ""]) -> Float[Array, ""]:
-    """Threshold of the first vertex in units of the distance between two: a whole number, but for
-    the anchor's phase.
+    """Threshold of the first vertex in distances between two: whole, but for the anchor's phase.
 
     Method: docs/method/blocks.md#thinning
     """

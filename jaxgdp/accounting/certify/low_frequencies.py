@@ -1,5 +1,4 @@
-"""Self-composition at low frequencies: a step's lattice law on few, unevenly spaced points,
-composed without a long FFT.
+"""Self-composition at low frequencies: a step's law on few, uneven points, without a long FFT.
 
 A many-fold composition is smooth, so only its lowest K frequencies matter. They are sums over the
 points of one step, a matrix product with a constant matrix; and those points may be spaced h where
@@ -44,9 +43,7 @@ class Sums(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """Sum and difference of the masses at equal distances above and below the centre, shape
-    (components, distances).
-    """
+    """Sum and difference of masses at equal distances from the centre (components, distances)."""
 
     even: Float[Array, "components distances"]
     odd: Float[Array, "components distances"]
@@ -116,9 +113,7 @@ def _in_pairs(parts: list[Array]) -> Array:
 
 
 def sums(w: Float[Array, "rows points"], t: Tables) -> Sums:
-    """The low frequencies of laws of shape (rows, n): of many at once, a large table is read once
-    for all of them.
-    """
+    """The low frequencies of laws (rows, n): a large table is read once for all of them."""
     even, odd = fold(w, t)
     return Sums(_in_rows(even, t.versine), _in_rows(odd, t.sine))
 

@@ -1,6 +1,4 @@
-"""Numbers read off a certified curve: each side of every quantity asked for, by the side of the
-curve that bounds it.
-"""
+"""Numbers read off a certified curve: each side of a quantity by the side that bounds it."""
 
 from __future__ import annotations
 
@@ -132,8 +130,7 @@ def _asked(rates: Rates, kind: Kind) -> list[tuple[Quantity, Float[Array, ""]]]:
 
 
 def _required_reach(v: Vertices, rates: Rates) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """How far out a half-curve has to be known: the first vertex above noise past every rate asked
-    for, (threshold, log FPR).
+    """How far out a half-curve must be known: the first vertex above noise past every rate.
 
     Where those vertices end before, the rest of the way is guessed from them; (inf, 0) where there
     are none. This only guides the search for better lattices."""

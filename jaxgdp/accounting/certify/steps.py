@@ -87,8 +87,7 @@ def uses(groups: Groups) -> Float[Array, " components"]:
 def step(
     groups: Groups, plan: Plan, grid: Grid, reverse: Bool[Array, ""] | bool, *, moving: bool = False
 ) -> Steps:
-    """One step of every component on the lattice: what :func:`half_curve.half_curve` composes
-    (unbatched; arguments as there).
+    """One step of every component on the lattice: what :func:`half_curve.half_curve` composes.
 
     ``moving``: the dominating pair has derivatives in the parameters.
     """

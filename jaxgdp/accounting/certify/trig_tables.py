@@ -1,5 +1,4 @@
-"""The points of one step, and sines of the angles they have at each frequency: made once for
-lattices of all lengths.
+"""The points of one step, and sines of their angles at each frequency, for lattices of all lengths.
 
 Points are spaced 1 next to the centre and 2, 4, … further out. An octave of them on N lattice
 points has the angles of the octave before it on N/2, so lattices whose lengths are powers of two
@@ -44,8 +43,7 @@ def row(base: int) -> int:
 
 
 def at_points(size: int, frequencies: int, base: int, octaves: int) -> tuple[Octaves, Octaves]:
-    """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K at the distances ``points(base,
-    octaves)``, in that order.
+    """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K at ``points(base, octaves)``.
 
     Returns:
         Two tuples of arrays (slabs, rows, row, K/slabs), one for each ``base`` of the distances.
@@ -80,9 +78,7 @@ def _octave(
 def _table(
     distance: Int[np.ndarray, " distances"], size: int, frequencies: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """sin θ and 1 − cos θ of θ = 2π·distance·k/N for k < K; whole turns are taken off exactly (N is
-    a power of two).
-    """
+    """sin θ and 1 − cos θ of θ = 2π·distance·k/N, k < K; whole turns are taken off exactly."""
     turn = np.multiply.outer(distance.astype(int), np.arange(frequencies)) & (size - 1)
     known = size <= turn.size  # fewer angles than entries: each is worked out once
     angle = np.arange(size) if known else turn

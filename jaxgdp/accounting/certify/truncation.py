@@ -15,8 +15,7 @@ _LARGEST_EXPONENT = 690.0  # e to the power of it, times the number of points, i
 def log_moment(
     mass: Float[Array, "components points"], exponent: Float[Array, "components points"]
 ) -> Float[Array, " components"]:
-    """log(1 + Σ mass·(e^{exponent} − 1)) for every component; masses of shape (components, points),
-    at most one in all.
+    """log(1 + Σ mass·(e^{exponent} − 1)) of every component; masses (components, points).
 
     The largest exponent is taken out where e^{exponent} would overflow.
 

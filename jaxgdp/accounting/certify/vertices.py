@@ -57,9 +57,7 @@ class Vertices(NamedTuple):
         return self.threshold() + self.step[..., None] if self.at is None else self.at[..., 1:]
 
     def within(self, loss: Array) -> tuple[Array, Array]:
-        """The vertex in whose slopes a loss of any shape is, of one piece (unbatched), and whether
-        there is one.
-        """
+        """The vertex in whose slopes a loss is, of one piece, and whether there is one."""
         number = self.log_alpha.shape[0]
         if self.at is None:
             k = xp.floor(loss / self.step - self.first)

@@ -64,9 +64,7 @@ def longest() -> int:
 
 
 def _pairs(length: int) -> list[list[tuple[int, int]]]:
-    """Which slices of the two factors are multiplied and added up at once: equal powers of two, as
-    many as are exact.
-    """
+    """Which slices of two factors are multiplied and added at once, as many as are exact."""
     together = _LONGEST // length
     found = []
     for power in range(SLICES):
@@ -78,8 +76,7 @@ def _pairs(length: int) -> list[list[tuple[int, int]]]:
 def exact_sums(
     row: Float[Array, "slices length"], columns: Float[Array, "slices columns length"]
 ) -> Float[Array, "sums columns"]:
-    """Whole numbers Σ_j a_j·b_jk of slices of equal power, in float32: what the device does for one
-    row (compiled).
+    """Whole numbers Σ_j a_j·b_jk of slices of equal power, in float32: the device's part.
 
     Args:
         row: slices of the row, shape (SLICES, length).

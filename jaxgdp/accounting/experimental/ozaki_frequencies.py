@@ -1,5 +1,4 @@
-"""The low frequencies of many steps by a device that computes in 32 bits: the part of the work that
-grows with their number.
+"""The low frequencies of many steps in 32 bits: the part of the work that grows with their number.
 
 Masses and tables are cut into slices on the host (``ozaki``), the device adds up products of whole
 numbers, and what the slices leave out is part of the certificate. Everything else is done on the
@@ -35,9 +34,7 @@ class _Table:
 
 
 def serves(tables: Tables | None) -> bool:
-    """Whether a lattice is left to the device: one of few frequencies, whose rows are added up
-    without rounding.
-    """
+    """Whether a lattice is left to the device: one of few frequencies, summed without rounding."""
     return (
         tables is not None
         and frequency_tables.entries(tables) <= LARGEST

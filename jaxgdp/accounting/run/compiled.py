@@ -161,9 +161,7 @@ def _half(
     shape: Any,
     product: bool = False,
 ) -> Any:
-    """``shape`` is a ``Dense`` lattice, or the number of vertices of a ``Sparse`` one, whose
-    ``tables`` are arguments.
-    """
+    """``shape`` is a ``Dense`` lattice, or a ``Sparse`` one's vertices, ``tables`` arguments."""
 
     def one(row, others):
         (groups, plan, known), (reverse, tables) = row, others

@@ -25,8 +25,7 @@ _PLANNED = 128  # pieces of one component that are planned at once
 
 
 def _looped(stage: Callable, room: int = 1, components: int = 1) -> Callable:
-    """A stage over the leading axis of its arguments: as many rows at once as there is room for,
-    see ``batching.run``.
+    """A stage over the leading axis of its arguments, as many rows at once as have room.
 
     Args:
         stage: of one row.

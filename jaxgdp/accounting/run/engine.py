@@ -475,9 +475,7 @@ class Engine:
         return self.question.asked[quantity][0].name
 
     def _quantities_of(self, quantity: int | None) -> list[int]:
-        """Quantities that a task has to make accurate: its own; of the whole curve those that have
-        no task of their own.
-        """
+        """Quantities that a task has to make accurate: its own, or those without a task."""
         if quantity is not None:
             return [quantity]
         return [q for q, own in enumerate(self.at_threshold) if self.question.keep or not own]

@@ -1,5 +1,4 @@
-"""Who computes: the same stages run by NumPy, one setting after the other, or compiled by JAX, many
-settings at a time.
+"""Who computes: the same stages by NumPy, setting after setting, or compiled, many at a time.
 
 The eager executor answers at once and is best for few settings; the compiled one pays tens of
 seconds of compiling once per lattice shape and is then many times faster per setting. Both give the
@@ -26,8 +25,7 @@ MANY_ONCE_COMPILED = 4  # passes that take NumPy as long as a compiled chunk
 
 
 def by_name(name: str | None) -> Executor | None:
-    """The executor requested by an argument, else by the environment variable ``JAXGDP_EXECUTOR``;
-    None where neither decides.
+    """The executor of an argument, else of ``JAXGDP_EXECUTOR``; None where neither decides.
 
     Raises:
         ValueError: the name is none of "eager", "compiled", "product", "float32" and "auto".

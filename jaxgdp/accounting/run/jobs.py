@@ -61,9 +61,7 @@ class PassJobs(NamedTuple):
 
 
 def cut(tasks: list[Task], multiple: int = 1) -> list[list[Task]]:
-    """Tasks in two parts of about equal size, the first one of a multiple of so many tasks; in one
-    where they are few.
-    """
+    """Tasks in two parts of about equal size, the first a multiple; in one where they are few."""
     if len(tasks) <= 3 * SEVERAL:
         return [tasks]
     middle = -(-((len(tasks) + 1) // 2) // multiple) * multiple

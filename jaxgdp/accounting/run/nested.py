@@ -1,5 +1,4 @@
-"""Brackets that only ever narrow: whatever is asked at a finer accuracy lies within what was
-answered at a coarser one.
+"""Brackets that only narrow: a finer accuracy's answer lies within that of a coarser one.
 
 Two certified brackets of one number overlap, but neither need contain the other. So accuracies are
 levels (1e-3, 1e-4, …), and the answer at one level is what all levels down to it have in common.

@@ -56,9 +56,7 @@ def half(
     reverse: Array | bool,
     known: tuple[Steps, Sums] | None = None,
 ) -> Half | BareHalf:
-    """Vertices of one planned piece of a half-curve, from above and from below; ``known`` as for
-    ``half_curve``.
-    """
+    """Vertices of one planned piece, from above and below; ``known`` as for ``half_curve``."""
     return half_curve(groups, uses(groups), plan, grid, reverse, known=known)
 
 

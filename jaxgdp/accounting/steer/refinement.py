@@ -315,8 +315,7 @@ def _on_finer_lattice(
 
 
 def _in_more_pieces(task: CurveTask, lattice: LatticeChoice, rules: Rules) -> Decision | None:
-    """A new start of a task of one tilt, with several, where one step is most of the composition:
-    they cost little there.
+    """A new start of a task of one tilt, with several, where one step is most of the whole.
 
     The tilt that serves the far end may leave nothing to resolve at the near one.
     """

@@ -104,9 +104,7 @@ class Jumps:
         self.large = self.nodes > least[:, None, None]
 
     def log_number(self, s: Array, some: Array) -> Array:
-        """log of the mean number of steps in ``some`` under tilt s, for each that is not large;
-        shape (sides,).
-        """
+        """log of the mean number of steps in ``some`` under tilt s, of each not large."""
         exponent = self.log_weight + s[:, None, None] * self.nodes
 
         def mass(some):
@@ -260,9 +258,7 @@ def _next_to_top(loss: LossQuadrature, tilt0: Array) -> Array:
 
 
 def at_top(loss: LossQuadrature, tilt0: Array, tilt: Array) -> Array:
-    """Whether the mean under a tilt is next to the largest composed loss: a stronger one would
-    leave nothing else.
-    """
+    """Whether the mean under a tilt is next to the largest composed loss."""
     return composed(loss, tilt)[1] >= _next_to_top(loss, tilt0)
 
 

@@ -236,7 +236,5 @@ def plan_of(unit: Array, loss: LossQuadrature, tilt: Array, window: Window, cut:
 
 
 def extra_depth(rtol: Array | float, square: Array) -> Array:
-    """Depth that a relative accuracy takes beyond that of a rate: μ is a difference of quantiles, a
-    small one needs more.
-    """
+    """Depth that a relative accuracy takes beyond a rate's: a small μ needs more."""
     return 10.0 - xp.log(rtol) - 0.5 * xp.log(xp.minimum(square, 1.0))

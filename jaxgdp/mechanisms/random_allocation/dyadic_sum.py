@@ -108,9 +108,7 @@ class Law:
 def spread(
     layout: Layout, values: np.ndarray, masses: np.ndarray, error: float, apart: float
 ) -> Law:
-    """Masses (sets, points) at ``values`` on the points of a layout: each goes to its two
-    neighbours, with its mean kept.
-    """
+    """Masses (sets, points) at ``values`` on a layout: to two neighbours, with means kept."""
     level, index, part = layout.locate(values)
     width = 2 * layout.core + 1
     levels = int(level.max()) + 1

@@ -120,9 +120,7 @@ def _log_sum(exponent: np.ndarray):
 
 
 class _Part(NamedTuple):
-    """One law under a tilt: its total, rounding, transform and relative error of it, and log
-    moments for Chernoff bounds.
-    """
+    """One law under a tilt: total, rounding, transform, its error, log moments for Chernoff."""
 
     log_total: float
     rounding: float
@@ -331,9 +329,7 @@ def _merge_ends(
     masses: np.ndarray,
     errors: np.ndarray,
 ):
-    """Put what lies beyond the ends of a run into them, from the tilts that resolve the ends best
-    and their neighbours.
-    """
+    """Put what lies beyond the ends of a run into them, from the tilts that resolve them."""
     ends = {0: False, -1: True}
     near = {k + d for place in ends for k in pick[:, place].tolist() for d in (-1, 0, 1)}
     errors[:, [0, -1]] = np.inf

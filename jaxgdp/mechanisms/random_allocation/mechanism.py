@@ -24,8 +24,7 @@ _STEPS = 10**7  # most steps
 @pytree
 @dataclass(frozen=True)
 class RandomAllocation(Mechanism):
-    """Gaussian noise on t sums; each record takes part in k of them, chosen at random, one epoch
-    ("balls and bins").
+    """Gaussian noise on t sums, each record in k of them at random, one epoch ("balls and bins").
 
     The pair (Chua et al. 2024; zero-out adjacency) is P = N(0, σ²I_t) against the mixture Q of the
     N(e_S, σ²I_t) over the k-subsets S.

@@ -194,8 +194,7 @@ def _power(start: _Sum, number: int, join: Callable):
 
 
 def _trimmed(s: np.ndarray, p: np.ndarray, mean: float, tolerance: float):
-    """Masses without the far ends: what is low goes to 0 and ∞, what is high leaves its P-mass at
-    the last point kept.
+    """Masses without the far ends: low ones go to 0 and ∞, high ones to the last point kept.
 
     Returns:
         The masses, the P-mass at 0 and the mean (in the units of s) at ∞.

@@ -65,16 +65,13 @@ def tables(sigma: float, number: int, selected: int) -> tuple[Table, Table]:
 
 
 def _epsilon(pair: Table):
-    """The largest ε at which δ(ε) of removing a record is at least some δ, of the losses of a
-    table; to choose by.
-    """
+    """The largest ε at which δ(ε) of removing a record is at least some δ; to choose by."""
     tail_p, tail_q = (np.cumsum(mass[::-1])[::-1] for mass in (pair.p, pair.q))
     return float(np.max(np.log(np.maximum(tail_q - _AT, 1e-300) / tail_p)))
 
 
 class _Blocks(NamedTuple):
-    """Losses of a record in 1 of ⌊t/k⌋ steps, k − (t mod k) times, and in 1 of ⌈t/k⌉ steps, t mod k
-    times, added up.
+    """Losses of a record in 1 of ⌊t/k⌋ and of ⌈t/k⌉ steps, as often as t mod k says, added up.
 
     Attributes:
         loss: the points of the sum.
@@ -187,9 +184,7 @@ def _moment_bounds(
     found: Sums,
     losses: np.ndarray,
 ) -> Bounds:
-    """Bounds from what is known of U given the sum S of labels: its mean, its mean square, and how
-    large it can be.
-    """
+    """Bounds from what is known of U given the sum S: mean, mean square, largest value."""
     lattice, share = labels.lattice, labels.share
     error = found.errors + 4.0 * number * ALLOCATION + 1e-12
     # U ≤ e^S/Pr[Binomial(t, wq) = k], and a label may be half a spacing too small

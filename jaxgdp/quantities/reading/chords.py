@@ -14,8 +14,7 @@ from ...numerics.shapes import Array
 
 
 def tpr_line(p: Points, log_fpr: Array) -> tuple[Array, Array]:
-    """Upper bound on log TPR, and lower bound on log β, at one FPR: the lowest of the supporting
-    lines with slopes e^{ℓ_k}.
+    """Upper bound on log TPR, lower on log β, at one FPR: the lowest supporting line.
 
     Next to 1 the log of a TPR is as small as its rounding, so β comes from lines of its own.
 
@@ -98,8 +97,7 @@ def chord_to_end(p: Points, log_fpr: Array) -> tuple[Array, Array]:
 
 
 def alpha_chord(p: Points, log_fnr: Array) -> tuple[Array, Array]:
-    """(log α, log TPR) that the attack achieves at one FNR: the chord between the last test
-    certainly not above it and the next.
+    """(log α, log TPR) that the attack achieves at one FNR, on a chord between two tests.
 
     The mirrored curve's :func:`tpr_chord`, of these two tests alone.
 

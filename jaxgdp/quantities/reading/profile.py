@@ -13,9 +13,7 @@ from . import unsampled
 
 
 def probability(log_bracket: Bracket) -> Bracket:
-    """A bracket of a probability from that of its log, rounded outward; what is below every double
-    is still not 0.
-    """
+    """A bracket of a probability from that of its log, rounded outward, never to 0."""
     lower, upper = xp.exp(log_bracket.lower), xp.exp(log_bracket.upper)
     tiny = xp.where(log_bracket.upper > -xp.inf, np.finfo(float).tiny, 0.0)
     return Bracket(lower * (1.0 - EXP), xp.minimum(xp.maximum(upper * (1.0 + EXP), tiny), 1.0))

@@ -16,8 +16,7 @@ _PARTS, _ROUNDS = 33, 13  # so many parts in every round: 64 halvings in all
 
 
 def log_delta(epsilon: Array, mu: Array | float, side: float) -> Array:
-    """log δ_μ(ε) for ε ≥ 0, moved by its rounding error: for small μ it is a difference of nearly
-    equal Mills ratios.
+    """log δ_μ(ε) for ε ≥ 0, moved by its rounding error, which is large for small μ.
 
     Method: docs/method/reading.md#closed
     """
@@ -69,9 +68,7 @@ def error_rates(log_fpr: Array, mu: Array | float, side: float) -> tuple[Array, 
 
 
 def bayes_risk(prior: Array, mu: Array | float):
-    """min over α of π·α + (1 − π)·f_μ(α), to ``errors.CLOSED_RISK``; π is the prior probability
-    that the record is absent.
-    """
+    """min over α of π·α + (1 − π)·f_μ(α), to ``errors.CLOSED_RISK``."""
     some = (mu > 0.0) & xp.isfinite(mu) & (prior > 0.0) & (prior < 1.0)
     positive, inside = xp.where(some, mu, 1.0), xp.where(some, prior, 0.5)
     threshold = (xp.log(inside) - xp.log1p(-inside)) / positive
