@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import options
 from ..accounting.run import executors
+from ..accounting.run.background import expecting
 from ..deprecation import keywords_after, renamed_arguments
 from ..measure import measure
 from ..mechanisms import Composition, dpsgd
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
 
 Count = Callable[[int], None]
 
-_FEW = 1024  # settings that a store has computed without compiling: that is sooner done
+_FEW = 8192  # settings that a store has computed without compiling: that is sooner done
+# the first ones of more, which NumPy computes while the programs for the others are compiled
+_FIRST = 4096
+_FIRST_BY_NUMPY = "eager, then compiled"
 
 
 class _Grid(NamedTuple):
@@ -42,7 +46,7 @@ class _Grid(NamedTuple):
         axes: dimension → coordinates.
         quantities: their names.
         numbers: arguments of the quantities, and the FPR floor.
-        rtol, adjacency, executor: as for ``measure``.
+        rtol, adjacency, executor: as for ``measure``; or ``_FIRST_BY_NUMPY``.
     """
 
     axes: dict[str, Array]
@@ -61,20 +65,35 @@ class _Grid(NamedTuple):
         """The region of all settings."""
         return tuple(slice(0, n) for n in self.shape)
 
-    def settings(self, region: Region) -> Composition:
-        """The settings of a part of the grid, flat."""
+    def settings(self, region: Region, rows: Array | slice = slice(None)) -> Composition:
+        """The settings of a part of the grid, flat, or some of its rows."""
         parts = (a[r] for a, r in zip(self.axes.values(), region, strict=True))
-        return dpsgd(*(a.reshape(-1) for a in np.meshgrid(*parts, indexing="ij")))
+        return dpsgd(*(a.reshape(-1)[rows] for a in np.meshgrid(*parts, indexing="ij")))
 
     def measured(
         self, region: Region, progress: Count | None, client: Client | str | None = None
     ) -> dict[str, Array]:
         """All variables of a part of the grid."""
-        asked = {"rtol": self.rtol, "adjacency": self.adjacency, "executor": self.executor}
-        asked |= {"progress": progress, "client": client}
-        found = measure(self.settings(region), self.quantities, **asked, **self.numbers)
         shape = tuple(part.stop - part.start for part in region)
-        return {name: np.reshape(a, shape) for name, a in dataset.values(found).items()}
+        asked = {"rtol": self.rtol, "adjacency": self.adjacency, "progress": progress}
+        asked |= {"client": client, **self.numbers}
+        values: dict[str, Array] = {}
+        for executor, rows in self._shares(region):
+            with expecting(0, compiled=self.executor == _FIRST_BY_NUMPY):
+                some = self.settings(region, rows)
+                found = measure(some, self.quantities, executor=executor, **asked)
+            for name, a in dataset.values(found).items():
+                values.setdefault(name, np.empty(len(rows), a.dtype))[rows] = a
+        return {name: np.reshape(a, shape) for name, a in values.items()}
+
+    def _shares(self, region: Region) -> list[tuple[str | None, Array]]:
+        """Who computes which settings of a part of the grid."""
+        places = np.arange(np.prod(self.shape)).reshape(self.shape)[region].reshape(-1)
+        if self.executor != _FIRST_BY_NUMPY:
+            return [(self.executor, np.ones(len(places), bool))]
+        first = places < _FIRST
+        shares = (executors.EAGER.name, first), (executors.COMPILED.name, ~first)
+        return [(name, rows) for name, rows in shares if np.any(rows)]
 
     def template(self, settings: int) -> Template:
         """The template of a store whose chunks hold so many settings."""
@@ -141,9 +160,10 @@ def sweep(
             (extra ``scale``); with a store they write it, at the same path.
         chunk_size: settings of a chunk of the store, at most.
         executor: "eager", "compiled", "product" or "float32", as for :func:`jaxgdp.measure`; None
-            with a store is "eager" up to 1024 settings and "compiled" beyond, so that numbers
-            depend neither on chunks nor on what ran before. Numbers by "eager", "compiled" and
-            "product" agree to rounding.
+            with a store is "eager" up to 8192 settings. Of more, NumPy computes the first 4096,
+            while programs compile beside it that compute the others: numbers depend neither on
+            chunks nor on what ran before. Numbers by "eager", "compiled" and "product" agree to
+            rounding.
         **at: arguments of the quantities, single numbers, as for :func:`jaxgdp.measure`: ``delta``
             of "epsilon", ``epsilon`` of "delta", ``fpr`` of "tpr" and "beta", ``approximation`` of
             "approximate_mu", ``prior`` of "bayes_risk", and those of quantities registered by
@@ -188,8 +208,8 @@ def sweep(
     chunk_size = int(whole("chunk_size", chunk_size))
     if path is not None:
         dominating(dpsgd(1.0, axes["sampling_prob"], 1), adjacency)
-        chosen = chosen or (executors.EAGER if number <= _FEW else executors.COMPILED)
-        grid = grid._replace(executor=chosen.name)
+        left = executors.EAGER.name if number <= _FEW else _FIRST_BY_NUMPY
+        grid = grid._replace(executor=left if chosen is None else chosen.name)
     template = grid.template(chunk_size)
     with connected(client) as client, counting(progress, "sweeping", number) as given:
         count = given or (lambda done: None)

@@ -9,7 +9,8 @@ from typing import NamedTuple, TypeAlias
 
 Region: TypeAlias = tuple[slice, ...]  # a part of a grid
 
-SETTINGS = 1024  # of a chunk, about: compiled programs are busy, and little is lost with one
+# of a chunk, about: NumPy computes one in two seconds, and little is lost with one
+SETTINGS = 512
 
 
 def chunk_shape(shape: tuple[int, ...], settings: int) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 
 import numpy as np
@@ -17,6 +18,7 @@ import jaxgdp  # noqa: E402
 from jaxgdp import sweep as sweep_function  # noqa: E402
 from jaxgdp.scale.layout import Layout, chunk_shape  # noqa: E402
 
+sweeping = importlib.import_module("jaxgdp.grids.sweep")
 GRID = {
     "noise_multiplier": [1.0, 4.0, 2.0],
     "sampling_prob": [0.02, 1.0],
@@ -222,3 +224,36 @@ def test_missing_variables_are_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "zarr", None)
     with pytest.raises(ImportError, match=r"jaxgdp\[scale\]"):
         sweep_function(**GRID, store=tmp_path / "sweep.zarr")
+
+
+@pytest.mark.slow
+def test_first_settings_of_a_large_store_are_numpys_and_the_others_compiled(tmp_path, monkeypatch):
+    """Which settings those are depends on their places alone, neither on chunks nor on what is
+    there already.
+    """
+    monkeypatch.setattr(sweeping, "_FEW", 5)
+    monkeypatch.setattr(sweeping, "_FIRST", 4)
+    asked, measure = [], sweeping.measure
+
+    def recording(mechanism, *args, executor, **named):
+        asked.append((executor, mechanism.shape[0]))
+        return measure(mechanism, *args, executor=executor, **named)
+
+    monkeypatch.setattr(sweeping, "measure", recording)
+    grid = {
+        "noise_multiplier": [1.0, 1.2],
+        "sampling_prob": [0.2],
+        "num_steps": [500, 600, 700],
+        "rtol": 1e-2,
+        "quantities": "mu",
+    }
+    found = [
+        jaxgdp.sweep(**grid, store=tmp_path / f"{size}.zarr", chunk_size=size).load()
+        for size in (6, 3)
+    ]
+    assert asked == [
+        *(("eager", 4), ("compiled", 2)),
+        *(("eager", 3), ("eager", 1), ("compiled", 2)),
+    ]
+    for name in found[0].variables:
+        assert found[0][name].values.tobytes() == found[1][name].values.tobytes(), name

@@ -6,9 +6,10 @@ there. An executor that is named waits for the programs that it needs."""
 from __future__ import annotations
 
 import collections
+import contextlib
 import threading
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
 from ...numerics.precision import with_float64
@@ -94,24 +95,35 @@ BACKGROUND = Background()
 _HERE = threading.local()
 
 
-class Expecting:
-    """Within it, so many settings follow those of the current batch.
+class Expectation(NamedTuple):
+    """What is known of the work after a batch.
+
+    Attributes:
+        settings: so many follow, like those of the batch.
+        compiled: whether compiled programs will compute them in any case.
+    """
+
+    settings: int = 0
+    compiled: bool = False
+
+
+@contextlib.contextmanager
+def expecting(settings: int, compiled: bool = False) -> Iterator[None]:
+    """Inside, so many settings more follow those of the current batch.
 
     Args:
         settings: like those of the batch.
+        compiled: whether compiled programs will compute settings to come in any case, so that NumPy
+            prepares them even where it was named.
     """
-
-    def __init__(self, settings: int):
-        self.settings = settings
-
-    def __enter__(self) -> None:
-        self.before = expected()
-        _HERE.settings = self.before + self.settings
-
-    def __exit__(self, *_: object) -> None:
-        _HERE.settings = self.before
+    before = expected()
+    _HERE.expectation = Expectation(before.settings + settings, before.compiled or compiled)
+    try:
+        yield
+    finally:
+        _HERE.expectation = before
 
 
-def expected() -> int:
-    """Settings that follow those of the current batch, as far as is known here."""
-    return getattr(_HERE, "settings", 0)
+def expected() -> Expectation:
+    """What follows the current batch, as far as is known here."""
+    return getattr(_HERE, "expectation", Expectation())

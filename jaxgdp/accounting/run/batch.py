@@ -56,6 +56,7 @@ class Batch(NamedTuple):
         anchor: a threshold known beforehand, or 0.
         executor: the one that was named, or None.
         ahead: how many times as much work as that of the batch is expected after it.
+        prepare: whether compiled programs will do that work in any case.
     """
 
     groups: tuple
@@ -65,6 +66,7 @@ class Batch(NamedTuple):
     anchor: Float[Array, " settings"]
     executor: Executor | None
     ahead: float = 0.0
+    prepare: bool = False
 
     @property
     def number(self) -> int:
@@ -115,7 +117,8 @@ class Batch(NamedTuple):
         """Begin to compile a program beside NumPy, which has so much work that it would have done,
         if that and what is expected takes about as long as compiling.
 
-        A few passes at a time are never worth it.
+        A few passes at a time are never worth it. Where an executor is named, programs are only
+        compiled for what follows.
 
         Args:
             work: passes on 512 vertices each.
@@ -124,9 +127,11 @@ class Batch(NamedTuple):
         """
         if work <= executors.MANY_ONCE_COMPILED or self.is_compiled(program):
             return
+        if self.executor is not None and not self.prepare:
+            return
         key = self._key(program)
         so_far = _EAGER_WORK_SO_FAR[key] = _EAGER_WORK_SO_FAR.get(key, 0.0) + work
-        if so_far + work * self.ahead > executors.MANY_IN_ALL:
+        if self.prepare or so_far + work * self.ahead > executors.MANY_IN_ALL:
 
             def compile_and_remember() -> None:
                 compile_it()

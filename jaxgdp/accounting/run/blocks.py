@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...numerics.shapes import Array
-from .background import Expecting
+from .background import expecting
 from .batch import halves_compiled
 from .executors import EAGER, Executor
 from .rows import take
@@ -32,7 +32,7 @@ def in_blocks(groups: tuple, executor: Executor | None) -> Iterator[Array]:
         size = min(_size(groups, executor), number - first)
         if number - first - size < size // 2:
             size = number - first  # (no small rest)
-        with Expecting(number - first - size):
+        with expecting(number - first - size):
             yield np.arange(first, first + size)
         first += size
 

@@ -195,9 +195,11 @@ class Engine:
         parts = (executor or EAGER).parts(groups)
         known = [row for row in self.thresholds if row is not None]
         anchor = known[0] if known else np.zeros(self.number)
-        ahead = expected() / self.number
+        settings, prepare = expected()
         groups = collapse_gaussians(groups)
-        return Batch(groups, self.question, rates, parts, anchor, executor, ahead)
+        return Batch(
+            groups, self.question, rates, parts, anchor, executor, settings / self.number, prepare
+        )
 
     def answer(self) -> Answer:
         """Everything that was requested."""

@@ -162,7 +162,7 @@ def _read(batch: Batch, reader: _Reader, parts: list[_Part], found: list[list[_R
 
 def _compile_halves_beside(batch: Batch, one: Pass) -> None:
     """Begin to compile what composes the halves of a pass by NumPy, if that is worth it."""
-    if batch.executor is not None or one.executor is not EAGER or not one.lattices.compiled:
+    if one.executor is not EAGER or not one.lattices.compiled:
         return
     first = slice(0, one.lattices.read_together() * COMPILED.devices)
     settings, plans = one.settings[first], take(one.plans, first)
@@ -179,7 +179,7 @@ def _compile_reading_beside(batch: Batch, one: Pass, part: _Part) -> None:
     """Begin to compile what reads the numbers of a pass, of which NumPy reads this first part, if
     that is worth it.
     """
-    if batch.executor is not None or not one.lattices.compiled:
+    if part.reader is not EAGER or not one.lattices.compiled:
         return
     pieces, rows = one.lattices.pieces, one.lattices.read_together() * COMPILED.devices
 

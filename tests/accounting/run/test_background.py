@@ -66,9 +66,19 @@ def test_program_that_fails_to_compile_is_left_to_numpy(mine):
     assert mine.choose(10**6, ("a",)) is executors.EAGER
 
 
-def test_named_executor_does_everything(mine):
-    named = mine._replace(executor=executors.PRODUCT)
-    assert named.choose(1, ("a",)) is executors.PRODUCT
+def test_named_executor_does_everything_and_compiles_only_what_will_be_needed(mine):
+    named, begun = mine._replace(executor=executors.EAGER), []
+    assert mine._replace(executor=executors.PRODUCT).choose(1, ("a",)) is executors.PRODUCT
+    named.compile_beside(10**9, ("a",), lambda: begun.append("a"))
+    named._replace(prepare=True).compile_beside(10, ("b",), lambda: begun.append("b"))
+    batch.BACKGROUND.wait_for_all()
+    assert begun == ["b"] and named.choose(10**9, ("b",)) is executors.EAGER
+
+
+def test_expectations_add_up():
+    with background.expecting(5), background.expecting(2, compiled=True):
+        assert background.expected() == background.Expectation(7, True)
+    assert background.expected() == background.Expectation()
 
 
 def test_blocks_cover_a_batch_and_expect_the_rest():
@@ -76,10 +86,10 @@ def test_blocks_cover_a_batch_and_expect_the_rest():
     seen, after = [], []
     for rows in blocks.in_blocks(groups, executors.EAGER):
         seen.append(rows)
-        after.append(background.expected())
+        after.append(background.expected().settings)
     assert np.array_equal(np.concatenate(seen), np.arange(700))
     assert after == [700 - (rows[-1] + 1) for rows in seen] and len(seen) > 3
-    assert background.expected() == 0
+    assert background.expected() == background.Expectation()
     assert len(list(blocks.in_blocks(groups, executors.COMPILED))) == 1
 
 
