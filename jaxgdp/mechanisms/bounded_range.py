@@ -1,4 +1,4 @@
-"""Adaptive uses of mechanisms of bounded range: their largest privacy profile (programming)."""
+"""Adaptive mechanisms of bounded range: their largest profile, by dynamic programming."""
 
 from __future__ import annotations
 
