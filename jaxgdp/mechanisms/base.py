@@ -252,6 +252,12 @@ class Mechanism:
         """Whether the class has loss bounds of its own."""
         return cls.loss_bounds is not Mechanism.loss_bounds
 
+    def largest_losses(self) -> tuple[Array, Array]:
+        """A loss that the pair, and one that the swapped pair, never exceeds, not even at +∞; ∞
+        where there is none.
+        """
+        return xp.asarray(xp.inf), xp.asarray(xp.inf)
+
     def loss_unit(self) -> Array:
         """The length of which every atom's loss is a multiple, or 0: keeps atoms exact."""
         return xp.zeros(())

@@ -115,6 +115,15 @@ class SubsampledGaussian(Mechanism):
         base = GaussianCurve(*reciprocal(float(self.noise_multiplier)))
         return SampledCurve(base, np.asarray(self.sampling_prob, float))
 
+    def largest_losses(self):
+        """None of the pair; of the swapped one −log(1 − p), as Q is at least (1 − p)·P everywhere.
+
+        Method: docs/method/reading.md#largest
+        """
+        plain = self.sampling_prob == 1.0
+        rate = xp.where(plain, 0.5, self.sampling_prob)
+        return xp.asarray(xp.inf), xp.where(plain, xp.inf, -xp.log1p(-rate))
+
     def replace_one(self) -> SubsampledGaussian:
         """Without subsampling (p = 1), that of the Gaussian mechanism: noise σ/2.
 

@@ -57,10 +57,11 @@ def epsilon(curve: Curve, log_d: Array, *, symmetric: bool) -> Bracket:
 
     Method: docs/method/attack.md#lower
     """
-    upper = _certified(curve.upper_plus, log_d)
+    upper = xp.minimum(_certified(curve.upper_plus, log_d), curve.largest_plus)
     lower = _achieved(path(curve.lower_plus), log_d)
     if symmetric:
-        upper = xp.maximum(upper, _certified(curve.upper_minus, log_d))
+        other = xp.minimum(_certified(curve.upper_minus, log_d), curve.largest_minus)
+        upper = xp.maximum(upper, other)
         lower = xp.maximum(lower, _achieved(path(curve.lower_minus), log_d))
     upper = xp.minimum(upper, unsampled.epsilon(log_d, curve.tail_mu, 1.0))
     return Bracket(xp.maximum(lower, unsampled.epsilon(log_d, curve.gaussian_part_mu, -1.0)), upper)

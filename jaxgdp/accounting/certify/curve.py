@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from ...mechanisms.composition import Groups
 from ...numerics import namespace as xp
+from ...numerics.errors import CURVE_END
 from ...numerics.normal import argmax, log1mexp, log_error
 from ...numerics.once import once
 from ...numerics.shapes import Array, Bool, Float
@@ -29,9 +31,12 @@ class Curve(NamedTuple):
             subsampling; ∞ where none does.
         gaussian_part_mu: √Σ T/σ² of the parts that are exactly Gaussian: what an attacker reaches
             who looks at nothing else.
+        largest_plus, largest_minus: a loss that each order never exceeds, not even at +∞; ∞ where
+            none is known.
         known: the curve in closed form, where that is known; it stays on the host.
 
     Method: docs/method/blocks.md#halves
+    Method: docs/method/reading.md#largest
     """
 
     upper_plus: Vertices
@@ -40,6 +45,8 @@ class Curve(NamedTuple):
     lower_minus: Vertices
     tail_mu: Float[Array, ""] | float
     gaussian_part_mu: Float[Array, ""] | float = 0.0
+    largest_plus: Float[Array, ""] | float = np.inf
+    largest_minus: Float[Array, ""] | float = np.inf
     known: OrientedCurve | None = None
 
     def swapped(self) -> Curve:
@@ -49,6 +56,9 @@ class Curve(NamedTuple):
             upper_minus=self.upper_plus,
             lower_plus=self.lower_minus,
             lower_minus=self.lower_plus,
+            largest_plus=self.largest_minus,
+            largest_minus=self.largest_plus,
+            known=None,
         )
 
 
@@ -64,10 +74,16 @@ class Points(NamedTuple):
 
 
 class GaussianParts(NamedTuple):
-    """The Gaussian curves that a curve lies between; see :class:`Curve`."""
+    """The Gaussian curves that a curve lies between, and its largest losses; see :class:`Curve`."""
 
     tail_mu: Float[Array, ""]
     gaussian_part_mu: Float[Array, ""]
+    largest_plus: Float[Array, ""] | float = np.inf
+    largest_minus: Float[Array, ""] | float = np.inf
+
+    def swapped(self) -> GaussianParts:
+        """Those of the other order."""
+        return self._replace(largest_plus=self.largest_minus, largest_minus=self.largest_plus)
 
 
 def gaussian_parts(groups: Groups) -> GaussianParts:
@@ -82,7 +98,17 @@ def gaussian_parts(groups: Groups) -> GaussianParts:
         )
         for mechanism, count in groups
     ]
-    return GaussianParts(*(xp.sqrt(sum(parts)) for parts in zip(*sums, strict=True)))
+    largest = [
+        tuple(
+            xp.sum(xp.where(count > 0.0, count * most, 0.0))
+            for most in xp.vmap(lambda m: m.largest_losses())(mechanism)
+        )
+        for mechanism, count in groups
+    ]
+    return GaussianParts(
+        *(xp.sqrt(sum(parts)) for parts in zip(*sums, strict=True)),
+        *(sum(parts) * (1.0 + CURVE_END) for parts in zip(*largest, strict=True)),
+    )
 
 
 def both_sides(plus: Any, minus: Any) -> Any:

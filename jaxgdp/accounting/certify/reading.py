@@ -49,7 +49,7 @@ def read(parts: GaussianParts, plus: Half, minus: Half, rates: Rates, kind: Kind
     """
     reach = tuple(xp.vmap(lambda v: _required_reach(v, rates))(both_sides(plus[0], minus[0])))
     if kind.adjacency.swapped:
-        plus, minus = minus, plus
+        plus, minus, parts = minus, plus, parts.swapped()
     curve = Curve(plus[0], minus[0], plus[1], minus[1], *parts)
     symmetric = kind.adjacency.symmetric
     with sharing():

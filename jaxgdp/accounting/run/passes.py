@@ -97,7 +97,7 @@ class _Reader(NamedTuple):
 
     executor: Executor
     quantity: int | None
-    one_side: bool
+    side: int | None
     pieces: int
     length: int
 
@@ -121,8 +121,7 @@ def run_passes(batch: Batch, passes: list[Pass]) -> list[Readings]:
         _compile_halves_beside(batch, one)
         for part in _composed(batch, position, one):
             length = part.length
-            one_side = one.side is not None
-            reader = _Reader(part.reader, one.quantity, one_side, one.lattices.pieces, length)
+            reader = _Reader(part.reader, one.quantity, one.side, one.lattices.pieces, length)
             if part.reader.padded:
                 _read(batch, reader, [part], found)
                 continue
@@ -141,9 +140,11 @@ def _read(batch: Batch, reader: _Reader, parts: list[_Part], found: list[list[_R
     """Read numbers off several parts together, and give each pass its own."""
     settings = np.concatenate([part.settings for part in parts])
     vertices = joined([part.vertices for part in parts])
-    kind = batch.kind(reader.quantity, 0 if reader.one_side else None)
+    kind = batch.kind(reader.quantity, reader.side)
+    parts_of = take(batch.parts, settings)
     *numbers, curves = reader.executor.read(
-        take(batch.parts, settings),
+        # (the swapped pair is read as a pair of its own)
+        parts_of.swapped() if reader.side == 1 else parts_of,
         vertices[:2],
         vertices[-2:],
         batch.rates_of(reader.quantity, settings),
@@ -189,7 +190,7 @@ def _compile_reading_beside(batch: Batch, one: Pass, part: _Part) -> None:
         padded = part._replace(
             settings=part.settings[some], reader=COMPILED, vertices=take(part.vertices, units)
         )
-        reader = _Reader(COMPILED, one.quantity, one.side is not None, pieces, part.length)
+        reader = _Reader(COMPILED, one.quantity, one.side, pieces, part.length)
         _read(batch, reader, [padded._replace(position=0)], [[]])
 
     program = read_program(pieces, batch.kind(one.quantity, one.side), part.length)

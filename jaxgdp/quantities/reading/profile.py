@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...accounting.certify.curve import Curve, Points, log_delta_at, log_intercept, path
+from ...accounting.certify.vertices import Vertices
 from ...bracket import Bracket
 from ...numerics import namespace as xp
 from ...numerics.errors import EXP
@@ -27,6 +28,11 @@ def delta_achieved(p: Points, epsilon: Array) -> Array:
     return xp.max(xp.where(p.used, log_intercept(epsilon, p.log_alpha, p.log_tpr, -1.0), -xp.inf))
 
 
+def _log_delta_from_above(half: Vertices, largest: Array | float, epsilon: Array) -> Array:
+    """log δ(ε) of a dominating half-curve; nothing is left beyond the largest loss."""
+    return xp.where(epsilon >= largest, -xp.inf, log_delta_at(half, epsilon))
+
+
 def log_delta(curve: Curve, epsilon: Array, *, symmetric: bool) -> Bracket:
     """log δ(ε) = log(Pr[Y > ε] − e^ε·Pr[X > ε]), ε ≥ 0 (the larger direction if symmetrised).
 
@@ -36,10 +42,11 @@ def log_delta(curve: Curve, epsilon: Array, *, symmetric: bool) -> Bracket:
     Method: docs/method/adjacency.md#symmetrisation
     Method: docs/method/reading.md#lines
     """
-    upper = log_delta_at(curve.upper_plus, epsilon)
+    upper = _log_delta_from_above(curve.upper_plus, curve.largest_plus, epsilon)
     lower = delta_achieved(path(curve.lower_plus), epsilon)
     if symmetric:
-        upper = xp.maximum(upper, log_delta_at(curve.upper_minus, epsilon))
+        other = _log_delta_from_above(curve.upper_minus, curve.largest_minus, epsilon)
+        upper = xp.maximum(upper, other)
         lower = xp.maximum(lower, delta_achieved(path(curve.lower_minus), epsilon))
     upper = xp.minimum(upper, unsampled.log_delta(epsilon, curve.tail_mu, 1.0))
     return Bracket(

@@ -27,7 +27,7 @@ def oriented(curve: Curve, adjacency: Adjacency) -> Curve:
     if not adjacency.swapped:
         return curve
     upper, lower = (curve.upper_minus, curve.upper_plus), (curve.lower_minus, curve.lower_plus)
-    return Curve(*upper, *lower, curve.tail_mu, curve.gaussian_part_mu, curve.known)
+    return Curve(*upper, *lower, curve.tail_mu, curve.gaussian_part_mu, known=curve.known)
 
 
 @with_float64

@@ -44,7 +44,8 @@ def find(groups: Groups) -> list[Found | None]:
     gaussian = _gaussian(groups)
     for row in np.flatnonzero(gaussian.alone):
         parts = GaussianParts(gaussian.tail[row], gaussian.part[row])
-        curve = GaussianCurve(*(parts[::-1] * (1.0 + COMPOSED_MU * np.array([-1.0, 1.0]))))
+        sides = np.array([gaussian.part[row], gaussian.tail[row]])
+        curve = GaussianCurve(*(sides * (1.0 + COMPOSED_MU * np.array([-1.0, 1.0]))))
         found[row] = Found(curve, None, parts)
     shown = [_shown(mechanism, count) for mechanism, count in groups]
     uses = sum(
