@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import gdp, options
+from ..conversions import advantage_from_zcdp, beta_from_zcdp, delta_from_zcdp, epsilon_from_zcdp
 from ..measure import measure
 from ..mechanisms import (
     ApproximateDP,
@@ -99,6 +100,11 @@ class Spent:
             math.sqrt(sum(times / fields[0] ** 2 for (_, fields), times in self.uses.items())) * _UP
         )
 
+    @property
+    def _zcdp_alone(self) -> bool:
+        """Whether everything is known only as zCDP, whose numbers have closed forms."""
+        return not self.uses and not self.non_private and self.rho > 0.0
+
     def pure_epsilon(self) -> float:
         """ε(0): the largest loss of either order, ∞ where there is none."""
         if self.non_private or self.rho or self.xi:
@@ -110,6 +116,8 @@ class Spent:
         if self.non_private:
             return 1.0
         masses = [(times, _infinite_masses(*use)) for use, times in self.uses.items()]
+        if self._zcdp_alone and self.xi == 0.0:
+            return 0.0
         if self.rho or self.xi:
             last = float(np.min(zcdp_mechanism(self.rho, self.xi).deltas))
             masses.append((1, (last, last)))
@@ -136,6 +144,8 @@ class Spent:
         mu = self._gaussian_mu()
         if mu is not None:
             return float(gdp.epsilon(delta=delta, mu=mu)) * _UP
+        if self._zcdp_alone:
+            return (self.xi + float(epsilon_from_zcdp(delta=delta, rho=self.rho))) * _UP
         return min(safe_side(self.mechanism(), "epsilon", rtol=rtol, delta=delta), pure)
 
     def delta(self, epsilon: ArrayLike, rtol: float = options.RTOL) -> float:
@@ -162,6 +172,15 @@ class Spent:
         mu = self._gaussian_mu()
         if mu is not None:
             return min(float(gdp.delta(epsilon=epsilon, mu=mu)) * (1.0 + 1e-9), 1.0)
+        if self._zcdp_alone:
+            beyond = (epsilon - self.xi * _UP) * (1.0 - SHORT)
+            last = float(delta_from_zcdp(epsilon=max(beyond, 0.0), rho=self.rho))
+            # (δ is convex in e^ε, and 1 at e^ε = 0)
+            return (
+                min(1.0 - math.exp(min(beyond, 0.0)) * (1.0 - last) + SHORT, 1.0)
+                if beyond < 0.0
+                else last
+            )
         return safe_side(self.mechanism(), "delta", rtol=rtol, epsilon=epsilon)
 
     def tpr(self, fpr: ArrayLike, rtol: float = options.RTOL) -> Any:
@@ -206,6 +225,9 @@ class Spent:
         if mu is not None:
             tpr, fnr = gdp.tpr(fpr=fpr, mu=mu), gdp.beta(fpr=fpr, mu=mu)
             return np.minimum(tpr * (1.0 + 1e-9), 1.0), fnr * (1.0 - 1e-9)
+        if self._zcdp_alone and self.xi == 0.0:
+            fnr = beta_from_zcdp(fpr=fpr, rho=self.rho)
+            return np.minimum(1.0 - fnr + SHORT, 1.0), fnr
         found = measure(self.mechanism(), ("tpr", "beta"), rtol=rtol, fpr=fpr).brackets
         return found["tpr"].upper, found["beta"].lower
 
@@ -232,6 +254,8 @@ class Spent:
 
     def advantage(self, rtol: float = options.RTOL) -> float:
         """η = max TPR − FPR = δ(0), an upper bound."""
+        if self._zcdp_alone and self.xi == 0.0:
+            return float(advantage_from_zcdp(rho=self.rho))
         return self.delta(0.0, rtol)
 
 

@@ -199,8 +199,6 @@ class Mechanism:
     def bracketed(self) -> Any:
         """Two tables, of a pair from above and of an attack from below (unbatched), where these are
         what is known of one use; else None.
-
-        Method: docs/method/reading.md#lines
         """
         return None
 

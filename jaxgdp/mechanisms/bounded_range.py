@@ -18,7 +18,7 @@ from ..pairs.atoms import atom_cells
 from ..pairs.cells import Cells
 from .base import Mechanism
 from .bracketed_pair import OpenPair
-from .finite_pair import FinitePair, padded
+from .finite_pair import FinitePair, padded, usual_place
 from .from_profile import FromProfile
 
 MOST_USES = 64  # of one block
@@ -95,7 +95,8 @@ class BoundedRangeBlock(Mechanism):
 
     def _dominating(self) -> FinitePair:
         none = xp.asarray(-xp.inf)
-        return FinitePair(self.loss, self.log_p, self.log_p + self.loss, none, none, TABLE * UNIT)
+        place, rest = usual_place(self.loss), xp.zeros_like(self.loss)
+        return FinitePair(self.loss, self.log_p, self.log_p + self.loss, none, none, place, rest)
 
     def lower_bound_member(self) -> RangeMember:
         """The member of the family on which the attack of the lower side is run."""

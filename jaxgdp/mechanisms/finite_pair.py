@@ -32,7 +32,8 @@ class FinitePair(Mechanism):
             padding.
         log_p_minus: log P-mass at loss −∞.
         log_q_plus: log Q-mass at loss +∞.
-        place: bound on the error of every loss, in nats, beside a few units of it.
+        place: bound on the error of every loss, in nats, shape (…, atoms).
+        loss_rest: what is to be added to the losses for that, far below the last digit of each.
     """
 
     loss: Array
@@ -40,9 +41,12 @@ class FinitePair(Mechanism):
     log_q: Array
     log_p_minus: Array
     log_q_plus: Array
-    place: Array | float
+    place: Array
+    loss_rest: Array
 
-    trailing: ClassVar[dict[str, int]] = {"loss": 1, "log_p": 1, "log_q": 1}
+    trailing: ClassVar[dict[str, int]] = dict.fromkeys(
+        ("loss", "log_p", "log_q", "place", "loss_rest"), 1
+    )
 
     @classmethod
     def build(
@@ -52,16 +56,24 @@ class FinitePair(Mechanism):
         log_q: np.ndarray,
         log_p_minus: Array,
         log_q_plus: Array,
-        place: Array | float = TABLE * UNIT,
+        place: np.ndarray | None = None,
+        loss_rest: np.ndarray | None = None,
     ) -> FinitePair:
-        """Sorted, and padded to a power of two so that pairs of similar size share a program."""
+        """Sorted, and padded to a power of two so that pairs of similar size share a program.
+
+        Losses are differences of logs, known to a few epsilons of 1 and of themselves, unless
+        ``place`` is given.
+        """
+        place = usual_place(loss) if place is None else place
+        loss_rest = np.zeros_like(loss) if loss_rest is None else loss_rest
         order = np.argsort(loss, axis=-1, kind="stable")
-        columns = [np.take_along_axis(a, order, axis=-1) for a in (loss, log_p, log_q)]
+        columns = (loss, log_p, log_q, place, loss_rest)
+        columns = [np.take_along_axis(a, order, axis=-1) for a in np.broadcast_arrays(*columns)]
         number = columns[0].shape[-1]
         wide = [(0, 0)] * (columns[0].ndim - 1) + [(0, padded(number) - number)]
-        loss = np.pad(columns[0], wide, mode="edge")
-        log_p, log_q = (np.pad(a, wide, constant_values=-np.inf) for a in columns[1:])
-        return cls(loss, log_p, log_q, log_p_minus, log_q_plus, place)
+        loss, place, loss_rest = (np.pad(columns[i], wide, mode="edge") for i in (0, 3, 4))
+        log_p, log_q = (np.pad(a, wide, constant_values=-np.inf) for a in columns[1:3])
+        return cls(loss, log_p, log_q, log_p_minus, log_q_plus, place, loss_rest)
 
     def known_curve(self) -> FiniteCurve | None:
         """The atoms and the masses at both infinities."""
@@ -70,7 +82,8 @@ class FinitePair(Mechanism):
             self.log_p,
             self.log_q,
             mass_error=TABLE * UNIT,
-            loss_error=self.place + 4.0 * UNIT * np.abs(self.loss),
+            loss_error=self.place,
+            loss_rest=self.loss_rest,
             log_p_minus=self.log_p_minus,
             log_q_plus=self.log_q_plus,
         )
@@ -118,8 +131,13 @@ class FinitePair(Mechanism):
         cells = atom_cells(self.loss, self.log_p, self.log_q, ell, end, **infinity)
         # a loss, as a difference of logs, is known to a few epsilons whatever its size
         gap = xp.concatenate([xp.full((1,), xp.inf), xp.diff(ell), xp.full((1,), xp.inf)])
-        place = xp.where(cells.log_x > -xp.inf, self.place / UNIT / gap, 0.0)
+        place = xp.where(cells.log_x > -xp.inf, xp.max(self.place) / UNIT / gap, 0.0)
         return cells._replace(roundoff=cells.roundoff + TABLE, jitter=2.0 * cells.jitter + place)
+
+
+def usual_place(loss: Array) -> Array:
+    """How far off a loss may be that is a difference of logs."""
+    return TABLE * UNIT + 4.0 * UNIT * xp.abs(loss)
 
 
 def padded(number: int):

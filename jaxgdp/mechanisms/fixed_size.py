@@ -119,7 +119,7 @@ class FixedSize(Mechanism):
         found = FromProfile(subsampled, delta).canonical()
         precision = (near / sigma) ** 2 * (1.0 + 4.0 * PRECISION)
         fields = (found.loss, found.log_p, found.log_q, found.log_p_minus, found.log_q_plus)
-        return SampledPair(*fields, found.place, precision, sigma / near, rate)
+        return SampledPair(*fields, found.place, found.loss_rest, precision, sigma / near, rate)
 
 
 @pytree

@@ -19,14 +19,14 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from ..numerics import namespace as xp
-from ..numerics.errors import SLICES, TABLE, UNIT
+from ..numerics.errors import SLICES, UNIT
 from ..numerics.normal import log1mexp, log_sub
 from ..numerics.pytree import pytree
 from ..numerics.shapes import Array
 from ..pairs.atoms import atom_cells
 from ..pairs.cells import Cells
 from .base import Mechanism
-from .finite_pair import FinitePair
+from .finite_pair import FinitePair, usual_place
 
 _SLICES = 4096
 _DEEPEST = 690.0  # −log of the smallest mass of a tail that has slices of its own
@@ -52,7 +52,8 @@ class Slices(Mechanism):
 
     def _pair(self) -> FinitePair:
         none = xp.asarray(-xp.inf)
-        return FinitePair(self.loss, self.log_p, self.log_p + self.loss, none, none, TABLE * UNIT)
+        place, rest = usual_place(self.loss), xp.zeros_like(self.loss)
+        return FinitePair(self.loss, self.log_p, self.log_p + self.loss, none, none, place, rest)
 
     def loss_nodes(self, depth: Array | float):
         """The slices, gathered."""

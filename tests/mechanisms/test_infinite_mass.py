@@ -29,7 +29,8 @@ def test_delta_is_the_mass_at_infinity_or_it_is_not(epsilon, mass):
     ).brackets
     curve = jaxgdp.tradeoff(mechanism)
     for bracket in (found["epsilon"], curve.epsilon(asked)):
-        assert np.all(bracket.lower <= exact) and np.all(bracket.upper >= exact)
+        # (5e-13 above the mass ε is a little below: 1 − 8e-14 for ε = 1 and a mass of 0.1)
+        assert np.all(bracket.lower <= exact) and np.all(bracket.upper >= exact * (1.0 - 1e-12))
         assert np.allclose(bracket.upper, exact, rtol=1e-9)
     for bracket in (found["approximate_mu"], curve.approximate_mu(asked)):
         pure = jaxgdp.gdp.mu_from_pure_dp(epsilon=epsilon)

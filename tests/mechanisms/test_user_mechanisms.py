@@ -3,6 +3,7 @@ they reproduce.
 """
 
 import itertools
+import math
 
 import mpmath
 import numpy as np
@@ -331,3 +332,43 @@ def test_replacing_a_record_and_batches():
     ).mu()
     assert mu.lower.shape == (2,) and mu.lower[0] < mu.upper[0] < mu.lower[1] < mu.upper[1]
     assert jaxgdp.compose([(profile, [1, 2])]).shape == (2,)
+
+
+def test_pmfs_are_exact_for_the_numbers_given():
+    found = jaxgdp.advantage(jaxgdp.FromPMFs([1, 1e-30], [1, 1e-20]))
+    assert found.lower <= 1e-20 * (1.0 - 1e-10) <= found.upper
+    assert found.upper - found.lower < 1e-30
+    # the first law's mass beside 1, which no double shows
+    faint = jaxgdp.FromPMFs([1, 6.418e-18], [1, 0])
+    for adjacency in ("remove", "add"):
+        one = jaxgdp.delta(faint, epsilon=0.0, adjacency=adjacency)
+        assert one.lower <= 6.418e-18 <= one.upper and one.upper - one.lower < 1e-29
+    nine = jaxgdp.delta(jaxgdp.compose([(faint, 9)]), epsilon=0.0, adjacency="remove")
+    assert nine.lower <= 9 * 6.418e-18 <= nine.upper
+
+
+def test_logs_of_masses_that_are_no_doubles():
+    faint = jaxgdp.FromPMFs.from_logs([0.0, -2000.0], [0.0, -1000.0])
+    bracket = jaxgdp.tradeoff(faint).log_delta(500.0)
+    assert bracket.lower <= -1000.0 <= bracket.upper < bracket.lower + 1e-10
+    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.3, 0.3, 0.4])
+    both = jaxgdp.FromPMFs(p, q), jaxgdp.FromPMFs.from_logs(np.log(p), np.log(q))
+    one, other = (jaxgdp.delta(mechanism, epsilon=0.2) for mechanism in both)
+    assert one.upper == pytest.approx(other.upper, rel=1e-12)
+    with pytest.raises(ValueError, match="log_p must hold logs of probabilities"):
+        jaxgdp.FromPMFs.from_logs([0.5, -1.0], [0.0, -1.0])
+    with pytest.raises(ValueError, match="must sum to 1"):
+        jaxgdp.FromPMFs.from_logs([-1.0, -1.0], np.log([0.5, 0.5]))
+
+
+def test_profile_at_an_atom_of_a_long_table():
+    """The truncated double geometric law, at the ε that its authors state."""
+    k = np.arange(-1177, 1178)
+    mass = np.exp(-0.1 * np.abs(k))
+    mass = mass / math.fsum(mass)
+    nothing = np.zeros(1000)
+    table = jaxgdp.FromPMFs(np.append(mass, nothing), np.append(nothing, mass))
+    found = jaxgdp.delta(table, epsilon=100.0, adjacency="remove")
+    # 50 digits, of the doubles of the table: 9.7656337733288948e-09
+    assert found.lower <= 9.7656337733288948e-09 <= found.upper
+    assert found.upper - found.lower < 1e-6 * found.upper

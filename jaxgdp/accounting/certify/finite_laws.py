@@ -15,6 +15,7 @@ from .curve import Curve, GaussianParts
 from .vertices import Vertices
 
 _SMALL = 20.0  # ε up to which it pays to look at both rates together
+_LEAST = -600.0  # log of a TPR below which it is not looked at as a number
 _REST = np.log(0.05)  # of a TPR of 0.95: FNRs below are sums of their own
 _SIDE = 0.05  # nats below 0 from which on thresholds of an attack are looked at
 # rows of vertices have this length, or so many times it: readings are compiled once for each
@@ -98,7 +99,8 @@ def finite_curve(known: FiniteCurve, parts: GaussianParts) -> Curve:
         slack = near + pair.mass_error + (len(pair.loss) + PAIRWISE) * (deepest + 4.0) * UNIT
         slacks = float(np.log1p(slack)), float(np.log1p(near + (deepest + 4.0) * 8.0 * UNIT))
         columns = pair.loss, pair.log_p, pair.log_q
-        infinite = np.logaddexp(pair.log_q_plus + slack, pair.log_unlisted)
+        # (that of a single use is known as it was given, so that one δ can be told from another)
+        infinite = np.logaddexp(pair.log_q_plus, pair.log_unlisted)
         upper.append(_dominating(*columns, *slacks, float(infinite)))
         lower.append(_attack(*_with_end(pair), *slacks))
     return Curve(*padded(upper + lower), *parts)
@@ -231,7 +233,8 @@ def _dominating(
     with np.errstate(divide="ignore", invalid="ignore"):
         tpr = np.log(tpr + np.expm1(slack) * delta) + 4.0 * SPACING
         rest = np.log1p(-np.exp(tpr)) * (1.0 + 4.0 * SPACING)
-    better = (at[:-1] < _SMALL) & (rest > _REST)
+    # (a rate that is no double is known by its log only)
+    better = (at[:-1] < _SMALL) & (rest > _REST) & (log_tpr > _LEAST)
     found = [
         np.where(better, *both)
         for both in ((together, log_alpha), (tpr, log_tpr), (rest, log_beta))

@@ -67,6 +67,8 @@ def reciprocal(value: float) -> Bracket:
     Example:
         >>> reciprocal(4.0), reciprocal(3.0).width > 0.0
         (Bracket(lower=0.25, upper=0.25), True)
+
+    Method: docs/method/known.md#rounding
     """
     found = 1.0 / float(value)
     if not math.isfinite(found) or found == 0.0:

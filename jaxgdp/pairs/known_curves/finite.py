@@ -22,6 +22,7 @@ class FiniteCurve(KnownCurve):
         log_p_minus, log_q_plus: log masses of the outputs that only one of them has.
         mass_error: bound on the relative error of every mass, beside a few units of its log.
         loss_error: bound on the error of every loss, in nats, shape (outputs,).
+        loss_rest: what is to be added to the losses, far below their last digits.
         log_unlisted: log of a bound on the mass under either law of outputs that are left out.
 
     Method: docs/method/known.md#finite
@@ -34,6 +35,7 @@ class FiniteCurve(KnownCurve):
     log_q_plus: Array | float
     mass_error: float
     loss_error: Array
+    loss_rest: Array
     log_unlisted: float = -np.inf
 
     batched = False
@@ -47,19 +49,21 @@ class FiniteCurve(KnownCurve):
         *,
         mass_error: float,
         loss_error: Array | float = 0.0,
+        loss_rest: Array | float = 0.0,
         log_p_minus: Array | float = -np.inf,
         log_q_plus: Array | float = -np.inf,
         log_unlisted: float = -np.inf,
     ) -> FiniteCurve:
         """Of atoms in any order; those without mass are left out."""
         columns = [
-            np.asarray(a, float) for a in np.broadcast_arrays(loss, log_p, log_q, loss_error)
+            np.asarray(a, float)
+            for a in np.broadcast_arrays(loss, log_p, log_q, loss_error, loss_rest)
         ]
         real = np.isfinite(columns[1]) & np.isfinite(columns[2])
         order = np.argsort(columns[0][real], kind="stable")
-        loss, log_p, log_q, error = (a[real][order] for a in columns)
+        loss, log_p, log_q, error, rest = (a[real][order] for a in columns)
         ends = float(log_p_minus), float(log_q_plus)
-        return cls(loss, log_p, log_q, *ends, mass_error, error, log_unlisted)
+        return cls(loss, log_p, log_q, *ends, mass_error, error, rest, log_unlisted)
 
     def oriented(self, order: int) -> FiniteCurve:
         """The pair as it is, or swapped."""
@@ -73,6 +77,7 @@ class FiniteCurve(KnownCurve):
             log_p_minus=self.log_q_plus,
             log_q_plus=self.log_p_minus,
             loss_error=self.loss_error[::-1],
+            loss_rest=-self.loss_rest[::-1],
         )
 
     def largest_loss(self, order: int) -> Array:
@@ -114,7 +119,7 @@ class FiniteCurve(KnownCurve):
         return Bracket(*(np.reshape(side, np.shape(epsilon)) for side in zip(*found, strict=True)))
 
     def _log_delta(self, epsilon: float) -> Bracket:
-        fall = epsilon - self.loss
+        fall = (epsilon - self.loss) - self.loss_rest
         with np.errstate(divide="ignore", over="ignore"):
             terms = self.log_q + np.log(-np.expm1(np.minimum(fall, 0.0)))
             near = fall < self.loss_error

@@ -2,8 +2,7 @@
 
 Arguments are those of ``Quantity.read_known``: a batch of curves, and a query for each of them. A
 query that is the log of a rate is rounded: each side is read at the end of what it may have been.
-
-Method: docs/method/known.md#readings"""
+"""
 
 from __future__ import annotations
 
@@ -46,7 +45,10 @@ def advantage(known: OrientedCurve, query: Array, *, symmetric: bool) -> Bracket
 
 
 def epsilon(known: OrientedCurve, query: Array, *, symmetric: bool) -> Bracket:
-    """ε(δ): an ε at which δ(ε) is certainly at most δ, and one at which it is certainly more."""
+    """ε(δ): an ε at which δ(ε) is certainly at most δ, and one at which it is certainly more.
+
+    Method: docs/method/known.md#readings
+    """
     goal, each = _rounded(query), known.expanded()
 
     def within(x: Array) -> Bool[Array, "settings sections"]:

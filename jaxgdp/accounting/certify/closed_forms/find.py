@@ -66,10 +66,7 @@ class _Gaussian(NamedTuple):
 
 
 def _gaussian(groups: Groups) -> _Gaussian:
-    """Settings whose Gaussian bounds from both sides are one curve.
-
-    Method: docs/method/reading.md#closed
-    """
+    """Settings whose Gaussian bounds from both sides are one curve."""
     none = np.zeros(groups[0][1].shape[0], bool)
     each = lambda read: [np.asarray(xp.vmap(xp.vmap(read))(mechanism)) for mechanism, _ in groups]
     parts = each(lambda m: m.gaussian_part_precision())

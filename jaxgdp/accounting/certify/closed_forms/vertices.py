@@ -66,8 +66,6 @@ def _tangents(
     """Vertices above the curve: between two thresholds s < t any FPR with the larger of the two
     lines δ(s) + e^s·α and δ(t) + e^t·α is one, as δ is convex in e^ε; past the last threshold its δ
     at FPR 0. The FPR at which both lines meet is the best one.
-
-    Method: docs/method/known.md#vertices
     """
     log_delta = known.log_delta(order, at).upper
     log_rest = known.log_one_minus_delta(order, at).lower
