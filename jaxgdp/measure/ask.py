@@ -77,7 +77,8 @@ def measure(
         executor: "eager" (NumPy, at once), "compiled" (JAX, for many settings), "product" (the same
             without an FFT, for devices that have none of 64 bits) or "float32" (32 bits on the
             device, the rest on its host: wider brackets); None lets the environment variable
-            ``JAXGDP_EXECUTOR`` decide, else the number of settings and what is compiled already.
+            ``JAXGDP_EXECUTOR`` decide, else NumPy begins, and programs that compile beside it where
+            that pays take over.
         client: ``dask.distributed.Client`` or the address of a scheduler (extra ``scale``): its
             workers compute, in pieces of up to 1024 settings. Quantities of your own have to be
             registered there, too.

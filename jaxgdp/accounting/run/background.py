@@ -10,7 +10,9 @@ import contextlib
 import threading
 import warnings
 from collections.abc import Callable, Hashable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import jax
 
 from ...numerics.precision import with_float64
 
@@ -21,11 +23,13 @@ class _Request(NamedTuple):
     Attributes:
         key: of the program.
         compile_it: compiles it by running it once.
+        device: the one that the caller had chosen (``jax.default_device``), or None.
         done: set once it is compiled, or never will be.
     """
 
     key: Hashable
     compile_it: Callable[[], None]
+    device: Any
     done: threading.Event
 
 
@@ -47,7 +51,8 @@ class Background:
         with self._lock:
             if key in self._known:
                 return
-            request = _Request(key, compile_it, threading.Event())
+            device = getattr(jax.config, "jax_default_device", None)
+            request = _Request(key, compile_it, device, threading.Event())
             self._known[key] = request
             self._queue.append(request)
             if self._busy:
@@ -69,7 +74,8 @@ class Background:
     def _work(self) -> None:
         while (request := self._next()) is not None:
             try:
-                with_float64(request.compile_it)()
+                with jax.default_device(request.device):
+                    with_float64(request.compile_it)()
             except Exception as error:
                 # (NumPy goes on, and no other attempt is made)
                 warnings.warn(
