@@ -13,7 +13,11 @@ clipped outputs that only one of two neighbours can have are bounded even where 
 is at most ((1 − r)·δ_∞ + r/2)/(r/2).
 
 The set of outputs that is clipped must not depend on the data: bounds on a numeric output, known
-beforehand."""
+beforehand. And it has to be extreme for every pair of neighbours: whichever two these are, the
+merged outputs have the largest losses of that pair (or the smallest ones), and a P-mass of at least
+α_c. It is so where neighbours move the law along the line, as noise on a number does that has a
+log-concave density, and the outputs beyond a bound are merged; for other mechanisms whoever clips
+has to show it."""
 
 from __future__ import annotations
 
@@ -61,6 +65,10 @@ def clip_and_rectify(
     source: Any, fpr: float, rate: float = 0.0, *, rtol: float = RTOL
 ) -> Amplified:
     """The mechanism with its most revealing outputs merged, rectified (Liu et al. 2022, Thm. 4.4).
+
+    It assumes that the merged outputs are the most revealing ones for *every* pair of neighbours:
+    true of bounds on a number to which noise of a log-concave density is added, not of any
+    mechanism.
 
     Args:
         source: a mechanism, a composition, or a trade-off curve; scalar, for both orders of the

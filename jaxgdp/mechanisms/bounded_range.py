@@ -43,8 +43,8 @@ class RangeMember(Mechanism):
 
     def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the atoms by cell (unbatched)."""
-        cells = atom_cells(self.loss, self.log_p, self.log_p + self.loss, ell, end)
-        return cells._replace(roundoff=cells.roundoff + BINOMIAL)
+        log_q = self.log_p + self.loss
+        return atom_cells(self.loss, self.log_p, log_q, ell, end, roundoff=BINOMIAL)
 
 
 @pytree

@@ -30,8 +30,12 @@ def _atom_cells(
     **infinity: Array | float,
 ) -> Cells:
     # a loss that is off by so much is a Q-mass that is: no noise of single masses either
-    uncertain = uncertain + BRACKETED * UNIT
-    return atom_cells(loss, log_p, log_q, ell, end, **infinity)._replace(uncertain=uncertain)
+    cells = atom_cells(loss, log_p, log_q, ell, end, **infinity)
+    beyond = xp.sum(xp.where((loss > end) & (log_q > -xp.inf), xp.exp(log_q), 0.0))
+    return cells._replace(
+        uncertain=uncertain + BRACKETED * UNIT,
+        lost_error=cells.lost_error + (uncertain + BRACKETED * UNIT) * beyond,
+    )
 
 
 @pytree

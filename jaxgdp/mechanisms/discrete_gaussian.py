@@ -16,7 +16,7 @@ from ..numerics.pytree import check_fields, default, pytree
 from ..numerics.shapes import Array, ArrayLike, Parameter
 from ..numerics.validation import checked, positive
 from ..pairs.atoms import atom_cell, atom_cells
-from ..pairs.cells import Cells
+from ..pairs.cells import Cells, exp_error
 from ..pairs.known_curves import FiniteCurve
 from .base import EVERY_RECORD, Mechanism
 from .subsampled_gaussian import NARROW, hermite_series
@@ -217,7 +217,11 @@ class DiscreteGaussian(Mechanism):
         cells = atom_cells(self._loss(k), log_p, log_q, ell, end)
         # losses and masses come from σ² after a few roundings, each place from a few more
         more, each = DISCRETE
-        return cells._replace(roundoff=more * cells.roundoff, jitter=more * cells.jitter + each)
+        return cells._replace(
+            lost_error=more * cells.lost_error,
+            roundoff=more * cells.roundoff,
+            jitter=more * cells.jitter + each,
+        )
 
     def _many(self, ell: Array) -> Cells:
         """Cells for σ ≥ 10, by number of integers in each.
@@ -287,7 +291,7 @@ class DiscreteGaussian(Mechanism):
         gap = xp.diff(bound)
         jitter = xp.where(some, place * (1.0 + 1.0 / gap), 0.0)
         return Cells(
-            log_x, log_y, share, xp.zeros(()), mass + 4.0 * xp.minimum(depth, 1e6), jitter,
+            log_x, log_y, share, xp.zeros(()), xp.zeros(()), mass + exp_error(4.0 * depth), jitter,
             xp.asarray(-xp.inf, log_x.dtype), xp.asarray(-xp.inf, log_x.dtype),
         )  # fmt: skip
 

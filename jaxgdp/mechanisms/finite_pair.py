@@ -128,11 +128,14 @@ class FinitePair(Mechanism):
     def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the atoms by cell, with the mass at both infinities (unbatched)."""
         infinity = {"log_p_minus": self.log_p_minus, "log_q_plus": self.log_q_plus}
-        cells = atom_cells(self.loss, self.log_p, self.log_q, ell, end, **infinity)
+        cells = atom_cells(self.loss, self.log_p, self.log_q, ell, end, **infinity, roundoff=TABLE)
         # a loss, as a difference of logs, is known to a few epsilons whatever its size
         gap = xp.concatenate([xp.full((1,), xp.inf), xp.diff(ell), xp.full((1,), xp.inf)])
         place = xp.where(cells.log_x > -xp.inf, xp.max(self.place) / UNIT / gap, 0.0)
-        return cells._replace(roundoff=cells.roundoff + TABLE, jitter=2.0 * cells.jitter + place)
+        off = xp.where(self.loss > end, xp.exp(self.log_q) * self.place, 0.0)
+        return cells._replace(
+            lost_error=cells.lost_error + xp.sum(off), jitter=2.0 * cells.jitter + place
+        )
 
 
 def usual_place(loss: Array) -> Array:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import fsum
 from typing import ClassVar
 
 import numpy as np
 
-from ..numerics.errors import DENSITY
-from ..numerics.pytree import pytree
+from ..numerics.errors import DENSITY, SHORT
+from ..numerics.pytree import default, pytree
 from ..numerics.shapes import Array, ArrayLike, Parameter
-from ..numerics.validation import broadcast, checked, finite, known
+from ..numerics.validation import broadcast, checked, finite, known, truth
 from .base import Mechanism
-from .piecewise_pair import PiecewisePair, log_sinhc
+from .piecewise_pair import Infinity, PiecewisePair, log_sinhc
 
 _EXCESS = 1e-9  # how far above one a density may integrate
 
@@ -27,18 +28,24 @@ class FromDensities(Mechanism):
     is −∞ at either end of an interval, the density is zero on it; a grid point given twice makes a
     jump. Mass that P or Q has outside the grid, or that straight lines cut off, is taken to be
     impossible under the other one: the P-mass missing from one sits at loss −∞, the Q-mass at +∞
-    (*infinity mass*, here from *truncation*). :meth:`normalized` declares that nothing is missing.
-    The pair has to dominate every pair of neighbouring data sets of the relation it is meant for.
+    (*infinity mass*, here from *truncation*). How much is missing is rounded up, by about 1e-18
+    (1e-15 where there is no extended precision): a density that integrates to 1 but for rounding
+    has that much at an infinity, and no finite μ at the floor 0. If nothing is missing, say so:
+    :meth:`normalized`, or ``complete``. The pair has to dominate every pair of neighbouring data
+    sets of the relation it is meant for.
 
     Args:
         outputs: grid, not decreasing along the last axis; shape (…, points).
         log_p: log density without the record at each grid point, shape (…, points); a number or −∞.
-        log_q: log density with the record. Leading axes of all three broadcast.
+        log_q: log density with the record. Leading axes of all broadcast.
+        complete: whether nothing is missing: True or False, or an array of these. Integrals within
+            1e-9 of 1 are then divided out.
 
     Raises:
         ValueError: a value that is not a number, a grid that decreases or has fewer than two
             points, different numbers of points, a density that integrates to more than 1 (by 1e-9),
-            or leading shapes that do not broadcast (before tracing).
+            or to less where it is complete, or leading shapes that do not broadcast (before
+            tracing).
 
     Example:
         >>> import numpy as np
@@ -50,6 +57,7 @@ class FromDensities(Mechanism):
     outputs: Parameter
     log_p: Parameter
     log_q: Parameter
+    complete: Parameter = default(False)
 
     trailing: ClassVar[dict[str, int]] = {"outputs": 1, "log_p": 1, "log_q": 1}
     sampling: ClassVar[str] = "whatever is in the given densities"
@@ -73,10 +81,12 @@ class FromDensities(Mechanism):
                 )
         if np.any(np.diff(outputs, axis=-1) < 0.0):
             raise ValueError("outputs must not decrease along its last axis, got a step down")
+        complete = truth("complete", self.complete)
         broadcast(
             outputs=outputs[..., 0],
             log_p=densities["log_p"][..., 0],
             log_q=densities["log_q"][..., 0],
+            complete=complete,
         )
         for name, value in densities.items():
             total = np.exp(_log_total(log_masses(outputs, value)))
@@ -84,6 +94,11 @@ class FromDensities(Mechanism):
                 raise ValueError(
                     f"{name} must integrate to at most 1, got {np.max(total):.12g}"
                     " (FromDensities.normalized divides by it)"
+                )
+            if np.any(complete & (total < 1.0 - _EXCESS)):
+                raise ValueError(
+                    f"{name} must integrate to 1 where nothing is missing, got"
+                    f" {np.min(total):.12g} (FromDensities.normalized divides by it)"
                 )
         object.__setattr__(self, "outputs", outputs)
         for name, value in densities.items():
@@ -110,18 +125,28 @@ class FromDensities(Mechanism):
                     f"{name} must integrate to a positive number, got log integral {total.min():g}"
                 )
             scaled.append(value - total[..., None])
-        return cls(x, *scaled)
+        return cls(x, *scaled, complete=True)
 
     def canonical(self) -> PiecewisePair:
         """The loss as straight stretches and atoms."""
-        x, a, b = np.broadcast_arrays(self.outputs, self.log_p, self.log_q)
+        complete = np.asarray(self.complete)[..., None]
+        x, a, b, complete = np.broadcast_arrays(self.outputs, self.log_p, self.log_q, complete)
+        complete = complete[..., 0]
         p_mass, q_mass = log_masses(x, a), log_masses(x, b)
-        # rounding of a total may exceed one
-        p_mass, q_mass = (m - np.maximum(_log_total(m), 0.0)[..., None] for m in (p_mass, q_mass))
         live = (p_mass > -np.inf) & (q_mass > -np.inf)
+        wide = [_masses(x, density) for density in (a, b)]
+        totals = [_exact_sums(masses) for masses in wide]
+        minus, plus = (
+            _missing(masses, total, live, complete)
+            for masses, total in zip(wide, totals, strict=True)
+        )
+        # (rounding of a total may exceed one)
+        p_mass, q_mass = (
+            m - np.log(np.where(complete, total, np.maximum(total, 1.0)))[..., None]
+            for m, total in zip((p_mass, q_mass), totals, strict=True)
+        )
         with np.errstate(invalid="ignore"):
             loss, slope = b - a, np.diff(a)
-        minus, plus = (_log_missing(m, live) for m in (p_mass, q_mass))
         return PiecewisePair.build(
             loss[..., :-1], loss[..., 1:], slope, p_mass, q_mass, live, minus, plus
         )
@@ -154,16 +179,49 @@ def _log_total(log_mass: np.ndarray):
     return np.logaddexp.reduce(log_mass, axis=-1)
 
 
-def _log_missing(log_mass: np.ndarray, live: np.ndarray):
-    """log of all mass off intervals where both densities live, unless rounding."""
-    total = np.exp(_log_total(np.where(live, log_mass, -np.inf)))
-    missing = np.maximum(1.0 - total, 0.0)
-    own, each = DENSITY
-    rounding = own + each * np.sqrt(log_mass.shape[-1])
-    dead = np.exp(_log_total(np.where(live, -np.inf, log_mass)))
-    missing = np.where((missing <= rounding) & (dead == 0.0), 0.0, np.maximum(missing, dead))
+def _missing(
+    masses: np.ndarray, total: np.ndarray, live: np.ndarray, complete: np.ndarray
+) -> Infinity:
+    """All mass that is not on intervals where both densities live, rounded up.
+
+    It is what lies where the other density is zero, and, unless nothing is missing, what the
+    integral lacks to 1.
+
+    Method: docs/method/rounding.md#at-infinity
+    """
+    unit = DENSITY * float(np.finfo(np.longdouble).eps) / 2.0
+    one_sided = _exact_sums(np.where(live, 0.0, masses))
+    error = np.where(complete, 0.0, unit * (1.0 + total))
+    short = np.where(complete, 0.0, np.maximum(_exact_sums(-masses, 1.0) + error, 0.0))
+    scale = 1.0 / np.where(complete, total, np.maximum(total, 1.0))
+    missing = (one_sided + short) * scale
+    rounding = np.where(missing > 0.0, (2.0 * SHORT + unit) * missing + 2.0 * error, 0.0)
     with np.errstate(divide="ignore"):
-        return np.log(missing)
+        return Infinity(np.log(np.minimum(missing * (1.0 + SHORT + unit), 1.0)), rounding)
+
+
+def _masses(x: np.ndarray, log_density: np.ndarray) -> np.ndarray:
+    """Integrals over the intervals of a grid in the widest floats there are, each to a few of their
+    units: width · e^{larger end} · (1 − e^{−fall})/fall.
+    """
+    wide = log_density.astype(np.longdouble)
+    ends, width = (wide[..., :-1], wide[..., 1:]), np.diff(x.astype(np.longdouble))
+    live = (width > 0.0) & np.isfinite(ends[0]) & np.isfinite(ends[1])
+    low, high = (np.where(live, end, 0.0) for end in ends)
+    fall = np.abs(high - low)
+    flat = fall == 0.0
+    mean = np.where(flat, 1.0, -np.expm1(-fall) / np.where(flat, 1.0, fall))
+    return np.where(live, width * np.exp(np.maximum(low, high)) * mean, 0.0)
+
+
+def _exact_sums(values: np.ndarray, start: float = 0.0) -> np.ndarray:
+    """Sums of wide floats along the last axis, each rounded once."""
+
+    def one(row: np.ndarray) -> float:
+        first = row.astype(float)
+        return fsum([start, *first, *(row - first).astype(float)])
+
+    return np.apply_along_axis(one, -1, values)
 
 
 def _two_laplace_densities() -> FromDensities:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,13 @@ def log_sinhc(z: Array, xp: Any = xp):
     return xp.where(near, series, big + xp.log(-xp.expm1(-2.0 * big) / (2.0 * big)))
 
 
+class Infinity(NamedTuple):
+    """Mass at an infinity: its log, rounded up, and a bound on what it is rounded up by."""
+
+    log_mass: Array
+    error: Array
+
+
 @pytree
 @dataclass(frozen=True)
 class PiecewisePair(Mechanism):
@@ -48,6 +55,7 @@ class PiecewisePair(Mechanism):
         atom, atom_p, atom_q: losses and log masses of the atoms, shape (…, atoms).
         log_p_minus: log P-mass at loss −∞.
         log_q_plus: log Q-mass at loss +∞.
+        minus_error, plus_error: bounds on what these two masses are rounded up by.
     """
 
     low: Array
@@ -60,6 +68,8 @@ class PiecewisePair(Mechanism):
     atom_q: Array
     log_p_minus: Array
     log_q_plus: Array
+    minus_error: Array
+    plus_error: Array
 
     trailing: ClassVar[dict[str, int]] = {
         **dict.fromkeys(("low", "high", "slope", "log_p", "log_q"), 2),
@@ -75,8 +85,8 @@ class PiecewisePair(Mechanism):
         log_p: np.ndarray,
         log_q: np.ndarray,
         live: np.ndarray,
-        log_p_minus: Array,
-        log_q_plus: Array,
+        minus: Infinity,
+        plus: Infinity,
     ) -> PiecewisePair:
         """Sort intervals (…, intervals) into chains of increasing loss, flat ones into atoms.
 
@@ -85,7 +95,7 @@ class PiecewisePair(Mechanism):
             slope: change of the log P-density from the first to the last end.
             log_p, log_q: log masses.
             live: which intervals count.
-            log_p_minus, log_q_plus: log masses at the infinities.
+            minus, plus: masses at the infinities.
 
         Raises:
             ValueError: some loss is taken on more than 64 intervals.
@@ -110,7 +120,7 @@ class PiecewisePair(Mechanism):
             points[row, : len(atoms)] = np.array(atoms).reshape(-1, 3)
         leaves = [stretches[..., i].reshape(*shape, *stretches.shape[1:3]) for i in range(5)]
         leaves += [points[..., i].reshape(*shape, number) for i in range(3)]
-        return cls(*leaves, log_p_minus, log_q_plus)
+        return cls(*leaves, minus.log_mass, plus.log_mass, minus.error, plus.error)
 
     def loss_nodes(self, depth: Array | float):
         """Means of narrow cells."""
@@ -160,10 +170,11 @@ class PiecewisePair(Mechanism):
         )
         up = xp.at_add(xp.pad(moved, 1), cell, share)[1:-1]
         error = xp.maximum(xp.sum(weight_x * unsure, axis=0), xp.sum(weight_y * unsure, axis=0))
-        return stretch_cells(
+        cells = stretch_cells(
             log_x, base_y - base_x, ell, end, share=xp.clip(up, 0.0, 1.0), roundoff=PIECES + error,
             jitter=PIECES + error, minus=self.log_p_minus, plus=self.log_q_plus,
         )  # fmt: skip
+        return cells._replace(minus_error=self.minus_error, plus_error=self.plus_error)
 
 
 def _piece(log_p: Array, slope: Array, low: Array, width: Array, u: Array, v: Array):

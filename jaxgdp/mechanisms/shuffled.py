@@ -10,8 +10,8 @@ import numpy as np
 from ..numerics import namespace as xp
 from ..numerics.errors import PRECISION
 from ..numerics.pytree import check_fields, default, pytree
-from ..numerics.shapes import Array, ArrayLike, Parameter
-from ..numerics.validation import known, positive, whole
+from ..numerics.shapes import Array, Parameter
+from ..numerics.validation import known, positive, truth, whole
 from ..pairs.cells import Cells
 from .base import Mechanism
 from .random_allocation import RandomAllocation
@@ -94,7 +94,7 @@ class Shuffled(Mechanism):
             num_epochs=self.num_epochs,
         )
         check_fields(
-            self, noise_multiplier=positive, num_batches=whole, num_epochs=whole, reshuffle=_truth
+            self, noise_multiplier=positive, num_batches=whole, num_epochs=whole, reshuffle=truth
         )
 
     def lower_bound_mechanisms(self) -> tuple[Mechanism, ...]:
@@ -133,13 +133,6 @@ class Shuffled(Mechanism):
         found = attack(sigma, batches, means)
         uses = np.where(reshuffle, epochs, 1.0)
         return ShuffledPair(sigma / sensitivity, uses, found.loss, found.log_p, found.error)
-
-
-def _truth(name: str, value: ArrayLike) -> Array:
-    truth = np.asarray(value)
-    if truth.dtype != bool:
-        raise ValueError(f"{name} must be True or False, got {value!r}")
-    return truth
 
 
 @pytree

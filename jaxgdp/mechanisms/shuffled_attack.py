@@ -69,8 +69,8 @@ class Slices(Mechanism):
 
     def cells(self, ell: Array, end: Array | float) -> Cells:
         """Exact masses of the slices by cell (unbatched)."""
-        cells = atom_cells(self.loss, self.log_p, self.log_p + self.loss, ell, end)
-        return cells._replace(roundoff=cells.roundoff + self.error / UNIT)
+        log_q = self.log_p + self.loss
+        return atom_cells(self.loss, self.log_p, log_q, ell, end, roundoff=self.error / UNIT)
 
 
 def log_below(
@@ -143,8 +143,8 @@ def _masses(log_cdf: np.ndarray):
     """log masses of the slices between edges, ends included, and the largest relative error of one.
 
     Differences of lower tails below the median and of upper tails above it. A log of a tail is
-    known to ``SLICES`` relative, so a slice over which it changes by d is to that times its size
-    over 1 − e^{−d}."""
+    known to ``SLICES`` relative, so a slice over which it changes by d is to that times the size of
+    both, over 1 − e^{−d}."""
     log_tail = log1mexp(log_cdf)
     left = log_cdf < np.log(0.5)
     lower, upper = (
@@ -153,12 +153,17 @@ def _masses(log_cdf: np.ndarray):
     )
     by_lower = np.append(left, False)
     log_mass = np.where(by_lower, log_sub(lower[1:], lower[:-1]), log_sub(upper[:-1], upper[1:]))
-    larger = np.where(by_lower, lower[1:], upper[:-1])
-    known = np.where(
-        log_mass > -np.inf,
-        SLICES * (1.0 + np.abs(larger)) * np.exp(np.minimum(larger - log_mass, 30.0)),
-        0.0,
+    larger, smaller = (
+        np.where(by_lower, *both) for both in ((lower[1:], upper[:-1]), (lower[:-1], upper[1:]))
     )
+    # each tail is off by its own share: of the smaller one little is left where it is far smaller
+    own = (1.0 + np.abs(larger)) * np.exp(np.minimum(larger - log_mass, 30.0))
+    some = smaller > -np.inf
+    depth = np.where(some, smaller, 0.0)
+    other = np.where(
+        some, (1.0 + np.abs(depth)) * np.exp(np.minimum(smaller - log_mass, 30.0)), 0.0
+    )
+    known = np.where(log_mass > -np.inf, SLICES * (own + other), 0.0)
     return log_mass, float(np.max(known))
 
 

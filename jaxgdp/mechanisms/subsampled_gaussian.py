@@ -9,12 +9,12 @@ import jax
 import numpy as np
 
 from ..numerics import namespace as xp
-from ..numerics.errors import CELL, EDGE, FAR, FAR_CELL, LEFT_OVER, PRECISION, SHARE
+from ..numerics.errors import CELL, EDGE, FAR, FAR_CELL, PRECISION, SHARE
 from ..numerics.normal import LOG_SQRT_2PI, half_mills
 from ..numerics.pytree import check_fields, pytree, unchecked
 from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import positive, probability
-from ..pairs.cells import Cells
+from ..pairs.cells import Cells, exp_error, left_over
 from ..pairs.known_curves import GaussianCurve, SampledCurve, reciprocal
 from ..pairs.mixture import log_mixture, log_unmixed, unmixed_below
 from .base import Mechanism, poisson_words
@@ -175,7 +175,7 @@ def _cells(step: SubsampledGaussian, ell: Array, end: Array | float) -> Cells:
     sigma, p = step.noise_multiplier, step.sampling_prob
     tau = 1.0 / sigma
     log_r = step.log_ratio(ell)
-    before = xp.concatenate([2.0 * ell[:1] - ell[1:2], ell[:-1]])
+    before = xp.concatenate([xp.full((1,), -xp.inf), ell[:-1]])
     u = xp.where(before >= end, xp.inf, sigma * log_r + 0.5 * tau)
     inf = xp.full((1,), xp.inf)
     a, b = xp.concatenate([-inf, u]), xp.concatenate([u, inf])
@@ -215,10 +215,8 @@ def _cells(step: SubsampledGaussian, ell: Array, end: Array | float) -> Cells:
     up = xp.where(empty[1:-1], 1.0, xp.clip(up, 0.0, 1.0))
     # the open cell: its P-mass stays at the lower end, and the Q-mass this leaves over is lost to
     # +∞
-    opened = xp.isinf(b[1:-1]) & xp.isfinite(a[1:-1])
+    opened = (ell[:-1] >= end) & (before[:-1] < end)
     up = xp.where(opened, 0.0, up)
-    left_over = xp.exp(log_y[1:-1]) - xp.exp(xp.minimum(log_x[1:-1] + ell[:-1], 0.0))
-    lost = xp.max(xp.where(opened, left_over + LEFT_OVER * xp.exp(log_y[1:-1]), 0.0))
 
     # narrow cells are exact for the edges as rounded; wide ones feel each edge's rounding
     # separately
@@ -231,19 +229,16 @@ def _cells(step: SubsampledGaussian, ell: Array, end: Array | float) -> Cells:
     # u², that is twice its own log)
     far = FAR_CELL * xp.maximum(xp.abs(log_x) - FAR, 0.0)
     depth = xp.where(log_x == -xp.inf, 0.0, xp.abs(log_x) + far + 2.0 * xp.abs(log_ratio))
-    roundoff = CELL + xp.minimum(depth, 1e6)
+    roundoff = CELL + exp_error(depth)
+    lost, lost_error = (
+        xp.max(xp.where(opened, one, 0.0))
+        for one in left_over(log_x[1:-1], log_y[1:-1], ell[:-1], roundoff[1:-1])
+    )
     # a wide cell's share is a quotient of differences of ratios, which are known as well as masses
     steep = -xp.expm1(-xp.where(narrow | ~bounded, 1.0, xp.minimum(width * tau, 1.0)))
     split = xp.where(narrow, SHARE, (2.0 * (roundoff + jitter) + SHARE) / steep)[1:-1]
-    return Cells(
-        log_x,
-        log_y,
-        up,
-        xp.maximum(lost, 0.0),
-        roundoff,
-        jitter,
-        share_error=xp.where(opened, 0.0, split),
-    )
+    split = xp.where(opened, 0.0, split)
+    return Cells(log_x, log_y, up, lost, lost_error, roundoff, jitter, share_error=split)
 
 
 @_cells.defjvp
@@ -260,7 +255,7 @@ def _cells_jvp(primals: tuple, tangents: tuple):
     dsigma, dp = (xp.asarray(t, float) for t in (moved.noise_multiplier, moved.sampling_prob))
     tau = 1.0 / sigma
     log_r = step.log_ratio(ell)
-    before = xp.concatenate([2.0 * ell[:1] - ell[1:2], ell[:-1]])
+    before = xp.concatenate([xp.full((1,), -xp.inf), ell[:-1]])
     real = (log_r > -xp.inf) & (before < end)
     log_r = xp.where(real, log_r, 0.0)
     u = sigma * log_r + 0.5 * tau

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import betainc, betaincc
 
 from ..numerics import namespace as xp
-from ..numerics.errors import CAPPED, PRECISION
+from ..numerics.errors import CAPPED, CELL, PRECISION, UNIT
 from ..numerics.pytree import check_fields, pytree
 from ..numerics.shapes import Array, Parameter
 from ..numerics.validation import at_most, known, positive, probability, whole
@@ -177,7 +177,9 @@ class CappedPair(Mechanism):
             xp.where(some, log_part + cells.log_x[1:-1] - xp.where(some, inner, 0.0), -xp.inf)
         )
         up = xp.where(some, share(log_a, a) * a.up + share(log_b, b) * b.up, 1.0)
-        lost = xp.exp(log_a) * a.lost + xp.exp(log_b) * b.lost
+        both = lambda first, second: xp.exp(log_a) * first + xp.exp(log_b) * second
+        lost = both(a.lost, b.lost)
+        lost_error = both(a.lost_error, b.lost_error) + CELL * UNIT * lost
         uncertain = xp.where(self.cut > 0.0, CAPPED, 0.0)
         roundoff = 4.0 + xp.maximum(a.roundoff, b.roundoff)
         return Cells(
@@ -185,6 +187,7 @@ class CappedPair(Mechanism):
             log_y,
             xp.clip(up, 0.0, 1.0),
             lost,
+            lost_error,
             roundoff,
             xp.maximum(a.jitter, b.jitter),
             uncertain=uncertain,

@@ -196,3 +196,15 @@ def on_host(name: str, *values: Any) -> None:
             f" transformation use jaxgdp.differentiable, or call jaxgdp.{name} outside of it (a"
             " batch of settings is one call with arrays)"
         )
+
+
+def truth(name: str, value: Any) -> Array:
+    """The value as an array of truth values.
+
+    Raises:
+        ValueError: it is something else; names the argument.
+    """
+    found = np.asarray(value)
+    if found.dtype != bool:
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..numerics import namespace as xp
-from ..numerics.errors import CELL, LEFT_OVER, PLACE
+from ..numerics.errors import CELL, LEFT_OVER, PLACE, UNIT
 from ..numerics.shapes import Array
-from .cells import Cells
+from .cells import Cells, exp_error
 
 _NODES = 128  # most nodes kept for steering
 
@@ -35,6 +35,7 @@ def atom_cells(
     *,
     log_p_minus: Array | float = -np.inf,
     log_q_plus: Array | float = -np.inf,
+    roundoff: Array | float = 0.0,
 ) -> Cells:
     """Cells of a pair whose finite privacy losses are atoms (unbatched).
 
@@ -51,6 +52,7 @@ def atom_cells(
         end: the first cell whose lower point is at least ``end`` holds everything beyond.
         log_p_minus: log P-mass at loss −∞.
         log_q_plus: log Q-mass at loss +∞.
+        roundoff: rounding of masses and losses in units, beyond what their size makes unavoidable.
 
     Returns:
         :class:`Cells`.
@@ -81,7 +83,11 @@ def atom_cells(
     # the open cell's P-mass stays at its lower point; the Q-mass that this leaves over is lost to
     # +∞
     lost = xp.sum(xp.where(beyond, -xp.exp(log_q) * xp.expm1(xp.minimum(lower - loss, 0.0)), 0.0))
-    lost = lost + LEFT_OVER * xp.sum(xp.where(beyond, xp.exp(log_q), 0.0))
+    # (each term is known to the rounding of its log and of the loss)
+    known = LEFT_OVER + UNIT * exp_error(
+        CELL + roundoff + xp.abs(xp.where(beyond, log_q, 0.0)) + 2.0 * xp.abs(loss) + xp.abs(lower)
+    )
+    lost_error = xp.sum(xp.where(beyond, xp.exp(log_q) * known, 0.0))
 
     atoms = xp.at_add(xp.zeros((number + 1,)), cell, 1.0)
     size = xp.where(real, xp.abs(log_p) + xp.abs(log_q) + 20.0 * xp.abs(loss), 0.0)
@@ -95,7 +101,8 @@ def atom_cells(
         xp.asarray(log_p_minus, dtype=log_x.dtype),
         xp.asarray(log_q_plus, dtype=log_x.dtype),
     )
-    return Cells(log_x, log_y, up, lost, CELL + atoms + xp.minimum(depth, 1e6), jitter, minus, plus)
+    roundoff = CELL + roundoff + atoms + exp_error(depth)
+    return Cells(log_x, log_y, up, lost, lost_error, roundoff, jitter, minus, plus)
 
 
 def atom_nodes(loss: Array, log_p: Array, nodes: int = _NODES):

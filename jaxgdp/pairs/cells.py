@@ -7,7 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..numerics import namespace as xp
+from ..numerics.errors import CELL, UNIT
 from ..numerics.shapes import Array
+
+_MOST = 100.0  # log of the largest relative error that is told from an infinite one
 
 
 class Cells(NamedTuple):
@@ -23,6 +26,8 @@ class Cells(NamedTuple):
             upper end, (y/x − e^{lower})/(e^{upper} − e^{lower}), shape (n − 1,), in [0, 1].
         lost: Q-mass that connect-the-dots sends to +∞ because the lattice stops resolving the tail
             (truncation; scalar).
+        lost_error: bound on the error of ``lost``, absolute (scalar). It has no default: a mass at
+            +∞ is read as it is, and no other bound covers it.
         roundoff: bound on the relative rounding error of the masses in units of the machine
             epsilon, shape (n + 1,).
         jitter: the same for errors that neighbouring cells share with opposite signs (the position
@@ -38,6 +43,8 @@ class Cells(NamedTuple):
         share_error: bound on the error of ``up`` in units of the machine epsilon, shape (n − 1,) or
             a number, where the exact P-masses add up to 1, and so do the exact Q-masses; ∞ where
             that is not known.
+        minus_error, plus_error: bounds on what the masses at −∞ and at +∞ are rounded up by,
+            absolute numbers: the lower side counts on that much less.
 
     Method: docs/method/rounding.md#shared
     """
@@ -46,6 +53,7 @@ class Cells(NamedTuple):
     log_y: Array
     up: Array
     lost: Array
+    lost_error: Array
     roundoff: Array
     jitter: Array
     log_p_minus: Array | float = -np.inf
@@ -53,6 +61,44 @@ class Cells(NamedTuple):
     dropped: Array | float = 0.0
     uncertain: Array | float = 0.0
     share_error: Array | float = np.inf
+    minus_error: Array | float = 0.0
+    plus_error: Array | float = 0.0
+
+
+class LeftOver(NamedTuple):
+    """Q-mass that an open cell sends to +∞, and a bound on its error (scalars or one each)."""
+
+    lost: Array
+    error: Array
+
+
+def left_over(log_x: Array, log_y: Array, point: Array, roundoff: Array) -> LeftOver:
+    """The Q-mass y − e^{point}·x that is left of an open cell whose P-mass stays at its lower end.
+
+    The difference is one of two masses that each have a rounding error of their own size, so it is
+    known to that and not to its own size. An error in the place of the cell's edge does not count:
+    no other edge leaves more Q-mass over, so the difference changes by the square of it.
+
+    Args:
+        log_x, log_y: log P-mass and log Q-mass of the open cell, −inf where it is empty.
+        point: its lower end.
+        roundoff: bound on the relative error of both masses, in units.
+
+    Method: docs/method/rounding.md#at-infinity
+    """
+    y, at_point = xp.exp(log_y), xp.exp(xp.minimum(log_x + point, 700.0))
+    # (the sum of both logs is rounded, too)
+    size = xp.where(log_x > -xp.inf, xp.abs(xp.where(log_x > -xp.inf, log_x, 0.0) + point), 0.0)
+    each = UNIT * exp_error(CELL + roundoff + size)
+    return LeftOver(xp.maximum(y - at_point, 0.0), each * (y + at_point))
+
+
+def exp_error(units: Array) -> Array:
+    """Relative error, in units, of e to the power of a number that is off by so many units.
+
+    It is as much, unless that is no longer small: then e^{error} − 1.
+    """
+    return xp.expm1(xp.minimum(UNIT * units, _MOST)) / UNIT
 
 
 def reverse(cells: Cells, ell: Array, end: Array | float = np.inf) -> Cells:
@@ -78,12 +124,15 @@ def reverse(cells: Cells, ell: Array, end: Array | float = np.inf) -> Cells:
         cells.log_x[::-1],
         up[::-1],
         xp.zeros(()),
+        xp.zeros(()),
         cells.roundoff[::-1],
         cells.jitter[::-1],
         cells.log_q_plus,
         cells.log_p_minus,
-        xp.where(ell[:-1] >= end, 1.0 - up, 0.0)[::-1],
+        xp.where((ell[:-1] >= end) & (cells.up == 0.0), 1.0 - up, 0.0)[::-1],
         cells.uncertain,
         # (up' is a product of 1 − up and of a ratio next to 1)
         (cells.share_error + 2.0 * cells.roundoff[1:-1] + 8.0)[::-1],
+        cells.plus_error,
+        cells.minus_error,
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..numerics import namespace as xp
-from ..numerics.errors import LEFT_OVER, STRETCH
+from ..numerics.errors import LEFT_OVER, STRETCH, UNIT
 from ..numerics.shapes import Array
-from .cells import Cells
+from .cells import Cells, exp_error, left_over
 
 
 def position(loss: Array, lower: Array, upper: Array):
@@ -52,7 +52,7 @@ def stretch_cells(
     """
     n = ell.shape[0]
     some = log_x > -xp.inf
-    loss = xp.where(some, loss, 0.0)
+    loss, log_mass = xp.where(some, loss, 0.0), log_x
     log_y = log_x + loss
     up = position(loss[1:-1], ell[:-1], ell[1:]) if share is None else share
     up = xp.where(some[1:-1], up, 1.0)
@@ -68,14 +68,23 @@ def stretch_cells(
     log_x = xp.where(beyond, xp.where(cell == at, all_x, -xp.inf), log_x)
     log_y = xp.where(beyond, xp.where(cell == at, all_y, -xp.inf), log_y)
     up = xp.where(beyond[1:-1], 0.0, up)
-    base = ell[xp.minimum(first, n - 1)]
-    some_beyond = all_y > -xp.inf
-    left_over = xp.exp(all_y) * (1.0 + LEFT_OVER) - xp.exp(
-        xp.where(some_beyond, all_x + base, -xp.inf)
-    )
-    lost = xp.where(some_beyond, xp.maximum(left_over, 0.0), 0.0)
 
-    depth = xp.where(some, xp.abs(log_x) + xp.abs(loss), 0.0)
+    depth = xp.where(some, xp.abs(xp.where(some, log_mass, 0.0)) + xp.abs(loss), 0.0)
+    roundoff = roundoff + exp_error(2.0 * depth)
+    # (the sum of several masses is as well known as their mean)
+    share = lambda a, whole: xp.exp(xp.where(beyond & some, a - whole, -xp.inf))
+    means = [
+        xp.sum(share(*one) * roundoff)
+        for one in (
+            (log_mass, xp.maximum(all_x, -1e300)),
+            (log_mass + loss, xp.maximum(all_y, -1e300)),
+        )
+    ]
+    worst = xp.maximum(*means)
+    roundoff = xp.where(beyond, worst, roundoff)
+    lost, lost_error = left_over(
+        all_x, all_y, ell[xp.minimum(first, n - 1)], LEFT_OVER / UNIT + worst
+    )
     gap = xp.concatenate([xp.full((1,), xp.inf), xp.diff(ell), xp.full((1,), xp.inf)])
     place = STRETCH + (0.0 if jitter is None else jitter)
     near = xp.concatenate([xp.zeros((1,)), xp.abs(ell)])
@@ -83,5 +92,4 @@ def stretch_cells(
     log_x = xp.at_set(log_x, 0, xp.logaddexp(log_x[0], minus))
     log_y = xp.at_set(log_y, -1, xp.logaddexp(log_y[-1], plus))
     minus, plus = xp.asarray(minus, dtype=log_x.dtype), xp.asarray(plus, dtype=log_x.dtype)
-    roundoff = roundoff + 2.0 * xp.where(xp.isfinite(depth), xp.minimum(depth, 1e6), 0.0)
-    return Cells(log_x, log_y, up, lost, roundoff + xp.zeros((n + 1,)), rounded, minus, plus)
+    return Cells(log_x, log_y, up, lost, lost_error, roundoff, rounded, minus, plus)

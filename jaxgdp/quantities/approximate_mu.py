@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .. import options
-from ..accounting.certify.curve import Curve, Points, both_sides, path, points
+from ..accounting.certify.curve import Curve, Points, both_sides, log_intercept, path, points
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.errors import COMPOSED_MU
-from ..numerics.normal import argmax, log1mexp, ndtri_exp
+from ..numerics.normal import argmax, log1mexp, log_error, ndtri_exp
 from ..numerics.shapes import Array
 from ..numerics.validation import open_unit
 from . import overflow
@@ -36,13 +36,17 @@ def approximate_mu(curve: Curve, log_d: Array) -> Bracket:
     """
     log_rest = log1mexp(log_d)
 
+    def over_rest(log_rate: Array, side: float) -> Array:
+        moved = log_rate - log_rest + side * log_error(log_rate, log_rest)
+        return xp.minimum(moved, 0.0)
+
     def best(p: Points, sign: float) -> Array:
-        excess = xp.where(
-            p.log_tpr > log_d, p.log_tpr + log1mexp(xp.minimum(log_d - p.log_tpr, 0.0)), -xp.inf
-        )
-        tpr, beta = xp.minimum(excess - log_rest, 0.0), xp.minimum(p.log_beta - log_rest, 0.0)
-        value = difference(*quantiles(p.log_alpha - log_rest, tpr, beta), sign)
-        return xp.max(xp.where(p.used & (p.log_tpr > log_d), value, -xp.inf))
+        # (TPR − d may be as small as the rounding of TPR)
+        tpr = over_rest(log_intercept(xp.zeros(()), log_d, p.log_tpr, sign), sign)
+        rates = over_rest(p.log_alpha, -sign), tpr, over_rest(p.log_beta, -sign)
+        # (whether TPR exceeds d is known as well as their logs; from above a vertex is rounded)
+        asked = p.log_tpr > log_d + xp.where(sign > 0.0, 0.0, log_error(p.log_tpr, log_d))
+        return xp.max(xp.where(p.used & asked, difference(*quantiles(*rates), sign), -xp.inf))
 
     def upper(p: Points) -> Array:
         known = from_the_middle(p) & xp.any(p.used & (p.log_tpr <= log_d))

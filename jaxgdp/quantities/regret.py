@@ -10,7 +10,7 @@ from ..accounting.certify.vertices import Vertices
 from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.errors import GAP
-from ..numerics.normal import argmax, gaussian_delta, log_sub, safe_log
+from ..numerics.normal import argmax, gaussian_delta, log_error, log_sub, safe_log
 from ..numerics.shapes import Array
 from ..numerics.validation import floor_rate
 from . import overflow
@@ -20,6 +20,17 @@ from .tangency import HalfCurves, Tangency, lines_of, log_density, peak, pick, s
 
 _DEEPEST = float(np.log(options.DEEPEST))
 _SAME = 1e-6  # relative difference of FPRs that rounding may cause
+
+
+def _intercept(log_alpha: Array, log_tpr: Array, epsilon: Array, side: float) -> Array:
+    """TPR − e^ε·α from above (``side`` 1.0) or below (−1.0): each term is known to the rounding of
+    its log, however small the difference is.
+
+    Method: docs/method/rounding.md#constants
+    """
+    tpr, line = xp.exp(log_tpr), xp.exp(log_alpha + epsilon)
+    room = tpr * log_error(log_tpr) + line * log_error(log_alpha, epsilon)
+    return tpr - line + side * room
 
 
 def _upper(p: Points, mu: Array) -> Array:
@@ -37,14 +48,17 @@ def _upper(p: Points, mu: Array) -> Array:
     alpha, tpr = xp.exp(log_alpha), xp.exp(log_tpr)
     gain = xp.where(p.used, tpr[:-1] - alpha[:-1], -1.0)
     start = argmax(gain)
-    middle = 0.5 * (gaussian_delta(0.0, mu) - xp.maximum(gain[start], 0.0))
+    certain = _intercept(log_alpha[start], log_tpr[start], xp.zeros(()), -1.0)
+    middle = 0.5 * (gaussian_delta(0.0, mu) - xp.where(gain[start] > 0.0, certain, 0.0))
 
     rise = log_sub(log_tpr[:-1], log_tpr[1:]) - log_sub(log_alpha[:-1], log_alpha[1:])
 
     def bound(epsilon: Array) -> Array:
         growth = xp.exp(epsilon)
-        here = tpr[:-1] - growth * alpha[:-1]
-        there = tpr[1:] - growth * alpha[1:]
+        here, there = (
+            _intercept(log_alpha[some], log_tpr[some], epsilon, -1.0)
+            for some in (slice(None, -1), slice(1, None))
+        )
         return (gaussian_delta(epsilon, mu) - xp.minimum(here, there)) / (1.0 + growth)
 
     # two tests that differ by rounding only have any slope; that of their threshold is then the
@@ -76,7 +90,7 @@ def _lower(p: Points, sides: tuple[Vertices, ...], mu: Array) -> Array:
     """
     epsilon = xp.clip(p.low, 0.0, 600.0)
     growth = xp.exp(epsilon)
-    delta = xp.exp(p.log_tpr) - xp.exp(p.log_alpha + epsilon)
+    delta = _intercept(p.log_alpha, p.log_tpr, epsilon, 1.0)
     gap = (gaussian_delta(epsilon, mu) - delta) / (1.0 + growth)
     usable = p.used & (p.low >= -1e-12)
     best = epsilon[argmax(xp.where(usable, gap, -xp.inf))]

@@ -68,7 +68,8 @@ def plan_budget(
     """Certified privacy of DP-SGD after 0, 1, …, ``max_steps`` steps, to use while training.
 
     Batches are Poisson samples, or those of ``sampler``. With shuffled or allocated batches, part
-    of an epoch costs on the safe side as much as the whole.
+    of an epoch costs on the safe side as much as the whole. The number of steps of a run must not
+    depend on the data; see :meth:`Plan.at`.
 
     A run of 5,000 steps computes 29 of them. That and :meth:`Plan.max_steps_within` (about ten
     more) is all the work there is: looking a step up compiles nothing on the host.

@@ -134,6 +134,10 @@ class Plan:
         the limits that were requested. Beyond ``max_steps`` the safe side is the worst possible
         value.
 
+        The bracket is that of a number of steps which does not depend on the data. Where outputs
+        decide when to stop (early stopping on a loss, say), report ``at(max_steps)``, or stop by
+        :class:`PrivacyFilter`, which is made for that.
+
         Args:
             step: number of steps taken, an integer of any shape; may be traced. 0 is before the
                 first step; a negative one is no number of steps (a counter that overflowed) and

@@ -277,6 +277,39 @@ def test_single_use_of_wavy_densities():
         assert found.upper - found.lower <= 5e-3 * found.upper
 
 
+@pytest.mark.parametrize("missing", [5e-14, 1e-9, 3e-17])
+@pytest.mark.parametrize("uses", [1, 1000])
+def test_what_densities_lack_goes_to_infinity(missing, uses):
+    """However little it is: nothing else is left of δ beyond the largest finite loss."""
+    x = np.array([-2.0, 0.0, 1.0, 3.0])
+    log_p, log_q = -np.abs(x), -np.abs(x - 1.0)
+    whole = float(mpmath.log(mpmath.fsum(piece_masses(x, log_p))))
+    log_q = log_q - whole + np.log1p(-missing)
+    exact = max(1 - mpmath.fsum(piece_masses(x, log_q)), mpmath.mpf(0))
+    exact = -mpmath.expm1(uses * mpmath.log1p(-exact))
+    found = jaxgdp.measure(
+        compose([(FromDensities(x, log_p - whole, log_q), uses)]), "delta", epsilon=1.5 * uses
+    ).delta
+    assert found.lower <= exact <= found.upper <= exact * (1 + 1e-3) + uses * 1e-17
+
+
+def test_densities_of_which_nothing_is_missing_say_so():
+    x = np.linspace(-30.0, 31.0, 123)
+    log_p, log_q = -np.abs(x) - np.log(2.0), -np.abs(x - 1.0) - np.log(2.0)
+    outside = 0.5 * (np.exp(-30.0) + np.exp(-31.0))
+    given, whole = FromDensities(x, log_p, log_q), FromDensities.normalized(x, log_p, log_q)
+    declared = FromDensities(x, log_p, log_q, complete=True)
+    for log_mass in (given.canonical().log_p_minus, given.canonical().log_q_plus):
+        exact = 1 - mpmath.fsum(piece_masses(x, log_p))
+        assert exact <= mpmath.exp(mpmath.mpf(float(log_mass))) <= exact * (1 + 1e-4)
+        assert float(exact) == pytest.approx(outside, rel=0.5)
+    for mechanism in (whole, declared):
+        assert mechanism.complete and mechanism.canonical().log_q_plus == -np.inf
+    for bad, named in (({"complete": 1}, "complete"), ({"complete": True}, "integrate to 1")):
+        with pytest.raises(ValueError, match=named):
+            FromDensities(x, log_p - 1.0, log_q, **bad)
+
+
 def test_mixture_of_classes():
     # the same mechanism written twice: as Laplace, and by its densities
     b = 0.7

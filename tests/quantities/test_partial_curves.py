@@ -170,6 +170,50 @@ def test_gaps_between_pieces(gaussian, pieces, expected):
     assert found == pytest.approx(expected, rel=1e-12, abs=0.0) and found >= expected
 
 
+def test_gaps_where_nothing_is_asked(gaussian):
+    """Over 1 − d = 0.5: a gap beyond it counts nothing, one with its upper end there anything."""
+    for rates, expected in (([0.9, 0.7, 0.6, 0.55], 0.0), ([0.9, 0.7, 0.4, 0.3], np.inf)):
+        rates = np.array(rates).reshape(2, 2)
+        vertices = gaussian.upper_plus._replace(
+            log_alpha=np.log(rates),
+            log_tpr=np.zeros((2, 2)),
+            log_beta=np.full((2, 2), -np.inf),
+            used=np.ones((2, 2), bool),
+        )
+        with np.errstate(all="ignore"):
+            found = with_float64(gaps)(vertices, lambda *_: np.ones(1, bool), np.log(0.5))
+        assert found == expected
+
+
+@pytest.mark.parametrize("uses", [1, 3])
+def test_approximate_mu_of_kept_curves_of_few_atoms(uses):
+    """Any d, those next to a TPR included, against the vertices of the exact curve."""
+    rng = np.random.default_rng(uses)
+    assert jaxgdp.tradeoff(jaxgdp.FromPMFs([0.4, 0.6], [0.9999, 0.0001])).approximate_mu(0.9) == (
+        0.0,
+        0.0,
+    )
+    for _ in range(8):
+        p, q = rng.dirichlet(np.full(3, 0.7), 2) * 0.99 + 1 / 300
+        mass_p, mass_q = np.ones(1), np.ones(1)
+        for _ in range(uses):
+            mass_p, mass_q = (
+                np.multiply.outer(a, b).ravel() for a, b in ((mass_p, p), (mass_q, q))
+            )
+        curve = jaxgdp.tradeoff(jaxgdp.compose([(jaxgdp.FromPMFs(p, q), uses)]))
+        order = np.argsort(mass_p / mass_q)
+        rates = [(mass_p[order], mass_q[order]), (mass_q[order[::-1]], mass_p[order[::-1]])]
+        for d in [*rng.uniform(0.01, 0.99, 2), *np.cumsum(mass_q[order])[:2] * (1 + 1e-9)]:
+            exact = [0.0]
+            for alpha, tpr in rates:
+                alpha, tpr = np.cumsum(alpha), np.cumsum(tpr)
+                asked = (tpr > d) & (alpha < 1.0 - d) & (tpr < 1.0 - 1e-12)
+                z = ndtri((tpr[asked] - d) / (1 - d)) - ndtri(alpha[asked] / (1 - d))
+                exact = [*exact, *z]
+            found = curve.approximate_mu(d)
+            assert found.lower <= max(exact) + 1e-5 and max(exact) - 1e-5 <= found.upper < np.inf
+
+
 @pytest.mark.parametrize("name", ["tpr", "beta"])
 def test_thresholds_of_rates_of_a_gaussian(gaussian, name):
     """ℓ = μ·Φ⁻¹(1 − α) − μ²/2 has the FPR α; from the middle of the symmetric curve on, its mirror

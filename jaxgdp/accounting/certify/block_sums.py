@@ -17,6 +17,32 @@ class Blocks(NamedTuple):
     split: Float[Array, " vertices"]
 
 
+_EACH = 32.0  # units of a factor of a sum: two or three elementary functions and their quotient
+_DEEPEST = 700.0  # log of the smallest factor of a sum, as it is taken
+
+
+def block_units(number: Array | float, fall: Array) -> Array:
+    """Relative error, in units, of a sum over a block of so many terms, its factors falling by
+    e^{−fall} in all.
+
+    Additions in any order, and factors that are exponentials of rounded numbers.
+
+    Method: docs/method/rounding.md#sums
+    """
+    return number + 2.0 * xp.abs(fall) + _EACH
+
+
+def tail_units(length: int, log_ratio: Array, base: int = 32) -> Array:
+    """The same of :func:`tail_sums`: ``base`` additions and a factor on every level, and exponents
+    that are rounded in units of their own size.
+
+    Method: docs/method/rounding.md#sums
+    """
+    levels = np.ceil(np.log(max(length, 2)) / np.log(base))
+    exponents = xp.minimum(length * xp.abs(log_ratio), _DEEPEST)
+    return levels * (base + _EACH) + 4.0 * exponents
+
+
 def block_sums(
     spectrum: Array, tilt: Float[Array, ""], h: Float[Array, ""], size: int, block: int
 ) -> Blocks:
@@ -54,9 +80,10 @@ def joined(
 
 
 def tail_sums(
-    blocks: Float[Array, " vertices"], ratio: Float[Array, ""], base: int = 32
+    blocks: Float[Array, " vertices"], log_ratio: Float[Array, ""], base: int = 32
 ) -> Float[Array, " vertices"]:
-    """A_k = Σ_{i ≥ 0} ratio^i·blocks_{k+i} for 0 ≤ ratio ≤ 1; shape (blocks,), a power of two.
+    """A_k = Σ_{i ≥ 0} e^{i·log_ratio}·blocks_{k+i} for a ratio of at most 1; shape (blocks,), a
+    power of two.
 
     Rows of ``base`` are summed by one small triangular product; the rows' own totals by the same
     method.
@@ -66,13 +93,13 @@ def tail_sums(
     length = blocks.shape[-1]
     base = min(base, length)
     lag = np.arange(base)[:, None] - np.arange(base)[None, :]
-    log_ratio = xp.log(xp.maximum(ratio, 1e-300))
-    decay = xp.where(lag >= 0, xp.exp(xp.maximum(log_ratio * np.maximum(lag, 0), -700.0)), 0.0)
+    decay = xp.exp(xp.maximum(log_ratio * np.maximum(lag, 0), -_DEEPEST))
+    decay = xp.where(lag >= 0, decay, 0.0)
     rows = blocks.reshape(length // base, base)
     inner = rows @ decay
     if length == base:
         return inner[0]
-    later = tail_sums(inner[:, 0], xp.exp(xp.maximum(base * log_ratio, -700.0)), base)
+    later = tail_sums(inner[:, 0], base * log_ratio, base)
     later = xp.pad(later[1:], (0, 1))
-    remaining = xp.exp(xp.maximum(log_ratio * (base - np.arange(base)), -700.0))
+    remaining = xp.exp(xp.maximum(log_ratio * (base - np.arange(base)), -_DEEPEST))
     return (inner + later[:, None] * remaining).reshape(length)

@@ -11,6 +11,8 @@ from ...numerics.errors import SUM_OF_LOGS, UNIT
 from ...numerics.shapes import Array, Float
 from .discretisation import Weights
 
+_LARGEST = 300.0  # log of an error beyond which nothing is known
+
 
 class Window(NamedTuple):
     """Where one law is composed, and under which tilt (unbatched).
@@ -43,6 +45,7 @@ class Composed(NamedTuple):
         noise: root of the summed squares of the rounding errors of all W_J.
         escaped: bound on the truncation error: the mass that wraps around, and frequencies left
             out.
+        sums: relative error of the block sums.
     """
 
     plain: Float[Array, " vertices"]
@@ -51,6 +54,7 @@ class Composed(NamedTuple):
     roundoff: Float[Array, ""]
     noise: Float[Array, ""]
     escaped: Float[Array, ""]
+    sums: Array | float
 
     def guard(
         self, rate: Float[Array, ""], h: Float[Array, ""], size: Array | float
@@ -81,6 +85,7 @@ class Composed(NamedTuple):
             clean(self.roundoff),
             self.noise,
             xp.where(finite, self.escaped, xp.inf),
+            self.sums,
         )
 
 
@@ -94,3 +99,26 @@ def normalisation(
     log_total = count @ weights.log_total
     whole = SUM_OF_LOGS[1] * UNIT * (count @ xp.abs(weights.log_total))
     return log_total, count @ weights.roundoff + whole
+
+
+def growth_less_one(growth: Array) -> Array:
+    """A bound on e^growth − 1 for a growth between 0 and 1: growth·(1 + growth)."""
+    return growth * (1.0 + growth)
+
+
+def change_of_powers(
+    power: Float[Array, " frequencies"],
+    log_power: Float[Array, " frequencies"],
+    growth: Float[Array, " frequencies"],
+) -> Float[Array, " frequencies"]:
+    """Bound on the change of Π φ^T, of this absolute value, where each φ changes by δ; ``growth``
+    is Σ T·log(1 + |δ/φ|), or more.
+
+    |Π (φ + δ)^T − Π φ^T| ≤ Π (|φ| + |δ|)^T − Π |φ|^T, however large the change is.
+
+    Method: docs/method/frequencies.md#second-order
+    Method: docs/method/narrow.md#spectrum
+    """
+    small = growth < 1.0
+    large = xp.exp(xp.where(small, -xp.inf, xp.minimum(log_power + growth, _LARGEST)))
+    return xp.where(small, power * growth_less_one(growth), large)

@@ -12,8 +12,8 @@ import numpy as np
 from ...numerics import namespace as xp
 from ...numerics.errors import ARCTAN2, FFT, LOG1P, UNIT
 from ...numerics.shapes import Array, Float
-from .block_sums import block_sums
-from .composed import Composed, Window, normalisation
+from .block_sums import block_sums, block_units
+from .composed import Composed, Window, change_of_powers, normalisation
 from .derivative import uses_change
 from .discretisation import Weights
 from .truncation import escaped_mass
@@ -62,6 +62,19 @@ def less_point_mass(
     return xp.at_set(rest, (slice(None), left), -xp.sum(rest, axis=-1))
 
 
+def centre_defect(
+    w: Float[Array, "components points"], d: Float[Array, "components points"], left: int
+) -> Float[Array, " components"]:
+    """Bound on the difference between the mass at the centre and what is composed as such: one plus
+    ``d`` there.
+
+    It is what the masses' sum lacks to 1, and the rounding of that sum.
+
+    Method: docs/method/rounding.md#sums
+    """
+    return xp.abs((1.0 + d[:, left]) - w[:, left]) + 2.0 * UNIT
+
+
 def chord(size: int) -> np.ndarray:
     """|e^{iθ} − 1| at the frequencies θ = 2πk/size."""
     return 2.0 * np.sin(np.pi * np.arange(size // 2 + 1) / size)
@@ -106,29 +119,44 @@ def compose_blocks(
         )
         log_power, angle = log_power + more, angle + turned
     power = xp.exp(log_power)
-    noise = _noise(weights, count, d, log_phi, power, size)
+    defect = centre_defect(w, d, left)
+    away = xp.sqrt(transform.real * transform.real + transform.imag * transform.imag)
+    off = _transform_error(weights, d, size) + defect[:, None] * away
+    noise = _noise(count, off, log_phi, log_power, power)
     window = window._replace(start=start)
     escaped = escaped_mass(w, count, xp.arange(-left, w.shape[-1] - left), size, window)
     blocks = block_sums(shifted(power, angle, start, size), window.tilt, window.h, size, block)
-    return Composed(*blocks, *normalisation(weights, count), noise, escaped)
+    sum_error = UNIT * block_units(block, window.tilt * window.h * block)
+    return Composed(*blocks, *normalisation(weights, count), noise, escaped, sum_error)
+
+
+def _transform_error(
+    weights: Weights, d: Float[Array, "components points"], size: int
+) -> Float[Array, "components frequencies"]:
+    """Rounding of the transform of each component, and of the masses themselves."""
+    own = FFT * np.log2(size) * UNIT * xp.sqrt(xp.sum(d * d, axis=-1)) + weights.noise
+    return own[:, None] + chord(size) * weights.jitter[:, None]
 
 
 def _noise(
-    weights: Weights,
     count: Float[Array, " components"],
-    d: Float[Array, "components points"],
+    off: Float[Array, "components frequencies"],
     log_phi: LogTransform,
+    log_power: Float[Array, " frequencies"],
     power: Float[Array, " frequencies"],
-    size: int,
 ) -> Float[Array, ""]:
-    """Rounding of all frequencies: of the transform (through T/|φ|), log1p and the power."""
-    size_d = xp.sqrt(xp.sum(d * d, axis=-1))
-    transform_error = FFT * np.log2(size) * UNIT * size_d + weights.noise
-    inverse = xp.exp(-log_phi.log_abs)
-    relative = xp.einsum("c,ck->k", count * transform_error, inverse)
-    relative = relative + chord(size) * xp.einsum("c,ck->k", count * weights.jitter, inverse)
-    relative = relative + count @ log_phi.error
-    error = power * (relative + FFT * np.log2(size) * UNIT)
+    """Rounding of all frequencies: of the transform (``off``, through T·log(1 + off/|φ|)), of log1p
+    and of the power itself.
+
+    Where ``off`` exceeds |φ|, log(1 + off/|φ|) is at most log(2·off) − log|φ|.
+
+    Method: docs/method/frequencies.md#second-order
+    """
+    size = 2 * (power.shape[-1] - 1)
+    share = off * xp.exp(-log_phi.log_abs)
+    most = xp.log(2.0 * xp.max(off, axis=-1))[:, None] - log_phi.log_abs
+    growth = count @ (xp.where(share <= 1.0, share, most) + log_phi.error)
+    error = change_of_powers(power, log_power, growth) + FFT * np.log2(size) * UNIT * power
     return xp.sqrt(2.0 * xp.sum(error * error) / size)
 
 

@@ -64,7 +64,7 @@ def log_delta(
     window = Window(start, plan.tilt, place.h, plan.miss_low, plan.miss_high)
     none = xp.zeros_like(law.log_total)
     weights = Weights(
-        law.weight, law.log_total, none, none, none, none, none, xp.zeros_like(law.weight)
+        law.weight, law.log_total, none, none, none, none, none, xp.zeros_like(law.weight), none
     )
     c = grid.compose(weights, count, window, plan, centre, 0.0, real_uses=True)
     block = xp.arange(c.plain.shape[-1])

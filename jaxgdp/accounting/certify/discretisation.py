@@ -14,7 +14,9 @@ from ...numerics import namespace as xp
 from ...numerics.errors import AT_INFINITY, LOG1P, LOG_AT_INFINITY, NEAR_TERM, SUM_OF_LOGS, UNIT
 from ...numerics.normal import log_sub
 from ...numerics.shapes import Array, Float
-from ...pairs.cells import Cells
+from ...pairs.cells import Cells, left_over
+
+_ROW = 8  # masses that are added one after the other
 
 
 class Weights(NamedTuple):
@@ -30,6 +32,7 @@ class Weights(NamedTuple):
         relative: root of the mean squared relative error of the masses.
         moved: mean distance, in lattice points, that a misplaced cell edge moves mass by.
         error: relative error of each mass, shape (n,).
+        defect: bound on what their sum, exactly taken, differs from 1 by.
     """
 
     weight: Float[Array, "*components points"]
@@ -40,6 +43,22 @@ class Weights(NamedTuple):
     relative: Float[Array, "*components"]
     moved: Float[Array, "*components"]
     error: Float[Array, "*components points"]
+    defect: Float[Array, "*components"]
+
+
+def sum_defect(weight: Float[Array, " points"]) -> Float[Array, ""]:
+    """Bound on what the exact sum of masses differs from 1 by.
+
+    Rows of eight are summed, then rows of these sums: few additions follow each other.
+
+    Method: docs/method/rounding.md#sums
+    """
+    additions, sums = 0, weight
+    while (number := sums.shape[-1]) > 1:
+        rows = -(-number // _ROW)
+        sums = xp.sum(xp.pad(sums, (0, rows * _ROW - number)).reshape(rows, _ROW), axis=-1)
+        additions += _ROW - 1
+    return xp.abs(1.0 - sums[0]) + (additions + 1.0) * UNIT
 
 
 def _normalise(
@@ -62,17 +81,19 @@ def _normalise(
     """
     total = xp.sum(weight)
     weight = weight / total
+    defect = sum_defect(weight)
     scaled, moved = weight * scale, weight * edge_error
     product = lambda a, b: xp.einsum("i,i->", a, b)
     return Weights(
         weight,
         log_scale + xp.log(total),
-        UNIT * (xp.sum(scaled) + SUM_OF_LOGS[0]) + uncertain,
+        UNIT * (xp.sum(scaled) + SUM_OF_LOGS[0]) + uncertain + defect,
         UNIT * xp.sqrt(product(scaled, scaled)),
         UNIT * xp.sqrt(product(moved, moved)),
         UNIT * xp.sqrt(product(scaled, scale)),
         UNIT * product(moved, gap),
         UNIT * (scale + edge_error),
+        defect,
     )
 
 
@@ -163,7 +184,7 @@ def dominating_weights(
     Method: docs/method/dominating.md#split
     Method: docs/method/tilting.md#tilt
     """
-    log_x, log_y, up, lost, roundoff, jitter, _, _, dropped, uncertain, _ = cells
+    log_x, log_y, up, lost, lost_error, roundoff, jitter, _, _, dropped, uncertain, *_ = cells
     point = xp.arange(ell.shape[0])
     first = point == 0
     # of the cell below a point goes up what connect-the-dots moves there, of the cell above it the
@@ -180,11 +201,13 @@ def dominating_weights(
     of_both = lambda a: xp.maximum(a[:-1], a[1:])
     scale = of_both(roundoff) + xp.abs(tilt * ell)
     edge_error = of_both(jitter)
-    q_top = xp.exp(log_y[-1])
+    top = left_over(log_x[-1], log_y[-1], ell[-1], roundoff[-1] + jitter[-1])
     at_infinity = (
         lost * (1.0 + uncertain)
-        + xp.maximum(q_top - xp.exp(log_x[-1] + ell[-1]), 0.0)
-        + q_top * (roundoff[-1] * UNIT + uncertain)
+        + lost_error
+        + top.lost
+        + top.error
+        + 2.0 * xp.exp(log_y[-1]) * uncertain
     )
     weights = _normalise(weight, scale, edge_error, gap, log_scale, uncertain)
     if sums_to_one and change is None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ...numerics import namespace as xp
-from ...numerics.errors import NEAR_ONE
+from ...numerics.errors import NEAR_ONE, UNIT
 from ...numerics.normal import log1mexp, safe_log
 from ...numerics.shapes import Array, Bool, Float
 from ..plan import Plan
-from .block_sums import tail_sums
+from .block_sums import tail_sums, tail_units
 from .composed import Composed
 from .lattice import Placement
 from .vertices import Vertices
@@ -19,6 +21,42 @@ _NEGLIGIBLE_LOG_FNR = np.log(1e-9)
 _MIN_SIGNAL_TO_GUARD = (
     1e3  # an attack vertex is used where its rates exceed the guard by this factor
 )
+
+
+_EXPONENT = 4.0  # units of s·t, for each unit of it: two products, and two sums with it
+
+
+class _Sides(NamedTuple):
+    """Logs of the decay over one block of P-masses, of Q-masses to the right and of Q-masses to the
+    left, and what the normalisation of sums of each is off by, absolute, at every vertex.
+    """
+
+    p: Float[Array, ""]
+    right: Float[Array, ""]
+    left: Float[Array, ""]
+    p_error: Float[Array, " vertices"]
+    q_error: Float[Array, " vertices"]
+
+
+def _sides(
+    s: Float[Array, ""],
+    width: Float[Array, ""],
+    t: Float[Array, " vertices"],
+    block_error: Array | float,
+) -> _Sides:
+    """Decays and errors of sums at thresholds t under the tilt s, of block sums that have an error
+    of their own.
+
+    Method: docs/method/rounding.md#sums
+    """
+    p, right, left = -s * width, -xp.maximum(s - 1.0, 0.0) * width, xp.minimum(s - 1.0, 0.0) * width
+    number = t.shape[-1]
+    sums = tail_units(number, p), xp.maximum(tail_units(number, right), tail_units(number, left))
+    errors = (
+        block_error + UNIT * (units + _EXPONENT * xp.abs(tilt * t))
+        for units, tilt in zip(sums, (s, s - 1.0), strict=True)
+    )
+    return _Sides(p, right, left, *errors)
 
 
 def right_or_left(
@@ -62,24 +100,24 @@ def dominating_vertices(
     q_guard = c.guard(xp.abs(s - 1.0), place.h, place.size) * xp.exp(width)
     y_blocks = c.plain + xp.expm1(width) * c.split
     after = lambda a: xp.pad(a[1:], (0, 1))
-    low, high = c.log_total - c.roundoff, c.log_total + c.roundoff
+    sides = _sides(s, width, t, c.sums)
 
-    q = xp.exp(-s * width)
-    alpha = q * after(tail_sums(c.plain, q)) + c.split - p_guard
-    log_alpha = low - s * t + safe_log(alpha)
+    alpha = xp.exp(sides.p) * after(tail_sums(c.plain, sides.p)) + c.split - p_guard
+    log_alpha = c.log_total - c.roundoff - sides.p_error - s * t + safe_log(alpha)
     above_noise = alpha > 10.0 * p_guard
 
-    r = xp.exp(-xp.maximum(s - 1.0, 0.0) * width)
-    tpr = r * after(tail_sums(y_blocks, r)) + xp.exp(width) * c.split + q_guard
-    log_tpr = high - (s - 1.0) * t + safe_log(tpr)
+    r, q_error = xp.exp(sides.right), c.roundoff + sides.q_error
+    tpr = r * after(tail_sums(y_blocks, sides.right)) + xp.exp(width) * c.split + q_guard
+    log_tpr = c.log_total + q_error - (s - 1.0) * t + safe_log(tpr)
     log_tpr = xp.logaddexp(log_tpr, safe_log(-xp.expm1(log_not_at_infinity)))
 
     # 1 − TPR from the left: everything up to t, and in block k the Q-mass left at its lower end
-    decay = xp.exp(-xp.maximum(1.0 - s, 0.0) * width)
-    left = tail_sums(y_blocks[::-1], decay)[::-1]
+    left = tail_sums(y_blocks[::-1], sides.left)[::-1]
     before = xp.pad(left[:-1], (1, 0))
-    beta = decay * before + (y_blocks - xp.exp(width) * c.split) - q_guard
-    log_beta = low + (1.0 - s) * t + safe_log(beta)
+    # (plain − split is known to the rounding of plain)
+    beta = xp.exp(sides.left) * before + (c.plain - c.split) - q_guard
+    beta = beta - 2.0 * c.sums * xp.abs(c.plain)
+    log_beta = c.log_total - q_error + (1.0 - s) * t + safe_log(beta)
     log_tpr, log_beta = right_or_left(log_tpr, log_beta, s >= 1.0, 1.0)
     used = _used_of_dominating(plan, t, width)
     return Vertices(place.first, width, log_alpha, log_tpr, log_beta, used, above_noise)
@@ -118,25 +156,24 @@ def attack_vertices(
     q_guard = q_side.guard(xp.abs(s - 1.0), place.h, place.size)
     loss = place.thresholds(p_side.plain.shape[-1])
     t = loss + width * shift
-    q = xp.exp(-s * width)
-    alpha = tail_sums(p_side.plain, q)
+    sides = _sides(s, width, t, xp.maximum(p_side.sums, q_side.sums))
+    alpha = tail_sums(p_side.plain, sides.p)
     used = alpha > _MIN_SIGNAL_TO_GUARD * p_guard
     alpha = alpha + p_guard
-    log_alpha = p_side.log_total + p_side.roundoff - s * t + safe_log(alpha)
+    log_alpha = p_side.log_total + p_side.roundoff + sides.p_error - s * t + safe_log(alpha)
 
-    r = xp.exp(-xp.maximum(s - 1.0, 0.0) * width)
-    tpr = tail_sums(q_side.plain, r)
+    q_error = q_side.roundoff + sides.q_error
+    tpr = tail_sums(q_side.plain, sides.right)
     right = s >= 1.0
     used = used & xp.where(right, tpr > _MIN_SIGNAL_TO_GUARD * q_guard, True)
     tpr = tpr - q_guard
-    log_tpr = q_side.log_total - q_side.roundoff - (s - 1.0) * t + safe_log(tpr)
+    log_tpr = q_side.log_total - q_error - (s - 1.0) * t + safe_log(tpr)
     log_tpr = xp.logaddexp(log_tpr, log_certain)
-    decay = xp.exp(-xp.maximum(1.0 - s, 0.0) * width)
-    left = tail_sums(q_side.plain[::-1], decay)[::-1]
-    beta = decay * xp.pad(left[:-1], (1, 0))
+    left = tail_sums(q_side.plain[::-1], sides.left)[::-1]
+    beta = xp.exp(sides.left) * xp.pad(left[:-1], (1, 0))
     clear = right | (beta > _MIN_SIGNAL_TO_GUARD * q_guard)
     beta = beta + q_guard
-    log_beta = q_side.log_total + q_side.roundoff + (1.0 - s) * t + safe_log(beta)
+    log_beta = q_side.log_total + q_error + (1.0 - s) * t + safe_log(beta)
     # (a test that hardly ever misses is as good as one that never does)
     used = used & (clear | (log_beta < _NEGLIGIBLE_LOG_FNR))
     log_tpr, log_beta = right_or_left(log_tpr, log_beta, right, -1.0)

@@ -14,12 +14,13 @@ import numpy as np
 from ...numerics import namespace as xp
 from ...numerics.errors import FFT, UNIT
 from ...numerics.shapes import Array, Bool, Float
-from .block_sums import block_sums
-from .composed import Composed, Window, normalisation
+from .block_sums import block_sums, block_units
+from .composed import Composed, Window, growth_less_one, normalisation
 from .convolution import LogTransform, chord, circular, less_point_mass, log_transform, shifted
 from .discretisation import Weights
 from .truncation import escaped_mass, log_moment
 
+_LARGEST = 300.0  # log of an error beyond which nothing is known
 _COARSE = 2048  # points of the lattice on which a tilt is chosen
 
 
@@ -30,6 +31,7 @@ class _Parts(NamedTuple):
         small, jump: masses of small steps and of jumps.
         total: mass of the small steps.
         d: small masses over their total, less a point mass at the centre.
+        defect: bound on the difference between the mass at the centre and what is composed as such.
         log_small: log φ_small, of the small masses over their total.
         ratio: φ_jump/φ_small, real and imaginary part.
         log_ratio: log(1 + ratio).
@@ -39,6 +41,7 @@ class _Parts(NamedTuple):
     jump: Float[Array, "components points"]
     total: Float[Array, " components"]
     d: Float[Array, "components points"]
+    defect: Float[Array, " components"]
     log_small: LogTransform
     ratio_re: Float[Array, "components frequencies"]
     ratio_im: Float[Array, "components frequencies"]
@@ -52,6 +55,7 @@ class _Difference(NamedTuple):
         re, im: its parts. size: its absolute value.
         power, angle: absolute value and angle of φ_small^T.
         whole: absolute value of φ^T, at most 1.
+        log_power, log_whole: logs of both absolute values.
         tame: whether the two differ by less than a factor e.
     """
 
@@ -61,6 +65,8 @@ class _Difference(NamedTuple):
     power: Float[Array, " frequencies"]
     angle: Float[Array, " frequencies"]
     whole: Float[Array, " frequencies"]
+    log_power: Float[Array, " frequencies"]
+    log_whole: Float[Array, " frequencies"]
     tame: Bool[Array, " frequencies"]
 
 
@@ -98,7 +104,8 @@ def compose_jumps(
         more.re, more.im
     )
     blocks = block_sums(spectrum, window.tilt, window.h, size, block)
-    return Composed(*blocks, *normalisation(weights, count), noise, escaped)
+    sum_error = UNIT * block_units(block, window.tilt * window.h * block)
+    return Composed(*blocks, *normalisation(weights, count), noise, escaped, sum_error)
 
 
 def _parts(
@@ -119,7 +126,8 @@ def _parts(
     ratio = far / (phi * total[:, None])
     # (1 + ratio may be next to 1)
     log_ratio = log_transform(ratio.real, ratio.imag)
-    return _Parts(small, jump, total, d, log_small, ratio.real, ratio.imag, log_ratio)
+    defect = xp.abs(total * (1.0 + d[:, left]) - small[:, left]) + 4.0 * UNIT * total
+    return _Parts(small, jump, total, d, defect, log_small, ratio.real, ratio.imag, log_ratio)
 
 
 def _difference(parts: _Parts, count: Float[Array, " components"]) -> _Difference:
@@ -136,7 +144,8 @@ def _difference(parts: _Parts, count: Float[Array, " components"]) -> _Differenc
         tame, power * (xp.expm1(shrunk) * cosine - 2.0 * half * half), whole * cosine - power
     )
     im = whole * xp.sin(imaginary)
-    return _Difference(re, im, xp.sqrt(re * re + im * im), power, angle, whole, tame)
+    size = xp.sqrt(re * re + im * im)
+    return _Difference(re, im, size, power, angle, whole, log_power, log_power + real, tame)
 
 
 def _noise(
@@ -148,24 +157,43 @@ def _noise(
 ) -> Float[Array, ""]:
     """Rounding of all frequencies: of φ_small as in ``convolution.compose_blocks``, as far as it
     reaches the part with jumps; of φ_jump, relative to its own mass.
+
+    Method: docs/method/frequencies.md#second-order
     """
-    re, im, d, jump = parts.ratio_re, parts.ratio_im, parts.d, parts.jump
+    re, im, jump = parts.ratio_re, parts.ratio_im, parts.jump
     depth = FFT * np.log2(size) * UNIT
     inverse = xp.exp(-parts.log_small.log_abs) / parts.total[:, None]
-    size_d = parts.total * xp.sqrt(xp.sum(d * d, axis=-1))
+    size_d = parts.total * xp.sqrt(xp.sum(parts.d * parts.d, axis=-1))
     single = (
-        (depth * size_d + weights.noise)[:, None] + chord(size) * weights.jitter[:, None]
+        (depth * size_d + weights.noise + parts.defect)[:, None]
+        + chord(size) * weights.jitter[:, None]
     ) * inverse + 4.0 * UNIT
     own = depth * xp.sqrt(xp.sum(jump * jump, axis=-1)) + xp.sum(jump * weights.error, axis=-1)
     small_error = single + parts.log_small.error
-    moved = own[:, None] * inverse + xp.sqrt(re * re + im * im) * small_error
+    jump_error = own[:, None] * inverse
+    # (a quotient by what is off by a share e of at most ½: 1/(1 − e) ≤ 1 + 2e)
+    moved = (jump_error + xp.sqrt(re * re + im * im) * small_error) * (1.0 + 2.0 * small_error)
     least = xp.maximum(xp.sqrt((1.0 + re) ** 2 + im * im), 1e-100)
-    error = more.size * (count @ small_error + depth) + more.whole * (
-        count @ (moved / least + parts.log_ratio.error)
-    )
-    rest = (more.power + more.whole) * (count @ small_error + depth)
-    error = error + xp.where(more.tame, 0.0, rest)
+    small, ratio = count @ small_error, count @ (moved / least + parts.log_ratio.error)
+    known = (small < 0.5) & (ratio < 1.0)
+    small, ratio = (growth_less_one(xp.where(known, growth, 0.0)) for growth in (small, ratio))
+    error = more.size * (small + depth) + more.whole * (1.0 + small) * ratio
+    error = error + xp.where(more.tame, 0.0, (more.power + more.whole) * (small + depth))
+    most = _largest_powers(count, more, small_error, (small_error + jump_error) / least)
+    error = xp.where(known, error, more.size + most)
     return xp.sqrt(2.0 * xp.sum(error * error) / size)
+
+
+def _largest_powers(
+    count: Float[Array, " components"],
+    more: _Difference,
+    small: Float[Array, "components frequencies"],
+    whole: Float[Array, "components frequencies"],
+) -> Float[Array, " frequencies"]:
+    """Bound on |φ_small|^T + |φ|^T, of which each φ is off by such a share of itself."""
+    logs = more.log_power + count @ xp.log1p(small), more.log_whole + count @ xp.log1p(whole)
+    first, second = (xp.exp(xp.minimum(log, _LARGEST)) for log in logs)
+    return first + second
 
 
 def _no_jump(

@@ -91,7 +91,9 @@ class Dense(NamedTuple):
         # (vertices below are not used, see ``half_vertices.dominating_vertices``)
         lowest = plan.cut_low - 0.05 * plan.spread - 2.0 * h * self.block
         from_point = xp.floor(lowest / h) + shift - xp.sum(count * centre)
-        return compose_jumps(weights, count, window, beyond, from_point, **shape)
+        found = compose_jumps(weights, count, window, beyond, from_point, **shape)
+        # (sums from the left, as a smaller tilt needs them, are not known: docs/method/tilting.md)
+        return found._replace(escaped=xp.where(plan.tilt >= 1.0, found.escaped, xp.inf))
 
 
 class Sparse(NamedTuple):

@@ -20,8 +20,8 @@ from ...numerics import namespace as xp
 from ...numerics.batching import ONE_THREAD
 from ...numerics.errors import DROPPED, NODE_SUMS, UNIT
 from ...numerics.shapes import Array, Float
-from .block_sums import Blocks, joined
-from .composed import Composed, Window, normalisation
+from .block_sums import Blocks, block_units, joined
+from .composed import Composed, Window, change_of_powers, normalisation
 from .convolution import LogTransform, log_transform
 from .discretisation import Weights
 from .frequency_tables import Tables, transform_length
@@ -185,7 +185,9 @@ def compose(
         return (summed / t.inner).reshape(vertices, -1)
 
     blocks = _block_sums(numbers, window, t)
-    return Composed(*blocks, *normalisation(weights, count), noise, escaped)
+    terms = t.block / t.inner + t.node.shape[-1]
+    sum_error = UNIT * block_units(terms, window.tilt * window.h * t.block)
+    return Composed(*blocks, *normalisation(weights, count), noise, escaped, sum_error)
 
 
 def _block_sums(numbers: Callable[..., Array], window: Window, t: Tables) -> Blocks:
@@ -224,26 +226,9 @@ def _noise(
         depth * UNIT * (versine + root)
         + weights.relative[:, None] * root
         + angle * weights.moved[:, None]
+        + weights.defect[:, None] * xp.sqrt(found.versine * found.versine + found.sine * found.sine)
     )
-    relative = xp.einsum("c,ck->k", count, single * xp.exp(-log_phi.log_abs))
-    relative = relative + count @ log_phi.error
-    error = power * (relative + rounding * UNIT + NODE_SUMS)
-    if off is not None:
-        growth = count @ xp.log1p((off + single) * xp.exp(-log_phi.log_abs))
-        error = error + _moved(log_power, growth)
+    single = single if off is None else single + off
+    growth = count @ (xp.log1p(single * xp.exp(-log_phi.log_abs)) + log_phi.error)
+    error = change_of_powers(power, log_power, growth) + power * (rounding * UNIT + NODE_SUMS)
     return xp.sqrt(2.0 * xp.sum(error * error) / t.size)
-
-
-def _moved(
-    log_power: Float[Array, " frequencies"], growth: Float[Array, " frequencies"]
-) -> Float[Array, " frequencies"]:
-    """Bound on the change of Π φ^T, whose absolute value has this log, where each φ changes by δ;
-    ``growth`` is Σ T·log(1 + |δ/φ|).
-
-    |Π (φ + δ)^T − Π φ^T| ≤ Π (|φ| + |δ|)^T − Π |φ|^T, however large the change.
-
-    Method: docs/method/narrow.md#spectrum
-    """
-    small = growth < 1.0
-    whole = xp.exp(log_power + xp.where(small, 0.0, growth))
-    return whole * xp.where(small, xp.expm1(xp.where(small, growth, 0.0)), 1.0)

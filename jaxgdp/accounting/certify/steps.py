@@ -145,7 +145,8 @@ def _component(
         cells if member is mechanism else _oriented(member.cells(read, end), read, end, reverse)
     )
     laws = Laws(upper, *attack_weights(attacked, ell, gap, tilt, member.sums_to_one))
-    return laws, _Infinity(lost, cells.log_q_plus, xp.exp(attacked.log_q_plus))
+    certain = xp.maximum(xp.exp(attacked.log_q_plus) - attacked.plus_error, 0.0)
+    return laws, _Infinity(lost, cells.log_q_plus, certain)
 
 
 def _oriented(

@@ -47,8 +47,10 @@ def gaps(
     TPR is no more there than at the gap's upper end α₁, so μ is no more than there plus Φ⁻¹(α₁) −
     Φ⁻¹(α₂). Where pieces overlap, there are none; on a plateau between two atoms of the loss, there
     is rounding. ``matters`` decides from the rates at the upper end whether a gap lies within the
-    range requested. That the first vertex is at ℓ = 0 (:func:`from_the_middle`) and the last one
-    past the range is for the caller to ensure.
+    range requested. Rates are taken over e^{log_rest}; nothing is asked where α is at least that:
+    a gap with both ends there counts nothing, and one with its upper end there may hide anything.
+    That the first vertex is at ℓ = 0 (:func:`from_the_middle`) and the last one past the range is
+    for the caller to ensure.
 
     Method: docs/method/mu.md#floor
     """
@@ -66,8 +68,9 @@ def gaps(
     gap = any_used[1:] & (latest >= 0) & ~(top >= bottom) & matters(bottom, log_tpr, log_beta)
     # (where no loss is above 0 nothing is left out)
     gap = gap if v.top is None else gap & ~(xp.max(v.top) <= 0.0)
-    ends = xp.stack([xp.where(gap, bottom, -1.0), xp.where(gap, top, -1.0)])
-    z = ndtri_exp(xp.minimum(ends - log_rest, 0.0))
+    gap = gap & (top < log_rest)
+    ends = xp.stack([xp.where(gap, bottom - log_rest, -1.0), xp.where(gap, top - log_rest, -1.0)])
+    z = ndtri_exp(xp.minimum(ends, 0.0))
     return xp.max(
         xp.where(gap, z[0] - z[1] + 2.0 * (QUANTILE * xp.abs(z[1]) + QUANTILE_AT_ZERO), 0.0)
     )

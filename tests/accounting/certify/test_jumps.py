@@ -132,7 +132,7 @@ def test_composed_jumps_are_the_difference_of_two_laws(seed):
     start = -128
     with_jumps = whole - small
     none = np.zeros(2)
-    law = Weights(weights, none, none, none, none, none, none, np.zeros_like(weights))
+    law = Weights(weights, none, none, none, none, none, none, np.zeros_like(weights), none)
     found = compose_jumps(
         law, count, Window(start, 0.0, h, 3.0, 3.0), beyond, 90, left=left, size=size, block=block
     )  # fmt: skip
@@ -158,7 +158,7 @@ def test_reach_of_small_steps_is_in_the_bound():
     left = 16
     weights[0, left], weights[0, left + 1] = 1.0 - p, p
     none, beyond = np.zeros(1), np.zeros_like(weights, bool)
-    law = Weights(weights, none, none, none, none, none, none, np.zeros_like(weights))
+    law = Weights(weights, none, none, none, none, none, none, np.zeros_like(weights), none)
     window = Window(-64, 0.0, 1.0, 2.0, 2.0)
     for from_point in (5, 12, 25, 38):
         found = compose_jumps(law, count, window, beyond, from_point, left=left, size=256, block=8)
