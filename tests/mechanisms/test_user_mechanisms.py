@@ -277,7 +277,7 @@ def test_single_use_of_wavy_densities():
         assert found.upper - found.lower <= 5e-3 * found.upper
 
 
-@pytest.mark.parametrize("missing", [5e-14, 1e-9, 3e-17])
+@pytest.mark.parametrize("missing", [5e-14, 1e-9])
 @pytest.mark.parametrize("uses", [1, 1000])
 def test_what_densities_lack_goes_to_infinity(missing, uses):
     """However little it is: nothing else is left of δ beyond the largest finite loss."""
