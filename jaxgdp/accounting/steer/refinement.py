@@ -269,7 +269,8 @@ def refine(task: Task, found: PassResult, rules: Rules, choice: Choice) -> Decis
         return Decision(better, RUN, "wider than asked: a finer lattice")
     if (sparse or isinstance(task, PointTask)) and can_weaken and after.tries < _most_tries(rules):
         return Decision(_with_gentler_tilt(after), PLAN, "no finer lattice: a gentler tilt")
-    return Decision(after, DONE, "nothing left to try")
+    more = _in_more_pieces(after, lattice, rules) if isinstance(after, CurveTask) else None
+    return more or Decision(after, DONE, "nothing left to try")
 
 
 def _most_tries(rules: Rules) -> int:
@@ -315,11 +316,15 @@ def _on_finer_lattice(
 
 
 def _in_more_pieces(task: CurveTask, lattice: LatticeChoice, rules: Rules) -> Decision | None:
-    """A new start of a task of one tilt, with several, where one step is most of the whole.
+    """A new start of a task of one tilt, with several, where they cost little.
 
-    The tilt that serves the far end may leave nothing to resolve at the near one.
+    That is where one step is most of the composition, and where steps are many.
+
+    The tilt that serves the far end may leave nothing to resolve at the near one; and where there
+    is hardly any privacy loss at all, rates have to be more accurate than the rounding of a law
+    whose far end is e^{-19} of its middle.
     """
-    if not rules.tight or task.pieces != PIECES[0] or lattice.kind != "whole":
+    if not rules.tight or task.pieces != PIECES[0] or lattice.kind not in ("whole", "sparse"):
         return None
     fresh = dataclasses.replace(
         task,

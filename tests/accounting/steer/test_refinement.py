@@ -157,11 +157,17 @@ def test_sparse_lattice_that_is_lost_is_given_up_for_a_dense_one():
 
 
 def test_refinement_ends_when_nothing_is_left():
-    nearest = dataclasses.replace(whole_curve(0, 1e3, RULES), gentler_tilts=1)
+    nearest = dataclasses.replace(whole_curve(0, 1e3, RULES), gentler_tilts=1, pieces=8)
     assert refine(nearest, passed(7.0), RULES, nothing_finer).action == DONE
     assert refine(nearest, passed(7.0, LARGEST), RULES, ladder).action == DONE
     tried = dataclasses.replace(nearest, tries=policy._TRIES - 1, excess=70.0)
     assert refine(tried, passed(7.0), RULES, ladder).action == DONE
+
+
+def test_many_steps_get_more_tilts_where_nothing_else_is_left():
+    one_tilt = dataclasses.replace(whole_curve(0, 1e3, RULES), gentler_tilts=1)
+    decision = refine(one_tilt, passed(7.0), RULES, nothing_finer)
+    assert decision.action == PLAN and decision.task.pieces == 8
 
 
 def test_tilt_is_weakened_first_where_there_is_no_finer_lattice():
