@@ -15,17 +15,16 @@ derivatives in what a mechanism declares (``Mechanism.differentiable``):
 =====================================  ==================================
 
 and in the number of uses of all but ``ExponentialMechanism``. Everything else raises
-``NotImplementedError`` with the mechanism's name. If nothing is traced by ``jit`` or ``vmap``, two
-small programs are compiled, one for all mechanisms and one for each class.
+``NotImplementedError`` with the mechanism's name.
 
-If losses are atoms, numbers are smooth in a parameter only between the places where an atom
-moves past a threshold. Derivatives are exact where atoms lie far apart (between two of them, and
-where the curve touches in a corner), and means over half a percent of ε where they lie close. In
-the number of uses they are half the difference between one more use and one less, at fixed ε: meant
-for many. If a use has few atoms (``RandomizedResponse``, ``PureDP``), those of an odd and of an
-even number of uses lie in different places: there only δ at a fixed ε has a meaningful one; of the
-numbers that touch the curve in one of its corners (μ, TPR at an FPR), as of ε at a δ, none should
-be used.
+A derivative is right to one percent, or it is refused. Those of Gaussian noise without subsampling
+are closed forms. Those of subsampled Gaussian noise are of the law on its lattice; where that does
+not serve (fewer than 10 uses, δ above 0.97, a wide bracket), they are found by differences of
+brackets if all parameters are known, and NaN within ``jit`` and ``vmap``. If losses have atoms,
+derivatives are found by differences of brackets on the host, within ``jit`` by a callback, and
+:class:`UnprovenDerivative` is raised if brackets do not prove them or if the number has a corner
+(an atom meets a threshold). Derivatives in the number of uses of such mechanisms are half the
+difference between one use more and one less.
 
 Parameters of the pairs of replacing a record are refused where those are made from known numbers
 (``DiscreteLaplace``)."""
@@ -38,6 +37,7 @@ from collections.abc import Callable
 from ..bracket import Bracket
 from ..quantities.registry import REGISTRY
 from .calibrated import noise_multiplier
+from .differences import UnprovenDerivative
 from .program import refuse_unknown_tangency
 from .quantities import (
     advantage,
@@ -56,6 +56,7 @@ from .quantities import (
 )
 
 __all__ = [
+    "UnprovenDerivative",
     "advantage",
     "approximate_mu",
     "bayes_risk",

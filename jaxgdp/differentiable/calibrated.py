@@ -158,6 +158,7 @@ def noise_multiplier(
             does not grow or fall steadily with the noise.
         NotImplementedError: the quantity does not define how its derivative acts on the curve;
             names it.
+        UnprovenDerivative: a derivative is taken that is not right to a percent (NaN in a program).
 
     Example:
         >>> import jax, jaxgdp

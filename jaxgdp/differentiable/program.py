@@ -21,6 +21,7 @@ from ..accounting.certify.steps import uses
 from ..accounting.plan import Plan
 from ..accounting.question import Question
 from ..accounting.run import engine
+from ..accounting.run.executors import by_name
 from ..accounting.steer.lattice_choice import LatticeChoice
 from ..accounting.steer.plan_whole import plan_whole
 from ..adjacency import Adjacency
@@ -42,6 +43,13 @@ _FINER = 0.25
 WITH_ATOMS = LatticeChoice("whole", 2048, 0, 2**15, 0, 0, 0, 1)
 _NOTHING_SEEN = (np.full(2, np.inf), np.zeros(2))
 _FAINTEST = 16.0
+# what a derivative on a lattice needs: uses, and a bracket that is as narrow beside the number
+_FEW, _NARROW = 10.0, 0.01
+_LARGEST_DELTA = float(np.log(0.97))  # log δ up to which its slope has the digits it needs
+
+
+class UntrustedLattice(ArithmeticError):
+    """The derivative of the law on a lattice is not good enough, and all parameters are known."""
 
 
 class Form(NamedTuple):
@@ -143,7 +151,7 @@ def _compiled_halves(
 def _halves(groups: Groups, rates: Rates, form: Form, bare: bool) -> tuple[PyTree, ...]:
     """Plans and vertices of both sides (see ``half_curve``): by NumPy if known, or compiled."""
     form = form._replace(name="", adjacency=Adjacency.ADD_REMOVE)
-    if _traced(groups, rates):
+    if traced(groups, rates):
         tables = _grids(form.chosen)[1]
         return _compiled_halves(
             groups, rates, None if tables[0] is None else _stacked(tables), form=form, bare=bare
@@ -163,7 +171,7 @@ def _answer(
     groups: Groups, halves: Sequence[PyTree], rates: Rates, form: Form
 ) -> tuple[Bracket, Tangency | None]:
     """A number and, with halves of the bare pair, its tangency."""
-    run = _compiled_answer if _traced(groups, rates) else _read
+    run = _compiled_answer if traced(groups, rates) else _read
     return run(groups, halves, rates, name=form.name, adjacency=form.adjacency)
 
 
@@ -210,16 +218,18 @@ def _pull(groups: Groups, plans: Plan, touch: Tangency, form: Form) -> Groups:
             place = xp.where(log_weight > -xp.inf, epsilon, 0.0), spread
             log_delta, slope = _slope(groups, plan, place, reverse, shape, table)
             weight = sign * xp.exp(xp.minimum(log_weight + log_delta, 700.0))
+            # (near δ = 1 the slope is a small difference of large ones)
+            weight = xp.where((weight != 0.0) & (log_delta > _LARGEST_DELTA), xp.nan, weight)
             return jax.tree.map(lambda s: xp.where(weight != 0.0, weight * s, 0.0), slope)
 
         rows = *points, log_weights
-        if _traced(rows):
+        if traced(rows):
             return jax.tree.map(lambda a: jnp.sum(a, axis=0), jax.lax.map(one, rows))
         found = [one(point) for point in zip(*rows, strict=True) if point[-1] > -np.inf]
         return functools.reduce(_sum, found, jax.tree.map(xp.zeros_like, groups))
 
     reverse = np.array([False, True])
-    if _traced(plans, touch) and shapes[0] == shapes[1]:
+    if traced(plans, touch) and shapes[0] == shapes[1]:
         side = lambda of: at(shapes[0], *of)
         rows = (None if tables[0] is None else _stacked(tables)), reverse, plans, touch.log_weight
         return jax.tree.map(lambda a: jnp.sum(a, axis=0), jax.lax.map(side, rows))
@@ -247,7 +257,7 @@ def _slope(
     them compiles once for all mechanisms.
     """
     law, count = dominating_law(groups, plan, _grid(shape, table), reverse), uses(groups)
-    if _traced(groups, plan, place):
+    if traced(groups, plan, place):
         value, by_law = _by_law(law, count, plan, table, place, shape=shape)
         return value, _by_groups(groups, plan, table, reverse, by_law, shape=shape)
     # (what is known is worked out at once even within a trace of something else)
@@ -299,18 +309,22 @@ _quick_by_law, _quick_by_groups = (
 )
 
 
-def _traced(*trees: PyTree) -> bool:
+def traced(*trees: PyTree) -> bool:
+    """Whether something in these trees is traced by JAX."""
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(trees))
 
 
 def _known(*trees: PyTree) -> Any:
     """NumPy arrays where nothing is traced: those are worked on without a compiler."""
-    return trees if _traced(*trees) else jax.tree.map(np.asarray, trees)
+    return trees if traced(*trees) else jax.tree.map(np.asarray, trees)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def number(form: Form, groups: Groups, rates: Rates) -> Bracket:
-    """One certified number of one setting; both sides have the derivative of the number."""
+    """One certified number of one setting; both sides have the derivative of the number.
+
+    Method: docs/method/derivatives.md#lattice-derivatives
+    """
     groups, rates = _known(groups, rates)
     form = _with_lattice(form, groups, rates)
     with np.errstate(all="ignore"):
@@ -336,7 +350,29 @@ def _number_jvp(
     of_floor = reading(form.name).argument == "fpr_floor"
     moved_query = moved.log_floor if of_floor else moved.query
     change = sum(jax.tree.leaves(products)) + touch.slope * moved_query
+    unseen = [xp.all(xp.isfinite(by)) for by in jax.tree.leaves(by_groups)]
+    trusted = functools.reduce(lambda a, b: a & b, unseen, _trusted(form.name, found, collapsed))
+    if traced(trusted):
+        # (a product, as it has to be linear in what moves)
+        change = change * jnp.where(trusted, 1.0, jnp.nan)
+    elif not trusted:
+        raise UntrustedLattice
     return jax.tree.map(jnp.asarray, found), Bracket(change, change)
+
+
+def _trusted(name: str, found: Bracket, groups: Groups) -> Array | bool:
+    """Whether the derivative of the law on this lattice is right: if there are many uses, and if
+    the bracket on it is narrow, for a probability also beside what it lacks to 1.
+    """
+    most = reading(name).extent[1]
+    size = xp.abs(found.upper)
+    if most == 1.0:
+        size = xp.minimum(size, 1.0 - found.upper)
+    if most == 0.0:  # (a logarithm: its bracket is as wide as that of the rate is relative to it)
+        size = xp.minimum(size, 1.0)
+    narrow = found.upper - found.lower <= _NARROW * size
+    number = sum(xp.sum(count) for _, count in groups)
+    return narrow & (number >= _FEW)
 
 
 def default(groups: Groups) -> LatticeChoice:
@@ -347,7 +383,7 @@ def default(groups: Groups) -> LatticeChoice:
 def _with_lattice(form: Form, groups: Groups, rates: Rates) -> Form:
     """The form with a lattice: for the setting where its parameters are known, or default."""
     lattice = form.lattice
-    if lattice is None and _traced(groups, rates):
+    if lattice is None and traced(groups, rates):
         lattice = default(groups)
     if lattice is None:
         flat = jax.tree.map(lambda leaf: np.asarray(leaf)[None], groups)
@@ -373,7 +409,8 @@ def settled(
     deepest: Array | float | None,
 ) -> list[LatticeChoice]:
     """The lattice on which each setting of a flat batch was accurate, or nearest to it."""
-    return engine.answer(
-        groups,
-        Question(_FINER * rtol, fpr_floor, adjacency, ((registry.named("mu"), None),), deepest),
-    ).lattices
+    asked = ((registry.named("mu"), None),)
+    question = Question(_FINER * rtol, fpr_floor, adjacency, asked, deepest)
+    # (on a lattice even where a closed form or a limit would do: derivatives need one)
+    runner = engine.Engine(groups, question, lambda _: None, engine.MAX_SIZE, by_name(None))
+    return runner.answer().lattices

@@ -23,8 +23,19 @@ from ..numerics.validation import broadcast, closed_unit, floor_rate, open_unit,
 from ..quantities.base import Quantity
 from ..quantities.quantities import reading
 from ..tradeoff import dominating
+from .atomic import has_atoms, with_slopes
 from .declared import declared
-from .program import NOTHING, Form, Rates, default, number, refuse_unknown_tangency, settled
+from .gaussian import is_closed, with_partials
+from .program import (
+    NOTHING,
+    Form,
+    Rates,
+    UntrustedLattice,
+    default,
+    number,
+    refuse_unknown_tangency,
+    settled,
+)
 from .program import deepest as smallest
 
 
@@ -70,6 +81,8 @@ def quantity(
         ValueError: the quantity is unknown, or a number that is not traced is out of range.
         NotImplementedError: the quantity does not define how its derivative acts on the curve, or a
             mechanism does not declare derivatives in what is traced; names it.
+        UnprovenDerivative: a derivative is taken that does not exist or that brackets do not prove;
+            names what it is of.
 
     Example:
         >>> import jax, jaxgdp
@@ -98,6 +111,32 @@ def _ask(
     need_64_bits(asked.name)
     mechanism = as_composition(mechanism)
     mechanism = declared(mechanism, Adjacency.checked(adjacency))
+    paired = dominating(mechanism, adjacency)[0]
+    rest = fpr_floor, adjacency, rtol, lattice
+    closed = is_closed(asked, paired)
+    if not closed and not has_atoms(paired):
+        try:
+            return _traced(asked, mechanism, argument, *rest)
+        except UntrustedLattice:
+            pass  # (all is known: differences find it, or refuse it)
+    fixed = jax.tree.map(xp.stop_gradient, (mechanism, argument))
+    found = _traced(asked, *fixed, *rest)
+    at = 0.0 if argument is None else argument
+    if closed:
+        return with_partials(found, asked, paired, at)
+    return with_slopes(found, asked, adjacency, mechanism, at)
+
+
+def _traced(
+    asked: Quantity,
+    mechanism: Composition,
+    argument: Any,
+    fpr_floor: ArrayLike | None,
+    adjacency: str,
+    rtol: float,
+    lattice: LatticeChoice | None,
+) -> Bracket:
+    """A bracket as a part of a program, with the derivatives of the law on its lattice."""
     paired, order = dominating(mechanism, adjacency)
     groups = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), paired.stacked())
     floor, deepest = asked.traced_reach(argument)

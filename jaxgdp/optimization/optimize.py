@@ -200,6 +200,7 @@ def optimize(
         ValueError: an argument is out of range (before tracing), or no noise meets the target.
         NotImplementedError: the target's quantity does not define how its derivative acts on the
             curve; names it.
+        jaxgdp.differentiable.UnprovenDerivative: a derivative on the way is not right to a percent.
 
     Example:
         >>> import jaxgdp
@@ -317,6 +318,12 @@ def _descend(
     for done in range(iterations):
         before = _schedule(fixed, free, log_scale)
         off, (by_free, by_scale) = slopes(free, log_scale)
+        if not np.all([np.all(np.isfinite(by)) for by in jax.tree.leaves((by_free, by_scale))]):
+            raise differentiable.UnprovenDerivative(
+                f"target must have derivatives on the way, got none of {target.quantity!r} at"
+                f" iteration {done}: there are too few steps, or the risk is too near 1, for the"
+                f" compiled program; {_MANY} iterations or fewer are run without it"
+            )
         free, state, log_scale, value = advance(free, state, log_scale, off, by_free, by_scale)
         history.append(float(value))
         if not np.isfinite(history[-1]):
