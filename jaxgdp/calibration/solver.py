@@ -58,7 +58,9 @@ _TRUST = 0.25  # relative error left after a correction by the model's slope
 _LARGE_MU, _SMALL_NOISE = 5.0, 0.25  # goals and guesses of which evaluations begin loosely
 _LOOSE = 0.03  # the rtol with which they begin
 _WIDE = 0.1  # log of the sides' ratio from which on the safe side does not say where the root is
+_FARTHEST = np.log(4.0)  # move of one round, where evaluations begin loosely
 _EXACT = 1e6  # largest whole number that is settled exactly
+_ENOUGH = 6  # rounds among wide brackets
 _APART = 0.1  # rtol that tells n from n + 1, times n
 _SHARPENINGS = 2  # after that
 _REACH = np.log(1e6)  # how far from the guess noise is searched, as a logarithm
@@ -275,6 +277,8 @@ class Solver:
             else:
                 side = a if has_a[i] else r
                 move = -side.gap[row] / self.slope[row] * 1.5 ** max(round_number - 3, 0)
+                if self.large[row]:
+                    move = float(np.clip(move, -_FARTHEST, _FARTHEST))
                 least = self.step * 2.0 ** max(round_number - 2, 0)
                 # towards the other side at least a little
                 move = min(move, -least) if has_a[i] else max(move, least)
@@ -378,6 +382,8 @@ class Solver:
             self.large |= self.unknown.value(guess) < _SMALL_NOISE
             self.low = np.maximum(self.low, self.unknown.value(guess - _REACH))
             self.high = np.minimum(self.high, self.unknown.value(guess + _REACH))
+            near = np.abs(self.limit - self.target.goal) < _NEAR * np.abs(self.limit)
+            self.slope[near] = -np.clip(0.25 * self.unknown.value(guess)[near] ** -2.0, 1.0, 60.0)
         self.learn(*self.probes(rows, guess, np.full(self.number, np.inf), first=True))
         self.iterations += 1
         self.narrow(rows, self.progress)
@@ -389,7 +395,12 @@ class Solver:
         """Go on from what is known of some rows until they are closed or at an end."""
         for round_number in range(1, MAX_ROUNDS):
             every, none = self.ended()
-            done = (self.closed() | every | none)[rows]
+            done = self.closed() | every | none
+            if round_number >= _ENOUGH:
+                # brackets that stay wide tell no more
+                wide = (self.accepted.measured != 0) & (self.refused.measured != 0)
+                done |= self.large & wide & self.accepted.known() & self.refused.known()
+            done = done[rows]
             progress(int(done.sum()))
             rows = rows[~done]
             if len(rows) == 0:

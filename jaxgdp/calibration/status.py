@@ -5,6 +5,6 @@ STATUS = {
     OK: "ok: the value meets the target, and one step of rtol towards less privacy does not",
     WIDE: ("ok, but the brackets are wider than rtol: the value is safe, and less noise may do"),
     OPEN: "the value meets the target, but what was rejected is more than one step of rtol away",
-    EVERY: "a target weaker than no privacy at all: every parameter in the range searched meets it",
-    NONE: "no parameter in the range searched meets the target",
+    EVERY: "every parameter meets the target, or every one up to the end of the search, the value",
+    NONE: "no parameter meets the target up to the end of the search, which was rejected",
 }
