@@ -223,9 +223,10 @@ def epsilon_star_interval(
 ) -> tuple[float, float]:
     """Bootstrap interval of ε*: its variation over samples, not where the true ε* lies.
 
-    Quantiles of ε* over records drawn again with replacement, each class by itself. As ε* is a
-    maximum of noisy ratios, it and its resamples lie above the truth where classes differ little:
-    the interval is one of the estimate.
+    Quantiles of ε* over records drawn again with replacement, each class by itself, moved so that
+    the median of the resamples is the estimate. As ε* is a maximum of noisy ratios, the estimate
+    lies above the truth where classes differ little, and resamples lie above the estimate: unmoved
+    quantiles could leave out the very value whose variation they describe.
 
     Args:
         member_losses: of training records of one model, shape (n₁,).
@@ -238,7 +239,7 @@ def epsilon_star_interval(
         seed: of the resampling, and as for :func:`epsilon_star`.
 
     Returns:
-        (lower, upper) quantile.
+        (lower, upper), on both sides of the value of :func:`epsilon_star`, and at least 0.
 
     Raises:
         ValueError: as for :func:`epsilon_star`.
@@ -267,5 +268,6 @@ def epsilon_star_interval(
             for _ in range(number)
         ]
     tail = 0.5 * (1.0 - confidence)
-    low, high = np.quantile(values, [tail, 1.0 - tail])
-    return float(low), float(high)
+    low, middle, high = np.quantile(values, [tail, 0.5, 1.0 - tail])
+    value = float(epsilon_star(member, nonmember, delta, method, components, seed))
+    return max(value - float(middle - low), 0.0), value + float(high - middle)

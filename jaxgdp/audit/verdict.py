@@ -12,6 +12,7 @@ import numpy as np
 from ..bracket import Bracket
 from ..numerics.provenance import provenance
 from ..numerics.shapes import ArrayLike
+from ..numerics.validation import whole
 from .canaries import count_right, guess
 from .claims import Claim, as_claim
 from .many_runs import THRESHOLD, Limits, lower_bounds
@@ -130,6 +131,12 @@ def _plain(value: Any):
     return value
 
 
+def _of_several(confidence: float, number: int) -> float:
+    """The confidence of each of so many verdicts that have this one together (Bonferroni)."""
+    share = (1.0 - confidence_level("confidence", confidence)) / int(whole("num_verdicts", number))
+    return confidence_level("confidence", 1.0 - share) if number != 1 else confidence
+
+
 def verdict(
     claim: Any,
     member_scores: ArrayLike,
@@ -138,6 +145,7 @@ def verdict(
     method: str = "bands",
     threshold: ArrayLike = THRESHOLD,
     seed: int = 0,
+    num_verdicts: int = 1,
 ) -> Verdict:
     """Is a claim consistent with scores of runs with and without a record?
 
@@ -157,6 +165,12 @@ def verdict(
         method: as for :func:`jaxgdp.audit.mu_lower_bound`.
         threshold: as for :func:`jaxgdp.audit.mu_lower_bound`.
         seed: as for :func:`jaxgdp.audit.mu_lower_bound`.
+        num_verdicts: how many verdicts are drawn from these runs in all, k. Each is held to the
+            confidence 1 − (1 − c)/k, so that all of them together have the confidence c
+            (Bonferroni). Several scores, methods, thresholds or numbers of guesses are that many.
+            Several claims against the same scores need it not, but may be counted, too: limits of
+            error rates hold at once for all, and of one number of right guesses the claim that
+            holds and is refuted first is refuted with no more than its own probability.
 
     Returns:
         A :class:`Verdict`; ``print`` writes one line.
@@ -174,6 +188,7 @@ def verdict(
         True
     """
     stated = as_claim(claim)
+    confidence = _of_several(confidence, num_verdicts)
     points = lower_bounds(member_scores, nonmember_scores, confidence, method, threshold, seed)
     demanded = np.asarray(stated.fnr(points.fpr_limit).lower, float)
     margin = demanded * _ROUNDING - points.fnr_limit
@@ -197,7 +212,12 @@ def verdict(
 
 
 def one_run_verdict(
-    claim: Any, scores: ArrayLike, included: ArrayLike, num_guesses: int, confidence: float = 0.95
+    claim: Any,
+    scores: ArrayLike,
+    included: ArrayLike,
+    num_guesses: int,
+    confidence: float = 0.95,
+    num_verdicts: int = 1,
 ) -> Verdict:
     """Is a claim consistent with one run of many canaries, each put in by a fair coin?
 
@@ -207,6 +227,7 @@ def one_run_verdict(
         included: which were put in, shape (m,).
         num_guesses: r, fixed before looking: the surest ones are made (:func:`jaxgdp.audit.guess`).
         confidence: in [0.5, 1 - 1e-9].
+        num_verdicts: as for :func:`verdict`.
 
     Raises:
         ValueError: scores or numbers that are refused, or no claim.
@@ -217,7 +238,7 @@ def one_run_verdict(
         >>> one_run_verdict(1.0, coins + 0.0, coins, 500).refuted
         True
     """
-    stated, confidence = as_claim(claim), confidence_level("confidence", confidence)
+    stated, confidence = as_claim(claim), _of_several(confidence, num_verdicts)
     found = score_rows("scores", scores)
     included = np.asarray(included)
     if included.shape != found.shape or not np.isin(included, (0, 1)).all():

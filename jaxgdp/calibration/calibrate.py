@@ -26,7 +26,16 @@ from ..vocabulary import explain_arguments
 from . import closed_form
 from .black_box import solve_black_box
 from .common_scale import common_scale, gaussian_mu
-from .families import DPSGD, NOISE_MULTIPLIER, NUM_STEPS, SAMPLING_PROB, UNKNOWNS, Epochs, Scaled, Unknown
+from .families import (
+    DPSGD,
+    NOISE_MULTIPLIER,
+    NUM_STEPS,
+    SAMPLING_PROB,
+    UNKNOWNS,
+    Epochs,
+    Scaled,
+    Unknown,
+)
 from .result import Calibration
 from .search import empty, put, search
 from .solver import Solved
@@ -360,10 +369,10 @@ def _why(found: Solved, row: int, unknown: Unknown) -> str:
             return f"is a target weaker than no noise: every {name} meets it"
         end = "down" if up else "up"
         return f"is met by every {name} tried, {end} to {found.value[row]:g}"
+    if unknown.whole:
+        return f"cannot be met: no {name} meets it, not even {found.rejected[row]:g}"
     end = "up" if up else "down"
-    return (
-        f"cannot be met: no {name} was found that meets it, {end} to {found.rejected[row]:g}"
-    )
+    return f"cannot be met: no {name} was found that meets it, {end} to {found.rejected[row]:g}"
 
 
 def _one(flat: Target, row: int) -> Target:

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from .. import samplers
-from ..mechanisms import Composition, as_composition, dpsgd
+from ..mechanisms import Composition, SubsampledGaussian, as_composition
 from ..numerics.validation import broadcast
 
 
@@ -91,10 +91,10 @@ class DPSGD:
 
     def at(self, values: np.ndarray, rows: Any) -> Composition:
         """The mechanisms of the given rows, with these values of the unknown."""
-        return dpsgd(
-            **{self.unknown.name: values},
-            **{name: known[rows] for name, known in self.known.items()},
-        )
+        given = {name: known[rows] for name, known in self.known.items()}
+        given[self.unknown.name] = values
+        step = SubsampledGaussian(given["noise_multiplier"], given["sampling_prob"])
+        return Composition((step,), (np.asarray(given["num_steps"], float),))
 
     def guess(self, mu: np.ndarray):
         """u of a central-limit guess: μ ≈ p·√(T·(e^{1/σ²} − 1)) (Bu et al. 2020)."""

@@ -9,7 +9,7 @@ import numpy as np
 from ..deprecation import renamed_arguments
 from ..numerics.errors import RDP
 from ..numerics.shapes import Array, ArrayLike
-from ..numerics.validation import broadcast, checked, closed_unit, open_unit
+from ..numerics.validation import broadcast, checked, closed_unit
 from ..vocabulary import keywords_only
 from .outward import exp_up
 from .renyi import (
@@ -190,7 +190,7 @@ def epsilon_from_rdp(*, delta: ArrayLike, orders: ArrayLike, rho: ArrayLike) -> 
     Canonne, Kamath & Steinke 2020, Proposition 12; Balle et al. 2020.
 
     Args:
-        delta: δ in (0, 1), any shape.
+        delta: δ in [0, 1], any shape; at 0 only pure DP (t = ∞) gives a bound, and at 1 ε is 0.
         orders: t ≥ 1/2, one-dimensional; those ≤ 1 have no effect here; ∞ allowed.
         rho: ρ(t) ≥ 0 in nats, orders on its last axis, the rest broadcast against δ; ∞ allowed.
 
@@ -205,10 +205,11 @@ def epsilon_from_rdp(*, delta: ArrayLike, orders: ArrayLike, rho: ArrayLike) -> 
         >>> round(float(epsilon_from_rdp(delta=1e-5, orders=[2.0, 4.0], rho=[1.0, 2.0])), 6)
         5.087862
     """
-    d = open_unit("delta", delta)
+    d = closed_unit("delta", delta)
     t, r = _curve(orders, rho)
     broadcast(delta=d, rho=r[..., 0])
-    log_d = np.log(d)[..., None]
+    inside = (d > 0.0) & (d < 1.0)
+    log_d = np.log(np.where(inside, d, 0.5))[..., None]
     useful = (t > 1.0) & np.isfinite(t)
     value = np.where(useful, epsilon_at_order(log_d, np.where(useful, t - 1.0, 1.0), r), np.inf)
     # pure ρ-DP: e^ε = e^ρ − δ·(1 + e^ρ)
@@ -216,6 +217,9 @@ def epsilon_from_rdp(*, delta: ArrayLike, orders: ArrayLike, rho: ArrayLike) -> 
         share = d[..., None] * (1.0 + np.exp(-r)) * (1.0 - RDP)
         saved = np.log1p(-np.minimum(share, 1.0))
         pure = np.where(share < 1.0, r + saved + RDP * (r - saved), 0.0)
+    # at δ = 0 a finite order bounds nothing
+    value = np.where(d[..., None] > 0.0, value, np.inf)
     value = np.where(np.isposinf(t), np.where(np.isposinf(r), np.inf, pure), value)
     value = np.where(np.isnan(value), np.inf, value)
+    value = np.where(d[..., None] < 1.0, value, 0.0)
     return np.maximum(np.min(value, axis=-1), 0.0)[()]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..deprecation import renamed_arguments
 from ..numerics.shapes import Array, ArrayLike
-from ..numerics.validation import broadcast, checked, closed_unit, open_unit
+from ..numerics.validation import broadcast, checked, closed_unit
 from ..vocabulary import keywords_only
 from .orders import best_order, last_ruled_out_by_any
 from .outward import UNIT, exp_up, one_minus, up
@@ -22,6 +22,11 @@ _TINY = 1e-300
 
 def _rho(value: Any):
     return checked("rho", value, "a finite number >= 0", lambda a: a >= 0.0)
+
+
+def _at_end(delta: Any):
+    """ε of a mechanism whose loss is not bounded, at δ = 0 and δ = 1."""
+    return np.where(delta > 0.0, 0.0, np.inf)
 
 
 def _range(rho: Any, depth: Any):
@@ -108,7 +113,8 @@ def epsilon_from_zcdp(*, delta: ArrayLike, rho: ArrayLike) -> Array:
     (Canonne, Kamath & Steinke 2020, Corollary 13).
 
     Args:
-        delta: δ in (0, 1).
+        delta: δ in [0, 1]; at 0 only the largest loss counts, which ρ-zCDP leaves unbounded unless
+            ρ = 0, and at 1 nothing is asked.
         rho: ρ ≥ 0. Any shapes that broadcast.
 
     Returns:
@@ -121,9 +127,11 @@ def epsilon_from_zcdp(*, delta: ArrayLike, rho: ArrayLike) -> Array:
         >>> round(float(epsilon_from_zcdp(delta=1e-10, rho=2.56)), 2)
         17.16
     """
-    d, r = open_unit("delta", delta), _rho(rho)
+    d, r = closed_unit("delta", delta), _rho(rho)
     broadcast(delta=d, rho=r)
-    log_d, r = np.broadcast_arrays(np.log(d), r)
+    d, r = np.broadcast_arrays(d, r)
+    inside = (d > 0.0) & (d < 1.0)
+    log_d = np.log(np.where(inside, d, 0.5))
     used = np.where(r > 0.0, r, 1.0)
 
     def value(log_s):
@@ -131,7 +139,8 @@ def epsilon_from_zcdp(*, delta: ArrayLike, rho: ArrayLike) -> Array:
         return -epsilon_at_order(log_d[..., None], s, (1.0 + s) * used[..., None])
 
     s = np.exp(best_order(value, *_range(used, -log_d)))
-    return np.where(r > 0.0, np.maximum(epsilon_at_order(log_d, s, (1.0 + s) * used), 0.0), 0.0)[()]
+    found = np.maximum(epsilon_at_order(log_d, s, (1.0 + s) * used), 0.0)
+    return np.where(r > 0.0, np.where(inside, found, _at_end(d)), 0.0)[()]
 
 
 @keywords_only
@@ -175,7 +184,8 @@ def simple_epsilon_from_zcdp(*, delta: ArrayLike, rho: ArrayLike) -> Array:
     :func:`epsilon_from_zcdp`.
 
     Args:
-        delta: δ in (0, 1).
+        delta: δ in [0, 1]; at 0 only the largest loss counts, which ρ-zCDP leaves unbounded unless
+            ρ = 0, and at 1 nothing is asked.
         rho: ρ ≥ 0. Any shapes that broadcast.
 
     Returns:
@@ -188,9 +198,11 @@ def simple_epsilon_from_zcdp(*, delta: ArrayLike, rho: ArrayLike) -> Array:
         >>> round(float(simple_epsilon_from_zcdp(delta=1e-10, rho=3.65)), 4)
         21.9851
     """
-    d, r = open_unit("delta", delta), _rho(rho)
+    d, r = closed_unit("delta", delta), _rho(rho)
     broadcast(delta=d, rho=r)
-    return up(r + 2.0 * np.sqrt(r) * np.sqrt(-np.log(d)), 8.0)[()]
+    inside = (d > 0.0) & (d < 1.0)
+    found = up(r + 2.0 * np.sqrt(r) * np.sqrt(-np.log(np.where(inside, d, 0.5))), 8.0)
+    return np.where(inside, found, np.where(r > 0.0, _at_end(d), 0.0))[()]
 
 
 @keywords_only

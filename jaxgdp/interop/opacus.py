@@ -22,7 +22,7 @@ from .. import options
 from ..deprecation import renamed_arguments
 from ..mechanisms import Composition, Gaussian, SubsampledGaussian
 from ..numerics.shapes import ArrayLike
-from ..numerics.validation import floor_rate, relative_width
+from ..numerics.validation import ROUNDED_RATE, floor_rate, relative_width
 from .safe_sides import MuAndRegret, MuOrRegret
 from .spent import Spent
 
@@ -186,7 +186,8 @@ class GDPAccountant(MuOrRegret):
         if state_dict["mechanism"] != self.mechanism():
             raise ValueError(
                 f"state_dict must be of mechanism {self.mechanism()!r}, got"
-                f" {state_dict['mechanism']!r}"
+                f" {state_dict['mechanism']!r}; to account for the same steps here, write"
+                " accountant.history = state_dict['history']"
             )
         self._history = _checked_history(state_dict["history"])
 
@@ -201,13 +202,14 @@ def _checked_entry(entry: Any, place: str) -> tuple[float, float, int]:
         ) from None
     for name, value, valid, test in (
         ("noise_multiplier", sigma, "a finite number >= 0", lambda a: 0.0 <= a < math.inf),
-        ("sample_rate", rate, "in [0, 1]", lambda a: 0.0 <= a <= 1.0),
+        ("sample_rate", rate, "in [0, 1]", lambda a: 0.0 <= a <= 1.0 + ROUNDED_RATE),
         ("num_steps", steps, "a whole number >= 1", lambda a: a >= 1 and a == math.floor(a)),
     ):
         number = np.asarray(value)
         if number.shape != () or number.dtype.kind not in "iuf" or not test(float(number)):
             raise ValueError(f"{name} of {place} must be {valid}, got {value!r}")
-    return float(sigma), float(rate), int(steps)
+    # (a sum of rates may exceed 1 by its rounding)
+    return float(sigma), min(float(rate), 1.0), int(steps)
 
 
 def _checked_history(history: Any) -> list[tuple[float, float, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -23,6 +24,7 @@ Groups: TypeAlias = tuple[tuple[Mechanism, Array], ...]
 
 # uses that stand for any number: many small steps are smooth, one large one is not
 _COLLAPSED = 256.0
+_FAR_FROM_PRIVATE, _OFTEN_SAMPLED = 0.05, 0.3  # σ and p that look swapped
 
 
 def _traced(*values: Any) -> bool:
@@ -186,6 +188,26 @@ def compose(mechanisms: Iterable) -> Composition:
     return Composition(tuple(parts), tuple(counts))
 
 
+def _warn_of_swapped(sigma: Any, p: Any, steps: Any) -> None:
+    """Warn where σ is as small as rates usually are, and p as large as noise usually is.
+
+    One step with σ ≤ 0.05 has losses of 200 nats and more: nobody trains with that. Exchanged with
+    a p of at least 0.3, the two would be a usual setting.
+    """
+    if not all(isinstance(each, np.ndarray | np.generic | float) for each in (sigma, p, steps)):
+        return
+    sigma, p, steps = np.broadcast_arrays(sigma, p, steps)
+    swapped = (sigma <= _FAR_FROM_PRIVATE) & (p >= _OFTEN_SAMPLED) & (steps > 1.0)
+    if np.any(swapped):
+        warnings.warn(
+            f"noise_multiplier {sigma[swapped][0]:g} and sampling_prob {p[swapped][0]:g} look"
+            " swapped: such a run has next to no privacy. dpsgd takes (noise_multiplier,"
+            " sampling_prob, num_steps); check their order",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 @explain_arguments
 def dpsgd(
     noise_multiplier: ArrayLike, sampling_prob: ArrayLike, num_steps: ArrayLike
@@ -203,6 +225,9 @@ def dpsgd(
     Raises:
         ValueError: an argument is out of range, or shapes do not broadcast (before tracing).
 
+    Warns:
+        UserWarning: σ and p look swapped (σ ≤ 0.05 and p ≥ 0.3 in more than one step).
+
     Example:
         >>> dpsgd(noise_multiplier=9.4, sampling_prob=16384 / 50_000, num_steps=2000).shape
         ()
@@ -212,6 +237,7 @@ def dpsgd(
     broadcast(
         noise_multiplier=step.noise_multiplier, sampling_prob=step.sampling_prob, num_steps=steps
     )
+    _warn_of_swapped(step.noise_multiplier, step.sampling_prob, steps)
     return Composition((step,), (steps,))
 
 

@@ -18,6 +18,7 @@ from ..vocabulary import did_you_mean
 from .batching import Batched
 from .shapes import Array
 
+ROUNDED_RATE = 1e-12  # by which a rate summed up in floats may exceed 1: 10^4 roundings
 _WITHOUT_NUMBERS: Any = (Tracer, Batched)
 _Choice = TypeVar("_Choice")
 
@@ -60,8 +61,13 @@ def checked(name: str, value: Any, valid: str, test: Callable[[Any], Any]) -> Ar
     array = _numbers(name, value, valid)
     good = np.isfinite(array) & test(np.where(np.isfinite(array), array, math.nan))
     if not np.all(good):
-        worst = array[~good].flat[0]
-        raise ValueError(f"{name} must be {valid}, got {worst:g}")
+        worst = float(array[~good].flat[0])
+        # (in full where six digits would be in the range)
+        short = f"{worst:g}"
+        shown = repr(worst) if np.all(test(np.asarray(float(short)))) else short
+        if valid == PROBABILITY[0] and 1.0 < worst <= 1.0 + ROUNDED_RATE:
+            shown += f", 1 but for the rounding of a sum: write min({name}, 1.0)"
+        raise ValueError(f"{name} must be {valid}, got {shown}")
     if array.size == 0:
         raise ValueError(f"{name} must hold at least one value, got an empty array")
     return array

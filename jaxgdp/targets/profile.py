@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from .. import gdp, options
 from ..adjacency import Adjacency
 from ..numerics.shapes import Array
-from ..numerics.validation import checked, nonnegative, open_unit
+from ..numerics.validation import checked, nonnegative
 from .base import DEEPEST, HIGHEST_FLOOR, Target, first
 
 
@@ -46,7 +46,12 @@ class EpsilonDelta(Target):
     meaning: ClassVar[str] = "ε at --delta, in nats"
 
     def _checked(self, name: str, value: Any) -> Any:
-        return nonnegative(name, value) if name == self.goal_field else open_unit(name, value)
+        if name == self.goal_field:
+            return nonnegative(name, value)
+        valid = (
+            "in (0, 1) (0 needs bounded losses, which Gaussian noise never has, 1 is met by any)"
+        )
+        return checked(name, value, valid, lambda a: (a > 0.0) & (a < 1.0))
 
     def parameters(self) -> dict[str, Any]:
         return {"delta": self.delta, "fpr_floor": self.place(self.gaussian_mu())}

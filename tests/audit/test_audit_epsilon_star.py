@@ -170,3 +170,13 @@ def test_components_are_chosen_by_the_criterion(monkeypatch):
     assert len(mixtures.fit(values, "bic").weights) == 2
     with pytest.raises(ValueError, match="'bic'"):
         mixtures.fit(values, "aic")
+
+
+@pytest.mark.parametrize("method", ["empirical", "parametric"])
+def test_epsilon_star_lies_inside_its_own_interval(method):
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        member, nonmember = rng.gamma(2.0, 1.0, (2, 200))
+        value = float(audit.epsilon_star(member, nonmember, method=method))
+        low, high = audit.epsilon_star_interval(member, nonmember, method=method, draws=20)
+        assert 0.0 <= low <= value <= high

@@ -138,3 +138,14 @@ def test_limits_by_names_of_the_version_before():
         assert limits.alpha is limits.fpr_limit
     with pytest.warns(DeprecationWarning, match="Limits.empirical_beta is deprecated"):
         assert limits.empirical_beta[0] == 0.2
+
+
+def test_verdicts_of_one_run_have_their_confidence_together():
+    """Of ten verdicts at 95 % together each has 99.5 %: p = 0.01 refutes alone, not among ten."""
+    coins = np.arange(10) % 2 == 0
+    scores = np.where(coins, 1.0, -1.0) * np.arange(1.0, 11.0)
+    alone = audit.one_run_verdict((1e-9, 0.0), scores, coins, 7)
+    assert alone.refuted and alone.details["level"] == pytest.approx(0.5**7, rel=1e-3)
+    among = audit.one_run_verdict((1e-9, 0.0), scores, coins, 7, num_verdicts=10)
+    assert not among.refuted and among.confidence == pytest.approx(0.995)
+    assert audit.verdict(1.0, scores, scores - 0.1, num_verdicts=10).confidence == among.confidence

@@ -66,7 +66,7 @@ def no_cache(monkeypatch):
                 "--solve-for",
                 "num_steps",
             ],
-            "no num_steps meets it",
+            "no num_steps meets it, not even 1",
         ),
     ],
 )

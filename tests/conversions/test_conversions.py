@@ -378,9 +378,9 @@ BAD = [
     (lambda: conversions.beta_from_zcdp(fpr=0.5, rho=-1.0), "rho must be"),
     (lambda: conversions.beta_from_zcdp(fpr=[0.1, 0.2], rho=[1.0, 2.0, 3.0]), "shapes"),
     (lambda: conversions.advantage_from_zcdp(rho=np.nan), "rho must be"),
-    (lambda: conversions.epsilon_from_zcdp(delta=0.0, rho=1.0), "delta must be"),
+    (lambda: conversions.epsilon_from_zcdp(delta=-0.1, rho=1.0), "delta must be"),
     (lambda: conversions.delta_from_zcdp(epsilon=-1.0, rho=1.0), "epsilon must be"),
-    (lambda: conversions.simple_epsilon_from_zcdp(delta=1.0, rho=1.0), "delta must be"),
+    (lambda: conversions.simple_epsilon_from_zcdp(delta=1.5, rho=1.0), "delta must be"),
     (lambda: conversions.simple_delta_from_zcdp(epsilon=np.inf, rho=1.0), "epsilon must be"),
     (
         lambda: conversions.beta_from_rdp(fpr=0.1, orders=[0.4], rho=[1.0]),
@@ -457,3 +457,15 @@ def test_extremes_stay_ordered():
 def test_curve_of_zcdp_is_convex():
     alphas = np.linspace(0.001, 0.999, 999)
     assert np.min(np.diff(conversions.beta_from_zcdp(fpr=alphas, rho=0.5), 2)) >= -1e-12
+
+
+def test_epsilon_at_delta_0_and_1_is_the_largest_loss_and_nothing():
+    """A bounded loss has ε(0) < ∞; ρ-zCDP and finite Rényi orders bound none; δ = 1 asks nothing."""
+    ends = [0.0, 1.0]
+    for convert in (conversions.epsilon_from_zcdp, conversions.simple_epsilon_from_zcdp):
+        assert convert(delta=ends, rho=0.5).tolist() == [np.inf, 0.0]
+        assert convert(delta=ends, rho=0.0).tolist() == [0.0, 0.0]
+    finite = conversions.epsilon_from_rdp(delta=ends, orders=[2.0], rho=[1.0])
+    assert finite.tolist() == [np.inf, 0.0]
+    pure = conversions.epsilon_from_rdp(delta=ends, orders=[2.0, np.inf], rho=[1.0, 3.0])
+    assert pure[0] == pytest.approx(3.0, rel=1e-9) and pure[0] >= 3.0 and pure[1] == 0.0

@@ -154,3 +154,20 @@ def test_gdpnum_s_accountant_has_its_own_name():
     assert accountant.get_beta().shape == (8,)
     mu, regret = accountant.get_mu_and_regret(grid_step=1e-3)
     assert math.isclose(mu, 1.0, rel_tol=1e-9) and regret < 1e-9
+
+
+def test_a_state_of_another_mechanism_is_refused_with_the_way_out():
+    state = {"history": [(1.0, 0.1, 3)], "mechanism": "prv"}
+    accountant = GDPAccountant()
+    with pytest.raises(ValueError, match=r"accountant\.history = state_dict\['history'\]"):
+        accountant.load_state_dict(state)
+    accountant.history = state["history"]
+    assert accountant.history == [(1.0, 0.1, 3)]
+
+
+def test_a_rate_that_exceeds_1_by_rounding_is_1():
+    accountant = GDPAccountant()
+    accountant.step(noise_multiplier=2.0, sample_rate=sum([1 / 9] * 9))
+    assert accountant.history == [(2.0, 1.0, 1)]
+    with pytest.raises(ValueError, match="sample_rate"):
+        accountant.step(noise_multiplier=2.0, sample_rate=1.0 + 1e-6)

@@ -26,6 +26,7 @@ from ...mechanisms import (
     TruncatedPoisson,
 )
 from ...mechanisms.base import Mechanism
+from ...numerics.validation import ROUNDED_RATE
 from ..spent import Spent, Use
 from .discrete import (
     approximate_pair,
@@ -78,7 +79,9 @@ class _Place(NamedTuple):
         return self.number(field, "a number >= 0", lambda a: a >= 0.0)
 
     def rate(self, field: str) -> float:
-        return self.number(field, "in [0, 1]", lambda a: 0.0 <= a <= 1.0)
+        """A rate; a sum of rates may exceed 1 by its rounding, and is 1 then."""
+        found = self.number(field, "in [0, 1]", lambda a: 0.0 <= a <= 1.0 + ROUNDED_RATE)
+        return min(found, 1.0)
 
     def whole(self, field: str, least: int = 0) -> int:
         return int(
