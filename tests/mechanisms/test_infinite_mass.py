@@ -4,7 +4,7 @@ vertex of the curve.
 
 import numpy as np
 import pytest
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 import jaxgdp
@@ -126,3 +126,39 @@ def test_mu_where_both_error_rates_have_to_be_at_most_the_floor():
         and exact <= bracket.upper * (1.0 + 1e-9)
     )
     assert bracket.upper - bracket.lower < 1.1e-3 * exact
+
+
+def _delta_of_one_step(sigma, p, epsilon):
+    """δ(ε) of one step of DP-SGD at any real ε, in closed form."""
+    rest = np.expm1(epsilon) / p + 1.0
+    place = sigma * np.log(np.where(rest > 0.0, rest, 1.0)) + 0.5 / sigma
+    one, other = ndtr(-place), ndtr(1.0 / sigma - place)
+    above = (1.0 - p) * one + p * other - np.exp(epsilon) * one
+    return np.where(rest > 0.0, above, -np.expm1(epsilon))
+
+
+def _delta_of_both(epsilon, own, lost, sigma, p):
+    """δ(ε) of three uses of (own, lost)-DP and three steps of DP-SGD: atoms one by one, and two
+    steps by quadrature."""
+    z, width = np.linspace(-9.0, 10.0, 401, retstep=True)
+    loss = np.log1p(p * np.expm1(z / sigma - 0.5 / sigma**2))
+    weight = width * np.exp(loss - 0.5 * z * z) / np.sqrt(2.0 * np.pi)
+    total = 1.0 - (1.0 - lost) ** 3
+    for up, ways in enumerate((1, 3, 3, 1)):
+        mass = ways * (1.0 - lost) ** 3 * np.exp(own * up) / (1.0 + np.exp(own)) ** 3
+        left = epsilon - own * (2 * up - 3) - loss[:, None] - loss
+        total += mass * weight @ _delta_of_one_step(sigma, p, left) @ weight
+    return total
+
+
+def test_mass_at_infinity_leaves_nothing_behind_in_the_attack():
+    """(what rounding leaves of its cell, under a steep tilt, was more than everything else)"""
+    run = jaxgdp.compose(
+        [(jaxgdp.ApproximateDP(0.1, 1e-8), 3), (jaxgdp.SubsampledGaussian(1.5, 0.02), 3)]
+    )
+    found = jaxgdp.measure(run, "epsilon", delta=1e-5, adjacency="remove")
+    low, high = found.epsilon
+    assert found.status["epsilon"] == 0
+    assert _delta_of_both(low, 0.1, 1e-8, 1.5, 0.02) >= 1e-5 * (1 - 1e-6)
+    assert _delta_of_both(high, 0.1, 1e-8, 1.5, 0.02) <= 1e-5 * (1 + 1e-6)
+    assert high - low <= 1e-3 * high

@@ -13,7 +13,7 @@ import numpy as np
 from ...numerics import namespace as xp
 from ...numerics.errors import AT_INFINITY, LOG1P, LOG_AT_INFINITY, NEAR_TERM, SUM_OF_LOGS, UNIT
 from ...numerics.normal import log_sub
-from ...numerics.shapes import Array, Float
+from ...numerics.shapes import Array, Bool, Float
 from ...pairs.cells import Cells, left_over
 
 _ROW = 8  # masses that are added one after the other
@@ -285,11 +285,17 @@ def attack_weights(
 
     cell = xp.arange(cells.log_x.shape[0])
     log_x = xp.where(cell == 0, _without(cells.log_x[0], cells.log_p_minus), cells.log_x)
-    log_y = xp.where(cell == ell.shape[0], _without(cells.log_y[-1], cells.log_q_plus), cells.log_y)
+    # (where TPR is summed itself, what is uncertain of the last cell is left out of it: under a
+    # steep tilt it would be more than everything else)
+    last = _without(cells.log_y[-1], cells.log_q_plus, tilt >= 1.0)
+    log_y = xp.where(cell == ell.shape[0], last, cells.log_y)
     of_p = tilted(log_x, tilt, cells.log_p_minus)
     return of_p, tilted(log_y, tilt - 1.0, cells.log_q_plus)
 
 
-def _without(log_whole: Float[Array, ""], log_part: Array | float) -> Float[Array, ""]:
-    """log of a mass less a part of it, raised by the rounding error (it is in the guard)."""
-    return xp.logaddexp(log_sub(log_whole, log_part), log_part + LOG_AT_INFINITY)
+def _without(
+    log_whole: Float[Array, ""], log_part: Array | float, below: Bool[Array, ""] | bool = False
+) -> Float[Array, ""]:
+    """log of a mass less a part of it, raised by the rounding error, or lowered by it."""
+    rest, error = log_sub(log_whole, log_part), log_part + LOG_AT_INFINITY
+    return xp.where(below, log_sub(rest, error), xp.logaddexp(rest, error))
