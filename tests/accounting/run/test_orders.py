@@ -1,5 +1,5 @@
-"""Each order of a pair for itself: runs of large steps, of which one order has losses of hundreds of
-nats and the other one hardly any."""
+"""Each order of a pair for itself: runs of large steps, of which one order has losses of hundreds
+of nats and the other one hardly any."""
 
 from __future__ import annotations
 
