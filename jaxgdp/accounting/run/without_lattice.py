@@ -34,9 +34,9 @@ class _Sides:
         for stacked, counts in groups:
             for k, uses in enumerate(counts[row]):
                 mechanism = take(stacked, (row, k))
-                gaussian = float(mechanism.gaussian_precision())
-                if gaussian > 0.0:
-                    precision += gaussian * float(uses)
+                # (``gaussian_precision`` alone only says that cumulants are a Gaussian's)
+                if float(mechanism.gaussian_part_precision()) > 0.0:
+                    precision += float(mechanism.gaussian_precision()) * float(uses)
                     continue
                 ell = limit_plan.loss_points(mechanism, depth + np.log(uses), points)
                 member = mechanism.lower_bound_member()

@@ -2,8 +2,10 @@
 
 import time
 
+import jax
 import numpy as np
 import pytest
+from mechanisms_of_every_class import SETTINGS, composition
 from mpmath import binomial, mp, mpf
 
 import jaxgdp
@@ -115,3 +117,14 @@ def test_hardly_subsampled_runs_are_nearly_those_without_subsampling():
     found = jaxgdp.measure(jaxgdp.dpsgd(2.0, 1.0 - 1e-13, 10**6), "mu").mu
     assert 500.0 * (1 - 2e-3) <= found.lower <= 500.0
     assert found.upper >= 500.0 * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_only_what_is_exactly_gaussian_is_taken_for_that(name):
+    # (discrete noise has the cumulants of a Gaussian, and is none; the lower side of a shuffled
+    # epoch is of another law)
+    row = jax.tree.map(lambda leaf: np.asarray(leaf)[:1], composition(name).stacked())
+    with np.errstate(all="ignore"):
+        sides = without_lattice._Sides(row, 0, 40.0, 64)
+    exactly = name in ("Gaussian", "Deterministic")
+    assert (sides.above.precision > 0.0) == (sides.below.precision > 0.0) == exactly
