@@ -115,7 +115,7 @@ def slope(name, mechanism, at, count, in_uses=False):
         return jax.tree.map(float, found), float(by)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ATOMS)
 def test_mechanisms_with_atoms(kind):
     """Right to a percent of central differences of brackets ten times finer; the lattice keeps step
