@@ -32,7 +32,8 @@ class Plan(NamedTuple):
         unit: length of which every composed atom is a whole multiple, 0 where there is none.
         anchor: a threshold at which there shall be a vertex, 0 for none but that at ℓ = 0.
         jump: single-step loss beyond which a step counts as a jump, where one jump is the likeliest
-            way to the piece; ∞ elsewhere.
+            way to the piece; ∞ elsewhere, −∞ where several jumps lead there and all of them are
+            composed together with the small steps.
     """
 
     tilt: Float[Array, "*pieces"]

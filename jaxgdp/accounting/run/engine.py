@@ -137,7 +137,14 @@ class FinishedPass(NamedTuple):
         if quantity is None:
             return found
         threshold = float(np.max(located[quantity][row])) if quantity in located else np.nan
-        return found._replace(threshold=threshold, spread=float(np.min(self.one.plans.spread[row])))
+        spread = float(np.min(self.one.plans.spread[row]))
+        several = _several(self.one.plans.jump[row])
+        return found._replace(threshold=threshold, spread=spread, several=several)
+
+
+def _several(jump: Array) -> bool:
+    """Whether several jumps lead to a threshold."""
+    return bool(np.any(jump == -np.inf))
 
 
 def _both_sides(values: Float[Array, " sides"]) -> tuple[float, float]:
@@ -365,12 +372,15 @@ class Engine:
                 self.plans[_place_of(mine)] = self.plans[_place_of(task)].of_side(order)
                 self._add(mine)
             result = done.result(row, own, None)
-            spread = done.one.plans.spread[row, order if task.side is None else 0, 0]
+            at = order if task.side is None else 0
+            spread = done.one.plans.spread[row, at, 0]
             place = (
                 self._threshold_of(q, done, row, order) if self.thresholds[q] is None else np.nan
             )
             lattice = done.one.lattices[order]
             result = result._replace(lattice=lattice, threshold=place, spread=float(spread))
+            several = _several(done.one.plans.jump[row, at])
+            result = result._replace(several=several)
             self._decide(done, row, mine, result, excess)
         if task.side is None:
             self.open_tasks[i] -= 1
@@ -494,7 +504,10 @@ class Engine:
         if not self._by_order(quantity):
             return float(np.max(found))
         least = self._bar(quantity, i, side)
-        return float(found if np.ndim(found) == 0 else found[side]) if np.isnan(least) else least
+        # (a pass may have found less than is known)
+        known_upper = self.found.by_order[name].upper[i, side]
+        own = float(np.minimum(found if np.ndim(found) == 0 else found[side], known_upper))
+        return own if np.isnan(least) else least
 
 
 def _place_of(task: Task) -> tuple:

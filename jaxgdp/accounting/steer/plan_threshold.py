@@ -73,12 +73,14 @@ class _ByJump(NamedTuple):
 
     Attributes:
         likeliest: whether it is.
+        left: whether several jumps lead there, and are left with the small steps.
         loss: with steps cut where they are of no use; nodes of shape (sides, components, nodes).
         tilt: for what takes a jump.
         neg_log_mass: −log of its mass about the threshold under that tilt.
     """
 
     likeliest: Array
+    left: Array
     loss: LossQuadrature
     tilt: Array
     neg_log_mass: Array
@@ -97,16 +99,17 @@ def _by_jump(
     which that has its mean at the threshold.
     """
     _, tilt, place = saddle
-    least, positive = share * place, xp.maximum(place, 1e-9)
+    least, positive = xp.abs(share) * place, xp.maximum(place, 1e-9)
     stops = xp.where(
         place > 0.0, place + _BEYOND * bulk + 3.0 / tail_slope(uncut, least, positive), xp.inf
     )
     apart = uncut.cut(stops)
-    by_jump, fainter = at_jump(apart, least, positive, tilt)
-    jumps = (variance > _WIDEST * bulk**2) & (by_jump > 1.0) & (place > 0.0) & (share > 0.0)
+    by_jump, fainter, several = at_jump(apart, least, positive, tilt)
+    jumps = (variance > _WIDEST * bulk**2) & (by_jump > 1.0) & (place > 0.0) & (share != 0.0)
     # (a single step with atoms is no composition: nothing is beside it)
     jumps = jumps & ((xp.sum(loss.uses) > 1.0) | (xp.max(loss.atomic) == 0.0))
-    return _ByJump(jumps, apart, by_jump, fainter)
+    several = jumps & (share < 0.0) & (several | (share <= -1.0))
+    return _ByJump(jumps & ~several, several, apart, by_jump, fainter)
 
 
 def plan_threshold(
@@ -128,7 +131,8 @@ def plan_threshold(
         threshold: privacy loss |ℓ| ≥ 0; a vertex is put there.
         rtol: relative accuracy.
         share: of the threshold, beyond which a step is a jump; where one jump is the likeliest way
-            there, what takes one is composed apart. 0 for never.
+            there, what takes one is composed apart. 0 for never; negative for only where no
+            more than about one jump is expected under the tilt of the saddle point, −1 for nowhere.
         reverse: which sides are planned: False for the pair as it is, True for the swapped one. A
             side beside another one need be no deeper than that one.
 
@@ -140,8 +144,7 @@ def plan_threshold(
     uncut = _quadrature_about(groups, count, threshold, rtol, reverse)
     tilt0 = at_zero(uncut)
     spread = xp.sqrt(composed(uncut, tilt0)[2])
-    # a step that alone carries the sum past the threshold may as well stop there (see
-    # ``_shared``)
+    # (a step that alone carries the sum past the threshold may as well stop there)
     loss = uncut.cut(
         threshold + _BEYOND * spread + xp.maximum(-composed(uncut, 0.0 * tilt0)[1], 0.0)
     )
@@ -166,6 +169,6 @@ def plan_threshold(
     cut_low = xp.maximum(place - window.spread, 0.0)
     cut_high = xp.maximum(place, 0.0) + window.spread
     anchor = xp.where(threshold < cut_high, threshold, 0.0)
-    jump_from = xp.where(jumps, share * place, xp.inf)
+    jump_from = xp.where(jumps, xp.abs(share) * place, xp.where(jump.left, -xp.inf, xp.inf))
     cut = Cut(cut_low, cut_high, 0.0 * tilt, anchor, jump_from)
     return plan_of(common_unit(groups), loss, tilt, window, cut)

@@ -25,7 +25,9 @@ _TRIES, _FEW_TRIES = 6, 2  # lattices for one task, at most
 _VACUOUS = 0.3  # relative width of a bracket that says next to nothing
 _STEPS = 12  # towards more detail, before there is said to be no finer lattice
 # part of a threshold beyond which a step counts as a jump: in the first pass, in the second one, …
-JUMP_SHARES = (0.15, 0.06, 0.3, 0.0)
+# (negative: only where about one is expected, as several are as a rule resolved by the saddle
+# point; −1: nowhere)
+JUMP_SHARES = (-0.15, -1.0, 0.06, 0.3)
 _MOST_MOVES = 2  # of a window that was off
 # … about one threshold, which comes nearer by a spread with each of them, where a pass is cheap
 _MOST_CHEAP_MOVES = 7
@@ -126,6 +128,7 @@ class PassResult(NamedTuple):
         planned_reach: thresholds out to which each half was planned.
         threshold: where the quantity was found to be read off; NaN if that is not known.
         spread: half the stretch of thresholds that the window resolves.
+        several: whether several jumps lead there, which were not composed apart.
     """
 
     lattice: LatticeChoice
@@ -134,6 +137,7 @@ class PassResult(NamedTuple):
     planned_reach: tuple[float, ...]
     threshold: float = np.nan
     spread: float = np.inf
+    several: bool = False
 
 
 @dataclass(frozen=True)
@@ -255,8 +259,10 @@ def refine(task: Task, found: PassResult, rules: Rules, choice: Choice) -> Decis
         return Decision(after, DONE, "accurate enough")
     if (moved := _moved(after, found)) is not None:
         return Decision(moved, PLAN, "the window was off")
-    can_weaken = _can_weaken_tilt(after, lattice)
-    unresolved = lattice.kind == "jump" and excess * rules.rtol > _VACUOUS
+    # (what a sparse lattice does not resolve a dense one may)
+    by_jumps = lattice.kind == "jump" or (found.several and lattice.kind != "sparse")
+    can_weaken = _can_weaken_tilt(after, by_jumps)
+    unresolved = by_jumps and excess * rules.rtol > _VACUOUS
     if (stuck or unresolved) and can_weaken and rules.tight:
         why = "a finer lattice did not help, or will not: a gentler tilt"
         return Decision(_with_gentler_tilt(after), PLAN, why)
@@ -277,13 +283,13 @@ def _most_tries(rules: Rules) -> int:
     return _TRIES if rules.tight else _FEW_TRIES
 
 
-def _can_weaken_tilt(task: Task, lattice: LatticeChoice) -> bool:
+def _can_weaken_tilt(task: Task, by_jumps: bool) -> bool:
     """Whether a gentler tilt is left: one of a whole curve; about one threshold as many as there
     are other jumps, where there are any.
     """
     if isinstance(task, CurveTask):
         return task.gentler_tilts < 1
-    return task.gentler_tilts < (len(JUMP_SHARES) - 1 if lattice.kind == "jump" else 0)
+    return task.gentler_tilts < (len(JUMP_SHARES) - 1 if by_jumps else 0)
 
 
 def _with_gentler_tilt(task: Task) -> Task:
