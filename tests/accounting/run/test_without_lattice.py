@@ -92,6 +92,7 @@ def test_lattices_and_moments_agree():
         assert high - low <= 0.02 * high
 
 
+@pytest.mark.filterwarnings("ignore:.*look swapped:UserWarning")
 @pytest.mark.parametrize(
     "setting, quantity, argument, bounds",
     [
