@@ -104,7 +104,7 @@ def examples():
         "log_p": [-2.0, -1.5, float("-inf")],
         "log_q": [-2.5, -1.7, -1.9],
     }
-    values |= {"num_epochs": 3, "num_batches": 4, "reshuffle": False}
+    values |= {"num_epochs": 3, "num_batches": 4, "reshuffle": False, "complete": False}
     values |= {"num_steps": 7, "num_selected": 2, "batch_size": 3, "dataset_size": 11}
     values |= {"epsilons": [0.0, 1.0], "deltas": [0.2, 0.05]}
     for name, cls in spec.known_mechanisms().items():

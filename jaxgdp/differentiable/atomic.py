@@ -21,6 +21,7 @@ from ..measure import measure
 from ..mechanisms import Composition
 from ..mechanisms.base import Mechanism
 from ..numerics.shapes import Array
+from ..quantities import registry
 from ..quantities.base import Quantity
 from ..quantities.quantities import reading
 from .differences import LEAST_RTOL, Sides, UnprovenDerivative, slope, slope_of_uses
@@ -173,8 +174,9 @@ class _Row:
         values[leaf] = np.asarray(points)
         asked = reading(name)
         given = {} if asked.argument is None else {asked.argument: values[-1]}
-        if name == "bayes_risk" and self.setting.name == "advantage":
-            given = {"prior": 0.5}
+        other = _own(self.setting.name).complement
+        if other is not None and name == other.name and other.given:
+            given = dict(other.given)
         composition = self._composition(values)
         found = measure(
             composition, name, adjacency=self.setting.adjacency, rtol=rtol, nested=False,
@@ -237,31 +239,29 @@ class _Row:
 _Brackets = Callable[[str], Bracket]
 
 
+def _own(name: str) -> Quantity:
+    """The quantity itself, or that whose log has this name."""
+    return registry.named(name.removeprefix("log_"))
+
+
 def _precisely(name: str, measured: _Brackets) -> Callable[[_Brackets], Bracket]:
     """How a number, or what differs from it by a constant, is read off most precisely.
 
     Above one half, TPR is one less β and the advantage one less twice the Bayes risk at equal
     priors: there these have the digits that count.
     """
-    of, other = {
-        "advantage": ("advantage", "bayes_risk"),
-        "tpr": ("tpr", "beta"),
-        "beta": ("beta", "tpr"),
-        "log_tpr": ("tpr", "beta"),
-        "log_beta": ("beta", "tpr"),
-    }.get(name, (name, name))
-    log = name.startswith("log_")
-    if of == other or not np.all(np.asarray(measured(of).upper) > 0.5):
+    record = _own(name)
+    of, other, log = record.name, record.complement, record.name != name
+    if other is None or not np.all(np.asarray(measured(of).upper) > 0.5):
         return lambda ask: _log(ask(of)) if log else ask(of)
-    factor = 2.0 if name == "advantage" else 1.0
 
     def rest(ask: _Brackets) -> Bracket:
-        found = ask(other)
+        found = ask(other.name)
         sides = (np.asarray(found.upper), np.asarray(found.lower))
         if log:
             with np.errstate(divide="ignore"):
                 return Bracket(*(np.log1p(-side) for side in sides))
-        return Bracket(*(-factor * side for side in sides))
+        return Bracket(*(-other.factor * side for side in sides))
 
     return rest
 

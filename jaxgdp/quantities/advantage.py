@@ -8,7 +8,7 @@ from ..bracket import Bracket
 from ..numerics import namespace as xp
 from ..numerics.shapes import Array
 from . import overflow
-from .base import Quantity
+from .base import Complement, Quantity
 from .reading import known, unsampled
 from .reading.profile import delta_achieved, probability
 from .tangency import HalfCurves, Tangency, single_point
@@ -48,6 +48,7 @@ QUANTITY = Quantity(
     description="The largest difference of TPR and FPR of any attack.",
     threshold=lambda argument: 0.0,
     unit="probability",
+    complement=Complement("bayes_risk", 2.0, (("prior", 0.5),)),
     extent=(0.0, 1.0),
     tangency=tangency,
     overflow=overflow.Overflow(shift=overflow.probability_raised),

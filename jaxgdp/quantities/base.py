@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,20 @@ def log_rate(value: ArrayLike) -> Array:
 def nothing(argument: Array | None = None) -> float:
     """0: the value of nearly every quantity where nothing has been released."""
     return 0.0
+
+
+class Complement(NamedTuple):
+    """What a quantity is 1 less so many times of.
+
+    Attributes:
+        name: of the other quantity.
+        factor: how many times.
+        given: what the other one is asked at, where that is not the quantity's own argument.
+    """
+
+    name: str
+    factor: float = 1.0
+    given: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,8 @@ class Quantity:
             of a mechanism must not be combined.
         unit: "nats", "probability" or "".
         extent: (least, largest) value it can have, whatever the mechanism.
+        complement: :class:`Complement`: another quantity that falls where it grows, with the digits
+            that count where this one is next to 1; None where there is none.
         rounding: absolute distance that the rounding of the readings may make the two sides cross
             by.
         reported: arguments at which a report gives it; () where it does not, None for the default
@@ -116,6 +132,7 @@ class Quantity:
     of_one_curve: bool = False
     unit: str = ""
     extent: tuple[float, float] = (0.0, np.inf)
+    complement: Complement | None = None
     rounding: float = LEAST
     reported: tuple[float, ...] | None = None
     idle: Callable[[Any], Any] = nothing

@@ -56,6 +56,7 @@ def epsilon(curve: Curve, log_d: Array, *, symmetric: bool) -> Bracket:
     """ε(δ): the smallest ε ≥ 0 with δ(ε) ≤ δ, in nats.
 
     Method: docs/method/attack.md#lower
+    Method: docs/method/reading.md#largest
     """
     upper = xp.minimum(_certified(curve.upper_plus, log_d), curve.largest_plus)
     lower = _achieved(path(curve.lower_plus), log_d)

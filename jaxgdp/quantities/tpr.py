@@ -8,7 +8,7 @@ from ..bracket import Bracket
 from ..numerics.shapes import Array
 from ..numerics.validation import open_unit
 from . import overflow
-from .base import Quantity, identity, log_rate
+from .base import Complement, Quantity, identity, log_rate
 from .reading import known
 from .reading.profile import probability
 from .reading.rates import error_rates, threshold_of_fpr
@@ -42,6 +42,7 @@ QUANTITY = Quantity(
     rate=identity,
     locate=threshold_of_fpr,
     unit="probability",
+    complement=Complement("beta"),
     extent=(0.0, 1.0),
     tangency=tangency,
     overflow=overflow.Overflow(shift=overflow.probability_raised),

@@ -460,7 +460,7 @@ def test_curve_of_zcdp_is_convex():
 
 
 def test_epsilon_at_delta_0_and_1_is_the_largest_loss_and_nothing():
-    """A bounded loss has ε(0) < ∞; ρ-zCDP and finite Rényi orders bound none; δ = 1 asks nothing."""
+    """A bounded loss has ε(0) < ∞; ρ-zCDP and Rényi orders bound none; δ = 1 asks nothing."""
     ends = [0.0, 1.0]
     for convert in (conversions.epsilon_from_zcdp, conversions.simple_epsilon_from_zcdp):
         assert convert(delta=ends, rho=0.5).tolist() == [np.inf, 0.0]

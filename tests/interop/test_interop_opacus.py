@@ -165,7 +165,7 @@ def test_a_state_of_another_mechanism_is_refused_with_the_way_out():
     assert accountant.history == [(1.0, 0.1, 3)]
 
 
-def test_a_rate_that_exceeds_1_by_rounding_is_1():
+def test_rate_that_exceeds_1_by_rounding_is_1():
     accountant = GDPAccountant()
     accountant.step(noise_multiplier=2.0, sample_rate=sum([1 / 9] * 9))
     assert accountant.history == [(2.0, 1.0, 1)]

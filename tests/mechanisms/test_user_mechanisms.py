@@ -279,7 +279,7 @@ def test_single_use_of_wavy_densities():
 
 @pytest.mark.parametrize("missing", [5e-14, 1e-9])
 @pytest.mark.parametrize("uses", [1, 1000])
-def test_what_densities_lack_goes_to_infinity(missing, uses):
+def test_mass_that_densities_lack_goes_to_infinity(missing, uses):
     """However little it is: nothing else is left of δ beyond the largest finite loss."""
     x = np.array([-2.0, 0.0, 1.0, 3.0])
     log_p, log_q = -np.abs(x), -np.abs(x - 1.0)

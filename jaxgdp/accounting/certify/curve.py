@@ -90,6 +90,7 @@ def gaussian_parts(groups: Groups) -> GaussianParts:
     """Both of one setting, of which the uses are as they were stated.
 
     Method: docs/method/reading.md#closed
+    Method: docs/method/reading.md#largest
     """
     sums = [
         (

@@ -27,6 +27,8 @@ class RunningBrackets:
     Args:
         number: settings.
         question: what is computed.
+
+    Method: docs/method/adjacency.md#symmetrisation
     """
 
     def __init__(self, number: int, question: Question):

@@ -41,6 +41,7 @@ def log_delta(curve: Curve, epsilon: Array, *, symmetric: bool) -> Bracket:
 
     Method: docs/method/adjacency.md#symmetrisation
     Method: docs/method/reading.md#lines
+    Method: docs/method/reading.md#largest
     """
     upper = _log_delta_from_above(curve.upper_plus, curve.largest_plus, epsilon)
     lower = delta_achieved(path(curve.lower_plus), epsilon)

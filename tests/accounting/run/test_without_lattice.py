@@ -121,7 +121,7 @@ def test_hardly_subsampled_runs_are_nearly_those_without_subsampling():
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
-def test_only_what_is_exactly_gaussian_is_taken_for_that(name):
+def test_gaussian_parts_are_what_is_exactly_gaussian(name):
     # (discrete noise has the cumulants of a Gaussian, and is none; the lower side of a shuffled
     # epoch is of another law)
     row = jax.tree.map(lambda leaf: np.asarray(leaf)[:1], composition(name).stacked())
