@@ -79,7 +79,7 @@ def _scan(solver: Solver, rows: Array, at: Array, factor: Array) -> Array:
     values = (at[rows][:, None] * factor[rows][:, None] ** -powers).reshape(-1)
     owners = np.repeat(rows, _TOGETHER)
     solver.evaluated.expect(2 * len(owners))
-    own, status = solver.ask(owners, values)
+    own, status = solver.ask(owners, np.asarray(values))
     solver.evaluations[rows] += _TOGETHER
     solver.iterations[rows] += 1
     met = solver.target.take(owners).meets(own).reshape(-1, _TOGETHER)
@@ -92,7 +92,9 @@ def _scan(solver: Solver, rows: Array, at: Array, factor: Array) -> Array:
         (solver.refused, stop, stop < _TOGETHER),
     ):
         k = (place + which)[has]
-        side.keep(rows[has], values[k], u[k], gaps[k], (own.lower[k], own.upper[k]), status[k])
+        side.keep(
+            np.asarray(rows)[has], values[k], u[k], gaps[k], (own.lower[k], own.upper[k]), status[k]
+        )
     at[rows] = at[rows] * factor[rows] ** -float(_TOGETHER)
     return np.max(own.upper.reshape(-1, _TOGETHER), axis=1)
 

@@ -95,7 +95,7 @@ class _Side:
         )
         self.own.lower[rows], self.own.upper[rows] = own
 
-    def known(self, rows: np.ndarray | slice = slice(None)):
+    def known(self, rows: np.ndarray | slice | int = slice(None)):
         return ~np.isnan(self.value[rows])
 
 

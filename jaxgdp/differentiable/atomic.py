@@ -173,7 +173,7 @@ class _Row:
         values = [*self.values]
         values[leaf] = np.asarray(points)
         asked = reading(name)
-        given = {} if asked.argument is None else {asked.argument: values[-1]}
+        given: dict[str, Any] = {} if asked.argument is None else {asked.argument: values[-1]}
         other = _own(self.setting.name).complement
         if other is not None and name == other.name and other.given:
             given = dict(other.given)

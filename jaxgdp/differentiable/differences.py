@@ -210,7 +210,8 @@ def slope(ask: Ask, at: float, sides: Sides, finest: float = LEAST_RTOL) -> floa
         search.look(best)
         if not search.advance(best, 1.0 if best is bends else 2.0):
             break
-    between = f"mean slopes beside it are between {bends.lower:.6g} and {bends.upper:.6g}"
+    last = bends  # type: ignore[possibly-unbound]
+    between = f"mean slopes beside it are between {last.lower:.6g} and {last.upper:.6g}"
     if search.jumps >= 2:
         raise UnprovenDerivative(f"the number has a corner there: {between}, however near")
     raise UnprovenDerivative(f"brackets do not prove it to 1 %: {between}")

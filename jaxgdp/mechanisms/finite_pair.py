@@ -64,10 +64,10 @@ class FinitePair(Mechanism):
         Losses are differences of logs, known to a few epsilons of 1 and of themselves, unless
         ``place`` is given.
         """
-        place = usual_place(loss) if place is None else place
-        loss_rest = np.zeros_like(loss) if loss_rest is None else loss_rest
+        places = usual_place(loss) if place is None else place
+        rests = np.zeros_like(loss) if loss_rest is None else loss_rest
         order = np.argsort(loss, axis=-1, kind="stable")
-        columns = (loss, log_p, log_q, place, loss_rest)
+        columns = (loss, log_p, log_q, places, rests)
         columns = [np.take_along_axis(a, order, axis=-1) for a in np.broadcast_arrays(*columns)]
         number = columns[0].shape[-1]
         wide = [(0, 0)] * (columns[0].ndim - 1) + [(0, padded(number) - number)]

@@ -214,7 +214,7 @@ def _pair(
     with np.errstate(invalid="ignore"):
         place = np.where(both, 8.0 * unit * (np.abs(short) + deep) + 4.0 * unit * sums, 0.0)
     place = np.asarray(place, float) * (1.0 + unit)
-    return FinitePair.build(short, log_p, log_q, minus, plus, place, rest)
+    return FinitePair.build(short, np.asarray(log_p), np.asarray(log_q), minus, plus, place, rest)
 
 
 def _check_shapes(name: str, other: str, p: Array, q: Array, nothing: float = -np.inf) -> None:

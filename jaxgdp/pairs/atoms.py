@@ -101,8 +101,8 @@ def atom_cells(
         xp.asarray(log_p_minus, dtype=log_x.dtype),
         xp.asarray(log_q_plus, dtype=log_x.dtype),
     )
-    roundoff = CELL + roundoff + atoms + exp_error(depth)
-    return Cells(log_x, log_y, up, lost, lost_error, roundoff, jitter, minus, plus)
+    rounded = xp.asarray(CELL + roundoff + atoms + exp_error(depth))
+    return Cells(log_x, log_y, up, lost, lost_error, rounded, jitter, minus, plus)
 
 
 def atom_nodes(loss: Array, log_p: Array, nodes: int = _NODES):

@@ -72,16 +72,16 @@ def stretch_cells(
     depth = xp.where(some, xp.abs(xp.where(some, log_mass, 0.0)) + xp.abs(loss), 0.0)
     roundoff = roundoff + exp_error(2.0 * depth)
     # (the sum of several masses is as well known as their mean)
-    share = lambda a, whole: xp.exp(xp.where(beyond & some, a - whole, -xp.inf))
+    part_of = lambda a, whole: xp.exp(xp.where(beyond & some, a - whole, -xp.inf))
     means = [
-        xp.sum(share(*one) * roundoff)
+        xp.sum(part_of(*one) * roundoff)
         for one in (
             (log_mass, xp.maximum(all_x, -1e300)),
             (log_mass + loss, xp.maximum(all_y, -1e300)),
         )
     ]
     worst = xp.maximum(*means)
-    roundoff = xp.where(beyond, worst, roundoff)
+    of_masses: Array = xp.where(beyond, worst, roundoff)
     lost, lost_error = left_over(
         all_x, all_y, ell[xp.minimum(first, n - 1)], LEFT_OVER / UNIT + worst
     )
@@ -92,4 +92,4 @@ def stretch_cells(
     log_x = xp.at_set(log_x, 0, xp.logaddexp(log_x[0], minus))
     log_y = xp.at_set(log_y, -1, xp.logaddexp(log_y[-1], plus))
     minus, plus = xp.asarray(minus, dtype=log_x.dtype), xp.asarray(plus, dtype=log_x.dtype)
-    return Cells(log_x, log_y, up, lost, lost_error, roundoff, rounded, minus, plus)
+    return Cells(log_x, log_y, up, lost, lost_error, of_masses, rounded, minus, plus)

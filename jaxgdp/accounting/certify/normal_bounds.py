@@ -83,7 +83,7 @@ def _logs(at: _Place, lower: Array, upper: Array, log_scale: Array) -> LogBounds
     return LogBounds(low + log_scale - at.slack, high + log_scale + at.slack)
 
 
-def _between(at: _Place, low: Array, high: Array) -> Array:
+def _between(at: _Place, low: Array | float, high: Array) -> Array:
     """A lower bound on the mass within so many deviations from the threshold."""
     mass = ndtr(at.z + high) - ndtr(at.z + low) - 2.0 * at.off
     return np.maximum(mass * (1.0 - _ROUNDING) - 1e-15, 0.0)

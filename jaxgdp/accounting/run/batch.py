@@ -113,7 +113,7 @@ class Batch(NamedTuple):
         """
         return self.executor or executors.of_compiled(work, self.is_compiled(program))
 
-    def compile_beside(self, work: float, program: Program, compile_it: Callable[[], None]) -> None:
+    def compile_beside(self, work: float, program: Program, compile_it: Callable[[], Any]) -> None:
         """Begin to compile a program beside NumPy, which has so much work that it would have done,
         if that and what is expected takes about as long as compiling.
 

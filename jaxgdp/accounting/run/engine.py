@@ -503,7 +503,7 @@ class Engine:
         found = located[name][row]
         if not self._by_order(quantity):
             return float(np.max(found))
-        least = self._bar(quantity, i, side)
+        least = self._bar(quantity, i, side)  # type: ignore[arg-type]
         # (a pass may have found less than is known)
         known_upper = self.found.by_order[name].upper[i, side]
         own = float(np.minimum(found if np.ndim(found) == 0 else found[side], known_upper))

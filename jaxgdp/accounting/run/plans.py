@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -63,7 +64,8 @@ class PlannedTask(NamedTuple):
 def plan_tasks(batch: Batch, tasks: list[Task]) -> PlannedTasks:
     """Plans of tasks of one kind, one quantity, one number of pieces and the same sides."""
     whole, pieces, rtol = isinstance(tasks[0], CurveTask), tasks[0].pieces, batch.question.rtol
-    side, plan = tasks[0].side, _plan_curves if whole else _plan_points
+    plan: Callable[..., tuple] = _plan_curves if whole else _plan_points
+    side = tasks[0].side
     program = plan_program(whole, pieces, side is None)
     executor = batch.choose(len(tasks) * max(1.0, pieces / _PIECES_PLANNED), program)
     batch.wait_for(executor, program)

@@ -101,6 +101,5 @@ class RunningBrackets:
     ) -> Float[Array, "quantities tasks"]:
         """Width over the width promised, of every quantity."""
         none = np.zeros((0, len(settings)))
-        return np.stack(
-            [q.excess(take(self.results[q.name], settings), rtol) for q, _ in self.asked] or none
-        )
+        excess = [q.excess(take(self.results[q.name], settings), rtol) for q, _ in self.asked]
+        return np.stack(excess) if excess else none

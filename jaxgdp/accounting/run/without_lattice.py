@@ -10,7 +10,7 @@ import numpy as np
 from ...bracket import Bracket
 from ...mechanisms.composition import Groups
 from ...numerics.precision import with_float64
-from ...numerics.shapes import Array, Bool, Int
+from ...numerics.shapes import Bool, Int
 from ..certify import closed_forms, finite_laws, normal_curve
 from ..certify.curve import Curve, gaussian_parts
 from ..certify.discrete_pairs import coarsened_pair, dominating_pair
@@ -100,10 +100,10 @@ class Long(NamedTuple):
 
 
 @with_float64
-def served(groups: Groups, some: Bool[Array, " settings"]) -> Long:
+def served(groups: Groups, some: Bool[np.ndarray, " settings"]) -> Long:
     """Of ``some`` settings of a batch, those that are answered here."""
     uses = np.asarray(sum(np.sum(count, axis=-1) for _, count in groups))
-    some = some & (uses >= limit_plan.FEWEST_USES)
+    some = np.asarray(some & (uses >= limit_plan.FEWEST_USES))
     hopeless = some & (uses >= limit_plan.MOST_USES)
     if np.any(some):
         for row in np.flatnonzero(some & ~hopeless & limit_plan.may_be_far(groups)):

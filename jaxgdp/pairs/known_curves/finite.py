@@ -132,7 +132,7 @@ class FiniteCurve(KnownCurve):
             apart = _log_sum(moved + 1e-3)
             upper = np.logaddexp(np.logaddexp(above, apart), self.log_unlisted)
             lower = below + np.log(-np.expm1(min(apart - below, 0.0))) if apart > -np.inf else below
-        return Bracket(opened(lower).lower, opened(upper).upper)
+        return Bracket(opened(np.asarray(lower)).lower, opened(np.asarray(upper)).upper)
 
     def _log_rest(self, epsilon: float) -> Bracket:
         terms = self.log_q + np.minimum(epsilon - self.loss, 0.0)

@@ -6,6 +6,8 @@ query that is the log of a rate is rounded: each side is read at the end of what
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...bracket import Bracket
@@ -77,8 +79,9 @@ def _span(
     """Where ε is looked for, and how."""
     if known.curve.batched:
         return np.zeros(np.shape(query)), np.full(np.shape(query), _LARGEST), {}
+    curve: Any = known.curve  # (what is no batch knows where to look)
     spans = [
-        [known.curve.epsilon_span(order, float(log_d)) for log_d in query]
+        [curve.epsilon_span(order, float(log_d)) for log_d in query]
         for order in known.orders(symmetric)
     ]
     low, high = np.max(np.array(spans), axis=0).T

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -103,8 +104,8 @@ def _batches(found: Sequence[Found], swapped: bool) -> list[tuple[Array, Oriente
             alike.setdefault(key, []).append(row)
     batches = []
     for rows in alike.values():
-        curves = [found[row].known for row in rows]
-        one = stacked(curves) if curves[0].batched else curves[0]  # type: ignore[union-attr]
+        curves: list[Any] = [found[row].known for row in rows]
+        one = stacked(curves) if curves[0].batched else curves[0]
         batches.append((np.array(rows), OrientedCurve(one, swapped)))
     return batches
 
