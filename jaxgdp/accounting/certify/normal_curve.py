@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...numerics.errors import UNIT
 from ...numerics.normal import log1mexp, log_error, log_sub
 from ...numerics.shapes import Array, Float
 from . import normal_bounds
@@ -15,6 +16,7 @@ from .tilted_moments import Parts, TiltedSum, tilted_sum
 from .vertices import Vertices
 
 _EVEN = float(np.log(0.5))
+_SHIFTED = 8.0  # units, of a difference with a threshold and a sum with it again
 _INFINITY = 1e-12  # absolute, of the log of a mass at +∞: a sum of T·log1p and its expm1
 
 
@@ -123,9 +125,12 @@ def _plausible(t: Array, found: _Profile) -> _Profile:
     for k in range(len(t) - 2, -1, -1):
         log_delta[k] = min(log_delta[k], np.logaddexp(log_delta[k + 1], growth[k]))
     log_rest = np.maximum(np.maximum.accumulate(found.log_rest), log1mexp(log_delta))
-    log_rest = np.maximum.accumulate((log_rest - t)[::-1])[::-1] + t
-    log_rest = np.minimum(log_rest, 0.0)
-    return _Profile(np.minimum(log_delta, log1mexp(log_rest)), log_rest)
+    # (t is rounded when it is taken off and added: far more than all of a δ of 1e-15)
+    carried = np.maximum.accumulate((log_rest - t)[::-1])[::-1] + t - _SHIFTED * UNIT * (1.0 + t)
+    log_rest = np.minimum(np.maximum(log_rest, carried), 0.0)
+    # (1 − δ says more of δ than δ itself only where δ is large)
+    large = log_rest < _EVEN
+    return _Profile(np.where(large, np.minimum(log_delta, log1mexp(log_rest)), log_delta), log_rest)
 
 
 def _log_slope(t: Array, log_delta: Array, log_rest: Array, i, j) -> Array:

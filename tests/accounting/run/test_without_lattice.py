@@ -10,7 +10,8 @@ from mpmath import binomial, mp, mpf
 
 import jaxgdp
 from jaxgdp.accounting.question import Question
-from jaxgdp.accounting.run import without_lattice
+from jaxgdp.accounting.run import engine, without_lattice
+from jaxgdp.accounting.run.executors import EAGER
 from jaxgdp.quantities.registry import REGISTRY
 
 
@@ -129,3 +130,22 @@ def test_gaussian_parts_are_what_is_exactly_gaussian(name):
         sides = without_lattice._Sides(row, 0, 40.0, 64)
     exactly = name in ("Gaussian", "Deterministic")
     assert (sides.above.precision > 0.0) == (sides.below.precision > 0.0) == exactly
+
+
+# (1 − δ of a δ of 1e-15 lost its digits where thresholds were taken off its log and added again)
+DEEP = [
+    ((18.647089285647393, 0.003037095913643153, 243312945), 3.1846573007146232e-15),
+    ((0.05124818549663003, 4.23016004574753e-08, 10135909), 2.0189491908179028e-15),
+    ((1.0, 1e-4, 20_000_000), 1e-13),
+]
+
+
+@pytest.mark.parametrize(("run", "delta"), DEEP)
+def test_small_deltas_agree_with_a_lattice(run, delta):
+    lower, upper = _by_moments(jaxgdp.dpsgd(*run), "epsilon", delta, "remove")
+    entry = REGISTRY["epsilon"]
+    question = Question(1e-3, 1e-10, "remove", ((entry, delta),), deepest=entry.rate(delta))
+    groups = jax.tree.map(lambda leaf: np.asarray(leaf)[None], jaxgdp.dpsgd(*run).stacked())
+    by_lattice = engine.Engine(groups, question, lambda done: None, 2**20, EAGER).answer()
+    below, above = (float(np.squeeze(side)) for side in by_lattice.results["epsilon"])
+    assert lower <= above and below <= upper
