@@ -14,7 +14,7 @@ from ...numerics.shapes import Bool, Int
 from ..certify import closed_forms, finite_laws, normal_curve
 from ..certify.curve import Curve, gaussian_parts
 from ..certify.discrete_pairs import coarsened_pair, dominating_pair
-from ..certify.tilted_moments import Parts
+from ..certify.tilted_moments import Parts, tilted_sum
 from ..question import NO_EXECUTOR, Answer, Question
 from ..steer import limit_plan
 from ..steer.limit_plan import Reach
@@ -23,6 +23,8 @@ from .rows import take
 from .running_brackets import unknown
 
 _POINTS, _THRESHOLDS = 2048, 192  # of one step, and of a half-curve, in the first pass
+_FEW_POINTS, _SHALLOW = 512, 40.0  # of one step, and how deep, to see whether a sum is normal
+_NEARLY_NORMAL = 0.02  # Lyapunov ratio up to which it is taken for that
 _FINER = (2, 5)  # times as many of them in the second one
 
 
@@ -104,11 +106,23 @@ def served(groups: Groups, some: Bool[np.ndarray, " settings"]) -> Long:
     """Of ``some`` settings of a batch, those that are answered here."""
     uses = np.asarray(sum(np.sum(count, axis=-1) for _, count in groups))
     some = np.asarray(some & (uses >= limit_plan.FEWEST_USES))
-    hopeless = some & (uses >= limit_plan.MOST_USES)
-    if np.any(some):
-        for row in np.flatnonzero(some & ~hopeless & limit_plan.may_be_far(groups)):
-            hopeless[row] = limit_plan.far_from_private(take(groups, int(row)))
-    return Long(hopeless | (some & (uses >= limit_plan.MANY_USES)), hopeless)
+    far = np.zeros_like(some)
+    for row in np.flatnonzero(some & limit_plan.may_be_far(groups)):
+        far[row] = limit_plan.far_from_private(take(groups, int(row)))
+    normal = some & (uses >= limit_plan.MANY_USES) & ~far
+    for row in np.flatnonzero(normal):
+        normal[row] = _is_normal(groups, int(row))
+    return Long(far | normal, far | (normal & (uses >= limit_plan.MOST_USES)))
+
+
+def _is_normal(groups: Groups, row: int) -> bool:
+    """Whether the sum of losses is next to normal under P, under Q and in between: where a few
+    large steps make it up, a lattice says more.
+    """
+    with np.errstate(all="ignore"):
+        sides = _Sides(groups, row, _SHALLOW, _FEW_POINTS)
+        ratios = tilted_sum(sides.above, np.array([0.0, 0.5, 1.0])).lyapunov
+    return bool(np.all(ratios <= _NEARLY_NORMAL))
 
 
 @with_float64
