@@ -156,7 +156,7 @@ def test_gdpnum_s_accountant_has_its_own_name():
     assert math.isclose(mu, 1.0, rel_tol=1e-9) and regret < 1e-9
 
 
-def test_a_state_of_another_mechanism_is_refused_with_the_way_out():
+def test_state_of_another_mechanism_is_refused_with_the_way_out():
     state = {"history": [(1.0, 0.1, 3)], "mechanism": "prv"}
     accountant = GDPAccountant()
     with pytest.raises(ValueError, match=r"accountant\.history = state_dict\['history'\]"):

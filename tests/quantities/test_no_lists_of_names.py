@@ -23,6 +23,7 @@ ALLOWED = {
     ("calibration/result.py", frozenset({"delta", "tpr"})): FOREIGN,
     ("cli/bridge.py", frozenset({"delta", "epsilon"})): FOREIGN,
     ("differentiable/__init__.py", frozenset(REGISTRY)): EXPORTED,
+    ("differentiable/gaussian.py", None): "derivatives in closed form, where they are known",
     ("grids/compare_samplers.py", frozenset({"advantage", "epsilon", "mu"})): DEFAULT,
     ("grids/landscape.py", frozenset({"mu", "regret"})): LANDSCAPE,
     ("grids/sweep.py", frozenset({"mu", "regret"})): DEFAULT,

@@ -17,6 +17,7 @@ from .lattice import Placement
 from .vertices import Vertices
 
 # (a test that hardly ever misses, guard included)
+_WIDEST = 600.0  # distance of vertices, in nats, whose exponential is a double with room
 _NEGLIGIBLE_LOG_FNR = np.log(1e-9)
 _MIN_SIGNAL_TO_GUARD = (
     1e3  # an attack vertex is used where its rates exceed the guard by this factor
@@ -119,6 +120,10 @@ def dominating_vertices(
     beta = beta - 2.0 * c.sums * xp.abs(c.plain)
     log_beta = c.log_total - q_error + (1.0 - s) * t + safe_log(beta)
     log_tpr, log_beta = right_or_left(log_tpr, log_beta, s >= 1.0, 1.0)
+    # (vertices so far apart that e^width is no double, or a rate that is no number, say nothing)
+    silent = xp.isnan(log_alpha + log_tpr + log_beta) | (width > _WIDEST)
+    log_alpha, log_beta = (xp.where(silent, -xp.inf, a) for a in (log_alpha, log_beta))
+    log_tpr = xp.where(silent, 0.0, log_tpr)
     used = _used_of_dominating(plan, t, width)
     return Vertices(place.first, width, log_alpha, log_tpr, log_beta, used, above_noise)
 
