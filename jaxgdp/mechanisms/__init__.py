@@ -1,25 +1,32 @@
-"""Mechanisms: immutable, batched pytrees with the exact privacy loss of one use."""
+"""Mechanisms: immutable, batched pytrees with the exact privacy loss of one use.
 
-from .approximate_dp import ApproximateDP
+Those that a run does not use are not loaded (PEP 562)."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from .base import Mechanism
 from .composition import Composition, as_composition, compose, dpsgd
-from .deterministic import Deterministic
-from .discrete_gaussian import DiscreteGaussian
-from .discrete_laplace import DiscreteLaplace
-from .exponential_mechanism import ExponentialMechanism
-from .fixed_size import FixedSize
-from .from_densities import FromDensities
-from .from_pmfs import FromPMFs
-from .from_profile import FromProfile
-from .gaussian import Gaussian
-from .laplace import Laplace
-from .pure_dp import PureDP
-from .random_allocation import RandomAllocation
-from .randomized_response import RandomizedResponse
-from .shuffled import Shuffled
-from .subsampled_gaussian import SubsampledGaussian
-from .subsampled_laplace import SubsampledLaplace
-from .truncated_poisson import TruncatedPoisson
+
+if TYPE_CHECKING:
+    from .approximate_dp import ApproximateDP
+    from .deterministic import Deterministic
+    from .discrete_gaussian import DiscreteGaussian
+    from .discrete_laplace import DiscreteLaplace
+    from .exponential_mechanism import ExponentialMechanism
+    from .fixed_size import FixedSize
+    from .from_densities import FromDensities
+    from .from_pmfs import FromPMFs
+    from .from_profile import FromProfile
+    from .gaussian import Gaussian
+    from .laplace import Laplace
+    from .pure_dp import PureDP
+    from .random_allocation import RandomAllocation
+    from .randomized_response import RandomizedResponse
+    from .shuffled import Shuffled
+    from .subsampled_gaussian import SubsampledGaussian
+    from .subsampled_laplace import SubsampledLaplace
+    from .truncated_poisson import TruncatedPoisson
 
 __all__ = [
     "ApproximateDP",
@@ -46,3 +53,36 @@ __all__ = [
     "compose",
     "dpsgd",
 ]
+
+# class → the module that defines it, where that is loaded at its first use
+_HOMES = {
+    "ApproximateDP": "approximate_dp",
+    "Deterministic": "deterministic",
+    "DiscreteGaussian": "discrete_gaussian",
+    "DiscreteLaplace": "discrete_laplace",
+    "ExponentialMechanism": "exponential_mechanism",
+    "FixedSize": "fixed_size",
+    "FromDensities": "from_densities",
+    "FromPMFs": "from_pmfs",
+    "FromProfile": "from_profile",
+    "Gaussian": "gaussian",
+    "Laplace": "laplace",
+    "PureDP": "pure_dp",
+    "RandomAllocation": "random_allocation",
+    "RandomizedResponse": "randomized_response",
+    "Shuffled": "shuffled",
+    "SubsampledGaussian": "subsampled_gaussian",
+    "SubsampledLaplace": "subsampled_laplace",
+    "TruncatedPoisson": "truncated_poisson",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module("." + _HOMES[name], __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,6 +8,7 @@ methods unbatched (fields are scalars) and batches them with ``vmap``. It must d
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, cast
 
@@ -297,10 +298,13 @@ def known_mechanisms() -> dict[str, type[Mechanism]]:
         >>> sorted(known_mechanisms())[:3]
         ['ApproximateDP', 'Deterministic', 'DiscreteGaussian']
     """
+    package = __name__.rpartition(".")[0]
+    classes = importlib.import_module(package)
+    for name in classes.__all__:
+        getattr(classes, name)  # (loads it)
     kinds: list[type[Mechanism]] = [Mechanism]
     for kind in kinds:  # (grows as it goes)
         kinds.extend(kind.__subclasses__())
-    package = __name__.rpartition(".")[0]
     own = [
         kind
         for kind in kinds[1:]
