@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     )
     from .optimization import Optimized, optimize
     from .report import Report, report
+    from .runs import Run, run
     from .tradeoff import TradeoffCurve, tradeoff
 
 __all__ = [
@@ -88,6 +89,7 @@ __all__ = [
     "RandomAllocation",
     "RandomizedResponse",
     "Report",
+    "Run",
     "Shuffled",
     "SubsampledGaussian",
     "SubsampledLaplace",
@@ -107,6 +109,7 @@ __all__ = [
     "measure",
     "optimize",
     "report",
+    "run",
     "spec",
     "sweep",
     "targets",
@@ -128,6 +131,8 @@ _HOMES = {
     "optimize": "optimization",
     "Report": "report",
     "report": "report",
+    "Run": "runs",
+    "run": "runs",
     "sweep": "grids.sweep",
     "TradeoffCurve": "tradeoff",
     "tradeoff": "tradeoff",
@@ -137,8 +142,8 @@ _MODULES = frozenset(
     (
         "accounting adjacency arguments audit bracket bridge calibration cli comparison conversions"
         " deployments deprecation differentiable gdp grids interop landscape mechanisms numerics"
-        " optimization options pairs plot progress quantities reproduce samplers scale spec targets"
-        " training vocabulary"
+        " optimization options pairs plot progress quantities reproduce runs samplers scale spec"
+        " targets training vocabulary"
     ).split()
 )
 # modules that have moved: old place → new one

@@ -33,6 +33,7 @@ class Setting:
         batch_size: b.
         dataset_size: n.
         truncated_batch_size: B, the most records of a batch that is cut.
+        num_steps: of the whole run, of samplers that draw every batch on its own.
     """
 
     noise_multiplier: Any
@@ -42,6 +43,12 @@ class Setting:
     batch_size: Any = None
     dataset_size: Any = None
     truncated_batch_size: Any = None
+    num_steps: Any = None
+
+    @property
+    def steps(self) -> Any:
+        """Steps of the whole run: ``num_steps``, or whole epochs."""
+        return self.num_batches * self.num_epochs if self.num_steps is None else self.num_steps
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,7 @@ def mechanism(
     batch_size: ArrayLike | None = None,
     dataset_size: ArrayLike | None = None,
     truncated_batch_size: ArrayLike | None = None,
+    num_steps: ArrayLike | None = None,
 ) -> Composition:
     """The mechanism that a sampler's training releases.
 
@@ -116,6 +124,7 @@ def mechanism(
         batch_size: b, for "fixed_size".
         dataset_size: n, for "fixed_size" and "truncated_poisson".
         truncated_batch_size: B, the most records of a batch, for "truncated_poisson".
+        num_steps: of the whole run, of samplers that draw every batch on its own; default T·E.
 
     Raises:
         ValueError: the sampler is unknown, an argument out of range, or one that the sampler needs
@@ -128,8 +137,9 @@ def mechanism(
     batches, epochs = whole("num_batches", num_batches), whole("num_epochs", num_epochs)
     rate = 1.0 / batches if sampling_prob is None else probability("sampling_prob", sampling_prob)
     setting = Setting(
-        noise_multiplier, batches, epochs, rate, batch_size, dataset_size, truncated_batch_size
-    )
+        noise_multiplier, batches, epochs, rate, batch_size, dataset_size, truncated_batch_size,
+        None if num_steps is None else whole("num_steps", num_steps),
+    )  # fmt: skip
     for name in named(sampler).needs:
         if getattr(setting, name) is None:
             raise ValueError(f"{name} must be given for sampler {sampler!r}")
@@ -139,12 +149,12 @@ def mechanism(
 def _truncated(setting: Setting) -> Composition:
     size, most = setting.dataset_size, setting.truncated_batch_size
     step = TruncatedPoisson(setting.noise_multiplier, setting.sampling_prob, most, size)
-    return compose([(step, setting.num_batches * setting.num_epochs)])
+    return compose([(step, setting.steps)])
 
 
 def _fixed_size(setting: Setting) -> Composition:
     step = FixedSize(setting.noise_multiplier, setting.batch_size, setting.dataset_size)
-    return compose([(step, setting.num_batches * setting.num_epochs)])
+    return compose([(step, setting.steps)])
 
 
 def _deterministic(at: Setting) -> Composition:
@@ -156,7 +166,7 @@ def _shuffled(at: Setting) -> Composition:
 
 
 def _poisson(at: Setting) -> Composition:
-    return dpsgd(at.noise_multiplier, at.sampling_prob, at.num_batches * at.num_epochs)
+    return dpsgd(at.noise_multiplier, at.sampling_prob, at.steps)
 
 
 def _allocated(at: Setting) -> Composition:

@@ -86,16 +86,9 @@ _ELSEWHERE = {
     "noise_multiplier": "jaxgdp.dpsgd(noise_multiplier=…, …)",
     "sampling_prob": "jaxgdp.dpsgd(…, sampling_prob=…)",
     "num_steps": "jaxgdp.dpsgd(…, num_steps=…)",
-    "batch_size": (
-        "jaxgdp.compare_samplers(…, batch_size=…), or sampling_prob=batch_size / dataset_size"
-    ),
-    "dataset_size": (
-        "jaxgdp.compare_samplers(…, dataset_size=…), or sampling_prob=batch_size / dataset_size"
-    ),
-    "num_epochs": (
-        "jaxgdp.compare_samplers(…, num_epochs=…), or num_steps=num_epochs * dataset_size /"
-        " batch_size"
-    ),
+    "batch_size": "jaxgdp.run(…, batch_size=…)",
+    "dataset_size": "jaxgdp.run(…, dataset_size=…)",
+    "num_epochs": "jaxgdp.run(…, num_epochs=…)",
 }
 
 

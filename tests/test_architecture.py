@@ -34,7 +34,7 @@ STAGES = (
     ("conversions",),
     ("pairs",),
     ("mechanisms",),
-    ("deployments", "samplers"),
+    ("deployments", "runs", "samplers"),
     ("spec",),
     ("accounting",),
     ("quantities",),

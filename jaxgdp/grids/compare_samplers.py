@@ -17,6 +17,7 @@ from ..numerics.shapes import Array, ArrayLike, Float
 from ..numerics.validation import broadcast, on_host, positive, whole, whole_up_to
 from ..quantities import registry
 from ..quantities.table import documented
+from ..runs import counts
 from ..samplers import REGISTRY, mechanism
 from ..samplers import named as sampler_named
 from ..tradeoff import dominating
@@ -54,7 +55,8 @@ def compare_samplers(
     """Certified privacy of one training by every batch sampler, side by side.
 
     An epoch has T = ⌈n/b⌉ batches; the last one of an epoch in order may be smaller, which changes
-    no bracket. Poisson sampling draws T batches an epoch with a rate of b/n. Neighbouring data sets
+    no bracket. Poisson sampling draws ⌈E·n/b⌉ batches in all with a rate of b/n, as
+    :func:`jaxgdp.run` does. Neighbouring data sets
     are those of the zero-out relation, which for Poisson sampling is the same as adding or removing
     a record.
 
@@ -166,8 +168,8 @@ def _mechanisms(
     made: dict[str, Composition] = {}
     for name in names:
         try:
-            batches = np.ceil(size / batch), passes, batch / size
-            own = mechanism(name, sigma, *batches, batch, size, cap)
+            at = counts(size, batch, passes, None)
+            own = mechanism(name, sigma, at.batches, passes, at.rate, batch, size, cap, at.steps)
             broadcast(sampler=np.empty(own.shape), settings=sigma)
             dominating(own, adjacency)
             made[name] = own

@@ -67,7 +67,8 @@ def measure(
     counts them. (Runs on the same data add up: :func:`jaxgdp.compose` makes one of them.)
 
     Args:
-        mechanism: a mechanism or composition, scalar or batched; or a list of those.
+        mechanism: a mechanism or composition, scalar or batched; or a list of those. A run whose
+            sampler is "unknown" (:func:`jaxgdp.run`) is the list of its two mechanisms.
         quantities: any of "mu", "regret", "advantage", "epsilon", "delta", "tpr", "beta",
             "bayes_risk", "approximate_mu" and whatever else is registered (``jaxgdp.quantities``).
         {rtol, fpr_floor, adjacency, delta, epsilon, fpr, approximation, prior}
@@ -114,6 +115,8 @@ def measure(
         _refuse_what_nothing_takes(given)
     settings = _Settings(asked, at, rtol, fpr_floor, adjacency, nested, executor, client)
     by_name(executor)
+    if isinstance(mechanism, AccountedBy) and len(mechanism.cases) > 1:
+        mechanism = list(mechanism.cases.values())
     if isinstance(mechanism, (list, tuple)):
         batches = several.batches(
             [as_composition(run) for run in mechanism], fpr_floor=settings.floor, **at

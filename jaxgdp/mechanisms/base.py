@@ -50,9 +50,15 @@ class AccountedBy:
 
     Attributes:
         mechanism: the one that accounts for it.
+        cases: name → mechanism, where one of several accounts for it and nobody knows which.
     """
 
     mechanism: Mechanism
+
+    @property
+    def cases(self) -> dict[str, Any]:
+        """Name → mechanism; none where there is only ``mechanism``."""
+        return {}
 
 
 class Mechanism:
