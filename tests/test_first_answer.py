@@ -58,3 +58,21 @@ def test_questions_are_different_and_of_every_kind():
     assert len(set(asked)) == module.SESSION
     classes = {type(part) for m, _, _ in everything for part in m.mechanisms}
     assert len(classes) >= 13 and {q for _, q, _ in asked} == set(module.QUANTITIES)
+
+
+def test_first_answer_starts_no_backend_and_loads_no_other_mechanism():
+    code = """
+import sys, jaxgdp
+jaxgdp.measure(jaxgdp.dpsgd(1.0, 0.01, 1000), "mu")
+from jax._src import xla_bridge
+assert not xla_bridge._backends, list(xla_bridge._backends)
+others = {"random_allocation", "exponential_mechanism", "from_densities", "discrete_laplace"}
+loaded = [name for name in others if f"jaxgdp.mechanisms.{name}" in sys.modules]
+assert not loaded, loaded
+"""
+    environment = {k: v for k, v in os.environ.items() if k != "JAXGDP_EXECUTOR"}
+    environment |= {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], text=True, env=environment, capture_output=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr

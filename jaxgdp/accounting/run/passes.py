@@ -165,15 +165,16 @@ def _compile_halves_beside(batch: Batch, one: Pass) -> None:
     """Begin to compile what composes the halves of a pass by NumPy, if that is worth it."""
     if one.executor is not EAGER or not one.lattices.compiled:
         return
-    first = slice(0, one.lattices.read_together() * COMPILED.devices)
-    settings, plans = one.settings[first], take(one.plans, first)
-    compiled = one._replace(settings=settings, plans=plans, executor=COMPILED, reader=COMPILED)
+
+    def compose_once() -> None:
+        # (devices are counted here only: to count them starts the whole backend)
+        first = slice(0, one.lattices.read_together() * COMPILED.devices)
+        settings, plans = one.settings[first], take(one.plans, first)
+        compiled = one._replace(settings=settings, plans=plans, executor=COMPILED, reader=COMPILED)
+        collections.deque(_composed(batch, 0, compiled), 0)
+
     work = len(one.settings) * one.lattices.work
-    batch.compile_beside(
-        work,
-        half_program(one.lattices),
-        lambda: collections.deque(_composed(batch, 0, compiled), 0),
-    )
+    batch.compile_beside(work, half_program(one.lattices), compose_once)
 
 
 def _compile_reading_beside(batch: Batch, one: Pass, part: _Part) -> None:
@@ -182,9 +183,10 @@ def _compile_reading_beside(batch: Batch, one: Pass, part: _Part) -> None:
     """
     if part.reader is not EAGER or not one.lattices.compiled:
         return
-    pieces, rows = one.lattices.pieces, one.lattices.read_together() * COMPILED.devices
+    pieces = one.lattices.pieces
 
     def read_once() -> None:
+        rows = one.lattices.read_together() * COMPILED.devices
         some = np.arange(rows) % part.real
         units = (some[:, None] * pieces + np.arange(pieces)).reshape(-1)
         padded = part._replace(
