@@ -65,6 +65,7 @@ ARGUMENTS: dict[str, Argument] = {
     ),
     "sampling_prob": Argument("probability that a record is in a batch", 1, PROBABILITY),
     "num_steps": Argument("number of steps", None, WHOLE),
+    "records_per_user": Argument("most records of one user: neighbours differ in a user", 1, WHOLE),
     "num_epochs": Argument("number of epochs", 1, WHOLE),
     "dataset_size": Argument("number of records", None, WHOLE),
     "batch_size": Argument("(expected) number of records in a batch", None, WHOLE),

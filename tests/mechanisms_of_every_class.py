@@ -12,6 +12,12 @@ _DENSITIES = mechanisms.FromDensities.normalized(_X, -np.abs(_X) / 1.5, -np.abs(
 # class → (a batch of two, how many uses of each)
 SETTINGS = {
     "SubsampledGaussian": (mechanisms.SubsampledGaussian([1.1, 2.0], [0.02, 0.1]), [400, 300]),
+    "GaussianMixture": (
+        mechanisms.GaussianMixture(
+            [1.5, 3.0], [0.0, 1.0, 2.0], [[0.96, 0.03, 0.01], [0.0, 0.7, 0.3]]
+        ),
+        [40, 5],
+    ),
     "Gaussian": (mechanisms.Gaussian([2.0, 5.0]), [1, 7]),
     "Laplace": (mechanisms.Laplace([3.0, 8.0]), [5, 30]),
     "SubsampledLaplace": (mechanisms.SubsampledLaplace([1.0, 2.0], [0.1, 0.3]), [20, 20]),

@@ -107,6 +107,7 @@ def examples():
     values |= {"num_epochs": 3, "num_batches": 4, "reshuffle": False, "complete": False}
     values |= {"num_steps": 7, "num_selected": 2, "batch_size": 3, "dataset_size": 11}
     values |= {"epsilons": [0.0, 1.0], "deltas": [0.2, 0.05]}
+    values |= {"shifts": [0.0, 1.0, 2.5], "weights": [0.5, 0.25, 0.25]}
     for name, cls in spec.known_mechanisms().items():
         yield name, {field.name: values.get(field.name, np.pi) for field in dataclasses.fields(cls)}
 

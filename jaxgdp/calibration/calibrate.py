@@ -13,7 +13,7 @@ from ..adjacency import Adjacency
 from ..bracket import Bracket, plain
 from ..deprecation import keywords_after, renamed_arguments
 from ..measure import measure
-from ..mechanisms import Composition
+from ..mechanisms import Composition, dpsgd
 from ..mechanisms.base import Mechanism
 from ..numerics.optional import Client
 from ..numerics.shapes import Array, ArrayLike
@@ -80,6 +80,7 @@ def calibrate(
     black_box: Callable[[float], Any] | None = None,
     sampler: str = "poisson",
     num_epochs: ArrayLike = 1,
+    records_per_user: int = 1,
     rtol: float = options.RTOL,
     adjacency: str = options.ADJACENCY,
     infeasible: str = "raise",
@@ -116,6 +117,8 @@ def calibrate(
             1e4]. No better upper side is known for shuffled batches than that of a fixed order, so
             they need as much noise.
         num_epochs: whole numbers ≥ 1, for samplers other than "poisson".
+        records_per_user: most records of one user, a whole number from 1 to 256, where neighbours
+            differ in a user (DP-SGD with Poisson sampling); one number.
         rtol: relative step, in [1e-6, 0.1]. Numbers of steps up to a million are settled exactly.
         {adjacency}
         infeasible: "raise", or "flag" to leave in ``status`` what some elements of a batch cannot
@@ -157,6 +160,14 @@ def calibrate(
     }  # fmt: skip
     own = {"mechanism": mechanism, "black_box": black_box}
     one_of("sampler", sampler, tuple(name for name, entry in REGISTRY.items() if not entry.needs))
+    records = _records(records_per_user)
+    if records > 1 and (sampler != "poisson" or any(other is not None for other in own.values())):
+        raise ValueError(
+            "records_per_user is for DP-SGD with Poisson sampling: it must not be given with"
+            " another sampler, with mechanism or with black_box"
+        )
+    if records > 1 and client is not None:
+        raise ValueError("client must not be given with records_per_user above 1")
     if sampler != "poisson":
         return _epochs(sampler, target, given | own | {"num_epochs": num_epochs}, solve_for, how)
     if not (np.ndim(num_epochs) == 0 and num_epochs == 1):
@@ -167,7 +178,16 @@ def calibrate(
     if any(other is not None for other in own.values()):
         _only_a_mechanism([name for name, v in own.items() if v is not None], given, solve_for)
         return _of_mechanism(target, mechanism, black_box, how)
-    return _dpsgd(target, given, solve_for, how)
+    return _dpsgd(target, given, solve_for, how, records)
+
+
+def _records(value: int) -> int:
+    """One number of records, in the range of :func:`jaxgdp.dpsgd`."""
+    if np.ndim(value) != 0:
+        raise ValueError(f"records_per_user must be one number, got shape {np.shape(value)}")
+    records = float(whole("records_per_user", value))
+    dpsgd(1.0, 1.0, 1, records)  # (names the range)
+    return int(records)
 
 
 def _of_mechanism(target: Target, mechanism: Any, black_box: Any, how: _How) -> Calibration:
@@ -214,7 +234,9 @@ def _only_a_mechanism(own: list[str], given: dict[str, Any], solve_for: str) -> 
         )
 
 
-def _dpsgd(target: Target, given: dict[str, Any], solve_for: str, how: _How) -> Calibration:
+def _dpsgd(
+    target: Target, given: dict[str, Any], solve_for: str, how: _How, records: int = 1
+) -> Calibration:
     unknown = UNKNOWNS[solve_for]
     known = {name: value for name, value in given.items() if name != solve_for}
     if solve_for == "noise_multiplier" and given["noise_multiplier"] is not None:
@@ -233,10 +255,12 @@ def _dpsgd(target: Target, given: dict[str, Any], solve_for: str, how: _How) -> 
     if how.adjacency.replaces and not plain:
         # names the mechanism and the adjacencies it has
         measure(
-            DPSGD(unknown, (1,), dict.fromkeys(known, 0.5) | {"num_steps": 1}).at(np.ones(1), [0]),
+            DPSGD(unknown, (1,), dict.fromkeys(known, 0.5) | {"num_steps": 1}, records).at(
+                np.ones(1), [0]
+            ),
             adjacency=how.adjacency,
         )
-    family = DPSGD(unknown, broadcast(target=np.empty(target.shape), **known), known)
+    family = DPSGD(unknown, broadcast(target=np.empty(target.shape), **known), known, records)
     return _finish(_by_kind(family, target, how), family, target, how)
 
 
@@ -274,7 +298,7 @@ def _by_kind(family: DPSGD, target: Target, how: _How) -> _Answer:
         searched = ~closed
     if np.any(closed):
         rows = np.flatnonzero(closed)
-        twice = 2.0 if how.adjacency.replaces else 1.0
+        twice = (2.0 if how.adjacency.replaces else 1.0) * family.records
         if family.unknown is NOISE_MULTIPLIER:
             per_unit = twice * np.sqrt(family.known["num_steps"][rows])
         else:
@@ -289,6 +313,7 @@ def _by_kind(family: DPSGD, target: Target, how: _How) -> _Answer:
     if family.unknown is NOISE_MULTIPLIER and not isinstance(target, Regret):
         detected = -np.expm1(
             family.known["num_steps"]
+            * family.records
             * np.log1p(-np.minimum(family.known["sampling_prob"], 1.0 - 1e-16))
         )
         limit = np.array(np.broadcast_to(flat.without_noise(detected, how.adjacency), number))
@@ -303,6 +328,7 @@ def _by_kind(family: DPSGD, target: Target, how: _How) -> _Answer:
             family.unknown,
             (len(rows),),
             {name: value[rows] for name, value in family.known.items()},
+            family.records,
         )
         put(
             found,

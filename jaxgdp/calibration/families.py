@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from .. import samplers
-from ..mechanisms import Composition, SubsampledGaussian, as_composition
+from ..mechanisms import Composition, SubsampledGaussian, as_composition, dpsgd
 from ..numerics.validation import broadcast
 
 
@@ -80,11 +80,13 @@ class DPSGD:
 
     Args:
         unknown: which. shape: of the batch of calibrations. known: the other two, which broadcast
-            to the shape.
+            to the shape. records: of one user.
     """
 
-    def __init__(self, unknown: Unknown, shape: tuple[int, ...], known: dict[str, Any]):
-        self.unknown, self.shape = unknown, shape
+    def __init__(
+        self, unknown: Unknown, shape: tuple[int, ...], known: dict[str, Any], records: int = 1
+    ):
+        self.unknown, self.shape, self.records = unknown, shape, records
         self.known = {
             name: np.broadcast_to(value, shape).reshape(-1) for name, value in known.items()
         }
@@ -93,12 +95,16 @@ class DPSGD:
         """The mechanisms of the given rows, with these values of the unknown."""
         given = {name: known[rows] for name, known in self.known.items()}
         given[self.unknown.name] = values
+        steps = np.asarray(given["num_steps"], float)
+        if self.records > 1:
+            return dpsgd(given["noise_multiplier"], given["sampling_prob"], steps, self.records)
         step = SubsampledGaussian(given["noise_multiplier"], given["sampling_prob"])
-        return Composition((step,), (np.asarray(given["num_steps"], float),))
+        return Composition((step,), (steps,))
 
     def guess(self, mu: np.ndarray):
         """u of a central-limit guess: μ ≈ p·√(T·(e^{1/σ²} − 1)) (Bu et al. 2020)."""
         known = self.known
+        mu = mu / self.records
         with np.errstate(over="ignore", divide="ignore"):
             if self.unknown is NOISE_MULTIPLIER:
                 found = 1.0 / np.sqrt(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..targets import Target
 
 _AXES = ("sampling_prob", "num_steps", "noise_multiplier", "num_epochs")
-_SETTINGS = ("solve_for", "sampler", "rtol", "adjacency")
+_SETTINGS = ("solve_for", "sampler", "records_per_user", "rtol", "adjacency")
 _SAFE = {"upper": "at most", "lower": "at least"}
 # fields of targets that are no shared arguments
 _MEANINGS = {
@@ -87,6 +87,7 @@ def _options() -> list[Any]:
         *(_field(name, owners) for name, owners in _fields().items() if name not in REGISTRY),
         shared("sampling_prob", many=True),
         shared("num_steps", many=True, default=1),
+        shared("records_per_user"),
         shared("noise_multiplier", "given where something else is solved for", many=True),
         option("sampler", f"One of {', '.join(samplers)}; all but poisson: --num-steps of one"
                " epoch.", metavar="NAME", default="poisson"),

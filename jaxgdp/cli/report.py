@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _MOST_DIFFERENCES = 10
 _SHORT = ("json", "markdown")  # formats that have an option of their own
-_RUN = ("noise_multiplier", "num_steps", "sampling_prob")
+_RUN = ("noise_multiplier", "num_steps", "sampling_prob", "records_per_user")
 
 
 def _options() -> list[Any]:

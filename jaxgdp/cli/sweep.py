@@ -36,6 +36,7 @@ def _options() -> list[Any]:
         shared("noise_multiplier", many=True, required=True),
         shared("num_steps", many=True, required=True),
         shared("sampling_prob", many=True),
+        shared("records_per_user"),
         option("quantity", f"Quantities, repeated or comma-separated, of"
                f" {', '.join(registry.REGISTRY)}. [default: mu,regret]",
                metavar="NAME", many=True, to="quantities"),

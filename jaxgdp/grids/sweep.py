@@ -47,6 +47,7 @@ class _Grid(NamedTuple):
         quantities: their names.
         numbers: arguments of the quantities, and the FPR floor.
         rtol, adjacency, executor: as for ``measure``; or ``_FIRST_BY_NUMPY``.
+        records: most records of one user.
     """
 
     axes: dict[str, Array]
@@ -55,6 +56,7 @@ class _Grid(NamedTuple):
     rtol: float
     adjacency: str
     executor: str | None
+    records: int = 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,10 +67,14 @@ class _Grid(NamedTuple):
         """The region of all settings."""
         return tuple(slice(0, n) for n in self.shape)
 
+    def _of_users(self) -> str:
+        return f", users with up to {self.records} records" if self.records > 1 else ""
+
     def settings(self, region: Region, rows: Array | slice = slice(None)) -> Composition:
         """The settings of a part of the grid, flat, or some of its rows."""
         parts = (a[r] for a, r in zip(self.axes.values(), region, strict=True))
-        return dpsgd(*(a.reshape(-1)[rows] for a in np.meshgrid(*parts, indexing="ij")))
+        flat = (a.reshape(-1)[rows] for a in np.meshgrid(*parts, indexing="ij"))
+        return dpsgd(*flat, records_per_user=self.records)
 
     def measured(
         self, region: Region, progress: Count | None, client: Client | str | None = None
@@ -110,9 +116,14 @@ class _Grid(NamedTuple):
             "chunk": list(layout.chunk),
             "names of variables": f"layout {dataset.LAYOUT}",
         }
+        if self.records > 1:
+            question["records_per_user"] = self.records
         described = dataset.variables(map(registry.named, self.quantities), asked)
         about = dataset.attributes(
-            "Certified privacy of DP-SGD", self.numbers["fpr_floor"], self.rtol, self.adjacency
+            "Certified privacy of DP-SGD" + self._of_users(),
+            self.numbers["fpr_floor"],
+            self.rtol,
+            self.adjacency,
         )
         return Template(self.axes, described, about, question, layout)
 
@@ -129,6 +140,7 @@ def sweep(
     num_steps: ArrayLike,
     quantities: str | tuple[str, ...] | list[str] = ("mu", "regret"),
     *,
+    records_per_user: int = 1,
     rtol: float = options.RTOL,
     fpr_floor: float = options.FPR_FLOOR,
     adjacency: str = options.ADJACENCY,
@@ -150,6 +162,8 @@ def sweep(
         num_steps: whole numbers ≥ 1, likewise.
         quantities: names of registered quantities (``jaxgdp.quantities``), such as "mu", "regret",
             "epsilon" or "beta".
+        records_per_user: most records of one user, one whole number from 1 to 256, where neighbours
+            differ in a user.
         {rtol, fpr_floor, adjacency}
         progress: called with the number of settings finished, as they finish; or True for a bar
             with the settings done, how many a second and the time left.
@@ -195,6 +209,7 @@ def sweep(
     path = None if store is None else _storable(store)
     dataset.need_xarray("sweep")
     on_host("sweep", noise_multiplier, sampling_prob, num_steps, rtol, fpr_floor, at)
+    dpsgd(1.0, 1.0, 1, records_per_user)  # (names the range)
     axes = {
         "noise_multiplier": axis("noise_multiplier", noise_multiplier, positive),
         "sampling_prob": axis("sampling_prob", sampling_prob, probability),
@@ -203,11 +218,12 @@ def sweep(
     numbers = single_numbers("sweep", fpr_floor, at)
     names = tuple(quantity.name for quantity in registry.select(quantities))
     grid = _Grid(axes, names, numbers, float(relative_width("rtol", rtol)), adjacency, executor)
+    grid = grid._replace(records=_one_whole("records_per_user", records_per_user))
     chosen = executors.by_name(executor)
     number = int(np.prod(grid.shape))
     chunk_size = int(whole("chunk_size", chunk_size))
     if path is not None:
-        dominating(dpsgd(1.0, axes["sampling_prob"], 1), adjacency)
+        dominating(dpsgd(1.0, axes["sampling_prob"], 1, grid.records), adjacency)
         left = executors.EAGER.name if number <= _FEW else _FIRST_BY_NUMPY
         grid = grid._replace(executor=left if chosen is None else chosen.name)
     template = grid.template(chunk_size)
@@ -221,6 +237,12 @@ def sweep(
     import xarray
 
     return xarray.open_zarr(path)
+
+
+def _one_whole(name: str, value: int) -> int:
+    if np.ndim(value) != 0:
+        raise ValueError(f"{name} must be a single number, got shape {np.shape(value)}")
+    return int(whole(name, value))
 
 
 def _storable(store: Any) -> Path:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .from_pmfs import FromPMFs
     from .from_profile import FromProfile
     from .gaussian import Gaussian
+    from .gaussian_mixture import GaussianMixture
     from .laplace import Laplace
     from .pure_dp import PureDP
     from .random_allocation import RandomAllocation
@@ -40,6 +41,7 @@ __all__ = [
     "FromPMFs",
     "FromProfile",
     "Gaussian",
+    "GaussianMixture",
     "Laplace",
     "Mechanism",
     "PureDP",
@@ -66,6 +68,7 @@ _HOMES = {
     "FromPMFs": "from_pmfs",
     "FromProfile": "from_profile",
     "Gaussian": "gaussian",
+    "GaussianMixture": "gaussian_mixture",
     "Laplace": "laplace",
     "PureDP": "pure_dp",
     "RandomAllocation": "random_allocation",

@@ -14,7 +14,7 @@ from jax.core import Tracer
 from ..numerics import namespace as xp
 from ..numerics.pytree import pytree
 from ..numerics.shapes import Array, ArrayLike
-from ..numerics.validation import broadcast, whole
+from ..numerics.validation import broadcast, checked, known, whole
 from ..vocabulary import explain_arguments
 from .base import AccountedBy, Mechanism, known_mechanisms
 from .subsampled_gaussian import SubsampledGaussian
@@ -24,6 +24,7 @@ Groups: TypeAlias = tuple[tuple[Mechanism, Array], ...]
 
 # uses that stand for any number: many small steps are smooth, one large one is not
 _COLLAPSED = 256.0
+_MOST_RECORDS = 256  # of one user: each is a term of every mass
 _FAR_FROM_PRIVATE, _OFTEN_SAMPLED = 0.05, 0.3  # σ and p that look swapped
 
 
@@ -210,14 +211,23 @@ def _warn_of_swapped(sigma: Any, p: Any, steps: Any) -> None:
 
 @explain_arguments
 def dpsgd(
-    noise_multiplier: ArrayLike, sampling_prob: ArrayLike, num_steps: ArrayLike
+    noise_multiplier: ArrayLike,
+    sampling_prob: ArrayLike,
+    num_steps: ArrayLike,
+    records_per_user: ArrayLike = 1,
 ) -> Composition:
     """DP-SGD with Poisson sampling: T steps of the subsampled Gaussian (Abadi et al. 2016).
+
+    With ``records_per_user`` = k the neighbours differ in one user with up to k records, each of
+    which enters every batch on its own: T steps of ``GaussianMixture`` with the shifts 0, …, k and
+    binomial weights (Ganesh 2024), which is tight.
 
     Args:
         noise_multiplier: σ > 0, any shape.
         sampling_prob: p in (0, 1], the probability that a record enters a batch; any shape.
-        num_steps: T, a whole number ≥ 1; any shape. The three broadcast together.
+        num_steps: T, a whole number ≥ 1; any shape.
+        records_per_user: k, most records of one user, a whole number from 1 to 256; any shape. All
+            four broadcast together.
 
     Returns:
         A :class:`Composition` of broadcast shape.
@@ -238,7 +248,28 @@ def dpsgd(
         noise_multiplier=step.noise_multiplier, sampling_prob=step.sampling_prob, num_steps=steps
     )
     _warn_of_swapped(step.noise_multiplier, step.sampling_prob, steps)
-    return Composition((step,), (steps,))
+    return Composition((_of_users(step, records_per_user, steps),), (steps,))
+
+
+def _of_users(step: SubsampledGaussian, records_per_user: ArrayLike, steps: Array) -> Mechanism:
+    """The step for users with so many records."""
+    records = checked(
+        "records_per_user",
+        whole("records_per_user", records_per_user),
+        f"a whole number from 1 to {_MOST_RECORDS}",
+        lambda a: a <= _MOST_RECORDS,
+    )
+    if not _traced(records) and np.all(np.asarray(records) == 1.0):
+        return step
+    known(step, why="the weights of a user's records are made from them",
+          sampling_prob=step.sampling_prob, records_per_user=records)  # fmt: skip
+    broadcast(records_per_user=records, sampling_prob=step.sampling_prob, num_steps=steps,
+              noise_multiplier=step.noise_multiplier)  # fmt: skip
+    if np.all(np.asarray(step.sampling_prob) == 1.0):
+        return SubsampledGaussian(step.noise_multiplier / np.asarray(records), step.sampling_prob)
+    from .groups import poisson_group
+
+    return poisson_group(step.noise_multiplier, step.sampling_prob, records)
 
 
 def as_composition(mechanism: Mechanism | Composition | AccountedBy) -> Composition:

@@ -189,8 +189,8 @@ def _cells(step: SubsampledGaussian, ell: Array, end: Array | float) -> Cells:
     w, m = xp.where(narrow, width, 0.1), xp.where(narrow, middle, 0.0)
     m1 = m - tau
     series0, series1 = hermite_series(m, w), hermite_series(m1, w)
-    log_x = _log_mass(u, narrow, w, m, series0)
-    log_y1 = _log_mass(u - tau, narrow, w, m1, series1)
+    log_x = log_normal_mass(u, narrow, w, m, series0)
+    log_y1 = log_normal_mass(u - tau, narrow, w, m1, series1)
 
     # log of y₁/x, and of y/x = 1 + p·(y₁/x − 1)
     empty = (log_x == -xp.inf) | (log_y1 == -xp.inf)
@@ -201,7 +201,7 @@ def _cells(step: SubsampledGaussian, ell: Array, end: Array | float) -> Cells:
     # share of a narrow cell: E[expm1(t/σ)] about the midpoint, from the difference of the two
     # series
     drop = xp.expm1(-0.5 * w * tau)
-    excess = _hermite_difference(m, m1, w) / (1.0 + series0)
+    excess = hermite_difference(m, m1, w) / (1.0 + series0)
     narrow_up = (drop - excess) * (1.0 + drop) / (drop * (2.0 + drop))
     # share of a wide cell, in units of r_hi: (ρ − r_lo)/(r_hi − r_lo); r_lo may lie below zero at
     # the bottom
@@ -301,7 +301,7 @@ def hermite_series(m: Array, w: Array):
     return q * ((v - 1.0) / 6.0 + q * (he4 / 120.0 + q * (he6 / 5040.0 + q * he8 / 362880.0)))
 
 
-def _hermite_difference(m: Array, m1: Array, w: Array):
+def hermite_difference(m: Array, m1: Array, w: Array):
     """series(m1) − series(m), with the factor m1² − m² taken out so that nothing cancels."""
     v, v1, q = m * m, m1 * m1, 0.25 * w * w
     first = (m1 - m) * (m1 + m)
@@ -312,7 +312,7 @@ def _hermite_difference(m: Array, m1: Array, w: Array):
     return first * q * (1.0 / 6.0 + q * (d4 / 120.0 + q * (d6 / 5040.0 + q * d8 / 362880.0)))
 
 
-def _log_mass(u: Array, narrow: Array, w: Array, m: Array, series: Array):
+def log_normal_mass(u: Array, narrow: Array, w: Array, m: Array, series: Array):
     """log of the normal mass of cells between consecutive u, both unbounded ends too (n + 1).
 
     Narrow cells (width w, midpoint m) use their series; cells in a tail a difference of Mills

@@ -76,6 +76,42 @@ class Laplace(Noise):
         return mpmath.exp(-at) / 2 if at > 0 else 1 - mpmath.exp(at) / 2
 
 
+class Shifts:
+    """P = N(0, 1) against a mixture of N(τ_i, 1): the edge by bisection."""
+
+    def __init__(self, tau, weights):
+        total = mpmath.fsum(mpf(float(w)) for w in weights)
+        self.rows = [
+            (mpf(float(t)), mpf(float(w)) / total) for t, w in zip(tau, weights, strict=True)
+        ]
+        self.rows = [(t, w) for t, w in self.rows if w > 0]
+        rest = mpmath.fsum(w for t, w in self.rows if t == 0)
+        self.rest = mpmath.log(rest) if rest > 0 else -_INF
+        self.lowest = abs(self.rest) if rest > 0 else mpf(0)
+
+    def edge(self, loss):
+        """The output with that loss."""
+        if loss <= self.rest:
+            return -_INF
+        moved = [(t, w) for t, w in self.rows if t > 0]
+        want = mpmath.exp(loss) - (mpmath.exp(self.rest) if self.rest > -_INF else 0)
+        roots = [(mpmath.log(want / w) + t * t / 2) / t for t, w in moved]
+        high = min(roots)
+        low = min((mpmath.log(want / w / len(moved)) + t * t / 2) / t for t, w in moved)
+        for _ in range(160):
+            middle = (low + high) / 2
+            found = mpmath.fsum(w * mpmath.exp(t * middle - t * t / 2) for t, w in moved)
+            low, high = (low, middle) if found > want else (middle, high)
+        return (low + high) / 2
+
+    def tails(self, loss, above):
+        at = self.edge(loss)
+        if at == -_INF:
+            return (mpf(above), mpf(above))
+        side = lambda t: mpmath.erfc((at - t if above else t - at) / mpmath.sqrt(2)) / 2
+        return side(mpf(0)), mpmath.fsum(w * side(t) for t, w in self.rows)
+
+
 class Range:
     """Density e^{−ℓ/2}/(4·sinh(ε/2)) on [−ε, ε]."""
 
@@ -190,6 +226,18 @@ def _capped(pair):
     return Mixture((mpf(float(pair.rest)), first), (mpf(float(pair.cut)), second))
 
 
+def _some_shifts(rng):
+    """Shifts of any sizes and weights; most of the weight on 0, or none."""
+    k = int(rng.integers(1, 6))
+    shifts = rng.permutation(np.append(0.0, 10.0 ** rng.uniform(-1.5, 1.0, k)))
+    weights = 10.0 ** rng.uniform(-12.0, 0.0, k + 1)
+    weights[shifts == 0.0] *= rng.choice([0.0, 1e-9, 1.0, 1e6])
+    weights = weights / weights.sum()
+    sigma = 10.0 ** (rng.uniform(-4.0, 4.0) if rng.integers(2) else rng.uniform(-0.5, 0.5))
+    mechanism = jaxgdp.GaussianMixture(sigma, shifts, weights)
+    return mechanism, Shifts(mechanism.shifts / mechanism.noise_multiplier, mechanism.weights)
+
+
 def _shifted_laplace(rng):
     x = np.sort(rng.uniform(-3.0, 3.0, 7))
     log_p, log_q = rng.normal(0.0, float(rng.choice([0.1, 2.0, 9.0])), (2, 7))
@@ -203,6 +251,8 @@ def _drawn(name, rng):
         return getattr(jaxgdp, name)(s), Gaussian(s, 1.0)
     if name == "SubsampledGaussian":
         return jaxgdp.SubsampledGaussian(s, p), Gaussian(s, p)
+    if name == "GaussianMixture":
+        return _some_shifts(rng)
     if name == "Laplace":
         return jaxgdp.Laplace(s), Laplace(s, 1.0)
     if name == "SubsampledLaplace":
@@ -239,7 +289,13 @@ def _drawn(name, rng):
     return member, _table(member)
 
 
-_FEW = {"RandomAllocation": 1, "FixedSize": 1, "Shuffled": 1, "DiscreteGaussian": 3}
+_FEW = {
+    "RandomAllocation": 1,
+    "GaussianMixture": 4,
+    "FixedSize": 1,
+    "Shuffled": 1,
+    "DiscreteGaussian": 3,
+}
 
 
 def _lattice(law, rng, number=16):
