@@ -66,7 +66,7 @@ def _end_at(v: Vertices, top: Float[Array, ""], log_infinity_mass: Float[Array, 
 
     Beyond ``top`` α is 0 and TPR is the mass at +∞. δ(ε) is convex in e^ε, so from the last
     threshold t before, it lies below the chord from (e^t, δ(t)) to there: the vertex moves along
-    its line of slope e^t to the chord's α.
+    its line of slope e^t to the chord's α, or to where TPR is 1 if that comes before.
 
     Method: docs/method/windows.md#infinity
     """
@@ -78,6 +78,8 @@ def _end_at(v: Vertices, top: Float[Array, ""], log_infinity_mass: Float[Array, 
     gap = xp.where(last, xp.minimum(t - top, 0.0), -1.0)
     chord = log_sub(log_delta, log_infinity_mass) - xp.where(last, top, 0.0)
     chord = chord - safe_log(-xp.expm1(gap))
+    # (no further than to where the line of slope e^top meets TPR 1)
+    chord = xp.minimum(chord, log1mexp(log_infinity_mass) - xp.where(last, top, 0.0))
     before = xp.concatenate([xp.zeros((1,)), v.log_alpha[:-1]])
     log_alpha = xp.clip(chord, v.log_alpha, xp.maximum(before, v.log_alpha))
     moved = t + log_sub(log_alpha, v.log_alpha)

@@ -102,35 +102,53 @@ def dominating_half(parts: Parts, at: Thresholds) -> Vertices:
     t, (log_delta, log_rest) = at.loss, _plausible(at.loss, found)
     keep = _hull(t, log_delta, log_rest)
     t, log_delta, log_rest = t[keep], log_delta[keep], log_rest[keep]
+    rates = _corners(t, _Profile(log_delta, log_rest))
+    return _row(t, rates, rates[0] > -np.inf, top, last)
+
+
+def _corners(t: Array, found: _Profile) -> tuple[Array, Array, Array]:
+    """log FPR, log TPR and log FNR where the lines of each two thresholds that follow each other
+    meet, or where the steeper one meets TPR 1, if that comes first: a corner that lies above 1 and
+    were only lowered to it would have lines below those of its thresholds.
+
+    Method: docs/method/limit.md#limit-curve
+    """
+    log_delta, log_rest = found
     log_alpha = _log_slope(t, log_delta, log_rest, slice(None, -1), slice(1, None))
-    own = log_error(t[:-1], log_delta[:-1], log_alpha)
+    # (TPR ≤ δ + e^t·α, so that it is 1 where α is (1 − δ)·e^{−t})
+    log_alpha = np.minimum(log_alpha, log_rest[1:] - t[1:])
+    own = log_error(t[:-1], t[1:], log_delta[:-1], log_rest[1:], log_alpha)
     log_alpha = log_alpha - own
     log_tpr = np.minimum(np.logaddexp(log_delta[:-1], t[:-1] + log_alpha) + own, 0.0)
     small = log_rest[:-1] < _EVEN
     log_beta = np.where(small, log_sub(log_rest[:-1], t[:-1] + log_alpha), log1mexp(log_tpr))
     log_beta = log_beta - log_error(t[:-1], log_beta)
     log_tpr = np.where(small, np.minimum(log1mexp(log_beta) + log_error(), 0.0), log_tpr)
-    return _row(t, (log_alpha, log_tpr, log_beta), log_alpha > -np.inf, top, last)
+    return log_alpha, log_tpr, log_beta
 
 
 def _plausible(t: Array, found: _Profile) -> _Profile:
-    """Upper bounds on δ, and lower ones on 1 − δ, that are those of some curve: with FPRs and TPRs
+    """Upper bounds on δ, and lower ones on 1 − δ, that are those of one curve, with FPRs and TPRs
     of at most 1.
 
     δ falls, by no more than e^t grows; and 1 − δ(t) = E_Q min(1, e^{t − ℓ}) grows by no more than a
     factor of e^t does.
     """
     log_delta = np.minimum.accumulate(found.log_delta)
-    growth = log_sub(t[1:], t[:-1])
+    growth = log_sub(t[1:], t[:-1]) + log_error(t[1:])
     for k in range(len(t) - 2, -1, -1):
-        log_delta[k] = min(log_delta[k], np.logaddexp(log_delta[k + 1], growth[k]))
-    log_rest = np.maximum(np.maximum.accumulate(found.log_rest), log1mexp(log_delta))
+        carried = np.logaddexp(log_delta[k + 1], growth[k])
+        log_delta[k] = min(log_delta[k], carried + log_error(carried))
+    rest_of_delta = log1mexp(log_delta)
+    rest_of_delta = rest_of_delta - log_error(log_delta, rest_of_delta)
+    log_rest = np.maximum(np.maximum.accumulate(found.log_rest), rest_of_delta)
     # (t is rounded when it is taken off and added: far more than all of a δ of 1e-15)
-    carried = np.maximum.accumulate((log_rest - t)[::-1])[::-1] + t - _SHIFTED * UNIT * (1.0 + t)
+    carried = np.maximum.accumulate((log_rest - t)[::-1])[::-1] + t
+    carried = carried - _SHIFTED * UNIT * (1.0 + t + np.abs(log_rest))
     log_rest = np.minimum(np.maximum(log_rest, carried), 0.0)
-    # (1 − δ says more of δ than δ itself only where δ is large)
-    large = log_rest < _EVEN
-    return _Profile(np.where(large, np.minimum(log_delta, log1mexp(log_rest)), log_delta), log_rest)
+    delta_of_rest = log1mexp(log_rest)
+    delta_of_rest = delta_of_rest + log_error(log_rest, delta_of_rest)
+    return _Profile(np.minimum(log_delta, delta_of_rest), log_rest)
 
 
 def _log_slope(t: Array, log_delta: Array, log_rest: Array, i, j) -> Array:

@@ -73,7 +73,8 @@ def _tangents(
     log_alpha = log_sub(log_delta[:-1], log_delta[1:]) - t - safe_log1m(np.minimum(s - t, 0.0))
     least, most = tests.log_alpha.lower[1:], tests.log_alpha.upper[:-1]
     log_alpha = np.where(np.isnan(log_alpha), least, np.clip(log_alpha, least, most))
-    log_alpha = np.minimum.accumulate(log_alpha)
+    # (where rounding takes the meeting point above TPR 1 the line of t meets it at a smaller FPR)
+    log_alpha = np.minimum.accumulate(np.minimum(log_alpha, log_rest[1:] - t))
     lines = [
         np.logaddexp(log_delta[:-1], s + log_alpha),
         np.logaddexp(log_delta[1:], t + log_alpha),
