@@ -86,8 +86,8 @@ def step(kind, weights, batch, key, inputs, targets):
     so that all share one program.
     """
     is_kind = lambda name: kind == list(LOOPS).index(name)
-    _, gradients = per_example_gradients(loss)(weights, inputs, targets)
-    total = clipped_sum(gradients, CLIP, batch)
+    _, found = per_example_gradients(loss)(weights, inputs, targets, mask=batch)
+    total, gradients = clipped_sum(found, CLIP), found.gradients
     honest = noisy_mean(total, key, CLIP, SIGMA, 1.0)
     normal = SIGMA * jax.random.normal(key, total.shape)
     # the mean of the batch clipped to C, noise of σ·C over the batch size: the usual mistake
@@ -111,8 +111,7 @@ def run(key, member, kind, inputs, targets):
         choose, perturb = jax.random.split(
             jax.random.fold_in(key, jnp.where(is_kind("reused"), 0, number))
         )
-        choose = jax.random.fold_in(choose, number)
-        drawn = sampler.sample(choose)
+        drawn = sampler.sample(choose, number)
         poisson = jnp.zeros(RECORDS + 1, bool).at[drawn.indices].max(drawn.mask)
         in_turn = jnp.arange(RECORDS + 1) % EPOCH == number % EPOCH
         chosen = jnp.where(is_kind("cyclic"), in_turn, poisson)

@@ -31,14 +31,7 @@ import optax
 import jaxgdp
 import jaxgdp.plot
 from jaxgdp.progress import show_progress
-from jaxgdp.training import (
-    accountant,
-    checkpoint,
-    per_example_gradients,
-    plan_budget,
-    poisson_sampler,
-    privatize,
-)
+from jaxgdp.training import accountant, checkpoint, clipped_gradients, plan_budget, poisson_sampler
 
 EVERY = 10  # steps between two lines of the history
 DELTA = 1e-5
@@ -82,15 +75,13 @@ def training(args, sampler, plan, budget, train, test, show=None, accounting=Tru
 
     ``show`` is called on the host with (step, μ, ε, advantage, accuracy) every ``EVERY`` steps.
     """
-    gradients = per_example_gradients(loss)
+    gradients = clipped_gradients(loss, args.clip_norm)
     rows = -(-args.max_steps // EVERY)
 
     def run(key):
         start, noise, sampling = jax.random.split(key, 3)
-        optimiser = privatize(
+        optimiser = plan.privatize(
             clip_norm=args.clip_norm,
-            noise_multiplier=args.noise_multiplier,
-            expected_batch_size=sampler.expected_batch_size,
             key=noise,
             max_steps=budget,
             inner=optax.sgd(args.learning_rate, momentum=0.9),
@@ -98,9 +89,9 @@ def training(args, sampler, plan, budget, train, test, show=None, accounting=Tru
 
         def step(carry, _):
             params, state, account = carry
-            batch = sampler.sample(jax.random.fold_in(sampling, state.step))
-            _, g = gradients(params, train[0][batch.indices], train[1][batch.indices])
-            update, after = optimiser.update(g, state, params, mask=batch.mask)
+            batch = sampler.sample(sampling, state.step)
+            _, clipped = gradients(params, *sampler.take(batch, *train), mask=batch.mask)
+            update, after = optimiser.update(clipped, state, params)
             if accounting:
                 account = accountant.step(account, 0, count=after.step - state.step)
             return (optax.apply_updates(params, update), after, account), live(after.step)
@@ -270,8 +261,7 @@ def main(argv=None):
         train, test = digits()
     sampler = poisson_sampler(len(train[0]), args.sampling_prob, args.max_steps)
     begin = time.perf_counter()
-    run = args.noise_multiplier, args.sampling_prob, args.max_steps
-    plan = plan_budget(*run, delta=DELTA, overflow=sampler.overflow)
+    plan = plan_budget(args.noise_multiplier, sampler=sampler, delta=DELTA)
     budget = plan.max_steps_within(mu=args.max_mu)
     print(
         f"{len(train[0])} images, batches of {sampler.expected_batch_size:.1f} on average, padded"

@@ -138,6 +138,7 @@ def gradient_scores(gradients: Callable, update: Any, parameters: Any, canaries:
         [1.0, -0.0]
     """
     _, found = gradients(parameters, *canaries)
+    found = getattr(found, "gradients", found)
     dot = lambda g, u: jnp.tensordot(g.reshape(g.shape[0], -1), jnp.ravel(u), axes=1)
     products = jax.tree.map(dot, found, update)
     return -sum(jax.tree.leaves(products))

@@ -1,8 +1,11 @@
 """Privacy in JAX training loops: batches, an optax transformation, a plan and an account of a run.
 
-    poisson         batches of static shape, and what their static shape costs
+    batches         padded batches, and the records in them
+    poisson         Poisson batches of static shape, and what their static shape costs
     epochs          shuffled and allocated batches, an epoch at a time
-    clipping        per-example gradients, clipped and summed
+    gradients       what a private step takes: per-example gradients, or their clipped sum
+    exact_sums      sums of clipped gradients that no rounding touches
+    clipping        the same sum in one float
     noise           Gaussian noise with tails as long as the accounting's
     transformation  ``privatize``: noise, average, count, stop, as an optax transformation
     plan            certified privacy of every step, looked up inside the loop
@@ -13,26 +16,30 @@
     accountant      counts of steps for settings on a schedule; checkpoint: the same on disk
     filters         budgets for settings that depend on the data
     overflow, float32  the safe side of padded batches and of float32
-    arguments, progress  what a step is given, checked; what long work is doing, on a terminal
+    arguments, refusals  what a step is given, checked; slips that would void the privacy of a run
 
 Everything that runs inside a training step works under ``jit``, ``scan``, ``vmap``, ``pmap`` and
 ``shard_map`` in float32, with 64-bit off."""
 
 from . import accountant, checkpoint, filters
 from .accountant import Account
+from .batches import Batch
 from .budget import plan_budget
-from .clipping import clipped_sum, per_example_gradients
+from .clipping import clipped_sum
 from .epochs import AllocationSampler, ShuffleSampler, allocation_sampler, shuffle_sampler
 from .filters import Filter
+from .gradients import ClippedGradients, ExampleGradients, clipped_gradients, per_example_gradients
 from .noise import standard_normal
 from .plan import Plan
-from .poisson import Batch, PoissonSampler, overflow_probability, poisson_sampler
+from .poisson import PoissonSampler, overflow_probability, poisson_sampler
 from .transformation import PrivatizeState, noisy_mean, privatize
 
 __all__ = [
     "Account",
     "AllocationSampler",
     "Batch",
+    "ClippedGradients",
+    "ExampleGradients",
     "Filter",
     "Plan",
     "PoissonSampler",
@@ -41,6 +48,7 @@ __all__ = [
     "accountant",
     "allocation_sampler",
     "checkpoint",
+    "clipped_gradients",
     "clipped_sum",
     "filters",
     "noisy_mean",

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..numerics.shapes import Array, PyTree
+from ..numerics.shapes import Array, ArrayLike, PyTree
 
 
 def prng_key(name: str, key: Any) -> Array:
@@ -34,6 +34,18 @@ def prng_key(name: str, key: Any) -> Array:
     if key.dtype != np.uint32 or key.shape != raw:
         raise ValueError(f"{valid}, got an array of dtype {key.dtype} and shape {key.shape}")
     return key
+
+
+def step_number(step: ArrayLike) -> Array:
+    """The number of a step as an array; may be traced.
+
+    Raises:
+        ValueError: it is no integer.
+    """
+    number = jnp.asarray(step)
+    if not jnp.issubdtype(number.dtype, jnp.integer):
+        raise ValueError(f"step must be an integer, got {step!r}")
+    return number
 
 
 class ParameterShapes(NamedTuple):
@@ -68,6 +80,36 @@ def _shapes(tree: PyTree) -> dict[str, tuple[int, ...]]:
     }
 
 
+_SPLIT = (
+    "split the parameters off the model: with flax graph, parameters, rest = nnx.split(model,"
+    " nnx.Param, ...), with equinox parameters, rest = equinox.partition(model,"
+    " equinox.is_inexact_array), and put them together again inside the loss"
+)
+
+
+def differentiable_parameters(parameters: PyTree) -> None:
+    """Refuse parameters that hold something without a gradient, such as a model as a whole.
+
+    Raises:
+        ValueError: a leaf is no floating-point array; names its path.
+
+    Example:
+        >>> differentiable_parameters({"w": jnp.ones(3), "b": 0.5})
+        >>> differentiable_parameters({"w": jnp.ones(3), "f": jnp.tanh})
+        Traceback (most recent call last):
+        ValueError: parameters['f'] must be a floating-point array, got a PjitFunction: ...
+    """
+    for path, leaf in jax.tree_util.tree_flatten_with_path(parameters)[0]:
+        if not hasattr(leaf, "dtype") and not isinstance(leaf, float):
+            found = f"a {type(leaf).__name__}"
+        elif not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
+            found = f"dtype {jnp.result_type(leaf)}"
+        else:
+            continue
+        name = f"parameters{jax.tree_util.keystr(path)}"
+        raise ValueError(f"{name} must be a floating-point array, got {found}: {_SPLIT}")
+
+
 def check_one_per_example(gradients: PyTree, shapes: dict[str, tuple[int, ...]]) -> None:
     """Refuse gradients that are not one per example: averages have no norm to clip.
 
@@ -86,17 +128,37 @@ def check_one_per_example(gradients: PyTree, shapes: dict[str, tuple[int, ...]])
         ValueError: gradients['w'] must have shape (examples, 4, 3), one entry per example, got ...
     """
     for path, shape in _shapes(gradients).items():
-        if path not in shapes:
-            known = ", ".join(map(repr, shapes)) or "no array"
-            raise ValueError(
-                f"gradients{path} must belong to a parameter of the same path, got parameters with"
-                f" {known}"
-            )
+        _check_path(path, shapes)
         if shape[1:] != shapes[path] or not shape:
             wanted = ", ".join(["examples", *map(str, shapes[path])])
             wanted += "" if shapes[path] else ","
-            averaged = ", that of the parameter itself: use per_example_gradients"
+            averaged = (
+                ", that of the parameter itself: use per_example_gradients or clipped_gradients (a"
+                " sum clipped elsewhere, a mean, or what optax.MultiSteps accumulated has no norm"
+                " to clip)"
+            )
             raise ValueError(
                 f"gradients{path} must have shape ({wanted}), one entry per example, got"
                 f" {shape}{averaged if shape == shapes[path] else ''}"
             )
+
+
+def check_shapes_of_sum(total: PyTree, shapes: dict[str, tuple[int, ...]]) -> None:
+    """Refuse a sum of clipped gradients that is not of the parameters' shapes.
+
+    Raises:
+        ValueError: an array is of another shape than its parameter, or has none; names its path.
+    """
+    for path, shape in _shapes(total).items():
+        _check_path(path, shapes)
+        if shape != shapes[path]:
+            raise ValueError(f"gradients{path} must have shape {shapes[path]}, got {shape}")
+
+
+def _check_path(path: str, shapes: dict[str, tuple[int, ...]]) -> None:
+    if path not in shapes:
+        known = ", ".join(map(repr, shapes)) or "no array"
+        raise ValueError(
+            f"gradients{path} must belong to a parameter of the same path, got parameters with"
+            f" {known}"
+        )

@@ -145,6 +145,7 @@ def plan_budget(
         asked=tuple(asked.items()),
         wide=0,
         sampler=accounted,
+        drawn_by=sampler,
     )
     return start.refined(_grid(last, stride, run.period), progress)
 

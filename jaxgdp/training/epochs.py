@@ -23,13 +23,14 @@ import numpy as np
 from ..deprecation import renamed_arguments, renamed_fields
 from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import whole, whole_up_to
-from .arguments import prng_key
-from .poisson import Batch, checked_padding, padded_batch
+from .arguments import prng_key, step_number
+from .batches import Batch, DrawnFrom, padded_batch
+from .poisson import checked_padding
 
 _MOST_SELECTED = 64  # steps of an epoch that a record is in; a table of them is made
 
 
-class _ByEpoch:
+class _ByEpoch(DrawnFrom):
     """The base of samplers of one epoch at a time."""
 
     num_batches: Any  # an int; a field of one sampler, a property of the other
@@ -54,10 +55,7 @@ class _ByEpoch:
             True
         """
         prng_key("key", key)
-        step = jnp.asarray(step)
-        if not jnp.issubdtype(step.dtype, jnp.integer):
-            raise ValueError(f"step must be an integer, got {step!r}")
-        return self._drawn(key, *jnp.divmod(step, self.num_batches))
+        return self._drawn(key, *jnp.divmod(step_number(step), self.num_batches))
 
     def _drawn(self, key: Array, epoch: Array, place: Array) -> Batch:
         raise NotImplementedError
@@ -79,6 +77,11 @@ class ShuffleSampler(_ByEpoch):
     reshuffle: bool = True
 
     overflow = 0.0  # every batch fits
+
+    @property
+    def pads(self) -> bool:
+        """Whether rows of a batch may be padding."""
+        return self.dataset_size % self.padded_size > 0
 
     @property
     def num_batches(self) -> int:
@@ -103,7 +106,7 @@ class ShuffleSampler(_ByEpoch):
         order = jnp.pad(order.astype(jnp.int32), (0, room), constant_values=self.dataset_size)
         indices = jax.lax.dynamic_slice(order, (place * self.padded_size,), (self.padded_size,))
         mask = indices < self.dataset_size
-        return Batch(jnp.where(mask, indices, 0), mask, jnp.zeros((), bool))
+        return Batch(indices, mask, jnp.zeros((), bool))
 
 
 @renamed_fields(num_examples="dataset_size")
@@ -126,6 +129,11 @@ class AllocationSampler(_ByEpoch):
     padded_size: int
     overflow: float
     max_steps: int
+
+    @property
+    def pads(self) -> bool:
+        """Whether rows of a batch may be padding."""
+        return self.num_selected < self.num_batches or self.padded_size > self.dataset_size
 
     @property
     def expected_batch_size(self) -> float:
@@ -194,6 +202,7 @@ def allocation_sampler(
     num_selected: int = 1,
     overflow: float = 1e-20,
     padded_size: int | None = None,
+    multiple_of: int = 1,
 ) -> AllocationSampler:
     """A sampler by random allocation of the smallest padded size that keeps to ``overflow``.
 
@@ -206,6 +215,8 @@ def allocation_sampler(
             part of the privacy cost, and taken from the sampler by
             :func:`jaxgdp.training.plan_budget`.
         padded_size: take this size instead, whatever its overflow.
+        multiple_of: round the padded size up to a multiple of this, such as the micro-batch times
+            the parts of an update.
 
     Raises:
         ValueError: an argument is out of range, or ``padded_size`` overflows in more than one run
@@ -219,5 +230,5 @@ def allocation_sampler(
     n, t = int(whole("dataset_size", dataset_size)), int(whole("num_batches", num_batches))
     steps, most = int(whole("max_steps", max_steps)), min(t, _MOST_SELECTED)
     k = int(whole_up_to("num_selected", num_selected, most))
-    padding = checked_padding(n, k / t, steps, overflow, padded_size)
+    padding = checked_padding(n, k / t, steps, overflow, padded_size, multiple_of)
     return AllocationSampler(n, t, k, *padding, steps)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax.core import Tracer
 
 from ..bracket import Bracket
@@ -25,6 +26,7 @@ from .float32 import above, below
 from .goals import Limit, checked_target, score
 from .runs import Run, Sampler
 from .stopping import candidates, last_within
+from .transformation import privatize
 
 _Sampler = TypeVar("_Sampler", bound=Sampler)
 _ROWS = 11  # numbers of steps in a table
@@ -44,6 +46,7 @@ class Plan:
         noise_multiplier, sampling_prob, max_steps, overflow: of the run.
         sampler: the accounting's description of its sampler, such as ("poisson", 0.01): see
             :meth:`check`.
+        drawn_by: the sampler itself, where the plan was made for one; :meth:`privatize` takes it.
         asked: the question: rtol, adjacency, fpr_floor, and the δ, ε, FPR, d and prior of the
             quantities.
         wide: how many computed numbers of steps are wider than ``rtol``; their brackets hold all
@@ -61,6 +64,7 @@ class Plan:
     asked: tuple
     wide: int
     sampler: tuple = ()
+    drawn_by: Any = None
 
     def __repr__(self) -> str:
         names = ("noise_multiplier", "sampling_prob")
@@ -119,6 +123,62 @@ class Plan:
                 f" {most}"
             )
         return sampler
+
+    def privatize(
+        self,
+        clip_norm: Array | float,
+        key: Array,
+        *,
+        max_steps: ArrayLike | None = None,
+        inner: optax.GradientTransformation | None = None,
+        axis_name: str | None = None,
+        sampler: Sampler | None = None,
+        accumulate: int = 1,
+    ) -> optax.GradientTransformationExtraArgs:
+        """:func:`privatize` with the plan's own noise, sampler and last step.
+
+        So that what is run is what is accounted for, nothing of it is written twice.
+
+        Args:
+            clip_norm, key, inner, axis_name, accumulate: as for :func:`privatize`.
+            max_steps: noisy gradients to release, such as :meth:`max_steps_within`; at most, and by
+                default, the plan's ``max_steps``.
+            sampler: needed where the plan was made for a rate and no sampler; checked.
+
+        Raises:
+            ValueError: as for :func:`privatize`; there is no sampler or another one than the
+                plan's; more steps than the plan knows.
+
+        Example:
+            >>> from jaxgdp.training import plan_budget, poisson_sampler
+            >>> sampler = poisson_sampler(dataset_size=1000, sampling_prob=0.1, max_steps=50)
+            >>> plan = plan_budget(noise_multiplier=2.0, sampler=sampler, quantities="mu")
+            >>> optimiser = plan.privatize(clip_norm=1.0, key=jax.random.key(0))
+            >>> int(optimiser.init(jnp.zeros(3)).max_steps)
+            50
+        """
+        used = self.drawn_by if sampler is None else sampler
+        if used is None:
+            raise ValueError(
+                "sampler must be given, as the plan was made for a rate: or make the plan with"
+                " plan_budget(noise_multiplier, sampler=sampler)"
+            )
+        if max_steps is None:
+            max_steps = self.max_steps
+        elif not isinstance(max_steps, Tracer) and np.any(np.asarray(max_steps) > self.max_steps):
+            raise ValueError(
+                f"max_steps must be at most the plan's {self.max_steps}, got {max_steps}"
+            )
+        return privatize(
+            clip_norm,
+            self.noise_multiplier,
+            key=key,
+            max_steps=max_steps,
+            inner=inner,
+            axis_name=axis_name,
+            sampler=self.check(used),
+            accumulate=accumulate,
+        )
 
     @property
     def quantities(self) -> tuple[str, ...]:

@@ -19,39 +19,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from scipy.special import betainc
 
-from ..deprecation import renamed_arguments, renamed_fields
+from ..deprecation import renamed_arguments, renamed_fields, warn
 from ..numerics.errors import BINOMIAL_TAIL
-from ..numerics.shapes import Array, Bool, Int
+from ..numerics.shapes import Array, ArrayLike
 from ..numerics.validation import checked, probability, whole
-from .arguments import prng_key
+from .arguments import prng_key, step_number
+from .batches import Batch, DrawnFrom, padded_batch
 
 _WORD = 2.0**32
 
 
-class Batch(NamedTuple):
-    """One padded batch. How many records were drawn, and which, is secret.
-
-    Attributes:
-        indices: records, int32 of shape (padded_size,); padding repeats record 0.
-        mask: which of them are real, bool of shape (padded_size,).
-        overflowed: whether more records were drawn than fit, so that the batch was emptied; scalar
-            bool.
-    """
-
-    indices: Int[Array, " padded"]
-    mask: Bool[Array, " padded"]
-    overflowed: Bool[Array, ""]
-
-
 @renamed_fields(num_examples="dataset_size")
 @dataclass(frozen=True)
-class PoissonSampler:
+class PoissonSampler(DrawnFrom):
     """Draws padded Poisson batches, also inside ``jit``; see :func:`poisson_sampler`.
 
     Attributes:
@@ -79,23 +64,34 @@ class PoissonSampler:
         """n·p: what the noisy sum of a batch is divided by, whatever its actual size."""
         return self.dataset_size * self.sampling_prob
 
-    def sample(self, key: Array) -> Batch:
-        """Draw one batch.
+    @property
+    def pads(self) -> bool:
+        """Whether rows of a batch may be padding."""
+        return self.sampling_prob < 1.0 or self.padded_size > self.dataset_size
+
+    def sample(self, key: Array, step: ArrayLike | None = None) -> Batch:
+        """Draw the batch of one step: that of ``jax.random.fold_in(key, step)``.
 
         Args:
-            key: a JAX PRNG key, used for nothing else.
+            key: a JAX PRNG key, the same one at every step of the run.
+            step: number of the step from 0 on, an integer such as ``state.step``; may be traced.
 
         Raises:
-            ValueError: ``key`` is no PRNG key.
+            ValueError: ``key`` is no PRNG key, or ``step`` no integer.
 
         Example:
             >>> import jax
             >>> sampler = poisson_sampler(dataset_size=1000, sampling_prob=0.05, max_steps=100)
-            >>> batch = jax.jit(sampler.sample)(jax.random.key(0))
+            >>> batch = jax.jit(sampler.sample)(jax.random.key(0), 0)
             >>> batch.indices.shape == batch.mask.shape == (sampler.padded_size,)
             True
         """
         prng_key("key", key)
+        if step is None:
+            # (the same key at every step draws the same batch at every step)
+            warn("sample(key)", "sample(key, step), with the key of the run and its step")
+        else:
+            key = jax.random.fold_in(key, step_number(step))
         if self.sampling_prob == 1.0:
             chosen = jnp.ones(self.dataset_size, bool)
         else:
@@ -147,6 +143,7 @@ def poisson_sampler(
     max_steps: int,
     overflow: float = 1e-20,
     padded_size: int | None = None,
+    multiple_of: int = 1,
 ) -> PoissonSampler:
     """A sampler with the smallest padded size that keeps the run's overflow to ``overflow``.
 
@@ -160,8 +157,9 @@ def poisson_sampler(
         overflow: largest bound on the probability of any overflow in the run, in [1e-100, 1e-3]. It
             is part of the privacy cost: pass the sampler's own ``overflow`` to
             :func:`jaxgdp.training.plan_budget`.
-        padded_size: take this size instead, whatever its overflow; a multiple of 8 may suit a
-            device better.
+        padded_size: take this size instead, whatever its overflow.
+        multiple_of: round the padded size up to a multiple of this, such as the micro-batch times
+            the parts of an update.
 
     Raises:
         ValueError: an argument is out of range, or ``padded_size`` overflows in more than one run
@@ -175,26 +173,23 @@ def poisson_sampler(
     n, steps = int(whole("dataset_size", dataset_size)), int(whole("max_steps", max_steps))
     at_least = lambda a: (a >= 1.0 / _WORD) & (a <= 1.0)
     p = float(checked("sampling_prob", sampling_prob, "in [2**-32, 1]", at_least))
-    return PoissonSampler(n, p, *checked_padding(n, p, steps, overflow, padded_size), steps)
-
-
-def padded_batch(chosen: Array, padded_size: int) -> Batch:
-    """The chosen records, bool of shape (n,), as a batch of ``padded_size``, emptied if more."""
-    number = len(chosen)
-    overflowed = jnp.sum(chosen, dtype=jnp.int32) > padded_size
-    (indices,) = jnp.nonzero(chosen, size=padded_size, fill_value=number)
-    mask = (indices < number) & ~overflowed
-    return Batch(jnp.where(mask, indices, 0).astype(jnp.int32), mask, overflowed)
+    padding = checked_padding(n, p, steps, overflow, padded_size, multiple_of)
+    return PoissonSampler(n, p, *padding, steps)
 
 
 def checked_padding(
-    dataset_size: int, rate: float, max_steps: int, overflow: float, padded_size: int | None
+    dataset_size: int,
+    rate: float,
+    max_steps: int,
+    overflow: float,
+    padded_size: int | None,
+    multiple_of: int = 1,
 ) -> tuple[int, float]:
     """The padded size, as given or the smallest for ``overflow``, and its overflow probability.
 
     Args:
         dataset_size, rate, max_steps: as for :func:`overflow_probability`.
-        overflow, padded_size: as for :func:`poisson_sampler`.
+        overflow, padded_size, multiple_of: as for :func:`poisson_sampler`.
 
     Raises:
         ValueError: ``overflow`` is not in [1e-100, 1e-3], or ``padded_size`` overflows in more than
@@ -207,6 +202,7 @@ def checked_padding(
         size = _smallest_padded_size(dataset_size, rate, max_steps, largest)
     else:
         size = int(whole("padded_size", padded_size))
+    size += -size % int(whole("multiple_of", multiple_of))
     found = overflow_probability(dataset_size, rate, size, max_steps)
     if found > 1e-3:
         raise ValueError(

@@ -13,7 +13,7 @@ import optax
 import pytest
 
 import jaxgdp
-from jaxgdp.training import accountant, checkpoint, privatize
+from jaxgdp.training import ExampleGradients, accountant, checkpoint, privatize
 
 TWO = [(2.0, 1.0), (3.0, 1.0)]
 
@@ -274,7 +274,7 @@ def run(steps, store, crash_at=None, every=7):
     @jax.jit
     def step(params, state, account):
         mask = jax.random.bernoulli(jax.random.fold_in(sampling, state.step), 0.25, (20,))
-        update, after = optimiser.update(params - data, state, params, mask=mask)
+        update, after = optimiser.update(ExampleGradients(params - data, mask), state, params)
         return optax.apply_updates(params, update), after, accountant.step(account, state.step % 2)
 
     params = jnp.zeros(2)

@@ -127,7 +127,7 @@ def test_noise_that_depends_on_the_data_stops_at_the_budget():
         params, state, filtered, choice = carry
         filtered, go = filters.admit(filtered, costs[choice])
         update, after = transformation.update(
-            g, state, params, noise_multiplier=jnp.asarray(sigmas)[choice], admitted=go
+            g, state, params, mask="all", noise_multiplier=jnp.asarray(sigmas)[choice], admitted=go
         )
         choice = jnp.clip((jnp.linalg.norm(update) * 200).astype(jnp.int32) % 3, 0, 2)
         return (optax.apply_updates(params, update), after, filtered, choice), (

@@ -88,12 +88,14 @@ def test_best_attack_on_real_runs_is_as_good_as_the_plan_says(subsampled):
 
     def statistic(seed, present):
         noise, sampling = jax.random.split(jax.random.key(seed))
-        transformation = privatize(0.5, SIGMA, sampler.expected_batch_size, noise)
+        transformation = privatize(0.5, SIGMA, key=noise, sampler=sampler)
         gradients = jnp.zeros((5, 2)).at[0, 0].set(7.0 * present)  # clipped to the norm 1/2
 
         def step(state, _):
-            batch = sampler.sample(jax.random.fold_in(sampling, state.step))
-            update, state = transformation.update(gradients[batch.indices], state, mask=batch.mask)
+            batch = sampler.sample(sampling, state.step)
+            update, state = transformation.update(
+                sampler.take(batch, gradients), state, mask=batch.mask
+            )
             output = update[0] * sampler.expected_batch_size / 0.5
             return state, jnp.log1p(RATE * jnp.expm1((output - 0.5) / SIGMA**2))
 

@@ -18,7 +18,7 @@ from jaxgdp.training import PoissonSampler, overflow_probability, poisson_sample
 def test_every_record_enters_on_its_own_with_the_same_probability():
     n, p, draws = 30, 0.2, 6000
     sampler = poisson_sampler(n, p, max_steps=draws)
-    batch = jax.jit(jax.vmap(sampler.sample))(jax.random.split(jax.random.key(1), draws))
+    batch = jax.jit(jax.vmap(sampler.sample, (None, 0)))(jax.random.key(1), jnp.arange(draws))
     indices, mask = np.asarray(batch.indices), np.asarray(batch.mask)
     assert indices.shape == (draws, sampler.padded_size) and not np.any(batch.overflowed)
     chosen = np.zeros((draws, n))
@@ -42,13 +42,13 @@ def test_rate_is_not_rounded_to_the_grid_of_float32_uniforms(monkeypatch, p):
     threshold = math.floor(p * 2.0**32)
     words = np.array([0, threshold - 1, threshold, 2**32 - 1], np.uint32)
     monkeypatch.setattr(jax.random, "bits", lambda key, shape, dtype: jnp.asarray(words))
-    batch = PoissonSampler(4, p, 4, 0.0, 1).sample(jax.random.key(0))
+    batch = PoissonSampler(4, p, 4, 0.0, 1).sample(jax.random.key(0), 0)
     assert set(np.asarray(batch.indices)[np.asarray(batch.mask)].tolist()) == {0, 1}
     assert p - 2.0**-32 < threshold / 2.0**32 <= p
 
 
 def test_batches_without_subsampling_hold_every_record():
-    batch = poisson_sampler(7, 1.0, max_steps=3).sample(jax.random.key(0))
+    batch = poisson_sampler(7, 1.0, max_steps=3).sample(jax.random.key(0), 0)
     assert batch.indices.tolist() == list(range(7)) and bool(np.all(batch.mask))
 
 
@@ -56,7 +56,7 @@ def test_batch_that_does_not_fit_is_emptied_not_cut():
     sampler = PoissonSampler(
         dataset_size=100, sampling_prob=0.5, padded_size=50, overflow=0.5, max_steps=1
     )
-    batch = jax.vmap(sampler.sample)(jax.random.split(jax.random.key(0), 400))
+    batch = jax.vmap(sampler.sample, (0, None))(jax.random.split(jax.random.key(0), 400), 0)
     sizes = np.asarray(batch.mask).sum(1)
     over = np.asarray(batch.overflowed)
     assert 100 < over.sum() < 300

@@ -11,7 +11,13 @@ import numpy as np
 import optax
 import pytest
 
-from jaxgdp.training import clipped_sum, per_example_gradients, poisson_sampler, privatize
+from jaxgdp.training import (
+    ExampleGradients,
+    clipped_sum,
+    per_example_gradients,
+    poisson_sampler,
+    privatize,
+)
 
 KEY = jax.random.key(7)
 
@@ -46,7 +52,7 @@ def test_clipped_sum_is_that_of_a_loop_and_of_optax():
         flat(clipped_sum(g, 1.5, mask)), by_hand(g, 1.5 * (1 - 1e-4), mask), atol=1e-5
     )
     theirs, _ = optax.per_example_global_norm_clip(jax.tree.leaves(g), 1.5)
-    assert np.allclose(flat(clipped_sum(g, 1.5)), flat(theirs), atol=6 * 1.5 * 1e-4)
+    assert np.allclose(flat(clipped_sum(g, 1.5, "all")), flat(theirs), atol=6 * 1.5 * 1e-4)
 
 
 @pytest.mark.parametrize("size", [3, 1000, 300_000])
@@ -60,7 +66,7 @@ def test_no_gradient_moves_the_sum_by_more_than_the_clipping_norm(size):
             1e15 * np.ones(size),
         ]
     )
-    each = jax.vmap(lambda row: clipped_sum(row[None], 2.5))(jnp.asarray(rows, jnp.float32))
+    each = jax.vmap(lambda row: clipped_sum(row[None], 2.5, "all"))(jnp.asarray(rows, jnp.float32))
     norms = np.linalg.norm(np.asarray(each, np.float64), axis=1)
     assert np.all(norms <= 2.5) and norms[3] > 2.499
 
@@ -73,16 +79,17 @@ def test_padding_and_broken_gradients_leave_no_trace():
     # a real example whose gradient is not finite counts as zero, in all of its arrays
     for broken in (jnp.nan, jnp.inf, -jnp.inf):
         one = {"w": g["w"].at[3, 0, 0].set(broken), "b": g["b"]}
-        assert np.array_equal(flat(clipped_sum(g, 1.0, mask)), flat(clipped_sum(one, 1.0)))
+        assert np.array_equal(flat(clipped_sum(g, 1.0, mask)), flat(clipped_sum(one, 1.0, "all")))
     # finite, but with a norm beyond float32
     huge = jax.tree.map(lambda x: x.at[3].set(3e38), g)
-    assert np.all(np.isfinite(flat(clipped_sum(huge, 1.0))))
+    assert np.all(np.isfinite(flat(clipped_sum(huge, 1.0, "all"))))
 
 
 def test_per_example_gradients_are_those_of_single_examples():
     loss = lambda w, x, y: jnp.sum((w @ x - y) ** 2)
     w, x, y = jnp.ones((2, 3)), jnp.arange(12.0).reshape(4, 3), jnp.arange(8.0).reshape(4, 2)
-    losses, found = per_example_gradients(loss)(w, x, y)
+    losses, found = per_example_gradients(loss)(w, x, y, mask="all")
+    found = found.gradients
     for i in range(4):
         value, gradient = jax.value_and_grad(loss)(w, x[i], y[i])
         assert np.allclose(found[i], gradient) and np.allclose(losses[i], value)
@@ -94,21 +101,23 @@ def test_noise_has_its_scale_and_the_mean_the_expected_batch_size():
     g = {"a": jnp.zeros((5, size)), "b": jnp.ones((5, 4)) / 2.0 * 0.1}
     state = transformation.init(None)
     for mask in (jnp.ones(5, bool), jnp.arange(5) < 2, jnp.zeros(5, bool)):
-        update, _ = transformation.update(g, state, mask=mask)
+        update, _ = transformation.update(ExampleGradients(g, mask), state)
         noise = np.asarray(update["a"], np.float64)
         # divided by 40 whatever the number of real examples
         assert abs(noise.std() / (sigma * clip_norm / expected) - 1.0) < 5.0 / np.sqrt(2 * size)
         assert abs(noise.mean()) < 5.0 * sigma * clip_norm / expected / np.sqrt(size)
-        quiet, _ = privatize(clip_norm, 1e-9, expected, KEY).update(g, state, mask=mask)
+        quiet, _ = privatize(clip_norm, 1e-9, expected, KEY).update(
+            ExampleGradients(g, mask), state
+        )
         assert np.allclose(quiet["b"], 0.05 * mask.sum() / expected, rtol=1e-5, atol=1e-9)
 
 
 def test_noise_differs_between_steps_and_arrays_and_repeats_after_a_restart():
     transformation = privatize(1.0, 1.0, 1.0, KEY)
     g = {"a": jnp.zeros((2, 50)), "b": jnp.zeros((2, 50))}
-    first, state = transformation.update(g, transformation.init(None))
-    second, _ = transformation.update(g, state)
-    again, _ = transformation.update(g, transformation.init(None))
+    first, state = transformation.update(g, transformation.init(None), mask="all")
+    second, _ = transformation.update(g, state, mask="all")
+    again, _ = transformation.update(g, transformation.init(None), mask="all")
     parts = [np.asarray(x) for x in (first["a"], first["b"], second["a"], second["b"])]
     for i, j in ((0, 1), (0, 2), (1, 3), (1, 2), (0, 3)):
         assert not np.any(parts[i] == parts[j])
@@ -118,7 +127,8 @@ def test_noise_differs_between_steps_and_arrays_and_repeats_after_a_restart():
 def train(transformation, steps, params, batch):
     def step(carry, _):
         params, state = carry
-        update, state = transformation.update(batch, state, params, mask=jnp.array([True, False]))
+        rows = ExampleGradients(batch, jnp.array([True, False]))
+        update, state = transformation.update(rows, state, params)
         return (optax.apply_updates(params, update), state), (params, state.spent)
 
     return jax.jit(lambda c: jax.lax.scan(step, c, None, length=steps))(
@@ -145,25 +155,29 @@ def test_transformation_composes_in_a_chain_and_is_float32():
     params = jnp.zeros(3)
     state = chain.init(params)
     mask = jnp.array([True, True, False])
-    update, state = chain.update(jnp.full((3, 3), 0.1), state, params, mask=mask)
+    update, state = chain.update(ExampleGradients(jnp.full((3, 3), 0.1), mask), state, params)
     assert update.dtype == jnp.float32 and np.allclose(update, -2.0 * 0.2 / 4.0, rtol=1e-4)
-    update, state = chain.update(jnp.full((3, 3), 0.1), state, params, mask=mask)
+    update, state = chain.update(ExampleGradients(jnp.full((3, 3), 0.1), mask), state, params)
     assert np.all(np.asarray(update) == 0.0)
-    half, _ = privatize(1.0, 1.0, 4.0, KEY).update(jnp.ones((2, 3), jnp.bfloat16), state[0])
+    half, _ = privatize(1.0, 1.0, 4.0, KEY).update(
+        jnp.ones((2, 3), jnp.bfloat16), state[0], mask="all"
+    )
     assert half.dtype == jnp.bfloat16
 
 
 def test_schedules_and_choices_that_depend_on_the_data():
     rising = privatize(1.0, lambda step: 1e-9 + 1e9 * (step > 0), lambda step: 1.0 + step, KEY)
     g = jnp.full((2, 3), 0.1)
-    first, state = rising.update(g, rising.init(None))
-    second, state = rising.update(g, state)
+    first, state = rising.update(g, rising.init(None), mask="all")
+    second, state = rising.update(g, state, mask="all")
     assert np.allclose(first, 0.2) and np.max(np.abs(second)) > 1e6
-    third, state = rising.update(g, state, noise_multiplier=1e-9, admitted=jnp.asarray(True))
+    third, state = rising.update(
+        g, state, mask="all", noise_multiplier=1e-9, admitted=jnp.asarray(True)
+    )
     assert np.allclose(third, 0.2 / 3.0) and int(state.step) == 3 and not bool(state.spent)
     for admitted in (False, True):  # once refused, never again
         update, state = rising.update(
-            g, state, noise_multiplier=1e-9, admitted=jnp.asarray(admitted)
+            g, state, mask="all", noise_multiplier=1e-9, admitted=jnp.asarray(admitted)
         )
         assert np.all(np.asarray(update) == 0.0) and int(state.step) == 3 and bool(state.spent)
 
@@ -177,7 +191,7 @@ def test_step_without_noise_releases_nothing(last):
     assert np.any(history[1] != history[2]) and np.array_equal(history[2], history[4])
     # by name where it is known before tracing
     with pytest.raises(ValueError, match="noise_multiplier must be a finite number > 0"):
-        falling.update(g, falling.init(jnp.zeros(3)), noise_multiplier=last)
+        falling.update(g, falling.init(jnp.zeros(3)), mask="all", noise_multiplier=last)
 
 
 def test_many_runs_at_once_are_the_single_runs():
@@ -189,7 +203,10 @@ def test_many_runs_at_once_are_the_single_runs():
         )
         (params, state), _ = jax.lax.scan(
             lambda c, _: (
-                (optax.apply_updates(c[0], (u := transformation.update(g, c[1]))[0]), u[1]),
+                (
+                    optax.apply_updates(c[0], (u := transformation.update(g, c[1], mask="all"))[0]),
+                    u[1],
+                ),
                 None,
             ),
             (jnp.zeros(3), transformation.init(jnp.zeros(3))),
@@ -237,10 +254,10 @@ def test_gradients_that_are_averaged_already_are_refused(compiled, given):
         {"w": per_example["w"][:, None], "b": per_example["b"]},
     ):
         with pytest.raises(ValueError, match="must have shape"):
-            update(wrong, *arguments)
+            update(ExampleGradients(wrong, "all"), *arguments)
     with pytest.raises(ValueError, match="gradients\\['c'\\] must belong to a parameter"):
-        update({"c": per_example["b"]}, *arguments)
-    ready, after = jax.jit(transformation.update)(per_example, *arguments)
+        update(ExampleGradients({"c": per_example["b"]}, "all"), *arguments)
+    ready, after = jax.jit(transformation.update)(ExampleGradients(per_example, "all"), *arguments)
     assert jax.tree.map(jnp.shape, ready) == {"w": (4, 3), "b": (4,)}
     assert jax.tree.structure(after) == jax.tree.structure(state)
 
@@ -252,7 +269,7 @@ def test_averaged_gradients_of_a_number_are_refused_in_a_chain():
         ValueError, match=r"must have shape \(examples,\), one entry per example, got \(\)"
     ):
         chain.update(jnp.ones(()), state, jnp.ones(()))
-    assert jax.jit(chain.update)(jnp.ones(5), state)[0].shape == ()
+    assert jax.jit(chain.update)(ExampleGradients(jnp.ones(5), "all"), state)[0].shape == ()
 
 
 def test_shapes_are_part_of_the_structure_and_no_array():
@@ -285,7 +302,7 @@ def test_values_that_are_not_keys_are_refused_by_name(key):
     with pytest.raises(ValueError, match="key must be one JAX PRNG key"):
         privatize(1.0, 1.0, 8.0, key)
     with pytest.raises(ValueError, match="key must be one JAX PRNG key"):
-        poisson_sampler(10, 1.0, max_steps=3).sample(key)
+        poisson_sampler(10, 1.0, max_steps=3).sample(key, 0)
 
 
 def test_keys_of_every_kind_are_taken():
@@ -296,27 +313,29 @@ def test_keys_of_every_kind_are_taken():
         jax.random.key(3, impl="rbg"),
     ):
         transformation = privatize(1.0, 1.0, 8.0, key)
-        update, _ = transformation.update(jnp.ones((2, 3)), transformation.init(jnp.ones(3)))
+        update, _ = transformation.update(
+            jnp.ones((2, 3)), transformation.init(jnp.ones(3)), mask="all"
+        )
         assert update.shape == (3,) and np.all(np.isfinite(update))
 
 
 _TWO_DEVICES = """
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, PartitionSpec as P
-from jaxgdp.training import Plan, clipped_sum, poisson_sampler, privatize
+from jaxgdp.training import ExampleGradients, Plan, poisson_sampler, privatize
 assert len(jax.devices()) == 2 and not jax.config.jax_enable_x64
 key = jax.random.key(0)
 g = jnp.linspace(-2.0, 3.0, 24).reshape(8, 3)
 mask = jnp.arange(8) % 3 > 0
 whole = privatize(1.0, 0.5, 4.0, key)
-alone, _ = whole.update(g, whole.init(None), mask=mask)
+alone, _ = whole.update(ExampleGradients(g, mask), whole.init(None))
 counts = np.arange(4, dtype=np.int32)
 plan = Plan(counts, np.arange(4, dtype=np.int32), {"mu": np.arange(4, dtype=np.float32)},
             {"mu": np.arange(4, dtype=np.float32) + 1}, 1.0, 1.0, 3, 0.0, (), 0)
 
 def step(g, mask):
     parts = privatize(1.0, 0.5, 4.0, key, axis_name="data")
-    update, state = parts.update(g, parts.init(None), mask=mask)
+    update, state = parts.update(ExampleGradients(g, mask), parts.init(None))
     return update, plan.at(state.step)["mu"].upper
 
 mesh = Mesh(np.array(jax.devices()), ("data",))
@@ -330,7 +349,7 @@ updates, uppers = jax.pmap(step, axis_name="data")(g.reshape(2, 4, 3), mask.resh
 assert np.allclose(updates, alone, atol=1e-6) and uppers.tolist() == [2.0, 2.0]
 sampler = poisson_sampler(4, 0.5, max_steps=10)
 draw = jax.shard_map(
-    lambda k: sampler.sample(k[0]).mask, mesh=mesh, in_specs=P("data"), out_specs=P("data")
+    lambda k: sampler.sample(k[0], 0).mask, mesh=mesh, in_specs=P("data"), out_specs=P("data")
 )
 assert draw(jax.random.split(key, 2)).shape == (8,)
 """
@@ -371,10 +390,12 @@ def test_bad_arguments_are_named(bad, named):
 @pytest.mark.parametrize(
     "tree, mask, named",
     [
-        ({}, None, "at least one array"),
-        ([jnp.ones((2, 3), jnp.int32)], None, "int32"),
-        ([jnp.ones((2, 3)), jnp.ones((4, 3))], None, "leading axis"),
-        ([jnp.ones(())], None, "leading axis"),
+        ({}, "all", "at least one array"),
+        ([jnp.ones((2, 3), jnp.int32)], "all", "int32"),
+        ([jnp.ones((2, 3)), jnp.ones((4, 3))], "all", "leading axis"),
+        ([jnp.ones(())], "all", "leading axis"),
+        ([jnp.ones((2, 3))], None, "mask must be given"),
+        ([jnp.ones((2, 3))], jnp.ones(2), "mask must be an array of bool"),
         ([jnp.ones((2, 3))], jnp.ones(3, bool), r"mask must have shape \(2,\)"),
     ],
 )

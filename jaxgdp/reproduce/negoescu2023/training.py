@@ -188,7 +188,7 @@ def _private(
 
     def gradient(weights: Weights, draw: jax.Array) -> Weights:
         choose, perturb = jax.random.split(draw)
-        batch = sampler.sample(choose)
+        batch = sampler.sample(choose, 0)
         _, found = gradients(weights, inputs[batch.indices], labels[batch.indices])
         total = clipped_sum(found, CLIP, batch.mask)
         return noisy_mean(total, perturb, CLIP, sigma, sampler.expected_batch_size)
