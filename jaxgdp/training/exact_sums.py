@@ -66,17 +66,8 @@ def _carried(high: PyTree, low: PyTree) -> ExactSum:
 
 
 def zeros(like: ExactSum) -> ExactSum:
-    """The sum of nothing, of the shapes of another one, whose arrays may be abstract.
-
-    Inside ``shard_map`` it counts as different on the devices on which the other does.
-    """
-
-    def nothing(leaf: Array) -> Array:
-        varying = tuple(getattr(leaf, "vma", None) or ())
-        zero = jnp.zeros(leaf.shape, jnp.int32)
-        return jax.lax.pcast(zero, varying, to="varying") if varying else zero
-
-    return jax.tree.map(nothing, like)
+    """The sum of nothing, of the shapes of another one, whose arrays may be abstract."""
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, jnp.int32), like)
 
 
 def whole_and_fraction(high: Array, low: Array, dtype: DTypeLike) -> tuple[Array, Array]:

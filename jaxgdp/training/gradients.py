@@ -48,7 +48,8 @@ def checked_mask(mask: Any, rows: int) -> Array:
                 f"mask must be an array of bool or {EVERY_ROW!r}, got {mask!r}: {_HOW}"
             )
         return jnp.ones(rows, bool)
-    kind = jnp.result_type(mask)
+    mask = mask if isinstance(mask, jax.Array) else np.asarray(mask)
+    kind = mask.dtype
     if kind != np.bool_:
         raise ValueError(
             f"mask must be an array of bool, one entry per example, got dtype {kind}: a weight or"
@@ -209,6 +210,7 @@ def per_example_gradients(
         parameters: PyTree, *batch: PyTree, mask: ArrayLike | str | None = None
     ) -> tuple[Array, ExampleGradients]:
         differentiable_parameters(parameters)
+        parameters = _own_copy(parameters, _device_axes(batch, mask))
         losses, found = jax.vmap(single, in_axes=(None,) + (0,) * len(batch))(parameters, *batch)
         if mask is not None:
             checked_mask(mask, len(losses))
@@ -261,17 +263,18 @@ def clipped_gradients(
         differentiable_parameters(parameters)
         number = _number(batch)
         keep = checked_mask(mask, number)
+        axes = _device_axes(batch, keep)
+        parameters = _own_copy(parameters, axes)
         size = number if microbatch_size is None else min(microbatch_size, number)
 
         def part(rows: tuple[PyTree, ...], keep: Array) -> tuple[ExactSum, Array]:
-            axes = (None,) + (0,) * len(rows)
-            losses, found = jax.vmap(single, in_axes=axes)(parameters, *rows)
+            losses, found = jax.vmap(single, (None,) + (0,) * len(rows))(parameters, *rows)
             return summed(found, clip_norm, keep), losses
 
         if size == number:
             total, losses = part(batch, keep)
         else:
-            total, losses = _scanned(part, batch, keep, size)
+            total, losses = _scanned(part, batch, keep, size, axes)
         dtypes = tuple(str(jnp.result_type(leaf)) for leaf in jax.tree.leaves(parameters))
         every_row = isinstance(mask, str)
         return losses, ClippedGradients(total, known(clip_norm), number, every_row, dtypes)
@@ -291,6 +294,32 @@ def known(number: ArrayLike) -> float | None:
     return None if isinstance(number, Tracer) else float(number)  # type: ignore[arg-type]
 
 
+def _varying(leaf: Any) -> frozenset[str]:
+    """Axes of ``shard_map`` over which an array differs from device to device."""
+    kind = jax.typeof(leaf)
+    manual = getattr(kind, "manual_axis_type", None)  # by its name in JAX 0.10
+    return frozenset(getattr(kind, "vma", None) or () if manual is None else manual.varying)
+
+
+def _device_axes(*trees: PyTree) -> frozenset[str]:
+    """Axes over which any of the arrays differs from device to device."""
+    leaves = (leaf for leaf in jax.tree.leaves(trees) if not isinstance(leaf, str))
+    return frozenset[str]().union(*map(_varying, leaves))
+
+
+def _own_copy(tree: PyTree, axes: frozenset[str]) -> PyTree:
+    """The tree as if it differed from device to device.
+
+    The gradient with respect to what is the same on all devices is summed over them, before any
+    clipping: in ``shard_map`` the examples of one row of every device would be one."""
+
+    def own(leaf: Array) -> Array:
+        more = tuple(sorted(axes - _varying(leaf)))
+        return jax.lax.pcast(leaf, more, to="varying") if more else leaf
+
+    return jax.tree.map(own, tree) if axes else tree
+
+
 def _number(batch: tuple[PyTree, ...]) -> int:
     sizes = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(batch)}
     if len(sizes) != 1 or () in sizes:
@@ -306,6 +335,7 @@ def _scanned(
     batch: tuple[PyTree, ...],
     keep: Array,
     size: int,
+    axes: frozenset[str],
 ) -> tuple[ExactSum, Array]:
     """The sum over micro-batches, and the losses of all."""
     number = len(keep)
@@ -323,5 +353,5 @@ def _scanned(
 
     rows = jax.tree.map(cut, batch), cut(keep)
     first = jax.eval_shape(part, *jax.tree.map(lambda leaf: leaf[0], rows))[0]
-    total, losses = jax.lax.scan(step, zeros(first), rows)
+    total, losses = jax.lax.scan(step, _own_copy(zeros(first), axes), rows)
     return total, losses.reshape(-1)[:number]

@@ -1,9 +1,6 @@
 """Clipping, noise, averaging, counting and stopping, as an optax transformation."""
 
-import os
 import pickle
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -317,53 +314,6 @@ def test_keys_of_every_kind_are_taken():
             jnp.ones((2, 3)), transformation.init(jnp.ones(3)), mask="all"
         )
         assert update.shape == (3,) and np.all(np.isfinite(update))
-
-
-_TWO_DEVICES = """
-import jax, jax.numpy as jnp, numpy as np
-from jax.sharding import Mesh, PartitionSpec as P
-from jaxgdp.training import ExampleGradients, Plan, poisson_sampler, privatize
-assert len(jax.devices()) == 2 and not jax.config.jax_enable_x64
-key = jax.random.key(0)
-g = jnp.linspace(-2.0, 3.0, 24).reshape(8, 3)
-mask = jnp.arange(8) % 3 > 0
-whole = privatize(1.0, 0.5, 4.0, key)
-alone, _ = whole.update(ExampleGradients(g, mask), whole.init(None))
-counts = np.arange(4, dtype=np.int32)
-plan = Plan(counts, np.arange(4, dtype=np.int32), {"mu": np.arange(4, dtype=np.float32)},
-            {"mu": np.arange(4, dtype=np.float32) + 1}, 1.0, 1.0, 3, 0.0, (), 0)
-
-def step(g, mask):
-    parts = privatize(1.0, 0.5, 4.0, key, axis_name="data")
-    update, state = parts.update(ExampleGradients(g, mask), parts.init(None))
-    return update, plan.at(state.step)["mu"].upper
-
-mesh = Mesh(np.array(jax.devices()), ("data",))
-sharded = jax.jit(
-    jax.shard_map(step, mesh=mesh, in_specs=(P("data"), P("data")), out_specs=(P(), P()))
-)
-update, upper = sharded(g, mask)
-assert np.allclose(update, alone, atol=1e-6), (update, alone)
-assert float(upper) == 2.0
-updates, uppers = jax.pmap(step, axis_name="data")(g.reshape(2, 4, 3), mask.reshape(2, 4))
-assert np.allclose(updates, alone, atol=1e-6) and uppers.tolist() == [2.0, 2.0]
-sampler = poisson_sampler(4, 0.5, max_steps=10)
-draw = jax.shard_map(
-    lambda k: sampler.sample(k[0], 0).mask, mesh=mesh, in_specs=P("data"), out_specs=P("data")
-)
-assert draw(jax.random.split(key, 2)).shape == (8,)
-"""
-
-
-def test_sums_of_two_devices_are_added_and_the_noise_is_added_once():
-    environment = os.environ | {
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
-        "JAX_PLATFORMS": "cpu",
-    }
-    found = subprocess.run(
-        [sys.executable, "-c", _TWO_DEVICES], capture_output=True, text=True, env=environment
-    )
-    assert found.returncode == 0, found.stderr
 
 
 @pytest.mark.parametrize(
