@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         PureDP,
         RandomAllocation,
         RandomizedResponse,
+        Selected,
         Shuffled,
         SubsampledGaussian,
         SubsampledLaplace,
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     )
     from .optimization import Optimized, optimize
     from .report import Report, report
-    from .runs import Run, run
+    from .run_settings import Run, run
     from .tradeoff import TradeoffCurve, tradeoff
 
 __all__ = [
@@ -92,6 +93,7 @@ __all__ = [
     "RandomizedResponse",
     "Report",
     "Run",
+    "Selected",
     "Shuffled",
     "SubsampledGaussian",
     "SubsampledLaplace",
@@ -133,8 +135,8 @@ _HOMES = {
     "optimize": "optimization",
     "Report": "report",
     "report": "report",
-    "Run": "runs",
-    "run": "runs",
+    "Run": "run_settings",
+    "run": "run_settings",
     "sweep": "grids.sweep",
     "TradeoffCurve": "tradeoff",
     "tradeoff": "tradeoff",
@@ -172,6 +174,8 @@ def __getattr__(name: str) -> Any:
         home = importlib.import_module("." + _HOMES.get(name, "mechanisms"), __name__)
         value = globals()[name] = getattr(home, name)
         return value
+    if name == "runs":
+        return importlib.import_module(".mechanisms.runs", __name__)
     if name in _MODULES:
         return importlib.import_module("." + _MOVED.get(name, name), __name__)
     if not name.startswith("_") and name in _quantities():

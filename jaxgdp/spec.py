@@ -34,6 +34,7 @@ import numpy as np
 from . import deployments, mechanisms
 from .deprecation import renamed_arguments
 from .mechanisms.base import known_mechanisms
+from .mechanisms.runs import BY_NAME, Runs
 from .numerics.validation import floor_rate, open_unit, relative_width, whole
 from .vocabulary import did_you_mean
 
@@ -117,6 +118,23 @@ def _number(value: Any):
     return value
 
 
+def _field(name: str, value: Any, place: _Place) -> Any:
+    """The value of a field: numbers, the mechanism of one run, or the law of their number."""
+    if name == "mechanism" and isinstance(value, list):
+        inner = _Place(place.source)
+        return mechanisms.compose(
+            [_part(entry, inner, i, len(value)) for i, entry in enumerate(value)]
+        )
+    if name == "runs" and isinstance(value, dict):
+        fields = {key: _number(each) for key, each in value.items() if key != "type"}
+        law = value.get("type")
+        if law not in BY_NAME:
+            hint = _suggest(law, BY_NAME)
+            raise ValueError(f"runs: unknown law {law!r}{hint}known are {', '.join(BY_NAME)}")
+        return BY_NAME[law](**fields)
+    return _number(value)
+
+
 def _part(entry: Any, place: _Place, position: int, number: int):
     """One element of ``mechanism``: (mechanism, count)."""
     label = f"mechanism {position + 1}"
@@ -161,7 +179,8 @@ def _part(entry: Any, place: _Place, position: int, number: int):
         if key not in fields and field.default is missing and field.default_factory is missing:
             raise ValueError(f"{where()}: {label} ({name}) needs the field {key!r}")
     try:
-        return known[name](**{key: _number(value) for key, value in fields.items()}), count
+        given = {key: _field(key, value, place) for key, value in fields.items()}
+        return known[name](**given), count
     except (ValueError, TypeError) as error:
         culprit = next((key for key in fields if str(error).startswith(f"{key} ")), None)
         raise ValueError(f"{where(culprit)}: {label} ({name}): {error}") from None
@@ -330,6 +349,28 @@ def _plain(value: Any):
     return value
 
 
+def _stored(value: Any) -> Any:
+    """A field as JSON values."""
+    if isinstance(value, mechanisms.Composition):
+        return _entries(value)
+    if isinstance(value, Runs):
+        own = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}  # type: ignore[arg-type]
+        return {"type": type(value).__name__, **{key: _stored(each) for key, each in own.items()}}
+    if isinstance(value, str):
+        return value
+    return _plain(np.asarray(value).tolist())
+
+
+def _entries(composition: mechanisms.Composition) -> list[dict[str, Any]]:
+    """The parts of a composition."""
+    entries = []
+    for part, count in zip(composition.mechanisms, composition.counts, strict=True):
+        fields = {name: _stored(getattr(part, name)) for name in part.given_fields()}
+        times = np.asarray(count).astype(int).tolist()
+        entries.append({"type": type(part).__name__, **fields, "count": times})
+    return entries
+
+
 @renamed_arguments(deltas="delta")
 def to_dict(mechanism: mechanisms.Mechanism | mechanisms.Composition, **settings: Any) -> dict:
     """The description of a mechanism, the inverse of :func:`from_dict`.
@@ -347,12 +388,7 @@ def to_dict(mechanism: mechanisms.Mechanism | mechanisms.Composition, **settings
         {'mechanism': [{'type': 'Gaussian', 'noise_multiplier': 2.0, 'count': 1}]}
     """
     composition = mechanisms.as_composition(mechanism)
-    entries = []
-    for part, count in zip(composition.mechanisms, composition.counts, strict=True):
-        number = lambda name, part=part: _plain(np.asarray(getattr(part, name)).tolist())
-        fields = {name: number(name) for name in part.given_fields()}
-        times = np.asarray(count).astype(int).tolist()
-        entries.append({"type": type(part).__name__, **fields, "count": times})
+    entries = _entries(composition)
     unknown = set(settings) - {*_WORDS, *SETTINGS}
     if unknown:
         raise ValueError(
@@ -363,6 +399,14 @@ def to_dict(mechanism: mechanisms.Mechanism | mechanisms.Composition, **settings
         for name, v in settings.items()
     }
     return {**plain, "mechanism": entries}
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml_value(v)}" for key, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def to_toml(data: dict) -> str:
@@ -381,7 +425,7 @@ def to_toml(data: dict) -> str:
         scale = 2.0
         count = 3
     """
-    line = lambda key, value: f"{key} = {json.dumps(value, ensure_ascii=False)}"
+    line = lambda key, value: f"{key} = {_toml_value(value)}"
     head = [line(key, value) for key, value in data.items() if key != "mechanism"]
     tables = [
         [line(key, value) for key, value in entry.items()] for entry in data.get("mechanism", [])

@@ -1,5 +1,6 @@
 """Settings of every class of mechanisms, two of each, for whatever has to hold for all of them."""
 
+import jax
 import numpy as np
 
 import jaxgdp
@@ -44,6 +45,10 @@ SETTINGS = {
     "FromDensities": (_DENSITIES, [6, 2]),
     "Deterministic": (mechanisms.Deterministic([2.0, 5.0], 4), [1, 7]),
     "Shuffled": (mechanisms.Shuffled([2.0, 0.8], [20, 100], [1, 2]), [1, 2]),
+    "Selected": (
+        mechanisms.Selected(mechanisms.RandomizedResponse([0.4, 1.0]), jaxgdp.runs.Geometric(3.0)),
+        [2, 1],
+    ),
 }
 # (a class of one new file: one of its examples, with two numbers of uses)
 SETTINGS.update(
@@ -62,7 +67,18 @@ def composition(name):
 
 
 # tables of thousands of atoms, two steps in one, and a bracket that nobody can close
-_ALONE = ("RandomAllocation", "FixedSize", "TruncatedPoisson", "Shuffled")
+_ALONE = ("RandomAllocation", "FixedSize", "TruncatedPoisson", "Shuffled", "Selected")
+
+
+def element(name, index):
+    """One setting of a class, unbatched."""
+    mechanism, _ = SETTINGS[name]
+    leaves, structure = jax.tree.flatten(mechanism)
+    shapes = mechanism.parameter_shapes().values()
+    taken = [
+        np.asarray(a)[index] if outer else a for a, (outer, _) in zip(leaves, shapes, strict=True)
+    ]
+    return jax.tree.unflatten(structure, taken)
 
 
 def one_of_each():

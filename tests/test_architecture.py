@@ -34,7 +34,7 @@ STAGES = (
     ("conversions",),
     ("pairs",),
     ("mechanisms",),
-    ("deployments", "runs", "samplers"),
+    ("deployments", "run_settings", "samplers"),
     ("spec",),
     ("accounting",),
     ("quantities",),

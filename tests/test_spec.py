@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -42,8 +43,9 @@ def same(a, b):
     assert len(a.mechanisms) == len(b.mechanisms)
     for one, two in zip(a.mechanisms, b.mechanisms, strict=True):
         assert type(one) is type(two)
-        for field in dataclasses.fields(one):
-            np.testing.assert_array_equal(getattr(one, field.name), getattr(two, field.name))
+        assert jax.tree.structure(one) == jax.tree.structure(two)
+        for mine, other in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+            np.testing.assert_array_equal(mine, other)
     for one, two in zip(a.counts, b.counts, strict=True):
         np.testing.assert_array_equal(one, two)
     assert a.shape == b.shape
@@ -108,6 +110,8 @@ def examples():
     values |= {"num_steps": 7, "num_selected": 2, "batch_size": 3, "dataset_size": 11}
     values |= {"epsilons": [0.0, 1.0], "deltas": [0.2, 0.05]}
     values |= {"shifts": [0.0, 1.0, 2.5], "weights": [0.5, 0.25, 0.25]}
+    run = jaxgdp.compose([(jaxgdp.Gaussian(2.0), 3), jaxgdp.Laplace([1.0, 2.0])])
+    values |= {"mechanism": run, "runs": jaxgdp.runs.NegativeBinomial(10.0, 0.5)}
     for name, cls in spec.known_mechanisms().items():
         yield name, {field.name: values.get(field.name, np.pi) for field in dataclasses.fields(cls)}
 

@@ -17,7 +17,7 @@ from ..numerics.shapes import Array, ArrayLike, Float
 from ..numerics.validation import broadcast, on_host, positive, whole, whole_up_to
 from ..quantities import registry
 from ..quantities.table import documented
-from ..runs import counts
+from ..run_settings import counts
 from ..samplers import REGISTRY, mechanism
 from ..samplers import named as sampler_named
 from ..tradeoff import dominating

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .pure_dp import PureDP
     from .random_allocation import RandomAllocation
     from .randomized_response import RandomizedResponse
+    from .selected import Selected
     from .shuffled import Shuffled
     from .subsampled_gaussian import SubsampledGaussian
     from .subsampled_laplace import SubsampledLaplace
@@ -47,6 +48,7 @@ __all__ = [
     "PureDP",
     "RandomAllocation",
     "RandomizedResponse",
+    "Selected",
     "Shuffled",
     "SubsampledGaussian",
     "SubsampledLaplace",
@@ -73,6 +75,7 @@ _HOMES = {
     "PureDP": "pure_dp",
     "RandomAllocation": "random_allocation",
     "RandomizedResponse": "randomized_response",
+    "Selected": "selected",
     "Shuffled": "shuffled",
     "SubsampledGaussian": "subsampled_gaussian",
     "SubsampledLaplace": "subsampled_laplace",

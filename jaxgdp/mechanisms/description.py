@@ -6,12 +6,17 @@ import numpy as np
 
 from ..numerics.shapes import Array
 from .composition import Composition
+from .runs import Runs
 
 _SHOWN = 6  # parts of a composition that one line shows
 
 
-def _value(value: Array) -> str:
-    """A number, or how many there are."""
+def _value(value: Array | Composition | Runs) -> str:
+    """A number, or how many there are; a part of a mechanism in its own words."""
+    if isinstance(value, Composition):
+        return describe(value)
+    if isinstance(value, Runs):
+        return str(value)
     return f"{float(value):.10g}" if np.ndim(value) == 0 else f"<{np.size(value)} values>"
 
 

@@ -143,6 +143,9 @@ FILTER_COST = 1e-10  # of a cost in float64 added up over a run of up to 2²⁰ 
 # of SciPy's incomplete beta function, whose tails are known to 1e-8 for counts up to 1e6
 BINOMIAL_TAIL = 1e-6
 PROFILE = 1e-11  # of a profile by a recursion over 64 uses in extended precision
+# of masses of the best of several runs and of bounds on them: a power, a log and sums of up to a
+# thousand positive terms
+SELECTION = 1e-11
 # units of the widest floats there are, of an integral of a density over an interval
 DENSITY = 16.0
 FOREIGN_SUM = 1e-13  # absolute, of the sum of a foreign table's masses

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from known_profiles import gaussian, laplace, laplace_mu, pure
-from mechanisms_of_every_class import SETTINGS
+from mechanisms_of_every_class import SETTINGS, element
 
 import jaxgdp
 from jaxgdp import bridge, gdp
@@ -31,6 +31,7 @@ TAILS = {
     "FromDensities": 0.0,
     "Deterministic": np.sqrt(4.0) / 5.0,
     "Shuffled": np.sqrt(2.0) / 0.8,
+    "Selected": 0.0,
     "RandomAllocation": 1 / 2.0,
     # (only what dominates them is known)
     "TruncatedPoisson": None,
@@ -40,12 +41,7 @@ TAILS = {
 
 def second(name):
     """The second setting of a class, unbatched."""
-    mechanism, _ = SETTINGS[name]
-    fields = {}
-    for field, (outer, _) in mechanism.parameter_shapes().items():
-        value = np.asarray(getattr(mechanism, field))
-        fields[field] = value[1] if outer else value
-    return type(mechanism)(**fields)
+    return element(name, 1)
 
 
 def test_table_has_every_class():

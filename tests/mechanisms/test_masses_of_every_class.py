@@ -285,6 +285,10 @@ def _drawn(name, rng):
     if name == "RandomAllocation":
         ((pair, _),) = jaxgdp.RandomAllocation(10.0 ** rng.uniform(-0.3, 1.0), 9).gathered(1.0)
         return pair, _table(pair)
+    if name == "Selected":
+        run, law = jaxgdp.RandomizedResponse(0.7), jaxgdp.runs.Geometric(3.0)
+        pair = jaxgdp.Selected(run, law).canonical()
+        return pair, _table(pair)
     member = jaxgdp.Shuffled(10.0 ** rng.uniform(-0.5, 1.0), 50).canonical().lower_bound_member()
     return member, _table(member)
 
@@ -294,6 +298,7 @@ _FEW = {
     "GaussianMixture": 4,
     "FixedSize": 1,
     "Shuffled": 1,
+    "Selected": 1,
     "DiscreteGaussian": 3,
 }
 

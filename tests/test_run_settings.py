@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxgdp
-from jaxgdp import runs
+from jaxgdp import run_settings as runs
 
 SIZE, BATCH, EPOCHS = 45_000, 512, 30
 
