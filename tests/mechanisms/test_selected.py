@@ -140,7 +140,7 @@ def test_fixed_one_is_the_mechanism_itself():
         assert jaxgdp.measure(one, name)[name] == jaxgdp.measure(plain, name)[name]
 
 
-def test_a_mean_next_to_one_tends_to_the_mechanism():
+def test_mean_next_to_one_tends_to_the_mechanism():
     found = jaxgdp.epsilon(
         jaxgdp.Selected(jaxgdp.Gaussian(2.0), runs.Geometric(1.0 + 1e-7)), delta=1e-5
     )
