@@ -8,6 +8,8 @@
     canaries                included by fair coins, scored in JAX, guessed with abstention
     epsilon_star, mixtures  how much the losses of one trained model give away (Negoescu et al.
                             2023)
+    sequential, wealth      audits that may be looked at, and stopped, at any time; their parts are
+                            half_planes (a claim as lines), bets, epochs, pairing and inversion
     claims, verdict         a claim (μ, (ε, δ), or a mechanism's own certified curve), and whether
                             it is refuted
 
@@ -17,7 +19,7 @@ does not exceed the truth. Epsilon* is an estimate and bounds no mechanism."""
 from . import canaries, mixtures
 from .bound import Bound
 from .canaries import coins, count_right, directions, gradient_scores, guess, insert, loss_scores
-from .claims import Claim, as_claim
+from .claims import Claim, as_claim, zero_concentrated
 from .epsilon_star import epsilon_star, epsilon_star_interval
 from .many_runs import (
     Limits,
@@ -28,12 +30,14 @@ from .many_runs import (
     mu_lower_bound,
 )
 from .one_run import one_run_epsilon, one_run_level, one_run_mu, one_run_p_value
+from .sequential import Sequential
 from .verdict import Verdict, one_run_verdict, verdict
 
 __all__ = [
     "Bound",
     "Claim",
     "Limits",
+    "Sequential",
     "Verdict",
     "advantage_lower_bound",
     "as_claim",
@@ -58,4 +62,5 @@ __all__ = [
     "one_run_p_value",
     "one_run_verdict",
     "verdict",
+    "zero_concentrated",
 ]

@@ -12,11 +12,13 @@ import numpy as np
 from .. import gdp
 from ..adjacency import Adjacency
 from ..bracket import Bracket
+from ..conversions import beta_from_zcdp, delta_from_zcdp
 from ..mechanisms import Composition, Mechanism, compose
 from ..mechanisms.base import AccountedBy
 from ..numerics.shapes import ArrayLike
 from ..numerics.validation import checked, nonnegative
 from ..tradeoff import TradeoffCurve, tradeoff
+from .half_planes import HalfPlanes, of_curve, of_profile
 
 _KNOTS = 240  # of a certified curve, for the one-run recursion
 _SMALLEST = 1e-9
@@ -33,12 +35,23 @@ class Claim:
             FNR is below the lower side refutes it.
         mu: bracket of the μ claimed, where there is one number.
         fpr_floor: smallest FPR at which that μ holds, 0 where it is every one; None without a μ.
+        profile: function of ε ≥ 0 → an upper bound on δ(ε), where one is known; else sequential
+            audits take what ``fnr`` says.
+        epsilons: corners of the profile.
     """
 
     text: str
     fnr: Callable[[np.ndarray], Bracket]
     mu: Bracket | None = None
     fpr_floor: float | None = None
+    profile: Callable[[np.ndarray], np.ndarray] | None = None
+    epsilons: tuple[float, ...] = ()
+
+    def half_planes(self) -> HalfPlanes:
+        """Half-planes of rates that hold every pair the claim allows, for sequential audits."""
+        if self.profile is None:
+            return of_curve(lambda fpr: np.asarray(self.fnr(fpr).lower, float))
+        return of_profile(self.profile, self.epsilons)
 
     def tabulated(self, points: int = 200) -> Claim:
         """The same claim as a table: for hundreds of audits against one certified curve.
@@ -105,7 +118,10 @@ def _gaussian(mu: float) -> Claim:
         beta = gdp.beta(fpr=fpr, mu=mu)
         return Bracket(beta * (1.0 - 1e-11), np.minimum(beta * (1.0 + 1e-11), 1.0))
 
-    return Claim(f"{mu:.6g}-GDP", fnr, Bracket(mu, mu), 0.0)
+    def profile(epsilon: np.ndarray):
+        return np.asarray(gdp.delta(epsilon=epsilon, mu=mu)) * (1.0 + 1e-11)
+
+    return Claim(f"{mu:.6g}-GDP", fnr, Bracket(mu, mu), 0.0, profile)
 
 
 def _approximate(epsilon: float, delta: float) -> Claim:
@@ -116,7 +132,33 @@ def _approximate(epsilon: float, delta: float) -> Claim:
         beta = np.maximum(np.maximum(first, second), 0.0)
         return Bracket(np.maximum(beta - 1e-15, 0.0), beta)
 
-    return Claim(f"({epsilon:.6g}, {delta:.6g})-DP", fnr)
+    def profile(at: np.ndarray):
+        # below ε the largest of TPR − e^at·FPR is at the corner, where 1 − TPR = FPR
+        corner = (1.0 - delta) / (1.0 + np.exp(epsilon))
+        return np.where(at < epsilon, 1.0 - corner - np.exp(at) * corner, delta)
+
+    return Claim(f"({epsilon:.6g}, {delta:.6g})-DP", fnr, profile=profile, epsilons=(epsilon,))
+
+
+def zero_concentrated(rho: float) -> Claim:
+    """The claim of ρ-zero-concentrated differential privacy.
+
+    Args:
+        rho: ρ ≥ 0.
+
+    Returns:
+        A :class:`Claim`, by the sharpest known bounds on its curve.
+
+    Example:
+        >>> zero_concentrated(0.5).text
+        '0.5-zCDP'
+    """
+    rho = float(nonnegative("rho", rho))
+    fnr = lambda fpr: Bracket(
+        np.asarray(beta_from_zcdp(fpr=fpr, rho=rho)), 1.0 - np.asarray(fpr, float)
+    )
+    profile = lambda epsilon: np.asarray(delta_from_zcdp(epsilon=epsilon, rho=rho))
+    return Claim(f"{rho:.6g}-zCDP", fnr, profile=profile)
 
 
 def _curve(curve: TradeoffCurve, text: str) -> Claim:
@@ -126,7 +168,13 @@ def _curve(curve: TradeoffCurve, text: str) -> Claim:
         raise ValueError(
             f"claim must cover both orders of the data sets, got adjacency {curve.adjacency!r}"
         )
-    return Claim(text, lambda fpr: curve.beta(np.asarray(fpr, float)), curve.mu(), curve.fpr_floor)
+    return Claim(
+        text,
+        lambda fpr: curve.beta(np.asarray(fpr, float)),
+        curve.mu(),
+        curve.fpr_floor,
+        lambda epsilon: np.asarray(curve.delta(epsilon=np.asarray(epsilon, float)).upper),
+    )
 
 
 def as_claim(claim: Any) -> Claim:
